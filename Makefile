@@ -1,0 +1,39 @@
+# The front door. Meson and Ninja do the work, behind scripts/build.
+
+.PHONY: all run test bench sim fuzz lint format clean help
+
+all: ## build build/ (-O2 -g, asserts on)
+	@scripts/build release
+
+run: ## install what is missing, build, and start something to look at
+	@scripts/setup build
+	@scripts/build release
+	@scripts/run
+
+test: ## install what is missing, build all variants, run every suite
+	@scripts/setup build test
+	@scripts/test
+
+bench: all ## run the benchmarks
+	@scripts/bench
+
+sim: ## run the simulator (arrives with the server)
+	@echo "The simulator arrives with the server; there is nothing to simulate yet." >&2; exit 2
+
+fuzz: ## fuzz every decoder; SECONDS=60 each, TARGETS=... for some
+	@scripts/setup build test
+	@scripts/build clang
+	@scripts/fuzz $(or $(SECONDS),60) $(TARGETS)
+
+lint: ## layout, house rules, warnings, shell scripts, purity of the core
+	@scripts/setup build test
+	@scripts/lint
+
+format: ## lay out the C code anew with clang-format 14
+	@scripts/lint --format
+
+clean: ## remove what was built
+	rm -rf build build-test build-clang build-logs
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

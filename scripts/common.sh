@@ -1,0 +1,32 @@
+# shellcheck shell=bash disable=SC2034
+# What the scripts have in common: where the repository is, which libraft we
+# want and where a private copy of it lives. Sourced, never run.
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+RAFT_FLOOR=0.22
+RAFT_VERSION=0.22.1
+# In the user's cache folder, so that a second clone finds it.
+RAFT_PREFIX=${XDG_CACHE_HOME:-$HOME/.cache}/holdfast/raft-$RAFT_VERSION
+
+# Debian's own interpreter: python3-pytest is installed for that one, and
+# whatever else `python3` may mean on this machine does not see it.
+PYTHON=/usr/bin/python3
+
+# The user's own pkg-config path comes first, the private prefix after it.
+pkg_config_path() {
+    echo "${PKG_CONFIG_PATH:+$PKG_CONFIG_PATH:}$RAFT_PREFIX/lib/pkgconfig"
+}
+
+say() { echo "${0##*/}: $*"; }
+
+# die SENTENCE...: what failed, then what to do about it, a line each.
+die() {
+    echo "${0##*/}: error: $1" >&2
+    shift
+    local line
+    for line in "$@"; do
+        echo "    $line" >&2
+    done
+    exit 1
+}

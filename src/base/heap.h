@@ -1,0 +1,90 @@
+/* A 4-ary min-heap of (at, who): which object's deadline comes next.
+ *
+ * An object in the heap is told its position, so that its deadline can be changed or dropped
+ * without a search. Equal deadlines are ordered by `before`, on purpose: the order in which things
+ * expire is an output, and it must be the same on every replica.
+ *
+ * Entries take 12 bytes and lie in segments that never move, so no insert pays for a large copy.
+ *
+ * The caller owns the `struct heap` and the objects; the heap owns its entries only, and heap_close
+ * leaves the objects as they are, without a word to them. */
+#ifndef HOLDFAST_BASE_HEAP_H
+#define HOLDFAST_BASE_HEAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/memory.h"
+#include "base/pool.h"
+
+/* Neither function may touch the heap. */
+struct heap_ops {
+    /* Whether `a` comes before `b` when both have the same `at`: a total order, that must not
+     * change while both are in the heap (but see heap_change). */
+    bool (*before)(const void *ctx, ref a, ref b);
+    /* `who` is now at `position`, from 1; or, with 0, has left the heap. */
+    void (*moved)(void *ctx, ref who, uint32_t position);
+};
+
+enum {
+    HEAP_ARITY = 4,
+    HEAP_SEGMENT_SHIFT = 10, /* 1024 groups of 4 entries, which is 48 KiB */
+    HEAP_SEGMENT_GROUPS = 1 << HEAP_SEGMENT_SHIFT,
+};
+
+/* Four siblings, side by side: that is what a step down the heap compares. */
+struct heap_group {
+    uint64_t at[HEAP_ARITY];
+    ref who[HEAP_ARITY];
+};
+
+/* The fields are private to heap.c and to the functions below. */
+struct heap {
+    struct heap_group **segments;
+    uint32_t count;
+    uint32_t segment_count;
+    uint32_t segment_capacity;
+    const struct heap_ops *ops;
+    void *ctx;
+    const struct memory *memory;
+};
+
+/* `ops` and `ctx` must outlive the heap. */
+void heap_init(struct heap *h, const struct memory *memory, const struct heap_ops *ops, void *ctx);
+void heap_close(struct heap *h);
+
+void heap_insert(struct heap *h, uint64_t at, ref who);
+
+/* Takes out the entry at `position`; its object is told 0, after the others have been told theirs.
+ */
+void heap_remove(struct heap *h, uint32_t position);
+
+/* Gives the entry at `position` a new `at`. Also to be called, with the same `at`, right after a
+ * change in how `before` ranks this one object. */
+void heap_change(struct heap *h, uint32_t position, uint64_t at);
+
+/* The `at` of the entry at `position`, which must be one. */
+uint64_t heap_at(const struct heap *h, uint32_t position);
+
+/* What the entries take. */
+uint64_t heap_bytes(const struct heap *h);
+
+static inline uint32_t heap_count(const struct heap *h)
+{
+    return h->count;
+}
+
+/* The earliest `at`, UINT64_MAX when empty. The root is the last of group 0, see heap.c. */
+static inline uint64_t heap_min_at(const struct heap *h)
+{
+    return h->count == 0 ? UINT64_MAX : h->segments[0][0].at[HEAP_ARITY - 1];
+}
+
+/* The object that comes first, 0 when empty. */
+static inline ref heap_min(const struct heap *h)
+{
+    return h->count == 0 ? 0 : h->segments[0][0].who[HEAP_ARITY - 1];
+}
+
+#endif

@@ -1,0 +1,69 @@
+/* A slab allocator whose objects are named by 32-bit references.
+ *
+ * The core keeps millions of small objects that point at each other. A reference takes 4 bytes
+ * where a pointer takes 8, and counts in units of 8 bytes, so that it reaches 32 GiB. Memory is
+ * taken in chunks of 1 MiB that never move, so a pointer from pool_at stays good until the object
+ * is freed.
+ *
+ * Objects are rounded up to a size class, and a freed block serves the next allocation of its
+ * class. Blocks are never merged or given back before pool_close: what is reserved is the sum of
+ * the highest marks of the classes.
+ *
+ * The caller owns the `struct pool`; the pool owns every object in it, and pool_close takes back
+ * those that are still alive. */
+#ifndef HOLDFAST_BASE_POOL_H
+#define HOLDFAST_BASE_POOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/memory.h"
+
+/* The name of an object in a pool; 0 is none. */
+typedef uint32_t ref;
+
+enum {
+    POOL_MAX_OBJECT = 65536,
+    POOL_UNIT = 8,
+    POOL_CHUNK_SHIFT = 17, /* a chunk has 2^17 units, which is 1 MiB */
+    POOL_CHUNK_UNITS = 1 << POOL_CHUNK_SHIFT,
+    POOL_CHUNK_BYTES = POOL_CHUNK_UNITS * POOL_UNIT,
+    POOL_MAX_CHUNKS = 1 << (32 - POOL_CHUNK_SHIFT),
+    /* Multiples of 8 up to 1024, of 128 up to 8192, of 1024 up to 65536. */
+    POOL_CLASSES = 128 + 56 + 56,
+};
+
+/* The fields are private to pool.c and to pool_at. */
+struct pool {
+    unsigned char **chunks;
+    uint32_t chunk_count;
+    uint32_t chunk_capacity;
+    uint32_t fresh_unit; /* the first never-used unit of the newest chunk */
+    uint64_t bytes_used;
+    const struct memory *memory;
+    ref free_lists[POOL_CLASSES];
+};
+
+void pool_init(struct pool *p, const struct memory *memory);
+void pool_close(struct pool *p);
+
+/* Returns `size` zeroed bytes (1 to POOL_MAX_OBJECT), 8-byte aligned, and their name in `*out`.
+ * Going past 32 GiB ends the process. */
+void *pool_alloc(struct pool *p, size_t size, ref *out);
+
+/* Takes an object back; `size` is the one it was allocated with. */
+void pool_free(struct pool *p, ref who, size_t size);
+
+/* Everything taken from `memory`, tables included. */
+uint64_t pool_bytes_reserved(const struct pool *p);
+
+/* The live objects, each rounded up to its size class. */
+uint64_t pool_bytes_used(const struct pool *p);
+
+/* The object named `who`, which must be alive. Checks nothing: it is the hottest line we have. */
+static inline void *pool_at(const struct pool *p, ref who)
+{
+    return p->chunks[who >> POOL_CHUNK_SHIFT] + (size_t)(who & (POOL_CHUNK_UNITS - 1)) * POOL_UNIT;
+}
+
+#endif

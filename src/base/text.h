@@ -1,0 +1,16 @@
+/* What may stand in a name, a client id, a request id: pure checks on bytes. */
+#ifndef HOLDFAST_BASE_TEXT_H
+#define HOLDFAST_BASE_TEXT_H
+
+#include "base/slice.h"
+
+/* Valid UTF-8 (no surrogates, no longer form, nothing past U+10FFFF). */
+bool text_is_utf8(struct slice text);
+/* The same, and no control characters (C0, DEL, C1). */
+bool text_is_plain(struct slice text);
+/* Plain, 1 to LIMIT_NAME bytes, no empty, "." or ".." segment between slashes. */
+bool text_is_name(struct slice text);
+/* 1 to LIMIT_REQUEST_ID characters from '!' to '~'. */
+bool text_is_request_id(struct slice text);
+
+#endif

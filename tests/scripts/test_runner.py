@@ -1,0 +1,126 @@
+"""scripts/test and .ci/run: they count right, go on after a failure and never lie."""
+
+import shutil
+
+import pytest
+
+from conftest import ROOT, run, write
+
+CMOCKA = """[==========] Running 3 test(s).
+[  PASSED  ] 2 test(s).
+[  FAILED  ] 1 test(s), listed below:
+[  FAILED  ] a_test
+
+ 1 FAILED TEST(S)
+"""
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A repository with the real runner in it and nothing to run."""
+    (tmp_path / "scripts").mkdir()
+    for name in ("test", "common.sh"):
+        shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts")
+    return tmp_path
+
+
+def plant(tree, suite, name, script):
+    """A test program of a suite, and the source file that announces it."""
+    write(tree / f"tests/{suite}/{name}.c", "")
+    variant = "build-clang" if suite == "model" else "build-test"
+    write(tree / variant / f"tests/{suite}/{name}", f"#!/bin/bash\n{script}\n", executable=True)
+
+
+def suites(tree, *names):
+    return run(tree / "scripts/test", *names, cwd=tree)
+
+
+def last_line(result):
+    return result.stdout.splitlines()[-1]
+
+
+def test_all_counts_are_added_up(tree):
+    plant(tree, "unit", "test_a", "echo '[  PASSED  ] 5 test(s).' >&2")
+    plant(tree, "unit", "test_b", "echo '[  PASSED  ] 7 test(s).' >&2")
+    plant(tree, "scenario", "scenario", "echo '30 passed, 0 failed'")
+    result = suites(tree, "unit", "scenario")
+    assert result.returncode == 0, result.stdout
+    assert last_line(result) == "42 passed, 0 failed"
+
+
+def test_a_failure_is_shown_and_the_next_suite_still_runs(tree):
+    plant(tree, "unit", "test_a", f"echo 'the reason'; cat <<'END'\n{CMOCKA}\nEND\nexit 1")
+    plant(tree, "scenario", "scenario", "echo '3 passed, 0 failed'")
+    result = suites(tree, "unit", "scenario")
+    assert result.returncode == 1
+    assert "the reason" in result.stdout
+    assert last_line(result) == "5 passed, 1 failed"
+
+
+@pytest.mark.parametrize("script", [
+    "kill -SEGV $$",                                # it crashed
+    "exit 3",                                       # it failed without a word
+    "exit 0",                                       # it ran no test
+    "echo '0 passed, 0 failed'",                    # it says so
+])
+def test_a_program_without_a_result_is_one_failed(tree, script):
+    plant(tree, "model", "model", script)
+    result = suites(tree, "model")
+    assert result.returncode == 1
+    assert last_line(result) == "0 passed, 1 failed"
+
+
+def test_a_program_that_fails_after_its_tests_passed_is_one_failed(tree):
+    plant(tree, "model", "model", "echo '9 passed, 0 failed'; exit 1")
+    assert last_line(suites(tree, "model")) == "9 passed, 1 failed"
+
+
+def test_a_suite_that_is_not_written_yet_is_no_error(tree):
+    plant(tree, "scenario", "scenario", "echo '1 passed, 0 failed'")
+    result = suites(tree, "scenario", "model")
+    assert result.returncode == 0
+    assert "not written yet" in result.stdout
+
+
+def test_a_suite_with_a_folder_but_no_program_fails(tree):
+    (tree / "tests/scenario").mkdir(parents=True)
+    assert last_line(suites(tree, "scenario")) == "0 passed, 1 failed"
+
+
+def test_running_nothing_is_a_failure(tree):
+    assert suites(tree, "model").returncode == 1
+
+
+def test_an_unknown_suite_is_refused(tree):
+    result = suites(tree, "units")
+    assert result.returncode == 1
+    assert 'there is no suite "units"' in result.stdout
+
+
+@pytest.mark.parametrize("line, counted", [
+    ("==== 3 passed in 0.12s ====", "3 passed, 0 failed"),
+    ("1 failed, 3 passed, 2 skipped in 61.02s (0:01:01)", "3 passed, 1 failed"),
+    ("==== 2 passed, 1 error in 0.12s ====", "2 passed, 1 failed"),
+])
+def test_pytest_is_understood(tree, line, counted):
+    plant(tree, "model", "model", f"echo '{line}'")
+    assert last_line(suites(tree, "model")) == counted
+
+
+# --- .ci/run ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("recipe, status, line", [
+    ("echo 4 passed, 0 failed", 0, "4 passed, 0 failed"),
+    ("echo 4 passed, 2 failed; exit 1", 1, "4 passed, 2 failed"),
+    ("echo 4 passed, 2 failed", 1, "4 passed, 2 failed"),
+    ("echo 0 passed, 0 failed", 1, "0 passed, 0 failed"),
+    ("echo set-up failed; exit 1", 1, "0 passed, 1 failed"),
+])
+def test_ci_ends_with_the_count_and_fails_when_it_should(tmp_path, recipe, status, line):
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci/run", tmp_path / ".ci")
+    write(tmp_path / "Makefile", f"test:\n\t@{recipe}\n")
+    result = run("bash", ".ci/run", cwd=tmp_path)
+    assert (result.returncode != 0) == (status != 0)
+    assert last_line(result) == line
