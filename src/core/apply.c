@@ -1,0 +1,260 @@
+/* One entry: the sweep of what is due, then its commands in order (S1.7). */
+#include "core/state.h"
+
+void core_begin(struct core *c, uint64_t index, uint64_t time_ms, uint64_t wall_ms)
+{
+    hf_assert(index < LIMIT_NUMBER && time_ms < LIMIT_NUMBER && wall_ms < LIMIT_NUMBER);
+    hf_assert(index > c->index || c->index == 0);
+    c->index = index;
+    c->ordinal = 0;
+    c->wall_ms = wall_ms;
+    if (time_ms > c->now_ms) {
+        c->now_ms = time_ms;
+    }
+    sweep(c);
+}
+
+static uint64_t counter_raise(struct core *c)
+{
+    c->counter++;
+    hf_assert(c->counter < LIMIT_NUMBER >> 10);
+    return c->counter;
+}
+
+static void apply_lead(struct core *c, const struct command *cmd, struct result *out)
+{
+    c->epoch = counter_raise(c);
+    out->token = c->epoch;
+    event_emit(c, &(struct event){
+                      .type = EVENT_EPOCH, .node = cmd->lead.node, .token = c->epoch, .parts = 1});
+}
+
+static void apply_upgrade(struct core *c, const struct command *cmd, struct result *out)
+{
+    if (cmd->upgrade.version > CORE_VERSION) {
+        out->error = HF_VERSION;
+    } else if (cmd->upgrade.version > c->version) {
+        c->version = cmd->upgrade.version;
+        event_emit(c, &(struct event){.type = EVENT_UPGRADED, .parts = 1});
+    }
+}
+
+static void dispatch(struct core *c, const struct command *cmd, struct result *out)
+{
+    switch (cmd->type) {
+    case COMMAND_LEAD:
+        apply_lead(c, cmd, out);
+        return;
+    case COMMAND_TICK:
+        return;
+    case COMMAND_ADVANCE:
+        out->token = counter_raise(c);
+        return;
+    case COMMAND_UPGRADE:
+        apply_upgrade(c, cmd, out);
+        return;
+    case COMMAND_SESSION_OPEN:
+        apply_session_open(c, cmd, out);
+        return;
+    case COMMAND_KEEPALIVE:
+        apply_keepalive(c, cmd, out);
+        return;
+    case COMMAND_SESSION_CLOSE:
+        apply_session_close(c, cmd, out);
+        return;
+    case COMMAND_STREAM_UP:
+        apply_stream_up(c, cmd, out);
+        return;
+    case COMMAND_STREAM_DOWN:
+        apply_stream_down(c, cmd, out);
+        return;
+    case COMMAND_ACQUIRE:
+        apply_acquire(c, cmd, out);
+        return;
+    case COMMAND_CANCEL:
+        apply_cancel(c, cmd, out);
+        return;
+    case COMMAND_DETACH:
+        apply_detach(c, cmd, out);
+        return;
+    case COMMAND_NODE_GONE:
+        apply_node_gone(c, cmd, out);
+        return;
+    case COMMAND_RELEASE:
+        apply_release(c, cmd, out);
+        return;
+    case COMMAND_RENEW:
+        apply_renew(c, cmd, out);
+        return;
+    case COMMAND_PROCLAIM:
+        apply_proclaim(c, cmd, out);
+        return;
+    case COMMAND_FORCE_UNLOCK:
+        apply_force_unlock(c, cmd, out);
+        return;
+    case COMMAND_REVOKE:
+        apply_revoke(c, cmd, out);
+        return;
+    case COMMAND_FENCE_CHECK:
+        apply_fence_check(c, cmd, out);
+        return;
+    case COMMAND_NONE:
+    case COMMAND_COUNT:
+        break;
+    }
+    hf_panic(__FILE__, __LINE__, "a command of no type passed its check");
+}
+
+/* Where a command will look first. */
+struct lookups {
+    uint32_t name;
+    uint32_t session;
+    uint32_t lease;
+    bool has_name;
+    bool has_session;
+    bool has_lease;
+};
+
+static void lookups_of(const struct core *c, const struct command *cmd, struct lookups *out)
+{
+    struct slice name = slice_make(NULL, 0);
+    struct id lease = {0, 0};
+    if (cmd->type == COMMAND_ACQUIRE) {
+        name = cmd->acquire.names.count > 0 ? cmd->acquire.names.at[0] : name;
+        lease = cmd->acquire.lease;
+    } else if (cmd->type == COMMAND_RELEASE) {
+        name = cmd->release.name;
+        lease = cmd->release.lease;
+    } else if (cmd->type == COMMAND_RENEW) {
+        name = cmd->renew.name;
+        lease = cmd->renew.lease;
+    }
+    out->has_name = name.len > 0;
+    out->has_session = !id_is_zero(cmd->session);
+    out->has_lease = !id_is_zero(lease);
+    out->name = out->has_name ? hash_name(c, cmd->tenant, name) : 0;
+    out->session = out->has_session ? hash_id(c, cmd->session) : 0;
+    out->lease = out->has_lease ? hash_id(c, lease) : 0;
+}
+
+/* Always inlined: gcc takes a function that only prefetches for one without effect and drops it. */
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+ALWAYS_INLINE void fetch_bucket(const struct table *t, uint32_t hash)
+{
+    __builtin_prefetch(table_head(t, table_bucket(t, hash)));
+}
+
+ALWAYS_INLINE void fetch_first(const struct core *c, const struct table *t, uint32_t hash)
+{
+    ref who = table_first(t, hash);
+    if (who != 0) {
+        const char *object = pool_at(&c->pool, who);
+        __builtin_prefetch(object);
+        __builtin_prefetch(object + 64);
+    }
+}
+
+void core_prefetch(const struct core *c, const struct command *commands, uint32_t count)
+{
+    struct lookups all[CORE_PREFETCH];
+    count = count < CORE_PREFETCH ? count : CORE_PREFETCH;
+    for (uint32_t i = 0; i < count; i++) {
+        lookups_of(c, &commands[i], &all[i]);
+        if (all[i].has_name) {
+            fetch_bucket(&c->locks, all[i].name);
+        }
+        if (all[i].has_session) {
+            fetch_bucket(&c->sessions, all[i].session);
+        }
+        if (all[i].has_lease) {
+            fetch_bucket(&c->sessions, all[i].lease);
+            fetch_bucket(&c->leases, all[i].lease);
+            fetch_bucket(&c->ended_by_lease, all[i].lease);
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (all[i].has_name) {
+            fetch_first(c, &c->locks, all[i].name);
+        }
+        if (all[i].has_session) {
+            fetch_first(c, &c->sessions, all[i].session);
+        }
+        if (all[i].has_lease) {
+            fetch_first(c, &c->sessions, all[i].lease);
+            fetch_first(c, &c->leases, all[i].lease);
+            fetch_first(c, &c->ended_by_lease, all[i].lease);
+        }
+    }
+}
+
+void core_apply(struct core *c, const struct command *cmd, struct result *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->type = cmd->type;
+    c->steps = 1;
+    c->prune_left = LIMIT_PRUNE;
+    enum hf_error error = command_check(cmd);
+    if (error != HF_OK) {
+        out->error = error;
+    } else {
+        dispatch(c, cmd, out);
+        wake_all(c);
+    }
+    if (out->error != HF_OK) {
+        *out = (struct result){.type = cmd->type, .error = out->error};
+    }
+    c->last_steps = c->steps;
+    if (c->steps > c->worst_steps) {
+        c->worst_steps = c->steps;
+    }
+}
+
+uint64_t core_next_due_ms(const struct core *c)
+{
+    if (c->backlog || wake_pending(c)) {
+        return c->now_ms;
+    }
+    return heap_min_at(&c->timers);
+}
+
+static uint32_t longest_ttl(const struct core *c)
+{
+    uint32_t longest = 0;
+    RING_EACH(c, who, c->all_sessions, session, all)
+    {
+        const struct session *s = session_at(c, who);
+        if (s->ttl_ms > longest) {
+            longest = s->ttl_ms;
+        }
+        RING_EACH(c, held, s->holds, grant, in_session)
+        {
+            const struct detail *d = grant_detail(c, grant_at(c, held));
+            if (d != NULL && d->ttl_ms > longest) {
+                longest = d->ttl_ms;
+            }
+        }
+    }
+    return longest;
+}
+
+void core_recover(struct core *c, struct slice actor, struct slice reason)
+{
+    uint32_t delay_ms = longest_ttl(c);
+    uint32_t sessions = 0;
+    while (c->all_sessions != 0) {
+        ref who = RING_FIRST(c, c->all_sessions, session, all);
+        RING_EACH(c, held, session_at(c, who)->holds, grant, in_session)
+        {
+            grant_at(c, held)->delay_ms = delay_ms;
+        }
+        session_end(c, who, ENDED_RECOVERED);
+        sessions++;
+    }
+    c->counter += UINT64_C(1) << 32;
+    hf_assert(c->counter < LIMIT_NUMBER >> 10);
+    audit_add(c, AUDIT_RECOVER, 0, slice_of("*"), actor, reason, sessions);
+    do {
+        wake_all(c);
+    } while (wake_pending(c));
+}

@@ -1,0 +1,499 @@
+/* Encoding, decoding and checking of commands, generated from the list in command.h. */
+#include "core/command.h"
+
+#include "base/codec.h"
+#include "base/panic.h"
+#include "base/text.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+/* The first byte of each command; a later layout gets another. */
+#define COMMAND_FORMAT 1
+
+const char *mode_name(enum mode mode)
+{
+    static const char *const names[MODE_COUNT] = {"exclusive", "shared", "semaphore", "election"};
+    hf_assert((unsigned)mode < MODE_COUNT);
+    return names[mode];
+}
+
+const char *command_name(enum command_type type)
+{
+    static const char *const names[COMMAND_COUNT] = {
+        "none",
+#define X(symbol, name) #name,
+        COMMAND_LIST(X)
+#undef X
+    };
+    hf_assert((unsigned)type < COMMAND_COUNT);
+    return names[type];
+}
+
+struct id ids_at(const struct ids *ids, uint32_t i)
+{
+    hf_assert(i < ids->count);
+    struct reader r = reader_make(slice_make(ids->packed + (size_t)i * 16, 16));
+    uint64_t high = read_fixed64(&r);
+    return (struct id){high, read_fixed64(&r)};
+}
+
+/* Fields: how each type is cleared, written, read and digested. */
+
+static void clear_u32(uint32_t *field)
+{
+    *field = 0;
+}
+
+static void clear_u64(uint64_t *field)
+{
+    *field = 0;
+}
+
+static void clear_id(struct id *field)
+{
+    *field = (struct id){0, 0};
+}
+
+static void clear_ids(struct ids *field)
+{
+    *field = (struct ids){0, NULL};
+}
+
+static void clear_slice(struct slice *field)
+{
+    *field = slice_make(NULL, 0);
+}
+
+static void clear_names(struct names *field)
+{
+    field->count = 0;
+}
+
+static void put_u32(struct writer *w, const uint32_t *field)
+{
+    write_u64(w, *field);
+}
+
+static void put_u64(struct writer *w, const uint64_t *field)
+{
+    write_u64(w, *field);
+}
+
+static void put_id(struct writer *w, const struct id *field)
+{
+    write_id(w, *field);
+}
+
+static void put_ids(struct writer *w, const struct ids *field)
+{
+    write_u64(w, field->count);
+    write_bytes(w, field->packed, (size_t)field->count * 16);
+}
+
+static void put_slice(struct writer *w, const struct slice *field)
+{
+    write_slice(w, *field);
+}
+
+static void put_names(struct writer *w, const struct names *field)
+{
+    write_u64(w, field->count);
+    for (uint32_t i = 0; i < field->count; i++) {
+        write_slice(w, field->at[i]);
+    }
+}
+
+static void take_u64(struct reader *r, uint64_t *field, uint64_t max)
+{
+    *field = read_u64(r);
+    if (*field > max) {
+        r->bad = true;
+    }
+}
+
+static void take_u32(struct reader *r, uint32_t *field, uint64_t max)
+{
+    uint64_t value = 0;
+    take_u64(r, &value, max);
+    *field = (uint32_t)value;
+}
+
+static void take_id(struct reader *r, struct id *field, uint64_t max)
+{
+    (void)max;
+    *field = read_id(r);
+}
+
+static void take_ids(struct reader *r, struct ids *field, uint64_t max)
+{
+    uint64_t count = read_u64(r);
+    if (r->bad || count > max || count * 16 > reader_left(r)) {
+        r->bad = true;
+        count = 0;
+    }
+    *field = (struct ids){(uint32_t)count, r->at};
+    r->at += count * 16;
+}
+
+static void take_slice(struct reader *r, struct slice *field, uint64_t max)
+{
+    *field = read_slice(r, (size_t)max);
+}
+
+static void take_names(struct reader *r, struct names *field, uint64_t max)
+{
+    uint64_t count = read_u64(r);
+    if (r->bad || count > max) {
+        r->bad = true;
+        count = 0;
+    }
+    field->count = (uint32_t)count;
+    for (uint32_t i = 0; i < field->count; i++) {
+        field->at[i] = read_slice(r, LIMIT_NAME);
+    }
+}
+
+static uint64_t mix_u64(uint64_t digest, const uint64_t *field)
+{
+    uint8_t bytes[8];
+    struct writer w = writer_make(bytes, sizeof(bytes));
+    write_fixed64(&w, *field);
+    return XXH3_64bits_withSeed(bytes, sizeof(bytes), digest);
+}
+
+static uint64_t mix_u32(uint64_t digest, const uint32_t *field)
+{
+    uint64_t wide = *field;
+    return mix_u64(digest, &wide);
+}
+
+static uint64_t mix_id(uint64_t digest, const struct id *field)
+{
+    return mix_u64(mix_u64(digest, &field->high), &field->low);
+}
+
+static uint64_t mix_slice(uint64_t digest, const struct slice *field)
+{
+    uint64_t len = field->len;
+    digest = mix_u64(digest, &len);
+    return len == 0 ? digest : XXH3_64bits_withSeed(field->data, field->len, digest);
+}
+
+static uint64_t mix_names(uint64_t digest, const struct names *field)
+{
+    digest = mix_u32(digest, &field->count);
+    for (uint32_t i = 0; i < field->count; i++) {
+        digest = mix_slice(digest, &field->at[i]);
+    }
+    return digest;
+}
+
+void command_init(struct command *c, enum command_type type)
+{
+    hf_assert(type > COMMAND_NONE && type < COMMAND_COUNT);
+    c->type = type;
+    c->tenant = 0;
+    c->session = (struct id){0, 0};
+    c->request_id = slice_make(NULL, 0);
+    c->seq = 0;
+    c->acked_through = 0;
+    switch (type) {
+#define F(role, kind, field, max) clear_##kind(&part->field);
+#define X(symbol, name)                                                                            \
+    case COMMAND_##symbol: {                                                                       \
+        struct command_##name *part = &c->name;                                                    \
+        part->unused = 0;                                                                          \
+        COMMAND_FIELDS_##name(F) break;                                                            \
+    }
+        COMMAND_LIST(X)
+#undef X
+#undef F
+    case COMMAND_NONE:
+    case COMMAND_COUNT:
+        break;
+    }
+}
+
+size_t command_encode(const struct command *c, void *buffer, size_t size)
+{
+    hf_assert(c->type > COMMAND_NONE && c->type < COMMAND_COUNT);
+    struct writer w = writer_make(buffer, size);
+    write_u8(&w, COMMAND_FORMAT);
+    write_u8(&w, (uint8_t)c->type);
+    write_u64(&w, c->tenant);
+    write_id(&w, c->session);
+    write_slice(&w, c->request_id);
+    write_u64(&w, c->seq);
+    write_u64(&w, c->acked_through);
+    switch (c->type) {
+#define F(role, kind, field, max) put_##kind(&w, &part->field);
+#define X(symbol, name)                                                                            \
+    case COMMAND_##symbol: {                                                                       \
+        const struct command_##name *part = &c->name;                                              \
+        (void)part;                                                                                \
+        COMMAND_FIELDS_##name(F) break;                                                            \
+    }
+        COMMAND_LIST(X)
+#undef X
+#undef F
+    case COMMAND_NONE:
+    case COMMAND_COUNT:
+        break;
+    }
+    return w.full ? 0 : (size_t)(w.at - (uint8_t *)buffer);
+}
+
+enum hf_error command_decode(struct slice bytes, struct command *out)
+{
+    struct reader r = reader_make(bytes);
+    uint8_t format = read_u8(&r);
+    uint8_t type = read_u8(&r);
+    if (r.bad || format != COMMAND_FORMAT || type == COMMAND_NONE || type >= COMMAND_COUNT) {
+        return HF_MALFORMED;
+    }
+    out->type = (enum command_type)type;
+    out->tenant = read_u32(&r);
+    out->session = read_id(&r);
+    out->request_id = read_slice(&r, LIMIT_REQUEST_ID);
+    out->seq = read_u64(&r);
+    out->acked_through = read_u64(&r);
+    switch (out->type) {
+#define F(role, kind, field, max) take_##kind(&r, &part->field, max);
+#define X(symbol, name)                                                                            \
+    case COMMAND_##symbol: {                                                                       \
+        struct command_##name *part = &out->name;                                                  \
+        part->unused = 0;                                                                          \
+        COMMAND_FIELDS_##name(F) break;                                                            \
+    }
+        COMMAND_LIST(X)
+#undef X
+#undef F
+    case COMMAND_NONE:
+    case COMMAND_COUNT:
+        break;
+    }
+    return reader_done(&r) ? HF_OK : HF_MALFORMED;
+}
+
+#define DIGEST_BODY(kind, field) digest = mix_##kind(digest, &part->field);
+#define DIGEST_EDGE(kind, field)
+
+uint64_t command_digest(const struct command *c)
+{
+    uint64_t digest = (uint64_t)c->type;
+    switch (c->type) {
+#define F(role, kind, field, max) DIGEST_##role(kind, field)
+#define X(symbol, name)                                                                            \
+    case COMMAND_##symbol: {                                                                       \
+        const struct command_##name *part = &c->name;                                              \
+        (void)part;                                                                                \
+        COMMAND_FIELDS_##name(F) break;                                                            \
+    }
+        COMMAND_LIST(X)
+#undef X
+#undef F
+    case COMMAND_NONE:
+    case COMMAND_COUNT:
+        break;
+    }
+    return digest;
+}
+
+/* The rules. */
+
+static bool plain_between(struct slice text, size_t min, size_t max)
+{
+    return text.len >= min && text.len <= max && text_is_plain(text);
+}
+
+static bool ttl_ok(uint32_t ttl_ms)
+{
+    return ttl_ms >= LIMIT_TTL_MIN_MS && ttl_ms <= LIMIT_TTL_MAX_MS;
+}
+
+static enum hf_error check_mode(const struct command_acquire *a)
+{
+    if (a->mode >= MODE_COUNT || (a->names.count > 1 && a->mode != MODE_EXCLUSIVE)) {
+        return HF_INVALID_MODE;
+    }
+    if (a->mode == MODE_SEMAPHORE) {
+        return a->limit >= 1 && a->limit <= LIMIT_HOLDERS && a->permits >= 1 ? HF_OK
+                                                                              : HF_INVALID_LIMIT;
+    }
+    return a->limit == 0 && a->permits == 0 ? HF_OK : HF_INVALID_LIMIT;
+}
+
+static enum hf_error check_acquire(const struct command *c)
+{
+    const struct command_acquire *a = &c->acquire;
+    if (id_is_zero(a->lease)) {
+        return HF_INVALID_ID;
+    }
+    bool in_session = !id_is_zero(c->session);
+    if (!plain_between(a->client, in_session ? 0 : 1, LIMIT_CLIENT)) {
+        return HF_INVALID_CLIENT; /* in a session the client is the session's */
+    }
+    if (!plain_between(a->owner, 0, LIMIT_OWNER)) {
+        return HF_INVALID_OWNER;
+    }
+    if (a->names.count == 0 || a->names.count > LIMIT_MULTILOCK_NAMES) {
+        return HF_INVALID_NAME;
+    }
+    for (uint32_t i = 0; i < a->names.count; i++) {
+        if (!text_is_name(a->names.at[i])) {
+            return HF_INVALID_NAME;
+        }
+    }
+    enum hf_error error = check_mode(a);
+    if (error != HF_OK) {
+        return error;
+    }
+    if (!(in_session && a->ttl_ms == 0) && !ttl_ok(a->ttl_ms)) {
+        return HF_INVALID_TTL;
+    }
+    if (a->delay_ms > LIMIT_DELAY_MAX_MS) {
+        return HF_INVALID_DELAY;
+    }
+    if (a->metadata.len > LIMIT_METADATA || !text_is_utf8(a->metadata) ||
+        a->value.len > LIMIT_VALUE || !text_is_utf8(a->value) ||
+        (a->value.len > 0 && a->mode != MODE_ELECTION)) {
+        return HF_INVALID_METADATA;
+    }
+    return a->flags <= ACQUIRE_FLAGS ? HF_OK : HF_MALFORMED;
+}
+
+static enum hf_error check_session_open(const struct command_session_open *o)
+{
+    if (id_is_zero(o->id)) {
+        return HF_INVALID_ID;
+    }
+    if (!plain_between(o->client, 1, LIMIT_CLIENT)) {
+        return HF_INVALID_CLIENT;
+    }
+    if (!ttl_ok(o->ttl_ms)) {
+        return HF_INVALID_TTL;
+    }
+    if (o->linger_ms > LIMIT_LINGER_MAX_MS) {
+        return HF_INVALID_DELAY;
+    }
+    return o->metadata.len <= LIMIT_METADATA && text_is_utf8(o->metadata) ? HF_OK
+                                                                           : HF_INVALID_METADATA;
+}
+
+/* How release and renew name a grant. */
+static enum hf_error check_grant(struct slice name, struct slice client, struct id lease,
+                                 uint64_t token)
+{
+    if (name.len > 0 && !text_is_name(name)) {
+        return HF_INVALID_NAME;
+    }
+    if (!plain_between(client, 0, LIMIT_CLIENT)) {
+        return HF_INVALID_CLIENT;
+    }
+    if (token >= LIMIT_NUMBER || (token == 0 && id_is_zero(lease))) {
+        return HF_INVALID_TOKEN;
+    }
+    return HF_OK;
+}
+
+static enum hf_error check_operator(struct slice name, struct slice actor, struct slice reason)
+{
+    if (!text_is_name(name)) {
+        return HF_INVALID_NAME;
+    }
+    return plain_between(actor, 1, LIMIT_ACTOR) && plain_between(reason, 1, LIMIT_REASON)
+               ? HF_OK
+               : HF_INVALID_ACTOR;
+}
+
+static enum hf_error check_proclaim(const struct command_proclaim *p)
+{
+    if (!text_is_name(p->name)) {
+        return HF_INVALID_NAME;
+    }
+    enum hf_error error = check_grant(p->name, p->client, (struct id){0, 0}, p->token);
+    if (error != HF_OK) {
+        return error;
+    }
+    return p->value.len <= LIMIT_VALUE && text_is_utf8(p->value) ? HF_OK : HF_INVALID_METADATA;
+}
+
+static enum hf_error check_fence(const struct command_fence_check *f)
+{
+    if (!text_is_name(f->resource)) {
+        return HF_INVALID_NAME;
+    }
+    if (f->slot >= LIMIT_HOLDERS) {
+        return HF_INVALID_LIMIT;
+    }
+    return f->token > 0 && f->token < LIMIT_NUMBER ? HF_OK : HF_INVALID_TOKEN;
+}
+
+static enum hf_error check_header(const struct command *c)
+{
+    if (c->request_id.len > 0 && (c->seq != 0 || !text_is_request_id(c->request_id))) {
+        return HF_INVALID_REQUEST_ID;
+    }
+    if ((c->seq != 0 || c->acked_through != 0) && id_is_zero(c->session)) {
+        return HF_INVALID_REQUEST_ID;
+    }
+    if (c->seq >= LIMIT_NUMBER || c->acked_through >= LIMIT_NUMBER) {
+        return HF_INVALID_REQUEST_ID;
+    }
+    return HF_OK;
+}
+
+static enum hf_error check_body(const struct command *c)
+{
+    switch (c->type) {
+    case COMMAND_SESSION_OPEN:
+        return check_session_open(&c->session_open);
+    case COMMAND_SESSION_CLOSE:
+    case COMMAND_STREAM_UP:
+    case COMMAND_STREAM_DOWN:
+        return id_is_zero(c->session) ? HF_INVALID_ID : HF_OK;
+    case COMMAND_ACQUIRE:
+        return check_acquire(c);
+    case COMMAND_CANCEL:
+        return id_is_zero(c->cancel.lease) ? HF_INVALID_ID : HF_OK;
+    case COMMAND_DETACH:
+        return id_is_zero(c->detach.lease) ? HF_INVALID_ID : HF_OK;
+    case COMMAND_RELEASE:
+        return check_grant(c->release.name, c->release.client, c->release.lease, c->release.token);
+    case COMMAND_RENEW:
+        if (c->renew.ttl_ms != 0 && !ttl_ok(c->renew.ttl_ms)) {
+            return HF_INVALID_TTL;
+        }
+        return check_grant(c->renew.name, c->renew.client, c->renew.lease, c->renew.token);
+    case COMMAND_PROCLAIM:
+        return check_proclaim(&c->proclaim);
+    case COMMAND_FORCE_UNLOCK:
+        return check_operator(c->force_unlock.name, c->force_unlock.actor, c->force_unlock.reason);
+    case COMMAND_REVOKE:
+        if (c->revoke.grace_ms > LIMIT_DELAY_MAX_MS) {
+            return HF_INVALID_DELAY;
+        }
+        return check_operator(c->revoke.name, c->revoke.actor, c->revoke.reason);
+    case COMMAND_FENCE_CHECK:
+        return check_fence(&c->fence_check);
+    case COMMAND_KEEPALIVE:
+        return c->keepalive.sessions.count <= LIMIT_KEEPALIVE_IDS ? HF_OK : HF_MALFORMED;
+    case COMMAND_LEAD:
+    case COMMAND_TICK:
+    case COMMAND_ADVANCE:
+    case COMMAND_UPGRADE:
+    case COMMAND_NODE_GONE:
+        return HF_OK;
+    case COMMAND_NONE:
+    case COMMAND_COUNT:
+        break;
+    }
+    return HF_MALFORMED;
+}
+
+enum hf_error command_check(const struct command *c)
+{
+    enum hf_error error = check_header(c);
+    return error != HF_OK ? error : check_body(c);
+}

@@ -1,0 +1,327 @@
+/* Making and ending a core, and what all its files share: hashes, blobs, timers. */
+#include "core/core.h"
+
+#include "core/state.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+_Static_assert(offsetof(struct grant, lease_next) == offsetof(struct waiter, lease_next),
+               "grants and waiters share the table of leases");
+_Static_assert(sizeof(struct grant) == 64 && sizeof(struct session) == 72 &&
+                   offsetof(struct lock, name) == 20,
+               "the sizes that bench/core counts on");
+
+/* Hashes. Only where an object lies in its table depends on them (S2.2). */
+
+uint32_t hash_name(const struct core *c, uint32_t tenant, struct slice name)
+{
+    return (uint32_t)XXH3_64bits_withSeed(name.data, name.len, c->hash_key + tenant);
+}
+
+uint32_t hash_id(const struct core *c, struct id id)
+{
+    uint64_t words[2] = {id.high, id.low};
+    return (uint32_t)XXH3_64bits_withSeed(words, sizeof(words), c->hash_key);
+}
+
+uint32_t hash_token(const struct core *c, uint64_t token)
+{
+    return (uint32_t)XXH3_64bits_withSeed(&token, sizeof(token), c->hash_key);
+}
+
+uint32_t hash_fence(const struct core *c, uint32_t tenant, struct slice name, uint32_t slot)
+{
+    uint64_t seed = c->hash_key + ((uint64_t)slot << 32) + tenant;
+    return (uint32_t)XXH3_64bits_withSeed(name.data, name.len, seed);
+}
+
+static uint32_t lock_hash(const void *ctx, const void *object)
+{
+    const struct lock *l = object;
+    return hash_name(ctx, l->tenant, lock_name(l));
+}
+
+static uint32_t session_hash(const void *ctx, const void *object)
+{
+    const struct session *s = object;
+    return hash_id(ctx, s->id);
+}
+
+static uint32_t lease_hash(const void *ctx, const void *object)
+{
+    const uint8_t *kind = object;
+    if (*kind == KIND_WAITER) {
+        return hash_id(ctx, ((const struct waiter *)object)->lease);
+    }
+    return hash_id(ctx, grant_lease(ctx, (const struct grant *)object));
+}
+
+static uint32_t detail_hash(const void *ctx, const void *object)
+{
+    const struct core *c = ctx;
+    const struct detail *d = object;
+    return hash_token(c, grant_at(c, d->grant)->token);
+}
+
+static uint32_t ended_token_hash(const void *ctx, const void *object)
+{
+    return hash_token(ctx, ((const struct ended_grant *)object)->token);
+}
+
+static uint32_t ended_lease_hash(const void *ctx, const void *object)
+{
+    return hash_id(ctx, ((const struct ended_grant *)object)->lease);
+}
+
+static uint32_t ended_session_hash(const void *ctx, const void *object)
+{
+    return hash_id(ctx, ((const struct ended_session *)object)->id);
+}
+
+static uint32_t fence_hash(const void *ctx, const void *object)
+{
+    const struct fence_mark *f = object;
+    return hash_fence(ctx, f->tenant, slice_make(f->name, f->name_len), f->slot);
+}
+
+/* Blobs: bytes of a client that are only kept and shown. */
+
+ref blob_new(struct core *c, struct slice bytes)
+{
+    if (bytes.len == 0) {
+        return 0;
+    }
+    ref who = 0;
+    struct blob *b = pool_alloc(&c->pool, sizeof(*b) + bytes.len, &who);
+    b->len = (uint32_t)bytes.len;
+    memcpy(b->bytes, bytes.data, bytes.len);
+    return who;
+}
+
+void blob_free(struct core *c, ref who)
+{
+    if (who != 0) {
+        pool_free(&c->pool, who, sizeof(struct blob) + blob_at(c, who)->len);
+    }
+}
+
+struct slice blob_slice(const struct core *c, ref who)
+{
+    if (who == 0) {
+        return slice_make(NULL, 0);
+    }
+    const struct blob *b = blob_at(c, who);
+    return slice_make(b->bytes, b->len);
+}
+
+/* Timers: one heap for everything that has a deadline. */
+
+static enum kind kind_of(const struct core *c, ref who)
+{
+    return (enum kind) * (const uint8_t *)pool_at(&c->pool, who);
+}
+
+static uint32_t *timer_slot(const struct core *c, ref who)
+{
+    switch (kind_of(c, who)) {
+    case KIND_SESSION:
+        return &session_at(c, who)->timer;
+    case KIND_GRANT:
+        return &detail_at(c, grant_at(c, who)->detail)->timer;
+    case KIND_WAITER:
+        return &waiter_at(c, who)->timer;
+    case KIND_LOCK:
+        return &lock_extra_at(c, lock_at(c, who)->extra)->timer;
+    case KIND_CROWD:
+        return &crowd_at(c, who)->timer;
+    }
+    hf_panic(__FILE__, __LINE__, "an object of no kind has a timer");
+}
+
+static bool timer_before(const void *ctx, ref a, ref b)
+{
+    const struct core *c = ctx;
+    enum kind kind = kind_of(c, a);
+    if (kind != kind_of(c, b)) {
+        return kind < kind_of(c, b);
+    }
+    switch (kind) {
+    case KIND_SESSION:
+        return id_before(session_at(c, a)->id, session_at(c, b)->id);
+    case KIND_GRANT:
+        return grant_at(c, a)->token < grant_at(c, b)->token;
+    case KIND_WAITER:
+        return waiter_at(c, a)->ticket < waiter_at(c, b)->ticket;
+    case KIND_LOCK: {
+        const struct lock *x = lock_at(c, a);
+        const struct lock *y = lock_at(c, b);
+        return x->tenant != y->tenant ? x->tenant < y->tenant
+                                      : slice_compare(lock_name(x), lock_name(y)) < 0;
+    }
+    case KIND_CROWD:
+        return crowd_at(c, a)->number < crowd_at(c, b)->number;
+    }
+    return false;
+}
+
+static void timer_moved(void *ctx, ref who, uint32_t position)
+{
+    *timer_slot(ctx, who) = position;
+}
+
+static bool fence_before(const void *ctx, ref a, ref b)
+{
+    const struct core *c = ctx;
+    const struct fence_mark *x = fence_mark_at(c, a);
+    const struct fence_mark *y = fence_mark_at(c, b);
+    if (x->tenant != y->tenant) {
+        return x->tenant < y->tenant;
+    }
+    int order = slice_compare(slice_make(x->name, x->name_len), slice_make(y->name, y->name_len));
+    return order != 0 ? order < 0 : x->slot < y->slot;
+}
+
+static void fence_moved(void *ctx, ref who, uint32_t position)
+{
+    fence_mark_at(ctx, who)->position = position;
+}
+
+static const struct heap_ops timer_ops = {timer_before, timer_moved};
+static const struct heap_ops fence_ops = {fence_before, fence_moved};
+
+void timer_set(struct core *c, ref who, uint64_t at_ms)
+{
+    uint32_t position = *timer_slot(c, who);
+    if (at_ms == UINT64_MAX) {
+        if (position != 0) {
+            heap_remove(&c->timers, position);
+        }
+    } else if (position == 0) {
+        heap_insert(&c->timers, at_ms, who);
+    } else {
+        heap_change(&c->timers, position, at_ms);
+    }
+}
+
+void timer_lower(struct core *c, ref who, uint64_t at_ms)
+{
+    if (at_ms < timer_at(c, who)) {
+        timer_set(c, who, at_ms);
+    }
+}
+
+uint64_t timer_at(const struct core *c, ref who)
+{
+    uint32_t position = *timer_slot(c, who);
+    return position == 0 ? UINT64_MAX : heap_at(&c->timers, position);
+}
+
+/* Life. */
+
+static void core_table(struct core *c, struct table *t, size_t next_offset, table_hash_fn hash)
+{
+    table_init(t, c->memory, &c->pool, next_offset, hash, c);
+}
+
+struct core *core_new(const struct core_options *options)
+{
+    hf_assert(options->memory != NULL);
+    struct core *c = memory_alloc(options->memory, sizeof(*c));
+    memset(c, 0, sizeof(*c));
+    c->memory = options->memory;
+    c->hash_key = options->hash_key;
+    c->on_event = options->on_event;
+    c->event_ctx = options->event_ctx;
+    c->version = 1;
+    pool_init(&c->pool, c->memory);
+    core_table(c, &c->locks, offsetof(struct lock, next), lock_hash);
+    core_table(c, &c->sessions, offsetof(struct session, next), session_hash);
+    core_table(c, &c->leases, offsetof(struct grant, lease_next), lease_hash);
+    core_table(c, &c->tokens, offsetof(struct detail, token_next), detail_hash);
+    core_table(c, &c->requests, offsetof(struct request, next), request_hash);
+    core_table(c, &c->ended_by_token, offsetof(struct ended_grant, token_next), ended_token_hash);
+    core_table(c, &c->ended_by_lease, offsetof(struct ended_grant, lease_next), ended_lease_hash);
+    core_table(c, &c->ended_sessions, offsetof(struct ended_session, next), ended_session_hash);
+    core_table(c, &c->fences, offsetof(struct fence_mark, next), fence_hash);
+    heap_init(&c->timers, c->memory, &timer_ops, c);
+    heap_init(&c->fence_heap, c->memory, &fence_ops, c);
+    c->alive = memory_alloc(c->memory, LIMIT_KEEPALIVE_IDS);
+    c->cycle = memory_alloc(c->memory, sizeof(struct cycle_step) * LIMIT_DEADLOCK_CYCLE);
+    return c;
+}
+
+void core_free(struct core *c)
+{
+    if (c == NULL) {
+        return;
+    }
+    struct table *tables[] = {&c->locks,          &c->sessions,       &c->leases,
+                              &c->tokens,         &c->requests,       &c->ended_by_token,
+                              &c->ended_by_lease, &c->ended_sessions, &c->fences};
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+        table_close(tables[i]);
+    }
+    heap_close(&c->timers);
+    heap_close(&c->fence_heap);
+    pool_close(&c->pool);
+    memory_free(c->memory, c->alive, LIMIT_KEEPALIVE_IDS);
+    memory_free(c->memory, c->cycle, sizeof(struct cycle_step) * LIMIT_DEADLOCK_CYCLE);
+    memory_free(c->memory, c, sizeof(*c));
+}
+
+uint64_t core_now_ms(const struct core *c)
+{
+    return c->now_ms;
+}
+
+uint64_t core_wall_ms(const struct core *c)
+{
+    return c->wall_ms;
+}
+
+uint64_t core_index(const struct core *c)
+{
+    return c->index;
+}
+
+uint32_t core_version(const struct core *c)
+{
+    return c->version;
+}
+
+uint64_t core_counter(const struct core *c)
+{
+    return c->counter;
+}
+
+uint64_t core_epoch(const struct core *c)
+{
+    return c->epoch;
+}
+
+void core_stats(const struct core *c, struct core_stats *out)
+{
+    *out = (struct core_stats){
+        .names = table_count(&c->locks),
+        .grants = c->grants,
+        .waiters = c->waiters,
+        .sessions = table_count(&c->sessions),
+        .fence_marks = table_count(&c->fences),
+        .fence_rejections = c->fence_rejections,
+        .audit_records = c->audit_count,
+        .last_steps = c->last_steps,
+        .worst_steps = c->worst_steps,
+    };
+    uint64_t overhead = sizeof(*c) + LIMIT_KEEPALIVE_IDS +
+                        sizeof(struct cycle_step) * LIMIT_DEADLOCK_CYCLE +
+                        heap_bytes(&c->timers) + heap_bytes(&c->fence_heap);
+    const struct table *tables[] = {&c->locks,          &c->sessions,       &c->leases,
+                                    &c->tokens,         &c->requests,       &c->ended_by_token,
+                                    &c->ended_by_lease, &c->ended_sessions, &c->fences};
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+        overhead += table_bytes(tables[i]);
+    }
+    out->bytes = overhead + pool_bytes_reserved(&c->pool);
+    out->bytes_used = overhead + pool_bytes_used(&c->pool);
+}

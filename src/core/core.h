@@ -1,0 +1,88 @@
+/* The lock state machine: cluster time and commands in, results and events out, nothing else.
+ *
+ * It reads no clock, draws no random number, touches no file and keeps no global: the same entries
+ * give the same state, the same answers and the same snapshot bytes on every node. The promises are
+ * numbered in SEMANTICS.md and cited here as S1, S2, ...
+ *
+ *     core_begin(core, index, time, wall);      one log entry: first what is due is swept (S1.7)
+ *     core_apply(core, &command, &result);      then its commands, in order
+ *
+ * Memory comes from the memory interface and never runs out: its implementation ends the process
+ * instead, since a replica that applied half an entry is worse than one that stopped. */
+#ifndef HOLDFAST_CORE_CORE_H
+#define HOLDFAST_CORE_CORE_H
+
+#include "base/memory.h"
+#include "core/command.h"
+#include "core/event.h"
+#include "core/result.h"
+
+struct core;
+
+typedef void (*core_event_fn)(void *ctx, const struct event *event);
+
+struct core_options {
+    const struct memory *memory;
+    uint64_t hash_key;      /* keys the hash tables; never shows in an output (S2.2) */
+    core_event_fn on_event; /* may be NULL; must not call back into the core */
+    void *event_ctx;
+};
+
+/* The newest state machine version that this program can run; core_new starts with 1. */
+#define CORE_VERSION 1
+
+/* The caller owns the result and frees it with core_free, which takes NULL. */
+struct core *core_new(const struct core_options *options);
+void core_free(struct core *core);
+
+/* Begins the entry `index` (rising) stamped `time_ms` (S1.1). An older stamp counts as the newest
+ * seen. `wall_ms` is shown to people and decides nothing. Sweeps what is due, within S2.1. */
+void core_begin(struct core *core, uint64_t index, uint64_t time_ms, uint64_t wall_ms);
+
+/* Applies one command of the entry. Never fails: a command that breaks a rule gets an error in the
+ * result and changes nothing. The result's slices are borrowed until the next call. */
+void core_apply(struct core *core, const struct command *command, struct result *out);
+
+/* A hint that these commands come next (the first CORE_PREFETCH of them count): fetches what they
+ * will look up, all at the same time, since a large state is in no cache. Changes nothing. */
+#define CORE_PREFETCH 16
+void core_prefetch(const struct core *core, const struct command *commands, uint32_t count);
+
+/* When the next entry is needed for something to happen: a cluster time, not later than now when
+ * work was left over by a bound, UINT64_MAX when nothing is pending. */
+uint64_t core_next_due_ms(const struct core *core);
+
+uint64_t core_now_ms(const struct core *core);
+uint64_t core_wall_ms(const struct core *core);
+uint64_t core_index(const struct core *core);
+uint32_t core_version(const struct core *core);
+/* The token counter C and the C of the last `lead` (S3.1, S10.2). */
+uint64_t core_counter(const struct core *core);
+uint64_t core_epoch(const struct core *core);
+
+struct core_stats {
+    uint64_t names;    /* held, waited for or delayed */
+    uint64_t grants;   /* names in multi-locks counted each */
+    uint64_t waiters;
+    uint64_t sessions; /* private ones included */
+    uint64_t fence_marks;
+    uint64_t fence_rejections;
+    uint64_t audit_records;
+    uint64_t bytes; /* taken from memory, everything counted */
+    uint64_t bytes_used;
+    uint32_t last_steps;  /* of the last command or sweep (S2.1) */
+    uint32_t worst_steps; /* of any since core_new */
+};
+
+void core_stats(const struct core *core, struct core_stats *out);
+
+/* Ends every session as LOST, puts the longest TTL in force as lock-delay on every name that was
+ * held, raises C by 2^32 and audits it (S3.3). For recovery and restore only: its work is not
+ * bounded. Call core_begin first. */
+void core_recover(struct core *core, struct slice actor, struct slice reason);
+
+/* Checks every numbered invariant of core/invariants.c and returns NULL, or a text that names the
+ * broken one. Takes time in proportion to the state; for tests. */
+const char *core_check_invariants(const struct core *core);
+
+#endif

@@ -1,0 +1,183 @@
+/* Deadlock detection when asked for (S6.4): would this request close a cycle of owners that wait
+ * for each other? A breadth-first walk from the asker along "waits for", to the holders and the
+ * earlier incompatible waiters of each name; bounded, and honest about it when the bound is hit. */
+#include "core/state.h"
+
+struct owner {
+    ref session;
+    struct slice name; /* of the owner */
+    struct slice via;  /* the lock through which its predecessor waits for it */
+    uint32_t from;     /* its predecessor */
+};
+
+struct walk {
+    struct core *c;
+    uint32_t edges;
+    uint32_t visits;
+    uint32_t known; /* owners found so far; [0] is the asker */
+    bool exhausted;
+    bool closed; /* the asker was met again, behind owners[last], through `via` */
+    uint32_t last;
+    struct slice via;
+    struct owner owners[LIMIT_DEADLOCK_EDGES + 1];
+};
+
+static bool is_owner(const struct owner *o, ref session, struct slice name)
+{
+    return o->session == session && slice_equal(o->name, name);
+}
+
+static bool visit(struct walk *w)
+{
+    w->visits++;
+    core_step(w->c, 1);
+    if (w->visits > LIMIT_DEADLOCK_VISITS) {
+        w->exhausted = true;
+    }
+    return !w->exhausted;
+}
+
+static bool holds_something(struct walk *w, ref session, struct slice owner)
+{
+    const ref last = session_at(w->c, session)->holds;
+    RING_EACH(w->c, who, last, grant, in_session)
+    {
+        if (!visit(w)) {
+            return false;
+        }
+        if (slice_equal(grant_owner(grant_at(w->c, who)), owner)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* owners[from] waits, through the lock `via`, for (session, owner). */
+static void edge(struct walk *w, uint32_t from, struct slice via, ref session, struct slice owner)
+{
+    if (w->edges == LIMIT_DEADLOCK_EDGES) {
+        w->exhausted = true;
+        return;
+    }
+    w->edges++;
+    if (is_owner(&w->owners[0], session, owner)) {
+        if (from != 0) { /* not waiting for oneself: that is `already_held` */
+            w->closed = true;
+            w->last = from;
+            w->via = via;
+        }
+        return;
+    }
+    for (uint32_t i = 1; i < w->known; i++) {
+        if (is_owner(&w->owners[i], session, owner)) {
+            return;
+        }
+    }
+    if (holds_something(w, session, owner)) {
+        w->owners[w->known++] = (struct owner){session, owner, via, from};
+    }
+}
+
+/* All that owners[from], waiting in `mode` at `place` (0: it would be last), waits for. */
+static void expand(struct walk *w, uint32_t from, ref lock, ref place, enum mode mode)
+{
+    struct core *c = w->c;
+    const struct lock *l = lock_at(c, lock);
+    struct slice via = lock_name(l);
+    bool beside_holders = mode == MODE_SHARED && l->mode == MODE_SHARED;
+    RING_EACH(c, who, beside_holders ? 0 : l->holders, grant, in_lock)
+    {
+        const struct grant *g = grant_at(c, who);
+        if (!visit(w) || w->closed) {
+            return;
+        }
+        if (!(c->backlog && grant_is_dead(c, g))) {
+            edge(w, from, via, g->session, grant_owner(g));
+        }
+    }
+    const struct lock_extra *x = lock_extra_get(c, l);
+    RING_EACH(c, who, x == NULL ? 0 : x->queue, place, in_queue)
+    {
+        if (who == place || !visit(w) || w->closed) {
+            return;
+        }
+        const struct waiter *earlier = waiter_at(c, place_at(c, who)->waiter);
+        bool beside = mode == MODE_SHARED && earlier->mode == MODE_SHARED;
+        if (!beside && !waiter_is_detached(c, earlier) &&
+            !(c->backlog && waiter_is_dead(c, earlier))) {
+            edge(w, from, via, earlier->session, waiter_owner(earlier));
+        }
+    }
+}
+
+static void expand_owner(struct walk *w, uint32_t from)
+{
+    struct core *c = w->c;
+    const struct owner o = w->owners[from];
+    RING_EACH(c, who, session_at(c, o.session)->waits, waiter, in_session)
+    {
+        if (!visit(w)) {
+            return;
+        }
+        const struct waiter *waiter = waiter_at(c, who);
+        if (!slice_equal(waiter_owner(waiter), o.name)) {
+            continue;
+        }
+        for (ref p = waiter->places; p != 0; p = place_at(c, p)->sibling) {
+            expand(w, from, place_at(c, p)->lock, p, (enum mode)waiter->mode);
+            if (w->closed || w->exhausted) {
+                return;
+            }
+        }
+    }
+}
+
+static void report(struct walk *w, struct result *out)
+{
+    uint32_t length = 1;
+    for (uint32_t i = w->last; i != 0; i = w->owners[i].from) {
+        length++;
+    }
+    struct slice via = w->via;
+    uint32_t at = w->last;
+    for (uint32_t k = length; k > 0; k--) {
+        if (k <= LIMIT_DEADLOCK_CYCLE) {
+            const struct session *s = session_at(w->c, w->owners[at].session);
+            w->c->cycle[k - 1] =
+                (struct cycle_step){session_client(s), w->owners[at].name, via};
+        }
+        via = w->owners[at].via;
+        at = w->owners[at].from;
+    }
+    out->cycle = w->c->cycle;
+    out->cycle_length = length < LIMIT_DEADLOCK_CYCLE ? length : LIMIT_DEADLOCK_CYCLE;
+}
+
+bool deadlock_would_close(struct core *c, ref session, struct slice owner, const ref *locks,
+                          uint32_t count, enum mode mode, struct result *out)
+{
+    struct walk w;
+    w.c = c;
+    w.edges = w.visits = 0;
+    w.exhausted = w.closed = false;
+    w.known = 1;
+    w.owners[0] = (struct owner){.session = session, .name = owner};
+    if (!holds_something(&w, session, owner)) {
+        out->deadlock_unchecked = w.exhausted;
+        return false; /* nobody can wait for it */
+    }
+    for (uint32_t i = 0; i < count && !w.exhausted; i++) {
+        if (locks[i] != 0) {
+            expand(&w, 0, locks[i], 0, mode);
+        }
+    }
+    for (uint32_t i = 1; i < w.known && !w.closed && !w.exhausted; i++) {
+        expand_owner(&w, i);
+    }
+    if (w.closed) {
+        report(&w, out);
+        return true;
+    }
+    out->deadlock_unchecked = w.exhausted;
+    return false;
+}

@@ -1,0 +1,40 @@
+/* A log entry: one batch of commands with one stamp (S1.1). The length is a multiple of 8, as
+ * libraft asks. */
+#ifndef HOLDFAST_CORE_ENTRY_H
+#define HOLDFAST_CORE_ENTRY_H
+
+#include "core/core.h"
+
+/* Writes an entry into a buffer of the caller. */
+struct entry_writer {
+    uint8_t *buffer;
+    size_t size;
+    size_t len;
+    uint32_t count;
+    bool full; /* a command did not fit and was not added */
+};
+
+void entry_writer_init(struct entry_writer *w, void *buffer, size_t size);
+/* False when it does not fit; the entry is as before then. */
+bool entry_writer_add(struct entry_writer *w, const struct command *command);
+/* Stamps and pads; returns the length of the whole. Stamps may be set until now: an entry is
+ * stamped when it is sealed, after its last command arrived. */
+size_t entry_writer_seal(struct entry_writer *w, uint64_t time_ms, uint64_t wall_ms);
+
+struct entry_header {
+    uint64_t time_ms;
+    uint64_t wall_ms;
+    uint32_t count;
+};
+
+/* Decodes the header and every command of it; HF_OK only when all of it is well-formed. */
+enum hf_error entry_check(struct slice entry, struct entry_header *out);
+
+/* Checks the whole entry first, so that a damaged one changes nothing; then applies it. The callback
+ * gets each command's number within the entry with its result; it may be NULL. */
+typedef void (*entry_result_fn)(void *ctx, uint32_t number, const struct command *command,
+                                const struct result *result);
+enum hf_error entry_apply(struct core *core, uint64_t index, struct slice entry,
+                          entry_result_fn on_result, void *ctx);
+
+#endif

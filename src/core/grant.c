@@ -1,0 +1,443 @@
+/* Grants: names held under a token. Giving, ending, and when they are due. */
+#include "core/state.h"
+
+/* Token numbers: C · 1024 + e, where e belongs to the other tier (S3.1). */
+#define TOKEN_SCALE 1024u
+
+static size_t lease_len(const struct grant *g)
+{
+    return g->flags & GRANT_HAS_LEASE ? sizeof(struct id) : 0;
+}
+
+size_t grant_size(const struct grant *g)
+{
+    return sizeof(*g) + lease_len(g) + g->owner_len;
+}
+
+struct slice grant_owner(const struct grant *g)
+{
+    return slice_make(g->tail + lease_len(g), g->owner_len);
+}
+
+struct id grant_lease(const struct core *c, const struct grant *g)
+{
+    if ((g->flags & GRANT_HAS_LEASE) == 0) {
+        return session_at(c, g->session)->id;
+    }
+    struct id lease;
+    memcpy(&lease, g->tail, sizeof(lease));
+    return lease;
+}
+
+struct detail *grant_detail(const struct core *c, const struct grant *g)
+{
+    return g->detail == 0 ? NULL : detail_at(c, g->detail);
+}
+
+struct detail *grant_detail_make(struct core *c, ref grant)
+{
+    struct grant *g = grant_at(c, grant);
+    if (g->detail == 0) {
+        struct detail *d = pool_alloc(&c->pool, sizeof(*d), &g->detail);
+        d->grant = grant;
+        d->life_ms = g->since_ms;
+    }
+    return detail_at(c, g->detail);
+}
+
+static struct group *grant_group(const struct core *c, const struct grant *g)
+{
+    const struct detail *d = grant_detail(c, g);
+    return d == NULL || d->group == 0 ? NULL : group_at(c, d->group);
+}
+
+uint32_t grant_parts(const struct core *c, const struct grant *g)
+{
+    const struct group *all = grant_group(c, g);
+    return all == NULL ? 1 : all->count;
+}
+
+ref grant_part(const struct core *c, ref grant, uint32_t i)
+{
+    const struct group *all = grant_group(c, grant_at(c, grant));
+    hf_assert(i < (all == NULL ? 1 : all->count));
+    return all == NULL ? grant : all->grants[i];
+}
+
+const struct grant *grant_head(const struct core *c, const struct grant *g)
+{
+    const struct group *all = grant_group(c, g);
+    return all == NULL ? g : grant_at(c, all->grants[0]);
+}
+
+ref grant_first_part(const struct core *c, ref grant)
+{
+    return grant_part(c, grant, 0);
+}
+
+/* S4.2: the latest of grant, renewal and the session's sign of life, plus the TTL, never past the
+ * session's end. */
+uint64_t grant_deadline(const struct core *c, const struct grant *g)
+{
+    const struct session *s = session_at(c, g->session);
+    uint64_t end = session_deadline(c, s);
+    const struct group *all = grant_group(c, g);
+    const struct detail *d = grant_detail(c, all == NULL ? g : grant_at(c, all->grants[0]));
+    if (d == NULL || d->ttl_ms == 0) {
+        return end;
+    }
+    uint64_t own = (d->life_ms > s->life_ms ? d->life_ms : s->life_ms) + d->ttl_ms;
+    return own < end ? own : end;
+}
+
+uint64_t grant_due_ms(const struct core *c, const struct grant *g)
+{
+    uint64_t deadline = grant_deadline(c, g);
+    const struct group *all = grant_group(c, g);
+    const struct detail *d = grant_detail(c, all == NULL ? g : grant_at(c, all->grants[0]));
+    bool revoked_first = d != NULL && d->revoke_at_ms != 0 && d->revoke_at_ms < deadline;
+    return revoked_first ? d->revoke_at_ms : deadline;
+}
+
+bool grant_is_dead(const struct core *c, const struct grant *g)
+{
+    return grant_due_ms(c, g) <= c->now_ms;
+}
+
+/* A grant needs a timer of its own only for a TTL of its own or a revocation; otherwise its
+ * session's end is its end. */
+void grant_reschedule(struct core *c, ref grant)
+{
+    ref first = grant_first_part(c, grant);
+    const struct grant *g = grant_at(c, first);
+    if (g->detail != 0) {
+        const struct detail *d = detail_at(c, g->detail);
+        if (d->ttl_ms != 0 || d->revoke_at_ms != 0) {
+            timer_lower(c, first, grant_due_ms(c, g));
+        }
+    }
+}
+
+ref grant_find_by_token(const struct core *c, uint64_t token)
+{
+    ref who = table_first(&c->tokens, hash_token(c, token));
+    while (who != 0) {
+        const struct detail *d = detail_at(c, who);
+        if (grant_at(c, d->grant)->token == token) {
+            return d->grant;
+        }
+        who = d->token_next;
+    }
+    return 0;
+}
+
+/* Giving. */
+
+static uint16_t slot_take(struct core *c, struct lock_extra *x)
+{
+    uint64_t *words = pool_at(&c->pool, x->slots);
+    for (uint32_t i = x->slots_from; i < (x->limit + 63) / 64; i++) {
+        core_step(c, 1);
+        if (words[i] != UINT64_MAX) {
+            x->slots_from = i;
+            uint32_t bit = (uint32_t)__builtin_ctzll(~words[i]);
+            words[i] |= UINT64_C(1) << bit;
+            hf_assert(i * 64 + bit < x->limit);
+            return (uint16_t)(i * 64 + bit);
+        }
+    }
+    hf_panic(__FILE__, __LINE__, "a semaphore with room has no free slot");
+}
+
+static void slot_give_back(struct core *c, struct lock_extra *x, uint16_t slot)
+{
+    uint64_t *words = pool_at(&c->pool, x->slots);
+    words[slot / 64] &= ~(UINT64_C(1) << (slot % 64));
+    if (slot / 64 < x->slots_from) {
+        x->slots_from = slot / 64;
+    }
+}
+
+static ref grant_new(struct core *c, ref lock, const struct grant_terms *terms, uint64_t token)
+{
+    struct session *s = session_at(c, terms->session);
+    size_t lease_bytes = s->is_private ? 0 : sizeof(struct id);
+    ref who = 0;
+    struct grant *g =
+        pool_alloc(&c->pool, sizeof(*g) + lease_bytes + terms->owner.len, &who);
+    g->kind = KIND_GRANT;
+    g->depth = 1;
+    g->lock = lock;
+    g->session = terms->session;
+    g->permits = (uint16_t)terms->permits;
+    g->delay_ms = terms->delay_ms;
+    g->owner_len = (uint8_t)terms->owner.len;
+    g->token = token;
+    g->since_ms = c->now_ms;
+    if (lease_bytes > 0) {
+        g->flags = GRANT_HAS_LEASE;
+        memcpy(g->tail, &terms->lease, sizeof(terms->lease));
+    }
+    if (terms->owner.len > 0) {
+        memcpy(g->tail + lease_bytes, terms->owner.data, terms->owner.len);
+    }
+    struct lock *l = lock_at(c, lock);
+    hf_assert(lock_has_room(c, l, terms->mode, terms->permits));
+    if (terms->mode == MODE_SHARED) {
+        (void)lock_extra_make(c, lock); /* it counts the holders */
+    }
+    l->mode = (uint8_t)terms->mode;
+    RING_APPEND(c, &l->holders, who, grant, in_lock);
+    RING_APPEND(c, &s->holds, who, grant, in_session);
+    s->entries++;
+    c->grants++;
+    struct lock_extra *x = lock_extra_get(c, l);
+    if (x != NULL) {
+        x->holders++;
+        x->used += terms->permits;
+        if (l->mode == MODE_SEMAPHORE) {
+            g->slot = slot_take(c, x);
+        }
+    }
+    core_step(c, 1);
+    return who;
+}
+
+static void group_make(struct core *c, const ref *parts, uint32_t count)
+{
+    ref who = 0;
+    struct group *all = pool_alloc(&c->pool, sizeof(*all) + sizeof(ref) * count, &who);
+    all->count = count;
+    memcpy(all->grants, parts, sizeof(ref) * count);
+    for (uint32_t i = 0; i < count; i++) {
+        grant_detail_make(c, parts[i])->group = who;
+    }
+}
+
+static void index_by_token(struct core *c, ref grant)
+{
+    struct detail *d = grant_detail_make(c, grant);
+    d->by_token = 1;
+    const struct grant *g = grant_at(c, grant);
+    table_insert(&c->tokens, hash_token(c, g->token), g->detail);
+}
+
+/* Makes the side objects that this grant needs. */
+static void grant_furnish(struct core *c, ref first, const struct grant_terms *terms, bool several)
+{
+    struct grant *g = grant_at(c, first);
+    const struct lock *l = lock_at(c, g->lock);
+    bool own_ttl = terms->ttl_ms != 0 && (g->flags & GRANT_HAS_LEASE);
+    if (several || l->mode == MODE_SHARED || l->mode == MODE_SEMAPHORE) {
+        index_by_token(c, first);
+    }
+    if (own_ttl || terms->metadata.len > 0 || terms->value.len > 0 || terms->request != 0) {
+        struct detail *d = grant_detail_make(c, first);
+        d->ttl_ms = own_ttl ? terms->ttl_ms : 0;
+        d->metadata = blob_new(c, terms->metadata);
+        d->value = blob_new(c, terms->value);
+    }
+    if (g->flags & GRANT_HAS_LEASE) {
+        table_insert(&c->leases, hash_id(c, terms->lease), first);
+    }
+    if (terms->request != 0) {
+        request_hold(c, terms->request, first);
+    }
+}
+
+static void announce_leader(struct core *c, const struct grant *g, uint64_t token,
+                            struct slice value)
+{
+    struct event e = {.type = EVENT_LEADER_CHANGED};
+    event_about_grant(c, g, &e);
+    if (token == 0) {
+        e = (struct event){.type = EVENT_LEADER_CHANGED,
+                           .tenant = e.tenant,
+                           .name = e.name,
+                           .mode = e.mode,
+                           .part = 1,
+                           .parts = 1};
+    }
+    e.text = value;
+    event_emit(c, &e);
+}
+
+static void announce_grant(struct core *c, const ref *parts, uint32_t count,
+                           const struct waiter *waited)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct grant *g = grant_at(c, parts[i]);
+        struct event e = {.type = EVENT_GRANTED};
+        event_about_grant(c, g, &e);
+        e.part = i + 1;
+        e.parts = count;
+        e.deadline_ms = grant_deadline(c, g);
+        if (waited != NULL) {
+            e.node = waited->node;
+            e.attachment = waited->attachment;
+        }
+        event_emit(c, &e);
+        if (lock_at(c, g->lock)->mode == MODE_ELECTION) {
+            const struct detail *d = grant_detail(c, g);
+            announce_leader(c, g, g->token, blob_slice(c, d == NULL ? 0 : d->value));
+        }
+    }
+}
+
+ref grant_give(struct core *c, const ref *locks, uint32_t count, const struct grant_terms *terms,
+               const struct waiter *waited)
+{
+    hf_assert(count >= 1 && count <= LIMIT_MULTILOCK_NAMES);
+    c->counter++;
+    hf_assert(c->counter < LIMIT_NUMBER / TOKEN_SCALE);
+    ref parts[LIMIT_MULTILOCK_NAMES];
+    for (uint32_t i = 0; i < count; i++) {
+        parts[i] = grant_new(c, locks[i], terms, c->counter * TOKEN_SCALE);
+    }
+    struct session *s = session_at(c, terms->session);
+    if (s->is_private) { /* its TTL starts at the grant (S4.3) */
+        s->ttl_ms = terms->ttl_ms;
+        s->life_ms = c->now_ms;
+        timer_set(c, terms->session, session_deadline(c, s));
+    }
+    if (count > 1) {
+        group_make(c, parts, count);
+    }
+    grant_furnish(c, parts[0], terms, count > 1);
+    grant_reschedule(c, parts[0]);
+    announce_grant(c, parts, count, waited);
+    return parts[0];
+}
+
+/* Ending. */
+
+#define NO_DELAY UINT64_MAX
+
+static bool is_clean(enum ended how)
+{
+    return how == ENDED_RELEASED || how == ENDED_SESSION_CLOSED;
+}
+
+static void announce_end(struct core *c, const struct grant *g, uint32_t part, uint32_t parts,
+                         enum ended how, struct slice actor, struct slice text)
+{
+    struct event e = {.type = is_clean(how)          ? EVENT_RELEASED
+                              : how == ENDED_FORCED  ? EVENT_FORCED
+                              : how == ENDED_REVOKED ? EVENT_REVOKED
+                                                     : EVENT_EXPIRED};
+    event_about_grant(c, g, &e);
+    e.part = part;
+    e.parts = parts;
+    e.ended = how;
+    e.actor = actor;
+    e.text = text;
+    event_emit(c, &e);
+    if (!is_clean(how)) {
+        e.type = EVENT_LOST;
+        event_emit(c, &e);
+    }
+    if (lock_at(c, g->lock)->mode == MODE_ELECTION) {
+        announce_leader(c, g, 0, slice_make(NULL, 0));
+    }
+}
+
+static void detail_free(struct core *c, ref grant)
+{
+    struct grant *g = grant_at(c, grant);
+    if (g->detail == 0) {
+        return;
+    }
+    struct detail *d = detail_at(c, g->detail);
+    if (d->timer != 0) {
+        timer_set(c, grant, UINT64_MAX);
+    }
+    if (d->by_token) {
+        table_remove(&c->tokens, hash_token(c, g->token), g->detail);
+    }
+    blob_free(c, d->metadata);
+    blob_free(c, d->value);
+    pool_free(&c->pool, g->detail, sizeof(*d));
+}
+
+static void grant_remove(struct core *c, ref who, bool is_first, uint64_t delay_from_ms)
+{
+    struct grant *g = grant_at(c, who);
+    struct session *s = session_at(c, g->session);
+    struct lock *l = lock_at(c, g->lock);
+    ref lock = g->lock;
+    if (is_first && (g->flags & GRANT_HAS_LEASE)) {
+        table_remove(&c->leases, hash_id(c, grant_lease(c, g)), who);
+    }
+    detail_free(c, who);
+    RING_REMOVE(c, &l->holders, who, grant, in_lock);
+    RING_REMOVE(c, &s->holds, who, grant, in_session);
+    s->entries--;
+    c->grants--;
+    struct lock_extra *x = lock_extra_get(c, l);
+    if (x != NULL) {
+        x->holders--;
+        x->used -= g->permits;
+        if (l->mode == MODE_SEMAPHORE) {
+            slot_give_back(c, x, g->slot);
+        }
+    }
+    uint32_t delay_ms = g->delay_ms;
+    pool_free(&c->pool, who, grant_size(g));
+    core_step(c, 1);
+    if (delay_from_ms != NO_DELAY && delay_from_ms + delay_ms > c->now_ms) {
+        lock_delay(c, lock, delay_from_ms + delay_ms);
+    }
+    if (l->extra != 0) {
+        lock_wake(c, lock);
+    } else {
+        lock_drop_if_unused(c, lock);
+    }
+}
+
+void grant_end(struct core *c, ref grant, enum ended how, uint64_t at_ms, struct slice actor,
+               struct slice text, bool no_delay)
+{
+    ref first = grant_first_part(c, grant);
+    const struct grant *g = grant_at(c, first);
+    ref session = g->session;
+    uint32_t count = grant_parts(c, g);
+    ref parts[LIMIT_MULTILOCK_NAMES];
+    for (uint32_t i = 0; i < count; i++) {
+        parts[i] = grant_part(c, first, i);
+    }
+    struct detail *d = grant_detail(c, g);
+    ref group = d == NULL ? 0 : d->group;
+    history_add_grant(c, session_at(c, session)->tenant, g->token, grant_lease(c, g), how);
+    if (d != NULL && d->request != 0) {
+        struct result answer = {.type = COMMAND_ACQUIRE,
+                                .outcome = OUTCOME_GRANTED,
+                                .ended = how,
+                                .token = g->token,
+                                .lease = grant_lease(c, g)};
+        request_done(c, d->request, &answer);
+    }
+    uint64_t delay_from_ms = is_clean(how) || no_delay ? NO_DELAY : at_ms;
+    for (uint32_t i = 0; i < count; i++) {
+        announce_end(c, grant_at(c, parts[i]), i + 1, count, how, actor, text);
+        grant_remove(c, parts[i], i == 0, delay_from_ms);
+    }
+    if (group != 0) {
+        pool_free(&c->pool, group, sizeof(struct group) + sizeof(ref) * count);
+    }
+    session_drop_if_empty(c, session);
+}
+
+void grant_end_dead(struct core *c, ref grant)
+{
+    const struct grant *g = grant_at(c, grant);
+    const struct session *s = session_at(c, g->session);
+    uint64_t deadline = grant_deadline(c, g);
+    if (grant_due_ms(c, g) < deadline) {
+        revoke_take(c, grant);
+        return;
+    }
+    bool with_session = !s->is_private && deadline == session_deadline(c, s);
+    struct slice none = slice_make(NULL, 0);
+    grant_end(c, grant, with_session ? ENDED_SESSION_EXPIRED : ENDED_EXPIRED, deadline, none, none,
+              false);
+}

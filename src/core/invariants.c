@@ -1,0 +1,457 @@
+/* The invariants of the state, numbered, with the promise that each guards. They hold between any
+ * two commands; tests and fuzzers ask for them after each, and a restored snapshot must have them.
+ *
+ *   I1   S3.2        Numbers are below 2^53, the counter below 2^43, the epoch not above it; the
+ *                    version is one that exists.
+ *   I2               Every ring is closed in both directions and not longer than its limit.
+ *   I3   S2.2        Every name is found by its hash, once.
+ *   I4   S6          An exclusive name and an election have at most one holder.
+ *   I5   S6.1        A semaphore has `used` permits out, which is at most its limit.
+ *   I6   S11         The holders of a semaphore have different slots, those of its bits.
+ *   I7   S3.1        Holders are in the order of their tokens, none of which is above the counter.
+ *   I8   S3.1        No token was given twice: among live grants and remembered ends.
+ *   I9   S2.1        A lock counts its holders rightly, at most 10,000; shared locks and semaphores
+ *                    have the extra to count with.
+ *   I10  S6.1, S6.3  Queues are in the order of tickets and counted; the waiters in them want the
+ *                    mode and the limit of the name.
+ *   I11  S7.3        Everyone before a queue's cursor is detached; all are when there is none.
+ *   I12  S6.1, S6.2  No wake-up is lost: who can have all that it waits for waits for nothing but
+ *                    the next handing over.
+ *   I13              A name that is neither held nor waited for nor delayed is about to go.
+ *   I14  S6.5        The delayed names are those with a delay, each with its timer.
+ *   I15              The woken names are those in the ring of the woken.
+ *   I16  S4          Sessions are found by id; what they hold and wait for points back, is in
+ * order, and is counted, at most 10,000. I17  S4.3        A private session has exactly one grant
+ * or one waiter, and nothing else. I18  S4.4        Lease ids of real sessions are found; no id
+ * names two things. I19  S6.2        The parts of a multi-lock know each other, are in canonical
+ * order, and only the first has a TTL, a request, a timer and data. I20  S8.3        Shared,
+ * semaphore and multi-lock grants, and only they, are found by token. I21  S1.7        What has a
+ * deadline has a timer that is not later, nothing else has one. I22  S7.1        The waiters of
+ * private sessions, and only they, are in the crowd of their node, by rising attachment number; no
+ * crowd is empty, no number comes twice. I23  S7.3        The crowds to be visited are gone and
+ * know where to go on. I24  S8.1        A request that waits or holds and the waiter or grant know
+ * each other; requests by id are found; at most 65,536 are kept when done. I25  S8.2        The
+ * replies of a session are in the order of their seq, above what was acknowledged, at most 1,024.
+ *   I26  S8.3        The ends that are remembered are found by token, lease id and session id, are
+ * at most 65,536 each, and are of nobody who lives. I27  S11         Fence marks are found, are in
+ * the heap by their token, at most 65,536, not below the floor; there is no floor before they are
+ * full. I28              Audit records are numbered without a gap up to the newest, at most 10,000.
+ *   I29              The core counts its grants and waiters rightly.
+ *   I30  S1.1        Nothing began in the future. */
+#include "core/invariants.h"
+
+const char broken_ring[] = "I2: a ring is not closed, or longer than its limit";
+
+static const char future[] = "I30: something began in the future";
+
+/* Walks. */
+
+ref walk_begin(struct walk *w, const struct core *c, ref last, size_t offset, uint64_t max)
+{
+    *w = (struct walk){.c = c, .offset = offset, .last = last, .left = max};
+    if (last == 0) {
+        return 0;
+    }
+    w->at = last;
+    ref first = ring_links(&c->pool, last, offset)->next;
+    if (first == 0 || max == 0 || ring_links(&c->pool, first, offset)->prev != last) {
+        w->is_broken = true;
+        return 0;
+    }
+    w->left--;
+    w->at = first;
+    return first;
+}
+
+ref walk_next(struct walk *w)
+{
+    if (w->at == w->last) {
+        return 0;
+    }
+    ref next = ring_links(&w->c->pool, w->at, w->offset)->next;
+    if (next == 0 || w->left == 0 || ring_links(&w->c->pool, next, w->offset)->prev != w->at) {
+        w->is_broken = true;
+        return 0;
+    }
+    w->left--;
+    w->at = next;
+    return next;
+}
+
+bool is_linked(const struct core *c, ref who, size_t offset)
+{
+    const struct links *l = ring_links(&c->pool, who, offset);
+    return l->next != 0 && l->prev != 0 && ring_links(&c->pool, l->next, offset)->prev == who &&
+           ring_links(&c->pool, l->prev, offset)->next == who;
+}
+
+bool timer_is_right(struct census *n, ref who, uint64_t due_ms, bool may_be_stale)
+{
+    uint64_t at_ms = timer_at(n->c, who);
+    if (at_ms != UINT64_MAX) {
+        n->timers++;
+        n->first_timer_ms = at_ms < n->first_timer_ms ? at_ms : n->first_timer_ms;
+        return at_ms <= due_ms && (due_ms != UINT64_MAX || may_be_stale);
+    }
+    return due_ms == UINT64_MAX;
+}
+
+/* Scalars. */
+
+static const char *check_numbers(const struct core *c)
+{
+    const uint64_t numbers[] = {c->index,        c->now_ms,      c->wall_ms,
+                                c->ticket,       c->attachment,  c->crowd_number,
+                                c->audit_number, c->fence_floor, c->fence_rejections};
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        if (numbers[i] >= LIMIT_NUMBER) {
+            return "I1: a number is 2^53 or more";
+        }
+    }
+    if (c->counter >= LIMIT_NUMBER >> 10 || c->epoch > c->counter) {
+        return "I1: the counter is 2^43 or more, or below the epoch";
+    }
+    return c->version >= 1 && c->version <= CORE_VERSION ? NULL : "I1: the version does not exist";
+}
+
+/* Grants. */
+
+static const char *check_later_part(const struct core *c, const struct grant *g,
+                                    const struct detail *d, const struct grant *first)
+{
+    if (d->ttl_ms != 0 || d->request != 0 || d->metadata != 0 || d->value != 0 || d->timer != 0 ||
+        d->revoke_at_ms != 0 || d->by_token) {
+        return "I19: a later part of a multi-lock has what only the first may have";
+    }
+    if (g->token != first->token || g->session != first->session ||
+        g->since_ms != first->since_ms || g->delay_ms != first->delay_ms ||
+        !id_equal(grant_lease(c, g), grant_lease(c, first)) ||
+        !slice_equal(grant_owner(g), grant_owner(first))) {
+        return "I19: the parts of a multi-lock differ";
+    }
+    return NULL;
+}
+
+static const char *check_group(const struct core *c, ref who, const struct grant *g, bool *is_first)
+{
+    const struct detail *d = grant_detail(c, g);
+    *is_first = true;
+    if (d == NULL || d->group == 0) {
+        return NULL;
+    }
+    const struct group *all = group_at(c, d->group);
+    if (all->count < 2 || all->count > LIMIT_MULTILOCK_NAMES) {
+        return "I19: a multi-lock has a wrong number of parts";
+    }
+    if (lock_at(c, g->lock)->mode != MODE_EXCLUSIVE || g->depth != 1) {
+        return "I19: a multi-lock is not exclusive, or was entered twice";
+    }
+    *is_first = all->grants[0] == who;
+    if (!*is_first) { /* the first looks at them all */
+        return check_later_part(c, g, d, grant_at(c, all->grants[0]));
+    }
+    ref at = who;
+    for (uint32_t i = 1; i < all->count; i++) {
+        const struct grant *before = grant_at(c, at);
+        const struct grant *part = grant_at(c, all->grants[i]);
+        const struct detail *other = grant_detail(c, part);
+        if (other == NULL || other->group != d->group ||
+            before->in_session.next != all->grants[i]) {
+            return "I19: a multi-lock does not know its parts";
+        }
+        if (slice_compare(lock_name(lock_at(c, before->lock)), lock_name(lock_at(c, part->lock))) >=
+            0) {
+            return "I19: the parts of a multi-lock are out of order";
+        }
+        at = all->grants[i];
+    }
+    return NULL;
+}
+
+static const char *check_first_part(struct census *n, ref who, const struct grant *g,
+                                    const struct session *s)
+{
+    const struct core *c = n->c;
+    const struct detail *d = grant_detail(c, g);
+    const struct lock *l = lock_at(c, g->lock);
+    keyed_add(&n->tokens, g->token, who);
+    if (!s->is_private) {
+        n->leases++;
+        struct id lease = grant_lease(c, g);
+        if (!n->trusts_tables && (lease_find(c, lease) != who || session_find(c, lease) != 0)) {
+            return "I18: the lease id of a grant is not found, or names another thing too";
+        }
+    }
+    bool by_token =
+        l->mode == MODE_SHARED || l->mode == MODE_SEMAPHORE || (d != NULL && d->group != 0);
+    if (by_token != (d != NULL && d->by_token) ||
+        (by_token && !n->trusts_tables && grant_find_by_token(c, g->token) != who)) {
+        return "I20: a grant is found by token that should not be, or the other way";
+    }
+    if (d == NULL) {
+        return NULL;
+    }
+    n->by_token += by_token;
+    bool has_timer = d->ttl_ms != 0 || d->revoke_at_ms != 0;
+    if (has_timer != (d->timer != 0) ||
+        (has_timer && !timer_is_right(n, who, grant_due_ms(c, g), false))) {
+        return "I21: a grant has no timer, a needless one, or one that is late";
+    }
+    if (d->life_ms > c->now_ms || d->life_ms < g->since_ms) {
+        return future;
+    }
+    return d->request == 0 ? NULL : check_tie(n, d->request, REQUEST_HOLDING, who, s);
+}
+
+static const char *check_grant(struct census *n, ref who, ref session)
+{
+    const struct core *c = n->c;
+    const struct grant *g = grant_at(c, who);
+    const struct session *s = session_at(c, session);
+    if (g->kind != KIND_GRANT || g->session != session || g->depth == 0 ||
+        !is_linked(c, who, offsetof(struct grant, in_lock))) {
+        return "I16: a grant does not belong where it is";
+    }
+    if (lock_at(c, g->lock)->tenant != s->tenant ||
+        ((g->flags & GRANT_HAS_LEASE) != 0) == s->is_private) {
+        return "I16: a grant does not fit its session";
+    }
+    if (g->token == 0 || g->token > c->counter << 10) {
+        return "I7: a token is above the counter";
+    }
+    if (g->since_ms > c->now_ms) {
+        return future;
+    }
+    if (g->detail != 0 && detail_at(c, g->detail)->grant != who) {
+        return "I16: the detail of a grant is another's";
+    }
+    bool is_first = true;
+    const char *broken = check_group(c, who, g, &is_first);
+    if (broken == NULL && is_first) {
+        broken = check_first_part(n, who, g, s);
+    }
+    return broken;
+}
+
+/* Waiters. */
+
+static const char *check_places(struct census *n, ref who, const struct waiter *w, uint32_t tenant)
+{
+    const struct core *c = n->c;
+    uint32_t parts = 0;
+    const struct lock *before = NULL;
+    for (ref p = w->places; p != 0; p = place_at(c, p)->sibling) {
+        const struct place *place = place_at(c, p);
+        const struct lock *l = lock_at(c, place->lock);
+        const struct lock_extra *x = lock_extra_get(c, l);
+        if (++parts > w->parts || place->waiter != who || l->tenant != tenant || x == NULL ||
+            !is_linked(c, p, offsetof(struct place, in_queue))) {
+            return "I10: a waiter's place does not belong where it is";
+        }
+        if (before != NULL && slice_compare(lock_name(before), lock_name(l)) >= 0) {
+            return "I19: the names of a waiter are out of order";
+        }
+        if (mode_class((enum mode)l->mode) != mode_class((enum mode)w->mode) ||
+            (w->mode == MODE_SEMAPHORE && (x->limit != w->limit || w->permits > w->limit))) {
+            return "I10: a waiter wants another mode or limit than its name has";
+        }
+        before = l;
+    }
+    n->places += parts;
+    return parts == w->parts ? NULL : "I10: a waiter has lost a place";
+}
+
+static const char *check_waiter(struct census *n, ref who, ref session)
+{
+    const struct core *c = n->c;
+    const struct waiter *w = waiter_at(c, who);
+    const struct session *s = session_at(c, session);
+    if (w->kind != KIND_WAITER || w->session != session || w->parts == 0 ||
+        w->parts > LIMIT_MULTILOCK_NAMES) {
+        return "I16: a waiter does not belong where it is";
+    }
+    if (w->ticket == 0 || w->ticket > c->ticket) {
+        return "I10: a ticket was never given";
+    }
+    if (w->attachment == 0 || w->attachment > c->attachment || (w->crowd != 0) != s->is_private ||
+        (!s->is_private && w->detached_until_ms != 0)) {
+        return "I22: a waiter is attached wrongly";
+    }
+    keyed_add(&n->attachments, w->attachment, who);
+    n->private_waiters += s->is_private;
+    if (s->is_private) {
+        if (!id_equal(w->lease, s->id)) {
+            return "I17: a private session has another id than its lock";
+        }
+    } else {
+        n->leases++;
+        if (!n->trusts_tables &&
+            (lease_find(c, w->lease) != who || session_find(c, w->lease) != 0)) {
+            return "I18: the lease id of a waiter is not found, or names another thing too";
+        }
+    }
+    if (!timer_is_right(n, who, waiter_due_ms(c, w), true)) {
+        return "I21: a waiter has no timer, or one that is late";
+    }
+    const char *broken = check_places(n, who, w, s->tenant);
+    if (broken == NULL && w->request != 0) {
+        broken = check_tie(n, w->request, REQUEST_WAITING, who, s);
+    }
+    if (broken == NULL && is_forgotten(c, w)) {
+        broken = "I12: a waiter could have what it waits for and nobody will give it";
+    }
+    return broken;
+}
+
+/* Sessions. */
+
+static const char *check_holds(struct census *n, ref session, uint32_t *entries, uint32_t *things)
+{
+    const struct core *c = n->c;
+    struct walk w;
+    uint64_t last_token = 0;
+    WALK(&w, c, who, session_at(c, session)->holds, grant, in_session, LIMIT_SESSION_ENTRIES)
+    {
+        const char *broken = check_grant(n, who, session);
+        if (broken != NULL) {
+            return broken;
+        }
+        const struct grant *g = grant_at(c, who);
+        bool is_first = grant_first_part(c, who) == who;
+        if (is_first ? g->token <= last_token : g->token != last_token) {
+            return "I16: what a session holds is out of order";
+        }
+        last_token = g->token;
+        n->grants++;
+        *entries += 1;
+        *things += is_first;
+    }
+    return w.is_broken ? broken_ring : NULL;
+}
+
+static const char *check_waits(struct census *n, ref session, uint32_t *entries, uint32_t *things)
+{
+    const struct core *c = n->c;
+    struct walk w;
+    uint64_t last_ticket = 0;
+    WALK(&w, c, who, session_at(c, session)->waits, waiter, in_session, LIMIT_SESSION_ENTRIES)
+    {
+        const char *broken = check_waiter(n, who, session);
+        if (broken != NULL) {
+            return broken;
+        }
+        const struct waiter *waiter = waiter_at(c, who);
+        if (waiter->ticket <= last_ticket) {
+            return "I16: what a session waits for is out of order";
+        }
+        last_ticket = waiter->ticket;
+        n->waiters++;
+        *entries += waiter->parts;
+        *things += 1;
+    }
+    return w.is_broken ? broken_ring : NULL;
+}
+
+static const char *check_session(struct census *n, ref who)
+{
+    const struct core *c = n->c;
+    const struct session *s = session_at(c, who);
+    n->sessions++;
+    if (s->kind != KIND_SESSION || s->client_len == 0 ||
+        (!n->trusts_tables && session_find(c, s->id) != who)) {
+        return "I16: a session is not found by its id";
+    }
+    if (s->life_ms > c->now_ms) {
+        return future;
+    }
+    if (s->is_private && s->extra != 0) {
+        return "I17: a private session has what only real ones have";
+    }
+    uint32_t entries = 0;
+    uint32_t things = 0;
+    const char *broken = check_replies(n, s);
+    broken = broken != NULL ? broken : check_holds(n, who, &entries, &things);
+    broken = broken != NULL ? broken : check_waits(n, who, &entries, &things);
+    if (broken != NULL) {
+        return broken;
+    }
+    if (s->entries != entries || entries > LIMIT_SESSION_ENTRIES) {
+        return "I16: a session counts its names wrongly";
+    }
+    if (s->is_private && things != 1) {
+        return "I17: a private session has not exactly one grant or waiter";
+    }
+    if (!timer_is_right(n, who, session_deadline(c, s), false)) {
+        return "I21: a session has no timer, a needless one, or one that is late";
+    }
+    return NULL;
+}
+
+static const char *check_sessions(struct census *n)
+{
+    const struct core *c = n->c;
+    struct walk w;
+    WALK(&w, c, who, c->all_sessions, session, all, LIMIT_SESSIONS)
+    {
+        const char *broken = check_session(n, who);
+        if (broken != NULL) {
+            return broken;
+        }
+    }
+    return w.is_broken ? broken_ring : NULL;
+}
+
+/* What only the sums tell. */
+static const char *check_sums(struct census *n)
+{
+    const struct core *c = n->c;
+    if (n->sessions != table_count(&c->sessions)) {
+        return "I16: the table of sessions has others than there are";
+    }
+    if (n->grants != c->grants || n->waiters != c->waiters || n->held != n->grants ||
+        n->queued != n->places) {
+        return "I29: grants or waiters are counted wrongly";
+    }
+    if (n->leases != table_count(&c->leases)) {
+        return "I18: the table of leases has others than there are";
+    }
+    if (n->by_token != table_count(&c->tokens)) {
+        return "I20: the table of tokens has others than there are";
+    }
+    if (n->crowded != n->private_waiters) {
+        return "I22: the crowds have other waiters than there are";
+    }
+    if (n->requests != table_count(&c->requests)) {
+        return "I24: the table of requests has others than there are";
+    }
+    if (n->timers != heap_count(&c->timers) || n->first_timer_ms != heap_min_at(&c->timers)) {
+        return "I21: the heap of timers has others than there are";
+    }
+    keyed_sort(&n->tokens);
+    if (!keyed_is_unique(&n->tokens)) {
+        return "I8: a token was given twice";
+    }
+    keyed_sort(&n->attachments);
+    return keyed_is_unique(&n->attachments) ? NULL : "I22: an attachment number was given twice";
+}
+
+const char *check_all(const struct core *c, bool trusts_tables)
+{
+    struct census n = {.c = c, .trusts_tables = trusts_tables, .first_timer_ms = UINT64_MAX};
+    keyed_init(&n.tokens, c->memory);
+    keyed_init(&n.attachments, c->memory);
+    const char *(*const checks[])(struct census *) = {check_locks, check_sessions, check_crowds,
+                                                      check_memory, check_sums};
+    const char *broken = check_numbers(c);
+    for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]) && broken == NULL; i++) {
+        broken = checks[i](&n);
+    }
+    keyed_close(&n.tokens);
+    keyed_close(&n.attachments);
+    return broken;
+}
+
+const char *core_check_invariants(const struct core *c)
+{
+    return check_all(c, false);
+}

@@ -1,0 +1,323 @@
+/* The invariants of names: their holders, queues, delays, and the crowds of waiters; the list is in
+ * invariants.c. */
+#include "core/invariants.h"
+
+#include "base/text.h"
+
+/* A semaphore's bits of slots are as many words as its limit needs. */
+static bool bits_are(const struct core *c, const struct lock_extra *x, uint32_t count)
+{
+    const uint64_t *words = pool_at(&c->pool, x->slots);
+    uint32_t bits = 0;
+    for (uint32_t i = 0; i < (x->limit + 63) / 64; i++) {
+        bits += (uint32_t)__builtin_popcountll(words[i]);
+    }
+    return bits == count;
+}
+
+/* All slots below the limit have a bit, and there are as many bits as holders: since each holder's
+ * bit is set, two with the same slot would leave a bit too few. */
+static const char *check_semaphore(const struct core *c, const struct lock *l,
+                                   const struct lock_extra *x)
+{
+    if (x->limit == 0 || x->limit > LIMIT_HOLDERS || x->slots == 0) {
+        return "I5: a semaphore has no limit";
+    }
+    const uint64_t *words = pool_at(&c->pool, x->slots);
+    uint64_t used = 0;
+    RING_EACH(c, who, l->holders, grant, in_lock)
+    {
+        const struct grant *g = grant_at(c, who);
+        used += g->permits;
+        if (g->permits == 0 || g->slot >= x->limit ||
+            (words[g->slot / 64] >> (g->slot % 64) & 1) == 0) {
+            return "I6: a holder's slot is not marked as taken";
+        }
+    }
+    if (used != x->used || used > x->limit) {
+        return "I5: the permits of a semaphore are counted wrongly, or too many";
+    }
+    return bits_are(c, x, x->holders) ? NULL : "I6: the slots of a semaphore are wrong";
+}
+
+static const char *check_holders(struct census *n, ref lock, const struct lock *l)
+{
+    const struct core *c = n->c;
+    struct walk w;
+    uint32_t count = 0;
+    uint64_t last_token = 0;
+    WALK(&w, c, who, l->holders, grant, in_lock, LIMIT_HOLDERS)
+    {
+        const struct grant *g = grant_at(c, who);
+        if (g->kind != KIND_GRANT || g->lock != lock) {
+            return "I16: a holder does not hold this name";
+        }
+        if (g->token <= last_token) {
+            return "I7: holders are not in the order of their tokens";
+        }
+        if (l->mode != MODE_SEMAPHORE && (g->permits != 0 || g->slot != 0)) {
+            return "I6: a grant has permits or a slot and is no semaphore's";
+        }
+        last_token = g->token;
+        count++;
+    }
+    if (w.is_broken) {
+        return broken_ring;
+    }
+    n->held += count;
+    if (count > 1 && (l->mode == MODE_EXCLUSIVE || l->mode == MODE_ELECTION)) {
+        return "I4: an exclusive name has more than one holder";
+    }
+    return lock_holders(c, l) == count ? NULL : "I9: the holders of a name are counted wrongly";
+}
+
+static const char *check_queue(struct census *n, ref lock, const struct lock_extra *x)
+{
+    const struct core *c = n->c;
+    struct walk w;
+    uint32_t count = 0;
+    uint64_t last_ticket = 0;
+    bool past_cursor = false;
+    WALK(&w, c, who, x->queue, place, in_queue, LIMIT_QUEUE)
+    {
+        const struct place *place = place_at(c, who);
+        const struct waiter *waiter = waiter_at(c, place->waiter);
+        if (place->lock != lock || waiter->kind != KIND_WAITER) {
+            return "I10: a place does not belong to its queue";
+        }
+        if (waiter->ticket <= last_ticket) {
+            return "I10: a queue is not in the order of tickets";
+        }
+        past_cursor = past_cursor || who == x->cursor;
+        if (!past_cursor && !waiter_is_detached(c, waiter)) {
+            return "I11: somebody before the cursor of a queue is attached";
+        }
+        last_ticket = waiter->ticket;
+        count++;
+    }
+    if (w.is_broken) {
+        return broken_ring;
+    }
+    n->queued += count;
+    if (x->cursor != 0 && !past_cursor) {
+        return "I11: the cursor of a queue is not in it";
+    }
+    return count == x->queue_length ? NULL : "I10: a queue is counted wrongly";
+}
+
+static const char *check_extra(struct census *n, ref lock, const struct lock *l,
+                               const struct lock_extra *x)
+{
+    const struct core *c = n->c;
+    const char *broken = check_queue(n, lock, x);
+    if (broken != NULL) {
+        return broken;
+    }
+    if (l->mode == MODE_SEMAPHORE) {
+        broken = check_semaphore(c, l, x);
+    } else if (x->limit != 0 || x->used != 0 || x->slots != 0) {
+        broken = "I5: a name that is no semaphore has permits";
+    }
+    if (broken != NULL) {
+        return broken;
+    }
+    n->woken += x->woken.next != 0;
+    n->delayed += x->delayed.next != 0;
+    if ((x->delayed_until_ms != 0) != (x->delayed.next != 0)) {
+        return "I14: a delayed name is not among them, or another is";
+    }
+    uint64_t due_ms = x->delayed_until_ms == 0 ? UINT64_MAX : x->delayed_until_ms;
+    if (!timer_is_right(n, lock, due_ms, false) || timer_at(c, lock) != due_ms) {
+        return "I14: the timer of a delay is wrong";
+    }
+    return NULL;
+}
+
+static const char *check_lock(struct census *n, ref who)
+{
+    const struct core *c = n->c;
+    const struct lock *l = lock_at(c, who);
+    if (l->kind != KIND_LOCK || l->mode >= MODE_COUNT ||
+        (!n->trusts_tables &&
+         (!text_is_name(lock_name(l)) || lock_find(c, l->tenant, lock_name(l)) != who))) {
+        return "I3: a name is not found, or twice";
+    }
+    const struct lock_extra *x = lock_extra_get(c, l);
+    const char *broken = NULL;
+    if (x == NULL) {
+        if (l->mode == MODE_SHARED || l->mode == MODE_SEMAPHORE) {
+            return "I9: a name that may have many holders cannot count them";
+        }
+        broken = check_holders(n, who, l);
+        return broken == NULL && l->holders == 0 ? "I13: a name exists that nobody uses" : broken;
+    }
+    if (x->lock != who) {
+        return "I3: the extra of a name is another's";
+    }
+    broken = check_holders(n, who, l);
+    broken = broken != NULL ? broken : check_extra(n, who, l, x);
+    if (broken != NULL) {
+        return broken;
+    }
+    if (!lock_in_use(c, l) && x->delayed_until_ms == 0 && x->woken.next == 0) {
+        return "I13: a name exists that nobody uses";
+    }
+    return NULL;
+}
+
+static void visit_lock(void *ctx, ref who)
+{
+    struct census *n = ctx;
+    if (n->broken == NULL) {
+        n->broken = check_lock(n, who);
+    }
+}
+
+static uint64_t ring_length(const struct core *c, ref last, size_t offset, uint64_t max)
+{
+    struct walk w;
+    uint64_t length = 0;
+    for (ref who = walk_begin(&w, c, last, offset, max); who != 0; who = walk_next(&w)) {
+        length++;
+    }
+    return w.is_broken ? UINT64_MAX : length;
+}
+
+const char *check_locks(struct census *n)
+{
+    const struct core *c = n->c;
+    uint64_t cursor = 0;
+    while (cursor != TABLE_SCAN_END && n->broken == NULL) {
+        cursor = table_scan(&c->locks, cursor, visit_lock, n);
+    }
+    if (n->broken != NULL) {
+        return n->broken;
+    }
+    uint64_t names = table_count(&c->locks);
+    if (ring_length(c, c->delayed, offsetof(struct lock_extra, delayed), names) != n->delayed) {
+        return "I14: the ring of delayed names has others than there are";
+    }
+    if (ring_length(c, c->woken, offsetof(struct lock_extra, woken), names) != n->woken) {
+        return "I15: the ring of woken names has others than there are";
+    }
+    return NULL;
+}
+
+/* Lost wake-ups. */
+
+/* Whether the names of this waiter will be woken because its node is gone (S7.3). */
+static bool is_to_be_visited(const struct core *c, const struct waiter *w)
+{
+    if (w->crowd == 0 || crowd_at(c, w->crowd)->revisit == 0) {
+        return false;
+    }
+    return w->attachment >= waiter_at(c, crowd_at(c, w->crowd)->revisit)->attachment;
+}
+
+enum standing { BEHIND, FIRST, TO_BE_SERVED };
+
+/* How a place stands in its queue, the detached aside. Looks back from it only as far as the next
+ * one who is attached, so that a look at all places takes time in proportion to their number. */
+static enum standing standing_of(const struct core *c, ref place)
+{
+    const struct lock *l = lock_at(c, place_at(c, place)->lock);
+    const struct lock_extra *x = lock_extra_at(c, l->extra);
+    if (x->woken.next != 0 || x->delayed_until_ms != 0) {
+        return TO_BE_SERVED; /* soon, or when the delay ends */
+    }
+    size_t offset = offsetof(struct place, in_queue);
+    for (ref p = ring_before(&c->pool, x->queue, place, offset); p != 0;
+         p = ring_before(&c->pool, x->queue, p, offset)) {
+        const struct waiter *before = waiter_at(c, place_at(c, p)->waiter);
+        if (!waiter_is_detached(c, before)) {
+            return BEHIND;
+        }
+        if (is_to_be_visited(c, before)) {
+            return TO_BE_SERVED;
+        }
+    }
+    return FIRST;
+}
+
+bool is_forgotten(const struct core *c, const struct waiter *w)
+{
+    if (waiter_is_detached(c, w) || waiter_is_dead(c, w)) {
+        return false; /* passed over; or the sweep will end it and wake its names */
+    }
+    for (ref p = w->places; p != 0; p = place_at(c, p)->sibling) {
+        const struct lock *l = lock_at(c, place_at(c, p)->lock);
+        if (!lock_has_room(c, l, (enum mode)w->mode, w->permits) || standing_of(c, p) != FIRST) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Crowds. */
+
+static const char *check_crowd(struct census *n, ref who)
+{
+    const struct core *c = n->c;
+    const struct crowd *crowd = crowd_at(c, who);
+    struct walk w;
+    uint64_t last = 0;
+    WALK(&w, c, member, crowd->waiters, waiter, in_crowd, LIMIT_SESSIONS)
+    {
+        const struct waiter *waiter = waiter_at(c, member);
+        if (waiter->crowd != who || waiter->node != crowd->node || waiter->attachment <= last) {
+            return "I22: a waiter is in the wrong crowd, or at the wrong place in it";
+        }
+        last = waiter->attachment;
+        n->crowded++;
+    }
+    if (w.is_broken) {
+        return broken_ring;
+    }
+    if (crowd->waiters == 0) {
+        return "I22: a crowd is empty";
+    }
+    uint64_t due_ms = crowd->gone ? crowd->until_ms : UINT64_MAX;
+    if (!timer_is_right(n, who, due_ms, false) || timer_at(c, who) != due_ms) {
+        return "I21: the timer of a crowd is wrong";
+    }
+    if ((crowd->revisit != 0) != (crowd->revisited.next != 0) ||
+        (crowd->revisit != 0 && (!crowd->gone || waiter_at(c, crowd->revisit)->crowd != who))) {
+        return "I23: a crowd that is to be visited is not gone, or does not know by whom to go on";
+    }
+    return NULL;
+}
+
+const char *check_crowds(struct census *n)
+{
+    const struct core *c = n->c;
+    struct walk w;
+    uint64_t last = 0;
+    uint64_t to_visit = 0;
+    WALK(&w, c, who, c->all_crowds, crowd, all, LIMIT_NODES)
+    {
+        const struct crowd *crowd = crowd_at(c, who);
+        if (crowd->kind != KIND_CROWD || crowd->number <= last || crowd->number > c->crowd_number) {
+            return "I22: the crowds are out of order";
+        }
+        const char *broken = check_crowd(n, who);
+        if (broken != NULL) {
+            return broken;
+        }
+        RING_EACH(c, other, c->all_crowds, crowd, all)
+        {
+            const struct crowd *o = crowd_at(c, other);
+            if (other != who && !o->gone && !crowd->gone && o->node == crowd->node) {
+                return "I22: a node has two crowds";
+            }
+        }
+        last = crowd->number;
+        to_visit += crowd->revisit != 0;
+    }
+    if (w.is_broken) {
+        return broken_ring;
+    }
+    size_t offset = offsetof(struct crowd, revisited);
+    return ring_length(c, c->revisits, offset, LIMIT_NODES) == to_visit
+               ? NULL
+               : "I23: the ring of crowds to be visited has others than there are";
+}

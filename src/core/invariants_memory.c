@@ -1,0 +1,227 @@
+/* The invariants of what is remembered: requests, ends, fence marks, audit; the list is in
+ * invariants.c. */
+#include "core/invariants.h"
+
+/* Requests. */
+
+static bool is_found(const struct core *c, ref request)
+{
+    const struct request *r = request_at(c, request);
+    ref who = table_first(&c->requests, request_hash(c, r));
+    while (who != 0 && who != request) {
+        who = request_at(c, who)->next;
+    }
+    return who != 0;
+}
+
+const char *check_tie(struct census *n, ref request, enum request_state state, ref target,
+                      const struct session *s)
+{
+    const struct core *c = n->c;
+    const struct request *r = request_at(c, request);
+    if (r->target != target || r->state != state || r->type != COMMAND_ACQUIRE ||
+        r->tenant != s->tenant) {
+        return "I24: a request does not know its waiter or grant";
+    }
+    struct id session = s->is_private ? (struct id){0, 0} : s->id;
+    if (!id_equal(r->session, session) || (r->id_len == 0 && s->is_private)) {
+        return "I24: a request is of another session than its waiter or grant";
+    }
+    if (r->id_len == 0) {
+        return is_linked(c, request, offsetof(struct request, ring))
+                   ? NULL
+                   : "I25: a reply is not among those of its session";
+    }
+    struct slice scope = s->is_private ? session_client(s) : slice_make(NULL, 0);
+    if (!slice_equal(slice_make(r->text, r->scope_len), scope) || r->ring.next != 0) {
+        return "I24: a request by id is of another scope than its waiter or grant, or done";
+    }
+    n->requests++;
+    return is_found(c, request) ? NULL : "I24: a request by id is not found";
+}
+
+/* The other side of check_tie. */
+static bool is_tied(const struct core *c, ref request)
+{
+    const struct request *r = request_at(c, request);
+    if (r->state == REQUEST_DONE) {
+        return r->target == 0;
+    }
+    if (r->target == 0) {
+        return false;
+    }
+    if (r->state == REQUEST_WAITING) {
+        return waiter_at(c, r->target)->kind == KIND_WAITER &&
+               waiter_at(c, r->target)->request == request;
+    }
+    const struct grant *g = grant_at(c, r->target);
+    return g->kind == KIND_GRANT && g->detail != 0 && detail_at(c, g->detail)->request == request;
+}
+
+const char *check_replies(struct census *n, const struct session *s)
+{
+    const struct core *c = n->c;
+    const struct session_extra *x = session_extra_get(c, s);
+    if (x == NULL) {
+        return NULL;
+    }
+    struct walk w;
+    uint32_t count = 0;
+    uint64_t last = x->acked_through;
+    WALK(&w, c, who, x->replies, request, ring, LIMIT_SESSION_UNACKED)
+    {
+        const struct request *r = request_at(c, who);
+        if (r->seq <= last || r->id_len != 0 || !id_equal(r->session, s->id)) {
+            return "I25: the replies of a session are out of order";
+        }
+        if (!is_tied(c, who)) {
+            return "I24: a reply does not know its waiter or grant";
+        }
+        last = r->seq;
+        count++;
+    }
+    if (w.is_broken) {
+        return broken_ring;
+    }
+    return count == x->unacked ? NULL : "I25: the replies of a session are counted wrongly";
+}
+
+static const char *check_done_requests(struct census *n)
+{
+    const struct core *c = n->c;
+    struct walk w;
+    uint32_t count = 0;
+    WALK(&w, c, who, c->done_requests, request, ring, LIMIT_REQUESTS)
+    {
+        const struct request *r = request_at(c, who);
+        if (r->id_len == 0 || r->state != REQUEST_DONE || !is_tied(c, who) || !is_found(c, who)) {
+            return "I24: a request that is done is not found, or not done";
+        }
+        count++;
+    }
+    n->requests += count;
+    if (w.is_broken) {
+        return broken_ring;
+    }
+    return count == c->done_request_count ? NULL : "I24: done requests are counted wrongly";
+}
+
+/* Ends. */
+
+static const char *check_ended(struct census *n)
+{
+    const struct core *c = n->c;
+    struct walk w;
+    uint64_t grants = 0;
+    uint64_t sessions = 0;
+    WALK(&w, c, who, c->ended_grants_ring, ended_grant, ring, LIMIT_ENDED)
+    {
+        const struct ended_grant *e = ended_grant_at(c, who);
+        if (history_by_token(c, e->token) != e || history_by_lease(c, e->lease) != e) {
+            return "I26: the end of a grant is not found, or twice";
+        }
+        bool is_grant = false;
+        if (lease_target(c, e->lease, &is_grant) != 0 || e->token > c->counter << 10) {
+            return "I26: the end of a grant is remembered that lives, or never was";
+        }
+        keyed_add(&n->tokens, e->token, who);
+        grants++;
+    }
+    if (w.is_broken) {
+        return broken_ring;
+    }
+    WALK(&w, c, who, c->ended_sessions_ring, ended_session, ring, LIMIT_ENDED)
+    {
+        const struct ended_session *e = ended_session_at(c, who);
+        if (e->how == ENDED_NOT || history_session(c, e->id) != (enum ended)e->how ||
+            session_find(c, e->id) != 0) {
+            return "I26: the end of a session is not found, or of one that lives";
+        }
+        sessions++;
+    }
+    if (w.is_broken) {
+        return broken_ring;
+    }
+    return grants == table_count(&c->ended_by_token) && grants == table_count(&c->ended_by_lease) &&
+                   sessions == table_count(&c->ended_sessions)
+               ? NULL
+               : "I26: the tables of ends have others than there are";
+}
+
+/* Fence marks. */
+
+static const char *check_fences(struct census *n)
+{
+    const struct core *c = n->c;
+    struct walk w;
+    uint64_t count = 0;
+    uint64_t lowest = UINT64_MAX;
+    WALK(&w, c, who, c->fence_ring, fence_mark, ring, LIMIT_FENCE_MARKS)
+    {
+        const struct fence_mark *f = fence_mark_at(c, who);
+        if (fence_find(c, f->tenant, slice_make(f->name, f->name_len), f->slot) != f) {
+            return "I27: a fence mark is not found, or twice";
+        }
+        if (f->position == 0 || f->position > heap_count(&c->fence_heap) ||
+            heap_at(&c->fence_heap, f->position) != f->token) {
+            return "I27: a fence mark is at the wrong place in the heap";
+        }
+        if (f->token < c->fence_floor || f->token >= LIMIT_NUMBER) {
+            return "I27: a fence mark is below the floor";
+        }
+        lowest = f->token < lowest ? f->token : lowest;
+        count++;
+    }
+    if (w.is_broken) {
+        return broken_ring;
+    }
+    if (count != table_count(&c->fences) || count != heap_count(&c->fence_heap) ||
+        lowest != heap_min_at(&c->fence_heap)) {
+        return "I27: the fence marks are others than there are";
+    }
+    return c->fence_floor == 0 || count == LIMIT_FENCE_MARKS
+               ? NULL
+               : "I27: there is a floor and yet room for marks";
+}
+
+/* Audit. */
+
+static const char *check_audit(struct census *n)
+{
+    const struct core *c = n->c;
+    struct walk w;
+    uint32_t count = 0;
+    uint64_t last = 0;
+    WALK(&w, c, who, c->audit_ring, audit_record, ring, LIMIT_AUDIT)
+    {
+        const struct audit_record *a = audit_record_at(c, who);
+        if (count > 0 && a->number != last + 1) {
+            return "I28: the audit records have a gap";
+        }
+        if (a->index > c->index || a->action >= AUDIT_COUNT) {
+            return "I28: an audit record is of the future, or of nothing";
+        }
+        last = a->number;
+        count++;
+    }
+    if (w.is_broken) {
+        return broken_ring;
+    }
+    if (count != c->audit_count || (count > 0 && last != c->audit_number)) {
+        return "I28: the audit records are counted wrongly";
+    }
+    return count == LIMIT_AUDIT || count == c->audit_number
+               ? NULL
+               : "I28: audit records are missing though there is room";
+}
+
+const char *check_memory(struct census *n)
+{
+    const char *(*const checks[])(struct census *) = {check_done_requests, check_ended,
+                                                      check_fences, check_audit};
+    const char *broken = NULL;
+    for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]) && broken == NULL; i++) {
+        broken = checks[i](n);
+    }
+    return broken;
+}

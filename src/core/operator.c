@@ -1,0 +1,219 @@
+/* What operators do to locks of others, and the trail that it leaves: force-unlock, polite
+ * revocation, audit. The trail is replicated, bounded and part of every snapshot. */
+#include "core/state.h"
+
+/* Holders that one command deals with; the answer says when there are more (S2.1). */
+#define HOLDERS_AT_ONCE 5000
+
+const char *audit_action_name(enum audit_action action)
+{
+    static const char *const names[AUDIT_COUNT] = {"FORCE_UNLOCK", "FORCE_UNLOCK_NOW", "REVOKE",
+                                                   "REVOKE_TAKEN", "RECOVER"};
+    hf_assert((unsigned)action < AUDIT_COUNT);
+    return names[action];
+}
+
+struct slice audit_resource(const struct audit_record *a)
+{
+    return slice_make(a->text, a->resource_len);
+}
+
+struct slice audit_actor(const struct audit_record *a)
+{
+    return slice_make(a->text + a->resource_len, a->actor_len);
+}
+
+struct slice audit_reason(const struct audit_record *a)
+{
+    return slice_make(a->text + a->resource_len + a->actor_len, a->reason_len);
+}
+
+static size_t audit_size(const struct audit_record *a)
+{
+    return sizeof(*a) + a->resource_len + a->actor_len + a->reason_len;
+}
+
+uint64_t audit_add(struct core *c, enum audit_action action, uint32_t tenant, struct slice resource,
+                   struct slice actor, struct slice reason, uint32_t count)
+{
+    ref who = 0;
+    size_t text_len = resource.len + actor.len + reason.len;
+    struct audit_record *a = pool_alloc(&c->pool, sizeof(*a) + text_len, &who);
+    a->tenant = tenant;
+    a->count = count;
+    a->number = ++c->audit_number;
+    a->index = c->index;
+    a->wall_ms = c->wall_ms;
+    a->action = (uint8_t)action;
+    a->resource_len = (uint16_t)resource.len;
+    a->actor_len = (uint8_t)actor.len;
+    a->reason_len = (uint16_t)reason.len;
+    memcpy(a->text, resource.data, resource.len);
+    memcpy(a->text + resource.len, actor.data, actor.len);
+    memcpy(a->text + resource.len + actor.len, reason.data, reason.len);
+    RING_APPEND(c, &c->audit_ring, who, audit_record, ring);
+    if (++c->audit_count > LIMIT_AUDIT) {
+        ref oldest = RING_FIRST(c, c->audit_ring, audit_record, ring);
+        RING_REMOVE(c, &c->audit_ring, oldest, audit_record, ring);
+        pool_free(&c->pool, oldest, audit_size(audit_record_at(c, oldest)));
+        c->audit_count--;
+    }
+    core_step(c, 1);
+    return c->audit_number;
+}
+
+/* Newest first. */
+const struct audit_record *audit_find(const struct core *c, uint64_t number)
+{
+    ref who = c->audit_ring;
+    while (who != 0) {
+        const struct audit_record *a = audit_record_at(c, who);
+        if (a->number <= number) {
+            return a->number == number ? a : NULL;
+        }
+        who = ring_before(&c->pool, c->audit_ring, who, offsetof(struct audit_record, ring));
+    }
+    return NULL;
+}
+
+static uint32_t gather_holders(struct core *c, ref lock, ref *out, bool *more)
+{
+    uint32_t count = 0;
+    RING_EACH(c, who, lock_at(c, lock)->holders, grant, in_lock)
+    {
+        if (count == HOLDERS_AT_ONCE) {
+            *more = true;
+            break;
+        }
+        core_step(c, 1);
+        out[count++] = who;
+    }
+    return count;
+}
+
+/* The lock, if somebody alive holds it; 0 otherwise. */
+static ref held_lock(struct core *c, uint32_t tenant, struct slice name)
+{
+    ref lock = lock_find(c, tenant, name);
+    if (lock != 0 && c->backlog) {
+        lock_prune(c, lock);
+        lock = lock_find(c, tenant, name);
+    }
+    return lock != 0 && lock_at(c, lock)->holders != 0 ? lock : 0;
+}
+
+/* `now` also lifts a delay that already runs. */
+static bool lift_delay(struct core *c, const struct command *cmd)
+{
+    ref lock = lock_find(c, cmd->tenant, cmd->force_unlock.name);
+    if (!cmd->force_unlock.now || lock == 0 || !lock_is_delayed(c, lock_at(c, lock))) {
+        return false;
+    }
+    lock_delay_over(c, lock);
+    return true;
+}
+
+static void force_unlock_new(struct core *c, const struct command *cmd, ref session,
+                             struct result *out)
+{
+    (void)session;
+    const struct command_force_unlock *f = &cmd->force_unlock;
+    ref lock = held_lock(c, cmd->tenant, f->name);
+    bool lifted = lift_delay(c, cmd);
+    if (lock == 0 && !lifted) {
+        out->error = HF_NOT_HELD;
+        return;
+    }
+    ref holders[HOLDERS_AT_ONCE];
+    out->count = lock == 0 ? 0 : gather_holders(c, lock, holders, &out->more);
+    for (uint32_t i = 0; i < out->count; i++) {
+        grant_end(c, holders[i], ENDED_FORCED, c->now_ms, f->actor, f->reason, f->now);
+    }
+    audit_add(c, f->now ? AUDIT_FORCE_UNLOCK_NOW : AUDIT_FORCE_UNLOCK, cmd->tenant, f->name,
+              f->actor, f->reason, out->count);
+}
+
+void apply_force_unlock(struct core *c, const struct command *cmd, struct result *out)
+{
+    request_once(c, cmd, 0, force_unlock_new, out);
+}
+
+/* Asks one grant to be gone by then; false when it was already asked for an earlier time. */
+static bool revoke_ask(struct core *c, const struct command_revoke *r, ref grant, uint64_t at_ms,
+                       uint64_t record)
+{
+    struct detail *d = grant_detail_make(c, grant_first_part(c, grant));
+    if (d->revoke_at_ms != 0 && d->revoke_at_ms <= at_ms) {
+        return false;
+    }
+    d->revoke_at_ms = at_ms;
+    d->revoke_record = record;
+    grant_reschedule(c, grant);
+    struct event e = {.type = EVENT_REVOKE_REQUESTED};
+    event_about_grant(c, grant_at(c, grant), &e);
+    e.parts = grant_parts(c, grant_at(c, grant));
+    while (grant_part(c, grant, e.part - 1) != grant) {
+        e.part++;
+    }
+    e.deadline_ms = at_ms;
+    e.actor = r->actor;
+    e.text = r->reason;
+    event_emit(c, &e);
+    return true;
+}
+
+static void revoke_new(struct core *c, const struct command *cmd, ref session, struct result *out)
+{
+    (void)session;
+    const struct command_revoke *r = &cmd->revoke;
+    ref lock = held_lock(c, cmd->tenant, r->name);
+    if (lock == 0) {
+        out->error = HF_NOT_HELD;
+        return;
+    }
+    uint64_t at_ms = c->now_ms + r->grace_ms;
+    uint64_t record = audit_add(c, AUDIT_REVOKE, cmd->tenant, r->name, r->actor, r->reason, 0);
+    uint32_t looked_at = 0;
+    RING_EACH(c, who, lock_at(c, lock)->holders, grant, in_lock)
+    {
+        if (out->count == HOLDERS_AT_ONCE) {
+            out->more = true;
+            break;
+        }
+        core_step(c, 1);
+        looked_at++;
+        out->count += revoke_ask(c, r, who, at_ms, record);
+    }
+    hf_assert(looked_at > 0);
+    audit_record_at(c, c->audit_ring)->count = out->count;
+    out->deadline_ms = at_ms;
+}
+
+void apply_revoke(struct core *c, const struct command *cmd, struct result *out)
+{
+    request_once(c, cmd, 0, revoke_new, out);
+}
+
+/* The deadline came and the holder is still there. */
+void revoke_take(struct core *c, ref grant)
+{
+    ref first = grant_first_part(c, grant);
+    const struct grant *g = grant_at(c, first);
+    const struct detail *d = grant_detail(c, g);
+    const struct audit_record *asked = audit_find(c, d->revoke_record);
+    uint8_t actor_bytes[LIMIT_ACTOR];
+    uint8_t reason_bytes[LIMIT_REASON];
+    uint8_t name_bytes[LIMIT_NAME];
+    struct slice actor = asked == NULL ? slice_of("unknown") : audit_actor(asked);
+    struct slice reason = asked == NULL ? slice_of("unknown") : audit_reason(asked);
+    struct slice name = asked == NULL ? lock_name(lock_at(c, g->lock)) : audit_resource(asked);
+    uint32_t tenant = session_at(c, g->session)->tenant;
+    memcpy(actor_bytes, actor.data, actor.len);
+    memcpy(reason_bytes, reason.data, reason.len);
+    memcpy(name_bytes, name.data, name.len);
+    actor.data = actor_bytes;
+    reason.data = reason_bytes;
+    name.data = name_bytes;
+    grant_end(c, first, ENDED_REVOKED, c->now_ms, actor, reason, false);
+    audit_add(c, AUDIT_REVOKE_TAKEN, tenant, name, actor, reason, 1);
+}

@@ -1,0 +1,213 @@
+/* Release, renew and proclaim: what a holder does with its grant, which it names by token or lease id.
+ * Whoever names it wrongly, or too late, is told which (S8.3). */
+#include "core/state.h"
+
+/* How a command names a grant. */
+struct naming {
+    uint32_t tenant;
+    struct slice name;
+    struct slice client;
+    struct id lease;
+    struct id session;
+    uint64_t token;
+};
+
+static ref find_named(const struct core *c, const struct naming *n)
+{
+    if (!id_is_zero(n->lease)) {
+        bool is_grant = false;
+        ref who = lease_target(c, n->lease, &is_grant);
+        return is_grant ? who : 0;
+    }
+    if (n->name.len == 0) {
+        ref who = grant_find_by_token(c, n->token);
+        return who != 0 && grant_parts(c, grant_at(c, who)) > 1 ? who : 0;
+    }
+    ref lock = lock_find(c, n->tenant, n->name);
+    if (lock == 0 || lock_at(c, lock)->holders == 0) {
+        return 0;
+    }
+    const struct lock *l = lock_at(c, lock);
+    if (l->mode == MODE_SHARED || l->mode == MODE_SEMAPHORE) {
+        return grant_find_by_token(c, n->token);
+    }
+    return grant_at(c, l->holders)->token == n->token ? l->holders : 0;
+}
+
+static bool agrees(const struct core *c, const struct naming *n, ref grant)
+{
+    const struct grant *g = grant_at(c, grant);
+    const struct session *s = session_at(c, g->session);
+    if (s->tenant != n->tenant || (n->token != 0 && g->token != n->token) ||
+        (n->client.len > 0 && !slice_equal(session_client(s), n->client)) ||
+        (!id_is_zero(n->session) && (s->is_private || !id_equal(s->id, n->session)))) {
+        return false;
+    }
+    if (n->name.len == 0) {
+        return true;
+    }
+    for (uint32_t i = 0; i < grant_parts(c, g); i++) {
+        const struct grant *part = grant_at(c, grant_part(c, grant, i));
+        if (slice_equal(lock_name(lock_at(c, part->lock)), n->name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum reason reason_after(enum ended how)
+{
+    switch (how) {
+    case ENDED_RELEASED:
+    case ENDED_SESSION_CLOSED:
+        return REASON_ALREADY_RELEASED;
+    case ENDED_EXPIRED:
+    case ENDED_SESSION_EXPIRED:
+    case ENDED_RECOVERED:
+        return REASON_EXPIRED;
+    case ENDED_FORCED:
+    case ENDED_REVOKED:
+    case ENDED_NOT:
+    case ENDED_COUNT:
+        break;
+    }
+    return REASON_NOT_OWNER;
+}
+
+/* The first part of the grant, or 0 and the refusal in `out`. */
+static ref find_grant(struct core *c, const struct naming *n, struct result *out)
+{
+    ref who = find_named(c, n);
+    if (who != 0 && c->backlog && grant_is_dead(c, grant_at(c, who))) {
+        grant_end_dead(c, who);
+        who = 0;
+    }
+    if (who != 0 && agrees(c, n, who)) {
+        core_step(c, grant_parts(c, grant_at(c, who)));
+        return grant_first_part(c, who);
+    }
+    out->outcome = OUTCOME_REFUSED;
+    out->reason = REASON_NOT_OWNER;
+    if (who == 0) {
+        const struct ended_grant *e = id_is_zero(n->lease) ? history_by_token(c, n->token)
+                                                           : history_by_lease(c, n->lease);
+        if (e != NULL && e->tenant == n->tenant && (n->token == 0 || n->token == e->token)) {
+            out->ended = (enum ended)e->how;
+            out->token = e->token;
+            out->reason = reason_after(out->ended);
+        }
+    }
+    return 0;
+}
+
+/* The session a command names, for its replies; a session that is gone does not matter here, the
+ * token decides. */
+static ref session_if_alive(struct core *c, const struct command *cmd)
+{
+    ref session = 0;
+    if (!id_is_zero(cmd->session)) {
+        (void)session_for(c, cmd->tenant, cmd->session, &session);
+    }
+    return session;
+}
+
+static void release_new(struct core *c, const struct command *cmd, ref session, struct result *out)
+{
+    (void)session;
+    const struct command_release *r = &cmd->release;
+    struct naming n = {cmd->tenant, r->name, r->client, r->lease, cmd->session, r->token};
+    ref grant = find_grant(c, &n, out);
+    if (grant == 0) {
+        return;
+    }
+    struct grant *g = grant_at(c, grant);
+    out->token = g->token;
+    if (g->depth > 1) {
+        g->depth--;
+        out->depth = g->depth;
+        return;
+    }
+    struct slice none = slice_make(NULL, 0);
+    grant_end(c, grant, ENDED_RELEASED, c->now_ms, none, none, false);
+}
+
+void apply_release(struct core *c, const struct command *cmd, struct result *out)
+{
+    request_once(c, cmd, session_if_alive(c, cmd), release_new, out);
+}
+
+static void renew_grant(struct core *c, ref grant, uint32_t ttl_ms)
+{
+    const struct grant *g = grant_at(c, grant);
+    struct session *s = session_at(c, g->session);
+    if (s->is_private) {
+        s->life_ms = c->now_ms;
+        s->ttl_ms = ttl_ms != 0 ? ttl_ms : s->ttl_ms;
+        timer_lower(c, g->session, session_deadline(c, s));
+        return;
+    }
+    struct detail *d = ttl_ms != 0 ? grant_detail_make(c, grant) : grant_detail(c, g);
+    if (d != NULL) {
+        d->life_ms = c->now_ms;
+        d->ttl_ms = ttl_ms != 0 ? ttl_ms : d->ttl_ms;
+        grant_reschedule(c, grant);
+    }
+}
+
+static void renew_new(struct core *c, const struct command *cmd, ref session, struct result *out)
+{
+    (void)session;
+    const struct command_renew *r = &cmd->renew;
+    struct naming n = {cmd->tenant, r->name, r->client, r->lease, cmd->session, r->token};
+    ref grant = find_grant(c, &n, out);
+    if (grant != 0) {
+        renew_grant(c, grant, r->ttl_ms);
+        result_from_grant(c, grant, out);
+        return;
+    }
+    event_emit(c, &(struct event){.type = EVENT_RENEWAL_FAILED,
+                                  .tenant = cmd->tenant,
+                                  .name = r->name,
+                                  .client = r->client,
+                                  .lease = r->lease,
+                                  .session = cmd->session,
+                                  .token = r->token,
+                                  .reason = out->reason,
+                                  .ended = out->ended,
+                                  .parts = 1});
+}
+
+void apply_renew(struct core *c, const struct command *cmd, struct result *out)
+{
+    request_once(c, cmd, session_if_alive(c, cmd), renew_new, out);
+}
+
+static void proclaim_new(struct core *c, const struct command *cmd, ref session, struct result *out)
+{
+    (void)session;
+    const struct command_proclaim *p = &cmd->proclaim;
+    struct naming n = {cmd->tenant, p->name, p->client, {0, 0}, cmd->session, p->token};
+    ref grant = find_grant(c, &n, out);
+    if (grant == 0) {
+        return;
+    }
+    const struct grant *g = grant_at(c, grant);
+    if (lock_at(c, g->lock)->mode != MODE_ELECTION) {
+        out->outcome = OUTCOME_REFUSED;
+        out->reason = REASON_MODE_MISMATCH;
+        return;
+    }
+    struct detail *d = grant_detail_make(c, grant);
+    blob_free(c, d->value);
+    d->value = blob_new(c, p->value);
+    struct event e = {.type = EVENT_PROCLAIMED};
+    event_about_grant(c, g, &e);
+    e.text = blob_slice(c, d->value);
+    event_emit(c, &e);
+    result_from_grant(c, grant, out);
+}
+
+void apply_proclaim(struct core *c, const struct command *cmd, struct result *out)
+{
+    request_once(c, cmd, session_if_alive(c, cmd), proclaim_new, out);
+}

@@ -1,0 +1,310 @@
+/* Exactly once (S8): what a request with an id did is remembered and told again.
+ *
+ *            queued                granted
+ *   new ───────────────▶ WAITING ───────────▶ HOLDING       (acquire only)
+ *    │ granted              │                    │
+ *    ├──────────────────────┼───────▶────────────┤ ended
+ *    │ answered             ▼ left the queue     ▼
+ *    └──────────────────▶ DONE ◀─────────────────┘
+ *
+ * A request by `seq` lives in its session until it is acknowledged; one by `request_id` lives in a
+ * table and, once done, in a ring of the last LIMIT_REQUESTS. */
+#include "core/state.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+static struct slice request_scope(const struct request *r)
+{
+    return slice_make(r->text, r->scope_len);
+}
+
+static struct slice request_id(const struct request *r)
+{
+    return slice_make(r->text + r->scope_len, r->id_len);
+}
+
+size_t request_size(const struct request *r)
+{
+    return sizeof(*r) + r->scope_len + r->id_len;
+}
+
+static uint32_t key_hash(const struct core *c, uint32_t tenant, uint8_t type, struct id session,
+                         struct slice scope, struct slice id)
+{
+    uint64_t words[4] = {tenant, type, session.high, session.low};
+    uint64_t hash = XXH3_64bits_withSeed(words, sizeof(words), c->hash_key);
+    if (scope.len > 0) {
+        hash = XXH3_64bits_withSeed(scope.data, scope.len, hash);
+    }
+    return (uint32_t)XXH3_64bits_withSeed(id.data, id.len, hash);
+}
+
+uint32_t request_hash(const void *ctx, const void *object)
+{
+    const struct request *r = object;
+    return key_hash(ctx, r->tenant, r->type, r->session, request_scope(r), request_id(r));
+}
+
+/* Who the id belongs to when there is no session. */
+static struct slice scope_of(const struct command *cmd)
+{
+    switch (cmd->type) {
+    case COMMAND_SESSION_OPEN:
+        return cmd->session_open.client;
+    case COMMAND_ACQUIRE:
+        return cmd->acquire.client;
+    case COMMAND_RELEASE:
+        return cmd->release.client;
+    case COMMAND_RENEW:
+        return cmd->renew.client;
+    case COMMAND_PROCLAIM:
+        return cmd->proclaim.client;
+    case COMMAND_FORCE_UNLOCK:
+        return cmd->force_unlock.actor;
+    case COMMAND_REVOKE:
+        return cmd->revoke.actor;
+    default:
+        return slice_make(NULL, 0);
+    }
+}
+
+static ref find_by_id(const struct core *c, const struct request_key *key)
+{
+    struct id session = key->session_id;
+    ref who = table_first(&c->requests, key_hash(c, key->tenant, (uint8_t)key->type, session,
+                                                 key->scope, key->id));
+    while (who != 0) {
+        const struct request *r = request_at(c, who);
+        if (r->tenant == key->tenant && r->type == key->type && id_equal(r->session, session) &&
+            slice_equal(request_scope(r), key->scope) && slice_equal(request_id(r), key->id)) {
+            return who;
+        }
+        who = r->next;
+    }
+    return 0;
+}
+
+/* Newest first: a retry is mostly of something recent. */
+static ref find_by_seq(struct core *c, const struct session_extra *x, uint64_t seq)
+{
+    ref who = x->replies;
+    while (who != 0) {
+        const struct request *r = request_at(c, who);
+        core_step(c, 1);
+        if (r->seq <= seq) {
+            return r->seq == seq ? who : 0;
+        }
+        who = ring_before(&c->pool, x->replies, who, offsetof(struct request, ring));
+    }
+    return 0;
+}
+
+static void untie(struct core *c, struct request *r)
+{
+    if (r->state == REQUEST_WAITING) {
+        waiter_at(c, r->target)->request = 0;
+    } else if (r->state == REQUEST_HOLDING) {
+        grant_detail(c, grant_at(c, r->target))->request = 0;
+    }
+}
+
+static void reply_drop(struct core *c, struct session_extra *x, ref who)
+{
+    struct request *r = request_at(c, who);
+    untie(c, r);
+    RING_REMOVE(c, &x->replies, who, request, ring);
+    x->unacked--;
+    pool_free(&c->pool, who, request_size(r));
+    core_step(c, 1);
+}
+
+void request_drop_all(struct core *c, ref session)
+{
+    struct session_extra *x = session_extra_at(c, session_at(c, session)->extra);
+    while (x->replies != 0) {
+        reply_drop(c, x, RING_FIRST(c, x->replies, request, ring));
+    }
+}
+
+static void acknowledge(struct core *c, ref session, uint64_t through)
+{
+    struct session_extra *x = session_extra_make(c, session);
+    if (through > x->acked_through) {
+        x->acked_through = through;
+    }
+    while (x->replies != 0) {
+        ref first = RING_FIRST(c, x->replies, request, ring);
+        if (request_at(c, first)->seq > x->acked_through) {
+            break;
+        }
+        reply_drop(c, x, first);
+    }
+}
+
+enum hf_error request_look(struct core *c, const struct command *cmd, ref session,
+                           struct request_key *key, enum request_found *found, ref *request)
+{
+    *key = (struct request_key){.tenant = cmd->tenant,
+                                .type = cmd->type,
+                                .session = session,
+                                .session_id = cmd->session,
+                                .id = cmd->request_id,
+                                .seq = cmd->seq};
+    *found = REQUEST_NONE;
+    *request = 0;
+    if (session != 0 && cmd->acked_through != 0) {
+        acknowledge(c, session, cmd->acked_through);
+    }
+    if (cmd->request_id.len > 0) {
+        key->scope = id_is_zero(cmd->session) ? scope_of(cmd) : slice_make(NULL, 0);
+        *request = find_by_id(c, key);
+    } else if (session != 0 && cmd->seq != 0) {
+        const struct session_extra *x = session_extra_make(c, session);
+        if (cmd->seq <= x->acked_through) {
+            return HF_SEQ_ACKNOWLEDGED;
+        }
+        *request = find_by_seq(c, x, cmd->seq);
+        if (*request == 0 && x->unacked >= LIMIT_SESSION_UNACKED) {
+            return HF_TOO_MANY_UNACKED;
+        }
+    } else {
+        return HF_OK;
+    }
+    key->digest = command_digest(cmd);
+    *found = *request == 0 ? REQUEST_NEW : REQUEST_KNOWN;
+    if (*request != 0) {
+        const struct request *r = request_at(c, *request);
+        if (r->digest != key->digest || r->type != cmd->type) {
+            return HF_REQUEST_ID_REUSED;
+        }
+    }
+    return HF_OK;
+}
+
+static void reply_insert(struct core *c, ref session, ref who, uint64_t seq)
+{
+    struct session_extra *x = session_extra_make(c, session);
+    ref before = x->replies;
+    while (before != 0 && request_at(c, before)->seq > seq) {
+        core_step(c, 1);
+        before = ring_before(&c->pool, x->replies, before, offsetof(struct request, ring));
+    }
+    ring_insert(&c->pool, &x->replies, before, who, offsetof(struct request, ring));
+    x->unacked++;
+}
+
+ref request_new(struct core *c, const struct request_key *key)
+{
+    ref who = 0;
+    struct request *r =
+        pool_alloc(&c->pool, sizeof(*r) + key->scope.len + key->id.len, &who);
+    r->tenant = key->tenant;
+    r->type = (uint8_t)key->type;
+    r->state = REQUEST_DONE;
+    r->session = key->session_id;
+    r->digest = key->digest;
+    if (key->id.len > 0) {
+        r->scope_len = (uint8_t)key->scope.len;
+        r->id_len = (uint8_t)key->id.len;
+        if (key->scope.len > 0) {
+            memcpy(r->text, key->scope.data, key->scope.len);
+        }
+        memcpy(r->text + key->scope.len, key->id.data, key->id.len);
+        table_insert(&c->requests, request_hash(c, r), who);
+    } else {
+        r->seq = key->seq;
+        reply_insert(c, key->session, who, key->seq);
+    }
+    core_step(c, 1);
+    return who;
+}
+
+void request_wait(struct core *c, ref request, ref waiter)
+{
+    struct request *r = request_at(c, request);
+    r->state = REQUEST_WAITING;
+    r->target = waiter;
+    waiter_at(c, waiter)->request = request;
+}
+
+void request_hold(struct core *c, ref request, ref grant)
+{
+    struct request *r = request_at(c, request);
+    r->state = REQUEST_HOLDING;
+    r->target = grant;
+    grant_detail_make(c, grant)->request = request;
+}
+
+static void ring_trim(struct core *c)
+{
+    if (c->done_request_count <= LIMIT_REQUESTS) {
+        return;
+    }
+    ref oldest = RING_FIRST(c, c->done_requests, request, ring);
+    const struct request *r = request_at(c, oldest);
+    table_remove(&c->requests, request_hash(c, r), oldest);
+    RING_REMOVE(c, &c->done_requests, oldest, request, ring);
+    pool_free(&c->pool, oldest, request_size(r));
+    c->done_request_count--;
+}
+
+void request_done(struct core *c, ref request, const struct result *answer)
+{
+    hf_assert(answer->error == HF_OK);
+    struct request *r = request_at(c, request);
+    r->state = REQUEST_DONE;
+    r->target = 0;
+    r->outcome = (uint8_t)answer->outcome;
+    r->reason = (uint8_t)answer->reason;
+    r->ended = (uint8_t)answer->ended;
+    r->accepted = answer->accepted;
+    r->count = answer->count;
+    r->depth = answer->depth;
+    r->lease = answer->lease;
+    r->token = answer->token;
+    r->deadline_ms = answer->deadline_ms;
+    r->highest = answer->highest;
+    if (r->id_len > 0) {
+        RING_APPEND(c, &c->done_requests, request, request, ring);
+        c->done_request_count++;
+        ring_trim(c);
+    }
+}
+
+void request_replay(const struct core *c, ref request, struct result *out)
+{
+    const struct request *r = request_at(c, request);
+    hf_assert(r->state == REQUEST_DONE);
+    out->replayed = true;
+    out->outcome = (enum outcome)r->outcome;
+    out->reason = (enum reason)r->reason;
+    out->ended = (enum ended)r->ended;
+    out->accepted = r->accepted;
+    out->count = r->count;
+    out->depth = r->depth;
+    out->lease = r->lease;
+    out->token = r->token;
+    out->deadline_ms = r->deadline_ms;
+    out->highest = r->highest;
+}
+
+void request_once(struct core *c, const struct command *cmd, ref session, apply_fn run,
+                  struct result *out)
+{
+    struct request_key key;
+    enum request_found found;
+    ref request;
+    out->error = request_look(c, cmd, session, &key, &found, &request);
+    if (out->error != HF_OK) {
+        return;
+    }
+    if (found == REQUEST_KNOWN) {
+        request_replay(c, request, out);
+        return;
+    }
+    run(c, cmd, session, out);
+    if (found == REQUEST_NEW && out->error == HF_OK) {
+        request_done(c, request_new(c, &key), out);
+    }
+}

@@ -1,0 +1,117 @@
+/* The answer to a command. */
+#ifndef HOLDFAST_CORE_RESULT_H
+#define HOLDFAST_CORE_RESULT_H
+
+#include "core/command.h"
+
+enum outcome {
+    OUTCOME_DONE,    /* nothing more to say than the other fields do */
+    OUTCOME_GRANTED, /* acquire: held now */
+    OUTCOME_QUEUED,  /* acquire: an event will tell the rest */
+    OUTCOME_REFUSED  /* not done, see `reason`; an answer, no error */
+};
+
+/* Why not acquired, not released, not renewed. The words are part of the interface. */
+#define REASON_LIST(X)                                                                             \
+    X(NONE, "ok")                                                                                  \
+    X(HELD, "held")                                                                                \
+    X(TIMEOUT, "timeout")                                                                          \
+    X(DELAYED, "delayed")                                                                          \
+    X(DEADLOCK, "deadlock")                                                                        \
+    X(ALREADY_HELD, "already_held") /* or already waited for, by the same owner */                 \
+    X(MODE_MISMATCH, "mode_mismatch")                                                              \
+    X(LIMIT_MISMATCH, "limit_mismatch")                                                            \
+    X(PERMITS_EXCEED_LIMIT, "permits_exceed_limit")                                                \
+    X(SUPERSEDED, "superseded")                                                                    \
+    X(CANCELLED, "cancelled")         /* the waiter was withdrawn */                               \
+    X(DETACHED, "detached")           /* the waiter's connection did not come back (S7.3) */       \
+    X(SESSION_ENDED, "session_ended") /* and so did the wait */                                    \
+    X(NOT_OWNER, "not_owner")                                                                      \
+    X(ALREADY_RELEASED, "already_released")                                                        \
+    X(EXPIRED, "expired")                                                                          \
+    X(NOT_WAITING, "not_waiting") /* cancel, detach: there is no such waiter (any more) */         \
+    X(BELOW_FLOOR, "below_floor") /* fence check (S11) */                                          \
+    X(STALE_TOKEN, "stale_token") /* fence check */
+
+enum reason {
+#define X(symbol, word) REASON_##symbol,
+    REASON_LIST(X)
+#undef X
+        REASON_COUNT
+};
+
+/* How a grant or a session ended; kept for the last LIMIT_ENDED of each (S8.3). */
+#define ENDED_LIST(X)                                                                              \
+    X(NOT, "not")                                                                                  \
+    X(RELEASED, "released")                                                                        \
+    X(SESSION_CLOSED, "session_closed")                                                            \
+    X(EXPIRED, "expired")                 /* its own TTL, or its private session's */              \
+    X(SESSION_EXPIRED, "session_expired")                                                          \
+    X(FORCED, "forced")                                                                            \
+    X(REVOKED, "revoked")                                                                          \
+    X(RECOVERED, "recovered")             /* by the recovery of a lost majority (S3.3) */
+
+enum ended {
+#define X(symbol, word) ENDED_##symbol,
+    ENDED_LIST(X)
+#undef X
+        ENDED_COUNT
+};
+
+/* What a stranger may know of a holder (S4.4). */
+struct holder_view {
+    struct slice client;
+    struct slice owner;
+    struct slice metadata;
+    enum mode mode;
+    uint32_t permits;
+    uint64_t since_ms;
+    uint64_t deadline_ms;
+};
+
+/* One owner in a cycle of waiting: it waits for `name`, which the next one holds or wants first. */
+struct cycle_step {
+    struct slice client;
+    struct slice owner;
+    struct slice name;
+};
+
+/* Slices are borrowed from the state until the next command or sweep. */
+struct result {
+    enum command_type type;
+    enum hf_error error; /* anything but HF_OK: nothing was done, the rest is zero */
+    enum outcome outcome;
+    enum reason reason;
+    enum ended ended;        /* of a grant that is answered about after the fact */
+    bool replayed;           /* the answer to an earlier command with this id */
+    bool deadlock_unchecked; /* S6.4 */
+    bool accepted;           /* fence check */
+    enum mode mode;
+    uint64_t token;            /* the grant's; for LEAD the epoch */
+    struct id lease;           /* the grant's, which a replayed acquire did not draw itself */
+    uint64_t deadline_ms;      /* of the grant, the session or the revocation, in cluster time */
+    uint64_t ttl_ms;           /* in force */
+    uint64_t attachment;       /* QUEUED: the number to cancel with; stream_up: the stream's */
+    uint64_t wait_deadline_ms; /* QUEUED; UINT64_MAX: none */
+    uint64_t delayed_until_ms; /* REASON_DELAYED, also while a delay runs */
+    uint64_t highest;          /* fence check: the mark after it */
+    uint32_t slot;             /* of a semaphore grant (S11) */
+    uint32_t depth;            /* how often the owner holds it */
+    uint32_t queue_length;
+    uint32_t queue_position; /* from 1; LIMIT_POSITION + 1: further back */
+    uint32_t count;          /* holders forced out or asked to give up; keep-alive: sessions told */
+    bool more;               /* force-unlock: call again for the rest (S2.1) */
+    bool has_holder;
+    uint32_t holders;
+    struct holder_view holder;  /* the first one */
+    struct slice reserved_for;  /* the client whose multi-lock keeps the free name free (S6.2) */
+    struct slice name;          /* the name, of several, that the refusal is about */
+    const uint8_t *alive;       /* keep-alive: an hf_error for each id: OK, NOT_FOUND, EXPIRED */
+    const struct cycle_step *cycle; /* REASON_DEADLOCK; begins with the asker */
+    uint32_t cycle_length;
+};
+
+const char *reason_name(enum reason reason);
+const char *ended_name(enum ended ended);
+
+#endif

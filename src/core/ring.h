@@ -1,0 +1,86 @@
+/* Doubly-linked rings of pool objects. The owner keeps one reference, to the last element, and so
+ * reaches both ends; an object may stand in several rings, each by a `struct links` of its own, which
+ * the functions find by its offset. The order is part of the replicated state. */
+#ifndef HOLDFAST_CORE_RING_H
+#define HOLDFAST_CORE_RING_H
+
+#include "base/panic.h"
+#include "base/pool.h"
+
+struct links {
+    ref prev;
+    ref next; /* 0 when in no ring */
+};
+
+static inline struct links *ring_links(const struct pool *p, ref who, size_t offset)
+{
+    return (struct links *)(void *)((char *)pool_at(p, who) + offset);
+}
+
+static inline ref ring_first(const struct pool *p, ref last, size_t offset)
+{
+    return last == 0 ? 0 : ring_links(p, last, offset)->next;
+}
+
+/* The one after `who`, or 0 at the end. */
+static inline ref ring_after(const struct pool *p, ref last, ref who, size_t offset)
+{
+    return who == last ? 0 : ring_links(p, who, offset)->next;
+}
+
+static inline ref ring_before(const struct pool *p, ref last, ref who, size_t offset)
+{
+    ref prev = ring_links(p, who, offset)->prev;
+    return prev == last ? 0 : prev;
+}
+
+static inline bool ring_contains_link(const struct pool *p, ref who, size_t offset)
+{
+    return ring_links(p, who, offset)->next != 0;
+}
+
+/* Puts `who` behind `before`, or at the front when `before` is 0. */
+static inline void ring_insert(const struct pool *p, ref *last, ref before, ref who, size_t offset)
+{
+    struct links *w = ring_links(p, who, offset);
+    hf_assert(w->next == 0);
+    if (*last == 0) {
+        w->prev = w->next = who;
+        *last = who;
+        return;
+    }
+    ref left = before == 0 ? *last : before;
+    struct links *l = ring_links(p, left, offset);
+    w->prev = left;
+    w->next = l->next;
+    ring_links(p, l->next, offset)->prev = who;
+    l->next = who;
+    if (before != 0 && before == *last) {
+        *last = who;
+    }
+}
+
+static inline void ring_append(const struct pool *p, ref *last, ref who, size_t offset)
+{
+    ring_insert(p, last, *last, who, offset);
+    *last = who;
+}
+
+static inline void ring_remove(const struct pool *p, ref *last, ref who, size_t offset)
+{
+    struct links *w = ring_links(p, who, offset);
+    hf_assert(w->next != 0);
+    if (w->next == who) {
+        hf_assert(*last == who);
+        *last = 0;
+    } else {
+        ring_links(p, w->prev, offset)->next = w->next;
+        ring_links(p, w->next, offset)->prev = w->prev;
+        if (*last == who) {
+            *last = w->prev;
+        }
+    }
+    w->prev = w->next = 0;
+}
+
+#endif

@@ -1,0 +1,293 @@
+/* Sessions: the unit of life (S4). */
+#include "core/state.h"
+
+size_t session_size(const struct session *s)
+{
+    return sizeof(*s) + s->client_len;
+}
+
+struct slice session_client(const struct session *s)
+{
+    return slice_make(s->client, s->client_len);
+}
+
+ref session_find(const struct core *c, struct id id)
+{
+    ref who = table_first(&c->sessions, hash_id(c, id));
+    while (who != 0) {
+        const struct session *s = session_at(c, who);
+        if (id_equal(s->id, id)) {
+            return who;
+        }
+        who = s->next;
+    }
+    return 0;
+}
+
+struct session_extra *session_extra_get(const struct core *c, const struct session *s)
+{
+    return s->extra == 0 ? NULL : session_extra_at(c, s->extra);
+}
+
+struct session_extra *session_extra_make(struct core *c, ref session)
+{
+    struct session *s = session_at(c, session);
+    if (s->extra == 0) {
+        (void)pool_alloc(&c->pool, sizeof(struct session_extra), &s->extra);
+    }
+    return session_extra_at(c, s->extra);
+}
+
+uint64_t session_deadline(const struct core *c, const struct session *s)
+{
+    if (s->is_private && s->holds == 0) {
+        return UINT64_MAX; /* it waits, and the wait has the deadline (S4.3) */
+    }
+    uint64_t deadline = s->life_ms + s->ttl_ms;
+    const struct session_extra *x = session_extra_get(c, s);
+    if (x != NULL && x->lingers_until_ms != 0 && x->lingers_until_ms < deadline) {
+        deadline = x->lingers_until_ms;
+    }
+    return deadline;
+}
+
+bool session_is_dead(const struct core *c, const struct session *s)
+{
+    return session_deadline(c, s) <= c->now_ms;
+}
+
+enum hf_error session_for(struct core *c, uint32_t tenant, struct id id, ref *out)
+{
+    ref who = session_find(c, id);
+    if (who == 0) {
+        return history_session_of(c, tenant, id) == ENDED_NOT ? HF_SESSION_NOT_FOUND
+                                                              : HF_SESSION_EXPIRED;
+    }
+    const struct session *s = session_at(c, who);
+    if (s->is_private || s->tenant != tenant) {
+        return HF_SESSION_NOT_FOUND;
+    }
+    if (c->backlog && session_is_dead(c, s)) {
+        session_end(c, who, ENDED_SESSION_EXPIRED);
+        return HF_SESSION_EXPIRED;
+    }
+    *out = who;
+    return HF_OK;
+}
+
+ref session_new(struct core *c, uint32_t tenant, struct id id, struct slice client, bool is_private,
+                uint32_t ttl_ms)
+{
+    hf_assert(client.len >= 1 && client.len <= LIMIT_CLIENT);
+    ref who = 0;
+    struct session *s = pool_alloc(&c->pool, sizeof(*s) + client.len, &who);
+    s->kind = KIND_SESSION;
+    s->is_private = is_private;
+    s->tenant = tenant;
+    s->id = id;
+    s->ttl_ms = ttl_ms;
+    s->life_ms = c->now_ms;
+    s->client_len = (uint8_t)client.len;
+    memcpy(s->client, client.data, client.len);
+    table_insert(&c->sessions, hash_id(c, id), who);
+    RING_APPEND(c, &c->all_sessions, who, session, all);
+    core_step(c, 1);
+    return who;
+}
+
+static void session_remove(struct core *c, ref who)
+{
+    struct session *s = session_at(c, who);
+    hf_assert(s->holds == 0 && s->waits == 0 && s->entries == 0);
+    if (s->timer != 0) {
+        timer_set(c, who, UINT64_MAX);
+    }
+    if (s->extra != 0) {
+        request_drop_all(c, who);
+        blob_free(c, session_extra_at(c, s->extra)->metadata);
+        pool_free(&c->pool, s->extra, sizeof(struct session_extra));
+    }
+    table_remove(&c->sessions, hash_id(c, s->id), who);
+    RING_REMOVE(c, &c->all_sessions, who, session, all);
+    pool_free(&c->pool, who, session_size(s));
+}
+
+void session_drop_if_empty(struct core *c, ref who)
+{
+    const struct session *s = session_at(c, who);
+    if (s->is_private && s->holds == 0 && s->waits == 0) {
+        session_remove(c, who);
+    }
+}
+
+static void announce(struct core *c, enum event_type type, const struct session *s, enum ended how)
+{
+    event_emit(c, &(struct event){.type = type,
+                                  .tenant = s->tenant,
+                                  .session = s->id,
+                                  .client = session_client(s),
+                                  .deadline_ms = session_deadline(c, s),
+                                  .ended = how,
+                                  .parts = 1});
+}
+
+/* Waiters first, so that no lock of the session is handed to the session itself. A private session
+ * goes with its only waiter or grant. */
+void session_end(struct core *c, ref who, enum ended how)
+{
+    struct session *s = session_at(c, who);
+    struct slice none = slice_make(NULL, 0);
+    uint64_t at_ms = how == ENDED_SESSION_EXPIRED ? session_deadline(c, s) : c->now_ms;
+    if (s->is_private) {
+        if (s->waits != 0) {
+            waiter_end(c, RING_FIRST(c, s->waits, waiter, in_session), REASON_SESSION_ENDED);
+        } else {
+            grant_end(c, RING_FIRST(c, s->holds, grant, in_session),
+                      how == ENDED_SESSION_EXPIRED ? ENDED_EXPIRED : how, at_ms, none, none, false);
+        }
+        return;
+    }
+    while (s->waits != 0) {
+        waiter_end(c, RING_FIRST(c, s->waits, waiter, in_session), REASON_SESSION_ENDED);
+    }
+    while (s->holds != 0) {
+        grant_end(c, RING_FIRST(c, s->holds, grant, in_session), how, at_ms, none, none, false);
+    }
+    announce(c, how == ENDED_SESSION_CLOSED ? EVENT_SESSION_CLOSED : EVENT_SESSION_EXPIRED, s, how);
+    history_add_session(c, s->tenant, s->id, how);
+    session_remove(c, who);
+    core_step(c, 1);
+}
+
+/* Commands. */
+
+static void answer_about(const struct core *c, ref who, struct result *out)
+{
+    const struct session *s = session_at(c, who);
+    out->lease = s->id;
+    out->deadline_ms = session_deadline(c, s);
+    out->ttl_ms = s->ttl_ms;
+}
+
+static void open_new(struct core *c, const struct command *cmd, ref session, struct result *out)
+{
+    (void)session;
+    const struct command_session_open *o = &cmd->session_open;
+    ref who = session_find(c, o->id);
+    if (who != 0) {
+        const struct session *s = session_at(c, who);
+        if (s->is_private || s->tenant != cmd->tenant ||
+            !slice_equal(session_client(s), o->client)) {
+            out->error = HF_REQUEST_ID_REUSED;
+        } else if (session_is_dead(c, s)) {
+            session_end(c, who, ENDED_SESSION_EXPIRED);
+            out->error = HF_SESSION_EXPIRED;
+        } else {
+            out->replayed = true;
+            answer_about(c, who, out);
+        }
+        return;
+    }
+    if (history_session(c, o->id) != ENDED_NOT) {
+        out->error = HF_SESSION_EXPIRED;
+        return;
+    }
+    if (lease_find(c, o->id) != 0) {
+        out->error = HF_REQUEST_ID_REUSED;
+        return;
+    }
+    if (table_count(&c->sessions) >= LIMIT_SESSIONS) {
+        out->error = HF_TOO_MANY_SESSIONS;
+        return;
+    }
+    who = session_new(c, cmd->tenant, o->id, o->client, false, o->ttl_ms);
+    if (o->linger_ms != 0 || o->metadata.len > 0) {
+        struct session_extra *x = session_extra_make(c, who);
+        x->linger_ms = o->linger_ms;
+        x->metadata = blob_new(c, o->metadata);
+    }
+    timer_set(c, who, session_deadline(c, session_at(c, who)));
+    announce(c, EVENT_SESSION_OPENED, session_at(c, who), ENDED_NOT);
+    answer_about(c, who, out);
+}
+
+void apply_session_open(struct core *c, const struct command *cmd, struct result *out)
+{
+    request_once(c, cmd, 0, open_new, out);
+}
+
+void apply_session_close(struct core *c, const struct command *cmd, struct result *out)
+{
+    ref who = 0;
+    enum hf_error error = session_for(c, cmd->tenant, cmd->session, &who);
+    if (error == HF_SESSION_EXPIRED &&
+        history_session(c, cmd->session) == ENDED_SESSION_CLOSED) {
+        out->replayed = true;
+        return;
+    }
+    if (error != HF_OK) {
+        out->error = error;
+        return;
+    }
+    session_end(c, who, ENDED_SESSION_CLOSED);
+}
+
+void apply_keepalive(struct core *c, const struct command *cmd, struct result *out)
+{
+    const struct ids *ids = &cmd->keepalive.sessions;
+    for (uint32_t i = 0; i < ids->count; i++) {
+        ref who = session_find(c, ids_at(ids, i));
+        enum hf_error error = HF_OK;
+        core_step(c, 1);
+        if (who == 0) {
+            error = history_session_of(c, cmd->tenant, ids_at(ids, i)) == ENDED_NOT
+                        ? HF_SESSION_NOT_FOUND
+                        : HF_SESSION_EXPIRED;
+        } else {
+            struct session *s = session_at(c, who);
+            if (s->is_private || s->tenant != cmd->tenant) {
+                error = HF_SESSION_NOT_FOUND;
+            } else if (session_is_dead(c, s)) {
+                error = HF_SESSION_EXPIRED; /* left to the sweep: ending it is too much work here */
+            } else {
+                s->life_ms = c->now_ms;
+            }
+        }
+        c->alive[i] = (uint8_t)error;
+    }
+    out->count = ids->count;
+    out->alive = c->alive;
+}
+
+void apply_stream_up(struct core *c, const struct command *cmd, struct result *out)
+{
+    ref who = 0;
+    out->error = session_for(c, cmd->tenant, cmd->session, &who);
+    if (out->error == HF_OK) {
+        struct session_extra *x = session_extra_make(c, who);
+        x->stream = ++c->attachment;
+        x->lingers_until_ms = 0;
+        out->attachment = x->stream;
+        answer_about(c, who, out);
+    }
+}
+
+void apply_stream_down(struct core *c, const struct command *cmd, struct result *out)
+{
+    ref who = 0;
+    out->error = session_for(c, cmd->tenant, cmd->session, &who);
+    if (out->error != HF_OK) {
+        return;
+    }
+    struct session_extra *x = session_extra_get(c, session_at(c, who));
+    if (x == NULL || x->stream == 0 || x->stream != cmd->stream_down.stream) {
+        out->outcome = OUTCOME_REFUSED;
+        out->reason = REASON_SUPERSEDED;
+        return;
+    }
+    if (x->linger_ms != 0 && x->lingers_until_ms == 0) {
+        x->lingers_until_ms = c->now_ms + x->linger_ms;
+        timer_lower(c, who, session_deadline(c, session_at(c, who)));
+    }
+    answer_about(c, who, out);
+}

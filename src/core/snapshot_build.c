@@ -1,0 +1,614 @@
+/* The order of the records, and those that belong to no session; see snapshot_build.h. */
+#include "core/snapshot_build.h"
+
+#include "base/text.h"
+#include "core/invariants.h"
+
+/* Room is made on the word of the first record alone, up to 2^22 buckets of 4 bytes. */
+#define RESERVE_MAGNITUDE 22
+
+const char undecodable[] = "it cannot be decoded";
+
+bool is_plain_text(struct slice text, size_t min, size_t max)
+{
+    return text.len >= min && text.len <= max && text_is_plain(text);
+}
+
+bool is_ttl(uint64_t ttl_ms)
+{
+    return ttl_ms >= LIMIT_TTL_MIN_MS && ttl_ms <= LIMIT_TTL_MAX_MS;
+}
+
+const char *record_name(enum record_type type)
+{
+    static const char *const names[RECORD_COUNT] = {"record",
+#define X(symbol, name) #name,
+                                                    SNAPSHOT_RECORDS(X)
+#undef X
+    };
+    hf_assert((unsigned)type < RECORD_COUNT);
+    return names[type];
+}
+
+void builder_init(struct builder *b, struct core *c)
+{
+    *b = (struct builder){.c = c};
+    keyed_init(&b->sharers, c->memory);
+    keyed_init(&b->waiters, c->memory);
+}
+
+void builder_close(struct builder *b)
+{
+    keyed_close(&b->sharers);
+    keyed_close(&b->waiters);
+}
+
+/* Names. */
+
+const char *build_name(struct builder *b, uint32_t tenant, struct slice name, uint64_t mode,
+                       uint64_t limit, ref *out)
+{
+    if (!text_is_name(name)) {
+        return "its name is not valid";
+    }
+    if (mode >= MODE_COUNT) {
+        return "its mode is unknown";
+    }
+    if (mode == MODE_SEMAPHORE ? limit == 0 || limit > LIMIT_HOLDERS : limit != 0) {
+        return "its limit is out of range";
+    }
+    ref lock = lock_find(b->c, tenant, name);
+    if (lock == 0) {
+        lock = lock_new(b->c, hash_name(b->c, tenant, name), tenant, name);
+        lock_set_mode(b->c, lock, (enum mode)mode, (uint32_t)limit);
+    }
+    const struct lock *l = lock_at(b->c, lock);
+    if (l->mode != mode) {
+        return "its name has another mode elsewhere";
+    }
+    if (mode == MODE_SEMAPHORE && lock_extra_at(b->c, l->extra)->limit != limit) {
+        return "its name has another limit elsewhere";
+    }
+    *out = lock;
+    return NULL;
+}
+
+const char *build_extra(struct builder *b, ref lock, struct lock_extra **out)
+{
+    const struct lock *l = lock_at(b->c, lock);
+    if (l->extra == 0 && l->holders != 0) {
+        return "its name has a holder that says it has nothing but a holder";
+    }
+    *out = lock_extra_make(b->c, lock);
+    return NULL;
+}
+
+/* `until_ms` may be NULL: it has no time then. */
+static const char *read_name(struct builder *b, struct reader *r, ref *lock, uint64_t *until_ms)
+{
+    uint32_t tenant = read_u32(r);
+    struct slice name = read_slice(r, LIMIT_NAME);
+    uint8_t mode = read_u8(r);
+    uint64_t limit = read_u64(r);
+    if (until_ms != NULL) {
+        *until_ms = read_u64(r);
+    }
+    if (!reader_done(r)) {
+        return undecodable;
+    }
+    return build_name(b, tenant, name, mode, limit, lock);
+}
+
+static const char *build_delayed(struct builder *b, struct reader *r)
+{
+    ref lock = 0;
+    uint64_t until_ms = 0;
+    struct lock_extra *x = NULL;
+    const char *wrong = read_name(b, r, &lock, &until_ms);
+    wrong = wrong != NULL ? wrong : build_extra(b, lock, &x);
+    if (wrong != NULL) {
+        return wrong;
+    }
+    if (until_ms == 0 || until_ms >= SNAPSHOT_DEADLINE_END) {
+        return "its time is out of range";
+    }
+    if (x->delayed_until_ms != 0) {
+        return "its name is delayed twice";
+    }
+    x->delayed_until_ms = until_ms;
+    RING_APPEND(b->c, &b->c->delayed, lock_at(b->c, lock)->extra, lock_extra, delayed);
+    timer_set(b->c, lock, until_ms);
+    return NULL;
+}
+
+static const char *build_woken(struct builder *b, struct reader *r)
+{
+    ref lock = 0;
+    struct lock_extra *x = NULL;
+    const char *wrong = read_name(b, r, &lock, NULL);
+    wrong = wrong != NULL ? wrong : build_extra(b, lock, &x);
+    if (wrong != NULL) {
+        return wrong;
+    }
+    if (x->woken.next != 0) {
+        return "its name is woken twice";
+    }
+    RING_APPEND(b->c, &b->c->woken, lock_at(b->c, lock)->extra, lock_extra, woken);
+    return NULL;
+}
+
+/* The scalars. */
+
+static void reserve(struct table *t, uint8_t magnitude)
+{
+    table_reserve(t,
+                  UINT64_C(1) << (magnitude < RESERVE_MAGNITUDE ? magnitude : RESERVE_MAGNITUDE));
+}
+
+static const char *build_state(struct builder *b, struct reader *r)
+{
+    struct core *c = b->c;
+    c->index = read_u64(r);
+    c->now_ms = read_u64(r);
+    c->wall_ms = read_u64(r);
+    c->counter = read_u64(r);
+    c->epoch = read_u64(r);
+    c->ticket = read_u64(r);
+    c->attachment = read_u64(r);
+    c->crowd_number = read_u64(r);
+    c->audit_number = read_u64(r);
+    c->fence_floor = read_u64(r);
+    c->fence_rejections = read_u64(r);
+    uint8_t backlog = read_u8(r);
+    c->backlog = backlog != 0;
+    b->sessions_magnitude = read_u8(r);
+    b->names_magnitude = read_u8(r);
+    b->leases_magnitude = read_u8(r);
+    if (!reader_done(r) || backlog > 1) {
+        return undecodable;
+    }
+    const uint64_t numbers[] = {c->index,        c->now_ms,      c->wall_ms,
+                                c->ticket,       c->attachment,  c->crowd_number,
+                                c->audit_number, c->fence_floor, c->fence_rejections};
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        if (numbers[i] >= LIMIT_NUMBER) {
+            return "a number is 2^53 or more";
+        }
+    }
+    if (c->counter >= LIMIT_NUMBER >> 10) {
+        return "the token counter is 2^43 or more";
+    }
+    reserve(&c->sessions, b->sessions_magnitude);
+    reserve(&c->locks, b->names_magnitude);
+    reserve(&c->leases, b->leases_magnitude);
+    return c->epoch <= c->counter ? NULL : "the epoch is above the token counter";
+}
+
+/* Crowds. */
+
+static ref find_crowd(const struct core *c, uint64_t number)
+{
+    RING_EACH(c, who, c->all_crowds, crowd, all)
+    {
+        if (crowd_at(c, who)->number == number) {
+            return who;
+        }
+    }
+    return 0;
+}
+
+static const char *build_crowd(struct builder *b, struct reader *r)
+{
+    struct core *c = b->c;
+    uint64_t number = read_u64(r);
+    uint32_t node = read_u32(r);
+    uint8_t gone = read_u8(r);
+    uint64_t until_ms = gone == 1 ? read_u64(r) : 0;
+    if (!reader_done(r) || gone > 1) {
+        return undecodable;
+    }
+    if (b->counts[RECORD_CROWD] > LIMIT_NODES) {
+        return "there are more than 64";
+    }
+    if (number == 0 || number > c->crowd_number ||
+        (c->all_crowds != 0 && number <= crowd_at(c, c->all_crowds)->number)) {
+        return "its number is out of order";
+    }
+    if (gone && (until_ms == 0 || until_ms >= SNAPSHOT_DEADLINE_END)) {
+        return "its time is out of range";
+    }
+    RING_EACH(c, other, c->all_crowds, crowd, all)
+    {
+        if (!gone && !crowd_at(c, other)->gone && crowd_at(c, other)->node == node) {
+            return "its node has two";
+        }
+    }
+    ref who = 0;
+    struct crowd *crowd = pool_alloc(&c->pool, sizeof(*crowd), &who);
+    crowd->kind = KIND_CROWD;
+    crowd->gone = gone;
+    crowd->node = node;
+    crowd->number = number;
+    crowd->until_ms = until_ms;
+    RING_APPEND(c, &c->all_crowds, who, crowd, all);
+    if (gone) {
+        timer_set(c, who, until_ms);
+    }
+    return NULL;
+}
+
+static const char *build_revisit(struct builder *b, struct reader *r)
+{
+    struct core *c = b->c;
+    ref who = find_crowd(c, read_u64(r));
+    uint64_t attachment = read_u64(r);
+    if (!reader_done(r)) {
+        return undecodable;
+    }
+    if (who == 0) {
+        return "there is no such crowd";
+    }
+    struct crowd *crowd = crowd_at(c, who);
+    if (!crowd->gone || crowd->revisit != 0) {
+        return "its crowd is not to be visited, or twice";
+    }
+    RING_EACH(c, waiter, crowd->waiters, waiter, in_crowd)
+    {
+        if (waiter_at(c, waiter)->attachment == attachment) {
+            crowd->revisit = waiter;
+            RING_APPEND(c, &c->revisits, who, crowd, revisited);
+            return NULL;
+        }
+    }
+    return "its crowd has no such waiter";
+}
+
+/* Requests by id. */
+
+void read_answer(struct reader *r, struct request *out)
+{
+    out->outcome = read_u8(r);
+    out->reason = read_u8(r);
+    out->ended = read_u8(r);
+    out->accepted = read_u8(r);
+    out->count = read_u32(r);
+    out->depth = read_u32(r);
+    out->lease = read_id(r);
+    out->token = read_u64(r);
+    out->deadline_ms = read_u64(r);
+    out->highest = read_u64(r);
+}
+
+const char *check_answer(const struct request *a)
+{
+    if (a->type == COMMAND_NONE || a->type >= COMMAND_COUNT) {
+        return "its command is unknown";
+    }
+    if (a->outcome > OUTCOME_REFUSED || a->reason >= REASON_COUNT || a->ended >= ENDED_COUNT ||
+        a->accepted > 1) {
+        return "its answer is unknown";
+    }
+    if (a->token >= LIMIT_NUMBER || a->highest >= LIMIT_NUMBER ||
+        a->deadline_ms >= SNAPSHOT_DEADLINE_END) {
+        return "a number of its answer is 2^53 or more";
+    }
+    return NULL;
+}
+
+static bool is_same_key(const struct request *a, const struct request *b)
+{
+    return a->tenant == b->tenant && a->type == b->type && id_equal(a->session, b->session) &&
+           a->scope_len == b->scope_len && a->id_len == b->id_len &&
+           memcmp(a->text, b->text, (size_t)a->scope_len + a->id_len) == 0;
+}
+
+const char *build_request(struct builder *b, const struct request *fields, struct slice scope,
+                          struct slice id, ref *out)
+{
+    struct core *c = b->c;
+    if (!text_is_request_id(id)) {
+        return "its request id is not valid";
+    }
+    if (!is_plain_text(scope, 0, LIMIT_CLIENT)) {
+        return "its scope is not valid";
+    }
+    struct request *r = pool_alloc(&c->pool, sizeof(*r) + scope.len + id.len, out);
+    *r = *fields;
+    r->scope_len = (uint8_t)scope.len;
+    r->id_len = (uint8_t)id.len;
+    if (scope.len > 0) {
+        memcpy(r->text, scope.data, scope.len);
+    }
+    memcpy(r->text + scope.len, id.data, id.len);
+    uint32_t hash = request_hash(c, r);
+    for (ref who = table_first(&c->requests, hash); who != 0; who = request_at(c, who)->next) {
+        if (is_same_key(request_at(c, who), r)) {
+            return "its request id comes twice";
+        }
+    }
+    table_insert(&c->requests, hash, *out);
+    return NULL;
+}
+
+static const char *build_done_request(struct builder *b, struct reader *r)
+{
+    struct core *c = b->c;
+    struct request fields = {.state = REQUEST_DONE};
+    fields.tenant = read_u32(r);
+    fields.type = read_u8(r);
+    fields.session = read_id(r);
+    struct slice scope = read_slice(r, LIMIT_CLIENT);
+    struct slice id = read_slice(r, LIMIT_REQUEST_ID);
+    fields.digest = read_fixed64(r);
+    read_answer(r, &fields);
+    if (!reader_done(r)) {
+        return undecodable;
+    }
+    if (b->counts[RECORD_REQUEST] > LIMIT_REQUESTS) {
+        return "there are more than 65,536";
+    }
+    ref who = 0;
+    const char *wrong = check_answer(&fields);
+    wrong = wrong != NULL ? wrong : build_request(b, &fields, scope, id, &who);
+    if (wrong != NULL) {
+        return wrong;
+    }
+    RING_APPEND(c, &c->done_requests, who, request, ring);
+    c->done_request_count++;
+    return NULL;
+}
+
+/* Memories. */
+
+static const char *build_ended_grant(struct builder *b, struct reader *r)
+{
+    struct core *c = b->c;
+    uint32_t tenant = read_u32(r);
+    uint8_t how = read_u8(r);
+    uint64_t token = read_u64(r);
+    struct id lease = read_id(r);
+    if (!reader_done(r) || how == ENDED_NOT || how >= ENDED_COUNT || id_is_zero(lease)) {
+        return undecodable;
+    }
+    if (b->counts[RECORD_ENDED_GRANT] > LIMIT_ENDED) {
+        return "there are more than 65,536";
+    }
+    if (token == 0 || token > c->counter << 10) {
+        return "its token is above the counter";
+    }
+    if (history_by_token(c, token) != NULL || history_by_lease(c, lease) != NULL) {
+        return "its token or lease id comes twice";
+    }
+    history_add_grant(c, tenant, token, lease, (enum ended)how);
+    return NULL;
+}
+
+static const char *build_ended_session(struct builder *b, struct reader *r)
+{
+    struct core *c = b->c;
+    uint32_t tenant = read_u32(r);
+    uint8_t how = read_u8(r);
+    struct id id = read_id(r);
+    if (!reader_done(r) || how == ENDED_NOT || how >= ENDED_COUNT || id_is_zero(id)) {
+        return undecodable;
+    }
+    if (b->counts[RECORD_ENDED_SESSION] > LIMIT_ENDED) {
+        return "there are more than 65,536";
+    }
+    if (history_session(c, id) != ENDED_NOT || session_find(c, id) != 0) {
+        return "its id comes twice";
+    }
+    history_add_session(c, tenant, id, (enum ended)how);
+    return NULL;
+}
+
+static const char *build_fence(struct builder *b, struct reader *r)
+{
+    struct core *c = b->c;
+    uint32_t tenant = read_u32(r);
+    struct slice name = read_slice(r, LIMIT_NAME);
+    uint32_t slot = read_u32(r);
+    uint64_t token = read_u64(r);
+    if (!reader_done(r)) {
+        return undecodable;
+    }
+    if (b->counts[RECORD_FENCE] > LIMIT_FENCE_MARKS) {
+        return "there are more than 65,536";
+    }
+    if (!text_is_name(name) || slot >= LIMIT_HOLDERS) {
+        return "its resource is not valid";
+    }
+    if (token == 0 || token >= LIMIT_NUMBER || token < c->fence_floor) {
+        return "its token is out of range";
+    }
+    if (fence_find(c, tenant, name, slot) != NULL) {
+        return "its resource comes twice";
+    }
+    (void)fence_add(c, tenant, name, slot, token);
+    return NULL;
+}
+
+static const char *build_audit(struct builder *b, struct reader *r)
+{
+    struct core *c = b->c;
+    struct audit_record fields = {.number = read_u64(r)};
+    fields.index = read_u64(r);
+    fields.wall_ms = read_u64(r);
+    fields.tenant = read_u32(r);
+    fields.action = read_u8(r);
+    fields.count = read_u32(r);
+    struct slice resource = read_slice(r, LIMIT_NAME);
+    struct slice actor = read_slice(r, LIMIT_ACTOR);
+    struct slice reason = read_slice(r, LIMIT_REASON);
+    if (!reader_done(r)) {
+        return undecodable;
+    }
+    if (fields.number == 0 || fields.number > c->audit_number ||
+        (c->audit_ring != 0 && fields.number != audit_record_at(c, c->audit_ring)->number + 1)) {
+        return "its number is out of order";
+    }
+    if (b->counts[RECORD_AUDIT] > LIMIT_AUDIT) {
+        return "there are more than 10,000";
+    }
+    if (fields.index > c->index || fields.wall_ms >= LIMIT_NUMBER || fields.action >= AUDIT_COUNT) {
+        return "its index, time or action is out of range";
+    }
+    if (!text_is_plain(resource) || !text_is_plain(actor) || !text_is_plain(reason)) {
+        return "its text is not valid";
+    }
+    ref who = 0;
+    struct audit_record *a =
+        pool_alloc(&c->pool, sizeof(*a) + resource.len + actor.len + reason.len, &who);
+    *a = fields;
+    a->resource_len = (uint16_t)resource.len;
+    a->actor_len = (uint8_t)actor.len;
+    a->reason_len = (uint16_t)reason.len;
+    struct writer text = writer_make(a->text, resource.len + actor.len + reason.len);
+    write_bytes(&text, resource.data, resource.len);
+    write_bytes(&text, actor.data, actor.len);
+    write_bytes(&text, reason.data, reason.len);
+    RING_APPEND(c, &c->audit_ring, who, audit_record, ring);
+    c->audit_count++;
+    return NULL;
+}
+
+/* The whole. */
+
+static const char *build_end(struct builder *b, struct reader *r)
+{
+    uint64_t records = 0;
+    for (int i = 0; i < RECORD_END; i++) {
+        records += b->counts[i];
+    }
+    uint64_t said = read_u64(r);
+    if (!reader_done(r)) {
+        return undecodable;
+    }
+    return said == records ? NULL : "it counts other records than there were";
+}
+
+/* All sessions are known: the rings that tokens, tickets and attachment numbers order. */
+static const char *link_all(struct builder *b)
+{
+    struct core *c = b->c;
+    keyed_sort(&b->sharers);
+    for (size_t i = 0; i < b->sharers.count; i++) {
+        ref who = b->sharers.at[i].who;
+        RING_APPEND(c, &lock_at(c, grant_at(c, who)->lock)->holders, who, grant, in_lock);
+    }
+    keyed_sort(&b->waiters);
+    if (!keyed_is_unique(&b->waiters)) {
+        return "two waiters have the same ticket";
+    }
+    for (size_t i = 0; i < b->waiters.count; i++) {
+        struct waiter *w = waiter_at(c, b->waiters.at[i].who);
+        for (ref p = w->places; p != 0; p = place_at(c, p)->sibling) {
+            const struct lock *l = lock_at(c, place_at(c, p)->lock);
+            RING_APPEND(c, &lock_extra_at(c, l->extra)->queue, p, place, in_queue);
+        }
+        b->waiters.at[i].key = w->attachment;
+    }
+    keyed_sort(&b->waiters);
+    if (!keyed_is_unique(&b->waiters)) {
+        return "two waiters have the same attachment number";
+    }
+    for (size_t i = 0; i < b->waiters.count; i++) {
+        ref who = b->waiters.at[i].who;
+        if (waiter_at(c, who)->crowd != 0) {
+            RING_APPEND(c, &crowd_at(c, waiter_at(c, who)->crowd)->waiters, who, waiter, in_crowd);
+        }
+    }
+    keyed_close(&b->sharers);
+    keyed_close(&b->waiters);
+    b->is_linked = true;
+    return NULL;
+}
+
+static bool is_owned(enum record_type type)
+{
+    return type > RECORD_SESSION && type <= RECORD_WAITER;
+}
+
+/* The types come in the order of their numbers, but for sessions: each has its own run. */
+static const char *check_order(struct builder *b, enum record_type type)
+{
+    bool begins = b->last == RECORD_NONE;
+    if (begins != (type == RECORD_STATE)) {
+        return "it is out of order";
+    }
+    if ((b->parts_left > 0) != (type == RECORD_PART)) {
+        return b->parts_left > 0 ? "the parts of a multi-lock are missing before it"
+                                 : "it belongs to no multi-lock";
+    }
+    if (is_owned(type) && b->session == 0) {
+        return "it belongs to no session";
+    }
+    bool next_grant = type == RECORD_GRANT && b->last == RECORD_PART;
+    bool next_session = type == RECORD_SESSION && is_owned(b->last);
+    if (type < b->last && !next_grant && !next_session) {
+        return "it is out of order";
+    }
+    return NULL;
+}
+
+static const char *before_record(struct builder *b, enum record_type type)
+{
+    const char *wrong = check_order(b, type);
+    if (wrong != NULL || is_owned(type)) {
+        return wrong;
+    }
+    if (b->session != 0) {
+        wrong = session_complete(b);
+        b->session = 0;
+    }
+    if (wrong == NULL && type > RECORD_WAITER && !b->is_linked) {
+        wrong = link_all(b);
+    }
+    return wrong;
+}
+
+const char *builder_take(struct builder *b, enum record_type type, struct reader *r)
+{
+    static const char *(*const builders[RECORD_COUNT])(struct builder *, struct reader *) = {
+        [RECORD_STATE] = build_state,
+        [RECORD_CROWD] = build_crowd,
+        [RECORD_SESSION] = build_session,
+        [RECORD_REPLY] = build_reply,
+        [RECORD_GRANT] = build_grant,
+        [RECORD_PART] = build_part,
+        [RECORD_WAITER] = build_waiter,
+        [RECORD_REVISIT] = build_revisit,
+        [RECORD_DELAYED] = build_delayed,
+        [RECORD_WOKEN] = build_woken,
+        [RECORD_REQUEST] = build_done_request,
+        [RECORD_ENDED_GRANT] = build_ended_grant,
+        [RECORD_ENDED_SESSION] = build_ended_session,
+        [RECORD_FENCE] = build_fence,
+        [RECORD_AUDIT] = build_audit,
+        [RECORD_END] = build_end,
+    };
+    hf_assert(type > RECORD_NONE && type < RECORD_COUNT);
+    hf_assert(b->last != RECORD_END);
+    b->counts[type]++;
+    const char *wrong = before_record(b, type);
+    if (wrong == NULL) {
+        wrong = builders[type](b, r);
+        b->last = type;
+    }
+    return wrong;
+}
+
+const char *builder_finish(struct builder *b)
+{
+    hf_assert(b->last == RECORD_END && b->is_linked);
+    const struct core *c = b->c;
+    if (snapshot_magnitude(table_count(&c->sessions)) != b->sessions_magnitude ||
+        snapshot_magnitude(table_count(&c->locks)) != b->names_magnitude ||
+        snapshot_magnitude(table_count(&c->leases)) != b->leases_magnitude) {
+        return "there are more or fewer sessions, names or leases than the first record said";
+    }
+    if (c->audit_ring != 0 && audit_record_at(c, c->audit_ring)->number != c->audit_number) {
+        return "the newest audit records are missing";
+    }
+    return check_all(c, true);
+}

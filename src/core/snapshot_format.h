@@ -1,0 +1,89 @@
+/* The layout of a snapshot, for the files that write and read it.
+ *
+ *   magic (8 bytes), format version and state machine version (4 bytes each, little-endian)
+ *   records: length (LEB128), then so many bytes: the type (1 byte) and its fields
+ *   an end record, which counts those before it
+ *   the XXH3 checksum (8 bytes, little-endian) of everything before
+ *
+ * The types come in the order of their numbers, each type's records in the order of a ring of the
+ * state. A session is followed by what it owns: replies, grants (a multi-lock's first part, then
+ * the others), waiters. Nothing is written that hash tables, the heap or the pool decide, so the
+ * same state gives the same bytes everywhere; and one state has one form only, so that reading and
+ * writing again gives the very same bytes. */
+#ifndef HOLDFAST_CORE_SNAPSHOT_FORMAT_H
+#define HOLDFAST_CORE_SNAPSHOT_FORMAT_H
+
+#include "core/state.h"
+
+#define SNAPSHOT_MAGIC "\x89HFsnap\n" /* no text, and a transfer as text breaks it */
+#define SNAPSHOT_FORMAT 1
+
+enum {
+    SNAPSHOT_MAGIC_BYTES = 8,
+    SNAPSHOT_HEADER_BYTES = 16,
+    SNAPSHOT_CHECKSUM_BYTES = 8,
+    /* No record is longer: a waiter for 64 names has 33 KiB of names, 8 KiB of metadata and value,
+     * and less than 1 KiB of the rest. */
+    SNAPSHOT_RECORD_MAX = 48 * 1024,
+    SNAPSHOT_LENGTH_BYTES = 3, /* what the length of a record takes at most */
+};
+
+#define SNAPSHOT_RECORDS(X)                                          \
+    X(STATE, state)                                                  \
+    X(CROWD, crowd)                                                  \
+    X(SESSION, session)                                              \
+    X(REPLY, reply) /* of the session; by seq */                     \
+    X(GRANT, grant) /* of the session */                             \
+    X(PART, part)   /* of a multi-lock: its second name and so on */ \
+    X(WAITER, waiter)                                                \
+    X(REVISIT, revisit) /* a crowd in core->revisits */              \
+    X(DELAYED, delayed)                                              \
+    X(WOKEN, woken)                                                  \
+    X(REQUEST, request) /* by id, done */                            \
+    X(ENDED_GRANT, ended_grant)                                      \
+    X(ENDED_SESSION, ended_session)                                  \
+    X(FENCE, fence)                                                  \
+    X(AUDIT, audit)                                                  \
+    X(END, end)
+
+enum record_type {
+    RECORD_NONE,
+#define X(symbol, name) RECORD_##symbol,
+    SNAPSHOT_RECORDS(X)
+#undef X
+        RECORD_COUNT
+};
+
+/* Flags say which optional fields follow. The two lowest bits of a grant's and a waiter's are its
+ * mode. */
+enum {
+    SESSION_IS_PRIVATE = 1,
+    SESSION_HAS_TIMER = 2,
+    SESSION_HAS_EXTRA = 4,
+    SESSION_FLAGS = 7,
+
+    MODE_BITS = 3,
+    GRANT_LOCK_HAS_EXTRA = 4,
+    GRANT_HAS_LIFE = 8,
+    GRANT_HAS_REVOKE = 16,
+    GRANT_HAS_TIMER = 32,
+    GRANT_REQUEST_SHIFT = 6,
+
+    WAITER_HAS_DEADLINE = 4,
+    WAITER_IS_DETACHED = 8,
+    WAITER_HAS_TIMER = 16,
+    WAITER_REQUEST_SHIFT = 5,
+    WAITER_FLAGS = 127,
+};
+
+/* How many bits a number has. The first record says of the largest tables how long they are, in
+ * this measure, so that the reader can make room. */
+static inline uint8_t snapshot_magnitude(uint64_t count)
+{
+    return count == 0 ? 0 : (uint8_t)(64 - __builtin_clzll(count));
+}
+
+/* How a waiter or a grant says which request it answers. */
+enum { TIED_TO_NONE, TIED_BY_ID, TIED_BY_SEQ, TIED_COUNT };
+
+#endif

@@ -1,0 +1,511 @@
+/* Writing the canonical snapshot. A forked child does it: nothing is allocated, nothing is changed,
+ * and the bytes leave through the sink in pieces.
+ *
+ * What is written is exactly what a later output depends on. Field by field of core/state.h:
+ *
+ *   core        All replicated scalars. The counts (grants, waiters, done_request_count,
+ *               audit_count) are counted again. ordinal, steps, last_steps, worst_steps and
+ *               prune_left belong to an entry or to this process; alive and cycle are scratch.
+ *   tables      Derived: who is in them follows from the objects, the order of chains shows
+ * nowhere. timers      The deadline at which the heap has a session, grant or waiter, since it may
+ * be earlier than the real one and the sweep's bounds count such visits. A delayed name stands in
+ * it at the end of its delay and a gone crowd at `until_ms`, always. session     Everything;
+ * `entries` is counted. That an extra is there is written too, even an empty one: stream_down asks
+ * for it. `unacked` is counted. grant       Everything. HAS_LEASE is "the session is real". A
+ * multi-lock's later parts differ from its first in nothing but the name. detail      Made again
+ * when one of its fields needs it. That one is there makes a difference in one place only: a
+ * renewal leaves its time in it. That time counts only with a TTL of its own, so it is written only
+ * then. Membership in core->tokens follows from mode and parts. group       From the parts, which
+ * stand in the session's ring one behind the other. lock        Mode and limit stand with each
+ * grant, waiter, delay and woken name. `holders` and `slots` follow from the grants: the ring is by
+ * token, the bits are their slots. lock_extra  Its existence is written with the exclusive holder:
+ * one with an extra is woken when it is released, and that takes a step of the budget of handing
+ * over. The queue follows from the tickets. The cursor is written (with the place it stands at):
+ *               where it stands decides how many steps the next handing over takes, and shows in
+ *               `reserved_for`.
+ *   waiter      Everything. A private one's lease is its session's id. Its place in the crowd's
+ * ring follows from its attachment number, its places in the queues from its ticket. crowd
+ * Everything; `waiters` follows from the waiters, the timer from `until_ms`. request     Those by
+ * id: with their waiter or grant while there is one, else in the ring's order. Session and scope of
+ * a tied one are those of its session. Those by seq: with their session. A tied one has no answer
+ * yet. ended, fence marks, audit: everything, in the order of their rings. */
+#include "core/snapshot.h"
+
+#include "base/codec.h"
+#include "core/snapshot_format.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+enum { BUFFER_BYTES = 2 * SNAPSHOT_RECORD_MAX };
+
+struct out {
+    const struct core *c;
+    snapshot_sink_fn sink;
+    void *ctx;
+    bool stopped;
+    uint64_t records;
+    size_t used;
+    XXH3_state_t hash;
+    uint8_t buffer[BUFFER_BYTES];
+};
+
+static void flush(struct out *o)
+{
+    if (o->used > 0 && !o->stopped) {
+        XXH3_64bits_update(&o->hash, o->buffer, o->used);
+        o->stopped = !o->sink(o->ctx, o->buffer, o->used);
+    }
+    o->used = 0;
+}
+
+/* A record is written where its body would begin with the longest length in front, and then moved
+ * to behind its real one. */
+static struct writer record_begin(struct out *o, enum record_type type)
+{
+    size_t need = SNAPSHOT_LENGTH_BYTES + SNAPSHOT_RECORD_MAX;
+    if (BUFFER_BYTES - o->used < need) {
+        flush(o);
+    }
+    struct writer w = writer_make(o->buffer + o->used + SNAPSHOT_LENGTH_BYTES, SNAPSHOT_RECORD_MAX);
+    write_u8(&w, (uint8_t)type);
+    return w;
+}
+
+static void record_end(struct out *o, const struct writer *w)
+{
+    hf_assert(!w->full);
+    uint8_t *body = o->buffer + o->used + SNAPSHOT_LENGTH_BYTES;
+    size_t len = (size_t)(w->at - body);
+    struct writer prefix = writer_make(o->buffer + o->used, SNAPSHOT_LENGTH_BYTES);
+    write_u64(&prefix, len);
+    memmove(prefix.at, body, len);
+    o->used = (size_t)(prefix.at - o->buffer) + len;
+    o->records++;
+}
+
+static void write_fixed32(struct writer *w, uint32_t value)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        write_u8(w, (uint8_t)(value >> (8 * i)));
+    }
+}
+
+static void put_header(struct out *o)
+{
+    struct writer w = writer_make(o->buffer, SNAPSHOT_HEADER_BYTES);
+    write_bytes(&w, SNAPSHOT_MAGIC, SNAPSHOT_MAGIC_BYTES);
+    write_fixed32(&w, SNAPSHOT_FORMAT);
+    write_fixed32(&w, o->c->version);
+    hf_assert(!w.full);
+    o->used = SNAPSHOT_HEADER_BYTES;
+}
+
+static void put_state(struct out *o)
+{
+    const struct core *c = o->c;
+    struct writer w = record_begin(o, RECORD_STATE);
+    write_u64(&w, c->index);
+    write_u64(&w, c->now_ms);
+    write_u64(&w, c->wall_ms);
+    write_u64(&w, c->counter);
+    write_u64(&w, c->epoch);
+    write_u64(&w, c->ticket);
+    write_u64(&w, c->attachment);
+    write_u64(&w, c->crowd_number);
+    write_u64(&w, c->audit_number);
+    write_u64(&w, c->fence_floor);
+    write_u64(&w, c->fence_rejections);
+    write_u8(&w, c->backlog);
+    write_u8(&w, snapshot_magnitude(table_count(&c->sessions)));
+    write_u8(&w, snapshot_magnitude(table_count(&c->locks)));
+    write_u8(&w, snapshot_magnitude(table_count(&c->leases)));
+    record_end(o, &w);
+}
+
+static void put_crowds(struct out *o)
+{
+    const struct core *c = o->c;
+    RING_EACH(c, who, c->all_crowds, crowd, all)
+    {
+        const struct crowd *crowd = crowd_at(c, who);
+        struct writer w = record_begin(o, RECORD_CROWD);
+        write_u64(&w, crowd->number);
+        write_u64(&w, crowd->node);
+        write_u8(&w, crowd->gone);
+        if (crowd->gone) {
+            write_u64(&w, crowd->until_ms);
+        }
+        record_end(o, &w);
+    }
+}
+
+static void put_revisits(struct out *o)
+{
+    const struct core *c = o->c;
+    RING_EACH(c, who, c->revisits, crowd, revisited)
+    {
+        const struct crowd *crowd = crowd_at(c, who);
+        struct writer w = record_begin(o, RECORD_REVISIT);
+        write_u64(&w, crowd->number);
+        write_u64(&w, waiter_at(c, crowd->revisit)->attachment);
+        record_end(o, &w);
+    }
+}
+
+/* Requests. */
+
+static void put_answer(struct writer *w, const struct request *r)
+{
+    write_u8(w, r->outcome);
+    write_u8(w, r->reason);
+    write_u8(w, r->ended);
+    write_u8(w, r->accepted);
+    write_u64(w, r->count);
+    write_u64(w, r->depth);
+    write_id(w, r->lease);
+    write_u64(w, r->token);
+    write_u64(w, r->deadline_ms);
+    write_u64(w, r->highest);
+}
+
+static void put_reply(struct out *o, const struct request *r)
+{
+    struct writer w = record_begin(o, RECORD_REPLY);
+    write_u64(&w, r->seq);
+    write_u8(&w, r->type);
+    write_u8(&w, r->state);
+    write_fixed64(&w, r->digest);
+    if (r->state == REQUEST_DONE) {
+        put_answer(&w, r);
+    }
+    record_end(o, &w);
+}
+
+static unsigned tie_of(const struct core *c, ref request)
+{
+    if (request == 0) {
+        return TIED_TO_NONE;
+    }
+    return request_at(c, request)->id_len > 0 ? TIED_BY_ID : TIED_BY_SEQ;
+}
+
+static void put_tie(struct writer *w, const struct core *c, ref request)
+{
+    if (request == 0) {
+        return;
+    }
+    const struct request *r = request_at(c, request);
+    if (r->id_len > 0) {
+        write_slice(w, slice_make(r->text + r->scope_len, r->id_len));
+        write_fixed64(w, r->digest);
+    } else {
+        write_u64(w, r->seq);
+    }
+}
+
+static void put_done_requests(struct out *o)
+{
+    const struct core *c = o->c;
+    RING_EACH(c, who, c->done_requests, request, ring)
+    {
+        const struct request *r = request_at(c, who);
+        struct writer w = record_begin(o, RECORD_REQUEST);
+        write_u64(&w, r->tenant);
+        write_u8(&w, r->type);
+        write_id(&w, r->session);
+        write_slice(&w, slice_make(r->text, r->scope_len));
+        write_slice(&w, slice_make(r->text + r->scope_len, r->id_len));
+        write_fixed64(&w, r->digest);
+        put_answer(&w, r);
+        record_end(o, &w);
+    }
+}
+
+/* Sessions and what they own. */
+
+static uint32_t limit_of(const struct core *c, const struct lock *l)
+{
+    return l->mode == MODE_SEMAPHORE ? lock_extra_at(c, l->extra)->limit : 0;
+}
+
+static void put_part(struct out *o, const struct grant *g)
+{
+    const struct core *c = o->c;
+    const struct lock *l = lock_at(c, g->lock);
+    struct writer w = record_begin(o, RECORD_PART);
+    write_u8(&w, l->extra != 0 ? GRANT_LOCK_HAS_EXTRA : 0);
+    write_slice(&w, lock_name(l));
+    record_end(o, &w);
+}
+
+static void put_grant(struct out *o, ref who)
+{
+    static const struct detail none;
+    const struct core *c = o->c;
+    const struct grant *g = grant_at(c, who);
+    const struct lock *l = lock_at(c, g->lock);
+    const struct detail *d = g->detail == 0 ? &none : detail_at(c, g->detail);
+    bool has_life = d->ttl_ms != 0 && d->life_ms != g->since_ms;
+    unsigned flags = l->mode | tie_of(c, d->request) << GRANT_REQUEST_SHIFT;
+    flags |= l->extra != 0 ? GRANT_LOCK_HAS_EXTRA : 0;
+    flags |= has_life ? GRANT_HAS_LIFE : 0;
+    flags |= d->revoke_at_ms != 0 ? GRANT_HAS_REVOKE : 0;
+    flags |= d->timer != 0 ? GRANT_HAS_TIMER : 0;
+    struct writer w = record_begin(o, RECORD_GRANT);
+    write_u8(&w, (uint8_t)flags);
+    write_slice(&w, lock_name(l));
+    write_u64(&w, g->token);
+    write_u64(&w, g->since_ms);
+    write_u64(&w, grant_parts(c, g));
+    write_u64(&w, g->depth);
+    write_u64(&w, g->delay_ms);
+    write_slice(&w, grant_owner(g));
+    if (g->flags & GRANT_HAS_LEASE) {
+        write_id(&w, grant_lease(c, g));
+    }
+    if (l->mode == MODE_SEMAPHORE) {
+        write_u64(&w, limit_of(c, l));
+        write_u64(&w, g->permits);
+        write_u64(&w, g->slot);
+    }
+    write_u64(&w, d->ttl_ms);
+    write_slice(&w, blob_slice(c, d->metadata));
+    write_slice(&w, blob_slice(c, d->value));
+    if (has_life) {
+        write_u64(&w, d->life_ms);
+    }
+    if (d->revoke_at_ms != 0) {
+        write_u64(&w, d->revoke_at_ms);
+        write_u64(&w, d->revoke_record);
+    }
+    if (d->timer != 0) {
+        write_u64(&w, timer_at(c, who));
+    }
+    put_tie(&w, c, d->request);
+    record_end(o, &w);
+}
+
+static void put_waiter(struct out *o, ref who)
+{
+    const struct core *c = o->c;
+    const struct waiter *waiter = waiter_at(c, who);
+    unsigned flags = waiter->mode | tie_of(c, waiter->request) << WAITER_REQUEST_SHIFT;
+    flags |= waiter->wait_deadline_ms != UINT64_MAX ? WAITER_HAS_DEADLINE : 0;
+    flags |= waiter->detached_until_ms != 0 ? WAITER_IS_DETACHED : 0;
+    flags |= waiter->timer != 0 ? WAITER_HAS_TIMER : 0;
+    struct writer w = record_begin(o, RECORD_WAITER);
+    write_u8(&w, (uint8_t)flags);
+    write_u8(&w, waiter->flags);
+    write_u64(&w, waiter->ticket);
+    write_u64(&w, waiter->attachment);
+    write_u64(&w, waiter->node);
+    write_u64(&w, waiter->ttl_ms);
+    write_u64(&w, waiter->delay_ms);
+    write_slice(&w, waiter_owner(waiter));
+    write_slice(&w, blob_slice(c, waiter->metadata));
+    write_slice(&w, blob_slice(c, waiter->value));
+    if (waiter->crowd != 0) {
+        write_u64(&w, crowd_at(c, waiter->crowd)->number);
+    } else {
+        write_id(&w, waiter->lease);
+    }
+    if (waiter->mode == MODE_SEMAPHORE) {
+        write_u64(&w, waiter->limit);
+        write_u64(&w, waiter->permits);
+    }
+    if (waiter->wait_deadline_ms != UINT64_MAX) {
+        write_u64(&w, waiter->wait_deadline_ms);
+    }
+    if (waiter->detached_until_ms != 0) {
+        write_u64(&w, waiter->detached_until_ms);
+    }
+    if (waiter->timer != 0) {
+        write_u64(&w, timer_at(c, who));
+    }
+    put_tie(&w, c, waiter->request);
+    write_u64(&w, waiter->parts);
+    for (ref p = waiter->places; p != 0; p = place_at(c, p)->sibling) {
+        const struct lock *l = lock_at(c, place_at(c, p)->lock);
+        write_slice(&w, lock_name(l));
+        write_u8(&w, lock_extra_at(c, l->extra)->cursor == p);
+    }
+    record_end(o, &w);
+}
+
+static void put_session(struct out *o, ref who)
+{
+    const struct core *c = o->c;
+    const struct session *s = session_at(c, who);
+    struct writer w = record_begin(o, RECORD_SESSION);
+    write_u8(&w, (uint8_t)((s->is_private ? SESSION_IS_PRIVATE : 0) |
+                           (s->timer != 0 ? SESSION_HAS_TIMER : 0) |
+                           (s->extra != 0 ? SESSION_HAS_EXTRA : 0)));
+    write_u64(&w, s->tenant);
+    write_id(&w, s->id);
+    write_slice(&w, session_client(s));
+    write_u64(&w, s->ttl_ms);
+    write_u64(&w, s->life_ms);
+    if (s->timer != 0) {
+        write_u64(&w, timer_at(c, who));
+    }
+    if (s->extra == 0) {
+        record_end(o, &w);
+        return;
+    }
+    const struct session_extra *x = session_extra_at(c, s->extra);
+    write_u64(&w, x->acked_through);
+    write_u64(&w, x->stream);
+    write_u64(&w, x->linger_ms);
+    write_u64(&w, x->lingers_until_ms);
+    write_slice(&w, blob_slice(c, x->metadata));
+    record_end(o, &w);
+    RING_EACH(c, reply, x->replies, request, ring)
+    {
+        put_reply(o, request_at(c, reply));
+    }
+}
+
+static void put_sessions(struct out *o)
+{
+    const struct core *c = o->c;
+    RING_EACH(c, who, c->all_sessions, session, all)
+    {
+        const struct session *s = session_at(c, who);
+        put_session(o, who);
+        RING_EACH(c, held, s->holds, grant, in_session)
+        {
+            if (grant_first_part(c, held) == held) {
+                put_grant(o, held);
+            } else {
+                put_part(o, grant_at(c, held));
+            }
+        }
+        RING_EACH(c, waiting, s->waits, waiter, in_session)
+        {
+            put_waiter(o, waiting);
+        }
+        if (o->stopped) {
+            return;
+        }
+    }
+}
+
+/* Names that are not only held and waited for. */
+
+static void put_name(struct writer *w, const struct core *c, const struct lock_extra *x)
+{
+    const struct lock *l = lock_at(c, x->lock);
+    write_u64(w, l->tenant);
+    write_slice(w, lock_name(l));
+    write_u8(w, l->mode);
+    write_u64(w, limit_of(c, l));
+}
+
+static void put_delayed_and_woken(struct out *o)
+{
+    const struct core *c = o->c;
+    RING_EACH(c, who, c->delayed, lock_extra, delayed)
+    {
+        const struct lock_extra *x = lock_extra_at(c, who);
+        struct writer w = record_begin(o, RECORD_DELAYED);
+        put_name(&w, c, x);
+        write_u64(&w, x->delayed_until_ms);
+        record_end(o, &w);
+    }
+    RING_EACH(c, who, c->woken, lock_extra, woken)
+    {
+        struct writer w = record_begin(o, RECORD_WOKEN);
+        put_name(&w, c, lock_extra_at(c, who));
+        record_end(o, &w);
+    }
+}
+
+/* Memories. */
+
+static void put_ended(struct out *o)
+{
+    const struct core *c = o->c;
+    RING_EACH(c, who, c->ended_grants_ring, ended_grant, ring)
+    {
+        const struct ended_grant *e = ended_grant_at(c, who);
+        struct writer w = record_begin(o, RECORD_ENDED_GRANT);
+        write_u64(&w, e->tenant);
+        write_u8(&w, e->how);
+        write_u64(&w, e->token);
+        write_id(&w, e->lease);
+        record_end(o, &w);
+    }
+    RING_EACH(c, who, c->ended_sessions_ring, ended_session, ring)
+    {
+        const struct ended_session *e = ended_session_at(c, who);
+        struct writer w = record_begin(o, RECORD_ENDED_SESSION);
+        write_u64(&w, e->tenant);
+        write_u8(&w, e->how);
+        write_id(&w, e->id);
+        record_end(o, &w);
+    }
+}
+
+static void put_fences_and_audit(struct out *o)
+{
+    const struct core *c = o->c;
+    RING_EACH(c, who, c->fence_ring, fence_mark, ring)
+    {
+        const struct fence_mark *f = fence_mark_at(c, who);
+        struct writer w = record_begin(o, RECORD_FENCE);
+        write_u64(&w, f->tenant);
+        write_slice(&w, slice_make(f->name, f->name_len));
+        write_u64(&w, f->slot);
+        write_u64(&w, f->token);
+        record_end(o, &w);
+    }
+    RING_EACH(c, who, c->audit_ring, audit_record, ring)
+    {
+        const struct audit_record *a = audit_record_at(c, who);
+        struct writer w = record_begin(o, RECORD_AUDIT);
+        write_u64(&w, a->number);
+        write_u64(&w, a->index);
+        write_u64(&w, a->wall_ms);
+        write_u64(&w, a->tenant);
+        write_u8(&w, a->action);
+        write_u64(&w, a->count);
+        write_slice(&w, audit_resource(a));
+        write_slice(&w, audit_actor(a));
+        write_slice(&w, audit_reason(a));
+        record_end(o, &w);
+    }
+}
+
+bool snapshot_write(const struct core *core, snapshot_sink_fn sink, void *ctx)
+{
+    hf_assert(core != NULL && sink != NULL);
+    struct out o;
+    o.c = core;
+    o.sink = sink;
+    o.ctx = ctx;
+    o.stopped = false;
+    o.records = 0;
+    XXH3_64bits_reset(&o.hash);
+    put_header(&o);
+    put_state(&o);
+    put_crowds(&o);
+    put_sessions(&o);
+    put_revisits(&o);
+    put_delayed_and_woken(&o);
+    put_done_requests(&o);
+    put_ended(&o);
+    put_fences_and_audit(&o);
+    uint64_t before = o.records;
+    struct writer w = record_begin(&o, RECORD_END);
+    write_u64(&w, before);
+    record_end(&o, &w);
+    flush(&o);
+    if (o.stopped) {
+        return false;
+    }
+    uint8_t checksum[SNAPSHOT_CHECKSUM_BYTES];
+    w = writer_make(checksum, sizeof(checksum));
+    write_fixed64(&w, XXH3_64bits_digest(&o.hash));
+    return sink(ctx, checksum, sizeof(checksum));
+}

@@ -1,0 +1,578 @@
+/* The state of the locks in memory, for the files of core/ only.
+ *
+ * Objects live in one pool and name each other by 32-bit references; that and leaving rare fields to
+ * side objects (`detail`, `extra`) is what a live lock's small size comes from.
+ *
+ *   session ──holds──▶ grant ◀──holders── lock ──queue──▶ place ◀── waiter ◀──waits── session
+ *
+ * A lock is a name with holders, a queue or a delay; without any it does not exist. A grant is one
+ * name held under one token; the grants of a multi-lock share their token and are tied by a group
+ * object. A waiter is one waiting request; it has one place in the queue of each of its names.
+ *
+ * Everything that decides an output is a function of the log: the orders of all rings, the counters,
+ * and also the (possibly early) deadlines in the heap. The order of hash chains is not, and is never
+ * walked for an output. */
+#ifndef HOLDFAST_CORE_STATE_H
+#define HOLDFAST_CORE_STATE_H
+
+#include "base/heap.h"
+#include "base/panic.h"
+#include "base/pool.h"
+#include "base/table.h"
+#include "core/core.h"
+#include "core/ring.h"
+
+/* The kinds of objects that have a deadline, in the order in which equal deadlines are served. */
+enum kind { KIND_SESSION = 1, KIND_GRANT, KIND_WAITER, KIND_LOCK, KIND_CROWD };
+
+struct blob {
+    uint32_t len;
+    uint8_t bytes[];
+};
+
+struct session {
+    uint8_t kind;
+    uint8_t is_private; /* made for one lock; its id is that lock's lease id (S4.3) */
+    uint8_t client_len;
+    uint8_t unused;
+    uint32_t tenant;
+    ref next;         /* chain of core->sessions by id */
+    struct links all; /* core->all_sessions, in the order of their opening */
+    ref holds;        /* grants, in the order they were given */
+    ref waits;        /* waiters, in the order they came */
+    uint32_t entries; /* names held or waited for */
+    ref extra;        /* struct session_extra, or 0 */
+    uint32_t ttl_ms;
+    uint32_t timer; /* position in the heap; 0 while a private session waits */
+    struct id id;
+    uint64_t life_ms; /* the last sign of life */
+    char client[];
+};
+
+struct session_extra {
+    uint64_t acked_through;
+    uint64_t stream;      /* the number of the latest stream (S4.6) */
+    uint64_t lingers_until_ms; /* 0: the stream is up, or no linger was asked for */
+    uint32_t linger_ms;
+    ref metadata;     /* blob */
+    ref replies;      /* requests by seq, rising */
+    uint32_t unacked; /* how many */
+};
+
+struct lock {
+    uint8_t kind;
+    uint8_t mode; /* of the holders, who all have the same; without any, the class is what counts */
+    uint16_t name_len;
+    uint32_t tenant;
+    ref next;    /* chain of core->locks by name */
+    ref holders; /* grants, by rising token */
+    ref extra;   /* struct lock_extra, or 0 */
+    char name[];
+};
+
+/* What a lock has when it is more than one exclusive holder. */
+struct lock_extra {
+    uint64_t delayed_until_ms; /* 0: no delay */
+    ref queue;                 /* places, by rising ticket */
+    ref cursor;                /* place; all before it are detached. 0: all are */
+    uint32_t queue_length;
+    uint32_t holders; /* how many */
+    uint32_t limit;   /* semaphore */
+    uint32_t used;    /* permits */
+    ref slots;        /* semaphore: bits of the slots in use */
+    uint32_t timer;   /* of the delay */
+    struct links woken;   /* core->woken */
+    struct links delayed; /* core->delayed */
+    ref lock;
+    uint32_t slots_from; /* all words before it are full; keeps the search for a slot short */
+};
+
+enum { GRANT_HAS_LEASE = 1 }; /* in a real session the lease id stands at the tail */
+
+struct grant {
+    uint8_t kind;
+    uint8_t flags;
+    uint16_t depth; /* how often the same owner holds it (S4.1) */
+    ref lock;
+    ref session;
+    ref lease_next; /* chain of core->leases; at the same offset in waiter */
+    struct links in_session;
+    struct links in_lock;
+    ref detail;        /* struct detail, or 0 */
+    uint16_t permits;  /* semaphore */
+    uint16_t slot;     /* semaphore */
+    uint32_t delay_ms; /* the lock-delay after an unclean end (S6.5) */
+    uint8_t owner_len;
+    uint64_t token;
+    uint64_t since_ms;
+    char tail[]; /* the lease id if it has one, then the owner */
+};
+
+/* What most grants do not have: a TTL of their own, company, metadata. */
+struct detail {
+    ref grant;
+    ref token_next;  /* chain of core->tokens; shared, semaphore and multi-lock grants are there */
+    ref group;       /* struct group of a multi-lock, or 0 */
+    ref request;     /* struct request that made it, or 0 */
+    ref metadata;    /* blob */
+    ref value;       /* blob, elections */
+    uint32_t ttl_ms; /* 0: the session's. Of a multi-lock only the first part has one */
+    uint32_t timer;
+    uint64_t life_ms;       /* of the grant or its last renewal */
+    uint64_t revoke_at_ms;  /* 0: nobody asked. Of a multi-lock only the first part has one */
+    uint64_t revoke_record; /* number of the audit record of who asked */
+    uint8_t by_token;       /* is in core->tokens */
+};
+
+/* The grants of one multi-lock, in canonical order; the first carries TTL and request. */
+struct group {
+    uint32_t count;
+    ref grants[];
+};
+
+struct waiter {
+    uint8_t kind;
+    uint8_t mode;
+    uint8_t flags; /* ACQUIRE_* */
+    uint8_t owner_len;
+    ref places;  /* the first of them, in canonical order of names */
+    ref session;
+    ref lease_next;
+    struct links in_session;
+    struct links in_crowd;
+    ref crowd; /* waiters attached through the same node; 0 for those in a real session */
+    ref request;
+    ref metadata;
+    ref value;
+    uint32_t parts;
+    uint32_t timer;
+    uint32_t ttl_ms;
+    uint32_t delay_ms;
+    uint32_t limit;
+    uint32_t permits;
+    uint32_t node;
+    struct id lease;
+    uint64_t ticket;
+    uint64_t attachment;
+    uint64_t wait_deadline_ms;  /* UINT64_MAX: none */
+    uint64_t detached_until_ms; /* 0: not detached by itself; its crowd may be */
+    char owner[];
+};
+
+struct place {
+    ref waiter;
+    ref lock;
+    ref sibling; /* the same waiter's next */
+    struct links in_queue;
+};
+
+/* The waiters attached through one node. When the node is gone the whole crowd is detached in one
+ * step and a later waiter starts a new one, so that the command is O(1) however many wait (S7.3). */
+struct crowd {
+    uint8_t kind;
+    uint8_t gone;
+    uint16_t unused;
+    uint32_t node;
+    uint64_t number;   /* rises in the order of making */
+    uint64_t until_ms; /* gone: when its waiters leave */
+    uint32_t timer;
+    ref waiters; /* by rising attachment number */
+    ref revisit; /* the next waiter whose names must be woken because it is passed over now */
+    struct links all;
+    struct links revisited; /* core->revisits */
+};
+
+/* A remembered request: by request_id in core->requests, or by seq in its session (S8). */
+enum request_state { REQUEST_WAITING, REQUEST_HOLDING, REQUEST_DONE };
+
+struct request {
+    ref next;          /* chain of core->requests */
+    struct links ring; /* core->done_requests, or the session's replies */
+    ref target;        /* the waiter or the first grant, while there is one */
+    uint32_t tenant;
+    uint8_t type; /* command_type */
+    uint8_t state;
+    uint8_t scope_len; /* client or actor; the session's id otherwise */
+    uint8_t id_len;    /* 0: known by seq */
+    uint8_t outcome;
+    uint8_t reason;
+    uint8_t ended;
+    uint8_t accepted;
+    uint32_t count;
+    uint32_t depth;
+    struct id session;
+    struct id lease;
+    uint64_t seq;
+    uint64_t digest;
+    uint64_t token;
+    uint64_t deadline_ms;
+    uint64_t highest;
+    char text[]; /* scope, then id */
+};
+
+struct ended_grant {
+    ref token_next;
+    ref lease_next;
+    struct links ring;
+    uint32_t tenant;
+    uint8_t how;
+    uint64_t token;
+    struct id lease;
+};
+
+struct ended_session {
+    ref next;
+    struct links ring;
+    uint32_t tenant;
+    uint8_t how;
+    struct id id;
+};
+
+struct fence_mark {
+    ref next;
+    uint32_t position; /* in core->fence_heap */
+    struct links ring; /* in the order they were made */
+    uint32_t tenant;
+    uint32_t slot;
+    uint32_t name_len;
+    uint64_t token;
+    char name[];
+};
+
+struct audit_record {
+    struct links ring;
+    uint32_t tenant;
+    uint32_t count;
+    uint64_t number;
+    uint64_t index;
+    uint64_t wall_ms;
+    uint8_t action;
+    uint8_t actor_len;
+    uint16_t resource_len;
+    uint16_t reason_len;
+    char text[]; /* resource, actor, reason */
+};
+
+enum audit_action {
+    AUDIT_FORCE_UNLOCK,
+    AUDIT_FORCE_UNLOCK_NOW,
+    AUDIT_REVOKE,
+    AUDIT_REVOKE_TAKEN,
+    AUDIT_RECOVER,
+    AUDIT_COUNT
+};
+
+struct core {
+    const struct memory *memory;
+    uint64_t hash_key;
+    core_event_fn on_event;
+    void *event_ctx;
+
+    /* Replicated scalars. */
+    uint64_t index;
+    uint64_t now_ms;
+    uint64_t wall_ms;
+    uint64_t counter;    /* C of S3.1 */
+    uint64_t epoch;
+    uint64_t ticket;     /* of the last waiter */
+    uint64_t attachment; /* the last number given to a waiter's or a session's connection */
+    uint64_t crowd_number;
+    uint64_t audit_number; /* of the last record */
+    uint64_t fence_floor;
+    uint64_t fence_rejections;
+    uint32_t version;
+    bool backlog; /* the last sweep left something due */
+
+    struct pool pool;
+    struct table locks;
+    struct table sessions;
+    struct table leases; /* grants and waiters of real sessions */
+    struct table tokens; /* details */
+    struct table requests;
+    struct table ended_by_token;
+    struct table ended_by_lease;
+    struct table ended_sessions;
+    struct table fences;
+    struct heap timers;
+    struct heap fence_heap;
+
+    /* Rings; see core/ring.h. */
+    ref all_sessions;
+    ref all_crowds;
+    ref delayed; /* lock_extra, in the order the delays began */
+    ref woken;   /* lock_extra, in the order they were woken */
+    ref revisits; /* crowds that were detached and not yet walked */
+    ref done_requests;
+    ref ended_grants_ring;
+    ref ended_sessions_ring;
+    ref fence_ring;
+    ref audit_ring;
+
+    uint64_t grants;
+    uint64_t waiters;
+    uint32_t done_request_count;
+    uint32_t audit_count;
+
+    /* Not replicated: of the entry or the command at hand. */
+    uint32_t ordinal;
+    uint32_t steps;
+    uint32_t last_steps;
+    uint32_t worst_steps;
+    uint32_t prune_left;
+    uint8_t *alive; /* LIMIT_KEEPALIVE_IDS answers of a keep-alive */
+    struct cycle_step *cycle; /* LIMIT_DEADLOCK_CYCLE */
+};
+
+/* Typed access to the pool. */
+#define CORE_ACCESS(type)                                                                          \
+    static inline struct type *type##_at(const struct core *c, ref who)                            \
+    {                                                                                              \
+        hf_assert(who != 0);                                                                       \
+        return (struct type *)pool_at(&c->pool, who);                                              \
+    }
+CORE_ACCESS(blob)
+CORE_ACCESS(session)
+CORE_ACCESS(session_extra)
+CORE_ACCESS(lock)
+CORE_ACCESS(lock_extra)
+CORE_ACCESS(grant)
+CORE_ACCESS(detail)
+CORE_ACCESS(group)
+CORE_ACCESS(waiter)
+CORE_ACCESS(place)
+CORE_ACCESS(crowd)
+CORE_ACCESS(request)
+CORE_ACCESS(ended_grant)
+CORE_ACCESS(ended_session)
+CORE_ACCESS(fence_mark)
+CORE_ACCESS(audit_record)
+#undef CORE_ACCESS
+
+/* Walks a ring; the body must not remove `who` itself. */
+#define RING_EACH(c, who, last, type, field)                                                       \
+    for (ref who = ring_first(&(c)->pool, last, offsetof(struct type, field)); who != 0;           \
+         who = ring_after(&(c)->pool, last, who, offsetof(struct type, field)))
+
+#define RING_FIRST(c, last, type, field) ring_first(&(c)->pool, last, offsetof(struct type, field))
+#define RING_APPEND(c, last, who, type, field)                                                     \
+    ring_append(&(c)->pool, last, who, offsetof(struct type, field))
+#define RING_REMOVE(c, last, who, type, field)                                                     \
+    ring_remove(&(c)->pool, last, who, offsetof(struct type, field))
+
+static inline void core_step(struct core *c, uint32_t steps)
+{
+    c->steps += steps;
+}
+
+/* ---- core.c: hashes, blobs, timers ---- */
+uint32_t hash_name(const struct core *c, uint32_t tenant, struct slice name);
+uint32_t hash_id(const struct core *c, struct id id);
+uint32_t hash_token(const struct core *c, uint64_t token);
+uint32_t hash_fence(const struct core *c, uint32_t tenant, struct slice name, uint32_t slot);
+ref blob_new(struct core *c, struct slice bytes); /* 0 for none */
+void blob_free(struct core *c, ref who);
+struct slice blob_slice(const struct core *c, ref who);
+/* Sets, moves or (UINT64_MAX) clears the deadline under which the sweep looks at the object. */
+void timer_set(struct core *c, ref who, uint64_t at_ms);
+/* Sets it if it is later or none: an early one is put right when the sweep meets it. */
+void timer_lower(struct core *c, ref who, uint64_t at_ms);
+/* That deadline, UINT64_MAX when there is none. */
+uint64_t timer_at(const struct core *c, ref who);
+
+/* ---- report.c: events, refusals ---- */
+void event_emit(struct core *c, struct event *event);
+void event_about_grant(const struct core *c, const struct grant *g, struct event *out);
+void event_about_waiter(const struct core *c, const struct waiter *w, struct event *out);
+void result_from_grant(const struct core *c, ref grant, struct result *out);
+void result_holder(const struct core *c, ref lock, struct result *out);
+void holder_view_fill(const struct core *c, const struct grant *g, struct holder_view *out);
+struct slice reserved_for(const struct core *c, const struct lock *l);
+
+/* ---- lock.c: names ---- */
+ref lock_find(const struct core *c, uint32_t tenant, struct slice name);
+ref lock_find_hashed(const struct core *c, uint32_t hash, uint32_t tenant, struct slice name);
+/* A name that is not there yet; `hash` is hash_name's. Give it a mode next. */
+ref lock_new(struct core *c, uint32_t hash, uint32_t tenant, struct slice name);
+/* Only while nobody holds or waits for it. */
+void lock_set_mode(struct core *c, ref lock, enum mode mode, uint32_t limit);
+struct slice lock_name(const struct lock *l);
+struct lock_extra *lock_extra_make(struct core *c, ref lock);
+struct lock_extra *lock_extra_get(const struct core *c, const struct lock *l); /* or NULL */
+uint32_t lock_holders(const struct core *c, const struct lock *l);
+bool lock_in_use(const struct core *c, const struct lock *l); /* held or waited for: mode is fixed */
+bool lock_is_delayed(const struct core *c, const struct lock *l);
+bool lock_has_room(const struct core *c, const struct lock *l, enum mode mode, uint32_t permits);
+void lock_delay(struct core *c, ref lock, uint64_t until_ms);
+void lock_delay_over(struct core *c, ref lock);
+void lock_wake(struct core *c, ref lock);
+void lock_drop_if_unused(struct core *c, ref lock);
+/* In a backlog: ends the holders that are dead, as far as the command may still do (S1.7). */
+void lock_prune(struct core *c, ref lock);
+
+/* ---- grant.c: holds ---- */
+struct grant_terms {
+    ref session;
+    struct slice owner;
+    struct slice metadata;
+    struct slice value;
+    struct id lease;
+    ref request;
+    uint32_t ttl_ms;
+    uint32_t delay_ms;
+    uint32_t permits;
+    enum mode mode;
+};
+/* Gives the locks (canonical order) under one new token; returns the first grant. */
+ref grant_give(struct core *c, const ref *locks, uint32_t count, const struct grant_terms *terms,
+               const struct waiter *waited);
+struct slice grant_owner(const struct grant *g);
+struct id grant_lease(const struct core *c, const struct grant *g);
+struct detail *grant_detail(const struct core *c, const struct grant *g); /* or NULL */
+struct detail *grant_detail_make(struct core *c, ref grant);
+ref grant_first_part(const struct core *c, ref grant);
+/* The part of a multi-lock that has what is said once: its TTL, request, metadata. */
+const struct grant *grant_head(const struct core *c, const struct grant *g);
+uint32_t grant_parts(const struct core *c, const struct grant *g);
+ref grant_part(const struct core *c, ref grant, uint32_t i);
+uint64_t grant_deadline(const struct core *c, const struct grant *g);
+bool grant_is_dead(const struct core *c, const struct grant *g);
+uint64_t grant_due_ms(const struct core *c, const struct grant *g); /* deadline or revocation */
+void grant_reschedule(struct core *c, ref grant); /* its timer must not be later than it is due */
+/* Ends the whole grant, all parts; `at_ms` is when, for the lock-delay. A private session goes too. */
+void grant_end(struct core *c, ref grant, enum ended how, uint64_t at_ms, struct slice actor,
+               struct slice text, bool no_delay);
+/* Ends a grant whose time is over as what it is: expired, its session expired, or revoked. */
+void grant_end_dead(struct core *c, ref grant);
+ref grant_find_by_token(const struct core *c, uint64_t token);
+
+/* ---- session.c ---- */
+ref session_find(const struct core *c, struct id id);
+/* The real, living session that a command names, or the error. Ends it if it is dead. */
+enum hf_error session_for(struct core *c, uint32_t tenant, struct id id, ref *out);
+ref session_new(struct core *c, uint32_t tenant, struct id id, struct slice client, bool is_private,
+                uint32_t ttl_ms);
+struct slice session_client(const struct session *s);
+struct session_extra *session_extra_make(struct core *c, ref session);
+struct session_extra *session_extra_get(const struct core *c, const struct session *s);
+uint64_t session_deadline(const struct core *c, const struct session *s);
+bool session_is_dead(const struct core *c, const struct session *s);
+void session_end(struct core *c, ref session, enum ended how);
+void session_drop_if_empty(struct core *c, ref session); /* a private one */
+void apply_session_open(struct core *c, const struct command *cmd, struct result *out);
+void apply_session_close(struct core *c, const struct command *cmd, struct result *out);
+void apply_keepalive(struct core *c, const struct command *cmd, struct result *out);
+void apply_stream_up(struct core *c, const struct command *cmd, struct result *out);
+void apply_stream_down(struct core *c, const struct command *cmd, struct result *out);
+
+/* ---- waiter.c: queues ---- */
+ref waiter_new(struct core *c, const struct command_acquire *a, ref session, const ref *locks,
+               uint32_t count);
+struct slice waiter_owner(const struct waiter *w);
+bool waiter_is_detached(const struct core *c, const struct waiter *w);
+bool waiter_is_dead(const struct core *c, const struct waiter *w);
+void waiter_attach(struct core *c, ref waiter, uint32_t node);
+/* Takes it out of all queues and frees it, with a wait_ended event; wakes its names. */
+void waiter_end(struct core *c, ref waiter, enum reason reason);
+void waiter_end_dead(struct core *c, ref waiter);
+uint64_t waiter_due_ms(const struct core *c, const struct waiter *w);
+/* Takes it out without a word, keeping its metadata, value and request for the grant. */
+void waiter_remove(struct core *c, ref waiter);
+/* The first place in the queue whose waiter is alive and attached, 0 if there is none. In a backlog
+ * dead waiters on the way are ended. Sets *unsure when the budget ran out first. */
+ref queue_front(struct core *c, ref lock, uint32_t *budget, bool *unsure);
+ref crowd_for(struct core *c, uint32_t node);
+/* Ends waiters of a crowd whose time is over, at most *budget entries; true when none is left. */
+bool crowd_leave(struct core *c, ref crowd, uint32_t *budget);
+void crowd_drop_if_empty(struct core *c, ref crowd);
+void crowd_revisit_next(struct core *c, ref crowd);
+void apply_cancel(struct core *c, const struct command *cmd, struct result *out);
+void apply_detach(struct core *c, const struct command *cmd, struct result *out);
+void apply_node_gone(struct core *c, const struct command *cmd, struct result *out);
+
+/* ---- wake.c: handing over ---- */
+void wake_all(struct core *c);
+bool wake_pending(const struct core *c);
+
+/* ---- acquire.c, deadlock.c ---- */
+void apply_acquire(struct core *c, const struct command *cmd, struct result *out);
+ref lease_find(const struct core *c, struct id lease); /* a grant or a waiter of a real session */
+/* The first grant, or the waiter, with that lease id, private or not; 0: none. */
+ref lease_target(const struct core *c, struct id lease, bool *is_grant);
+/* True when queueing the request would close a cycle; the cycle is then in `out`. */
+bool deadlock_would_close(struct core *c, ref session, struct slice owner, const ref *locks,
+                          uint32_t count, enum mode mode, struct result *out);
+
+/* ---- release.c ---- */
+void apply_release(struct core *c, const struct command *cmd, struct result *out);
+void apply_renew(struct core *c, const struct command *cmd, struct result *out);
+void apply_proclaim(struct core *c, const struct command *cmd, struct result *out);
+
+/* ---- request.c: exactly once ---- */
+struct request_key {
+    uint32_t tenant;
+    enum command_type type;
+    ref session; /* whose replies by seq; 0: none */
+    struct id session_id; /* as named, also when it is gone; zero: by client or actor */
+    struct slice scope;
+    struct slice id;
+    uint64_t seq;
+    uint64_t digest;
+};
+enum request_found { REQUEST_NONE, REQUEST_NEW, REQUEST_KNOWN };
+/* Looks the command's id up. KNOWN: `*request` is it. NEW: an id was given and is free. NONE: no id
+ * was given. An error: the answer. */
+enum hf_error request_look(struct core *c, const struct command *cmd, ref session,
+                           struct request_key *key, enum request_found *found, ref *request);
+ref request_new(struct core *c, const struct request_key *key);
+void request_wait(struct core *c, ref request, ref waiter);
+void request_hold(struct core *c, ref request, ref grant);
+/* Stores the answer; a request by id joins the ring of the last LIMIT_REQUESTS. */
+void request_done(struct core *c, ref request, const struct result *answer);
+void request_replay(const struct core *c, ref request, struct result *out);
+void request_drop_all(struct core *c, ref session); /* the session's replies */
+/* Looks up, runs `run` when it is new, remembers the answer. Not for acquire. */
+typedef void (*apply_fn)(struct core *c, const struct command *cmd, ref session,
+                         struct result *out);
+void request_once(struct core *c, const struct command *cmd, ref session, apply_fn run,
+                  struct result *out);
+uint32_t request_hash(const void *ctx, const void *object);
+size_t request_size(const struct request *r);
+
+/* ---- history.c: how the last ones ended ---- */
+void history_add_grant(struct core *c, uint32_t tenant, uint64_t token, struct id lease,
+                       enum ended how);
+void history_add_session(struct core *c, uint32_t tenant, struct id id, enum ended how);
+const struct ended_grant *history_by_token(const struct core *c, uint64_t token);
+const struct ended_grant *history_by_lease(const struct core *c, struct id lease);
+enum ended history_session(const struct core *c, struct id id);
+/* The same for one tenant: how others' sessions ended is not told (S4.4). */
+enum ended history_session_of(const struct core *c, uint32_t tenant, struct id id);
+
+/* ---- operator.c: force-unlock, revoke, audit ---- */
+void apply_force_unlock(struct core *c, const struct command *cmd, struct result *out);
+void apply_revoke(struct core *c, const struct command *cmd, struct result *out);
+void revoke_take(struct core *c, ref grant);
+uint64_t audit_add(struct core *c, enum audit_action action, uint32_t tenant, struct slice resource,
+                   struct slice actor, struct slice reason, uint32_t count);
+const struct audit_record *audit_find(const struct core *c, uint64_t number);
+struct slice audit_resource(const struct audit_record *a);
+struct slice audit_actor(const struct audit_record *a);
+struct slice audit_reason(const struct audit_record *a);
+const char *audit_action_name(enum audit_action action);
+
+/* ---- fence.c ---- */
+void apply_fence_check(struct core *c, const struct command *cmd, struct result *out);
+struct fence_mark *fence_find(const struct core *c, uint32_t tenant, struct slice name,
+                              uint32_t slot);
+ref fence_add(struct core *c, uint32_t tenant, struct slice name, uint32_t slot, uint64_t token);
+
+/* ---- sweep.c ---- */
+void sweep(struct core *c);
+
+/* ---- invariants.c, snapshot_read.c: sizes of objects with a tail ---- */
+size_t session_size(const struct session *s);
+size_t lock_size(const struct lock *l);
+size_t grant_size(const struct grant *g);
+size_t waiter_size(const struct waiter *w);
+
+#endif

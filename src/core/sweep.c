@@ -1,0 +1,108 @@
+/* The sweep at the start of each entry: ends what is due, in (deadline, kind, id) order, within the
+ * bounds of S2.1. What it leaves is a backlog: dead all the same for every command (S1.7). */
+#include "core/state.h"
+
+struct budget {
+    uint32_t sessions; /* ended so far */
+    uint32_t entries;  /* grants and places ended so far */
+    uint32_t visits;
+};
+
+static uint64_t due_ms(const struct core *c, ref who)
+{
+    switch ((enum kind) * (const uint8_t *)pool_at(&c->pool, who)) {
+    case KIND_SESSION:
+        return session_deadline(c, session_at(c, who));
+    case KIND_GRANT:
+        return grant_due_ms(c, grant_at(c, who));
+    case KIND_WAITER:
+        return waiter_due_ms(c, waiter_at(c, who));
+    case KIND_LOCK:
+        return lock_extra_at(c, lock_at(c, who)->extra)->delayed_until_ms;
+    case KIND_CROWD:
+        return crowd_at(c, who)->until_ms;
+    }
+    hf_panic(__FILE__, __LINE__, "an object of no kind is due");
+}
+
+static bool have_room(const struct budget *b, uint32_t sessions, uint32_t entries)
+{
+    if (b->sessions == 0 && b->entries == 0) {
+        return true; /* one session, however large, always goes */
+    }
+    return b->sessions + sessions <= LIMIT_SWEEP_SESSIONS &&
+           b->entries + entries <= LIMIT_SWEEP_LOCKS;
+}
+
+/* Ends what is due; false when it does not fit into this sweep any more. */
+static bool end_due(struct core *c, ref who, struct budget *b)
+{
+    uint32_t sessions = 0;
+    uint32_t entries = 0;
+    enum kind kind = (enum kind) * (const uint8_t *)pool_at(&c->pool, who);
+    switch (kind) {
+    case KIND_SESSION:
+        sessions = 1;
+        entries = session_at(c, who)->entries;
+        break;
+    case KIND_GRANT:
+        entries = grant_parts(c, grant_at(c, who));
+        break;
+    case KIND_WAITER:
+        entries = waiter_at(c, who)->parts;
+        break;
+    case KIND_LOCK:
+    case KIND_CROWD:
+        break;
+    }
+    if (!have_room(b, sessions, entries)) {
+        return false;
+    }
+    b->sessions += sessions;
+    b->entries += entries;
+    switch (kind) {
+    case KIND_SESSION:
+        session_end(c, who, ENDED_SESSION_EXPIRED);
+        break;
+    case KIND_GRANT:
+        grant_end_dead(c, who);
+        break;
+    case KIND_WAITER:
+        waiter_end_dead(c, who);
+        break;
+    case KIND_LOCK:
+        lock_delay_over(c, who);
+        break;
+    case KIND_CROWD: {
+        uint32_t left = b->entries >= LIMIT_SWEEP_LOCKS ? 0 : LIMIT_SWEEP_LOCKS - b->entries;
+        uint32_t before = left;
+        bool all = crowd_leave(c, who, &left);
+        b->entries += before - left;
+        return all;
+    }
+    }
+    return true;
+}
+
+void sweep(struct core *c)
+{
+    struct budget b = {0, 0, 0};
+    c->backlog = false;
+    while (heap_min_at(&c->timers) <= c->now_ms) {
+        if (b.visits == LIMIT_SWEEP_VISITS) {
+            c->backlog = true;
+            break;
+        }
+        b.visits++;
+        ref who = heap_min(&c->timers);
+        uint64_t due = due_ms(c, who);
+        hf_assert(due >= heap_min_at(&c->timers));
+        if (due > heap_min_at(&c->timers)) {
+            timer_set(c, who, due); /* it was put off; now it stands where it belongs */
+        } else if (!end_due(c, who, &b)) {
+            c->backlog = true;
+            break;
+        }
+    }
+    wake_all(c);
+}

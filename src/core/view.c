@@ -1,0 +1,247 @@
+/* Reading the state for listings, `show` and the audit; see view.h. */
+#include "core/view.h"
+
+#include "core/state.h"
+
+static bool lock_is_visible(const struct core *c, const struct lock *l)
+{
+    return lock_in_use(c, l) || lock_is_delayed(c, l);
+}
+
+static void grant_view_fill(const struct core *c, ref grant, struct grant_view *out)
+{
+    const struct grant *g = grant_at(c, grant);
+    const struct grant *first = grant_at(c, grant_first_part(c, grant));
+    const struct session *s = session_at(c, g->session);
+    const struct detail *d = grant_detail(c, first);
+    *out = (struct grant_view){
+        .token = g->token,
+        .session = s->is_private ? (struct id){0, 0} : s->id,
+        .lease = grant_lease(c, g),
+        .slot = g->slot,
+        .depth = g->depth,
+        .parts = grant_parts(c, g),
+        .revoke_at_ms = d == NULL ? 0 : d->revoke_at_ms,
+        .value = blob_slice(c, d == NULL ? 0 : d->value),
+    };
+    holder_view_fill(c, g, &out->holder);
+    out->holder.metadata = blob_slice(c, d == NULL ? 0 : d->metadata);
+}
+
+static void lock_view_fill(const struct core *c, const struct lock *l, struct lock_view *out)
+{
+    const struct lock_extra *x = lock_extra_get(c, l);
+    *out = (struct lock_view){
+        .name = lock_name(l),
+        .tenant = l->tenant,
+        .mode = (enum mode)l->mode,
+        .holders = lock_holders(c, l),
+        .reserved_for = reserved_for(c, l),
+        .has_holder = l->holders != 0,
+    };
+    if (x != NULL) {
+        out->limit = x->limit;
+        out->permits_used = x->used;
+        out->queue_length = x->queue_length;
+        out->delayed_until_ms = lock_is_delayed(c, l) ? x->delayed_until_ms : 0;
+    }
+    if (l->holders != 0) {
+        grant_view_fill(c, RING_FIRST(c, l->holders, grant, in_lock), &out->first);
+    }
+}
+
+bool view_lock(const struct core *c, uint32_t tenant, struct slice name, struct lock_view *out)
+{
+    ref who = lock_find(c, tenant, name);
+    if (who == 0 || !lock_is_visible(c, lock_at(c, who))) {
+        return false;
+    }
+    lock_view_fill(c, lock_at(c, who), out);
+    return true;
+}
+
+static void waiter_view_fill(const struct core *c, const struct waiter *w, struct waiter_view *out)
+{
+    const struct session *s = session_at(c, w->session);
+    *out = (struct waiter_view){
+        .client = session_client(s),
+        .owner = waiter_owner(w),
+        .metadata = blob_slice(c, w->metadata),
+        .mode = (enum mode)w->mode,
+        .permits = w->permits,
+        .parts = w->parts,
+        .node = w->node,
+        .detached = waiter_is_detached(c, w),
+        .ticket = w->ticket,
+        .attachment = w->attachment,
+        .wait_deadline_ms = w->wait_deadline_ms,
+        .session = s->is_private ? (struct id){0, 0} : s->id,
+        .lease = w->lease,
+    };
+}
+
+bool view_holders_and_waiters(const struct core *c, uint32_t tenant, struct slice name,
+                              uint32_t max, view_grant_fn on_grant, view_waiter_fn on_waiter,
+                              void *ctx)
+{
+    ref who = lock_find(c, tenant, name);
+    if (who == 0 || !lock_is_visible(c, lock_at(c, who))) {
+        return false;
+    }
+    const struct lock *l = lock_at(c, who);
+    uint32_t left = max;
+    RING_EACH(c, grant, l->holders, grant, in_lock)
+    {
+        if (left-- == 0) {
+            break;
+        }
+        struct grant_view view;
+        grant_view_fill(c, grant, &view);
+        on_grant(ctx, &view);
+    }
+    const struct lock_extra *x = lock_extra_get(c, l);
+    left = max;
+    RING_EACH(c, place, x == NULL ? 0 : x->queue, place, in_queue)
+    {
+        if (left-- == 0) {
+            break;
+        }
+        struct waiter_view view;
+        waiter_view_fill(c, waiter_at(c, place_at(c, place)->waiter), &view);
+        on_waiter(ctx, &view);
+    }
+    return true;
+}
+
+/* Pages. */
+
+struct page {
+    const struct core *c;
+    uint32_t tenant;
+    struct slice prefix;
+    view_lock_fn on_lock;
+    view_session_fn on_session;
+    void *ctx;
+    uint32_t visits;
+    uint32_t found;
+};
+
+static uint64_t page_run(const struct table *t, struct page *page, uint64_t cursor, uint32_t limit,
+                         table_visit_fn visit)
+{
+    do {
+        cursor = table_scan(t, cursor, visit, page);
+        page->visits++; /* an empty bucket is work as well */
+    } while (cursor != VIEW_END && page->found < limit && page->visits < LIMIT_LIST_VISITS);
+    return cursor;
+}
+
+static void visit_lock(void *ctx, ref who)
+{
+    struct page *page = ctx;
+    const struct lock *l = lock_at(page->c, who);
+    page->visits++;
+    if (l->tenant == page->tenant && lock_is_visible(page->c, l) &&
+        slice_starts_with(lock_name(l), page->prefix)) {
+        struct lock_view view;
+        lock_view_fill(page->c, l, &view);
+        page->on_lock(page->ctx, &view);
+        page->found++;
+    }
+}
+
+uint64_t view_locks(const struct core *c, uint32_t tenant, struct slice prefix, uint64_t cursor,
+                    uint32_t limit, view_lock_fn on_lock, void *ctx)
+{
+    struct page page = {
+        .c = c, .tenant = tenant, .prefix = prefix, .on_lock = on_lock, .ctx = ctx};
+    return page_run(&c->locks, &page, cursor, limit, visit_lock);
+}
+
+static void session_view_fill(const struct core *c, const struct session *s,
+                              struct session_view *out)
+{
+    const struct session_extra *x = session_extra_get(c, s);
+    *out = (struct session_view){
+        .id = s->id,
+        .tenant = s->tenant,
+        .client = session_client(s),
+        .metadata = blob_slice(c, x == NULL ? 0 : x->metadata),
+        .ttl_ms = s->ttl_ms,
+        .linger_ms = x == NULL ? 0 : x->linger_ms,
+        .deadline_ms = session_deadline(c, s),
+        .entries = s->entries,
+        .is_private = s->is_private,
+    };
+}
+
+static void visit_session(void *ctx, ref who)
+{
+    struct page *page = ctx;
+    const struct session *s = session_at(page->c, who);
+    page->visits++;
+    if (s->tenant == page->tenant) {
+        struct session_view view;
+        session_view_fill(page->c, s, &view);
+        page->on_session(page->ctx, &view);
+        page->found++;
+    }
+}
+
+uint64_t view_sessions(const struct core *c, uint32_t tenant, uint64_t cursor, uint32_t limit,
+                       view_session_fn on_session, void *ctx)
+{
+    struct page page = {.c = c, .tenant = tenant, .on_session = on_session, .ctx = ctx};
+    return page_run(&c->sessions, &page, cursor, limit, visit_session);
+}
+
+bool view_session(const struct core *c, struct id id, struct session_view *out)
+{
+    ref who = session_find(c, id);
+    if (who == 0) {
+        return false;
+    }
+    session_view_fill(c, session_at(c, who), out);
+    return true;
+}
+
+uint64_t view_audit(const struct core *c, uint64_t from, uint32_t max, view_audit_fn on_record,
+                    void *ctx)
+{
+    uint64_t next = from;
+    RING_EACH(c, who, c->audit_ring, audit_record, ring)
+    {
+        const struct audit_record *a = audit_record_at(c, who);
+        if (a->number < from) {
+            continue;
+        }
+        if (max-- == 0) {
+            break;
+        }
+        struct audit_view view = {
+            .number = a->number,
+            .index = a->index,
+            .wall_ms = a->wall_ms,
+            .tenant = a->tenant,
+            .action = slice_of(audit_action_name((enum audit_action)a->action)),
+            .resource = audit_resource(a),
+            .actor = audit_actor(a),
+            .reason = audit_reason(a),
+            .count = a->count,
+        };
+        on_record(ctx, &view);
+        next = a->number + 1;
+    }
+    return next;
+}
+
+bool view_fence(const struct core *c, uint32_t tenant, struct slice resource, uint32_t slot,
+                uint64_t *highest, uint64_t *floor)
+{
+    const struct fence_mark *f = fence_find(c, tenant, resource, slot);
+    *floor = c->fence_floor;
+    if (f != NULL) {
+        *highest = f->token;
+    }
+    return f != NULL;
+}

@@ -1,0 +1,107 @@
+/* Reading the state. Nothing here changes it or is replicated; callers wait for a barrier first when
+ * they need a linearizable answer (S9.1). Slices are borrowed until the next command. */
+#ifndef HOLDFAST_CORE_VIEW_H
+#define HOLDFAST_CORE_VIEW_H
+
+#include "core/core.h"
+
+/* Everything about one grant; only operators see token, session and lease (S4.4). */
+struct grant_view {
+    struct holder_view holder;
+    uint64_t token;
+    struct id session;
+    struct id lease;
+    uint32_t slot;
+    uint32_t depth;
+    uint32_t parts; /* names under the token */
+    uint64_t revoke_at_ms; /* 0: nobody asked */
+    struct slice value;
+};
+
+struct waiter_view {
+    struct slice client;
+    struct slice owner;
+    struct slice metadata;
+    enum mode mode;
+    uint32_t permits;
+    uint32_t parts;
+    uint32_t node;
+    bool detached;
+    uint64_t ticket; /* rises in the order of arrival */
+    uint64_t attachment;
+    uint64_t wait_deadline_ms; /* UINT64_MAX: none */
+    struct id session;
+    struct id lease;
+};
+
+struct lock_view {
+    struct slice name;
+    uint32_t tenant;
+    enum mode mode;
+    uint32_t limit;        /* semaphore */
+    uint32_t permits_used; /* semaphore */
+    uint32_t holders;
+    uint32_t queue_length;
+    uint64_t delayed_until_ms; /* 0: no delay */
+    struct slice reserved_for;
+    bool has_holder;
+    struct grant_view first; /* the earliest holder */
+};
+
+struct session_view {
+    struct id id;
+    uint32_t tenant;
+    struct slice client;
+    struct slice metadata;
+    uint32_t ttl_ms;
+    uint32_t linger_ms;
+    uint64_t deadline_ms; /* UINT64_MAX while a private session waits (S4.3) */
+    uint32_t entries;     /* names held or waited for */
+    bool is_private;
+};
+
+struct audit_view {
+    uint64_t number; /* rises by one with each record */
+    uint64_t index;
+    uint64_t wall_ms;
+    uint32_t tenant;
+    struct slice action; /* "FORCE_UNLOCK", ... */
+    struct slice resource;
+    struct slice actor;
+    struct slice reason;
+    uint32_t count; /* holders concerned */
+};
+
+/* False when the name is neither held nor waited for nor delayed. */
+bool view_lock(const struct core *core, uint32_t tenant, struct slice name, struct lock_view *out);
+
+/* Calls back for each holder, earliest first, then for each waiter in queue order; each at most
+ * `max` times. False when there is no such name. */
+typedef void (*view_grant_fn)(void *ctx, const struct grant_view *grant);
+typedef void (*view_waiter_fn)(void *ctx, const struct waiter_view *waiter);
+bool view_holders_and_waiters(const struct core *core, uint32_t tenant, struct slice name,
+                              uint32_t max, view_grant_fn on_grant, view_waiter_fn on_waiter,
+                              void *ctx);
+
+/* One page of an unordered list (S9.2): starts at `cursor` (0 first), returns the next cursor, or
+ * VIEW_END. Examines at most LIMIT_LIST_VISITS, and stops after the bucket in which `limit` was
+ * reached. What existed throughout a whole list comes at least once. */
+#define VIEW_END (UINT64_C(1) << 32)
+typedef void (*view_lock_fn)(void *ctx, const struct lock_view *lock);
+uint64_t view_locks(const struct core *core, uint32_t tenant, struct slice prefix, uint64_t cursor,
+                    uint32_t limit, view_lock_fn on_lock, void *ctx);
+typedef void (*view_session_fn)(void *ctx, const struct session_view *session);
+uint64_t view_sessions(const struct core *core, uint32_t tenant, uint64_t cursor, uint32_t limit,
+                       view_session_fn on_session, void *ctx);
+bool view_session(const struct core *core, struct id id, struct session_view *out);
+
+/* Audit records with number >= from, oldest first, at most `max`; returns the next number. */
+typedef void (*view_audit_fn)(void *ctx, const struct audit_view *record);
+uint64_t view_audit(const struct core *core, uint64_t from, uint32_t max, view_audit_fn on_record,
+                    void *ctx);
+
+/* The mark of a resource; false when there is none. `floor` is set in any case (S11). */
+bool view_fence(const struct core *core, uint32_t tenant, struct slice resource, uint32_t slot,
+                uint64_t *highest, uint64_t *floor);
+
+#endif

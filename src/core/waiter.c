@@ -1,0 +1,436 @@
+/* Waiters: requests that wait, their places in queues, and the connections they are attached
+ * through (S6, S7). Joining and leaving a queue is O(1). */
+#include "core/state.h"
+
+size_t waiter_size(const struct waiter *w)
+{
+    return sizeof(*w) + w->owner_len;
+}
+
+struct slice waiter_owner(const struct waiter *w)
+{
+    return slice_make(w->owner, w->owner_len);
+}
+
+static bool in_real_session(const struct core *c, const struct waiter *w)
+{
+    return !session_at(c, w->session)->is_private;
+}
+
+/* Until when a detached waiter keeps its place; UINT64_MAX: it is attached. */
+static uint64_t leaves_at_ms(const struct core *c, const struct waiter *w)
+{
+    uint64_t at = w->detached_until_ms == 0 ? UINT64_MAX : w->detached_until_ms;
+    if (w->crowd != 0) {
+        const struct crowd *crowd = crowd_at(c, w->crowd);
+        if (crowd->gone && crowd->until_ms < at) {
+            at = crowd->until_ms;
+        }
+    }
+    return at;
+}
+
+bool waiter_is_detached(const struct core *c, const struct waiter *w)
+{
+    return leaves_at_ms(c, w) != UINT64_MAX;
+}
+
+/* When the sweep must look at it for its own sake; sessions and crowds have timers of their own. */
+uint64_t waiter_due_ms(const struct core *c, const struct waiter *w)
+{
+    (void)c;
+    uint64_t due = w->wait_deadline_ms;
+    return w->detached_until_ms != 0 && w->detached_until_ms < due ? w->detached_until_ms : due;
+}
+
+static uint64_t dies_at_ms(const struct core *c, const struct waiter *w, enum reason *why)
+{
+    uint64_t session_ends = session_deadline(c, session_at(c, w->session));
+    uint64_t leaves = leaves_at_ms(c, w);
+    if (session_ends <= w->wait_deadline_ms && session_ends <= leaves) {
+        *why = REASON_SESSION_ENDED;
+        return session_ends;
+    }
+    *why = w->wait_deadline_ms <= leaves ? REASON_TIMEOUT : REASON_DETACHED;
+    return w->wait_deadline_ms <= leaves ? w->wait_deadline_ms : leaves;
+}
+
+bool waiter_is_dead(const struct core *c, const struct waiter *w)
+{
+    enum reason why;
+    return dies_at_ms(c, w, &why) <= c->now_ms;
+}
+
+void waiter_end_dead(struct core *c, ref waiter)
+{
+    enum reason why;
+    (void)dies_at_ms(c, waiter_at(c, waiter), &why);
+    waiter_end(c, waiter, why);
+}
+
+/* Crowds. */
+
+ref crowd_for(struct core *c, uint32_t node)
+{
+    uint32_t count = 0;
+    RING_EACH(c, who, c->all_crowds, crowd, all)
+    {
+        const struct crowd *crowd = crowd_at(c, who);
+        if (crowd->node == node && !crowd->gone) {
+            return who;
+        }
+        core_step(c, 1);
+        count++;
+    }
+    if (count >= LIMIT_NODES) {
+        return 0;
+    }
+    ref who = 0;
+    struct crowd *crowd = pool_alloc(&c->pool, sizeof(*crowd), &who);
+    crowd->kind = KIND_CROWD;
+    crowd->node = node;
+    crowd->number = ++c->crowd_number;
+    RING_APPEND(c, &c->all_crowds, who, crowd, all);
+    return who;
+}
+
+void crowd_drop_if_empty(struct core *c, ref who)
+{
+    struct crowd *crowd = crowd_at(c, who);
+    if (crowd->waiters != 0) {
+        return;
+    }
+    hf_assert(crowd->revisit == 0 && crowd->revisited.next == 0);
+    if (crowd->timer != 0) {
+        timer_set(c, who, UINT64_MAX);
+    }
+    RING_REMOVE(c, &c->all_crowds, who, crowd, all);
+    pool_free(&c->pool, who, sizeof(*crowd));
+}
+
+static void crowd_join(struct core *c, ref who, ref waiter)
+{
+    struct crowd *crowd = crowd_at(c, who);
+    hf_assert(!crowd->gone);
+    waiter_at(c, waiter)->crowd = who;
+    RING_APPEND(c, &crowd->waiters, waiter, waiter, in_crowd);
+}
+
+static void crowd_part(struct core *c, ref waiter)
+{
+    struct waiter *w = waiter_at(c, waiter);
+    if (w->crowd == 0) {
+        return;
+    }
+    ref who = w->crowd;
+    struct crowd *crowd = crowd_at(c, who);
+    if (crowd->revisit == waiter) {
+        crowd_revisit_next(c, who);
+    }
+    RING_REMOVE(c, &crowd->waiters, waiter, waiter, in_crowd);
+    w->crowd = 0;
+    crowd_drop_if_empty(c, who);
+}
+
+/* The walk over a crowd that has just been detached goes one waiter further. */
+void crowd_revisit_next(struct core *c, ref who)
+{
+    struct crowd *crowd = crowd_at(c, who);
+    crowd->revisit = ring_after(&c->pool, crowd->waiters, crowd->revisit,
+                                offsetof(struct waiter, in_crowd));
+    if (crowd->revisit == 0) {
+        RING_REMOVE(c, &c->revisits, who, crowd, revisited);
+    }
+}
+
+bool crowd_leave(struct core *c, ref who, uint32_t *budget)
+{
+    for (;;) {
+        ref waiter = RING_FIRST(c, crowd_at(c, who)->waiters, waiter, in_crowd);
+        uint32_t parts = waiter_at(c, waiter)->parts;
+        if (parts > *budget) {
+            return false;
+        }
+        *budget -= parts;
+        bool last = waiter == crowd_at(c, who)->waiters;
+        waiter_end(c, waiter, REASON_DETACHED);
+        if (last) {
+            return true; /* and the crowd is gone with it */
+        }
+    }
+}
+
+/* Joining. */
+
+static void place_add(struct core *c, ref waiter, ref lock, ref *link)
+{
+    ref who = 0;
+    struct place *p = pool_alloc(&c->pool, sizeof(*p), &who);
+    p->waiter = waiter;
+    p->lock = lock;
+    *link = who;
+    struct lock_extra *x = lock_extra_make(c, lock);
+    RING_APPEND(c, &x->queue, who, place, in_queue);
+    x->queue_length++;
+    if (x->cursor == 0) {
+        x->cursor = who;
+    }
+    core_step(c, 1);
+}
+
+ref waiter_new(struct core *c, const struct command_acquire *a, ref session, const ref *locks,
+               uint32_t count)
+{
+    ref who = 0;
+    struct waiter *w = pool_alloc(&c->pool, sizeof(*w) + a->owner.len, &who);
+    w->kind = KIND_WAITER;
+    w->mode = (uint8_t)a->mode;
+    w->flags = (uint8_t)a->flags;
+    w->session = session;
+    w->parts = count;
+    w->ttl_ms = a->ttl_ms;
+    w->delay_ms = a->delay_ms;
+    w->limit = a->limit;
+    w->permits = a->permits;
+    w->node = a->node;
+    w->lease = a->lease;
+    w->ticket = ++c->ticket;
+    w->attachment = ++c->attachment;
+    w->wait_deadline_ms =
+        a->wait_ms >= LIMIT_NUMBER - c->now_ms ? UINT64_MAX : c->now_ms + a->wait_ms;
+    w->metadata = blob_new(c, a->metadata);
+    w->value = blob_new(c, a->value);
+    w->owner_len = (uint8_t)a->owner.len;
+    if (a->owner.len > 0) {
+        memcpy(w->owner, a->owner.data, a->owner.len);
+    }
+    struct session *s = session_at(c, session);
+    RING_APPEND(c, &s->waits, who, waiter, in_session);
+    s->entries += count;
+    c->waiters++;
+    ref *link = &w->places;
+    for (uint32_t i = 0; i < count; i++) {
+        place_add(c, who, locks[i], link);
+        link = &place_at(c, *link)->sibling;
+    }
+    if (s->is_private) {
+        crowd_join(c, crowd_for(c, a->node), who);
+    } else {
+        table_insert(&c->leases, hash_id(c, w->lease), who);
+    }
+    if (w->wait_deadline_ms != UINT64_MAX) {
+        timer_set(c, who, w->wait_deadline_ms);
+    }
+    return who;
+}
+
+/* S7.1: the newest connection counts, the older one is told so. */
+void waiter_attach(struct core *c, ref waiter, uint32_t node)
+{
+    struct waiter *w = waiter_at(c, waiter);
+    struct event e = {.type = EVENT_SUPERSEDED, .reason = REASON_SUPERSEDED};
+    event_about_waiter(c, w, &e);
+    event_emit(c, &e);
+    if (!in_real_session(c, w)) {
+        ref crowd = crowd_for(c, node);
+        if (crowd == w->crowd) { /* to the end of its order */
+            RING_REMOVE(c, &crowd_at(c, crowd)->waiters, waiter, waiter, in_crowd);
+            w->crowd = 0;
+        } else {
+            crowd_part(c, waiter);
+        }
+        crowd_join(c, crowd, waiter);
+    }
+    w->node = node;
+    w->attachment = ++c->attachment;
+    w->detached_until_ms = 0;
+    for (ref p = w->places; p != 0; p = place_at(c, p)->sibling) {
+        ref lock = place_at(c, p)->lock;
+        struct lock_extra *x = lock_extra_at(c, lock_at(c, lock)->extra);
+        if (x->cursor == 0 ||
+            waiter_at(c, place_at(c, x->cursor)->waiter)->ticket > w->ticket) {
+            x->cursor = p;
+        }
+        core_step(c, 1);
+        lock_wake(c, lock);
+    }
+}
+
+/* Leaving. */
+
+static void place_remove(struct core *c, ref who)
+{
+    struct place *p = place_at(c, who);
+    struct lock_extra *x = lock_extra_at(c, lock_at(c, p->lock)->extra);
+    if (x->cursor == who) {
+        x->cursor = ring_after(&c->pool, x->queue, who, offsetof(struct place, in_queue));
+    }
+    RING_REMOVE(c, &x->queue, who, place, in_queue);
+    x->queue_length--;
+    lock_wake(c, p->lock);
+    pool_free(&c->pool, who, sizeof(*p));
+    core_step(c, 1);
+}
+
+void waiter_remove(struct core *c, ref waiter)
+{
+    struct waiter *w = waiter_at(c, waiter);
+    struct session *s = session_at(c, w->session);
+    if (w->timer != 0) {
+        timer_set(c, waiter, UINT64_MAX);
+    }
+    if (!s->is_private) {
+        table_remove(&c->leases, hash_id(c, w->lease), waiter);
+    }
+    crowd_part(c, waiter);
+    ref p = w->places;
+    while (p != 0) {
+        ref next = place_at(c, p)->sibling;
+        place_remove(c, p);
+        p = next;
+    }
+    RING_REMOVE(c, &s->waits, waiter, waiter, in_session);
+    s->entries -= w->parts;
+    c->waiters--;
+}
+
+void waiter_end(struct core *c, ref waiter, enum reason reason)
+{
+    struct waiter *w = waiter_at(c, waiter);
+    struct event e = {.type = EVENT_WAIT_ENDED, .reason = reason};
+    event_about_waiter(c, w, &e);
+    event_emit(c, &e);
+    if (w->request != 0) {
+        struct result answer = {.type = COMMAND_ACQUIRE,
+                                .outcome = OUTCOME_REFUSED,
+                                .reason = reason,
+                                .lease = w->lease};
+        request_done(c, w->request, &answer);
+    }
+    ref session = w->session;
+    waiter_remove(c, waiter);
+    blob_free(c, w->metadata);
+    blob_free(c, w->value);
+    pool_free(&c->pool, waiter, waiter_size(w));
+    session_drop_if_empty(c, session);
+}
+
+ref queue_front(struct core *c, ref lock, uint32_t *budget, bool *unsure)
+{
+    struct lock_extra *x = lock_extra_get(c, lock_at(c, lock));
+    while (x != NULL && x->cursor != 0) {
+        if (*budget == 0) {
+            *unsure = true;
+            return 0;
+        }
+        ref who = x->cursor;
+        ref waiter = place_at(c, who)->waiter;
+        const struct waiter *w = waiter_at(c, waiter);
+        (*budget)--;
+        core_step(c, 1);
+        if (c->backlog && waiter_is_dead(c, w)) {
+            waiter_end_dead(c, waiter);
+        } else if (waiter_is_detached(c, w)) {
+            x->cursor = ring_after(&c->pool, x->queue, who, offsetof(struct place, in_queue));
+        } else {
+            return who;
+        }
+    }
+    return 0;
+}
+
+/* Commands. */
+
+/* The waiter with that lease id, if it is alive; else 0 and the answer in `out`. */
+static ref find_waiter(struct core *c, const struct command *cmd, struct id lease,
+                       uint64_t attachment, struct result *out)
+{
+    bool is_grant = false;
+    ref who = lease_target(c, lease, &is_grant);
+    out->outcome = OUTCOME_REFUSED;
+    out->reason = REASON_NOT_WAITING;
+    if (who == 0) {
+        return 0;
+    }
+    if (is_grant) {
+        const struct grant *g = grant_at(c, who);
+        if (session_at(c, g->session)->tenant == cmd->tenant) {
+            out->token = g->token;
+        }
+        return 0;
+    }
+    const struct waiter *w = waiter_at(c, who);
+    if (session_at(c, w->session)->tenant != cmd->tenant) {
+        return 0;
+    }
+    if (c->backlog && waiter_is_dead(c, w)) {
+        waiter_end_dead(c, who);
+        return 0;
+    }
+    if (w->attachment != attachment) {
+        out->reason = REASON_SUPERSEDED;
+        return 0;
+    }
+    out->outcome = OUTCOME_DONE;
+    out->reason = REASON_NONE;
+    return who;
+}
+
+void apply_cancel(struct core *c, const struct command *cmd, struct result *out)
+{
+    ref who = find_waiter(c, cmd, cmd->cancel.lease, cmd->cancel.attachment, out);
+    if (who != 0) {
+        waiter_end(c, who, REASON_CANCELLED);
+    }
+}
+
+static void wake_places(struct core *c, const struct waiter *w)
+{
+    for (ref p = w->places; p != 0; p = place_at(c, p)->sibling) {
+        core_step(c, 1);
+        lock_wake(c, place_at(c, p)->lock);
+    }
+}
+
+void apply_detach(struct core *c, const struct command *cmd, struct result *out)
+{
+    ref who = find_waiter(c, cmd, cmd->detach.lease, cmd->detach.attachment, out);
+    if (who == 0) {
+        return;
+    }
+    struct waiter *w = waiter_at(c, who);
+    if (in_real_session(c, w) || waiter_is_detached(c, w)) {
+        return;
+    }
+    w->detached_until_ms = c->now_ms + LIMIT_DETACHED_MS;
+    timer_lower(c, who, w->detached_until_ms);
+    struct event e = {.type = EVENT_DETACHED};
+    event_about_waiter(c, w, &e);
+    e.deadline_ms = w->detached_until_ms;
+    event_emit(c, &e);
+    wake_places(c, w);
+}
+
+void apply_node_gone(struct core *c, const struct command *cmd, struct result *out)
+{
+    RING_EACH(c, who, c->all_crowds, crowd, all)
+    {
+        struct crowd *crowd = crowd_at(c, who);
+        core_step(c, 1);
+        if (crowd->node != cmd->node_gone.node || crowd->gone) {
+            continue;
+        }
+        crowd->gone = 1;
+        crowd->until_ms = c->now_ms + LIMIT_DETACHED_MS;
+        timer_set(c, who, crowd->until_ms);
+        crowd->revisit = RING_FIRST(c, crowd->waiters, waiter, in_crowd);
+        RING_APPEND(c, &c->revisits, who, crowd, revisited);
+        out->count = 1;
+        struct event e = {.type = EVENT_DETACHED,
+                          .node = crowd->node,
+                          .deadline_ms = crowd->until_ms,
+                          .parts = 1};
+        event_emit(c, &e);
+        return;
+    }
+}

@@ -1,0 +1,124 @@
+/* Handing over: names that were woken give what is free to whoever is first in their queues.
+ * Only the successor is woken, or the leading run of shared ones; how much of it one command may do
+ * is bounded, and the rest waits in the ring for the next (S2.1, S6). */
+#include "core/state.h"
+
+static bool fits(const struct core *c, ref lock, const struct waiter *w)
+{
+    const struct lock *l = lock_at(c, lock);
+    return !lock_is_delayed(c, l) && lock_has_room(c, l, (enum mode)w->mode, w->permits);
+}
+
+enum ready { READY, NOT_READY, UNSURE };
+
+/* A multi-lock needs the first place in all its queues, and all its names free (S6.2). */
+static enum ready ready_everywhere(struct core *c, const struct waiter *w, uint32_t *budget)
+{
+    for (ref p = w->places; p != 0; p = place_at(c, p)->sibling) {
+        bool unsure = false;
+        ref lock = place_at(c, p)->lock;
+        ref front = queue_front(c, lock, budget, &unsure);
+        if (unsure) {
+            return UNSURE;
+        }
+        if (front != p || !fits(c, lock, w)) {
+            return NOT_READY;
+        }
+    }
+    return READY;
+}
+
+static void give(struct core *c, ref waiter)
+{
+    struct waiter *w = waiter_at(c, waiter);
+    ref locks[LIMIT_MULTILOCK_NAMES];
+    uint32_t count = 0;
+    for (ref p = w->places; p != 0; p = place_at(c, p)->sibling) {
+        locks[count++] = place_at(c, p)->lock;
+    }
+    struct grant_terms terms = {.session = w->session,
+                                .owner = waiter_owner(w),
+                                .metadata = blob_slice(c, w->metadata),
+                                .value = blob_slice(c, w->value),
+                                .lease = w->lease,
+                                .request = w->request,
+                                .ttl_ms = w->ttl_ms,
+                                .delay_ms = w->delay_ms,
+                                .permits = w->permits,
+                                .mode = (enum mode)w->mode};
+    hf_assert(!session_is_dead(c, session_at(c, w->session))); /* etcd#11456 */
+    waiter_remove(c, waiter);
+    (void)grant_give(c, locks, count, &terms, w);
+    blob_free(c, w->metadata);
+    blob_free(c, w->value);
+    pool_free(&c->pool, waiter, waiter_size(w));
+}
+
+/* False when the budget ran out before the name had nothing more to give. */
+static bool wake_one(struct core *c, ref lock, uint32_t *budget)
+{
+    for (;;) {
+        bool unsure = false;
+        ref front = queue_front(c, lock, budget, &unsure);
+        if (unsure) {
+            return false;
+        }
+        if (front == 0) {
+            return true;
+        }
+        ref waiter = place_at(c, front)->waiter;
+        const struct waiter *w = waiter_at(c, waiter);
+        if (!fits(c, lock, w)) {
+            return true;
+        }
+        if (w->parts > 1) {
+            enum ready ready = ready_everywhere(c, w, budget);
+            if (ready != READY) {
+                return ready == NOT_READY;
+            }
+        }
+        if (*budget < w->parts) {
+            *budget = 0;
+            return false;
+        }
+        *budget -= w->parts;
+        give(c, waiter);
+    }
+}
+
+/* A node's waiters were detached all at once; the names that they stand first in are woken here. */
+static void revisit_crowds(struct core *c, uint32_t *budget)
+{
+    while (c->revisits != 0 && *budget > 0) {
+        ref who = RING_FIRST(c, c->revisits, crowd, revisited);
+        const struct waiter *w = waiter_at(c, crowd_at(c, who)->revisit);
+        for (ref p = w->places; p != 0; p = place_at(c, p)->sibling) {
+            core_step(c, 1);
+            lock_wake(c, place_at(c, p)->lock);
+        }
+        *budget -= w->parts < *budget ? w->parts : *budget;
+        crowd_revisit_next(c, who);
+    }
+}
+
+void wake_all(struct core *c)
+{
+    uint32_t budget = LIMIT_WAKE_STEPS;
+    revisit_crowds(c, &budget);
+    while (c->woken != 0 && budget > 0) {
+        ref extra = RING_FIRST(c, c->woken, lock_extra, woken);
+        ref lock = lock_extra_at(c, extra)->lock;
+        budget--;
+        core_step(c, 1);
+        if (!wake_one(c, lock, &budget)) {
+            return;
+        }
+        RING_REMOVE(c, &c->woken, extra, lock_extra, woken);
+        lock_drop_if_unused(c, lock);
+    }
+}
+
+bool wake_pending(const struct core *c)
+{
+    return c->woken != 0 || c->revisits != 0;
+}

@@ -1,0 +1,108 @@
+/* What may stand in a name, a client id, a request id. */
+#include "base_testing.h"
+
+#include "base/limits.h"
+#include "base/text.h"
+
+static bool name_ok(const char *text)
+{
+    return text_is_name(slice_of(text));
+}
+
+static void ordinary_names_are_names(void **state)
+{
+    (void)state;
+    assert_true(name_ok("a"));
+    assert_true(name_ok("tenant_123:billing-close:2026-04"));
+    assert_true(name_ok("a/b/c"));
+    assert_true(name_ok(".hidden/..x/x."));
+    assert_true(name_ok("with space"));
+    assert_true(name_ok("größe/日本語/\xf0\x9f\x94\x92"));
+}
+
+static void names_with_bad_segments_are_refused(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"",    "/",   "/a",   "a/",     "a//b", ".",
+                                      "..",  "./a", "a/..", "a/../b", "a/./b"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_false(name_ok(bad[i]));
+    }
+}
+
+static void names_have_at_most_512_bytes(void **state)
+{
+    (void)state;
+    char text[LIMIT_NAME + 1];
+    memset(text, 'x', sizeof(text));
+    assert_true(text_is_name(slice_make(text, LIMIT_NAME)));
+    assert_false(text_is_name(slice_make(text, LIMIT_NAME + 1)));
+}
+
+static void control_characters_are_refused_wherever_they_stand(void **state)
+{
+    (void)state;
+    for (int c = 0; c < 256; c++) {
+        for (size_t at = 0; at < 20; at++) {
+            char text[20];
+            memset(text, 'x', sizeof(text));
+            text[at] = (char)c;
+            bool fine = c >= 0x20 && c < 0x7f; /* a lone byte >= 0x80 is no UTF-8 */
+            assert_int_equal(text_is_plain(slice_make(text, sizeof(text))), fine);
+            bool slash_at_an_end = c == '/' && (at == 0 || at == 19);
+            assert_int_equal(text_is_name(slice_make(text, sizeof(text))),
+                             fine && !slash_at_an_end);
+        }
+    }
+    assert_false(name_ok("\xc2\x80")); /* C1 */
+    assert_false(name_ok("\xc2\x9f"));
+    assert_true(name_ok("\xc2\xa0"));
+}
+
+static void malformed_utf8_is_refused(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "\x80",             /* a tail without a head */
+        "\xc3",             /* cut off */
+        "\xe2\x82",         /* cut off */
+        "\xc0\xaf",         /* a longer form of '/' */
+        "\xe0\x80\xaf",     /* the same */
+        "\xed\xa0\x80",     /* a surrogate */
+        "\xf4\x90\x80\x80", /* past the last character */
+        "\xff",
+        "a\xc3(",
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_false(text_is_utf8(slice_of(bad[i])));
+        assert_false(name_ok(bad[i]));
+    }
+    assert_true(text_is_utf8(slice_of("\xf4\x8f\xbf\xbf")));
+    assert_true(text_is_utf8(slice_of("tab\tand\nline"))); /* metadata may have them */
+}
+
+static void request_ids_are_visible_ascii(void **state)
+{
+    (void)state;
+    assert_true(text_is_request_id(slice_of("a-1_~!")));
+    assert_false(text_is_request_id(slice_of("")));
+    assert_false(text_is_request_id(slice_of("a b")));
+    assert_false(text_is_request_id(slice_of("\xc3\xa9")));
+    char text[LIMIT_REQUEST_ID + 1];
+    memset(text, 'x', sizeof(text));
+    assert_true(text_is_request_id(slice_make(text, LIMIT_REQUEST_ID)));
+    assert_false(text_is_request_id(slice_make(text, LIMIT_REQUEST_ID + 1)));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ordinary_names_are_names),
+        cmocka_unit_test(names_with_bad_segments_are_refused),
+        cmocka_unit_test(names_have_at_most_512_bytes),
+        cmocka_unit_test(control_characters_are_refused_wherever_they_stand),
+        cmocka_unit_test(malformed_utf8_is_refused),
+        cmocka_unit_test(request_ids_are_visible_ascii),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
