@@ -17,8 +17,9 @@ test: ## install what is missing, build all variants, run every suite
 bench: all ## run the benchmarks
 	@scripts/bench
 
-sim: ## run the simulator (arrives with the server)
-	@echo "The simulator arrives with the server; there is nothing to simulate yet." >&2; exit 2
+sim: all ## run the simulator: SEEDS=2000 worlds from SEED=1, SECONDS=60 each
+	@build/tests/sim/sim --seed $(or $(SEED),1) --seeds $(or $(SEEDS),$(if $(SEED),1,2000)) \
+	    --seconds $(or $(SECONDS),60) $(if $(TRACE),--trace)
 
 fuzz: ## fuzz every decoder; SECONDS=60 each, TARGETS=... for some
 	@scripts/setup build test

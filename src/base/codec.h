@@ -14,7 +14,8 @@ struct reader {
 
 static inline struct reader reader_make(struct slice bytes)
 {
-    return (struct reader){bytes.data, bytes.data + bytes.len, false};
+    /* No bytes may mean no address: NULL + 0 is not defined. */
+    return (struct reader){bytes.data, bytes.len == 0 ? bytes.data : bytes.data + bytes.len, false};
 }
 
 static inline size_t reader_left(const struct reader *r)
@@ -36,7 +37,8 @@ static inline uint8_t read_u8(struct reader *r)
     return *r->at++;
 }
 
-static inline uint64_t read_u64(struct reader *r)
+/* The longer forms; the caller has seen that the first byte is no number by itself. */
+static inline uint64_t read_u64_long(struct reader *r)
 {
     uint64_t value = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
@@ -56,6 +58,14 @@ static inline uint64_t read_u64(struct reader *r)
     return 0;
 }
 
+static inline uint64_t read_u64(struct reader *r)
+{
+    if (r->at != r->end && *r->at < 0x80) {
+        return *r->at++;
+    }
+    return read_u64_long(r);
+}
+
 static inline uint32_t read_u32(struct reader *r)
 {
     uint64_t value = read_u64(r);
@@ -66,18 +76,26 @@ static inline uint32_t read_u32(struct reader *r)
     return (uint32_t)value;
 }
 
+/* Between the machine's order of bytes and that of the formats. */
+static inline uint64_t little_endian(uint64_t value)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    return __builtin_bswap64(value);
+#else
+    return value;
+#endif
+}
+
 static inline uint64_t read_fixed64(struct reader *r)
 {
     if (reader_left(r) < 8) {
         r->bad = true;
         return 0;
     }
-    uint64_t value = 0;
-    for (unsigned i = 0; i < 8; i++) {
-        value |= (uint64_t)r->at[i] << (8 * i);
-    }
+    uint64_t value;
+    memcpy(&value, r->at, 8);
     r->at += 8;
-    return value;
+    return little_endian(value);
 }
 
 /* An id is one byte 0 when absent, else one byte 1 and the 16 bytes. */
@@ -151,9 +169,8 @@ static inline void write_u64(struct writer *w, uint64_t value)
 
 static inline void write_fixed64(struct writer *w, uint64_t value)
 {
-    for (unsigned i = 0; i < 8; i++) {
-        write_u8(w, (uint8_t)(value >> (8 * i)));
-    }
+    value = little_endian(value);
+    write_bytes(w, &value, sizeof(value));
 }
 
 static inline void write_id(struct writer *w, struct id id)

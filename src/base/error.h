@@ -19,13 +19,14 @@
     X(INVALID_MODE, "invalid_mode", 400, 3,                                                        \
       "mode is one of exclusive, shared, semaphore, election; a multi-lock is exclusive")          \
     X(INVALID_LIMIT, "invalid_limit", 400, 3,                                                      \
-      "a semaphore needs a limit of 1 to 10,000 and at least one permit; other modes take neither") \
+      "a semaphore needs a limit of 1 to 10,000 and at least one permit; other modes take "        \
+      "neither")                                                                                   \
     X(INVALID_DELAY, "invalid_delay", 400, 3, "lock_delay_ms or linger_ms is more than 24 h")      \
     X(INVALID_METADATA, "invalid_metadata", 400, 3,                                                \
       "metadata or value is more than 4,096 bytes or not UTF-8")                                   \
     X(INVALID_REQUEST_ID, "invalid_request_id", 400, 3,                                            \
-      "request_id is 1 to 64 visible ASCII characters, and not given together with seq; seq needs " \
-      "a session")                                                                                 \
+      "request_id is 1 to 64 visible ASCII characters, and not given together with seq; seq "      \
+      "needs a session")                                                                           \
     X(INVALID_ACTOR, "invalid_actor", 400, 3,                                                      \
       "actor_id (1 to 255 bytes) and reason (1 to 1,024 bytes) are required")                      \
     X(INVALID_TOKEN, "invalid_token", 400, 3, "fencing_token or lease_id is missing or too large") \
@@ -44,8 +45,82 @@
     X(TOO_MANY_SESSIONS, "limit_sessions", 429, 8, "the cluster holds no more sessions")           \
     X(QUEUE_FULL, "limit_queue", 429, 8, "the queue of this name is full (1,000,000)")             \
     X(TOO_MANY_NODES, "limit_nodes", 429, 8, "waiters come through more than 64 nodes")            \
+    X(UNAVAILABLE, "unavailable", 503, 14,                                                         \
+      "no leader with a majority can be reached; nothing was done, try again")                     \
+    X(OUTCOME_UNKNOWN, "outcome_unknown", 504, 4,                                                  \
+      "it may have been done; ask again with the same request_id")                                 \
+    X(BUSY, "busy", 503, 14, "too many requests at once; nothing was done, try again")             \
+    X(MEMBERSHIP, "membership_refused", 409, 9,                                                    \
+      "this membership change is not possible now; the message says why")                          \
     X(CORRUPT, "corrupt", 500, 15, "the bytes are damaged")                                        \
-    X(VERSION, "unsupported_version", 500, 12, "written by a newer version of Holdfast")
+    X(VERSION, "unsupported_version", 500, 12, "written by a newer version of Holdfast")           \
+    X(METHOD_NOT_ALLOWED, "method_not_allowed", 405, 12,                                           \
+      "this path does not take this method; see the header Allow")                                 \
+    X(HTTP_REQUEST_LINE, "http_request_line", 400, 3,                                              \
+      "the request line is not METHOD, TARGET and HTTP/1.1 with single spaces between them")       \
+    X(HTTP_TARGET, "http_target", 400, 3,                                                          \
+      "the request target is a path, an http:// address, or * for OPTIONS, without a space or "    \
+      "'#'")                                                                                       \
+    X(HTTP_VERSION, "http_version", 505, 12, "only HTTP/1.1, HTTP/1.0 and HTTP/2 are spoken here") \
+    X(HTTP_METHOD, "http_method", 501, 12,                                                         \
+      "only GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS are known here")                       \
+    X(HTTP_BARE_LF, "http_bare_lf", 400, 3, "a line ends with LF alone, it must end with CR LF")   \
+    X(HTTP_CONTROL, "http_control_character", 400, 3,                                              \
+      "a control character in the head of the request")                                            \
+    X(HTTP_NUL, "http_nul", 400, 3, "a NUL in the head of the request")                            \
+    X(HTTP_FOLDED, "http_folded_header", 400, 3,                                                   \
+      "a header line begins with a space: headers of several lines are not taken")                 \
+    X(HTTP_COLON, "http_space_before_colon", 400, 3,                                               \
+      "a space between a header's name and its colon")                                             \
+    X(HTTP_HEADER, "http_header", 400, 3, "a header line is not NAME: VALUE")                      \
+    X(HTTP_HOST, "http_host", 400, 3,                                                              \
+      "HTTP/1.1 needs the header Host, once, with a host and perhaps a port")                      \
+    X(HTTP_LENGTH, "http_content_length", 400, 3,                                                  \
+      "Content-Length is not a number made of digits only")                                        \
+    X(HTTP_LENGTH_REPEATED, "http_content_length_repeated", 400, 3,                                \
+      "Content-Length is given more than once")                                                    \
+    X(HTTP_LENGTH_CHUNKED, "http_length_and_chunked", 400, 3,                                      \
+      "Content-Length and Transfer-Encoding are given together")                                   \
+    X(HTTP_ENCODING, "http_transfer_encoding", 501, 12,                                            \
+      "Transfer-Encoding is not exactly 'chunked', once")                                          \
+    X(HTTP_10_CHUNKED, "http_chunked_in_http10", 400, 3, "HTTP/1.0 knows no Transfer-Encoding")    \
+    X(HTTP_LENGTH_REQUIRED, "http_length_required", 411, 3,                                        \
+      "this HTTP/1.0 request needs a Content-Length, 0 if there is no body")                       \
+    X(HTTP_EXPECT, "http_expect", 417, 3, "the only expectation that is met here is 100-continue") \
+    X(HTTP_CHUNK, "http_chunk", 400, 3,                                                            \
+      "a chunk of the body is not SIZE in hexadecimal, CR LF, that many bytes, CR LF")             \
+    X(LINE_TOO_LONG, "limit_request_line", 414, 8, "a request line has at most 8,192 bytes")       \
+    X(HEADERS_TOO_LARGE, "limit_header_bytes", 431, 8,                                             \
+      "the headers of a request have at most 16,384 bytes")                                        \
+    X(TOO_MANY_HEADERS, "limit_headers", 431, 8, "a request has at most 64 headers")               \
+    X(BODY_TOO_LARGE, "limit_body", 413, 8, "a body has at most 1,048,576 bytes")                  \
+    X(CHUNK_LINE_TOO_LONG, "limit_chunk_line", 400, 8,                                             \
+      "a chunk's size and extensions take at most 256 bytes, all extensions 4,096")                \
+    X(TRAILERS_TOO_LARGE, "limit_trailers", 431, 8,                                                \
+      "the trailers of a request have at most 4,096 bytes")                                        \
+    X(BAD_ESCAPE, "uri_escape", 400, 3,                                                            \
+      "a % in the path or the query is not followed by two hexadecimal digits")                    \
+    X(URI_NOT_UTF8, "uri_not_utf8", 400, 3, "the path or the query is not UTF-8, or holds a NUL")  \
+    X(TOO_MANY_PARAMETERS, "limit_parameters", 400, 8, "a query has at most 16 parameters")        \
+    X(JSON_MALFORMED, "json_malformed", 400, 3, "the body is not valid JSON")                      \
+    X(JSON_NOT_OBJECT, "json_not_object", 400, 3, "the body is not a JSON object")                 \
+    X(JSON_NOT_UTF8, "json_not_utf8", 400, 3, "the body is not UTF-8")                             \
+    X(JSON_NUL, "json_nul", 400, 3, "the body holds a NUL, as a byte or as \\u0000")               \
+    X(JSON_NUMBER, "json_number", 400, 3, "the body holds a number that is too large")             \
+    X(JSON_TOO_DEEP, "limit_json_depth", 400, 8, "JSON is at most 32 levels deep")                 \
+    X(FIELD_UNKNOWN, "field_unknown", 400, 3, "a field or parameter that is not known here")       \
+    X(FIELD_MISSING, "field_missing", 400, 3, "a required field is missing")                       \
+    X(FIELD_REPEATED, "field_repeated", 400, 3, "a field or parameter is given twice")             \
+    X(FIELD_TYPE, "field_type", 400, 3, "a field or parameter has the wrong type")                 \
+    X(FIELD_RANGE, "field_range", 400, 3, "a field or parameter is out of range")                  \
+    X(NOT_FOUND, "not_found", 404, 5, "there is nothing at this path")                             \
+    X(DENIED, "denied", 403, 7, "this needs the rights of an operator")                            \
+    X(CROSS_ORIGIN, "cross_origin", 403, 7, "a page of another origin may not ask for this")       \
+    X(WRONG_TIER, "wrong_tier", 409, 9, "the name is in use in the other tier")                    \
+    X(TIER_NOT_SERVED, "tier_not_served", 501, 12, "this tier is not served here")                 \
+    X(EVENTS_TRIMMED, "events_trimmed", 410, 11, "the events after this id are no longer kept")    \
+    X(REQUEST_TIMEOUT, "request_timeout", 408, 4, "the request did not arrive in time")            \
+    X(ANSWER_TOO_LARGE, "limit_answer", 429, 8, "the answer is too large, ask with a lower limit")
 
 enum hf_error {
 #define X(symbol, code, http, grpc, text) HF_##symbol,

@@ -32,16 +32,19 @@
 
 /* Work (S2.1). */
 #define LIMIT_COMMAND_STEPS 20000
+#define LIMIT_SWEEP_STEPS 40000 /* follows from the bounds below */
 #define LIMIT_SWEEP_SESSIONS 1000
 #define LIMIT_SWEEP_LOCKS 10000
 #define LIMIT_SWEEP_VISITS 20000 /* deadlines looked at in one entry, moved ones included */
-#define LIMIT_WAKE_STEPS 5000    /* spent on handing over after one command or one sweep */
-#define LIMIT_PRUNE 5000         /* dead holders a command removes itself before the sweep comes */
+#define LIMIT_WAKE_STEPS 4000    /* spent on handing over after one command or one sweep */
+#define LIMIT_PRUNE 1000         /* holders and waiters that a command looks at before the sweep */
 #define LIMIT_DEADLOCK_EDGES 1024
-#define LIMIT_DEADLOCK_VISITS 8192
+#define LIMIT_DEADLOCK_VISITS 3072
 #define LIMIT_DEADLOCK_CYCLE 64 /* owners named in a refusal */
 #define LIMIT_POSITION 1000     /* a place further back is reported as this + 1 */
 #define LIMIT_LIST_VISITS 10000 /* entries examined for one page (S9.2) */
+#define LIMIT_PAGE 100          /* entries of a page, when the client names no limit */
+#define LIMIT_PAGE_MAX 1000     /* ... at most */
 
 /* Times, in milliseconds. The edge is stricter than the core about TTLs by default. */
 #define LIMIT_TTL_MIN_MS 100u
@@ -50,7 +53,57 @@
 #define LIMIT_LINGER_MAX_MS 86400000u
 #define LIMIT_DETACHED_MS 10000u /* a detached waiter keeps its place that long (S7.3) */
 
+/* The client protocols: what one HTTP request, and the JSON in it, may be. */
+#define LIMIT_HTTP_LINE 8192          /* bytes of a request line */
+#define LIMIT_HTTP_HEADER_BYTES 16384 /* of all header lines of a request together */
+#define LIMIT_HTTP_HEADERS 64         /* header lines of a request */
+#define LIMIT_HTTP_BODY (1u << 20)    /* bytes; a keep-alive of all its ids takes a third */
+#define LIMIT_HTTP_CHUNK_LINE 256     /* bytes of a chunk's size and extensions */
+#define LIMIT_HTTP_EXTENSIONS 4096    /* bytes of all chunk extensions of a request together */
+#define LIMIT_HTTP_TRAILERS 4096      /* bytes of all trailer lines of a request together */
+#define LIMIT_HTTP_PARAMETERS 16      /* in a query */
+#define LIMIT_JSON_DEPTH 32           /* arrays and objects in each other */
+
 /* Tokens, event numbers, times and indexes stay below this (S3.2). */
 #define LIMIT_NUMBER (UINT64_C(1) << 53)
+
+/* The explorer of states, tests/fuzz/fuzz_script.c, and only it: limits so small that a few dozen
+ * commands reach every one of them. */
+#ifdef HOLDFAST_TINY_LIMITS
+#undef LIMIT_SESSION_ENTRIES
+#define LIMIT_SESSION_ENTRIES 8
+#undef LIMIT_SESSION_UNACKED
+#define LIMIT_SESSION_UNACKED 4
+#undef LIMIT_SESSIONS
+#define LIMIT_SESSIONS 24
+#undef LIMIT_HOLDERS
+#define LIMIT_HOLDERS 5
+#undef LIMIT_QUEUE
+#define LIMIT_QUEUE 8
+#undef LIMIT_NODES
+#define LIMIT_NODES 3
+#undef LIMIT_FENCE_MARKS
+#define LIMIT_FENCE_MARKS 4
+#undef LIMIT_AUDIT
+#define LIMIT_AUDIT 4
+#undef LIMIT_ENDED
+#define LIMIT_ENDED 6
+#undef LIMIT_REQUESTS
+#define LIMIT_REQUESTS 4
+#undef LIMIT_SWEEP_SESSIONS
+#define LIMIT_SWEEP_SESSIONS 2
+#undef LIMIT_SWEEP_LOCKS
+#define LIMIT_SWEEP_LOCKS 4
+#undef LIMIT_SWEEP_VISITS
+#define LIMIT_SWEEP_VISITS 6
+#undef LIMIT_WAKE_STEPS
+#define LIMIT_WAKE_STEPS 8
+#undef LIMIT_PRUNE
+#define LIMIT_PRUNE 2
+#undef LIMIT_DEADLOCK_EDGES
+#define LIMIT_DEADLOCK_EDGES 6
+#undef LIMIT_DEADLOCK_VISITS
+#define LIMIT_DEADLOCK_VISITS 24
+#endif
 
 #endif

@@ -3,7 +3,7 @@
  *
  * With 2^(k-1) < n <= 2^k buckets, the next bucket to come is n, and it takes its elements from its
  * parent, the bucket of the same number without its highest bit. The last bucket goes back into its
- * parent in the same way. Either step touches one chain, about one element long.
+ * parent in the same way. Either step touches one chain, about half an element long.
  *
  * A scan orders elements by their hash with its bits reversed. A bucket holds all hashes with some
  * low bits, which in that order is a range without gaps; a split cuts a range in two, a merge
@@ -15,8 +15,11 @@
 
 enum {
     FIRST_SEGMENT_CAPACITY = 4,
+    /* A lookup of what is not there, which each acquire makes several of, then meets half an
+     * element on average, each of them a miss of all caches in a large table. */
+    BUCKETS_PER_ELEMENT = 2,
     /* Buckets that may stand idle before we merge. It is bounded, not a share of the table, since
-     * a remove merges at most one bucket and a share could not be caught up with. */
+     * a remove merges few buckets and a share could not be caught up with. */
     MAX_IDLE_BUCKETS = TABLE_SEGMENT_BUCKETS,
 };
 
@@ -107,7 +110,8 @@ static bool is_sparse(const struct table *t)
     uint32_t idle = t->bucket_count / 4;
     if (idle > MAX_IDLE_BUCKETS)
         idle = MAX_IDLE_BUCKETS;
-    return t->bucket_count > TABLE_MIN_BUCKETS && t->count + idle < t->bucket_count;
+    return t->bucket_count > TABLE_MIN_BUCKETS &&
+           t->count * BUCKETS_PER_ELEMENT + idle < t->bucket_count;
 }
 
 void table_init(struct table *t, const struct memory *memory, struct pool *pool, size_t next_offset,
@@ -138,6 +142,13 @@ void table_close(struct table *t)
     *t = (struct table){0};
 }
 
+void table_reserve(struct table *t, uint64_t count)
+{
+    hf_assert(t->count == 0);
+    while (t->bucket_count < count * BUCKETS_PER_ELEMENT && t->bucket_count < max_buckets)
+        split_bucket(t);
+}
+
 void table_insert(struct table *t, uint32_t hash, ref who)
 {
     hf_assert(who != 0);
@@ -145,8 +156,9 @@ void table_insert(struct table *t, uint32_t hash, ref who)
     *next_of(t, who) = *head;
     *head = who;
     t->count++;
-    if (t->count > t->bucket_count && t->bucket_count < max_buckets)
-        split_bucket(t);
+    for (int i = 0; i < BUCKETS_PER_ELEMENT; i++)
+        if (t->count * BUCKETS_PER_ELEMENT > t->bucket_count && t->bucket_count < max_buckets)
+            split_bucket(t);
 }
 
 void table_remove(struct table *t, uint32_t hash, ref who)
@@ -160,8 +172,9 @@ void table_remove(struct table *t, uint32_t hash, ref who)
     *link = *next_of(t, who);
     *next_of(t, who) = 0;
     t->count--;
-    if (is_sparse(t))
-        merge_bucket(t);
+    for (int i = 0; i < BUCKETS_PER_ELEMENT; i++)
+        if (is_sparse(t))
+            merge_bucket(t);
 }
 
 static uint32_t reverse_bits(uint32_t x)

@@ -56,6 +56,10 @@ void table_init(struct table *t, const struct memory *memory, struct pool *pool,
                 table_hash_fn hash, const void *ctx);
 void table_close(struct table *t);
 
+/* Makes the buckets for `count` elements at once, for one who is about to insert so many: then no
+ * insert has to split one. Only while the table is empty. */
+void table_reserve(struct table *t, uint64_t count);
+
 /* Puts `who` at the front of its chain; does not look for doubles. What the hash function reads of
  * the object must be in place already. */
 void table_insert(struct table *t, uint32_t hash, ref who);

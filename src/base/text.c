@@ -26,13 +26,28 @@ static size_t decode_wide(const uint8_t *at, size_t left, uint32_t *out)
     return len;
 }
 
+/* What a byte means in plain text. */
+enum { ORDINARY, SLASH, CONTROL, WIDE };
+
+static const uint8_t classes[256] = {
+    [0 ... 0x1f] = CONTROL, ['/'] = SLASH, [0x7f] = CONTROL, [0x80 ... 0xff] = WIDE};
+
+/* Skips what needs no second look. */
+static size_t skip_ordinary(struct slice text, size_t i)
+{
+    while (i < text.len && classes[text.data[i]] == ORDINARY) {
+        i++;
+    }
+    return i;
+}
+
 static bool check(struct slice text, bool allow_control)
 {
     size_t i = 0;
-    while (i < text.len) {
-        uint8_t byte = text.data[i];
-        if (byte < 0x80) {
-            if (!allow_control && (byte < 0x20 || byte == 0x7f)) {
+    while ((i = skip_ordinary(text, i)) < text.len) {
+        uint8_t class = classes[text.data[i]];
+        if (class != WIDE) {
+            if (class == CONTROL && !allow_control) {
                 return false;
             }
             i++;
@@ -65,19 +80,31 @@ static bool segment_is_bad(const uint8_t *at, size_t len)
 
 bool text_is_name(struct slice text)
 {
-    if (text.len == 0 || text.len > LIMIT_NAME || !text_is_plain(text)) {
+    if (text.len == 0 || text.len > LIMIT_NAME) {
         return false;
     }
     size_t start = 0;
-    for (size_t i = 0; i <= text.len; i++) {
-        if (i == text.len || text.data[i] == '/') {
+    size_t i = 0;
+    for (;;) {
+        i = skip_ordinary(text, i);
+        uint8_t class = i == text.len ? SLASH : classes[text.data[i]];
+        if (class == SLASH) {
             if (segment_is_bad(text.data + start, i - start)) {
                 return false;
             }
-            start = i + 1;
+            if (i == text.len) {
+                return true;
+            }
+            start = ++i;
+            continue;
         }
+        uint32_t c = 0;
+        size_t len = class == WIDE ? decode_wide(text.data + i, text.len - i, &c) : 0;
+        if (len == 0 || c < 0xa0) {
+            return false;
+        }
+        i += len;
     }
-    return true;
 }
 
 bool text_is_request_id(struct slice text)

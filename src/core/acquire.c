@@ -1,4 +1,5 @@
-/* Acquire: one name or several, now or after a wait. docs/CORE.md has the order of the decisions. */
+/* Acquire: one name or several, now or after a wait. docs/CORE.md has the order of the decisions.
+ */
 #include "core/state.h"
 
 /* A request on its way through the decisions. */
@@ -247,63 +248,122 @@ static bool known_by_lease(struct core *c, const struct asking *ask, struct resu
 
 /* The state of the names. */
 
-/* Whether (session, owner) holds the lock: walks the lock's holders and the session's holds side by
- * side, since what is in both is found in the shorter. */
-static ref own_grant(struct core *c, const struct asking *ask, ref lock)
+/* What is past its deadline is nobody's, swept or not (S1.7). */
+static bool is_own_grant(const struct core *c, const struct asking *ask, const struct grant *g)
 {
-    const ref in_lock = lock_at(c, lock)->holders;
-    const ref in_session = session_at(c, ask->session)->holds;
-    ref x = RING_FIRST(c, in_lock, grant, in_lock);
-    ref y = RING_FIRST(c, in_session, grant, in_session);
+    return slice_equal(grant_owner(g), ask->a->owner) && !(c->backlog && grant_is_dead(c, g));
+}
+
+static bool is_own_waiter(const struct core *c, const struct asking *ask, const struct waiter *w)
+{
+    return slice_equal(waiter_owner(w), ask->a->owner) && !(c->backlog && waiter_is_dead(c, w));
+}
+
+/* What the same owner already has of the names (S4.1), one bit for each. */
+struct own {
+    uint64_t held;
+    uint64_t waited_for;
+    ref grant; /* on one of the names that are held */
+};
+
+/* One name: walks the lock's holders and the session's holds side by side, since what is in both is
+ * found in the shorter; the same for those who wait. */
+static void find_own_of_one(struct core *c, const struct asking *ask, ref lock, struct own *own)
+{
+    const struct session *s = session_at(c, ask->session);
+    const ref holders = lock_at(c, lock)->holders;
+    ref x = RING_FIRST(c, holders, grant, in_lock);
+    ref y = RING_FIRST(c, s->holds, grant, in_session);
     while (x != 0 && y != 0) {
         core_step(c, 1);
         const struct grant *g = grant_at(c, x);
-        if (g->session == ask->session && slice_equal(grant_owner(g), ask->a->owner)) {
-            return x;
+        const struct grant *h = grant_at(c, y);
+        bool by_lock = g->session == ask->session && is_own_grant(c, ask, g);
+        if (by_lock || (h->lock == lock && is_own_grant(c, ask, h))) {
+            own->held = 1;
+            own->grant = by_lock ? x : y;
+            return;
         }
-        g = grant_at(c, y);
-        if (g->lock == lock && slice_equal(grant_owner(g), ask->a->owner)) {
-            return y;
-        }
-        x = ring_after(&c->pool, in_lock, x, offsetof(struct grant, in_lock));
-        y = ring_after(&c->pool, in_session, y, offsetof(struct grant, in_session));
+        x = ring_after(&c->pool, holders, x, offsetof(struct grant, in_lock));
+        y = ring_after(&c->pool, s->holds, y, offsetof(struct grant, in_session));
     }
-    return 0;
-}
-
-static bool waits_for(const struct core *c, const struct waiter *w, ref lock)
-{
-    for (ref p = w->places; p != 0; p = place_at(c, p)->sibling) {
-        if (place_at(c, p)->lock == lock) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool own_waiter(struct core *c, const struct asking *ask, ref lock)
-{
     const struct lock_extra *extra = lock_extra_get(c, lock_at(c, lock));
-    if (extra == NULL) {
-        return false;
-    }
-    const ref in_session = session_at(c, ask->session)->waits;
-    ref x = RING_FIRST(c, extra->queue, place, in_queue);
-    ref y = RING_FIRST(c, in_session, waiter, in_session);
-    while (x != 0 && y != 0) {
+    const ref queue = extra == NULL ? 0 : extra->queue;
+    ref place = RING_FIRST(c, queue, place, in_queue);
+    ref waiter = RING_FIRST(c, s->waits, waiter, in_session);
+    ref part = waiter == 0 ? 0 : waiter_at(c, waiter)->places;
+    while (place != 0 && part != 0) {
         core_step(c, 1);
-        const struct waiter *w = waiter_at(c, place_at(c, x)->waiter);
-        if (w->session == ask->session && slice_equal(waiter_owner(w), ask->a->owner)) {
-            return true;
+        const struct waiter *w = waiter_at(c, place_at(c, place)->waiter);
+        const struct waiter *v = waiter_at(c, waiter);
+        if ((w->session == ask->session && is_own_waiter(c, ask, w)) ||
+            (place_at(c, part)->lock == lock && is_own_waiter(c, ask, v))) {
+            own->waited_for = 1;
+            return;
         }
-        w = waiter_at(c, y);
-        if (slice_equal(waiter_owner(w), ask->a->owner) && waits_for(c, w, lock)) {
-            return true;
+        place = ring_after(&c->pool, queue, place, offsetof(struct place, in_queue));
+        part = place_at(c, part)->sibling;
+        if (part == 0) {
+            waiter = ring_after(&c->pool, s->waits, waiter, offsetof(struct waiter, in_session));
+            part = waiter == 0 ? 0 : waiter_at(c, waiter)->places;
         }
-        x = ring_after(&c->pool, extra->queue, x, offsetof(struct place, in_queue));
-        y = ring_after(&c->pool, in_session, y, offsetof(struct waiter, in_session));
     }
-    return false;
+}
+
+/* The names' locks in order of their references, to find a lock's number quickly. */
+struct numbered {
+    ref lock;
+    uint32_t number;
+};
+
+static uint64_t bit_of(const struct numbered *locks, uint32_t count, ref lock)
+{
+    uint32_t low = 0;
+    uint32_t high = count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (locks[middle].lock < lock) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < count && locks[low].lock == lock ? UINT64_C(1) << locks[low].number : 0;
+}
+
+/* Several names: one walk over all that the session has, at most 10,000, instead of one a name. */
+static void find_own_of_many(struct core *c, const struct asking *ask, struct own *own)
+{
+    struct numbered locks[LIMIT_MULTILOCK_NAMES];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < ask->count; i++) {
+        if (ask->locks[i] == 0) {
+            continue;
+        }
+        uint32_t at = count++;
+        for (; at > 0 && locks[at - 1].lock > ask->locks[i]; at--) {
+            locks[at] = locks[at - 1];
+        }
+        locks[at] = (struct numbered){ask->locks[i], i};
+    }
+    const struct session *s = session_at(c, ask->session);
+    RING_EACH(c, who, s->holds, grant, in_session)
+    {
+        const struct grant *g = grant_at(c, who);
+        core_step(c, 1);
+        if (is_own_grant(c, ask, g)) {
+            own->held |= bit_of(locks, count, g->lock);
+        }
+    }
+    RING_EACH(c, who, s->waits, waiter, in_session)
+    {
+        const struct waiter *w = waiter_at(c, who);
+        core_step(c, w->parts);
+        for (ref p = is_own_waiter(c, ask, w) ? w->places : 0; p != 0;
+             p = place_at(c, p)->sibling) {
+            own->waited_for |= bit_of(locks, count, place_at(c, p)->lock);
+        }
+    }
 }
 
 static void reenter(struct core *c, ref grant, struct result *out)
@@ -317,65 +377,83 @@ static void reenter(struct core *c, ref grant, struct result *out)
 }
 
 /* S4.1: what the same owner already has. True when that decides the request. */
-static bool decided_by_own(struct core *c, const struct asking *ask, ref lock, struct result *out)
+static bool decided_by_own(struct core *c, const struct asking *ask, uint32_t i,
+                           const struct own *own, struct result *out)
 {
-    ref own = own_grant(c, ask, lock);
-    if (own == 0) {
-        if (!own_waiter(c, ask, lock)) {
-            return false;
-        }
-        result_holder(c, lock, out);
-        refuse(out, REASON_ALREADY_HELD);
-        return true;
+    uint64_t bit = UINT64_C(1) << i;
+    if (((own->held | own->waited_for) & bit) == 0) {
+        return false;
     }
-    const struct grant *g = grant_at(c, own);
-    if ((ask->a->flags & ACQUIRE_REENTRANT) && ask->count == 1 && grant_parts(c, g) == 1 &&
-        lock_at(c, lock)->mode == ask->a->mode && g->depth < UINT16_MAX) {
-        reenter(c, own, out);
+    const struct grant *g = own->grant == 0 ? NULL : grant_at(c, own->grant);
+    bool same = g != NULL && grant_parts(c, g) == 1 && g->depth < UINT16_MAX &&
+                lock_at(c, g->lock)->mode == ask->a->mode && g->permits == ask->a->permits;
+    if ((ask->a->flags & ACQUIRE_REENTRANT) && same) {
+        reenter(c, own->grant, out);
     } else {
-        result_holder(c, lock, out);
+        result_holder(c, ask->locks[i], out);
         refuse(out, REASON_ALREADY_HELD);
     }
     return true;
 }
 
 /* True when the name refuses the request for what it asks, whoever holds it. */
-static bool decided_by_name(struct core *c, struct asking *ask, uint32_t i, struct result *out)
+static bool decided_by_class(struct core *c, const struct asking *ask, uint32_t i,
+                             struct result *out)
 {
     const struct command_acquire *a = ask->a;
-    if (a->mode == MODE_SEMAPHORE && a->permits > a->limit) {
-        out->name = ask->names[i];
+    const struct lock *l = lock_at(c, ask->locks[i]);
+    if (!lock_in_use(c, l)) {
+        return false;
+    }
+    bool other_class = mode_class((enum mode)l->mode) != mode_class((enum mode)a->mode);
+    if (!other_class &&
+        (a->mode != MODE_SEMAPHORE || lock_extra_at(c, l->extra)->limit == a->limit)) {
+        return false;
+    }
+    result_holder(c, ask->locks[i], out);
+    refuse(out, other_class ? REASON_MODE_MISMATCH : REASON_LIMIT_MISMATCH);
+    return true;
+}
+
+static void find_locks(struct core *c, struct asking *ask)
+{
+    uint32_t tenant = ask->cmd->tenant;
+    for (uint32_t i = 0; i < ask->count; i++) {
+        core_step(c, 1);
+        ask->hashes[i] = hash_name(c, tenant, ask->names[i]);
+        ask->locks[i] = lock_find_hashed(c, ask->hashes[i], tenant, ask->names[i]);
+        if (ask->locks[i] != 0 && c->backlog) {
+            lock_prune(c, ask->locks[i]);
+            ask->locks[i] = lock_find_hashed(c, ask->hashes[i], tenant, ask->names[i]);
+        }
+    }
+}
+
+/* True when one of the names decides the request, in canonical order. */
+static bool decided_by_names(struct core *c, struct asking *ask, struct result *out)
+{
+    if (ask->a->mode == MODE_SEMAPHORE && ask->a->permits > ask->a->limit) {
+        out->name = ask->names[0];
         refuse(out, REASON_PERMITS_EXCEED_LIMIT);
         return true;
     }
-    uint32_t tenant = ask->cmd->tenant;
-    ask->hashes[i] = hash_name(c, tenant, ask->names[i]);
-    ref lock = lock_find_hashed(c, ask->hashes[i], tenant, ask->names[i]);
-    if (lock != 0 && c->backlog) {
-        lock_prune(c, lock);
-        lock = lock_find_hashed(c, ask->hashes[i], tenant, ask->names[i]);
+    find_locks(c, ask);
+    struct own own = {0, 0, 0};
+    if (ask->session != 0 && ask->count > 1) {
+        find_own_of_many(c, ask, &own);
+    } else if (ask->session != 0 && ask->locks[0] != 0) {
+        find_own_of_one(c, ask, ask->locks[0], &own);
     }
-    ask->locks[i] = lock;
-    if (lock == 0) {
-        return false;
-    }
-    if (ask->session != 0 && decided_by_own(c, ask, lock, out)) {
-        return true;
-    }
-    const struct lock *l = lock_at(c, lock);
-    if (lock_in_use(c, l)) {
-        bool other_mode = mode_class((enum mode)l->mode) != mode_class((enum mode)a->mode);
-        if (other_mode ||
-            (a->mode == MODE_SEMAPHORE && lock_extra_at(c, l->extra)->limit != a->limit)) {
-            result_holder(c, lock, out);
-            refuse(out, other_mode ? REASON_MODE_MISMATCH : REASON_LIMIT_MISMATCH);
+    for (uint32_t i = 0; i < ask->count; i++) {
+        if (ask->locks[i] != 0 &&
+            (decided_by_own(c, ask, i, &own, out) || decided_by_class(c, ask, i, out))) {
             return true;
         }
     }
     return false;
 }
 
-static bool is_free_for(struct core *c, const struct asking *ask, ref lock)
+static bool is_free_for(struct core *c, const struct asking *ask, ref lock, uint32_t *budget)
 {
     if (lock == 0) {
         return true;
@@ -387,9 +465,8 @@ static bool is_free_for(struct core *c, const struct asking *ask, ref lock)
     if (lock_is_delayed(c, l) || !lock_has_room(c, l, (enum mode)ask->a->mode, ask->a->permits)) {
         return false;
     }
-    uint32_t budget = LIMIT_WAKE_STEPS;
     bool unsure = false;
-    return queue_front(c, lock, &budget, &unsure) == 0 && !unsure;
+    return queue_front(c, lock, budget, &unsure) == 0 && !unsure;
 }
 
 /* Getting it. */
@@ -480,18 +557,16 @@ static void refuse_as_busy(struct core *c, ref lock, struct result *out)
 }
 
 /* Decides a request that is new. When it is granted or queued, `request` is tied to it. */
-static void decide(struct core *c, struct asking *ask, const struct request_key *key,
-                   bool remember, struct result *out)
+static void decide(struct core *c, struct asking *ask, const struct request_key *key, bool remember,
+                   struct result *out)
 {
-    for (uint32_t i = 0; i < ask->count; i++) {
-        core_step(c, 1);
-        if (decided_by_name(c, ask, i, out)) {
-            return;
-        }
+    if (decided_by_names(c, ask, out)) {
+        return;
     }
     ref busy = 0;
+    uint32_t budget = LIMIT_WAKE_STEPS; /* for all names together (S2.1) */
     for (uint32_t i = 0; i < ask->count && busy == 0; i++) {
-        busy = is_free_for(c, ask, ask->locks[i]) ? 0 : ask->locks[i];
+        busy = is_free_for(c, ask, ask->locks[i], &budget) ? 0 : ask->locks[i];
     }
     if (busy == 0) {
         grant_now(c, ask, remember ? request_new(c, key) : 0, out);
@@ -558,8 +633,8 @@ void apply_acquire(struct core *c, const struct command *cmd, struct result *out
         return;
     }
     decide(c, &ask, &key, found == REQUEST_NEW, out);
-    bool settled = out->outcome == OUTCOME_REFUSED ||
-                   (out->outcome == OUTCOME_GRANTED && out->depth > 1);
+    bool settled =
+        out->outcome == OUTCOME_REFUSED || (out->outcome == OUTCOME_GRANTED && out->depth > 1);
     if (found == REQUEST_NEW && out->error == HF_OK && settled) {
         request_done(c, request_new(c, &key), out);
     }

@@ -11,7 +11,9 @@ void core_begin(struct core *c, uint64_t index, uint64_t time_ms, uint64_t wall_
     if (time_ms > c->now_ms) {
         c->now_ms = time_ms;
     }
+    c->steps = 0;
     sweep(c);
+    c->last_sweep_steps = c->steps;
 }
 
 static uint64_t counter_raise(struct core *c)

@@ -270,6 +270,12 @@ void core_free(struct core *c)
     memory_free(c->memory, c, sizeof(*c));
 }
 
+void core_set_events(struct core *c, core_event_fn on_event, void *ctx)
+{
+    c->on_event = on_event;
+    c->event_ctx = ctx;
+}
+
 uint64_t core_now_ms(const struct core *c)
 {
     return c->now_ms;
@@ -312,6 +318,7 @@ void core_stats(const struct core *c, struct core_stats *out)
         .audit_records = c->audit_count,
         .last_steps = c->last_steps,
         .worst_steps = c->worst_steps,
+        .last_sweep_steps = c->last_sweep_steps,
     };
     uint64_t overhead = sizeof(*c) + LIMIT_KEEPALIVE_IDS +
                         sizeof(struct cycle_step) * LIMIT_DEADLOCK_CYCLE +

@@ -35,6 +35,9 @@ struct core_options {
 struct core *core_new(const struct core_options *options);
 void core_free(struct core *core);
 
+/* Who hears of events from now on; a core that was restored from a snapshot changes hands. */
+void core_set_events(struct core *core, core_event_fn on_event, void *ctx);
+
 /* Begins the entry `index` (rising) stamped `time_ms` (S1.1). An older stamp counts as the newest
  * seen. `wall_ms` is shown to people and decides nothing. Sweeps what is due, within S2.1. */
 void core_begin(struct core *core, uint64_t index, uint64_t time_ms, uint64_t wall_ms);
@@ -70,8 +73,9 @@ struct core_stats {
     uint64_t audit_records;
     uint64_t bytes; /* taken from memory, everything counted */
     uint64_t bytes_used;
-    uint32_t last_steps;  /* of the last command or sweep (S2.1) */
-    uint32_t worst_steps; /* of any since core_new */
+    uint32_t last_steps;  /* of the last command (S2.1) */
+    uint32_t worst_steps; /* of any command since core_new */
+    uint32_t last_sweep_steps;
 };
 
 void core_stats(const struct core *core, struct core_stats *out);

@@ -45,7 +45,8 @@ static bool holds_something(struct walk *w, ref session, struct slice owner)
         if (!visit(w)) {
             return false;
         }
-        if (slice_equal(grant_owner(grant_at(w->c, who)), owner)) {
+        const struct grant *g = grant_at(w->c, who);
+        if (slice_equal(grant_owner(g), owner) && !(w->c->backlog && grant_is_dead(w->c, g))) {
             return true;
         }
     }
@@ -120,7 +121,8 @@ static void expand_owner(struct walk *w, uint32_t from)
             return;
         }
         const struct waiter *waiter = waiter_at(c, who);
-        if (!slice_equal(waiter_owner(waiter), o.name)) {
+        if (!slice_equal(waiter_owner(waiter), o.name) ||
+            (c->backlog && waiter_is_dead(c, waiter))) {
             continue;
         }
         for (ref p = waiter->places; p != 0; p = place_at(c, p)->sibling) {

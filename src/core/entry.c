@@ -67,6 +67,14 @@ static enum hf_error read_header(struct reader *r, struct entry_header *out)
     return HF_OK;
 }
 
+uint64_t entry_stamp_ms(struct slice entry)
+{
+    struct reader r = reader_make(entry);
+    (void)read_fixed64(&r);
+    uint64_t stamp = read_fixed64(&r);
+    return r.bad || stamp >= LIMIT_NUMBER ? 0 : stamp;
+}
+
 static bool only_padding(const struct reader *r)
 {
     if (r->bad || reader_left(r) >= 8) {

@@ -27,6 +27,9 @@ struct entry_header {
     uint32_t count;
 };
 
+/* The stamp of an entry; 0 when it is too short to have one. */
+uint64_t entry_stamp_ms(struct slice entry);
+
 /* Decodes the header and every command of it; HF_OK only when all of it is well-formed. */
 enum hf_error entry_check(struct slice entry, struct entry_header *out);
 

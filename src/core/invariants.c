@@ -10,32 +10,36 @@
  *   I6   S11         The holders of a semaphore have different slots, those of its bits.
  *   I7   S3.1        Holders are in the order of their tokens, none of which is above the counter.
  *   I8   S3.1        No token was given twice: among live grants and remembered ends.
- *   I9   S2.1        A lock counts its holders rightly, at most 10,000; shared locks and semaphores
- *                    have the extra to count with.
+ *   I9   S2.1        A lock counts its holders rightly, at most 10,000; shared locks and
+ *                    semaphores have the extra to count with.
  *   I10  S6.1, S6.3  Queues are in the order of tickets and counted; the waiters in them want the
- *                    mode and the limit of the name.
+ *                    class and the limit of the name.
  *   I11  S7.3        Everyone before a queue's cursor is detached; all are when there is none.
- *   I12  S6.1, S6.2  No wake-up is lost: who can have all that it waits for waits for nothing but
- *                    the next handing over.
+ *   I12  S6.1, S6.2  No wake-up is lost: who could have all that it waits for stands in a queue
+ *                    that is to be served.
  *   I13              A name that is neither held nor waited for nor delayed is about to go.
  *   I14  S6.5        The delayed names are those with a delay, each with its timer.
  *   I15              The woken names are those in the ring of the woken.
  *   I16  S4          Sessions are found by id; what they hold and wait for points back, is in
- * order, and is counted, at most 10,000. I17  S4.3        A private session has exactly one grant
- * or one waiter, and nothing else. I18  S4.4        Lease ids of real sessions are found; no id
- * names two things. I19  S6.2        The parts of a multi-lock know each other, are in canonical
- * order, and only the first has a TTL, a request, a timer and data. I20  S8.3        Shared,
- * semaphore and multi-lock grants, and only they, are found by token. I21  S1.7        What has a
- * deadline has a timer that is not later, nothing else has one. I22  S7.1        The waiters of
- * private sessions, and only they, are in the crowd of their node, by rising attachment number; no
- * crowd is empty, no number comes twice. I23  S7.3        The crowds to be visited are gone and
- * know where to go on. I24  S8.1        A request that waits or holds and the waiter or grant know
- * each other; requests by id are found; at most 65,536 are kept when done. I25  S8.2        The
- * replies of a session are in the order of their seq, above what was acknowledged, at most 1,024.
+ *                    order, and is counted, at most 10,000.
+ *   I17  S4.3        A private session has exactly one grant or one waiter, and nothing else.
+ *   I18  S4.4        Lease ids of real sessions are found; no id names two things.
+ *   I19  S6.2        The parts of a multi-lock know each other, are in canonical order, and only
+ *                    the first has a TTL, a request, a timer and data.
+ *   I20  S8.3        Shared, semaphore and multi-lock grants, and only they, are found by token.
+ *   I21  S1.7        What has a deadline has a timer that is not later; nothing else has one.
+ *   I22  S7.1        The waiters of private sessions, and only they, are in the crowd of their
+ *                    node, by rising attachment number; no crowd is empty, no number comes twice.
+ *   I23  S7.3        The crowds to be visited are gone and know where to go on.
+ *   I24  S8.1        A request that waits or holds and the waiter or grant know each other;
+ *                    requests by id are found; at most 65,536 are kept when done.
+ *   I25  S8.2        The replies of a session are in the order of their seq, above what was
+ *                    acknowledged, at most 1,024.
  *   I26  S8.3        The ends that are remembered are found by token, lease id and session id, are
- * at most 65,536 each, and are of nobody who lives. I27  S11         Fence marks are found, are in
- * the heap by their token, at most 65,536, not below the floor; there is no floor before they are
- * full. I28              Audit records are numbered without a gap up to the newest, at most 10,000.
+ *                    at most 65,536 each, and are of nobody who lives.
+ *   I27  S11         Fence marks are found, are in the heap by their token, at most 65,536, not
+ *                    below the floor; there is no floor before they are full.
+ *   I28              Audit records are numbered without a gap up to the newest, at most 10,000.
  *   I29              The core counts its grants and waiters rightly.
  *   I30  S1.1        Nothing began in the future. */
 #include "core/invariants.h"
@@ -193,8 +197,10 @@ static const char *check_first_part(struct census *n, ref who, const struct gran
     }
     n->by_token += by_token;
     bool has_timer = d->ttl_ms != 0 || d->revoke_at_ms != 0;
-    if (has_timer != (d->timer != 0) ||
-        (has_timer && !timer_is_right(n, who, grant_due_ms(c, g), false))) {
+    bool by_itself =
+        grant_due_ms(c, g) < session_deadline(c, s); /* else the session's timer ends it */
+    bool in_time = !has_timer || timer_is_right(n, who, grant_due_ms(c, g), false) || !by_itself;
+    if (has_timer != (d->timer != 0) || !in_time) {
         return "I21: a grant has no timer, a needless one, or one that is late";
     }
     if (d->life_ms > c->now_ms || d->life_ms < g->since_ms) {

@@ -4,40 +4,35 @@
 
 #include "base/text.h"
 
-/* A semaphore's bits of slots are as many words as its limit needs. */
-static bool bits_are(const struct core *c, const struct lock_extra *x, uint32_t count)
-{
-    const uint64_t *words = pool_at(&c->pool, x->slots);
-    uint32_t bits = 0;
-    for (uint32_t i = 0; i < (x->limit + 63) / 64; i++) {
-        bits += (uint32_t)__builtin_popcountll(words[i]);
-    }
-    return bits == count;
-}
-
-/* All slots below the limit have a bit, and there are as many bits as holders: since each holder's
- * bit is set, two with the same slot would leave a bit too few. */
 static const char *check_semaphore(const struct core *c, const struct lock *l,
                                    const struct lock_extra *x)
 {
-    if (x->limit == 0 || x->limit > LIMIT_HOLDERS || x->slots == 0) {
+    uint32_t words = (x->limit + 63) / 64;
+    if (x->limit == 0 || x->limit > LIMIT_HOLDERS || x->slots == 0 || x->slots_from >= words) {
         return "I5: a semaphore has no limit";
     }
-    const uint64_t *words = pool_at(&c->pool, x->slots);
+    uint64_t seen[(LIMIT_HOLDERS + 63) / 64] = {0};
     uint64_t used = 0;
     RING_EACH(c, who, l->holders, grant, in_lock)
     {
         const struct grant *g = grant_at(c, who);
-        used += g->permits;
-        if (g->permits == 0 || g->slot >= x->limit ||
-            (words[g->slot / 64] >> (g->slot % 64) & 1) == 0) {
-            return "I6: a holder's slot is not marked as taken";
+        uint64_t bit = UINT64_C(1) << (g->slot % 64);
+        if (g->permits == 0 || g->slot >= x->limit || (seen[g->slot / 64] & bit) != 0) {
+            return "I6: two holders of a semaphore have the same slot, or one has none";
         }
+        seen[g->slot / 64] |= bit;
+        used += g->permits;
     }
     if (used != x->used || used > x->limit) {
         return "I5: the permits of a semaphore are counted wrongly, or too many";
     }
-    return bits_are(c, x, x->holders) ? NULL : "I6: the slots of a semaphore are wrong";
+    const uint64_t *slots = pool_at(&c->pool, x->slots);
+    for (uint32_t i = 0; i < words; i++) {
+        if (slots[i] != seen[i] || (i < x->slots_from && slots[i] != UINT64_MAX)) {
+            return "I6: the free slots of a semaphore are not those that nobody has";
+        }
+    }
+    return NULL;
 }
 
 static const char *check_holders(struct census *n, ref lock, const struct lock *l)

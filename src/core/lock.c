@@ -188,15 +188,15 @@ void lock_prune(struct core *c, ref lock)
     bool has_queue = lock_at(c, lock)->extra != 0; /* else it goes with its last holder */
     RING_EACH(c, who, lock_at(c, lock)->holders, grant, in_lock)
     {
-        if (count == c->prune_left) {
+        if (c->prune_left == 0) {
             break;
         }
+        c->prune_left--;
         core_step(c, 1);
         if (grant_is_dead(c, grant_at(c, who))) {
             dead[count++] = who;
         }
     }
-    c->prune_left -= count;
     for (uint32_t i = 0; i < count; i++) {
         grant_end_dead(c, dead[i]);
     }

@@ -186,6 +186,9 @@ static void revoke_new(struct core *c, const struct command *cmd, ref session, s
     }
     hf_assert(looked_at > 0);
     audit_record_at(c, c->audit_ring)->count = out->count;
+    if (r->grace_ms == 0) {
+        c->backlog = true; /* they are due now, and so dead for the commands that follow (S1.7) */
+    }
     out->deadline_ms = at_ms;
 }
 

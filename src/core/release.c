@@ -29,7 +29,8 @@ static ref find_named(const struct core *c, const struct naming *n)
     }
     const struct lock *l = lock_at(c, lock);
     if (l->mode == MODE_SHARED || l->mode == MODE_SEMAPHORE) {
-        return grant_find_by_token(c, n->token);
+        ref who = grant_find_by_token(c, n->token);
+        return who != 0 && grant_at(c, who)->lock == lock ? who : 0;
     }
     return grant_at(c, l->holders)->token == n->token ? l->holders : 0;
 }

@@ -4,8 +4,8 @@
 #include "base/text.h"
 #include "core/invariants.h"
 
-/* Room is made on the word of the first record alone, up to 2^22 buckets of 4 bytes. */
-#define RESERVE_MAGNITUDE 22
+/* Room is made on the word of the first record alone, up to that for 2^21: 16 MiB. */
+#define RESERVE_MAGNITUDE 21
 
 const char undecodable[] = "it cannot be decoded";
 
@@ -57,16 +57,22 @@ const char *build_name(struct builder *b, uint32_t tenant, struct slice name, ui
     if (mode == MODE_SEMAPHORE ? limit == 0 || limit > LIMIT_HOLDERS : limit != 0) {
         return "its limit is out of range";
     }
-    ref lock = lock_find(b->c, tenant, name);
+    struct core *c = b->c;
+    uint32_t hash = hash_name(c, tenant, name);
+    ref lock = lock_find_hashed(c, hash, tenant, name);
     if (lock == 0) {
-        lock = lock_new(b->c, hash_name(b->c, tenant, name), tenant, name);
-        lock_set_mode(b->c, lock, (enum mode)mode, (uint32_t)limit);
+        lock = lock_new(c, hash, tenant, name);
+        lock_set_mode(c, lock, (enum mode)mode, (uint32_t)limit);
+        lock_at(c, lock)->mode = (uint8_t)mode;
+        if (mode == MODE_SHARED) {
+            (void)lock_extra_make(c, lock); /* to count the holders with */
+        }
     }
-    const struct lock *l = lock_at(b->c, lock);
+    const struct lock *l = lock_at(c, lock);
     if (l->mode != mode) {
         return "its name has another mode elsewhere";
     }
-    if (mode == MODE_SEMAPHORE && lock_extra_at(b->c, l->extra)->limit != limit) {
+    if (mode == MODE_SEMAPHORE && lock_extra_at(c, l->extra)->limit != limit) {
         return "its name has another limit elsewhere";
     }
     *out = lock;
@@ -261,215 +267,6 @@ static const char *build_revisit(struct builder *b, struct reader *r)
         }
     }
     return "its crowd has no such waiter";
-}
-
-/* Requests by id. */
-
-void read_answer(struct reader *r, struct request *out)
-{
-    out->outcome = read_u8(r);
-    out->reason = read_u8(r);
-    out->ended = read_u8(r);
-    out->accepted = read_u8(r);
-    out->count = read_u32(r);
-    out->depth = read_u32(r);
-    out->lease = read_id(r);
-    out->token = read_u64(r);
-    out->deadline_ms = read_u64(r);
-    out->highest = read_u64(r);
-}
-
-const char *check_answer(const struct request *a)
-{
-    if (a->type == COMMAND_NONE || a->type >= COMMAND_COUNT) {
-        return "its command is unknown";
-    }
-    if (a->outcome > OUTCOME_REFUSED || a->reason >= REASON_COUNT || a->ended >= ENDED_COUNT ||
-        a->accepted > 1) {
-        return "its answer is unknown";
-    }
-    if (a->token >= LIMIT_NUMBER || a->highest >= LIMIT_NUMBER ||
-        a->deadline_ms >= SNAPSHOT_DEADLINE_END) {
-        return "a number of its answer is 2^53 or more";
-    }
-    return NULL;
-}
-
-static bool is_same_key(const struct request *a, const struct request *b)
-{
-    return a->tenant == b->tenant && a->type == b->type && id_equal(a->session, b->session) &&
-           a->scope_len == b->scope_len && a->id_len == b->id_len &&
-           memcmp(a->text, b->text, (size_t)a->scope_len + a->id_len) == 0;
-}
-
-const char *build_request(struct builder *b, const struct request *fields, struct slice scope,
-                          struct slice id, ref *out)
-{
-    struct core *c = b->c;
-    if (!text_is_request_id(id)) {
-        return "its request id is not valid";
-    }
-    if (!is_plain_text(scope, 0, LIMIT_CLIENT)) {
-        return "its scope is not valid";
-    }
-    struct request *r = pool_alloc(&c->pool, sizeof(*r) + scope.len + id.len, out);
-    *r = *fields;
-    r->scope_len = (uint8_t)scope.len;
-    r->id_len = (uint8_t)id.len;
-    if (scope.len > 0) {
-        memcpy(r->text, scope.data, scope.len);
-    }
-    memcpy(r->text + scope.len, id.data, id.len);
-    uint32_t hash = request_hash(c, r);
-    for (ref who = table_first(&c->requests, hash); who != 0; who = request_at(c, who)->next) {
-        if (is_same_key(request_at(c, who), r)) {
-            return "its request id comes twice";
-        }
-    }
-    table_insert(&c->requests, hash, *out);
-    return NULL;
-}
-
-static const char *build_done_request(struct builder *b, struct reader *r)
-{
-    struct core *c = b->c;
-    struct request fields = {.state = REQUEST_DONE};
-    fields.tenant = read_u32(r);
-    fields.type = read_u8(r);
-    fields.session = read_id(r);
-    struct slice scope = read_slice(r, LIMIT_CLIENT);
-    struct slice id = read_slice(r, LIMIT_REQUEST_ID);
-    fields.digest = read_fixed64(r);
-    read_answer(r, &fields);
-    if (!reader_done(r)) {
-        return undecodable;
-    }
-    if (b->counts[RECORD_REQUEST] > LIMIT_REQUESTS) {
-        return "there are more than 65,536";
-    }
-    ref who = 0;
-    const char *wrong = check_answer(&fields);
-    wrong = wrong != NULL ? wrong : build_request(b, &fields, scope, id, &who);
-    if (wrong != NULL) {
-        return wrong;
-    }
-    RING_APPEND(c, &c->done_requests, who, request, ring);
-    c->done_request_count++;
-    return NULL;
-}
-
-/* Memories. */
-
-static const char *build_ended_grant(struct builder *b, struct reader *r)
-{
-    struct core *c = b->c;
-    uint32_t tenant = read_u32(r);
-    uint8_t how = read_u8(r);
-    uint64_t token = read_u64(r);
-    struct id lease = read_id(r);
-    if (!reader_done(r) || how == ENDED_NOT || how >= ENDED_COUNT || id_is_zero(lease)) {
-        return undecodable;
-    }
-    if (b->counts[RECORD_ENDED_GRANT] > LIMIT_ENDED) {
-        return "there are more than 65,536";
-    }
-    if (token == 0 || token > c->counter << 10) {
-        return "its token is above the counter";
-    }
-    if (history_by_token(c, token) != NULL || history_by_lease(c, lease) != NULL) {
-        return "its token or lease id comes twice";
-    }
-    history_add_grant(c, tenant, token, lease, (enum ended)how);
-    return NULL;
-}
-
-static const char *build_ended_session(struct builder *b, struct reader *r)
-{
-    struct core *c = b->c;
-    uint32_t tenant = read_u32(r);
-    uint8_t how = read_u8(r);
-    struct id id = read_id(r);
-    if (!reader_done(r) || how == ENDED_NOT || how >= ENDED_COUNT || id_is_zero(id)) {
-        return undecodable;
-    }
-    if (b->counts[RECORD_ENDED_SESSION] > LIMIT_ENDED) {
-        return "there are more than 65,536";
-    }
-    if (history_session(c, id) != ENDED_NOT || session_find(c, id) != 0) {
-        return "its id comes twice";
-    }
-    history_add_session(c, tenant, id, (enum ended)how);
-    return NULL;
-}
-
-static const char *build_fence(struct builder *b, struct reader *r)
-{
-    struct core *c = b->c;
-    uint32_t tenant = read_u32(r);
-    struct slice name = read_slice(r, LIMIT_NAME);
-    uint32_t slot = read_u32(r);
-    uint64_t token = read_u64(r);
-    if (!reader_done(r)) {
-        return undecodable;
-    }
-    if (b->counts[RECORD_FENCE] > LIMIT_FENCE_MARKS) {
-        return "there are more than 65,536";
-    }
-    if (!text_is_name(name) || slot >= LIMIT_HOLDERS) {
-        return "its resource is not valid";
-    }
-    if (token == 0 || token >= LIMIT_NUMBER || token < c->fence_floor) {
-        return "its token is out of range";
-    }
-    if (fence_find(c, tenant, name, slot) != NULL) {
-        return "its resource comes twice";
-    }
-    (void)fence_add(c, tenant, name, slot, token);
-    return NULL;
-}
-
-static const char *build_audit(struct builder *b, struct reader *r)
-{
-    struct core *c = b->c;
-    struct audit_record fields = {.number = read_u64(r)};
-    fields.index = read_u64(r);
-    fields.wall_ms = read_u64(r);
-    fields.tenant = read_u32(r);
-    fields.action = read_u8(r);
-    fields.count = read_u32(r);
-    struct slice resource = read_slice(r, LIMIT_NAME);
-    struct slice actor = read_slice(r, LIMIT_ACTOR);
-    struct slice reason = read_slice(r, LIMIT_REASON);
-    if (!reader_done(r)) {
-        return undecodable;
-    }
-    if (fields.number == 0 || fields.number > c->audit_number ||
-        (c->audit_ring != 0 && fields.number != audit_record_at(c, c->audit_ring)->number + 1)) {
-        return "its number is out of order";
-    }
-    if (b->counts[RECORD_AUDIT] > LIMIT_AUDIT) {
-        return "there are more than 10,000";
-    }
-    if (fields.index > c->index || fields.wall_ms >= LIMIT_NUMBER || fields.action >= AUDIT_COUNT) {
-        return "its index, time or action is out of range";
-    }
-    if (!text_is_plain(resource) || !text_is_plain(actor) || !text_is_plain(reason)) {
-        return "its text is not valid";
-    }
-    ref who = 0;
-    struct audit_record *a =
-        pool_alloc(&c->pool, sizeof(*a) + resource.len + actor.len + reason.len, &who);
-    *a = fields;
-    a->resource_len = (uint16_t)resource.len;
-    a->actor_len = (uint8_t)actor.len;
-    a->reason_len = (uint16_t)reason.len;
-    struct writer text = writer_make(a->text, resource.len + actor.len + reason.len);
-    write_bytes(&text, resource.data, resource.len);
-    write_bytes(&text, actor.data, actor.len);
-    write_bytes(&text, reason.data, reason.len);
-    RING_APPEND(c, &c->audit_ring, who, audit_record, ring);
-    c->audit_count++;
-    return NULL;
 }
 
 /* The whole. */

@@ -65,7 +65,14 @@ const char *check_answer(const struct request *answer);
 const char *build_request(struct builder *b, const struct request *fields, struct slice scope,
                           struct slice id, ref *out);
 
-/* snapshot_owned.c: sessions and what they own. */
+/* snapshot_memory.c: requests by id, ends, fence marks, audit. */
+const char *build_done_request(struct builder *b, struct reader *r);
+const char *build_ended_grant(struct builder *b, struct reader *r);
+const char *build_ended_session(struct builder *b, struct reader *r);
+const char *build_fence(struct builder *b, struct reader *r);
+const char *build_audit(struct builder *b, struct reader *r);
+
+/* snapshot_session.c, snapshot_grant.c, snapshot_waiter.c: sessions and what they own. */
 const char *build_session(struct builder *b, struct reader *r);
 const char *build_reply(struct builder *b, struct reader *r);
 const char *build_grant(struct builder *b, struct reader *r);
@@ -73,5 +80,40 @@ const char *build_part(struct builder *b, struct reader *r);
 const char *build_waiter(struct builder *b, struct reader *r);
 /* What is wrong with a session whose records have all come, or NULL. */
 const char *session_complete(struct builder *b);
+/* Counts names that the session at hand holds or waits for. */
+const char *count_entries(struct builder *b, uint32_t entries, bool is_new);
+
+/* How a waiter or a grant names the request that it answers. */
+struct tie {
+    unsigned kind;
+    struct slice id;
+    uint64_t digest;
+    uint64_t seq;
+};
+
+struct tie read_tie(struct reader *r, unsigned kind);
+/* Ties the request to its waiter or grant, which is to point to `*out`. */
+const char *build_tie(struct builder *b, const struct tie *tie, enum request_state state,
+                      ref target, ref *out);
+
+static inline struct session *current(const struct builder *b)
+{
+    return session_at(b->c, b->session);
+}
+
+static inline bool is_past(const struct builder *b, uint64_t time_ms)
+{
+    return time_ms <= b->c->now_ms;
+}
+
+static inline bool is_deadline(uint64_t time_ms)
+{
+    return time_ms != 0 && time_ms < SNAPSHOT_DEADLINE_END;
+}
+
+static inline bool is_id_taken(const struct core *c, struct id id)
+{
+    return session_find(c, id) != 0 || lease_find(c, id) != 0;
+}
 
 #endif

@@ -54,8 +54,8 @@ enum record_type {
         RECORD_COUNT
 };
 
-/* Flags say which optional fields follow. The two lowest bits of a grant's and a waiter's are its
- * mode. */
+/* Flags say which optional fields follow. The two lowest bits of a grant's, a waiter's and a
+ * place's are a mode: of a place, that of the name. */
 enum {
     SESSION_IS_PRIVATE = 1,
     SESSION_HAS_TIMER = 2,
@@ -74,6 +74,9 @@ enum {
     WAITER_HAS_TIMER = 16,
     WAITER_REQUEST_SHIFT = 5,
     WAITER_FLAGS = 127,
+
+    PLACE_IS_CURSOR = 4,
+    PLACE_FLAGS = 7,
 };
 
 /* How many bits a number has. The first record says of the largest tables how long they are, in

@@ -7,28 +7,35 @@
  *               audit_count) are counted again. ordinal, steps, last_steps, worst_steps and
  *               prune_left belong to an entry or to this process; alive and cycle are scratch.
  *   tables      Derived: who is in them follows from the objects, the order of chains shows
- * nowhere. timers      The deadline at which the heap has a session, grant or waiter, since it may
- * be earlier than the real one and the sweep's bounds count such visits. A delayed name stands in
- * it at the end of its delay and a gone crowd at `until_ms`, always. session     Everything;
- * `entries` is counted. That an extra is there is written too, even an empty one: stream_down asks
- * for it. `unacked` is counted. grant       Everything. HAS_LEASE is "the session is real". A
- * multi-lock's later parts differ from its first in nothing but the name. detail      Made again
- * when one of its fields needs it. That one is there makes a difference in one place only: a
- * renewal leaves its time in it. That time counts only with a TTL of its own, so it is written only
- * then. Membership in core->tokens follows from mode and parts. group       From the parts, which
- * stand in the session's ring one behind the other. lock        Mode and limit stand with each
- * grant, waiter, delay and woken name. `holders` and `slots` follow from the grants: the ring is by
- * token, the bits are their slots. lock_extra  Its existence is written with the exclusive holder:
- * one with an extra is woken when it is released, and that takes a step of the budget of handing
- * over. The queue follows from the tickets. The cursor is written (with the place it stands at):
- *               where it stands decides how many steps the next handing over takes, and shows in
- *               `reserved_for`.
+ *               nowhere.
+ *   timers      The deadline at which the heap has a session, grant or waiter, since it may be
+ *               earlier than the real one and the sweep's bounds count such visits. A delayed name
+ *               stands in it at the end of its delay and a gone crowd at `until_ms`, always.
+ *   session     Everything; `entries` is counted. That an extra is there is written too, even an
+ *               empty one: stream_down asks for it. `unacked` is counted.
+ *   grant       Everything. HAS_LEASE is "the session is real". A multi-lock's later parts differ
+ *               from its first in nothing but the name.
+ *   detail      Made again when one of its fields needs it. That one is there makes a difference
+ *               in one place only: a renewal leaves its time in it. That time counts only with a
+ *               TTL of its own, so it is written only then. Membership in core->tokens follows
+ *               from mode and parts.
+ *   group       From the parts, which stand in the session's ring one behind the other.
+ *   lock        Mode and limit stand with each grant, place, delay and woken name; a name that is
+ *               only waited for shows the mode of its last holder, so it does not follow from the
+ *               waiters. `holders` follows from the grants: the ring is by token.
+ *   lock_extra  Its existence is written with the exclusive holder: one with an extra is woken
+ *               when it is released, and that takes a step of the budget of handing over. The
+ *               queue follows from the tickets. The cursor is written (with the place it stands
+ *               at): where it stands decides how many steps the next handing over takes, and shows
+ *               in `reserved_for`. `slots` are the bits of the holders' slots; `slots_from` spares
+ *               a search and decides nothing.
  *   waiter      Everything. A private one's lease is its session's id. Its place in the crowd's
- * ring follows from its attachment number, its places in the queues from its ticket. crowd
- * Everything; `waiters` follows from the waiters, the timer from `until_ms`. request     Those by
- * id: with their waiter or grant while there is one, else in the ring's order. Session and scope of
- * a tied one are those of its session. Those by seq: with their session. A tied one has no answer
- * yet. ended, fence marks, audit: everything, in the order of their rings. */
+ *               ring follows from its attachment number, its places in the queues from its ticket.
+ *   crowd       Everything; `waiters` follows from the waiters, the timer from `until_ms`.
+ *   request     Those by id: with their waiter or grant while there is one, else in the ring's
+ *               order. Session and scope of a tied one are those of its session. Those by seq:
+ *               with their session. A tied one has no answer yet.
+ *   ended, fence marks, audit: everything, in the order of their rings. */
 #include "core/snapshot.h"
 
 #include "base/codec.h"
@@ -328,7 +335,8 @@ static void put_waiter(struct out *o, ref who)
     for (ref p = waiter->places; p != 0; p = place_at(c, p)->sibling) {
         const struct lock *l = lock_at(c, place_at(c, p)->lock);
         write_slice(&w, lock_name(l));
-        write_u8(&w, lock_extra_at(c, l->extra)->cursor == p);
+        bool is_cursor = lock_extra_at(c, l->extra)->cursor == p;
+        write_u8(&w, (uint8_t)(l->mode | (is_cursor ? PLACE_IS_CURSOR : 0)));
     }
     record_end(o, &w);
 }

@@ -318,6 +318,7 @@ struct core {
     uint32_t steps;
     uint32_t last_steps;
     uint32_t worst_steps;
+    uint32_t last_sweep_steps;
     uint32_t prune_left;
     uint8_t *alive; /* LIMIT_KEEPALIVE_IDS answers of a keep-alive */
     struct cycle_step *cycle; /* LIMIT_DEADLOCK_CYCLE */

@@ -94,6 +94,7 @@ void sweep(struct core *c)
             break;
         }
         b.visits++;
+        core_step(c, 1);
         ref who = heap_min(&c->timers);
         uint64_t due = due_ms(c, who);
         hf_assert(due >= heap_min_at(&c->timers));

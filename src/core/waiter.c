@@ -354,7 +354,8 @@ static ref find_waiter(struct core *c, const struct command *cmd, struct id leas
     }
     if (is_grant) {
         const struct grant *g = grant_at(c, who);
-        if (session_at(c, g->session)->tenant == cmd->tenant) {
+        if (session_at(c, g->session)->tenant == cmd->tenant &&
+            !(c->backlog && grant_is_dead(c, g))) {
             out->token = g->token;
         }
         return 0;

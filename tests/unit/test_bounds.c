@@ -40,6 +40,9 @@ static void begin(struct world *w, uint64_t now)
     w->now = now;
     memset(w->entry_events, 0, sizeof(w->entry_events));
     core_begin(w->core, ++w->index, now, 0);
+    struct core_stats stats;
+    core_stats(w->core, &stats);
+    assert_true(stats.last_sweep_steps <= LIMIT_SWEEP_STEPS);
 }
 
 static struct result apply(struct world *w, const struct command *c)

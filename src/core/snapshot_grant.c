@@ -1,0 +1,290 @@
+/* Grants of a snapshot, with the locks that they hold; see snapshot_build.h. */
+#include "core/snapshot_build.h"
+
+#include "base/text.h"
+
+struct grant_fields {
+    unsigned flags;
+    unsigned mode;
+    struct slice name;
+    uint64_t token;
+    uint64_t since_ms;
+    uint64_t parts;
+    uint64_t depth;
+    uint64_t delay_ms;
+    struct slice owner;
+    struct id lease;
+    uint64_t limit;
+    uint64_t permits;
+    uint64_t slot;
+    uint64_t ttl_ms;
+    struct slice metadata;
+    struct slice value;
+    uint64_t life_ms;
+    uint64_t revoke_at_ms;
+    uint64_t revoke_record;
+    uint64_t timer_ms;
+    struct tie tie;
+};
+
+static void read_grant(struct reader *r, bool is_private, struct grant_fields *f)
+{
+    *f = (struct grant_fields){.flags = read_u8(r), .timer_ms = UINT64_MAX};
+    f->mode = f->flags & MODE_BITS;
+    f->name = read_slice(r, LIMIT_NAME);
+    f->token = read_u64(r);
+    f->since_ms = read_u64(r);
+    f->parts = read_u64(r);
+    f->depth = read_u64(r);
+    f->delay_ms = read_u64(r);
+    f->owner = read_slice(r, LIMIT_OWNER);
+    if (!is_private) {
+        f->lease = read_id(r);
+    }
+    if (f->mode == MODE_SEMAPHORE) {
+        f->limit = read_u64(r);
+        f->permits = read_u64(r);
+        f->slot = read_u64(r);
+    }
+    f->ttl_ms = read_u64(r);
+    f->metadata = read_slice(r, LIMIT_METADATA);
+    f->value = read_slice(r, LIMIT_VALUE);
+    f->life_ms = f->flags & GRANT_HAS_LIFE ? read_u64(r) : f->since_ms;
+    if (f->flags & GRANT_HAS_REVOKE) {
+        f->revoke_at_ms = read_u64(r);
+        f->revoke_record = read_u64(r);
+    }
+    if (f->flags & GRANT_HAS_TIMER) {
+        f->timer_ms = read_u64(r);
+    }
+    f->tie = read_tie(r, f->flags >> GRANT_REQUEST_SHIFT);
+}
+
+static const char *check_grant_times(const struct builder *b, const struct grant_fields *f)
+{
+    bool own_ttl = f->ttl_ms != 0;
+    bool asked = (f->flags & GRANT_HAS_REVOKE) != 0;
+    if (!is_past(b, f->since_ms) || !is_past(b, f->life_ms)) {
+        return "its time is in the future";
+    }
+    if (own_ttl && (current(b)->is_private || !is_ttl(f->ttl_ms))) {
+        return "its TTL is out of range";
+    }
+    if ((f->flags & GRANT_HAS_LIFE) && (!own_ttl || f->life_ms <= f->since_ms)) {
+        return "its renewal is out of place";
+    }
+    if (asked && (!is_deadline(f->revoke_at_ms) || f->revoke_record == 0 ||
+                  f->revoke_record > b->c->audit_number)) {
+        return "its revocation is out of range";
+    }
+    bool has_timer = (f->flags & GRANT_HAS_TIMER) != 0;
+    if (has_timer != (own_ttl || asked) || (has_timer && !is_deadline(f->timer_ms))) {
+        return "its deadline is out of place";
+    }
+    return f->delay_ms <= LIMIT_DELAY_MAX_MS ? NULL : "its lock-delay is out of range";
+}
+
+static const char *check_grant(const struct builder *b, const struct grant_fields *f)
+{
+    const struct session *s = current(b);
+    if (f->token == 0 || f->token > b->c->counter << 10) {
+        return "its token is above the counter";
+    }
+    if (f->token <= b->last_token) {
+        return "its token is out of order";
+    }
+    if (f->parts == 0 || f->parts > LIMIT_MULTILOCK_NAMES ||
+        (f->parts > 1 && f->mode != MODE_EXCLUSIVE)) {
+        return "it has a wrong number of parts";
+    }
+    if (f->depth == 0 || f->depth > UINT16_MAX ||
+        (f->depth > 1 && (f->parts > 1 || s->is_private))) {
+        return "its depth is out of range";
+    }
+    if (!text_is_plain(f->owner)) {
+        return "its owner is not valid";
+    }
+    if (!s->is_private && (id_is_zero(f->lease) || is_id_taken(b->c, f->lease))) {
+        return "its lease id is missing or comes twice";
+    }
+    if (f->mode == MODE_SEMAPHORE &&
+        (f->permits == 0 || f->permits > f->limit || f->slot >= f->limit)) {
+        return "its permits or its slot are out of range";
+    }
+    if (!text_is_utf8(f->metadata) || !text_is_utf8(f->value) ||
+        (f->value.len > 0 && f->mode != MODE_ELECTION)) {
+        return "its metadata or value is not valid";
+    }
+    return check_grant_times(b, f);
+}
+
+static const char *take_slot(struct builder *b, struct lock_extra *x, const struct grant *g)
+{
+    uint64_t *words = pool_at(&b->c->pool, x->slots);
+    uint64_t bit = UINT64_C(1) << (g->slot % 64);
+    if (x->used + g->permits > x->limit) {
+        return "its name has more permits out than its limit";
+    }
+    if (words[g->slot / 64] & bit) {
+        return "its slot is taken";
+    }
+    words[g->slot / 64] |= bit;
+    x->used += g->permits;
+    return NULL;
+}
+
+/* Makes it a holder of its lock; where there may be several, their ring comes later. */
+static const char *join_holders(struct builder *b, ref who, bool has_extra)
+{
+    struct core *c = b->c;
+    struct grant *g = grant_at(c, who);
+    struct lock *l = lock_at(c, g->lock);
+    if (l->mode == MODE_EXCLUSIVE || l->mode == MODE_ELECTION) {
+        if (l->holders != 0) {
+            return "its name has another holder";
+        }
+        bool had_extra = l->extra != 0;
+        if (had_extra && !has_extra) {
+            return "its name has more than a holder";
+        }
+        RING_APPEND(c, &l->holders, who, grant, in_lock);
+        if (has_extra) {
+            lock_extra_make(c, g->lock)->holders = 1;
+        }
+        return NULL;
+    }
+    struct lock_extra *x = lock_extra_at(c, l->extra);
+    if (!has_extra || x->holders == LIMIT_HOLDERS) {
+        return "its name has too many holders, or no room to count them";
+    }
+    x->holders++;
+    keyed_add(&b->sharers, g->token, who);
+    return l->mode == MODE_SEMAPHORE ? take_slot(b, x, g) : NULL;
+}
+
+static ref new_grant(struct builder *b, ref lock, const struct grant_fields *f)
+{
+    struct core *c = b->c;
+    struct session *s = current(b);
+    size_t lease_bytes = s->is_private ? 0 : sizeof(struct id);
+    ref who = 0;
+    struct grant *g = pool_alloc(&c->pool, sizeof(*g) + lease_bytes + f->owner.len, &who);
+    g->kind = KIND_GRANT;
+    g->depth = (uint16_t)f->depth;
+    g->lock = lock;
+    g->session = b->session;
+    g->permits = (uint16_t)f->permits;
+    g->slot = (uint16_t)f->slot;
+    g->delay_ms = (uint32_t)f->delay_ms;
+    g->owner_len = (uint8_t)f->owner.len;
+    g->token = f->token;
+    g->since_ms = f->since_ms;
+    if (lease_bytes > 0) {
+        g->flags = GRANT_HAS_LEASE;
+        memcpy(g->tail, &f->lease, sizeof(f->lease));
+    }
+    if (f->owner.len > 0) {
+        memcpy(g->tail + lease_bytes, f->owner.data, f->owner.len);
+    }
+    RING_APPEND(c, &s->holds, who, grant, in_session);
+    c->grants++;
+    return who;
+}
+
+/* Everything that the first part of a grant has and others have not. */
+static const char *furnish(struct builder *b, ref who, const struct grant_fields *f)
+{
+    struct core *c = b->c;
+    const struct grant *g = grant_at(c, who);
+    if (f->ttl_ms != 0 || f->metadata.len > 0 || f->value.len > 0 || f->revoke_at_ms != 0 ||
+        f->tie.kind != TIED_TO_NONE) {
+        struct detail *d = grant_detail_make(c, who);
+        d->ttl_ms = (uint32_t)f->ttl_ms;
+        d->life_ms = f->life_ms;
+        d->revoke_at_ms = f->revoke_at_ms;
+        d->revoke_record = f->revoke_record;
+        d->metadata = blob_new(c, f->metadata);
+        d->value = blob_new(c, f->value);
+    }
+    if (f->parts > 1 || f->mode == MODE_SHARED || f->mode == MODE_SEMAPHORE) {
+        grant_detail_make(c, who)->by_token = 1;
+        table_insert(&c->tokens, hash_token(c, g->token), g->detail);
+    }
+    if (f->parts > 1) {
+        struct detail *d = grant_detail_make(c, who);
+        struct group *all =
+            pool_alloc(&c->pool, sizeof(*all) + sizeof(ref) * (size_t)f->parts, &d->group);
+        all->count = (uint32_t)f->parts;
+        all->grants[0] = who;
+        b->first_part = who;
+        b->parts_left = all->count - 1;
+    }
+    if (g->flags & GRANT_HAS_LEASE) {
+        table_insert(&c->leases, hash_id(c, f->lease), who);
+    }
+    if (f->timer_ms != UINT64_MAX) {
+        timer_set(c, who, f->timer_ms);
+    }
+    return f->tie.kind == TIED_TO_NONE
+               ? NULL
+               : build_tie(b, &f->tie, REQUEST_HOLDING, who, &detail_at(c, g->detail)->request);
+}
+
+const char *build_grant(struct builder *b, struct reader *r)
+{
+    struct grant_fields f;
+    read_grant(r, current(b)->is_private, &f);
+    if (!reader_done(r)) {
+        return undecodable;
+    }
+    ref lock = 0;
+    const char *wrong = check_grant(b, &f);
+    wrong = wrong != NULL ? wrong : count_entries(b, 1, true);
+    if (wrong == NULL) {
+        wrong = build_name(b, current(b)->tenant, f.name, f.mode, f.limit, &lock);
+    }
+    if (wrong != NULL) {
+        return wrong;
+    }
+    b->last_token = f.token;
+    ref who = new_grant(b, lock, &f);
+    wrong = join_holders(b, who, (f.flags & GRANT_LOCK_HAS_EXTRA) != 0);
+    return wrong != NULL ? wrong : furnish(b, who, &f);
+}
+
+const char *build_part(struct builder *b, struct reader *r)
+{
+    struct core *c = b->c;
+    uint8_t flags = read_u8(r);
+    struct slice name = read_slice(r, LIMIT_NAME);
+    if (!reader_done(r) || (flags & ~GRANT_LOCK_HAS_EXTRA) != 0) {
+        return undecodable;
+    }
+    const struct grant *first = grant_at(c, b->first_part);
+    ref group_ref = detail_at(c, first->detail)->group;
+    struct group *all = group_at(c, group_ref);
+    uint32_t at = all->count - b->parts_left;
+    const struct lock *before = lock_at(c, grant_at(c, all->grants[at - 1])->lock);
+    if (slice_compare(lock_name(before), name) >= 0) {
+        return "the names of its multi-lock are out of order";
+    }
+    ref lock = 0;
+    const char *wrong = count_entries(b, 1, false);
+    if (wrong == NULL) {
+        wrong = build_name(b, current(b)->tenant, name, MODE_EXCLUSIVE, 0, &lock);
+    }
+    if (wrong != NULL) {
+        return wrong;
+    }
+    struct grant_fields f = {.token = first->token,
+                             .since_ms = first->since_ms,
+                             .depth = 1,
+                             .delay_ms = first->delay_ms,
+                             .owner = grant_owner(first),
+                             .lease = grant_lease(c, first)};
+    ref who = new_grant(b, lock, &f);
+    all->grants[at] = who;
+    grant_detail_make(c, who)->group = group_ref;
+    b->parts_left--;
+    return join_holders(b, who, flags != 0);
+}

@@ -1,0 +1,218 @@
+/* Sessions of a snapshot and the replies that they keep; see snapshot_build.h. */
+#include "core/snapshot_build.h"
+
+#include "base/text.h"
+
+static const char *check_extra(const struct builder *b, const struct session_extra *x,
+                               struct slice metadata)
+{
+    if (x->acked_through >= LIMIT_NUMBER || x->stream > b->c->attachment) {
+        return "its stream or seq is out of range";
+    }
+    if (x->linger_ms > LIMIT_LINGER_MAX_MS || x->lingers_until_ms >= SNAPSHOT_DEADLINE_END ||
+        (x->lingers_until_ms != 0 && x->linger_ms == 0)) {
+        return "its linger time is out of range";
+    }
+    return text_is_utf8(metadata) ? NULL : "its metadata is no UTF-8";
+}
+
+static const char *check_session(const struct builder *b, uint8_t flags, struct id id,
+                                 struct slice client, uint64_t ttl_ms, uint64_t life_ms,
+                                 uint64_t timer_ms)
+{
+    if (flags > SESSION_FLAGS || id_is_zero(id)) {
+        return undecodable;
+    }
+    if (b->counts[RECORD_SESSION] > LIMIT_SESSIONS) {
+        return "there are more than 16,000,000";
+    }
+    if (client.len == 0) {
+        return "client id is empty";
+    }
+    if (!text_is_plain(client)) {
+        return "client id is not valid";
+    }
+    if (is_id_taken(b->c, id)) {
+        return "its id comes twice";
+    }
+    if (!is_ttl(ttl_ms)) {
+        return "its TTL is out of range";
+    }
+    if (!is_past(b, life_ms)) {
+        return "its last sign of life is in the future";
+    }
+    if ((flags & SESSION_HAS_TIMER) && !is_deadline(timer_ms)) {
+        return "its deadline is out of range";
+    }
+    if ((flags & SESSION_IS_PRIVATE) && (flags & SESSION_HAS_EXTRA)) {
+        return "it is private and has what only real sessions have";
+    }
+    return NULL;
+}
+
+const char *build_session(struct builder *b, struct reader *r)
+{
+    struct core *c = b->c;
+    struct session_extra extra = {0};
+    struct slice metadata = slice_make(NULL, 0);
+    uint8_t flags = read_u8(r);
+    uint32_t tenant = read_u32(r);
+    struct id id = read_id(r);
+    struct slice client = read_slice(r, LIMIT_CLIENT);
+    uint32_t ttl_ms = read_u32(r);
+    uint64_t life_ms = read_u64(r);
+    uint64_t timer_ms = flags & SESSION_HAS_TIMER ? read_u64(r) : UINT64_MAX;
+    if (flags & SESSION_HAS_EXTRA) {
+        extra.acked_through = read_u64(r);
+        extra.stream = read_u64(r);
+        extra.linger_ms = read_u32(r);
+        extra.lingers_until_ms = read_u64(r);
+        metadata = read_slice(r, LIMIT_METADATA);
+    }
+    if (!reader_done(r)) {
+        return undecodable;
+    }
+    const char *wrong = check_session(b, flags, id, client, ttl_ms, life_ms, timer_ms);
+    wrong = wrong != NULL ? wrong : check_extra(b, &extra, metadata);
+    if (wrong != NULL) {
+        return wrong;
+    }
+    b->session = session_new(c, tenant, id, client, (flags & SESSION_IS_PRIVATE) != 0, ttl_ms);
+    current(b)->life_ms = life_ms;
+    timer_set(c, b->session, timer_ms);
+    if (flags & SESSION_HAS_EXTRA) {
+        struct session_extra *x = session_extra_make(c, b->session);
+        *x = extra;
+        x->metadata = blob_new(c, metadata);
+    }
+    b->last_token = 0;
+    b->last_ticket = 0;
+    b->reply_at = 0;
+    b->open_ties = 0;
+    return NULL;
+}
+
+const char *session_complete(struct builder *b)
+{
+    const struct session *s = current(b);
+    if (b->open_ties > 0) {
+        return "a request of the session before it waits or holds, but nothing is there";
+    }
+    if (s->is_private && s->holds == 0 && s->waits == 0) {
+        return "the session before it is private and has neither a grant nor a waiter";
+    }
+    return NULL;
+}
+
+const char *count_entries(struct builder *b, uint32_t entries, bool is_new)
+{
+    struct session *s = current(b);
+    if (s->is_private && is_new && s->entries > 0) {
+        return "its session is private and has another already";
+    }
+    s->entries += entries;
+    return s->entries <= LIMIT_SESSION_ENTRIES ? NULL : "its session has more than 10,000 names";
+}
+
+/* Requests. */
+
+const char *build_reply(struct builder *b, struct reader *r)
+{
+    struct core *c = b->c;
+    struct session_extra *x = session_extra_get(c, current(b));
+    struct request fields = {.seq = read_u64(r)};
+    fields.type = read_u8(r);
+    fields.state = read_u8(r);
+    fields.digest = read_fixed64(r);
+    bool is_done = fields.state == REQUEST_DONE;
+    if (is_done) {
+        read_answer(r, &fields);
+    }
+    if (!reader_done(r) || fields.state > REQUEST_DONE) {
+        return undecodable;
+    }
+    const char *wrong = check_answer(&fields);
+    if (wrong != NULL) {
+        return wrong;
+    }
+    if (x == NULL) {
+        return "its session keeps no replies";
+    }
+    uint64_t before = x->replies == 0 ? x->acked_through : request_at(c, x->replies)->seq;
+    if (fields.seq <= before || fields.seq >= LIMIT_NUMBER) {
+        return "its seq is out of order";
+    }
+    if (!is_done && fields.type != COMMAND_ACQUIRE) {
+        return "it waits or holds and is no acquire";
+    }
+    if (x->unacked == LIMIT_SESSION_UNACKED) {
+        return "its session has more than 1,024";
+    }
+    ref who = 0;
+    struct request *reply = pool_alloc(&c->pool, sizeof(*reply), &who);
+    *reply = fields;
+    reply->tenant = current(b)->tenant;
+    reply->session = current(b)->id;
+    RING_APPEND(c, &x->replies, who, request, ring);
+    x->unacked++;
+    b->open_ties += !is_done;
+    return NULL;
+}
+
+struct tie read_tie(struct reader *r, unsigned kind)
+{
+    struct tie tie = {.kind = kind};
+    if (kind == TIED_BY_ID) {
+        tie.id = read_slice(r, LIMIT_REQUEST_ID);
+        tie.digest = read_fixed64(r);
+    } else if (kind == TIED_BY_SEQ) {
+        tie.seq = read_u64(r);
+    } else if (kind != TIED_TO_NONE) {
+        r->bad = true;
+    }
+    return tie;
+}
+
+/* Begins behind the last one found: they mostly come in the same order. */
+static ref find_reply(struct builder *b, uint64_t seq)
+{
+    const struct core *c = b->c;
+    const struct session_extra *x = session_extra_get(c, current(b));
+    ref who = b->reply_at;
+    for (uint32_t i = 0; x != NULL && i < x->unacked; i++) {
+        who = who == 0 ? RING_FIRST(c, x->replies, request, ring)
+                       : ring_links(&c->pool, who, offsetof(struct request, ring))->next;
+        if (request_at(c, who)->seq == seq) {
+            b->reply_at = who;
+            return who;
+        }
+    }
+    return 0;
+}
+
+const char *build_tie(struct builder *b, const struct tie *tie, enum request_state state,
+                      ref target, ref *out)
+{
+    struct core *c = b->c;
+    const struct session *s = current(b);
+    if (tie->kind == TIED_TO_NONE) {
+        return NULL;
+    }
+    if (tie->kind == TIED_BY_ID) {
+        struct request fields = {.tenant = s->tenant,
+                                 .type = COMMAND_ACQUIRE,
+                                 .state = (uint8_t)state,
+                                 .target = target,
+                                 .session = s->is_private ? (struct id){0, 0} : s->id,
+                                 .digest = tie->digest};
+        struct slice scope = s->is_private ? session_client(s) : slice_make(NULL, 0);
+        return build_request(b, &fields, scope, tie->id, out);
+    }
+    *out = find_reply(b, tie->seq);
+    if (*out == 0 || request_at(c, *out)->state != state || request_at(c, *out)->target != 0) {
+        return "it answers a seq that does not say so";
+    }
+    request_at(c, *out)->target = target;
+    b->open_ties--;
+    return NULL;
+}

@@ -1,0 +1,230 @@
+/* Waiters of a snapshot, with their places in queues; see snapshot_build.h. */
+#include "core/snapshot_build.h"
+
+#include "base/text.h"
+
+struct waiter_fields {
+    unsigned flags;
+    unsigned mode;
+    uint8_t acquire_flags;
+    uint64_t ticket;
+    uint64_t attachment;
+    uint32_t node;
+    uint64_t ttl_ms;
+    uint64_t delay_ms;
+    struct slice owner;
+    struct slice metadata;
+    struct slice value;
+    struct id lease;
+    uint64_t crowd_number;
+    uint64_t limit;
+    uint64_t permits;
+    uint64_t wait_deadline_ms;
+    uint64_t detached_until_ms;
+    uint64_t timer_ms;
+    struct tie tie;
+    uint64_t parts;
+};
+
+static void read_waiter(struct reader *r, const struct session *s, struct waiter_fields *f)
+{
+    *f = (struct waiter_fields){
+        .flags = read_u8(r), .wait_deadline_ms = UINT64_MAX, .timer_ms = UINT64_MAX};
+    f->mode = f->flags & MODE_BITS;
+    f->acquire_flags = read_u8(r);
+    f->ticket = read_u64(r);
+    f->attachment = read_u64(r);
+    f->node = read_u32(r);
+    f->ttl_ms = read_u64(r);
+    f->delay_ms = read_u64(r);
+    f->owner = read_slice(r, LIMIT_OWNER);
+    f->metadata = read_slice(r, LIMIT_METADATA);
+    f->value = read_slice(r, LIMIT_VALUE);
+    if (s->is_private) {
+        f->lease = s->id;
+        f->crowd_number = read_u64(r);
+    } else {
+        f->lease = read_id(r);
+    }
+    if (f->mode == MODE_SEMAPHORE) {
+        f->limit = read_u64(r);
+        f->permits = read_u64(r);
+    }
+    if (f->flags & WAITER_HAS_DEADLINE) {
+        f->wait_deadline_ms = read_u64(r);
+    }
+    if (f->flags & WAITER_IS_DETACHED) {
+        f->detached_until_ms = read_u64(r);
+    }
+    if (f->flags & WAITER_HAS_TIMER) {
+        f->timer_ms = read_u64(r);
+    }
+    f->tie = read_tie(r, (f->flags & WAITER_FLAGS) >> WAITER_REQUEST_SHIFT);
+    f->parts = read_u64(r);
+}
+
+static const char *check_waiter(const struct builder *b, const struct waiter_fields *f)
+{
+    const struct session *s = current(b);
+    if (f->flags > WAITER_FLAGS || f->acquire_flags > ACQUIRE_FLAGS) {
+        return undecodable;
+    }
+    if (f->ticket <= b->last_ticket || f->ticket > b->c->ticket) {
+        return "its ticket is out of order";
+    }
+    if (f->attachment == 0 || f->attachment > b->c->attachment) {
+        return "its attachment number is out of range";
+    }
+    if (f->parts == 0 || f->parts > LIMIT_MULTILOCK_NAMES ||
+        (f->parts > 1 && f->mode != MODE_EXCLUSIVE)) {
+        return "it has a wrong number of names";
+    }
+    if (!is_ttl(f->ttl_ms) && (s->is_private || f->ttl_ms != 0)) {
+        return "its TTL is out of range";
+    }
+    if (f->delay_ms > LIMIT_DELAY_MAX_MS) {
+        return "its lock-delay is out of range";
+    }
+    if (!s->is_private && (id_is_zero(f->lease) || is_id_taken(b->c, f->lease))) {
+        return "its lease id is missing or comes twice";
+    }
+    if (!text_is_plain(f->owner) || !text_is_utf8(f->metadata) || !text_is_utf8(f->value) ||
+        (f->value.len > 0 && f->mode != MODE_ELECTION)) {
+        return "its owner, metadata or value is not valid";
+    }
+    if (f->mode == MODE_SEMAPHORE && (f->permits == 0 || f->permits > f->limit)) {
+        return "its permits are out of range";
+    }
+    if (((f->flags & WAITER_HAS_DEADLINE) && f->wait_deadline_ms >= LIMIT_NUMBER) ||
+        ((f->flags & WAITER_IS_DETACHED) && !is_deadline(f->detached_until_ms)) ||
+        ((f->flags & WAITER_HAS_TIMER) && !is_deadline(f->timer_ms))) {
+        return "its deadline is out of range";
+    }
+    return s->is_private || f->detached_until_ms == 0 ? NULL : "it is detached in a real session";
+}
+
+static ref new_waiter(struct builder *b, const struct waiter_fields *f)
+{
+    struct core *c = b->c;
+    ref who = 0;
+    struct waiter *w = pool_alloc(&c->pool, sizeof(*w) + f->owner.len, &who);
+    w->kind = KIND_WAITER;
+    w->mode = (uint8_t)f->mode;
+    w->flags = f->acquire_flags;
+    w->session = b->session;
+    w->parts = (uint32_t)f->parts;
+    w->ttl_ms = (uint32_t)f->ttl_ms;
+    w->delay_ms = (uint32_t)f->delay_ms;
+    w->limit = (uint32_t)f->limit;
+    w->permits = (uint32_t)f->permits;
+    w->node = f->node;
+    w->lease = f->lease;
+    w->ticket = f->ticket;
+    w->attachment = f->attachment;
+    w->wait_deadline_ms = f->wait_deadline_ms;
+    w->detached_until_ms = f->detached_until_ms;
+    w->metadata = blob_new(c, f->metadata);
+    w->value = blob_new(c, f->value);
+    w->owner_len = (uint8_t)f->owner.len;
+    if (f->owner.len > 0) {
+        memcpy(w->owner, f->owner.data, f->owner.len);
+    }
+    RING_APPEND(c, &current(b)->waits, who, waiter, in_session);
+    c->waiters++;
+    timer_set(c, who, f->timer_ms);
+    keyed_add(&b->waiters, f->ticket, who);
+    return who;
+}
+
+/* One name of a waiter: its place, which joins the queue when all tickets are known. */
+static const char *build_place(struct builder *b, struct reader *r, ref waiter, ref before,
+                               ref *out)
+{
+    struct core *c = b->c;
+    const struct waiter *w = waiter_at(c, waiter);
+    struct slice name = read_slice(r, LIMIT_NAME);
+    unsigned flags = read_u8(r);
+    unsigned mode = flags & MODE_BITS;
+    if (r->bad || flags > PLACE_FLAGS) {
+        return undecodable;
+    }
+    if (mode_class((enum mode)mode) != mode_class((enum mode)w->mode)) {
+        return "its name is of another class than it wants";
+    }
+    if (before != 0 && slice_compare(lock_name(lock_at(c, place_at(c, before)->lock)), name) >= 0) {
+        return "its names are out of order";
+    }
+    ref lock = 0;
+    struct lock_extra *x = NULL;
+    const char *wrong = build_name(b, current(b)->tenant, name, mode, w->limit, &lock);
+    wrong = wrong != NULL ? wrong : build_extra(b, lock, &x);
+    if (wrong != NULL) {
+        return wrong;
+    }
+    if (x->queue_length == LIMIT_QUEUE) {
+        return "the queue of its name is longer than 1,000,000";
+    }
+    bool is_cursor = (flags & PLACE_IS_CURSOR) != 0;
+    if (is_cursor && x->cursor != 0) {
+        return "the queue of its name has two cursors";
+    }
+    struct place *p = pool_alloc(&c->pool, sizeof(*p), out);
+    p->waiter = waiter;
+    p->lock = lock;
+    x->queue_length++;
+    if (is_cursor) {
+        x->cursor = *out;
+    }
+    return NULL;
+}
+
+static const char *join_crowd(struct builder *b, ref waiter, uint64_t number)
+{
+    struct core *c = b->c;
+    RING_EACH(c, who, c->all_crowds, crowd, all)
+    {
+        if (crowd_at(c, who)->number == number) {
+            struct waiter *w = waiter_at(c, waiter);
+            w->crowd = who;
+            return crowd_at(c, who)->node == w->node ? NULL : "its crowd is of another node";
+        }
+    }
+    return "there is no such crowd as it says";
+}
+
+const char *build_waiter(struct builder *b, struct reader *r)
+{
+    struct core *c = b->c;
+    struct waiter_fields f;
+    read_waiter(r, current(b), &f);
+    if (r->bad) {
+        return undecodable;
+    }
+    const char *wrong = check_waiter(b, &f);
+    wrong = wrong != NULL ? wrong : count_entries(b, (uint32_t)f.parts, true);
+    if (wrong != NULL) {
+        return wrong;
+    }
+    b->last_ticket = f.ticket;
+    ref who = new_waiter(b, &f);
+    struct waiter *w = waiter_at(c, who);
+    ref *link = &w->places;
+    ref before = 0;
+    for (uint32_t i = 0; i < w->parts; i++) {
+        wrong = build_place(b, r, who, before, link);
+        if (wrong != NULL) {
+            return wrong;
+        }
+        before = *link;
+        link = &place_at(c, before)->sibling;
+    }
+    if (!reader_done(r)) {
+        return undecodable;
+    }
+    if (current(b)->is_private) {
+        wrong = join_crowd(b, who, f.crowd_number);
+    } else {
+        table_insert(&c->leases, hash_id(c, w->lease), who);
+    }
+    return wrong != NULL ? wrong : build_tie(b, &f.tie, REQUEST_WAITING, who, &w->request);
+}

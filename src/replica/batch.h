@@ -1,0 +1,27 @@
+/* When a batch is closed: one pure function, asked in one place after each turn of the loop.
+ *
+ * One batch is in flight at a time and the next gathers meanwhile. What a batch costs (a sync, a
+ * round trip, a wake-up of five processes) is shared by what is in it, so it pays to wait for those
+ * who are about to ask again because the last batch answered them, but never for long. */
+#ifndef HOLDFAST_REPLICA_BATCH_H
+#define HOLDFAST_REPLICA_BATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define BATCH_WAIT_US 200
+#define BATCH_LAZY_US 100000 /* keep-alives and ticks alone (S4.5) */
+
+struct batch_situation {
+    bool in_flight;          /* the last batch is not applied yet */
+    uint32_t waiting;        /* commands and reads that wait in the open batch */
+    uint32_t lazy;           /* of those, how many are in no hurry */
+    uint32_t last_answered;  /* how many the last batch answered */
+    uint64_t first_us;       /* when the first of the waiting came */
+    uint64_t now_us;
+};
+
+/* 0: close now. UINT64_MAX: not before something happens. Otherwise: not before that time. */
+uint64_t batch_close_at_us(const struct batch_situation *s);
+
+#endif

@@ -1,0 +1,55 @@
+/* Cluster time (S1). While a node leads, its clock runs on CLOCK_BOOTTIME from the highest time it
+ * had heard of when it began; otherwise it only remembers the highest heard, in entries and in
+ * messages. So time never goes back, and a change of leader loses no more than the time without one. */
+#ifndef HOLDFAST_REPLICA_CLOCK_H
+#define HOLDFAST_REPLICA_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cluster_clock {
+    uint64_t heard_ms;
+    uint64_t base_ms;
+    uint64_t base_us;
+    bool running;
+};
+
+static inline uint64_t clock_now_ms(const struct cluster_clock *c, uint64_t boot_us)
+{
+    if (!c->running) {
+        return c->heard_ms;
+    }
+    return c->base_ms + (boot_us > c->base_us ? (boot_us - c->base_us) / 1000 : 0);
+}
+
+static inline void clock_hear(struct cluster_clock *c, uint64_t ms)
+{
+    if (ms > c->heard_ms) {
+        c->heard_ms = ms;
+    }
+}
+
+static inline void clock_start(struct cluster_clock *c, uint64_t boot_us)
+{
+    c->base_ms = c->heard_ms;
+    c->base_us = boot_us;
+    c->running = true;
+}
+
+static inline void clock_stop(struct cluster_clock *c, uint64_t boot_us)
+{
+    clock_hear(c, clock_now_ms(c, boot_us));
+    c->running = false;
+}
+
+/* When, on CLOCK_BOOTTIME, the running clock will show `ms`. */
+static inline uint64_t clock_when_us(const struct cluster_clock *c, uint64_t ms)
+{
+    if (ms <= c->base_ms) {
+        return c->base_us;
+    }
+    uint64_t ahead_ms = ms - c->base_ms;
+    return ahead_ms > UINT64_MAX / 2000 ? UINT64_MAX : c->base_us + ahead_ms * 1000;
+}
+
+#endif

@@ -1,0 +1,84 @@
+/* Drives libraft by raft_step: events in, disk writes and messages out through the ports, and what is
+ * committed in order. The rules for it, learned by simulation, are numbered here (E1 to E9) and each has a
+ * test; engine.c cites them where it keeps them.
+ *
+ *  E1 Term and vote are on disk before anything else of that step happens.
+ *  E2 raft_timeout is asked after every step: its update flag is not always set.
+ *  E3 A write that newer entries overlap is reported only up to the entry before them, and only if that
+ *     is above what was reported; nothing is reported while a snapshot is being installed.
+ *  E4 A refused pre-vote is answered with our own term when that is higher than the candidate's; else
+ *     a candidate with the longer log never learns of it, and a healed cluster can stay without a leader.
+ *  E5 Members change one at a time: no change is uncommitted, the leader has committed an entry of its
+ *     term, every voter has the last configuration, nobody is being given the lead, and only who caught up is promoted.
+ *  E6 A received membership entry is always the first of what the engine is given (S12.6).
+ *  E7 A snapshot is taken at an index that was reported as persisted, never while one is installed.
+ *  E8 Each committed membership entry is answered with a CONFIGURATION event.
+ *  E9 The lead is given away only with no batch in flight (S12.7); kept by replica.c. */
+#ifndef HOLDFAST_REPLICA_ENGINE_H
+#define HOLDFAST_REPLICA_ENGINE_H
+
+#include <raft.h>
+
+#include "replica/entries.h"
+#include "replica/ports.h"
+#include "replica/replica.h"
+
+/* A write that is on its way to the disk. */
+struct engine_write {
+    uint64_t first;
+    uint64_t last;
+    uint64_t reportable; /* up to here, E3 */
+};
+
+struct engine {
+    struct raft raft;
+    const struct memory *memory;
+    const struct replica_ports *ports;
+    struct entries log;
+    struct engine_write *writes; /* a queue, oldest first */
+    uint32_t write_count;
+    uint32_t write_capacity;
+    uint64_t write_number; /* of the newest */
+    uint64_t write_done;   /* number of the newest that is done */
+    uint64_t reported;     /* highest index reported as persisted */
+    bool installing;
+    bool started;
+    uint64_t install_from; /* the peer */
+    /* The newest snapshot that is durable here, and the one that is being installed or taken. */
+    struct replica_snapshot snapshot;
+    struct replica_snapshot coming;
+    uint64_t cluster_ms; /* that messages carry; set by replica.c before each step */
+};
+
+/* Ends the process on what cannot be: an engine that failed must not go on. */
+bool engine_start(struct engine *e, const struct replica_options *options,
+                  const struct replica_ports *ports, const struct replica_start *start,
+                  uint64_t now_ms, const char **problem);
+void engine_close(struct engine *e);
+
+bool engine_receive(struct engine *e, uint64_t peer, struct slice bytes, uint64_t now_ms,
+                    uint64_t *heard_ms);
+void engine_written(struct engine *e, uint64_t last, uint64_t now_ms);
+void engine_timeout(struct engine *e, uint64_t now_ms);
+/* HF_UNAVAILABLE when the engine refuses. The index it got is the log's last. */
+enum hf_error engine_submit(struct engine *e, uint16_t type, struct slice bytes, uint64_t now_ms);
+/* Answers a committed membership entry (E8). */
+void engine_configuration(struct engine *e, uint64_t index, struct slice members, uint64_t now_ms);
+enum hf_error engine_transfer(struct engine *e, uint64_t to, uint64_t now_ms);
+void engine_snapshot_taken(struct engine *e, uint32_t trailing, uint64_t now_ms);
+void engine_snapshot_installed(struct engine *e, uint64_t now_ms);
+
+/* The entry, from memory or from disk; false when the log does not have it. */
+bool engine_entry(struct engine *e, uint64_t index, struct replica_entry *out);
+
+static inline bool engine_is_leader(const struct engine *e)
+{
+    return raft_state((struct raft *)(uintptr_t)&e->raft) == RAFT_LEADER;
+}
+
+/* members.c */
+bool members_encode(const struct raft_configuration *conf, struct slice *out,
+                    const struct memory *memory);
+const char *members_may_change(const struct engine *e);
+
+#endif

@@ -1,0 +1,62 @@
+/* The log in memory: term, type and length of every entry that the log still has, and the bytes of
+ * the newest ones, which is what applying and up-to-date followers need. Older bytes are read from
+ * disk. */
+#ifndef HOLDFAST_REPLICA_ENTRIES_H
+#define HOLDFAST_REPLICA_ENTRIES_H
+
+#include "replica/ports.h"
+
+struct entry_slot {
+    uint64_t term;
+    uint8_t *bytes; /* NULL: on disk only, or empty */
+    uint32_t len;
+    uint16_t type;
+};
+
+struct entry_garbage {
+    uint8_t *bytes;
+    uint32_t len;
+    uint64_t until; /* the number of the last write that may still read it */
+};
+
+struct entries {
+    const struct memory *memory;
+    uint64_t first; /* index of slots[head] */
+    uint32_t count;
+    uint32_t head;
+    uint32_t capacity;
+    struct entry_slot *slots; /* a circle */
+    uint64_t bytes;           /* held in memory */
+    uint64_t in_memory_from;  /* entries below this have no bytes here */
+    uint64_t limit_bytes;
+    struct entry_garbage *garbage; /* replaced while a write of them was on its way */
+    uint32_t garbage_count;
+    uint32_t garbage_capacity;
+};
+
+void entries_init(struct entries *e, const struct memory *memory, uint64_t first,
+                  uint64_t limit_bytes);
+void entries_close(struct entries *e);
+
+static inline uint64_t entries_last(const struct entries *e)
+{
+    return e->first + e->count - 1; /* first - 1 when there are none */
+}
+
+/* NULL when the log does not have it. */
+struct entry_slot *entries_at(const struct entries *e, uint64_t index);
+
+/* Copies one entry to the end. */
+void entries_append(struct entries *e, const struct replica_entry *entry);
+/* Removes all from `index` on; bytes that a write up to number `writing` may read stay a while. */
+void entries_truncate(struct entries *e, uint64_t index, uint64_t writing);
+/* The writes up to `number` are done. */
+void entries_written(struct entries *e, uint64_t number);
+/* Removes all below `index`. */
+void entries_drop_before(struct entries *e, uint64_t index);
+/* Forgets everything; the log begins anew at `first`. */
+void entries_reset(struct entries *e, uint64_t first, uint64_t writing);
+/* Gives bytes back, oldest first, while over the limit; none at or above `keep_from`. */
+void entries_evict(struct entries *e, uint64_t keep_from);
+
+#endif

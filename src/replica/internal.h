@@ -1,0 +1,69 @@
+/* The replica's own state, for the files of replica/ only. */
+#ifndef HOLDFAST_REPLICA_INTERNAL_H
+#define HOLDFAST_REPLICA_INTERNAL_H
+
+#include "core/entry.h"
+#include "replica/batch.h"
+#include "replica/clock.h"
+#include "replica/engine.h"
+#include "replica/replica.h"
+
+#define BATCH_BYTES (1u << 20)
+#define BATCH_COMMANDS 16384u
+
+/* The cookies of a batch, in the order of its commands, and those of reads that wait for it. */
+struct cookies {
+    void **at;
+    uint32_t count;
+    uint32_t capacity;
+};
+
+/* A batch that was submitted and is not known to be applied or replaced. One is enough while we
+ * lead; others are left over from earlier terms of ours. */
+struct flight {
+    uint64_t index;
+    uint64_t term;
+    struct cookies commands;
+    struct cookies barriers;
+};
+
+#define MAX_FLIGHTS 16
+
+struct replica {
+    struct replica_options options;
+    struct engine engine;
+    struct core *core;
+    struct cluster_clock clock;
+
+    /* The open batch. */
+    struct entry_writer writer;
+    uint8_t *buffer;
+    struct cookies commands;
+    struct cookies barriers;
+    uint32_t lazy;
+    uint64_t first_us;
+
+    struct flight flights[MAX_FLIGHTS]; /* oldest first */
+    uint32_t flight_count;
+    uint32_t last_answered;
+
+    bool leading;         /* as far as we have acted on it */
+    bool serving;         /* has applied its `lead` (S1.3) */
+    uint64_t lead_index;  /* of that entry, 0 while it is not submitted */
+    uint64_t known_leader;
+    uint64_t applied;
+    uint64_t log_bytes;   /* since the last snapshot */
+    uint64_t last_tick_us;
+    bool taking;          /* a snapshot is being written */
+    bool in_call;
+    struct slice members; /* committed, as of members_index; owned */
+    uint64_t members_index;
+    struct flight *applying; /* the batch whose results are being told */
+};
+
+/* Brackets around each call from outside: hands the clock to the engine; acts on what became of the
+ * engine's state (leadership, commits) and leaves nothing undone. */
+void replica_enter(struct replica *r, struct replica_time now);
+void replica_leave(struct replica *r, struct replica_time now);
+
+#endif

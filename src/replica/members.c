@@ -1,0 +1,234 @@
+/* Membership: the group's members as bytes, and the rules under which they may change (E5). */
+#include "base/panic.h"
+#include "replica/engine.h"
+#include "replica/internal.h"
+
+bool members_encode(const struct raft_configuration *conf, struct slice *out,
+                    const struct memory *memory)
+{
+    struct raft_buffer buffer;
+    if (raft_configuration_encode(conf, &buffer) != 0) {
+        return false;
+    }
+    uint8_t *copy = memory_alloc(memory, buffer.len);
+    memcpy(copy, buffer.base, buffer.len);
+    raft_free(buffer.base);
+    *out = slice_make(copy, buffer.len);
+    return true;
+}
+
+size_t replica_bootstrap_entry(const struct replica_member *members, uint32_t count, void *buffer,
+                               size_t size)
+{
+    struct raft_configuration conf;
+    raft_configuration_init(&conf);
+    for (uint32_t i = 0; i < count; i++) {
+        if (raft_configuration_add(&conf, members[i].id, members[i].address,
+                                   members[i].voter ? RAFT_VOTER : RAFT_STANDBY) != 0) {
+            raft_configuration_close(&conf);
+            return 0;
+        }
+    }
+    struct raft_buffer encoded;
+    int error = raft_configuration_encode(&conf, &encoded);
+    raft_configuration_close(&conf);
+    if (error != 0) {
+        return 0;
+    }
+    size_t len = encoded.len <= size ? encoded.len : 0;
+    if (len > 0) {
+        memcpy(buffer, encoded.base, len);
+    }
+    raft_free(encoded.base);
+    return len;
+}
+
+static const struct raft_server *find(const struct raft *raft, uint64_t id)
+{
+    for (unsigned i = 0; i < raft->configuration.n; i++) {
+        if (raft->configuration.servers[i].id == id) {
+            return &raft->configuration.servers[i];
+        }
+    }
+    return NULL;
+}
+
+static bool has_committed_in_its_term(const struct engine *e)
+{
+    uint64_t commit = raft_commit_index(&e->raft);
+    const struct entry_slot *s = entries_at(&e->log, commit);
+    return s != NULL && s->term == raft_current_term(&e->raft);
+}
+
+/* NULL when it may, else the reason. */
+const char *members_may_change(const struct engine *e)
+{
+    const struct raft *raft = &e->raft;
+    if (raft->configuration_uncommitted_index != 0) {
+        return "another membership change is under way; try again when it is done";
+    }
+    if (raft_transferee(raft) != 0) {
+        return "the leadership is being transferred; try again";
+    }
+    if (!has_committed_in_its_term(e)) {
+        return "the leader is new and has committed nothing yet; try again";
+    }
+    for (unsigned i = 0; i < raft->configuration.n; i++) {
+        const struct raft_server *server = &raft->configuration.servers[i];
+        raft_index match = 0;
+        if (server->id == raft->id || server->role != RAFT_VOTER) {
+            continue;
+        }
+        if (raft_match_index(raft, server->id, &match) != 0 ||
+            match < raft->configuration_committed_index) {
+            return "a voter does not have the current membership yet; wait for it, or remove it "
+                   "if it is gone for good";
+        }
+    }
+    return NULL;
+}
+
+/* A voter that is gone for good would block every change, its own removal too: that one may go
+ * without having the last configuration. */
+static const char *may_remove(const struct engine *e, uint64_t id)
+{
+    const struct raft *raft = &e->raft;
+    const char *problem = members_may_change(e);
+    if (problem == NULL || raft->configuration_uncommitted_index != 0 ||
+        raft_transferee(raft) != 0 || !has_committed_in_its_term(e)) {
+        return problem;
+    }
+    for (unsigned i = 0; i < raft->configuration.n; i++) {
+        const struct raft_server *server = &raft->configuration.servers[i];
+        raft_index match = 0;
+        if (server->id != raft->id && server->id != id && server->role == RAFT_VOTER &&
+            (raft_match_index(raft, server->id, &match) != 0 ||
+             match < raft->configuration_committed_index)) {
+            return problem;
+        }
+    }
+    return NULL;
+}
+
+static unsigned voters(const struct raft *raft)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < raft->configuration.n; i++) {
+        count += raft->configuration.servers[i].role == RAFT_VOTER;
+    }
+    return count;
+}
+
+static const char *check(const struct engine *e, enum replica_change change, uint64_t id)
+{
+    const struct raft *raft = &e->raft;
+    const struct raft_server *server = find(raft, id);
+    const char *problem = change == REPLICA_REMOVE ? may_remove(e, id) : members_may_change(e);
+    if (problem != NULL) {
+        return problem;
+    }
+    if (change == REPLICA_ADD) {
+        return server == NULL ? NULL : "this id is a member already; ids are never used again";
+    }
+    if (server == NULL) {
+        return "no member has this id";
+    }
+    raft_index match = 0;
+    switch (change) {
+    case REPLICA_PROMOTE:
+        if (server->role == RAFT_VOTER) {
+            return "it is a voter already";
+        }
+        if (raft_match_index(raft, id, &match) != 0 || match < raft_commit_index(raft)) {
+            return "it has not caught up with the log yet; try again when its lag is 0";
+        }
+        return NULL;
+    case REPLICA_DEMOTE:
+        return server->role != RAFT_VOTER ? "it is not a voter"
+               : voters(raft) == 1       ? "it is the only voter"
+                                         : NULL;
+    case REPLICA_REMOVE:
+        return server->role == RAFT_VOTER && voters(raft) == 1 ? "it is the only voter" : NULL;
+    case REPLICA_ADD:
+        break;
+    }
+    return NULL;
+}
+
+static int copy_changed(const struct raft *raft, struct raft_configuration *to,
+                        enum replica_change change, uint64_t id, const char *address)
+{
+    for (unsigned i = 0; i < raft->configuration.n; i++) {
+        const struct raft_server *server = &raft->configuration.servers[i];
+        int role = server->role;
+        if (server->id == id) {
+            if (change == REPLICA_REMOVE) {
+                continue;
+            }
+            role = change == REPLICA_PROMOTE ? RAFT_VOTER : RAFT_STANDBY;
+        }
+        int error = raft_configuration_add(to, server->id, server->address, role);
+        if (error != 0) {
+            return error;
+        }
+    }
+    return change == REPLICA_ADD ? raft_configuration_add(to, id, address, RAFT_STANDBY) : 0;
+}
+
+enum hf_error replica_change_member(struct replica *r, enum replica_change change, uint64_t id,
+                                    const char *address, struct replica_time now,
+                                    const char **problem)
+{
+    struct engine *e = &r->engine;
+    if (!engine_is_leader(e) || !r->serving) {
+        *problem = "this node does not lead";
+        return HF_UNAVAILABLE;
+    }
+    *problem = check(e, change, id);
+    if (*problem != NULL) {
+        return HF_MEMBERSHIP;
+    }
+    struct raft_configuration conf;
+    raft_configuration_init(&conf);
+    struct slice bytes = slice_make(NULL, 0);
+    if (copy_changed(&e->raft, &conf, change, id, address) != 0 ||
+        !members_encode(&conf, &bytes, e->memory)) {
+        raft_configuration_close(&conf);
+        *problem = "another member has this id or address";
+        return HF_MEMBERSHIP;
+    }
+    raft_configuration_close(&conf);
+    replica_enter(r, now);
+    enum hf_error error = engine_submit(e, RAFT_CHANGE, bytes, now.boot_us / 1000);
+    memory_free(e->memory, (void *)(uintptr_t)bytes.data, bytes.len);
+    if (error != HF_OK) {
+        *problem = "the engine refused it";
+    }
+    replica_leave(r, now);
+    return error;
+}
+
+uint32_t replica_members(const struct replica *r, struct replica_member *out, uint32_t max)
+{
+    const struct raft_configuration *conf = &r->engine.raft.configuration;
+    uint32_t count = 0;
+    for (unsigned i = 0; i < conf->n && count < max; i++) {
+        out[count++] = (struct replica_member){conf->servers[i].id, conf->servers[i].address,
+                                               conf->servers[i].role == RAFT_VOTER};
+    }
+    return count;
+}
+
+uint64_t replica_match_index(const struct replica *r, uint64_t id)
+{
+    raft_index match = 0;
+    if (!engine_is_leader(&r->engine)) {
+        return 0;
+    }
+    if (id == r->engine.raft.id) {
+        return r->engine.reported;
+    }
+    return find(&r->engine.raft, id) != NULL && raft_match_index(&r->engine.raft, id, &match) == 0
+               ? match
+               : 0;
+}

@@ -1,0 +1,635 @@
+/* One member of the group, see replica.h. */
+#include "replica/replica.h"
+
+#include "base/codec.h"
+#include "base/panic.h"
+#include "replica/internal.h"
+
+/* S1.4: while a deadline is pending, time is logged at least that often. */
+#define TICK_AT_LEAST_US 10000000
+
+static uint64_t ms_of(struct replica_time now)
+{
+    return now.boot_us / 1000;
+}
+
+/* Cookies. */
+
+static void cookies_add(const struct replica *r, struct cookies *c, void *cookie)
+{
+    if (c->count == c->capacity) {
+        uint32_t capacity = c->capacity == 0 ? 64 : c->capacity * 2;
+        c->at = memory_grow(r->options.memory, c->at, c->capacity * sizeof(*c->at),
+                            capacity * sizeof(*c->at));
+        c->capacity = capacity;
+    }
+    c->at[c->count++] = cookie;
+}
+
+static void cookies_free(const struct replica *r, struct cookies *c)
+{
+    if (c->capacity > 0) {
+        memory_free(r->options.memory, c->at, c->capacity * sizeof(*c->at));
+    }
+    *c = (struct cookies){0};
+}
+
+static void fail_all(struct replica *r, struct cookies *commands, struct cookies *barriers,
+                     enum replica_outcome outcome)
+{
+    const struct replica_ports *p = &r->options.ports;
+    for (uint32_t i = 0; i < commands->count; i++) {
+        if (commands->at[i] != NULL) {
+            p->on_result(p->ctx, commands->at[i], outcome, NULL, NULL);
+        }
+    }
+    for (uint32_t i = 0; i < barriers->count; i++) {
+        p->on_barrier(p->ctx, barriers->at[i], false);
+    }
+    cookies_free(r, commands);
+    cookies_free(r, barriers);
+}
+
+/* The open batch. */
+
+static void batch_reset(struct replica *r)
+{
+    entry_writer_init(&r->writer, r->buffer, BATCH_BYTES);
+    r->commands = (struct cookies){0};
+    r->barriers = (struct cookies){0};
+    r->lazy = 0;
+    r->first_us = 0;
+}
+
+static bool flight_in_this_term(const struct replica *r)
+{
+    for (uint32_t i = 0; i < r->flight_count; i++) {
+        if (r->flights[i].term == raft_current_term(&r->engine.raft)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void flight_drop(struct replica *r, uint32_t i)
+{
+    cookies_free(r, &r->flights[i].commands);
+    cookies_free(r, &r->flights[i].barriers);
+    r->flight_count--;
+    memmove(r->flights + i, r->flights + i + 1, (r->flight_count - i) * sizeof(*r->flights));
+}
+
+static void flight_fail(struct replica *r, uint32_t i, enum replica_outcome outcome)
+{
+    fail_all(r, &r->flights[i].commands, &r->flights[i].barriers, outcome);
+    flight_drop(r, i);
+}
+
+static void batch_submit(struct replica *r, struct replica_time now)
+{
+    size_t len = entry_writer_seal(&r->writer, clock_now_ms(&r->clock, now.boot_us), now.wall_ms);
+    struct flight f = {.term = raft_current_term(&r->engine.raft),
+                       .commands = r->commands,
+                       .barriers = r->barriers};
+    if (engine_submit(&r->engine, RAFT_COMMAND, slice_make(r->buffer, len), ms_of(now)) != HF_OK) {
+        fail_all(r, &f.commands, &f.barriers, REPLICA_NOT_DONE);
+        batch_reset(r);
+        return;
+    }
+    f.index = entries_last(&r->engine.log);
+    if (r->flight_count == MAX_FLIGHTS) { /* left over from terms long gone */
+        flight_fail(r, 0, REPLICA_UNKNOWN);
+    }
+    r->flights[r->flight_count++] = f;
+    batch_reset(r);
+}
+
+static bool may_submit(const struct replica *r)
+{
+    return r->serving && !r->engine.installing && raft_transferee(&r->engine.raft) == 0;
+}
+
+static uint64_t close_at_us(const struct replica *r, struct replica_time now)
+{
+    struct batch_situation s = {
+        .in_flight = !may_submit(r) || flight_in_this_term(r),
+        .waiting = r->commands.count + r->barriers.count,
+        .lazy = r->lazy,
+        .last_answered = r->last_answered,
+        .first_us = r->first_us,
+        .now_us = now.boot_us,
+    };
+    return batch_close_at_us(&s);
+}
+
+static void batch_note(struct replica *r, struct replica_time now)
+{
+    if (r->commands.count + r->barriers.count == 0) {
+        r->first_us = now.boot_us;
+    }
+}
+
+static bool is_lazy(enum command_type type)
+{
+    return type == COMMAND_TICK || type == COMMAND_KEEPALIVE || type == COMMAND_ADVANCE;
+}
+
+static enum hf_error batch_add(struct replica *r, const struct command *command, void *cookie,
+                               struct replica_time now)
+{
+    if (r->commands.count == BATCH_COMMANDS || !entry_writer_add(&r->writer, command)) {
+        return HF_BUSY;
+    }
+    batch_note(r, now);
+    if (is_lazy(command->type)) {
+        if (r->lazy == r->commands.count + r->barriers.count && r->lazy == 0) {
+            r->first_us = now.boot_us;
+        }
+        r->lazy++;
+    } else if (r->lazy == r->commands.count + r->barriers.count) {
+        r->first_us = now.boot_us; /* the first one in a hurry */
+    }
+    cookies_add(r, &r->commands, cookie);
+    return HF_OK;
+}
+
+/* Time passes by itself only where something waits for it. */
+static bool tick_is_due(const struct replica *r, struct replica_time now, uint64_t *at_us)
+{
+    uint64_t due_ms = core_next_due_ms(r->core);
+    if (!r->serving || due_ms == UINT64_MAX) {
+        *at_us = UINT64_MAX;
+        return false;
+    }
+    uint64_t due_us = clock_when_us(&r->clock, due_ms);
+    uint64_t at_least_us = r->last_tick_us + TICK_AT_LEAST_US;
+    *at_us = due_us < at_least_us ? due_us : at_least_us;
+    return *at_us <= now.boot_us;
+}
+
+static void tick_if_due(struct replica *r, struct replica_time now)
+{
+    uint64_t at_us;
+    if (r->commands.count == 0 && tick_is_due(r, now, &at_us)) {
+        struct command tick;
+        command_init(&tick, COMMAND_TICK);
+        (void)batch_add(r, &tick, NULL, now);
+        if (core_next_due_ms(r->core) <= core_now_ms(r->core)) {
+            r->lazy--; /* work was left over by a bound (S2.1): the rest goes at once */
+        }
+    }
+}
+
+/* Leadership. */
+
+/* S1.3: the first entry of a new leader; until it is applied nothing else is sealed. */
+static void submit_lead(struct replica *r, struct replica_time now)
+{
+    struct command lead;
+    command_init(&lead, COMMAND_LEAD);
+    lead.lead.node = (uint32_t)r->options.id;
+    uint8_t buffer[256];
+    struct entry_writer w;
+    entry_writer_init(&w, buffer, sizeof(buffer));
+    bool fits = entry_writer_add(&w, &lead);
+    hf_assert(fits);
+    size_t len = entry_writer_seal(&w, clock_now_ms(&r->clock, now.boot_us), now.wall_ms);
+    if (engine_submit(&r->engine, RAFT_COMMAND, slice_make(buffer, len), ms_of(now)) == HF_OK) {
+        r->lead_index = entries_last(&r->engine.log);
+    }
+}
+
+static void leader_begin(struct replica *r, struct replica_time now)
+{
+    r->leading = true;
+    r->serving = false;
+    r->lead_index = 0;
+    clock_start(&r->clock, now.boot_us);
+    submit_lead(r, now);
+}
+
+/* What was gathered was surely not done. What is in flight may yet be: its index will tell. */
+static void leader_end(struct replica *r, struct replica_time now)
+{
+    r->leading = false;
+    r->serving = false;
+    clock_stop(&r->clock, now.boot_us);
+    struct cookies commands = r->commands;
+    struct cookies barriers = r->barriers;
+    batch_reset(r);
+    fail_all(r, &commands, &barriers, REPLICA_NOT_DONE);
+}
+
+static uint64_t leader_id(const struct replica *r)
+{
+    raft_id id = 0;
+    const char *address = NULL;
+    raft_leader((struct raft *)(uintptr_t)&r->engine.raft, &id, &address);
+    return id;
+}
+
+/* Applying. */
+
+static void on_result(void *ctx, uint32_t number, const struct command *command,
+                      const struct result *result)
+{
+    struct replica *r = ctx;
+    if (r->applying != NULL) {
+        hf_assert(number < r->applying->commands.count);
+        void *cookie = r->applying->commands.at[number];
+        if (cookie != NULL) {
+            r->options.ports.on_result(r->options.ports.ctx, cookie, REPLICA_DONE, command, result);
+        }
+    }
+}
+
+/* A snapshot went over these. */
+static void flights_lost_up_to(struct replica *r, uint64_t index)
+{
+    for (uint32_t i = 0; i < r->flight_count;) {
+        if (r->flights[i].index <= index) {
+            flight_fail(r, i, REPLICA_UNKNOWN);
+        } else {
+            i++;
+        }
+    }
+}
+
+/* Of the batches that were submitted for this index, the one that the committed entry is, or NULL; the
+ * others were not done, since another entry has their place for good. That an entry left our own log
+ * would not prove it: another node may still have it and be elected. */
+static struct flight *flight_of(struct replica *r, uint64_t index, uint64_t term)
+{
+    for (uint32_t i = 0; i < r->flight_count;) {
+        if (r->flights[i].index == index && r->flights[i].term != term) {
+            flight_fail(r, i, REPLICA_NOT_DONE);
+        } else {
+            i++;
+        }
+    }
+    for (uint32_t i = 0; i < r->flight_count; i++) {
+        if (r->flights[i].index == index) {
+            return &r->flights[i];
+        }
+    }
+    return NULL;
+}
+
+static void apply_command(struct replica *r, uint64_t index, const struct replica_entry *entry,
+                          struct flight *mine)
+{
+    r->applying = mine;
+    enum hf_error error = entry_apply(r->core, index, entry->bytes, on_result, r);
+    r->applying = NULL;
+    if (error != HF_OK) {
+        hf_panic(__FILE__, __LINE__, "a committed entry cannot be decoded");
+    }
+    if (mine != NULL) {
+        r->last_answered = mine->commands.count + mine->barriers.count;
+        for (uint32_t i = 0; i < mine->barriers.count; i++) {
+            r->options.ports.on_barrier(r->options.ports.ctx, mine->barriers.at[i], true);
+        }
+        flight_drop(r, (uint32_t)(mine - r->flights));
+    }
+}
+
+static void remember_members(struct replica *r, uint64_t index, struct slice members)
+{
+    if (r->members.len > 0) {
+        memory_free(r->options.memory, (void *)(uintptr_t)r->members.data, r->members.len);
+    }
+    uint8_t *copy = memory_alloc(r->options.memory, members.len);
+    memcpy(copy, members.data, members.len);
+    r->members = slice_make(copy, members.len);
+    r->members_index = index;
+}
+
+static void apply_one(struct replica *r, uint64_t index, struct replica_time now)
+{
+    struct replica_entry entry;
+    if (!engine_entry(&r->engine, index, &entry)) {
+        hf_panic(__FILE__, __LINE__, "a committed entry is not in the log");
+    }
+    struct flight *mine = flight_of(r, index, entry.term);
+    r->applied = index;
+    r->log_bytes += entry.bytes.len + 32;
+    if (entry.type == RAFT_COMMAND) {
+        apply_command(r, index, &entry, mine);
+        r->last_tick_us = now.boot_us;
+        if (r->leading && index == r->lead_index) {
+            r->serving = true;
+            r->options.ports.on_change(r->options.ports.ctx);
+        }
+    } else if (entry.type == RAFT_CHANGE) {
+        remember_members(r, index, entry.bytes);
+        engine_configuration(&r->engine, index, r->members, ms_of(now)); /* E8 */
+        r->options.ports.on_change(r->options.ports.ctx);
+    }
+}
+
+static void apply_committed(struct replica *r, struct replica_time now)
+{
+    while (!r->engine.installing && r->applied < raft_commit_index(&r->engine.raft)) {
+        apply_one(r, r->applied + 1, now);
+    }
+}
+
+/* S12.5, E7. */
+static void snapshot_if_due(struct replica *r)
+{
+    if (r->taking || r->engine.installing || r->log_bytes < r->options.snapshot_bytes ||
+        r->applied <= r->engine.snapshot.index || r->applied > r->engine.reported) {
+        return;
+    }
+    const struct entry_slot *s = entries_at(&r->engine.log, r->applied);
+    hf_assert(s != NULL && r->members.len > 0);
+    r->taking = true;
+    r->log_bytes = 0;
+    struct replica_snapshot *coming = &r->engine.coming;
+    hf_assert(coming->index == 0);
+    *coming = (struct replica_snapshot){
+        .index = r->applied, .term = s->term, .members_index = r->members_index};
+    uint8_t *copy = memory_alloc(r->options.memory, r->members.len);
+    memcpy(copy, r->members.data, r->members.len);
+    coming->members = slice_make(copy, r->members.len);
+    r->options.ports.take_snapshot(r->options.ports.ctx, r->core, coming);
+}
+
+/* Highest stamp of the log (S1.3): those of entries not applied yet count as well. */
+static void hear_entries(struct replica *r, uint64_t from)
+{
+    for (uint64_t i = from; i <= entries_last(&r->engine.log); i++) {
+        struct replica_entry entry;
+        if (engine_entry(&r->engine, i, &entry) && entry.type == RAFT_COMMAND) {
+            clock_hear(&r->clock, entry_stamp_ms(entry.bytes));
+        }
+    }
+}
+
+void replica_enter(struct replica *r, struct replica_time now)
+{
+    hf_assert(!r->in_call);
+    r->in_call = true;
+    r->engine.cluster_ms = clock_now_ms(&r->clock, now.boot_us);
+}
+
+void replica_leave(struct replica *r, struct replica_time now)
+{
+    bool leads = engine_is_leader(&r->engine);
+    if (r->leading && !leads) {
+        leader_end(r, now);
+        r->options.ports.on_change(r->options.ports.ctx);
+    } else if (!r->leading && leads) {
+        leader_begin(r, now);
+        r->options.ports.on_change(r->options.ports.ctx);
+    } else if (r->leading && r->lead_index == 0) {
+        submit_lead(r, now);
+    }
+    apply_committed(r, now);
+    if (r->leading && !engine_is_leader(&r->engine)) { /* it was voted out by what it applied */
+        leader_end(r, now);
+        r->options.ports.on_change(r->options.ports.ctx);
+    }
+    if (leader_id(r) != r->known_leader) {
+        r->known_leader = leader_id(r);
+        r->options.ports.on_change(r->options.ports.ctx);
+    }
+    snapshot_if_due(r);
+    uint64_t keep_from = r->applied < r->engine.reported ? r->applied : r->engine.reported;
+    entries_evict(&r->engine.log, keep_from);
+    r->in_call = false;
+}
+
+/* Life. */
+
+static void on_event(void *ctx, const struct event *event)
+{
+    struct replica *r = ctx;
+    r->options.ports.on_event(r->options.ports.ctx, event);
+}
+
+static void find_members(struct replica *r, const struct replica_start *start)
+{
+    if (start->snapshot.index != 0) {
+        remember_members(r, start->snapshot.members_index, start->snapshot.members);
+    }
+}
+
+struct replica *replica_new(const struct replica_options *options,
+                            const struct replica_start *start, struct replica_time now,
+                            const char **problem)
+{
+    struct replica *r = memory_alloc(options->memory, sizeof(*r));
+    memset(r, 0, sizeof(*r));
+    r->options = *options;
+    r->buffer = memory_alloc(options->memory, BATCH_BYTES);
+    batch_reset(r);
+    r->core = start->core;
+    if (r->core == NULL) {
+        struct core_options core_options = {.memory = options->memory,
+                                            .hash_key = options->hash_key};
+        r->core = core_new(&core_options);
+    }
+    core_set_events(r->core, on_event, r);
+    clock_hear(&r->clock, core_now_ms(r->core));
+    r->applied = start->snapshot.index;
+    find_members(r, start);
+    replica_enter(r, now);
+    if (!engine_start(&r->engine, &r->options, &r->options.ports, start, ms_of(now), problem)) {
+        r->in_call = false;
+        replica_free(r);
+        return NULL;
+    }
+    hear_entries(r, r->engine.log.first);
+    replica_leave(r, now);
+    return r;
+}
+
+void replica_free(struct replica *r)
+{
+    if (r == NULL) {
+        return;
+    }
+    engine_close(&r->engine);
+    while (r->flight_count > 0) {
+        flight_drop(r, 0);
+    }
+    cookies_free(r, &r->commands);
+    cookies_free(r, &r->barriers);
+    core_free(r->core);
+    if (r->members.len > 0) {
+        memory_free(r->options.memory, (void *)(uintptr_t)r->members.data, r->members.len);
+    }
+    memory_free(r->options.memory, r->buffer, BATCH_BYTES);
+    memory_free(r->options.memory, r, sizeof(*r));
+}
+
+/* From the world. */
+
+uint64_t replica_next_us(const struct replica *r)
+{
+    struct replica_time now = {0, 0};
+    uint64_t engine_us = raft_timeout(&r->engine.raft) * 1000; /* E2 */
+    uint64_t batch_us = close_at_us(r, now);
+    uint64_t tick_us = UINT64_MAX;
+    if (r->commands.count == 0) {
+        (void)tick_is_due(r, now, &tick_us);
+    }
+    uint64_t next = engine_us < batch_us ? engine_us : batch_us;
+    return next < tick_us ? next : tick_us;
+}
+
+void replica_on_timer(struct replica *r, struct replica_time now)
+{
+    replica_enter(r, now);
+    if (raft_timeout(&r->engine.raft) <= ms_of(now)) {
+        engine_timeout(&r->engine, ms_of(now));
+    }
+    replica_leave(r, now);
+    replica_flush(r, now);
+}
+
+bool replica_receive(struct replica *r, uint64_t peer, struct slice message,
+                     struct replica_time now)
+{
+    replica_enter(r, now);
+    uint64_t last = entries_last(&r->engine.log);
+    uint64_t heard_ms = 0;
+    bool fine = engine_receive(&r->engine, peer, message, ms_of(now), &heard_ms);
+    clock_hear(&r->clock, heard_ms);
+    hear_entries(r, last + 1);
+    replica_leave(r, now);
+    return fine;
+}
+
+void replica_written(struct replica *r, uint64_t last, struct replica_time now)
+{
+    replica_enter(r, now);
+    engine_written(&r->engine, last, ms_of(now));
+    replica_leave(r, now);
+}
+
+void replica_snapshot_taken(struct replica *r, uint64_t index, struct replica_time now)
+{
+    hf_assert(r->taking);
+    r->taking = false;
+    if (r->engine.installing || r->engine.coming.index != index) {
+        return; /* one from the leader overtook it */
+    }
+    replica_enter(r, now);
+    engine_snapshot_taken(&r->engine, r->options.trailing, ms_of(now));
+    replica_leave(r, now);
+}
+
+void replica_snapshot_failed(struct replica *r, struct replica_time now)
+{
+    (void)now;
+    hf_assert(r->taking);
+    r->taking = false;
+    if (!r->engine.installing) {
+        memory_free(r->options.memory, (void *)(uintptr_t)r->engine.coming.members.data,
+                    r->engine.coming.members.len);
+        r->engine.coming = (struct replica_snapshot){0};
+        r->log_bytes = r->options.snapshot_bytes; /* try again */
+    }
+}
+
+void replica_snapshot_installed(struct replica *r, struct core *core, struct replica_time now)
+{
+    replica_enter(r, now);
+    core_free(r->core);
+    r->core = core;
+    core_set_events(r->core, on_event, r);
+    clock_hear(&r->clock, core_now_ms(core));
+    r->applied = r->engine.coming.index;
+    r->log_bytes = 0;
+    remember_members(r, r->engine.coming.members_index, r->engine.coming.members);
+    flights_lost_up_to(r, r->applied);
+    engine_snapshot_installed(&r->engine, ms_of(now));
+    r->options.ports.on_change(r->options.ports.ctx);
+    replica_leave(r, now);
+}
+
+/* Commands. */
+
+enum hf_error replica_submit(struct replica *r, const struct command *command, void *cookie,
+                             struct replica_time now)
+{
+    hf_assert(cookie != NULL);
+    if (!r->serving) {
+        return HF_UNAVAILABLE;
+    }
+    return batch_add(r, command, cookie, now);
+}
+
+enum hf_error replica_barrier(struct replica *r, void *cookie, struct replica_time now)
+{
+    if (!r->serving) {
+        return HF_UNAVAILABLE;
+    }
+    if (r->barriers.count == BATCH_COMMANDS) {
+        return HF_BUSY;
+    }
+    batch_note(r, now);
+    cookies_add(r, &r->barriers, cookie);
+    return HF_OK;
+}
+
+void replica_flush(struct replica *r, struct replica_time now)
+{
+    tick_if_due(r, now);
+    if (close_at_us(r, now) == 0) {
+        replica_enter(r, now);
+        batch_submit(r, now);
+        replica_leave(r, now);
+    }
+}
+
+enum hf_error replica_transfer(struct replica *r, uint64_t to, struct replica_time now,
+                               const char **problem)
+{
+    if (!r->serving) {
+        *problem = "this node does not lead";
+        return HF_UNAVAILABLE;
+    }
+    if (flight_in_this_term(r)) { /* E9 */
+        *problem = "a batch is in flight; try again";
+        return HF_BUSY;
+    }
+    replica_enter(r, now);
+    enum hf_error error = engine_transfer(&r->engine, to, ms_of(now));
+    if (error != HF_OK) {
+        *problem = "there is no such voter to transfer to";
+    }
+    replica_leave(r, now);
+    return error;
+}
+
+/* State. */
+
+void replica_status(const struct replica *r, struct replica_time now, struct replica_status *out)
+{
+    *out = (struct replica_status){
+        .id = r->options.id,
+        .term = raft_current_term(&r->engine.raft),
+        .leader = r->known_leader,
+        .is_leader = r->leading,
+        .serving = r->serving,
+        .last_index = entries_last(&r->engine.log),
+        .stored_index = r->engine.reported,
+        .commit_index = raft_commit_index(&r->engine.raft),
+        .applied_index = r->applied,
+        .snapshot_index = r->engine.snapshot.index,
+        .cluster_ms = clock_now_ms(&r->clock, now.boot_us),
+    };
+}
+
+const struct core *replica_core(const struct replica *r)
+{
+    return r->core;
+}
+
+uint64_t replica_log_start(const struct replica *r)
+{
+    return r->engine.log.first;
+}

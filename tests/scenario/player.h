@@ -1,0 +1,181 @@
+/* The player: one scenario on its way, with the core that it plays on and the cast, that is who its
+ * names mean. */
+#ifndef SCENARIO_PLAYER_H
+#define SCENARIO_PLAYER_H
+
+#include <setjmp.h>
+
+#include "core/core.h"
+#include "facts.h"
+#include "story.h"
+
+/* ---- the cast: what the names of a scenario stand for ---- */
+
+/* One acquire that was granted or queued: what its client knows of it. */
+struct hold {
+    const char *actor;
+    const struct slice *names;
+    uint32_t name_count;
+    struct id lease;
+    uint64_t token;      /* 0 while it waits */
+    uint64_t attachment; /* the latest */
+};
+
+/* An id; all come from one counter, so that ties are broken in the order of their first mention. */
+struct drawn {
+    const char *name;
+    struct hold *hold; /* of a lease id */
+};
+
+struct actor_session {
+    const char *name;
+    struct id id;
+    uint64_t stream; /* the number of the latest */
+};
+
+/* A command that can be sent again by its label. */
+struct sent {
+    const char *label;
+    struct slice bytes;
+    struct hold *hold;
+};
+
+struct cast {
+    struct drawn *drawn;
+    struct actor_session *sessions;
+    struct hold **holds;
+    struct sent *sent;
+    size_t drawn_count, session_count, hold_count, sent_count;
+    size_t drawn_room, session_room, hold_room, sent_room;
+};
+
+/* ---- one scenario ---- */
+
+struct variable {
+    const char *name;
+    uint64_t value;
+};
+
+struct player {
+    const char *path;
+    const struct line *line; /* being played */
+    jmp_buf stop;
+    const char *failure;
+    bool tell;     /* print the story */
+    bool restarts; /* a snapshot and a restore after each step */
+    struct arena file;
+    struct arena step;     /* emptied before each step */
+    struct arena happened; /* the events of the last step */
+    struct cast cast;
+    struct variable variables[4];
+    size_t variable_count;
+    uint64_t loop_steps; /* steps played in loops */
+
+    struct core *core;
+    uint64_t hash_key;
+    uint64_t index;
+    uint64_t clock_ms; /* stamps the next entry */
+    uint8_t *entry;    /* LIMIT_ENTRY bytes */
+    uint32_t ordinal;  /* of the next event in the entry */
+    struct facts *events;
+    const char *told;  /* --tell: the events in sentences */
+    bool told_comment; /* --tell: the last line was narration */
+    size_t event_count;
+    size_t event_room;
+    uint32_t event_kinds[EVENT_COUNT]; /* of the entry at hand */
+    uint8_t *last;                     /* the last command, for `again` */
+    size_t last_len;
+    size_t last_room;
+    struct hold *last_hold;
+};
+
+/* Ends the scenario with its place and this message. */
+_Noreturn void player_fail(struct player *p, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Plays a whole story; NULL, or what went wrong. `*bytes` and `*len` become the final snapshot,
+ * which the caller frees. The message is the caller's to free as well. */
+struct play_options {
+    bool tell;
+    bool restarts;
+    uint64_t hash_key;
+};
+char *play(const char *path, const struct play_options *options, uint8_t **bytes, size_t *len);
+
+/* ---- cast.c ---- */
+
+struct id cast_draw(struct player *p, const char *name, struct hold *hold);
+const struct drawn *cast_drawn(const struct player *p, struct id id);
+struct actor_session *cast_session(struct player *p, const char *name); /* NULL: has none */
+struct actor_session *cast_open(struct player *p, const char *name, struct id id);
+struct hold *cast_hold_of(struct player *p, const char *actor, struct slice name); /* or NULL */
+void cast_add_hold(struct player *p, struct hold *hold);
+const struct sent *cast_sent(struct player *p, const char *label); /* or NULL */
+void cast_remember(struct player *p, const char *label, const struct command *command,
+                   struct hold *hold);
+
+/* ---- apply.c: entries, events, snapshots ---- */
+
+/* A command on its way: what to send and what is expected of it. */
+struct asked {
+    const struct line *line;
+    const char *text;     /* the step */
+    const char *expected; /* NULL: that it succeeds */
+    struct command command;
+    struct hold *hold; /* of an acquire */
+    const char *label;
+    struct facts got;
+};
+
+void player_open(struct player *p);
+/* Applies one entry with these commands, describes the answers, and checks what always holds. */
+void player_entry(struct player *p, struct asked *asked, uint32_t count);
+void player_forget_events(struct player *p);
+void player_check(struct player *p);
+/* Writes a snapshot, reads it into a core with another hash key, checks that this one writes the
+ * same bytes, and goes on with it. */
+void player_restart(struct player *p);
+/* The bytes are malloc'ed. */
+uint8_t *player_snapshot(struct player *p, size_t *len);
+/* Tries to restore altered bytes; HF_OK when that worked. */
+enum hf_error player_restore_fails(struct player *p, const uint8_t *bytes, size_t len);
+
+/* ---- describe.c: the core's answers as facts ---- */
+
+void describe_result(struct player *p, const struct command *command, const struct result *r,
+                     struct facts *out);
+void describe_event(struct player *p, const struct event *e, struct facts *out);
+const char *slice_text(struct arena *arena, struct slice slice);
+
+/* ---- look.c: show, list, sessions, audit, stats ---- */
+
+struct words;
+/* False when the words are no question to the state. */
+bool look(struct player *p, struct words *w, struct facts *out);
+/* The audit trail, a list of facts for each record. */
+struct facts *look_at_audit(struct player *p, size_t *count);
+
+/* ---- ask.c: commands from words ---- */
+
+/* False when the words are no command. */
+bool ask(struct player *p, struct words *w, struct asked *out);
+/* A token by its number or by the label of the acquire that got it. */
+uint64_t token_named(struct player *p, const char *text);
+
+/* ---- steps.c ---- */
+
+void play_lines(struct player *p, const struct line *first, bool in_loop);
+/* Fails unless the facts are as expected. */
+void expect_facts(struct player *p, const struct facts *got, const char *expected);
+
+/* ---- tell.c ---- */
+
+void tell_comment(struct player *p, const struct line *line);
+void tell_step(struct player *p, const char *text, const char *expected, const struct facts *got);
+/* Adds the event to what tell_events will print. */
+void tell_event(struct player *p, const struct event *e);
+void tell_events(struct player *p);
+void tell_list(struct player *p, const struct facts *list, size_t count);
+void tell_time(struct player *p);
+
+#endif
