@@ -49,95 +49,95 @@ struct ids {
 struct id ids_at(const struct ids *ids, uint32_t i);
 
 /*        symbol        name           what it does */
-#define COMMAND_LIST(X)                                                                            \
-    X(LEAD, lead)                 /* a new leader's first entry; starts an epoch (S1.3, S3.1) */   \
-    X(TICK, tick)                 /* lets time pass */                                             \
-    X(ADVANCE, advance)           /* raises the token counter (S3.1) */                            \
-    X(UPGRADE, upgrade)           /* raises the version of the state machine */                    \
-    X(SESSION_OPEN, session_open)                                                                  \
-    X(KEEPALIVE, keepalive)       /* many sessions in one command (S4.5) */                        \
-    X(SESSION_CLOSE, session_close)                                                                \
-    X(STREAM_UP, stream_up)       /* the session's stream is connected (S4.6) */                   \
-    X(STREAM_DOWN, stream_down)   /* ... is broken */                                              \
-    X(ACQUIRE, acquire)           /* one name or several; try or wait */                           \
-    X(CANCEL, cancel)             /* a waiter leaves its queue (S7.1, S7.2) */                     \
-    X(DETACH, detach)             /* a waiter lost its connection and keeps its place (S7.3) */    \
-    X(NODE_GONE, node_gone)       /* all waiters attached through that node are detached (S7.3) */ \
-    X(RELEASE, release)                                                                            \
-    X(RENEW, renew)                                                                                \
-    X(PROCLAIM, proclaim)         /* an election's leader changes its value */                     \
-    X(FORCE_UNLOCK, force_unlock)                                                                  \
-    X(REVOKE, revoke)             /* asks the holders to give up by a deadline */                  \
-    X(FENCE_CHECK, fence_check)   /* S11 */
+#define COMMAND_LIST(X)                                                                          \
+    X(LEAD, lead)       /* a new leader's first entry; starts an epoch (S1.3, S3.1) */           \
+    X(TICK, tick)       /* lets time pass */                                                     \
+    X(ADVANCE, advance) /* raises the token counter (S3.1) */                                    \
+    X(UPGRADE, upgrade) /* raises the version of the state machine */                            \
+    X(SESSION_OPEN, session_open)                                                                \
+    X(KEEPALIVE, keepalive) /* many sessions in one command (S4.5) */                            \
+    X(SESSION_CLOSE, session_close)                                                              \
+    X(STREAM_UP, stream_up)     /* the session's stream is connected (S4.6) */                   \
+    X(STREAM_DOWN, stream_down) /* ... is broken */                                              \
+    X(ACQUIRE, acquire)         /* one name or several; try or wait */                           \
+    X(CANCEL, cancel)           /* a waiter leaves its queue (S7.1, S7.2) */                     \
+    X(DETACH, detach)           /* a waiter lost its connection and keeps its place (S7.3) */    \
+    X(NODE_GONE, node_gone)     /* all waiters attached through that node are detached (S7.3) */ \
+    X(RELEASE, release)                                                                          \
+    X(RENEW, renew)                                                                              \
+    X(PROCLAIM, proclaim) /* an election's leader changes its value */                           \
+    X(FORCE_UNLOCK, force_unlock)                                                                \
+    X(REVOKE, revoke)           /* asks the holders to give up by a deadline */                  \
+    X(FENCE_CHECK, fence_check) /* S11 */
 
 /*      role, type, name, largest value or length */
 #define COMMAND_FIELDS_lead(F) F(EDGE, u32, node, UINT32_MAX)
 #define COMMAND_FIELDS_tick(F)
 #define COMMAND_FIELDS_advance(F)
 #define COMMAND_FIELDS_upgrade(F) F(BODY, u32, version, UINT32_MAX)
-#define COMMAND_FIELDS_session_open(F)                                                             \
-    F(EDGE, id, id, 0)                                                                             \
-    F(BODY, slice, client, LIMIT_CLIENT)                                                           \
-    F(BODY, u32, ttl_ms, UINT32_MAX)                                                               \
-    F(BODY, u32, linger_ms, UINT32_MAX)                                                            \
+#define COMMAND_FIELDS_session_open(F)   \
+    F(EDGE, id, id, 0)                   \
+    F(BODY, slice, client, LIMIT_CLIENT) \
+    F(BODY, u32, ttl_ms, UINT32_MAX)     \
+    F(BODY, u32, linger_ms, UINT32_MAX)  \
     F(BODY, slice, metadata, LIMIT_METADATA)
 #define COMMAND_FIELDS_keepalive(F) F(EDGE, ids, sessions, LIMIT_KEEPALIVE_IDS)
 #define COMMAND_FIELDS_session_close(F)
 #define COMMAND_FIELDS_stream_up(F)
 #define COMMAND_FIELDS_stream_down(F) F(EDGE, u64, stream, UINT64_MAX)
-#define COMMAND_FIELDS_acquire(F)                                                                  \
-    F(EDGE, id, lease, 0)                                                                          \
-    F(EDGE, u32, node, UINT32_MAX)                                                                 \
-    F(BODY, slice, client, LIMIT_CLIENT)                                                           \
-    F(BODY, slice, owner, LIMIT_OWNER)                                                             \
-    F(BODY, names, names, LIMIT_MULTILOCK_NAMES)                                                   \
-    F(BODY, u32, mode, MODE_COUNT - 1)                                                             \
-    F(BODY, u32, limit, UINT32_MAX)                                                                \
-    F(BODY, u32, permits, UINT32_MAX)                                                              \
-    F(BODY, u32, ttl_ms, UINT32_MAX)                                                               \
-    F(BODY, u64, wait_ms, UINT64_MAX)                                                              \
-    F(BODY, u32, delay_ms, UINT32_MAX)                                                             \
-    F(BODY, u32, flags, ACQUIRE_FLAGS)                                                             \
-    F(BODY, slice, metadata, LIMIT_METADATA)                                                       \
+#define COMMAND_FIELDS_acquire(F)                \
+    F(EDGE, id, lease, 0)                        \
+    F(EDGE, u32, node, UINT32_MAX)               \
+    F(BODY, slice, client, LIMIT_CLIENT)         \
+    F(BODY, slice, owner, LIMIT_OWNER)           \
+    F(BODY, names, names, LIMIT_MULTILOCK_NAMES) \
+    F(BODY, u32, mode, MODE_COUNT - 1)           \
+    F(BODY, u32, limit, UINT32_MAX)              \
+    F(BODY, u32, permits, UINT32_MAX)            \
+    F(BODY, u32, ttl_ms, UINT32_MAX)             \
+    F(BODY, u64, wait_ms, UINT64_MAX)            \
+    F(BODY, u32, delay_ms, UINT32_MAX)           \
+    F(BODY, u32, flags, ACQUIRE_FLAGS)           \
+    F(BODY, slice, metadata, LIMIT_METADATA)     \
     F(BODY, slice, value, LIMIT_VALUE)
-#define COMMAND_FIELDS_cancel(F)                                                                   \
-    F(EDGE, id, lease, 0)                                                                          \
+#define COMMAND_FIELDS_cancel(F) \
+    F(EDGE, id, lease, 0)        \
     F(EDGE, u64, attachment, UINT64_MAX)
-#define COMMAND_FIELDS_detach(F)                                                                   \
-    F(EDGE, id, lease, 0)                                                                          \
+#define COMMAND_FIELDS_detach(F) \
+    F(EDGE, id, lease, 0)        \
     F(EDGE, u64, attachment, UINT64_MAX)
 #define COMMAND_FIELDS_node_gone(F) F(EDGE, u32, node, UINT32_MAX)
 /* A grant is named by its lease id, or by its token; with a token, the name and the client are
  * checked when given. A single lock's token needs its name, a multi-lock's does not. */
-#define COMMAND_FIELDS_release(F)                                                                  \
-    F(BODY, slice, name, LIMIT_NAME)                                                               \
-    F(BODY, slice, client, LIMIT_CLIENT)                                                           \
-    F(BODY, id, lease, 0)                                                                          \
+#define COMMAND_FIELDS_release(F)        \
+    F(BODY, slice, name, LIMIT_NAME)     \
+    F(BODY, slice, client, LIMIT_CLIENT) \
+    F(BODY, id, lease, 0)                \
     F(BODY, u64, token, LIMIT_NUMBER - 1)
-#define COMMAND_FIELDS_renew(F)                                                                    \
-    F(BODY, slice, name, LIMIT_NAME)                                                               \
-    F(BODY, slice, client, LIMIT_CLIENT)                                                           \
-    F(BODY, id, lease, 0)                                                                          \
-    F(BODY, u64, token, LIMIT_NUMBER - 1)                                                          \
+#define COMMAND_FIELDS_renew(F)           \
+    F(BODY, slice, name, LIMIT_NAME)      \
+    F(BODY, slice, client, LIMIT_CLIENT)  \
+    F(BODY, id, lease, 0)                 \
+    F(BODY, u64, token, LIMIT_NUMBER - 1) \
     F(BODY, u32, ttl_ms, UINT32_MAX)
-#define COMMAND_FIELDS_proclaim(F)                                                                 \
-    F(BODY, slice, name, LIMIT_NAME)                                                               \
-    F(BODY, slice, client, LIMIT_CLIENT)                                                           \
-    F(BODY, u64, token, LIMIT_NUMBER - 1)                                                          \
+#define COMMAND_FIELDS_proclaim(F)        \
+    F(BODY, slice, name, LIMIT_NAME)      \
+    F(BODY, slice, client, LIMIT_CLIENT)  \
+    F(BODY, u64, token, LIMIT_NUMBER - 1) \
     F(BODY, slice, value, LIMIT_VALUE)
-#define COMMAND_FIELDS_force_unlock(F)                                                             \
-    F(BODY, slice, name, LIMIT_NAME)                                                               \
-    F(BODY, slice, actor, LIMIT_ACTOR)                                                             \
-    F(BODY, slice, reason, LIMIT_REASON)                                                           \
+#define COMMAND_FIELDS_force_unlock(F)   \
+    F(BODY, slice, name, LIMIT_NAME)     \
+    F(BODY, slice, actor, LIMIT_ACTOR)   \
+    F(BODY, slice, reason, LIMIT_REASON) \
     F(BODY, u32, now, 1)
-#define COMMAND_FIELDS_revoke(F)                                                                   \
-    F(BODY, slice, name, LIMIT_NAME)                                                               \
-    F(BODY, slice, actor, LIMIT_ACTOR)                                                             \
-    F(BODY, slice, reason, LIMIT_REASON)                                                           \
+#define COMMAND_FIELDS_revoke(F)         \
+    F(BODY, slice, name, LIMIT_NAME)     \
+    F(BODY, slice, actor, LIMIT_ACTOR)   \
+    F(BODY, slice, reason, LIMIT_REASON) \
     F(BODY, u32, grace_ms, UINT32_MAX)
-#define COMMAND_FIELDS_fence_check(F)                                                              \
-    F(BODY, slice, resource, LIMIT_NAME)                                                           \
-    F(BODY, u32, slot, LIMIT_HOLDERS - 1)                                                          \
+#define COMMAND_FIELDS_fence_check(F)     \
+    F(BODY, slice, resource, LIMIT_NAME)  \
+    F(BODY, u32, slot, LIMIT_HOLDERS - 1) \
     F(BODY, u64, token, LIMIT_NUMBER - 1)
 
 enum command_type {
@@ -156,9 +156,9 @@ enum command_type {
 #define COMMAND_C_names struct names
 
 #define F(role, type, name, max) COMMAND_C_##type name;
-#define X(symbol, name)                                                                            \
-    struct command_##name {                                                                        \
-        COMMAND_FIELDS_##name(F) uint8_t unused;                                                   \
+#define X(symbol, name)                          \
+    struct command_##name {                      \
+        COMMAND_FIELDS_##name(F) uint8_t unused; \
     };
 COMMAND_LIST(X)
 #undef X

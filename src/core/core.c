@@ -321,8 +321,8 @@ void core_stats(const struct core *c, struct core_stats *out)
         .last_sweep_steps = c->last_sweep_steps,
     };
     uint64_t overhead = sizeof(*c) + LIMIT_KEEPALIVE_IDS +
-                        sizeof(struct cycle_step) * LIMIT_DEADLOCK_CYCLE +
-                        heap_bytes(&c->timers) + heap_bytes(&c->fence_heap);
+                        sizeof(struct cycle_step) * LIMIT_DEADLOCK_CYCLE + heap_bytes(&c->timers) +
+                        heap_bytes(&c->fence_heap);
     const struct table *tables[] = {&c->locks,          &c->sessions,       &c->leases,
                                     &c->tokens,         &c->requests,       &c->ended_by_token,
                                     &c->ended_by_lease, &c->ended_sessions, &c->fences};

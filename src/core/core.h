@@ -64,8 +64,8 @@ uint64_t core_counter(const struct core *core);
 uint64_t core_epoch(const struct core *core);
 
 struct core_stats {
-    uint64_t names;    /* held, waited for or delayed */
-    uint64_t grants;   /* names in multi-locks counted each */
+    uint64_t names;  /* held, waited for or delayed */
+    uint64_t grants; /* names in multi-locks counted each */
     uint64_t waiters;
     uint64_t sessions; /* private ones included */
     uint64_t fence_marks;

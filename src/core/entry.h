@@ -33,8 +33,8 @@ uint64_t entry_stamp_ms(struct slice entry);
 /* Decodes the header and every command of it; HF_OK only when all of it is well-formed. */
 enum hf_error entry_check(struct slice entry, struct entry_header *out);
 
-/* Checks the whole entry first, so that a damaged one changes nothing; then applies it. The callback
- * gets each command's number within the entry with its result; it may be NULL. */
+/* Checks the whole entry first, so that a damaged one changes nothing; then applies it. The
+ * callback gets each command's number within the entry with its result; it may be NULL. */
 typedef void (*entry_result_fn)(void *ctx, uint32_t number, const struct command *command,
                                 const struct result *result);
 enum hf_error entry_apply(struct core *core, uint64_t index, struct slice entry,

@@ -1,6 +1,6 @@
 /* Names: a lock exists while it is held, waited for or delayed, and not longer (S3: no memory is
- * kept for names that are free). One that has an `extra` goes only when the names woken by the command
- * are served, so that nobody's reference to it dangles in between. */
+ * kept for names that are free). One that has an `extra` goes only when the names woken by the
+ * command are served, so that nobody's reference to it dangles in between. */
 #include "core/state.h"
 
 struct slice lock_name(const struct lock *l)

@@ -12,25 +12,25 @@ enum outcome {
 };
 
 /* Why not acquired, not released, not renewed. The words are part of the interface. */
-#define REASON_LIST(X)                                                                             \
-    X(NONE, "ok")                                                                                  \
-    X(HELD, "held")                                                                                \
-    X(TIMEOUT, "timeout")                                                                          \
-    X(DELAYED, "delayed")                                                                          \
-    X(DEADLOCK, "deadlock")                                                                        \
-    X(ALREADY_HELD, "already_held") /* or already waited for, by the same owner */                 \
-    X(MODE_MISMATCH, "mode_mismatch")                                                              \
-    X(LIMIT_MISMATCH, "limit_mismatch")                                                            \
-    X(PERMITS_EXCEED_LIMIT, "permits_exceed_limit")                                                \
-    X(SUPERSEDED, "superseded")                                                                    \
-    X(CANCELLED, "cancelled")         /* the waiter was withdrawn */                               \
-    X(DETACHED, "detached")           /* the waiter's connection did not come back (S7.3) */       \
-    X(SESSION_ENDED, "session_ended") /* and so did the wait */                                    \
-    X(NOT_OWNER, "not_owner")                                                                      \
-    X(ALREADY_RELEASED, "already_released")                                                        \
-    X(EXPIRED, "expired")                                                                          \
-    X(NOT_WAITING, "not_waiting") /* cancel, detach: there is no such waiter (any more) */         \
-    X(BELOW_FLOOR, "below_floor") /* fence check (S11) */                                          \
+#define REASON_LIST(X)                                                                       \
+    X(NONE, "ok")                                                                            \
+    X(HELD, "held")                                                                          \
+    X(TIMEOUT, "timeout")                                                                    \
+    X(DELAYED, "delayed")                                                                    \
+    X(DEADLOCK, "deadlock")                                                                  \
+    X(ALREADY_HELD, "already_held") /* or already waited for, by the same owner */           \
+    X(MODE_MISMATCH, "mode_mismatch")                                                        \
+    X(LIMIT_MISMATCH, "limit_mismatch")                                                      \
+    X(PERMITS_EXCEED_LIMIT, "permits_exceed_limit")                                          \
+    X(SUPERSEDED, "superseded")                                                              \
+    X(CANCELLED, "cancelled")         /* the waiter was withdrawn */                         \
+    X(DETACHED, "detached")           /* the waiter's connection did not come back (S7.3) */ \
+    X(SESSION_ENDED, "session_ended") /* and so did the wait */                              \
+    X(NOT_OWNER, "not_owner")                                                                \
+    X(ALREADY_RELEASED, "already_released")                                                  \
+    X(EXPIRED, "expired")                                                                    \
+    X(NOT_WAITING, "not_waiting") /* cancel, detach: there is no such waiter (any more) */   \
+    X(BELOW_FLOOR, "below_floor") /* fence check (S11) */                                    \
     X(STALE_TOKEN, "stale_token") /* fence check */
 
 enum reason {
@@ -41,15 +41,15 @@ enum reason {
 };
 
 /* How a grant or a session ended; kept for the last LIMIT_ENDED of each (S8.3). */
-#define ENDED_LIST(X)                                                                              \
-    X(NOT, "not")                                                                                  \
-    X(RELEASED, "released")                                                                        \
-    X(SESSION_CLOSED, "session_closed")                                                            \
-    X(EXPIRED, "expired")                 /* its own TTL, or its private session's */              \
-    X(SESSION_EXPIRED, "session_expired")                                                          \
-    X(FORCED, "forced")                                                                            \
-    X(REVOKED, "revoked")                                                                          \
-    X(RECOVERED, "recovered")             /* by the recovery of a lost majority (S3.3) */
+#define ENDED_LIST(X)                                                 \
+    X(NOT, "not")                                                     \
+    X(RELEASED, "released")                                           \
+    X(SESSION_CLOSED, "session_closed")                               \
+    X(EXPIRED, "expired") /* its own TTL, or its private session's */ \
+    X(SESSION_EXPIRED, "session_expired")                             \
+    X(FORCED, "forced")                                               \
+    X(REVOKED, "revoked")                                             \
+    X(RECOVERED, "recovered") /* by the recovery of a lost majority (S3.3) */
 
 enum ended {
 #define X(symbol, word) ENDED_##symbol,
@@ -103,10 +103,10 @@ struct result {
     bool more;               /* force-unlock: call again for the rest (S2.1) */
     bool has_holder;
     uint32_t holders;
-    struct holder_view holder;  /* the first one */
-    struct slice reserved_for;  /* the client whose multi-lock keeps the free name free (S6.2) */
-    struct slice name;          /* the name, of several, that the refusal is about */
-    const uint8_t *alive;       /* keep-alive: an hf_error for each id: OK, NOT_FOUND, EXPIRED */
+    struct holder_view holder; /* the first one */
+    struct slice reserved_for; /* the client whose multi-lock keeps the free name free (S6.2) */
+    struct slice name;         /* the name, of several, that the refusal is about */
+    const uint8_t *alive;      /* keep-alive: an hf_error for each id: OK, NOT_FOUND, EXPIRED */
     const struct cycle_step *cycle; /* REASON_DEADLOCK; begins with the asker */
     uint32_t cycle_length;
 };

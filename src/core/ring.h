@@ -1,6 +1,6 @@
 /* Doubly-linked rings of pool objects. The owner keeps one reference, to the last element, and so
- * reaches both ends; an object may stand in several rings, each by a `struct links` of its own, which
- * the functions find by its offset. The order is part of the replicated state. */
+ * reaches both ends; an object may stand in several rings, each by a `struct links` of its own,
+ * which the functions find by its offset. The order is part of the replicated state. */
 #ifndef HOLDFAST_CORE_RING_H
 #define HOLDFAST_CORE_RING_H
 

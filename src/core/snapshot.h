@@ -13,8 +13,8 @@ bool snapshot_write(const struct core *core, snapshot_sink_fn sink, void *ctx);
 /* Reads a snapshot in pieces of any size, from anybody: nothing in it is trusted.
  * snapshot_reader_finish gives the core (owned by the caller) only when everything was there and
  * sound: HF_OK. HF_VERSION is what a newer program wrote and HF_CORRUPT is damage; then `*out` is
- * untouched and `problem`, which may be NULL, says what is wrong and where ("session 17: client id is
- * empty"). Frees the reader in any case. */
+ * untouched and `problem`, which may be NULL, says what is wrong and where ("session 17: client id
+ * is empty"). Frees the reader in any case. */
 struct snapshot_problem {
     char text[160];
 };

@@ -1,7 +1,7 @@
 /* The state of the locks in memory, for the files of core/ only.
  *
- * Objects live in one pool and name each other by 32-bit references; that and leaving rare fields to
- * side objects (`detail`, `extra`) is what a live lock's small size comes from.
+ * Objects live in one pool and name each other by 32-bit references; that and leaving rare fields
+ * to side objects (`detail`, `extra`) is what a live lock's small size comes from.
  *
  *   session ──holds──▶ grant ◀──holders── lock ──queue──▶ place ◀── waiter ◀──waits── session
  *
@@ -9,9 +9,9 @@
  * name held under one token; the grants of a multi-lock share their token and are tied by a group
  * object. A waiter is one waiting request; it has one place in the queue of each of its names.
  *
- * Everything that decides an output is a function of the log: the orders of all rings, the counters,
- * and also the (possibly early) deadlines in the heap. The order of hash chains is not, and is never
- * walked for an output. */
+ * Everything that decides an output is a function of the log: the orders of all rings, the
+ * counters, and also the (possibly early) deadlines in the heap. The order of hash chains is not,
+ * and is never walked for an output. */
 #ifndef HOLDFAST_CORE_STATE_H
 #define HOLDFAST_CORE_STATE_H
 
@@ -51,7 +51,7 @@ struct session {
 
 struct session_extra {
     uint64_t acked_through;
-    uint64_t stream;      /* the number of the latest stream (S4.6) */
+    uint64_t stream;           /* the number of the latest stream (S4.6) */
     uint64_t lingers_until_ms; /* 0: the stream is up, or no linger was asked for */
     uint32_t linger_ms;
     ref metadata;     /* blob */
@@ -76,11 +76,11 @@ struct lock_extra {
     ref queue;                 /* places, by rising ticket */
     ref cursor;                /* place; all before it are detached. 0: all are */
     uint32_t queue_length;
-    uint32_t holders; /* how many */
-    uint32_t limit;   /* semaphore */
-    uint32_t used;    /* permits */
-    ref slots;        /* semaphore: bits of the slots in use */
-    uint32_t timer;   /* of the delay */
+    uint32_t holders;     /* how many */
+    uint32_t limit;       /* semaphore */
+    uint32_t used;        /* permits */
+    ref slots;            /* semaphore: bits of the slots in use */
+    uint32_t timer;       /* of the delay */
     struct links woken;   /* core->woken */
     struct links delayed; /* core->delayed */
     ref lock;
@@ -135,7 +135,7 @@ struct waiter {
     uint8_t mode;
     uint8_t flags; /* ACQUIRE_* */
     uint8_t owner_len;
-    ref places;  /* the first of them, in canonical order of names */
+    ref places; /* the first of them, in canonical order of names */
     ref session;
     ref lease_next;
     struct links in_session;
@@ -167,7 +167,8 @@ struct place {
 };
 
 /* The waiters attached through one node. When the node is gone the whole crowd is detached in one
- * step and a later waiter starts a new one, so that the command is O(1) however many wait (S7.3). */
+ * step and a later waiter starts a new one, so that the command is O(1) however many wait (S7.3).
+ */
 struct crowd {
     uint8_t kind;
     uint8_t gone;
@@ -272,7 +273,7 @@ struct core {
     uint64_t index;
     uint64_t now_ms;
     uint64_t wall_ms;
-    uint64_t counter;    /* C of S3.1 */
+    uint64_t counter; /* C of S3.1 */
     uint64_t epoch;
     uint64_t ticket;     /* of the last waiter */
     uint64_t attachment; /* the last number given to a waiter's or a session's connection */
@@ -299,8 +300,8 @@ struct core {
     /* Rings; see core/ring.h. */
     ref all_sessions;
     ref all_crowds;
-    ref delayed; /* lock_extra, in the order the delays began */
-    ref woken;   /* lock_extra, in the order they were woken */
+    ref delayed;  /* lock_extra, in the order the delays began */
+    ref woken;    /* lock_extra, in the order they were woken */
     ref revisits; /* crowds that were detached and not yet walked */
     ref done_requests;
     ref ended_grants_ring;
@@ -320,16 +321,16 @@ struct core {
     uint32_t worst_steps;
     uint32_t last_sweep_steps;
     uint32_t prune_left;
-    uint8_t *alive; /* LIMIT_KEEPALIVE_IDS answers of a keep-alive */
+    uint8_t *alive;           /* LIMIT_KEEPALIVE_IDS answers of a keep-alive */
     struct cycle_step *cycle; /* LIMIT_DEADLOCK_CYCLE */
 };
 
 /* Typed access to the pool. */
-#define CORE_ACCESS(type)                                                                          \
-    static inline struct type *type##_at(const struct core *c, ref who)                            \
-    {                                                                                              \
-        hf_assert(who != 0);                                                                       \
-        return (struct type *)pool_at(&c->pool, who);                                              \
+#define CORE_ACCESS(type)                                               \
+    static inline struct type *type##_at(const struct core *c, ref who) \
+    {                                                                   \
+        hf_assert(who != 0);                                            \
+        return (struct type *)pool_at(&c->pool, who);                   \
     }
 CORE_ACCESS(blob)
 CORE_ACCESS(session)
@@ -350,14 +351,14 @@ CORE_ACCESS(audit_record)
 #undef CORE_ACCESS
 
 /* Walks a ring; the body must not remove `who` itself. */
-#define RING_EACH(c, who, last, type, field)                                                       \
-    for (ref who = ring_first(&(c)->pool, last, offsetof(struct type, field)); who != 0;           \
+#define RING_EACH(c, who, last, type, field)                                             \
+    for (ref who = ring_first(&(c)->pool, last, offsetof(struct type, field)); who != 0; \
          who = ring_after(&(c)->pool, last, who, offsetof(struct type, field)))
 
 #define RING_FIRST(c, last, type, field) ring_first(&(c)->pool, last, offsetof(struct type, field))
-#define RING_APPEND(c, last, who, type, field)                                                     \
+#define RING_APPEND(c, last, who, type, field) \
     ring_append(&(c)->pool, last, who, offsetof(struct type, field))
-#define RING_REMOVE(c, last, who, type, field)                                                     \
+#define RING_REMOVE(c, last, who, type, field) \
     ring_remove(&(c)->pool, last, who, offsetof(struct type, field))
 
 static inline void core_step(struct core *c, uint32_t steps)
@@ -400,7 +401,8 @@ struct slice lock_name(const struct lock *l);
 struct lock_extra *lock_extra_make(struct core *c, ref lock);
 struct lock_extra *lock_extra_get(const struct core *c, const struct lock *l); /* or NULL */
 uint32_t lock_holders(const struct core *c, const struct lock *l);
-bool lock_in_use(const struct core *c, const struct lock *l); /* held or waited for: mode is fixed */
+bool lock_in_use(const struct core *c,
+                 const struct lock *l); /* held or waited for: mode is fixed */
 bool lock_is_delayed(const struct core *c, const struct lock *l);
 bool lock_has_room(const struct core *c, const struct lock *l, enum mode mode, uint32_t permits);
 void lock_delay(struct core *c, ref lock, uint64_t until_ms);
@@ -439,7 +441,8 @@ uint64_t grant_deadline(const struct core *c, const struct grant *g);
 bool grant_is_dead(const struct core *c, const struct grant *g);
 uint64_t grant_due_ms(const struct core *c, const struct grant *g); /* deadline or revocation */
 void grant_reschedule(struct core *c, ref grant); /* its timer must not be later than it is due */
-/* Ends the whole grant, all parts; `at_ms` is when, for the lock-delay. A private session goes too. */
+/* Ends the whole grant, all parts; `at_ms` is when, for the lock-delay. A private session goes too.
+ */
 void grant_end(struct core *c, ref grant, enum ended how, uint64_t at_ms, struct slice actor,
                struct slice text, bool no_delay);
 /* Ends a grant whose time is over as what it is: expired, its session expired, or revoked. */
@@ -512,7 +515,7 @@ void apply_proclaim(struct core *c, const struct command *cmd, struct result *ou
 struct request_key {
     uint32_t tenant;
     enum command_type type;
-    ref session; /* whose replies by seq; 0: none */
+    ref session;          /* whose replies by seq; 0: none */
     struct id session_id; /* as named, also when it is gone; zero: by client or actor */
     struct slice scope;
     struct slice id;

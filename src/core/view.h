@@ -1,5 +1,5 @@
-/* Reading the state. Nothing here changes it or is replicated; callers wait for a barrier first when
- * they need a linearizable answer (S9.1). Slices are borrowed until the next command. */
+/* Reading the state. Nothing here changes it or is replicated; callers wait for a barrier first
+ * when they need a linearizable answer (S9.1). Slices are borrowed until the next command. */
 #ifndef HOLDFAST_CORE_VIEW_H
 #define HOLDFAST_CORE_VIEW_H
 
@@ -13,7 +13,7 @@ struct grant_view {
     struct id lease;
     uint32_t slot;
     uint32_t depth;
-    uint32_t parts; /* names under the token */
+    uint32_t parts;        /* names under the token */
     uint64_t revoke_at_ms; /* 0: nobody asked */
     struct slice value;
 };

@@ -13,11 +13,11 @@
 #define BATCH_LAZY_US 100000 /* keep-alives and ticks alone (S4.5) */
 
 struct batch_situation {
-    bool in_flight;          /* the last batch is not applied yet */
-    uint32_t waiting;        /* commands and reads that wait in the open batch */
-    uint32_t lazy;           /* of those, how many are in no hurry */
-    uint32_t last_answered;  /* how many the last batch answered */
-    uint64_t first_us;       /* when the first of the waiting came */
+    bool in_flight;         /* the last batch is not applied yet */
+    uint32_t waiting;       /* commands and reads that wait in the open batch */
+    uint32_t lazy;          /* of those, how many are in no hurry */
+    uint32_t last_answered; /* how many the last batch answered */
+    uint64_t first_us;      /* when the first of the waiting came */
     uint64_t now_us;
 };
 

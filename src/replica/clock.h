@@ -1,6 +1,7 @@
 /* Cluster time (S1). While a node leads, its clock runs on CLOCK_BOOTTIME from the highest time it
  * had heard of when it began; otherwise it only remembers the highest heard, in entries and in
- * messages. So time never goes back, and a change of leader loses no more than the time without one. */
+ * messages. So time never goes back, and a change of leader loses no more than the time without
+ * one. */
 #ifndef HOLDFAST_REPLICA_CLOCK_H
 #define HOLDFAST_REPLICA_CLOCK_H
 

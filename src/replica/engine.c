@@ -154,8 +154,7 @@ static int step(struct engine *e, struct raft_event *event, uint64_t now_ms, boo
         return error;
     }
     if (u.flags & (RAFT_UPDATE_CURRENT_TERM | RAFT_UPDATE_VOTED_FOR)) { /* E1 */
-        e->ports->save_vote(e->ports->ctx, raft_current_term(&e->raft),
-                            raft_voted_for(&e->raft));
+        e->ports->save_vote(e->ports->ctx, raft_current_term(&e->raft), raft_voted_for(&e->raft));
     }
     bool has_entries = (u.flags & (RAFT_UPDATE_ENTRIES)) != 0;
     if (has_entries) {

@@ -1,19 +1,19 @@
-/* Drives libraft by raft_step: events in, disk writes and messages out through the ports, and what is
- * committed in order. The rules for it, learned by simulation, are numbered here (E1 to E9) and each has a
- * test; engine.c cites them where it keeps them.
+/* Drives libraft by raft_step: events in, disk writes and messages out through the ports, and what
+ * is committed in order. The rules for it, learned by simulation, are numbered here (E1 to E9) and
+ * each has a test; engine.c cites them where it keeps them.
  *
  *  E1 Term and vote are on disk before anything else of that step happens.
  *  E2 raft_timeout is asked after every step: its update flag is not always set.
- *  E3 A write that newer entries overlap is reported only up to the entry before them, and only if that
- *     is above what was reported; nothing is reported while a snapshot is being installed.
- *  E4 A refused pre-vote is answered with our own term when that is higher than the candidate's; else
- *     a candidate with the longer log never learns of it, and a healed cluster can stay without a leader.
- *  E5 Members change one at a time: no change is uncommitted, the leader has committed an entry of its
- *     term, every voter has the last configuration, nobody is being given the lead, and only who caught up is promoted.
- *  E6 A received membership entry is always the first of what the engine is given (S12.6).
- *  E7 A snapshot is taken at an index that was reported as persisted, never while one is installed.
- *  E8 Each committed membership entry is answered with a CONFIGURATION event.
- *  E9 The lead is given away only with no batch in flight (S12.7); kept by replica.c. */
+ *  E3 A write that newer entries overlap is reported only up to the entry before them, and only if
+ * that is above what was reported; nothing is reported while a snapshot is being installed. E4 A
+ * refused pre-vote is answered with our own term when that is higher than the candidate's; else a
+ * candidate with the longer log never learns of it, and a healed cluster can stay without a leader.
+ *  E5 Members change one at a time: no change is uncommitted, the leader has committed an entry of
+ * its term, every voter has the last configuration, nobody is being given the lead, and only who
+ * caught up is promoted. E6 A received membership entry is always the first of what the engine is
+ * given (S12.6). E7 A snapshot is taken at an index that was reported as persisted, never while one
+ * is installed. E8 Each committed membership entry is answered with a CONFIGURATION event. E9 The
+ * lead is given away only with no batch in flight (S12.7); kept by replica.c. */
 #ifndef HOLDFAST_REPLICA_ENGINE_H
 #define HOLDFAST_REPLICA_ENGINE_H
 

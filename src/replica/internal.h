@@ -47,19 +47,35 @@ struct replica {
     uint32_t flight_count;
     uint32_t last_answered;
 
-    bool leading;         /* as far as we have acted on it */
-    bool serving;         /* has applied its `lead` (S1.3) */
-    uint64_t lead_index;  /* of that entry, 0 while it is not submitted */
+    bool leading;        /* as far as we have acted on it */
+    bool serving;        /* has applied its `lead` (S1.3) */
+    uint64_t lead_index; /* of that entry, 0 while it is not submitted */
     uint64_t known_leader;
     uint64_t applied;
-    uint64_t log_bytes;   /* since the last snapshot */
+    uint64_t log_bytes; /* since the last snapshot */
     uint64_t last_tick_us;
-    bool taking;          /* a snapshot is being written */
+    bool taking; /* a snapshot is being written */
     bool in_call;
     struct slice members; /* committed, as of members_index; owned */
     uint64_t members_index;
     struct flight *applying; /* the batch whose results are being told */
 };
+
+/* ---- apply.c ---- */
+void cookies_add(const struct replica *r, struct cookies *c, void *cookie);
+void cookies_free(const struct replica *r, struct cookies *c);
+/* Tells everybody who waits, and empties both. */
+void fail_all(struct replica *r, struct cookies *commands, struct cookies *barriers,
+              enum replica_outcome outcome);
+bool flight_in_this_term(const struct replica *r);
+void flight_drop(struct replica *r, uint32_t i);
+void flight_fail(struct replica *r, uint32_t i, enum replica_outcome outcome);
+void flights_lost_up_to(struct replica *r, uint64_t index);
+void remember_members(struct replica *r, uint64_t index, struct slice members);
+void apply_committed(struct replica *r, struct replica_time now);
+void snapshot_if_due(struct replica *r);
+
+/* ---- replica.c ---- */
 
 /* Brackets around each call from outside: hands the clock to the engine; acts on what became of the
  * engine's state (leadership, commits) and leaves nothing undone. */

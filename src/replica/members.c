@@ -145,8 +145,8 @@ static const char *check(const struct engine *e, enum replica_change change, uin
         return NULL;
     case REPLICA_DEMOTE:
         return server->role != RAFT_VOTER ? "it is not a voter"
-               : voters(raft) == 1       ? "it is the only voter"
-                                         : NULL;
+               : voters(raft) == 1        ? "it is the only voter"
+                                          : NULL;
     case REPLICA_REMOVE:
         return server->role == RAFT_VOTER && voters(raft) == 1 ? "it is the only voter" : NULL;
     case REPLICA_ADD:

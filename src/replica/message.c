@@ -232,8 +232,7 @@ static bool take_append(struct reader *r, struct message_in *out)
     a->prev_log_term = read_u64(r);
     a->leader_commit = read_u64(r);
     uint64_t count = read_u64(r);
-    if (r->bad || count > MESSAGE_MAX_ENTRIES ||
-        !take_entries(r, (uint32_t)count, &out->entries)) {
+    if (r->bad || count > MESSAGE_MAX_ENTRIES || !take_entries(r, (uint32_t)count, &out->entries)) {
         return false;
     }
     a->n_entries = (unsigned)count;

@@ -14,16 +14,17 @@
  * next call; false when the entry is not to be had. */
 typedef bool (*message_entry_fn)(void *ctx, uint64_t index, struct replica_entry *out);
 
-/* Returns the bytes in a buffer from raft_malloc that the caller frees, or NULL when an entry is not to
- * be had. `members` is the encoded configuration of a snapshot message. */
-void *message_encode(const struct raft_message *message, uint64_t cluster_ms,
-                     struct slice members, message_entry_fn entry, void *ctx, size_t *len);
+/* Returns the bytes in a buffer from raft_malloc that the caller frees, or NULL when an entry is
+ * not to be had. `members` is the encoded configuration of a snapshot message. */
+void *message_encode(const struct raft_message *message, uint64_t cluster_ms, struct slice members,
+                     message_entry_fn entry, void *ctx, size_t *len);
 
 /* A decoded message owns its memory until it was given to raft_step, see engine.c. */
 struct message_in {
     struct raft_message message;
     uint64_t cluster_ms;
-    struct raft_entry *entries; /* from raft_malloc, with one batch for all; NULL if there are none */
+    struct raft_entry
+        *entries; /* from raft_malloc, with one batch for all; NULL if there are none */
 };
 
 /* False when malformed; nothing is owned then. */

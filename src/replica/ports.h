@@ -1,6 +1,6 @@
 /* What a replica asks of the world. The node gives it disks and sockets, the simulator fakes them;
- * the replica itself does no I/O, reads no clock and starts no thread. Nothing here may call back into
- * the replica before it returns. */
+ * the replica itself does no I/O, reads no clock and starts no thread. Nothing here may call back
+ * into the replica before it returns. */
 #ifndef HOLDFAST_REPLICA_PORTS_H
 #define HOLDFAST_REPLICA_PORTS_H
 

@@ -1,6 +1,7 @@
-/* One member of the replicated group: gathers commands into batches, has libraft replicate them, and
- * applies what is committed to the core, on every node alike. DESIGN's rules for driving the engine
- * are kept in engine.c, S1's clock in clock.c, the decision when a batch is closed in batch.c.
+/* One member of the replicated group: gathers commands into batches, has libraft replicate them,
+ * and applies what is committed to the core, on every node alike. DESIGN's rules for driving the
+ * engine are kept in engine.c, S1's clock in clock.c, the decision when a batch is closed in
+ * batch.c.
  *
  *      replica_submit ─▶ gathering ──flush──▶ in flight ──committed──▶ core ──▶ on_result
  *                        (batch.c)           (one at a time)
@@ -28,13 +29,13 @@ struct replica_options {
     const struct memory *memory;
     uint64_t id;
     const char *address;
-    uint64_t hash_key; /* of the core; one for the whole cluster, so that list cursors travel */
-    uint32_t seed;     /* of the engine's election timeouts */
+    uint64_t hash_key;     /* of the core; one for the whole cluster, so that list cursors travel */
+    uint32_t seed;         /* of the engine's election timeouts */
     uint32_t election_ms;  /* S12.8: 300 */
     uint32_t heartbeat_ms; /* 50 */
-    uint64_t snapshot_bytes;     /* of log after which a snapshot is taken (S12.5) */
-    uint64_t cache_bytes;        /* of entries kept in memory for followers */
-    uint32_t trailing;           /* entries kept in the log behind a snapshot */
+    uint64_t snapshot_bytes; /* of log after which a snapshot is taken (S12.5) */
+    uint64_t cache_bytes;    /* of entries kept in memory for followers */
+    uint32_t trailing;       /* entries kept in the log behind a snapshot */
     struct replica_ports ports;
 };
 
@@ -73,9 +74,9 @@ void replica_snapshot_failed(struct replica *r, struct replica_time now);
 /* The core restored from the snapshot that was asked for; the replica owns it then. */
 void replica_snapshot_installed(struct replica *r, struct core *core, struct replica_time now);
 
-/* Commands. Copied. HF_UNAVAILABLE: not the leader, or not serving yet; HF_BUSY: the gathering batch
- * is full, try after the next result. On HF_OK on_result follows. Ticks are the replica's own: it
- * proposes one when something is due and nothing else opens a batch (S1.4, S4.5). */
+/* Commands. Copied. HF_UNAVAILABLE: not the leader, or not serving yet; HF_BUSY: the gathering
+ * batch is full, try after the next result. On HF_OK on_result follows. Ticks are the replica's
+ * own: it proposes one when something is due and nothing else opens a batch (S1.4, S4.5). */
 enum hf_error replica_submit(struct replica *r, const struct command *command, void *cookie,
                              struct replica_time now);
 /* The leader's state will show all that was done before (S9.1). */
@@ -84,8 +85,8 @@ enum hf_error replica_barrier(struct replica *r, void *cookie, struct replica_ti
  * rule in batch.c says so. */
 void replica_flush(struct replica *r, struct replica_time now);
 
-/* Membership (S12, DESIGN): the rules are kept here. HF_OK: the change was submitted, on_change tells
- * when it is in force. Otherwise nothing was done and `problem` says why. */
+/* Membership (S12, DESIGN): the rules are kept here. HF_OK: the change was submitted, on_change
+ * tells when it is in force. Otherwise nothing was done and `problem` says why. */
 enum replica_change { REPLICA_ADD, REPLICA_PROMOTE, REPLICA_DEMOTE, REPLICA_REMOVE };
 enum hf_error replica_change_member(struct replica *r, enum replica_change change, uint64_t id,
                                     const char *address, struct replica_time now,

@@ -40,9 +40,9 @@ void check_leader(const struct node *n, uint64_t term)
 
 static uint64_t hash_event(const struct event *e)
 {
-    uint64_t words[] = {(uint64_t)e->type, e->index,      e->ordinal,          e->at_ms,
-                        e->wall_ms,        e->token,      e->attachment,       e->deadline_ms,
-                        e->session.high,   e->session.low, e->lease.high,      e->lease.low,
+    uint64_t words[] = {(uint64_t)e->type,   e->index,           e->ordinal,        e->at_ms,
+                        e->wall_ms,          e->token,           e->attachment,     e->deadline_ms,
+                        e->session.high,     e->session.low,     e->lease.high,     e->lease.low,
                         (uint64_t)e->reason, (uint64_t)e->ended, (uint64_t)e->mode, e->node};
     uint64_t hash = XXH3_64bits(words, sizeof(words));
     hash = XXH3_64bits_withSeed(e->name.data, e->name.len, hash);
@@ -63,7 +63,8 @@ static void first_sight(const struct event *e)
         uint64_t c = e->token / 1024;
         const struct lease *l = c < MAX_TOKENS ? &leases[c] : NULL;
         if (l != NULL && l->ttl_ms != 0) {
-            /* The holder counted from its sending, on a clock that may run 0.1 % slow (S5, S1.6). */
+            /* The holder counted from its sending, on a clock that may run 0.1 % slow (S5, S1.6).
+             */
             uint64_t until_us = l->asked_us + l->ttl_ms * 999 - 5000;
             if (world.now_us < until_us) {
                 violation("token %llu was cut short by %llu us", (unsigned long long)e->token,

@@ -7,13 +7,14 @@ enum state { IDLE, ASKING, WAITING, HOLDING, RELEASING };
 struct client {
     int id;
     enum state state;
-    uint64_t attempt; /* raised by each step, so that late timers are known */
+    uint64_t attempt;  /* raised by each step, so that late timers are known */
+    uint32_t resource; /* the name, as a number */
     char name[16];
     struct id lease;
     uint64_t asked_us;
     uint64_t ttl_ms;
     uint64_t token;
-    bool told; /* the grant was acknowledged to us */
+    bool told;              /* the grant was acknowledged to us */
     struct command command; /* the last one, for retries */
     char owner[16];
 };
@@ -25,14 +26,9 @@ static uint64_t high_water[NAMES];
 
 static void next_step(struct client *c, uint64_t in_us);
 
-static int name_number(const struct client *c)
-{
-    return atoi(c->name + 1);
-}
-
 static void write_to_resource(struct client *c)
 {
-    uint64_t *mark = &high_water[name_number(c)];
+    uint64_t *mark = &high_water[c->resource];
     if (c->token < *mark) {
         world.counts.fence_refusals++;
         return;
@@ -64,7 +60,8 @@ static void ask(struct client *c)
     c->state = ASKING;
     c->told = false;
     c->token = 0;
-    snprintf(c->name, sizeof(c->name), "n%d", (int)chance_below(NAMES));
+    c->resource = (uint32_t)chance_below(NAMES);
+    snprintf(c->name, sizeof(c->name), "n%u", c->resource);
     c->lease = (struct id){(uint64_t)c->id, chance() | 1};
     c->ttl_ms = 300 + chance_below(2500);
     c->asked_us = world.now_us;

@@ -9,8 +9,8 @@ static struct node *node_of(void *ctx)
     return ctx;
 }
 
-/* Disk. Term and vote are durable at once; entries after a while and in order; a crash loses what is
- * on its way. */
+/* Disk. Term and vote are durable at once; entries after a while and in order; a crash loses what
+ * is on its way. */
 
 static struct stored_entry *disk_at(struct disk *d, uint64_t index)
 {
@@ -121,9 +121,9 @@ static void port_write(void *ctx, uint64_t first, const struct replica_entry *en
     p->first = first;
     p->count = count;
     for (uint32_t i = 0; i < count; i++) {
-        p->entries[i] = (struct stored_entry){entries[i].term, entries[i].type,
-                                              malloc(entries[i].bytes.len + 1),
-                                              entries[i].bytes.len};
+        p->entries[i] =
+            (struct stored_entry){entries[i].term, entries[i].type,
+                                  malloc(entries[i].bytes.len + 1), entries[i].bytes.len};
         memcpy(p->entries[i].bytes, entries[i].bytes.data, entries[i].bytes.len);
     }
     struct happening *h = happen(io_delay(n), write_done, n->id);
@@ -286,9 +286,9 @@ static void snapshot_fetched(struct happening *h)
     node_after(n);
 }
 
-/* The sender keeps the file that it promised until it was fetched (S12.4); here its state is gone when it
- * crashed or took another one in the same instant, and then the fetch fails for good: the node exits and
- * is started again. */
+/* The sender keeps the file that it promised until it was fetched (S12.4); here its state is gone
+ * when it crashed or took another one in the same instant, and then the fetch fails for good: the
+ * node exits and is started again. */
 static void exit_and_restart(struct happening *h)
 {
     if (is_of_this_life(h)) {

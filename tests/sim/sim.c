@@ -2,8 +2,8 @@
  *
  *   sim [--seed N] [--seeds N] [--seconds S] [--trace]
  *
- * Runs S simulated seconds with faults and then some without, in which the cluster must make progress
- * again. What is checked is in checks.c. A failing run prints its seed. */
+ * Runs S simulated seconds with faults and then some without, in which the cluster must make
+ * progress again. What is checked is in checks.c. A failing run prints its seed. */
 #define _POSIX_C_SOURCE 200809L
 #include "world.h"
 
@@ -87,7 +87,8 @@ int main(int argc, char **argv)
     }
     double elapsed = seconds_now() - start;
     printf("%llu seeds of %llu s: %llu commands, %llu granted, %llu refused, %llu expired, "
-           "%llu unavailable, %llu not done, %llu unknown; %llu entries, %llu elections, %llu crashes, "
+           "%llu unavailable, %llu not done, %llu unknown; %llu entries, %llu elections, %llu "
+           "crashes, "
            "%llu cuts, %llu snapshots, %llu installed, %llu member changes, %llu transfers, "
            "%llu stale writes refused by the fence; %.0f times real time\n",
            (unsigned long long)seeds, (unsigned long long)options.seconds,

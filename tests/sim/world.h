@@ -1,5 +1,6 @@
 /* The simulated world: time, chance, a network and disks, and the nodes that live in it. One seed
- * decides everything. Nodes run the production replica, core and libraft; only the ports are faked. */
+ * decides everything. Nodes run the production replica, core and libraft; only the ports are faked.
+ */
 #ifndef HOLDFAST_TESTS_SIM_WORLD_H
 #define HOLDFAST_TESTS_SIM_WORLD_H
 
@@ -78,8 +79,9 @@ struct options {
 };
 
 struct counts {
-    uint64_t commands, granted, refused, unavailable, not_done, unknown, expired, crashes, elections,
-        snapshots, installs, cuts, changes, transfers, entries, happenings, fence_refusals;
+    uint64_t commands, granted, refused, unavailable, not_done, unknown, expired, crashes,
+        elections, snapshots, installs, cuts, changes, transfers, entries, happenings,
+        fence_refusals;
 };
 
 struct world {

@@ -1,0 +1,205 @@
+/* The same acquire again: a retry, or a client that came back (S7.1, S8). Known by its request id
+ * or seq, or else by its lease id, which the node draws once and keeps through its own retries. */
+#include "core/asking.h"
+
+ref lease_find(const struct core *c, struct id lease)
+{
+    ref who = table_first(&c->leases, hash_id(c, lease));
+    while (who != 0) {
+        const uint8_t *kind = pool_at(&c->pool, who);
+        if (*kind == KIND_WAITER) {
+            const struct waiter *w = waiter_at(c, who);
+            if (id_equal(w->lease, lease)) {
+                return who;
+            }
+            who = w->lease_next;
+        } else {
+            const struct grant *g = grant_at(c, who);
+            if (id_equal(grant_lease(c, g), lease)) {
+                return who;
+            }
+            who = g->lease_next;
+        }
+    }
+    return 0;
+}
+
+ref lease_target(const struct core *c, struct id lease, bool *is_grant)
+{
+    ref session = session_find(c, lease);
+    if (session != 0) {
+        const struct session *s = session_at(c, session);
+        if (!s->is_private) {
+            return 0;
+        }
+        *is_grant = s->holds != 0;
+        return *is_grant ? RING_FIRST(c, s->holds, grant, in_session)
+                         : RING_FIRST(c, s->waits, waiter, in_session);
+    }
+    ref who = lease_find(c, lease);
+    if (who != 0) {
+        *is_grant = *(const uint8_t *)pool_at(&c->pool, who) == KIND_GRANT;
+    }
+    return who;
+}
+
+static uint32_t position_of(struct core *c, ref place)
+{
+    const struct lock *l = lock_at(c, place_at(c, place)->lock);
+    uint32_t position = 1;
+    RING_EACH(c, who, lock_extra_at(c, l->extra)->queue, place, in_queue)
+    {
+        if (who == place || position > LIMIT_POSITION) {
+            break;
+        }
+        core_step(c, 1);
+        position++;
+    }
+    return position;
+}
+
+void answer_queued(struct core *c, ref waiter, struct result *out)
+{
+    const struct waiter *w = waiter_at(c, waiter);
+    result_holder(c, place_at(c, w->places)->lock, out);
+    out->outcome = OUTCOME_QUEUED;
+    out->lease = w->lease;
+    out->attachment = w->attachment;
+    out->wait_deadline_ms = w->wait_deadline_ms;
+    out->queue_position = position_of(c, w->places);
+}
+
+void answer_granted(const struct core *c, ref grant, struct result *out)
+{
+    out->outcome = OUTCOME_GRANTED;
+    result_from_grant(c, grant, out);
+}
+
+static void attach_again(struct core *c, ref waiter, uint32_t node, struct result *out)
+{
+    struct waiter *w = waiter_at(c, waiter);
+    struct id lease = w->lease;
+    if (session_at(c, w->session)->is_private && crowd_for(c, node) == 0) {
+        out->error = HF_TOO_MANY_NODES;
+        return;
+    }
+    out->replayed = true;
+    waiter_attach(c, waiter, node);
+    wake_all(c); /* it may have been passed over while it was away */
+    bool is_grant = false;
+    ref who = lease_target(c, lease, &is_grant);
+    hf_assert(who != 0);
+    if (is_grant) {
+        answer_granted(c, who, out);
+    } else {
+        answer_queued(c, who, out);
+    }
+}
+
+static bool end_if_dead(struct core *c, ref who, bool is_grant)
+{
+    if (!c->backlog) {
+        return false;
+    }
+    if (is_grant && grant_is_dead(c, grant_at(c, who))) {
+        grant_end_dead(c, who);
+        return true;
+    }
+    if (!is_grant && waiter_is_dead(c, waiter_at(c, who))) {
+        waiter_end_dead(c, who);
+        return true;
+    }
+    return false;
+}
+
+void answer_again(struct core *c, ref request, uint32_t node, struct result *out)
+{
+    struct request *r = request_at(c, request);
+    if (r->state != REQUEST_DONE) {
+        (void)end_if_dead(c, r->target, r->state == REQUEST_HOLDING);
+    }
+    switch ((enum request_state)r->state) {
+    case REQUEST_DONE:
+        request_replay(c, request, out);
+        return;
+    case REQUEST_HOLDING:
+        out->replayed = true;
+        answer_granted(c, r->target, out);
+        return;
+    case REQUEST_WAITING:
+        attach_again(c, r->target, node, out);
+        return;
+    }
+}
+
+static ref lock_of(const struct core *c, bool is_grant, ref target, uint32_t i)
+{
+    if (is_grant) {
+        return grant_at(c, grant_part(c, target, i))->lock;
+    }
+    ref p = waiter_at(c, target)->places;
+    while (i-- > 0) {
+        p = place_at(c, p)->sibling;
+    }
+    return place_at(c, p)->lock;
+}
+
+/* Whether the lease id was drawn for this very request. */
+static bool is_same_request(const struct core *c, const struct asking *ask, bool is_grant,
+                            ref target)
+{
+    ref session = is_grant ? grant_at(c, target)->session : waiter_at(c, target)->session;
+    uint32_t parts = is_grant ? grant_parts(c, grant_at(c, target)) : waiter_at(c, target)->parts;
+    const struct session *s = session_at(c, session);
+    if (s->tenant != ask->cmd->tenant || parts != ask->count) {
+        return false;
+    }
+    if (ask->session != 0 ? session != ask->session
+                          : !s->is_private || !slice_equal(session_client(s), ask->a->client)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < parts; i++) {
+        ref lock = lock_of(c, is_grant, target, i);
+        if (!slice_equal(lock_name(lock_at(c, lock)), ask->names[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* True when the lease id is known, and the answer is in `out`. */
+bool known_by_lease(struct core *c, const struct asking *ask, struct result *out)
+{
+    struct id lease = ask->a->lease;
+    bool is_grant = false;
+    ref target = lease_target(c, lease, &is_grant);
+    if (target != 0) {
+        if (!is_same_request(c, ask, is_grant, target)) {
+            out->error = HF_REQUEST_ID_REUSED;
+            return true;
+        }
+        if (!end_if_dead(c, target, is_grant)) {
+            if (is_grant) {
+                out->replayed = true;
+                answer_granted(c, target, out);
+            } else {
+                attach_again(c, target, ask->a->node, out);
+            }
+            return true;
+        }
+    }
+    const struct ended_grant *e = history_by_lease(c, lease);
+    if (e != NULL && e->tenant == ask->cmd->tenant) {
+        out->replayed = true;
+        out->outcome = OUTCOME_GRANTED;
+        out->token = e->token;
+        out->lease = e->lease;
+        out->ended = (enum ended)e->how;
+        return true;
+    }
+    if (e != NULL || session_find(c, lease) != 0 || history_session(c, lease) != ENDED_NOT) {
+        out->error = HF_REQUEST_ID_REUSED;
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,126 @@
+/* What the same (session, owner) already holds or waits for among the names it asks for (S4.1). */
+#include "core/asking.h"
+
+/* What is past its deadline is nobody's, swept or not (S1.7). */
+static bool is_own_grant(const struct core *c, const struct asking *ask, const struct grant *g)
+{
+    return slice_equal(grant_owner(g), ask->a->owner) && !(c->backlog && grant_is_dead(c, g));
+}
+
+static bool is_own_waiter(const struct core *c, const struct asking *ask, const struct waiter *w)
+{
+    return slice_equal(waiter_owner(w), ask->a->owner) && !(c->backlog && waiter_is_dead(c, w));
+}
+
+/* One name: walks the lock's holders and the session's holds side by side, since what is in both is
+ * found in the shorter; the same for those who wait. */
+static void find_own_of_one(struct core *c, const struct asking *ask, ref lock, struct own *own)
+{
+    const struct session *s = session_at(c, ask->session);
+    const ref holders = lock_at(c, lock)->holders;
+    ref x = RING_FIRST(c, holders, grant, in_lock);
+    ref y = RING_FIRST(c, s->holds, grant, in_session);
+    while (x != 0 && y != 0) {
+        core_step(c, 1);
+        const struct grant *g = grant_at(c, x);
+        const struct grant *h = grant_at(c, y);
+        bool by_lock = g->session == ask->session && is_own_grant(c, ask, g);
+        if (by_lock || (h->lock == lock && is_own_grant(c, ask, h))) {
+            own->held = 1;
+            own->grant = by_lock ? x : y;
+            return;
+        }
+        x = ring_after(&c->pool, holders, x, offsetof(struct grant, in_lock));
+        y = ring_after(&c->pool, s->holds, y, offsetof(struct grant, in_session));
+    }
+    const struct lock_extra *extra = lock_extra_get(c, lock_at(c, lock));
+    const ref queue = extra == NULL ? 0 : extra->queue;
+    ref place = RING_FIRST(c, queue, place, in_queue);
+    ref waiter = RING_FIRST(c, s->waits, waiter, in_session);
+    ref part = waiter == 0 ? 0 : waiter_at(c, waiter)->places;
+    while (place != 0 && part != 0) {
+        core_step(c, 1);
+        const struct waiter *w = waiter_at(c, place_at(c, place)->waiter);
+        const struct waiter *v = waiter_at(c, waiter);
+        if ((w->session == ask->session && is_own_waiter(c, ask, w)) ||
+            (place_at(c, part)->lock == lock && is_own_waiter(c, ask, v))) {
+            own->waited_for = 1;
+            return;
+        }
+        place = ring_after(&c->pool, queue, place, offsetof(struct place, in_queue));
+        part = place_at(c, part)->sibling;
+        if (part == 0) {
+            waiter = ring_after(&c->pool, s->waits, waiter, offsetof(struct waiter, in_session));
+            part = waiter == 0 ? 0 : waiter_at(c, waiter)->places;
+        }
+    }
+}
+
+/* The names' locks in order of their references, to find a lock's number quickly. */
+struct numbered {
+    ref lock;
+    uint32_t number;
+};
+
+static uint64_t bit_of(const struct numbered *locks, uint32_t count, ref lock)
+{
+    uint32_t low = 0;
+    uint32_t high = count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (locks[middle].lock < lock) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < count && locks[low].lock == lock ? UINT64_C(1) << locks[low].number : 0;
+}
+
+/* Several names: one walk over all that the session has, at most 10,000, instead of one a name. */
+static void find_own_of_many(struct core *c, const struct asking *ask, struct own *own)
+{
+    struct numbered locks[LIMIT_MULTILOCK_NAMES];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < ask->count; i++) {
+        if (ask->locks[i] == 0) {
+            continue;
+        }
+        uint32_t at = count++;
+        for (; at > 0 && locks[at - 1].lock > ask->locks[i]; at--) {
+            locks[at] = locks[at - 1];
+        }
+        locks[at] = (struct numbered){ask->locks[i], i};
+    }
+    const struct session *s = session_at(c, ask->session);
+    RING_EACH(c, who, s->holds, grant, in_session)
+    {
+        const struct grant *g = grant_at(c, who);
+        core_step(c, 1);
+        if (is_own_grant(c, ask, g)) {
+            own->held |= bit_of(locks, count, g->lock);
+        }
+    }
+    RING_EACH(c, who, s->waits, waiter, in_session)
+    {
+        const struct waiter *w = waiter_at(c, who);
+        core_step(c, w->parts);
+        for (ref p = is_own_waiter(c, ask, w) ? w->places : 0; p != 0;
+             p = place_at(c, p)->sibling) {
+            own->waited_for |= bit_of(locks, count, place_at(c, p)->lock);
+        }
+    }
+}
+
+void find_own(struct core *c, const struct asking *ask, struct own *own)
+{
+    *own = (struct own){0, 0, 0};
+    if (ask->session == 0) {
+        return; /* a private session is new */
+    }
+    if (ask->count > 1) {
+        find_own_of_many(c, ask, own);
+    } else if (ask->locks[0] != 0) {
+        find_own_of_one(c, ask, ask->locks[0], own);
+    }
+}

@@ -1,0 +1,192 @@
+/* What becomes of batches: those in flight and who waits for them, what is committed and applied,
+ * and the snapshot that follows when the log has grown. */
+#include "base/panic.h"
+#include "replica/internal.h"
+
+/* Cookies. */
+
+void cookies_add(const struct replica *r, struct cookies *c, void *cookie)
+{
+    if (c->count == c->capacity) {
+        uint32_t capacity = c->capacity == 0 ? 64 : c->capacity * 2;
+        c->at = memory_grow(r->options.memory, c->at, c->capacity * sizeof(*c->at),
+                            capacity * sizeof(*c->at));
+        c->capacity = capacity;
+    }
+    c->at[c->count++] = cookie;
+}
+
+void cookies_free(const struct replica *r, struct cookies *c)
+{
+    if (c->capacity > 0) {
+        memory_free(r->options.memory, c->at, c->capacity * sizeof(*c->at));
+    }
+    *c = (struct cookies){0};
+}
+
+void fail_all(struct replica *r, struct cookies *commands, struct cookies *barriers,
+              enum replica_outcome outcome)
+{
+    const struct replica_ports *p = &r->options.ports;
+    for (uint32_t i = 0; i < commands->count; i++) {
+        if (commands->at[i] != NULL) {
+            p->on_result(p->ctx, commands->at[i], outcome, NULL, NULL);
+        }
+    }
+    for (uint32_t i = 0; i < barriers->count; i++) {
+        p->on_barrier(p->ctx, barriers->at[i], false);
+    }
+    cookies_free(r, commands);
+    cookies_free(r, barriers);
+}
+
+bool flight_in_this_term(const struct replica *r)
+{
+    for (uint32_t i = 0; i < r->flight_count; i++) {
+        if (r->flights[i].term == raft_current_term(&r->engine.raft)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void flight_drop(struct replica *r, uint32_t i)
+{
+    cookies_free(r, &r->flights[i].commands);
+    cookies_free(r, &r->flights[i].barriers);
+    r->flight_count--;
+    memmove(r->flights + i, r->flights + i + 1, (r->flight_count - i) * sizeof(*r->flights));
+}
+
+void flight_fail(struct replica *r, uint32_t i, enum replica_outcome outcome)
+{
+    fail_all(r, &r->flights[i].commands, &r->flights[i].barriers, outcome);
+    flight_drop(r, i);
+}
+
+/* Applying. */
+
+static void on_result(void *ctx, uint32_t number, const struct command *command,
+                      const struct result *result)
+{
+    struct replica *r = ctx;
+    if (r->applying != NULL) {
+        hf_assert(number < r->applying->commands.count);
+        void *cookie = r->applying->commands.at[number];
+        if (cookie != NULL) {
+            r->options.ports.on_result(r->options.ports.ctx, cookie, REPLICA_DONE, command, result);
+        }
+    }
+}
+
+/* A snapshot went over these. */
+void flights_lost_up_to(struct replica *r, uint64_t index)
+{
+    for (uint32_t i = 0; i < r->flight_count;) {
+        if (r->flights[i].index <= index) {
+            flight_fail(r, i, REPLICA_UNKNOWN);
+        } else {
+            i++;
+        }
+    }
+}
+
+/* Of the batches that were submitted for this index, the one that the committed entry is, or NULL;
+ * the others were not done, since another entry has their place for good. That an entry left our
+ * own log would not prove it: another node may still have it and be elected. */
+static struct flight *flight_of(struct replica *r, uint64_t index, uint64_t term)
+{
+    for (uint32_t i = 0; i < r->flight_count;) {
+        if (r->flights[i].index == index && r->flights[i].term != term) {
+            flight_fail(r, i, REPLICA_NOT_DONE);
+        } else {
+            i++;
+        }
+    }
+    for (uint32_t i = 0; i < r->flight_count; i++) {
+        if (r->flights[i].index == index) {
+            return &r->flights[i];
+        }
+    }
+    return NULL;
+}
+
+static void apply_command(struct replica *r, uint64_t index, const struct replica_entry *entry,
+                          struct flight *mine)
+{
+    r->applying = mine;
+    enum hf_error error = entry_apply(r->core, index, entry->bytes, on_result, r);
+    r->applying = NULL;
+    if (error != HF_OK) {
+        hf_panic(__FILE__, __LINE__, "a committed entry cannot be decoded");
+    }
+    if (mine != NULL) {
+        r->last_answered = mine->commands.count + mine->barriers.count;
+        for (uint32_t i = 0; i < mine->barriers.count; i++) {
+            r->options.ports.on_barrier(r->options.ports.ctx, mine->barriers.at[i], true);
+        }
+        flight_drop(r, (uint32_t)(mine - r->flights));
+    }
+}
+
+void remember_members(struct replica *r, uint64_t index, struct slice members)
+{
+    if (r->members.len > 0) {
+        memory_free(r->options.memory, (void *)(uintptr_t)r->members.data, r->members.len);
+    }
+    uint8_t *copy = memory_alloc(r->options.memory, members.len);
+    memcpy(copy, members.data, members.len);
+    r->members = slice_make(copy, members.len);
+    r->members_index = index;
+}
+
+static void apply_one(struct replica *r, uint64_t index, struct replica_time now)
+{
+    struct replica_entry entry;
+    if (!engine_entry(&r->engine, index, &entry)) {
+        hf_panic(__FILE__, __LINE__, "a committed entry is not in the log");
+    }
+    struct flight *mine = flight_of(r, index, entry.term);
+    r->applied = index;
+    r->log_bytes += entry.bytes.len + 32;
+    if (entry.type == RAFT_COMMAND) {
+        apply_command(r, index, &entry, mine);
+        r->last_tick_us = now.boot_us;
+        if (r->leading && index == r->lead_index) {
+            r->serving = true;
+            r->options.ports.on_change(r->options.ports.ctx);
+        }
+    } else if (entry.type == RAFT_CHANGE) {
+        remember_members(r, index, entry.bytes);
+        engine_configuration(&r->engine, index, r->members, now.boot_us / 1000); /* E8 */
+        r->options.ports.on_change(r->options.ports.ctx);
+    }
+}
+
+void apply_committed(struct replica *r, struct replica_time now)
+{
+    while (!r->engine.installing && r->applied < raft_commit_index(&r->engine.raft)) {
+        apply_one(r, r->applied + 1, now);
+    }
+}
+
+/* S12.5, E7. */
+void snapshot_if_due(struct replica *r)
+{
+    if (r->taking || r->engine.installing || r->log_bytes < r->options.snapshot_bytes ||
+        r->applied <= r->engine.snapshot.index || r->applied > r->engine.reported) {
+        return;
+    }
+    const struct entry_slot *s = entries_at(&r->engine.log, r->applied);
+    hf_assert(s != NULL && r->members.len > 0);
+    r->taking = true;
+    r->log_bytes = 0;
+    struct replica_snapshot *coming = &r->engine.coming;
+    hf_assert(coming->index == 0);
+    *coming = (struct replica_snapshot){
+        .index = r->applied, .term = s->term, .members_index = r->members_index};
+    uint8_t *copy = memory_alloc(r->options.memory, r->members.len);
+    memcpy(copy, r->members.data, r->members.len);
+    coming->members = slice_make(copy, r->members.len);
+    r->options.ports.take_snapshot(r->options.ports.ctx, r->core, coming);
+}
