@@ -201,15 +201,7 @@ static ref enqueue(struct core *c, struct asking *ask, struct result *out)
     make_locks(c, ask);
     ref waiter = waiter_new(c, ask->a, session_of(c, ask), ask->locks, ask->count);
     announce_queued(c, waiter);
-    const struct waiter *w = waiter_at(c, waiter);
-    ref lock = place_at(c, w->places)->lock;
-    result_holder(c, lock, out);
-    out->outcome = OUTCOME_QUEUED;
-    out->lease = w->lease;
-    out->attachment = w->attachment;
-    out->wait_deadline_ms = w->wait_deadline_ms;
-    uint32_t length = lock_extra_at(c, lock_at(c, lock)->extra)->queue_length;
-    out->queue_position = length > LIMIT_POSITION ? LIMIT_POSITION + 1 : length;
+    answer_queued(c, waiter, out);
     return waiter;
 }
 
@@ -224,6 +216,11 @@ static void decide(struct core *c, struct asking *ask, const struct request_key 
                    struct result *out)
 {
     if (decided_by_names(c, ask, out)) {
+        return;
+    }
+    if (ask->session != 0 &&
+        session_at(c, ask->session)->entries + ask->count > LIMIT_SESSION_ENTRIES) {
+        out->error = HF_TOO_MANY_LOCKS;
         return;
     }
     ref busy = 0;
@@ -250,15 +247,6 @@ static void decide(struct core *c, struct asking *ask, const struct request_key 
     if (waiter != 0 && remember) {
         request_wait(c, request_new(c, key), waiter);
     }
-}
-
-static enum hf_error check_limits(const struct core *c, const struct asking *ask)
-{
-    if (ask->session == 0) {
-        return table_count(&c->sessions) >= LIMIT_SESSIONS ? HF_TOO_MANY_SESSIONS : HF_OK;
-    }
-    const struct session *s = session_at(c, ask->session);
-    return s->entries + ask->count > LIMIT_SESSION_ENTRIES ? HF_TOO_MANY_LOCKS : HF_OK;
 }
 
 void apply_acquire(struct core *c, const struct command *cmd, struct result *out)
@@ -291,8 +279,8 @@ void apply_acquire(struct core *c, const struct command *cmd, struct result *out
     if (known_by_lease(c, &ask, out)) {
         return;
     }
-    out->error = check_limits(c, &ask);
-    if (out->error != HF_OK) {
+    if (ask.session == 0 && table_count(&c->sessions) >= LIMIT_SESSIONS) {
+        out->error = HF_TOO_MANY_SESSIONS;
         return;
     }
     decide(c, &ask, &key, found == REQUEST_NEW, out);

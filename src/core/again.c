@@ -45,9 +45,12 @@ ref lease_target(const struct core *c, struct id lease, bool *is_grant)
 
 static uint32_t position_of(struct core *c, ref place)
 {
-    const struct lock *l = lock_at(c, place_at(c, place)->lock);
+    const struct lock_extra *x = lock_extra_at(c, lock_at(c, place_at(c, place)->lock)->extra);
+    if (place == x->queue) { /* the last, as every new one is */
+        return x->queue_length > LIMIT_POSITION ? LIMIT_POSITION + 1 : x->queue_length;
+    }
     uint32_t position = 1;
-    RING_EACH(c, who, lock_extra_at(c, l->extra)->queue, place, in_queue)
+    RING_EACH(c, who, x->queue, place, in_queue)
     {
         if (who == place || position > LIMIT_POSITION) {
             break;
@@ -58,15 +61,28 @@ static uint32_t position_of(struct core *c, ref place)
     return position;
 }
 
+/* Of several names, the one that the answer is about: the first that is held or delayed. */
+static ref place_in_the_way(const struct core *c, const struct waiter *w)
+{
+    for (ref p = w->places; p != 0; p = place_at(c, p)->sibling) {
+        const struct lock *l = lock_at(c, place_at(c, p)->lock);
+        if (l->holders != 0 || lock_is_delayed(c, l)) {
+            return p;
+        }
+    }
+    return w->places;
+}
+
 void answer_queued(struct core *c, ref waiter, struct result *out)
 {
     const struct waiter *w = waiter_at(c, waiter);
-    result_holder(c, place_at(c, w->places)->lock, out);
+    ref place = place_in_the_way(c, w);
+    result_holder(c, place_at(c, place)->lock, out);
     out->outcome = OUTCOME_QUEUED;
     out->lease = w->lease;
     out->attachment = w->attachment;
     out->wait_deadline_ms = w->wait_deadline_ms;
-    out->queue_position = position_of(c, w->places);
+    out->queue_position = position_of(c, place);
 }
 
 void answer_granted(const struct core *c, ref grant, struct result *out)

@@ -10,7 +10,7 @@
 struct census {
     const struct core *c;
     bool trusts_tables; /* does not look everything up: whoever built the state did */
-    const char *broken; /* by a callback that cannot return it */
+    uint64_t names;
     uint64_t sessions;
     uint64_t grants;
     uint64_t held; /* grants, seen from their locks */

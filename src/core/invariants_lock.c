@@ -132,6 +132,7 @@ static const char *check_lock(struct census *n, ref who)
 {
     const struct core *c = n->c;
     const struct lock *l = lock_at(c, who);
+    n->names++;
     if (l->kind != KIND_LOCK || l->mode >= MODE_COUNT ||
         (!n->trusts_tables &&
          (!text_is_name(lock_name(l)) || lock_find(c, l->tenant, lock_name(l)) != who))) {
@@ -160,14 +161,6 @@ static const char *check_lock(struct census *n, ref who)
     return NULL;
 }
 
-static void visit_lock(void *ctx, ref who)
-{
-    struct census *n = ctx;
-    if (n->broken == NULL) {
-        n->broken = check_lock(n, who);
-    }
-}
-
 static uint64_t ring_length(const struct core *c, ref last, size_t offset, uint64_t max)
 {
     struct walk w;
@@ -178,15 +171,97 @@ static uint64_t ring_length(const struct core *c, ref last, size_t offset, uint6
     return w.is_broken ? UINT64_MAX : length;
 }
 
+/* Names have no ring of their own and tables are not walked, so each is met where it is used, and
+ * looked at once: from its first holder, else from the first place in its queue, else from its
+ * delay, else from its being woken. */
+
+static const char *check_names_held(struct census *n, const struct session *s)
+{
+    const struct core *c = n->c;
+    struct walk w;
+    const char *broken = NULL;
+    WALK(&w, c, who, s->holds, grant, in_session, LIMIT_SESSION_ENTRIES)
+    {
+        ref lock = grant_at(c, who)->lock;
+        if (RING_FIRST(c, lock_at(c, lock)->holders, grant, in_lock) == who) {
+            broken = check_lock(n, lock);
+        }
+        if (broken != NULL) {
+            return broken;
+        }
+    }
+    return w.is_broken ? broken_ring : NULL;
+}
+
+static const char *check_names_awaited(struct census *n, const struct session *s)
+{
+    const struct core *c = n->c;
+    struct walk w;
+    const char *broken = NULL;
+    WALK(&w, c, who, s->waits, waiter, in_session, LIMIT_SESSION_ENTRIES)
+    {
+        uint32_t parts = 0;
+        for (ref p = waiter_at(c, who)->places; p != 0; p = place_at(c, p)->sibling) {
+            const struct lock *l = lock_at(c, place_at(c, p)->lock);
+            if (++parts > LIMIT_MULTILOCK_NAMES || l->extra == 0) {
+                return "I10: a waiter's place does not belong where it is";
+            }
+            ref queue = lock_extra_at(c, l->extra)->queue;
+            if (l->holders == 0 && RING_FIRST(c, queue, place, in_queue) == p) {
+                broken = check_lock(n, place_at(c, p)->lock);
+            }
+            if (broken != NULL) {
+                return broken;
+            }
+        }
+    }
+    return w.is_broken ? broken_ring : NULL;
+}
+
+static const char *check_names_unused(struct census *n)
+{
+    const struct core *c = n->c;
+    struct walk w;
+    const char *broken = NULL;
+    WALK(&w, c, who, c->delayed, lock_extra, delayed, table_count(&c->locks))
+    {
+        ref lock = lock_extra_at(c, who)->lock;
+        broken = lock_in_use(c, lock_at(c, lock)) ? NULL : check_lock(n, lock);
+        if (broken != NULL) {
+            return broken;
+        }
+    }
+    if (w.is_broken) {
+        return broken_ring;
+    }
+    WALK(&w, c, who, c->woken, lock_extra, woken, table_count(&c->locks))
+    {
+        const struct lock_extra *x = lock_extra_at(c, who);
+        bool is_met = lock_in_use(c, lock_at(c, x->lock)) || x->delayed.next != 0;
+        broken = is_met ? NULL : check_lock(n, x->lock);
+        if (broken != NULL) {
+            return broken;
+        }
+    }
+    return w.is_broken ? broken_ring : NULL;
+}
+
 const char *check_locks(struct census *n)
 {
     const struct core *c = n->c;
-    uint64_t cursor = 0;
-    while (cursor != TABLE_SCAN_END && n->broken == NULL) {
-        cursor = table_scan(&c->locks, cursor, visit_lock, n);
+    struct walk w;
+    WALK(&w, c, who, c->all_sessions, session, all, LIMIT_SESSIONS)
+    {
+        const struct session *s = session_at(c, who);
+        const char *broken = check_names_held(n, s);
+        broken = broken != NULL ? broken : check_names_awaited(n, s);
+        if (broken != NULL) {
+            return broken;
+        }
     }
-    if (n->broken != NULL) {
-        return n->broken;
+    const char *broken = w.is_broken ? broken_ring : check_names_unused(n);
+    if (broken != NULL) {
+        return broken;
     }
     uint64_t names = table_count(&c->locks);
     if (ring_length(c, c->delayed, offsetof(struct lock_extra, delayed), names) != n->delayed) {
@@ -195,7 +270,7 @@ const char *check_locks(struct census *n)
     if (ring_length(c, c->woken, offsetof(struct lock_extra, woken), names) != n->woken) {
         return "I15: the ring of woken names has others than there are";
     }
-    return NULL;
+    return n->names == names ? NULL : "I13: a name exists that nobody uses";
 }
 
 /* Lost wake-ups. */

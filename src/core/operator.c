@@ -51,29 +51,33 @@ uint64_t audit_add(struct core *c, enum audit_action action, uint32_t tenant, st
     memcpy(a->text, resource.data, resource.len);
     memcpy(a->text + resource.len, actor.data, actor.len);
     memcpy(a->text + resource.len + actor.len, reason.data, reason.len);
-    RING_APPEND(c, &c->audit_ring, who, audit_record, ring);
-    if (++c->audit_count > LIMIT_AUDIT) {
-        ref oldest = RING_FIRST(c, c->audit_ring, audit_record, ring);
-        RING_REMOVE(c, &c->audit_ring, oldest, audit_record, ring);
-        pool_free(&c->pool, oldest, audit_size(audit_record_at(c, oldest)));
-        c->audit_count--;
-    }
+    audit_append(c, who);
     core_step(c, 1);
     return c->audit_number;
 }
 
-/* Newest first. */
+/* Numbers have no gaps, so a record's place in the array follows from its number. */
 const struct audit_record *audit_find(const struct core *c, uint64_t number)
 {
-    ref who = c->audit_ring;
-    while (who != 0) {
-        const struct audit_record *a = audit_record_at(c, who);
-        if (a->number <= number) {
-            return a->number == number ? a : NULL;
-        }
-        who = ring_before(&c->pool, c->audit_ring, who, offsetof(struct audit_record, ring));
+    ref who = c->audit_at[number % LIMIT_AUDIT];
+    if (who == 0 || audit_record_at(c, who)->number != number) {
+        return NULL;
     }
-    return NULL;
+    return audit_record_at(c, who);
+}
+
+void audit_append(struct core *c, ref who)
+{
+    const struct audit_record *a = audit_record_at(c, who);
+    ref oldest = c->audit_at[a->number % LIMIT_AUDIT];
+    if (oldest != 0) {
+        RING_REMOVE(c, &c->audit_ring, oldest, audit_record, ring);
+        pool_free(&c->pool, oldest, audit_size(audit_record_at(c, oldest)));
+        c->audit_count--;
+    }
+    c->audit_at[a->number % LIMIT_AUDIT] = who;
+    RING_APPEND(c, &c->audit_ring, who, audit_record, ring);
+    c->audit_count++;
 }
 
 static uint32_t gather_holders(struct core *c, ref lock, ref *out, bool *more)
@@ -197,6 +201,23 @@ void apply_revoke(struct core *c, const struct command *cmd, struct result *out)
     request_once(c, cmd, 0, revoke_new, out);
 }
 
+/* Many holders of one name that are taken in one entry make one record. */
+static bool audit_add_to_newest(struct core *c, enum audit_action action, uint32_t tenant,
+                                struct slice resource, struct slice actor, struct slice reason)
+{
+    if (c->audit_ring == 0) {
+        return false;
+    }
+    struct audit_record *a = audit_record_at(c, c->audit_ring);
+    if (a->action != action || a->index != c->index || a->tenant != tenant ||
+        !slice_equal(audit_resource(a), resource) || !slice_equal(audit_actor(a), actor) ||
+        !slice_equal(audit_reason(a), reason)) {
+        return false;
+    }
+    a->count++;
+    return true;
+}
+
 /* The deadline came and the holder is still there. */
 void revoke_take(struct core *c, ref grant)
 {
@@ -218,5 +239,7 @@ void revoke_take(struct core *c, ref grant)
     reason.data = reason_bytes;
     name.data = name_bytes;
     grant_end(c, first, ENDED_REVOKED, c->now_ms, actor, reason, false);
-    audit_add(c, AUDIT_REVOKE_TAKEN, tenant, name, actor, reason, 1);
+    if (!audit_add_to_newest(c, AUDIT_REVOKE_TAKEN, tenant, name, actor, reason)) {
+        audit_add(c, AUDIT_REVOKE_TAKEN, tenant, name, actor, reason, 1);
+    }
 }

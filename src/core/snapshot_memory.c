@@ -205,7 +205,6 @@ const char *build_audit(struct builder *b, struct reader *r)
     write_bytes(&text, resource.data, resource.len);
     write_bytes(&text, actor.data, actor.len);
     write_bytes(&text, reason.data, reason.len);
-    RING_APPEND(c, &c->audit_ring, who, audit_record, ring);
-    c->audit_count++;
+    audit_append(c, who);
     return NULL;
 }

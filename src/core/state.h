@@ -308,6 +308,7 @@ struct core {
     ref ended_sessions_ring;
     ref fence_ring;
     ref audit_ring;
+    ref *audit_at; /* LIMIT_AUDIT of them: the records by number */
 
     uint64_t grants;
     uint64_t waiters;
@@ -558,6 +559,7 @@ void apply_revoke(struct core *c, const struct command *cmd, struct result *out)
 void revoke_take(struct core *c, ref grant);
 uint64_t audit_add(struct core *c, enum audit_action action, uint32_t tenant, struct slice resource,
                    struct slice actor, struct slice reason, uint32_t count);
+void audit_append(struct core *c, ref record); /* its number is the next; drops the oldest */
 const struct audit_record *audit_find(const struct core *c, uint64_t number);
 struct slice audit_resource(const struct audit_record *a);
 struct slice audit_actor(const struct audit_record *a);

@@ -1,0 +1,459 @@
+/* Field by field: what the core says against what the model says. */
+#include "driver.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/panic.h"
+
+static bool differs(const char *what, uint64_t core, uint64_t model)
+{
+    if (core != model) {
+        printf("  differs in %s: core %" PRIu64 ", model %" PRIu64 "\n", what, core, model);
+    }
+    return core != model;
+}
+
+static bool slice_differs(const char *what, struct slice core, struct slice model)
+{
+    bool different = !slice_equal(core, model);
+    if (different) {
+        printf("  differs in %s: core \"%.*s\", model \"%.*s\"\n", what, (int)core.len,
+               core.len > 0 ? (const char *)core.data : "", (int)model.len,
+               model.len > 0 ? (const char *)model.data : "");
+    }
+    return different;
+}
+
+static bool id_differs(const char *what, struct id core, struct id model)
+{
+    return differs(what, core.high, model.high) || differs(what, core.low, model.low);
+}
+
+#define NUMBER(field) bad |= differs(#field, (uint64_t)a->field, (uint64_t)b->field)
+#define ID(field) bad |= id_differs(#field, a->field, b->field)
+#define SLICE(field) bad |= slice_differs(#field, a->field, b->field)
+
+static bool holder_differs(const struct holder_view *a, const struct holder_view *b)
+{
+    bool bad = false;
+    SLICE(client);
+    SLICE(owner);
+    SLICE(metadata);
+    NUMBER(mode);
+    NUMBER(permits);
+    NUMBER(since_ms);
+    NUMBER(deadline_ms);
+    return bad;
+}
+
+static bool cycle_differs(const struct result *a, const struct result *b)
+{
+    bool bad = false;
+    NUMBER(cycle_length);
+    for (uint32_t i = 0; !bad && i < a->cycle_length; i++) {
+        SLICE(cycle[i].client);
+        SLICE(cycle[i].owner);
+        SLICE(cycle[i].name);
+    }
+    return bad;
+}
+
+bool compare_results(const struct result *a, const struct result *b, uint32_t ids)
+{
+    bool bad = false;
+    NUMBER(type);
+    NUMBER(error);
+    NUMBER(outcome);
+    NUMBER(reason);
+    NUMBER(ended);
+    NUMBER(replayed);
+    NUMBER(deadlock_unchecked);
+    NUMBER(accepted);
+    if (a->has_holder || a->outcome == OUTCOME_GRANTED || a->outcome == OUTCOME_DONE) {
+        NUMBER(mode); /* of a name that nobody holds it says nothing */
+    }
+    NUMBER(token);
+    ID(lease);
+    NUMBER(deadline_ms);
+    NUMBER(ttl_ms);
+    NUMBER(attachment);
+    NUMBER(wait_deadline_ms);
+    NUMBER(delayed_until_ms);
+    NUMBER(highest);
+    NUMBER(slot);
+    NUMBER(depth);
+    NUMBER(queue_length);
+    NUMBER(queue_position);
+    NUMBER(count);
+    NUMBER(more);
+    NUMBER(has_holder);
+    NUMBER(holders);
+    SLICE(reserved_for);
+    SLICE(name);
+    if (!bad && a->has_holder) {
+        bad |= holder_differs(&a->holder, &b->holder);
+    }
+    bad |= cycle_differs(a, b);
+    for (uint32_t i = 0; !bad && i < ids; i++) {
+        bad |= differs("alive", a->alive[i], b->alive[i]);
+    }
+    return !bad;
+}
+
+static bool event_differs(const struct event *a, const struct event *b)
+{
+    bool bad = false;
+    NUMBER(type);
+    NUMBER(tenant);
+    NUMBER(index);
+    NUMBER(ordinal);
+    NUMBER(part);
+    NUMBER(parts);
+    NUMBER(node);
+    NUMBER(at_ms);
+    NUMBER(wall_ms);
+    NUMBER(token);
+    NUMBER(attachment);
+    NUMBER(deadline_ms);
+    ID(session);
+    ID(lease);
+    NUMBER(reason);
+    NUMBER(ended);
+    NUMBER(mode);
+    NUMBER(slot);
+    SLICE(name);
+    SLICE(client);
+    SLICE(owner);
+    SLICE(actor);
+    SLICE(text);
+    return bad;
+}
+
+bool compare_events(const struct recorder *core, const struct recorder *model)
+{
+    size_t common = core->count < model->count ? core->count : model->count;
+    for (size_t i = 0; i < common; i++) {
+        if (event_differs(&core->events[i], &model->events[i])) {
+            printf("  event %zu of %zu (core) and %zu (model)\n", i, core->count, model->count);
+            return false;
+        }
+    }
+    if (core->count != model->count) {
+        printf("  core has %zu events, model %zu\n", core->count, model->count);
+        return false;
+    }
+    return true;
+}
+
+/* ---- the whole state ---- */
+
+static bool grant_differs(const struct grant_view *a, const struct grant_view *b)
+{
+    bool bad = holder_differs(&a->holder, &b->holder);
+    NUMBER(token);
+    ID(session);
+    ID(lease);
+    NUMBER(slot);
+    NUMBER(depth);
+    NUMBER(parts);
+    NUMBER(revoke_at_ms);
+    SLICE(value);
+    return bad;
+}
+
+static bool waiter_differs(const struct waiter_view *a, const struct waiter_view *b)
+{
+    bool bad = false;
+    SLICE(client);
+    SLICE(owner);
+    SLICE(metadata);
+    NUMBER(mode);
+    NUMBER(permits);
+    NUMBER(parts);
+    NUMBER(node);
+    NUMBER(detached);
+    NUMBER(ticket);
+    NUMBER(attachment);
+    NUMBER(wait_deadline_ms);
+    ID(session);
+    ID(lease);
+    return bad;
+}
+
+static bool lock_differs(const struct lock_view *a, const struct lock_view *b)
+{
+    bool bad = false;
+    SLICE(name);
+    NUMBER(tenant);
+    NUMBER(holders);
+    NUMBER(queue_length);
+    NUMBER(delayed_until_ms);
+    SLICE(reserved_for);
+    NUMBER(has_holder);
+    if (a->holders > 0) {
+        NUMBER(mode);
+    }
+    if (a->holders + a->queue_length > 0) {
+        NUMBER(limit);
+        NUMBER(permits_used);
+    }
+    if (!bad && a->has_holder) {
+        bad |= grant_differs(&a->first, &b->first);
+    }
+    return bad;
+}
+
+static bool session_differs(const struct session_view *a, const struct session_view *b)
+{
+    bool bad = false;
+    ID(id);
+    NUMBER(tenant);
+    SLICE(client);
+    SLICE(metadata);
+    NUMBER(ttl_ms);
+    NUMBER(linger_ms);
+    NUMBER(deadline_ms);
+    NUMBER(entries);
+    NUMBER(is_private);
+    return bad;
+}
+
+static bool audit_differs(const struct audit_view *a, const struct audit_view *b)
+{
+    bool bad = false;
+    NUMBER(number);
+    NUMBER(index);
+    NUMBER(wall_ms);
+    NUMBER(tenant);
+    SLICE(action);
+    SLICE(resource);
+    SLICE(actor);
+    SLICE(reason);
+    NUMBER(count);
+    return bad;
+}
+
+/* The holders and waiters of one name, gathered from the model. */
+struct gathered {
+    struct grant_view *grants;
+    struct waiter_view *waiters;
+    uint32_t grant_count;
+    uint32_t waiter_count;
+    uint32_t next_grant;
+    uint32_t next_waiter;
+    bool bad;
+};
+
+static void gather_grant(void *ctx, const struct grant_view *grant)
+{
+    struct gathered *g = ctx;
+    g->grants[g->grant_count++] = *grant;
+}
+
+static void gather_waiter(void *ctx, const struct waiter_view *waiter)
+{
+    struct gathered *g = ctx;
+    g->waiters[g->waiter_count++] = *waiter;
+}
+
+static void check_grant(void *ctx, const struct grant_view *grant)
+{
+    struct gathered *g = ctx;
+    if (g->next_grant < g->grant_count) {
+        g->bad |= grant_differs(grant, &g->grants[g->next_grant]);
+    }
+    g->next_grant++;
+}
+
+static void check_waiter(void *ctx, const struct waiter_view *waiter)
+{
+    struct gathered *g = ctx;
+    if (g->next_waiter < g->waiter_count) {
+        g->bad |= waiter_differs(waiter, &g->waiters[g->next_waiter]);
+    }
+    g->next_waiter++;
+}
+
+struct pass {
+    const struct core *core;
+    struct model *model;
+    uint64_t seen;
+    bool bad;
+};
+
+static void compare_lock(void *ctx, const struct lock_view *b)
+{
+    struct pass *pass = ctx;
+    struct lock_view a;
+    pass->seen++;
+    if (!view_lock(pass->core, b->tenant, b->name, &a)) {
+        printf("  the core does not know the name \"%.*s\"\n", (int)b->name.len,
+               (const char *)b->name.data);
+        pass->bad = true;
+        return;
+    }
+    pass->bad |= lock_differs(&a, b);
+    struct gathered g = {.grants = calloc(b->holders + 1, sizeof(*g.grants)),
+                         .waiters = calloc(b->queue_length + 1, sizeof(*g.waiters))};
+    hf_assert(g.grants != NULL && g.waiters != NULL);
+    model_view_holders_and_waiters(pass->model, b->tenant, b->name, gather_grant, gather_waiter,
+                                   &g);
+    view_holders_and_waiters(pass->core, b->tenant, b->name, UINT32_MAX, check_grant, check_waiter,
+                             &g);
+    pass->bad |= g.bad || differs("number of holders", g.next_grant, g.grant_count) ||
+                 differs("number of waiters", g.next_waiter, g.waiter_count);
+    if (pass->bad) {
+        printf("  at the name \"%.*s\"\n", (int)b->name.len, (const char *)b->name.data);
+    }
+    free(g.grants);
+    free(g.waiters);
+}
+
+static void compare_session(void *ctx, const struct session_view *b)
+{
+    struct pass *pass = ctx;
+    struct session_view a;
+    pass->seen++;
+    if (!view_session(pass->core, b->id, &a)) {
+        printf("  the core does not know the session %" PRIx64 "\n", b->id.high);
+        pass->bad = true;
+        return;
+    }
+    pass->bad |= session_differs(&a, b);
+}
+
+static void count_session(void *ctx, const struct session_view *session)
+{
+    struct pass *pass = ctx;
+    struct session_view found;
+    pass->seen++;
+    if (!model_view_session(pass->model, session->id, &found)) {
+        printf("  the model does not know the session %" PRIx64 "\n", session->id.high);
+        pass->bad = true;
+    }
+}
+
+static void count_lock(void *ctx, const struct lock_view *lock)
+{
+    struct pass *pass = ctx;
+    struct lock_view found;
+    pass->seen++;
+    if (!model_view_lock(pass->model, lock->tenant, lock->name, &found)) {
+        printf("  the model does not know the name \"%.*s\"\n", (int)lock->name.len,
+               (const char *)lock->name.data);
+        pass->bad = true;
+    }
+}
+
+/* The core's own lists, page by page: nothing in them that the model does not know, nothing missing
+ * (what the model knows is asked for one by one, above). */
+static void compare_lists(struct pass *pass, uint64_t visible)
+{
+    uint64_t locks = 0;
+    uint64_t sessions = 0;
+    for (uint32_t tenant = 0; tenant < 2; tenant++) {
+        uint64_t cursor = 0;
+        pass->seen = 0;
+        do {
+            cursor =
+                view_locks(pass->core, tenant, slice_make(NULL, 0), cursor, 7, count_lock, pass);
+        } while (cursor != VIEW_END);
+        locks += pass->seen;
+        cursor = 0;
+        pass->seen = 0;
+        do {
+            cursor = view_sessions(pass->core, tenant, cursor, 7, count_session, pass);
+        } while (cursor != VIEW_END);
+        sessions += pass->seen;
+    }
+    struct core_stats stats;
+    model_stats(pass->model, &stats);
+    if (locks < visible || sessions < stats.sessions) {
+        printf("  the core lists %" PRIu64 " locks and %" PRIu64 " sessions, there are %" PRIu64
+               " and %" PRIu64 "\n",
+               locks, sessions, visible, stats.sessions);
+        pass->bad = true;
+    }
+}
+
+struct audit_pass {
+    struct audit_view *records;
+    size_t count;
+    size_t next;
+    bool bad;
+};
+
+static void gather_audit(void *ctx, const struct audit_view *record)
+{
+    struct audit_pass *pass = ctx;
+    pass->records[pass->count++] = *record;
+}
+
+static void check_audit(void *ctx, const struct audit_view *record)
+{
+    struct audit_pass *pass = ctx;
+    if (pass->next < pass->count) {
+        pass->bad |= audit_differs(record, &pass->records[pass->next]);
+    }
+    pass->next++;
+}
+
+static bool compare_audit(const struct core *core, struct model *model)
+{
+    struct audit_pass pass = {.records = calloc(LIMIT_AUDIT, sizeof(*pass.records))};
+    hf_assert(pass.records != NULL);
+    model_view_audit(model, 0, gather_audit, &pass);
+    view_audit(core, 0, UINT32_MAX, check_audit, &pass);
+    bool good = !pass.bad && !differs("audit records", pass.next, pass.count);
+    free(pass.records);
+    return good;
+}
+
+static bool compare_counts(const struct core *core, struct model *model)
+{
+    struct core_stats core_counts;
+    struct core_stats model_counts;
+    core_stats(core, &core_counts);
+    model_stats(model, &model_counts);
+    const struct core_stats *a = &core_counts;
+    const struct core_stats *b = &model_counts;
+    bool bad = false;
+    NUMBER(names);
+    NUMBER(grants);
+    NUMBER(waiters);
+    NUMBER(sessions);
+    NUMBER(fence_marks);
+    NUMBER(fence_rejections);
+    NUMBER(audit_records);
+    bad |= differs("now", core_now_ms(core), model_now_ms(model));
+    bad |= differs("counter", core_counter(core), model_counter(model));
+    bad |= differs("epoch", core_epoch(core), model_epoch(model));
+    bad |= differs("version", core_version(core), model_version(model));
+    bad |= differs("next due", core_next_due_ms(core), model_next_due_ms(model));
+    return !bad;
+}
+
+bool compare_state(const struct core *core, struct model *model)
+{
+    struct pass pass = {.core = core, .model = model};
+    if (!compare_counts(core, model)) {
+        return false;
+    }
+    model_view_locks(model, compare_lock, &pass);
+    uint64_t visible = pass.seen;
+    model_view_sessions(model, compare_session, &pass);
+    compare_lists(&pass, visible);
+    const char *const resources[] = {"db", "db/table", "file"};
+    for (uint32_t i = 0; i < 6; i++) {
+        uint64_t core_mark[2] = {0, 0};
+        uint64_t model_mark[2] = {0, 0};
+        struct slice resource = slice_of(resources[i % 3]);
+        bool known = view_fence(core, 0, resource, i / 3, &core_mark[0], &core_mark[1]);
+        bool expected = model_view_fence(model, 0, resource, i / 3, &model_mark[0], &model_mark[1]);
+        pass.bad |= differs("fence mark known", known, expected) ||
+                    differs("floor", core_mark[1], model_mark[1]) ||
+                    (known && differs("fence mark", core_mark[0], model_mark[0]));
+    }
+    return !pass.bad && compare_audit(core, model);
+}

@@ -1,0 +1,277 @@
+/* The frame of the model: entries begin, commands are applied. */
+#include "model_state.h"
+
+struct model *model_new(core_event_fn on_event, void *event_ctx)
+{
+    struct model *m = model_alloc(sizeof(*m));
+    m->on_event = on_event;
+    m->event_ctx = event_ctx;
+    m->version = 1;
+    m->memos = model_alloc(LIMIT_REQUESTS * sizeof(*m->memos));
+    m->memo_prints = model_alloc(LIMIT_REQUESTS * sizeof(*m->memo_prints));
+    m->ended_grants = model_alloc(LIMIT_ENDED * sizeof(*m->ended_grants));
+    m->ended_lease_prints = model_alloc(LIMIT_ENDED * sizeof(*m->ended_lease_prints));
+    m->ended_sessions = model_alloc(LIMIT_ENDED * sizeof(*m->ended_sessions));
+    m->ended_session_prints = model_alloc(LIMIT_ENDED * sizeof(*m->ended_session_prints));
+    m->mark_prints = model_alloc((LIMIT_FENCE_MARKS + 1) * sizeof(*m->mark_prints));
+    return m;
+}
+
+static void free_memos(struct list *memos)
+{
+    for (size_t i = 0; i < memos->count; i++) {
+        model_memo_free(memos->at[i]);
+    }
+    model_list_free(memos);
+}
+
+static void free_holdings(struct model *m)
+{
+    for (size_t i = 0; i < m->grants.count; i++) {
+        struct model_grant *g = m->grants.at[i];
+        model_request_free(&g->r);
+        free(g);
+    }
+    for (size_t i = 0; i < m->waiters.count; i++) {
+        struct model_waiter *w = m->waiters.at[i];
+        model_request_free(&w->r);
+        free(w);
+    }
+    for (size_t i = 0; i < m->sessions.count; i++) {
+        struct model_session *s = m->sessions.at[i];
+        free_memos(&s->memos);
+        model_list_free(&s->grants);
+        model_list_free(&s->waiters);
+        owned_free(&s->client);
+        owned_free(&s->metadata);
+        free(s);
+    }
+    for (size_t i = 0; i < m->names.count; i++) {
+        struct model_name *name = m->names.at[i];
+        owned_free(&name->text);
+        model_list_free(&name->holders);
+        model_list_free(&name->queue);
+        free(name);
+    }
+    model_list_free(&m->grants);
+    model_list_free(&m->waiters);
+    model_list_free(&m->sessions);
+    model_list_free(&m->names);
+    model_list_free(&m->woken);
+    for (size_t i = 0; i < m->crowds.count; i++) {
+        struct model_crowd *crowd = m->crowds.at[i];
+        model_list_free(&crowd->waiters);
+        free(crowd);
+    }
+    model_list_free(&m->crowds);
+    model_list_free(&m->revisits);
+}
+
+static void free_records(struct model *m)
+{
+    free_memos(&m->live_memos);
+    for (size_t i = 0; i < LIMIT_REQUESTS; i++) {
+        if (m->memos[i] != NULL) {
+            model_memo_free(m->memos[i]);
+        }
+    }
+    for (size_t i = 0; i < m->audit.count; i++) {
+        struct audit_record *a = m->audit.at[i];
+        for (size_t k = 0; k < 4; k++) {
+            owned_free(&a->texts[k]);
+        }
+        free(a);
+    }
+    for (size_t i = 0; i < m->marks.count; i++) {
+        struct mark *mark = m->marks.at[i];
+        owned_free(&mark->resource);
+        free(mark);
+    }
+    model_list_free(&m->audit);
+    model_list_free(&m->marks);
+    free(m->mark_prints);
+    free(m->memos);
+    free(m->memo_prints);
+    free(m->ended_grants);
+    free(m->ended_lease_prints);
+    free(m->ended_sessions);
+    free(m->ended_session_prints);
+}
+
+void model_free(struct model *m)
+{
+    if (m == NULL) {
+        return;
+    }
+    free_holdings(m);
+    free_records(m);
+    model_forget_scratch(m);
+    model_list_free(&m->scratch);
+    free(m);
+}
+
+static void serve(struct model *m)
+{
+    model_serve(m);
+    model_drop_unused_names(m);
+}
+
+void model_begin(struct model *m, uint64_t index, uint64_t time_ms, uint64_t wall_ms)
+{
+    model_forget_scratch(m);
+    m->index = index;
+    m->ordinal = 0;
+    m->wall_ms = wall_ms;
+    m->now_ms = time_ms > m->now_ms ? time_ms : m->now_ms;
+    model_sweep(m);
+    serve(m);
+}
+
+static void lead(struct model *m, const struct command *c, struct result *out)
+{
+    m->epoch = ++m->counter;
+    out->token = m->epoch;
+    struct event event = model_event(m, EVENT_EPOCH, 0);
+    event.token = m->epoch;
+    event.node = c->lead.node;
+    model_emit(m, &event);
+}
+
+static void upgrade(struct model *m, const struct command *c, struct result *out)
+{
+    if (c->upgrade.version > CORE_VERSION) {
+        out->error = HF_VERSION;
+    } else if (c->upgrade.version > m->version) {
+        m->version = c->upgrade.version;
+        struct event event = model_event(m, EVENT_UPGRADED, 0);
+        model_emit(m, &event);
+    }
+}
+
+static void dispatch(struct model *m, const struct command *c, struct result *out)
+{
+    switch (c->type) {
+    case COMMAND_LEAD:
+        lead(m, c, out);
+        break;
+    case COMMAND_ADVANCE:
+        out->token = ++m->counter;
+        break;
+    case COMMAND_UPGRADE:
+        upgrade(m, c, out);
+        break;
+    case COMMAND_SESSION_OPEN:
+        model_session_open(m, c, out);
+        break;
+    case COMMAND_KEEPALIVE:
+        model_keepalive(m, c, out);
+        break;
+    case COMMAND_SESSION_CLOSE:
+        model_session_close(m, c, out);
+        break;
+    case COMMAND_STREAM_UP:
+        model_stream_up(m, c, out);
+        break;
+    case COMMAND_STREAM_DOWN:
+        model_stream_down(m, c, out);
+        break;
+    case COMMAND_ACQUIRE:
+        model_acquire(m, c, out);
+        break;
+    case COMMAND_CANCEL:
+        model_cancel(m, c, out);
+        break;
+    case COMMAND_DETACH:
+        model_detach(m, c, out);
+        break;
+    case COMMAND_NODE_GONE:
+        model_node_gone(m, c, out);
+        break;
+    case COMMAND_RELEASE:
+        model_release(m, c, out);
+        break;
+    case COMMAND_RENEW:
+        model_renew(m, c, out);
+        break;
+    case COMMAND_PROCLAIM:
+        model_proclaim(m, c, out);
+        break;
+    case COMMAND_FORCE_UNLOCK:
+        model_force_unlock(m, c, out);
+        break;
+    case COMMAND_REVOKE:
+        model_revoke(m, c, out);
+        break;
+    case COMMAND_FENCE_CHECK:
+        model_fence_check(m, c, out);
+        break;
+    case COMMAND_TICK:
+    case COMMAND_NONE:
+    case COMMAND_COUNT:
+        break;
+    }
+}
+
+void model_apply(struct model *m, const struct command *c, const struct result *seen,
+                 struct result *out)
+{
+    model_forget_scratch(m);
+    memset(out, 0, sizeof(*out));
+    out->type = c->type;
+    out->error = command_check(c);
+    m->seen = seen;
+    m->prune_left = LIMIT_PRUNE;
+    if (out->error != HF_OK) {
+        return;
+    }
+    dispatch(m, c, out);
+    m->seen = NULL;
+    if (out->error != HF_OK) {
+        enum hf_error error = out->error;
+        memset(out, 0, sizeof(*out));
+        out->type = c->type;
+        out->error = error;
+    }
+    serve(m);
+}
+
+uint64_t model_now_ms(const struct model *m)
+{
+    return m->now_ms;
+}
+
+uint64_t model_counter(const struct model *m)
+{
+    return m->counter;
+}
+
+uint64_t model_epoch(const struct model *m)
+{
+    return m->epoch;
+}
+
+uint32_t model_version(const struct model *m)
+{
+    return m->version;
+}
+
+struct model_forgotten model_forgotten(const struct model *m)
+{
+    return (struct model_forgotten){
+        .audit = m->audit_next > LIMIT_AUDIT,
+        .sessions = m->ended_session_count > LIMIT_ENDED,
+        .grants = m->ended_grant_count > LIMIT_ENDED,
+        .requests = m->memo_count > LIMIT_REQUESTS,
+        .fences = m->floor > 0,
+    };
+}
+
+bool model_has_backlog(const struct model *m)
+{
+    return m->backlog;
+}
+
+bool model_has_woken(const struct model *m)
+{
+    return m->woken.count > 0 || m->revisits.count > 0;
+}

@@ -1,0 +1,260 @@
+/* Operators: force-unlock, revoke, the audit trail; and the fence check. */
+#include "model_state.h"
+
+enum {
+    HOLDERS_AT_ONCE = 5000 /* that one command deals with */
+};
+
+void model_audit(struct model *m, uint32_t tenant, const char *action, struct slice resource,
+                 struct slice actor, struct slice reason, uint32_t count)
+{
+    struct audit_record *a = model_alloc(sizeof(*a));
+    a->texts[0] = owned_copy(slice_of(action));
+    a->texts[1] = owned_copy(resource);
+    a->texts[2] = owned_copy(actor);
+    a->texts[3] = owned_copy(reason);
+    a->view = (struct audit_view){
+        .number = ++m->audit_next,
+        .index = m->index,
+        .wall_ms = m->wall_ms,
+        .tenant = tenant,
+        .action = owned_slice(&a->texts[0]),
+        .resource = owned_slice(&a->texts[1]),
+        .actor = owned_slice(&a->texts[2]),
+        .reason = owned_slice(&a->texts[3]),
+        .count = count,
+    };
+    model_list_add(&m->audit, a);
+    if (m->audit.count > LIMIT_AUDIT) {
+        struct audit_record *oldest = m->audit.at[0];
+        for (size_t i = 0; i < 4; i++) {
+            owned_free(&oldest->texts[i]);
+        }
+        free(oldest);
+        model_list_remove_at(&m->audit, 0);
+    }
+}
+
+void model_force_unlock(struct model *m, const struct command *c, struct result *out)
+{
+    const struct command_force_unlock *f = &c->force_unlock;
+    if (model_once(m, c, NULL, out)) {
+        return;
+    }
+    struct model_name *name = model_find_name(m, c->tenant, f->name);
+    if (name != NULL) {
+        model_prune_name(m, name);
+    }
+    bool delayed = name != NULL && name->delayed_until_ms > m->now_ms;
+    if (name == NULL || (name->holders.count == 0 && !(f->now != 0 && delayed))) {
+        out->error = HF_NOT_HELD;
+        return;
+    }
+    struct end end = {.ended = ENDED_FORCED,
+                      .clean = false,
+                      .delay_from_ms = m->now_ms,
+                      .actor = f->actor,
+                      .text = f->reason};
+    while (name->holders.count > 0 && out->count < HOLDERS_AT_ONCE) {
+        struct model_grant *g = name->holders.at[0];
+        if (f->now != 0) {
+            g->r.delay_ms = 0; /* with `now` no delay follows */
+        }
+        model_end_grant(m, g, &end);
+        out->count++;
+    }
+    out->more = name->holders.count > 0;
+    if (f->now != 0 && name->delayed_until_ms > 0) {
+        name->delayed_until_ms = 0;
+        model_wake(m, name);
+    }
+    model_audit(m, c->tenant, f->now != 0 ? "FORCE_UNLOCK_NOW" : "FORCE_UNLOCK", f->name, f->actor,
+                f->reason, out->count);
+    model_remember(m, c, NULL, out, NULL);
+}
+
+static void ask_to_go(struct model *m, const struct model_grant *g, const struct model_name *name,
+                      const struct command *c)
+{
+    uint32_t part = 0;
+    while (g->r.names[part] != name) {
+        part++;
+    }
+    struct event more;
+    memset(&more, 0, sizeof(more));
+    more.deadline_ms = g->revoke_at_ms;
+    more.actor = c->revoke.actor;
+    more.text = c->revoke.reason;
+    model_emit_grant(m, EVENT_REVOKE_REQUESTED, g, part, &more);
+}
+
+void model_revoke(struct model *m, const struct command *c, struct result *out)
+{
+    const struct command_revoke *r = &c->revoke;
+    if (model_once(m, c, NULL, out)) {
+        return;
+    }
+    struct model_name *name = model_find_name(m, c->tenant, r->name);
+    if (name != NULL) {
+        model_prune_name(m, name);
+    }
+    if (name == NULL || name->holders.count == 0) {
+        out->error = HF_NOT_HELD;
+        return;
+    }
+    model_audit(m, c->tenant, "REVOKE", r->name, r->actor, r->reason, 0);
+    struct audit_record *record = m->audit.at[m->audit.count - 1];
+    out->deadline_ms = m->now_ms + r->grace_ms;
+    for (size_t i = 0; i < name->holders.count && !out->more; i++) {
+        struct model_grant *g = name->holders.at[i];
+        if (out->count == HOLDERS_AT_ONCE) {
+            out->more = true;
+        } else if (g->revoke_at_ms == 0 || g->revoke_at_ms > out->deadline_ms) {
+            out->count++;
+            g->revoke_at_ms = out->deadline_ms;
+            g->revoke_record = record->view.number;
+            model_grant_reschedule(g);
+            ask_to_go(m, g, name, c);
+        }
+    }
+    record->view.count = out->count;
+    if (r->grace_ms == 0) {
+        m->backlog = true; /* they are due now */
+    }
+    model_remember(m, c, NULL, out, NULL);
+}
+
+/* The longest TTL that anybody may still rely on. */
+static uint32_t longest_ttl(const struct model *m)
+{
+    uint32_t longest = 0;
+    for (size_t i = 0; i < m->sessions.count; i++) {
+        const struct model_session *s = m->sessions.at[i];
+        longest = s->ttl_ms > longest ? s->ttl_ms : longest;
+    }
+    for (size_t i = 0; i < m->grants.count; i++) {
+        uint32_t ttl_ms = model_grant_ttl(m->grants.at[i]);
+        longest = ttl_ms > longest ? ttl_ms : longest;
+    }
+    return longest;
+}
+
+void model_recover(struct model *m, struct slice actor, struct slice reason)
+{
+    uint32_t delay_ms = longest_ttl(m);
+    uint32_t sessions = 0;
+    for (size_t i = 0; i < m->grants.count; i++) {
+        ((struct model_grant *)m->grants.at[i])->r.delay_ms = delay_ms;
+    }
+    while (m->sessions.count > 0) { /* in the order they came */
+        model_end_session(m, m->sessions.at[0], ENDED_RECOVERED);
+        sessions++;
+    }
+    m->counter += UINT64_C(1) << 32;
+    model_audit(m, 0, "RECOVER", slice_of("*"), actor, reason, sessions);
+    do {
+        model_serve(m);
+    } while (model_has_woken(m));
+    model_drop_unused_names(m);
+}
+
+static struct mark *find_mark(const struct model *m, uint32_t tenant, struct slice resource,
+                              uint32_t slot)
+{
+    uint64_t print = model_print(model_print(tenant, slice_make(&slot, sizeof(slot))), resource);
+    for (size_t i = 0; i < m->marks.count; i++) {
+        struct mark *mark = m->mark_prints[i] == print ? m->marks.at[i] : NULL;
+        if (mark != NULL && mark->slot == slot && mark->tenant == tenant &&
+            slice_equal(owned_slice(&mark->resource), resource)) {
+            return mark;
+        }
+    }
+    return NULL;
+}
+
+static bool mark_before(const struct mark *a, const struct mark *b)
+{
+    if (a->highest != b->highest) {
+        return a->highest < b->highest;
+    }
+    if (a->tenant != b->tenant) {
+        return a->tenant < b->tenant;
+    }
+    int order = slice_compare(owned_slice(&a->resource), owned_slice(&b->resource));
+    return order != 0 ? order < 0 : a->slot < b->slot;
+}
+
+static void drop_lowest_mark(struct model *m)
+{
+    size_t lowest = 0;
+    for (size_t i = 1; i < m->marks.count; i++) {
+        if (mark_before(m->marks.at[i], m->marks.at[lowest])) {
+            lowest = i;
+        }
+    }
+    struct mark *mark = m->marks.at[lowest];
+    m->floor = mark->highest > m->floor ? mark->highest : m->floor;
+    memmove(&m->mark_prints[lowest], &m->mark_prints[lowest + 1],
+            (m->marks.count - lowest - 1) * sizeof(*m->mark_prints));
+    model_list_remove_at(&m->marks, lowest);
+    owned_free(&mark->resource);
+    free(mark);
+}
+
+static void check_mark(struct model *m, const struct command *c, struct result *out)
+{
+    const struct command_fence_check *f = &c->fence_check;
+    struct mark *mark = find_mark(m, c->tenant, f->resource, f->slot);
+    if (mark == NULL && f->token <= m->floor) {
+        out->reason = REASON_BELOW_FLOOR;
+        out->highest = m->floor;
+    } else if (mark != NULL && f->token < mark->highest) {
+        out->reason = REASON_STALE_TOKEN;
+        out->highest = mark->highest;
+    } else {
+        out->accepted = true;
+        out->highest = f->token;
+        if (mark == NULL) {
+            mark = model_alloc(sizeof(*mark));
+            mark->tenant = c->tenant;
+            mark->resource = owned_copy(f->resource);
+            mark->slot = f->slot;
+            m->mark_prints[m->marks.count] = model_print(
+                model_print(c->tenant, slice_make(&f->slot, sizeof(f->slot))), f->resource);
+            model_list_add(&m->marks, mark);
+        }
+        mark->highest = f->token;
+        if (m->marks.count > LIMIT_FENCE_MARKS) {
+            drop_lowest_mark(m);
+        }
+    }
+}
+
+void model_fence_check(struct model *m, const struct command *c, struct result *out)
+{
+    const struct command_fence_check *f = &c->fence_check;
+    if (model_once(m, c, NULL, out)) {
+        return;
+    }
+    check_mark(m, c, out);
+    if (!out->accepted) {
+        out->outcome = OUTCOME_REFUSED;
+        m->rejections++;
+        struct event event = model_event(m, EVENT_FENCE_REJECTED, c->tenant);
+        event.token = f->token;
+        event.slot = f->slot;
+        event.name = f->resource;
+        event.reason = out->reason;
+        model_emit(m, &event);
+    }
+    model_remember(m, c, NULL, out, NULL);
+}
+
+bool model_view_fence(struct model *m, uint32_t tenant, struct slice resource, uint32_t slot,
+                      uint64_t *highest, uint64_t *floor)
+{
+    const struct mark *mark = find_mark(m, tenant, resource, slot);
+    *floor = m->floor;
+    *highest = mark != NULL ? mark->highest : 0;
+    return mark != NULL;
+}

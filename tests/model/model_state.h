@@ -1,0 +1,346 @@
+/* What the model is made of, and the functions that its files share. */
+#ifndef HF_TESTS_MODEL_MODEL_STATE_H
+#define HF_TESTS_MODEL_MODEL_STATE_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/panic.h"
+#include "model.h"
+
+#define NEVER UINT64_MAX
+
+/* Bytes of our own. */
+struct owned {
+    uint8_t *data;
+    size_t len;
+};
+
+/* An array of pointers that keeps its order. */
+struct list {
+    void **at;
+    size_t count;
+    size_t size;
+};
+
+/* Something that can be locked; it exists while it is held, waited for or delayed. */
+struct model_name {
+    uint32_t tenant;
+    struct owned text;
+    uint64_t print;
+    struct list holders; /* struct model_grant, earliest first */
+    struct list queue;   /* struct model_waiter, earliest first */
+    uint64_t delayed_until_ms;
+    bool woken;
+    /* Waiters with a lower ticket are known to be detached and are not looked at again. */
+    uint64_t cursor;
+    /* It has had a queue, a delay, or may have several holders: only such names are woken. */
+    bool furnished;
+};
+
+/* The answer to a command, kept so that its repetition gets it again (S8). While `lives`, a waiter
+ * or a grant made by the command exists and the answer is made from that one. */
+struct memo {
+    uint32_t tenant;
+    struct id session;
+    struct owned scope; /* the client or the actor, without a session */
+    enum command_type type;
+    struct owned request_id; /* empty: known by seq */
+    uint64_t seq;
+    uint64_t digest;
+    bool lives;
+    struct result reply;
+};
+
+/* A timer is when the sweep will look at something. It is never late, but what puts a deadline off
+ * does not move it: the sweep does, and looking counts (LIMIT_SWEEP_VISITS). */
+struct model_session {
+    struct id id;
+    uint32_t tenant;
+    struct owned client;
+    struct owned metadata;
+    uint32_t ttl_ms;
+    uint32_t linger_ms;
+    bool is_private;
+    bool waits; /* private, not granted yet: no deadline */
+    uint64_t alive_ms;
+    uint64_t timer_ms;
+    uint64_t stream; /* the number of the latest one */
+    bool broken;
+    uint64_t broken_ms;
+    uint64_t acked;
+    struct list memos;   /* by seq */
+    struct list grants;  /* in the order they were given */
+    struct list waiters; /* in the order they came */
+};
+
+/* What an acquire asked for; a waiter has it and a grant inherits it. */
+struct request {
+    struct id lease;
+    struct model_session *session;
+    struct owned owner;
+    uint32_t parts;
+    struct model_name *names[LIMIT_MULTILOCK_NAMES]; /* sorted */
+    enum mode mode;
+    uint32_t limit;
+    uint32_t permits;
+    uint32_t ttl_ms; /* 0: the session's */
+    uint32_t delay_ms;
+    struct owned metadata;
+    struct owned value;
+    struct memo *memo;
+};
+
+struct model_grant {
+    struct request r;
+    uint64_t token;
+    uint64_t since_ms;
+    uint64_t renewed_ms;
+    uint64_t timer_ms;
+    uint32_t slot;
+    uint32_t depth;
+    uint64_t revoke_at_ms;  /* 0: nobody asked */
+    uint64_t revoke_record; /* of the audit trail */
+};
+
+/* The private waiters that are attached through one node. When the node is gone they are a group of
+ * detached waiters, and who comes through it later makes a new crowd. */
+struct model_crowd {
+    uint64_t number;
+    uint32_t node;
+    bool gone;
+    uint64_t until_ms;
+    struct list waiters;          /* by attachment number */
+    struct model_waiter *revisit; /* whose names are to be woken next; NULL: all were */
+};
+
+struct model_waiter {
+    struct request r;
+    uint64_t ticket;
+    uint64_t attachment;
+    uint32_t node;
+    uint64_t wait_deadline_ms;
+    uint64_t timer_ms;
+    uint64_t detached_until_ms; /* 0: not by itself */
+    struct model_crowd *crowd;  /* NULL: in a session */
+};
+
+/* The ends of grants and of sessions are remembered in rings of LIMIT_ENDED. */
+struct ended_grant {
+    uint32_t tenant;
+    uint64_t token;
+    struct id lease;
+    enum ended ended;
+};
+struct ended_session {
+    uint32_t tenant;
+    struct id id;
+    enum ended ended;
+};
+
+struct audit_record {
+    struct audit_view view;
+    struct owned texts[4]; /* action, resource, actor, reason */
+};
+
+struct mark {
+    uint32_t tenant;
+    struct owned resource;
+    uint32_t slot;
+    uint64_t highest;
+};
+
+struct model {
+    core_event_fn on_event;
+    void *event_ctx;
+    uint64_t index;
+    uint32_t ordinal;
+    uint64_t now_ms;
+    uint64_t wall_ms;
+    uint32_t version;
+    uint64_t counter;
+    uint64_t epoch;
+    uint64_t last_ticket;
+    uint64_t last_attachment;
+    uint64_t last_crowd;
+    bool backlog;
+    struct list names;
+    struct list sessions;
+    struct list grants;  /* in token order */
+    struct list waiters; /* in ticket order */
+    struct list woken;   /* names, in the order they were woken */
+    struct list crowds;
+    struct list revisits; /* crowds that are gone and have names left to wake */
+    struct list live_memos;
+    /* Rings: the slot of number n is n modulo the size. The second array has a hash of each key, so
+     * that a linear search is bearable. */
+    uint64_t memo_count;
+    struct memo **memos;
+    uint64_t *memo_prints;
+    uint64_t ended_grant_count;
+    struct ended_grant *ended_grants;
+    uint64_t *ended_lease_prints;
+    uint64_t ended_session_count;
+    struct ended_session *ended_sessions;
+    uint64_t *ended_session_prints;
+    struct list audit;
+    uint64_t audit_next;
+    struct list marks;
+    uint64_t *mark_prints;
+    uint64_t floor;
+    uint64_t rejections;
+    struct list scratch; /* blocks that the last result points to */
+    const struct result *seen;
+    uint32_t prune_left; /* holders and waiters that this command may still look at */
+};
+
+/* model_util.c */
+void *model_alloc(size_t size);
+struct owned owned_copy(struct slice bytes);
+void owned_free(struct owned *text);
+struct slice owned_slice(const struct owned *text);
+void model_list_add(struct list *list, void *item);
+void model_list_remove_at(struct list *list, size_t i);
+bool model_list_remove(struct list *list, const void *item);
+void model_list_free(struct list *list);
+/* A copy that lives until the next command. */
+struct slice model_keep(struct model *m, struct slice bytes);
+void *model_scratch(struct model *m, size_t size);
+void model_forget_scratch(struct model *m);
+
+/* A hash that only speeds up linear searches; equality is decided by the bytes. */
+uint64_t model_print(uint64_t print, struct slice bytes);
+
+/* model_state.c: looking things up; deadlines. */
+struct model_name *model_find_name(struct model *m, uint32_t tenant, struct slice text);
+struct model_name *model_make_name(struct model *m, uint32_t tenant, struct slice text);
+void model_drop_unused_names(struct model *m);
+struct model_session *model_find_session(const struct model *m, struct id id);
+struct model_grant *model_find_lease(const struct model *m, uint32_t tenant, struct id lease);
+struct model_waiter *model_find_waiter(const struct model *m, uint32_t tenant, struct id lease);
+uint64_t model_session_deadline(const struct model_session *s);
+uint32_t model_grant_ttl(const struct model_grant *g);
+uint64_t model_grant_deadline(const struct model_grant *g); /* without a revocation */
+uint64_t model_grant_due(const struct model_grant *g);
+/* Until when a detached waiter keeps its place; NEVER: it is attached. */
+uint64_t model_waiter_leaves(const struct model_waiter *w);
+bool model_waiter_detached(const struct model_waiter *w);
+/* When it dies, and of what: its session, its wait, or being detached. */
+uint64_t model_waiter_dies(const struct model_waiter *w, enum reason *why);
+bool model_session_dead(const struct model *m, const struct model_session *s);
+bool model_grant_dead(const struct model *m, const struct model_grant *g);
+bool model_waiter_dead(const struct model *m, const struct model_waiter *w);
+/* The first waiter that is not known to be detached, or NULL. */
+struct model_waiter *model_name_cursor(const struct model_name *name);
+uint32_t model_name_permits_used(const struct model_name *name);
+/* The mode that binds newcomers; false when nothing does. */
+bool model_name_mode(const struct model_name *name, enum mode *mode, uint32_t *limit);
+
+/* model_event.c */
+struct event model_event(struct model *m, enum event_type type, uint32_t tenant);
+void model_emit(struct model *m, struct event *event);
+void model_emit_grant(struct model *m, enum event_type type, const struct model_grant *g,
+                      uint32_t part, const struct event *more);
+void model_emit_waiter(struct model *m, enum event_type type, const struct model_waiter *w,
+                       uint32_t part, const struct event *more);
+void model_emit_session(struct model *m, enum event_type type, const struct model_session *s,
+                        enum ended ended);
+
+/* model_end.c: ends of grants, waiters and sessions. */
+struct end {
+    enum ended ended;
+    bool clean;
+    uint64_t delay_from_ms; /* unclean: the lock-delay counts from here */
+    struct slice actor;
+    struct slice text;
+};
+void model_end_grant(struct model *m, struct model_grant *g, const struct end *end);
+void model_end_waiter(struct model *m, struct model_waiter *w, enum reason reason);
+void model_end_session(struct model *m, struct model_session *s, enum ended ended);
+/* Ends what is found past its deadline, for the reason that it died of. */
+void model_bury_grant(struct model *m, struct model_grant *g);
+void model_bury_waiter(struct model *m, struct model_waiter *w);
+void model_bury_session(struct model *m, struct model_session *s);
+void model_free_session_if_unused(struct model *m, struct model_session *s);
+const struct ended_grant *model_ended_token(const struct model *m, uint32_t tenant, uint64_t token);
+const struct ended_grant *model_ended_lease(const struct model *m, uint32_t tenant,
+                                            struct id lease);
+const struct ended_session *model_ended_session(const struct model *m, uint32_t tenant,
+                                                struct id id);
+bool model_ended_lease_anywhere(const struct model *m, struct id lease);
+bool model_ended_session_anywhere(const struct model *m, struct id id);
+void model_request_free(struct request *r);
+
+/* model_crowd.c */
+/* The crowd that a newcomer through the node joins; NULL when there are too many. */
+struct model_crowd *model_crowd_for(struct model *m, uint32_t node);
+void model_crowd_join(struct model_crowd *crowd, struct model_waiter *w);
+void model_crowd_part(struct model *m, struct model_waiter *w);
+/* Wakes the names of waiters who were detached with their node. */
+void model_crowd_revisit(struct model *m, uint32_t *steps);
+
+/* model_wake.c: handing over. */
+/* The first waiter that can be given something, dead and detached ones aside. Each one looked at is
+ * a step; `unsure` when the steps ran out. */
+struct model_waiter *model_front(struct model *m, struct model_name *name, uint32_t *steps,
+                                 bool *unsure);
+void model_wake(struct model *m, struct model_name *name);
+void model_serve(struct model *m);
+/* Is there room for it on this name, queue aside? */
+bool model_name_has_room(const struct model *m, const struct model_name *name, enum mode mode,
+                         uint32_t limit, uint32_t permits);
+struct model_grant *model_grant(struct model *m, const struct request *r,
+                                const struct model_waiter *waited);
+
+/* model_sweep.c */
+void model_timer_lower(uint64_t *timer_ms, uint64_t at_ms);
+void model_grant_reschedule(struct model_grant *g);
+void model_sweep(struct model *m);
+/* Ends what a command names and finds dead, while there is a backlog. */
+void model_prune_name(struct model *m, struct model_name *name);
+
+/* model_once.c: exactly once. */
+/* True when the command has been answered, by an error or by a replay. */
+bool model_once(struct model *m, const struct command *c, struct model_session *s,
+                struct result *out);
+/* Remembers the answer; `memo_out`, when given, gets the memo that a waiter or grant shall keep. */
+void model_remember(struct model *m, const struct command *c, struct model_session *s,
+                    const struct result *reply, struct memo **memo_out);
+/* The waiter or the grant is gone: the reply is what is left. */
+void model_memo_ends(struct model *m, struct memo *memo);
+void model_memo_free(struct memo *memo);
+
+/* model_acquire.c */
+void model_acquire(struct model *m, const struct command *c, struct result *out);
+void model_result_from_grant(struct model *m, const struct model_grant *g, struct result *out);
+void model_result_from_waiter(struct model *m, const struct model_waiter *w, struct result *out);
+void model_result_about_name(struct model *m, struct model_name *name, struct result *out);
+bool model_lease_lives(const struct model *m, struct id lease);
+void model_answer_waiter(struct model *m, struct model_waiter *w, uint32_t node,
+                         struct result *out);
+
+/* model_deadlock.c */
+enum deadlock { DEADLOCK_NONE, DEADLOCK_FOUND, DEADLOCK_UNCHECKED };
+enum deadlock model_deadlock(struct model *m, const struct request *asker, struct result *out);
+
+/* The other commands, by file. */
+enum hf_error model_named_session(struct model *m, const struct command *c,
+                                  struct model_session **out);
+void model_session_open(struct model *m, const struct command *c, struct result *out);
+void model_keepalive(struct model *m, const struct command *c, struct result *out);
+void model_session_close(struct model *m, const struct command *c, struct result *out);
+void model_stream_up(struct model *m, const struct command *c, struct result *out);
+void model_stream_down(struct model *m, const struct command *c, struct result *out);
+void model_cancel(struct model *m, const struct command *c, struct result *out);
+void model_detach(struct model *m, const struct command *c, struct result *out);
+void model_node_gone(struct model *m, const struct command *c, struct result *out);
+void model_release(struct model *m, const struct command *c, struct result *out);
+void model_renew(struct model *m, const struct command *c, struct result *out);
+void model_proclaim(struct model *m, const struct command *c, struct result *out);
+void model_force_unlock(struct model *m, const struct command *c, struct result *out);
+void model_revoke(struct model *m, const struct command *c, struct result *out);
+void model_fence_check(struct model *m, const struct command *c, struct result *out);
+void model_audit(struct model *m, uint32_t tenant, const char *action, struct slice resource,
+                 struct slice actor, struct slice reason, uint32_t count);
+
+#endif
