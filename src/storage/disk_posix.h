@@ -1,0 +1,15 @@
+/* The real disk: a folder of the machine, with blocking calls. */
+#ifndef HOLDFAST_STORAGE_DISK_POSIX_H
+#define HOLDFAST_STORAGE_DISK_POSIX_H
+
+#include "storage/disk.h"
+
+/* Opens the folder, and makes it (mode 0700, its own name synced) if it is not there; the folder
+ * above must be. Freed with disk_posix_free. */
+enum storage_status disk_posix_new(const char *path, struct disk **out, struct problem *problem);
+void disk_posix_free(struct disk *disk);
+
+/* The descriptor of an open file, for the snapshot child, which closes all others (S12.5). */
+int disk_posix_descriptor(const struct disk_file *file);
+
+#endif

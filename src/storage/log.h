@@ -1,0 +1,108 @@
+/* The durable log of one node: raft entries by index, in segments of fixed size (S12.2, S12.3).
+ *
+ *   append     one write and one sync for the whole batch (two of each when it crosses the end of a
+ *              segment); returns when it is durable. A batch that starts at or below the last index
+ *              replaces everything from there on: a conflict is resolved by the same single write,
+ *              so there is no moment at which the old suffix is gone and the new one not there
+ *   prepare    makes the next segment ahead of need, in steps of at most a megabyte, on the same
+ *              thread between two appends
+ *   drop       gives up whole segments at the front, after a snapshot; they become spares, which
+ *              prepare uses again without filling them
+ *   read       entries by index, in pieces of bounded size, checked
+ *
+ * After a power cut at any point the log is what was acknowledged, plus perhaps the beginning of
+ * the one operation that was under way; each is a state that raft allows. What log_open has
+ * returned is durable, whatever was synced before it (S12.2).
+ *
+ * STORAGE_FULL leaves the log as it was, and the call may be repeated. Any other failure of a call
+ * that writes breaks the log: it then refuses all further ones with the same problem, and opening
+ * it anew is the only safe way on.
+ *
+ * The log belongs to one thread at a time. It owns its files; the disk must outlive it. */
+#ifndef HOLDFAST_STORAGE_LOG_H
+#define HOLDFAST_STORAGE_LOG_H
+
+#include <stdbool.h>
+
+#include "base/slice.h"
+#include "storage/disk.h"
+
+struct log;
+
+struct log_options {
+    uint32_t segment_bytes; /* of new segments, 0 for 16 MiB; a multiple of 4096, at least 8192 */
+    uint32_t spare_limit;   /* segments kept for later use, 0 for 4 */
+    struct id store;        /* every file says to whom it belongs */
+    uint64_t life;          /* higher at each opening, and durable already */
+    bool create;            /* whether there may be no log yet */
+};
+
+struct log_entry {
+    uint64_t term;
+    uint16_t type;
+    struct slice data;
+};
+
+/* `*out` is freed with log_close, which writes nothing. */
+enum storage_status log_open(struct disk *disk, const struct log_options *options, struct log **out,
+                             struct problem *problem);
+void log_close(struct log *log);
+
+/* The entries are log_first to log_last; none when log_last is log_first - 1. */
+uint64_t log_first(const struct log *log);
+uint64_t log_last(const struct log *log);
+
+/* Appends `count` >= 1 entries, the first of which gets index `first`, between log_first and
+ * log_last + 1. An entry has at most LIMIT_ENTRY bytes and fits into a segment. */
+enum storage_status log_append(struct log *log, uint64_t first, const struct log_entry *entries,
+                               size_t count, struct problem *problem);
+
+/* Removes the entries from `index` on. */
+enum storage_status log_truncate(struct log *log, uint64_t index, struct problem *problem);
+
+/* Removes all entries; the next one gets `index` + 1. For a snapshot at `index`, durable already,
+ * that was installed. */
+enum storage_status log_reset(struct log *log, uint64_t index, uint64_t term,
+                              struct problem *problem);
+
+/* Allows the log to forget the entries before `index`, at most log_last + 1. It forgets whole
+ * segments only, so log_first may stay lower. */
+enum storage_status log_drop_before(struct log *log, uint64_t index, struct problem *problem);
+
+/* A flipped bit in the last batch looks like a write that the power cut, and would be dropped in
+ * silence. Sealing (a write and a sync of one small record) makes it damage that is named. For a
+ * clean stop and for when nothing has come for a while; does nothing when it is done already. */
+enum storage_status log_seal(struct log *log, struct problem *problem);
+bool log_wants_seal(const struct log *log);
+
+/* Whether there is no segment ready for when the current one is full. An append that needs one then
+ * makes it itself, and waits. */
+bool log_wants_prepare(const struct log *log);
+/* One step towards it; to be repeated while log_wants_prepare. */
+enum storage_status log_prepare(struct log *log, struct problem *problem);
+
+/* What the entries from `index` on take in the files, to within 64 KiB: decides when a snapshot is
+ * due (S12.5). */
+uint64_t log_bytes_from(const struct log *log, uint64_t index);
+/* What all files of the log take. */
+uint64_t log_bytes_on_disk(const struct log *log);
+
+/* Entries in order, in one block of memory. */
+struct log_piece {
+    uint64_t first; /* index of entries[0] */
+    struct log_entry *entries;
+    size_t count;
+    size_t block_size; /* private */
+};
+
+/* Reads from `index`, which must be in the log, up to `last` or the end: at least one entry, then
+ * as many as keep the sum of their data within `max_bytes`. Freed with log_piece_free. */
+enum storage_status log_read(struct log *log, uint64_t index, uint64_t last, size_t max_bytes,
+                             struct log_piece *out, struct problem *problem);
+void log_piece_free(struct log_piece *piece);
+
+/* The term of one entry. */
+enum storage_status log_term(struct log *log, uint64_t index, uint64_t *term,
+                             struct problem *problem);
+
+#endif

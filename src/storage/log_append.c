@@ -1,0 +1,222 @@
+/* Writing to the log. Everything that changes it is a record at its end: entries, truncations,
+ * resets and seals alike, so that one write and one sync make the change, and a power cut in the
+ * middle leaves the beginning of it or nothing.
+ *
+ * A batch is laid out first, and the segments that it needs are made, before a byte is written. So
+ * a full disk is met while the log is still as it was. */
+#include "storage/log_state.h"
+
+#include "base/limits.h"
+
+/* ---- one write ---- */
+
+/* The disk had no room for bytes that were allocated before: a file system that copies on write.
+ * What was written of them must not be found at the next opening, for the caller is told that
+ * nothing was done. */
+static enum storage_status undo(struct log_segment *segment, struct problem *problem)
+{
+    static const uint8_t zeros[LOG_RECORD];
+    enum storage_status status =
+        disk_write(segment->file, segment->tail, zeros, sizeof(zeros), problem);
+    return status == STORAGE_OK ? disk_sync(segment->file, problem) : status;
+}
+
+/* Makes the bytes at the end of the active segment durable. With `may_undo`, nothing of what the
+ * caller wants was written before. */
+static enum storage_status flush(struct log *log, const uint8_t *bytes, size_t len, bool may_undo,
+                                 struct problem *problem)
+{
+    struct log_segment *segment = &log->segments[log->active];
+    enum storage_status status = disk_write(segment->file, segment->tail, bytes, len, problem);
+    if (status == STORAGE_FULL) {
+        struct problem second;
+        if (may_undo && undo(segment, &second) == STORAGE_OK) {
+            return STORAGE_FULL;
+        }
+        status = problem->status = STORAGE_IO; /* to ask again would not be safe */
+    }
+    if (status == STORAGE_OK) {
+        status = disk_sync(segment->file, problem);
+        status = status == STORAGE_FULL ? (problem->status = STORAGE_IO) : status;
+    }
+    return log_fail(log, status, problem);
+}
+
+/* Takes the records that were just made durable over into the state. */
+static void apply_all(struct log *log, const uint8_t *bytes, size_t len)
+{
+    struct log_segment *segment = &log->segments[log->active];
+    for (size_t at = 0; at < len;) {
+        struct log_record record;
+        hf_assert(log_record_decode(segment, bytes + at, len - at, &record));
+        const char *wrong = log_apply(log, segment, segment->tail, &record);
+        hf_assert(wrong == NULL);
+        at += record.size;
+        segment->tail += record.size;
+    }
+}
+
+/* ---- a batch ---- */
+
+struct batch {
+    uint64_t first;
+    const struct log_entry *entries;
+    size_t count;
+};
+
+/* How many of the entries from `from` on fit between `tail` and the end of a segment, with room for
+ * a CLOSE behind them; and their size. */
+static size_t fit(const struct batch *batch, size_t from, uint32_t tail, uint32_t segment_size,
+                  size_t *bytes)
+{
+    size_t room = segment_size - tail - LOG_RECORD;
+    size_t n = 0;
+    *bytes = 0;
+    while (from + n < batch->count) {
+        size_t size = log_record_size(batch->entries[from + n].data.len);
+        if (*bytes + size > room) {
+            break;
+        }
+        *bytes += size;
+        n++;
+    }
+    return n;
+}
+
+/* Makes the segments that the batch will need beyond the active one. */
+static enum storage_status make_room(struct log *log, const struct batch *batch,
+                                     struct problem *problem)
+{
+    size_t at = log->active;
+    size_t bytes;
+    size_t done = fit(batch, 0, log->segments[at].tail, log->segments[at].size, &bytes);
+    while (done < batch->count) {
+        at++;
+        while (at == log->segment_count) {
+            enum storage_status status = log_prepare_step(log, problem);
+            if (status != STORAGE_OK) {
+                return status;
+            }
+        }
+        size_t n = fit(batch, done, LOG_PAGE, log->segments[at].size, &bytes);
+        hf_assert(n > 0); /* an entry that fits into no segment */
+        done += n;
+    }
+    return STORAGE_OK;
+}
+
+/* Encodes entries for the active segment, and a CLOSE if more are to come. */
+static void encode(const struct log *log, const struct batch *batch, size_t from, size_t n,
+                   bool close, uint8_t *bytes)
+{
+    const struct log_segment *segment = &log->segments[log->active];
+    struct log_record record = {.before = log->chain, .batch = segment->tail};
+    for (size_t i = from; i < from + n; i++) {
+        const struct log_entry *entry = &batch->entries[i];
+        record.kind = LOG_ENTRY;
+        record.type = entry->type;
+        record.index = batch->first + i;
+        record.term = entry->term;
+        record.payload = entry->data;
+        record.before = log_record_encode(segment, &record, bytes);
+        bytes += log_record_size(entry->data.len);
+    }
+    if (close) {
+        struct log_record last = {
+            .kind = LOG_CLOSE, .before = record.before, .batch = segment->tail};
+        log_record_encode(segment, &last, bytes);
+    }
+}
+
+enum storage_status log_append(struct log *log, uint64_t first, const struct log_entry *entries,
+                               size_t count, struct problem *problem)
+{
+    hf_assert(count > 0 && first >= log->first && first <= log->last + 1);
+    hf_assert(first + count <= LIMIT_NUMBER);
+    struct batch batch = {first, entries, count};
+    enum storage_status status = log_check_broken(log, problem);
+    if (status == STORAGE_OK) {
+        status = make_room(log, &batch, problem);
+    }
+    size_t done = 0;
+    while (status == STORAGE_OK && done < count) {
+        const struct log_segment *segment = &log->segments[log->active];
+        size_t bytes;
+        size_t n = fit(&batch, done, segment->tail, segment->size, &bytes);
+        bool close = done + n < count;
+        bytes += close ? LOG_RECORD : 0;
+        uint8_t *buffer = log_buffer(log, bytes);
+        encode(log, &batch, done, n, close, buffer);
+        /* Once a part is durable there is no way back to the log as it was. */
+        status = flush(log, buffer, bytes, done == 0, problem);
+        if (status == STORAGE_OK) {
+            apply_all(log, buffer, bytes);
+            log->active += close ? 1 : 0;
+            done += n;
+        }
+    }
+    log_buffer_done(log);
+    return status;
+}
+
+/* ---- single records ---- */
+
+/* A record without payload, in a segment of its own choice: the active one, or the next. */
+static enum storage_status append_control(struct log *log, enum log_kind kind, uint64_t index,
+                                          uint64_t term, struct problem *problem)
+{
+    enum storage_status status = log_check_broken(log, problem);
+    if (status != STORAGE_OK) {
+        return status;
+    }
+    struct log_entry nothing = {.data = slice_make(NULL, 0)};
+    struct batch batch = {0, &nothing, 1};
+    status = make_room(log, &batch, problem);
+    if (status != STORAGE_OK) {
+        return status;
+    }
+    uint8_t bytes[LOG_RECORD];
+    struct log_segment *segment = &log->segments[log->active];
+    if (segment->size - segment->tail < 2 * LOG_RECORD) {
+        encode(log, &batch, 0, 0, true, bytes);
+        status = flush(log, bytes, sizeof(bytes), true, problem);
+        if (status != STORAGE_OK) {
+            return status;
+        }
+        apply_all(log, bytes, sizeof(bytes));
+        log->active++;
+        segment = &log->segments[log->active];
+    }
+    struct log_record record = {
+        .kind = kind, .index = index, .term = term, .before = log->chain, .batch = segment->tail};
+    log_record_encode(segment, &record, bytes);
+    status = flush(log, bytes, sizeof(bytes), true, problem);
+    if (status == STORAGE_OK) {
+        apply_all(log, bytes, sizeof(bytes));
+    }
+    return status;
+}
+
+enum storage_status log_truncate(struct log *log, uint64_t index, struct problem *problem)
+{
+    hf_assert(index >= log->first && index <= log->last + 1);
+    return append_control(log, LOG_TRUNCATE, index, 0, problem);
+}
+
+enum storage_status log_reset(struct log *log, uint64_t index, uint64_t term,
+                              struct problem *problem)
+{
+    hf_assert(index < LIMIT_NUMBER);
+    enum storage_status status = append_control(log, LOG_RESET, index, term, problem);
+    if (status == STORAGE_OK) {
+        /* It is done. The old segments may also go later. */
+        status = log_drop_before(log, index + 1, problem);
+        status = status == STORAGE_FULL ? STORAGE_OK : status;
+    }
+    return status;
+}
+
+enum storage_status log_seal(struct log *log, struct problem *problem)
+{
+    return log->sealed ? STORAGE_OK : append_control(log, LOG_SEAL, 0, 0, problem);
+}

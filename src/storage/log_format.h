@@ -1,0 +1,110 @@
+/* The bytes of the log: what a segment and a record look like, and how a reader tells a record that
+ * was written here and now from anything else that may lie in the file.
+ *
+ * A segment is a file of fixed size: one page of header, then records one behind the other, each at
+ * a multiple of 8, then whatever was there before: zeros in a new file, old records in a recycled
+ * one.
+ *
+ *   header   checksum of the page, "HOLDFLOG", version, size of the file, store id, number of the
+ *            segment, number of the segment that it follows (0: it is the first), life, sealed
+ *   record   checksum, length, kind, type, index, term, checksum of the record before, start of its
+ *            batch, salt; then the payload, with zeros up to a multiple of 8
+ *
+ * The header is durable before the file gets the name of a segment, and is not written again. The
+ * place of checksum, magic and version stays the same in all versions to come.
+ *
+ * What makes a record valid:
+ *
+ *   - its checksum covers header and payload and is seeded by the segment's salt, which is made of
+ *     store id, segment number and life. The life is a number that rises with every opening of the
+ *     store and is durable before the log is touched (storage/store.c). So no file is ever twice
+ *     given the same salt, and old records in a recycled file are never taken for new ones;
+ *   - it names the checksum of the record before it, also across segments. So a record that a
+ *     failed write left behind is not taken for the successor of what was written over its
+ *     beginning, and a lost, doubled or misplaced segment shows.
+ *
+ * An append is one write and one sync, and is not acknowledged before. So every byte before the
+ * start of a record's batch was durable when that record was written. That is what tells an
+ * unfinished tail from damage, see log_scan.c. `sealed` says the same of the whole beginning of a
+ * segment that was copied: it was durable before the file got its name. */
+#ifndef HOLDFAST_STORAGE_LOG_FORMAT_H
+#define HOLDFAST_STORAGE_LOG_FORMAT_H
+
+#include <stdbool.h>
+
+#include "base/slice.h"
+#include "storage/bytes.h"
+#include "storage/problem.h"
+
+enum {
+    LOG_FORMAT_VERSION = 1,
+    LOG_PAGE = 4096,  /* the header; records start behind it */
+    LOG_RECORD = 48,  /* the header of a record */
+    LOG_NAME_MAX = 40 /* of a segment's file, with its end */
+};
+
+enum log_kind {
+    LOG_ENTRY = 1, /* becomes the last entry, and removes those from its index on */
+    LOG_TRUNCATE,  /* removes the entries from its index on */
+    LOG_RESET,     /* removes all entries; the next one has its index + 1. Its term is that of the
+                      snapshot that takes their place */
+    LOG_SEAL,      /* nothing; shows that what lies before it was durable */
+    LOG_CLOSE,     /* the last record of a segment: the log goes on in the next one */
+};
+
+struct log_segment {
+    uint64_t number;
+    uint64_t follows;
+    uint64_t life;
+    uint64_t salt;
+    uint32_t size;
+    uint32_t sealed;
+    uint32_t tail; /* where the next record goes */
+    struct disk_file *file;
+};
+
+struct log_record {
+    enum log_kind kind;
+    uint16_t type;
+    uint64_t index;
+    uint64_t term;
+    uint64_t before;   /* checksum of the record before */
+    uint64_t checksum; /* of this one */
+    uint32_t batch;    /* where in the segment its batch starts */
+    uint32_t size;     /* with header and padding */
+    struct slice payload;
+};
+
+static inline size_t log_record_size(size_t payload_len)
+{
+    return LOG_RECORD + round_up_8(payload_len);
+}
+
+/* Also sets the salt, which the fields before it decide. `page` is LOG_PAGE bytes. */
+void log_segment_encode(struct log_segment *segment, struct id store, uint8_t *page);
+
+/* Fills in what the page says; `file_size` is that of the whole file. */
+enum storage_status log_segment_decode(struct log_segment *segment, struct id store,
+                                       uint64_t number, const char *name, const uint8_t *page,
+                                       uint64_t file_size, struct problem *problem);
+
+/* Writes the record to `at` and returns its checksum. `record->checksum` and `size` are not used.
+ */
+uint64_t log_record_encode(const struct log_segment *segment, const struct log_record *record,
+                           uint8_t *at);
+
+/* Whether the `left` bytes at `at` begin with a record of this segment, by salt and checksum. Does
+ * not look at what lies before it. */
+bool log_record_decode(const struct log_segment *segment, const uint8_t *at, size_t left,
+                       struct log_record *out);
+
+/* The size of the record that seems to begin at `at`, where there are LOG_RECORD bytes; 0 when
+ * there is none. For a reader that wants to know how much to read. */
+size_t log_record_peek(const struct log_segment *segment, const uint8_t *at);
+
+/* log-000000000012, spare-000000000007 */
+void log_segment_name(char name[LOG_NAME_MAX], const char *prefix, uint64_t number);
+/* The number in such a name; false for any other. */
+bool log_segment_number(const char *name, const char *prefix, uint64_t *number);
+
+#endif

@@ -1,0 +1,157 @@
+/* Reading a snapshot from its beginning, a block at a time, each checked before it is handed out:
+ * to load it, and to send it. */
+#include "storage/snapshots_state.h"
+
+struct snapshot_source {
+    struct snapshots *snapshots;
+    struct disk_file *file;
+    uint64_t index;
+    uint64_t term;
+    uint64_t bytes;
+    uint64_t from; /* what lies before it is not handed out */
+    struct snapshot_check check;
+    uint8_t *buffer;
+    size_t buffer_size;
+};
+
+enum storage_status snapshot_source_open(struct snapshots *snapshots, uint64_t index, uint64_t term,
+                                         struct snapshot_source **out, struct problem *problem)
+{
+    char name[SNAPSHOT_NAME_MAX];
+    snapshot_name(name, index, term);
+    struct disk_file *file;
+    uint64_t bytes = 0;
+    enum storage_status status = disk_open(snapshots->disk, name, DISK_READ, &file, problem);
+    if (status != STORAGE_OK) {
+        return status;
+    }
+    status = disk_size(file, &bytes, problem);
+    if (status != STORAGE_OK || !snapshots_pin(snapshots, index, term)) {
+        disk_close(file);
+        return status != STORAGE_OK
+                   ? status
+                   : problem_set(problem, STORAGE_MISSING, "there is no %s any more", name);
+    }
+    struct snapshot_source *source = memory_alloc(memory_system(), sizeof(*source));
+    *source = (struct snapshot_source){.snapshots = snapshots,
+                                       .file = file,
+                                       .index = index,
+                                       .term = term,
+                                       .bytes = bytes,
+                                       .check = {.name = file->name}};
+    *out = source;
+    return STORAGE_OK;
+}
+
+void snapshot_source_close(struct snapshot_source *source)
+{
+    if (source == NULL) {
+        return;
+    }
+    snapshots_unpin(source->snapshots, source->index, source->term);
+    disk_close(source->file);
+    if (source->buffer_size > 0) {
+        memory_free(memory_system(), source->buffer, source->buffer_size);
+    }
+    memory_free(memory_system(), source, sizeof(*source));
+}
+
+uint64_t snapshot_source_bytes(const struct snapshot_source *source)
+{
+    return source->bytes;
+}
+
+/* ---- pieces ---- */
+
+static void grow(struct snapshot_source *source, size_t size)
+{
+    if (size > source->buffer_size) {
+        source->buffer = memory_grow(memory_system(), source->buffer, source->buffer_size, size);
+        source->buffer_size = size;
+    }
+}
+
+/* Reads the next piece of the file into the buffer and checks it. */
+static enum storage_status read_piece(struct snapshot_source *source, struct slice *raw,
+                                      struct slice *body, struct problem *problem)
+{
+    struct snapshot_check *check = &source->check;
+    size_t have = 0, need;
+    while ((need = snapshot_check_need(check, source->buffer, have)) > have) {
+        grow(source, need);
+        enum storage_status status = disk_read_all(source->file, check->offset + have,
+                                                   source->buffer + have, need - have, problem);
+        if (status != STORAGE_OK) {
+            return status;
+        }
+        have = need;
+    }
+    enum storage_status status =
+        snapshot_check_piece(check, source->buffer, have, body, NULL, problem);
+    if (status == STORAGE_OK && check->done && check->offset != source->bytes) {
+        return problem_set(problem, STORAGE_CORRUPT, "%s is damaged: it goes on behind its end",
+                           check->name);
+    }
+    *raw = slice_make(source->buffer, have);
+    return status;
+}
+
+/* Goes to the block in which source->from lies, without reading those before it: the next checksum
+ * is seeded by the one of the block before. */
+static enum storage_status skip_blocks(struct snapshot_source *source, struct problem *problem)
+{
+    struct snapshot_check *check = &source->check;
+    uint64_t stride = SNAPSHOT_BLOCK + (uint64_t)check->block_bytes;
+    uint64_t blocks = (source->from - check->offset) / stride;
+    if (blocks == 0) {
+        return STORAGE_OK;
+    }
+    uint8_t checksum[8];
+    enum storage_status status = disk_read_all(source->file, check->offset + (blocks - 1) * stride,
+                                               checksum, sizeof(checksum), problem);
+    if (status == STORAGE_OK) {
+        check->chain = get_u64(checksum);
+        check->offset += blocks * stride;
+        check->blocks = blocks;
+        check->body_bytes = blocks * check->block_bytes;
+    }
+    return status;
+}
+
+enum storage_status snapshot_source_next(struct snapshot_source *source,
+                                         struct snapshot_piece *piece, struct problem *problem)
+{
+    struct snapshot_check *check = &source->check;
+    struct slice raw, body;
+    uint64_t start;
+    hf_assert(!check->done);
+    do {
+        start = check->offset;
+        enum storage_status status = read_piece(source, &raw, &body, problem);
+        if (status == STORAGE_OK && start == 0 && source->from > check->offset) {
+            status = skip_blocks(source, problem);
+        }
+        if (status != STORAGE_OK) {
+            return status;
+        }
+    } while (start + raw.len <= source->from);
+    if (start < source->from) {
+        size_t cut = (size_t)(source->from - start);
+        raw = slice_make(raw.data + cut, raw.len - cut);
+        body = slice_make(NULL, 0);
+        start = source->from;
+    }
+    *piece =
+        (struct snapshot_piece){.raw = raw, .body = body, .offset = start, .last = check->done};
+    return STORAGE_OK;
+}
+
+bool snapshot_source_skip(struct snapshot_source *source, uint64_t offset)
+{
+    hf_assert(source->check.offset == 0);
+    if (offset >= source->bytes) {
+        return false;
+    }
+    source->from = offset;
+    return true;
+}
