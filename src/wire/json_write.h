@@ -1,0 +1,103 @@
+/* Writing JSON into a buffer, as a stream: commas and quotes are its business, what comes in which
+ * order is the caller's, and is asserted. The buffer remembers whether it all did fit, so the
+ * caller asks `overflowed` once, at the end.
+ *
+ *     json_write_open(&w, '{');
+ *     json_write_key(&w, "acquired");
+ *     json_write_bool(&w, true);
+ *     json_put_u64(&w, "fencing_token", token);      (a key and its value in one)
+ *     json_write_close(&w);
+ */
+#ifndef HOLDFAST_WIRE_JSON_WRITE_H
+#define HOLDFAST_WIRE_JSON_WRITE_H
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+struct json_writer {
+    struct buffer *out;
+    unsigned depth;
+    uint64_t objects; /* bit i: level i is an object, no array */
+    bool comma;       /* one is due before what comes next */
+    bool keyed;       /* a key waits for its value */
+};
+
+void json_writer_init(struct json_writer *w, struct buffer *out);
+/* Whether all that was opened was closed. */
+static inline bool json_writer_done(const struct json_writer *w)
+{
+    return w->depth == 0 && w->comma;
+}
+
+void json_write_open(struct json_writer *w, char bracket); /* '{' or '[' */
+void json_write_close(struct json_writer *w);              /* the one that was opened last */
+/* Our own words only: it is written as it is. */
+void json_write_key(struct json_writer *w, const char *key);
+
+/* What is not UTF-8 in it is written as U+FFFD, so that the answer is JSON whatever it holds. */
+void json_write_string(struct json_writer *w, struct slice text);
+void json_write_u64(struct json_writer *w, uint64_t value);
+void json_write_i64(struct json_writer *w, int64_t value);
+void json_write_bool(struct json_writer *w, bool value);
+void json_write_null(struct json_writer *w);
+/* A wall clock in ms as RFC 3339 in UTC: "2024-11-15T08:49:37.123Z". */
+void json_write_time(struct json_writer *w, uint64_t wall_ms);
+/* Valid JSON that was checked when it came in: metadata. Empty is null. */
+void json_write_raw(struct json_writer *w, struct slice json);
+/* {"error":{"code":"...","message":"..."}}; with NULL, the sentence of base/error.h. */
+void json_write_error(struct json_writer *w, enum hf_error error, const char *message);
+
+static inline void json_put_string(struct json_writer *w, const char *key, struct slice text)
+{
+    json_write_key(w, key);
+    json_write_string(w, text);
+}
+
+static inline void json_put_text(struct json_writer *w, const char *key, const char *text)
+{
+    json_put_string(w, key, slice_of(text));
+}
+
+static inline void json_put_u64(struct json_writer *w, const char *key, uint64_t value)
+{
+    json_write_key(w, key);
+    json_write_u64(w, value);
+}
+
+static inline void json_put_i64(struct json_writer *w, const char *key, int64_t value)
+{
+    json_write_key(w, key);
+    json_write_i64(w, value);
+}
+
+static inline void json_put_bool(struct json_writer *w, const char *key, bool value)
+{
+    json_write_key(w, key);
+    json_write_bool(w, value);
+}
+
+static inline void json_put_null(struct json_writer *w, const char *key)
+{
+    json_write_key(w, key);
+    json_write_null(w);
+}
+
+static inline void json_put_time(struct json_writer *w, const char *key, uint64_t wall_ms)
+{
+    json_write_key(w, key);
+    json_write_time(w, wall_ms);
+}
+
+static inline void json_put_raw(struct json_writer *w, const char *key, struct slice json)
+{
+    json_write_key(w, key);
+    json_write_raw(w, json);
+}
+
+static inline void json_put_open(struct json_writer *w, const char *key, char bracket)
+{
+    json_write_key(w, key);
+    json_write_open(w, bracket);
+}
+
+#endif
