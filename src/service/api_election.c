@@ -1,0 +1,151 @@
+/* Elections: a lock whose holder is the leader and says something. The token is the epoch. */
+#include "service/acquire.h"
+#include "service/api.h"
+#include "service/election.h"
+#include "service/list_lock.h"
+#include "service/reply.h"
+
+#define VALUE BODY_TEXT(value, false, 0, LIMIT_VALUE)
+
+static const struct json_field campaign_fields[] = {
+    BODY_CLIENT,
+    BODY_SESSION,
+    BODY_TTL,
+    BODY_REQUEST_ID,
+    BODY_SEQ,
+    BODY_METADATA,
+    BODY_FIELD(INT, "wait_timeout_ms", wait_timeout_ms, false, -1, BODY_MOST),
+    BODY_TEXT(owner, false, 0, LIMIT_OWNER),
+    BODY_NUMBER(lock_delay_ms, false, 0, LIMIT_DELAY_MAX_MS),
+    VALUE,
+};
+
+static const struct json_field proclaim_fields[] = {
+    BODY_CLIENT,     BODY_SESSION, BODY_TOKEN(true),
+    BODY_REQUEST_ID, BODY_SEQ,     BODY_TEXT(value, true, 0, LIMIT_VALUE),
+};
+
+static const struct json_field resign_fields[] = {
+    BODY_CLIENT, BODY_SESSION, BODY_TOKEN(true), BODY_REQUEST_ID, BODY_SEQ,
+};
+
+static void render_campaign(struct exchange *x, const struct result *r, struct json_writer *w)
+{
+    bool is_held = acquire_is_held(r);
+    json_put_bool(w, "elected", is_held);
+    if (is_held) {
+        json_put_u64(w, "epoch", r->token);
+        acquire_grant(x, r, w);
+    } else {
+        acquire_refusal(x, r, w);
+    }
+    if (r->replayed) {
+        json_put_bool(w, "replayed", true);
+    }
+}
+
+void api_campaign(struct exchange *x)
+{
+    struct body b;
+    struct command c;
+    bool keeps_place = false;
+    if (!BODY_READ(x, &b, campaign_fields)) {
+        return;
+    }
+    if (acquire_read(x, &b, &c, &keeps_place)) {
+        c.acquire.mode = MODE_ELECTION;
+        c.acquire.value = b.f.value;
+        c.acquire.names.count = 1;
+        c.acquire.names.at[0] = x->name;
+        if (body_check(x, &c)) {
+            exchange_submit(x, &c, keeps_place, render_campaign);
+        }
+    }
+    body_close(&b);
+}
+
+static void render_proclaim(struct exchange *x, const struct result *r, struct json_writer *w)
+{
+    json_put_bool(w, "proclaimed", r->outcome == OUTCOME_DONE);
+    json_put_text(w, "reason", reason_name(r->reason));
+}
+
+static void render_resign(struct exchange *x, const struct result *r, struct json_writer *w)
+{
+    json_put_bool(w, "resigned", r->outcome == OUTCOME_DONE);
+    json_put_text(w, "reason", reason_name(r->reason));
+}
+
+void api_proclaim(struct exchange *x)
+{
+    struct body b;
+    struct command c;
+    struct id unused;
+    bool is_given;
+    if (!BODY_READ(x, &b, proclaim_fields)) {
+        return;
+    }
+    command_init(&c, COMMAND_PROCLAIM);
+    c.tenant = x->tenant;
+    c.proclaim.name = x->name;
+    c.proclaim.token = b.f.fencing_token;
+    c.proclaim.value = b.f.value;
+    if (body_session(x, &b, &c) && body_client(x, &b, &c.proclaim.client) &&
+        body_request_id(x, &b, BODY_ID_DRAWN, &c, &unused, &is_given) && body_check(x, &c)) {
+        exchange_submit(x, &c, true, render_proclaim);
+    }
+    body_close(&b);
+}
+
+void api_resign(struct exchange *x)
+{
+    struct body b;
+    struct command c;
+    struct id unused;
+    bool is_given;
+    if (!BODY_READ(x, &b, resign_fields)) {
+        return;
+    }
+    command_init(&c, COMMAND_RELEASE);
+    c.tenant = x->tenant;
+    c.release.name = x->name;
+    c.release.token = b.f.fencing_token;
+    if (body_session(x, &b, &c) && body_client(x, &b, &c.release.client) &&
+        body_request_id(x, &b, BODY_ID_DRAWN, &c, &unused, &is_given) && body_check(x, &c)) {
+        exchange_submit(x, &c, true, render_resign);
+    }
+    body_close(&b);
+}
+
+void election_put_leader(struct json_writer *w, const struct service *s,
+                         const struct lock_view *lock)
+{
+    if (!lock->has_holder || lock->mode != MODE_ELECTION) {
+        json_put_null(w, "leader");
+        return;
+    }
+    json_put_open(w, "leader", '{');
+    json_put_string(w, "client_id", lock->first.holder.client);
+    json_put_string(w, "value", lock->first.value);
+    reply_put_when(w, s, "since", lock->first.holder.since_ms);
+    reply_put_expiry(w, s, lock->first.holder.deadline_ms);
+    reply_put_metadata(w, lock->first.holder.metadata);
+    json_write_close(w);
+}
+
+static void render_show(struct exchange *x, const struct result *r, struct json_writer *w)
+{
+    struct lock_view lock;
+    if (!view_lock(service_core(x->service), x->tenant, x->name, &lock)) {
+        lock = (struct lock_view){.name = x->name, .mode = MODE_ELECTION};
+    }
+    json_put_string(w, "name", x->name);
+    election_put_leader(w, x->service, &lock);
+    json_put_u64(w, "candidates", lock.queue_length);
+    list_put_stale(w, x);
+}
+
+void api_election_show(struct exchange *x)
+{
+    exchange_read(x, render_show);
+}

@@ -1,0 +1,165 @@
+/* What operators do: force a lock open, ask its holders to give up, read the trail of both. Each
+ * leaves an audit record, with the words of seed 001. */
+#include "service/api.h"
+#include "service/body.h"
+#include "service/list_lock.h"
+#include "service/reply.h"
+
+#define REVOKE_DEFAULT_MS 30000u
+
+#define OPERATOR_FIELDS                                                                  \
+    BODY_TEXT(actor_id, true, 1, LIMIT_ACTOR), BODY_TEXT(reason, true, 1, LIMIT_REASON), \
+        BODY_REQUEST_ID
+
+static const struct json_field force_fields[] = {
+    OPERATOR_FIELDS,
+    BODY_FIELD(BOOL, "now", now, false, 0, 0),
+};
+
+static const struct json_field revoke_fields[] = {
+    OPERATOR_FIELDS,
+    BODY_NUMBER(deadline_ms, false, 0, LIMIT_DELAY_MAX_MS),
+};
+
+static bool is_allowed(struct exchange *x)
+{
+    if (!x->is_operator) {
+        exchange_fail(x, HF_DENIED, NULL);
+    }
+    return x->is_operator;
+}
+
+/* The answer repeats who did it and why. */
+static void keep_texts(struct exchange *x, const struct body *b)
+{
+    buffer_append_slice(&x->kept, b->f.actor_id);
+    buffer_append_slice(&x->kept, b->f.reason);
+    x->kept_first = b->f.actor_id.len;
+}
+
+static void put_record(struct exchange *x, const struct result *r, const char *action,
+                       struct json_writer *w)
+{
+    struct slice texts = buffer_bytes(&x->kept);
+    json_put_text(w, "action", action);
+    json_put_string(w, "resource", x->name);
+    json_put_string(w, "actorId", slice_make(texts.data, x->kept_first));
+    json_put_string(w, "reason", slice_make(texts.data + x->kept_first, texts.len - x->kept_first));
+    json_put_time(w, "createdAt", x->service->gateway.wall_ms(x->service->gateway.ctx));
+    json_put_u64(w, "holders", r->count);
+    json_put_bool(w, "more", r->more);
+    if (r->replayed) {
+        json_put_bool(w, "replayed", true);
+    }
+}
+
+static void render_force(struct exchange *x, const struct result *r, struct json_writer *w)
+{
+    put_record(x, r, x->now ? "FORCE_UNLOCK_NOW" : "FORCE_UNLOCK", w);
+}
+
+static void render_revoke(struct exchange *x, const struct result *r, struct json_writer *w)
+{
+    put_record(x, r, "REVOKE", w);
+    reply_put_when(w, x->service, "revoked_at", r->deadline_ms);
+    json_put_u64(w, "revoked_in_ms", reply_left_ms(x->service, r->deadline_ms));
+}
+
+static void force_unlock(struct exchange *x, const struct body *b)
+{
+    struct command c;
+    struct id unused;
+    bool is_given;
+    command_init(&c, COMMAND_FORCE_UNLOCK);
+    c.tenant = x->tenant;
+    c.force_unlock.name = x->name;
+    c.force_unlock.actor = b->f.actor_id;
+    c.force_unlock.reason = b->f.reason;
+    c.force_unlock.now = b->f.now;
+    x->now = b->f.now;
+    if (body_request_id(x, b, BODY_ID_DRAWN, &c, &unused, &is_given) && body_check(x, &c)) {
+        keep_texts(x, b);
+        exchange_submit(x, &c, true, render_force);
+    }
+}
+
+static void revoke(struct exchange *x, const struct body *b)
+{
+    struct command c;
+    struct id unused;
+    bool is_given;
+    command_init(&c, COMMAND_REVOKE);
+    c.tenant = x->tenant;
+    c.revoke.name = x->name;
+    c.revoke.actor = b->f.actor_id;
+    c.revoke.reason = b->f.reason;
+    c.revoke.grace_ms =
+        b->f.deadline_ms == BODY_ABSENT ? REVOKE_DEFAULT_MS : (uint32_t)b->f.deadline_ms;
+    if (body_request_id(x, b, BODY_ID_DRAWN, &c, &unused, &is_given) && body_check(x, &c)) {
+        keep_texts(x, b);
+        exchange_submit(x, &c, true, render_revoke);
+    }
+}
+
+void api_force_unlock(struct exchange *x)
+{
+    struct body b;
+    if (is_allowed(x) && BODY_READ(x, &b, force_fields)) {
+        force_unlock(x, &b);
+        body_close(&b);
+    }
+}
+
+void api_revoke(struct exchange *x)
+{
+    struct body b;
+    if (is_allowed(x) && BODY_READ(x, &b, revoke_fields)) {
+        revoke(x, &b);
+        body_close(&b);
+    }
+}
+
+/* ---- the trail ---- */
+
+struct trail {
+    struct exchange *x;
+    struct json_writer *w;
+    uint32_t count;
+};
+
+static void on_record(void *ctx, const struct audit_view *a)
+{
+    struct trail *trail = ctx;
+    struct json_writer *w = trail->w;
+    trail->count++;
+    if (a->tenant != trail->x->tenant) {
+        return;
+    }
+    json_write_open(w, '{');
+    json_put_u64(w, "number", a->number);
+    json_put_string(w, "action", a->action);
+    json_put_string(w, "resource", a->resource);
+    json_put_string(w, "actorId", a->actor);
+    json_put_string(w, "reason", a->reason);
+    json_put_time(w, "createdAt", a->wall_ms);
+    json_put_u64(w, "holders", a->count);
+    json_write_close(w);
+}
+
+static void render_audit(struct exchange *x, const struct result *r, struct json_writer *w)
+{
+    struct trail trail = {.x = x, .w = w};
+    json_put_open(w, "records", '[');
+    uint64_t next = view_audit(service_core(x->service), x->page.cursor, (uint32_t)x->page.limit,
+                               on_record, &trail);
+    json_write_close(w);
+    list_put_next(w, trail.count < x->page.limit ? UINT64_MAX : next, UINT64_MAX);
+    list_put_stale(w, x);
+}
+
+void api_audit(struct exchange *x)
+{
+    if (is_allowed(x)) {
+        exchange_read(x, render_audit);
+    }
+}

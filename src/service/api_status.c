@@ -1,0 +1,109 @@
+/* The cluster as this node sees it, the two probes, and the description of the API. */
+#include <stdio.h>
+
+#include "service/api.h"
+#include "service/openapi.h"
+
+enum { MEMBERS_MAX = 64 };
+
+static void put_member(struct json_writer *w, const struct gateway_member *m, uint64_t leader)
+{
+    json_write_open(w, '{');
+    json_put_u64(w, "id", m->id);
+    json_put_text(w, "peer_address", m->peer_address);
+    if (m->client_address[0] != '\0') {
+        json_put_text(w, "client_address", m->client_address);
+    } else {
+        json_put_null(w, "client_address");
+    }
+    json_put_text(w, "role", m->id == leader ? "leader" : m->voter ? "follower" : "learner");
+    json_put_bool(w, "voter", m->voter);
+    if (m->lag != UINT64_MAX) {
+        json_put_u64(w, "lag", m->lag);
+    } else {
+        json_put_null(w, "lag");
+    }
+    json_put_bool(w, "healthy", m->healthy);
+    json_write_close(w);
+}
+
+static void put_members(struct exchange *x, uint64_t leader, struct json_writer *w)
+{
+    const struct gateway *g = &x->service->gateway;
+    struct gateway_member members[MEMBERS_MAX];
+    uint32_t count = g->members == NULL ? 0 : g->members(g->ctx, members, MEMBERS_MAX);
+    json_put_open(w, "members", '[');
+    for (uint32_t i = 0; i < count && i < MEMBERS_MAX; i++) {
+        put_member(w, &members[i], leader);
+    }
+    json_write_close(w);
+}
+
+static void render_cluster(struct exchange *x, const struct result *r, struct json_writer *w)
+{
+    struct gateway_status status;
+    x->service->gateway.status(x->service->gateway.ctx, &status);
+    json_put_u64(w, "node", status.node);
+    if (status.leader != 0) {
+        json_put_u64(w, "leader", status.leader);
+    } else {
+        json_put_null(w, "leader");
+    }
+    json_put_u64(w, "term", status.term);
+    json_put_u64(w, "epoch", status.epoch);
+    json_put_bool(w, "serving", status.serving);
+    put_members(x, status.leader, w);
+}
+
+void api_cluster(struct exchange *x)
+{
+    exchange_answer_json(x, 200, render_cluster);
+}
+
+static void render_members(struct exchange *x, const struct result *r, struct json_writer *w)
+{
+    struct gateway_status status;
+    x->service->gateway.status(x->service->gateway.ctx, &status);
+    put_members(x, status.leader, w);
+}
+
+void api_members(struct exchange *x)
+{
+    exchange_answer_json(x, 200, render_members);
+}
+
+/* The words of Kubernetes' own probes. */
+static void answer_probe(struct exchange *x, bool is_good, const char *lines)
+{
+    struct slice ignored;
+    bool is_verbose = uri_query_text(x->parameters, "verbose", &ignored);
+    const char *plain = is_good ? "ok\n" : "not ready\n";
+    exchange_answer_text(x, is_good ? 200 : 503, "text/plain; charset=utf-8",
+                         slice_of(is_verbose ? lines : plain));
+}
+
+void api_livez(struct exchange *x)
+{
+    answer_probe(x, true, "[+]loop ok\nlivez check passed\n");
+}
+
+void api_readyz(struct exchange *x)
+{
+    struct service *s = x->service;
+    struct gateway_status status;
+    s->gateway.status(s->gateway.ctx, &status);
+    bool is_good = status.leader != 0 && status.serving && !s->draining;
+    char lines[160];
+    (void)snprintf(
+        lines, sizeof(lines), "[%c]leader %s\n[%c]serving %s\n[%c]draining %s\nreadyz check %s\n",
+        status.leader != 0 ? '+' : '-', status.leader != 0 ? "ok" : "failed",
+        status.serving ? '+' : '-', status.serving ? "ok" : "failed", s->draining ? '-' : '+',
+        s->draining ? "failed" : "ok", is_good ? "passed" : "failed");
+    answer_probe(x, is_good, lines);
+}
+
+void api_openapi(struct exchange *x)
+{
+    exchange_answer_text(x, 200, "application/yaml; charset=utf-8",
+                         slice_make(openapi_yaml, openapi_yaml_len));
+}

@@ -1,0 +1,395 @@
+/* Commands on their way and waits held open, see ask.h. What events do to them is in ask_news.c,
+ * what is left to do when a client is gone in ask_leave.c, keep-alives are in ask_keepalive.c. */
+#include "service/state.h"
+
+/* ---- memory, lists and timers ---- */
+
+static uint32_t parked_hash(const void *ctx, const void *object)
+{
+    return ask_hash(((const struct ask *)object)->attachment);
+}
+
+static bool timer_before(const void *ctx, ref a, ref b)
+{
+    return a < b;
+}
+
+static void timer_moved(void *ctx, ref who, uint32_t position)
+{
+    ask_at(ctx, who)->timer = position;
+}
+
+static const struct heap_ops timer_ops = {timer_before, timer_moved};
+
+void ask_open_all(struct service *s)
+{
+    pool_init(&s->pool, s->memory);
+    table_init(&s->parked, s->memory, &s->pool, offsetof(struct ask, parked_next), parked_hash, s);
+    heap_init(&s->timers, s->memory, &timer_ops, s);
+    list_init(&s->waiting);
+    list_init(&s->told);
+    list_init(&s->errands);
+    list_init(&s->gathered);
+    list_init(&s->rounds);
+    s->gathered_due_ms = UINT64_MAX;
+    s->early = memory_alloc(s->memory, sizeof(*s->early) * SERVICE_EARLY);
+    memset(s->early, 0, sizeof(*s->early) * SERVICE_EARLY);
+    s->encoded = memory_alloc(s->memory, SERVICE_COMMAND_MAX);
+}
+
+void ask_close_all(struct service *s)
+{
+    keepalive_close_all(s);
+    memory_free(s->memory, s->encoded, SERVICE_COMMAND_MAX);
+    memory_free(s->memory, s->early, sizeof(*s->early) * SERVICE_EARLY);
+    heap_close(&s->timers);
+    table_close(&s->parked);
+    pool_close(&s->pool);
+}
+
+struct ask *ask_new(struct service *s, ask_answer_fn on_answer, void *owner)
+{
+    ref self = 0;
+    struct ask *a = pool_alloc(&s->pool, sizeof(*a), &self);
+    a->service = s;
+    a->self = self;
+    a->on_answer = on_answer;
+    a->owner = owner;
+    a->wait_deadline_ms = UINT64_MAX;
+    a->give_up_ms = UINT64_MAX;
+    list_init(&a->link);
+    list_init(&a->work);
+    return a;
+}
+
+void ask_timer(struct ask *a, uint64_t at_ms)
+{
+    struct heap *timers = &a->service->timers;
+    if (a->timer != 0) {
+        heap_remove(timers, a->timer);
+    }
+    if (at_ms != UINT64_MAX) {
+        heap_insert(timers, at_ms, a->self);
+    }
+}
+
+void ask_park(struct ask *a)
+{
+    hf_assert(!a->is_parked);
+    table_insert(&a->service->parked, ask_hash(a->attachment), a->self);
+    a->is_parked = true;
+}
+
+void ask_unpark(struct ask *a)
+{
+    if (a->is_parked) {
+        table_remove(&a->service->parked, ask_hash(a->attachment), a->self);
+        a->is_parked = false;
+    }
+}
+
+/* It no longer waits for an answer. */
+void ask_stop_waiting(struct ask *a)
+{
+    ask_timer(a, UINT64_MAX);
+    ask_unpark(a);
+    if (a->may_wait && (a->state == ASK_ASKED || a->state == ASK_PARKED || a->state == ASK_TOLD)) {
+        a->service->waiting_count--;
+    }
+    list_remove(&a->link);
+    list_remove(&a->work);
+}
+
+void ask_free(struct ask *a)
+{
+    hf_assert(!a->in_flight);
+    struct service *s = a->service;
+    ask_stop_waiting(a);
+    if (a->command != 0) {
+        pool_free(&s->pool, a->command, a->command_len);
+    }
+    pool_free(&s->pool, a->self, sizeof(*a));
+}
+
+/* ---- asking ---- */
+
+static void on_done(struct gateway_call *call, enum hf_error error, const struct result *result);
+
+void ask_send(struct ask *a, const struct command *command)
+{
+    struct service *s = a->service;
+    hf_assert(!a->in_flight);
+    a->in_flight = true;
+    a->call = (struct gateway_call){.done = on_done, .owner = a};
+    s->gateway.submit(s->gateway.ctx, command, &a->call);
+}
+
+static void keep_command(struct ask *a, const struct command *command)
+{
+    struct service *s = a->service;
+    size_t len = command_encode(command, s->encoded, SERVICE_COMMAND_MAX);
+    hf_assert(len > 0);
+    a->command_len = (uint32_t)len;
+    memcpy(pool_alloc(&s->pool, len, &a->command), s->encoded, len);
+}
+
+struct ask *ask_submit(struct service *s, const struct command *command, bool keeps_place,
+                       ask_answer_fn on_answer, void *owner)
+{
+    struct ask *a = ask_new(s, on_answer, owner);
+    a->state = ASK_ASKED;
+    a->tenant = command->tenant;
+    a->keeps_place = keeps_place;
+    if (command->type == COMMAND_ACQUIRE) {
+        a->is_acquire = true;
+        a->lease = command->acquire.lease;
+        a->may_wait = command->acquire.wait_ms > 0;
+    }
+    if (command->type == COMMAND_STREAM_UP) {
+        a->is_stream = true;
+        a->lease = command->session;
+    }
+    if (a->may_wait) {
+        keep_command(a, command);
+        list_append(&s->waiting, &a->link);
+        s->waiting_count++;
+    }
+    ask_send(a, command);
+    return a;
+}
+
+struct ask *ask_barrier(struct service *s, ask_answer_fn on_answer, void *owner)
+{
+    struct ask *a = ask_new(s, on_answer, owner);
+    a->state = ASK_ASKED;
+    a->in_flight = true;
+    a->call = (struct gateway_call){.done = on_done, .owner = a};
+    s->gateway.barrier(s->gateway.ctx, &a->call);
+    return a;
+}
+
+/* The acquire once more. One that the core remembers by its id goes as it was. One that it knows by
+ * its lease id only would begin a new wait if the old one is over: it gets what is left (S7.4), and
+ * nothing if there is no client to wait for. */
+void ask_submit_again(struct ask *a)
+{
+    struct service *s = a->service;
+    struct command command;
+    struct slice bytes = slice_make(pool_at(&s->pool, a->command), a->command_len);
+    enum hf_error error = command_decode(bytes, &command);
+    hf_assert(error == HF_OK && command.type == COMMAND_ACQUIRE);
+    if (command.request_id.len == 0 && command.seq == 0) {
+        uint64_t now_ms = service_cluster_ms(s);
+        if (a->gone || a->state == ASK_LEAVING || a->wait_deadline_ms <= now_ms) {
+            command.acquire.wait_ms = 0;
+        } else if (a->wait_deadline_ms != UINT64_MAX) {
+            command.acquire.wait_ms = a->wait_deadline_ms - now_ms;
+        }
+    }
+    command.acquire.node = s->node;
+    a->repeated = true;
+    ask_send(a, &command);
+}
+
+/* ---- answers ---- */
+
+static bool is_not_reached(enum hf_error error)
+{
+    return error == HF_UNAVAILABLE || error == HF_OUTCOME_UNKNOWN || error == HF_BUSY;
+}
+
+void ask_answer(struct ask *a, enum hf_error error, const struct result *result)
+{
+    ask_stop_waiting(a);
+    a->state = ASK_ANSWERED;
+    a->unknown = error == HF_OUTCOME_UNKNOWN;
+    if (error == HF_OK && result != NULL && result->error == HF_OK && a->is_acquire &&
+        result->outcome == OUTCOME_GRANTED && result->ended == ENDED_NOT) {
+        a->held = true;
+        a->lease = result->lease;
+    }
+    a->on_answer(a->owner, error, result);
+}
+
+/* When to stop waiting for an event: some time after the wait should have ended. */
+static uint64_t give_up_at(const struct ask *a)
+{
+    if (a->wait_deadline_ms == UINT64_MAX) {
+        return UINT64_MAX;
+    }
+    uint64_t now_ms = service_cluster_ms(a->service);
+    uint64_t left_ms = a->wait_deadline_ms > now_ms ? a->wait_deadline_ms - now_ms : 0;
+    return service_boot_ms(a->service) + left_ms + SERVICE_WAIT_GRACE_MS;
+}
+
+static void park(struct ask *a, const struct result *result)
+{
+    struct service *s = a->service;
+    a->lease = result->lease;
+    a->attachment = result->attachment;
+    a->wait_deadline_ms = result->wait_deadline_ms;
+    a->unchecked = result->deadlock_unchecked;
+    if (a->gone) {
+        ask_leave(a, HF_OK, result);
+        return;
+    }
+    a->state = ASK_PARKED;
+    a->give_up_ms = give_up_at(a);
+    ask_timer(a, a->give_up_ms);
+    struct ask_news *early = &s->early[a->attachment % SERVICE_EARLY];
+    if (a->again || (early->attachment != a->attachment && a->attachment <= s->early_lost)) {
+        a->again = false;
+        ask_errand(a, ERRAND_AGAIN);
+    } else if (early->attachment == a->attachment) {
+        ask_tell(a, early);
+        *early = (struct ask_news){.type = EVENT_NONE};
+    } else {
+        ask_park(a);
+    }
+}
+
+/* The answer to a repeated acquire, when that could not be asked: nothing is known about the wait,
+ * so it goes on, within its bounds. */
+static bool is_tried_later(struct ask *a)
+{
+    uint64_t now_ms = service_boot_ms(a->service);
+    if (a->gone || now_ms >= a->give_up_ms) {
+        return false;
+    }
+    a->state = ASK_PARKED;
+    a->errand = ERRAND_AGAIN;
+    uint64_t retry_ms = now_ms + SERVICE_RETRY_MS;
+    ask_timer(a, retry_ms < a->give_up_ms ? retry_ms : a->give_up_ms);
+    return true;
+}
+
+static void on_done(struct gateway_call *call, enum hf_error error, const struct result *result)
+{
+    struct ask *a = call->owner;
+    hf_assert(a->in_flight);
+    a->in_flight = false;
+    if (a->state == ASK_LEAVING) {
+        ask_errand_done(a, error, result);
+        return;
+    }
+    hf_assert(a->state == ASK_ASKED);
+    bool is_answered = error == HF_OK && result != NULL && result->error == HF_OK;
+    if (is_answered && a->is_acquire && result->outcome == OUTCOME_QUEUED) {
+        park(a, result);
+        return;
+    }
+    if (a->repeated && is_not_reached(error)) {
+        if (is_tried_later(a)) {
+            return;
+        }
+        error = HF_OUTCOME_UNKNOWN;
+    }
+    if (a->gone) {
+        ask_leave(a, error, result);
+        return;
+    }
+    if (a->repeated && is_answered && result->outcome == OUTCOME_REFUSED &&
+        (result->reason == REASON_HELD || result->reason == REASON_DELAYED)) {
+        struct result late = *result; /* the time that was left was too short */
+        late.reason = REASON_TIMEOUT;
+        ask_answer(a, error, &late);
+        return;
+    }
+    ask_answer(a, error, result);
+}
+
+/* ---- the owner's side ---- */
+
+bool ask_settle(struct ask *a)
+{
+    hf_assert(a->state == ASK_ANSWERED);
+    if (a->held && !a->keeps_place) {
+        return false;
+    }
+    if (a->unknown && a->may_wait) {
+        /* It may be waiting, attached to nobody. The client was given an id to come back with. */
+        a->gone = true;
+        a->keeps_place = true;
+        ask_leave(a, HF_OUTCOME_UNKNOWN, NULL);
+    } else {
+        ask_free(a);
+    }
+    return true;
+}
+
+void ask_written(struct ask *a)
+{
+    hf_assert(a->state == ASK_ANSWERED);
+    ask_free(a);
+}
+
+void ask_abandon(struct ask *a)
+{
+    hf_assert(!a->gone);
+    a->gone = true;
+    switch (a->state) {
+    case ASK_ASKED:
+    case ASK_GATHERED:
+        return; /* what comes back decides */
+    case ASK_PARKED:
+        if (a->errand == ERRAND_AGAIN) {
+            ask_leave(a, HF_OUTCOME_UNKNOWN, NULL); /* its attachment number may be void */
+        } else {
+            ask_errand(a, a->keeps_place ? ERRAND_DETACH : ERRAND_CANCEL);
+        }
+        return;
+    case ASK_TOLD:
+        a->held = a->news.type == EVENT_GRANTED;
+        a->lease = a->held ? a->news.lease : a->lease;
+        break;
+    case ASK_ANSWERED:
+        break;
+    case ASK_LEAVING:
+        hf_panic(__FILE__, __LINE__, "an ask that leaves has no owner to abandon it");
+    }
+    if (a->held && !a->keeps_place) {
+        ask_errand(a, ERRAND_RELEASE);
+    } else {
+        ask_free(a);
+    }
+}
+
+/* ---- running ---- */
+
+static void run_timers(struct service *s, uint64_t now_ms)
+{
+    while (heap_min_at(&s->timers) <= now_ms) {
+        struct ask *a = ask_at(s, heap_min(&s->timers));
+        ask_timer(a, UINT64_MAX);
+        if (a->state == ASK_PARKED) {
+            ask_errand(a, ERRAND_AGAIN);
+        } else {
+            hf_assert(a->state == ASK_LEAVING);
+            list_append(&s->errands, &a->work);
+        }
+    }
+}
+
+void ask_run(struct service *s)
+{
+    run_timers(s, service_boot_ms(s));
+    keepalive_run(s);
+    for (struct list *link = list_take(&s->told); link != NULL; link = list_take(&s->told)) {
+        ask_answer_told(LIST_OBJECT(link, struct ask, work));
+    }
+    struct list errands;
+    list_init(&errands);
+    list_move_all(&errands, &s->errands);
+    for (struct list *link = list_take(&errands); link != NULL; link = list_take(&errands)) {
+        ask_errand_run(LIST_OBJECT(link, struct ask, work));
+    }
+}
+
+uint64_t ask_next_ms(const struct service *s)
+{
+    if (!list_is_empty(&s->told) || !list_is_empty(&s->errands)) {
+        return 0;
+    }
+    uint64_t next_ms = heap_min_at(&s->timers);
+    return s->gathered_due_ms < next_ms ? s->gathered_due_ms : next_ms;
+}

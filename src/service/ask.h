@@ -1,0 +1,114 @@
+/* A command on its way, and a wait that is held open: from the moment a door submits it until its
+ * answer has reached the client, or until what it left behind has been tidied up (S7).
+ *
+ *              QUEUED                 an event
+ *   ASKED ─────────────────▶ PARKED ─────────────▶ TOLD
+ *    │ ▲                      │ │                   │ service_run
+ *    │ └──────────────────────┘ │                   ▼
+ *    │       ask again          │               ANSWERED ──written──▶ freed
+ *    └──────anything else───────┼──────────────────▲ │
+ *                               │ client gone        │ not written, client gone
+ *                               ▼                    ▼
+ *                            LEAVING ◀───────────────┘ ──done──▶ freed
+ *
+ * A client that is gone while its command is in flight is remembered as `gone`; what then comes
+ * back decides what there is to tidy up. S7.2: without a request_id the waiter is cancelled and a
+ * grant released; with one the waiter is detached and a grant kept, for the client to ask again. */
+#ifndef HOLDFAST_SERVICE_ASK_H
+#define HOLDFAST_SERVICE_ASK_H
+
+#include "service/list.h"
+#include "service/service.h"
+
+enum ask_state {
+    ASK_ASKED,
+    ASK_PARKED,
+    ASK_TOLD,
+    ASK_ANSWERED,
+    ASK_LEAVING,
+    ASK_GATHERED, /* a keep-alive that waits for company */
+};
+
+/* What an ask has left to submit. */
+enum ask_errand {
+    ERRAND_NONE,
+    ERRAND_AGAIN,       /* the acquire itself: is it still waiting, and under which number? */
+    ERRAND_CANCEL,      /* S7.2 */
+    ERRAND_DETACH,      /* S7.3 */
+    ERRAND_RELEASE,     /* S7.2: nobody knows that it was granted */
+    ERRAND_STREAM_DOWN, /* S4.6 */
+};
+
+/* What an event said about a waiter. */
+struct ask_news {
+    enum event_type type; /* GRANTED, WAIT_ENDED or SUPERSEDED; EVENT_NONE: no news */
+    enum reason reason;
+    enum mode mode;
+    uint32_t slot;
+    uint64_t attachment;
+    uint64_t token;
+    uint64_t deadline_ms;
+    struct id lease;
+};
+
+/* `error` is the gateway's; with HF_OK there is a result, which may hold an error of its own. Both
+ * are borrowed for the call. Submit nothing from here. Then the owner settles the ask. */
+typedef void (*ask_answer_fn)(void *owner, enum hf_error error, const struct result *result);
+
+struct ask {
+    struct gateway_call call;
+    struct service *service;
+    ref self;
+    enum ask_state state;
+    enum ask_errand errand;
+    bool may_wait; /* an acquire that waits; `command` is kept */
+    bool is_acquire;
+    bool is_stream;   /* a stream_up, which somebody has to take back */
+    bool keeps_place; /* the client has an id to ask again with (S7.3) */
+    bool gone;        /* the client is */
+    bool in_flight;   /* `call` is with the gateway */
+    bool repeated;    /* asked more than once */
+    bool again;       /* to be asked again as soon as it is back */
+    bool held;        /* ANSWERED: with a grant */
+    bool unknown;     /* ANSWERED: with outcome_unknown */
+    bool unchecked;   /* deadlock_unchecked (S6.4) */
+    uint32_t timer;   /* position in the heap, 0: none */
+    uint32_t tenant;
+    ref parked_next; /* in the table of attachment numbers */
+    bool is_parked;  /* is in that table */
+    ref command;     /* encoded, 0: not kept */
+    uint32_t command_len;
+    struct id lease; /* of a keep-alive, or of a stream: the session */
+    uint64_t attachment;
+    uint64_t wait_deadline_ms; /* cluster time; UINT64_MAX: none */
+    uint64_t give_up_ms;       /* boot time; UINT64_MAX: never */
+    uint64_t mark;             /* the owner's, while the answer is being written */
+    struct ask_news news;
+    ask_answer_fn on_answer;
+    void *owner;
+    struct list link; /* among those that wait, or that are gathered; the owner's when ANSWERED */
+    struct list work; /* among those that service_run has to see to */
+};
+
+/* `on_answer` is called once, never before this returned, unless ask_abandon comes first. With
+ * `keeps_place` the client gave a request_id. */
+struct ask *ask_submit(struct service *s, const struct command *command, bool keeps_place,
+                       ask_answer_fn on_answer, void *owner);
+/* on_answer(HF_OK, NULL) once the local state shows everything done before (S9.1). */
+struct ask *ask_barrier(struct service *s, ask_answer_fn on_answer, void *owner);
+/* A keep-alive, which is gathered with others (S4.5). */
+struct ask *ask_keepalive(struct service *s, struct id session, ask_answer_fn on_answer,
+                          void *owner);
+
+/* After on_answer: true when the ask is done with. False when it is a grant that nobody could ask
+ * for again: keep it until the answer is written, then call ask_written, or else ask_abandon. */
+bool ask_settle(struct ask *ask);
+void ask_written(struct ask *ask);
+
+/* The client is gone, or its answer could not be written. The ask sees to itself from here on. */
+void ask_abandon(struct ask *ask);
+
+/* The stream of a session has ended (S4.6): tells so, as often as it takes. */
+void ask_stream_down(struct service *s, uint32_t tenant, struct id session, uint64_t stream);
+
+#endif

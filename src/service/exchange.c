@@ -1,0 +1,334 @@
+/* From a request to its handler, and from a result to its answer, see exchange.h. */
+#include "service/exchange.h"
+
+#include "service/reply.h"
+#include "service/router.h"
+
+enum { RETRY_AFTER_S = 1, KEPT_MAX = 8 << 10 };
+
+void exchange_init(struct exchange *x, struct service *s, const struct exchange_door *door)
+{
+    x->door = door;
+    x->service = s;
+    x->route = NULL;
+    x->name = slice_make(NULL, 0);
+    x->id = (struct id){0, 0};
+    x->page = (struct page){.limit = LIMIT_PAGE};
+    x->request_id[0] = '\0';
+    x->kept_first = 0;
+    x->now = false;
+    x->ttl_ms = 0;
+    x->refused = HF_OK;
+    x->render = NULL;
+    x->ask = NULL;
+    x->parameters = NULL;
+    buffer_init(&x->kept, s->memory, KEPT_MAX);
+    x->watcher = (struct watcher){.kind = WATCH_PREFIX};
+    list_init(&x->watcher.link);
+}
+
+void exchange_close(struct exchange *x)
+{
+    hf_assert(x->ask == NULL && list_is_empty(&x->watcher.link));
+    buffer_close(&x->kept);
+}
+
+/* ---- answers ---- */
+
+static void give(struct exchange *x, int status, struct ask *ask, enum hf_error error)
+{
+    struct service *s = x->service;
+    if (s->scratch.overflowed) {
+        buffer_truncate(&s->scratch, 0);
+        struct json_writer w;
+        json_writer_init(&w, &s->scratch);
+        json_write_error(&w, HF_ANSWER_TOO_LARGE, NULL);
+        status = hf_error_http_status(HF_ANSWER_TOO_LARGE);
+    }
+    struct answer answer = {
+        .status = status,
+        .content_type = "application/json",
+        .body = buffer_bytes(&s->scratch),
+        .retry_after_s = error == HF_UNAVAILABLE || error == HF_BUSY ? RETRY_AFTER_S : 0,
+        .ask = ask,
+    };
+    s->requests++;
+    x->door->answer(x, &answer);
+    buffer_truncate(&s->scratch, 0);
+}
+
+static void begin_json(struct exchange *x, struct json_writer *w)
+{
+    buffer_truncate(&x->service->scratch, 0);
+    json_writer_init(w, &x->service->scratch);
+}
+
+static void give_error(struct exchange *x, struct ask *ask, enum hf_error error,
+                       const char *message)
+{
+    struct json_writer w;
+    begin_json(x, &w);
+    if (error == HF_OUTCOME_UNKNOWN && x->request_id[0] != '\0') {
+        json_write_open(&w, '{');
+        json_put_open(&w, "error", '{');
+        json_put_text(&w, "code", hf_error_code(error));
+        json_put_text(&w, "message", message != NULL ? message : hf_error_text(error));
+        json_put_text(&w, "request_id", x->request_id);
+        json_write_close(&w);
+        json_write_close(&w);
+    } else {
+        json_write_error(&w, error, message);
+    }
+    give(x, hf_error_http_status(error), ask, error);
+}
+
+void exchange_fail(struct exchange *x, enum hf_error error, const char *message)
+{
+    give_error(x, NULL, error, message);
+}
+
+void exchange_fault(struct exchange *x, const struct fault *fault)
+{
+    give_error(x, NULL, fault->code, fault->text);
+}
+
+static void give_result(struct exchange *x, struct ask *ask, int status,
+                        const struct result *result)
+{
+    struct json_writer w;
+    begin_json(x, &w);
+    json_write_open(&w, '{');
+    x->render(x, result, &w);
+    if (x->refused != HF_OK) {
+        give_error(x, ask, x->refused, NULL);
+        return;
+    }
+    json_write_close(&w);
+    give(x, status, ask, HF_OK);
+}
+
+void exchange_answered(void *owner, enum hf_error error, const struct result *result)
+{
+    struct exchange *x = owner;
+    struct ask *ask = x->ask;
+    x->ask = NULL;
+    if (error == HF_OK && result != NULL) {
+        error = result->error;
+    }
+    if (error != HF_OK) {
+        give_error(x, ask, error, NULL);
+    } else {
+        give_result(x, ask, 200, result);
+    }
+}
+
+void exchange_answer_json(struct exchange *x, int status, render_fn render)
+{
+    x->render = render;
+    give_result(x, NULL, status, NULL);
+}
+
+void exchange_answer_text(struct exchange *x, int status, const char *content_type,
+                          struct slice body)
+{
+    struct answer answer = {.status = status, .content_type = content_type, .body = body};
+    x->service->requests++;
+    x->door->answer(x, &answer);
+}
+
+/* ---- what handlers ask for ---- */
+
+void exchange_submit(struct exchange *x, const struct command *command, bool keeps_place,
+                     render_fn render)
+{
+    x->render = render;
+    x->ask = ask_submit(x->service, command, keeps_place, exchange_answered, x);
+}
+
+void exchange_keepalive(struct exchange *x, struct id session, render_fn render)
+{
+    x->render = render;
+    x->ask = ask_keepalive(x->service, session, exchange_answered, x);
+}
+
+void exchange_read(struct exchange *x, render_fn render)
+{
+    if (x->page.is_stale) {
+        exchange_answer_json(x, 200, render);
+        return;
+    }
+    x->render = render;
+    x->ask = ask_barrier(x->service, exchange_answered, x);
+}
+
+void exchange_abandon(struct exchange *x)
+{
+    if (x->ask != NULL) {
+        ask_abandon(x->ask);
+        x->ask = NULL;
+    }
+    watch_stop(x);
+}
+
+void exchange_drain(struct exchange *x)
+{
+    if (!list_is_empty(&x->watcher.link)) {
+        watch_drop(x, "the node stops");
+    } else if (x->ask != NULL && x->ask->may_wait) {
+        ask_abandon(x->ask);
+        x->ask = NULL;
+        give_error(x, NULL, HF_UNAVAILABLE, "the node stops; ask another one");
+    }
+}
+
+/* ---- from the request to its handler ---- */
+
+/* A page in a browser may not make the browser's owner lock and unlock things here. Requests that a
+ * page of ours makes come from our own origin. */
+static bool is_cross_origin(const struct exchange *x)
+{
+    if (x->origin.len == 0 || x->method == HTTP_GET || x->method == HTTP_HEAD) {
+        return false;
+    }
+    for (size_t i = 0; i + 3 <= x->origin.len; i++) {
+        if (memcmp(x->origin.data + i, "://", 3) == 0) {
+            struct slice host = slice_make(x->origin.data + i + 3, x->origin.len - i - 3);
+            return !slice_equal(host, x->host);
+        }
+    }
+    return true;
+}
+
+static void answer_without_route(struct exchange *x, const char *allow)
+{
+    struct service *s = x->service;
+    const char *content_type = NULL;
+    bool is_get = x->method == HTTP_GET || x->method == HTTP_HEAD;
+    buffer_truncate(&s->scratch, 0);
+    if (allow[0] != '\0' && x->method == HTTP_OPTIONS) {
+        struct answer answer = {.status = 204, .allow = allow};
+        s->requests++;
+        x->door->answer(x, &answer);
+    } else if (allow[0] != '\0') {
+        struct json_writer w;
+        begin_json(x, &w);
+        json_write_error(&w, HF_METHOD_NOT_ALLOWED, NULL);
+        struct answer answer = {.status = 405,
+                                .content_type = "application/json",
+                                .body = buffer_bytes(&s->scratch),
+                                .allow = allow};
+        s->requests++;
+        x->door->answer(x, &answer);
+    } else if (is_get && s->options.page != NULL &&
+               s->options.page(s->options.page_ctx, x->path, &s->scratch, &content_type)) {
+        exchange_answer_text(x, 200, content_type, buffer_bytes(&s->scratch));
+    } else {
+        exchange_fail(x, HF_NOT_FOUND, NULL);
+    }
+    buffer_truncate(&s->scratch, 0);
+}
+
+static enum hf_error read_variable(struct exchange *x, struct slice variable, struct fault *fault)
+{
+    if (x->route->kind == ROUTE_NAME) {
+        enum hf_error error = uri_decode_name(variable, x->name_bytes, &x->name);
+        return error == HF_OK ? HF_OK : fault_set(fault, error, "%s", hf_error_text(error));
+    }
+    if (x->route->kind == ROUTE_ID && !reply_parse_id(variable, &x->id)) {
+        return fault_set(fault, HF_INVALID_ID, "the id in the path: must be %d hexadecimal digits",
+                         REPLY_ID);
+    }
+    return HF_OK;
+}
+
+static enum hf_error read_flag(struct exchange *x, const char *key, bool *out, struct fault *fault)
+{
+    struct slice text;
+    if (!uri_query_text(x->parameters, key, &text)) {
+        return HF_OK;
+    }
+    *out = text.len == 0 || slice_equal(text, slice_of("true")) || slice_equal(text, slice_of("1"));
+    if (!*out && !slice_equal(text, slice_of("false")) && !slice_equal(text, slice_of("0"))) {
+        return fault_set(fault, HF_FIELD_TYPE, "%s: must be true or false", key);
+    }
+    return HF_OK;
+}
+
+/* The parameters that lists and reads share. */
+static enum hf_error read_page(struct exchange *x, struct fault *fault)
+{
+    struct page *p = &x->page;
+    enum hf_error error =
+        uri_query_number(x->parameters, "limit", 1, LIMIT_PAGE_MAX, &p->limit, fault);
+    if (error == HF_OK) {
+        error = uri_query_number(x->parameters, "cursor", 0, LIMIT_NUMBER - 1, &p->cursor, fault);
+    }
+    if (error == HF_OK) {
+        error = read_flag(x, "stale", &p->is_stale, fault);
+    }
+    if (error == HF_OK) {
+        error = read_flag(x, "private", &p->is_private, fault);
+    }
+    struct slice prefix;
+    if (error == HF_OK && uri_query_text(x->parameters, "prefix", &prefix)) {
+        if (prefix.len > LIMIT_NAME) {
+            return fault_set(fault, HF_FIELD_RANGE, "prefix: must be at most %d bytes", LIMIT_NAME);
+        }
+        if (prefix.len > 0) {
+            memcpy(x->name_bytes, prefix.data, prefix.len);
+        }
+        x->name = slice_make(x->name_bytes, prefix.len);
+    }
+    return error;
+}
+
+static enum hf_error read_target(struct exchange *x, struct slice variable, uint8_t *decoded,
+                                 struct uri_query *query, struct fault *fault)
+{
+    static const char *const none[] = {NULL};
+    enum hf_error error = read_variable(x, variable, fault);
+    query->count = 0;
+    x->parameters = query;
+    if (x->query.len == 0 || error != HF_OK) {
+        return error;
+    }
+    error = uri_query_parse(x->query, decoded, query, fault);
+    if (error == HF_OK) {
+        error = uri_query_known(query, x->route->parameters == NULL ? none : x->route->parameters,
+                                fault);
+    }
+    return error == HF_OK ? read_page(x, fault) : error;
+}
+
+bool exchange_is_known(struct exchange *x)
+{
+    struct slice variable;
+    char allow[ROUTER_ALLOW];
+    return router_find(x->method, x->path, &variable, allow) != NULL;
+}
+
+void exchange_begin(struct exchange *x)
+{
+    struct slice variable;
+    char allow[ROUTER_ALLOW];
+    if (is_cross_origin(x)) {
+        exchange_fail(x, HF_CROSS_ORIGIN, NULL);
+        return;
+    }
+    x->route = router_find(x->method, x->path, &variable, allow);
+    if (x->route == NULL) {
+        answer_without_route(x, allow);
+        return;
+    }
+    uint8_t decoded[LIMIT_HTTP_LINE];
+    struct uri_query query;
+    struct fault fault;
+    if (x->query.len > sizeof(decoded)) {
+        exchange_fail(x, HF_LINE_TOO_LONG, NULL);
+    } else if (read_target(x, variable, decoded, &query, &fault) != HF_OK) {
+        exchange_fault(x, &fault);
+    } else {
+        x->route->handle(x);
+    }
+    x->parameters = NULL;
+}

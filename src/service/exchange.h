@@ -1,0 +1,112 @@
+/* One request and its answer, whatever door it came through: what the handlers of the API see.
+ *
+ * A door fills in the request, calls exchange_begin, and later gets either one answer or one
+ * stream. Handlers read the request, make a command of it and name a function that renders its
+ * result. */
+#ifndef HOLDFAST_SERVICE_EXCHANGE_H
+#define HOLDFAST_SERVICE_EXCHANGE_H
+
+#include "core/view.h"
+#include "service/state.h"
+#include "service/watch.h"
+#include "wire/fault.h"
+#include "wire/http1.h"
+#include "wire/json_write.h"
+#include "wire/uri.h"
+
+struct exchange;
+struct route;
+
+struct answer {
+    int status;
+    const char *content_type;
+    struct slice body;
+    const char *allow; /* the header Allow; NULL: none */
+    uint32_t retry_after_s;
+    struct ask *ask; /* to be settled when the answer is written; may be NULL */
+};
+
+/* What a door does for an exchange. */
+struct exchange_door {
+    void (*answer)(struct exchange *x, const struct answer *answer);
+    /* Begins a stream of events; later come pieces, and then its end. */
+    void (*stream)(struct exchange *x);
+    void (*piece)(struct exchange *x, struct slice piece);
+    void (*end)(struct exchange *x);
+    /* Bytes that the client has not taken yet. */
+    size_t (*backlog)(const struct exchange *x);
+};
+
+/* Writes the members of the answer, between its braces. `result` is NULL after a barrier. */
+typedef void (*render_fn)(struct exchange *x, const struct result *result, struct json_writer *w);
+
+/* Which page of a list. */
+struct page {
+    uint64_t cursor;
+    uint64_t limit;
+    bool is_private; /* private sessions too */
+    bool is_stale;
+};
+
+struct exchange {
+    const struct exchange_door *door;
+    struct service *service;
+    uint32_t tenant;
+    bool is_operator; /* may see tokens and ids of others (S4.4), and force locks open */
+
+    /* The request. Lasts until exchange_begin returns. */
+    enum http_method method;
+    struct slice path;
+    struct slice query;
+    struct slice host;
+    struct slice origin;
+    struct slice idempotency_key;
+    struct slice last_event_id;
+    struct slice body;
+    const struct uri_query *parameters; /* of the query, decoded */
+
+    /* What the answer needs. */
+    const struct route *route;
+    struct slice name; /* from the path, or the prefix of a list; lies in name_bytes */
+    uint8_t name_bytes[LIMIT_NAME];
+    struct id id; /* of the session or the lease in the path */
+    struct page page;
+    char request_id[LIMIT_REQUEST_ID + 1]; /* to ask again with; "" when there is none */
+    struct buffer kept;                    /* texts that the answer repeats */
+    size_t kept_first;                     /* length of the first of them */
+    bool now;                              /* force-unlock */
+    uint32_t ttl_ms;                       /* of a session, which a replay does not repeat */
+    enum hf_error refused;                 /* set by a render function that finds nothing to show */
+    render_fn render;
+    struct ask *ask; /* in flight */
+    struct watcher watcher;
+};
+
+void exchange_init(struct exchange *x, struct service *s, const struct exchange_door *door);
+void exchange_close(struct exchange *x);
+
+/* Routes the request and hands it to its handler. */
+void exchange_begin(struct exchange *x);
+/* Whether there is such a path and method, before the body has come. */
+bool exchange_is_known(struct exchange *x);
+
+/* The client is gone before it was answered. */
+void exchange_abandon(struct exchange *x);
+/* The node stops: a wait is answered, a stream ended. */
+void exchange_drain(struct exchange *x);
+
+/* For handlers. Exactly one of these, once. */
+void exchange_submit(struct exchange *x, const struct command *command, bool keeps_place,
+                     render_fn render);
+void exchange_keepalive(struct exchange *x, struct id session, render_fn render);
+/* Renders from the local state, behind a barrier unless page.is_stale (S9.1). */
+void exchange_read(struct exchange *x, render_fn render);
+void exchange_fail(struct exchange *x, enum hf_error error, const char *message);
+void exchange_fault(struct exchange *x, const struct fault *fault);
+void exchange_answer_json(struct exchange *x, int status, render_fn render);
+void exchange_answer_text(struct exchange *x, int status, const char *content_type,
+                          struct slice body);
+/* With an `ask` of one's own: what on_answer of exchange_submit would have done with it. */
+void exchange_answered(void *owner, enum hf_error error, const struct result *result);
+
+#endif

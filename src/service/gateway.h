@@ -1,0 +1,66 @@
+/* How a request reaches the replicated state, whichever node it came to. The node implements it: on
+ * the leader it submits to the replica, elsewhere it forwards to the leader and relays the answer;
+ * it retries with the same command while that is safe, and gives up within a bounded time (S8.4).
+ */
+#ifndef HOLDFAST_SERVICE_GATEWAY_H
+#define HOLDFAST_SERVICE_GATEWAY_H
+
+#include "core/core.h"
+
+struct gateway_call;
+
+/* Exactly once per call, never before the call returned. HF_OK: `result` is the core's answer
+ * (which may be an error of its own). HF_UNAVAILABLE: nothing was or will be done.
+ * HF_OUTCOME_UNKNOWN: it may have been done; ask again with the same request id. `result` is
+ * borrowed. */
+typedef void (*gateway_done_fn)(struct gateway_call *call, enum hf_error error,
+                                const struct result *result);
+
+/* Embedded in whatever the caller keeps about its request; must stay valid until `done`. */
+struct gateway_call {
+    gateway_done_fn done;
+    void *owner;     /* the caller's */
+    void *in_flight; /* the gateway's */
+};
+
+struct gateway_status {
+    uint64_t node;
+    uint64_t leader;                   /* 0: unknown */
+    const char *leader_client_address; /* "HOST:PORT" of its client port, "" when unknown */
+    uint64_t term;
+    uint64_t epoch;
+    bool serving; /* a leader with a majority is known and answers */
+};
+
+/* One member of the cluster, as this node knows it. */
+struct gateway_member {
+    uint64_t id;
+    const char *peer_address;
+    const char *client_address; /* "" when unknown */
+    bool voter;
+    bool healthy; /* heard from within an election timeout; this node itself is */
+    uint64_t lag; /* log entries behind the leader; UINT64_MAX: not known here */
+};
+
+struct gateway {
+    void *ctx;
+    /* The command is copied. */
+    void (*submit)(void *ctx, const struct command *command, struct gateway_call *call);
+    /* done(HF_OK, NULL) once the local state shows all that was done before (S9.1). */
+    void (*barrier)(void *ctx, struct gateway_call *call);
+    /* This node's applied state, for reading after a barrier, or for `stale` reads. */
+    const struct core *(*core)(void *ctx);
+    void (*status)(void *ctx, struct gateway_status *out);
+    /* Random ids and clocks, which the service does not read itself. */
+    struct id (*random_id)(void *ctx);
+    uint64_t (*wall_ms)(void *ctx);
+    uint64_t (*boot_ms)(void *ctx);
+    /* The cluster time of this moment, as well as this node knows it (S1.2): for `expires_in_ms`,
+     * never to decide. NULL: the newest stamp in the state stands for it. */
+    uint64_t (*cluster_ms)(void *ctx);
+    /* Fills in at most `max` members and returns how many; the texts last until the next call.
+     * NULL: none are known. */
+    uint32_t (*members)(void *ctx, struct gateway_member *out, uint32_t max);
+};
+
+#endif

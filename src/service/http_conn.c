@@ -1,0 +1,355 @@
+/* One HTTP/1.1 connection, see http_api.h: its states and deadlines, and what it writes.
+ *
+ * S7.2: a grant that nobody can ask for again is kept in `unwritten` until its answer has left; if
+ * the connection goes first, it is released. */
+#include "service/http_conn.h"
+
+static struct http_conn *conn_of(struct exchange *x)
+{
+    return (struct http_conn *)(void *)((char *)x - offsetof(struct http_conn, x));
+}
+
+/* ---- states and their deadlines ---- */
+
+static bool is_between_requests(const struct http_conn *conn)
+{
+    return conn->state == CONN_IDLE && buffer_len(&conn->in) == 0 && http1_is_idle(&conn->parser);
+}
+
+/* Which time is running. Everything in one list has the same time to wait, so its order is that of
+ * the deadlines. */
+void conn_update_clock(struct http_conn *conn)
+{
+    struct service *s = conn->x.service;
+    bool is_busy = conn->state == CONN_BUSY || conn->state == CONN_STREAM;
+    enum conn_clock clock = is_between_requests(conn) ? CLOCK_IDLE
+                            : is_busy                 ? CLOCK_NONE
+                                                      : CLOCK_TRANSFER;
+    if (clock == conn->clock) {
+        return;
+    }
+    conn->clock = clock;
+    if (clock == CLOCK_NONE) {
+        list_remove(&conn->deadline);
+        return;
+    }
+    conn->since_ms = service_boot_ms(s);
+    list_append(clock == CLOCK_IDLE ? &s->idle : &s->transfers, &conn->deadline);
+}
+
+void conn_set_state(struct http_conn *conn, enum conn_state state)
+{
+    conn->state = state;
+    if (state != CONN_IDLE && state != CONN_BODY) {
+        conn_update_clock(conn); /* the others are seen to when the input has been worked off */
+    }
+}
+
+void conn_mark_ready(struct http_conn *conn)
+{
+    if (list_is_empty(&conn->ready)) {
+        list_append(&conn->x.service->ready, &conn->ready);
+    }
+}
+
+/* ---- coming and going ---- */
+
+static const struct exchange_door door;
+
+struct http_conn *http_conn_new(struct service *s, const struct http_conn_options *options)
+{
+    struct http_conn *conn = memory_alloc(s->memory, sizeof(*conn));
+    memset(conn, 0, sizeof(*conn));
+    conn->options = *options;
+    exchange_init(&conn->x, s, &door);
+    conn->x.tenant = options->tenant;
+    conn->x.is_operator = options->is_operator;
+    http1_init(&conn->parser);
+    buffer_init(&conn->in, s->memory, INPUT_MAX);
+    buffer_init(&conn->out, s->memory, OUTPUT_MAX);
+    buffer_init(&conn->head, s->memory, LIMIT_HTTP_LINE + LIMIT_HTTP_HEADER_BYTES);
+    buffer_init(&conn->body, s->memory, LIMIT_HTTP_BODY);
+    list_init(&conn->unwritten);
+    list_init(&conn->link);
+    list_init(&conn->ready);
+    list_init(&conn->deadline);
+    list_append(&s->conns, &conn->link);
+    s->conn_count++;
+    conn_update_clock(conn);
+    return conn;
+}
+
+void http_conn_close(struct http_conn *conn)
+{
+    struct service *s = conn->x.service;
+    exchange_abandon(&conn->x);
+    exchange_close(&conn->x);
+    for (struct list *link = list_take(&conn->unwritten); link != NULL;
+         link = list_take(&conn->unwritten)) {
+        ask_abandon(LIST_OBJECT(link, struct ask, link));
+    }
+    list_remove(&conn->link);
+    list_remove(&conn->ready);
+    list_remove(&conn->deadline);
+    s->conn_count--;
+    buffer_close(&conn->in);
+    buffer_close(&conn->out);
+    buffer_close(&conn->head);
+    buffer_close(&conn->body);
+    memory_free(s->memory, conn, sizeof(*conn));
+}
+
+bool conn_may_go_on(const struct http_conn *conn)
+{
+    return (conn->state == CONN_IDLE || conn->state == CONN_BODY) &&
+           buffer_len(&conn->out) < OUTPUT_SOFT;
+}
+
+/* ---- the door ---- */
+
+static struct slice date_now(struct service *s)
+{
+    uint64_t wall_s = s->gateway.wall_ms(s->gateway.ctx) / 1000;
+    if (wall_s != s->date_s || s->date[0] == '\0') {
+        s->date_s = wall_s;
+        http1_date(wall_s, s->date);
+    }
+    return slice_make(s->date, HTTP1_DATE_LEN);
+}
+
+static void furnish(struct http_conn *conn, int status, const char *content_type)
+{
+    struct service *s = conn->x.service;
+    struct gateway_status gateway;
+    s->gateway.status(s->gateway.ctx, &gateway);
+    conn->response.status = status;
+    conn->response.content_type = content_type;
+    conn->response.date = date_now(s);
+    const char *leader = gateway.leader_client_address;
+    conn->response.leader = leader == NULL ? slice_make(NULL, 0) : slice_of(leader);
+    conn->response.close = conn->response.close || s->draining;
+}
+
+/* The request is over: the next one may begin. */
+static void request_over(struct http_conn *conn)
+{
+    struct service *s = conn->x.service;
+    exchange_close(&conn->x);
+    exchange_init(&conn->x, s, &door);
+    conn->is_kept = false;
+    buffer_truncate(&conn->head, 0);
+    buffer_truncate(&conn->body, 0);
+    buffer_release(&conn->head);
+    buffer_release(&conn->body);
+    conn->piece = slice_make(NULL, 0);
+    bool is_last = conn->response.close || (conn->is_ended && buffer_len(&conn->in) == 0);
+    conn_set_state(conn, is_last ? CONN_CLOSING : CONN_IDLE);
+    conn_update_clock(conn);
+    conn_mark_ready(conn);
+}
+
+static void door_answer(struct exchange *x, const struct answer *answer)
+{
+    struct http_conn *conn = conn_of(x);
+    hf_assert(conn->state == CONN_BUSY);
+    struct http1_extra extra[1];
+    size_t extra_count = 0;
+    if (answer->allow != NULL) {
+        extra[extra_count++] = (struct http1_extra){"Allow", slice_of(answer->allow)};
+    }
+    furnish(conn, answer->status, answer->content_type);
+    conn->response.retry_after_s = answer->retry_after_s;
+    conn->response.extra = extra;
+    conn->response.extra_count = extra_count;
+    bool is_written = http1_response_write(&conn->out, &conn->response, answer->body);
+    hf_assert(
+        is_written); /* OUTPUT_SOFT and the largest answer together are less than OUTPUT_MAX */
+    conn->response.extra = NULL;
+    conn->response.extra_count = 0;
+    if (answer->ask != NULL && !ask_settle(answer->ask)) {
+        answer->ask->mark = conn->written + buffer_len(&conn->out);
+        list_append(&conn->unwritten, &answer->ask->link);
+    }
+    request_over(conn);
+}
+
+static void door_stream(struct exchange *x)
+{
+    struct http_conn *conn = conn_of(x);
+    hf_assert(conn->state == CONN_BUSY);
+    furnish(conn, 200, "text/event-stream");
+    conn->response.close = conn->response.close || conn->response.http10;
+    bool is_written = http1_response_stream(&conn->out, &conn->response);
+    hf_assert(is_written);
+    conn_set_state(conn, CONN_STREAM);
+    conn_mark_ready(conn);
+}
+
+static void door_piece(struct exchange *x, struct slice piece)
+{
+    struct http_conn *conn = conn_of(x);
+    hf_assert(conn->state == CONN_STREAM);
+    bool is_written = http1_response_piece(&conn->out, &conn->response, piece);
+    hf_assert(is_written);
+    conn_mark_ready(conn);
+}
+
+static void door_end(struct exchange *x)
+{
+    struct http_conn *conn = conn_of(x);
+    hf_assert(conn->state == CONN_STREAM);
+    bool is_written = http1_response_end(&conn->out, &conn->response);
+    hf_assert(is_written);
+    conn->response.close = true; /* whoever streams again connects again */
+    request_over(conn);
+}
+
+static size_t door_backlog(const struct exchange *x)
+{
+    return buffer_len(&conn_of((struct exchange *)(uintptr_t)x)->out);
+}
+
+static const struct exchange_door door = {
+    door_answer, door_stream, door_piece, door_end, door_backlog,
+};
+
+void http_conn_receive(struct http_conn *conn, struct slice bytes)
+{
+    hf_assert(bytes.len <= HTTP_CONN_READ);
+    if (conn->state == CONN_CLOSING || conn->is_ended) {
+        return;
+    }
+    bool is_taken = buffer_append_slice(&conn->in, bytes);
+    hf_assert(is_taken); /* see http_conn_wants_input */
+    conn_advance(conn);
+}
+
+bool http_conn_wants_input(const struct http_conn *conn)
+{
+    return !conn->is_ended && conn->state != CONN_CLOSING && buffer_len(&conn->in) < INPUT_SOFT;
+}
+
+void http_conn_end(struct http_conn *conn)
+{
+    conn->is_ended = true;
+    bool is_waiting = conn->x.ask != NULL && conn->x.ask->may_wait;
+    if (conn->state == CONN_STREAM || is_waiting) {
+        exchange_abandon(&conn->x);
+        conn_set_state(conn, CONN_CLOSING);
+    }
+    conn_advance(conn);
+    conn_mark_ready(conn);
+}
+
+/* ---- output ---- */
+
+struct slice http_conn_output(const struct http_conn *conn)
+{
+    return buffer_bytes(&conn->out);
+}
+
+void http_conn_written(struct http_conn *conn, size_t len)
+{
+    buffer_consume(&conn->out, len);
+    buffer_release(&conn->out);
+    conn->written += len;
+    while (!list_is_empty(&conn->unwritten)) {
+        struct ask *ask = LIST_OBJECT(conn->unwritten.next, struct ask, link);
+        if (ask->mark > conn->written) {
+            break;
+        }
+        ask_written(ask);
+    }
+    if (conn->state == CONN_STREAM) {
+        conn->x.service->pump = true;
+    } else if (buffer_len(&conn->in) > 0 && conn_may_go_on(conn)) {
+        conn_mark_ready(conn);
+    }
+}
+
+bool http_conn_is_finished(const struct http_conn *conn)
+{
+    return conn->state == CONN_CLOSING && buffer_len(&conn->out) == 0;
+}
+
+bool http_conn_is_http2(const struct http_conn *conn)
+{
+    return conn->is_http2;
+}
+
+/* ---- running ---- */
+
+static void run_deadlines(struct service *s)
+{
+    uint64_t now_ms = service_boot_ms(s);
+    while (!list_is_empty(&s->transfers)) {
+        struct http_conn *conn = LIST_OBJECT(s->transfers.next, struct http_conn, deadline);
+        if (conn->since_ms + s->options.request_ms > now_ms) {
+            break;
+        }
+        if (conn->state == CONN_CLOSING) { /* the client does not read the last answer */
+            list_remove(&conn->deadline);
+            buffer_truncate(&conn->out, 0);
+            conn_mark_ready(conn);
+        } else {
+            list_remove(&conn->deadline);
+            conn->clock = CLOCK_NONE;
+            conn_refuse(conn, HF_REQUEST_TIMEOUT);
+        }
+    }
+    while (!list_is_empty(&s->idle)) {
+        struct http_conn *conn = LIST_OBJECT(s->idle.next, struct http_conn, deadline);
+        if (conn->since_ms + s->options.idle_ms > now_ms) {
+            break;
+        }
+        conn_set_state(conn, CONN_CLOSING);
+        conn_mark_ready(conn);
+    }
+}
+
+void http_conn_run_all(struct service *s)
+{
+    run_deadlines(s);
+    struct list ready;
+    list_init(&ready);
+    list_move_all(&ready, &s->ready);
+    for (struct list *link = list_take(&ready); link != NULL; link = list_take(&ready)) {
+        struct http_conn *conn = LIST_OBJECT(link, struct http_conn, ready);
+        if (buffer_len(&conn->in) > 0) {
+            conn_advance(conn);
+        }
+        list_remove(&conn->ready);                /* whatever became of it is told now */
+        conn->options.ready(conn->options.owner); /* the connection may be gone after this */
+    }
+}
+
+uint64_t http_conn_next_ms(const struct service *s)
+{
+    if (!list_is_empty(&s->ready)) {
+        return 0;
+    }
+    uint64_t next_ms = UINT64_MAX;
+    if (!list_is_empty(&s->transfers)) {
+        const struct http_conn *conn = LIST_OBJECT(s->transfers.next, struct http_conn, deadline);
+        next_ms = conn->since_ms + s->options.request_ms;
+    }
+    if (!list_is_empty(&s->idle)) {
+        const struct http_conn *conn = LIST_OBJECT(s->idle.next, struct http_conn, deadline);
+        uint64_t idle_ms = conn->since_ms + s->options.idle_ms;
+        next_ms = idle_ms < next_ms ? idle_ms : next_ms;
+    }
+    return next_ms;
+}
+
+void http_conn_drain_all(struct service *s)
+{
+    for (struct list *link = s->conns.next; link != &s->conns; link = link->next) {
+        struct http_conn *conn = LIST_OBJECT(link, struct http_conn, link);
+        if (is_between_requests(conn)) {
+            conn_set_state(conn, CONN_CLOSING);
+            conn_mark_ready(conn);
+        } else {
+            exchange_drain(&conn->x);
+        }
+    }
+}

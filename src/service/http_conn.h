@@ -1,0 +1,62 @@
+/* One HTTP/1.1 connection in memory: what http_conn.c and http_request.c share.
+ *
+ *           head            body complete            answer
+ *   IDLE ─────────▶ BODY ────────────────▶ BUSY ─────────────▶ IDLE, or CLOSING
+ *                                            └──stream──▶ STREAM ──end──▶ CLOSING
+ */
+#ifndef HOLDFAST_SERVICE_HTTP_CONN_H
+#define HOLDFAST_SERVICE_HTTP_CONN_H
+
+#include "service/exchange.h"
+#include "service/http_api.h"
+#include "wire/http1.h"
+#include "wire/http1_response.h"
+
+enum {
+    INPUT_SOFT = 64 << 10,   /* more than this is not asked for while a request is worked on */
+    OUTPUT_SOFT = 256 << 10, /* no further request is begun while so much waits to be written */
+    OUTPUT_MAX = 20 << 20,
+    INPUT_MAX = INPUT_SOFT + (int)HTTP_CONN_READ,
+};
+
+/* Which of its times is running: see service_options. */
+enum conn_clock { CLOCK_NONE, CLOCK_IDLE, CLOCK_TRANSFER };
+
+enum conn_state { CONN_IDLE, CONN_BODY, CONN_BUSY, CONN_STREAM, CONN_CLOSING };
+
+struct http_conn {
+    struct exchange x;
+    struct http_conn_options options;
+    enum conn_state state;
+    enum conn_clock clock;
+    bool is_ended; /* no more input comes */
+    bool is_http2;
+    bool is_kept; /* what x names was copied into `head` */
+    struct http1 parser;
+    struct buffer in;
+    struct buffer out;
+    struct buffer head;             /* of a request whose body is still coming */
+    struct buffer body;             /* what has come of it in earlier calls */
+    struct slice piece;             /* the part of the body that lies in `in` */
+    uint64_t written;               /* bytes, ever */
+    uint64_t since_ms;              /* boot time: when the clock started */
+    struct http1_response response; /* as the request decides */
+    struct list unwritten;          /* asks */
+    struct list link;               /* in service.conns */
+    struct list ready;              /* in service.ready */
+    struct list deadline;           /* in service.idle or service.transfers */
+};
+
+/* http_conn.c */
+void conn_set_state(struct http_conn *conn, enum conn_state state);
+void conn_update_clock(struct http_conn *conn);
+void conn_mark_ready(struct http_conn *conn);
+/* Another request may be begun, or its body read. */
+bool conn_may_go_on(const struct http_conn *conn);
+
+/* http_request.c: works off the input as far as it goes. */
+void conn_advance(struct http_conn *conn);
+/* A request that cannot be read: one answer, and the connection is over. */
+void conn_refuse(struct http_conn *conn, enum hf_error error);
+
+#endif

@@ -1,0 +1,102 @@
+/* The service as a whole: its parts are opened, run and closed here. */
+#include "service/state.h"
+
+static uint64_t or_default(uint64_t value, uint64_t otherwise)
+{
+    return value == 0 ? otherwise : value;
+}
+
+struct service *service_new(const struct service_options *options)
+{
+    const struct memory *memory = options->memory;
+    struct service *s = memory_alloc(memory, sizeof(*s));
+    *s = (struct service){.memory = memory, .gateway = options->gateway, .options = *options};
+    struct service_options *o = &s->options;
+    o->ttl_min_ms = (uint32_t)or_default(o->ttl_min_ms, 1000);
+    o->heartbeat_ms = (uint32_t)or_default(o->heartbeat_ms, 15000);
+    o->request_ms = (uint32_t)or_default(o->request_ms, 10000);
+    o->idle_ms = (uint32_t)or_default(o->idle_ms, 300000);
+    o->event_bytes = or_default(o->event_bytes, (size_t)8 << 20);
+    struct gateway_status status;
+    s->gateway.status(s->gateway.ctx, &status);
+    hf_assert(status.node <= UINT32_MAX);
+    s->node = (uint32_t)status.node;
+    buffer_init(&s->scratch, memory, SERVICE_ANSWER_MAX);
+    ask_open_all(s);
+    event_ring_open(&s->events, memory, o->event_bytes);
+    event_ring_reset(&s->events, (struct event_id){core_index(service_core(s)), UINT32_MAX});
+    list_init(&s->streams);
+    list_init(&s->conns);
+    list_init(&s->ready);
+    list_init(&s->transfers);
+    list_init(&s->idle);
+    return s;
+}
+
+void service_free(struct service *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    hf_assert(list_is_empty(&s->conns));
+    event_ring_close(&s->events);
+    ask_close_all(s);
+    buffer_close(&s->scratch);
+    memory_free(s->memory, s, sizeof(*s));
+}
+
+uint64_t service_cluster_ms(const struct service *s)
+{
+    uint64_t applied_ms = core_now_ms(service_core(s));
+    uint64_t now_ms = s->gateway.cluster_ms == NULL ? 0 : s->gateway.cluster_ms(s->gateway.ctx);
+    return now_ms > applied_ms ? now_ms : applied_ms;
+}
+
+void service_on_event(struct service *s, const struct event *event)
+{
+    event_ring_add(&s->events, event);
+    if (event->node == s->node) {
+        ask_on_event(s, event);
+    }
+}
+
+void service_state_replaced(struct service *s)
+{
+    event_ring_reset(&s->events, (struct event_id){core_index(service_core(s)), UINT32_MAX});
+    ask_repeat_all(s);
+    s->pump = true;
+}
+
+void service_run(struct service *s)
+{
+    ask_run(s);
+    watch_run(s);
+    http_conn_run_all(s);
+    /* What the connections have just asked for may be due at once. */
+    ask_run(s);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+uint64_t service_next_ms(const struct service *s)
+{
+    return earlier(ask_next_ms(s), earlier(watch_next_ms(s), http_conn_next_ms(s)));
+}
+
+void service_drain(struct service *s)
+{
+    s->draining = true;
+    http_conn_drain_all(s);
+}
+
+void service_stats(const struct service *s, struct service_stats *out)
+{
+    *out = (struct service_stats){.connections = s->conn_count,
+                                  .requests = s->requests,
+                                  .waiting = s->waiting_count,
+                                  .streams = s->stream_count,
+                                  .dropped_streams = s->dropped_streams};
+}

@@ -1,0 +1,64 @@
+/* One node's service: what stands between the doors (HTTP now, gRPC and RESP later) and the
+ * replicated state. It has no socket, no thread and no clock of its own.
+ *
+ *     door: a request ─▶ ask ─▶ gateway ─▶ ... ─▶ result ─▶ the door renders it
+ *                          └─▶ QUEUED: parked ──── an event of this node's state ─▶ rendered
+ *
+ * Results and events come from inside the replica, which must not be called back then. So whatever
+ * has to be submitted is left for service_run, which the node calls once per turn of its loop,
+ * after it has delivered everything and before it writes to its sockets. */
+#ifndef HOLDFAST_SERVICE_SERVICE_H
+#define HOLDFAST_SERVICE_SERVICE_H
+
+#include "base/buffer.h"
+#include "core/event.h"
+#include "service/gateway.h"
+
+struct service;
+
+struct service_options {
+    const struct memory *memory;
+    struct gateway gateway;
+    /* The rest may be 0, which stands for the value in brackets. */
+    uint32_t ttl_min_ms;   /* shortest TTL that is taken in (1,000) */
+    uint32_t heartbeat_ms; /* of event streams (15,000) */
+    uint32_t request_ms;   /* for a request to arrive as a whole (10,000) */
+    uint32_t idle_ms;      /* between two requests of a connection (300,000) */
+    size_t event_bytes;    /* recent events kept for those who watch (8 MiB) */
+    /* Pages that are not the service's: the dashboard, metrics. Asked for a GET that matches
+     * nothing here; writes the page and says what it is, or returns false. May be NULL. */
+    bool (*page)(void *ctx, struct slice path, struct buffer *out, const char **content_type);
+    void *page_ctx;
+};
+
+/* Close the connections first. What is in flight is forgotten, so the gateway must not come back
+ * with it. */
+struct service *service_new(const struct service_options *options);
+void service_free(struct service *s);
+
+/* Every event that is applied on this node, in order. */
+void service_on_event(struct service *s, const struct event *event);
+/* The state was replaced by a snapshot, and events were skipped: those who wait are asked for again
+ * (S7), those who watch start over (S9.3). */
+void service_state_replaced(struct service *s);
+
+/* Once per turn of the loop, and at the time that service_next_ms names (boot_ms; UINT64_MAX: there
+ * is none). */
+void service_run(struct service *s);
+uint64_t service_next_ms(const struct service *s);
+
+/* The node stops soon: who waits is told to ask elsewhere (a place in a queue is kept for one who
+ * gave a request_id), streams end, connections close behind their next answer, readyz says no. */
+void service_drain(struct service *s);
+
+struct service_stats {
+    uint64_t connections;
+    uint64_t requests; /* answered so far */
+    uint64_t waiting;  /* acquires held open */
+    uint64_t streams;
+    uint64_t dropped_streams; /* too slow, so far */
+};
+
+void service_stats(const struct service *s, struct service_stats *out);
+
+#endif

@@ -1,0 +1,129 @@
+/* The service in memory, and what its files share. Private to src/service/. */
+#ifndef HOLDFAST_SERVICE_STATE_H
+#define HOLDFAST_SERVICE_STATE_H
+
+#include "base/heap.h"
+#include "base/pool.h"
+#include "base/table.h"
+#include "service/ask.h"
+#include "service/event_ring.h"
+#include "service/list.h"
+#include "service/service.h"
+#include "wire/http1_response.h"
+
+enum {
+    SERVICE_EARLY = 4096,           /* events that came before the result they belong to */
+    SERVICE_ANSWER_MAX = 16 << 20,  /* bytes of one answer's body */
+    SERVICE_COMMAND_MAX = 48 << 10, /* bytes of an encoded acquire */
+    SERVICE_RETRY_MS = 500,         /* between two attempts of an errand */
+    SERVICE_WAIT_GRACE_MS = 5000,   /* after a wait's end, before we stop waiting for its event */
+};
+
+struct service {
+    const struct memory *memory;
+    struct gateway gateway;
+    struct service_options options;
+    uint32_t node;
+    bool draining;
+    struct buffer scratch; /* the body of the answer that is being made */
+    uint8_t *encoded;      /* SERVICE_COMMAND_MAX bytes */
+
+    /* ask*.c */
+    struct pool pool; /* asks and their commands */
+    struct table parked;
+    struct heap timers;
+    struct list waiting; /* acquires that may wait and are not answered yet */
+    uint64_t waiting_count;
+    struct list told;
+    struct list errands;
+    struct ask_news *early; /* at attachment modulo SERVICE_EARLY */
+    uint64_t early_lost;    /* the highest attachment that was dropped from there */
+    struct list gathered;   /* keep-alives */
+    uint32_t gathered_count;
+    uint64_t gathered_due_ms; /* boot time */
+    struct list rounds;       /* keep-alive commands in flight */
+
+    /* watch*.c */
+    struct event_ring events;
+    struct list streams;
+    uint64_t stream_count;
+    uint64_t dropped_streams;
+    uint64_t events_pumped; /* up to here every stream was looked at */
+    bool pump;              /* a stream has room again, or is new */
+
+    /* http_conn*.c */
+    struct list conns;
+    uint64_t conn_count;
+    struct list ready;     /* connections that have something to do or to write */
+    struct list transfers; /* connections in the middle of a request or of the last answer */
+    struct list idle; /* ... between two requests; both lists are in the order of their deadlines */
+    uint64_t requests;
+    uint64_t date_s; /* the second that `date` names */
+    char date[HTTP1_DATE_LEN + 1];
+};
+
+static inline uint64_t service_boot_ms(const struct service *s)
+{
+    return s->gateway.boot_ms(s->gateway.ctx);
+}
+
+static inline const struct core *service_core(const struct service *s)
+{
+    return s->gateway.core(s->gateway.ctx);
+}
+
+static inline struct id service_random_id(const struct service *s)
+{
+    return s->gateway.random_id(s->gateway.ctx);
+}
+
+/* Cluster time now, never behind the state. */
+uint64_t service_cluster_ms(const struct service *s);
+
+/* ask.c and its errands, for service.c. */
+void ask_open_all(struct service *s);
+void ask_close_all(struct service *s);
+void ask_on_event(struct service *s, const struct event *event);
+void ask_repeat_all(struct service *s);
+void ask_run(struct service *s);
+uint64_t ask_next_ms(const struct service *s);
+
+/* Between the files ask*.c. */
+static inline struct ask *ask_at(const struct service *s, ref who)
+{
+    return pool_at(&s->pool, who);
+}
+
+static inline uint32_t ask_hash(uint64_t attachment)
+{
+    return (uint32_t)(attachment ^ attachment >> 32);
+}
+
+struct ask *ask_new(struct service *s, ask_answer_fn on_answer, void *owner);
+void ask_free(struct ask *a);
+void ask_send(struct ask *a, const struct command *command);
+void ask_answer(struct ask *a, enum hf_error error, const struct result *result);
+void ask_tell(struct ask *a, const struct ask_news *news);
+void ask_stop_waiting(struct ask *a);
+void ask_errand(struct ask *a, enum ask_errand errand);
+void ask_timer(struct ask *a, uint64_t at_ms);
+void ask_park(struct ask *a);
+void ask_unpark(struct ask *a);
+void ask_submit_again(struct ask *a);
+void ask_leave(struct ask *a, enum hf_error error, const struct result *result);
+void ask_errand_run(struct ask *a);
+void ask_errand_done(struct ask *a, enum hf_error error, const struct result *result);
+void ask_answer_told(struct ask *a);
+void keepalive_run(struct service *s);
+void keepalive_close_all(struct service *s);
+
+/* http_conn.c, for service.c. */
+void http_conn_run_all(struct service *s);
+uint64_t http_conn_next_ms(const struct service *s);
+void http_conn_drain_all(struct service *s);
+
+/* watch.c, for service.c. */
+void watch_run(struct service *s);
+uint64_t watch_next_ms(const struct service *s);
+
+#endif

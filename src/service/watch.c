@@ -1,0 +1,363 @@
+/* Streams of events to those who watch, see watch.h. They are written by service_run only.
+ *
+ * A stream reads from the ring of recent events at its own pace. A client that does not keep up is
+ * told so and dropped while the ring still holds what comes next, so that it can resume without a
+ * gap; one that comes back later than that gets a `reset` and a full listing (S9.3). */
+#include "service/watch.h"
+
+#include "service/api.h"
+#include "service/election.h"
+#include "service/list_lock.h"
+#include "service/reply.h"
+#include "service/watch_event.h"
+
+enum {
+    BACKLOG_SOFT = 64 << 10, /* bytes not taken by the client, above which nothing is added */
+    PIECE_SOFT = 16 << 10,   /* of events that make one piece */
+    LIST_PAGE = 100,
+};
+
+static struct exchange *exchange_of(struct list *link)
+{
+    return (struct exchange *)(void *)((char *)link - offsetof(struct exchange, watcher.link));
+}
+
+static void send_scratch(struct exchange *x)
+{
+    struct service *s = x->service;
+    if (buffer_len(&s->scratch) > 0) {
+        x->door->piece(x, buffer_bytes(&s->scratch));
+        x->watcher.beat_ms = service_boot_ms(s) + s->options.heartbeat_ms;
+    }
+    buffer_truncate(&s->scratch, 0);
+}
+
+/* ---- the end of a stream ---- */
+
+static void leave_streams(struct exchange *x)
+{
+    list_remove(&x->watcher.link);
+    x->service->stream_count--;
+    if (x->watcher.stream != 0) {
+        ask_stream_down(x->service, x->tenant, x->watcher.session, x->watcher.stream);
+    }
+}
+
+void watch_stop(struct exchange *x)
+{
+    if (!list_is_empty(&x->watcher.link)) {
+        leave_streams(x);
+    }
+}
+
+void watch_drop(struct exchange *x, const char *why)
+{
+    struct service *s = x->service;
+    buffer_truncate(&s->scratch, 0);
+    watch_write_dropped(&s->scratch, x->watcher.seen, why);
+    send_scratch(x);
+    leave_streams(x);
+    s->requests++;
+    x->door->end(x);
+}
+
+/* ---- the listing ---- */
+
+struct listing {
+    struct exchange *x;
+    struct json_writer w;
+};
+
+static void on_lock(void *ctx, const struct lock_view *lock)
+{
+    struct listing *l = ctx;
+    struct buffer *out = &l->x->service->scratch;
+    buffer_append_text(out, "event: lock\ndata: ");
+    json_writer_init(&l->w, out);
+    list_lock_row(&l->w, l->x->service, lock);
+    buffer_append_text(out, "\n\n");
+}
+
+/* One page. What happens meanwhile stays in the ring and follows the listing. */
+static void list_page(struct exchange *x)
+{
+    struct watcher *watcher = &x->watcher;
+    struct service *s = x->service;
+    struct listing l = {.x = x};
+    if (!watcher->is_listed) {
+        watcher->is_listed = true;
+        watch_write_reset(&s->scratch);
+    }
+    watcher->list_cursor = view_locks(service_core(s), x->tenant, x->name, watcher->list_cursor,
+                                      LIST_PAGE, on_lock, &l);
+    if (watcher->list_cursor == VIEW_END) {
+        watcher->is_listing = false;
+        watch_write_position(&s->scratch, "listed", watcher->seen);
+    }
+}
+
+static void begin_listing(struct exchange *x)
+{
+    struct watcher *watcher = &x->watcher;
+    watcher->is_listing = watcher->kind == WATCH_PREFIX;
+    watcher->is_listed = false;
+    watcher->list_cursor = 0;
+    watcher->position = x->service->events.tail;
+    watcher->seen = x->service->events.newest;
+}
+
+/* The current leader, at the beginning and after events were missed. */
+static void write_leader(struct exchange *x)
+{
+    struct service *s = x->service;
+    struct lock_view lock = {.has_holder = false};
+    struct json_writer w;
+    (void)view_lock(service_core(s), x->tenant, x->name, &lock);
+    watch_write_head(&s->scratch, "leader", x->watcher.seen);
+    json_writer_init(&w, &s->scratch);
+    json_write_open(&w, '{');
+    json_put_string(&w, "name", x->name);
+    election_put_leader(&w, s, &lock);
+    json_write_close(&w);
+    buffer_append_text(&s->scratch, "\n\n");
+}
+
+/* Events were pushed out of the ring before they were read, or skipped by a snapshot. */
+static void start_over(struct exchange *x)
+{
+    struct service *s = x->service;
+    begin_listing(x);
+    if (x->watcher.kind == WATCH_ELECTION) {
+        write_leader(x);
+    } else if (x->watcher.kind == WATCH_SESSION) {
+        watch_write_reset(&s->scratch);
+        watch_write_position(&s->scratch, "ready", x->watcher.seen);
+    }
+}
+
+/* ---- pumping ---- */
+
+static bool is_too_slow(const struct exchange *x)
+{
+    const struct event_ring *ring = &x->service->events;
+    return ring->tail - x->watcher.position > ring->size / 2;
+}
+
+static void add_event(struct exchange *x, const struct event *e)
+{
+    struct watcher *watcher = &x->watcher;
+    watcher->seen = (struct event_id){e->index, e->ordinal};
+    if (watch_is_for(x, e)) {
+        watch_write_event(&x->service->scratch, x, e);
+    }
+}
+
+/* Fills one piece. False when there is nothing more to say for now. */
+static bool fill_piece(struct exchange *x)
+{
+    struct service *s = x->service;
+    struct watcher *watcher = &x->watcher;
+    struct event e;
+    buffer_truncate(&s->scratch, 0);
+    if (watcher->position < s->events.head) {
+        start_over(x);
+    }
+    if (watcher->is_listing) {
+        list_page(x);
+        s->pump = true; /* one page in a turn of the loop is enough */
+        return false;
+    }
+    while (buffer_len(&s->scratch) < PIECE_SOFT) {
+        if (!event_ring_next(&s->events, &watcher->position, &e)) {
+            return false;
+        }
+        add_event(x, &e);
+    }
+    return true;
+}
+
+/* Writes what there is, as far as the client takes it. */
+static void pump(struct exchange *x)
+{
+    struct service *s = x->service;
+    while (x->door->backlog(x) < BACKLOG_SOFT) {
+        bool is_more = fill_piece(x);
+        send_scratch(x);
+        if (!is_more) {
+            return;
+        }
+    }
+    if (is_too_slow(x)) {
+        s->dropped_streams++;
+        watch_drop(x, "too slow; resume with Last-Event-ID");
+    }
+}
+
+static void beat(struct exchange *x, uint64_t now_ms)
+{
+    if (x->watcher.beat_ms <= now_ms) {
+        x->watcher.beat_ms = now_ms + x->service->options.heartbeat_ms;
+        if (x->door->backlog(x) < BACKLOG_SOFT) {
+            x->door->piece(x, slice_of(": still here\n\n"));
+        }
+    }
+}
+
+void watch_run(struct service *s)
+{
+    bool is_due = s->pump || s->events_pumped != s->events.tail;
+    uint64_t now_ms = s->stream_count > 0 ? service_boot_ms(s) : 0;
+    struct list *next;
+    s->pump = false;
+    s->events_pumped = s->events.tail;
+    for (struct list *link = s->streams.next; link != &s->streams; link = next) {
+        struct exchange *x = exchange_of(link);
+        next = link->next;
+        if (is_due) {
+            pump(x);
+        }
+        if (!list_is_empty(link)) {
+            beat(x, now_ms);
+        }
+    }
+}
+
+uint64_t watch_next_ms(const struct service *s)
+{
+    uint64_t next_ms = UINT64_MAX;
+    if (s->stream_count > 0 && (s->pump || s->events_pumped != s->events.tail)) {
+        return 0;
+    }
+    for (struct list *link = s->streams.next; link != &s->streams; link = link->next) {
+        const struct exchange *x = exchange_of(link);
+        next_ms = x->watcher.beat_ms < next_ms ? x->watcher.beat_ms : next_ms;
+    }
+    return next_ms;
+}
+
+/* ---- the beginning ---- */
+
+/* Everything is read and checked, and the state is up to date. */
+static void start(struct exchange *x, bool is_known)
+{
+    struct service *s = x->service;
+    struct watcher *watcher = &x->watcher;
+    watcher->beat_ms = service_boot_ms(s) + s->options.heartbeat_ms;
+    list_append(&s->streams, &watcher->link);
+    s->stream_count++;
+    x->door->stream(x);
+    buffer_truncate(&s->scratch, 0);
+    if (watcher->kind == WATCH_ELECTION) {
+        write_leader(x);
+    } else if (!watcher->is_listing) {
+        if (watcher->is_resumed && watcher->kind == WATCH_SESSION && !is_known) {
+            watch_write_reset(&s->scratch);
+        }
+        watch_write_position(&s->scratch, "ready", watcher->seen);
+    }
+    send_scratch(x);
+    s->pump = true;
+}
+
+static void on_barrier(void *owner, enum hf_error error, const struct result *result)
+{
+    struct exchange *x = owner;
+    struct ask *ask = x->ask;
+    struct watcher *watcher = &x->watcher;
+    struct service *s = x->service;
+    if (error != HF_OK || (result != NULL && result->error != HF_OK)) {
+        exchange_answered(owner, error, result);
+        return;
+    }
+    if (result != NULL) {
+        watcher->stream = result->attachment; /* of the session's stream */
+    }
+    struct event_id asked = watcher->seen;
+    bool is_resumed = watcher->is_resumed;
+    bool is_known = is_resumed && asked.index <= core_index(service_core(s)) &&
+                    event_ring_find(&s->events, asked, &watcher->position);
+    if (is_resumed && !is_known && watcher->no_reset) {
+        if (watcher->stream != 0) {
+            ask_stream_down(s, x->tenant, watcher->session, watcher->stream);
+        }
+        exchange_answered(owner, HF_EVENTS_TRIMMED, NULL);
+        return;
+    }
+    x->ask = NULL;
+    (void)ask_settle(ask);
+    if (!is_known) {
+        bool is_wanted = watcher->is_listing || is_resumed;
+        begin_listing(x);
+        watcher->is_listing = watcher->is_listing && is_wanted;
+    } else {
+        watcher->is_listing = false;
+    }
+    start(x, is_known);
+}
+
+static enum hf_error read_position(struct exchange *x, struct fault *fault)
+{
+    struct slice text = x->last_event_id;
+    (void)uri_query_text(x->parameters, "last_event_id", &text);
+    if (text.len == 0) {
+        return HF_OK;
+    }
+    if (!watch_parse_id(text, &x->watcher.seen)) {
+        return fault_set(fault, HF_FIELD_TYPE, "last_event_id: must be INDEX-ORDINAL");
+    }
+    x->watcher.is_resumed = true;
+    return HF_OK;
+}
+
+static void ask_first(struct exchange *x)
+{
+    struct service *s = x->service;
+    if (x->method == HTTP_HEAD) {
+        exchange_answer_text(x, 200, "text/event-stream", slice_make(NULL, 0));
+    } else if (x->watcher.kind == WATCH_SESSION) {
+        struct command c;
+        command_init(&c, COMMAND_STREAM_UP);
+        c.tenant = x->tenant;
+        c.session = x->watcher.session;
+        x->ask = ask_submit(s, &c, true, on_barrier, x);
+    } else {
+        x->ask = ask_barrier(s, on_barrier, x);
+    }
+}
+
+static bool is_flag(const struct exchange *x, const char *key, const char *value)
+{
+    struct slice text;
+    return uri_query_text(x->parameters, key, &text) && slice_equal(text, slice_of(value));
+}
+
+void api_watch(struct exchange *x)
+{
+    struct fault fault;
+    struct slice session;
+    if (read_position(x, &fault) != HF_OK) {
+        exchange_fault(x, &fault);
+        return;
+    }
+    x->watcher.is_listing = is_flag(x, "list", "true");
+    x->watcher.no_reset = is_flag(x, "reset", "false");
+    if (uri_query_text(x->parameters, "session_id", &session)) {
+        if (!reply_parse_id(session, &x->watcher.session)) {
+            exchange_fail(x, HF_INVALID_ID, "session_id: must be 32 hexadecimal digits");
+            return;
+        }
+        x->watcher.kind = WATCH_SESSION;
+    }
+    ask_first(x);
+}
+
+void api_election_observe(struct exchange *x)
+{
+    struct fault fault;
+    x->watcher.kind = WATCH_ELECTION;
+    if (read_position(x, &fault) != HF_OK) {
+        exchange_fault(x, &fault);
+        return;
+    }
+    ask_first(x);
+}

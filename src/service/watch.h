@@ -1,0 +1,41 @@
+/* Streams of events (S9.3): who watches, from where on, and what it may see. */
+#ifndef HOLDFAST_SERVICE_WATCH_H
+#define HOLDFAST_SERVICE_WATCH_H
+
+#include "core/event.h"
+#include "service/event_ring.h"
+#include "service/list.h"
+
+struct exchange;
+
+enum watch_kind {
+    WATCH_PREFIX,   /* all names that begin with the exchange's name; all events if that is empty */
+    WATCH_ELECTION, /* the leaders of one election */
+    WATCH_SESSION,  /* what happens to one session, told to its owner */
+};
+
+struct watcher {
+    struct list link; /* in service.streams while it runs */
+    enum watch_kind kind;
+    bool is_resumed; /* from an id that the client named */
+    bool no_reset;   /* 410 instead of a listing when that is gone */
+    bool is_listing; /* the full listing comes first */
+    bool is_listed;  /* ... has begun with `reset` */
+    uint64_t list_cursor;
+    uint64_t position; /* in the ring */
+    uint64_t stream;   /* WATCH_SESSION: its number (S4.6) */
+    uint64_t beat_ms;  /* boot time: when a word is due, to show that we are alive */
+    struct id session; /* WATCH_SESSION */
+    struct event_id seen;
+};
+
+/* Handlers, see router.c. */
+void api_watch(struct exchange *x);
+void api_election_observe(struct exchange *x);
+
+/* The client is gone. */
+void watch_stop(struct exchange *x);
+/* Ends the stream with a word why. */
+void watch_drop(struct exchange *x, const char *why);
+
+#endif

@@ -1,0 +1,61 @@
+/* A gateway for tests: a real core without a cluster around it.
+ *
+ * Commands are queued, as a gateway must, and applied by fake_gateway_deliver: all of them in one
+ * log entry. It can be told to hold them, to fail them, to fail them after having done them, and to
+ * let results come later than the events of the same entry, as happens on a follower. Time stands
+ * still until it is told to pass. */
+#ifndef HOLDFAST_TESTS_FAKE_GATEWAY_H
+#define HOLDFAST_TESTS_FAKE_GATEWAY_H
+
+#include "service/service.h"
+
+struct fake_call {
+    struct fake_call *next;
+    struct gateway_call *call;
+    bool is_barrier;
+    bool is_applied; /* and `result` waits */
+    struct result result;
+    struct command command;
+    size_t len;
+    uint8_t bytes[]; /* that `command` was decoded from */
+};
+
+struct fake_gateway {
+    struct gateway gateway;
+    struct core *core;
+    struct service *service; /* gets the events; may be NULL */
+    struct fake_call *first;
+    struct fake_call *last;
+    uint64_t index;
+    uint64_t cluster_ms;
+    uint64_t wall_ms;
+    uint64_t boot_ms;
+    uint64_t drawn; /* random ids so far */
+    bool is_inside; /* results are being told: nothing may be submitted */
+    struct gateway_status status;
+    /* What is to happen to commands. */
+    bool is_held;        /* not delivered */
+    bool is_late;        /* applied, but their results wait for fake_gateway_tell */
+    enum hf_error fails; /* answered with this instead of being applied */
+    bool does_before;    /* ... after having been applied */
+    /* What has happened. */
+    uint64_t submitted[COMMAND_COUNT];
+    uint64_t barriers;
+    uint64_t entries;
+};
+
+void fake_gateway_open(struct fake_gateway *g);
+void fake_gateway_close(struct fake_gateway *g);
+
+/* Applies and answers what was submitted; says whether there was anything. */
+bool fake_gateway_deliver(struct fake_gateway *g);
+/* Tells the results that came late. */
+void fake_gateway_tell(struct fake_gateway *g);
+
+/* Lets time pass everywhere, and what is due by then happen. */
+void fake_gateway_pass(struct fake_gateway *g, uint64_t ms);
+
+/* Applies a command of somebody else: another node, another client. */
+void fake_gateway_apply(struct fake_gateway *g, const struct command *command, struct result *out);
+
+#endif

@@ -1,0 +1,717 @@
+/* Waits that are held open, and what becomes of them when the client, the node or the cluster goes
+ * (S7, S8). */
+#include "base_testing.h"
+
+#include "core/view.h"
+#include "http_world.h"
+
+static struct world world;
+static struct counted counted;
+
+static int set_up(void **state)
+{
+    counted_init(&counted);
+    world_open(&world, &counted.memory, NULL);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    world.gateway.is_held = false;
+    world.gateway.fails = HF_OK;
+    world_run(&world);
+    struct service_stats stats;
+    for (size_t i = 0; i < WORLD_CLIENTS; i++) {
+        client_close(&world.clients[i]);
+    }
+    world_pass(&world, 1000);
+    service_stats(world.service, &stats);
+    assert_int_equal(stats.waiting, 0);
+    assert_int_equal(stats.connections, 0);
+    const char *broken = core_check_invariants(world.gateway.core);
+    if (broken != NULL) {
+        fail_msg("%s", broken);
+    }
+    world_close(&world);
+    assert_all_given_back(&counted);
+    return 0;
+}
+
+#define TARGET "/api/v1/locks/n/acquire"
+
+static void expect_nothing(struct client *c)
+{
+    struct reply r = client_reply(c);
+    assert_int_equal(r.status, 0);
+}
+
+static void expect_reply(struct client *c, int status, const char *expected)
+{
+    struct reply r = client_reply(c);
+    if (r.status != status) {
+        fail_msg("%d instead of %d: %s", r.status, status, r.body == NULL ? "" : r.body);
+    }
+    expect_json(r.body, expected);
+    reply_free(&r);
+}
+
+/* Asks and does not get an answer yet. */
+static struct client *waiter(const char *body)
+{
+    struct client *c = world_client(&world, false);
+    struct reply r = client_ask(c, "POST", TARGET, body);
+    if (r.status != 0) {
+        fail_msg("should wait, and says %s", r.body);
+    }
+    return c;
+}
+
+static struct client *holder(const char *client)
+{
+    struct client *c = world_client(&world, false);
+    char body[100];
+    (void)snprintf(body, sizeof(body), "{\"client_id\":\"%s\"}", client);
+    expect(c, "POST", TARGET, body, 200, "acquired=true");
+    return c;
+}
+
+static struct lock_view look(void)
+{
+    struct lock_view lock = {.holders = 0};
+    (void)view_lock(world.gateway.core, 0, slice_of("n"), &lock);
+    return lock;
+}
+
+static void release(struct client *c, const char *client, uint64_t token)
+{
+    char body[100];
+    (void)snprintf(body, sizeof(body), "{\"client_id\":\"%s\",\"fencing_token\":%llu}", client,
+                   (unsigned long long)token);
+    expect(c, "POST", "/api/v1/locks/n/release", body, 200, "released=true");
+}
+
+/* ---- waiting ---- */
+
+static void a_wait_is_held_open_until_the_grant(void **state)
+{
+    struct client *a = holder("a");
+    struct client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":60000,\"ttl_ms\":7000}");
+    struct client *d = waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":-1}");
+    world_pass(&world, 5000);
+    expect_nothing(b);
+    release(a, "a", 2048);
+    expect_reply(b, 200, "acquired=true fencing_token=3072 lease_id=* expires_in_ms=7000 tier=*");
+    expect_nothing(d);
+    release(b, "b", 3072);
+    expect_reply(d, 200, "acquired=true fencing_token=4096");
+}
+
+static void a_wait_ends_in_time_and_says_who_is_in_the_way(void **state)
+{
+    (void)holder("a");
+    struct client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":5000}");
+    struct client *d = waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":9000}");
+    world_pass(&world, 4999);
+    expect_nothing(b);
+    world_pass(&world, 1);
+    expect_reply(b, 200,
+                 "acquired=false reason=\"timeout\" holder.client_id=\"a\" "
+                 "holder.expires_in_ms=25000 queue_length=1 fencing_token=-");
+    expect_nothing(d);
+    expect(b, "GET", "/livez", NULL, 200, NULL); /* the connection goes on */
+}
+
+static void a_wait_of_hours_works(void **state)
+{
+    struct client *a = holder("a");
+    struct client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":36000000}");
+    for (int i = 0; i < 1000; i++) {
+        world_pass(&world, 20000);
+        expect(a, "POST", "/api/v1/locks/n/renew", "{\"client_id\":\"a\",\"fencing_token\":2048}",
+               200, "renewed=true");
+    }
+    expect_nothing(b);
+    release(a, "a", 2048);
+    expect_reply(b, 200, "acquired=true");
+}
+
+static void a_multi_lock_waits_for_all_its_names(void **state)
+{
+    struct client *a = holder("a");
+    struct client *b = world_client(&world, false);
+    (void)client_ask(b, "POST", "/api/v1/multilock/acquire",
+                     "{\"client_id\":\"b\",\"names\":[\"m\",\"n\"],\"wait_timeout_ms\":1000}");
+    expect_nothing(b);
+    release(a, "a", 2048);
+    expect_reply(b, 200, "acquired=true fencing_token=3072");
+    expect(a, "POST", "/api/v1/multilock/release", "{\"client_id\":\"b\",\"fencing_token\":3072}",
+           200, "released=true");
+}
+
+static void the_end_of_the_session_ends_its_waits(void **state)
+{
+    (void)holder("a");
+    struct client *b = world_client(&world, false);
+    struct reply r =
+        client_ask(b, "POST", "/api/v1/sessions", "{\"client_id\":\"b\",\"ttl_ms\":2000}");
+    char *id = json_text_at(r.body, "session_id");
+    char body[200];
+    (void)snprintf(body, sizeof(body), "{\"session_id\":\"%s\",\"wait_timeout_ms\":60000}", id);
+    reply_free(&r);
+    (void)client_ask(b, "POST", TARGET, body);
+    world_pass(&world, 2000);
+    expect_reply(b, 410, "error.code=\"session_expired\"");
+    free(id);
+}
+
+static void a_deadlock_is_explained(void **state)
+{
+    struct client *c[2] = {world_client(&world, false), world_client(&world, false)};
+    char *ids[2];
+    char body[300];
+    for (int i = 0; i < 2; i++) {
+        struct reply r = client_ask(c[i], "POST", "/api/v1/sessions",
+                                    i == 0 ? "{\"client_id\":\"a\"}" : "{\"client_id\":\"b\"}");
+        ids[i] = json_text_at(r.body, "session_id");
+        reply_free(&r);
+        (void)snprintf(body, sizeof(body), "{\"session_id\":\"%s\"}", ids[i]);
+        expect(c[i], "POST", i == 0 ? TARGET : "/api/v1/locks/m/acquire", body, 200,
+               "acquired=true");
+    }
+    (void)snprintf(body, sizeof(body),
+                   "{\"session_id\":\"%s\",\"wait_timeout_ms\":-1,\"detect_deadlock\":true}",
+                   ids[0]);
+    (void)client_ask(c[0], "POST", "/api/v1/locks/m/acquire", body);
+    expect_nothing(c[0]);
+    (void)snprintf(body, sizeof(body),
+                   "{\"session_id\":\"%s\",\"wait_timeout_ms\":-1,\"detect_deadlock\":true}",
+                   ids[1]);
+    expect(c[1], "POST", TARGET, body, 200,
+           "acquired=false reason=\"deadlock\" cycle.0.client_id=\"b\" cycle.0.waits_for=\"n\" "
+           "cycle.1.client_id=\"a\" cycle.1.waits_for=\"m\" cycle.2=-");
+    free(ids[0]);
+    free(ids[1]);
+}
+
+/* ---- the client goes (S7.2, S7.3) ---- */
+
+static void who_closes_without_an_id_leaves_the_queue_at_once(void **state)
+{
+    struct client *a = holder("a");
+    struct client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":-1}");
+    struct client *d = waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":-1}");
+    assert_int_equal(look().queue_length, 2);
+    client_close(b);
+    world_run(&world);
+    assert_int_equal(look().queue_length, 1);
+    release(a, "a", 2048);
+    expect_reply(d, 200, "acquired=true");
+}
+
+static void the_end_of_input_counts_as_closing_for_one_who_waits(void **state)
+{
+    (void)holder("a");
+    struct client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":-1}");
+    http_conn_end(b->conn);
+    world_run(&world);
+    assert_null(b->conn);
+    assert_int_equal(look().queue_length, 0);
+    struct client *d = world_client(&world, false);
+    const char *text = "POST " TARGET " HTTP/1.1\r\nHost: t\r\nContent-Length: 17\r\n\r\n"
+                       "{\"client_id\":\"d\"}";
+    client_send_only(d, text, strlen(text));
+    http_conn_end(d->conn); /* printf ... | nc */
+    world_run(&world);
+    expect_reply(d, 200, "acquired=false");
+    assert_null(d->conn);
+}
+
+static void who_closes_with_an_id_keeps_the_place(void **state)
+{
+    struct client *a = holder("a");
+    const char *body = "{\"client_id\":\"b\",\"wait_timeout_ms\":60000,\"request_id\":\"r1\"}";
+    struct client *b = waiter(body);
+    struct client *d = waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":-1}");
+    client_close(b);
+    world_run(&world);
+    assert_int_equal(world.gateway.submitted[COMMAND_DETACH], 1);
+    assert_int_equal(look().queue_length, 2);
+    world_pass(&world, 9000);
+    struct client *again = waiter(body);
+    release(a, "a", 2048);
+    expect_reply(again, 200, "acquired=true fencing_token=3072");
+    expect_nothing(d);
+    expect(again, "POST", TARGET, body, 200, "acquired=true fencing_token=3072 replayed=true");
+}
+
+static void the_header_is_a_synonym_for_the_id(void **state)
+{
+    (void)holder("a");
+    struct client *b = world_client(&world, false);
+    client_send(b, "POST " TARGET " HTTP/1.1\r\nHost: t\r\nIdempotency-Key: r1\r\n"
+                   "Content-Length: 38\r\n\r\n{\"client_id\":\"b\",\"wait_timeout_ms\":-1}");
+    expect_nothing(b);
+    client_close(b);
+    world_run(&world);
+    assert_int_equal(world.gateway.submitted[COMMAND_DETACH], 1);
+    world_pass(&world, 10000);
+    assert_int_equal(look().queue_length, 0); /* it did not come back */
+    struct client *d = world_client(&world, false);
+    client_send(d, "POST " TARGET " HTTP/1.1\r\nHost: t\r\nIdempotency-Key: r1\r\n"
+                   "Content-Length: 37\r\n\r\n{\"client_id\":\"b\",\"request_id\":\"else\"}");
+    expect_reply(d, 400, "error.code=\"invalid_request_id\"");
+}
+
+static void the_newer_connection_counts(void **state)
+{
+    struct client *a = holder("a");
+    const char *body = "{\"client_id\":\"b\",\"wait_timeout_ms\":60000,\"request_id\":\"r1\"}";
+    struct client *b = waiter(body);
+    struct client *again = waiter(body);
+    expect_reply(b, 200, "acquired=false reason=\"superseded\"");
+    client_close(b);
+    world_run(&world);
+    assert_int_equal(look().queue_length, 1);
+    release(a, "a", 2048);
+    expect_reply(again, 200, "acquired=true");
+}
+
+static void an_id_with_another_body_is_refused(void **state)
+{
+    struct client *a = holder("a");
+    expect(a, "POST", "/api/v1/locks/m/acquire", "{\"client_id\":\"a\",\"request_id\":\"r\"}", 200,
+           "acquired=true");
+    expect(a, "POST", "/api/v1/locks/m/acquire",
+           "{\"client_id\":\"a\",\"request_id\":\"r\",\"ttl_ms\":5000}", 409,
+           "error.code=\"request_id_reused\"");
+    expect(a, "POST", "/api/v1/locks/m/release",
+           "{\"client_id\":\"a\",\"fencing_token\":3072,\"request_id\":\"r\"}", 200,
+           "released=true");
+    expect(a, "POST", "/api/v1/locks/m/release",
+           "{\"client_id\":\"a\",\"fencing_token\":3072,\"request_id\":\"r\"}", 200,
+           "released=true");
+    /* What was granted then is not held now, and must not be taken for it. */
+    expect(a, "POST", "/api/v1/locks/m/acquire", "{\"client_id\":\"a\",\"request_id\":\"r\"}", 200,
+           "acquired=false reason=\"already_released\" ended=\"released\" replayed=true");
+}
+
+static void a_grant_whose_answer_is_not_written_is_released(void **state)
+{
+    struct client *b = world_client(&world, false);
+    b->is_deaf = true;
+    (void)client_ask(b, "POST", TARGET, "{\"client_id\":\"b\"}");
+    assert_int_equal(look().holders, 1);
+    client_close(b);
+    world_run(&world);
+    assert_int_equal(look().holders, 0);
+    /* The same after a wait. */
+    struct client *a = holder("a");
+    struct client *d = waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":-1}");
+    d->is_deaf = true;
+    release(a, "a", 3072);
+    assert_int_equal(look().holders, 1);
+    client_close(d);
+    world_run(&world);
+    assert_int_equal(look().holders, 0);
+}
+
+static void a_grant_whose_answer_is_written_stays(void **state)
+{
+    struct client *b = world_client(&world, false);
+    expect(b, "POST", TARGET, "{\"client_id\":\"b\"}", 200, "acquired=true");
+    client_close(b);
+    world_run(&world);
+    assert_int_equal(look().holders, 1);
+    /* Partly written is not written. */
+    struct client *c = world_client(&world, false);
+    c->is_deaf = true;
+    (void)client_ask(c, "POST", "/api/v1/locks/m/acquire", "{\"client_id\":\"c\"}");
+    http_conn_written(c->conn, http_conn_output(c->conn).len - 1);
+    client_close(c);
+    world_run(&world);
+    struct lock_view lock;
+    assert_false(view_lock(world.gateway.core, 0, slice_of("m"), &lock));
+}
+
+static void a_grant_that_can_be_asked_for_again_is_kept(void **state)
+{
+    struct client *b = world_client(&world, false);
+    const char *body = "{\"client_id\":\"b\",\"request_id\":\"r\"}";
+    b->is_deaf = true;
+    (void)client_ask(b, "POST", TARGET, body);
+    client_close(b);
+    world_run(&world);
+    assert_int_equal(look().holders, 1);
+    struct client *again = world_client(&world, false);
+    expect(again, "POST", TARGET, body, 200, "acquired=true fencing_token=2048 replayed=true");
+}
+
+static void who_goes_while_the_answer_is_under_way_leaves_nothing_behind(void **state)
+{
+    struct client *b = world_client(&world, false);
+    world.gateway.is_held = true;
+    (void)client_ask(b, "POST", TARGET, "{\"client_id\":\"b\"}"); /* will be granted */
+    client_close(b);
+    world.gateway.is_held = false;
+    world_run(&world);
+    assert_int_equal(world.gateway.submitted[COMMAND_RELEASE], 1);
+    assert_int_equal(look().holders, 0);
+    (void)holder("a");
+    struct client *d = world_client(&world, false);
+    world.gateway.is_held = true;
+    (void)client_ask(d, "POST", TARGET, "{\"client_id\":\"d\",\"wait_timeout_ms\":-1}");
+    client_close(d);
+    world.gateway.is_held = false;
+    world_run(&world);
+    assert_int_equal(world.gateway.submitted[COMMAND_CANCEL], 1);
+    assert_int_equal(look().queue_length, 0);
+}
+
+static void a_cancel_that_comes_too_late_becomes_a_release(void **state)
+{
+    (void)holder("a");
+    struct client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":-1}");
+    world.gateway.is_held = true;
+    client_close(b);
+    world_run(&world);
+    struct command c;
+    struct result r;
+    command_init(&c, COMMAND_RELEASE);
+    c.release.name = slice_of("n");
+    c.release.token = 2048;
+    fake_gateway_apply(&world.gateway, &c, &r); /* the holder goes first */
+    assert_int_equal(look().holders, 1);
+    world.gateway.is_held = false;
+    world_run(&world);
+    assert_int_equal(look().holders, 0);
+}
+
+static void errands_are_tried_until_they_are_done(void **state)
+{
+    (void)holder("a");
+    struct client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":-1}");
+    world.gateway.fails = HF_UNAVAILABLE;
+    client_close(b);
+    world_pass(&world, 5000);
+    assert_int_equal(look().queue_length, 1);
+    assert_in_range(world.gateway.submitted[COMMAND_CANCEL], 5, 12);
+    world.gateway.fails = HF_OK;
+    world_pass(&world, 500);
+    assert_int_equal(look().queue_length, 0);
+}
+
+/* ---- the cluster goes (S8.4) ---- */
+
+static void unavailable_promises_that_nothing_was_done(void **state)
+{
+    struct client *c = world_client(&world, false);
+    world.gateway.fails = HF_UNAVAILABLE;
+    struct reply r = client_ask(c, "POST", TARGET, "{\"client_id\":\"a\"}");
+    assert_int_equal(r.status, 503);
+    assert_non_null(strstr(r.head, "Retry-After: 1\r\n"));
+    expect_json(r.body, "error.code=\"unavailable\" error.message=*");
+    reply_free(&r);
+    expect(c, "GET", "/api/v1/locks", NULL, 503, "error.code=\"unavailable\"");
+    world.gateway.fails = HF_BUSY;
+    expect(c, "POST", TARGET, "{\"client_id\":\"a\"}", 503, "error.code=\"busy\"");
+}
+
+/* Asks under conditions where nobody knows what happened; the answer names an id. */
+static char *ask_in_the_dark(struct client *c, const char *target, const char *body)
+{
+    world.gateway.fails = HF_OUTCOME_UNKNOWN;
+    struct reply r = client_ask(c, "POST", target, body);
+    world.gateway.fails = HF_OK;
+    assert_int_equal(r.status, 504);
+    expect_json(r.body, "error.code=\"outcome_unknown\" error.request_id=*");
+    char *id = json_text_at(r.body, "error.request_id");
+    reply_free(&r);
+    return id;
+}
+
+static void an_unknown_outcome_can_be_asked_for_again(void **state)
+{
+    struct client *c = world_client(&world, false);
+    char body[300];
+    for (int done = 0; done < 2; done++) {
+        world.gateway.does_before = done;
+        char *id = ask_in_the_dark(c, TARGET, "{\"client_id\":\"a\",\"ttl_ms\":5000}");
+        (void)snprintf(body, sizeof(body),
+                       "{\"client_id\":\"a\",\"ttl_ms\":5000,\"request_id\":\"%s\"}", id);
+        struct reply r = client_ask(c, "POST", TARGET, body);
+        expect_json(r.body, done ? "acquired=true replayed=true" : "acquired=true replayed=-");
+        uint64_t token = json_number_at(r.body, "fencing_token");
+        reply_free(&r);
+        free(id);
+        (void)snprintf(body, sizeof(body), "{\"client_id\":\"a\",\"fencing_token\":%llu}",
+                       (unsigned long long)token);
+        id = ask_in_the_dark(c, "/api/v1/locks/n/release", body);
+        (void)snprintf(body, sizeof(body),
+                       "{\"client_id\":\"a\",\"fencing_token\":%llu,\"request_id\":\"%s\"}",
+                       (unsigned long long)token, id);
+        expect(c, "POST", "/api/v1/locks/n/release", body, 200, "released=true reason=\"ok\"");
+        free(id);
+    }
+    world.gateway.does_before = true;
+    char *id = ask_in_the_dark(c, "/api/v1/sessions", "{\"client_id\":\"a\"}");
+    (void)snprintf(body, sizeof(body), "{\"client_id\":\"a\",\"request_id\":\"%s\"}", id);
+    expect(c, "POST", "/api/v1/sessions", body, 200, "session_id=* replayed=true");
+    expect(c, "GET", "/api/v1/sessions", NULL, 200, "sessions.0=* sessions.1=-");
+    free(id);
+}
+
+static void the_clients_own_id_is_named(void **state)
+{
+    struct client *c = world_client(&world, false);
+    char *id = ask_in_the_dark(c, TARGET, "{\"client_id\":\"a\",\"request_id\":\"mine\"}");
+    assert_string_equal(id, "mine");
+    free(id);
+}
+
+static void a_wait_in_the_dark_keeps_its_place_for_a_while(void **state)
+{
+    struct client *a = holder("a");
+    struct client *b = world_client(&world, false);
+    char body[200];
+    world.gateway.does_before = true;
+    char *id = ask_in_the_dark(b, TARGET, "{\"client_id\":\"b\",\"wait_timeout_ms\":60000}");
+    world_run(&world);
+    world_pass(&world, 600);
+    assert_int_equal(world.gateway.submitted[COMMAND_DETACH], 1);
+    assert_int_equal(look().queue_length, 1);
+    (void)snprintf(body, sizeof(body),
+                   "{\"client_id\":\"b\",\"wait_timeout_ms\":60000,\"request_id\":\"%s\"}", id);
+    (void)client_ask(b, "POST", TARGET, body);
+    expect_nothing(b);
+    release(a, "a", 2048);
+    expect_reply(b, 200, "acquired=true");
+    free(id);
+}
+
+static void who_is_gone_in_the_dark_leaves_nothing_behind(void **state)
+{
+    for (int waits = 0; waits < 2; waits++) {
+        struct client *b = world_client(&world, false);
+        world.gateway.is_held = true;
+        (void)client_ask(b, "POST", TARGET,
+                         waits ? "{\"client_id\":\"b\",\"wait_timeout_ms\":-1}"
+                               : "{\"client_id\":\"b\"}");
+        client_close(b);
+        world.gateway.is_held = false;
+        world.gateway.fails = HF_OUTCOME_UNKNOWN;
+        world.gateway.does_before = true;
+        (void)fake_gateway_deliver(&world.gateway);
+        world.gateway.fails = HF_OK;
+        assert_int_equal(look().holders, 1);
+        world_pass(&world, 600);
+        assert_int_equal(look().holders, 0);
+    }
+}
+
+static void a_wait_that_nobody_can_end_is_answered_within_bounds(void **state)
+{
+    (void)holder("a");
+    struct client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":3000}");
+    struct client *d = waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":-1}");
+    world.gateway.fails = HF_UNAVAILABLE;
+    uint64_t stopped_ms = world.gateway.cluster_ms;
+    for (int i = 0; i < 90; i++) { /* no leader, no time in the log */
+        world.gateway.boot_ms += 100;
+        world_run(&world);
+        world.gateway.cluster_ms = stopped_ms;
+    }
+    expect_reply(b, 504, "error.code=\"outcome_unknown\" error.request_id=*");
+    expect_nothing(d); /* this one asked for it */
+}
+
+/* ---- the node is out of touch (S7.3) ---- */
+
+static void a_node_that_was_taken_for_dead_attaches_its_waiters_again(void **state)
+{
+    struct client *a = holder("a");
+    struct client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":60000}");
+    struct client *d =
+        waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":60000,\"request_id\":\"r\"}");
+    struct command c;
+    struct result r;
+    command_init(&c, COMMAND_NODE_GONE);
+    c.node_gone.node = 1;
+    fake_gateway_apply(&world.gateway, &c, &r);
+    world_run(&world);
+    world_pass(&world, 15000); /* longer than a detached one keeps its place */
+    assert_int_equal(look().queue_length, 2);
+    release(a, "a", 2048);
+    expect_reply(b, 200, "acquired=true");
+    release(b, "b", 3072);
+    expect_reply(d, 200, "acquired=true");
+}
+
+static void a_new_state_is_asked_about_old_waits(void **state)
+{
+    (void)holder("a");
+    struct client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":60000}");
+    struct client *d = waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":60000}");
+    struct client *e =
+        waiter("{\"client_id\":\"e\",\"wait_timeout_ms\":1000,\"request_id\":\"r\"}");
+    world.gateway.service = NULL; /* the events of this are lost */
+    struct command c;
+    struct result r;
+    command_init(&c, COMMAND_RELEASE);
+    c.release.name = slice_of("n");
+    c.release.token = 2048;
+    fake_gateway_apply(&world.gateway, &c, &r);
+    fake_gateway_pass(&world.gateway, 1000);
+    world.gateway.service = world.service;
+    service_state_replaced(world.service);
+    world_run(&world);
+    expect_reply(b, 200, "acquired=true fencing_token=3072");
+    expect_nothing(d);
+    expect_reply(e, 200, "acquired=false reason=\"timeout\"");
+    release(b, "b", 3072);
+    expect_reply(d, 200, "acquired=true");
+}
+
+static void a_repeated_wait_does_not_start_over(void **state)
+{
+    (void)holder("a");
+    struct client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":5000}");
+    world_pass(&world, 3000);
+    service_state_replaced(world.service);
+    world_run(&world);
+    expect_nothing(b);
+    world_pass(&world, 1999);
+    expect_nothing(b);
+    world_pass(&world, 1);
+    expect_reply(b, 200, "acquired=false reason=\"timeout\"");
+}
+
+/* On a follower the log may be ahead of the leader's answer. */
+static void an_event_may_come_before_its_result(void **state)
+{
+    struct client *a = holder("a");
+    struct client *b = world_client(&world, false);
+    struct client *d = world_client(&world, false);
+    (void)a;
+    world.gateway.is_late = true;
+    (void)client_ask(b, "POST", TARGET, "{\"client_id\":\"b\",\"wait_timeout_ms\":60000}");
+    (void)client_ask(d, "POST", TARGET, "{\"client_id\":\"d\",\"wait_timeout_ms\":500}");
+    fake_gateway_pass(&world.gateway, 500);
+    struct command c;
+    struct result r;
+    command_init(&c, COMMAND_RELEASE);
+    c.release.name = slice_of("n");
+    c.release.token = 2048;
+    fake_gateway_apply(&world.gateway, &c, &r);
+    expect_nothing(b);
+    world.gateway.is_late = false;
+    fake_gateway_tell(&world.gateway); /* QUEUED, QUEUED */
+    world_run(&world);
+    expect_reply(b, 200, "acquired=true fencing_token=3072 expires_in_ms=30000");
+    expect_reply(d, 200, "acquired=false reason=\"timeout\" holder.client_id=\"b\"");
+}
+
+static void an_early_event_that_was_pushed_out_is_asked_for(void **state)
+{
+    struct client *a = holder("a");
+    struct client *b = world_client(&world, false);
+    (void)a;
+    world.gateway.is_late = true;
+    (void)client_ask(b, "POST", TARGET, "{\"client_id\":\"b\",\"wait_timeout_ms\":60000}");
+    struct command c;
+    struct result r;
+    command_init(&c, COMMAND_RELEASE);
+    c.release.name = slice_of("n");
+    c.release.token = 2048;
+    fake_gateway_apply(&world.gateway, &c, &r);
+    /* Other waits through this node that nobody here knows of, and their ends. */
+    struct command wait;
+    command_init(&wait, COMMAND_ACQUIRE);
+    wait.acquire.node = 1;
+    wait.acquire.client = slice_of("x");
+    wait.acquire.names.count = 1;
+    wait.acquire.names.at[0] = slice_of("n");
+    wait.acquire.ttl_ms = 1000;
+    wait.acquire.wait_ms = 1;
+    for (uint64_t i = 0; i < 5000; i++) {
+        wait.acquire.lease = (struct id){7, i + 1};
+        fake_gateway_apply(&world.gateway, &wait, &r);
+        fake_gateway_pass(&world.gateway, 1);
+    }
+    world.gateway.is_late = false;
+    fake_gateway_tell(&world.gateway);
+    world_run(&world);
+    expect_reply(b, 200, "acquired=true fencing_token=3072 expires_in_ms=25000");
+}
+
+/* ---- the end ---- */
+
+static void a_draining_node_sends_everybody_elsewhere(void **state)
+{
+    struct client *a = holder("a");
+    struct client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":-1}");
+    struct client *d = waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":-1,\"request_id\":\"r\"}");
+    struct client *stream = world_client(&world, false);
+    client_send(stream, "GET /api/v1/watch HTTP/1.1\r\nHost: t\r\n\r\n");
+    struct client *busy = world_client(&world, false);
+    world.gateway.is_held = true;
+    (void)client_ask(busy, "POST", "/api/v1/locks/m/acquire", "{\"client_id\":\"z\"}");
+    service_drain(world.service);
+    world.gateway.is_held = false;
+    world_run(&world);
+    expect_reply(b, 503, "error.code=\"unavailable\"");
+    expect_reply(d, 503, "error.code=\"unavailable\"");
+    struct reply r = client_reply(busy);
+    assert_int_equal(r.status, 200);
+    assert_non_null(strstr(r.head, "Connection: close\r\n"));
+    reply_free(&r);
+    char *text = client_stream(stream);
+    assert_non_null(strstr(text, "event: dropped\n"));
+    free(text);
+    assert_null(a->conn);
+    assert_null(b->conn);
+    assert_null(stream->conn);
+    assert_int_equal(look().queue_length, 1); /* the place of the one with an id */
+    struct client *late = world_client(&world, false);
+    struct reply ready = client_ask(late, "GET", "/readyz", NULL);
+    assert_int_equal(ready.status, 503);
+    reply_free(&ready);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        T(a_wait_is_held_open_until_the_grant),
+        T(a_wait_ends_in_time_and_says_who_is_in_the_way),
+        T(a_wait_of_hours_works),
+        T(a_multi_lock_waits_for_all_its_names),
+        T(the_end_of_the_session_ends_its_waits),
+        T(a_deadlock_is_explained),
+        T(who_closes_without_an_id_leaves_the_queue_at_once),
+        T(the_end_of_input_counts_as_closing_for_one_who_waits),
+        T(who_closes_with_an_id_keeps_the_place),
+        T(the_header_is_a_synonym_for_the_id),
+        T(the_newer_connection_counts),
+        T(an_id_with_another_body_is_refused),
+        T(a_grant_whose_answer_is_not_written_is_released),
+        T(a_grant_whose_answer_is_written_stays),
+        T(a_grant_that_can_be_asked_for_again_is_kept),
+        T(who_goes_while_the_answer_is_under_way_leaves_nothing_behind),
+        T(a_cancel_that_comes_too_late_becomes_a_release),
+        T(errands_are_tried_until_they_are_done),
+        T(unavailable_promises_that_nothing_was_done),
+        T(an_unknown_outcome_can_be_asked_for_again),
+        T(the_clients_own_id_is_named),
+        T(a_wait_in_the_dark_keeps_its_place_for_a_while),
+        T(who_is_gone_in_the_dark_leaves_nothing_behind),
+        T(a_wait_that_nobody_can_end_is_answered_within_bounds),
+        T(a_node_that_was_taken_for_dead_attaches_its_waiters_again),
+        T(a_new_state_is_asked_about_old_waits),
+        T(a_repeated_wait_does_not_start_over),
+        T(an_event_may_come_before_its_result),
+        T(an_early_event_that_was_pushed_out_is_asked_for),
+        T(a_draining_node_sends_everybody_elsewhere),
+    };
+#undef T
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
