@@ -282,8 +282,8 @@ static void a_node_with_many_waiters_is_gone_in_one_small_step(void **state)
     for (uint32_t i = 0; i < 10 && core_next_due_ms(w.core) <= w.now; i++) {
         begin(&w, 1000);
     }
-    /* They keep their places for 10 s, are passed over meanwhile, and then leave (S7.3). The holders
-     * expire at the same time. */
+    /* They keep their places for 10 s, are passed over meanwhile, and then leave (S7.3). The
+     * holders expire at the same time. */
     begin(&w, 1000 + LIMIT_DETACHED_MS);
     for (uint32_t i = 0; i < 20 && core_next_due_ms(w.core) <= w.now; i++) {
         begin(&w, w.now);

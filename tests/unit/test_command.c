@@ -186,8 +186,7 @@ static void numbers_have_one_encoding(void **state)
     struct reader r = reader_make(slice_make(longer, sizeof(longer)));
     (void)read_u64(&r);
     assert_true(r.bad);
-    static const uint8_t too_large[] = {0xff, 0xff, 0xff, 0xff, 0xff,
-                                        0xff, 0xff, 0xff, 0xff, 0x02};
+    static const uint8_t too_large[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02};
     r = reader_make(slice_make(too_large, sizeof(too_large)));
     (void)read_u64(&r);
     assert_true(r.bad);
@@ -221,33 +220,66 @@ struct rule {
 
 static char long_text[8192];
 
-static void no_lease(struct command *c) { c->acquire.lease = (struct id){0, 0}; }
-static void no_names(struct command *c) { c->acquire.names.count = 0; }
-static void bad_name(struct command *c) { c->acquire.names.at[1] = slice_of("a//b"); }
+static void no_lease(struct command *c)
+{
+    c->acquire.lease = (struct id){0, 0};
+}
+static void no_names(struct command *c)
+{
+    c->acquire.names.count = 0;
+}
+static void bad_name(struct command *c)
+{
+    c->acquire.names.at[1] = slice_of("a//b");
+}
 static void no_ttl(struct command *c)
 {
     c->session = (struct id){0, 0};
     c->seq = c->acked_through = 0;
     c->acquire.ttl_ms = 0;
 }
-static void short_ttl(struct command *c) { c->acquire.ttl_ms = LIMIT_TTL_MIN_MS - 1; }
-static void long_ttl(struct command *c) { c->acquire.ttl_ms = LIMIT_TTL_MAX_MS + 1; }
-static void shared_multilock(struct command *c) { c->acquire.mode = MODE_SHARED; }
-static void unknown_mode(struct command *c) { c->acquire.mode = MODE_COUNT; }
-static void stray_permits(struct command *c) { c->acquire.permits = 1; }
+static void short_ttl(struct command *c)
+{
+    c->acquire.ttl_ms = LIMIT_TTL_MIN_MS - 1;
+}
+static void long_ttl(struct command *c)
+{
+    c->acquire.ttl_ms = LIMIT_TTL_MAX_MS + 1;
+}
+static void shared_multilock(struct command *c)
+{
+    c->acquire.mode = MODE_SHARED;
+}
+static void unknown_mode(struct command *c)
+{
+    c->acquire.mode = MODE_COUNT;
+}
+static void stray_permits(struct command *c)
+{
+    c->acquire.permits = 1;
+}
 static void semaphore_without_limit(struct command *c)
 {
     c->acquire.names.count = 1;
     c->acquire.mode = MODE_SEMAPHORE;
     c->acquire.permits = 1;
 }
-static void long_delay(struct command *c) { c->acquire.delay_ms = LIMIT_DELAY_MAX_MS + 1; }
+static void long_delay(struct command *c)
+{
+    c->acquire.delay_ms = LIMIT_DELAY_MAX_MS + 1;
+}
 static void long_metadata(struct command *c)
 {
     c->acquire.metadata = slice_make(long_text, LIMIT_METADATA + 1);
 }
-static void value_without_election(struct command *c) { c->acquire.value = slice_of("v"); }
-static void client_missing(struct command *c) { c->session_open.client = slice_of(""); }
+static void value_without_election(struct command *c)
+{
+    c->acquire.value = slice_of("v");
+}
+static void client_missing(struct command *c)
+{
+    c->session_open.client = slice_of("");
+}
 static void client_too_long(struct command *c)
 {
     c->session_open.client = slice_make(long_text, LIMIT_CLIENT + 1);
@@ -256,17 +288,38 @@ static void owner_too_long(struct command *c)
 {
     c->acquire.owner = slice_make(long_text, LIMIT_OWNER + 1);
 }
-static void id_and_seq(struct command *c) { c->request_id = slice_of("x"); }
+static void id_and_seq(struct command *c)
+{
+    c->request_id = slice_of("x");
+}
 static void seq_without_session(struct command *c)
 {
     c->session = (struct id){0, 0};
 }
-static void invisible_request_id(struct command *c) { c->request_id = slice_of("a b"); }
-static void no_token(struct command *c) { c->release.token = 0; }
-static void token_past_the_limit(struct command *c) { c->release.token = LIMIT_NUMBER; }
-static void no_reason(struct command *c) { c->force_unlock.reason = slice_of(""); }
-static void no_actor(struct command *c) { c->revoke.actor = slice_of(""); }
-static void fence_without_token(struct command *c) { c->fence_check.token = 0; }
+static void invisible_request_id(struct command *c)
+{
+    c->request_id = slice_of("a b");
+}
+static void no_token(struct command *c)
+{
+    c->release.token = 0;
+}
+static void token_past_the_limit(struct command *c)
+{
+    c->release.token = LIMIT_NUMBER;
+}
+static void no_reason(struct command *c)
+{
+    c->force_unlock.reason = slice_of("");
+}
+static void no_actor(struct command *c)
+{
+    c->revoke.actor = slice_of("");
+}
+static void fence_without_token(struct command *c)
+{
+    c->fence_check.token = 0;
+}
 
 static void each_broken_rule_has_its_error(void **state)
 {
@@ -377,8 +430,7 @@ static void a_damaged_entry_changes_nothing(void **state)
         struct entry_header header;
         if (entry_check(slice_make(buffer, len), &header) != HF_OK) {
             refused++;
-            assert_int_not_equal(
-                entry_apply(core, 1, slice_make(buffer, len), NULL, NULL), HF_OK);
+            assert_int_not_equal(entry_apply(core, 1, slice_make(buffer, len), NULL, NULL), HF_OK);
         }
         buffer[at] = was;
     }

@@ -1,5 +1,5 @@
-/* The replica's parts that stand alone: when a batch is closed, the cluster clock, the log in memory,
- * messages as bytes. The whole is tested by tests/sim. */
+/* The replica's parts that stand alone: when a batch is closed, the cluster clock, the log in
+ * memory, messages as bytes. The whole is tested by tests/sim. */
 #include "base_testing.h"
 
 #include "replica/batch.h"
@@ -263,8 +263,8 @@ static void the_other_messages_survive_the_wire(void **state)
     all[4].timeout_now.last_log_index = 77;
     for (size_t i = 0; i < 5; i++) {
         size_t len = 0;
-        struct slice about = all[i].type == RAFT_INSTALL_SNAPSHOT ? slice_make(conf, conf_len)
-                                                                   : slice_make(NULL, 0);
+        struct slice about =
+            all[i].type == RAFT_INSTALL_SNAPSHOT ? slice_make(conf, conf_len) : slice_make(NULL, 0);
         uint8_t *bytes = message_encode(&all[i], 5, about, give_entry, NULL, &len);
         struct message_in in;
         assert_true(message_decode(slice_make(bytes, len), 1, "", &in));

@@ -23,8 +23,8 @@ static void ordinary_names_are_names(void **state)
 static void names_with_bad_segments_are_refused(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"",    "/",   "/a",   "a/",     "a//b", ".",
-                                      "..",  "./a", "a/..", "a/../b", "a/./b"};
+    static const char *const bad[] = {"",   "/",   "/a",   "a/",     "a//b", ".",
+                                      "..", "./a", "a/..", "a/../b", "a/./b"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_false(name_ok(bad[i]));
     }

@@ -1,0 +1,48 @@
+/* "HOST:PORT" as people write it, and the socket addresses behind it. */
+#ifndef HOLDFAST_NET_ADDRESS_H
+#define HOLDFAST_NET_ADDRESS_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#define ADDRESS_HOST_MAX 255 /* a DNS name is not longer */
+#define ADDRESS_TEXT (ADDRESS_HOST_MAX + 10)
+
+/* The host is a name, an IPv4 or an IPv6 address without brackets, or "" for all interfaces. */
+struct address {
+    char host[ADDRESS_HOST_MAX + 1];
+    uint16_t port;
+};
+
+/* Reads "HOST:PORT", "[IPV6]:PORT", ":PORT" and "*:PORT". False when it is none of these; `out` is
+ * untouched then. */
+bool address_parse(const char *text, struct address *out);
+/* The reverse; `size` should be ADDRESS_TEXT. */
+void address_format(const struct address *address, char *text, size_t size);
+
+/* Fills in the socket address when the host is a number and needs no resolver. */
+bool address_is_numeric(const struct address *address, struct sockaddr_storage *out);
+
+/* Asks the resolver and blocks meanwhile: for listeners, at the start. Returns how many of `max`
+ * were found; 0 with the resolver's own words in `problem`. "" gives the address of all interfaces.
+ */
+int address_resolve(const struct address *address, struct sockaddr_storage *out, int max,
+                    const char **problem);
+
+/* Whether nobody but this machine reaches it. */
+bool address_is_loopback(const struct sockaddr_storage *address);
+uint16_t address_port(const struct sockaddr_storage *address);
+void address_set_port(struct sockaddr_storage *address, uint16_t port);
+/* "127.0.0.1:4653", "[::1]:4653". */
+void address_print(const struct sockaddr_storage *address, char *text, size_t size);
+
+static inline socklen_t address_len(const struct sockaddr_storage *address)
+{
+    return address->ss_family == AF_INET6 ? (socklen_t)sizeof(struct sockaddr_in6)
+                                          : (socklen_t)sizeof(struct sockaddr_in);
+}
+
+#endif

@@ -1,0 +1,89 @@
+/* The rhythm of the loop: who writes when, and who is fed again. */
+#include "net/net.h"
+
+#include "net/connection.h"
+#include "net/internal.h"
+
+static void before_poll(uv_prepare_t *handle)
+{
+    struct net *net = handle->data;
+    net_flush(net);
+    if (net->on_sleep != NULL) {
+        net->on_sleep(net->turn_ctx);
+    }
+}
+
+static void after_poll(uv_check_t *handle)
+{
+    struct net *net = handle->data;
+    connections_feed(net);
+    if (net->on_turn != NULL) {
+        net->on_turn(net->turn_ctx);
+    }
+}
+
+static void awake(uv_idle_t *handle)
+{
+    /* Its being active is all that is wanted: the poll phase does not sleep then. */
+    (void)handle;
+}
+
+void net_init(struct net *net, uv_loop_t *loop, const struct memory *memory)
+{
+    memset(net, 0, sizeof(*net));
+    net->loop = loop;
+    net->memory = memory;
+    net->scratch = memory_alloc(memory, NET_SCRATCH);
+    buffer_init(&net->forgotten, memory, NET_SCRATCH);
+    uv_random(NULL, NULL, &net->random, sizeof(net->random), 0, NULL);
+    net->random |= 1;
+    /* These never fail, and must not keep the loop alive. */
+    uv_prepare_init(loop, &net->before_poll);
+    uv_check_init(loop, &net->after_poll);
+    uv_idle_init(loop, &net->awake);
+    net->before_poll.data = net;
+    net->after_poll.data = net;
+    uv_prepare_start(&net->before_poll, before_poll);
+    uv_check_start(&net->after_poll, after_poll);
+    uv_unref((uv_handle_t *)&net->before_poll);
+    uv_unref((uv_handle_t *)&net->after_poll);
+}
+
+void net_close(struct net *net)
+{
+    hf_assert(net->connections == 0 && net->dirty == NULL && net->ready == NULL);
+    uv_close((uv_handle_t *)&net->before_poll, NULL);
+    uv_close((uv_handle_t *)&net->after_poll, NULL);
+    uv_close((uv_handle_t *)&net->awake, NULL);
+    buffer_close(&net->forgotten);
+    memory_free(net->memory, net->scratch, NET_SCRATCH);
+    net->scratch = NULL;
+}
+
+void net_flush(struct net *net)
+{
+    /* A write may make another connection dirty; what is added meanwhile has its turn too, since
+     * the loop may sleep after this. */
+    while (net->dirty != NULL) {
+        connection_flush(net->dirty);
+    }
+}
+
+void net_stay_awake(struct net *net, bool stay)
+{
+    if (stay) {
+        uv_idle_start(&net->awake, awake);
+    } else {
+        uv_idle_stop(&net->awake);
+    }
+}
+
+uint32_t net_random(struct net *net, uint32_t below)
+{
+    /* xorshift64*: enough to keep five nodes out of step, and no more than that is asked. */
+    hf_assert(below > 0);
+    net->random ^= net->random >> 12;
+    net->random ^= net->random << 25;
+    net->random ^= net->random >> 27;
+    return (uint32_t)((net->random * UINT64_C(0x2545F4914F6CDD1D)) >> 32) % below;
+}

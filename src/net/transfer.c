@@ -1,0 +1,431 @@
+/* The bytes of a connection: reading with a hold, gathering, writing once per turn. */
+#include "net/connection_state.h"
+
+/* ---- lists: who has output, who wants its bytes again ---- */
+
+void connection_mark_dirty(struct connection *c)
+{
+    if (c->is_dirty || c->phase == CONNECTION_CLOSING) {
+        return;
+    }
+    struct net *net = c->net;
+    c->is_dirty = true;
+    c->dirty_next = net->dirty;
+    c->dirty_link = &net->dirty;
+    if (net->dirty != NULL) {
+        net->dirty->dirty_link = &c->dirty_next;
+    }
+    net->dirty = c;
+}
+
+static void clear_dirty(struct connection *c)
+{
+    if (!c->is_dirty) {
+        return;
+    }
+    c->is_dirty = false;
+    *c->dirty_link = c->dirty_next;
+    if (c->dirty_next != NULL) {
+        c->dirty_next->dirty_link = c->dirty_link;
+    }
+}
+
+void connection_mark_ready(struct connection *c)
+{
+    if (c->is_ready || c->phase != CONNECTION_OPEN || buffer_len(&c->in) == 0) {
+        return;
+    }
+    struct net *net = c->net;
+    c->is_ready = true;
+    c->ready_next = net->ready;
+    c->ready_link = &net->ready;
+    if (net->ready != NULL) {
+        net->ready->ready_link = &c->ready_next;
+    }
+    net->ready = c;
+    net_stay_awake(net, true);
+}
+
+static void clear_ready(struct connection *c)
+{
+    if (!c->is_ready) {
+        return;
+    }
+    c->is_ready = false;
+    *c->ready_link = c->ready_next;
+    if (c->ready_next != NULL) {
+        c->ready_next->ready_link = c->ready_link;
+    }
+}
+
+void connection_unlist(struct connection *c)
+{
+    clear_dirty(c);
+    clear_ready(c);
+}
+
+/* ---- in ---- */
+
+/* Whether the owner should get no bytes now. */
+static bool is_held(const struct connection *c)
+{
+    return c->paused || (c->pressed && !c->options.read_under_pressure);
+}
+
+/* Hands everything over that was held back. */
+static void feed(struct connection *c)
+{
+    if (c->phase != CONNECTION_OPEN || is_held(c) || buffer_len(&c->in) == 0) {
+        return;
+    }
+    size_t consumed = c->handlers->on_bytes(c->owner, buffer_bytes(&c->in));
+    if (c->phase != CONNECTION_OPEN) {
+        return;
+    }
+    hf_assert(consumed <= buffer_len(&c->in));
+    buffer_consume(&c->in, consumed);
+    buffer_release(&c->in);
+    connection_update_reading(c);
+}
+
+void connections_feed(struct net *net)
+{
+    /* Those that ask again while they are fed have their turn in the next round. */
+    struct connection *list = net->ready;
+    net->ready = NULL;
+    if (list != NULL) {
+        list->ready_link = &list;
+    }
+    while (list != NULL) {
+        struct connection *c = list;
+        clear_ready(c);
+        feed(c);
+    }
+    net_stay_awake(net, net->ready != NULL);
+}
+
+/* Without anything held back the bytes go straight from the scratch room to the owner. */
+static void deliver(struct connection *c, struct slice bytes)
+{
+    size_t consumed = 0;
+    bool direct = buffer_len(&c->in) == 0 && !is_held(c);
+    if (direct) {
+        consumed = c->handlers->on_bytes(c->owner, bytes);
+        if (c->phase != CONNECTION_OPEN) {
+            return;
+        }
+        hf_assert(consumed <= bytes.len);
+    }
+    if (consumed < bytes.len) {
+        /* There is room: nothing is read while in_max bytes or more are held back. */
+        bool fits = buffer_append(&c->in, bytes.data + consumed, bytes.len - consumed);
+        hf_assert(fits);
+    }
+    if (direct) {
+        connection_update_reading(c);
+    } else {
+        feed(c);
+    }
+}
+
+/* The filter writes what it makes of the bytes into a buffer of its own first. */
+static void deliver_filtered(struct connection *c, struct slice bytes)
+{
+    struct buffer plain;
+    buffer_init(&plain, c->net->memory, NET_PLAIN);
+    bool sound = c->filter.incoming(c->filter.ctx, bytes, &plain, &c->wire);
+    if (buffer_len(&c->wire) > 0) {
+        connection_mark_dirty(c);
+    }
+    if (buffer_len(&plain) > 0 && c->phase == CONNECTION_OPEN) {
+        deliver(c, buffer_bytes(&plain));
+    }
+    buffer_close(&plain);
+    if (!sound) {
+        connection_close(c);
+    }
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
+{
+    (void)suggested;
+    struct connection *c = handle->data;
+    *out = uv_buf_init((char *)c->net->scratch, NET_SCRATCH);
+}
+
+static void on_end(struct connection *c)
+{
+    c->ended = true;
+    connection_update_reading(c);
+    if (c->phase == CONNECTION_FINISHING) {
+        if (c->end_sent) {
+            connection_abort(c, "closed");
+        }
+    } else if (c->handlers->on_end != NULL) {
+        c->handlers->on_end(c->owner);
+    } else {
+        connection_abort(c, "the other end closed");
+    }
+}
+
+static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *into)
+{
+    struct connection *c = stream->data;
+    if (len == 0 || c->phase == CONNECTION_CLOSING) {
+        return;
+    }
+    if (len == UV_EOF) {
+        on_end(c);
+    } else if (len < 0) {
+        connection_abort(c, uv_err_name((int)len));
+    } else if (c->phase == CONNECTION_OPEN) {
+        c->net->bytes_read += (uint64_t)len;
+        struct slice bytes = slice_make(into->base, (size_t)len);
+        if (c->filter.incoming != NULL) {
+            deliver_filtered(c, bytes);
+        } else {
+            deliver(c, bytes);
+        }
+    }
+}
+
+void connection_update_reading(struct connection *c)
+{
+    bool full = buffer_len(&c->in) >= c->options.in_max;
+    bool wanted = !c->ended && (c->phase == CONNECTION_FINISHING ||
+                                (c->phase == CONNECTION_OPEN && !is_held(c) && !full));
+    if (wanted == c->reading) {
+        return;
+    }
+    c->reading = wanted;
+    if (wanted) {
+        if (uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read) != 0) {
+            connection_abort(c, "cannot read");
+        }
+    } else {
+        uv_read_stop((uv_stream_t *)&c->tcp);
+    }
+}
+
+void connection_pause(struct connection *c)
+{
+    c->paused = true;
+    if (c->phase == CONNECTION_OPEN) {
+        connection_update_reading(c);
+    }
+}
+
+void connection_resume(struct connection *c)
+{
+    c->paused = false;
+    if (c->phase == CONNECTION_OPEN) {
+        connection_update_reading(c);
+        connection_mark_ready(c);
+    }
+}
+
+/* ---- out ---- */
+
+struct buffer *connection_output(struct connection *c)
+{
+    if (c->phase > CONNECTION_OPEN) {
+        buffer_truncate(&c->net->forgotten, 0);
+        return &c->net->forgotten;
+    }
+    connection_mark_dirty(c);
+    return &c->out;
+}
+
+void connection_touch(struct connection *c)
+{
+    if (c->phase == CONNECTION_OPEN) {
+        connection_mark_dirty(c);
+    }
+}
+
+size_t connection_pending(const struct connection *c)
+{
+    return buffer_len(&c->out) + buffer_len(&c->wire) + buffer_len(&c->writing);
+}
+
+static void update_pressure(struct connection *c)
+{
+    size_t pending = connection_pending(c);
+    bool pressed = pending > (c->pressed ? c->options.out_low : c->options.out_high);
+    if (pressed == c->pressed || c->phase != CONNECTION_OPEN) {
+        return;
+    }
+    c->pressed = pressed;
+    connection_update_reading(c);
+    if (!pressed) {
+        connection_mark_ready(c);
+    }
+    if (c->handlers->on_pressure != NULL) {
+        c->handlers->on_pressure(c->owner, pressed);
+    }
+}
+
+void connection_expect_drain(struct connection *c)
+{
+    if (c->phase == CONNECTION_OPEN) {
+        c->pressed = true;
+        connection_update_reading(c);
+        connection_mark_dirty(c);
+    }
+}
+
+/* Everything that was on its way is with the kernel. */
+static void tell_written(struct connection *c)
+{
+    size_t len = c->pulled;
+    c->pulled = 0;
+    if (len > 0 && c->phase == CONNECTION_OPEN) {
+        c->handlers->on_written(c->owner, len);
+    }
+}
+
+static void on_write_done(uv_write_t *request, int status)
+{
+    struct connection *c = request->handle->data;
+    c->in_flight = false;
+    c->stall_at = 0;
+    if (c->phase == CONNECTION_CLOSING) {
+        return;
+    }
+    if (status < 0) {
+        connection_abort(c, uv_err_name(status));
+        return;
+    }
+    c->net->bytes_written += buffer_len(&c->writing);
+    buffer_truncate(&c->writing, 0);
+    buffer_release(&c->writing);
+    tell_written(c);
+    connection_mark_dirty(c); /* there may be more, and pressure may fall */
+}
+
+/* What the kernel does not take at once is in `writing`, and the loop sees to it. */
+static void write_later(struct connection *c)
+{
+    struct slice rest = buffer_bytes(&c->writing);
+    uv_buf_t piece = uv_buf_init((char *)(uintptr_t)rest.data, (unsigned)rest.len);
+    int status = uv_write(&c->write, (uv_stream_t *)&c->tcp, &piece, 1, on_write_done);
+    if (status != 0) {
+        connection_abort(c, uv_err_name(status));
+        return;
+    }
+    c->in_flight = true;
+    c->stalled_at = rest.len;
+    c->stall_at = uv_now(c->net->loop) + c->options.stall_ms;
+    connection_schedule(c);
+}
+
+/* How much the kernel takes at once; aborts on errors. */
+static size_t write_now(struct connection *c, struct slice bytes)
+{
+    uv_buf_t piece = uv_buf_init((char *)(uintptr_t)bytes.data, (unsigned)bytes.len);
+    int taken = uv_try_write((uv_stream_t *)&c->tcp, &piece, 1);
+    c->net->writes++;
+    if (taken < 0) {
+        if (taken != UV_EAGAIN) {
+            connection_abort(c, uv_err_name(taken));
+        }
+        return 0;
+    }
+    c->net->bytes_written += (uint64_t)taken;
+    return (size_t)taken;
+}
+
+static void write_buffer(struct connection *c, struct buffer *from)
+{
+    buffer_consume(from, write_now(c, buffer_bytes(from)));
+    if (c->phase == CONNECTION_CLOSING) {
+        return;
+    }
+    if (buffer_len(from) == 0) {
+        buffer_release(from);
+        tell_written(c);
+        return;
+    }
+    struct buffer swap = *from;
+    size_t max = from->max;
+    *from = c->writing;
+    c->writing = swap;
+    from->max = max;
+    write_later(c);
+}
+
+/* The owner's own output goes to the kernel without a copy, as far as that takes it. */
+static void write_pulled(struct connection *c)
+{
+    struct slice bytes = c->handlers->output(c->owner);
+    if (bytes.len == 0) {
+        return;
+    }
+    size_t taken = write_now(c, bytes);
+    if (c->phase == CONNECTION_CLOSING) {
+        return;
+    }
+    if (taken < bytes.len) {
+        size_t rest = bytes.len - taken;
+        rest = rest < c->writing.max ? rest : c->writing.max;
+        bool fits = buffer_append(&c->writing, bytes.data + taken, rest);
+        hf_assert(fits);
+        c->pulled = rest;
+        write_later(c);
+    }
+    if (taken > 0 && c->phase == CONNECTION_OPEN) {
+        c->handlers->on_written(c->owner, taken);
+    }
+}
+
+/* Output through the filter: what it makes of it is with us. */
+static bool filter_output(struct connection *c)
+{
+    struct slice plain = buffer_bytes(&c->out);
+    if (c->phase == CONNECTION_OPEN && c->handlers->output != NULL && c->pulled == 0) {
+        plain = c->handlers->output(c->owner);
+        plain.len = plain.len < c->options.out_max ? plain.len : c->options.out_max;
+        c->pulled = plain.len;
+    }
+    if (plain.len == 0) {
+        return true;
+    }
+    bool sound = c->filter.outgoing(c->filter.ctx, plain, &c->wire);
+    buffer_truncate(&c->out, 0);
+    buffer_release(&c->out);
+    return sound;
+}
+
+static void flush_out(struct connection *c)
+{
+    if (c->filter.outgoing != NULL) {
+        if (!filter_output(c)) {
+            connection_abort(c, "the connection's encryption failed");
+        } else if (buffer_len(&c->wire) > 0) {
+            write_buffer(c, &c->wire);
+        }
+    } else if (buffer_len(&c->out) > 0) {
+        write_buffer(c, &c->out);
+    } else if (c->phase == CONNECTION_OPEN && c->handlers->output != NULL) {
+        write_pulled(c);
+    }
+}
+
+void connection_flush(struct connection *c)
+{
+    clear_dirty(c);
+    if (c->out.overflowed || c->wire.overflowed) {
+        connection_abort(c, "more output than a connection may have");
+        return;
+    }
+    if (!c->in_flight) {
+        flush_out(c);
+    }
+    if (c->phase == CONNECTION_CLOSING) {
+        return;
+    }
+    update_pressure(c);
+    if (c->phase == CONNECTION_FINISHING && !c->in_flight && connection_pending(c) == 0) {
+        connection_finish(c);
+    }
+}

@@ -1,0 +1,30 @@
+/* The client port: sockets on one side, the service's HTTP connections on the other. */
+#ifndef HOLDFAST_NODE_DOOR_H
+#define HOLDFAST_NODE_DOOR_H
+
+#include "net/address.h"
+#include "net/net.h"
+#include "node/journal.h"
+#include "service/service.h"
+
+struct door;
+
+struct door_options {
+    struct net *net;
+    struct service *service;
+    const struct journal *journal;
+    struct address listen;
+    uint32_t max_connections;
+};
+
+/* NULL, with a sentence, when the address cannot be listened on. */
+struct door *door_new(const struct door_options *options, char *problem, size_t problem_size);
+/* Takes no more clients; those that are there go on until they are done. */
+void door_shut(struct door *d);
+/* After that, and after every connection is gone. */
+void door_free(struct door *d);
+
+uint16_t door_port(const struct door *d);
+uint32_t door_clients(const struct door *d);
+
+#endif

@@ -1,0 +1,521 @@
+/* Calls of this node on their way to the leader and back. See forward.h for the states. */
+#include "node/forward_state.h"
+
+enum { RETRY_MS = 20 };
+
+static struct cookie nobody = {COOKIE_NOBODY};
+
+void *forward_no_cookie(void)
+{
+    return &nobody;
+}
+
+static uint64_t now_ms(const struct forward *f)
+{
+    return f->options.now(f->options.ctx).boot_us / 1000;
+}
+
+/* ---- lists and slots ---- */
+
+static void list_remove(struct call_list *list, struct call *call)
+{
+    if (call->prev != NULL) {
+        call->prev->next = call->next;
+    } else {
+        list->first = call->next;
+    }
+    if (call->next != NULL) {
+        call->next->prev = call->prev;
+    } else {
+        list->last = call->prev;
+    }
+    call->next = call->prev = NULL;
+    list->count--;
+}
+
+static void list_append(struct call_list *list, struct call *call)
+{
+    call->next = NULL;
+    call->prev = list->last;
+    if (list->last != NULL) {
+        list->last->next = call;
+    } else {
+        list->first = call;
+    }
+    list->last = call;
+    list->count++;
+}
+
+static void call_move(struct forward *f, struct call *call, enum call_state to)
+{
+    list_remove(&f->lists[call->state], call);
+    call->state = to;
+    list_append(&f->lists[to], call);
+}
+
+static struct call *call_new(struct forward *f, struct slice bytes, struct gateway_call *gateway)
+{
+    struct call *call = memory_alloc(f->options.memory, sizeof(*call) + bytes.len);
+    memset(call, 0, sizeof(*call));
+    call->cookie.kind = COOKIE_CALL;
+    call->gateway = gateway;
+    call->give_up_ms = now_ms(f) + f->options.give_up_ms;
+    call->len = bytes.len;
+    if (bytes.len > 0) {
+        memcpy(call->bytes, bytes.data, bytes.len);
+    }
+    call->state = CALL_WAITING;
+    list_append(&f->lists[CALL_WAITING], call);
+    gateway->in_flight = call;
+    return call;
+}
+
+static void call_free_if_done(struct forward *f, struct call *call)
+{
+    if (call->state == CALL_ANSWERED && call->here == 0) {
+        list_remove(&f->lists[CALL_ANSWERED], call);
+        memory_free(f->options.memory, call, sizeof(*call) + call->len);
+    }
+}
+
+static void give_number(struct forward *f, struct call *call)
+{
+    uint32_t slot = f->free_slots[--f->free_count];
+    call->number = ++f->generation * FORWARD_SLOTS + slot;
+    f->slots[slot] = call;
+}
+
+static void take_number(struct forward *f, struct call *call)
+{
+    if (call->number != 0) {
+        uint32_t slot = (uint32_t)(call->number % FORWARD_SLOTS);
+        f->slots[slot] = NULL;
+        f->free_slots[f->free_count++] = slot;
+        call->number = 0;
+    }
+}
+
+/* ---- the end of a call ---- */
+
+static void call_answer(struct forward *f, struct call *call, enum hf_error error,
+                        const struct result *result)
+{
+    struct gateway_call *gateway = call->gateway;
+    hf_assert(gateway != NULL);
+    take_number(f, call);
+    call->gateway = NULL;
+    if (call->is_first) {
+        f->held = false;
+        f->changed = true;
+    }
+    call_move(f, call, CALL_ANSWERED);
+    gateway->in_flight = NULL;
+    gateway->done(gateway, error, result);
+    call_free_if_done(f, call);
+}
+
+static void call_give_up(struct forward *f, struct call *call)
+{
+    bool doubtful = call->doubts > 0 || call->state == CALL_THERE || call->here > 0;
+    /* A barrier changes nothing, so there is nothing to doubt. */
+    call_answer(f, call, doubtful && !call->is_barrier ? HF_OUTCOME_UNKNOWN : HF_UNAVAILABLE, NULL);
+}
+
+/* It was not done, or may have been done: try again if that is safe. */
+static void call_again(struct forward *f, struct call *call, bool doubtful)
+{
+    take_number(f, call);
+    if (doubtful) {
+        call->doubts++;
+    }
+    call_move(f, call, CALL_WAITING);
+    if (doubtful && !call->is_safe) {
+        call_give_up(f, call);
+    }
+}
+
+/* ---- attempts ---- */
+
+/* Commands that do the same when they are done twice, by what they name (S8.3). An operator's
+ * command without a request id is not among them. */
+static bool is_safe(const struct command *command)
+{
+    return command->request_id.len > 0 || command->seq > 0 ||
+           (command->type != COMMAND_FORCE_UNLOCK && command->type != COMMAND_REVOKE);
+}
+
+static enum hf_error submit_here(struct forward *f, struct call *call)
+{
+    struct replica_time now = f->options.now(f->options.ctx);
+    if (call->is_barrier) {
+        return replica_barrier(f->replica, call, now);
+    }
+    if (f->read_only) {
+        return HF_UNAVAILABLE;
+    }
+    struct command command;
+    enum hf_error error = command_decode(slice_make(call->bytes, call->len), &command);
+    hf_assert(error == HF_OK);
+    return replica_submit(f->replica, &command, call, now);
+}
+
+static bool try_here(struct forward *f, struct call *call)
+{
+    enum hf_error error = submit_here(f, call);
+    if (error != HF_OK) {
+        return false;
+    }
+    call->here++;
+    call_move(f, call, CALL_HERE);
+    return true;
+}
+
+static bool try_there(struct forward *f, struct call *call, uint64_t leader)
+{
+    if (f->free_count == 0) {
+        return false;
+    }
+    give_number(f, call);
+    uint8_t kind = call->is_barrier ? FORWARD_BARRIER : FORWARD_COMMAND;
+    if (!peers_request(f->peers, leader, call->number, kind, slice_make(call->bytes, call->len))) {
+        take_number(f, call);
+        return false;
+    }
+    call->peer = leader;
+    call_move(f, call, CALL_THERE);
+    return true;
+}
+
+static bool try_once(struct forward *f, struct call *call, const struct replica_status *status)
+{
+    if (f->held && !call->is_first) {
+        return false;
+    }
+    if (status->serving) {
+        return try_here(f, call);
+    }
+    return status->leader != 0 && !status->is_leader && try_there(f, call, status->leader);
+}
+
+/* In order; what cannot go now stays, and so does everything behind it. */
+static void send_waiting(struct forward *f)
+{
+    struct replica_status status;
+    replica_status(f->replica, f->options.now(f->options.ctx), &status);
+    struct call *call = f->lists[CALL_WAITING].first;
+    while (call != NULL) {
+        struct call *next = call->next;
+        if (!try_once(f, call, &status) && !f->held && !f->read_only) {
+            break;
+        }
+        call = next;
+    }
+}
+
+/* Too many at once, or no leader for so long that it makes no sense to wait for one. */
+static void fail_if_hopeless(struct forward *f, struct call *call)
+{
+    uint32_t outstanding = forward_outstanding(f);
+    bool leaderless = f->leader == 0 && now_ms(f) - f->leaderless_ms > f->options.give_up_ms;
+    if (outstanding > FORWARD_SLOTS || leaderless) {
+        call->give_up_ms = 0; /* forward_run answers: not before the caller's call has returned */
+        f->overdue = true;
+    }
+    f->changed = true;
+}
+
+void forward_submit(struct forward *f, const struct command *command, struct gateway_call *gateway)
+{
+    size_t len = command_encode(command, f->scratch, FORWARD_SCRATCH);
+    hf_assert(len > 0);
+    struct call *call = call_new(f, slice_make(f->scratch, len), gateway);
+    call->is_safe = is_safe(command);
+    fail_if_hopeless(f, call);
+}
+
+void forward_submit_first(struct forward *f, const struct command *command,
+                          struct gateway_call *gateway)
+{
+    f->held = true;
+    forward_submit(f, command, gateway);
+    struct call *call = gateway->in_flight;
+    call->is_first = true;
+    call->give_up_ms = UINT64_MAX; /* it makes no sense to go on without it */
+}
+
+void forward_barrier(struct forward *f, struct gateway_call *gateway)
+{
+    struct call *call = call_new(f, slice_make(NULL, 0), gateway);
+    call->is_barrier = true;
+    call->is_safe = true;
+    fail_if_hopeless(f, call);
+}
+
+void forward_set_read_only(struct forward *f, bool read_only)
+{
+    f->read_only = read_only;
+    f->changed = true;
+}
+
+/* ---- what the replica tells ---- */
+
+void forward_on_result(struct forward *f, void *cookie, enum replica_outcome outcome,
+                       const struct result *result)
+{
+    struct cookie *head = cookie;
+    if (head->kind == COOKIE_RELAY) {
+        relay_on_result(f, cookie, outcome, result);
+        return;
+    }
+    if (head->kind != COOKIE_CALL) {
+        return;
+    }
+    struct call *call = cookie;
+    hf_assert(call->here > 0);
+    call->here--;
+    f->changed = f->changed || f->lists[CALL_WAITING].count > 0; /* there may be room now */
+    if (call->state == CALL_ANSWERED) {
+        call_free_if_done(f, call);
+    } else if (outcome == REPLICA_DONE) {
+        call_answer(f, call, HF_OK, result);
+    } else if (call->state == CALL_HERE && call->here == 0) {
+        call_again(f, call, outcome == REPLICA_UNKNOWN);
+    } else if (outcome == REPLICA_UNKNOWN) {
+        call->doubts++;
+    }
+}
+
+void forward_on_barrier(struct forward *f, void *cookie, bool reached)
+{
+    struct cookie *head = cookie;
+    if (head->kind == COOKIE_RELAY) {
+        relay_on_barrier(f, cookie, reached);
+        return;
+    }
+    struct call *call = cookie;
+    hf_assert(call->cookie.kind == COOKIE_CALL && call->here > 0);
+    call->here--;
+    if (call->state == CALL_ANSWERED) {
+        call_free_if_done(f, call);
+    } else if (reached) {
+        call_answer(f, call, HF_OK, NULL);
+    } else if (call->state == CALL_HERE && call->here == 0) {
+        call_again(f, call, false);
+    }
+}
+
+void forward_on_change(struct forward *f)
+{
+    f->changed = true;
+}
+
+/* ---- what the peers tell ---- */
+
+static void on_done_there(struct forward *f, struct call *call, struct slice body)
+{
+    struct result result;
+    struct result_scratch scratch;
+    struct reader r = reader_make(body);
+    if (call->is_barrier) {
+        call->index = read_fixed64(&r);
+        take_number(f, call);
+        call_move(f, call, CALL_CATCHING_UP);
+        f->changed = true;
+    } else if (result_decode(body, &scratch, &result)) {
+        call_answer(f, call, HF_OK, &result);
+    } else {
+        /* It was done, but we cannot read what came of it: a newer leader during an upgrade. */
+        call->doubts++;
+        call_give_up(f, call);
+    }
+}
+
+bool forward_on_answer(struct forward *f, uint64_t peer, uint64_t number, uint8_t status,
+                       struct slice body)
+{
+    struct call *call = f->slots[number % FORWARD_SLOTS];
+    if (call == NULL || call->number != number || call->peer != peer) {
+        return true; /* given up, or sent to another leader meanwhile */
+    }
+    hf_assert(call->state == CALL_THERE);
+    switch (status) {
+    case FORWARD_DONE:
+        if (call->is_barrier && body.len != 8) {
+            return false;
+        }
+        on_done_there(f, call, body);
+        return true;
+    case FORWARD_NOT_DONE:
+    case FORWARD_BUSY:
+        call_again(f, call, false);
+        return true;
+    case FORWARD_UNKNOWN:
+        call_again(f, call, true);
+        return true;
+    case FORWARD_MALFORMED:
+        call_move(f, call, CALL_WAITING); /* surely not done, and never will be */
+        call_give_up(f, call);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void doubt_all_there(struct forward *f, uint64_t except)
+{
+    struct call *call = f->lists[CALL_THERE].first;
+    while (call != NULL) {
+        struct call *next = call->next;
+        if (call->peer != except) {
+            call_again(f, call, true);
+        }
+        call = next;
+    }
+}
+
+void forward_on_down(struct forward *f, uint64_t peer)
+{
+    struct call *call = f->lists[CALL_THERE].first;
+    while (call != NULL) {
+        struct call *next = call->next;
+        if (call->peer == peer) {
+            call_again(f, call, true);
+        }
+        call = next;
+    }
+    f->changed = true;
+}
+
+/* ---- once per turn ---- */
+
+/* Another leader is known: what an older one was asked, and did not answer, is asked anew. */
+static void follow_leader(struct forward *f)
+{
+    struct replica_status status;
+    replica_status(f->replica, f->options.now(f->options.ctx), &status);
+    if (!status.is_leader) {
+        /* In flight when we lost the lead: the replica may still tell, a new leader may sooner. */
+        struct call *call = status.leader != 0 ? f->lists[CALL_HERE].first : NULL;
+        while (call != NULL) {
+            struct call *next = call->next;
+            if (call->is_safe) {
+                call_move(f, call, CALL_WAITING);
+            }
+            call = next;
+        }
+    }
+    if (status.leader != 0 && status.leader != f->leader) {
+        doubt_all_there(f, status.leader);
+    }
+    if (status.leader == 0 && f->leader != 0) {
+        f->leaderless_ms = now_ms(f);
+    }
+    f->leader = status.leader;
+}
+
+static void catch_up(struct forward *f)
+{
+    if (f->lists[CALL_CATCHING_UP].first == NULL) {
+        return;
+    }
+    uint64_t applied = core_index(replica_core(f->replica));
+    struct call *call = f->lists[CALL_CATCHING_UP].first;
+    while (call != NULL) {
+        struct call *next = call->next;
+        if (call->index <= applied) {
+            call_answer(f, call, HF_OK, NULL);
+        }
+        call = next;
+    }
+}
+
+static void give_up_old(struct forward *f, uint64_t now)
+{
+    static const enum call_state states[] = {CALL_WAITING, CALL_HERE, CALL_THERE, CALL_CATCHING_UP};
+    for (unsigned i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+        struct call *call = f->lists[states[i]].first;
+        while (call != NULL) {
+            struct call *next = call->next;
+            if (call->give_up_ms <= now) {
+                call_give_up(f, call);
+            }
+            call = next;
+        }
+    }
+}
+
+void forward_run(struct forward *f)
+{
+    uint64_t now = now_ms(f);
+    bool due = now >= f->retry_ms;
+    if (f->changed || due) {
+        f->changed = false;
+        follow_leader(f);
+        send_waiting(f);
+    }
+    if (f->overdue || due) {
+        f->overdue = false;
+        give_up_old(f, now);
+        f->retry_ms = now + RETRY_MS;
+    }
+    catch_up(f);
+}
+
+uint64_t forward_next_ms(const struct forward *f)
+{
+    return f->changed || f->overdue ? 0 : forward_outstanding(f) > 0 ? f->retry_ms : UINT64_MAX;
+}
+
+uint32_t forward_outstanding(const struct forward *f)
+{
+    return f->lists[CALL_WAITING].count + f->lists[CALL_HERE].count + f->lists[CALL_THERE].count +
+           f->lists[CALL_CATCHING_UP].count;
+}
+
+/* ---- life ---- */
+
+struct forward *forward_new(const struct forward_options *options)
+{
+    const struct memory *memory = options->memory;
+    struct forward *f = memory_alloc(memory, sizeof(*f));
+    memset(f, 0, sizeof(*f));
+    f->options = *options;
+    f->scratch = memory_alloc(memory, FORWARD_SCRATCH);
+    buffer_init(&f->encoded, memory, RESULT_BYTES_MAX);
+    f->slots = memory_alloc(memory, FORWARD_SLOTS * sizeof(f->slots[0]));
+    memset(f->slots, 0, FORWARD_SLOTS * sizeof(f->slots[0]));
+    f->free_slots = memory_alloc(memory, FORWARD_SLOTS * sizeof(f->free_slots[0]));
+    for (uint32_t i = 0; i < FORWARD_SLOTS; i++) {
+        f->free_slots[f->free_count++] = FORWARD_SLOTS - 1 - i;
+    }
+    f->leaderless_ms = now_ms(f);
+    return f;
+}
+
+void forward_connect(struct forward *f, struct replica *replica, struct peers *peers)
+{
+    f->replica = replica;
+    f->peers = peers;
+}
+
+void forward_free(struct forward *f)
+{
+    if (f == NULL) {
+        return;
+    }
+    const struct memory *memory = f->options.memory;
+    for (int state = 0; state <= CALL_ANSWERED; state++) {
+        struct call *call = f->lists[state].first;
+        while (call != NULL) {
+            struct call *next = call->next;
+            memory_free(memory, call, sizeof(*call) + call->len);
+            call = next;
+        }
+    }
+    relay_free_all(f);
+    buffer_close(&f->encoded);
+    memory_free(memory, f->free_slots, FORWARD_SLOTS * sizeof(f->free_slots[0]));
+    memory_free(memory, f->slots, FORWARD_SLOTS * sizeof(f->slots[0]));
+    memory_free(memory, f->scratch, FORWARD_SCRATCH);
+    memory_free(memory, f, sizeof(*f));
+}

@@ -1,0 +1,68 @@
+/* How a request reaches the replicated state (service/gateway.h), whichever node it came to: here
+ * if this node leads, else over the link to the leader, which relays the answer.
+ *
+ *      waiting ──we lead──▶ here ──done──▶ answered
+ *         │ ▲                │ not done, or leadership lost
+ *         │ └────────────────┤
+ *         │                  │ not done, link down, another leader
+ *         └──another leads──▶ there ──done──▶ answered (a barrier first waits for our own state)
+ *      any: ──too late──▶ answered: UNAVAILABLE if it was surely done nowhere, else OUTCOME_UNKNOWN
+ *
+ * The same bytes are sent again after a doubt, which is safe: commands carry a lease id or a
+ * request id (S8), and those that do not are not sent again. */
+#ifndef HOLDFAST_NODE_FORWARD_H
+#define HOLDFAST_NODE_FORWARD_H
+
+#include "node/journal.h"
+#include "node/peers.h"
+#include "replica/replica.h"
+#include "service/gateway.h"
+
+struct forward;
+
+struct forward_options {
+    const struct memory *memory;
+    const struct journal *journal;
+    uint64_t node;
+    uint32_t give_up_ms;
+    void *ctx;
+    struct replica_time (*now)(void *ctx);
+};
+
+struct forward *forward_new(const struct forward_options *options);
+/* What is outstanding is forgotten, and nobody is called. The replica must be gone. */
+void forward_free(struct forward *f);
+/* Both are there before the first call, and stay. */
+void forward_connect(struct forward *f, struct replica *replica, struct peers *peers);
+
+/* The gateway's calls. */
+void forward_submit(struct forward *f, const struct command *command, struct gateway_call *call);
+void forward_barrier(struct forward *f, struct gateway_call *call);
+/* Before all others, which wait until it is done; used once, at the start of a node's life. */
+void forward_submit_first(struct forward *f, const struct command *command,
+                          struct gateway_call *call);
+/* The disk is full: nothing new is submitted on this node, and what waits is refused in time. */
+void forward_set_read_only(struct forward *f, bool read_only);
+
+/* From the replica. */
+void forward_on_result(struct forward *f, void *cookie, enum replica_outcome outcome,
+                       const struct result *result);
+void forward_on_barrier(struct forward *f, void *cookie, bool reached);
+void forward_on_change(struct forward *f);
+/* For commands of the node itself, whose result nobody waits for. */
+void *forward_no_cookie(void);
+
+/* From the peers. */
+bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_t number,
+                        uint8_t kind, struct slice body);
+bool forward_on_answer(struct forward *f, uint64_t peer, uint64_t number, uint8_t status,
+                       struct slice body);
+void forward_on_down(struct forward *f, uint64_t peer);
+
+/* Once per turn of the loop, outside of the replica: sends what waits, gives up what is too old. */
+void forward_run(struct forward *f);
+/* When to run again at the latest, in boot time (ms); UINT64_MAX: nothing is outstanding. */
+uint64_t forward_next_ms(const struct forward *f);
+uint32_t forward_outstanding(const struct forward *f);
+
+#endif

@@ -1,0 +1,126 @@
+/* The file is text, for the operator's eyes: a line a node, and a checksum at the end. */
+#include "node/known_stores.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/panic.h"
+#include "storage/bytes.h"
+
+#define TITLE "holdfast known stores 1\n"
+#define TEMPORARY "known-stores.tmp"
+enum { LINE = 64, FILE_MAX = sizeof(TITLE) + (KNOWN_STORES_MAX + 1) * LINE };
+
+const struct known_store *known_stores_find(const struct known_stores *known, uint64_t node)
+{
+    for (uint32_t i = 0; i < known->count; i++) {
+        if (known->at[i].node == node) {
+            return &known->at[i];
+        }
+    }
+    return NULL;
+}
+
+bool known_stores_add(struct known_stores *known, uint64_t node, struct id store)
+{
+    hf_assert(known_stores_find(known, node) == NULL);
+    if (known->count == KNOWN_STORES_MAX) {
+        return false;
+    }
+    known->at[known->count++] = (struct known_store){node, store};
+    return true;
+}
+
+static size_t format(const struct known_stores *known, char *text)
+{
+    size_t len = (size_t)snprintf(text, FILE_MAX, TITLE);
+    for (uint32_t i = 0; i < known->count; i++) {
+        const struct known_store *k = &known->at[i];
+        len += (size_t)snprintf(text + len, FILE_MAX - len,
+                                "%" PRIu64 " %016" PRIx64 "%016" PRIx64 "\n", k->node,
+                                k->store.high, k->store.low);
+    }
+    uint64_t sum = storage_checksum(text, len, 0);
+    return len + (size_t)snprintf(text + len, FILE_MAX - len, "checksum %016" PRIx64 "\n", sum);
+}
+
+static bool parse(struct known_stores *out, const char *text, size_t len)
+{
+    static const char title[] = TITLE;
+    const char *at = text + sizeof(title) - 1;
+    const char *end = text + len;
+    if (len < sizeof(title) || memcmp(text, title, sizeof(title) - 1) != 0) {
+        return false;
+    }
+    while (at < end && *at >= '0' && *at <= '9') {
+        struct known_store k;
+        int used = 0;
+        if (sscanf(at, "%20" SCNu64 " %16" SCNx64 "%16" SCNx64 "%n", &k.node, &k.store.high,
+                   &k.store.low, &used) != 3 ||
+            at[used] != '\n' || known_stores_find(out, k.node) != NULL ||
+            !known_stores_add(out, k.node, k.store)) {
+            return false;
+        }
+        at += used + 1;
+    }
+    char last[LINE];
+    snprintf(last, sizeof(last), "checksum %016" PRIx64 "\n",
+             storage_checksum(text, (size_t)(at - text), 0));
+    return (size_t)(end - at) == strlen(last) && memcmp(at, last, strlen(last)) == 0;
+}
+
+enum storage_status known_stores_load(struct known_stores *known, struct disk *disk,
+                                      struct problem *problem)
+{
+    *known = (struct known_stores){0};
+    struct disk_file *file;
+    enum storage_status status = disk_open(disk, KNOWN_STORES_NAME, DISK_READ, &file, problem);
+    if (status == STORAGE_MISSING) {
+        return STORAGE_OK;
+    }
+    if (status != STORAGE_OK) {
+        return status;
+    }
+    static char text[FILE_MAX + 1];
+    size_t len = 0;
+    status = disk_read(file, 0, text, FILE_MAX, &len, problem);
+    disk_close(file);
+    if (status != STORAGE_OK) {
+        return status;
+    }
+    text[len] = '\0';
+    if (!parse(known, text, len)) {
+        return problem_set(problem, STORAGE_CORRUPT,
+                           "%s is damaged: if every member of the cluster still has its disk, "
+                           "remove that file and start again",
+                           KNOWN_STORES_NAME);
+    }
+    return STORAGE_OK;
+}
+
+enum storage_status known_stores_save(const struct known_stores *known, struct disk *disk,
+                                      struct problem *problem)
+{
+    static char text[FILE_MAX + 1];
+    size_t len = format(known, text);
+    struct disk_file *file = NULL;
+    enum storage_status status = disk_remove(disk, TEMPORARY, problem);
+    if (status == STORAGE_OK) {
+        status = disk_open(disk, TEMPORARY, DISK_CREATE, &file, problem);
+    }
+    if (status == STORAGE_OK) {
+        status = disk_write(file, 0, text, len, problem);
+    }
+    if (status == STORAGE_OK) {
+        status = disk_sync(file, problem);
+    }
+    if (status == STORAGE_OK) {
+        status = disk_rename_file(disk, file, KNOWN_STORES_NAME, problem);
+    }
+    if (status == STORAGE_OK) {
+        status = disk_sync_folder(disk, problem);
+    }
+    disk_close(file);
+    return status;
+}

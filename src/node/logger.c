@@ -1,0 +1,448 @@
+/* The log's own thread: see logger.h. */
+#include "node/logger.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+
+enum {
+    FULL_RETRY_MS = 500,
+    IDLE_MS = 1000,        /* then the log is sealed */
+    MERGE_BYTES = 4 << 20, /* of writes that are made one */
+    MERGE_ENTRIES = 4096,
+    READ_AHEAD_BYTES = 1 << 20, /* for a follower that is far behind */
+};
+
+struct job {
+    struct job *next;
+    logger_work_fn work; /* NULL: a write */
+    logger_done_fn done;
+    void *ctx;
+    enum storage_status status;
+    struct problem problem;
+    uint64_t first;
+    uint64_t last;
+    size_t bytes;
+    uint32_t count;
+    struct log_entry entries[];
+};
+
+struct job_list {
+    struct job *first;
+    struct job *last;
+};
+
+struct logger {
+    struct logger_options options;
+    pthread_t thread;
+    uv_async_t wake;
+
+    pthread_mutex_t store_lock; /* guards what the header says */
+    pthread_mutex_t queue_lock; /* guards the rest */
+    pthread_cond_t queue_changed;
+    struct job_list todo;
+    struct job_list done;
+    bool stopping;
+    bool full;
+    bool full_changed;
+    bool failed;
+    bool failed_told;
+    struct problem problem;
+    struct logger_stats stats;
+
+    struct log_entry *merged; /* the thread's */
+    struct log_piece piece;   /* the loop's: read ahead */
+};
+
+static void list_push(struct job_list *list, struct job *job)
+{
+    job->next = NULL;
+    if (list->last != NULL) {
+        list->last->next = job;
+    } else {
+        list->first = job;
+    }
+    list->last = job;
+}
+
+static struct job *list_pop(struct job_list *list)
+{
+    struct job *job = list->first;
+    if (job != NULL) {
+        list->first = job->next;
+        if (list->first == NULL) {
+            list->last = NULL;
+        }
+    }
+    return job;
+}
+
+static size_t job_size(const struct job *job)
+{
+    return sizeof(*job) + job->count * sizeof(job->entries[0]);
+}
+
+/* ---- the thread ---- */
+
+static uint64_t monotonic_us(void)
+{
+    return uv_hrtime() / 1000;
+}
+
+/* With queue_lock. True: something changed; false: the time is over. */
+static bool wait_for_change(struct logger *l, unsigned ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    return pthread_cond_timedwait(&l->queue_changed, &l->queue_lock, &until) != ETIMEDOUT;
+}
+
+/* With queue_lock, which is given up meanwhile: the jobs of `batch`, which are writes that follow
+ * each other, become one append. */
+static enum storage_status append(struct logger *l, const struct job_list *batch,
+                                  struct problem *problem)
+{
+    const struct log_entry *entries = batch->first->entries;
+    size_t count = batch->first->count;
+    size_t bytes = batch->first->bytes;
+    if (batch->first != batch->last) {
+        entries = l->merged;
+        count = bytes = 0;
+        for (const struct job *job = batch->first; job != NULL; job = job->next) {
+            memcpy(&l->merged[count], job->entries, job->count * sizeof(job->entries[0]));
+            count += job->count;
+            bytes += job->bytes;
+        }
+    }
+    pthread_mutex_unlock(&l->queue_lock);
+    uint64_t start_us = monotonic_us();
+    pthread_mutex_lock(&l->store_lock);
+    enum storage_status status =
+        log_append(l->options.store->log, batch->first->first, entries, count, problem);
+    pthread_mutex_unlock(&l->store_lock);
+    uint64_t took_us = monotonic_us() - start_us;
+    pthread_mutex_lock(&l->queue_lock);
+    if (status == STORAGE_OK) {
+        l->stats.appends++;
+        l->stats.entries += count;
+        l->stats.bytes += bytes;
+        l->stats.sync_us += took_us;
+        l->stats.worst_us = took_us > l->stats.worst_us ? took_us : l->stats.worst_us;
+    }
+    return status;
+}
+
+static void set_full(struct logger *l, bool full, const struct problem *problem)
+{
+    if (full == l->full) {
+        return;
+    }
+    l->full = full;
+    l->full_changed = true;
+    if (problem != NULL) {
+        l->problem = *problem;
+    }
+    uv_async_send(&l->wake);
+}
+
+static void fail(struct logger *l, const struct problem *problem)
+{
+    l->failed = true;
+    l->problem = *problem;
+    uv_async_send(&l->wake);
+}
+
+/* Takes the first write and those that go on where it ends. A single one may be of any length. */
+static void take_writes(struct logger *l, struct job_list *batch)
+{
+    struct job *job = list_pop(&l->todo);
+    size_t count = job->count;
+    size_t bytes = job->bytes;
+    list_push(batch, job);
+    while (l->todo.first != NULL && l->todo.first->work == NULL &&
+           l->todo.first->first == batch->last->last + 1 &&
+           count + l->todo.first->count <= MERGE_ENTRIES &&
+           bytes + l->todo.first->bytes <= MERGE_BYTES) {
+        job = list_pop(&l->todo);
+        count += job->count;
+        bytes += job->bytes;
+        list_push(batch, job);
+    }
+}
+
+static void do_writes(struct logger *l)
+{
+    struct job_list batch = {NULL, NULL};
+    struct problem problem = {0};
+    take_writes(l, &batch);
+    enum storage_status status = append(l, &batch, &problem);
+    while (status == STORAGE_FULL && !l->stopping) {
+        set_full(l, true, &problem);
+        wait_for_change(l, FULL_RETRY_MS);
+        status = append(l, &batch, &problem);
+    }
+    if (status == STORAGE_OK) {
+        set_full(l, false, NULL);
+    } else if (status != STORAGE_FULL) {
+        fail(l, &problem);
+    }
+    for (struct job *job = list_pop(&batch); job != NULL; job = list_pop(&batch)) {
+        job->status = status;
+        list_push(&l->done, job);
+    }
+    uv_async_send(&l->wake);
+}
+
+static void do_work(struct logger *l)
+{
+    struct job *job = list_pop(&l->todo);
+    pthread_mutex_unlock(&l->queue_lock);
+    pthread_mutex_lock(&l->store_lock);
+    job->status = job->work(job->ctx, &job->problem);
+    pthread_mutex_unlock(&l->store_lock);
+    pthread_mutex_lock(&l->queue_lock);
+    list_push(&l->done, job);
+    if (job->status != STORAGE_OK && job->status != STORAGE_FULL) {
+        fail(l, &job->problem);
+    }
+    uv_async_send(&l->wake);
+}
+
+/* Nothing to do: make the next segment, or say that all of it was durable. */
+static void do_nothing(struct logger *l)
+{
+    struct problem problem = {0};
+    enum storage_status status = STORAGE_OK;
+    struct log *log = l->options.store->log;
+    pthread_mutex_unlock(&l->queue_lock);
+    pthread_mutex_lock(&l->store_lock);
+    bool prepared = log_wants_prepare(log);
+    if (prepared) {
+        status = log_prepare(log, &problem);
+    }
+    bool more = status == STORAGE_OK && log_wants_prepare(log);
+    pthread_mutex_unlock(&l->store_lock);
+    pthread_mutex_lock(&l->queue_lock);
+    if (l->todo.first == NULL && !l->stopping && !more && !wait_for_change(l, IDLE_MS) &&
+        l->todo.first == NULL && !l->stopping) {
+        pthread_mutex_unlock(&l->queue_lock);
+        pthread_mutex_lock(&l->store_lock);
+        if (log_wants_seal(log) && status == STORAGE_OK) {
+            status = log_seal(log, &problem);
+        }
+        pthread_mutex_unlock(&l->store_lock);
+        pthread_mutex_lock(&l->queue_lock);
+    }
+    if (status != STORAGE_OK && status != STORAGE_FULL) {
+        fail(l, &problem);
+    }
+}
+
+static void *run(void *argument)
+{
+    struct logger *l = argument;
+    pthread_mutex_lock(&l->queue_lock);
+    while (!l->failed && (!l->stopping || l->todo.first != NULL)) {
+        if (l->todo.first == NULL) {
+            do_nothing(l);
+        } else if (l->todo.first->work == NULL) {
+            do_writes(l);
+        } else {
+            do_work(l);
+        }
+    }
+    bool failed = l->failed;
+    pthread_mutex_unlock(&l->queue_lock);
+    if (!failed) {
+        struct problem ignored;
+        pthread_mutex_lock(&l->store_lock);
+        (void)log_seal(l->options.store->log, &ignored); /* only helps to find damage later */
+        pthread_mutex_unlock(&l->store_lock);
+    }
+    return NULL;
+}
+
+/* ---- the loop's side ---- */
+
+static void job_free(struct logger *l, struct job *job)
+{
+    memory_free(l->options.memory, job, job_size(job));
+}
+
+static void tell_state(struct logger *l)
+{
+    pthread_mutex_lock(&l->queue_lock);
+    bool full = l->full;
+    bool full_changed = l->full_changed;
+    bool failed = l->failed && !l->failed_told;
+    struct problem problem = l->problem;
+    l->full_changed = false;
+    l->failed_told = l->failed;
+    pthread_mutex_unlock(&l->queue_lock);
+    if (full_changed) {
+        l->options.on_full(l->options.ctx, full, problem.text);
+    }
+    if (failed) {
+        l->options.on_failed(l->options.ctx, problem.text);
+    }
+}
+
+static void on_wake(uv_async_t *async)
+{
+    struct logger *l = async->data;
+    tell_state(l);
+    pthread_mutex_lock(&l->queue_lock);
+    struct job_list done = l->done;
+    l->done = (struct job_list){NULL, NULL};
+    pthread_mutex_unlock(&l->queue_lock);
+    for (struct job *job = list_pop(&done); job != NULL; job = list_pop(&done)) {
+        if (job->work != NULL) {
+            job->done(job->ctx, job->status, &job->problem);
+        } else if (job->status == STORAGE_OK) {
+            l->options.on_written(l->options.ctx, job->last);
+        }
+        job_free(l, job);
+    }
+}
+
+static void enqueue(struct logger *l, struct job *job)
+{
+    pthread_mutex_lock(&l->queue_lock);
+    list_push(&l->todo, job);
+    pthread_cond_signal(&l->queue_changed);
+    pthread_mutex_unlock(&l->queue_lock);
+}
+
+void logger_write(struct logger *l, uint64_t first, const struct replica_entry *entries,
+                  uint32_t count)
+{
+    hf_assert(count > 0);
+    /* What was read ahead and is replaced now must not be found again. */
+    if (l->piece.count > 0 && first <= l->piece.first + l->piece.count - 1) {
+        log_piece_free(&l->piece);
+        l->piece = (struct log_piece){0};
+    }
+    size_t size = sizeof(struct job) + count * sizeof(struct log_entry);
+    struct job *job = memory_alloc(l->options.memory, size);
+    memset(job, 0, sizeof(*job));
+    job->first = first;
+    job->last = first + count - 1;
+    job->count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        job->entries[i] = (struct log_entry){entries[i].term, entries[i].type, entries[i].bytes};
+        job->bytes += entries[i].bytes.len;
+    }
+    enqueue(l, job);
+}
+
+void logger_run(struct logger *l, logger_work_fn work, logger_done_fn done, void *ctx)
+{
+    struct job *job = memory_alloc(l->options.memory, sizeof(*job));
+    memset(job, 0, sizeof(*job));
+    job->work = work;
+    job->done = done;
+    job->ctx = ctx;
+    enqueue(l, job);
+}
+
+bool logger_read(struct logger *l, uint64_t index, struct replica_entry *out)
+{
+    struct log_piece *piece = &l->piece;
+    if (index < piece->first || index >= piece->first + piece->count) {
+        struct problem problem;
+        log_piece_free(piece);
+        *piece = (struct log_piece){0};
+        logger_lock(l);
+        struct log *log = l->options.store->log;
+        enum storage_status status = STORAGE_MISSING;
+        if (index >= log_first(log) && index <= log_last(log)) {
+            status = log_read(log, index, UINT64_MAX, READ_AHEAD_BYTES, piece, &problem);
+        }
+        logger_unlock(l);
+        if (status != STORAGE_OK) {
+            *piece = (struct log_piece){0};
+            if (status != STORAGE_MISSING) {
+                l->options.on_failed(l->options.ctx, problem.text);
+            }
+            return false;
+        }
+    }
+    const struct log_entry *entry = &piece->entries[index - piece->first];
+    *out = (struct replica_entry){entry->term, entry->type, entry->data};
+    return true;
+}
+
+void logger_lock(struct logger *l)
+{
+    pthread_mutex_lock(&l->store_lock);
+}
+
+void logger_unlock(struct logger *l)
+{
+    pthread_mutex_unlock(&l->store_lock);
+}
+
+void logger_stats(struct logger *l, struct logger_stats *out)
+{
+    pthread_mutex_lock(&l->queue_lock);
+    *out = l->stats;
+    pthread_mutex_unlock(&l->queue_lock);
+}
+
+/* ---- life ---- */
+
+struct logger *logger_new(const struct logger_options *options)
+{
+    struct logger *l = memory_alloc(options->memory, sizeof(*l));
+    memset(l, 0, sizeof(*l));
+    l->options = *options;
+    l->merged = memory_alloc(options->memory, MERGE_ENTRIES * sizeof(l->merged[0]));
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&l->queue_changed, &clock);
+    pthread_condattr_destroy(&clock);
+    pthread_mutex_init(&l->store_lock, NULL);
+    pthread_mutex_init(&l->queue_lock, NULL);
+    int status = uv_async_init(options->loop, &l->wake, on_wake);
+    hf_assert(status == 0);
+    l->wake.data = l;
+    status = pthread_create(&l->thread, NULL, run, l);
+    hf_assert(status == 0);
+    return l;
+}
+
+void logger_stop(struct logger *l)
+{
+    pthread_mutex_lock(&l->queue_lock);
+    l->stopping = true;
+    pthread_cond_signal(&l->queue_changed);
+    pthread_mutex_unlock(&l->queue_lock);
+    pthread_join(l->thread, NULL);
+    uv_close((uv_handle_t *)&l->wake, NULL);
+}
+
+void logger_free(struct logger *l)
+{
+    if (l == NULL) {
+        return;
+    }
+    for (struct job *job = list_pop(&l->todo); job != NULL; job = list_pop(&l->todo)) {
+        job_free(l, job);
+    }
+    for (struct job *job = list_pop(&l->done); job != NULL; job = list_pop(&l->done)) {
+        job_free(l, job);
+    }
+    log_piece_free(&l->piece);
+    pthread_cond_destroy(&l->queue_changed);
+    pthread_mutex_destroy(&l->store_lock);
+    pthread_mutex_destroy(&l->queue_lock);
+    memory_free(l->options.memory, l->merged, MERGE_ENTRIES * sizeof(l->merged[0]));
+    memory_free(l->options.memory, l, sizeof(*l));
+}

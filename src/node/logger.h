@@ -1,0 +1,66 @@
+/* The thread that owns the disk while a node runs: the log's writes, each one batch, one sync
+ * (S12.3), and whatever else may take long and must happen in order with them: naming a snapshot,
+ * dropping or resetting the log, loading a state.
+ *
+ *      loop: write, run ──queue──▶ thread: append+sync, work ──done──▶ loop: on_written, done
+ *
+ * The log, the snapshots and the folder belong to whoever holds logger_lock; the thread takes it
+ * for each job. Term and vote are the loop's own (storage/meta.h).
+ *
+ * A full disk is waited out: the write is tried again until there is room, and on_full tells so.
+ * Any other failure is final: on_failed comes once, and nothing is done any more. */
+#ifndef HOLDFAST_NODE_LOGGER_H
+#define HOLDFAST_NODE_LOGGER_H
+
+#include <uv.h>
+
+#include "replica/ports.h"
+#include "storage/store.h"
+
+struct logger;
+
+struct logger_options {
+    uv_loop_t *loop;
+    struct store *store;
+    const struct memory *memory;
+    void *ctx;
+    /* On the loop's thread, in order. */
+    void (*on_written)(void *ctx, uint64_t last);
+    void (*on_full)(void *ctx, bool full, const char *text);
+    void (*on_failed)(void *ctx, const char *text);
+};
+
+struct logger *logger_new(const struct logger_options *options);
+/* Does what is queued (a write that finds the disk full is given up), seals the log, ends the
+ * thread. Calls nobody. The loop must run once more. */
+void logger_stop(struct logger *l);
+void logger_free(struct logger *l); /* after that */
+
+/* As replica/ports.h says: the bytes stay valid until on_written. */
+void logger_write(struct logger *l, uint64_t first, const struct replica_entry *entries,
+                  uint32_t count);
+bool logger_read(struct logger *l, uint64_t index, struct replica_entry *out);
+
+/* `work` runs on the thread, with the lock, after all that was asked for before; then `done` on the
+ * loop's. STORAGE_FULL is passed on to `done` and is not waited out, other failures of the log or
+ * the disk end in on_failed if `work` says so by returning them. */
+typedef enum storage_status (*logger_work_fn)(void *ctx, struct problem *problem);
+typedef void (*logger_done_fn)(void *ctx, enum storage_status status,
+                               const struct problem *problem);
+void logger_run(struct logger *l, logger_work_fn work, logger_done_fn done, void *ctx);
+
+/* For the loop's own short use of the log, the snapshots and the folder; waits for at most a sync.
+ */
+void logger_lock(struct logger *l);
+void logger_unlock(struct logger *l);
+
+struct logger_stats {
+    uint64_t appends; /* writes to the log, each with its sync */
+    uint64_t entries;
+    uint64_t bytes;
+    uint64_t sync_us; /* spent in appends, in all */
+    uint64_t worst_us;
+};
+void logger_stats(struct logger *l, struct logger_stats *out);
+
+#endif

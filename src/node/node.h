@@ -1,0 +1,76 @@
+/* One running node: storage, peers, replica, service and the client port, on one loop.
+ *
+ *      node_new ──▶ starting ──store open, cluster known──▶ running ──node_stop──▶ handing over
+ *                                                                                       │
+ *                            on_stopped ◀── closing ◀── draining ◀── the lead is another's, or
+ * nobody's
+ *
+ * One turn of the loop: sockets are read and the log's thread is heard; then, in on_turn, timers,
+ * the service, forwarding, and the batch is closed; then everything is written. */
+#ifndef HOLDFAST_NODE_NODE_H
+#define HOLDFAST_NODE_NODE_H
+
+#include <uv.h>
+
+#include "base/limits.h"
+#include "net/address.h"
+#include "node/journal.h"
+#include "node/peer_protocol.h"
+
+struct node;
+
+struct node_member {
+    uint64_t id;
+    struct address address; /* of its peer port */
+};
+
+struct node_options {
+    uv_loop_t *loop;
+    const struct memory *memory;
+    const struct journal *journal;
+
+    uint64_t id;
+    const char *data; /* the folder */
+    const char *cluster_name;
+    struct node_member
+        members[LIMIT_NODES]; /* of a new cluster, or of one to join; self included */
+    uint32_t member_count;
+    bool bootstrap; /* begin the cluster, if the folder is new (S12.1) */
+    bool join;      /* the folder may be new: an existing cluster will add this node */
+
+    struct address client; /* where to listen */
+    struct address peer;
+    char client_advertised[PEER_ADDRESS_MAX + 1]; /* what others are told; "": made of `client` */
+
+    uint32_t election_ms;
+    uint32_t heartbeat_ms;
+    uint32_t request_ms; /* until a request that reaches no leader is given up */
+    uint32_t ttl_min_ms;
+    uint64_t snapshot_bytes; /* of log */
+    uint32_t segment_bytes;  /* 0: storage's own default */
+    uint32_t max_clients;
+
+    void *ctx;
+    /* Once: a leader serves, and this node answers. */
+    void (*on_ready)(void *ctx, uint64_t leader);
+    /* The process must end, now: the disk failed. */
+    void (*on_failed)(void *ctx, const char *text);
+    /* All is closed; node_free comes next. */
+    void (*on_stopped)(void *ctx);
+};
+
+#define NODE_PROBLEM 640
+/* NULL, and a sentence, when it cannot start; then the loop is as it was. */
+struct node *node_new(const struct node_options *options, char problem[NODE_PROBLEM]);
+/* Hands leadership over, lets clients finish, closes. on_stopped follows, within a few seconds. */
+void node_stop(struct node *n);
+/* After on_stopped, when the loop has nothing left to do; runs it for the last handles. */
+void node_free(struct node *n);
+
+uint16_t node_client_port(const struct node *n);
+uint16_t node_peer_port(const struct node *n);
+
+/* Whether the folder holds a node already. */
+bool node_folder_is_used(const char *data);
+
+#endif

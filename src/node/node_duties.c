@@ -1,0 +1,154 @@
+/* What a node does without being asked: follows changes of leadership and members, declares nodes
+ * gone (S7.3), lets old log go. */
+#include "node/node_state.h"
+
+#include <string.h>
+
+enum {
+    HOUSE_US = 100000,
+    GONE_MS = 1000, /* S7.3 */
+};
+
+/* ---- changes ---- */
+
+static void follow_members(struct node *n)
+{
+    uint32_t count = replica_members(n->replica, n->member_scratch, LIMIT_NODES);
+    for (uint32_t i = 0; i < count; i++) {
+        struct address address;
+        uint64_t id = n->member_scratch[i].id;
+        if (id != n->options.id && address_parse(n->member_scratch[i].address, &address)) {
+            peers_set(n->peers, id, &address);
+        }
+    }
+    for (uint32_t i = 0; count > 0 && i < n->absence_count; i++) {
+        bool member = false;
+        for (uint32_t j = 0; j < count; j++) {
+            member = member || n->member_scratch[j].id == n->absences[i].id;
+        }
+        if (!member) {
+            peers_forget(n->peers, n->absences[i].id);
+        }
+    }
+    n->absence_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (n->member_scratch[i].id != n->options.id) {
+            n->absences[n->absence_count++] = (struct node_absence){n->member_scratch[i].id, false};
+        }
+    }
+}
+
+static void note_leader(struct node *n, const struct replica_status *status)
+{
+    if (status->leader == n->leader && status->serving == n->serving) {
+        return;
+    }
+    if (status->leader != n->leader) {
+        journal_note(n->options.journal, INFO, RAFT,
+                     status->leader == 0 ? "leader_lost" : "leader_known",
+                     JOURNAL_NUMBER("leader", status->leader),
+                     JOURNAL_NUMBER("commit", status->commit_index));
+    }
+    if (status->serving && !n->serving) {
+        n->serving_us = node_now(n).boot_us;
+        journal_note(n->options.journal, INFO, RAFT, "serving",
+                     JOURNAL_NUMBER("epoch", core_epoch(replica_core(n->replica))));
+    }
+    n->leader = status->leader;
+    n->serving = status->serving;
+}
+
+void node_follow_change(struct node *n)
+{
+    struct replica_status status;
+    replica_status(n->replica, node_now(n), &status);
+    node_set_term(n, status.term);
+    follow_members(n);
+    note_leader(n, &status);
+}
+
+/* ---- from time to time ---- */
+
+/* The waiters of a node that is gone are detached; once, until it is heard again. */
+static void declare_gone(struct node *n, struct replica_time now)
+{
+    if (!n->serving || now.boot_us - n->serving_us < GONE_MS * UINT64_C(1000)) {
+        return;
+    }
+    for (uint32_t i = 0; i < n->absence_count; i++) {
+        struct node_absence *absence = &n->absences[i];
+        struct peer_view view = {.silent_ms = UINT64_MAX};
+        (void)peers_view(n->peers, absence->id, &view);
+        if (view.silent_ms <= GONE_MS) {
+            absence->declared = false;
+            continue;
+        }
+        struct command gone;
+        command_init(&gone, COMMAND_NODE_GONE);
+        gone.node_gone.node = (uint32_t)absence->id;
+        if (!absence->declared &&
+            replica_submit(n->replica, &gone, forward_no_cookie(), now) == HF_OK) {
+            absence->declared = true;
+            journal_note(n->options.journal, WARN, PEER, "peer_gone",
+                         JOURNAL_NUMBER("peer", absence->id));
+        }
+    }
+}
+
+static enum storage_status drop_log(void *ctx, struct problem *problem)
+{
+    struct node *n = ctx;
+    return log_drop_before(n->store.log, n->drop_before, problem);
+}
+
+static void on_dropped(void *ctx, enum storage_status status, const struct problem *problem)
+{
+    (void)status; /* what must not be is told by the logger itself; a full disk can wait */
+    (void)problem;
+    struct node *n = ctx;
+    n->dropping = false;
+}
+
+static void let_old_log_go(struct node *n)
+{
+    uint64_t start = replica_log_start(n->replica);
+    if (start > n->drop_before && !n->dropping && !snapshot_fetch_is_busy(n->fetch)) {
+        n->drop_before = start;
+        n->dropping = true;
+        logger_run(n->logger, drop_log, on_dropped, n);
+    }
+}
+
+/* A leader that cannot write gives the lead to one that can. */
+static void hand_over_if_full(struct node *n, struct replica_time now)
+{
+    const char *reason;
+    if (n->disk_full && n->serving && n->absence_count > 0) {
+        (void)replica_transfer(n->replica, 0, now, &reason);
+    }
+}
+
+static void look_if_ready(struct node *n)
+{
+    if (!n->ready && n->phase == NODE_RUNNING && node_is_serving(n)) {
+        struct replica_status status;
+        replica_status(n->replica, node_now(n), &status);
+        n->ready = true;
+        journal_note(n->options.journal, INFO, NODE, "ready",
+                     JOURNAL_NUMBER("leader", status.leader),
+                     JOURNAL_NUMBER("ms", (node_now(n).boot_us - n->started_us) / 1000));
+        n->options.on_ready(n->options.ctx, status.leader);
+    }
+}
+
+void node_keep_house(struct node *n, struct replica_time now)
+{
+    look_if_ready(n);
+    if (now.boot_us < n->housekeeping_us) {
+        return;
+    }
+    n->housekeeping_us = now.boot_us + HOUSE_US;
+    declare_gone(n, now);
+    hand_over_if_full(n, now);
+    let_old_log_go(n);
+}

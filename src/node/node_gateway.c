@@ -1,0 +1,147 @@
+/* What the service asks of the node (service/gateway.h). */
+#include "node/node_state.h"
+
+#include <stdlib.h>
+
+enum { HEALTHY_MS = 500 };
+
+static void submit(void *ctx, const struct command *command, struct gateway_call *call)
+{
+    struct node *n = ctx;
+    forward_submit(n->forward, command, call);
+}
+
+static void barrier(void *ctx, struct gateway_call *call)
+{
+    struct node *n = ctx;
+    forward_barrier(n->forward, call);
+}
+
+static const struct core *state(void *ctx)
+{
+    struct node *n = ctx;
+    return replica_core(n->replica);
+}
+
+bool node_is_serving(const struct node *n)
+{
+    struct replica_status status;
+    struct peer_view view;
+    if (n->replica == NULL || !n->first_done) {
+        return false;
+    }
+    replica_status(n->replica, node_now(n), &status);
+    if (status.is_leader) {
+        return status.serving;
+    }
+    return status.leader != 0 && peers_view(n->peers, status.leader, &view) && view.reachable;
+}
+
+static const char *client_address(const struct node *n, uint64_t id)
+{
+    struct peer_view view;
+    if (id == n->options.id) {
+        return n->self.client_address;
+    }
+    return id != 0 && peers_view(n->peers, id, &view) ? view.client_address : "";
+}
+
+static void fill_status(void *ctx, struct gateway_status *out)
+{
+    struct node *n = ctx;
+    struct replica_status status;
+    replica_status(n->replica, node_now(n), &status);
+    *out = (struct gateway_status){
+        .node = n->options.id,
+        .leader = status.leader,
+        .leader_client_address = client_address(n, status.leader),
+        .term = status.term,
+        .epoch = core_epoch(replica_core(n->replica)),
+        .serving = node_is_serving(n),
+    };
+}
+
+static struct id random_id(void *ctx)
+{
+    struct node *n = ctx;
+    struct id id;
+    do {
+        if (n->random_left < sizeof(id)) {
+            int status = uv_random(NULL, NULL, n->random, sizeof(n->random), 0, NULL);
+            hf_assert(status == 0); /* without it every id would be guessed */
+            n->random_left = sizeof(n->random);
+        }
+        n->random_left -= (uint32_t)sizeof(id);
+        memcpy(&id, n->random + n->random_left, sizeof(id));
+    } while (id_is_zero(id));
+    return id;
+}
+
+static uint64_t wall_ms(void *ctx)
+{
+    return node_now(ctx).wall_ms;
+}
+
+static uint64_t boot_ms(void *ctx)
+{
+    return node_now(ctx).boot_us / 1000;
+}
+
+static uint64_t cluster_ms(void *ctx)
+{
+    struct node *n = ctx;
+    struct replica_status status;
+    replica_status(n->replica, node_now(n), &status);
+    return status.cluster_ms;
+}
+
+static void fill_member(struct node *n, const struct replica_member *member,
+                        const struct replica_status *status, struct gateway_member *out)
+{
+    struct peer_view view = {.silent_ms = UINT64_MAX};
+    bool self = member->id == n->options.id;
+    bool known = !self && peers_view(n->peers, member->id, &view);
+    *out = (struct gateway_member){
+        .id = member->id,
+        .peer_address = member->address,
+        .client_address = client_address(n, member->id),
+        .voter = member->voter,
+        .healthy = self || (known && view.reachable && view.silent_ms <= HEALTHY_MS),
+        .lag = UINT64_MAX,
+    };
+    if (self) {
+        out->lag = status->is_leader ? 0 : UINT64_MAX;
+    } else if (status->is_leader) {
+        uint64_t match = replica_match_index(n->replica, member->id);
+        out->lag = status->last_index > match ? status->last_index - match : 0;
+    }
+}
+
+static uint32_t members(void *ctx, struct gateway_member *out, uint32_t max)
+{
+    struct node *n = ctx;
+    struct replica_status status;
+    replica_status(n->replica, node_now(n), &status);
+    uint32_t count = replica_members(n->replica, n->member_scratch, LIMIT_NODES);
+    count = count < max ? count : max;
+    for (uint32_t i = 0; i < count; i++) {
+        fill_member(n, &n->member_scratch[i], &status, &out[i]);
+    }
+    return count;
+}
+
+struct gateway node_gateway(struct node *n)
+{
+    return (struct gateway){
+        .ctx = n,
+        .submit = submit,
+        .barrier = barrier,
+        .core = state,
+        .status = fill_status,
+        .random_id = random_id,
+        .wall_ms = wall_ms,
+        .boot_ms = boot_ms,
+        .cluster_ms = cluster_ms,
+        .members = members,
+    };
+}

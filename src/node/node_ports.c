@@ -1,0 +1,127 @@
+/* What the replica asks of the world (replica/ports.h): disks, peers, snapshots; and to whom
+ * results and events go. */
+#include "node/node_state.h"
+
+#include <stdio.h>
+
+static void save_vote(void *ctx, uint64_t term, uint64_t vote)
+{
+    struct node *n = ctx;
+    struct problem problem;
+    if (meta_save_vote(&n->store.meta, term, vote, &problem) != STORAGE_OK) {
+        node_fail(n, problem.text);
+    }
+    node_set_term(n, term);
+}
+
+static void write_entries(void *ctx, uint64_t first, const struct replica_entry *entries,
+                          uint32_t count)
+{
+    struct node *n = ctx;
+    logger_write(n->logger, first, entries, count);
+}
+
+static bool read_entry(void *ctx, uint64_t index, struct replica_entry *out)
+{
+    struct node *n = ctx;
+    return logger_read(n->logger, index, out);
+}
+
+static void send_message(void *ctx, uint64_t peer, struct slice message)
+{
+    struct node *n = ctx;
+    if (!peers_send(n->peers, peer, message) && message.len >= PEER_FRAME_MAX) {
+        journal_note(n->options.journal, ERROR, PEER, "message_too_large",
+                     JOURNAL_NUMBER("peer", peer), JOURNAL_NUMBER("bytes", message.len));
+    }
+}
+
+static void take_snapshot(void *ctx, const struct core *core, const struct replica_snapshot *about)
+{
+    struct node *n = ctx;
+    snapshot_child_take(n->child, n->self.cluster, core, about);
+}
+
+static void fetch_snapshot(void *ctx, uint64_t peer, const struct replica_snapshot *about)
+{
+    struct node *n = ctx;
+    n->cancel_child = true; /* in the next turn: the replica must not be called from here */
+    snapshot_fetch_start(n->fetch, peer, about);
+}
+
+static void on_result(void *ctx, void *cookie, enum replica_outcome outcome,
+                      const struct command *command, const struct result *result)
+{
+    (void)command;
+    struct node *n = ctx;
+    forward_on_result(n->forward, cookie, outcome, result);
+}
+
+static void on_barrier(void *ctx, void *cookie, bool reached)
+{
+    struct node *n = ctx;
+    forward_on_barrier(n->forward, cookie, reached);
+}
+
+/* The seed's words for what operators look for, by the leader alone: the others saw the same. */
+static const char *const lock_words[EVENT_COUNT] = {
+    [EVENT_GRANTED] = "lock_acquired",
+    [EVENT_RELEASED] = "lock_released",
+    [EVENT_EXPIRED] = "lock_expired",
+    [EVENT_FORCED] = "lock_forced",
+    [EVENT_REVOKED] = "lock_revoked",
+    [EVENT_RENEWAL_FAILED] = "renewal_failed",
+    [EVENT_FENCE_REJECTED] = "fence_rejected",
+    [EVENT_SESSION_EXPIRED] = "session_expired",
+    [EVENT_LEADER_CHANGED] = "election_changed",
+};
+
+static void note_event(struct node *n, const struct event *e)
+{
+    if (!n->serving || lock_words[e->type] == NULL) {
+        return;
+    }
+    char lease[33];
+    snprintf(lease, sizeof(lease), "%016llx%016llx", ull(e->lease.high), ull(e->lease.low));
+    uint64_t left_ms = e->deadline_ms > e->at_ms ? e->deadline_ms - e->at_ms : 0;
+    journal_note(n->options.journal, INFO, LOCK, lock_words[e->type],
+                 JOURNAL_SLICE("resource", e->name), JOURNAL_SLICE("clientId", e->client),
+                 JOURNAL_SLICE("ownerId", e->owner), JOURNAL_TEXT("leaseId", lease),
+                 JOURNAL_NUMBER("fencingToken", e->token),
+                 JOURNAL_NUMBER("ttlSeconds", left_ms / 1000));
+}
+
+static void on_event(void *ctx, const struct event *event)
+{
+    struct node *n = ctx;
+    note_event(n, event);
+    if (n->service != NULL) {
+        service_on_event(n->service, event);
+    }
+}
+
+static void on_change(void *ctx)
+{
+    struct node *n = ctx;
+    n->changed = true;
+    if (n->forward != NULL) {
+        forward_on_change(n->forward);
+    }
+}
+
+struct replica_ports node_ports(struct node *n)
+{
+    return (struct replica_ports){
+        .ctx = n,
+        .save_vote = save_vote,
+        .write = write_entries,
+        .read = read_entry,
+        .send = send_message,
+        .take_snapshot = take_snapshot,
+        .fetch_snapshot = fetch_snapshot,
+        .on_result = on_result,
+        .on_event = on_event,
+        .on_barrier = on_barrier,
+        .on_change = on_change,
+    };
+}

@@ -1,0 +1,330 @@
+/* How a node begins: its folder, its identity (S12.1), and the replica out of what the disk holds.
+ */
+#include "node/node_state.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "node/state_load.h"
+#include "storage/bytes.h"
+#include "storage/disk_posix.h"
+
+#define CACHE_BYTES (32u << 20)
+#define TRAILING_ENTRIES 1024u
+#define LOAD_PIECE (8u << 20)
+#define BOOTSTRAP_MAX 65536u
+
+bool node_folder_is_used(const char *data)
+{
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/%s", data, META_NAME);
+    return access(path, F_OK) == 0;
+}
+
+static bool fill_random(void *out, size_t len, char problem[NODE_PROBLEM])
+{
+    int status = uv_random(NULL, NULL, out, len, 0, NULL);
+    if (status != 0) {
+        snprintf(problem, NODE_PROBLEM, "this machine has no random numbers: %s",
+                 uv_strerror(status));
+    }
+    return status == 0;
+}
+
+static void describe(struct node *n, const struct problem *wrong, char problem[NODE_PROBLEM])
+{
+    snprintf(problem, NODE_PROBLEM, "%s: %s", n->options.data, wrong->text);
+}
+
+/* ---- the folder ---- */
+
+/* What we know of others' stores, as it is told in greetings. */
+static void publish_known(struct node *n)
+{
+    n->self.stores_len = 0;
+    for (uint32_t i = 0; i < n->known.count; i++) {
+        n->self.stores_len += peer_stores_put(n->self.stores + n->self.stores_len,
+                                              n->known.at[i].node, n->known.at[i].store);
+    }
+}
+
+bool node_know_store(void *ctx, uint64_t id, struct id store)
+{
+    struct node *n = ctx;
+    const struct known_store *known = known_stores_find(&n->known, id);
+    if (known != NULL) {
+        return id_equal(known->store, store);
+    }
+    struct problem problem;
+    if (!known_stores_add(&n->known, id, store)) {
+        return false;
+    }
+    if (known_stores_save(&n->known, n->disk, &problem) != STORAGE_OK) {
+        node_fail(n, problem.text);
+    }
+    publish_known(n);
+    return true;
+}
+
+static bool may_begin(struct node *n, char problem[NODE_PROBLEM])
+{
+    if (node_folder_is_used(n->options.data) || n->options.bootstrap || n->options.join) {
+        return true;
+    }
+    snprintf(
+        problem, NODE_PROBLEM,
+        "%s holds no node yet. To begin a new cluster, start each of its first members once with "
+        "--bootstrap; to add a node to a running one, start it with --join. If node %llu was here "
+        "before, it lost its disk: remove it and add it under a new id",
+        n->options.data, ull(n->options.id));
+    return false;
+}
+
+bool node_open_store(struct node *n, char problem[NODE_PROBLEM])
+{
+    struct problem wrong;
+    struct store_options options = {.node = n->options.id,
+                                    .segment_bytes = n->options.segment_bytes};
+    if (!may_begin(n, problem) ||
+        !fill_random(&options.new_store, sizeof(options.new_store), problem)) {
+        return false;
+    }
+    if (disk_posix_new(n->options.data, &n->disk, &wrong) != STORAGE_OK) {
+        n->disk = NULL;
+        describe(n, &wrong, problem);
+        return false;
+    }
+    if (store_open(&n->store, n->disk, &options, &wrong) != STORAGE_OK ||
+        known_stores_load(&n->known, n->disk, &wrong) != STORAGE_OK) {
+        store_close(&n->store);
+        describe(n, &wrong, problem);
+        return false;
+    }
+    n->store_open = true;
+    const struct meta_state *state = &n->store.meta.state;
+    n->self.node = state->node;
+    n->self.store = state->store;
+    n->self.life = state->life;
+    n->self.cluster = state->cluster;
+    node_set_term(n, state->term);
+    publish_known(n);
+    if (n->store.meta.repaired) {
+        journal_note(n->options.journal, WARN, DISK, "meta_repaired",
+                     JOURNAL_TEXT("text", "one of two copies of term and vote was damaged"));
+    }
+    return state->bootstrapped || n->options.join || node_bootstrap(n, problem);
+}
+
+/* ---- a new cluster ---- */
+
+/* Every first member comes to the same id by itself, from what they are all told; one that is alone
+ * needs nobody's consent. */
+static bool choose_cluster(struct node *n, struct slice entry, struct id *out,
+                           char problem[NODE_PROBLEM])
+{
+    if (n->options.member_count == 1) {
+        return fill_random(out, sizeof(*out), problem);
+    }
+    uint64_t name = storage_checksum(n->options.cluster_name, strlen(n->options.cluster_name), 0);
+    out->high = storage_checksum(entry.data, entry.len, name);
+    out->low = storage_checksum(entry.data, entry.len, name + 1);
+    return true;
+}
+
+static enum storage_status write_first_entry(struct node *n, struct slice bytes, struct id cluster,
+                                             struct problem *wrong)
+{
+    struct meta *meta = &n->store.meta;
+    struct log_entry entry = {.term = 1, .type = 3, .data = bytes};
+    uint64_t term = meta->state.term > 1 ? meta->state.term : 1;
+    enum storage_status status = meta_save_vote(meta, term, meta->state.vote, wrong);
+    if (status == STORAGE_OK) {
+        status = log_append(n->store.log, 1, &entry, 1, wrong);
+    }
+    if (status == STORAGE_OK) {
+        struct meta_state next = meta->state;
+        next.cluster = cluster;
+        next.bootstrapped = true;
+        status = meta_save(meta, &next, wrong);
+    }
+    return status;
+}
+
+bool node_bootstrap(struct node *n, char problem[NODE_PROBLEM])
+{
+    if (!n->options.bootstrap) {
+        snprintf(problem, NODE_PROBLEM,
+                 "%s was begun, but its cluster never was: start it once with --bootstrap",
+                 n->options.data);
+        return false;
+    }
+    struct replica_member members[LIMIT_NODES];
+    for (uint32_t i = 0; i < n->options.member_count; i++) {
+        const struct node_member *member = &n->options.members[i];
+        address_format(&member->address, n->member_text[i], sizeof(n->member_text[i]));
+        members[i] = (struct replica_member){member->id, n->member_text[i], true};
+    }
+    static uint8_t bytes[BOOTSTRAP_MAX];
+    size_t len = replica_bootstrap_entry(members, n->options.member_count, bytes, sizeof(bytes));
+    hf_assert(len > 0);
+    struct id cluster;
+    struct problem wrong;
+    if (!choose_cluster(n, slice_make(bytes, len), &cluster, problem)) {
+        return false;
+    }
+    if (write_first_entry(n, slice_make(bytes, len), cluster, &wrong) != STORAGE_OK) {
+        describe(n, &wrong, problem);
+        return false;
+    }
+    n->self.cluster = cluster;
+    node_set_term(n, n->store.meta.state.term);
+    journal_note(n->options.journal, INFO, NODE, "bootstrapped",
+                 JOURNAL_NUMBER("members", n->options.member_count),
+                 JOURNAL_TEXT("cluster", n->options.cluster_name));
+    return true;
+}
+
+/* A node that joins learns from the first member it talks to where it belongs. */
+void node_on_cluster(void *ctx, struct id cluster, struct slice name)
+{
+    (void)name;
+    struct node *n = ctx;
+    struct problem wrong;
+    struct meta_state next = n->store.meta.state;
+    next.cluster = cluster;
+    next.bootstrapped = true;
+    if (meta_save(&n->store.meta, &next, &wrong) != STORAGE_OK) {
+        node_fail(n, wrong.text);
+    }
+    n->self.cluster = cluster;
+    n->changed = true;
+}
+
+/* ---- the replica ---- */
+
+struct loaded {
+    struct log_piece *pieces;
+    uint32_t piece_count;
+    uint32_t piece_capacity;
+    struct replica_entry *entries;
+    uint32_t count;
+};
+
+static void loaded_free(struct node *n, struct loaded *l)
+{
+    for (uint32_t i = 0; i < l->piece_count; i++) {
+        log_piece_free(&l->pieces[i]);
+    }
+    if (l->piece_capacity > 0) {
+        memory_free(n->options.memory, l->pieces, l->piece_capacity * sizeof(l->pieces[0]));
+    }
+    if (l->count > 0) {
+        memory_free(n->options.memory, l->entries, l->count * sizeof(l->entries[0]));
+    }
+}
+
+static enum storage_status load_log(struct node *n, struct loaded *l, struct problem *wrong)
+{
+    struct log *log = n->store.log;
+    uint64_t first = log_first(log);
+    uint64_t last = log_last(log);
+    *l = (struct loaded){0};
+    if (last < first) {
+        return STORAGE_OK;
+    }
+    l->count = (uint32_t)(last - first + 1);
+    l->entries = memory_alloc(n->options.memory, l->count * sizeof(l->entries[0]));
+    for (uint64_t index = first; index <= last;) {
+        if (l->piece_count == l->piece_capacity) {
+            uint32_t capacity = l->piece_capacity == 0 ? 16 : 2 * l->piece_capacity;
+            l->pieces =
+                memory_grow(n->options.memory, l->pieces, l->piece_capacity * sizeof(l->pieces[0]),
+                            capacity * sizeof(l->pieces[0]));
+            l->piece_capacity = capacity;
+        }
+        struct log_piece *piece = &l->pieces[l->piece_count];
+        enum storage_status status = log_read(log, index, last, LOAD_PIECE, piece, wrong);
+        if (status != STORAGE_OK) {
+            return status;
+        }
+        l->piece_count++;
+        for (size_t i = 0; i < piece->count; i++) {
+            l->entries[index - first] = (struct replica_entry){
+                piece->entries[i].term, piece->entries[i].type, piece->entries[i].data};
+            index++;
+        }
+    }
+    return STORAGE_OK;
+}
+
+static enum storage_status load_snapshot(struct node *n, const struct core_options *options,
+                                         struct replica_start *start, struct problem *wrong)
+{
+    const struct snapshot_info *newest = snapshots_newest(n->store.snapshots);
+    if (newest == NULL) {
+        return STORAGE_OK;
+    }
+    start->snapshot = (struct replica_snapshot){.index = newest->index,
+                                                .term = newest->term,
+                                                .members_index = newest->configuration_index,
+                                                .members = newest->configuration};
+    return state_load(&n->store, newest->index, newest->term, options, &start->core, wrong);
+}
+
+/* S12.5: more log than that since the last snapshot, and no two nodes at the same moment. */
+static uint64_t snapshot_trigger(const struct node *n)
+{
+    uint64_t bytes = n->options.snapshot_bytes;
+    uint64_t twice = 2 * snapshots_newest_bytes(n->store.snapshots);
+    bytes = twice > bytes ? twice : bytes;
+    return bytes + bytes / 16 * (n->options.id % 8);
+}
+
+bool node_start_replica(struct node *n, char problem[NODE_PROBLEM])
+{
+    struct core_options core = {.memory = n->options.memory,
+                                .hash_key = n->self.cluster.high ^ n->self.cluster.low};
+    struct replica_start start = {.term = n->store.meta.state.term,
+                                  .vote = n->store.meta.state.vote,
+                                  .first = log_first(n->store.log)};
+    struct problem wrong;
+    struct loaded loaded = {0};
+    if (load_snapshot(n, &core, &start, &wrong) != STORAGE_OK ||
+        load_log(n, &loaded, &wrong) != STORAGE_OK) {
+        core_free(start.core);
+        loaded_free(n, &loaded);
+        describe(n, &wrong, problem);
+        return false;
+    }
+    start.entries = loaded.entries;
+    start.count = loaded.count;
+    uint32_t seed;
+    const char *reason = "";
+    struct replica_options options = {
+        .memory = n->options.memory,
+        .id = n->options.id,
+        .address = n->address_text,
+        .hash_key = core.hash_key,
+        .election_ms = n->options.election_ms,
+        .heartbeat_ms = n->options.heartbeat_ms,
+        .snapshot_bytes = snapshot_trigger(n),
+        .cache_bytes = CACHE_BYTES,
+        .trailing = TRAILING_ENTRIES,
+        .ports = node_ports(n),
+    };
+    if (!fill_random(&seed, sizeof(seed), problem)) {
+        return false;
+    }
+    options.seed = seed;
+    n->replica = replica_new(&options, &start, node_now(n), &reason);
+    loaded_free(n, &loaded);
+    if (n->replica == NULL) {
+        snprintf(problem, NODE_PROBLEM, "%s cannot be used: %s", n->options.data, reason);
+        return false;
+    }
+    n->drop_before = replica_log_start(n->replica);
+    journal_note(n->options.journal, INFO, NODE, "loaded",
+                 JOURNAL_NUMBER("snapshot", start.snapshot.index),
+                 JOURNAL_NUMBER("entries", start.count), JOURNAL_NUMBER("life", n->self.life));
+    return true;
+}

@@ -1,0 +1,122 @@
+/* The node in memory, and what its files share. Private to node*.c. */
+#ifndef HOLDFAST_NODE_NODE_STATE_H
+#define HOLDFAST_NODE_NODE_STATE_H
+
+#include "net/net.h"
+#include "node/door.h"
+#include "node/forward.h"
+#include "node/known_stores.h"
+#include "node/logger.h"
+#include "node/node.h"
+#include "node/peers.h"
+#include "node/snapshot_child.h"
+#include "node/snapshot_fetch.h"
+#include "node/snapshot_send.h"
+#include "replica/replica.h"
+#include "service/service.h"
+
+enum node_phase {
+    NODE_STARTING, /* a node that joins waits to hear of its cluster */
+    NODE_RUNNING,
+    NODE_HANDING_OVER,
+    NODE_DRAINING,
+    NODE_CLOSING,
+    NODE_STOPPED
+};
+
+/* A member that the leader has declared gone, so that it does so once. */
+struct node_absence {
+    uint64_t id;
+    bool declared;
+};
+
+struct node {
+    struct node_options options;
+    enum node_phase phase;
+    struct net net;
+    bool net_open;
+    uint64_t started_us;
+    uint64_t phase_us; /* boot time when the phase began */
+
+    /* The folder. */
+    struct disk *disk;
+    struct store store;
+    bool store_open;
+    struct known_stores known;
+    struct peer_self self;
+    char address_text[ADDRESS_TEXT]; /* of our peer port, as members know it */
+
+    struct logger *logger;
+    struct peers *peers;
+    struct snapshot_child *child;
+    struct snapshot_fetch *fetch;
+    struct snapshot_send_options send;
+    struct replica *replica;
+    struct forward *forward;
+    struct service *service;
+    struct door *door;
+
+    /* Time. */
+    int timer_fd;
+    uv_poll_t timer;
+    uint64_t timer_us; /* that it is set to */
+    uint64_t turn_us;  /* when on_turn was last */
+    uint64_t housekeeping_us;
+    bool stalled; /* sockets are read before anything is decided (S1.5) */
+    uint32_t stalled_turns;
+    uint64_t stalled_bytes;
+    uv_idle_t awake;
+
+    /* What we have acted on. */
+    bool changed;
+    bool serving;
+    bool ready;
+    uint64_t serving_us;
+    uint64_t leader;
+    uint64_t term;
+    uint64_t drop_before; /* the log's thread reads it while `dropping` */
+    bool dropping;
+    bool cancel_child; /* a snapshot comes from the leader: ours is not needed */
+    bool disk_full;
+    bool first_done; /* our own earlier life's waiters are detached */
+    struct gateway_call first;
+    struct node_absence absences[LIMIT_NODES];
+    uint32_t absence_count;
+
+    uint8_t random[512];
+    uint32_t random_left;
+    struct replica_member member_scratch[LIMIT_NODES];
+    char member_text[LIMIT_NODES][ADDRESS_TEXT];
+};
+
+static inline unsigned long long ull(uint64_t n)
+{
+    return (unsigned long long)n;
+}
+
+/* node.c */
+struct replica_time node_now(const struct node *n);
+void node_fail(struct node *n, const char *text);
+/* Every line of the log names it. */
+void node_set_term(struct node *n, uint64_t term);
+
+/* node_start.c */
+bool node_open_store(struct node *n, char problem[NODE_PROBLEM]);
+bool node_bootstrap(struct node *n, char problem[NODE_PROBLEM]);
+/* Needs the cluster's id. */
+bool node_start_replica(struct node *n, char problem[NODE_PROBLEM]);
+bool node_know_store(void *ctx, uint64_t id, struct id store);
+void node_on_cluster(void *ctx, struct id cluster, struct slice name);
+
+/* node_ports.c: what the replica asks for. */
+struct replica_ports node_ports(struct node *n);
+
+/* node_gateway.c: what the service asks for. */
+struct gateway node_gateway(struct node *n);
+bool node_is_serving(const struct node *n);
+
+/* node_duties.c: what a node does without being asked. */
+void node_follow_change(struct node *n);
+void node_keep_house(struct node *n, struct replica_time now);
+
+#endif

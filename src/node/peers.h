@@ -1,0 +1,80 @@
+/* The other nodes of the cluster: who they are, and one connection in each direction.
+ *
+ * We dial each member and send on that connection; what it sends comes on the one that it dialled.
+ * So messages are in order and never doubled: a new connection replaces the older one of the same
+ * direction, and what was still to be read from that is dropped. Answers to requests come back on
+ * the connection that carried the request: when it breaks, both ends know which ones are in doubt.
+ *
+ * S12.1: a node of another cluster, and one that has another store than it had, is refused on both
+ * sides, with a sentence that names it. */
+#ifndef HOLDFAST_NODE_PEERS_H
+#define HOLDFAST_NODE_PEERS_H
+
+#include "net/address.h"
+#include "node/journal.h"
+#include "node/peer_link.h"
+
+struct peers;
+
+struct peers_options {
+    struct net *net;
+    const struct journal *journal;
+    struct peer_self *self; /* the cluster may be filled in by us when the node joins */
+    struct address listen;
+    void *ctx;
+
+    /* A message of the other engine; false: garbled. */
+    bool (*on_message)(void *ctx, uint64_t peer, struct slice message);
+    /* A request that came over the link `link`; answered with peers_answer. */
+    bool (*on_request)(void *ctx, uint64_t peer, uint64_t link, uint64_t number, uint8_t kind,
+                       struct slice body);
+    bool (*on_answer)(void *ctx, uint64_t peer, uint64_t number, uint8_t status, struct slice body);
+    /* Our connection to the peer is up, or is gone: what it carried and was not answered is in
+     * doubt. */
+    void (*on_up)(void *ctx, uint64_t peer);
+    void (*on_down)(void *ctx, uint64_t peer);
+    /* A peer wants a snapshot; the link is the receiver's from now on. */
+    void (*on_snapshot_link)(void *ctx, struct peer_link *link);
+    /* Whether this is the store that the node is known to have; remembers it, durably, when the
+     * node was not known. */
+    bool (*know_store)(void *ctx, uint64_t node, struct id store);
+    /* A node that joins has learned where it belongs: make it durable. */
+    void (*on_cluster)(void *ctx, struct id cluster, struct slice name);
+    /* TLS, later: gives the connection its filter before it starts. May be NULL. */
+    void (*secure)(void *ctx, struct connection *c, bool dialled);
+};
+
+/* NULL, with a sentence, when the address cannot be listened on. */
+struct peers *peers_new(const struct peers_options *options, char *problem, size_t problem_size);
+/* Aborts every link; the rest happens in the loop, which must run until no connection is left. */
+void peers_close(struct peers *p);
+void peers_free(struct peers *p);
+
+/* Dial that node from now on, at that address; or no more. */
+void peers_set(struct peers *p, uint64_t id, const struct address *address);
+void peers_forget(struct peers *p, uint64_t id);
+
+/* False: not sent, and never will be. */
+bool peers_send(struct peers *p, uint64_t id, struct slice message);
+bool peers_request(struct peers *p, uint64_t id, uint64_t number, uint8_t kind, struct slice body);
+bool peers_answer(struct peers *p, uint64_t id, uint64_t link, uint64_t number, uint8_t status,
+                  struct slice body);
+
+/* A dialled link of another purpose, with the same rules of admission. */
+bool peers_judge(struct peers *p, const struct peer_introduction *who,
+                 char sentence[PEER_SENTENCE_MAX]);
+void peers_secure(struct peers *p, struct connection *c, bool dialled);
+const struct address *peers_address(const struct peers *p, uint64_t id); /* NULL: not known */
+
+struct peer_view {
+    uint64_t id;
+    uint64_t life;              /* 0: never seen */
+    const char *address;        /* "" when it only came to us */
+    const char *client_address; /* "" when not known yet */
+    bool reachable;             /* our connection to it is up */
+    uint64_t silent_ms;         /* since we last heard from it; UINT64_MAX: never */
+};
+bool peers_view(const struct peers *p, uint64_t id, struct peer_view *out);
+uint16_t peers_port(const struct peers *p);
+
+#endif

@@ -1,0 +1,102 @@
+/* Requests that other nodes forwarded to this one: submitted here if we lead, answered when the
+ * outcome is known. The asking node decides what to do about everything but DONE. */
+#include "node/forward_state.h"
+
+static struct relay *relay_new(struct forward *f, uint64_t peer, uint64_t link, uint64_t number)
+{
+    struct relay *relay = memory_alloc(f->options.memory, sizeof(*relay));
+    *relay = (struct relay){
+        .cookie = {COOKIE_RELAY}, .peer = peer, .link = link, .number = number, .next = f->relays};
+    if (f->relays != NULL) {
+        f->relays->prev = relay;
+    }
+    f->relays = relay;
+    return relay;
+}
+
+static void relay_free(struct forward *f, struct relay *relay)
+{
+    if (relay->prev != NULL) {
+        relay->prev->next = relay->next;
+    } else {
+        f->relays = relay->next;
+    }
+    if (relay->next != NULL) {
+        relay->next->prev = relay->prev;
+    }
+    memory_free(f->options.memory, relay, sizeof(*relay));
+}
+
+void relay_free_all(struct forward *f)
+{
+    while (f->relays != NULL) {
+        relay_free(f, f->relays);
+    }
+}
+
+static void answer(struct forward *f, const struct relay *relay, enum forward_status status,
+                   struct slice body)
+{
+    peers_answer(f->peers, relay->peer, relay->link, relay->number, (uint8_t)status, body);
+}
+
+bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_t number,
+                        uint8_t kind, struct slice body)
+{
+    struct relay *relay = relay_new(f, peer, link, number);
+    struct replica_time now = f->options.now(f->options.ctx);
+    enum forward_status refusal = FORWARD_NOT_DONE;
+    enum hf_error error = HF_MALFORMED;
+    if (kind == FORWARD_COMMAND) {
+        struct command command;
+        error = command_decode(body, &command);
+        if (error == HF_OK && command_check(&command) == HF_MALFORMED) {
+            error = HF_MALFORMED;
+        }
+        if (error == HF_OK) {
+            error =
+                f->read_only ? HF_UNAVAILABLE : replica_submit(f->replica, &command, relay, now);
+        }
+    } else if (kind == FORWARD_BARRIER && body.len == 0) {
+        error = replica_barrier(f->replica, relay, now);
+    }
+    if (error == HF_OK) {
+        return true; /* the replica tells */
+    }
+    if (error == HF_BUSY) {
+        refusal = FORWARD_BUSY;
+    } else if (error != HF_UNAVAILABLE) {
+        refusal = FORWARD_MALFORMED;
+    }
+    answer(f, relay, refusal, slice_make(NULL, 0));
+    relay_free(f, relay);
+    return true;
+}
+
+void relay_on_result(struct forward *f, struct relay *relay, enum replica_outcome outcome,
+                     const struct result *result)
+{
+    if (outcome == REPLICA_DONE) {
+        buffer_truncate(&f->encoded, 0);
+        bool fits = result_encode(result, &f->encoded);
+        hf_assert(fits);
+        answer(f, relay, FORWARD_DONE, buffer_bytes(&f->encoded));
+    } else {
+        answer(f, relay, outcome == REPLICA_NOT_DONE ? FORWARD_NOT_DONE : FORWARD_UNKNOWN,
+               slice_make(NULL, 0));
+    }
+    relay_free(f, relay);
+}
+
+void relay_on_barrier(struct forward *f, struct relay *relay, bool reached)
+{
+    if (reached) {
+        uint8_t index[8];
+        struct writer w = writer_make(index, sizeof(index));
+        write_fixed64(&w, core_index(replica_core(f->replica)));
+        answer(f, relay, FORWARD_DONE, slice_make(index, sizeof(index)));
+    } else {
+        answer(f, relay, FORWARD_NOT_DONE, slice_make(NULL, 0));
+    }
+    relay_free(f, relay);
+}

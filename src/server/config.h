@@ -1,0 +1,62 @@
+/* What `holdfast serve` is told: by flags, else by HOLDFAST_* in the environment, else by the file
+ * that
+ * --config names, else by default. One table in config.c has every setting; its name is the long
+ * flag, the key in the file and, in capitals, the variable. */
+#ifndef HOLDFAST_SERVER_CONFIG_H
+#define HOLDFAST_SERVER_CONFIG_H
+
+#include "base/buffer.h"
+#include "base/limits.h"
+#include "net/address.h"
+#include "node/node.h"
+
+#define CONFIG_PATH 4096
+#define CONFIG_CLUSTER 8192
+#define CONFIG_LEVELS 256
+
+enum config_log_format { LOG_JSON, LOG_TEXT };
+
+struct config {
+    uint64_t id;
+    char data[CONFIG_PATH];
+    struct address client;
+    struct address peer;
+    struct address resp;
+    char advertise_client[PEER_ADDRESS_MAX + 1];
+    char cluster[CONFIG_CLUSTER];
+    char cluster_name[PEER_NAME_MAX + 1];
+    bool bootstrap;
+    bool join;
+    bool insecure;
+    uint64_t election_ms;
+    uint64_t heartbeat_ms;
+    uint64_t request_ms;
+    uint64_t ttl_min_ms;
+    uint64_t snapshot_bytes;
+    uint64_t segment_bytes;
+    uint64_t max_clients;
+    uint64_t log_format;
+    char log_level[CONFIG_LEVELS];
+
+    /* Of flags only. */
+    char file[CONFIG_PATH];
+    bool check;
+    bool help;
+    uint64_t ready_fd; /* 0: none; "ready LEADER\n" is written there */
+
+    /* Made of `cluster` by config_load. */
+    struct node_member members[LIMIT_NODES];
+    uint32_t member_count;
+    bool peer_was_set;
+};
+
+/* Reads all sources and checks them together. False: every problem is a line in `problems`, each
+ * with its file and line, flag or variable. */
+bool config_load(struct config *config, int count, char **arguments, struct buffer *problems);
+
+/* The table as a help text. */
+void config_print_help(struct buffer *out);
+/* The settings in force, as a file that could be read again. */
+void config_print(const struct config *config, struct buffer *out);
+
+#endif

@@ -1,0 +1,210 @@
+/* The rules between settings: the list of members, addresses that others reach, times that must
+ * keep a distance. */
+#include "server/config_check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/config_value.h"
+#include "server/log.h"
+
+#define SEGMENT_MIN (9u << 20) /* the largest entry must fit, with what surrounds it */
+#define SEGMENT_MAX (1u << 30)
+
+static bool complain(struct buffer *problems, const char *setting, const char *text)
+{
+    buffer_printf(problems, "%s: %s\n", setting, text);
+    return false;
+}
+
+/* ---- members ---- */
+
+static bool add_member(struct config *config, const char *text, struct buffer *problems)
+{
+    char id_text[32];
+    struct node_member member;
+    const char *equals = strchr(text, '=');
+    size_t len = equals == NULL ? 0 : (size_t)(equals - text);
+    if (len == 0 || len >= sizeof(id_text)) {
+        buffer_printf(problems, "cluster: \"%s\" is not ID=HOST:PORT\n", text);
+        return false;
+    }
+    memcpy(id_text, text, len);
+    id_text[len] = '\0';
+    if (!value_number(id_text, &member.id) || member.id == 0 || member.id > UINT32_MAX ||
+        !address_parse(equals + 1, &member.address) || member.address.host[0] == '\0' ||
+        member.address.port == 0) {
+        buffer_printf(problems, "cluster: \"%s\" is not ID=HOST:PORT\n", text);
+        return false;
+    }
+    for (uint32_t i = 0; i < config->member_count; i++) {
+        if (config->members[i].id == member.id) {
+            buffer_printf(problems, "cluster: node %s is named twice\n", id_text);
+            return false;
+        }
+    }
+    if (config->member_count == LIMIT_NODES) {
+        return complain(problems, "cluster", "there are at most 64 members");
+    }
+    /* Sorted, so that every member makes the same of the same list. */
+    uint32_t at = config->member_count++;
+    for (; at > 0 && config->members[at - 1].id > member.id; at--) {
+        config->members[at] = config->members[at - 1];
+    }
+    config->members[at] = member;
+    return true;
+}
+
+static bool read_members(struct config *config, struct buffer *problems)
+{
+    bool fine = true;
+    const char *at = config->cluster;
+    config->member_count = 0;
+    while (*at != '\0') {
+        char text[PEER_ADDRESS_MAX + 40];
+        size_t len = strcspn(at, ",");
+        snprintf(text, sizeof(text), "%.*s", (int)len, at);
+        /* Blanks around a member are for the eye. */
+        char *begin = text + strspn(text, " \t");
+        begin[strcspn(begin, " \t")] = '\0';
+        if (begin[0] != '\0') {
+            fine = add_member(config, begin, problems) && fine;
+        }
+        at += len + (at[len] == ',');
+    }
+    return fine;
+}
+
+static const struct node_member *find_self(const struct config *config)
+{
+    for (uint32_t i = 0; i < config->member_count; i++) {
+        if (config->members[i].id == config->id) {
+            return &config->members[i];
+        }
+    }
+    return NULL;
+}
+
+static bool check_members(struct config *config, struct buffer *problems)
+{
+    if (config->cluster[0] == '\0') {
+        /* One node: it is its own cluster, and may begin it. */
+        config->members[0] = (struct node_member){config->id, config->peer};
+        config->member_count = 1;
+        if (config->join) {
+            return complain(problems, "join", "needs --cluster, to know whom to ask");
+        }
+        config->bootstrap = true;
+        return true;
+    }
+    const struct node_member *self = find_self(config);
+    if (self == NULL) {
+        buffer_printf(problems, "cluster: does not name node %" PRIu64 ", which this is (--id)\n",
+                      config->id);
+        return false;
+    }
+    if (!config->peer_was_set) {
+        config->peer = self->address;
+    }
+    if (config->bootstrap && config->join) {
+        return complain(problems, "join", "and bootstrap exclude each other");
+    }
+    return true;
+}
+
+/* ---- addresses ---- */
+
+/* Without credentials whoever reaches a port can do everything: only this machine may, unless the
+ * operator says otherwise. */
+static bool check_reach(const struct config *config, const char *name,
+                        const struct address *address, struct buffer *problems)
+{
+    struct sockaddr_storage found[8];
+    const char *words = "";
+    char text[ADDRESS_TEXT];
+    address_format(address, text, sizeof(text));
+    int count = address_resolve(address, found, 8, &words);
+    if (count == 0) {
+        buffer_printf(problems, "%s: %s cannot be resolved: %s\n", name, text, words);
+        return false;
+    }
+    for (int i = 0; i < count && !config->insecure; i++) {
+        if (!address_is_loopback(&found[i])) {
+            buffer_printf(
+                problems,
+                "%s: other machines reach %s, and there are no credentials yet that would "
+                "keep strangers out: listen on 127.0.0.1, or say --insecure\n",
+                name, text);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- numbers ---- */
+
+static bool check_range(const char *name, uint64_t value, uint64_t low, uint64_t high,
+                        const char *text, struct buffer *problems)
+{
+    if (value >= low && value <= high) {
+        return true;
+    }
+    buffer_printf(problems, "%s: must be %s\n", name, text);
+    return false;
+}
+
+static bool check_numbers(const struct config *config, struct buffer *problems)
+{
+    bool fine = check_range("id", config->id, 1, UINT32_MAX, "1 to 4294967295", problems);
+    fine =
+        check_range("heartbeat", config->heartbeat_ms, 5, 10000, "5 ms to 10 s", problems) && fine;
+    fine = check_range("election-timeout", config->election_ms, 2 * config->heartbeat_ms, 60000,
+                       "at least twice the heartbeat, and at most 60 s", problems) &&
+           fine;
+    fine = check_range("request-timeout", config->request_ms, 100, 600000, "100 ms to 10 m",
+                       problems) &&
+           fine;
+    fine = check_range("ttl-min", config->ttl_min_ms, LIMIT_TTL_MIN_MS, LIMIT_TTL_MAX_MS,
+                       "100 ms to 24 h", problems) &&
+           fine;
+    fine = check_range("snapshot-log-size", config->snapshot_bytes, 64u << 10, UINT64_C(1) << 40,
+                       "64 KiB to 1 TiB", problems) &&
+           fine;
+    fine = check_range("segment-size", config->segment_bytes, SEGMENT_MIN, SEGMENT_MAX,
+                       "9 MiB to 1 GiB", problems) &&
+           fine;
+    if (config->segment_bytes % 4096 != 0) {
+        fine = complain(problems, "segment-size", "must be a multiple of 4096");
+    }
+    return check_range("max-clients", config->max_clients, 1, 1000000, "1 to 1,000,000",
+                       problems) &&
+           fine;
+}
+
+bool config_check(struct config *config, struct buffer *problems)
+{
+    struct log_levels levels;
+    struct address advertised;
+    bool fine = check_numbers(config, problems);
+    if (!read_members(config, problems) || !check_members(config, problems)) {
+        fine = false;
+    }
+    fine = check_reach(config, "client", &config->client, problems) && fine;
+    fine = check_reach(config, "peer", &config->peer, problems) && fine;
+    if (config->data[0] == '\0') {
+        fine = complain(problems, "data", "names no folder");
+    }
+    if (config->cluster_name[0] == '\0' || strpbrk(config->cluster_name, "\"\\\n\r\t") != NULL) {
+        fine = complain(problems, "cluster-name", "must be 1 to 64 characters without quotes");
+    }
+    if (config->advertise_client[0] != '\0' &&
+        (!address_parse(config->advertise_client, &advertised) || advertised.host[0] == '\0')) {
+        fine = complain(problems, "advertise-client", "must be HOST:PORT");
+    }
+    const char *wrong = log_levels_parse(config->log_level, &levels);
+    if (wrong != NULL) {
+        fine = complain(problems, "log-level", wrong);
+    }
+    return fine;
+}

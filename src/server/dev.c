@@ -1,0 +1,212 @@
+/* The command `holdfast dev`: flags, and what is said on the terminal. */
+#include "server/dev.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "server/config_value.h"
+#include "server/dev_cluster.h"
+#include "server/serve.h"
+
+enum { READY_MS = 20000 };
+
+struct options {
+    uint64_t nodes;
+    uint64_t base_port;
+    char dir[DEV_PATH];
+    bool help;
+};
+
+static const char usage[] =
+    "holdfast dev: a local cluster of real processes.\n\n"
+    "  --nodes N        how many (5; 1 to 9)\n"
+    "  --dir DIR        where their folders and logs are (default: holdfast-dev beside the data "
+    "folder)\n"
+    "  --base-port P    the client port of node 1 (4653). Node i has P+10*(i-1) for clients, the "
+    "next\n"
+    "                   one for peers and the one after it for the Redis protocol\n\n"
+    "Prints a line for each node, then `ready` with the endpoints. Ctrl-C stops all of them; the "
+    "folder\n"
+    "stays, and the next start goes on where this one ended.\n";
+
+static void default_dir(struct options *o)
+{
+    const char *state = getenv("XDG_STATE_HOME");
+    const char *home = getenv("HOME");
+    if (geteuid() == 0) {
+        snprintf(o->dir, sizeof(o->dir), "/var/lib/holdfast-dev");
+    } else if (state != NULL && state[0] == '/') {
+        snprintf(o->dir, sizeof(o->dir), "%s/holdfast-dev", state);
+    } else {
+        snprintf(o->dir, sizeof(o->dir), "%s/.local/state/holdfast-dev", home != NULL ? home : ".");
+    }
+}
+
+static bool apply(struct options *o, const char *flag, const char *value)
+{
+    if (strcmp(flag, "--dir") == 0) {
+        int len = snprintf(o->dir, sizeof(o->dir), "%s", value);
+        return len > 0 && (size_t)len < sizeof(o->dir);
+    }
+    uint64_t *to = strcmp(flag, "--nodes") == 0 ? &o->nodes : &o->base_port;
+    return value_number(value, to);
+}
+
+static bool parse(struct options *o, int count, char **arguments)
+{
+    *o = (struct options){.nodes = 5, .base_port = 4653};
+    default_dir(o);
+    for (int i = 0; i < count; i++) {
+        char flag[32];
+        const char *equals = strchr(arguments[i], '=');
+        size_t len = equals != NULL ? (size_t)(equals - arguments[i]) : strlen(arguments[i]);
+        snprintf(flag, sizeof(flag), "%.*s", (int)len, arguments[i]);
+        if (strcmp(flag, "--help") == 0 || strcmp(flag, "-h") == 0) {
+            o->help = true;
+            return true;
+        }
+        if (strcmp(flag, "--nodes") != 0 && strcmp(flag, "--dir") != 0 &&
+            strcmp(flag, "--base-port") != 0) {
+            fprintf(stderr, "holdfast: dev has no flag %s\n", arguments[i]);
+            return false;
+        }
+        const char *value = equals != NULL ? equals + 1 : i + 1 < count ? arguments[++i] : NULL;
+        if (value == NULL || !apply(o, flag, value)) {
+            fprintf(stderr, "holdfast: %s needs a %s\n", flag,
+                    strcmp(flag, "--dir") == 0 ? "folder" : "number");
+            return false;
+        }
+    }
+    if (o->nodes < 1 || o->nodes > DEV_NODES_MAX) {
+        fprintf(stderr, "holdfast: --nodes is 1 to %d\n", DEV_NODES_MAX);
+        return false;
+    }
+    if (o->base_port < 1 || o->base_port + DEV_PORT_STEP * o->nodes > UINT16_MAX) {
+        fprintf(stderr, "holdfast: --base-port is too high for %u nodes, or 0\n",
+                (unsigned)o->nodes);
+        return false;
+    }
+    return true;
+}
+
+/* ---- on the terminal ---- */
+
+static void print_nodes(const struct dev_cluster *c)
+{
+    for (unsigned i = 0; i < c->count; i++) {
+        const struct dev_node *n = &c->nodes[i];
+        printf("node %u  http://127.0.0.1:%u  pid %d  data %s  log %s\n", n->id, n->client_port,
+               (int)n->pid, n->folder, n->log);
+    }
+    fflush(stdout);
+}
+
+static void print_ready(const struct dev_cluster *c, unsigned leader)
+{
+    printf("ready  leader: node %u  endpoints: ", leader);
+    for (unsigned i = 0; i < c->count; i++) {
+        printf("%s127.0.0.1:%u", i == 0 ? "" : ",", c->nodes[i].client_port);
+    }
+    printf("\n\nTry it; any node will do:\n"
+           "  curl -s -XPOST http://127.0.0.1:%u/api/v1/locks/demo/acquire "
+           "-d '{\"client_id\":\"me\",\"ttl_ms\":30000}'\n"
+           "  curl -s http://127.0.0.1:%u/api/v1/cluster\n"
+           "  kill -9 %d    # pull the plug of a node\n"
+           "Ctrl-C stops all.\n",
+           c->nodes[0].client_port, c->nodes[c->count - 1].client_port, (int)c->nodes[0].pid);
+    fflush(stdout);
+}
+
+static void print_end(const struct dev_node *node, int status)
+{
+    if (WIFSIGNALED(status)) {
+        printf("node %u was killed by signal %d\n", node->id, WTERMSIG(status));
+    } else {
+        printf("node %u ended with exit code %d\n", node->id, WEXITSTATUS(status));
+    }
+    fflush(stdout);
+}
+
+static bool all_ready(const struct dev_cluster *c)
+{
+    for (unsigned i = 0; i < c->count; i++) {
+        if (!c->nodes[i].ready) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* True: ready. False: told to stop, or a node cannot start; `*code` says which. */
+static bool wait_until_ready(struct dev_cluster *c, int *code)
+{
+    struct dev_node *node = NULL;
+    int status = 0;
+    while (!all_ready(c)) {
+        switch (dev_cluster_wait(c, READY_MS, &node, &status)) {
+        case DEV_SIGNAL:
+            *code = 0;
+            return false;
+        case DEV_ENDED:
+            fprintf(stderr, "holdfast: node %u does not start; its log says:\n", node->id);
+            dev_node_print_log(node);
+            *code = EXIT_START_FAILED;
+            return false;
+        case DEV_NOTHING:
+        case DEV_READY:
+            break;
+        }
+    }
+    print_ready(c, node->leader);
+    return true;
+}
+
+static int watch(struct dev_cluster *c)
+{
+    struct dev_node *node = NULL;
+    int status = 0;
+    unsigned running = c->count;
+    while (running > 0) {
+        enum dev_event event = dev_cluster_wait(c, -1, &node, &status);
+        if (event == DEV_SIGNAL) {
+            printf("stopping\n");
+            fflush(stdout);
+            return 0;
+        }
+        if (event == DEV_ENDED) {
+            print_end(node, status);
+            running--;
+        }
+    }
+    printf("no node is left\n");
+    return EXIT_START_FAILED;
+}
+
+int dev_main(int count, char **arguments)
+{
+    struct options options;
+    static struct dev_cluster cluster;
+    if (!parse(&options, count, arguments)) {
+        fprintf(stderr, "holdfast: `holdfast dev --help` says more\n");
+        return EXIT_USAGE;
+    }
+    if (options.help) {
+        printf("%s", usage);
+        return 0;
+    }
+    dev_cluster_init(&cluster, (unsigned)options.nodes, (uint16_t)options.base_port, options.dir);
+    if (!dev_cluster_ports_are_free(&cluster) || !dev_cluster_prepare_folder(&cluster) ||
+        !dev_cluster_start(&cluster)) {
+        return EXIT_START_FAILED;
+    }
+    print_nodes(&cluster);
+    int code = 0;
+    if (wait_until_ready(&cluster, &code)) {
+        code = watch(&cluster);
+    }
+    dev_cluster_stop(&cluster);
+    return code;
+}

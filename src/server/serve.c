@@ -1,0 +1,252 @@
+/* One node as a process: settings, limits of the process, signals, and the way out. */
+#include "server/serve.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "node/node.h"
+#include "server/config.h"
+#include "server/log.h"
+
+struct serve {
+    int count;
+    char **arguments;
+    struct config config;
+    struct log_sink log;
+    struct journal journal;
+    uv_loop_t loop;
+    uv_signal_t term, interrupt, hangup;
+    struct node *node;
+    bool stopping;
+};
+
+/* ---- what the node tells ---- */
+
+static void on_ready(void *ctx, uint64_t leader)
+{
+    struct serve *s = ctx;
+    if (s->config.ready_fd != 0) {
+        char text[64];
+        int len = snprintf(text, sizeof(text), "ready %llu\n", (unsigned long long)leader);
+        ssize_t written = write((int)s->config.ready_fd, text, (size_t)len);
+        (void)written; /* whoever started us may be gone */
+        close((int)s->config.ready_fd);
+        s->config.ready_fd = 0;
+    }
+}
+
+/* A node whose disk failed must not go on, and must not tidy up either. */
+static void on_failed(void *ctx, const char *text)
+{
+    struct serve *s = ctx;
+    journal_note(&s->journal, ERROR, NODE, "failed", JOURNAL_TEXT("reason", text));
+    fprintf(stderr, "holdfast: node %llu ends: %s\n", (unsigned long long)s->config.id, text);
+    _exit(EXIT_DISK_FAILED);
+}
+
+static void on_stopped(void *ctx)
+{
+    struct serve *s = ctx;
+    uv_close((uv_handle_t *)&s->term, NULL);
+    uv_close((uv_handle_t *)&s->interrupt, NULL);
+    uv_close((uv_handle_t *)&s->hangup, NULL);
+    journal_note(&s->journal, INFO, NODE, "stopped", JOURNAL_TEXT("data", s->config.data));
+}
+
+/* ---- signals ---- */
+
+static void on_stop_signal(uv_signal_t *handle, int number)
+{
+    struct serve *s = handle->data;
+    if (s->stopping) {
+        fprintf(stderr, "holdfast: told twice to stop, so at once\n");
+        _exit(128 + number);
+    }
+    s->stopping = true;
+    node_stop(s->node);
+}
+
+static void on_hangup(uv_signal_t *handle, int number)
+{
+    (void)number;
+    struct serve *s = handle->data;
+    static struct config again;
+    struct buffer problems;
+    buffer_init(&problems, memory_system(), 1 << 16);
+    if (config_load(&again, s->count, s->arguments, &problems)) {
+        (void)log_levels_parse(again.log_level, &s->log.levels);
+        journal_note(&s->journal, INFO, NODE, "settings_read_again",
+                     JOURNAL_TEXT("log_level", again.log_level));
+    } else {
+        journal_note(&s->journal, ERROR, NODE, "settings_wrong",
+                     JOURNAL_SLICE("problems", buffer_bytes(&problems)));
+    }
+    buffer_close(&problems);
+}
+
+static void start_signals(struct serve *s)
+{
+    uv_signal_t *handles[] = {&s->term, &s->interrupt, &s->hangup};
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    for (int i = 0; i < 3; i++) {
+        uv_signal_init(&s->loop, handles[i]);
+        handles[i]->data = s;
+        uv_signal_start(handles[i], numbers[i] == SIGHUP ? on_hangup : on_stop_signal, numbers[i]);
+    }
+}
+
+/* ---- the process ---- */
+
+static void prepare_process(void)
+{
+    struct rlimit files;
+    signal(SIGPIPE, SIG_IGN);
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+    }
+    /* S12.5: with huge pages a snapshot's child would make us copy 2 MiB for every byte we change.
+     */
+    (void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+}
+
+/* The folders above the data folder; the last one is made by storage, with its name synced. */
+static bool make_parents(const char *path)
+{
+    char part[CONFIG_PATH];
+    for (size_t i = 1; path[i] != '\0'; i++) {
+        if (path[i] == '/') {
+            snprintf(part, sizeof(part), "%.*s", (int)i, path);
+            if (mkdir(part, 0700) != 0 && errno != EEXIST) {
+                fprintf(stderr, "holdfast: cannot make the folder %s: %s\n", part, strerror(errno));
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static void fill_options(struct serve *s, struct node_options *o)
+{
+    const struct config *c = &s->config;
+    *o = (struct node_options){
+        .loop = &s->loop,
+        .memory = memory_system(),
+        .journal = &s->journal,
+        .id = c->id,
+        .data = c->data,
+        .cluster_name = c->cluster_name,
+        .member_count = c->member_count,
+        .bootstrap = c->bootstrap,
+        .join = c->join,
+        .client = c->client,
+        .peer = c->peer,
+        .election_ms = (uint32_t)c->election_ms,
+        .heartbeat_ms = (uint32_t)c->heartbeat_ms,
+        .request_ms = (uint32_t)c->request_ms,
+        .ttl_min_ms = (uint32_t)c->ttl_min_ms,
+        .snapshot_bytes = c->snapshot_bytes,
+        .segment_bytes = (uint32_t)c->segment_bytes,
+        .max_clients = (uint32_t)c->max_clients,
+        .ctx = s,
+        .on_ready = on_ready,
+        .on_failed = on_failed,
+        .on_stopped = on_stopped,
+    };
+    memcpy(o->members, c->members, sizeof(o->members));
+    memcpy(o->client_advertised, c->advertise_client, sizeof(o->client_advertised));
+    if (o->client_advertised[0] == '\0' && c->client.host[0] == '\0') {
+        /* All interfaces is no address to be told to others: the host of the peer port is. */
+        struct address told = {.port = c->client.port};
+        memcpy(told.host, c->members[0].address.host, sizeof(told.host));
+        for (uint32_t i = 0; i < c->member_count; i++) {
+            if (c->members[i].id == c->id) {
+                memcpy(told.host, c->members[i].address.host, sizeof(told.host));
+            }
+        }
+        address_format(&told, o->client_advertised, sizeof(o->client_advertised));
+    }
+}
+
+static int run(struct serve *s)
+{
+    char problem[NODE_PROBLEM];
+    static struct node_options options;
+    fill_options(s, &options);
+    s->node = node_new(&options, problem);
+    if (s->node == NULL) {
+        fprintf(stderr, "holdfast: %s\n", problem);
+        return EXIT_START_FAILED;
+    }
+    start_signals(s);
+    char client[ADDRESS_TEXT];
+    char peer[ADDRESS_TEXT];
+    address_format(&s->config.client, client, sizeof(client));
+    address_format(&s->config.peer, peer, sizeof(peer));
+    journal_note(&s->journal, INFO, NODE, "started", JOURNAL_TEXT("client", client),
+                 JOURNAL_TEXT("peer", peer), JOURNAL_TEXT("data", s->config.data),
+                 JOURNAL_NUMBER("pid", (uint64_t)getpid()));
+    uv_run(&s->loop, UV_RUN_DEFAULT);
+    node_free(s->node);
+    return 0;
+}
+
+static int print_and_close(struct buffer *text, FILE *to, const char *prefix, int code)
+{
+    struct slice left = buffer_bytes(text);
+    while (left.len > 0) {
+        const uint8_t *end = memchr(left.data, '\n', left.len);
+        size_t len = end == NULL ? left.len : (size_t)(end - left.data) + 1;
+        fprintf(to, "%s%.*s", prefix, (int)len, (const char *)left.data);
+        left = slice_make(left.data + len, left.len - len);
+    }
+    buffer_close(text);
+    return code;
+}
+
+int serve_main(int count, char **arguments)
+{
+    static struct serve s;
+    struct buffer text;
+    buffer_init(&text, memory_system(), 1 << 16);
+    s.count = count;
+    s.arguments = arguments;
+    if (!config_load(&s.config, count, arguments, &text)) {
+        print_and_close(&text, stderr, "holdfast: ", 0);
+        fprintf(stderr, "holdfast: `holdfast serve --help` lists the settings\n");
+        return EXIT_USAGE;
+    }
+    if (s.config.help) {
+        printf(
+            "holdfast serve: one node. With no settings, one that is a cluster by itself.\n\n"
+            "Each setting can also be HOLDFAST_NAME in the environment, or a line `name = value` "
+            "in\n"
+            "the file that --config names. Flags beat the environment, which beats the file.\n\n");
+        config_print_help(&text);
+        return print_and_close(&text, stdout, "", 0);
+    }
+    if (s.config.check) {
+        config_print(&s.config, &text);
+        return print_and_close(&text, stdout, "", 0);
+    }
+    buffer_close(&text);
+    prepare_process();
+    if (!make_parents(s.config.data)) {
+        return EXIT_START_FAILED;
+    }
+    log_sink_init(&s.log, STDERR_FILENO, (enum config_log_format)s.config.log_format, s.config.id);
+    (void)log_levels_parse(s.config.log_level, &s.log.levels);
+    s.journal = log_sink_journal(&s.log);
+    uv_loop_init(&s.loop);
+    int code = run(&s);
+    uv_loop_close(&s.loop);
+    log_sink_close(&s.log);
+    return code;
+}

@@ -1,0 +1,114 @@
+"""Settings: flags beat the environment, which beats the file, which beats the default; what is wrong is
+said with its place."""
+
+import pytest
+
+from conftest import environment, run, wait_until
+
+
+def check(*flags, **env):
+    done = run("serve", "--check", *flags, env=environment(**env))
+    settings = dict(line.split(" = ", 1) for line in done.stdout.splitlines() if " = " in line)
+    return done, settings
+
+
+def test_flags_beat_environment_beats_file_beats_default(tmp_path):
+    file = tmp_path / "holdfast.ini"
+    file.write_text("ttl-min = 2s\nrequest-timeout = 4s\nheartbeat = 20ms\n")
+    done, settings = check("--config", file, "--ttl-min", "7s",
+                           HOLDFAST_TTL_MIN="6s", HOLDFAST_REQUEST_TIMEOUT="5s")
+    assert done.returncode == 0, done.stderr
+    assert settings["ttl-min"] == "7s"
+    assert settings["request-timeout"] == "5s"
+    assert settings["heartbeat"] == "20ms"
+    assert settings["election-timeout"] == "300ms"
+
+
+def test_the_file_may_be_named_by_the_environment_and_lists_may_go_on(tmp_path):
+    file = tmp_path / "holdfast.ini"
+    file.write_text("# a comment\nid = 2\ncluster = 1=10.0.0.1:4654,\n    2=127.0.0.1:4654\n"
+                    "    3=[::1]:4654\n")
+    done, settings = check(HOLDFAST_CONFIG=file)
+    assert done.returncode == 0, done.stderr
+    assert settings["peer"] == "127.0.0.1:4654"
+    assert settings["cluster"] == "1=10.0.0.1:4654,2=127.0.0.1:4654,3=[::1]:4654"
+
+
+def test_what_is_wrong_in_a_file_is_said_with_line_and_key(tmp_path):
+    file = tmp_path / "holdfast.ini"
+    file.write_text("id = 1\n\nelection-timeout = soon\nno-such-thing = 1\nheartbeat\n[web]\nid = 2\n")
+    done, _ = check("--config", file)
+    assert done.returncode == 64
+    assert f'{file}:3: election-timeout: "soon" is not a duration' in done.stderr
+    assert f"{file}:4: no-such-thing: there is no such setting" in done.stderr
+    assert f"{file}:5: this is not `name = value`" in done.stderr
+    assert f"{file}:7: id: there are no sections like [web]" in done.stderr
+    assert all(line.startswith("holdfast: ") for line in done.stderr.splitlines())
+
+
+@pytest.mark.parametrize("flags, said", [
+    (["--no-such-flag"], "--no-such-flag: there is no such flag"),
+    (["--id"], "--id: a value is missing"),
+    (["--id", "zero"], '--id: id: "zero" is not a number'),
+    (["--id", "0"], "id: must be 1 to"),
+    (["--client", "nonsense"], '"nonsense" is not an address'),
+    (["--client", "0.0.0.0:4653"], "say --insecure"),
+    (["--client", ":4653"], "say --insecure"),
+    (["--peer", "no-such-host.invalid:1"], "cannot be resolved"),
+    (["--cluster", "1=a:1,1=b:2"], "node 1 is named twice"),
+    (["--cluster", "2=127.0.0.1:1"], "does not name node 1"),
+    (["--cluster", "1=127.0.0.1"], '"1=127.0.0.1" is not ID=HOST:PORT'),
+    (["--heartbeat", "200ms"], "election-timeout: must be at least twice the heartbeat"),
+    (["--log-level", "loud"], "log-level: a level is one of"),
+    (["--log-level", "kitchen=info"], "log-level: a subsystem is one of"),
+    (["--join"], "join: needs --cluster"),
+    (["--segment-size", "1K"], "segment-size: must be"),
+    (["--config", "/no/such/file"], "/no/such/file: cannot be read"),
+])
+def test_wrong_settings_are_refused_with_the_reason(flags, said):
+    done, _ = check(*flags)
+    assert done.returncode == 64
+    assert said in done.stderr
+    assert not done.stdout
+
+
+def test_insecure_allows_every_address():
+    done, settings = check("--insecure", "--client", ":4653")
+    assert done.returncode == 0 and settings["client"] == ":4653"
+
+
+def test_usage_errors_are_64_and_help_is_not_an_error():
+    for words in (["bogus"], []):
+        assert run(*words).returncode == 64
+    assert 'did you mean "serve"?' in run("serv").stderr
+    for words in (["--help"], ["serve", "--help"], ["dev", "--help"], ["--version"]):
+        done = run(*words)
+        assert done.returncode == 0 and done.stdout and not done.stderr
+    assert run("dev", "--nodes", "77").returncode == 64
+
+
+def test_log_levels_change_at_run_time(make_cluster, tmp_path):
+    import signal
+
+    file = tmp_path / "holdfast.ini"
+    file.write_text("log-level = info\n")
+    cluster = make_cluster(1, "--config", file)
+    node = cluster.nodes[1]
+    assert not node.events("client_connected")
+    file.write_text("log-level = info,client=debug,lock=info\n")
+    node.signal(signal.SIGHUP)
+    wait_until(lambda: node.events("settings_read_again"), "it was read again")
+    assert node.acquire("logged", client="worker-7", ttl_ms=60000).json["acquired"]
+    wait_until(lambda: node.events("client_connected"), "more is said")
+    said = wait_until(lambda: node.events("lock_acquired"), "and of locks")[0]
+    assert said["resource"] == "logged" and said["clientId"] == "worker-7"
+    assert said["fencingToken"] > 0 and said["leaseId"] and said["ttlSeconds"] == 60
+    assert said["node"] == 1 and said["term"] >= 1 and said["level"] == "info"
+    file.write_text("log-level = nonsense\n")
+    node.signal(signal.SIGHUP)
+    wait_until(lambda: node.events("settings_wrong"), "what is wrong is said")
+
+
+def test_text_lines_for_people(make_cluster):
+    cluster = make_cluster(1, "--log-format", "text")
+    assert " info  node 1 node     ready leader=1" in cluster.nodes[1].log()

@@ -1,0 +1,155 @@
+"""The local cluster: `holdfast dev`."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+from conftest import PROGRAM, SLOW, environment, run, wait_until
+
+
+def free_base(nodes):
+    """A base port such that all ports of the cluster are free."""
+    for base in range(20000 + os.getpid() % 20000, 60000, 97):
+        probes = []
+        try:
+            for i in range(nodes):
+                for j in range(3):
+                    s = socket.socket()
+                    probes.append(s)
+                    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    s.bind(("127.0.0.1", base + 10 * i + j))
+            return base
+        except OSError:
+            continue
+        finally:
+            for s in probes:
+                s.close()
+    raise AssertionError("no free ports")
+
+
+@pytest.fixture
+def dev(tmp_path):
+    started = []
+
+    def start(nodes, base):
+        process = subprocess.Popen(
+            [PROGRAM, "dev", "--nodes", str(nodes), "--dir", str(tmp_path / "dev"),
+             "--base-port", str(base)],
+            env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()  # its nodes end with it
+            process.wait()
+
+
+def read_until_ready(process):
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if line.startswith("ready"):
+            return lines
+    raise AssertionError("".join(lines) + process.stderr.read())
+
+
+def pids(lines):
+    return [int(line.split(" pid ")[1].split()[0]) for line in lines if line.startswith("node ")]
+
+
+def is_alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
+        return stat.read().split(") ")[1][0] != "Z"
+
+
+def cluster_view(port):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5 * SLOW)
+    connection.request("GET", "/api/v1/cluster")
+    return json.loads(connection.getresponse().read())
+
+
+def test_a_line_a_node_then_ready_and_ctrl_c_stops_all(dev, tmp_path):
+    base = free_base(5)
+    start = time.monotonic()
+    process = dev(5, base)
+    lines = read_until_ready(process)
+    took = time.monotonic() - start
+    assert took < 5 * SLOW, f"{took:.2f} s"
+    assert len(pids(lines)) == 5
+    endpoints = ",".join(f"127.0.0.1:{base + 10 * i}" for i in range(5))
+    assert endpoints in lines[-1]
+    view = cluster_view(base + 40)
+    assert view["leader"] in range(1, 6) and len(view["members"]) == 5
+    for i in range(1, 6):
+        assert (tmp_path / "dev" / f"node-{i}").is_dir()
+        assert (tmp_path / "dev" / f"node-{i}.log").is_file()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(15 * SLOW) == 0
+    assert not any(is_alive(pid) for pid in pids(lines))
+
+
+def test_a_second_start_goes_on_where_the_first_ended(dev):
+    base = free_base(3)
+    first = dev(3, base)
+    read_until_ready(first)
+    term = cluster_view(base)["term"]
+    first.send_signal(signal.SIGTERM)
+    assert first.wait(15 * SLOW) == 0
+    second = dev(3, base)
+    read_until_ready(second)
+    assert cluster_view(base)["term"] > term
+    second.send_signal(signal.SIGINT)
+    assert second.wait(15 * SLOW) == 0
+
+
+def test_a_killed_node_is_told_and_the_others_go_on(dev):
+    base = free_base(3)
+    process = dev(3, base)
+    lines = read_until_ready(process)
+    os.kill(pids(lines)[0], signal.SIGKILL)
+    for line in process.stdout:
+        if line.startswith("node 1 was killed by signal 9"):
+            break
+    wait_until(lambda: cluster_view(base + 10)["leader"] in (2, 3), "the others go on")
+
+
+def test_nodes_die_with_the_command_that_started_them(dev):
+    process = dev(3, free_base(3))
+    nodes = pids(read_until_ready(process))
+    process.kill()
+    process.wait()
+    wait_until(lambda: not any(is_alive(pid) for pid in nodes), "they are gone")
+
+
+def test_taken_ports_are_refused_with_a_clear_word(tmp_path):
+    base = free_base(2)
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", base + 11))
+        taken.listen()
+        done = run("dev", "--nodes", "2", "--dir", tmp_path / "dev", "--base-port", base)
+    assert done.returncode == 1
+    assert f"port {base + 11}, the peer port of node 2, is taken by another program" in done.stderr
+
+
+def test_a_folder_of_a_cluster_of_another_size_is_refused(dev, tmp_path):
+    base = free_base(3)
+    process = dev(3, base)
+    read_until_ready(process)
+    process.send_signal(signal.SIGINT)
+    process.wait(15 * SLOW)
+    done = run("dev", "--nodes", "5", "--dir", tmp_path / "dev", "--base-port", base)
+    assert done.returncode == 1 and "holds a cluster of 3 nodes" in done.stderr

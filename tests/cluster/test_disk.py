@@ -1,0 +1,95 @@
+"""Snapshots, catching up, full disks."""
+
+import os
+import subprocess
+
+import pytest
+
+from conftest import SLOW, wait_until
+
+SMALL = ["--snapshot-log-size", "64K"]
+
+
+def fill(node, count, prefix, ttl_ms=600000):
+    """Grants with enough metadata that the log grows quickly."""
+    for i in range(count):
+        answer = node.acquire(f"{prefix}-{i}", ttl_ms=ttl_ms, metadata={"note": "x" * 1000})
+        assert answer.status == 200 and answer.json["acquired"], answer
+
+
+def test_a_follower_that_is_far_behind_gets_a_snapshot(make_cluster):
+    cluster = make_cluster(3, *SMALL)
+    victim = cluster.followers()[0]
+    fill(cluster.leader(), 20, "before")
+    victim.kill()
+    for round_number in range(8):
+        fill(cluster.leader(), 250, f"round-{round_number}")
+    wait_until(lambda: len(cluster.leader().events("snapshot_taken")) >= 2, "snapshots", 20)
+    victim.start().wait_ready(20)
+    wait_until(lambda: victim.events("snapshot_installed"), "it gets a snapshot", 20)
+    assert victim.show("before-19").json["held"]
+    assert victim.show("round-7-249").json["held"]
+    # And it still knows after a restart.
+    victim.kill()
+    victim.start().wait_ready(20)
+    assert victim.show("round-3-100").json["held"]
+
+
+def test_snapshots_bound_the_log(make_cluster):
+    node = make_cluster(1, *SMALL, "--segment-size", "9M").nodes[1]
+    fill(node, 1500, "a")
+    wait_until(lambda: node.events("snapshot_taken"), "a snapshot")
+    fill(node, 500, "b")
+    node.kill()
+    node.start().wait_ready()
+    loaded = node.events("loaded")[-1]
+    assert loaded["snapshot"] > 0
+    assert node.show("a-0").json["held"] and node.show("b-499").json["held"]
+
+
+def test_a_full_disk_stops_writes_and_room_brings_them_back(make_cluster, tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small file system needs root")
+    mount = tmp_path / "small"
+    mount.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "none", mount],
+                      check=False, capture_output=True).returncode != 0:
+        pytest.skip("this machine mounts no tmpfs here")
+    try:
+        cluster = make_cluster(1, "--segment-size", "9M", start=False)
+        node = cluster.nodes[1]
+        node.folder = mount / "node-1"
+        node.log_path = tmp_path / "node-1.log"
+        node.start("--bootstrap").wait_ready()
+        token = node.acquire("held", ttl_ms=600000).json["fencing_token"]
+        ballast = mount / "ballast"
+        with open(ballast, "wb") as file:
+            try:
+                while True:
+                    file.write(b"\0" * 65536)
+                    file.flush()
+            except OSError:
+                pass
+        full = None
+        for i in range(20000):
+            answer = node.acquire(f"more-{i}", metadata={"note": "x" * 4000}, ttl_ms=600000)
+            if answer.status != 200:
+                full = answer
+                break
+        assert full is not None and full.status in (503, 504), full
+        wait_until(lambda: node.events("disk_full"), "it says why")
+        assert node.acquire("refused").status == 503
+        assert node.ask("GET", "/api/v1/locks/held?stale=true").json["held"], "reads go on"
+        ballast.unlink()
+        wait_until(lambda: node.events("disk_has_room"), "it notices that there is room", 20)
+        wait_until(lambda: node.acquire("again").status == 200, "writes are back", 20)
+        assert node.release("held", token).json["released"]
+        assert node.stop() == 0
+        node.start().wait_ready()
+        assert node.acquire("again", client="other").json["reason"] == "held"
+        assert node.stop(20 * SLOW) == 0
+    finally:
+        for node in cluster:
+            if node.running:
+                node.kill()
+        subprocess.run(["umount", mount], check=True)

@@ -1,0 +1,150 @@
+"""Plugs are pulled; nothing that was promised is lost."""
+
+import signal
+import time
+
+from conftest import SLOW, wait_until
+
+
+def test_a_killed_leader_is_replaced_and_the_lock_stands(make_cluster):
+    cluster = make_cluster(5)
+    leader = cluster.leader()
+    token = leader.acquire("kept", ttl_ms=600000).json["fencing_token"]
+    start = time.monotonic()
+    leader.kill()
+    successor = cluster.leader(but=leader.id)
+    gap = time.monotonic() - start
+    assert gap < 2.0 * SLOW, f"{gap:.2f} s without a leader"
+    held = successor.acquire("kept", client="other")
+    assert held.json["acquired"] is False and held.json["reason"] == "held", held
+    other = successor.acquire("new").json
+    assert other["fencing_token"] > token
+    assert successor.release("kept", token).json["released"]
+
+
+def test_two_of_five_gone_and_the_rest_goes_on_three_gone_and_it_refuses(make_cluster):
+    cluster = make_cluster(5)
+    for victim in cluster.followers()[:2]:
+        victim.kill()
+    for node in cluster.running():
+        assert node.acquire(f"two-gone-{node.id}").json["acquired"]
+    cluster.leader().kill()
+    start = time.monotonic()
+    node = cluster.running()[0]
+    answer = node.acquire("three-gone")
+    assert answer.status in (503, 504), answer
+    assert time.monotonic() - start < 8 * SLOW
+    # By now it is known that there is no leader: the refusal is certain, and quick.
+    wait_until(lambda: node.acquire("three-gone").status == 503, "a certain refusal")
+    start = time.monotonic()
+    answer = node.acquire("three-gone")
+    assert answer.status == 503 and answer.json["error"]["code"] == "unavailable", answer
+    assert "Retry-After" in answer.headers
+    assert time.monotonic() - start < 1 * SLOW
+
+
+def test_a_minority_that_was_refused_works_again_when_one_comes_back(make_cluster):
+    cluster = make_cluster(3)
+    token = cluster.leader().acquire("kept", ttl_ms=600000).json["fencing_token"]
+    first, second = cluster.followers()
+    first.kill()
+    second.kill()
+    survivor = cluster.running()[0]
+    wait_until(lambda: survivor.acquire("x").status == 503, "a refusal")
+    second.start().wait_ready()
+    cluster.leader()
+    assert second.acquire("kept", client="other").json["reason"] == "held"
+    assert second.release("kept", token).json["released"]
+
+
+def test_a_restarted_follower_catches_up(make_cluster):
+    cluster = make_cluster(3)
+    victim = cluster.followers()[0]
+    victim.kill()
+    for i in range(50):
+        assert cluster.running()[0].acquire(f"while-away-{i}").json["acquired"]
+    victim.start().wait_ready()
+    for i in range(50):
+        assert victim.show(f"while-away-{i}").json["held"]
+
+
+def test_a_paused_leader_does_not_grant_when_it_wakes_up(make_cluster):
+    cluster = make_cluster(3)
+    old = cluster.leader()
+    mine = old.acquire("contended", ttl_ms=1000).json
+    assert mine["acquired"]
+    old.signal(signal.SIGSTOP)
+    try:
+        new = cluster.leader(but=old.id)
+        # The lease ends; somebody else gets the lock from the new leader.
+        taken = new.acquire("contended", client="other", ttl_ms=600000, wait_timeout_ms=20000)
+        assert taken.json["acquired"], taken
+    finally:
+        old.signal(signal.SIGCONT)
+    answer = old.acquire("contended", client="third")
+    assert answer.status in (200, 503, 504), answer
+    if answer.status == 200:
+        assert answer.json["acquired"] is False and answer.json["reason"] == "held", answer
+    assert taken.json["fencing_token"] > mine["fencing_token"]
+    wait_until(lambda: old.release("contended", mine["fencing_token"]).json.get("reason")
+               == "expired", "the old token is known to have expired")
+
+
+def test_a_waiter_keeps_its_place_when_the_leader_dies(make_cluster):
+    import threading
+
+    cluster = make_cluster(5)
+    leader = cluster.leader()
+    through = cluster.followers()[0]
+    token = leader.acquire("queue", ttl_ms=600000).json["fencing_token"]
+    answers = {}
+
+    def wait(name):
+        answers[name] = through.ask(
+            "POST", "/api/v1/locks/queue/acquire",
+            {"client_id": name, "ttl_ms": 600000, "wait_timeout_ms": 30000}, timeout=60)
+
+    threads = []
+    for name in ("first", "second"):
+        thread = threading.Thread(target=wait, args=(name,))
+        thread.start()
+        threads.append(thread)
+        count = len(threads)
+        wait_until(lambda: through.show("queue").json["queue_length"] == count, f"{name} waits")
+    leader.kill()
+    cluster.leader(but=leader.id)
+    assert through.release("queue", token).json["released"]
+    threads[0].join(20)
+    assert answers["first"].json["acquired"], answers
+    assert "second" not in answers
+    assert through.release("queue", answers["first"].json["fencing_token"], "first").json["released"]
+    threads[1].join(20)
+    assert answers["second"].json["acquired"], answers
+
+
+def test_a_lock_whose_client_is_gone_is_free_after_its_ttl_and_not_earlier(make_cluster):
+    cluster = make_cluster(3)
+    start = time.monotonic()
+    assert cluster.nodes[1].acquire("ttl", ttl_ms=2000).json["acquired"]
+    granted = time.monotonic()
+    waited = cluster.nodes[2].acquire("ttl", client="other", wait_timeout_ms=10000)
+    free = time.monotonic()
+    assert waited.json["acquired"], waited
+    assert free - start >= 2.0, f"{free - start:.3f} s: too early"
+    assert free - granted <= 3.0 * SLOW, f"{free - granted:.3f} s: too late"
+
+
+def test_ten_leader_changes_lose_no_acknowledged_grant(make_cluster):
+    cluster = make_cluster(3)
+    highest = 0
+    for round_number in range(10):
+        leader = cluster.leader()
+        answer = wait_until(
+            lambda: (lambda a: a if a and a.status == 200 and a.json["acquired"] else None)(
+                cluster.leader().acquire(f"round-{round_number}", ttl_ms=600000)), "a grant")
+        assert answer.json["fencing_token"] > highest
+        highest = answer.json["fencing_token"]
+        leader.kill()
+        leader.start().wait_ready(20)
+    for round_number in range(10):
+        assert cluster.nodes[1].show(f"round-{round_number}").json["held"]

@@ -1,0 +1,398 @@
+/* Snapshots put together by hand: well-formed, with a checksum that is right, and not true. Each is
+ * refused with a reason that names what is wrong. */
+#include "base_testing.h"
+
+#include "../common/core_harness.h"
+#include "base/codec.h"
+#include "core/snapshot_format.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+static struct counted memory;
+
+static struct core_options options_with(uint64_t hash_key)
+{
+    return (struct core_options){.memory = &memory.memory, .hash_key = hash_key};
+}
+
+static struct core *restored(const struct bytes *snapshot, uint64_t hash_key, size_t piece)
+{
+    struct core_options options = options_with(hash_key);
+    enum hf_error error;
+    struct snapshot_problem problem;
+    struct core *core = core_from(&options, snapshot->data, snapshot->len, piece, &error, &problem);
+    if (core == NULL) {
+        fail_msg("refused: %s: %s", hf_error_code(error), problem.text);
+    }
+    assert_int_equal(error, HF_OK);
+    assert_null(core_check_invariants(core));
+    return core;
+}
+
+/* Restores `snapshot` and sees that it is refused, with these words in the reason if not NULL. */
+static void assert_refused(const void *data, size_t len, enum hf_error expected, const char *words)
+{
+    struct core_options options = options_with(5);
+    enum hf_error error;
+    struct snapshot_problem problem;
+    struct core *core = core_from(&options, data, len, len == 0 ? 1 : len, &error, &problem);
+    assert_null(core);
+    assert_int_equal(error, expected);
+    assert_true(strlen(problem.text) > 0);
+    if (words != NULL && strstr(problem.text, words) == NULL) {
+        fail_msg("expected \"%s\" in \"%s\"", words, problem.text);
+    }
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    counted_init(&memory);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    assert_all_given_back(&memory);
+    return 0;
+}
+
+/* A snapshot put together by hand. */
+struct forge {
+    struct bytes bytes;
+    uint64_t records;
+};
+
+static void forge_add(struct forge *f, const void *record, size_t len)
+{
+    uint8_t length[SNAPSHOT_LENGTH_BYTES];
+    struct writer w = writer_make(length, sizeof(length));
+    write_u64(&w, len);
+    bytes_add(&f->bytes, length, (size_t)(w.at - length));
+    bytes_add(&f->bytes, record, len);
+    f->records++;
+}
+
+static void forge_state(struct forge *f, uint8_t sessions, uint8_t names, uint8_t leases)
+{
+    uint8_t record[64];
+    struct writer w = writer_make(record, sizeof(record));
+    write_u8(&w, RECORD_STATE);
+    const uint64_t numbers[] = {10, 1000, 1000, 100, 1, 50, 50, 5, 0, 0, 0};
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        write_u64(&w, numbers[i]);
+    }
+    write_u8(&w, 0);
+    write_u8(&w, sessions);
+    write_u8(&w, names);
+    write_u8(&w, leases);
+    bytes_add(&f->bytes, SNAPSHOT_MAGIC "\1\0\0\0\1\0\0\0", SNAPSHOT_HEADER_BYTES);
+    forge_add(f, record, (size_t)(w.at - record));
+}
+
+static void forge_session(struct forge *f, uint64_t id, const char *client, bool is_private)
+{
+    uint8_t record[400];
+    struct writer w = writer_make(record, sizeof(record));
+    write_u8(&w, RECORD_SESSION);
+    write_u8(&w, (uint8_t)(SESSION_HAS_TIMER | (is_private ? SESSION_IS_PRIVATE : 0)));
+    write_u64(&w, 0);
+    write_id(&w, (struct id){id, 1});
+    write_slice(&w, slice_of(client));
+    write_u64(&w, 5000);
+    write_u64(&w, 900);
+    write_u64(&w, 5900);
+    forge_add(f, record, (size_t)(w.at - record));
+}
+
+static void forge_grant(struct forge *f, uint64_t token, uint64_t lease, const char *name,
+                        unsigned mode)
+{
+    uint8_t record[700];
+    struct writer w = writer_make(record, sizeof(record));
+    write_u8(&w, RECORD_GRANT);
+    write_u8(&w, (uint8_t)(mode | (mode == MODE_SHARED ? GRANT_LOCK_HAS_EXTRA : 0)));
+    write_slice(&w, slice_of(name));
+    write_u64(&w, token);
+    write_u64(&w, 950);
+    write_u64(&w, 1);
+    write_u64(&w, 1);
+    write_u64(&w, 0);
+    write_slice(&w, slice_of("o"));
+    if (lease != 0) {
+        write_id(&w, (struct id){lease, 2});
+    }
+    write_u64(&w, 0);
+    write_slice(&w, slice_of(""));
+    write_slice(&w, slice_of(""));
+    forge_add(f, record, (size_t)(w.at - record));
+}
+
+/* A waiter without a deadline, in a real session, for a name that is exclusive. */
+static void forge_waiter(struct forge *f, uint64_t ticket, uint64_t lease, const char *name,
+                         bool is_cursor)
+{
+    uint8_t record[700];
+    struct writer w = writer_make(record, sizeof(record));
+    write_u8(&w, RECORD_WAITER);
+    write_u8(&w, 0);
+    write_u8(&w, 0);
+    write_u64(&w, ticket);
+    write_u64(&w, ticket);
+    write_u64(&w, 1);
+    write_u64(&w, 0);
+    write_u64(&w, 0);
+    write_slice(&w, slice_of("o"));
+    write_slice(&w, slice_of(""));
+    write_slice(&w, slice_of(""));
+    write_id(&w, (struct id){lease, 2});
+    write_u64(&w, 1);
+    write_slice(&w, slice_of(name));
+    write_u8(&w, is_cursor ? PLACE_IS_CURSOR : 0);
+    forge_add(f, record, (size_t)(w.at - record));
+}
+
+static void forge_end(struct forge *f)
+{
+    uint8_t record[12];
+    struct writer w = writer_make(record, sizeof(record));
+    write_u8(&w, RECORD_END);
+    write_u64(&w, f->records);
+    forge_add(f, record, (size_t)(w.at - record));
+    uint8_t sum[SNAPSHOT_CHECKSUM_BYTES];
+    w = writer_make(sum, sizeof(sum));
+    write_fixed64(&w, XXH3_64bits(f->bytes.data, f->bytes.len));
+    bytes_add(&f->bytes, sum, sizeof(sum));
+}
+
+static void assert_forgery_refused(struct forge *f, const char *words)
+{
+    forge_end(f);
+    assert_refused(f->bytes.data, f->bytes.len, HF_CORRUPT, words);
+    bytes_free(&f->bytes);
+}
+
+static void an_honest_forgery_is_taken(void **state)
+{
+    (void)state;
+    struct forge f = {{NULL, 0, 0}, 0};
+    forge_state(&f, 2, 1, 1);
+    forge_session(&f, 1, "a", false);
+    forge_grant(&f, 1024, 7, "x", MODE_EXCLUSIVE);
+    forge_session(&f, 2, "b", false);
+    forge_session(&f, 3, "c", false);
+    forge_end(&f);
+    struct core *core = restored(&f.bytes, 1, 1);
+    core_free(core);
+    bytes_free(&f.bytes);
+}
+
+static void lies_about_sessions_are_named(void **state)
+{
+    (void)state;
+    struct forge f = {{NULL, 0, 0}, 0};
+    forge_state(&f, 2, 0, 0);
+    forge_session(&f, 1, "a", false);
+    forge_session(&f, 2, "", false);
+    assert_forgery_refused(&f, "session 2: client id is empty");
+
+    f = (struct forge){{NULL, 0, 0}, 0};
+    forge_state(&f, 2, 0, 0);
+    forge_session(&f, 1, "a", false);
+    forge_session(&f, 1, "b", false);
+    assert_forgery_refused(&f, "session 2: its id comes twice");
+
+    f = (struct forge){{NULL, 0, 0}, 0};
+    forge_state(&f, 1, 0, 0);
+    forge_session(&f, 1, "a", true);
+    assert_forgery_refused(&f, "private and has neither");
+
+    f = (struct forge){{NULL, 0, 0}, 0};
+    forge_state(&f, 1, 0, 0);
+    forge_session(&f, 1, "a\n", false);
+    assert_forgery_refused(&f, "session 1: client id is not valid");
+
+    f = (struct forge){{NULL, 0, 0}, 0};
+    forge_state(&f, 7, 0, 0);
+    forge_session(&f, 1, "a", false);
+    assert_forgery_refused(&f, "more or fewer");
+}
+
+static void lies_about_grants_are_named(void **state)
+{
+    (void)state;
+    struct forge f = {{NULL, 0, 0}, 0};
+    forge_state(&f, 1, 1, 1);
+    forge_session(&f, 1, "a", false);
+    forge_grant(&f, 101 * 1024, 7, "x", MODE_EXCLUSIVE);
+    assert_forgery_refused(&f, "grant 1: its token is above the counter");
+
+    f = (struct forge){{NULL, 0, 0}, 0};
+    forge_state(&f, 2, 1, 2);
+    forge_session(&f, 1, "a", false);
+    forge_grant(&f, 1024, 7, "x", MODE_EXCLUSIVE);
+    forge_session(&f, 2, "b", false);
+    forge_grant(&f, 2048, 8, "x", MODE_EXCLUSIVE);
+    assert_forgery_refused(&f, "grant 2: its name has another holder");
+
+    f = (struct forge){{NULL, 0, 0}, 0};
+    forge_state(&f, 2, 1, 2);
+    forge_session(&f, 1, "a", false);
+    forge_grant(&f, 1024, 7, "x", MODE_EXCLUSIVE);
+    forge_session(&f, 2, "b", false);
+    forge_grant(&f, 2048, 8, "x", MODE_SHARED);
+    assert_forgery_refused(&f, "grant 2: its name has another mode elsewhere");
+
+    f = (struct forge){{NULL, 0, 0}, 0};
+    forge_state(&f, 1, 2, 2);
+    forge_session(&f, 1, "a", false);
+    forge_grant(&f, 1024, 7, "x", MODE_EXCLUSIVE);
+    forge_grant(&f, 2048, 7, "y", MODE_EXCLUSIVE);
+    assert_forgery_refused(&f, "grant 2: its lease id is missing or comes twice");
+
+    f = (struct forge){{NULL, 0, 0}, 0};
+    forge_state(&f, 2, 2, 2);
+    forge_session(&f, 1, "a", false);
+    forge_grant(&f, 1024, 7, "x", MODE_EXCLUSIVE);
+    forge_session(&f, 2, "a", false);
+    forge_grant(&f, 1024, 8, "y", MODE_EXCLUSIVE);
+    assert_forgery_refused(&f, "I8");
+
+    f = (struct forge){{NULL, 0, 0}, 0};
+    forge_state(&f, 1, 2, 2);
+    forge_session(&f, 1, "a", false);
+    forge_grant(&f, 2048, 7, "x", MODE_EXCLUSIVE);
+    forge_grant(&f, 1024, 8, "y", MODE_EXCLUSIVE);
+    assert_forgery_refused(&f, "grant 2: its token is out of order");
+
+    f = (struct forge){{NULL, 0, 0}, 0};
+    forge_state(&f, 1, 1, 1);
+    forge_session(&f, 1, "a", false);
+    forge_grant(&f, 1024, 7, "x//y", MODE_EXCLUSIVE);
+    assert_forgery_refused(&f, "grant 1: its name is not valid");
+
+    f = (struct forge){{NULL, 0, 0}, 0};
+    forge_state(&f, 1, 2, 0);
+    forge_session(&f, 1, "a", true);
+    forge_grant(&f, 1024, 0, "x", MODE_EXCLUSIVE);
+    forge_grant(&f, 2048, 0, "y", MODE_EXCLUSIVE);
+    assert_forgery_refused(&f, "grant 2: its session is private and has another already");
+
+    f = (struct forge){{NULL, 0, 0}, 0};
+    forge_state(&f, 0, 1, 0);
+    forge_grant(&f, 1024, 7, "x", MODE_EXCLUSIVE);
+    assert_forgery_refused(&f, "grant 1: it belongs to no session");
+}
+
+static void lies_about_waiters_are_named(void **state)
+{
+    (void)state;
+    struct forge f = {{NULL, 0, 0}, 0};
+    forge_state(&f, 1, 1, 1);
+    forge_session(&f, 1, "a", false);
+    forge_waiter(&f, 1, 7, "x", true);
+    assert_forgery_refused(&f, "I12"); /* it waits for nothing */
+
+    f = (struct forge){{NULL, 0, 0}, 0};
+    forge_state(&f, 1, 1, 2);
+    forge_session(&f, 1, "a", false);
+    forge_grant(&f, 1024, 7, "x", MODE_EXCLUSIVE);
+    forge_waiter(&f, 1, 8, "x", true);
+    assert_forgery_refused(&f, "waiter 1: its name has a holder that says");
+
+    f = (struct forge){{NULL, 0, 0}, 0};
+    forge_state(&f, 2, 1, 2);
+    forge_session(&f, 1, "a", false);
+    forge_waiter(&f, 5, 7, "x", true);
+    forge_session(&f, 2, "b", false);
+    forge_waiter(&f, 5, 8, "x", false);
+    assert_forgery_refused(&f, "two waiters have the same ticket");
+
+    f = (struct forge){{NULL, 0, 0}, 0};
+    forge_state(&f, 1, 1, 2);
+    forge_session(&f, 1, "a", false);
+    forge_waiter(&f, 5, 7, "x", true);
+    forge_waiter(&f, 6, 8, "x", true);
+    assert_forgery_refused(&f, "two cursors");
+
+    f = (struct forge){{NULL, 0, 0}, 0};
+    forge_state(&f, 1, 1, 1);
+    forge_session(&f, 1, "a", false);
+    forge_waiter(&f, 51, 7, "x", true);
+    assert_forgery_refused(&f, "waiter 1: its ticket is out of order");
+}
+
+static void records_out_of_place_are_refused(void **state)
+{
+    (void)state;
+    const uint8_t woken[] = {RECORD_WOKEN, 0, 1, 'x', MODE_EXCLUSIVE, 0};
+    struct forge f = {{NULL, 0, 0}, 0};
+    forge_state(&f, 0, 1, 0);
+    forge_add(&f, woken, sizeof(woken));
+    forge_session(&f, 1, "a", false);
+    assert_forgery_refused(&f, "session 1: it is out of order");
+
+    f = (struct forge){{NULL, 0, 0}, 0};
+    forge_state(&f, 0, 1, 0);
+    forge_add(&f, woken, sizeof(woken));
+    forge_add(&f, woken, sizeof(woken));
+    assert_forgery_refused(&f, "woken 2: its name is woken twice");
+
+    const uint8_t part[] = {RECORD_PART, 0, 1, 'x'};
+    f = (struct forge){{NULL, 0, 0}, 0};
+    forge_state(&f, 1, 1, 0);
+    forge_session(&f, 1, "a", false);
+    forge_add(&f, part, sizeof(part));
+    assert_forgery_refused(&f, "part 1: it belongs to no multi-lock");
+
+    const uint8_t unknown[] = {RECORD_COUNT, 1};
+    f = (struct forge){{NULL, 0, 0}, 0};
+    forge_state(&f, 0, 0, 0);
+    forge_add(&f, unknown, sizeof(unknown));
+    assert_forgery_refused(&f, "no known type");
+
+    f = (struct forge){{NULL, 0, 0}, 0};
+    forge_state(&f, 0, 0, 0);
+    f.records++; /* and says so at the end */
+    assert_forgery_refused(&f, "end 1: it counts other records");
+}
+
+/* Whoever says that there is much more to come gets room for it only as it comes. */
+static void a_liar_gets_no_more_memory_than_the_bytes_are_worth(void **state)
+{
+    (void)state;
+    struct forge f = {{NULL, 0, 0}, 0};
+    forge_state(&f, 63, 63, 63);
+    forge_end(&f);
+    memory.largest = 0;
+    struct core_options options = options_with(1);
+    struct snapshot_reader *reader = snapshot_reader_new(&options);
+    assert_int_equal(snapshot_reader_feed(reader, f.bytes.data, f.bytes.len), HF_OK);
+    assert_true(memory.bytes < UINT64_C(64) << 20);
+    struct core *core = NULL;
+    assert_int_equal(snapshot_reader_finish(reader, &core, NULL), HF_CORRUPT);
+    bytes_free(&f.bytes);
+
+    /* A record that is too long is refused before it is there. */
+    f = (struct forge){{NULL, 0, 0}, 0};
+    forge_state(&f, 0, 0, 0);
+    bytes_add(&f.bytes, "\xff\xff\x7f", 3);
+    assert_refused(f.bytes.data, f.bytes.len, HF_CORRUPT, "length of what follows");
+    bytes_free(&f.bytes);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(an_honest_forgery_is_taken),
+        TEST(lies_about_sessions_are_named),
+        TEST(lies_about_grants_are_named),
+        TEST(lies_about_waiters_are_named),
+        TEST(records_out_of_place_are_refused),
+        TEST(a_liar_gets_no_more_memory_than_the_bytes_are_worth),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
