@@ -43,7 +43,8 @@ void core_set_events(struct core *core, core_event_fn on_event, void *ctx);
 void core_begin(struct core *core, uint64_t index, uint64_t time_ms, uint64_t wall_ms);
 
 /* Applies one command of the entry. Never fails: a command that breaks a rule gets an error in the
- * result and changes nothing. The result's slices are borrowed until the next call. */
+ * result and changes nothing (but for the replies that it acknowledges, S8.2). The result's slices
+ * are borrowed until the next call. */
 void core_apply(struct core *core, const struct command *command, struct result *out);
 
 /* A hint that these commands come next (the first CORE_PREFETCH of them count): fetches what they

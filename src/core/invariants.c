@@ -39,7 +39,8 @@
  *                    at most 65,536 each, and are of nobody who lives.
  *   I27  S11         Fence marks are found, are in the heap by their token, at most 65,536, not
  *                    below the floor; there is no floor before they are full.
- *   I28              Audit records are numbered without a gap up to the newest, at most 10,000.
+ *   I28              Audit records are numbered without a gap up to the newest, are found, and are
+ *                    at most 10,000.
  *   I29              The core counts its grants and waiters rightly.
  *   I30  S1.1        Nothing began in the future. */
 #include "core/invariants.h"

@@ -198,6 +198,9 @@ static const char *check_audit(struct census *n)
         if (count > 0 && a->number != last + 1) {
             return "I28: the audit records have a gap";
         }
+        if (audit_find(c, a->number) != a) {
+            return "I28: an audit record is not found by its number";
+        }
         if (a->index > c->index || a->action >= AUDIT_COUNT) {
             return "I28: an audit record is of the future, or of nothing";
         }

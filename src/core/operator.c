@@ -1,5 +1,6 @@
 /* What operators do to locks of others, and the trail that it leaves: force-unlock, polite
  * revocation, audit. The trail is replicated, bounded and part of every snapshot. */
+#include "base/codec.h"
 #include "core/state.h"
 
 /* Holders that one command deals with; the answer says when there are more (S2.1). */
@@ -48,9 +49,10 @@ uint64_t audit_add(struct core *c, enum audit_action action, uint32_t tenant, st
     a->resource_len = (uint16_t)resource.len;
     a->actor_len = (uint8_t)actor.len;
     a->reason_len = (uint16_t)reason.len;
-    memcpy(a->text, resource.data, resource.len);
-    memcpy(a->text + resource.len, actor.data, actor.len);
-    memcpy(a->text + resource.len + actor.len, reason.data, reason.len);
+    struct writer text = writer_make(a->text, text_len);
+    write_bytes(&text, resource.data, resource.len);
+    write_bytes(&text, actor.data, actor.len);
+    write_bytes(&text, reason.data, reason.len);
     audit_append(c, who);
     core_step(c, 1);
     return c->audit_number;

@@ -4,8 +4,9 @@
  * What is written is exactly what a later output depends on. Field by field of core/state.h:
  *
  *   core        All replicated scalars. The counts (grants, waiters, done_request_count,
- *               audit_count) are counted again. ordinal, steps, last_steps, worst_steps and
- *               prune_left belong to an entry or to this process; alive and cycle are scratch.
+ *               audit_count) are counted again, and audit_at is filled. ordinal, steps, last_steps,
+ *               worst_steps and prune_left belong to an entry or to this process; alive and cycle
+ *               are scratch.
  *   tables      Derived: who is in them follows from the objects, the order of chains shows
  *               nowhere.
  *   timers      The deadline at which the heap has a session, grant or waiter, since it may be

@@ -105,8 +105,8 @@ static void what_comes_behind_a_wait_waits_too(void **state)
 static void a_flood_of_requests_is_held_back(void **state)
 {
     struct client *c = world_client(&world, false);
-    const char *one = "GET /openapi.yaml HTTP/1.1\r\nHost: t\r\n\r\n";
-    struct reply r = client_ask(c, "GET", "/openapi.yaml", NULL);
+    const char *one = "GET /api/v1/cluster HTTP/1.1\r\nHost: t\r\n\r\n";
+    struct reply r = client_ask(c, "GET", "/api/v1/cluster", NULL);
     size_t answer = strlen(r.head) + r.body_len;
     reply_free(&r);
     c->is_deaf = true;

@@ -1,0 +1,289 @@
+/* Tests of what nodes say to each other, as bytes: results, frames, introductions; and of the file
+ * with the stores that are known. */
+#include "base_testing.h"
+
+#include <fcntl.h>
+
+#include "node/known_stores.h"
+#include "node/peer_protocol.h"
+#include "node/result_codec.h"
+#include "storage/disk_posix.h"
+
+/* ---- results ---- */
+
+static struct slice text(const char *words)
+{
+    return slice_make(words, strlen(words));
+}
+
+static void assert_text(struct slice got, const char *words)
+{
+    assert_int_equal(got.len, strlen(words));
+    assert_memory_equal(got.data, words, got.len);
+}
+
+/* Every field has a value of its own, so that a forgotten or a swapped one shows. */
+static void fill_result(struct result *r, const struct cycle_step *cycle, uint32_t cycle_length)
+{
+    *r = (struct result){.type = COMMAND_ACQUIRE,
+                         .error = HF_OK,
+                         .outcome = OUTCOME_REFUSED,
+                         .reason = REASON_DEADLOCK,
+                         .ended = ENDED_FORCED,
+                         .replayed = true,
+                         .deadlock_unchecked = true,
+                         .accepted = true,
+                         .mode = MODE_SEMAPHORE,
+                         .token = LIMIT_NUMBER - 1,
+                         .lease = {3, 4},
+                         .deadline_ms = 5,
+                         .ttl_ms = 6,
+                         .attachment = 7,
+                         .wait_deadline_ms = UINT64_MAX,
+                         .delayed_until_ms = 9,
+                         .highest = 10,
+                         .slot = 11,
+                         .depth = 12,
+                         .queue_length = 13,
+                         .queue_position = 14,
+                         .count = 15,
+                         .more = true,
+                         .has_holder = true,
+                         .holders = 16,
+                         .holder = {.client = text("client"),
+                                    .owner = text("owner"),
+                                    .metadata = text("{\"a\":1}"),
+                                    .mode = MODE_SHARED,
+                                    .permits = 17,
+                                    .since_ms = 18,
+                                    .deadline_ms = 19},
+                         .reserved_for = text("somebody"),
+                         .name = text("the/name"),
+                         .cycle = cycle,
+                         .cycle_length = cycle_length};
+}
+
+static void a_result_survives_the_way_with_every_field(void **state)
+{
+    (void)state;
+    struct cycle_step cycle[2] = {{text("c1"), text("o1"), text("n1")},
+                                  {text("c2"), text(""), text("n2")}};
+    struct result sent;
+    struct result got;
+    struct result_scratch scratch;
+    struct buffer bytes;
+    buffer_init(&bytes, memory_system(), RESULT_BYTES_MAX);
+    fill_result(&sent, cycle, 2);
+    assert_true(result_encode(&sent, &bytes));
+    assert_true(result_decode(buffer_bytes(&bytes), &scratch, &got));
+    assert_text(got.holder.client, "client");
+    assert_text(got.holder.owner, "owner");
+    assert_text(got.holder.metadata, "{\"a\":1}");
+    assert_text(got.reserved_for, "somebody");
+    assert_text(got.name, "the/name");
+    assert_int_equal(got.cycle_length, 2);
+    assert_text(got.cycle[0].client, "c1");
+    assert_text(got.cycle[0].owner, "o1");
+    assert_text(got.cycle[1].name, "n2");
+    /* What is left after the pointers are put aside must be the same to the last byte. */
+    sent.holder.client = sent.holder.owner = sent.holder.metadata = text("");
+    got.holder.client = got.holder.owner = got.holder.metadata = sent.holder.client;
+    sent.reserved_for = sent.name = got.reserved_for = got.name = sent.holder.client;
+    sent.cycle = got.cycle = NULL;
+    assert_memory_equal(&sent, &got, sizeof(sent));
+    /* Cut anywhere, or with anything behind it, it is not taken. */
+    struct slice all = buffer_bytes(&bytes);
+    for (size_t len = 0; len < all.len; len++) {
+        assert_false(result_decode(slice_make(all.data, len), &scratch, &got));
+    }
+    buffer_append_byte(&bytes, 0);
+    assert_false(result_decode(buffer_bytes(&bytes), &scratch, &got));
+    buffer_close(&bytes);
+}
+
+static void a_keep_alive_brings_an_answer_for_each_session(void **state)
+{
+    (void)state;
+    static uint8_t alive[LIMIT_KEEPALIVE_IDS];
+    for (uint32_t i = 0; i < LIMIT_KEEPALIVE_IDS; i++) {
+        alive[i] = i % 3 == 0 ? HF_OK : i % 3 == 1 ? HF_SESSION_NOT_FOUND : HF_SESSION_EXPIRED;
+    }
+    struct result sent = {.type = COMMAND_KEEPALIVE, .count = LIMIT_KEEPALIVE_IDS, .alive = alive};
+    struct result got;
+    struct result_scratch scratch;
+    struct buffer bytes;
+    buffer_init(&bytes, memory_system(), RESULT_BYTES_MAX);
+    assert_true(result_encode(&sent, &bytes));
+    assert_true(result_decode(buffer_bytes(&bytes), &scratch, &got));
+    assert_int_equal(got.count, LIMIT_KEEPALIVE_IDS);
+    assert_memory_equal(got.alive, alive, sizeof(alive));
+    buffer_close(&bytes);
+}
+
+static void random_bytes_are_no_result(void **state)
+{
+    (void)state;
+    struct random random;
+    random_init(&random, "random_bytes_are_no_result");
+    struct cycle_step cycle[1] = {{text("c"), text("o"), text("n")}};
+    struct result result;
+    struct result_scratch scratch;
+    struct buffer bytes;
+    buffer_init(&bytes, memory_system(), RESULT_BYTES_MAX);
+    fill_result(&result, cycle, 1);
+    assert_true(result_encode(&result, &bytes));
+    size_t len = buffer_len(&bytes);
+    for (int i = 0; i < 100000; i++) {
+        uint8_t copy[512];
+        assert_true(len <= sizeof(copy));
+        memcpy(copy, buffer_bytes(&bytes).data, len);
+        for (uint32_t flips = 1 + random_below(&random, 4); flips > 0; flips--) {
+            copy[random_below(&random, (uint32_t)len)] = (uint8_t)random_next(&random);
+        }
+        if (result_decode(slice_make(copy, len), &scratch, &result)) {
+            assert_true(result.reason < REASON_COUNT && result.error < HF_ERROR_COUNT);
+            assert_true(result.cycle_length <= LIMIT_DEADLOCK_CYCLE);
+        }
+    }
+    buffer_close(&bytes);
+}
+
+/* ---- frames ---- */
+
+static void frames_come_out_as_they_went_in(void **state)
+{
+    (void)state;
+    struct buffer bytes;
+    buffer_init(&bytes, memory_system(), 1 << 20);
+    assert_true(peer_frame_append(&bytes, PEER_MESSAGE, text("first")));
+    assert_true(peer_frame_append(&bytes, PEER_PING, text("")));
+    struct slice left = buffer_bytes(&bytes);
+    enum peer_frame type;
+    struct slice payload;
+    for (size_t len = 0; len < 10; len++) {
+        assert_int_equal(peer_frame_parse(slice_make(left.data, len), 100, &type, &payload), 0);
+    }
+    assert_int_equal(peer_frame_parse(left, 100, &type, &payload), 10);
+    assert_int_equal(type, PEER_MESSAGE);
+    assert_text(payload, "first");
+    left = slice_make(left.data + 10, left.len - 10);
+    assert_int_equal(peer_frame_parse(left, 100, &type, &payload), 5);
+    assert_int_equal(type, PEER_PING);
+    assert_int_equal(payload.len, 0);
+    buffer_close(&bytes);
+}
+
+static void frames_that_are_too_long_or_of_no_type_are_refused(void **state)
+{
+    (void)state;
+    enum peer_frame type;
+    struct slice payload;
+    static const uint8_t too_long[] = {101, 0, 0, 0, PEER_HELLO};
+    static const uint8_t empty[] = {0, 0, 0, 0, PEER_HELLO};
+    static const uint8_t no_type[] = {1, 0, 0, 0, 0};
+    static const uint8_t new_type[] = {1, 0, 0, 0, PEER_FRAMES};
+    assert_int_equal(peer_frame_parse(slice_make(too_long, 5), 100, &type, &payload), -1);
+    assert_int_equal(peer_frame_parse(slice_make(empty, 5), 100, &type, &payload), -1);
+    assert_int_equal(peer_frame_parse(slice_make(no_type, 5), 100, &type, &payload), -1);
+    assert_int_equal(peer_frame_parse(slice_make(new_type, 5), 100, &type, &payload), -1);
+    /* An HTTP client that took the wrong port is noticed at its first bytes. */
+    assert_int_equal(peer_frame_parse(text("GET / HTTP/1.1\r\n"), 8192, &type, &payload), -1);
+}
+
+static void an_introduction_survives_the_way(void **state)
+{
+    (void)state;
+    uint8_t stores[48];
+    size_t len = peer_stores_put(stores, 2, (struct id){7, 8});
+    len += peer_stores_put(stores + len, 3, (struct id){9, 10});
+    struct peer_introduction sent = {.oldest = 1,
+                                     .newest = 3,
+                                     .purpose = PEER_FOR_SNAPSHOT,
+                                     .cluster = {1, 2},
+                                     .cluster_name = text("production"),
+                                     .node = 4,
+                                     .to = 5,
+                                     .store = {5, 6},
+                                     .life = 77,
+                                     .number = 88,
+                                     .client_address = text("localhost:4653"),
+                                     .stores = slice_make(stores, len)};
+    uint8_t bytes[PEER_GREETING_MAX];
+    len = peer_introduction_encode(&sent, bytes, sizeof(bytes));
+    assert_true(len > 0);
+    struct peer_introduction got;
+    assert_true(peer_introduction_decode(slice_make(bytes, len), &got));
+    assert_int_equal(got.newest, 3);
+    assert_int_equal(got.purpose, PEER_FOR_SNAPSHOT);
+    assert_true(id_equal(got.cluster, sent.cluster) && id_equal(got.store, sent.store));
+    assert_text(got.cluster_name, "production");
+    assert_text(got.client_address, "localhost:4653");
+    assert_int_equal(got.node, 4);
+    assert_int_equal(got.to, 5);
+    assert_int_equal(got.life, 77);
+    assert_int_equal(got.number, 88);
+    uint64_t node;
+    struct id store;
+    assert_true(peer_stores_next(&got.stores, &node, &store));
+    assert_true(node == 2 && store.high == 7 && store.low == 8);
+    assert_true(peer_stores_next(&got.stores, &node, &store));
+    assert_true(node == 3 && store.low == 10);
+    assert_false(peer_stores_next(&got.stores, &node, &store));
+    for (size_t cut = 0; cut < len; cut++) {
+        assert_false(peer_introduction_decode(slice_make(bytes, cut), &got));
+    }
+    bytes[0] ^= 1; /* not one of us */
+    assert_false(peer_introduction_decode(slice_make(bytes, len), &got));
+    assert_int_equal(peer_introduction_encode(&sent, bytes, 20), 0);
+}
+
+/* ---- known stores ---- */
+
+static void known_stores_are_kept_and_damage_is_named(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/holdfast-known-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    struct disk *disk;
+    struct problem problem;
+    struct known_stores known;
+    assert_int_equal(disk_posix_new(folder, &disk, &problem), STORAGE_OK);
+    assert_int_equal(known_stores_load(&known, disk, &problem), STORAGE_OK);
+    assert_int_equal(known.count, 0);
+    for (uint64_t node = 1; node <= KNOWN_STORES_MAX; node++) {
+        assert_true(known_stores_add(&known, node, (struct id){node * 3, ~node}));
+    }
+    assert_false(known_stores_add(&known, 9999, (struct id){1, 1}));
+    assert_int_equal(known_stores_save(&known, disk, &problem), STORAGE_OK);
+    struct known_stores again;
+    assert_int_equal(known_stores_load(&again, disk, &problem), STORAGE_OK);
+    assert_memory_equal(&known, &again, sizeof(known));
+    assert_true(known_stores_find(&again, 7)->store.high == 21);
+    assert_null(known_stores_find(&again, 9999));
+
+    char path[128];
+    snprintf(path, sizeof(path), "%s/%s", folder, KNOWN_STORES_NAME);
+    int fd = open(path, O_RDWR);
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, "8", 1, 40), 1);
+    close(fd);
+    assert_int_equal(known_stores_load(&again, disk, &problem), STORAGE_CORRUPT);
+    assert_non_null(strstr(problem.text, KNOWN_STORES_NAME));
+    unlink(path);
+    disk_posix_free(disk);
+    rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_result_survives_the_way_with_every_field),
+        cmocka_unit_test(a_keep_alive_brings_an_answer_for_each_session),
+        cmocka_unit_test(random_bytes_are_no_result),
+        cmocka_unit_test(frames_come_out_as_they_went_in),
+        cmocka_unit_test(frames_that_are_too_long_or_of_no_type_are_refused),
+        cmocka_unit_test(an_introduction_survives_the_way),
+        cmocka_unit_test(known_stores_are_kept_and_damage_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,419 @@
+/* Tests of the connections between nodes: two or three tables of peers on one loop, over real
+ * sockets. */
+#include "base_testing.h"
+
+#include "node/peers.h"
+
+struct end {
+    struct world *world;
+    struct peers *peers;
+    struct peer_self self;
+    struct buffer got;           /* messages, one after the other */
+    struct buffer answers;       /* "number:status:body," */
+    struct buffer journal;       /* "event:reason;" */
+    uint64_t first_store_of[16]; /* by node id: the store's low half */
+    uint64_t last_link;
+    int up, down, snapshot_links;
+};
+
+struct world {
+    uv_loop_t loop;
+    struct net net;
+    struct journal journal[4];
+    struct end ends[4];
+};
+
+/* ---- what an end does ---- */
+
+static bool on_message(void *ctx, uint64_t peer, struct slice message)
+{
+    struct end *e = ctx;
+    (void)peer;
+    if (message.len == 7 && memcmp(message.data, "garbled", 7) == 0) {
+        return false;
+    }
+    buffer_append_slice(&e->got, message);
+    return true;
+}
+
+static bool on_request(void *ctx, uint64_t peer, uint64_t link, uint64_t number, uint8_t kind,
+                       struct slice body)
+{
+    struct end *e = ctx;
+    e->last_link = link;
+    if (kind != 0) { /* 0 is not answered */
+        peers_answer(e->peers, peer, link, number, kind, body);
+    }
+    return true;
+}
+
+static bool on_answer(void *ctx, uint64_t peer, uint64_t number, uint8_t status, struct slice body)
+{
+    struct end *e = ctx;
+    (void)peer;
+    buffer_printf(&e->answers, "%llu:%u:%.*s,", (unsigned long long)number, status, (int)body.len,
+                  (const char *)body.data);
+    return true;
+}
+
+static void on_up(void *ctx, uint64_t peer)
+{
+    struct end *e = ctx;
+    (void)peer;
+    e->up++;
+}
+
+static void on_down(void *ctx, uint64_t peer)
+{
+    struct end *e = ctx;
+    (void)peer;
+    e->down++;
+}
+
+static void on_snapshot_link(void *ctx, struct peer_link *link)
+{
+    struct end *e = ctx;
+    e->snapshot_links++;
+    peer_link_close(link, "the test does not want it");
+}
+
+static bool know_store(void *ctx, uint64_t node, struct id store)
+{
+    struct end *e = ctx;
+    if (e->first_store_of[node] == 0) {
+        e->first_store_of[node] = store.low;
+    }
+    return e->first_store_of[node] == store.low;
+}
+
+static void on_cluster(void *ctx, struct id cluster, struct slice name)
+{
+    struct end *e = ctx;
+    (void)name;
+    e->self.cluster = cluster;
+}
+
+static bool wants(void *ctx, enum journal_level level, enum journal_subsystem subsystem)
+{
+    (void)ctx;
+    (void)level;
+    (void)subsystem;
+    return true;
+}
+
+static void write_event(void *ctx, enum journal_level level, enum journal_subsystem subsystem,
+                        const char *event, const struct journal_field *fields, size_t count)
+{
+    struct end *e = ctx;
+    (void)level;
+    (void)subsystem;
+    const char *reason = "";
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(fields[i].name, "reason") == 0) {
+            reason = fields[i].text;
+        }
+    }
+    buffer_printf(&e->journal, "%s:%s;", event, reason);
+}
+
+/* ---- the world ---- */
+
+static void world_open(struct world *w)
+{
+    memset(w, 0, sizeof(*w));
+    uv_loop_init(&w->loop);
+    net_init(&w->net, &w->loop, memory_system());
+}
+
+static void end_open(struct world *w, int i, uint64_t node, uint64_t cluster, uint64_t store,
+                     uint64_t life)
+{
+    struct end *e = &w->ends[i];
+    memset(e, 0, sizeof(*e));
+    e->world = w;
+    buffer_init(&e->got, memory_system(), 1 << 20);
+    buffer_init(&e->answers, memory_system(), 1 << 20);
+    buffer_init(&e->journal, memory_system(), 1 << 20);
+    e->self = (struct peer_self){
+        .cluster = {cluster, cluster}, .node = node, .store = {1, store}, .life = life};
+    snprintf(e->self.cluster_name, sizeof(e->self.cluster_name), "cluster-%d", (int)cluster);
+    snprintf(e->self.client_address, sizeof(e->self.client_address), "client-%d", (int)node);
+    w->journal[i] = (struct journal){.wants = wants, .write = write_event, .ctx = e};
+    struct peers_options options = {.net = &w->net,
+                                    .journal = &w->journal[i],
+                                    .self = &e->self,
+                                    .listen = {.host = "127.0.0.1"},
+                                    .ctx = e,
+                                    .on_message = on_message,
+                                    .on_request = on_request,
+                                    .on_answer = on_answer,
+                                    .on_up = on_up,
+                                    .on_down = on_down,
+                                    .on_snapshot_link = on_snapshot_link,
+                                    .know_store = know_store,
+                                    .on_cluster = on_cluster};
+    char problem[512];
+    e->peers = peers_new(&options, problem, sizeof(problem));
+    assert_non_null(e->peers);
+}
+
+static void end_close(struct end *e)
+{
+    if (e->peers != NULL) {
+        peers_close(e->peers);
+        net_abort_all(&e->world->net, "the test closes it");
+        for (int i = 0; i < 10; i++) {
+            uv_run(&e->world->loop, UV_RUN_NOWAIT);
+        }
+        peers_free(e->peers);
+        e->peers = NULL;
+        buffer_close(&e->got);
+        buffer_close(&e->answers);
+        buffer_close(&e->journal);
+    }
+}
+
+static void world_close(struct world *w)
+{
+    for (int i = 0; i < 4; i++) {
+        end_close(&w->ends[i]);
+    }
+    uv_run(&w->loop, UV_RUN_DEFAULT);
+    net_close(&w->net);
+    uv_run(&w->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&w->loop), 0);
+}
+
+static void let_dial(struct end *from, struct end *to)
+{
+    struct address address = {.host = "127.0.0.1", .port = peers_port(to->peers)};
+    peers_set(from->peers, to->self.node, &address);
+}
+
+#define UNTIL(w, condition)                                  \
+    do {                                                     \
+        uint64_t end_ = uv_hrtime() + UINT64_C(10000000000); \
+        while (!(condition) && uv_hrtime() < end_) {         \
+            uv_run(&(w)->loop, UV_RUN_ONCE);                 \
+        }                                                    \
+        assert_true(condition);                              \
+    } while (0)
+
+static bool says(struct buffer *b, const char *words)
+{
+    buffer_append_byte(b, 0);
+    bool found = b->data != NULL && strstr((const char *)b->data + b->start, words) != NULL;
+    buffer_truncate(b, buffer_len(b) - 1);
+    return found;
+}
+
+/* ---- the tests ---- */
+
+static void messages_arrive_in_order_once_the_greeting_is_done(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w);
+    end_open(&w, 0, 1, 9, 11, 1);
+    end_open(&w, 1, 2, 9, 22, 1);
+    assert_false(peers_send(w.ends[0].peers, 2, slice_of("too early")));
+    let_dial(&w.ends[0], &w.ends[1]);
+    assert_false(peers_send(w.ends[0].peers, 2, slice_of("too early")));
+    UNTIL(&w, w.ends[0].up == 1);
+    for (int i = 0; i < 10; i++) {
+        char text[16];
+        snprintf(text, sizeof(text), "%d,", i);
+        assert_true(peers_send(w.ends[0].peers, 2, slice_of(text)));
+    }
+    UNTIL(&w, buffer_len(&w.ends[1].got) == 20);
+    assert_true(says(&w.ends[1].got, "0,1,2,3,4,5,6,7,8,9,"));
+    /* The other direction has a connection of its own, which was not made. */
+    assert_false(peers_send(w.ends[1].peers, 1, slice_of("no way back")));
+    struct peer_view view;
+    assert_true(peers_view(w.ends[1].peers, 1, &view));
+    assert_string_equal(view.client_address, "client-1");
+    assert_false(view.reachable);
+    assert_true(view.silent_ms < 5000);
+    world_close(&w);
+}
+
+static void requests_are_answered_on_the_connection_that_carried_them(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w);
+    end_open(&w, 0, 1, 9, 11, 1);
+    end_open(&w, 1, 2, 9, 22, 1);
+    let_dial(&w.ends[0], &w.ends[1]);
+    UNTIL(&w, w.ends[0].up == 1);
+    assert_true(peers_request(w.ends[0].peers, 2, 77, 5, slice_of("question")));
+    assert_true(peers_request(w.ends[0].peers, 2, 78, 6, slice_of("")));
+    UNTIL(&w, says(&w.ends[0].answers, "77:5:question,78:6:,"));
+    /* An answer for a connection that is gone goes nowhere. */
+    assert_false(peers_answer(w.ends[1].peers, 1, w.ends[1].last_link + 1, 79, 1, slice_of("")));
+    assert_false(peers_answer(w.ends[1].peers, 5, w.ends[1].last_link, 79, 1, slice_of("")));
+    world_close(&w);
+}
+
+static void a_node_of_another_cluster_is_refused_by_name_on_both_sides(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w);
+    end_open(&w, 0, 1, 9, 11, 1);
+    end_open(&w, 1, 2, 8, 22, 1);
+    let_dial(&w.ends[0], &w.ends[1]);
+    UNTIL(&w, says(&w.ends[0].journal, "refused_by_peer"));
+    const char *sentence = "node 1 belongs to the cluster \"cluster-9\"";
+    assert_true(says(&w.ends[0].journal, sentence));
+    assert_true(says(&w.ends[1].journal, "peer_refused"));
+    assert_true(says(&w.ends[1].journal, sentence));
+    assert_true(says(&w.ends[1].journal, "\"cluster-8\""));
+    assert_int_equal(w.ends[0].up, 0);
+    world_close(&w);
+}
+
+static void a_node_with_another_store_lost_its_disk_and_both_sides_say_so(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w);
+    end_open(&w, 0, 1, 9, 11, 1);
+    end_open(&w, 1, 2, 9, 22, 1);
+    let_dial(&w.ends[0], &w.ends[1]);
+    UNTIL(&w, w.ends[0].up == 1);
+    end_close(&w.ends[1]);
+    /* It comes back, empty; we dial it, and it dials us. */
+    end_open(&w, 1, 2, 9, 23, 1);
+    let_dial(&w.ends[0], &w.ends[1]);
+    let_dial(&w.ends[1], &w.ends[0]);
+    const char *sentence = "node 2 lost its disk: remove it and add it under a new id";
+    UNTIL(&w, says(&w.ends[0].journal, sentence) && says(&w.ends[1].journal, sentence));
+    assert_true(says(&w.ends[1].journal, "refused_by_peer"));
+    assert_int_equal(w.ends[0].up, 1);
+    assert_int_equal(w.ends[1].up, 0);
+    world_close(&w);
+}
+
+static void nodes_tell_each_other_whose_store_they_know(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w);
+    end_open(&w, 0, 1, 9, 11, 1);
+    end_open(&w, 1, 2, 9, 22, 1);
+    /* The first knows node 3; the second has never met it and learns of it from the first. */
+    w.ends[0].self.stores_len = peer_stores_put(w.ends[0].self.stores, 3, (struct id){1, 33});
+    let_dial(&w.ends[0], &w.ends[1]);
+    UNTIL(&w, w.ends[0].up == 1);
+    assert_int_equal(w.ends[1].first_store_of[3], 33);
+    end_open(&w, 2, 3, 9, 44, 1); /* node 3 without its disk */
+    let_dial(&w.ends[2], &w.ends[1]);
+    UNTIL(&w, says(&w.ends[2].journal, "node 3 lost its disk"));
+    world_close(&w);
+}
+
+static void a_new_life_replaces_the_old_connection_and_an_old_life_is_refused(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w);
+    end_open(&w, 0, 1, 9, 11, 5);
+    end_open(&w, 1, 2, 9, 22, 1);
+    let_dial(&w.ends[0], &w.ends[1]);
+    UNTIL(&w, w.ends[0].up == 1);
+    /* The same node again, in a later life, while the first connection is still there. */
+    end_open(&w, 2, 1, 9, 11, 6);
+    let_dial(&w.ends[2], &w.ends[1]);
+    UNTIL(&w, w.ends[2].up == 1);
+    peers_send(w.ends[2].peers, 2, slice_of("new"));
+    peers_send(w.ends[0].peers, 2, slice_of("old"));
+    UNTIL(&w, w.ends[0].down == 1);
+    UNTIL(&w, buffer_len(&w.ends[1].got) >= 3);
+    assert_true(says(&w.ends[1].got, "new"));
+    assert_false(says(&w.ends[1].got, "old"));
+    UNTIL(&w, says(&w.ends[0].journal, "this is an earlier life of node 1"));
+    world_close(&w);
+}
+
+static void a_node_that_joins_learns_its_cluster(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w);
+    end_open(&w, 0, 1, 9, 11, 1);
+    end_open(&w, 1, 6, 0, 66, 1);
+    let_dial(&w.ends[1], &w.ends[0]);
+    UNTIL(&w, w.ends[1].up == 1);
+    assert_int_equal(w.ends[1].self.cluster.low, 9);
+    world_close(&w);
+}
+
+static void the_wrong_node_behind_an_address_is_refused(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w);
+    end_open(&w, 0, 1, 9, 11, 1);
+    end_open(&w, 1, 2, 9, 22, 1);
+    struct address address = {.host = "127.0.0.1", .port = peers_port(w.ends[1].peers)};
+    peers_set(w.ends[0].peers, 3, &address);
+    UNTIL(&w, says(&w.ends[0].journal, "this is node 2, not node 3"));
+    world_close(&w);
+}
+
+static void garbled_messages_end_the_connection_and_it_comes_back(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w);
+    end_open(&w, 0, 1, 9, 11, 1);
+    end_open(&w, 1, 2, 9, 22, 1);
+    let_dial(&w.ends[0], &w.ends[1]);
+    UNTIL(&w, w.ends[0].up == 1);
+    peers_send(w.ends[0].peers, 2, slice_of("garbled"));
+    peers_send(w.ends[0].peers, 2, slice_of("never read"));
+    UNTIL(&w, w.ends[0].down == 1);
+    UNTIL(&w, w.ends[0].up == 2);
+    assert_true(peers_send(w.ends[0].peers, 2, slice_of("again")));
+    UNTIL(&w, buffer_len(&w.ends[1].got) > 0);
+    assert_true(says(&w.ends[1].got, "again"));
+    assert_int_equal(buffer_len(&w.ends[1].got), 5);
+    world_close(&w);
+}
+
+static void a_peer_that_is_forgotten_is_not_dialled_any_more(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w);
+    end_open(&w, 0, 1, 9, 11, 1);
+    end_open(&w, 1, 2, 9, 22, 1);
+    let_dial(&w.ends[0], &w.ends[1]);
+    UNTIL(&w, w.ends[0].up == 1);
+    peers_forget(w.ends[0].peers, 2);
+    UNTIL(&w, w.ends[0].down == 1);
+    uint64_t start = uv_hrtime();
+    UNTIL(&w, uv_hrtime() - start > 300000000);
+    assert_int_equal(w.ends[0].up, 1);
+    assert_null(peers_address(w.ends[0].peers, 2));
+    world_close(&w);
+}
+
+int main(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages_arrive_in_order_once_the_greeting_is_done),
+        cmocka_unit_test(requests_are_answered_on_the_connection_that_carried_them),
+        cmocka_unit_test(a_node_of_another_cluster_is_refused_by_name_on_both_sides),
+        cmocka_unit_test(a_node_with_another_store_lost_its_disk_and_both_sides_say_so),
+        cmocka_unit_test(nodes_tell_each_other_whose_store_they_know),
+        cmocka_unit_test(a_new_life_replaces_the_old_connection_and_an_old_life_is_refused),
+        cmocka_unit_test(a_node_that_joins_learns_its_cluster),
+        cmocka_unit_test(the_wrong_node_behind_an_address_is_refused),
+        cmocka_unit_test(garbled_messages_end_the_connection_and_it_comes_back),
+        cmocka_unit_test(a_peer_that_is_forgotten_is_not_dialled_any_more),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
