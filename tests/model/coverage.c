@@ -13,6 +13,8 @@ static uint64_t events[EVENT_COUNT];
 static uint64_t wait_ends[REASON_COUNT];
 static uint64_t ends[ENDED_COUNT];
 static uint64_t extras[EXTRA_COUNT];
+static uint32_t most_steps;
+static uint32_t most_sweep_steps;
 
 static const char *const extra_names[EXTRA_COUNT] = {
     [EXTRA_BACKLOG] = "commands that met a backlog",
@@ -33,6 +35,12 @@ static const char *const extra_names[EXTRA_COUNT] = {
     [EXTRA_REQUESTS_FULL] = "memories of request ids that forgot",
     [EXTRA_RECOVERED] = "recoveries of a lost majority",
 };
+
+void coverage_steps(uint32_t command, uint32_t sweep)
+{
+    most_steps = command > most_steps ? command : most_steps;
+    most_sweep_steps = sweep > most_sweep_steps ? sweep : most_sweep_steps;
+}
 
 void coverage_extra(enum coverage_extra extra)
 {
@@ -116,6 +124,8 @@ void coverage_print(void)
     for (int e = 0; e < EXTRA_COUNT; e++) {
         printf("  %s: %" PRIu64 "\n", extra_names[e], extras[e]);
     }
+    printf("  most steps of a command: %" PRIu32 " of %d, of a sweep: %" PRIu32 " of %d\n",
+           most_steps, LIMIT_COMMAND_STEPS, most_sweep_steps, LIMIT_SWEEP_STEPS);
 }
 
 struct expected_outcome {

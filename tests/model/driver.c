@@ -132,6 +132,7 @@ static void check_steps(struct run *run)
 {
     struct core_stats stats;
     core_stats(run->core, &stats);
+    coverage_steps(stats.last_steps, stats.last_sweep_steps);
     if (stats.last_steps > LIMIT_COMMAND_STEPS) {
         printf("  %" PRIu32 " steps\n", stats.last_steps);
         report(run, "too many steps");

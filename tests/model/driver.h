@@ -130,6 +130,7 @@ enum coverage_extra {
     EXTRA_COUNT
 };
 void coverage_extra(enum coverage_extra extra);
+void coverage_steps(uint32_t command, uint32_t sweep);
 void coverage_print(void);
 /* Lists what should have happened and did not; false when there is any. */
 bool coverage_complete(void);

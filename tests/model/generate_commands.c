@@ -146,7 +146,10 @@ static uint64_t any_wait(struct generator *g)
     if (percent < 80) {
         return random_between(r, 1, 1500);
     }
-    if (percent < 90) {
+    if (percent < 86) {
+        return LIMIT_DETACHED_MS; /* detached at once it leaves for two reasons at one time */
+    }
+    if (percent < 92) {
         return random_between(r, 5000, 20000);
     }
     return percent < 98 ? WAIT_FOREVER : LIMIT_NUMBER - g->time_ms + random_below(r, 100) - 50;

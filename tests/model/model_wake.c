@@ -119,6 +119,8 @@ struct model_waiter *model_front(struct model *m, struct model_name *name, uint3
         }
         --*steps;
         if (model_waiter_dead(m, w)) {
+            uint32_t more = w->r.parts - 1; /* each of its places is a step */
+            *steps -= more < *steps ? more : *steps;
             model_bury_waiter(m, w);
         } else if (model_waiter_detached(w)) {
             name->cursor = w->ticket + 1;

@@ -108,7 +108,7 @@ struct replica_time node_time(const struct node *n)
     return (struct replica_time){boot_us, 1700000000000 + world.now_us / 1000};
 }
 
-static void line(FILE *to, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static void line(FILE *to, const char *format, va_list args)
 {
     fprintf(to, "%10.6f ", (double)world.now_us / 1e6);
     vfprintf(to, format, args);
