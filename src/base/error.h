@@ -49,6 +49,9 @@
       "no leader with a majority can be reached; nothing was done, try again")                     \
     X(OUTCOME_UNKNOWN, "outcome_unknown", 504, 4,                                                  \
       "it may have been done; ask again with the same request_id")                                 \
+    X(DISK_FULL, "disk_full", 503, 14,                                                             \
+      "the disk of the node that leads is full; nothing was done, and it goes on when there is "   \
+      "room")                                                                                      \
     X(BUSY, "busy", 503, 14, "too many requests at once; nothing was done, try again")             \
     X(MEMBERSHIP, "membership_refused", 409, 9,                                                    \
       "this membership change is not possible now; the message says why")                          \

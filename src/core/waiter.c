@@ -329,6 +329,8 @@ ref queue_front(struct core *c, ref lock, uint32_t *budget, bool *unsure)
         (*budget)--;
         core_step(c, 1);
         if (c->backlog && waiter_is_dead(c, w)) {
+            uint32_t more = w->parts - 1; /* all its places go: a step each */
+            *budget -= more < *budget ? more : *budget;
             waiter_end_dead(c, waiter);
         } else if (waiter_is_detached(c, w)) {
             x->cursor = ring_after(&c->pool, x->queue, who, offsetof(struct place, in_queue));

@@ -1,6 +1,8 @@
 /* Calls of this node on their way to the leader and back. See forward.h for the states. */
 #include "node/forward_state.h"
 
+#include <stdio.h>
+
 enum { RETRY_MS = 20 };
 
 static struct cookie nobody = {COOKIE_NOBODY};
@@ -10,128 +12,9 @@ void *forward_no_cookie(void)
     return &nobody;
 }
 
-static uint64_t now_ms(const struct forward *f)
+uint64_t forward_now_ms(const struct forward *f)
 {
     return f->options.now(f->options.ctx).boot_us / 1000;
-}
-
-/* ---- lists and slots ---- */
-
-static void list_remove(struct call_list *list, struct call *call)
-{
-    if (call->prev != NULL) {
-        call->prev->next = call->next;
-    } else {
-        list->first = call->next;
-    }
-    if (call->next != NULL) {
-        call->next->prev = call->prev;
-    } else {
-        list->last = call->prev;
-    }
-    call->next = call->prev = NULL;
-    list->count--;
-}
-
-static void list_append(struct call_list *list, struct call *call)
-{
-    call->next = NULL;
-    call->prev = list->last;
-    if (list->last != NULL) {
-        list->last->next = call;
-    } else {
-        list->first = call;
-    }
-    list->last = call;
-    list->count++;
-}
-
-static void call_move(struct forward *f, struct call *call, enum call_state to)
-{
-    list_remove(&f->lists[call->state], call);
-    call->state = to;
-    list_append(&f->lists[to], call);
-}
-
-static struct call *call_new(struct forward *f, struct slice bytes, struct gateway_call *gateway)
-{
-    struct call *call = memory_alloc(f->options.memory, sizeof(*call) + bytes.len);
-    memset(call, 0, sizeof(*call));
-    call->cookie.kind = COOKIE_CALL;
-    call->gateway = gateway;
-    call->give_up_ms = now_ms(f) + f->options.give_up_ms;
-    call->len = bytes.len;
-    if (bytes.len > 0) {
-        memcpy(call->bytes, bytes.data, bytes.len);
-    }
-    call->state = CALL_WAITING;
-    list_append(&f->lists[CALL_WAITING], call);
-    gateway->in_flight = call;
-    return call;
-}
-
-static void call_free_if_done(struct forward *f, struct call *call)
-{
-    if (call->state == CALL_ANSWERED && call->here == 0) {
-        list_remove(&f->lists[CALL_ANSWERED], call);
-        memory_free(f->options.memory, call, sizeof(*call) + call->len);
-    }
-}
-
-static void give_number(struct forward *f, struct call *call)
-{
-    uint32_t slot = f->free_slots[--f->free_count];
-    call->number = ++f->generation * FORWARD_SLOTS + slot;
-    f->slots[slot] = call;
-}
-
-static void take_number(struct forward *f, struct call *call)
-{
-    if (call->number != 0) {
-        uint32_t slot = (uint32_t)(call->number % FORWARD_SLOTS);
-        f->slots[slot] = NULL;
-        f->free_slots[f->free_count++] = slot;
-        call->number = 0;
-    }
-}
-
-/* ---- the end of a call ---- */
-
-static void call_answer(struct forward *f, struct call *call, enum hf_error error,
-                        const struct result *result)
-{
-    struct gateway_call *gateway = call->gateway;
-    hf_assert(gateway != NULL);
-    take_number(f, call);
-    call->gateway = NULL;
-    if (call->is_first) {
-        f->held = false;
-        f->changed = true;
-    }
-    call_move(f, call, CALL_ANSWERED);
-    gateway->in_flight = NULL;
-    gateway->done(gateway, error, result);
-    call_free_if_done(f, call);
-}
-
-static void call_give_up(struct forward *f, struct call *call)
-{
-    bool doubtful = call->doubts > 0 || call->state == CALL_THERE || call->here > 0;
-    /* A barrier changes nothing, so there is nothing to doubt. */
-    call_answer(f, call, doubtful && !call->is_barrier ? HF_OUTCOME_UNKNOWN : HF_UNAVAILABLE, NULL);
-}
-
-/* It was not done, or may have been done: try again if that is safe. */
-static void call_again(struct forward *f, struct call *call, bool doubtful)
-{
-    take_number(f, call);
-    if (doubtful) {
-        call->doubts++;
-    }
-    call_move(f, call, CALL_WAITING);
-    if (doubtful && !call->is_safe) {
-        call_give_up(f, call);
-    }
 }
 
 /* ---- attempts ---- */
@@ -147,11 +30,11 @@ static bool is_safe(const struct command *command)
 static enum hf_error submit_here(struct forward *f, struct call *call)
 {
     struct replica_time now = f->options.now(f->options.ctx);
-    if (call->is_barrier) {
-        return replica_barrier(f->replica, call, now);
-    }
-    if (f->read_only) {
+    if (f->paused || (f->read_only && call->kind == FORWARD_COMMAND)) {
         return HF_UNAVAILABLE;
+    }
+    if (call->kind == FORWARD_BARRIER) {
+        return replica_barrier(f->replica, call, now);
     }
     struct command command;
     enum hf_error error = command_decode(slice_make(call->bytes, call->len), &command);
@@ -159,10 +42,28 @@ static enum hf_error submit_here(struct forward *f, struct call *call)
     return replica_submit(f->replica, &command, call, now);
 }
 
+/* A change is begun or refused on the spot. */
+static bool change_here(struct forward *f, struct call *call)
+{
+    struct change change;
+    const char *problem = "";
+    bool sound = change_decode(slice_make(call->bytes, call->len), &change);
+    hf_assert(sound);
+    enum hf_error error =
+        f->options.change(f->options.ctx, change.change, change.id, change.address, &problem);
+    if (error == HF_UNAVAILABLE || error == HF_BUSY) {
+        return false;
+    }
+    call_answer(f, call, error, NULL, problem);
+    return true;
+}
+
 static bool try_here(struct forward *f, struct call *call)
 {
-    enum hf_error error = submit_here(f, call);
-    if (error != HF_OK) {
+    if (call->kind == FORWARD_CHANGE) {
+        return change_here(f, call);
+    }
+    if (submit_here(f, call) != HF_OK) {
         return false;
     }
     call->here++;
@@ -175,10 +76,10 @@ static bool try_there(struct forward *f, struct call *call, uint64_t leader)
     if (f->free_count == 0) {
         return false;
     }
-    give_number(f, call);
-    uint8_t kind = call->is_barrier ? FORWARD_BARRIER : FORWARD_COMMAND;
-    if (!peers_request(f->peers, leader, call->number, kind, slice_make(call->bytes, call->len))) {
-        take_number(f, call);
+    call_give_number(f, call);
+    if (!peers_request(f->peers, leader, call->number, (uint8_t)call->kind,
+                       slice_make(call->bytes, call->len))) {
+        call_take_number(f, call);
         return false;
     }
     call->peer = leader;
@@ -216,8 +117,11 @@ static void send_waiting(struct forward *f)
 static void fail_if_hopeless(struct forward *f, struct call *call)
 {
     uint32_t outstanding = forward_outstanding(f);
-    bool leaderless = f->leader == 0 && now_ms(f) - f->leaderless_ms > f->options.give_up_ms;
-    if (outstanding > FORWARD_SLOTS || leaderless) {
+    bool leaderless =
+        f->leader == 0 && forward_now_ms(f) - f->leaderless_ms > f->options.give_up_ms;
+    /* With a full disk and nobody to give the lead to, waiting makes no sense either. */
+    bool stuck = f->read_only && f->alone && call->kind == FORWARD_COMMAND;
+    if (outstanding > FORWARD_SLOTS || leaderless || stuck) {
         call->give_up_ms = 0; /* forward_run answers: not before the caller's call has returned */
         f->overdue = true;
     }
@@ -228,7 +132,9 @@ void forward_submit(struct forward *f, const struct command *command, struct gat
 {
     size_t len = command_encode(command, f->scratch, FORWARD_SCRATCH);
     hf_assert(len > 0);
-    struct call *call = call_new(f, slice_make(f->scratch, len), gateway);
+    struct call *call = call_new(f, FORWARD_COMMAND, slice_make(f->scratch, len));
+    call->gateway = gateway;
+    gateway->in_flight = call;
     call->is_safe = is_safe(command);
     fail_if_hopeless(f, call);
 }
@@ -245,16 +151,37 @@ void forward_submit_first(struct forward *f, const struct command *command,
 
 void forward_barrier(struct forward *f, struct gateway_call *gateway)
 {
-    struct call *call = call_new(f, slice_make(NULL, 0), gateway);
-    call->is_barrier = true;
+    struct call *call = call_new(f, FORWARD_BARRIER, slice_make(NULL, 0));
+    call->gateway = gateway;
+    gateway->in_flight = call;
     call->is_safe = true;
     fail_if_hopeless(f, call);
 }
 
-void forward_set_read_only(struct forward *f, bool read_only)
+void forward_change(struct forward *f, enum gateway_change change, uint64_t id, const char *address,
+                    struct gateway_change_call *gateway)
+{
+    struct change wanted = {.change = change, .id = id};
+    uint8_t bytes[CHANGE_BYTES];
+    snprintf(wanted.address, sizeof(wanted.address), "%s", address);
+    struct call *call =
+        call_new(f, FORWARD_CHANGE, slice_make(bytes, change_encode(&wanted, bytes)));
+    call->change = gateway;
+    gateway->in_flight = call;
+    fail_if_hopeless(f, call);
+}
+
+void forward_set_read_only(struct forward *f, bool read_only, bool alone)
 {
     f->read_only = read_only;
+    f->alone = alone;
     f->changed = true;
+}
+
+void forward_set_paused(struct forward *f, bool paused)
+{
+    f->changed = f->changed || f->paused != paused;
+    f->paused = paused;
 }
 
 /* ---- what the replica tells ---- */
@@ -277,7 +204,7 @@ void forward_on_result(struct forward *f, void *cookie, enum replica_outcome out
     if (call->state == CALL_ANSWERED) {
         call_free_if_done(f, call);
     } else if (outcome == REPLICA_DONE) {
-        call_answer(f, call, HF_OK, result);
+        call_answer(f, call, HF_OK, result, NULL);
     } else if (call->state == CALL_HERE && call->here == 0) {
         call_again(f, call, outcome == REPLICA_UNKNOWN);
     } else if (outcome == REPLICA_UNKNOWN) {
@@ -298,7 +225,7 @@ void forward_on_barrier(struct forward *f, void *cookie, bool reached)
     if (call->state == CALL_ANSWERED) {
         call_free_if_done(f, call);
     } else if (reached) {
-        call_answer(f, call, HF_OK, NULL);
+        call_answer(f, call, HF_OK, NULL, NULL);
     } else if (call->state == CALL_HERE && call->here == 0) {
         call_again(f, call, false);
     }
@@ -316,18 +243,27 @@ static void on_done_there(struct forward *f, struct call *call, struct slice bod
     struct result result;
     struct result_scratch scratch;
     struct reader r = reader_make(body);
-    if (call->is_barrier) {
+    if (call->kind == FORWARD_CHANGE) {
+        call_answer(f, call, HF_OK, NULL, "");
+    } else if (call->kind == FORWARD_BARRIER) {
         call->index = read_fixed64(&r);
-        take_number(f, call);
+        call_take_number(f, call);
         call_move(f, call, CALL_CATCHING_UP);
         f->changed = true;
     } else if (result_decode(body, &scratch, &result)) {
-        call_answer(f, call, HF_OK, &result);
+        call_answer(f, call, HF_OK, &result, NULL);
     } else {
         /* It was done, but we cannot read what came of it: a newer leader during an upgrade. */
         call->doubts++;
         call_give_up(f, call);
     }
+}
+
+static void refuse(struct forward *f, struct call *call, struct slice why)
+{
+    char problem[PEER_SENTENCE_MAX];
+    snprintf(problem, sizeof(problem), "%.*s", (int)why.len, (const char *)why.data);
+    call_answer(f, call, HF_MEMBERSHIP, NULL, problem);
 }
 
 bool forward_on_answer(struct forward *f, uint64_t peer, uint64_t number, uint8_t status,
@@ -340,7 +276,7 @@ bool forward_on_answer(struct forward *f, uint64_t peer, uint64_t number, uint8_
     hf_assert(call->state == CALL_THERE);
     switch (status) {
     case FORWARD_DONE:
-        if (call->is_barrier && body.len != 8) {
+        if (call->kind == FORWARD_BARRIER && body.len != 8) {
             return false;
         }
         on_done_there(f, call, body);
@@ -351,6 +287,12 @@ bool forward_on_answer(struct forward *f, uint64_t peer, uint64_t number, uint8_
         return true;
     case FORWARD_UNKNOWN:
         call_again(f, call, true);
+        return true;
+    case FORWARD_REFUSED:
+        if (call->kind != FORWARD_CHANGE) {
+            return false;
+        }
+        refuse(f, call, body);
         return true;
     case FORWARD_MALFORMED:
         call_move(f, call, CALL_WAITING); /* surely not done, and never will be */
@@ -408,7 +350,7 @@ static void follow_leader(struct forward *f)
         doubt_all_there(f, status.leader);
     }
     if (status.leader == 0 && f->leader != 0) {
-        f->leaderless_ms = now_ms(f);
+        f->leaderless_ms = forward_now_ms(f);
     }
     f->leader = status.leader;
 }
@@ -423,7 +365,7 @@ static void catch_up(struct forward *f)
     while (call != NULL) {
         struct call *next = call->next;
         if (call->index <= applied) {
-            call_answer(f, call, HF_OK, NULL);
+            call_answer(f, call, HF_OK, NULL, NULL);
         }
         call = next;
     }
@@ -446,7 +388,7 @@ static void give_up_old(struct forward *f, uint64_t now)
 
 void forward_run(struct forward *f)
 {
-    uint64_t now = now_ms(f);
+    uint64_t now = forward_now_ms(f);
     bool due = now >= f->retry_ms;
     if (f->changed || due) {
         f->changed = false;
@@ -488,7 +430,7 @@ struct forward *forward_new(const struct forward_options *options)
     for (uint32_t i = 0; i < FORWARD_SLOTS; i++) {
         f->free_slots[f->free_count++] = FORWARD_SLOTS - 1 - i;
     }
-    f->leaderless_ms = now_ms(f);
+    f->leaderless_ms = forward_now_ms(f);
     return f;
 }
 

@@ -27,6 +27,10 @@ struct forward_options {
     uint32_t give_up_ms;
     void *ctx;
     struct replica_time (*now)(void *ctx);
+    /* Changes the members, here, where this node leads: HF_OK, HF_MEMBERSHIP with a problem,
+     * HF_UNAVAILABLE (it does not lead) or HF_BUSY (try again). */
+    enum hf_error (*change)(void *ctx, enum gateway_change change, uint64_t id, const char *address,
+                            const char **problem);
 };
 
 struct forward *forward_new(const struct forward_options *options);
@@ -38,11 +42,17 @@ void forward_connect(struct forward *f, struct replica *replica, struct peers *p
 /* The gateway's calls. */
 void forward_submit(struct forward *f, const struct command *command, struct gateway_call *call);
 void forward_barrier(struct forward *f, struct gateway_call *call);
+void forward_change(struct forward *f, enum gateway_change change, uint64_t id, const char *address,
+                    struct gateway_change_call *call);
 /* Before all others, which wait until it is done; used once, at the start of a node's life. */
 void forward_submit_first(struct forward *f, const struct command *command,
                           struct gateway_call *call);
-/* The disk is full: nothing new is submitted on this node, and what waits is refused in time. */
-void forward_set_read_only(struct forward *f, bool read_only);
+/* The disk is full: nothing new is submitted on this node, and what waits is refused in time; at
+ * once when it is `alone` and cannot hope for another leader. */
+void forward_set_read_only(struct forward *f, bool read_only, bool alone);
+/* The lead is being given away: nothing is submitted here, so that the batch in flight is the last.
+ */
+void forward_set_paused(struct forward *f, bool paused);
 
 /* From the replica. */
 void forward_on_result(struct forward *f, void *cookie, enum replica_outcome outcome,

@@ -1,4 +1,4 @@
-/* Private to forward.c (calls of this node) and relay.c (requests of other nodes). */
+/* Private to forward*.c (calls of this node) and relay.c (requests of other nodes). */
 #ifndef HOLDFAST_NODE_FORWARD_STATE_H
 #define HOLDFAST_NODE_FORWARD_STATE_H
 
@@ -7,13 +7,14 @@
 #include "node/result_codec.h"
 
 /* What travels between nodes, in the frames PEER_REQUEST and PEER_ANSWER. */
-enum forward_kind { FORWARD_COMMAND = 1, FORWARD_BARRIER = 2 };
+enum forward_kind { FORWARD_COMMAND = 1, FORWARD_BARRIER = 2, FORWARD_CHANGE = 3 };
 enum forward_status {
     FORWARD_DONE = 1,     /* body: the result; for a barrier the index to wait for */
     FORWARD_NOT_DONE = 2, /* not the leader, or no longer: it will not be done */
     FORWARD_UNKNOWN = 3,
     FORWARD_BUSY = 4,
     FORWARD_MALFORMED = 5,
+    FORWARD_REFUSED = 6, /* a change of members; body: why */
 };
 
 /* The first member of everything that the replica knows by its cookie. */
@@ -34,9 +35,10 @@ enum call_state {
 
 struct call {
     struct cookie cookie;
-    struct gateway_call *gateway; /* NULL when answered */
+    struct gateway_call *gateway;       /* NULL when answered */
+    struct gateway_change_call *change; /* ... and the other one of the two */
     enum call_state state;
-    bool is_barrier;
+    enum forward_kind kind;
     bool is_first;
     bool is_safe;        /* may be sent again after a doubt */
     uint32_t here;       /* submissions that the replica has not told about */
@@ -48,7 +50,7 @@ struct call {
     struct call *next; /* in the list of its state */
     struct call *prev;
     size_t len;
-    uint8_t bytes[]; /* the encoded command */
+    uint8_t bytes[]; /* the encoded command or change */
 };
 
 struct call_list {
@@ -78,6 +80,8 @@ struct forward {
     struct relay *relays;
     bool held;      /* the first call is not done yet */
     bool read_only; /* the disk is full */
+    bool alone;     /* and there is no other node */
+    bool paused;    /* the lead is being given away (S12.7) */
     bool changed;   /* something may go now that could not at the last forward_run */
     bool overdue;   /* something is to be given up at once */
     uint64_t leader;
@@ -90,6 +94,33 @@ struct forward {
 #define FORWARD_SCRATCH                                                      \
     (512u << 10) /* the longest command: a keep-alive of LIMIT_KEEPALIVE_IDS \
                   */
+
+/* forward.c */
+uint64_t forward_now_ms(const struct forward *f);
+
+/* forward_calls.c */
+struct call *call_new(struct forward *f, enum forward_kind kind, struct slice bytes);
+void call_move(struct forward *f, struct call *call, enum call_state to);
+/* Frees it if it is answered and the replica has nothing more to tell about it. */
+void call_free_if_done(struct forward *f, struct call *call);
+void call_give_number(struct forward *f, struct call *call);
+void call_take_number(struct forward *f, struct call *call);
+/* Tells the caller; exactly once. */
+void call_answer(struct forward *f, struct call *call, enum hf_error error,
+                 const struct result *result, const char *problem);
+void call_give_up(struct forward *f, struct call *call);
+/* It was not done, or may have been done: it waits again, if that is safe. */
+void call_again(struct forward *f, struct call *call, bool doubtful);
+
+/* forward_change.c */
+struct change {
+    enum gateway_change change;
+    uint64_t id;
+    char address[PEER_ADDRESS_MAX + 1];
+};
+#define CHANGE_BYTES (PEER_ADDRESS_MAX + 32)
+size_t change_encode(const struct change *change, uint8_t at[CHANGE_BYTES]);
+bool change_decode(struct slice bytes, struct change *out);
 
 /* relay.c */
 void relay_on_result(struct forward *f, struct relay *relay, enum replica_outcome outcome,

@@ -7,6 +7,7 @@
 enum {
     HOUSE_US = 100000,
     GONE_MS = 1000, /* S7.3 */
+    RETRY_TRANSFER_US = 5000000,
 };
 
 /* ---- changes ---- */
@@ -122,9 +123,9 @@ static void let_old_log_go(struct node *n)
 /* A leader that cannot write gives the lead to one that can. */
 static void hand_over_if_full(struct node *n, struct replica_time now)
 {
-    const char *reason;
-    if (n->disk_full && n->serving && n->absence_count > 0) {
-        (void)replica_transfer(n->replica, 0, now, &reason);
+    if (n->disk_full && n->serving && n->absence_count > 0 && now.boot_us >= n->retry_transfer_us) {
+        n->retry_transfer_us = now.boot_us + RETRY_TRANSFER_US;
+        node_transfer(n, 0);
     }
 }
 

@@ -130,6 +130,13 @@ static uint32_t members(void *ctx, struct gateway_member *out, uint32_t max)
     return count;
 }
 
+static void change_member(void *ctx, enum gateway_change change, uint64_t id, const char *address,
+                          struct gateway_change_call *call)
+{
+    struct node *n = ctx;
+    forward_change(n->forward, change, id, address, call);
+}
+
 struct gateway node_gateway(struct node *n)
 {
     return (struct gateway){
@@ -143,5 +150,6 @@ struct gateway node_gateway(struct node *n)
         .boot_ms = boot_ms,
         .cluster_ms = cluster_ms,
         .members = members,
+        .change_member = change_member,
     };
 }

@@ -78,6 +78,11 @@ struct node {
     bool dropping;
     bool cancel_child; /* a snapshot comes from the leader: ours is not needed */
     bool disk_full;
+    bool transferring;   /* the lead: asked for, ... */
+    bool transfer_begun; /* ... and the engine is at it */
+    uint64_t transfer_to;
+    uint64_t transfer_until_us;
+    uint64_t retry_transfer_us;
     bool first_done; /* our own earlier life's waiters are detached */
     struct gateway_call first;
     struct node_absence absences[LIMIT_NODES];
@@ -95,10 +100,24 @@ static inline unsigned long long ull(uint64_t n)
 }
 
 /* node.c */
-struct replica_time node_now(const struct node *n);
+/* The cluster is known: everything that stands on the replicated state. */
+bool node_start_serving(struct node *n, char problem[NODE_PROBLEM]);
+void node_step_stop(struct node *n, struct replica_time now);
 void node_fail(struct node *n, const char *text);
 /* Every line of the log names it. */
 void node_set_term(struct node *n, uint64_t term);
+
+/* node_turn.c */
+struct replica_time node_now(const struct node *n);
+bool node_open_timer(struct node *n, char problem[NODE_PROBLEM]);
+void node_on_turn(void *ctx);
+void node_on_sleep(void *ctx);
+
+/* node_rooms.c */
+void node_open_disk_users(struct node *n);
+bool node_open_peers(struct node *n, char problem[NODE_PROBLEM]);
+void node_on_fetched(void *ctx, struct core *core);
+void node_on_disk_failed(void *ctx, const char *text);
 
 /* node_start.c */
 bool node_open_store(struct node *n, char problem[NODE_PROBLEM]);
@@ -114,6 +133,14 @@ struct replica_ports node_ports(struct node *n);
 /* node_gateway.c: what the service asks for. */
 struct gateway node_gateway(struct node *n);
 bool node_is_serving(const struct node *n);
+
+/* node_members.c: changes of members, and of the lead. */
+enum hf_error node_change_member(void *ctx, enum gateway_change change, uint64_t id,
+                                 const char *address, const char **problem);
+/* Gives the lead away, to 0: to whoever is best; then nothing new is submitted here until that is
+ * done, or has failed. */
+void node_transfer(struct node *n, uint64_t to);
+void node_step_transfer(struct node *n, struct replica_time now);
 
 /* node_duties.c: what a node does without being asked. */
 void node_follow_change(struct node *n);

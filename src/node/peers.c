@@ -1,188 +1,23 @@
-/* The table of peers, and what comes and goes on their links. */
-#include "node/peers.h"
-
+/* The links of the peers: dialled and accepted, what comes and goes on them. Who is let in is
+ * decided in peers_admit.c. */
 #include <stdio.h>
 
-#include "base/limits.h"
-#include "net/dialer.h"
 #include "net/listener.h"
+#include "node/peers_state.h"
 
 enum {
-    PEERS_MAX = LIMIT_NODES,
     MAX_INCOMING = 4 * LIMIT_NODES,
     CONNECT_MS = 1000,
     WAIT_MIN_MS = 20,
     WAIT_MAX_MS = 500,
-    REFUSED_WAIT_MS = 5000,
     TICK_MS = 100,
     PING_MS = 200,    /* something is said at least this often */
     SILENT_MS = 3000, /* who says nothing for so long is not there */
 };
 
-struct peer {
-    struct peers *peers;
-    uint64_t id;
-    struct address address;
-    char address_text[ADDRESS_TEXT];
-    char client_address[PEER_ADDRESS_MAX + 1];
-    struct dialer *dialer; /* NULL: not a member, or not any more */
-    struct peer_link *out; /* dialled */
-    struct peer_link *in;  /* accepted */
-    uint64_t life;
-    uint64_t heard_ms;
-    bool heard;
-    bool told;        /* the operator knows that it cannot be reached */
-    char refusal[64]; /* the beginning of the last one, so that it is told once */
-};
-
-struct peers {
-    struct peers_options options;
-    struct listener *listener;
-    uv_timer_t timer;
-    bool closing;
-    uint32_t count;
-    struct peer *at[PEERS_MAX];
-};
-
 static uint64_t now_ms(const struct peers *p)
 {
     return uv_now(p->options.net->loop);
-}
-
-static struct peer *find(const struct peers *p, uint64_t id)
-{
-    for (uint32_t i = 0; i < p->count; i++) {
-        if (p->at[i]->id == id) {
-            return p->at[i];
-        }
-    }
-    return NULL;
-}
-
-/* One that has no links and is no member makes room for a new one. */
-static struct peer *take_slot(struct peers *p)
-{
-    if (p->count < PEERS_MAX) {
-        struct peer *fresh = memory_alloc(p->options.net->memory, sizeof(*fresh));
-        p->at[p->count++] = fresh;
-        return fresh;
-    }
-    for (uint32_t i = 0; i < p->count; i++) {
-        struct peer *old = p->at[i];
-        if (old->dialer == NULL && old->out == NULL && old->in == NULL) {
-            return old;
-        }
-    }
-    return NULL;
-}
-
-static struct peer *find_or_add(struct peers *p, uint64_t id)
-{
-    struct peer *peer = find(p, id);
-    if (peer == NULL) {
-        peer = take_slot(p);
-        if (peer != NULL) {
-            memset(peer, 0, sizeof(*peer));
-            peer->peers = p;
-            peer->id = id;
-        }
-    }
-    return peer;
-}
-
-/* ---- who is let in ---- */
-
-static void cluster_text(struct id cluster, struct slice name, char *text, size_t size)
-{
-    snprintf(text, size, "\"%.*s\" (%016llx%016llx)", (int)name.len, (const char *)name.data,
-             (unsigned long long)cluster.high, (unsigned long long)cluster.low);
-}
-
-bool peers_judge(struct peers *p, const struct peer_introduction *who,
-                 char sentence[PEER_SENTENCE_MAX])
-{
-    struct peer_self *self = p->options.self;
-    const struct peer *known = find(p, who->node);
-    unsigned long long them = (unsigned long long)who->node;
-    if (who->node == self->node) {
-        snprintf(sentence, PEER_SENTENCE_MAX, "the node id %llu is used twice", them);
-        return false;
-    }
-    bool theirs = !id_is_zero(who->cluster);
-    bool ours = !id_is_zero(self->cluster);
-    if (theirs && ours && !id_equal(who->cluster, self->cluster)) {
-        char them_text[PEER_NAME_MAX + 40];
-        char us_text[PEER_NAME_MAX + 40];
-        cluster_text(who->cluster, who->cluster_name, them_text, sizeof(them_text));
-        cluster_text(self->cluster, slice_of(self->cluster_name), us_text, sizeof(us_text));
-        snprintf(sentence, PEER_SENTENCE_MAX,
-                 "node %llu belongs to the cluster %s, node %llu to the cluster %s", them,
-                 them_text, (unsigned long long)self->node, us_text);
-        return false;
-    }
-    if (known != NULL && who->life < known->life) {
-        snprintf(sentence, PEER_SENTENCE_MAX, "this is an earlier life of node %llu", them);
-        return false;
-    }
-    if (!p->options.know_store(p->options.ctx, who->node, who->store)) {
-        snprintf(sentence, PEER_SENTENCE_MAX,
-                 "node %llu lost its disk: remove it and add it under a new id", them);
-        return false;
-    }
-    /* What it knows of others becomes ours where we know nothing. */
-    uint64_t node;
-    struct id store;
-    for (struct slice left = who->stores; peer_stores_next(&left, &node, &store);) {
-        if (node != self->node) {
-            (void)p->options.know_store(p->options.ctx, node, store);
-        }
-    }
-    if (theirs && !ours) {
-        p->options.on_cluster(p->options.ctx, who->cluster, who->cluster_name);
-    }
-    return true;
-}
-
-/* What both kinds of links learn about the other end from its introduction. */
-static bool judge(void *ctx, struct peer_link *link, const struct peer_introduction *who,
-                  char sentence[PEER_SENTENCE_MAX])
-{
-    (void)link;
-    struct peers *p = ctx;
-    if (!peers_judge(p, who, sentence)) {
-        return false;
-    }
-    struct peer *peer = find_or_add(p, who->node);
-    if (peer == NULL) {
-        snprintf(sentence, PEER_SENTENCE_MAX, "node %llu knows %d other nodes and no more",
-                 (unsigned long long)p->options.self->node, PEERS_MAX);
-        return false;
-    }
-    peer->life = who->life;
-    snprintf(peer->client_address, sizeof(peer->client_address), "%.*s",
-             (int)who->client_address.len, (const char *)who->client_address.data);
-    return true;
-}
-
-static void on_refused(void *ctx, struct peer_link *link, const char *sentence, bool by_us)
-{
-    struct peers *p = ctx;
-    struct peer *peer = find(p, link->dialled ? link->wanted : link->peer);
-    if (link->dialled && peer != NULL && peer->dialer != NULL) {
-        dialer_slow(peer->dialer, REFUSED_WAIT_MS);
-    }
-    char beginning[sizeof(peer->refusal)];
-    snprintf(beginning, sizeof(beginning), "%s", sentence);
-    if (peer != NULL) {
-        if (strcmp(peer->refusal, beginning) == 0) {
-            return;
-        }
-        memcpy(peer->refusal, beginning, sizeof(beginning));
-    }
-    journal_note(p->options.journal, ERROR, PEER, by_us ? "peer_refused" : "refused_by_peer",
-                 JOURNAL_NUMBER("peer", link->dialled ? link->wanted : link->peer),
-                 JOURNAL_TEXT("address", connection_remote(link->connection)),
-                 JOURNAL_TEXT("reason", sentence));
 }
 
 /* ---- what comes ---- */
@@ -216,7 +51,7 @@ static void note_heard(struct peer *peer, const struct peer_link *link)
 static void on_ready(void *ctx, struct peer_link *link)
 {
     struct peers *p = ctx;
-    struct peer *peer = find(p, link->peer);
+    struct peer *peer = peers_find(p, link->peer);
     if (peer == NULL) {
         peer_link_close(link, "too many nodes"); /* its place was taken while it greeted */
         return;
@@ -238,9 +73,14 @@ static void on_ready(void *ctx, struct peer_link *link)
         p->options.on_snapshot_link(p->options.ctx, link);
         return;
     }
+    if (link->life < peer->life) {
+        link->owner = NULL;
+        peer_link_close(link, "an earlier life");
+        return;
+    }
     /* An older one is void, and so is what we have not read of it. */
     if (peer->in != NULL) {
-        if (peer->in->number > link->number || link->life < peer->life) {
+        if (peer->in->number > link->number) {
             link->owner = NULL;
             peer_link_close(link, "a newer connection is there");
             return;
@@ -255,7 +95,7 @@ static void on_ready(void *ctx, struct peer_link *link)
 static void on_link_close(void *ctx, struct peer_link *link, const char *reason)
 {
     struct peers *p = ctx;
-    struct peer *peer = link->dialled ? find(p, link->wanted) : link->owner;
+    struct peer *peer = link->dialled ? peers_find(p, link->wanted) : link->owner;
     if (peer == NULL) {
         return;
     }
@@ -272,8 +112,8 @@ static void on_link_close(void *ctx, struct peer_link *link, const char *reason)
 }
 
 static const struct peer_link_ops accepted_ops = {
-    .judge = judge,
-    .on_refused = on_refused,
+    .judge = peers_judge_link,
+    .on_refused = peers_on_refused,
     .on_ready = on_ready,
     .on_frame = on_frame,
     .on_close = on_link_close,
@@ -300,15 +140,15 @@ static void on_dialled_close(void *ctx, struct peer_link *link, const char *reas
     struct peers *p = ctx;
     on_link_close(p, link, reason);
     /* The dialer that made the link may be gone, or replaced by one for another address. */
-    struct peer *peer = find(p, link->wanted);
+    struct peer *peer = peers_find(p, link->wanted);
     if (peer != NULL && peer->dialer != NULL && peer->dialer == link->origin) {
         dialer_lost(peer->dialer);
     }
 }
 
 static const struct peer_link_ops dialled_ops = {
-    .judge = judge,
-    .on_refused = on_refused,
+    .judge = peers_judge_link,
+    .on_refused = peers_on_refused,
     .on_ready = on_ready,
     .on_frame = on_frame,
     .on_close = on_dialled_close,
@@ -347,7 +187,7 @@ static void stop_dialling(struct peer *peer)
 void peers_set(struct peers *p, uint64_t id, const struct address *address)
 {
     hf_assert(id != 0 && id != p->options.self->node);
-    struct peer *peer = find_or_add(p, id);
+    struct peer *peer = peers_find_or_add(p, id);
     if (peer == NULL) {
         return; /* more members than LIMIT_NODES: the replica does not let it come to that */
     }
@@ -374,7 +214,7 @@ void peers_set(struct peers *p, uint64_t id, const struct address *address)
 
 void peers_forget(struct peers *p, uint64_t id)
 {
-    struct peer *peer = find(p, id);
+    struct peer *peer = peers_find(p, id);
     if (peer != NULL && peer->dialer != NULL) {
         stop_dialling(peer);
     }
@@ -384,14 +224,14 @@ void peers_forget(struct peers *p, uint64_t id)
 
 bool peers_send(struct peers *p, uint64_t id, struct slice message)
 {
-    struct peer *peer = find(p, id);
+    struct peer *peer = peers_find(p, id);
     return peer != NULL && peer->out != NULL && peer->out->ready && message.len < PEER_FRAME_MAX &&
            peer_link_send(peer->out, PEER_MESSAGE, message);
 }
 
 bool peers_request(struct peers *p, uint64_t id, uint64_t number, uint8_t kind, struct slice body)
 {
-    struct peer *peer = find(p, id);
+    struct peer *peer = peers_find(p, id);
     return peer != NULL && peer->out != NULL && peer->out->ready &&
            peer_link_send_request(peer->out, PEER_REQUEST, number, kind, body);
 }
@@ -399,7 +239,7 @@ bool peers_request(struct peers *p, uint64_t id, uint64_t number, uint8_t kind, 
 bool peers_answer(struct peers *p, uint64_t id, uint64_t link, uint64_t number, uint8_t status,
                   struct slice body)
 {
-    struct peer *peer = find(p, id);
+    struct peer *peer = peers_find(p, id);
     if (peer == NULL || peer->in == NULL || peer->in->number != link) {
         return false;
     }
@@ -495,13 +335,13 @@ void peers_free(struct peers *p)
 
 const struct address *peers_address(const struct peers *p, uint64_t id)
 {
-    const struct peer *peer = find(p, id);
+    const struct peer *peer = peers_find(p, id);
     return peer == NULL || peer->dialer == NULL ? NULL : &peer->address;
 }
 
 bool peers_view(const struct peers *p, uint64_t id, struct peer_view *out)
 {
-    const struct peer *peer = find(p, id);
+    const struct peer *peer = peers_find(p, id);
     if (peer == NULL) {
         return false;
     }

@@ -40,6 +40,23 @@ static void answer(struct forward *f, const struct relay *relay, enum forward_st
     peers_answer(f->peers, relay->peer, relay->link, relay->number, (uint8_t)status, body);
 }
 
+/* Begun or refused on the spot. */
+static void on_change_request(struct forward *f, const struct relay *relay, struct slice body)
+{
+    struct change change;
+    const char *problem = "";
+    enum forward_status status = FORWARD_MALFORMED;
+    if (change_decode(body, &change)) {
+        enum hf_error error =
+            f->options.change(f->options.ctx, change.change, change.id, change.address, &problem);
+        status = error == HF_OK            ? FORWARD_DONE
+                 : error == HF_UNAVAILABLE ? FORWARD_NOT_DONE
+                 : error == HF_BUSY        ? FORWARD_BUSY
+                                           : FORWARD_REFUSED;
+    }
+    answer(f, relay, status, status == FORWARD_REFUSED ? slice_of(problem) : slice_make(NULL, 0));
+}
+
 bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_t number,
                         uint8_t kind, struct slice body)
 {
@@ -47,7 +64,14 @@ bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_
     struct replica_time now = f->options.now(f->options.ctx);
     enum forward_status refusal = FORWARD_NOT_DONE;
     enum hf_error error = HF_MALFORMED;
-    if (kind == FORWARD_COMMAND) {
+    if (kind == FORWARD_CHANGE) {
+        on_change_request(f, relay, body);
+        relay_free(f, relay);
+        return true;
+    }
+    if (f->paused) {
+        error = HF_UNAVAILABLE;
+    } else if (kind == FORWARD_COMMAND) {
         struct command command;
         error = command_decode(body, &command);
         if (error == HF_OK && command_check(&command) == HF_MALFORMED) {

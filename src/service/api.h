@@ -36,6 +36,12 @@ void api_resign(struct exchange *x);
 void api_election_show(struct exchange *x);
 /* api_fence.c */
 void api_fence_check(struct exchange *x);
+/* api_member.c */
+void api_member_add(struct exchange *x);
+void api_member_promote(struct exchange *x);
+void api_member_demote(struct exchange *x);
+void api_member_remove(struct exchange *x);
+void api_member_transfer(struct exchange *x);
 /* api_status.c */
 void api_cluster(struct exchange *x);
 void api_members(struct exchange *x);

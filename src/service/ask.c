@@ -195,7 +195,8 @@ void ask_submit_again(struct ask *a)
 
 static bool is_not_reached(enum hf_error error)
 {
-    return error == HF_UNAVAILABLE || error == HF_OUTCOME_UNKNOWN || error == HF_BUSY;
+    return error == HF_UNAVAILABLE || error == HF_OUTCOME_UNKNOWN || error == HF_BUSY ||
+           error == HF_DISK_FULL;
 }
 
 void ask_answer(struct ask *a, enum hf_error error, const struct result *result)
@@ -237,10 +238,11 @@ static void park(struct ask *a, const struct result *result)
     a->give_up_ms = give_up_at(a);
     ask_timer(a, a->give_up_ms);
     struct ask_news *early = &s->early[a->attachment % SERVICE_EARLY];
-    if (a->again || (early->attachment != a->attachment && a->attachment <= s->early_lost)) {
+    bool is_early = early->attachment == a->attachment && id_equal(early->lease, a->lease);
+    if (a->again || (!is_early && a->attachment <= s->early_lost)) {
         a->again = false;
         ask_errand(a, ERRAND_AGAIN);
-    } else if (early->attachment == a->attachment) {
+    } else if (is_early) {
         ask_tell(a, early);
         *early = (struct ask_news){.type = EVENT_NONE};
     } else {

@@ -78,7 +78,8 @@ struct ask {
     bool is_parked;  /* is in that table */
     ref command;     /* encoded, 0: not kept */
     uint32_t command_len;
-    struct id lease; /* of a keep-alive, or of a stream: the session */
+    struct id lease;     /* of a keep-alive, or of a stream: the session */
+    struct id errand_id; /* of a release, which must not be done twice */
     uint64_t attachment;
     uint64_t wait_deadline_ms; /* cluster time; UINT64_MAX: none */
     uint64_t give_up_ms;       /* boot time; UINT64_MAX: never */

@@ -1,5 +1,6 @@
 /* What is left to do about a request whose client is gone (S7.2, S7.3). Each errand is one command,
  * submitted by service_run and tried again until the cluster has answered it. */
+#include "service/reply.h"
 #include "service/state.h"
 
 void ask_errand(struct ask *a, enum ask_errand errand)
@@ -14,6 +15,9 @@ void ask_errand(struct ask *a, enum ask_errand errand)
         a->state = ASK_LEAVING;
     }
     a->errand = errand;
+    if (errand == ERRAND_RELEASE) {
+        a->errand_id = service_random_id(a->service); /* a re-entered lock would lose two levels */
+    }
     list_append(&a->service->errands, &a->work);
 }
 
@@ -66,6 +70,7 @@ void ask_stream_down(struct service *s, uint32_t tenant, struct id session, uint
 void ask_errand_run(struct ask *a)
 {
     struct command command;
+    char id[REPLY_ID + 1];
     switch (a->errand) {
     case ERRAND_AGAIN:
         ask_unpark(a);
@@ -88,6 +93,8 @@ void ask_errand_run(struct ask *a)
     case ERRAND_RELEASE:
         command_init(&command, COMMAND_RELEASE);
         command.release.lease = a->lease;
+        reply_format_id(a->errand_id, id);
+        command.request_id = slice_of(id);
         break;
     case ERRAND_STREAM_DOWN:
         command_init(&command, COMMAND_STREAM_DOWN);

@@ -68,6 +68,12 @@ void ask_on_event(struct service *s, const struct event *e)
     }
 }
 
+void ask_forget_early(struct service *s)
+{
+    memset(s->early, 0, sizeof(*s->early) * SERVICE_EARLY);
+    s->early_lost = 0;
+}
+
 void ask_repeat_all(struct service *s)
 {
     for (struct list *link = s->waiting.next; link != &s->waiting; link = link->next) {

@@ -19,6 +19,7 @@ struct fields {
     struct slice resource;
     struct slice actor_id;
     struct slice reason;
+    struct slice address;
     struct json_strings names;
     uint64_t ttl_ms;
     int64_t wait_timeout_ms;
@@ -32,6 +33,7 @@ struct fields {
     uint64_t seq;
     uint64_t acked_through;
     uint64_t ttl_seconds;
+    uint64_t member;
     bool reentrant;
     bool detect_deadlock;
     bool now;

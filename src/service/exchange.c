@@ -4,7 +4,11 @@
 #include "service/reply.h"
 #include "service/router.h"
 
-enum { RETRY_AFTER_S = 1, KEPT_MAX = 8 << 10 };
+enum {
+    RETRY_AFTER_S = 1,
+    KEPT_MAX = 8 << 10,
+    SCRATCH_KEPT = 1 << 20, /* a larger buffer is given back after the answer it was for */
+};
 
 void exchange_init(struct exchange *x, struct service *s, const struct exchange_door *door)
 {
@@ -21,6 +25,8 @@ void exchange_init(struct exchange *x, struct service *s, const struct exchange_
     x->refused = HF_OK;
     x->render = NULL;
     x->ask = NULL;
+    x->member = 0;
+    x->change = NULL;
     x->parameters = NULL;
     buffer_init(&x->kept, s->memory, KEPT_MAX);
     x->watcher = (struct watcher){.kind = WATCH_PREFIX};
@@ -29,7 +35,7 @@ void exchange_init(struct exchange *x, struct service *s, const struct exchange_
 
 void exchange_close(struct exchange *x)
 {
-    hf_assert(x->ask == NULL && list_is_empty(&x->watcher.link));
+    hf_assert(x->ask == NULL && x->change == NULL && list_is_empty(&x->watcher.link));
     buffer_close(&x->kept);
 }
 
@@ -49,12 +55,15 @@ static void give(struct exchange *x, int status, struct ask *ask, enum hf_error 
         .status = status,
         .content_type = "application/json",
         .body = buffer_bytes(&s->scratch),
-        .retry_after_s = error == HF_UNAVAILABLE || error == HF_BUSY ? RETRY_AFTER_S : 0,
+        .retry_after_s = hf_error_http_status(error) == 503 ? RETRY_AFTER_S : 0,
         .ask = ask,
     };
     s->requests++;
     x->door->answer(x, &answer);
     buffer_truncate(&s->scratch, 0);
+    if (s->scratch.capacity > SCRATCH_KEPT) {
+        buffer_release(&s->scratch);
+    }
 }
 
 static void begin_json(struct exchange *x, struct json_writer *w)
@@ -167,6 +176,7 @@ void exchange_abandon(struct exchange *x)
         ask_abandon(x->ask);
         x->ask = NULL;
     }
+    member_abandon(x);
     watch_stop(x);
 }
 
@@ -228,6 +238,20 @@ static void answer_without_route(struct exchange *x, const char *allow)
     buffer_truncate(&s->scratch, 0);
 }
 
+static bool parse_member(struct slice text, uint64_t *out)
+{
+    uint64_t id = 0;
+    for (size_t i = 0; i < text.len && id <= UINT32_MAX; i++) {
+        unsigned digit = text.data[i] - (unsigned)'0';
+        if (digit > 9) {
+            return false;
+        }
+        id = id * 10 + digit;
+    }
+    *out = id;
+    return id >= 1 && id <= UINT32_MAX;
+}
+
 static enum hf_error read_variable(struct exchange *x, struct slice variable, struct fault *fault)
 {
     if (x->route->kind == ROUTE_NAME) {
@@ -237,6 +261,10 @@ static enum hf_error read_variable(struct exchange *x, struct slice variable, st
     if (x->route->kind == ROUTE_ID && !reply_parse_id(variable, &x->id)) {
         return fault_set(fault, HF_INVALID_ID, "the id in the path: must be %d hexadecimal digits",
                          REPLY_ID);
+    }
+    if (x->route->kind == ROUTE_MEMBER && !parse_member(variable, &x->member)) {
+        return fault_set(fault, HF_INVALID_ID, "the id in the path: must be a number from 1 to %u",
+                         UINT32_MAX);
     }
     return HF_OK;
 }

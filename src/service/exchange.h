@@ -16,6 +16,7 @@
 
 struct exchange;
 struct route;
+struct member_change;
 
 struct answer {
     int status;
@@ -79,6 +80,9 @@ struct exchange {
     enum hf_error refused;                 /* set by a render function that finds nothing to show */
     render_fn render;
     struct ask *ask; /* in flight */
+    uint64_t member; /* of the cluster, from the path or the body; 0: none */
+    enum gateway_change change_kind;
+    struct member_change *change; /* in flight */
     struct watcher watcher;
 };
 
@@ -106,6 +110,8 @@ void exchange_fault(struct exchange *x, const struct fault *fault);
 void exchange_answer_json(struct exchange *x, int status, render_fn render);
 void exchange_answer_text(struct exchange *x, int status, const char *content_type,
                           struct slice body);
+/* api_member.c: the client is gone while its change is in flight. */
+void member_abandon(struct exchange *x);
 /* With an `ask` of one's own: what on_answer of exchange_submit would have done with it. */
 void exchange_answered(void *owner, enum hf_error error, const struct result *result);
 

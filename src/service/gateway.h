@@ -10,7 +10,7 @@
 struct gateway_call;
 
 /* Exactly once per call, never before the call returned. HF_OK: `result` is the core's answer
- * (which may be an error of its own). HF_UNAVAILABLE: nothing was or will be done.
+ * (which may be an error of its own). HF_UNAVAILABLE, HF_DISK_FULL: nothing was or will be done.
  * HF_OUTCOME_UNKNOWN: it may have been done; ask again with the same request id. `result` is
  * borrowed. */
 typedef void (*gateway_done_fn)(struct gateway_call *call, enum hf_error error,
@@ -42,6 +42,24 @@ struct gateway_member {
     uint64_t lag; /* log entries behind the leader; UINT64_MAX: not known here */
 };
 
+/* What an operator changes about the members (DESIGN). The rules are kept by the leader. */
+enum gateway_change {
+    GATEWAY_ADD, /* as a non-voter; it catches up, then it may be promoted */
+    GATEWAY_PROMOTE,
+    GATEWAY_DEMOTE,
+    GATEWAY_REMOVE,
+    GATEWAY_TRANSFER, /* the lead; to id 0: to whoever is best */
+    GATEWAY_CHANGES
+};
+
+/* As gateway_call. HF_OK: the leader has begun with it, and `members` shows when it is in force.
+ * HF_MEMBERSHIP: refused, `problem` says why. HF_UNAVAILABLE, HF_OUTCOME_UNKNOWN: as there. */
+struct gateway_change_call {
+    void (*done)(struct gateway_change_call *call, enum hf_error error, const char *problem);
+    void *owner;
+    void *in_flight;
+};
+
 struct gateway {
     void *ctx;
     /* The command is copied. */
@@ -61,6 +79,10 @@ struct gateway {
     /* Fills in at most `max` members and returns how many; the texts last until the next call.
      * NULL: none are known. */
     uint32_t (*members)(void *ctx, struct gateway_member *out, uint32_t max);
+    /* `address` ("HOST:PORT" of the peer port) is for GATEWAY_ADD, else "". Both are copied. NULL:
+     * members cannot be changed here. */
+    void (*change_member)(void *ctx, enum gateway_change change, uint64_t id, const char *address,
+                          struct gateway_change_call *call);
 };
 
 #endif

@@ -97,6 +97,9 @@ void conn_refuse(struct http_conn *conn, enum hf_error error)
 void conn_advance(struct http_conn *conn)
 {
     struct slice all = buffer_bytes(&conn->in);
+    if (all.data == NULL) {
+        all = slice_make("", 0);
+    }
     size_t used = 0;
     bool is_more = true;
     while (is_more && conn_may_go_on(conn)) {

@@ -19,6 +19,7 @@ static const char *const verbose_parameters[] = {"verbose", NULL};
 #define SESSIONS "/api/v1/sessions"
 #define ELECTIONS "/api/v1/elections/"
 #define MULTILOCK "/api/v1/multilock/"
+#define MEMBERS "/api/v1/members"
 #define SEED "/v1/locks/"
 
 static const struct route routes[] = {
@@ -46,7 +47,12 @@ static const struct route routes[] = {
     {HTTP_GET, ROUTE_EXACT, "/api/v1/watch", NULL, api_watch, watch_parameters},
     {HTTP_GET, ROUTE_EXACT, "/api/v1/audit", NULL, api_audit, audit_parameters},
     {HTTP_GET, ROUTE_EXACT, "/api/v1/cluster", NULL, api_cluster, NULL},
-    {HTTP_GET, ROUTE_EXACT, "/api/v1/members", NULL, api_members, NULL},
+    {HTTP_GET, ROUTE_EXACT, MEMBERS, NULL, api_members, NULL},
+    {HTTP_POST, ROUTE_EXACT, MEMBERS, NULL, api_member_add, NULL},
+    {HTTP_POST, ROUTE_EXACT, MEMBERS "/transfer", NULL, api_member_transfer, NULL},
+    {HTTP_POST, ROUTE_MEMBER, MEMBERS "/", "promote", api_member_promote, NULL},
+    {HTTP_POST, ROUTE_MEMBER, MEMBERS "/", "demote", api_member_demote, NULL},
+    {HTTP_DELETE, ROUTE_MEMBER, MEMBERS "/", NULL, api_member_remove, NULL},
     {HTTP_POST, ROUTE_EXACT, SEED "acquire", NULL, api_seed_acquire, NULL},
     {HTTP_POST, ROUTE_ID, SEED, "renew", api_seed_renew, NULL},
     {HTTP_DELETE, ROUTE_ID, SEED, NULL, api_seed_release, NULL},

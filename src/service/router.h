@@ -5,9 +5,10 @@
 #include "service/exchange.h"
 
 enum route_kind {
-    ROUTE_EXACT, /* the path is `prefix` */
-    ROUTE_NAME,  /* prefix NAME, or prefix NAME / tail: a name may hold slashes */
-    ROUTE_ID,    /* prefix ID, or prefix ID / tail */
+    ROUTE_EXACT,  /* the path is `prefix` */
+    ROUTE_NAME,   /* prefix NAME, or prefix NAME / tail: a name may hold slashes */
+    ROUTE_ID,     /* prefix ID, or prefix ID / tail */
+    ROUTE_MEMBER, /* the same with the number of a member */
 };
 
 struct route {

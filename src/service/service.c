@@ -25,6 +25,7 @@ struct service *service_new(const struct service_options *options)
     ask_open_all(s);
     event_ring_open(&s->events, memory, o->event_bytes);
     event_ring_reset(&s->events, (struct event_id){core_index(service_core(s)), UINT32_MAX});
+    list_init(&s->changes);
     list_init(&s->streams);
     list_init(&s->conns);
     list_init(&s->ready);
@@ -39,6 +40,7 @@ void service_free(struct service *s)
         return;
     }
     hf_assert(list_is_empty(&s->conns));
+    member_close_all(s);
     event_ring_close(&s->events);
     ask_close_all(s);
     buffer_close(&s->scratch);
@@ -63,6 +65,7 @@ void service_on_event(struct service *s, const struct event *event)
 void service_state_replaced(struct service *s)
 {
     event_ring_reset(&s->events, (struct event_id){core_index(service_core(s)), UINT32_MAX});
+    ask_forget_early(s);
     ask_repeat_all(s);
     s->pump = true;
 }

@@ -43,6 +43,8 @@ struct service {
     uint64_t gathered_due_ms; /* boot time */
     struct list rounds;       /* keep-alive commands in flight */
 
+    struct list changes; /* of members, in flight; api_member.c */
+
     /* watch*.c */
     struct event_ring events;
     struct list streams;
@@ -84,6 +86,7 @@ uint64_t service_cluster_ms(const struct service *s);
 void ask_open_all(struct service *s);
 void ask_close_all(struct service *s);
 void ask_on_event(struct service *s, const struct event *event);
+void ask_forget_early(struct service *s);
 void ask_repeat_all(struct service *s);
 void ask_run(struct service *s);
 uint64_t ask_next_ms(const struct service *s);
@@ -121,6 +124,9 @@ void keepalive_close_all(struct service *s);
 void http_conn_run_all(struct service *s);
 uint64_t http_conn_next_ms(const struct service *s);
 void http_conn_drain_all(struct service *s);
+
+/* api_member.c, for service.c. */
+void member_close_all(struct service *s);
 
 /* watch.c, for service.c. */
 void watch_run(struct service *s);

@@ -1,8 +1,7 @@
 /* The state of the log in memory: what a record means, where entries are, and when to stop. */
 #include "storage/log.h"
 
-#include <inttypes.h>
-
+#include "base/limits.h"
 #include "storage/log_state.h"
 
 uint64_t log_first(const struct log *log)
@@ -106,6 +105,9 @@ static bool place(struct log *log, uint64_t index)
 const char *log_apply(struct log *log, const struct log_segment *segment, uint32_t offset,
                       const struct log_record *record)
 {
+    if (record->index >= LIMIT_NUMBER) {
+        return "its index is out of range";
+    }
     switch (record->kind) {
     case LOG_ENTRY:
         if (!place(log, record->index)) {

@@ -39,6 +39,9 @@ bool log_scan_next(struct log_scan *scan, struct log_record *record, uint32_t *a
         record->batch > offset) {
         return false;
     }
+    if (record->kind != LOG_CLOSE && record->size + LOG_RECORD > segment->size - offset) {
+        return false; /* there is always room for a CLOSE */
+    }
     scan->chain = record->checksum;
     scan->chained = true;
     scan->closed = record->kind == LOG_CLOSE;

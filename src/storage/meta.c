@@ -4,10 +4,10 @@
  * the copy that is being written, even garbage, the other one is there. Every write has a number of
  * its own, also the second one of a save: the copy with the lower number is the durable one.
  *
- * At opening, if both are sound, the newer one may be visible without being on the disk: the process
- * died between its write and its sync. Then the older one is the only durable one, and must not be
- * touched before the newer one is: that one is written first, once more as it is. If one is not
- * sound, then it was being written, and the other one is durable already. */
+ * At opening, if both are sound, the newer one may be visible without being on the disk: the
+ * process died between its write and its sync. Then the older one is the only durable one, and must
+ * not be touched before the newer one is: that one is written first, once more as it is. If one is
+ * not sound, then it was being written, and the other one is durable already. */
 #include "storage/meta.h"
 
 #include <inttypes.h>

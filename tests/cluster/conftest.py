@@ -90,6 +90,7 @@ class Node:
         self.flags = [str(flag) for flag in flags]
         self.process = None
         self.ready_fd = None
+        self.paused = False
         self.log_path = self.folder.with_suffix(".log")
 
     def start(self, *flags, env=None):
@@ -145,6 +146,8 @@ class Node:
 
     def signal(self, number):
         self.process.send_signal(number)
+        if number in (signal.SIGSTOP, signal.SIGCONT):
+            self.paused = number == signal.SIGSTOP
 
     def ask(self, method, path, body=None, timeout=10, headers=None):
         connection = http.client.HTTPConnection(
@@ -223,7 +226,7 @@ class Cluster:
         def agreed():
             votes = {}
             for node in self.running():
-                view = node.cluster()
+                view = None if node.paused else node.cluster()
                 if view and view["leader"] and view["serving"]:
                     votes.setdefault((view["term"], view["leader"]), []).append(node.id)
             for (_, leader), voters in votes.items():

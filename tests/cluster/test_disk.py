@@ -78,7 +78,9 @@ def test_a_full_disk_stops_writes_and_room_brings_them_back(make_cluster, tmp_pa
                 break
         assert full is not None and full.status in (503, 504), full
         wait_until(lambda: node.events("disk_full"), "it says why")
-        assert node.acquire("refused").status == 503
+        refused = node.acquire("refused")
+        assert refused.status == 503 and refused.json["error"]["code"] == "disk_full", refused
+        assert "Retry-After" in refused.headers
         assert node.ask("GET", "/api/v1/locks/held?stale=true").json["held"], "reads go on"
         ballast.unlink()
         wait_until(lambda: node.events("disk_has_room"), "it notices that there is room", 20)

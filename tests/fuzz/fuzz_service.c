@@ -19,7 +19,7 @@ enum { CONNECTIONS = 4, STEPS_MAX = 400 };
 
 struct party {
     struct http_conn *conn;
-    bool is_odd; /* has sent bytes that may be a HEAD, whose answer has no body */
+    bool is_odd; /* gets a stream, or sent what may be a HEAD, whose answer has no body */
     char *got;
     size_t len;
     size_t size;
@@ -93,7 +93,8 @@ static size_t check_answer(struct party *p)
     bool is_interim = strncmp(p->got + 9, "100", 3) == 0 || strncmp(p->got + 9, "204", 3) == 0;
     p->got[head] = saved;
     if (is_stream) {
-        return p->len; /* the rest belongs to it */
+        p->is_odd = true; /* the rest belongs to it */
+        return p->len;
     }
     size_t body = length == NULL ? 0 : strtoul(length + 16, NULL, 10);
     if (length == NULL && !is_interim) {

@@ -69,7 +69,7 @@ def routes():
     rows = re.findall(r"\{HTTP_(\w+), ROUTE_(\w+), ([^,]+), (NULL|\"[^\"]*\"), (?:api_\w+)", text)
     for method, kind, prefix, tail in rows:
         path = "".join(words.get(word, word.strip('"')) for word in prefix.split())
-        path += {"EXACT": "", "NAME": "{name}", "ID": "{id}"}[kind]
+        path += {"EXACT": "", "NAME": "{name}", "ID": "{id}", "MEMBER": "{member}"}[kind]
         yield method, path + ("" if tail == "NULL" else "/" + tail.strip('"'))
 
 
@@ -79,7 +79,8 @@ def test_routes_and_description_are_the_same():
     assert set(routes()) == described
 
 
-@pytest.mark.parametrize("program", ["test_service_api", "test_service_wait", "test_service_conn"])
+@pytest.mark.parametrize("program", ["test_service_api", "test_service_conn",
+                                     "test_service_outage", "test_service_wait"])
 def test_real_answers_look_as_described(program, tmp_path):
     binary = ROOT / "build-test/tests/unit" / program
     if not binary.exists():

@@ -102,6 +102,18 @@ static uint32_t fake_members(void *ctx, struct gateway_member *out, uint32_t max
     return count;
 }
 
+static void fake_change_member(void *ctx, enum gateway_change change, uint64_t id,
+                               const char *address, struct gateway_change_call *call)
+{
+    struct fake_gateway *g = ctx;
+    hf_assert(g->change == NULL && !g->is_inside);
+    g->change = call;
+    g->change_kind = change;
+    g->change_id = id;
+    g->change_address[0] = '\0';
+    strncat(g->change_address, address, sizeof(g->change_address) - 1);
+}
+
 void fake_gateway_open(struct fake_gateway *g)
 {
     *g = (struct fake_gateway){
@@ -114,7 +126,8 @@ void fake_gateway_open(struct fake_gateway *g)
                     .wall_ms = fake_wall_ms,
                     .boot_ms = fake_boot_ms,
                     .cluster_ms = fake_cluster_ms,
-                    .members = fake_members},
+                    .members = fake_members,
+                    .change_member = fake_change_member},
         .index = 10,
         .cluster_ms = 1000000,
         .wall_ms = UINT64_C(1731660577123), /* 2024-11-15T08:49:37.123Z */

@@ -33,6 +33,11 @@ struct fake_gateway {
     uint64_t drawn; /* random ids so far */
     bool is_inside; /* results are being told: nothing may be submitted */
     struct gateway_status status;
+    /* The change of members that was asked for last; the test answers it. */
+    struct gateway_change_call *change;
+    enum gateway_change change_kind;
+    uint64_t change_id;
+    char change_address[64];
     /* What is to happen to commands. */
     bool is_held;        /* not delivered */
     bool is_late;        /* applied, but their results wait for fake_gateway_tell */

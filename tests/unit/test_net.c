@@ -1,12 +1,5 @@
-/* Tests of src/net on a real loop and real sockets: addresses, connections, listeners, dialers. */
-#include "base_testing.h"
-
-#include <arpa/inet.h>
-#include <sys/socket.h>
-
-#include "net/address.h"
-#include "net/dialer.h"
-#include "net/listener.h"
+/* Tests of src/net on a real loop and real sockets: addresses and connections. */
+#include "net_world.h"
 
 /* ---- addresses ---- */
 
@@ -61,234 +54,6 @@ static void loopback_addresses_are_told_from_others(void **state)
         assert_true(address_is_numeric(&address, &socket_address));
         assert_int_equal(address_is_loopback(&socket_address), rows[i].loopback);
     }
-}
-
-/* ---- a loop with one listener, and what happened on it ---- */
-
-struct side {
-    struct connection *connection;
-    struct world *world;
-    struct buffer got;
-    bool hold;      /* consume nothing */
-    bool keep_open; /* do not close when the other end does */
-    int ends, closes, timeouts, pressures, releases;
-    char reason[64];
-};
-
-struct world {
-    uv_loop_t loop;
-    struct net net;
-    struct counted counted;
-    struct listener *listener;
-    struct dialer *dialer;
-    struct side server, client;
-    int accepted, connected, failed;
-    bool echo;
-    bool xored;
-    bool many; /* connections, of which the test keeps none */
-    struct connection_options options;
-};
-
-static size_t on_bytes(void *owner, struct slice bytes)
-{
-    struct side *side = owner;
-    if (side->hold) {
-        return 0;
-    }
-    assert_true(buffer_append_slice(&side->got, bytes));
-    if (side == &side->world->server && side->world->echo) {
-        buffer_append_slice(connection_output(side->connection), bytes);
-    }
-    return bytes.len;
-}
-
-static void on_end(void *owner)
-{
-    struct side *side = owner;
-    side->ends++;
-    if (!side->keep_open) {
-        connection_close(side->connection);
-    }
-}
-
-static void on_pressure(void *owner, bool pressed)
-{
-    struct side *side = owner;
-    if (pressed) {
-        side->pressures++;
-    } else {
-        side->releases++;
-    }
-}
-
-static void on_timeout(void *owner)
-{
-    struct side *side = owner;
-    side->timeouts++;
-}
-
-static void on_close(void *owner, const char *reason)
-{
-    struct side *side = owner;
-    side->closes++;
-    side->connection = NULL;
-    snprintf(side->reason, sizeof(side->reason), "%s", reason);
-    if (side == &side->world->client && side->world->dialer != NULL) {
-        dialer_lost(side->world->dialer);
-    }
-}
-
-static const struct connection_handlers handlers = {
-    .on_bytes = on_bytes,
-    .on_end = on_end,
-    .on_pressure = on_pressure,
-    .on_timeout = on_timeout,
-    .on_close = on_close,
-};
-
-static bool xor_bytes(void *ctx, struct slice bytes, struct buffer *to)
-{
-    (void)ctx;
-    for (size_t i = 0; i < bytes.len; i++) {
-        buffer_append_byte(to, bytes.data[i] ^ 0x55);
-    }
-    return true;
-}
-
-static bool xor_incoming(void *ctx, struct slice bytes, struct buffer *plain, struct buffer *wire)
-{
-    (void)wire;
-    return xor_bytes(ctx, bytes, plain);
-}
-
-static const struct connection_filter xor_filter = {.incoming = xor_incoming,
-                                                    .outgoing = xor_bytes};
-
-static const struct connection_handlers bare_handlers = {.on_bytes = on_bytes,
-                                                         .on_close = on_close};
-
-static void take(struct world *w, struct side *side, struct connection *c)
-{
-    if (w->many) {
-        connection_start(c, &bare_handlers, side);
-        return;
-    }
-    side->connection = c;
-    if (w->xored) {
-        connection_set_filter(c, &xor_filter);
-    }
-    connection_start(c, &handlers, side);
-}
-
-static void on_accept(void *ctx, struct connection *c)
-{
-    struct world *w = ctx;
-    w->accepted++;
-    take(w, &w->server, c);
-}
-
-static void on_connected(void *ctx, struct connection *c)
-{
-    struct world *w = ctx;
-    w->connected++;
-    take(w, &w->client, c);
-}
-
-static void on_failed(void *ctx, const char *reason)
-{
-    struct world *w = ctx;
-    assert_true(strlen(reason) > 0);
-    w->failed++;
-}
-
-static void world_open(struct world *w)
-{
-    memset(w, 0, sizeof(*w));
-    counted_init(&w->counted);
-    w->options = (struct connection_options){.in_max = 1 << 20,
-                                             .out_max = 1 << 25,
-                                             .out_high = 1 << 20,
-                                             .out_low = 1 << 18,
-                                             .stall_ms = 5000};
-    uv_loop_init(&w->loop);
-    net_init(&w->net, &w->loop, &w->counted.memory);
-    w->server.world = w->client.world = w;
-    buffer_init(&w->server.got, &w->counted.memory, 1 << 26);
-    buffer_init(&w->client.got, &w->counted.memory, 1 << 26);
-}
-
-static void listen_on(struct world *w, const char *host, uint16_t port)
-{
-    char problem[LISTENER_PROBLEM] = "";
-    struct listener_options options = {
-        .connection = w->options, .max_connections = 2, .on_accept = on_accept, .ctx = w};
-    snprintf(options.address.host, sizeof(options.address.host), "%s", host);
-    options.address.port = port;
-    w->listener = listener_new(&w->net, &options, problem);
-    if (w->listener == NULL) {
-        fail_msg("%s", problem);
-    }
-}
-
-static void dial(struct world *w, const char *host, uint16_t port)
-{
-    struct dialer_options options = {.connection = w->options,
-                                     .connect_ms = 1000,
-                                     .wait_min_ms = 5,
-                                     .wait_max_ms = 20,
-                                     .on_connected = on_connected,
-                                     .on_failed = on_failed,
-                                     .ctx = w};
-    snprintf(options.address.host, sizeof(options.address.host), "%s", host);
-    options.address.port = port;
-    w->dialer = dialer_new(&w->net, &options);
-}
-
-static void world_close(struct world *w)
-{
-    dialer_close(w->dialer);
-    w->dialer = NULL;
-    listener_close(w->listener);
-    if (w->server.connection != NULL) {
-        connection_abort(w->server.connection, "the test ends");
-    }
-    if (w->client.connection != NULL) {
-        connection_abort(w->client.connection, "the test ends");
-    }
-    uv_run(&w->loop, UV_RUN_DEFAULT);
-    net_close(&w->net);
-    uv_run(&w->loop, UV_RUN_DEFAULT);
-    assert_int_equal(uv_loop_close(&w->loop), 0);
-    buffer_close(&w->server.got);
-    buffer_close(&w->client.got);
-    assert_int_equal(w->counted.blocks, 0);
-}
-
-static void on_tick(uv_timer_t *timer)
-{
-    (void)timer;
-}
-
-/* Turns the loop until the condition holds, for 10 s at most. */
-#define UNTIL(w, condition)                                  \
-    do {                                                     \
-        uv_timer_t tick_;                                    \
-        uint64_t end_ = uv_hrtime() + UINT64_C(10000000000); \
-        uv_timer_init(&(w)->loop, &tick_);                   \
-        uv_timer_start(&tick_, on_tick, 1, 1);               \
-        while (!(condition) && uv_hrtime() < end_) {         \
-            uv_run(&(w)->loop, UV_RUN_ONCE);                 \
-        }                                                    \
-        uv_close((uv_handle_t *)&tick_, NULL);               \
-        uv_run(&(w)->loop, UV_RUN_NOWAIT);                   \
-        assert_true(condition);                              \
-    } while (0)
-
-static void connect_both(struct world *w)
-{
-    listen_on(w, "127.0.0.1", 0);
-    dial(w, "127.0.0.1", listener_port(w->listener));
-    UNTIL(w, w->accepted == 1 && w->connected == 1);
 }
 
 /* ---- connections ---- */
@@ -474,6 +239,100 @@ static void a_timeout_comes_once_and_can_be_moved(void **state)
     world_close(&w);
 }
 
+/* An owner that keeps its output itself. */
+struct keeper {
+    struct connection *connection;
+    struct buffer out;
+    size_t written;
+    int calls;
+};
+
+static struct slice keeper_output(void *owner)
+{
+    struct keeper *k = owner;
+    return buffer_bytes(&k->out);
+}
+
+static void keeper_written(void *owner, size_t len)
+{
+    struct keeper *k = owner;
+    k->written += len;
+    k->calls++;
+    buffer_consume(&k->out, len);
+    if (buffer_len(&k->out) > 0) {
+        connection_touch(k->connection);
+    }
+}
+
+static size_t keeper_bytes(void *owner, struct slice bytes)
+{
+    (void)owner;
+    return bytes.len;
+}
+
+static void keeper_close(void *owner, const char *reason)
+{
+    (void)reason;
+    struct keeper *k = owner;
+    k->connection = NULL;
+}
+
+static struct keeper keeper;
+
+static void keeper_accept(void *ctx, struct connection *c)
+{
+    static const struct connection_handlers ops = {.on_bytes = keeper_bytes,
+                                                   .on_close = keeper_close,
+                                                   .output = keeper_output,
+                                                   .on_written = keeper_written};
+    struct world *w = ctx;
+    w->accepted++;
+    if (w->xored) {
+        connection_set_filter(c, &xor_filter);
+    }
+    keeper.connection = c;
+    connection_start(c, &ops, &keeper);
+}
+
+static void an_owner_that_keeps_its_output_learns_how_much_has_left(void **state)
+{
+    (void)state;
+    for (int filtered = 0; filtered < 2; filtered++) {
+        struct world w;
+        char problem[LISTENER_PROBLEM];
+        world_open(&w);
+        w.xored = filtered;
+        memset(&keeper, 0, sizeof(keeper));
+        buffer_init(&keeper.out, memory_system(), 1 << 25);
+        struct listener_options options = {.connection = w.options,
+                                           .max_connections = 2,
+                                           .on_accept = keeper_accept,
+                                           .ctx = &w,
+                                           .address = {.host = "127.0.0.1"}};
+        w.listener = listener_new(&w.net, &options, problem);
+        assert_non_null(w.listener);
+        dial(&w, "127.0.0.1", listener_port(w.listener));
+        UNTIL(&w, w.accepted == 1 && w.connected == 1);
+        connection_pause(w.client.connection);
+        char *large = malloc(20000000);
+        for (int i = 0; i < 20000000; i++) {
+            large[i] = (char)(i * 7);
+        }
+        buffer_append(&keeper.out, large, 20000000);
+        connection_touch(keeper.connection);
+        uint64_t start = uv_hrtime();
+        UNTIL(&w, uv_hrtime() - start > 50000000);
+        assert_true(keeper.written < 20000000); /* the other end does not read */
+        connection_resume(w.client.connection);
+        UNTIL(&w, buffer_len(&w.client.got) == 20000000);
+        UNTIL(&w, keeper.written == 20000000);
+        assert_memory_equal(buffer_bytes(&w.client.got).data, large, 20000000);
+        free(large);
+        world_close(&w);
+        buffer_close(&keeper.out);
+    }
+}
+
 static int turns;
 static void count_turn(void *ctx)
 {
@@ -493,130 +352,6 @@ static void each_turn_of_the_loop_is_announced_after_the_poll(void **state)
     world_close(&w);
 }
 
-/* ---- listeners and dialers ---- */
-
-static void a_taken_port_is_refused_with_a_clear_word(void **state)
-{
-    (void)state;
-    struct world w;
-    char problem[LISTENER_PROBLEM] = "";
-    world_open(&w);
-    listen_on(&w, "127.0.0.1", 0);
-    struct listener_options options = {.connection = w.options,
-                                       .max_connections = 1,
-                                       .on_accept = on_accept,
-                                       .ctx = &w,
-                                       .address = {.host = "127.0.0.1"}};
-    options.address.port = listener_port(w.listener);
-    assert_null(listener_new(&w.net, &options, problem));
-    assert_non_null(strstr(problem, "the port is taken by another program"));
-    snprintf(options.address.host, sizeof(options.address.host), "no-such-host.invalid");
-    assert_null(listener_new(&w.net, &options, problem));
-    assert_non_null(strstr(problem, "cannot resolve no-such-host.invalid:"));
-    world_close(&w);
-}
-
-static void a_host_name_is_listened_on_and_dialled(void **state)
-{
-    (void)state;
-    struct world w;
-    world_open(&w);
-    listen_on(&w, "localhost", 0);
-    dial(&w, "localhost", listener_port(w.listener));
-    UNTIL(&w, w.accepted == 1 && w.connected == 1);
-    world_close(&w);
-}
-
-static void ipv6_is_listened_on_and_dialled(void **state)
-{
-    (void)state;
-    struct sockaddr_in6 any = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-    int probe = socket(AF_INET6, SOCK_STREAM, 0);
-    bool have = probe >= 0 && bind(probe, (struct sockaddr *)&any, sizeof(any)) == 0;
-    if (probe >= 0) {
-        close(probe);
-    }
-    if (!have) {
-        skip();
-    }
-    struct world w;
-    world_open(&w);
-    listen_on(&w, "::1", 0);
-    dial(&w, "::1", listener_port(w.listener));
-    UNTIL(&w, w.accepted == 1 && w.connected == 1);
-    assert_int_equal(strncmp(connection_remote(w.client.connection), "[::1]:", 6), 0);
-    world_close(&w);
-}
-
-static void a_listener_at_its_limit_lets_the_next_in_when_one_leaves(void **state)
-{
-    (void)state;
-    struct world w;
-    world_open(&w);
-    w.many = true;
-    listen_on(&w, "127.0.0.1", 0);
-    struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons(listener_port(w.listener)),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fds[4];
-    for (int i = 0; i < 4; i++) {
-        fds[i] = socket(AF_INET, SOCK_STREAM, 0);
-        assert_int_equal(connect(fds[i], (struct sockaddr *)&to, sizeof(to)), 0);
-    }
-    UNTIL(&w, w.accepted == 2);
-    for (int i = 0; i < 20; i++) {
-        uv_run(&w.loop, UV_RUN_NOWAIT);
-    }
-    assert_int_equal(w.accepted, 2);
-    assert_int_equal(listener_connections(w.listener), 2);
-    close(fds[1]);
-    UNTIL(&w, w.accepted == 3);
-    close(fds[2]);
-    UNTIL(&w, w.accepted == 4);
-    close(fds[0]);
-    close(fds[3]);
-    UNTIL(&w, listener_connections(w.listener) == 0);
-    assert_int_equal(w.server.closes, 4);
-    world_close(&w);
-}
-
-static void a_dialer_tries_until_somebody_listens_and_again_after_an_end(void **state)
-{
-    (void)state;
-    struct world w;
-    world_open(&w);
-    listen_on(&w, "127.0.0.1", 0);
-    uint16_t port = listener_port(w.listener);
-    listener_close(w.listener);
-    w.listener = NULL;
-    for (int i = 0; i < 5; i++) {
-        uv_run(&w.loop, UV_RUN_NOWAIT);
-    }
-    dial(&w, "127.0.0.1", port);
-    UNTIL(&w, w.failed >= 3);
-    listen_on(&w, "127.0.0.1", port);
-    UNTIL(&w, w.connected == 1 && w.accepted == 1);
-    dialer_good(w.dialer);
-    connection_abort(w.server.connection, "the test cuts it");
-    UNTIL(&w, w.connected == 2 && w.accepted == 2);
-    world_close(&w);
-}
-
-static void a_dialer_can_be_closed_in_every_state(void **state)
-{
-    (void)state;
-    for (int turns_before = 0; turns_before < 6; turns_before++) {
-        struct world w;
-        world_open(&w);
-        listen_on(&w, "127.0.0.1", 0);
-        dial(&w, turns_before % 2 == 0 ? "localhost" : "127.0.0.1", listener_port(w.listener));
-        for (int i = 0; i < turns_before; i++) {
-            uv_run(&w.loop, UV_RUN_NOWAIT);
-        }
-        world_close(&w);
-    }
-}
-
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -633,13 +368,8 @@ int main(void)
         cmocka_unit_test(an_abort_is_told_once_and_later),
         cmocka_unit_test(the_end_of_the_other_side_is_noticed_while_bytes_are_held),
         cmocka_unit_test(a_timeout_comes_once_and_can_be_moved),
+        cmocka_unit_test(an_owner_that_keeps_its_output_learns_how_much_has_left),
         cmocka_unit_test(each_turn_of_the_loop_is_announced_after_the_poll),
-        cmocka_unit_test(a_taken_port_is_refused_with_a_clear_word),
-        cmocka_unit_test(a_host_name_is_listened_on_and_dialled),
-        cmocka_unit_test(ipv6_is_listened_on_and_dialled),
-        cmocka_unit_test(a_listener_at_its_limit_lets_the_next_in_when_one_leaves),
-        cmocka_unit_test(a_dialer_tries_until_somebody_listens_and_again_after_an_end),
-        cmocka_unit_test(a_dialer_can_be_closed_in_every_state),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -507,7 +507,7 @@ static void a_full_disk_refuses_commands_and_lets_reads_through(void **state)
     struct asked a;
     struct asked read;
     lead();
-    forward_set_read_only(f, true);
+    forward_set_read_only(f, true, false);
     ask(f, &a, 1);
     ask_barrier(f, &read);
     forward_run(f);
@@ -516,8 +516,13 @@ static void a_full_disk_refuses_commands_and_lets_reads_through(void **state)
     forward_on_barrier(f, fake.cookies[0], true);
     assert_int_equal(read.error, HF_OK);
     assert_int_equal(read.answers, 1);
+    assert_int_equal(a.answers, 0); /* another node may lead soon */
     pass(f, 3100);
-    assert_int_equal(a.error, HF_UNAVAILABLE);
+    assert_int_equal(a.error, HF_DISK_FULL);
+    forward_set_read_only(f, true, true);
+    ask(f, &a, 2);
+    forward_run(f);
+    assert_int_equal(a.error, HF_DISK_FULL); /* there is no other */
     end(f);
 }
 

@@ -425,6 +425,7 @@ static void nobodys_token_or_id_leaks(void **state)
     assert_non_null(strstr(events, "event: session_expired\n"));
     assert_null(strstr(events, "1d1d1d1d"));
     assert_null(strstr(events, "token"));
+    assert_null(strstr(events, "event: lost\n")); /* that is for the one who lost it */
     free(events);
     r = client_ask(boss, "GET", "/api/v1/locks/n", NULL);
     expect_json(r.body, "holders.0.fencing_token=* holders.0.lease_id=*");
@@ -535,6 +536,58 @@ static void the_cluster_is_described(void **state)
     reply_free(&r);
 }
 
+static void members_are_changed_by_operators(void **state)
+{
+    static const struct {
+        const char *method, *target, *body;
+        enum gateway_change change;
+        uint64_t id;
+        const char *address, *expected;
+    } table[] = {
+        {"POST", "/api/v1/members", "{\"id\":4,\"address\":\"host:4654\"}", GATEWAY_ADD, 4,
+         "host:4654", "started=true change=\"add\" id=4"},
+        {"POST", "/api/v1/members/4/promote", NULL, GATEWAY_PROMOTE, 4, "", "change=\"promote\""},
+        {"POST", "/api/v1/members/4/demote", "{}", GATEWAY_DEMOTE, 4, "", "change=\"demote\""},
+        {"DELETE", "/api/v1/members/4", NULL, GATEWAY_REMOVE, 4, "", "change=\"remove\" id=4"},
+        {"POST", "/api/v1/members/transfer", NULL, GATEWAY_TRANSFER, 0, "",
+         "change=\"transfer\" id=-"},
+        {"POST", "/api/v1/members/transfer", "{\"to\":2}", GATEWAY_TRANSFER, 2, "", "id=2"},
+    };
+    struct fake_gateway *g = &world.gateway;
+    struct client *c = world_client(&world, true);
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        for (int refused = 0; refused < 2; refused++) {
+            struct reply r = client_ask(c, table[i].method, table[i].target, table[i].body);
+            assert_int_equal(r.status, 0);
+            assert_int_equal(g->change_kind, table[i].change);
+            assert_int_equal(g->change_id, table[i].id);
+            assert_string_equal(g->change_address, table[i].address);
+            struct gateway_change_call *call = g->change;
+            g->change = NULL;
+            call->done(call, refused ? HF_MEMBERSHIP : HF_OK, refused ? "not now" : NULL);
+            world_run(&world);
+            r = client_reply(c);
+            assert_int_equal(r.status, refused ? 409 : 200);
+            expect_json(r.body, refused ? "error.code=\"membership_refused\"" : table[i].expected);
+            reply_free(&r);
+        }
+    }
+    expect(c, "POST", "/api/v1/members", "{\"id\":4}", 400, "error.code=\"field_missing\"");
+    expect(c, "DELETE", "/api/v1/members/0", NULL, 400, "error.code=\"invalid_id\"");
+    expect(c, "DELETE", "/api/v1/members/x", NULL, 400, "error.code=\"invalid_id\"");
+    expect(c, "DELETE", "/api/v1/members/4294967296", NULL, 400, "error.code=\"invalid_id\"");
+    struct client *stranger = world_client(&world, false);
+    expect(stranger, "DELETE", "/api/v1/members/4", NULL, 403, "error.code=\"denied\"");
+    /* Who goes before the answer came does no harm, and neither does an answer that never comes. */
+    (void)client_ask(c, "DELETE", "/api/v1/members/4", NULL);
+    client_close(c);
+    struct gateway_change_call *call = g->change;
+    g->change = NULL;
+    call->done(call, HF_OK, NULL);
+    c = world_client(&world, true);
+    (void)client_ask(c, "DELETE", "/api/v1/members/4", NULL);
+}
+
 static void probes_and_the_description(void **state)
 {
     struct client *c = world_client(&world, false);
@@ -583,6 +636,7 @@ int main(void)
         T(a_show_has_holders_and_waiters_in_order),
         T(a_stale_read_says_so_and_needs_nobody),
         T(the_cluster_is_described),
+        T(members_are_changed_by_operators),
         T(probes_and_the_description),
     };
 #undef T

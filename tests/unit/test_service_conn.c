@@ -193,110 +193,108 @@ struct bad {
 #define RAW(text) text, NULL, NULL
 #define POST(target, body) NULL, target, body
 
+static const struct bad bad_requests[] = {
+    /* Smuggling and floods are wire's; here it matters that they end the connection. */
+    {RAW("GET /livez HTTP/1.1\r\nHost: t\r\nContent-Length: 1\r\nTransfer-Encoding: "
+         "chunked\r\n\r\n"),
+     400, "http_length_and_chunked", true},
+    {RAW("GET /livez HTTP/1.1\r\nHost: t\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"), 400,
+     "http_content_length_repeated", true},
+    {RAW("GET /livez HTTP/1.1\nHost: t\n\n"), 400, "http_bare_lf", true},
+    {RAW("GET /livez HTTP/1.1\r\n\r\n"), 400, "http_host", true},
+    {RAW("POST /livez HTTP/1.1\r\nHost: t\r\nContent-Length: 1048577\r\n\r\n"), 413, "limit_body",
+     true},
+    {RAW("GET /livez HTTP/3.0\r\nHost: t\r\n\r\n"), 505, "http_version", true},
+    {RAW("BREW /livez HTTP/1.1\r\nHost: t\r\n\r\n"), 501, "http_method", true},
+    /* Paths and methods. */
+    {RAW("GET / HTTP/1.1\r\nHost: t\r\n\r\n"), 404, "not_found", false},
+    {RAW("GET /api/v1/ HTTP/1.1\r\nHost: t\r\n\r\n"), 404, "not_found", false},
+    {RAW("GET /api/v1/sessions/x/y HTTP/1.1\r\nHost: t\r\n\r\n"), 404, "not_found", false},
+    {RAW("GET /api/v1/sessions/x HTTP/1.1\r\nHost: t\r\n\r\n"), 400, "invalid_id", false},
+    {RAW("POST /livez HTTP/1.1\r\nHost: t\r\n\r\n"), 405, "method_not_allowed", false},
+    {RAW("DELETE /api/v1/locks/n/acquire HTTP/1.1\r\nHost: t\r\n\r\n"), 405, "method_not_allowed",
+     false},
+    {RAW("PUT /api/v1/fence/check HTTP/1.1\r\nHost: t\r\n\r\n"), 405, "method_not_allowed", false},
+    {RAW("GET /livez?x=1 HTTP/1.1\r\nHost: t\r\n\r\n"), 400, "field_unknown", false},
+    {POST("/api/v1/locks/n/acquire?x=1", "{\"client_id\":\"a\"}"), 400, "field_unknown", false},
+    /* Bodies. */
+    {POST("/api/v1/locks/n/acquire", ""), 400, "field_missing", false},
+    {POST("/api/v1/locks/n/release", ""), 400, "json_malformed", false},
+    {POST("/api/v1/locks/n/acquire", "{"), 400, "json_malformed", false},
+    {POST("/api/v1/locks/n/acquire", "[]"), 400, "json_not_object", false},
+    {POST("/api/v1/locks/n/acquire", "null"), 400, "json_not_object", false},
+    {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"\xff\"}"), 400, "json_not_utf8", false},
+    {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"\\u0000\"}"), 400, "json_nul", false},
+    {POST("/api/v1/locks/n/acquire", "{\"client_id\":7}"), 400, "field_type", false},
+    {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"\"}"), 400, "field_range", false},
+    {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"\\u0001\"}"), 400, "invalid_client_id",
+     false},
+    {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"client_id\":\"b\"}"), 400,
+     "field_repeated", false},
+    {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"color\":1}"), 400, "field_unknown",
+     false},
+    {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"ttl_ms\":999}"), 400, "field_range",
+     false},
+    {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"ttl_ms\":0}"), 400, "field_range",
+     false},
+    {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"ttl_ms\":86400001}"), 400,
+     "field_range", false},
+    {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"ttl_ms\":1e4}"), 400, "field_type",
+     false},
+    {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"ttl_ms\":\"5\"}"), 400, "field_type",
+     false},
+    {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"wait_timeout_ms\":-2}"), 400,
+     "field_range", false},
+    {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"mode\":\"odd\"}"), 400, "invalid_mode",
+     false},
+    {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"mode\":\"semaphore\"}"), 400,
+     "invalid_limit", false},
+    {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"limit\":1}"), 400, "invalid_limit",
+     false},
+    {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"tier\":\"EFFICIENCY\"}"), 501,
+     "tier_not_served", false},
+    {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"tier\":\"fast\"}"), 400, "field_range",
+     false},
+    {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"request_id\":\"a b\"}"), 400,
+     "invalid_request_id", false},
+    {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"seq\":1}"), 400, "invalid_request_id",
+     false},
+    {POST("/api/v1/locks/n/release", "{\"client_id\":\"a\"}"), 400, "field_missing", false},
+    {POST("/api/v1/locks/n/release", "{\"fencing_token\":1}"), 400, "field_missing", false},
+    {POST("/api/v1/locks/n/release", "{\"client_id\":\"a\",\"fencing_token\":9007199254740992}"),
+     400, "field_range", false},
+    {POST("/api/v1/sessions", "{}"), 400, "field_missing", false},
+    {POST("/api/v1/sessions/0123456789abcdef0123456789abcdef/keepalive", "{\"a\":1}"), 400,
+     "field_unknown", false},
+    {RAW("GET /api/v1/watch?last_event_id=x HTTP/1.1\r\nHost: t\r\n\r\n"), 400, "field_type",
+     false},
+    {RAW("GET /api/v1/watch?session_id=x HTTP/1.1\r\nHost: t\r\n\r\n"), 400, "invalid_id", false},
+};
+
 static void each_bad_request_has_its_code(void **state)
 {
-    static const struct bad table[] = {
-        /* Smuggling and floods are wire's; here it matters that they end the connection. */
-        {RAW("GET /livez HTTP/1.1\r\nHost: t\r\nContent-Length: 1\r\nTransfer-Encoding: "
-             "chunked\r\n\r\n"),
-         400, "http_length_and_chunked", true},
-        {RAW("GET /livez HTTP/1.1\r\nHost: t\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"),
-         400, "http_content_length_repeated", true},
-        {RAW("GET /livez HTTP/1.1\nHost: t\n\n"), 400, "http_bare_lf", true},
-        {RAW("GET /livez HTTP/1.1\r\n\r\n"), 400, "http_host", true},
-        {RAW("POST /livez HTTP/1.1\r\nHost: t\r\nContent-Length: 1048577\r\n\r\n"), 413,
-         "limit_body", true},
-        {RAW("GET /livez HTTP/3.0\r\nHost: t\r\n\r\n"), 505, "http_version", true},
-        {RAW("BREW /livez HTTP/1.1\r\nHost: t\r\n\r\n"), 501, "http_method", true},
-        /* Paths and methods. */
-        {RAW("GET / HTTP/1.1\r\nHost: t\r\n\r\n"), 404, "not_found", false},
-        {RAW("GET /api/v1/ HTTP/1.1\r\nHost: t\r\n\r\n"), 404, "not_found", false},
-        {RAW("GET /api/v1/sessions/x/y HTTP/1.1\r\nHost: t\r\n\r\n"), 404, "not_found", false},
-        {RAW("GET /api/v1/sessions/x HTTP/1.1\r\nHost: t\r\n\r\n"), 400, "invalid_id", false},
-        {RAW("POST /livez HTTP/1.1\r\nHost: t\r\n\r\n"), 405, "method_not_allowed", false},
-        {RAW("DELETE /api/v1/locks/n/acquire HTTP/1.1\r\nHost: t\r\n\r\n"), 405,
-         "method_not_allowed", false},
-        {RAW("PUT /api/v1/fence/check HTTP/1.1\r\nHost: t\r\n\r\n"), 405, "method_not_allowed",
-         false},
-        {RAW("GET /livez?x=1 HTTP/1.1\r\nHost: t\r\n\r\n"), 400, "field_unknown", false},
-        {POST("/api/v1/locks/n/acquire?x=1", "{\"client_id\":\"a\"}"), 400, "field_unknown", false},
-        /* Bodies. */
-        {POST("/api/v1/locks/n/acquire", ""), 400, "field_missing", false},
-        {POST("/api/v1/locks/n/release", ""), 400, "json_malformed", false},
-        {POST("/api/v1/locks/n/acquire", "{"), 400, "json_malformed", false},
-        {POST("/api/v1/locks/n/acquire", "[]"), 400, "json_not_object", false},
-        {POST("/api/v1/locks/n/acquire", "null"), 400, "json_not_object", false},
-        {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"\xff\"}"), 400, "json_not_utf8", false},
-        {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"\\u0000\"}"), 400, "json_nul", false},
-        {POST("/api/v1/locks/n/acquire", "{\"client_id\":7}"), 400, "field_type", false},
-        {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"\"}"), 400, "field_range", false},
-        {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"\\u0001\"}"), 400, "invalid_client_id",
-         false},
-        {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"client_id\":\"b\"}"), 400,
-         "field_repeated", false},
-        {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"color\":1}"), 400, "field_unknown",
-         false},
-        {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"ttl_ms\":999}"), 400,
-         "field_range", false},
-        {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"ttl_ms\":0}"), 400, "field_range",
-         false},
-        {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"ttl_ms\":86400001}"), 400,
-         "field_range", false},
-        {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"ttl_ms\":1e4}"), 400, "field_type",
-         false},
-        {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"ttl_ms\":\"5\"}"), 400,
-         "field_type", false},
-        {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"wait_timeout_ms\":-2}"), 400,
-         "field_range", false},
-        {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"mode\":\"odd\"}"), 400,
-         "invalid_mode", false},
-        {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"mode\":\"semaphore\"}"), 400,
-         "invalid_limit", false},
-        {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"limit\":1}"), 400, "invalid_limit",
-         false},
-        {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"tier\":\"EFFICIENCY\"}"), 501,
-         "tier_not_served", false},
-        {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"tier\":\"fast\"}"), 400,
-         "field_range", false},
-        {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"request_id\":\"a b\"}"), 400,
-         "invalid_request_id", false},
-        {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"seq\":1}"), 400,
-         "invalid_request_id", false},
-        {POST("/api/v1/locks/n/release", "{\"client_id\":\"a\"}"), 400, "field_missing", false},
-        {POST("/api/v1/locks/n/release", "{\"fencing_token\":1}"), 400, "field_missing", false},
-        {POST("/api/v1/locks/n/release",
-              "{\"client_id\":\"a\",\"fencing_token\":9007199254740992}"),
-         400, "field_range", false},
-        {POST("/api/v1/sessions", "{}"), 400, "field_missing", false},
-        {POST("/api/v1/sessions/0123456789abcdef0123456789abcdef/keepalive", "{\"a\":1}"), 400,
-         "field_unknown", false},
-        {RAW("GET /api/v1/watch?last_event_id=x HTTP/1.1\r\nHost: t\r\n\r\n"), 400, "field_type",
-         false},
-        {RAW("GET /api/v1/watch?session_id=x HTTP/1.1\r\nHost: t\r\n\r\n"), 400, "invalid_id",
-         false},
-    };
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    for (size_t i = 0; i < sizeof(bad_requests) / sizeof(bad_requests[0]); i++) {
+        const struct bad *bad = &bad_requests[i];
         struct client *c = world_client(&world, true);
         struct reply r;
-        if (table[i].request != NULL) {
-            client_send(c, table[i].request);
+        if (bad->request != NULL) {
+            client_send(c, bad->request);
             r = client_reply(c);
         } else {
-            r = client_ask(c, "POST", table[i].target, table[i].body);
+            r = client_ask(c, "POST", bad->target, bad->body);
         }
         char expected[100];
-        (void)snprintf(expected, sizeof(expected), "error.code=\"%s\" error.message=*",
-                       table[i].code);
-        if (r.status != table[i].status) {
+        (void)snprintf(expected, sizeof(expected), "error.code=\"%s\" error.message=*", bad->code);
+        if (r.status != bad->status) {
             fail_msg("%s %s: %d instead of %d: %s",
-                     table[i].request != NULL ? table[i].request : table[i].target,
-                     table[i].body != NULL ? table[i].body : "", r.status, table[i].status,
+                     bad->request != NULL ? bad->request : bad->target,
+                     bad->body != NULL ? bad->body : "", r.status, bad->status,
                      r.body == NULL ? "" : r.body);
         }
         expect_json(r.body, expected);
         reply_free(&r);
-        assert_int_equal(c->conn == NULL, table[i].closes);
-        if (!table[i].closes) {
+        assert_int_equal(c->conn == NULL, bad->closes);
+        if (!bad->closes) {
             expect(c, "GET", "/livez", NULL, 200, NULL); /* its state is sound */
         }
         client_close(c);
@@ -357,6 +355,34 @@ static void pages_of_other_origins_may_only_look(void **state)
     expect_reply(c, 200, "locks.0=*");
 }
 
+static bool give_page(void *ctx, struct slice path, struct buffer *out, const char **content_type)
+{
+    if (!slice_equal(path, slice_of("/"))) {
+        return false;
+    }
+    *content_type = "text/html";
+    return buffer_append_text(out, ctx);
+}
+
+static void pages_of_others_are_served_where_nothing_else_is(void **state)
+{
+    static char page[] = "<h1>dashboard</h1>";
+    struct service_options more = {.event_bytes = 64 << 10, .page = give_page, .page_ctx = page};
+    world_close(&world);
+    world_open(&world, &counted.memory, &more);
+    struct client *c = world_client(&world, false);
+    struct reply r = client_ask(c, "GET", "/", NULL);
+    assert_int_equal(r.status, 200);
+    assert_string_equal(r.body, page);
+    assert_non_null(strstr(r.head, "Content-Type: text/html\r\n"));
+    reply_free(&r);
+    expect(c, "GET", "/other", NULL, 404, "error.code=\"not_found\"");
+    expect(c, "POST", "/", NULL, 404, "error.code=\"not_found\"");
+    r = client_ask(c, "GET", "/livez", NULL);
+    assert_string_equal(r.body, "ok\n");
+    reply_free(&r);
+}
+
 static void http2_is_recognised(void **state)
 {
     struct client *c = world_client(&world, false);
@@ -372,8 +398,9 @@ static void a_request_must_arrive_in_time(void **state)
     struct client *c = world_client(&world, false);
     struct client *d = world_client(&world, false);
     client_send(d, "POST /api/v1/locks/n/acquire HTTP/1.1\r\nHost: t\r\nContent-Length: 9\r\n\r\n");
+    static const char text[] = "GET /livez HTTP";
     for (int i = 0; i < 9; i++) { /* a byte a second does not help */
-        client_send_bytes(c, "GET /livez HTTP" + i, 1);
+        client_send_bytes(c, text + i, 1);
         world_pass(&world, 1000);
     }
     assert_non_null(c->conn);
@@ -437,6 +464,7 @@ int main(void)
         T(the_wrong_method_is_told_the_right_ones),
         T(the_message_names_the_field),
         T(pages_of_other_origins_may_only_look),
+        T(pages_of_others_are_served_where_nothing_else_is),
         T(http2_is_recognised),
         T(a_request_must_arrive_in_time),
         T(an_idle_connection_is_closed_in_the_end),

@@ -1,75 +1,8 @@
-/* Tests of the log while nothing goes wrong, and of full disks and failing ones. What a crash
- * leaves is in test_storage_log_crash.c, damage in test_storage_log_damage.c. */
-#include "storage_testing.h"
+/* Tests of the log while nothing goes wrong. Full and failing disks are in test_storage_log_full.c,
+ * what a crash leaves is in test_storage_log_crash.c, damage in test_storage_log_damage.c. */
+#include "storage_log_fixture.h"
 
 #include "base/limits.h"
-
-enum { SMALL = 16384 }; /* a segment, with 12 KiB for records */
-
-struct fixture {
-    struct disk_fake *fake;
-    struct log *log;
-    uint64_t life;
-    uint32_t segment_bytes;
-    uint32_t spare_limit;
-    struct naive naive;
-    uint64_t seed;
-};
-
-static enum storage_status reopen(struct fixture *f, struct problem *problem)
-{
-    log_close(f->log);
-    f->log = NULL;
-    struct log_options options = {.segment_bytes = f->segment_bytes,
-                                  .spare_limit = f->spare_limit,
-                                  .store = test_store,
-                                  .life = ++f->life,
-                                  .create = f->life == 1};
-    return log_open(disk_fake_disk(f->fake), &options, &f->log, problem);
-}
-
-static int setup(void **state)
-{
-    struct fixture *f = calloc(1, sizeof(*f));
-    f->fake = disk_fake_new(1);
-    f->segment_bytes = SMALL;
-    naive_init(&f->naive);
-    struct problem problem;
-    assert_done(reopen(f, &problem));
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-    log_close(f->log);
-    disk_fake_free(f->fake);
-    free(f);
-    return 0;
-}
-
-/* Appends `count` entries of `len` bytes each from `first` on, as one batch. */
-static enum storage_status append(struct fixture *f, uint64_t first, size_t count, uint32_t len,
-                                  uint64_t term, struct problem *problem)
-{
-    struct naive_entry list[512];
-    assert_true(count <= 512);
-    for (size_t i = 0; i < count; i++)
-        list[i] = (struct naive_entry){.term = term, .seed = ++f->seed, .len = len};
-    enum storage_status status = append_naive(f->log, first, list, count, problem);
-    for (size_t i = 0; i < count && status == STORAGE_OK; i++)
-        naive_set(&f->naive, first + i, list[i]);
-    return status;
-}
-
-static void assert_same_after_reopening(struct fixture *f)
-{
-    struct problem problem;
-    assert_log_equals(f->log, &f->naive);
-    assert_done(reopen(f, &problem));
-    assert_log_equals(f->log, &f->naive);
-}
 
 /* ---- appending and reading ---- */
 
@@ -377,111 +310,7 @@ static void the_bytes_since_a_snapshot_are_known(void **state)
     }
 }
 
-/* ---- full and failing disks ---- */
-
-static void a_full_disk_leaves_the_log_as_it_was(void **state)
-{
-    struct fixture *f = *state;
-    struct problem problem;
-    assert_done(append(f, 1, 10, 1000, 1, &problem));
-    disk_fake_set_capacity(f->fake, disk_fake_bytes(f->fake) + 5000);
-    for (int i = 0; i < 3; i++)
-        assert_problem(append(f, 11, 10, 1000, 1, &problem), STORAGE_FULL, "disk is full");
-    assert_int_equal(log_last(f->log), 10);
-    assert_done(append(f, 11, 1, 1000, 1, &problem)); /* there is room for this one */
-    assert_log_equals(f->log, &f->naive);
-    disk_fake_set_capacity(f->fake, UINT64_MAX);
-    assert_done(append(f, 12, 10, 1000, 1, &problem));
-    assert_same_after_reopening(f);
-}
-
-static void a_prepared_segment_is_room_in_reserve(void **state)
-{
-    struct fixture *f = *state;
-    struct problem problem;
-    assert_done(log_prepare(f->log, &problem));
-    disk_fake_set_capacity(f->fake, disk_fake_bytes(f->fake));
-    assert_done(append(f, 1, 20, 1000, 1, &problem));
-    assert_true(log_wants_prepare(f->log));
-    assert_problem(log_prepare(f->log, &problem), STORAGE_FULL, "log.tmp");
-    assert_problem(log_prepare(f->log, &problem), STORAGE_FULL, "log.tmp");
-    assert_done(append(f, 21, 1, 1000, 1, &problem));
-    disk_fake_set_capacity(f->fake, UINT64_MAX);
-    assert_done(log_prepare(f->log, &problem));
-    assert_false(log_wants_prepare(f->log));
-    assert_same_after_reopening(f);
-}
-
-static void a_log_with_a_prepared_segment_opens_on_a_full_disk(void **state)
-{
-    struct fixture *f = *state;
-    struct problem problem;
-    assert_done(log_prepare(f->log, &problem));
-    assert_done(append(f, 1, 5, 1000, 1, &problem));
-    disk_fake_set_capacity(f->fake, disk_fake_bytes(f->fake));
-    for (int i = 0; i < 5; i++)
-        assert_same_after_reopening(f);
-}
-
-static void a_write_refused_for_want_of_room_leaves_no_trace(void **state)
-{
-    struct fixture *f = *state;
-    struct problem problem;
-    assert_done(log_prepare(f->log, &problem));
-    assert_done(append(f, 1, 3, 300, 1, &problem));
-    for (int i = 0; i < 50; i++) {
-        disk_fake_fail_after(f->fake, 0, STORAGE_FULL);
-        assert_problem(append(f, f->naive.last + 1, 4, 300, 1, &problem), STORAGE_FULL, "log-");
-        assert_log_equals(f->log, &f->naive);
-        /* Neither a crash nor a power cut brings it back. */
-        struct disk_fake *copy = disk_fake_copy(f->fake, (uint64_t)i);
-        if (i % 2 == 0)
-            disk_fake_power_cut(copy);
-        struct log_options options = {
-            .segment_bytes = SMALL, .store = test_store, .life = 100 + f->life};
-        struct log *log;
-        assert_done(log_open(disk_fake_disk(copy), &options, &log, &problem));
-        assert_log_equals(log, &f->naive);
-        log_close(log);
-        disk_fake_free(copy);
-        if (i % 5 == 0)
-            assert_done(append(f, f->naive.last + 1, 1, 300, 1, &problem));
-    }
-    assert_same_after_reopening(f);
-}
-
-static void after_a_failed_write_or_sync_the_log_refuses_everything(void **state)
-{
-    struct fixture *f = *state;
-    struct problem problem;
-    assert_done(append(f, 1, 3, 300, 1, &problem));
-    assert_done(log_prepare(f->log, &problem));
-    for (uint64_t operation = 0; operation < 2; operation++) {
-        disk_fake_fail_after(f->fake, operation, STORAGE_IO);
-        struct naive_entry entry = {.term = 9, .seed = 1, .len = 10};
-        assert_problem(append_naive(f->log, 4, &entry, 1, &problem), STORAGE_IO, "injected");
-        assert_problem(append_naive(f->log, 4, &entry, 1, &problem), STORAGE_IO, "injected");
-        assert_problem(log_truncate(f->log, 2, &problem), STORAGE_IO, "injected");
-        assert_problem(log_reset(f->log, 2, 1, &problem), STORAGE_IO, "injected");
-        assert_problem(log_seal(f->log, &problem), STORAGE_IO, "injected");
-        assert_problem(log_prepare(f->log, &problem), STORAGE_IO, "injected");
-        assert_problem(log_drop_before(f->log, 2, &problem), STORAGE_IO, "injected");
-        assert_log_equals(f->log, &f->naive);
-        /* What a failed sync lost is still visible; opening must not take it for durable. */
-        assert_done(reopen(f, &problem));
-        f->naive.last = log_last(f->log);
-        assert_true(f->naive.last == 3 || f->naive.last == 4);
-        f->naive.entries[4] = entry;
-        assert_log_equals(f->log, &f->naive);
-        log_close(f->log);
-        f->log = NULL;
-        disk_fake_power_cut(f->fake);
-        assert_done(reopen(f, &problem));
-        assert_log_equals(f->log, &f->naive);
-        assert_done(log_truncate(f->log, 4, &problem));
-        f->naive.last = 3;
-    }
-}
+/* ---- sealing ---- */
 
 static void sealing_is_one_small_write_once(void **state)
 {
@@ -599,11 +428,6 @@ int main(void)
         T(a_new_segment_is_made_in_steps),
         T(segments_of_another_size_are_still_read),
         T(the_bytes_since_a_snapshot_are_known),
-        T(a_full_disk_leaves_the_log_as_it_was),
-        T(a_prepared_segment_is_room_in_reserve),
-        T(a_log_with_a_prepared_segment_opens_on_a_full_disk),
-        T(a_write_refused_for_want_of_room_leaves_no_trace),
-        T(after_a_failed_write_or_sync_the_log_refuses_everything),
         T(sealing_is_one_small_write_once),
         T(a_random_history_gives_the_same_log_as_a_naive_one),
     };

@@ -1,0 +1,131 @@
+/* The calls themselves: the list of each state, the numbers by which answers find them, and their
+ * end. */
+#include "node/forward_state.h"
+
+/* ---- lists and numbers ---- */
+
+static void list_remove(struct call_list *list, struct call *call)
+{
+    if (call->prev != NULL) {
+        call->prev->next = call->next;
+    } else {
+        list->first = call->next;
+    }
+    if (call->next != NULL) {
+        call->next->prev = call->prev;
+    } else {
+        list->last = call->prev;
+    }
+    call->next = call->prev = NULL;
+    list->count--;
+}
+
+static void list_append(struct call_list *list, struct call *call)
+{
+    call->next = NULL;
+    call->prev = list->last;
+    if (list->last != NULL) {
+        list->last->next = call;
+    } else {
+        list->first = call;
+    }
+    list->last = call;
+    list->count++;
+}
+
+void call_move(struct forward *f, struct call *call, enum call_state to)
+{
+    list_remove(&f->lists[call->state], call);
+    call->state = to;
+    list_append(&f->lists[to], call);
+}
+
+struct call *call_new(struct forward *f, enum forward_kind kind, struct slice bytes)
+{
+    struct call *call = memory_alloc(f->options.memory, sizeof(*call) + bytes.len);
+    memset(call, 0, sizeof(*call));
+    call->cookie.kind = COOKIE_CALL;
+    call->kind = kind;
+    call->give_up_ms = forward_now_ms(f) + f->options.give_up_ms;
+    call->len = bytes.len;
+    if (bytes.len > 0) {
+        memcpy(call->bytes, bytes.data, bytes.len);
+    }
+    call->state = CALL_WAITING;
+    list_append(&f->lists[CALL_WAITING], call);
+    return call;
+}
+
+void call_free_if_done(struct forward *f, struct call *call)
+{
+    if (call->state == CALL_ANSWERED && call->here == 0) {
+        list_remove(&f->lists[CALL_ANSWERED], call);
+        memory_free(f->options.memory, call, sizeof(*call) + call->len);
+    }
+}
+
+void call_give_number(struct forward *f, struct call *call)
+{
+    uint32_t slot = f->free_slots[--f->free_count];
+    call->number = ++f->generation * FORWARD_SLOTS + slot;
+    f->slots[slot] = call;
+}
+
+void call_take_number(struct forward *f, struct call *call)
+{
+    if (call->number != 0) {
+        uint32_t slot = (uint32_t)(call->number % FORWARD_SLOTS);
+        f->slots[slot] = NULL;
+        f->free_slots[f->free_count++] = slot;
+        call->number = 0;
+    }
+}
+
+/* ---- the end of a call ---- */
+
+void call_answer(struct forward *f, struct call *call, enum hf_error error,
+                 const struct result *result, const char *problem)
+{
+    struct gateway_call *gateway = call->gateway;
+    struct gateway_change_call *change = call->change;
+    hf_assert((gateway == NULL) != (change == NULL));
+    call_take_number(f, call);
+    call->gateway = NULL;
+    call->change = NULL;
+    if (call->is_first) {
+        f->held = false;
+        f->changed = true;
+    }
+    call_move(f, call, CALL_ANSWERED);
+    if (gateway != NULL) {
+        gateway->in_flight = NULL;
+        gateway->done(gateway, error, result);
+    } else {
+        change->in_flight = NULL;
+        change->done(change, error, problem);
+    }
+    call_free_if_done(f, call);
+}
+
+void call_give_up(struct forward *f, struct call *call)
+{
+    bool doubtful = call->doubts > 0 || call->state == CALL_THERE || call->here > 0;
+    /* A barrier changes nothing, so there is nothing to doubt. */
+    doubtful = doubtful && call->kind != FORWARD_BARRIER;
+    bool full = f->read_only && call->kind == FORWARD_COMMAND;
+    enum hf_error error = doubtful ? HF_OUTCOME_UNKNOWN : full ? HF_DISK_FULL : HF_UNAVAILABLE;
+    call_answer(f, call, error, NULL, hf_error_text(error));
+}
+
+/* It was not done, or may have been done: try again if that is safe. */
+void call_again(struct forward *f, struct call *call, bool doubtful)
+{
+    call_take_number(f, call);
+    if (doubtful) {
+        call->doubts++;
+    }
+    call_move(f, call, CALL_WAITING);
+    if (doubtful && !call->is_safe) {
+        call_give_up(f, call);
+    }
+}

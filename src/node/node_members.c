@@ -1,0 +1,134 @@
+/* Changes of members and of the lead, on the node that leads. The rules of membership are the
+ * replica's; here is what needs time: the lead can only be given away with no batch in flight
+ * (S12.7), and under load there always is one unless nothing new is submitted for a moment. */
+#include "node/node_state.h"
+
+enum { TRANSFER_US = 1000000 };
+
+static const struct {
+    enum gateway_change change;
+    enum replica_change replica;
+    const char *word;
+} changes[] = {
+    {GATEWAY_ADD, REPLICA_ADD, "add"},
+    {GATEWAY_PROMOTE, REPLICA_PROMOTE, "promote"},
+    {GATEWAY_DEMOTE, REPLICA_DEMOTE, "demote"},
+    {GATEWAY_REMOVE, REPLICA_REMOVE, "remove"},
+};
+
+static bool is_member(struct node *n, uint64_t id)
+{
+    uint32_t count = replica_members(n->replica, n->member_scratch, LIMIT_NODES);
+    for (uint32_t i = 0; i < count; i++) {
+        if (n->member_scratch[i].id == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* NULL: it may become the leader. */
+static const char *why_not_to(struct node *n, uint64_t to)
+{
+    uint32_t count = replica_members(n->replica, n->member_scratch, LIMIT_NODES);
+    if (to == n->options.id) {
+        return "it leads already";
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct replica_member *member = &n->member_scratch[i];
+        if (member->voter && (member->id == to || (to == 0 && member->id != n->options.id))) {
+            return NULL;
+        }
+    }
+    return to == 0 ? "there is no other voter" : "no voter has this id";
+}
+
+static enum hf_error begin_transfer(struct node *n, uint64_t to, const char **problem)
+{
+    *problem = why_not_to(n, to);
+    if (*problem == NULL && n->transferring) {
+        *problem = "the leadership is being transferred already";
+    }
+    if (*problem != NULL) {
+        return HF_MEMBERSHIP;
+    }
+    node_transfer(n, to);
+    return HF_OK;
+}
+
+enum hf_error node_change_member(void *ctx, enum gateway_change change, uint64_t id,
+                                 const char *address, const char **problem)
+{
+    struct node *n = ctx;
+    struct address parsed;
+    struct replica_status status;
+    replica_status(n->replica, node_now(n), &status);
+    if (!status.serving) {
+        return HF_UNAVAILABLE;
+    }
+    if (change == GATEWAY_TRANSFER) {
+        return begin_transfer(n, id, problem);
+    }
+    if (id == 0 || id > UINT32_MAX) {
+        *problem = "an id is 1 to 4294967295";
+        return HF_MEMBERSHIP;
+    }
+    if (change == GATEWAY_ADD) {
+        if (!address_parse(address, &parsed) || parsed.host[0] == '\0' || parsed.port == 0) {
+            *problem = "the address of its peer port is missing, or is not HOST:PORT";
+            return HF_MEMBERSHIP;
+        }
+        if (known_stores_find(&n->known, id) != NULL && !is_member(n, id)) {
+            *problem = "this id was used before; ids are never used again";
+            return HF_MEMBERSHIP;
+        }
+    }
+    for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+        if (changes[i].change == change) {
+            enum hf_error error = replica_change_member(n->replica, changes[i].replica, id, address,
+                                                        node_now(n), problem);
+            journal_note(n->options.journal, INFO, RAFT, "member_change",
+                         JOURNAL_TEXT("change", changes[i].word), JOURNAL_NUMBER("id", id),
+                         JOURNAL_TEXT("address", address),
+                         JOURNAL_TEXT("refused", error == HF_OK ? "" : *problem));
+            return error;
+        }
+    }
+    *problem = "there is no such change";
+    return HF_MEMBERSHIP;
+}
+
+void node_transfer(struct node *n, uint64_t to)
+{
+    if (n->transferring) {
+        return;
+    }
+    n->transferring = true;
+    n->transfer_begun = false;
+    n->transfer_to = to;
+    n->transfer_until_us = node_now(n).boot_us + TRANSFER_US;
+    forward_set_paused(n->forward, true);
+}
+
+void node_step_transfer(struct node *n, struct replica_time now)
+{
+    if (!n->transferring) {
+        return;
+    }
+    struct replica_status status;
+    const char *problem = "";
+    enum hf_error error = HF_OK;
+    replica_status(n->replica, now, &status);
+    if (status.is_leader && !n->transfer_begun) {
+        error = replica_transfer(n->replica, n->transfer_to, now, &problem);
+        n->transfer_begun = error == HF_OK;
+    }
+    bool failed = error != HF_OK && error != HF_BUSY;
+    if (!status.is_leader || failed || now.boot_us > n->transfer_until_us) {
+        journal_note(n->options.journal, INFO, RAFT,
+                     status.is_leader ? "transfer_failed" : "transferred",
+                     JOURNAL_NUMBER("to", n->transfer_to), JOURNAL_TEXT("reason", problem));
+        n->transferring = false;
+        forward_set_paused(n->forward, false);
+    }
+}

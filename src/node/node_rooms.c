@@ -1,0 +1,163 @@
+/* The rooms around the replica: the log's thread, snapshots, peers, forwarding; what they tell, and
+ * to whom it goes. */
+#include "node/node_state.h"
+
+/* ---- from the log's thread, the snapshot child and the fetch ---- */
+
+static void on_written(void *ctx, uint64_t last)
+{
+    struct node *n = ctx;
+    if (n->replica != NULL) {
+        replica_written(n->replica, last, node_now(n));
+    }
+}
+
+static void on_full(void *ctx, bool full, const char *text)
+{
+    struct node *n = ctx;
+    if (full) {
+        journal_note(n->options.journal, ERROR, DISK, "disk_full", JOURNAL_TEXT("reason", text));
+    } else {
+        journal_note(n->options.journal, INFO, DISK, "disk_has_room",
+                     JOURNAL_TEXT("data", n->options.data));
+    }
+    n->disk_full = full;
+    forward_set_read_only(n->forward, full, n->absence_count == 0);
+}
+
+void node_on_disk_failed(void *ctx, const char *text)
+{
+    node_fail(ctx, text);
+}
+
+static void on_snapshot_taken(void *ctx, uint64_t index)
+{
+    struct node *n = ctx;
+    replica_snapshot_taken(n->replica, index, node_now(n));
+}
+
+static void on_snapshot_failed(void *ctx)
+{
+    struct node *n = ctx;
+    replica_snapshot_failed(n->replica, node_now(n));
+}
+
+void node_on_fetched(void *ctx, struct core *core)
+{
+    struct node *n = ctx;
+    replica_snapshot_installed(n->replica, core, node_now(n));
+    n->drop_before = replica_log_start(n->replica);
+    service_state_replaced(n->service);
+}
+
+/* ---- from the peers ---- */
+
+static bool on_message(void *ctx, uint64_t peer, struct slice message)
+{
+    struct node *n = ctx;
+    return n->replica == NULL || replica_receive(n->replica, peer, message, node_now(n));
+}
+
+static bool on_request(void *ctx, uint64_t peer, uint64_t link, uint64_t number, uint8_t kind,
+                       struct slice body)
+{
+    struct node *n = ctx;
+    return n->replica != NULL && forward_on_request(n->forward, peer, link, number, kind, body);
+}
+
+static bool on_answer(void *ctx, uint64_t peer, uint64_t number, uint8_t status, struct slice body)
+{
+    struct node *n = ctx;
+    return n->replica != NULL && forward_on_answer(n->forward, peer, number, status, body);
+}
+
+static void on_up(void *ctx, uint64_t peer)
+{
+    (void)peer;
+    struct node *n = ctx;
+    if (n->forward != NULL) {
+        forward_on_change(n->forward);
+    }
+}
+
+static void on_down(void *ctx, uint64_t peer)
+{
+    struct node *n = ctx;
+    if (n->forward != NULL && n->phase < NODE_CLOSING) {
+        forward_on_down(n->forward, peer);
+    }
+}
+
+static void on_snapshot_link(void *ctx, struct peer_link *link)
+{
+    struct node *n = ctx;
+    snapshot_send(&n->send, link);
+}
+
+/* ---- opening them ---- */
+
+static struct replica_time now_of(void *ctx)
+{
+    return node_now(ctx);
+}
+
+void node_open_disk_users(struct node *n)
+{
+    const struct node_options *o = &n->options;
+    struct logger_options logger = {.loop = o->loop,
+                                    .store = &n->store,
+                                    .memory = o->memory,
+                                    .ctx = n,
+                                    .on_written = on_written,
+                                    .on_full = on_full,
+                                    .on_failed = node_on_disk_failed};
+    n->logger = logger_new(&logger);
+    struct snapshot_child_options child = {.loop = o->loop,
+                                           .store = &n->store,
+                                           .logger = n->logger,
+                                           .memory = o->memory,
+                                           .journal = o->journal,
+                                           .ctx = n,
+                                           .on_taken = on_snapshot_taken,
+                                           .on_failed = on_snapshot_failed};
+    n->child = snapshot_child_new(&child);
+    n->send = (struct snapshot_send_options){
+        .memory = o->memory, .journal = o->journal, .store = &n->store, .logger = n->logger};
+    struct forward_options forward = {.memory = o->memory,
+                                      .journal = o->journal,
+                                      .node = o->id,
+                                      .give_up_ms = o->request_ms,
+                                      .ctx = n,
+                                      .now = now_of,
+                                      .change = node_change_member};
+    n->forward = forward_new(&forward);
+}
+
+bool node_open_peers(struct node *n, char problem[NODE_PROBLEM])
+{
+    struct peers_options options = {.net = &n->net,
+                                    .journal = n->options.journal,
+                                    .self = &n->self,
+                                    .listen = n->options.peer,
+                                    .ctx = n,
+                                    .on_message = on_message,
+                                    .on_request = on_request,
+                                    .on_answer = on_answer,
+                                    .on_up = on_up,
+                                    .on_down = on_down,
+                                    .on_snapshot_link = on_snapshot_link,
+                                    .know_store = node_know_store,
+                                    .on_cluster = node_on_cluster};
+    n->peers = peers_new(&options, problem, NODE_PROBLEM);
+    if (n->peers == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < n->options.member_count; i++) {
+        const struct node_member *member = &n->options.members[i];
+        if (member->id != n->options.id) {
+            peers_set(n->peers, member->id, &member->address);
+            n->absences[n->absence_count++] = (struct node_absence){member->id, false};
+        }
+    }
+    return true;
+}

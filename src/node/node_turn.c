@@ -1,0 +1,168 @@
+/* The rhythm of a node: its clocks and its timer, and what happens in one turn of the loop. */
+#include <stdio.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "node/node_state.h"
+
+enum {
+    STALL_US = 1000000, /* S1.5 */
+    STALL_TURNS = 200,  /* reading first never takes longer than so many turns */
+};
+
+#define TIMER_UNSET UINT64_MAX
+
+/* ---- clocks ---- */
+
+static uint64_t clock_us(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+struct replica_time node_now(const struct node *n)
+{
+    (void)n;
+    return (struct replica_time){.boot_us = clock_us(CLOCK_BOOTTIME),
+                                 .wall_ms = clock_us(CLOCK_REALTIME) / 1000};
+}
+
+static void on_timer(uv_poll_t *timer, int status, int events)
+{
+    (void)status;
+    (void)events;
+    struct node *n = timer->data;
+    uint64_t times;
+    ssize_t got = read(n->timer_fd, &times, sizeof(times));
+    (void)got; /* that it woke the loop is all that counts: on_turn looks at the clock */
+    n->timer_us = TIMER_UNSET;
+}
+
+/* libuv's own timers count milliseconds, and a batch waits 200 µs. */
+static void set_timer(struct node *n, uint64_t due_us)
+{
+    if (due_us == n->timer_us) {
+        return;
+    }
+    n->timer_us = due_us;
+    due_us = due_us == 0 ? 1 : due_us; /* 0 would switch it off */
+    struct itimerspec spec = {.it_value = {.tv_sec = (time_t)(due_us / 1000000),
+                                           .tv_nsec = (long)(due_us % 1000000) * 1000}};
+    int status = timerfd_settime(n->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
+    hf_assert(status == 0);
+}
+
+static uint64_t from_ms(uint64_t ms)
+{
+    return ms >= UINT64_MAX / 1000 ? UINT64_MAX : ms * 1000;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+void node_on_sleep(void *ctx)
+{
+    struct node *n = ctx;
+    if (n->phase >= NODE_CLOSING) {
+        return;
+    }
+    uint64_t due = n->housekeeping_us;
+    if (n->replica != NULL) {
+        due = earlier(due, replica_next_us(n->replica));
+        due = earlier(due, from_ms(forward_next_ms(n->forward)));
+        due = earlier(due, from_ms(service_next_ms(n->service)));
+    }
+    set_timer(n, due);
+}
+
+bool node_open_timer(struct node *n, char problem[NODE_PROBLEM])
+{
+    n->timer_us = TIMER_UNSET;
+    n->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (n->timer_fd < 0) {
+        snprintf(problem, NODE_PROBLEM, "this machine has no timer on CLOCK_BOOTTIME");
+        return false;
+    }
+    uv_poll_init(n->options.loop, &n->timer, n->timer_fd);
+    n->timer.data = n;
+    uv_poll_start(&n->timer, UV_READABLE, on_timer);
+    return true;
+}
+
+/* ---- turns ---- */
+
+static void awake(uv_idle_t *handle)
+{
+    (void)handle; /* while it is active the loop does not sleep */
+}
+
+/* S1.5: after a stall, what came meanwhile is read before a batch may be sealed: keep-alives that
+ * lie in our sockets must not be late because we were. */
+static bool is_reading_first(struct node *n, struct replica_time now)
+{
+    if (!n->stalled && now.boot_us - n->turn_us > STALL_US) {
+        n->stalled = true;
+        n->stalled_turns = 0;
+        uv_idle_start(&n->awake, awake);
+        journal_note(n->options.journal, WARN, NODE, "stalled",
+                     JOURNAL_NUMBER("ms", (now.boot_us - n->turn_us) / 1000));
+    } else if (n->stalled &&
+               (n->net.bytes_read == n->stalled_bytes || n->stalled_turns++ == STALL_TURNS)) {
+        n->stalled = false;
+        uv_idle_stop(&n->awake);
+    }
+    n->stalled_bytes = n->net.bytes_read;
+    n->turn_us = now.boot_us;
+    return n->stalled;
+}
+
+/* A node that joins begins when it has heard of its cluster. */
+static void start_if_known(struct node *n)
+{
+    char problem[NODE_PROBLEM];
+    if (n->phase == NODE_STARTING && !id_is_zero(n->self.cluster) &&
+        !node_start_serving(n, problem)) {
+        node_fail(n, problem);
+    }
+}
+
+void node_on_turn(void *ctx)
+{
+    struct node *n = ctx;
+    if (n->phase >= NODE_CLOSING) {
+        return;
+    }
+    struct replica_time now = node_now(n);
+    if (n->phase > NODE_RUNNING) {
+        node_step_stop(n, now);
+    }
+    if (n->replica == NULL || n->phase >= NODE_CLOSING) {
+        n->turn_us = now.boot_us;
+        start_if_known(n);
+        return;
+    }
+    if (n->cancel_child) {
+        n->cancel_child = false;
+        snapshot_child_cancel(n->child);
+    }
+    bool reading = is_reading_first(n, now);
+    if (!reading && now.boot_us >= replica_next_us(n->replica)) {
+        replica_on_timer(n->replica, now);
+    }
+    node_step_transfer(n, now);
+    forward_run(n->forward); /* what became of earlier calls, before the service answers ... */
+    service_run(n->service);
+    forward_run(n->forward); /* ... and what it asks for now */
+    if (!reading) {
+        replica_flush(n->replica, node_now(n));
+    }
+    if (n->changed) {
+        n->changed = false;
+        node_follow_change(n);
+    }
+    node_keep_house(n, now);
+}

@@ -1,0 +1,45 @@
+/* The table of peers in memory. Private to peers*.c. */
+#ifndef HOLDFAST_NODE_PEERS_STATE_H
+#define HOLDFAST_NODE_PEERS_STATE_H
+
+#include "base/limits.h"
+#include "net/dialer.h"
+#include "node/peers.h"
+
+enum { PEERS_MAX = LIMIT_NODES };
+
+struct peer {
+    struct peers *peers;
+    uint64_t id;
+    struct address address;
+    char address_text[ADDRESS_TEXT];
+    char client_address[PEER_ADDRESS_MAX + 1];
+    struct dialer *dialer; /* NULL: not a member, or not any more */
+    struct peer_link *out; /* dialled */
+    struct peer_link *in;  /* accepted */
+    uint64_t life;
+    uint64_t heard_ms;
+    bool heard;
+    bool told;        /* the operator knows that it cannot be reached */
+    char refusal[64]; /* the beginning of the last one, so that it is told once */
+};
+
+struct peers {
+    struct peers_options options;
+    struct listener *listener;
+    uv_timer_t timer;
+    bool closing;
+    uint32_t count;
+    struct peer *at[PEERS_MAX];
+};
+
+/* peers_admit.c */
+struct peer *peers_find(const struct peers *p, uint64_t id);
+/* NULL: there is no room for another one. */
+struct peer *peers_find_or_add(struct peers *p, uint64_t id);
+/* Of struct peer_link_ops, for the links of this table. */
+bool peers_judge_link(void *ctx, struct peer_link *link, const struct peer_introduction *who,
+                      char sentence[PEER_SENTENCE_MAX]);
+void peers_on_refused(void *ctx, struct peer_link *link, const char *sentence, bool by_us);
+
+#endif

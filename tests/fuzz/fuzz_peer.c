@@ -1,0 +1,76 @@
+/* Arbitrary bytes as what another node sends: frames, and in them introductions, requests, results
+ * and changes of members. What is understood must say the same when it is written again. */
+#include "node/forward_state.h"
+#include "node/peer_protocol.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_introduction(struct slice payload)
+{
+    struct peer_introduction who;
+    struct peer_introduction again;
+    uint8_t bytes[PEER_GREETING_MAX];
+    if (!peer_introduction_decode(payload, &who)) {
+        return;
+    }
+    size_t len = peer_introduction_encode(&who, bytes, sizeof(bytes));
+    hf_assert(len > 0 && len <= payload.len);
+    hf_assert(memcmp(bytes, payload.data, len) ==
+              0); /* each has one encoding; newer ones add to it */
+    hf_assert(peer_introduction_decode(slice_make(bytes, len), &again));
+    uint64_t node;
+    struct id store;
+    for (struct slice left = who.stores; peer_stores_next(&left, &node, &store);) {
+        hf_assert(node != 0);
+    }
+}
+
+static void check_result(struct slice body)
+{
+    struct result result;
+    struct result_scratch scratch;
+    struct buffer bytes;
+    if (!result_decode(body, &scratch, &result)) {
+        return;
+    }
+    buffer_init(&bytes, memory_system(), RESULT_BYTES_MAX);
+    hf_assert(result_encode(&result, &bytes));
+    hf_assert(slice_equal(buffer_bytes(&bytes), body));
+    buffer_close(&bytes);
+}
+
+static void check_request(struct slice payload)
+{
+    uint64_t number;
+    uint8_t kind;
+    struct slice body;
+    struct change change;
+    uint8_t bytes[CHANGE_BYTES];
+    if (!peer_request_parse(payload, &number, &kind, &body)) {
+        return;
+    }
+    check_result(body);
+    if (change_decode(body, &change)) {
+        hf_assert(slice_equal(slice_make(bytes, change_encode(&change, bytes)), body));
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct slice left = slice_make(data, size);
+    for (;;) {
+        enum peer_frame type;
+        struct slice payload;
+        int64_t len = peer_frame_parse(left, PEER_GREETING_MAX, &type, &payload);
+        if (len <= 0) {
+            return 0;
+        }
+        hf_assert((size_t)len <= left.len && payload.len + PEER_FRAME_HEAD == (size_t)len);
+        if (type == PEER_HELLO || type == PEER_WELCOME) {
+            check_introduction(payload);
+        } else {
+            check_request(payload);
+        }
+        left = slice_make(left.data + len, left.len - (size_t)len);
+    }
+}

@@ -1,0 +1,350 @@
+/* Tests of whole nodes on one loop, with real folders and sockets: members are added, promoted,
+ * removed, the lead moves, and what is wrong is refused with the reason, whichever node is asked.
+ */
+#include "base_testing.h"
+
+#include <ftw.h>
+#include <sys/stat.h>
+
+#include "node/node_state.h"
+
+enum { NODES = 4 };
+
+struct one {
+    struct world *world;
+    struct node *node;
+    struct node_options options;
+    char folder[128];
+    uint64_t leader; /* as it said when it was ready */
+    bool stopped;
+};
+
+struct world {
+    uv_loop_t loop;
+    struct journal journal;
+    struct one ones[NODES + 1]; /* by id */
+    struct address peers[NODES + 1];
+    char root[64];
+};
+
+/* ---- a world ---- */
+
+static bool wants(void *ctx, enum journal_level level, enum journal_subsystem subsystem)
+{
+    (void)ctx;
+    (void)level;
+    (void)subsystem;
+    return getenv("HOLDFAST_TEST_JOURNAL") != NULL;
+}
+
+static void write_event(void *ctx, enum journal_level level, enum journal_subsystem subsystem,
+                        const char *event, const struct journal_field *fields, size_t count)
+{
+    (void)ctx;
+    (void)level;
+    (void)subsystem;
+    printf("           %s", event);
+    for (size_t i = 0; i < count; i++) {
+        if (fields[i].text != NULL) {
+            printf(" %s=%.*s", fields[i].name, (int)fields[i].text_len, fields[i].text);
+        } else {
+            printf(" %s=%llu", fields[i].name, (unsigned long long)fields[i].number);
+        }
+    }
+    printf("\n");
+}
+
+static void set_term(void *ctx, uint64_t term)
+{
+    (void)ctx;
+    (void)term;
+}
+
+static void on_ready(void *ctx, uint64_t leader)
+{
+    struct one *one = ctx;
+    one->leader = leader;
+}
+
+static void on_failed(void *ctx, const char *text)
+{
+    (void)ctx;
+    fail_msg("%s", text);
+}
+
+static void on_stopped(void *ctx)
+{
+    struct one *one = ctx;
+    one->stopped = true;
+}
+
+/* Ports that are free now: each is asked for and given back. */
+static uint16_t free_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t len = sizeof(address);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, len), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
+    close(fd);
+    return ntohs(address.sin_port);
+}
+
+static void world_open(struct world *w)
+{
+    memset(w, 0, sizeof(*w));
+    uv_loop_init(&w->loop);
+    w->journal = (struct journal){.wants = wants, .write = write_event, .set_term = set_term};
+    snprintf(w->root, sizeof(w->root), "/tmp/holdfast-nodes-XXXXXX");
+    assert_non_null(mkdtemp(w->root));
+    for (uint64_t id = 1; id <= NODES; id++) {
+        w->peers[id] = (struct address){.host = "127.0.0.1", .port = free_port()};
+    }
+}
+
+/* The first `count` ids begin the cluster; a higher one joins it. */
+static void start(struct world *w, uint64_t id, uint32_t count)
+{
+    struct one *one = &w->ones[id];
+    char problem[NODE_PROBLEM] = "";
+    one->world = w;
+    one->leader = 0;
+    snprintf(one->folder, sizeof(one->folder), "%s/%d", w->root, (int)id);
+    one->options = (struct node_options){.loop = &w->loop,
+                                         .memory = memory_system(),
+                                         .journal = &w->journal,
+                                         .id = id,
+                                         .data = one->folder,
+                                         .cluster_name = "test",
+                                         .bootstrap = id <= count,
+                                         .join = id > count,
+                                         .client = {.host = "127.0.0.1"},
+                                         .peer = w->peers[id],
+                                         .election_ms = 300,
+                                         .heartbeat_ms = 50,
+                                         .request_ms = 3000,
+                                         .ttl_min_ms = 1000,
+                                         .snapshot_bytes = 1 << 20,
+                                         .max_clients = 10,
+                                         .ctx = one,
+                                         .on_ready = on_ready,
+                                         .on_failed = on_failed,
+                                         .on_stopped = on_stopped};
+    for (uint64_t i = 1; i <= count || i == id; i++) {
+        one->options.members[one->options.member_count++] = (struct node_member){i, w->peers[i]};
+        if (i == count && id > count) {
+            i = id - 1;
+        }
+    }
+    one->node = node_new(&one->options, problem);
+    if (one->node == NULL) {
+        fail_msg("%s", problem);
+    }
+}
+
+#define UNTIL(w, condition)                                  \
+    do {                                                     \
+        uint64_t end_ = uv_hrtime() + UINT64_C(30000000000); \
+        while (!(condition) && uv_hrtime() < end_) {         \
+            uv_run(&(w)->loop, UV_RUN_ONCE);                 \
+        }                                                    \
+        assert_true(condition);                              \
+    } while (0)
+
+static int remove_one(const char *path, const struct stat *stat, int kind, struct FTW *ftw)
+{
+    (void)stat;
+    (void)kind;
+    (void)ftw;
+    return remove(path);
+}
+
+static void world_close(struct world *w)
+{
+    for (uint64_t id = 1; id <= NODES; id++) {
+        if (w->ones[id].node != NULL) {
+            node_stop(w->ones[id].node);
+        }
+    }
+    for (uint64_t id = 1; id <= NODES; id++) {
+        if (w->ones[id].node != NULL) {
+            UNTIL(w, w->ones[id].stopped);
+        }
+    }
+    uv_run(&w->loop, UV_RUN_DEFAULT);
+    for (uint64_t id = 1; id <= NODES; id++) {
+        node_free(w->ones[id].node);
+    }
+    assert_int_equal(uv_loop_close(&w->loop), 0);
+    nftw(w->root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* ---- asking ---- */
+
+struct asked {
+    struct gateway_change_call call;
+    int answers;
+    enum hf_error error;
+    char problem[256];
+};
+
+static void on_done(struct gateway_change_call *call, enum hf_error error, const char *problem)
+{
+    struct asked *asked = call->owner;
+    asked->answers++;
+    asked->error = error;
+    snprintf(asked->problem, sizeof(asked->problem), "%s", problem != NULL ? problem : "");
+}
+
+static struct asked change(struct world *w, uint64_t through, enum gateway_change what, uint64_t id,
+                           const char *address)
+{
+    static struct asked asked;
+    struct gateway gateway = node_gateway(w->ones[through].node);
+    asked = (struct asked){.call = {.done = on_done, .owner = &asked}};
+    gateway.change_member(gateway.ctx, what, id, address, &asked.call);
+    assert_int_equal(asked.answers, 0);
+    UNTIL(w, asked.answers == 1);
+    return asked;
+}
+
+/* Rules like "a voter does not have the current membership yet" are over in a moment. */
+static void change_until_done(struct world *w, uint64_t through, enum gateway_change what,
+                              uint64_t id, const char *address)
+{
+    uint64_t end = uv_hrtime() + UINT64_C(20000000000);
+    struct asked asked;
+    do {
+        asked = change(w, through, what, id, address);
+        for (int i = 0; i < 5 && asked.error != HF_OK; i++) {
+            uv_run(&w->loop, UV_RUN_ONCE);
+        }
+    } while (asked.error != HF_OK && uv_hrtime() < end);
+    if (asked.error != HF_OK) {
+        fail_msg("change %d of node %d: %s", what, (int)id, asked.problem);
+    }
+}
+
+/* Refused for this reason, once those that pass by themselves (another change is under way) are
+ * over. */
+static void assert_refused(struct world *w, uint64_t through, enum gateway_change what, uint64_t id,
+                           const char *address, const char *why)
+{
+    uint64_t end = uv_hrtime() + UINT64_C(20000000000);
+    struct asked asked;
+    do {
+        asked = change(w, through, what, id, address);
+        assert_int_equal(asked.error, HF_MEMBERSHIP);
+        uv_run(&w->loop, UV_RUN_ONCE);
+    } while (strstr(asked.problem, why) == NULL && uv_hrtime() < end);
+    if (strstr(asked.problem, why) == NULL) {
+        fail_msg("\"%s\" does not say \"%s\"", asked.problem, why);
+    }
+}
+
+static uint64_t leader_of(struct world *w, uint64_t through)
+{
+    struct gateway_status status;
+    struct gateway gateway = node_gateway(w->ones[through].node);
+    gateway.status(gateway.ctx, &status);
+    return status.serving ? status.leader : 0;
+}
+
+/* 0: no member, 1: a member, 2: a voter; as that node sees it. */
+static int standing(struct world *w, uint64_t through, uint64_t id)
+{
+    struct gateway_member members[LIMIT_NODES];
+    struct gateway gateway = node_gateway(w->ones[through].node);
+    uint32_t count = gateway.members(gateway.ctx, members, LIMIT_NODES);
+    for (uint32_t i = 0; i < count; i++) {
+        if (members[i].id == id) {
+            return members[i].voter ? 2 : 1;
+        }
+    }
+    return 0;
+}
+
+static void start_three(struct world *w)
+{
+    world_open(w);
+    for (uint64_t id = 1; id <= 3; id++) {
+        start(w, id, 3);
+    }
+    UNTIL(w, w->ones[1].leader != 0 && w->ones[2].leader != 0 && w->ones[3].leader != 0);
+}
+
+/* ---- the tests ---- */
+
+static void a_node_joins_catches_up_is_promoted_leads_and_is_removed(void **state)
+{
+    (void)state;
+    struct world w;
+    start_three(&w);
+    uint64_t leader = leader_of(&w, 1);
+    uint64_t follower = leader % 3 + 1;
+    char address[ADDRESS_TEXT];
+    address_format(&w.peers[4], address, sizeof(address));
+
+    start(&w, 4, 3);
+    change_until_done(&w, follower, GATEWAY_ADD, 4, address);
+    UNTIL(&w, standing(&w, follower, 4) == 1);
+    assert_refused(&w, leader, GATEWAY_TRANSFER, 4, "", "no voter has this id");
+    change_until_done(&w, leader, GATEWAY_PROMOTE, 4, "");
+    UNTIL(&w, w.ones[4].leader != 0);
+    UNTIL(&w, standing(&w, 4, 4) == 2);
+    assert_refused(&w, leader, GATEWAY_ADD, 4, address, "this id is a member already");
+
+    change_until_done(&w, follower, GATEWAY_TRANSFER, 4, "");
+    UNTIL(&w, leader_of(&w, 1) == 4 && leader_of(&w, 4) == 4);
+    assert_refused(&w, 4, GATEWAY_TRANSFER, 4, "", "it leads already");
+
+    change_until_done(&w, 4, GATEWAY_REMOVE, follower, "");
+    UNTIL(&w, standing(&w, 4, follower) == 0);
+    uint64_t other = leader;
+    UNTIL(&w, standing(&w, other, follower) == 0);
+    address_format(&w.peers[follower], address, sizeof(address));
+    assert_refused(&w, other, GATEWAY_ADD, follower, address, "never used again");
+    world_close(&w);
+}
+
+static void wrong_steps_are_refused_with_the_reason(void **state)
+{
+    (void)state;
+    struct world w;
+    start_three(&w);
+    for (uint64_t through = 1; through <= 3; through++) {
+        assert_refused(&w, through, GATEWAY_ADD, 9, "nonsense", "HOST:PORT");
+        assert_refused(&w, through, GATEWAY_ADD, 9, "", "HOST:PORT");
+        assert_refused(&w, through, GATEWAY_ADD, 0, "127.0.0.1:1", "an id is 1 to");
+        assert_refused(&w, through, GATEWAY_REMOVE, 77, "", "no member has this id");
+        assert_refused(&w, through, GATEWAY_PROMOTE, through, "", "voter already");
+        assert_refused(&w, through, GATEWAY_TRANSFER, 77, "", "no voter has this id");
+    }
+    world_close(&w);
+}
+
+static void the_lead_goes_round(void **state)
+{
+    (void)state;
+    struct world w;
+    start_three(&w);
+    for (int i = 0; i < 6; i++) {
+        uint64_t from = leader_of(&w, 1);
+        uint64_t to = from % 3 + 1;
+        change_until_done(&w, 1, GATEWAY_TRANSFER, to, "");
+        UNTIL(&w, leader_of(&w, 1) == to && leader_of(&w, to) == to);
+    }
+    world_close(&w);
+}
+
+int main(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_node_joins_catches_up_is_promoted_leads_and_is_removed),
+        cmocka_unit_test(wrong_steps_are_refused_with_the_reason),
+        cmocka_unit_test(the_lead_goes_round),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
