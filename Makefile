@@ -1,6 +1,6 @@
 # The front door. Meson and Ninja do the work, behind scripts/build.
 
-.PHONY: all run test bench sim fuzz lint format clean help
+.PHONY: all run test bench sim cluster fuzz lint format clean help
 
 all: ## build build/ (-O2 -g, asserts on)
 	@scripts/build release
@@ -20,6 +20,10 @@ bench: all ## run the benchmarks
 sim: all ## run the simulator: SEEDS=2000 worlds from SEED=1, SECONDS=60 each
 	@build/tests/sim/sim --seed $(or $(SEED),1) --seeds $(or $(SEEDS),$(if $(SEED),1,2000)) \
 	    --seconds $(or $(SECONDS),60) $(if $(TRACE),--trace)
+
+cluster: ## clusters of real processes: start, failover, disks, members
+	@scripts/setup build test
+	@scripts/test build cluster
 
 fuzz: ## fuzz every decoder; SECONDS=60 each, TARGETS=... for some
 	@scripts/setup build test

@@ -4,6 +4,7 @@
  *   core [--json] [--growth] [--largest N]
  *
  * --growth leaves all but the growth out; N is the number of locks in its last row, 10,000,000. */
+#define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -190,6 +190,32 @@ void core_prefetch(const struct core *c, const struct command *commands, uint32_
     }
 }
 
+static void keep(struct core *c, size_t *at, struct slice *bytes)
+{
+    if (bytes->len > 0) {
+        hf_assert(*at + bytes->len <= KEPT_BYTES);
+        memcpy(c->kept + *at, bytes->data, bytes->len);
+        bytes->data = c->kept + *at;
+        *at += bytes->len;
+    }
+}
+
+/* Handing over may free the waiters and names that the answer speaks of. */
+static void keep_slices(struct core *c, struct result *out)
+{
+    size_t at = 0;
+    keep(c, &at, &out->name);
+    keep(c, &at, &out->reserved_for);
+    keep(c, &at, &out->holder.client);
+    keep(c, &at, &out->holder.owner);
+    keep(c, &at, &out->holder.metadata);
+    for (uint32_t i = 0; i < out->cycle_length; i++) {
+        keep(c, &at, &c->cycle[i].client);
+        keep(c, &at, &c->cycle[i].owner);
+        keep(c, &at, &c->cycle[i].name);
+    }
+}
+
 void core_apply(struct core *c, const struct command *cmd, struct result *out)
 {
     memset(out, 0, sizeof(*out));
@@ -201,7 +227,10 @@ void core_apply(struct core *c, const struct command *cmd, struct result *out)
         out->error = error;
     } else {
         dispatch(c, cmd, out);
-        wake_all(c);
+        if (wake_pending(c)) {
+            keep_slices(c, out);
+            wake_all(c);
+        }
     }
     if (out->error != HF_OK) {
         *out = (struct result){.type = cmd->type, .error = out->error};

@@ -250,6 +250,7 @@ struct core *core_new(const struct core_options *options)
     c->audit_at = memory_alloc(c->memory, sizeof(ref) * LIMIT_AUDIT);
     memset(c->audit_at, 0, sizeof(ref) * LIMIT_AUDIT);
     c->cycle = memory_alloc(c->memory, sizeof(struct cycle_step) * LIMIT_DEADLOCK_CYCLE);
+    c->kept = memory_alloc(c->memory, KEPT_BYTES);
     return c;
 }
 
@@ -270,6 +271,7 @@ void core_free(struct core *c)
     memory_free(c->memory, c->alive, LIMIT_KEEPALIVE_IDS);
     memory_free(c->memory, c->audit_at, sizeof(ref) * LIMIT_AUDIT);
     memory_free(c->memory, c->cycle, sizeof(struct cycle_step) * LIMIT_DEADLOCK_CYCLE);
+    memory_free(c->memory, c->kept, KEPT_BYTES);
     memory_free(c->memory, c, sizeof(*c));
 }
 
@@ -323,7 +325,7 @@ void core_stats(const struct core *c, struct core_stats *out)
         .worst_steps = c->worst_steps,
         .last_sweep_steps = c->last_sweep_steps,
     };
-    uint64_t overhead = sizeof(*c) + LIMIT_KEEPALIVE_IDS + sizeof(ref) * LIMIT_AUDIT +
+    uint64_t overhead = sizeof(*c) + LIMIT_KEEPALIVE_IDS + KEPT_BYTES + sizeof(ref) * LIMIT_AUDIT +
                         sizeof(struct cycle_step) * LIMIT_DEADLOCK_CYCLE + heap_bytes(&c->timers) +
                         heap_bytes(&c->fence_heap);
     const struct table *tables[] = {&c->locks,          &c->sessions,       &c->leases,

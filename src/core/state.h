@@ -324,7 +324,13 @@ struct core {
     uint32_t prune_left;
     uint8_t *alive;           /* LIMIT_KEEPALIVE_IDS answers of a keep-alive */
     struct cycle_step *cycle; /* LIMIT_DEADLOCK_CYCLE */
+    uint8_t *kept;            /* KEPT_BYTES that a result points to */
 };
+
+/* All that a result can point to: name, holder, reserved_for, cycle. */
+#define KEPT_BYTES                                                  \
+    (LIMIT_NAME + 2 * LIMIT_CLIENT + LIMIT_OWNER + LIMIT_METADATA + \
+     LIMIT_DEADLOCK_CYCLE * (LIMIT_CLIENT + LIMIT_OWNER + LIMIT_NAME))
 
 /* Typed access to the pool. */
 #define CORE_ACCESS(type)                                               \

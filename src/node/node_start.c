@@ -285,12 +285,19 @@ bool node_start_replica(struct node *n, char problem[NODE_PROBLEM])
     struct core_options core = {.memory = n->options.memory,
                                 .hash_key = n->self.cluster.high ^ n->self.cluster.low};
     struct replica_start start = {.term = n->store.meta.state.term,
-                                  .vote = n->store.meta.state.vote,
-                                  .first = log_first(n->store.log)};
+                                  .vote = n->store.meta.state.vote};
     struct problem wrong;
     struct loaded loaded = {0};
-    if (load_snapshot(n, &core, &start, &wrong) != STORAGE_OK ||
-        load_log(n, &loaded, &wrong) != STORAGE_OK) {
+    /* The log's thread is up already, and makes segments ahead of need. */
+    logger_lock(n->logger);
+    enum storage_status status = load_snapshot(n, &core, &start, &wrong);
+    if (status == STORAGE_OK) {
+        status = load_log(n, &loaded, &wrong);
+    }
+    start.first = log_first(n->store.log);
+    uint64_t trigger = snapshot_trigger(n);
+    logger_unlock(n->logger);
+    if (status != STORAGE_OK) {
         core_free(start.core);
         loaded_free(n, &loaded);
         describe(n, &wrong, problem);
@@ -307,7 +314,7 @@ bool node_start_replica(struct node *n, char problem[NODE_PROBLEM])
         .hash_key = core.hash_key,
         .election_ms = n->options.election_ms,
         .heartbeat_ms = n->options.heartbeat_ms,
-        .snapshot_bytes = snapshot_trigger(n),
+        .snapshot_bytes = trigger,
         .cache_bytes = CACHE_BYTES,
         .trailing = TRAILING_ENTRIES,
         .ports = node_ports(n),

@@ -324,27 +324,12 @@ static void wrong_steps_are_refused_with_the_reason(void **state)
     world_close(&w);
 }
 
-static void the_lead_goes_round(void **state)
-{
-    (void)state;
-    struct world w;
-    start_three(&w);
-    for (int i = 0; i < 6; i++) {
-        uint64_t from = leader_of(&w, 1);
-        uint64_t to = from % 3 + 1;
-        change_until_done(&w, 1, GATEWAY_TRANSFER, to, "");
-        UNTIL(&w, leader_of(&w, 1) == to && leader_of(&w, to) == to);
-    }
-    world_close(&w);
-}
-
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_node_joins_catches_up_is_promoted_leads_and_is_removed),
         cmocka_unit_test(wrong_steps_are_refused_with_the_reason),
-        cmocka_unit_test(the_lead_goes_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
