@@ -20,10 +20,9 @@ const char *mode_name(enum mode mode)
 
 const char *command_name(enum command_type type)
 {
-    static const char *const names[COMMAND_COUNT] = {
-        "none",
+    static const char *const names[COMMAND_COUNT] = {"none",
 #define X(symbol, name) #name,
-        COMMAND_LIST(X)
+                                                     COMMAND_LIST(X)
 #undef X
     };
     hf_assert((unsigned)type < COMMAND_COUNT);
@@ -200,11 +199,11 @@ void command_init(struct command *c, enum command_type type)
     c->acked_through = 0;
     switch (type) {
 #define F(role, kind, field, max) clear_##kind(&part->field);
-#define X(symbol, name)                                                                            \
-    case COMMAND_##symbol: {                                                                       \
-        struct command_##name *part = &c->name;                                                    \
-        part->unused = 0;                                                                          \
-        COMMAND_FIELDS_##name(F) break;                                                            \
+#define X(symbol, name)                         \
+    case COMMAND_##symbol: {                    \
+        struct command_##name *part = &c->name; \
+        part->unused = 0;                       \
+        COMMAND_FIELDS_##name(F) break;         \
     }
         COMMAND_LIST(X)
 #undef X
@@ -228,11 +227,11 @@ size_t command_encode(const struct command *c, void *buffer, size_t size)
     write_u64(&w, c->acked_through);
     switch (c->type) {
 #define F(role, kind, field, max) put_##kind(&w, &part->field);
-#define X(symbol, name)                                                                            \
-    case COMMAND_##symbol: {                                                                       \
-        const struct command_##name *part = &c->name;                                              \
-        (void)part;                                                                                \
-        COMMAND_FIELDS_##name(F) break;                                                            \
+#define X(symbol, name)                               \
+    case COMMAND_##symbol: {                          \
+        const struct command_##name *part = &c->name; \
+        (void)part;                                   \
+        COMMAND_FIELDS_##name(F) break;               \
     }
         COMMAND_LIST(X)
 #undef X
@@ -260,11 +259,11 @@ enum hf_error command_decode(struct slice bytes, struct command *out)
     out->acked_through = read_u64(&r);
     switch (out->type) {
 #define F(role, kind, field, max) take_##kind(&r, &part->field, max);
-#define X(symbol, name)                                                                            \
-    case COMMAND_##symbol: {                                                                       \
-        struct command_##name *part = &out->name;                                                  \
-        part->unused = 0;                                                                          \
-        COMMAND_FIELDS_##name(F) break;                                                            \
+#define X(symbol, name)                           \
+    case COMMAND_##symbol: {                      \
+        struct command_##name *part = &out->name; \
+        part->unused = 0;                         \
+        COMMAND_FIELDS_##name(F) break;           \
     }
         COMMAND_LIST(X)
 #undef X
@@ -284,11 +283,11 @@ uint64_t command_digest(const struct command *c)
     uint64_t digest = (uint64_t)c->type;
     switch (c->type) {
 #define F(role, kind, field, max) DIGEST_##role(kind, field)
-#define X(symbol, name)                                                                            \
-    case COMMAND_##symbol: {                                                                       \
-        const struct command_##name *part = &c->name;                                              \
-        (void)part;                                                                                \
-        COMMAND_FIELDS_##name(F) break;                                                            \
+#define X(symbol, name)                               \
+    case COMMAND_##symbol: {                          \
+        const struct command_##name *part = &c->name; \
+        (void)part;                                   \
+        COMMAND_FIELDS_##name(F) break;               \
     }
         COMMAND_LIST(X)
 #undef X
@@ -319,7 +318,7 @@ static enum hf_error check_mode(const struct command_acquire *a)
     }
     if (a->mode == MODE_SEMAPHORE) {
         return a->limit >= 1 && a->limit <= LIMIT_HOLDERS && a->permits >= 1 ? HF_OK
-                                                                              : HF_INVALID_LIMIT;
+                                                                             : HF_INVALID_LIMIT;
     }
     return a->limit == 0 && a->permits == 0 ? HF_OK : HF_INVALID_LIMIT;
 }
@@ -378,7 +377,7 @@ static enum hf_error check_session_open(const struct command_session_open *o)
         return HF_INVALID_DELAY;
     }
     return o->metadata.len <= LIMIT_METADATA && text_is_utf8(o->metadata) ? HF_OK
-                                                                           : HF_INVALID_METADATA;
+                                                                          : HF_INVALID_METADATA;
 }
 
 /* How release and renew name a grant. */

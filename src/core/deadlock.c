@@ -145,8 +145,7 @@ static void report(struct walk *w, struct result *out)
     for (uint32_t k = length; k > 0; k--) {
         if (k <= LIMIT_DEADLOCK_CYCLE) {
             const struct session *s = session_at(w->c, w->owners[at].session);
-            w->c->cycle[k - 1] =
-                (struct cycle_step){session_client(s), w->owners[at].name, via};
+            w->c->cycle[k - 1] = (struct cycle_step){session_client(s), w->owners[at].name, via};
         }
         via = w->owners[at].via;
         at = w->owners[at].from;

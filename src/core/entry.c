@@ -1,11 +1,12 @@
-/* The bytes of a log entry: format, stamp, wall clock and count, then each command behind its length,
- * then zeros up to a multiple of 8. */
+/* The bytes of a log entry: format, stamp, wall clock and count, then each command behind its
+ * length, then zeros up to a multiple of 8. */
 #include "core/entry.h"
 
 #include "base/codec.h"
 
 #define ENTRY_FORMAT 1
-/* Format byte and padding to 8, stamp, wall clock, count: fixed, so that sealing fills it in last. */
+/* Format byte and padding to 8, stamp, wall clock, count: fixed, so that sealing fills it in last.
+ */
 #define ENTRY_HEADER 32
 /* Commands that are decoded together. An entry of no more than these is decoded only once. */
 #define GROUP 64
@@ -140,8 +141,8 @@ enum hf_error entry_apply(struct core *core, uint64_t index, struct slice entry,
     struct entry_header header;
     struct command commands[GROUP];
     struct reader r = reader_make(entry);
-    enum hf_error error = entry.len % 8 != 0 || entry.len > LIMIT_ENTRY ? HF_MALFORMED
-                                                                       : read_header(&r, &header);
+    enum hf_error error =
+        entry.len % 8 != 0 || entry.len > LIMIT_ENTRY ? HF_MALFORMED : read_header(&r, &header);
     if (error != HF_OK) {
         return error;
     }

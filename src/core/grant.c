@@ -163,8 +163,7 @@ static ref grant_new(struct core *c, ref lock, const struct grant_terms *terms, 
     struct session *s = session_at(c, terms->session);
     size_t lease_bytes = s->is_private ? 0 : sizeof(struct id);
     ref who = 0;
-    struct grant *g =
-        pool_alloc(&c->pool, sizeof(*g) + lease_bytes + terms->owner.len, &who);
+    struct grant *g = pool_alloc(&c->pool, sizeof(*g) + lease_bytes + terms->owner.len, &who);
     g->kind = KIND_GRANT;
     g->depth = 1;
     g->lock = lock;

@@ -1,5 +1,5 @@
-/* Release, renew and proclaim: what a holder does with its grant, which it names by token or lease id.
- * Whoever names it wrongly, or too late, is told which (S8.3). */
+/* Release, renew and proclaim: what a holder does with its grant, which it names by token or lease
+ * id. Whoever names it wrongly, or too late, is told which (S8.3). */
 #include "core/state.h"
 
 /* How a command names a grant. */
@@ -90,8 +90,8 @@ static ref find_grant(struct core *c, const struct naming *n, struct result *out
     out->outcome = OUTCOME_REFUSED;
     out->reason = REASON_NOT_OWNER;
     if (who == 0) {
-        const struct ended_grant *e = id_is_zero(n->lease) ? history_by_token(c, n->token)
-                                                           : history_by_lease(c, n->lease);
+        const struct ended_grant *e =
+            id_is_zero(n->lease) ? history_by_token(c, n->token) : history_by_lease(c, n->lease);
         if (e != NULL && e->tenant == n->tenant && (n->token == 0 || n->token == e->token)) {
             out->ended = (enum ended)e->how;
             out->token = e->token;

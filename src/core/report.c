@@ -25,10 +25,9 @@ const char *ended_name(enum ended ended)
 
 const char *event_name(enum event_type type)
 {
-    static const char *const names[EVENT_COUNT] = {
-        "none",
+    static const char *const names[EVENT_COUNT] = {"none",
 #define X(symbol, name) #name,
-        EVENT_LIST(X)
+                                                   EVENT_LIST(X)
 #undef X
     };
     hf_assert((unsigned)type < EVENT_COUNT);

@@ -72,8 +72,8 @@ static struct slice scope_of(const struct command *cmd)
 static ref find_by_id(const struct core *c, const struct request_key *key)
 {
     struct id session = key->session_id;
-    ref who = table_first(&c->requests, key_hash(c, key->tenant, (uint8_t)key->type, session,
-                                                 key->scope, key->id));
+    ref who = table_first(
+        &c->requests, key_hash(c, key->tenant, (uint8_t)key->type, session, key->scope, key->id));
     while (who != 0) {
         const struct request *r = request_at(c, who);
         if (r->tenant == key->tenant && r->type == key->type && id_equal(r->session, session) &&
@@ -197,8 +197,7 @@ static void reply_insert(struct core *c, ref session, ref who, uint64_t seq)
 ref request_new(struct core *c, const struct request_key *key)
 {
     ref who = 0;
-    struct request *r =
-        pool_alloc(&c->pool, sizeof(*r) + key->scope.len + key->id.len, &who);
+    struct request *r = pool_alloc(&c->pool, sizeof(*r) + key->scope.len + key->id.len, &who);
     r->tenant = key->tenant;
     r->type = (uint8_t)key->type;
     r->state = REQUEST_DONE;

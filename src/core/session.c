@@ -220,8 +220,7 @@ void apply_session_close(struct core *c, const struct command *cmd, struct resul
 {
     ref who = 0;
     enum hf_error error = session_for(c, cmd->tenant, cmd->session, &who);
-    if (error == HF_SESSION_EXPIRED &&
-        history_session(c, cmd->session) == ENDED_SESSION_CLOSED) {
+    if (error == HF_SESSION_EXPIRED && history_session(c, cmd->session) == ENDED_SESSION_CLOSED) {
         out->replayed = true;
         return;
     }

@@ -153,8 +153,7 @@ static void visit_lock(void *ctx, ref who)
 uint64_t view_locks(const struct core *c, uint32_t tenant, struct slice prefix, uint64_t cursor,
                     uint32_t limit, view_lock_fn on_lock, void *ctx)
 {
-    struct page page = {
-        .c = c, .tenant = tenant, .prefix = prefix, .on_lock = on_lock, .ctx = ctx};
+    struct page page = {.c = c, .tenant = tenant, .prefix = prefix, .on_lock = on_lock, .ctx = ctx};
     return page_run(&c->locks, &page, cursor, limit, visit_lock);
 }
 

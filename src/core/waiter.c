@@ -136,8 +136,8 @@ static void crowd_part(struct core *c, ref waiter)
 void crowd_revisit_next(struct core *c, ref who)
 {
     struct crowd *crowd = crowd_at(c, who);
-    crowd->revisit = ring_after(&c->pool, crowd->waiters, crowd->revisit,
-                                offsetof(struct waiter, in_crowd));
+    crowd->revisit =
+        ring_after(&c->pool, crowd->waiters, crowd->revisit, offsetof(struct waiter, in_crowd));
     if (crowd->revisit == 0) {
         RING_REMOVE(c, &c->revisits, who, crowd, revisited);
     }
@@ -247,8 +247,7 @@ void waiter_attach(struct core *c, ref waiter, uint32_t node)
     for (ref p = w->places; p != 0; p = place_at(c, p)->sibling) {
         ref lock = place_at(c, p)->lock;
         struct lock_extra *x = lock_extra_at(c, lock_at(c, lock)->extra);
-        if (x->cursor == 0 ||
-            waiter_at(c, place_at(c, x->cursor)->waiter)->ticket > w->ticket) {
+        if (x->cursor == 0 || waiter_at(c, place_at(c, x->cursor)->waiter)->ticket > w->ticket) {
             x->cursor = p;
         }
         core_step(c, 1);

@@ -151,9 +151,7 @@ static void the_extremes_of_time_are_ordinary_times(void **state)
 static void equal_times_leave_in_the_order_that_before_gives(void **state)
 {
     (void)state;
-    enum {
-        MANY = 500
-    };
+    enum { MANY = 500 };
     struct fixture *f = fixture_new(MANY);
     for (ref who = 1; who <= MANY; who++)
         put(f, who, 7);
@@ -258,9 +256,7 @@ static void a_random_history_agrees_with_a_plain_array(void **state)
 static void what_goes_in_at_random_comes_out_in_order(void **state)
 {
     (void)state;
-    enum {
-        MANY = 20000
-    };
+    enum { MANY = 20000 };
     struct random random;
     random_init(&random, __func__);
     struct fixture *f = fixture_new(MANY);
@@ -282,9 +278,7 @@ static void what_goes_in_at_random_comes_out_in_order(void **state)
 static void a_million_entries_grow_in_pieces_and_give_them_back(void **state)
 {
     (void)state;
-    enum {
-        MANY = 1000000
-    };
+    enum { MANY = 1000000 };
     struct random random;
     random_init(&random, __func__);
     struct fixture *f = fixture_new(MANY);
@@ -316,9 +310,7 @@ static void a_million_entries_grow_in_pieces_and_give_them_back(void **state)
 static void going_up_and_down_at_a_boundary_takes_no_memory(void **state)
 {
     (void)state;
-    enum {
-        MANY = 20000
-    };
+    enum { MANY = 20000 };
     struct fixture *f = fixture_new(MANY);
     for (ref who = 1; who < MANY; who++) {
         put(f, who, who);

@@ -247,10 +247,7 @@ static void check_piece(const struct pool *pool, const struct piece *piece)
 static void objects_never_overlap_whatever_is_allocated_and_freed(void **state)
 {
     (void)state;
-    enum {
-        PIECES = 2000,
-        STEPS = 40000
-    };
+    enum { PIECES = 2000, STEPS = 40000 };
     struct random random;
     random_init(&random, __func__);
     struct counted counted;
@@ -286,9 +283,7 @@ static void objects_never_overlap_whatever_is_allocated_and_freed(void **state)
 static void a_million_objects_keep_their_contents(void **state)
 {
     (void)state;
-    enum {
-        MANY = 1000000
-    };
+    enum { MANY = 1000000 };
     struct counted counted;
     counted_init(&counted);
     struct pool pool;

@@ -185,11 +185,7 @@ static void random_step(struct fixture *f, ref *held, uint32_t keys, uint32_t pe
 static void a_random_history_agrees_with_a_plain_array(void **state)
 {
     (void)state;
-    enum {
-        KEYS = 3000,
-        PHASES = 12,
-        STEPS = 4000
-    };
+    enum { KEYS = 3000, PHASES = 12, STEPS = 4000 };
     struct random random;
     random_init(&random, __func__);
     for (int shape = 0; shape < HASH_SHAPES; shape++) {
@@ -220,9 +216,7 @@ static void a_random_history_agrees_with_a_plain_array(void **state)
 static void a_million_entries_grow_and_shrink_without_a_step(void **state)
 {
     (void)state;
-    enum {
-        MANY = 1000000
-    };
+    enum { MANY = 1000000 };
     struct fixture *f = fixture_new(HASH_GOOD);
     ref *held = calloc(MANY, sizeof(*held));
     uint64_t most_hashes = 0;
@@ -502,9 +496,7 @@ static void scan_while_changing(struct watch *w, uint32_t stable)
 static void a_scan_visits_what_stays_whatever_comes_and_goes(void **state)
 {
     (void)state;
-    enum {
-        ROUNDS = 60
-    };
+    enum { ROUNDS = 60 };
     struct random random;
     random_init(&random, __func__);
     uint64_t grown = 0, shrunk = 0;
@@ -557,10 +549,7 @@ static void scan_with_one_change(struct watch *w, uint32_t from, uint32_t to, ui
 static void a_scan_survives_every_change_of_size_at_every_cursor(void **state)
 {
     (void)state;
-    enum {
-        KEYS = 70,
-        STABLE = 10
-    };
+    enum { KEYS = 70, STABLE = 10 };
     struct fixture *f = fixture_new(HASH_GOOD);
     struct watch *w = watch_new(f, KEYS);
     for (uint32_t from = STABLE; from <= KEYS; from++) {
