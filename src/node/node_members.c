@@ -110,6 +110,39 @@ void node_transfer(struct node *n, uint64_t to)
     forward_set_paused(n->forward, true);
 }
 
+/* Who can take over at once: the engine tells a server to stand for election only one time, and
+ * that one ignores it unless it has the whole log. 0: nobody yet. */
+static uint64_t ready_successor(struct node *n, const struct replica_status *status)
+{
+    uint32_t count = replica_members(n->replica, n->member_scratch, LIMIT_NODES);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct replica_member *member = &n->member_scratch[i];
+        struct peer_view view;
+        if (member->voter && member->id != n->options.id &&
+            (n->transfer_to == 0 || n->transfer_to == member->id) &&
+            replica_match_index(n->replica, member->id) == status->last_index &&
+            peers_view(n->peers, member->id, &view) && view.reachable) {
+            return member->id;
+        }
+    }
+    return 0;
+}
+
+static enum hf_error try_transfer(struct node *n, const struct replica_status *status,
+                                  struct replica_time now, const char **problem)
+{
+    if (n->transfer_begun && status->leader == n->options.id) {
+        n->transfer_begun = false; /* the engine gave up, and we lead again */
+    }
+    uint64_t to = n->transfer_begun ? 0 : ready_successor(n, status);
+    if (to == 0) {
+        return HF_BUSY;
+    }
+    enum hf_error error = replica_transfer(n->replica, to, now, problem);
+    n->transfer_begun = error == HF_OK;
+    return error;
+}
+
 void node_step_transfer(struct node *n, struct replica_time now)
 {
     if (!n->transferring) {
@@ -119,9 +152,8 @@ void node_step_transfer(struct node *n, struct replica_time now)
     const char *problem = "";
     enum hf_error error = HF_OK;
     replica_status(n->replica, now, &status);
-    if (status.is_leader && !n->transfer_begun) {
-        error = replica_transfer(n->replica, n->transfer_to, now, &problem);
-        n->transfer_begun = error == HF_OK;
+    if (status.is_leader) {
+        error = try_transfer(n, &status, now, &problem);
     }
     bool failed = error != HF_OK && error != HF_BUSY;
     if (!status.is_leader || failed || now.boot_us > n->transfer_until_us) {
