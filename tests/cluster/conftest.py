@@ -1,8 +1,8 @@
 """Real processes for the cluster tests: nodes on free ports in temporary folders, stopped and cleared
 away at the end, and nothing but them.
 
-HOLDFAST names the program under test (default: build/holdfast); with a sanitized one
-(build-test/holdfast) the limits of time are wider."""
+HOLDFAST names the program under test (default: build/holdfast). Limits of time are for a quiet machine;
+with a sanitized program (build-test/holdfast), or while others use the machine, they are wider."""
 
 import http.client
 import json
@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -17,7 +18,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAM = Path(os.environ.get("HOLDFAST", ROOT / "build" / "holdfast")).resolve()
-SLOW = 5 if "build-test" in str(PROGRAM) else 1
+BUSY = min(max(os.getloadavg()[0] / os.cpu_count(), 1), 6)
+SLOW = BUSY * (5 if "build-test" in str(PROGRAM) else 1)
 
 
 def environment(**more):
@@ -243,6 +245,51 @@ class Cluster:
 
     def logs(self):
         return "\n".join(f"--- node {node.id}\n{node.log()}" for node in self)
+
+
+class Load:
+    """Takes locks all the time, through every node in turn. Nothing may go wrong but 503 and 504 and, where
+    `tolerant`, connections that break."""
+
+    def __init__(self, nodes, tolerant=False):
+        self.nodes = nodes
+        self.tolerant = tolerant
+        self.granted = {}
+        self.wrong = []
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.work)
+
+    def work(self):
+        number = 0
+        while not self.over.is_set():
+            number += 1
+            node = self.nodes[number % len(self.nodes)]
+            answer = node.try_ask("POST", f"/api/v1/locks/load-{number}/acquire",
+                                  {"client_id": "load", "ttl_ms": 600000})
+            if answer is not None and answer.status == 200 and answer.json["acquired"]:
+                self.granted[f"load-{number}"] = answer.json["fencing_token"]
+            elif answer is None:
+                if not self.tolerant:
+                    self.wrong.append(f"node {node.id} does not answer")
+                time.sleep(0.005)
+            elif answer.status not in (503, 504):
+                self.wrong.append(answer)
+
+    @property
+    def done(self):
+        return len(self.granted)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+        assert not self.wrong, self.wrong[:3]
+        assert self.done > 20
+        tokens = list(self.granted.values())
+        assert tokens == sorted(set(tokens)), "tokens rise"
 
 
 @pytest.fixture

@@ -1,9 +1,10 @@
 """Plugs are pulled; nothing that was promised is lost."""
 
 import signal
+import threading
 import time
 
-from conftest import SLOW, wait_until
+from conftest import SLOW, Load, wait_until
 
 
 def test_a_killed_leader_is_replaced_and_the_lock_stands(make_cluster):
@@ -91,8 +92,6 @@ def test_a_paused_leader_does_not_grant_when_it_wakes_up(make_cluster):
 
 
 def test_a_waiter_keeps_its_place_when_the_leader_dies(make_cluster):
-    import threading
-
     cluster = make_cluster(5)
     leader = cluster.leader()
     through = cluster.followers()[0]
@@ -148,3 +147,61 @@ def test_ten_leader_changes_lose_no_acknowledged_grant(make_cluster):
         leader.start().wait_ready(20)
     for round_number in range(10):
         assert cluster.nodes[1].show(f"round-{round_number}").json["held"]
+
+
+def test_all_nodes_killed_at_once_lose_no_acknowledged_grant(make_cluster):
+    cluster = make_cluster(5)
+    with Load(list(cluster), tolerant=True) as load:
+        for _ in range(2):
+            before = load.done
+            wait_until(lambda b=before: load.done > b + 100, "some grants", 30)
+            for node in cluster:
+                node.process.kill()
+            for node in cluster:
+                node.process.wait()
+            for node in cluster:
+                node.start()
+            for node in cluster:
+                node.wait_ready(20)
+    reader = cluster.leader()
+    for name, token in load.granted.items():
+        shown = reader.show(name).json
+        assert shown["held"] and shown["holders"][0]["fencing_token"] == token, (name, token, shown)
+
+
+def test_a_rolling_restart_under_load_fails_no_request_but_for_a_moment(make_cluster):
+    cluster = make_cluster(3)
+    with Load(list(cluster), tolerant=True) as load:
+        for node in cluster:
+            assert node.stop() == 0
+            node.start().wait_ready(20)
+        before = load.done
+        wait_until(lambda: load.done > before + 20, "it goes on")
+    reader = cluster.leader()
+    for name in load.granted:
+        assert reader.show(name).json["held"], name
+
+
+def test_a_waiter_whose_node_died_is_passed_over_after_a_second(make_cluster):
+    cluster = make_cluster(3)
+    leader = cluster.leader()
+    through = cluster.followers()[0]
+    token = leader.acquire("queue", ttl_ms=600000).json["fencing_token"]
+    lost = threading.Thread(target=through.try_ask, args=(
+        "POST", "/api/v1/locks/queue/acquire",
+        {"client_id": "lost", "ttl_ms": 600000, "wait_timeout_ms": 60000}), kwargs={"timeout": 60})
+    lost.start()
+    wait_until(lambda: leader.show("queue").json["queue_length"] == 1, "it waits")
+    through.kill()
+    lost.join()
+    answers = []
+    second = threading.Thread(target=lambda: answers.append(
+        leader.acquire("queue", client="second", wait_timeout_ms=30000)))
+    second.start()
+    wait_until(lambda: leader.events("peer_gone"), "the leader declares it gone")
+    wait_until(lambda: leader.show("queue").json["queue_length"] == 2, "the second one waits")
+    assert leader.release("queue", token).json["released"]
+    start = time.monotonic()
+    second.join(30)
+    assert answers and answers[0].json["acquired"], answers
+    assert time.monotonic() - start < 3 * SLOW, "it did not wait for the place of the dead one"

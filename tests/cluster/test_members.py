@@ -1,10 +1,8 @@
 """Members come and go on a running cluster, under load; a wrong step is refused with its reason."""
 
-import threading
-
 import pytest
 
-from conftest import Node, free_ports, wait_until
+from conftest import Load, Node, free_ports, wait_until
 
 
 def change(node, method, path, body=None):
@@ -43,39 +41,6 @@ def joiner(make_cluster, tmp_path):
         if node.running:
             node.kill()
         assert "assertion failed" not in node.log(), node.log()
-
-
-class Load:
-    """Takes and gives back locks all the time; nothing may be refused but for a moment."""
-
-    def __init__(self, nodes):
-        self.nodes = nodes
-        self.done = 0
-        self.wrong = []
-        self.over = threading.Event()
-        self.thread = threading.Thread(target=self.work)
-
-    def work(self):
-        number = 0
-        while not self.over.is_set():
-            number += 1
-            node = self.nodes[number % len(self.nodes)]
-            answer = node.try_ask("POST", f"/api/v1/locks/load-{number}/acquire",
-                                  {"client_id": "load", "ttl_ms": 60000})
-            if answer is not None and answer.status == 200 and answer.json["acquired"]:
-                self.done += 1
-            elif answer is None or answer.status not in (503, 504):
-                self.wrong.append(answer)
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.over.set()
-        self.thread.join()
-        assert not self.wrong, self.wrong[:3]
-        assert self.done > 20
 
 
 def test_a_node_joins_under_load_catches_up_is_promoted_and_can_lead(make_cluster, joiner):
