@@ -171,19 +171,6 @@ static void grant_now(struct core *c, struct asking *ask, ref request, struct re
     answer_granted(c, grant_give(c, ask->locks, ask->count, &terms, NULL), out);
 }
 
-static void announce_queued(struct core *c, ref waiter)
-{
-    const struct waiter *w = waiter_at(c, waiter);
-    uint32_t part = 1;
-    for (ref p = w->places; p != 0; p = place_at(c, p)->sibling) {
-        struct event e = {.type = EVENT_QUEUED};
-        event_about_waiter(c, w, &e);
-        e.name = lock_name(lock_at(c, place_at(c, p)->lock));
-        e.part = part++;
-        event_emit(c, &e);
-    }
-}
-
 static ref enqueue(struct core *c, struct asking *ask, struct result *out)
 {
     for (uint32_t i = 0; i < ask->count; i++) {
@@ -200,7 +187,7 @@ static ref enqueue(struct core *c, struct asking *ask, struct result *out)
     }
     make_locks(c, ask);
     ref waiter = waiter_new(c, ask->a, session_of(c, ask), ask->locks, ask->count);
-    announce_queued(c, waiter);
+    waiter_announce(c, waiter_at(c, waiter), &(struct event){.type = EVENT_QUEUED});
     answer_queued(c, waiter, out);
     return waiter;
 }

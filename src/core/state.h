@@ -484,6 +484,8 @@ bool waiter_is_dead(const struct core *c, const struct waiter *w);
 void waiter_attach(struct core *c, ref waiter, uint32_t node);
 /* Takes it out of all queues and frees it, with a wait_ended event; wakes its names. */
 void waiter_end(struct core *c, ref waiter, enum reason reason);
+/* One event like `about` for each of its names, so that who watches one of them sees it. */
+void waiter_announce(struct core *c, const struct waiter *w, const struct event *about);
 void waiter_end_dead(struct core *c, ref waiter);
 uint64_t waiter_due_ms(const struct core *c, const struct waiter *w);
 /* Takes it out without a word, keeping its metadata, value and request for the grant. */

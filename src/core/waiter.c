@@ -293,12 +293,26 @@ void waiter_remove(struct core *c, ref waiter)
     c->waiters--;
 }
 
+void waiter_announce(struct core *c, const struct waiter *w, const struct event *about)
+{
+    uint32_t part = 1;
+    for (ref p = w->places; p != 0; p = place_at(c, p)->sibling) {
+        struct event e = *about;
+        event_about_waiter(c, w, &e);
+        e.name = lock_name(lock_at(c, place_at(c, p)->lock));
+        e.part = part++;
+        if (about->deadline_ms != 0) {
+            e.deadline_ms = about->deadline_ms;
+        }
+        event_emit(c, &e);
+    }
+}
+
 void waiter_end(struct core *c, ref waiter, enum reason reason)
 {
     struct waiter *w = waiter_at(c, waiter);
     struct event e = {.type = EVENT_WAIT_ENDED, .reason = reason};
-    event_about_waiter(c, w, &e);
-    event_emit(c, &e);
+    waiter_announce(c, w, &e);
     if (w->request != 0) {
         struct result answer = {.type = COMMAND_ACQUIRE,
                                 .outcome = OUTCOME_REFUSED,
@@ -406,10 +420,8 @@ void apply_detach(struct core *c, const struct command *cmd, struct result *out)
     }
     w->detached_until_ms = c->now_ms + LIMIT_DETACHED_MS;
     timer_lower(c, who, w->detached_until_ms);
-    struct event e = {.type = EVENT_DETACHED};
-    event_about_waiter(c, w, &e);
-    e.deadline_ms = w->detached_until_ms;
-    event_emit(c, &e);
+    struct event e = {.type = EVENT_DETACHED, .deadline_ms = w->detached_until_ms};
+    waiter_announce(c, w, &e);
     wake_places(c, w);
 }
 

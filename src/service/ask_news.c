@@ -42,12 +42,13 @@ static void keep_early(struct service *s, const struct ask_news *news)
 
 void ask_on_event(struct service *s, const struct event *e)
 {
-    bool is_grant = e->type == EVENT_GRANTED && e->attachment != 0 && e->part == 1;
+    bool is_grant = e->type == EVENT_GRANTED && e->attachment != 0;
     if (e->type == EVENT_DETACHED && id_is_zero(e->lease)) {
         ask_repeat_all(s); /* we were taken for dead (S7.3), and are not */
         return;
     }
-    if (!is_grant && e->type != EVENT_WAIT_ENDED && e->type != EVENT_SUPERSEDED) {
+    if (e->part > 1 || /* of a multi-lock, the first name speaks for all */
+        (!is_grant && e->type != EVENT_WAIT_ENDED && e->type != EVENT_SUPERSEDED)) {
         return;
     }
     struct ask_news news = {.type = e->type,

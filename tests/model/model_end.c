@@ -200,7 +200,9 @@ void model_end_waiter(struct model *m, struct model_waiter *w, enum reason reaso
     for (uint32_t i = 0; i < w->r.parts; i++) {
         hf_assert(model_list_remove(&w->r.names[i]->queue, w));
     }
-    model_emit_waiter(m, EVENT_WAIT_ENDED, w, 0, &more);
+    for (uint32_t i = 0; i < w->r.parts; i++) {
+        model_emit_waiter(m, EVENT_WAIT_ENDED, w, i, &more);
+    }
     if (w->r.memo != NULL) {
         struct memo *memo = w->r.memo;
         memo->reply.outcome = OUTCOME_REFUSED;

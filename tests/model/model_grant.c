@@ -238,7 +238,9 @@ void model_detach(struct model *m, const struct command *c, struct result *out)
     }
     w->detached_until_ms = m->now_ms + LIMIT_DETACHED_MS;
     model_timer_lower(&w->timer_ms, w->detached_until_ms);
-    model_emit_waiter(m, EVENT_DETACHED, w, 0, NULL);
+    for (uint32_t i = 0; i < w->r.parts; i++) {
+        model_emit_waiter(m, EVENT_DETACHED, w, i, NULL);
+    }
     for (uint32_t i = 0; i < w->r.parts; i++) {
         model_wake(m, w->r.names[i]); /* it is passed over from now on */
     }
