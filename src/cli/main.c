@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "server/dev.h"
+#include "server/recover.h"
 #include "server/serve.h"
 
 struct word {
@@ -14,6 +15,7 @@ struct word {
 static const struct word words[] = {
     {"serve", serve_main, "run one node; with no flags, one that is a cluster by itself"},
     {"dev", dev_main, "run a whole cluster on this machine, to play and to test with"},
+    {"recover", recover_main, "make a new cluster of one node's folder, when most voters are lost"},
 };
 
 enum { WORDS = sizeof(words) / sizeof(words[0]) };

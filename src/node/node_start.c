@@ -135,7 +135,7 @@ static enum storage_status write_first_entry(struct node *n, struct slice bytes,
                                              struct problem *wrong)
 {
     struct meta *meta = &n->store.meta;
-    struct log_entry entry = {.term = 1, .type = 3, .data = bytes};
+    struct log_entry entry = {.term = 1, .type = REPLICA_MEMBERS, .data = bytes};
     uint64_t term = meta->state.term > 1 ? meta->state.term : 1;
     enum storage_status status = meta_save_vote(meta, term, meta->state.vote, wrong);
     if (status == STORAGE_OK) {

@@ -22,21 +22,14 @@ static enum storage_status feed_all(struct snapshot_source *source, struct snaps
     }
 }
 
-enum storage_status state_load(struct store *store, uint64_t index, uint64_t term,
-                               const struct core_options *options, struct core **out,
-                               struct problem *problem)
+enum storage_status state_load_source(struct snapshot_source *source, uint64_t index,
+                                      const struct core_options *options, struct core **out,
+                                      struct problem *problem)
 {
-    struct snapshot_source *source;
-    enum storage_status status =
-        snapshot_source_open(store->snapshots, index, term, &source, problem);
-    if (status != STORAGE_OK) {
-        return status;
-    }
     struct snapshot_reader *reader = snapshot_reader_new(options);
     struct core *core = NULL;
     struct snapshot_problem wrong = {""};
-    status = feed_all(source, reader, problem);
-    snapshot_source_close(source);
+    enum storage_status status = feed_all(source, reader, problem);
     enum hf_error error = snapshot_reader_finish(reader, &core, &wrong);
     if (status != STORAGE_OK) {
         core_free(error == HF_OK ? core : NULL);
@@ -49,4 +42,19 @@ enum storage_status state_load(struct store *store, uint64_t index, uint64_t ter
     }
     *out = core;
     return STORAGE_OK;
+}
+
+enum storage_status state_load(struct store *store, uint64_t index, uint64_t term,
+                               const struct core_options *options, struct core **out,
+                               struct problem *problem)
+{
+    struct snapshot_source *source;
+    enum storage_status status =
+        snapshot_source_open(store->snapshots, index, term, &source, problem);
+    if (status != STORAGE_OK) {
+        return status;
+    }
+    status = state_load_source(source, index, options, out, problem);
+    snapshot_source_close(source);
+    return status;
 }

@@ -43,6 +43,21 @@ size_t replica_bootstrap_entry(const struct replica_member *members, uint32_t co
     return len;
 }
 
+bool replica_members_read(struct slice bytes, replica_member_fn visit, void *ctx)
+{
+    struct raft_configuration conf;
+    struct raft_buffer buffer = {.base = (void *)(uintptr_t)bytes.data, .len = bytes.len};
+    raft_configuration_init(&conf);
+    bool fine = bytes.len > 0 && raft_configuration_decode(&buffer, &conf) == 0;
+    for (unsigned i = 0; fine && i < conf.n; i++) {
+        struct replica_member member = {conf.servers[i].id, conf.servers[i].address,
+                                        conf.servers[i].role == RAFT_VOTER};
+        visit(ctx, &member);
+    }
+    raft_configuration_close(&conf);
+    return fine;
+}
+
 static const struct raft_server *find(const struct raft *raft, uint64_t id)
 {
     for (unsigned i = 0; i < raft->configuration.n; i++) {

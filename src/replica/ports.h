@@ -6,7 +6,8 @@
 
 #include "core/core.h"
 
-/* One log entry as it is stored. The types are libraft's: 1 command, 2 barrier, 3 membership. */
+/* One log entry as it is stored. The types are libraft's. */
+enum replica_entry_type { REPLICA_COMMAND = 1, REPLICA_BARRIER, REPLICA_MEMBERS };
 struct replica_entry {
     uint64_t term;
     uint16_t type;

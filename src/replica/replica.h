@@ -55,6 +55,10 @@ struct replica_start {
 size_t replica_bootstrap_entry(const struct replica_member *members, uint32_t count, void *buffer,
                                size_t size);
 
+/* Reads such bytes again, of an entry or of a snapshot. False when they are none. */
+typedef void (*replica_member_fn)(void *ctx, const struct replica_member *member);
+bool replica_members_read(struct slice bytes, replica_member_fn visit, void *ctx);
+
 /* NULL, and a reason in `problem`, when the engine refuses what the disk held. */
 struct replica *replica_new(const struct replica_options *options,
                             const struct replica_start *start, struct replica_time now,

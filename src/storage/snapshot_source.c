@@ -1,9 +1,11 @@
 /* Reading a snapshot from its beginning, a block at a time, each checked before it is handed out:
  * to load it, and to send it. */
+#include <string.h>
+
 #include "storage/snapshots_state.h"
 
 struct snapshot_source {
-    struct snapshots *snapshots;
+    struct snapshots *snapshots; /* NULL: a file by itself */
     struct disk_file *file;
     uint64_t index;
     uint64_t term;
@@ -12,6 +14,8 @@ struct snapshot_source {
     struct snapshot_check check;
     uint8_t *buffer;
     size_t buffer_size;
+    uint8_t *configuration; /* of a file by itself: outlasts the buffer */
+    size_t configuration_len;
 };
 
 enum storage_status snapshot_source_open(struct snapshots *snapshots, uint64_t index, uint64_t term,
@@ -48,7 +52,12 @@ void snapshot_source_close(struct snapshot_source *source)
     if (source == NULL) {
         return;
     }
-    snapshots_unpin(source->snapshots, source->index, source->term);
+    if (source->snapshots != NULL) {
+        snapshots_unpin(source->snapshots, source->index, source->term);
+    }
+    if (source->configuration_len > 0) {
+        memory_free(memory_system(), source->configuration, source->configuration_len);
+    }
     disk_close(source->file);
     if (source->buffer_size > 0) {
         memory_free(memory_system(), source->buffer, source->buffer_size);
@@ -73,7 +82,8 @@ static void grow(struct snapshot_source *source, size_t size)
 
 /* Reads the next piece of the file into the buffer and checks it. */
 static enum storage_status read_piece(struct snapshot_source *source, struct slice *raw,
-                                      struct slice *body, struct problem *problem)
+                                      struct slice *body, struct snapshot_info *info,
+                                      struct problem *problem)
 {
     struct snapshot_check *check = &source->check;
     size_t have = 0, need;
@@ -87,7 +97,7 @@ static enum storage_status read_piece(struct snapshot_source *source, struct sli
         have = need;
     }
     enum storage_status status =
-        snapshot_check_piece(check, source->buffer, have, body, NULL, problem);
+        snapshot_check_piece(check, source->buffer, have, body, info, problem);
     if (status == STORAGE_OK && check->done && check->offset != source->bytes) {
         return problem_set(problem, STORAGE_CORRUPT, "%s is damaged: it goes on behind its end",
                            check->name);
@@ -127,7 +137,7 @@ enum storage_status snapshot_source_next(struct snapshot_source *source,
     hf_assert(!check->done);
     do {
         start = check->offset;
-        enum storage_status status = read_piece(source, &raw, &body, problem);
+        enum storage_status status = read_piece(source, &raw, &body, NULL, problem);
         if (status == STORAGE_OK && start == 0 && source->from > check->offset) {
             status = skip_blocks(source, problem);
         }
@@ -143,6 +153,38 @@ enum storage_status snapshot_source_next(struct snapshot_source *source,
     }
     *piece =
         (struct snapshot_piece){.raw = raw, .body = body, .offset = start, .last = check->done};
+    return STORAGE_OK;
+}
+
+enum storage_status snapshot_source_open_file(struct disk *disk, const char *name,
+                                              struct snapshot_source **out,
+                                              struct snapshot_info *info, struct problem *problem)
+{
+    struct disk_file *file;
+    struct slice raw, body;
+    enum storage_status status = disk_open(disk, name, DISK_READ, &file, problem);
+    if (status != STORAGE_OK) {
+        return status;
+    }
+    struct snapshot_source *source = memory_alloc(memory_system(), sizeof(*source));
+    *source = (struct snapshot_source){.file = file, .check = {.name = file->name}};
+    struct snapshot_info found = {.index = 0};
+    status = disk_size(file, &source->bytes, problem);
+    if (status == STORAGE_OK) {
+        status = read_piece(source, &raw, &body, &found, problem);
+    }
+    if (status != STORAGE_OK) {
+        snapshot_source_close(source);
+        return status;
+    }
+    if (found.configuration.len > 0) {
+        source->configuration_len = found.configuration.len;
+        source->configuration = memory_alloc(memory_system(), source->configuration_len);
+        memcpy(source->configuration, found.configuration.data, source->configuration_len);
+    }
+    found.configuration = slice_make(source->configuration, source->configuration_len);
+    *info = found;
+    *out = source;
     return STORAGE_OK;
 }
 

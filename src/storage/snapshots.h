@@ -91,6 +91,11 @@ struct snapshot_piece {
 /* Pins it until it is closed. */
 enum storage_status snapshot_source_open(struct snapshots *snapshots, uint64_t index, uint64_t term,
                                          struct snapshot_source **out, struct problem *problem);
+/* A file that lies anywhere, under any name: a backup. `info` lasts until it is closed. What comes
+ * next is the first piece behind the header. */
+enum storage_status snapshot_source_open_file(struct disk *disk, const char *name,
+                                              struct snapshot_source **out,
+                                              struct snapshot_info *info, struct problem *problem);
 void snapshot_source_close(struct snapshot_source *source);
 
 uint64_t snapshot_source_bytes(const struct snapshot_source *source);

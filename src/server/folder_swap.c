@@ -1,0 +1,87 @@
+/* RENAME_EXCHANGE swaps two names atomically. Two renames would leave a moment without a data
+ * folder, and a node that starts just then would begin a cluster from nothing. */
+#include "server/folder_swap.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool complain(const char *what, const char *path)
+{
+    fprintf(stderr, "holdfast: cannot %s %s: %s\n", what, path, strerror(errno));
+    return false;
+}
+
+/* A command run by root must leave files that the node's own user can write. */
+static bool give_to_owner(const char *data, const char *fresh)
+{
+    struct stat owner;
+    if (stat(data, &owner) != 0) {
+        return complain("look at", data);
+    }
+    if (geteuid() != 0 || owner.st_uid == 0) {
+        return true;
+    }
+    DIR *dir = opendir(fresh);
+    struct dirent *entry;
+    bool fine = dir != NULL && fchown(dirfd(dir), owner.st_uid, owner.st_gid) == 0;
+    while (fine && (entry = readdir(dir)) != NULL) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
+            fine = fchownat(dirfd(dir), entry->d_name, owner.st_uid, owner.st_gid,
+                            AT_SYMLINK_NOFOLLOW) == 0;
+        }
+    }
+    if (!fine) {
+        complain("give to its owner", fresh);
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+    return fine;
+}
+
+static bool sync_parent(const char *path)
+{
+    char copy[FOLDER_PATH];
+    snprintf(copy, sizeof(copy), "%s", path);
+    const char *parent = dirname(copy);
+    int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool fine = fd >= 0 && fsync(fd) == 0;
+    if (!fine) {
+        complain("sync", parent);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return fine;
+}
+
+bool folder_swap(const char *data, const char *fresh, const char *backup)
+{
+    if (!give_to_owner(data, fresh)) {
+        return false;
+    }
+    if (renameat2(AT_FDCWD, fresh, AT_FDCWD, data, RENAME_EXCHANGE) != 0) {
+        complain("put the new folder into the place of", data);
+        fprintf(stderr,
+                "holdfast: nothing was changed. If the folder is a mount point, or the file "
+                "system cannot swap folders, say --into DIR and start the node on that\n");
+        return false;
+    }
+    /* From here on the new one is in force; what follows only names the old one. */
+    if (!sync_parent(data)) {
+        return true;
+    }
+    if (rename(fresh, backup) != 0) {
+        complain("rename the old folder", fresh);
+        fprintf(stderr, "holdfast: the recovery is done; the folder from before is %s\n", fresh);
+        return true;
+    }
+    (void)sync_parent(data);
+    return true;
+}

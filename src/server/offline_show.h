@@ -1,0 +1,14 @@
+/* What an offline state holds, for a person who has to decide about it, or as one JSON object. */
+#ifndef HOLDFAST_SERVER_OFFLINE_SHOW_H
+#define HOLDFAST_SERVER_OFFLINE_SHOW_H
+
+#include "node/offline.h"
+
+enum { CLUSTER_ID_TEXT = 33 };
+void cluster_id_format(struct id id, char text[CLUSTER_ID_TEXT]);
+
+/* `where` is the folder or the file. */
+void offline_show(const struct offline_state *state, const char *where);
+void offline_show_json(const struct offline_state *state, const char *where);
+
+#endif
