@@ -64,6 +64,14 @@
 #define LIMIT_HTTP_PARAMETERS 16      /* in a query */
 #define LIMIT_JSON_DEPTH 32           /* arrays and objects in each other */
 
+/* The Redis protocol: one request. Redis's own limits are larger; here it names locks. */
+#define LIMIT_RESP_ARGUMENTS 1024
+#define LIMIT_RESP_BULK (64u << 10)   /* bytes of one argument: a script */
+#define LIMIT_RESP_REQUEST (1u << 20) /* ... of all of them */
+#define LIMIT_RESP_INLINE 8192u       /* ... of a line of words */
+#define LIMIT_RESP_HEAD 32u           /* ... of a line that only names a length */
+#define LIMIT_RESP_ERROR 512          /* ... of an error's words */
+
 /* Tokens, event numbers, times and indexes stay below this (S3.2). */
 #define LIMIT_NUMBER (UINT64_C(1) << 53)
 
