@@ -2,57 +2,90 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/dev.h"
-#include "server/recover.h"
-#include "server/serve.h"
+#include "cli/command.h"
+#include "cli/exits.h"
+#include "cli/say.h"
 
-struct word {
-    const char *name;
-    int (*run)(int count, char **arguments);
-    const char *help;
-};
-
-static const struct word words[] = {
-    {"serve", serve_main, "run one node; with no flags, one that is a cluster by itself"},
-    {"dev", dev_main, "run a whole cluster on this machine, to play and to test with"},
-    {"recover", recover_main, "make a new cluster of one node's folder, when most voters are lost"},
-};
-
-enum { WORDS = sizeof(words) / sizeof(words[0]) };
-
-static void print_help(FILE *to)
+static void print_list(FILE *to)
 {
     fprintf(to, "holdfast: a distributed lock service\n\n"
                 "  holdfast COMMAND [FLAGS]\n\n");
-    for (unsigned i = 0; i < WORDS; i++) {
-        fprintf(to, "  %-8s %s\n", words[i].name, words[i].help);
+    const struct cli_command *row;
+    for (unsigned i = 0; (row = cli_command_at(i)) != NULL; i++) {
+        fprintf(to, "  %-13s %s\n", row->name, row->summary);
     }
-    fprintf(to, "\n  holdfast COMMAND --help   lists its flags\n"
+    fprintf(to, "\n  holdfast COMMAND --help   its flags and an example\n"
                 "  holdfast --version\n");
 }
 
-/* How many of the first letters are the same: enough to guess what was meant. */
-static const struct word *guess(const char *text)
+/* From the table, or by the command itself where it has a table of its own. */
+static int print_help(const struct cli_command *row)
 {
-    const struct word *best = NULL;
+    if (row->options == NULL) {
+        char help[] = "--help";
+        char *arguments[] = {help, NULL};
+        return row->run(1, arguments);
+    }
+    printf("holdfast %s: %s\n\n  holdfast %s %s\n\n", row->name, row->summary, row->name,
+           row->usage);
+    if (row->about != NULL) {
+        printf("%s\n\n", row->about);
+    }
+    cli_options_print(row->options, stdout);
+    printf("\nFor example:\n  %s\n", row->example);
+    return 0;
+}
+
+/* How many of the first letters are the same: enough to guess what was meant. */
+static const struct cli_command *guess(const char *text)
+{
+    const struct cli_command *best = NULL;
+    const struct cli_command *row;
     size_t best_len = 0;
-    for (unsigned i = 0; i < WORDS; i++) {
+    for (unsigned i = 0; (row = cli_command_at(i)) != NULL; i++) {
         size_t len = 0;
-        while (text[len] != '\0' && text[len] == words[i].name[len]) {
+        while (text[len] != '\0' && text[len] == row->name[len]) {
             len++;
         }
         if (len > best_len) {
-            best = &words[i];
+            best = row;
             best_len = len;
         }
     }
     return best;
 }
 
+static int fail_unknown(const char *name)
+{
+    const struct cli_command *meant = guess(name);
+    if (meant != NULL) {
+        cli_say("there is no command \"%s\"; did you mean \"%s\"?", name, meant->name);
+    } else {
+        cli_say("there is no command \"%s\"", name);
+    }
+    cli_say("`holdfast --help` lists them");
+    return EXIT_USAGE;
+}
+
+static bool is_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+static int help_main(int count, char **arguments)
+{
+    if (count == 0) {
+        print_list(stdout);
+        return 0;
+    }
+    const struct cli_command *row = cli_command_find(arguments[0]);
+    return row != NULL ? print_help(row) : fail_unknown(arguments[0]);
+}
+
 int main(int count, char **arguments)
 {
     if (count < 2) {
-        print_help(stderr);
+        print_list(stderr);
         return EXIT_USAGE;
     }
     const char *name = arguments[1];
@@ -60,20 +93,15 @@ int main(int count, char **arguments)
         printf("holdfast %s\n", HOLDFAST_VERSION);
         return 0;
     }
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
-        print_help(stdout);
-        return 0;
+    if (is_help(name) || strcmp(name, "help") == 0) {
+        return help_main(count - 2, arguments + 2);
     }
-    for (unsigned i = 0; i < WORDS; i++) {
-        if (strcmp(name, words[i].name) == 0) {
-            return words[i].run(count - 2, arguments + 2);
-        }
+    const struct cli_command *row = cli_command_find(name);
+    if (row == NULL) {
+        return fail_unknown(name);
     }
-    const struct word *meant = guess(name);
-    fprintf(stderr, "holdfast: there is no command \"%s\"", name);
-    if (meant != NULL) {
-        fprintf(stderr, "; did you mean \"%s\"?", meant->name);
+    if (count > 2 && is_help(arguments[2])) {
+        return print_help(row);
     }
-    fprintf(stderr, "\nholdfast: `holdfast --help` lists them\n");
-    return EXIT_USAGE;
+    return row->run(count - 2, arguments + 2);
 }

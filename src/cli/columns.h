@@ -1,0 +1,48 @@
+/* A table for people: columns as wide as what is in them, a heading, colour only on a terminal.
+ *
+ *     struct columns t;
+ *     columns_init(&t, 3);
+ *     columns_text(&t, "NAME");  columns_text(&t, "HOLDER");  columns_text(&t, "SINCE");
+ *     ... one call per cell, row by row ...
+ *     columns_print(&t, stdout);
+ *     columns_close(&t);
+ *
+ * The first row is the heading. Without a row behind it nothing but the heading is printed. */
+#ifndef HOLDFAST_CLI_COLUMNS_H
+#define HOLDFAST_CLI_COLUMNS_H
+
+#include <stdio.h>
+
+#include "base/buffer.h"
+
+enum { COLUMNS_MOST = 12 };
+
+enum cli_colour { COLOUR_NONE, COLOUR_BOLD, COLOUR_RED, COLOUR_GREEN, COLOUR_YELLOW, COLOUR_DIM };
+
+struct columns {
+    unsigned count;
+    struct buffer cells; /* each: a byte of colour, the text, a NUL */
+    size_t cell_count;
+    size_t width[COLUMNS_MOST]; /* in characters */
+};
+
+void columns_init(struct columns *t, unsigned count);
+void columns_close(struct columns *t);
+
+/* The next cell. Control characters become '?', so that a name cannot move the cursor. */
+void columns_slice(struct columns *t, struct slice text);
+void columns_text(struct columns *t, const char *text);
+void columns_printf(struct columns *t, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Of the cell that was added last. */
+void columns_colour(struct columns *t, enum cli_colour colour);
+
+void columns_print(struct columns *t, FILE *to);
+
+/* Whether `to` is a terminal that likes colour: NO_COLOR is not set and TERM is not dumb. */
+bool cli_has_colour(FILE *to);
+/* The sequences, or "" where there is no colour. */
+const char *cli_colour_on(enum cli_colour colour, bool has_colour);
+const char *cli_colour_off(enum cli_colour colour, bool has_colour);
+
+#endif
