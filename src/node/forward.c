@@ -34,7 +34,7 @@ static enum hf_error submit_here(struct forward *f, struct call *call)
         return HF_UNAVAILABLE;
     }
     if (call->kind == FORWARD_BARRIER) {
-        return replica_barrier(f->replica, call, now);
+        return replica_barrier(f->replica, call, false, now);
     }
     struct command command;
     enum hf_error error = command_decode(slice_make(call->bytes, call->len), &command);

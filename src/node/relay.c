@@ -82,7 +82,7 @@ bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_
                 f->read_only ? HF_UNAVAILABLE : replica_submit(f->replica, &command, relay, now);
         }
     } else if (kind == FORWARD_BARRIER && body.len == 0) {
-        error = replica_barrier(f->replica, relay, now);
+        error = replica_barrier(f->replica, relay, true, now);
     }
     if (error == HF_OK) {
         return true; /* the replica tells */

@@ -122,6 +122,7 @@ static void apply_command(struct replica *r, uint64_t index, const struct replic
     }
     if (mine != NULL) {
         r->last_answered = mine->commands.count + mine->barriers.count;
+        r->peer_waits = r->peer_waits || mine->for_peer;
         for (uint32_t i = 0; i < mine->barriers.count; i++) {
             r->options.ports.on_barrier(r->options.ports.ctx, mine->barriers.at[i], true);
         }

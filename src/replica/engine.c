@@ -113,36 +113,6 @@ static void take_snapshot(struct engine *e, struct raft_update *u)
     e->ports->fetch_snapshot(e->ports->ctx, e->install_from, &e->coming);
 }
 
-static bool entry_for_message(void *ctx, uint64_t index, struct replica_entry *out)
-{
-    return engine_entry(ctx, index, out);
-}
-
-static void send_message(struct engine *e, struct raft_message m)
-{
-    struct slice members = slice_make(NULL, 0);
-    if (m.type == RAFT_REQUEST_VOTE_RESULT && m.request_vote_result.pre_vote &&
-        !m.request_vote_result.vote_granted &&
-        raft_current_term(&e->raft) > m.request_vote_result.term) {
-        m.request_vote_result.term = raft_current_term(&e->raft); /* E4 */
-    }
-    if (m.type == RAFT_INSTALL_SNAPSHOT) {
-        if (e->snapshot.index == 0) {
-            return;
-        }
-        m.install_snapshot.last_index = e->snapshot.index; /* the newest, whatever was asked for */
-        m.install_snapshot.last_term = e->snapshot.term;
-        m.install_snapshot.conf_index = e->snapshot.members_index;
-        members = e->snapshot.members;
-    }
-    size_t len = 0;
-    void *bytes = message_encode(&m, e->cluster_ms, members, entry_for_message, e, &len);
-    if (bytes != NULL) {
-        e->ports->send(e->ports->ctx, m.server_id, slice_make(bytes, len));
-        raft_free(bytes);
-    }
-}
-
 /* One step and everything that it asks for; commits are the caller's to look at. */
 static int step(struct engine *e, struct raft_event *event, uint64_t now_ms, bool *took_entries)
 {
@@ -168,7 +138,7 @@ static int step(struct engine *e, struct raft_event *event, uint64_t now_ms, boo
     }
     if (u.flags & (RAFT_UPDATE_MESSAGES)) {
         for (unsigned i = 0; i < u.messages.n; i++) {
-            send_message(e, u.messages.batch[i]);
+            engine_send(e, &u.messages.batch[i]);
         }
     }
     return 0;
@@ -232,6 +202,7 @@ bool engine_start(struct engine *e, const struct replica_options *options,
     memset(e, 0, sizeof(*e));
     e->memory = options->memory;
     e->ports = ports;
+    e->message_bytes = options->message_bytes != 0 ? options->message_bytes : MESSAGE_BYTES;
     if (raft_init(&e->raft, NULL, NULL, options->id, options->address) != 0) {
         *problem = "libraft cannot be started";
         return false;
@@ -264,6 +235,9 @@ void engine_close(struct engine *e)
     drop_snapshot(e->memory, &e->coming);
     if (e->write_capacity > 0) {
         memory_free(e->memory, e->writes, e->write_capacity * sizeof(*e->writes));
+    }
+    if (e->peer_capacity > 0) {
+        memory_free(e->memory, e->peers, e->peer_capacity * sizeof(*e->peers));
     }
 }
 
@@ -351,7 +325,10 @@ bool engine_receive(struct engine *e, uint64_t peer, struct slice bytes, uint64_
                 in.message.install_snapshot.term >= raft_current_term(&e->raft);
     struct raft_event event = {.type = RAFT_RECEIVE};
     event.receive.message = &in.message;
+    e->unanswered = in.is_unanswered; /* E11 */
     must_step(e, &event, now_ms);
+    e->unanswered = false;
+    e->may_tell = e->may_tell || in.message.type == RAFT_APPEND_ENTRIES_RESULT;
     raft_free(in.entries); /* the batch went to the log, or the engine freed it */
     if (ours) {
         raft_configuration_close(&in.message.install_snapshot.conf);
@@ -378,6 +355,7 @@ void engine_written(struct engine *e, uint64_t last, uint64_t now_ms)
     struct raft_event event = {.type = RAFT_PERSISTED_ENTRIES};
     event.persisted_entries.index = reportable;
     must_step(e, &event, now_ms);
+    e->may_tell = true;
 }
 
 void engine_timeout(struct engine *e, uint64_t now_ms)

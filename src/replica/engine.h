@@ -1,19 +1,36 @@
 /* Drives libraft by raft_step: events in, disk writes and messages out through the ports, and what
- * is committed in order. The rules for it, learned by simulation, are numbered here (E1 to E9) and
- * each has a test; engine.c cites them where it keeps them.
+ * is committed in order. The rules for it, learned by simulation, are numbered here (E1 to E11);
+ * the code cites them where it keeps them.
  *
- *  E1 Term and vote are on disk before anything else of that step happens.
- *  E2 raft_timeout is asked after every step: its update flag is not always set.
- *  E3 A write that newer entries overlap is reported only up to the entry before them, and only if
- * that is above what was reported; nothing is reported while a snapshot is being installed. E4 A
- * refused pre-vote is answered with our own term when that is higher than the candidate's; else a
- * candidate with the longer log never learns of it, and a healed cluster can stay without a leader.
- *  E5 Members change one at a time: no change is uncommitted, the leader has committed an entry of
- * its term, every voter has the last configuration, nobody is being given the lead, and only who
- * caught up is promoted. E6 A received membership entry is always the first of what the engine is
- * given (S12.6). E7 A snapshot is taken at an index that was reported as persisted, never while one
- * is installed. E8 Each committed membership entry is answered with a CONFIGURATION event. E9 The
- * lead is given away only with no batch in flight (S12.7); kept by replica.c. */
+ * E1  Term and vote are on disk before anything else of that step happens.
+ *
+ * E2  raft_timeout is asked after every step: its update flag is not always set.
+ *
+ * E3  A write that newer entries overlap is reported only up to the entry before them, and only if
+ *     that is above what was reported; nothing is reported while a snapshot is being installed.
+ *
+ * E4  A refused pre-vote is answered with our own term when that is higher than the candidate's;
+ *     else a candidate with the longer log never learns of it, and a healed cluster can stay
+ *     without a leader.
+ *
+ * E5  Members change one at a time: no change is uncommitted, the leader has committed an entry of
+ *     its term, every voter has the last configuration, nobody is being given the lead, and only
+ *     who caught up is promoted.
+ *
+ * E6  A received membership entry is always the first of what the engine is given (S12.6).
+ *
+ * E7  A snapshot is taken at an index that was reported as persisted, never while one is installed.
+ *
+ * E8  Each committed membership entry is answered with a CONFIGURATION event.
+ *
+ * E9  The lead is given away only with no batch in flight (S12.7); kept by replica.c.
+ *
+ * E10 Entries travel in messages of about 1 MiB. What libraft orders for a follower that it streams
+ *     to is sent whole, in several of them; of what it orders as a probe, only the first goes.
+ *
+ * E11 A commit index that nothing else carries is told to a follower at once, at an index that it
+ *     has acknowledged, and not answered. replica.c decides when; under load the next batch does
+ *     it. */
 #ifndef HOLDFAST_REPLICA_ENGINE_H
 #define HOLDFAST_REPLICA_ENGINE_H
 
@@ -28,6 +45,15 @@ struct engine_write {
     uint64_t first;
     uint64_t last;
     uint64_t reportable; /* up to here, E3 */
+};
+
+/* What was sent to a follower while we lead, in this term. */
+struct engine_peer {
+    uint64_t id;
+    uint64_t match;   /* as of the last entries sent */
+    uint64_t through; /* the last entry sent */
+    uint64_t told;    /* the commit index, as far as it concerns entries that the follower has */
+    bool probed;      /* libraft does not stream to it, E10 */
 };
 
 struct engine {
@@ -48,6 +74,14 @@ struct engine {
     struct replica_snapshot snapshot;
     struct replica_snapshot coming;
     uint64_t cluster_ms; /* that messages carry; set by replica.c before each step */
+
+    uint64_t message_bytes;    /* E10 */
+    struct engine_peer *peers; /* of peers_term */
+    uint32_t peer_count;
+    uint32_t peer_capacity;
+    uint64_t peers_term;
+    bool may_tell;   /* the commit index or a match index may have gone up, E11 */
+    bool unanswered; /* what is being received */
 };
 
 /* Ends the process on what cannot be: an engine that failed must not go on. */
@@ -67,6 +101,11 @@ void engine_configuration(struct engine *e, uint64_t index, struct slice members
 enum hf_error engine_transfer(struct engine *e, uint64_t to, uint64_t now_ms);
 void engine_snapshot_taken(struct engine *e, uint32_t trailing, uint64_t now_ms);
 void engine_snapshot_installed(struct engine *e, uint64_t now_ms);
+
+/* engine_send.c */
+void engine_send(struct engine *e, const struct raft_message *ordered);
+/* Tells the commit index to each follower that has what was committed, and does not know yet. */
+void engine_tell_commit(struct engine *e);
 
 /* The entry, from memory or from disk; false when the log does not have it. */
 bool engine_entry(struct engine *e, uint64_t index, struct replica_entry *out);

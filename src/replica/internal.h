@@ -25,6 +25,7 @@ struct flight {
     uint64_t term;
     struct cookies commands;
     struct cookies barriers;
+    bool for_peer; /* another node waits until it has applied it */
 };
 
 #define MAX_FLIGHTS 16
@@ -42,6 +43,7 @@ struct replica {
     struct cookies barriers;
     uint32_t lazy;
     uint64_t first_us;
+    bool for_peer;
 
     struct flight flights[MAX_FLIGHTS]; /* oldest first */
     uint32_t flight_count;
@@ -54,7 +56,9 @@ struct replica {
     uint64_t applied;
     uint64_t log_bytes; /* since the last snapshot */
     uint64_t last_tick_us;
-    bool taking; /* a snapshot is being written */
+    uint64_t tell_us; /* when followers are told the commit index (E11); UINT64_MAX: no need */
+    bool peer_waits;  /* ... and one of them waits for it */
+    bool taking;      /* a snapshot is being written */
     bool in_call;
     struct slice members; /* committed, as of members_index; owned */
     uint64_t members_index;

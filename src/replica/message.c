@@ -4,6 +4,9 @@
 #include "base/codec.h"
 #include "base/panic.h"
 
+/* On the wire only, beside libraft's types: an AppendEntries that is not answered. */
+#define TYPE_COMMIT (RAFT_TIMEOUT_NOW + 1)
+
 /* Room for everything but entries and members. */
 #define HEAD_MAX 256
 
@@ -150,6 +153,17 @@ void *message_encode(const struct raft_message *m, uint64_t cluster_ms, struct s
         raft_free(g.data);
         return NULL;
     }
+    *len = g.len;
+    return g.data;
+}
+
+void *message_encode_commit(const struct raft_message *m, uint64_t cluster_ms, size_t *len)
+{
+    hf_assert(m->type == RAFT_APPEND_ENTRIES && m->append_entries.n_entries == 0);
+    struct growing g = {must(raft_malloc(HEAD_MAX)), 0, HEAD_MAX};
+    put_number(&g, cluster_ms);
+    put_number(&g, TYPE_COMMIT);
+    (void)put_append(&g, &m->append_entries, NULL, NULL);
     *len = g.len;
     return g.data;
 }
@@ -327,16 +341,17 @@ bool message_decode(struct slice bytes, uint64_t sender, const char *sender_addr
     out->cluster_ms = read_u64(&r);
     uint64_t type = read_u64(&r);
     if (r.bad || out->cluster_ms >= LIMIT_NUMBER || type < RAFT_APPEND_ENTRIES ||
-        type > RAFT_TIMEOUT_NOW) {
+        type > TYPE_COMMIT) {
         return false;
     }
-    out->message.type = (enum raft_message_type)type;
+    out->is_unanswered = type == TYPE_COMMIT;
+    out->message.type = out->is_unanswered ? RAFT_APPEND_ENTRIES : (enum raft_message_type)type;
     out->message.server_id = sender;
     out->message.server_address = sender_address;
     if (!take_body(&r, out)) {
         return false; /* what it had taken it has given back */
     }
-    if (!reader_done(&r)) {
+    if (!reader_done(&r) || (out->is_unanswered && out->entries != NULL)) {
         drop(out);
         return false;
     }

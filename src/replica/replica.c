@@ -22,6 +22,7 @@ static void batch_reset(struct replica *r)
     r->barriers = (struct cookies){0};
     r->lazy = 0;
     r->first_us = 0;
+    r->for_peer = false;
 }
 
 static void batch_submit(struct replica *r, struct replica_time now)
@@ -29,7 +30,8 @@ static void batch_submit(struct replica *r, struct replica_time now)
     size_t len = entry_writer_seal(&r->writer, clock_now_ms(&r->clock, now.boot_us), now.wall_ms);
     struct flight f = {.term = raft_current_term(&r->engine.raft),
                        .commands = r->commands,
-                       .barriers = r->barriers};
+                       .barriers = r->barriers,
+                       .for_peer = r->for_peer};
     if (engine_submit(&r->engine, RAFT_COMMAND, slice_make(r->buffer, len), ms_of(now)) != HF_OK) {
         fail_all(r, &f.commands, &f.barriers, REPLICA_NOT_DONE);
         batch_reset(r);
@@ -41,6 +43,7 @@ static void batch_submit(struct replica *r, struct replica_time now)
     }
     r->flights[r->flight_count++] = f;
     batch_reset(r);
+    r->engine.may_tell = false; /* it carried the commit index */
 }
 
 static bool may_submit(const struct replica *r)
@@ -90,6 +93,36 @@ static enum hf_error batch_add(struct replica *r, const struct command *command,
     }
     cookies_add(r, &r->commands, cookie);
     return HF_OK;
+}
+
+/* Telling the commit index (E11). Who was just answered often asks again in a moment, and then the
+ * next batch carries it: that long it waits, as the batch does, unless somebody at another node is
+ * known to wait for it. */
+
+static void plan_to_tell(struct replica *r, struct replica_time now)
+{
+    if (!r->leading || !r->engine.may_tell) {
+        r->tell_us = UINT64_MAX;
+        r->peer_waits = false;
+        return;
+    }
+    uint64_t at_us = now.boot_us + (r->peer_waits ? 0 : BATCH_WAIT_US);
+    r->tell_us = at_us < r->tell_us ? at_us : r->tell_us;
+}
+
+static void tell_if_due(struct replica *r, struct replica_time now)
+{
+    if (now.boot_us < r->tell_us) {
+        return;
+    }
+    if (r->commands.count + r->barriers.count > r->lazy && !flight_in_this_term(r) &&
+        may_submit(r)) {
+        r->tell_us = close_at_us(r, now); /* with the batch that is about to go */
+        return;
+    }
+    replica_enter(r, now);
+    engine_tell_commit(&r->engine);
+    replica_leave(r, now);
 }
 
 /* Time passes by itself only where something waits for it. */
@@ -206,6 +239,7 @@ void replica_leave(struct replica *r, struct replica_time now)
         r->known_leader = leader_id(r);
         r->options.ports.on_change(r->options.ports.ctx);
     }
+    plan_to_tell(r, now);
     snapshot_if_due(r);
     uint64_t keep_from = r->applied < r->engine.reported ? r->applied : r->engine.reported;
     entries_evict(&r->engine.log, keep_from);
@@ -217,6 +251,11 @@ void replica_leave(struct replica *r, struct replica_time now)
 static void on_event(void *ctx, const struct event *event)
 {
     struct replica *r = ctx;
+    bool answers_a_waiter = event->type == EVENT_GRANTED || event->type == EVENT_WAIT_ENDED ||
+                            event->type == EVENT_SUPERSEDED;
+    if (answers_a_waiter && event->attachment != 0 && event->node != r->options.id) {
+        r->peer_waits = true; /* the node that it is attached through */
+    }
     r->options.ports.on_event(r->options.ports.ctx, event);
 }
 
@@ -234,6 +273,7 @@ struct replica *replica_new(const struct replica_options *options,
     struct replica *r = memory_alloc(options->memory, sizeof(*r));
     memset(r, 0, sizeof(*r));
     r->options = *options;
+    r->tell_us = UINT64_MAX;
     r->buffer = memory_alloc(options->memory, BATCH_BYTES);
     batch_reset(r);
     r->core = start->core;
@@ -288,7 +328,8 @@ uint64_t replica_next_us(const struct replica *r)
         (void)tick_is_due(r, now, &tick_us);
     }
     uint64_t next = engine_us < batch_us ? engine_us : batch_us;
-    return next < tick_us ? next : tick_us;
+    next = next < tick_us ? next : tick_us;
+    return next < r->tell_us ? next : r->tell_us;
 }
 
 void replica_on_timer(struct replica *r, struct replica_time now)
@@ -346,6 +387,11 @@ void replica_snapshot_failed(struct replica *r, struct replica_time now)
     }
 }
 
+void replica_set_snapshot_bytes(struct replica *r, uint64_t bytes)
+{
+    r->options.snapshot_bytes = bytes;
+}
+
 void replica_snapshot_installed(struct replica *r, struct core *core, struct replica_time now)
 {
     replica_enter(r, now);
@@ -374,7 +420,8 @@ enum hf_error replica_submit(struct replica *r, const struct command *command, v
     return batch_add(r, command, cookie, now);
 }
 
-enum hf_error replica_barrier(struct replica *r, void *cookie, struct replica_time now)
+enum hf_error replica_barrier(struct replica *r, void *cookie, bool for_peer,
+                              struct replica_time now)
 {
     if (!r->serving) {
         return HF_UNAVAILABLE;
@@ -384,6 +431,7 @@ enum hf_error replica_barrier(struct replica *r, void *cookie, struct replica_ti
     }
     batch_note(r, now);
     cookies_add(r, &r->barriers, cookie);
+    r->for_peer = r->for_peer || for_peer;
     return HF_OK;
 }
 
@@ -395,6 +443,7 @@ void replica_flush(struct replica *r, struct replica_time now)
         batch_submit(r, now);
         replica_leave(r, now);
     }
+    tell_if_due(r, now);
 }
 
 enum hf_error replica_transfer(struct replica *r, uint64_t to, struct replica_time now,

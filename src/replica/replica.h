@@ -33,8 +33,9 @@ struct replica_options {
     uint32_t seed;         /* of the engine's election timeouts */
     uint32_t election_ms;  /* S12.8: 300 */
     uint32_t heartbeat_ms; /* 50 */
-    uint64_t snapshot_bytes; /* of log after which a snapshot is taken (S12.5) */
+    uint64_t snapshot_bytes; /* see replica_set_snapshot_bytes */
     uint64_t cache_bytes;    /* of entries kept in memory for followers */
+    uint64_t message_bytes;  /* of entries in one message to a peer; 0: 1 MiB */
     uint32_t trailing;       /* entries kept in the log behind a snapshot */
     struct replica_ports ports;
 };
@@ -75,6 +76,9 @@ bool replica_receive(struct replica *r, uint64_t peer, struct slice message,
 void replica_written(struct replica *r, uint64_t last, struct replica_time now);
 void replica_snapshot_taken(struct replica *r, uint64_t index, struct replica_time now);
 void replica_snapshot_failed(struct replica *r, struct replica_time now);
+/* After so much log since the last snapshot another one is taken. Who writes them knows how large
+ * they become, and so says it anew after each (S12.5). */
+void replica_set_snapshot_bytes(struct replica *r, uint64_t bytes);
 /* The core restored from the snapshot that was asked for; the replica owns it then. */
 void replica_snapshot_installed(struct replica *r, struct core *core, struct replica_time now);
 
@@ -83,8 +87,10 @@ void replica_snapshot_installed(struct replica *r, struct core *core, struct rep
  * own: it proposes one when something is due and nothing else opens a batch (S1.4, S4.5). */
 enum hf_error replica_submit(struct replica *r, const struct command *command, void *cookie,
                              struct replica_time now);
-/* The leader's state will show all that was done before (S9.1). */
-enum hf_error replica_barrier(struct replica *r, void *cookie, struct replica_time now);
+/* The leader's state will show all that was done before (S9.1). `for_peer`: another node asks, and
+ * will wait until it has applied as much; it is told the commit index without delay. */
+enum hf_error replica_barrier(struct replica *r, void *cookie, bool for_peer,
+                              struct replica_time now);
 /* Once per turn of the loop, after everything that arrived was submitted: closes the batch if the
  * rule in batch.c says so. */
 void replica_flush(struct replica *r, struct replica_time now);

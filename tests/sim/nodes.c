@@ -398,6 +398,7 @@ void node_start(struct node *n)
         .heartbeat_ms = 50,
         .snapshot_bytes = 20000,
         .cache_bytes = 4000,
+        .message_bytes = 600,
         .trailing = 20,
         .ports = {n, port_save_vote, port_write, port_read, port_send, port_take_snapshot,
                   port_fetch_snapshot, port_on_result, port_on_event, port_on_barrier,

@@ -48,8 +48,10 @@ enum hf_error replica_submit(struct replica *r, const struct command *command, v
     return HF_OK;
 }
 
-enum hf_error replica_barrier(struct replica *r, void *cookie, struct replica_time now)
+enum hf_error replica_barrier(struct replica *r, void *cookie, bool for_peer,
+                              struct replica_time now)
 {
+    (void)for_peer;
     (void)r;
     (void)now;
     if (!fake.status.serving) {

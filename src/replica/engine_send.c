@@ -1,0 +1,200 @@
+/* What the engine sends: its messages as bytes, long ones in pieces (E10), and what it does not
+ * send by itself, the commit index to followers that nothing else is about to tell (E11).
+ *
+ * For that, what was sent to each follower in this term is remembered. libraft keeps the same in
+ * private; the mirror here follows from what is public: a follower is streamed to after its match
+ * index went up, and probed again once an older entry is sent anew. */
+#include "base/panic.h"
+#include "replica/engine.h"
+#include "replica/message.h"
+
+static struct engine_peer *peer_of(struct engine *e, uint64_t id)
+{
+    if (e->peers_term != raft_current_term(&e->raft)) {
+        e->peers_term = raft_current_term(&e->raft);
+        e->peer_count = 0;
+    }
+    for (uint32_t i = 0; i < e->peer_count; i++) {
+        if (e->peers[i].id == id) {
+            return &e->peers[i];
+        }
+    }
+    if (e->peer_count == e->peer_capacity) {
+        uint32_t capacity = e->peer_capacity == 0 ? 8 : e->peer_capacity * 2;
+        e->peers = memory_grow(e->memory, e->peers, e->peer_capacity * sizeof(*e->peers),
+                               capacity * sizeof(*e->peers));
+        e->peer_capacity = capacity;
+    }
+    struct engine_peer *p = &e->peers[e->peer_count++];
+    *p = (struct engine_peer){.id = id, .probed = true};
+    return p;
+}
+
+static uint64_t lower(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* 0 when it is not known. */
+static uint64_t term_of(const struct engine *e, uint64_t index)
+{
+    const struct entry_slot *s = entries_at(&e->log, index);
+    if (s != NULL) {
+        return s->term;
+    }
+    return index == e->snapshot.index ? e->snapshot.term : 0;
+}
+
+static bool entry_for_message(void *ctx, uint64_t index, struct replica_entry *out)
+{
+    return engine_entry(ctx, index, out);
+}
+
+static bool send_bytes(struct engine *e, uint64_t to, void *bytes, size_t len)
+{
+    if (bytes == NULL) {
+        return false;
+    }
+    e->ports->send(e->ports->ctx, to, slice_make(bytes, len));
+    raft_free(bytes);
+    return true;
+}
+
+static bool send_plain(struct engine *e, const struct raft_message *m, struct slice members)
+{
+    size_t len = 0;
+    void *bytes = message_encode(m, e->cluster_ms, members, entry_for_message, e, &len);
+    return send_bytes(e, m->server_id, bytes, len);
+}
+
+/* ---- entries ---- */
+
+/* How many entries behind `prev`, of at most `count`, make one message; one in any case. */
+static unsigned piece_of(const struct engine *e, uint64_t prev, unsigned count)
+{
+    uint64_t bytes = 0;
+    unsigned n = 0;
+    while (n < count) {
+        const struct entry_slot *s = entries_at(&e->log, prev + 1 + n);
+        bytes += s == NULL ? 0 : s->len;
+        if (n > 0 && bytes > e->message_bytes) {
+            break;
+        }
+        n++;
+    }
+    return n;
+}
+
+static void note_mode(struct engine *e, struct engine_peer *p, uint64_t prev)
+{
+    raft_index match = 0;
+    (void)raft_match_index(&e->raft, p->id, &match);
+    if (match > p->match) {
+        p->match = match;
+        p->probed = false;
+    } else if (prev < p->through) {
+        p->probed = true;
+    }
+}
+
+/* E10: while it streams, libraft counts on all that it ordered being sent, so it is, in pieces that
+ * are messages of their own. While it probes, it counts on nothing and orders the same again with
+ * every heartbeat: the first piece is enough to get an answer, after which it streams. */
+static void send_append(struct engine *e, const struct raft_message *whole)
+{
+    struct engine_peer *p = peer_of(e, whole->server_id);
+    struct raft_message m = *whole;
+    struct raft_append_entries *a = &m.append_entries;
+    unsigned left = a->n_entries;
+    note_mode(e, p, a->prev_log_index);
+    do {
+        a->n_entries = piece_of(e, a->prev_log_index, left);
+        if (!send_plain(e, &m, slice_make(NULL, 0))) {
+            return;
+        }
+        left -= a->n_entries;
+        a->prev_log_index += a->n_entries;
+        a->prev_log_term = term_of(e, a->prev_log_index);
+        p->through = a->prev_log_index;
+        uint64_t told = lower(a->leader_commit, p->through);
+        p->told = told > p->told ? told : p->told;
+    } while (left > 0 && !p->probed);
+}
+
+/* ---- the commit index ---- */
+
+/* E11: an AppendEntries without entries at an index that the follower has acknowledged. It cannot
+ * be refused for want of entries, and its answer would tell the engine, which did not order it,
+ * nothing: so it is of a kind that is not answered. */
+static void tell_commit(struct engine *e, struct engine_peer *p, uint64_t index)
+{
+    struct raft_message m = {.type = RAFT_APPEND_ENTRIES, .server_id = p->id};
+    m.append_entries.term = raft_current_term(&e->raft);
+    m.append_entries.prev_log_index = index;
+    m.append_entries.prev_log_term = term_of(e, index);
+    m.append_entries.leader_commit = index;
+    if (m.append_entries.prev_log_term == 0) {
+        return; /* it is out of our log: the follower learned of it long ago */
+    }
+    size_t len = 0;
+    void *bytes = message_encode_commit(&m, e->cluster_ms, &len);
+    if (send_bytes(e, p->id, bytes, len)) {
+        p->told = index;
+    }
+}
+
+void engine_tell_commit(struct engine *e)
+{
+    e->may_tell = false;
+    if (!engine_is_leader(e)) {
+        return;
+    }
+    for (unsigned i = 0; i < e->raft.configuration.n; i++) {
+        uint64_t id = e->raft.configuration.servers[i].id;
+        raft_index match = 0;
+        if (id == e->raft.id || raft_match_index(&e->raft, id, &match) != 0) {
+            continue;
+        }
+        struct engine_peer *p = peer_of(e, id);
+        uint64_t known = lower(raft_commit_index(&e->raft), match);
+        if (known > p->told) {
+            tell_commit(e, p, known);
+        }
+    }
+}
+
+/* ---- all of them ---- */
+
+void engine_send(struct engine *e, const struct raft_message *ordered)
+{
+    struct raft_message m = *ordered;
+    struct slice members = slice_make(NULL, 0);
+    switch (m.type) {
+    case RAFT_APPEND_ENTRIES:
+        send_append(e, &m);
+        return;
+    case RAFT_APPEND_ENTRIES_RESULT:
+        if (e->unanswered && m.append_entries_result.rejected == 0) { /* E11 */
+            return;
+        }
+        break;
+    case RAFT_REQUEST_VOTE_RESULT:
+        if (m.request_vote_result.pre_vote && !m.request_vote_result.vote_granted &&
+            raft_current_term(&e->raft) > m.request_vote_result.term) {
+            m.request_vote_result.term = raft_current_term(&e->raft); /* E4 */
+        }
+        break;
+    case RAFT_INSTALL_SNAPSHOT:
+        if (e->snapshot.index == 0) {
+            return;
+        }
+        m.install_snapshot.last_index = e->snapshot.index; /* the newest, whatever was asked for */
+        m.install_snapshot.last_term = e->snapshot.term;
+        m.install_snapshot.conf_index = e->snapshot.members_index;
+        members = e->snapshot.members;
+        break;
+    default:
+        break;
+    }
+    (void)send_plain(e, &m, members);
+}
