@@ -30,9 +30,16 @@ void node_on_disk_failed(void *ctx, const char *text)
     node_fail(ctx, text);
 }
 
-static void on_snapshot_taken(void *ctx, uint64_t index)
+static void follow_size(struct node *n, uint64_t bytes)
+{
+    replica_set_snapshot_bytes(
+        n->replica, snapshot_trigger_bytes(n->options.snapshot_bytes, bytes, n->options.id));
+}
+
+static void on_snapshot_taken(void *ctx, uint64_t index, uint64_t bytes)
 {
     struct node *n = ctx;
+    follow_size(n, bytes);
     replica_snapshot_taken(n->replica, index, node_now(n));
 }
 
@@ -42,9 +49,10 @@ static void on_snapshot_failed(void *ctx)
     replica_snapshot_failed(n->replica, node_now(n));
 }
 
-void node_on_fetched(void *ctx, struct core *core)
+void node_on_fetched(void *ctx, struct core *core, uint64_t bytes)
 {
     struct node *n = ctx;
+    follow_size(n, bytes);
     replica_snapshot_installed(n->replica, core, node_now(n));
     n->drop_before = replica_log_start(n->replica);
     service_state_replaced(n->service);

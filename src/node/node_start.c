@@ -271,15 +271,6 @@ static enum storage_status load_snapshot(struct node *n, const struct core_optio
     return state_load(&n->store, newest->index, newest->term, options, &start->core, wrong);
 }
 
-/* S12.5: more log than that since the last snapshot, and no two nodes at the same moment. */
-static uint64_t snapshot_trigger(const struct node *n)
-{
-    uint64_t bytes = n->options.snapshot_bytes;
-    uint64_t twice = 2 * snapshots_newest_bytes(n->store.snapshots);
-    bytes = twice > bytes ? twice : bytes;
-    return bytes + bytes / 16 * (n->options.id % 8);
-}
-
 bool node_start_replica(struct node *n, char problem[NODE_PROBLEM])
 {
     struct core_options core = {.memory = n->options.memory,
@@ -295,7 +286,7 @@ bool node_start_replica(struct node *n, char problem[NODE_PROBLEM])
         status = load_log(n, &loaded, &wrong);
     }
     start.first = log_first(n->store.log);
-    uint64_t trigger = snapshot_trigger(n);
+    uint64_t snapshot_bytes = snapshots_newest_bytes(n->store.snapshots);
     logger_unlock(n->logger);
     if (status != STORAGE_OK) {
         core_free(start.core);
@@ -314,7 +305,8 @@ bool node_start_replica(struct node *n, char problem[NODE_PROBLEM])
         .hash_key = core.hash_key,
         .election_ms = n->options.election_ms,
         .heartbeat_ms = n->options.heartbeat_ms,
-        .snapshot_bytes = trigger,
+        .snapshot_bytes =
+            snapshot_trigger_bytes(n->options.snapshot_bytes, snapshot_bytes, n->options.id),
         .cache_bytes = CACHE_BYTES,
         .trailing = TRAILING_ENTRIES,
         .ports = node_ports(n),

@@ -116,7 +116,7 @@ void node_on_sleep(void *ctx);
 /* node_rooms.c */
 void node_open_disk_users(struct node *n);
 bool node_open_peers(struct node *n, char problem[NODE_PROBLEM]);
-void node_on_fetched(void *ctx, struct core *core);
+void node_on_fetched(void *ctx, struct core *core, uint64_t bytes);
 void node_on_disk_failed(void *ctx, const char *text);
 
 /* node_start.c */

@@ -32,6 +32,7 @@ struct snapshot_child {
     pid_t pid;
     struct snapshot_output *output;
     uint64_t index;
+    uint64_t bytes; /* of the file */
     uint64_t started_ms;
     uint32_t pause_ms;
     bool cancelled; /* while the file is named, which cannot be interrupted */
@@ -119,6 +120,7 @@ static enum storage_status name_it(void *ctx, struct problem *problem)
         return status;
     }
     struct snapshots *all = s->options.store->snapshots;
+    s->bytes = snapshots_newest_bytes(all);
     if (s->previous.index != 0) {
         snapshots_unpin(all, s->previous.index, s->previous.term);
     }
@@ -149,9 +151,9 @@ static void on_named(void *ctx, enum storage_status status, const struct problem
     s->pause_ms = PAUSE_MIN_MS;
     s->phase = IDLE;
     journal_note(s->options.journal, INFO, SNAPSHOT, "snapshot_taken",
-                 JOURNAL_NUMBER("index", s->index),
+                 JOURNAL_NUMBER("index", s->index), JOURNAL_NUMBER("bytes", s->bytes),
                  JOURNAL_NUMBER("ms", uv_now(s->options.loop) - s->started_ms));
-    s->options.on_taken(s->options.ctx, s->index);
+    s->options.on_taken(s->options.ctx, s->index, s->bytes);
 }
 
 static void on_ended(struct snapshot_child *s, int status)

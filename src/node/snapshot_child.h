@@ -18,9 +18,18 @@ struct snapshot_child_options {
     const struct memory *memory;
     const struct journal *journal;
     void *ctx;
-    void (*on_taken)(void *ctx, uint64_t index);
+    void (*on_taken)(void *ctx, uint64_t index, uint64_t bytes);
     void (*on_failed)(void *ctx); /* to be tried again */
 };
+
+/* The log after which a node takes the next one (S12.5): `least`, or twice the last one's bytes;
+ * and up to 7/16 more, so that no two nodes of a group do it at the same moment. */
+static inline uint64_t snapshot_trigger_bytes(uint64_t least, uint64_t last_bytes, uint64_t node)
+{
+    uint64_t twice = last_bytes > UINT64_MAX / 4 ? UINT64_MAX / 2 : 2 * last_bytes;
+    uint64_t bytes = twice > least ? twice : least;
+    return bytes + bytes / 16 * (node % 8);
+}
 
 struct snapshot_child *snapshot_child_new(const struct snapshot_child_options *options);
 /* Kills the child if there is one. Calls nobody. The loop must run once more, then free. */

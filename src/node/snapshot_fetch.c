@@ -28,6 +28,7 @@ struct snapshot_fetch {
     uv_timer_t patience;
     uint64_t started_ms;
     struct core *core;
+    uint64_t bytes; /* of the file */
     bool stopped;
 };
 
@@ -79,6 +80,7 @@ static enum storage_status install(void *ctx, struct problem *problem)
         status = log_reset(s->options.store->log, s->index, s->term, problem);
     }
     if (status == STORAGE_OK) {
+        s->bytes = snapshots_newest_bytes(s->options.store->snapshots);
         status = snapshots_prune(s->options.store->snapshots, problem);
     }
     return status;
@@ -100,7 +102,7 @@ static void on_installed(void *ctx, enum storage_status status, const struct pro
     journal_note(s->options.journal, INFO, SNAPSHOT, "snapshot_installed",
                  JOURNAL_NUMBER("index", s->index), JOURNAL_NUMBER("peer", s->peer),
                  JOURNAL_NUMBER("ms", uv_now(s->options.net->loop) - s->started_ms));
-    s->options.on_fetched(s->options.ctx, core);
+    s->options.on_fetched(s->options.ctx, core, s->bytes);
 }
 
 /* ---- the bytes ---- */

@@ -22,7 +22,7 @@ struct snapshot_fetch_options {
     struct logger *logger;
     struct core_options core; /* how the state is built */
     void *ctx;
-    void (*on_fetched)(void *ctx, struct core *core);
+    void (*on_fetched)(void *ctx, struct core *core, uint64_t bytes);
     /* For good: the node must end. */
     void (*on_failed)(void *ctx, const char *text);
 };
