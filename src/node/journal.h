@@ -40,6 +40,11 @@ struct journal {
                   const char *event, const struct journal_field *fields, size_t count);
     /* Every line names the term that the node is in. */
     void (*set_term)(void *ctx, uint64_t term);
+    /* Which level is in force for each subsystem; and a change of it, as service/service.h has it.
+     */
+    void (*each_level)(void *ctx, void (*visit)(void *to, const char *subsystem, const char *level),
+                       void *to);
+    const char *(*set_levels)(void *ctx, const char *text);
     void *ctx;
 };
 

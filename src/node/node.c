@@ -69,8 +69,14 @@ bool node_start_serving(struct node *n, char problem[NODE_PROBLEM])
         .on_fetched = node_on_fetched,
         .on_failed = node_on_disk_failed};
     n->fetch = snapshot_fetch_new(&fetch);
-    struct service_options service = {
-        .memory = o->memory, .gateway = node_gateway(n), .ttl_min_ms = o->ttl_min_ms};
+    struct service_options service = {.memory = o->memory,
+                                      .gateway = node_gateway(n),
+                                      .ttl_min_ms = o->ttl_min_ms,
+                                      .page = o->page,
+                                      .page_ctx = o->ctx,
+                                      .log = {.ctx = o->journal->ctx,
+                                              .each = o->journal->each_level,
+                                              .set = o->journal->set_levels}};
     n->service = service_new(&service);
     struct door_options door = {.net = &n->net,
                                 .service = n->service,

@@ -12,10 +12,12 @@
 
 #include <uv.h>
 
+#include "base/buffer.h"
 #include "base/limits.h"
 #include "net/address.h"
 #include "node/journal.h"
 #include "node/peer_protocol.h"
+#include "service/gateway.h"
 
 struct node;
 
@@ -51,6 +53,8 @@ struct node_options {
     uint32_t max_clients;
 
     void *ctx;
+    /* Pages of the client port that are not the API's, see service/service.h. May be NULL. */
+    bool (*page)(void *ctx, struct slice path, struct buffer *out, const char **content_type);
     /* Once: a leader serves, and this node answers. */
     void (*on_ready)(void *ctx, uint64_t leader);
     /* The process must end, now: the disk failed. */
@@ -69,6 +73,27 @@ void node_free(struct node *n);
 
 uint16_t node_client_port(const struct node *n);
 uint16_t node_peer_port(const struct node *n);
+
+/* What there is to see of a node that serves; all counters since its start. */
+struct node_view {
+    uint64_t node;
+    struct id cluster;
+    const char *cluster_name;
+    uint64_t leader; /* 0: unknown */
+    const char *leader_client_address;
+    bool leads, serving, disk_full;
+    uint64_t uptime_ms, term;
+    uint64_t last_index, stored_index, commit_index, applied_index, snapshot_index;
+    uint64_t snapshot_bytes, log_disk_bytes;
+    uint64_t appends, appended_entries, appended_bytes, append_us, append_worst_us;
+    uint64_t outstanding; /* requests on their way to the leader, or waiting for it */
+    uint64_t connections, requests, waiting, streams, dropped_streams;
+    struct core_stats state;
+    uint64_t counter, epoch;
+};
+void node_view(struct node *n, struct node_view *out);
+/* As service/gateway.h has it. */
+uint32_t node_members(struct node *n, struct gateway_member *out, uint32_t max);
 
 /* Whether the folder holds a node already. */
 bool node_folder_is_used(const char *data);

@@ -137,6 +137,11 @@ static void change_member(void *ctx, enum gateway_change change, uint64_t id, co
     forward_change(n->forward, change, id, address, call);
 }
 
+uint32_t node_members(struct node *n, struct gateway_member *out, uint32_t max)
+{
+    return members(n, out, max);
+}
+
 struct gateway node_gateway(struct node *n)
 {
     return (struct gateway){

@@ -86,8 +86,8 @@ static void note_event(struct node *n, const struct event *e)
     uint64_t left_ms = e->deadline_ms > e->at_ms ? e->deadline_ms - e->at_ms : 0;
     journal_note(n->options.journal, INFO, LOCK, lock_words[e->type],
                  JOURNAL_SLICE("resource", e->name), JOURNAL_SLICE("clientId", e->client),
-                 JOURNAL_SLICE("ownerId", e->owner), JOURNAL_TEXT("leaseId", lease),
-                 JOURNAL_NUMBER("fencingToken", e->token),
+                 JOURNAL_SLICE("ownerId", e->owner.len > 0 ? e->owner : e->client),
+                 JOURNAL_TEXT("leaseId", lease), JOURNAL_NUMBER("fencingToken", e->token),
                  JOURNAL_NUMBER("ttlSeconds", left_ms / 1000));
 }
 

@@ -50,6 +50,7 @@ static const struct setting settings[] = {
     {"max-clients", NUMBER, AT(max_clients), "10000", "N", "connections at the same time", false},
     {"log-format", FORMAT, AT(log_format), "json", "json|text", "one JSON object a line, or lines for people", false},
     {"log-level", TEXT, AT(log_level), "info,lock=warn", "LEVEL,...", "debug, info, warn or error; SUBSYSTEM=LEVEL for one of node, raft, peer, disk, snapshot, client, lock; read again on SIGHUP", false},
+    {"log-file", TEXT, AT(log_file), "", "FILE", "append the log to a file, opened anew on SIGHUP (default: stderr)", false},
     {"config", TEXT, AT(file), "", "FILE", "settings as `name = value` lines", true},
     {"check", SWITCH, AT(check), "false", "", "check the settings, print them, and do nothing", true},
     {"help", SWITCH, AT(help), "false", "", "this list", true},

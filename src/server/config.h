@@ -37,6 +37,7 @@ struct config {
     uint64_t max_clients;
     uint64_t log_format;
     char log_level[CONFIG_LEVELS];
+    char log_file[CONFIG_PATH]; /* "": stderr */
 
     /* Of flags only. */
     char file[CONFIG_PATH];

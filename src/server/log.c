@@ -2,6 +2,7 @@
  * terminal do not mix. */
 #include "server/log.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -38,6 +39,16 @@ const char *log_levels_parse(const char *text, struct log_levels *out)
     for (int i = 0; i < JOURNAL_SUBSYSTEMS; i++) {
         levels.at[i] = JOURNAL_INFO;
     }
+    const char *wrong = log_levels_change(text, &levels);
+    if (wrong == NULL) {
+        *out = levels;
+    }
+    return wrong;
+}
+
+const char *log_levels_change(const char *text, struct log_levels *out)
+{
+    struct log_levels levels = *out;
     while (*text != '\0') {
         size_t len = strcspn(text, ",");
         const char *equals = memchr(text, '=', len);
@@ -147,6 +158,27 @@ static void write_event(void *ctx, enum journal_level level, enum journal_subsys
     }
 }
 
+static void each_level(void *ctx, void (*visit)(void *to, const char *subsystem, const char *level),
+                       void *to)
+{
+    const struct log_sink *log = ctx;
+    for (int i = 0; i < JOURNAL_SUBSYSTEMS; i++) {
+        visit(to, subsystem_words[i], level_words[log->levels.at[i]]);
+    }
+}
+
+static const char *set_levels(void *ctx, const char *text)
+{
+    struct log_sink *log = ctx;
+    const char *wrong = log_levels_change(text, &log->levels);
+    if (wrong == NULL) {
+        /* Said at whatever level is left, since it explains why the log is quiet from here on. */
+        const struct journal_field field = JOURNAL_TEXT("log_level", text);
+        write_event(log, JOURNAL_WARN, JOURNAL_NODE, "log_level_changed", &field, 1);
+    }
+    return wrong;
+}
+
 static void set_term(void *ctx, uint64_t term)
 {
     struct log_sink *log = ctx;
@@ -164,12 +196,34 @@ void log_sink_init(struct log_sink *log, int fd, enum config_log_format format, 
     buffer_init(&log->line, memory_system(), LINE_MAX_BYTES);
 }
 
+bool log_sink_open(struct log_sink *log, const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+    if (fd < 0) {
+        return false;
+    }
+    if (log->path != NULL) {
+        close(log->fd);
+    }
+    log->path = path;
+    log->fd = fd;
+    return true;
+}
+
 void log_sink_close(struct log_sink *log)
 {
+    if (log->path != NULL) {
+        close(log->fd);
+    }
     buffer_close(&log->line);
 }
 
 struct journal log_sink_journal(struct log_sink *log)
 {
-    return (struct journal){.wants = wants, .write = write_event, .set_term = set_term, .ctx = log};
+    return (struct journal){.wants = wants,
+                            .write = write_event,
+                            .set_term = set_term,
+                            .each_level = each_level,
+                            .set_levels = set_levels,
+                            .ctx = log};
 }

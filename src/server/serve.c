@@ -14,6 +14,7 @@
 #include "node/node.h"
 #include "server/config.h"
 #include "server/log.h"
+#include "server/pages.h"
 
 struct serve {
     int count;
@@ -60,6 +61,12 @@ static void on_stopped(void *ctx)
     journal_note(&s->journal, INFO, NODE, "stopped", JOURNAL_TEXT("data", s->config.data));
 }
 
+static bool page(void *ctx, struct slice path, struct buffer *out, const char **content_type)
+{
+    struct serve *s = ctx;
+    return s->node != NULL && pages_write(s->node, path, out, content_type);
+}
+
 /* ---- signals ---- */
 
 static void on_stop_signal(uv_signal_t *handle, int number)
@@ -82,6 +89,11 @@ static void on_hangup(uv_signal_t *handle, int number)
     buffer_init(&problems, memory_system(), 1 << 16);
     if (config_load(&again, s->count, s->arguments, &problems)) {
         (void)log_levels_parse(again.log_level, &s->log.levels);
+        if (s->log.path != NULL && !log_sink_open(&s->log, s->log.path)) {
+            journal_note(&s->journal, ERROR, NODE, "log_not_opened",
+                         JOURNAL_TEXT("path", s->log.path),
+                         JOURNAL_TEXT("reason", strerror(errno)));
+        }
         journal_note(&s->journal, INFO, NODE, "settings_read_again",
                      JOURNAL_TEXT("log_level", again.log_level));
     } else {
@@ -156,6 +168,7 @@ static void fill_options(struct serve *s, struct node_options *o)
         .segment_bytes = (uint32_t)c->segment_bytes,
         .max_clients = (uint32_t)c->max_clients,
         .ctx = s,
+        .page = page,
         .on_ready = on_ready,
         .on_failed = on_failed,
         .on_stopped = on_stopped,
@@ -243,6 +256,11 @@ int serve_main(int count, char **arguments)
     }
     log_sink_init(&s.log, STDERR_FILENO, (enum config_log_format)s.config.log_format, s.config.id);
     (void)log_levels_parse(s.config.log_level, &s.log.levels);
+    if (s.config.log_file[0] != '\0' && !log_sink_open(&s.log, s.config.log_file)) {
+        fprintf(stderr, "holdfast: log-file: %s cannot be written: %s\n", s.config.log_file,
+                strerror(errno));
+        return EXIT_START_FAILED;
+    }
     s.journal = log_sink_journal(&s.log);
     uv_loop_init(&s.loop);
     int code = run(&s);

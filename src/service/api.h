@@ -36,6 +36,9 @@ void api_resign(struct exchange *x);
 void api_election_show(struct exchange *x);
 /* api_fence.c */
 void api_fence_check(struct exchange *x);
+/* api_log.c */
+void api_log_level(struct exchange *x);
+void api_log_level_set(struct exchange *x);
 /* api_member.c */
 void api_member_add(struct exchange *x);
 void api_member_promote(struct exchange *x);

@@ -20,6 +20,7 @@ struct fields {
     struct slice actor_id;
     struct slice reason;
     struct slice address;
+    struct slice log_level;
     struct json_strings names;
     uint64_t ttl_ms;
     int64_t wait_timeout_ms;

@@ -20,6 +20,7 @@ static const char *const verbose_parameters[] = {"verbose", NULL};
 #define ELECTIONS "/api/v1/elections/"
 #define MULTILOCK "/api/v1/multilock/"
 #define MEMBERS "/api/v1/members"
+#define LOG_LEVEL "/api/v1/log-level"
 #define SEED "/v1/locks/"
 
 static const struct route routes[] = {
@@ -53,6 +54,8 @@ static const struct route routes[] = {
     {HTTP_POST, ROUTE_MEMBER, MEMBERS "/", "promote", api_member_promote, NULL},
     {HTTP_POST, ROUTE_MEMBER, MEMBERS "/", "demote", api_member_demote, NULL},
     {HTTP_DELETE, ROUTE_MEMBER, MEMBERS "/", NULL, api_member_remove, NULL},
+    {HTTP_GET, ROUTE_EXACT, LOG_LEVEL, NULL, api_log_level, NULL},
+    {HTTP_PUT, ROUTE_EXACT, LOG_LEVEL, NULL, api_log_level_set, NULL},
     {HTTP_POST, ROUTE_EXACT, SEED "acquire", NULL, api_seed_acquire, NULL},
     {HTTP_POST, ROUTE_ID, SEED, "renew", api_seed_renew, NULL},
     {HTTP_DELETE, ROUTE_ID, SEED, NULL, api_seed_release, NULL},
@@ -107,13 +110,14 @@ static void add_method(char allow[ROUTER_ALLOW], const char *method)
 /* The methods that the path has, each once. */
 static void list_methods(struct slice path, char allow[ROUTER_ALLOW])
 {
-    bool has[3] = {false, false, false};
+    bool has[4] = {false, false, false, false};
     struct slice variable;
     for (size_t i = 0; i < ROUTES; i++) {
         if (matches(&routes[i], path, &variable)) {
             has[0] |= routes[i].method == HTTP_GET;
             has[1] |= routes[i].method == HTTP_POST;
-            has[2] |= routes[i].method == HTTP_DELETE;
+            has[2] |= routes[i].method == HTTP_PUT;
+            has[3] |= routes[i].method == HTTP_DELETE;
         }
     }
     allow[0] = '\0';
@@ -124,6 +128,9 @@ static void list_methods(struct slice path, char allow[ROUTER_ALLOW])
         add_method(allow, "POST");
     }
     if (has[2]) {
+        add_method(allow, "PUT");
+    }
+    if (has[3]) {
         add_method(allow, "DELETE");
     }
     if (allow[0] != '\0') {

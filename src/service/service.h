@@ -16,6 +16,16 @@
 
 struct service;
 
+/* What the node logs, by subsystem, in words. */
+struct service_log {
+    void *ctx;
+    void (*each)(void *ctx, void (*visit)(void *to, const char *subsystem, const char *level),
+                 void *to);
+    /* "debug" for all, "raft=debug,peer=warn" for some. NULL, or what is wrong; then nothing was
+     * changed. */
+    const char *(*set)(void *ctx, const char *text);
+};
+
 struct service_options {
     const struct memory *memory;
     struct gateway gateway;
@@ -29,6 +39,7 @@ struct service_options {
      * nothing here; writes the page and says what it is, or returns false. May be NULL. */
     bool (*page)(void *ctx, struct slice path, struct buffer *out, const char **content_type);
     void *page_ctx;
+    struct service_log log; /* `each` NULL: not to be seen or changed here */
 };
 
 /* Close the connections first. What is in flight is forgotten, so the gateway must not come back

@@ -102,11 +102,55 @@ def test_log_levels_change_at_run_time(make_cluster, tmp_path):
     wait_until(lambda: node.events("client_connected"), "more is said")
     said = wait_until(lambda: node.events("lock_acquired"), "and of locks")[0]
     assert said["resource"] == "logged" and said["clientId"] == "worker-7"
+    assert said["ownerId"] == "worker-7"
     assert said["fencingToken"] > 0 and said["leaseId"] and said["ttlSeconds"] == 60
     assert said["node"] == 1 and said["term"] >= 1 and said["level"] == "info"
     file.write_text("log-level = nonsense\n")
     node.signal(signal.SIGHUP)
     wait_until(lambda: node.events("settings_wrong"), "what is wrong is said")
+
+
+def test_log_levels_change_by_a_call(make_cluster):
+    cluster = make_cluster(2)
+    node = cluster.nodes[1]
+    before = node.ask("GET", "/api/v1/log-level").json
+    assert before["node"] == 1 and before["levels"]["lock"] == "warn", before
+    after = node.ask("PUT", "/api/v1/log-level", {"log_level": "lock=info,client=debug"}).json
+    assert after["levels"] == {**before["levels"], "lock": "info", "client": "debug"}
+    assert node.events("log_level_changed")[0]["log_level"] == "lock=info,client=debug"
+    assert node.ask("GET", "/api/v1/log-level").json == after
+    wait_until(lambda: node.events("client_connected"), "more is said")
+    # Nobody else is concerned.
+    assert cluster.nodes[2].ask("GET", "/api/v1/log-level").json["levels"] == before["levels"]
+    for body in ({"log_level": "loud"}, {"log_level": "kitchen=info"}, {"log_level": "=debug"}):
+        answer = node.ask("PUT", "/api/v1/log-level", body)
+        assert answer.status == 400 and answer.json["error"]["code"] == "field_range", answer
+    assert node.ask("PUT", "/api/v1/log-level", {"log_level": "off"}).status == 200
+    said = len(node.log())
+    assert node.acquire("quiet").json["acquired"]
+    assert node.log()[said:] == ""
+
+
+def test_the_log_goes_to_a_file_that_is_opened_anew_on_sighup(make_cluster, tmp_path):
+    import signal
+
+    file, moved = tmp_path / "node.log", tmp_path / "node.log.1"
+    cluster = make_cluster(1, "--log-file", file)
+    node = cluster.nodes[1]
+    assert '"event":"ready"' in file.read_text() and node.log() == ""
+    file.rename(moved)
+    node.signal(signal.SIGHUP)
+    wait_until(lambda: file.exists() and "settings_read_again" in file.read_text(), "a new file")
+    assert "settings_read_again" not in moved.read_text()
+    node.ask("PUT", "/api/v1/log-level", {"log_level": "client=debug"})
+    assert "log_level_changed" in file.read_text()
+    assert file.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_log_file_that_cannot_be_written_is_said_at_the_start(tmp_path):
+    done = run("serve", "--data", tmp_path / "data", "--log-file", tmp_path / "no" / "such.log")
+    assert done.returncode == 1 and "log-file: " in done.stderr and "cannot be written" in done.stderr
+    assert not (tmp_path / "data").exists()
 
 
 def test_text_lines_for_people(make_cluster):

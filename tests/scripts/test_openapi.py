@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "tests/support"))
 from openapi import KNOWN, Mismatch, OpenApi  # noqa: E402
 
 API = OpenApi.load()
-METHODS = {"get", "post", "delete"}
+METHODS = {"get", "post", "put", "delete"}
 
 
 def references(node):

@@ -1,0 +1,60 @@
+/* What there is to see of a running node: for its page, for metrics. Reads, and changes nothing. */
+#include "node/node_state.h"
+
+static void view_replica(struct node *n, struct node_view *out)
+{
+    struct replica_status status;
+    struct gateway_status reach;
+    struct gateway gateway = node_gateway(n);
+    const struct core *core = replica_core(n->replica);
+    replica_status(n->replica, node_now(n), &status);
+    gateway.status(gateway.ctx, &reach);
+    out->leader = status.leader;
+    out->leader_client_address = reach.leader_client_address;
+    out->leads = status.is_leader;
+    out->serving = reach.serving;
+    out->term = status.term;
+    out->last_index = status.last_index;
+    out->stored_index = status.stored_index;
+    out->commit_index = status.commit_index;
+    out->applied_index = status.applied_index;
+    out->snapshot_index = status.snapshot_index;
+    out->counter = core_counter(core);
+    out->epoch = core_epoch(core);
+    core_stats(core, &out->state);
+}
+
+static void view_disk(struct node *n, struct node_view *out)
+{
+    struct logger_stats stats;
+    logger_stats(n->logger, &stats);
+    out->appends = stats.appends;
+    out->appended_entries = stats.entries;
+    out->appended_bytes = stats.bytes;
+    out->append_us = stats.sync_us;
+    out->append_worst_us = stats.worst_us;
+    logger_lock(n->logger);
+    out->log_disk_bytes = log_bytes_on_disk(n->store.log);
+    out->snapshot_bytes = snapshots_newest_bytes(n->store.snapshots);
+    logger_unlock(n->logger);
+}
+
+void node_view(struct node *n, struct node_view *out)
+{
+    struct service_stats stats;
+    *out = (struct node_view){.node = n->options.id,
+                              .cluster = n->self.cluster,
+                              .cluster_name = n->self.cluster_name,
+                              .leader_client_address = "",
+                              .disk_full = n->disk_full,
+                              .uptime_ms = (node_now(n).boot_us - n->started_us) / 1000,
+                              .outstanding = forward_outstanding(n->forward)};
+    view_replica(n, out);
+    view_disk(n, out);
+    service_stats(n->service, &stats);
+    out->connections = stats.connections;
+    out->requests = stats.requests;
+    out->waiting = stats.waiting;
+    out->streams = stats.streams;
+    out->dropped_streams = stats.dropped_streams;
+}

@@ -1,0 +1,117 @@
+/* One table: name, kind, unit and help of each metric, and where its value is. Names and units
+ * follow the habits of Prometheus: base units, `_total` for what only rises. */
+#include "server/metrics.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+
+enum kind { GAUGE, COUNTER };
+enum unit { PLAIN, FLAG, MS, US }; /* of the value here; times are shown in seconds */
+
+struct metric {
+    const char *name;
+    enum kind kind;
+    enum unit unit;
+    size_t offset;
+    const char *help;
+};
+
+#define AT(member) offsetof(struct node_view, member)
+
+/* clang-format off */
+static const struct metric metrics[] = {
+    {"uptime_seconds", GAUGE, MS, AT(uptime_ms), "Since this node started."},
+    {"serving", GAUGE, FLAG, AT(serving), "1 while this node reaches a leader that has a majority."},
+    {"leader", GAUGE, FLAG, AT(leads), "1 while this node leads."},
+    {"leader_id", GAUGE, PLAIN, AT(leader), "The node that leads, as this one knows it; 0: none."},
+    {"term", GAUGE, PLAIN, AT(term), "Of the consensus; rises with each election."},
+    {"log_last_index", GAUGE, PLAIN, AT(last_index), "The last entry of the log."},
+    {"log_stored_index", GAUGE, PLAIN, AT(stored_index), "The last entry that is durable here."},
+    {"log_commit_index", GAUGE, PLAIN, AT(commit_index), "The last entry that a majority has."},
+    {"log_applied_index", GAUGE, PLAIN, AT(applied_index), "The last entry that is part of the state."},
+    {"snapshot_index", GAUGE, PLAIN, AT(snapshot_index), "The entry that the newest snapshot ends with."},
+    {"snapshot_bytes", GAUGE, PLAIN, AT(snapshot_bytes), "Of the newest snapshot."},
+    {"log_disk_bytes", GAUGE, PLAIN, AT(log_disk_bytes), "Of all files of the log."},
+    {"log_appends_total", COUNTER, PLAIN, AT(appends), "Writes to the log, each with its sync."},
+    {"log_entries_total", COUNTER, PLAIN, AT(appended_entries), "Entries written."},
+    {"log_bytes_total", COUNTER, PLAIN, AT(appended_bytes), "Bytes of entries written."},
+    {"log_append_seconds_total", COUNTER, US, AT(append_us), "Spent in those writes and syncs."},
+    {"log_append_worst_seconds", GAUGE, US, AT(append_worst_us), "The longest of them."},
+    {"disk_full", GAUGE, FLAG, AT(disk_full), "1 while the log waits for room on the disk."},
+    {"requests_outstanding", GAUGE, PLAIN, AT(outstanding), "On their way to the leader and back."},
+    {"client_connections", GAUGE, PLAIN, AT(connections), "Open now."},
+    {"requests_total", COUNTER, PLAIN, AT(requests), "Answered through this node."},
+    {"requests_waiting", GAUGE, PLAIN, AT(waiting), "Acquires that are held open here."},
+    {"watch_streams", GAUGE, PLAIN, AT(streams), "Open now."},
+    {"watch_streams_dropped_total", COUNTER, PLAIN, AT(dropped_streams), "Readers that were too slow."},
+    {"locks", GAUGE, PLAIN, AT(state.names), "Names that are held, waited for or delayed."},
+    {"grants", GAUGE, PLAIN, AT(state.grants), "Names held, each holder counted."},
+    {"waiters", GAUGE, PLAIN, AT(state.waiters), "In all queues."},
+    {"sessions", GAUGE, PLAIN, AT(state.sessions), "Private ones included."},
+    {"fence_marks", GAUGE, PLAIN, AT(state.fence_marks), "Resources whose highest token is known."},
+    {"fence_rejections_total", COUNTER, PLAIN, AT(state.fence_rejections), "Writes that a fence check refused."},
+    {"audit_records", GAUGE, PLAIN, AT(state.audit_records), "Kept."},
+    {"state_bytes", GAUGE, PLAIN, AT(state.bytes), "Memory that the state takes."},
+    {"token_counter", GAUGE, PLAIN, AT(counter), "C of the fencing tokens (a token is C * 1024 + e)."},
+    {"epoch", GAUGE, PLAIN, AT(epoch), "The C of the newest lead."},
+};
+/* clang-format on */
+
+static void put_title(struct buffer *out, const char *name, enum kind kind, const char *help)
+{
+    buffer_printf(out, "# HELP holdfast_%s %s\n# TYPE holdfast_%s %s\n", name, help, name,
+                  kind == COUNTER ? "counter" : "gauge");
+}
+
+static void put_value(struct buffer *out, const struct metric *m, const struct node_view *view)
+{
+    const char *at = (const char *)view + m->offset;
+    uint64_t value = 0;
+    if (m->unit == FLAG) {
+        value = *(const bool *)at;
+    } else {
+        memcpy(&value, at, sizeof(value));
+    }
+    if (m->unit == MS) {
+        buffer_printf(out, "holdfast_%s %" PRIu64 ".%03" PRIu64 "\n", m->name, value / 1000,
+                      value % 1000);
+    } else if (m->unit == US) {
+        buffer_printf(out, "holdfast_%s %" PRIu64 ".%06" PRIu64 "\n", m->name, value / 1000000,
+                      value % 1000000);
+    } else {
+        buffer_printf(out, "holdfast_%s %" PRIu64 "\n", m->name, value);
+    }
+}
+
+/* The only ones with a label: how the leader sees the others. */
+static void put_members(struct buffer *out, const struct gateway_member *members, uint32_t count)
+{
+    put_title(out, "member_healthy", GAUGE, "1 while this node hears that member.");
+    for (uint32_t i = 0; i < count; i++) {
+        buffer_printf(out, "holdfast_member_healthy{member=\"%" PRIu64 "\"} %d\n", members[i].id,
+                      members[i].healthy);
+    }
+    put_title(out, "member_voter", GAUGE, "1 for a voter, 0 for a learner.");
+    for (uint32_t i = 0; i < count; i++) {
+        buffer_printf(out, "holdfast_member_voter{member=\"%" PRIu64 "\"} %d\n", members[i].id,
+                      members[i].voter);
+    }
+    put_title(out, "member_lag_entries", GAUGE,
+              "Log entries behind the leader, told by the leader.");
+    for (uint32_t i = 0; i < count; i++) {
+        if (members[i].lag != UINT64_MAX) {
+            buffer_printf(out, "holdfast_member_lag_entries{member=\"%" PRIu64 "\"} %" PRIu64 "\n",
+                          members[i].id, members[i].lag);
+        }
+    }
+}
+
+void metrics_write(const struct node_view *view, const struct gateway_member *members,
+                   uint32_t member_count, struct buffer *out)
+{
+    for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]); i++) {
+        put_title(out, metrics[i].name, metrics[i].kind, metrics[i].help);
+        put_value(out, &metrics[i], view);
+    }
+    put_members(out, members, member_count);
+}

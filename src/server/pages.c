@@ -1,0 +1,103 @@
+/* The front page: which node this is, how the cluster is, and where to go from here. No script, no
+ * picture, nothing from elsewhere: it works in every browser, and in curl. */
+#include "server/pages.h"
+
+#include <inttypes.h>
+
+#include "server/metrics.h"
+
+/* Text of others in HTML. */
+static void put_text(struct buffer *out, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        switch (*text) {
+        case '<':
+            buffer_append_text(out, "&lt;");
+            break;
+        case '&':
+            buffer_append_text(out, "&amp;");
+            break;
+        case '"':
+            buffer_append_text(out, "&quot;");
+            break;
+        default:
+            buffer_append_byte(out, (uint8_t)*text);
+            break;
+        }
+    }
+}
+
+static void put_member(struct buffer *out, const struct gateway_member *m, uint64_t leader)
+{
+    buffer_printf(out, "<tr><td>%" PRIu64 "</td><td>%s</td><td>%s</td><td>", m->id,
+                  m->id == leader ? "leader"
+                  : m->voter      ? "follower"
+                                  : "learner",
+                  m->healthy ? "heard" : "silent");
+    put_text(out, m->client_address);
+    buffer_append_text(out, "</td><td>");
+    put_text(out, m->peer_address);
+    buffer_append_text(out, "</td><td>");
+    if (m->lag != UINT64_MAX) {
+        buffer_printf(out, "%" PRIu64, m->lag);
+    }
+    buffer_append_text(out, "</td></tr>\n");
+}
+
+static void put_front(const struct node_view *v, const struct gateway_member *members,
+                      uint32_t count, struct buffer *out)
+{
+    buffer_printf(out,
+                  "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+                  "<title>Holdfast, node %" PRIu64 "</title>\n"
+                  "<style>body{font:16px sans-serif;margin:2em}td,th{padding:0 1em 0 "
+                  "0;text-align:left}</style></head><body>\n<h1>Holdfast, node %" PRIu64 "</h1>\n"
+                  "<p>Cluster \"",
+                  v->node, v->node);
+    put_text(out, v->cluster_name);
+    buffer_printf(out, "\" (%016" PRIx64 "%016" PRIx64 "): ", v->cluster.high, v->cluster.low);
+    if (v->serving) {
+        buffer_printf(out, "node %" PRIu64 " leads in term %" PRIu64 ", and it serves.</p>\n",
+                      v->leader, v->term);
+    } else {
+        buffer_append_text(out, "<b>no leader with a majority is known here, so nothing is "
+                                "granted.</b></p>\n");
+    }
+    buffer_printf(out,
+                  "<p>%" PRIu64 " names held, %" PRIu64 " waiting, %" PRIu64 " sessions, %" PRIu64
+                  " requests answered by this node in %" PRIu64 " s.</p>\n",
+                  v->state.grants, v->state.waiters, v->state.sessions, v->requests,
+                  v->uptime_ms / 1000);
+    buffer_append_text(out, "<table><tr><th>node</th><th>role</th><th>is</th><th>clients</th>"
+                            "<th>peers</th><th>lag</th></tr>\n");
+    for (uint32_t i = 0; i < count; i++) {
+        put_member(out, &members[i], v->leader);
+    }
+    buffer_append_text(
+        out, "</table>\n<p><a href=\"/api/v1/cluster\">cluster</a> "
+             "<a href=\"/api/v1/locks\">locks</a> <a href=\"/api/v1/sessions\">sessions</a> "
+             "<a href=\"/api/v1/audit\">audit</a> <a href=\"/metrics\">metrics</a> "
+             "<a href=\"/readyz?verbose\">readyz</a> <a href=\"/openapi.yaml\">the API</a></p>\n"
+             "</body></html>\n");
+}
+
+bool pages_write(struct node *node, struct slice path, struct buffer *out,
+                 const char **content_type)
+{
+    bool is_front = slice_equal(path, slice_of("/"));
+    struct node_view view;
+    struct gateway_member members[LIMIT_NODES];
+    if (!is_front && !slice_equal(path, slice_of("/metrics"))) {
+        return false;
+    }
+    node_view(node, &view);
+    uint32_t count = node_members(node, members, LIMIT_NODES);
+    if (is_front) {
+        *content_type = "text/html; charset=utf-8";
+        put_front(&view, members, count, out);
+    } else {
+        *content_type = METRICS_CONTENT_TYPE;
+        metrics_write(&view, members, count, out);
+    }
+    return true;
+}
