@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "cli/bench.h"
 #include "server/dev.h"
 #include "server/recover.h"
 #include "server/serve.h"
@@ -18,6 +19,9 @@ static const struct cli_command commands[] = {
     {"recover", "make a new cluster of one node's folder, when most voters are lost",
      "--data DIR --id N [--cluster N=HOST:PORT --reason TEXT]",
      "holdfast recover --data /var/lib/holdfast --id 2", recover_main, NULL, NULL},
+    {"bench", "measure how many locks a second a cluster takes and gives back",
+     "[--clients N] [--seconds S] [--json] [FLAGS]",
+     "holdfast bench --clients 64 --seconds 10", bench_main, NULL, NULL},
 };
 /* clang-format on */
 

@@ -1,0 +1,69 @@
+/* The command `holdfast bench`: settings, nodes, load, report. */
+#include "cli/bench.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/bench_report.h"
+#include "cli/exits.h"
+
+/* About 70 KiB of histograms: not on the stack. */
+static struct bench_result result;
+static struct bench_targets targets;
+
+static int fail(const char *problem)
+{
+    fprintf(stderr, "holdfast: %s\n", problem);
+    return EXIT_UNREACHABLE;
+}
+
+static int report(const struct bench_settings *settings)
+{
+    int code = 0;
+    if (settings->json) {
+        bench_report_json(settings, &targets, &result);
+    } else {
+        bench_report_table(settings, &targets, &result);
+    }
+    if (settings->samples != NULL && !bench_report_samples(settings->samples, &result)) {
+        fprintf(stderr, "holdfast: %s: %s\n", settings->samples, strerror(errno));
+        code = EXIT_OURS;
+    }
+    if (result.cycles == 0) {
+        char problem[BENCH_PROBLEM];
+        (void)snprintf(problem, sizeof(problem), "not one cycle was finished; the last error: %s",
+                       result.last_error[0] != '\0' ? result.last_error : "none");
+        code = fail(problem);
+    }
+    return code;
+}
+
+int bench_main(int count, char **arguments)
+{
+    struct bench_settings settings;
+    char problem[BENCH_PROBLEM] = "";
+    if (!bench_settings_read(&settings, count, arguments)) {
+        fprintf(stderr, "holdfast: `holdfast bench --help` says more\n");
+        return EXIT_USAGE;
+    }
+    if (settings.help) {
+        bench_settings_print_help();
+        return 0;
+    }
+    if (!bench_targets_find(settings.endpoints, &targets, problem)) {
+        return fail(problem);
+    }
+    if (!settings.via_any && !targets.leads) {
+        return fail("the leader's client address is not known; use --via any");
+    }
+    bool on_terminal = isatty(STDERR_FILENO) != 0;
+    bool ran = bench_load_run(&settings, &targets, on_terminal ? bench_report_progress : NULL,
+                              &result, problem);
+    if (on_terminal) {
+        fprintf(stderr, "\r\033[K");
+    }
+    int code = ran ? report(&settings) : fail(problem);
+    bench_result_close(&result);
+    return code;
+}

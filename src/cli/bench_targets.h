@@ -1,0 +1,30 @@
+/* Which nodes `holdfast bench` loads: asked of the cluster itself, by GET /api/v1/cluster. */
+#ifndef HOLDFAST_CLI_BENCH_TARGETS_H
+#define HOLDFAST_CLI_BENCH_TARGETS_H
+
+#include <netinet/in.h>
+
+#include "cli/bench_settings.h"
+
+enum { BENCH_TARGETS_MAX = 64, BENCH_HOST = 272, BENCH_PROBLEM = 400 };
+
+struct bench_target {
+    char host[BENCH_HOST]; /* HOST:PORT */
+    struct sockaddr_storage address;
+    socklen_t address_len;
+};
+
+struct bench_targets {
+    struct bench_target at[BENCH_TARGETS_MAX];
+    unsigned count; /* healthy nodes, the leader first if `leads` */
+    bool leads;     /* the leader's address is known */
+    uint64_t leader;
+    uint64_t members;
+    char version[32]; /* of the server, "" if it does not tell */
+};
+
+/* False: no endpoint answered, or there is no leader; `problem` says what. */
+bool bench_targets_find(const char *endpoints, struct bench_targets *out,
+                        char problem[BENCH_PROBLEM]);
+
+#endif

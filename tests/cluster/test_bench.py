@@ -1,0 +1,97 @@
+"""`holdfast bench` against a real cluster: what it prints, and that it leaves nothing behind."""
+
+import json
+import os
+import signal
+import subprocess
+
+from conftest import PROGRAM, SLOW, environment, free_ports, run, wait_until
+
+
+def bench(cluster, *flags, seconds="0.5"):
+    endpoints = ",".join(f"127.0.0.1:{node.client_port}" for node in cluster)
+    return run("bench", "--endpoints", endpoints, "--seconds", seconds, "--warmup", "0.1", *flags)
+
+
+def leftovers(node):
+    """Locks and sessions under the bench's names."""
+    locks = node.ask("GET", "/api/v1/locks?prefix=bench/").json["locks"]
+    return locks + node.ask("GET", "/api/v1/sessions").json["sessions"]
+
+
+def test_it_prints_one_object_with_the_figures_and_leaves_nothing_behind(make_cluster):
+    c = make_cluster(3)
+    for via in ("leader", "any"):
+        done = bench(c, "--clients", 8, "--via", via, "--held", 1200, "--json")
+        assert done.returncode == 0, done.stderr
+        figures = json.loads(done.stdout)
+        assert figures["cycles_per_second"] > 0
+        assert figures["errors"] == 0, figures
+        for kind in ("acquire_us", "release_us"):
+            us = figures[kind]
+            assert 0 < us["p50"] <= us["p90"] <= us["p99"] <= us["p999"] <= us["max"]
+        assert figures["acquire_us"]["count"] >= figures["cycles"] - 8
+        assert figures["settings"]["clients"] == 8 and figures["settings"]["via"] == via
+        assert figures["versions"]["bench"]
+        assert leftovers(c.nodes[1]) == []
+
+
+def test_a_rate_is_kept_and_every_acquire_is_in_the_samples(make_cluster, tmp_path):
+    c = make_cluster(1)
+    samples = tmp_path / "samples.csv"
+    done = bench(c, "--clients", 4, "--rate", 50, "--samples", samples, "--json", seconds="2")
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert 40 <= figures["cycles_per_second"] <= 60
+    lines = samples.read_text().splitlines()
+    assert lines[0] == "began_us,took_us"
+    assert len(lines) - 1 == figures["acquire_us"]["count"]
+
+
+def test_people_get_a_table(make_cluster):
+    done = bench(make_cluster(1), "--clients", 2)
+    assert done.returncode == 0, done.stderr
+    assert "cycles/s" in done.stdout and "p999" in done.stdout and "acquire" in done.stdout
+    assert done.stderr == ""  # progress is for terminals
+
+
+def test_an_interrupt_ends_it_early_with_figures_and_cleans_up(make_cluster):
+    c = make_cluster(1)
+    node = c.nodes[1]
+    process = subprocess.Popen(
+        [PROGRAM, "bench", "--endpoints", f"127.0.0.1:{node.client_port}", "--clients", "2",
+         "--seconds", "600", "--warmup", "0", "--json"],
+        env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        wait_until(lambda: node.ask("GET", "/api/v1/locks?prefix=bench/").json["locks"], "it runs")
+        os.kill(process.pid, signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=20 * SLOW)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    assert process.returncode == 0, stderr
+    assert json.loads(stdout)["interrupted"] is True
+    assert leftovers(node) == []
+
+
+def test_what_cannot_be_done_is_said(make_cluster):
+    nobody = run("bench", "--endpoints", f"127.0.0.1:{free_ports(1)[0]}", "--seconds", 1)
+    assert nobody.returncode == 69 and "refused" in nobody.stderr
+    for flags, words in (
+        (["--clients", "0"], "number from 1"),
+        (["--clients", "x"], "number from 1"),
+        (["--seconds", "0"], "duration"),
+        (["--api", "soap"], "--api"),
+        (["--via", "moon"], "leader or any"),
+        (["--tier", "best"], "correctness or efficiency"),
+        (["--connections", "2"], "one request at a time"),
+        (["--nonsense"], "no flag"),
+        (["--rate"], "needs a value"),
+    ):
+        refused = run("bench", *flags)
+        assert refused.returncode == 64 and words in refused.stderr, (flags, refused.stderr)
+        assert refused.stdout == ""
+    refused = bench(make_cluster(1), "--tier", "efficiency", "--json")
+    assert refused.returncode == 69
+    assert json.loads(refused.stdout)["errors_by_code"]["tier_not_served"] > 0

@@ -1,0 +1,255 @@
+/* The parts of `holdfast bench` that decide what its figures say: the histogram, and how HTTP
+ * answers are read. */
+#include "base_testing.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/bench_histogram.h"
+#include "cli/bench_protocol.h"
+
+/* ---- the histogram ---- */
+
+static struct histogram *new_histogram(void)
+{
+    struct histogram *h = calloc(1, sizeof(*h));
+    assert_non_null(h);
+    return h;
+}
+
+static void an_empty_histogram_is_zero_everywhere(void **state)
+{
+    (void)state;
+    struct histogram *h = new_histogram();
+    assert_int_equal(histogram_at(h, 0), 0);
+    assert_int_equal(histogram_at(h, 99000), 0);
+    assert_int_equal(histogram_at(h, HISTOGRAM_ALL), 0);
+    free(h);
+}
+
+static void a_single_value_is_every_share_exactly(void **state)
+{
+    (void)state;
+    struct histogram *h = new_histogram();
+    histogram_add(h, 1234567);
+    assert_int_equal(histogram_at(h, 0), 1234567);
+    assert_int_equal(histogram_at(h, 50000), 1234567);
+    assert_int_equal(histogram_at(h, HISTOGRAM_ALL), 1234567);
+    assert_int_equal(h->min, 1234567);
+    free(h);
+}
+
+/* Never below the true value, and above it by less than one part in HISTOGRAM_PARTS. */
+static void every_value_is_known_to_one_part_in_128(void **state)
+{
+    (void)state;
+    struct histogram *h = new_histogram();
+    uint64_t value = 1;
+    while (value < UINT64_C(1) << (HISTOGRAM_VALUE_BITS - 1)) {
+        for (uint64_t near = value - (value > 1 ? 1 : 0); near <= value + 1; near++) {
+            memset(h, 0, sizeof(*h));
+            histogram_add(h, near);
+            histogram_add(h, UINT64_C(1) << 50); /* so that the first is not the largest */
+            uint64_t read = histogram_at(h, 50000);
+            assert_true(read >= near);
+            assert_true(read - near <= near / HISTOGRAM_PARTS);
+        }
+        value += value / 3 + 1;
+    }
+    free(h);
+}
+
+static void shares_follow_the_ranks(void **state)
+{
+    (void)state;
+    struct histogram *h = new_histogram();
+    for (uint64_t i = 1; i <= 100; i++) { /* so small that each has its own bucket */
+        histogram_add(h, i);
+    }
+    assert_int_equal(histogram_at(h, 50000), 50);
+    assert_int_equal(histogram_at(h, 90000), 90);
+    assert_int_equal(histogram_at(h, 99000), 99);
+    assert_int_equal(histogram_at(h, 99001), 100);
+    assert_int_equal(histogram_at(h, 99900), 100);
+    assert_int_equal(histogram_at(h, 1), 1);
+    free(h);
+}
+
+static void the_largest_value_is_exact_however_large(void **state)
+{
+    (void)state;
+    struct histogram *h = new_histogram();
+    histogram_add(h, 5);
+    histogram_add(h, UINT64_MAX);
+    assert_true(histogram_at(h, HISTOGRAM_ALL) == UINT64_MAX);
+    assert_int_equal(histogram_at(h, 50000), 5);
+    free(h);
+}
+
+static void ranks_of_very_many_values_do_not_overflow(void **state)
+{
+    (void)state;
+    struct histogram *h = new_histogram();
+    histogram_add(h, 7);
+    histogram_add(h, 90);
+    h->buckets[7] += UINT64_C(1) << 60;
+    h->count += UINT64_C(1) << 60;
+    assert_int_equal(histogram_at(h, 99900), 7);
+    assert_int_equal(histogram_at(h, HISTOGRAM_ALL), 90);
+    free(h);
+}
+
+/* ---- HTTP ---- */
+
+struct heard {
+    unsigned answers;
+    struct bench_answer last;
+    char session[BENCH_SESSION];
+};
+
+static void on_answer(void *ctx, const struct bench_answer *answer)
+{
+    struct heard *heard = ctx;
+    heard->answers++;
+    heard->last = *answer;
+    (void)snprintf(heard->session, sizeof(heard->session), "%.*s", (int)answer->session.len,
+                   answer->session.len == 0 ? "" : (const char *)answer->session.data);
+}
+
+/* Asks with `verb`, and hears `answer` byte by byte: only the last one completes it. */
+static struct heard hear(enum bench_verb verb, const char *answer, const char **problem)
+{
+    struct heard heard = {.answers = 0};
+    struct buffer out;
+    buffer_init(&out, memory_system(), 1 << 16);
+    void *http = bench_http.open("node:1", 1);
+    struct bench_ask ask = {
+        .verb = verb, .session = slice_of("5e55"), .name = slice_of("n"), .client = slice_of("c")};
+    bench_http.begin(http, &out);
+    bench_http.ask(http, 0, &ask, &out);
+    assert_true(buffer_len(&out) > 0);
+    *problem = NULL;
+    for (size_t len = 0; len < strlen(answer) && *problem == NULL; len++) {
+        assert_int_equal(heard.answers, 0);
+        size_t used =
+            bench_http.receive(http, slice_make(answer, len + 1), &out, on_answer, &heard, problem);
+        assert_int_equal(used, heard.answers == 0 ? 0 : len + 1);
+    }
+    bench_http.close(http);
+    buffer_close(&out);
+    return heard;
+}
+
+static void an_acquire_yields_its_token(void **state)
+{
+    (void)state;
+    const char *problem;
+    struct heard heard = hear(BENCH_ACQUIRE,
+                              "HTTP/1.1 200 OK\r\nDate: x\r\ncontent-length:  42\r\nA: b\r\n\r\n"
+                              "{\"acquired\":true,\"fencing_token\":7340032}\n",
+                              &problem);
+    assert_int_equal(heard.answers, 1);
+    assert_true(heard.last.fine);
+    assert_int_equal(heard.last.token, 7340032);
+}
+
+static void a_lock_that_somebody_holds_is_no_success(void **state)
+{
+    (void)state;
+    const char *problem;
+    struct heard heard = hear(BENCH_ACQUIRE,
+                              "HTTP/1.1 200 OK\r\nContent-Length: 34\r\n\r\n"
+                              "{\"acquired\":false,\"reason\":\"held\"}",
+                              &problem);
+    assert_int_equal(heard.answers, 1);
+    assert_false(heard.last.fine);
+    assert_string_equal(heard.last.code, "held");
+}
+
+static void an_error_is_told_by_its_code_and_sentence(void **state)
+{
+    (void)state;
+    const char *problem;
+    struct heard heard = hear(BENCH_RELEASE,
+                              "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 56\r\n\r\n"
+                              "{\"error\":{\"code\":\"unavailable\",\"message\":\"no leader\"}}  ",
+                              &problem);
+    assert_int_equal(heard.answers, 1);
+    assert_false(heard.last.fine);
+    assert_string_equal(heard.last.code, "unavailable");
+    assert_string_equal(heard.last.message, "no leader");
+}
+
+static void an_opened_session_yields_its_id(void **state)
+{
+    (void)state;
+    const char *problem;
+    struct heard heard = hear(BENCH_OPEN,
+                              "HTTP/1.1 200 OK\r\nContent-Length: 22\r\n\r\n"
+                              "{\"session_id\":\"5e55\"}",
+                              &problem);
+    assert_int_equal(heard.answers, 0); /* one byte is missing */
+    heard = hear(BENCH_OPEN,
+                 "HTTP/1.1 200 OK\r\nContent-Length: 22\r\n\r\n"
+                 "{\"session_id\":\"5e55\"}\n",
+                 &problem);
+    assert_int_equal(heard.answers, 1);
+    assert_true(heard.last.fine);
+    assert_string_equal(heard.session, "5e55");
+}
+
+static void bytes_that_are_no_answer_are_a_problem(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "SSH-2.0-OpenSSH\r\n\r\n",
+        "HTTP/1.1 200 OK\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: \r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
+        "HTTP/1.1 \r\n\r\n",
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        const char *problem;
+        struct heard heard = hear(BENCH_RELEASE, bad[i], &problem);
+        assert_non_null(problem);
+        assert_int_equal(heard.answers, 0);
+    }
+}
+
+static void requests_name_their_lock_session_and_token(void **state)
+{
+    (void)state;
+    struct buffer out;
+    buffer_init(&out, memory_system(), 1 << 16);
+    void *http = bench_http.open("node:1", 1);
+    struct bench_ask ask = {.verb = BENCH_RELEASE,
+                            .session = slice_of("5e55"),
+                            .name = slice_of("bench/1"),
+                            .token = 4096};
+    bench_http.ask(http, 0, &ask, &out);
+    assert_true(slice_equal(
+        buffer_bytes(&out),
+        slice_of("POST /api/v1/locks/bench/1/release HTTP/1.1\r\nHost: node:1\r\n"
+                 "Content-Length: 42\r\n\r\n{\"session_id\":\"5e55\",\"fencing_token\":4096}")));
+    bench_http.close(http);
+    buffer_close(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_empty_histogram_is_zero_everywhere),
+        cmocka_unit_test(a_single_value_is_every_share_exactly),
+        cmocka_unit_test(every_value_is_known_to_one_part_in_128),
+        cmocka_unit_test(shares_follow_the_ranks),
+        cmocka_unit_test(the_largest_value_is_exact_however_large),
+        cmocka_unit_test(ranks_of_very_many_values_do_not_overflow),
+        cmocka_unit_test(an_acquire_yields_its_token),
+        cmocka_unit_test(a_lock_that_somebody_holds_is_no_success),
+        cmocka_unit_test(an_error_is_told_by_its_code_and_sentence),
+        cmocka_unit_test(an_opened_session_yields_its_id),
+        cmocka_unit_test(bytes_that_are_no_answer_are_a_problem),
+        cmocka_unit_test(requests_name_their_lock_session_and_token),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
