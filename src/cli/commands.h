@@ -5,4 +5,27 @@
 
 #include "cli/command.h"
 
+int ls_main(int count, char **arguments);
+int show_main(int count, char **arguments);
+int watch_main(int count, char **arguments);
+int sessions_main(int count, char **arguments);
+int status_main(int count, char **arguments);
+int audit_main(int count, char **arguments);
+int force_unlock_main(int count, char **arguments);
+int revoke_main(int count, char **arguments);
+int member_main(int count, char **arguments);
+int top_main(int count, char **arguments);
+
+/* Their flags. */
+extern const struct cli_option ls_options[];
+extern const struct cli_option show_options[];
+extern const struct cli_option watch_options[];
+extern const struct cli_option sessions_options[];
+extern const struct cli_option status_options[];
+extern const struct cli_option audit_options[];
+extern const struct cli_option force_unlock_options[];
+extern const struct cli_option revoke_options[];
+extern const struct cli_option member_options[];
+extern const struct cli_option top_options[];
+
 #endif

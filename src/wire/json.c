@@ -1,6 +1,7 @@
-/* The only file that includes jansson, which decides what is JSON and decodes strings and keys.
- * Numbers and values of any kind are taken from the text itself, see wire/json_scan.h: the n-th
- * member of jansson's object, which keeps its order, is the n-th one in the text. */
+/* With json_tree.c the only file that includes jansson, which decides what is JSON and decodes
+ * strings and keys. Numbers and values of any kind are taken from the text itself, see
+ * wire/json_scan.h: the n-th member of jansson's object, which keeps its order, is the n-th one in
+ * the text. */
 #include "wire/json.h"
 
 #include <inttypes.h>

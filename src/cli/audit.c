@@ -1,0 +1,59 @@
+/* `holdfast audit`: what operators did, oldest first. */
+#include "cli/api.h"
+#include "cli/columns.h"
+#include "cli/commands.h"
+#include "cli/exits.h"
+#include "cli/human.h"
+
+struct options {
+    struct cli_common common;
+};
+
+const struct cli_option audit_options[] = {
+    CLI_COMMON_OPTIONS(struct options),
+    CLI_OPTIONS_END,
+};
+
+static void print_table(const struct api_pages *pages)
+{
+    struct columns t;
+    columns_init(&t, 5);
+    static const char *const heading[] = {"WHEN", "ACTION", "NAME", "BY", "REASON"};
+    for (unsigned i = 0; i < 5; i++) {
+        columns_text(&t, heading[i]);
+    }
+    for (size_t i = 0; i < pages->count; i++) {
+        const struct json_t *row = pages->items[i];
+        char text[HUMAN_TEXT];
+        columns_text(&t, human_time(json_tree_text(json_tree_get(row, "createdAt")), text));
+        columns_slice(&t, json_tree_text(json_tree_get(row, "action")));
+        columns_slice(&t, json_tree_text(json_tree_get(row, "resource")));
+        columns_slice(&t, json_tree_text(json_tree_get(row, "actorId")));
+        columns_slice(&t, json_tree_text(json_tree_get(row, "reason")));
+    }
+    columns_print(&t, stdout);
+    columns_close(&t);
+}
+
+int audit_main(int count, char **arguments)
+{
+    struct options o = {CLI_COMMON_DEFAULT};
+    struct cli_words words;
+    struct api api;
+    struct api_pages pages;
+    if (!cli_options_read("audit", audit_options, CLI_ANY_ORDER, count, arguments, &o, &words) ||
+        !cli_words_check("audit", &words, 0, 0) || !api_init(&api, &o.common)) {
+        return EXIT_USAGE;
+    }
+    int code = api_pages_read(&api, "/api/v1/audit?limit=1000", "records", &pages);
+    if (code != 0) {
+        return code;
+    }
+    if (o.common.json) {
+        api_pages_print_json(&pages, "records");
+    } else {
+        print_table(&pages);
+    }
+    api_pages_close(&pages);
+    return 0;
+}

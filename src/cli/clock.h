@@ -1,0 +1,22 @@
+/* The clock that goes on in suspend: every deadline of the command line is counted on it (S5.1). */
+#ifndef HOLDFAST_CLI_CLOCK_H
+#define HOLDFAST_CLI_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+static inline int64_t clock_boot_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* For poll(2): rounded to what it takes, never negative. */
+static inline int clock_left_ms(int64_t deadline_ms)
+{
+    int64_t left = deadline_ms - clock_boot_ms();
+    return left <= 0 ? 0 : left > 3600000 ? 3600000 : (int)left;
+}
+
+#endif

@@ -1,0 +1,58 @@
+/* `holdfast force-unlock NAME --reason TEXT`: ends every hold on a name. */
+#include <stdio.h>
+
+#include "cli/commands.h"
+#include "cli/exits.h"
+#include "cli/human.h"
+#include "cli/operate.h"
+
+struct options {
+    struct cli_common common;
+    const char *reason;
+    const char *actor;
+    bool now;
+};
+
+const struct cli_option force_unlock_options[] = {
+    {"reason", 'r', CLI_TEXT, offsetof(struct options, reason), "TEXT",
+     "why, for the audit trail; required"},
+    {"now", 0, CLI_FLAG, offsetof(struct options, now), NULL,
+     "skip the lock-delay: another gets it while the holder may still run"},
+    {"actor", 0, CLI_TEXT, offsetof(struct options, actor), "NAME",
+     "who does it, for the audit trail (USER@HOST)"},
+    CLI_COMMON_OPTIONS(struct options),
+    CLI_OPTIONS_END,
+};
+
+int force_unlock_main(int count, char **arguments)
+{
+    struct options o = {.common = CLI_COMMON_DEFAULT};
+    struct cli_words words;
+    struct api api;
+    struct api_answer answer;
+    if (!cli_options_read("force-unlock", force_unlock_options, CLI_ANY_ORDER, count, arguments, &o,
+                          &words) ||
+        !cli_words_check("force-unlock", &words, 1, 1) ||
+        !operate_has_reason("force-unlock", o.reason) || !api_init(&api, &o.common)) {
+        return EXIT_USAGE;
+    }
+    struct operate operate = {.name = words.items[0],
+                              .verb = "force-unlock",
+                              .reason = o.reason,
+                              .actor = o.actor,
+                              .now = o.now};
+    int code = operate_call(&api, &operate, &answer);
+    if (code != 0) {
+        return code;
+    }
+    if (o.common.json) {
+        api_print_json(&answer);
+    } else {
+        unsigned holders = (unsigned)json_tree_u64(json_tree_get(answer.tree, "holders"), 0);
+        printf("%s: %u holder%s forced out%s\n", words.items[0], holders, holders == 1 ? "" : "s",
+               json_tree_true(json_tree_get(answer.tree, "more")) ? "; there are more, ask again"
+                                                                  : "");
+    }
+    api_answer_close(&answer);
+    return 0;
+}

@@ -1,0 +1,46 @@
+/* A small HTTP/1.1 client for tools: one connection, one request, waits with a deadline. Reads
+ * answers with a length, in chunks, or up to the end of the connection; streams too.
+ *
+ *     http_open(&h, "10.0.0.1:4653", deadline);
+ *     http_send(&h, "GET", "/api/v1/locks", body, deadline);
+ *     http_read_head(&h, deadline);                          now h.status is there
+ *     while (http_read_body(&h, &out, deadline) == HTTP_MORE) ...
+ *     http_close(&h);
+ *
+ * The deadline is on clock_boot_ms. What went wrong is a few words in `h.problem`. */
+#ifndef HOLDFAST_CLI_HTTP_H
+#define HOLDFAST_CLI_HTTP_H
+
+#include "base/buffer.h"
+
+enum { HTTP_ENDPOINT = 256, HTTP_PROBLEM = 160, HTTP_HEAD_MAX = 32 << 10 };
+
+enum http_state { HTTP_MORE, HTTP_DONE, HTTP_BROKEN };
+
+struct http {
+    int fd;                        /* -1: none */
+    char authority[HTTP_ENDPOINT]; /* what the endpoint is called, for the header Host */
+    struct buffer in;
+    int status;
+    unsigned retry_after_s; /* 0: not said */
+    bool is_chunked;
+    bool has_length;
+    bool chunk_open; /* the rest of a chunk follows, then its CR LF */
+    uint64_t left;   /* of the body, or of the chunk */
+    bool is_over;
+    char problem[HTTP_PROBLEM];
+};
+
+/* False: h->problem says why. Whatever they return, http_close ends it. */
+bool http_open(struct http *h, const char *endpoint, int64_t deadline_ms);
+bool http_send(struct http *h, const char *method, const char *target, struct slice body,
+               int64_t deadline_ms);
+bool http_read_head(struct http *h, int64_t deadline_ms);
+/* Appends what there is of the body, at least a byte unless it is over. */
+enum http_state http_read_body(struct http *h, struct buffer *out, int64_t deadline_ms);
+void http_close(struct http *h);
+
+/* Appends `text` with everything escaped but letters, digits and -._~, and '/' where `is_path`. */
+void http_escape(struct buffer *out, struct slice text, bool is_path);
+
+#endif

@@ -1,0 +1,146 @@
+/* `holdfast member list|add|remove|promote|demote|transfer`: who belongs to the cluster. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "cli/commands.h"
+#include "cli/exits.h"
+#include "cli/member_wait.h"
+#include "cli/members.h"
+#include "cli/say.h"
+#include "server/config_value.h"
+
+struct options {
+    struct cli_common common;
+    bool no_wait;
+    uint64_t wait_ms;
+};
+
+const struct cli_option member_options[] = {
+    {"wait", 'w', CLI_DURATION, offsetof(struct options, wait_ms), "DURATION",
+     "for the change to be in force, and for a new node to catch up (60s)"},
+    {"no-wait", 0, CLI_FLAG, offsetof(struct options, no_wait), NULL, "only begin with it"},
+    CLI_COMMON_OPTIONS(struct options),
+    CLI_OPTIONS_END,
+};
+
+struct verb {
+    const char *name;
+    int words; /* behind it, at least */
+    int more;  /* at most */
+    const char *usage;
+    enum member_goal goal;
+};
+
+static const struct verb verbs[] = {
+    {"list", 0, 0, "list", MEMBER_ANY},
+    {"add", 2, 2, "add ID HOST:PORT   (of its peer port; start it with `serve --join`)",
+     MEMBER_CAUGHT_UP},
+    {"remove", 1, 1, "remove ID", MEMBER_GONE},
+    {"promote", 1, 1, "promote ID", MEMBER_VOTES},
+    {"demote", 1, 1, "demote ID", MEMBER_LEARNS},
+    {"transfer", 0, 1, "transfer [ID]", MEMBER_LEADS},
+};
+
+static const struct verb *find_verb(const struct cli_words *words)
+{
+    for (size_t i = 0; words->count > 0 && i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+        const struct verb *v = &verbs[i];
+        if (strcmp(words->items[0], v->name) != 0) {
+            continue;
+        }
+        if (words->count - 1 >= v->words && words->count - 1 <= v->more) {
+            return v;
+        }
+        cli_say("it is: holdfast member %s", v->usage);
+        return NULL;
+    }
+    cli_say("member: one of list, add, remove, promote, demote, transfer is missing");
+    return NULL;
+}
+
+/* The members as the leader sees them: how far they are behind is in its view only. */
+static int list(struct api *api, bool json)
+{
+    struct api_answer answer;
+    int code = members_look(api, &answer);
+    if (code != 0) {
+        return code;
+    }
+    if (json) {
+        api_print_json(&answer);
+    } else {
+        members_print(json_tree_get(answer.tree, "members"));
+    }
+    api_answer_close(&answer);
+    return 0;
+}
+
+static int begin(struct api *api, const struct verb *v, uint64_t id, const char *address,
+                 struct api_answer *answer)
+{
+    char target[128];
+    struct buffer body;
+    struct json_writer w;
+    buffer_init(&body, memory_system(), 4096);
+    (void)snprintf(target, sizeof(target), "/api/v1/members/%" PRIu64 "%s%s", id,
+                   v->goal == MEMBER_GONE ? "" : "/", v->goal == MEMBER_GONE ? "" : v->name);
+    json_writer_init(&w, &body);
+    json_write_open(&w, '{');
+    if (v->goal == MEMBER_CAUGHT_UP) {
+        (void)snprintf(target, sizeof(target), "/api/v1/members");
+        json_put_u64(&w, "id", id);
+        json_put_text(&w, "address", address);
+    } else if (v->goal == MEMBER_LEADS) {
+        (void)snprintf(target, sizeof(target), "/api/v1/members/transfer");
+        if (id != 0) {
+            json_put_u64(&w, "to", id);
+        }
+    }
+    json_write_close(&w);
+    bool is_delete = v->goal == MEMBER_GONE;
+    struct api_request request = {is_delete ? "DELETE" : "POST", target,
+                                  is_delete ? slice_make(NULL, 0) : buffer_bytes(&body), API_ONCE};
+    int code = api_call(api, &request, answer);
+    buffer_close(&body);
+    return code;
+}
+
+static int change(struct api *api, const struct options *o, const struct verb *v,
+                  const struct cli_words *words)
+{
+    uint64_t id = 0;
+    if (words->count > 1 && (!value_number(words->items[1], &id) || id == 0)) {
+        cli_say("member %s: \"%s\" is not the number of a node", v->name, words->items[1]);
+        return EXIT_USAGE;
+    }
+    struct member_wait wait = {.api = api, .goal = v->goal, .id = id};
+    int code = member_wait_begin(&wait);
+    struct api_answer answer;
+    if (code == 0) {
+        code = begin(api, v, id, words->count > 2 ? words->items[2] : "", &answer);
+    }
+    if (code != 0) {
+        return code;
+    }
+    if (o->common.json) {
+        api_print_json(&answer);
+        (void)fflush(stdout);
+    }
+    api_answer_close(&answer);
+    return o->no_wait ? 0 : member_wait_end(&wait, o->wait_ms, o->common.json);
+}
+
+int member_main(int count, char **arguments)
+{
+    struct options o = {.common = CLI_COMMON_DEFAULT, .wait_ms = 60000};
+    struct cli_words words;
+    struct api api;
+    if (!cli_options_read("member", member_options, CLI_ANY_ORDER, count, arguments, &o, &words)) {
+        return EXIT_USAGE;
+    }
+    const struct verb *v = find_verb(&words);
+    if (v == NULL || !api_init(&api, &o.common)) {
+        return EXIT_USAGE;
+    }
+    return v->goal == MEMBER_ANY ? list(&api, o.common.json) : change(&api, &o, v, &words);
+}

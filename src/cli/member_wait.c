@@ -1,0 +1,134 @@
+/* Waiting for a change of the members, see member_wait.h. The service says that it has begun; when
+ * it is in force is seen in the list. */
+#include "cli/member_wait.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/clock.h"
+#include "cli/exits.h"
+#include "cli/members.h"
+#include "cli/say.h"
+
+enum { POLL_MS = 200 };
+
+int member_wait_begin(struct member_wait *w)
+{
+    struct api_answer answer;
+    int code = members_look(w->api, &answer);
+    if (code == 0) {
+        w->old_leader = json_tree_u64(json_tree_get(answer.tree, "leader"), 0);
+        api_answer_close(&answer);
+    }
+    return code;
+}
+
+static bool is_reached(const struct member_wait *w, const struct json_t *tree)
+{
+    const struct json_t *row = members_find(json_tree_get(tree, "members"), w->id);
+    bool votes = json_tree_true(json_tree_get(row, "voter"));
+    uint64_t leader = json_tree_u64(json_tree_get(tree, "leader"), 0);
+    switch (w->goal) {
+    case MEMBER_CAUGHT_UP:
+        return row != NULL && json_tree_true(json_tree_get(row, "healthy")) &&
+               json_tree_u64(json_tree_get(row, "lag"), UINT64_MAX) == 0;
+    case MEMBER_GONE:
+        return row == NULL;
+    case MEMBER_VOTES:
+        return votes;
+    case MEMBER_LEARNS:
+        return row != NULL && !votes;
+    case MEMBER_LEADS:
+        return leader != 0 && (w->id != 0 ? leader == w->id : leader != w->old_leader);
+    case MEMBER_ANY:
+        break;
+    }
+    return true;
+}
+
+/* One line that is written over on a terminal; elsewhere a line when something changed. */
+static void show_progress(const struct member_wait *w, const struct json_t *tree, char last[96])
+{
+    char now[96];
+    const struct json_t *row = members_find(json_tree_get(tree, "members"), w->id);
+    const struct json_t *lag = json_tree_get(row, "lag");
+    if (w->goal != MEMBER_CAUGHT_UP) {
+        return;
+    }
+    if (row == NULL) {
+        (void)snprintf(now, sizeof(now), "node %" PRIu64 ": being added", w->id);
+    } else if (!json_tree_true(json_tree_get(row, "healthy")) || lag == NULL) {
+        (void)snprintf(now, sizeof(now), "node %" PRIu64 ": does not answer yet", w->id);
+    } else {
+        (void)snprintf(now, sizeof(now), "node %" PRIu64 ": %" PRIu64 " entries behind", w->id,
+                       json_tree_u64(lag, 0));
+    }
+    if (strcmp(now, last) != 0) {
+        bool is_terminal = isatty(STDERR_FILENO) == 1;
+        fprintf(stderr, is_terminal ? "\r\x1b[K%s" : "%s\n", now);
+        (void)snprintf(last, 96, "%s", now);
+    }
+}
+
+static void print_result(const struct member_wait *w, const struct json_t *tree)
+{
+    uint64_t leader = json_tree_u64(json_tree_get(tree, "leader"), 0);
+    switch (w->goal) {
+    case MEMBER_CAUGHT_UP:
+        printf("node %" PRIu64 " has caught up as a learner; `holdfast member promote %" PRIu64
+               "` makes it vote\n",
+               w->id, w->id);
+        break;
+    case MEMBER_GONE:
+        printf("node %" PRIu64 " is removed; its number is never used again\n", w->id);
+        break;
+    case MEMBER_VOTES:
+        printf("node %" PRIu64 " votes\n", w->id);
+        break;
+    case MEMBER_LEARNS:
+        printf("node %" PRIu64 " votes no more\n", w->id);
+        break;
+    case MEMBER_LEADS:
+        printf("node %" PRIu64 " leads\n", leader);
+        break;
+    case MEMBER_ANY:
+        break;
+    }
+}
+
+int member_wait_end(struct member_wait *w, uint64_t wait_ms, bool is_quiet)
+{
+    int64_t deadline_ms = clock_boot_ms() + (int64_t)wait_ms;
+    char last[96] = "";
+    for (;;) {
+        struct api_answer answer;
+        int code = members_look(w->api, &answer);
+        if (code != 0) {
+            return code;
+        }
+        bool is_done = is_reached(w, answer.tree);
+        show_progress(w, answer.tree, last);
+        if (last[0] != '\0' && isatty(STDERR_FILENO) == 1 && is_done) {
+            fprintf(stderr, "\n");
+        }
+        if (is_done && !is_quiet) {
+            print_result(w, answer.tree);
+        }
+        api_answer_close(&answer);
+        if (is_done) {
+            return 0;
+        }
+        if (clock_boot_ms() >= deadline_ms) {
+            cli_say("the change has begun and is not in force after %" PRIu64 " ms%s; `holdfast "
+                    "status` shows how it goes on",
+                    wait_ms,
+                    w->goal == MEMBER_CAUGHT_UP ? ": is the node running, with `serve --join`?"
+                                                : "");
+            return EXIT_FAILED;
+        }
+        struct timespec pause = {0, POLL_MS * 1000000L};
+        (void)nanosleep(&pause, NULL);
+    }
+}

@@ -1,0 +1,196 @@
+/* `holdfast show NAME`: who holds it, since when, who waits in which order, what comes next, and
+ * who waits for whom. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "cli/api.h"
+#include "cli/columns.h"
+#include "cli/commands.h"
+#include "cli/exits.h"
+#include "cli/human.h"
+#include "cli/show_graph.h"
+
+struct options {
+    struct cli_common common;
+    bool no_graph;
+};
+
+const struct cli_option show_options[] = {
+    {"no-graph", 0, CLI_FLAG, offsetof(struct options, no_graph), NULL,
+     "without looking at other names for who waits for whom"},
+    CLI_COMMON_OPTIONS(struct options),
+    CLI_OPTIONS_END,
+};
+
+#define TEXT(s) (int)(s).len, (const char *)(s).data
+
+static struct slice text_of(const struct json_t *object, const char *key)
+{
+    return json_tree_text(json_tree_get(object, key));
+}
+
+static void print_head(const struct json_t *lock)
+{
+    struct slice name = text_of(lock, "name");
+    struct slice mode = text_of(lock, "mode");
+    struct slice tier = text_of(lock, "tier");
+    char when[HUMAN_TEXT];
+    bool has_colour = cli_has_colour(stdout);
+    printf("%s%.*s%s  %.*s", cli_colour_on(COLOUR_BOLD, has_colour), TEXT(name),
+           cli_colour_off(COLOUR_BOLD, has_colour), TEXT(mode));
+    if (json_tree_get(lock, "limit") != NULL) {
+        printf(", %" PRIu64 " of %" PRIu64 " permits used",
+               json_tree_u64(json_tree_get(lock, "permits_used"), 0),
+               json_tree_u64(json_tree_get(lock, "limit"), 0));
+    }
+    printf(", %.*s", TEXT(tier));
+    if (json_tree_get(lock, "delayed_until") != NULL) {
+        printf(", delayed until %s", human_time(text_of(lock, "delayed_until"), when));
+    } else if (!json_tree_true(json_tree_get(lock, "held"))) {
+        printf(", free");
+    }
+    printf("\n");
+}
+
+static void add_metadata(struct columns *t, const struct json_t *row)
+{
+    struct buffer text;
+    buffer_init(&text, memory_system(), 8192);
+    if (json_tree_get(row, "metadata") != NULL) {
+        json_tree_write(json_tree_get(row, "metadata"), &text);
+    }
+    columns_slice(t, buffer_len(&text) > 0 ? buffer_bytes(&text) : slice_of("-"));
+    buffer_close(&text);
+}
+
+static void print_holders(const struct json_t *holders)
+{
+    struct columns t;
+    size_t count = json_tree_count(holders);
+    if (count == 0) {
+        return;
+    }
+    columns_init(&t, 6);
+    static const char *const heading[] = {"HELD BY", "MODE",  "SINCE",
+                                          "EXPIRES", "TOKEN", "METADATA"};
+    for (unsigned i = 0; i < 6; i++) {
+        columns_text(&t, heading[i]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct json_t *row = json_tree_at(holders, i);
+        char text[HUMAN_TEXT];
+        columns_slice(&t, text_of(row, "client_id"));
+        columns_slice(&t, text_of(row, "mode"));
+        columns_text(&t, human_time(text_of(row, "since"), text));
+        columns_printf(&t, "in %s%s",
+                       human_span(json_tree_u64(json_tree_get(row, "expires_in_ms"), 0), text),
+                       json_tree_get(row, "revoked_at") != NULL ? ", revoked" : "");
+        if (json_tree_get(row, "fencing_token") != NULL) {
+            columns_printf(&t, "%" PRIu64, json_tree_u64(json_tree_get(row, "fencing_token"), 0));
+        } else {
+            columns_text(&t, "-");
+        }
+        add_metadata(&t, row);
+    }
+    printf("\n");
+    columns_print(&t, stdout);
+    columns_close(&t);
+}
+
+static void print_waiters(const struct json_t *waiters, uint64_t queue_length)
+{
+    struct columns t;
+    size_t count = json_tree_count(waiters);
+    if (count == 0) {
+        return;
+    }
+    columns_init(&t, 6);
+    static const char *const heading[] = {"WAITS",   "CLIENT",   "MODE",
+                                          "THROUGH", "GIVES UP", "METADATA"};
+    for (unsigned i = 0; i < 6; i++) {
+        columns_text(&t, heading[i]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct json_t *row = json_tree_at(waiters, i);
+        char text[HUMAN_TEXT];
+        bool is_detached = json_tree_true(json_tree_get(row, "detached"));
+        columns_printf(&t, "%" PRIu64, json_tree_u64(json_tree_get(row, "position"), 0));
+        columns_slice(&t, text_of(row, "client_id"));
+        columns_slice(&t, text_of(row, "mode"));
+        columns_printf(&t, "node %" PRIu64 "%s", json_tree_u64(json_tree_get(row, "node"), 0),
+                       is_detached ? ", cut off" : "");
+        const struct json_t *end = json_tree_get(row, "gives_up_at");
+        columns_text(&t, end != NULL ? human_time(json_tree_text(end), text) : "never");
+        add_metadata(&t, row);
+    }
+    printf("\n");
+    columns_print(&t, stdout);
+    if (queue_length > count) {
+        printf("... and %" PRIu64 " more\n", queue_length - count);
+    }
+    columns_close(&t);
+}
+
+/* What would happen next, in a sentence. */
+static void print_next(const struct json_t *lock)
+{
+    const struct json_t *holders = json_tree_get(lock, "holders");
+    const struct json_t *holder = json_tree_at(holders, 0);
+    const struct json_t *waiter = json_tree_at(json_tree_get(lock, "waiters"), 0);
+    struct slice reserved = text_of(lock, "reserved_for");
+    struct slice waits = text_of(waiter, "client_id");
+    struct slice holds = text_of(holder, "client_id");
+    char when[HUMAN_TEXT];
+    printf("\nNext: ");
+    if (json_tree_get(lock, "delayed_until") != NULL) {
+        printf("it ended uncleanly, so nobody gets it before %s",
+               human_time(text_of(lock, "delayed_until"), when));
+        if (waiter != NULL) {
+            printf("; then %.*s does", TEXT(waits));
+        }
+    } else if (holder == NULL && reserved.len > 0) {
+        printf("it is kept free for the multi-lock of %.*s, which waits for other names",
+               TEXT(reserved));
+    } else if (holder == NULL) {
+        printf("whoever asks gets it");
+    } else if (waiter != NULL) {
+        printf("when %.*s %s, %.*s gets it; %s at the latest, unless it is renewed", TEXT(holds),
+               json_tree_count(holders) > 1 ? "and the others are done" : "is done", TEXT(waits),
+               human_time(text_of(holder, "expires_at"), when));
+    } else {
+        printf("nobody waits; it is free when %.*s is done, or at %s unless it is renewed",
+               TEXT(holds), human_time(text_of(holder, "expires_at"), when));
+    }
+    printf("\n");
+}
+
+int show_main(int count, char **arguments)
+{
+    struct options o = {.common = CLI_COMMON_DEFAULT};
+    struct cli_words words;
+    struct api api;
+    struct api_answer answer;
+    if (!cli_options_read("show", show_options, CLI_ANY_ORDER, count, arguments, &o, &words) ||
+        !cli_words_check("show", &words, 1, 1) || !api_init(&api, &o.common)) {
+        return EXIT_USAGE;
+    }
+    int code = show_graph_ask(&api, slice_of(words.items[0]), &answer);
+    if (code != 0) {
+        return code;
+    }
+    if (o.common.json) {
+        api_print_json(&answer);
+        api_answer_close(&answer);
+        return 0;
+    }
+    print_head(answer.tree);
+    print_holders(json_tree_get(answer.tree, "holders"));
+    print_waiters(json_tree_get(answer.tree, "waiters"),
+                  json_tree_u64(json_tree_get(answer.tree, "queue_length"), 0));
+    print_next(answer.tree);
+    if (!o.no_graph) {
+        code = show_graph_print(&api, answer.tree);
+    }
+    api_answer_close(&answer);
+    return code;
+}

@@ -1,0 +1,65 @@
+/* `holdfast status`: who leads, who is there, whether it serves. */
+#include <inttypes.h>
+
+#include "cli/api.h"
+#include "cli/columns.h"
+#include "cli/commands.h"
+#include "cli/exits.h"
+#include "cli/members.h"
+#include "cli/say.h"
+
+struct options {
+    struct cli_common common;
+};
+
+const struct cli_option status_options[] = {
+    CLI_COMMON_OPTIONS(struct options),
+    CLI_OPTIONS_END,
+};
+
+static void print_people(const struct json_t *tree, bool is_serving)
+{
+    bool has_colour = cli_has_colour(stdout);
+    enum cli_colour colour = is_serving ? COLOUR_GREEN : COLOUR_RED;
+    const struct json_t *leader = json_tree_get(tree, "leader");
+    printf("%s%s%s  ", cli_colour_on(colour, has_colour), is_serving ? "serving" : "not serving",
+           cli_colour_off(colour, has_colour));
+    if (leader != NULL) {
+        printf("leader: node %" PRIu64, json_tree_u64(leader, 0));
+    } else {
+        printf("no leader");
+    }
+    printf("  term %" PRIu64 "  as node %" PRIu64 " sees it\n\n",
+           json_tree_u64(json_tree_get(tree, "term"), 0),
+           json_tree_u64(json_tree_get(tree, "node"), 0));
+    members_print(json_tree_get(tree, "members"));
+}
+
+int status_main(int count, char **arguments)
+{
+    struct options o = {CLI_COMMON_DEFAULT};
+    struct cli_words words;
+    struct api api;
+    struct api_answer answer;
+    if (!cli_options_read("status", status_options, CLI_ANY_ORDER, count, arguments, &o, &words) ||
+        !cli_words_check("status", &words, 0, 0) || !api_init(&api, &o.common)) {
+        return EXIT_USAGE;
+    }
+    int code = members_look(&api, &answer);
+    if (code != 0) {
+        return code;
+    }
+    bool is_serving = json_tree_true(json_tree_get(answer.tree, "serving"));
+    if (o.common.json) {
+        api_print_json(&answer);
+    } else {
+        print_people(answer.tree, is_serving);
+    }
+    api_answer_close(&answer);
+    if (!is_serving) {
+        (void)fflush(stdout);
+        cli_say("no majority of the voters answers, so nothing is granted; start the silent nodes");
+        return EXIT_UNREACHABLE;
+    }
+    return 0;
+}

@@ -1,0 +1,197 @@
+/* `holdfast top`: the busiest names, from the stream of events, once a second. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/clock.h"
+#include "cli/columns.h"
+#include "cli/commands.h"
+#include "cli/exits.h"
+#include "cli/human.h"
+#include "cli/sse.h"
+
+enum { NAMES_MAX = 4096, NAME_TEXT = 513 };
+
+struct options {
+    struct cli_common common;
+    uint64_t interval_ms;
+    uint64_t rows;
+    bool once;
+};
+
+const struct cli_option top_options[] = {
+    {"interval", 'i', CLI_DURATION, offsetof(struct options, interval_ms), "DURATION",
+     "between two pictures (1s)"},
+    {"rows", 'n', CLI_NUMBER, offsetof(struct options, rows), "N", "names that are shown (20)"},
+    {"once", '1', CLI_FLAG, offsetof(struct options, once), NULL, "one picture, and the end"},
+    CLI_COMMON_OPTIONS(struct options),
+    CLI_OPTIONS_END,
+};
+
+/* What happened to a name since the last picture. */
+struct heat {
+    char name[NAME_TEXT];
+    char client[64]; /* who got it last */
+    unsigned granted, queued, ended, lost;
+};
+
+struct top {
+    struct heat *names;
+    size_t count;
+    unsigned others; /* events of names for which there was no room */
+    unsigned total;
+};
+
+static struct heat *find(struct top *top, struct slice name)
+{
+    for (size_t i = 0; i < top->count; i++) {
+        if (slice_equal(slice_of(top->names[i].name), name)) {
+            return &top->names[i];
+        }
+    }
+    if (top->count == NAMES_MAX || name.len >= NAME_TEXT) {
+        return NULL;
+    }
+    struct heat *fresh = &top->names[top->count++];
+    *fresh = (struct heat){.granted = 0};
+    (void)snprintf(fresh->name, NAME_TEXT, "%.*s", (int)name.len, (const char *)name.data);
+    return fresh;
+}
+
+static void count_event(struct top *top, const struct sse_event *e)
+{
+    struct fault fault;
+    struct json_t *tree = json_tree_parse(e->data, &fault);
+    struct slice name = json_tree_text(json_tree_get(tree, "name"));
+    struct slice client = json_tree_text(json_tree_get(tree, "client_id"));
+    struct heat *heat = name.len == 0 ? NULL : find(top, name);
+    top->total += name.len > 0;
+    top->others += name.len > 0 && heat == NULL;
+    if (heat != NULL) {
+        bool is_grant = strcmp(e->type, "granted") == 0;
+        heat->granted += is_grant;
+        heat->queued += strcmp(e->type, "queued") == 0;
+        heat->ended += strcmp(e->type, "released") == 0;
+        heat->lost += strcmp(e->type, "expired") == 0 || strcmp(e->type, "forced") == 0 ||
+                      strcmp(e->type, "revoked") == 0;
+        if (is_grant) {
+            (void)snprintf(heat->client, sizeof(heat->client), "%.*s", (int)client.len,
+                           (const char *)client.data);
+        }
+    }
+    json_tree_free(tree);
+}
+
+static unsigned warmth(const struct heat *h)
+{
+    return h->granted + h->queued + h->ended + h->lost;
+}
+
+static int hottest_first(const void *a, const void *b)
+{
+    const struct heat *x = a, *y = b;
+    unsigned p = warmth(x), q = warmth(y);
+    return p != q ? (p < q) - (p > q) : strcmp(x->name, y->name);
+}
+
+static void print_json(const struct top *top, size_t rows, uint64_t interval_ms)
+{
+    struct buffer out;
+    struct json_writer w;
+    buffer_init(&out, memory_system(), 16 << 20);
+    json_writer_init(&w, &out);
+    json_write_open(&w, '{');
+    json_put_u64(&w, "interval_ms", interval_ms);
+    json_put_u64(&w, "events", top->total);
+    json_put_open(&w, "names", '[');
+    for (size_t i = 0; i < rows; i++) {
+        const struct heat *h = &top->names[i];
+        json_write_open(&w, '{');
+        json_put_text(&w, "name", h->name);
+        json_put_u64(&w, "granted", h->granted);
+        json_put_u64(&w, "queued", h->queued);
+        json_put_u64(&w, "released", h->ended);
+        json_put_u64(&w, "lost", h->lost);
+        json_put_text(&w, "last_client", h->client);
+        json_write_close(&w);
+    }
+    json_write_close(&w);
+    json_write_close(&w);
+    printf("%.*s\n", (int)buffer_len(&out), (const char *)buffer_bytes(&out).data);
+    buffer_close(&out);
+}
+
+static void print_table(const struct top *top, size_t rows, uint64_t interval_ms)
+{
+    struct columns t;
+    char span[HUMAN_TEXT];
+    static const char *const heading[] = {"NAME", "GRANTED", "QUEUED", "RELEASED", "LOST", "LAST"};
+    if (isatty(STDOUT_FILENO) == 1) {
+        printf("\x1b[H\x1b[J"); /* what every terminal since the VT100 knows */
+    }
+    printf("%u events in %s, %zu names\n\n", top->total, human_span(interval_ms, span), top->count);
+    columns_init(&t, 6);
+    for (unsigned i = 0; i < 6; i++) {
+        columns_text(&t, heading[i]);
+    }
+    for (size_t i = 0; i < rows; i++) {
+        const struct heat *h = &top->names[i];
+        columns_text(&t, h->name);
+        columns_printf(&t, "%u", h->granted);
+        columns_printf(&t, "%u", h->queued);
+        columns_printf(&t, "%u", h->ended);
+        columns_printf(&t, "%u", h->lost);
+        columns_colour(&t, h->lost > 0 ? COLOUR_RED : COLOUR_NONE);
+        columns_text(&t, h->client[0] != '\0' ? h->client : "-");
+    }
+    columns_print(&t, stdout);
+    columns_close(&t);
+}
+
+static int run(struct sse *s, const struct options *o, struct top *top)
+{
+    for (;;) {
+        int64_t end_ms = clock_boot_ms() + (int64_t)o->interval_ms;
+        struct sse_event event;
+        enum sse_state state;
+        *top = (struct top){.names = top->names};
+        while ((state = sse_next(s, &event, end_ms)) == SSE_EVENT && clock_boot_ms() < end_ms) {
+            count_event(top, &event);
+        }
+        if (state == SSE_FAILED) {
+            return EXIT_UNREACHABLE;
+        }
+        qsort(top->names, top->count, sizeof(*top->names), hottest_first);
+        size_t rows = top->count < o->rows ? top->count : (size_t)o->rows;
+        if (o->common.json) {
+            print_json(top, rows, o->interval_ms);
+        } else {
+            print_table(top, rows, o->interval_ms);
+        }
+        if (fflush(stdout) != 0 || o->once) {
+            return 0;
+        }
+    }
+}
+
+int top_main(int count, char **arguments)
+{
+    struct options o = {.common = CLI_COMMON_DEFAULT, .interval_ms = 1000, .rows = 20};
+    struct cli_words words;
+    struct api api;
+    struct sse sse;
+    if (!cli_options_read("top", top_options, CLI_ANY_ORDER, count, arguments, &o, &words) ||
+        !cli_words_check("top", &words, 0, 0) || !api_init(&api, &o.common)) {
+        return EXIT_USAGE;
+    }
+    struct top top = {.names = calloc(NAMES_MAX, sizeof(*top.names))};
+    hf_assert(top.names != NULL);
+    int code = sse_open(&sse, &api, "/api/v1/watch?list=false", NULL);
+    if (code == 0) {
+        code = run(&sse, &o, &top);
+        sse_close(&sse);
+    }
+    free(top.names);
+    return code;
+}
