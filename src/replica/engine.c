@@ -73,6 +73,9 @@ static void take_entries(struct engine *e, const struct raft_update *u)
     unsigned count = u->entries.n;
     hf_assert(first >= e->log.first && first <= entries_last(&e->log) + 1);
     entries_truncate(&e->log, first, e->write_number);
+    if (e->reported >= first) { /* what stood there is gone; its successors are reported anew */
+        e->reported = first - 1;
+    }
     for (unsigned i = 0; i < count; i++) {
         const struct raft_entry *from = &u->entries.batch[i];
         entries_append(&e->log, &(struct replica_entry){from->term, (uint16_t)from->type,
@@ -348,9 +351,10 @@ void engine_written(struct engine *e, uint64_t last, uint64_t now_ms)
     e->write_done++;
     entries_written(&e->log, e->write_done);
     uint64_t reportable = done.last < done.reportable ? done.last : done.reportable;
-    if (e->installing || reportable < done.first || reportable <= e->reported) { /* E3 */
+    if (e->installing || reportable < done.first) { /* E3 */
         return;
     }
+    hf_assert(reportable > e->reported);
     e->reported = reportable;
     struct raft_event event = {.type = RAFT_PERSISTED_ENTRIES};
     event.persisted_entries.index = reportable;

@@ -1,13 +1,14 @@
 /* Drives libraft by raft_step: events in, disk writes and messages out through the ports, and what
  * is committed in order. The rules for it, learned by simulation, are numbered here (E1 to E11);
- * the code cites them where it keeps them.
+ * the code cites them where it keeps them, and docs/ENGINE.md names the test of each.
  *
  * E1  Term and vote are on disk before anything else of that step happens.
  *
  * E2  raft_timeout is asked after every step: its update flag is not always set.
  *
  * E3  A write that newer entries overlap is reported only up to the entry before them, and only if
- *     that is above what was reported; nothing is reported while a snapshot is being installed.
+ *     that is above what was reported; what replaces entries that were reported is reported anew;
+ *     nothing is reported while a snapshot is being installed.
  *
  * E4  A refused pre-vote is answered with our own term when that is higher than the candidate's;
  *     else a candidate with the longer log never learns of it, and a healed cluster can stay

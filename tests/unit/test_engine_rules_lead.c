@@ -1,0 +1,326 @@
+/* The rules for driving libraft that concern who leads and who belongs to the group: E2 (timers),
+ * E4 (refused pre-votes), E5 and E8 (members), E9 (giving the lead away), one batch in flight,
+ * length a multiple of 8. Each test here was seen to fail with its rule taken out of the code:
+ * docs/ENGINE.md. */
+#include "base_testing.h"
+
+#include "replica_alone.h"
+
+/* ---- E2 ---- */
+
+/* Node 3 lacks what only a snapshot holds any more. */
+static void open_with_snapshot(struct alone *a)
+{
+    alone_open(a, 3);
+    alone_lead(a, 3);
+    replica_set_snapshot_bytes(a->replica, 1);
+    for (int i = 0; i < 8; i++) {
+        alone_submit(a);
+        alone_all_written(a);
+        alone_acknowledge(a, 2, alone_last_index(a), 0);
+        replica_set_snapshot_bytes(a->replica, UINT64_MAX);
+    }
+    replica_snapshot_taken(a->replica, a->about.index, a->now);
+    replica_set_snapshot_bytes(a->replica, 1);
+    alone_submit(a);
+    alone_all_written(a);
+    alone_acknowledge(a, 2, alone_last_index(a), 0);
+    replica_set_snapshot_bytes(a->replica, UINT64_MAX);
+    replica_snapshot_taken(a->replica, a->about.index, a->now);
+    assert_true(replica_log_start(a->replica) > 5);
+    alone_forget(a);
+}
+
+/* Sending a snapshot moves the timer without the flag that says so. Whoever trusts the flag finds
+ * the timer due again at once, and libraft, which has not heard of node 3 meanwhile, sends the
+ * snapshot again, and again. */
+static void the_timer_is_asked_for_after_every_step(void **state)
+{
+    (void)state;
+    struct alone a;
+    open_with_snapshot(&a);
+    uint64_t last = alone_last_index(&a);
+    alone_acknowledge(&a, 2, last, 0);
+    alone_acknowledge(&a, 3, 1, last); /* a refusal: it needs the snapshot */
+    assert_int_equal(alone_count(&a, RAFT_INSTALL_SNAPSHOT, 3), 1);
+    alone_run(&a, 70000);
+    alone_submit(&a); /* node 2 hears of us: its heartbeat is due later than node 3's */
+    alone_forget(&a);
+    int timers = alone_run(&a, 40000);
+    assert_true(timers <= 4);
+    assert_int_equal(alone_count(&a, RAFT_INSTALL_SNAPSHOT, 3), 1);
+    alone_close(&a);
+}
+
+/* ---- E4 ---- */
+
+static void a_refused_pre_vote_names_our_own_term(void **state)
+{
+    (void)state;
+    struct alone a;
+    alone_open(&a, 3);
+    alone_receive_append(&a, (struct alone_append){2, 9, 1, 1, 1, NULL, 0}); /* term 9 */
+    alone_forget(&a);
+    struct raft_message m = {.type = RAFT_REQUEST_VOTE};
+    m.request_vote.version = 2;
+    m.request_vote.term = 4;
+    m.request_vote.candidate_id = 3;
+    m.request_vote.last_log_index = 100; /* it has the longer log, and never hears of term 9 else */
+    m.request_vote.last_log_term = 3;
+    m.request_vote.pre_vote = true;
+    alone_receive(&a, 3, &m, slice_make(NULL, 0), NULL, NULL);
+    const struct message_in *answer = alone_last(&a, RAFT_REQUEST_VOTE_RESULT, 3);
+    assert_non_null(answer);
+    assert_false(answer->message.request_vote_result.vote_granted);
+    assert_true(answer->message.request_vote_result.pre_vote);
+    assert_int_equal(answer->message.request_vote_result.term, 9);
+    alone_close(&a);
+}
+
+/* ---- E5, E8 ---- */
+
+static enum hf_error change(struct alone *a, enum replica_change what, uint64_t id,
+                            const char **problem)
+{
+    static const char *const addresses[] = {"", "n1", "n2", "n3", "n4", "n5", "n6"};
+    *problem = "";
+    return replica_change_member(a->replica, what, id, addresses[id], a->now, problem);
+}
+
+#define REFUSED(a, what, id, words)                                  \
+    do {                                                             \
+        const char *why_;                                            \
+        assert_int_equal(change(a, what, id, &why_), HF_MEMBERSHIP); \
+        assert_non_null(strstr(why_, words));                        \
+    } while (0)
+
+#define ACCEPTED(a, what, id)                                \
+    do {                                                     \
+        const char *why_;                                    \
+        assert_int_equal(change(a, what, id, &why_), HF_OK); \
+    } while (0)
+
+static void acknowledge_all(struct alone *a, uint64_t first, uint64_t last)
+{
+    alone_all_written(a);
+    for (uint64_t id = first; id <= last; id++) {
+        alone_acknowledge(a, id, alone_last_index(a), 0);
+    }
+}
+
+static void members_change_one_at_a_time(void **state)
+{
+    (void)state;
+    struct alone a;
+    alone_open(&a, 3);
+    alone_lead(&a, 3);
+    ACCEPTED(&a, REPLICA_ADD, 4);
+    REFUSED(&a, REPLICA_ADD, 5, "another membership change is under way");
+    acknowledge_all(&a, 2, 3);
+    ACCEPTED(&a, REPLICA_ADD, 5);
+    alone_close(&a);
+}
+
+static void a_leader_that_committed_nothing_yet_changes_no_members(void **state)
+{
+    (void)state;
+    struct alone a;
+    alone_open(&a, 3);
+    alone_elect(&a, 3);
+    const char *why;
+    assert_int_equal(change(&a, REPLICA_ADD, 4, &why), HF_UNAVAILABLE);
+    const char *rule = members_may_change(&a.replica->engine);
+    assert_non_null(rule);
+    assert_non_null(strstr(rule, "committed nothing yet"));
+    acknowledge_all(&a, 2, 3);
+    assert_null(members_may_change(&a.replica->engine));
+    alone_close(&a);
+}
+
+static void
+a_voter_without_the_last_members_blocks_the_next_change_but_not_its_own_removal(void **state)
+{
+    (void)state;
+    struct alone a;
+    alone_open(&a, 5);
+    alone_lead(&a, 5);
+    ACCEPTED(&a, REPLICA_ADD, 6);
+    acknowledge_all(&a, 2, 4); /* node 5 is silent */
+    REFUSED(&a, REPLICA_REMOVE, 6, "does not have the current membership");
+    ACCEPTED(&a, REPLICA_REMOVE, 5);
+    acknowledge_all(&a, 2, 4);
+    ACCEPTED(&a, REPLICA_REMOVE, 6);
+    alone_close(&a);
+}
+
+static void nobody_changes_members_while_the_lead_moves(void **state)
+{
+    (void)state;
+    struct alone a;
+    const char *problem = NULL;
+    alone_open(&a, 3);
+    alone_lead(&a, 3);
+    assert_int_equal(replica_transfer(a.replica, 2, a.now, &problem), HF_OK);
+    REFUSED(&a, REPLICA_ADD, 4, "being transferred");
+    alone_close(&a);
+}
+
+static void only_who_has_caught_up_is_promoted(void **state)
+{
+    (void)state;
+    struct alone a;
+    alone_open(&a, 3);
+    alone_lead(&a, 3);
+    ACCEPTED(&a, REPLICA_ADD, 4);
+    acknowledge_all(&a, 2, 3);
+    REFUSED(&a, REPLICA_PROMOTE, 4, "not caught up");
+    alone_acknowledge(&a, 4, alone_last_index(&a) - 1, 0);
+    REFUSED(&a, REPLICA_PROMOTE, 4, "not caught up");
+    alone_acknowledge(&a, 4, alone_last_index(&a), 0);
+    ACCEPTED(&a, REPLICA_PROMOTE, 4);
+    alone_close(&a);
+}
+
+static void the_engine_is_told_of_each_committed_change(void **state)
+{
+    (void)state;
+    struct alone a;
+    alone_open(&a, 3);
+    alone_lead(&a, 3);
+    ACCEPTED(&a, REPLICA_ADD, 4);
+    uint64_t index = alone_last_index(&a);
+    assert_int_equal(a.replica->engine.raft.configuration_uncommitted_index, index);
+    acknowledge_all(&a, 2, 3);
+    assert_int_equal(a.replica->engine.raft.configuration_uncommitted_index, 0);
+    assert_int_equal(a.replica->engine.raft.configuration_committed_index, index);
+    ACCEPTED(&a, REPLICA_REMOVE, 1); /* the leader itself: it ends when that is committed */
+    acknowledge_all(&a, 2, 3);
+    assert_false(engine_is_leader(&a.replica->engine));
+    assert_false(a.replica->serving);
+    alone_close(&a);
+}
+
+/* ---- E9 ---- */
+
+static void the_lead_is_not_given_away_with_a_batch_in_flight(void **state)
+{
+    (void)state;
+    struct alone a;
+    const char *problem = NULL;
+    alone_open(&a, 3);
+    alone_lead(&a, 3);
+    alone_submit(&a);
+    assert_int_equal(replica_transfer(a.replica, 2, a.now, &problem), HF_BUSY);
+    assert_int_equal(alone_count(&a, RAFT_TIMEOUT_NOW, 0), 0);
+    acknowledge_all(&a, 2, 3);
+    assert_int_equal(a.results[REPLICA_DONE], 1);
+    assert_int_equal(replica_transfer(a.replica, 2, a.now, &problem), HF_OK);
+    assert_int_equal(alone_count(&a, RAFT_TIMEOUT_NOW, 2), 1);
+    alone_close(&a);
+}
+
+static void commands_are_held_while_the_lead_moves(void **state)
+{
+    (void)state;
+    struct alone a;
+    const char *problem = NULL;
+    alone_open(&a, 3);
+    alone_lead(&a, 3);
+    assert_int_equal(replica_transfer(a.replica, 2, a.now, &problem), HF_OK);
+    uint64_t last = alone_last_index(&a);
+    alone_submit(&a); /* the engine would say NOTLEADER, and it would be answered so */
+    assert_int_equal(alone_last_index(&a), last);
+    assert_int_equal(a.results[REPLICA_NOT_DONE], 0);
+    for (int i = 0; i < 10 && raft_transferee(&a.replica->engine.raft) != 0; i++) {
+        alone_run(&a, 50000); /* nothing comes of it */
+        alone_acknowledge(&a, 2, last, 0);
+        alone_acknowledge(&a, 3, last, 0);
+    }
+    assert_true(engine_is_leader(&a.replica->engine));
+    alone_run(&a, 1000);
+    assert_int_equal(alone_last_index(&a), last + 1);
+    acknowledge_all(&a, 2, 3);
+    assert_int_equal(a.results[REPLICA_DONE], 1);
+    alone_close(&a);
+}
+
+/* ---- batches ---- */
+
+static void one_batch_is_in_flight_and_the_next_gathers(void **state)
+{
+    (void)state;
+    struct alone a;
+    alone_open(&a, 3);
+    alone_lead(&a, 3);
+    alone_submit(&a);
+    uint64_t first = alone_last_index(&a);
+    for (int i = 0; i < 5; i++) {
+        alone_submit(&a);
+        alone_run(&a, 1000);
+    }
+    assert_int_equal(alone_last_index(&a), first);
+    acknowledge_all(&a, 2, 3);
+    alone_run(&a, 1000);
+    assert_int_equal(alone_last_index(&a), first + 1); /* all five in one entry */
+    acknowledge_all(&a, 2, 3);
+    assert_int_equal(a.results[REPLICA_DONE], 6);
+    alone_close(&a);
+}
+
+static void nothing_is_sealed_before_the_leaders_own_entry_is_applied(void **state)
+{
+    (void)state;
+    struct alone a;
+    struct command command;
+    alone_open(&a, 3);
+    alone_elect(&a, 3);
+    command_init(&command, COMMAND_TICK);
+    assert_int_equal(replica_submit(a.replica, &command, &a, a.now), HF_UNAVAILABLE); /* S1.3 */
+    acknowledge_all(&a, 2, 3);
+    assert_int_equal(replica_submit(a.replica, &command, &a, a.now), HF_OK);
+    alone_close(&a);
+}
+
+static void the_length_of_every_entry_is_a_multiple_of_8(void **state)
+{
+    (void)state;
+    struct alone a;
+    alone_open(&a, 3);
+    alone_lead(&a, 3);
+    static char text[64];
+    memset(text, 'x', sizeof(text));
+    for (size_t i = 1; i <= 24; i++) {
+        struct command command;
+        command_init(&command, COMMAND_FORCE_UNLOCK);
+        command.force_unlock.name = slice_make(text, i);
+        command.force_unlock.actor = slice_of("test");
+        command.force_unlock.reason = slice_of("why");
+        assert_int_equal(replica_submit(a.replica, &command, &a, a.now), HF_OK);
+        replica_flush(a.replica, a.now);
+        assert_int_equal(a.log[alone_last_index(&a)].len % 8, 0);
+        acknowledge_all(&a, 2, 3);
+    }
+    assert_int_equal(a.results[REPLICA_DONE], 24);
+    alone_close(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_timer_is_asked_for_after_every_step),
+        cmocka_unit_test(a_refused_pre_vote_names_our_own_term),
+        cmocka_unit_test(members_change_one_at_a_time),
+        cmocka_unit_test(a_leader_that_committed_nothing_yet_changes_no_members),
+        cmocka_unit_test(
+            a_voter_without_the_last_members_blocks_the_next_change_but_not_its_own_removal),
+        cmocka_unit_test(nobody_changes_members_while_the_lead_moves),
+        cmocka_unit_test(only_who_has_caught_up_is_promoted),
+        cmocka_unit_test(the_engine_is_told_of_each_committed_change),
+        cmocka_unit_test(the_lead_is_not_given_away_with_a_batch_in_flight),
+        cmocka_unit_test(commands_are_held_while_the_lead_moves),
+        cmocka_unit_test(one_batch_is_in_flight_and_the_next_gathers),
+        cmocka_unit_test(nothing_is_sealed_before_the_leaders_own_entry_is_applied),
+        cmocka_unit_test(the_length_of_every_entry_is_a_multiple_of_8),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
