@@ -1,65 +1,7 @@
-/* A doubly linked list of objects that hold their own links. An object that is in no list points to
- * itself, so taking it out twice does no harm. */
+/* The list of base, under the name by which this room knows it. */
 #ifndef HOLDFAST_SERVICE_LIST_H
 #define HOLDFAST_SERVICE_LIST_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
-struct list {
-    struct list *next;
-    struct list *prev;
-};
-
-/* The object whose member `member` is the link `link`. */
-#define LIST_OBJECT(link, type, member) ((type *)(void *)((char *)(link)-offsetof(type, member)))
-
-/* For heads and for links. */
-static inline void list_init(struct list *list)
-{
-    list->next = list;
-    list->prev = list;
-}
-
-static inline bool list_is_empty(const struct list *head)
-{
-    return head->next == head;
-}
-
-static inline void list_remove(struct list *link)
-{
-    link->prev->next = link->next;
-    link->next->prev = link->prev;
-    list_init(link);
-}
-
-/* Moves the link to the end, wherever it was. */
-static inline void list_append(struct list *head, struct list *link)
-{
-    list_remove(link);
-    link->prev = head->prev;
-    link->next = head;
-    head->prev->next = link;
-    head->prev = link;
-}
-
-/* The first link, taken out; NULL when there is none. */
-static inline struct list *list_take(struct list *head)
-{
-    if (list_is_empty(head)) {
-        return NULL;
-    }
-    struct list *first = head->next;
-    list_remove(first);
-    return first;
-}
-
-/* Moves all links of `from` to the end of `to`. */
-static inline void list_move_all(struct list *to, struct list *from)
-{
-    for (struct list *link = list_take(from); link != NULL; link = list_take(from)) {
-        list_append(to, link);
-    }
-}
+#include "base/list.h"
 
 #endif
