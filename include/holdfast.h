@@ -57,7 +57,7 @@ enum {
     HF_ERR_UNREACHABLE = 3,  /* no endpoint answered in time; nothing was done */
     HF_ERR_LOST = 4,         /* the lock, or the session, was lost; see hf_lock_loss */
     HF_ERR_DENIED = 5,       /* not allowed */
-    HF_ERR_INVALID = 6,      /* an argument is wrong; hf_client_error_text says which */
+    HF_ERR_INVALID = 6,      /* an argument is wrong; hf_last_error says which */
     HF_ERR_DELAYED = 7,      /* nobody gets it yet: it ended uncleanly, and its delay runs */
     HF_ERR_DEADLOCK = 8,     /* waiting would close a circle */
     HF_ERR_ALREADY_HELD = 9, /* by this very handle's owner */
@@ -237,6 +237,7 @@ struct hf_holder {
 HF_API int hf_last_holder(struct hf_holder *out);
 
 /* A handle as text, to be passed to another process, which may release or renew it. */
+#define HF_HANDLE_SIZE 96 /* enough for every handle, with its NUL */
 HF_API int hf_lock_export(const hf_lock *lock, char *out, size_t size);
 HF_API int hf_release_exported(hf_client *client, const char *handle);
 HF_API int hf_renew_exported(hf_client *client, const char *handle, uint32_t ttl_ms,

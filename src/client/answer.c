@@ -1,0 +1,445 @@
+/* What the answers to calls mean: an end for the caller, another try, or the end of the session. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "client/engine.h"
+#include "client/proto.h"
+
+/* ---- errors of the service ---- */
+
+enum verdict {
+    VERDICT_FAIL,       /* with `error` */
+    VERDICT_REFUSED,    /* nothing was done: try again later */
+    VERDICT_UNKNOWN,    /* it may have been done: ask again with the same id */
+    VERDICT_NO_SESSION, /* the session is no more */
+};
+
+struct code_row {
+    const char *code;
+    enum verdict verdict;
+    int error;
+};
+
+/* Stable codes first: they say more than gRPC's statuses. */
+static const struct code_row codes[] = {
+    {"session_expired", VERDICT_NO_SESSION, HF_ERR_LOST},
+    {"session_not_found", VERDICT_NO_SESSION, HF_ERR_LOST},
+    {"outcome_unknown", VERDICT_UNKNOWN, HF_ERR_UNKNOWN},
+    {"unavailable", VERDICT_REFUSED, HF_ERR_UNREACHABLE},
+    {"busy", VERDICT_REFUSED, HF_ERR_UNREACHABLE},
+    {"disk_full", VERDICT_REFUSED, HF_ERR_UNREACHABLE},
+    {"wrong_tier", VERDICT_FAIL, HF_ERR_MISMATCH},
+};
+
+static enum verdict judge(const struct rpc *rpc, int *error)
+{
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+        if (strcmp(rpc->code, codes[i].code) == 0) {
+            *error = codes[i].error;
+            return codes[i].verdict;
+        }
+    }
+    switch (rpc->status) {
+    case GRPC_UNAVAILABLE:
+        *error = HF_ERR_UNREACHABLE;
+        return VERDICT_REFUSED;
+    case GRPC_INVALID_ARGUMENT:
+    case GRPC_OUT_OF_RANGE:
+        *error = HF_ERR_INVALID;
+        return VERDICT_FAIL;
+    case GRPC_PERMISSION_DENIED:
+    case GRPC_UNAUTHENTICATED:
+        *error = HF_ERR_DENIED;
+        return VERDICT_FAIL;
+    case GRPC_RESOURCE_EXHAUSTED:
+        *error = HF_ERR_LIMIT;
+        return VERDICT_FAIL;
+    case GRPC_DEADLINE_EXCEEDED:
+    case GRPC_CANCELLED:
+    case GRPC_ABORTED:
+    case GRPC_INTERNAL:
+    case GRPC_UNKNOWN:
+        *error = HF_ERR_UNKNOWN;
+        return VERDICT_UNKNOWN;
+    default:
+        *error = HF_ERR_PROTOCOL;
+        return VERDICT_FAIL;
+    }
+}
+
+static void read_error(struct call *call)
+{
+    struct engine *e = call->engine;
+    const struct rpc *rpc = &call->rpc;
+    int error;
+    enum verdict verdict = judge(rpc, &error);
+    snprintf(call->text, sizeof(call->text), "%s%s%s",
+             rpc->message[0] != '\0' ? rpc->message
+                                     : grpc_status_name((enum grpc_status)rpc->status),
+             rpc->code[0] == '\0' ? "" : ": ", rpc->code);
+    switch (verdict) {
+    case VERDICT_NO_SESSION: {
+        bool is_ours = call->needs_session && call->session_number == e->session.number;
+        call_finish(call, error, call->text);
+        if (is_ours) {
+            session_lose(e, "session_expired");
+        }
+        break;
+    }
+    case VERDICT_UNKNOWN:
+        call->maybe_done = true;
+        call_retry(call, false);
+        break;
+    case VERDICT_REFUSED:
+        engine_no_leader(e);
+        call_retry(call, false);
+        break;
+    case VERDICT_FAIL:
+    default:
+        call_finish(call, error, call->text);
+        break;
+    }
+}
+
+/* ---- refusals ---- */
+
+static int error_of(Holdfast__V1__Reason reason)
+{
+    switch (reason) {
+    case HOLDFAST__V1__REASON__HELD:
+        return HF_ERR_HELD;
+    case HOLDFAST__V1__REASON__DELAYED:
+        return HF_ERR_DELAYED;
+    case HOLDFAST__V1__REASON__DEADLOCK:
+        return HF_ERR_DEADLOCK;
+    case HOLDFAST__V1__REASON__ALREADY_HELD:
+        return HF_ERR_ALREADY_HELD;
+    case HOLDFAST__V1__REASON__MODE_MISMATCH:
+    case HOLDFAST__V1__REASON__LIMIT_MISMATCH:
+        return HF_ERR_MISMATCH;
+    case HOLDFAST__V1__REASON__PERMITS_EXCEED_LIMIT:
+        return HF_ERR_INVALID;
+    case HOLDFAST__V1__REASON__NOT_OWNER:
+        return HF_ERR_NOT_OWNER;
+    case HOLDFAST__V1__REASON__OK: /* it was granted, and has ended since */
+    case HOLDFAST__V1__REASON__SESSION_ENDED:
+    case HOLDFAST__V1__REASON__ALREADY_RELEASED:
+    case HOLDFAST__V1__REASON__EXPIRED:
+        return HF_ERR_LOST;
+    case HOLDFAST__V1__REASON__TIMEOUT:
+    default:
+        return HF_ERR_TIMEOUT;
+    }
+}
+
+static void note_holder(struct hf_call *ticket, const Holdfast__V1__Holder *holder,
+                        uint32_t queue_length)
+{
+    if (ticket == NULL || holder == NULL) {
+        return;
+    }
+    struct hf_holder *h = client_alloc(sizeof(*h));
+    h->size = sizeof(*h);
+    snprintf(h->client_id, sizeof(h->client_id), "%s", holder->client_id);
+    snprintf(h->metadata, sizeof(h->metadata), "%s", holder->metadata);
+    h->expires_in_ms = duration_ms(holder->expires_in, 0);
+    if (holder->since != NULL && holder->expires_at != NULL) {
+        /* By the service's wall clock alone: now is expires_at - expires_in there. */
+        int64_t lasts_ms = (holder->expires_at->seconds - holder->since->seconds) * 1000 +
+                           (holder->expires_at->nanos - holder->since->nanos) / 1000000;
+        h->held_for_ms = lasts_ms > h->expires_in_ms ? lasts_ms - h->expires_in_ms : 0;
+    }
+    h->queue_length = queue_length;
+    free(ticket->holder);
+    ticket->holder = h;
+}
+
+static void refused(struct call *call, Holdfast__V1__Reason reason,
+                    const Holdfast__V1__Holder *holder, const char *name)
+{
+    int error = error_of(reason);
+    char text[ERROR_TEXT];
+    if (reason == HOLDFAST__V1__REASON__SUPERSEDED) {
+        call_retry(call, false); /* by an attempt of this very call, which is no more */
+        return;
+    }
+    snprintf(text, sizeof(text), "%s: %s%s%s",
+             name != NULL && name[0] != '\0' ? name : call->lock->names[0], hf_error_message(error),
+             holder == NULL ? "" : "; held by ", holder == NULL ? "" : holder->client_id);
+    call_finish(call, error, text);
+}
+
+/* ---- grants ---- */
+
+/* Nobody wants it, or nobody may rely on it: it is given back. */
+static void give_back(struct hf_lock *lock)
+{
+    call_begin(call_new(lock->engine, CALL_RELEASE, lock, NULL), NEVER_MS);
+}
+
+static void granted(struct call *call, const Holdfast__V1__LockHandle *handle, uint64_t epoch)
+{
+    struct engine *e = call->engine;
+    struct hf_lock *lock = call->lock;
+    lock->token = handle->fence_token;
+    lock->slot = handle->slot;
+    lock->session_number = e->session.number;
+    lock->epoch = epoch != 0 ? epoch : e->session.epoch;
+    snprintf(lock->lease, sizeof(lock->lease), "%s", handle->lease_id);
+    lock->life.ttl_ms = lock->asked.ttl_ms != 0 ? lock->asked.ttl_ms : e->session.life.ttl_ms;
+    /* S5.1: from its first sending; after a wait the session's keep-alives have gone further, and
+     * life_of_lock takes the later of the two. */
+    lock->life.confirmed_ms = call->first_sent_ms;
+    if (call->ticket == NULL) {
+        lock->is_gone = true;
+        give_back(lock);
+        call_finish(call, 0, NULL);
+        return;
+    }
+    lock_granted(lock);
+    if (lock->state == LOCK_HELD && lock->asked.tier == HF_EFFICIENCY) {
+        engine_heard_epoch(e, epoch);
+        locks_epoch(e);
+    }
+    if (lock->state == LOCK_HELD && e->now_ms >= lock_safe_until(lock)) {
+        lock->is_gone = true;
+        lock_lose(lock, "unconfirmed", NULL);
+        give_back(lock);
+    }
+    if (lock->state != LOCK_HELD) {
+        lock->is_gone = true;
+        call_finish(call, HF_ERR_LOST, "it was granted, and lost before that could be told");
+        return;
+    }
+    call_finish(call, 0, NULL);
+}
+
+static void not_understood(struct call *call)
+{
+    call_finish(call, HF_ERR_PROTOCOL, "the answer cannot be read");
+}
+
+static void read_lock(struct call *call)
+{
+    Holdfast__V1__LockResponse *m =
+        holdfast__v1__lock_response__unpack(NULL, call->answer_len, call->answer);
+    if (m == NULL) {
+        not_understood(call);
+        return;
+    }
+    engine_heard_epoch(call->engine, m->epoch);
+    if (m->acquired && m->lock_handle != NULL && m->lock_handle->fence_token != 0) {
+        granted(call, m->lock_handle, m->epoch);
+    } else if (m->acquired) {
+        not_understood(call);
+    } else {
+        note_holder(call->ticket, m->holder, m->queue_length);
+        refused(call, m->reason, m->holder, m->name);
+    }
+    holdfast__v1__lock_response__free_unpacked(m, NULL);
+}
+
+static void read_campaign(struct call *call)
+{
+    Holdfast__V1__CampaignResponse *m =
+        holdfast__v1__campaign_response__unpack(NULL, call->answer_len, call->answer);
+    if (m == NULL) {
+        not_understood(call);
+        return;
+    }
+    if (m->elected && m->lock_handle != NULL && m->lock_handle->fence_token != 0) {
+        granted(call, m->lock_handle, 0);
+    } else if (m->elected) {
+        not_understood(call);
+    } else {
+        note_holder(call->ticket, m->leader, m->candidates);
+        refused(call, m->reason, m->leader, NULL);
+    }
+    holdfast__v1__campaign_response__free_unpacked(m, NULL);
+}
+
+/* ---- the others ---- */
+
+static void read_release(struct call *call)
+{
+    Holdfast__V1__UnlockResponse *m =
+        holdfast__v1__unlock_response__unpack(NULL, call->answer_len, call->answer);
+    if (m == NULL) {
+        not_understood(call);
+        return;
+    }
+    int error = m->released ? 0 : error_of(m->reason);
+    if (m->reason == HOLDFAST__V1__REASON__ALREADY_RELEASED && call->attempts > 1) {
+        error = 0; /* by an earlier attempt */
+    } else if (error == HF_ERR_NOT_OWNER && call->lock != NULL) {
+        error = HF_ERR_LOST; /* the token is ours: so it was taken away */
+    }
+    holdfast__v1__unlock_response__free_unpacked(m, NULL);
+    call_finish(call, error, NULL);
+}
+
+static const char *loss_of(Holdfast__V1__Reason reason)
+{
+    switch (reason) {
+    case HOLDFAST__V1__REASON__ALREADY_RELEASED:
+        return "released";
+    case HOLDFAST__V1__REASON__EXPIRED:
+        return "expired";
+    default:
+        return "taken";
+    }
+}
+
+static void read_renew(struct call *call)
+{
+    struct hf_lock *lock = call->lock;
+    Holdfast__V1__RenewResponse *m =
+        holdfast__v1__renew_response__unpack(NULL, call->answer_len, call->answer);
+    if (m == NULL) {
+        not_understood(call);
+        return;
+    }
+    int error = m->renewed ? 0 : error_of(m->reason);
+    if (lock != NULL && lock->state == LOCK_HELD) {
+        if (m->renewed) {
+            if (call->ttl_ms != 0) {
+                lock->life.ttl_ms = call->ttl_ms;
+            }
+            lock_confirmed(lock, call->sent_ms);
+        } else {
+            lock_lose(lock, loss_of(m->reason), NULL);
+            error = HF_ERR_LOST;
+        }
+    } else if (lock != NULL) {
+        error = HF_ERR_LOST;
+    }
+    if (call->ticket != NULL) {
+        call->ticket->expires_in_ms = duration_ms(m->expires_in, 0);
+    }
+    holdfast__v1__renew_response__free_unpacked(m, NULL);
+    call_finish(call, error, NULL);
+}
+
+static void read_proclaim(struct call *call)
+{
+    Holdfast__V1__ProclaimResponse *m =
+        holdfast__v1__proclaim_response__unpack(NULL, call->answer_len, call->answer);
+    if (m == NULL) {
+        not_understood(call);
+        return;
+    }
+    int error = m->proclaimed ? 0 : error_of(m->reason);
+    if (error == HF_ERR_NOT_OWNER || error == HF_ERR_LOST) {
+        lock_lose(call->lock, loss_of(m->reason), NULL);
+        error = HF_ERR_LOST;
+    }
+    holdfast__v1__proclaim_response__free_unpacked(m, NULL);
+    call_finish(call, error, NULL);
+}
+
+/* ---- elections, watched ---- */
+
+/* Everything but the number of the event. */
+static void remember(struct call *call, Holdfast__V1__LeaderResponse *m, bool *is_same)
+{
+    char *event_id = m->event_id;
+    size_t len;
+    m->event_id = proto_text("");
+    uint8_t *bytes = proto_pack(&m->base, &len);
+    m->event_id = event_id;
+    *is_same =
+        call->answer != NULL && call->answer_len == len && memcmp(call->answer, bytes, len) == 0;
+    free(call->answer);
+    call->answer = bytes;
+    call->answer_len = len;
+}
+
+void answer_observed(struct call *call, struct slice message)
+{
+    struct engine *e = call->engine;
+    Holdfast__V1__LeaderResponse *m =
+        holdfast__v1__leader_response__unpack(NULL, message.len, message.data);
+    if (m == NULL || call->ticket == NULL) {
+        holdfast__v1__leader_response__free_unpacked(m, NULL);
+        return;
+    }
+    bool is_same;
+    bool is_first = !call->is_heard;
+    call->is_heard = true;
+    engine_has_leader(e);
+    remember(call, m, &is_same);
+    /* A stream says first who leads now: no news, if it was known before this stream. */
+    if (!is_first || !is_same) {
+        struct news_leader *news = client_alloc(sizeof(*news));
+        news->news.kind = NEWS_LEADER;
+        news->ticket = call->ticket;
+        news->vacant = m->vacant || m->leader == NULL;
+        news->candidates = m->candidates;
+        if (m->leader != NULL) {
+            snprintf(news->client_id, sizeof(news->client_id), "%s", m->leader->client_id);
+        }
+        snprintf(news->value, sizeof(news->value), "%s", m->value);
+        list_init(&news->news.link);
+        list_append(&e->news, &news->news.link);
+    }
+    holdfast__v1__leader_response__free_unpacked(m, NULL);
+}
+
+/* ---- all of them ---- */
+
+static void read_answer(struct call *call)
+{
+    engine_has_leader(call->engine);
+    switch (call->kind) {
+    case CALL_ACQUIRE:
+        if (call->lock->is_election) {
+            read_campaign(call);
+        } else {
+            read_lock(call);
+        }
+        break;
+    case CALL_RELEASE:
+        read_release(call);
+        break;
+    case CALL_RENEW:
+        read_renew(call);
+        break;
+    case CALL_PROCLAIM:
+        read_proclaim(call);
+        break;
+    case CALL_OBSERVE: /* the stream has ended, as when a node stops */
+        call_retry(call, false);
+        break;
+    case CALL_READY:
+    default:
+        hf_panic(__FILE__, __LINE__, "a call that asks for nothing was answered");
+    }
+}
+
+void answer_read(struct call *call, enum rpc_end end)
+{
+    switch (end) {
+    case RPC_ANSWERED:
+        if (call->rpc.status != GRPC_OK) {
+            read_error(call);
+        } else if (call->answer == NULL && call->kind != CALL_OBSERVE) {
+            not_understood(call);
+        } else {
+            read_answer(call);
+        }
+        break;
+    case RPC_STRANGE:
+        snprintf(call->text, sizeof(call->text),
+                 "the endpoint does not speak gRPC (HTTP status %d)", call->rpc.http_status);
+        call_finish(call, HF_ERR_PROTOCOL, call->text);
+        break;
+    case RPC_UNTOUCHED:
+        call_retry(call, true);
+        break;
+    case RPC_BROKEN:
+    default:
+        call->maybe_done = true;
+        call_retry(call, true);
+        break;
+    }
+}

@@ -1,0 +1,364 @@
+/* Calls: sent, sent again until they are answered, and given up in time.
+ *
+ * A retry is the same request with the same id, so it is done once however often it is sent (S8);
+ * renewals have no id and are new each time (S5.1). A broken link sends its calls to the next link
+ * at once, a refusal waits, longer each time, with jitter. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "client/engine.h"
+#include "client/proto.h"
+
+enum { RETRY_MS = 10, RETRY_MAX_MS = 400, RETRY_DOUBLINGS = 6 };
+
+static void on_message(void *owner, struct slice message)
+{
+    struct call *call = owner;
+    if (call->kind == CALL_OBSERVE) {
+        answer_observed(call, message);
+        return;
+    }
+    free(call->answer);
+    call->answer = client_alloc(message.len + 1);
+    call->answer_len = message.len;
+    if (message.len > 0) {
+        memcpy(call->answer, message.data, message.len);
+    }
+}
+
+/* Out of `sent`, back among those that wait. */
+static void unsend(struct call *call)
+{
+    if (call->state == CALL_SENT) {
+        call->state = CALL_WAITING;
+        call->engine->long_sent -= call->is_long;
+        list_append(&call->engine->waiting, &call->link);
+    }
+}
+
+static void on_end(void *owner, enum rpc_end end)
+{
+    struct call *call = owner;
+    unsend(call);
+    answer_read(call, end);
+}
+
+static const struct rpc_handler call_handler = {on_message, on_end};
+
+/* ---- their life ---- */
+
+struct call *call_new(struct engine *e, enum call_kind kind, struct hf_lock *lock,
+                      struct hf_call *ticket)
+{
+    struct call *call = client_alloc(sizeof(*call));
+    call->engine = e;
+    call->kind = kind;
+    call->ticket = ticket;
+    call->needs_session = lock != NULL;
+    call->rpc.handler = &call_handler;
+    call->rpc.owner = call;
+    list_init(&call->link);
+    if (lock != NULL) {
+        lock_ref(lock);
+        call->lock = lock;
+    }
+    if (ticket != NULL) {
+        ticket->call = call;
+        e->stat_calls++;
+    }
+    return call;
+}
+
+static void due_at(struct engine *e, int64_t at_ms)
+{
+    e->next_call_ms = at_ms < e->next_call_ms ? at_ms : e->next_call_ms;
+}
+
+void call_begin(struct call *call, int64_t deadline_ms)
+{
+    struct engine *e = call->engine;
+    call->deadline_ms = deadline_ms;
+    call->reach_by_ms = deadline_ms;
+    if (call->ticket != NULL && call->kind != CALL_READY && call->kind != CALL_OBSERVE) {
+        call->reach_by_ms = e->now_ms + e->options.call_timeout_ms;
+    }
+    list_append(&e->waiting, &call->link);
+    due_at(e, call->deadline_ms);
+    due_at(e, call->reach_by_ms);
+    if (call->retry_at_ms > e->now_ms) {
+        due_at(e, call->retry_at_ms);
+    }
+}
+
+static void call_free(struct call *call)
+{
+    struct engine *e = call->engine;
+    rpc_cancel(&call->rpc);
+    unsend(call);
+    list_remove(&call->link);
+    e->checks -= call->is_check;
+    if (call->lock != NULL) {
+        lock_unref(call->lock);
+    }
+    free(call->name);
+    free(call->value);
+    free(call->body);
+    free(call->answer);
+    free(call);
+}
+
+void call_leave(struct call *call, int error, const char *text)
+{
+    struct hf_call *ticket = call->ticket;
+    call->deadline_ms = NEVER_MS;
+    call->reach_by_ms = NEVER_MS;
+    if (ticket == NULL) {
+        return;
+    }
+    call->ticket = NULL;
+    ticket->error = error;
+    snprintf(ticket->text, sizeof(ticket->text), "%s",
+             text != NULL && text[0] != '\0' ? text : hf_error_message(error));
+    if (error == 0 && call->kind == CALL_ACQUIRE) {
+        lock_ref(call->lock);
+        ticket->lock = call->lock;
+    }
+    news_done(call->engine, ticket);
+}
+
+void call_finish(struct call *call, int error, const char *text)
+{
+    call_leave(call, error, text);
+    call_free(call);
+}
+
+void call_retry(struct call *call, bool at_once)
+{
+    struct engine *e = call->engine;
+    unsigned doublings = call->attempts < RETRY_DOUBLINGS ? call->attempts : RETRY_DOUBLINGS;
+    int64_t wait_ms = RETRY_MS << doublings;
+    wait_ms = wait_ms < RETRY_MAX_MS ? wait_ms : RETRY_MAX_MS;
+    call->retry_at_ms = e->now_ms + (at_once ? 0 : endpoints_jitter(&e->endpoints, wait_ms));
+    due_at(e, call->retry_at_ms);
+}
+
+void calls_free_all(struct engine *e)
+{
+    struct list *lists[] = {&e->waiting, &e->sent};
+    for (unsigned i = 0; i < 2; i++) {
+        while (!list_is_empty(lists[i])) {
+            call_free(LIST_OBJECT(lists[i]->next, struct call, link));
+        }
+    }
+}
+
+/* Calls `visit` for every call; it may free the one that it is given. */
+static void calls_each(struct engine *e, void (*visit)(struct call *call, const void *arg),
+                       const void *arg)
+{
+    struct list *lists[] = {&e->waiting, &e->sent};
+    for (unsigned i = 0; i < 2; i++) {
+        struct list *next;
+        for (struct list *at = lists[i]->next; at != lists[i]; at = next) {
+            next = at->next;
+            visit(LIST_OBJECT(at, struct call, link), arg);
+        }
+    }
+}
+
+/* ---- time ---- */
+
+static void describe_unreached(const struct call *call, char *out, size_t size)
+{
+    struct engine *e = call->engine;
+    char tried[ERROR_TEXT / 2];
+    if (call->text[0] != '\0') {
+        snprintf(out, size, "%s", call->text);
+    } else if (e->current >= 0) {
+        snprintf(out, size, "%s answers, but the cluster has no leader at present",
+                 e->endpoints.at[e->links[e->current].endpoint].text);
+    } else {
+        endpoints_describe(&e->endpoints, tried, sizeof(tried));
+        snprintf(out, size, "no endpoint answered: tried %s; is the cluster up?", tried);
+    }
+}
+
+static void timed_out(struct call *call)
+{
+    struct engine *e = call->engine;
+    char text[ERROR_TEXT];
+    bool is_open = call->state == CALL_SENT || call->maybe_done;
+    int error = is_open ? HF_ERR_UNKNOWN : HF_ERR_UNREACHABLE;
+    if (is_open) {
+        snprintf(text, sizeof(text), "no answer within the time for this call%s%.400s",
+                 call->text[0] == '\0' ? "" : "; last: ", call->text);
+    } else if (call->is_long && e->current >= 0 && e->session.is_open) {
+        error = HF_ERR_TIMEOUT; /* it waited here, behind others of this client */
+        snprintf(text, sizeof(text), "%s", hf_error_message(error));
+    } else {
+        describe_unreached(call, text, sizeof(text));
+    }
+    if (call->kind == CALL_RELEASE || (call->kind == CALL_ACQUIRE && is_open)) {
+        call_leave(call, error, text);
+    } else {
+        call_finish(call, error, text);
+    }
+}
+
+static void tick(struct call *call, const void *arg)
+{
+    struct engine *e = call->engine;
+    int64_t due_ms = call->deadline_ms;
+    if (call->first_sent_ms == 0 && call->reach_by_ms < due_ms) {
+        if (call->is_long && e->current >= 0 && e->session.is_open) {
+            call->reach_by_ms = e->now_ms + e->options.call_timeout_ms; /* it only waits its turn */
+        }
+        due_ms = call->reach_by_ms;
+    }
+    if (e->now_ms >= due_ms) {
+        timed_out(call);
+        return;
+    }
+    due_at(e, due_ms);
+    if (call->state == CALL_WAITING && call->retry_at_ms > e->now_ms) {
+        due_at(e, call->retry_at_ms);
+    }
+}
+
+void calls_tick(struct engine *e)
+{
+    if (e->now_ms >= e->next_call_ms) {
+        e->next_call_ms = NEVER_MS;
+        calls_each(e, tick, NULL);
+    }
+}
+
+/* ---- sending ---- */
+
+static bool send(struct call *call, struct link *link)
+{
+    struct engine *e = call->engine;
+    if (call->body == NULL) {
+        request_encode(call);
+    }
+    if (!rpc_start(&call->rpc, link, request_path(call), slice_make(call->body, call->body_len),
+                   false, !call->is_long, e->now_ms)) {
+        e->wants_move = true;
+        return false;
+    }
+    call->sent_ms = e->now_ms;
+    call->is_heard = false;
+    if (call->first_sent_ms == 0) {
+        call->first_sent_ms = e->now_ms;
+    }
+    if (call->needs_session) {
+        call->session_number = e->session.number;
+    }
+    e->stat_retries += call->attempts++ > 0;
+    call->state = CALL_SENT;
+    e->long_sent += call->is_long;
+    list_append(&e->sent, &call->link);
+    if (call->kind == CALL_ACQUIRE) {
+        session_hurry(e, call->lock->asked.ttl_ms);
+    }
+    return true;
+}
+
+void calls_go(struct engine *e)
+{
+    struct link *link = engine_link(e);
+    if (link == NULL) {
+        return;
+    }
+    uint32_t most = http2_client_max_streams(link->http2);
+    uint32_t most_long = most > 2 * ENGINE_SHORT_STREAMS ? most - ENGINE_SHORT_STREAMS : most / 2;
+    struct list *next;
+    for (struct list *at = e->waiting.next; at != &e->waiting; at = next) {
+        struct call *call = LIST_OBJECT(at, struct call, link);
+        next = at->next;
+        if (call->kind == CALL_READY) {
+            if (e->session.is_open) {
+                call_finish(call, 0, NULL);
+            }
+            continue;
+        }
+        if (e->now_ms < call->retry_at_ms || (call->needs_session && !e->session.is_open) ||
+            (call->is_long && e->long_sent >= most_long)) {
+            continue;
+        }
+        if (http2_client_streams(link->http2) >= most || !send(call, link)) {
+            return;
+        }
+    }
+}
+
+/* ---- the session has ended, or will not begin ---- */
+
+static void session_lost(struct call *call, const void *why)
+{
+    bool is_of_session =
+        call->session_number != 0 || (call->lock != NULL && call->kind != CALL_ACQUIRE);
+    if (is_of_session) {
+        char text[ERROR_TEXT];
+        snprintf(text, sizeof(text), "the session was lost: %s", (const char *)why);
+        call_finish(call, HF_ERR_LOST, text);
+    }
+}
+
+void calls_session_lost(struct engine *e, const char *why)
+{
+    calls_each(e, session_lost, why);
+}
+
+struct refusal {
+    int error;
+    const char *text;
+};
+
+static void session_refused(struct call *call, const void *arg)
+{
+    const struct refusal *refusal = arg;
+    if (call->ticket != NULL && (call->needs_session || call->kind == CALL_READY)) {
+        call_finish(call, refusal->error, refusal->text);
+    }
+}
+
+void calls_session_refused(struct engine *e, int error, const char *text)
+{
+    struct refusal refusal = {error, text};
+    if (!e->session.is_open) {
+        calls_each(e, session_refused, &refusal);
+    }
+}
+
+/* ---- withdrawn by the caller ---- */
+
+void engine_cancel(struct engine *e, struct hf_call *ticket, int64_t now_ms)
+{
+    struct call *call = ticket->call;
+    if (call == NULL) {
+        return;
+    }
+    e->now_ms = now_ms > e->now_ms ? now_ms : e->now_ms;
+    bool goes_on = call->kind == CALL_RELEASE ||
+                   (call->kind == CALL_ACQUIRE && (call->state == CALL_SENT || call->maybe_done));
+    if (goes_on) {
+        call_leave(call, HF_ERR_CANCELLED, NULL);
+    } else {
+        call_finish(call, HF_ERR_CANCELLED, NULL);
+    }
+    engine_go(e, now_ms);
+}
+
+static void cancel(struct call *call, const void *arg)
+{
+    if (call->ticket != NULL) {
+        call_finish(call, HF_ERR_CANCELLED, "the client was closed");
+    }
+}
+
+void engine_cancel_all(struct engine *e, int64_t now_ms)
+{
+    calls_each(e, cancel, NULL);
+    engine_go(e, now_ms);
+}

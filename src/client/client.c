@@ -1,0 +1,383 @@
+/* A client's life: its thread, its turns, the news to callbacks, the threads that wait. */
+#include "client/client.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/options.h"
+#include "client/proto.h"
+
+/* ---- in and out ---- */
+
+int client_enter(struct hf_client *c, bool waits)
+{
+    if (c->pid != getpid()) {
+        return error_set(HF_ERR_INVALID, "this client belongs to the process before the fork: "
+                                         "abandon it here and open another");
+    }
+    pthread_mutex_lock(&c->mutex);
+    if (waits && c->is_dispatching && pthread_equal(c->dispatcher, pthread_self())) {
+        pthread_mutex_unlock(&c->mutex);
+        return error_set(HF_ERR_INVALID, "a call that waits cannot be made within a callback: use "
+                                         "the form without waiting");
+    }
+    if (c->engine.session.is_closing) {
+        pthread_mutex_unlock(&c->mutex);
+        return error_set(HF_ERR_CANCELLED, "the client is being closed");
+    }
+    return 0;
+}
+
+void client_leave(struct hf_client *c)
+{
+    pthread_mutex_unlock(&c->mutex);
+}
+
+void client_kick(struct hf_client *c)
+{
+    io_write(c);
+    bool is_unsent = false;
+    for (unsigned i = 0; i < ENGINE_LINKS; i++) {
+        is_unsent = is_unsent || buffer_len(&c->engine.links[i].out) > 0;
+    }
+    if (is_unsent || !list_is_empty(&c->engine.news)) {
+        io_wake(&c->io);
+    }
+}
+
+/* ---- news ---- */
+
+static void tell_event(struct hf_client *c, const struct news_event *n)
+{
+    struct hf_lock *lock = n->lock;
+    int64_t now_ms = client_now_ms();
+    struct hf_event event = {.type = n->type,
+                             .lock = lock,
+                             .safe_for_ms = life_left(n->safe_until_ms, now_ms),
+                             .deadline_ms = life_left(n->deadline_at_ms, now_ms),
+                             .text = n->text};
+    if (lock != NULL && lock->on_event != NULL) {
+        lock->on_event(c, &event, lock->arg);
+    }
+    if (c->on_event != NULL) {
+        c->on_event(c, &event, c->arg);
+    }
+}
+
+static void tell_done(struct hf_client *c, struct hf_call *ticket, struct hf_lock *lock)
+{
+    (void)error_set(ticket->error, "%s", ticket->text);
+    error_set_holder(ticket->holder);
+    if (ticket->done != NULL) {
+        ticket->done(c, ticket->error, lock, ticket->arg);
+    }
+}
+
+static void tell_leader(struct hf_client *c, const struct news_leader *n)
+{
+    struct hf_leader leader = {n->vacant, n->client_id, n->value, n->candidates};
+    n->ticket->changed(c, &leader, n->ticket->arg);
+}
+
+/* The handle is the caller's from here on. */
+static struct hf_lock *hand_over(struct hf_client *c, struct hf_call *ticket)
+{
+    struct hf_lock *lock = ticket->lock;
+    ticket->lock = NULL;
+    if (lock != NULL) {
+        list_append(&c->handles, &lock->handle_link);
+    }
+    return lock;
+}
+
+/* Calls the callbacks, without the mutex, one after the other. */
+static void dispatch(struct hf_client *c)
+{
+    if (c->is_dispatching) {
+        return;
+    }
+    c->is_dispatching = true;
+    c->dispatcher = pthread_self();
+    for (struct news *n = news_take(&c->engine); n != NULL; n = news_take(&c->engine)) {
+        struct hf_call *ticket = (struct hf_call *)n;
+        if (n->kind == NEWS_DONE && ticket->waiter != NULL) {
+            pthread_cond_signal(ticket->waiter); /* whoever waits takes it from here */
+            continue;
+        }
+        struct hf_lock *lock = n->kind == NEWS_DONE ? hand_over(c, ticket) : NULL;
+        bool is_wanted = true;
+        if (n->kind == NEWS_EVENT) {
+            const struct news_event *event = (struct news_event *)n;
+            is_wanted = event->lock == NULL || !event->lock->is_gone;
+        } else if (n->kind == NEWS_LEADER) {
+            is_wanted = !((struct news_leader *)n)->ticket->is_cancelled;
+        }
+        pthread_mutex_unlock(&c->mutex);
+        if (is_wanted && n->kind == NEWS_EVENT) {
+            tell_event(c, (struct news_event *)n);
+        } else if (is_wanted && n->kind == NEWS_LEADER) {
+            tell_leader(c, (struct news_leader *)n);
+        } else if (n->kind == NEWS_DONE) {
+            tell_done(c, ticket, lock);
+        }
+        pthread_mutex_lock(&c->mutex);
+        news_free(n);
+    }
+    c->is_dispatching = false;
+}
+
+/* ---- turns ---- */
+
+void client_turn(struct hf_client *c, int wait_ms)
+{
+    hf_assert(!c->is_driven);
+    c->is_driven = true;
+    io_read(c);
+    engine_go(&c->engine, client_now_ms());
+    io_write(c);
+    dispatch(c);
+    io_write(c); /* what the callbacks began */
+    if (wait_ms != 0 && !c->is_stopping && list_is_empty(&c->engine.news)) {
+        struct pollfd fds[2 + ENGINE_LINKS];
+        int count = io_pollfds(c, fds, 2 + ENGINE_LINKS);
+        pthread_mutex_unlock(&c->mutex);
+        (void)poll(fds, (nfds_t)count, wait_ms);
+        pthread_mutex_lock(&c->mutex);
+    }
+    c->is_driven = false;
+    if (!c->has_thread || c->engine.session.is_closing) {
+        pthread_cond_broadcast(&c->changed);
+    }
+}
+
+static void *thread_main(void *arg)
+{
+    struct hf_client *c = arg;
+    pthread_mutex_lock(&c->mutex);
+    while (!c->is_stopping) {
+        client_turn(c, -1);
+    }
+    dispatch(c);
+    pthread_mutex_unlock(&c->mutex);
+    return NULL;
+}
+
+int client_wait(struct hf_client *c, struct hf_call *ticket, struct hf_lock **lock,
+                int64_t *expires_in_ms)
+{
+    pthread_cond_t woken = PTHREAD_COND_INITIALIZER;
+    ticket->waiter = &woken;
+    c->callers++;
+    client_kick(c);
+    while (!ticket->is_done) {
+        if (c->has_thread) {
+            pthread_cond_wait(&woken, &c->mutex);
+        } else if (c->is_driven) {
+            pthread_cond_wait(&c->changed, &c->mutex);
+        } else {
+            client_turn(c, -1);
+        }
+    }
+    c->callers--;
+    if (c->engine.session.is_closing) {
+        pthread_cond_broadcast(&c->changed);
+    }
+    int error = ticket->error;
+    (void)error_set(error, "%s", ticket->text);
+    if (error != 0) {
+        error_set_holder(ticket->holder);
+    }
+    if (lock != NULL) {
+        *lock = hand_over(c, ticket);
+    }
+    if (expires_in_ms != NULL) {
+        *expires_in_ms = ticket->expires_in_ms;
+    }
+    ticket_free(ticket);
+    pthread_cond_destroy(&woken);
+    return error;
+}
+
+/* ---- opened ---- */
+
+static bool start_thread(struct hf_client *c)
+{
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    c->has_thread = true; /* before it runs */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&c->thread, NULL, thread_main, c);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error != 0) {
+        c->has_thread = false;
+        errno = error;
+    }
+    return error == 0;
+}
+
+static void init_sync(struct hf_client *c)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_mutex_init(&c->mutex, NULL);
+    pthread_cond_init(&c->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+static void client_free(struct hf_client *c)
+{
+    while (!list_is_empty(&c->handles)) {
+        struct hf_lock *lock = LIST_OBJECT(c->handles.next, struct hf_lock, handle_link);
+        list_remove(&lock->handle_link);
+        lock_unref(lock);
+    }
+    engine_close(&c->engine);
+    io_close(&c->io);
+    pthread_cond_destroy(&c->changed);
+    pthread_mutex_destroy(&c->mutex);
+    free(c);
+}
+
+int hf_client_open(hf_client **out, const char *endpoints, const struct hf_options *given)
+{
+    struct engine_options options;
+    struct hf_options whole;
+    uint64_t seed[2];
+    int error = options_read(given, &whole, &options);
+    if (error != 0) {
+        return error;
+    }
+    if (getrandom(seed, sizeof(seed), 0) != (ssize_t)sizeof(seed)) {
+        return error_set(HF_ERR_SYSTEM, "no random numbers: %s", strerrordesc_np(errno));
+    }
+    struct hf_client *c = calloc(1, sizeof(*c));
+    if (c == NULL) {
+        return error_set(HF_ERR_MEMORY, "out of memory");
+    }
+    if (!io_open(&c->io)) {
+        error = error_set(HF_ERR_SYSTEM, "no descriptors: %s", strerrordesc_np(errno));
+        free(c);
+        return error;
+    }
+    list_init(&c->handles);
+    c->pid = getpid();
+    c->on_event = whole.on_event;
+    c->arg = whole.arg;
+    const char *problem =
+        engine_init(&c->engine, &options, options_endpoints(endpoints), seed, client_now_ms());
+    if (problem != NULL) {
+        io_close(&c->io);
+        free(c);
+        return error_set(HF_ERR_INVALID, "endpoints: %s", problem);
+    }
+    c->engine.client = c;
+    init_sync(c);
+    if (!whole.own_loop && !start_thread(c)) {
+        error = error_set(HF_ERR_SYSTEM, "no thread: %s", strerrordesc_np(errno));
+        client_free(c);
+        return error;
+    }
+    *out = c;
+    return 0;
+}
+
+/* ---- closed ---- */
+
+static void stop(struct hf_client *c)
+{
+    c->is_stopping = true;
+    io_wake(&c->io);
+    while (c->callers > 0 || (!c->has_thread && c->is_driven)) {
+        pthread_cond_wait(&c->changed, &c->mutex);
+    }
+    pthread_mutex_unlock(&c->mutex);
+    if (c->has_thread) {
+        pthread_join(c->thread, NULL);
+    }
+    client_free(c);
+}
+
+static void wait_closed(struct hf_client *c)
+{
+    int64_t until_ms = client_now_ms() + c->engine.options.call_timeout_ms;
+    while (!c->engine.is_closed) {
+        int64_t left_ms = until_ms - client_now_ms();
+        if (left_ms <= 0) {
+            return;
+        }
+        if (c->has_thread || c->is_driven) {
+            struct timespec at;
+            clock_gettime(CLOCK_MONOTONIC, &at);
+            at.tv_sec += (time_t)(left_ms / 1000);
+            at.tv_nsec += (long)(left_ms % 1000) * 1000000;
+            if (at.tv_nsec >= 1000000000) {
+                at.tv_nsec -= 1000000000;
+                at.tv_sec++;
+            }
+            (void)pthread_cond_timedwait(&c->changed, &c->mutex, &at);
+        } else {
+            client_turn(c, (int)(left_ms < 1000 ? left_ms : 1000));
+        }
+    }
+}
+
+void hf_client_close(hf_client *c)
+{
+    if (c == NULL) {
+        return;
+    }
+    if (c->pid != getpid()) {
+        hf_client_abandon(c);
+        return;
+    }
+    if (client_enter(c, true) != 0) {
+        return; /* within a callback, or twice at once: it goes on living */
+    }
+    engine_cancel_all(&c->engine, client_now_ms());
+    engine_shut(&c->engine, client_now_ms());
+    client_kick(c);
+    io_wake(&c->io);
+    wait_closed(c);
+    if (!c->has_thread && !c->is_driven) {
+        client_turn(c, 0); /* so that every callback has been called */
+    }
+    stop(c);
+}
+
+/* A child has this memory as it was at the fork, and none of its threads. If one of them held the
+ * mutex it may have been in the middle of anything: then only the descriptors are given back. */
+static void abandon_in_child(struct hf_client *c)
+{
+    if (pthread_mutex_trylock(&c->mutex) != 0) {
+        io_close(&c->io);
+        return;
+    }
+    pthread_mutex_unlock(&c->mutex);
+    client_free(c);
+}
+
+void hf_client_abandon(hf_client *c)
+{
+    if (c == NULL) {
+        return;
+    }
+    if (c->pid != getpid()) {
+        abandon_in_child(c);
+        return;
+    }
+    if (client_enter(c, true) != 0) {
+        return;
+    }
+    c->engine.session.is_closing = true; /* nobody comes in any more */
+    c->engine.is_closed = true;
+    engine_cancel_all(&c->engine, client_now_ms());
+    io_wake(&c->io);
+    stop(c);
+}

@@ -1,0 +1,77 @@
+/* Where the service can be found: the addresses that the caller gave and those that the service
+ * itself named, which of them leads, and a circuit breaker for each. No socket, no clock.
+ *
+ *            3 failures in a row               its time is over
+ *   CLOSED ──────────────────────▶ OPEN ───────────────────────▶ HALF OPEN
+ *     ▲  ▲                          ▲                              │   │
+ *     │  └── success                └────────── failure ───────────┘   │
+ *     └───────────────────────────────── success ──────────────────────┘
+ *
+ * A circuit that is closed is tried again soon after a failure, an open one is left alone for
+ * longer and longer, up to ENDPOINT_OPEN_MAX_MS; then one attempt probes it. All of these times
+ * have jitter, so that the clients of a cluster that comes back do not come back all at once. */
+#ifndef HOLDFAST_CLIENT_ENDPOINTS_H
+#define HOLDFAST_CLIENT_ENDPOINTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    ENDPOINT_MAX = 32,
+    ENDPOINT_TEXT = 272, /* a DNS name and a port */
+    ENDPOINT_WHY = 64,
+    ENDPOINT_OPENS_AFTER = 3, /* failures */
+    ENDPOINT_RETRY_MS = 25,
+    ENDPOINT_OPEN_MS = 250,
+    ENDPOINT_OPEN_MAX_MS = 2000,
+};
+
+enum circuit { CIRCUIT_CLOSED, CIRCUIT_OPEN, CIRCUIT_HALF_OPEN };
+
+struct endpoint {
+    char text[ENDPOINT_TEXT]; /* HOST:PORT */
+    char host[ENDPOINT_TEXT]; /* without brackets */
+    char port[8];
+    enum circuit circuit;
+    unsigned failures;      /* in a row */
+    int64_t not_before_ms;  /* the next attempt */
+    uint64_t tried;         /* the number of its last attempt: the one tried longest ago is next */
+    char why[ENDPOINT_WHY]; /* its last failure */
+};
+
+struct endpoints {
+    struct endpoint at[ENDPOINT_MAX];
+    unsigned count;
+    uint64_t attempts;
+    int leader;      /* -1: not known */
+    uint64_t random; /* state of the jitter */
+};
+
+/* Reads "HOST:PORT,[IPV6]:PORT,...": NULL, or what is wrong with it in words. */
+const char *endpoints_init(struct endpoints *e, const char *list, uint64_t seed);
+
+/* The service names its leader; "" when it knows none. An address that is new is remembered, if
+ * there is room. Returns its number, or -1. */
+int endpoints_learn_leader(struct endpoints *e, const char *text);
+
+/* The endpoint to try now: the leader if it may be tried, else the one that was tried longest ago.
+ * -1 when none may be: *next_ms is when one may. `avoid` (-1: none) is not the answer. */
+int endpoints_pick(struct endpoints *e, int avoid, int64_t now_ms, int64_t *next_ms);
+/* Whether this one may be tried now. */
+bool endpoints_may_try(const struct endpoints *e, int which, int64_t now_ms);
+
+/* What came of it. An attempt that was begun has to end in one of the two last. */
+void endpoints_begun(struct endpoints *e, int which);
+void endpoints_succeeded(struct endpoints *e, int which);
+void endpoints_failed(struct endpoints *e, int which, const char *why, int64_t now_ms);
+
+/* No endpoint is to be tried but as a probe. */
+bool endpoints_all_open(const struct endpoints *e);
+/* "10.0.0.1:4653 (connection refused), 10.0.0.2:4653 (...)". */
+void endpoints_describe(const struct endpoints *e, char *out, size_t size);
+
+/* Between half of `base` and all of it. */
+int64_t endpoints_jitter(struct endpoints *e, int64_t base_ms);
+
+#endif

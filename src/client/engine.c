@@ -1,0 +1,281 @@
+/* The engine's turn: what is due, which link to use, what to send; and the entries. See engine.h.
+ *
+ * There is at most one link in use and one that is being dialed. A link is given up for a better
+ * one only when that is up: the leader's, or any other when this node drains or knows no leader. */
+#include "client/engine.h"
+
+#include <stdio.h>
+
+#include "client/proto.h"
+
+enum {
+    NO_LEADER_MS = 500, /* so long a node may be without a leader before another is tried */
+    SILENCE_MIN_MS = 100,
+};
+
+const char *engine_init(struct engine *e, const struct engine_options *options,
+                        const char *endpoints, const uint64_t seed[2], int64_t now_ms)
+{
+    memset(e, 0, sizeof(*e));
+    const char *problem = endpoints_init(&e->endpoints, endpoints, seed[0]);
+    if (problem != NULL) {
+        return problem;
+    }
+    e->options = *options;
+    e->current = -1;
+    e->now_ms = now_ms;
+    e->next_call_ms = NEVER_MS;
+    e->next_lock_ms = NEVER_MS;
+    e->next_dial_ms = now_ms;
+    e->orphan_ttl_ms = NEVER_MS;
+    snprintf(e->id_prefix, sizeof(e->id_prefix), "%016llx", (unsigned long long)seed[1]);
+    for (unsigned i = 0; i < ENGINE_LINKS; i++) {
+        link_init(&e->links[i], e);
+    }
+    struct list *lists[] = {&e->locks, &e->to_check, &e->waiting, &e->sent, &e->news};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        list_init(lists[i]);
+    }
+    session_init(&e->session);
+    return NULL;
+}
+
+void engine_close(struct engine *e)
+{
+    session_close(&e->session);
+    calls_free_all(e);
+    for (unsigned i = 0; i < ENGINE_LINKS; i++) {
+        link_close(&e->links[i]);
+    }
+    for (struct news *news = news_take(e); news != NULL; news = news_take(e)) {
+        news_free(news);
+    }
+}
+
+struct link *engine_link(struct engine *e)
+{
+    return e->current >= 0 && e->links[e->current].state == LINK_UP ? &e->links[e->current] : NULL;
+}
+
+void engine_next_id(struct engine *e, char out[REQUEST_ID_TEXT])
+{
+    snprintf(out, REQUEST_ID_TEXT, "%s-%llu", e->id_prefix, (unsigned long long)++e->id_count);
+}
+
+/* ---- what the answers tell about the cluster ---- */
+
+void engine_heard_leader(struct engine *e, struct link *link, const char *text)
+{
+    if (e->options.any_node || text[0] == '\0') {
+        return;
+    }
+    if (strcmp(text, link->peer) == 0 && link->endpoint >= 0) {
+        e->endpoints.leader = link->endpoint; /* the same by another name */
+    } else {
+        (void)endpoints_learn_leader(&e->endpoints, text);
+    }
+}
+
+void engine_heard_epoch(struct engine *e, uint64_t epoch)
+{
+    if (epoch > e->session.epoch) {
+        e->session.epoch = epoch;
+        locks_epoch(e);
+    }
+}
+
+void engine_no_leader(struct engine *e)
+{
+    if (e->no_leader_ms == 0) {
+        e->no_leader_ms = e->now_ms;
+    } else if (e->now_ms - e->no_leader_ms >= NO_LEADER_MS) {
+        e->no_leader_ms = e->now_ms;
+        e->wants_move = true;
+    }
+}
+
+void engine_has_leader(struct engine *e)
+{
+    e->no_leader_ms = 0;
+}
+
+/* ---- links ---- */
+
+/* The shortest TTL decides how soon a silence must be noticed: with two silences in a third of it,
+ * there is time to go elsewhere before anything is in jeopardy. */
+static int64_t silence_ms(const struct engine *e)
+{
+    int64_t ms = e->options.session_ttl_ms / 6;
+    if (ms > e->options.connect_timeout_ms) {
+        ms = e->options.connect_timeout_ms;
+    }
+    return ms < SILENCE_MIN_MS ? SILENCE_MIN_MS : ms;
+}
+
+static void break_link(struct engine *e, int which, const char *why)
+{
+    struct link *link = &e->links[which];
+    int endpoint = link->endpoint;
+    if (link->state == LINK_FREE) {
+        return;
+    }
+    endpoints_failed(&e->endpoints, endpoint, why, e->now_ms);
+    link_close(link);
+    if (e->current == which) {
+        char text[WORDS_TEXT + ENDPOINT_TEXT];
+        e->current = -1;
+        snprintf(text, sizeof(text), "%s: %s", e->endpoints.at[endpoint].text, why);
+        news_event(e, HF_EVENT_DISCONNECTED, NULL, 0, text);
+    }
+}
+
+static void link_is_up(struct engine *e, int which)
+{
+    struct link *link = &e->links[which];
+    int before = e->current;
+    link->state = LINK_UP;
+    endpoints_succeeded(&e->endpoints, link->endpoint);
+    e->current = which;
+    e->wants_move = false;
+    e->no_leader_ms = 0;
+    e->session.retry_at_ms = e->now_ms;
+    e->stat_reconnects++;
+    if (before >= 0 && before != which) {
+        link_close(&e->links[before]); /* what was under way there goes on here */
+    }
+    news_event(e, HF_EVENT_CONNECTED, NULL, 0, e->endpoints.at[link->endpoint].text);
+}
+
+static void dial(struct engine *e, int endpoint)
+{
+    struct link *link = &e->links[e->current == 0 ? 1 : 0];
+    endpoints_begun(&e->endpoints, endpoint);
+    link_dial(link, endpoint, e->endpoints.at[endpoint].text,
+              e->now_ms + e->options.connect_timeout_ms);
+}
+
+/* The endpoint that would be better than the current one, or -1. */
+static int better(struct engine *e, int64_t *next_ms)
+{
+    const struct link *link = &e->links[e->current];
+    int leader = e->endpoints.leader;
+    if (leader >= 0 && leader != link->endpoint) {
+        if (endpoints_may_try(&e->endpoints, leader, e->now_ms)) {
+            return leader;
+        }
+        *next_ms = e->endpoints.at[leader].not_before_ms;
+    }
+    if (!e->wants_move) {
+        return -1;
+    }
+    int other = endpoints_pick(&e->endpoints, link->endpoint, e->now_ms, next_ms);
+    if (other < 0 && http2_client_is_going(link->http2)) {
+        break_link(e, e->current, "it is shutting down"); /* and comes back, perhaps */
+    }
+    return other;
+}
+
+static void seek(struct engine *e)
+{
+    e->next_dial_ms = NEVER_MS;
+    for (unsigned i = 0; i < ENGINE_LINKS; i++) {
+        if (e->links[i].state == LINK_DIALING) {
+            return;
+        }
+    }
+    int64_t next_ms = NEVER_MS;
+    int endpoint = e->current >= 0 ? better(e, &next_ms)
+                                   : endpoints_pick(&e->endpoints, -1, e->now_ms, &next_ms);
+    if (e->current < 0 && endpoint < 0 && next_ms == NEVER_MS) {
+        next_ms = e->now_ms; /* `better` has just given the last one up */
+    }
+    if (endpoint >= 0) {
+        dial(e, endpoint);
+    } else {
+        e->next_dial_ms = next_ms;
+    }
+}
+
+/* ---- the turn ---- */
+
+/* What the time alone decides. It comes before anything that was read (S5.2). */
+static void tick(struct engine *e, int64_t now_ms)
+{
+    e->now_ms = now_ms > e->now_ms ? now_ms : e->now_ms;
+    session_tick(e);
+    locks_tick(e);
+    calls_tick(e);
+    for (int i = 0; i < ENGINE_LINKS; i++) {
+        const char *why = link_check(&e->links[i], silence_ms(e), e->now_ms);
+        if (why != NULL) {
+            break_link(e, i, why);
+        }
+    }
+}
+
+void engine_go(struct engine *e, int64_t now_ms)
+{
+    tick(e, now_ms);
+    if (!e->is_closed) {
+        seek(e);
+        session_go(e);
+        locks_go(e);
+        calls_go(e);
+        calls_tick(e); /* what was just begun has a time of its own */
+    }
+    for (unsigned i = 0; i < ENGINE_LINKS; i++) {
+        link_flush(&e->links[i]);
+    }
+}
+
+int64_t engine_next_ms(const struct engine *e)
+{
+    int64_t times[] = {session_next_ms(e),
+                       e->next_call_ms,
+                       e->next_lock_ms,
+                       e->next_dial_ms,
+                       link_next_check(&e->links[0], silence_ms(e)),
+                       link_next_check(&e->links[1], silence_ms(e))};
+    int64_t next_ms = NEVER_MS;
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        next_ms = times[i] < next_ms ? times[i] : next_ms;
+    }
+    return next_ms;
+}
+
+/* ---- from the sockets ---- */
+
+void engine_connected(struct engine *e, unsigned which, const char *peer, int64_t now_ms)
+{
+    struct link *link = &e->links[which];
+    snprintf(link->peer, sizeof(link->peer), "%s", peer);
+    engine_go(e, now_ms);
+}
+
+void engine_broken(struct engine *e, unsigned which, const char *why, int64_t now_ms)
+{
+    tick(e, now_ms);
+    break_link(e, (int)which, why);
+    engine_go(e, now_ms);
+}
+
+void engine_input(struct engine *e, unsigned which, struct slice bytes, int64_t now_ms)
+{
+    struct link *link = &e->links[which];
+    tick(e, now_ms);
+    if (link->state == LINK_FREE) {
+        return; /* the tick has closed it */
+    }
+    bool is_well = link_input(link, bytes, e->now_ms);
+    if (link->state == LINK_DIALING && http2_client_is_ready(link->http2)) {
+        link_is_up(e, (int)which);
+    }
+    if (!is_well) {
+        break_link(e, (int)which,
+                   link->state == LINK_UP ? "the connection was ended"
+                                          : "it does not speak HTTP/2");
+    } else if (http2_client_is_going(link->http2)) {
+        e->wants_move = true;
+    }
+    engine_go(e, now_ms);
+}

@@ -1,0 +1,227 @@
+/* Locks: the handles that callers hold, and what becomes of them.
+ *
+ *   ASKED ──granted──▶ HELD ──┬── released, or the handle freed ──▶ RELEASED
+ *                             └── the service says so, the session is lost, the leader's epoch has
+ *                                 changed, or nobody confirmed it in time ──▶ LOST, for ever
+ *
+ * Deadlines only move away, as long as there are confirmations: so one time, before which no lock
+ * can have anything due, is enough, and a look at all of them when it has come. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "client/engine.h"
+#include "client/proto.h"
+
+struct hf_lock *lock_new(const char *const *names, size_t count,
+                         const struct hf_lock_options *options, const char *metadata)
+{
+    struct hf_lock *lock = client_alloc(sizeof(*lock));
+    lock->refs = 1;
+    lock->count = count;
+    lock->names = client_alloc(count * sizeof(*lock->names));
+    for (size_t i = 0; i < count; i++) {
+        lock->names[i] = client_copy(names[i]);
+    }
+    lock->asked = *options;
+    lock->metadata = client_copy(metadata);
+    lock->on_event = options->on_event;
+    lock->arg = options->arg;
+    list_init(&lock->link);
+    list_init(&lock->check_link);
+    list_init(&lock->handle_link);
+    return lock;
+}
+
+void lock_ref(struct hf_lock *lock)
+{
+    lock->refs++;
+}
+
+void lock_unref(struct hf_lock *lock)
+{
+    hf_assert(lock->refs > 0);
+    if (--lock->refs > 0) {
+        return;
+    }
+    list_remove(&lock->link);
+    list_remove(&lock->check_link);
+    list_remove(&lock->handle_link);
+    for (size_t i = 0; i < lock->count; i++) {
+        free(lock->names[i]);
+    }
+    free(lock->names);
+    free(lock->metadata);
+    free(lock->value);
+    free(lock);
+}
+
+int64_t lock_safe_until(const struct hf_lock *lock)
+{
+    const struct session *s = &lock->engine->session;
+    if (lock->state != LOCK_HELD || !s->is_open || lock->session_number != s->number) {
+        return 0;
+    }
+    return life_lock_safe_until(lock->life, s->life);
+}
+
+static int64_t jeopardy_at(const struct hf_lock *lock)
+{
+    return life_lock_jeopardy_at(lock->life, lock->engine->session.life);
+}
+
+/* ---- granted, confirmed ---- */
+
+void lock_granted(struct hf_lock *lock)
+{
+    struct engine *e = lock->engine;
+    lock->state = LOCK_HELD;
+    list_append(&e->locks, &lock->link);
+    session_hurry(e, lock->life.ttl_ms);
+    int64_t next_ms = jeopardy_at(lock);
+    e->next_lock_ms = next_ms < e->next_lock_ms ? next_ms : e->next_lock_ms;
+    for (unsigned i = 0; i < ENGINE_EARLY; i++) {
+        if (e->early[i].token == lock->token) {
+            lock_lose(lock, e->early[i].why, "");
+            return;
+        }
+    }
+}
+
+void locks_lost_early(struct engine *e, uint64_t token, const char *why)
+{
+    struct early_loss *early = &e->early[e->early_count++ % ENGINE_EARLY];
+    early->token = token;
+    snprintf(early->why, sizeof(early->why), "%s", why);
+}
+
+void lock_confirmed(struct hf_lock *lock, int64_t sent_ms)
+{
+    struct engine *e = lock->engine;
+    life_confirm(&lock->life, sent_ms);
+    int64_t next_ms = jeopardy_at(lock); /* with a shorter TTL it may be earlier than before */
+    e->next_lock_ms = next_ms < e->next_lock_ms ? next_ms : e->next_lock_ms;
+    session_hurry(e, lock->life.ttl_ms);
+    if (lock->in_jeopardy && e->now_ms < next_ms) {
+        lock->in_jeopardy = false;
+        news_event(e, HF_EVENT_SAFE, lock, 0, "confirmed");
+    }
+}
+
+/* ---- lost, given back ---- */
+
+void lock_lose(struct hf_lock *lock, const char *why, const char *words)
+{
+    struct engine *e = lock->engine;
+    if (lock->state != LOCK_HELD) {
+        return;
+    }
+    lock->state = LOCK_LOST;
+    list_remove(&lock->link);
+    list_remove(&lock->check_link);
+    snprintf(lock->loss, sizeof(lock->loss), "%s", why);
+    news_event(e, HF_EVENT_LOST, lock, 0, words != NULL && words[0] != '\0' ? words : lock->loss);
+}
+
+/* Ours no more, but the service may think otherwise, and the session's keep-alives would keep it
+ * for ever: it is given back, not before the delay that its holder asked for an unclean end. */
+static void lose_and_give_back(struct hf_lock *lock, const char *why)
+{
+    lock_lose(lock, why, NULL);
+    struct call *call = call_new(lock->engine, CALL_RELEASE, lock, NULL);
+    call->retry_at_ms = lock->engine->now_ms + lock->asked.lock_delay_ms;
+    call_begin(call, NEVER_MS);
+}
+
+void locks_lose_all(struct engine *e, const char *why)
+{
+    while (!list_is_empty(&e->locks)) {
+        lock_lose(LIST_OBJECT(e->locks.next, struct hf_lock, link), why, NULL);
+    }
+    e->next_lock_ms = NEVER_MS;
+}
+
+void locks_epoch(struct engine *e)
+{
+    struct list *next;
+    for (struct list *at = e->locks.next; at != &e->locks; at = next) {
+        struct hf_lock *lock = LIST_OBJECT(at, struct hf_lock, link);
+        next = at->next;
+        if (lock->asked.tier == HF_EFFICIENCY && lock->epoch != e->session.epoch) {
+            lock_lose(lock, "epoch", NULL);
+        }
+    }
+}
+
+void lock_gone(struct hf_lock *lock)
+{
+    lock->is_gone = true;
+    list_remove(&lock->handle_link);
+    list_remove(&lock->link);
+    list_remove(&lock->check_link);
+    if (lock->state == LOCK_HELD) {
+        lock->state = LOCK_RELEASED;
+    }
+}
+
+struct hf_lock *locks_find(struct engine *e, uint64_t token)
+{
+    for (struct list *at = e->locks.next; at != &e->locks; at = at->next) {
+        struct hf_lock *lock = LIST_OBJECT(at, struct hf_lock, link);
+        if (lock->token == token) {
+            return lock;
+        }
+    }
+    return NULL;
+}
+
+/* ---- deadlines ---- */
+
+void locks_tick(struct engine *e)
+{
+    if (e->now_ms < e->next_lock_ms) {
+        return;
+    }
+    struct list *next;
+    e->next_lock_ms = NEVER_MS;
+    e->any_jeopardy = false;
+    for (struct list *at = e->locks.next; at != &e->locks; at = next) {
+        struct hf_lock *lock = LIST_OBJECT(at, struct hf_lock, link);
+        int64_t safe_until_ms = lock_safe_until(lock);
+        next = at->next;
+        enum standing standing = life_standing(jeopardy_at(lock), safe_until_ms, e->now_ms);
+        if (standing == STANDING_LOST) {
+            lose_and_give_back(lock, "unconfirmed");
+            continue;
+        }
+        bool in_jeopardy = standing == STANDING_JEOPARDY;
+        if (in_jeopardy != lock->in_jeopardy) {
+            lock->in_jeopardy = in_jeopardy;
+            news_event(e, in_jeopardy ? HF_EVENT_JEOPARDY : HF_EVENT_SAFE, lock, 0,
+                       in_jeopardy ? "unconfirmed" : "confirmed");
+        }
+        e->any_jeopardy = e->any_jeopardy || in_jeopardy;
+        int64_t next_ms = in_jeopardy ? safe_until_ms : jeopardy_at(lock);
+        e->next_lock_ms = next_ms < e->next_lock_ms ? next_ms : e->next_lock_ms;
+    }
+}
+
+/* ---- after a resume: what happened to them while nobody could tell us? ---- */
+
+void locks_check_all(struct engine *e)
+{
+    for (struct list *at = e->locks.next; at != &e->locks; at = at->next) {
+        struct hf_lock *lock = LIST_OBJECT(at, struct hf_lock, link);
+        list_append(&e->to_check, &lock->check_link);
+    }
+}
+
+void locks_go(struct engine *e)
+{
+    while (e->checks < ENGINE_CHECKS && !list_is_empty(&e->to_check)) {
+        struct hf_lock *lock = LIST_OBJECT(list_take(&e->to_check), struct hf_lock, check_link);
+        struct call *call = call_new(e, CALL_RENEW, lock, NULL);
+        call->is_check = true;
+        e->checks++;
+        call_begin(call, NEVER_MS);
+    }
+}

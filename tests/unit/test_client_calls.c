@@ -1,0 +1,386 @@
+/* Calls: tried again under one id, ended in time with a typed error, undone when nobody waits for
+ * them any more (S8); and the way to the leader. */
+#include "client_testing.h"
+
+static void a_held_lock_is_refused_with_its_holder(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1");
+    fake_hold(&w->nodes[0], "a");
+    struct hf_call *ticket = world_acquire(w, "a", NULL);
+    assert_true(ticket->is_done);
+    assert_int_equal(ticket->error, HF_ERR_HELD);
+    assert_non_null(ticket->holder);
+    assert_string_equal(ticket->holder->client_id, "somebody");
+    assert_int_equal(ticket->holder->expires_in_ms, 12345);
+    assert_int_equal(ticket->holder->queue_length, 3);
+    (void)world_await(w, ticket, 0, NULL);
+}
+
+static void two_handles_are_two_owners(void **state)
+{
+    struct world *w = *state;
+    struct hf_lock_options options = HF_LOCK_OPTIONS;
+    options.wait_ms = HF_WAIT_FOREVER;
+    world_begin(w, "n0:1");
+    struct hf_lock *first = take(w, "a", &options);
+    struct hf_call *second = world_acquire(w, "a", &options);
+    assert_false(second->is_done);
+    assert_int_equal(world_await(w, world_release(w, first), 1000, NULL), 0);
+    struct hf_lock *lock = NULL;
+    assert_int_equal(world_await(w, second, 1000, &lock), 0);
+    const struct fake_request *r = w->nodes[0].requests;
+    assert_string_equal(r[1].path, "Lock");
+    assert_string_equal(r[2].path, "Lock");
+    assert_string_not_equal(r[1].owner, r[2].owner);
+    assert_string_not_equal(r[1].id, r[2].id);
+    lock_unref(lock);
+}
+
+static void a_lock_granted_after_a_wait_counts_from_the_last_confirmed_keep_alive(void **state)
+{
+    struct world *w = *state;
+    struct hf_lock_options options = HF_LOCK_OPTIONS;
+    options.wait_ms = HF_WAIT_FOREVER;
+    world_begin(w, "n0:1");
+    fake_hold(&w->nodes[0], "a");
+    int64_t asked_ms = w->now_ms;
+    struct hf_call *ticket = world_acquire(w, "a", &options);
+    world_run(w, 95000);
+    assert_false(ticket->is_done);
+    fake_free(&w->nodes[0], "a");
+    world_settle(w);
+    struct hf_lock *lock = NULL;
+    assert_int_equal(world_await(w, ticket, 0, &lock), 0);
+    /* The last keep-alive went at 90 s: S5.1. */
+    assert_int_equal(left(w, lock), asked_ms + 90000 + 30000 - 35 - w->now_ms);
+    lock_unref(lock);
+}
+
+static void a_retry_has_the_same_id_and_the_first_grant(void **state)
+{
+    struct world *w = *state;
+    struct hf_lock *lock = NULL;
+    world_begin(w, "n0:1");
+    w->nodes[0].forget = 2;
+    assert_int_equal(world_await(w, world_acquire(w, "a", NULL), 3000, &lock), 0);
+    const struct fake_request *r = w->nodes[0].requests;
+    assert_int_equal(fake_count(&w->nodes[0], "Lock"), 3);
+    assert_string_equal(r[1].id, r[2].id);
+    assert_string_equal(r[2].id, r[3].id);
+    assert_int_equal(lock->token, fake_holder(&w->nodes[0], "a"));
+    lock_unref(lock);
+}
+
+static void a_connection_that_breaks_in_a_call_does_not_lose_it(void **state)
+{
+    struct world *w = *state;
+    struct hf_lock *lock = NULL;
+    world_begin(w, "n0:1");
+    w->nodes[0].break_after = 1;
+    assert_int_equal(world_await(w, world_acquire(w, "a", NULL), 3000, &lock), 0);
+    assert_int_equal(lock->token, fake_holder(&w->nodes[0], "a"));
+    assert_int_equal(w->nodes[0].resumed, 1);
+    lock_unref(lock);
+}
+
+static void a_release_that_was_done_but_not_answered_is_done(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1");
+    struct hf_lock *lock = take(w, "a", NULL);
+    w->nodes[0].forget = 1;
+    assert_int_equal(world_await(w, world_release(w, lock), 3000, NULL), 0);
+    assert_int_equal(fake_count(&w->nodes[0], "Unlock"), 2);
+}
+
+static void nobody_there_is_told_in_time_with_what_was_tried(void **state)
+{
+    struct world *w = *state;
+    w->refuses[0] = w->refuses[1] = true;
+    world_begin(w, "n0:1,n1:1");
+    int64_t begun_ms = w->now_ms;
+    struct hf_call *ticket = world_acquire(w, "a", NULL);
+    while (!ticket->is_done) {
+        world_run(w, 10);
+        assert_true(w->now_ms - begun_ms <= 5010);
+    }
+    assert_in_range(w->now_ms - begun_ms, 5000, 5010);
+    assert_int_equal(ticket->error, HF_ERR_UNREACHABLE);
+    assert_non_null(strstr(ticket->text, "n0:1 (connection refused), n1:1 (connection refused)"));
+    (void)world_await(w, ticket, 0, NULL);
+}
+
+static void a_forever_wait_fails_too_when_nobody_is_there(void **state)
+{
+    struct world *w = *state;
+    struct hf_lock_options options = HF_LOCK_OPTIONS;
+    options.wait_ms = HF_WAIT_FOREVER;
+    w->refuses[0] = true;
+    world_begin(w, "n0:1");
+    assert_int_equal(world_await(w, world_acquire(w, "a", &options), 6000, NULL),
+                     HF_ERR_UNREACHABLE);
+}
+
+static void no_leader_is_told_in_time(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1");
+    w->nodes[0].has_no_leader = true;
+    int64_t begun_ms = w->now_ms;
+    assert_int_equal(world_await(w, world_acquire(w, "a", NULL), 6000, NULL), HF_ERR_UNREACHABLE);
+    assert_in_range(w->now_ms - begun_ms, 4900, 5100);
+    assert_in_range(fake_count(&w->nodes[0], "Lock"), 0, 0);
+}
+
+static void a_grant_whose_call_was_given_up_is_given_back(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1");
+    w->nodes[0].swallow = 1; /* done, and not answered */
+    assert_int_equal(world_await(w, world_acquire(w, "a", NULL), 6000, NULL), HF_ERR_UNKNOWN);
+    assert_int_not_equal(fake_holder(&w->nodes[0], "a"), 0);
+    /* The connection breaks, the call is asked about again, and what it got is given back. */
+    world_kill(w, 0);
+    world_start(w, 0);
+    world_run(w, 2000);
+    assert_int_equal(fake_holder(&w->nodes[0], "a"), 0);
+}
+
+static void a_wait_that_is_withdrawn_is_given_back_when_it_is_granted(void **state)
+{
+    struct world *w = *state;
+    struct hf_lock_options options = HF_LOCK_OPTIONS;
+    options.wait_ms = HF_WAIT_FOREVER;
+    world_begin(w, "n0:1");
+    fake_hold(&w->nodes[0], "a");
+    struct hf_call *ticket = world_acquire(w, "a", &options);
+    engine_cancel(&w->engine, ticket, w->now_ms);
+    assert_int_equal(world_await(w, ticket, 0, NULL), HF_ERR_CANCELLED);
+    fake_free(&w->nodes[0], "a");
+    world_settle(w);
+    world_run(w, 10);
+    assert_int_equal(fake_holder(&w->nodes[0], "a"), 0);
+}
+
+static void a_release_goes_on_in_the_background(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1");
+    struct hf_lock *lock = take(w, "a", NULL);
+    world_kill(w, 0);
+    assert_int_equal(world_await(w, world_release(w, lock), 6000, NULL), HF_ERR_UNREACHABLE);
+    assert_int_not_equal(fake_holder(&w->nodes[0], "a"), 0);
+    world_start(w, 0);
+    world_run(w, 3000);
+    assert_int_equal(fake_holder(&w->nodes[0], "a"), 0);
+}
+
+static void waits_leave_streams_for_what_does_not_wait(void **state)
+{
+    struct world *w = *state;
+    struct hf_lock_options options = HF_LOCK_OPTIONS;
+    struct hf_call *waits[20];
+    options.wait_ms = HF_WAIT_FOREVER;
+    w->nodes[0].max_streams = 10;
+    world_begin(w, "n0:1");
+    struct hf_lock *lock = take(w, "a", NULL);
+    for (int i = 0; i < 20; i++) {
+        waits[i] = world_acquire(w, "a", &options);
+    }
+    assert_int_equal(world_await(w, world_release(w, lock), 1000, NULL), 0);
+    /* Each gets it in turn, those too that were held back here. */
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(world_await(w, waits[i], 1000, &lock), 0);
+        assert_int_equal(world_await(w, world_release(w, lock), 1000, NULL), 0);
+    }
+}
+
+/* ---- the way to the leader ---- */
+
+static void it_goes_to_the_leader(void **state)
+{
+    struct world *w = *state;
+    w->nodes[0].leader = w->nodes[1].leader = "n1:1";
+    world_begin(w, "n0:1");
+    world_run(w, 100);
+    assert_int_equal(world_current(w), 1);
+    assert_int_equal(w->nodes[0].opened, 1);
+    assert_int_equal(w->nodes[1].resumed, 1);
+}
+
+static void it_stays_where_it_is_when_told_so(void **state)
+{
+    struct world *w = *state;
+    w->options.any_node = true;
+    w->nodes[0].leader = "n1:1";
+    world_begin(w, "n0:1,n1:1");
+    world_run(w, 1000);
+    assert_int_equal(world_current(w), 0);
+}
+
+static void a_leader_that_cannot_be_reached_does_not_disturb(void **state)
+{
+    struct world *w = *state;
+    w->nodes[0].leader = "n1:1";
+    w->refuses[1] = true;
+    world_begin(w, "n0:1");
+    for (int i = 0; i < 600; i++) { /* each answer names the leader again */
+        struct hf_lock *lock = take(w, "a", NULL);
+        assert_int_equal(world_await(w, world_release(w, lock), 1000, NULL), 0);
+        world_run(w, 100);
+    }
+    assert_int_equal(world_current(w), 0);
+    assert_int_equal(w->nodes[0].opened, 1);
+    assert_int_equal(w->nodes[0].resumed, 0);
+    assert_in_range(w->dials[1], 30, 70); /* probed every one to two seconds */
+}
+
+static void a_waiter_follows_the_leader(void **state)
+{
+    struct world *w = *state;
+    struct hf_lock_options options = HF_LOCK_OPTIONS;
+    options.wait_ms = HF_WAIT_FOREVER;
+    world_begin(w, "n0:1,n1:1");
+    fake_hold(&w->nodes[0], "a");
+    fake_hold(&w->nodes[1], "a");
+    struct hf_call *ticket = world_acquire(w, "a", &options);
+    world_kill(w, 0);
+    world_run(w, 500);
+    assert_string_equal(w->nodes[0].requests[1].id, w->nodes[1].requests[0].id);
+    fake_free(&w->nodes[1], "a");
+    world_settle(w);
+    struct hf_lock *lock = NULL;
+    assert_int_equal(world_await(w, ticket, 0, &lock), 0);
+    lock_unref(lock);
+}
+
+static void a_node_without_a_leader_is_left(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1,n1:1");
+    w->nodes[0].has_no_leader = true;
+    struct hf_lock *lock = NULL;
+    assert_int_equal(world_await(w, world_acquire(w, "a", NULL), 4000, &lock), 0);
+    assert_int_equal(world_current(w), 1);
+    lock_unref(lock);
+}
+
+static void a_stopped_node_is_left_before_anything_is_in_jeopardy(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1,n1:1");
+    struct hf_lock *lock = take(w, "a", NULL);
+    fake_hold(&w->nodes[1], "a"); /* so that the check after the resume finds it */
+    w->nodes[1].locks[0].token = lock->token;
+    w->nodes[0].is_stopped = true;
+    world_run(w, 60000);
+    assert_int_equal(world_current(w), 1);
+    assert_false(world_event(w, HF_EVENT_JEOPARDY, NULL, NULL));
+    assert_int_equal(lock->state, LOCK_HELD);
+    lock_unref(lock);
+}
+
+static void goaway_moves_to_another_node_without_an_error(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1,n1:1");
+    struct hf_lock *lock = take(w, "a", NULL);
+    fake_hold(&w->nodes[1], "a");
+    w->nodes[1].locks[0].token = lock->token;
+    fake_goaway(&w->nodes[0]);
+    world_settle(w);
+    assert_int_equal(world_current(w), 1);
+    assert_int_equal(lock->state, LOCK_HELD);
+    assert_int_equal(world_await(w, world_release(w, lock), 1000, NULL), 0);
+}
+
+static void goaway_of_the_only_node_is_waited_out(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1");
+    fake_goaway(&w->nodes[0]);
+    world_settle(w);
+    struct hf_lock *lock = take(w, "a", NULL);
+    assert_int_equal(w->nodes[0].resumed, 1);
+    lock_unref(lock);
+}
+
+static void the_circuit_opens_and_is_probed_now_and_then(void **state)
+{
+    struct world *w = *state;
+    w->refuses[0] = true;
+    world_begin(w, "n0:1");
+    world_run(w, 1000);
+    assert_true(endpoints_all_open(&w->engine.endpoints));
+    unsigned before = w->dials[0];
+    world_run(w, 20000);
+    assert_in_range(w->dials[0] - before, 10, 21); /* every one to two seconds */
+    world_start(w, 0);
+    struct hf_lock *lock = NULL;
+    assert_int_equal(world_await(w, world_acquire(w, "a", NULL), 2500, &lock), 0);
+    assert_false(endpoints_all_open(&w->engine.endpoints));
+    lock_unref(lock);
+}
+
+/* ---- elections ---- */
+
+static void an_observer_hears_changes_and_survives_a_reconnect(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1");
+    struct hf_call *ticket = ticket_new(NULL);
+    engine_observe(&w->engine, "chief", ticket, w->now_ms);
+    world_settle(w);
+    fake_elect(&w->nodes[0], "anna", "10.0.0.1");
+    world_settle(w);
+    world_kill(w, 0);
+    world_start(w, 0);
+    world_run(w, 1000);
+    fake_elect(&w->nodes[0], "anna", "10.0.0.1"); /* as before: no news */
+    fake_elect(&w->nodes[0], NULL, NULL);
+    world_settle(w);
+    unsigned heard = 0;
+    bool was_vacant = false;
+    for (struct list *at = w->engine.news.next; at != &w->engine.news; at = at->next) {
+        struct news *news = LIST_OBJECT(at, struct news, link);
+        if (news->kind == NEWS_LEADER) {
+            heard++;
+            was_vacant = ((struct news_leader *)news)->vacant;
+        }
+    }
+    assert_int_equal(heard, 2);
+    assert_true(was_vacant);
+    engine_cancel(&w->engine, ticket, w->now_ms);
+    assert_int_equal(world_await(w, ticket, 0, NULL), HF_ERR_CANCELLED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        world_test(a_held_lock_is_refused_with_its_holder),
+        world_test(two_handles_are_two_owners),
+        world_test(a_lock_granted_after_a_wait_counts_from_the_last_confirmed_keep_alive),
+        world_test(a_retry_has_the_same_id_and_the_first_grant),
+        world_test(a_connection_that_breaks_in_a_call_does_not_lose_it),
+        world_test(a_release_that_was_done_but_not_answered_is_done),
+        world_test(nobody_there_is_told_in_time_with_what_was_tried),
+        world_test(a_forever_wait_fails_too_when_nobody_is_there),
+        world_test(no_leader_is_told_in_time),
+        world_test(a_grant_whose_call_was_given_up_is_given_back),
+        world_test(a_wait_that_is_withdrawn_is_given_back_when_it_is_granted),
+        world_test(a_release_goes_on_in_the_background),
+        world_test(waits_leave_streams_for_what_does_not_wait),
+        world_test(it_goes_to_the_leader),
+        world_test(it_stays_where_it_is_when_told_so),
+        world_test(a_leader_that_cannot_be_reached_does_not_disturb),
+        world_test(a_waiter_follows_the_leader),
+        world_test(a_node_without_a_leader_is_left),
+        world_test(a_stopped_node_is_left_before_anything_is_in_jeopardy),
+        world_test(goaway_moves_to_another_node_without_an_error),
+        world_test(goaway_of_the_only_node_is_waited_out),
+        world_test(the_circuit_opens_and_is_probed_now_and_then),
+        world_test(an_observer_hears_changes_and_survives_a_reconnect),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,71 @@
+/* The client's own deadline (S5): pure arithmetic, in a time that is an argument. */
+#include "client/deadline.h"
+
+#include "base_testing.h"
+
+static void it_is_safe_for_the_ttl_less_a_thousandth_and_five_ms(void **state)
+{
+    struct life life = {100000, 30000};
+    assert_int_equal(life_safe_until(life), 100000 + 30000 - 30 - 5);
+    assert_int_equal(life_left(life_safe_until(life), 100000), 29965);
+    assert_int_equal(life_left(life_safe_until(life), 129964), 1);
+    assert_int_equal(life_left(life_safe_until(life), 129965), 0);
+    assert_int_equal(life_left(life_safe_until(life), 200000), 0);
+}
+
+static void the_thousandth_is_rounded_up(void **state)
+{
+    struct life life = {0, 100};
+    assert_int_equal(life_safe_until(life), 100 - 1 - 5);
+    life.ttl_ms = 1001;
+    assert_int_equal(life_safe_until(life), 1001 - 2 - 5);
+}
+
+static void jeopardy_comes_when_a_third_of_the_ttl_is_left(void **state)
+{
+    struct life life = {0, 30000};
+    int64_t jeopardy = life_jeopardy_at(life);
+    int64_t lost = life_safe_until(life);
+    assert_int_equal(lost - jeopardy, 10000);
+    assert_int_equal(life_standing(jeopardy, lost, jeopardy - 1), STANDING_SAFE);
+    assert_int_equal(life_standing(jeopardy, lost, jeopardy), STANDING_JEOPARDY);
+    assert_int_equal(life_standing(jeopardy, lost, lost - 1), STANDING_JEOPARDY);
+    assert_int_equal(life_standing(jeopardy, lost, lost), STANDING_LOST);
+}
+
+static void a_confirmation_counts_from_its_sending_and_never_goes_back(void **state)
+{
+    struct life life = {1000, 30000};
+    life_confirm(&life, 5000);
+    assert_int_equal(life.confirmed_ms, 5000);
+    life_confirm(&life, 4000);
+    assert_int_equal(life.confirmed_ms, 5000);
+}
+
+static void what_confirms_the_session_confirms_its_locks(void **state)
+{
+    struct life session = {50000, 30000};
+    struct life lock = {10000, 3000};
+    assert_int_equal(life_lock_safe_until(lock, session), 50000 + 3000 - 3 - 5);
+}
+
+static void a_lock_does_not_outlive_its_session(void **state)
+{
+    struct life session = {50000, 1000};
+    struct life lock = {50100, 30000};
+    assert_int_equal(life_lock_safe_until(lock, session), life_safe_until(session));
+    assert_int_equal(life_lock_jeopardy_at(lock, session), life_jeopardy_at(session));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_is_safe_for_the_ttl_less_a_thousandth_and_five_ms),
+        cmocka_unit_test(the_thousandth_is_rounded_up),
+        cmocka_unit_test(jeopardy_comes_when_a_third_of_the_ttl_is_left),
+        cmocka_unit_test(a_confirmation_counts_from_its_sending_and_never_goes_back),
+        cmocka_unit_test(what_confirms_the_session_confirms_its_locks),
+        cmocka_unit_test(a_lock_does_not_outlive_its_session),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

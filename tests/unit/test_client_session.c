@@ -1,0 +1,269 @@
+/* The session and its locks: confirmed, in jeopardy, lost; never overstated (S4, S5, S10.2). */
+#include "client_testing.h"
+
+static void it_opens_a_session_and_takes_a_lock(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1");
+    struct hf_lock *lock = take(w, "a", NULL);
+    assert_int_equal(w->nodes[0].opened, 1);
+    assert_int_equal(lock->token, fake_holder(&w->nodes[0], "a"));
+    assert_int_equal(world_await(w, world_release(w, lock), 1000, NULL), 0);
+    assert_int_equal(fake_holder(&w->nodes[0], "a"), 0);
+}
+
+static void a_lock_counts_from_the_first_sending_of_its_acquire(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1");
+    int64_t sent_ms = w->now_ms;
+    w->nodes[0].refuse = 3; /* it is sent again a few times: S5.1 */
+    struct hf_call *ticket = world_acquire(w, "a", NULL);
+    struct hf_lock *lock = NULL;
+    assert_int_equal(world_await(w, ticket, 4000, &lock), 0);
+    assert_true(w->now_ms > sent_ms);
+    assert_int_equal(lock->life.confirmed_ms, sent_ms);
+    assert_int_equal(left(w, lock), sent_ms + 30000 - 30 - 5 - w->now_ms);
+    lock_unref(lock);
+}
+
+static void keep_alives_go_at_a_third_of_the_ttl_and_confirm_from_their_sending(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1");
+    struct hf_lock *lock = take(w, "a", NULL);
+    world_run(w, 10000);
+    assert_int_equal(w->nodes[0].keepalives, 1);
+    assert_int_equal(left(w, lock), 30000 - 30 - 5);
+    world_run(w, 300000);
+    assert_int_equal(w->nodes[0].keepalives, 31);
+    assert_false(world_event(w, HF_EVENT_JEOPARDY, NULL, NULL));
+    lock_unref(lock);
+}
+
+static void the_shortest_ttl_of_a_lock_sets_the_pace(void **state)
+{
+    struct world *w = *state;
+    struct hf_lock_options options = HF_LOCK_OPTIONS;
+    options.ttl_ms = 3000;
+    world_begin(w, "n0:1");
+    struct hf_lock *lock = take(w, "a", &options);
+    world_run(w, 30000);
+    assert_in_range(w->nodes[0].keepalives, 29, 31);
+    assert_false(world_event(w, HF_EVENT_JEOPARDY, NULL, NULL));
+    assert_int_equal(world_await(w, world_release(w, lock), 1000, NULL), 0);
+    unsigned before = w->nodes[0].keepalives;
+    world_run(w, 30000);
+    assert_in_range(w->nodes[0].keepalives - before, 3, 5);
+}
+
+static void without_confirmation_jeopardy_and_then_lost_come_on_time(void **state)
+{
+    struct world *w = *state;
+    char text[WORDS_TEXT];
+    world_begin(w, "n0:1");
+    int64_t begun_ms = w->now_ms;
+    struct hf_lock *lock = take(w, "a", NULL);
+    w->nodes[0].is_stopped = true;
+    int64_t jeopardy_ms = begun_ms + 30000 - 35 - 10000;
+    world_run(w, jeopardy_ms - 1 - w->now_ms);
+    assert_false(world_event(w, HF_EVENT_JEOPARDY, NULL, NULL));
+    world_run(w, 1);
+    assert_true(world_event(w, HF_EVENT_JEOPARDY, lock, NULL));
+    assert_true(world_event(w, HF_EVENT_JEOPARDY, NULL, NULL)); /* the session's own */
+    world_run(w, 9999);
+    assert_int_equal(lock->state, LOCK_HELD);
+    assert_int_equal(left(w, lock), 1);
+    assert_false(world_event(w, HF_EVENT_LOST, NULL, NULL));
+    world_run(w, 1);
+    assert_int_equal(lock->state, LOCK_LOST);
+    assert_true(world_event(w, HF_EVENT_LOST, lock, text));
+    assert_string_equal(text, "unconfirmed");
+    assert_true(world_event(w, HF_EVENT_LOST, NULL, NULL));
+    assert_int_equal(left(w, lock), 0);
+    lock_unref(lock);
+}
+
+static void a_late_answer_does_not_rescue_what_is_lost(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1");
+    struct hf_lock *lock = take(w, "a", NULL);
+    world_run(w, 10000);
+    /* A keep-alive is confirmed, but this process is stopped before it can read that. */
+    w->nodes[0].is_deaf = true;
+    world_run(w, 10000);
+    w->now_ms += 30000;
+    w->nodes[0].is_deaf = false;
+    world_settle(w);
+    engine_go(&w->engine, w->now_ms);
+    assert_int_equal(lock->state, LOCK_LOST);
+    assert_int_equal(left(w, lock), 0);
+    world_run(w, 60000);
+    assert_int_equal(lock->state, LOCK_LOST);
+    lock_unref(lock);
+}
+
+static void safe_comes_again_when_a_keep_alive_is_confirmed(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1");
+    struct hf_lock *lock = take(w, "a", NULL);
+    w->nodes[0].is_stopped = true;
+    world_run(w, 22000);
+    assert_true(world_event(w, HF_EVENT_JEOPARDY, lock, NULL));
+    assert_false(world_event(w, HF_EVENT_SAFE, NULL, NULL));
+    w->nodes[0].is_stopped = false;
+    world_run(w, 4000);
+    assert_true(world_event(w, HF_EVENT_SAFE, lock, NULL));
+    assert_true(world_event(w, HF_EVENT_SAFE, NULL, NULL));
+    assert_int_equal(lock->state, LOCK_HELD);
+    lock_unref(lock);
+}
+
+static void after_a_loss_a_new_session_serves_new_locks(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1");
+    struct hf_lock *lock = take(w, "a", NULL);
+    fake_end_sessions(&w->nodes[0], "session_expired");
+    world_settle(w);
+    assert_int_equal(lock->state, LOCK_LOST);
+    assert_string_equal(lock->loss, "session_expired");
+    struct hf_lock *other = take(w, "b", NULL);
+    assert_int_equal(w->nodes[0].opened, 2);
+    assert_int_equal(lock->state, LOCK_LOST);
+    assert_int_equal(world_await(w, world_release(w, lock), 1000, NULL), HF_ERR_LOST);
+    lock_unref(other);
+}
+
+static void a_session_that_cannot_be_resumed_is_lost(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1,n1:1");
+    struct hf_lock *lock = take(w, "a", NULL);
+    w->nodes[1].has_no_sessions = true;
+    world_kill(w, 0);
+    world_run(w, 1000);
+    assert_int_equal(lock->state, LOCK_LOST);
+    assert_string_equal(lock->loss, "session_expired");
+    lock_unref(lock);
+}
+
+static void forced_and_revoked_are_told(void **state)
+{
+    struct world *w = *state;
+    char text[WORDS_TEXT];
+    world_begin(w, "n0:1");
+    struct hf_lock *first = take(w, "a", NULL);
+    struct hf_lock *second = take(w, "b", NULL);
+    fake_revoke(&w->nodes[0], second->token, 5000, "maintenance");
+    fake_lose(&w->nodes[0], first->token, "forced");
+    world_settle(w);
+    assert_true(world_event(w, HF_EVENT_REVOKE_REQUESTED, second, text));
+    assert_string_equal(text, "maintenance");
+    assert_true(world_event(w, HF_EVENT_LOST, first, NULL));
+    assert_string_equal(first->loss, "forced");
+    assert_int_equal(second->state, LOCK_HELD);
+    assert_false(world_event(w, HF_EVENT_LOST, NULL, NULL));
+    lock_unref(first);
+    lock_unref(second);
+}
+
+static void what_was_forced_while_nobody_could_tell_is_found_after_the_resume(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1,n1:1");
+    struct hf_lock *lock = take(w, "a", NULL);
+    /* n1 knows nothing of the lock: it was forced while the stream was down. */
+    world_kill(w, 0);
+    world_run(w, 1000);
+    assert_int_equal(w->nodes[1].resumed, 1);
+    assert_int_equal(fake_count(&w->nodes[1], "Renew"), 1);
+    assert_int_equal(lock->state, LOCK_LOST);
+    assert_true(world_event(w, HF_EVENT_LOST, lock, NULL));
+    lock_unref(lock);
+}
+
+static void a_new_epoch_loses_efficiency_locks_and_no_others(void **state)
+{
+    struct world *w = *state;
+    struct hf_lock_options options = HF_LOCK_OPTIONS;
+    options.tier = HF_EFFICIENCY;
+    world_begin(w, "n0:1");
+    struct hf_lock *fast = take(w, "fast", &options);
+    struct hf_lock *sure = take(w, "sure", NULL);
+    w->nodes[0].epoch = 9;
+    world_run(w, 10000);
+    assert_int_equal(fast->state, LOCK_LOST);
+    assert_string_equal(fast->loss, "epoch");
+    assert_int_equal(sure->state, LOCK_HELD);
+    lock_unref(fast);
+    lock_unref(sure);
+}
+
+static void a_lock_of_a_shorter_ttl_is_lost_alone_and_given_back_after_its_delay(void **state)
+{
+    struct world *w = *state;
+    struct hf_lock_options options = HF_LOCK_OPTIONS;
+    options.ttl_ms = 1000;
+    options.lock_delay_ms = 2000;
+    world_begin(w, "n0:1");
+    struct hf_lock *lock = take(w, "a", &options);
+    w->nodes[0].is_deaf = true;
+    world_run(w, 1100);
+    assert_int_equal(lock->state, LOCK_LOST);
+    assert_true(world_event(w, HF_EVENT_LOST, lock, NULL));
+    assert_false(world_event(w, HF_EVENT_LOST, NULL, NULL)); /* the session lives */
+    world_run(w, 1800);
+    assert_int_not_equal(fake_holder(&w->nodes[0], "a"), 0);
+    world_run(w, 300);
+    assert_int_equal(fake_holder(&w->nodes[0], "a"), 0);
+    lock_unref(lock);
+}
+
+static void closing_says_so_to_the_service(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1");
+    struct hf_lock *lock = take(w, "a", NULL);
+    engine_shut(&w->engine, w->now_ms);
+    world_settle(w);
+    assert_true(w->engine.is_closed);
+    assert_int_equal(w->nodes[0].closed, 1);
+    lock_unref(lock);
+}
+
+static void a_session_that_is_refused_fails_the_calls_that_wait_for_it(void **state)
+{
+    struct world *w = *state;
+    w->nodes[0].refuse_open = "client_id is wrong";
+    world_begin(w, "n0:1");
+    struct hf_call *ticket = world_acquire(w, "a", NULL);
+    world_run(w, 1100);
+    assert_true(ticket->is_done);
+    assert_string_equal(ticket->text, "client_id is wrong");
+    assert_int_equal(world_await(w, ticket, 0, NULL), HF_ERR_INVALID);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        world_test(it_opens_a_session_and_takes_a_lock),
+        world_test(a_lock_counts_from_the_first_sending_of_its_acquire),
+        world_test(keep_alives_go_at_a_third_of_the_ttl_and_confirm_from_their_sending),
+        world_test(the_shortest_ttl_of_a_lock_sets_the_pace),
+        world_test(without_confirmation_jeopardy_and_then_lost_come_on_time),
+        world_test(a_late_answer_does_not_rescue_what_is_lost),
+        world_test(safe_comes_again_when_a_keep_alive_is_confirmed),
+        world_test(after_a_loss_a_new_session_serves_new_locks),
+        world_test(a_session_that_cannot_be_resumed_is_lost),
+        world_test(forced_and_revoked_are_told),
+        world_test(what_was_forced_while_nobody_could_tell_is_found_after_the_resume),
+        world_test(a_new_epoch_loses_efficiency_locks_and_no_others),
+        world_test(a_lock_of_a_shorter_ttl_is_lost_alone_and_given_back_after_its_delay),
+        world_test(closing_says_so_to_the_service),
+        world_test(a_session_that_is_refused_fails_the_calls_that_wait_for_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
