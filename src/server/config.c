@@ -59,6 +59,8 @@ static const struct setting settings[] = {
 /* clang-format on */
 
 enum { SETTINGS = sizeof(settings) / sizeof(settings[0]) };
+_Static_assert((int)SETTINGS <= (int)CONFIG_SETTINGS_MAX,
+               "config.h has room for the origins of all settings");
 
 static const struct setting *find_setting(const char *name, size_t len)
 {
@@ -118,17 +120,58 @@ static bool set_value(struct config *config, const struct setting *setting, cons
     return fine;
 }
 
-/* `where` is the file and line, the flag or the variable. */
-static bool apply(struct config *config, const struct setting *setting, const char *text,
-                  const char *where, struct buffer *problems)
+/* ---- where it was set ---- */
+
+static void variable_name(const struct setting *setting, char name[64])
 {
-    if (!set_value(config, setting, text)) {
-        buffer_printf(problems, "%s: %s: \"%s\" is not %s\n", where, setting->name, text,
-                      expected[setting->kind]);
-        return false;
+    size_t len = (size_t)snprintf(name, 64, "HOLDFAST_");
+    for (const char *c = setting->name; *c != '\0'; c++) {
+        name[len++] = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
     }
-    if (strcmp(setting->name, "peer") == 0) {
-        config->peer_was_set = true;
+    name[len] = '\0';
+}
+
+static const struct config_origin *origin_of(const struct config *config,
+                                             const struct setting *setting)
+{
+    return &config->origins[setting - settings];
+}
+
+void config_blame(const struct config *config, const char *name, struct buffer *problems)
+{
+    const struct setting *setting = find_setting(name, strlen(name));
+    const struct config_origin *origin = origin_of(config, setting);
+    char variable[64];
+    switch (origin->source) {
+    case CONFIG_FILE:
+        buffer_printf(problems, "%s:%d: %s: ", config->file, origin->line, name);
+        break;
+    case CONFIG_ENVIRONMENT:
+        variable_name(setting, variable);
+        buffer_printf(problems, "%s: ", variable);
+        break;
+    case CONFIG_FLAG:
+        buffer_printf(problems, "--%s: ", name);
+        break;
+    case CONFIG_DEFAULT:
+        buffer_printf(problems, "%s: ", name);
+        break;
+    }
+}
+
+bool config_was_set(const struct config *config, const char *name)
+{
+    return origin_of(config, find_setting(name, strlen(name)))->source != CONFIG_DEFAULT;
+}
+
+static bool apply(struct config *config, const struct setting *setting, const char *text,
+                  struct config_origin origin, struct buffer *problems)
+{
+    config->origins[setting - settings] = origin;
+    if (!set_value(config, setting, text)) {
+        config_blame(config, setting->name, problems);
+        buffer_printf(problems, "\"%s\" is not %s\n", text, expected[setting->kind]);
+        return false;
     }
     return true;
 }
@@ -218,7 +261,8 @@ static int on_pair(void *user, const char *section, const char *name, const char
         char joined[CONFIG_CLUSTER + 256];
         join_lines(r, setting, value, joined, sizeof(joined));
         snprintf(r->last, sizeof(r->last), "%s", name);
-        r->fine = apply(r->config, setting, joined, where, r->problems) && r->fine;
+        struct config_origin origin = {CONFIG_FILE, r->line};
+        r->fine = apply(r->config, setting, joined, origin, r->problems) && r->fine;
         return 1;
     }
     r->fine = false;
@@ -247,15 +291,12 @@ static bool apply_environment(struct config *config, struct buffer *problems)
 {
     bool fine = true;
     for (unsigned i = 0; i < SETTINGS; i++) {
-        char name[64] = "HOLDFAST_";
-        size_t len = strlen(name);
-        for (const char *c = settings[i].name; *c != '\0'; c++) {
-            name[len++] = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
-        }
-        name[len] = '\0';
+        char name[64];
+        struct config_origin origin = {.source = CONFIG_ENVIRONMENT};
+        variable_name(&settings[i], name);
         const char *value = getenv(name);
         if (value != NULL && !settings[i].flag_only) {
-            fine = apply(config, &settings[i], value, name, problems) && fine;
+            fine = apply(config, &settings[i], value, origin, problems) && fine;
         }
     }
     return fine;
@@ -290,9 +331,8 @@ static bool apply_flag(struct config *config, int count, char **arguments, int *
         }
         value = arguments[(*at)++];
     }
-    char where[64];
-    snprintf(where, sizeof(where), "--%s", setting->name);
-    return apply(config, setting, value, where, problems);
+    struct config_origin origin = {.source = CONFIG_FLAG};
+    return apply(config, setting, value, origin, problems);
 }
 
 static bool apply_flags(struct config *config, int count, char **arguments, struct buffer *problems)

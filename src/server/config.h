@@ -16,6 +16,15 @@
 
 enum config_log_format { LOG_JSON, LOG_TEXT };
 
+/* Where a setting comes from, so that what is wrong with it can be said with its place. */
+enum config_source { CONFIG_DEFAULT, CONFIG_FILE, CONFIG_ENVIRONMENT, CONFIG_FLAG };
+enum { CONFIG_SETTINGS_MAX = 48 };
+
+struct config_origin {
+    enum config_source source;
+    int line; /* in the file */
+};
+
 struct config {
     uint64_t id;
     char data[CONFIG_PATH];
@@ -48,12 +57,18 @@ struct config {
     /* Made of `cluster` by config_load. */
     struct node_member members[LIMIT_NODES];
     uint32_t member_count;
-    bool peer_was_set;
+    struct config_origin origins[CONFIG_SETTINGS_MAX]; /* in the order of the table */
 };
 
 /* Reads all sources and checks them together. False: every problem is a line in `problems`, each
  * with its file and line, flag or variable. */
 bool config_load(struct config *config, int count, char **arguments, struct buffer *problems);
+
+/* Begins a sentence about a setting: "FILE:3: heartbeat: ", "--heartbeat: ", "HOLDFAST_HEARTBEAT:
+ * "; its name alone when nobody set it. */
+void config_blame(const struct config *config, const char *name, struct buffer *problems);
+/* Whether anybody did. */
+bool config_was_set(const struct config *config, const char *name);
 
 /* The table as a help text. */
 void config_print_help(struct buffer *out);

@@ -12,9 +12,11 @@
 #define SEGMENT_MIN (9u << 20) /* the largest entry must fit, with what surrounds it */
 #define SEGMENT_MAX (1u << 30)
 
-static bool complain(struct buffer *problems, const char *setting, const char *text)
+static bool complain(const struct config *config, struct buffer *problems, const char *setting,
+                     const char *text)
 {
-    buffer_printf(problems, "%s: %s\n", setting, text);
+    config_blame(config, setting, problems);
+    buffer_printf(problems, "%s\n", text);
     return false;
 }
 
@@ -27,7 +29,8 @@ static bool add_member(struct config *config, const char *text, struct buffer *p
     const char *equals = strchr(text, '=');
     size_t len = equals == NULL ? 0 : (size_t)(equals - text);
     if (len == 0 || len >= sizeof(id_text)) {
-        buffer_printf(problems, "cluster: \"%s\" is not ID=HOST:PORT\n", text);
+        config_blame(config, "cluster", problems);
+        buffer_printf(problems, "\"%s\" is not ID=HOST:PORT\n", text);
         return false;
     }
     memcpy(id_text, text, len);
@@ -35,17 +38,19 @@ static bool add_member(struct config *config, const char *text, struct buffer *p
     if (!value_number(id_text, &member.id) || member.id == 0 || member.id > UINT32_MAX ||
         !address_parse(equals + 1, &member.address) || member.address.host[0] == '\0' ||
         member.address.port == 0) {
-        buffer_printf(problems, "cluster: \"%s\" is not ID=HOST:PORT\n", text);
+        config_blame(config, "cluster", problems);
+        buffer_printf(problems, "\"%s\" is not ID=HOST:PORT\n", text);
         return false;
     }
     for (uint32_t i = 0; i < config->member_count; i++) {
         if (config->members[i].id == member.id) {
-            buffer_printf(problems, "cluster: node %s is named twice\n", id_text);
+            config_blame(config, "cluster", problems);
+            buffer_printf(problems, "node %s is named twice\n", id_text);
             return false;
         }
     }
     if (config->member_count == LIMIT_NODES) {
-        return complain(problems, "cluster", "there are at most 64 members");
+        return complain(config, problems, "cluster", "there are at most 64 members");
     }
     /* Sorted, so that every member makes the same of the same list. */
     uint32_t at = config->member_count++;
@@ -93,22 +98,23 @@ static bool check_members(struct config *config, struct buffer *problems)
         config->members[0] = (struct node_member){config->id, config->peer};
         config->member_count = 1;
         if (config->join) {
-            return complain(problems, "join", "needs --cluster, to know whom to ask");
+            return complain(config, problems, "join", "needs --cluster, to know whom to ask");
         }
         config->bootstrap = true;
         return true;
     }
     const struct node_member *self = find_self(config);
     if (self == NULL) {
-        buffer_printf(problems, "cluster: does not name node %" PRIu64 ", which this is (--id)\n",
+        config_blame(config, "cluster", problems);
+        buffer_printf(problems, "does not name node %" PRIu64 ", which this is (--id)\n",
                       config->id);
         return false;
     }
-    if (!config->peer_was_set) {
+    if (!config_was_set(config, "peer")) {
         config->peer = self->address;
     }
     if (config->bootstrap && config->join) {
-        return complain(problems, "join", "and bootstrap exclude each other");
+        return complain(config, problems, "join", "and bootstrap exclude each other");
     }
     return true;
 }
@@ -126,16 +132,17 @@ static bool check_reach(const struct config *config, const char *name,
     address_format(address, text, sizeof(text));
     int count = address_resolve(address, found, 8, &words);
     if (count == 0) {
-        buffer_printf(problems, "%s: %s cannot be resolved: %s\n", name, text, words);
+        config_blame(config, name, problems);
+        buffer_printf(problems, "%s cannot be resolved: %s\n", text, words);
         return false;
     }
     for (int i = 0; i < count && !config->insecure; i++) {
         if (!address_is_loopback(&found[i])) {
-            buffer_printf(
-                problems,
-                "%s: other machines reach %s, and there are no credentials yet that would "
-                "keep strangers out: listen on 127.0.0.1, or say --insecure\n",
-                name, text);
+            config_blame(config, name, problems);
+            buffer_printf(problems,
+                          "other machines reach %s, and there are no credentials yet that would "
+                          "keep strangers out: listen on 127.0.0.1, or say --insecure\n",
+                          text);
             return false;
         }
     }
@@ -144,40 +151,42 @@ static bool check_reach(const struct config *config, const char *name,
 
 /* ---- numbers ---- */
 
-static bool check_range(const char *name, uint64_t value, uint64_t low, uint64_t high,
-                        const char *text, struct buffer *problems)
+static bool check_range(const struct config *config, const char *name, uint64_t value, uint64_t low,
+                        uint64_t high, const char *text, struct buffer *problems)
 {
     if (value >= low && value <= high) {
         return true;
     }
-    buffer_printf(problems, "%s: must be %s\n", name, text);
+    config_blame(config, name, problems);
+    buffer_printf(problems, "must be %s\n", text);
     return false;
 }
 
 static bool check_numbers(const struct config *config, struct buffer *problems)
 {
-    bool fine = check_range("id", config->id, 1, UINT32_MAX, "1 to 4294967295", problems);
-    fine =
-        check_range("heartbeat", config->heartbeat_ms, 5, 10000, "5 ms to 10 s", problems) && fine;
-    fine = check_range("election-timeout", config->election_ms, 2 * config->heartbeat_ms, 60000,
-                       "at least twice the heartbeat, and at most 60 s", problems) &&
-           fine;
-    fine = check_range("request-timeout", config->request_ms, 100, 600000, "100 ms to 10 m",
+    bool fine = check_range(config, "id", config->id, 1, UINT32_MAX, "1 to 4294967295", problems);
+    fine = check_range(config, "heartbeat", config->heartbeat_ms, 5, 10000, "5 ms to 10 s",
                        problems) &&
            fine;
-    fine = check_range("ttl-min", config->ttl_min_ms, LIMIT_TTL_MIN_MS, LIMIT_TTL_MAX_MS,
+    fine = check_range(config, "election-timeout", config->election_ms, 2 * config->heartbeat_ms,
+                       60000, "at least twice the heartbeat, and at most 60 s", problems) &&
+           fine;
+    fine = check_range(config, "request-timeout", config->request_ms, 100, 600000, "100 ms to 10 m",
+                       problems) &&
+           fine;
+    fine = check_range(config, "ttl-min", config->ttl_min_ms, LIMIT_TTL_MIN_MS, LIMIT_TTL_MAX_MS,
                        "100 ms to 24 h", problems) &&
            fine;
-    fine = check_range("snapshot-log-size", config->snapshot_bytes, 64u << 10, UINT64_C(1) << 40,
-                       "64 KiB to 1 TiB", problems) &&
+    fine = check_range(config, "snapshot-log-size", config->snapshot_bytes, 64u << 10,
+                       UINT64_C(1) << 40, "64 KiB to 1 TiB", problems) &&
            fine;
-    fine = check_range("segment-size", config->segment_bytes, SEGMENT_MIN, SEGMENT_MAX,
+    fine = check_range(config, "segment-size", config->segment_bytes, SEGMENT_MIN, SEGMENT_MAX,
                        "9 MiB to 1 GiB", problems) &&
            fine;
     if (config->segment_bytes % 4096 != 0) {
-        fine = complain(problems, "segment-size", "must be a multiple of 4096");
+        fine = complain(config, problems, "segment-size", "must be a multiple of 4096");
     }
-    return check_range("max-clients", config->max_clients, 1, 1000000, "1 to 1,000,000",
+    return check_range(config, "max-clients", config->max_clients, 1, 1000000, "1 to 1,000,000",
                        problems) &&
            fine;
 }
@@ -193,18 +202,19 @@ bool config_check(struct config *config, struct buffer *problems)
     fine = check_reach(config, "client", &config->client, problems) && fine;
     fine = check_reach(config, "peer", &config->peer, problems) && fine;
     if (config->data[0] == '\0') {
-        fine = complain(problems, "data", "names no folder");
+        fine = complain(config, problems, "data", "names no folder");
     }
     if (config->cluster_name[0] == '\0' || strpbrk(config->cluster_name, "\"\\\n\r\t") != NULL) {
-        fine = complain(problems, "cluster-name", "must be 1 to 64 characters without quotes");
+        fine =
+            complain(config, problems, "cluster-name", "must be 1 to 64 characters without quotes");
     }
     if (config->advertise_client[0] != '\0' &&
         (!address_parse(config->advertise_client, &advertised) || advertised.host[0] == '\0')) {
-        fine = complain(problems, "advertise-client", "must be HOST:PORT");
+        fine = complain(config, problems, "advertise-client", "must be HOST:PORT");
     }
     const char *wrong = log_levels_parse(config->log_level, &levels);
     if (wrong != NULL) {
-        fine = complain(problems, "log-level", wrong);
+        fine = complain(config, problems, "log-level", wrong);
     }
     return fine;
 }

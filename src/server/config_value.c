@@ -62,8 +62,11 @@ bool value_duration_ms(const char *text, uint64_t *out)
     }
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         if (strcmp(rest, units[i].unit) == 0) {
+            if (value > UINT64_MAX / units[i].ms) {
+                return false;
+            }
             *out = value * units[i].ms / 1000;
-            return value <= UINT64_MAX / 3600000;
+            return true;
         }
     }
     return false;
@@ -83,8 +86,11 @@ bool value_size(const char *text, uint64_t *out)
     }
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         if (strcmp(rest, units[i].unit) == 0) {
+            if (value > UINT64_MAX >> units[i].shift) {
+                return false;
+            }
             *out = (value << units[i].shift) / 1000;
-            return value <= UINT64_MAX >> 31;
+            return true;
         }
     }
     return false;

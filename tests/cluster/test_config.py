@@ -46,10 +46,114 @@ def test_what_is_wrong_in_a_file_is_said_with_line_and_key(tmp_path):
     assert all(line.startswith("holdfast: ") for line in done.stderr.splitlines())
 
 
+# Every rule there is, broken by one line of a file: the place and the key are named, whichever rule it is.
+BROKEN = [
+    ("id = 0", "must be 1 to 4294967295"),
+    ("id = -1", "is not a number"),
+    ("id = 1x", "is not a number"),
+    ("id = 99999999999999999999", "is not a number"),
+    ("data = ", "names no folder"),
+    ("data = /" + "d" * 4200, None),
+    ("client = 127.0.0.1", "is not an address"),
+    ("client = 127.0.0.1:70000", "is not an address"),
+    ("client = 192.0.2.1:4653", "say --insecure"),
+    ("client = no-such-host.invalid:1", "cannot be resolved"),
+    ("peer = [::1:4654", "is not an address"),
+    ("peer = 192.0.2.1:4654", "say --insecure"),
+    ("resp = nonsense", "is not an address"),
+    ("advertise-client = nonsense", "must be HOST:PORT"),
+    ("advertise-client = :4653", "must be HOST:PORT"),
+    ("cluster = nonsense", '"nonsense" is not ID=HOST:PORT'),
+    ("cluster = 0=127.0.0.1:1", "is not ID=HOST:PORT"),
+    ("cluster = 1=127.0.0.1:0", "is not ID=HOST:PORT"),
+    ("cluster = 1=a:1,1=b:2", "node 1 is named twice"),
+    ("cluster = 2=127.0.0.1:1", "does not name node 1"),
+    ("cluster-name = ", "must be 1 to 64 characters without quotes"),
+    ('cluster-name = a"b', "must be 1 to 64 characters without quotes"),
+    ("cluster-name = " + "n" * 65, "is not a shorter text"),
+    ("bootstrap = perhaps", "is not true or false"),
+    ("join = true", "needs --cluster"),
+    ("insecure = 2", "is not true or false"),
+    ("election-timeout = 99ms", "must be at least twice the heartbeat"),
+    ("election-timeout = 61s", "at most 60 s"),
+    ("election-timeout = soon", "is not a duration"),
+    ("heartbeat = 1ms", "must be 5 ms to 10 s"),
+    ("heartbeat = 5d", "is not a duration"),
+    ("request-timeout = 10ms", "must be 100 ms to 10 m"),
+    ("ttl-min = 99ms", "must be 100 ms to 24 h"),
+    ("ttl-min = 25h", "must be 100 ms to 24 h"),
+    ("snapshot-log-size = 1K", "must be 64 KiB to 1 TiB"),
+    ("snapshot-log-size = much", "is not a size"),
+    ("snapshot-log-size = 999999999999999G", "is not a size"),
+    ("request-timeout = 999999999999999h", "is not a duration"),
+    ("segment-size = 8M", "must be 9 MiB to 1 GiB"),
+    ("segment-size = 16777217", "must be a multiple of 4096"),
+    ("max-clients = 0", "must be 1 to 1,000,000"),
+    ("log-format = xml", "is not json or text"),
+    ("log-level = loud", "a level is one of"),
+    ("log-level = kitchen=info", "a subsystem is one of"),
+    ("check = true", "there is no such setting"),
+    ("config = other.ini", "there is no such setting"),
+    ("no-such-thing = 1", "there is no such setting"),
+]
+
+
+@pytest.mark.parametrize("line, said", BROKEN, ids=[line[:40] for line, _ in BROKEN])
+def test_every_rule_is_checked_and_blamed_on_its_line(tmp_path, line, said):
+    file = tmp_path / "holdfast.ini"
+    file.write_text(f"# the first line\n\n{line}\n")
+    done, _ = check("--config", file)
+    assert done.returncode == 64 and not done.stdout
+    key = line.split(" ", 1)[0]
+    blamed = [m for m in done.stderr.splitlines() if m.startswith(f"holdfast: {file}:3: ")]
+    if said is None:  # longer than any line may be
+        assert any("the line is too long" in m for m in blamed), done.stderr
+    else:
+        assert any(f":3: {key}: " in m and said in m for m in blamed), done.stderr
+
+
+def test_the_environment_and_flags_are_blamed_by_name():
+    done, _ = check(HOLDFAST_HEARTBEAT="1ms")
+    assert "holdfast: HOLDFAST_HEARTBEAT: must be 5 ms to 10 s" in done.stderr
+    done, _ = check("--heartbeat", "1ms", HOLDFAST_HEARTBEAT="50ms")
+    assert "holdfast: --heartbeat: must be 5 ms to 10 s" in done.stderr
+    done, _ = check("--bootstrap", "--join", "--cluster", "1=127.0.0.1:1")
+    assert "holdfast: --join: and bootstrap exclude each other" in done.stderr
+
+
+def test_all_that_is_wrong_is_said_at_once(tmp_path):
+    file = tmp_path / "holdfast.ini"
+    file.write_text("heartbeat = 1ms\nttl-min = 25h\nmax-clients = 0\n")
+    done, _ = check("--config", file)
+    for line, key in enumerate(("heartbeat", "ttl-min", "max-clients"), 1):
+        assert f"{file}:{line}: {key}: must be" in done.stderr
+
+
+def test_what_check_prints_can_be_read_again(tmp_path):
+    done, settings = check("--heartbeat", "20ms", "--log-level", "debug",
+                           "--snapshot-log-size", "67108865")
+    file = tmp_path / "again.ini"
+    file.write_text(done.stdout)
+    again, same = check("--config", file)
+    assert again.returncode == 0, again.stderr
+    assert same == settings and same["heartbeat"] == "20ms"
+    assert same["snapshot-log-size"] == "67108865"
+
+
+@pytest.mark.parametrize("text, bytes_", [
+    ("99999999", 99999999), ("16777216", "16MiB"), ("0.5G", "512MiB"), ("20M", "20MiB"),
+    ("1024KiB", "1MiB"), ("1000G", "1024000MiB"), ("1.5M", 1572864),
+])
+def test_sizes_are_read_as_people_write_them(text, bytes_):
+    done, settings = check("--snapshot-log-size", text)
+    assert done.returncode == 0, done.stderr
+    assert settings["snapshot-log-size"] == str(bytes_)
+
+
 @pytest.mark.parametrize("flags, said", [
     (["--no-such-flag"], "--no-such-flag: there is no such flag"),
     (["--id"], "--id: a value is missing"),
-    (["--id", "zero"], '--id: id: "zero" is not a number'),
+    (["--id", "zero"], '--id: "zero" is not a number'),
     (["--id", "0"], "id: must be 1 to"),
     (["--client", "nonsense"], '"nonsense" is not an address'),
     (["--client", "0.0.0.0:4653"], "say --insecure"),
