@@ -123,7 +123,21 @@
     X(TIER_NOT_SERVED, "tier_not_served", 501, 12, "this tier is not served here")                 \
     X(EVENTS_TRIMMED, "events_trimmed", 410, 11, "the events after this id are no longer kept")    \
     X(REQUEST_TIMEOUT, "request_timeout", 408, 4, "the request did not arrive in time")            \
-    X(ANSWER_TOO_LARGE, "limit_answer", 429, 8, "the answer is too large, ask with a lower limit")
+    X(ANSWER_TOO_LARGE, "limit_answer", 429, 8, "the answer is too large, ask with a lower limit") \
+    X(BODIES_TOO_LARGE, "limit_bodies", 429, 8,                                                    \
+      "the unfinished requests of a connection have at most 4,194,304 bytes together")             \
+    X(MESSAGE_TOO_LARGE, "limit_message", 413, 8, "a gRPC message has at most 262,144 bytes")      \
+    X(PROTO_MALFORMED, "proto_malformed", 400, 3,                                                  \
+      "the message cannot be decoded, or a text in it is not UTF-8 or holds a NUL")                \
+    X(GRPC_TIMEOUT, "grpc_timeout", 400, 3,                                                        \
+      "grpc-timeout is 1 to 8 digits and one of H, M, S, m, u, n")                                 \
+    X(GRPC_ENCODING, "grpc_encoding", 415, 12,                                                     \
+      "compressed messages are not taken; send them as they are (grpc-encoding: identity)")        \
+    X(GRPC_FRAMING, "grpc_framing", 400, 13,                                                       \
+      "the call's bytes are not one message with its prefix")                                      \
+    X(GRPC_METHOD, "grpc_method", 404, 12, "no such service or method")                            \
+    X(DEADLINE, "deadline_exceeded", 504, 4,                                                       \
+      "the call's deadline came first; what it asked for is withdrawn")
 
 enum hf_error {
 #define X(symbol, code, http, grpc, text) HF_##symbol,

@@ -54,15 +54,21 @@
 #define LIMIT_DETACHED_MS 10000u /* a detached waiter keeps its place that long (S7.3) */
 
 /* The client protocols: what one HTTP request, and the JSON in it, may be. */
-#define LIMIT_HTTP_LINE 8192          /* bytes of a request line */
-#define LIMIT_HTTP_HEADER_BYTES 16384 /* of all header lines of a request together */
-#define LIMIT_HTTP_HEADERS 64         /* header lines of a request */
-#define LIMIT_HTTP_BODY (1u << 20)    /* bytes; a keep-alive of all its ids takes a third */
-#define LIMIT_HTTP_CHUNK_LINE 256     /* bytes of a chunk's size and extensions */
-#define LIMIT_HTTP_EXTENSIONS 4096    /* bytes of all chunk extensions of a request together */
-#define LIMIT_HTTP_TRAILERS 4096      /* bytes of all trailer lines of a request together */
-#define LIMIT_HTTP_PARAMETERS 16      /* in a query */
-#define LIMIT_JSON_DEPTH 32           /* arrays and objects in each other */
+#define LIMIT_HTTP_LINE 8192            /* bytes of a request line */
+#define LIMIT_HTTP_HEADER_BYTES 16384   /* of all header lines of a request together */
+#define LIMIT_HTTP_HEADERS 64           /* header lines of a request */
+#define LIMIT_HTTP_BODY (1u << 20)      /* bytes; a keep-alive of all its ids takes a third */
+#define LIMIT_HTTP_CHUNK_LINE 256       /* bytes of a chunk's size and extensions */
+#define LIMIT_HTTP_EXTENSIONS 4096      /* bytes of all chunk extensions of a request together */
+#define LIMIT_HTTP_TRAILERS 4096        /* bytes of all trailer lines of a request together */
+#define LIMIT_HTTP_PARAMETERS 16        /* in a query */
+#define LIMIT_HTTP2_STREAMS 1024        /* requests at a time on one connection */
+#define LIMIT_HTTP2_BODIES (4u << 20)   /* bytes of all their unfinished bodies together */
+#define LIMIT_HTTP2_BACKLOG (20u << 20) /* bytes of answers that the client does not take */
+#define LIMIT_HTTP2_RESETS 2048         /* streams that a client may break off at once ... */
+#define LIMIT_HTTP2_RESETS_PER_S 512    /* ... and in the long run */
+#define LIMIT_GRPC_MESSAGE (256u << 10) /* bytes; a multi-lock of all its names takes a seventh */
+#define LIMIT_JSON_DEPTH 32             /* arrays and objects in each other */
 
 /* The Redis protocol: one request. Redis's own limits are larger; here it names locks. */
 #define LIMIT_RESP_ARGUMENTS 1024

@@ -1,4 +1,5 @@
-/* What the three ways to acquire share: locks, elections, and the dialect of seed 001. */
+/* What the ways to take and to give back share: locks, elections, the dialect of seed 001, and
+ * those of gRPC. */
 #ifndef HOLDFAST_SERVICE_ACQUIRE_H
 #define HOLDFAST_SERVICE_ACQUIRE_H
 
@@ -9,11 +10,18 @@ bool acquire_read(struct exchange *x, const struct body *b, struct command *c, b
 
 /* Whether the answer is that the client holds it now. A replayed grant may be over. */
 bool acquire_is_held(const struct result *r);
-/* Why a grant that is over is not held. */
-enum reason acquire_ended_reason(enum ended ended);
+/* Why not: a grant that is over is not held, whatever the first answer was. */
+enum reason acquire_reason(const struct result *r);
 
 /* The members that say what was granted, or why not and who is in the way. */
 void acquire_grant(struct exchange *x, const struct result *r, struct json_writer *w);
 void acquire_refusal(struct exchange *x, const struct result *r, struct json_writer *w);
+
+/* Release and renew by name and token, or lease id; see api_holder.c. */
+void holder_release(struct exchange *x, const struct body *b, struct slice name, render_fn render);
+void holder_renew(struct exchange *x, const struct body *b, struct slice name, render_fn render);
+
+/* The check of a token; see api_fence.c. */
+void fence_check(struct exchange *x, const struct body *b, render_fn render);
 
 #endif

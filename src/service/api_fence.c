@@ -1,4 +1,5 @@
 /* The check of a fencing token by the service itself (S11). */
+#include "service/acquire.h"
 #include "service/api.h"
 #include "service/body.h"
 
@@ -19,22 +20,26 @@ static void render_check(struct exchange *x, const struct result *r, struct json
     json_put_text(w, "reason", reason_name(r->reason));
 }
 
-void api_fence_check(struct exchange *x)
+void fence_check(struct exchange *x, const struct body *b, render_fn render)
 {
-    struct body b;
     struct command c;
     struct id unused;
     bool is_given;
-    if (!BODY_READ(x, &b, check_fields)) {
-        return;
-    }
     command_init(&c, COMMAND_FENCE_CHECK);
     c.tenant = x->tenant;
-    c.fence_check.resource = b.f.resource;
-    c.fence_check.slot = (uint32_t)b.f.slot;
-    c.fence_check.token = b.f.fencing_token;
-    if (body_request_id(x, &b, BODY_ID_OWN, &c, &unused, &is_given) && body_check(x, &c)) {
-        exchange_submit(x, &c, true, render_check);
+    c.fence_check.resource = b->f.resource;
+    c.fence_check.slot = (uint32_t)b->f.slot;
+    c.fence_check.token = b->f.fencing_token;
+    if (body_request_id(x, b, BODY_ID_OWN, &c, &unused, &is_given) && body_check(x, &c)) {
+        exchange_submit(x, &c, true, render);
     }
-    body_close(&b);
+}
+
+void api_fence_check(struct exchange *x)
+{
+    struct body b;
+    if (BODY_READ(x, &b, check_fields)) {
+        fence_check(x, &b, render_check);
+        body_close(&b);
+    }
 }

@@ -1,4 +1,5 @@
 /* Release and renew, of one lock by name and token or of a multi-lock by token. */
+#include "service/acquire.h"
 #include "service/api.h"
 #include "service/body.h"
 #include "service/reply.h"
@@ -63,7 +64,7 @@ static bool read_holder(struct exchange *x, const struct body *b, enum body_id f
            body_request_id(x, b, from, c, &unused, &is_given);
 }
 
-static void release(struct exchange *x, const struct body *b, struct slice name)
+void holder_release(struct exchange *x, const struct body *b, struct slice name, render_fn render)
 {
     struct command c;
     command_init(&c, COMMAND_RELEASE);
@@ -74,12 +75,12 @@ static void release(struct exchange *x, const struct body *b, struct slice name)
     c.release.name = name;
     c.release.token = b->f.fencing_token;
     if (body_check(x, &c)) {
-        exchange_submit(x, &c, true, render_release);
+        exchange_submit(x, &c, true, render);
     }
 }
 
 /* A renewal gets no id of ours: each attempt is new (S5.1). */
-static void renew(struct exchange *x, const struct body *b, struct slice name)
+void holder_renew(struct exchange *x, const struct body *b, struct slice name, render_fn render)
 {
     struct command c;
     command_init(&c, COMMAND_RENEW);
@@ -91,7 +92,7 @@ static void renew(struct exchange *x, const struct body *b, struct slice name)
     c.renew.name = name;
     c.renew.token = b->f.fencing_token;
     if (body_check(x, &c)) {
-        exchange_submit(x, &c, true, render_renew);
+        exchange_submit(x, &c, true, render);
     }
 }
 
@@ -99,7 +100,7 @@ void api_release(struct exchange *x)
 {
     struct body b;
     if (BODY_READ(x, &b, release_fields)) {
-        release(x, &b, x->name);
+        holder_release(x, &b, x->name, render_release);
         body_close(&b);
     }
 }
@@ -108,7 +109,7 @@ void api_renew(struct exchange *x)
 {
     struct body b;
     if (BODY_READ(x, &b, renew_fields)) {
-        renew(x, &b, x->name);
+        holder_renew(x, &b, x->name, render_renew);
         body_close(&b);
     }
 }
@@ -122,7 +123,7 @@ void api_multilock_release(struct exchange *x)
 {
     struct body b;
     if (BODY_READ(x, &b, multilock_release_fields)) {
-        release(x, &b, first_name(&b));
+        holder_release(x, &b, first_name(&b), render_release);
         body_close(&b);
     }
 }
@@ -131,7 +132,7 @@ void api_multilock_renew(struct exchange *x)
 {
     struct body b;
     if (BODY_READ(x, &b, multilock_renew_fields)) {
-        renew(x, &b, first_name(&b));
+        holder_renew(x, &b, first_name(&b), render_renew);
         body_close(&b);
     }
 }

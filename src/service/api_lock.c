@@ -77,10 +77,12 @@ bool acquire_read(struct exchange *x, const struct body *b, struct command *c, b
 
 /* ---- the answer ---- */
 
-/* A grant that has ended is not held, whatever the first answer was. */
-enum reason acquire_ended_reason(enum ended ended)
+enum reason acquire_reason(const struct result *r)
 {
-    switch (ended) {
+    if (r->outcome != OUTCOME_GRANTED) {
+        return r->reason;
+    }
+    switch (r->ended) {
     case ENDED_RELEASED:
     case ENDED_SESSION_CLOSED:
         return REASON_ALREADY_RELEASED;
@@ -97,7 +99,7 @@ void acquire_refusal(struct exchange *x, const struct result *r, struct json_wri
 {
     const struct service *s = x->service;
     bool is_over = r->outcome == OUTCOME_GRANTED;
-    json_put_text(w, "reason", reason_name(is_over ? acquire_ended_reason(r->ended) : r->reason));
+    json_put_text(w, "reason", reason_name(acquire_reason(r)));
     if (is_over) {
         json_put_text(w, "ended", ended_name(r->ended));
         json_put_u64(w, "fencing_token", r->token);

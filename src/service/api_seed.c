@@ -54,8 +54,7 @@ static void render_acquire(struct exchange *x, const struct result *r, struct js
         reply_put_when(w, x->service, "expiresAt", r->deadline_ms);
         return;
     }
-    bool is_over = r->outcome == OUTCOME_GRANTED;
-    json_put_text(w, "reason", reason_name(is_over ? acquire_ended_reason(r->ended) : r->reason));
+    json_put_text(w, "reason", reason_name(acquire_reason(r)));
     render_holder(x, r, w);
     json_put_u64(w, "queueLength", r->queue_length);
 }

@@ -41,21 +41,28 @@ void exchange_close(struct exchange *x)
 
 /* ---- answers ---- */
 
-static void give(struct exchange *x, int status, struct ask *ask, enum hf_error error)
+static void give(struct exchange *x, int status, struct ask *ask, enum hf_error error,
+                 const char *message)
 {
     struct service *s = x->service;
     if (s->scratch.overflowed) {
         buffer_truncate(&s->scratch, 0);
-        struct json_writer w;
-        json_writer_init(&w, &s->scratch);
-        json_write_error(&w, HF_ANSWER_TOO_LARGE, NULL);
-        status = hf_error_http_status(HF_ANSWER_TOO_LARGE);
+        error = HF_ANSWER_TOO_LARGE;
+        message = hf_error_text(error);
+        status = hf_error_http_status(error);
+        if (x->door->is_json) {
+            struct json_writer w;
+            json_writer_init(&w, &s->scratch);
+            json_write_error(&w, error, NULL);
+        }
     }
     struct answer answer = {
         .status = status,
         .content_type = "application/json",
         .body = buffer_bytes(&s->scratch),
         .retry_after_s = hf_error_http_status(error) == 503 ? RETRY_AFTER_S : 0,
+        .error = error,
+        .message = message,
         .ask = ask,
     };
     s->requests++;
@@ -76,19 +83,26 @@ static void give_error(struct exchange *x, struct ask *ask, enum hf_error error,
                        const char *message)
 {
     struct json_writer w;
+    if (message == NULL) {
+        message = hf_error_text(error);
+    }
     begin_json(x, &w);
+    if (!x->door->is_json) {
+        give(x, hf_error_http_status(error), ask, error, message);
+        return;
+    }
     if (error == HF_OUTCOME_UNKNOWN && x->request_id[0] != '\0') {
         json_write_open(&w, '{');
         json_put_open(&w, "error", '{');
         json_put_text(&w, "code", hf_error_code(error));
-        json_put_text(&w, "message", message != NULL ? message : hf_error_text(error));
+        json_put_text(&w, "message", message);
         json_put_text(&w, "request_id", x->request_id);
         json_write_close(&w);
         json_write_close(&w);
     } else {
         json_write_error(&w, error, message);
     }
-    give(x, hf_error_http_status(error), ask, error);
+    give(x, hf_error_http_status(error), ask, error, message);
 }
 
 void exchange_fail(struct exchange *x, enum hf_error error, const char *message)
@@ -105,15 +119,20 @@ static void give_result(struct exchange *x, struct ask *ask, int status,
                         const struct result *result)
 {
     struct json_writer w;
+    bool is_json = x->door->is_json;
     begin_json(x, &w);
-    json_write_open(&w, '{');
-    x->render(x, result, &w);
+    if (is_json) {
+        json_write_open(&w, '{');
+    }
+    x->render(x, result, is_json ? &w : NULL);
     if (x->refused != HF_OK) {
         give_error(x, ask, x->refused, NULL);
         return;
     }
-    json_write_close(&w);
-    give(x, status, ask, HF_OK);
+    if (is_json) {
+        json_write_close(&w);
+    }
+    give(x, status, ask, HF_OK, NULL);
 }
 
 void exchange_answered(void *owner, enum hf_error error, const struct result *result)

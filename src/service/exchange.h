@@ -24,21 +24,27 @@ struct answer {
     struct slice body;
     const char *allow; /* the header Allow; NULL: none */
     uint32_t retry_after_s;
-    struct ask *ask; /* to be settled when the answer is written; may be NULL */
+    enum hf_error error; /* HF_OK: the body is what was asked for */
+    const char *message; /* the sentence for the error */
+    struct ask *ask;     /* to be settled when the answer is written; may be NULL */
 };
 
 /* What a door does for an exchange. */
 struct exchange_door {
+    /* Answers are JSON. If not, render functions get no writer and put bytes of their own into the
+     * service's scratch, and errors come as a code and a sentence. */
+    bool is_json;
     void (*answer)(struct exchange *x, const struct answer *answer);
     /* Begins a stream of events; later come pieces, and then its end. */
     void (*stream)(struct exchange *x);
     void (*piece)(struct exchange *x, struct slice piece);
-    void (*end)(struct exchange *x);
+    void (*end)(struct exchange *x, const char *why);
     /* Bytes that the client has not taken yet. */
     size_t (*backlog)(const struct exchange *x);
 };
 
-/* Writes the members of the answer, between its braces. `result` is NULL after a barrier. */
+/* Writes the members of the answer, between its braces. `result` is NULL after a barrier, `w` when
+ * the door does not take JSON. */
 typedef void (*render_fn)(struct exchange *x, const struct result *result, struct json_writer *w);
 
 /* Which page of a list. */

@@ -1,8 +1,10 @@
-/* The HTTP/1.1 door: bytes of one client connection in, bytes out, no socket.
+/* The door of HTTP/1.1, HTTP/2 and gRPC: bytes of one client connection in, bytes out, no socket.
  *
- * One request at a time is worked on; others that a client has sent behind it wait in the input,
- * and are answered in their order. What the service has to say at a time of its own choosing (a
- * lock that was waited for, an event) appears in the output, and `ready` is called.
+ * Of HTTP/1.1 one request at a time is worked on; others that a client has sent behind it wait in
+ * the input, and are answered in their order. A connection that begins with the preface of HTTP/2
+ * speaks that, with many requests at a time; those of gRPC are told by their content type. What the
+ * service has to say at a time of its own choosing (a lock that was waited for, an event) appears
+ * in the output, and `ready` is called.
  *
  *     read bytes ─▶ http_conn_receive          output ─▶ write ─▶ http_conn_written
  *     end of input ─▶ http_conn_end            http_conn_is_finished ─▶ close the socket
@@ -45,9 +47,6 @@ void http_conn_written(struct http_conn *conn, size_t len);
 
 /* Nothing more will come, and everything was written. */
 bool http_conn_is_finished(const struct http_conn *conn);
-
-/* The connection begins as HTTP/2, which this door does not speak. */
-bool http_conn_is_http2(const struct http_conn *conn);
 
 /* The connection is gone, with everything that was not written (S7.2, S7.3). Frees it. */
 void http_conn_close(struct http_conn *conn);

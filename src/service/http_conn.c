@@ -1,8 +1,11 @@
-/* One HTTP/1.1 connection, see http_api.h: its states and deadlines, and what it writes.
+/* One connection, see http_api.h: its states and deadlines, and what it writes. From its preface on
+ * a connection of HTTP/2 is seen to by http2_conn.c.
  *
  * S7.2: a grant that nobody can ask for again is kept in `unwritten` until its answer has left; if
  * the connection goes first, it is released. */
 #include "service/http_conn.h"
+
+#include "service/http2_conn.h"
 
 static struct http_conn *conn_of(struct exchange *x)
 {
@@ -13,6 +16,9 @@ static struct http_conn *conn_of(struct exchange *x)
 
 static bool is_between_requests(const struct http_conn *conn)
 {
+    if (conn->state == CONN_HTTP2) {
+        return list_is_empty(&conn->streams);
+    }
     return conn->state == CONN_IDLE && buffer_len(&conn->in) == 0 && http1_is_idle(&conn->parser);
 }
 
@@ -21,7 +27,8 @@ static bool is_between_requests(const struct http_conn *conn)
 void conn_update_clock(struct http_conn *conn)
 {
     struct service *s = conn->x.service;
-    bool is_busy = conn->state == CONN_BUSY || conn->state == CONN_STREAM;
+    bool is_busy = conn->state == CONN_BUSY || conn->state == CONN_STREAM ||
+                   conn->state == CONN_HTTP2; /* whose streams have times of their own */
     enum conn_clock clock = is_between_requests(conn) ? CLOCK_IDLE
                             : is_busy                 ? CLOCK_NONE
                                                       : CLOCK_TRANSFER;
@@ -70,6 +77,7 @@ struct http_conn *http_conn_new(struct service *s, const struct http_conn_option
     buffer_init(&conn->head, s->memory, LIMIT_HTTP_LINE + LIMIT_HTTP_HEADER_BYTES);
     buffer_init(&conn->body, s->memory, LIMIT_HTTP_BODY);
     list_init(&conn->unwritten);
+    list_init(&conn->streams);
     list_init(&conn->link);
     list_init(&conn->ready);
     list_init(&conn->deadline);
@@ -82,6 +90,7 @@ struct http_conn *http_conn_new(struct service *s, const struct http_conn_option
 void http_conn_close(struct http_conn *conn)
 {
     struct service *s = conn->x.service;
+    http2_conn_close(conn);
     exchange_abandon(&conn->x);
     exchange_close(&conn->x);
     for (struct list *link = list_take(&conn->unwritten); link != NULL;
@@ -107,7 +116,7 @@ bool conn_may_go_on(const struct http_conn *conn)
 
 /* ---- the door ---- */
 
-static struct slice date_now(struct service *s)
+struct slice conn_date(struct service *s)
 {
     uint64_t wall_s = s->gateway.wall_ms(s->gateway.ctx) / 1000;
     if (wall_s != s->date_s || s->date[0] == '\0') {
@@ -117,16 +126,21 @@ static struct slice date_now(struct service *s)
     return slice_make(s->date, HTTP1_DATE_LEN);
 }
 
+struct slice conn_leader(const struct service *s)
+{
+    struct gateway_status gateway;
+    s->gateway.status(s->gateway.ctx, &gateway);
+    const char *leader = gateway.leader_client_address;
+    return leader == NULL ? slice_make(NULL, 0) : slice_of(leader);
+}
+
 static void furnish(struct http_conn *conn, int status, const char *content_type)
 {
     struct service *s = conn->x.service;
-    struct gateway_status gateway;
-    s->gateway.status(s->gateway.ctx, &gateway);
     conn->response.status = status;
     conn->response.content_type = content_type;
-    conn->response.date = date_now(s);
-    const char *leader = gateway.leader_client_address;
-    conn->response.leader = leader == NULL ? slice_make(NULL, 0) : slice_of(leader);
+    conn->response.date = conn_date(s);
+    conn->response.leader = conn_leader(s);
     conn->response.close = conn->response.close || s->draining;
 }
 
@@ -194,7 +208,7 @@ static void door_piece(struct exchange *x, struct slice piece)
     conn_mark_ready(conn);
 }
 
-static void door_end(struct exchange *x)
+static void door_end(struct exchange *x, const char *why)
 {
     struct http_conn *conn = conn_of(x);
     hf_assert(conn->state == CONN_STREAM);
@@ -210,13 +224,17 @@ static size_t door_backlog(const struct exchange *x)
 }
 
 static const struct exchange_door door = {
-    door_answer, door_stream, door_piece, door_end, door_backlog,
+    true, door_answer, door_stream, door_piece, door_end, door_backlog,
 };
 
 void http_conn_receive(struct http_conn *conn, struct slice bytes)
 {
     hf_assert(bytes.len <= HTTP_CONN_READ);
     if (conn->state == CONN_CLOSING || conn->is_ended) {
+        return;
+    }
+    if (conn->state == CONN_HTTP2) {
+        http2_conn_receive(conn, bytes);
         return;
     }
     bool is_taken = buffer_append_slice(&conn->in, bytes);
@@ -226,12 +244,19 @@ void http_conn_receive(struct http_conn *conn, struct slice bytes)
 
 bool http_conn_wants_input(const struct http_conn *conn)
 {
+    if (conn->state == CONN_HTTP2) {
+        return !conn->is_ended && buffer_len(&conn->out) < OUTPUT_SOFT;
+    }
     return !conn->is_ended && conn->state != CONN_CLOSING && buffer_len(&conn->in) < INPUT_SOFT;
 }
 
 void http_conn_end(struct http_conn *conn)
 {
     conn->is_ended = true;
+    if (conn->state == CONN_HTTP2) {
+        http2_conn_end(conn);
+        return;
+    }
     bool is_waiting = conn->x.ask != NULL && conn->x.ask->may_wait;
     if (conn->state == CONN_STREAM || is_waiting) {
         exchange_abandon(&conn->x);
@@ -260,7 +285,9 @@ void http_conn_written(struct http_conn *conn, size_t len)
         }
         ask_written(ask);
     }
-    if (conn->state == CONN_STREAM) {
+    if (conn->state == CONN_HTTP2) {
+        http2_conn_written(conn);
+    } else if (conn->state == CONN_STREAM) {
         conn->x.service->pump = true;
     } else if (buffer_len(&conn->in) > 0 && conn_may_go_on(conn)) {
         conn_mark_ready(conn);
@@ -270,11 +297,6 @@ void http_conn_written(struct http_conn *conn, size_t len)
 bool http_conn_is_finished(const struct http_conn *conn)
 {
     return conn->state == CONN_CLOSING && buffer_len(&conn->out) == 0;
-}
-
-bool http_conn_is_http2(const struct http_conn *conn)
-{
-    return conn->is_http2;
 }
 
 /* ---- running ---- */
@@ -302,6 +324,9 @@ static void run_deadlines(struct service *s)
         if (conn->since_ms + s->options.idle_ms > now_ms) {
             break;
         }
+        if (conn->state == CONN_HTTP2) {
+            http2_conn_drain(conn);
+        }
         conn_set_state(conn, CONN_CLOSING);
         conn_mark_ready(conn);
     }
@@ -310,6 +335,7 @@ static void run_deadlines(struct service *s)
 void http_conn_run_all(struct service *s)
 {
     run_deadlines(s);
+    http2_run_all(s);
     struct list ready;
     list_init(&ready);
     list_move_all(&ready, &s->ready);
@@ -338,14 +364,17 @@ uint64_t http_conn_next_ms(const struct service *s)
         uint64_t idle_ms = conn->since_ms + s->options.idle_ms;
         next_ms = idle_ms < next_ms ? idle_ms : next_ms;
     }
-    return next_ms;
+    uint64_t http2_ms = http2_next_ms(s);
+    return http2_ms < next_ms ? http2_ms : next_ms;
 }
 
 void http_conn_drain_all(struct service *s)
 {
     for (struct list *link = s->conns.next; link != &s->conns; link = link->next) {
         struct http_conn *conn = LIST_OBJECT(link, struct http_conn, link);
-        if (is_between_requests(conn)) {
+        if (conn->state == CONN_HTTP2) {
+            http2_conn_drain(conn);
+        } else if (is_between_requests(conn)) {
             conn_set_state(conn, CONN_CLOSING);
             conn_mark_ready(conn);
         } else {

@@ -1,8 +1,9 @@
-/* One HTTP/1.1 connection in memory: what http_conn.c and http_request.c share.
+/* One connection in memory: what http_conn.c, http_request.c and http2_*.c share.
  *
  *           head            body complete            answer
  *   IDLE ─────────▶ BODY ────────────────▶ BUSY ─────────────▶ IDLE, or CLOSING
- *                                            └──stream──▶ STREAM ──end──▶ CLOSING
+ *     │                                      └──stream──▶ STREAM ──end──▶ CLOSING
+ *     └──preface──▶ HTTP2 ──▶ CLOSING
  */
 #ifndef HOLDFAST_SERVICE_HTTP_CONN_H
 #define HOLDFAST_SERVICE_HTTP_CONN_H
@@ -22,7 +23,7 @@ enum {
 /* Which of its times is running: see service_options. */
 enum conn_clock { CLOCK_NONE, CLOCK_IDLE, CLOCK_TRANSFER };
 
-enum conn_state { CONN_IDLE, CONN_BODY, CONN_BUSY, CONN_STREAM, CONN_CLOSING };
+enum conn_state { CONN_IDLE, CONN_BODY, CONN_BUSY, CONN_STREAM, CONN_HTTP2, CONN_CLOSING };
 
 struct http_conn {
     struct exchange x;
@@ -30,8 +31,7 @@ struct http_conn {
     enum conn_state state;
     enum conn_clock clock;
     bool is_ended; /* no more input comes */
-    bool is_http2;
-    bool is_kept; /* what x names was copied into `head` */
+    bool is_kept;  /* what x names was copied into `head` */
     struct http1 parser;
     struct buffer in;
     struct buffer out;
@@ -42,6 +42,9 @@ struct http_conn {
     uint64_t since_ms;              /* boot time: when the clock started */
     struct http1_response response; /* as the request decides */
     struct list unwritten;          /* asks */
+    struct http2 *http2;            /* NULL: it speaks HTTP/1.1 */
+    struct list streams;            /* of HTTP/2 */
+    size_t body_bytes;              /* of requests that are still coming, on all streams */
     struct list link;               /* in service.conns */
     struct list ready;              /* in service.ready */
     struct list deadline;           /* in service.idle or service.transfers */
@@ -56,6 +59,10 @@ bool conn_may_go_on(const struct http_conn *conn);
 
 /* http_request.c: works off the input as far as it goes. */
 void conn_advance(struct http_conn *conn);
+/* The headers Date and Holdfast-Leader of an answer; either may be empty. */
+struct slice conn_date(struct service *s);
+struct slice conn_leader(const struct service *s);
+
 /* A request that cannot be read: one answer, and the connection is over. */
 void conn_refuse(struct http_conn *conn, enum hf_error error);
 

@@ -1,5 +1,6 @@
 /* From bytes to requests. What a request says is used where it lies in the input; only when its
  * body comes in a later call is it copied, since the input may lie elsewhere then. */
+#include "service/http2_conn.h"
 #include "service/http_conn.h"
 
 static struct slice header(const struct http1 *parser, const char *name)
@@ -120,8 +121,9 @@ void conn_advance(struct http_conn *conn)
             conn_refuse(conn, r.error);
             break;
         case HTTP1_PREFACE:
-            conn->is_http2 = true;
-            conn_refuse(conn, HF_HTTP_VERSION);
+            conn_set_state(conn, CONN_HTTP2);
+            http2_conn_begin(conn, slice_make(all.data + used, all.len - used));
+            used = all.len;
             break;
         case HTTP1_MORE:
         case HTTP1_CLOSED:

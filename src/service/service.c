@@ -1,4 +1,5 @@
 /* The service as a whole: its parts are opened, run and closed here. */
+#include "service/http2_conn.h"
 #include "service/state.h"
 
 static uint64_t or_default(uint64_t value, uint64_t otherwise)
@@ -31,6 +32,7 @@ struct service *service_new(const struct service_options *options)
     list_init(&s->ready);
     list_init(&s->transfers);
     list_init(&s->idle);
+    http2_open_all(s);
     return s;
 }
 
@@ -40,6 +42,7 @@ void service_free(struct service *s)
         return;
     }
     hf_assert(list_is_empty(&s->conns));
+    http2_close_all(s);
     member_close_all(s);
     event_ring_close(&s->events);
     ask_close_all(s);

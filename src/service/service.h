@@ -1,4 +1,4 @@
-/* One node's service: what stands between the doors (HTTP now, gRPC and RESP later) and the
+/* One node's service: what stands between the doors (HTTP and gRPC now, RESP later) and the
  * replicated state. It has no socket, no thread and no clock of its own.
  *
  *     door: a request ─▶ ask ─▶ gateway ─▶ ... ─▶ result ─▶ the door renders it

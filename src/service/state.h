@@ -2,6 +2,7 @@
 #ifndef HOLDFAST_SERVICE_STATE_H
 #define HOLDFAST_SERVICE_STATE_H
 
+#include "base/bump.h"
 #include "base/heap.h"
 #include "base/pool.h"
 #include "base/table.h"
@@ -14,6 +15,7 @@
 enum {
     SERVICE_EARLY = 4096,           /* events that came before the result they belong to */
     SERVICE_ANSWER_MAX = 16 << 20,  /* bytes of one answer's body */
+    SERVICE_ARENA_MAX = 2 << 20,    /* bytes that reading one message may take */
     SERVICE_COMMAND_MAX = 48 << 10, /* bytes of an encoded acquire */
     SERVICE_RETRY_MS = 500,         /* between two attempts of an errand */
     SERVICE_WAIT_GRACE_MS = 5000,   /* after a wait's end, before we stop waiting for its event */
@@ -59,6 +61,14 @@ struct service {
     struct list ready;     /* connections that have something to do or to write */
     struct list transfers; /* connections in the middle of a request or of the last answer */
     struct list idle; /* ... between two requests; both lists are in the order of their deadlines */
+    /* http2_*.c and rpc*.c */
+    struct http2_shared *http2;  /* made for the first connection */
+    struct list http2_requests;  /* streams whose request is still coming */
+    struct list http2_answers;   /* ... whose answer is still leaving */
+    struct list http2_gone;      /* ... that are over, and to be freed */
+    struct heap http2_deadlines; /* of calls */
+    struct bump arena;           /* of the message that is being read or written */
+
     uint64_t requests;
     uint64_t date_s; /* the second that `date` names */
     char date[HTTP1_DATE_LEN + 1];

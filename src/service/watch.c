@@ -58,7 +58,7 @@ void watch_drop(struct exchange *x, const char *why)
     send_scratch(x);
     leave_streams(x);
     s->requests++;
-    x->door->end(x);
+    x->door->end(x, why);
 }
 
 /* ---- the listing ---- */

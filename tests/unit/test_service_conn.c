@@ -388,7 +388,10 @@ static void http2_is_recognised(void **state)
     struct client *c = world_client(&world, false);
     const char *preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     client_send_only(c, preface, strlen(preface));
-    assert_true(http_conn_is_http2(c->conn));
+    struct slice out = http_conn_output(c->conn);
+    assert_true(out.len > 9);
+    assert_int_equal(out.data[3], 4); /* a SETTINGS frame, on stream 0 */
+    assert_memory_equal(out.data + 5, "\0\0\0\0", 4);
 }
 
 /* ---- slow ones ---- */

@@ -1,0 +1,249 @@
+/* Connections of HTTP/2 and the times of their streams, see http2_conn.h. */
+#include "service/http2_conn.h"
+
+enum { LEAVE_FACTOR = 3 }; /* an answer has so many times the time of a request to leave */
+
+static struct stream *stream_from(struct http2_stream *http2)
+{
+    return (struct stream *)(void *)((char *)http2 - offsetof(struct stream, http2));
+}
+
+/* ---- what the client does ---- */
+
+static struct http2_stream *on_request(void *owner, int32_t id, const struct http2_request *request)
+{
+    struct http_conn *conn = owner;
+    if (conn->x.service->draining || http2_backlog(conn->http2) > LIMIT_HTTP2_BACKLOG) {
+        return NULL;
+    }
+    bool is_call = rpc_is_call(request);
+    struct stream *stream = stream_new(conn, id, is_call ? &rpc_door : &http2_door);
+    if (is_call) {
+        rpc_begin(stream, request);
+    } else {
+        http2_request_begin(stream, request);
+    }
+    return &stream->http2;
+}
+
+static void on_data(void *owner, struct http2_stream *http2, struct slice bytes, bool is_last)
+{
+    struct stream *stream = stream_from(http2);
+    struct http_conn *conn = owner;
+    http2_consume(conn->http2, http2, bytes.len);
+    if (stream->state == STREAM_LEAVING || stream->is_complete) {
+        return; /* it was answered before it was complete, or says more than was asked for */
+    }
+    if (stream->x.door == &rpc_door) {
+        rpc_data(stream, bytes, is_last);
+    } else {
+        http2_request_data(stream, bytes);
+    }
+}
+
+static void on_end(void *owner, struct http2_stream *http2)
+{
+    struct stream *stream = stream_from(http2);
+    if (stream->state == STREAM_LEAVING || stream->is_complete) {
+        return;
+    }
+    stream->is_complete = true;
+    if (stream->x.door == &rpc_door) {
+        rpc_end(stream);
+    } else {
+        http2_request_end(stream);
+    }
+}
+
+static void on_close(void *owner, struct http2_stream *http2, bool is_clean)
+{
+    stream_over(stream_from(http2), is_clean);
+}
+
+static const struct http2_handlers handlers = {on_request, on_data, on_end, on_close};
+
+/* ---- the connection ---- */
+
+void http2_conn_begin(struct http_conn *conn, struct slice bytes)
+{
+    struct service *s = conn->x.service;
+    if (s->http2 == NULL) {
+        s->http2 = http2_shared_new(s->memory);
+    }
+    conn->http2 = http2_new(s->http2, &handlers, conn, &conn->out, OUTPUT_SOFT);
+    http2_conn_receive(conn, bytes);
+}
+
+/* Whether all has been said. */
+static void look(struct http_conn *conn)
+{
+    if (conn->state == CONN_HTTP2 && http2_is_over(conn->http2)) {
+        conn_set_state(conn, CONN_CLOSING);
+    }
+    conn_update_clock(conn);
+}
+
+void http2_conn_receive(struct http_conn *conn, struct slice bytes)
+{
+    (void)http2_receive(conn->http2, bytes);
+    if (buffer_len(&conn->out) > 0) {
+        conn_mark_ready(conn);
+    }
+    look(conn);
+}
+
+static void drop_streams(struct http_conn *conn)
+{
+    struct list *link;
+    while ((link = list_take(&conn->streams)) != NULL) {
+        struct stream *stream = LIST_OBJECT(link, struct stream, link);
+        http2_stream_close(&stream->http2);
+        stream_over(stream, false);
+    }
+}
+
+/* Nobody in this protocol sends no more and goes on reading: the client is gone. */
+void http2_conn_end(struct http_conn *conn)
+{
+    drop_streams(conn);
+    conn_set_state(conn, CONN_CLOSING);
+    conn_mark_ready(conn);
+}
+
+void http2_conn_written(struct http_conn *conn)
+{
+    if (buffer_len(&conn->out) < OUTPUT_SOFT) {
+        http2_flush(conn->http2);
+        if (buffer_len(&conn->out) > 0) {
+            conn_mark_ready(conn);
+        }
+    }
+    conn->x.service->pump |= conn->x.service->stream_count > 0;
+    look(conn);
+}
+
+void http2_conn_drain(struct http_conn *conn)
+{
+    struct list *next;
+    for (struct list *link = conn->streams.next; link != &conn->streams; link = next) {
+        next = link->next;
+        struct stream *stream = LIST_OBJECT(link, struct stream, link);
+        exchange_drain(&stream->x);
+    }
+    http2_goaway(conn->http2);
+    look(conn);
+    conn_mark_ready(conn);
+}
+
+void http2_conn_close(struct http_conn *conn)
+{
+    if (conn->http2 == NULL) {
+        return;
+    }
+    drop_streams(conn);
+    http2_free(conn->http2);
+    conn->http2 = NULL;
+}
+
+/* ---- times ---- */
+
+static bool deadline_before(const void *ctx, ref a, ref b)
+{
+    return a < b;
+}
+
+static void deadline_moved(void *ctx, ref who, uint32_t position)
+{
+    struct service *s = ctx;
+    ((struct stream *)pool_at(&s->pool, who))->deadline = position;
+}
+
+static const struct heap_ops deadline_ops = {deadline_before, deadline_moved};
+
+void http2_open_all(struct service *s)
+{
+    list_init(&s->http2_requests);
+    list_init(&s->http2_answers);
+    list_init(&s->http2_gone);
+    heap_init(&s->http2_deadlines, s->memory, &deadline_ops, s);
+    bump_init(&s->arena, s->memory, SERVICE_ARENA_MAX);
+}
+
+static void free_gone(struct service *s)
+{
+    for (struct list *link = list_take(&s->http2_gone); link != NULL;
+         link = list_take(&s->http2_gone)) {
+        stream_free(LIST_OBJECT(link, struct stream, link));
+    }
+}
+
+void http2_close_all(struct service *s)
+{
+    free_gone(s);
+    http2_shared_free(s->http2);
+    heap_close(&s->http2_deadlines);
+    bump_close(&s->arena);
+}
+
+static void run_late_calls(struct service *s, uint64_t now_ms)
+{
+    while (heap_min_at(&s->http2_deadlines) <= now_ms) {
+        struct stream *stream = pool_at(&s->pool, heap_min(&s->http2_deadlines));
+        stream_set_deadline(stream, UINT64_MAX);
+        rpc_late(stream);
+    }
+}
+
+static struct stream *first_older(struct list *list, uint64_t before_ms)
+{
+    if (list_is_empty(list)) {
+        return NULL;
+    }
+    struct stream *first = LIST_OBJECT(list->next, struct stream, clock);
+    return first->since_ms <= before_ms ? first : NULL;
+}
+
+void http2_run_all(struct service *s)
+{
+    free_gone(s);
+    if (list_is_empty(&s->http2_requests) && list_is_empty(&s->http2_answers) &&
+        heap_count(&s->http2_deadlines) == 0) {
+        return;
+    }
+    uint64_t now_ms = service_boot_ms(s);
+    uint64_t request_ms = s->options.request_ms;
+    uint64_t leave_ms = request_ms * LEAVE_FACTOR;
+    struct stream *stream;
+    run_late_calls(s, now_ms);
+    while (now_ms >= request_ms &&
+           (stream = first_older(&s->http2_requests, now_ms - request_ms)) != NULL) {
+        list_remove(&stream->clock);
+        exchange_fail(&stream->x, HF_REQUEST_TIMEOUT, NULL);
+    }
+    while (now_ms >= leave_ms &&
+           (stream = first_older(&s->http2_answers, now_ms - leave_ms)) != NULL) {
+        list_remove(&stream->clock);
+        http2_reset(stream->conn->http2, &stream->http2, true);
+        conn_mark_ready(stream->conn);
+    }
+    free_gone(s);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+uint64_t http2_next_ms(const struct service *s)
+{
+    uint64_t next_ms = heap_min_at(&s->http2_deadlines);
+    if (!list_is_empty(&s->http2_requests)) {
+        const struct stream *first = LIST_OBJECT(s->http2_requests.next, struct stream, clock);
+        next_ms = earlier(next_ms, first->since_ms + s->options.request_ms);
+    }
+    if (!list_is_empty(&s->http2_answers)) {
+        const struct stream *first = LIST_OBJECT(s->http2_answers.next, struct stream, clock);
+        next_ms = earlier(next_ms, first->since_ms + LEAVE_FACTOR * s->options.request_ms);
+    }
+    return next_ms;
+}

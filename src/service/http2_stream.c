@@ -1,0 +1,210 @@
+/* One stream: its states and its time, and the door through which the HTTP API answers on it. */
+#include "service/http2_conn.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { STREAM_OUT_MAX = SERVICE_ANSWER_MAX + (1 << 20) };
+
+struct stream *stream_new(struct http_conn *conn, int32_t id, const struct exchange_door *door)
+{
+    struct service *s = conn->x.service;
+    ref self = 0;
+    struct stream *stream = pool_alloc(&s->pool, sizeof(*stream), &self);
+    stream->self = self;
+    stream->conn = conn;
+    stream->service = s;
+    http2_stream_init(&stream->http2, id, s->memory, STREAM_OUT_MAX);
+    exchange_init(&stream->x, s, door);
+    stream->x.tenant = conn->options.tenant;
+    stream->x.is_operator = conn->options.is_operator;
+    buffer_init(&stream->head, s->memory, LIMIT_HTTP_HEADER_BYTES);
+    buffer_init(&stream->body, s->memory, LIMIT_HTTP_BODY);
+    grpc_reader_init(&stream->reader, s->memory, LIMIT_GRPC_MESSAGE);
+    list_init(&stream->link);
+    list_init(&stream->clock);
+    list_append(&conn->streams, &stream->link);
+    stream_set_state(stream, STREAM_COMING);
+    return stream;
+}
+
+void stream_set_state(struct stream *stream, enum stream_state state)
+{
+    struct service *s = stream->service;
+    stream->state = state;
+    if (state == STREAM_COMING || state == STREAM_LEAVING) {
+        stream->since_ms = service_boot_ms(s);
+        list_append(state == STREAM_COMING ? &s->http2_requests : &s->http2_answers,
+                    &stream->clock);
+    } else {
+        list_remove(&stream->clock);
+    }
+}
+
+void stream_set_deadline(struct stream *stream, uint64_t at_ms)
+{
+    struct heap *deadlines = &stream->service->http2_deadlines;
+    if (stream->deadline != 0) {
+        heap_remove(deadlines, stream->deadline);
+    }
+    if (at_ms != UINT64_MAX) {
+        heap_insert(deadlines, at_ms, stream->self);
+    }
+}
+
+void stream_drop_body(struct stream *stream)
+{
+    if (stream->conn != NULL) {
+        stream->conn->body_bytes -= buffer_len(&stream->body);
+    }
+    buffer_truncate(&stream->body, 0);
+    buffer_release(&stream->body);
+}
+
+bool stream_keep_body(struct stream *stream, struct slice bytes, size_t max)
+{
+    struct http_conn *conn = stream->conn;
+    if (bytes.len > max - buffer_len(&stream->body)) {
+        exchange_fail(&stream->x, HF_BODY_TOO_LARGE, NULL);
+        return false;
+    }
+    if (bytes.len > LIMIT_HTTP2_BODIES - conn->body_bytes) {
+        exchange_fail(&stream->x, HF_BODIES_TOO_LARGE, NULL);
+        return false;
+    }
+    bool is_kept = buffer_append_slice(&stream->body, bytes);
+    hf_assert(is_kept); /* that was checked */
+    conn->body_bytes += bytes.len;
+    return true;
+}
+
+void stream_over(struct stream *stream, bool is_clean)
+{
+    struct http_conn *conn = stream->conn;
+    hf_assert(stream->state != STREAM_GONE);
+    stream_drop_body(stream);
+    rpc_over(stream);
+    exchange_abandon(&stream->x);
+    if (stream->ask != NULL && is_clean) {
+        stream->ask->mark = conn->written + buffer_len(&conn->out);
+        list_append(&conn->unwritten, &stream->ask->link);
+    } else if (stream->ask != NULL) {
+        ask_abandon(stream->ask);
+    }
+    stream->ask = NULL;
+    stream_set_deadline(stream, UINT64_MAX);
+    stream_set_state(stream, STREAM_GONE);
+    exchange_close(&stream->x);
+    grpc_reader_close(&stream->reader);
+    buffer_close(&stream->head);
+    buffer_close(&stream->body);
+    stream->conn = NULL;
+    list_append(&stream->service->http2_gone, &stream->link);
+    conn_update_clock(conn);
+}
+
+void stream_free(struct stream *stream)
+{
+    struct service *s = stream->service;
+    list_remove(&stream->link);
+    pool_free(&s->pool, stream->self, sizeof(*stream));
+}
+
+void stream_answered(struct stream *stream, struct ask *ask)
+{
+    stream_set_deadline(stream, UINT64_MAX);
+    stream_set_state(stream, STREAM_LEAVING);
+    if (ask != NULL && !ask_settle(ask)) {
+        stream->ask = ask;
+    }
+    conn_mark_ready(stream->conn);
+}
+
+/* ---- the door ---- */
+
+struct heads {
+    struct http2_header at[8];
+    size_t count;
+    char status[4];
+    char length[24];
+    char retry[12];
+};
+
+static void add(struct heads *heads, const char *name, struct slice value)
+{
+    if (value.len > 0) {
+        heads->at[heads->count++] = (struct http2_header){slice_of(name), value};
+    }
+}
+
+static void furnish(struct heads *heads, struct service *s, int status, const char *content_type)
+{
+    heads->count = 0;
+    (void)snprintf(heads->status, sizeof(heads->status), "%03u", (unsigned)status % 1000);
+    add(heads, ":status", slice_of(heads->status));
+    if (content_type != NULL) {
+        add(heads, "content-type", slice_of(content_type));
+    }
+    add(heads, "date", conn_date(s));
+    add(heads, "holdfast-leader", conn_leader(s));
+}
+
+static void door_answer(struct exchange *x, const struct answer *answer)
+{
+    struct stream *stream = stream_of(x);
+    struct heads heads;
+    furnish(&heads, x->service, answer->status, answer->content_type);
+    if (answer->retry_after_s > 0) {
+        (void)snprintf(heads.retry, sizeof(heads.retry), "%" PRIu32, answer->retry_after_s);
+        add(&heads, "retry-after", slice_of(heads.retry));
+    }
+    if (answer->allow != NULL) {
+        add(&heads, "allow", slice_of(answer->allow));
+    }
+    if (answer->status != 204) {
+        (void)snprintf(heads.length, sizeof(heads.length), "%zu", answer->body.len);
+        add(&heads, "content-length", slice_of(heads.length));
+    }
+    stream_answered(stream, answer->ask);
+    struct http2 *http2 = stream->conn->http2;
+    if (x->method == HTTP_HEAD || answer->body.len == 0) {
+        http2_respond(http2, &stream->http2, heads.at, heads.count, true);
+    } else {
+        http2_answer(http2, &stream->http2, heads.at, heads.count, answer->body, NULL, 0);
+    }
+}
+
+static void door_stream(struct exchange *x)
+{
+    struct stream *stream = stream_of(x);
+    struct heads heads;
+    furnish(&heads, x->service, 200, "text/event-stream");
+    add(&heads, "cache-control", slice_of("no-store"));
+    stream_set_state(stream, STREAM_OPEN);
+    conn_mark_ready(stream->conn);
+    http2_respond(stream->conn->http2, &stream->http2, heads.at, heads.count, false);
+}
+
+static void door_piece(struct exchange *x, struct slice piece)
+{
+    struct stream *stream = stream_of(x);
+    conn_mark_ready(stream->conn);
+    http2_write(stream->conn->http2, &stream->http2, piece);
+}
+
+static void door_end(struct exchange *x, const char *why)
+{
+    struct stream *stream = stream_of(x);
+    stream_answered(stream, NULL);
+    http2_finish(stream->conn->http2, &stream->http2, NULL, 0, true);
+}
+
+static size_t door_backlog(const struct exchange *x)
+{
+    const struct stream *stream = stream_of(x);
+    return http2_stream_backlog(&stream->http2) + buffer_len(&stream->conn->out);
+}
+
+const struct exchange_door http2_door = {
+    true, door_answer, door_stream, door_piece, door_end, door_backlog,
+};

@@ -1,0 +1,97 @@
+/* Calls of gRPC: what rpc*.c share. A call is an exchange whose door takes no JSON: its handler is
+ * given a decoded message, and its render function puts a message. The rules are those of the HTTP
+ * API: handlers fill in the same `struct fields` and go the same ways from there. */
+#ifndef HOLDFAST_SERVICE_RPC_H
+#define HOLDFAST_SERVICE_RPC_H
+
+#include <protobuf-c/protobuf-c.h>
+
+#include <google/protobuf/duration.pb-c.h>
+#include <google/protobuf/timestamp.pb-c.h>
+#include <holdfast/v1/lock.pb-c.h>
+
+#include "service/body.h"
+#include "service/http2_conn.h"
+
+enum rpc_kind {
+    RPC_ONE,  /* one message comes; one goes, or a stream of them */
+    RPC_MANY, /* messages come as the client likes */
+};
+
+struct rpc_method {
+    const char *path;
+    enum rpc_kind kind;
+    const ProtobufCMessageDescriptor *request;
+    /* The message lasts for the call. */
+    void (*handle)(struct exchange *x, const void *message);
+    /* RPC_MANY: the client sends no more; and the call is over, however it came to that. */
+    void (*end)(struct exchange *x);
+    void (*over)(struct exchange *x);
+    /* The node stops; NULL: nothing more to do than for every exchange. */
+    void (*drain)(struct exchange *x);
+};
+
+/* All methods, the most used first. */
+const struct rpc_method *rpc_methods(size_t *count);
+
+/* ---- answering, in rpc.c ---- */
+
+/* For render functions: the message, with its prefix, into the service's scratch. */
+void rpc_put(struct exchange *x, const ProtobufCMessage *message);
+/* For calls that answer with a stream of their own: its head, a message, its end. */
+void rpc_stream(struct exchange *x);
+void rpc_send(struct exchange *x, const ProtobufCMessage *message);
+void rpc_finish(struct exchange *x, enum hf_error error, const char *message);
+
+/* ---- reading, in rpc_read.c ---- */
+
+/* Whether the bytes are such a message, all texts are UTF-8 and none holds a NUL: protobuf-c looks
+ * at neither, and would take "a\0b" for "a". */
+bool rpc_check(const ProtobufCMessageDescriptor *type, struct slice bytes);
+
+/* Nothing given yet. */
+void rpc_body_init(struct body *b);
+static inline struct slice rpc_text(const char *text)
+{
+    return slice_of(text);
+}
+/* The name of a lock or an election, into x->name. */
+bool rpc_name(struct exchange *x, const char *name);
+/* In ms, rounded up; false when it is negative or more than `max_ms`, and then it has been answered
+ * so. NULL leaves `*out`. */
+bool rpc_duration(struct exchange *x, const Google__Protobuf__Duration *duration, const char *field,
+                  uint64_t max_ms, uint64_t *out);
+bool rpc_wait(struct exchange *x, const Google__Protobuf__Duration *duration, struct body *b);
+/* JSON text, which is checked; into b->f.metadata. */
+bool rpc_metadata(struct exchange *x, const char *text, struct body *b);
+struct slice rpc_mode(Holdfast__V1__Mode mode);
+struct slice rpc_tier(Holdfast__V1__Tier tier);
+/* limit, cursor and stale of a list. */
+bool rpc_page(struct exchange *x, uint32_t limit, const char *cursor, bool stale);
+
+/* ---- writing, in rpc_write.c; all of it lies in the service's arena ---- */
+
+char *rpc_string(const struct service *s, struct slice text);
+char *rpc_id(const struct service *s, struct id id);
+/* NULL when there is none. */
+Google__Protobuf__Timestamp *rpc_time(const struct service *s, uint64_t wall_ms);
+Google__Protobuf__Timestamp *rpc_when(const struct service *s, uint64_t cluster_ms);
+Google__Protobuf__Duration *rpc_ms(const struct service *s, uint64_t ms);
+Google__Protobuf__Duration *rpc_left(const struct service *s, uint64_t deadline_ms);
+Holdfast__V1__Mode rpc_mode_out(enum mode mode);
+Holdfast__V1__Reason rpc_reason_out(enum reason reason);
+Holdfast__V1__Holder *rpc_holder(const struct service *s, const struct holder_view *holder);
+uint64_t rpc_epoch(const struct service *s);
+/* Room for `count` of something; never NULL: what we write ourselves is bounded. */
+void *rpc_room(const struct service *s, size_t size);
+
+/* ---- the calls ---- */
+
+/* rpc_lock.c */
+void rpc_lock(struct exchange *x, const void *message);
+void rpc_multilock(struct exchange *x, const void *message);
+void rpc_unlock(struct exchange *x, const void *message);
+void rpc_renew(struct exchange *x, const void *message);
+void rpc_check_fence(struct exchange *x, const void *message);
+
+#endif

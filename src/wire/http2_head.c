@@ -1,0 +1,130 @@
+/* Which headers of a request are kept, and how many and how long they may be. nghttp2 has checked
+ * their form by then. */
+#include "wire/http2_head.h"
+
+#include "base/limits.h"
+
+enum { OVERHEAD = 32 }; /* of each header, as RFC 9113 counts them (6.5.2) */
+
+static const char *const names[FIELD_COUNT] = {
+    [FIELD_METHOD] = ":method",
+    [FIELD_PATH] = ":path",
+    [FIELD_AUTHORITY] = ":authority",
+    [FIELD_HOST] = "host",
+    [FIELD_CONTENT_TYPE] = "content-type",
+    [FIELD_ORIGIN] = "origin",
+    [FIELD_IDEMPOTENCY_KEY] = "idempotency-key",
+    [FIELD_LAST_EVENT_ID] = "last-event-id",
+    [FIELD_GRPC_TIMEOUT] = "grpc-timeout",
+    [FIELD_GRPC_ENCODING] = "grpc-encoding",
+};
+
+void http2_head_init(struct http2_head *head, const struct memory *memory)
+{
+    *head = (struct http2_head){.error = HF_OK};
+    buffer_init(&head->texts, memory, LIMIT_HTTP_HEADER_BYTES);
+}
+
+void http2_head_close(struct http2_head *head)
+{
+    buffer_close(&head->texts);
+}
+
+void http2_head_begin(struct http2_head *head)
+{
+    buffer_truncate(&head->texts, 0);
+    head->has = 0;
+    head->count = 0;
+    head->bytes = 0;
+    head->error = HF_OK;
+}
+
+void http2_head_end(struct http2_head *head)
+{
+    buffer_truncate(&head->texts, 0);
+    buffer_release(&head->texts);
+}
+
+static void keep(struct http2_head *head, enum http2_field field, struct slice value)
+{
+    if ((head->has & 1u << field) != 0) {
+        return; /* the first one counts, as with HTTP/1.1 */
+    }
+    if (field == FIELD_PATH && value.len > LIMIT_HTTP_LINE) {
+        head->error = HF_LINE_TOO_LONG;
+        return;
+    }
+    size_t at = buffer_len(&head->texts);
+    bool is_kept = buffer_append_slice(&head->texts, value);
+    hf_assert(is_kept); /* the bytes were counted */
+    head->at[field] = (uint16_t)at;
+    head->len[field] = (uint16_t)value.len;
+    head->has = (uint16_t)(head->has | 1u << field);
+}
+
+void http2_head_add(struct http2_head *head, struct slice name, struct slice value)
+{
+    if (head->error != HF_OK) {
+        return;
+    }
+    head->count++;
+    size_t bytes = name.len + value.len + OVERHEAD;
+    if (head->count > LIMIT_HTTP_HEADERS) {
+        head->error = HF_TOO_MANY_HEADERS;
+        return;
+    }
+    if (bytes > LIMIT_HTTP_HEADER_BYTES - head->bytes) {
+        head->error = HF_HEADERS_TOO_LARGE;
+        return;
+    }
+    head->bytes += (uint32_t)bytes;
+    for (unsigned i = 0; i < FIELD_COUNT; i++) {
+        if (slice_equal(name, slice_of(names[i]))) {
+            keep(head, (enum http2_field)i, value);
+            return;
+        }
+    }
+}
+
+static struct slice value_of(const struct http2_head *head, enum http2_field field)
+{
+    if ((head->has & 1u << field) == 0 || head->len[field] == 0) {
+        return slice_make(NULL, 0);
+    }
+    return slice_make(buffer_bytes(&head->texts).data + head->at[field], head->len[field]);
+}
+
+static bool read_method(struct slice text, enum http_method *out)
+{
+    for (unsigned i = HTTP_GET; i <= HTTP_OPTIONS; i++) {
+        if (slice_equal(text, slice_of(http_method_text((enum http_method)i)))) {
+            *out = (enum http_method)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+void http2_head_read(struct http2_head *head, struct http2_request *out)
+{
+    *out = (struct http2_request){.error = head->error, .method = HTTP_GET};
+    struct slice target = value_of(head, FIELD_PATH);
+    const uint8_t *mark = target.len == 0 ? NULL : memchr(target.data, '?', target.len);
+    size_t len = mark == NULL ? target.len : (size_t)(mark - target.data);
+    out->path = slice_make(target.data, len);
+    out->query = mark == NULL ? slice_make(NULL, 0) : slice_make(mark + 1, target.len - len - 1);
+    bool is_path = target.len > 0 && target.data[0] == '/';
+    if (out->error == HF_OK && !read_method(value_of(head, FIELD_METHOD), &out->method)) {
+        out->error = HF_HTTP_METHOD;
+    } else if (out->error == HF_OK && !is_path && out->method != HTTP_OPTIONS) {
+        out->error = HF_HTTP_TARGET;
+    }
+    struct slice authority = value_of(head, FIELD_AUTHORITY);
+    out->host = authority.len > 0 ? authority : value_of(head, FIELD_HOST);
+    out->content_type = value_of(head, FIELD_CONTENT_TYPE);
+    out->origin = value_of(head, FIELD_ORIGIN);
+    out->idempotency_key = value_of(head, FIELD_IDEMPOTENCY_KEY);
+    out->last_event_id = value_of(head, FIELD_LAST_EVENT_ID);
+    out->grpc_timeout = value_of(head, FIELD_GRPC_TIMEOUT);
+    out->grpc_encoding = value_of(head, FIELD_GRPC_ENCODING);
+}
