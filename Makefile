@@ -21,9 +21,9 @@ sim: all ## run the simulator: SEEDS=2000 worlds from SEED=1, SECONDS=60 each
 	@build/tests/sim/sim --seed $(or $(SEED),1) --seeds $(or $(SEEDS),$(if $(SEED),1,2000)) \
 	    --seconds $(or $(SECONDS),60) $(if $(TRACE),--trace)
 
-cluster: ## clusters of real processes: start, failover, disks, members
+cluster: ## clusters of real processes, the long tests too, with and without sanitizers
 	@scripts/setup build test
-	@scripts/test build cluster
+	@scripts/test build cluster_whole
 
 fuzz: ## fuzz every decoder; SECONDS=60 each, TARGETS=... for some
 	@scripts/setup build test

@@ -68,6 +68,8 @@ struct node_options {
 struct node *node_new(const struct node_options *options, char problem[NODE_PROBLEM]);
 /* Hands leadership over, lets clients finish, closes. on_stopped follows, within a few seconds. */
 void node_stop(struct node *n);
+/* Takes a snapshot now, or as soon as it may. */
+void node_take_snapshot(struct node *n);
 /* After on_stopped, when the loop has nothing left to do; runs it for the last handles. */
 void node_free(struct node *n);
 

@@ -129,6 +129,13 @@ static void hand_over_if_full(struct node *n, struct replica_time now)
     }
 }
 
+void node_take_snapshot(struct node *n)
+{
+    if (n->replica != NULL && n->phase <= NODE_RUNNING) {
+        replica_want_snapshot(n->replica, node_now(n));
+    }
+}
+
 static void look_if_ready(struct node *n)
 {
     if (!n->ready && n->phase == NODE_RUNNING && node_is_serving(n)) {

@@ -392,6 +392,15 @@ void replica_set_snapshot_bytes(struct replica *r, uint64_t bytes)
     r->options.snapshot_bytes = bytes;
 }
 
+void replica_want_snapshot(struct replica *r, struct replica_time now)
+{
+    if (r->applied > r->engine.snapshot.index && r->log_bytes < r->options.snapshot_bytes) {
+        r->log_bytes = r->options.snapshot_bytes;
+    }
+    replica_enter(r, now);
+    replica_leave(r, now);
+}
+
 void replica_snapshot_installed(struct replica *r, struct core *core, struct replica_time now)
 {
     replica_enter(r, now);

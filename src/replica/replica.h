@@ -79,6 +79,8 @@ void replica_snapshot_failed(struct replica *r, struct replica_time now);
 /* After so much log since the last snapshot another one is taken. Who writes them knows how large
  * they become, and so says it anew after each (S12.5). */
 void replica_set_snapshot_bytes(struct replica *r, uint64_t bytes);
+/* Takes one as soon as it may, however short the log is; none if the newest holds everything. */
+void replica_want_snapshot(struct replica *r, struct replica_time now);
 /* The core restored from the snapshot that was asked for; the replica owns it then. */
 void replica_snapshot_installed(struct replica *r, struct core *core, struct replica_time now);
 

@@ -23,7 +23,7 @@ struct serve {
     struct log_sink log;
     struct journal journal;
     uv_loop_t loop;
-    uv_signal_t term, interrupt, hangup;
+    uv_signal_t term, interrupt, hangup, user;
     struct node *node;
     bool stopping;
 };
@@ -58,6 +58,7 @@ static void on_stopped(void *ctx)
     uv_close((uv_handle_t *)&s->term, NULL);
     uv_close((uv_handle_t *)&s->interrupt, NULL);
     uv_close((uv_handle_t *)&s->hangup, NULL);
+    uv_close((uv_handle_t *)&s->user, NULL);
     journal_note(&s->journal, INFO, NODE, "stopped", JOURNAL_TEXT("data", s->config.data));
 }
 
@@ -103,14 +104,30 @@ static void on_hangup(uv_signal_t *handle, int number)
     buffer_close(&problems);
 }
 
+/* An operator wants a snapshot now: before an upgrade, or to compare two nodes. */
+static void on_user_signal(uv_signal_t *handle, int number)
+{
+    (void)number;
+    struct serve *s = handle->data;
+    node_take_snapshot(s->node);
+}
+
 static void start_signals(struct serve *s)
 {
-    uv_signal_t *handles[] = {&s->term, &s->interrupt, &s->hangup};
-    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
-    for (int i = 0; i < 3; i++) {
-        uv_signal_init(&s->loop, handles[i]);
-        handles[i]->data = s;
-        uv_signal_start(handles[i], numbers[i] == SIGHUP ? on_hangup : on_stop_signal, numbers[i]);
+    struct {
+        uv_signal_t *handle;
+        int number;
+        uv_signal_cb on_signal;
+    } all[] = {
+        {&s->term, SIGTERM, on_stop_signal},
+        {&s->interrupt, SIGINT, on_stop_signal},
+        {&s->hangup, SIGHUP, on_hangup},
+        {&s->user, SIGUSR1, on_user_signal},
+    };
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        uv_signal_init(&s->loop, all[i].handle);
+        all[i].handle->data = s;
+        uv_signal_start(all[i].handle, all[i].on_signal, all[i].number);
     }
 }
 
@@ -241,7 +258,9 @@ int serve_main(int count, char **arguments)
             "holdfast serve: one node. With no settings, one that is a cluster by itself.\n\n"
             "Each setting can also be HOLDFAST_NAME in the environment, or a line `name = value` "
             "in\n"
-            "the file that --config names. Flags beat the environment, which beats the file.\n\n");
+            "the file that --config names. Flags beat the environment, which beats the file.\n\n"
+            "SIGTERM hands the lead over, lets clients finish and ends it; SIGHUP reads log-level "
+            "again;\nSIGUSR1 takes a snapshot.\n\n");
         config_print_help(&text);
         return print_and_close(&text, stdout, "", 0);
     }

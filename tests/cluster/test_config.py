@@ -1,9 +1,11 @@
 """Settings: flags beat the environment, which beats the file, which beats the default; what is wrong is
 said with its place."""
 
+import signal
+
 import pytest
 
-from conftest import environment, run, wait_until
+from harness import environment, run
 
 
 def check(*flags, **env):
@@ -192,8 +194,6 @@ def test_usage_errors_are_64_and_help_is_not_an_error():
 
 
 def test_log_levels_change_at_run_time(make_cluster, tmp_path):
-    import signal
-
     file = tmp_path / "holdfast.ini"
     file.write_text("log-level = info\n")
     cluster = make_cluster(1, "--config", file)
@@ -201,17 +201,17 @@ def test_log_levels_change_at_run_time(make_cluster, tmp_path):
     assert not node.events("client_connected")
     file.write_text("log-level = info,client=debug,lock=info\n")
     node.signal(signal.SIGHUP)
-    wait_until(lambda: node.events("settings_read_again"), "it was read again")
+    node.wait_event("settings_read_again")
     assert node.acquire("logged", client="worker-7", ttl_ms=60000).json["acquired"]
-    wait_until(lambda: node.events("client_connected"), "more is said")
-    said = wait_until(lambda: node.events("lock_acquired"), "and of locks")[0]
+    node.wait_event("client_connected")
+    said = node.wait_event("lock_acquired")[0]
     assert said["resource"] == "logged" and said["clientId"] == "worker-7"
     assert said["ownerId"] == "worker-7"
     assert said["fencingToken"] > 0 and said["leaseId"] and said["ttlSeconds"] == 60
     assert said["node"] == 1 and said["term"] >= 1 and said["level"] == "info"
     file.write_text("log-level = nonsense\n")
     node.signal(signal.SIGHUP)
-    wait_until(lambda: node.events("settings_wrong"), "what is wrong is said")
+    node.wait_event("settings_wrong")
 
 
 def test_log_levels_change_by_a_call(make_cluster):

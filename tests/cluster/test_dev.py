@@ -10,27 +10,8 @@ import time
 
 import pytest
 
-from conftest import PROGRAM, SLOW, environment, run, wait_until
-
-
-def free_base(nodes):
-    """A base port such that all ports of the cluster are free."""
-    for base in range(20000 + os.getpid() % 20000, 60000, 97):
-        probes = []
-        try:
-            for i in range(nodes):
-                for j in range(3):
-                    s = socket.socket()
-                    probes.append(s)
-                    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                    s.bind(("127.0.0.1", base + 10 * i + j))
-            return base
-        except OSError:
-            continue
-        finally:
-            for s in probes:
-                s.close()
-    raise AssertionError("no free ports")
+from harness import (PATIENCE, PROGRAM, allowed, dies_with_us, environment, free_base, give_back_all,
+                     run, wait_until)
 
 
 @pytest.fixture
@@ -39,8 +20,8 @@ def dev(tmp_path):
 
     def start(nodes, base):
         process = subprocess.Popen(
-            [PROGRAM, "dev", "--nodes", str(nodes), "--dir", str(tmp_path / "dev"),
-             "--base-port", str(base)],
+            dies_with_us([PROGRAM, "dev", "--nodes", nodes, "--dir", tmp_path / "dev",
+                          "--base-port", base]),
             env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True)
         started.append(process)
@@ -51,6 +32,7 @@ def dev(tmp_path):
         if process.poll() is None:
             process.kill()  # its nodes end with it
             process.wait()
+    give_back_all()
 
 
 def read_until_ready(process):
@@ -76,7 +58,7 @@ def is_alive(pid):
 
 
 def cluster_view(port):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5 * SLOW)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     connection.request("GET", "/api/v1/cluster")
     return json.loads(connection.getresponse().read())
 
@@ -87,7 +69,7 @@ def test_a_line_a_node_then_ready_and_ctrl_c_stops_all(dev, tmp_path):
     process = dev(5, base)
     lines = read_until_ready(process)
     took = time.monotonic() - start
-    assert took < 5 * SLOW, f"{took:.2f} s"
+    assert took < allowed(5), f"{took:.2f} s"
     assert len(pids(lines)) == 5
     endpoints = ",".join(f"127.0.0.1:{base + 10 * i}" for i in range(5))
     assert endpoints in lines[-1]
@@ -97,7 +79,7 @@ def test_a_line_a_node_then_ready_and_ctrl_c_stops_all(dev, tmp_path):
         assert (tmp_path / "dev" / f"node-{i}").is_dir()
         assert (tmp_path / "dev" / f"node-{i}.log").is_file()
     process.send_signal(signal.SIGINT)
-    assert process.wait(15 * SLOW) == 0
+    assert process.wait(PATIENCE) == 0
     assert not any(is_alive(pid) for pid in pids(lines))
 
 
@@ -107,12 +89,12 @@ def test_a_second_start_goes_on_where_the_first_ended(dev):
     read_until_ready(first)
     term = cluster_view(base)["term"]
     first.send_signal(signal.SIGTERM)
-    assert first.wait(15 * SLOW) == 0
+    assert first.wait(PATIENCE) == 0
     second = dev(3, base)
     read_until_ready(second)
     assert cluster_view(base)["term"] > term
     second.send_signal(signal.SIGINT)
-    assert second.wait(15 * SLOW) == 0
+    assert second.wait(PATIENCE) == 0
 
 
 def test_a_killed_node_is_told_and_the_others_go_on(dev):
@@ -134,7 +116,7 @@ def test_nodes_die_with_the_command_that_started_them(dev):
     wait_until(lambda: not any(is_alive(pid) for pid in nodes), "they are gone")
 
 
-def test_taken_ports_are_refused_with_a_clear_word(tmp_path):
+def test_taken_ports_are_refused_with_a_clear_word(dev, tmp_path):
     base = free_base(2)
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -150,6 +132,6 @@ def test_a_folder_of_a_cluster_of_another_size_is_refused(dev, tmp_path):
     process = dev(3, base)
     read_until_ready(process)
     process.send_signal(signal.SIGINT)
-    process.wait(15 * SLOW)
+    process.wait(PATIENCE)
     done = run("dev", "--nodes", "5", "--dir", tmp_path / "dev", "--base-port", base)
     assert done.returncode == 1 and "holds a cluster of 3 nodes" in done.stderr

@@ -4,9 +4,13 @@ import signal
 import threading
 import time
 
-from conftest import SLOW, Load, wait_until
+import pytest
+
+from harness import PATIENCE, allowed, wait_until
+from load import Load
 
 
+@pytest.mark.sanitized
 def test_a_killed_leader_is_replaced_and_the_lock_stands(make_cluster):
     cluster = make_cluster(5)
     leader = cluster.leader()
@@ -15,7 +19,7 @@ def test_a_killed_leader_is_replaced_and_the_lock_stands(make_cluster):
     leader.kill()
     successor = cluster.leader(but=leader.id)
     gap = time.monotonic() - start
-    assert gap < 2.0 * SLOW, f"{gap:.2f} s without a leader"
+    assert gap < allowed(2.0), f"{gap:.2f} s without a leader"
     held = successor.acquire("kept", client="other")
     assert held.json["acquired"] is False and held.json["reason"] == "held", held
     other = successor.acquire("new").json
@@ -34,14 +38,14 @@ def test_two_of_five_gone_and_the_rest_goes_on_three_gone_and_it_refuses(make_cl
     node = cluster.running()[0]
     answer = node.acquire("three-gone")
     assert answer.status in (503, 504), answer
-    assert time.monotonic() - start < 8 * SLOW
+    assert time.monotonic() - start < allowed(8)
     # By now it is known that there is no leader: the refusal is certain, and quick.
     wait_until(lambda: node.acquire("three-gone").status == 503, "a certain refusal")
     start = time.monotonic()
     answer = node.acquire("three-gone")
     assert answer.status == 503 and answer.json["error"]["code"] == "unavailable", answer
     assert "Retry-After" in answer.headers
-    assert time.monotonic() - start < 1 * SLOW
+    assert time.monotonic() - start < allowed(1)
 
 
 def test_a_minority_that_was_refused_works_again_when_one_comes_back(make_cluster):
@@ -91,6 +95,7 @@ def test_a_paused_leader_does_not_grant_when_it_wakes_up(make_cluster):
                == "expired", "the old token is known to have expired")
 
 
+@pytest.mark.sanitized
 def test_a_waiter_keeps_its_place_when_the_leader_dies(make_cluster):
     cluster = make_cluster(5)
     leader = cluster.leader()
@@ -101,7 +106,7 @@ def test_a_waiter_keeps_its_place_when_the_leader_dies(make_cluster):
     def wait(name):
         answers[name] = through.ask(
             "POST", "/api/v1/locks/queue/acquire",
-            {"client_id": name, "ttl_ms": 600000, "wait_timeout_ms": 30000}, timeout=60)
+            {"client_id": name, "ttl_ms": 600000, "wait_timeout_ms": 30000})
 
     threads = []
     for name in ("first", "second"):
@@ -113,11 +118,11 @@ def test_a_waiter_keeps_its_place_when_the_leader_dies(make_cluster):
     leader.kill()
     cluster.leader(but=leader.id)
     assert through.release("queue", token).json["released"]
-    threads[0].join(20)
+    threads[0].join(PATIENCE)
     assert answers["first"].json["acquired"], answers
     assert "second" not in answers
     assert through.release("queue", answers["first"].json["fencing_token"], "first").json["released"]
-    threads[1].join(20)
+    threads[1].join(PATIENCE)
     assert answers["second"].json["acquired"], answers
 
 
@@ -130,7 +135,7 @@ def test_a_lock_whose_client_is_gone_is_free_after_its_ttl_and_not_earlier(make_
     free = time.monotonic()
     assert waited.json["acquired"], waited
     assert free - start >= 2.0, f"{free - start:.3f} s: too early"
-    assert free - granted <= 3.0 * SLOW, f"{free - granted:.3f} s: too late"
+    assert free - granted <= 2.0 + allowed(1.0), f"{free - granted:.3f} s: too late"
 
 
 def test_ten_leader_changes_lose_no_acknowledged_grant(make_cluster):
@@ -144,42 +149,33 @@ def test_ten_leader_changes_lose_no_acknowledged_grant(make_cluster):
         assert answer.json["fencing_token"] > highest
         highest = answer.json["fencing_token"]
         leader.kill()
-        leader.start().wait_ready(20)
+        leader.start().wait_ready()
     for round_number in range(10):
         assert cluster.nodes[1].show(f"round-{round_number}").json["held"]
 
 
 def test_all_nodes_killed_at_once_lose_no_acknowledged_grant(make_cluster):
     cluster = make_cluster(5)
-    with Load(list(cluster), tolerant=True) as load:
+    with Load(list(cluster), plugs_are_pulled=True) as load:
         for _ in range(2):
-            before = load.done
-            wait_until(lambda b=before: load.done > b + 100, "some grants", 30)
-            for node in cluster:
-                node.process.kill()
-            for node in cluster:
-                node.process.wait()
-            for node in cluster:
-                node.start()
-            for node in cluster:
-                node.wait_ready(20)
-    reader = cluster.leader()
-    for name, token in load.granted.items():
-        shown = reader.show(name).json
-        assert shown["held"] and shown["holders"][0]["fencing_token"] == token, (name, token, shown)
+            load.wait_more(100)
+            cluster.kill_all()
+            cluster.restart_all()
+        load.wait_more(20)
+    load.check(cluster.leader())
 
 
-def test_a_rolling_restart_under_load_fails_no_request_but_for_a_moment(make_cluster):
-    cluster = make_cluster(3)
-    with Load(list(cluster), tolerant=True) as load:
+@pytest.mark.sanitized
+def test_a_rolling_restart_of_five_under_load_fails_no_request(make_cluster):
+    cluster = make_cluster(5)
+    with Load(list(cluster)) as load:
         for node in cluster:
+            load.wait_more(20)
             assert node.stop() == 0
-            node.start().wait_ready(20)
-        before = load.done
-        wait_until(lambda: load.done > before + 20, "it goes on")
-    reader = cluster.leader()
-    for name in load.granted:
-        assert reader.show(name).json["held"], name
+            load.wait_more(20)
+            node.start().wait_ready()
+        load.wait_more(20)
+    load.check(cluster.leader())
 
 
 def test_a_waiter_whose_node_died_is_passed_over_after_a_second(make_cluster):
@@ -189,7 +185,7 @@ def test_a_waiter_whose_node_died_is_passed_over_after_a_second(make_cluster):
     token = leader.acquire("queue", ttl_ms=600000).json["fencing_token"]
     lost = threading.Thread(target=through.try_ask, args=(
         "POST", "/api/v1/locks/queue/acquire",
-        {"client_id": "lost", "ttl_ms": 600000, "wait_timeout_ms": 60000}), kwargs={"timeout": 60})
+        {"client_id": "lost", "ttl_ms": 600000, "wait_timeout_ms": 60000}))
     lost.start()
     wait_until(lambda: leader.show("queue").json["queue_length"] == 1, "it waits")
     through.kill()
@@ -198,10 +194,10 @@ def test_a_waiter_whose_node_died_is_passed_over_after_a_second(make_cluster):
     second = threading.Thread(target=lambda: answers.append(
         leader.acquire("queue", client="second", wait_timeout_ms=30000)))
     second.start()
-    wait_until(lambda: leader.events("peer_gone"), "the leader declares it gone")
+    leader.wait_event("peer_gone", peer=through.id)
     wait_until(lambda: leader.show("queue").json["queue_length"] == 2, "the second one waits")
     assert leader.release("queue", token).json["released"]
     start = time.monotonic()
-    second.join(30)
+    second.join(PATIENCE)
     assert answers and answers[0].json["acquired"], answers
-    assert time.monotonic() - start < 3 * SLOW, "it did not wait for the place of the dead one"
+    assert time.monotonic() - start < allowed(3), "it did not wait for the place of the dead one"

@@ -2,55 +2,63 @@
 
 import shutil
 
-from conftest import Cluster, wait_until
+import pytest
+
+from harness import Node, wait_until
+from load import Load
 
 LOST = "node 3 lost its disk: remove it and add it under a new id"
 
 
-def test_a_node_of_another_cluster_is_refused_by_name_on_both_sides(make_cluster, tmp_path):
+@pytest.mark.sanitized
+def test_a_node_of_another_cluster_is_refused_by_name_on_both_sides(make_cluster, keep, tmp_path):
     cluster = make_cluster(3, name="production")
     guest = cluster.nodes[2]
     guest.kill()
-    stranger = Cluster(tmp_path / "x", 1)
-    stranger = cluster.nodes[2].__class__(
-        2, tmp_path / "stranger", guest.client_port, guest.peer_port,
-        [*cluster.flags, "--cluster-name", "staging"])
+    stranger = keep(Node(2, tmp_path / "stranger", guest.client, guest.peer,
+                         [*cluster.flags, "--cluster-name", "staging"]))
     stranger.start("--bootstrap")
-    try:
-        for side, event in ((stranger, "peer_refused"), (cluster.nodes[1], "peer_refused")):
-            wait_until(lambda s=side, e=event: s.events(e) or s.events("refused_by_peer"),
-                       f"node {side.id} says so")
-        reasons = [e["reason"] for e in stranger.events("refused_by_peer")
-                   + stranger.events("peer_refused")]
-        assert all("staging" in r and "production" in r for r in reasons), reasons
-        assert cluster.nodes[1].acquire("still-works").json["acquired"]
-        assert stranger.ask("GET", "/readyz").status == 503
-        assert stranger.acquire("never").status == 503
-    finally:
-        stranger.kill()
+    for side in (stranger, cluster.nodes[1]):
+        wait_until(lambda s=side: s.events("peer_refused") or s.events("refused_by_peer"),
+                   f"node {side.id} says so")
+    reasons = [e["reason"] for e in stranger.events("refused_by_peer")
+               + stranger.events("peer_refused")]
+    assert all("staging" in r and "production" in r for r in reasons), reasons
+    assert cluster.nodes[1].acquire_surely("still-works").json["acquired"]
+    assert stranger.ask("GET", "/readyz").status == 503
+    assert stranger.acquire("never").status == 503
 
 
 def test_a_voter_that_lost_its_disk_must_not_vote(make_cluster):
     cluster = make_cluster(5)
-    wait_until(lambda: cluster.leader(), "a leader")
     victim = cluster.nodes[3]
-    victim.kill()
-    shutil.rmtree(victim.folder)
-    victim.start("--bootstrap")
-    wait_until(lambda: any(LOST in e["reason"] for e in victim.events("refused_by_peer")),
-               "it is told why")
-    wait_until(lambda: any(LOST in e["reason"] for node in cluster if node is not victim
-                           for e in node.events("peer_refused")), "the others say it too")
-    assert cluster.nodes[1].acquire("goes-on").json["acquired"]
+    others = [node for node in cluster if node is not victim]
+    with Load(others) as load:
+        load.wait_more(20)
+        victim.kill()
+        shutil.rmtree(victim.folder)
+        victim.start("--bootstrap")
+        wait_until(lambda: any(LOST in e["reason"] for e in victim.events("refused_by_peer")),
+                   "it is told why")
+        wait_until(lambda: any(LOST in e["reason"] for node in others
+                               for e in node.events("peer_refused")), "the others say it too")
+        load.wait_more(20)
+    load.check(cluster.leader())
     # Two more are gone: three of five are up, but only two of them count.
     leader = cluster.leader()
-    others = [n for n in cluster.running() if n not in (victim, leader)]
     leader.kill()
-    others[0].kill()
-    survivors = [n for n in cluster.running() if n is not victim]
+    next(node for node in others if node is not leader).kill()
+    survivors = [node for node in others if node.running]
     assert len(survivors) == 2
     wait_until(lambda: survivors[0].acquire("no").status == 503, "no majority without the lost one")
     assert victim.ask("GET", "/readyz").status == 503
+    # As long as no other voter comes back, nobody leads, however long they canvass.
+    terms = [node.cluster()["term"] for node in survivors]
+    back = next(node for node in others if not node.running and node is not leader)
+    back.start().wait_ready()
+    assert not victim.events("serving")
+    assert all(node.cluster()["term"] >= term for node, term in zip(survivors, terms))
+    load.check(cluster.leader())
 
 
 def test_a_node_whose_folder_is_empty_does_not_begin_by_itself(make_cluster):
@@ -59,7 +67,7 @@ def test_a_node_whose_folder_is_empty_does_not_begin_by_itself(make_cluster):
     victim.kill()
     shutil.rmtree(victim.folder)
     victim.start()
-    assert victim.process.wait(10) == 1
+    assert victim.wait_end() == 1
     assert "--bootstrap" in victim.log() and "lost its disk" in victim.log()
 
 
@@ -70,5 +78,5 @@ def test_a_folder_of_another_node_is_refused(make_cluster):
     cluster.nodes[3].kill()
     shutil.copytree(cluster.nodes[3].folder, cluster.nodes[2].folder)
     cluster.nodes[2].start()
-    assert cluster.nodes[2].process.wait(10) == 1
+    assert cluster.nodes[2].wait_end() == 1
     assert "belongs to node 3" in cluster.nodes[2].log()

@@ -2,7 +2,8 @@
 
 import pytest
 
-from conftest import Load, Node, free_ports, wait_until
+from harness import Node, free_ports, wait_until
+from load import Load
 
 
 def change(node, method, path, body=None):
@@ -12,7 +13,7 @@ def change(node, method, path, body=None):
 def change_until_done(node, method, path, body=None):
     """Some refusals are over in a moment: another change under way, a node that is catching up."""
     return wait_until(lambda: (lambda a: a if a.status == 200 else None)(
-        change(node, method, path, body)), f"{method} {path}", 20)
+        change(node, method, path, body)), f"{method} {path}")
 
 
 def standing(node, ident):
@@ -23,34 +24,27 @@ def standing(node, ident):
 
 
 @pytest.fixture
-def joiner(make_cluster, tmp_path):
+def joiner(make_cluster, keep):
     """joiner(cluster, 4) starts a node that the cluster does not know yet."""
-    started = []
-
     def start(cluster, ident):
         ports = free_ports(2)
-        members = f"{cluster.flags[1]},{ident}=127.0.0.1:{ports[1]}"
-        node = Node(ident, cluster.folder / f"node-{ident}", *ports,
-                    ["--cluster", members, "--cluster-name", "test", "--join"])
-        node.address = f"127.0.0.1:{ports[1]}"
-        started.append(node)
+        members = f"{cluster.members()},{ident}=127.0.0.1:{ports[1]}"
+        node = keep(Node(ident, cluster.folder / f"node-{ident}", *ports,
+                         ["--cluster", members, "--cluster-name", "test", "--join"]))
         return node.start()
 
-    yield start
-    for node in started:
-        if node.running:
-            node.kill()
-        assert "assertion failed" not in node.log(), node.log()
+    return start
 
 
+@pytest.mark.sanitized
 def test_a_node_joins_under_load_catches_up_is_promoted_and_can_lead(make_cluster, joiner):
     cluster = make_cluster(3)
     for i in range(100):
         assert cluster.nodes[1].acquire(f"before-{i}", ttl_ms=600000).json["acquired"]
-    with Load(list(cluster)):
+    with Load(list(cluster)) as load:
         new = joiner(cluster, 4)
         asked = cluster.followers()[0]
-        added = change_until_done(asked, "POST", "", {"id": 4, "address": new.address})
+        added = change_until_done(asked, "POST", "", {"id": 4, "address": new.peer})
         assert added.json["started"] and added.json["change"] == "add", added
         change_until_done(asked, "POST", "/4/promote")
         new.wait_ready()
@@ -58,7 +52,8 @@ def test_a_node_joins_under_load_catches_up_is_promoted_and_can_lead(make_cluste
         assert new.show("before-99").json["held"]
         change_until_done(asked, "POST", "/transfer", {"to": 4})
         wait_until(lambda: asked.cluster()["leader"] == 4, "it leads")
-        assert new.acquire("through-the-new-one").json["acquired"]
+        assert new.acquire_surely("through-the-new-one").json["acquired"]
+    load.check(new)
 
 
 def test_a_dead_node_is_replaced_under_a_new_id(make_cluster, joiner):
@@ -66,13 +61,14 @@ def test_a_dead_node_is_replaced_under_a_new_id(make_cluster, joiner):
     victim = cluster.followers()[0]
     survivors = [n for n in cluster if n is not victim]
     victim.kill()
-    with Load(survivors):
+    with Load(survivors) as load:
         change_until_done(survivors[0], "DELETE", f"/{victim.id}")
         wait_until(lambda: standing(survivors[1], victim.id) is None, "it is gone")
         new = joiner(cluster, 9)
-        change_until_done(survivors[1], "POST", "", {"id": 9, "address": new.address})
+        change_until_done(survivors[1], "POST", "", {"id": 9, "address": new.peer})
         change_until_done(survivors[1], "POST", "/9/promote")
         new.wait_ready()
+    load.check(new)
     # With the new one there is a majority without the other survivor.
     leader = survivors[0].cluster()["leader"]
     other = next(n for n in survivors if n.id != leader) if leader != 9 else survivors[0]
@@ -89,10 +85,11 @@ def test_the_leader_itself_can_be_removed(make_cluster):
     leader = cluster.leader()
     others = [n for n in cluster if n is not leader]
     change_until_done(others[0], "DELETE", f"/{leader.id}")
-    wait_until(lambda: others[0].cluster()["leader"] in [n.id for n in others], "another leads", 20)
-    wait_until(lambda: others[1].acquire("after").status == 200, "they go on", 20)
+    wait_until(lambda: others[0].cluster()["leader"] in [n.id for n in others], "another leads")
+    wait_until(lambda: others[1].acquire("after").status == 200, "they go on")
 
 
+@pytest.mark.sanitized
 def test_wrong_steps_are_refused_with_the_reason(make_cluster):
     cluster = make_cluster(3)
     for node in cluster:
@@ -121,5 +118,5 @@ def test_leadership_goes_round_under_load_and_no_request_fails(make_cluster):
             to = leader.id % 3 + 1
             change_until_done(cluster.nodes[to], "POST", "/transfer", {"to": to})
             wait_until(lambda t=to: cluster.leader().id == t, f"node {to} leads")
-        before = load.done
-        wait_until(lambda: load.done > before + 10, "the load goes on")
+        load.wait_more(10)
+    load.check(cluster.leader())

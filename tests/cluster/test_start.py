@@ -1,11 +1,13 @@
 """Beginning and ending: one node, five nodes, restarts, SIGTERM."""
 
 import signal
-import socket
 import subprocess
 import time
 
-from conftest import PROGRAM, SLOW, environment, free_ports, run, wait_until
+import pytest
+
+from harness import (PATIENCE, PROGRAM, allowed, dies_with_us, environment, free_ports, give_back_all,
+                     reserve, run, wait_until)
 
 
 def test_one_node_answers_within_a_second_of_its_start_on_an_empty_folder(make_cluster):
@@ -14,25 +16,26 @@ def test_one_node_answers_within_a_second_of_its_start_on_an_empty_folder(make_c
     start = time.monotonic()
     node.start()
     answer = wait_until(lambda: node.try_ask("POST", "/api/v1/locks/a/acquire",
-                                             {"client_id": "x", "ttl_ms": 5000}), "an answer", 5)
+                                             {"client_id": "x", "ttl_ms": 5000}), "an answer")
     took = time.monotonic() - start
     assert answer.status == 200 and answer.json["acquired"], answer
-    assert took < 1.0 * SLOW, f"{took:.3f} s"
+    assert took < allowed(1.0), f"{took:.3f} s"
 
 
-def test_with_no_flag_at_all_it_is_one_node_on_the_default_ports(tmp_path):
+@pytest.fixture
+def default_ports():
     for port in (4653, 4654):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                import pytest
-                pytest.skip(f"port {port} is in use on this machine")
+        if not reserve(port):
+            pytest.skip(f"port {port} is in use on this machine")
+    yield
+    give_back_all()
+
+
+def test_with_no_flag_at_all_it_is_one_node_on_the_default_ports(default_ports, tmp_path):
     # The default folder of root is the machine's own: that one we leave alone.
     env = environment(HOME=tmp_path, XDG_STATE_HOME=tmp_path / "state",
                       HOLDFAST_DATA=tmp_path / "state" / "holdfast")
-    process = subprocess.Popen([PROGRAM, "serve"], env=env, stdin=subprocess.DEVNULL,
+    process = subprocess.Popen(dies_with_us([PROGRAM, "serve"]), env=env, stdin=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
         for line in process.stderr:
@@ -42,10 +45,11 @@ def test_with_no_flag_at_all_it_is_one_node_on_the_default_ports(tmp_path):
             raise AssertionError("it ended")
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=10 * SLOW)
+        process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
 
 
+@pytest.mark.sanitized
 def test_five_nodes_elect_one_leader_and_any_of_them_answers(make_cluster):
     cluster = make_cluster(5)
     leader = cluster.leader()
@@ -62,6 +66,7 @@ def test_five_nodes_elect_one_leader_and_any_of_them_answers(make_cluster):
             assert shown.status == 200 and shown.json["held"], shown
 
 
+@pytest.mark.sanitized
 def test_what_was_granted_is_there_after_a_restart_of_all_nodes(make_cluster):
     cluster = make_cluster(3)
     token = cluster.nodes[1].acquire("kept", ttl_ms=600000).json["fencing_token"]
@@ -86,16 +91,17 @@ def test_bootstrap_on_a_folder_that_is_in_use_changes_nothing(make_cluster):
     assert cluster.nodes[1].release("kept", token).json["released"]
 
 
+@pytest.mark.sanitized
 def test_sigterm_hands_leadership_over_and_exits_0(make_cluster):
     cluster = make_cluster(3)
     leader = cluster.leader()
     start = time.monotonic()
     assert leader.stop() == 0
-    assert time.monotonic() - start < 3 * SLOW
+    assert time.monotonic() - start < allowed(3)
     rest = cluster.running()
     answer = rest[0].acquire("after")
     assert answer.status == 200 and answer.json["acquired"], answer
-    assert time.monotonic() - start < 3 * SLOW
+    assert time.monotonic() - start < allowed(3)
     # It was handed over, not found missing: nobody waited for an election timeout.
     assert leader.events("stopping") and leader.events("stopped")
 
@@ -105,8 +111,8 @@ def test_all_nodes_of_a_cluster_stop_when_they_are_told_together(make_cluster):
     start = time.monotonic()
     for node in cluster:
         node.signal(signal.SIGTERM)
-    assert [node.process.wait(20 * SLOW) for node in cluster] == [0] * 5
-    assert time.monotonic() - start < 6 * SLOW
+    assert [node.wait_end() for node in cluster] == [0] * 5
+    assert time.monotonic() - start < allowed(6)
 
 
 def test_a_second_process_on_the_same_folder_is_refused(make_cluster):
