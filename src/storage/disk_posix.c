@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,9 +16,15 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+
+enum {
+    LOCK_WAIT_MS = 5000,
+    LOCK_RETRY_MS = 10,
+};
 
 struct folder {
     struct disk disk;
@@ -157,8 +164,36 @@ static enum storage_status posix_sync_folder(struct disk *disk, struct problem *
     return fsync(folder->fd) == 0 ? STORAGE_OK : failed(problem, folder, "sync the folder", "");
 }
 
+/* The pid that the holder wrote; 0 where there is none. */
+static long read_holder(int fd)
+{
+    char text[24] = "";
+    ssize_t got = pread(fd, text, sizeof(text) - 1, 0);
+    return got > 0 ? strtol(text, NULL, 10) : 0;
+}
+
+/* When the process that wrote its pid is gone, the lock is still that of its snapshot child, which
+ * dies with it as soon as it gets to run: a restart at once must not fail for that. */
+static bool take_lock(int fd)
+{
+    for (unsigned waited_ms = 0;; waited_ms += LOCK_RETRY_MS) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+            return true;
+        }
+        int error = errno;
+        long holder = read_holder(fd);
+        bool is_dying = holder > 0 && kill((pid_t)holder, 0) != 0 && errno == ESRCH;
+        errno = error;
+        if (error != EWOULDBLOCK || !is_dying || waited_ms >= LOCK_WAIT_MS) {
+            return false;
+        }
+        struct timespec pause = {.tv_nsec = LOCK_RETRY_MS * 1000000L};
+        nanosleep(&pause, NULL);
+    }
+}
+
 /* flock(2) and no lock by fcntl(2): it belongs to the open file and not to the process, so a test
- * sees it too, and it ends when the last descriptor does. The pid in the file is for people. */
+ * sees it too, and it ends when the last descriptor does. */
 static enum storage_status posix_lock(struct disk *disk, const char *name, struct disk_file **out,
                                       struct problem *problem)
 {
@@ -168,11 +203,13 @@ static enum storage_status posix_lock(struct disk *disk, const char *name, struc
         return failed(problem, folder, "open", name);
     }
     enum storage_status status = STORAGE_OK;
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (!take_lock(fd)) {
         if (errno == EWOULDBLOCK) {
             char pid[24] = "";
-            ssize_t got = pread(fd, pid, sizeof(pid) - 1, 0);
-            pid[got > 0 ? strcspn(pid, "\n") : 0] = '\0';
+            long holder = read_holder(fd);
+            if (holder > 0) {
+                snprintf(pid, sizeof(pid), "%ld", holder);
+            }
             status = problem_set(problem, STORAGE_LOCKED,
                                  "the folder %s is in use by another process%s%s%s: a folder "
                                  "belongs to one node; stop the other or name another folder",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conftest import Cluster, environment, run
+from harness import Cluster, environment, run
 
 
 def endpoints(nodes):

@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 
 import harness
+from harness import (PROGRAM, ROOT, Cluster, Node, environment, free_ports,  # noqa: F401
+                     run, wait_until)
+
+SLOW = harness.allowed(1)  # how much longer a promised time may take here and now
 
 # What must never be in a log, whatever the test was about.
 NEVER = ("assertion failed", "ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "runtime error")
@@ -17,6 +21,11 @@ TAIL = 25
 def pytest_configure(config):
     config.addinivalue_line("markers", "long: takes more than a few seconds; only in `make cluster`")
     config.addinivalue_line("markers", "sanitized: also run against build-test/holdfast by `make test`")
+
+
+def check_log(node):
+    for word in NEVER:
+        assert word not in node.log(), node.log()
 
 
 @pytest.fixture
@@ -29,24 +38,23 @@ def tmp_path():
 
 @pytest.fixture
 def keep(tmp_path):
-    """keep(node) for what make_cluster did not make; also gives the ports back. Returns the node."""
+    """keep(node) for what make_cluster did not make. Returns the node."""
     nodes = []
 
     def add(node):
         nodes.append(node)
         return node
 
-    yield add
+    with harness.Ports():
+        yield add
+        for node in nodes:
+            node.close_ready()
+            if node.running:
+                node.kill()
     for node in nodes:
-        node.close_ready()
-        if node.running:
-            node.kill()
-    harness.give_back_all()
+        print(f"--- node {node.id}, the end of its log\n" + "\n".join(node.log().splitlines()[-TAIL:]))
     for node in nodes:
-        log = node.log()
-        print(f"--- node {node.id}, the end of its log\n" + "\n".join(log.splitlines()[-TAIL:]))
-        for word in NEVER:
-            assert word not in log, log
+        check_log(node)
 
 
 @pytest.fixture

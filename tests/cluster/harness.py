@@ -44,7 +44,7 @@ def dies_with_us(command):
     return ["setpriv", "--pdeathsig", "KILL", *[str(word) for word in command]]
 
 
-def run(*arguments, env=None, **options):
+def run(*arguments, env=None, timeout=PATIENCE, **options):
     """Runs the program to its end."""
     return subprocess.run(
         dies_with_us([PROGRAM, *arguments]),
@@ -53,7 +53,7 @@ def run(*arguments, env=None, **options):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        timeout=PATIENCE,
+        timeout=max(timeout, PATIENCE),
         check=False,
         **options,
     )
@@ -101,8 +101,14 @@ def give_back(ports):
         _reserved.pop(port).close()
 
 
-def give_back_all():
-    give_back(list(_reserved))
+class Ports:
+    """With it around, what is reserved inside is given back at the end."""
+
+    def __enter__(self):
+        self.before = set(_reserved)
+
+    def __exit__(self, *_):
+        give_back(set(_reserved) - self.before)
 
 
 def free_ports(count):
@@ -302,6 +308,11 @@ class Node:
                 if event["event"] == name:
                     found.append(event)
         return found
+
+    def take_snapshot(self):
+        before = len(self.events("snapshot_taken"))
+        self.signal(signal.SIGUSR1)
+        self.wait_event("snapshot_taken", before + 1)
 
     def wait_event(self, name, count=1, **fields):
         """The first `count` events of that name with these fields in the log."""

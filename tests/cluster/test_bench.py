@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 
-from conftest import PROGRAM, SLOW, environment, free_ports, run, wait_until
+from harness import PATIENCE, PROGRAM, environment, free_ports, run, wait_until
 
 
 def bench(cluster, *flags, seconds="0.5"):
@@ -65,7 +65,7 @@ def test_an_interrupt_ends_it_early_with_figures_and_cleans_up(make_cluster):
     try:
         wait_until(lambda: node.ask("GET", "/api/v1/locks?prefix=bench/").json["locks"], "it runs")
         os.kill(process.pid, signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=20 * SLOW)
+        stdout, stderr = process.communicate(timeout=PATIENCE)
     finally:
         if process.poll() is None:
             process.kill()

@@ -8,7 +8,7 @@ import subprocess
 import threading
 
 from cli_support import ask, cluster, endpoints, good  # noqa: F401  (a fixture)
-from conftest import PROGRAM, environment, wait_until
+from harness import PROGRAM, environment, wait_until
 
 
 def node(cluster):

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from conftest import environment, free_ports, run
+from harness import environment, free_ports, run
 
 COMMANDS = re.findall(r"^  ([a-z-]+) {2,}\S", run("help").stdout, re.MULTILINE)
 REMOTE = ["ls", "show x", "sessions", "status", "audit", "watch", "top --once", "member list",

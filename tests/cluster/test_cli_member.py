@@ -3,7 +3,7 @@
 import json
 
 from cli_support import ask, good
-from conftest import Node, free_ports
+from harness import Node, free_ports
 
 
 def test_a_node_is_added_catches_up_votes_leads_and_leaves(make_cluster, tmp_path):

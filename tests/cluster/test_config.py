@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from harness import environment, run
+from harness import environment, run, wait_until
 
 
 def check(*flags, **env):

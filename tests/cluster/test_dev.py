@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from harness import (PATIENCE, PROGRAM, allowed, dies_with_us, environment, free_base, give_back_all,
-                     run, wait_until)
+from harness import (PATIENCE, PROGRAM, Ports, allowed, dies_with_us, environment, free_base, run,
+                     wait_until)
 
 
 @pytest.fixture
@@ -27,12 +27,12 @@ def dev(tmp_path):
         started.append(process)
         return process
 
-    yield start
-    for process in started:
-        if process.poll() is None:
-            process.kill()  # its nodes end with it
-            process.wait()
-    give_back_all()
+    with Ports():
+        yield start
+        for process in started:
+            if process.poll() is None:
+                process.kill()  # its nodes end with it
+                process.wait()
 
 
 def read_until_ready(process):

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from conftest import ROOT, SLOW, wait_until
+from harness import PATIENCE, ROOT, wait_until
 
 grpc = pytest.importorskip("grpc")
 
@@ -79,7 +79,7 @@ def test_lock_and_unlock(node, stubs):
         service = stubs.lock_grpc.LockServiceStub(channel)
         request = stubs.lock.LockRequest(resource_id="a/b", client_id="me", owner="o")
         request.ttl.seconds = 20
-        answer, call = service.Lock.with_call(request, timeout=5 * SLOW)
+        answer, call = service.Lock.with_call(request, timeout=PATIENCE)
         assert answer.acquired and answer.lock_handle.fence_token > 0
         assert answer.lock_handle.resource_id == "a/b" and len(answer.lock_handle.lease_id) == 32
         assert 19 < seconds(answer.lock_handle.expires_in) <= 20

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT, run
+from harness import ROOT, run
 
 MAN = ROOT / "docs" / "man"
 PAGES = sorted(MAN.glob("holdfast-*.1"))

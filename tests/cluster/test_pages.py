@@ -2,7 +2,7 @@
 
 import re
 
-from conftest import wait_until
+from harness import wait_until
 
 LINE = re.compile(r'^(holdfast_[a-z_]+)(\{member="\d+"\})? (\d+(\.\d+)?)$')
 

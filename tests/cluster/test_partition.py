@@ -89,7 +89,7 @@ def test_a_minority_of_followers_disturbs_nobody_when_it_comes_back(net, cluster
 
 
 def test_a_node_that_misses_a_lot_is_told_by_snapshot_and_agrees(net, make_cluster):
-    cluster = make_cluster(5, "--snapshot-log-size", "64K", start=False)
+    cluster = make_cluster(5, start=False)
     net.move_in(cluster)
     cluster.start()
     victim = cluster.followers()[0]
@@ -103,7 +103,7 @@ def test_a_node_that_misses_a_lot_is_told_by_snapshot_and_agrees(net, make_clust
         assert answer.status == 200, answer.read()
         answer.read()
     connection.close()
-    cluster.leader(among=rest).wait_event("snapshot_taken", 2)
+    cluster.leader(among=rest).take_snapshot()
     net.plug(victim)
     victim.wait_event("snapshot_installed")
     wait_until(lambda: victim.ask("GET", "/readyz").status == 200, "it serves again")

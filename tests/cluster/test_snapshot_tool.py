@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from conftest import Node, free_ports, run, wait_until
+from harness import Node, free_ports, run, wait_until
 
 RISE = 1 << 42
 

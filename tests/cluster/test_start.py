@@ -1,13 +1,15 @@
 """Beginning and ending: one node, five nodes, restarts, SIGTERM."""
 
+import fcntl
+import select
 import signal
 import subprocess
 import time
 
 import pytest
 
-from harness import (PATIENCE, PROGRAM, allowed, dies_with_us, environment, free_ports, give_back_all,
-                     reserve, run, wait_until)
+from harness import (PATIENCE, PROGRAM, Ports, allowed, dies_with_us, environment, free_ports, reserve,
+                     run, wait_until)
 
 
 def test_one_node_answers_within_a_second_of_its_start_on_an_empty_folder(make_cluster):
@@ -24,11 +26,11 @@ def test_one_node_answers_within_a_second_of_its_start_on_an_empty_folder(make_c
 
 @pytest.fixture
 def default_ports():
-    for port in (4653, 4654):
-        if not reserve(port):
-            pytest.skip(f"port {port} is in use on this machine")
-    yield
-    give_back_all()
+    with Ports():
+        for port in (4653, 4654):
+            if not reserve(port):
+                pytest.skip(f"port {port} is in use on this machine")
+        yield
 
 
 def test_with_no_flag_at_all_it_is_one_node_on_the_default_ports(default_ports, tmp_path):
@@ -134,3 +136,16 @@ def test_a_taken_port_is_named(make_cluster, tmp_path):
                      other, f"127.0.0.1:{ports[0]}")
         assert second.returncode == 1
         assert f"cannot listen on 127.0.0.1:{taken}: the port is taken" in second.stderr
+
+
+def test_a_restart_waits_for_what_is_left_of_the_process_before(make_cluster):
+    cluster = make_cluster(1)
+    node = cluster.nodes[1]
+    node.kill()
+    # As a snapshot child does that has not yet noticed that its parent is gone.
+    with open(node.folder / "lock", encoding="utf-8") as left:
+        fcntl.flock(left, fcntl.LOCK_EX)
+        node.start()
+        assert select.select([node.ready_fd], [], [], 0.3)[0] == [], "it waits"
+        fcntl.flock(left, fcntl.LOCK_UN)
+        node.wait_ready()
