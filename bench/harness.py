@@ -8,12 +8,12 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = Path(os.environ.get("HOLDFAST", ROOT / "build" / "holdfast"))
 RESULTS = ROOT / "build" / "bench" / "results"
-READY_SECONDS = 60
 
 
 def free_base(nodes):
@@ -39,7 +39,7 @@ class Cluster:
             [PROGRAM, "dev", "--nodes", str(nodes), "--dir", str(self.folder / "nodes"),
              "--base-port", str(self.base)],
             env={**environment, **settings}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            text=True, start_new_session=True)
+            text=True, start_new_session=True)  # Ctrl-C is for us, who stop it
         self.pids = {}
         self.leader = None
         for line in self.process.stdout:
@@ -72,6 +72,12 @@ class Cluster:
         if done.returncode != 0:
             raise SystemExit("bench: holdfast bench failed")
         return json.loads(done.stdout)
+
+    def locks(self):
+        """How many names are held, as the leader counts them."""
+        url = f"http://127.0.0.1:{self.base + 10 * (self.leader - 1)}/metrics"
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return int(re.search(r"^holdfast_locks (\d+)", answer.read().decode(), re.M)[1])
 
     def memory_mib(self, node):
         """Resident memory: (now, the most so far)."""
