@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/snapshot.h"
@@ -20,6 +21,8 @@ enum {
     EXIT_FAILED = 1,
     EXIT_FULL = 2,
     EXIT_ORPHAN = 3,
+    PIECE_BYTES = 1 << 20, /* is synced, and followed by a pause */
+    GIVE_WAY_MAX_NS = 20000000,
 };
 
 enum phase { IDLE, WRITING, NAMING, PAUSING };
@@ -46,13 +49,43 @@ struct snapshot_child {
 
 /* ---- in the child ---- */
 
+/* The log's syncs wait for what the child writes, so the child gives way after each piece: as long
+ * as the piece took, which leaves the log at least half of the disk. */
+struct writing {
+    struct snapshot_output *output;
+    size_t since_pause;
+    uint64_t began_ns;
+};
+
+static uint64_t monotonic_ns(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void give_way(struct writing *w)
+{
+    uint64_t took_ns = monotonic_ns() - w->began_ns;
+    struct timespec pause = {
+        .tv_nsec = took_ns < GIVE_WAY_MAX_NS ? (long)took_ns : (long)GIVE_WAY_MAX_NS,
+    };
+    (void)nanosleep(&pause, NULL);
+    w->since_pause = 0;
+    w->began_ns = monotonic_ns();
+}
+
 static bool put(void *ctx, const void *data, size_t len)
 {
     struct problem problem;
-    struct snapshot_output *output = ctx;
-    enum storage_status status = snapshot_output_put(output, data, len, &problem);
+    struct writing *w = ctx;
+    enum storage_status status = snapshot_output_put(w->output, data, len, &problem);
     if (status != STORAGE_OK) {
         _exit(status == STORAGE_FULL ? EXIT_FULL : EXIT_FAILED);
+    }
+    w->since_pause += len;
+    if (w->since_pause >= PIECE_BYTES) {
+        give_way(w);
     }
     return true;
 }
@@ -76,7 +109,8 @@ static _Noreturn void child(struct snapshot_output *output, const struct core *c
     (void)setpriority(PRIO_PROCESS, 0, 10); /* requests come first */
     close_all_but(disk_posix_descriptor(snapshot_output_file(output)));
     struct problem problem;
-    if (!snapshot_write(core, put, output)) {
+    struct writing writing = {.output = output, .began_ns = monotonic_ns()};
+    if (!snapshot_write(core, put, &writing)) {
         _exit(EXIT_FAILED);
     }
     enum storage_status status = snapshot_output_finish(output, &problem);

@@ -27,7 +27,7 @@ enum {
     SNAPSHOT_BLOCK_BYTES = 1 << 20,
     SNAPSHOT_BLOCK_MIN = 512,
     SNAPSHOT_BLOCK_MAX = 4 << 20,
-    SNAPSHOT_SYNC_BYTES = 8 << 20, /* written without a sync in between */
+    SNAPSHOT_SYNC_BYTES = 1 << 20, /* written without a sync in between */
     SNAPSHOT_NAME_MAX = 64,
 };
 
