@@ -30,7 +30,7 @@ static int report(const struct bench_settings *settings)
         fprintf(stderr, "holdfast: %s: %s\n", settings->samples, strerror(errno));
         code = EXIT_OURS;
     }
-    if (result.cycles == 0) {
+    if (result.cycles == 0 && !result.interrupted) {
         char problem[BENCH_PROBLEM];
         (void)snprintf(problem, sizeof(problem), "not one cycle was finished; the last error: %s",
                        result.last_error[0] != '\0' ? result.last_error : "none");
