@@ -5,7 +5,6 @@ import json
 import os
 import pty
 import shutil
-import time
 
 import pytest
 
@@ -39,23 +38,26 @@ def backup_of(node):
     return found[0]
 
 
-@pytest.fixture
-def lost(make_cluster):
-    """Three nodes of which two are lost; the third one is stopped."""
-    cluster = make_cluster(3)
-    cluster.acquired = cluster.nodes[1].acquire("kept", client="worker-7", ttl_ms=2000).json
+def lose(cluster, ttl_ms):
+    """Two of three nodes are lost; the third one is stopped."""
+    assert cluster.nodes[1].acquire("kept", client="worker-7", ttl_ms=ttl_ms).json["acquired"]
     survivor = cluster.followers()[0]
     wait_until(lambda: survivor.ask("GET", "/api/v1/locks/kept?stale=1").json["held"], "it knows")
     for node in cluster:
         node.kill()
-    return cluster, survivor
+    return survivor
+
+
+@pytest.fixture
+def lost(make_cluster):
+    return lose(make_cluster(3), 600000)
 
 
 def test_what_is_left_of_a_cluster_becomes_a_new_one(make_cluster):
     cluster = make_cluster(5)
     node = cluster.nodes[2]
-    session = node.ask("POST", "/api/v1/sessions", {"client_id": "app", "ttl_ms": 60000}).json
-    first = node.acquire("billing", client="worker-7", ttl_ms=3000).json
+    session = node.ask("POST", "/api/v1/sessions", {"client_id": "app", "ttl_ms": 600000}).json
+    first = node.acquire("billing", client="worker-7", ttl_ms=300000).json
     second = node.ask("POST", "/api/v1/locks/report/acquire",
                       {"client_id": "app", "session_id": session["session_id"]}).json
     assert node.release("freed", node.acquire("freed").json["fencing_token"]).json["released"]
@@ -79,7 +81,6 @@ def test_what_is_left_of_a_cluster_becomes_a_new_one(make_cluster):
     assert "recovered" in done.stdout and str(backup_of(best)) in done.stdout
 
     best.flags = ["--cluster", f"{best.id}=127.0.0.1:{best.peer_port}", "--cluster-name", "test"]
-    began = time.monotonic()
     assert best.start().wait_ready() == best.id
     view = best.cluster()
     assert [m["id"] for m in view["members"]] == [best.id] and view["serving"]
@@ -92,7 +93,6 @@ def test_what_is_left_of_a_cluster_becomes_a_new_one(make_cluster):
     assert best.release("billing", first["fencing_token"], "worker-7").json["released"] is False
     fresh = best.acquire("freed").json
     assert fresh["fencing_token"] > before + RISE - 1024
-    assert time.monotonic() - began < allowed(50), "the delays were seen, not outlived"
     trail = best.ask("GET", "/api/v1/audit").json["records"]
     assert [(t["action"], t["actorId"], t["reason"]) for t in trail] == [
         ("RECOVER", "ann", "two disks burnt")]
@@ -122,20 +122,20 @@ def test_what_is_left_of_a_cluster_becomes_a_new_one(make_cluster):
     assert stranger.acquire("through-the-new-one").json["acquired"]
 
 
-def test_the_lock_delay_ends_after_the_longest_ttl(lost):
-    _, node = lost
+def test_the_lock_delay_ends_after_the_longest_ttl(make_cluster):
+    ttl_ms = int(min(allowed(3), 20) * 1000)
+    node = lose(make_cluster(3), ttl_ms)
     sure(node)
     node.flags = []
     node.start().wait_ready()
-    start = time.monotonic()
     assert node.acquire("kept").json["reason"] == "delayed"
-    granted = node.acquire("kept", wait_timeout_ms=10000).json
+    granted = node.ask("POST", "/api/v1/locks/kept/acquire", timeout=60,
+                       body={"client_id": "next", "wait_timeout_ms": 2 * ttl_ms}).json
     assert granted["acquired"], granted
-    assert time.monotonic() - start < allowed(4)
 
 
 def test_nothing_happens_without_a_confirmation(lost):
-    _, node = lost
+    node = lost
     before = look(node)
     for flags in ([], ["--confirm", "0" * 32], ["--confirm", ""]):
         done = recover(node, "--reason", "x", *flags)
@@ -149,7 +149,7 @@ def test_nothing_happens_without_a_confirmation(lost):
 
 
 def test_a_person_types_the_cluster_id(lost):
-    _, node = lost
+    node = lost
     cluster = look(node)["cluster_id"]
 
     def talk(answer):
@@ -226,7 +226,7 @@ def test_nonsense_is_refused(tmp_path, flags, code, said):
 
 
 def test_another_nodes_folder_and_a_damaged_one_are_refused(lost):
-    _, node = lost
+    node = lost
     done = run("recover", "--data", node.folder, "--id", 77)
     assert done.returncode == 1 and f"belongs to node {node.id}" in done.stderr
     meta = node.folder / "meta"
@@ -236,7 +236,7 @@ def test_another_nodes_folder_and_a_damaged_one_are_refused(lost):
 
 
 def test_into_another_folder_leaves_the_old_one(lost, keep, tmp_path):
-    _, node = lost
+    node = lost
     before = look(node)
     into = tmp_path / "new"
     sure(node, "--into", into)
@@ -251,7 +251,7 @@ def test_into_another_folder_leaves_the_old_one(lost, keep, tmp_path):
 
 
 def test_a_recovery_that_did_not_end_is_noticed(lost):
-    _, node = lost
+    node = lost
     left = node.folder.with_name(node.folder.name + ".recovering")
     left.mkdir()
     done = recover(node, "--reason", "x", "--confirm", look(node)["cluster_id"])
@@ -261,7 +261,7 @@ def test_a_recovery_that_did_not_end_is_noticed(lost):
 
 
 def test_a_full_disk_leaves_everything_as_it_was(lost):
-    _, node = lost
+    node = lost
     before = look(node)
     # A limit of the process stands for the disk: no file may grow beyond 1 MiB.
     done = recover(node, "--reason", "x", "--confirm", before["cluster_id"],

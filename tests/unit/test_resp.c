@@ -18,7 +18,7 @@ static const char *read_request(const char *text, size_t len, size_t step, size_
     }
     out[0] = '\0';
     if (r.status == RESP_INCOMPLETE) {
-        strcpy(out, "...");
+        snprintf(out, sizeof(out), "...");
     } else if (r.status == RESP_ERROR) {
         snprintf(out, sizeof(out), "!%s", r.error);
     } else {
