@@ -11,7 +11,8 @@
  *
  * A client is one session: one keep-alive confirms all of its locks, and when it ends they are
  * free. Each lock is a handle and its own owner, so two threads that ask for one name queue like
- * strangers.
+ * strangers. A session that was lost is replaced by a new one for what is asked later; the locks
+ * of the lost one stay lost.
  *
  * What it never does is to overstate. hf_lock_safe_for_ms() says how long a lock is certainly still
  * held, counted from the sending of the last confirmed message on a clock that goes on in suspend
@@ -24,7 +25,9 @@
  * every call is allowed that does not wait, and hf_client_close is not.
  *
  * Functions return 0 or an HF_ERR_ code, and leave their outputs untouched when they fail, unless
- * they say otherwise. No function prints, exits, installs a signal handler or keeps global state.
+ * they say otherwise. No function prints, exits, installs a signal handler or keeps global state;
+ * only when memory runs out in the middle of things, or a promise of ours to ourselves is broken,
+ * the process ends with a word on stderr.
  */
 #ifndef HOLDFAST_H
 #define HOLDFAST_H
@@ -63,7 +66,7 @@ enum {
     HF_ERR_ALREADY_HELD = 9, /* by this very handle's owner */
     HF_ERR_MISMATCH = 10,    /* the name is in use in another mode, limit or tier */
     HF_ERR_LIMIT = 11,       /* a limit of the service; the text names it */
-    HF_ERR_NOT_OWNER = 12,   /* released or renewed with a token that is not the current one */
+    HF_ERR_NOT_OWNER = 12,   /* released or renewed with a handle that is not the current one */
     HF_ERR_UNKNOWN = 13,     /* it may have been done: the deadline came while an answer was due */
     HF_ERR_CANCELLED = 14,   /* by hf_call_cancel, or by hf_client_close */
     HF_ERR_STALE = 15,       /* hf_fence_guard: the token is older than one that was seen */
@@ -96,10 +99,10 @@ enum hf_event_type {
 
 struct hf_event {
     enum hf_event_type type;
-    hf_lock *lock;       /* NULL: the session and with it all locks, or the connection */
-    int64_t safe_for_ms; /* at this moment */
+    hf_lock *lock;       /* NULL: the session, after each of its locks was told; the connection */
+    int64_t safe_for_ms; /* at this moment, of the lock or else of the session */
     int64_t deadline_ms; /* REVOKE_REQUESTED: so long from now it is taken away */
-    const char *text;    /* why: "expired", "forced", "revoked", ...; an operator's words */
+    const char *text;    /* why: an operator's words, else as hf_lock_loss says it */
 };
 
 typedef void (*hf_event_fn)(hf_client *client, const struct hf_event *event, void *arg);
@@ -160,7 +163,7 @@ HF_API int hf_client_stats(hf_client *client, struct hf_client_stats *out);
  * poll for, and returns how many there are (at most 16); *timeout_ms becomes the longest time to
  * sleep (-1: any). When one is ready, or the time is over, or after any call that began something,
  * hf_client_process goes on with everything; it does not wait. With own_loop the blocking calls
- * below drive the loop themselves while they wait. */
+ * below drive the loop themselves while they wait, and callbacks come from there, too. */
 HF_API int hf_client_pollfds(hf_client *client, struct pollfd *fds, unsigned max, int *timeout_ms);
 HF_API void hf_client_process(hf_client *client);
 
@@ -203,8 +206,8 @@ HF_API int hf_acquire_many(hf_client *client, const char *const *names, size_t c
                            const struct hf_lock_options *options, hf_lock **out);
 
 /* Gives it back and frees the handle, whatever it returns: 0, HF_ERR_LOST (it was lost before),
- * HF_ERR_UNREACHABLE or _UNKNOWN (it goes on trying in the background, until the TTL would have
- * freed it anyway). Takes NULL. */
+ * HF_ERR_UNREACHABLE or _UNKNOWN (it goes on trying in the background, as long as the session
+ * lives). Takes NULL. */
 HF_API int hf_release(hf_lock *lock);
 /* Frees the handle without releasing the lock: it lives on with the session. For hand-over by
  * hf_lock_export. Takes NULL. */
@@ -222,10 +225,12 @@ HF_API int64_t hf_lock_safe_for_ms(const hf_lock *lock);
 /* 0 while it is held, HF_ERR_LOST for ever after. */
 HF_API int hf_lock_check(const hf_lock *lock);
 /* Why it was lost: "expired", "forced", "revoked", "session_expired", "unconfirmed" (its deadline
- * came without an answer), "epoch"; "" while it is held. */
+ * came without an answer), "epoch" (an EFFICIENCY lock, and the leader changed); "released" or
+ * "taken" when that was found out only after a reconnect; "" while it is held. */
 HF_API const char *hf_lock_loss(const hf_lock *lock);
 
-/* Who holds it, from the refusal of the last failed hf_acquire of this thread. */
+/* Who holds it, from the refusal of the last failed hf_acquire of this thread; HF_ERR_NOT_OWNER
+ * when the last failure named nobody. */
 struct hf_holder {
     size_t size; /* set by the caller */
     char client_id[256];
@@ -248,11 +253,13 @@ HF_API int hf_renew_exported(hf_client *client, const char *handle, uint32_t ttl
 /* Called once, with the handle when `error` is 0. */
 typedef void (*hf_done_fn)(hf_client *client, int error, hf_lock *lock, void *arg);
 
-/* As hf_acquire; *out (may be NULL) names the call until it is done. */
+/* As hf_acquire; *out (may be NULL) names the call until `done` is called: after that it must not
+ * be used any more, and it is the caller's business that no other thread does. */
 HF_API int hf_acquire_async(hf_client *client, const char *const *names, size_t count,
                             const struct hf_lock_options *options, hf_done_fn done, void *arg,
                             hf_call **out);
-/* Withdraws it: `done` comes with HF_ERR_CANCELLED, unless it was done already. */
+/* Withdraws it: `done` comes with HF_ERR_CANCELLED, unless its end was on its way already. What the
+ * service grants to it nevertheless is given back in the background. Takes NULL. */
 HF_API void hf_call_cancel(hf_call *call);
 /* As hf_release; `done` may be NULL. The handle is gone at once. */
 HF_API int hf_release_async(hf_lock *lock, hf_done_fn done, void *arg);
@@ -272,7 +279,8 @@ struct hf_leader {
     uint32_t candidates;
 };
 /* Called for who leads now, and for each change, until hf_call_cancel or hf_client_close. Survives
- * reconnects; what changed meanwhile is told as one change. */
+ * reconnects; what changed meanwhile is told as one change. One that has begun may still be running
+ * on the client's thread when hf_call_cancel returns. */
 typedef void (*hf_leader_fn)(hf_client *client, const struct hf_leader *leader, void *arg);
 HF_API int hf_observe(hf_client *client, const char *name, hf_leader_fn changed, void *arg,
                       hf_call **out);
@@ -292,7 +300,8 @@ struct hf_fence_store {
 };
 
 HF_API int hf_fence_open_memory(hf_fence **out);
-/* One file, written anew and synced with each rise; one process at a time uses it (locked). */
+/* One file, written anew and synced with each rise, PATH.lock beside it: one fence at a time uses
+ * them. At most 65,536 resources, in memory too (HF_ERR_LIMIT). */
 HF_API int hf_fence_open_file(hf_fence **out, const char *path);
 HF_API int hf_fence_open(hf_fence **out, const struct hf_fence_store *store);
 HF_API void hf_fence_close(hf_fence *fence);

@@ -51,7 +51,7 @@ static bool endpoint_parse(struct endpoint *p, const char *text, size_t len)
     }
     memcpy(p->host, host, host_len);
     for (const char *at = p->host; *at != '\0'; at++) {
-        if (*at <= ' ' || *at > '~') {
+        if (*at <= ' ' || *at > '~' || *at == '[' || *at == ']') {
             return false;
         }
     }
