@@ -16,6 +16,7 @@ enum {
 struct job {
     struct job *next;
     logger_work_fn work; /* NULL: a write */
+    bool on_log;         /* it does not concern snapshots */
     logger_done_fn done;
     void *ctx;
     enum storage_status status;
@@ -37,8 +38,10 @@ struct logger {
     pthread_t thread;
     uv_async_t wake;
 
-    pthread_mutex_t store_lock; /* guards what the header says */
-    pthread_mutex_t queue_lock; /* guards the rest */
+    /* In this order. */
+    pthread_mutex_t log_lock;       /* the thread's, but for logger_lock_all */
+    pthread_mutex_t snapshots_lock; /* logger_lock */
+    pthread_mutex_t queue_lock;     /* guards the rest; none of the others is taken with it */
     pthread_cond_t queue_changed;
     struct job_list todo;
     struct job_list done;
@@ -122,12 +125,14 @@ static enum storage_status append(struct logger *l, const struct job_list *batch
     }
     pthread_mutex_unlock(&l->queue_lock);
     uint64_t start_us = monotonic_us();
-    pthread_mutex_lock(&l->store_lock);
+    pthread_mutex_lock(&l->log_lock);
     enum storage_status status =
         log_append(l->options.store->log, batch->first->first, entries, count, problem);
-    pthread_mutex_unlock(&l->store_lock);
+    uint64_t disk_bytes = log_bytes_on_disk(l->options.store->log);
+    pthread_mutex_unlock(&l->log_lock);
     uint64_t took_us = monotonic_us() - start_us;
     pthread_mutex_lock(&l->queue_lock);
+    l->stats.disk_bytes = disk_bytes;
     if (status == STORAGE_OK) {
         l->stats.appends++;
         l->stats.entries += count;
@@ -203,10 +208,18 @@ static void do_work(struct logger *l)
 {
     struct job *job = list_pop(&l->todo);
     pthread_mutex_unlock(&l->queue_lock);
-    pthread_mutex_lock(&l->store_lock);
+    pthread_mutex_lock(&l->log_lock);
+    if (!job->on_log) {
+        pthread_mutex_lock(&l->snapshots_lock);
+    }
     job->status = job->work(job->ctx, &job->problem);
-    pthread_mutex_unlock(&l->store_lock);
+    if (!job->on_log) {
+        pthread_mutex_unlock(&l->snapshots_lock);
+    }
+    uint64_t disk_bytes = log_bytes_on_disk(l->options.store->log);
+    pthread_mutex_unlock(&l->log_lock);
     pthread_mutex_lock(&l->queue_lock);
+    l->stats.disk_bytes = disk_bytes;
     list_push(&l->done, job);
     if (job->status != STORAGE_OK && job->status != STORAGE_FULL) {
         fail(l, &job->problem);
@@ -221,22 +234,24 @@ static void do_nothing(struct logger *l)
     enum storage_status status = STORAGE_OK;
     struct log *log = l->options.store->log;
     pthread_mutex_unlock(&l->queue_lock);
-    pthread_mutex_lock(&l->store_lock);
+    pthread_mutex_lock(&l->log_lock);
     bool prepared = log_wants_prepare(log);
     if (prepared) {
         status = log_prepare(log, &problem);
     }
     bool more = status == STORAGE_OK && log_wants_prepare(log);
-    pthread_mutex_unlock(&l->store_lock);
+    uint64_t disk_bytes = log_bytes_on_disk(log);
+    pthread_mutex_unlock(&l->log_lock);
     pthread_mutex_lock(&l->queue_lock);
+    l->stats.disk_bytes = disk_bytes;
     if (l->todo.first == NULL && !l->stopping && !more && !wait_for_change(l, IDLE_MS) &&
         l->todo.first == NULL && !l->stopping) {
         pthread_mutex_unlock(&l->queue_lock);
-        pthread_mutex_lock(&l->store_lock);
+        pthread_mutex_lock(&l->log_lock);
         if (log_wants_seal(log) && status == STORAGE_OK) {
             status = log_seal(log, &problem);
         }
-        pthread_mutex_unlock(&l->store_lock);
+        pthread_mutex_unlock(&l->log_lock);
         pthread_mutex_lock(&l->queue_lock);
     }
     if (status != STORAGE_OK && status != STORAGE_FULL) {
@@ -261,9 +276,9 @@ static void *run(void *argument)
     pthread_mutex_unlock(&l->queue_lock);
     if (!failed) {
         struct problem ignored;
-        pthread_mutex_lock(&l->store_lock);
+        pthread_mutex_lock(&l->log_lock);
         (void)log_seal(l->options.store->log, &ignored); /* only helps to find damage later */
-        pthread_mutex_unlock(&l->store_lock);
+        pthread_mutex_unlock(&l->log_lock);
     }
     return NULL;
 }
@@ -341,14 +356,26 @@ void logger_write(struct logger *l, uint64_t first, const struct replica_entry *
     enqueue(l, job);
 }
 
-void logger_run(struct logger *l, logger_work_fn work, logger_done_fn done, void *ctx)
+static void run_job(struct logger *l, logger_work_fn work, logger_done_fn done, void *ctx,
+                    bool on_log)
 {
     struct job *job = memory_alloc(l->options.memory, sizeof(*job));
     memset(job, 0, sizeof(*job));
     job->work = work;
     job->done = done;
     job->ctx = ctx;
+    job->on_log = on_log;
     enqueue(l, job);
+}
+
+void logger_run(struct logger *l, logger_work_fn work, logger_done_fn done, void *ctx)
+{
+    run_job(l, work, done, ctx, false);
+}
+
+void logger_run_on_log(struct logger *l, logger_work_fn work, logger_done_fn done, void *ctx)
+{
+    run_job(l, work, done, ctx, true);
 }
 
 bool logger_read(struct logger *l, uint64_t index, struct replica_entry *out)
@@ -358,13 +385,8 @@ bool logger_read(struct logger *l, uint64_t index, struct replica_entry *out)
         struct problem problem;
         log_piece_free(piece);
         *piece = (struct log_piece){0};
-        logger_lock(l);
-        struct log *log = l->options.store->log;
-        enum storage_status status = STORAGE_MISSING;
-        if (index >= log_first(log) && index <= log_last(log)) {
-            status = log_read(log, index, UINT64_MAX, READ_AHEAD_BYTES, piece, &problem);
-        }
-        logger_unlock(l);
+        enum storage_status status =
+            log_read_beside(l->options.store->log, index, READ_AHEAD_BYTES, piece, &problem);
         if (status != STORAGE_OK) {
             *piece = (struct log_piece){0};
             if (status != STORAGE_MISSING) {
@@ -380,12 +402,24 @@ bool logger_read(struct logger *l, uint64_t index, struct replica_entry *out)
 
 void logger_lock(struct logger *l)
 {
-    pthread_mutex_lock(&l->store_lock);
+    pthread_mutex_lock(&l->snapshots_lock);
 }
 
 void logger_unlock(struct logger *l)
 {
-    pthread_mutex_unlock(&l->store_lock);
+    pthread_mutex_unlock(&l->snapshots_lock);
+}
+
+void logger_lock_all(struct logger *l)
+{
+    pthread_mutex_lock(&l->log_lock);
+    pthread_mutex_lock(&l->snapshots_lock);
+}
+
+void logger_unlock_all(struct logger *l)
+{
+    pthread_mutex_unlock(&l->snapshots_lock);
+    pthread_mutex_unlock(&l->log_lock);
 }
 
 void logger_stats(struct logger *l, struct logger_stats *out)
@@ -408,7 +442,8 @@ struct logger *logger_new(const struct logger_options *options)
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_cond_init(&l->queue_changed, &clock);
     pthread_condattr_destroy(&clock);
-    pthread_mutex_init(&l->store_lock, NULL);
+    pthread_mutex_init(&l->log_lock, NULL);
+    pthread_mutex_init(&l->snapshots_lock, NULL);
     pthread_mutex_init(&l->queue_lock, NULL);
     int status = uv_async_init(options->loop, &l->wake, on_wake);
     hf_assert(status == 0);
@@ -441,7 +476,8 @@ void logger_free(struct logger *l)
     }
     log_piece_free(&l->piece);
     pthread_cond_destroy(&l->queue_changed);
-    pthread_mutex_destroy(&l->store_lock);
+    pthread_mutex_destroy(&l->log_lock);
+    pthread_mutex_destroy(&l->snapshots_lock);
     pthread_mutex_destroy(&l->queue_lock);
     memory_free(l->options.memory, l->merged, MERGE_ENTRIES * sizeof(l->merged[0]));
     memory_free(l->options.memory, l, sizeof(*l));

@@ -4,8 +4,10 @@
  *
  *      loop: write, run ──queue──▶ thread: append+sync, work ──done──▶ loop: on_written, done
  *
- * The log, the snapshots and the folder belong to whoever holds logger_lock; the thread takes it
- * for each job. Term and vote are the loop's own (storage/meta.h).
+ * The log is the thread's; the loop reads it beside the thread (storage/log.h). The snapshots and
+ * their files belong to whoever holds logger_lock; the thread takes it only for jobs that concern
+ * them. So the loop never waits for a write to the log, or its sync. Term and vote are the loop's
+ * own (storage/meta.h).
  *
  * A full disk is waited out: the write is tried again until there is room, and on_full tells so.
  * Any other failure is final: on_failed comes once, and nothing is done any more. */
@@ -41,18 +43,22 @@ void logger_write(struct logger *l, uint64_t first, const struct replica_entry *
                   uint32_t count);
 bool logger_read(struct logger *l, uint64_t index, struct replica_entry *out);
 
-/* `work` runs on the thread, with the lock, after all that was asked for before; then `done` on the
- * loop's. STORAGE_FULL is passed on to `done` and is not waited out, other failures of the log or
- * the disk end in on_failed if `work` says so by returning them. */
+/* `work` runs on the thread, with logger_lock, after all that was asked for before; then `done` on
+ * the loop's. STORAGE_FULL is passed on to `done` and is not waited out, other failures of the log
+ * or the disk end in on_failed if `work` says so by returning them. */
 typedef enum storage_status (*logger_work_fn)(void *ctx, struct problem *problem);
 typedef void (*logger_done_fn)(void *ctx, enum storage_status status,
                                const struct problem *problem);
 void logger_run(struct logger *l, logger_work_fn work, logger_done_fn done, void *ctx);
+/* The same for work on the log alone, without logger_lock. */
+void logger_run_on_log(struct logger *l, logger_work_fn work, logger_done_fn done, void *ctx);
 
-/* For the loop's own short use of the log, the snapshots and the folder; waits for at most a sync.
- */
+/* For the loop's own short use of the snapshots. Waits while one is named or installed. */
 void logger_lock(struct logger *l);
 void logger_unlock(struct logger *l);
+/* Of the log as well, for a node that starts: waits for what the thread is at. */
+void logger_lock_all(struct logger *l);
+void logger_unlock_all(struct logger *l);
 
 struct logger_stats {
     uint64_t appends; /* writes to the log, each with its sync */
@@ -60,6 +66,7 @@ struct logger_stats {
     uint64_t bytes;
     uint64_t sync_us; /* spent in appends, in all */
     uint64_t worst_us;
+    uint64_t disk_bytes; /* of all files of the log */
 };
 void logger_stats(struct logger *l, struct logger_stats *out);
 

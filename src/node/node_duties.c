@@ -116,7 +116,7 @@ static void let_old_log_go(struct node *n)
     if (start > n->drop_before && !n->dropping && !snapshot_fetch_is_busy(n->fetch)) {
         n->drop_before = start;
         n->dropping = true;
-        logger_run(n->logger, drop_log, on_dropped, n);
+        logger_run_on_log(n->logger, drop_log, on_dropped, n);
     }
 }
 

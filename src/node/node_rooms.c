@@ -32,6 +32,7 @@ void node_on_disk_failed(void *ctx, const char *text)
 
 static void follow_size(struct node *n, uint64_t bytes)
 {
+    n->snapshot_size = bytes;
     replica_set_snapshot_bytes(
         n->replica, snapshot_trigger_bytes(n->options.snapshot_bytes, bytes, n->options.id));
 }

@@ -280,14 +280,15 @@ bool node_start_replica(struct node *n, char problem[NODE_PROBLEM])
     struct problem wrong;
     struct loaded loaded = {0};
     /* The log's thread is up already, and makes segments ahead of need. */
-    logger_lock(n->logger);
+    logger_lock_all(n->logger);
     enum storage_status status = load_snapshot(n, &core, &start, &wrong);
     if (status == STORAGE_OK) {
         status = load_log(n, &loaded, &wrong);
     }
     start.first = log_first(n->store.log);
     uint64_t snapshot_bytes = snapshots_newest_bytes(n->store.snapshots);
-    logger_unlock(n->logger);
+    logger_unlock_all(n->logger);
+    n->snapshot_size = snapshot_bytes;
     if (status != STORAGE_OK) {
         core_free(start.core);
         loaded_free(n, &loaded);

@@ -74,7 +74,8 @@ struct node {
     uint64_t serving_us;
     uint64_t leader;
     uint64_t term;
-    uint64_t drop_before; /* the log's thread reads it while `dropping` */
+    uint64_t snapshot_size; /* of the newest, in bytes */
+    uint64_t drop_before;   /* the log's thread reads it while `dropping` */
     bool dropping;
     bool cancel_child; /* a snapshot comes from the leader: ours is not needed */
     bool disk_full;

@@ -33,10 +33,8 @@ static void view_disk(struct node *n, struct node_view *out)
     out->appended_bytes = stats.bytes;
     out->append_us = stats.sync_us;
     out->append_worst_us = stats.worst_us;
-    logger_lock(n->logger);
-    out->log_disk_bytes = log_bytes_on_disk(n->store.log);
-    out->snapshot_bytes = snapshots_newest_bytes(n->store.snapshots);
-    logger_unlock(n->logger);
+    out->log_disk_bytes = stats.disk_bytes;
+    out->snapshot_bytes = n->snapshot_size;
 }
 
 void node_view(struct node *n, struct node_view *out)

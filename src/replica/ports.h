@@ -47,8 +47,9 @@ struct replica_ports {
     /* Take a snapshot of `core` as it is now; call replica_snapshot_taken when it is durable, or
      * replica_snapshot_failed. The log below replica_log_start may be dropped after that. */
     void (*take_snapshot)(void *ctx, const struct core *core, const struct replica_snapshot *about);
-    /* Fetch this snapshot, or a newer one, from the peer, make it durable, and only then drop the
-     * whole log, which goes on behind it; then replica_snapshot_installed. */
+    /* Fetch this snapshot from the peer, this one and no other: the engine has taken over its
+     * index. Make it durable, and only then drop the whole log, which goes on behind it; then
+     * replica_snapshot_installed. When it is not to be had the node must end (S12.4). */
     void (*fetch_snapshot)(void *ctx, uint64_t peer, const struct replica_snapshot *about);
 
     /* What happened. on_result is for a command that was submitted here, told by its cookie; the

@@ -216,6 +216,16 @@ void log_buffer_done(struct log *log)
 
 /* ---- the end ---- */
 
+void log_lock(struct log *log)
+{
+    pthread_mutex_lock(&log->guard);
+}
+
+void log_unlock(struct log *log)
+{
+    pthread_mutex_unlock(&log->guard);
+}
+
 enum storage_status log_fail(struct log *log, enum storage_status status,
                              const struct problem *problem)
 {
@@ -256,5 +266,6 @@ void log_close(struct log *log)
     if (log->buffer_size > 0) {
         memory_free(memory, log->buffer, log->buffer_size);
     }
+    pthread_mutex_destroy(&log->guard);
     memory_free(memory, log, sizeof(*log));
 }

@@ -18,7 +18,8 @@
  * that writes breaks the log: it then refuses all further ones with the same problem, and opening
  * it anew is the only safe way on.
  *
- * The log belongs to one thread at a time. It owns its files; the disk must outlive it. */
+ * The log belongs to one thread at a time, save for log_read_beside. It owns its files; the disk
+ * must outlive it. */
 #ifndef HOLDFAST_STORAGE_LOG_H
 #define HOLDFAST_STORAGE_LOG_H
 
@@ -99,6 +100,10 @@ struct log_piece {
  * as many as keep the sum of their data within `max_bytes`. Freed with log_piece_free. */
 enum storage_status log_read(struct log *log, uint64_t index, uint64_t last, size_t max_bytes,
                              struct log_piece *out, struct problem *problem);
+/* The same from a second thread, at any time: does not wait for a write or a sync that the first
+ * one has under way. STORAGE_MISSING when the index is not in the log. */
+enum storage_status log_read_beside(struct log *log, uint64_t index, size_t max_bytes,
+                                    struct log_piece *out, struct problem *problem);
 void log_piece_free(struct log_piece *piece);
 
 /* The term of one entry. */

@@ -42,10 +42,12 @@ static enum storage_status flush(struct log *log, const uint8_t *bytes, size_t l
     return log_fail(log, status, problem);
 }
 
-/* Takes the records that were just made durable over into the state. */
-static void apply_all(struct log *log, const uint8_t *bytes, size_t len)
+/* Takes the records that were just made durable over into the state; with `close` the segment ends
+ * with them. */
+static void apply_all(struct log *log, const uint8_t *bytes, size_t len, bool close)
 {
     struct log_segment *segment = &log->segments[log->active];
+    log_lock(log);
     for (size_t at = 0; at < len;) {
         struct log_record record;
         hf_assert(log_record_decode(segment, bytes + at, len - at, &record));
@@ -54,6 +56,8 @@ static void apply_all(struct log *log, const uint8_t *bytes, size_t len)
         at += record.size;
         segment->tail += record.size;
     }
+    log->active += close ? 1 : 0;
+    log_unlock(log);
 }
 
 /* ---- a batch ---- */
@@ -150,8 +154,7 @@ enum storage_status log_append(struct log *log, uint64_t first, const struct log
         /* Once a part is durable there is no way back to the log as it was. */
         status = flush(log, buffer, bytes, done == 0, problem);
         if (status == STORAGE_OK) {
-            apply_all(log, buffer, bytes);
-            log->active += close ? 1 : 0;
+            apply_all(log, buffer, bytes, close);
             done += n;
         }
     }
@@ -183,8 +186,7 @@ static enum storage_status append_control(struct log *log, enum log_kind kind, u
         if (status != STORAGE_OK) {
             return status;
         }
-        apply_all(log, bytes, sizeof(bytes));
-        log->active++;
+        apply_all(log, bytes, sizeof(bytes), true);
         segment = &log->segments[log->active];
     }
     struct log_record record = {
@@ -192,7 +194,7 @@ static enum storage_status append_control(struct log *log, enum log_kind kind, u
     log_record_encode(segment, &record, bytes);
     status = flush(log, bytes, sizeof(bytes), true, problem);
     if (status == STORAGE_OK) {
-        apply_all(log, bytes, sizeof(bytes));
+        apply_all(log, bytes, sizeof(bytes), false);
     }
     return status;
 }

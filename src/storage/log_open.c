@@ -322,6 +322,7 @@ enum storage_status log_open(struct disk *disk, const struct log_options *option
 {
     struct log *log = memory_alloc(memory_system(), sizeof(*log));
     *log = (struct log){.disk = disk, .options = *options, .next_number = 1, .first = 1};
+    pthread_mutex_init(&log->guard, NULL);
     log->sealed = true;
     log->interrupted = true;
     if (log->options.segment_bytes == 0) {

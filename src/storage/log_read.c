@@ -6,13 +6,16 @@
 
 enum { WINDOW = 128 << 10 };
 
-/* Walks over live entries in order. */
+/* Walks over live entries in order. Its window is its own: the log's buffer may be on its way to
+ * the disk meanwhile. */
 struct cursor {
     struct log *log;
     size_t mark;
     const struct log_segment *segment;
     uint32_t offset; /* of the next record */
     uint64_t index;  /* of the next entry */
+    uint8_t *window;
+    size_t window_size;
     uint32_t window_offset;
     uint32_t window_len;
 };
@@ -36,9 +39,13 @@ static enum storage_status look(struct cursor *cursor, size_t len, const uint8_t
         uint32_t left = cursor->segment->size - cursor->offset;
         size_t want = len > WINDOW ? len : WINDOW;
         want = want > left ? left : want;
-        uint8_t *window = log_buffer(cursor->log, want);
+        if (want > cursor->window_size) {
+            cursor->window =
+                memory_grow(memory_system(), cursor->window, cursor->window_size, want);
+            cursor->window_size = want;
+        }
         enum storage_status status =
-            disk_read_all(cursor->segment->file, cursor->offset, window, want, problem);
+            disk_read_all(cursor->segment->file, cursor->offset, cursor->window, want, problem);
         if (status != STORAGE_OK) {
             return status;
         }
@@ -46,7 +53,7 @@ static enum storage_status look(struct cursor *cursor, size_t len, const uint8_t
         cursor->window_len = (uint32_t)want;
         skip = 0;
     }
-    *bytes = cursor->log->buffer + skip;
+    *bytes = cursor->window + skip;
     return STORAGE_OK;
 }
 
@@ -106,6 +113,13 @@ static enum storage_status seek(struct cursor *cursor, struct log *log, uint64_t
         status = next_entry(cursor, &passed, problem);
     }
     return status;
+}
+
+static void end(struct cursor *cursor)
+{
+    if (cursor->window_size > 0) {
+        memory_free(memory_system(), cursor->window, cursor->window_size);
+    }
 }
 
 /* ---- collecting ---- */
@@ -196,7 +210,19 @@ enum storage_status log_read(struct log *log, uint64_t index, uint64_t last, siz
         *out = gather_pack(&gather, index);
     }
     gather_free(&gather);
-    log_buffer_done(log);
+    end(&cursor);
+    return status;
+}
+
+enum storage_status log_read_beside(struct log *log, uint64_t index, size_t max_bytes,
+                                    struct log_piece *out, struct problem *problem)
+{
+    log_lock(log);
+    enum storage_status status = STORAGE_MISSING;
+    if (index >= log->first && index <= log->last) {
+        status = log_read(log, index, log->last, max_bytes, out, problem);
+    }
+    log_unlock(log);
     return status;
 }
 
@@ -221,6 +247,6 @@ enum storage_status log_term(struct log *log, uint64_t index, uint64_t *term,
     if (status == STORAGE_OK) {
         *term = record.term;
     }
-    log_buffer_done(log);
+    end(&cursor);
     return status;
 }

@@ -212,7 +212,9 @@ static enum storage_status prepare(struct log *log, struct problem *problem)
     uint8_t page[LOG_PAGE];
     status = log_segment_make(log, &segment, file, page, problem);
     if (status == STORAGE_OK) {
+        log_lock(log);
         log_segment_push(log, segment);
+        log_unlock(log);
     }
     return status;
 }
@@ -255,6 +257,7 @@ enum storage_status log_drop_before(struct log *log, uint64_t index, struct prob
         if (status != STORAGE_OK) {
             return status == STORAGE_FULL ? status : log_fail(log, status, problem);
         }
+        log_lock(log);
         size_t gone = 0;
         while (gone < log->mark_count && log->marks[gone].segment == oldest->number) {
             gone++;
@@ -263,6 +266,7 @@ enum storage_status log_drop_before(struct log *log, uint64_t index, struct prob
         memmove(log->marks, log->marks + gone, log->mark_count * sizeof(*log->marks));
         log_segment_remove(log, 0);
         log->first = log->mark_count > 0 ? log->marks[0].index : log->last + 1;
+        log_unlock(log);
     }
     return status;
 }

@@ -8,9 +8,14 @@
  *   marks      ascending by index and by place. A mark stands for the entries from its index up to
  *              the next mark's; they lie one behind the other in its segment, with nothing but
  *              control records between them
- *   spares     files that were segments, by number; what is in them means nothing */
+ *   spares     files that were segments, by number; what is in them means nothing
+ *
+ * Segments, marks, first and last change only under `guard`, and never while a disk is waited for,
+ * so that log_read_beside need not wait for one either. */
 #ifndef HOLDFAST_STORAGE_LOG_STATE_H
 #define HOLDFAST_STORAGE_LOG_STATE_H
+
+#include <pthread.h>
 
 #include "base/memory.h"
 #include "storage/log.h"
@@ -37,6 +42,7 @@ struct log_mark {
 struct log {
     struct disk *disk;
     struct log_options options;
+    pthread_mutex_t guard;
 
     struct log_segment *segments;
     size_t segment_count;
@@ -92,6 +98,9 @@ void log_buffer_done(struct log *log);
 enum storage_status log_fail(struct log *log, enum storage_status status,
                              const struct problem *problem);
 enum storage_status log_check_broken(const struct log *log, struct problem *problem);
+
+void log_lock(struct log *log);
+void log_unlock(struct log *log);
 
 /* ---- log_segments.c: the files ---- */
 
