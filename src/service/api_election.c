@@ -44,24 +44,29 @@ static void render_campaign(struct exchange *x, const struct result *r, struct j
     }
 }
 
+void election_campaign(struct exchange *x, const struct body *b, render_fn render)
+{
+    struct command c;
+    bool keeps_place = false;
+    if (!acquire_read(x, b, &c, &keeps_place)) {
+        return;
+    }
+    c.acquire.mode = MODE_ELECTION;
+    c.acquire.value = b->f.value;
+    c.acquire.names.count = 1;
+    c.acquire.names.at[0] = x->name;
+    if (body_check(x, &c)) {
+        exchange_submit(x, &c, keeps_place, render);
+    }
+}
+
 void api_campaign(struct exchange *x)
 {
     struct body b;
-    struct command c;
-    bool keeps_place = false;
-    if (!BODY_READ(x, &b, campaign_fields)) {
-        return;
+    if (BODY_READ(x, &b, campaign_fields)) {
+        election_campaign(x, &b, render_campaign);
+        body_close(&b);
     }
-    if (acquire_read(x, &b, &c, &keeps_place)) {
-        c.acquire.mode = MODE_ELECTION;
-        c.acquire.value = b.f.value;
-        c.acquire.names.count = 1;
-        c.acquire.names.at[0] = x->name;
-        if (body_check(x, &c)) {
-            exchange_submit(x, &c, keeps_place, render_campaign);
-        }
-    }
-    body_close(&b);
 }
 
 static void render_proclaim(struct exchange *x, const struct result *r, struct json_writer *w)
@@ -76,45 +81,38 @@ static void render_resign(struct exchange *x, const struct result *r, struct jso
     json_put_text(w, "reason", reason_name(r->reason));
 }
 
-void api_proclaim(struct exchange *x)
+void election_proclaim(struct exchange *x, const struct body *b, render_fn render)
 {
-    struct body b;
     struct command c;
     struct id unused;
     bool is_given;
-    if (!BODY_READ(x, &b, proclaim_fields)) {
-        return;
-    }
     command_init(&c, COMMAND_PROCLAIM);
     c.tenant = x->tenant;
     c.proclaim.name = x->name;
-    c.proclaim.token = b.f.fencing_token;
-    c.proclaim.value = b.f.value;
-    if (body_session(x, &b, &c) && body_client(x, &b, &c.proclaim.client) &&
-        body_request_id(x, &b, BODY_ID_DRAWN, &c, &unused, &is_given) && body_check(x, &c)) {
-        exchange_submit(x, &c, true, render_proclaim);
+    c.proclaim.token = b->f.fencing_token;
+    c.proclaim.value = b->f.value;
+    if (body_session(x, b, &c) && body_client(x, b, &c.proclaim.client) &&
+        body_request_id(x, b, BODY_ID_DRAWN, &c, &unused, &is_given) && body_check(x, &c)) {
+        exchange_submit(x, &c, true, render);
     }
-    body_close(&b);
+}
+
+void api_proclaim(struct exchange *x)
+{
+    struct body b;
+    if (BODY_READ(x, &b, proclaim_fields)) {
+        election_proclaim(x, &b, render_proclaim);
+        body_close(&b);
+    }
 }
 
 void api_resign(struct exchange *x)
 {
     struct body b;
-    struct command c;
-    struct id unused;
-    bool is_given;
-    if (!BODY_READ(x, &b, resign_fields)) {
-        return;
+    if (BODY_READ(x, &b, resign_fields)) {
+        holder_release(x, &b, x->name, render_resign);
+        body_close(&b);
     }
-    command_init(&c, COMMAND_RELEASE);
-    c.tenant = x->tenant;
-    c.release.name = x->name;
-    c.release.token = b.f.fencing_token;
-    if (body_session(x, &b, &c) && body_client(x, &b, &c.release.client) &&
-        body_request_id(x, &b, BODY_ID_DRAWN, &c, &unused, &is_given) && body_check(x, &c)) {
-        exchange_submit(x, &c, true, render_resign);
-    }
-    body_close(&b);
 }
 
 void election_put_leader(struct json_writer *w, const struct service *s,

@@ -5,12 +5,11 @@
 
 #include "service/api.h"
 #include "service/body.h"
-
-enum { ADDRESS_MAX = 255 };
+#include "service/operator.h"
 
 static const struct json_field add_fields[] = {
     BODY_FIELD(UINT, "id", member, true, 1, UINT32_MAX),
-    BODY_TEXT(address, true, 3, ADDRESS_MAX),
+    BODY_TEXT(address, true, 3, MEMBER_ADDRESS_MAX),
 };
 
 static const struct json_field transfer_fields[] = {
@@ -57,7 +56,7 @@ static void on_done(struct gateway_change_call *call, enum hf_error error, const
     }
     x->change = NULL;
     if (error == HF_OK) {
-        exchange_answer_json(x, 200, render_change);
+        exchange_answer_json(x, 200, x->render);
     } else {
         exchange_fail(x, error, error == HF_MEMBERSHIP ? problem : NULL);
     }
@@ -78,7 +77,7 @@ void member_close_all(struct service *s)
     }
 }
 
-static bool is_allowed(struct exchange *x)
+bool member_is_allowed(struct exchange *x)
 {
     if (!x->is_operator) {
         exchange_fail(x, HF_DENIED, NULL);
@@ -90,7 +89,8 @@ static bool is_allowed(struct exchange *x)
     return false;
 }
 
-static void start(struct exchange *x, enum gateway_change kind, struct slice address)
+void member_start(struct exchange *x, enum gateway_change kind, struct slice address,
+                  render_fn render)
 {
     struct service *s = x->service;
     struct member_change *change = memory_alloc(s->memory, sizeof(*change));
@@ -100,7 +100,8 @@ static void start(struct exchange *x, enum gateway_change kind, struct slice add
     list_append(&s->changes, &change->link);
     x->change = change;
     x->change_kind = kind;
-    char text[ADDRESS_MAX + 1];
+    x->render = render;
+    char text[MEMBER_ADDRESS_MAX + 1];
     (void)snprintf(text, sizeof(text), "%.*s", (int)address.len,
                    address.len == 0 ? "" : (const char *)address.data);
     s->gateway.change_member(s->gateway.ctx, kind, x->member, text, &change->call);
@@ -109,9 +110,9 @@ static void start(struct exchange *x, enum gateway_change kind, struct slice add
 void api_member_add(struct exchange *x)
 {
     struct body b;
-    if (is_allowed(x) && BODY_READ(x, &b, add_fields)) {
+    if (member_is_allowed(x) && BODY_READ(x, &b, add_fields)) {
         x->member = b.f.member;
-        start(x, GATEWAY_ADD, b.f.address);
+        member_start(x, GATEWAY_ADD, b.f.address, render_change);
         body_close(&b);
     }
 }
@@ -119,9 +120,9 @@ void api_member_add(struct exchange *x)
 void api_member_transfer(struct exchange *x)
 {
     struct body b;
-    if (is_allowed(x) && BODY_READ(x, &b, transfer_fields)) {
+    if (member_is_allowed(x) && BODY_READ(x, &b, transfer_fields)) {
         x->member = b.f.member;
-        start(x, GATEWAY_TRANSFER, slice_make(NULL, 0));
+        member_start(x, GATEWAY_TRANSFER, slice_make(NULL, 0), render_change);
         body_close(&b);
     }
 }
@@ -130,9 +131,9 @@ void api_member_transfer(struct exchange *x)
 static void change_one(struct exchange *x, enum gateway_change kind)
 {
     struct body b;
-    if (is_allowed(x) && body_read(x, &b, NULL, 0)) {
+    if (member_is_allowed(x) && body_read(x, &b, NULL, 0)) {
         body_close(&b);
-        start(x, kind, slice_make(NULL, 0));
+        member_start(x, kind, slice_make(NULL, 0), render_change);
     }
 }
 

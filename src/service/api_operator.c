@@ -3,6 +3,7 @@
 #include "service/api.h"
 #include "service/body.h"
 #include "service/list_lock.h"
+#include "service/operator.h"
 #include "service/reply.h"
 
 #define REVOKE_DEFAULT_MS 30000u
@@ -21,7 +22,7 @@ static const struct json_field revoke_fields[] = {
     BODY_NUMBER(deadline_ms, false, 0, LIMIT_DELAY_MAX_MS),
 };
 
-static bool is_allowed(struct exchange *x)
+bool operator_is_allowed(struct exchange *x)
 {
     if (!x->is_operator) {
         exchange_fail(x, HF_DENIED, NULL);
@@ -65,7 +66,7 @@ static void render_revoke(struct exchange *x, const struct result *r, struct jso
     json_put_u64(w, "revoked_in_ms", reply_left_ms(x->service, r->deadline_ms));
 }
 
-static void force_unlock(struct exchange *x, const struct body *b)
+void operator_force_unlock(struct exchange *x, const struct body *b, render_fn render)
 {
     struct command c;
     struct id unused;
@@ -79,11 +80,11 @@ static void force_unlock(struct exchange *x, const struct body *b)
     x->now = b->f.now;
     if (body_request_id(x, b, BODY_ID_DRAWN, &c, &unused, &is_given) && body_check(x, &c)) {
         keep_texts(x, b);
-        exchange_submit(x, &c, true, render_force);
+        exchange_submit(x, &c, true, render);
     }
 }
 
-static void revoke(struct exchange *x, const struct body *b)
+void operator_revoke(struct exchange *x, const struct body *b, render_fn render)
 {
     struct command c;
     struct id unused;
@@ -97,15 +98,15 @@ static void revoke(struct exchange *x, const struct body *b)
         b->f.deadline_ms == BODY_ABSENT ? REVOKE_DEFAULT_MS : (uint32_t)b->f.deadline_ms;
     if (body_request_id(x, b, BODY_ID_DRAWN, &c, &unused, &is_given) && body_check(x, &c)) {
         keep_texts(x, b);
-        exchange_submit(x, &c, true, render_revoke);
+        exchange_submit(x, &c, true, render);
     }
 }
 
 void api_force_unlock(struct exchange *x)
 {
     struct body b;
-    if (is_allowed(x) && BODY_READ(x, &b, force_fields)) {
-        force_unlock(x, &b);
+    if (operator_is_allowed(x) && BODY_READ(x, &b, force_fields)) {
+        operator_force_unlock(x, &b, render_force);
         body_close(&b);
     }
 }
@@ -113,8 +114,8 @@ void api_force_unlock(struct exchange *x)
 void api_revoke(struct exchange *x)
 {
     struct body b;
-    if (is_allowed(x) && BODY_READ(x, &b, revoke_fields)) {
-        revoke(x, &b);
+    if (operator_is_allowed(x) && BODY_READ(x, &b, revoke_fields)) {
+        operator_revoke(x, &b, render_revoke);
         body_close(&b);
     }
 }
@@ -159,7 +160,7 @@ static void render_audit(struct exchange *x, const struct result *r, struct json
 
 void api_audit(struct exchange *x)
 {
-    if (is_allowed(x)) {
+    if (operator_is_allowed(x)) {
         exchange_read(x, render_audit);
     }
 }

@@ -3,6 +3,7 @@
 #include "service/body.h"
 #include "service/list_lock.h"
 #include "service/reply.h"
+#include "service/session.h"
 
 static const struct json_field open_fields[] = {
     BODY_TEXT(client_id, true, 1, LIMIT_CLIENT),           BODY_TTL,        BODY_METADATA,
@@ -37,26 +38,33 @@ static void render_open(struct exchange *x, const struct result *r, struct json_
     }
 }
 
+bool session_open_read(struct exchange *x, const struct body *b, struct command *c)
+{
+    bool is_given;
+    command_init(c, COMMAND_SESSION_OPEN);
+    c->tenant = x->tenant;
+    c->session_open.client = b->f.client_id;
+    c->session_open.linger_ms = (uint32_t)b->f.linger_ms;
+    c->session_open.metadata = b->f.metadata;
+    if (!body_ttl(x, b, BODY_TTL_DEFAULT_MS, &c->session_open.ttl_ms) ||
+        !body_request_id(x, b, BODY_ID_SESSION, c, &c->session_open.id, &is_given) ||
+        !body_check(x, c)) {
+        return false;
+    }
+    x->ttl_ms = c->session_open.ttl_ms;
+    return true;
+}
+
 void api_session_open(struct exchange *x)
 {
     struct body b;
     struct command c;
-    bool is_given;
-    if (!BODY_READ(x, &b, open_fields)) {
-        return;
+    if (BODY_READ(x, &b, open_fields)) {
+        if (session_open_read(x, &b, &c)) {
+            exchange_submit(x, &c, true, render_open);
+        }
+        body_close(&b);
     }
-    command_init(&c, COMMAND_SESSION_OPEN);
-    c.tenant = x->tenant;
-    c.session_open.client = b.f.client_id;
-    c.session_open.linger_ms = (uint32_t)b.f.linger_ms;
-    c.session_open.metadata = b.f.metadata;
-    if (body_ttl(x, &b, BODY_TTL_DEFAULT_MS, &c.session_open.ttl_ms) &&
-        body_request_id(x, &b, BODY_ID_SESSION, &c, &c.session_open.id, &is_given) &&
-        body_check(x, &c)) {
-        x->ttl_ms = c.session_open.ttl_ms;
-        exchange_submit(x, &c, true, render_open);
-    }
-    body_close(&b);
 }
 
 /* ---- keep-alive ---- */

@@ -3,6 +3,7 @@
 
 #include "service/reply.h"
 #include "service/router.h"
+#include "service/watch_event.h"
 
 enum {
     RETRY_AFTER_S = 1,
@@ -29,7 +30,7 @@ void exchange_init(struct exchange *x, struct service *s, const struct exchange_
     x->change = NULL;
     x->parameters = NULL;
     buffer_init(&x->kept, s->memory, KEPT_MAX);
-    x->watcher = (struct watcher){.kind = WATCH_PREFIX};
+    x->watcher = (struct watcher){.kind = WATCH_PREFIX, .format = &watch_sse};
     list_init(&x->watcher.link);
 }
 

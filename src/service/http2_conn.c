@@ -1,6 +1,8 @@
 /* Connections of HTTP/2 and the times of their streams, see http2_conn.h. */
 #include "service/http2_conn.h"
 
+#include "service/session.h"
+
 enum { LEAVE_FACTOR = 3 }; /* an answer has so many times the time of a request to leave */
 
 static struct stream *stream_from(struct http2_stream *http2)
@@ -70,6 +72,8 @@ void http2_conn_begin(struct http_conn *conn, struct slice bytes)
     if (s->http2 == NULL) {
         s->http2 = http2_shared_new(s->memory);
     }
+    conn->resets = LIMIT_HTTP2_RESETS;
+    conn->resets_ms = service_boot_ms(s);
     conn->http2 = http2_new(s->http2, &handlers, conn, &conn->out, OUTPUT_SOFT);
     http2_conn_receive(conn, bytes);
 }
@@ -83,9 +87,29 @@ static void look(struct http_conn *conn)
     conn_update_clock(conn);
 }
 
+/* Streams that are opened and broken off in a row make work and cost the client nothing; a crowd of
+ * waiters that gives up at once is no attack. */
+static bool may_reset(struct http_conn *conn, uint32_t resets)
+{
+    uint64_t now_ms = service_boot_ms(conn->x.service);
+    uint64_t gained = (now_ms - conn->resets_ms) * LIMIT_HTTP2_RESETS_PER_S / 1000;
+    if (gained > 0) {
+        uint64_t left = conn->resets + gained;
+        conn->resets = left < LIMIT_HTTP2_RESETS ? (uint32_t)left : LIMIT_HTTP2_RESETS;
+        conn->resets_ms = now_ms;
+    }
+    bool is_enough = resets <= conn->resets;
+    conn->resets -= is_enough ? resets : 0;
+    return is_enough;
+}
+
 void http2_conn_receive(struct http_conn *conn, struct slice bytes)
 {
     (void)http2_receive(conn->http2, bytes);
+    uint32_t resets = http2_take_resets(conn->http2);
+    if (resets > 0 && !may_reset(conn, resets)) {
+        http2_turn_away(conn->http2);
+    }
     if (buffer_len(&conn->out) > 0) {
         conn_mark_ready(conn);
     }
@@ -110,16 +134,19 @@ void http2_conn_end(struct http_conn *conn)
     conn_mark_ready(conn);
 }
 
+void http2_conn_flush(struct http_conn *conn)
+{
+    http2_flush(conn->http2);
+    look(conn);
+}
+
 void http2_conn_written(struct http_conn *conn)
 {
-    if (buffer_len(&conn->out) < OUTPUT_SOFT) {
-        http2_flush(conn->http2);
-        if (buffer_len(&conn->out) > 0) {
-            conn_mark_ready(conn);
-        }
+    http2_conn_flush(conn);
+    if (buffer_len(&conn->out) > 0) {
+        conn_mark_ready(conn);
     }
     conn->x.service->pump |= conn->x.service->stream_count > 0;
-    look(conn);
 }
 
 void http2_conn_drain(struct http_conn *conn)
@@ -128,10 +155,10 @@ void http2_conn_drain(struct http_conn *conn)
     for (struct list *link = conn->streams.next; link != &conn->streams; link = next) {
         next = link->next;
         struct stream *stream = LIST_OBJECT(link, struct stream, link);
+        rpc_drain(stream);
         exchange_drain(&stream->x);
     }
     http2_goaway(conn->http2);
-    look(conn);
     conn_mark_ready(conn);
 }
 
@@ -166,6 +193,8 @@ void http2_open_all(struct service *s)
     list_init(&s->http2_answers);
     list_init(&s->http2_gone);
     heap_init(&s->http2_deadlines, s->memory, &deadline_ops, s);
+    list_init(&s->health_watches);
+    session_calls_open(s);
     bump_init(&s->arena, s->memory, SERVICE_ARENA_MAX);
 }
 
@@ -181,6 +210,7 @@ void http2_close_all(struct service *s)
 {
     free_gone(s);
     http2_shared_free(s->http2);
+    session_calls_close(s);
     heap_close(&s->http2_deadlines);
     bump_close(&s->arena);
 }
@@ -205,6 +235,8 @@ static struct stream *first_older(struct list *list, uint64_t before_ms)
 
 void http2_run_all(struct service *s)
 {
+    session_run(s);
+    rpc_health_run(s);
     free_gone(s);
     if (list_is_empty(&s->http2_requests) && list_is_empty(&s->http2_answers) &&
         heap_count(&s->http2_deadlines) == 0) {

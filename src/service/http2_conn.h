@@ -36,6 +36,8 @@ struct stream {
     struct buffer body;        /* of the request; of gRPC: a message that waits for the end */
     struct grpc_reader reader; /* of gRPC */
     const struct rpc_method *method;
+    struct session_call *session; /* of LockService.Session */
+    struct list health;           /* of Health.Watch: in service.health_watches */
 };
 
 static inline struct stream *stream_of(const struct exchange *x)
@@ -47,6 +49,7 @@ static inline struct stream *stream_of(const struct exchange *x)
 void http2_conn_begin(struct http_conn *conn, struct slice bytes);
 void http2_conn_receive(struct http_conn *conn, struct slice bytes);
 void http2_conn_end(struct http_conn *conn);
+void http2_conn_flush(struct http_conn *conn);
 void http2_conn_written(struct http_conn *conn);
 void http2_conn_drain(struct http_conn *conn);
 void http2_conn_close(struct http_conn *conn);
@@ -83,6 +86,10 @@ void rpc_data(struct stream *stream, struct slice bytes, bool is_last);
 void rpc_end(struct stream *stream);
 /* The client is gone, or has been answered. */
 void rpc_over(struct stream *stream);
+/* The node stops. */
+void rpc_drain(struct stream *stream);
+/* rpc_health.c: tells those who watch when it changes. */
+void rpc_health_run(struct service *s);
 /* Its deadline is over. */
 void rpc_late(struct stream *stream);
 

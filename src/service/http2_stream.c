@@ -23,6 +23,7 @@ struct stream *stream_new(struct http_conn *conn, int32_t id, const struct excha
     grpc_reader_init(&stream->reader, s->memory, LIMIT_GRPC_MESSAGE);
     list_init(&stream->link);
     list_init(&stream->clock);
+    list_init(&stream->health);
     list_append(&conn->streams, &stream->link);
     stream_set_state(stream, STREAM_COMING);
     return stream;

@@ -326,6 +326,7 @@ static void run_deadlines(struct service *s)
         }
         if (conn->state == CONN_HTTP2) {
             http2_conn_drain(conn);
+            http2_conn_flush(conn);
         }
         conn_set_state(conn, CONN_CLOSING);
         conn_mark_ready(conn);
@@ -343,6 +344,9 @@ void http_conn_run_all(struct service *s)
         struct http_conn *conn = LIST_OBJECT(link, struct http_conn, ready);
         if (buffer_len(&conn->in) > 0) {
             conn_advance(conn);
+        }
+        if (conn->state == CONN_HTTP2) {
+            http2_conn_flush(conn);
         }
         list_remove(&conn->ready);                /* whatever became of it is told now */
         conn->options.ready(conn->options.owner); /* the connection may be gone after this */

@@ -44,6 +44,8 @@ struct http_conn {
     struct list unwritten;          /* asks */
     struct http2 *http2;            /* NULL: it speaks HTTP/1.1 */
     struct list streams;            /* of HTTP/2 */
+    uint32_t resets;                /* that are left to the client ... */
+    uint64_t resets_ms;             /* ... as of then, boot time */
     size_t body_bytes;              /* of requests that are still coming, on all streams */
     struct list link;               /* in service.conns */
     struct list ready;              /* in service.ready */

@@ -178,6 +178,7 @@ static void decode(struct stream *stream, struct slice bytes)
     ProtobufCAllocator allocator = {take, give_back, &s->arena};
     const struct rpc_method *method = stream->method;
     bump_reset(&s->arena);
+    s->arena.max = SERVICE_ARENA_MAX;
     ProtobufCMessage *message = NULL;
     if (rpc_check(method->request, bytes)) {
         message = protobuf_c_message_unpack(method->request, &allocator, bytes.len, bytes.data);
@@ -213,12 +214,12 @@ static bool take_message(struct stream *stream, struct slice message, bool is_la
         decode(stream, message);
         return stream->state != STREAM_LEAVING;
     }
-    if (is_last) {
-        begin_one(stream, message);
-        return false;
-    }
     if (stream->has_message) {
         exchange_fail(&stream->x, HF_GRPC_FRAMING, "a second message in a call that takes one");
+        return false;
+    }
+    if (is_last) {
+        begin_one(stream, message);
         return false;
     }
     stream->has_message = true; /* the end of the request comes later */
@@ -312,6 +313,14 @@ void rpc_begin(struct stream *stream, const struct http2_request *request)
         exchange_fail(&stream->x, error, NULL);
     } else if (stream->method->kind == RPC_MANY) {
         stream_set_state(stream, STREAM_OPEN); /* it may take its time */
+    }
+}
+
+void rpc_drain(struct stream *stream)
+{
+    if (stream->method != NULL && stream->method->drain != NULL &&
+        stream->state != STREAM_LEAVING) {
+        stream->method->drain(&stream->x);
     }
 }
 

@@ -8,6 +8,7 @@
 
 #include <google/protobuf/duration.pb-c.h>
 #include <google/protobuf/timestamp.pb-c.h>
+#include <holdfast/v1/election.pb-c.h>
 #include <holdfast/v1/lock.pb-c.h>
 
 #include "service/body.h"
@@ -49,12 +50,12 @@ void rpc_finish(struct exchange *x, enum hf_error error, const char *message);
  * at neither, and would take "a\0b" for "a". */
 bool rpc_check(const ProtobufCMessageDescriptor *type, struct slice bytes);
 
+/* The next field of a message that was checked, or is our own: false at its end. `value` has data
+ * if it is a text or a message. */
+bool rpc_next_piece(struct slice *message, uint64_t *number, struct slice *value);
+
 /* Nothing given yet. */
 void rpc_body_init(struct body *b);
-static inline struct slice rpc_text(const char *text)
-{
-    return slice_of(text);
-}
 /* The name of a lock or an election, into x->name. */
 bool rpc_name(struct exchange *x, const char *name);
 /* In ms, rounded up; false when it is negative or more than `max_ms`, and then it has been answered
@@ -84,6 +85,12 @@ Holdfast__V1__Holder *rpc_holder(const struct service *s, const struct holder_vi
 uint64_t rpc_epoch(const struct service *s);
 /* Room for `count` of something; never NULL: what we write ourselves is bounded. */
 void *rpc_room(const struct service *s, size_t size);
+/* Before anything of an answer is made: what was taken before is given back. */
+void rpc_render_begin(struct service *s);
+/* next_cursor; "" on the last page. */
+char *rpc_cursor(const struct service *s, uint64_t cursor, uint64_t end);
+/* What was granted. */
+void rpc_put_grant(struct exchange *x, const struct result *r, Holdfast__V1__LockHandle *out);
 
 /* ---- the calls ---- */
 
@@ -93,5 +100,43 @@ void rpc_multilock(struct exchange *x, const void *message);
 void rpc_unlock(struct exchange *x, const void *message);
 void rpc_renew(struct exchange *x, const void *message);
 void rpc_check_fence(struct exchange *x, const void *message);
+/* rpc_session.c */
+void rpc_session(struct exchange *x, const void *message);
+void session_call_end(struct exchange *x);
+void session_call_over(struct exchange *x);
+void session_call_drain(struct exchange *x);
+/* rpc_watch.c */
+void rpc_watch(struct exchange *x, const void *message);
+void rpc_observe(struct exchange *x, const void *message);
+/* rpc_election.c */
+void rpc_campaign(struct exchange *x, const void *message);
+void rpc_proclaim(struct exchange *x, const void *message);
+void rpc_resign(struct exchange *x, const void *message);
+void rpc_leader(struct exchange *x, const void *message);
+void rpc_leader_response(struct exchange *x, const struct lock_view *lock,
+                         Holdfast__V1__LeaderResponse *out);
+/* rpc_list.c */
+void rpc_list(struct exchange *x, const void *message);
+void rpc_show(struct exchange *x, const void *message);
+void rpc_sessions(struct exchange *x, const void *message);
+/* rpc_admin.c */
+void rpc_force_unlock(struct exchange *x, const void *message);
+void rpc_revoke(struct exchange *x, const void *message);
+void rpc_audit(struct exchange *x, const void *message);
+void rpc_cluster(struct exchange *x, const void *message);
+void rpc_member_add(struct exchange *x, const void *message);
+void rpc_member_promote(struct exchange *x, const void *message);
+void rpc_member_demote(struct exchange *x, const void *message);
+void rpc_member_remove(struct exchange *x, const void *message);
+void rpc_member_transfer(struct exchange *x, const void *message);
+/* rpc_health.c */
+void rpc_health(struct exchange *x, const void *message);
+void rpc_health_watch(struct exchange *x, const void *message);
+void rpc_health_over(struct exchange *x);
+void rpc_health_drain(struct exchange *x);
+/* rpc_reflection.c */
+void rpc_reflection(struct exchange *x, const void *message);
+void rpc_reflection_end(struct exchange *x);
+void rpc_reflection_drain(struct exchange *x);
 
 #endif

@@ -4,7 +4,7 @@
 
 /* ---- taking ---- */
 
-static void put_grant(struct exchange *x, const struct result *r, Holdfast__V1__LockHandle *out)
+void rpc_put_grant(struct exchange *x, const struct result *r, Holdfast__V1__LockHandle *out)
 {
     const struct service *s = x->service;
     holdfast__v1__lock_handle__init(out);
@@ -63,10 +63,10 @@ static void render_lock(struct exchange *x, const struct result *r, struct json_
 {
     Holdfast__V1__LockResponse out = HOLDFAST__V1__LOCK_RESPONSE__INIT;
     Holdfast__V1__LockHandle handle;
-    bump_reset(&x->service->arena);
+    rpc_render_begin(x->service);
     out.acquired = acquire_is_held(r);
     if (out.acquired) {
-        put_grant(x, r, &handle);
+        rpc_put_grant(x, r, &handle);
         put_names(x, &handle);
         out.lock_handle = &handle;
     } else {
@@ -190,7 +190,7 @@ static void render_renew(struct exchange *x, const struct result *r, struct json
 {
     const struct service *s = x->service;
     Holdfast__V1__RenewResponse out = HOLDFAST__V1__RENEW_RESPONSE__INIT;
-    bump_reset(&x->service->arena);
+    rpc_render_begin(x->service);
     out.renewed = r->outcome == OUTCOME_DONE;
     out.reason = rpc_reason_out(r->reason);
     if (out.renewed) {

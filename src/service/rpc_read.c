@@ -99,6 +99,30 @@ bool rpc_check(const ProtobufCMessageDescriptor *type, struct slice bytes)
     return check_message(type, bytes, 0);
 }
 
+bool rpc_next_piece(struct slice *message, uint64_t *number, struct slice *value)
+{
+    uint64_t tag;
+    uint64_t len;
+    struct slice skipped;
+    *value = slice_make(NULL, 0);
+    if (message->len == 0 || !read_varint(message, &tag)) {
+        return false;
+    }
+    *number = tag >> 3;
+    switch (tag & 7) {
+    case 0:
+        return read_varint(message, &len);
+    case 1:
+        return cut(message, 8, &skipped);
+    case 2:
+        return read_varint(message, &len) && cut(message, len, value);
+    case 5:
+        return cut(message, 4, &skipped);
+    default:
+        return false;
+    }
+}
+
 /* ---- fields ---- */
 
 void rpc_body_init(struct body *b)

@@ -2,6 +2,12 @@
 #include "service/reply.h"
 #include "service/rpc.h"
 
+void rpc_render_begin(struct service *s)
+{
+    bump_reset(&s->arena);
+    s->arena.max = SERVICE_RENDER_MAX;
+}
+
 void *rpc_room(const struct service *s, size_t size)
 {
     void *room = bump_take((struct bump *)(uintptr_t)&s->arena, size);

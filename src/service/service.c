@@ -1,5 +1,6 @@
 /* The service as a whole: its parts are opened, run and closed here. */
 #include "service/http2_conn.h"
+#include "service/session.h"
 #include "service/state.h"
 
 static uint64_t or_default(uint64_t value, uint64_t otherwise)
@@ -60,6 +61,7 @@ uint64_t service_cluster_ms(const struct service *s)
 void service_on_event(struct service *s, const struct event *event)
 {
     event_ring_add(&s->events, event);
+    session_on_event(s, event);
     if (event->node == s->node) {
         ask_on_event(s, event);
     }
@@ -70,6 +72,7 @@ void service_state_replaced(struct service *s)
     event_ring_reset(&s->events, (struct event_id){core_index(service_core(s)), UINT32_MAX});
     ask_forget_early(s);
     ask_repeat_all(s);
+    session_state_replaced(s);
     s->pump = true;
 }
 

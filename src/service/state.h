@@ -16,6 +16,7 @@ enum {
     SERVICE_EARLY = 4096,           /* events that came before the result they belong to */
     SERVICE_ANSWER_MAX = 16 << 20,  /* bytes of one answer's body */
     SERVICE_ARENA_MAX = 2 << 20,    /* bytes that reading one message may take */
+    SERVICE_RENDER_MAX = 64 << 20,  /* ... that making one may: more than any answer does */
     SERVICE_COMMAND_MAX = 48 << 10, /* bytes of an encoded acquire */
     SERVICE_RETRY_MS = 500,         /* between two attempts of an errand */
     SERVICE_WAIT_GRACE_MS = 5000,   /* after a wait's end, before we stop waiting for its event */
@@ -67,6 +68,12 @@ struct service {
     struct list http2_answers;   /* ... whose answer is still leaving */
     struct list http2_gone;      /* ... that are over, and to be freed */
     struct heap http2_deadlines; /* of calls */
+    struct table sessions;       /* streams of sessions, by the session's id; rpc_session.c */
+    struct list session_calls;   /* ... all of them */
+    struct list session_work;    /* ... that have something to submit */
+    bool is_safe;                /* what they were told last */
+    struct list health_watches;  /* rpc_health.c */
+    bool was_serving;            /* what they were told last */
     struct bump arena;           /* of the message that is being read or written */
 
     uint64_t requests;

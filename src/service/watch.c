@@ -6,8 +6,6 @@
 #include "service/watch.h"
 
 #include "service/api.h"
-#include "service/election.h"
-#include "service/list_lock.h"
 #include "service/reply.h"
 #include "service/watch_event.h"
 
@@ -54,7 +52,7 @@ void watch_drop(struct exchange *x, const char *why)
 {
     struct service *s = x->service;
     buffer_truncate(&s->scratch, 0);
-    watch_write_dropped(&s->scratch, x->watcher.seen, why);
+    x->watcher.format->dropped(x, why);
     send_scratch(x);
     leave_streams(x);
     s->requests++;
@@ -63,19 +61,10 @@ void watch_drop(struct exchange *x, const char *why)
 
 /* ---- the listing ---- */
 
-struct listing {
-    struct exchange *x;
-    struct json_writer w;
-};
-
 static void on_lock(void *ctx, const struct lock_view *lock)
 {
-    struct listing *l = ctx;
-    struct buffer *out = &l->x->service->scratch;
-    buffer_append_text(out, "event: lock\ndata: ");
-    json_writer_init(&l->w, out);
-    list_lock_row(&l->w, l->x->service, lock);
-    buffer_append_text(out, "\n\n");
+    struct exchange *x = ctx;
+    x->watcher.format->lock(x, lock);
 }
 
 /* One page. What happens meanwhile stays in the ring and follows the listing. */
@@ -83,16 +72,15 @@ static void list_page(struct exchange *x)
 {
     struct watcher *watcher = &x->watcher;
     struct service *s = x->service;
-    struct listing l = {.x = x};
     if (!watcher->is_listed) {
         watcher->is_listed = true;
-        watch_write_reset(&s->scratch);
+        watcher->format->reset(x);
     }
     watcher->list_cursor = view_locks(service_core(s), x->tenant, x->name, watcher->list_cursor,
-                                      LIST_PAGE, on_lock, &l);
+                                      LIST_PAGE, on_lock, x);
     if (watcher->list_cursor == VIEW_END) {
         watcher->is_listing = false;
-        watch_write_position(&s->scratch, "listed", watcher->seen);
+        watcher->format->position(x, "listed");
     }
 }
 
@@ -109,29 +97,20 @@ static void begin_listing(struct exchange *x)
 /* The current leader, at the beginning and after events were missed. */
 static void write_leader(struct exchange *x)
 {
-    struct service *s = x->service;
     struct lock_view lock = {.has_holder = false};
-    struct json_writer w;
-    (void)view_lock(service_core(s), x->tenant, x->name, &lock);
-    watch_write_head(&s->scratch, "leader", x->watcher.seen);
-    json_writer_init(&w, &s->scratch);
-    json_write_open(&w, '{');
-    json_put_string(&w, "name", x->name);
-    election_put_leader(&w, s, &lock);
-    json_write_close(&w);
-    buffer_append_text(&s->scratch, "\n\n");
+    (void)view_lock(service_core(x->service), x->tenant, x->name, &lock);
+    x->watcher.format->leader(x, &lock);
 }
 
 /* Events were pushed out of the ring before they were read, or skipped by a snapshot. */
 static void start_over(struct exchange *x)
 {
-    struct service *s = x->service;
     begin_listing(x);
     if (x->watcher.kind == WATCH_ELECTION) {
         write_leader(x);
     } else if (x->watcher.kind == WATCH_SESSION) {
-        watch_write_reset(&s->scratch);
-        watch_write_position(&s->scratch, "ready", x->watcher.seen);
+        x->watcher.format->reset(x);
+        x->watcher.format->position(x, "ready");
     }
 }
 
@@ -148,7 +127,7 @@ static void add_event(struct exchange *x, const struct event *e)
     struct watcher *watcher = &x->watcher;
     watcher->seen = (struct event_id){e->index, e->ordinal};
     if (watch_is_for(x, e)) {
-        watch_write_event(&x->service->scratch, x, e);
+        watcher->format->event(x, e);
     }
 }
 
@@ -189,7 +168,7 @@ static void pump(struct exchange *x)
     }
     if (is_too_slow(x)) {
         s->dropped_streams++;
-        watch_drop(x, "too slow; resume with Last-Event-ID");
+        watch_drop(x, "too slow; resume after the last event");
     }
 }
 
@@ -198,7 +177,7 @@ static void beat(struct exchange *x, uint64_t now_ms)
     if (x->watcher.beat_ms <= now_ms) {
         x->watcher.beat_ms = now_ms + x->service->options.heartbeat_ms;
         if (x->door->backlog(x) < BACKLOG_SOFT) {
-            x->door->piece(x, slice_of(": still here\n\n"));
+            x->watcher.format->beat(x);
         }
     }
 }
@@ -251,9 +230,9 @@ static void start(struct exchange *x, bool is_known)
         write_leader(x);
     } else if (!watcher->is_listing) {
         if (watcher->is_resumed && watcher->kind == WATCH_SESSION && !is_known) {
-            watch_write_reset(&s->scratch);
+            watcher->format->reset(x);
         }
-        watch_write_position(&s->scratch, "ready", watcher->seen);
+        watcher->format->position(x, "ready");
     }
     send_scratch(x);
     s->pump = true;
@@ -309,7 +288,7 @@ static enum hf_error read_position(struct exchange *x, struct fault *fault)
     return HF_OK;
 }
 
-static void ask_first(struct exchange *x)
+void watch_begin(struct exchange *x)
 {
     struct service *s = x->service;
     if (x->method == HTTP_HEAD) {
@@ -348,7 +327,7 @@ void api_watch(struct exchange *x)
         }
         x->watcher.kind = WATCH_SESSION;
     }
-    ask_first(x);
+    watch_begin(x);
 }
 
 void api_election_observe(struct exchange *x)
@@ -359,5 +338,5 @@ void api_election_observe(struct exchange *x)
         exchange_fault(x, &fault);
         return;
     }
-    ask_first(x);
+    watch_begin(x);
 }

@@ -7,6 +7,7 @@
 #include "service/list.h"
 
 struct exchange;
+struct lock_view;
 
 enum watch_kind {
     WATCH_PREFIX,   /* all names that begin with the exchange's name; all events if that is empty */
@@ -14,8 +15,21 @@ enum watch_kind {
     WATCH_SESSION,  /* what happens to one session, told to its owner */
 };
 
+/* How a stream is written, into the service's scratch; SSE, or messages of gRPC. What a stream of
+ * its kind never says may be NULL. */
+struct watch_format {
+    void (*event)(struct exchange *x, const struct event *event);
+    void (*position)(struct exchange *x, const char *type); /* how far it is, and a word */
+    void (*reset)(struct exchange *x);
+    void (*dropped)(struct exchange *x, const char *why);
+    void (*lock)(struct exchange *x, const struct lock_view *lock);   /* of a listing */
+    void (*leader)(struct exchange *x, const struct lock_view *lock); /* of an election, at first */
+    void (*beat)(struct exchange *x); /* a word, to show that we are alive */
+};
+
 struct watcher {
     struct list link; /* in service.streams while it runs */
+    const struct watch_format *format;
     enum watch_kind kind;
     bool is_resumed; /* from an id that the client named */
     bool no_reset;   /* 410 instead of a listing when that is gone */
@@ -32,6 +46,9 @@ struct watcher {
 /* Handlers, see router.c. */
 void api_watch(struct exchange *x);
 void api_election_observe(struct exchange *x);
+
+/* Everything in the watcher is set: asks for what is needed, and then the stream begins. */
+void watch_begin(struct exchange *x);
 
 /* The client is gone. */
 void watch_stop(struct exchange *x);

@@ -1,9 +1,11 @@
-/* Server-sent events: their text, and who may see what (S4.4). Tokens and ids are shown only on the
+/* Events as server-sent events, and who may see which (S4.4). Tokens and ids are shown only on the
  * stream of the very session that they belong to. */
 #include "service/watch_event.h"
 
 #include <inttypes.h>
 
+#include "service/election.h"
+#include "service/list_lock.h"
 #include "service/reply.h"
 
 static bool parse_number(struct slice text, uint64_t max, uint64_t *out)
@@ -61,27 +63,58 @@ bool watch_is_for(const struct exchange *x, const struct event *e)
     return slice_starts_with(e->name, x->name);
 }
 
-void watch_write_head(struct buffer *out, const char *type, struct event_id id)
+/* "id: ...", "event: ..." and "data: ", for one's own JSON and an empty line. */
+static void write_head(struct buffer *out, const char *type, struct event_id id)
 {
     buffer_printf(out, "id: %" PRIu64 "-%" PRIu32 "\nevent: %s\ndata: ", id.index, id.ordinal,
                   type);
 }
 
-void watch_write_position(struct buffer *out, const char *type, struct event_id id)
+static void write_position(struct exchange *x, const char *type)
 {
-    watch_write_head(out, type, id);
+    struct buffer *out = &x->service->scratch;
+    write_head(out, type, x->watcher.seen);
     buffer_append_text(out, "{}\n\n");
 }
 
-void watch_write_reset(struct buffer *out)
+static void write_reset(struct exchange *x)
 {
-    buffer_append_text(out, "event: reset\ndata: {}\n\n");
+    buffer_append_text(&x->service->scratch, "event: reset\ndata: {}\n\n");
 }
 
-void watch_write_dropped(struct buffer *out, struct event_id id, const char *why)
+static void write_beat(struct exchange *x)
 {
+    x->door->piece(x, slice_of(": still here\n\n"));
+}
+
+static void write_lock(struct exchange *x, const struct lock_view *lock)
+{
+    struct buffer *out = &x->service->scratch;
     struct json_writer w;
-    watch_write_head(out, "dropped", id);
+    buffer_append_text(out, "event: lock\ndata: ");
+    json_writer_init(&w, out);
+    list_lock_row(&w, x->service, lock);
+    buffer_append_text(out, "\n\n");
+}
+
+static void write_leader(struct exchange *x, const struct lock_view *lock)
+{
+    struct buffer *out = &x->service->scratch;
+    struct json_writer w;
+    write_head(out, "leader", x->watcher.seen);
+    json_writer_init(&w, out);
+    json_write_open(&w, '{');
+    json_put_string(&w, "name", x->name);
+    election_put_leader(&w, x->service, lock);
+    json_write_close(&w);
+    buffer_append_text(out, "\n\n");
+}
+
+static void write_dropped(struct exchange *x, const char *why)
+{
+    struct buffer *out = &x->service->scratch;
+    struct json_writer w;
+    write_head(out, "dropped", x->watcher.seen);
     json_writer_init(&w, out);
     json_write_open(&w, '{');
     json_put_text(&w, "reason", why);
@@ -139,11 +172,12 @@ static void put_own(struct json_writer *w, const struct exchange *x, const struc
     }
 }
 
-void watch_write_event(struct buffer *out, const struct exchange *x, const struct event *e)
+static void write_event(struct exchange *x, const struct event *e)
 {
+    struct buffer *out = &x->service->scratch;
     struct json_writer w;
     bool is_leader = e->type == EVENT_LEADER_CHANGED || e->type == EVENT_PROCLAIMED;
-    watch_write_head(out, event_name(e->type), (struct event_id){e->index, e->ordinal});
+    write_head(out, event_name(e->type), (struct event_id){e->index, e->ordinal});
     json_writer_init(&w, out);
     json_write_open(&w, '{');
     json_put_text(&w, "type", event_name(e->type));
@@ -178,3 +212,13 @@ void watch_write_event(struct buffer *out, const struct exchange *x, const struc
     json_write_close(&w);
     buffer_append_text(out, "\n\n");
 }
+
+const struct watch_format watch_sse = {
+    .event = write_event,
+    .position = write_position,
+    .reset = write_reset,
+    .dropped = write_dropped,
+    .lock = write_lock,
+    .leader = write_leader,
+    .beat = write_beat,
+};

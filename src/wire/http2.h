@@ -81,8 +81,9 @@ void http2_free(struct http2 *h);
 
 /* All bytes are taken. False: the connection is broken; its last words are in the output. */
 bool http2_receive(struct http2 *h, struct slice bytes);
-/* Moves what may leave into the output. After each of the calls below that answer it happens by
- * itself, but not from inside a handler; call it when the output has room again. */
+/* Moves what may leave into the output, and tells of the streams that end with it. To be called
+ * once per turn after the calls below, and when the output has room again. http2_receive does it,
+ * and so does http2_answer when no handler is running. */
 void http2_flush(struct http2 *h);
 
 void http2_stream_init(struct http2_stream *stream, int32_t id, const struct memory *memory,
@@ -111,6 +112,10 @@ size_t http2_stream_backlog(const struct http2_stream *stream);
 
 /* No new streams; those that there are may end. */
 void http2_goaway(struct http2 *h);
+/* How many streams the client has broken off since the last call. */
+uint32_t http2_take_resets(struct http2 *h);
+/* The client asks for too much: says so, and that is the end. */
+void http2_turn_away(struct http2 *h);
 /* Is the other end still there? */
 void http2_ping(struct http2 *h);
 /* Nothing more will come or go. */

@@ -1,0 +1,21 @@
+/* What operators do, for the doors. Each is answered by `render`, or at once where a rule is
+ * broken. */
+#ifndef HOLDFAST_SERVICE_OPERATOR_H
+#define HOLDFAST_SERVICE_OPERATOR_H
+
+#include "service/body.h"
+
+/* False when they may not, and then it has been answered so. */
+bool operator_is_allowed(struct exchange *x);
+
+/* api_operator.c. The name is x->name; the answer finds actor and reason in x->kept. */
+void operator_force_unlock(struct exchange *x, const struct body *b, render_fn render);
+void operator_revoke(struct exchange *x, const struct body *b, render_fn render);
+
+/* api_member.c. The member is x->member; `address` is for adding one. */
+enum { MEMBER_ADDRESS_MAX = 255 };
+bool member_is_allowed(struct exchange *x);
+void member_start(struct exchange *x, enum gateway_change kind, struct slice address,
+                  render_fn render);
+
+#endif
