@@ -1,6 +1,6 @@
 # The front door. Meson and Ninja do the work, behind scripts/build.
 
-.PHONY: all run test bench sim cluster fuzz lint format clean help
+.PHONY: all run test bench sim cluster failover fuzz lint format clean help
 
 all: ## build build/ (-O2 -g, asserts on)
 	@scripts/build release
@@ -24,6 +24,9 @@ sim: all ## run the simulator: SEEDS=2000 worlds from SEED=1, SECONDS=60 each
 cluster: ## clusters of real processes, the long tests too, with and without sanitizers
 	@scripts/setup build test
 	@scripts/test build cluster_whole
+
+failover: all ## kills the leader of five KILLS=50 times under load; how long is nobody served?
+	@/usr/bin/python3 bench/failover.py --kills $(or $(KILLS),50)
 
 fuzz: ## fuzz every decoder; SECONDS=60 each, TARGETS=... for some
 	@scripts/setup build test

@@ -199,7 +199,8 @@ static void write_event(struct exchange *x, const struct event *e)
         json_put_text(&w, "ended", ended_name(e->ended));
     }
     if (has_deadline(e)) {
-        reply_put_when(&w, x->service, deadline_key(e->type), e->deadline_ms);
+        /* Counted from the entry and not from our own clock: the same on every node, and later. */
+        json_put_time(&w, deadline_key(e->type), e->wall_ms + e->deadline_ms - e->at_ms);
     }
     put_text(&w, "actor_id", e->actor);
     if (is_leader) {

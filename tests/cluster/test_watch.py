@@ -1,0 +1,196 @@
+"""Server-sent events from real nodes (S9.3): the same numbers everywhere, resumable without a gap, and a
+reader that is too slow is told so and can go on."""
+
+import http.client
+import itertools
+import json
+import re
+import socket
+
+import pytest
+
+from harness import PATIENCE
+from load import Load
+
+
+class Stream:
+    """Reads events one by one."""
+
+    def __init__(self, node, path="/api/v1/watch", last=None, receive_buffer=None):
+        self.connection = http.client.HTTPConnection(node.client_host, node.client_port, timeout=PATIENCE)
+        if receive_buffer is not None:
+            self.connection.sock = socket.socket()
+            self.connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+            self.connection.sock.settimeout(PATIENCE)
+            self.connection.sock.connect((node.client_host, node.client_port))
+        self.connection.request("GET", path, headers={} if last is None else {"Last-Event-ID": last})
+        self.response = self.connection.getresponse()
+        assert self.response.status == 200, self.response.read()
+        assert self.response.getheader("Content-Type") == "text/event-stream"
+
+    def next(self):
+        """(id, type, data), or None at the end."""
+        event = {}
+        for line in iter(self.response.readline, b""):
+            line = line.decode().rstrip("\n")
+            if line.startswith(":"):
+                continue
+            if line == "" and event:
+                return event.get("id"), event["event"], json.loads(event["data"])
+            if line:
+                key, _, value = line.partition(": ")
+                event[key] = value
+        return None
+
+    def until(self, stop):
+        """All events up to the one for which `stop` is true, that one included."""
+        found = []
+        while not found or not stop(found[-1]):
+            event = self.next()
+            assert event is not None, found[-3:]
+            found.append(event)
+        return found
+
+    def close(self):
+        self.connection.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def granted(name):
+    return lambda event: event[1] == "granted" and event[2]["name"] == name
+
+
+@pytest.mark.sanitized
+def test_events_are_the_same_on_every_node_and_show_no_secrets(make_cluster):
+    cluster = make_cluster(3)
+    streams = [Stream(node) for node in cluster]
+    for stream in streams:
+        assert stream.next()[1] == "ready"
+    token = cluster.nodes[1].acquire("seen").json["fencing_token"]
+    cluster.nodes[2].release("seen", token)
+    cluster.nodes[3].acquire("last")
+    seen = [stream.until(granted("last")) for stream in streams]
+    assert seen[0] == seen[1] == seen[2]
+    assert [event[1] for event in seen[0]] == ["granted", "released", "granted"]
+    assert str(token) not in json.dumps([event[2] for event in seen[0]])
+    for stream in streams:
+        stream.close()
+
+
+def test_a_watch_goes_on_at_another_node_without_a_gap(make_cluster):
+    cluster = make_cluster(3)
+    nodes = list(cluster)
+    with Stream(nodes[0], "/api/v1/watch?prefix=load-") as whole:
+        ids = [whole.next()[0]]
+        with Load(nodes, plugs_are_pulled=True) as load:
+            got = []
+            for turn in range(9):
+                with Stream(nodes[turn % 3], "/api/v1/watch?prefix=load-", last=ids[-1]) as stream:
+                    assert stream.next()[1] == "ready"
+                    for _ in range(8):
+                        event = stream.next()
+                        got.append(event)
+                        ids.append(event[0])
+            load.wait_more(10)
+        expected = [whole.next() for _ in got]
+    assert got == expected, "each event once, in order"
+    assert len(set(ids)) == len(ids)
+
+
+def test_a_watch_goes_on_after_the_leader_died(make_cluster):
+    cluster = make_cluster(3)
+    leader = cluster.leader()
+    follower = cluster.followers()[0]
+    with Stream(leader) as stream:
+        place = stream.next()[0]
+        leader.acquire("before")
+        place = stream.until(granted("before"))[-1][0]
+    leader.kill()
+    cluster.leader(but=leader.id)
+    follower.acquire_surely("after")
+    with Stream(follower, last=place) as stream:
+        events = stream.until(granted("after"))
+    assert not any(event[1] == "reset" for event in events)
+    assert not any(granted("before")(event) for event in events)
+
+
+def test_who_asks_for_what_is_no_longer_kept_is_reset_with_a_full_listing(make_cluster):
+    cluster = make_cluster(1)
+    node = cluster.nodes[1]
+    for i in range(5):
+        node.acquire(f"name-{i}", ttl_ms=600000)
+    node.kill()
+    node.start().wait_ready()  # its ring of events begins anew
+    with Stream(node, last="1-0") as stream:
+        events = stream.until(lambda event: event[1] == "listed")
+        assert events[0][1] == "reset"
+        assert {e[2]["name"] for e in events if e[1] == "lock"} == {f"name-{i}" for i in range(5)}
+        node.acquire("later")
+        stream.until(granted("later"))
+    answer = node.ask("GET", "/api/v1/watch?reset=false&last_event_id=1-0")
+    assert answer.status == 410 and answer.code == "events_trimmed", answer
+
+
+def dropped_streams(node):
+    lines = node.ask("GET", "/metrics").text.splitlines()
+    return next(float(line.split()[-1]) for line in lines if re.match(r"holdfast\w*dropped\w* ", line))
+
+
+def test_a_slow_reader_is_dropped_with_a_word_and_resumes_without_a_gap(make_cluster):
+    node = make_cluster(1).nodes[1]
+    body = json.dumps({"client_id": "c" * 255, "ttl_ms": 600000, "value": "v" * 4000}).encode()
+    names = (f"{'n' * 400}-{i}" for i in itertools.count())
+    campaigned = []
+    connection = node.connect()
+
+    def campaign():
+        campaigned.append(next(names))
+        connection.request("POST", f"/api/v1/elections/{campaigned[-1]}/campaign", body=body)
+        answer = connection.getresponse()
+        assert answer.status == 200, answer.read()
+        answer.read()
+
+    with Stream(node, receive_buffer=65536) as slow:
+        assert slow.next()[1] == "ready"
+        # It reads no more, until the sockets and half of what a node keeps of events are full.
+        while dropped_streams(node) == 0:
+            for _ in range(100):
+                campaign()
+            assert len(campaigned) < 10000
+        seen = slow.until(lambda event: event[1] == "dropped")
+        assert "too slow" in seen[-1][2]["reason"] and "Last-Event-ID" in seen[-1][2]["reason"]
+        assert slow.next() is None, "the end of the stream"
+    campaign()
+    def is_last(event):
+        return event[1] == "leader_changed" and event[2]["name"] == campaigned[-1]
+
+    # One that comes back so far behind may be dropped again on its way; each time it gets further.
+    while not is_last(seen[-1]):
+        with Stream(node, last=seen[-1][0]) as again:
+            seen += again.until(lambda event: event[1] == "dropped" or is_last(event))
+    connection.close()
+    assert not any(event[1] == "reset" for event in seen)
+    changed = [event[2]["name"] for event in seen if event[1] == "leader_changed"]
+    assert changed == campaigned, "each event once, in order"
+
+
+def test_an_election_is_observed_through_a_change_of_the_clusters_leader(make_cluster):
+    cluster = make_cluster(3)
+    leader = cluster.leader()
+    watcher = cluster.followers()[0]
+    with Stream(watcher, "/api/v1/elections/chief/observe") as stream:
+        assert stream.next()[2]["leader"] is None
+        won = watcher.ask("POST", "/api/v1/elections/chief/campaign",
+                          {"client_id": "ann", "ttl_ms": 60000, "value": "10.0.0.1"}).json
+        assert stream.next()[2]["value"] == "10.0.0.1"
+        leader.kill()
+        cluster.leader(but=leader.id)
+        said = watcher.ask("POST", "/api/v1/elections/chief/proclaim",
+                           {"client_id": "ann", "fencing_token": won["fencing_token"], "value": "b"})
+        assert said.json["proclaimed"], said
+        assert stream.until(lambda event: event[1] == "proclaimed")[-1][2]["value"] == "b"
