@@ -17,6 +17,10 @@ enum bench_verb {
 
 enum { BENCH_SESSION = 64, BENCH_CODE = 48, BENCH_MESSAGE = 200 };
 
+/* The id of no session: what OPEN is answered with by a server that has none in this protocol. Each
+ * lock then has a private one, and there is nothing to keep alive or to close. */
+#define BENCH_PRIVATE "-"
+
 struct bench_ask {
     enum bench_verb verb;
     struct slice session; /* its id; for all but OPEN */
@@ -41,7 +45,8 @@ typedef void bench_answer_fn(void *ctx, const struct bench_answer *answer);
 
 struct bench_protocol {
     const char *name;
-    bool multiplexes; /* whether a connection may have more than one slot */
+    bool multiplexes;     /* whether a connection may have more than one slot */
+    bool sessions_follow; /* with the connection the session is gone for its client */
 
     /* The state of one connection. `host` is the server's HOST:PORT, and outlives it. */
     void *(*open)(const char *host, uint32_t slots);
@@ -57,6 +62,7 @@ struct bench_protocol {
                       bench_answer_fn *on_answer, void *ctx, const char **problem);
 };
 
+extern const struct bench_protocol bench_grpc;
 extern const struct bench_protocol bench_http;
 
 #endif

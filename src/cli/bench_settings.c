@@ -28,7 +28,7 @@ static const struct flag flags[] = {
     {"--seconds", DURATION, AT(measure_ms), 100, DAY_MS, "S", "how long to measure (10)"},
     {"--warmup", DURATION, AT(warmup_ms), 0, DAY_MS, "S", "how long to run before that (2)"},
     {"--connections", NUMBER, AT(connections), 1, BENCH_CLIENTS_MAX, "K", "that carry them (one for each client)"},
-    {"--api", API, AT(protocol), 0, 0, "http", "the protocol (http)"},
+    {"--api", API, AT(protocol), 0, 0, "http|grpc", "the protocol (grpc; http with --held)"},
     {"--via", VIA, AT(via_any), 0, 0, "leader|any", "ask the leader, or all nodes in turn, which forward (leader)"},
     {"--tier", TIER, AT(tier), 0, 0, "TIER", "correctness or efficiency (the server's choice)"},
     {"--endpoints", TEXT, AT(endpoints), 0, 0, "LIST", "HOST:PORT,... (HOLDFAST_ENDPOINTS, or 127.0.0.1:4653)"},
@@ -82,17 +82,17 @@ static bool read_number(struct bench_settings *s, const struct flag *flag, const
 
 static bool read_api(struct bench_settings *s, const char *text)
 {
-    static const struct bench_protocol *const built[] = {&bench_http};
+    static const struct bench_protocol *const built[] = {&bench_http, &bench_grpc};
     for (size_t i = 0; i < sizeof(built) / sizeof(built[0]); i++) {
         if (strcmp(text, built[i]->name) == 0) {
             s->protocol = built[i];
             return true;
         }
     }
-    if (strcmp(text, "grpc") == 0 || strcmp(text, "resp") == 0) {
-        return complain(text, "is not built into this bench yet; use --api http");
+    if (strcmp(text, "resp") == 0) {
+        return complain(text, "is not built into this bench yet; use --api http or grpc");
     }
-    return complain("--api", "is http");
+    return complain("--api", "is http or grpc");
 }
 
 static bool read_value(struct bench_settings *s, const struct flag *flag, const char *text)
@@ -136,6 +136,9 @@ static const struct flag *find_flag(const char *text, size_t len)
 
 static bool check(struct bench_settings *s)
 {
+    if (s->protocol == NULL) {
+        s->protocol = s->held > 0 ? &bench_http : &bench_grpc;
+    }
     if (s->connections == 0) {
         s->connections = s->clients;
     }
@@ -145,6 +148,9 @@ static bool check(struct bench_settings *s)
     if (s->connections < s->clients && !s->protocol->multiplexes) {
         return complain("--connections",
                         "has to be as many as --clients: HTTP/1.1 carries one request at a time");
+    }
+    if (s->held > 0 && s->protocol != &bench_http) {
+        return complain("--held", "needs --api http");
     }
     return true;
 }
@@ -156,7 +162,6 @@ bool bench_settings_read(struct bench_settings *s, int count, char **arguments)
         .clients = 64,
         .measure_ms = 10000,
         .warmup_ms = 2000,
-        .protocol = &bench_http,
         .tier = "",
         .endpoints = endpoints != NULL && endpoints[0] != '\0' ? endpoints : "127.0.0.1:4653",
     };

@@ -21,8 +21,9 @@ def leftovers(node):
 
 def test_it_prints_one_object_with_the_figures_and_leaves_nothing_behind(make_cluster):
     c = make_cluster(3)
-    for via in ("leader", "any"):
-        done = bench(c, "--clients", 8, "--via", via, "--held", 1200, "--json")
+    for api, via in (("http", "leader"), ("http", "any"), ("grpc", "leader"), ("grpc", "any")):
+        more = ["--held", 1200] if api == "http" else ["--connections", 3]
+        done = bench(c, "--api", api, "--clients", 8, "--via", via, *more, "--json")
         assert done.returncode == 0, done.stderr
         figures = json.loads(done.stdout)
         assert figures["cycles_per_second"] > 0
@@ -31,7 +32,8 @@ def test_it_prints_one_object_with_the_figures_and_leaves_nothing_behind(make_cl
             us = figures[kind]
             assert 0 < us["p50"] <= us["p90"] <= us["p99"] <= us["p999"] <= us["max"]
         assert figures["acquire_us"]["count"] >= figures["cycles"] - 8
-        assert figures["settings"]["clients"] == 8 and figures["settings"]["via"] == via
+        settings = figures["settings"]
+        assert (settings["clients"], settings["via"], settings["api"]) == (8, via, api)
         assert figures["versions"]["bench"]
         assert leftovers(c.nodes[1]) == []
 
@@ -85,13 +87,51 @@ def test_what_cannot_be_done_is_said(make_cluster):
         (["--api", "soap"], "--api"),
         (["--via", "moon"], "leader or any"),
         (["--tier", "best"], "correctness or efficiency"),
-        (["--connections", "2"], "one request at a time"),
+        (["--api", "http", "--connections", "2"], "one request at a time"),
+        (["--api", "grpc", "--held", "5"], "needs --api http"),
+        (["--api", "resp"], "not built"),
         (["--nonsense"], "no flag"),
         (["--rate"], "needs a value"),
     ):
         refused = run("bench", *flags)
         assert refused.returncode == 64 and words in refused.stderr, (flags, refused.stderr)
         assert refused.stdout == ""
-    refused = bench(make_cluster(1), "--tier", "efficiency", "--json")
-    assert refused.returncode == 69
-    assert json.loads(refused.stdout)["errors_by_code"]["tier_not_served"] > 0
+    c = make_cluster(1)
+    for api in ("http", "grpc"):
+        refused = bench(c, "--api", api, "--tier", "efficiency", "--json")
+        assert refused.returncode == 69
+        assert json.loads(refused.stdout)["errors_by_code"]["tier_not_served"] > 0
+
+
+def test_a_node_that_dies_costs_errors_and_not_the_run(make_cluster):
+    c = make_cluster(3)
+    leader = c.leader()
+    for api in ("http", "grpc"):
+        process = subprocess.Popen(
+            [PROGRAM, "bench", "--endpoints", f"127.0.0.1:{leader.client_port}", "--clients", "4",
+             "--seconds", "600", "--warmup", "0", "--api", api, "--json"],
+            env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            other = next(node for node in c if node is not leader)
+            before = wait_until(
+                lambda: other.ask("GET", "/api/v1/locks?prefix=bench/&stale=true").json["locks"],
+                "it runs")
+            leader.kill()
+            c.leader(but=leader.id)
+
+            def goes_on():
+                locks = other.ask("GET", "/api/v1/locks?prefix=bench/").json["locks"]
+                return [lock for lock in locks if lock not in before]
+
+            wait_until(goes_on, "it goes on with the next leader")
+            os.kill(process.pid, signal.SIGINT)
+            stdout, stderr = process.communicate(timeout=PATIENCE)
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        assert process.returncode == 0, stderr
+        figures = json.loads(stdout)
+        assert figures["errors"] > 0 and figures["reconnects"] > 0 and figures["cycles"] > 0
+        leader.start().wait_ready()
+        leader = c.leader()
