@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from harness import PROGRAM, Node, allowed, environment, free_ports, run, wait_until
+from harness import PROGRAM, SANITIZED, Node, allowed, environment, free_ports, run, wait_until
 
 RISE = 1 << 42  # C rises by 2^32, a token is C * 1024
 
@@ -277,3 +277,38 @@ def limit_files(size):
 
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+KILL_AT = PROGRAM.parent / "tests" / "support" / "kill_at.so"
+
+
+@pytest.mark.skipif(SANITIZED or not KILL_AT.exists(), reason="needs kill_at.so, and no sanitizers")
+def test_killed_at_any_point_there_is_the_old_folder_or_the_new_one(lost):
+    """Before each of its syncs and renames in turn; each time the folder is whole, and one of the two."""
+    node = lost
+    old = look(node)
+    left = node.folder.with_name(node.folder.name + ".recovering")
+    killed = swapped = 0
+    for at in range(1, 500):
+        done = recover(node, "--reason", "x", "--confirm", old["cluster_id"],
+                       env=environment(LD_PRELOAD=KILL_AT, KILL_AT=at))
+        seen = look(node)
+        if done.returncode == 0:
+            break
+        assert done.returncode == -9, done
+        killed += 1
+        if seen["cluster_id"] == old["cluster_id"]:
+            assert seen == old
+            shutil.rmtree(left, ignore_errors=True)
+            continue
+        # The new one is in place; the old one has its last name, or not yet.
+        swapped += 1
+        assert seen["grants"] == 0 and seen["index"] == old["index"] + 1
+        shutil.rmtree(node.folder)
+        (left if left.exists() else backup_of(node)).rename(node.folder)
+        assert look(node) == old
+    assert done.returncode == 0 and killed > 20 and swapped >= 2, (killed, swapped, done)
+    assert seen["cluster_id"] != old["cluster_id"]
+    node.flags = []
+    node.start().wait_ready()
+    assert node.acquire("kept").json["reason"] == "delayed"
