@@ -14,7 +14,6 @@ struct snapshot_intake {
     uint8_t *buffer; /* the piece that is being gathered */
     size_t buffer_size;
     size_t used;
-    uint64_t unsynced;
     bool failed;
 };
 
@@ -83,7 +82,8 @@ static enum storage_status compare(const struct snapshot_intake *intake,
     return STORAGE_OK;
 }
 
-/* A piece is complete: checks it and writes it out. */
+/* A piece is complete: checks it and writes it out. It is synced with all the others by commit,
+ * which runs on a thread that may wait; this one may not. */
 static enum storage_status accept(struct snapshot_intake *intake, struct problem *problem)
 {
     struct snapshot_check *check = &intake->check;
@@ -98,12 +98,7 @@ static enum storage_status accept(struct snapshot_intake *intake, struct problem
     }
     if (status == STORAGE_OK) {
         status = disk_write(intake->file, offset, intake->buffer, intake->used, problem);
-        intake->unsynced += intake->used;
         intake->used = 0;
-    }
-    if (status == STORAGE_OK && intake->unsynced >= SNAPSHOT_SYNC_BYTES) {
-        status = disk_sync(intake->file, problem);
-        intake->unsynced = 0;
     }
     return status;
 }

@@ -268,6 +268,24 @@ static void a_snapshot_is_received_in_pieces_of_any_size(void **state)
     }
 }
 
+/* Pieces are fed by a loop that has clients to serve: only the commit may wait for the disk. */
+static void a_snapshot_that_is_received_is_synced_once(void **state)
+{
+    struct fixture *f = *state;
+    struct problem problem;
+    struct random random;
+    random_init(&random, __func__);
+    assert_done(take(f->snapshots, 9, 2, 3 << 20, &problem));
+    struct disk_fake *other = disk_fake_new(9);
+    struct snapshots *there;
+    assert_done(snapshots_open(disk_fake_disk(other), cluster, &there, &problem));
+    uint64_t before = disk_fake_counts(other).syncs;
+    assert_done(transfer(f->snapshots, there, 100000, 0, &random, &problem));
+    assert_int_equal(disk_fake_counts(other).syncs - before, 1);
+    snapshots_close(there);
+    disk_fake_free(other);
+}
+
 static void a_transfer_can_go_on_at_every_offset(void **state)
 {
     struct fixture *f = *state;
@@ -550,6 +568,7 @@ int main(void)
         T(a_snapshot_that_is_given_up_leaves_nothing),
         T(a_full_disk_leaves_the_snapshots_as_they_were),
         T(a_snapshot_is_received_in_pieces_of_any_size),
+        T(a_snapshot_that_is_received_is_synced_once),
         T(a_transfer_can_go_on_at_every_offset),
         T(damage_on_the_way_is_noticed_at_its_block),
         T(a_flipped_bit_is_named_at_opening_or_loading),
