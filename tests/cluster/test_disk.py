@@ -1,5 +1,6 @@
 """Snapshots, catching up, full disks."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -76,13 +77,15 @@ def test_a_full_disk_stops_writes_and_room_brings_them_back(make_cluster, tmp_pa
                     file.flush()
             except OSError:
                 pass
-        full = None
-        for i in range(20000):
-            answer = node.acquire(f"more-{i}", metadata={"note": "x" * 4000}, ttl_ms=600000)
-            if answer.status != 200:
-                full = answer
-                break
-        assert full is not None and full.status in (503, 504), full
+        connection = node.connect()
+        body = json.dumps({"client_id": "test", "ttl_ms": 600000, "metadata": {"note": "x" * 4000}})
+        status = 200
+        for i in itertools.takewhile(lambda _: status == 200, range(20000)):
+            path = f"/api/v1/locks/more-{i}/acquire"
+            connection.request("POST", path, body=body)
+            status = read_answer(connection, "POST", path).status
+        connection.close()
+        assert status in (503, 504), status
         node.wait_event("disk_full")
         refused = node.acquire("refused")
         assert refused.status == 503 and refused.json["error"]["code"] == "disk_full", refused

@@ -28,7 +28,7 @@ def test_a_killed_leader_is_replaced_and_the_lock_stands(make_cluster):
 
 
 def test_two_of_five_gone_and_the_rest_goes_on_three_gone_and_it_refuses(make_cluster):
-    cluster = make_cluster(5)
+    cluster = make_cluster(5, "--request-timeout", "1s")
     for victim in cluster.followers()[:2]:
         victim.kill()
     for node in cluster.running():
@@ -49,7 +49,7 @@ def test_two_of_five_gone_and_the_rest_goes_on_three_gone_and_it_refuses(make_cl
 
 
 def test_a_minority_that_was_refused_works_again_when_one_comes_back(make_cluster):
-    cluster = make_cluster(3)
+    cluster = make_cluster(3, "--request-timeout", "1s")
     token = cluster.leader().acquire("kept", ttl_ms=600000).json["fencing_token"]
     first, second = cluster.followers()
     first.kill()
@@ -126,6 +126,7 @@ def test_a_waiter_keeps_its_place_when_the_leader_dies(make_cluster):
     assert answers["second"].json["acquired"], answers
 
 
+@pytest.mark.long
 def test_ten_leader_changes_lose_no_acknowledged_grant(make_cluster):
     cluster = make_cluster(3)
     highest = 0

@@ -30,7 +30,7 @@ def test_a_node_of_another_cluster_is_refused_by_name_on_both_sides(make_cluster
 
 
 def test_a_voter_that_lost_its_disk_must_not_vote(make_cluster):
-    cluster = make_cluster(5)
+    cluster = make_cluster(5, "--request-timeout", "1s")
     victim = cluster.nodes[3]
     others = [node for node in cluster if node is not victim]
     with Load(others) as load:

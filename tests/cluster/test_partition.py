@@ -20,7 +20,7 @@ def net(tmp_path):
 
 @pytest.fixture
 def cluster(net, make_cluster):
-    made = make_cluster(5, start=False)
+    made = make_cluster(5, "--request-timeout", "1s", start=False)
     net.move_in(made)
     return made.start()
 

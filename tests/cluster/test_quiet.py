@@ -19,7 +19,7 @@ def cpu_seconds(node):
     return (int(fields[11]) + int(fields[12])) / 100
 
 
-@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize("held", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_an_idle_cluster_writes_next_to_nothing_to_disk(make_cluster, held):
     cluster = make_cluster(5)
     if held:  # then a tick is logged every 10 s (S1.4)

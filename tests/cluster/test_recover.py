@@ -122,6 +122,7 @@ def test_what_is_left_of_a_cluster_becomes_a_new_one(make_cluster):
     assert stranger.acquire("through-the-new-one").json["acquired"]
 
 
+@pytest.mark.long
 def test_the_lock_delay_ends_after_the_longest_ttl(make_cluster):
     ttl_ms = int(min(allowed(3), 20) * 1000)
     node = lose(make_cluster(3), ttl_ms)
@@ -283,6 +284,7 @@ KILL_AT = PROGRAM.parent / "tests" / "support" / "kill_at.so"
 
 
 @pytest.mark.skipif(SANITIZED or not KILL_AT.exists(), reason="needs kill_at.so, and no sanitizers")
+@pytest.mark.long
 def test_killed_at_any_point_there_is_the_old_folder_or_the_new_one(lost):
     """Before each of its syncs and renames in turn; each time the folder is whole, and one of the two."""
     node = lost

@@ -28,7 +28,7 @@ def wait_free(node, name, answers):
     return thread
 
 
-@pytest.mark.parametrize("ttl_ms", [1000, 2500])
+@pytest.mark.parametrize("ttl_ms", [1000, pytest.param(3500, marks=pytest.mark.long)])
 def test_a_lock_whose_client_is_gone_is_free_after_its_ttl_never_earlier(make_cluster, ttl_ms):
     cluster = make_cluster(3)
     for through, other in ((cluster.nodes[1], cluster.nodes[2]), (cluster.nodes[3], cluster.nodes[1])):
