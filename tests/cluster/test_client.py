@@ -94,6 +94,15 @@ def test_the_leader_is_killed_again_and_again_and_no_promise_breaks(make_cluster
     assert result["granted"] > 10 * kills, result
 
 
+@pytest.mark.sanitized
+def test_every_public_call_does_what_it_says(make_cluster):
+    cluster = make_cluster(3)
+    result = subprocess.run(dies_with_us([PROBE.parent / "client_tour", endpoints(cluster)]),
+                            env=environment(), timeout=PATIENCE, check=False, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert result.returncode == 0, result.stdout
+
+
 def test_a_lock_lives_through_the_death_of_the_leader(make_cluster, hold):
     cluster = make_cluster(3)
     holder = hold(cluster, "kept", 10000)
