@@ -1,7 +1,11 @@
 /* Cluster time (S1). While a node leads, its clock runs on CLOCK_BOOTTIME from the highest time it
  * had heard of when it began; otherwise it only remembers the highest heard, in entries and in
- * messages. So time never goes back, and a change of leader loses no more than the time without
- * one. */
+ * messages of leaders. So time never goes back, and a change of leader loses no more than the time
+ * without one.
+ *
+ * What was heard is of a term, and a later term counts alone. A leader that was cut off goes on
+ * counting while its successor, whose clock lost the time between them, gives out leases; to take
+ * up the old one's time later would cut those short (decision 0010). */
 #ifndef HOLDFAST_REPLICA_CLOCK_H
 #define HOLDFAST_REPLICA_CLOCK_H
 
@@ -9,7 +13,9 @@
 #include <stdint.h>
 
 struct cluster_clock {
+    uint64_t heard_term;
     uint64_t heard_ms;
+    uint64_t term; /* in which it runs, or ran last */
     uint64_t base_ms;
     uint64_t base_us;
     bool running;
@@ -23,15 +29,18 @@ static inline uint64_t clock_now_ms(const struct cluster_clock *c, uint64_t boot
     return c->base_ms + (boot_us > c->base_us ? (boot_us - c->base_us) / 1000 : 0);
 }
 
-static inline void clock_hear(struct cluster_clock *c, uint64_t ms)
+/* `term` is that of the entry, or of the leader whose message it is. */
+static inline void clock_hear(struct cluster_clock *c, uint64_t term, uint64_t ms)
 {
-    if (ms > c->heard_ms) {
+    if (term > c->heard_term || (term == c->heard_term && ms > c->heard_ms)) {
+        c->heard_term = term;
         c->heard_ms = ms;
     }
 }
 
-static inline void clock_start(struct cluster_clock *c, uint64_t boot_us)
+static inline void clock_start(struct cluster_clock *c, uint64_t term, uint64_t boot_us)
 {
+    c->term = term;
     c->base_ms = c->heard_ms;
     c->base_us = boot_us;
     c->running = true;
@@ -39,7 +48,7 @@ static inline void clock_start(struct cluster_clock *c, uint64_t boot_us)
 
 static inline void clock_stop(struct cluster_clock *c, uint64_t boot_us)
 {
-    clock_hear(c, clock_now_ms(c, boot_us));
+    clock_hear(c, c->term, clock_now_ms(c, boot_us));
     c->running = false;
 }
 

@@ -307,13 +307,17 @@ static bool has_late_change(const struct raft_append_entries *a)
 }
 
 bool engine_receive(struct engine *e, uint64_t peer, struct slice bytes, uint64_t now_ms,
-                    uint64_t *heard_ms)
+                    struct engine_heard *heard)
 {
     struct message_in in;
     if (!message_decode(bytes, peer, "", &in)) {
         return false;
     }
-    *heard_ms = in.cluster_ms;
+    uint64_t lead_term = in.message.type == RAFT_APPEND_ENTRIES ? in.message.append_entries.term
+                         : in.message.type == RAFT_INSTALL_SNAPSHOT
+                             ? in.message.install_snapshot.term
+                             : 0;
+    *heard = (struct engine_heard){lead_term, lead_term == 0 ? 0 : in.cluster_ms};
     if (in.message.type == RAFT_APPEND_ENTRIES && has_late_change(&in.message.append_entries)) {
         receive_append(e, &in, now_ms);
         return true;

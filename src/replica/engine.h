@@ -91,8 +91,13 @@ bool engine_start(struct engine *e, const struct replica_options *options,
                   uint64_t now_ms, const char **problem);
 void engine_close(struct engine *e);
 
+/* The cluster time that a message of a leader carries, and that leader's term; 0 in others. */
+struct engine_heard {
+    uint64_t term;
+    uint64_t ms;
+};
 bool engine_receive(struct engine *e, uint64_t peer, struct slice bytes, uint64_t now_ms,
-                    uint64_t *heard_ms);
+                    struct engine_heard *heard);
 void engine_written(struct engine *e, uint64_t last, uint64_t now_ms);
 void engine_timeout(struct engine *e, uint64_t now_ms);
 /* HF_UNAVAILABLE when the engine refuses. The index it got is the log's last. */

@@ -176,7 +176,7 @@ static void leader_begin(struct replica *r, struct replica_time now)
     r->leading = true;
     r->serving = false;
     r->lead_index = 0;
-    clock_start(&r->clock, now.boot_us);
+    clock_start(&r->clock, raft_current_term(&r->engine.raft), now.boot_us);
     submit_lead(r, now);
 }
 
@@ -206,7 +206,7 @@ static void hear_entries(struct replica *r, uint64_t from)
     for (uint64_t i = from; i <= entries_last(&r->engine.log); i++) {
         struct replica_entry entry;
         if (engine_entry(&r->engine, i, &entry) && entry.type == RAFT_COMMAND) {
-            clock_hear(&r->clock, entry_stamp_ms(entry.bytes));
+            clock_hear(&r->clock, entry.term, entry_stamp_ms(entry.bytes));
         }
     }
 }
@@ -283,7 +283,7 @@ struct replica *replica_new(const struct replica_options *options,
         r->core = core_new(&core_options);
     }
     core_set_events(r->core, on_event, r);
-    clock_hear(&r->clock, core_now_ms(r->core));
+    clock_hear(&r->clock, start->snapshot.term, core_now_ms(r->core));
     r->applied = start->snapshot.index;
     find_members(r, start);
     replica_enter(r, now);
@@ -347,9 +347,9 @@ bool replica_receive(struct replica *r, uint64_t peer, struct slice message,
 {
     replica_enter(r, now);
     uint64_t last = entries_last(&r->engine.log);
-    uint64_t heard_ms = 0;
-    bool fine = engine_receive(&r->engine, peer, message, ms_of(now), &heard_ms);
-    clock_hear(&r->clock, heard_ms);
+    struct engine_heard heard = {0, 0};
+    bool fine = engine_receive(&r->engine, peer, message, ms_of(now), &heard);
+    clock_hear(&r->clock, heard.term, heard.ms);
     hear_entries(r, last + 1);
     replica_leave(r, now);
     return fine;
@@ -407,7 +407,7 @@ void replica_snapshot_installed(struct replica *r, struct core *core, struct rep
     core_free(r->core);
     r->core = core;
     core_set_events(r->core, on_event, r);
-    clock_hear(&r->clock, core_now_ms(core));
+    clock_hear(&r->clock, r->engine.coming.term, core_now_ms(core));
     r->applied = r->engine.coming.index;
     r->log_bytes = 0;
     remember_members(r, r->engine.coming.members_index, r->engine.coming.members);
