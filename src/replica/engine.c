@@ -279,6 +279,25 @@ static void receive_part(struct engine *e, const struct raft_message *whole, uns
     raft_free(entries);
 }
 
+/* E12: the engine is about to take a membership entry at `index`, behind one that is not known here
+ * to be committed. It is, or its successor would not exist (E5). */
+static void settle_earlier_change(struct engine *e, const struct raft_append_entries *a,
+                                  unsigned from, uint64_t now_ms)
+{
+    uint64_t earlier = e->raft.configuration_uncommitted_index;
+    uint64_t before = a->prev_log_index + from;
+    uint64_t before_term = from == 0 ? a->prev_log_term : a->entries[from - 1].term;
+    const struct entry_slot *s = entries_at(&e->log, before);
+    struct replica_entry entry;
+    if (earlier == 0 || earlier > before || e->installing || s == NULL || s->term != before_term ||
+        a->term < raft_current_term(&e->raft)) {
+        return; /* there is none, or the message is refused or replaces it */
+    }
+    if (engine_entry(e, earlier, &entry) && entry.type == RAFT_CHANGE) {
+        engine_configuration(e, earlier, entry.bytes, now_ms);
+    }
+}
+
 /* E6: cut before each membership entry. */
 static void receive_append(struct engine *e, struct message_in *in, uint64_t now_ms)
 {
@@ -289,6 +308,9 @@ static void receive_append(struct engine *e, struct message_in *in, uint64_t now
         while (to < a->n_entries && a->entries[to].type != RAFT_CHANGE) {
             to++;
         }
+        if (a->entries[from].type == RAFT_CHANGE) {
+            settle_earlier_change(e, a, from, now_ms);
+        }
         receive_part(e, &in->message, from, to, now_ms);
         from = to;
     }
@@ -296,9 +318,9 @@ static void receive_append(struct engine *e, struct message_in *in, uint64_t now
     raft_free(in->entries);
 }
 
-static bool has_late_change(const struct raft_append_entries *a)
+static bool has_change(const struct raft_append_entries *a)
 {
-    for (unsigned i = 1; i < a->n_entries; i++) {
+    for (unsigned i = 0; i < a->n_entries; i++) {
         if (a->entries[i].type == RAFT_CHANGE) {
             return true;
         }
@@ -318,7 +340,7 @@ bool engine_receive(struct engine *e, uint64_t peer, struct slice bytes, uint64_
                              ? in.message.install_snapshot.term
                              : 0;
     *heard = (struct engine_heard){lead_term, lead_term == 0 ? 0 : in.cluster_ms};
-    if (in.message.type == RAFT_APPEND_ENTRIES && has_late_change(&in.message.append_entries)) {
+    if (in.message.type == RAFT_APPEND_ENTRIES && has_change(&in.message.append_entries)) {
         receive_append(e, &in, now_ms);
         return true;
     }

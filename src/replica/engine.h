@@ -1,5 +1,5 @@
 /* Drives libraft by raft_step: events in, disk writes and messages out through the ports, and what
- * is committed in order. The rules for it, learned by simulation, are numbered here (E1 to E11);
+ * is committed in order. The rules for it, learned by simulation, are numbered here (E1 to E12);
  * the code cites them where it keeps them, and docs/ENGINE.md names the test of each.
  *
  * E1  Term and vote are on disk before anything else of that step happens.
@@ -31,7 +31,12 @@
  *
  * E11 A commit index that nothing else carries is told to a follower at once, at an index that it
  *     has acknowledged, and not answered. replica.c decides when; under load the next batch does
- *     it. */
+ *     it.
+ *
+ * E12 Before a received membership entry, the one before it is told to the engine as committed: by
+ *     E5 it is, also when nobody said so here yet. The engine keeps one uncommitted configuration
+ *     and the committed one before; with two uncommitted, the truncation of the second would leave
+ *     the one before the first in force, for good. */
 #ifndef HOLDFAST_REPLICA_ENGINE_H
 #define HOLDFAST_REPLICA_ENGINE_H
 

@@ -231,6 +231,45 @@ static void a_membership_entry_is_undone_with_its_own_index(void **state)
     alone_close(&a);
 }
 
+/* ---- E12 ---- */
+
+static void the_second_of_two_changes_is_undone_alone(void **state)
+{
+    (void)state;
+    struct alone a;
+    uint8_t four[1024], five[1024];
+    alone_open(&a, 3);
+    size_t four_len = alone_members_entry(4, four, sizeof(four));
+    size_t five_len = alone_members_entry(5, five, sizeof(five));
+    struct replica_entry entries[] = {{2, RAFT_CHANGE, slice_make(four, four_len)},
+                                      {2, RAFT_CHANGE, slice_make(five, five_len)}};
+    /* Nobody has told us yet that the first one is committed. */
+    alone_receive_append(&a, (struct alone_append){2, 2, 1, 1, 1, entries, 2});
+    assert_int_equal(members_now(&a), 5);
+    struct replica_entry other = tick_of(3); /* takes the place of the second */
+    alone_receive_append(&a, (struct alone_append){3, 3, 2, 2, 1, &other, 1});
+    assert_int_equal(members_now(&a), 4);
+    alone_close(&a);
+}
+
+static void a_change_that_is_refused_settles_nothing(void **state)
+{
+    (void)state;
+    struct alone a;
+    uint8_t four[1024], five[1024];
+    alone_open(&a, 3);
+    size_t four_len = alone_members_entry(4, four, sizeof(four));
+    size_t five_len = alone_members_entry(5, five, sizeof(five));
+    struct replica_entry first = {2, RAFT_CHANGE, slice_make(four, four_len)};
+    struct replica_entry second = {3, RAFT_CHANGE, slice_make(five, five_len)};
+    alone_receive_append(&a, (struct alone_append){2, 2, 1, 1, 1, &first, 1});
+    /* Another leader has something else before it: this proves nothing about ours. */
+    alone_receive_append(&a, (struct alone_append){3, 3, 2, 3, 1, &second, 1});
+    assert_int_equal(members_now(&a), 4);
+    assert_int_equal(a.replica->engine.raft.configuration_uncommitted_index, 2);
+    alone_close(&a);
+}
+
 /* ---- E7 ---- */
 
 static void want_snapshot_after_next(struct alone *a)
@@ -345,6 +384,8 @@ int main(void)
         cmocka_unit_test(what_replaces_reported_entries_is_reported_again),
         cmocka_unit_test(nothing_is_reported_while_a_snapshot_is_installed_nor_what_is_older),
         cmocka_unit_test(a_membership_entry_is_undone_with_its_own_index),
+        cmocka_unit_test(the_second_of_two_changes_is_undone_alone),
+        cmocka_unit_test(a_change_that_is_refused_settles_nothing),
         cmocka_unit_test(a_snapshot_waits_until_its_index_is_on_our_own_disk),
         cmocka_unit_test(a_snapshot_holds_the_members_that_were_committed_at_its_index),
         cmocka_unit_test(no_snapshot_is_taken_while_one_is_installed),
