@@ -81,6 +81,17 @@
 /* Tokens, event numbers, times and indexes stay below this (S3.2). */
 #define LIMIT_NUMBER (UINT64_C(1) << 53)
 
+/* The simulator, tests/sim/: memories that fill and forget within its minute, which also keeps its
+ * snapshots small. */
+#ifdef HOLDFAST_SIM_LIMITS
+#undef LIMIT_FENCE_MARKS
+#define LIMIT_FENCE_MARKS 24
+#undef LIMIT_ENDED
+#define LIMIT_ENDED 2048
+#undef LIMIT_REQUESTS
+#define LIMIT_REQUESTS 2048
+#endif
+
 /* The explorer of states, tests/fuzz/fuzz_script.c, and only it: limits so small that a few dozen
  * commands reach every one of them. */
 #ifdef HOLDFAST_TINY_LIMITS

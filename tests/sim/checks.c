@@ -1,29 +1,117 @@
-/* What must be true across nodes, whatever happened: one leader a term, the same events at the same
- * index on every node, the same state at the same index, tokens that rise, no lease cut short. */
+/* What must be true across nodes, whatever happened: one leader a term, nothing promised that is
+ * not durable, nothing committed that a majority does not have, the same events at the same index
+ * on every node, the same state at the same index. */
 #include "world.h"
+
+#include "core/snapshot.h"
+#include "replica/message.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { MAX_TERMS = 100000, MAX_INDEXES = 400000, MAX_TOKENS = 400000 };
+enum { MAX_TERMS = 20000, STATE_EVERY = 128 };
 
 static int leader_of[MAX_TERMS];
 
 struct at_index {
-    uint64_t *events; /* a hash each */
+    uint64_t events; /* hashes of all of them */
+    uint64_t state;  /* hash of the snapshot, 0: nobody looked */
     uint32_t count;
-    uint64_t state; /* hash of the snapshot, 0: nobody looked */
+    uint32_t capacity;
+    uint64_t *each;
 };
 static struct at_index *seen;
+static uint64_t seen_capacity;
+static uint64_t committed;
 
-struct lease {
-    uint64_t asked_us;
-    uint64_t ttl_ms;
-};
-static struct lease *leases; /* by token / 1024 */
-static uint64_t last_token;
+static struct at_index *at(uint64_t index)
+{
+    if (index >= seen_capacity) {
+        uint64_t capacity = index * 2 + 4096;
+        seen = realloc(seen, capacity * sizeof(*seen));
+        memset(seen + seen_capacity, 0, (capacity - seen_capacity) * sizeof(*seen));
+        seen_capacity = capacity;
+    }
+    return &seen[index];
+}
 
-void check_leader(const struct node *n, uint64_t term)
+/* ---- promises ---- */
+
+/* Entries that a follower says it has are durable, and stay (Raft, 5.3; engine.h E3). */
+static void check_ack(const struct node *n, const struct node *leader, uint64_t term, uint64_t last)
+{
+    struct replica_status s;
+    if (!leader->up || leader->failed) {
+        return;
+    }
+    replica_status(leader->replica, node_time(leader), &s);
+    if (!s.is_leader || s.term != term || last <= n->durable.base) {
+        return;
+    }
+    if (last > n->durable.last || last >= disk_pending_from(n)) {
+        violation("node %d acknowledges entry %llu before it is durable: %llu is", n->id, ull(last),
+                  ull(n->durable.last));
+    }
+    if (terms_at(&n->memory, last) != terms_at(&n->durable, last)) {
+        violation("node %d acknowledges entry %llu of term %llu, its disk has term %llu", n->id,
+                  ull(last), ull(terms_at(&n->memory, last)), ull(terms_at(&n->durable, last)));
+    }
+}
+
+/* A vote that is given is on the disk (E1). */
+static void check_vote(const struct node *n, uint64_t peer, uint64_t term)
+{
+    const struct meta_state *meta = &n->store.meta.state;
+    if (meta->term != term || meta->vote != peer) {
+        violation("node %d votes for %llu in term %llu, its disk says %llu in term %llu", n->id,
+                  ull(peer), ull(term), ull(meta->vote), ull(meta->term));
+    }
+}
+
+void check_sent(struct node *n, uint64_t peer, struct slice message)
+{
+    struct message_in in;
+    if (message.len > 80 || !message_decode(message, (uint64_t)n->id, "", &in)) {
+        return; /* with entries: not an answer */
+    }
+    if (in.message.type == RAFT_APPEND_ENTRIES_RESULT) {
+        const struct raft_append_entries_result *r = &in.message.append_entries_result;
+        if (r->rejected == 0) {
+            check_ack(n, &world.nodes[peer], r->term, r->last_log_index);
+        }
+    } else if (in.message.type == RAFT_REQUEST_VOTE_RESULT) {
+        const struct raft_request_vote_result *r = &in.message.request_vote_result;
+        if (r->vote_granted && !r->pre_vote) {
+            check_vote(n, peer, r->term);
+        }
+    } else if (in.entries != NULL) {
+        raft_free(in.entries[0].batch);
+        raft_free(in.entries);
+    } else if (in.message.type == RAFT_INSTALL_SNAPSHOT) {
+        raft_configuration_close(&in.message.install_snapshot.conf);
+        raft_free(in.message.install_snapshot.data.base);
+    }
+}
+
+/* E7: a snapshot is of what is durable here. */
+void check_snapshot(const struct node *n, const struct core *core,
+                    const struct replica_snapshot *about_it)
+{
+    if (core_index(core) > about_it->index || about_it->index > n->durable.last ||
+        about_it->index >= disk_pending_from(n)) {
+        violation("node %d takes a snapshot at %llu, durable is %llu", n->id, ull(about_it->index),
+                  ull(n->durable.last));
+    }
+    if (terms_at(&n->durable, about_it->index) != about_it->term) {
+        violation("node %d takes a snapshot at %llu of term %llu, the entry is of term %llu", n->id,
+                  ull(about_it->index), ull(about_it->term),
+                  ull(terms_at(&n->durable, about_it->index)));
+    }
+}
+
+/* ---- leaders and commits ---- */
+
+static void check_leader(const struct node *n, uint64_t term)
 {
     if (term >= MAX_TERMS) {
         violation("too many terms");
@@ -31,12 +119,99 @@ void check_leader(const struct node *n, uint64_t term)
     if (leader_of[term] == 0) {
         leader_of[term] = n->id;
         world.counts.elections++;
-        trace("node %d leads in term %llu", n->id, (unsigned long long)term);
+        trace("node %d leads in term %llu", n->id, ull(term));
+        trace_mark(n->id, "leads");
     } else if (leader_of[term] != n->id) {
-        violation("term %llu has two leaders, %d and %d", (unsigned long long)term, leader_of[term],
-                  n->id);
+        violation("term %llu has two leaders, %d and %d", ull(term), leader_of[term], n->id);
     }
 }
+
+/* What a leader has committed is on the disks of a majority. */
+static void check_commit(const struct node *n, uint64_t index)
+{
+    struct replica_member members[MAX_NODES];
+    uint32_t count = replica_members(n->replica, members, MAX_NODES);
+    uint32_t voters = 0;
+    uint32_t have = 0;
+    uint64_t term = terms_at(&n->memory, index);
+    for (uint32_t i = 0; i < count; i++) {
+        if (members[i].voter) {
+            voters++;
+            have += world.nodes[members[i].id].lost || /* it may have had it */
+                    terms_has(&world.nodes[members[i].id].durable, index, term);
+        }
+    }
+    if (have * 2 <= voters && term != 0) {
+        for (uint32_t i = 0; i < count; i++) {
+            const struct node *v = &world.nodes[members[i].id];
+            fprintf(stderr, "node %d%s: durable %llu to %llu, term %llu of %llu\n", v->id,
+                    members[i].voter ? "" : " (no voter)", ull(v->durable.base),
+                    ull(v->durable.last), ull(terms_at(&v->durable, index)), ull(term));
+        }
+        violation("node %d committed entry %llu, which is on the disks of %u of %u voters", n->id,
+                  ull(index), have, voters);
+    }
+}
+
+static bool add_hash(void *ctx, const void *data, size_t len)
+{
+    uint64_t *hash = ctx;
+    *hash = XXH3_64bits_withSeed(data, len, *hash);
+    return true;
+}
+
+static uint64_t state_hash(const struct core *core)
+{
+    uint64_t hash = 1;
+    (void)snapshot_write(core, add_hash, &hash);
+    return hash;
+}
+
+/* Snapshots at equal indexes are equal, byte for byte. */
+static void check_state(const struct node *n, uint64_t every)
+{
+    const struct core *core = replica_core(n->replica);
+    uint64_t index = core_index(core);
+    if (index == 0 || index % every != 0) {
+        return;
+    }
+    struct at_index *a = at(index);
+    uint64_t hash = state_hash(core);
+    if (a->state == 0) {
+        a->state = hash;
+        const char *broken = core_check_invariants(core);
+        if (broken != NULL) {
+            violation("node %d at %llu: %s", n->id, ull(index), broken);
+        }
+    } else if (a->state != hash) {
+        violation("node %d has another state at %llu than others", n->id, ull(index));
+    }
+}
+
+void check_node(struct node *n)
+{
+    struct replica_status s;
+    replica_status(n->replica, node_time(n), &s);
+    if (s.is_leader) {
+        check_leader(n, s.term);
+        if (s.commit_index > committed) {
+            check_commit(n, s.commit_index);
+        }
+    }
+    if (s.commit_index > committed) {
+        committed = s.commit_index;
+        world.counts.entries = committed;
+    }
+    if (s.serving && n->serving_since_us == 0) {
+        n->serving_since_us = world.now_us;
+    } else if (!s.serving) {
+        n->serving_since_us = 0;
+    }
+    shadow_check_members(n);
+    check_state(n, STATE_EVERY);
+}
+
+/* ---- events ---- */
 
 static uint64_t hash_event(const struct event *e)
 {
@@ -49,107 +224,68 @@ static uint64_t hash_event(const struct event *e)
     return XXH3_64bits_withSeed(e->client.data, e->client.len, hash);
 }
 
-static void first_sight(const struct event *e)
+void check_event(const struct node *n, const struct event *e)
 {
-    if (e->type == EVENT_GRANTED && e->part == 1) {
-        if (e->token <= last_token) {
-            violation("token %llu is not above %llu (S3.1)", (unsigned long long)e->token,
-                      (unsigned long long)last_token);
-        }
-        last_token = e->token;
-    }
-    if (e->type == EVENT_EXPIRED && e->part == 1) {
-        world.counts.expired++;
-        uint64_t c = e->token / 1024;
-        const struct lease *l = c < MAX_TOKENS ? &leases[c] : NULL;
-        if (l != NULL && l->ttl_ms != 0) {
-            /* The holder counted from its sending, on a clock that may run 0.1 % slow (S5, S1.6).
-             */
-            uint64_t until_us = l->asked_us + l->ttl_ms * 999 - 5000;
-            if (world.now_us < until_us) {
-                violation("token %llu was cut short by %llu us", (unsigned long long)e->token,
-                          (unsigned long long)(until_us - world.now_us));
-            }
-        }
-    }
-}
-
-void check_applied(const struct node *n, const struct event *e)
-{
-    if (seen == NULL) {
-        seen = calloc(MAX_INDEXES, sizeof(*seen));
-        leases = calloc(MAX_TOKENS, sizeof(*leases));
-    }
-    if (e->index >= MAX_INDEXES) {
-        violation("too many entries");
-    }
-    struct at_index *a = &seen[e->index];
+    struct at_index *a = at(e->index);
     uint64_t hash = hash_event(e);
     if (e->ordinal < a->count) {
-        if (a->events[e->ordinal] != hash) {
+        if (a->each[e->ordinal] != hash) {
             violation("node %d sees another event %llu-%u than others: %s %.*s", n->id,
-                      (unsigned long long)e->index, e->ordinal, event_name(e->type),
-                      (int)e->name.len, (const char *)e->name.data);
+                      ull(e->index), e->ordinal, event_name(e->type), (int)e->name.len,
+                      (const char *)e->name.data);
         }
         return;
     }
     if (e->ordinal != a->count) {
-        violation("node %d: event %llu-%u leaves a gap", n->id, (unsigned long long)e->index,
-                  e->ordinal);
+        violation("node %d: event %llu-%u leaves a gap", n->id, ull(e->index), e->ordinal);
     }
-    a->events = realloc(a->events, (a->count + 1) * sizeof(*a->events));
-    a->events[a->count++] = hash;
-    first_sight(e);
-    clients_event(n, e);
+    if (a->count == a->capacity) {
+        a->capacity = a->capacity == 0 ? 4 : a->capacity * 2;
+        a->each = realloc(a->each, a->capacity * sizeof(*a->each));
+    }
+    a->each[a->count++] = hash;
+    truth_event(e);
 }
 
-static bool add_hash(void *ctx, const void *data, size_t len)
-{
-    uint64_t *hash = ctx;
-    *hash = XXH3_64bits_withSeed(data, len, *hash);
-    return true;
-}
+/* ---- the end ---- */
 
-/* Snapshots at equal indexes are equal, byte for byte. */
-void check_state(const struct node *n)
+/* Whether all voters have applied the same, and then are in the same state. */
+bool check_all_agree(char *why, size_t size)
 {
-    const struct core *core = replica_core(n->replica);
-    uint64_t index = core_index(core);
-    if (index == 0 || index % 16 != 0 || index >= MAX_INDEXES || seen == NULL) {
-        return;
+    struct replica_member members[MAX_NODES];
+    const struct node *leader = leader_now();
+    if (leader == NULL) {
+        snprintf(why, size, "there is no leader");
+        return false;
     }
-    uint64_t hash = 1;
-    (void)snapshot_write(core, add_hash, &hash);
-    if (seen[index].state == 0) {
-        seen[index].state = hash;
-        world.counts.entries = index;
-        const char *broken = core_check_invariants(core);
-        if (broken != NULL) {
-            violation("node %d at %llu: %s", n->id, (unsigned long long)index, broken);
+    uint32_t count = replica_members(leader->replica, members, MAX_NODES);
+    uint64_t index = core_index(replica_core(leader->replica));
+    uint64_t hash = state_hash(replica_core(leader->replica));
+    for (uint32_t i = 0; i < count; i++) {
+        const struct node *n = &world.nodes[members[i].id];
+        if (!members[i].voter || n->lost) {
+            continue;
         }
-    } else if (seen[index].state != hash) {
-        violation("node %d has another state at %llu than others", n->id,
-                  (unsigned long long)index);
+        if (!n->up || core_index(replica_core(n->replica)) != index) {
+            snprintf(why, size, "node %d is at %llu, the leader %d at %llu", n->id,
+                     ull(n->up ? core_index(replica_core(n->replica)) : 0), leader->id, ull(index));
+            return false;
+        }
+        if (state_hash(replica_core(n->replica)) != hash) {
+            violation("node %d has another state at %llu than the leader", n->id, ull(index));
+        }
     }
-}
-
-void check_granted(uint64_t token, uint64_t asked_us, uint64_t ttl_ms)
-{
-    uint64_t c = token / 1024;
-    if (c < MAX_TOKENS) {
-        leases[c] = (struct lease){asked_us, ttl_ms};
-    }
+    return true;
 }
 
 void checks_end(void)
 {
-    for (uint64_t i = 0; seen != NULL && i < MAX_INDEXES; i++) {
-        free(seen[i].events);
+    for (uint64_t i = 0; i < seen_capacity; i++) {
+        free(seen[i].each);
     }
     free(seen);
-    free(leases);
     seen = NULL;
-    leases = NULL;
-    last_token = 0;
+    seen_capacity = 0;
+    committed = 0;
     memset(leader_of, 0, sizeof(leader_of));
 }

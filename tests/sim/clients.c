@@ -1,226 +1,348 @@
-/* Clients: they acquire, hold, renew, release; some vanish, some wake up late and write with an old
- * token to a fenced resource; all retry under the same lease id when they hear nothing. */
-#include "world.h"
+/* Clients: they acquire, wait, hold, renew, keep their sessions alive, release, read, ask the
+ * fence; and they misbehave: ask again under the same id, vanish, sleep past their lease and use
+ * the old token. What each saw goes into the history, which is judged as a whole. */
+#include "client.h"
 
-enum state { IDLE, ASKING, WAITING, HOLDING, RELEASING };
+enum { JUDGE_STEPS = 3000000 };
 
-struct client {
-    int id;
-    enum state state;
-    uint64_t attempt;  /* raised by each step, so that late timers are known */
-    uint32_t resource; /* the name, as a number */
-    char name[16];
-    struct id lease;
-    uint64_t asked_us;
-    uint64_t ttl_ms;
-    uint64_t token;
-    bool told;              /* the grant was acknowledged to us */
-    struct command command; /* the last one, for retries */
-    char owner[16];
-};
+struct client clients[CLIENTS + 1];
+bool clients_stopping;
 
-static struct client clients[CLIENTS + 1];
-static uint64_t done;
-/* A resource for each name that checks tokens (S11). */
-static uint64_t high_water[NAMES];
+static struct record {
+    struct history_op *ops;
+    size_t count;
+    size_t capacity;
+} history[NAMES];
 
-static void next_step(struct client *c, uint64_t in_us);
-
-static void write_to_resource(struct client *c)
+void client_record_one(uint32_t name, struct history_op op)
 {
-    uint64_t *mark = &high_water[c->resource];
-    if (c->token < *mark) {
-        world.counts.fence_refusals++;
+    struct record *r = &history[name];
+    if (r->count == r->capacity) {
+        r->capacity = r->capacity == 0 ? 256 : r->capacity * 2;
+        r->ops = realloc(r->ops, r->capacity * sizeof(*r->ops));
+    }
+    r->ops[r->count++] = op;
+}
+void client_record(const struct client *c, struct history_op op)
+{
+    op.client = c->id;
+    for (uint32_t i = 0; i < c->hold.count; i++) {
+        client_record_one(c->hold.names[i], op);
+    }
+}
+
+/* ---- sending ---- */
+
+void client_choose_entry(struct client *c)
+{
+    for (int i = 0; i < 10; i++) {
+        c->entry = 1 + (int)chance_below(MAX_NODES);
+        if (world.nodes[c->entry].used && !world.nodes[c->entry].lost) {
+            break;
+        }
+    }
+    c->entry_life = world.nodes[c->entry].life;
+}
+
+int client_entry(int client, uint32_t *life)
+{
+    *life = clients[client].entry_life;
+    return clients[client].entry;
+}
+
+void client_submit(struct client *c)
+{
+    c->tries++;
+    world.counts.retries += c->tries > 1;
+    client_next_step(c, PATIENCE_US);
+    if (c->doing == READING) {
+        call_read(c->id, MAIN, c->attempt[MAIN], c->entry, c->name);
+    } else {
+        call_send(c->id, MAIN, c->attempt[MAIN], c->entry, &c->command, c->name);
+    }
+}
+
+void client_begin(struct client *c, enum doing doing, enum command_type type)
+{
+    c->doing = doing;
+    c->call_us = world.now_us;
+    c->tries = 0;
+    command_init(&c->command, type);
+    snprintf(c->request, sizeof(c->request), "%d-%u", c->id, ++c->number);
+    bool once = c->in_session || c->id % 2 == 0;
+    if (c->in_session && (type == COMMAND_ACQUIRE || type == COMMAND_RELEASE)) {
+        c->command.session = c->session;
+        if (c->id % 4 == 0) {
+            c->command.seq = ++c->seq;
+            c->command.acked_through = c->acked;
+            once = false;
+        }
+    }
+    if (once && type == COMMAND_ACQUIRE) { /* the others rely on their lease id (S8.3) */
+        c->command.request_id = slice_of(c->request);
+    }
+}
+
+void client_idle(struct client *c, uint64_t in_us)
+{
+    c->doing = IDLE;
+    if (c->command.seq != 0) {
+        c->acked = c->seq;
+    }
+    client_next_step(c, in_us);
+}
+
+uint64_t client_think_us(void)
+{
+    return 500 + chance_below(one_in(10) ? 60000 : 8000);
+}
+
+/* ---- the operator ---- */
+
+static void meddle(struct client *c)
+{
+    client_begin(c, CHECKING, one_in(2) ? COMMAND_FORCE_UNLOCK : COMMAND_REVOKE);
+    snprintf(c->names[0], sizeof(c->names[0]), "n%u",
+             JUDGED_NAMES + (uint32_t)chance_below(NAMES - JUDGED_NAMES));
+    if (c->command.type == COMMAND_FORCE_UNLOCK) {
+        c->command.force_unlock.name = slice_of(c->names[0]);
+        c->command.force_unlock.actor = slice_of("operator");
+        c->command.force_unlock.reason = slice_of("test");
+        c->command.force_unlock.now = one_in(2);
+    } else {
+        c->command.revoke.name = slice_of(c->names[0]);
+        c->command.revoke.actor = slice_of("operator");
+        c->command.revoke.reason = slice_of("test");
+        c->command.revoke.grace_ms = (uint32_t)chance_below(500);
+    }
+    client_submit(c);
+}
+
+/* ---- what next ---- */
+
+static void look(struct client *c)
+{
+    client_begin(c, READING, COMMAND_TICK);
+    c->name = (uint32_t)chance_below(one_in(2) ? HOT_NAMES : JUDGED_NAMES);
+    client_submit(c);
+}
+
+static void begin_something(struct client *c)
+{
+    if (world.now_us < world.calm_until_us) {
+        client_next_step(c, 50000 + chance_below(200000));
+    } else if (c->id == OPERATOR && one_in(8)) {
+        meddle(c);
+    } else if (c->in_session && (id_is_zero(c->session) || c->vanished)) {
+        client_open_session(c);
+    } else if (one_in(6)) {
+        look(c);
+    } else if (one_in(8)) {
+        client_check_fence(c);
+    } else {
+        client_acquire(c);
+    }
+}
+
+/* Nothing was heard: once more, elsewhere; or it is given up. */
+static void again(struct client *c)
+{
+    if (c->tries < TRIES && c->doing != RENEWING) {
+        client_choose_entry(c);
+        client_submit(c);
         return;
     }
-    *mark = c->token;
-}
-
-static void submit(struct client *c, uint64_t otherwise_us)
-{
-    struct node *n = leader_now();
-    if (n == NULL || one_in(20)) {
-        n = &world.nodes[1 + chance_below(MAX_NODES)];
+    switch (c->doing) {
+    case ASKING:
+        client_give_up_acquire(c);
+        break;
+    case RELEASING:
+        client_give_up_release(c);
+        break;
+    case RENEWING: /* never under an old id: a new one counts from its own sending (S5.1) */
+        c->doing = HOLDING;
+        client_next_step(c, 1000);
+        break;
+    case OPENING:
+        client_session_is_gone(c);
+        break;
+    default:
+        client_idle(c, client_think_us());
+        break;
     }
-    world.counts.commands++;
-    if (!n->up || replica_submit(n->replica, &c->command, c, node_time(n)) != HF_OK) {
-        world.counts.unavailable++;
-        next_step(c, otherwise_us);
-        return;
-    }
-    replica_flush(n->replica, node_time(n));
-    node_after(n);
-    next_step(c, 1500000); /* or the answer comes first */
-}
-
-static void ask(struct client *c)
-{
-    struct command *cmd = &c->command;
-    command_init(cmd, COMMAND_ACQUIRE);
-    c->state = ASKING;
-    c->told = false;
-    c->token = 0;
-    c->resource = (uint32_t)chance_below(NAMES);
-    snprintf(c->name, sizeof(c->name), "n%u", c->resource);
-    c->lease = (struct id){(uint64_t)c->id, chance() | 1};
-    c->ttl_ms = 300 + chance_below(2500);
-    c->asked_us = world.now_us;
-    cmd->acquire.lease = c->lease;
-    cmd->acquire.node = 1 + (uint32_t)chance_below(5);
-    cmd->acquire.client = slice_of("client");
-    cmd->acquire.owner = slice_of(c->owner);
-    cmd->acquire.names.count = 1;
-    cmd->acquire.names.at[0] = slice_of(c->name);
-    cmd->acquire.ttl_ms = (uint32_t)c->ttl_ms;
-    cmd->acquire.wait_ms = one_in(2) ? 0 : chance_below(1500);
-    cmd->acquire.mode = one_in(4) ? MODE_SHARED : MODE_EXCLUSIVE;
-    submit(c, 20000 + chance_below(100000));
-}
-
-static void let_go(struct client *c)
-{
-    struct command *cmd = &c->command;
-    command_init(cmd, COMMAND_RELEASE);
-    c->state = RELEASING;
-    cmd->release.name = slice_of(c->name);
-    cmd->release.client = slice_of("client");
-    cmd->release.token = c->token;
-    submit(c, 20000 + chance_below(100000));
-}
-
-static void idle(struct client *c, uint64_t in_us)
-{
-    c->state = IDLE;
-    next_step(c, in_us);
 }
 
 static void step(struct happening *h)
 {
     struct client *c = &clients[h->a];
-    if (h->b != c->attempt) {
+    if (h->b != c->attempt[MAIN] || clients_stopping) {
         return;
     }
-    switch (c->state) {
-    case IDLE:
-        ask(c);
-        break;
-    case ASKING:
-        submit(c, 50000); /* the same command, the same lease id (S8.3) */
-        break;
-    case WAITING:
-        idle(c, 1000); /* heard nothing for long: gives up */
-        break;
-    case HOLDING:
-        write_to_resource(c);
-        if (one_in(8)) {
-            idle(c, 1000); /* vanishes: the lease has to expire */
-        } else {
-            let_go(c);
-        }
-        break;
-    case RELEASING:
-        submit(c, 50000);
-        break;
+    if (c->doing == IDLE) {
+        begin_something(c);
+    } else if (c->doing == HOLDING) {
+        client_while_holding(c);
+    } else if (c->doing == WAITING) {
+        c->doing = ASKING; /* asks again under the same id, and keeps its place (S7.1) */
+        again(c);
+    } else {
+        again(c);
     }
 }
 
-static void next_step(struct client *c, uint64_t in_us)
+void client_next_step(struct client *c, uint64_t in_us)
 {
     struct happening *h = happen(in_us, step, 0);
     h->a = (uint64_t)c->id;
-    h->b = ++c->attempt;
+    h->b = ++c->attempt[MAIN];
 }
 
-static void hold(struct client *c, uint64_t token)
+static void hear_result(struct client *c, const struct answer *a)
 {
-    if (c->told) {
-        return;
-    }
-    c->told = true;
-    c->token = token;
-    c->state = HOLDING;
-    world.counts.granted++;
-    uint64_t hold_us = one_in(10) ? c->ttl_ms * 1500 : chance_below(40000); /* some far too long */
-    next_step(c, 1000 + hold_us);
-}
-
-void clients_result(const struct node *n, void *cookie, enum replica_outcome outcome,
-                    const struct command *command, const struct result *result)
-{
-    (void)n;
-    struct client *c = cookie;
-    if (outcome == REPLICA_NOT_DONE) {
-        world.counts.not_done++;
-        return; /* it retries by its timer */
-    }
-    if (outcome == REPLICA_UNKNOWN) {
-        world.counts.unknown++;
-        return;
-    }
-    done++;
-    bool current = command->type == c->command.type &&
-                   (command->type == COMMAND_ACQUIRE
-                        ? id_equal(command->acquire.lease, c->command.acquire.lease)
-                        : command->release.token == c->token);
-    if (!current) {
-        return; /* the answer to something it gave up */
-    }
-    if (result->error != HF_OK) {
-        violation("client %d got the error %s", c->id, hf_error_code(result->error));
-    }
-    if (c->state == ASKING) {
-        if (result->outcome == OUTCOME_GRANTED && result->ended == ENDED_NOT) {
-            hold(c, result->token);
-        } else if (result->outcome == OUTCOME_QUEUED) {
-            c->state = WAITING;
-            next_step(c, 4000000);
-        } else {
-            world.counts.refused++;
-            idle(c, 1000 + chance_below(30000));
+    c->done++;
+    world.counts.answers++;
+    switch (c->doing) {
+    case ASKING:
+        client_hear_acquire(c, a);
+        break;
+    case RENEWING:
+        client_hear_renewal(c, a);
+        break;
+    case RELEASING:
+        client_hear_release(c, a);
+        break;
+    case OPENING:
+        if (a->error != HF_OK) {
+            client_session_is_gone(c);
+            break;
         }
-    } else if (c->state == RELEASING) {
-        idle(c, 1000 + chance_below(30000));
+        c->alive_us = c->call_us;
+        struct happening *h = happen(c->session_ttl_ms * 333, client_keep_alive, 0);
+        h->a = (uint64_t)c->id;
+        h->b = ++c->attempt[KEEPALIVE];
+        client_idle(c, client_think_us());
+        break;
+    case READING:
+        world.counts.reads++;
+        client_record_one(c->name, (struct history_op){.kind = HISTORY_READ,
+                                                       .client = c->id,
+                                                       .token = a->token,
+                                                       .call_us = c->call_us,
+                                                       .return_us = world.now_us});
+        client_idle(c, client_think_us());
+        break;
+    default:
+        client_idle(c, client_think_us());
+        break;
     }
 }
 
-/* On first sight of an event anywhere. */
-void clients_event(const struct node *n, const struct event *e)
+void client_hears(const struct answer *a)
 {
-    (void)n;
-    uint64_t id = e->lease.high;
-    if (id == 0 || id > CLIENTS || (e->type != EVENT_GRANTED && e->type != EVENT_WAIT_ENDED)) {
+    struct client *c = &clients[a->client];
+    if (clients_stopping) {
         return;
     }
-    struct client *c = &clients[id];
-    if (!id_equal(c->lease, e->lease)) {
-        return;
-    }
-    if (e->type == EVENT_GRANTED) {
-        /* With a wait the life of the lock begins at the grant, which the client learns now. */
-        check_granted(e->token, e->attachment == 0 ? c->asked_us : world.now_us - 1000000,
-                      e->attachment == 0 ? c->ttl_ms : 0);
-        if (c->state == WAITING) {
-            hold(c, e->token);
+    if (a->kind == ANSWER_BROKEN) {
+        client_choose_entry(c);
+        if (c->doing != IDLE && c->doing != HOLDING) {
+            client_next_step(c, 5000 + chance_below(30000));
         }
-    } else if (c->state == WAITING) {
-        world.counts.refused++;
-        idle(c, 1000);
+        return;
     }
+    if (a->kind == ANSWER_GRANTED || a->kind == ANSWER_WAIT_ENDED) {
+        if (c->doing == WAITING && id_equal(a->lease, c->lease)) {
+            c->done++;
+            if (a->kind == ANSWER_GRANTED) {
+                client_hold(c, a->token, true);
+            } else {
+                client_not_granted(c, a->reason);
+            }
+        }
+        return;
+    }
+    if (a->lane == KEEPALIVE) {
+        client_hear_keepalive(c, a);
+        return;
+    }
+    if (a->attempt != c->attempt[MAIN]) {
+        return; /* the answer to something that it gave up */
+    }
+    if (a->kind == ANSWER_UNAVAILABLE || a->kind == ANSWER_UNKNOWN) {
+        world.counts.unavailable++;
+        if (one_in(2)) {
+            client_choose_entry(c);
+        }
+        c->tries -= c->tries > 1 && a->kind == ANSWER_UNAVAILABLE && one_in(2);
+        client_next_step(c, 10000 + chance_below(60000));
+        return;
+    }
+    hear_result(c, a);
 }
 
-uint64_t clients_done(void)
+/* ---- all of them ---- */
+
+uint64_t clients_least_done(void)
 {
-    return done;
+    uint64_t least = UINT64_MAX;
+    for (int i = 1; i <= CLIENTS; i++) {
+        least = clients[i].done < least ? clients[i].done : least;
+    }
+    return least;
 }
 
 void clients_begin(void)
 {
-    done = 0;
-    memset(clients, 0, sizeof(clients));
-    memset(high_water, 0, sizeof(high_water));
     for (int i = 1; i <= CLIENTS; i++) {
-        clients[i].id = i;
-        snprintf(clients[i].owner, sizeof(clients[i].owner), "o%d", i);
-        next_step(&clients[i], 400000 + chance_below(50000));
+        struct client *c = &clients[i];
+        c->id = i;
+        c->rate = 1.0 + ((double)chance_below(1000) - 500.0) / 1e6;
+        c->in_session = i % 5 >= 3 && i != OPERATOR;
+        snprintf(c->owner, sizeof(c->owner), "o%d", i);
+        client_choose_entry(c);
+        client_next_step(c, 400000 + chance_below(50000));
     }
+}
+
+/* What is under way has no outcome. */
+void clients_stop(void)
+{
+    for (int i = 1; i <= CLIENTS; i++) {
+        struct client *c = &clients[i];
+        if (c->doing == ASKING || c->doing == WAITING) {
+            client_give_up_acquire(c);
+        } else if (c->doing == RELEASING) {
+            client_give_up_release(c);
+        }
+    }
+    clients_stopping = true;
+}
+
+void clients_judge(void)
+{
+    char problem[400];
+    for (uint32_t i = 0; i < JUDGED_NAMES; i++) {
+        world.counts.histories++;
+        switch (history_check(history[i].ops, history[i].count, JUDGE_STEPS, problem,
+                              sizeof(problem))) {
+        case HISTORY_GOOD:
+            break;
+        case HISTORY_BAD:
+            violation("n%u: %s", i, problem);
+        case HISTORY_UNDECIDED:
+            world.counts.undecided++;
+            break;
+        }
+    }
+}
+
+void clients_end(void)
+{
+    for (int i = 0; i < NAMES; i++) {
+        free(history[i].ops);
+    }
+    memset(history, 0, sizeof(history));
+    memset(clients, 0, sizeof(clients));
+    clients_stopping = false;
+    calls_end();
 }

@@ -1,13 +1,38 @@
-/* The simulator: a cluster of production replicas in a world of faults, decided by one seed.
+/* The simulator: a cluster of production nodes in a world of faults, decided by one seed.
  *
- *   sim [--seed N] [--seeds N] [--seconds S] [--trace]
+ *   sim [--seed N] [--seeds N] [--seconds S] [--jobs N] [--calm] [--trace] [--picture FILE]
  *
- * Runs S simulated seconds with faults and then some without, in which the cluster must make
- * progress again. What is checked is in checks.c. A failing run prints its seed. */
-#define _POSIX_C_SOURCE 200809L
+ * Runs S simulated seconds with faults and then some without, in which everybody must make progress
+ * again and all nodes must come to the same state. With several seeds each one is a process, so
+ * that one that crashes or hangs is named like any other. The first failure ends the run. */
+#define _DEFAULT_SOURCE
 #include "world.h"
 
+#include <errno.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
+
+enum { HEAL_US = 6000000, PROGRESS_US = 6000000, REST_US = 3000000, HANG_SECONDS = 120 };
+
+/* ---- one world ---- */
+
+static void run_for(uint64_t us)
+{
+    uint64_t until_us = world.now_us + us;
+    while (world.now_us < until_us && world_step()) {
+    }
+}
+
+static void watch(struct happening *h)
+{
+    (void)h;
+    truth_watch();
+    happen(50000, watch, 0);
+}
 
 static void one_world(const struct options *options)
 {
@@ -18,89 +43,259 @@ static void one_world(const struct options *options)
         (void)chance();
     }
     world.now_us = 1000000;
-    nodes_begin(5);
+    weather_draw(&world.weather);
+    if (options->calm) {
+        world.weather = (struct weather){.snapshot_bytes = 500000};
+    }
+    nodes_begin();
     clients_begin();
     faults_schedule();
-    uint64_t until_us = world.now_us + options->seconds * 1000000;
-    while (world.now_us < until_us && world_step()) {
-    }
+    happen(50000, watch, 0);
+    run_for(options->seconds * 1000000);
     faults_stop();
-    until_us = world.now_us + 4000000;
-    while (world.now_us < until_us && world_step()) {
+    run_for(HEAL_US);
+    uint64_t before = clients_least_done();
+    run_for(PROGRESS_US);
+    if (leader_now() == NULL) {
+        violation("there is no leader %d s after the faults stopped",
+                  (HEAL_US + PROGRESS_US) / 1000000);
     }
-    uint64_t before = clients_done();
-    until_us = world.now_us + 6000000;
-    while (world.now_us < until_us && world_step()) {
+    if (clients_least_done() == before) {
+        violation("a client got no answer for %d s after the faults stopped",
+                  PROGRESS_US / 1000000);
     }
-    if (clients_done() == before) {
-        violation("no progress after the faults stopped");
+    clients_stop();
+    faults_release();
+    run_for(REST_US);
+    char why[200];
+    for (int i = 0; !check_all_agree(why, sizeof(why)); i++) {
+        if (i == 30) {
+            violation("long after the faults stopped %s", why);
+        }
+        run_for(37000); /* they tick along */
     }
+    clients_judge();
     nodes_end();
     checks_end();
+    truth_end();
+    clients_end();
     world_close();
 }
 
-static void add(struct counts *sum)
+/* ---- many ---- */
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal)
 {
-    const uint64_t *from = (const uint64_t *)&world.counts;
+    (void)signal;
+    interrupted = 1;
+}
+
+static void add(struct counts *sum, const struct counts *from)
+{
+    const uint64_t *f = (const uint64_t *)from;
     uint64_t *to = (uint64_t *)sum;
     for (size_t i = 0; i < sizeof(*sum) / sizeof(uint64_t); i++) {
-        to[i] += from[i];
+        to[i] += f[i];
     }
 }
 
-static double seconds_now(void)
+struct worker {
+    pid_t pid;
+    uint64_t seed;
+};
+
+struct shared {
+    struct counts counts[64]; /* of each worker */
+};
+
+static void start(struct worker *w, struct counts *counts, struct options options)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+    options.seed = w->seed;
+    fflush(stdout);
+    w->pid = fork();
+    if (w->pid == 0) {
+        (void)signal(SIGINT, SIG_DFL);
+        (void)alarm(HANG_SECONDS);
+        one_world(&options);
+        *counts = world.counts;
+        _exit(0);
+    }
+    if (w->pid < 0) {
+        perror("sim: fork");
+        exit(70);
+    }
+}
+
+static bool ended_well(const struct worker *w, int status)
+{
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+        return true;
+    }
+    if (WIFSIGNALED(status)) {
+        fprintf(
+            stderr, "VIOLATION seed %llu: %s\nreplay: make sim SEED=%llu TRACE=1\n", ull(w->seed),
+            WTERMSIG(status) == SIGALRM ? "it hangs" : strsignal(WTERMSIG(status)), ull(w->seed));
+    }
+    return false;
+}
+
+/* How many passed; stops at the first failure. */
+static uint64_t run_seeds(const struct options *options, uint64_t seeds, int jobs,
+                          struct counts *sum, bool *failed)
+{
+    struct worker workers[64] = {{0, 0}};
+    struct shared *shared =
+        mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) {
+        perror("sim: mmap");
+        exit(70);
+    }
+    bool live = isatty(STDERR_FILENO);
+    uint64_t next = 0;
+    uint64_t passed = 0;
+    int running = 0;
+    while (running > 0 || (next < seeds && !*failed && !interrupted)) {
+        for (int i = 0; i < jobs && next < seeds && !*failed && !interrupted; i++) {
+            if (workers[i].pid == 0) {
+                workers[i].seed = options->seed + next++;
+                start(&workers[i], &shared->counts[i], *options);
+                running++;
+            }
+        }
+        int status;
+        pid_t pid = wait(&status);
+        for (int i = 0; i < jobs && pid > 0; i++) {
+            if (workers[i].pid == pid) {
+                workers[i].pid = 0;
+                running--;
+                if (ended_well(&workers[i], status)) {
+                    passed++;
+                    add(sum, &shared->counts[i]);
+                } else if (!interrupted) {
+                    *failed = true;
+                }
+            }
+        }
+        if (live && passed % 10 == 0) {
+            fprintf(stderr, "\r%llu of %llu ", ull(passed), ull(seeds));
+        }
+        if (*failed) {
+            for (int i = 0; i < jobs; i++) {
+                if (workers[i].pid > 0) {
+                    (void)kill(workers[i].pid, SIGKILL);
+                    (void)waitpid(workers[i].pid, NULL, 0);
+                }
+            }
+            break;
+        }
+    }
+    if (live) {
+        fprintf(stderr, "\r                    \r");
+    }
+    munmap(shared, sizeof(*shared));
+    return passed;
+}
+
+/* ---- the report ---- */
+
+static double cpu_seconds(int who)
+{
+    struct rusage u;
+    getrusage(who, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+static void report(const struct options *options, uint64_t seeds, const struct counts *c)
+{
+    double simulated = (double)seeds *
+                       ((double)options->seconds + (double)(HEAL_US + PROGRESS_US + REST_US) / 1e6);
+    double cpu = cpu_seconds(RUSAGE_SELF) + cpu_seconds(RUSAGE_CHILDREN);
+    printf("%llu seeds of %llu s with faults: %.0f commands/s, %llu granted, %llu refused, %llu "
+           "expired, %llu reads, %llu unavailable, %llu unknown, %llu asked again\n",
+           ull(seeds), ull(options->seconds), (double)c->commands / simulated, ull(c->granted),
+           ull(c->refused), ull(c->expired), ull(c->reads), ull(c->unavailable), ull(c->unknown),
+           ull(c->retries));
+    printf("nodes: %llu entries, %llu elections, %llu snapshots, %llu installed, %llu member "
+           "changes (%llu of the leader), %llu transfers\n",
+           ull(c->entries), ull(c->elections), ull(c->snapshots), ull(c->installs), ull(c->changes),
+           ull(c->leader_removals), ull(c->transfers));
+    printf("faults: %llu crashes (%llu power cuts), %llu blackouts, %llu disks stopped, %llu cuts, "
+           "%llu isolations, %llu corners, %llu pauses, %llu slow disks, %llu full, %llu wiped "
+           "(%llu refusals), "
+           "%llu bits flipped (%llu found)\n",
+           ull(c->crashes), ull(c->power_cuts), ull(c->blackouts), ull(c->stops), ull(c->cuts),
+           ull(c->isolations), ull(c->corners), ull(c->pauses), ull(c->slow_disks),
+           ull(c->full_disks), ull(c->wiped), ull(c->refused_stores), ull(c->flips),
+           ull(c->damage_found));
+    printf("fence: %llu checks, %llu late writes, %llu refused; histories: %llu judged, %llu "
+           "undecided\n",
+           ull(c->fence_checks), ull(c->stale_writes), ull(c->fence_rejections), ull(c->histories),
+           ull(c->undecided));
+    printf("%.0f times real time per core\n", simulated / cpu);
+}
+
+static uint64_t number(const char *text)
+{
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0') {
+        fprintf(stderr, "sim: \"%s\" is not a number\n", text);
+        exit(64);
+    }
+    return value;
 }
 
 int main(int argc, char **argv)
 {
     struct options options = {.seed = 1, .seconds = 60};
     uint64_t seeds = 1;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t jobs = cores < 1 ? 1 : (uint64_t)cores;
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
-        if (strcmp(argv[i], "--seed") == 0) {
-            options.seed = strtoull(value, NULL, 10);
-            i++;
-        } else if (strcmp(argv[i], "--seeds") == 0) {
-            seeds = strtoull(value, NULL, 10);
-            i++;
-        } else if (strcmp(argv[i], "--seconds") == 0) {
-            options.seconds = strtoull(value, NULL, 10);
-            i++;
-        } else if (strcmp(argv[i], "--trace") == 0) {
+        if (strcmp(argv[i], "--trace") == 0) {
             options.trace = true;
+            continue;
+        }
+        if (strcmp(argv[i], "--calm") == 0) {
+            options.calm = true;
+            continue;
+        }
+        if (strcmp(argv[i], "--seed") == 0) {
+            options.seed = number(value);
+        } else if (strcmp(argv[i], "--seeds") == 0) {
+            seeds = number(value);
+        } else if (strcmp(argv[i], "--seconds") == 0) {
+            options.seconds = number(value);
+        } else if (strcmp(argv[i], "--jobs") == 0) {
+            jobs = number(value);
+        } else if (strcmp(argv[i], "--picture") == 0) {
+            options.picture = value;
         } else {
-            fprintf(stderr, "usage: sim [--seed N] [--seeds N] [--seconds S] [--trace]\n");
+            fprintf(stderr, "usage: sim [--seed N] [--seeds N] [--seconds S] [--jobs N] [--calm] "
+                            "[--trace] [--picture FILE]\n");
             return 64;
         }
+        i++;
     }
     struct counts sum = {0};
-    double start = seconds_now();
-    for (uint64_t i = 0; i < seeds; i++) {
+    if (seeds == 1) { /* here, for a debugger */
         one_world(&options);
-        add(&sum);
-        options.seed++;
+        report(&options, 1, &world.counts);
+        printf("1 passed, 0 failed\n");
+        return 0;
     }
-    double elapsed = seconds_now() - start;
-    printf("%llu seeds of %llu s: %llu commands, %llu granted, %llu refused, %llu expired, "
-           "%llu unavailable, %llu not done, %llu unknown; %llu entries, %llu elections, %llu "
-           "crashes, "
-           "%llu cuts, %llu snapshots, %llu installed, %llu member changes, %llu transfers, "
-           "%llu stale writes refused by the fence; %.0f times real time\n",
-           (unsigned long long)seeds, (unsigned long long)options.seconds,
-           (unsigned long long)sum.commands, (unsigned long long)sum.granted,
-           (unsigned long long)sum.refused, (unsigned long long)sum.expired,
-           (unsigned long long)sum.unavailable, (unsigned long long)sum.not_done,
-           (unsigned long long)sum.unknown, (unsigned long long)sum.entries,
-           (unsigned long long)sum.elections, (unsigned long long)sum.crashes,
-           (unsigned long long)sum.cuts, (unsigned long long)sum.snapshots,
-           (unsigned long long)sum.installs, (unsigned long long)sum.changes,
-           (unsigned long long)sum.transfers, (unsigned long long)sum.fence_refusals,
-           (double)(seeds * (options.seconds + 10)) / elapsed);
-    printf("%llu passed, 0 failed\n", (unsigned long long)seeds);
-    return 0;
+    bool failed = false;
+    (void)signal(SIGINT, on_interrupt);
+    jobs = jobs < 1 ? 1 : jobs > 64 ? 64 : jobs;
+    uint64_t passed = run_seeds(&options, seeds, (int)jobs, &sum, &failed);
+    if (passed > 0) {
+        report(&options, passed, &sum);
+    }
+    printf("%llu passed, %d failed\n", ull(passed), failed);
+    return failed || interrupted ? 1 : 0;
 }

@@ -1,6 +1,15 @@
-/* The simulated world: time, chance, a network and disks, and the nodes that live in it. One seed
- * decides everything. Nodes run the production replica, core and libraft; only the ports are faked.
- */
+/* The simulated world: time, chance, a network, disks, and the nodes and clients that live in it.
+ * One seed decides everything. Nodes run the production core, replica, storage and libraft; what is
+ * faked is the disk under the storage, the connections and the clock.
+ *
+ *   world.c     time and chance: what happens next
+ *   weather.c   how bad the faults of this seed are; faults.c makes them, members.c is the operator
+ *   network.c   connections between nodes          disk.c      the disk's thread of a node
+ *   node.c      one node's life and its timers     snapshot.c  snapshots taken and fetched
+ *   client*.c   who uses the locks                 history.c   what they saw, to be judged
+ *   checks.c    what must be true across nodes     truth.c     ... of grants, queues and leases
+ *   shadow.c    what each node has promised to keep
+ *   trace.c     words and a picture of what happened */
 #ifndef HOLDFAST_TESTS_SIM_WORLD_H
 #define HOLDFAST_TESTS_SIM_WORLD_H
 
@@ -10,82 +19,152 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "core/core.h"
-#include "core/entry.h"
-#include "core/snapshot.h"
+#include "disk_fake.h"
+#include "node/known_stores.h"
 #include "replica/replica.h"
+#include "storage/store.h"
 
-enum { MAX_NODES = 9, CLIENTS = 20, NAMES = 12 };
+enum {
+    FIRST_NODES = 5,
+    MAX_NODES = 24, /* ids, which are never used again (S12.1) */
+    CLIENTS = 20,
+    NAMES = 40,
+};
 
 /* Something that will happen. `run` gets it and then it is freed. */
 struct happening {
     uint64_t at_us;
     uint64_t number; /* breaks ties: first come, first served */
     void (*run)(struct happening *h);
-    void (*drop)(struct happening *h); /* frees what `data` points to; may be NULL */
-    int node;
+    int node;      /* 0: of nobody; else it waits while that node is paused */
     uint32_t life; /* of that node; another life ignores it */
     int from;
     uint32_t from_life;
     uint64_t a;
     uint64_t b;
-    void *data;
+    void *data; /* freed with it */
     size_t len;
 };
 
-struct stored_entry {
-    uint64_t term;
-    uint16_t type;
-    uint8_t *bytes;
-    size_t len;
-};
-
-struct stored_snapshot {
-    struct replica_snapshot about; /* members owned */
-    uint8_t *bytes;
-    size_t len;
-};
-
-/* What a crash leaves. */
-struct disk {
-    uint64_t term;
-    uint64_t vote;
-    uint64_t first;
-    uint64_t count;
+/* Terms of log entries by index, from `base` + 1 to `last`; what is at or below `base` is in a
+ * snapshot. */
+struct terms {
+    uint64_t base;
+    uint64_t base_term;
+    uint64_t last;
+    uint32_t *at; /* by index */
     uint64_t capacity;
-    struct stored_entry *entries;
-    struct stored_snapshot snapshot;
 };
+
+struct disk_queue;
+struct taking;
+struct fetching;
 
 struct node {
     int id;
     bool used; /* part of the world */
     bool up;
+    bool flipped;   /* a bit of its disk was changed while it was down */
+    bool lost;      /* its disk is gone or damaged: it is to be replaced */
+    bool held_down; /* until most of the healing is over */
+    bool failed;    /* a call of its storage failed: it dies when the call is over */
     uint32_t life;
-    struct replica *replica;
-    struct disk disk;
-    double rate;        /* of its clock, within S1.6 */
-    uint64_t offset_us; /* of its boot */
-    uint64_t last_io_us;
-    uint64_t timer_us; /* when its timer is set to, on world time */
     char address[16];
+
+    /* Clock. */
+    double rate;        /* within S1.6 */
+    uint64_t offset_us; /* of its boot */
+    uint64_t wall_ms;   /* how far its wall clock is off; jumps */
+    uint64_t timer_us;  /* when its timer is set to, on world time */
+    uint64_t paused_until_us;
+    uint64_t serving_since_us; /* on world time, 0: it does not serve */
+
+    struct replica *replica;
+    struct disk_fake *fake;
+    struct store store;
+    struct known_stores known;
+    struct disk_queue *queue;
+    struct log_piece piece; /* read ahead */
+    uint64_t slow_until_us; /* its disk */
+    uint64_t slow_us;
+    uint64_t full_until_us; /* 0: there is room */
+    struct taking *taking;
+    struct fetching *fetching;
+    uint64_t drop_before;
+    uint64_t down_since_us;
+    uint32_t declared[MAX_NODES + 1]; /* lives of others that it said are gone */
+
+    struct terms memory;  /* the log as the engine knows it */
+    struct terms durable; /* ... as the disk has promised it */
+    struct {
+        uint64_t index;
+        uint8_t *bytes;
+        size_t len;
+    } changes[64]; /* the membership entries of that log, oldest first, the snapshot's too */
+    uint32_t change_count;
+    bool members_moved;
+};
+
+/* One direction between two nodes. */
+struct link {
+    bool cut;
+    bool greeted;
+    uint32_t from_life; /* of the two ends, as they greeted */
+    uint32_t to_life;
+    uint32_t connection; /* rises when it breaks */
+    uint64_t usable_us;
+    uint64_t last_us; /* the last delivery: they stay in order */
+    uint64_t slow_until_us;
+};
+
+/* How often each fault comes; 0: never. Times are means, in microseconds. */
+struct weather {
+    uint64_t loss;      /* one message in so many */
+    uint64_t slow_net;  /* one message in so many takes up to 150 ms */
+    uint64_t slow_link; /* every so often a link is slow for a while */
+    uint64_t slow_write;
+    uint64_t slow_disk; /* every so often a disk takes up to 400 ms a write, for a while */
+    uint64_t full;
+    uint64_t crash;
+    uint64_t power; /* one crash in so many is a power cut */
+    uint64_t blackout;
+    uint64_t stop; /* every so often a disk stops after a few operations */
+    uint64_t cut;
+    uint64_t cut_for;
+    uint64_t isolate; /* a node, often the leader, from all others */
+    uint64_t corner;  /* a change of members that only one follower gets, see faults.c */
+    uint64_t broken;  /* connections */
+    uint64_t pause;
+    uint64_t pause_for;
+    uint64_t jump; /* of a wall clock */
+    uint64_t change;
+    uint64_t loss_of_disk; /* a disk is wiped, or a bit of it flips */
+    uint64_t snapshot_bytes;
+    uint64_t calm; /* clients rest for a while */
 };
 
 struct options {
     uint64_t seed;
     uint64_t seconds; /* with faults; some quiet ones follow */
     bool trace;
-    int nodes;
+    bool calm;           /* no faults */
+    const char *picture; /* where to; NULL: beside the seed's number */
 };
 
+/* All of one type, so that they can be summed as an array. */
 struct counts {
-    uint64_t commands, granted, refused, unavailable, not_done, unknown, expired, crashes,
-        elections, snapshots, installs, cuts, changes, transfers, entries, happenings,
-        fence_refusals;
+    uint64_t happenings, commands, answers, granted, refused, expired, unavailable, unknown,
+        retries, reads, entries, elections, crashes, power_cuts, blackouts, stops, cuts, isolations,
+        corners, pauses, slow_disks, full_disks, flips, damage_found, wiped, refused_stores,
+        snapshots, installs, changes, transfers, leader_removals, stale_writes, fence_checks,
+        fence_rejections, histories, undecided, late_us;
 };
 
 struct world {
     struct options options;
+    struct weather weather;
     uint64_t now_us;
     uint64_t random;
     uint64_t next_number;
@@ -93,49 +172,129 @@ struct world {
     uint32_t heap_count;
     uint32_t heap_capacity;
     struct node nodes[MAX_NODES + 1];
-    bool cut[MAX_NODES + 1][MAX_NODES + 1]; /* from, to */
-    uint64_t last_delivery_us[MAX_NODES + 1][MAX_NODES + 1];
+    struct link links[MAX_NODES + 1][MAX_NODES + 1]; /* from, to */
+    struct id cluster;
     bool faults;
+    uint64_t calm_until_us;
     struct counts counts;
 };
 
 extern struct world world;
 
-/* chance */
+/* ---- world.c ---- */
 uint64_t chance(void);
 uint64_t chance_below(uint64_t n);
-bool one_in(uint64_t n);
-
-/* time */
+bool one_in(uint64_t n); /* 0: never */
+/* Something between nothing and twice the mean. */
+uint64_t about(uint64_t mean);
 struct happening *happen(uint64_t in_us, void (*run)(struct happening *h), int node);
 bool world_step(void); /* false when nothing more will happen */
 void world_close(void);
-struct replica_time node_time(const struct node *n);
-void trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
-_Noreturn void violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* nodes.c */
-void nodes_begin(int count);
-void nodes_end(void);
-void node_start(struct node *n);
-void node_crash(struct node *n);
-void node_after(struct node *n); /* after every call into its replica: timers */
-struct node *leader_now(void);
+/* ---- weather.c, faults.c, members.c ---- */
+void weather_draw(struct weather *w);
 void faults_schedule(void);
 void faults_stop(void);
+void faults_release(void); /* whom faults_stop left down */
+bool members_change_now(struct node *leader);
+void members_schedule(void);
 
-/* checks.c: what must be true across nodes */
-void check_applied(const struct node *n, const struct event *event);
-void check_state(const struct node *n);
-void check_leader(const struct node *n, uint64_t term);
-void check_granted(uint64_t token, uint64_t asked_us, uint64_t ttl_ms);
+/* ---- network.c ---- */
+void network_send(struct node *n, uint64_t peer, struct slice message);
+bool network_reaches(int from, int to); /* a byte that is sent now would arrive */
+void network_break(int one, int other);
+
+/* ---- disk.c ---- */
+bool disk_begin(struct node *n, struct problem *problem); /* opens the store */
+void disk_crash(struct node *n, bool power);              /* and closes it */
+void disk_write_entries(struct node *n, uint64_t first, const struct replica_entry *entries,
+                        uint32_t count);
+bool disk_read_entry(struct node *n, uint64_t index, struct replica_entry *out);
+/* Work in order with the writes; `done` comes on time, unless the node dies before. */
+typedef enum storage_status (*disk_work_fn)(struct node *n, struct problem *problem);
+typedef void (*disk_done_fn)(struct node *n, enum storage_status status);
+void disk_run(struct node *n, disk_work_fn work, disk_done_fn done);
+/* The lowest index that a write on its way touches; UINT64_MAX: there is none. */
+uint64_t disk_pending_from(const struct node *n);
+void disk_idle(struct node *n); /* now and then: prepares, seals */
+
+/* ---- snapshot.c ---- */
+void snapshot_take(struct node *n, const struct core *core, const struct replica_snapshot *about);
+void snapshot_fetch(struct node *n, uint64_t peer, const struct replica_snapshot *about);
+bool snapshot_is_fetched(const struct node *n);
+void snapshot_forget(struct node *n); /* at a crash */
+void snapshot_drop_log(struct node *n);
+uint64_t snapshot_trigger(const struct node *n); /* bytes of log until the next one */
+
+/* ---- node.c ---- */
+void nodes_begin(void);
+void nodes_end(void);
+void node_make(int id);
+bool node_start(struct node *n); /* false: its disk is damaged, or full */
+void node_crash(struct node *n, bool power);
+void node_fail(struct node *n, const char *why); /* a storage call failed */
+void node_after(struct node *n);                 /* after every call into its replica */
+bool node_is(const struct happening *h);         /* still the same life, and up */
+struct replica_time node_time(const struct node *n);
+struct node *leader_now(void);
+uint32_t node_members(const struct node *n, struct replica_member out[MAX_NODES]);
+
+/* ---- shadow.c ---- */
+void terms_put(struct terms *t, uint64_t first, const struct replica_entry *entries,
+               uint32_t count);
+void terms_reset(struct terms *t, uint64_t base, uint64_t base_term);
+bool terms_has(const struct terms *t, uint64_t index, uint64_t term);
+uint64_t terms_at(const struct terms *t, uint64_t index); /* 0: not there */
+/* Holds what the disk has, after a start, against what it promised. */
+void shadow_opened(struct node *n, const struct replica_start *found);
+void shadow_wrote(struct node *n, uint64_t first, const struct replica_entry *entries,
+                  uint32_t count);
+void shadow_note_change(struct node *n, uint64_t index, struct slice bytes);
+void shadow_truncated(struct node *n, uint64_t first);
+void shadow_reset_changes(struct node *n);
+void shadow_check_members(struct node *n);
+bool shadow_has_majority(void); /* without those that are lost or held down */
+void shadow_free(struct node *n);
+
+/* ---- checks.c ---- */
+void check_sent(struct node *n, uint64_t peer, struct slice message);
+void check_event(const struct node *n, const struct event *event);
+void check_node(struct node *n);
+void check_snapshot(const struct node *n, const struct core *core,
+                    const struct replica_snapshot *about);
+bool check_all_agree(char *why, size_t size);
 void checks_end(void);
 
-/* clients.c */
+/* ---- truth.c: on the first sight of each event, in log order ---- */
+void truth_event(const struct event *event);
+bool truth_has_grant(uint64_t token, uint32_t name);
+void truth_fence(uint32_t resource, uint64_t index, uint64_t token, bool accepted);
+void truth_watch(void); /* every 50 ms: whether what is due is done */
+void truth_end(void);
+
+/* ---- clients.c ---- */
 void clients_begin(void);
-void clients_result(const struct node *n, void *cookie, enum replica_outcome outcome,
-                    const struct command *command, const struct result *result);
-void clients_event(const struct node *n, const struct event *e);
-uint64_t clients_done(void);
+void clients_result(struct node *n, void *cookie, enum replica_outcome outcome,
+                    const struct result *result);
+void clients_barrier(struct node *n, void *cookie, bool reached);
+void clients_event(const struct node *n, const struct event *event);
+void clients_node_died(const struct node *n);
+void clients_stop(void);
+uint64_t clients_least_done(void); /* answers that the unluckiest client got */
+bool clients_safe_until(uint64_t token, uint64_t *safe_us, int *client);
+void clients_judge(void); /* the whole history */
+void clients_end(void);
+
+/* ---- trace.c ---- */
+void trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
+_Noreturn void violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void trace_message(int from, int to, uint64_t sent_us, uint64_t arrived_us, const char *what);
+void trace_mark(int node, const char *what);
+void trace_hold(uint32_t name, uint64_t token, bool begins);
+
+static inline unsigned long long ull(uint64_t n)
+{
+    return (unsigned long long)n;
+}
 
 #endif

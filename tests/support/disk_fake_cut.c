@@ -249,7 +249,8 @@ static void names_copy(struct fake_names *to, const struct fake_names *from)
 {
     to->count = 0;
     for (size_t i = 0; i < from->count; i++) {
-        names_set(to, from->names[i].text, from->names[i].inode);
+        PUSH(to->names, to->count, to->capacity);
+        to->names[i] = from->names[i];
     }
 }
 

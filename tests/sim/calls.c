@@ -1,0 +1,255 @@
+/* Requests on their way, see calls.h. */
+#include "calls.h"
+
+#include "core/view.h"
+
+enum { CALLS = 1 << 14, NO_COOKIE = 1 };
+
+/* Who waits for what was submitted; a cookie is a place in this ring. */
+static struct call {
+    uint64_t serial;
+    int client;
+    int lane;
+    uint64_t attempt;
+    int entry;
+    uint32_t entry_life;
+    bool is_read;
+    bool is_fence;
+    uint32_t name;
+    uint64_t token;
+} calls[CALLS];
+static uint64_t next_serial = NO_COOKIE + 1;
+
+static uint64_t step_us(void)
+{
+    uint64_t us = 30 + chance_below(400);
+    return world.faults && one_in(world.weather.slow_net) ? us + chance_below(100000) : us;
+}
+
+/* ---- back ---- */
+
+static void arrive(struct happening *h)
+{
+    client_hears(h->data);
+}
+
+static void answer_client(const struct answer *a, int entry, uint32_t entry_life)
+{
+    const struct node *n = &world.nodes[entry];
+    if (!n->up || n->life != entry_life || (world.faults && one_in(world.weather.loss))) {
+        return;
+    }
+    struct happening *h = happen(step_us(), arrive, 0);
+    h->data = malloc(sizeof(*a));
+    memcpy(h->data, a, sizeof(*a));
+}
+
+/* From the node that knows it, by way of the one that the client is connected to. */
+static void answer_by(const struct node *n, const struct call *c, struct answer *a)
+{
+    a->client = c->client;
+    a->lane = c->lane;
+    a->attempt = c->attempt;
+    if (n->id == c->entry || network_reaches(n->id, c->entry)) {
+        answer_client(a, c->entry, c->entry_life);
+    }
+}
+
+static struct call *call_of(const void *cookie)
+{
+    uint64_t serial = (uint64_t)(uintptr_t)cookie;
+    struct call *c = &calls[serial % CALLS];
+    return serial != NO_COOKIE && c->serial == serial ? c : NULL;
+}
+
+void clients_result(struct node *n, void *cookie, enum replica_outcome outcome,
+                    const struct result *r)
+{
+    struct call *c = call_of(cookie);
+    if (c == NULL || n->failed) {
+        return;
+    }
+    struct answer a = {.kind = outcome == REPLICA_DONE       ? ANSWER_RESULT
+                               : outcome == REPLICA_NOT_DONE ? ANSWER_UNAVAILABLE
+                                                             : ANSWER_UNKNOWN};
+    if (outcome == REPLICA_DONE) {
+        a.error = r->error;
+        a.outcome = r->outcome;
+        a.reason = r->reason;
+        a.ended = r->ended;
+        a.replayed = r->replayed;
+        a.accepted = r->accepted;
+        a.alive = r->alive != NULL && r->alive[0] == HF_OK;
+        a.token = r->token;
+        a.lease = r->lease;
+        a.attachment = r->attachment;
+        if (c->is_fence && r->error == HF_OK && !r->replayed) {
+            truth_fence(c->name, core_index(replica_core(n->replica)), c->token, r->accepted);
+        }
+    }
+    world.counts.unknown += outcome == REPLICA_UNKNOWN;
+    answer_by(n, c, &a);
+}
+
+/* S9.1: the state shows now everything that was done before. */
+void clients_barrier(struct node *n, void *cookie, bool reached)
+{
+    struct call *c = call_of(cookie);
+    if (c == NULL || n->failed) {
+        return;
+    }
+    struct answer a = {.kind = reached ? ANSWER_READ : ANSWER_UNAVAILABLE};
+    if (reached) {
+        char name[16];
+        struct lock_view view;
+        snprintf(name, sizeof(name), "n%u", c->name);
+        if (view_lock(replica_core(n->replica), 0, slice_of(name), &view) && view.has_holder) {
+            a.token = view.first.token;
+        }
+    }
+    answer_by(n, c, &a);
+}
+
+/* A wait is over: the node that the waiter is attached through sees it and tells (S7.3). */
+void clients_event(const struct node *n, const struct event *e)
+{
+    uint64_t client = e->lease.high;
+    uint32_t life = 0;
+    if ((e->type != EVENT_GRANTED && e->type != EVENT_WAIT_ENDED) || e->part != 1 || client == 0 ||
+        client > CLIENTS || e->attachment == 0 || e->node != (uint32_t)n->id || n->failed ||
+        client_entry((int)client, &life) != n->id || life != n->life) {
+        return;
+    }
+    struct answer a = {
+        .kind = e->type == EVENT_GRANTED ? ANSWER_GRANTED : ANSWER_WAIT_ENDED,
+        .client = (int)client,
+        .lease = e->lease,
+        .token = e->token,
+        .reason = e->reason,
+    };
+    answer_client(&a, n->id, n->life);
+}
+
+void clients_node_died(const struct node *n)
+{
+    for (int i = 1; i <= CLIENTS; i++) {
+        uint32_t life = 0;
+        if (client_entry(i, &life) == n->id && life == n->life && !one_in(4)) {
+            struct answer a = {.kind = ANSWER_BROKEN, .client = i};
+            struct happening *h = happen(step_us(), arrive, 0);
+            h->data = malloc(sizeof(a));
+            memcpy(h->data, &a, sizeof(a));
+        }
+    }
+}
+
+/* ---- there ---- */
+
+struct request {
+    struct call call;
+    int hops;
+    size_t len; /* of the encoded command */
+    uint8_t bytes[];
+};
+
+static void submit(struct node *n, const struct request *r)
+{
+    struct command command;
+    uint64_t serial = next_serial++;
+    struct call *c = &calls[serial % CALLS];
+    *c = r->call;
+    c->serial = serial;
+    world.counts.commands++;
+    enum hf_error error;
+    if (c->is_read) {
+        error =
+            replica_barrier(n->replica, (void *)(uintptr_t)serial, c->entry != n->id, node_time(n));
+    } else {
+        if (command_decode(slice_make(r->bytes, r->len), &command) != HF_OK) {
+            violation("a command cannot be decoded");
+        }
+        if (command.type == COMMAND_ACQUIRE) {
+            command.acquire.node = (uint32_t)c->entry;
+        }
+        error = replica_submit(n->replica, &command, (void *)(uintptr_t)serial, node_time(n));
+    }
+    if (error != HF_OK) {
+        struct answer a = {.kind = ANSWER_UNAVAILABLE};
+        answer_by(n, c, &a);
+        return;
+    }
+    replica_flush(n->replica, node_time(n));
+    node_after(n);
+}
+
+static void at_node(struct happening *h)
+{
+    struct node *n = &world.nodes[h->node];
+    struct request *r = h->data;
+    struct replica_status s;
+    if (!n->up || n->failed) {
+        if (r->hops == 0) { /* nobody listens there */
+            struct answer a = {.kind = ANSWER_BROKEN, .client = r->call.client};
+            client_hears(&a);
+        }
+        return;
+    }
+    if (r->hops == 0) {
+        r->call.entry_life = n->life;
+    }
+    replica_status(n->replica, node_time(n), &s);
+    if (s.serving) {
+        submit(n, r);
+        return;
+    }
+    if (r->hops > 0 || s.leader == 0 || s.leader == (uint64_t)n->id || s.leader > MAX_NODES ||
+        !network_reaches(n->id, (int)s.leader)) {
+        struct answer a = {.kind = ANSWER_UNAVAILABLE};
+        answer_by(n, &r->call, &a);
+        return;
+    }
+    r->hops++;
+    struct happening *next = happen(step_us(), at_node, (int)s.leader);
+    next->data = h->data;
+    h->data = NULL;
+}
+
+static void send_it(struct request *r, int node)
+{
+    r->call.entry = node;
+    happen(step_us(), at_node, node)->data = r;
+}
+
+void call_send(int client, int lane, uint64_t attempt, int node, const struct command *command,
+               uint32_t name)
+{
+    uint8_t bytes[1024];
+    size_t len = command_encode(command, bytes, sizeof(bytes));
+    if (len == 0) {
+        violation("a command cannot be encoded");
+    }
+    struct request *r = calloc(1, sizeof(*r) + len);
+    r->call = (struct call){.client = client, .lane = lane, .attempt = attempt};
+    if (command->type == COMMAND_FENCE_CHECK) {
+        r->call.is_fence = true;
+        r->call.token = command->fence_check.token;
+        r->call.name = name;
+    }
+    r->len = len;
+    memcpy(r->bytes, bytes, len);
+    send_it(r, node);
+}
+
+void call_read(int client, int lane, uint64_t attempt, int node, uint32_t name)
+{
+    struct request *r = calloc(1, sizeof(*r));
+    r->call = (struct call){
+        .client = client, .lane = lane, .attempt = attempt, .is_read = true, .name = name};
+    send_it(r, node);
+}
+
+void calls_end(void)
+{
+    memset(calls, 0, sizeof(calls));
+    next_serial = NO_COOKIE + 1;
+}

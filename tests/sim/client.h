@@ -1,0 +1,104 @@
+/* One client, as the files about clients share it: what it does, what it holds, what it counts on.
+ *
+ *   clients.c         what a client does next, and what it hears
+ *   client_lock.c     acquiring, holding, renewing, releasing, asking the fence
+ *   client_session.c  sessions and keep-alives; what a client may count on (S5)
+ *   calls.c           the way of a request to the leader and back */
+#ifndef HOLDFAST_TESTS_SIM_CLIENT_H
+#define HOLDFAST_TESTS_SIM_CLIENT_H
+
+#include "calls.h"
+#include "history.h"
+
+enum {
+    MAIN,
+    KEEPALIVE,
+    LANES,
+    PATIENCE_US = 600000,
+    TRIES = 4,
+    JUDGED_NAMES = NAMES - 2, /* the others are an operator's, who takes locks away */
+    HOT_NAMES = 6,            /* half of the requests are for these */
+    OPERATOR = CLIENTS,
+};
+
+enum doing { IDLE, ASKING, WAITING, HOLDING, RENEWING, RELEASING, OPENING, READING, CHECKING };
+
+struct hold {
+    uint64_t token;
+    uint32_t names[3];
+    uint32_t count;
+    bool shared;
+    uint64_t ttl_ms;
+    uint64_t safe_us; /* may count on it until then; 0: not at all (S5) */
+    uint64_t until_us;
+};
+
+struct client {
+    int id;
+    double rate;
+    enum doing doing;
+    int entry;
+    uint32_t entry_life;
+    uint64_t attempt[LANES]; /* raised by each step, so that late answers and timers are known */
+    struct command command;  /* of the main lane, for asking again */
+    char names[3][16];
+    char owner[16];
+    char request[24];
+    uint32_t name; /* of a read, of a fence check */
+    uint64_t call_us;
+    uint64_t renewal_us;
+    uint32_t tries;
+    uint32_t number; /* of requests */
+    struct id lease;
+    struct hold hold;
+    uint64_t old_token;
+    uint32_t old_name;
+    /* A session, if it uses one. */
+    bool in_session;
+    struct id session;
+    uint64_t session_ttl_ms;
+    uint64_t alive_us; /* sending of what last confirmed it */
+    uint64_t keepalive_us;
+    bool vanished;
+    uint64_t seq;
+    uint64_t acked;
+    uint64_t done;
+};
+
+extern struct client clients[CLIENTS + 1];
+extern bool clients_stopping;
+
+/* ---- clients.c ---- */
+void client_record_one(uint32_t name, struct history_op op);
+/* For each name that it holds or asks for. */
+void client_record(const struct client *c, struct history_op op);
+void client_choose_entry(struct client *c);
+void client_begin(struct client *c, enum doing doing, enum command_type type);
+void client_submit(struct client *c);
+void client_idle(struct client *c, uint64_t in_us);
+void client_next_step(struct client *c, uint64_t in_us);
+uint64_t client_think_us(void);
+
+/* ---- client_session.c ---- */
+uint64_t client_safe_until(const struct client *c, uint64_t from_us, uint64_t ttl_ms);
+uint64_t client_session_safe_us(const struct client *c);
+void client_confirm(struct client *c, uint64_t sent_us);
+uint64_t client_lease_us(const struct client *c, uint64_t from_us, uint64_t ttl_ms);
+void client_keep_alive(struct happening *h);
+void client_open_session(struct client *c);
+void client_session_is_gone(struct client *c);
+void client_hear_keepalive(struct client *c, const struct answer *a);
+
+/* ---- client_lock.c ---- */
+void client_acquire(struct client *c);
+void client_hold(struct client *c, uint64_t token, bool waited);
+void client_not_granted(struct client *c, enum reason reason);
+void client_give_up_acquire(struct client *c);
+void client_hear_acquire(struct client *c, const struct answer *a);
+void client_while_holding(struct client *c);
+void client_check_fence(struct client *c);
+void client_hear_renewal(struct client *c, const struct answer *a);
+void client_hear_release(struct client *c, const struct answer *a);
+void client_give_up_release(struct client *c);
+
+#endif

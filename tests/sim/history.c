@@ -1,0 +1,342 @@
+/* The search for an order that explains a history: Wing and Gong's, with a memory of the dead ends
+ * (as Lowe does it). At each point any operation may be next that was called before every other one
+ * that is left returned. Operations mostly follow each other, so it seldom has to go back. */
+#include "history.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_HOLDERS = 40, SEEN_BITS = 14 };
+
+struct holder {
+    uint64_t token;
+    uint64_t may_end_us; /* not earlier */
+    bool shared;
+};
+
+struct state {
+    struct holder holders[MAX_HOLDERS];
+    uint32_t count;
+    uint64_t last_token;
+    uint64_t now_us; /* not earlier */
+};
+
+struct node {
+    const struct history_op *op;
+    struct node *next; /* of those left, by time of call */
+    struct node *before;
+    uint64_t key; /* its part in the hash of what is done */
+};
+
+struct search {
+    const struct history_op *ops;
+    size_t count;
+    struct node *nodes;
+    struct node head;
+    const struct history_op **unknown; /* acquires without an outcome */
+    size_t unknown_count;
+    uint64_t *seen; /* hashes of dead ends, one a slot */
+    uint64_t steps;
+    uint64_t max_steps;
+    size_t deepest;
+    const struct history_op *stuck;
+};
+
+/* ---- the model ---- */
+
+static struct holder *find(struct state *s, uint64_t token)
+{
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (s->holders[i].token == token) {
+            return &s->holders[i];
+        }
+    }
+    return NULL;
+}
+
+static void drop(struct state *s, struct holder *h)
+{
+    *h = s->holders[--s->count];
+}
+
+/* Ends a holder by expiry, if that may have been by the time of return. */
+static bool expire(struct state *s, struct holder *h, const struct history_op *op)
+{
+    if (h->may_end_us > op->return_us) {
+        return false;
+    }
+    s->now_us = h->may_end_us > s->now_us ? h->may_end_us : s->now_us;
+    drop(s, h);
+    return true;
+}
+
+static bool grant(struct state *s, const struct history_op *op, uint64_t may_end_us)
+{
+    if (op->token <= s->last_token || s->count == MAX_HOLDERS) {
+        return false;
+    }
+    for (uint32_t i = s->count; i-- > 0;) {
+        if ((!op->shared || !s->holders[i].shared) && !expire(s, &s->holders[i], op)) {
+            return false;
+        }
+    }
+    s->last_token = op->token;
+    s->holders[s->count++] = (struct holder){op->token, may_end_us, op->shared};
+    return true;
+}
+
+/* Whether an acquire whose fate nobody knows, or one that waits, may stand in the way. */
+static bool may_be_in_the_way(const struct search *search, const struct history_op *op)
+{
+    for (size_t i = 0; i < search->unknown_count; i++) {
+        const struct history_op *u = search->unknown[i];
+        if (u->call_us <= op->return_us && op->call_us <= u->return_us) {
+            return true;
+        }
+    }
+    for (const struct node *n = search->head.next; n != NULL && n->op->call_us <= op->return_us;
+         n = n->next) {
+        if (n->op->waits && n->op != op) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool refuse(const struct search *search, const struct state *s, const struct history_op *op)
+{
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (!op->shared || !s->holders[i].shared) {
+            return true;
+        }
+    }
+    return may_be_in_the_way(search, op);
+}
+
+static bool read_name(const struct search *search, struct state *s, const struct history_op *op)
+{
+    if (op->token == 0) {
+        for (uint32_t i = s->count; i-- > 0;) {
+            if (!expire(s, &s->holders[i], op)) {
+                return false;
+            }
+        }
+        return true;
+    }
+    if (find(s, op->token) != NULL) {
+        return true;
+    }
+    for (size_t i = 0; i < search->count; i++) {
+        if (search->ops[i].kind == HISTORY_GRANT && search->ops[i].token == op->token) {
+            return false; /* somebody's, but not now */
+        }
+    }
+    return may_be_in_the_way(search, op);
+}
+
+/* Releases without an outcome end their token at any time after they were called. */
+static uint64_t may_end_us(const struct search *search, const struct history_op *op)
+{
+    uint64_t us = op->call_us + op->lease_us;
+    for (size_t i = 0; i < search->count; i++) {
+        const struct history_op *r = &search->ops[i];
+        if (r->kind == HISTORY_RELEASE && r->return_us == HISTORY_NEVER && r->token == op->token &&
+            r->call_us < us) {
+            us = r->call_us;
+        }
+    }
+    return us;
+}
+
+static bool apply(const struct search *search, struct state *s, const struct history_op *op)
+{
+    struct holder *h;
+    s->now_us = op->call_us > s->now_us ? op->call_us : s->now_us;
+    bool fine = false;
+    switch (op->kind) {
+    case HISTORY_GRANT:
+        fine = grant(s, op, may_end_us(search, op));
+        break;
+    case HISTORY_REFUSAL:
+        fine = refuse(search, s, op);
+        break;
+    case HISTORY_RELEASE:
+        h = find(s, op->token);
+        fine = op->held ? h != NULL : h == NULL || expire(s, h, op);
+        if (fine && op->held) {
+            drop(s, h);
+        }
+        break;
+    case HISTORY_RENEW:
+        h = find(s, op->token);
+        fine = op->held ? h != NULL : h == NULL || expire(s, h, op);
+        if (fine && op->held) {
+            uint64_t us = may_end_us(search, op);
+            h->may_end_us = us > h->may_end_us ? us : h->may_end_us;
+        }
+        break;
+    case HISTORY_READ:
+        fine = read_name(search, s, op);
+        break;
+    case HISTORY_ACQUIRE:
+        break;
+    }
+    return fine && s->now_us <= op->return_us;
+}
+
+/* ---- the search ---- */
+
+static int by_call(const void *a, const void *b)
+{
+    const struct history_op *x = *(const struct history_op *const *)a;
+    const struct history_op *y = *(const struct history_op *const *)b;
+    return x->call_us < y->call_us ? -1 : x->call_us > y->call_us ? 1 : x < y ? -1 : x > y;
+}
+
+static uint64_t mix(uint64_t z)
+{
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+/* Those with an outcome into the list of what is left; the rest apart. */
+static size_t lay_out(struct search *s)
+{
+    const struct history_op **sorted = malloc((s->count + 1) * sizeof(*sorted));
+    size_t known = 0;
+    for (size_t i = 0; i < s->count; i++) {
+        const struct history_op *op = &s->ops[i];
+        if (op->return_us != HISTORY_NEVER && op->kind != HISTORY_ACQUIRE) {
+            sorted[known++] = op;
+        } else if (op->kind == HISTORY_ACQUIRE) {
+            s->unknown[s->unknown_count++] = op;
+        }
+    }
+    qsort(sorted, known, sizeof(*sorted), by_call);
+    struct node *before = &s->head;
+    for (size_t i = 0; i < known; i++) {
+        struct node *n = &s->nodes[i];
+        *n = (struct node){.op = sorted[i], .before = before, .key = mix(i + 1)};
+        before->next = n;
+        before = n;
+    }
+    free(sorted);
+    return known;
+}
+
+static void lift(struct node *n)
+{
+    n->before->next = n->next;
+    if (n->next != NULL) {
+        n->next->before = n->before;
+    }
+}
+
+static void put_back(struct node *n)
+{
+    n->before->next = n;
+    if (n->next != NULL) {
+        n->next->before = n;
+    }
+}
+
+static uint64_t state_hash(const struct state *s, uint64_t done)
+{
+    uint64_t hash = done ^ mix(s->last_token + 1);
+    for (uint32_t i = 0; i < s->count; i++) {
+        hash += mix(s->holders[i].token * 2 + 1) ^ mix(s->holders[i].may_end_us);
+    }
+    return mix(hash + mix(s->now_us)) | 1;
+}
+
+struct level {
+    struct node *taken;
+    struct state before;
+    uint64_t done_before;
+};
+
+/* The next candidate at or after `from`: called before everything that is left returned. */
+static struct node *candidate(const struct search *s, struct node *from)
+{
+    uint64_t first_return_us = HISTORY_NEVER;
+    for (struct node *n = s->head.next; n != NULL && n->op->call_us <= first_return_us;
+         n = n->next) {
+        first_return_us = n->op->return_us < first_return_us ? n->op->return_us : first_return_us;
+    }
+    return from != NULL && from->op->call_us <= first_return_us ? from : NULL;
+}
+
+static enum history_verdict run(struct search *s, struct level *levels, size_t known)
+{
+    struct state state = {0};
+    uint64_t done = 0;
+    size_t depth = 0;
+    struct node *next = s->head.next;
+    while (depth < known) {
+        struct node *n = candidate(s, next);
+        if (++s->steps > s->max_steps) {
+            return HISTORY_UNDECIDED;
+        }
+        if (n == NULL) { /* none left to try here: one back */
+            if (depth >= s->deepest && s->head.next != NULL) {
+                s->deepest = depth;
+                s->stuck = s->head.next->op;
+            }
+            if (depth == 0) {
+                return HISTORY_BAD;
+            }
+            s->seen[state_hash(&state, done) >> (64 - SEEN_BITS)] = state_hash(&state, done);
+            struct level *l = &levels[--depth];
+            put_back(l->taken);
+            state = l->before;
+            done = l->done_before;
+            next = l->taken->next;
+            continue;
+        }
+        struct level *l = &levels[depth];
+        l->before = state;
+        l->done_before = done;
+        lift(n);
+        bool fine = apply(s, &state, n->op);
+        uint64_t hash = fine ? state_hash(&state, done ^ n->key) : 0;
+        if (!fine || s->seen[hash >> (64 - SEEN_BITS)] == hash) {
+            state = l->before;
+            put_back(n);
+            next = n->next;
+            continue;
+        }
+        l->taken = n;
+        done ^= n->key;
+        depth++;
+        next = s->head.next;
+    }
+    return HISTORY_GOOD;
+}
+
+enum history_verdict history_check(const struct history_op *ops, size_t count, uint64_t max_steps,
+                                   char *problem, size_t problem_size)
+{
+    static const char *const words[] = {"grant",   "refusal", "release",
+                                        "renewal", "read",    "acquire"};
+    struct search s = {.ops = ops, .count = count, .max_steps = max_steps};
+    s.nodes = calloc(count + 1, sizeof(*s.nodes));
+    s.unknown = calloc(count + 1, sizeof(*s.unknown));
+    s.seen = calloc((size_t)1 << SEEN_BITS, sizeof(*s.seen));
+    size_t known = lay_out(&s);
+    struct level *levels = calloc(known + 1, sizeof(*levels));
+    enum history_verdict verdict = run(&s, levels, known);
+    if (verdict == HISTORY_BAD && problem_size > 0) {
+        snprintf(problem, problem_size,
+                 "no order of events explains what clients saw; none goes past %zu of %zu "
+                 "operations, before the %s of token %llu by client %d, called at %.6f s",
+                 s.deepest, known, words[s.stuck->kind], (unsigned long long)s.stuck->token,
+                 s.stuck->client, (double)s.stuck->call_us / 1e6);
+    }
+    free(levels);
+    free(s.nodes);
+    free(s.unknown);
+    free(s.seen);
+    return verdict;
+}

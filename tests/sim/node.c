@@ -1,0 +1,438 @@
+/* One node: a production replica on its storage, its ports, its timers; how it starts and dies. */
+#include "world.h"
+
+#include "node/state_load.h"
+
+static struct node *node_of(void *ctx)
+{
+    return ctx;
+}
+
+bool node_is(const struct happening *h)
+{
+    const struct node *n = &world.nodes[h->node];
+    return n->up && n->life == h->life;
+}
+
+struct replica_time node_time(const struct node *n)
+{
+    uint64_t boot_us = n->offset_us + (uint64_t)((double)world.now_us * n->rate);
+    return (struct replica_time){boot_us, 1700000000000 + n->wall_ms + world.now_us / 1000};
+}
+
+/* A storage call failed: the node says nothing more, and is dead as soon as the call that it is in
+ * has returned. */
+void node_fail(struct node *n, const char *why)
+{
+    if (!n->failed) {
+        n->failed = true;
+        trace("node %d gives up: %s", n->id, why);
+    }
+}
+
+/* ---- ports ---- */
+
+static void port_save_vote(void *ctx, uint64_t term, uint64_t vote)
+{
+    struct node *n = node_of(ctx);
+    struct problem problem;
+    if (!n->failed && meta_save_vote(&n->store.meta, term, vote, &problem) != STORAGE_OK) {
+        node_fail(n, problem.text);
+    }
+}
+
+static void port_write(void *ctx, uint64_t first, const struct replica_entry *entries,
+                       uint32_t count)
+{
+    struct node *n = node_of(ctx);
+    shadow_truncated(n, first);
+    terms_put(&n->memory, first, entries, count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (entries[i].type == 3) {
+            shadow_note_change(n, first + i, entries[i].bytes);
+        }
+    }
+    disk_write_entries(n, first, entries, count);
+}
+
+static bool port_read(void *ctx, uint64_t index, struct replica_entry *out)
+{
+    return disk_read_entry(node_of(ctx), index, out);
+}
+
+static void port_send(void *ctx, uint64_t peer, struct slice message)
+{
+    network_send(node_of(ctx), peer, message);
+}
+
+static void port_take_snapshot(void *ctx, const struct core *core,
+                               const struct replica_snapshot *about_it)
+{
+    snapshot_take(node_of(ctx), core, about_it);
+}
+
+static void port_fetch_snapshot(void *ctx, uint64_t peer, const struct replica_snapshot *about_it)
+{
+    struct node *n = node_of(ctx);
+    shadow_reset_changes(n);
+    terms_reset(&n->memory, about_it->index, about_it->term);
+    shadow_note_change(n, about_it->members_index, about_it->members);
+    n->members_moved = false;
+    snapshot_fetch(n, peer, about_it);
+}
+
+static void port_on_result(void *ctx, void *cookie, enum replica_outcome outcome,
+                           const struct command *command, const struct result *result)
+{
+    (void)command;
+    clients_result(node_of(ctx), cookie, outcome, result);
+}
+
+static void port_on_event(void *ctx, const struct event *event)
+{
+    struct node *n = node_of(ctx);
+    check_event(n, event);
+    clients_event(n, event);
+}
+
+static void port_on_barrier(void *ctx, void *cookie, bool reached)
+{
+    clients_barrier(node_of(ctx), cookie, reached);
+}
+
+static void port_on_change(void *ctx)
+{
+    (void)ctx;
+}
+
+/* ---- time ---- */
+
+static void restart(struct happening *h)
+{
+    struct node *n = &world.nodes[h->a];
+    if (n->used && !n->up && !n->lost && !n->held_down) {
+        (void)node_start(n);
+    }
+}
+
+static void timer(struct happening *h)
+{
+    struct node *n = &world.nodes[h->node];
+    if (!node_is(h) || h->b != n->timer_us) {
+        return;
+    }
+    n->timer_us = UINT64_MAX;
+    replica_on_timer(n->replica, node_time(n));
+    node_after(n);
+}
+
+void node_after(struct node *n)
+{
+    if (!n->up) {
+        return;
+    }
+    if (n->failed) {
+        uint64_t id = (uint64_t)n->id;
+        node_crash(n, one_in(world.weather.power));
+        happen(20000 + chance_below(400000), restart, 0)->a = id;
+        return;
+    }
+    check_node(n);
+    uint64_t next_us = replica_next_us(n->replica);
+    uint64_t now_us = node_time(n).boot_us;
+    uint64_t in_us = next_us <= now_us ? 1 : (uint64_t)((double)(next_us - now_us) / n->rate) + 1;
+    if (next_us == UINT64_MAX || world.now_us + in_us >= n->timer_us) {
+        return;
+    }
+    n->timer_us = world.now_us + in_us;
+    happen(in_us, timer, n->id)->b = n->timer_us;
+}
+
+/* S7.3: a leader says when a node has been gone for more than a second; once a life of it. */
+static void declare_gone(struct node *n)
+{
+    struct replica_member members[MAX_NODES];
+    if (n->serving_since_us == 0 || world.now_us < n->serving_since_us + 1000000) {
+        return;
+    }
+    uint32_t count = replica_members(n->replica, members, MAX_NODES);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct node *other = &world.nodes[members[i].id];
+        struct command gone;
+        command_init(&gone, COMMAND_NODE_GONE);
+        gone.node_gone.node = (uint32_t)members[i].id;
+        if (!other->up && world.now_us > other->down_since_us + 1000000 &&
+            n->declared[other->id] != other->life &&
+            replica_submit(n->replica, &gone, (void *)(uintptr_t)1, node_time(n)) == HF_OK) {
+            n->declared[other->id] = other->life;
+        }
+    }
+    replica_flush(n->replica, node_time(n));
+}
+
+/* Ten times a second, as the node's own. */
+static void keep_house(struct happening *h)
+{
+    struct node *n = &world.nodes[h->node];
+    if (node_is(h)) {
+        declare_gone(n);
+        node_after(n);
+    }
+    if (node_is(h)) {
+        snapshot_drop_log(n);
+        disk_idle(n);
+        happen(100000, keep_house, n->id);
+    }
+}
+
+/* ---- starting ---- */
+
+static bool load(struct node *n, struct replica_start *start, struct replica_entry **entries,
+                 struct log_piece *piece, struct problem *problem)
+{
+    struct core_options options = {.memory = memory_system(), .hash_key = (uint64_t)n->id};
+    const struct snapshot_info *newest = snapshots_newest(n->store.snapshots);
+    struct log *log = n->store.log;
+    if (newest != NULL) {
+        start->snapshot = (struct replica_snapshot){
+            newest->index, newest->term, newest->configuration_index, newest->configuration};
+        if (state_load(&n->store, newest->index, newest->term, &options, &start->core, problem) !=
+            STORAGE_OK) {
+            return false;
+        }
+    }
+    start->first = log_first(log);
+    start->count = (uint32_t)(log_last(log) + 1 - log_first(log));
+    if (start->count > 0 &&
+        log_read(log, start->first, UINT64_MAX, SIZE_MAX, piece, problem) != STORAGE_OK) {
+        *piece = (struct log_piece){0};
+        return false;
+    }
+    *entries = calloc(start->count + 1, sizeof(**entries));
+    for (uint32_t i = 0; i < start->count; i++) {
+        const struct log_entry *e = &piece->entries[i];
+        (*entries)[i] = (struct replica_entry){e->term, e->type, e->data};
+    }
+    start->entries = *entries;
+    return true;
+}
+
+/* The shadow begins anew with what the disk holds, which must be what it promised. */
+static void take_over(struct node *n, const struct replica_start *start)
+{
+    shadow_opened(n, start);
+    shadow_reset_changes(n);
+    uint64_t base = start->snapshot.index;
+    struct terms *both[] = {&n->memory, &n->durable};
+    for (int i = 0; i < 2; i++) {
+        terms_reset(both[i], base, start->snapshot.term);
+        if (start->count > 0) {
+            terms_put(both[i], start->first, start->entries, start->count);
+        }
+        if (both[i]->last < base) {
+            both[i]->last = base;
+        }
+    }
+    if (base != 0) {
+        shadow_note_change(n, start->snapshot.members_index, start->snapshot.members);
+    }
+    for (uint32_t i = 0; i < start->count; i++) {
+        if (start->entries[i].type == 3 &&
+            start->first + i > (base == 0 ? 0 : start->snapshot.members_index)) {
+            shadow_note_change(n, start->first + i, start->entries[i].bytes);
+        }
+    }
+}
+
+static struct replica *make_replica(struct node *n, const struct replica_start *start,
+                                    const char **reason)
+{
+    struct replica_options options = {
+        .memory = memory_system(),
+        .id = (uint64_t)n->id,
+        .address = n->address,
+        .hash_key = (uint64_t)n->id, /* each its own: nothing may depend on it (S2.2) */
+        .seed = (uint32_t)chance(),
+        .election_ms = 300,
+        .heartbeat_ms = 50,
+        .snapshot_bytes = snapshot_trigger(n),
+        .cache_bytes = 8000,
+        .message_bytes = one_in(2) ? 600 : 20000,
+        .trailing = 20,
+        .ports = {n, port_save_vote, port_write, port_read, port_send, port_take_snapshot,
+                  port_fetch_snapshot, port_on_result, port_on_event, port_on_barrier,
+                  port_on_change},
+    };
+    return replica_new(&options, start, node_time(n), reason);
+}
+
+/* Damage that was done is found and named; a disk that nobody damaged is never refused. */
+static void refused(struct node *n, const struct problem *problem)
+{
+    trace("node %d does not start: %s", n->id, problem->text);
+    if (problem->status == STORAGE_FULL) {
+        happen(300000, restart, 0)->a = (uint64_t)n->id;
+        return;
+    }
+    if (!n->flipped) {
+        violation("node %d does not start: %s", n->id, problem->text);
+    }
+    world.counts.damage_found++;
+    n->lost = true;
+}
+
+bool node_start(struct node *n)
+{
+    struct problem problem = {.text = ""};
+    struct replica_start start = {0};
+    struct replica_entry *entries = NULL;
+    struct log_piece piece = {0};
+    n->failed = false;
+    if (!disk_begin(n, &problem)) {
+        refused(n, &problem);
+        return false;
+    }
+    n->life++;
+    if (!load(n, &start, &entries, &piece, &problem)) {
+        core_free(start.core);
+        disk_crash(n, false);
+        refused(n, &problem);
+        return false;
+    }
+    n->flipped = false;
+    n->up = true;
+    n->paused_until_us = 0;
+    n->serving_since_us = 0;
+    n->timer_us = UINT64_MAX;
+    take_over(n, &start);
+    start.term = n->store.meta.state.term;
+    start.vote = n->store.meta.state.vote;
+    const char *reason = "";
+    n->replica = make_replica(n, &start, &reason);
+    free(entries);
+    log_piece_free(&piece);
+    if (n->replica == NULL) {
+        violation("node %d does not start: %s", n->id, reason);
+    }
+    n->drop_before = replica_log_start(n->replica);
+    trace("node %d starts, life %u, term %llu, log %llu..%llu, snapshot %llu", n->id, n->life,
+          ull(start.term), ull(start.first), ull(start.first + start.count - 1),
+          ull(start.snapshot.index));
+    trace_mark(n->id, "starts");
+    happen(100000, keep_house, n->id);
+    node_after(n);
+    return true;
+}
+
+/* ---- dying ---- */
+
+void node_crash(struct node *n, bool power)
+{
+    if (!n->up) {
+        if (power) {
+            disk_fake_power_cut(n->fake);
+        }
+        return;
+    }
+    trace("node %d %s", n->id, power ? "loses power" : "crashes");
+    trace_mark(n->id, power ? "power cut" : "crash");
+    world.counts.crashes++;
+    world.counts.power_cuts += power;
+    n->up = false;
+    n->down_since_us = world.now_us;
+    memset(n->declared, 0, sizeof(n->declared));
+    /* What a write under way or an installation may have replaced is no longer promised. */
+    uint64_t pending = disk_pending_from(n);
+    if (pending <= n->durable.last) {
+        n->durable.last = pending - 1 > n->durable.base ? pending - 1 : n->durable.base;
+    }
+    if (snapshot_is_fetched(n) && n->durable.last > n->memory.base) {
+        n->durable.last = n->memory.base > n->durable.base ? n->memory.base : n->durable.base;
+    }
+    disk_crash(n, power); /* its writes borrow the replica's bytes */
+    replica_free(n->replica);
+    n->replica = NULL;
+    clients_node_died(n);
+}
+
+/* ---- all of them ---- */
+
+struct node *leader_now(void)
+{
+    struct node *best = NULL;
+    uint64_t best_term = 0;
+    for (int i = 1; i <= MAX_NODES; i++) {
+        struct node *n = &world.nodes[i];
+        if (n->up && n->serving_since_us != 0) {
+            struct replica_status s;
+            replica_status(n->replica, node_time(n), &s);
+            if (s.serving && s.term > best_term) {
+                best = n;
+                best_term = s.term;
+            }
+        }
+    }
+    return best;
+}
+
+void node_make(int id)
+{
+    struct node *n = &world.nodes[id];
+    n->used = true;
+    n->fake = disk_fake_new(chance());
+}
+
+static void bootstrap(struct node *n, struct slice entry)
+{
+    struct problem problem;
+    if (!disk_begin(n, &problem)) {
+        violation("node %d cannot begin a folder: %s", n->id, problem.text);
+    }
+    struct log_entry first = {.term = 1, .type = 3, .data = entry};
+    bool fine = meta_save_vote(&n->store.meta, 1, 0, &problem) == STORAGE_OK &&
+                log_append(n->store.log, 1, &first, 1, &problem) == STORAGE_OK;
+    struct meta_state next = n->store.meta.state;
+    next.cluster = world.cluster;
+    next.bootstrapped = true;
+    if (!fine || meta_save(&n->store.meta, &next, &problem) != STORAGE_OK) {
+        violation("node %d cannot be bootstrapped: %s", n->id, problem.text);
+    }
+    disk_crash(n, false);
+    disk_fake_settle(n->fake);
+}
+
+void nodes_begin(void)
+{
+    struct replica_member members[FIRST_NODES];
+    uint8_t bytes[1024];
+    world.cluster = (struct id){chance() | 1, chance()};
+    for (int i = 1; i <= MAX_NODES; i++) {
+        struct node *n = &world.nodes[i];
+        n->id = i;
+        /* S1.6: the rates of two clocks are 0.1 % apart at most. */
+        n->rate = 1.0 + ((double)chance_below(1000) - 500.0) / 1e6;
+        n->offset_us = chance_below(1000000000);
+        snprintf(n->address, sizeof(n->address), "n%d", i);
+        if (i <= FIRST_NODES) {
+            members[i - 1] = (struct replica_member){(uint64_t)i, n->address, true};
+        }
+    }
+    size_t len = replica_bootstrap_entry(members, FIRST_NODES, bytes, sizeof(bytes));
+    for (int i = 1; i <= FIRST_NODES; i++) {
+        node_make(i);
+        bootstrap(&world.nodes[i], slice_make(bytes, len));
+        (void)node_start(&world.nodes[i]);
+    }
+}
+
+void nodes_end(void)
+{
+    for (int i = 1; i <= MAX_NODES; i++) {
+        struct node *n = &world.nodes[i];
+        if (n->up) {
+            node_crash(n, false);
+        }
+        shadow_free(n);
+        disk_fake_free(n->fake);
+    }
+}

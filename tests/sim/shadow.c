@@ -1,0 +1,191 @@
+/* What each node has promised to keep: the terms of its log, as the engine knows it and as the disk
+ * has said that it is durable, and the members in force. Kept beside the node, from the calls that
+ * go through its ports, so that a promise can be held against what is really there. */
+#include "world.h"
+
+#include <raft.h>
+
+/* ---- terms ---- */
+
+static void reserve(struct terms *t, uint64_t index)
+{
+    if (index >= t->capacity) {
+        uint64_t capacity = index * 2 + 1024;
+        t->at = realloc(t->at, capacity * sizeof(*t->at));
+        memset(t->at + t->capacity, 0, (capacity - t->capacity) * sizeof(*t->at));
+        t->capacity = capacity;
+    }
+}
+
+void terms_put(struct terms *t, uint64_t first, const struct replica_entry *entries, uint32_t count)
+{
+    reserve(t, first + count);
+    for (uint32_t i = 0; i < count; i++) {
+        t->at[first + i] = (uint32_t)entries[i].term;
+    }
+    t->last = first + count - 1;
+}
+
+void terms_reset(struct terms *t, uint64_t base, uint64_t base_term)
+{
+    t->base = base;
+    t->base_term = base_term;
+    t->last = base;
+}
+
+uint64_t terms_at(const struct terms *t, uint64_t index)
+{
+    if (index == t->base) {
+        return t->base_term;
+    }
+    return index > t->base && index <= t->last ? t->at[index] : 0;
+}
+
+bool terms_has(const struct terms *t, uint64_t index, uint64_t term)
+{
+    return index <= t->base || terms_at(t, index) == term;
+}
+
+/* ---- the log on the disk ---- */
+
+void shadow_wrote(struct node *n, uint64_t first, const struct replica_entry *entries,
+                  uint32_t count)
+{
+    if (first > n->durable.last + 1) {
+        violation("node %d: a write at %llu leaves a gap behind %llu", n->id, ull(first),
+                  ull(n->durable.last));
+    }
+    terms_put(&n->durable, first, entries, count);
+}
+
+/* Everything that was durable is still there. */
+void shadow_opened(struct node *n, const struct replica_start *found)
+{
+    uint64_t covered = found->snapshot.index;
+    uint64_t last = found->first + found->count - 1;
+    if (n->durable.base > covered) {
+        violation("node %d lost its snapshot at %llu", n->id, ull(n->durable.base));
+    }
+    if (n->durable.last > covered && n->durable.last > last) {
+        violation("node %d lost entries that were durable: it had %llu, it has %llu", n->id,
+                  ull(n->durable.last), ull(last));
+    }
+    for (uint32_t i = 0; i < found->count; i++) {
+        uint64_t index = found->first + i;
+        uint64_t was = index > covered ? terms_at(&n->durable, index) : 0;
+        if (was != 0 && was != found->entries[i].term) {
+            violation("node %d has entry %llu of term %llu, it was of term %llu and durable", n->id,
+                      ull(index), ull(found->entries[i].term), ull(was));
+        }
+    }
+}
+
+/* ---- members ---- */
+
+void shadow_note_change(struct node *n, uint64_t index, struct slice bytes)
+{
+    const uint32_t max = sizeof(n->changes) / sizeof(n->changes[0]);
+    if (n->change_count == max) {
+        free(n->changes[0].bytes);
+        n->change_count--;
+        memmove(n->changes, n->changes + 1, n->change_count * sizeof(n->changes[0]));
+    }
+    n->changes[n->change_count].index = index;
+    n->changes[n->change_count].bytes = malloc(bytes.len);
+    n->changes[n->change_count].len = bytes.len;
+    memcpy(n->changes[n->change_count].bytes, bytes.data, bytes.len);
+    n->change_count++;
+    n->members_moved = true;
+}
+
+void shadow_truncated(struct node *n, uint64_t first)
+{
+    while (n->change_count > 0 && n->changes[n->change_count - 1].index >= first) {
+        free(n->changes[--n->change_count].bytes);
+        n->members_moved = true;
+    }
+}
+
+void shadow_reset_changes(struct node *n)
+{
+    shadow_truncated(n, 0);
+}
+
+/* The members in force are those of the last membership entry in the log, committed or not. */
+void shadow_check_members(struct node *n)
+{
+    struct replica_member members[MAX_NODES];
+    struct raft_configuration conf;
+    if (!n->members_moved || n->change_count == 0 || n->failed) {
+        return;
+    }
+    n->members_moved = false;
+    uint32_t count = replica_members(n->replica, members, MAX_NODES);
+    struct raft_buffer buffer = {n->changes[n->change_count - 1].bytes,
+                                 n->changes[n->change_count - 1].len};
+    if (raft_configuration_decode(&buffer, &conf) != 0) {
+        violation("node %d: the members at %llu cannot be decoded", n->id,
+                  ull(n->changes[n->change_count - 1].index));
+    }
+    bool same = conf.n == count;
+    for (uint32_t i = 0; i < count && same; i++) {
+        same = conf.servers[i].id == members[i].id &&
+               (conf.servers[i].role == RAFT_VOTER) == members[i].voter;
+    }
+    raft_configuration_close(&conf);
+    if (!same) {
+        violation("node %d: the members in force are not those of entry %llu, the last membership "
+                  "entry of its log (S12.6)",
+                  n->id, ull(n->changes[n->change_count - 1].index));
+    }
+}
+
+static bool conf_has_majority(const uint8_t *bytes, size_t len)
+{
+    struct raft_buffer buffer = {(void *)(uintptr_t)bytes, len};
+    struct raft_configuration conf;
+    uint32_t voters = 0;
+    uint32_t left = 0;
+    if (raft_configuration_decode(&buffer, &conf) != 0) {
+        return false;
+    }
+    for (unsigned i = 0; i < conf.n; i++) {
+        const struct node *n = &world.nodes[conf.servers[i].id];
+        if (conf.servers[i].role == RAFT_VOTER) {
+            voters++;
+            left += !n->lost && !n->flipped && !n->held_down;
+        }
+    }
+    raft_configuration_close(&conf);
+    return left * 2 > voters;
+}
+
+/* Whether those who are to be up are a majority by the newest two configurations of each node whose
+ * log is not long out of date. */
+bool shadow_has_majority(void)
+{
+    uint64_t newest = 0;
+    for (int i = 1; i <= MAX_NODES; i++) {
+        const struct node *n = &world.nodes[i];
+        if (n->change_count > 1 && n->changes[n->change_count - 2].index > newest) {
+            newest = n->changes[n->change_count - 2].index;
+        }
+    }
+    for (int i = 1; i <= MAX_NODES; i++) {
+        const struct node *n = &world.nodes[i];
+        for (uint32_t k = n->change_count > 2 ? n->change_count - 2 : 0; k < n->change_count; k++) {
+            if (n->changes[k].index >= newest &&
+                !conf_has_majority(n->changes[k].bytes, n->changes[k].len)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+void shadow_free(struct node *n)
+{
+    shadow_reset_changes(n);
+    free(n->memory.at);
+    free(n->durable.at);
+}

@@ -1,0 +1,200 @@
+/* The judge of histories, on histories known to be good and known to be bad. Times are in
+ * microseconds; a lease of 100 means that the holder is safe for that long after its call. */
+#include "base_testing.h"
+
+#include "../sim/history.h"
+
+#define CALL(from, to) .call_us = (from), .return_us = (to)
+#define GRANTED(t, from, to)                                                 \
+    {                                                                        \
+        .kind = HISTORY_GRANT, .token = (t), CALL(from, to), .lease_us = 100 \
+    }
+#define GRANTED_SHARED(t, from, to)                                                          \
+    {                                                                                        \
+        .kind = HISTORY_GRANT, .token = (t), CALL(from, to), .lease_us = 100, .shared = true \
+    }
+#define REFUSED(from, to)                       \
+    {                                           \
+        .kind = HISTORY_REFUSAL, CALL(from, to) \
+    }
+#define RELEASED(t, from, to)                                               \
+    {                                                                       \
+        .kind = HISTORY_RELEASE, .token = (t), .held = true, CALL(from, to) \
+    }
+#define WAS_GONE(t, from, to)                                 \
+    {                                                         \
+        .kind = HISTORY_RELEASE, .token = (t), CALL(from, to) \
+    }
+#define RENEWED(t, from, to)                                                               \
+    {                                                                                      \
+        .kind = HISTORY_RENEW, .token = (t), .held = true, CALL(from, to), .lease_us = 100 \
+    }
+#define READ(t, from, to)                                  \
+    {                                                      \
+        .kind = HISTORY_READ, .token = (t), CALL(from, to) \
+    }
+#define UNKNOWN(from, to)                       \
+    {                                           \
+        .kind = HISTORY_ACQUIRE, CALL(from, to) \
+    }
+
+#define JUDGE(...)                                  \
+    judge((const struct history_op[]){__VA_ARGS__}, \
+          sizeof((const struct history_op[]){__VA_ARGS__}) / sizeof(struct history_op))
+
+static enum history_verdict judge(const struct history_op *ops, size_t count)
+{
+    char problem[400] = "";
+    enum history_verdict verdict = history_check(ops, count, 100000, problem, sizeof(problem));
+    assert_true((verdict == HISTORY_BAD) == (problem[0] != '\0'));
+    return verdict;
+}
+
+/* ---- good ---- */
+
+static void nothing_at_all_is_good(void **state)
+{
+    (void)state;
+    assert_int_equal(judge(NULL, 0), HISTORY_GOOD);
+}
+
+static void one_after_the_other_is_good(void **state)
+{
+    (void)state;
+    assert_int_equal(JUDGE(GRANTED(1, 0, 10), REFUSED(12, 14), READ(1, 14, 16), RELEASED(1, 20, 25),
+                           READ(0, 26, 28), GRANTED(2, 30, 35), RENEWED(2, 40, 45),
+                           RELEASED(2, 150, 160)),
+                     HISTORY_GOOD);
+}
+
+static void a_grant_after_the_lease_is_over_is_good(void **state)
+{
+    (void)state;
+    assert_int_equal(JUDGE(GRANTED(1, 0, 10), GRANTED(2, 50, 101), WAS_GONE(1, 110, 120)),
+                     HISTORY_GOOD);
+}
+
+static void calls_that_overlap_may_take_effect_in_any_order(void **state)
+{
+    (void)state;
+    assert_int_equal(JUDGE(GRANTED(1, 0, 10), RELEASED(1, 20, 60), GRANTED(2, 21, 40)),
+                     HISTORY_GOOD);
+    assert_int_equal(JUDGE(GRANTED(1, 0, 50), REFUSED(5, 9), READ(1, 1, 3)), HISTORY_GOOD);
+}
+
+static void readers_share(void **state)
+{
+    (void)state;
+    assert_int_equal(JUDGE(GRANTED_SHARED(1, 0, 10), GRANTED_SHARED(2, 20, 30), REFUSED(31, 33),
+                           RELEASED(1, 40, 45), RELEASED(2, 50, 55), GRANTED(3, 56, 60)),
+                     HISTORY_GOOD);
+}
+
+static void what_nobody_knows_may_have_happened(void **state)
+{
+    (void)state;
+    assert_int_equal(JUDGE(UNKNOWN(0, 500), REFUSED(10, 20), READ(7, 30, 40)), HISTORY_GOOD);
+    struct history_op lost = WAS_GONE(1, 20, HISTORY_NEVER);
+    assert_int_equal(JUDGE(GRANTED(1, 0, 10), lost, GRANTED(2, 30, 40)), HISTORY_GOOD);
+}
+
+static void a_long_history_with_much_at_once_is_judged(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 500 };
+    static struct history_op ops[ROUNDS * 4];
+    for (uint64_t i = 0; i < ROUNDS; i++) {
+        uint64_t t = i * 100;
+        ops[i * 4] = (struct history_op)GRANTED(i + 1, t, t + 60);
+        ops[i * 4 + 1] = (struct history_op)RELEASED(i + 1, t + 61, t + 170);
+        ops[i * 4 + 2] = (struct history_op)REFUSED(t + 1, t + 90);
+        ops[i * 4 + 3] = (struct history_op)READ(i + 1, t + 1, t + 90);
+    }
+    assert_int_equal(judge(ops, ROUNDS * 4), HISTORY_GOOD);
+    ops[4 * 250 + 3].token = 9; /* somebody who is long gone */
+    assert_int_equal(judge(ops, ROUNDS * 4), HISTORY_BAD);
+}
+
+/* ---- bad ---- */
+
+static void two_holders_at_once_are_bad(void **state)
+{
+    (void)state;
+    assert_int_equal(JUDGE(GRANTED(1, 0, 10), GRANTED(2, 20, 30)), HISTORY_BAD);
+    assert_int_equal(JUDGE(GRANTED_SHARED(1, 0, 10), GRANTED(2, 20, 30)), HISTORY_BAD);
+    assert_int_equal(JUDGE(GRANTED(1, 0, 10), GRANTED_SHARED(2, 20, 30)), HISTORY_BAD);
+}
+
+static void a_lease_that_is_cut_short_is_bad(void **state)
+{
+    (void)state;
+    assert_int_equal(JUDGE(GRANTED(1, 0, 10), GRANTED(2, 50, 99)), HISTORY_BAD);
+    assert_int_equal(JUDGE(GRANTED(1, 0, 10), RENEWED(1, 50, 60), GRANTED(2, 110, 149)),
+                     HISTORY_BAD);
+    assert_int_equal(JUDGE(GRANTED(1, 0, 10), WAS_GONE(1, 20, 30)), HISTORY_BAD);
+}
+
+static void tokens_that_go_back_are_bad(void **state)
+{
+    (void)state;
+    assert_int_equal(JUDGE(GRANTED(2, 0, 10), RELEASED(2, 20, 30), GRANTED(1, 40, 50)),
+                     HISTORY_BAD);
+    assert_int_equal(JUDGE(GRANTED(2, 0, 10), RELEASED(2, 20, 30), GRANTED(2, 40, 50)),
+                     HISTORY_BAD);
+}
+
+static void a_refusal_without_a_holder_is_bad(void **state)
+{
+    (void)state;
+    assert_int_equal(JUDGE(REFUSED(0, 10), GRANTED(1, 20, 30)), HISTORY_BAD);
+    assert_int_equal(JUDGE(GRANTED(1, 0, 10), RELEASED(1, 20, 30), REFUSED(40, 50)), HISTORY_BAD);
+    assert_int_equal(JUDGE(UNKNOWN(0, 5), REFUSED(10, 20)), HISTORY_BAD); /* it was over by then */
+}
+
+static void a_stale_read_is_bad(void **state)
+{
+    (void)state;
+    assert_int_equal(JUDGE(GRANTED(1, 0, 10), RELEASED(1, 20, 30), READ(1, 31, 35)), HISTORY_BAD);
+    assert_int_equal(JUDGE(GRANTED(1, 0, 10), READ(0, 20, 30)), HISTORY_BAD);
+    assert_int_equal(
+        JUDGE(GRANTED(1, 0, 10), RELEASED(1, 11, 12), GRANTED(2, 13, 20), READ(1, 21, 25)),
+        HISTORY_BAD);
+}
+
+static void what_was_released_is_not_held_any_more(void **state)
+{
+    (void)state;
+    assert_int_equal(JUDGE(GRANTED(1, 0, 10), RELEASED(1, 20, 30), RELEASED(1, 40, 50)),
+                     HISTORY_BAD);
+    assert_int_equal(JUDGE(GRANTED(1, 0, 10), RELEASED(1, 20, 30), RENEWED(1, 40, 50)),
+                     HISTORY_BAD);
+    assert_int_equal(JUDGE(RELEASED(1, 0, 10)), HISTORY_BAD);
+}
+
+static void it_says_so_when_it_gives_up(void **state)
+{
+    (void)state;
+    const struct history_op ops[] = {GRANTED(1, 0, 10), RELEASED(1, 20, 30), GRANTED(2, 40, 50)};
+    assert_int_equal(history_check(ops, 3, 2, NULL, 0), HISTORY_UNDECIDED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_at_all_is_good),
+        cmocka_unit_test(one_after_the_other_is_good),
+        cmocka_unit_test(a_grant_after_the_lease_is_over_is_good),
+        cmocka_unit_test(calls_that_overlap_may_take_effect_in_any_order),
+        cmocka_unit_test(readers_share),
+        cmocka_unit_test(what_nobody_knows_may_have_happened),
+        cmocka_unit_test(a_long_history_with_much_at_once_is_judged),
+        cmocka_unit_test(two_holders_at_once_are_bad),
+        cmocka_unit_test(a_lease_that_is_cut_short_is_bad),
+        cmocka_unit_test(tokens_that_go_back_are_bad),
+        cmocka_unit_test(a_refusal_without_a_holder_is_bad),
+        cmocka_unit_test(a_stale_read_is_bad),
+        cmocka_unit_test(what_was_released_is_not_held_any_more),
+        cmocka_unit_test(it_says_so_when_it_gives_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
