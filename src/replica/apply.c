@@ -112,7 +112,7 @@ static struct flight *flight_of(struct replica *r, uint64_t index, uint64_t term
 }
 
 static void apply_command(struct replica *r, uint64_t index, const struct replica_entry *entry,
-                          struct flight *mine)
+                          struct flight *mine, struct replica_time now)
 {
     r->applying = mine;
     enum hf_error error = entry_apply(r->core, index, entry->bytes, on_result, r);
@@ -121,7 +121,9 @@ static void apply_command(struct replica *r, uint64_t index, const struct replic
         hf_panic(__FILE__, __LINE__, "a committed entry cannot be decoded");
     }
     if (mine != NULL) {
-        r->last_answered = mine->commands.count + mine->barriers.count;
+        r->expected = mine->commands.count + mine->barriers.count + r->commands.count +
+                      r->barriers.count - r->lazy;
+        r->answered_us = now.boot_us;
         r->peer_waits = r->peer_waits || mine->for_peer;
         for (uint32_t i = 0; i < mine->barriers.count; i++) {
             r->options.ports.on_barrier(r->options.ports.ctx, mine->barriers.at[i], true);
@@ -151,7 +153,7 @@ static void apply_one(struct replica *r, uint64_t index, struct replica_time now
     r->applied = index;
     r->log_bytes += entry.bytes.len + 32;
     if (entry.type == RAFT_COMMAND) {
-        apply_command(r, index, &entry, mine);
+        apply_command(r, index, &entry, mine, now);
         r->last_tick_us = now.boot_us;
         if (r->leading && index == r->lead_index) {
             r->serving = true;

@@ -2,7 +2,9 @@
  *
  * One batch is in flight at a time and the next gathers meanwhile. What a batch costs (a sync, a
  * round trip, a wake-up of five processes) is shared by what is in it, so it pays to wait for those
- * who are about to ask again because the last batch answered them, but never for long. */
+ * who are about to ask again because the last batch answered them, but never for long. Those who
+ * gathered meanwhile wait too: else two halves of the clients take turns in batches of half the
+ * size, and each batch costs the same. */
 #ifndef HOLDFAST_REPLICA_BATCH_H
 #define HOLDFAST_REPLICA_BATCH_H
 
@@ -13,11 +15,12 @@
 #define BATCH_LAZY_US 100000 /* keep-alives and ticks alone (S4.5) */
 
 struct batch_situation {
-    bool in_flight;         /* the last batch is not applied yet */
-    uint32_t waiting;       /* commands and reads that wait in the open batch */
-    uint32_t lazy;          /* of those, how many are in no hurry */
-    uint32_t last_answered; /* how many the last batch answered */
-    uint64_t first_us;      /* when the first of the waiting came */
+    bool in_flight;       /* the last batch is not applied yet */
+    uint32_t waiting;     /* commands and reads that wait in the open batch */
+    uint32_t lazy;        /* of those, how many are in no hurry */
+    uint32_t expected;    /* whom the last batch answered, and who waited already then */
+    uint64_t answered_us; /* when that was */
+    uint64_t first_us;    /* when the first of the waiting came */
     uint64_t now_us;
 };
 

@@ -47,7 +47,8 @@ struct replica {
 
     struct flight flights[MAX_FLIGHTS]; /* oldest first */
     uint32_t flight_count;
-    uint32_t last_answered;
+    uint32_t expected; /* who will probably ask soon: see batch.h */
+    uint64_t answered_us;
 
     bool leading;        /* as far as we have acted on it */
     bool serving;        /* has applied its `lead` (S1.3) */

@@ -57,7 +57,8 @@ static uint64_t close_at_us(const struct replica *r, struct replica_time now)
         .in_flight = !may_submit(r) || flight_in_this_term(r),
         .waiting = r->commands.count + r->barriers.count,
         .lazy = r->lazy,
-        .last_answered = r->last_answered,
+        .expected = r->expected,
+        .answered_us = r->answered_us,
         .first_us = r->first_us,
         .now_us = now.boot_us,
     };
