@@ -51,8 +51,12 @@ int bench_main(int count, char **arguments)
         bench_settings_print_help();
         return 0;
     }
-    if (!bench_targets_find(settings.endpoints, &targets, problem)) {
-        return fail(problem);
+    int code = bench_targets_find(settings.endpoints, &targets);
+    if (code != 0) {
+        return code;
+    }
+    if (targets.leader == 0 || targets.count == 0) {
+        return fail("the cluster has no leader now; `holdfast status` says more");
     }
     if (!settings.via_any && !targets.leads) {
         return fail("the leader's client address is not known; use --via any");
@@ -63,7 +67,7 @@ int bench_main(int count, char **arguments)
     if (on_terminal) {
         fprintf(stderr, "\r\033[K");
     }
-    int code = ran ? report(&settings) : fail(problem);
+    code = ran ? report(&settings) : fail(problem);
     bench_result_close(&result);
     return code;
 }

@@ -157,13 +157,11 @@ static bool check(struct bench_settings *s)
 
 bool bench_settings_read(struct bench_settings *s, int count, char **arguments)
 {
-    const char *endpoints = getenv("HOLDFAST_ENDPOINTS");
     *s = (struct bench_settings){
         .clients = 64,
         .measure_ms = 10000,
         .warmup_ms = 2000,
         .tier = "",
-        .endpoints = endpoints != NULL && endpoints[0] != '\0' ? endpoints : "127.0.0.1:4653",
     };
     for (int i = 0; i < count; i++) {
         const char *equals = strchr(arguments[i], '=');

@@ -12,9 +12,9 @@ struct bench_settings {
     uint64_t rate; /* cycles per second that are begun; 0: as many as there is time for */
     uint64_t held; /* locks that are held meanwhile */
     const struct bench_protocol *protocol;
-    const char *tier; /* "" or a name in capitals */
-    const char *endpoints;
-    const char *samples; /* a file, or NULL */
+    const char *tier;      /* "" or a name in capitals */
+    const char *endpoints; /* NULL: those of the environment */
+    const char *samples;   /* a file, or NULL */
     bool via_any;
     bool json;
     bool help;

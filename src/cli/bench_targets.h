@@ -23,8 +23,8 @@ struct bench_targets {
     char version[32]; /* of the server, "" if it does not tell */
 };
 
-/* False: no endpoint answered, or there is no leader; `problem` says what. */
-bool bench_targets_find(const char *endpoints, struct bench_targets *out,
-                        char problem[BENCH_PROBLEM]);
+/* NULL endpoints are those of the environment, or the default. 0, or else it has said why, and it
+ * is the exit code. */
+int bench_targets_find(const char *endpoints, struct bench_targets *out);
 
 #endif
