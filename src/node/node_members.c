@@ -27,6 +27,13 @@ static bool is_member(struct node *n, uint64_t id)
     return false;
 }
 
+bool node_is_stranger(void *ctx, uint64_t id)
+{
+    struct node *n = ctx;
+    return n->replica != NULL && known_stores_find(&n->known, id) == NULL &&
+           replica_members(n->replica, n->member_scratch, LIMIT_NODES) > 0 && !is_member(n, id);
+}
+
 /* NULL: it may become the leader. */
 static const char *why_not_to(struct node *n, uint64_t to)
 {

@@ -156,6 +156,7 @@ bool node_open_peers(struct node *n, char problem[NODE_PROBLEM])
                                     .on_down = on_down,
                                     .on_snapshot_link = on_snapshot_link,
                                     .know_store = node_know_store,
+                                    .is_stranger = node_is_stranger,
                                     .on_cluster = node_on_cluster};
     n->peers = peers_new(&options, problem, NODE_PROBLEM);
     if (n->peers == NULL) {

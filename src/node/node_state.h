@@ -136,6 +136,7 @@ struct gateway node_gateway(struct node *n);
 bool node_is_serving(const struct node *n);
 
 /* node_members.c: changes of members, and of the lead. */
+bool node_is_stranger(void *ctx, uint64_t id);
 enum hf_error node_change_member(void *ctx, enum gateway_change change, uint64_t id,
                                  const char *address, const char **problem);
 /* Gives the lead away, to 0: to whoever is best; then nothing new is submitted here until that is

@@ -38,6 +38,9 @@ struct peers_options {
     /* Whether this is the store that the node is known to have; remembers it, durably, when the
      * node was not known. */
     bool (*know_store)(void *ctx, uint64_t node, struct id store);
+    /* Never was a member, as far as is known: let in, but its store is not noted yet. May be NULL.
+     */
+    bool (*is_stranger)(void *ctx, uint64_t node);
     /* A node that joins has learned where it belongs: make it durable. */
     void (*on_cluster)(void *ctx, struct id cluster, struct slice name);
     /* TLS, later: gives the connection its filter before it starts. May be NULL. */

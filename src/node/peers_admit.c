@@ -82,7 +82,11 @@ bool peers_judge(struct peers *p, const struct peer_introduction *who,
         snprintf(sentence, PEER_SENTENCE_MAX, "this is an earlier life of node %llu", them);
         return false;
     }
-    if (!p->options.know_store(p->options.ctx, who->node, who->store)) {
+    /* Who waits to be added must be able to greet first: an id whose store is noted was used. When
+     * it is a member we dial it, and note it then. */
+    bool stranger =
+        p->options.is_stranger != NULL && p->options.is_stranger(p->options.ctx, who->node);
+    if (!stranger && !p->options.know_store(p->options.ctx, who->node, who->store)) {
         snprintf(sentence, PEER_SENTENCE_MAX,
                  "node %llu lost its disk: remove it and add it under a new id", them);
         return false;

@@ -295,6 +295,10 @@ static void a_node_joins_catches_up_is_promoted_leads_and_is_removed(void **stat
     address_format(&w.peers[4], address, sizeof(address));
 
     start(&w, 4, 3);
+    for (uint64_t id = 1; id <= 3; id++) { /* they have met before it is added */
+        struct peer_view view;
+        UNTIL(&w, peers_view(w.ones[4].node->peers, id, &view) && view.reachable);
+    }
     change_until_done(&w, follower, GATEWAY_ADD, 4, address);
     UNTIL(&w, standing(&w, follower, 4) == 1);
     assert_refused(&w, leader, GATEWAY_TRANSFER, 4, "", "no voter has this id");
