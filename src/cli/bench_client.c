@@ -14,6 +14,7 @@ static void ask(struct client *c, const struct bench_ask *what, uint64_t now_ns)
 {
     c->verb = what->verb;
     c->waits_for_answer = true;
+    c->sent_ns = now_ns;
     c->asked_ns = now_ns;
     protocol_of(c)->ask(c->line->protocol, c->slot, what, &c->line->out);
 }

@@ -222,8 +222,8 @@ static void look_around(struct load *l, uint64_t now_ns)
     static const char *const names[] = {"preparing", "warming up", "measuring", "cleaning up", ""};
     for (uint32_t i = 0; i < l->settings->clients; i++) {
         struct client *c = &l->clients[i];
-        if (c->waits_for_answer && now_ns > c->asked_ns && now_ns - c->asked_ns > REQUEST_MS * MS &&
-            c->line->state == LINE_UP) {
+        if (c->waits_for_answer && c->line->state == LINE_UP &&
+            now_ns > c->sent_ns + REQUEST_MS * MS) {
             line_give_up(c->line, "no_answer", "a request was not answered within 10 s");
         }
     }

@@ -42,8 +42,9 @@ struct client {
     char name[48];               /* of the lock that it holds or asks for */
     uint64_t token;              /* 0: holds nothing */
     uint64_t cycle;
-    uint64_t asked_ns;
-    uint64_t due_ns; /* when the next cycle should begin, with a rate */
+    uint64_t sent_ns;
+    uint64_t asked_ns; /* what its latency counts from: when it was sent, or due */
+    uint64_t due_ns;   /* when the next cycle should begin, with a rate */
     uint64_t keepalive_ns;
     uint32_t timer; /* its position in the heap */
     uint32_t held_session;
