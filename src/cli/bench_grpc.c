@@ -387,8 +387,9 @@ static size_t grpc_receive(void *state, struct slice bytes, struct buffer *out,
     g->is_receiving = true;
     bool sound = http2_client_input(g->http2, bytes);
     g->is_receiving = false;
-    *problem = sound ? NULL : "an answer that is not HTTP/2";
     flush(g, out);
+    sound = sound && !http2_client_is_over(g->http2);
+    *problem = sound ? NULL : "an answer that is not HTTP/2";
     return bytes.len;
 }
 

@@ -337,6 +337,18 @@ static void read_proclaim(struct call *call)
     call_finish(call, error, NULL);
 }
 
+/* Who knows one node of a cluster soon knows all of them. */
+static void read_cluster(struct call *call)
+{
+    Holdfast__V1__ClusterResponse *m =
+        holdfast__v1__cluster_response__unpack(NULL, call->answer_len, call->answer);
+    for (size_t i = 0; m != NULL && i < m->n_members; i++) {
+        endpoints_learn(&call->engine->endpoints, m->members[i]->client_address);
+    }
+    holdfast__v1__cluster_response__free_unpacked(m, NULL);
+    call_finish(call, 0, NULL);
+}
+
 /* ---- elections, watched ---- */
 
 /* Everything but the number of the event. */
@@ -389,7 +401,9 @@ void answer_observed(struct call *call, struct slice message)
 
 static void read_answer(struct call *call)
 {
-    engine_has_leader(call->engine);
+    if (call->kind != CALL_CLUSTER) { /* which a node answers by itself */
+        engine_has_leader(call->engine);
+    }
     switch (call->kind) {
     case CALL_ACQUIRE:
         if (call->lock->is_election) {
@@ -406,6 +420,9 @@ static void read_answer(struct call *call)
         break;
     case CALL_PROCLAIM:
         read_proclaim(call);
+        break;
+    case CALL_CLUSTER:
+        read_cluster(call);
         break;
     case CALL_OBSERVE: /* the stream has ended, as when a node stops */
         call_retry(call, false);

@@ -109,12 +109,26 @@ int endpoints_learn_leader(struct endpoints *e, const char *text)
     return which;
 }
 
+void endpoints_learn(struct endpoints *e, const char *text)
+{
+    struct endpoint p;
+    if (find(e, text) < 0 && e->count < ENDPOINT_MAX && endpoint_parse(&p, text, strlen(text)) &&
+        strcmp(p.host, "0.0.0.0") != 0 && strcmp(p.host, "::") != 0 && strcmp(p.host, "*") != 0) {
+        e->at[e->count++] = p;
+    }
+}
+
 /* ---- which to try ---- */
 
 bool endpoints_may_try(const struct endpoints *e, int which, int64_t now_ms)
 {
     const struct endpoint *p = &e->at[which];
     return p->circuit != CIRCUIT_HALF_OPEN && now_ms >= p->not_before_ms;
+}
+
+static bool is_better(const struct endpoint *a, const struct endpoint *b)
+{
+    return a->failures != b->failures ? a->failures < b->failures : a->tried < b->tried;
 }
 
 int endpoints_pick(struct endpoints *e, int avoid, int64_t now_ms, int64_t *next_ms)
@@ -131,7 +145,7 @@ int endpoints_pick(struct endpoints *e, int avoid, int64_t now_ms, int64_t *next
         }
         if (now_ms < p->not_before_ms) {
             *next_ms = p->not_before_ms < *next_ms ? p->not_before_ms : *next_ms;
-        } else if (best < 0 || p->tried < e->at[best].tried) {
+        } else if (best < 0 || is_better(p, &e->at[best])) {
             best = i;
         }
     }

@@ -55,8 +55,12 @@ const char *endpoints_init(struct endpoints *e, const char *list, uint64_t seed)
  * there is room. Returns its number, or -1. */
 int endpoints_learn_leader(struct endpoints *e, const char *text);
 
-/* The endpoint to try now: the leader if it may be tried, else the one that was tried longest ago.
- * -1 when none may be: *next_ms is when one may. `avoid` (-1: none) is not the answer. */
+/* Another node of the cluster, by its own word. Addresses that say "everywhere" are no use here. */
+void endpoints_learn(struct endpoints *e, const char *text);
+
+/* The endpoint to try now: the leader if it may be tried, else the one that failed least
+ * often in a row, and of those the one that was tried longest ago. -1 when none may be: *next_ms is
+ * when one may. `avoid` (-1: none) is not the answer. */
 int endpoints_pick(struct endpoints *e, int avoid, int64_t now_ms, int64_t *next_ms);
 /* Whether this one may be tried now. */
 bool endpoints_may_try(const struct endpoints *e, int which, int64_t now_ms);

@@ -11,6 +11,7 @@
 enum {
     NO_LEADER_MS = 500, /* so long a node may be without a leader before another is tried */
     SILENCE_MIN_MS = 100,
+    MEMBERS_MS = 60000, /* so often the service is asked for its nodes, when a link is new */
 };
 
 const char *engine_init(struct engine *e, const struct engine_options *options,
@@ -129,6 +130,14 @@ static void break_link(struct engine *e, int which, const char *why)
     }
 }
 
+static void ask_members(struct engine *e)
+{
+    if (e->members_asked_ms == 0 || e->now_ms - e->members_asked_ms >= MEMBERS_MS) {
+        e->members_asked_ms = e->now_ms;
+        call_begin(call_new(e, CALL_CLUSTER, NULL, NULL), e->now_ms + e->options.call_timeout_ms);
+    }
+}
+
 static void link_is_up(struct engine *e, int which)
 {
     struct link *link = &e->links[which];
@@ -144,6 +153,7 @@ static void link_is_up(struct engine *e, int which)
         link_close(&e->links[before]); /* what was under way there goes on here */
     }
     news_event(e, HF_EVENT_CONNECTED, NULL, 0, e->endpoints.at[link->endpoint].text);
+    ask_members(e);
 }
 
 static void dial(struct engine *e, int endpoint)

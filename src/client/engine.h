@@ -83,6 +83,7 @@ enum call_kind {
     CALL_RENEW,
     CALL_PROCLAIM,
     CALL_OBSERVE,
+    CALL_CLUSTER, /* the engine's own: which nodes are there? */
 };
 
 /*   WAITING ──sent──▶ SENT ──answered──▶ freed
@@ -251,8 +252,9 @@ struct engine {
     int64_t next_lock_ms; /* no lock has */
     bool any_jeopardy;    /* some lock was in jeopardy at the last look */
     int64_t next_dial_ms;
-    int64_t orphan_ttl_ms; /* the shortest of locks whose handle was freed, which live on */
-    char id_prefix[17];    /* random: makes request ids unique */
+    int64_t members_asked_ms; /* when the service was last asked for its nodes, 0: never */
+    int64_t orphan_ttl_ms;    /* the shortest of locks whose handle was freed, which live on */
+    char id_prefix[17];       /* random: makes request ids unique */
     uint64_t id_count;
     uint64_t owner_count;
     bool is_closed;

@@ -60,7 +60,9 @@ bool link_input(struct link *link, struct slice bytes, int64_t now_ms)
 {
     link->heard_ms = now_ms;
     link->pinged_ms = 0;
-    return http2_client_input(link->http2, bytes);
+    bool is_well = http2_client_input(link->http2, bytes);
+    link_flush(link);
+    return is_well && !http2_client_is_over(link->http2);
 }
 
 void link_flush(struct link *link)

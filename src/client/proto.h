@@ -3,6 +3,7 @@
 #define HOLDFAST_CLIENT_PROTO_H
 
 #include <google/protobuf/duration.pb-c.h>
+#include <holdfast/v1/admin.pb-c.h>
 #include <holdfast/v1/election.pb-c.h>
 #include <holdfast/v1/lock.pb-c.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 #include "client/proto.h"
 
 #define LOCK_SERVICE "/holdfast.v1.LockService/"
+#define ADMIN_SERVICE "/holdfast.v1.AdminService/"
 #define ELECTION_SERVICE "/holdfast.v1.ElectionService/"
 
 const char *request_path(const struct call *call)
@@ -22,6 +23,8 @@ const char *request_path(const struct call *call)
         return ELECTION_SERVICE "Proclaim";
     case CALL_OBSERVE:
         return ELECTION_SERVICE "Observe";
+    case CALL_CLUSTER:
+        return ADMIN_SERVICE "Cluster";
     case CALL_READY:
     default:
         hf_panic(__FILE__, __LINE__, "a call that asks for nothing has no path");
@@ -199,6 +202,11 @@ void request_encode(struct call *call)
     case CALL_OBSERVE: {
         Holdfast__V1__LeaderRequest m = HOLDFAST__V1__LEADER_REQUEST__INIT;
         m.name = call->name;
+        pack(call, &m.base);
+        break;
+    }
+    case CALL_CLUSTER: {
+        Holdfast__V1__ClusterRequest m = HOLDFAST__V1__CLUSTER_REQUEST__INIT;
         pack(call, &m.base);
         break;
     }

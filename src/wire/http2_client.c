@@ -188,8 +188,7 @@ void http2_client_free(struct http2_client *c)
 
 bool http2_client_input(struct http2_client *c, struct slice bytes)
 {
-    return nghttp2_session_mem_recv(c->session, bytes.data, bytes.len) == (ssize_t)bytes.len &&
-           (nghttp2_session_want_read(c->session) || nghttp2_session_want_write(c->session));
+    return nghttp2_session_mem_recv(c->session, bytes.data, bytes.len) == (ssize_t)bytes.len;
 }
 
 void http2_client_output(struct http2_client *c, struct buffer *out, size_t enough)
@@ -287,6 +286,11 @@ uint64_t http2_client_pongs(const struct http2_client *c)
 bool http2_client_is_ready(const struct http2_client *c)
 {
     return c->is_ready;
+}
+
+bool http2_client_is_over(const struct http2_client *c)
+{
+    return !nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session);
 }
 
 bool http2_client_is_going(const struct http2_client *c)

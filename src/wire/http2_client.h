@@ -37,8 +37,7 @@ struct http2_client *http2_client_new(const struct memory *memory,
 /* Tells every stream that is still there its end, untouched if it never left. Takes NULL. */
 void http2_client_free(struct http2_client *client);
 
-/* False when the other end does not speak HTTP/2, or breaks its rules: then write what
- * http2_client_output still has to say, and close. */
+/* False when it cannot be gone on with. */
 bool http2_client_input(struct http2_client *client, struct slice bytes);
 /* Appends what is to be sent, until all is there or `out` holds `enough` bytes; it has to have room
  * for HTTP2_CLIENT_PIECE more than that. */
@@ -63,6 +62,9 @@ uint64_t http2_client_pongs(const struct http2_client *client);
 
 /* The other end has said what it takes: it is there, and it speaks HTTP/2. */
 bool http2_client_is_ready(const struct http2_client *client);
+/* Neither end has anything to say any more, or the other one does not speak HTTP/2 or broke its
+ * rules: close. Ask after http2_client_output, which then has told the other end why. */
+bool http2_client_is_over(const struct http2_client *client);
 /* The other end wants no more requests here: it is about to close. */
 bool http2_client_is_going(const struct http2_client *client);
 /* How many requests it takes at a time, and how many there are. What is too much waits. */

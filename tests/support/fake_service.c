@@ -445,6 +445,22 @@ void fake_elect(struct fake *f, const char *client_id, const char *value)
     }
 }
 
+static void on_cluster(struct fake_stream *s)
+{
+    struct fake *f = s->conn->fake;
+    Holdfast__V1__ClusterResponse m = HOLDFAST__V1__CLUSTER_RESPONSE__INIT;
+    Holdfast__V1__Member members[FAKE_MEMBERS];
+    Holdfast__V1__Member *pointers[FAKE_MEMBERS];
+    for (; m.n_members < FAKE_MEMBERS && f->members[m.n_members] != NULL; m.n_members++) {
+        holdfast__v1__member__init(&members[m.n_members]);
+        members[m.n_members].client_address = proto_text(f->members[m.n_members]);
+        pointers[m.n_members] = &members[m.n_members];
+    }
+    m.members = pointers;
+    reply(s, &m.base);
+    fake_stream_end(s, GRPC_OK, NULL, NULL);
+}
+
 /* ---- calls ---- */
 
 void fake_on_message(struct fake_stream *s, struct slice message)
@@ -458,6 +474,10 @@ void fake_on_message(struct fake_stream *s, struct slice message)
         {"Proclaim", on_proclaim},
     };
     struct fake *f = s->conn->fake;
+    if (strcmp(base_name(s->path), "Cluster") == 0) {
+        on_cluster(s); /* as a node does, without a leader too */
+        return;
+    }
     if (f->refuse > 0 || f->has_no_leader) {
         f->refuse -= f->refuse > 0;
         fake_stream_end(s, GRPC_UNAVAILABLE, "unavailable", "no leader");

@@ -6,7 +6,7 @@
 #include "base/buffer.h"
 #include "base/list.h"
 
-enum { FAKE_LOCKS = 64, FAKE_REQUESTS = 256, FAKE_TEXT = 96 };
+enum { FAKE_MEMBERS = 4, FAKE_LOCKS = 64, FAKE_REQUESTS = 256, FAKE_TEXT = 96 };
 
 struct fake_stream;
 
@@ -29,12 +29,13 @@ struct fake_lock {
 struct fake {
     struct list conns;
     /* The script. */
-    const char *leader; /* the metadata holdfast-leader, NULL: none */
-    bool is_stopped;    /* reads nothing, says nothing: SIGSTOP */
-    bool has_no_leader; /* UNAVAILABLE to everything */
-    unsigned refuse;    /* so many calls get UNAVAILABLE */
-    unsigned forget;    /* so many calls are done and answered outcome_unknown */
-    unsigned swallow;   /* so many calls are done and never answered */
+    const char *leader;                /* the metadata holdfast-leader, NULL: none */
+    const char *members[FAKE_MEMBERS]; /* addresses of all nodes, NULL: no more */
+    bool is_stopped;                   /* reads nothing, says nothing: SIGSTOP */
+    bool has_no_leader;                /* UNAVAILABLE to everything */
+    unsigned refuse;                   /* so many calls get UNAVAILABLE */
+    unsigned forget;                   /* so many calls are done and answered outcome_unknown */
+    unsigned swallow;                  /* so many calls are done and never answered */
     unsigned
         break_after; /* the connection breaks when so many calls were done, before their answer */
     bool is_deaf;    /* keep-alives are not answered */

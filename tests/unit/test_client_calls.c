@@ -219,6 +219,23 @@ static void it_stays_where_it_is_when_told_so(void **state)
     assert_int_equal(world_current(w), 0);
 }
 
+static void who_knows_one_node_soon_knows_all(void **state)
+{
+    struct world *w = *state;
+    w->nodes[0].members[0] = "n0:1";
+    w->nodes[0].members[1] = "n1:1";
+    w->nodes[0].members[2] = "0.0.0.0:1"; /* says nothing */
+    w->nodes[0].members[3] = "n2:1";
+    world_begin(w, "n0:1");
+    world_run(w, 10);
+    assert_int_equal(w->engine.endpoints.count, 3);
+    w->refuses[1] = true;
+    world_kill(w, 0);
+    struct hf_lock *lock = take(w, "a", NULL);
+    assert_int_equal(world_current(w), 2);
+    lock_unref(lock);
+}
+
 static void a_leader_that_cannot_be_reached_does_not_disturb(void **state)
 {
     struct world *w = *state;
@@ -373,6 +390,7 @@ int main(void)
         world_test(waits_leave_streams_for_what_does_not_wait),
         world_test(it_goes_to_the_leader),
         world_test(it_stays_where_it_is_when_told_so),
+        world_test(who_knows_one_node_soon_knows_all),
         world_test(a_leader_that_cannot_be_reached_does_not_disturb),
         world_test(a_waiter_follows_the_leader),
         world_test(a_node_without_a_leader_is_left),
