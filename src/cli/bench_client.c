@@ -178,18 +178,13 @@ static void measure(struct client *c, const struct bench_answer *answer, uint64_
 
 /* ---- steps ---- */
 
-static bool has_private_sessions(const struct client *c)
-{
-    return strcmp(c->session, BENCH_PRIVATE) == 0;
-}
-
 static void next_cycle_step(struct client *c, uint64_t now_ns)
 {
     if (c->session[0] == '\0') {
         ask_open(c, SESSION_TTL_MS, now_ns);
     } else if (c->token != 0) {
         release(c, now_ns);
-    } else if (now_ns >= c->keepalive_ns && !has_private_sessions(c)) {
+    } else if (now_ns >= c->keepalive_ns) {
         ask_about_session(c, BENCH_KEEPALIVE, c->session, now_ns);
     } else {
         begin_cycle(c, now_ns);
@@ -211,9 +206,7 @@ static void prepare(struct client *c, uint64_t now_ns)
 static void wind_up(struct client *c, uint64_t now_ns)
 {
     c->is_held_work = false;
-    if (has_private_sessions(c) && c->token != 0) {
-        release(c, now_ns);
-    } else if (c->session[0] != '\0' && !has_private_sessions(c)) {
+    if (c->session[0] != '\0') {
         ask_about_session(c, BENCH_CLOSE, c->session, now_ns);
     } else if (!close_held_session(c, now_ns)) {
         arrive_at_gate(c);
@@ -253,7 +246,6 @@ static void on_own_answer(struct client *c, const struct bench_answer *answer, u
         (void)snprintf(c->session, sizeof(c->session), "%.*s", (int)answer->session.len,
                        (const char *)answer->session.data);
         c->keepalive_ns = now_ns + SESSION_TTL_MS / 3 * MS;
-        c->load->result->private_sessions = has_private_sessions(c);
         break;
     case BENCH_KEEPALIVE:
         c->keepalive_ns = now_ns + SESSION_TTL_MS / 3 * MS;

@@ -1,7 +1,6 @@
 /* gRPC for `holdfast bench`: LockService over HTTP/2, many clients on a connection if wanted.
  *
- * A client's session is a Session stream that stays open beside its calls. A server that does not
- * have that call yet is asked with private sessions instead, and the answer to OPEN says so. */
+ * A client's session is a Session stream that stays open beside its calls. */
 #include <google/protobuf/duration.pb-c.h>
 #include <holdfast/v1/lock.pb-c.h>
 #include <inttypes.h>
@@ -13,7 +12,7 @@
 
 #define SERVICE "/holdfast.v1.LockService/"
 
-enum { MESSAGE_MAX = 64 << 10, CLIENT_MAX = 32, OUTPUT_ENOUGH = 1 << 20 };
+enum { MESSAGE_MAX = 64 << 10, OUTPUT_ENOUGH = 1 << 20 };
 
 /* One stream: a call, or a session. */
 struct call {
@@ -32,7 +31,6 @@ struct slot {
     uint32_t number;
     bool is_asked; /* an answer is owed */
     enum bench_verb verb;
-    char client[CLIENT_MAX];
     uint64_t keepalives;
     struct call unary;
     struct call session;
@@ -169,22 +167,12 @@ static void start(struct call *c, const char *path, struct slice message, bool k
     }
 }
 
-/* No session: a server without the call Session. Its id is the text that OPEN was answered with. */
-static bool is_private(const struct bench_ask *ask)
-{
-    return slice_equal(ask->session, slice_of(BENCH_PRIVATE));
-}
-
 static void ask_lock(struct slot *s, const struct bench_ask *ask)
 {
     uint8_t bytes[1024];
     Holdfast__V1__LockRequest request = HOLDFAST__V1__LOCK_REQUEST__INIT;
     request.resource_id = text_of(ask->name);
-    if (is_private(ask)) {
-        request.client_id = s->client;
-    } else {
-        request.session_id = text_of(ask->session);
-    }
+    request.session_id = text_of(ask->session);
     request.tier = slice_equal(ask->tier, slice_of("EFFICIENCY")) ? HOLDFAST__V1__TIER__EFFICIENCY
                                                                   : HOLDFAST__V1__TIER__CORRECTNESS;
     start(&s->unary, SERVICE "Lock", pack(&request.base, bytes, sizeof(bytes)), false);
@@ -196,11 +184,7 @@ static void ask_unlock(struct slot *s, const struct bench_ask *ask)
     Holdfast__V1__UnlockRequest request = HOLDFAST__V1__UNLOCK_REQUEST__INIT;
     request.resource_id = text_of(ask->name);
     request.fence_token = ask->token;
-    if (is_private(ask)) {
-        request.client_id = s->client;
-    } else {
-        request.session_id = text_of(ask->session);
-    }
+    request.session_id = text_of(ask->session);
     start(&s->unary, SERVICE "Unlock", pack(&request.base, bytes, sizeof(bytes)), false);
 }
 
@@ -213,10 +197,8 @@ static void ask_session(struct slot *s, const struct bench_ask *ask)
     Holdfast__V1__SessionRequest__Close close = HOLDFAST__V1__SESSION_REQUEST__CLOSE__INIT;
     Google__Protobuf__Duration ttl = GOOGLE__PROTOBUF__DURATION__INIT;
     if (ask->verb == BENCH_OPEN) {
-        (void)snprintf(s->client, sizeof(s->client), "%.*s", (int)ask->client.len,
-                       text_of(ask->client));
         ttl.seconds = (int64_t)(ask->ttl_ms / 1000);
-        open.client_id = s->client;
+        open.client_id = text_of(ask->client);
         open.ttl = &ttl;
         request.request_case = HOLDFAST__V1__SESSION_REQUEST__REQUEST_OPEN;
         request.open = &open;
@@ -350,10 +332,7 @@ static void on_session_end(struct call *c)
 {
     struct slot *s = c->slot;
     struct bench_answer answer = {.fine = true};
-    if (s->verb == BENCH_OPEN && c->status == GRPC_UNIMPLEMENTED) {
-        answer.session = slice_of(BENCH_PRIVATE);
-        tell(s, &answer);
-    } else if (s->verb == BENCH_CLOSE) {
+    if (s->verb == BENCH_CLOSE) {
         tell(s, &answer);
     } else if (s->verb == BENCH_OPEN || s->verb == BENCH_KEEPALIVE) {
         tell_failure(c);

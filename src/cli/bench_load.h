@@ -30,8 +30,7 @@ struct bench_result {
     unsigned codes;
     char last_error[BENCH_MESSAGE];
     uint64_t reconnects;
-    bool private_sessions; /* of the server's making: each lock had its own */
-    bool interrupted;      /* by Ctrl-C; the figures are of the time until then */
+    bool interrupted; /* by Ctrl-C; the figures are of the time until then */
     struct bench_sample *samples;
     size_t sample_count;
     size_t sample_capacity;

@@ -17,10 +17,7 @@ enum bench_verb {
 
 enum { BENCH_SESSION = 64, BENCH_CODE = 48, BENCH_MESSAGE = 200 };
 
-/* The id of no session: what OPEN is answered with by a server that has none in this protocol. Each
- * lock then has a private one, and there is nothing to keep alive or to close. */
-#define BENCH_PRIVATE "-"
-
+/* Its texts have a NUL behind them. */
 struct bench_ask {
     enum bench_verb verb;
     struct slice session; /* its id; for all but OPEN */

@@ -84,7 +84,6 @@ void bench_report_json(const struct bench_settings *settings, const struct bench
     put_real(&w, "measured_seconds", (double)r->measured_ns / 1e9);
     put_errors(&w, r);
     json_put_bool(&w, "interrupted", r->interrupted);
-    json_put_bool(&w, "private_sessions", r->private_sessions);
     put_real(&w, "bench_cpu_percent", 100 * (double)r->cpu_ns / (double)(r->measured_ns + 1));
     if (settings->held > 0) {
         put_real(&w, "held_acquires_per_second", per_second(settings->held, r->held_ns));
