@@ -75,9 +75,10 @@ static bool send_out(struct world *w, unsigned i)
 {
     struct world_socket *s = &w->sockets[i];
     struct link *link = &w->engine.links[i];
-    if (s->conn == NULL || buffer_len(&link->out) == 0) {
+    if (s->conn == NULL || buffer_len(&link->out) == 0 || w->stalls_out[s->node]) {
         return false;
     }
+    w->nodes[s->node].now_ms = w->now_ms;
     bool is_well = fake_conn_input(s->conn, buffer_bytes(&link->out));
     buffer_consume(&link->out, buffer_len(&link->out));
     link_flush(link);
@@ -92,7 +93,7 @@ static bool take_in(struct world *w, unsigned i)
 {
     struct world_socket *s = &w->sockets[i];
     struct buffer in;
-    if (s->conn == NULL) {
+    if (s->conn == NULL || w->stalls_in[s->node]) {
         return false;
     }
     buffer_init(&in, memory_system(), 4 << 20);

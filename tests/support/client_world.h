@@ -18,6 +18,8 @@ struct world {
     struct engine engine;
     struct fake nodes[WORLD_NODES]; /* "n0:1", "n1:1", "n2:1" */
     bool refuses[WORLD_NODES];      /* connections */
+    bool stalls_out[WORLD_NODES];   /* what the client sends is on its way */
+    bool stalls_in[WORLD_NODES];    /* what it is answered is */
     unsigned dials[WORLD_NODES];
     struct world_socket sockets[ENGINE_LINKS];
     int64_t now_ms;

@@ -86,6 +86,7 @@ static void take(struct fake *f, struct fake_lock *lock, const char *name, const
     copy(lock->owner, owner);
     copy(lock->request_id, id);
     lock->token = f->token += 1024;
+    lock->alive_ms = f->now_ms;
 }
 
 void fake_hold(struct fake *f, const char *name)
@@ -228,6 +229,11 @@ static struct fake_lock *by_token(struct fake *f, uint64_t token)
     return NULL;
 }
 
+const struct fake_lock *fake_by_token(struct fake *f, uint64_t token)
+{
+    return by_token(f, token);
+}
+
 static void on_unlock(struct fake_stream *s, struct slice bytes)
 {
     struct fake *f = s->conn->fake;
@@ -260,7 +266,11 @@ static void on_renew(struct fake_stream *s, struct slice bytes)
     Holdfast__V1__RenewResponse m = HOLDFAST__V1__RENEW_RESPONSE__INIT;
     Duration left = duration_of(30000);
     (void)note(f, s->path);
-    m.renewed = by_token(f, q->fence_token) != NULL;
+    struct fake_lock *lock = by_token(f, q->fence_token);
+    if (lock != NULL) {
+        lock->alive_ms = f->now_ms;
+    }
+    m.renewed = lock != NULL;
     m.reason = m.renewed ? HOLDFAST__V1__REASON__OK : HOLDFAST__V1__REASON__NOT_OWNER;
     m.expires_in = &left;
     holdfast__v1__renew_request__free_unpacked(q, NULL);
@@ -297,6 +307,7 @@ static void on_open(struct fake_stream *s, const Holdfast__V1__SessionRequest__O
         return;
     }
     f->opened++;
+    f->alive_ms = f->now_ms;
     copy(note(f, "Open")->id, q->request_id);
     snprintf(id, sizeof(id), "%032x", f->opened);
     opened.session_id = id;
@@ -334,6 +345,7 @@ static void on_keepalive(struct fake_stream *s, const Holdfast__V1__SessionReque
     SessionResponse m = HOLDFAST__V1__SESSION_RESPONSE__INIT;
     Holdfast__V1__SessionResponse__Alive alive = HOLDFAST__V1__SESSION_RESPONSE__ALIVE__INIT;
     f->keepalives++;
+    f->alive_ms = f->now_ms;
     if (f->is_deaf) {
         return;
     }

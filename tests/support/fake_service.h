@@ -24,9 +24,11 @@ struct fake_lock {
     char owner[FAKE_TEXT];
     char request_id[FAKE_TEXT];
     uint64_t token;
+    int64_t alive_ms; /* when it was granted, or last renewed */
 };
 
 struct fake {
+    int64_t now_ms; /* of the test's time, for what is noted below */
     struct list conns;
     /* The script. */
     const char *leader;                /* the metadata holdfast-leader, NULL: none */
@@ -47,6 +49,7 @@ struct fake {
     /* What happened. */
     struct fake_request requests[FAKE_REQUESTS];
     unsigned request_count;
+    int64_t alive_ms; /* when a session last gave a sign of life here */
     unsigned opened;
     unsigned resumed;
     unsigned keepalives;
@@ -71,6 +74,8 @@ bool fake_conn_is_broken(const struct fake_conn *c);
 void fake_hold(struct fake *f, const char *name); /* somebody else takes it */
 void fake_free(struct fake *f,
                const char *name); /* ... and gives it back: the first waiter has it */
+/* The lock with that token, or NULL. */
+const struct fake_lock *fake_by_token(struct fake *f, uint64_t token);
 uint64_t fake_holder(const struct fake *f, const char *name); /* its token, 0: free */
 unsigned fake_count(const struct fake *f, const char *path);  /* calls of that method */
 
