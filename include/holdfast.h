@@ -1,6 +1,6 @@
 /* libholdfast: the C client of Holdfast, a distributed lock service.
  *
- *     hf_client *client;
+ *     hf_client *client = NULL;
  *     hf_lock *lock;
  *     if (hf_client_open(&client, "10.0.0.1:4653,10.0.0.2:4653", NULL) == 0 &&
  *         hf_acquire(client, "billing/close", NULL, &lock) == 0) {
