@@ -79,7 +79,9 @@ static void round_start(struct service *s, uint32_t count)
     list_append(&s->rounds, &r->link);
     for (uint32_t i = 0; i < count; i++) {
         struct list *link = list_take(&s->gathered);
-        struct id id = LIST_OBJECT(link, struct ask, link)->lease;
+        struct ask *a = LIST_OBJECT(link, struct ask, link);
+        struct id id = a->lease;
+        a->state = ASK_ASKED; /* what comes now is too late for it */
         struct writer w = writer_make(r->packed + (size_t)i * 16, 16);
         write_fixed64(&w, id.high);
         write_fixed64(&w, id.low);
