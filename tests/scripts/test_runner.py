@@ -124,3 +124,25 @@ def test_ci_ends_with_the_count_and_fails_when_it_should(tmp_path, recipe, statu
     result = run("bash", ".ci/run", cwd=tmp_path)
     assert (result.returncode != 0) == (status != 0)
     assert last_line(result) == line
+
+
+def meet(here, there):
+    """A program that passes only if the other one runs at the same time."""
+    return (f"touch {here}; for i in $(seq 1000); do [ -f {there} ] && break; sleep 0.02; done; "
+            f"[ -f {there} ] && echo '1 passed, 0 failed'")
+
+
+def test_suites_that_do_not_measure_time_run_next_to_each_other(tree, monkeypatch):
+    monkeypatch.setenv("JOBS", "2")
+    plant(tree, "scenario", "scenario", meet(tree / "one", tree / "two"))
+    plant(tree, "model", "model", meet(tree / "two", tree / "one"))
+    result = suites(tree, "scenario", "model")
+    assert last_line(result) == "2 passed, 0 failed", result.stdout
+
+
+def test_with_one_job_they_run_in_order(tree, monkeypatch):
+    monkeypatch.setenv("JOBS", "1")
+    plant(tree, "scenario", "scenario", f"sleep 0.3; touch {tree}/one; echo '1 passed, 0 failed'")
+    plant(tree, "model", "model", f"[ -f {tree}/one ] && echo '1 passed, 0 failed'")
+    result = suites(tree, "scenario", "model")
+    assert last_line(result) == "2 passed, 0 failed", result.stdout
