@@ -116,10 +116,18 @@ static void start_over(struct exchange *x)
 
 /* ---- pumping ---- */
 
-static bool is_too_slow(const struct exchange *x)
+/* Too slow is who falls behind by more than half of the ring. One that resumed from further back is
+ * given the time to catch up, and is too slow when it falls back further still. */
+static bool is_too_slow(struct exchange *x)
 {
     const struct event_ring *ring = &x->service->events;
-    return ring->tail - x->watcher.position > ring->size / 2;
+    struct watcher *watcher = &x->watcher;
+    uint64_t behind = ring->tail - watcher->position;
+    uint64_t slack = watcher->behind + ring->size / 8;
+    if (behind < watcher->behind) {
+        watcher->behind = behind;
+    }
+    return behind > ring->size / 2 && behind > slack;
 }
 
 static void add_event(struct exchange *x, const struct event *e)
@@ -224,6 +232,7 @@ static void start(struct exchange *x, bool is_known)
     watcher->beat_ms = service_boot_ms(s) + s->options.heartbeat_ms;
     list_append(&s->streams, &watcher->link);
     s->stream_count++;
+    watcher->behind = s->events.tail - watcher->position;
     x->door->stream(x);
     buffer_truncate(&s->scratch, 0);
     if (watcher->kind == WATCH_ELECTION) {

@@ -37,6 +37,7 @@ struct watcher {
     bool is_listed;  /* ... has begun with `reset` */
     uint64_t list_cursor;
     uint64_t position; /* in the ring */
+    uint64_t behind;   /* bytes of it that were still to come, at the best of times */
     uint64_t stream;   /* WATCH_SESSION: its number (S4.6) */
     uint64_t beat_ms;  /* boot time: when a word is due, to show that we are alive */
     struct id session; /* WATCH_SESSION */

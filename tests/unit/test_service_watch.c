@@ -5,6 +5,7 @@
 #include "core/view.h"
 #include "http_world.h"
 #include "service/event_ring.h"
+#include "service/state.h"
 
 static struct world world;
 static struct counted counted;
@@ -273,6 +274,37 @@ static void a_slow_reader_is_dropped_with_a_word_and_can_resume(void **state)
     struct client *again = watch("/api/v1/watch", id);
     text = client_stream(again);
     assert_null(strstr(text, "event: reset\n"));
+    for (const char *at = text; (at = strstr(at, "event: granted\n")) != NULL; at++) {
+        seen++;
+    }
+    assert_int_equal(seen, count);
+    free(text);
+}
+
+static void one_that_resumes_from_far_back_is_given_the_time_to_catch_up(void **state)
+{
+    enum { RING = 512 << 10 };
+    world_close(&world);
+    struct service_options options = {.event_bytes = RING};
+    world_open(&world, &counted.memory, &options);
+    struct client *c = world_client(&world, false);
+    struct client *first = watch("/api/v1/watch", NULL);
+    char *text = client_stream(first);
+    char id[64];
+    last_id(text, id);
+    free(text);
+    free_client(first);
+    uint64_t count = 0;
+    while (world.service->events.tail < RING / 8 * 7) {
+        char name[20];
+        (void)snprintf(name, sizeof(name), "n%d", (int)count++);
+        act(c, "acquire", name, 0);
+    }
+    struct client *again = watch("/api/v1/watch", id);
+    text = client_stream(again);
+    assert_null(strstr(text, "event: dropped\n"));
+    assert_null(strstr(text, "event: reset\n"));
+    uint64_t seen = 0;
     for (const char *at = text; (at = strstr(at, "event: granted\n")) != NULL; at++) {
         seen++;
     }
@@ -566,6 +598,7 @@ int main(void)
         T(a_stream_is_resumed_without_a_gap_or_a_double),
         T(who_comes_too_late_starts_over),
         T(a_slow_reader_is_dropped_with_a_word_and_can_resume),
+        T(one_that_resumes_from_far_back_is_given_the_time_to_catch_up),
         T(a_burst_larger_than_the_ring_starts_everybody_over),
         T(a_new_state_starts_everybody_over),
         T(who_follows_the_stream_knows_the_truth),
