@@ -270,6 +270,10 @@ HF_API int hf_release_async(hf_lock *lock, hf_done_fn done, void *arg);
  * a lock: its token is the epoch, LOST means that the reign is over, hf_release resigns. */
 HF_API int hf_campaign(hf_client *client, const char *name, const char *value,
                        const struct hf_lock_options *options, hf_lock **out);
+/* The same without waiting, as hf_acquire_async. */
+HF_API int hf_campaign_async(hf_client *client, const char *name, const char *value,
+                             const struct hf_lock_options *options, hf_done_fn done, void *arg,
+                             hf_call **out);
 HF_API int hf_proclaim(hf_lock *lock, const char *value);
 
 struct hf_leader {

@@ -11,6 +11,21 @@
 
 /* clang-format off */
 static const struct cli_command commands[] = {
+    {"lock", "run a command while a lock is held", "NAME... [FLAGS] -- COMMAND...",
+     "holdfast lock -n cron/nightly -- /usr/local/bin/nightly",
+     lock_main, lock_options,
+     "Waits for the lock, runs COMMAND with HOLDFAST_LOCK and HOLDFAST_TOKEN in its environment, and gives\n"
+     "the lock back when it ends. If the lock is lost meanwhile, COMMAND is stopped, in time: it is dead\n"
+     "before another gets the lock. Several names are taken together. As in flock(1),\n"
+     "`holdfast lock NAME COMMAND...` and `holdfast lock NAME -c STRING` do it too.\n\n"
+     "Ends with COMMAND's own code, 128+N if signal N killed it, or 64 usage, 69 unreachable, 75 not\n"
+     "acquired, 77 denied, 79 lost, 126 COMMAND cannot be run, 127 not found."},
+    {"elect", "run a command while leading", "NAME [VALUE] [FLAGS] [--listen] [-- COMMAND...]",
+     "holdfast elect scheduler \"http://$(hostname):8080\" -- /usr/local/bin/scheduler",
+     elect_main, elect_options,
+     "Waits to be elected, announces VALUE, and runs COMMAND while it leads; when the lead is lost COMMAND\n"
+     "is stopped as by `holdfast lock`, with the same exit codes. HOLDFAST_TOKEN is the epoch. Without a\n"
+     "COMMAND it prints that it was elected and leads until a signal."},
     {"serve", "run one node; with no flags, one that is a cluster by itself", "[FLAGS]",
      "holdfast serve --id 1 --cluster 1=10.0.0.1:4654,2=10.0.0.2:4654,3=10.0.0.3:4654 --bootstrap",
      serve_main, NULL, NULL},

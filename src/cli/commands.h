@@ -5,6 +5,8 @@
 
 #include "cli/command.h"
 
+int elect_main(int count, char **arguments);
+int lock_main(int count, char **arguments);
 int ls_main(int count, char **arguments);
 int show_main(int count, char **arguments);
 int watch_main(int count, char **arguments);
@@ -17,6 +19,8 @@ int member_main(int count, char **arguments);
 int top_main(int count, char **arguments);
 
 /* Their flags. */
+extern const struct cli_option elect_options[];
+extern const struct cli_option lock_options[];
 extern const struct cli_option ls_options[];
 extern const struct cli_option show_options[];
 extern const struct cli_option watch_options[];

@@ -74,15 +74,15 @@ int hf_campaign(hf_client *c, const char *name, const char *value,
     return acquire(c, &name, 1, value == NULL ? "" : value, options, out);
 }
 
-int hf_acquire_async(hf_client *c, const char *const *names, size_t count,
-                     const struct hf_lock_options *options, hf_done_fn done, void *arg,
-                     hf_call **out)
+static int acquire_async(hf_client *c, const char *const *names, size_t count, const char *value,
+                         const struct hf_lock_options *options, hf_done_fn done, void *arg,
+                         hf_call **out)
 {
     int error;
     if (done == NULL) {
-        return error_set(HF_ERR_INVALID, "hf_acquire_async needs a callback");
+        return error_set(HF_ERR_INVALID, "a call that does not wait needs a callback");
     }
-    struct hf_call *ticket = begin(c, names, count, NULL, options, false, &error);
+    struct hf_call *ticket = begin(c, names, count, value, options, false, &error);
     if (ticket == NULL) {
         return error;
     }
@@ -94,6 +94,20 @@ int hf_acquire_async(hf_client *c, const char *const *names, size_t count,
     client_kick(c);
     client_leave(c);
     return 0;
+}
+
+int hf_acquire_async(hf_client *c, const char *const *names, size_t count,
+                     const struct hf_lock_options *options, hf_done_fn done, void *arg,
+                     hf_call **out)
+{
+    return acquire_async(c, names, count, NULL, options, done, arg, out);
+}
+
+int hf_campaign_async(hf_client *c, const char *name, const char *value,
+                      const struct hf_lock_options *options, hf_done_fn done, void *arg,
+                      hf_call **out)
+{
+    return acquire_async(c, &name, 1, value == NULL ? "" : value, options, done, arg, out);
 }
 
 /* ---- given back ---- */

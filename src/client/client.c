@@ -133,6 +133,17 @@ static void dispatch(struct hf_client *c)
 
 /* ---- turns ---- */
 
+static void rest(struct hf_client *c, int wait_ms)
+{
+    if (!c->is_stopping && list_is_empty(&c->engine.news)) {
+        struct pollfd fds[2 + ENGINE_LINKS];
+        int count = io_pollfds(c, fds, 2 + ENGINE_LINKS);
+        pthread_mutex_unlock(&c->mutex);
+        (void)poll(fds, (nfds_t)count, wait_ms);
+        pthread_mutex_lock(&c->mutex);
+    }
+}
+
 void client_turn(struct hf_client *c, int wait_ms)
 {
     hf_assert(!c->is_driven);
@@ -142,17 +153,22 @@ void client_turn(struct hf_client *c, int wait_ms)
     io_write(c);
     dispatch(c);
     io_write(c); /* what the callbacks began */
-    if (wait_ms != 0 && !c->is_stopping && list_is_empty(&c->engine.news)) {
-        struct pollfd fds[2 + ENGINE_LINKS];
-        int count = io_pollfds(c, fds, 2 + ENGINE_LINKS);
-        pthread_mutex_unlock(&c->mutex);
-        (void)poll(fds, (nfds_t)count, wait_ms);
-        pthread_mutex_lock(&c->mutex);
+    if (wait_ms != 0) {
+        rest(c, wait_ms);
     }
     c->is_driven = false;
     if (!c->has_thread || c->engine.session.is_closing) {
         pthread_cond_broadcast(&c->changed);
     }
+}
+
+/* Until something has happened that the next turn deals with. Between a turn and this, whoever
+ * waits looks whether it was the turn that ended the wait. */
+static void client_sleep(struct hf_client *c, int wait_ms)
+{
+    c->is_driven = true;
+    rest(c, wait_ms);
+    c->is_driven = false;
 }
 
 static void *thread_main(void *arg)
@@ -180,7 +196,10 @@ int client_wait(struct hf_client *c, struct hf_call *ticket, struct hf_lock **lo
         } else if (c->is_driven) {
             pthread_cond_wait(&c->changed, &c->mutex);
         } else {
-            client_turn(c, -1);
+            client_turn(c, 0);
+            if (!ticket->is_done) {
+                client_sleep(c, -1);
+            }
         }
     }
     c->callers--;
@@ -323,7 +342,10 @@ static void wait_closed(struct hf_client *c)
             }
             (void)pthread_cond_timedwait(&c->changed, &c->mutex, &at);
         } else {
-            client_turn(c, (int)(left_ms < 1000 ? left_ms : 1000));
+            client_turn(c, 0);
+            if (!c->engine.is_closed) {
+                client_sleep(c, (int)(left_ms < 1000 ? left_ms : 1000));
+            }
         }
     }
 }

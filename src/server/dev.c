@@ -111,12 +111,15 @@ static void print_ready(const struct dev_cluster *c, unsigned leader)
         printf("%s127.0.0.1:%u", i == 0 ? "" : ",", c->nodes[i].client_port);
     }
     printf("\n\nTry it; any node will do:\n"
+           "  holdfast lock --endpoints 127.0.0.1:%u demo -- sleep 30\n"
+           "  holdfast show --endpoints 127.0.0.1:%u demo\n"
            "  curl -s -XPOST http://127.0.0.1:%u/api/v1/locks/demo/acquire "
            "-d '{\"client_id\":\"me\",\"ttl_ms\":30000}'\n"
            "  curl -s http://127.0.0.1:%u/api/v1/cluster\n"
            "  kill -9 %d    # pull the plug of a node\n"
            "Ctrl-C stops all.\n",
-           c->nodes[0].client_port, c->nodes[c->count - 1].client_port, (int)c->nodes[0].pid);
+           c->nodes[0].client_port, c->nodes[c->count - 1].client_port, c->nodes[0].client_port,
+           c->nodes[c->count - 1].client_port, (int)c->nodes[0].pid);
     fflush(stdout);
 }
 

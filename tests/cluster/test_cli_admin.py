@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 
-from cli_support import ask, cluster, endpoints, good  # noqa: F401  (a fixture)
+from cli_support import Watcher, ask, cluster, endpoints, good  # noqa: F401  (a fixture)
 from harness import PROGRAM, environment, wait_until
 
 
@@ -118,35 +118,6 @@ def test_revoke_takes_the_lock_at_the_deadline(cluster):
                              "--json"))
     assert answer["action"] == "REVOKE" and answer["revoked_in_ms"] <= 300
     wait_until(lambda: not node(cluster).show("revoke/a").json["held"], "it is taken away")
-
-
-class Watcher:
-    """`holdfast watch --json` in the background, as a list of its lines."""
-
-    def __init__(self, nodes, *arguments):
-        self.process = subprocess.Popen(
-            [PROGRAM, "watch", "--json", *arguments], stdout=subprocess.PIPE, text=True,
-            env=environment(HOLDFAST_ENDPOINTS=endpoints(nodes)))
-        self.events = []
-        self.thread = threading.Thread(target=self.read)
-        self.thread.start()
-        wait_until(lambda: self.events, "the stream is ready")
-
-    def read(self):
-        for line in self.process.stdout:
-            self.events.append(json.loads(line))
-
-    def granted(self):
-        return [e["data"]["name"] for e in self.events if e["event"] == "granted"]
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
-        self.thread.join()
-        self.process.stdout.close()
 
 
 def test_watch_prints_events_and_ends_after_some(cluster):

@@ -1,0 +1,92 @@
+# Completion of `holdfast` for bash. Written by tools/cli-docs from the program's help.
+
+_holdfast_names() {
+    COMPREPLY+=($(compgen -W "$(holdfast ls --timeout 500ms 2>/dev/null | awk 'NR > 1 { print $1 }')" -- "$cur"))
+}
+
+_holdfast() {
+    local cur=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} i
+    COMPREPLY=()
+    if [[ $COMP_CWORD -eq 1 ]]; then
+        COMPREPLY=($(compgen -W "help lock elect serve dev ls show watch sessions status top audit force-unlock revoke member recover bench snapshot" -- "$cur"))
+        return
+    fi
+    case $command in
+    lock | elect)
+        for ((i = 2; i < COMP_CWORD; i++)); do
+            if [[ ${COMP_WORDS[i]} == -- ]]; then
+                declare -F _command_offset >/dev/null && _command_offset $((i + 1))
+                return
+            fi
+        done
+        ;;
+    help)
+        COMPREPLY=($(compgen -W "lock elect serve dev ls show watch sessions status top audit force-unlock revoke member recover bench snapshot" -- "$cur"))
+        return
+        ;;
+    esac
+    case $command in
+    lock)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--nonblock --wait --shared --exclusive --limit --permits --ttl --kill-after --lock-delay --conflict-exit-code --command --status-fd --detect-deadlock --verbose --endpoints --timeout --help" -- "$cur"))
+        [[ $cur == -* ]] || _holdfast_names
+        ;;
+    elect)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--listen --changes --nonblock --wait --ttl --kill-after --lock-delay --conflict-exit-code --status-fd --verbose --endpoints --timeout --json --help" -- "$cur"))
+        [[ $cur == -* ]] || _holdfast_names
+        ;;
+    serve)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--id --data --client --peer --resp --advertise-client --cluster --cluster-name --bootstrap --join --insecure --election-timeout --heartbeat --request-timeout --ttl-min --snapshot-log-size --segment-size --max-clients --log-format --log-level --log-file --config --check --help" -- "$cur"))
+        ;;
+    dev)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--nodes --dir --base-port --help" -- "$cur"))
+        ;;
+    ls)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--endpoints --timeout --json --help" -- "$cur"))
+        [[ $cur == -* ]] || _holdfast_names
+        ;;
+    show)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--no-graph --endpoints --timeout --json --help" -- "$cur"))
+        [[ $cur == -* ]] || _holdfast_names
+        ;;
+    watch)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--since --list --events --endpoints --timeout --json --help" -- "$cur"))
+        [[ $cur == -* ]] || _holdfast_names
+        ;;
+    sessions)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--private --endpoints --timeout --json --help" -- "$cur"))
+        ;;
+    status)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--endpoints --timeout --json --help" -- "$cur"))
+        ;;
+    top)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--interval --rows --once --endpoints --timeout --json --help" -- "$cur"))
+        ;;
+    audit)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--endpoints --timeout --json --help" -- "$cur"))
+        ;;
+    force-unlock)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--reason --now --actor --endpoints --timeout --json --help" -- "$cur"))
+        [[ $cur == -* ]] || _holdfast_names
+        ;;
+    revoke)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--reason --deadline --actor --endpoints --timeout --json --help" -- "$cur"))
+        [[ $cur == -* ]] || _holdfast_names
+        ;;
+    member)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--wait --no-wait --endpoints --timeout --json --help" -- "$cur"))
+        [[ $COMP_CWORD -eq 2 ]] && COMPREPLY+=($(compgen -W "list add remove promote demote transfer" -- "$cur"))
+        ;;
+    recover)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--data --id --cluster --reason --actor --confirm --into --force --json --help" -- "$cur"))
+        ;;
+    bench)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--clients --seconds --warmup --connections --api --via --tier --endpoints --rate --held --samples --json --help" -- "$cur"))
+        ;;
+    snapshot)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--json --data --id --cluster --reason --actor --force --help" -- "$cur"))
+        [[ $COMP_CWORD -eq 2 ]] && COMPREPLY+=($(compgen -W "inspect restore" -- "$cur"))
+        ;;
+    esac
+}
+
+complete -o default -F _holdfast holdfast

@@ -1,0 +1,122 @@
+/* `holdfast elect NAME [VALUE] [-- COMMAND]`: be the leader, and run a command as long as that
+ * lasts; `--listen` only looks who leads. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/elect_listen.h"
+#include "cli/exits.h"
+#include "cli/say.h"
+#include "cli/wrap.h"
+
+struct options {
+    struct cli_common common;
+    struct wrap_options wrap;
+    bool listen;
+    bool no_wait;
+    uint64_t wait_ms;
+    uint64_t changes;
+};
+
+#define AT(member) offsetof(struct options, member)
+
+const struct cli_option elect_options[] = {
+    {"listen", 0, CLI_FLAG, AT(listen), NULL,
+     "do not run for it: print who leads, and each change"},
+    {"changes", 0, CLI_NUMBER, AT(changes), "N", "with --listen: end after so many lines"},
+    {"nonblock", 'n', CLI_FLAG, AT(no_wait), NULL, "do not wait: end with 75 when another leads"},
+    {"wait", 'w', CLI_DURATION, AT(wait_ms), "DURATION", "wait so long (without limit)"},
+    {"ttl", 't', CLI_DURATION, AT(wrap.ttl_ms), "DURATION",
+     "how long the lead outlives the last confirmation (30s)"},
+    {"kill-after", 'k', CLI_DURATION, AT(wrap.kill_after_ms), "DURATION",
+     "from TERM to KILL when the lead is lost (a sixth of the TTL, at most 5s)"},
+    {"lock-delay", 0, CLI_DURATION, AT(wrap.lock_delay_ms), "DURATION",
+     "nobody leads so long after it was lost (the time for TERM and KILL, and a second)"},
+    {"conflict-exit-code", 'E', CLI_NUMBER, AT(wrap.conflict), "CODE",
+     "the exit code when it is not elected (75)"},
+    {"status-fd", 0, CLI_NUMBER, AT(wrap.status_fd), "N",
+     "write one line of JSON there at the end: acquired, token, lost, child_exit, reason"},
+    {"verbose", 'v', CLI_FLAG, AT(wrap.is_verbose), NULL, "say what happens, on stderr"},
+    CLI_COMMON_OPTIONS(struct options),
+    CLI_OPTIONS_END,
+};
+
+/* Without a command the reign itself is the work: it is told on stdout, for whoever reads it. */
+static void announce(const struct options *o, const char *name, uint64_t epoch)
+{
+    if (o->common.json) {
+        printf("{\"elected\":true,\"epoch\":%" PRIu64 "}\n", epoch);
+    } else {
+        printf("elected: %s, epoch %" PRIu64 "\n", name, epoch);
+    }
+    (void)fflush(stdout);
+}
+
+static int run(struct options *o, const char *name, const char *value, struct program *program)
+{
+    struct wrap w;
+    struct hf_lock_options lock = HF_LOCK_OPTIONS;
+    hf_call *call = NULL;
+    int code = wrap_begin(&w, &o->wrap, program);
+    if (code == 0) {
+        wrap_lock_options(&w, &lock);
+        lock.wait_ms = o->no_wait                 ? 0
+                       : o->wait_ms == UINT64_MAX ? HF_WAIT_FOREVER
+                                                  : (int64_t)o->wait_ms;
+        int error = hf_campaign_async(w.client, name, value, &lock, wrap_done, &w, &call);
+        if (error != 0) {
+            wrap_done(w.client, error, NULL, &w);
+        }
+        code = wrap_wait(&w, call);
+    }
+    if (code == 0) {
+        if (program == NULL) {
+            announce(o, name, hf_lock_token(w.lock));
+        } else if (o->wrap.is_verbose) {
+            cli_say("%s: elected, epoch %" PRIu64, name, hf_lock_token(w.lock));
+        }
+        wrap_run(&w);
+    }
+    return wrap_end(&w, code);
+}
+
+int elect_main(int count, char **arguments)
+{
+    struct options o = {.common = CLI_COMMON_DEFAULT,
+                        .wrap = {.ttl_ms = 30000, .conflict = EXIT_NOT_ACQUIRED},
+                        .wait_ms = UINT64_MAX};
+    struct cli_words words;
+    struct program program;
+    if (!cli_options_read("elect", elect_options, CLI_ANY_ORDER, count, arguments, &o, &words) ||
+        !wrap_check(&o.wrap)) {
+        return EXIT_USAGE;
+    }
+    int before = words.separator >= 0 ? words.separator : words.count;
+    bool has_command = words.count > before;
+    struct cli_words own = {before, words.items, -1};
+    if (!cli_words_check("elect", &own, 1, 2)) {
+        return EXIT_USAGE;
+    }
+    if (o.listen && (has_command || before > 1)) {
+        cli_say("elect: --listen takes a name and nothing else");
+        return EXIT_USAGE;
+    }
+    const char *name = words.items[0];
+    if (o.listen) {
+        return elect_listen(&o.common, name, o.changes);
+    }
+    words.items[words.count] = NULL; /* the vector's own NULL was there, or a word that moved up */
+    if (has_command) {
+        int code = program_find(&program, words.items + before);
+        if (code != 0) {
+            return code;
+        }
+    }
+    o.wrap.what = name;
+    o.wrap.names = name;
+    o.wrap.first = name;
+    o.wrap.endpoints = o.common.endpoints;
+    o.wrap.timeout_ms = o.common.timeout_ms;
+    return run(&o, name, before > 1 ? words.items[1] : "", has_command ? &program : NULL);
+}

@@ -1,0 +1,10 @@
+/* `holdfast elect --listen`: who leads, and each change. */
+#ifndef HOLDFAST_CLI_ELECT_LISTEN_H
+#define HOLDFAST_CLI_ELECT_LISTEN_H
+
+#include "cli/options.h"
+
+/* Ends after `changes` lines; 0: never. Gives the exit code. */
+int elect_listen(const struct cli_common *common, const char *name, uint64_t changes);
+
+#endif

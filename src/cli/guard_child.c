@@ -1,0 +1,127 @@
+/* Starting the command and ending its whole family, see guard_child.h. */
+#include "cli/guard_child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* A script without its first line, as execvp(3) and shells treat it. */
+static void run_as_script(const struct guard_plan *plan)
+{
+    size_t count = 1;
+    while (plan->arguments[count] != NULL) {
+        count++;
+    }
+    char **arguments = calloc(count + 2, sizeof(*arguments));
+    char *path = strdup(plan->path);
+    char shell[] = "/bin/sh";
+    if (arguments != NULL && path != NULL) {
+        arguments[0] = shell;
+        arguments[1] = path;
+        memcpy(&arguments[2], &plan->arguments[1], (count - 1) * sizeof(*arguments));
+        (void)execve(shell, arguments, environ);
+    }
+}
+
+/* In the child: everything that execve keeps is set up here. */
+static _Noreturn void become_command(const struct guard_plan *plan, uint64_t token,
+                                     bool has_terminal, pid_t guard, int problem)
+{
+    char text[24];
+    (void)snprintf(text, sizeof(text), "%" PRIu64, token);
+    (void)setpgid(0, 0);
+    if (has_terminal && plan->terminal >= 0) {
+        (void)tcsetpgrp(plan->terminal, getpid()); /* TTOU is blocked, so this does not stop us */
+    }
+    /* When the guard is killed nobody would hold the deadline. */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != guard) {
+        _exit(0);
+    }
+    if (setenv("HOLDFAST_LOCK", plan->lock, 1) == 0 && setenv("HOLDFAST_TOKEN", text, 1) == 0) {
+        (void)sigprocmask(SIG_SETMASK, plan->mask, NULL);
+        (void)execve(plan->path, plan->arguments, environ);
+        if (errno == ENOEXEC) {
+            run_as_script(plan);
+        }
+    }
+    int error = errno;
+    (void)!write(problem, &error, sizeof(error));
+    _exit(0);
+}
+
+pid_t guard_child_start(const struct guard_plan *plan, uint64_t token, bool has_terminal)
+{
+    int problem[2];
+    if (pipe2(problem, O_CLOEXEC) != 0) {
+        return -1;
+    }
+    pid_t guard = getpid();
+    pid_t child = fork();
+    if (child == 0) {
+        (void)close(problem[0]);
+        become_command(plan, token, has_terminal, guard, problem[1]);
+    }
+    int error = errno;
+    (void)close(problem[1]);
+    if (child > 0) {
+        (void)setpgid(child, child); /* both do it, so that it is done whoever runs first */
+        ssize_t got = read(problem[0], &error, sizeof(error)); /* the end comes with execve */
+        if (got == (ssize_t)sizeof(error)) {
+            (void)waitpid(child, NULL, 0);
+            child = -1;
+        }
+    }
+    (void)close(problem[0]);
+    errno = error;
+    return child;
+}
+
+/* The children of this process, which has one thread. Without this file of /proc only the process
+ * group is killed, which the man page says. */
+static FILE *open_children(void)
+{
+    char path[64];
+    (void)snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+    return fopen(path, "re");
+}
+
+pid_t guard_child_kill_all(pid_t leader)
+{
+    pid_t alive = 0;
+    int child;
+    /* While the leader is not reaped its number means this group and no other. */
+    (void)kill(-leader, SIGKILL);
+    FILE *children = open_children();
+    while (children != NULL && fscanf(children, "%d", &child) == 1) {
+        if (child != leader) {
+            (void)kill(child, SIGKILL);
+        }
+    }
+    if (children != NULL) {
+        (void)fclose(children);
+    }
+    children = open_children();
+    while (children != NULL && fscanf(children, "%d", &child) == 1) {
+        siginfo_t info = {.si_pid = 0};
+        bool is_dead = waitid(P_PID, (id_t)child, &info,
+                              WEXITED | WNOHANG | (child == leader ? WNOWAIT : 0)) == 0 &&
+                       info.si_pid == child;
+        alive = is_dead ? alive : child;
+    }
+    if (children != NULL) {
+        (void)fclose(children);
+        return alive;
+    }
+    siginfo_t info = {.si_pid = 0};
+    (void)waitid(P_PID, (id_t)leader, &info, WEXITED | WNOHANG | WNOWAIT);
+    return info.si_pid == leader ? 0 : leader;
+}

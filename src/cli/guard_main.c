@@ -1,0 +1,272 @@
+/* The guard process: one loop over the wrapper's words, the death of children and the deadline. The
+ * states are drawn in guard.h. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/panic.h"
+#include "cli/clock.h"
+#include "cli/guard_child.h"
+
+enum state { IDLE, RUNNING, ENDING, KILLING };
+
+enum {
+    KILL_AGAIN_MS = 20, /* while descendants become ours one after the other */
+    UNDEAD_MS = 10000,  /* a process that outlives KILL hangs in the kernel; then we tell */
+};
+
+struct guarding {
+    const struct guard_plan *plan;
+    enum state state;
+    int wrapper; /* the socket; -1: the wrapper is gone */
+    int signals;
+    int timer;
+    pid_t child;
+    int64_t deadline_ms;
+    int64_t kill_ms;    /* of ENDING: when KILL comes */
+    int64_t give_up_ms; /* of KILLING */
+};
+
+static void tell(const struct guarding *g, enum guard_word word, int value, int64_t pid)
+{
+    struct guard_message message = {.word = (int32_t)word, .value = value, .pid = pid};
+    if (g->wrapper >= 0) {
+        (void)!send(g->wrapper, &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+}
+
+static int64_t term_at_ms(const struct guarding *g)
+{
+    return g->deadline_ms - g->plan->term_ms - g->plan->kill_ms;
+}
+
+static void set_timer(const struct guarding *g)
+{
+    int64_t at_ms = 0;
+    switch (g->state) {
+    case IDLE:
+        break;
+    case RUNNING:
+        at_ms = term_at_ms(g);
+        break;
+    case ENDING:
+        at_ms = g->kill_ms;
+        break;
+    case KILLING:
+        at_ms = clock_boot_ms() + KILL_AGAIN_MS;
+        break;
+    }
+    /* Zero would disarm it; a time that has passed fires at once. */
+    at_ms = g->state != IDLE && at_ms < 1 ? 1 : at_ms;
+    struct itimerspec when = {.it_value = {at_ms / 1000, at_ms % 1000 * 1000000}};
+    hf_assert(timerfd_settime(g->timer, TFD_TIMER_ABSTIME, &when, NULL) == 0);
+}
+
+static _Noreturn void finish(const struct guarding *g, int status, pid_t undead)
+{
+    tell(g, GUARD_EXITED, status, undead);
+    _exit(0);
+}
+
+static int reap(pid_t child)
+{
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    return status;
+}
+
+static void begin_ending(struct guarding *g, int64_t latest_ms)
+{
+    if (g->state != RUNNING) {
+        return;
+    }
+    int64_t kill_ms = clock_boot_ms() + g->plan->term_ms;
+    g->state = ENDING;
+    g->kill_ms = kill_ms < latest_ms ? kill_ms : latest_ms;
+    (void)kill(-g->child, SIGTERM);
+    (void)kill(-g->child, SIGCONT);
+}
+
+static void begin_killing(struct guarding *g)
+{
+    g->state = KILLING;
+    g->give_up_ms = clock_boot_ms() + UNDEAD_MS;
+}
+
+/* What must be dead is killed until it is. */
+static void go_on_killing(struct guarding *g)
+{
+    pid_t alive = guard_child_kill_all(g->child);
+    if (alive == 0) {
+        finish(g, reap(g->child), 0);
+    }
+    if (clock_boot_ms() >= g->give_up_ms) {
+        finish(g, SIGKILL, alive);
+    }
+}
+
+static void start(struct guarding *g, const struct guard_message *m)
+{
+    g->child = guard_child_start(g->plan, m->token, m->value == 1);
+    if (g->child < 0) {
+        tell(g, GUARD_NOT_RUN, errno, 0);
+        _exit(0);
+    }
+    g->deadline_ms = m->deadline_ms;
+    g->state = RUNNING;
+    tell(g, GUARD_STARTED, 0, g->child);
+}
+
+static void on_message(struct guarding *g, const struct guard_message *m)
+{
+    switch (m->word) {
+    case GUARD_START:
+        if (g->state == IDLE) {
+            start(g, m);
+        }
+        break;
+    case GUARD_DEADLINE:
+        g->deadline_ms = m->deadline_ms;
+        break;
+    case GUARD_STOP:
+        begin_ending(g, INT64_MAX);
+        break;
+    case GUARD_SIGNAL:
+        if (g->state == RUNNING || g->state == ENDING) {
+            (void)kill(-g->child, m->value);
+        }
+        break;
+    case GUARD_RESUME:
+        if (g->state == RUNNING) {
+            if (m->value == 1 && g->plan->terminal >= 0) {
+                (void)tcsetpgrp(g->plan->terminal, g->child);
+            }
+            (void)kill(-g->child, SIGCONT);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+/* All that the wrapper has said. */
+static void on_wrapper(struct guarding *g)
+{
+    struct guard_message message;
+    ssize_t got;
+    do {
+        got = recv(g->wrapper, &message, sizeof(message), MSG_DONTWAIT);
+        if (got == (ssize_t)sizeof(message)) {
+            on_message(g, &message);
+        }
+    } while (got == (ssize_t)sizeof(message) || (got < 0 && errno == EINTR));
+    if (got < 0 && errno == EAGAIN) {
+        return;
+    }
+    if (g->state == IDLE) {
+        _exit(0);
+    }
+    /* Nobody will renew the lock; it is ours until the deadline, and no longer than that. */
+    (void)close(g->wrapper);
+    g->wrapper = -1;
+    begin_ending(g, g->deadline_ms - g->plan->kill_ms);
+}
+
+/* What has become of the command since the last look; false: nothing. */
+static bool look_at_child(struct guarding *g)
+{
+    siginfo_t info = {.si_pid = 0};
+    if (waitid(P_PID, (id_t)g->child, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) != 0 ||
+        info.si_pid != g->child) {
+        return false;
+    }
+    if (info.si_code == CLD_STOPPED) {
+        /* Taken, so that it is told once. */
+        (void)waitid(P_PID, (id_t)g->child, &info, WSTOPPED | WNOHANG);
+        tell(g, GUARD_PAUSED, info.si_status, 0);
+        return true;
+    }
+    if (g->state == RUNNING) {
+        /* What it left running in the background is its own affair. */
+        finish(g, reap(g->child), 0);
+    }
+    if (g->state == ENDING) {
+        begin_killing(g); /* the rest of its family must not outlive it */
+    }
+    return false;
+}
+
+/* The command ended or was stopped, or an orphan ended. */
+static void on_children(struct guarding *g)
+{
+    struct signalfd_siginfo ignored;
+    while (read(g->signals, &ignored, sizeof(ignored)) > 0) {
+    }
+    while (g->state != IDLE && look_at_child(g)) {
+    }
+    if (g->state == KILLING) {
+        go_on_killing(g);
+    }
+}
+
+static void on_timer(struct guarding *g)
+{
+    uint64_t ignored;
+    (void)!read(g->timer, &ignored, sizeof(ignored));
+    if (g->state == RUNNING && clock_boot_ms() >= term_at_ms(g)) {
+        begin_ending(g, g->deadline_ms - g->plan->kill_ms);
+        tell(g, GUARD_ENDING, 0, 0);
+    } else if (g->state == ENDING && clock_boot_ms() >= g->kill_ms) {
+        begin_killing(g);
+    }
+    if (g->state == KILLING) {
+        go_on_killing(g);
+    }
+}
+
+static void prepare(struct guarding *g)
+{
+    sigset_t all, children;
+    (void)setpgid(0, 0);
+    (void)prctl(PR_SET_NAME, "holdfast-guard");
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+    (void)sigfillset(&all);
+    (void)sigprocmask(SIG_SETMASK, &all, NULL);
+    (void)sigemptyset(&children);
+    (void)sigaddset(&children, SIGCHLD);
+    (void)signal(SIGCHLD, SIG_DFL); /* an inherited SIG_IGN would reap our child behind our back */
+    g->signals = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+    g->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    hf_assert(g->signals >= 0 && g->timer >= 0);
+}
+
+_Noreturn void guard_main(int fd, const struct guard_plan *plan)
+{
+    struct guarding g = {.plan = plan, .wrapper = fd};
+    prepare(&g);
+    for (;;) {
+        set_timer(&g);
+        struct pollfd fds[] = {
+            {g.signals, POLLIN, 0}, {g.timer, POLLIN, 0}, {g.wrapper, POLLIN, 0}};
+        if (poll(fds, 3, -1) < 0) {
+            continue;
+        }
+        /* What the wrapper said first: a deadline is true whenever it is read. */
+        if (g.wrapper >= 0 && fds[2].revents != 0) {
+            on_wrapper(&g);
+        }
+        if (fds[0].revents != 0) {
+            on_children(&g);
+        }
+        if (fds[1].revents != 0) {
+            on_timer(&g);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+/* `holdfast lock NAME... -- COMMAND`: flock(1), if it knew about clusters. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/exits.h"
+#include "cli/say.h"
+#include "cli/wrap.h"
+
+enum { NAMES_TEXT = 64 * 514, NAMES_MAX = 64 };
+
+struct options {
+    struct cli_common common;
+    struct wrap_options wrap;
+    bool no_wait;
+    bool is_shared;
+    bool is_exclusive;
+    bool detect_deadlock;
+    uint64_t wait_ms;
+    uint64_t permits;
+    uint64_t limit;
+    const char *command;
+};
+
+#define AT(member) offsetof(struct options, member)
+
+const struct cli_option lock_options[] = {
+    {"nonblock", 'n', CLI_FLAG, AT(no_wait), NULL, "do not wait: end with 75 when it is held"},
+    {"wait", 'w', CLI_DURATION, AT(wait_ms), "DURATION", "wait so long (without limit)"},
+    {"shared", 's', CLI_FLAG, AT(is_shared), NULL, "a shared lock: others may share it"},
+    {"exclusive", 'x', CLI_FLAG, AT(is_exclusive), NULL, "an exclusive lock, which is the default"},
+    {"limit", 'l', CLI_NUMBER, AT(limit), "N", "a semaphore: N permits in all"},
+    {"permits", 'p', CLI_NUMBER, AT(permits), "K", "and K of them are wanted (1)"},
+    {"ttl", 't', CLI_DURATION, AT(wrap.ttl_ms), "DURATION",
+     "how long the lock outlives the last confirmation (30s)"},
+    {"kill-after", 'k', CLI_DURATION, AT(wrap.kill_after_ms), "DURATION",
+     "from TERM to KILL when the lock is lost (a sixth of the TTL, at most 5s)"},
+    {"lock-delay", 0, CLI_DURATION, AT(wrap.lock_delay_ms), "DURATION",
+     "nobody gets it so long after it was lost (the time for TERM and KILL, and a second)"},
+    {"conflict-exit-code", 'E', CLI_NUMBER, AT(wrap.conflict), "CODE",
+     "the exit code when it is not acquired (75)"},
+    {"command", 'c', CLI_TEXT, AT(command), "STRING", "run STRING with $SHELL -c"},
+    {"status-fd", 0, CLI_NUMBER, AT(wrap.status_fd), "N",
+     "write one line of JSON there at the end: acquired, token, lost, child_exit, reason"},
+    {"detect-deadlock", 0, CLI_FLAG, AT(detect_deadlock), NULL,
+     "do not wait where that would close a circle"},
+    {"verbose", 'v', CLI_FLAG, AT(wrap.is_verbose), NULL, "say what happens, on stderr"},
+    CLI_ENDPOINTS_OPTION(struct options),
+    CLI_TIMEOUT_OPTION(struct options),
+    CLI_OPTIONS_END,
+};
+
+static bool fail(const char *problem)
+{
+    cli_say("lock: %s", problem);
+    cli_say("it is: holdfast lock NAME... [FLAGS] -- COMMAND...   (`holdfast lock --help`)");
+    return false;
+}
+
+static bool check(struct options *o)
+{
+    if (o->is_shared && o->is_exclusive) {
+        return fail("-s and -x exclude each other");
+    }
+    if (o->limit == 0 && o->permits != 0) {
+        return fail("--permits needs --limit");
+    }
+    if (o->limit != 0 && (o->is_shared || o->limit > UINT32_MAX || o->permits > o->limit)) {
+        return fail(o->is_shared ? "a semaphore is not shared" : "more permits than the limit");
+    }
+    return wrap_check(&o->wrap);
+}
+
+/* Which words are names and which the command. Without `--` it is as in flock(1): one name, then
+ * the command. */
+static bool split(struct options *o, struct cli_words *words, int *names)
+{
+    *names = words->separator >= 0 ? words->separator : words->count > 0 ? 1 : 0;
+    if (words->separator < 0 && words->count == 3 && o->command == NULL &&
+        (strcmp(words->items[1], "-c") == 0 || strcmp(words->items[1], "--command") == 0)) {
+        o->command = words->items[2]; /* flock NAME -c STRING */
+        words->count = 1;
+    }
+    if (*names == 0) {
+        return fail("a name is missing");
+    }
+    if (*names > NAMES_MAX) {
+        return fail("at most 64 names");
+    }
+    if ((words->count > *names) == (o->command != NULL)) {
+        return fail(o->command != NULL ? "both -c and a command" : "a command is missing");
+    }
+    if (*names > 1 && (o->is_shared || o->limit != 0)) {
+        return fail("several names are taken together only as exclusive locks");
+    }
+    return true;
+}
+
+static bool has_separator(int count, char **arguments)
+{
+    for (int i = 0; i < count; i++) {
+        if (strcmp(arguments[i], "--") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void join(char *out, size_t size, char **items, int count)
+{
+    size_t len = 0;
+    out[0] = '\0';
+    for (int i = 0; i < count && len < size; i++) {
+        len += (size_t)snprintf(out + len, size - len, "%s%s", i > 0 ? " " : "", items[i]);
+    }
+}
+
+static int run(struct options *o, const char *const *names, size_t count, struct program *program)
+{
+    struct wrap w;
+    struct hf_lock_options lock = HF_LOCK_OPTIONS;
+    hf_call *call = NULL;
+    int code = wrap_begin(&w, &o->wrap, program);
+    if (code == 0) {
+        wrap_lock_options(&w, &lock);
+        lock.wait_ms = o->no_wait                 ? 0
+                       : o->wait_ms == UINT64_MAX ? HF_WAIT_FOREVER
+                                                  : (int64_t)o->wait_ms;
+        lock.mode = o->limit != 0 ? HF_SEMAPHORE : o->is_shared ? HF_SHARED : HF_EXCLUSIVE;
+        lock.limit = (uint32_t)o->limit;
+        lock.permits = (uint32_t)o->permits;
+        lock.detect_deadlock = o->detect_deadlock;
+        int error = hf_acquire_async(w.client, names, count, &lock, wrap_done, &w, &call);
+        if (error != 0) {
+            wrap_done(w.client, error, NULL, &w);
+        }
+        code = wrap_wait(&w, call);
+    }
+    if (code == 0) {
+        if (o->wrap.is_verbose) {
+            cli_say("%s: acquired, token %" PRIu64, o->wrap.what, hf_lock_token(w.lock));
+        }
+        wrap_run(&w);
+    }
+    return wrap_end(&w, code);
+}
+
+int lock_main(int count, char **arguments)
+{
+    static char joined[NAMES_TEXT];
+    struct options o = {.common = CLI_COMMON_DEFAULT,
+                        .wrap = {.ttl_ms = 30000, .conflict = EXIT_NOT_ACQUIRED},
+                        .wait_ms = UINT64_MAX};
+    struct cli_words words;
+    struct program program;
+    int name_count;
+    enum cli_order order = has_separator(count, arguments) ? CLI_ANY_ORDER : CLI_WORDS_LAST;
+    if (!cli_options_read("lock", lock_options, order, count, arguments, &o, &words) ||
+        !check(&o) || !split(&o, &words, &name_count)) {
+        return EXIT_USAGE;
+    }
+    const char *names[NAMES_MAX];
+    for (int i = 0; i < name_count; i++) {
+        names[i] = words.items[i];
+    }
+    join(joined, sizeof(joined), words.items, name_count);
+    char **command = words.items + name_count;
+    words.items[words.count] = NULL; /* behind the last there is room: the vector's own NULL */
+    static char text[1 << 17];
+    int code = 0;
+    if (o.command != NULL) {
+        (void)snprintf(text, sizeof(text), "%s", o.command);
+        code = program_find_shell(&program, text);
+    } else {
+        code = program_find(&program, command);
+    }
+    if (code != 0) {
+        return code;
+    }
+    o.wrap.what = joined;
+    o.wrap.names = joined;
+    o.wrap.first = names[0];
+    o.wrap.endpoints = o.common.endpoints;
+    o.wrap.timeout_ms = o.common.timeout_ms;
+    return run(&o, names, (size_t)name_count, &program);
+}

@@ -1,0 +1,256 @@
+/* The middle of a wrapped command: waiting for the lock, then for the command. See wrap.h.
+ *
+ * Nothing here must hold for the command to be dead in time: that is the guard's. Here the guard is
+ * told how long the lock is confirmed, signals are passed on, and the shell's job control is
+ * played. */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/clock.h"
+#include "cli/exits.h"
+#include "cli/guard_child.h"
+#include "cli/say.h"
+#include "cli/wrap.h"
+
+enum {
+    CLIENT_FDS = 16,
+    LOOK_PARTS = 20, /* of a TTL: how often the guard is told of confirmations */
+    LOOK_MAX_MS = 1000,
+    UNDEAD_MS = 10000,
+};
+
+static void tell_guard(const struct wrap *w, enum guard_word word, int value, int64_t deadline_ms)
+{
+    struct guard_message m = {.word = (int32_t)word, .value = value, .deadline_ms = deadline_ms};
+    if (word == GUARD_START) {
+        m.token = hf_lock_token(w->lock);
+    }
+    guard_send(&w->guard, &m);
+}
+
+/* Until when the lock is certainly held. The clock is read first: if we are paused between the two
+ * lines, the answer is too early and never too late. */
+static int64_t held_until_ms(const struct wrap *w)
+{
+    int64_t now_ms = clock_boot_ms();
+    int64_t until_ms = now_ms + hf_lock_safe_for_ms(w->lock);
+    return w->revoked_ms != 0 && w->revoked_ms < until_ms ? w->revoked_ms : until_ms;
+}
+
+static void confirm(struct wrap *w)
+{
+    int64_t until_ms = held_until_ms(w);
+    if (!w->is_lost && until_ms != w->told_ms) {
+        tell_guard(w, GUARD_DEADLINE, 0, until_ms);
+        w->told_ms = until_ms;
+    }
+    if (w->is_lost && !w->was_told) {
+        tell_guard(w, GUARD_STOP, 0, 0);
+        w->was_told = true;
+    }
+}
+
+/* ---- the guard ---- */
+
+/* It was killed. The command has died with it, but what it started may live: with us as the
+ * sub-reaper that is ours now, and can be ended as the guard would. */
+static void replace_guard(struct wrap *w)
+{
+    int64_t give_up_ms = clock_boot_ms() + UNDEAD_MS;
+    while (w->child > 0 && guard_child_kill_all(w->child) != 0 && clock_boot_ms() < give_up_ms) {
+        struct timespec pause = {0, 10000000};
+        (void)nanosleep(&pause, NULL);
+    }
+    w->is_over = true;
+    w->child_status = SIGKILL;
+    w->is_lost = true;
+    (void)snprintf(w->loss, sizeof(w->loss), "its guard was killed");
+}
+
+static void on_paused(struct wrap *w, int signal)
+{
+    bool wants_terminal = signal == SIGTTIN || signal == SIGTTOU;
+    if (signal == SIGSTOP) {
+        return; /* somebody's own doing; the lock is kept for it */
+    }
+    if (wants_terminal && terminal_is_ours(&w->terminal)) {
+        tell_guard(w, GUARD_RESUME, 1, 0);
+        return;
+    }
+    terminal_take(&w->terminal, w->child, true);
+    if (!terminal_stop_job()) {
+        tell_guard(w, GUARD_RESUME, 1, 0);
+    }
+    /* What the shell says next comes as SIGCONT. */
+}
+
+static void on_guard(struct wrap *w)
+{
+    struct guard_message m;
+    int got;
+    while (!w->is_over && (got = guard_receive(&w->guard, &m)) != 0) {
+        if (got < 0) {
+            replace_guard(w);
+            return;
+        }
+        switch (m.word) {
+        case GUARD_STARTED:
+            w->child = (pid_t)m.pid;
+            break;
+        case GUARD_NOT_RUN:
+            w->run_error = m.value;
+            w->is_over = true;
+            break;
+        case GUARD_PAUSED:
+            on_paused(w, m.value);
+            break;
+        case GUARD_ENDING:
+            w->is_lost = true;
+            w->was_told = true;
+            (void)snprintf(w->loss, sizeof(w->loss), "%s",
+                           w->revoked_ms != 0 ? "revoked" : "unconfirmed");
+            break;
+        case GUARD_EXITED:
+            w->is_over = true;
+            w->child_status = m.value;
+            if (m.pid != 0) {
+                cli_say("process %" PRId64 " hangs in the kernel and could not be killed", m.pid);
+            }
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+/* ---- signals ---- */
+
+static void on_signal(struct wrap *w, int signal)
+{
+    if (signal == SIGPIPE || signal == SIGTTOU) {
+        return;
+    }
+    if (!w->has_started) {
+        if (signal == SIGTSTP) {
+            (void)kill(getpid(), SIGSTOP);
+        } else if (signal != SIGCONT && signal != SIGWINCH && w->caught == 0) {
+            w->caught = signal;
+        }
+    } else if (signal == SIGCONT) {
+        tell_guard(w, GUARD_RESUME, terminal_is_ours(&w->terminal) ? 1 : 0, 0);
+    } else {
+        tell_guard(w, GUARD_SIGNAL, signal, 0);
+    }
+}
+
+static void on_signals(struct wrap *w)
+{
+    struct signalfd_siginfo info;
+    while (read(w->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        on_signal(w, (int)info.ssi_signo);
+    }
+}
+
+/* ---- the loop ---- */
+
+void wrap_turn(struct wrap *w, int most_ms)
+{
+    struct pollfd fds[2 + CLIENT_FDS];
+    int client_ms = -1;
+    fds[0] = (struct pollfd){w->signals, POLLIN, 0};
+    fds[1] = (struct pollfd){w->guard.fd, POLLIN, 0}; /* poll passes over -1 */
+    int count = hf_client_pollfds(w->client, fds + 2, CLIENT_FDS, &client_ms);
+    int wait_ms = client_ms >= 0 && (most_ms < 0 || client_ms < most_ms) ? client_ms : most_ms;
+    if (poll(fds, 2 + (nfds_t)(count < CLIENT_FDS ? count : CLIENT_FDS), wait_ms) < 0) {
+        return;
+    }
+    if (fds[0].revents != 0) {
+        on_signals(w);
+    }
+    hf_client_process(w->client);
+    if (w->guard.fd >= 0 && fds[1].revents != 0) {
+        on_guard(w);
+    }
+}
+
+static int refuse(struct wrap *w)
+{
+    switch (w->error) {
+    case HF_ERR_DENIED:
+        cli_say("%s: %s", w->o->what, w->refusal);
+        return EXIT_DENIED;
+    case HF_ERR_INVALID:
+        cli_say("%s: %s", w->o->what, w->refusal);
+        return EXIT_USAGE;
+    case HF_ERR_UNREACHABLE:
+    case HF_ERR_UNKNOWN:
+    case HF_ERR_LOST:
+    case HF_ERR_PROTOCOL:
+        cli_say("%s: %s; `holdfast dev` starts one on this machine, --endpoints or "
+                "HOLDFAST_ENDPOINTS name another",
+                w->o->what, w->refusal);
+        return EXIT_UNREACHABLE;
+    case HF_ERR_MEMORY:
+    case HF_ERR_SYSTEM:
+        cli_say("%s: %s", w->o->what, w->refusal);
+        return EXIT_OURS;
+    default:
+        if (w->error == HF_ERR_HELD || w->error == HF_ERR_TIMEOUT) {
+            wrap_ask_holder(w);
+        }
+        cli_say("%s was not acquired (%s): %s; `holdfast show` tells more", w->o->what,
+                hf_error_name(w->error), w->refusal);
+        return (int)w->o->conflict;
+    }
+}
+
+int wrap_wait(struct wrap *w, hf_call *call)
+{
+    hf_client_process(w->client);
+    while (!w->is_answered && w->caught == 0) {
+        wrap_turn(w, -1);
+    }
+    if (w->caught != 0) {
+        if (!w->is_answered) {
+            hf_call_cancel(call);
+            hf_client_process(w->client);
+        }
+        cli_say("%s: ended by a signal (%s) before the command ran", w->o->what,
+                strsignal(w->caught));
+        return EXIT_SIGNAL + w->caught;
+    }
+    return w->error == 0 ? 0 : refuse(w);
+}
+
+void wrap_run(struct wrap *w)
+{
+    uint64_t look_ms = w->o->ttl_ms / LOOK_PARTS;
+    int most_ms = look_ms < LOOK_MAX_MS ? (int)look_ms : LOOK_MAX_MS;
+    if (w->program == NULL) {
+        while (w->caught == 0 && !w->is_lost) {
+            wrap_turn(w, most_ms);
+            w->is_lost |= hf_lock_check(w->lock) != 0;
+        }
+        return;
+    }
+    if (w->is_lost) {
+        return;
+    }
+    w->has_started = true;
+    w->told_ms = held_until_ms(w);
+    tell_guard(w, GUARD_START, terminal_to_give(&w->terminal) ? 1 : 0, w->told_ms);
+    while (!w->is_over) {
+        wrap_turn(w, most_ms);
+        if (!w->is_over) {
+            confirm(w);
+        }
+    }
+    terminal_take(&w->terminal, w->child, WIFSIGNALED(w->child_status));
+}

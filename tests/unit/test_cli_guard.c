@@ -1,0 +1,351 @@
+/* The guard: whatever becomes of the wrapper, the command and all its descendants are dead in time.
+ *
+ * Each command holds the writing end of a pipe, and so does everything that it starts: the end of
+ * the file is the moment when all of them are dead, whatever they did to hide. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/clock.h"
+#include "cli/guard.h"
+
+enum { TERM_MS = 300, KILL_MS = 100, LONG_MS = 60000, PATIENCE_MS = 20000 };
+
+struct world {
+    struct guard guard;
+    struct guard_plan plan;
+    char *arguments[4];
+    char script[512];
+    char path[16];
+    char option[4];
+    sigset_t mask;
+    int life; /* the reading end */
+    int64_t deadline_ms;
+};
+
+/* A guard for `sh -c SCRIPT`, idle. The script's descriptor 9 is the pipe. */
+static void begin(struct world *w, const char *script)
+{
+    int ends[2];
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    assert_int_equal(dup2(ends[1], 9), 9); /* inherited */
+    *w = (struct world){.life = ends[0]};
+    (void)snprintf(w->script, sizeof(w->script), "%s", script);
+    (void)snprintf(w->path, sizeof(w->path), "/bin/sh");
+    (void)snprintf(w->option, sizeof(w->option), "-c");
+    w->arguments[0] = w->path;
+    w->arguments[1] = w->option;
+    w->arguments[2] = w->script;
+    sigemptyset(&w->mask);
+    w->plan = (struct guard_plan){.path = w->path,
+                                  .arguments = w->arguments,
+                                  .lock = "some/name",
+                                  .terminal = -1,
+                                  .mask = &w->mask,
+                                  .term_ms = TERM_MS,
+                                  .kill_ms = KILL_MS};
+    assert_true(guard_start(&w->guard, &w->plan));
+    (void)close(ends[1]);
+    (void)close(9);
+}
+
+static void say(struct world *w, enum guard_word word, int value, int64_t deadline_ms)
+{
+    struct guard_message m = {
+        .word = (int32_t)word, .value = value, .deadline_ms = deadline_ms, .token = 4096};
+    guard_send(&w->guard, &m);
+}
+
+static struct guard_message hear(struct world *w)
+{
+    struct guard_message m;
+    struct pollfd p = {w->guard.fd, POLLIN, 0};
+    assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+    assert_int_equal(guard_receive(&w->guard, &m), 1);
+    return m;
+}
+
+static pid_t start(struct world *w, const char *script, int64_t for_ms)
+{
+    begin(w, script);
+    w->deadline_ms = clock_boot_ms() + for_ms;
+    say(w, GUARD_START, 0, w->deadline_ms);
+    struct guard_message m = hear(w);
+    assert_int_equal(m.word, GUARD_STARTED);
+    return (pid_t)m.pid;
+}
+
+/* One line that the command writes to the pipe. */
+static void expect_line(struct world *w, const char *line)
+{
+    char text[128] = "";
+    size_t len = 0;
+    while (len + 1 < sizeof(text) && (len == 0 || text[len - 1] != '\n')) {
+        struct pollfd p = {w->life, POLLIN, 0};
+        assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+        assert_int_equal(read(w->life, text + len, 1), 1);
+        len++;
+    }
+    text[len - 1] = '\0';
+    assert_string_equal(text, line);
+}
+
+/* Waits for the end of all of them and says when it was. */
+static int64_t expect_all_dead(struct world *w)
+{
+    char ignored[256];
+    for (;;) {
+        struct pollfd p = {w->life, POLLIN, 0};
+        assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+        if (read(w->life, ignored, sizeof(ignored)) == 0) {
+            return clock_boot_ms();
+        }
+    }
+}
+
+static int expect_exit(struct world *w)
+{
+    struct guard_message m = hear(w);
+    assert_int_equal(m.word, GUARD_EXITED);
+    assert_int_equal(m.pid, 0);
+    return m.value;
+}
+
+static void end(struct world *w)
+{
+    if (w->guard.fd >= 0) {
+        guard_close(&w->guard);
+    }
+    (void)close(w->life);
+}
+
+static void the_exit_code_and_the_environment_pass_through(void **state)
+{
+    struct world w;
+    (void)start(&w, "echo $HOLDFAST_LOCK $HOLDFAST_TOKEN >&9; exit 7", LONG_MS);
+    expect_line(&w, "some/name 4096");
+    int status = expect_exit(&w);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    end(&w);
+}
+
+static void death_by_a_signal_is_told(void **state)
+{
+    struct world w;
+    (void)start(&w, "kill -USR1 $$", LONG_MS);
+    int status = expect_exit(&w);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGUSR1);
+    end(&w);
+}
+
+static void signals_reach_the_whole_group(void **state)
+{
+    struct world w;
+    (void)start(&w, "trap 'echo got it >&9; exit 3' USR2; sleep 60 & sleep 0.1; echo up >&9; wait",
+                LONG_MS);
+    expect_line(&w, "up");
+    say(&w, GUARD_SIGNAL, SIGUSR2, 0);
+    expect_line(&w, "got it");
+    int status = expect_exit(&w);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 3);
+    (void)expect_all_dead(&w); /* the sleep got the signal too */
+    end(&w);
+}
+
+static void at_the_deadline_comes_term_with_time_to_clean_up(void **state)
+{
+    struct world w;
+    (void)start(&w, "trap 'echo cleaning >&9; exit 0' TERM; sleep 60 & echo up >&9; wait", 1000);
+    expect_line(&w, "up");
+    expect_line(&w, "cleaning");
+    assert_true(clock_boot_ms() >= w.deadline_ms - TERM_MS - KILL_MS);
+    assert_int_equal(hear(&w).word, GUARD_ENDING);
+    (void)expect_exit(&w);
+    assert_true(expect_all_dead(&w) <= w.deadline_ms);
+    end(&w);
+}
+
+static void who_ignores_term_is_killed_before_the_deadline(void **state)
+{
+    struct world w;
+    (void)start(&w, "trap '' TERM; echo up >&9; while :; do sleep 0.05; done", 1000);
+    expect_line(&w, "up");
+    int64_t dead_ms = expect_all_dead(&w);
+    assert_true(dead_ms >= w.deadline_ms - TERM_MS - KILL_MS);
+    assert_true(dead_ms <= w.deadline_ms);
+    assert_int_equal(hear(&w).word, GUARD_ENDING);
+    int status = expect_exit(&w);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    end(&w);
+}
+
+static void descendants_that_left_the_group_die_too(void **state)
+{
+    struct world w;
+    (void)start(&w,
+                "trap '' TERM; setsid sh -c 'setsid sh -c \"sleep 60 & sleep 60\" & sleep 60' & "
+                "(setsid setsid sleep 60 &) ; echo up >&9; sleep 60",
+                1000);
+    expect_line(&w, "up");
+    assert_true(expect_all_dead(&w) <= w.deadline_ms);
+    end(&w);
+}
+
+static void a_command_that_dies_of_term_takes_its_family_along(void **state)
+{
+    struct world w;
+    (void)start(&w, "(trap '' TERM; exec sleep 60) & echo up >&9; wait", LONG_MS);
+    expect_line(&w, "up");
+    say(&w, GUARD_STOP, 0, 0);
+    int status = expect_exit(&w);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+    (void)expect_all_dead(&w);
+    end(&w);
+}
+
+static void confirmations_move_the_deadline(void **state)
+{
+    struct world w;
+    (void)start(&w, "echo up >&9; sleep 1.2; echo alive >&9", 800);
+    expect_line(&w, "up");
+    say(&w, GUARD_DEADLINE, 0, clock_boot_ms() + LONG_MS);
+    expect_line(&w, "alive");
+    int status = expect_exit(&w);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    end(&w);
+}
+
+static void a_confirmation_after_term_changes_nothing(void **state)
+{
+    struct world w;
+    (void)start(&w, "trap 'echo term >&9' TERM; echo up >&9; while :; do sleep 0.05; done", 1000);
+    expect_line(&w, "up");
+    expect_line(&w, "term");
+    say(&w, GUARD_DEADLINE, 0, clock_boot_ms() + LONG_MS);
+    assert_true(expect_all_dead(&w) <= w.deadline_ms);
+    end(&w);
+}
+
+static void a_stopped_command_is_ended_as_well(void **state)
+{
+    struct world w;
+    (void)start(&w, "trap 'echo term >&9; exit 0' TERM; echo up >&9; kill -STOP $$; sleep 60",
+                1000);
+    expect_line(&w, "up");
+    struct guard_message m = hear(&w);
+    assert_int_equal(m.word, GUARD_PAUSED);
+    assert_int_equal(m.value, SIGSTOP);
+    expect_line(&w, "term");
+    assert_true(expect_all_dead(&w) <= w.deadline_ms);
+    end(&w);
+}
+
+static void a_stopped_command_goes_on_when_the_shell_says_so(void **state)
+{
+    struct world w;
+    (void)start(&w, "kill -TSTP $$; echo again >&9", LONG_MS);
+    assert_int_equal(hear(&w).word, GUARD_PAUSED);
+    say(&w, GUARD_RESUME, 0, 0);
+    expect_line(&w, "again");
+    (void)expect_exit(&w);
+    end(&w);
+}
+
+static void when_the_wrapper_is_gone_the_command_is_ended(void **state)
+{
+    struct world w;
+    (void)start(&w, "trap '' TERM; echo up >&9; while :; do sleep 0.05; done", LONG_MS);
+    expect_line(&w, "up");
+    int64_t gone_ms = clock_boot_ms();
+    guard_close(&w.guard);
+    assert_true(expect_all_dead(&w) >= gone_ms + TERM_MS);
+    w.guard.fd = -1;
+    end(&w);
+}
+
+static void when_the_guard_is_killed_the_command_dies(void **state)
+{
+    struct world w;
+    struct guard_message m;
+    (void)start(&w, "echo up >&9; exec sleep 60", LONG_MS);
+    expect_line(&w, "up");
+    assert_int_equal(kill(w.guard.pid, SIGKILL), 0);
+    (void)expect_all_dead(&w);
+    assert_int_equal(guard_receive(&w.guard, &m), -1);
+    end(&w);
+}
+
+static void the_guard_ignores_what_stops_a_job(void **state)
+{
+    struct world w;
+    (void)start(&w, "echo up >&9; sleep 0.3; exit 5", LONG_MS);
+    expect_line(&w, "up");
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGPIPE, SIGUSR1};
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+        assert_int_equal(kill(w.guard.pid, signals[i]), 0);
+    }
+    assert_int_equal(getpgid(w.guard.pid), w.guard.pid);
+    int status = expect_exit(&w);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 5);
+    end(&w);
+}
+
+static void what_cannot_be_run_is_told_with_the_reason(void **state)
+{
+    struct world w;
+    begin(&w, "");
+    guard_close(&w.guard);
+    (void)close(w.life);
+    w.plan.path = "/no/such/program";
+    assert_true(guard_start(&w.guard, &w.plan));
+    say(&w, GUARD_START, 0, clock_boot_ms() + LONG_MS);
+    struct guard_message m = hear(&w);
+    assert_int_equal(m.word, GUARD_NOT_RUN);
+    assert_int_equal(m.value, ENOENT);
+    guard_close(&w.guard);
+}
+
+static void an_idle_guard_goes_with_its_wrapper(void **state)
+{
+    struct world w;
+    begin(&w, "echo never >&9");
+    guard_close(&w.guard); /* returns when it is dead */
+    (void)expect_all_dead(&w);
+    w.guard.fd = -1;
+    end(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_exit_code_and_the_environment_pass_through),
+        cmocka_unit_test(death_by_a_signal_is_told),
+        cmocka_unit_test(signals_reach_the_whole_group),
+        cmocka_unit_test(at_the_deadline_comes_term_with_time_to_clean_up),
+        cmocka_unit_test(who_ignores_term_is_killed_before_the_deadline),
+        cmocka_unit_test(descendants_that_left_the_group_die_too),
+        cmocka_unit_test(a_command_that_dies_of_term_takes_its_family_along),
+        cmocka_unit_test(confirmations_move_the_deadline),
+        cmocka_unit_test(a_confirmation_after_term_changes_nothing),
+        cmocka_unit_test(a_stopped_command_is_ended_as_well),
+        cmocka_unit_test(a_stopped_command_goes_on_when_the_shell_says_so),
+        cmocka_unit_test(when_the_wrapper_is_gone_the_command_is_ended),
+        cmocka_unit_test(when_the_guard_is_killed_the_command_dies),
+        cmocka_unit_test(the_guard_ignores_what_stops_a_job),
+        cmocka_unit_test(what_cannot_be_run_is_told_with_the_reason),
+        cmocka_unit_test(an_idle_guard_goes_with_its_wrapper),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
