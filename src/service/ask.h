@@ -109,6 +109,9 @@ void ask_written(struct ask *ask);
 /* The client is gone, or its answer could not be written. The ask sees to itself from here on. */
 void ask_abandon(struct ask *ask);
 
+/* A grant whose answer left, and was not taken. The lock is given back, as often as it takes. */
+void ask_give_back(struct service *s, uint32_t tenant, struct id lease);
+
 /* The stream of a session has ended (S4.6): tells so, as often as it takes. */
 void ask_stream_down(struct service *s, uint32_t tenant, struct id session, uint64_t stream);
 

@@ -56,6 +56,16 @@ void ask_leave(struct ask *a, enum hf_error error, const struct result *result)
     }
 }
 
+void ask_give_back(struct service *s, uint32_t tenant, struct id lease)
+{
+    struct ask *a = ask_new(s, NULL, NULL);
+    a->state = ASK_LEAVING;
+    a->gone = true;
+    a->tenant = tenant;
+    a->lease = lease;
+    ask_errand(a, ERRAND_RELEASE);
+}
+
 void ask_stream_down(struct service *s, uint32_t tenant, struct id session, uint64_t stream)
 {
     struct ask *a = ask_new(s, NULL, NULL);

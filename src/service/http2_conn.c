@@ -3,11 +3,46 @@
 
 #include "service/session.h"
 
-enum { LEAVE_FACTOR = 3 }; /* an answer has so many times the time of a request to leave */
+enum {
+    LEAVE_FACTOR = 3,  /* an answer has so many times the time of a request to leave */
+    QUIET_MS = 60000,  /* a client that says nothing for so long is asked whether it is there ... */
+    ANSWER_MS = 20000, /* ... and has so long to say yes */
+};
 
 static struct stream *stream_from(struct http2_stream *http2)
 {
     return (struct stream *)(void *)((char *)http2 - offsetof(struct stream, http2));
+}
+
+/* ---- grants that were not taken ---- */
+
+enum {
+    RECENT = sizeof(((struct recent_grants *)0)->at) / sizeof(((struct recent_grants *)0)->at[0])
+};
+
+void http2_remember_grant(struct http_conn *conn, int32_t stream, const struct ask *ask)
+{
+    const struct memory *memory = conn->x.service->memory;
+    if (conn->recent == NULL) {
+        conn->recent = memory_alloc(memory, sizeof(*conn->recent));
+        memset(conn->recent, 0, sizeof(*conn->recent));
+    }
+    size_t i = conn->recent->next++ % RECENT;
+    conn->recent->at[i].stream = stream;
+    conn->recent->at[i].tenant = ask->tenant;
+    conn->recent->at[i].lease = ask->lease;
+}
+
+static void give_back(struct http_conn *conn, uint32_t tenant, struct id lease)
+{
+    for (struct list *link = conn->unwritten.next; link != &conn->unwritten; link = link->next) {
+        struct ask *ask = LIST_OBJECT(link, struct ask, link);
+        if (id_equal(ask->lease, lease)) {
+            ask_abandon(ask); /* and not once more when its bytes have left */
+            return;
+        }
+    }
+    ask_give_back(conn->x.service, tenant, lease);
 }
 
 /* ---- what the client does ---- */
@@ -62,7 +97,19 @@ static void on_close(void *owner, struct http2_stream *http2, bool is_clean)
     stream_over(stream_from(http2), is_clean);
 }
 
-static const struct http2_handlers handlers = {on_request, on_data, on_end, on_close};
+static void on_late_cancel(void *owner, int32_t id)
+{
+    struct http_conn *conn = owner;
+    for (size_t i = 0; conn->recent != NULL && i < RECENT; i++) {
+        if (conn->recent->at[i].stream == id) {
+            conn->recent->at[i].stream = 0;
+            give_back(conn, conn->recent->at[i].tenant, conn->recent->at[i].lease);
+        }
+    }
+}
+
+static const struct http2_handlers handlers = {on_request, on_data, on_end, on_close,
+                                               on_late_cancel};
 
 /* ---- the connection ---- */
 
@@ -106,6 +153,11 @@ static bool may_reset(struct http_conn *conn, uint32_t resets)
 void http2_conn_receive(struct http_conn *conn, struct slice bytes)
 {
     (void)http2_receive(conn->http2, bytes);
+    if (conn->clock == CLOCK_QUIET) {
+        conn->is_pinged = false;
+        conn->since_ms = service_boot_ms(conn->x.service);
+        list_append(&conn->x.service->quiet, &conn->deadline);
+    }
     uint32_t resets = http2_take_resets(conn->http2);
     if (resets > 0 && !may_reset(conn, resets)) {
         http2_turn_away(conn->http2);
@@ -189,6 +241,7 @@ static const struct heap_ops deadline_ops = {deadline_before, deadline_moved};
 
 void http2_open_all(struct service *s)
 {
+    list_init(&s->quiet);
     list_init(&s->http2_requests);
     list_init(&s->http2_answers);
     list_init(&s->http2_gone);
@@ -233,8 +286,38 @@ static struct stream *first_older(struct list *list, uint64_t before_ms)
     return first->since_ms <= before_ms ? first : NULL;
 }
 
+static uint64_t quiet_until_ms(const struct http_conn *conn)
+{
+    return conn->since_ms + (conn->is_pinged ? ANSWER_MS : QUIET_MS);
+}
+
+/* A client that vanished without a word must not keep its place in queues for ever. Those that were
+ * asked stand among those that were not, so the order of the list is not quite that of the times;
+ * who is behind another one waits a little longer. */
+static void run_quiet(struct service *s)
+{
+    uint64_t now_ms = list_is_empty(&s->quiet) ? 0 : service_boot_ms(s);
+    while (!list_is_empty(&s->quiet)) {
+        struct http_conn *conn = LIST_OBJECT(s->quiet.next, struct http_conn, deadline);
+        if (quiet_until_ms(conn) > now_ms) {
+            return;
+        }
+        if (conn->is_pinged) {
+            buffer_truncate(&conn->out, 0);
+            http2_conn_end(conn);
+        } else {
+            conn->is_pinged = true;
+            conn->since_ms = now_ms;
+            list_append(&s->quiet, &conn->deadline);
+            http2_ping(conn->http2);
+            conn_mark_ready(conn);
+        }
+    }
+}
+
 void http2_run_all(struct service *s)
 {
+    run_quiet(s);
     session_run(s);
     rpc_health_run(s);
     free_gone(s);
@@ -269,6 +352,10 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 uint64_t http2_next_ms(const struct service *s)
 {
     uint64_t next_ms = heap_min_at(&s->http2_deadlines);
+    if (!list_is_empty(&s->quiet)) {
+        next_ms = earlier(next_ms,
+                          quiet_until_ms(LIST_OBJECT(s->quiet.next, struct http_conn, deadline)));
+    }
     if (!list_is_empty(&s->http2_requests)) {
         const struct stream *first = LIST_OBJECT(s->http2_requests.next, struct stream, clock);
         next_ms = earlier(next_ms, first->since_ms + s->options.request_ms);

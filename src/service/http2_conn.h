@@ -53,6 +53,8 @@ void http2_conn_flush(struct http_conn *conn);
 void http2_conn_written(struct http_conn *conn);
 void http2_conn_drain(struct http_conn *conn);
 void http2_conn_close(struct http_conn *conn);
+/* A grant that nobody can ask for again has left on that stream. */
+void http2_remember_grant(struct http_conn *conn, int32_t stream, const struct ask *ask);
 void http2_open_all(struct service *s);
 void http2_close_all(struct service *s);
 void http2_run_all(struct service *s);

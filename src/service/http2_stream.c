@@ -89,6 +89,7 @@ void stream_over(struct stream *stream, bool is_clean)
     if (stream->ask != NULL && is_clean) {
         stream->ask->mark = conn->written + buffer_len(&conn->out);
         list_append(&conn->unwritten, &stream->ask->link);
+        http2_remember_grant(conn, stream->http2.id, stream->ask);
     } else if (stream->ask != NULL) {
         ask_abandon(stream->ask);
     }

@@ -27,11 +27,11 @@ static bool is_between_requests(const struct http_conn *conn)
 void conn_update_clock(struct http_conn *conn)
 {
     struct service *s = conn->x.service;
-    bool is_busy = conn->state == CONN_BUSY || conn->state == CONN_STREAM ||
-                   conn->state == CONN_HTTP2; /* whose streams have times of their own */
-    enum conn_clock clock = is_between_requests(conn) ? CLOCK_IDLE
-                            : is_busy                 ? CLOCK_NONE
-                                                      : CLOCK_TRANSFER;
+    bool is_busy = conn->state == CONN_BUSY || conn->state == CONN_STREAM;
+    enum conn_clock clock = is_between_requests(conn)   ? CLOCK_IDLE
+                            : is_busy                   ? CLOCK_NONE
+                            : conn->state == CONN_HTTP2 ? CLOCK_QUIET
+                                                        : CLOCK_TRANSFER;
     if (clock == conn->clock) {
         return;
     }
@@ -41,7 +41,10 @@ void conn_update_clock(struct http_conn *conn)
         return;
     }
     conn->since_ms = service_boot_ms(s);
-    list_append(clock == CLOCK_IDLE ? &s->idle : &s->transfers, &conn->deadline);
+    list_append(clock == CLOCK_IDLE    ? &s->idle
+                : clock == CLOCK_QUIET ? &s->quiet
+                                       : &s->transfers,
+                &conn->deadline);
 }
 
 void conn_set_state(struct http_conn *conn, enum conn_state state)
@@ -101,6 +104,9 @@ void http_conn_close(struct http_conn *conn)
     list_remove(&conn->ready);
     list_remove(&conn->deadline);
     s->conn_count--;
+    if (conn->recent != NULL) {
+        memory_free(s->memory, conn->recent, sizeof(*conn->recent));
+    }
     buffer_close(&conn->in);
     buffer_close(&conn->out);
     buffer_close(&conn->head);

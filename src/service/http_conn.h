@@ -21,7 +21,18 @@ enum {
 };
 
 /* Which of its times is running: see service_options. */
-enum conn_clock { CLOCK_NONE, CLOCK_IDLE, CLOCK_TRANSFER };
+enum conn_clock { CLOCK_NONE, CLOCK_IDLE, CLOCK_TRANSFER, CLOCK_QUIET };
+
+/* The newest grants of a connection of HTTP/2 that nobody can ask for again, by stream: if the
+ * client cancels such a call it has not taken the answer, and the lock is given back (S7.2). */
+struct recent_grants {
+    uint32_t next;
+    struct {
+        int32_t stream;
+        uint32_t tenant;
+        struct id lease;
+    } at[16];
+};
 
 enum conn_state { CONN_IDLE, CONN_BODY, CONN_BUSY, CONN_STREAM, CONN_HTTP2, CONN_CLOSING };
 
@@ -46,10 +57,12 @@ struct http_conn {
     struct list streams;            /* of HTTP/2 */
     uint32_t resets;                /* that are left to the client ... */
     uint64_t resets_ms;             /* ... as of then, boot time */
+    struct recent_grants *recent;   /* NULL: there was none yet */
+    bool is_pinged;                 /* since it was heard last */
     size_t body_bytes;              /* of requests that are still coming, on all streams */
     struct list link;               /* in service.conns */
     struct list ready;              /* in service.ready */
-    struct list deadline;           /* in service.idle or service.transfers */
+    struct list deadline;           /* in service.idle, transfers or quiet */
 };
 
 /* http_conn.c */

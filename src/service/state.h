@@ -76,6 +76,8 @@ struct service {
     bool was_serving;            /* what they were told last */
     struct bump arena;           /* of the message that is being read or written */
 
+    struct list quiet; /* connections with streams, by when they were heard last */
+
     uint64_t requests;
     uint64_t date_s; /* the second that `date` names */
     char date[HTTP1_DATE_LEN + 1];

@@ -91,7 +91,12 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     if (is_request && begin_request(h, id) != 0) {
         return NGHTTP2_ERR_CALLBACK_FAILURE;
     }
-    h->resets += frame->hd.type == NGHTTP2_RST_STREAM;
+    if (frame->hd.type == NGHTTP2_RST_STREAM) {
+        h->resets++;
+        if (frame->rst_stream.error_code == NGHTTP2_CANCEL && stream_at(h, id) == NULL) {
+            h->handlers->on_late_cancel(h->owner, id);
+        }
+    }
     bool may_end = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
     if (may_end && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) {
         struct http2_stream *stream = stream_at(h, id);

@@ -51,6 +51,8 @@ struct http2_handlers {
     /* The stream is over, and gone when this returns. `is_clean`: the whole answer is in the
      * output. */
     void (*on_close)(void *owner, struct http2_stream *stream, bool is_clean);
+    /* The client cancels a call whose whole answer is in the output: it did not take it. */
+    void (*on_late_cancel)(void *owner, int32_t id);
 };
 
 /* One request and its answer; embedded in an object of the owner. The fields are private to

@@ -265,6 +265,59 @@ static void a_grant_that_was_cancelled_on_its_way_is_given_back(void **state)
     assert_int_equal(world.gateway.submitted[COMMAND_RELEASE], 1);
 }
 
+/* The answer is on its way when the client gives up: it never sees it. */
+static void a_grant_whose_answer_was_not_taken_is_given_back(void **state)
+{
+    uint32_t queue;
+    for (int is_written = 0; is_written < 2; is_written++) {
+        h.client->is_deaf = true;
+        world.gateway.is_held = true;
+        struct h2_call *call = lock_with("n", "a", 0, "", NULL);
+        struct h2_call *kept = lock_with("m", "a", 0, "id", NULL);
+        world.gateway.is_held = false;
+        world_run(&world);
+        assert_true(is_held("n", &queue) && is_held("m", &queue));
+        if (is_written) {
+            h.client->is_deaf = false;
+            world_run(&world); /* it has left the house, and waits in `got` */
+        }
+        assert_int_equal(nghttp2_submit_rst_stream(h.session, 0, call->id, NGHTTP2_CANCEL), 0);
+        assert_int_equal(nghttp2_submit_rst_stream(h.session, 0, kept->id, NGHTTP2_CANCEL), 0);
+        const uint8_t *data;
+        for (ssize_t len; (len = nghttp2_session_mem_send(h.session, &data)) > 0;) {
+            client_send_only(h.client, data, (size_t)len);
+        }
+        world_run(&world);
+        assert_false(is_held("n", &queue));
+        assert_true(is_held("m", &queue)); /* which can be asked for again */
+        h.client->is_deaf = false;
+        h2_run(&h);
+        assert_int_equal(world.gateway.submitted[COMMAND_RELEASE], 1 + is_written);
+    }
+}
+
+static void a_client_that_vanished_loses_its_place(void **state)
+{
+    uint32_t queue;
+    Holdfast__V1__LockRequest m = HOLDFAST__V1__LOCK_REQUEST__INIT;
+    Google__Protobuf__Duration day = ms(86400000);
+    m.resource_id = (char *)(uintptr_t) "n";
+    m.client_id = (char *)(uintptr_t) "a";
+    m.ttl = &day;
+    h2_expect(h2_ask(&h, LOCK "Lock", &m.base), GRPC_OK, "");
+    struct h2_call *waiter = lock_with("n", "b", -1, "", NULL);
+    for (int i = 0; i < 30; i++) {
+        h2_pass(&h, 10000); /* it answers pings */
+    }
+    assert_non_null(h.client->conn);
+    assert_false(waiter->is_closed);
+    world_pass(&world, 81000); /* nobody reads what is sent */
+    assert_null(h.client->conn);
+    world_run(&world);
+    (void)is_held("n", &queue);
+    assert_int_equal(queue, 0);
+}
+
 static void the_deadline_of_a_call_is_kept(void **state)
 {
     uint32_t queue;
@@ -426,6 +479,8 @@ int main(void)
         TEST(a_waiter_is_answered_when_its_turn_comes),
         TEST(a_cancelled_waiter_leaves_its_queue),
         TEST(a_grant_that_was_cancelled_on_its_way_is_given_back),
+        TEST(a_grant_whose_answer_was_not_taken_is_given_back),
+        TEST(a_client_that_vanished_loses_its_place),
         TEST(the_deadline_of_a_call_is_kept),
         TEST(a_broken_connection_gives_back_what_was_not_written),
         TEST(the_settings_bound_what_a_client_may_do),
