@@ -125,10 +125,21 @@ void http2_conn_begin(struct http_conn *conn, struct slice bytes)
     http2_conn_receive(conn, bytes);
 }
 
-/* Whether all has been said. */
+static void drop_streams(struct http_conn *conn)
+{
+    struct list *link;
+    while ((link = list_take(&conn->streams)) != NULL) {
+        struct stream *stream = LIST_OBJECT(link, struct stream, link);
+        http2_stream_close(&stream->http2);
+        stream_over(stream, false);
+    }
+}
+
+/* Whether all has been said, or nothing more can be. */
 static void look(struct http_conn *conn)
 {
     if (conn->state == CONN_HTTP2 && http2_is_over(conn->http2)) {
+        drop_streams(conn);
         conn_set_state(conn, CONN_CLOSING);
     }
     conn_update_clock(conn);
@@ -166,16 +177,6 @@ void http2_conn_receive(struct http_conn *conn, struct slice bytes)
         conn_mark_ready(conn);
     }
     look(conn);
-}
-
-static void drop_streams(struct http_conn *conn)
-{
-    struct list *link;
-    while ((link = list_take(&conn->streams)) != NULL) {
-        struct stream *stream = LIST_OBJECT(link, struct stream, link);
-        http2_stream_close(&stream->http2);
-        stream_over(stream, false);
-    }
 }
 
 /* Nobody in this protocol sends no more and goes on reading: the client is gone. */

@@ -374,7 +374,7 @@ bool http2_receive(struct http2 *h, struct slice bytes)
     h->is_inside = true;
     ssize_t used = nghttp2_session_mem_recv(h->session, bytes.data, bytes.len);
     h->is_inside = false;
-    h->is_broken = used < 0;
+    h->is_broken = used < 0; /* what is a fault of the client alone is told by a GOAWAY instead */
     http2_flush(h);
     return !h->is_broken;
 }
@@ -383,7 +383,7 @@ void http2_flush(struct http2 *h)
 {
     hf_assert(!h->is_inside);
     h->is_inside = true;
-    while (buffer_len(h->out) < h->out_soft) {
+    while (!h->is_broken && buffer_len(h->out) < h->out_soft) {
         const uint8_t *data;
         ssize_t len = nghttp2_session_mem_send(h->session, &data);
         if (len < 0) {
