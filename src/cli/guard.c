@@ -31,8 +31,11 @@ bool guard_start(struct guard *g, const struct guard_plan *plan)
 
 void guard_send(const struct guard *g, const struct guard_message *message)
 {
-    /* Its queue has room for many; when it is gone, guard_receive tells. */
-    while (send(g->fd, message, sizeof(*message), MSG_NOSIGNAL) < 0 && errno == EINTR) {
+    /* Its queue has room for many. When it is full the guard was stopped, and we must not stop with
+     * it: what it misses is only that the lock is held for longer; by itself it ends the command at
+     * the last deadline that it heard. When it is gone, guard_receive tells. */
+    while (send(g->fd, message, sizeof(*message), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
+           errno == EINTR) {
     }
 }
 

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import threading
 
+import pytest
+
 from cli_support import Watcher, ask, cluster, endpoints, good  # noqa: F401  (a fixture)
 from harness import PROGRAM, environment, wait_until
 
@@ -26,6 +28,7 @@ def wait_for(cluster, name, client, **more):
     return thread
 
 
+@pytest.mark.sanitized
 def test_ls_is_sorted_and_takes_a_prefix_and_follows_cursors(cluster):
     for number in range(30):
         node(cluster).acquire(f"ls/{29 - number:02}", client=f"c{number}")
@@ -54,6 +57,7 @@ def test_show_tells_who_holds_who_waits_and_what_comes_next(cluster):
     assert "whoever asks gets it" in good(cluster, "show", "show/free")
 
 
+@pytest.mark.sanitized
 def test_show_finds_a_circle_of_waiters(cluster):
     sessions = [node(cluster).ask("POST", "/api/v1/sessions", {"client_id": f"s{i}"}).json["session_id"]
                 for i in (1, 2)]
@@ -120,6 +124,7 @@ def test_revoke_takes_the_lock_at_the_deadline(cluster):
     wait_until(lambda: not node(cluster).show("revoke/a").json["held"], "it is taken away")
 
 
+@pytest.mark.sanitized
 def test_watch_prints_events_and_ends_after_some(cluster):
     with Watcher(cluster, "watch/", "--events", "2") as watcher:
         node(cluster).acquire("elsewhere", client="other")

@@ -5,6 +5,8 @@ import signal
 import subprocess
 import threading
 
+import pytest
+
 from cli_support import ask, cluster, endpoints, good  # noqa: F401  (a fixture)
 from harness import PROGRAM, environment, run, wait_until
 
@@ -54,6 +56,7 @@ def test_who_loses_the_lead_is_stopped_with_79_and_the_next_one_leads(cluster):
     assert second.communicate()[0] == "mine now\n" and second.returncode == 0
 
 
+@pytest.mark.sanitized
 def test_listen_prints_who_leads_and_each_change_and_that_nobody_does(cluster):
     lines = []
     listener = start(cluster, "chair", "--listen", "--changes", "3")

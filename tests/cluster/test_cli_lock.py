@@ -52,6 +52,7 @@ def test_the_exit_code_is_the_commands_own(cluster, code):
     assert not held(cluster, "code")
 
 
+@pytest.mark.sanitized
 def test_death_by_a_signal_is_128_and_its_number(cluster):
     assert lock(cluster, "code", "--", "sh", "-c", "kill -9 $$").returncode == 137
     assert lock(cluster, "code", "--", "sh", "-c", "kill -TERM $$").returncode == 143
@@ -89,6 +90,7 @@ def test_unreachable_is_69():
     assert "127.0.0.1:1" in done.stderr and "`holdfast dev`" in done.stderr and done.stdout == ""
 
 
+@pytest.mark.sanitized
 def test_not_acquired_is_75_and_says_who_holds_it(cluster):
     token = node(cluster).acquire("taken", client="worker-7").json["fencing_token"]
     done = lock(cluster, "-n", "taken", "--", "echo", "never")
@@ -122,6 +124,7 @@ def test_a_script_that_its_interpreter_cannot_run_is_126_or_127_and_gives_the_lo
     assert done.returncode == 4 and "first line" in done.stdout
 
 
+@pytest.mark.sanitized
 def test_the_status_line_tells_our_codes_from_the_childs(cluster):
     code, line = status_of(cluster, "status", "--", "sh", "-c", "exit 75")
     assert code == 75

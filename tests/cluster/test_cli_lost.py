@@ -139,6 +139,7 @@ def story(make_cluster, tmp_path):
         one.close()
 
 
+@pytest.mark.sanitized
 def test_forced_out(story):
     s = story()
     good(s.cluster, "force-unlock", "prize", "--reason", "test")
@@ -169,6 +170,7 @@ def test_wrapper_killed_frees_the_lock_by_its_ttl(story):
     assert took < TTL + GRACE + 0.1 + 1 + allowed(2), took
 
 
+@pytest.mark.sanitized
 def test_guard_killed(story):
     s = story()
     os.kill(s.guard(), signal.SIGKILL)
