@@ -67,6 +67,21 @@ static enum verdict judge(const struct rpc *rpc, int *error)
     }
 }
 
+/* An answer that ends the call, and says nothing about what earlier attempts may have done: what
+ * nobody waits for any more goes on until that is known, an observer until it is withdrawn. */
+static void give_up(struct call *call, int error)
+{
+    bool matters = call->kind == CALL_ACQUIRE || call->kind == CALL_RELEASE;
+    if (call->kind == CALL_OBSERVE) {
+        call_retry(call, false);
+    } else if (matters && call->lock != NULL && (call->maybe_done || call->ticket == NULL)) {
+        call_leave(call, error, call->text);
+        call_retry(call, false);
+    } else {
+        call_finish(call, error, call->text);
+    }
+}
+
 static void read_error(struct call *call)
 {
     struct engine *e = call->engine;
@@ -96,7 +111,7 @@ static void read_error(struct call *call)
         break;
     case VERDICT_FAIL:
     default:
-        call_finish(call, error, call->text);
+        give_up(call, error);
         break;
     }
 }
@@ -448,7 +463,8 @@ void answer_read(struct call *call, enum rpc_end end)
     case RPC_STRANGE:
         snprintf(call->text, sizeof(call->text),
                  "the endpoint does not speak gRPC (HTTP status %d)", call->rpc.http_status);
-        call_finish(call, HF_ERR_PROTOCOL, call->text);
+        call->maybe_done = true;
+        give_up(call, HF_ERR_PROTOCOL);
         break;
     case RPC_UNTOUCHED:
         call_retry(call, true);

@@ -89,10 +89,12 @@ void engine_no_leader(struct engine *e)
 {
     if (e->no_leader_ms == 0) {
         e->no_leader_ms = e->now_ms;
-    } else if (e->now_ms - e->no_leader_ms >= NO_LEADER_MS) {
-        e->no_leader_ms = e->now_ms;
-        e->wants_move = true;
     }
+}
+
+static int64_t next_leader_check(const struct engine *e)
+{
+    return e->no_leader_ms == 0 || e->current < 0 ? NEVER_MS : e->no_leader_ms + NO_LEADER_MS;
 }
 
 void engine_has_leader(struct engine *e)
@@ -104,7 +106,7 @@ void engine_has_leader(struct engine *e)
 
 /* The shortest TTL decides how soon a silence must be noticed: with two silences in a third of it,
  * there is time to go elsewhere before anything is in jeopardy. */
-static int64_t silence_ms(const struct engine *e)
+int64_t engine_silence_ms(const struct engine *e)
 {
     int64_t ms = e->options.session_ttl_ms / 6;
     if (ms > e->options.connect_timeout_ms) {
@@ -212,11 +214,15 @@ static void seek(struct engine *e)
 static void tick(struct engine *e, int64_t now_ms)
 {
     e->now_ms = now_ms > e->now_ms ? now_ms : e->now_ms;
+    if (e->now_ms >= next_leader_check(e)) {
+        e->no_leader_ms = e->now_ms;
+        e->wants_move = true;
+    }
     session_tick(e);
     locks_tick(e);
     calls_tick(e);
     for (int i = 0; i < ENGINE_LINKS; i++) {
-        const char *why = link_check(&e->links[i], silence_ms(e), e->now_ms);
+        const char *why = link_check(&e->links[i], engine_silence_ms(e), e->now_ms);
         if (why != NULL) {
             break_link(e, i, why);
         }
@@ -241,11 +247,12 @@ void engine_go(struct engine *e, int64_t now_ms)
 int64_t engine_next_ms(const struct engine *e)
 {
     int64_t times[] = {session_next_ms(e),
+                       next_leader_check(e),
                        e->next_call_ms,
                        e->next_lock_ms,
                        e->next_dial_ms,
-                       link_next_check(&e->links[0], silence_ms(e)),
-                       link_next_check(&e->links[1], silence_ms(e))};
+                       link_next_check(&e->links[0], engine_silence_ms(e)),
+                       link_next_check(&e->links[1], engine_silence_ms(e))};
     int64_t next_ms = NEVER_MS;
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
         next_ms = times[i] < next_ms ? times[i] : next_ms;

@@ -200,6 +200,7 @@ struct session {
     struct keepalive out[SESSION_KEEPALIVES];
     struct link *link; /* that the stream is on, or was */
     bool owes;         /* something is unanswered: the link owes it */
+    int64_t owed_since_ms;
     uint64_t epoch;
     bool is_closing;
     bool is_close_sent;
@@ -306,9 +307,12 @@ void engine_shut(struct engine *e, int64_t now_ms);
 
 void engine_heard_leader(struct engine *e, struct link *link, const char *text);
 void engine_heard_epoch(struct engine *e, uint64_t epoch);
-/* This node refuses for want of a leader; and it does not. */
+/* This node refuses for want of a leader, or does not answer although it lives: another one is
+ * tried if that lasts. And it answers. */
 void engine_no_leader(struct engine *e);
 void engine_has_leader(struct engine *e);
+/* How long a node that owes an answer may be silent. */
+int64_t engine_silence_ms(const struct engine *e);
 struct link *engine_link(struct engine *e); /* the current one, or NULL */
 void engine_next_id(struct engine *e, char out[REQUEST_ID_TEXT]);
 

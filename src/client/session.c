@@ -36,6 +36,7 @@ static void owe(struct engine *e)
 {
     if (!e->session.owes) {
         e->session.owes = true;
+        e->session.owed_since_ms = e->now_ms;
         link_owe(e->session.link, e->now_ms);
     }
 }
@@ -202,6 +203,8 @@ void session_hurry(struct engine *e, int64_t ttl_ms)
     }
 }
 
+static int64_t patience_until(const struct engine *e);
+
 int64_t session_next_ms(const struct engine *e)
 {
     const struct session *s = &e->session;
@@ -216,7 +219,7 @@ int64_t session_next_ms(const struct engine *e)
             next_ms = s->next_keepalive_ms;
         }
     }
-    return next_ms;
+    return patience_until(e) < next_ms ? patience_until(e) : next_ms;
 }
 
 /* ---- its end, and its deadlines ---- */
@@ -245,9 +248,20 @@ void session_lose(struct engine *e, const char *why)
     }
 }
 
+/* When a node that lives, but does not answer the session, is to be left. */
+static int64_t patience_until(const struct engine *e)
+{
+    const struct session *s = &e->session;
+    return s->owes ? s->owed_since_ms + 2 * engine_silence_ms(e) : NEVER_MS;
+}
+
 void session_tick(struct engine *e)
 {
     struct session *s = &e->session;
+    if (e->now_ms >= patience_until(e)) {
+        s->owed_since_ms = e->now_ms;
+        e->wants_move = true;
+    }
     if (!s->is_open) {
         return;
     }

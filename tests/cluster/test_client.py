@@ -94,6 +94,38 @@ def test_the_leader_is_killed_again_and_again_and_no_promise_breaks(make_cluster
     assert result["granted"] > 10 * kills, result
 
 
+@pytest.mark.long
+def test_a_rolling_restart_costs_nobody_a_lock(make_cluster):
+    cluster = make_cluster(3)
+    with subprocess.Popen(dies_with_us([PROBE, "load", endpoints(cluster), 15, 8]),
+                          env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as load:
+        for node in cluster:
+            select.select([], [], [], 1)
+            assert node.stop() == 0
+            node.start().wait_ready()
+        out, err = load.communicate()
+    assert load.returncode == 0, f"{out}\n{err}"
+    result = json.loads(out)
+    print(out)
+    assert result["lost_events"] == 0 and result["unreachable"] == 0, result
+
+
+def test_a_minority_refuses_in_time_and_in_words(make_cluster, hold):
+    cluster = make_cluster(3)
+    first, second = cluster.followers()
+    holder = hold(cluster, "alone", 4000)
+    holder.hear(r"acquired")
+    first.kill()
+    second.kill()
+    begun = time.monotonic()
+    late = hold(cluster, "other", 4000)
+    late.hear(r"failed (unreachable|unknown): .+")
+    assert time.monotonic() - begun < allowed(7), "5 s is what a call has"
+    holder.hear(r"lock lost 0 unconfirmed")
+    assert holder.end() == 0
+
+
 @pytest.mark.sanitized
 def test_every_public_call_does_what_it_says(make_cluster):
     cluster = make_cluster(3)

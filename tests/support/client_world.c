@@ -10,6 +10,7 @@ void world_init(struct world *w)
     w->now_ms = 1000000;
     for (int i = 0; i < WORLD_NODES; i++) {
         fake_init(&w->nodes[i]);
+        w->nodes[i].token += (uint64_t)i; /* no token comes twice, whoever gives it */
     }
     snprintf(w->options.client_id, sizeof(w->options.client_id), "test");
     w->options.session_ttl_ms = 30000;

@@ -431,6 +431,16 @@ void fake_revoke(struct fake *f, uint64_t token, int64_t deadline_ms, const char
     to_sessions(f, &m);
 }
 
+void fake_jeopardy(struct fake *f)
+{
+    SessionResponse m = HOLDFAST__V1__SESSION_RESPONSE__INIT;
+    Holdfast__V1__SessionResponse__Notice notice = HOLDFAST__V1__SESSION_RESPONSE__NOTICE__INIT;
+    notice.news = HOLDFAST__V1__SESSION_RESPONSE__NEWS__JEOPARDY;
+    m.response_case = HOLDFAST__V1__SESSION_RESPONSE__RESPONSE_NOTICE;
+    m.notice = &notice;
+    to_sessions(f, &m);
+}
+
 void fake_end_sessions(struct fake *f, const char *how)
 {
     for (struct fake_stream *s = fake_next_stream(f, NULL); s != NULL; s = fake_next_stream(f, s)) {
@@ -493,6 +503,11 @@ void fake_on_message(struct fake_stream *s, struct slice message)
     if (f->refuse > 0 || f->has_no_leader) {
         f->refuse -= f->refuse > 0;
         fake_stream_end(s, GRPC_UNAVAILABLE, "unavailable", "no leader");
+        return;
+    }
+    if (f->limit > 0 && strcmp(base_name(s->path), "Session") != 0) {
+        f->limit--;
+        fake_stream_end(s, GRPC_RESOURCE_EXHAUSTED, "limit_queue", "the queue is full");
         return;
     }
     for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {

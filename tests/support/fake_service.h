@@ -36,6 +36,7 @@ struct fake {
     bool is_stopped;                   /* reads nothing, says nothing: SIGSTOP */
     bool has_no_leader;                /* UNAVAILABLE to everything */
     unsigned refuse;                   /* so many calls get UNAVAILABLE */
+    unsigned limit;                    /* so many calls get RESOURCE_EXHAUSTED, limit_queue */
     unsigned forget;                   /* so many calls are done and answered outcome_unknown */
     unsigned swallow;                  /* so many calls are done and never answered */
     unsigned
@@ -82,6 +83,7 @@ unsigned fake_count(const struct fake *f, const char *path);  /* calls of that m
 /* On every session's stream. */
 void fake_lose(struct fake *f, uint64_t token, const char *how);
 void fake_revoke(struct fake *f, uint64_t token, int64_t deadline_ms, const char *reason);
+void fake_jeopardy(struct fake *f);
 void fake_end_sessions(struct fake *f, const char *how);
 void fake_goaway(struct fake *f);
 /* On every observer's. */

@@ -283,6 +283,57 @@ static void a_node_without_a_leader_is_left(void **state)
     lock_unref(lock);
 }
 
+static void a_node_that_lives_but_does_not_answer_keep_alives_is_left(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1,n1:1");
+    struct hf_lock *lock = take(w, "a", NULL);
+    fake_hold(&w->nodes[1], "a");
+    w->nodes[1].locks[0].token = lock->token;
+    w->nodes[0].is_deaf = true;
+    world_run(w, 60000);
+    assert_int_equal(world_current(w), 1);
+    assert_false(world_event(w, HF_EVENT_JEOPARDY, NULL, NULL));
+    assert_int_equal(lock->state, LOCK_HELD);
+    lock_unref(lock);
+}
+
+static void a_node_that_says_jeopardy_is_left_although_nobody_asks_for_anything(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1,n1:1");
+    world_run(w, 100);
+    fake_jeopardy(&w->nodes[0]);
+    world_run(w, 600);
+    assert_int_equal(world_current(w), 1);
+    assert_int_equal(w->nodes[1].resumed, 1);
+}
+
+static void a_background_release_outlives_strange_answers(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1");
+    struct hf_lock *lock = take(w, "a", NULL);
+    world_kill(w, 0);
+    assert_int_equal(world_await(w, world_release(w, lock), 6000, NULL), HF_ERR_UNREACHABLE);
+    w->nodes[0].limit = 3; /* RESOURCE_EXHAUSTED */
+    world_start(w, 0);
+    world_run(w, 5000);
+    assert_int_equal(w->nodes[0].limit, 0);
+    assert_int_equal(fake_holder(&w->nodes[0], "a"), 0);
+}
+
+static void a_limit_is_told_by_its_name(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1");
+    w->nodes[0].limit = 1;
+    struct hf_call *ticket = world_acquire(w, "a", NULL);
+    assert_true(ticket->is_done);
+    assert_non_null(strstr(ticket->text, "limit_queue"));
+    assert_int_equal(world_await(w, ticket, 0, NULL), HF_ERR_LIMIT);
+}
+
 static void a_stopped_node_is_left_before_anything_is_in_jeopardy(void **state)
 {
     struct world *w = *state;
@@ -394,6 +445,10 @@ int main(void)
         world_test(a_leader_that_cannot_be_reached_does_not_disturb),
         world_test(a_waiter_follows_the_leader),
         world_test(a_node_without_a_leader_is_left),
+        world_test(a_node_that_lives_but_does_not_answer_keep_alives_is_left),
+        world_test(a_node_that_says_jeopardy_is_left_although_nobody_asks_for_anything),
+        world_test(a_background_release_outlives_strange_answers),
+        world_test(a_limit_is_told_by_its_name),
         world_test(a_stopped_node_is_left_before_anything_is_in_jeopardy),
         world_test(goaway_moves_to_another_node_without_an_error),
         world_test(goaway_of_the_only_node_is_waited_out),
