@@ -9,7 +9,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { MAX_TERMS = 20000, STATE_EVERY = 128 };
+enum { MAX_TERMS = 20000, STATE_EVERY = 512 };
 
 static int leader_of[MAX_TERMS];
 
@@ -111,7 +111,7 @@ void check_snapshot(const struct node *n, const struct core *core,
 
 /* ---- leaders and commits ---- */
 
-static void check_leader(const struct node *n, uint64_t term)
+static void check_leader(const struct node *n, uint64_t term, uint64_t cluster_ms)
 {
     if (term >= MAX_TERMS) {
         violation("too many terms");
@@ -121,6 +121,10 @@ static void check_leader(const struct node *n, uint64_t term)
         world.counts.elections++;
         trace("node %d leads in term %llu", n->id, ull(term));
         trace_mark(n->id, "leads");
+        if (cluster_ms < n->heard_ms) {
+            violation("node %d leads and its clock shows %llu, it had heard of %llu (S1.3)", n->id,
+                      ull(cluster_ms), ull(n->heard_ms));
+        }
     } else if (leader_of[term] != n->id) {
         violation("term %llu has two leaders, %d and %d", ull(term), leader_of[term], n->id);
     }
@@ -193,7 +197,7 @@ void check_node(struct node *n)
     struct replica_status s;
     replica_status(n->replica, node_time(n), &s);
     if (s.is_leader) {
-        check_leader(n, s.term);
+        check_leader(n, s.term, s.cluster_ms);
         if (s.commit_index > committed) {
             check_commit(n, s.commit_index);
         }

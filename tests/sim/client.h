@@ -17,7 +17,7 @@ enum {
     PATIENCE_US = 600000,
     TRIES = 4,
     JUDGED_NAMES = NAMES - 2, /* the others are an operator's, who takes locks away */
-    HOT_NAMES = 6,            /* half of the requests are for these */
+    HOT_NAMES = 10,           /* half of the requests are for these */
     OPERATOR = CLIENTS,
 };
 

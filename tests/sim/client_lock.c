@@ -68,8 +68,8 @@ void client_hold(struct client *c, uint64_t token, bool waited)
         h->safe_us = own_us < h->safe_us ? own_us : h->safe_us;
     }
     c->doing = HOLDING;
-    h->until_us = world.now_us + (one_in(60) ? h->ttl_ms * 1500 : chance_below(20000));
-    client_next_step(c, 200 + chance_below(8000));
+    h->until_us = world.now_us + (one_in(100) ? h->ttl_ms * 1500 : chance_below(12000));
+    client_next_step(c, 200 + chance_below(4000));
 }
 
 /* How long an acquire of which nothing is heard may still come, wait and hold. */
@@ -200,7 +200,7 @@ void client_while_holding(struct client *c)
         } else {
             client_next_step(c, c->hold.until_us - world.now_us);
         }
-    } else if (one_in(60)) { /* vanishes: the lease has to expire */
+    } else if (one_in(100)) { /* vanishes: the lease has to expire */
         c->hold.safe_us = 0;
         c->old_token = c->hold.token;
         c->old_name = c->hold.names[0];

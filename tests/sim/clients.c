@@ -37,7 +37,7 @@ void client_choose_entry(struct client *c)
 {
     for (int i = 0; i < 10; i++) {
         c->entry = 1 + (int)chance_below(MAX_NODES);
-        if (world.nodes[c->entry].used && !world.nodes[c->entry].lost) {
+        if (world.nodes[c->entry].up && !world.nodes[c->entry].lost) {
             break;
         }
     }
@@ -68,7 +68,6 @@ void client_begin(struct client *c, enum doing doing, enum command_type type)
     c->call_us = world.now_us;
     c->tries = 0;
     command_init(&c->command, type);
-    snprintf(c->request, sizeof(c->request), "%d-%u", c->id, ++c->number);
     bool once = c->in_session || c->id % 2 == 0;
     if (c->in_session && (type == COMMAND_ACQUIRE || type == COMMAND_RELEASE)) {
         c->command.session = c->session;
@@ -79,6 +78,7 @@ void client_begin(struct client *c, enum doing doing, enum command_type type)
         }
     }
     if (once && type == COMMAND_ACQUIRE) { /* the others rely on their lease id (S8.3) */
+        snprintf(c->request, sizeof(c->request), "%d-%u", c->id, ++c->number);
         c->command.request_id = slice_of(c->request);
     }
 }
@@ -94,7 +94,7 @@ void client_idle(struct client *c, uint64_t in_us)
 
 uint64_t client_think_us(void)
 {
-    return 500 + chance_below(one_in(10) ? 60000 : 8000);
+    return 200 + chance_below(one_in(10) ? 40000 : 4000);
 }
 
 /* ---- the operator ---- */

@@ -127,10 +127,29 @@ bool members_change_now(struct node *leader)
     return n->used;
 }
 
+/* Mostly who serves; sometimes whoever says that it leads, new or long deposed. */
+static struct node *some_leader(void)
+{
+    if (!world.faults || !one_in(3)) {
+        return leader_now();
+    }
+    for (int i = 1; i <= MAX_NODES; i++) {
+        struct node *n = &world.nodes[i];
+        struct replica_status s;
+        if (n->up && n->serving_since_us == 0) {
+            replica_status(n->replica, node_time(n), &s);
+            if (s.is_leader) {
+                return n;
+            }
+        }
+    }
+    return leader_now();
+}
+
 static void operate(struct happening *h)
 {
     struct replica_member members[MAX_NODES];
-    struct node *leader = leader_now();
+    struct node *leader = some_leader();
     bool busy = false;
     if (leader != NULL && leader->paused_until_us <= world.now_us) {
         uint32_t count = replica_members(leader->replica, members, MAX_NODES);
@@ -143,6 +162,19 @@ static void operate(struct happening *h)
     uint64_t every = world.weather.change == 0 ? 2000000 : world.weather.change;
     happen(20000 + about(busy ? every / 4 : every), operate, 0);
     (void)h;
+}
+
+/* Whether a change that was begun never ends, which would forbid all others (E8). */
+bool members_are_stuck(void)
+{
+    struct node *leader = leader_now();
+    const char *problem = "";
+    if (leader == NULL) {
+        return false;
+    }
+    (void)replica_change_member(leader->replica, REPLICA_DEMOTE, 999999, NULL, node_time(leader),
+                                &problem);
+    return strstr(problem, "another membership change") != NULL;
 }
 
 void members_schedule(void)

@@ -49,6 +49,7 @@ static void port_write(void *ctx, uint64_t first, const struct replica_entry *en
     terms_put(&n->memory, first, entries, count);
     for (uint32_t i = 0; i < count; i++) {
         if (entries[i].type == 3) {
+            shadow_check_change(n, first + i, entries[i].bytes);
             shadow_note_change(n, first + i, entries[i].bytes);
         }
     }
@@ -303,6 +304,8 @@ bool node_start(struct node *n)
     n->up = true;
     n->paused_until_us = 0;
     n->serving_since_us = 0;
+    n->heard_term = 0;
+    n->heard_ms = 0;
     n->timer_us = UINT64_MAX;
     take_over(n, &start);
     start.term = n->store.meta.state.term;

@@ -111,6 +111,69 @@ void shadow_reset_changes(struct node *n)
     shadow_truncated(n, 0);
 }
 
+static bool is_voter(const struct raft_configuration *conf, uint64_t id)
+{
+    for (unsigned i = 0; i < conf->n; i++) {
+        if (conf->servers[i].id == id) {
+            return conf->servers[i].role == RAFT_VOTER;
+        }
+    }
+    return false;
+}
+
+/* Who votes before and after has the change before; who votes from now on has what is committed. */
+static void check_voters(const struct node *n, const struct raft_configuration *now,
+                         const struct raft_configuration *next, uint64_t commit)
+{
+    uint64_t last = n->changes[n->change_count - 1].index;
+    for (unsigned i = 0; i < next->n; i++) {
+        const struct node *v = &world.nodes[next->servers[i].id];
+        if (next->servers[i].role != RAFT_VOTER || v == n || v->lost || v->flipped) {
+            continue;
+        }
+        bool voted = is_voter(now, next->servers[i].id);
+        uint64_t needs = voted ? last : commit;
+        if (v->durable.last < needs && v->durable.base < needs) {
+            violation("node %d changes the members, and node %d, which %s, has only %llu of %llu",
+                      n->id, v->id, voted ? "votes" : "is promoted", ull(v->durable.last),
+                      ull(needs));
+        }
+    }
+}
+
+/* E5, when a leader begins a change: one at a time, not before it has committed something of its
+ * own, and everybody who votes is where it must be. */
+void shadow_check_change(const struct node *n, uint64_t index, struct slice bytes)
+{
+    struct replica_status s;
+    struct raft_configuration now, next;
+    if (!n->up || n->replica == NULL || n->change_count == 0) {
+        return;
+    }
+    replica_status(n->replica, node_time(n), &s);
+    if (!s.is_leader) {
+        return;
+    }
+    if (n->changes[n->change_count - 1].index > s.commit_index) {
+        violation("node %d begins a change of members at %llu, that at %llu is not committed",
+                  n->id, ull(index), ull(n->changes[n->change_count - 1].index));
+    }
+    if (terms_at(&n->memory, s.commit_index) != s.term) {
+        violation("node %d begins a change of members and has committed nothing in term %llu",
+                  n->id, ull(s.term));
+    }
+    struct raft_buffer old = {n->changes[n->change_count - 1].bytes,
+                              n->changes[n->change_count - 1].len};
+    struct raft_buffer new = {(void *)(uintptr_t)bytes.data, bytes.len};
+    if (raft_configuration_decode(&old, &now) == 0) {
+        if (raft_configuration_decode(&new, &next) == 0) {
+            check_voters(n, &now, &next, s.commit_index);
+            raft_configuration_close(&next);
+        }
+        raft_configuration_close(&now);
+    }
+}
+
 /* The members in force are those of the last membership entry in the log, committed or not. */
 void shadow_check_members(struct node *n)
 {
@@ -160,27 +223,39 @@ static bool conf_has_majority(const uint8_t *bytes, size_t len)
     return left * 2 > voters;
 }
 
-/* Whether those who are to be up are a majority by the newest two configurations of each node whose
- * log is not long out of date. */
+/* Whether those who are to be up are a majority, by the last change of members, and every one of
+ * its members has that change. While a change is only on its way this may not be enough: a server
+ * that is to be demoted or removed and has the entry that says so does not stand for election, and
+ * does not vote for who lacks it (libraft; Raft's thesis, 4.2.2, lets it). */
 bool shadow_has_majority(void)
 {
-    uint64_t newest = 0;
+    const struct node *newest = NULL;
     for (int i = 1; i <= MAX_NODES; i++) {
         const struct node *n = &world.nodes[i];
-        if (n->change_count > 1 && n->changes[n->change_count - 2].index > newest) {
-            newest = n->changes[n->change_count - 2].index;
+        if (n->change_count > 0 &&
+            (newest == NULL || n->changes[n->change_count - 1].index >
+                                   newest->changes[newest->change_count - 1].index)) {
+            newest = n;
         }
     }
+    if (newest == NULL) {
+        return false;
+    }
+    uint32_t last = newest->change_count - 1;
+    uint32_t have = 0;
     for (int i = 1; i <= MAX_NODES; i++) {
         const struct node *n = &world.nodes[i];
-        for (uint32_t k = n->change_count > 2 ? n->change_count - 2 : 0; k < n->change_count; k++) {
-            if (n->changes[k].index >= newest &&
-                !conf_has_majority(n->changes[k].bytes, n->changes[k].len)) {
-                return false;
-            }
-        }
+        have += n->change_count > 0 &&
+                n->changes[n->change_count - 1].index == newest->changes[last].index;
     }
-    return true;
+    struct raft_buffer buffer = {newest->changes[last].bytes, newest->changes[last].len};
+    struct raft_configuration conf;
+    if (raft_configuration_decode(&buffer, &conf) != 0) {
+        return false;
+    }
+    bool settled = have >= conf.n;
+    raft_configuration_close(&conf);
+    return settled && conf_has_majority(newest->changes[last].bytes, newest->changes[last].len);
 }
 
 void shadow_free(struct node *n)

@@ -64,6 +64,12 @@ static void one_world(const struct options *options)
         violation("a client got no answer for %d s after the faults stopped",
                   PROGRESS_US / 1000000);
     }
+    for (int i = 0; members_are_stuck(); i++) {
+        if (i == 50) {
+            violation("a change of members does not end after the faults stopped");
+        }
+        run_for(37000);
+    }
     clients_stop();
     faults_release();
     run_for(REST_US);

@@ -123,11 +123,23 @@ static void draw_one(FILE *f, const struct seen *s, uint64_t start_us, const int
     }
 }
 
-static void draw(const char *title)
+/* Text goes into the picture as it is, but for what XML means by it. */
+static void plain(const char *text, char *out, size_t size)
 {
+    size_t i = 0;
+    for (; text[i] != '\0' && i + 1 < size; i++) {
+        out[i] = strchr("<>&'\"", text[i]) != NULL ? ' ' : text[i];
+    }
+    out[i] = '\0';
+}
+
+static void draw(const char *text)
+{
+    char title[600];
     char path[64];
     int rows[MAX_NODES + 1] = {0};
     int row_count = 0;
+    plain(text, title, sizeof(title));
     snprintf(path, sizeof(path), "sim-%llu.svg", ull(world.options.seed));
     const char *to = world.options.picture != NULL ? world.options.picture : path;
     FILE *f = fopen(to, "w");

@@ -79,6 +79,8 @@ struct node {
     uint64_t wall_ms;   /* how far its wall clock is off; jumps */
     uint64_t timer_us;  /* when its timer is set to, on world time */
     uint64_t paused_until_us;
+    uint64_t heard_term; /* the highest cluster time that a leader told it in this life */
+    uint64_t heard_ms;
     uint64_t serving_since_us; /* on world time, 0: it does not serve */
 
     struct replica *replica;
@@ -197,6 +199,7 @@ void faults_schedule(void);
 void faults_stop(void);
 void faults_release(void); /* whom faults_stop left down */
 bool members_change_now(struct node *leader);
+bool members_are_stuck(void);
 void members_schedule(void);
 
 /* ---- network.c ---- */
@@ -249,6 +252,7 @@ uint64_t terms_at(const struct terms *t, uint64_t index); /* 0: not there */
 void shadow_opened(struct node *n, const struct replica_start *found);
 void shadow_wrote(struct node *n, uint64_t first, const struct replica_entry *entries,
                   uint32_t count);
+void shadow_check_change(const struct node *n, uint64_t index, struct slice bytes);
 void shadow_note_change(struct node *n, uint64_t index, struct slice bytes);
 void shadow_truncated(struct node *n, uint64_t first);
 void shadow_reset_changes(struct node *n);
