@@ -207,7 +207,8 @@ HF_API int hf_acquire_many(hf_client *client, const char *const *names, size_t c
 
 /* Gives it back and frees the handle, whatever it returns: 0, HF_ERR_LOST (it was lost before),
  * HF_ERR_UNREACHABLE or _UNKNOWN (it goes on trying in the background, as long as the session
- * lives). Takes NULL. */
+ * lives). Only where it must not be called (within a callback, in a forked child: HF_ERR_INVALID)
+ * the handle stays. Takes NULL. */
 HF_API int hf_release(hf_lock *lock);
 /* Frees the handle without releasing the lock: it lives on with the session. For hand-over by
  * hf_lock_export. Takes NULL. */

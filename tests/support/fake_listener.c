@@ -92,6 +92,7 @@ static void *serve(void *arg)
                 receive(&l->sockets[i]);
             }
         }
+        pthread_cond_broadcast(&l->changed);
     }
     pthread_mutex_unlock(&l->mutex);
     return NULL;
@@ -107,6 +108,7 @@ void fake_listener_start(struct fake_listener *l)
         l->sockets[i].fd = -1;
     }
     pthread_mutex_init(&l->mutex, NULL);
+    pthread_cond_init(&l->changed, NULL);
     l->wake_fd = eventfd(0, EFD_CLOEXEC);
     l->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     hf_assert(l->wake_fd >= 0 && l->listen_fd >= 0);
@@ -130,6 +132,15 @@ void fake_listener_unlock(struct fake_listener *l)
     pthread_mutex_unlock(&l->mutex);
 }
 
+void fake_listener_await(struct fake_listener *l, const char *path, unsigned count)
+{
+    pthread_mutex_lock(&l->mutex);
+    while (fake_count(&l->fake, path) < count) {
+        pthread_cond_wait(&l->changed, &l->mutex);
+    }
+    pthread_mutex_unlock(&l->mutex);
+}
+
 void fake_listener_stop(struct fake_listener *l)
 {
     (void)fake_listener_lock(l);
@@ -143,5 +154,6 @@ void fake_listener_stop(struct fake_listener *l)
     }
     close(l->listen_fd);
     close(l->wake_fd);
+    pthread_cond_destroy(&l->changed);
     pthread_mutex_destroy(&l->mutex);
 }

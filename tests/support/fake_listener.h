@@ -18,6 +18,7 @@ struct fake_socket {
 struct fake_listener {
     struct fake fake;
     pthread_mutex_t mutex;
+    pthread_cond_t changed; /* something was read */
     pthread_t thread;
     int listen_fd;
     int wake_fd;
@@ -30,5 +31,7 @@ void fake_listener_start(struct fake_listener *l);
 void fake_listener_stop(struct fake_listener *l);
 struct fake *fake_listener_lock(struct fake_listener *l);
 void fake_listener_unlock(struct fake_listener *l);
+/* Until so many calls of that method have come. */
+void fake_listener_await(struct fake_listener *l, const char *path, unsigned count);
 
 #endif

@@ -139,10 +139,7 @@ static void two_threads_of_one_client_queue_like_strangers(void **state)
     pthread_t thread;
     assert_int_equal(hf_acquire(p.client, "a", NULL, &mine), 0);
     assert_int_equal(pthread_create(&thread, NULL, acquire_waiting, &p), 0);
-    for (unsigned asked = 0; asked < 2;) {
-        asked = fake_count(fake_listener_lock(l), "Lock");
-        fake_listener_unlock(l);
-    }
+    fake_listener_await(l, "Lock", 2);
     uint64_t token = hf_lock_token(mine);
     assert_int_equal(hf_release(mine), 0);
     pthread_join(thread, NULL);
@@ -160,10 +157,7 @@ static void closing_ends_calls_that_wait(void **state)
     fake_hold(fake_listener_lock(l), "a");
     fake_listener_unlock(l);
     assert_int_equal(pthread_create(&thread, NULL, acquire_waiting, &p), 0);
-    for (unsigned asked = 0; asked < 1;) {
-        asked = fake_count(fake_listener_lock(l), "Lock");
-        fake_listener_unlock(l);
-    }
+    fake_listener_await(l, "Lock", 1);
     hf_client_close(p.client);
     pthread_join(thread, NULL);
     assert_int_equal(p.error, HF_ERR_CANCELLED);
@@ -428,7 +422,9 @@ static void a_caller_drives_it_by_its_own_loop(void **state)
         hf_client_process(client);
     }
     assert_int_equal(h.error, 0);
+    int64_t begun_ms = now_ms();
     assert_int_equal(hf_release(h.lock), 0); /* waits, and drives the loop itself */
+    assert_true(now_ms() - begun_ms < 5000); /* the next keep-alive would be later */
     hf_client_close(client);
     assert_int_equal(fake_listener_lock(l)->closed, 1);
     fake_listener_unlock(l);

@@ -121,6 +121,39 @@ static void safe_comes_again_when_a_keep_alive_is_confirmed(void **state)
     lock_unref(lock);
 }
 
+static void a_renewal_that_is_tried_again_counts_from_its_last_sending(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1");
+    struct hf_lock *lock = take(w, "a", NULL);
+    struct hf_call *ticket = ticket_new(NULL);
+    w->nodes[0].refuse = 2;
+    assert_int_equal(engine_renew(&w->engine, lock, 0, ticket, w->now_ms), 0);
+    int64_t begun_ms = w->now_ms;
+    assert_int_equal(world_await(w, ticket, 3000, NULL), 0);
+    assert_int_equal(fake_count(&w->nodes[0], "Renew"), 1); /* two were refused before that */
+    assert_true(lock->life.confirmed_ms > begun_ms);        /* S5.1 */
+    lock_unref(lock);
+}
+
+static void keep_alives_are_never_sent_again_under_their_number(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1");
+    struct hf_lock *lock = take(w, "a", NULL);
+    w->stalls_in[0] = true; /* the answer is on its way when the connection breaks */
+    world_run(w, 10000);
+    uint64_t number = w->engine.session.keepalive_number;
+    world_kill(w, 0);
+    world_start(w, 0);
+    w->stalls_in[0] = false;
+    int64_t before_ms = w->now_ms;
+    world_run(w, 1000);
+    assert_true(w->engine.session.keepalive_number > number);
+    assert_true(w->engine.session.life.confirmed_ms >= before_ms);
+    lock_unref(lock);
+}
+
 static void after_a_loss_a_new_session_serves_new_locks(void **state)
 {
     struct world *w = *state;
@@ -256,6 +289,8 @@ int main(void)
         world_test(without_confirmation_jeopardy_and_then_lost_come_on_time),
         world_test(a_late_answer_does_not_rescue_what_is_lost),
         world_test(safe_comes_again_when_a_keep_alive_is_confirmed),
+        world_test(a_renewal_that_is_tried_again_counts_from_its_last_sending),
+        world_test(keep_alives_are_never_sent_again_under_their_number),
         world_test(after_a_loss_a_new_session_serves_new_locks),
         world_test(a_session_that_cannot_be_resumed_is_lost),
         world_test(forced_and_revoked_are_told),
