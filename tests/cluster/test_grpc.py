@@ -569,3 +569,33 @@ def test_h2load_gets_an_answer_to_every_request(node):
         ["h2load", "-n", "2000", "-c", "10", "-m", "20", f"http://127.0.0.1:{node.client_port}/api/v1/locks/n"],
         stdout=subprocess.PIPE, text=True, check=True)
     assert "2000 succeeded, 0 failed, 0 errored, 0 timeout" in done.stdout
+
+
+def test_bodies_and_answers_that_fill_windows(node, stubs, tmp_path):
+    base = f"http://127.0.0.1:{node.client_port}"
+    for size, status in ((1 << 20, 400), ((1 << 20) + 1, 413)):
+        body = tmp_path / f"body-{size}"
+        body.write_bytes(b" " * size)
+        done = subprocess.run(
+            ["curl", "--silent", "--max-time", "20", "--http2-prior-knowledge", "--output", "/dev/null",
+             "--write-out", "%{http_code} %{http_version}", "--data-binary", f"@{body}",
+             f"{base}/api/v1/locks/n/acquire"], stdout=subprocess.PIPE, check=True)
+        assert done.stdout.decode() == f"{status} 2"
+    with channel_to(node, **{"grpc.max_receive_message_length": 32 << 20}) as channel:
+        service = stubs.lock_grpc.LockServiceStub(channel)
+        metadata = json.dumps("m" * 4000)
+        calls = [service.Lock.future(stubs.lock.LockRequest(
+            resource_id=f"large/{number}", client_id="me", ttl={"seconds": 600}, metadata=metadata))
+            for number in range(1000)]
+        assert all(call.result(timeout=PATIENCE).acquired for call in calls)
+        admin = stubs.admin_grpc.AdminServiceStub(channel)
+        page = admin.List(stubs.admin.ListRequest(limit=1000))
+        assert len(page.locks) >= 1000 and all(row.holder.metadata == metadata for row in page.locks)
+        done = subprocess.run(
+            ["curl", "--silent", "--max-time", "20", "--http2-prior-knowledge", "--limit-rate", "4M",
+             f"{base}/api/v1/locks?limit=1000"], stdout=subprocess.PIPE, check=True)
+        assert len(json.loads(done.stdout)["locks"]) >= 1000
+        refused = service.Lock.future(stubs.lock.LockRequest(
+            resource_id="n", client_id="me", metadata=json.dumps("m" * 5000)))
+        assert code_of(refused.exception(timeout=PATIENCE)) == (
+            grpc.StatusCode.INVALID_ARGUMENT, "invalid_metadata")
