@@ -204,10 +204,12 @@ void http2_conn_written(struct http_conn *conn)
 
 void http2_conn_drain(struct http_conn *conn)
 {
-    struct list *next;
-    for (struct list *link = conn->streams.next; link != &conn->streams; link = next) {
-        next = link->next;
+    struct list streams; /* an answer may end other streams too, and they leave this list then */
+    list_init(&streams);
+    list_move_all(&streams, &conn->streams);
+    for (struct list *link = list_take(&streams); link != NULL; link = list_take(&streams)) {
         struct stream *stream = LIST_OBJECT(link, struct stream, link);
+        list_append(&conn->streams, link);
         rpc_drain(stream);
         exchange_drain(&stream->x);
     }

@@ -371,6 +371,25 @@ static void draining_says_goaway_and_ends_the_waits(void **state)
     assert_null(h.client->conn); /* nothing is left to say */
 }
 
+static void draining_ends_requests_of_both_kinds_whatever_their_order(void **state)
+{
+    static const char wait[] = "{\"client_id\":\"w\",\"wait_timeout_ms\":-1}";
+    struct h2_call *calls[12];
+    (void)lock("n", "a");
+    for (size_t i = 0; i < 12; i++) {
+        calls[i] = i % 3 == 0 ? lock_with("n", "b", -1, "", NULL)
+                              : h2_request(&h, "POST", "/api/v1/locks/n/acquire", "", wait,
+                                           sizeof(wait) - 1, true);
+    }
+    service_drain(world.service);
+    h2_run(&h);
+    for (size_t i = 0; i < 12; i++) {
+        assert_true(calls[i]->is_closed);
+        assert_string_equal(h2_header(calls[i], ":status"), i % 3 == 0 ? "200" : "503");
+    }
+    assert_null(h.client->conn);
+}
+
 static void a_request_that_does_not_come_is_given_up(void **state)
 {
     struct h2_call *call = h2_start(&h, LOCK "Lock", NULL);
@@ -485,6 +504,7 @@ int main(void)
         TEST(a_broken_connection_gives_back_what_was_not_written),
         TEST(the_settings_bound_what_a_client_may_do),
         TEST(draining_says_goaway_and_ends_the_waits),
+        TEST(draining_ends_requests_of_both_kinds_whatever_their_order),
         TEST(a_request_that_does_not_come_is_given_up),
         TEST(an_idle_connection_is_closed),
         TEST(the_http_api_is_there_too),
