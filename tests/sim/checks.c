@@ -23,6 +23,7 @@ struct at_index {
 static struct at_index *seen;
 static uint64_t seen_capacity;
 static uint64_t committed;
+static uint64_t newest; /* index of the last event that was new to all */
 
 static struct at_index *at(uint64_t index)
 {
@@ -240,9 +241,12 @@ void check_event(const struct node *n, const struct event *e)
         }
         return;
     }
-    if (e->ordinal != a->count) {
-        violation("node %d: event %llu-%u leaves a gap", n->id, ull(e->index), e->ordinal);
+    if (e->ordinal != a->count || e->index < newest) {
+        violation("node %d sees an event %llu-%u that nobody saw before: %s %.*s", n->id,
+                  ull(e->index), e->ordinal, event_name(e->type), (int)e->name.len,
+                  (const char *)e->name.data);
     }
+    newest = e->index;
     if (a->count == a->capacity) {
         a->capacity = a->capacity == 0 ? 4 : a->capacity * 2;
         a->each = realloc(a->each, a->capacity * sizeof(*a->each));
@@ -291,5 +295,6 @@ void checks_end(void)
     seen = NULL;
     seen_capacity = 0;
     committed = 0;
+    newest = 0;
     memset(leader_of, 0, sizeof(leader_of));
 }
