@@ -5,6 +5,7 @@ import queue
 import re
 import select
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -24,8 +25,9 @@ class Holder:
     """`client_probe hold`: its lines, each with the time at which it was heard."""
 
     def __init__(self, cluster, name, ttl_ms, wrapper=()):
+        where = cluster if isinstance(cluster, str) else endpoints(cluster)
         self.process = subprocess.Popen(
-            dies_with_us([*wrapper, PROBE, "hold", endpoints(cluster), name, ttl_ms]),
+            dies_with_us([*wrapper, PROBE, "hold", where, name, ttl_ms]),
             env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.lines = queue.Queue()
         self.seen = []
@@ -133,6 +135,22 @@ def test_every_public_call_does_what_it_says(make_cluster):
                             env=environment(), timeout=PATIENCE, check=False, text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert result.returncode == 0, result.stdout
+
+
+def test_a_port_that_speaks_something_else_is_named(hold):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        def answer():
+            try:
+                while True:
+                    server.accept()[0].sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            except OSError:
+                pass  # the test is over
+
+        threading.Thread(target=answer, daemon=True).start()
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        _, failed = hold(address, "x", 1000).hear(r"failed unreachable: (.*)")
+        assert f"{address} (it does not speak HTTP/2)" in failed[1], failed[1]
+        server.shutdown(socket.SHUT_RDWR)
 
 
 def test_a_lock_lives_through_the_death_of_the_leader(make_cluster, hold):
