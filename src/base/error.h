@@ -124,6 +124,8 @@
     X(EVENTS_TRIMMED, "events_trimmed", 410, 11, "the events after this id are no longer kept")    \
     X(REQUEST_TIMEOUT, "request_timeout", 408, 4, "the request did not arrive in time")            \
     X(ANSWER_TOO_LARGE, "limit_answer", 429, 8, "the answer is too large, ask with a lower limit") \
+    X(TOO_MANY_SNAPSHOTS, "limit_snapshots", 429, 8,                                               \
+      "this node gives as many snapshots as it may at once; wait, or ask another node")            \
     X(BODIES_TOO_LARGE, "limit_bodies", 429, 8,                                                    \
       "the unfinished requests of a connection have at most 4,194,304 bytes together")             \
     X(MESSAGE_TOO_LARGE, "limit_message", 413, 8, "a gRPC message has at most 262,144 bytes")      \

@@ -156,5 +156,8 @@ struct gateway node_gateway(struct node *n)
         .cluster_ms = cluster_ms,
         .members = members,
         .change_member = change_member,
+        .snapshot_open = node_snapshot_open,
+        .snapshot_read = node_snapshot_read,
+        .snapshot_close = node_snapshot_close,
     };
 }

@@ -132,6 +132,9 @@ void node_open_disk_users(struct node *n)
     n->child = snapshot_child_new(&child);
     n->send = (struct snapshot_send_options){
         .memory = o->memory, .journal = o->journal, .store = &n->store, .logger = n->logger};
+    struct snapshot_give_options give = {
+        .memory = o->memory, .journal = o->journal, .store = &n->store, .logger = n->logger};
+    snapshot_gives_init(&n->gives, &give);
     struct forward_options forward = {.memory = o->memory,
                                       .journal = o->journal,
                                       .node = o->id,

@@ -11,6 +11,7 @@
 #include "node/peers.h"
 #include "node/snapshot_child.h"
 #include "node/snapshot_fetch.h"
+#include "node/snapshot_give.h"
 #include "node/snapshot_send.h"
 #include "replica/replica.h"
 #include "service/service.h"
@@ -51,6 +52,7 @@ struct node {
     struct snapshot_child *child;
     struct snapshot_fetch *fetch;
     struct snapshot_send_options send;
+    struct snapshot_gives gives;
     struct replica *replica;
     struct forward *forward;
     struct service *service;
@@ -143,6 +145,13 @@ enum hf_error node_change_member(void *ctx, enum gateway_change change, uint64_t
  * done, or has failed. */
 void node_transfer(struct node *n, uint64_t to);
 void node_step_transfer(struct node *n, struct replica_time now);
+
+/* node_snapshots.c: snapshots that clients ask for. */
+void node_snapshot_open(void *ctx, struct gateway_snapshot_call *call);
+bool node_snapshot_read(void *ctx, struct gateway_snapshot_call *call, uint64_t offset, void *to,
+                        size_t len);
+void node_snapshot_close(void *ctx, struct gateway_snapshot_call *call);
+void node_step_snapshots(struct node *n, struct replica_time now);
 
 /* node_duties.c: what a node does without being asked. */
 void node_follow_change(struct node *n);

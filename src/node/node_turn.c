@@ -155,8 +155,10 @@ void node_on_turn(void *ctx)
     }
     node_step_transfer(n, now);
     forward_run(n->forward); /* what became of earlier calls, before the service answers ... */
+    node_step_snapshots(n, now);
     service_run(n->service);
     forward_run(n->forward); /* ... and what it asks for now */
+    node_step_snapshots(n, now);
     if (!reading) {
         replica_flush(n->replica, node_now(n));
     }

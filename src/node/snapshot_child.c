@@ -285,6 +285,11 @@ bool snapshot_child_is_busy(const struct snapshot_child *s)
     return s->phase != IDLE;
 }
 
+bool snapshot_child_has_failed(const struct snapshot_child *s)
+{
+    return s->phase == PAUSING;
+}
+
 /* ---- life ---- */
 
 struct snapshot_child *snapshot_child_new(const struct snapshot_child_options *options)

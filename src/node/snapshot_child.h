@@ -42,5 +42,7 @@ void snapshot_child_take(struct snapshot_child *s, struct id cluster, const stru
 /* A newer one comes from the leader: whatever is under way ends with on_failed, at once. */
 void snapshot_child_cancel(struct snapshot_child *s);
 bool snapshot_child_is_busy(const struct snapshot_child *s);
+/* The last one could not be written, and the pause after that is not over. */
+bool snapshot_child_has_failed(const struct snapshot_child *s);
 
 #endif

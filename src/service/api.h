@@ -45,6 +45,8 @@ void api_member_promote(struct exchange *x);
 void api_member_demote(struct exchange *x);
 void api_member_remove(struct exchange *x);
 void api_member_transfer(struct exchange *x);
+/* api_snapshot.c */
+void api_snapshot(struct exchange *x);
 /* api_status.c */
 void api_cluster(struct exchange *x);
 void api_members(struct exchange *x);

@@ -28,6 +28,7 @@ void exchange_init(struct exchange *x, struct service *s, const struct exchange_
     x->ask = NULL;
     x->member = 0;
     x->change = NULL;
+    x->download = NULL;
     x->parameters = NULL;
     buffer_init(&x->kept, s->memory, KEPT_MAX);
     x->watcher = (struct watcher){.kind = WATCH_PREFIX, .format = &watch_sse};
@@ -36,7 +37,8 @@ void exchange_init(struct exchange *x, struct service *s, const struct exchange_
 
 void exchange_close(struct exchange *x)
 {
-    hf_assert(x->ask == NULL && x->change == NULL && list_is_empty(&x->watcher.link));
+    hf_assert(x->ask == NULL && x->change == NULL && x->download == NULL);
+    hf_assert(list_is_empty(&x->watcher.link));
     buffer_close(&x->kept);
 }
 
@@ -197,6 +199,7 @@ void exchange_abandon(struct exchange *x)
         x->ask = NULL;
     }
     member_abandon(x);
+    download_abandon(x);
     watch_stop(x);
 }
 
@@ -204,6 +207,8 @@ void exchange_drain(struct exchange *x)
 {
     if (!list_is_empty(&x->watcher.link)) {
         watch_drop(x, "the node stops");
+    } else if (x->download != NULL) {
+        download_drain(x);
     } else if (x->ask != NULL && x->ask->may_wait) {
         ask_abandon(x->ask);
         x->ask = NULL;

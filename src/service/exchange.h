@@ -17,6 +17,7 @@
 struct exchange;
 struct route;
 struct member_change;
+struct download;
 
 struct answer {
     int status;
@@ -27,6 +28,14 @@ struct answer {
     enum hf_error error; /* HF_OK: the body is what was asked for */
     const char *message; /* the sentence for the error */
     struct ask *ask;     /* to be settled when the answer is written; may be NULL */
+};
+
+/* The head of an answer whose body comes piece by piece, as the client takes it. */
+struct long_answer {
+    const char *content_type;
+    uint64_t bytes;                  /* of the body; of all pieces together */
+    const struct http1_extra *extra; /* their names in small letters */
+    size_t extra_count;
 };
 
 /* What a door does for an exchange. */
@@ -41,6 +50,9 @@ struct exchange_door {
     void (*end)(struct exchange *x, const char *why);
     /* Bytes that the client has not taken yet. */
     size_t (*backlog)(const struct exchange *x);
+    /* Begins an answer of known length; its pieces and its end follow as those of a stream do. An
+     * end before the last byte breaks it off so that the client sees it. NULL: not by this door. */
+    void (*long_answer)(struct exchange *x, const struct long_answer *answer);
 };
 
 /* Writes the members of the answer, between its braces. `result` is NULL after a barrier, `w` when
@@ -89,6 +101,7 @@ struct exchange {
     uint64_t member; /* of the cluster, from the path or the body; 0: none */
     enum gateway_change change_kind;
     struct member_change *change; /* in flight */
+    struct download *download;    /* of a snapshot, until all of it was sent */
     struct watcher watcher;
 };
 
@@ -118,6 +131,9 @@ void exchange_answer_text(struct exchange *x, int status, const char *content_ty
                           struct slice body);
 /* api_member.c: the client is gone while its change is in flight. */
 void member_abandon(struct exchange *x);
+/* api_snapshot.c: the client is gone, or the node stops. */
+void download_abandon(struct exchange *x);
+void download_drain(struct exchange *x);
 /* With an `ask` of one's own: what on_answer of exchange_submit would have done with it. */
 void exchange_answered(void *owner, enum hf_error error, const struct result *result);
 

@@ -60,6 +60,24 @@ struct gateway_change_call {
     void *in_flight;
 };
 
+/* A file that holds the whole state as of `index`. */
+struct gateway_snapshot {
+    struct id cluster;
+    uint64_t index;
+    uint64_t term;
+    uint64_t bytes;
+};
+
+/* The caller's, from snapshot_open to snapshot_close. */
+struct gateway_snapshot_call {
+    /* Once, unless it is closed first; never before snapshot_open returned. With HF_OK it may be
+     * read from now on; else `problem` is a sentence, or NULL. May close it. */
+    void (*done)(struct gateway_snapshot_call *call, enum hf_error error,
+                 const struct gateway_snapshot *about, const char *problem);
+    void *owner;
+    void *in_flight;
+};
+
 struct gateway {
     void *ctx;
     /* The command is copied. */
@@ -83,6 +101,13 @@ struct gateway {
      * members cannot be changed here. */
     void (*change_member)(void *ctx, enum gateway_change change, uint64_t id, const char *address,
                           struct gateway_change_call *call);
+    /* A snapshot with all that this node's state holds now; it is taken unless the newest one is
+     * such. The file stays until snapshot_close. NULL: there is none to be had here. */
+    void (*snapshot_open)(void *ctx, struct gateway_snapshot_call *call);
+    /* `len` of its bytes, from `offset` on. False: the disk does not give them. */
+    bool (*snapshot_read)(void *ctx, struct gateway_snapshot_call *call, uint64_t offset, void *to,
+                          size_t len);
+    void (*snapshot_close)(void *ctx, struct gateway_snapshot_call *call);
 };
 
 #endif

@@ -31,6 +31,7 @@ struct stream {
     struct list link;  /* in conn.streams; in service.http2_gone */
     struct list clock; /* in service.http2_requests or http2_answers */
     struct ask *ask;   /* a grant, until its answer has left (S7.2) */
+    uint64_t owed;     /* of an answer of known length: what has not been given */
     struct exchange x;
     struct buffer head;        /* texts of the request that x names */
     struct buffer body;        /* of the request; of gRPC: a message that waits for the end */

@@ -125,7 +125,7 @@ void stream_answered(struct stream *stream, struct ask *ask)
 /* ---- the door ---- */
 
 struct heads {
-    struct http2_header at[8];
+    struct http2_header at[12];
     size_t count;
     char status[4];
     char length[24];
@@ -187,9 +187,27 @@ static void door_stream(struct exchange *x)
     http2_respond(stream->conn->http2, &stream->http2, heads.at, heads.count, false);
 }
 
+static void door_long_answer(struct exchange *x, const struct long_answer *answer)
+{
+    struct stream *stream = stream_of(x);
+    struct heads heads;
+    furnish(&heads, x->service, 200, answer->content_type);
+    (void)snprintf(heads.length, sizeof(heads.length), "%" PRIu64, answer->bytes);
+    add(&heads, "content-length", slice_of(heads.length));
+    for (size_t i = 0; i < answer->extra_count; i++) {
+        add(&heads, answer->extra[i].name, answer->extra[i].value);
+    }
+    stream->owed = x->method == HTTP_HEAD ? 0 : answer->bytes;
+    stream_set_state(stream, STREAM_OPEN);
+    conn_mark_ready(stream->conn);
+    http2_respond(stream->conn->http2, &stream->http2, heads.at, heads.count,
+                  x->method == HTTP_HEAD);
+}
+
 static void door_piece(struct exchange *x, struct slice piece)
 {
     struct stream *stream = stream_of(x);
+    stream->owed -= stream->owed < piece.len ? stream->owed : piece.len;
     conn_mark_ready(stream->conn);
     http2_write(stream->conn->http2, &stream->http2, piece);
 }
@@ -198,7 +216,11 @@ static void door_end(struct exchange *x, const char *why)
 {
     struct stream *stream = stream_of(x);
     stream_answered(stream, NULL);
-    http2_finish(stream->conn->http2, &stream->http2, NULL, 0, true);
+    if (stream->owed > 0) { /* what never comes */
+        http2_reset(stream->conn->http2, &stream->http2, true);
+    } else if (x->method != HTTP_HEAD) { /* which ended with its head */
+        http2_finish(stream->conn->http2, &stream->http2, NULL, 0, true);
+    }
 }
 
 static size_t door_backlog(const struct exchange *x)
@@ -208,5 +230,5 @@ static size_t door_backlog(const struct exchange *x)
 }
 
 const struct exchange_door http2_door = {
-    true, door_answer, door_stream, door_piece, door_end, door_backlog,
+    true, door_answer, door_stream, door_piece, door_end, door_backlog, door_long_answer,
 };

@@ -205,11 +205,35 @@ static void door_stream(struct exchange *x)
     conn_mark_ready(conn);
 }
 
+static void door_long_answer(struct exchange *x, const struct long_answer *answer)
+{
+    struct http_conn *conn = conn_of(x);
+    hf_assert(conn->state == CONN_BUSY);
+    furnish(conn, 200, answer->content_type);
+    conn->response.extra = answer->extra;
+    conn->response.extra_count = answer->extra_count;
+    bool is_written = http1_response_head(&conn->out, &conn->response, answer->bytes);
+    hf_assert(is_written);
+    conn->response.extra = NULL;
+    conn->response.extra_count = 0;
+    conn->is_long = true;
+    conn->owed = conn->response.head_only ? 0 : answer->bytes;
+    conn_set_state(conn, CONN_STREAM);
+    conn_mark_ready(conn);
+}
+
 static void door_piece(struct exchange *x, struct slice piece)
 {
     struct http_conn *conn = conn_of(x);
     hf_assert(conn->state == CONN_STREAM);
-    bool is_written = http1_response_piece(&conn->out, &conn->response, piece);
+    bool is_written;
+    if (conn->is_long) {
+        hf_assert(piece.len <= conn->owed);
+        conn->owed -= piece.len;
+        is_written = buffer_append_slice(&conn->out, piece);
+    } else {
+        is_written = http1_response_piece(&conn->out, &conn->response, piece);
+    }
     hf_assert(is_written);
     conn_mark_ready(conn);
 }
@@ -218,6 +242,13 @@ static void door_end(struct exchange *x, const char *why)
 {
     struct http_conn *conn = conn_of(x);
     hf_assert(conn->state == CONN_STREAM);
+    if (conn->is_long) {
+        conn->is_long = false;
+        /* What is owed never comes: the end of the connection tells the client. */
+        conn->response.close = conn->response.close || conn->owed > 0 || x->service->draining;
+        request_over(conn);
+        return;
+    }
     bool is_written = http1_response_end(&conn->out, &conn->response);
     hf_assert(is_written);
     conn->response.close = true; /* whoever streams again connects again */
@@ -230,7 +261,7 @@ static size_t door_backlog(const struct exchange *x)
 }
 
 static const struct exchange_door door = {
-    true, door_answer, door_stream, door_piece, door_end, door_backlog,
+    true, door_answer, door_stream, door_piece, door_end, door_backlog, door_long_answer,
 };
 
 void http_conn_receive(struct http_conn *conn, struct slice bytes)

@@ -2,7 +2,8 @@
  *
  *           head            body complete            answer
  *   IDLE ─────────▶ BODY ────────────────▶ BUSY ─────────────▶ IDLE, or CLOSING
- *     │                                      └──stream──▶ STREAM ──end──▶ CLOSING
+ *     │                                      ├──stream──▶ STREAM ──end──▶ CLOSING
+ *     │                                      └──long answer──▶ STREAM ──end──▶ IDLE, or CLOSING
  *     └──preface──▶ HTTP2 ──▶ CLOSING
  */
 #ifndef HOLDFAST_SERVICE_HTTP_CONN_H
@@ -52,6 +53,8 @@ struct http_conn {
     uint64_t written;               /* bytes, ever */
     uint64_t since_ms;              /* boot time: when the clock started */
     struct http1_response response; /* as the request decides */
+    bool is_long;                   /* in CONN_STREAM: the length was told, ... */
+    uint64_t owed;                  /* ... and so much of it has not been given */
     struct list unwritten;          /* asks */
     struct http2 *http2;            /* NULL: it speaks HTTP/1.1 */
     struct list streams;            /* of HTTP/2 */

@@ -54,6 +54,7 @@ static const struct route routes[] = {
     {HTTP_POST, ROUTE_MEMBER, MEMBERS "/", "promote", api_member_promote, NULL},
     {HTTP_POST, ROUTE_MEMBER, MEMBERS "/", "demote", api_member_demote, NULL},
     {HTTP_DELETE, ROUTE_MEMBER, MEMBERS "/", NULL, api_member_remove, NULL},
+    {HTTP_GET, ROUTE_EXACT, "/api/v1/snapshot", NULL, api_snapshot, NULL},
     {HTTP_GET, ROUTE_EXACT, LOG_LEVEL, NULL, api_log_level, NULL},
     {HTTP_PUT, ROUTE_EXACT, LOG_LEVEL, NULL, api_log_level_set, NULL},
     {HTTP_POST, ROUTE_EXACT, SEED "acquire", NULL, api_seed_acquire, NULL},

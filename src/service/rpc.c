@@ -124,7 +124,7 @@ static size_t door_backlog(const struct exchange *x)
 }
 
 const struct exchange_door rpc_door = {
-    false, door_answer, door_stream, door_piece, door_end, door_backlog,
+    false, door_answer, door_stream, door_piece, door_end, door_backlog, NULL,
 };
 
 /* ---- messages out ---- */

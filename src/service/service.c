@@ -28,6 +28,7 @@ struct service *service_new(const struct service_options *options)
     event_ring_open(&s->events, memory, o->event_bytes);
     event_ring_reset(&s->events, (struct event_id){core_index(service_core(s)), UINT32_MAX});
     list_init(&s->changes);
+    list_init(&s->downloads);
     list_init(&s->streams);
     list_init(&s->conns);
     list_init(&s->ready);
@@ -80,6 +81,7 @@ void service_run(struct service *s)
 {
     ask_run(s);
     watch_run(s);
+    download_run(s);
     http_conn_run_all(s);
     /* What the connections have just asked for may be due at once. */
     ask_run(s);
@@ -92,7 +94,8 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 
 uint64_t service_next_ms(const struct service *s)
 {
-    return earlier(ask_next_ms(s), earlier(watch_next_ms(s), http_conn_next_ms(s)));
+    return earlier(earlier(ask_next_ms(s), watch_next_ms(s)),
+                   earlier(download_next_ms(s), http_conn_next_ms(s)));
 }
 
 void service_drain(struct service *s)

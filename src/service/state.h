@@ -48,6 +48,9 @@ struct service {
 
     struct list changes; /* of members, in flight; api_member.c */
 
+    struct list downloads; /* snapshots that are taken for clients, or sent; api_snapshot.c */
+    uint32_t download_count;
+
     /* watch*.c */
     struct event_ring events;
     struct list streams;
@@ -146,6 +149,10 @@ void http_conn_drain_all(struct service *s);
 
 /* api_member.c, for service.c. */
 void member_close_all(struct service *s);
+
+/* api_snapshot.c, for service.c. */
+void download_run(struct service *s);
+uint64_t download_next_ms(const struct service *s);
 
 /* watch.c, for service.c. */
 void watch_run(struct service *s);

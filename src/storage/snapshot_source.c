@@ -156,6 +156,14 @@ enum storage_status snapshot_source_next(struct snapshot_source *source,
     return STORAGE_OK;
 }
 
+enum storage_status snapshot_source_read(struct snapshot_source *source, uint64_t offset, void *to,
+                                         size_t len, struct problem *problem)
+{
+    hf_assert(source->check.offset == 0 && offset <= source->bytes &&
+              len <= source->bytes - offset);
+    return disk_read_all(source->file, offset, to, len, problem);
+}
+
 enum storage_status snapshot_source_open_file(struct disk *disk, const char *name,
                                               struct snapshot_source **out,
                                               struct snapshot_info *info, struct problem *problem)

@@ -105,6 +105,11 @@ uint64_t snapshot_source_bytes(const struct snapshot_source *source);
 enum storage_status snapshot_source_next(struct snapshot_source *source,
                                          struct snapshot_piece *piece, struct problem *problem);
 
+/* Bytes of the file as they lie there, for one who checks them himself; all of them must be there.
+ * For a source whose pieces are not asked for. */
+enum storage_status snapshot_source_read(struct snapshot_source *source, uint64_t offset, void *to,
+                                         size_t len, struct problem *problem);
+
 /* For a receiver that has the bytes before `offset` already: the next piece starts there. Before
  * the first snapshot_source_next. False when the file has no such offset. */
 bool snapshot_source_skip(struct snapshot_source *source, uint64_t offset);

@@ -142,6 +142,16 @@ bool http1_response_write(struct buffer *out, const struct http1_response *respo
     return whole_or_nothing(out, before, overflowed);
 }
 
+bool http1_response_head(struct buffer *out, const struct http1_response *response, uint64_t length)
+{
+    size_t before = buffer_len(out);
+    bool overflowed = out->overflowed;
+    add_head(out, response);
+    add_number(out, "Content-Length", length);
+    buffer_append_text(out, "\r\n");
+    return whole_or_nothing(out, before, overflowed);
+}
+
 bool http1_response_continue(struct buffer *out)
 {
     return buffer_append_text(out, "HTTP/1.1 100 Continue\r\n\r\n");

@@ -35,6 +35,10 @@ struct http1_response http1_response_to(int status, const struct http1_request *
 bool http1_response_write(struct buffer *out, const struct http1_response *response,
                           struct slice body);
 
+/* The head alone, of an answer of so many bytes; the caller appends them as they come. */
+bool http1_response_head(struct buffer *out, const struct http1_response *response,
+                         uint64_t length);
+
 /* "100 Continue", for a request with expect_continue before its body is read. */
 bool http1_response_continue(struct buffer *out);
 

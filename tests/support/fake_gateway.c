@@ -114,6 +114,46 @@ static void fake_change_member(void *ctx, enum gateway_change change, uint64_t i
     strncat(g->change_address, address, sizeof(g->change_address) - 1);
 }
 
+static void fake_snapshot_open(void *ctx, struct gateway_snapshot_call *call)
+{
+    struct fake_gateway *g = ctx;
+    hf_assert(g->snapshot_count < 4);
+    g->snapshots[g->snapshot_count++] = call;
+    call->in_flight = g;
+}
+
+static bool fake_snapshot_read(void *ctx, struct gateway_snapshot_call *call, uint64_t offset,
+                               void *to, size_t len)
+{
+    struct fake_gateway *g = ctx;
+    hf_assert(call->in_flight == g);
+    g->snapshot_reads++;
+    for (size_t i = 0; i < len; i++) {
+        ((uint8_t *)to)[i] = fake_snapshot_byte(offset + i);
+    }
+    return !g->snapshot_breaks;
+}
+
+static void fake_snapshot_close(void *ctx, struct gateway_snapshot_call *call)
+{
+    struct fake_gateway *g = ctx;
+    uint32_t at = 0;
+    while (g->snapshots[at] != call) {
+        at++;
+        hf_assert(at < g->snapshot_count);
+    }
+    call->in_flight = NULL;
+    g->snapshots[at] = g->snapshots[--g->snapshot_count];
+}
+
+void fake_gateway_give(struct fake_gateway *g, uint64_t bytes)
+{
+    const struct gateway_snapshot about = {{1, 2}, g->index, 3, bytes};
+    for (uint32_t i = g->snapshot_count; i-- > 0;) {
+        g->snapshots[i]->done(g->snapshots[i], HF_OK, &about, NULL);
+    }
+}
+
 void fake_gateway_open(struct fake_gateway *g)
 {
     *g = (struct fake_gateway){
@@ -127,7 +167,10 @@ void fake_gateway_open(struct fake_gateway *g)
                     .boot_ms = fake_boot_ms,
                     .cluster_ms = fake_cluster_ms,
                     .members = fake_members,
-                    .change_member = fake_change_member},
+                    .change_member = fake_change_member,
+                    .snapshot_open = fake_snapshot_open,
+                    .snapshot_read = fake_snapshot_read,
+                    .snapshot_close = fake_snapshot_close},
         .index = 10,
         .cluster_ms = 1000000,
         .wall_ms = UINT64_C(1731660577123), /* 2024-11-15T08:49:37.123Z */

@@ -38,6 +38,11 @@ struct fake_gateway {
     enum gateway_change change_kind;
     uint64_t change_id;
     char change_address[64];
+    /* The snapshots that were asked for: the test gives them with fake_gateway_give. */
+    struct gateway_snapshot_call *snapshots[4];
+    uint32_t snapshot_count; /* open now, given or not */
+    uint64_t snapshot_reads;
+    bool snapshot_breaks; /* its bytes cannot be read */
     /* What is to happen to commands. */
     bool is_held;        /* not delivered */
     bool is_late;        /* applied, but their results wait for fake_gateway_tell */
@@ -56,6 +61,14 @@ void fake_gateway_close(struct fake_gateway *g);
 bool fake_gateway_deliver(struct fake_gateway *g);
 /* Tells the results that came late. */
 void fake_gateway_tell(struct fake_gateway *g);
+
+/* All snapshots that were asked for are there, with so many bytes. */
+void fake_gateway_give(struct fake_gateway *g, uint64_t bytes);
+/* What they hold. */
+static inline uint8_t fake_snapshot_byte(uint64_t offset)
+{
+    return (uint8_t)(offset * 31 + offset / 4099);
+}
 
 /* Lets time pass everywhere, and what is due by then happen. */
 void fake_gateway_pass(struct fake_gateway *g, uint64_t ms);
