@@ -7,7 +7,6 @@
 #include "server/dev.h"
 #include "server/recover.h"
 #include "server/serve.h"
-#include "server/snapshot_tool.h"
 
 /* clang-format off */
 static const struct cli_command commands[] = {
@@ -66,8 +65,9 @@ static const struct cli_command commands[] = {
     {"bench", "measure how many locks a second a cluster takes and gives back",
      "[--clients N] [--seconds S] [--json] [FLAGS]",
      "holdfast bench --clients 64 --seconds 10", bench_main, NULL, NULL},
-    {"snapshot", "look into a backup, or begin a new cluster with it", "inspect|restore FILE [FLAGS]",
-     "holdfast snapshot inspect snapshot-000000001234-000007", snapshot_main, NULL, NULL},
+    {"snapshot", "take a backup, look into one, or begin a new cluster with it",
+     "save|inspect|restore FILE [FLAGS]", "holdfast snapshot save backup.snapshot", snapshot_main, NULL,
+     NULL},
 };
 /* clang-format on */
 

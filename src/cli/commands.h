@@ -17,6 +17,7 @@ int force_unlock_main(int count, char **arguments);
 int revoke_main(int count, char **arguments);
 int member_main(int count, char **arguments);
 int top_main(int count, char **arguments);
+int snapshot_main(int count, char **arguments);
 
 /* Their flags. */
 extern const struct cli_option elect_options[];

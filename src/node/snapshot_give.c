@@ -76,9 +76,12 @@ static void close_source(struct giving *giving)
 {
     struct snapshot_gives *g = giving->all;
     bool is_whole = giving->given == snapshot_source_bytes(giving->source);
-    journal_note(g->options.journal, INFO, SNAPSHOT, is_whole ? "snapshot_given" : "snapshot_cut",
-                 JOURNAL_NUMBER("bytes", giving->given),
-                 JOURNAL_NUMBER("of", snapshot_source_bytes(giving->source)));
+    if (giving->given > 0) { /* else only its size was asked for */
+        journal_note(g->options.journal, INFO, SNAPSHOT,
+                     is_whole ? "snapshot_given" : "snapshot_cut",
+                     JOURNAL_NUMBER("bytes", giving->given),
+                     JOURNAL_NUMBER("of", snapshot_source_bytes(giving->source)));
+    }
     logger_lock(g->options.logger);
     snapshot_source_close(giving->source);
     logger_unlock(g->options.logger);

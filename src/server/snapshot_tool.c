@@ -1,5 +1,5 @@
-/* The command `holdfast snapshot`. A backup is a copy of a node's newest snapshot-INDEX-TERM: such
- * a file is whole when it has that name, and never changes. */
+/* The command `holdfast snapshot`. A backup is what `save` fetched, or a copy of a node's newest
+ * snapshot-INDEX-TERM: such a file is whole when it has that name, and never changes. */
 #include "server/snapshot_tool.h"
 
 #include <inttypes.h>
@@ -12,6 +12,8 @@
 #include "server/serve.h"
 
 static struct {
+    const char *endpoints;
+    const char *timeout;
     const char *data;
     const char *id;
     const char *cluster;
@@ -24,13 +26,15 @@ static struct {
 
 /* clang-format off */
 static const struct flag flags[] = {
-    {"--json", NULL, "inspect: one JSON object", NULL, &given.json},
+    {"--endpoints", "HOST:PORT,...", "save: nodes to ask, in turn (HOLDFAST_ENDPOINTS, else 127.0.0.1:4653)", &given.endpoints, NULL},
+    {"--timeout", "DURATION", "save: until it begins to come (2m); after that, 30s without a byte are too long", &given.timeout, NULL},
+    {"--json", NULL, "save, inspect: one JSON object", NULL, &given.json},
     {"--data", "DIR", "restore: the new folder, which is empty or not there", &given.data, NULL},
     {"--id", "N", "restore: the number of the node that will run on it", &given.id, NULL},
     {"--cluster", "N=HOST:PORT", "restore: that node, and where others will reach it", &given.cluster, NULL},
     {"--reason", "TEXT", "restore: for the audit trail", &given.reason, NULL},
     {"--actor", "NAME", "restore: for the audit trail (default: you)", &given.actor, NULL},
-    {"--force", NULL, "restore: even though members of the old cluster answer", NULL, &given.force},
+    {"--force", NULL, "save: even though there is such a file; restore: even though members of the old cluster answer", NULL, &given.force},
     {"--help", NULL, "this list", NULL, &given.help},
 };
 /* clang-format on */
@@ -40,8 +44,11 @@ enum { FLAGS = sizeof(flags) / sizeof(flags[0]) };
 static void print_help(void)
 {
     printf(
-        "holdfast snapshot: backups. A backup is a copy of the newest file snapshot-INDEX-TERM in "
-        "the\nfolder of a node, running or not.\n\n"
+        "holdfast snapshot: backups.\n\n"
+        "  holdfast snapshot save FILE [--endpoints HOST:PORT,...] [--force] [--json]\n"
+        "        fetches one from a running cluster, with everything that was acknowledged "
+        "before.\n"
+        "        It is checked as it comes, and is there when it is whole; - is stdout\n"
         "  holdfast snapshot inspect FILE [--json]\n"
         "        checks every byte of it, and shows what it holds\n"
         "  holdfast snapshot restore FILE --data DIR --id N --cluster N=HOST:PORT --reason TEXT\n"
@@ -91,11 +98,24 @@ static int restore(struct offline_state *state, const char *path)
     return 0;
 }
 
-int snapshot_main(int count, char **arguments)
+/* inspect and restore: of a file that is there. */
+static int use_file(const char *path, bool inspects)
 {
     static struct offline_state state;
-    struct flag_words words;
     char problem[OFFLINE_PROBLEM];
+    if (!offline_read_file(&state, path, problem)) {
+        fprintf(stderr, "holdfast: %s\n", problem);
+        return EXIT_START_FAILED;
+    }
+    int code = inspects ? inspect(&state, path) : restore(&state, path);
+    offline_close(&state);
+    return code;
+}
+
+int snapshot_tool_main(int count, char **arguments,
+                       int (*save)(const struct snapshot_save *request))
+{
+    struct flag_words words;
     if (!flags_read("snapshot", flags, FLAGS, count, arguments, 2, &words)) {
         return EXIT_USAGE;
     }
@@ -103,17 +123,17 @@ int snapshot_main(int count, char **arguments)
         print_help();
         return 0;
     }
-    bool inspects = words.count == 2 && strcmp(words.at[0], "inspect") == 0;
-    if (!inspects && (words.count != 2 || strcmp(words.at[0], "restore") != 0)) {
-        fprintf(stderr, "holdfast: snapshot inspect FILE, or snapshot restore FILE; "
-                        "`holdfast snapshot --help` says more\n");
-        return EXIT_USAGE;
+    const char *verb = words.count == 2 ? words.at[0] : "";
+    if (strcmp(verb, "save") == 0) {
+        struct snapshot_save request = {words.at[1], given.endpoints, given.timeout, given.json,
+                                        given.force};
+        return save(&request);
     }
-    if (!offline_read_file(&state, words.at[1], problem)) {
-        fprintf(stderr, "holdfast: %s\n", problem);
-        return EXIT_START_FAILED;
+    if (strcmp(verb, "inspect") == 0 || strcmp(verb, "restore") == 0) {
+        return use_file(words.at[1], verb[0] == 'i');
     }
-    int code = (inspects ? inspect(&state, words.at[1]) : restore(&state, words.at[1]));
-    offline_close(&state);
-    return code;
+    fprintf(stderr,
+            "holdfast: snapshot save FILE, snapshot inspect FILE, or snapshot restore FILE; "
+            "`holdfast snapshot --help` says more\n");
+    return EXIT_USAGE;
 }

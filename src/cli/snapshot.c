@@ -1,0 +1,171 @@
+/* `holdfast snapshot save FILE`: fetches a backup from a running cluster. What needs no cluster is
+ * in server/snapshot_tool.c. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/api.h"
+#include "cli/clock.h"
+#include "cli/commands.h"
+#include "cli/exits.h"
+#include "cli/say.h"
+#include "server/config_value.h"
+#include "server/snapshot_file.h"
+#include "server/snapshot_tool.h"
+
+enum {
+    TIMEOUT_MS = 120000, /* until it begins to come: a large state takes its time to be written */
+    STALL_MS = 30000,    /* without a byte */
+    PROGRESS_MS = 100,   /* between two words about it */
+    RECEIVE_MAX = 64 << 10,
+};
+
+/* On a terminal one line of stderr, which is written over. */
+struct progress {
+    bool is_shown;
+    uint64_t bytes;
+    uint64_t received;
+    int64_t next_ms;
+};
+
+#define START_OF_LINE "\r\033[K"
+
+static void show_waiting(const struct progress *p, bool is_over)
+{
+    if (p->is_shown) {
+        fprintf(stderr, START_OF_LINE "%s", is_over ? "" : "waiting for the snapshot ...");
+        fflush(stderr);
+    }
+}
+
+static void show_received(struct progress *p, bool is_last)
+{
+    int64_t now_ms = clock_boot_ms();
+    if (!p->is_shown || (now_ms < p->next_ms && !is_last)) {
+        return;
+    }
+    p->next_ms = now_ms + PROGRESS_MS;
+    bool is_small = p->bytes < 1000000;
+    double unit = is_small ? 1e3 : 1e6;
+    unsigned percent = p->bytes == 0 ? 0 : (unsigned)(p->received * 100 / p->bytes);
+    fprintf(stderr, START_OF_LINE "%.1f of %.1f %s  %3u%%%s", (double)p->received / unit,
+            (double)p->bytes / unit, is_small ? "kB" : "MB", percent, is_last ? "\n" : "");
+    fflush(stderr);
+}
+
+static int receive(struct http *h, struct snapshot_file *file, struct progress *progress)
+{
+    struct problem problem;
+    struct buffer bytes;
+    enum http_state state = HTTP_MORE;
+    int code = 0;
+    progress->bytes = h->left;
+    buffer_init(&bytes, memory_system(), RECEIVE_MAX);
+    while (state == HTTP_MORE && code == 0) {
+        state = http_read_body(h, &bytes, clock_boot_ms() + STALL_MS);
+        progress->received += buffer_len(&bytes);
+        show_received(progress, state != HTTP_MORE);
+        if (!snapshot_file_put(file, buffer_bytes(&bytes), &problem)) {
+            cli_say("%s", problem.text);
+            code = EXIT_OURS;
+        }
+        buffer_truncate(&bytes, 0);
+    }
+    buffer_close(&bytes);
+    if (code == 0 && state == HTTP_BROKEN) {
+        cli_say("what %s sent broke off after %" PRIu64 " of %" PRIu64
+                " bytes: %s; nothing was kept, ask again",
+                h->authority, progress->received, progress->bytes, h->problem);
+        code = EXIT_UNREACHABLE;
+    }
+    return code;
+}
+
+static void tell(const struct snapshot_save *request, const struct snapshot_file *file,
+                 const char *endpoint)
+{
+    const struct snapshot_info *info = &file->info;
+    FILE *to = strcmp(request->file, "-") == 0 ? stderr : stdout;
+    char cluster[33];
+    (void)snprintf(cluster, sizeof(cluster), "%016" PRIx64 "%016" PRIx64, info->cluster.high,
+                   info->cluster.low);
+    if (!request->json) {
+        fprintf(to,
+                "saved %s: index %" PRIu64 ", term %" PRIu64 ", cluster %s, %" PRIu64
+                " bytes, from %s\n",
+                request->file, info->index, info->term, cluster, file->check.offset, endpoint);
+        return;
+    }
+    struct buffer text;
+    struct json_writer w;
+    buffer_init(&text, memory_system(), 6 * SNAPSHOT_FILE_PATH + 1024);
+    json_writer_init(&w, &text);
+    json_write_open(&w, '{');
+    json_put_text(&w, "path", request->file);
+    json_put_text(&w, "cluster_id", cluster);
+    json_put_u64(&w, "index", info->index);
+    json_put_u64(&w, "term", info->term);
+    json_put_u64(&w, "bytes", file->check.offset);
+    json_put_text(&w, "endpoint", endpoint);
+    json_write_close(&w);
+    fprintf(to, "%.*s\n", (int)buffer_len(&text), (const char *)buffer_bytes(&text).data);
+    buffer_close(&text);
+}
+
+/* The file is opened first: what is wrong with it is known before the cluster has any work. */
+static int fetch(const struct snapshot_save *request, struct api *api, struct snapshot_file *file)
+{
+    struct http http;
+    struct problem problem;
+    if (!snapshot_file_open(file, request->file, request->force, &problem)) {
+        cli_say("%s", problem.text);
+        return EXIT_FAILED;
+    }
+    struct progress progress = {.is_shown = !request->json && isatty(STDERR_FILENO) == 1};
+    show_waiting(&progress, false);
+    int code = api_stream(api, "/api/v1/snapshot", &http);
+    show_waiting(&progress, true);
+    if (code != 0) {
+        return code;
+    }
+    code = receive(&http, file, &progress);
+    http_close(&http);
+    if (code == 0 && !snapshot_file_finish(file, &problem)) {
+        cli_say("%s", problem.text);
+        code = EXIT_OURS;
+    }
+    return code;
+}
+
+static int save(const struct snapshot_save *request)
+{
+    struct cli_common common = {request->endpoints, TIMEOUT_MS, request->json};
+    struct api api;
+    struct snapshot_file file;
+    if (request->timeout != NULL && !value_duration_ms(request->timeout, &common.timeout_ms)) {
+        cli_say(
+            "--timeout: \"%s\" is not a duration: seconds, or a number with ms, s, m or h behind "
+            "it",
+            request->timeout);
+        return EXIT_USAGE;
+    }
+    if (strcmp(request->file, "-") == 0 && isatty(STDOUT_FILENO) == 1) {
+        cli_say("- is for a pipe or a file: a snapshot on a terminal helps nobody");
+        return EXIT_USAGE;
+    }
+    if (!api_init(&api, &common)) {
+        return EXIT_USAGE;
+    }
+    int code = fetch(request, &api, &file);
+    if (code == 0) {
+        tell(request, &file, api.endpoints[api.current]);
+    }
+    snapshot_file_abandon(&file);
+    return code;
+}
+
+int snapshot_main(int count, char **arguments)
+{
+    return snapshot_tool_main(count, arguments, save);
+}
