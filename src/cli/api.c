@@ -12,7 +12,7 @@
 #define DEFAULT_ENDPOINT "127.0.0.1:4653"
 #define NO_LEADER "it knows no leader, or is busy"
 
-enum { CONNECT_MS = 1000, ATTEMPT_MIN_MS = 1000, PAUSE_MS = 100 };
+enum { CONNECT_MS = 1000, ATTEMPT_MIN_MS = 1000, PAUSE_MS = 100, REFUSAL_MAX = 16 << 10 };
 
 bool api_init(struct api *api, const struct cli_common *common)
 {
@@ -70,6 +70,28 @@ enum attempt {
     ATTEMPT_UNKNOWN,      /* the request was sent, and no answer came */
 };
 
+/* A node that cannot do it now says why. */
+static void keep_words(struct api *api, unsigned index, struct http *h, int64_t deadline_ms)
+{
+    struct buffer text;
+    struct fault fault;
+    enum http_state state;
+    buffer_init(&text, memory_system(), REFUSAL_MAX);
+    do {
+        state = http_read_body(h, &text, deadline_ms);
+    } while (state == HTTP_MORE);
+    struct json_t *tree = state == HTTP_DONE ? json_tree_parse(buffer_bytes(&text), &fault) : NULL;
+    struct slice words = json_tree_text(json_tree_get(json_tree_get(tree, "error"), "message"));
+    if (words.len == 0 || slice_equal(words, slice_of(hf_error_text(HF_UNAVAILABLE)))) {
+        words = slice_of(NO_LEADER);
+    }
+    (void)snprintf(api->problems[index], HTTP_PROBLEM, "%.*s", (int)words.len,
+                   (const char *)words.data);
+    api->has_said[index] = true;
+    json_tree_free(tree);
+    buffer_close(&text);
+}
+
 static enum attempt attempt(struct api *api, unsigned index, const struct api_request *request,
                             int64_t deadline_ms, struct http *h)
 {
@@ -86,8 +108,8 @@ static enum attempt attempt(struct api *api, unsigned index, const struct api_re
     /* What a node said is worth more than that it did not say it again in the time that was left.
      */
     if (h->status == 503) {
-        (void)snprintf(api->problems[index], HTTP_PROBLEM, NO_LEADER);
-    } else if (strcmp(api->problems[index], NO_LEADER) != 0) {
+        keep_words(api, index, h, deadline_ms);
+    } else if (!api->has_said[index]) {
         (void)snprintf(api->problems[index], HTTP_PROBLEM, "%s", h->problem);
     }
     return outcome;

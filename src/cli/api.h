@@ -13,6 +13,7 @@ enum { API_ENDPOINTS = 32, API_ANSWER_MAX = 64 << 20, API_TARGET = 4096 };
 struct api {
     char endpoints[API_ENDPOINTS][HTTP_ENDPOINT];
     char problems[API_ENDPOINTS][HTTP_PROBLEM]; /* of the last attempt at each; "": none */
+    bool has_said[API_ENDPOINTS];               /* ... in its own words */
     unsigned count;
     unsigned current; /* the one that answered last */
     uint64_t timeout_ms;

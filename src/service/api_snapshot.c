@@ -30,7 +30,7 @@ struct download {
     enum download_state state;
     uint64_t bytes;
     uint64_t offset;      /* of the next piece */
-    size_t backlog;       /* when it was looked at last */
+    size_t backlog;       /* the lowest since the last piece: others on the connection add to it */
     uint64_t deadline_ms; /* boot time */
 };
 
@@ -100,6 +100,7 @@ static void go_on(struct download *d, uint64_t now_ms)
     struct exchange *x = d->x;
     size_t backlog = x->door->backlog(x);
     if (backlog < d->backlog) {
+        d->backlog = backlog;
         d->deadline_ms = now_ms + STALL_MS;
     }
     while (d->offset < d->bytes && backlog < BACKLOG_SOFT) {
@@ -109,8 +110,8 @@ static void go_on(struct download *d, uint64_t now_ms)
         }
         d->deadline_ms = now_ms + STALL_MS;
         backlog = x->door->backlog(x);
+        d->backlog = backlog;
     }
-    d->backlog = backlog;
     if (d->offset == d->bytes) {
         close_file(d);
     }

@@ -2,6 +2,8 @@
 node nothing when its reader goes, and becomes a new cluster (S3.3)."""
 
 import json
+import os
+import pty
 import socket
 import subprocess
 import threading
@@ -217,3 +219,28 @@ def test_without_a_majority_there_is_none(make_cluster, tmp_path):
     done = save(tmp_path / "backup", left, more=["--timeout", "2s"])
     assert done.returncode == 69 and "no endpoint answered" in done.stderr
     assert not list(tmp_path.glob("backup*"))
+
+
+def test_a_node_that_cannot_write_one_says_so(make_cluster, tmp_path):
+    node = make_cluster(1).nodes[1]
+    in_the_way = node.folder / "snapshot.tmp"
+    (in_the_way / "x").mkdir(parents=True)
+    done = save(tmp_path / "backup", node, more=["--timeout", "1s"])
+    assert done.returncode == 69 and "this node cannot write a snapshot now" in done.stderr, done
+    assert node.acquire("goes-on").json["acquired"] and not list(tmp_path.glob("backup*"))
+    (in_the_way / "x").rmdir()
+    in_the_way.rmdir()
+    assert saved(tmp_path / "backup", node)["index"] == inspect(tmp_path / "backup")["index"]
+
+
+def test_a_terminal_sees_how_far_it_is(make_cluster, tmp_path):
+    node = make_cluster(1).nodes[1]
+    terminal, theirs = pty.openpty()
+    done = subprocess.run([PROGRAM, "snapshot", "save", tmp_path / "backup", "--endpoints", endpoints([node])],
+                          stdout=subprocess.PIPE, stderr=theirs, text=True, timeout=60, check=True)
+    os.close(theirs)
+    seen = os.read(terminal, 4096).decode()
+    os.close(terminal)
+    size = (tmp_path / "backup").stat().st_size / 1000
+    assert "waiting for the snapshot ..." in seen and f"{size:.1f} of {size:.1f} kB  100%" in seen
+    assert done.stdout.startswith(f"saved {tmp_path}/backup: index ")
