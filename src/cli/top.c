@@ -11,7 +11,7 @@
 #include "cli/human.h"
 #include "cli/sse.h"
 
-enum { NAMES_MAX = 4096, NAME_TEXT = 513 };
+enum { NAMES_MAX = 4096, SLOTS = 4 * NAMES_MAX, NAME_TEXT = 513 };
 
 struct options {
     struct cli_common common;
@@ -38,22 +38,40 @@ struct heat {
 
 struct top {
     struct heat *names;
+    uint16_t *slots; /* by the hash of the name: its place in `names`, plus 1 */
     size_t count;
     unsigned others; /* events of names for which there was no room */
     unsigned total;
 };
 
+/* The slot of a name, or the free one where it belongs. Names are chosen by others, but who floods
+ * this picture with equal hashes only slows down his own operator. */
+static uint16_t *find_slot(const struct top *top, struct slice name)
+{
+    uint32_t hash = 2166136261u;
+    for (size_t i = 0; i < name.len; i++) {
+        hash = (hash ^ name.data[i]) * 16777619u;
+    }
+    uint32_t at = hash % SLOTS;
+    while (top->slots[at] != 0 &&
+           !slice_equal(slice_of(top->names[top->slots[at] - 1].name), name)) {
+        at = (at + 1) % SLOTS;
+    }
+    return &top->slots[at];
+}
+
+/* NULL: there is no room for one more. */
 static struct heat *find(struct top *top, struct slice name)
 {
-    for (size_t i = 0; i < top->count; i++) {
-        if (slice_equal(slice_of(top->names[i].name), name)) {
-            return &top->names[i];
-        }
+    uint16_t *slot = find_slot(top, name);
+    if (*slot != 0) {
+        return &top->names[*slot - 1];
     }
     if (top->count == NAMES_MAX || name.len >= NAME_TEXT) {
         return NULL;
     }
     struct heat *fresh = &top->names[top->count++];
+    *slot = (uint16_t)top->count;
     *fresh = (struct heat){.granted = 0};
     (void)snprintf(fresh->name, NAME_TEXT, "%.*s", (int)name.len, (const char *)name.data);
     return fresh;
@@ -130,7 +148,8 @@ static void print_table(const struct top *top, size_t rows, uint64_t interval_ms
     if (isatty(STDOUT_FILENO) == 1) {
         printf("\x1b[H\x1b[J"); /* what every terminal since the VT100 knows */
     }
-    printf("%u events in %s, %zu names\n\n", top->total, human_span(interval_ms, span), top->count);
+    printf("%u events in %s, %zu%s names\n\n", top->total, human_span(interval_ms, span),
+           top->count, top->others > 0 ? "+" : "");
     columns_init(&t, 6);
     for (unsigned i = 0; i < 6; i++) {
         columns_text(&t, heading[i]);
@@ -155,7 +174,8 @@ static int run(struct sse *s, const struct options *o, struct top *top)
         int64_t end_ms = clock_boot_ms() + (int64_t)o->interval_ms;
         struct sse_event event;
         enum sse_state state;
-        *top = (struct top){.names = top->names};
+        *top = (struct top){.names = top->names, .slots = top->slots};
+        memset(top->slots, 0, SLOTS * sizeof(*top->slots));
         while ((state = sse_next(s, &event, end_ms)) == SSE_EVENT && clock_boot_ms() < end_ms) {
             count_event(top, &event);
         }
@@ -185,13 +205,15 @@ int top_main(int count, char **arguments)
         !cli_words_check("top", &words, 0, 0) || !api_init(&api, &o.common)) {
         return EXIT_USAGE;
     }
-    struct top top = {.names = calloc(NAMES_MAX, sizeof(*top.names))};
-    hf_assert(top.names != NULL);
+    struct top top = {.names = calloc(NAMES_MAX, sizeof(*top.names)),
+                      .slots = calloc(SLOTS, sizeof(*top.slots))};
+    hf_assert(top.names != NULL && top.slots != NULL);
     int code = sse_open(&sse, &api, "/api/v1/watch?list=false", NULL);
     if (code == 0) {
         code = run(&sse, &o, &top);
         sse_close(&sse);
     }
     free(top.names);
+    free(top.slots);
     return code;
 }

@@ -302,6 +302,22 @@ static void the_guard_ignores_what_stops_a_job(void **state)
     end(&w);
 }
 
+static void a_stopped_guard_does_not_stop_the_wrapper(void **state)
+{
+    struct world w;
+    (void)start(&w, "echo up >&9; sleep 60", LONG_MS);
+    expect_line(&w, "up");
+    assert_int_equal(kill(w.guard.pid, SIGSTOP), 0);
+    for (int i = 0; i < 5000; i++) { /* more than any socket holds; it would wait for ever */
+        say(&w, GUARD_DEADLINE, 0, clock_boot_ms() + LONG_MS);
+    }
+    assert_int_equal(kill(w.guard.pid, SIGCONT), 0);
+    guard_close(&w.guard);
+    (void)expect_all_dead(&w);
+    w.guard.fd = -1;
+    end(&w);
+}
+
 static void what_cannot_be_run_is_told_with_the_reason(void **state)
 {
     struct world w;
@@ -344,6 +360,7 @@ int main(void)
         cmocka_unit_test(when_the_wrapper_is_gone_the_command_is_ended),
         cmocka_unit_test(when_the_guard_is_killed_the_command_dies),
         cmocka_unit_test(the_guard_ignores_what_stops_a_job),
+        cmocka_unit_test(a_stopped_guard_does_not_stop_the_wrapper),
         cmocka_unit_test(what_cannot_be_run_is_told_with_the_reason),
         cmocka_unit_test(an_idle_guard_goes_with_its_wrapper),
     };
