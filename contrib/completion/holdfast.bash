@@ -83,8 +83,8 @@ _holdfast() {
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--clients --seconds --warmup --connections --api --via --tier --endpoints --rate --held --samples --json --help" -- "$cur"))
         ;;
     snapshot)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--json --data --id --cluster --reason --actor --force --help" -- "$cur"))
-        [[ $COMP_CWORD -eq 2 ]] && COMPREPLY+=($(compgen -W "inspect restore" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--endpoints --timeout --json --data --id --cluster --reason --actor --force --help" -- "$cur"))
+        [[ $COMP_CWORD -eq 2 ]] && COMPREPLY+=($(compgen -W "save inspect restore" -- "$cur"))
         ;;
     esac
 }

@@ -320,6 +320,24 @@ static int exit_code(const struct wrap *w)
                                       : EXIT_SIGNAL + WTERMSIG(w->child_status);
 }
 
+/* ^C on a terminal goes to the whole job, a script around us too, which ends only if we die of it
+ * as well. The command has a group of its own and got it alone, so we pass it on, and die. */
+static void share_interrupt(const struct wrap *w)
+{
+    bool was_interrupted =
+        w->caught == SIGINT || (w->is_over && !w->is_lost && WIFSIGNALED(w->child_status) &&
+                                WTERMSIG(w->child_status) == SIGINT);
+    if (!was_interrupted || !terminal_is_ours(&w->terminal)) {
+        return;
+    }
+    sigset_t interrupt;
+    (void)sigemptyset(&interrupt);
+    (void)sigaddset(&interrupt, SIGINT);
+    (void)signal(SIGINT, SIG_DFL);
+    (void)kill(0, SIGINT);
+    (void)sigprocmask(SIG_UNBLOCK, &interrupt, NULL);
+}
+
 int wrap_end(struct wrap *w, int code)
 {
     bool is_acquired = w->lock != NULL;
@@ -345,5 +363,6 @@ int wrap_end(struct wrap *w, int code)
     if (w->signals >= 0) {
         (void)close(w->signals);
     }
+    share_interrupt(w);
     return code;
 }
