@@ -1,6 +1,7 @@
 """`holdfast snapshot save`: a backup of a running cluster holds what was acknowledged before (S9.1), costs the
 node nothing when its reader goes, and becomes a new cluster (S3.3)."""
 
+import fcntl
 import json
 import os
 import pty
@@ -77,12 +78,14 @@ def test_what_was_acknowledged_before_is_in_it_and_begins_a_new_cluster(make_clu
     cluster = make_cluster(3)
     follower = cluster.followers()[0]
     path = tmp_path / "backup"
+    old = saved(tmp_path / "old", follower)  # which would do, if a newer one were not asked for
     with Load(list(cluster)) as load:
         load.wait_more(50)
         before = list(load.grants)
         told = saved(path, follower)
         load.wait_more(20)
     assert not load.wrong, load.wrong[:3]
+    assert told["index"] > old["index"]
     seen = inspect(path)
     assert (told["index"], told["term"], told["cluster_id"]) == (
         seen["index"], seen["term"], seen["cluster_id"])
@@ -175,6 +178,13 @@ def test_a_file_is_there_when_it_is_whole_or_not_at_all(make_cluster, tmp_path):
     part.write_bytes(b"half")
     saved(tmp_path / "again", node)
     assert not part.exists() and inspect(tmp_path / "again")
+
+    # One that is being written is left alone.
+    with open(tmp_path / "busy.part", "wb") as busy:
+        fcntl.flock(busy, fcntl.LOCK_EX)
+        done = save(tmp_path / "busy", node)
+    assert done.returncode == 1 and "another command is writing it" in done.stderr
+    assert (tmp_path / "busy.part").exists() and not (tmp_path / "busy").exists()
 
 
 def answering(*pieces):
