@@ -150,8 +150,8 @@ def cluster_itself(s):
 
 CHAPTERS = (locks, exactly_once, semaphores, multilocks, sessions, elections, fences, operators, seed,
             cluster_itself)
-# Streams are in test_watch.py, log levels in test_config.py.
-ELSEWHERE = {"watch", "observe", "showLogLevel", "setLogLevel"}
+# Streams are in test_watch.py, log levels in test_config.py, the snapshot in test_snapshot_save.py.
+ELSEWHERE = {"watch", "observe", "showLogLevel", "setLogLevel", "saveSnapshot"}
 
 
 @pytest.mark.sanitized
