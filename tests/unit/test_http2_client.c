@@ -22,8 +22,8 @@ struct world {
     unsigned count;
 };
 
-/* What the owner of a request has heard. Static in each test, since streams that are left end when the
- * world is cleared. */
+/* What the owner of a request has heard. Static in each test, since streams that are left end when
+ * the world is cleared. */
 struct heard {
     unsigned headers;
     size_t data;
