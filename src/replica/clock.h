@@ -38,10 +38,13 @@ static inline void clock_hear(struct cluster_clock *c, uint64_t term, uint64_t m
     }
 }
 
-static inline void clock_start(struct cluster_clock *c, uint64_t term, uint64_t boot_us)
+/* `log_ms` is the highest stamp in the log (S1.3). It may be above what was heard: of a batch that
+ * this node sealed before it heard of a later term, and that its election kept. */
+static inline void clock_start(struct cluster_clock *c, uint64_t term, uint64_t log_ms,
+                               uint64_t boot_us)
 {
     c->term = term;
-    c->base_ms = c->heard_ms;
+    c->base_ms = c->heard_ms > log_ms ? c->heard_ms : log_ms;
     c->base_us = boot_us;
     c->running = true;
 }

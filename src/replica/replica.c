@@ -172,12 +172,26 @@ static void submit_lead(struct replica *r, struct replica_time now)
     }
 }
 
+/* The highest stamp in the log, applied or not (S1.3). */
+static uint64_t log_stamp_ms(struct replica *r)
+{
+    uint64_t highest_ms = core_now_ms(r->core);
+    for (uint64_t i = r->applied + 1; i <= entries_last(&r->engine.log); i++) {
+        struct replica_entry entry;
+        if (engine_entry(&r->engine, i, &entry) && entry.type == RAFT_COMMAND &&
+            entry_stamp_ms(entry.bytes) > highest_ms) {
+            highest_ms = entry_stamp_ms(entry.bytes);
+        }
+    }
+    return highest_ms;
+}
+
 static void leader_begin(struct replica *r, struct replica_time now)
 {
     r->leading = true;
     r->serving = false;
     r->lead_index = 0;
-    clock_start(&r->clock, raft_current_term(&r->engine.raft), now.boot_us);
+    clock_start(&r->clock, raft_current_term(&r->engine.raft), log_stamp_ms(r), now.boot_us);
     submit_lead(r, now);
 }
 

@@ -151,5 +151,5 @@ def test_threads_sockets_and_callbacks_are_valgrind_clean(tmp_path):
     assert stripped.returncode == 0, stripped.stdout
     # Not what is only reachable: a forked child has the stacks of threads that it does not have.
     result = run("valgrind", "-q", "--leak-check=full", "--errors-for-leak-kinds=definite,indirect",
-                 "--error-exitcode=99", program, timeout=300)
+                 f"--suppressions={ROOT}/tests/scripts/valgrind.supp", "--error-exitcode=99", program, timeout=300)
     assert result.returncode == 0, result.stdout

@@ -281,6 +281,39 @@ static void nothing_is_sealed_before_the_leaders_own_entry_is_applied(void **sta
     alone_close(&a);
 }
 
+/* S1.1, S1.3: it is cut off with a batch of its own, hears of a later term whose leader is behind
+ * it in time, and is elected again with its batch. */
+static void a_new_leaders_clock_is_not_behind_its_log(void **state)
+{
+    (void)state;
+    struct alone a;
+    struct replica_status status;
+    alone_open(&a, 3);
+    alone_lead(&a, 3);
+    uint64_t committed = alone_last_index(&a);
+    alone_pass_us(&a, 100000);
+    alone_submit(&a);
+    alone_all_written(&a);
+    uint64_t last = alone_last_index(&a);
+    assert_true(last > committed);
+    uint64_t stamp_ms = entry_stamp_ms(slice_make(a.log[last].bytes, a.log[last].len));
+    assert_true(stamp_ms >= 100);
+    uint64_t term = raft_current_term(&a.replica->engine.raft);
+    alone_receive_append(&a, (struct alone_append){.from = 2,
+                                                   .term = term + 1,
+                                                   .prev = committed,
+                                                   .prev_term = term,
+                                                   .commit = committed});
+    replica_status(a.replica, a.now, &status);
+    assert_int_equal(status.leader, 2);
+    assert_true(status.cluster_ms < stamp_ms);
+    alone_elect(&a, 3);
+    replica_status(a.replica, a.now, &status);
+    assert_true(status.last_index > last);
+    assert_true(status.cluster_ms >= stamp_ms);
+    alone_close(&a);
+}
+
 static void the_length_of_every_entry_is_a_multiple_of_8(void **state)
 {
     (void)state;
@@ -320,6 +353,7 @@ int main(void)
         cmocka_unit_test(commands_are_held_while_the_lead_moves),
         cmocka_unit_test(one_batch_is_in_flight_and_the_next_gathers),
         cmocka_unit_test(nothing_is_sealed_before_the_leaders_own_entry_is_applied),
+        cmocka_unit_test(a_new_leaders_clock_is_not_behind_its_log),
         cmocka_unit_test(the_length_of_every_entry_is_a_multiple_of_8),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

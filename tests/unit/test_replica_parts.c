@@ -86,7 +86,7 @@ static void the_clock_of_a_new_leader_starts_at_the_highest_heard_and_runs(void 
     clock_hear(&c, 1, 5000);
     clock_hear(&c, 1, 4000);
     assert_true(clock_now_ms(&c, 123456789) == 5000);
-    clock_start(&c, 2, 10000000);
+    clock_start(&c, 2, 4500, 10000000);
     assert_true(clock_now_ms(&c, 10000000) == 5000);
     assert_true(clock_now_ms(&c, 10002500) == 5002);
     assert_true(clock_now_ms(&c, 9000000) == 5000); /* never back */
@@ -99,7 +99,7 @@ static void time_that_was_heard_while_leading_does_not_move_the_clock(void **sta
 {
     (void)state;
     struct cluster_clock c = {0};
-    clock_start(&c, 1, 0);
+    clock_start(&c, 1, 0, 0);
     clock_hear(&c, 2, 50);
     assert_true(clock_now_ms(&c, 10000) == 10);
     clock_stop(&c, 10000);
@@ -111,7 +111,7 @@ static void time_of_an_earlier_term_is_not_taken_up_again(void **state)
 {
     (void)state;
     struct cluster_clock c = {0};
-    clock_start(&c, 5, 0);
+    clock_start(&c, 5, 0, 0);
     assert_true(clock_now_ms(&c, 9000000) == 9000);
     clock_hear(&c, 6, 7500); /* the successor's */
     clock_stop(&c, 9000000);
@@ -119,8 +119,20 @@ static void time_of_an_earlier_term_is_not_taken_up_again(void **state)
     clock_hear(&c, 5, 9500);
     clock_hear(&c, 6, 7600);
     assert_true(clock_now_ms(&c, 9000000) == 7600);
-    clock_start(&c, 7, 9000000);
+    clock_start(&c, 7, 0, 9000000);
     assert_true(clock_now_ms(&c, 9000000) == 7600);
+}
+
+/* It was cut off with a batch of its own, heard of a later term, and was elected with its batch. */
+static void a_clock_does_not_start_behind_the_log(void **state)
+{
+    (void)state;
+    struct cluster_clock c = {0};
+    clock_start(&c, 5, 0, 0);
+    clock_hear(&c, 6, 8);
+    clock_stop(&c, 10000);
+    clock_start(&c, 7, 10, 20000);
+    assert_true(clock_now_ms(&c, 21000) == 11);
 }
 
 /* The log in memory. */
@@ -335,6 +347,7 @@ int main(void)
         cmocka_unit_test(the_clock_of_a_new_leader_starts_at_the_highest_heard_and_runs),
         cmocka_unit_test(time_that_was_heard_while_leading_does_not_move_the_clock),
         cmocka_unit_test(time_of_an_earlier_term_is_not_taken_up_again),
+        cmocka_unit_test(a_clock_does_not_start_behind_the_log),
         cmocka_unit_test(entries_come_back_and_are_cut_at_both_ends),
         cmocka_unit_test(bytes_that_a_write_may_still_read_outlive_their_entry),
         cmocka_unit_test(old_bytes_are_given_back_and_what_is_needed_is_kept),
