@@ -1,6 +1,6 @@
 # The front door. Meson and Ninja do the work, behind scripts/build.
 
-.PHONY: all run test bench sim model mutants cluster failover fuzz lint format clean help
+.PHONY: all run test bench sim chaos model mutants cluster failover fuzz lint format clean help
 
 all: ## build build/ (-O2 -g, asserts on)
 	@scripts/build release
@@ -20,6 +20,9 @@ bench: all ## run the benchmarks
 sim: all ## run the simulator: SEEDS=2000 worlds from SEED=1, SECONDS=60 each
 	@build/tests/sim/sim --seed $(or $(SEED),1) --seeds $(or $(SEEDS),$(if $(SEED),1,2000)) \
 	    --seconds $(or $(SECONDS),60) $(if $(TRACE),--trace)
+
+chaos: all ## five real nodes, killed, paused, cut off, replaced for SECONDS=90; SEED=1 decides what and when
+	@/usr/bin/python3 tests/chaos/chaos.py --seconds $(or $(SECONDS),90) --seed $(or $(SEED),1)
 
 model: ## check the models of tests/spin/ at full depth, and that their mutants are caught
 	@scripts/setup test

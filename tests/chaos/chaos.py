@@ -1,0 +1,284 @@
+#!/usr/bin/python3
+"""Clients against five real nodes while these are killed, paused, cut off and replaced: `make chaos`.
+
+    tests/chaos/chaos.py [--seconds 90] [--seed 1] [--out build-logs]
+
+The history of what the clients saw is judged by history.py. Exit status 1: a promise broke; the report says which,
+and the nodes' logs are kept."""
+
+import argparse
+import collections
+import http.client
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "cluster"))
+import history  # noqa: E402
+import report  # noqa: E402
+from clients import NAMES, PROBE, Contender, Holder, Prober  # noqa: E402
+from faults import AT_THE_LEADER, Faults, schedule  # noqa: E402
+from harness import ROOT, Cluster, Ports, allowed, dies_with_us, environment, wait_until  # noqa: E402
+from machines import COUNT, Machines  # noqa: E402
+
+PROBERS, CONTENDERS, HOLDERS, PROBE_THREADS = 4, 6, 2, 4
+QUIET_SECONDS = 3.0  # of clients without faults, before and after
+READY_SECONDS = 15.0  # after the last fault every node serves
+FREE_SECONDS = 10.0  # and no name is held by somebody who is gone: the longest TTL here is 2.5 s
+NEVER = ("assertion failed", "ERROR: AddressSanitizer", "runtime error")
+CHECKED = (
+    "Tokens: none twice, over all names one order that agrees with the order of calls and answers (S3.1).",
+    "Holds: no two windows of one name overlap; a window lasts from the answer to the first sending of its release, "
+    "or to the client's own deadline (S5).",
+    "No holder is refused a renewal or a release before that deadline.",
+    "Every grant that was kept to the end stands on every node.",
+    "Every request to a node that was neither dead, paused nor starting was answered within its bound.",
+    "No answer is an error other than 503 and 504.",
+    "After the last fault every node serves again, every client goes on, and every wanted name can be had.",
+    "No node ended by itself, and no log has a failed assertion.",
+)
+now = time.monotonic
+
+
+class World:
+    def __init__(self, seed, machines):
+        self.seed = seed
+        self.machines = machines
+        self.over = threading.Event()
+        self.endpoints = ",".join(f"{host}:{port}" for host, port in machines.clients.values())
+        self.clients = [kind(self, f"{kind.__name__.lower()}-{i}")
+                        for kind, count in ((Prober, PROBERS), (Contender, CONTENDERS), (Holder, HOLDERS))
+                        for i in range(count)]
+
+    def ops(self):
+        return [op for client in self.clients for op in list(client.ops)]
+
+
+def start_probe(world, seconds):
+    """libholdfast under load, with checks of its own; `seconds` cover the whole run."""
+    return subprocess.Popen(dies_with_us([PROBE, "load", world.endpoints, int(seconds), PROBE_THREADS]),
+                            env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def inject(faults, seed, seconds, over, violations):
+    """The schedule, for so long. A fault that does not end as it should ends the run."""
+    end = now() + seconds
+    for kind, lasts, gap, pick in schedule(seed, faults.machines.have):
+        if now() >= end or over.wait(gap):
+            return
+        try:
+            faults.run(kind, lasts, pick, over)
+        except AssertionError as problem:
+            violations.append(f"{kind}: {problem}")
+            return
+
+
+def goes_on(world, faults, violations):
+    """Liveness, once the faults stop."""
+    try:
+        faults.all_ready(allowed(READY_SECONDS))
+    except AssertionError as problem:
+        violations.append(f"after the faults: {problem}")
+        return
+    before = {client: len(client.ops) for client in world.clients}
+    try:
+        wait_until(lambda: all(any(op.outcome == "ok" for op in client.ops[before[client]:])
+                               for client in world.clients), "every client goes on",
+                   allowed(FREE_SECONDS))
+    except AssertionError as problem:
+        idle = [c.who for c in world.clients if not any(o.outcome == "ok" for o in c.ops[before[c]:])]
+        violations.append(f"after the faults: {problem}: {idle}")
+    world.over.wait(QUIET_SECONDS)
+
+
+def names_are_free(faults, violations):
+    try:
+        node = faults.nodes[faults.leader()]
+    except AssertionError as problem:
+        violations.append(f"after the faults: {problem}")
+        return
+    for i in range(NAMES):
+        name, end, answer = f"wanted-{i}", now() + allowed(FREE_SECONDS), None
+        while now() < end:
+            body = {"client_id": "last", "ttl_ms": 1000, "wait_timeout_ms": 2000}
+            answer = node.try_ask("POST", f"/api/v1/locks/{name}/acquire", body)
+            if answer is not None and answer.status == 200 and answer.json["acquired"]:
+                break
+        else:
+            violations.append(f"after the faults: {name} is not to be had: {answer}")
+
+
+def read_kept(faults, ops, violations):
+    """What every node shows of the grants that nobody gave back."""
+    kept = [hold for hold in history.holds_of(ops).values()
+            if hold.grant.name.startswith("prober") and hold.released == float("inf")]
+    if not kept:
+        return [], 0
+    newest = max(kept, key=lambda hold: hold.grant.token)
+    read = []
+    for number, node in faults.nodes.items():
+        try:
+            # It has all of the log once it has the last one.
+            wait_until(lambda n=node: n.show(newest.grant.name, stale=True).json["held"],
+                       f"{newest.grant.name} is held", allowed(FREE_SECONDS))
+            read += read_node(number, node, kept)
+        except (AssertionError, OSError, http.client.HTTPException) as problem:
+            violations.append(f"machine {number}: what it knows at the end cannot be read: {problem}")
+    return read, len(kept)
+
+
+def read_node(number, node, kept):
+    read = []
+    connection = node.connect()
+    for hold in kept:
+        asked = now()
+        connection.request("GET", f"/api/v1/locks/{hold.grant.name}?stale=true")
+        holders = json.loads(connection.getresponse().read()).get("holders") or [{"fencing_token": 0}]
+        read.append((number, hold.grant.name, holders[0]["fencing_token"], asked, now()))
+    connection.close()
+    return read
+
+
+def check_nodes(machines, violations):
+    for number, node in machines.nodes.items():
+        if not node.running:
+            violations.append(f"machine {number}: node {node.id} ended by itself with {node.process.returncode}")
+    for node in [*machines.nodes.values(), *machines.removed]:
+        violations.extend(f"node {node.id}: its log says: {word}" for word in NEVER if word in node.log())
+
+
+def probe_result(probe, violations):
+    try:
+        out, err = probe.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        probe.kill()
+        out, err = probe.communicate()
+        violations.append("client_probe load does not end")
+    violations.extend(f"client_probe load: {line}" for line in err.splitlines()[:20])
+    if probe.returncode != 0 and not err:
+        violations.append(f"client_probe load ended with {probe.returncode}")
+    return json.loads(out) if out.strip() else {}
+
+
+def drive(world, faults, options, violations):
+    """All that happens, in order. Returns when faults began and ended, what was read, the probe's result."""
+    # It goes on until after the faults: what is left of the last one may take a while.
+    probe = start_probe(world, options.seconds + 2 * QUIET_SECONDS)
+    try:
+        for client in world.clients:
+            client.start()
+        world.over.wait(QUIET_SECONDS)
+        begin = now()
+        inject(faults, options.seed, options.seconds, world.over, violations)
+        end = now()
+        goes_on(world, faults, violations)
+        world.over.set()
+        for client in world.clients:
+            client.join(60)
+            if client.is_alive() or client.failed:
+                violations.append(f"{client.who} did not end well: {client.failed}")
+        said = probe_result(probe, violations)
+        names_are_free(faults, violations)
+        check_nodes(faults.machines, violations)
+        read, kept = read_kept(faults, world.ops(), violations)
+        return begin, end, read, kept, said
+    finally:
+        world.over.set()
+        if probe.poll() is None:
+            probe.kill()
+            probe.wait()
+
+
+def told_fault(ops, fault, begin, end):
+    """A fault as the report tells it: times from the first one on, and how long nobody was served."""
+    last = fault.get("end", end)
+    took = history.failover(ops, fault["struck"]) if fault["kind"] in AT_THE_LEADER and "struck" in fault else None
+    return {**fault, "begin": fault["begin"] - begin, "end": last - begin,
+            "struck": fault.get("struck", last) - begin,
+            "failover_ms": None if took is None else took * 1000,
+            "gap_ms": history.longest_gap(ops, fault["begin"], last + 1) * 1000}
+
+
+def summary(world, faults, options, violations, times, load):
+    begin, end, read, kept, said = times
+    ops = world.ops()
+    attempts = [a for client in world.clients for a in client.attempts]
+    violations = violations + history.judge(ops, attempts, faults.away, read)
+    marks = history.slots(ops, begin, end)
+    outcomes = collections.defaultdict(collections.Counter)
+    for op in ops:
+        outcomes[op.kind][op.outcome] += 1
+    told = [told_fault(ops, fault, begin, end) for fault in faults.done]
+    notes = [f"{kept} grants were kept to the end and looked for on each of {COUNT} nodes."]
+    if faults.machines.without_cables is not None:
+        notes.append(f"No partitions here: {faults.machines.without_cables}.")
+    if faults.machines.without_shim is not None:
+        notes.append(f"No full or slow disks here: {faults.machines.without_shim}.")
+    return {
+        "command": f"make chaos SECONDS={options.seconds} SEED={options.seed}",
+        "seed": options.seed, "seconds": end - begin, "machines": COUNT, "cores": os.cpu_count(),
+        "load": load, "load_after": round(os.getloadavg()[0], 1),
+        "operations": len(ops), "grants": len(history.granted(ops)), "attempts": len(attempts),
+        "outcomes": outcomes, "slots": len(marks), "slots_served": sum(marks),
+        "faults": told, "probe": said, "notes": notes, "checked": CHECKED, "svg": f"chaos-{options.seed}.svg",
+        "violations": violations,
+    }, marks
+
+
+def run(options, folder):
+    load = round(os.getloadavg()[0], 1)
+    violations = []
+    cluster = Cluster(folder, COUNT, ["--request-timeout", "1s", "--segment-size", "9M"], name="chaos")
+    machines = Machines(cluster)
+    begun = now()
+    try:
+        cluster.start()
+        faults = Faults(machines, lambda text: print(f"{now() - begun:7.1f} s  {text}", flush=True))
+        world = World(options.seed, machines)
+        times = drive(world, faults, options, violations)
+        result, marks = summary(world, faults, options, violations, times, load)
+    finally:
+        machines.close()
+    picture = report.svg(marks, result["faults"], 0, result["seconds"])
+    return result, report.write(Path(options.out), f"chaos-{options.seed}", result, picture)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=int, default=90)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", default=ROOT / "build-logs")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))  # and clear away
+    print(f"seed {options.seed}, {options.seconds} s of faults", flush=True)
+    folder = Path(tempfile.mkdtemp(prefix="holdfast-chaos-"))
+    kept = False
+    try:
+        with Ports():
+            result, path = run(options, folder)
+        if result["violations"]:
+            kept = Path(options.out) / f"chaos-{options.seed}-logs"
+            kept.mkdir(exist_ok=True)
+            for log in folder.glob("*.log"):
+                shutil.copy(log, kept)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    for text in result["violations"][:20]:
+        print("violation:", text)
+    if kept:
+        print(f"The nodes' logs are in {kept}")
+    print(f"seed {options.seed}: {result['operations']} operations, {len(result['faults'])} faults, "
+          f"{len(result['violations'])} violations. Report: {path}")
+    return 1 if result["violations"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

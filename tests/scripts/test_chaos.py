@@ -1,0 +1,144 @@
+"""The judge of `make chaos`: it says nothing about good histories, and names what is wrong in bad ones."""
+
+import sys
+
+import pytest
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "tests" / "chaos"))
+import history  # noqa: E402
+import report  # noqa: E402
+from history import Attempt, Op  # noqa: E402
+
+
+def acquire(client, token, invoked, returned, name="n", ttl_ms=1000, waits=False, outcome="ok"):
+    return Op(client, "acquire", name, invoked, returned, outcome, token, ttl_ms, waits)
+
+
+def renew(client, token, invoked, returned, name="n", ttl_ms=1000, outcome="ok", code=""):
+    return Op(client, "renew", name, invoked, returned, outcome, token, ttl_ms, code=code)
+
+
+def release(client, token, invoked, returned, name="n", outcome="ok", code=""):
+    return Op(client, "release", name, invoked, returned, outcome, token, code=code)
+
+
+def claim(client, token, invoked, returned, until, name="n"):
+    return Op(client, "claim", name, invoked, returned, "ok", token, until=until)
+
+
+GOOD = {
+    "one after the other": [
+        acquire("a", 1024, 0.0, 0.1), release("a", 1024, 0.2, 0.3), acquire("b", 2048, 0.25, 0.4)],
+    "granted to the next while the answer to the release is on its way": [
+        acquire("a", 1024, 0.0, 0.1), release("a", 1024, 0.2, 0.9), acquire("b", 2048, 0.15, 0.3)],
+    "the first one is gone, and its time is over": [
+        acquire("a", 1024, 0.0, 0.1), acquire("b", 2048, 0.5, 1.0, waits=True)],
+    "an answer so late that its lease is over": [
+        acquire("a", 1024, 0.0, 1.5), acquire("b", 2048, 1.1, 1.2)],
+    "tokens in another order than the answers, where calls overlap": [
+        acquire("a", 2048, 0.0, 0.2, name="x"), acquire("b", 1024, 0.1, 0.3, name="y")],
+    "a grant after a wait counts from its renewal": [
+        acquire("a", 1024, 0.0, 3.0, waits=True), acquire("b", 2048, 3.05, 3.1)],
+    "refused after its end": [
+        acquire("a", 1024, 0.0, 0.1), release("a", 1024, 1.3, 1.4, outcome="refused", code="expired")],
+    "asked for before its end, refused after it": [
+        acquire("a", 1024, 0.0, 0.1), renew("a", 1024, 0.9, 1.1, outcome="refused", code="expired")],
+    "a renewal of unknown outcome promises nothing": [
+        acquire("a", 1024, 0.0, 0.1), renew("a", 1024, 0.5, 0.9, outcome="unknown"), acquire("b", 2048, 1.0, 1.1)],
+    "a refusal and an unknown grant nothing": [
+        acquire("a", 1024, 0.0, 0.1), acquire("b", 0, 0.1, 0.2, outcome="refused"),
+        acquire("c", 0, 0.1, 0.2, outcome="unknown")],
+}
+
+BAD = {
+    "a token comes twice": (
+        "twice", [acquire("a", 1024, 0.0, 0.1, name="x"), acquire("b", 1024, 0.0, 0.1, name="y")]),
+    "a token goes back on one name": (
+        "before the lower", [acquire("a", 2048, 0.0, 0.1), release("a", 2048, 0.2, 0.3), acquire("b", 1024, 0.4, 0.5)]),
+    "a token goes back over two names, with others between": (
+        "before the lower", [acquire("a", 3072, 0.0, 0.1, name="x"), acquire("c", 1024, 0.0, 0.9, name="z"),
+                             acquire("b", 2048, 0.4, 0.5, name="y")]),
+    "two hold it": (
+        "holds it by token 1024", [acquire("a", 1024, 0.0, 0.1), acquire("b", 2048, 0.2, 0.3)]),
+    "a lease ends a moment early": (
+        "holds it by token 1024", [acquire("a", 1024, 0.0, 0.1), acquire("b", 2048, 0.5, 0.99)]),
+    "a renewal is forgotten": (
+        "holds it by token 1024", [acquire("a", 1024, 0.0, 0.1), renew("a", 1024, 0.5, 0.6),
+                                   acquire("b", 2048, 1.0, 1.2)]),
+    "a third one overlaps the first, which lasts past the second": (
+        "c by token 3072", [acquire("a", 1024, 0.0, 0.1, ttl_ms=9000), acquire("b", 2048, 0.2, 0.3),
+                            release("b", 2048, 0.4, 0.5), acquire("c", 3072, 2.0, 2.1)]),
+    "a renewal after a wait counts": (
+        "holds it by token 1024", [acquire("a", 1024, 0.0, 3.0, waits=True), renew("a", 1024, 3.0, 3.1),
+                                   acquire("b", 2048, 3.1, 3.5)]),
+    "a client that says itself until when": (
+        "holds it by token 1024", [acquire("a", 1024, 0.0, 0.1, waits=True), claim("a", 1024, 0.2, 0.3, until=1.5),
+                                   acquire("b", 2048, 1.0, 1.4)]),
+    "a release by its holder is refused": (
+        "was refused (not_owner)", [acquire("a", 1024, 0.0, 0.1),
+                                    release("a", 1024, 0.3, 0.4, outcome="refused", code="not_owner")]),
+    "a renewal in time is refused, after one that was not": (
+        "was refused (expired)", [acquire("a", 1024, 0.0, 0.1), renew("a", 1024, 0.5, 0.6),
+                                  renew("a", 1024, 1.2, 1.3, outcome="refused", code="expired")]),
+    "an answer that nobody should get": (
+        "500 internal", [Op("a", "acquire", "n", 0.0, 0.1, "error", code="500 internal")]),
+}
+
+
+@pytest.mark.parametrize("which", GOOD)
+def test_a_good_history_has_no_violation(which):
+    assert history.judge(GOOD[which]) == []
+
+
+@pytest.mark.parametrize("which", BAD)
+def test_what_is_wrong_in_a_bad_history_is_named(which):
+    words, ops = BAD[which]
+    found = history.judge(ops)
+    assert found and words in found[-1], found
+
+
+def test_a_kept_grant_must_stand_on_every_node_until_its_end():
+    ops = [acquire("a", 1024, 0.0, 0.1, ttl_ms=60000), acquire("b", 2048, 0.2, 0.3, name="given back"),
+           release("b", 2048, 0.4, 0.5, name="given back")]
+    good = [(1, "n", 1024, 5.0, 5.1), (2, "n", 0, 59.9, 60.1), (1, "given back", 0, 5.0, 5.1)]
+    assert history.judge(ops, read=good) == []
+    found = history.judge(ops, read=[*good, (3, "n", 0, 5.0, 5.1), (4, "n", 9216, 5.0, 5.1)])
+    assert len(found) == 2, found
+    assert "machine 3 shows nobody" in found[0] and "machine 4 shows 9216" in found[1]
+
+
+def test_a_late_answer_is_excused_only_by_a_node_that_was_away_meanwhile():
+    late = Attempt("a", 1, "acquire", 10.0, 13.0, 2.0, answered=True)
+    silent = Attempt("a", 2, "acquire", 10.0, 13.0, 2.0, answered=False)
+    in_time = Attempt("a", 3, "acquire", 10.0, 11.0, 2.0, answered=True)
+    assert history.judge([], [late, silent, in_time], {1: [(9.0, 10.5)], 2: [(12.0, 20.0)]}) == []
+    found = history.judge([], [late, silent, in_time], {1: [(1.0, 9.9)], 3: [(0.0, 99.0)]})
+    assert len(found) == 2, found
+    assert "took 3.000 s" in found[0] and "had no answer" in found[1]
+
+
+def test_slots_and_failovers_are_counted_from_grants_alone():
+    ops = [acquire("a", 1024, 0.0, 0.05), acquire("b", 0, 0.1, 0.15, outcome="refused"),
+           acquire("c", 2048, 0.12, 0.31), acquire("d", 3072, 0.2, 0.45)]
+    assert history.slots(ops, 0.0, 0.5) == [True, False, False, True, True]
+    assert history.failover(ops, 0.11) == pytest.approx(0.2)
+    assert history.failover(ops, 0.3) is None
+    assert history.longest_gap(ops, 0.05, 0.5) == pytest.approx(0.26)
+    assert history.longest_gap(ops, 0.5, 2.0) == pytest.approx(1.5)
+
+
+def test_the_report_says_how_many_violations_there_are_and_shows_them(tmp_path):
+    result = {"command": "make chaos", "seed": 7, "seconds": 2.0, "machines": 5, "cores": 2, "load": 1, "load_after": 1,
+              "operations": 3, "grants": 2, "attempts": 4, "outcomes": {"acquire": {"ok": 2, "unknown": 1}},
+              "slots": 20, "slots_served": 15, "probe": {},
+              "faults": [{"kind": "kill the leader", "begin": 0.5, "end": 1.0, "failover_ms": 360.0, "gap_ms": 300.0},
+                         {"kind": "kill a follower", "begin": 1.1, "end": 1.2, "failover_ms": None, "gap_ms": 20.0}],
+              "notes": [], "checked": [],
+              "svg": "x.svg", "violations": ["n: two hold it"] * 60}
+    path = report.write(tmp_path, "x", result, report.svg([True] * 15 + [False] * 5, result["faults"], 0, 2.0))
+    text = path.read_text()
+    assert "**60 violations.**" in text and "- n: two hold it" in text and "and 10 more" in text
+    assert "75.00 %" in text and "| kill the leader | 1 | 360 | 360 | 300 |" in text and "| kill a follower | 1 | - | - | 20 |" in text
+    assert "99.9900 %" in text
+    assert "</svg>" in (tmp_path / "x.svg").read_text() and (tmp_path / "x.json").exists()
