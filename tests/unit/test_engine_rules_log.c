@@ -48,6 +48,29 @@ static void a_vote_is_on_disk_before_it_is_given(void **state)
     alone_close(&a);
 }
 
+/* The term came with a candidate that was refused; the vote comes later, alone. */
+static void a_vote_in_a_term_that_is_known_is_on_disk_too(void **state)
+{
+    (void)state;
+    struct alone a;
+    alone_open(&a, 3);
+    struct raft_message m = {.type = RAFT_REQUEST_VOTE};
+    m.request_vote.version = 2;
+    m.request_vote.term = 5;
+    m.request_vote.candidate_id = 2;
+    alone_receive(&a, 2, &m, slice_make(NULL, 0), NULL, NULL); /* its log is empty */
+    assert_int_equal(a.saved_term, 5);
+    assert_int_equal(a.saved_vote, 0);
+    m.request_vote.candidate_id = 3;
+    m.request_vote.last_log_index = 1;
+    m.request_vote.last_log_term = 1;
+    alone_receive(&a, 3, &m, slice_make(NULL, 0), NULL, NULL);
+    assert_string_equal(a.trace, "VSVS");
+    assert_int_equal(a.saved_vote, 3);
+    assert_true(a.sent[1].message.request_vote_result.vote_granted);
+    alone_close(&a);
+}
+
 static void a_new_term_is_on_disk_before_its_entries_are_written(void **state)
 {
     (void)state;
@@ -376,6 +399,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_vote_is_on_disk_before_it_is_given),
+        cmocka_unit_test(a_vote_in_a_term_that_is_known_is_on_disk_too),
         cmocka_unit_test(a_new_term_is_on_disk_before_its_entries_are_written),
         cmocka_unit_test(a_candidate_has_its_own_vote_on_disk_before_it_asks_for_others),
         cmocka_unit_test(a_write_that_was_replaced_is_not_reported),
