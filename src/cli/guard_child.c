@@ -85,6 +85,8 @@ pid_t guard_child_start(const struct guard_plan *plan, uint64_t token, bool has_
     return child;
 }
 
+enum { KILL_ROUNDS = 100 }; /* before others are heard again */
+
 /* The children of this process, which has one thread. Without this file of /proc only the process
  * group is killed, which the man page says. */
 static FILE *open_children(void)
@@ -94,34 +96,50 @@ static FILE *open_children(void)
     return fopen(path, "re");
 }
 
-pid_t guard_child_kill_all(pid_t leader)
+/* Whether it is dead; `how` WNOWAIT leaves it to be reaped by somebody else. */
+static bool is_dead(pid_t child, int how)
 {
-    pid_t alive = 0;
+    siginfo_t info = {.si_pid = 0};
+    return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | how) == 0 && info.si_pid == child;
+}
+
+/* Kills and reaps the children that the list shows, all but the leader. *seen is one that was
+ * there; says whether any was reaped. */
+static bool kill_listed(FILE *children, pid_t leader, pid_t *seen)
+{
+    bool has_reaped = false;
     int child;
-    /* While the leader is not reaped its number means this group and no other. */
-    (void)kill(-leader, SIGKILL);
-    FILE *children = open_children();
-    while (children != NULL && fscanf(children, "%d", &child) == 1) {
+    while (fscanf(children, "%d", &child) == 1) {
         if (child != leader) {
+            *seen = child;
             (void)kill(child, SIGKILL);
+            has_reaped |= is_dead(child, 0);
         }
     }
-    if (children != NULL) {
-        (void)fclose(children);
+    return has_reaped;
+}
+
+/* The orphans of one that dies become our children before its death can be seen, but a list that
+ * was read earlier does not show them. So all are dead only when a list that was read after the
+ * leader's death shows nobody else. */
+pid_t guard_child_kill_all(pid_t leader)
+{
+    pid_t seen = 0;
+    bool has_reaped = true;
+    /* While the leader is not reaped its number means this group and no other. */
+    (void)kill(-leader, SIGKILL);
+    for (int round = 0; has_reaped && round < KILL_ROUNDS; round++) {
+        bool is_leader_dead = is_dead(leader, WNOWAIT);
+        FILE *children = open_children();
+        seen = 0;
+        has_reaped = false;
+        if (children != NULL) {
+            has_reaped = kill_listed(children, leader, &seen);
+            (void)fclose(children);
+        }
+        if (seen == 0) {
+            return is_leader_dead ? 0 : leader;
+        }
     }
-    children = open_children();
-    while (children != NULL && fscanf(children, "%d", &child) == 1) {
-        siginfo_t info = {.si_pid = 0};
-        bool is_dead = waitid(P_PID, (id_t)child, &info,
-                              WEXITED | WNOHANG | (child == leader ? WNOWAIT : 0)) == 0 &&
-                       info.si_pid == child;
-        alive = is_dead ? alive : child;
-    }
-    if (children != NULL) {
-        (void)fclose(children);
-        return alive;
-    }
-    siginfo_t info = {.si_pid = 0};
-    (void)waitid(P_PID, (id_t)leader, &info, WEXITED | WNOHANG | WNOWAIT);
-    return info.si_pid == leader ? 0 : leader;
+    return seen;
 }

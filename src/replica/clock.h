@@ -45,6 +45,7 @@ static inline void clock_start(struct cluster_clock *c, uint64_t term, uint64_t 
 {
     c->term = term;
     c->base_ms = c->heard_ms > log_ms ? c->heard_ms : log_ms;
+    c->base_ms = c->base_ms > 0 ? c->base_ms : 1; /* 0 stands for no time */
     c->base_us = boot_us;
     c->running = true;
 }

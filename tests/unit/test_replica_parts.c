@@ -99,9 +99,9 @@ static void time_that_was_heard_while_leading_does_not_move_the_clock(void **sta
 {
     (void)state;
     struct cluster_clock c = {0};
-    clock_start(&c, 1, 0, 0);
+    clock_start(&c, 1, 0, 0); /* at 1: 0 stands for no time */
     clock_hear(&c, 2, 50);
-    assert_true(clock_now_ms(&c, 10000) == 10);
+    assert_true(clock_now_ms(&c, 10000) == 11);
     clock_stop(&c, 10000);
     assert_true(clock_now_ms(&c, 10000) == 50);
 }
@@ -112,7 +112,7 @@ static void time_of_an_earlier_term_is_not_taken_up_again(void **state)
     (void)state;
     struct cluster_clock c = {0};
     clock_start(&c, 5, 0, 0);
-    assert_true(clock_now_ms(&c, 9000000) == 9000);
+    assert_true(clock_now_ms(&c, 9000000) == 9001);
     clock_hear(&c, 6, 7500); /* the successor's */
     clock_stop(&c, 9000000);
     assert_true(clock_now_ms(&c, 9000000) == 7500);
