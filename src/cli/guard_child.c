@@ -96,11 +96,14 @@ static FILE *open_children(void)
     return fopen(path, "re");
 }
 
-/* Whether it is dead; `how` WNOWAIT leaves it to be reaped by somebody else. */
+/* Whether it is dead, or no child of ours any more; `how` WNOWAIT leaves it to be reaped later. */
 static bool is_dead(pid_t child, int how)
 {
     siginfo_t info = {.si_pid = 0};
-    return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | how) == 0 && info.si_pid == child;
+    if (waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | how) != 0) {
+        return errno == ECHILD;
+    }
+    return info.si_pid == child;
 }
 
 /* Kills and reaps the children that the list shows, all but the leader. *seen is one that was
