@@ -210,6 +210,8 @@ bool engine_start(struct engine *e, const struct replica_options *options,
         *problem = "libraft cannot be started";
         return false;
     }
+    /* It comes with one that words several lines for every step and then, as a rule, drops them. */
+    e->raft.tracer = NULL;
     raft_seed(&e->raft, options->seed);
     raft_set_pre_vote(&e->raft, true);
     raft_set_election_timeout(&e->raft, options->election_ms);
