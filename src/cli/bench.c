@@ -8,6 +8,9 @@
 #include "cli/bench_report.h"
 #include "cli/exits.h"
 
+/* By default, and with `holdfast dev`, the Redis protocol is there: 4653 and 4655. */
+enum { RESP_ABOVE = 2 };
+
 /* About 70 KiB of histograms: not on the stack. */
 static struct bench_result result;
 static struct bench_targets targets;
@@ -60,6 +63,13 @@ int bench_main(int count, char **arguments)
     }
     if (!settings.via_any && !targets.leads) {
         return fail("the leader's client address is not known; use --via any");
+    }
+    if (settings.resp != NULL && !bench_targets_of_list(settings.resp, &targets)) {
+        fprintf(stderr, "holdfast: --resp \"%s\" is not HOST:PORT,...\n", settings.resp);
+        return EXIT_USAGE;
+    }
+    if (settings.resp == NULL && settings.protocol == &bench_resp) {
+        bench_targets_shift(&targets, RESP_ABOVE);
     }
     bool on_terminal = isatty(STDERR_FILENO) != 0;
     bool ran = bench_load_run(&settings, &targets, on_terminal ? bench_report_progress : NULL,

@@ -119,6 +119,10 @@ static bool close_held_session(struct client *c, uint64_t now_ns)
 
 static void make_name(struct client *c)
 {
+    if (c->load->settings->contended) {
+        (void)snprintf(c->name, sizeof(c->name), "bench/%08" PRIx32 "/contended", c->load->run);
+        return;
+    }
     (void)snprintf(c->name, sizeof(c->name), "bench/%08" PRIx32 "/%" PRIu32 "/%" PRIu64,
                    c->load->run, c->number, c->cycle++);
 }
@@ -136,7 +140,8 @@ static void begin_cycle(struct client *c, uint64_t now_ns)
     struct bench_ask what = {.verb = BENCH_ACQUIRE,
                              .session = slice_of(c->session),
                              .name = slice_of(c->name),
-                             .tier = slice_of(s->tier)};
+                             .tier = slice_of(s->tier),
+                             .wait_ms = s->contended ? load_ttl_ms(s) / 2 : 0};
     ask(c, &what, now_ns);
     if (s->rate > 0) {
         c->asked_ns = c->due_ns; /* what it waited for its turn counts */
@@ -151,12 +156,21 @@ static void release(struct client *c, uint64_t now_ns)
                              .name = slice_of(c->name),
                              .token = c->token};
     ask(c, &what, now_ns);
+    c->load->released_ns = now_ns;
 }
 
 static void add_sample(struct bench_result *r, uint64_t began_ns, uint64_t took_ns)
 {
     if (r->sample_count < r->sample_capacity) {
         r->samples[r->sample_count++] = (struct bench_sample){began_ns, took_ns};
+    }
+}
+
+/* With one lock for all, a grant follows the release of whoever had it before. */
+static void measure_handover(struct load *l, uint64_t now_ns)
+{
+    if (l->settings->contended && l->released_ns != 0) {
+        histogram_add(&l->result->handover, now_ns - l->released_ns);
     }
 }
 
@@ -169,6 +183,7 @@ static void measure(struct client *c, const struct bench_answer *answer, uint64_
     uint64_t took_ns = now_ns - c->asked_ns;
     if (c->verb == BENCH_ACQUIRE) {
         histogram_add(&r->acquire, took_ns);
+        measure_handover(c->load, now_ns);
         add_sample(r, c->asked_ns, took_ns);
     } else if (c->verb == BENCH_RELEASE) {
         histogram_add(&r->release, took_ns);
@@ -181,7 +196,7 @@ static void measure(struct client *c, const struct bench_answer *answer, uint64_
 static void next_cycle_step(struct client *c, uint64_t now_ns)
 {
     if (c->session[0] == '\0') {
-        ask_open(c, SESSION_TTL_MS, now_ns);
+        ask_open(c, load_ttl_ms(c->load->settings), now_ns);
     } else if (c->token != 0) {
         release(c, now_ns);
     } else if (now_ns >= c->keepalive_ns) {
@@ -196,7 +211,7 @@ static void prepare(struct client *c, uint64_t now_ns)
 {
     if (!go_on_holding(c, now_ns)) {
         if (c->session[0] == '\0') {
-            ask_open(c, SESSION_TTL_MS, now_ns);
+            ask_open(c, load_ttl_ms(c->load->settings), now_ns);
         } else {
             arrive_at_gate(c);
         }
@@ -245,13 +260,14 @@ static void on_own_answer(struct client *c, const struct bench_answer *answer, u
     case BENCH_OPEN:
         (void)snprintf(c->session, sizeof(c->session), "%.*s", (int)answer->session.len,
                        (const char *)answer->session.data);
-        c->keepalive_ns = now_ns + SESSION_TTL_MS / 3 * MS;
+        c->keepalive_ns = now_ns + load_ttl_ms(c->load->settings) / 3 * MS;
         break;
     case BENCH_KEEPALIVE:
-        c->keepalive_ns = now_ns + SESSION_TTL_MS / 3 * MS;
+        c->keepalive_ns = now_ns + load_ttl_ms(c->load->settings) / 3 * MS;
         break;
     case BENCH_ACQUIRE:
         c->token = answer->token;
+        c->load->released_ns = 0;
         break;
     case BENCH_RELEASE:
         c->token = 0;

@@ -54,9 +54,10 @@ static int write_body(char *body, size_t size, const struct bench_ask *ask)
         return snprintf(body, size, "{\"client_id\":\"%.*s\",\"ttl_ms\":%" PRIu64 "}",
                         text_len(ask->client), text_of(ask->client), ask->ttl_ms);
     case BENCH_ACQUIRE:
-        return snprintf(body, size, "{\"session_id\":\"%.*s\"%s%.*s%s}", text_len(ask->session),
-                        text_of(ask->session), ask->tier.len > 0 ? ",\"tier\":\"" : "",
-                        text_len(ask->tier), text_of(ask->tier), ask->tier.len > 0 ? "\"" : "");
+        return snprintf(
+            body, size, "{\"session_id\":\"%.*s\"%s%.*s%s,\"wait_timeout_ms\":%" PRIu64 "}",
+            text_len(ask->session), text_of(ask->session), ask->tier.len > 0 ? ",\"tier\":\"" : "",
+            text_len(ask->tier), text_of(ask->tier), ask->tier.len > 0 ? "\"" : "", ask->wait_ms);
     case BENCH_RELEASE:
         return snprintf(body, size, "{\"session_id\":\"%.*s\",\"fencing_token\":%" PRIu64 "}",
                         text_len(ask->session), text_of(ask->session), ask->token);
@@ -261,6 +262,7 @@ static size_t http_receive(void *state, struct slice bytes, struct buffer *out,
 const struct bench_protocol bench_http = {
     .name = "http",
     .multiplexes = false,
+    .waits = true,
     .open = http_open,
     .close = http_close,
     .begin = http_begin,

@@ -194,6 +194,8 @@ static void step_phase(struct load *l, uint64_t now_ns)
     uint64_t passed_ms = (now_ns - l->phase_ns) / MS;
     bool all_at_gate = l->at_gate == s->clients;
     bool silent = now_ns - l->answer_ns > SILENCE_MS * MS;
+    /* A long queue is not worked off to its end: what is left ends by its TTL. */
+    bool enough = s->contended && passed_ms > SILENCE_MS;
     if (interrupted && l->phase < PHASE_CLOSE) {
         l->result->interrupted = true;
         if (l->phase == PHASE_PREPARE) {
@@ -211,7 +213,7 @@ static void step_phase(struct load *l, uint64_t now_ns)
         begin_phase(l, PHASE_MEASURE, now_ns);
     } else if (l->phase == PHASE_MEASURE && passed_ms >= s->measure_ms) {
         begin_phase(l, PHASE_CLOSE, now_ns);
-    } else if (l->phase == PHASE_CLOSE && (all_at_gate || silent)) {
+    } else if (l->phase == PHASE_CLOSE && (all_at_gate || silent || enough)) {
         begin_phase(l, PHASE_OVER, now_ns);
     }
 }
@@ -220,11 +222,13 @@ static void step_phase(struct load *l, uint64_t now_ns)
 static void look_around(struct load *l, uint64_t now_ns)
 {
     static const char *const names[] = {"preparing", "warming up", "measuring", "cleaning up", ""};
-    for (uint32_t i = 0; i < l->settings->clients; i++) {
+    const struct bench_settings *s = l->settings;
+    uint64_t patience_ms = s->contended ? load_ttl_ms(s) : REQUEST_MS;
+    for (uint32_t i = 0; i < s->clients; i++) {
         struct client *c = &l->clients[i];
         if (c->waits_for_answer && c->line->state == LINE_UP &&
-            now_ns > c->sent_ns + REQUEST_MS * MS) {
-            line_give_up(c->line, "no_answer", "a request was not answered within 10 s");
+            now_ns > c->sent_ns + patience_ms * MS) {
+            line_give_up(c->line, "no_answer", "a request was not answered in time");
         }
     }
     if (l->on_progress != NULL && now_ns - l->progress_ns >= SECOND) {

@@ -21,6 +21,7 @@ struct bench_sample {
 struct bench_result {
     struct histogram acquire; /* ns, as are all times here */
     struct histogram release;
+    struct histogram handover; /* of the one lock: from asking for its release to the next grant */
     uint64_t cycles;
     uint64_t measured_ns;
     uint64_t cpu_ns;  /* what the bench itself used meanwhile */

@@ -18,7 +18,8 @@ enum bench_phase { PHASE_PREPARE, PHASE_WARM, PHASE_MEASURE, PHASE_CLOSE, PHASE_
 #define SECOND (1000 * MS)
 
 enum {
-    SESSION_TTL_MS = 30000, /* kept alive at a third of it */
+    SESSION_TTL_MS = 30000, /* kept alive at a third of it; see load_ttl_ms */
+    PATIENCE_MS = 20,       /* a client's turn at the one lock takes less */
     ERROR_PAUSE_MS = 10,
     RECONNECT_MS = 100,
     REQUEST_MS = 10000, /* a request that takes longer is given up */
@@ -91,9 +92,18 @@ struct load {
     uint32_t held_sessions;
     uint32_t held_taken; /* sessions that are somebody's work, or done */
     uint64_t held_locks;
+    uint64_t released_ns; /* when the release of the one lock was sent; 0: it is held */
 };
 
 uint64_t bench_now_ns(void);
+
+/* Of a client's session, and of its waiting: many that queue at one lock wait long, and cannot keep
+ * their sessions alive meanwhile, since each has one request outstanding. */
+static inline uint64_t load_ttl_ms(const struct bench_settings *s)
+{
+    uint64_t queue_ms = s->contended ? s->clients * PATIENCE_MS : 0;
+    return queue_ms > SESSION_TTL_MS ? queue_ms : SESSION_TTL_MS;
+}
 
 /* bench_load.c */
 void load_error(struct load *l, const char *code, const char *message);

@@ -11,7 +11,7 @@ enum bench_verb {
     BENCH_OPEN, /* a session of `ttl_ms` */
     BENCH_KEEPALIVE,
     BENCH_CLOSE,
-    BENCH_ACQUIRE, /* `name`, without waiting */
+    BENCH_ACQUIRE, /* `name`, waiting for `wait_ms` at most */
     BENCH_RELEASE, /* `name` by `token` */
 };
 
@@ -26,6 +26,7 @@ struct bench_ask {
     struct slice tier; /* empty: the server's choice */
     uint64_t token;
     uint64_t ttl_ms;
+    uint64_t wait_ms;
 };
 
 struct bench_answer {
@@ -43,6 +44,7 @@ typedef void bench_answer_fn(void *ctx, const struct bench_answer *answer);
 struct bench_protocol {
     const char *name;
     bool multiplexes;     /* whether a connection may have more than one slot */
+    bool waits;           /* whether an acquire may wait */
     bool sessions_follow; /* with the connection the session is gone for its client */
 
     /* The state of one connection. `host` is the server's HOST:PORT, and outlives it. */
@@ -61,5 +63,6 @@ struct bench_protocol {
 
 extern const struct bench_protocol bench_grpc;
 extern const struct bench_protocol bench_http;
+extern const struct bench_protocol bench_resp;
 
 #endif

@@ -50,6 +50,7 @@ static void put_settings(struct json_writer *w, const struct bench_settings *s,
     put_real(w, "warmup", (double)s->warmup_ms / 1000);
     json_put_text(w, "api", s->protocol->name);
     json_put_text(w, "via", s->via_any ? "any" : "leader");
+    json_put_bool(w, "contended", s->contended);
     json_put_text(w, "tier", s->tier[0] == '\0' ? "CORRECTNESS" : s->tier);
     json_put_u64(w, "rate", s->rate);
     json_put_u64(w, "held", s->held);
@@ -80,6 +81,9 @@ void bench_report_json(const struct bench_settings *settings, const struct bench
     put_real(&w, "cycles_per_second", per_second(r->cycles, r->measured_ns));
     put_histogram(&w, "acquire_us", &r->acquire);
     put_histogram(&w, "release_us", &r->release);
+    if (settings->contended) {
+        put_histogram(&w, "handover_us", &r->handover);
+    }
     json_put_u64(&w, "cycles", r->cycles);
     put_real(&w, "measured_seconds", (double)r->measured_ns / 1e9);
     put_errors(&w, r);
@@ -126,6 +130,9 @@ void bench_report_table(const struct bench_settings *s, const struct bench_targe
     printf("\n");
     print_row("acquire", &r->acquire);
     print_row("release", &r->release);
+    if (s->contended) {
+        print_row("handover", &r->handover);
+    }
     for (unsigned i = 0; i < r->codes; i++) {
         printf("%s%s: %" PRIu64 "\n", i == 0 ? "\nerrors\n  " : "  ", r->by_code[i].code,
                r->by_code[i].count);

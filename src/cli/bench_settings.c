@@ -28,12 +28,14 @@ static const struct flag flags[] = {
     {"--seconds", DURATION, AT(measure_ms), 100, DAY_MS, "S", "how long to measure (10)"},
     {"--warmup", DURATION, AT(warmup_ms), 0, DAY_MS, "S", "how long to run before that (2)"},
     {"--connections", NUMBER, AT(connections), 1, BENCH_CLIENTS_MAX, "K", "that carry them (one for each client)"},
-    {"--api", API, AT(protocol), 0, 0, "http|grpc", "the protocol (grpc; http with --held)"},
+    {"--api", API, AT(protocol), 0, 0, "http|grpc|resp", "the protocol (grpc; http with --held); resp is that of Redis"},
     {"--via", VIA, AT(via_any), 0, 0, "leader|any", "ask the leader, or all nodes in turn, which forward (leader)"},
     {"--tier", TIER, AT(tier), 0, 0, "TIER", "correctness or efficiency (the server's choice)"},
     {"--endpoints", TEXT, AT(endpoints), 0, 0, "LIST", "HOST:PORT,... (HOLDFAST_ENDPOINTS, or 127.0.0.1:4653)"},
     {"--rate", NUMBER, AT(rate), 1, BENCH_RATE_MAX, "R", "begin R cycles a second, whatever the answers take; latency then counts from when a cycle was due"},
     {"--held", NUMBER, AT(held), 0, BENCH_HELD_MAX, "N", "hold N other locks meanwhile, 500 to a session (0)"},
+    {"--contended", SWITCH, AT(contended), 0, 0, "", "all clients want the same lock and wait for it: how fast is it handed over?"},
+    {"--resp", TEXT, AT(resp), 0, 0, "LIST", "HOST:PORT,... for --api resp, the leader first (two above the ports for clients)"},
     {"--samples", TEXT, AT(samples), 0, 0, "FILE", "write every acquire there: when it began (wall clock, us) and what it took (us)"},
     {"--json", SWITCH, AT(json), 0, 0, "", "print one JSON object"},
     {"--help", SWITCH, AT(help), 0, 0, "", "this list"},
@@ -82,17 +84,14 @@ static bool read_number(struct bench_settings *s, const struct flag *flag, const
 
 static bool read_api(struct bench_settings *s, const char *text)
 {
-    static const struct bench_protocol *const built[] = {&bench_http, &bench_grpc};
+    static const struct bench_protocol *const built[] = {&bench_http, &bench_grpc, &bench_resp};
     for (size_t i = 0; i < sizeof(built) / sizeof(built[0]); i++) {
         if (strcmp(text, built[i]->name) == 0) {
             s->protocol = built[i];
             return true;
         }
     }
-    if (strcmp(text, "resp") == 0) {
-        return complain(text, "is not built into this bench yet; use --api http or grpc");
-    }
-    return complain("--api", "is http or grpc");
+    return complain("--api", "is http, grpc or resp");
 }
 
 static bool read_value(struct bench_settings *s, const struct flag *flag, const char *text)
@@ -146,11 +145,25 @@ static bool check(struct bench_settings *s)
         return complain("--connections", "cannot be more than --clients");
     }
     if (s->connections < s->clients && !s->protocol->multiplexes) {
-        return complain("--connections",
-                        "has to be as many as --clients: HTTP/1.1 carries one request at a time");
+        return complain(
+            "--connections",
+            "has to be as many as --clients: this protocol carries one request at a time");
     }
     if (s->held > 0 && s->protocol != &bench_http) {
         return complain("--held", "needs --api http");
+    }
+    if (s->contended && !s->protocol->waits) {
+        return complain("--contended", "needs --api grpc or http: the Redis protocol has no queue");
+    }
+    if (s->contended && s->rate > 0) {
+        return complain("--contended", "goes as fast as it can: leave --rate out");
+    }
+    if (s->protocol == &bench_resp && s->tier[0] != '\0') {
+        return complain("--tier", "is not the client's choice with --api resp: the server's "
+                                  "configuration names it");
+    }
+    if (s->resp != NULL && s->protocol != &bench_resp) {
+        return complain("--resp", "needs --api resp");
     }
     return true;
 }

@@ -15,13 +15,15 @@ struct bench_settings {
     const char *tier;      /* "" or a name in capitals */
     const char *endpoints; /* NULL: those of the environment */
     const char *samples;   /* a file, or NULL */
+    const char *resp;      /* addresses of the Redis protocol; NULL: two above the clients' */
     bool via_any;
+    bool contended; /* one lock for all */
     bool json;
     bool help;
 };
 
 enum {
-    BENCH_CLIENTS_MAX = 10000,
+    BENCH_CLIENTS_MAX = 200000,
     BENCH_HELD_MAX = 10000000,
     BENCH_HELD_PER_SESSION = 500,
     BENCH_RATE_MAX = 10000000,

@@ -3,6 +3,7 @@
 
 #include <netdb.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "cli/api.h"
 #include "cli/exits.h"
@@ -32,6 +33,37 @@ static bool resolve(struct slice text, struct bench_target *out)
     out->address_len = list->ai_addrlen;
     freeaddrinfo(list);
     return true;
+}
+
+bool bench_targets_of_list(const char *list, struct bench_targets *out)
+{
+    out->count = 0;
+    for (const char *from = list; from != NULL;) {
+        const char *comma = strchr(from, ',');
+        size_t len = comma == NULL ? strlen(from) : (size_t)(comma - from);
+        if (out->count == BENCH_TARGETS_MAX ||
+            !resolve(slice_make(from, len), &out->at[out->count])) {
+            return false;
+        }
+        out->count++;
+        from = comma == NULL ? NULL : comma + 1;
+    }
+    out->leads = true;
+    return true;
+}
+
+void bench_targets_shift(struct bench_targets *targets, unsigned by)
+{
+    for (unsigned i = 0; i < targets->count; i++) {
+        struct bench_target *t = &targets->at[i];
+        char *colon = strrchr(t->host, ':');
+        unsigned port = (unsigned)strtoul(colon + 1, NULL, 10) + by;
+        (void)snprintf(colon + 1, sizeof(t->host) - (size_t)(colon + 1 - t->host), "%u", port);
+        in_port_t *at = t->address.ss_family == AF_INET6
+                            ? &((struct sockaddr_in6 *)&t->address)->sin6_port
+                            : &((struct sockaddr_in *)&t->address)->sin_port;
+        *at = htons((uint16_t)port);
+    }
 }
 
 static void add_member(struct bench_targets *out, const struct json_t *member)

@@ -27,4 +27,10 @@ struct bench_targets {
  * is the exit code. */
 int bench_targets_find(const char *endpoints, struct bench_targets *out);
 
+/* "HOST:PORT,..." instead of what the cluster says; the first one counts as the leader. False: one
+ * of them is no address, or there are too many. */
+bool bench_targets_of_list(const char *list, struct bench_targets *out);
+/* The same hosts, with ports that are `by` higher. */
+void bench_targets_shift(struct bench_targets *targets, unsigned by);
+
 #endif

@@ -38,6 +38,42 @@ def test_it_prints_one_object_with_the_figures_and_leaves_nothing_behind(make_cl
         assert leftovers(c.nodes[1]) == []
 
 
+def test_one_lock_for_all_is_handed_from_client_to_client(make_cluster):
+    c = make_cluster(3)
+    for api in ("http", "grpc"):
+        done = bench(c, "--api", api, "--clients", 8, "--contended", "--json")
+        assert done.returncode == 0, done.stderr
+        figures = json.loads(done.stdout)
+        assert figures["errors"] == 0, figures
+        assert figures["cycles"] > 8
+        # The others waited for seven turns; the one whose turn it was did not.
+        assert figures["handover_us"]["p50"] < figures["acquire_us"]["p50"] / 2
+        assert abs(figures["handover_us"]["count"] - figures["acquire_us"]["count"]) <= 1
+        assert figures["settings"]["contended"] is True
+        assert leftovers(c.nodes[1]) == []
+
+
+def test_a_redis_server_can_be_measured_by_the_same_bytes(make_cluster, tmp_path):
+    port = free_ports(1)[0]
+    server = subprocess.Popen(["redis-server", "--port", str(port), "--save", "", "--dir", tmp_path],
+                              stdout=subprocess.DEVNULL)
+    try:
+        def answers():
+            ping = subprocess.run(["redis-cli", "-p", str(port), "ping"], capture_output=True, text=True, check=False)
+            return ping.stdout == "PONG\n"
+
+        wait_until(answers, "redis-server is there")
+        done = bench(make_cluster(1), "--api", "resp", "--resp", f"127.0.0.1:{port}", "--clients", 4, "--json")
+        left = subprocess.run(["redis-cli", "-p", str(port), "dbsize"], capture_output=True, text=True, check=True)
+    finally:
+        server.terminate()
+        server.wait(PATIENCE)
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert figures["cycles"] > 4 and figures["errors"] == 0, figures
+    assert int(left.stdout) <= 4  # those in whose cycle the time was over; Redis lets them expire
+
+
 def test_a_rate_is_kept_and_every_acquire_is_in_the_samples(make_cluster, tmp_path):
     c = make_cluster(1)
     samples = tmp_path / "samples.csv"
@@ -89,7 +125,10 @@ def test_what_cannot_be_done_is_said(make_cluster):
         (["--tier", "best"], "correctness or efficiency"),
         (["--api", "http", "--connections", "2"], "one request at a time"),
         (["--api", "grpc", "--held", "5"], "needs --api http"),
-        (["--api", "resp"], "not built"),
+        (["--api", "resp", "--contended"], "no queue"),
+        (["--api", "resp", "--tier", "efficiency"], "server's configuration"),
+        (["--contended", "--rate", "5"], "leave --rate out"),
+        (["--resp", "127.0.0.1:1"], "needs --api resp"),
         (["--nonsense"], "no flag"),
         (["--rate"], "needs a value"),
     ):

@@ -1,5 +1,5 @@
-/* The parts of `holdfast bench` that decide what its figures say: the histogram, and how HTTP
- * answers are read. */
+/* The parts of `holdfast bench` that decide what its figures say: the histogram, and how
+ * answers of HTTP and of the Redis protocol are read. */
 #include "base_testing.h"
 
 #include <stdio.h>
@@ -117,27 +117,33 @@ static void on_answer(void *ctx, const struct bench_answer *answer)
 }
 
 /* Asks with `verb`, and hears `answer` byte by byte: only the last one completes it. */
-static struct heard hear(enum bench_verb verb, const char *answer, const char **problem)
+static struct heard hear_by(const struct bench_protocol *protocol, enum bench_verb verb,
+                            const char *answer, const char **problem)
 {
     struct heard heard = {.answers = 0};
     struct buffer out;
     buffer_init(&out, memory_system(), 1 << 16);
-    void *http = bench_http.open("node:1", 1);
+    void *open = protocol->open("node:1", 1);
     struct bench_ask ask = {
         .verb = verb, .session = slice_of("5e55"), .name = slice_of("n"), .client = slice_of("c")};
-    bench_http.begin(http, &out);
-    bench_http.ask(http, 0, &ask, &out);
+    protocol->begin(open, &out);
+    protocol->ask(open, 0, &ask, &out);
     assert_true(buffer_len(&out) > 0);
     *problem = NULL;
     for (size_t len = 0; len < strlen(answer) && *problem == NULL; len++) {
         assert_int_equal(heard.answers, 0);
         size_t used =
-            bench_http.receive(http, slice_make(answer, len + 1), &out, on_answer, &heard, problem);
+            protocol->receive(open, slice_make(answer, len + 1), &out, on_answer, &heard, problem);
         assert_int_equal(used, heard.answers == 0 ? 0 : len + 1);
     }
-    bench_http.close(http);
+    protocol->close(open);
     buffer_close(&out);
     return heard;
+}
+
+static struct heard hear(enum bench_verb verb, const char *answer, const char **problem)
+{
+    return hear_by(&bench_http, verb, answer, problem);
 }
 
 static void an_acquire_yields_its_token(void **state)
@@ -235,6 +241,84 @@ static void requests_name_their_lock_session_and_token(void **state)
     buffer_close(&out);
 }
 
+/* ---- the Redis protocol ---- */
+
+static void what_redis_answers_is_understood(void **state)
+{
+    (void)state;
+    static const struct {
+        enum bench_verb verb;
+        const char *answer;
+        bool fine;
+        const char *code;
+    } rows[] = {
+        {BENCH_ACQUIRE, "+OK\r\n", true, ""},
+        {BENCH_ACQUIRE, "$-1\r\n", false, "refused"},
+        {BENCH_ACQUIRE, "_\r\n", false, "refused"}, /* RESP3's null */
+        {BENCH_ACQUIRE, "-TRYAGAIN later\r\n", false, "TRYAGAIN"},
+        {BENCH_ACQUIRE, "-ERR\r\n", false, "ERR"},
+        {BENCH_RELEASE, ":1\r\n", true, ""},
+        {BENCH_RELEASE, ":0\r\n", false, "refused"},
+        {BENCH_RELEASE, "-NOSCRIPT No matching script.\r\n", false, "NOSCRIPT"},
+        {BENCH_KEEPALIVE, "+PONG\r\n", true, ""},
+        {BENCH_OPEN, "$4\r\n5e55\r\n", true, ""},
+        {BENCH_OPEN, "$-1\r\n", false, "refused"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *problem;
+        struct heard heard = hear_by(&bench_resp, rows[i].verb, rows[i].answer, &problem);
+        assert_null(problem);
+        assert_int_equal(heard.answers, 1);
+        assert_int_equal(heard.last.fine, rows[i].fine);
+        assert_string_equal(heard.last.code, rows[i].code);
+        assert_string_equal(heard.session,
+                            rows[i].verb == BENCH_OPEN && rows[i].fine ? "5e55" : "");
+    }
+}
+
+static void what_is_not_of_the_redis_protocol_is_a_problem(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"HTTP/1.1 400\r\n", "+OK\n", "$1x\r\n", "$99999999\r\n",
+                                      "\r\n"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        const char *problem;
+        struct heard heard = hear_by(&bench_resp, BENCH_OPEN, bad[i], &problem);
+        assert_non_null(problem);
+        assert_int_equal(heard.answers, 0);
+    }
+}
+
+static void a_lock_of_redis_is_released_by_the_value_that_took_it(void **state)
+{
+    (void)state;
+    struct buffer out;
+    buffer_init(&out, memory_system(), 1 << 16);
+    void *resp = bench_resp.open("node:1", 1);
+    struct bench_ask ask = {
+        .verb = BENCH_ACQUIRE, .session = slice_of("5e55"), .name = slice_of("bench/1")};
+    bench_resp.ask(resp, 0, &ask, &out);
+    buffer_append(&out, "", 1);
+    char value[33];
+    int len = 0;
+    int read = sscanf((const char *)buffer_bytes(&out).data,
+                      "*6\r\n$3\r\nSET\r\n$7\r\nbench/1\r\n$%d\r\n%32s", &len, value);
+    assert_int_equal(read, 2);
+    assert_int_equal(strlen(value), len);
+    assert_non_null(
+        strstr((const char *)buffer_bytes(&out).data, "NX\r\n$2\r\nPX\r\n$5\r\n30000\r\n"));
+    buffer_truncate(&out, 0);
+    ask.verb = BENCH_RELEASE;
+    bench_resp.ask(resp, 0, &ask, &out);
+    char expected[200];
+    (void)snprintf(expected, sizeof(expected),
+                   "*5\r\n$7\r\nEVALSHA\r\n$4\r\n5e55\r\n$1\r\n1\r\n$7\r\nbench/1\r\n$%d\r\n%s\r\n",
+                   len, value);
+    assert_true(slice_equal(buffer_bytes(&out), slice_of(expected)));
+    bench_resp.close(resp);
+    buffer_close(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +334,9 @@ int main(void)
         cmocka_unit_test(an_opened_session_yields_its_id),
         cmocka_unit_test(bytes_that_are_no_answer_are_a_problem),
         cmocka_unit_test(requests_name_their_lock_session_and_token),
+        cmocka_unit_test(what_redis_answers_is_understood),
+        cmocka_unit_test(what_is_not_of_the_redis_protocol_is_a_problem),
+        cmocka_unit_test(a_lock_of_redis_is_released_by_the_value_that_took_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
