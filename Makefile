@@ -1,6 +1,6 @@
 # The front door. Meson and Ninja do the work, behind scripts/build.
 
-.PHONY: all run test bench sim chaos model mutants cluster failover fuzz lint format clean help
+.PHONY: all run test bench sim chaos chaos-long model mutants cluster failover fuzz lint format clean help
 
 all: ## build build/ (-O2 -g, asserts on)
 	@scripts/build release
@@ -22,7 +22,11 @@ sim: all ## run the simulator: SEEDS=2000 worlds from SEED=1, SECONDS=60 each
 	    --seconds $(or $(SECONDS),60) $(if $(TRACE),--trace)
 
 chaos: all ## five real nodes, killed, paused, cut off, replaced for SECONDS=90; SEED=1 decides what and when
-	@/usr/bin/python3 tests/chaos/chaos.py --seconds $(or $(SECONDS),90) --seed $(or $(SEED),1)
+	@/usr/bin/python3 tests/chaos/chaos.py --seconds $(or $(SECONDS),90) --seed $(or $(SEED),1) \
+		--storm $(or $(STORM),150) $(if $(NETWORK),--network $(NETWORK)) $(if $(OTHER),--other $(OTHER))
+
+chaos-long: all ## the same for HOURS=2 in pieces, each with a seed of its own; goes on behind the pieces of before
+	@/usr/bin/python3 tests/chaos/long.py --hours $(or $(HOURS),2) $(if $(OTHER),--other $(OTHER))
 
 model: ## check the models of tests/spin/ at full depth, and that their mutants are caught
 	@scripts/setup test

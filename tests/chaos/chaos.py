@@ -24,12 +24,12 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "cluster"))
 import history  # noqa: E402
 import report  # noqa: E402
-from clients import NAMES, PROBE, Contender, Holder, Prober  # noqa: E402
+from clients import NAMES, PROBE, STORM, Contender, Holder, Prober  # noqa: E402
 from faults import AT_THE_LEADER, Faults, schedule  # noqa: E402
 from harness import ROOT, Cluster, Ports, allowed, dies_with_us, environment, wait_until  # noqa: E402
 from machines import COUNT, Machines  # noqa: E402
 
-PROBERS, CONTENDERS, HOLDERS, PROBE_THREADS = 4, 6, 2, 4
+PROBERS, CONTENDERS, HOLDERS, PROBE_THREADS, STORM_THREADS = 4, 6, 2, 4, 16
 QUIET_SECONDS = 3.0  # of clients without faults, before and after
 READY_SECONDS = 15.0  # after the last fault every node serves
 FREE_SECONDS = 10.0  # and no name is held by somebody who is gone: the longest TTL here is 2.5 s
@@ -53,19 +53,38 @@ class World:
         self.seed = seed
         self.machines = machines
         self.over = threading.Event()
+        self.stormed = []
         self.endpoints = ",".join(f"{host}:{port}" for host, port in machines.clients.values())
         self.clients = [kind(self, f"{kind.__name__.lower()}-{i}")
                         for kind, count in ((Prober, PROBERS), (Contender, CONTENDERS), (Holder, HOLDERS))
                         for i in range(count)]
 
     def ops(self):
-        return [op for client in self.clients for op in list(client.ops)]
+        return [op for client in self.clients for op in list(client.ops)] + self.stormed
 
 
 def start_probe(world, seconds):
     """libholdfast under load, with checks of its own; `seconds` cover the whole run."""
     return subprocess.Popen(dies_with_us([PROBE, "load", world.endpoints, int(seconds), PROBE_THREADS]),
                             env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def start_storm(world, seconds, rate, seed, path):
+    return subprocess.Popen(
+        dies_with_us([STORM, world.endpoints, int(seconds), STORM_THREADS, rate, seed, path]), env=environment(),
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def end_storm(world, storm, path, violations):
+    try:
+        _, err = storm.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        storm.kill()
+        _, err = storm.communicate()
+        violations.append("storm does not end")
+    if storm.returncode != 0:
+        violations.append(f"storm ended with {storm.returncode}: {err[-500:]}")
+    world.stormed = history.read_storm(path.read_bytes())
 
 
 def inject(faults, seed, seconds, over, violations):
@@ -172,6 +191,8 @@ def drive(world, faults, options, violations):
     """All that happens, in order. Returns when faults began and ended, what was read, the probe's result."""
     # It goes on until after the faults: what is left of the last one may take a while.
     probe = start_probe(world, options.seconds + 2 * QUIET_SECONDS)
+    written = faults.machines.cluster.folder / "storm"
+    storm = start_storm(world, options.seconds + 2 * QUIET_SECONDS, options.storm, options.seed, written)
     try:
         for client in world.clients:
             client.start()
@@ -186,15 +207,17 @@ def drive(world, faults, options, violations):
             if client.is_alive() or client.failed:
                 violations.append(f"{client.who} did not end well: {client.failed}")
         said = probe_result(probe, violations)
+        end_storm(world, storm, written, violations)
         names_are_free(faults, violations)
         check_nodes(faults.machines, violations)
         read, kept = read_kept(faults, world.ops(), violations)
         return begin, end, read, kept, said
     finally:
         world.over.set()
-        if probe.poll() is None:
-            probe.kill()
-            probe.wait()
+        for process in (probe, storm):
+            if process.poll() is None:
+                process.kill()
+                process.wait()
 
 
 def told_fault(ops, fault, begin, end):
@@ -218,15 +241,17 @@ def summary(world, faults, options, violations, times, load):
         outcomes[op.kind][op.outcome] += 1
     told = [told_fault(ops, fault, begin, end) for fault in faults.done]
     notes = [f"{kept} grants were kept to the end and looked for on each of {COUNT} nodes."]
-    if faults.machines.without_cables is not None:
-        notes.append(f"No partitions here: {faults.machines.without_cables}.")
+    notes.append({"spaces": "Links were cut between network namespaces.",
+                  "proxy": "Links were cut and slowed by a proxy in user space."}[faults.machines.network])
     if faults.machines.without_shim is not None:
-        notes.append(f"No full or slow disks here: {faults.machines.without_shim}.")
+        notes.append(f"No full or slow disks, no wrong clocks: {faults.machines.without_shim}.")
+    if faults.machines.other is not None:
+        notes.append(f"Rolled between {ROOT.name}'s own program and {options.other}.")
     return {
-        "command": f"make chaos SECONDS={options.seconds} SEED={options.seed}",
+        "command": f"make chaos SECONDS={options.seconds} SEED={options.seed} STORM={options.storm}",
         "seed": options.seed, "seconds": end - begin, "machines": COUNT, "cores": os.cpu_count(),
         "load": load, "load_after": round(os.getloadavg()[0], 1),
-        "operations": len(ops), "grants": len(history.granted(ops)), "attempts": len(attempts),
+        "operations": sum(op.kind != "claim" for op in ops), "grants": len(history.granted(ops)), "attempts": len(attempts),
         "outcomes": outcomes, "slots": len(marks), "slots_served": sum(marks),
         "faults": told, "probe": said, "notes": notes, "checked": CHECKED, "svg": f"chaos-{options.seed}.svg",
         "violations": violations,
@@ -237,7 +262,7 @@ def run(options, folder):
     load = round(os.getloadavg()[0], 1)
     violations = []
     cluster = Cluster(folder, COUNT, ["--request-timeout", "1s", "--segment-size", "9M"], name="chaos")
-    machines = Machines(cluster)
+    machines = Machines(cluster, options.network, options.other)
     begun = now()
     try:
         cluster.start()
@@ -255,6 +280,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=int, default=90)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--storm", type=int, default=150, metavar="N", help="cycles a second of the C clients")
+    parser.add_argument("--network", choices=["spaces", "proxy"], help="default: spaces where root")
+    parser.add_argument("--other", type=Path, help="another version of the program, to be rolled to and back")
     parser.add_argument("--out", default=ROOT / "build-logs")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))  # and clear away

@@ -7,7 +7,7 @@ import shutil
 import signal
 import time
 
-from harness import PATIENCE, wait_until
+from harness import PATIENCE, PROGRAM, wait_until
 
 # kind -> (weight, seconds that it lasts: least and most, what it needs)
 KINDS = {
@@ -18,18 +18,25 @@ KINDS = {
     "pause the leader": (3, 0.5, 4.0, ""),
     "pause a follower": (1, 0.5, 4.0, ""),
     "restart a node": (2, 0.0, 0.0, ""),
-    "part the leader with one other": (3, 1.0, 4.0, "cables"),
-    "part two followers": (1, 1.0, 4.0, "cables"),
-    "the leader is not heard": (2, 1.0, 4.0, "cables"),
+    "part the leader with one other": (3, 1.0, 4.0, ""),
+    "part two followers": (1, 1.0, 4.0, ""),
+    "the leader is not heard": (2, 1.0, 4.0, ""),
+    "slow the leader's links": (2, 1.0, 4.0, "proxy"),
+    "slow a follower's links": (1, 1.0, 4.0, "proxy"),
     "fill the leader's disk": (1, 0.5, 2.0, "shim"),
     "fill a follower's disk": (1, 0.5, 2.0, "shim"),
     "slow the leader's disk": (1, 1.0, 3.0, "shim"),
+    "put the leader's clock forward": (1, 1.5, 3.0, "shim"),
+    "put the leader's clock back": (1, 1.5, 3.0, "shim"),
+    "roll a node to the other version": (2, 0.0, 0.0, "other"),
     "transfer leadership": (2, 0.0, 0.0, ""),
     "replace a member": (2, 0.0, 0.0, ""),
 }
 # After these there is no leader that can serve, until there is another.
 AT_THE_LEADER = ("kill the leader", "kill the leader and a follower", "kill all five", "pause the leader",
                  "part the leader with one other", "the leader is not heard")
+SLOW_LINKS = (0.005, 0.05, 0.2)  # seconds, one way; the election timeout is 0.3
+CLOCK_JUMP = 3600  # seconds
 GAP = (0.3, 1.5)
 CHANGE_SECONDS = 30.0
 now = time.monotonic
@@ -37,7 +44,7 @@ now = time.monotonic
 
 def schedule(seed, have):
     """Endless: (kind, seconds that it lasts, seconds until the next, a number that picks among nodes). `have`:
-    what there is of "cables" and "shim"."""
+    what there is of "shim", "proxy" and "other"."""
     dice = random.Random(f"{seed} faults")
     kinds = [kind for kind, row in KINDS.items() if row[3] in ("", *have)]
     while True:
@@ -97,6 +104,9 @@ class Faults:
                    "part two followers": others[:2], "the leader is not heard": [leader],
                    "fill the leader's disk": [leader], "fill a follower's disk": others[:1],
                    "slow the leader's disk": [leader], "transfer leadership": others[:1],
+                   "slow the leader's links": [leader], "slow a follower's links": others[:1],
+                   "put the leader's clock forward": [leader], "put the leader's clock back": [leader],
+                   "roll a node to the other version": [random.Random(pick).choice([leader, *others])],
                    "replace a member": [random.Random(pick).choice([leader, *others])]}[kind]
         begin = now()
         fault = {"kind": kind, "begin": begin, "machines": victims, "leader": leader}
@@ -108,6 +118,12 @@ class Faults:
             self.pause(victims, seconds, over)
         elif kind == "restart a node":
             self.restart(victims[0])
+        elif kind.startswith("roll"):
+            self.restart(victims[0], roll=True)
+        elif kind.endswith("links"):
+            self.slow_links(victims[0], random.Random(pick).choice(SLOW_LINKS), seconds, over)
+        elif "clock" in kind:
+            self.jump(victims[0], CLOCK_JUMP if kind.endswith("forward") else -CLOCK_JUMP, seconds, over)
         elif kind.startswith("part") or kind == "the leader is not heard":
             self.cut(kind, victims, seconds, over)
         elif "disk" in kind:
@@ -146,11 +162,14 @@ class Faults:
             self.nodes[number].signal(signal.SIGCONT)
             self.away[number].append((begin, now()))
 
-    def restart(self, number):
+    def restart(self, number, roll=False):
         begin = now()
-        status = self.nodes[number].stop()
+        node = self.nodes[number]
+        status = node.stop()
         assert status == 0, f"machine {number} ended with {status} when it was told to stop"
-        self.nodes[number].start().wait_ready()
+        if roll:
+            node.program = PROGRAM if node.program != PROGRAM else self.machines.other
+        node.start().wait_ready()
         self.away[number].append((begin, now()))
 
     def cut(self, kind, victims, seconds, over):
@@ -162,6 +181,19 @@ class Faults:
         self.struck()
         over.wait(seconds)
         cables.heal()
+
+    def slow_links(self, number, delay, seconds, over):
+        self.machines.cables.slow(number, delay)
+        self.struck()
+        over.wait(seconds)
+        self.machines.cables.heal()
+
+    def jump(self, number, by, seconds, over):
+        """The wall clock: what people read, and nothing that decides (S1.1)."""
+        self.machines.set_clock(self.nodes[number], by)
+        self.struck()
+        over.wait(seconds)
+        self.machines.set_clock(self.nodes[number], 0)
 
     def spoil(self, number, how, seconds, over):
         """tests/support/bad_disk.c looks for this file."""
@@ -203,7 +235,7 @@ class Faults:
         old.kill()
         shutil.rmtree(old.folder)
         new = self.machines.replace(number).start()
-        self.change(asked, "POST", "", {"id": new.id, "address": new.peer})
+        self.change(asked, "POST", "", {"id": new.id, "address": self.machines.address(number)})
         self.change(asked, "POST", f"/{new.id}/promote")
         new.wait_ready()
         self.away[number].append((begin, now()))

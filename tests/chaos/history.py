@@ -3,12 +3,13 @@
 All times are seconds on one machine's CLOCK_MONOTONIC. Nothing is assumed about what the cluster did between a
 call and its answer; so whatever is reported here is wrong in every reading of the history."""
 
+import struct
 from dataclasses import dataclass, field
 
 SAFE_RATE, SAFE_SECONDS = 0.999, 0.005  # what S5.2 takes off a TTL
 
 
-@dataclass
+@dataclass(slots=True)
 class Op:
     """One call of one client, all its attempts together.
 
@@ -28,7 +29,7 @@ class Op:
     until: float = 0.0
 
 
-@dataclass
+@dataclass(slots=True)
 class Attempt:
     """One request to one node: did an answer, or the end of the connection, come in time?"""
 
@@ -57,6 +58,31 @@ class Hold:
     @property
     def end(self):
         return min(self.until, self.released)
+
+
+# --- what storm.c wrote --------------------------------------------------------
+
+RECORD = struct.Struct("<QQQQIIBBB5x")
+KINDS = ("acquire", "claim", "release")
+WANTED = 6
+# enum hf_error of include/holdfast.h: certain answers, and those that leave it open.
+OK, REFUSED, UNKNOWN = 0, {1: "held", 2: "timeout", 4: "lost"}, {3: "unreachable", 13: "unknown"}
+
+
+def read_storm(data):
+    """The records of tests/chaos/storm.c; half of one at the end (it was killed) is left out."""
+    ops = []
+    for invoked, returned, token, until, thread, name, kind, error, waits in RECORD.iter_unpack(
+            data[:len(data) - len(data) % RECORD.size]):
+        if error == OK:
+            outcome, code = "ok", ""
+        elif error in REFUSED:
+            outcome, code = "refused", REFUSED[error]
+        else:
+            outcome, code = ("unknown", UNKNOWN[error]) if error in UNKNOWN else ("error", f"hf_error {error}")
+        ops.append(Op(f"storm-{thread}", KINDS[kind], f"wanted-{name}" if name < WANTED else f"storm-{thread}-{name}",
+                      invoked / 1e6, returned / 1e6, outcome, token, 0, bool(waits), code, until / 1e6))
+    return ops
 
 
 def safe_until(sent, ttl_ms):

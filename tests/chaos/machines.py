@@ -1,4 +1,4 @@
-"""Five machines for chaos: a namespace each where root, plain ports of 127.0.0.1 elsewhere.
+"""Five machines for chaos: a namespace each where root, ports of 127.0.0.1 behind a proxy elsewhere.
 
 A machine has two networks: one to its peers, which is cut, and one to the clients, which never is. So clients
 go on talking to a node that its peers have lost, which is what a lock service must survive. A machine keeps its
@@ -6,12 +6,17 @@ addresses when the node on it is replaced by another."""
 
 import ctypes
 import os
+import subprocess
+import sys
+from pathlib import Path
 
-from harness import PROGRAM, SANITIZED, Node
+from harness import PROGRAM, SANITIZED, Node, dies_with_us, free_ports
 from network import CLONE_NEWNET, Network, Space, libc, why_not
 
 COUNT = 5
 SHIM = PROGRAM.parent / "tests" / "support" / "bad_disk.so"
+PROXY = Path(__file__).resolve().parent / "proxy.py"
+CLOCK = SHIM.with_name("bad_clock.so")
 
 
 class Cables(Network):
@@ -63,24 +68,84 @@ class Cables(Network):
         self.clients.close()
 
 
-class Machines:
-    """Machine number -> the node that runs on it now. `cluster` was not started yet."""
+class Proxies:
+    """The same by a process that all bytes between nodes go through; it can be slow, too."""
 
-    def __init__(self, cluster):
+    def __init__(self, targets):
+        """`targets`: machine -> the port on which its node listens."""
+        self.ports = dict(zip(targets, free_ports(len(targets))))
+        words = [f"{i}:{self.ports[i]}:{target}" for i, target in targets.items()]
+        self.process = subprocess.Popen(dies_with_us([sys.executable, PROXY, *words]), stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        self.heard()
+        for i in targets:
+            self.order(f"node {i} {i}")
+
+    def heard(self):
+        answer = self.process.stdout.readline()
+        assert answer == "done\n", f"the proxy says {answer!r}"
+
+    def order(self, text):
+        self.process.stdin.write(text + "\n")
+        self.process.stdin.flush()
+        self.heard()
+
+    def part(self, minority):
+        for i in self.ports:
+            for j in self.ports:
+                if (i in minority) != (j in minority):
+                    self.order(f"block {i} {j}")
+
+    def silence(self, number):
+        for i in self.ports:
+            if i != number:
+                self.order(f"block {number} {i}")
+
+    def slow(self, number, seconds):
+        """All that this machine says and hears comes so much later."""
+        for i in self.ports:
+            if i != number:
+                self.order(f"delay {i} {number} {seconds}")
+                self.order(f"delay {number} {i} {seconds}")
+
+    def heal(self):
+        self.order("heal")
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+class Machines:
+    """Machine number -> the node that runs on it now. `cluster` was not started yet. `network`: "spaces" or
+    "proxy"; None: spaces where they can be had. `other`: another version of the program, to be rolled to."""
+
+    def __init__(self, cluster, network=None, other=None):
         self.cluster = cluster
-        self.without_cables = why_not()
+        self.other = other
+        refused = why_not()
+        assert network != "spaces" or refused is None, refused
+        self.network = network or ("spaces" if refused is None else "proxy")
         self.cables = None
         self.next_id = COUNT + 1
         self.nodes = dict(cluster.nodes)
         self.removed = []
         self.without_shim = ("the sanitizers want to be loaded first" if SANITIZED else
-                             None if SHIM.exists() else f"{SHIM} is not built")
+                             None if SHIM.exists() and CLOCK.exists() else f"{SHIM} and {CLOCK} are not built")
         for node in cluster:
-            self.give_disk(node)
-        if self.without_cables is None:
+            self.equip(node)
+        if self.network == "spaces":
             self.cables = Cables()
             self.move_in()
             self.cables.enter()
+        else:
+            self.cables = Proxies({i: node.peer_port for i, node in cluster.nodes.items()})
+            cluster.addresses = {i: f"127.0.0.1:{port}" for i, port in self.cables.ports.items()}
+            cluster.flags[1] = cluster.members()
+            for node in cluster:
+                node.flags = list(cluster.flags)
         self.clients = {number: (node.client_host, node.client_port) for number, node in self.nodes.items()}
 
     def move_in(self):
@@ -92,28 +157,44 @@ class Machines:
             node.client, node.peer = f"10.78.0.{number}:4653", cluster.addresses[number]
             node.inside = self.cables.spaces[number].inside
 
-    def give_disk(self, node):
-        """One that faults can fill and slow down."""
+    def equip(self, node):
+        """A disk that faults can fill and slow down, and a wall clock that they can put forward or back."""
         if self.without_shim is None:
-            node.env = {"LD_PRELOAD": SHIM, "BAD_DISK": node.folder}
+            self.set_clock(node, 0)
+            node.env |= {"LD_PRELOAD": f"{SHIM}:{CLOCK}", "BAD_DISK": node.folder,
+                         "BAD_CLOCK": node.folder.with_suffix(".clock")}
+
+    @staticmethod
+    def set_clock(node, seconds):
+        """Its wall clock is wrong by so much from now on."""
+        path = node.folder.with_suffix(".clock")
+        with open(path, "r+b" if path.exists() else "w+b") as clock:
+            clock.write(seconds.to_bytes(8, sys.byteorder, signed=True))
 
     @property
     def have(self):
         """What kinds of faults there can be, see faults.KINDS."""
-        return [word for word, reason in (("cables", self.without_cables), ("shim", self.without_shim))
-                if reason is None]
+        return [word for word, there in (
+            ("shim", self.without_shim is None),
+            ("proxy", self.network == "proxy"), ("other", self.other is not None)) if there]
+
+    def address(self, number):
+        """Where others find the node of that machine."""
+        return self.cluster.addresses[number]
 
     def replace(self, number):
         """A new node, not started, with an id and a folder of its own, on the machine of a dead one."""
         old = self.nodes[number]
         ident, self.next_id = self.next_id, self.next_id + 1
-        others = [n for i, n in self.nodes.items() if i != number]
-        members = ",".join(f"{n.id}={n.peer}" for n in others) + f",{ident}={old.peer}"
+        addresses = {n.id: self.address(i) for i, n in self.nodes.items() if i != number} | {ident: self.address(number)}
+        members = ",".join(f"{i}={address}" for i, address in addresses.items())
         flags = ["--cluster", members, *self.cluster.flags[2:], "--join"]
         node = Node(ident, self.cluster.folder / f"node-{ident}", old.client, old.peer,
-                    [*flags, "--insecure"] if self.cables else flags)
+                    [*flags, "--insecure"] if self.network == "spaces" else flags)
         node.inside = old.inside
-        self.give_disk(node)
+        if self.network == "proxy":
+            self.cables.order(f"node {ident} {number}")
+        self.equip(node)
         self.removed.append(old)
         self.nodes[number] = node
         return node

@@ -178,6 +178,7 @@ class Node:
         self.flags = [str(flag) for flag in flags]
         self.inside = []  # a command that runs it: in a network namespace, say
         self.env = {}
+        self.program = PROGRAM
         self.process = None
         self.ready_fd = None
         self.paused = False
@@ -199,7 +200,7 @@ class Node:
         assert not self.running
         self.close_ready()
         ours, theirs = os.pipe()
-        command = [*self.inside, PROGRAM, "serve", "--id", self.id, "--data", self.folder,
+        command = [*self.inside, self.program, "serve", "--id", self.id, "--data", self.folder,
                    "--client", self.client, "--peer", self.peer, "--ready-fd", theirs,
                    *self.flags, *flags]
         with open(self.log_path, "a", encoding="utf-8") as log:

@@ -1,6 +1,11 @@
-"""The judge of `make chaos`: it says nothing about good histories, and names what is wrong in bad ones."""
+"""The judge of `make chaos`: it says nothing about good histories, and names what is wrong in bad ones. And the
+proxy that its nodes talk through where they have no network of their own."""
 
+import select
+import socket
+import subprocess
 import sys
+import time
 
 import pytest
 from conftest import ROOT
@@ -142,3 +147,101 @@ def test_the_report_says_how_many_violations_there_are_and_shows_them(tmp_path):
     assert "75.00 %" in text and "| kill the leader | 1 | 360 | 360 | 300 |" in text and "| kill a follower | 1 | - | - | 20 |" in text
     assert "99.9900 %" in text
     assert "</svg>" in (tmp_path / "x.svg").read_text() and (tmp_path / "x.json").exists()
+
+
+# --- what storm.c writes ---
+
+
+def record(kind, error, token=0, name=0, until_us=0):
+    return history.RECORD.pack(1_000_000, 1_500_000, token, until_us, 3, name, kind, error, 1)
+
+
+def test_a_storm_is_read_as_it_was_written():
+    data = record(0, 0, 1024) + record(1, 0, 1024, until_us=2_000_000) + record(2, 4, 1024) + record(0, 13, name=9)
+    ops = history.read_storm(data + b"half a record")
+    assert [(op.kind, op.outcome, op.code, op.name) for op in ops] == [
+        ("acquire", "ok", "", "wanted-0"), ("claim", "ok", "", "wanted-0"),
+        ("release", "refused", "lost", "wanted-0"), ("acquire", "unknown", "unknown", "storm-3-9")]
+    assert (ops[0].invoked, ops[0].returned, ops[0].token, ops[1].until) == (1.0, 1.5, 1024, 2.0)
+
+
+def test_a_release_that_is_lost_before_the_client_said_so_is_named():
+    ops = history.read_storm(record(0, 0, 1024) + record(1, 0, 1024, until_us=9_000_000))
+    ops.append(Op("storm-3", "release", "wanted-0", 2.0, 2.5, "refused", 1024, code="lost"))
+    assert len(history.judge(ops)) == 1
+
+
+# --- the proxy ---
+
+
+def hello(node):
+    """As src/node/peer_protocol.c writes it, as far as the proxy reads."""
+    payload = b"HOLDPEER" + bytes([1, 1, 1]) + bytes([0]) + bytes([4]) + b"test" + bytes([node, 2]) + bytes(20)
+    return (len(payload) + 1).to_bytes(4, "little") + b"\x01" + payload
+
+
+@pytest.fixture
+def proxy():
+    """Machine 2 behind a proxy: a connection to it by node 7, which is on machine 1, and its other end."""
+    target = socket.create_server(("127.0.0.1", 0))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    process = subprocess.Popen(
+        [sys.executable, ROOT / "tests" / "chaos" / "proxy.py", f"2:{port}:{target.getsockname()[1]}"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "done\n"
+
+    def order(text):
+        process.stdin.write(text + "\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "done\n"
+
+    order("node 7 1")
+    near = socket.create_connection(("127.0.0.1", port), 10)
+    far, _ = target.accept()
+    near.sendall(hello(7))
+    assert far.recv(1000) == hello(7)
+    yield order, near, far
+    for end in (near, far, target):
+        end.close()
+    process.stdin.close()
+    assert process.wait(10) == 0
+    process.stdout.close()
+
+
+def test_the_proxy_passes_bytes_on_both_ways(proxy):
+    _, near, far = proxy
+    near.sendall(b"there")
+    assert far.recv(100) == b"there"
+    far.sendall(b"and back")
+    assert near.recv(100) == b"and back"
+
+
+def test_the_proxy_blocks_one_way_and_lets_go_in_order(proxy):
+    order, near, far = proxy
+    order("block 1 2")
+    near.sendall(b"first ")
+    far.sendall(b"heard")
+    assert near.recv(100) == b"heard"
+    near.sendall(b"second")
+    assert select.select([far], [], [], 0.2)[0] == []
+    order("heal")
+    got = b""
+    while len(got) < len(b"first second"):
+        got += far.recv(100)
+    assert got == b"first second"
+
+
+def test_the_proxy_is_late_by_as_much_as_it_is_told(proxy):
+    order, near, far = proxy
+    order("delay 1 2 0.3")
+    begun = time.monotonic()
+    near.sendall(b"late")
+    assert far.recv(100) == b"late"
+    assert time.monotonic() - begun >= 0.3
+
+
+def test_the_proxy_tells_one_end_that_the_other_is_gone(proxy):
+    _, near, far = proxy
+    far.close()
+    assert near.recv(100) == b""
