@@ -1,6 +1,6 @@
 # The front door. Meson and Ninja do the work, behind scripts/build.
 
-.PHONY: all run test bench sim chaos chaos-long model mutants cluster failover fuzz lint format clean help
+.PHONY: all run test bench sim chaos chaos-long lockset model mutants cluster failover fuzz lint format clean help
 
 all: ## build build/ (-O2 -g, asserts on)
 	@scripts/build release
@@ -27,6 +27,10 @@ chaos: all ## five real nodes, killed, paused, cut off, replaced for SECONDS=90;
 
 chaos-long: all ## the same for HOURS=2 in pieces, each with a seed of its own; goes on behind the pieces of before
 	@/usr/bin/python3 tests/chaos/long.py --hours $(or $(HOURS),2) $(if $(OTHER),--other $(OTHER))
+
+lockset: all ## lost updates under paused processes, with and without a fence: Holdfast and etcd, SECONDS=60 each
+	@scripts/setup peers
+	@/usr/bin/python3 tests/chaos/lockset.py --seconds $(or $(SECONDS),60)
 
 model: ## check the models of tests/spin/ at full depth, and that their mutants are caught
 	@scripts/setup test
