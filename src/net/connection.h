@@ -42,6 +42,7 @@ struct connection_options {
     size_t out_low;           /* ... until it is below this */
     uint32_t stall_ms;        /* output that makes no progress for so long aborts */
     uint32_t user_timeout_ms; /* TCP_USER_TIMEOUT, 0: the system's */
+    bool writes_first;        /* before others, when both have something to say */
     bool read_under_pressure; /* where both ends stopping to read would stop them for ever */
 };
 

@@ -51,7 +51,8 @@ void net_init(struct net *net, uv_loop_t *loop, const struct memory *memory)
 
 void net_close(struct net *net)
 {
-    hf_assert(net->connections == 0 && net->dirty == NULL && net->ready == NULL);
+    hf_assert(net->connections == 0 && net->dirty == NULL && net->dirty_first == NULL &&
+              net->ready == NULL);
     uv_close((uv_handle_t *)&net->before_poll, NULL);
     uv_close((uv_handle_t *)&net->after_poll, NULL);
     uv_close((uv_handle_t *)&net->awake, NULL);
@@ -64,8 +65,8 @@ void net_flush(struct net *net)
 {
     /* A write may make another connection dirty; what is added meanwhile has its turn too, since
      * the loop may sleep after this. */
-    while (net->dirty != NULL) {
-        connection_flush(net->dirty);
+    while (net->dirty_first != NULL || net->dirty != NULL) {
+        connection_flush(net->dirty_first != NULL ? net->dirty_first : net->dirty);
     }
 }
 

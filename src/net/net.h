@@ -39,6 +39,7 @@ struct net {
     uv_idle_t awake; /* runs while `ready` is not empty, so that the poll does not sleep */
     struct connection *all;
     struct connection *dirty; /* have output */
+    struct connection *dirty_first;
     struct connection *ready; /* want the bytes again that they left */
     uint8_t *scratch;         /* what is read lands here first */
     struct buffer forgotten;  /* what is said on connections that are closed */

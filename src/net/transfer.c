@@ -8,14 +8,14 @@ void connection_mark_dirty(struct connection *c)
     if (c->is_dirty || c->phase == CONNECTION_CLOSING) {
         return;
     }
-    struct net *net = c->net;
+    struct connection **list = c->options.writes_first ? &c->net->dirty_first : &c->net->dirty;
     c->is_dirty = true;
-    c->dirty_next = net->dirty;
-    c->dirty_link = &net->dirty;
-    if (net->dirty != NULL) {
-        net->dirty->dirty_link = &c->dirty_next;
+    c->dirty_next = *list;
+    c->dirty_link = list;
+    if (*list != NULL) {
+        (*list)->dirty_link = &c->dirty_next;
     }
-    net->dirty = c;
+    *list = c;
 }
 
 static void clear_dirty(struct connection *c)

@@ -72,6 +72,9 @@ void node_on_sleep(void *ctx)
     }
     uint64_t due = n->housekeeping_us;
     if (n->replica != NULL) {
+        if (replica_is_answering(n->replica)) {
+            replica_answers_left(n->replica, node_now(n));
+        }
         due = earlier(due, replica_next_us(n->replica));
         due = earlier(due, from_ms(forward_next_ms(n->forward)));
         due = earlier(due, from_ms(service_next_ms(n->service)));

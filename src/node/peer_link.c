@@ -20,6 +20,7 @@ const struct connection_options peer_connection_options = {
     .out_low = PEER_LINK_LOW,
     .stall_ms = STALL_MS,
     .user_timeout_ms = USER_TIMEOUT_MS,
+    .writes_first = true, /* five nodes wait for a batch, a client only for its answer */
     .read_under_pressure = true,
 };
 

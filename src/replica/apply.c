@@ -124,6 +124,8 @@ static void apply_command(struct replica *r, uint64_t index, const struct replic
         r->expected = mine->commands.count + mine->barriers.count + r->commands.count +
                       r->barriers.count - r->lazy;
         r->answered_us = now.boot_us;
+        r->heard_us = now.boot_us;
+        r->answering = true;
         r->peer_waits = r->peer_waits || mine->for_peer;
         for (uint32_t i = 0; i < mine->barriers.count; i++) {
             r->options.ports.on_barrier(r->options.ports.ctx, mine->barriers.at[i], true);

@@ -8,11 +8,20 @@ uint64_t batch_close_at_us(const struct batch_situation *s)
     }
     bool only_lazy = s->lazy == s->waiting;
     bool traffic_is_thin = s->expected <= 1;
-    bool nearly_all_are_back = (uint64_t)s->waiting * 4 >= (uint64_t)s->expected * 3;
-    if (!only_lazy && (traffic_is_thin || nearly_all_are_back)) {
+    bool all_are_back = s->waiting >= s->expected;
+    if (!only_lazy && (traffic_is_thin || all_are_back)) {
         return 0;
     }
-    uint64_t from_us = s->answered_us > s->first_us && !only_lazy ? s->answered_us : s->first_us;
-    uint64_t at_us = from_us + (only_lazy ? BATCH_LAZY_US : BATCH_WAIT_US);
+    uint64_t at_us = s->first_us + BATCH_LAZY_US;
+    if (!only_lazy) {
+        uint64_t quiet_us = s->heard_us + BATCH_QUIET_US;
+        uint64_t latest_us = s->answered_us + BATCH_WAIT_US;
+        at_us = quiet_us < latest_us ? quiet_us : latest_us;
+    }
     return at_us <= s->now_us ? 0 : at_us;
+}
+
+uint64_t batch_heard_us(uint64_t heard_us, uint64_t now_us)
+{
+    return now_us <= heard_us + BATCH_QUIET_US ? now_us : heard_us;
 }

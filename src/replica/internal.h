@@ -49,6 +49,8 @@ struct replica {
     uint32_t flight_count;
     uint32_t expected; /* who will probably ask soon: see batch.h */
     uint64_t answered_us;
+    uint64_t heard_us;
+    bool answering; /* answers were given that have not left yet */
 
     bool leading;        /* as far as we have acted on it */
     bool serving;        /* has applied its `lead` (S1.3) */

@@ -59,6 +59,7 @@ static uint64_t close_at_us(const struct replica *r, struct replica_time now)
         .lazy = r->lazy,
         .expected = r->expected,
         .answered_us = r->answered_us,
+        .heard_us = r->heard_us,
         .first_us = r->first_us,
         .now_us = now.boot_us,
     };
@@ -70,6 +71,7 @@ static void batch_note(struct replica *r, struct replica_time now)
     if (r->commands.count + r->barriers.count == 0) {
         r->first_us = now.boot_us;
     }
+    r->heard_us = batch_heard_us(r->heard_us, now.boot_us);
 }
 
 static bool is_lazy(enum command_type type)
@@ -107,7 +109,7 @@ static void plan_to_tell(struct replica *r, struct replica_time now)
         r->peer_waits = false;
         return;
     }
-    uint64_t at_us = now.boot_us + (r->peer_waits ? 0 : BATCH_WAIT_US);
+    uint64_t at_us = now.boot_us + (r->peer_waits ? 0 : BATCH_QUIET_US);
     r->tell_us = at_us < r->tell_us ? at_us : r->tell_us;
 }
 
@@ -468,6 +470,23 @@ void replica_flush(struct replica *r, struct replica_time now)
         replica_leave(r, now);
     }
     tell_if_due(r, now);
+}
+
+/* Who was answered can only come back when the answer has left: writing 64 of them takes longer
+ * than the pause by which batch.c knows that nobody comes any more. */
+void replica_answers_left(struct replica *r, struct replica_time now)
+{
+    r->answering = false;
+    r->answered_us = now.boot_us;
+    r->heard_us = now.boot_us;
+    if (r->tell_us != UINT64_MAX && !r->peer_waits) {
+        r->tell_us = now.boot_us + BATCH_QUIET_US;
+    }
+}
+
+bool replica_is_answering(const struct replica *r)
+{
+    return r->answering;
 }
 
 enum hf_error replica_transfer(struct replica *r, uint64_t to, struct replica_time now,

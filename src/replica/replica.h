@@ -96,6 +96,10 @@ enum hf_error replica_barrier(struct replica *r, void *cookie, bool for_peer,
 /* Once per turn of the loop, after everything that arrived was submitted: closes the batch if the
  * rule in batch.c says so. */
 void replica_flush(struct replica *r, struct replica_time now);
+/* Results were told since replica_answers_left was called; to be called when they have left the
+ * house, before the loop sleeps. It only makes batches larger: see batch.h. */
+bool replica_is_answering(const struct replica *r);
+void replica_answers_left(struct replica *r, struct replica_time now);
 
 /* Membership (S12, DESIGN): the rules are kept here. HF_OK: the change was submitted, on_change
  * tells when it is in force. Otherwise nothing was done and `problem` says why. */

@@ -69,7 +69,7 @@ static void a_node_whose_waiter_got_the_lock_is_told_at_once(void **state)
     command.release.client = slice_of("client");
     command.release.lease = (struct id){1, 1};
     assert_int_equal(replica_submit(a.replica, &command, &a, a.now), HF_OK);
-    alone_run(&a, BATCH_WAIT_US);
+    alone_run(&a, BATCH_QUIET_US);
     alone_all_written(&a);
     alone_forget(&a);
     alone_acknowledge(&a, 2, alone_last_index(&a), 0);
@@ -92,7 +92,7 @@ static void when_nobody_waits_the_next_batch_gets_a_moment_to_carry_it(void **st
     alone_acknowledge(&a, 3, index, 0);
     replica_flush(a.replica, a.now);
     assert_int_equal(a.sent_count, 0);
-    alone_pass_us(&a, BATCH_WAIT_US / 2);
+    alone_pass_us(&a, BATCH_QUIET_US / 2);
     alone_submit(&a); /* the next one, in time */
     assert_int_equal(alone_count(&a, RAFT_APPEND_ENTRIES, 0), 2);
     assert_int_equal(alone_last(&a, RAFT_APPEND_ENTRIES, 2)->message.append_entries.leader_commit,
@@ -103,7 +103,7 @@ static void when_nobody_waits_the_next_batch_gets_a_moment_to_carry_it(void **st
     alone_acknowledge(&a, 2, index + 1, 0);
     alone_acknowledge(&a, 3, index + 1, 0);
     alone_forget(&a);
-    alone_run(&a, BATCH_WAIT_US); /* nobody comes */
+    alone_run(&a, BATCH_QUIET_US); /* nobody comes */
     assert_int_equal(alone_count(&a, RAFT_APPEND_ENTRIES, 2), 1);
     assert_int_equal(alone_count(&a, RAFT_APPEND_ENTRIES, 3), 1);
     assert_int_equal(alone_last(&a, RAFT_APPEND_ENTRIES, 3)->message.append_entries.leader_commit,
@@ -128,11 +128,41 @@ static void a_batch_that_gathers_carries_it_even_when_a_follower_waits(void **st
     alone_forget(&a);
     alone_submit(&a); /* one came: not enough to close the batch at once */
     assert_int_equal(a.sent_count, 0);
-    alone_run(&a, BATCH_WAIT_US + 1);
+    alone_run(&a, BATCH_QUIET_US + 1);
     assert_int_equal(alone_count(&a, RAFT_APPEND_ENTRIES, 0), 2);
     assert_int_equal(alone_last(&a, RAFT_APPEND_ENTRIES, 2)->message.append_entries.n_entries, 1);
     assert_int_equal(alone_last(&a, RAFT_APPEND_ENTRIES, 2)->message.append_entries.leader_commit,
                      index);
+    alone_close(&a);
+}
+
+/* Decision 0013: the time in which those may come back who were answered. */
+static void a_batch_counts_from_when_the_answers_have_left(void **state)
+{
+    (void)state;
+    struct alone a;
+    alone_open(&a, 3);
+    alone_lead(&a, 3);
+    for (int i = 0; i < 8; i++) {
+        assert_int_equal(replica_barrier(a.replica, &a, true, a.now), HF_OK);
+    }
+    replica_flush(a.replica, a.now);
+    uint64_t index = alone_last_index(&a);
+    alone_all_written(&a);
+    assert_false(replica_is_answering(a.replica));
+    alone_acknowledge(&a, 2, index, 0);
+    alone_acknowledge(&a, 3, index, 0);
+    assert_true(replica_is_answering(a.replica));
+    alone_forget(&a);
+    alone_submit(&a);
+    alone_pass_us(&a, 5 * BATCH_QUIET_US); /* they are being written */
+    replica_answers_left(a.replica, a.now);
+    assert_false(replica_is_answering(a.replica));
+    replica_flush(a.replica, a.now);
+    assert_int_equal(a.sent_count, 0);
+    alone_pass_us(&a, BATCH_QUIET_US);
+    replica_flush(a.replica, a.now);
+    assert_int_equal(alone_count(&a, RAFT_APPEND_ENTRIES, 0), 2);
     alone_close(&a);
 }
 
@@ -208,7 +238,7 @@ static void open_with_long_log(struct alone *a)
         for (size_t len = 0; len < LONG; len += sizeof(text)) {
             assert_int_equal(replica_submit(a->replica, &command, a, a->now), HF_OK);
         }
-        alone_run(a, BATCH_WAIT_US);
+        alone_run(a, BATCH_QUIET_US);
         alone_all_written(a);
         alone_acknowledge(a, 2, alone_last_index(a), 0);
     }
@@ -291,6 +321,7 @@ int main(void)
         cmocka_unit_test(a_node_whose_waiter_got_the_lock_is_told_at_once),
         cmocka_unit_test(when_nobody_waits_the_next_batch_gets_a_moment_to_carry_it),
         cmocka_unit_test(a_batch_that_gathers_carries_it_even_when_a_follower_waits),
+        cmocka_unit_test(a_batch_counts_from_when_the_answers_have_left),
         cmocka_unit_test(the_news_is_applied_and_not_answered_unless_it_is_refused),
         cmocka_unit_test(news_with_entries_is_malformed),
         cmocka_unit_test(entries_are_streamed_whole_in_messages_of_bounded_size),

@@ -17,6 +17,8 @@ static uint64_t close_at(bool in_flight, uint32_t waiting, uint32_t lazy, uint32
                                 .waiting = waiting,
                                 .lazy = lazy,
                                 .expected = last,
+                                .answered_us = 1000000,
+                                .heard_us = 1000000,
                                 .first_us = 1000000,
                                 .now_us = 1000000 + age_us};
     return batch_close_at_us(&s);
@@ -39,33 +41,55 @@ static void nothing_is_closed_while_a_batch_is_in_flight_or_nobody_waits(void **
 static void a_batch_waits_for_those_who_were_just_answered_but_not_long(void **state)
 {
     (void)state;
-    assert_true(close_at(false, 10, 0, 64, 0) == 1000000 + BATCH_WAIT_US);
-    assert_true(close_at(false, 10, 0, 64, BATCH_WAIT_US) == 0);
-    assert_true(close_at(false, 47, 0, 64, 0) != 0);
-    assert_true(close_at(false, 48, 0, 64, 0) == 0); /* three quarters are back */
+    assert_true(close_at(false, 10, 0, 64, 0) == 1000000 + BATCH_QUIET_US);
+    assert_true(close_at(false, 10, 0, 64, BATCH_QUIET_US) == 0);
+    assert_true(close_at(false, 63, 0, 64, 0) != 0);
+    assert_true(close_at(false, 64, 0, 64, 0) == 0); /* all are back */
 }
 
-static void those_who_gathered_meanwhile_wait_for_those_who_were_answered_after_them(void **state)
+static void a_batch_waits_while_others_keep_coming_but_not_for_ever(void **state)
 {
     (void)state;
     struct batch_situation s = {.waiting = 32,
                                 .expected = 64,
-                                .first_us = 1000000,
-                                .answered_us = 1000900,
-                                .now_us = 1000900};
-    assert_true(batch_close_at_us(&s) == 1000900 + BATCH_WAIT_US);
-    s.now_us = 1000900 + BATCH_WAIT_US;
+                                .answered_us = 1000000,
+                                .heard_us = 1000000,
+                                .first_us = 999000, /* gathered while the last was in flight */
+                                .now_us = 1000000};
+    assert_true(batch_close_at_us(&s) == 1000000 + BATCH_QUIET_US);
+    s.now_us = 1000100;
+    s.heard_us = batch_heard_us(s.heard_us, s.now_us);
+    assert_true(batch_close_at_us(&s) == 1000100 + BATCH_QUIET_US);
+    s.now_us = 1000000 + BATCH_WAIT_US - 1;
+    s.heard_us = s.now_us;
+    assert_true(batch_close_at_us(&s) == 1000000 + BATCH_WAIT_US);
+    s.now_us++;
     assert_true(batch_close_at_us(&s) == 0);
-    s.now_us = 1000901;
-    s.waiting = 48;
+}
+
+static void who_comes_after_a_pause_waits_for_nobody(void **state)
+{
+    (void)state;
+    struct batch_situation s = {.waiting = 1,
+                                .expected = 2,
+                                .answered_us = 1000000,
+                                .heard_us = 1000000,
+                                .first_us = 1000000 + BATCH_QUIET_US + 1,
+                                .now_us = 1000000 + BATCH_QUIET_US + 1};
+    s.heard_us = batch_heard_us(s.heard_us, s.now_us);
     assert_true(batch_close_at_us(&s) == 0);
-    s.first_us = 1001000; /* none gathered: those who come later count by themselves */
-    s.now_us = 1001000;
-    s.waiting = 1;
-    assert_true(batch_close_at_us(&s) == 1001000 + BATCH_WAIT_US);
-    s.lazy = 1; /* keep-alives alone count from the first of them */
-    assert_true(batch_close_at_us(&s) == 1001000 + BATCH_LAZY_US);
-    s.answered_us = 1050000;
+}
+
+static void keep_alives_alone_count_from_the_first_of_them(void **state)
+{
+    (void)state;
+    struct batch_situation s = {.waiting = 1,
+                                .lazy = 1,
+                                .expected = 64,
+                                .answered_us = 1050000,
+                                .heard_us = 1050000,
+                                .first_us = 1001000,
+                                .now_us = 1050000};
     assert_true(batch_close_at_us(&s) == 1001000 + BATCH_LAZY_US);
 }
 
@@ -342,7 +366,9 @@ int main(void)
         cmocka_unit_test(a_lone_command_goes_at_once),
         cmocka_unit_test(nothing_is_closed_while_a_batch_is_in_flight_or_nobody_waits),
         cmocka_unit_test(a_batch_waits_for_those_who_were_just_answered_but_not_long),
-        cmocka_unit_test(those_who_gathered_meanwhile_wait_for_those_who_were_answered_after_them),
+        cmocka_unit_test(a_batch_waits_while_others_keep_coming_but_not_for_ever),
+        cmocka_unit_test(who_comes_after_a_pause_waits_for_nobody),
+        cmocka_unit_test(keep_alives_alone_count_from_the_first_of_them),
         cmocka_unit_test(lazy_commands_alone_wait_longer_and_ride_along_with_others),
         cmocka_unit_test(the_clock_of_a_new_leader_starts_at_the_highest_heard_and_runs),
         cmocka_unit_test(time_that_was_heard_while_leading_does_not_move_the_clock),
