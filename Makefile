@@ -1,6 +1,6 @@
 # The front door. Meson and Ninja do the work, behind scripts/build.
 
-.PHONY: all run test bench sim chaos chaos-long lockset model mutants cluster failover fuzz lint format clean help
+.PHONY: all run test bench bench-peers sim chaos chaos-long lockset model mutants cluster failover fuzz lint format clean help
 
 all: ## build build/ (-O2 -g, asserts on)
 	@scripts/build release
@@ -16,6 +16,11 @@ test: ## install what is missing, build all variants, run every suite
 
 bench: all ## run the benchmarks
 	@scripts/bench
+
+bench-peers: all ## beside etcd, ZooKeeper, Redis, PostgreSQL: ROUNDS=3 of SECONDS=3; ONLY=, CLIENTS=, NODES= for less
+	@scripts/setup peers
+	@bench/compare --rounds $(or $(ROUNDS),3) --seconds $(or $(SECONDS),3) $(if $(ONLY),--only $(ONLY)) \
+	    $(if $(CLIENTS),--clients $(CLIENTS)) $(if $(NODES),--nodes $(NODES))
 
 sim: all ## run the simulator: SEEDS=2000 worlds from SEED=1, SECONDS=60 each
 	@build/tests/sim/sim --seed $(or $(SEED),1) --seeds $(or $(SEEDS),$(if $(SEED),1,2000)) \
@@ -63,4 +68,4 @@ clean: ## remove what was built
 	rm -rf build build-test build-clang build-logs
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

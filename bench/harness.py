@@ -36,7 +36,7 @@ class Cluster:
         self.base = free_base(nodes)
         environment = {k: v for k, v in os.environ.items() if not k.startswith("HOLDFAST")}
         self.process = subprocess.Popen(
-            [PROGRAM, "dev", "--nodes", str(nodes), "--dir", str(self.folder / "nodes"),
+            ["setpriv", "--pdeathsig", "KILL", PROGRAM, "dev", "--nodes", str(nodes), "--dir", str(self.folder / "nodes"),
              "--base-port", str(self.base)],
             env={**environment, **settings}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             text=True, start_new_session=True)  # Ctrl-C is for us, who stop it
