@@ -29,7 +29,7 @@ struct dialer {
     int next;
 };
 
-static void try_next(struct dialer *d, const char *reason);
+static void try_next(struct dialer *d, int status, const char *reason);
 static void on_timer(uv_timer_t *timer);
 
 /* What the loop still holds calls back, and the last one frees. */
@@ -53,10 +53,10 @@ static void wait_and_retry(struct dialer *d)
     uv_timer_start(&d->timer, on_timer, wait, 0);
 }
 
-static void failed(struct dialer *d, const char *reason)
+static void failed(struct dialer *d, int status, const char *reason)
 {
     if (d->options.on_failed != NULL) {
-        d->options.on_failed(d->options.ctx, reason);
+        d->options.on_failed(d->options.ctx, status == UV_ECONNREFUSED, reason);
     }
     if (!d->closing) {
         wait_and_retry(d);
@@ -77,7 +77,7 @@ static void on_connect(uv_connect_t *request, int status)
         if (c != NULL) {
             connection_abort(c, "cannot connect");
         }
-        try_next(d, status == UV_ECANCELED ? "timeout" : uv_strerror(status));
+        try_next(d, status, status == UV_ECANCELED ? "timeout" : uv_strerror(status));
         return;
     }
     uv_timer_stop(&d->timer);
@@ -87,13 +87,13 @@ static void on_connect(uv_connect_t *request, int status)
 }
 
 /* The next of the addresses that the name has; after the last one the attempt has failed. */
-static void try_next(struct dialer *d, const char *reason)
+static void try_next(struct dialer *d, int status, const char *reason)
 {
     while (d->next < d->found_count) {
         const struct sockaddr_storage *to = &d->found[d->next++];
         struct connection *c = connection_new(d->net, &d->options.connection);
         d->connect.data = d;
-        int status =
+        status =
             uv_tcp_connect(&d->connect, connection_tcp(c), (const struct sockaddr *)to, on_connect);
         if (status == 0) {
             d->connection = c;
@@ -104,7 +104,7 @@ static void try_next(struct dialer *d, const char *reason)
         connection_abort(c, "cannot connect");
         reason = uv_strerror(status);
     }
-    failed(d, reason);
+    failed(d, status, reason);
 }
 
 static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *list)
@@ -126,7 +126,7 @@ static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *
         }
     }
     uv_freeaddrinfo(list);
-    try_next(d, status != 0 ? uv_strerror(status) : "the name has no address");
+    try_next(d, status, status != 0 ? uv_strerror(status) : "the name has no address");
 }
 
 static void attempt(struct dialer *d)
@@ -136,7 +136,7 @@ static void attempt(struct dialer *d)
     uv_timer_start(&d->timer, on_timer, d->options.connect_ms, 0);
     if (address_is_numeric(&d->options.address, &d->found[0])) {
         d->found_count = 1;
-        try_next(d, "");
+        try_next(d, 0, "");
         return;
     }
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
@@ -145,7 +145,7 @@ static void attempt(struct dialer *d)
     int status = uv_getaddrinfo(d->net->loop, &d->resolver, on_resolved, d->options.address.host,
                                 NULL, &hints);
     if (status != 0) {
-        failed(d, uv_strerror(status));
+        failed(d, status, uv_strerror(status));
         return;
     }
     d->resolving = true;

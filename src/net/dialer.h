@@ -22,8 +22,9 @@ struct dialer_options {
     /* The connection is the receiver's: it must start it, or abort it, and call dialer_lost when it
      * has ended. */
     void (*on_connected)(void *ctx, struct connection *c);
-    /* `reason` is a word for the log; may be NULL. */
-    void (*on_failed)(void *ctx, const char *reason);
+    /* `nobody_there`: the machine answered that nobody listens. `reason` is a word for the log. May
+     * be NULL. */
+    void (*on_failed)(void *ctx, bool nobody_there, const char *reason);
     void *ctx;
 };
 

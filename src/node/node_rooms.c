@@ -97,6 +97,14 @@ static void on_down(void *ctx, uint64_t peer)
     }
 }
 
+static void on_ended(void *ctx, uint64_t peer)
+{
+    struct node *n = ctx;
+    if (n->replica != NULL && n->phase < NODE_CLOSING) {
+        replica_peer_ended(n->replica, peer, node_now(n));
+    }
+}
+
 static void on_snapshot_link(void *ctx, struct peer_link *link)
 {
     struct node *n = ctx;
@@ -157,6 +165,7 @@ bool node_open_peers(struct node *n, char problem[NODE_PROBLEM])
                                     .on_answer = on_answer,
                                     .on_up = on_up,
                                     .on_down = on_down,
+                                    .on_ended = on_ended,
                                     .on_snapshot_link = on_snapshot_link,
                                     .know_store = node_know_store,
                                     .is_stranger = node_is_stranger,

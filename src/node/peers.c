@@ -8,7 +8,7 @@
 enum {
     MAX_INCOMING = 4 * LIMIT_NODES,
     CONNECT_MS = 1000,
-    WAIT_MIN_MS = 20,
+    WAIT_MIN_MS = 5, /* whether the leader has ended is wanted soon */
     WAIT_MAX_MS = 500,
     TICK_MS = 100,
     PING_MS = 200,    /* something is said at least this often */
@@ -164,9 +164,12 @@ static void on_connected(void *ctx, struct connection *c)
     link->origin = peer->dialer;
 }
 
-static void on_failed(void *ctx, const char *reason)
+static void on_failed(void *ctx, bool nobody_there, const char *reason)
 {
     struct peer *peer = ctx;
+    if (nobody_there) {
+        peer->peers->options.on_ended(peer->peers->options.ctx, peer->id);
+    }
     if (!peer->told) {
         peer->told = true;
         journal_note(peer->peers->options.journal, WARN, PEER, "peer_unreachable",

@@ -33,6 +33,8 @@ struct peers_options {
      * doubt. */
     void (*on_up)(void *ctx, uint64_t peer);
     void (*on_down)(void *ctx, uint64_t peer);
+    /* Its machine says that nobody listens there: the process has ended. */
+    void (*on_ended)(void *ctx, uint64_t peer);
     /* A peer wants a snapshot; the link is the receiver's from now on. */
     void (*on_snapshot_link)(void *ctx, struct peer_link *link);
     /* Whether this is the store that the node is known to have; remembers it, durably, when the

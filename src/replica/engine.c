@@ -396,6 +396,22 @@ void engine_timeout(struct engine *e, uint64_t now_ms)
     must_step(e, &event, now_ms);
 }
 
+void engine_peer_ended(struct engine *e, uint64_t peer, uint64_t now_ms)
+{
+    enum { PARTS = 3 };
+    struct raft *r = &e->raft;
+    if (raft_state(r) != RAFT_FOLLOWER || r->follower_state.current_leader.id != peer) {
+        return;
+    }
+    /* The timer is put back, not the timeout cut: that stays until the next election, and would
+     * hold for the next leader, too. What libraft drew beyond the shortest is our chance. */
+    uint64_t timeout = r->follower_state.randomized_election_timeout;
+    uint64_t at_ms = now_ms + (timeout - r->election_timeout) / PARTS;
+    if (at_ms > timeout && at_ms - timeout < r->election_timer_start) {
+        r->election_timer_start = at_ms - timeout;
+    }
+}
+
 enum hf_error engine_submit(struct engine *e, uint16_t type, struct slice bytes, uint64_t now_ms)
 {
     struct raft_entry entry = {

@@ -1,5 +1,5 @@
 /* Drives libraft by raft_step: events in, disk writes and messages out through the ports, and what
- * is committed in order. The rules for it, learned by simulation, are numbered here (E1 to E12);
+ * is committed in order. The rules for it, learned by simulation, are numbered here (E1 to E13);
  * the code cites them where it keeps them, and docs/ENGINE.md names the test of each.
  *
  * E1  Term and vote are on disk before anything else of that step happens.
@@ -36,7 +36,12 @@
  * E12 Before a received membership entry, the one before it is told to the engine as committed: by
  *     E5 it is, also when nobody said so here yet. The engine keeps one uncommitted configuration
  *     and the committed one before; with two uncommitted, the truncation of the second would leave
- *     the one before the first in force, for good. */
+ *     the one before the first in force, for good.
+ *
+ * E13 A leader whose process is known to have ended is not waited for: the rest of the election
+ *     timeout is cut to a part of a third of it, by chance, so that few ask for votes at the same
+ *     time. Always safe, since a timeout may come at any time; and in vain while most still hear
+ *     the leader, because of pre-votes. */
 #ifndef HOLDFAST_REPLICA_ENGINE_H
 #define HOLDFAST_REPLICA_ENGINE_H
 
@@ -105,6 +110,7 @@ bool engine_receive(struct engine *e, uint64_t peer, struct slice bytes, uint64_
                     struct engine_heard *heard);
 void engine_written(struct engine *e, uint64_t last, uint64_t now_ms);
 void engine_timeout(struct engine *e, uint64_t now_ms);
+void engine_peer_ended(struct engine *e, uint64_t peer, uint64_t now_ms); /* E13 */
 /* HF_UNAVAILABLE when the engine refuses. The index it got is the log's last. */
 enum hf_error engine_submit(struct engine *e, uint16_t type, struct slice bytes, uint64_t now_ms);
 /* Answers a committed membership entry (E8). */

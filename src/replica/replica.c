@@ -359,6 +359,13 @@ void replica_on_timer(struct replica *r, struct replica_time now)
     replica_flush(r, now);
 }
 
+void replica_peer_ended(struct replica *r, uint64_t peer, struct replica_time now)
+{
+    replica_enter(r, now);
+    engine_peer_ended(&r->engine, peer, ms_of(now));
+    replica_leave(r, now);
+}
+
 bool replica_receive(struct replica *r, uint64_t peer, struct slice message,
                      struct replica_time now)
 {

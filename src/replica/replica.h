@@ -73,6 +73,8 @@ void replica_on_timer(struct replica *r, struct replica_time now);
 /* From the world. */
 bool replica_receive(struct replica *r, uint64_t peer, struct slice message,
                      struct replica_time now); /* false: malformed, drop the connection */
+/* The process of that node is known to have ended: if it led, nobody waits for it (E13). */
+void replica_peer_ended(struct replica *r, uint64_t peer, struct replica_time now);
 void replica_written(struct replica *r, uint64_t last, struct replica_time now);
 void replica_snapshot_taken(struct replica *r, uint64_t index, struct replica_time now);
 void replica_snapshot_failed(struct replica *r, struct replica_time now);

@@ -329,6 +329,29 @@ bool node_start(struct node *n)
 
 /* ---- dying ---- */
 
+/* Who dials a machine whose process has ended is told so (E13); who loses power says nothing. */
+static void hears_of_end(struct happening *h)
+{
+    struct node *n = &world.nodes[h->node];
+    const struct node *ended = &world.nodes[h->from];
+    if (!node_is(h) || ended->up || world.links[h->node][h->from].cut ||
+        world.links[h->from][h->node].cut) {
+        return;
+    }
+    replica_peer_ended(n->replica, (uint64_t)h->from, node_time(n));
+    node_after(n);
+}
+
+static void tell_end(const struct node *n)
+{
+    for (int i = 1; i <= MAX_NODES; i++) {
+        if (i != n->id && world.nodes[i].up) {
+            struct happening *h = happen(1000 + chance_below(20000), hears_of_end, i);
+            h->from = n->id;
+        }
+    }
+}
+
 void node_crash(struct node *n, bool power)
 {
     if (!n->up) {
@@ -343,6 +366,9 @@ void node_crash(struct node *n, bool power)
     world.counts.power_cuts += power;
     n->up = false;
     n->down_since_us = world.now_us;
+    if (!power) {
+        tell_end(n);
+    }
     memset(n->declared, 0, sizeof(n->declared));
     /* What a write under way or an installation may have replaced is no longer promised. */
     uint64_t pending = disk_pending_from(n);

@@ -30,6 +30,7 @@ struct world {
     struct dialer *dialer;
     struct side server, client;
     int accepted, connected, failed;
+    bool nobody_there; /* as the last failure said */
     bool echo;
     bool xored;
     bool many; /* connections, of which the test keeps none */
@@ -141,10 +142,11 @@ static void on_connected(void *ctx, struct connection *c)
     take(w, &w->client, c);
 }
 
-static void on_failed(void *ctx, const char *reason)
+static void on_failed(void *ctx, bool nobody_there, const char *reason)
 {
     struct world *w = ctx;
     assert_true(strlen(reason) > 0);
+    w->nobody_there = nobody_there;
     w->failed++;
 }
 

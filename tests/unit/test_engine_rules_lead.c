@@ -337,6 +337,53 @@ static void the_length_of_every_entry_is_a_multiple_of_8(void **state)
     alone_close(&a);
 }
 
+/* ---- E13 ---- */
+
+static void follow_node_2(struct alone *a)
+{
+    alone_open(a, 3);
+    alone_receive_append(a, (struct alone_append){2, 9, 1, 1, 1, NULL, 0});
+    alone_forget(a);
+}
+
+static void a_leader_whose_process_has_ended_is_not_waited_for(void **state)
+{
+    (void)state;
+    struct alone a;
+    follow_node_2(&a);
+    replica_peer_ended(a.replica, 2, a.now);
+    alone_run(&a, 101000); /* a third of 300 ms */
+    assert_int_equal(alone_count(&a, RAFT_REQUEST_VOTE, 3), 1);
+    assert_true(alone_last(&a, RAFT_REQUEST_VOTE, 3)->message.request_vote.pre_vote);
+    alone_close(&a);
+}
+
+static void that_another_node_has_ended_changes_nothing(void **state)
+{
+    (void)state;
+    struct alone a;
+    follow_node_2(&a);
+    replica_peer_ended(a.replica, 3, a.now);
+    alone_run(&a, 299000);
+    assert_int_equal(alone_count(&a, RAFT_REQUEST_VOTE, 3), 0);
+    alone_close(&a);
+}
+
+/* What was heard of the end of its last life says nothing about this one. */
+static void a_leader_that_is_heard_again_is_waited_for_again(void **state)
+{
+    (void)state;
+    struct alone a;
+    follow_node_2(&a);
+    replica_peer_ended(a.replica, 2, a.now);
+    replica_peer_ended(a.replica, 2, a.now); /* it is said with every attempt to connect */
+    alone_receive_append(&a, (struct alone_append){2, 9, 1, 1, 1, NULL, 0});
+    alone_forget(&a);
+    alone_run(&a, 299000);
+    assert_int_equal(alone_count(&a, RAFT_REQUEST_VOTE, 3), 0);
+    alone_close(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -355,6 +402,9 @@ int main(void)
         cmocka_unit_test(nothing_is_sealed_before_the_leaders_own_entry_is_applied),
         cmocka_unit_test(a_new_leaders_clock_is_not_behind_its_log),
         cmocka_unit_test(the_length_of_every_entry_is_a_multiple_of_8),
+        cmocka_unit_test(a_leader_whose_process_has_ended_is_not_waited_for),
+        cmocka_unit_test(that_another_node_has_ended_changes_nothing),
+        cmocka_unit_test(a_leader_that_is_heard_again_is_waited_for_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

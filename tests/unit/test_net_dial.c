@@ -100,6 +100,7 @@ static void a_dialer_tries_until_somebody_listens_and_again_after_an_end(void **
     }
     dial(&w, "127.0.0.1", port);
     UNTIL(&w, w.failed >= 3);
+    assert_true(w.nobody_there);
     listen_on(&w, "127.0.0.1", port);
     UNTIL(&w, w.connected == 1 && w.accepted == 1);
     dialer_good(w.dialer);

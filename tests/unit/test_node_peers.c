@@ -13,7 +13,7 @@ struct end {
     struct buffer journal;       /* "event:reason;" */
     uint64_t first_store_of[16]; /* by node id: the store's low half */
     uint64_t last_link;
-    int up, down, snapshot_links;
+    int up, down, ended, snapshot_links;
 };
 
 struct world {
@@ -68,6 +68,13 @@ static void on_down(void *ctx, uint64_t peer)
     struct end *e = ctx;
     (void)peer;
     e->down++;
+}
+
+static void on_ended(void *ctx, uint64_t peer)
+{
+    struct end *e = ctx;
+    (void)peer;
+    e->ended++;
 }
 
 static void on_snapshot_link(void *ctx, struct peer_link *link)
@@ -149,6 +156,7 @@ static void end_open(struct world *w, int i, uint64_t node, uint64_t cluster, ui
                                     .on_answer = on_answer,
                                     .on_up = on_up,
                                     .on_down = on_down,
+                                    .on_ended = on_ended,
                                     .on_snapshot_link = on_snapshot_link,
                                     .know_store = know_store,
                                     .on_cluster = on_cluster};
@@ -270,6 +278,21 @@ static void a_node_of_another_cluster_is_refused_by_name_on_both_sides(void **st
     assert_true(says(&w.ends[1].journal, sentence));
     assert_true(says(&w.ends[1].journal, "\"cluster-8\""));
     assert_int_equal(w.ends[0].up, 0);
+    world_close(&w);
+}
+
+static void that_nobody_listens_where_a_peer_was_is_told(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w);
+    end_open(&w, 0, 1, 9, 11, 1);
+    end_open(&w, 1, 2, 9, 22, 1);
+    let_dial(&w.ends[0], &w.ends[1]);
+    UNTIL(&w, w.ends[0].up == 1);
+    assert_int_equal(w.ends[0].ended, 0);
+    end_close(&w.ends[1]);
+    UNTIL(&w, w.ends[0].ended > 0);
     world_close(&w);
 }
 
@@ -407,6 +430,7 @@ int main(void)
         cmocka_unit_test(messages_arrive_in_order_once_the_greeting_is_done),
         cmocka_unit_test(requests_are_answered_on_the_connection_that_carried_them),
         cmocka_unit_test(a_node_of_another_cluster_is_refused_by_name_on_both_sides),
+        cmocka_unit_test(that_nobody_listens_where_a_peer_was_is_told),
         cmocka_unit_test(a_node_with_another_store_lost_its_disk_and_both_sides_say_so),
         cmocka_unit_test(nodes_tell_each_other_whose_store_they_know),
         cmocka_unit_test(a_new_life_replaces_the_old_connection_and_an_old_life_is_refused),
