@@ -256,7 +256,7 @@ class Holder(Client):
             if heard is None or heard[1][1] != "ok":
                 return
             self.note(Op(self.who, "claim", name, asked, heard[0], "ok", token,
-                         until=asked + int(heard[1][2]) / 1000))
+                         until=asked + (int(heard[1][2]) - 1) / 1000))  # it counts whole ones
         asked = self.order("release")
         heard = self.hear("release", CALL_SECONDS)
         ended = heard is not None and heard[1][1] == "ok"

@@ -83,15 +83,16 @@ static void note(struct worker *w, const struct record *record)
     pthread_mutex_unlock(&writing);
 }
 
-/* What the client says of itself: one that was lost on the way says nothing. */
+/* What the client says of itself: one that was lost on the way says nothing. It counts whole
+ * milliseconds, of which the present one may be almost over; S5's 5 ms cover that. */
 static void claim(struct worker *w, hf_lock *lock, struct record about)
 {
     about.invoked_us = now_us();
     int64_t safe_ms = hf_lock_safe_for_ms(lock);
     about.returned_us = now_us();
-    about.until_us = about.invoked_us + (uint64_t)safe_ms * 1000;
+    about.until_us = about.invoked_us + (uint64_t)(safe_ms > 0 ? safe_ms - 1 : 0) * 1000;
     about.kind = CLAIM;
-    if (safe_ms > 0) {
+    if (safe_ms > 1) {
         note(w, &about);
     }
 }
