@@ -3,7 +3,11 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
+
+#include "base/panic.h"
 
 enum {
     FULL_RETRY_MS = 500,
@@ -36,7 +40,8 @@ struct job_list {
 struct logger {
     struct logger_options options;
     pthread_t thread;
-    uv_async_t wake;
+    int wake_fd; /* an eventfd: uv_async spins when its sender was interrupted in the middle */
+    uv_poll_t wake;
 
     /* In this order. */
     pthread_mutex_t log_lock;       /* the thread's, but for logger_lock_all */
@@ -50,6 +55,7 @@ struct logger {
     bool full_changed;
     bool failed;
     bool failed_told;
+    bool woken; /* the loop was told, and did not look yet */
     struct problem problem;
     struct logger_stats stats;
 
@@ -143,6 +149,20 @@ static enum storage_status append(struct logger *l, const struct job_list *batch
     return status;
 }
 
+/* With queue_lock, which is given up meanwhile: who wakes up would wait for it. */
+static void wake_loop(struct logger *l)
+{
+    if (l->woken) {
+        return;
+    }
+    l->woken = true;
+    pthread_mutex_unlock(&l->queue_lock);
+    uint64_t one = 1;
+    ssize_t put = write(l->wake_fd, &one, sizeof(one));
+    hf_assert(put == (ssize_t)sizeof(one));
+    pthread_mutex_lock(&l->queue_lock);
+}
+
 static void set_full(struct logger *l, bool full, const struct problem *problem)
 {
     if (full == l->full) {
@@ -153,14 +173,14 @@ static void set_full(struct logger *l, bool full, const struct problem *problem)
     if (problem != NULL) {
         l->problem = *problem;
     }
-    uv_async_send(&l->wake);
+    wake_loop(l);
 }
 
 static void fail(struct logger *l, const struct problem *problem)
 {
     l->failed = true;
     l->problem = *problem;
-    uv_async_send(&l->wake);
+    wake_loop(l);
 }
 
 /* Takes the first write and those that go on where it ends. A single one may be of any length. */
@@ -201,7 +221,7 @@ static void do_writes(struct logger *l)
         job->status = status;
         list_push(&l->done, job);
     }
-    uv_async_send(&l->wake);
+    wake_loop(l);
 }
 
 static void do_work(struct logger *l)
@@ -224,7 +244,7 @@ static void do_work(struct logger *l)
     if (job->status != STORAGE_OK && job->status != STORAGE_FULL) {
         fail(l, &job->problem);
     }
-    uv_async_send(&l->wake);
+    wake_loop(l);
 }
 
 /* Nothing to do: make the next segment, or say that all of it was durable. */
@@ -290,12 +310,15 @@ static void job_free(struct logger *l, struct job *job)
     memory_free(l->options.memory, job, job_size(job));
 }
 
+/* With queue_lock, which is given up while it is told. */
 static void tell_state(struct logger *l)
 {
-    pthread_mutex_lock(&l->queue_lock);
     bool full = l->full;
     bool full_changed = l->full_changed;
     bool failed = l->failed && !l->failed_told;
+    if (!full_changed && !failed) {
+        return;
+    }
     struct problem problem = l->problem;
     l->full_changed = false;
     l->failed_told = l->failed;
@@ -306,13 +329,20 @@ static void tell_state(struct logger *l)
     if (failed) {
         l->options.on_failed(l->options.ctx, problem.text);
     }
+    pthread_mutex_lock(&l->queue_lock);
 }
 
-static void on_wake(uv_async_t *async)
+static void on_wake(uv_poll_t *handle, int status, int events)
 {
-    struct logger *l = async->data;
-    tell_state(l);
+    (void)status;
+    (void)events;
+    struct logger *l = handle->data;
+    uint64_t times;
+    ssize_t got = read(l->wake_fd, &times, sizeof(times));
+    (void)got; /* to look for nothing does no harm */
     pthread_mutex_lock(&l->queue_lock);
+    l->woken = false;
+    tell_state(l);
     struct job_list done = l->done;
     l->done = (struct job_list){NULL, NULL};
     pthread_mutex_unlock(&l->queue_lock);
@@ -330,8 +360,8 @@ static void enqueue(struct logger *l, struct job *job)
 {
     pthread_mutex_lock(&l->queue_lock);
     list_push(&l->todo, job);
-    pthread_cond_signal(&l->queue_changed);
     pthread_mutex_unlock(&l->queue_lock);
+    pthread_cond_signal(&l->queue_changed); /* who wakes up finds the lock free */
 }
 
 void logger_write(struct logger *l, uint64_t first, const struct replica_entry *entries,
@@ -445,9 +475,12 @@ struct logger *logger_new(const struct logger_options *options)
     pthread_mutex_init(&l->log_lock, NULL);
     pthread_mutex_init(&l->snapshots_lock, NULL);
     pthread_mutex_init(&l->queue_lock, NULL);
-    int status = uv_async_init(options->loop, &l->wake, on_wake);
+    l->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    hf_assert(l->wake_fd >= 0);
+    int status = uv_poll_init(options->loop, &l->wake, l->wake_fd);
     hf_assert(status == 0);
     l->wake.data = l;
+    uv_poll_start(&l->wake, UV_READABLE, on_wake);
     status = pthread_create(&l->thread, NULL, run, l);
     hf_assert(status == 0);
     return l;
@@ -460,7 +493,9 @@ void logger_stop(struct logger *l)
     pthread_cond_signal(&l->queue_changed);
     pthread_mutex_unlock(&l->queue_lock);
     pthread_join(l->thread, NULL);
+    uv_poll_stop(&l->wake);
     uv_close((uv_handle_t *)&l->wake, NULL);
+    close(l->wake_fd);
 }
 
 void logger_free(struct logger *l)
