@@ -32,9 +32,28 @@ enum { ORDINARY, SLASH, CONTROL, WIDE };
 static const uint8_t classes[256] = {
     [0 ... 0x1f] = CONTROL, ['/'] = SLASH, [0x7f] = CONTROL, [0x80 ... 0xff] = WIDE};
 
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* Whether all of eight bytes are ORDINARY; it may say no where the answer is yes. */
+static bool are_ordinary(uint64_t word)
+{
+    uint64_t below_space = word - EACH(0x20);
+    uint64_t slash = (word ^ EACH('/')) - EACH(1);
+    uint64_t delete = (word ^ EACH(0x7f)) - EACH(1);
+    return ((word | below_space | slash | delete) & EACH(0x80)) == 0;
+}
+
 /* Skips what needs no second look. */
 static size_t skip_ordinary(struct slice text, size_t i)
 {
+    uint64_t word;
+    while (text.len - i >= sizeof(word)) {
+        memcpy(&word, text.data + i, sizeof(word));
+        if (!are_ordinary(word)) {
+            break;
+        }
+        i += sizeof(word);
+    }
     while (i < text.len && classes[text.data[i]] == ORDINARY) {
         i++;
     }

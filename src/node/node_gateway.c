@@ -50,7 +50,7 @@ static void fill_status(void *ctx, struct gateway_status *out)
 {
     struct node *n = ctx;
     struct replica_status status;
-    replica_status(n->replica, node_now(n), &status);
+    replica_status(n->replica, (struct replica_time){0, 0}, &status); /* it asks for no time */
     *out = (struct gateway_status){
         .node = n->options.id,
         .leader = status.leader,
@@ -84,7 +84,8 @@ static uint64_t wall_ms(void *ctx)
 
 static uint64_t boot_ms(void *ctx)
 {
-    return node_now(ctx).boot_us / 1000;
+    (void)ctx;
+    return node_boot_us() / 1000;
 }
 
 static uint64_t cluster_ms(void *ctx)

@@ -78,8 +78,10 @@ static const char *const lock_words[EVENT_COUNT] = {
 
 static void note_event(struct node *n, const struct event *e)
 {
-    if (!n->serving || lock_words[e->type] == NULL) {
-        return;
+    const struct journal *journal = n->options.journal;
+    if (!n->serving || lock_words[e->type] == NULL ||
+        !journal->wants(journal->ctx, JOURNAL_INFO, JOURNAL_LOCK)) {
+        return; /* before anything is worded: every grant and release comes by here */
     }
     char lease[33];
     snprintf(lease, sizeof(lease), "%016llx%016llx", ull(e->lease.high), ull(e->lease.low));

@@ -112,6 +112,7 @@ void node_set_term(struct node *n, uint64_t term);
 
 /* node_turn.c */
 struct replica_time node_now(const struct node *n);
+uint64_t node_boot_us(void);
 bool node_open_timer(struct node *n, char problem[NODE_PROBLEM]);
 void node_on_turn(void *ctx);
 void node_on_sleep(void *ctx);

@@ -22,10 +22,15 @@ static uint64_t clock_us(clockid_t clock)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
+uint64_t node_boot_us(void)
+{
+    return clock_us(CLOCK_BOOTTIME);
+}
+
 struct replica_time node_now(const struct node *n)
 {
     (void)n;
-    return (struct replica_time){.boot_us = clock_us(CLOCK_BOOTTIME),
+    return (struct replica_time){.boot_us = node_boot_us(),
                                  .wall_ms = clock_us(CLOCK_REALTIME) / 1000};
 }
 

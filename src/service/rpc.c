@@ -62,7 +62,8 @@ void rpc_finish(struct exchange *x, enum hf_error error, const char *message)
 {
     struct stream *stream = stream_of(x);
     struct http2 *http2 = stream->conn->http2;
-    struct heads heads = {.count = 0};
+    struct heads heads;
+    heads.count = 0;
     rpc_over(stream);
     stream_answered(stream, NULL);
     if (stream->http2.is_begun) {
@@ -88,7 +89,8 @@ static void door_answer(struct exchange *x, const struct answer *answer)
         rpc_finish(x, answer->error, answer->message);
         return;
     }
-    struct heads heads = {.count = 0};
+    struct heads heads;
+    heads.count = 0;
     add_head(&heads, x->service);
     stream_answered(stream, answer->ask);
     http2_answer(http2, &stream->http2, heads.at, heads.count, answer->body, &ok, 1);
@@ -97,7 +99,8 @@ static void door_answer(struct exchange *x, const struct answer *answer)
 static void door_stream(struct exchange *x)
 {
     struct stream *stream = stream_of(x);
-    struct heads heads = {.count = 0};
+    struct heads heads;
+    heads.count = 0;
     add_head(&heads, x->service);
     stream_set_state(stream, STREAM_OPEN);
     conn_mark_ready(stream->conn);

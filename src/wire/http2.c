@@ -11,6 +11,7 @@ enum {
     CONNECTION_WINDOW = 1 << 20,
     ACKS_MAX = 100, /* answers to pings and settings that wait to be written */
     HEADERS_MAX = 12,
+    HPACK_TABLE = 512, /* bytes, either way: enough for the headers of one client's calls */
     TAIL_MAX = 4096,
 };
 
@@ -294,7 +295,7 @@ struct http2_shared *http2_shared_new(const struct memory *memory)
     nghttp2_option *o = shared->option;
     nghttp2_option_set_no_auto_window_update(o, 1);
     nghttp2_option_set_no_closed_streams(o, 1);
-    nghttp2_option_set_max_deflate_dynamic_table_size(o, 0);
+    nghttp2_option_set_max_deflate_dynamic_table_size(o, HPACK_TABLE);
     nghttp2_option_set_max_outbound_ack(o, ACKS_MAX);
     /* It has a clock of its own, which a test cannot move: the owner counts instead. */
     nghttp2_option_set_stream_reset_rate_limit(o, UINT32_MAX, UINT32_MAX);
@@ -316,7 +317,7 @@ struct http2 *http2_new(struct http2_shared *shared, const struct http2_handlers
                         void *owner, struct buffer *out, size_t out_soft)
 {
     static const nghttp2_settings_entry settings[] = {
-        {NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, 0},
+        {NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, HPACK_TABLE},
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, LIMIT_HTTP2_STREAMS},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, LIMIT_HTTP_HEADER_BYTES},
         {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},

@@ -6,17 +6,22 @@
 
 enum { OVERHEAD = 32 }; /* of each header, as RFC 9113 counts them (6.5.2) */
 
-static const char *const names[FIELD_COUNT] = {
-    [FIELD_METHOD] = ":method",
-    [FIELD_PATH] = ":path",
-    [FIELD_AUTHORITY] = ":authority",
-    [FIELD_HOST] = "host",
-    [FIELD_CONTENT_TYPE] = "content-type",
-    [FIELD_ORIGIN] = "origin",
-    [FIELD_IDEMPOTENCY_KEY] = "idempotency-key",
-    [FIELD_LAST_EVENT_ID] = "last-event-id",
-    [FIELD_GRPC_TIMEOUT] = "grpc-timeout",
-    [FIELD_GRPC_ENCODING] = "grpc-encoding",
+#define NAME(text)                                \
+    {                                             \
+        (const uint8_t *)(text), sizeof(text) - 1 \
+    }
+
+static const struct slice names[FIELD_COUNT] = {
+    [FIELD_METHOD] = NAME(":method"),
+    [FIELD_PATH] = NAME(":path"),
+    [FIELD_AUTHORITY] = NAME(":authority"),
+    [FIELD_HOST] = NAME("host"),
+    [FIELD_CONTENT_TYPE] = NAME("content-type"),
+    [FIELD_ORIGIN] = NAME("origin"),
+    [FIELD_IDEMPOTENCY_KEY] = NAME("idempotency-key"),
+    [FIELD_LAST_EVENT_ID] = NAME("last-event-id"),
+    [FIELD_GRPC_TIMEOUT] = NAME("grpc-timeout"),
+    [FIELD_GRPC_ENCODING] = NAME("grpc-encoding"),
 };
 
 void http2_head_init(struct http2_head *head, const struct memory *memory)
@@ -79,7 +84,7 @@ void http2_head_add(struct http2_head *head, struct slice name, struct slice val
     }
     head->bytes += (uint32_t)bytes;
     for (unsigned i = 0; i < FIELD_COUNT; i++) {
-        if (slice_equal(name, slice_of(names[i]))) {
+        if (slice_equal(name, names[i])) {
             keep(head, (enum http2_field)i, value);
             return;
         }

@@ -353,7 +353,7 @@ static void a_broken_connection_gives_back_what_was_not_written(void **state)
 
 static void the_settings_bound_what_a_client_may_do(void **state)
 {
-    assert_int_equal(h.settings[NGHTTP2_SETTINGS_HEADER_TABLE_SIZE], 0);
+    assert_int_equal(h.settings[NGHTTP2_SETTINGS_HEADER_TABLE_SIZE], 512);
     assert_int_equal(h.settings[NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS], LIMIT_HTTP2_STREAMS);
     assert_int_equal(h.settings[NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE], LIMIT_HTTP_HEADER_BYTES);
 }
