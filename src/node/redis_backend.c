@@ -44,10 +44,13 @@ static const char hand_over_script[] =
     "           'PX', ARGV[4])\n"
     "return {1}\n";
 
+/* A later token of ours is no other holder: it shares the name, and so does the key. */
 static const char extend_script[] =
     "for i, key in ipairs(KEYS) do\n"
-    "  local mark = 'hf:' .. ARGV[1] .. ':' .. ARGV[2 + i] .. ':'\n"
-    "  if redis.pcall('GETRANGE', key, 0, #mark - 1) ~= mark then return {0, i} end\n"
+    "  local held = redis.pcall('GETRANGE', key, 0, 63)\n"
+    "  if type(held) ~= 'string' then return {0, i} end\n"
+    "  local cluster, token = string.match(held, '^hf:(%x+):(%d+):')\n"
+    "  if cluster ~= ARGV[1] or tonumber(token) < tonumber(ARGV[2 + i]) then return {0, i} end\n"
     "end\n"
     "for _, key in ipairs(KEYS) do\n"
     "  if redis.call('PTTL', key) < tonumber(ARGV[2]) then\n"
@@ -56,11 +59,16 @@ static const char extend_script[] =
     "end\n"
     "return {1}\n";
 
+/* Earlier tokens of this lead are what a doubtful call may have left. */
 static const char give_back_script[] =
     "local missing = 0\n"
     "for i, key in ipairs(KEYS) do\n"
-    "  local mark = 'hf:' .. ARGV[1] .. ':' .. ARGV[1 + i] .. ':'\n"
-    "  if redis.pcall('GETRANGE', key, 0, #mark - 1) == mark then\n"
+    "  local held = redis.pcall('GETRANGE', key, 0, 63)\n"
+    "  if type(held) ~= 'string' then held = '' end\n"
+    "  local cluster, token = string.match(held, '^hf:(%x+):(%d+):')\n"
+    "  token = tonumber(token)\n"
+    "  if cluster == ARGV[1] and token >= tonumber(ARGV[2]) and token <= tonumber(ARGV[2 + i]) "
+    "then\n"
     "    redis.call('DEL', key)\n"
     "  else\n"
     "    missing = i\n"
@@ -237,10 +245,11 @@ void redis_extend(struct redis_backend *b, const struct redis_names *names, cons
 }
 
 void redis_give_back(struct redis_backend *b, const struct redis_names *names,
-                     const uint64_t *tokens, redis_result_fn done, void *owner)
+                     const uint64_t *tokens, uint64_t floor, redis_result_fn done, void *owner)
 {
     begin(b, SCRIPT_GIVE_BACK, names);
     add(b, slice_of(b->cluster));
+    add_number(b, floor);
     for (uint32_t i = 0; i < names->count; i++) {
         add_number(b, tokens[i]);
     }

@@ -68,12 +68,13 @@ void redis_take(struct redis_backend *b, const struct redis_names *names, uint64
                 void *owner);
 void redis_hand_over(struct redis_backend *b, struct slice name, uint64_t from, uint64_t to,
                      uint64_t px_ms, struct slice client, redis_result_fn done, void *owner);
-/* All names or none; a time that is longer already stays. */
+/* All names or none, if they are that token's, or a later one's that shares them; a time that is
+ * longer already stays. */
 void redis_extend(struct redis_backend *b, const struct redis_names *names, const uint64_t *tokens,
                   uint64_t px_ms, redis_result_fn done, void *owner);
-/* Each name that is still that token's; REDIS_GONE: not all were. */
+/* Each name that is that token's, or an earlier one's of this lead; REDIS_GONE: not all were. */
 void redis_give_back(struct redis_backend *b, const struct redis_names *names,
-                     const uint64_t *tokens, redis_result_fn done, void *owner);
+                     const uint64_t *tokens, uint64_t floor, redis_result_fn done, void *owner);
 
 /* Whether it is worth asking now. */
 bool redis_backend_is_usable(const struct redis_backend *b);

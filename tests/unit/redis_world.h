@@ -281,7 +281,7 @@ static inline struct heard give_back(struct redis_world *w, const char *name, ui
 {
     struct heard h = {0};
     struct redis_names names = one_name(name);
-    redis_give_back(w->backend, &names, &token, hear, &h);
+    redis_give_back(w->backend, &names, &token, FLOOR, hear, &h);
     UNTIL(w, h.count == 1);
     return h;
 }

@@ -58,7 +58,7 @@ static void only_what_this_lead_left_is_replaced(void **state)
     /* A script that Redis runs late. */
     assert_int_equal(take(&w, "a", FLOOR + 1).verdict, REDIS_HELD);
     assert_int_equal(give_back(&w, "a", FLOOR + 1).verdict, REDIS_GONE);
-    assert_int_equal(extend(&w, "a", FLOOR + 1, 90000).verdict, REDIS_GONE);
+    assert_int_equal(extend(&w, "a", FLOOR + 3, 90000).verdict, REDIS_GONE);
     assert_string_equal(ask(&w, "GET lock:a"), MARK "7170:web-1");
     /* The same again: its answer was lost. */
     assert_int_equal(take(&w, "a", FLOOR + 2).verdict, REDIS_DONE);
@@ -67,6 +67,9 @@ static void only_what_this_lead_left_is_replaced(void **state)
     assert_int_equal(take(&w, "a", FLOOR + 3).verdict, REDIS_HELD);
     ask(&w, "SET lock:a hf:00000000000000000000000000000001:7169:web-1 PX 60000");
     assert_int_equal(take(&w, "a", FLOOR + 3).verdict, REDIS_HELD);
+    assert_int_equal(give_back(&w, "a", FLOOR + 9).verdict, REDIS_GONE);
+    ask(&w, "SET lock:a " MARK "7169:web-1 PX 60000");
+    assert_int_equal(give_back(&w, "a", FLOOR + 9).verdict, REDIS_DONE);
     world_close(&w);
 }
 
@@ -81,8 +84,8 @@ static void a_time_limit_is_only_lengthened_and_only_for_its_token(void **state)
     assert_in_range(strtol(ask(&w, "PTTL lock:a"), NULL, 10), 80000, 90000);
     assert_int_equal(extend(&w, "a", FLOOR + 1, 1000).verdict, REDIS_DONE);
     assert_in_range(strtol(ask(&w, "PTTL lock:a"), NULL, 10), 70000, 90000);
-    /* Token 716 is the beginning of 7169 as text. */
-    assert_int_equal(extend(&w, "a", 716, 100000).verdict, REDIS_GONE);
+    assert_int_equal(extend(&w, "a", FLOOR + 2, 100000).verdict, REDIS_GONE);
+    assert_int_equal(extend(&w, "a", FLOOR, 70000).verdict, REDIS_DONE); /* it shares the name */
     ask(&w, "DEL lock:a");
     assert_int_equal(extend(&w, "a", FLOOR + 1, 90000).verdict, REDIS_GONE);
     assert_string_equal(ask(&w, "EXISTS lock:a"), "0");
@@ -153,7 +156,7 @@ static void several_names_are_taken_together_or_not_at_all(void **state)
     assert_int_equal(h.name, 63);
     assert_in_range(strtol(ask(&w, "PTTL lock:%b", text[0], (size_t)LIMIT_NAME), NULL, 10), 1,
                     50000);
-    redis_give_back(w.backend, &names, tokens, hear, &h);
+    redis_give_back(w.backend, &names, tokens, FLOOR, hear, &h);
     UNTIL(&w, h.count == 5);
     assert_int_equal(h.verdict, REDIS_GONE);
     assert_string_equal(ask(&w, "DBSIZE"), "0");

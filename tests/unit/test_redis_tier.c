@@ -1,0 +1,421 @@
+/* Grants that a real Redis confirms, keeps alive, loses and is given back (S10.3). */
+#include "redis_world.h"
+
+#include "node/redis_tier.h"
+
+enum { SAID = 64 };
+
+struct said {
+    uint64_t token;
+    enum redis_word word;
+    char holder[64];
+};
+
+struct tier_world {
+    struct redis_world redis;
+    struct redis_tier *tier;
+    enum redis_fallback fallback;
+    struct said grants[SAID];
+    int grant_count;
+    struct said renewals[SAID];
+    int renewal_count;
+    uint64_t lost[SAID];
+    int lost_count;
+};
+
+static uint64_t now_ms(void *ctx)
+{
+    (void)ctx;
+    return world_ms();
+}
+
+static void on_grant(void *ctx, uint64_t token, enum redis_word word, struct slice holder,
+                     uint64_t holder_ms)
+{
+    struct tier_world *w = ctx;
+    (void)holder_ms;
+    struct said *s = &w->grants[w->grant_count++ % SAID];
+    *s = (struct said){.token = token, .word = word};
+    snprintf(s->holder, sizeof(s->holder), "%.*s", (int)holder.len,
+             holder.data == NULL ? "" : (const char *)holder.data);
+}
+
+static void on_renewed(void *ctx, uint64_t token, enum redis_word word)
+{
+    struct tier_world *w = ctx;
+    w->renewals[w->renewal_count++ % SAID] = (struct said){.token = token, .word = word};
+}
+
+static void on_lost(void *ctx, uint64_t token, struct id lease, const char *why)
+{
+    struct tier_world *w = ctx;
+    assert_int_equal(lease.low, token);
+    assert_true(strlen(why) > 0);
+    w->lost[w->lost_count++ % SAID] = token;
+}
+
+/* The timer plays the node's turns. */
+static void on_turn(void *ctx)
+{
+    struct tier_world *w = ctx;
+    redis_tier_run(w->tier);
+}
+
+static void open_with(struct tier_world *w, enum redis_fallback fallback, bool start)
+{
+    memset(w, 0, sizeof(*w));
+    world_open(&w->redis);
+    w->redis.net.on_turn = on_turn;
+    w->redis.net.turn_ctx = w;
+    if (start) {
+        server_start(&w->redis);
+    }
+    struct redis_tier_options options = {.backend = w->redis.options,
+                                         .fallback = fallback,
+                                         .ctx = w,
+                                         .now_ms = now_ms,
+                                         .on_grant = on_grant,
+                                         .on_renewed = on_renewed,
+                                         .on_lost = on_lost};
+    w->tier = redis_tier_new(&options);
+    redis_tier_begin(w->tier, FLOOR);
+}
+
+static void close_world(struct tier_world *w)
+{
+    w->redis.net.on_turn = NULL;
+    redis_tier_close(w->tier);
+    world_close(&w->redis);
+}
+
+static struct redis_tier_view see(struct tier_world *w)
+{
+    struct redis_tier_view view;
+    redis_tier_view(w->tier, &view);
+    return view;
+}
+
+static struct redis_hold hold_of(const char *name, uint64_t token)
+{
+    return (struct redis_hold){.name = slice_of(name),
+                               .client = slice_of("web-1"),
+                               .token = token,
+                               .lease = {.low = token},
+                               .part = 1,
+                               .parts = 1,
+                               .ttl_ms = 30000,
+                               .is_new = true};
+}
+
+static void expect_grant(struct tier_world *w, const struct redis_hold *hold, enum redis_word word)
+{
+    int before = w->grant_count;
+    assert_true(redis_tier_grant(w->tier, hold));
+    assert_int_equal(w->grant_count, before);
+    UNTIL(&w->redis, w->grant_count > before);
+    assert_int_equal(w->grants[before].token, hold->token);
+    assert_int_equal(w->grants[before].word, word);
+}
+
+static void a_grant_is_confirmed_and_given_back(void **state)
+{
+    (void)state;
+    struct tier_world w;
+    open_with(&w, REDIS_FALLBACK_FAIL, true);
+    struct redis_hold hold = hold_of("a", FLOOR + 1);
+    expect_grant(&w, &hold, REDIS_CONFIRMED);
+    assert_string_equal(ask(&w.redis, "EXISTS lock:a"), "1");
+    /* Two TTLs and a margin. */
+    assert_in_range(strtol(ask(&w.redis, "PTTL lock:a"), NULL, 10), 55000, 62000);
+    assert_int_equal(see(&w).keys, 1);
+    redis_tier_end(w.tier, FLOOR + 1, slice_of("a"));
+    UNTIL(&w.redis, see(&w).keys == 0);
+    assert_string_equal(ask(&w.redis, "EXISTS lock:a"), "0");
+    close_world(&w);
+}
+
+static void somebody_outside_refuses_a_try_and_holds_up_a_wait(void **state)
+{
+    (void)state;
+    struct tier_world w;
+    open_with(&w, REDIS_FALLBACK_FAIL, true);
+    ask(&w.redis, "SET lock:a theirs PX 60000");
+    struct redis_hold hold = hold_of("a", FLOOR + 1);
+    expect_grant(&w, &hold, REDIS_FOREIGN);
+    assert_string_equal(w.grants[0].holder, "theirs");
+    UNTIL(&w.redis, see(&w).keys == 0);
+
+    hold = hold_of("a", FLOOR + 2);
+    hold.wait_ms = 300;
+    expect_grant(&w, &hold, REDIS_WAITING);
+    UNTIL(&w.redis, w.grant_count == 3);
+    assert_int_equal(w.grants[2].word, REDIS_FOREIGN);
+    UNTIL(&w.redis, see(&w).keys == 0);
+
+    hold = hold_of("a", FLOOR + 3);
+    hold.wait_ms = UINT64_MAX;
+    expect_grant(&w, &hold, REDIS_WAITING);
+    ask(&w.redis, "DEL lock:a");
+    UNTIL(&w.redis, w.grant_count == 5);
+    assert_int_equal(w.grants[4].word, REDIS_CONFIRMED);
+    assert_string_equal(ask(&w.redis, "GETRANGE lock:a 0 2"), "hf:");
+
+    /* It gives up while it polls: nothing is left, and theirs is not touched. */
+    redis_tier_end(w.tier, FLOOR + 3, slice_of("a"));
+    UNTIL(&w.redis, see(&w).keys == 0);
+    ask(&w.redis, "SET lock:a theirs PX 60000");
+    hold = hold_of("a", FLOOR + 4);
+    hold.wait_ms = UINT64_MAX;
+    expect_grant(&w, &hold, REDIS_WAITING);
+    redis_tier_end(w.tier, FLOOR + 4, slice_of("a"));
+    UNTIL(&w.redis, see(&w).keys == 0);
+    assert_string_equal(ask(&w.redis, "GET lock:a"), "theirs");
+    close_world(&w);
+}
+
+static void a_waiter_takes_the_key_over_with_no_gap(void **state)
+{
+    (void)state;
+    struct tier_world w;
+    open_with(&w, REDIS_FALLBACK_FAIL, true);
+    struct redis_hold hold = hold_of("a", FLOOR + 1);
+    expect_grant(&w, &hold, REDIS_CONFIRMED);
+    /* One who looks all the time whether it is free. */
+    redisContext *c = server_connect(&w.redis);
+    redisReply *reply = redisCommand(c, "CONFIG RESETSTAT");
+    freeReplyObject(reply);
+    for (uint64_t i = 1; i < 50; i++) {
+        redis_tier_end(w.tier, FLOOR + i, slice_of("a"));
+        hold = hold_of("a", FLOOR + i + 1);
+        hold.is_new = false;
+        expect_grant(&w, &hold, REDIS_CONFIRMED);
+    }
+    /* Nothing was deleted on the way. */
+    reply = redisCommand(c, "INFO commandstats");
+    assert_null(strstr(reply->str, "cmdstat_del:"));
+    freeReplyObject(reply);
+    redisFree(c);
+    close_world(&w);
+}
+
+static void what_ends_while_it_is_being_asked_for_leaves_nothing(void **state)
+{
+    (void)state;
+    struct tier_world w;
+    open_with(&w, REDIS_FALLBACK_FAIL, true);
+    UNTIL(&w.redis, see(&w).link.up);
+    struct redis_hold hold = hold_of("a", FLOOR + 1);
+    assert_true(redis_tier_grant(w.tier, &hold));
+    redis_tier_end(w.tier, FLOOR + 1, slice_of("a"));
+    UNTIL(&w.redis, see(&w).keys == 0);
+    assert_int_equal(w.grant_count, 0);
+    assert_string_equal(ask(&w.redis, "EXISTS lock:a"), "0");
+    close_world(&w);
+}
+
+static void a_key_lives_as_long_as_its_lock_and_a_renewal_is_confirmed(void **state)
+{
+    (void)state;
+    struct tier_world w;
+    open_with(&w, REDIS_FALLBACK_FAIL, true);
+    struct redis_hold hold = hold_of("a", FLOOR + 1);
+    hold.ttl_ms = 200;
+    expect_grant(&w, &hold, REDIS_CONFIRMED);
+    /* Its first life is 2 * 200 + 2 * TIMEOUT_MS + 1000. */
+    uint64_t end = world_ms() + 2200;
+    UNTIL(&w.redis, world_ms() > end);
+    assert_string_equal(ask(&w.redis, "EXISTS lock:a"), "1");
+    assert_int_equal(w.lost_count, 0);
+
+    assert_true(redis_tier_renew(w.tier, FLOOR + 1, 60000));
+    UNTIL(&w.redis, w.renewal_count == 1);
+    assert_int_equal(w.renewals[0].word, REDIS_CONFIRMED);
+    assert_in_range(strtol(ask(&w.redis, "PTTL lock:a"), NULL, 10), 115000, 125000);
+    /* One that Redis knows nothing of. */
+    assert_false(redis_tier_renew(w.tier, FLOOR + 9, 60000));
+
+    ask(&w.redis, "SET lock:a theirs");
+    assert_true(redis_tier_renew(w.tier, FLOOR + 1, 60000));
+    UNTIL(&w.redis, w.renewal_count == 2);
+    assert_int_equal(w.renewals[1].word, REDIS_FOREIGN);
+    assert_int_equal(w.lost_count, 1);
+    redis_tier_end(w.tier, FLOOR + 1, slice_of("a"));
+    UNTIL(&w.redis, see(&w).keys == 0);
+    assert_string_equal(ask(&w.redis, "GET lock:a"), "theirs");
+    close_world(&w);
+}
+
+static void a_redis_that_forgot_everything_loses_the_locks(void **state)
+{
+    (void)state;
+    struct tier_world w;
+    open_with(&w, REDIS_FALLBACK_FAIL, true);
+    struct redis_hold hold = hold_of("a", FLOOR + 1);
+    expect_grant(&w, &hold, REDIS_CONFIRMED);
+    server_kill(&w.redis);
+    server_start(&w.redis);
+    UNTIL(&w.redis, w.lost_count == 1);
+    assert_int_equal(w.lost[0], FLOOR + 1);
+    redis_tier_end(w.tier, FLOOR + 1, slice_of("a"));
+    UNTIL(&w.redis, see(&w).keys == 0);
+    close_world(&w);
+}
+
+static void a_lock_is_lost_before_its_key_can_end_unseen(void **state)
+{
+    (void)state;
+    struct tier_world w;
+    open_with(&w, REDIS_FALLBACK_FAIL, true);
+    struct redis_hold hold = hold_of("a", FLOOR + 1);
+    hold.ttl_ms = 1000;
+    uint64_t begun = world_ms();
+    expect_grant(&w, &hold, REDIS_CONFIRMED);
+    kill(w.redis.server, SIGSTOP);
+    UNTIL(&w.redis, w.lost_count == 1);
+    /* It could be prolonged by a TTL until that moment, and the key lives for longer. */
+    assert_true(world_ms() + 1000 < begun + 2 * 1000 + 2 * TIMEOUT_MS + 1000);
+    assert_true(world_ms() > begun + 1000); /* a short pause of Redis costs nobody a lock */
+    kill(w.redis.server, SIGCONT);
+    close_world(&w);
+}
+
+static void each_fallback_says_what_becomes_of_a_new_acquire(void **state)
+{
+    (void)state;
+    static const enum redis_word words[] = {[REDIS_FALLBACK_FAIL] = REDIS_FAILED,
+                                            [REDIS_FALLBACK_EMBEDDED] = REDIS_CONFIRMED,
+                                            [REDIS_FALLBACK_CORRECTNESS] = REDIS_AGAIN};
+    for (int i = 0; i < 3; i++) {
+        struct tier_world w;
+        open_with(&w, (enum redis_fallback)i, true);
+        UNTIL(&w.redis, see(&w).link.up);
+        assert_int_equal(redis_tier_route(w.tier), REDIS_CONFIRMED);
+        kill(w.redis.server, SIGSTOP);
+        /* In doubt: Redis may do it later. */
+        struct redis_hold hold = hold_of("a", FLOOR + 1);
+        expect_grant(&w, &hold, words[i]);
+        UNTIL(&w.redis, see(&w).link.breaker == REDIS_OPEN);
+        assert_int_equal(redis_tier_route(w.tier), words[i]);
+        if (i == REDIS_FALLBACK_EMBEDDED) {
+            hold = hold_of("b", FLOOR + 2);
+            assert_false(redis_tier_grant(w.tier, &hold));
+            assert_false(redis_tier_renew(w.tier, FLOOR + 2, 1000));
+            redis_tier_end(w.tier, FLOOR + 2, slice_of("b"));
+            assert_int_equal(see(&w).embedded, 2);
+        }
+        kill(w.redis.server, SIGCONT);
+        /* What it did late is given back. */
+        UNTIL(&w.redis, see(&w).keys == 0);
+        assert_string_equal(ask(&w.redis, "EXISTS lock:a"), "0");
+        close_world(&w);
+    }
+}
+
+static void a_waiter_goes_on_waiting_while_redis_is_away(void **state)
+{
+    (void)state;
+    struct tier_world w;
+    open_with(&w, REDIS_FALLBACK_FAIL, true);
+    UNTIL(&w.redis, see(&w).link.up);
+    server_kill(&w.redis);
+    UNTIL(&w.redis, see(&w).link.breaker == REDIS_OPEN);
+    struct redis_hold hold = hold_of("a", FLOOR + 1);
+    hold.is_new = false;
+    hold.wait_ms = UINT64_MAX;
+    expect_grant(&w, &hold, REDIS_WAITING);
+    server_start(&w.redis);
+    UNTIL(&w.redis, w.grant_count == 2);
+    assert_int_equal(w.grants[1].word, REDIS_CONFIRMED);
+    close_world(&w);
+}
+
+static void holders_that_share_a_name_share_its_key(void **state)
+{
+    (void)state;
+    struct tier_world w;
+    open_with(&w, REDIS_FALLBACK_FAIL, true);
+    struct redis_hold hold = hold_of("a", FLOOR + 1);
+    expect_grant(&w, &hold, REDIS_CONFIRMED);
+    hold = hold_of("a", FLOOR + 2);
+    hold.ttl_ms = 1000;
+    expect_grant(&w, &hold, REDIS_CONFIRMED);
+    /* The longer life stays. */
+    assert_in_range(strtol(ask(&w.redis, "PTTL lock:a"), NULL, 10), 55000, 62000);
+    redis_tier_end(w.tier, FLOOR + 2, slice_of("a"));
+    UNTIL(&w.redis, strstr(ask(&w.redis, "GET lock:a"), ":7169:") != NULL);
+    hold = hold_of("a", FLOOR + 3);
+    expect_grant(&w, &hold, REDIS_CONFIRMED);
+    redis_tier_end(w.tier, FLOOR + 1, slice_of("a"));
+    assert_true(redis_tier_renew(w.tier, FLOOR + 3, 30000));
+    UNTIL(&w.redis, w.renewal_count == 1);
+    assert_int_equal(w.renewals[0].word, REDIS_CONFIRMED);
+    assert_non_null(strstr(ask(&w.redis, "GET lock:a"), ":7171:"));
+    redis_tier_end(w.tier, FLOOR + 3, slice_of("a"));
+    UNTIL(&w.redis, see(&w).keys == 0);
+    assert_string_equal(ask(&w.redis, "EXISTS lock:a"), "0");
+    assert_int_equal(w.lost_count, 0);
+    close_world(&w);
+}
+
+static void a_multi_lock_is_confirmed_once(void **state)
+{
+    (void)state;
+    struct tier_world w;
+    open_with(&w, REDIS_FALLBACK_FAIL, true);
+    static const char *const names[] = {"a", "b", "c"};
+    for (uint32_t i = 0; i < 3; i++) {
+        struct redis_hold hold = hold_of(names[i], FLOOR + 1);
+        hold.part = i + 1;
+        hold.parts = 3;
+        assert_true(redis_tier_grant(w.tier, &hold));
+    }
+    UNTIL(&w.redis, w.grant_count == 1);
+    assert_int_equal(w.grants[0].word, REDIS_CONFIRMED);
+    assert_string_equal(ask(&w.redis, "EXISTS lock:a lock:b lock:c"), "3");
+    for (uint32_t i = 0; i < 3; i++) {
+        redis_tier_end(w.tier, FLOOR + 1, slice_of(names[i]));
+    }
+    UNTIL(&w.redis, see(&w).keys == 0);
+    assert_string_equal(ask(&w.redis, "EXISTS lock:a lock:b lock:c"), "0");
+    assert_int_equal(w.grant_count, 1);
+    close_world(&w);
+}
+
+static void a_new_lead_leaves_the_keys_of_the_old_one_alone(void **state)
+{
+    (void)state;
+    struct tier_world w;
+    open_with(&w, REDIS_FALLBACK_FAIL, true);
+    struct redis_hold hold = hold_of("a", FLOOR + 1);
+    expect_grant(&w, &hold, REDIS_CONFIRMED);
+    hold = hold_of("b", FLOOR + 2);
+    assert_true(redis_tier_grant(w.tier, &hold)); /* its answer is for nobody */
+    redis_tier_begin(w.tier, 0);
+    assert_true(redis_tier_next_ms(w.tier) == UINT64_MAX);
+    redis_tier_begin(w.tier, FLOOR + 1024);
+    assert_int_equal(see(&w).keys, 0);
+    hold = hold_of("a", FLOOR + 1025);
+    expect_grant(&w, &hold, REDIS_FOREIGN); /* its holder may not know yet */
+    assert_int_equal(w.grant_count, 2);
+    assert_non_null(strstr(ask(&w.redis, "GET lock:a"), ":7169:"));
+    close_world(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_grant_is_confirmed_and_given_back),
+        cmocka_unit_test(somebody_outside_refuses_a_try_and_holds_up_a_wait),
+        cmocka_unit_test(a_waiter_takes_the_key_over_with_no_gap),
+        cmocka_unit_test(what_ends_while_it_is_being_asked_for_leaves_nothing),
+        cmocka_unit_test(a_key_lives_as_long_as_its_lock_and_a_renewal_is_confirmed),
+        cmocka_unit_test(a_redis_that_forgot_everything_loses_the_locks),
+        cmocka_unit_test(a_lock_is_lost_before_its_key_can_end_unseen),
+        cmocka_unit_test(each_fallback_says_what_becomes_of_a_new_acquire),
+        cmocka_unit_test(a_waiter_goes_on_waiting_while_redis_is_away),
+        cmocka_unit_test(holders_that_share_a_name_share_its_key),
+        cmocka_unit_test(a_multi_lock_is_confirmed_once),
+        cmocka_unit_test(a_new_lead_leaves_the_keys_of_the_old_one_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
