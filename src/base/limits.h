@@ -78,6 +78,15 @@
 #define LIMIT_RESP_HEAD 32u           /* ... of a line that only names a length */
 #define LIMIT_RESP_ERROR 512          /* ... of an error's words */
 
+/* Scripts of Redis clients: what one run may take of a node that has others to serve. */
+#define LIMIT_SCRIPT_STEPS 500000           /* a few milliseconds of Lua */
+#define LIMIT_SCRIPT_CPU_MS 20              /* where single steps are slow */
+#define LIMIT_SCRIPT_MEMORY (4u << 20)      /* bytes */
+#define LIMIT_SCRIPT_BLOCK (512u << 10)     /* ... of one string, or one part of a table */
+#define LIMIT_SCRIPT_REPLY (1u << 20)       /* ... of what a command answers to a script */
+#define LIMIT_SCRIPT_DEPTH 64               /* tables in each other in an answer */
+#define LIMIT_SCRIPT_CACHE_BYTES (8u << 20) /* all compiled scripts of a node */
+
 /* Tokens, event numbers, times and indexes stay below this (S3.2). */
 #define LIMIT_NUMBER (UINT64_C(1) << 53)
 

@@ -1,0 +1,25 @@
+/* The name of a script: the SHA-1 of its text, in hexadecimal. It is a name and no proof; Redis
+ * chose it, and clients compute it themselves. */
+#include <openssl/evp.h>
+
+#include "base/panic.h"
+#include "script/vm.h"
+
+void script_digest(struct slice text, char *name)
+{
+    static const char digits[] = "0123456789abcdef";
+    static EVP_MD *sha1; /* looking it up takes longer than using it */
+    if (sha1 == NULL) {
+        sha1 = EVP_MD_fetch(NULL, "SHA1", NULL);
+        hf_assert(sha1 != NULL);
+    }
+    unsigned char sum[EVP_MAX_MD_SIZE];
+    unsigned len = 0;
+    int done = EVP_Digest(text.data, text.len, sum, &len, sha1, NULL);
+    hf_assert(done == 1 && len == SCRIPT_NAME_LEN / 2);
+    for (unsigned i = 0; i < len; i++) {
+        name[2 * i] = digits[sum[i] >> 4];
+        name[2 * i + 1] = digits[sum[i] & 15];
+    }
+    name[SCRIPT_NAME_LEN] = '\0';
+}
