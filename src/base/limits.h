@@ -96,9 +96,9 @@
 #undef LIMIT_FENCE_MARKS
 #define LIMIT_FENCE_MARKS 24
 #undef LIMIT_ENDED
-#define LIMIT_ENDED 2048
+#define LIMIT_ENDED 1024
 #undef LIMIT_REQUESTS
-#define LIMIT_REQUESTS 2048
+#define LIMIT_REQUESTS 1024
 #endif
 
 /* The explorer of states, tests/fuzz/fuzz_script.c, and only it: limits so small that a few dozen

@@ -36,6 +36,10 @@ struct search {
     struct node head;
     const struct history_op **unknown; /* acquires without an outcome */
     size_t unknown_count;
+    const struct history_op **lost; /* releases without an outcome */
+    size_t lost_count;
+    uint64_t *granted; /* tokens, in order */
+    size_t granted_count;
     uint64_t *seen; /* hashes of dead ends, one a slot */
     uint64_t steps;
     uint64_t max_steps;
@@ -114,6 +118,13 @@ static bool refuse(const struct search *search, const struct state *s, const str
     return may_be_in_the_way(search, op);
 }
 
+static int by_token(const void *a, const void *b)
+{
+    const uint64_t *x = a;
+    const uint64_t *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
 static bool read_name(const struct search *search, struct state *s, const struct history_op *op)
 {
     if (op->token == 0) {
@@ -127,10 +138,9 @@ static bool read_name(const struct search *search, struct state *s, const struct
     if (find(s, op->token) != NULL) {
         return true;
     }
-    for (size_t i = 0; i < search->count; i++) {
-        if (search->ops[i].kind == HISTORY_GRANT && search->ops[i].token == op->token) {
-            return false; /* somebody's, but not now */
-        }
+    if (bsearch(&op->token, search->granted, search->granted_count, sizeof(op->token), by_token) !=
+        NULL) {
+        return false; /* somebody's, but not now */
     }
     return may_be_in_the_way(search, op);
 }
@@ -139,10 +149,9 @@ static bool read_name(const struct search *search, struct state *s, const struct
 static uint64_t may_end_us(const struct search *search, const struct history_op *op)
 {
     uint64_t us = op->call_us + op->lease_us;
-    for (size_t i = 0; i < search->count; i++) {
-        const struct history_op *r = &search->ops[i];
-        if (r->kind == HISTORY_RELEASE && r->return_us == HISTORY_NEVER && r->token == op->token &&
-            r->call_us < us) {
+    for (size_t i = 0; i < search->lost_count; i++) {
+        const struct history_op *r = search->lost[i];
+        if (r->token == op->token && r->call_us < us) {
             us = r->call_us;
         }
     }
@@ -208,12 +217,18 @@ static size_t lay_out(struct search *s)
     size_t known = 0;
     for (size_t i = 0; i < s->count; i++) {
         const struct history_op *op = &s->ops[i];
+        if (op->kind == HISTORY_GRANT) {
+            s->granted[s->granted_count++] = op->token;
+        }
         if (op->return_us != HISTORY_NEVER && op->kind != HISTORY_ACQUIRE) {
             sorted[known++] = op;
         } else if (op->kind == HISTORY_ACQUIRE) {
             s->unknown[s->unknown_count++] = op;
+        } else if (op->kind == HISTORY_RELEASE) {
+            s->lost[s->lost_count++] = op;
         }
     }
+    qsort(s->granted, s->granted_count, sizeof(*s->granted), by_token);
     qsort(sorted, known, sizeof(*sorted), by_call);
     struct node *before = &s->head;
     for (size_t i = 0; i < known; i++) {
@@ -323,9 +338,11 @@ enum history_verdict history_check(const struct history_op *ops, size_t count, u
     struct search s = {.ops = ops, .count = count, .max_steps = max_steps};
     s.nodes = calloc(count + 1, sizeof(*s.nodes));
     s.unknown = calloc(count + 1, sizeof(*s.unknown));
+    s.lost = calloc(count + 1, sizeof(*s.lost));
+    s.granted = calloc(count + 1, sizeof(*s.granted));
     s.seen = calloc((size_t)1 << SEEN_BITS, sizeof(*s.seen));
     size_t known = lay_out(&s);
-    struct level *levels = calloc(known + 1, sizeof(*levels));
+    struct level *levels = malloc((known + 1) * sizeof(*levels));
     enum history_verdict verdict = run(&s, levels, known);
     if (verdict == HISTORY_BAD && problem_size > 0) {
         snprintf(problem, problem_size,
@@ -337,6 +354,8 @@ enum history_verdict history_check(const struct history_op *ops, size_t count, u
     free(levels);
     free(s.nodes);
     free(s.unknown);
+    free(s.lost);
+    free(s.granted);
     free(s.seen);
     return verdict;
 }

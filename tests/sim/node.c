@@ -304,6 +304,7 @@ bool node_start(struct node *n)
     n->up = true;
     n->paused_until_us = 0;
     n->serving_since_us = 0;
+    n->looked_at = 0;
     n->heard_term = 0;
     n->heard_ms = 0;
     n->timer_us = UINT64_MAX;

@@ -26,63 +26,74 @@ uint64_t about(uint64_t mean)
     return chance_below(2 * mean + 1);
 }
 
+/* What will happen lies in a wheel: by time, in slots of 256 us, where a slot also holds what comes
+ * whole turns of the wheel later. A slot holds few at a time, so the next one is found by looking
+ * at them all: the earliest, of equals the one that was made first. */
+static uint32_t slot_of(uint64_t at_us)
+{
+    return (uint32_t)(at_us / SLOT_US) % SLOTS;
+}
+
+static void push(struct happening *h)
+{
+    uint32_t slot = slot_of(h->at_us);
+    h->next = world.wheel[slot];
+    world.wheel[slot] = h;
+    world.waiting++;
+}
+
 static bool earlier(const struct happening *a, const struct happening *b)
 {
     return a->at_us != b->at_us ? a->at_us < b->at_us : a->number < b->number;
 }
 
-static void push(struct happening *h)
+/* The next one of this slot in this turn, taken out of it; NULL: there is none. */
+static struct happening *take(uint32_t slot, uint64_t end_us)
 {
-    if (world.heap_count == world.heap_capacity) {
-        world.heap_capacity = world.heap_capacity == 0 ? 1024 : world.heap_capacity * 2;
-        world.heap = realloc(world.heap, world.heap_capacity * sizeof(struct happening *));
+    struct happening **best = NULL;
+    for (struct happening **at = &world.wheel[slot]; *at != NULL; at = &(*at)->next) {
+        if ((*at)->at_us < end_us && (best == NULL || earlier(*at, *best))) {
+            best = at;
+        }
     }
-    uint32_t i = world.heap_count++;
-    while (i > 0 && earlier(h, world.heap[(i - 1) / 2])) {
-        world.heap[i] = world.heap[(i - 1) / 2];
-        i = (i - 1) / 2;
+    if (best == NULL) {
+        return NULL;
     }
-    world.heap[i] = h;
+    struct happening *h = *best;
+    *best = h->next;
+    world.waiting--;
+    return h;
 }
 
 static struct happening *pop(void)
 {
-    struct happening *first = world.heap[0];
-    struct happening *last = world.heap[--world.heap_count];
-    uint32_t i = 0;
+    uint64_t start_us = world.now_us / SLOT_US * SLOT_US;
     for (;;) {
-        uint32_t child = 2 * i + 1;
-        if (child >= world.heap_count) {
-            break;
+        start_us += SLOT_US;
+        struct happening *h = take(slot_of(start_us - SLOT_US), start_us);
+        if (h != NULL) {
+            return h;
         }
-        if (child + 1 < world.heap_count && earlier(world.heap[child + 1], world.heap[child])) {
-            child++;
-        }
-        if (!earlier(world.heap[child], last)) {
-            break;
-        }
-        world.heap[i] = world.heap[child];
-        i = child;
     }
-    world.heap[i] = last;
-    return first;
 }
 
 struct happening *happen(uint64_t in_us, void (*run)(struct happening *h), int node)
 {
-    struct happening *h = calloc(1, sizeof(*h));
-    h->at_us = world.now_us + in_us;
-    h->number = ++world.next_number;
-    h->run = run;
-    h->node = node;
-    h->life = world.nodes[node].life;
+    struct happening *h = malloc(sizeof(*h));
+    *h = (struct happening){
+        .at_us = world.now_us + in_us,
+        .number = ++world.next_number,
+        .run = run,
+        .node = node,
+        .life = world.nodes[node].life,
+    };
     push(h);
     return h;
 }
 
 bool world_step(void)
 {
-    if (world.heap_count == 0) {
+    if (world.waiting == 0) {
         return false;
     }
     struct happening *h = pop();
@@ -102,12 +113,13 @@ bool world_step(void)
 
 void world_close(void)
 {
-    for (uint32_t i = 0; i < world.heap_count; i++) {
-        free(world.heap[i]->data);
-        free(world.heap[i]);
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        while (world.wheel[i] != NULL) {
+            struct happening *h = world.wheel[i];
+            world.wheel[i] = h->next;
+            free(h->data);
+            free(h);
+        }
     }
-    free(world.heap);
-    world.heap = NULL;
-    world.heap_count = 0;
-    world.heap_capacity = 0;
+    world.waiting = 0;
 }

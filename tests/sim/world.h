@@ -2,7 +2,7 @@
  * One seed decides everything. Nodes run the production core, replica, storage and libraft; what is
  * faked is the disk under the storage, the connections and the clock.
  *
- *   world.c     time and chance: what happens next
+ *   world.c     time and chance: what happens next            arena.c     its memory
  *   weather.c   how bad the faults of this seed are; faults.c makes them, members.c is the operator
  *   network.c   connections between nodes          disk.c      the disk's thread of a node
  *   node.c      one node's life and its timers     snapshot.c  snapshots taken and fetched
@@ -31,10 +31,13 @@ enum {
     MAX_NODES = 24, /* ids, which are never used again (S12.1) */
     CLIENTS = 20,
     NAMES = 40,
+    SLOTS = 4096, /* of the wheel of what will happen, about a second */
+    SLOT_US = 256,
 };
 
 /* Something that will happen. `run` gets it and then it is freed. */
 struct happening {
+    struct happening *next; /* in its slot of the wheel */
     uint64_t at_us;
     uint64_t number; /* breaks ties: first come, first served */
     void (*run)(struct happening *h);
@@ -82,6 +85,7 @@ struct node {
     uint64_t heard_term; /* the highest cluster time that a leader told it in this life */
     uint64_t heard_ms;
     uint64_t serving_since_us; /* on world time, 0: it does not serve */
+    uint64_t looked_at;        /* the index at which its state was compared last in this life */
 
     struct replica *replica;
     struct disk_fake *fake;
@@ -170,9 +174,8 @@ struct world {
     uint64_t now_us;
     uint64_t random;
     uint64_t next_number;
-    struct happening **heap;
-    uint32_t heap_count;
-    uint32_t heap_capacity;
+    struct happening *wheel[SLOTS]; /* see world.c */
+    uint64_t waiting;               /* how many are in it */
     struct node nodes[MAX_NODES + 1];
     struct link links[MAX_NODES + 1][MAX_NODES + 1]; /* from, to */
     struct id cluster;

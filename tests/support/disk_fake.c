@@ -194,10 +194,8 @@ static enum storage_status fake_write(struct disk_file *file, uint64_t offset, c
     hf_assert(fake_file->writable);
     enum outcome outcome = operate(fake, "write", file->name, problem);
     size_t n = outcome == PASS ? len : outcome == HALF ? (size_t)fake_below(fake, len + 1) : 0;
-    uint64_t room = fake->capacity - disk_fake_bytes(fake);
-    if (disk_fake_bytes(fake) > fake->capacity) {
-        room = 0;
-    }
+    uint64_t used = fake->capacity == UINT64_MAX ? 0 : disk_fake_bytes(fake);
+    uint64_t room = used > fake->capacity ? 0 : fake->capacity - used;
     if (offset + n > inode->size && offset + n - inode->size > room) {
         uint64_t end = inode->size + room;
         n = end > offset ? (size_t)(end - offset) : 0;
