@@ -30,7 +30,8 @@
     X(INVALID_ACTOR, "invalid_actor", 400, 3,                                                      \
       "actor_id (1 to 255 bytes) and reason (1 to 1,024 bytes) are required")                      \
     X(INVALID_TOKEN, "invalid_token", 400, 3, "fencing_token or lease_id is missing or too large") \
-    X(DUPLICATE_NAME, "duplicate_name", 400, 3, "a multi-lock names the same lock twice")          \
+    X(DUPLICATE_NAME, "duplicate_name", 400, 3,                                                    \
+      "a multi-lock names the same lock twice, or a transaction changes a key twice")              \
     X(SESSION_NOT_FOUND, "session_not_found", 404, 5, "no such session")                           \
     X(SESSION_EXPIRED, "session_expired", 410, 9, "the session has ended; open a new one")         \
     X(REQUEST_ID_REUSED, "request_id_reused", 409, 6,                                              \
@@ -44,6 +45,9 @@
       "a session holds or waits for at most 10,000 names")                                         \
     X(TOO_MANY_SESSIONS, "limit_sessions", 429, 8, "the cluster holds no more sessions")           \
     X(QUEUE_FULL, "limit_queue", 429, 8, "the queue of this name is full (1,000,000)")             \
+    X(TOO_MANY_COUNTERS, "limit_counters", 429, 8, "the cluster holds at most 10,000 counters")    \
+    X(TRANSACT_TOO_LARGE, "limit_transaction", 413, 8,                                             \
+      "a transaction has at most 64 keys, 64 changes and 40,960 bytes")                            \
     X(TOO_MANY_NODES, "limit_nodes", 429, 8, "waiters come through more than 64 nodes")            \
     X(UNAVAILABLE, "unavailable", 503, 14,                                                         \
       "no leader with a majority can be reached; nothing was done, try again")                     \

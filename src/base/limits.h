@@ -8,7 +8,7 @@
 #define LIMIT_CLIENT 255
 #define LIMIT_OWNER 64
 #define LIMIT_METADATA 4096
-#define LIMIT_VALUE 4096 /* what an election's leader proclaims */
+#define LIMIT_VALUE 4096 /* what an election's leader proclaims; of a key (S13) */
 #define LIMIT_ACTOR 255
 #define LIMIT_REASON 1024
 #define LIMIT_REQUEST_ID 64
@@ -17,6 +17,9 @@
 /* Counts in one command (S2.1). */
 #define LIMIT_MULTILOCK_NAMES 64
 #define LIMIT_KEEPALIVE_IDS 10000
+#define LIMIT_CHECKS 64                  /* of a transaction (S13) */
+#define LIMIT_EFFECTS 64                 /* ... */
+#define LIMIT_TRANSACT_BYTES (40u << 10) /* of all its checks and effects together */
 
 /* Counts in the state. */
 #define LIMIT_SESSION_ENTRIES 10000 /* names held or waited for by one session (S2.1) */
@@ -29,6 +32,8 @@
 #define LIMIT_AUDIT 10000           /* records of the audit trail */
 #define LIMIT_ENDED 65536           /* grants, and sessions, whose end is remembered (S8.3) */
 #define LIMIT_REQUESTS 65536        /* request ids remembered after their end (S8.3) */
+#define LIMIT_TRANSACTS 65536       /* transactions remembered by their ids (S13.6) */
+#define LIMIT_COUNTERS 10000        /* counters (S13.5) */
 
 /* Work (S2.1). */
 #define LIMIT_COMMAND_STEPS 20000
@@ -99,6 +104,8 @@
 #define LIMIT_ENDED 1024
 #undef LIMIT_REQUESTS
 #define LIMIT_REQUESTS 1024
+#undef LIMIT_TRANSACTS
+#define LIMIT_TRANSACTS 1024
 #endif
 
 /* The explorer of states, tests/fuzz/fuzz_script.c, and only it: limits so small that a few dozen
@@ -124,6 +131,10 @@
 #define LIMIT_ENDED 6
 #undef LIMIT_REQUESTS
 #define LIMIT_REQUESTS 4
+#undef LIMIT_TRANSACTS
+#define LIMIT_TRANSACTS 4
+#undef LIMIT_COUNTERS
+#define LIMIT_COUNTERS 3
 #undef LIMIT_SWEEP_SESSIONS
 #define LIMIT_SWEEP_SESSIONS 2
 #undef LIMIT_SWEEP_LOCKS

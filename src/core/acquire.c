@@ -108,6 +108,11 @@ static bool decided_by_names(struct core *c, struct asking *ask, struct result *
     struct own own;
     find_own(c, ask, &own);
     for (uint32_t i = 0; i < ask->count; i++) {
+        if (counter_find(c, ask->cmd->tenant, ask->names[i]) != NULL) {
+            out->name = ask->names[i];
+            refuse(out, REASON_WRONG_KIND); /* S13.5 */
+            return true;
+        }
         if (ask->locks[i] != 0 &&
             (decided_by_own(c, ask, i, &own, out) || decided_by_class(c, ask, i, out))) {
             return true;
@@ -167,6 +172,7 @@ static void grant_now(struct core *c, struct asking *ask, ref request, struct re
                                 .ttl_ms = a->ttl_ms,
                                 .delay_ms = a->delay_ms,
                                 .permits = a->permits,
+                                .key_flags = a->flags & ACQUIRE_KEY ? GRANT_IS_KEY : 0,
                                 .mode = (enum mode)a->mode};
     answer_granted(c, grant_give(c, ask->locks, ask->count, &terms, NULL), out);
 }

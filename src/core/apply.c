@@ -100,6 +100,9 @@ static void dispatch(struct core *c, const struct command *cmd, struct result *o
     case COMMAND_FENCE_CHECK:
         apply_fence_check(c, cmd, out);
         return;
+    case COMMAND_TRANSACT:
+        apply_transact(c, cmd, out);
+        return;
     case COMMAND_NONE:
     case COMMAND_COUNT:
         break;
@@ -130,6 +133,11 @@ static void lookups_of(const struct core *c, const struct command *cmd, struct l
     } else if (cmd->type == COMMAND_RENEW) {
         name = cmd->renew.name;
         lease = cmd->renew.lease;
+    } else if (cmd->type == COMMAND_TRANSACT) {
+        struct reader checks = packed_reader(&cmd->transact.checks);
+        struct key_check first = {.name = name};
+        (void)unpack_check(&checks, &first);
+        name = first.name;
     }
     out->has_name = name.len > 0;
     out->has_session = !id_is_zero(cmd->session);

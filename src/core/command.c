@@ -69,6 +69,16 @@ static void clear_names(struct names *field)
     field->count = 0;
 }
 
+static void clear_checks(struct packed *field)
+{
+    *field = (struct packed){0, {NULL, 0}};
+}
+
+static void clear_effects(struct packed *field)
+{
+    clear_checks(field);
+}
+
 static void put_u32(struct writer *w, const uint32_t *field)
 {
     write_u64(w, *field);
@@ -101,6 +111,17 @@ static void put_names(struct writer *w, const struct names *field)
     for (uint32_t i = 0; i < field->count; i++) {
         write_slice(w, field->at[i]);
     }
+}
+
+static void put_checks(struct writer *w, const struct packed *field)
+{
+    write_u64(w, field->count);
+    write_slice(w, field->bytes);
+}
+
+static void put_effects(struct writer *w, const struct packed *field)
+{
+    put_checks(w, field);
 }
 
 static void take_u64(struct reader *r, uint64_t *field, uint64_t max)
@@ -153,6 +174,36 @@ static void take_names(struct reader *r, struct names *field, uint64_t max)
     }
 }
 
+/* Whether its elements are well-formed is looked at here, so that an entry that was decoded can be
+ * applied to its end. */
+static void take_checks(struct reader *r, struct packed *field, uint64_t max)
+{
+    uint64_t count = read_u64(r);
+    struct slice bytes = read_slice(r, LIMIT_TRANSACT_BYTES);
+    struct reader list = reader_make(bytes);
+    struct key_check check;
+    uint64_t found = 0;
+    while (unpack_check(&list, &check)) {
+        found++;
+    }
+    r->bad = r->bad || count > max || count != found || !reader_done(&list);
+    *field = (struct packed){(uint32_t)found, bytes};
+}
+
+static void take_effects(struct reader *r, struct packed *field, uint64_t max)
+{
+    uint64_t count = read_u64(r);
+    struct slice bytes = read_slice(r, LIMIT_TRANSACT_BYTES);
+    struct reader list = reader_make(bytes);
+    struct effect effect;
+    uint64_t found = 0;
+    while (unpack_effect(&list, &effect)) {
+        found++;
+    }
+    r->bad = r->bad || count > max || count != found || !reader_done(&list);
+    *field = (struct packed){(uint32_t)found, bytes};
+}
+
 static uint64_t mix_u64(uint64_t digest, const uint64_t *field)
 {
     uint8_t bytes[8];
@@ -186,6 +237,16 @@ static uint64_t mix_names(uint64_t digest, const struct names *field)
         digest = mix_slice(digest, &field->at[i]);
     }
     return digest;
+}
+
+static uint64_t mix_checks(uint64_t digest, const struct packed *field)
+{
+    return mix_slice(digest, &field->bytes);
+}
+
+static uint64_t mix_effects(uint64_t digest, const struct packed *field)
+{
+    return mix_slice(digest, &field->bytes);
 }
 
 void command_init(struct command *c, enum command_type type)
@@ -354,10 +415,14 @@ static enum hf_error check_acquire(const struct command *c)
     if (a->delay_ms > LIMIT_DELAY_MAX_MS) {
         return HF_INVALID_DELAY;
     }
+    bool is_key = (a->flags & ACQUIRE_KEY) != 0; /* whose value may be any bytes (S13.1) */
     if (a->metadata.len > LIMIT_METADATA || !text_is_utf8(a->metadata) ||
-        a->value.len > LIMIT_VALUE || !text_is_utf8(a->value) ||
-        (a->value.len > 0 && a->mode != MODE_ELECTION)) {
+        a->value.len > LIMIT_VALUE ||
+        (!is_key && (!text_is_utf8(a->value) || (a->value.len > 0 && a->mode != MODE_ELECTION)))) {
         return HF_INVALID_METADATA;
+    }
+    if (is_key && (in_session || a->mode != MODE_EXCLUSIVE || a->names.count != 1)) {
+        return HF_INVALID_MODE;
     }
     return a->flags <= ACQUIRE_FLAGS ? HF_OK : HF_MALFORMED;
 }
@@ -429,6 +494,38 @@ static enum hf_error check_fence(const struct command_fence_check *f)
     return f->token > 0 && f->token < LIMIT_NUMBER ? HF_OK : HF_INVALID_TOKEN;
 }
 
+/* It has its own id, and is in no session. */
+static enum hf_error check_transact(const struct command *c)
+{
+    const struct command_transact *t = &c->transact;
+    if (c->request_id.len > 0) {
+        return HF_INVALID_REQUEST_ID;
+    }
+    if (id_is_zero(t->id) || !id_is_zero(c->session)) {
+        return HF_INVALID_ID;
+    }
+    if (!plain_between(t->client, 1, LIMIT_CLIENT)) {
+        return HF_INVALID_CLIENT;
+    }
+    if (t->checks.count + t->effects.count == 0) {
+        return HF_MALFORMED;
+    }
+    if (t->checks.bytes.len + t->effects.bytes.len > LIMIT_TRANSACT_BYTES) {
+        return HF_TRANSACT_TOO_LARGE;
+    }
+    bool forced = false;
+    enum hf_error error = checks_check(&t->checks);
+    error = error != HF_OK ? error : effects_check(&t->effects, &forced);
+    if (error != HF_OK) {
+        return error;
+    }
+    size_t least = forced ? 1 : 0;
+    return plain_between(t->actor, least, LIMIT_ACTOR) &&
+                   plain_between(t->reason, least, LIMIT_REASON)
+               ? HF_OK
+               : HF_INVALID_ACTOR;
+}
+
 static enum hf_error check_header(const struct command *c)
 {
     if (c->request_id.len > 0 && (c->seq != 0 || !text_is_request_id(c->request_id))) {
@@ -476,6 +573,8 @@ static enum hf_error check_body(const struct command *c)
         return check_operator(c->revoke.name, c->revoke.actor, c->revoke.reason);
     case COMMAND_FENCE_CHECK:
         return check_fence(&c->fence_check);
+    case COMMAND_TRANSACT:
+        return check_transact(c);
     case COMMAND_KEEPALIVE:
         return c->keepalive.sessions.count <= LIMIT_KEEPALIVE_IDS ? HF_OK : HF_MALFORMED;
     case COMMAND_LEAD:

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/slice.h"
+#include "core/effect.h"
 
 enum mode {
     MODE_EXCLUSIVE,
@@ -31,7 +32,8 @@ static inline enum mode mode_class(enum mode mode)
 enum {
     ACQUIRE_REENTRANT = 1,       /* the same (session, owner) may take it again (S4.1) */
     ACQUIRE_DETECT_DEADLOCK = 2, /* S6.4 */
-    ACQUIRE_FLAGS = 3
+    ACQUIRE_KEY = 4,             /* a key with a value (S13): exclusive, one name, no session */
+    ACQUIRE_FLAGS = 7
 };
 
 #define WAIT_FOREVER UINT64_MAX
@@ -68,7 +70,8 @@ struct id ids_at(const struct ids *ids, uint32_t i);
     X(PROCLAIM, proclaim) /* an election's leader changes its value */                           \
     X(FORCE_UNLOCK, force_unlock)                                                                \
     X(REVOKE, revoke)           /* asks the holders to give up by a deadline */                  \
-    X(FENCE_CHECK, fence_check) /* S11 */
+    X(FENCE_CHECK, fence_check) /* S11 */                                                        \
+    X(TRANSACT, transact)       /* compares keys and changes them, all or nothing (S13) */
 
 /*      role, type, name, largest value or length */
 #define COMMAND_FIELDS_lead(F) F(EDGE, u32, node, UINT32_MAX)
@@ -139,6 +142,15 @@ struct id ids_at(const struct ids *ids, uint32_t i);
     F(BODY, slice, resource, LIMIT_NAME)  \
     F(BODY, u32, slot, LIMIT_HOLDERS - 1) \
     F(BODY, u64, token, LIMIT_NUMBER - 1)
+/* The id is drawn by the node, once, and kept through its own retries. `client` becomes the holder
+ * of what is taken; actor and reason are needed when something is dropped by force. */
+#define COMMAND_FIELDS_transact(F)        \
+    F(EDGE, id, id, 0)                    \
+    F(BODY, slice, client, LIMIT_CLIENT)  \
+    F(BODY, slice, actor, LIMIT_ACTOR)    \
+    F(BODY, slice, reason, LIMIT_REASON)  \
+    F(BODY, checks, checks, LIMIT_CHECKS) \
+    F(BODY, effects, effects, LIMIT_EFFECTS)
 
 enum command_type {
     COMMAND_NONE,
@@ -154,6 +166,8 @@ enum command_type {
 #define COMMAND_C_ids struct ids
 #define COMMAND_C_slice struct slice
 #define COMMAND_C_names struct names
+#define COMMAND_C_checks struct packed
+#define COMMAND_C_effects struct packed
 
 #define F(role, type, name, max) COMMAND_C_##type name;
 #define X(symbol, name)                          \

@@ -85,6 +85,17 @@ static uint32_t fence_hash(const void *ctx, const void *object)
     return hash_fence(ctx, f->tenant, slice_make(f->name, f->name_len), f->slot);
 }
 
+static uint32_t counter_hash(const void *ctx, const void *object)
+{
+    const struct counter *n = object;
+    return hash_name(ctx, n->tenant, counter_name(n));
+}
+
+static uint32_t transact_hash(const void *ctx, const void *object)
+{
+    return hash_id(ctx, ((const struct done_transact *)object)->id);
+}
+
 /* Blobs: bytes of a client that are only kept and shown. */
 
 ref blob_new(struct core *c, struct slice bytes)
@@ -244,6 +255,8 @@ struct core *core_new(const struct core_options *options)
     core_table(c, &c->ended_by_lease, offsetof(struct ended_grant, lease_next), ended_lease_hash);
     core_table(c, &c->ended_sessions, offsetof(struct ended_session, next), ended_session_hash);
     core_table(c, &c->fences, offsetof(struct fence_mark, next), fence_hash);
+    core_table(c, &c->counters, offsetof(struct counter, next), counter_hash);
+    core_table(c, &c->transacts, offsetof(struct done_transact, next), transact_hash);
     heap_init(&c->timers, c->memory, &timer_ops, c);
     heap_init(&c->fence_heap, c->memory, &fence_ops, c);
     c->alive = memory_alloc(c->memory, LIMIT_KEEPALIVE_IDS);
@@ -261,7 +274,8 @@ void core_free(struct core *c)
     }
     struct table *tables[] = {&c->locks,          &c->sessions,       &c->leases,
                               &c->tokens,         &c->requests,       &c->ended_by_token,
-                              &c->ended_by_lease, &c->ended_sessions, &c->fences};
+                              &c->ended_by_lease, &c->ended_sessions, &c->fences,
+                              &c->counters,       &c->transacts};
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
         table_close(tables[i]);
     }
@@ -321,6 +335,7 @@ void core_stats(const struct core *c, struct core_stats *out)
         .fence_marks = table_count(&c->fences),
         .fence_rejections = c->fence_rejections,
         .audit_records = c->audit_count,
+        .counters = table_count(&c->counters),
         .last_steps = c->last_steps,
         .worst_steps = c->worst_steps,
         .last_sweep_steps = c->last_sweep_steps,
@@ -330,7 +345,8 @@ void core_stats(const struct core *c, struct core_stats *out)
                         heap_bytes(&c->fence_heap);
     const struct table *tables[] = {&c->locks,          &c->sessions,       &c->leases,
                                     &c->tokens,         &c->requests,       &c->ended_by_token,
-                                    &c->ended_by_lease, &c->ended_sessions, &c->fences};
+                                    &c->ended_by_lease, &c->ended_sessions, &c->fences,
+                                    &c->counters,       &c->transacts};
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
         overhead += table_bytes(tables[i]);
     }

@@ -72,7 +72,8 @@ struct core_stats {
     uint64_t fence_marks;
     uint64_t fence_rejections;
     uint64_t audit_records;
-    uint64_t bytes; /* taken from memory, everything counted */
+    uint64_t counters; /* S13.5 */
+    uint64_t bytes;    /* taken from memory, everything counted */
     uint64_t bytes_used;
     uint32_t last_steps;  /* of the last command (S2.1) */
     uint32_t worst_steps; /* of any command since core_new */

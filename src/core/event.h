@@ -28,7 +28,8 @@
     X(PROCLAIMED, proclaimed)                                                                  \
     X(FENCE_REJECTED, fence_rejected)                                                          \
     X(EPOCH, epoch) /* a node leads now; token is the epoch */                                 \
-    X(UPGRADED, upgraded)
+    X(UPGRADED, upgraded)                                                                      \
+    X(PUBLISHED, published) /* name: the channel, text: the message, client: who (S13.7) */
 
 enum event_type {
     EVENT_NONE,
@@ -62,7 +63,7 @@ struct event {
     struct slice client;
     struct slice owner;
     struct slice actor;
-    struct slice text; /* an operator's reason; the value of an election */
+    struct slice text; /* an operator's reason; the value of an election; a message, any bytes */
 };
 
 const char *event_name(enum event_type type);

@@ -173,7 +173,9 @@ static ref grant_new(struct core *c, ref lock, const struct grant_terms *terms, 
     g->owner_len = (uint8_t)terms->owner.len;
     g->token = token;
     g->since_ms = c->now_ms;
+    g->flags = terms->key_flags;
     if (lease_bytes > 0) {
+        hf_assert(terms->key_flags == 0);
         g->flags = GRANT_HAS_LEASE;
         memcpy(g->tail, &terms->lease, sizeof(terms->lease));
     }

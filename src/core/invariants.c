@@ -42,7 +42,10 @@
  *   I28              Audit records are numbered without a gap up to the newest, are found, and are
  *                    at most 10,000.
  *   I29              The core counts its grants and waiters rightly.
- *   I30  S1.1        Nothing began in the future. */
+ *   I30  S1.1        Nothing began in the future.
+ *   I31  S13.5       Counters are found, are at most 10,000, and none has the name of a lock.
+ *   I32  S13.6       Transactions that are remembered are found by id, and are at most 65,536.
+ *   I33  S13.1       Only a lone exclusive grant of a private session is a key. */
 #include "core/invariants.h"
 
 const char broken_ring[] = "I2: a ring is not closed, or longer than its limit";
@@ -105,9 +108,9 @@ bool timer_is_right(struct census *n, ref who, uint64_t due_ms, bool may_be_stal
 
 static const char *check_numbers(const struct core *c)
 {
-    const uint64_t numbers[] = {c->index,        c->now_ms,      c->wall_ms,
-                                c->ticket,       c->attachment,  c->crowd_number,
-                                c->audit_number, c->fence_floor, c->fence_rejections};
+    const uint64_t numbers[] = {
+        c->index,        c->now_ms,       c->wall_ms,     c->ticket,           c->attachment,
+        c->crowd_number, c->audit_number, c->fence_floor, c->fence_rejections, c->counter_change};
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         if (numbers[i] >= LIMIT_NUMBER) {
             return "I1: a number is 2^53 or more";
@@ -225,6 +228,13 @@ static const char *check_grant(struct census *n, ref who, ref session)
     }
     if (g->token == 0 || g->token > c->counter << 10) {
         return "I7: a token is above the counter";
+    }
+    const struct detail *own = grant_detail(c, g);
+    bool is_key = (g->flags & GRANT_IS_KEY) != 0;
+    if ((is_key && (!s->is_private || lock_at(c, g->lock)->mode != MODE_EXCLUSIVE ||
+                    grant_parts(c, g) > 1)) ||
+        (!is_key && ((g->flags & GRANT_IS_HASH) != 0 || (own != NULL && own->changes != 0)))) {
+        return "I33: a grant cannot be a key, or has what only a key has";
     }
     if (g->since_ms > c->now_ms) {
         return future;

@@ -1,5 +1,5 @@
-/* The invariants of what is remembered: requests, ends, fence marks, audit; the list is in
- * invariants.c. */
+/* The invariants of what is remembered: requests, ends, fence marks, audit, counters, transactions;
+ * the list is in invariants.c. */
 #include "core/invariants.h"
 
 /* Requests. */
@@ -218,10 +218,58 @@ static const char *check_audit(struct census *n)
                : "I28: audit records are missing though there is room";
 }
 
+/* Counters and transactions. */
+
+static const char *check_counters(struct census *n)
+{
+    const struct core *c = n->c;
+    struct walk w;
+    uint64_t count = 0;
+    WALK(&w, c, who, c->counter_ring, counter, ring, LIMIT_COUNTERS)
+    {
+        const struct counter *counter = counter_at(c, who);
+        if (counter_find(c, counter->tenant, counter_name(counter)) != counter) {
+            return "I31: a counter is not found, or twice";
+        }
+        ref lock = lock_find(c, counter->tenant, counter_name(counter));
+        if (lock != 0 && lock_in_use(c, lock_at(c, lock))) {
+            return "I31: a name is a counter and a lock";
+        }
+        if (counter->change == 0 || counter->change > c->counter_change) {
+            return "I31: a counter has a change that was not yet";
+        }
+        count++;
+    }
+    if (w.is_broken) {
+        return broken_ring;
+    }
+    return count == table_count(&c->counters) ? NULL : "I31: there are other counters than found";
+}
+
+static const char *check_transacts(struct census *n)
+{
+    const struct core *c = n->c;
+    struct walk w;
+    uint64_t count = 0;
+    WALK(&w, c, who, c->transact_ring, done_transact, ring, LIMIT_TRANSACTS)
+    {
+        if (transact_find(c, done_transact_at(c, who)->id) != done_transact_at(c, who)) {
+            return "I32: a transaction is not found, or twice";
+        }
+        count++;
+    }
+    if (w.is_broken) {
+        return broken_ring;
+    }
+    return count == table_count(&c->transacts) ? NULL
+                                               : "I32: there are other transactions than found";
+}
+
 const char *check_memory(struct census *n)
 {
     const char *(*const checks[])(struct census *) = {check_done_requests, check_ended,
-                                                      check_fences, check_audit};
+                                                      check_fences,        check_audit,
+                                                      check_counters,      check_transacts};
     const char *broken = NULL;
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]) && broken == NULL; i++) {
         broken = checks[i](n);

@@ -137,7 +137,7 @@ void apply_release(struct core *c, const struct command *cmd, struct result *out
     request_once(c, cmd, session_if_alive(c, cmd), release_new, out);
 }
 
-static void renew_grant(struct core *c, ref grant, uint32_t ttl_ms)
+void grant_renew(struct core *c, ref grant, uint32_t ttl_ms)
 {
     const struct grant *g = grant_at(c, grant);
     struct session *s = session_at(c, g->session);
@@ -162,7 +162,7 @@ static void renew_new(struct core *c, const struct command *cmd, ref session, st
     struct naming n = {cmd->tenant, r->name, r->client, r->lease, cmd->session, r->token};
     ref grant = find_grant(c, &n, out);
     if (grant != 0) {
-        renew_grant(c, grant, r->ttl_ms);
+        grant_renew(c, grant, r->ttl_ms);
         result_from_grant(c, grant, out);
         return;
     }

@@ -5,7 +5,7 @@
 #include "core/command.h"
 
 enum outcome {
-    OUTCOME_DONE,    /* nothing more to say than the other fields do */
+    OUTCOME_DONE,    /* nothing more to say than the other fields do; transact: all of it */
     OUTCOME_GRANTED, /* acquire: held now */
     OUTCOME_QUEUED,  /* acquire: an event will tell the rest */
     OUTCOME_REFUSED  /* not done, see `reason`; an answer, no error */
@@ -31,7 +31,9 @@ enum outcome {
     X(EXPIRED, "expired")                                                                    \
     X(NOT_WAITING, "not_waiting") /* cancel, detach: there is no such waiter (any more) */   \
     X(BELOW_FLOOR, "below_floor") /* fence check (S11) */                                    \
-    X(STALE_TOKEN, "stale_token") /* fence check */
+    X(STALE_TOKEN, "stale_token") /* fence check */                                          \
+    X(CONFLICT, "conflict")       /* transact: a key is not what it was when it was read */  \
+    X(WRONG_KIND, "wrong_kind")   /* a lock was meant and it is a counter, or the other way */
 
 enum reason {
 #define X(symbol, word) REASON_##symbol,
@@ -87,7 +89,7 @@ struct result {
     bool deadlock_unchecked; /* S6.4 */
     bool accepted;           /* fence check */
     enum mode mode;
-    uint64_t token;            /* the grant's; for LEAD the epoch */
+    uint64_t token;            /* the grant's; for LEAD the epoch; transact: the last one given */
     struct id lease;           /* the grant's, which a replayed acquire did not draw itself */
     uint64_t deadline_ms;      /* of the grant, the session or the revocation, in cluster time */
     uint64_t ttl_ms;           /* in force */
@@ -99,14 +101,15 @@ struct result {
     uint32_t depth;            /* how often the owner holds it */
     uint32_t queue_length;
     uint32_t queue_position; /* from 1; LIMIT_POSITION + 1: further back */
-    uint32_t count;          /* holders forced out or asked to give up; keep-alive: sessions told */
-    bool more;               /* force-unlock: call again for the rest (S2.1) */
+    uint32_t count; /* holders forced out or asked to give up; keep-alive: sessions told; transact:
+                       effects done */
+    bool more;      /* force-unlock: call again for the rest (S2.1) */
     bool has_holder;
     uint32_t holders;
     struct holder_view holder; /* the first one */
     struct slice reserved_for; /* the client whose multi-lock keeps the free name free (S6.2) */
-    struct slice name;         /* the name, of several, that the refusal is about */
-    const uint8_t *alive;      /* keep-alive: an hf_error for each id: OK, NOT_FOUND, EXPIRED */
+    struct slice name;    /* the name, of several, that the refusal is about; transact: the key */
+    const uint8_t *alive; /* keep-alive: an hf_error for each id: OK, NOT_FOUND, EXPIRED */
     const struct cycle_step *cycle; /* REASON_DEADLOCK; begins with the asker */
     uint32_t cycle_length;
 };

@@ -165,6 +165,7 @@ static const char *build_state(struct builder *b, struct reader *r)
     c->audit_number = read_u64(r);
     c->fence_floor = read_u64(r);
     c->fence_rejections = read_u64(r);
+    c->counter_change = read_u64(r);
     uint8_t backlog = read_u8(r);
     c->backlog = backlog != 0;
     b->sessions_magnitude = read_u8(r);
@@ -173,9 +174,9 @@ static const char *build_state(struct builder *b, struct reader *r)
     if (!reader_done(r) || backlog > 1) {
         return undecodable;
     }
-    const uint64_t numbers[] = {c->index,        c->now_ms,      c->wall_ms,
-                                c->ticket,       c->attachment,  c->crowd_number,
-                                c->audit_number, c->fence_floor, c->fence_rejections};
+    const uint64_t numbers[] = {
+        c->index,        c->now_ms,       c->wall_ms,     c->ticket,           c->attachment,
+        c->crowd_number, c->audit_number, c->fence_floor, c->fence_rejections, c->counter_change};
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         if (numbers[i] >= LIMIT_NUMBER) {
             return "a number is 2^53 or more";
@@ -382,6 +383,8 @@ const char *builder_take(struct builder *b, enum record_type type, struct reader
         [RECORD_ENDED_SESSION] = build_ended_session,
         [RECORD_FENCE] = build_fence,
         [RECORD_AUDIT] = build_audit,
+        [RECORD_COUNTER] = build_counter,
+        [RECORD_TRANSACT] = build_transact,
         [RECORD_END] = build_end,
     };
     hf_assert(type > RECORD_NONE && type < RECORD_COUNT);

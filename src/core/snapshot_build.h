@@ -65,12 +65,14 @@ const char *check_answer(const struct request *answer);
 const char *build_request(struct builder *b, const struct request *fields, struct slice scope,
                           struct slice id, ref *out);
 
-/* snapshot_memory.c: requests by id, ends, fence marks, audit. */
+/* snapshot_memory.c: requests by id, ends, fence marks, audit, counters, transactions. */
 const char *build_done_request(struct builder *b, struct reader *r);
 const char *build_ended_grant(struct builder *b, struct reader *r);
 const char *build_ended_session(struct builder *b, struct reader *r);
 const char *build_fence(struct builder *b, struct reader *r);
 const char *build_audit(struct builder *b, struct reader *r);
+const char *build_counter(struct builder *b, struct reader *r);
+const char *build_transact(struct builder *b, struct reader *r);
 
 /* snapshot_session.c, snapshot_grant.c, snapshot_waiter.c: sessions and what they own. */
 const char *build_session(struct builder *b, struct reader *r);

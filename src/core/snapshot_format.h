@@ -44,6 +44,8 @@ enum {
     X(ENDED_SESSION, ended_session)                                  \
     X(FENCE, fence)                                                  \
     X(AUDIT, audit)                                                  \
+    X(COUNTER, counter)                                              \
+    X(TRANSACT, transact)                                            \
     X(END, end)
 
 enum record_type {

@@ -25,6 +25,8 @@ struct grant_fields {
     uint64_t revoke_record;
     uint64_t timer_ms;
     struct tie tie;
+    uint8_t key_flags; /* 0: no key */
+    uint32_t changes;
 };
 
 static void read_grant(struct reader *r, bool is_private, struct grant_fields *f)
@@ -58,6 +60,11 @@ static void read_grant(struct reader *r, bool is_private, struct grant_fields *f
         f->timer_ms = read_u64(r);
     }
     f->tie = read_tie(r, f->flags >> GRANT_REQUEST_SHIFT);
+    if (reader_left(r) > 0) {
+        f->key_flags = read_u8(r);
+        f->changes = read_u32(r);
+        r->bad = r->bad || (f->key_flags & GRANT_IS_KEY) == 0;
+    }
 }
 
 static const char *check_grant_times(const struct builder *b, const struct grant_fields *f)
@@ -111,8 +118,13 @@ static const char *check_grant(const struct builder *b, const struct grant_field
         (f->permits == 0 || f->permits > f->limit || f->slot >= f->limit)) {
         return "its permits or its slot are out of range";
     }
-    if (!text_is_utf8(f->metadata) || !text_is_utf8(f->value) ||
-        (f->value.len > 0 && f->mode != MODE_ELECTION)) {
+    bool is_key = f->key_flags != 0;
+    if (is_key && (!s->is_private || f->mode != MODE_EXCLUSIVE || f->parts > 1 ||
+                   (f->key_flags & ~GRANT_KEY_FLAGS) != 0)) {
+        return "it cannot be a key";
+    }
+    if (!text_is_utf8(f->metadata) ||
+        (!is_key && (!text_is_utf8(f->value) || (f->value.len > 0 && f->mode != MODE_ELECTION)))) {
         return "its metadata or value is not valid";
     }
     return check_grant_times(b, f);
@@ -179,8 +191,9 @@ static ref new_grant(struct builder *b, ref lock, const struct grant_fields *f)
     g->owner_len = (uint8_t)f->owner.len;
     g->token = f->token;
     g->since_ms = f->since_ms;
+    g->flags = f->key_flags;
     if (lease_bytes > 0) {
-        g->flags = GRANT_HAS_LEASE;
+        g->flags |= GRANT_HAS_LEASE;
         memcpy(g->tail, &f->lease, sizeof(f->lease));
     }
     if (f->owner.len > 0) {
@@ -197,12 +210,13 @@ static const char *furnish(struct builder *b, ref who, const struct grant_fields
     struct core *c = b->c;
     const struct grant *g = grant_at(c, who);
     if (f->ttl_ms != 0 || f->metadata.len > 0 || f->value.len > 0 || f->revoke_at_ms != 0 ||
-        f->tie.kind != TIED_TO_NONE) {
+        f->tie.kind != TIED_TO_NONE || f->changes > 0) {
         struct detail *d = grant_detail_make(c, who);
         d->ttl_ms = (uint32_t)f->ttl_ms;
         d->life_ms = f->life_ms;
         d->revoke_at_ms = f->revoke_at_ms;
         d->revoke_record = f->revoke_record;
+        d->changes = f->changes;
         d->metadata = blob_new(c, f->metadata);
         d->value = blob_new(c, f->value);
     }

@@ -1,4 +1,5 @@
-/* What a snapshot remembers: requests by id, ends, fence marks, audit; see snapshot_build.h. */
+/* What a snapshot remembers: requests by id, ends, fence marks, audit, counters, transactions; see
+ * snapshot_build.h. */
 #include "core/snapshot_build.h"
 
 #include "base/text.h"
@@ -206,5 +207,66 @@ const char *build_audit(struct builder *b, struct reader *r)
     write_bytes(&text, actor.data, actor.len);
     write_bytes(&text, reason.data, reason.len);
     audit_append(c, who);
+    return NULL;
+}
+
+const char *build_counter(struct builder *b, struct reader *r)
+{
+    struct core *c = b->c;
+    uint32_t tenant = read_u32(r);
+    struct slice name = read_slice(r, LIMIT_NAME);
+    int64_t number = (int64_t)read_fixed64(r);
+    uint64_t change = read_u64(r);
+    if (!reader_done(r)) {
+        return undecodable;
+    }
+    if (b->counts[RECORD_COUNTER] > LIMIT_COUNTERS) {
+        return "there are more than 10,000";
+    }
+    if (!text_is_name(name)) {
+        return "its name is not valid";
+    }
+    if (change == 0 || change > c->counter_change) {
+        return "its last change is yet to come";
+    }
+    ref lock = lock_find(c, tenant, name);
+    if (counter_find(c, tenant, name) != NULL || (lock != 0 && lock_in_use(c, lock_at(c, lock)))) {
+        return "its name comes twice, or is that of a lock";
+    }
+    struct counter *n = counter_at(c, counter_add(c, tenant, name));
+    n->number = number;
+    n->change = change;
+    return NULL;
+}
+
+const char *build_transact(struct builder *b, struct reader *r)
+{
+    struct done_transact t = {.tenant = read_u32(r)};
+    t.id = read_id(r);
+    t.digest = read_fixed64(r);
+    t.outcome = read_u8(r);
+    t.reason = read_u8(r);
+    t.count = read_u32(r);
+    t.token = read_u64(r);
+    t.deadline_ms = read_u64(r);
+    if (!reader_done(r) || id_is_zero(t.id)) {
+        return undecodable;
+    }
+    if (b->counts[RECORD_TRANSACT] > LIMIT_TRANSACTS) {
+        return "there are more than 65,536";
+    }
+    bool is_refused = t.outcome == OUTCOME_REFUSED;
+    if ((t.outcome != OUTCOME_DONE && !is_refused) || t.reason >= REASON_COUNT ||
+        (t.reason != REASON_NONE) != is_refused || t.count > LIMIT_EFFECTS ||
+        (is_refused && (t.count != 0 || t.token != 0))) {
+        return "its answer is unknown";
+    }
+    if (t.token > b->c->counter << 10 || t.deadline_ms >= SNAPSHOT_DEADLINE_END) {
+        return "a number of its answer is out of range";
+    }
+    if (transact_find(b->c, t.id) != NULL) {
+        return "its id comes twice";
+    }
+    transact_add(b->c, &t);
     return NULL;
 }

@@ -88,8 +88,12 @@ static const char *check_waiter(const struct builder *b, const struct waiter_fie
     if (!s->is_private && (id_is_zero(f->lease) || is_id_taken(b->c, f->lease))) {
         return "its lease id is missing or comes twice";
     }
-    if (!text_is_plain(f->owner) || !text_is_utf8(f->metadata) || !text_is_utf8(f->value) ||
-        (f->value.len > 0 && f->mode != MODE_ELECTION)) {
+    bool is_key = (f->acquire_flags & ACQUIRE_KEY) != 0;
+    if (is_key && (!s->is_private || f->mode != MODE_EXCLUSIVE || f->parts > 1)) {
+        return "it cannot become a key";
+    }
+    if (!text_is_plain(f->owner) || !text_is_utf8(f->metadata) ||
+        (!is_key && (!text_is_utf8(f->value) || (f->value.len > 0 && f->mode != MODE_ELECTION)))) {
         return "its owner, metadata or value is not valid";
     }
     if (f->mode == MODE_SEMAPHORE && (f->permits == 0 || f->permits > f->limit)) {

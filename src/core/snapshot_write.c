@@ -19,7 +19,8 @@
  *   detail      Made again when one of its fields needs it. That one is there makes a difference
  *               in one place only: a renewal leaves its time in it. That time counts only with a
  *               TTL of its own, so it is written only then. Membership in core->tokens follows
- *               from mode and parts.
+ *               from mode and parts. What a key has more, its flags and `changes`, is at the end
+ *               of its record.
  *   group       From the parts, which stand in the session's ring one behind the other.
  *   lock        Mode and limit stand with each grant, place, delay and woken name; a name that is
  *               only waited for shows the mode of its last holder, so it does not follow from the
@@ -36,7 +37,7 @@
  *   request     Those by id: with their waiter or grant while there is one, else in the ring's
  *               order. Session and scope of a tied one are those of its session. Those by seq:
  *               with their session. A tied one has no answer yet.
- *   ended, fence marks, audit: everything, in the order of their rings. */
+ *   ended, fence marks, audit, counters, transactions: everything, in the order of their rings. */
 #include "core/snapshot.h"
 
 #include "base/codec.h"
@@ -124,6 +125,7 @@ static void put_state(struct out *o)
     write_u64(&w, c->audit_number);
     write_u64(&w, c->fence_floor);
     write_u64(&w, c->fence_rejections);
+    write_u64(&w, c->counter_change);
     write_u8(&w, c->backlog);
     write_u8(&w, snapshot_magnitude(table_count(&c->sessions)));
     write_u8(&w, snapshot_magnitude(table_count(&c->locks)));
@@ -291,6 +293,10 @@ static void put_grant(struct out *o, ref who)
         write_u64(&w, timer_at(c, who));
     }
     put_tie(&w, c, d->request);
+    if (g->flags & GRANT_IS_KEY) {
+        write_u8(&w, (uint8_t)(g->flags & GRANT_KEY_FLAGS));
+        write_u64(&w, d->changes);
+    }
     record_end(o, &w);
 }
 
@@ -486,6 +492,35 @@ static void put_fences_and_audit(struct out *o)
     }
 }
 
+static void put_counters_and_transacts(struct out *o)
+{
+    const struct core *c = o->c;
+    RING_EACH(c, who, c->counter_ring, counter, ring)
+    {
+        const struct counter *n = counter_at(c, who);
+        struct writer w = record_begin(o, RECORD_COUNTER);
+        write_u64(&w, n->tenant);
+        write_slice(&w, counter_name(n));
+        write_fixed64(&w, (uint64_t)n->number);
+        write_u64(&w, n->change);
+        record_end(o, &w);
+    }
+    RING_EACH(c, who, c->transact_ring, done_transact, ring)
+    {
+        const struct done_transact *t = done_transact_at(c, who);
+        struct writer w = record_begin(o, RECORD_TRANSACT);
+        write_u64(&w, t->tenant);
+        write_id(&w, t->id);
+        write_fixed64(&w, t->digest);
+        write_u8(&w, t->outcome);
+        write_u8(&w, t->reason);
+        write_u64(&w, t->count);
+        write_u64(&w, t->token);
+        write_u64(&w, t->deadline_ms);
+        record_end(o, &w);
+    }
+}
+
 bool snapshot_write(const struct core *core, snapshot_sink_fn sink, void *ctx)
 {
     hf_assert(core != NULL && sink != NULL);
@@ -505,6 +540,7 @@ bool snapshot_write(const struct core *core, snapshot_sink_fn sink, void *ctx)
     put_done_requests(&o);
     put_ended(&o);
     put_fences_and_audit(&o);
+    put_counters_and_transacts(&o);
     uint64_t before = o.records;
     struct writer w = record_begin(&o, RECORD_END);
     write_u64(&w, before);

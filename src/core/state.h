@@ -21,6 +21,7 @@
 #include "base/table.h"
 #include "core/core.h"
 #include "core/ring.h"
+#include "core/view.h"
 
 /* The kinds of objects that have a deadline, in the order in which equal deadlines are served. */
 enum kind { KIND_SESSION = 1, KIND_GRANT, KIND_WAITER, KIND_LOCK, KIND_CROWD };
@@ -87,7 +88,12 @@ struct lock_extra {
     uint32_t slots_from; /* all words before it are full; keeps the search for a slot short */
 };
 
-enum { GRANT_HAS_LEASE = 1 }; /* in a real session the lease id stands at the tail */
+enum {
+    GRANT_HAS_LEASE = 1, /* in a real session the lease id stands at the tail */
+    GRANT_IS_KEY = 2,  /* with a value, by ACQUIRE_KEY or a transaction (S13); session is private */
+    GRANT_IS_HASH = 4, /* and the value is a hash */
+    GRANT_KEY_FLAGS = GRANT_IS_KEY | GRANT_IS_HASH
+};
 
 struct grant {
     uint8_t kind;
@@ -115,12 +121,13 @@ struct detail {
     ref group;       /* struct group of a multi-lock, or 0 */
     ref request;     /* struct request that made it, or 0 */
     ref metadata;    /* blob */
-    ref value;       /* blob, elections */
+    ref value;       /* blob; elections and keys */
     uint32_t ttl_ms; /* 0: the session's. Of a multi-lock only the first part has one */
     uint32_t timer;
     uint64_t life_ms;       /* of the grant or its last renewal */
     uint64_t revoke_at_ms;  /* 0: nobody asked. Of a multi-lock only the first part has one */
     uint64_t revoke_record; /* number of the audit record of who asked */
+    uint32_t changes;       /* how often a key's value was set again */
     uint8_t by_token;       /* is in core->tokens */
 };
 
@@ -240,6 +247,31 @@ struct fence_mark {
     char name[];
 };
 
+/* A number under a name that is no lock (S13.5). */
+struct counter {
+    ref next;
+    struct links ring; /* in the order they were made */
+    uint32_t tenant;
+    uint32_t name_len;
+    int64_t number;
+    uint64_t change; /* the number of its last change; rises over all counters */
+    char name[];
+};
+
+/* A transaction that was applied and what was answered, by its id (S13.6). */
+struct done_transact {
+    ref next;
+    struct links ring;
+    uint32_t tenant;
+    uint32_t count;
+    uint8_t outcome;
+    uint8_t reason;
+    struct id id;
+    uint64_t digest;
+    uint64_t token;
+    uint64_t deadline_ms;
+};
+
 struct audit_record {
     struct links ring;
     uint32_t tenant;
@@ -281,6 +313,7 @@ struct core {
     uint64_t audit_number; /* of the last record */
     uint64_t fence_floor;
     uint64_t fence_rejections;
+    uint64_t counter_change; /* the number of the last change of any counter (S13.5) */
     uint32_t version;
     bool backlog; /* the last sweep left something due */
 
@@ -294,6 +327,8 @@ struct core {
     struct table ended_by_lease;
     struct table ended_sessions;
     struct table fences;
+    struct table counters;
+    struct table transacts;
     struct heap timers;
     struct heap fence_heap;
 
@@ -307,6 +342,8 @@ struct core {
     ref ended_grants_ring;
     ref ended_sessions_ring;
     ref fence_ring;
+    ref counter_ring;
+    ref transact_ring;
     ref audit_ring;
     ref *audit_at; /* LIMIT_AUDIT of them: the records by number */
 
@@ -355,6 +392,8 @@ CORE_ACCESS(ended_grant)
 CORE_ACCESS(ended_session)
 CORE_ACCESS(fence_mark)
 CORE_ACCESS(audit_record)
+CORE_ACCESS(counter)
+CORE_ACCESS(done_transact)
 #undef CORE_ACCESS
 
 /* Walks a ring; the body must not remove `who` itself. */
@@ -430,6 +469,7 @@ struct grant_terms {
     uint32_t ttl_ms;
     uint32_t delay_ms;
     uint32_t permits;
+    uint8_t key_flags; /* GRANT_KEY_FLAGS */
     enum mode mode;
 };
 /* Gives the locks (canonical order) under one new token; returns the first grant. */
@@ -519,6 +559,8 @@ bool deadlock_would_close(struct core *c, ref session, struct slice owner, const
 void apply_release(struct core *c, const struct command *cmd, struct result *out);
 void apply_renew(struct core *c, const struct command *cmd, struct result *out);
 void apply_proclaim(struct core *c, const struct command *cmd, struct result *out);
+/* A new sign of life, and another TTL unless it is 0. */
+void grant_renew(struct core *c, ref grant, uint32_t ttl_ms);
 
 /* ---- request.c: exactly once ---- */
 struct request_key {
@@ -579,6 +621,19 @@ void apply_fence_check(struct core *c, const struct command *cmd, struct result 
 struct fence_mark *fence_find(const struct core *c, uint32_t tenant, struct slice name,
                               uint32_t slot);
 ref fence_add(struct core *c, uint32_t tenant, struct slice name, uint32_t slot, uint64_t token);
+
+/* ---- key.c: names as keys, counters (S13) ---- */
+void key_view_fill(const struct core *c, uint32_t tenant, struct slice name, struct key_view *out);
+struct counter *counter_find(const struct core *c, uint32_t tenant, struct slice name);
+/* A new one, of the number 0 and never changed. */
+ref counter_add(struct core *c, uint32_t tenant, struct slice name);
+void counter_remove(struct core *c, struct counter *counter);
+struct slice counter_name(const struct counter *counter);
+
+/* ---- transact.c ---- */
+void apply_transact(struct core *c, const struct command *cmd, struct result *out);
+struct done_transact *transact_find(const struct core *c, struct id id);
+void transact_add(struct core *c, const struct done_transact *done);
 
 /* ---- sweep.c ---- */
 void sweep(struct core *c);

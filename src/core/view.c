@@ -23,6 +23,7 @@ static void grant_view_fill(const struct core *c, ref grant, struct grant_view *
         .parts = grant_parts(c, g),
         .revoke_at_ms = d == NULL ? 0 : d->revoke_at_ms,
         .value = blob_slice(c, d == NULL ? 0 : d->value),
+        .is_key = (g->flags & GRANT_IS_KEY) != 0,
     };
     holder_view_fill(c, g, &out->holder);
     out->holder.metadata = blob_slice(c, d == NULL ? 0 : d->metadata);
@@ -121,6 +122,7 @@ struct page {
     struct slice prefix;
     view_lock_fn on_lock;
     view_session_fn on_session;
+    view_counter_fn on_counter;
     void *ctx;
     uint32_t visits;
     uint32_t found;
@@ -155,6 +157,29 @@ uint64_t view_locks(const struct core *c, uint32_t tenant, struct slice prefix, 
 {
     struct page page = {.c = c, .tenant = tenant, .prefix = prefix, .on_lock = on_lock, .ctx = ctx};
     return page_run(&c->locks, &page, cursor, limit, visit_lock);
+}
+
+static void visit_counter(void *ctx, ref who)
+{
+    struct page *page = ctx;
+    const struct counter *n = counter_at(page->c, who);
+    page->visits++;
+    if (n->tenant == page->tenant) {
+        page->on_counter(page->ctx, counter_name(n), n->number);
+        page->found++;
+    }
+}
+
+uint64_t view_counters(const struct core *c, uint32_t tenant, uint64_t cursor, uint32_t limit,
+                       view_counter_fn on_counter, void *ctx)
+{
+    struct page page = {.c = c, .tenant = tenant, .on_counter = on_counter, .ctx = ctx};
+    return page_run(&c->counters, &page, cursor, limit, visit_counter);
+}
+
+void view_key(const struct core *c, uint32_t tenant, struct slice name, struct key_view *out)
+{
+    key_view_fill(c, tenant, name, out);
 }
 
 static void session_view_fill(const struct core *c, const struct session *s,

@@ -15,7 +15,8 @@ struct grant_view {
     uint32_t depth;
     uint32_t parts;        /* names under the token */
     uint64_t revoke_at_ms; /* 0: nobody asked */
-    struct slice value;
+    struct slice value;    /* of an election or a key; that of a key may be any bytes */
+    bool is_key;           /* taken by ACQUIRE_KEY or a transaction (S13) */
 };
 
 struct waiter_view {
@@ -83,6 +84,30 @@ bool view_holders_and_waiters(const struct core *core, uint32_t tenant, struct s
                               uint32_t max, view_grant_fn on_grant, view_waiter_fn on_waiter,
                               void *ctx);
 
+/* What a name is as a key of the Redis protocol (S13). */
+enum key_kind {
+    KEY_ABSENT,
+    KEY_STRING,  /* a lock with a value: by ACQUIRE_KEY, or EFFECT_PUT */
+    KEY_HASH,    /* ... by EFFECT_PUT with EFFECT_HASH */
+    KEY_LOCK,    /* a lock of another API */
+    KEY_COUNTER, /* no lock at all */
+    KEY_RESERVED /* nobody holds it, and yet it is not to be had: a delay runs, or somebody waits */
+};
+
+struct key_view {
+    enum key_kind kind;
+    struct key_version version; /* for a check */
+    struct slice value;         /* STRING, HASH: any bytes */
+    int64_t number;             /* COUNTER */
+    struct slice client;        /* STRING, HASH, LOCK: of the (first) holder */
+    uint32_t holders;           /* ... and how many there are; only a LOCK has several */
+    uint64_t token;             /* ... */
+    uint64_t deadline_ms;       /* ... in cluster time; RESERVED: of the delay. 0: has none */
+};
+
+/* Always fills `out`; a name that could not be one is ABSENT. */
+void view_key(const struct core *core, uint32_t tenant, struct slice name, struct key_view *out);
+
 /* One page of an unordered list (S9.2): starts at `cursor` (0 first), returns the next cursor, or
  * VIEW_END. Examines at most LIMIT_LIST_VISITS, and stops after the bucket in which `limit` was
  * reached. What existed throughout a whole list comes at least once. */
@@ -90,6 +115,9 @@ bool view_holders_and_waiters(const struct core *core, uint32_t tenant, struct s
 typedef void (*view_lock_fn)(void *ctx, const struct lock_view *lock);
 uint64_t view_locks(const struct core *core, uint32_t tenant, struct slice prefix, uint64_t cursor,
                     uint32_t limit, view_lock_fn on_lock, void *ctx);
+typedef void (*view_counter_fn)(void *ctx, struct slice name, int64_t number);
+uint64_t view_counters(const struct core *core, uint32_t tenant, uint64_t cursor, uint32_t limit,
+                       view_counter_fn on_counter, void *ctx);
 typedef void (*view_session_fn)(void *ctx, const struct session_view *session);
 uint64_t view_sessions(const struct core *core, uint32_t tenant, uint64_t cursor, uint32_t limit,
                        view_session_fn on_session, void *ctx);

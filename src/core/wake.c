@@ -45,6 +45,7 @@ static void give(struct core *c, ref waiter)
                                 .ttl_ms = w->ttl_ms,
                                 .delay_ms = w->delay_ms,
                                 .permits = w->permits,
+                                .key_flags = w->flags & ACQUIRE_KEY ? GRANT_IS_KEY : 0,
                                 .mode = (enum mode)w->mode};
     hf_assert(!session_is_dead(c, session_at(c, w->session))); /* etcd#11456 */
     waiter_remove(c, waiter);

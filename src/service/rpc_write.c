@@ -101,7 +101,9 @@ SAME(EXPIRED);
 SAME(NOT_WAITING);
 SAME(BELOW_FLOOR);
 SAME(STALE_TOKEN);
-_Static_assert((int)REASON_COUNT == (int)HOLDFAST__V1__REASON__STALE_TOKEN + 1,
+SAME(CONFLICT);
+SAME(WRONG_KIND);
+_Static_assert((int)REASON_COUNT == (int)HOLDFAST__V1__REASON__WRONG_KIND + 1,
                "lock.proto does not know every reason");
 
 Holdfast__V1__Reason rpc_reason_out(enum reason reason)

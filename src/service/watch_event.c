@@ -56,8 +56,9 @@ bool watch_is_for(const struct exchange *x, const struct event *e)
     case WATCH_PREFIX:
         break;
     }
-    /* These two are for the one they concern; others see the same as expired, forced, revoked. */
-    if (e->type == EVENT_LOST || e->type == EVENT_SUPERSEDED) {
+    /* The first two are for the one they concern; others see the same as expired, forced, revoked.
+     * A message is for the subscribers of the Redis protocol: its channel is no lock (S13.7). */
+    if (e->type == EVENT_LOST || e->type == EVENT_SUPERSEDED || e->type == EVENT_PUBLISHED) {
         return false;
     }
     return slice_starts_with(e->name, x->name);

@@ -276,6 +276,58 @@ static inline void rich_past(struct rich *r)
     rich_apply(r, &down);
 }
 
+/* One effect by itself, without a check. */
+static inline void rich_effect(struct rich *r, uint64_t id, struct effect effect)
+{
+    uint8_t bytes[1024];
+    struct packer effects = packer_make(bytes, sizeof(bytes));
+    struct command c;
+    hf_assert(pack_effect(&effects, &effect));
+    command_init(&c, COMMAND_TRANSACT);
+    c.transact.id = rich_lease(500 + id);
+    c.transact.client = slice_of("resp/10.0.0.7");
+    c.transact.actor = slice_of("resp/10.0.0.7");
+    c.transact.reason = slice_of("DEL");
+    c.transact.effects = packer_list(&effects);
+    rich_apply(r, &c);
+}
+
+static inline struct effect rich_put(uint64_t lease, const char *name, struct slice value)
+{
+    return (struct effect){.kind = EFFECT_PUT,
+                           .name = slice_of(name),
+                           .value = value,
+                           .lease = rich_lease(lease),
+                           .ttl_ms = 40000};
+}
+
+/* Keys of the Redis protocol, and counters. */
+static inline void rich_keys(struct rich *r)
+{
+    for (uint64_t i = 0; i < 2; i++) { /* the second waits */
+        struct command c = rich_asking(0, 90 + i, "key/string");
+        c.acquire.flags = ACQUIRE_KEY;
+        c.acquire.value = slice_make("\0\xff", 2);
+        rich_apply(r, &c);
+    }
+    struct effect hash = rich_put(92, "key/hash", slice_of("field=1"));
+    hash.flags = EFFECT_HASH;
+    rich_effect(r, 1, hash);
+    hash.value = slice_of("field=2");
+    rich_effect(r, 2, hash);
+    rich_effect(r, 3, rich_put(93, "key/empty", slice_of("")));
+    rich_effect(r, 4, rich_put(94, "multi/a", slice_of("x"))); /* refused: another's */
+    rich_effect(r, 5, rich_put(95, "key/gone", slice_of("x")));
+    rich_effect(r, 6, (struct effect){.kind = EFFECT_DROP, .name = slice_of("key/gone")});
+    rich_effect(r, 7,
+                (struct effect){.kind = EFFECT_COUNTER, .name = slice_of("n/one"), .number = -5});
+    rich_effect(
+        r, 8,
+        (struct effect){.kind = EFFECT_COUNTER, .name = slice_of("n/two"), .number = INT64_MAX});
+    rich_effect(r, 9,
+                (struct effect){.kind = EFFECT_COUNTER, .name = slice_of("n/one"), .number = -4});
+}
+
 /* The core has everything but work that was left over; see rich_overflow. */
 static inline struct rich rich_new(const struct core_options *options)
 {
@@ -284,6 +336,7 @@ static inline struct rich rich_new(const struct core_options *options)
     rich_grants(&r);
     rich_waiters(&r);
     rich_past(&r);
+    rich_keys(&r);
     return r;
 }
 

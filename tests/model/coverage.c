@@ -263,7 +263,8 @@ bool coverage_complete(void)
         }
     }
     for (int e = 1; e < EVENT_COUNT; e++) {
-        if (events[e] == 0 && e != EVENT_UPGRADED) { /* there is one version only */
+        if (events[e] == 0 && e != EVENT_UPGRADED && /* there is one version only */
+            e != EVENT_PUBLISHED) {                  /* nor are there transactions yet */
             complete = missing("event", event_name((enum event_type)e), "", "");
         }
     }

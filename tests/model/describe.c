@@ -73,6 +73,40 @@ static void field_ids(FILE *f, const char *name, const struct ids *value)
     fprintf(f, "%s]", value->count > 6 ? "…" : "");
 }
 
+static void field_checks(FILE *f, const char *name, const struct packed *value)
+{
+    struct reader r = packed_reader(value);
+    struct key_check check;
+    fprintf(f, " %s=%" PRIu32 "[", name, value->count);
+    while (unpack_check(&r, &check)) {
+        text(f, check.name);
+        fprintf(f, "@%" PRIu64 "+%" PRIu32 "-%" PRIu64, check.version.number, check.version.changes,
+                check.version.deadline_ms);
+    }
+    fputs("]", f);
+}
+
+static void field_effects(FILE *f, const char *name, const struct packed *value)
+{
+    static const char *const kinds[EFFECT_COUNT] = {"none", "put",     "expire",
+                                                    "drop", "counter", "publish"};
+    struct reader r = packed_reader(value);
+    struct effect e;
+    fprintf(f, " %s=%" PRIu32 "[", name, value->count);
+    while (unpack_effect(&r, &e)) {
+        fprintf(f, " %s", kinds[e.kind]);
+        text(f, e.name);
+        field_u32(f, "flags", &e.flags);
+        field_slice(f, "value", &e.value);
+        field_id(f, "lease", &e.lease);
+        field_u32(f, "ttl_ms", &e.ttl_ms);
+        if (e.kind == EFFECT_COUNTER) {
+            fprintf(f, "=%" PRId64, e.number);
+        }
+    }
+    fputs("]", f);
+}
+
 void describe_command(FILE *f, const struct command *c)
 {
     fputs(command_name(c->type), f);

@@ -459,6 +459,7 @@ void generate_body(struct generator *g, enum command_type type, struct command *
     case COMMAND_UPGRADE:
         c->upgrade.version = random_below(&g->random, CORE_VERSION + 1);
         break;
+    case COMMAND_TRANSACT: /* has no weight yet */
     case COMMAND_TICK:
     case COMMAND_ADVANCE:
     case COMMAND_NONE:

@@ -205,6 +205,7 @@ static void dispatch(struct model *m, const struct command *c, struct result *ou
     case COMMAND_FENCE_CHECK:
         model_fence_check(m, c, out);
         break;
+    case COMMAND_TRANSACT: /* not generated yet */
     case COMMAND_TICK:
     case COMMAND_NONE:
     case COMMAND_COUNT:

@@ -80,7 +80,7 @@ static void forge_state(struct forge *f, uint8_t sessions, uint8_t names, uint8_
     uint8_t record[64];
     struct writer w = writer_make(record, sizeof(record));
     write_u8(&w, RECORD_STATE);
-    const uint64_t numbers[] = {10, 1000, 1000, 100, 1, 50, 50, 5, 0, 0, 0};
+    const uint64_t numbers[] = {10, 1000, 1000, 100, 1, 50, 50, 5, 0, 0, 0, 9};
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         write_u64(&w, numbers[i]);
     }
@@ -107,8 +107,9 @@ static void forge_session(struct forge *f, uint64_t id, const char *client, bool
     forge_add(f, record, (size_t)(w.at - record));
 }
 
-static void forge_grant(struct forge *f, uint64_t token, uint64_t lease, const char *name,
-                        unsigned mode)
+/* With `key` not 0 the grant says that it is one, with these flags. */
+static void forge_grant_or_key(struct forge *f, uint64_t token, uint64_t lease, const char *name,
+                               unsigned mode, const char *value, uint8_t key)
 {
     uint8_t record[700];
     struct writer w = writer_make(record, sizeof(record));
@@ -126,7 +127,46 @@ static void forge_grant(struct forge *f, uint64_t token, uint64_t lease, const c
     }
     write_u64(&w, 0);
     write_slice(&w, slice_of(""));
-    write_slice(&w, slice_of(""));
+    write_slice(&w, slice_of(value));
+    if (key != 0) {
+        write_u8(&w, key);
+        write_u64(&w, 3);
+    }
+    forge_add(f, record, (size_t)(w.at - record));
+}
+
+static void forge_grant(struct forge *f, uint64_t token, uint64_t lease, const char *name,
+                        unsigned mode)
+{
+    forge_grant_or_key(f, token, lease, name, mode, "", 0);
+}
+
+static void forge_counter(struct forge *f, const char *name, uint64_t change)
+{
+    uint8_t record[700];
+    struct writer w = writer_make(record, sizeof(record));
+    write_u8(&w, RECORD_COUNTER);
+    write_u64(&w, 0);
+    write_slice(&w, slice_of(name));
+    write_fixed64(&w, UINT64_MAX);
+    write_u64(&w, change);
+    forge_add(f, record, (size_t)(w.at - record));
+}
+
+static void forge_transact(struct forge *f, uint64_t id, uint8_t outcome, uint8_t reason,
+                           uint64_t token)
+{
+    uint8_t record[100];
+    struct writer w = writer_make(record, sizeof(record));
+    write_u8(&w, RECORD_TRANSACT);
+    write_u64(&w, 0);
+    write_id(&w, (struct id){id, 1});
+    write_fixed64(&w, 77);
+    write_u8(&w, outcome);
+    write_u8(&w, reason);
+    write_u64(&w, 0);
+    write_u64(&w, token);
+    write_u64(&w, 0);
     forge_add(f, record, (size_t)(w.at - record));
 }
 
@@ -383,10 +423,99 @@ static void a_liar_gets_no_more_memory_than_the_bytes_are_worth(void **state)
     bytes_free(&f.bytes);
 }
 
+static void lies_about_keys_are_named(void **state)
+{
+    (void)state;
+    struct forge f = {{NULL, 0, 0}, 0};
+    forge_state(&f, 1, 1, 0);
+    forge_session(&f, 1, "a", true);
+    forge_grant_or_key(&f, 1024, 0, "x", MODE_EXCLUSIVE, "\xff", GRANT_IS_KEY);
+    forge_counter(&f, "n", 9);
+    forge_transact(&f, 1, OUTCOME_DONE, REASON_NONE, 1024);
+    forge_transact(&f, 2, OUTCOME_REFUSED, REASON_CONFLICT, 0);
+    forge_end(&f);
+    core_free(restored(&f.bytes, 1, 7)); /* that much is true */
+    bytes_free(&f.bytes);
+
+    static const struct {
+        uint8_t key;
+        unsigned mode;
+        const char *words;
+    } keys[] = {
+        {GRANT_IS_HASH, MODE_EXCLUSIVE, "grant 1: it cannot be decoded"},
+        {GRANT_IS_KEY | 8, MODE_EXCLUSIVE, "grant 1: it cannot be a key"},
+        {GRANT_IS_KEY, MODE_ELECTION, "grant 1: it cannot be a key"},
+        {0, MODE_EXCLUSIVE, "grant 1: its metadata or value is not valid"},
+    };
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        f = (struct forge){{NULL, 0, 0}, 0};
+        forge_state(&f, 1, 1, 0);
+        forge_session(&f, 1, "a", true);
+        forge_grant_or_key(&f, 1024, 0, "x", keys[i].mode, "\xff", keys[i].key);
+        assert_forgery_refused(&f, keys[i].words);
+    }
+    f = (struct forge){{NULL, 0, 0}, 0};
+    forge_state(&f, 1, 1, 1);
+    forge_session(&f, 1, "a", false);
+    forge_grant_or_key(&f, 1024, 7, "x", MODE_EXCLUSIVE, "", GRANT_IS_KEY);
+    assert_forgery_refused(&f, "grant 1: it cannot be a key");
+}
+
+static void lies_about_counters_and_transactions_are_named(void **state)
+{
+    (void)state;
+    struct forge f = {{NULL, 0, 0}, 0};
+    forge_state(&f, 0, 0, 0);
+    forge_counter(&f, "a//b", 1);
+    assert_forgery_refused(&f, "counter 1: its name is not valid");
+    f = (struct forge){{NULL, 0, 0}, 0};
+    forge_state(&f, 0, 0, 0);
+    forge_counter(&f, "n", 10);
+    assert_forgery_refused(&f, "counter 1: its last change is yet to come");
+    f = (struct forge){{NULL, 0, 0}, 0};
+    forge_state(&f, 1, 1, 1);
+    forge_session(&f, 1, "a", false);
+    forge_grant(&f, 1024, 7, "x", MODE_EXCLUSIVE);
+    forge_counter(&f, "x", 1);
+    assert_forgery_refused(&f, "counter 1: its name comes twice, or is that of a lock");
+    f = (struct forge){{NULL, 0, 0}, 0};
+    forge_state(&f, 0, 0, 0);
+    forge_counter(&f, "n", 1);
+    forge_counter(&f, "n", 2);
+    assert_forgery_refused(&f, "counter 2: its name comes twice");
+
+    static const struct {
+        uint8_t outcome;
+        uint8_t reason;
+        uint64_t token;
+        const char *words;
+    } lies[] = {
+        {OUTCOME_GRANTED, REASON_NONE, 0, "transact 1: its answer is unknown"},
+        {OUTCOME_DONE, REASON_CONFLICT, 0, "transact 1: its answer is unknown"},
+        {OUTCOME_REFUSED, REASON_NONE, 0, "transact 1: its answer is unknown"},
+        {OUTCOME_REFUSED, REASON_COUNT, 0, "transact 1: its answer is unknown"},
+        {OUTCOME_REFUSED, REASON_CONFLICT, 1024, "transact 1: its answer is unknown"},
+        {OUTCOME_DONE, REASON_NONE, 101 << 10, "transact 1: a number of its answer"},
+    };
+    for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+        f = (struct forge){{NULL, 0, 0}, 0};
+        forge_state(&f, 0, 0, 0);
+        forge_transact(&f, 1, lies[i].outcome, lies[i].reason, lies[i].token);
+        assert_forgery_refused(&f, lies[i].words);
+    }
+    f = (struct forge){{NULL, 0, 0}, 0};
+    forge_state(&f, 0, 0, 0);
+    forge_transact(&f, 1, OUTCOME_DONE, REASON_NONE, 0);
+    forge_transact(&f, 1, OUTCOME_DONE, REASON_NONE, 0);
+    assert_forgery_refused(&f, "transact 2: its id comes twice");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        TEST(lies_about_keys_are_named),
+        TEST(lies_about_counters_and_transactions_are_named),
         TEST(an_honest_forgery_is_taken),
         TEST(lies_about_sessions_are_named),
         TEST(lies_about_grants_are_named),

@@ -1,0 +1,235 @@
+/* Packing and unpacking of the lists of a transaction; see effect.h. Each kind of effect has the
+ * fields that mean something to it and no others, so that one list has one form. */
+#include "core/effect.h"
+
+#include "base/panic.h"
+#include "base/text.h"
+
+/* A signed number as an unsigned one that is small when it is close to zero. */
+static uint64_t zigzag(int64_t number)
+{
+    return number < 0 ? ~((uint64_t)number << 1) : (uint64_t)number << 1;
+}
+
+static int64_t unzigzag(uint64_t number)
+{
+    uint64_t half = number >> 1;
+    return (int64_t)(number & 1 ? ~half : half);
+}
+
+static bool packed_one(struct packer *p, struct writer *w)
+{
+    if (w->full) {
+        return false;
+    }
+    p->out = *w;
+    p->count++;
+    return true;
+}
+
+bool pack_check(struct packer *p, const struct key_check *check)
+{
+    struct writer w = p->out;
+    if (p->count == LIMIT_CHECKS) {
+        return false;
+    }
+    write_slice(&w, check->name);
+    write_u64(&w, check->version.number);
+    write_u64(&w, check->version.changes);
+    write_u64(&w, check->version.deadline_ms);
+    return packed_one(p, &w);
+}
+
+bool unpack_check(struct reader *r, struct key_check *out)
+{
+    if (r->bad || r->at == r->end) {
+        return false;
+    }
+    out->name = read_slice(r, LIMIT_NAME);
+    out->version.number = read_u64(r);
+    out->version.changes = read_u32(r);
+    out->version.deadline_ms = read_u64(r);
+    return !r->bad;
+}
+
+bool pack_effect(struct packer *p, const struct effect *effect)
+{
+    struct writer w = p->out;
+    if (p->count == LIMIT_EFFECTS) {
+        return false;
+    }
+    write_u8(&w, (uint8_t)effect->kind);
+    write_u8(&w, (uint8_t)effect->flags);
+    write_slice(&w, effect->name);
+    switch (effect->kind) {
+    case EFFECT_PUT:
+        write_id(&w, effect->lease);
+        write_u64(&w, effect->ttl_ms);
+        write_slice(&w, effect->value);
+        break;
+    case EFFECT_EXPIRE:
+        write_u64(&w, effect->ttl_ms);
+        break;
+    case EFFECT_DROP:
+        break;
+    case EFFECT_COUNTER:
+        write_u64(&w, zigzag(effect->number));
+        break;
+    case EFFECT_PUBLISH:
+        write_slice(&w, effect->value);
+        break;
+    case EFFECT_NONE:
+    case EFFECT_COUNT:
+        hf_panic(__FILE__, __LINE__, "an effect of no kind was to be packed");
+    }
+    return packed_one(p, &w);
+}
+
+bool unpack_effect(struct reader *r, struct effect *out)
+{
+    if (r->bad || r->at == r->end) {
+        return false;
+    }
+    *out = (struct effect){.kind = (enum effect_kind)read_u8(r)};
+    out->flags = read_u8(r);
+    out->name = read_slice(r, LIMIT_NAME);
+    switch (out->kind) {
+    case EFFECT_PUT:
+        out->lease = read_id(r);
+        out->ttl_ms = read_u32(r);
+        out->value = read_slice(r, LIMIT_VALUE);
+        break;
+    case EFFECT_EXPIRE:
+        out->ttl_ms = read_u32(r);
+        break;
+    case EFFECT_DROP:
+        break;
+    case EFFECT_COUNTER:
+        out->number = unzigzag(read_u64(r));
+        break;
+    case EFFECT_PUBLISH:
+        out->value = read_slice(r, LIMIT_VALUE);
+        break;
+    case EFFECT_NONE:
+    case EFFECT_COUNT:
+    default:
+        r->bad = true;
+        break;
+    }
+    return !r->bad;
+}
+
+struct packed packer_list(const struct packer *p)
+{
+    return (struct packed){p->count, slice_make(p->buffer, (size_t)(p->out.at - p->buffer))};
+}
+
+/* The rules. */
+
+enum hf_error checks_check(const struct packed *checks)
+{
+    struct reader r = packed_reader(checks);
+    struct key_check check;
+    uint32_t count = 0;
+    while (unpack_check(&r, &check)) {
+        count++;
+        if (!text_is_name(check.name)) {
+            return HF_INVALID_NAME;
+        }
+    }
+    if (count > LIMIT_CHECKS) {
+        return HF_TRANSACT_TOO_LARGE;
+    }
+    return reader_done(&r) && count == checks->count ? HF_OK : HF_MALFORMED;
+}
+
+static bool ttl_ok(uint32_t ttl_ms)
+{
+    return ttl_ms == 0 || (ttl_ms >= LIMIT_TTL_MIN_MS && ttl_ms <= LIMIT_TTL_MAX_MS);
+}
+
+static bool flags_ok(const struct effect *e)
+{
+    switch (e->kind) {
+    case EFFECT_PUT:
+        return (e->flags & ~(uint32_t)EFFECT_HASH) == 0;
+    case EFFECT_DROP:
+        return e->flags == 0 || e->flags == EFFECT_FORCED ||
+               e->flags == (EFFECT_FORCED | EFFECT_NOW);
+    default:
+        return e->flags == 0;
+    }
+}
+
+static enum hf_error effect_check(const struct effect *e)
+{
+    if (!flags_ok(e)) {
+        return HF_MALFORMED;
+    }
+    bool name_ok = e->kind == EFFECT_PUBLISH
+                       ? e->name.len >= 1 && e->name.len <= LIMIT_NAME && text_is_plain(e->name)
+                       : text_is_name(e->name);
+    if (!name_ok) {
+        return HF_INVALID_NAME;
+    }
+    if (e->kind == EFFECT_PUT && id_is_zero(e->lease)) {
+        return HF_INVALID_ID;
+    }
+    if (!ttl_ok(e->ttl_ms)) {
+        return HF_INVALID_TTL;
+    }
+    return e->value.len <= LIMIT_VALUE ? HF_OK : HF_INVALID_METADATA;
+}
+
+/* What has come before, to see that no key is changed twice and no lease id is given twice. */
+struct seen {
+    uint32_t names;
+    uint32_t leases;
+    struct slice name[LIMIT_EFFECTS];
+    struct id lease[LIMIT_EFFECTS];
+};
+
+static enum hf_error not_seen_before(struct seen *seen, const struct effect *e)
+{
+    if (e->kind == EFFECT_PUBLISH) {
+        return HF_OK;
+    }
+    for (uint32_t i = 0; i < seen->names; i++) {
+        if (slice_equal(seen->name[i], e->name)) {
+            return HF_DUPLICATE_NAME;
+        }
+    }
+    seen->name[seen->names++] = e->name;
+    if (e->kind == EFFECT_PUT) {
+        for (uint32_t i = 0; i < seen->leases; i++) {
+            if (id_equal(seen->lease[i], e->lease)) {
+                return HF_INVALID_ID;
+            }
+        }
+        seen->lease[seen->leases++] = e->lease;
+    }
+    return HF_OK;
+}
+
+enum hf_error effects_check(const struct packed *effects, bool *forced)
+{
+    struct reader r = packed_reader(effects);
+    struct effect e;
+    struct seen seen;
+    uint32_t count = 0;
+    seen.names = 0;
+    seen.leases = 0;
+    *forced = false;
+    while (unpack_effect(&r, &e)) {
+        if (++count > LIMIT_EFFECTS) {
+            return HF_TRANSACT_TOO_LARGE;
+        }
+        enum hf_error error = effect_check(&e);
+        error = error != HF_OK ? error : not_seen_before(&seen, &e);
+        if (error != HF_OK) {
+            return error;
+        }
+        *forced = *forced || (e.flags & EFFECT_FORCED) != 0;
+    }
+    return reader_done(&r) && count == effects->count ? HF_OK : HF_MALFORMED;
+}

@@ -1,0 +1,120 @@
+/* Names as keys of the Redis protocol (S13): what can be read of a name there, and the counters,
+ * which are no locks.
+ *
+ * The version of a key must differ whenever something that can be read of it differs, or a script
+ * that decided by the old state would be applied to the new one:
+ *
+ *   a lock      the token of its (first) holder, how often its value was set since, its deadline.
+ *               Tokens are never given twice, so a lock that went and came back is another. The
+ *               deadline is part of it because renewals and keep-alives of other APIs move it and
+ *               leave nothing else behind: that costs no byte, and a key whose deadline is the
+ *               same again looks the same to every reader.
+ *   a counter   the number of its last change, which rises over all counters; and a deadline that
+ *               no lock can have.
+ *   reserved    that it is (no token is 1), and when the delay ends. */
+#include "core/state.h"
+
+static const uint64_t reserved_number = 1;
+
+static void fill_reserved(const struct core *c, const struct lock *l, struct key_view *out)
+{
+    const struct lock_extra *x = lock_extra_get(c, l);
+    bool is_delayed = l->holders == 0 && lock_is_delayed(c, l);
+    out->kind = KEY_RESERVED;
+    out->deadline_ms = is_delayed ? x->delayed_until_ms : 0;
+    out->version = (struct key_version){reserved_number, 0, out->deadline_ms};
+}
+
+static void fill_lock(const struct core *c, const struct lock *l, const struct grant *g,
+                      struct key_view *out)
+{
+    const struct detail *d = grant_detail(c, g);
+    out->kind = (g->flags & GRANT_IS_KEY) == 0 ? KEY_LOCK
+                : g->flags & GRANT_IS_HASH     ? KEY_HASH
+                                               : KEY_STRING;
+    out->client = session_client(session_at(c, g->session));
+    out->holders = lock_holders(c, l);
+    out->token = g->token;
+    out->deadline_ms = grant_deadline(c, g);
+    out->version = (struct key_version){g->token, 0, out->deadline_ms};
+    if (out->kind != KEY_LOCK && d != NULL) {
+        out->value = blob_slice(c, d->value);
+        out->version.changes = d->changes;
+    }
+}
+
+void key_view_fill(const struct core *c, uint32_t tenant, struct slice name, struct key_view *out)
+{
+    *out = (struct key_view){.kind = KEY_ABSENT};
+    ref lock = lock_find(c, tenant, name);
+    const struct lock *l = lock == 0 ? NULL : lock_at(c, lock);
+    if (l != NULL && (lock_in_use(c, l) || lock_is_delayed(c, l))) {
+        ref first = RING_FIRST(c, l->holders, grant, in_lock);
+        /* One that is dead and not swept yet is nobody's, and yet in the way (S1.7). */
+        if (first == 0 || grant_is_dead(c, grant_at(c, first))) {
+            fill_reserved(c, l, out);
+        } else {
+            fill_lock(c, l, grant_at(c, first), out);
+        }
+        return;
+    }
+    const struct counter *n = counter_find(c, tenant, name);
+    if (n != NULL) {
+        out->kind = KEY_COUNTER;
+        out->number = n->number;
+        out->version = (struct key_version){n->change, 0, UINT64_MAX};
+    }
+}
+
+/* Counters. */
+
+struct slice counter_name(const struct counter *n)
+{
+    return slice_make(n->name, n->name_len);
+}
+
+static ref find(const struct core *c, uint32_t tenant, struct slice name)
+{
+    if (table_count(&c->counters) == 0) {
+        return 0; /* as it mostly is: then they cost an acquire nothing */
+    }
+    ref who = table_first(&c->counters, hash_name(c, tenant, name));
+    while (who != 0) {
+        const struct counter *n = counter_at(c, who);
+        if (n->tenant == tenant && slice_equal(counter_name(n), name)) {
+            return who;
+        }
+        who = n->next;
+    }
+    return 0;
+}
+
+struct counter *counter_find(const struct core *c, uint32_t tenant, struct slice name)
+{
+    ref who = find(c, tenant, name);
+    return who == 0 ? NULL : counter_at(c, who);
+}
+
+ref counter_add(struct core *c, uint32_t tenant, struct slice name)
+{
+    hf_assert(table_count(&c->counters) < LIMIT_COUNTERS);
+    ref who = 0;
+    struct counter *n = pool_alloc(&c->pool, sizeof(*n) + name.len, &who);
+    n->tenant = tenant;
+    n->name_len = (uint32_t)name.len;
+    memcpy(n->name, name.data, name.len);
+    table_insert(&c->counters, hash_name(c, tenant, name), who);
+    RING_APPEND(c, &c->counter_ring, who, counter, ring);
+    core_step(c, 1);
+    return who;
+}
+
+void counter_remove(struct core *c, struct counter *n)
+{
+    ref who = find(c, n->tenant, counter_name(n));
+    hf_assert(counter_at(c, who) == n);
+    table_remove(&c->counters, hash_name(c, n->tenant, counter_name(n)), who);
+    RING_REMOVE(c, &c->counter_ring, who, counter, ring);
+    pool_free(&c->pool, who, sizeof(*n) + n->name_len);
+    core_step(c, 1);
+}
