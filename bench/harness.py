@@ -92,6 +92,15 @@ class Cluster:
         return [line for line in lines if line["event"] in names]
 
 
+def judge(what, found, aim, unit="", at_most=False):
+    """Prints a figure beside its aim, and returns both."""
+    met = found <= aim if at_most else found >= aim
+    digits = 0 if max(found, aim) >= 100 else 2
+    print(f"{what}: {found:,.{digits}f}{unit}, aim {'<=' if at_most else '>='} {aim:,.{digits}f}{unit}: "
+          f"{'met' if met else 'MISSED'}", flush=True)
+    return {"what": what, "found": found, "aim": aim, "unit": unit.strip(), "at_most": at_most, "met": met}
+
+
 def save(name, figures):
     RESULTS.mkdir(parents=True, exist_ok=True)
     path = RESULTS / f"{name}.json"

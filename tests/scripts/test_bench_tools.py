@@ -1,0 +1,51 @@
+"""The other tools of bench/: each runs, small, and says its aim; what they cannot do is refused."""
+
+import json
+import subprocess
+import sys
+
+from conftest import ROOT, run
+
+sys.path.insert(0, str(ROOT / "bench"))
+import harness  # noqa: E402
+
+
+def test_a_figure_is_judged_by_its_aim_from_the_right_side(capsys):
+    assert harness.judge("speed", 0.95, 0.9)["met"] is True
+    assert harness.judge("speed", 0.85, 0.9)["met"] is False
+    assert harness.judge("memory", 180, 186, " MB", at_most=True)["met"] is True
+    assert harness.judge("memory", 1900, 186, " MB", at_most=True)["met"] is False
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "speed: 0.95, aim >= 0.90: met"
+    assert lines[3] == "memory: 1,900 MB, aim <= 186 MB: MISSED"
+
+
+def test_the_bare_engine_commits_with_and_without_a_thread_for_the_disk(tmp_path):
+    for flags in ([], ["--thread"]):
+        done = subprocess.run([ROOT / "build/bench/raft_floor", "--nodes", "3", "--seconds", "0.1", "--folder", tmp_path, *flags],
+                              capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        assert [row["outstanding"] for row in found["commits"]] == [1, 64, 256]
+        for row in found["commits"]:
+            assert row["commands_per_second"] > 0 and 0 < row["p50_us"] <= row["p99_us"]
+            assert 0 < row["sync_p50_us"]
+        # A majority's disks are waited for, and a round trip is no commit.
+        assert 0 < found["round_trip_us"] < found["commits"][0]["p50_us"]
+
+
+def test_growth_prints_each_aim_and_its_figure():
+    done = run(ROOT / "bench/growth", "--only", "waiters,memory", "--rounds", 1, "--seconds", 0.2, "--nodes", 1, "--waiters", 200,
+               "--held", 1000)
+    assert done.returncode == 0, done.stdout
+    assert "200 want one lock" in done.stdout and "hand-over p50 with 64 wanting it / with 200: " in done.stdout
+    assert "leader's resident memory with 1,000 locks in 2 sessions: " in done.stdout and ": met" in done.stdout
+
+
+def test_what_the_tools_do_not_know_is_refused():
+    for tool, flags, words in (("growth", ["--only", "moons"], "there is no moons"),
+                               ("redis-compare", ["--only", "disk"], "there is no disk"),
+                               ("latency", ["--api", "resp"], "invalid choice"),
+                               ("raft-floor", ["--rounds", "x"], "invalid int")):
+        done = run(ROOT / "bench" / tool, *flags)
+        assert done.returncode == 2 and words in done.stdout, done.stdout
