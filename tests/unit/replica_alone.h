@@ -1,6 +1,7 @@
 /* One replica whose disk and peers the test plays: it decides when a write is done, reads what was
  * sent as messages, and says what the peers say, word by word. Nothing happens by itself. The
- * replica is node 1 of `members`. To be included after base_testing.h. */
+ * replica is node 1 of `members`, unless it is opened as another. To be included after
+ * base_testing.h. */
 #ifndef HOLDFAST_TESTS_REPLICA_ALONE_H
 #define HOLDFAST_TESTS_REPLICA_ALONE_H
 
@@ -247,18 +248,30 @@ static inline size_t alone_batch(uint8_t *buffer, size_t size, size_t padding)
     return entry_writer_seal(&w, 1, 1);
 }
 
-static void alone_open(struct alone *a, uint32_t members)
+/* How a replica begins: its term, and a log of the members and batches of that term up to `last`.
+ */
+struct alone_life {
+    uint64_t id;
+    uint32_t members;
+    uint64_t term;
+    uint64_t last;
+};
+
+static void alone_open_as(struct alone *a, const struct alone_life *life)
 {
+    enum { MOST = 8 };
     uint8_t bytes[1024];
-    size_t len = alone_members_entry(members, bytes, sizeof(bytes));
+    uint8_t batch[256];
+    struct replica_entry entries[MOST];
+    size_t len = alone_members_entry(life->members, bytes, sizeof(bytes));
     memset(a, 0, sizeof(*a));
     a->now = (struct replica_time){.boot_us = 1000000, .wall_ms = 1};
     a->options = (struct replica_options){
         .memory = memory_system(),
-        .id = 1,
-        .address = "n1",
+        .id = life->id,
+        .address = life->id == 1 ? "n1" : "n2",
         .hash_key = 1,
-        .seed = 1,
+        .seed = (uint32_t)life->id,
         .election_ms = 300,
         .heartbeat_ms = 50,
         .snapshot_bytes = UINT64_MAX,
@@ -267,14 +280,27 @@ static void alone_open(struct alone *a, uint32_t members)
         .ports = {a, alone_save_vote, alone_write, alone_read, alone_send, alone_take, alone_fetch,
                   alone_result, alone_event, alone_barrier, alone_change},
     };
-    struct replica_entry first = {1, RAFT_CHANGE, slice_make(bytes, len)};
-    struct replica_start start = {.term = 1, .first = 1, .entries = &first, .count = 1};
+    assert_true(life->id <= 2 && life->last >= 1 && life->last <= MOST);
+    entries[0] = (struct replica_entry){1, RAFT_CHANGE, slice_make(bytes, len)};
+    size_t batch_len = alone_batch(batch, sizeof(batch), 0);
+    for (uint64_t i = 1; i < life->last; i++) {
+        entries[i] = (struct replica_entry){life->term, RAFT_COMMAND, slice_make(batch, batch_len)};
+    }
+    struct replica_start start = {
+        .term = life->term, .first = 1, .entries = entries, .count = (uint32_t)life->last};
     const char *problem = NULL;
-    alone_keep(a, 1, &first);
-    a->saved_term = 1;
+    for (uint64_t i = 1; i <= life->last; i++) {
+        alone_keep(a, i, &entries[i - 1]);
+    }
+    a->saved_term = life->term;
     a->replica = replica_new(&a->options, &start, a->now, &problem);
     assert_non_null(a->replica);
     alone_forget(a);
+}
+
+static inline void alone_open(struct alone *a, uint32_t members)
+{
+    alone_open_as(a, &(struct alone_life){.id = 1, .members = members, .term = 1, .last = 1});
 }
 
 static void alone_close(struct alone *a)
