@@ -325,6 +325,11 @@ uint64_t core_epoch(const struct core *c)
     return c->epoch;
 }
 
+uint64_t core_names(const struct core *c)
+{
+    return table_count(&c->locks);
+}
+
 void core_stats(const struct core *c, struct core_stats *out)
 {
     *out = (struct core_stats){

@@ -81,11 +81,33 @@ struct core_stats {
 };
 
 void core_stats(const struct core *core, struct core_stats *out);
+/* Its `names` alone. */
+uint64_t core_names(const struct core *core);
 
 /* Ends every session as LOST, puts the longest TTL in force as lock-delay on every name that was
  * held, raises C by 2^32 and audits it (S3.3). For recovery and restore only: its work is not
  * bounded. Call core_begin first. */
 void core_recover(struct core *core, struct slice actor, struct slice reason);
+
+/* A core without a log, next to the replicated one (S10.1; replica/memory_tier.h): its tokens are
+ * told, its attachment numbers begin where nobody takes them for those of the other, and it takes
+ * over sessions that live in the other. */
+
+/* Grants take `first`, then the next, as long as they are below `end`; then whoever waits is not
+ * granted, and no command may come that would (core_tokens_left). Never goes back. */
+void core_set_tokens(struct core *core, uint64_t first, uint64_t end);
+uint64_t core_tokens_left(const struct core *core);
+/* Where a name lies in the hash tables; for filters of names next to the core (S2.2). */
+uint32_t core_name_hash(const struct core *core, uint32_t tenant, struct slice name);
+/* The last attachment number that counts as given. For a core that has given none. */
+void core_set_attachments(struct core *core, uint64_t last);
+/* The session as it lives in `from`, with its deadline there; made if it is not here yet. Else says
+ * why it does not live there. Call core_begin first, with no earlier time than `from` has seen. */
+enum hf_error core_mirror_session(struct core *core, const struct core *from, uint32_t tenant,
+                                  struct id id);
+/* It has ended there: by expiry, or closed. Nothing when it is not here. Wakes nobody: the next
+ * command or entry does. */
+void core_end_session(struct core *core, struct id id, bool expired);
 
 /* Checks every numbered invariant of core/invariants.c and returns NULL, or a text that names the
  * broken one. Takes time in proportion to the state; for tests. */

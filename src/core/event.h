@@ -42,6 +42,7 @@ enum event_type {
 /* Slices are borrowed for the duration of the callback. Fields that do not apply are zero. */
 struct event {
     enum event_type type;
+    uint32_t tier; /* enum tier; the core itself knows of none, and leaves it 0 (S10) */
     uint32_t tenant;
     uint64_t index;   /* of the log entry */
     uint32_t ordinal; /* within the entry, from 0 */

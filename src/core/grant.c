@@ -285,15 +285,25 @@ static void announce_grant(struct core *c, const ref *parts, uint32_t count,
     }
 }
 
+static uint64_t token_take(struct core *c)
+{
+    if (c->token_end != 0) {
+        hf_assert(c->token_next < c->token_end);
+        return c->token_next++;
+    }
+    c->counter++;
+    hf_assert(c->counter < LIMIT_NUMBER / TOKEN_SCALE);
+    return c->counter * TOKEN_SCALE;
+}
+
 ref grant_give(struct core *c, const ref *locks, uint32_t count, const struct grant_terms *terms,
                const struct waiter *waited)
 {
     hf_assert(count >= 1 && count <= LIMIT_MULTILOCK_NAMES);
-    c->counter++;
-    hf_assert(c->counter < LIMIT_NUMBER / TOKEN_SCALE);
+    uint64_t token = token_take(c);
     ref parts[LIMIT_MULTILOCK_NAMES];
     for (uint32_t i = 0; i < count; i++) {
-        parts[i] = grant_new(c, locks[i], terms, c->counter * TOKEN_SCALE);
+        parts[i] = grant_new(c, locks[i], terms, token);
     }
     struct session *s = session_at(c, terms->session);
     if (s->is_private) { /* its TTL starts at the grant (S4.3) */

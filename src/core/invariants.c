@@ -226,7 +226,7 @@ static const char *check_grant(struct census *n, ref who, ref session)
         ((g->flags & GRANT_HAS_LEASE) != 0) == s->is_private) {
         return "I16: a grant does not fit its session";
     }
-    if (g->token == 0 || g->token > c->counter << 10) {
+    if (g->token == 0 || g->token > token_highest(c)) {
         return "I7: a token is above the counter";
     }
     const struct detail *own = grant_detail(c, g);

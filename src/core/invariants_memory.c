@@ -121,7 +121,7 @@ static const char *check_ended(struct census *n)
             return "I26: the end of a grant is not found, or twice";
         }
         bool is_grant = false;
-        if (lease_target(c, e->lease, &is_grant) != 0 || e->token > c->counter << 10) {
+        if (lease_target(c, e->lease, &is_grant) != 0 || e->token > token_highest(c)) {
             return "I26: the end of a grant is remembered that lives, or never was";
         }
         keyed_add(&n->tokens, e->token, who);

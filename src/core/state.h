@@ -316,6 +316,9 @@ struct core {
     uint64_t counter_change; /* the number of the last change of any counter (S13.5) */
     uint32_t version;
     bool backlog; /* the last sweep left something due */
+    /* Of a core whose tokens are told (core_set_tokens); both 0 in the replicated one. */
+    uint64_t token_next;
+    uint64_t token_end;
 
     struct pool pool;
     struct table locks;
@@ -411,6 +414,10 @@ static inline void core_step(struct core *c, uint32_t steps)
 {
     c->steps += steps;
 }
+
+/* ---- mirror.c ---- */
+/* No token above it was given. */
+uint64_t token_highest(const struct core *c);
 
 /* ---- core.c: hashes, blobs, timers ---- */
 uint32_t hash_name(const struct core *c, uint32_t tenant, struct slice name);

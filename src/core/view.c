@@ -259,6 +259,12 @@ uint64_t view_audit(const struct core *c, uint64_t from, uint32_t max, view_audi
     return next;
 }
 
+bool view_knows_lease(const struct core *c, struct id lease)
+{
+    bool is_grant = false;
+    return lease_target(c, lease, &is_grant) != 0 || history_by_lease(c, lease) != NULL;
+}
+
 bool view_fence(const struct core *c, uint32_t tenant, struct slice resource, uint32_t slot,
                 uint64_t *highest, uint64_t *floor)
 {

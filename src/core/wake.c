@@ -78,6 +78,10 @@ static bool wake_one(struct core *c, ref lock, uint32_t *budget)
                 return ready == NOT_READY;
             }
         }
+        if (core_tokens_left(c) == 0) { /* and then it is first in its turn */
+            *budget = 0;
+            return false;
+        }
         if (*budget < w->parts) {
             *budget = 0;
             return false;

@@ -5,7 +5,7 @@
 
 enum { RETRY_MS = 20 };
 
-static struct cookie nobody = {COOKIE_NOBODY};
+static struct cookie nobody = {COOKIE_NOBODY, false};
 
 void *forward_no_cookie(void)
 {
@@ -27,19 +27,50 @@ static bool is_safe(const struct command *command)
            (command->type != COMMAND_FORCE_UNLOCK && command->type != COMMAND_REVOKE);
 }
 
-static enum hf_error submit_here(struct forward *f, struct call *call)
+static enum tier_taken offer(struct forward *f, enum tier tier, const struct command *command,
+                             struct cookie *cookie, struct replica_time now)
+{
+    if (f->options.tier == NULL) {
+        return tier == TIER_EFFICIENCY ? TIER_LATER : TIER_PROPOSE;
+    }
+    struct tier_time time = {.cluster_ms = replica_cluster_ms(f->replica, now),
+                             .wall_ms = now.wall_ms,
+                             .majority = replica_has_majority(f->replica, now)};
+    return memory_tier_submit(f->options.tier, tier, command, cookie, time);
+}
+
+enum hf_error forward_take(struct forward *f, enum tier tier, const struct command *command,
+                           struct cookie *cookie)
 {
     struct replica_time now = f->options.now(f->options.ctx);
-    if (f->paused || (f->read_only && call->kind == FORWARD_COMMAND)) {
+    if (f->paused) {
         return HF_UNAVAILABLE;
     }
+    enum tier_taken taken = offer(f, tier, command, cookie, now);
+    if (taken != TIER_PROPOSE) {
+        return taken == TIER_TAKEN ? HF_OK : HF_BUSY;
+    }
+    if (f->read_only) {
+        return HF_UNAVAILABLE;
+    }
+    enum hf_error error = replica_submit(f->replica, command, cookie, now);
+    if (error == HF_OK && f->options.tier != NULL && memory_tier_is_counted(command)) {
+        cookie->is_counted = true;
+        memory_tier_on_proposed(f->options.tier, command);
+    }
+    return error;
+}
+
+static enum hf_error submit_here(struct forward *f, struct call *call)
+{
     if (call->kind == FORWARD_BARRIER) {
-        return replica_barrier(f->replica, call, false, now);
+        struct replica_time now = f->options.now(f->options.ctx);
+        return f->paused ? HF_UNAVAILABLE : replica_barrier(f->replica, call, false, now);
     }
     struct command command;
     enum hf_error error = command_decode(slice_make(call->bytes, call->len), &command);
     hf_assert(error == HF_OK);
-    return replica_submit(f->replica, &command, call, now);
+    return forward_take(f, call->tier, &command, &call->cookie);
 }
 
 /* A change is begun or refused on the spot. */
@@ -58,16 +89,21 @@ static bool change_here(struct forward *f, struct call *call)
     return true;
 }
 
+/* The tier EFFICIENCY answers before submit_here returns, and then the call is gone. */
 static bool try_here(struct forward *f, struct call *call)
 {
     if (call->kind == FORWARD_CHANGE) {
         return change_here(f, call);
     }
+    call->here++;
+    f->settled = NULL;
     if (submit_here(f, call) != HF_OK) {
+        call->here--;
         return false;
     }
-    call->here++;
-    call_move(f, call, CALL_HERE);
+    if (f->settled != call) {
+        call_move(f, call, CALL_HERE);
+    }
     return true;
 }
 
@@ -77,7 +113,8 @@ static bool try_there(struct forward *f, struct call *call, uint64_t leader)
         return false;
     }
     call_give_number(f, call);
-    if (!peers_request(f->peers, leader, call->number, (uint8_t)call->kind,
+    enum forward_kind kind = call->tier == TIER_EFFICIENCY ? FORWARD_MEMORY : call->kind;
+    if (!peers_request(f->peers, leader, call->number, (uint8_t)kind,
                        slice_make(call->bytes, call->len))) {
         call_take_number(f, call);
         return false;
@@ -106,7 +143,9 @@ static void send_waiting(struct forward *f)
     struct call *call = f->lists[CALL_WAITING].first;
     while (call != NULL) {
         struct call *next = call->next;
-        if (!try_once(f, call, &status) && !f->held && !f->read_only) {
+        /* The other tier goes by its own rules: what waits for one is not in the way. */
+        if (!try_once(f, call, &status) && !f->held && !f->read_only &&
+            call->tier == TIER_CORRECTNESS) {
             break;
         }
         call = next;
@@ -133,6 +172,7 @@ void forward_submit(struct forward *f, const struct command *command, struct gat
     size_t len = command_encode(command, f->scratch, FORWARD_SCRATCH);
     hf_assert(len > 0);
     struct call *call = call_new(f, FORWARD_COMMAND, slice_make(f->scratch, len));
+    call->tier = gateway->tier;
     call->gateway = gateway;
     gateway->in_flight = call;
     call->is_safe = is_safe(command);
@@ -190,6 +230,10 @@ void forward_on_result(struct forward *f, void *cookie, enum replica_outcome out
                        const struct result *result)
 {
     struct cookie *head = cookie;
+    if (head->is_counted) {
+        head->is_counted = false;
+        memory_tier_on_settled(f->options.tier);
+    }
     if (head->kind == COOKIE_RELAY) {
         relay_on_result(f, cookie, outcome, result);
         return;
@@ -200,6 +244,8 @@ void forward_on_result(struct forward *f, void *cookie, enum replica_outcome out
     struct call *call = cookie;
     hf_assert(call->here > 0);
     call->here--;
+    f->settled = call;
+    f->answered = true;
     f->changed = f->changed || f->lists[CALL_WAITING].count > 0; /* there may be room now */
     if (call->state == CALL_ANSWERED) {
         call_free_if_done(f, call);
@@ -210,6 +256,18 @@ void forward_on_result(struct forward *f, void *cookie, enum replica_outcome out
     } else if (outcome == REPLICA_UNKNOWN) {
         call->doubts++;
     }
+}
+
+void forward_on_tier_result(struct forward *f, void *cookie, const struct result *result)
+{
+    forward_on_result(f, cookie, result == NULL ? REPLICA_UNKNOWN : REPLICA_DONE, result);
+}
+
+bool forward_has_answered(struct forward *f)
+{
+    bool answered = f->answered;
+    f->answered = false;
+    return answered;
 }
 
 void forward_on_barrier(struct forward *f, void *cookie, bool reached)
@@ -243,6 +301,13 @@ static void on_done_there(struct forward *f, struct call *call, struct slice bod
     struct result result;
     struct result_scratch scratch;
     struct reader r = reader_make(body);
+    if (call->tier == TIER_EFFICIENCY) { /* its answers name the leader's epoch and time */
+        uint64_t epoch = read_fixed64(&r);
+        uint64_t cluster_ms = read_fixed64(&r);
+        f->epoch = epoch > f->epoch && !r.bad ? epoch : f->epoch;
+        forward_hear_ms(f, cluster_ms);
+        body = slice_make(r.at, reader_left(&r));
+    }
     if (call->kind == FORWARD_CHANGE) {
         call_answer(f, call, HF_OK, NULL, "");
     } else if (call->kind == FORWARD_BARRIER) {
@@ -269,6 +334,9 @@ static void refuse(struct forward *f, struct call *call, struct slice why)
 bool forward_on_answer(struct forward *f, uint64_t peer, uint64_t number, uint8_t status,
                        struct slice body)
 {
+    if (status == FORWARD_EVENT) {
+        return f->options.on_event == NULL || f->options.on_event(f->options.ctx, peer, body);
+    }
     struct call *call = f->slots[number % FORWARD_SLOTS];
     if (call == NULL || call->number != number || call->peer != peer) {
         return true; /* given up, or sent to another leader meanwhile */
@@ -348,6 +416,7 @@ static void follow_leader(struct forward *f)
     }
     if (status.leader != 0 && status.leader != f->leader) {
         doubt_all_there(f, status.leader);
+        f->heard_ms = 0;
     }
     if (status.leader == 0 && f->leader != 0) {
         f->leaderless_ms = forward_now_ms(f);
@@ -414,6 +483,21 @@ uint32_t forward_outstanding(const struct forward *f)
            f->lists[CALL_CATCHING_UP].count;
 }
 
+uint64_t forward_epoch(const struct forward *f)
+{
+    return f->epoch;
+}
+
+uint64_t forward_heard_ms(const struct forward *f)
+{
+    return f->heard_ms;
+}
+
+void forward_hear_ms(struct forward *f, uint64_t cluster_ms)
+{
+    f->heard_ms = cluster_ms > f->heard_ms ? cluster_ms : f->heard_ms;
+}
+
 /* ---- life ---- */
 
 struct forward *forward_new(const struct forward_options *options)
@@ -423,7 +507,7 @@ struct forward *forward_new(const struct forward_options *options)
     memset(f, 0, sizeof(*f));
     f->options = *options;
     f->scratch = memory_alloc(memory, FORWARD_SCRATCH);
-    buffer_init(&f->encoded, memory, RESULT_BYTES_MAX);
+    buffer_init(&f->encoded, memory, RESULT_BYTES_MAX + 64);
     f->slots = memory_alloc(memory, FORWARD_SLOTS * sizeof(f->slots[0]));
     memset(f->slots, 0, FORWARD_SLOTS * sizeof(f->slots[0]));
     f->free_slots = memory_alloc(memory, FORWARD_SLOTS * sizeof(f->free_slots[0]));

@@ -15,6 +15,7 @@
 
 #include "node/journal.h"
 #include "node/peers.h"
+#include "replica/memory_tier.h"
 #include "replica/replica.h"
 #include "service/gateway.h"
 
@@ -27,6 +28,10 @@ struct forward_options {
     uint32_t give_up_ms;
     void *ctx;
     struct replica_time (*now)(void *ctx);
+    struct memory_tier *tier; /* NULL: there is none, and who asks for it waits in vain */
+    /* Of that tier, may be NULL without it: a node says what it wants to hear; an event came. */
+    void (*on_interest)(void *ctx, uint64_t peer, uint64_t link, uint8_t level);
+    bool (*on_event)(void *ctx, uint64_t peer, struct slice body);
     /* Changes the members, here, where this node leads: HF_OK, HF_MEMBERSHIP with a problem,
      * HF_UNAVAILABLE (it does not lead) or HF_BUSY (try again). */
     enum hf_error (*change)(void *ctx, enum gateway_change change, uint64_t id, const char *address,
@@ -59,6 +64,10 @@ void forward_on_result(struct forward *f, void *cookie, enum replica_outcome out
                        const struct result *result);
 void forward_on_barrier(struct forward *f, void *cookie, bool reached);
 void forward_on_change(struct forward *f);
+/* From the tier EFFICIENCY: as the replica's. NULL: it cannot be known. */
+void forward_on_tier_result(struct forward *f, void *cookie, const struct result *result);
+/* Something was answered since the last call that the service has not seen to. */
+bool forward_has_answered(struct forward *f);
 /* For commands of the node itself, whose result nobody waits for. */
 void *forward_no_cookie(void);
 
@@ -74,5 +83,11 @@ void forward_run(struct forward *f);
 /* When to run again at the latest, in boot time (ms); UINT64_MAX: nothing is outstanding. */
 uint64_t forward_next_ms(const struct forward *f);
 uint32_t forward_outstanding(const struct forward *f);
+/* The epoch of the leader that answered last, or 0: for when the own state has not got so far. */
+uint64_t forward_epoch(const struct forward *f);
+/* The cluster time that the present leader named last; its answers of the tier EFFICIENCY may be
+ * ahead of what this node has applied. For showing, as gateway.cluster_ms. */
+uint64_t forward_heard_ms(const struct forward *f);
+void forward_hear_ms(struct forward *f, uint64_t cluster_ms);
 
 #endif

@@ -7,7 +7,13 @@
 #include "node/result_codec.h"
 
 /* What travels between nodes, in the frames PEER_REQUEST and PEER_ANSWER. */
-enum forward_kind { FORWARD_COMMAND = 1, FORWARD_BARRIER = 2, FORWARD_CHANGE = 3 };
+enum forward_kind {
+    FORWARD_COMMAND = 1,
+    FORWARD_BARRIER = 2,
+    FORWARD_CHANGE = 3,
+    FORWARD_MEMORY = 4,   /* a command that asks for the tier EFFICIENCY */
+    FORWARD_INTEREST = 5, /* which events of that tier the node wants to hear; no answer */
+};
 enum forward_status {
     FORWARD_DONE = 1,     /* body: the result; for a barrier the index to wait for */
     FORWARD_NOT_DONE = 2, /* not the leader, or no longer: it will not be done */
@@ -15,12 +21,14 @@ enum forward_status {
     FORWARD_BUSY = 4,
     FORWARD_MALFORMED = 5,
     FORWARD_REFUSED = 6, /* a change of members; body: why */
+    FORWARD_EVENT = 7,   /* no answer at all (number 0): an event of the tier EFFICIENCY */
 };
 
 /* The first member of everything that the replica knows by its cookie. */
 enum cookie_kind { COOKIE_NOBODY, COOKIE_CALL, COOKIE_RELAY };
 struct cookie {
     enum cookie_kind kind;
+    bool is_counted; /* the tier EFFICIENCY waits to hear that it is settled (S10.2) */
 };
 
 enum { FORWARD_SLOTS = 1 << 16 }; /* calls outstanding at most */
@@ -39,6 +47,7 @@ struct call {
     struct gateway_change_call *change; /* ... and the other one of the two */
     enum call_state state;
     enum forward_kind kind;
+    enum tier tier;
     bool is_first;
     bool is_safe;        /* may be sent again after a doubt */
     uint32_t here;       /* submissions that the replica has not told about */
@@ -64,6 +73,7 @@ struct relay {
     uint64_t peer;
     uint64_t link;
     uint64_t number;
+    uint8_t kind;
     struct relay *next;
     struct relay *prev;
 };
@@ -78,12 +88,16 @@ struct forward {
     uint32_t free_count;
     uint64_t generation;
     struct relay *relays;
-    bool held;      /* the first call is not done yet */
-    bool read_only; /* the disk is full */
-    bool alone;     /* and there is no other node */
-    bool paused;    /* the lead is being given away (S12.7) */
-    bool changed;   /* something may go now that could not at the last forward_run */
-    bool overdue;   /* something is to be given up at once */
+    bool held;         /* the first call is not done yet */
+    bool read_only;    /* the disk is full */
+    bool alone;        /* and there is no other node */
+    bool paused;       /* the lead is being given away (S12.7) */
+    bool changed;      /* something may go now that could not at the last forward_run */
+    bool overdue;      /* something is to be given up at once */
+    bool answered;     /* see forward_has_answered */
+    uint64_t epoch;    /* the highest that a leader's answer named; our own state may be behind */
+    uint64_t heard_ms; /* cluster time, likewise: of the present leader */
+    void *settled;     /* the cookie that was told about last */
     uint64_t leader;
     uint64_t leaderless_ms; /* boot time; since when none is known */
     uint64_t retry_ms;      /* boot time; when to try what waits again */
@@ -97,6 +111,10 @@ struct forward {
 
 /* forward.c */
 uint64_t forward_now_ms(const struct forward *f);
+/* On the leader: to the tier that it is for. HF_OK: forward_on_result follows, or was called.
+ * HF_BUSY: later. HF_UNAVAILABLE: not here. */
+enum hf_error forward_take(struct forward *f, enum tier tier, const struct command *command,
+                           struct cookie *cookie);
 
 /* forward_calls.c */
 struct call *call_new(struct forward *f, enum forward_kind kind, struct slice bytes);

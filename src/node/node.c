@@ -247,6 +247,7 @@ void node_free(struct node *n)
         uv_run(n->options.loop, UV_RUN_DEFAULT);
         replica_free(n->replica);
         forward_free(n->forward);
+        memory_tier_free(n->tier);
         service_free(n->service);
         door_free(n->door);
         snapshot_fetch_free(n->fetch);

@@ -65,6 +65,8 @@ void node_follow_change(struct node *n)
     replica_status(n->replica, node_now(n), &status);
     node_set_term(n, status.term);
     follow_members(n);
+    node_tier_members(n);
+    node_follow_tier(n);
     note_leader(n, &status);
 }
 
@@ -90,6 +92,7 @@ static void declare_gone(struct node *n, struct replica_time now)
         if (!absence->declared &&
             replica_submit(n->replica, &gone, forward_no_cookie(), now) == HF_OK) {
             absence->declared = true;
+            node_tier_gone(n, &gone, now);
             journal_note(n->options.journal, WARN, PEER, "peer_gone",
                          JOURNAL_NUMBER("peer", absence->id));
         }

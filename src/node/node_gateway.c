@@ -46,6 +46,13 @@ static const char *client_address(const struct node *n, uint64_t id)
     return id != 0 && peers_view(n->peers, id, &view) ? view.client_address : "";
 }
 
+static uint64_t newest_epoch(const struct node *n)
+{
+    uint64_t applied = core_epoch(replica_core(n->replica));
+    uint64_t heard = forward_epoch(n->forward);
+    return heard > applied ? heard : applied;
+}
+
 static void fill_status(void *ctx, struct gateway_status *out)
 {
     struct node *n = ctx;
@@ -56,7 +63,7 @@ static void fill_status(void *ctx, struct gateway_status *out)
         .leader = status.leader,
         .leader_client_address = client_address(n, status.leader),
         .term = status.term,
-        .epoch = core_epoch(replica_core(n->replica)),
+        .epoch = newest_epoch(n),
         .serving = node_is_serving(n),
     };
 }
@@ -91,9 +98,9 @@ static uint64_t boot_ms(void *ctx)
 static uint64_t cluster_ms(void *ctx)
 {
     struct node *n = ctx;
-    struct replica_status status;
-    replica_status(n->replica, node_now(n), &status);
-    return status.cluster_ms;
+    uint64_t here_ms = replica_cluster_ms(n->replica, node_now(n));
+    uint64_t heard_ms = forward_heard_ms(n->forward);
+    return heard_ms > here_ms ? heard_ms : here_ms;
 }
 
 static void fill_member(struct node *n, const struct replica_member *member,
@@ -150,6 +157,7 @@ struct gateway node_gateway(struct node *n)
         .submit = submit,
         .barrier = barrier,
         .core = state,
+        .memory_core = node_memory_core,
         .status = fill_status,
         .random_id = random_id,
         .wall_ms = wall_ms,

@@ -52,8 +52,10 @@ static void fetch_snapshot(void *ctx, uint64_t peer, const struct replica_snapsh
 static void on_result(void *ctx, void *cookie, enum replica_outcome outcome,
                       const struct command *command, const struct result *result)
 {
-    (void)command;
     struct node *n = ctx;
+    if (outcome == REPLICA_DONE) {
+        memory_tier_on_replicated(n->tier, command);
+    }
     forward_on_result(n->forward, cookie, outcome, result);
 }
 
@@ -76,7 +78,7 @@ static const char *const lock_words[EVENT_COUNT] = {
     [EVENT_LEADER_CHANGED] = "election_changed",
 };
 
-static void note_event(struct node *n, const struct event *e)
+void node_note_event(struct node *n, const struct event *e)
 {
     const struct journal *journal = n->options.journal;
     if (!n->serving || lock_words[e->type] == NULL ||
@@ -96,7 +98,8 @@ static void note_event(struct node *n, const struct event *e)
 static void on_event(void *ctx, const struct event *event)
 {
     struct node *n = ctx;
-    note_event(n, event);
+    node_note_event(n, event);
+    memory_tier_on_event(n->tier, event);
     if (n->service != NULL) {
         service_on_event(n->service, event);
     }
@@ -106,6 +109,7 @@ static void on_change(void *ctx)
 {
     struct node *n = ctx;
     n->changed = true;
+    node_follow_tier(n);
     if (n->forward != NULL) {
         forward_on_change(n->forward);
     }

@@ -82,8 +82,8 @@ static bool on_answer(void *ctx, uint64_t peer, uint64_t number, uint8_t status,
 
 static void on_up(void *ctx, uint64_t peer)
 {
-    (void)peer;
     struct node *n = ctx;
+    node_tier_link(n, peer, true);
     if (n->forward != NULL) {
         forward_on_change(n->forward);
     }
@@ -93,6 +93,7 @@ static void on_down(void *ctx, uint64_t peer)
 {
     struct node *n = ctx;
     if (n->forward != NULL && n->phase < NODE_CLOSING) {
+        node_tier_link(n, peer, false);
         forward_on_down(n->forward, peer);
     }
 }
@@ -143,12 +144,16 @@ void node_open_disk_users(struct node *n)
     struct snapshot_give_options give = {
         .memory = o->memory, .journal = o->journal, .store = &n->store, .logger = n->logger};
     snapshot_gives_init(&n->gives, &give);
+    node_open_tier(n);
     struct forward_options forward = {.memory = o->memory,
                                       .journal = o->journal,
                                       .node = o->id,
                                       .give_up_ms = o->request_ms,
                                       .ctx = n,
                                       .now = now_of,
+                                      .tier = n->tier,
+                                      .on_interest = node_on_interest,
+                                      .on_event = node_on_peer_event,
                                       .change = node_change_member};
     n->forward = forward_new(&forward);
 }

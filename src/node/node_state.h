@@ -13,6 +13,7 @@
 #include "node/snapshot_fetch.h"
 #include "node/snapshot_give.h"
 #include "node/snapshot_send.h"
+#include "replica/memory_tier.h"
 #include "replica/replica.h"
 #include "service/service.h"
 
@@ -29,6 +30,13 @@ enum node_phase {
 struct node_absence {
     uint64_t id;
     bool declared;
+};
+
+/* What another node wants to hear of the tier EFFICIENCY. */
+struct node_interest {
+    uint64_t peer;
+    uint64_t link; /* on which it said so; void when it has another one */
+    enum service_wants level;
 };
 
 struct node {
@@ -57,6 +65,14 @@ struct node {
     struct forward *forward;
     struct service *service;
     struct door *door;
+
+    /* The tier EFFICIENCY: the leader's side, then everybody else's; node_tier.c. */
+    struct memory_tier *tier;
+    uint64_t tier_term;
+    struct node_interest interests[LIMIT_NODES];
+    uint32_t interest_count;
+    uint64_t told_leader;
+    enum service_wants told_wants;
 
     /* Time. */
     int timer_fd;
@@ -133,6 +149,21 @@ void node_on_cluster(void *ctx, struct id cluster, struct slice name);
 
 /* node_ports.c: what the replica asks for. */
 struct replica_ports node_ports(struct node *n);
+
+void node_note_event(struct node *n, const struct event *e);
+
+/* node_tier.c: the tier EFFICIENCY. */
+void node_open_tier(struct node *n);
+/* Leadership may have changed; may be called from inside the replica. */
+void node_follow_tier(struct node *n);
+void node_tier_members(struct node *n);
+void node_on_interest(void *ctx, uint64_t peer, uint64_t link, uint8_t level);
+bool node_on_peer_event(void *ctx, uint64_t peer, struct slice body);
+void node_tier_link(struct node *n, uint64_t peer, bool is_up);
+void node_step_tier(struct node *n, struct replica_time now);
+uint64_t node_tier_next_us(struct node *n);
+void node_tier_gone(struct node *n, const struct command *gone, struct replica_time now);
+const struct core *node_memory_core(void *ctx);
 
 /* node_gateway.c: what the service asks for. */
 struct gateway node_gateway(struct node *n);

@@ -83,6 +83,7 @@ void node_on_sleep(void *ctx)
         due = earlier(due, replica_next_us(n->replica));
         due = earlier(due, from_ms(forward_next_ms(n->forward)));
         due = earlier(due, from_ms(service_next_ms(n->service)));
+        due = earlier(due, node_tier_next_us(n));
     }
     set_timer(n, due);
 }
@@ -165,7 +166,14 @@ void node_on_turn(void *ctx)
     forward_run(n->forward); /* what became of earlier calls, before the service answers ... */
     node_step_snapshots(n, now);
     service_run(n->service);
+    if (!reading) {
+        node_step_tier(n, now);
+    }
+    (void)forward_has_answered(n->forward);
     forward_run(n->forward); /* ... and what it asks for now */
+    if (forward_has_answered(n->forward)) {
+        service_run(n->service); /* the tier EFFICIENCY answers at once */
+    }
     node_step_snapshots(n, now);
     if (!reading) {
         replica_flush(n->replica, node_now(n));

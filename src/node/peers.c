@@ -254,6 +254,19 @@ bool peers_answer(struct peers *p, uint64_t id, uint64_t link, uint64_t number, 
     return true;
 }
 
+bool peers_tell(struct peers *p, uint64_t id, uint8_t status, struct slice body)
+{
+    struct peer *peer = peers_find(p, id);
+    return peer != NULL && peer->in != NULL &&
+           peers_answer(p, id, peer->in->number, 0, status, body);
+}
+
+uint64_t peers_link(const struct peers *p, uint64_t id)
+{
+    const struct peer *peer = peers_find(p, id);
+    return peer == NULL || peer->in == NULL ? 0 : peer->in->number;
+}
+
 /* ---- time ---- */
 
 static void on_timer(uv_timer_t *timer)

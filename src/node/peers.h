@@ -65,6 +65,11 @@ bool peers_request(struct peers *p, uint64_t id, uint64_t number, uint8_t kind, 
 bool peers_answer(struct peers *p, uint64_t id, uint64_t link, uint64_t number, uint8_t status,
                   struct slice body);
 
+/* An answer to no request, with number 0, on the link that the node asks on; and that link's
+ * number, 0: there is none. */
+bool peers_tell(struct peers *p, uint64_t id, uint8_t status, struct slice body);
+uint64_t peers_link(const struct peers *p, uint64_t id);
+
 /* A dialled link of another purpose, with the same rules of admission. */
 bool peers_judge(struct peers *p, const struct peer_introduction *who,
                  char sentence[PEER_SENTENCE_MAX]);

@@ -5,8 +5,11 @@
 static struct relay *relay_new(struct forward *f, uint64_t peer, uint64_t link, uint64_t number)
 {
     struct relay *relay = memory_alloc(f->options.memory, sizeof(*relay));
-    *relay = (struct relay){
-        .cookie = {COOKIE_RELAY}, .peer = peer, .link = link, .number = number, .next = f->relays};
+    *relay = (struct relay){.cookie = {COOKIE_RELAY, false},
+                            .peer = peer,
+                            .link = link,
+                            .number = number,
+                            .next = f->relays};
     if (f->relays != NULL) {
         f->relays->prev = relay;
     }
@@ -60,8 +63,14 @@ static void on_change_request(struct forward *f, const struct relay *relay, stru
 bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_t number,
                         uint8_t kind, struct slice body)
 {
+    if (kind == FORWARD_INTEREST) {
+        if (f->options.on_interest != NULL && body.len == 1) {
+            f->options.on_interest(f->options.ctx, peer, link, body.data[0]);
+        }
+        return body.len == 1;
+    }
     struct relay *relay = relay_new(f, peer, link, number);
-    struct replica_time now = f->options.now(f->options.ctx);
+    relay->kind = kind;
     enum forward_status refusal = FORWARD_NOT_DONE;
     enum hf_error error = HF_MALFORMED;
     if (kind == FORWARD_CHANGE) {
@@ -71,18 +80,18 @@ bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_
     }
     if (f->paused) {
         error = HF_UNAVAILABLE;
-    } else if (kind == FORWARD_COMMAND) {
+    } else if (kind == FORWARD_COMMAND || kind == FORWARD_MEMORY) {
         struct command command;
         error = command_decode(body, &command);
         if (error == HF_OK && command_check(&command) == HF_MALFORMED) {
             error = HF_MALFORMED;
         }
         if (error == HF_OK) {
-            error =
-                f->read_only ? HF_UNAVAILABLE : replica_submit(f->replica, &command, relay, now);
+            enum tier tier = kind == FORWARD_MEMORY ? TIER_EFFICIENCY : TIER_CORRECTNESS;
+            error = forward_take(f, tier, &command, &relay->cookie);
         }
     } else if (kind == FORWARD_BARRIER && body.len == 0) {
-        error = replica_barrier(f->replica, relay, true, now);
+        error = replica_barrier(f->replica, relay, true, f->options.now(f->options.ctx));
     }
     if (error == HF_OK) {
         return true; /* the replica tells */
@@ -102,7 +111,15 @@ void relay_on_result(struct forward *f, struct relay *relay, enum replica_outcom
 {
     if (outcome == REPLICA_DONE) {
         buffer_truncate(&f->encoded, 0);
-        bool fits = result_encode(result, &f->encoded);
+        bool fits = true;
+        if (relay->kind == FORWARD_MEMORY) {
+            uint8_t head[16];
+            struct writer w = writer_make(head, sizeof(head));
+            write_fixed64(&w, core_epoch(replica_core(f->replica)));
+            write_fixed64(&w, replica_cluster_ms(f->replica, f->options.now(f->options.ctx)));
+            fits = buffer_append(&f->encoded, head, sizeof(head));
+        }
+        fits = fits && result_encode(result, &f->encoded);
         hf_assert(fits);
         answer(f, relay, FORWARD_DONE, buffer_bytes(&f->encoded));
     } else {

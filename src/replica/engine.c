@@ -341,7 +341,9 @@ bool engine_receive(struct engine *e, uint64_t peer, struct slice bytes, uint64_
                          : in.message.type == RAFT_INSTALL_SNAPSHOT
                              ? in.message.install_snapshot.term
                              : 0;
-    *heard = (struct engine_heard){lead_term, lead_term == 0 ? 0 : in.cluster_ms};
+    *heard = (struct engine_heard){lead_term, lead_term == 0 ? 0 : in.cluster_ms, false};
+    heard->is_answer = in.message.type == RAFT_APPEND_ENTRIES_RESULT &&
+                       in.message.append_entries_result.term == raft_current_term(&e->raft);
     if (in.message.type == RAFT_APPEND_ENTRIES && has_change(&in.message.append_entries)) {
         receive_append(e, &in, now_ms);
         return true;

@@ -105,6 +105,7 @@ void engine_close(struct engine *e);
 struct engine_heard {
     uint64_t term;
     uint64_t ms;
+    bool is_answer; /* to what we sent in our own present term, as the leader */
 };
 bool engine_receive(struct engine *e, uint64_t peer, struct slice bytes, uint64_t now_ms,
                     struct engine_heard *heard);

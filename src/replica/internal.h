@@ -5,6 +5,7 @@
 #include "core/entry.h"
 #include "replica/batch.h"
 #include "replica/clock.h"
+#include "replica/contact.h"
 #include "replica/engine.h"
 #include "replica/replica.h"
 
@@ -52,6 +53,7 @@ struct replica {
     uint64_t heard_us;
     bool answering; /* answers were given that have not left yet */
 
+    struct contact contact;
     bool leading;        /* as far as we have acted on it */
     bool serving;        /* has applied its `lead` (S1.3) */
     uint64_t lead_index; /* of that entry, 0 while it is not submitted */

@@ -76,7 +76,7 @@ static void batch_note(struct replica *r, struct replica_time now)
 
 static bool is_lazy(enum command_type type)
 {
-    return type == COMMAND_TICK || type == COMMAND_KEEPALIVE || type == COMMAND_ADVANCE;
+    return type == COMMAND_TICK || type == COMMAND_KEEPALIVE;
 }
 
 static enum hf_error batch_add(struct replica *r, const struct command *command, void *cookie,
@@ -193,6 +193,7 @@ static void leader_begin(struct replica *r, struct replica_time now)
     r->leading = true;
     r->serving = false;
     r->lead_index = 0;
+    contact_reset(&r->contact);
     clock_start(&r->clock, raft_current_term(&r->engine.raft), log_stamp_ms(r), now.boot_us);
     submit_lead(r, now);
 }
@@ -371,9 +372,12 @@ bool replica_receive(struct replica *r, uint64_t peer, struct slice message,
 {
     replica_enter(r, now);
     uint64_t last = entries_last(&r->engine.log);
-    struct engine_heard heard = {0, 0};
+    struct engine_heard heard = {0, 0, false};
     bool fine = engine_receive(&r->engine, peer, message, ms_of(now), &heard);
     clock_hear(&r->clock, heard.term, heard.ms);
+    if (fine && heard.is_answer && r->leading) {
+        contact_note(&r->contact, peer, now.boot_us);
+    }
     hear_entries(r, last + 1);
     replica_leave(r, now);
     return fine;
@@ -533,6 +537,37 @@ void replica_status(const struct replica *r, struct replica_time now, struct rep
         .snapshot_index = r->engine.snapshot.index,
         .cluster_ms = clock_now_ms(&r->clock, now.boot_us),
     };
+}
+
+uint64_t replica_cluster_ms(const struct replica *r, struct replica_time now)
+{
+    return clock_now_ms(&r->clock, now.boot_us);
+}
+
+uint64_t replica_when_us(const struct replica *r, uint64_t cluster_ms)
+{
+    return clock_when_us(&r->clock, cluster_ms);
+}
+
+bool replica_has_majority(struct replica *r, struct replica_time now)
+{
+    if (!r->serving) {
+        return false;
+    }
+    if (now.boot_us <= r->contact.until_us) {
+        return true;
+    }
+    struct replica_member members[LIMIT_NODES];
+    uint64_t voters[LIMIT_NODES];
+    uint32_t voter_count = 0;
+    uint32_t count = replica_members(r, members, LIMIT_NODES);
+    for (uint32_t i = 0; i < count; i++) {
+        if (members[i].voter) {
+            voters[voter_count++] = members[i].id;
+        }
+    }
+    return contact_is_majority(&r->contact, voters, voter_count, r->options.id,
+                               r->options.election_ms * UINT64_C(1000), now.boot_us);
 }
 
 const struct core *replica_core(const struct replica *r)

@@ -127,6 +127,11 @@ struct replica_status {
     uint64_t cluster_ms;
 };
 void replica_status(const struct replica *r, struct replica_time now, struct replica_status *out);
+/* Cluster time alone; and when, in boot time, a leader's clock will show `cluster_ms`. */
+uint64_t replica_cluster_ms(const struct replica *r, struct replica_time now);
+uint64_t replica_when_us(const struct replica *r, uint64_t cluster_ms);
+/* This node leads, and a majority answered it within the last election timeout (S10.1). */
+bool replica_has_majority(struct replica *r, struct replica_time now);
 uint32_t replica_members(const struct replica *r, struct replica_member *out, uint32_t max);
 /* Of a follower, as the leader knows it; 0 elsewhere. */
 uint64_t replica_match_index(const struct replica *r, uint64_t id);

@@ -19,7 +19,7 @@ void list_lock_members(struct json_writer *w, const struct service *s, const str
     if (lock->reserved_for.len > 0) {
         json_put_string(w, "reserved_for", lock->reserved_for);
     }
-    json_put_text(w, "tier", REPLY_TIER);
+    json_put_text(w, "tier", tier_name(TIER_CORRECTNESS));
 }
 
 void list_lock_row(struct json_writer *w, const struct service *s, const struct lock_view *lock)

@@ -139,7 +139,7 @@ void acquire_grant(struct exchange *x, const struct result *r, struct json_write
     json_put_u64(w, "fencing_token", r->token);
     reply_put_id(w, "lease_id", r->lease);
     reply_put_expiry(w, x->service, r->deadline_ms);
-    json_put_text(w, "tier", REPLY_TIER);
+    json_put_text(w, "tier", tier_name(tier_of_token(r->token)));
     if (r->mode == MODE_SEMAPHORE) {
         json_put_u64(w, "slot", r->slot);
     }
@@ -164,8 +164,9 @@ static void render_acquire(struct exchange *x, const struct result *r, struct js
         acquire_grant(x, r, w);
     } else {
         acquire_refusal(x, r, w);
-        json_put_text(w, "tier", REPLY_TIER);
+        json_put_text(w, "tier", tier_name(x->tier));
     }
+    json_put_u64(w, "epoch", reply_epoch(x->service));
     if (r->replayed) {
         json_put_bool(w, "replayed", true);
     }

@@ -10,13 +10,6 @@ static const struct json_field open_fields[] = {
     BODY_NUMBER(linger_ms, false, 0, LIMIT_LINGER_MAX_MS), BODY_REQUEST_ID,
 };
 
-static uint64_t epoch_of(const struct service *s)
-{
-    struct gateway_status status;
-    s->gateway.status(s->gateway.ctx, &status);
-    return status.epoch;
-}
-
 /* Keep-alives are due at a third of the TTL. */
 static void put_life(struct exchange *x, struct id id, uint64_t ttl_ms, uint64_t deadline_ms,
                      struct json_writer *w)
@@ -25,7 +18,7 @@ static void put_life(struct exchange *x, struct id id, uint64_t ttl_ms, uint64_t
     json_put_u64(w, "ttl_ms", ttl_ms);
     reply_put_expiry(w, x->service, deadline_ms);
     json_put_u64(w, "keepalive_ms", ttl_ms / 3);
-    json_put_u64(w, "epoch", epoch_of(x->service));
+    json_put_u64(w, "epoch", reply_epoch(x->service));
 }
 
 /* ---- open ---- */
@@ -79,7 +72,7 @@ static void render_keepalive(struct exchange *x, const struct result *r, struct 
         put_life(x, x->id, session.ttl_ms, now_ms + session.ttl_ms, w);
     } else {
         reply_put_id(w, "session_id", x->id); /* opened elsewhere, and not yet heard of here */
-        json_put_u64(w, "epoch", epoch_of(x->service));
+        json_put_u64(w, "epoch", reply_epoch(x->service));
     }
 }
 

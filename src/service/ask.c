@@ -120,7 +120,7 @@ void ask_send(struct ask *a, const struct command *command)
     struct service *s = a->service;
     hf_assert(!a->in_flight);
     a->in_flight = true;
-    a->call = (struct gateway_call){.done = on_done, .owner = a};
+    a->call = (struct gateway_call){.done = on_done, .owner = a, .tier = a->tier};
     s->gateway.submit(s->gateway.ctx, command, &a->call);
 }
 
@@ -136,8 +136,15 @@ static void keep_command(struct ask *a, const struct command *command)
 struct ask *ask_submit(struct service *s, const struct command *command, bool keeps_place,
                        ask_answer_fn on_answer, void *owner)
 {
+    return ask_submit_tier(s, command, TIER_CORRECTNESS, keeps_place, on_answer, owner);
+}
+
+struct ask *ask_submit_tier(struct service *s, const struct command *command, enum tier tier,
+                            bool keeps_place, ask_answer_fn on_answer, void *owner)
+{
     struct ask *a = ask_new(s, on_answer, owner);
     a->state = ASK_ASKED;
+    a->tier = tier;
     a->tenant = command->tenant;
     a->keeps_place = keeps_place;
     if (command->type == COMMAND_ACQUIRE) {
@@ -178,7 +185,7 @@ void ask_submit_again(struct ask *a)
     struct slice bytes = slice_make(pool_at(&s->pool, a->command), a->command_len);
     enum hf_error error = command_decode(bytes, &command);
     hf_assert(error == HF_OK && command.type == COMMAND_ACQUIRE);
-    if (command.request_id.len == 0 && command.seq == 0) {
+    if ((command.request_id.len == 0 && command.seq == 0) || a->is_void) {
         uint64_t now_ms = service_cluster_ms(s);
         if (a->gone || a->state == ASK_LEAVING || a->wait_deadline_ms <= now_ms) {
             command.acquire.wait_ms = 0;
@@ -187,6 +194,7 @@ void ask_submit_again(struct ask *a)
         }
     }
     command.acquire.node = s->node;
+    a->is_void = false;
     a->repeated = true;
     ask_send(a, &command);
 }
@@ -239,7 +247,7 @@ static void park(struct ask *a, const struct result *result)
     ask_timer(a, a->give_up_ms);
     struct ask_news *early = &s->early[a->attachment % SERVICE_EARLY];
     bool is_early = early->attachment == a->attachment && id_equal(early->lease, a->lease);
-    if (a->again || (!is_early && a->attachment <= s->early_lost)) {
+    if (a->again || (!is_early && a->attachment <= s->early_lost[a->tier])) {
         a->again = false;
         ask_errand(a, ERRAND_AGAIN);
     } else if (is_early) {

@@ -72,6 +72,8 @@ struct ask {
     bool held;        /* ANSWERED: with a grant */
     bool unknown;     /* ANSWERED: with outcome_unknown */
     bool unchecked;   /* deadlock_unchecked (S6.4) */
+    bool is_void;     /* it waited in the tier EFFICIENCY, under a leader that is gone */
+    enum tier tier;   /* that it asks for */
     uint32_t timer;   /* position in the heap, 0: none */
     uint32_t tenant;
     ref parked_next; /* in the table of attachment numbers */
@@ -95,6 +97,9 @@ struct ask {
  * `keeps_place` the client gave a request_id. */
 struct ask *ask_submit(struct service *s, const struct command *command, bool keeps_place,
                        ask_answer_fn on_answer, void *owner);
+/* The same for the tier that the command asks for (gateway_call.tier). */
+struct ask *ask_submit_tier(struct service *s, const struct command *command, enum tier tier,
+                            bool keeps_place, ask_answer_fn on_answer, void *owner);
 /* on_answer(HF_OK, NULL) once the local state shows everything done before (S9.1). */
 struct ask *ask_barrier(struct service *s, ask_answer_fn on_answer, void *owner);
 /* A keep-alive, which is gathered with others (S4.5). */
@@ -110,7 +115,7 @@ void ask_written(struct ask *ask);
 void ask_abandon(struct ask *ask);
 
 /* A grant whose answer left, and was not taken. The lock is given back, as often as it takes. */
-void ask_give_back(struct service *s, uint32_t tenant, struct id lease);
+void ask_give_back(struct service *s, uint32_t tenant, struct id lease, enum tier tier);
 
 /* The stream of a session has ended (S4.6): tells so, as often as it takes. */
 void ask_stream_down(struct service *s, uint32_t tenant, struct id session, uint64_t stream);

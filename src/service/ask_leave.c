@@ -56,13 +56,14 @@ void ask_leave(struct ask *a, enum hf_error error, const struct result *result)
     }
 }
 
-void ask_give_back(struct service *s, uint32_t tenant, struct id lease)
+void ask_give_back(struct service *s, uint32_t tenant, struct id lease, enum tier tier)
 {
     struct ask *a = ask_new(s, NULL, NULL);
     a->state = ASK_LEAVING;
     a->gone = true;
     a->tenant = tenant;
     a->lease = lease;
+    a->tier = tier;
     ask_errand(a, ERRAND_RELEASE);
 }
 

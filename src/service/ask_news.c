@@ -5,6 +5,7 @@
  * known here yet are kept for a while in `early`; when one was dropped from there, the wait is
  * asked for again, which tells how it stands. */
 #include "core/view.h"
+#include "replica/memory_tier.h"
 #include "service/state.h"
 
 static struct ask *parked_find(const struct service *s, uint64_t attachment)
@@ -33,9 +34,10 @@ void ask_tell(struct ask *a, const struct ask_news *news)
 static void keep_early(struct service *s, const struct ask_news *news)
 {
     struct ask_news *slot = &s->early[news->attachment % SERVICE_EARLY];
+    uint64_t *lost = &s->early_lost[tier_of_attachment(slot->attachment)];
     if (slot->type != EVENT_NONE && slot->attachment != news->attachment &&
-        slot->attachment > s->early_lost) {
-        s->early_lost = slot->attachment;
+        slot->attachment > *lost) {
+        *lost = slot->attachment;
     }
     *slot = *news;
 }
@@ -72,7 +74,7 @@ void ask_on_event(struct service *s, const struct event *e)
 void ask_forget_early(struct service *s)
 {
     memset(s->early, 0, sizeof(*s->early) * SERVICE_EARLY);
-    s->early_lost = 0;
+    memset(s->early_lost, 0, sizeof(s->early_lost));
 }
 
 void ask_repeat_all(struct service *s)
@@ -80,6 +82,22 @@ void ask_repeat_all(struct service *s)
     for (struct list *link = s->waiting.next; link != &s->waiting; link = link->next) {
         struct ask *a = LIST_OBJECT(link, struct ask, link);
         if (a->state == ASK_PARKED) {
+            ask_errand(a, ERRAND_AGAIN);
+        } else if (a->state == ASK_ASKED) {
+            a->again = true;
+        }
+    }
+}
+
+void ask_repeat_memory(struct service *s, bool is_void)
+{
+    for (struct list *link = s->waiting.next; link != &s->waiting; link = link->next) {
+        struct ask *a = LIST_OBJECT(link, struct ask, link);
+        if (a->tier != TIER_EFFICIENCY) {
+            continue;
+        }
+        if (a->state == ASK_PARKED) {
+            a->is_void = a->is_void || is_void;
             ask_errand(a, ERRAND_AGAIN);
         } else if (a->state == ASK_ASKED) {
             a->again = true;
@@ -135,7 +153,10 @@ static void refusal_result(const struct ask *a, const struct command *command, s
         /* We were out of touch for too long, and the place is lost. */
         *out = (struct result){.type = COMMAND_ACQUIRE, .error = HF_UNAVAILABLE};
     } else {
-        describe_name(service_core(a->service), command, out);
+        const struct core *core = service_tier_core(a->service, a->tier);
+        if (core != NULL) {
+            describe_name(core, command, out);
+        }
     }
 }
 

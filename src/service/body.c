@@ -177,11 +177,13 @@ bool body_client(struct exchange *x, const struct body *b, struct slice *out)
 
 bool body_tier(struct exchange *x, const struct body *b)
 {
-    if (b->f.tier.len == 0 || slice_equal(b->f.tier, slice_of(REPLY_TIER))) {
+    x->tier = TIER_CORRECTNESS;
+    if (b->f.tier.len == 0 || slice_equal(b->f.tier, slice_of(tier_name(TIER_CORRECTNESS)))) {
         return true;
     }
-    if (slice_equal(b->f.tier, slice_of("EFFICIENCY"))) {
-        return refuse(x, HF_TIER_NOT_SERVED, "tier: EFFICIENCY is not served here");
+    if (slice_equal(b->f.tier, slice_of(tier_name(TIER_EFFICIENCY)))) {
+        x->tier = TIER_EFFICIENCY;
+        return true;
     }
     return refuse(x, HF_FIELD_RANGE, "tier: must be CORRECTNESS or EFFICIENCY");
 }

@@ -105,7 +105,7 @@ bool body_id(struct exchange *x, struct slice text, const char *field, struct id
 /* client_id, which only a session can stand in for. */
 bool body_client(struct exchange *x, const struct body *b, struct slice *out);
 
-/* The tier, which has to be the one that is served here. */
+/* The tier: what the exchange submits goes there. */
 bool body_tier(struct exchange *x, const struct body *b);
 
 /* What the core would refuse is refused before it is replicated. */

@@ -138,6 +138,16 @@ static void give_result(struct exchange *x, struct ask *ask, int status,
     give(x, status, ask, HF_OK, NULL);
 }
 
+static const char *wrong_tier_text(const struct exchange *x)
+{
+    return x->tier == TIER_EFFICIENCY ? "the name is held, waited for or delayed in the tier "
+                                        "CORRECTNESS; ask for that tier, "
+                                        "or again when the name is free"
+                                      : "the name is held, waited for or delayed in the tier "
+                                        "EFFICIENCY; ask for that tier, "
+                                        "or again when the name is free";
+}
+
 void exchange_answered(void *owner, enum hf_error error, const struct result *result)
 {
     struct exchange *x = owner;
@@ -147,7 +157,7 @@ void exchange_answered(void *owner, enum hf_error error, const struct result *re
         error = result->error;
     }
     if (error != HF_OK) {
-        give_error(x, ask, error, NULL);
+        give_error(x, ask, error, error == HF_WRONG_TIER ? wrong_tier_text(x) : NULL);
     } else {
         give_result(x, ask, 200, result);
     }
@@ -173,7 +183,7 @@ void exchange_submit(struct exchange *x, const struct command *command, bool kee
                      render_fn render)
 {
     x->render = render;
-    x->ask = ask_submit(x->service, command, keeps_place, exchange_answered, x);
+    x->ask = ask_submit_tier(x->service, command, x->tier, keeps_place, exchange_answered, x);
 }
 
 void exchange_keepalive(struct exchange *x, struct id session, render_fn render)

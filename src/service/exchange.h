@@ -94,6 +94,7 @@ struct exchange {
     struct buffer kept;                    /* texts that the answer repeats */
     size_t kept_first;                     /* length of the first of them */
     bool now;                              /* force-unlock */
+    enum tier tier;                        /* that the request asks for (S10) */
     uint32_t ttl_ms;                       /* of a session, which a replay does not repeat */
     enum hf_error refused;                 /* set by a render function that finds nothing to show */
     render_fn render;

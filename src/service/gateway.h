@@ -5,6 +5,7 @@
 #ifndef HOLDFAST_SERVICE_GATEWAY_H
 #define HOLDFAST_SERVICE_GATEWAY_H
 
+#include "base/tier.h"
 #include "core/core.h"
 
 struct gateway_call;
@@ -19,7 +20,10 @@ typedef void (*gateway_done_fn)(struct gateway_call *call, enum hf_error error,
 /* Embedded in whatever the caller keeps about its request; must stay valid until `done`. */
 struct gateway_call {
     gateway_done_fn done;
-    void *owner;     /* the caller's */
+    void *owner; /* the caller's */
+    /* The tier that an acquire asks for (S10). Whatever names a token goes where that is from,
+     * whatever this says; a lease id alone, an attachment number and a name find their own tier. */
+    enum tier tier;
     void *in_flight; /* the gateway's */
 };
 
@@ -86,6 +90,9 @@ struct gateway {
     void (*barrier)(void *ctx, struct gateway_call *call);
     /* This node's applied state, for reading after a barrier, or for `stale` reads. */
     const struct core *(*core)(void *ctx);
+    /* The state of the tier EFFICIENCY, which only the leader has: NULL elsewhere, and while it is
+     * not served. May be NULL itself. */
+    const struct core *(*memory_core)(void *ctx);
     void (*status)(void *ctx, struct gateway_status *out);
     /* Random ids and clocks, which the service does not read itself. */
     struct id (*random_id)(void *ctx);

@@ -31,9 +31,10 @@ void http2_remember_grant(struct http_conn *conn, int32_t stream, const struct a
     conn->recent->at[i].stream = stream;
     conn->recent->at[i].tenant = ask->tenant;
     conn->recent->at[i].lease = ask->lease;
+    conn->recent->at[i].tier = ask->tier;
 }
 
-static void give_back(struct http_conn *conn, uint32_t tenant, struct id lease)
+static void give_back(struct http_conn *conn, uint32_t tenant, struct id lease, enum tier tier)
 {
     for (struct list *link = conn->unwritten.next; link != &conn->unwritten; link = link->next) {
         struct ask *ask = LIST_OBJECT(link, struct ask, link);
@@ -42,7 +43,7 @@ static void give_back(struct http_conn *conn, uint32_t tenant, struct id lease)
             return;
         }
     }
-    ask_give_back(conn->x.service, tenant, lease);
+    ask_give_back(conn->x.service, tenant, lease, tier);
 }
 
 /* ---- what the client does ---- */
@@ -103,7 +104,8 @@ static void on_late_cancel(void *owner, int32_t id)
     for (size_t i = 0; conn->recent != NULL && i < RECENT; i++) {
         if (conn->recent->at[i].stream == id) {
             conn->recent->at[i].stream = 0;
-            give_back(conn, conn->recent->at[i].tenant, conn->recent->at[i].lease);
+            give_back(conn, conn->recent->at[i].tenant, conn->recent->at[i].lease,
+                      conn->recent->at[i].tier);
         }
     }
 }

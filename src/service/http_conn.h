@@ -32,6 +32,7 @@ struct recent_grants {
         int32_t stream;
         uint32_t tenant;
         struct id lease;
+        enum tier tier;
     } at[16];
 };
 

@@ -103,3 +103,10 @@ void reply_holder_members(struct json_writer *w, const struct service *s,
     reply_put_expiry(w, s, holder->deadline_ms);
     reply_put_metadata(w, holder->metadata);
 }
+
+uint64_t reply_epoch(const struct service *s)
+{
+    struct gateway_status status;
+    s->gateway.status(s->gateway.ctx, &status);
+    return status.epoch;
+}

@@ -33,7 +33,7 @@ void reply_put_metadata(struct json_writer *w, struct slice metadata);
 void reply_holder_members(struct json_writer *w, const struct service *s,
                           const struct holder_view *holder);
 
-/* The tier that answers carry. */
-#define REPLY_TIER "CORRECTNESS"
+/* Of the leader: when it is another one, what was held in the tier EFFICIENCY is lost (S10.2). */
+uint64_t reply_epoch(const struct service *s);
 
 #endif

@@ -67,6 +67,7 @@ bool rpc_wait(struct exchange *x, const Google__Protobuf__Duration *duration, st
 bool rpc_metadata(struct exchange *x, const char *text, struct body *b);
 struct slice rpc_mode(Holdfast__V1__Mode mode);
 struct slice rpc_tier(Holdfast__V1__Tier tier);
+Holdfast__V1__Tier rpc_tier_out(enum tier tier);
 /* limit, cursor and stale of a list. */
 bool rpc_page(struct exchange *x, uint32_t limit, const char *cursor, bool stale);
 

@@ -13,7 +13,7 @@ void rpc_put_grant(struct exchange *x, const struct result *r, Holdfast__V1__Loc
     out->expires_at = rpc_when(s, r->deadline_ms);
     out->expires_in = rpc_left(s, r->deadline_ms);
     out->lease_id = rpc_id(s, r->lease);
-    out->tier = HOLDFAST__V1__TIER__CORRECTNESS;
+    out->tier = rpc_tier_out(tier_of_token(r->token));
     out->mode = rpc_mode_out(r->mode);
     out->slot = r->slot;
     out->depth = r->depth;

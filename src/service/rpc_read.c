@@ -228,6 +228,12 @@ struct slice rpc_mode(Holdfast__V1__Mode mode)
     return slice_of((unsigned)mode < sizeof(words) / sizeof(words[0]) ? words[mode] : "unknown");
 }
 
+Holdfast__V1__Tier rpc_tier_out(enum tier tier)
+{
+    return tier == TIER_EFFICIENCY ? HOLDFAST__V1__TIER__EFFICIENCY
+                                   : HOLDFAST__V1__TIER__CORRECTNESS;
+}
+
 struct slice rpc_tier(Holdfast__V1__Tier tier)
 {
     static const char *const words[] = {"", "CORRECTNESS", "EFFICIENCY"};

@@ -128,7 +128,5 @@ Holdfast__V1__Holder *rpc_holder(const struct service *s, const struct holder_vi
 
 uint64_t rpc_epoch(const struct service *s)
 {
-    struct gateway_status status;
-    s->gateway.status(s->gateway.ctx, &status);
-    return status.epoch;
+    return reply_epoch(s);
 }

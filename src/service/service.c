@@ -59,13 +59,39 @@ uint64_t service_cluster_ms(const struct service *s)
     return now_ms > applied_ms ? now_ms : applied_ms;
 }
 
+/* Events of the tier EFFICIENCY have no number that lasts: in the ring they stand behind the last
+ * replicated one and under its number, so that who resumes from there goes on behind them (S9.3).
+ */
 void service_on_event(struct service *s, const struct event *event)
 {
-    event_ring_add(&s->events, event);
+    struct event numbered = *event;
+    if (event->tier != TIER_CORRECTNESS) {
+        numbered.index = s->events.newest.index;
+        numbered.ordinal = s->events.newest.ordinal;
+    }
+    if (event->tier == TIER_CORRECTNESS || s->stream_count > 0) {
+        event_ring_add(&s->events, &numbered);
+    }
     session_on_event(s, event);
     if (event->node == s->node) {
         ask_on_event(s, event);
     }
+    if (event->type == EVENT_EPOCH) {
+        ask_repeat_memory(s, true); /* the tier EFFICIENCY begins empty (S10.2) */
+    }
+}
+
+enum service_wants service_wants(const struct service *s)
+{
+    if (s->stream_count > 0) {
+        return SERVICE_WANTS_ALL;
+    }
+    return list_is_empty(&s->session_calls) ? SERVICE_WANTS_NOTHING : SERVICE_WANTS_SESSIONS;
+}
+
+void service_leader_lost(struct service *s)
+{
+    ask_repeat_memory(s, false);
 }
 
 void service_state_replaced(struct service *s)

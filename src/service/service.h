@@ -47,8 +47,19 @@ struct service_options {
 struct service *service_new(const struct service_options *options);
 void service_free(struct service *s);
 
-/* Every event that is applied on this node, in order. */
+/* Every event that is applied on this node, in order; and those of the tier EFFICIENCY that reach
+ * it (`tier` is set), between them. */
 void service_on_event(struct service *s, const struct event *event);
+/* What this node wants to hear of that tier besides what its own waiters wait for. */
+enum service_wants {
+    SERVICE_WANTS_NOTHING,
+    SERVICE_WANTS_SESSIONS, /* what a holder is told (LOST, REVOKE_REQUESTED), of sessions */
+    SERVICE_WANTS_ALL,
+};
+enum service_wants service_wants(const struct service *s);
+/* The connection to the leader broke, and with it the way of that tier's events: those who wait
+ * for one of its locks are asked for again (S7). */
+void service_leader_lost(struct service *s);
 /* The state was replaced by a snapshot, and events were skipped: those who wait are asked for again
  * (S7), those who watch start over (S9.3). */
 void service_state_replaced(struct service *s);

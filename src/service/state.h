@@ -40,7 +40,7 @@ struct service {
     struct list told;
     struct list errands;
     struct ask_news *early; /* at attachment modulo SERVICE_EARLY */
-    uint64_t early_lost;    /* the highest attachment that was dropped from there */
+    uint64_t early_lost[2]; /* the highest attachment of each tier that was dropped from there */
     struct list gathered;   /* keep-alives */
     uint32_t gathered_count;
     uint64_t gathered_due_ms; /* boot time */
@@ -96,6 +96,15 @@ static inline const struct core *service_core(const struct service *s)
     return s->gateway.core(s->gateway.ctx);
 }
 
+/* Of either tier; NULL where this node does not have it. */
+static inline const struct core *service_tier_core(const struct service *s, enum tier tier)
+{
+    if (tier == TIER_CORRECTNESS) {
+        return service_core(s);
+    }
+    return s->gateway.memory_core == NULL ? NULL : s->gateway.memory_core(s->gateway.ctx);
+}
+
 static inline struct id service_random_id(const struct service *s)
 {
     return s->gateway.random_id(s->gateway.ctx);
@@ -110,6 +119,8 @@ void ask_close_all(struct service *s);
 void ask_on_event(struct service *s, const struct event *event);
 void ask_forget_early(struct service *s);
 void ask_repeat_all(struct service *s);
+/* Those that wait in the tier EFFICIENCY; `is_void`: nobody knows them there any more. */
+void ask_repeat_memory(struct service *s, bool is_void);
 void ask_run(struct service *s);
 uint64_t ask_next_ms(const struct service *s);
 

@@ -26,6 +26,15 @@ static struct {
     uint8_t answer_status;
     uint32_t answers;
     struct buffer answer_body;
+    enum tier_taken taken; /* what the tier EFFICIENCY says */
+    bool tells_at_once;
+    enum tier asked;
+    uint32_t offered;
+    uint32_t proposed;
+    uint32_t settled;
+    uint8_t interest;
+    uint32_t events;
+    struct forward *forward;
 } fake;
 
 void replica_status(const struct replica *r, struct replica_time now, struct replica_status *out)
@@ -74,6 +83,62 @@ uint64_t core_index(const struct core *core)
     return fake.core_index;
 }
 
+uint64_t core_epoch(const struct core *core)
+{
+    (void)core;
+    return 7;
+}
+
+uint64_t replica_cluster_ms(const struct replica *r, struct replica_time at)
+{
+    (void)r;
+    return at.boot_us / 1000 + 500;
+}
+
+bool replica_has_majority(struct replica *r, struct replica_time at)
+{
+    (void)r;
+    (void)at;
+    return true;
+}
+
+enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier asked,
+                                   const struct command *command, void *cookie, struct tier_time at)
+{
+    (void)t;
+    assert_true(at.majority);
+    fake.asked = asked;
+    fake.offered++;
+    if (asked == TIER_CORRECTNESS) {
+        return TIER_PROPOSE;
+    }
+    if (fake.taken == TIER_TAKEN && fake.tells_at_once) {
+        struct result result = {.type = command->type, .token = 1025};
+        forward_on_tier_result(fake.forward, cookie, &result);
+    } else if (fake.taken == TIER_TAKEN) {
+        fake.cookies[fake.submitted++] = cookie;
+    }
+    return fake.taken;
+}
+
+bool memory_tier_is_counted(const struct command *command)
+{
+    return command->type == COMMAND_ACQUIRE;
+}
+
+void memory_tier_on_proposed(struct memory_tier *t, const struct command *command)
+{
+    (void)t;
+    (void)command;
+    fake.proposed++;
+}
+
+void memory_tier_on_settled(struct memory_tier *t)
+{
+    (void)t;
+    fake.settled++;
+}
+
 bool peers_request(struct peers *p, uint64_t id, uint64_t number, uint8_t kind, struct slice body)
 {
     (void)p;
@@ -103,7 +168,8 @@ bool peers_answer(struct peers *p, uint64_t id, uint64_t link, uint64_t number, 
 
 /* ---- a world with one forward ---- */
 
-enum { DONE = 1, NOT_DONE = 2, UNKNOWN = 3, BUSY = 4, MALFORMED = 5, COMMAND = 1, BARRIER = 2 };
+enum { DONE = 1, NOT_DONE = 2, UNKNOWN = 3, BUSY = 4, MALFORMED = 5, EVENT = 7 };
+enum { COMMAND = 1, BARRIER = 2, MEMORY = 4, INTEREST = 5 };
 
 struct asked {
     struct gateway_call call;
@@ -132,17 +198,50 @@ static void on_done(struct gateway_call *call, enum hf_error error, const struct
 
 static struct counted counted;
 
-static struct forward *begin(void)
+static void on_interest(void *ctx, uint64_t peer, uint64_t link, uint8_t level)
+{
+    (void)ctx;
+    assert_int_equal(peer, 2);
+    assert_int_equal(link, 10);
+    fake.interest = level;
+}
+
+static bool on_event(void *ctx, uint64_t peer, struct slice body)
+{
+    (void)ctx;
+    assert_int_equal(peer, 2);
+    assert_int_equal(body.len, 5);
+    fake.events++;
+    return true;
+}
+
+static struct forward *begin_as(struct memory_tier *tier)
 {
     memset(&fake, 0, sizeof(fake));
     counted_init(&counted);
     buffer_init(&fake.answer_body, memory_system(), 1 << 18);
     fake.now_ms = 1000;
-    struct forward_options options = {
-        .memory = &counted.memory, .node = 1, .give_up_ms = 3000, .now = now};
+    struct forward_options options = {.memory = &counted.memory,
+                                      .node = 1,
+                                      .give_up_ms = 3000,
+                                      .now = now,
+                                      .tier = tier,
+                                      .on_interest = on_interest,
+                                      .on_event = on_event};
     struct forward *f = forward_new(&options);
     forward_connect(f, (struct replica *)&fake, (struct peers *)&fake);
+    fake.forward = f;
     return f;
+}
+
+static struct forward *begin(void)
+{
+    return begin_as(NULL);
+}
+
+static struct forward *begin_with_tier(void)
+{
+    return begin_as((struct memory_tier *)(void *)&fake);
 }
 
 static void end(struct forward *f)
@@ -592,6 +691,167 @@ static void a_forwarded_barrier_is_answered_with_the_index(void **state)
     end(f);
 }
 
+/* ---- the tier EFFICIENCY ---- */
+
+static void ask_memory(struct forward *f, struct asked *asked, uint64_t lease)
+{
+    struct command command;
+    make_acquire(&command, lease);
+    *asked = (struct asked){.call = {.done = on_done, .owner = asked, .tier = TIER_EFFICIENCY}};
+    forward_submit(f, &command, &asked->call);
+    assert_int_equal(asked->answers, 0); /* never before the call returned */
+}
+
+static void the_leaders_memory_answers_at_once_and_nothing_is_proposed(void **state)
+{
+    (void)state;
+    struct forward *f = begin_with_tier();
+    struct asked a;
+    lead();
+    fake.taken = TIER_TAKEN;
+    fake.tells_at_once = true;
+    ask_memory(f, &a, 7);
+    assert_false(forward_has_answered(f));
+    forward_run(f);
+    assert_int_equal(fake.asked, TIER_EFFICIENCY);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.result.token, 1025);
+    assert_true(forward_has_answered(f));
+    assert_false(forward_has_answered(f));
+    assert_int_equal(fake.submitted, 0);
+    assert_int_equal(forward_outstanding(f), 0);
+    end(f);
+}
+
+static void what_memory_confirms_later_is_answered_then(void **state)
+{
+    (void)state;
+    struct forward *f = begin_with_tier();
+    struct asked a;
+    struct asked b;
+    lead();
+    fake.taken = TIER_TAKEN;
+    ask_memory(f, &a, 7);
+    ask_memory(f, &b, 8);
+    forward_run(f);
+    assert_int_equal(a.answers, 0);
+    struct result result = {.token = 1026};
+    forward_on_tier_result(f, fake.cookies[1], &result);
+    assert_int_equal(b.answers, 1);
+    forward_on_tier_result(f, fake.cookies[0], NULL); /* the leadership ended: not known */
+    assert_int_equal(a.answers, 0);                   /* it is asked again, under the same id */
+    pass(f, 6000);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.error, HF_OUTCOME_UNKNOWN);
+    end(f);
+}
+
+static void what_memory_holds_back_is_in_nobodys_way(void **state)
+{
+    (void)state;
+    struct forward *f = begin_with_tier();
+    struct asked a;
+    struct asked b;
+    lead();
+    fake.taken = TIER_LATER;
+    ask_memory(f, &a, 7);
+    forward_run(f);
+    assert_int_equal(a.answers, 0);
+    ask(f, &b, 8);
+    forward_run(f);
+    assert_int_equal(fake.submitted, 1);
+    assert_int_equal(fake.leases[0].low, 8);
+    fake.taken = TIER_TAKEN;
+    fake.tells_at_once = true;
+    pass(f, 20);
+    assert_int_equal(a.answers, 1);
+    fake.taken = TIER_LATER;
+    ask_memory(f, &a, 9);
+    pass(f, 3100); /* no majority all the while: surely not done */
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.error, HF_UNAVAILABLE);
+    end(f);
+}
+
+static void an_acquire_for_the_log_is_counted_until_it_is_settled(void **state)
+{
+    (void)state;
+    struct forward *f = begin_with_tier();
+    struct asked a;
+    lead();
+    ask(f, &a, 7);
+    forward_run(f);
+    assert_int_equal(fake.proposed, 1);
+    assert_int_equal(fake.settled, 0);
+    forward_on_result(f, fake.cookies[0], REPLICA_NOT_DONE, NULL);
+    assert_int_equal(fake.settled, 1);
+    pass(f, 20);
+    assert_int_equal(fake.proposed, 2);
+    struct result result = {.token = 2048};
+    forward_on_result(f, fake.cookies[1], REPLICA_DONE, &result);
+    assert_int_equal(fake.settled, 2);
+    assert_int_equal(a.answers, 1);
+    end(f);
+}
+
+static void a_follower_says_which_tier_and_hears_the_epoch(void **state)
+{
+    (void)state;
+    struct forward *f = begin_with_tier();
+    struct asked a;
+    follow(f, 2);
+    ask_memory(f, &a, 7);
+    forward_run(f);
+    assert_int_equal(fake.offered, 0);
+    assert_int_equal(fake.kinds[0], MEMORY);
+    struct buffer body;
+    buffer_init(&body, memory_system(), RESULT_BYTES_MAX + 64);
+    static const uint8_t head[16] = {9, 0, 0, 0, 0, 0, 0, 0, 0x10, 0x27};
+    struct result result = {.type = COMMAND_ACQUIRE, .token = 9217};
+    assert_true(buffer_append(&body, head, sizeof(head)));
+    assert_true(result_encode(&result, &body));
+    assert_true(forward_on_answer(f, 2, fake.numbers[0], DONE, buffer_bytes(&body)));
+    buffer_close(&body);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.result.token, 9217);
+    assert_int_equal(forward_epoch(f), 9);
+    assert_int_equal(forward_heard_ms(f), 10000);
+    end(f);
+}
+
+static void a_forwarded_request_of_memory_is_answered_with_the_epoch(void **state)
+{
+    (void)state;
+    struct forward *f = begin_with_tier();
+    uint8_t buffer[512];
+    struct slice good = encoded_acquire(buffer, 512);
+    lead();
+    fake.taken = TIER_LATER;
+    assert_true(forward_on_request(f, 2, 10, 77, MEMORY, good));
+    assert_int_equal(fake.answer_status, BUSY);
+    fake.taken = TIER_TAKEN;
+    fake.tells_at_once = true;
+    assert_true(forward_on_request(f, 2, 10, 78, MEMORY, good));
+    assert_int_equal(fake.answer_status, DONE);
+    static const uint8_t epoch[8] = {7};
+    assert_memory_equal(buffer_bytes(&fake.answer_body).data, epoch, 8);
+    assert_int_equal(fake.submitted, 0);
+    end(f);
+}
+
+static void events_and_wishes_need_no_answer(void **state)
+{
+    (void)state;
+    struct forward *f = begin_with_tier();
+    assert_true(forward_on_request(f, 2, 10, 0, INTEREST, slice_of("\x02")));
+    assert_int_equal(fake.interest, 2);
+    assert_false(forward_on_request(f, 2, 10, 0, INTEREST, slice_of("")));
+    assert_int_equal(fake.answers, 0);
+    assert_true(forward_on_answer(f, 2, 0, EVENT, slice_of("bytes")));
+    assert_int_equal(fake.events, 1);
+    end(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -613,6 +873,13 @@ int main(void)
         cmocka_unit_test(a_forwarded_command_is_submitted_and_its_result_relayed),
         cmocka_unit_test(a_forwarded_command_is_refused_where_it_cannot_be_done),
         cmocka_unit_test(a_forwarded_barrier_is_answered_with_the_index),
+        cmocka_unit_test(the_leaders_memory_answers_at_once_and_nothing_is_proposed),
+        cmocka_unit_test(what_memory_confirms_later_is_answered_then),
+        cmocka_unit_test(what_memory_holds_back_is_in_nobodys_way),
+        cmocka_unit_test(an_acquire_for_the_log_is_counted_until_it_is_settled),
+        cmocka_unit_test(a_follower_says_which_tier_and_hears_the_epoch),
+        cmocka_unit_test(a_forwarded_request_of_memory_is_answered_with_the_epoch),
+        cmocka_unit_test(events_and_wishes_need_no_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

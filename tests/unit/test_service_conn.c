@@ -251,8 +251,6 @@ static const struct bad bad_requests[] = {
      "invalid_limit", false},
     {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"limit\":1}"), 400, "invalid_limit",
      false},
-    {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"tier\":\"EFFICIENCY\"}"), 501,
-     "tier_not_served", false},
     {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"tier\":\"fast\"}"), 400, "field_range",
      false},
     {POST("/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"request_id\":\"a b\"}"), 400,

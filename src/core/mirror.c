@@ -1,0 +1,94 @@
+/* What a core needs that stands next to a replicated one, see core.h: told tokens, attachment
+ * numbers of its own, and sessions that live in the other. */
+#include "core/state.h"
+
+void core_set_tokens(struct core *c, uint64_t first, uint64_t end)
+{
+    hf_assert(first > 0 && first >= c->token_next && first <= end && end <= LIMIT_NUMBER);
+    c->token_next = first;
+    c->token_end = end;
+}
+
+uint64_t token_highest(const struct core *c)
+{
+    return c->token_end != 0 ? c->token_next - 1 : c->counter << 10;
+}
+
+uint64_t core_tokens_left(const struct core *c)
+{
+    return c->token_end != 0 ? c->token_end - c->token_next : UINT64_MAX;
+}
+
+uint32_t core_name_hash(const struct core *c, uint32_t tenant, struct slice name)
+{
+    return hash_name(c, tenant, name);
+}
+
+void core_set_attachments(struct core *c, uint64_t last)
+{
+    hf_assert(c->attachment == 0 && last < LIMIT_NUMBER);
+    c->attachment = last;
+}
+
+/* Like session_for, of a state that is only read. */
+static enum hf_error find_alive(const struct core *c, const struct core *from, uint32_t tenant,
+                                struct id id, const struct session **out)
+{
+    ref who = session_find(from, id);
+    if (who == 0) {
+        return history_session_of(from, tenant, id) == ENDED_NOT ? HF_SESSION_NOT_FOUND
+                                                                 : HF_SESSION_EXPIRED;
+    }
+    const struct session *s = session_at(from, who);
+    if (s->is_private || s->tenant != tenant) {
+        return HF_SESSION_NOT_FOUND;
+    }
+    if (session_deadline(from, s) <= c->now_ms) {
+        return HF_SESSION_EXPIRED; /* dead there too, swept or not (S1.7) */
+    }
+    *out = s;
+    return HF_OK;
+}
+
+enum hf_error core_mirror_session(struct core *c, const struct core *from, uint32_t tenant,
+                                  struct id id)
+{
+    const struct session *there = NULL;
+    enum hf_error error = find_alive(c, from, tenant, id, &there);
+    if (error != HF_OK) {
+        return error;
+    }
+    ref who = session_find(c, id);
+    if (who == 0) {
+        if (history_session(c, id) != ENDED_NOT) {
+            return HF_SESSION_EXPIRED;
+        }
+        if (lease_find(c, id) != 0) {
+            return HF_REQUEST_ID_REUSED;
+        }
+        if (table_count(&c->sessions) >= LIMIT_SESSIONS) {
+            return HF_TOO_MANY_SESSIONS;
+        }
+        who = session_new(c, tenant, id, session_client(there), false, there->ttl_ms);
+    }
+    struct session *s = session_at(c, who);
+    if (s->is_private) {
+        return HF_REQUEST_ID_REUSED; /* the id of somebody's lease */
+    }
+    const struct session_extra *extra = session_extra_get(from, there);
+    uint64_t lingers_until_ms = extra == NULL ? 0 : extra->lingers_until_ms;
+    if (lingers_until_ms != 0 || s->extra != 0) {
+        session_extra_make(c, who)->lingers_until_ms = lingers_until_ms;
+    }
+    s->life_ms = there->life_ms;
+    timer_lower(c, who, session_deadline(c, s));
+    return HF_OK;
+}
+
+void core_end_session(struct core *c, struct id id, bool expired)
+{
+    ref who = session_find(c, id);
+    if (who != 0 && !session_at(c, who)->is_private) {
+        session_end(c, who, expired ? ENDED_SESSION_EXPIRED : ENDED_SESSION_CLOSED);
+    }
+}

@@ -1,0 +1,200 @@
+/* The tier EFFICIENCY in a running node (replica/memory_tier.h): it begins and ends with the
+ * leadership, and its events find their way to the nodes where somebody waits for them.
+ *
+ * They go back on the connection that the other node asks on, as an answer to no question (number
+ * 0), so that none overtakes the answer that it belongs to. When that connection breaks, the other
+ * node asks again about everybody who waits (S7), and tells anew what it wants to hear. */
+#include "node/event_codec.h"
+#include "node/forward_state.h"
+#include "node/node_state.h"
+
+/* ---- what the tier asks for ---- */
+
+static const struct core *replicated(void *ctx)
+{
+    struct node *n = ctx;
+    return replica_core(n->replica);
+}
+
+static void on_result(void *ctx, void *cookie, const struct result *result)
+{
+    struct node *n = ctx;
+    forward_on_tier_result(n->forward, cookie, result);
+}
+
+static bool propose(void *ctx, const struct command *command)
+{
+    struct node *n = ctx;
+    return replica_submit(n->replica, command, forward_no_cookie(), node_now(n)) == HF_OK;
+}
+
+static bool is_wanted(const struct node *n, const struct node_interest *interest,
+                      const struct event *e)
+{
+    bool is_waiter = e->attachment != 0 || e->type == EVENT_DETACHED;
+    if (is_waiter && e->node == interest->peer) {
+        return true;
+    }
+    if (interest->level == SERVICE_WANTS_NOTHING ||
+        interest->link != peers_link(n->peers, interest->peer)) {
+        return false;
+    }
+    bool is_for_session = e->type == EVENT_LOST || e->type == EVENT_REVOKE_REQUESTED;
+    return interest->level == SERVICE_WANTS_ALL || (is_for_session && !id_is_zero(e->session));
+}
+
+static void on_event(void *ctx, const struct event *event)
+{
+    struct node *n = ctx;
+    uint8_t bytes[EVENT_BYTES_MAX];
+    size_t len = 0;
+    node_note_event(n, event);
+    service_on_event(n->service, event);
+    for (uint32_t i = 0; i < n->interest_count; i++) {
+        if (is_wanted(n, &n->interests[i], event)) {
+            len = len != 0 ? len : event_encode(event, bytes);
+            hf_assert(len > 0);
+            (void)peers_tell(n->peers, n->interests[i].peer, FORWARD_EVENT, slice_make(bytes, len));
+        }
+    }
+}
+
+void node_open_tier(struct node *n)
+{
+    struct memory_tier_options options = {.memory = n->options.memory,
+                                          .ctx = n,
+                                          .replicated = replicated,
+                                          .on_result = on_result,
+                                          .on_event = on_event,
+                                          .propose = propose};
+    n->tier = memory_tier_new(&options);
+}
+
+/* ---- leadership ---- */
+
+void node_follow_tier(struct node *n)
+{
+    struct replica_status status;
+    if (n->replica == NULL || n->service == NULL) {
+        return;
+    }
+    replica_status(n->replica, node_now(n), &status);
+    if (!status.serving) {
+        memory_tier_end(n->tier);
+    } else if (!memory_tier_is_on(n->tier) || n->tier_term != status.term) {
+        n->tier_term = status.term;
+        memory_tier_begin(n->tier, n->self.cluster.high ^ n->self.cluster.low);
+    }
+}
+
+/* ---- interest ---- */
+
+/* Members are those that may have somebody who waits; what else a node wants to hear it tells. */
+void node_tier_members(struct node *n)
+{
+    struct node_interest old[LIMIT_NODES];
+    uint32_t old_count = n->interest_count;
+    memcpy(old, n->interests, sizeof(old[0]) * old_count);
+    n->interest_count = 0;
+    for (uint32_t i = 0; i < n->absence_count; i++) {
+        struct node_interest *interest = &n->interests[n->interest_count++];
+        *interest = (struct node_interest){.peer = n->absences[i].id};
+        for (uint32_t j = 0; j < old_count; j++) {
+            if (old[j].peer == interest->peer) {
+                *interest = old[j];
+            }
+        }
+    }
+}
+
+void node_on_interest(void *ctx, uint64_t peer, uint64_t link, uint8_t level)
+{
+    struct node *n = ctx;
+    for (uint32_t i = 0; i < n->interest_count; i++) {
+        if (n->interests[i].peer == peer) {
+            n->interests[i].link = link;
+            n->interests[i].level = (enum service_wants)level;
+        }
+    }
+}
+
+bool node_on_peer_event(void *ctx, uint64_t peer, struct slice body)
+{
+    struct node *n = ctx;
+    struct event event;
+    if (!event_decode(body, &event) || event.tier != TIER_EFFICIENCY) {
+        return false;
+    }
+    if (peer == n->leader) {
+        forward_hear_ms(n->forward, event.at_ms);
+        service_on_event(n->service, &event);
+    }
+    return true;
+}
+
+void node_tier_link(struct node *n, uint64_t peer, bool is_up)
+{
+    if (n->told_leader == peer) {
+        n->told_leader = 0;
+    }
+    if (!is_up && n->service != NULL && peer == n->leader) {
+        service_leader_lost(n->service);
+    }
+}
+
+/* The leader is told what this node wants to hear; again when it is another one, or the connection
+ * is. */
+static void tell_interest(struct node *n)
+{
+    enum service_wants wants = service_wants(n->service);
+    if (n->leader == 0 || n->leader == n->options.id ||
+        (n->told_leader == n->leader && n->told_wants == wants) ||
+        (n->told_leader != n->leader && wants == SERVICE_WANTS_NOTHING)) {
+        return;
+    }
+    uint8_t level = (uint8_t)wants;
+    if (peers_request(n->peers, n->leader, 0, FORWARD_INTEREST, slice_make(&level, 1))) {
+        n->told_leader = n->leader;
+        n->told_wants = wants;
+    }
+}
+
+/* ---- time ---- */
+
+void node_step_tier(struct node *n, struct replica_time now)
+{
+    tell_interest(n);
+    if (memory_tier_is_on(n->tier)) {
+        struct tier_time time = {.cluster_ms = replica_cluster_ms(n->replica, now),
+                                 .wall_ms = now.wall_ms,
+                                 .majority = replica_has_majority(n->replica, now)};
+        memory_tier_run(n->tier, time);
+    }
+}
+
+uint64_t node_tier_next_us(struct node *n)
+{
+    enum { RETRY_US = 10000 };
+    uint64_t due_ms = memory_tier_next_ms(n->tier);
+    if (due_ms == UINT64_MAX) {
+        return UINT64_MAX;
+    }
+    struct replica_time now = node_now(n);
+    uint64_t at_us = replica_when_us(n->replica, due_ms);
+    bool is_stuck = at_us <= now.boot_us && !replica_has_majority(n->replica, now);
+    return is_stuck ? now.boot_us + RETRY_US : at_us;
+}
+
+void node_tier_gone(struct node *n, const struct command *gone, struct replica_time now)
+{
+    struct tier_time time = {.cluster_ms = replica_cluster_ms(n->replica, now),
+                             .wall_ms = now.wall_ms,
+                             .majority = replica_has_majority(n->replica, now)};
+    (void)memory_tier_submit(n->tier, TIER_CORRECTNESS, gone, forward_no_cookie(), time);
+}
+
+const struct core *node_memory_core(void *ctx)
+{
+    struct node *n = ctx;
+    return memory_tier_core(n->tier);
+}

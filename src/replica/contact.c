@@ -1,0 +1,62 @@
+/* Who answered a leader, see contact.h. */
+#include "replica/contact.h"
+
+#include <string.h>
+
+void contact_reset(struct contact *c)
+{
+    memset(c, 0, sizeof(*c));
+}
+
+void contact_note(struct contact *c, uint64_t peer, uint64_t at_us)
+{
+    uint32_t i = 0;
+    while (i < c->count && c->peers[i].id != peer) {
+        i++;
+    }
+    if (i == LIMIT_NODES) {
+        return; /* more than can be members: it does not count */
+    }
+    c->count += i == c->count;
+    c->peers[i].id = peer;
+    c->peers[i].at_us = at_us;
+}
+
+static uint64_t last_of(const struct contact *c, uint64_t id)
+{
+    for (uint32_t i = 0; i < c->count; i++) {
+        if (c->peers[i].id == id) {
+            return c->peers[i].at_us;
+        }
+    }
+    return 0;
+}
+
+/* The latest time at which more than half of the voters had answered since. */
+static uint64_t majority_at(const struct contact *c, const uint64_t *voters, uint32_t count,
+                            uint64_t self, uint64_t now_us)
+{
+    uint64_t latest_us = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t at_us = voters[i] == self ? now_us : last_of(c, voters[i]);
+        uint32_t not_before = 0;
+        for (uint32_t j = 0; j < count; j++) {
+            uint64_t other_us = voters[j] == self ? now_us : last_of(c, voters[j]);
+            not_before += other_us >= at_us;
+        }
+        if (not_before > count / 2 && at_us > latest_us) {
+            latest_us = at_us;
+        }
+    }
+    return latest_us;
+}
+
+bool contact_is_majority(struct contact *c, const uint64_t *voters, uint32_t count, uint64_t self,
+                         uint64_t within_us, uint64_t now_us)
+{
+    if (now_us > c->until_us) {
+        uint64_t at_us = majority_at(c, voters, count, self, now_us);
+        c->until_us = at_us == 0 ? 0 : at_us + within_us;
+    }
+    return c->until_us != 0 && now_us <= c->until_us;
+}

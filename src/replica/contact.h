@@ -1,0 +1,27 @@
+/* When a leader was last answered by each of its followers, and until when that makes a majority
+ * (S10.1). */
+#ifndef HOLDFAST_REPLICA_CONTACT_H
+#define HOLDFAST_REPLICA_CONTACT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/limits.h"
+
+struct contact {
+    struct {
+        uint64_t id;
+        uint64_t at_us;
+    } peers[LIMIT_NODES];
+    uint32_t count;
+    uint64_t until_us; /* a majority was surely there until then; found anew when that is over */
+};
+
+/* A new leadership: nobody has answered. */
+void contact_reset(struct contact *c);
+void contact_note(struct contact *c, uint64_t peer, uint64_t at_us);
+/* `voters` are all of them, `self` is one that always answers. */
+bool contact_is_majority(struct contact *c, const uint64_t *voters, uint32_t count, uint64_t self,
+                         uint64_t within_us, uint64_t now_us);
+
+#endif

@@ -1,0 +1,520 @@
+/* The EFFICIENCY tier, see memory_tier.h. */
+#include "replica/memory_tier.h"
+
+#include "base/panic.h"
+#include "core/view.h"
+#include "replica/tier_held.h"
+
+enum {
+    ADVANCE_AT = TIER_TOKENS / 2, /* S3.1 */
+    PENDING_SLOTS = 4096,
+    /* Attachment numbers of one leadership do not meet those of the next. */
+    ATTACHMENT_BITS = 28,
+    ATTACHMENT_EPOCHS = 1 << 24,
+};
+
+struct memory_tier {
+    struct memory_tier_options options;
+    struct tier_backend backend;
+    bool has_backend;
+    struct core *core; /* NULL: not on */
+    uint64_t index;
+    uint64_t counter;  /* the C that tokens are made of now */
+    uint64_t advanced; /* the C for which `advance` was proposed */
+
+    /* Names of acquires that were proposed and are not settled: at a name's slot stands the number
+     * of the last of them. Other names share the slot: then a request only waits a little. */
+    uint64_t pending[PENDING_SLOTS];
+    uint64_t proposed;
+    uint64_t settled;
+
+    struct held_list held;
+    uint64_t muted; /* the token that a backend did not confirm, while it is given back */
+};
+
+static const struct core *replicated(const struct memory_tier *t)
+{
+    return t->options.replicated(t->options.ctx);
+}
+
+/* ---- events, results and the backend ---- */
+
+static struct tier_hold hold_of(const struct event *e)
+{
+    return (struct tier_hold){.name = e->name,
+                              .client = e->client,
+                              .token = e->token,
+                              .lease = e->lease,
+                              .part = e->part,
+                              .parts = e->parts,
+                              .ttl_ms = e->deadline_ms > e->at_ms ? e->deadline_ms - e->at_ms : 0};
+}
+
+static bool is_end(enum event_type type)
+{
+    return type == EVENT_RELEASED || type == EVENT_EXPIRED || type == EVENT_FORCED ||
+           type == EVENT_REVOKED;
+}
+
+static void on_core_event(void *ctx, const struct event *from)
+{
+    struct memory_tier *t = ctx;
+    struct event marked = *from;
+    const struct event *event = &marked;
+    marked.tier = TIER_EFFICIENCY;
+    if (event->type == EVENT_SESSION_CLOSED || event->type == EVENT_SESSION_EXPIRED) {
+        return; /* of a mirrored one: the replicated state has told so already, or will */
+    }
+    if (t->has_backend && event->token != 0) {
+        struct tier_hold hold = hold_of(event);
+        if (t->muted == event->token) {
+            return;
+        }
+        if ((event->type == EVENT_GRANTED && t->backend.grant(t->backend.ctx, &hold)) ||
+            held_has(&t->held, event->token)) {
+            held_event(&t->held, event);
+            return;
+        }
+        if (is_end(event->type)) {
+            t->backend.end(t->backend.ctx, &hold);
+        }
+    }
+    t->options.on_event(t->options.ctx, event);
+}
+
+static void tell(struct memory_tier *t, void *cookie, const struct result *result)
+{
+    if (t->has_backend && result->error == HF_OK && result->outcome == OUTCOME_GRANTED &&
+        held_has(&t->held, result->token)) {
+        held_result(&t->held, cookie, result);
+        return;
+    }
+    t->options.on_result(t->options.ctx, cookie, result);
+}
+
+static void refuse(struct memory_tier *t, const struct command *command, void *cookie,
+                   enum hf_error error)
+{
+    struct result result = {.type = command->type, .error = error};
+    t->options.on_result(t->options.ctx, cookie, &result);
+}
+
+/* Somebody else has the name there: the grant is taken back, and whoever asked for it is told. */
+static void take_back(struct memory_tier *t, const struct held_item *item)
+{
+    if (item->cookie != NULL) {
+        struct result result = {.type = item->result.type,
+                                .outcome = OUTCOME_REFUSED,
+                                .reason = REASON_HELD,
+                                .mode = item->result.mode};
+        t->options.on_result(t->options.ctx, item->cookie, &result);
+    } else if (item->event.type == EVENT_GRANTED && item->event.attachment != 0) {
+        struct event event = item->event;
+        event.type = EVENT_WAIT_ENDED;
+        event.reason = REASON_HELD;
+        event.token = 0;
+        t->options.on_event(t->options.ctx, &event);
+    }
+}
+
+static void give_back(struct memory_tier *t, uint64_t token, struct id lease)
+{
+    struct command release;
+    struct result result;
+    command_init(&release, COMMAND_RELEASE);
+    release.release.lease = lease;
+    t->muted = token;
+    core_begin(t->core, ++t->index, core_now_ms(t->core), core_wall_ms(t->core));
+    core_apply(t->core, &release, &result);
+    t->muted = 0;
+}
+
+void memory_tier_confirm(struct memory_tier *t, uint64_t token, bool held)
+{
+    hf_assert(token != 0);
+    struct held_item *item = held_take(&t->held, token);
+    while (item != NULL) {
+        if (!held) {
+            if (item->event.type == EVENT_GRANTED && item->event.part == item->event.parts) {
+                give_back(t, token, item->event.lease);
+            }
+            take_back(t, item);
+        } else if (item->cookie != NULL) {
+            t->options.on_result(t->options.ctx, item->cookie, &item->result);
+        } else {
+            t->options.on_event(t->options.ctx, &item->event);
+        }
+        held_free(&t->held, item);
+        item = held_take(&t->held, token);
+    }
+}
+
+void memory_tier_set_backend(struct memory_tier *t, const struct tier_backend *backend)
+{
+    t->has_backend = backend != NULL;
+    if (backend != NULL) {
+        t->backend = *backend;
+    }
+}
+
+/* ---- tokens (S3.1) ---- */
+
+static void follow_counter(struct memory_tier *t)
+{
+    uint64_t counter = core_counter(replicated(t));
+    if (counter != t->counter) {
+        hf_assert(counter > t->counter);
+        t->counter = counter;
+        core_set_tokens(t->core, counter * TIER_TOKENS + 1, (counter + 1) * TIER_TOKENS);
+    }
+}
+
+static void advance_if_due(struct memory_tier *t)
+{
+    if (t->advanced != t->counter && core_tokens_left(t->core) < TIER_TOKENS - ADVANCE_AT) {
+        struct command advance;
+        command_init(&advance, COMMAND_ADVANCE);
+        if (t->options.propose(t->options.ctx, &advance)) {
+            t->advanced = t->counter;
+        }
+    }
+}
+
+/* ---- life ---- */
+
+struct memory_tier *memory_tier_new(const struct memory_tier_options *options)
+{
+    struct memory_tier *t = memory_alloc(options->memory, sizeof(*t));
+    memset(t, 0, sizeof(*t));
+    t->options = *options;
+    t->held.memory = options->memory;
+    return t;
+}
+
+void memory_tier_end(struct memory_tier *t)
+{
+    if (t->core == NULL) {
+        return;
+    }
+    core_free(t->core);
+    t->core = NULL;
+    struct held_item *item = held_take(&t->held, 0);
+    while (item != NULL) {
+        if (item->cookie != NULL) {
+            t->options.on_result(t->options.ctx, item->cookie, NULL);
+        }
+        held_free(&t->held, item);
+        item = held_take(&t->held, 0);
+    }
+}
+
+void memory_tier_free(struct memory_tier *t)
+{
+    if (t == NULL) {
+        return;
+    }
+    core_free(t->core);
+    struct held_item *item = held_take(&t->held, 0);
+    while (item != NULL) {
+        held_free(&t->held, item);
+        item = held_take(&t->held, 0);
+    }
+    memory_free(t->options.memory, t, sizeof(*t));
+}
+
+void memory_tier_begin(struct memory_tier *t, uint64_t hash_key)
+{
+    memory_tier_end(t);
+    struct core_options options = {.memory = t->options.memory,
+                                   .hash_key = hash_key,
+                                   .on_event = on_core_event,
+                                   .event_ctx = t};
+    t->core = core_new(&options);
+    uint64_t epoch = core_epoch(replicated(t));
+    core_set_attachments(t->core,
+                         TIER_ATTACHMENTS + ((epoch % ATTACHMENT_EPOCHS) << ATTACHMENT_BITS));
+    t->index = 0;
+    t->counter = 0;
+    t->advanced = 0;
+    memset(t->pending, 0, sizeof(t->pending));
+    t->proposed = 0; /* what earlier leaderships proposed was settled before `lead` was applied */
+    t->settled = 0;
+    follow_counter(t);
+}
+
+bool memory_tier_is_on(const struct memory_tier *t)
+{
+    return t->core != NULL;
+}
+
+const struct core *memory_tier_core(const struct memory_tier *t)
+{
+    return t->core;
+}
+
+/* ---- the other tier (S10.2) ---- */
+
+bool memory_tier_is_counted(const struct command *command)
+{
+    return command->type == COMMAND_ACQUIRE;
+}
+
+static const struct names *names_of(const struct command *command)
+{
+    return &command->acquire.names;
+}
+
+static uint64_t *pending_at(struct memory_tier *t, uint32_t tenant, struct slice name)
+{
+    return &t->pending[core_name_hash(replicated(t), tenant, name) % PENDING_SLOTS];
+}
+
+void memory_tier_on_proposed(struct memory_tier *t, const struct command *command)
+{
+    const struct names *names = names_of(command);
+    t->proposed++;
+    for (uint32_t i = 0; i < names->count; i++) {
+        *pending_at(t, command->tenant, names->at[i]) = t->proposed;
+    }
+}
+
+void memory_tier_on_settled(struct memory_tier *t)
+{
+    t->settled += t->settled < t->proposed; /* else it is of an earlier leadership */
+}
+
+static bool is_used_here(const struct memory_tier *t, const struct command *command)
+{
+    const struct names *names = names_of(command);
+    struct lock_view lock;
+    for (uint32_t i = 0; i < names->count; i++) {
+        if (view_lock(t->core, command->tenant, names->at[i], &lock)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_used_there(const struct memory_tier *t, const struct command *command)
+{
+    const struct names *names = names_of(command);
+    struct lock_view lock;
+    for (uint32_t i = 0; i < names->count; i++) {
+        if (view_lock(replicated(t), command->tenant, names->at[i], &lock)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_pending_there(struct memory_tier *t, const struct command *command)
+{
+    const struct names *names = names_of(command);
+    for (uint32_t i = 0; t->settled != t->proposed && i < names->count; i++) {
+        if (*pending_at(t, command->tenant, names->at[i]) > t->settled) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- applying ---- */
+
+static void begin(struct memory_tier *t, struct tier_time now)
+{
+    uint64_t replicated_ms = core_now_ms(replicated(t));
+    follow_counter(t);
+    core_begin(t->core, ++t->index, now.cluster_ms > replicated_ms ? now.cluster_ms : replicated_ms,
+               now.wall_ms);
+}
+
+static void tell_renewed(struct memory_tier *t, const struct command *command,
+                         const struct result *result)
+{
+    if (t->has_backend && command->type == COMMAND_RENEW && result->error == HF_OK &&
+        result->outcome == OUTCOME_DONE) {
+        struct tier_hold hold = {
+            .name = command->renew.name,
+            .client = command->renew.client,
+            .token = result->token != 0 ? result->token : command->renew.token,
+            .lease = command->renew.lease,
+            .part = 1,
+            .parts = 1,
+            .ttl_ms = result->ttl_ms,
+        };
+        t->backend.renew(t->backend.ctx, &hold);
+    }
+}
+
+/* After `begin`. */
+static void apply(struct memory_tier *t, const struct command *command, void *cookie)
+{
+    struct result result;
+    if (!id_is_zero(command->session)) {
+        enum hf_error error =
+            core_mirror_session(t->core, replicated(t), command->tenant, command->session);
+        /* What is named by a token is answered by it, even when the session is gone. */
+        if (error != HF_OK && command->type == COMMAND_ACQUIRE) {
+            refuse(t, command, cookie, error);
+            return;
+        }
+    }
+    core_apply(t->core, command, &result);
+    tell_renewed(t, command, &result);
+    if (cookie != NULL) {
+        tell(t, cookie, &result);
+    }
+    if (t->core != NULL) {
+        advance_if_due(t);
+    }
+}
+
+/* ---- routing ---- */
+
+static enum tier_taken acquire(struct memory_tier *t, enum tier asked,
+                               const struct command *command, void *cookie, struct tier_time now)
+{
+    if (asked == TIER_CORRECTNESS) {
+        if (core_names(t->core) == 0 || !is_used_here(t, command)) {
+            return TIER_PROPOSE;
+        }
+        refuse(t, command, cookie, HF_WRONG_TIER);
+        return TIER_TAKEN;
+    }
+    if (!now.majority) {
+        return TIER_LATER;
+    }
+    if (is_used_there(t, command)) {
+        refuse(t, command, cookie, HF_WRONG_TIER);
+        return TIER_TAKEN;
+    }
+    if (is_pending_there(t, command)) {
+        return TIER_LATER;
+    }
+    begin(t, now);
+    if (core_tokens_left(t->core) == 0) {
+        advance_if_due(t); /* if it could not be proposed before */
+        return TIER_LATER;
+    }
+    apply(t, command, cookie);
+    return TIER_TAKEN;
+}
+
+static bool is_ours(const struct memory_tier *t, enum tier asked, const struct command *command)
+{
+    struct lock_view lock;
+    struct id lease = {0, 0};
+    uint64_t token = 0;
+    switch (command->type) {
+    case COMMAND_RELEASE:
+        token = command->release.token;
+        lease = command->release.lease;
+        break;
+    case COMMAND_RENEW:
+        token = command->renew.token;
+        lease = command->renew.lease;
+        break;
+    case COMMAND_PROCLAIM:
+        token = command->proclaim.token;
+        break;
+    case COMMAND_CANCEL:
+        return tier_of_attachment(command->cancel.attachment) == TIER_EFFICIENCY;
+    case COMMAND_DETACH:
+        return tier_of_attachment(command->detach.attachment) == TIER_EFFICIENCY;
+    case COMMAND_FORCE_UNLOCK:
+        return view_lock(t->core, command->tenant, command->force_unlock.name, &lock);
+    case COMMAND_REVOKE:
+        return view_lock(t->core, command->tenant, command->revoke.name, &lock);
+    default:
+        return false;
+    }
+    if (token != 0) {
+        return tier_of_token(token) == TIER_EFFICIENCY;
+    }
+    return asked == TIER_EFFICIENCY || view_knows_lease(t->core, lease);
+}
+
+enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier asked,
+                                   const struct command *command, void *cookie,
+                                   struct tier_time now)
+{
+    hf_assert(cookie != NULL);
+    if (t->core == NULL) {
+        return asked == TIER_EFFICIENCY ? TIER_LATER : TIER_PROPOSE;
+    }
+    if (command->type == COMMAND_ACQUIRE) {
+        return acquire(t, asked, command, cookie, now);
+    }
+    if (command->type == COMMAND_NODE_GONE) {
+        begin(t, now);
+        apply(t, command, NULL);
+        return TIER_PROPOSE;
+    }
+    if (!is_ours(t, asked, command)) {
+        return TIER_PROPOSE;
+    }
+    if (!now.majority) {
+        return TIER_LATER;
+    }
+    begin(t, now);
+    apply(t, command, cookie);
+    return TIER_TAKEN;
+}
+
+/* ---- what happens in the replicated state ---- */
+
+static void follow_session(struct memory_tier *t, uint32_t tenant, struct id id)
+{
+    struct session_view session;
+    if (view_session(t->core, id, &session) && !session.is_private) {
+        (void)core_mirror_session(t->core, replicated(t), tenant, id);
+    }
+}
+
+void memory_tier_on_replicated(struct memory_tier *t, const struct command *command)
+{
+    if (t->core == NULL) {
+        return;
+    }
+    if (command->type == COMMAND_KEEPALIVE) {
+        const struct ids *ids = &command->keepalive.sessions;
+        for (uint32_t i = 0; i < ids->count; i++) {
+            follow_session(t, command->tenant, ids_at(ids, i));
+        }
+    } else if (command->type == COMMAND_STREAM_UP || command->type == COMMAND_STREAM_DOWN) {
+        follow_session(t, command->tenant, command->session);
+    }
+}
+
+void memory_tier_on_event(struct memory_tier *t, const struct event *event)
+{
+    if (t->core != NULL &&
+        (event->type == EVENT_SESSION_CLOSED || event->type == EVENT_SESSION_EXPIRED)) {
+        core_end_session(t->core, event->session, event->type == EVENT_SESSION_EXPIRED);
+    }
+}
+
+/* ---- time ---- */
+
+uint64_t memory_tier_next_ms(const struct memory_tier *t)
+{
+    if (t->core == NULL) {
+        return UINT64_MAX;
+    }
+    uint64_t due_ms = core_next_due_ms(t->core);
+    bool is_left_over = due_ms <= core_now_ms(t->core);
+    if (is_left_over && core_tokens_left(t->core) == 0 &&
+        core_counter(replicated(t)) == t->counter) {
+        return UINT64_MAX; /* it waits for a token */
+    }
+    return due_ms;
+}
+
+void memory_tier_run(struct memory_tier *t, struct tier_time now)
+{
+    if (t->core == NULL || !now.majority || memory_tier_next_ms(t) > now.cluster_ms) {
+        return;
+    }
+    begin(t, now);
+    advance_if_due(t);
+}
