@@ -100,4 +100,8 @@ static inline ref table_first(const struct table *t, uint32_t hash)
     return *table_head(t, table_bucket(t, hash));
 }
 
+/* Has the head of a chain ready soon. A macro: gcc takes a function that only prefetches for one
+ * without effect and drops it. */
+#define TABLE_PREFETCH(t, hash) __builtin_prefetch(table_head(t, table_bucket(t, hash)))
+
 #endif

@@ -118,6 +118,8 @@ struct lookups {
     bool has_name;
     bool has_session;
     bool has_lease;
+    uint32_t request;
+    bool has_request;
 };
 
 static void lookups_of(const struct core *c, const struct command *cmd, struct lookups *out)
@@ -142,6 +144,8 @@ static void lookups_of(const struct core *c, const struct command *cmd, struct l
     out->has_name = name.len > 0;
     out->has_session = !id_is_zero(cmd->session);
     out->has_lease = !id_is_zero(lease);
+    out->has_request = cmd->request_id.len > 0;
+    out->request = out->has_request ? request_hash_of(c, cmd) : 0;
     out->name = out->has_name ? hash_name(c, cmd->tenant, name) : 0;
     out->session = out->has_session ? hash_id(c, cmd->session) : 0;
     out->lease = out->has_lease ? hash_id(c, lease) : 0;
@@ -152,7 +156,7 @@ static void lookups_of(const struct core *c, const struct command *cmd, struct l
 
 ALWAYS_INLINE void fetch_bucket(const struct table *t, uint32_t hash)
 {
-    __builtin_prefetch(table_head(t, table_bucket(t, hash)));
+    TABLE_PREFETCH(t, hash);
 }
 
 ALWAYS_INLINE void fetch_first(const struct core *c, const struct table *t, uint32_t hash)
@@ -181,6 +185,9 @@ void core_prefetch(const struct core *c, const struct command *commands, uint32_
             fetch_bucket(&c->sessions, all[i].lease);
             fetch_bucket(&c->leases, all[i].lease);
             fetch_bucket(&c->ended_by_lease, all[i].lease);
+        }
+        if (all[i].has_request) {
+            fetch_bucket(&c->requests, all[i].request);
         }
     }
     for (uint32_t i = 0; i < count; i++) {

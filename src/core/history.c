@@ -10,8 +10,13 @@ static void forget_grant(struct core *c)
     table_remove(&c->ended_by_lease, hash_id(c, e->lease), who);
     RING_REMOVE(c, &c->ended_grants_ring, who, ended_grant, ring);
     pool_free(&c->pool, who, sizeof(*e));
-    /* The next to go is the oldest of all in memory, too: have it ready. */
-    __builtin_prefetch(pool_at(&c->pool, RING_FIRST(c, c->ended_grants_ring, ended_grant, ring)));
+    /* Who goes next is the oldest of all in memory, too: have its places ready, and the one after
+     * it, whose own are found then. */
+    who = RING_FIRST(c, c->ended_grants_ring, ended_grant, ring);
+    e = ended_grant_at(c, who);
+    TABLE_PREFETCH(&c->ended_by_token, hash_token(c, e->token));
+    TABLE_PREFETCH(&c->ended_by_lease, hash_id(c, e->lease));
+    __builtin_prefetch(pool_at(&c->pool, e->ring.next));
 }
 
 void history_add_grant(struct core *c, uint32_t tenant, uint64_t token, struct id lease,

@@ -7,7 +7,7 @@
 static bool is_found(const struct core *c, ref request)
 {
     const struct request *r = request_at(c, request);
-    ref who = table_first(&c->requests, request_hash(c, r));
+    ref who = table_first(&c->requests, request_make_hash(c, r));
     while (who != 0 && who != request) {
         who = request_at(c, who)->next;
     }

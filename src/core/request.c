@@ -42,7 +42,12 @@ static uint32_t key_hash(const struct core *c, uint32_t tenant, uint8_t type, st
 
 uint32_t request_hash(const void *ctx, const void *object)
 {
-    const struct request *r = object;
+    (void)ctx;
+    return ((const struct request *)object)->hash;
+}
+
+uint32_t request_make_hash(const struct core *ctx, const struct request *r)
+{
     return key_hash(ctx, r->tenant, r->type, r->session, request_scope(r), request_id(r));
 }
 
@@ -69,15 +74,16 @@ static struct slice scope_of(const struct command *cmd)
     }
 }
 
-static ref find_by_id(const struct core *c, const struct request_key *key)
+static ref find_by_id(const struct core *c, struct request_key *key)
 {
     struct id session = key->session_id;
-    ref who = table_first(
-        &c->requests, key_hash(c, key->tenant, (uint8_t)key->type, session, key->scope, key->id));
+    key->hash = key_hash(c, key->tenant, (uint8_t)key->type, session, key->scope, key->id);
+    ref who = table_first(&c->requests, key->hash);
     while (who != 0) {
         const struct request *r = request_at(c, who);
-        if (r->tenant == key->tenant && r->type == key->type && id_equal(r->session, session) &&
-            slice_equal(request_scope(r), key->scope) && slice_equal(request_id(r), key->id)) {
+        if (r->hash == key->hash && r->tenant == key->tenant && r->type == key->type &&
+            id_equal(r->session, session) && slice_equal(request_scope(r), key->scope) &&
+            slice_equal(request_id(r), key->id)) {
             return who;
         }
         who = r->next;
@@ -98,6 +104,12 @@ static ref find_by_seq(struct core *c, const struct session_extra *x, uint64_t s
         who = ring_before(&c->pool, x->replies, who, offsetof(struct request, ring));
     }
     return 0;
+}
+
+uint32_t request_hash_of(const struct core *c, const struct command *cmd)
+{
+    struct slice scope = id_is_zero(cmd->session) ? scope_of(cmd) : slice_make(NULL, 0);
+    return key_hash(c, cmd->tenant, (uint8_t)cmd->type, cmd->session, scope, cmd->request_id);
 }
 
 static void untie(struct core *c, struct request *r)
@@ -210,7 +222,8 @@ ref request_new(struct core *c, const struct request_key *key)
             memcpy(r->text, key->scope.data, key->scope.len);
         }
         memcpy(r->text + key->scope.len, key->id.data, key->id.len);
-        table_insert(&c->requests, request_hash(c, r), who);
+        r->hash = key->hash;
+        table_insert(&c->requests, r->hash, who);
     } else {
         r->seq = key->seq;
         reply_insert(c, key->session, who, key->seq);
@@ -246,6 +259,9 @@ static void ring_trim(struct core *c)
     RING_REMOVE(c, &c->done_requests, oldest, request, ring);
     pool_free(&c->pool, oldest, request_size(r));
     c->done_request_count--;
+    r = request_at(c, RING_FIRST(c, c->done_requests, request, ring)); /* as in history.c */
+    TABLE_PREFETCH(&c->requests, r->hash);
+    __builtin_prefetch(pool_at(&c->pool, r->ring.next));
 }
 
 void request_done(struct core *c, ref request, const struct result *answer)

@@ -59,13 +59,13 @@ const char *build_request(struct builder *b, const struct request *fields, struc
         memcpy(r->text, scope.data, scope.len);
     }
     memcpy(r->text + scope.len, id.data, id.len);
-    uint32_t hash = request_hash(c, r);
-    for (ref who = table_first(&c->requests, hash); who != 0; who = request_at(c, who)->next) {
+    r->hash = request_make_hash(c, r);
+    for (ref who = table_first(&c->requests, r->hash); who != 0; who = request_at(c, who)->next) {
         if (is_same_key(request_at(c, who), r)) {
             return "its request id comes twice";
         }
     }
-    table_insert(&c->requests, hash, *out);
+    table_insert(&c->requests, r->hash, *out);
     return NULL;
 }
 

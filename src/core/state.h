@@ -208,6 +208,7 @@ struct request {
     uint8_t accepted;
     uint32_t count;
     uint32_t depth;
+    uint32_t hash; /* of scope and id */
     struct id session;
     struct id lease;
     uint64_t seq;
@@ -579,6 +580,7 @@ struct request_key {
     struct slice id;
     uint64_t seq;
     uint64_t digest;
+    uint32_t hash; /* when it was looked up by id */
 };
 enum request_found { REQUEST_NONE, REQUEST_NEW, REQUEST_KNOWN };
 /* Looks the command's id up. KNOWN: `*request` is it. NEW: an id was given and is free. NONE: no id
@@ -598,6 +600,9 @@ typedef void (*apply_fn)(struct core *c, const struct command *cmd, ref session,
 void request_once(struct core *c, const struct command *cmd, ref session, apply_fn run,
                   struct result *out);
 uint32_t request_hash(const void *ctx, const void *object);
+uint32_t request_hash_of(const struct core *c, const struct command *cmd); /* which has an id */
+/* What it must be, for those who make a request from a snapshot, or check one. */
+uint32_t request_make_hash(const struct core *c, const struct request *r);
 size_t request_size(const struct request *r);
 
 /* ---- history.c: how the last ones ended ---- */
