@@ -79,6 +79,10 @@ static bool go_on_holding(struct client *c, uint64_t now_ns)
         c->is_held_work = false;
         return begin_held_session(c, now_ns);
     }
+    if (l->held[c->held_session].id[0] == '\0') {
+        ask_open(c, held_ttl_ms(l->settings), now_ns);
+        return true;
+    }
     (void)snprintf(c->name, sizeof(c->name), "bench/%08" PRIx32 "/held/%06" PRIu32 "-%04" PRIu32,
                    l->run, c->held_session, c->held_locks);
     struct bench_ask what = {.verb = BENCH_ACQUIRE,
@@ -130,11 +134,9 @@ static void make_name(struct client *c)
 static void begin_cycle(struct client *c, uint64_t now_ns)
 {
     const struct bench_settings *s = c->load->settings;
-    if (s->rate > 0) {
-        if (c->due_ns > now_ns) {
-            load_set_timer(c->load, &c->timer, c->number + 1, c->due_ns);
-            return;
-        }
+    if (c->due_ns > now_ns) {
+        load_set_timer(c->load, &c->timer, c->number + 1, c->due_ns);
+        return;
     }
     make_name(c);
     struct bench_ask what = {.verb = BENCH_ACQUIRE,
@@ -197,6 +199,9 @@ static void next_cycle_step(struct client *c, uint64_t now_ns)
 {
     if (c->session[0] == '\0') {
         ask_open(c, load_ttl_ms(c->load->settings), now_ns);
+    } else if (c->is_in_doubt) {
+        c->is_in_doubt = false;
+        ask_about_session(c, BENCH_CLOSE, c->session, now_ns);
     } else if (c->token != 0) {
         release(c, now_ns);
     } else if (now_ns >= c->keepalive_ns) {
@@ -206,9 +211,15 @@ static void next_cycle_step(struct client *c, uint64_t now_ns)
     }
 }
 
-/* Nobody keeps its session alive while many locks are taken: it is opened, or renewed, last. */
+/* Nobody keeps its session alive while many locks are taken: it is opened, or renewed, last. Very
+ * many clients come one after the other, as they would in life. */
 static void prepare(struct client *c, uint64_t now_ns)
 {
+    uint64_t due_ns = c->load->phase_ns + c->number * SECOND / ARRIVALS;
+    if (c->number > ARRIVALS && due_ns > now_ns) {
+        load_set_timer(c->load, &c->timer, c->number + 1, due_ns);
+        return;
+    }
     if (!go_on_holding(c, now_ns)) {
         if (c->session[0] == '\0') {
             ask_open(c, load_ttl_ms(c->load->settings), now_ns);
@@ -278,12 +289,24 @@ static void on_own_answer(struct client *c, const struct bench_answer *answer, u
     }
 }
 
-/* A lock whose release failed is left to the end of the session; a session that is gone is opened
- * anew; what is closed at the end may be gone already. */
+/* "Nothing was done, try again": a node says so when more is asked at once than a batch takes. */
+static bool may_be_repeated(const struct bench_answer *answer)
+{
+    return !answer->fine && strcmp(answer->code, "unavailable") == 0;
+}
+
+/* What may be repeated is: the client does not forget what it holds. Else a lock whose release
+ * failed is left to the end of the session; a session that is gone is opened anew; what is closed
+ * at the end may be gone already. */
 static void on_refusal(struct client *c, const struct bench_answer *answer, uint64_t now_ns)
 {
-    load_error(c->load, answer->code, answer->message);
-    c->token = 0;
+    bool repeats = may_be_repeated(answer);
+    if (!repeats || c->load->phase != PHASE_PREPARE) {
+        load_error(c->load, answer->code, answer->message);
+    }
+    c->token = repeats ? c->token : 0;
+    /* Its place in the queue of the one lock may be kept, and would be in everybody's way. */
+    c->is_in_doubt = c->load->settings->contended && !repeats;
     if (c->verb == BENCH_CLOSE || strncmp(answer->code, "session_", 8) == 0) {
         c->session[0] = '\0';
     }
@@ -297,7 +320,9 @@ void client_on_answer(struct client *c, const struct bench_answer *answer)
         return;
     }
     c->waits_for_answer = false;
-    c->load->answer_ns = now_ns;
+    if (!may_be_repeated(answer)) {
+        c->load->answer_ns = now_ns; /* PREPARE ends when nothing else is heard for long */
+    }
     if (!answer->fine) {
         on_refusal(c, answer, now_ns);
         return;

@@ -166,8 +166,9 @@ static void begin_phase(struct load *l, enum bench_phase phase, uint64_t now_ns)
     if (l->phase == PHASE_PREPARE) {
         r->held_ns = now_ns - l->phase_ns;
         for (uint32_t i = 0; i < s->clients; i++) {
-            /* They begin evenly spread over their interval. */
-            l->clients[i].due_ns = s->rate == 0 ? 0 : now_ns + SECOND * i / s->rate;
+            /* They begin evenly spread over their interval, and a long queue forms in time. */
+            uint64_t rate = s->contended ? ARRIVALS : s->rate;
+            l->clients[i].due_ns = rate == 0 ? 0 : now_ns + SECOND * i / rate;
         }
     }
     if (l->phase == PHASE_MEASURE) {

@@ -20,6 +20,7 @@ enum bench_phase { PHASE_PREPARE, PHASE_WARM, PHASE_MEASURE, PHASE_CLOSE, PHASE_
 enum {
     SESSION_TTL_MS = 30000, /* kept alive at a third of it; see load_ttl_ms */
     PATIENCE_MS = 20,       /* a client's turn at the one lock takes less */
+    ARRIVALS = 5000,        /* so many begin to wait for the one lock each second */
     ERROR_PAUSE_MS = 10,
     RECONNECT_MS = 100,
     REQUEST_MS = 10000, /* a request that takes longer is given up */
@@ -38,6 +39,7 @@ struct client {
     bool waits_for_answer;
     bool at_gate;
     bool is_held_work; /* the request outstanding is about a held session */
+    bool is_in_doubt;  /* whether it still waits: its session has to end */
     enum bench_verb verb;
     char session[BENCH_SESSION]; /* "": none */
     char name[48];               /* of the lock that it holds or asks for */
