@@ -268,6 +268,12 @@ static int build_world(lua_State *lua)
     return 0;
 }
 
+/* An error outside of vm_protect: Lua would end the process without a word. */
+static int on_panic(lua_State *lua)
+{
+    hf_panic(__FILE__, __LINE__, "an error of Lua that nobody caught");
+}
+
 struct vm *vm_new(const struct memory *memory, const struct script_limits *limits)
 {
     struct vm *v = memory_alloc(memory, sizeof(*v));
@@ -276,6 +282,7 @@ struct vm *vm_new(const struct memory *memory, const struct script_limits *limit
     v->limits = *limits;
     v->lua = lua_newstate(allocate, v);
     hf_assert(v->lua != NULL);
+    lua_atpanic(v->lua, on_panic);
     int failed = lua_cpcall(v->lua, build_world, NULL);
     hf_assert(failed == 0);
     lua_gc(v->lua, LUA_GCCOLLECT, 0);

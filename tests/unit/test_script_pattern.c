@@ -3,6 +3,9 @@
  */
 #include "script_testing.h"
 
+#include <lauxlib.h>
+#include <lualib.h>
+
 struct example {
     const char *source;
     const char *answer;
@@ -116,6 +119,83 @@ static void sorting_sorts_whatever_it_is_given(void **state)
     script_world_free(w);
 }
 
+/* ---- beside Lua's own ---- */
+
+static const char *const pieces[] = {
+    "a", "b", ".", "%a", "%d", "%s", "%W", "[ab]", "[^a]",  "[a-c]", "[]]",   "%.", "*", "+",
+    "-", "?", "(", ")",  "()", "^",  "$",  "%b()", "%f[a]", "%1",    "[%a-]", "x",  "%"};
+static const char letters[] = "aaabbc1 ().]-x";
+
+static const char *random_pattern(struct random *random, char *out, size_t size)
+{
+    out[0] = '\0';
+    for (uint32_t i = 1 + random_below(random, 8); i > 0; i--) {
+        size_t which = random_below(random, sizeof(pieces) / sizeof(pieces[0]));
+        snprintf(out + strlen(out), size - strlen(out), "%s", pieces[which]);
+    }
+    return out;
+}
+
+static const char *random_text(struct random *random, char *out, size_t size)
+{
+    size_t len = random_below(random, (uint32_t)size);
+    for (size_t i = 0; i < len; i++) {
+        out[i] = letters[random_below(random, sizeof(letters) - 1)];
+    }
+    out[len] = '\0';
+    return out;
+}
+
+/* All that the functions say about a pattern and a text, as one text. */
+static const char compared[] =
+    "local function all(...) local t = {} for i = 1, select('#', ...) do "
+    "  t[i] = tostring((select(i, ...))) end return table.concat(t, ',') end "
+    "local function each(s, p) local t = {} for a, b in s:gmatch(p) do "
+    "  t[#t + 1] = tostring(a) .. '/' .. tostring(b) if #t > 50 then break end end "
+    "  return table.concat(t, ',') end "
+    "local s, p = ARGV[1], ARGV[2] "
+    "return all(pcall(string.find, s, p, 2)) .. ';' .. all(pcall(string.match, s, p)) .. ';' .. "
+    "all(pcall(string.gsub, s, p, '<%0>')) .. ';' .. all(pcall(each, s, p))";
+
+static const char *ask_lua(lua_State *lua, const char *subject, const char *pattern)
+{
+    lua_settop(lua, 0);
+    lua_createtable(lua, 2, 0);
+    lua_pushstring(lua, subject);
+    lua_rawseti(lua, -2, 1);
+    lua_pushstring(lua, pattern);
+    lua_rawseti(lua, -2, 2);
+    lua_setglobal(lua, "ARGV");
+    assert_int_equal(luaL_loadbuffer(lua, compared, strlen(compared), "@user_script"), 0);
+    assert_int_equal(lua_pcall(lua, 0, 1, 0), 0);
+    return lua_tostring(lua, -1);
+}
+
+static void random_patterns_match_what_they_match_in_lua(void **state)
+{
+    (void)state;
+    struct random random;
+    random_init(&random, "patterns");
+    struct script_world *w = script_world_new(NULL, LIMIT_SCRIPT_CACHE_BYTES);
+    lua_State *lua = luaL_newstate();
+    luaL_openlibs(lua);
+    for (int i = 0; i < 20000; i++) {
+        char pattern[64];
+        char subject[24];
+        random_pattern(&random, pattern, sizeof(pattern));
+        random_text(&random, subject, sizeof(subject));
+        const char *theirs = ask_lua(lua, subject, pattern);
+        const struct slice arguments[] = {slice_of(subject), slice_of(pattern)};
+        run_bytes(w, slice_of(compared), NULL, 0, arguments, 2);
+        const char *ours = strchr(w->said, '|') + 1;
+        if (strlen(ours) != strlen(theirs) + 1 || memcmp(ours, theirs, strlen(theirs)) != 0) {
+            fail_msg("\"%s\" on \"%s\"\n  Lua: %s\n  we:  %s", pattern, subject, theirs, ours);
+        }
+    }
+    lua_close(lua);
+    script_world_free(w);
+}
+
 /* Lua moves everything between, which may take it minutes. */
 static void nothing_is_inserted_in_front_of_a_list(void **state)
 {
@@ -130,6 +210,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(patterns_and_tables_do_what_they_do_in_lua),
+        cmocka_unit_test(random_patterns_match_what_they_match_in_lua),
         cmocka_unit_test(nothing_is_inserted_in_front_of_a_list),
         cmocka_unit_test(sorting_sorts_whatever_it_is_given),
     };
