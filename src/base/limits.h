@@ -82,6 +82,9 @@
 #define LIMIT_RESP_INLINE 8192u       /* ... of a line of words */
 #define LIMIT_RESP_HEAD 32u           /* ... of a line that only names a length */
 #define LIMIT_RESP_ERROR 512          /* ... of an error's words */
+#define LIMIT_RESP_PATTERN 128        /* ... of a pattern of channels */
+#define LIMIT_RESP_PATTERNS 256       /* patterns that a node's clients listen to */
+#define LIMIT_RESP_SUBSCRIPTIONS 1024 /* channels and patterns of one connection */
 
 /* Scripts of Redis clients: what one run may take of a node that has others to serve. */
 #define LIMIT_SCRIPT_STEPS 500000           /* a few milliseconds of Lua */

@@ -23,6 +23,12 @@ static const struct core *state(void *ctx)
     return replica_core(n->replica);
 }
 
+static bool is_settled(void *ctx)
+{
+    struct node *n = ctx;
+    return !replica_is_in_flight(n->replica);
+}
+
 bool node_is_serving(const struct node *n)
 {
     struct replica_status status;
@@ -156,6 +162,7 @@ struct gateway node_gateway(struct node *n)
         .ctx = n,
         .submit = submit,
         .barrier = barrier,
+        .is_settled = is_settled,
         .core = state,
         .memory_core = node_memory_core,
         .status = fill_status,

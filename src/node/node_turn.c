@@ -159,6 +159,11 @@ void node_on_turn(void *ctx)
         snapshot_child_cancel(n->child);
     }
     bool reading = is_reading_first(n, now);
+    if (!reading && service_has_transactions(n->service)) {
+        /* They read what is applied, so they come first in a batch, before it can be closed. */
+        service_transact(n->service);
+        forward_run(n->forward);
+    }
     if (!reading && now.boot_us >= replica_next_us(n->replica)) {
         replica_on_timer(n->replica, now);
     }

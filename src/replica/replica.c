@@ -570,6 +570,11 @@ bool replica_has_majority(struct replica *r, struct replica_time now)
                                r->options.election_ms * UINT64_C(1000), now.boot_us);
 }
 
+bool replica_is_in_flight(const struct replica *r)
+{
+    return r->leading && flight_in_this_term(r);
+}
+
 const struct core *replica_core(const struct replica *r)
 {
     return r->core;

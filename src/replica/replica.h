@@ -135,6 +135,8 @@ bool replica_has_majority(struct replica *r, struct replica_time now);
 uint32_t replica_members(const struct replica *r, struct replica_member *out, uint32_t max);
 /* Of a follower, as the leader knows it; 0 elsewhere. */
 uint64_t replica_match_index(const struct replica *r, uint64_t id);
+/* This node leads, and what its last batch will do to the state is not there yet. */
+bool replica_is_in_flight(const struct replica *r);
 const struct core *replica_core(const struct replica *r);
 /* The log below this may be dropped. */
 uint64_t replica_log_start(const struct replica *r);

@@ -88,6 +88,9 @@ struct gateway {
     void (*submit)(void *ctx, const struct command *command, struct gateway_call *call);
     /* done(HF_OK, NULL) once the local state shows all that was done before (S9.1). */
     void (*barrier)(void *ctx, struct gateway_call *call);
+    /* Whether what is read of the state now is as new as a command that is submitted now will find
+     * it, as far as this node can know: on the leader, no batch is in flight. NULL: always. */
+    bool (*is_settled)(void *ctx);
     /* This node's applied state, for reading after a barrier, or for `stale` reads. */
     const struct core *(*core)(void *ctx);
     /* The state of the tier EFFICIENCY, which only the leader has: NULL elsewhere, and while it is

@@ -40,6 +40,10 @@ void keyspace_call(struct keyspace *k, const struct slice *args, uint32_t count,
  * ...) is its own to change or delete, since it had the chance to compare. */
 void keyspace_enter_script(struct keyspace *k);
 
+/* It wants nothing, after all: a script that ended with an error. What it read is still checked
+ * before its answer is given. */
+void keyspace_cancel(struct keyspace *k);
+
 /* The service in whose name it runs, and the time that it sees, which does not pass meanwhile. */
 struct service *keyspace_service(const struct keyspace *k);
 uint64_t keyspace_now_ms(const struct keyspace *k);

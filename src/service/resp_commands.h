@@ -35,9 +35,9 @@ struct resp_command {
     int first_key; /* 0: none */
     int last_key;  /* negative: counted from the end */
     int key_step;
-    enum resp_kind kind;
     const char *group;
     const char *summary;
+    enum resp_kind kind;
     void (*local)(struct resp_conn *conn, const struct slice *args, uint32_t count);
     void (*run)(struct keyspace *k, const struct slice *args, uint32_t count,
                 const struct key_sink *to);

@@ -115,7 +115,9 @@ static void on_grant(void *ctx, const struct grant_view *g)
     out->slot = g->slot;
     out->depth = g->depth;
     out->multilock_names = g->parts;
-    out->value = rpc_string(s, g->value);
+    if (g->holder.mode == MODE_ELECTION) { /* that of a key may be any bytes, and is its client's */
+        out->value = rpc_string(s, g->value);
+    }
     if (x->is_operator) {
         out->fence_token = g->token;
         out->lease_id = rpc_id(s, g->lease);

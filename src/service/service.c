@@ -35,6 +35,7 @@ struct service *service_new(const struct service_options *options)
     list_init(&s->transfers);
     list_init(&s->idle);
     http2_open_all(s);
+    resp_open_all(s);
     return s;
 }
 
@@ -44,6 +45,7 @@ void service_free(struct service *s)
         return;
     }
     hf_assert(list_is_empty(&s->conns));
+    resp_close_all(s);
     http2_close_all(s);
     member_close_all(s);
     event_ring_close(&s->events);
@@ -73,6 +75,7 @@ void service_on_event(struct service *s, const struct event *event)
         event_ring_add(&s->events, &numbered);
     }
     session_on_event(s, event);
+    resp_on_event(s, event);
     if (event->node == s->node) {
         ask_on_event(s, event);
     }
@@ -109,6 +112,9 @@ void service_run(struct service *s)
     watch_run(s);
     download_run(s);
     http_conn_run_all(s);
+    service_transact(s);
+    resp_run_all(s);
+    service_transact(s); /* those that have just begun */
     /* What the connections have just asked for may be due at once. */
     ask_run(s);
 }
@@ -120,14 +126,16 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 
 uint64_t service_next_ms(const struct service *s)
 {
-    return earlier(earlier(ask_next_ms(s), watch_next_ms(s)),
-                   earlier(download_next_ms(s), http_conn_next_ms(s)));
+    return earlier(earlier(earlier(ask_next_ms(s), watch_next_ms(s)),
+                           earlier(download_next_ms(s), http_conn_next_ms(s))),
+                   resp_next_ms(s));
 }
 
 void service_drain(struct service *s)
 {
     s->draining = true;
     http_conn_drain_all(s);
+    resp_drain_all(s);
 }
 
 void service_stats(const struct service *s, struct service_stats *out)
@@ -137,4 +145,5 @@ void service_stats(const struct service *s, struct service_stats *out)
                                   .waiting = s->waiting_count,
                                   .streams = s->stream_count,
                                   .dropped_streams = s->dropped_streams};
+    resp_stats(s, out);
 }

@@ -1,4 +1,4 @@
-/* One node's service: what stands between the doors (HTTP and gRPC now, RESP later) and the
+/* One node's service: what stands between the doors (HTTP, gRPC, the Redis protocol) and the
  * replicated state. It has no socket, no thread and no clock of its own.
  *
  *     door: a request ─▶ ask ─▶ gateway ─▶ ... ─▶ result ─▶ the door renders it
@@ -26,6 +26,8 @@ struct service_log {
     const char *(*set)(void *ctx, const char *text);
 };
 
+#define SERVICE_PASSWORD_MAX 255
+
 struct service_options {
     const struct memory *memory;
     struct gateway gateway;
@@ -39,6 +41,9 @@ struct service_options {
      * nothing here; writes the page and says what it is, or returns false. May be NULL. */
     bool (*page)(void *ctx, struct slice path, struct buffer *out, const char **content_type);
     void *page_ctx;
+    /* The Redis protocol. */
+    char resp_password[SERVICE_PASSWORD_MAX + 1]; /* "": none is asked for */
+    bool resp_del_refused;  /* a plain DEL of somebody else's lock, instead of a force-unlock */
     struct service_log log; /* `each` NULL: not to be seen or changed here */
 };
 
@@ -69,6 +74,12 @@ void service_state_replaced(struct service *s);
 void service_run(struct service *s);
 uint64_t service_next_ms(const struct service *s);
 
+/* Runs what is to become one command over the applied state: transactions of the Redis protocol, as
+ * far as gateway.is_settled allows. The node calls it before it closes a batch, service_run does,
+ * too. */
+void service_transact(struct service *s);
+bool service_has_transactions(const struct service *s);
+
 /* The node stops soon: who waits is told to ask elsewhere (a place in a queue is kept for one who
  * gave a request_id), streams end, connections close behind their next answer, readyz says no. */
 void service_drain(struct service *s);
@@ -79,6 +90,13 @@ struct service_stats {
     uint64_t waiting;  /* acquires held open */
     uint64_t streams;
     uint64_t dropped_streams; /* too slow, so far */
+    /* Of the Redis protocol. */
+    uint64_t resp_connections;
+    uint64_t resp_accepted; /* connections, so far */
+    uint64_t resp_commands;
+    uint64_t resp_errors;
+    uint64_t resp_conflicts; /* transactions that were run again */
+    uint64_t resp_dropped;   /* subscribers that were too slow */
 };
 
 void service_stats(const struct service *s, struct service_stats *out);

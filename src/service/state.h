@@ -79,6 +79,8 @@ struct service {
     bool was_serving;            /* what they were told last */
     struct bump arena;           /* of the message that is being read or written */
 
+    struct resp_shared *resp; /* resp_*.c */
+
     struct list quiet; /* connections with streams, by when they were heard last */
 
     uint64_t requests;
@@ -157,6 +159,15 @@ void keepalive_close_all(struct service *s);
 void http_conn_run_all(struct service *s);
 uint64_t http_conn_next_ms(const struct service *s);
 void http_conn_drain_all(struct service *s);
+
+/* resp_conn.c, for service.c. */
+void resp_open_all(struct service *s);
+void resp_close_all(struct service *s);
+void resp_run_all(struct service *s);
+uint64_t resp_next_ms(const struct service *s);
+void resp_drain_all(struct service *s);
+void resp_on_event(struct service *s, const struct event *event);
+void resp_stats(const struct service *s, struct service_stats *out);
 
 /* api_member.c, for service.c. */
 void member_close_all(struct service *s);

@@ -1,0 +1,99 @@
+/* SET with NX on its way: the existing acquire, with a value and without a wait. Several of one
+ * connection travel together; their answers are written in the order in which they were asked for,
+ * and a grant whose answer never left is given back (S7.2). */
+#include "service/resp_conn.h"
+
+struct resp_acquire {
+    struct list link; /* in conn.acquires */
+    struct resp_conn *conn;
+    struct ask *ask;
+    ref self;
+    bool is_answered;
+    bool is_granted;
+    enum hf_error error;
+};
+
+static void free_acquire(struct resp_acquire *a)
+{
+    list_remove(&a->link);
+    a->conn->acquire_count--;
+    pool_free(&resp_shared(a->conn)->pool, a->self, sizeof(*a));
+}
+
+static void write_answer(struct resp_acquire *a)
+{
+    struct resp_conn *conn = a->conn;
+    struct resp_writer w = resp_conn_writer(conn);
+    if (a->error != HF_OK) {
+        resp_conn_fail(conn, a->error);
+    } else if (a->is_granted) {
+        buffer_append(&conn->out, "+OK\r\n", 5);
+    } else {
+        resp_null(&w);
+    }
+    if (!ask_settle(a->ask)) {
+        a->ask->mark = conn->written + buffer_len(&conn->out);
+        list_append(&conn->unwritten, &a->ask->link);
+    }
+}
+
+/* As far as there are answers without a gap. */
+static void write_answers(struct resp_conn *conn)
+{
+    while (!list_is_empty(&conn->acquires)) {
+        struct resp_acquire *a = LIST_OBJECT(conn->acquires.next, struct resp_acquire, link);
+        if (!a->is_answered) {
+            break;
+        }
+        write_answer(a);
+        free_acquire(a);
+    }
+    if (list_is_empty(&conn->acquires)) {
+        conn->mode = RESP_MODE_IDLE;
+    }
+    resp_conn_mark_ready(conn);
+}
+
+static void on_answer(void *owner, enum hf_error error, const struct result *result)
+{
+    struct resp_acquire *a = owner;
+    a->is_answered = true;
+    a->error = error != HF_OK ? error : result->error;
+    a->is_granted =
+        a->error == HF_OK && result->outcome == OUTCOME_GRANTED && result->ended == ENDED_NOT;
+    write_answers(a->conn);
+}
+
+void resp_acquire_begin(struct resp_conn *conn, const struct resp_set *set)
+{
+    struct service *s = conn->service;
+    struct command command;
+    command_init(&command, COMMAND_ACQUIRE);
+    command.tenant = conn->options.tenant;
+    command.acquire.lease = service_random_id(s);
+    command.acquire.node = s->node;
+    command.acquire.client = slice_make(conn->client, conn->client_len);
+    command.acquire.names.count = 1;
+    command.acquire.names.at[0] = set->name;
+    command.acquire.ttl_ms = set->ttl_ms;
+    command.acquire.flags = ACQUIRE_KEY;
+    command.acquire.value = set->value;
+    ref self = 0;
+    struct resp_acquire *a = pool_alloc(&resp_shared(conn)->pool, sizeof(*a), &self);
+    a->self = self;
+    a->conn = conn;
+    list_init(&a->link);
+    list_append(&conn->acquires, &a->link);
+    conn->acquire_count++;
+    conn->mode = RESP_MODE_ACQUIRING;
+    a->ask = ask_submit(s, &command, false, on_answer, a);
+}
+
+void resp_acquire_abandon_all(struct resp_conn *conn)
+{
+    while (!list_is_empty(&conn->acquires)) {
+        struct resp_acquire *a = LIST_OBJECT(conn->acquires.next, struct resp_acquire, link);
+        ask_abandon(a->ask);
+        free_acquire(a);
+    }
+}

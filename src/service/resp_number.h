@@ -1,0 +1,21 @@
+/* Numbers and words in requests of the Redis protocol. */
+#ifndef HOLDFAST_SERVICE_RESP_NUMBER_H
+#define HOLDFAST_SERVICE_RESP_NUMBER_H
+
+#include "base/slice.h"
+
+struct service;
+
+/* A whole number as Redis reads it: no space, no plus, no leading zeros. */
+bool resp_parse_number(struct slice text, int64_t *out);
+/* The same word, in letters of either size; `word` is in capitals. */
+bool resp_is_word(struct slice text, const char *word);
+/* Redis's glob: * ? [a-z] [^a] and a backslash. */
+bool resp_matches(struct slice pattern, struct slice text);
+
+/* A TTL of `text` times `unit_ms`, or the time until then, within what is taken in. NULL: fine;
+ * otherwise a sentence. */
+const char *resp_ttl_ms(const struct service *s, struct slice text, uint64_t unit_ms,
+                        bool is_absolute, uint32_t *ttl_ms);
+
+#endif

@@ -1,0 +1,423 @@
+/* The Redis protocol: one connection of it, whatever comes in, and the order of what goes out. */
+#include "base_testing.h"
+
+#include "core/view.h"
+#include "resp_world.h"
+
+static struct resp_world world;
+static struct counted counted;
+
+static int set_up(void **state)
+{
+    counted_init(&counted);
+    resp_world_open(&world, &counted.memory, NULL);
+    return 0;
+}
+
+static int set_up_guarded(void **state)
+{
+    struct service_options options = {.resp_password = "se cret", .resp_del_refused = true};
+    counted_init(&counted);
+    resp_world_open(&world, &counted.memory, &options);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    resp_world_close(&world);
+    assert_all_given_back(&counted);
+    return 0;
+}
+
+static struct resp_client *client(void)
+{
+    return resp_world_client(&world);
+}
+
+static uint64_t submitted(enum command_type type)
+{
+    return world.gateway.submitted[type];
+}
+
+/* ---- the connection ---- */
+
+static void set_with_nx_is_an_acquire(void **state)
+{
+    struct resp_client *a = client();
+    struct resp_client *b = client();
+    resp_ask(a, "SET lock me NX PX 30000", "+OK|");
+    resp_ask(b, "SET lock you NX PX 30000", "$-1|");
+    assert_int_equal(submitted(COMMAND_ACQUIRE), 2);
+    assert_int_equal(submitted(COMMAND_TRANSACT), 0);
+    struct key_view view;
+    view_key(world.gateway.core, 0, slice_of("lock"), &view);
+    assert_int_equal(view.kind, KEY_STRING);
+    assert_memory_equal(view.value.data, "me", 2);
+    assert_int_equal(view.client.len, strlen("resp:10.0.0.1:4000"));
+    assert_memory_equal(view.client.data, "resp:10.0.0.1:4000", view.client.len);
+    resp_ask(b, "HELLO 3 SETNAME worker",
+             "%7|$6|server|$5|redis|$7|version|$5|7.0.0|$5|proto|:3|"
+             "$2|id|:2|$4|mode|$10|standalone|$4|role|$6|master|"
+             "$7|modules|*0|");
+    resp_ask(b, "SET lock you NX PX 30000", "_|");
+    resp_ask(b, "SET other you NX EX 5", "+OK|");
+    view_key(world.gateway.core, 0, slice_of("other"), &view);
+    assert_memory_equal(view.client.data, "resp:worker@10.0.0.2:4000", view.client.len);
+}
+
+static void answers_come_in_the_order_of_the_requests(void **state)
+{
+    struct resp_client *c = client();
+    resp_send_only(c, "SET a 1 NX PX 5000\r\nSET b 2 NX PX 5000\r\nPING\r\nGET a\r\nGET b\r\n"
+                      "DEL a\r\nGET a\r\nSET a 3 NX PX 5000\r\nNONSENSE\r\nINCR n\r\nGET n\r\n");
+    resp_world_run(&world);
+    resp_expect(c, "+OK|+OK|+PONG|$1|1|$1|2|:1|$-1|+OK|"
+                   "-ERR unknown command 'NONSENSE', with args beginning with: |:1|$1|1|");
+    assert_int_equal(submitted(COMMAND_ACQUIRE), 3);
+}
+
+static void acquires_of_one_connection_share_a_batch(void **state)
+{
+    struct resp_client *c = client();
+    uint64_t before = world.gateway.entries;
+    for (int i = 0; i < 100; i++) {
+        char line[64];
+        snprintf(line, sizeof(line), "SET k%d v NX PX 5000\r\n", i);
+        resp_send_only(c, line);
+    }
+    resp_world_run(&world);
+    assert_int_equal(world.gateway.entries - before, 1);
+    assert_int_equal(c->got_len, 500);
+}
+
+static void reads_that_came_together_share_a_barrier(void **state)
+{
+    struct resp_client *c = client();
+    resp_say(c, "SET a 1 NX PX 5000");
+    c->got_len = 0;
+    resp_send_only(c, "GET a\r\nTTL a\r\nEXISTS a a b\r\nECHO x\r\nTYPE a\r\n");
+    resp_world_run(&world);
+    resp_expect(c, "$1|1|:5|:2|$1|x|+string|");
+    assert_int_equal(world.gateway.barriers, 1);
+    resp_ask(c, "GET a", "$1|1|");
+    assert_int_equal(world.gateway.barriers, 2);
+}
+
+static void a_request_may_be_cut_anywhere(void **state)
+{
+    static const char request[] =
+        "*6\r\n$3\r\nSET\r\n$1\r\nk\r\n$3\r\nv\r\n\r\n$2\r\nNX\r\n$2\r\nPX\r\n"
+        "$4\r\n5000\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n";
+    struct resp_client *c = client();
+    for (size_t i = 0; i + 1 < sizeof(request); i++) {
+        resp_send_bytes(c, request + i, 1);
+    }
+    resp_expect(c, "+OK|$3|v||");
+}
+
+static void bad_bytes_get_a_protocol_error_and_the_end(void **state)
+{
+    struct resp_client *c = client();
+    resp_say(c, "*1\r\n+PING");
+    resp_expect(c, "-ERR Protocol error: expected '$'|");
+    assert_null(c->conn);
+    c = client();
+    resp_say(c, "*1\r\n$2000000000");
+    resp_expect(c, "-ERR Protocol error: invalid bulk length|");
+    assert_null(c->conn);
+    c = client();
+    resp_say(c, "SET a 1 NX PX 5000\r\nPING\r\n*2147483647");
+    resp_expect(c, "+OK|+PONG|-ERR Protocol error: invalid multibulk length|");
+    assert_null(c->conn);
+}
+
+static void half_a_request_is_not_waited_for_for_ever(void **state)
+{
+    struct resp_client *c = client();
+    resp_send_bytes(c, "*2\r\n$3\r\nGET\r\n$100", 17);
+    resp_world_pass(&world, 9000);
+    assert_non_null(c->conn);
+    resp_world_pass(&world, 2000);
+    resp_expect_start(c, "-ERR Protocol error: the request did not arrive in time\r\n");
+    assert_null(c->conn);
+}
+
+static void an_idle_connection_ends_after_an_hour_a_subscriber_does_not(void **state)
+{
+    struct resp_client *idle = client();
+    struct resp_client *listens = client();
+    resp_say(listens, "SUBSCRIBE c");
+    resp_ask(idle, "PING", "+PONG|");
+    resp_world_pass(&world, 3500000);
+    resp_ask(idle, "PING", "+PONG|");
+    resp_world_pass(&world, 3500000);
+    assert_non_null(idle->conn);
+    resp_world_pass(&world, 200000);
+    assert_null(idle->conn);
+    assert_non_null(listens->conn);
+}
+
+static void a_client_that_does_not_read_is_not_read_from(void **state)
+{
+    struct resp_client *c = client();
+    char line[4200];
+    memset(line, 'x', sizeof(line));
+    memcpy(line, "ECHO ", 5);
+    memcpy(line + 4000, "\r\n", 3);
+    c->is_deaf = true;
+    size_t sent = 0;
+    while (resp_conn_wants_input(c->conn)) {
+        resp_send_bytes(c, line, 4002);
+        assert_true(++sent < 1000);
+    }
+    assert_true(resp_conn_output(c->conn).len < 300 << 10);
+    c->is_deaf = false;
+    resp_world_run(&world);
+    assert_true(resp_conn_wants_input(c->conn));
+    assert_int_equal(c->got_len, sent * (3995 + 9));
+}
+
+/* S7.2. */
+static void a_lock_whose_grant_was_never_told_is_given_back(void **state)
+{
+    struct resp_client *a = client();
+    struct resp_client *b = client();
+    a->is_deaf = true;
+    resp_say(a, "SET lock me NX PX 30000");
+    resp_client_close(a);
+    resp_world_run(&world);
+    resp_ask(b, "SET lock you NX PX 30000", "+OK|");
+}
+
+static void a_connection_may_go_at_any_time(void **state)
+{
+    static const char *const lines[] = {"SET lock me NX PX 30000\r\n", "GET lock\r\n", "INCR n\r\n",
+                                        "SUBSCRIBE a b\r\n", "*2\r\n$3\r\n"};
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        struct resp_client *c = client();
+        world.gateway.is_held = true;
+        resp_send_only(c, lines[i]);
+        resp_world_run(&world);
+        resp_client_close(c);
+        world.gateway.is_held = false;
+        resp_world_run(&world);
+    }
+    struct resp_client *c = client();
+    resp_ask(c, "GET n", "$1|1|");
+    resp_ask(c, "EXISTS lock", ":0|");
+}
+
+static void a_client_that_sends_no_more_still_gets_its_answers(void **state)
+{
+    struct resp_client *c = client();
+    resp_send_only(c, "SET a 1 NX PX 5000\r\nGET a\r\nINCR n\r\nGE");
+    resp_conn_end(c->conn);
+    resp_world_run(&world);
+    resp_expect(c, "+OK|$1|1|:1|");
+    assert_null(c->conn);
+}
+
+static void quit_ends_it(void **state)
+{
+    struct resp_client *c = client();
+    resp_send_only(c, "SET a 1 NX PX 5000\r\nQUIT\r\nPING\r\n");
+    resp_world_run(&world);
+    resp_expect(c, "+OK|+OK|");
+    assert_null(c->conn);
+}
+
+/* ---- commands about the connection ---- */
+
+static void commands_about_the_connection(void **state)
+{
+    struct resp_client *c = client();
+    resp_ask(c, "PING hello", "$5|hello|");
+    resp_ask(c, "CLIENT ID", ":1|");
+    resp_ask(c, "CLIENT GETNAME", "$-1|");
+    resp_ask(c, "CLIENT SETNAME worker-1", "+OK|");
+    resp_ask(c, "CLIENT GETNAME", "$8|worker-1|");
+    resp_say(c, "CLIENT SETNAME \"a b\"");
+    resp_expect_start(c, "-ERR Client names cannot contain spaces");
+    resp_ask(c, "CLIENT SETINFO lib-name redis-py", "+OK|");
+    resp_say(c, "CLIENT NONSENSE");
+    resp_expect_start(c, "-ERR unknown subcommand");
+    resp_ask(c, "SELECT 0", "+OK|");
+    resp_ask(c, "SELECT 1", "-ERR DB index is out of range|");
+    resp_ask(c, "HELLO 4", "-NOPROTO unsupported protocol version|");
+    resp_ask(c, "TIME", "*2|$10|1731660577|$6|123000|");
+    resp_ask(c, "CONFIG GET sav*", "*2|$4|save|$0||");
+    resp_ask(c, "COMMAND GETKEYS SET a b", "*1|$1|a|");
+    resp_ask(c, "COMMAND INFO get nonsense",
+             "*2|*10|$3|get|:2|*2|+readonly|+fast|:1|:1|:1|*0|*0|*0|*0|*-1|");
+    resp_ask(c, "GET", "-ERR wrong number of arguments for 'get' command|");
+    resp_ask(
+        c, "AUTH x",
+        "-ERR AUTH <password> called without any password configured for the default user. Are "
+        "you sure your configuration is correct?|");
+    resp_ask(c, "RESET", "+RESET|");
+    resp_ask(c, "CLIENT GETNAME", "$-1|");
+    resp_say(c, "INFO");
+    assert_non_null(strstr(c->got, "redis_version:"));
+    assert_non_null(strstr(c->got, "loading:0"));
+    assert_non_null(strstr(c->got, "role:master"));
+}
+
+/* A client that knows nothing of the password gets nowhere, and keeps its locks to itself. */
+static void a_password_is_asked_for(void **state)
+{
+    struct resp_client *c = client();
+    resp_ask(c, "GET a", "-NOAUTH Authentication required.|");
+    resp_ask(c, "NONSENSE", "-NOAUTH Authentication required.|");
+    resp_ask(c, "SET a 1 NX PX 5000", "-NOAUTH Authentication required.|");
+    resp_ask(c, "AUTH secret", "-WRONGPASS invalid username-password pair or user is disabled.|");
+    resp_ask(c, "AUTH \"\"", "-WRONGPASS invalid username-password pair or user is disabled.|");
+    resp_ask(c, "AUTH \"se cretse cret\"",
+             "-WRONGPASS invalid username-password pair or user is disabled.|");
+    resp_ask(c, "AUTH someone \"se cret\"",
+             "-WRONGPASS invalid username-password pair or user is disabled.|");
+    resp_say(c, "HELLO 3");
+    resp_expect_start(c, "-NOAUTH HELLO must be called");
+    resp_ask(c, "AUTH \"se cret\"", "+OK|");
+    resp_ask(c, "SET a 1 NX PX 5000", "+OK|");
+    resp_say(c, "RESET");
+    resp_expect(c, "+RESET|");
+    resp_ask(c, "GET a", "-NOAUTH Authentication required.|");
+    resp_say(c, "HELLO 2 AUTH default \"se cret\"");
+    resp_expect_start(c, "*14\r\n");
+    resp_ask(c, "GET a", "$1|1|");
+    assert_int_equal(submitted(COMMAND_ACQUIRE), 1);
+}
+
+/* ---- channels ---- */
+
+static void messages_reach_everybody_who_listens(void **state)
+{
+    struct resp_client *a = client();
+    struct resp_client *b = client();
+    struct resp_client *c = client();
+    resp_ask(a, "SUBSCRIBE news other", "*3|$9|subscribe|$4|news|:1|*3|$9|subscribe|$5|other|:2|");
+    resp_ask(b, "PSUBSCRIBE n*s", "*3|$10|psubscribe|$3|n*s|:1|");
+    resp_ask(c, "PUBLISH news hello", ":2|");
+    resp_expect(a, "*3|$7|message|$4|news|$5|hello|");
+    resp_expect(b, "*4|$8|pmessage|$3|n*s|$4|news|$5|hello|");
+    resp_ask(c, "PUBLISH nobody hello", ":0|");
+    resp_ask(c, "PUBSUB NUMSUB news", "*2|$4|news|:1|");
+    resp_ask(a, "UNSUBSCRIBE", "*3|$11|unsubscribe|$4|news|:1|*3|$11|unsubscribe|$5|other|:0|");
+    resp_ask(a, "UNSUBSCRIBE", "*3|$11|unsubscribe|$-1|:0|");
+    resp_ask(c, "PUBLISH news again", ":1|");
+    resp_expect(a, "");
+    resp_ask(b, "PUNSUBSCRIBE n*s",
+             "*4|$8|pmessage|$3|n*s|$4|news|$5|again|*3|$12|punsubscribe|$3|n*s|:0|");
+}
+
+static void a_subscriber_of_resp2_may_do_little_else(void **state)
+{
+    struct resp_client *c = client();
+    resp_say(c, "SUBSCRIBE news");
+    c->got_len = 0;
+    resp_say(c, "GET a");
+    resp_expect_start(c, "-ERR Can't execute 'get'");
+    resp_ask(c, "PING", "*2|$4|pong|$0||");
+    resp_say(c, "HELLO 3");
+    c->got_len = 0;
+    resp_ask(c, "GET a", "_|");
+    resp_ask(c, "PUBLISH news x", ">3|$7|message|$4|news|$1|x|:1|");
+}
+
+static void a_subscriber_that_does_not_read_is_dropped(void **state)
+{
+    struct resp_client *slow = client();
+    struct resp_client *quick = client();
+    struct resp_client *c = client();
+    char line[4200] = "PUBLISH news ";
+    memset(line + 13, 'x', 4000);
+    resp_say(slow, "SUBSCRIBE news");
+    resp_say(quick, "SUBSCRIBE news");
+    slow->is_deaf = true;
+    for (int i = 0; i < 300; i++) {
+        resp_say(c, line);
+    }
+    struct service_stats stats;
+    service_stats(world.service, &stats);
+    assert_int_equal(stats.resp_dropped, 1);
+    assert_null(slow->conn);
+    assert_non_null(quick->conn);
+}
+
+/* ---- trouble ---- */
+
+static void errors_have_the_form_of_redis(void **state)
+{
+    struct resp_client *c = client();
+    static const struct {
+        enum hf_error error;
+        const char *start;
+    } cases[] = {{HF_UNAVAILABLE, "-CLUSTERDOWN "},
+                 {HF_BUSY, "-TRYAGAIN "},
+                 {HF_DISK_FULL, "-MISCONF "},
+                 {HF_OUTCOME_UNKNOWN, "-OUTCOMEUNKNOWN "}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        world.gateway.fails = cases[i].error;
+        resp_say(c, "SET lock v NX PX 5000");
+        resp_expect_start(c, cases[i].start);
+        resp_say(c, "GET lock");
+        resp_expect_start(c, cases[i].start);
+        resp_say(c, "INCR n");
+        resp_expect_start(c, cases[i].start);
+    }
+    world.gateway.fails = HF_OK;
+    resp_ask(c, "INCR n", ":1|");
+}
+
+static void a_node_that_stops_answers_first(void **state)
+{
+    struct resp_client *c = client();
+    struct resp_client *idle = client();
+    world.gateway.is_held = true;
+    resp_send_only(c, "SET a 1 NX PX 5000\r\nGET a\r\n");
+    service_drain(world.service);
+    resp_world_run(&world);
+    assert_null(idle->conn);
+    world.gateway.is_held = false;
+    resp_world_run(&world);
+    resp_expect(c, "+OK|$1|1|");
+    assert_null(c->conn);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(set_with_nx_is_an_acquire, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(answers_come_in_the_order_of_the_requests, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(acquires_of_one_connection_share_a_batch, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(reads_that_came_together_share_a_barrier, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_request_may_be_cut_anywhere, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(bad_bytes_get_a_protocol_error_and_the_end, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(half_a_request_is_not_waited_for_for_ever, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(an_idle_connection_ends_after_an_hour_a_subscriber_does_not,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_client_that_does_not_read_is_not_read_from, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_lock_whose_grant_was_never_told_is_given_back, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_connection_may_go_at_any_time, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_client_that_sends_no_more_still_gets_its_answers, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(quit_ends_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(commands_about_the_connection, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_password_is_asked_for, set_up_guarded, tear_down),
+        cmocka_unit_test_setup_teardown(messages_reach_everybody_who_listens, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_subscriber_of_resp2_may_do_little_else, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_subscriber_that_does_not_read_is_dropped, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(errors_have_the_form_of_redis, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_node_that_stops_answers_first, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
