@@ -1,12 +1,13 @@
-/* Client connections: bytes of a socket into the service's HTTP door, its output back. Output stays
- * with the service until the kernel has it, so that a grant whose answer could not be written is
- * known and given back (S7.2). */
+/* Client connections: bytes of a socket into one of the service's doors, its output back. Output
+ * stays with the service until the kernel has it, so that a grant whose answer could not be written
+ * is known and given back (S7.2). */
 #include "node/door.h"
 
 #include <stdio.h>
 
 #include "net/listener.h"
 #include "service/http_api.h"
+#include "service/resp_api.h"
 
 enum { STALL_MS = 30000 };
 
@@ -20,8 +21,79 @@ struct door {
 struct client {
     struct door *door;
     struct connection *connection;
-    struct http_conn *http;
+    void *conn; /* the service's */
 };
+
+/* What the service's doors have in common; service/http_api.h and resp_api.h say what each does. */
+struct protocol {
+    void *(*open)(struct service *s, struct client *client);
+    void (*receive)(void *conn, struct slice bytes);
+    bool (*wants_input)(const void *conn);
+    void (*end)(void *conn);
+    struct slice (*output)(const void *conn);
+    void (*written)(void *conn, size_t len);
+    bool (*is_finished)(const void *conn);
+    void (*close)(void *conn);
+};
+
+static void on_ready(void *owner);
+
+#define PROTOCOL(name)                                                   \
+    static void name##_receive(void *conn, struct slice b)               \
+    {                                                                    \
+        name##_conn_receive(conn, b);                                    \
+    }                                                                    \
+    static bool name##_wants_input(const void *conn)                     \
+    {                                                                    \
+        return name##_conn_wants_input(conn);                            \
+    }                                                                    \
+    static void name##_end(void *conn)                                   \
+    {                                                                    \
+        name##_conn_end(conn);                                           \
+    }                                                                    \
+    static struct slice name##_output(const void *conn)                  \
+    {                                                                    \
+        return name##_conn_output(conn);                                 \
+    }                                                                    \
+    static void name##_written(void *conn, size_t len)                   \
+    {                                                                    \
+        name##_conn_written(conn, len);                                  \
+    }                                                                    \
+    static bool name##_is_finished(const void *conn)                     \
+    {                                                                    \
+        return name##_conn_is_finished(conn);                            \
+    }                                                                    \
+    static void name##_close(void *conn)                                 \
+    {                                                                    \
+        name##_conn_close(conn);                                         \
+    }                                                                    \
+    static const struct protocol name##_protocol = {                     \
+        name##_open,   name##_receive, name##_wants_input, name##_end,   \
+        name##_output, name##_written, name##_is_finished, name##_close, \
+    };
+
+static void *http_open(struct service *s, struct client *client)
+{
+    struct http_conn_options options = {.owner = client, .ready = on_ready, .is_operator = true};
+    return http_conn_new(s, &options);
+}
+
+static void *resp_open(struct service *s, struct client *client)
+{
+    struct resp_conn_options options = {
+        .owner = client, .ready = on_ready, .address = connection_remote(client->connection)};
+    return resp_conn_new(s, &options);
+}
+
+PROTOCOL(http)
+PROTOCOL(resp)
+
+_Static_assert(HTTP_CONN_READ == RESP_CONN_READ, "one loop feeds both");
+
+static const struct protocol *protocol_of(const struct client *client)
+{
+    return client->door->options.protocol == DOOR_HTTP ? &http_protocol : &resp_protocol;
+}
 
 static const struct connection_options client_connection = {
     .in_max = 4 * HTTP_CONN_READ, /* held back while a request is worked on */
@@ -34,9 +106,10 @@ static const struct connection_options client_connection = {
 /* What the service has to say is fetched at the end of the turn; when all is said, the end. */
 static void look(struct client *client)
 {
-    if (http_conn_output(client->http).len > 0) {
+    const struct protocol *p = protocol_of(client);
+    if (p->output(client->conn).len > 0) {
         connection_touch(client->connection);
-    } else if (http_conn_is_finished(client->http)) {
+    } else if (p->is_finished(client->conn)) {
         connection_close(client->connection);
     }
 }
@@ -44,10 +117,11 @@ static void look(struct client *client)
 static size_t on_bytes(void *owner, struct slice bytes)
 {
     struct client *client = owner;
+    const struct protocol *p = protocol_of(client);
     size_t used = 0;
-    while (used < bytes.len && http_conn_wants_input(client->http)) {
+    while (used < bytes.len && p->wants_input(client->conn)) {
         size_t len = bytes.len - used < HTTP_CONN_READ ? bytes.len - used : HTTP_CONN_READ;
-        http_conn_receive(client->http, slice_make(bytes.data + used, len));
+        p->receive(client->conn, slice_make(bytes.data + used, len));
         used += len;
     }
     look(client);
@@ -57,14 +131,14 @@ static size_t on_bytes(void *owner, struct slice bytes)
 static void on_end(void *owner)
 {
     struct client *client = owner;
-    http_conn_end(client->http);
+    protocol_of(client)->end(client->conn);
     look(client);
 }
 
 static void on_ready(void *owner)
 {
     struct client *client = owner;
-    if (http_conn_wants_input(client->http)) {
+    if (protocol_of(client)->wants_input(client->conn)) {
         connection_resume(client->connection);
     }
     look(client);
@@ -73,14 +147,14 @@ static void on_ready(void *owner)
 static struct slice output(void *owner)
 {
     struct client *client = owner;
-    return http_conn_output(client->http);
+    return protocol_of(client)->output(client->conn);
 }
 
 static void on_written(void *owner, size_t len)
 {
     struct client *client = owner;
-    http_conn_written(client->http, len);
-    if (http_conn_wants_input(client->http)) {
+    protocol_of(client)->written(client->conn, len);
+    if (protocol_of(client)->wants_input(client->conn)) {
         connection_resume(client->connection);
     }
     look(client);
@@ -93,7 +167,7 @@ static void on_close(void *owner, const char *reason)
     journal_note(d->options.journal, DEBUG, CLIENT, "client_disconnected",
                  JOURNAL_TEXT("address", connection_remote(client->connection)),
                  JOURNAL_TEXT("reason", reason));
-    http_conn_close(client->http);
+    protocol_of(client)->close(client->conn);
     d->clients--;
     memory_free(d->options.net->memory, client, sizeof(*client));
 }
@@ -112,8 +186,7 @@ static void on_accept(void *ctx, struct connection *c)
     struct client *client = memory_alloc(d->options.net->memory, sizeof(*client));
     client->door = d;
     client->connection = c;
-    struct http_conn_options options = {.owner = client, .ready = on_ready, .is_operator = true};
-    client->http = http_conn_new(d->options.service, &options);
+    client->conn = protocol_of(client)->open(d->options.service, client);
     d->clients++;
     journal_note(d->options.journal, DEBUG, CLIENT, "client_connected",
                  JOURNAL_TEXT("address", connection_remote(c)));

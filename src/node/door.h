@@ -1,4 +1,5 @@
-/* The client port: sockets on one side, the service's HTTP connections on the other. */
+/* The ports of clients: sockets on one side, the service's connections on the other, of HTTP or of
+ * the Redis protocol. */
 #ifndef HOLDFAST_NODE_DOOR_H
 #define HOLDFAST_NODE_DOOR_H
 
@@ -9,7 +10,10 @@
 
 struct door;
 
+enum door_protocol { DOOR_HTTP, DOOR_RESP };
+
 struct door_options {
+    enum door_protocol protocol;
     struct net *net;
     struct service *service;
     const struct journal *journal;

@@ -49,6 +49,29 @@ static void detach_earlier_life(struct node *n)
     forward_submit_first(n->forward, &gone, &n->first);
 }
 
+/* Nobody asked for the port that Redis clients come to by default: a node whose neighbour has it
+ * does without. */
+static bool open_resp(struct node *n, char problem[NODE_PROBLEM])
+{
+    const struct node_options *o = &n->options;
+    struct door_options door = {.protocol = DOOR_RESP,
+                                .net = &n->net,
+                                .service = n->service,
+                                .journal = o->journal,
+                                .listen = o->resp,
+                                .max_connections = o->max_clients};
+    if (o->resp_is_off) {
+        return true;
+    }
+    n->resp = door_new(&door, problem, NODE_PROBLEM);
+    if (n->resp == NULL && !o->resp_is_asked_for) {
+        journal_note(o->journal, WARN, NODE, "resp_not_served", JOURNAL_TEXT("reason", problem),
+                     JOURNAL_TEXT("next", "name a free address with --resp, or say --resp off"));
+        return true;
+    }
+    return n->resp != NULL;
+}
+
 /* The cluster is known: everything that stands on the replicated state. */
 bool node_start_serving(struct node *n, char problem[NODE_PROBLEM])
 {
@@ -72,11 +95,14 @@ bool node_start_serving(struct node *n, char problem[NODE_PROBLEM])
     struct service_options service = {.memory = o->memory,
                                       .gateway = node_gateway(n),
                                       .ttl_min_ms = o->ttl_min_ms,
+                                      .resp_del_refused = o->resp_del_refused,
                                       .page = o->page,
                                       .page_ctx = o->ctx,
                                       .log = {.ctx = o->journal->ctx,
                                               .each = o->journal->each_level,
                                               .set = o->journal->set_levels}};
+    snprintf(service.resp_password, sizeof(service.resp_password), "%s",
+             o->resp_password != NULL ? o->resp_password : "");
     n->service = service_new(&service);
     struct door_options door = {.net = &n->net,
                                 .service = n->service,
@@ -84,7 +110,7 @@ bool node_start_serving(struct node *n, char problem[NODE_PROBLEM])
                                 .listen = o->client,
                                 .max_connections = o->max_clients};
     n->door = door_new(&door, problem, NODE_PROBLEM);
-    if (n->door == NULL) {
+    if (n->door == NULL || !open_resp(n, problem)) {
         return false;
     }
     n->phase = NODE_RUNNING;
@@ -203,15 +229,30 @@ static void close_all(struct node *n)
     uv_close((uv_handle_t *)&n->timer, on_closed);
 }
 
+static void shut_doors(struct node *n)
+{
+    if (n->door != NULL) {
+        door_shut(n->door);
+    }
+    if (n->resp != NULL) {
+        door_shut(n->resp);
+    }
+}
+
+static uint32_t count_clients(const struct node *n)
+{
+    return (n->door != NULL ? door_clients(n->door) : 0) +
+           (n->resp != NULL ? door_clients(n->resp) : 0);
+}
+
 void node_step_stop(struct node *n, struct replica_time now)
 {
     uint64_t since_us = now.boot_us - n->phase_us;
     if (n->phase == NODE_HANDING_OVER && (!n->transferring || since_us > HAND_OVER_US)) {
         service_drain(n->service);
-        door_shut(n->door);
+        shut_doors(n);
         enter(n, NODE_DRAINING, now.boot_us);
-    } else if (n->phase == NODE_DRAINING &&
-               (n->door == NULL || door_clients(n->door) == 0 || since_us > DRAIN_US)) {
+    } else if (n->phase == NODE_DRAINING && (count_clients(n) == 0 || since_us > DRAIN_US)) {
         enter(n, NODE_CLOSING, now.boot_us);
         close_all(n);
     }
@@ -227,9 +268,7 @@ static void abandon(struct node *n)
 {
     n->phase = NODE_CLOSING;
     n->options.on_stopped = ignore_stopped;
-    if (n->door != NULL) {
-        door_shut(n->door);
-    }
+    shut_doors(n);
     close_all(n);
     uv_run(n->options.loop, UV_RUN_DEFAULT);
     node_free(n);
@@ -250,6 +289,7 @@ void node_free(struct node *n)
         memory_tier_free(n->tier);
         service_free(n->service);
         door_free(n->door);
+        door_free(n->resp);
         snapshot_fetch_free(n->fetch);
         snapshot_child_free(n->child);
         peers_free(n->peers);
@@ -267,6 +307,11 @@ void node_free(struct node *n)
 uint16_t node_client_port(const struct node *n)
 {
     return n->door != NULL ? door_port(n->door) : 0;
+}
+
+uint16_t node_resp_port(const struct node *n)
+{
+    return n->resp != NULL ? door_port(n->resp) : 0;
 }
 
 uint16_t node_peer_port(const struct node *n)

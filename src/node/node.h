@@ -42,6 +42,9 @@ struct node_options {
 
     struct address client; /* where to listen */
     struct address peer;
+    struct address resp;    /* where Redis clients are served */
+    bool resp_is_asked_for; /* by somebody: then the node does not start without that port */
+    bool resp_is_off;
     char client_advertised[PEER_ADDRESS_MAX + 1]; /* what others are told; "": made of `client` */
 
     uint32_t election_ms;
@@ -51,6 +54,8 @@ struct node_options {
     uint64_t snapshot_bytes; /* of log */
     uint32_t segment_bytes;  /* 0: storage's own default */
     uint32_t max_clients;
+    bool resp_del_refused;     /* see service/service.h */
+    const char *resp_password; /* "": none */
 
     void *ctx;
     /* Pages of the client port that are not the API's, see service/service.h. May be NULL. */
@@ -75,6 +80,7 @@ void node_free(struct node *n);
 
 uint16_t node_client_port(const struct node *n);
 uint16_t node_peer_port(const struct node *n);
+uint16_t node_resp_port(const struct node *n); /* 0: not served */
 
 /* What there is to see of a node that serves; all counters since its start. */
 struct node_view {
@@ -90,6 +96,8 @@ struct node_view {
     uint64_t appends, appended_entries, appended_bytes, append_us, append_worst_us;
     uint64_t outstanding; /* requests on their way to the leader, or waiting for it */
     uint64_t connections, requests, waiting, streams, dropped_streams;
+    uint64_t resp_connections, resp_accepted, resp_commands, resp_errors, resp_conflicts,
+        resp_dropped;
     struct core_stats state;
     uint64_t counter, epoch;
 };

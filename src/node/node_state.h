@@ -65,6 +65,7 @@ struct node {
     struct forward *forward;
     struct service *service;
     struct door *door;
+    struct door *resp; /* NULL: not served */
 
     /* The tier EFFICIENCY: the leader's side, then everybody else's; node_tier.c. */
     struct memory_tier *tier;

@@ -55,4 +55,10 @@ void node_view(struct node *n, struct node_view *out)
     out->waiting = stats.waiting;
     out->streams = stats.streams;
     out->dropped_streams = stats.dropped_streams;
+    out->resp_connections = stats.resp_connections;
+    out->resp_accepted = stats.resp_accepted;
+    out->resp_commands = stats.resp_commands;
+    out->resp_errors = stats.resp_errors;
+    out->resp_conflicts = stats.resp_conflicts;
+    out->resp_dropped = stats.resp_dropped;
 }

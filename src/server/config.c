@@ -13,7 +13,17 @@
 #include "server/config_check.h"
 #include "server/config_value.h"
 
-enum kind { NUMBER, DURATION, SIZE, SWITCH, TEXT, ADDRESS, FORMAT };
+enum kind {
+    NUMBER,
+    DURATION,
+    SIZE,
+    SWITCH,
+    TEXT,
+    SECRET, /* a text that is never shown, and no flag: the list of processes shows those */
+    ADDRESS,
+    DOOR, /* an address, or "off" */
+    WORD, /* one of those that `argument` has between bars: its number, from 0 */
+};
 
 struct setting {
     const char *name;
@@ -34,7 +44,9 @@ static const struct setting settings[] = {
     {"data", TEXT, AT(data), "", "DIR", "where it keeps its log and snapshots", false},
     {"client", ADDRESS, AT(client), "127.0.0.1:4653", "HOST:PORT", "where clients are served", false},
     {"peer", ADDRESS, AT(peer), "127.0.0.1:4654", "HOST:PORT", "where other nodes connect (default with --cluster: this node's entry there)", false},
-    {"resp", ADDRESS, AT(resp), "127.0.0.1:4655", "HOST:PORT", "where Redis clients will be served (not there yet)", false},
+    {"resp", DOOR, AT(resp), "127.0.0.1:4655", "HOST:PORT", "where clients of the Redis protocol are served; off: nowhere", false},
+    {"resp-password", SECRET, AT(resp_password), "", "PASSWORD", "what AUTH asks them for; in the file or in HOLDFAST_RESP_PASSWORD only", false},
+    {"resp-del", WORD, AT(resp_del), "allow", "allow|refuse", "their plain DEL of another one's lock: an audited force-unlock, or an error", false},
     {"advertise-client", TEXT, AT(advertise_client), "", "HOST:PORT", "the client address that others are told (default: --client)", false},
     {"cluster", TEXT, AT(cluster), "", "1=HOST:PORT,2=HOST:PORT,...", "the first members by their peer addresses", false},
     {"cluster-name", TEXT, AT(cluster_name), "holdfast", "NAME", "told in messages; clusters with other names keep apart", false},
@@ -48,7 +60,7 @@ static const struct setting settings[] = {
     {"snapshot-log-size", SIZE, AT(snapshot_bytes), "64MiB", "SIZE", "of log after which a snapshot is taken", false},
     {"segment-size", SIZE, AT(segment_bytes), "16MiB", "SIZE", "of a file of the log", false},
     {"max-clients", NUMBER, AT(max_clients), "10000", "N", "connections at the same time", false},
-    {"log-format", FORMAT, AT(log_format), "json", "json|text", "one JSON object a line, or lines for people", false},
+    {"log-format", WORD, AT(log_format), "json", "json|text", "one JSON object a line, or lines for people", false},
     {"log-level", TEXT, AT(log_level), "info,lock=warn", "LEVEL,...", "debug, info, warn or error; SUBSYSTEM=LEVEL for one of node, raft, peer, disk, snapshot, client, lock; read again on SIGHUP", false},
     {"log-file", TEXT, AT(log_file), "", "FILE", "append the log to a file, opened anew on SIGHUP (default: stderr)", false},
     {"config", TEXT, AT(file), "", "FILE", "settings as `name = value` lines", true},
@@ -80,9 +92,33 @@ static const char *const expected[] = {
     [SIZE] = "a size (bytes, or with K, M or G behind it)",
     [SWITCH] = "true or false",
     [TEXT] = "a shorter text",
+    [SECRET] = "a password of at most 128 bytes",
+    [DOOR] = "an address (HOST:PORT, [IPV6]:PORT, or :PORT for all interfaces) or off",
     [ADDRESS] = "an address (HOST:PORT, [IPV6]:PORT, or :PORT for all interfaces)",
-    [FORMAT] = "json or text",
 };
+
+/* The number of `text` among words with bars between them. */
+static bool find_word(const char *words, const char *text, uint64_t *number)
+{
+    size_t len = strlen(text);
+    for (uint64_t i = 0; *words != '\0'; i++) {
+        size_t word = strcspn(words, "|");
+        if (word == len && memcmp(words, text, len) == 0) {
+            *number = i;
+            return true;
+        }
+        words += word + (words[word] == '|');
+    }
+    return false;
+}
+
+static void print_word(const char *words, uint64_t number, char *text, size_t size)
+{
+    for (; number > 0; number--) {
+        words += strcspn(words, "|") + 1;
+    }
+    snprintf(text, size, "%.*s", (int)strcspn(words, "|"), words);
+}
 
 static bool set_value(struct config *config, const struct setting *setting, const char *text)
 {
@@ -94,15 +130,21 @@ static bool set_value(struct config *config, const struct setting *setting, cons
         return value_switch(text, at);
     case ADDRESS:
         return address_parse(text, at);
+    case DOOR:
+        if (strcmp(text, "off") == 0) {
+            *(struct address *)at = (struct address){.host = CONFIG_OFF};
+            return true;
+        }
+        return address_parse(text, at);
     case TEXT:
+    case SECRET:
         if (strlen(text) >= setting->size) {
             return false;
         }
         snprintf(at, setting->size, "%s", text);
         return true;
-    case FORMAT:
-        fine = strcmp(text, "json") == 0 || strcmp(text, "text") == 0;
-        number = strcmp(text, "text") == 0 ? LOG_TEXT : LOG_JSON;
+    case WORD:
+        fine = find_word(setting->argument, text, &number);
         break;
     case DURATION:
         fine = value_duration_ms(text, &number);
@@ -170,7 +212,20 @@ static bool apply(struct config *config, const struct setting *setting, const ch
     config->origins[setting - settings] = origin;
     if (!set_value(config, setting, text)) {
         config_blame(config, setting->name, problems);
-        buffer_printf(problems, "\"%s\" is not %s\n", text, expected[setting->kind]);
+        if (setting->kind == WORD) {
+            buffer_printf(problems, "\"%s\" is not ", text);
+            for (const char *c = setting->argument; *c != '\0'; c++) {
+                if (*c == '|') {
+                    buffer_append_text(problems, " or ");
+                } else {
+                    buffer_append_byte(problems, (uint8_t)*c);
+                }
+            }
+            buffer_append_text(problems, "\n");
+        } else {
+            buffer_printf(problems, "\"%s\" is not %s\n", setting->kind == SECRET ? "..." : text,
+                          expected[setting->kind]);
+        }
         return false;
     }
     return true;
@@ -321,6 +376,13 @@ static bool apply_flag(struct config *config, int count, char **arguments, int *
         buffer_printf(problems, "%s: there is no such flag\n", flag);
         return false;
     }
+    if (setting->kind == SECRET) {
+        buffer_printf(problems,
+                      "--%s: the list of processes would show it; set it in the file or in the "
+                      "environment\n",
+                      setting->name);
+        return false;
+    }
     const char *value = equals != NULL ? equals + 1 : NULL;
     if (value == NULL && setting->kind == SWITCH) {
         value = "true";
@@ -375,7 +437,8 @@ void config_print_help(struct buffer *out)
     for (unsigned i = 0; i < SETTINGS; i++) {
         const struct setting *s = &settings[i];
         if (s->help != NULL) {
-            buffer_printf(out, "  --%s %s\n        %s%s%s%s\n", s->name, s->argument, s->help,
+            buffer_printf(out, "  %s%s %s\n        %s%s%s%s\n", s->kind == SECRET ? "  " : "--",
+                          s->name, s->argument, s->help,
                           s->fallback[0] != '\0' && s->kind != SWITCH ? " (" : "",
                           s->kind != SWITCH ? s->fallback : "",
                           s->fallback[0] != '\0' && s->kind != SWITCH ? ")" : "");
@@ -393,15 +456,24 @@ void config_print(const struct config *config, struct buffer *out)
         if (s->flag_only) {
             continue;
         }
-        if (s->kind != TEXT && s->kind != SWITCH && s->kind != ADDRESS) {
+        if (s->kind == SECRET) {
+            buffer_printf(out, "# %s is %s\n", s->name,
+                          *(const char *)at != '\0' ? "set" : "not set");
+            continue;
+        }
+        if (s->kind != TEXT && s->kind != SWITCH && s->kind != ADDRESS && s->kind != DOOR) {
             memcpy(&number, at, sizeof(number));
         }
         switch (s->kind) {
         case SWITCH:
             snprintf(text, sizeof(text), "%s", *(const bool *)at ? "true" : "false");
             break;
+        case DOOR:
         case ADDRESS:
             address_format(at, text, sizeof(text));
+            if (config_is_off(at)) {
+                snprintf(text, sizeof(text), "off");
+            }
             break;
         case TEXT:
             snprintf(text, sizeof(text), "%s", (const char *)at);
@@ -412,8 +484,8 @@ void config_print(const struct config *config, struct buffer *out)
         case SIZE:
             value_print_size(number, text, sizeof(text));
             break;
-        case FORMAT:
-            snprintf(text, sizeof(text), "%s", number == LOG_TEXT ? "text" : "json");
+        case WORD:
+            print_word(s->argument, number, text, sizeof(text));
             break;
         default:
             snprintf(text, sizeof(text), "%llu", (unsigned long long)number);

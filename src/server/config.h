@@ -5,6 +5,8 @@
 #ifndef HOLDFAST_SERVER_CONFIG_H
 #define HOLDFAST_SERVER_CONFIG_H
 
+#include <string.h>
+
 #include "base/buffer.h"
 #include "base/limits.h"
 #include "net/address.h"
@@ -14,7 +16,12 @@
 #define CONFIG_CLUSTER 8192
 #define CONFIG_LEVELS 256
 
+#define CONFIG_PASSWORD 129
+#define CONFIG_OFF "off" /* a host that is none */
+
+/* In the order in which config.c's table has the words. */
 enum config_log_format { LOG_JSON, LOG_TEXT };
+enum config_resp_del { RESP_DEL_ALLOW, RESP_DEL_REFUSE };
 
 /* Where a setting comes from, so that what is wrong with it can be said with its place. */
 enum config_source { CONFIG_DEFAULT, CONFIG_FILE, CONFIG_ENVIRONMENT, CONFIG_FLAG };
@@ -31,6 +38,8 @@ struct config {
     struct address client;
     struct address peer;
     struct address resp;
+    char resp_password[CONFIG_PASSWORD];
+    uint64_t resp_del;
     char advertise_client[PEER_ADDRESS_MAX + 1];
     char cluster[CONFIG_CLUSTER];
     char cluster_name[PEER_NAME_MAX + 1];
@@ -67,6 +76,11 @@ bool config_load(struct config *config, int count, char **arguments, struct buff
 /* Begins a sentence about a setting: "FILE:3: heartbeat: ", "--heartbeat: ", "HOLDFAST_HEARTBEAT:
  * "; its name alone when nobody set it. */
 void config_blame(const struct config *config, const char *name, struct buffer *problems);
+/* A port that was switched off. */
+static inline bool config_is_off(const struct address *address)
+{
+    return address->port == 0 && strcmp(address->host, CONFIG_OFF) == 0;
+}
 /* Whether anybody did. */
 bool config_was_set(const struct config *config, const char *name);
 

@@ -201,6 +201,10 @@ bool config_check(struct config *config, struct buffer *problems)
     }
     fine = check_reach(config, "client", &config->client, problems) && fine;
     fine = check_reach(config, "peer", &config->peer, problems) && fine;
+    /* A password is all that the Redis protocol has, and there it is enough. */
+    if (!config_is_off(&config->resp) && config->resp_password[0] == '\0') {
+        fine = check_reach(config, "resp", &config->resp, problems) && fine;
+    }
     if (config->data[0] == '\0') {
         fine = complain(config, problems, "data", "names no folder");
     }

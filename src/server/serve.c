@@ -177,6 +177,11 @@ static void fill_options(struct serve *s, struct node_options *o)
         .join = c->join,
         .client = c->client,
         .peer = c->peer,
+        .resp = c->resp,
+        .resp_is_asked_for = config_was_set(c, "resp"),
+        .resp_is_off = config_is_off(&c->resp),
+        .resp_del_refused = c->resp_del == RESP_DEL_REFUSE,
+        .resp_password = c->resp_password,
         .election_ms = (uint32_t)c->election_ms,
         .heartbeat_ms = (uint32_t)c->heartbeat_ms,
         .request_ms = (uint32_t)c->request_ms,
@@ -218,11 +223,14 @@ static int run(struct serve *s)
     start_signals(s);
     char client[ADDRESS_TEXT];
     char peer[ADDRESS_TEXT];
+    char resp[ADDRESS_TEXT];
     address_format(&s->config.client, client, sizeof(client));
     address_format(&s->config.peer, peer, sizeof(peer));
+    address_format(&s->config.resp, resp, sizeof(resp));
     journal_note(&s->journal, INFO, NODE, "started", JOURNAL_TEXT("client", client),
-                 JOURNAL_TEXT("peer", peer), JOURNAL_TEXT("data", s->config.data),
-                 JOURNAL_NUMBER("pid", (uint64_t)getpid()));
+                 JOURNAL_TEXT("peer", peer),
+                 JOURNAL_TEXT("resp", node_resp_port(s->node) != 0 ? resp : "off"),
+                 JOURNAL_TEXT("data", s->config.data), JOURNAL_NUMBER("pid", (uint64_t)getpid()));
     uv_run(&s->loop, UV_RUN_DEFAULT);
     node_free(s->node);
     return 0;

@@ -170,11 +170,12 @@ class Node:
     """One process of `holdfast serve`."""
 
     def __init__(self, ident, folder, client, peer, flags=()):
-        """`client` and `peer` are ports of 127.0.0.1, or HOST:PORT."""
+        """`client` and `peer` are ports of 127.0.0.1, or HOST:PORT. The port of the Redis protocol is any."""
         self.id = ident
         self.folder = Path(folder)
         self.client = client if isinstance(client, str) else f"127.0.0.1:{client}"
         self.peer = peer if isinstance(peer, str) else f"127.0.0.1:{peer}"
+        self.resp = f"127.0.0.1:{free_ports(1)[0]}"
         self.flags = [str(flag) for flag in flags]
         self.inside = []  # a command that runs it: in a network namespace, say
         self.env = {}
@@ -193,6 +194,10 @@ class Node:
         return self.client.rpartition(":")[0].strip("[]")
 
     @property
+    def resp_port(self):
+        return int(self.resp.rpartition(":")[2])
+
+    @property
     def peer_port(self):
         return int(self.peer.rpartition(":")[2])
 
@@ -201,7 +206,8 @@ class Node:
         self.close_ready()
         ours, theirs = os.pipe()
         command = [*self.inside, self.program, "serve", "--id", self.id, "--data", self.folder,
-                   "--client", self.client, "--peer", self.peer, "--ready-fd", theirs,
+                   "--client", self.client, "--peer", self.peer, "--resp", self.resp,
+                   "--ready-fd", theirs,
                    *self.flags, *flags]
         with open(self.log_path, "a", encoding="utf-8") as log:
             self.process = subprocess.Popen(

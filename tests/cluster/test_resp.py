@@ -1,0 +1,342 @@
+"""The Redis protocol on real nodes, with redis-py (Debian's python3-redis): its plain calls, pipelines,
+channels and locks; through any node; while the leader dies; and clients that mean harm. docs/REDIS.md is
+the contract."""
+
+import socket
+import threading
+import time
+
+import pytest
+import redis
+
+from conftest import check_log
+from harness import PATIENCE, Cluster, Ports, allowed, wait_until
+
+
+def connect(node, **options):
+    return redis.Redis(host="127.0.0.1", port=node.resp_port, socket_timeout=PATIENCE,
+                       **{"decode_responses": True, **options})
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory):
+    """Three nodes for all tests of this file that leave them as they are."""
+    with Ports():
+        cluster = Cluster(tmp_path_factory.mktemp("resp"), 3).start()
+        yield cluster
+        for node in cluster:
+            node.close_ready()
+            node.kill()
+    for node in cluster:
+        check_log(node)
+
+
+@pytest.fixture(params=["leader", "follower"])
+def node(three, request):
+    """Any node will do."""
+    return three.leader() if request.param == "leader" else three.followers()[0]
+
+
+@pytest.fixture
+def r(node):
+    with connect(node) as client:
+        yield client
+
+
+@pytest.fixture
+def name(request):
+    return "resp/" + request.node.name.replace("[", "/").rstrip("]")  # no glob
+
+
+# --- commands ---------------------------------------------------------------------------
+
+
+def test_set_nx_px_is_a_lock_that_others_see(three, r, name):
+    assert r.set(name, "me", nx=True, px=30000) is True
+    assert r.set(name, "you", nx=True, px=30000) is None
+    assert r.get(name) == "me"
+    assert 29 <= r.ttl(name) <= 30 and 20000 < r.pttl(name) <= 30000
+    assert r.exists(name) == 1 and r.type(name) == "string"
+    shown = three.leader().show(name).json
+    holder = shown["holders"][0]
+    assert holder["client_id"].startswith("resp:127.0.0.1:")
+    assert holder["fencing_token"] == r.execute_command("HF.TOKEN", name)
+    refused = three.leader().acquire(name).json
+    assert refused["acquired"] is False and refused["holder"]["client_id"] == holder["client_id"]
+    assert r.delete(name) == 1
+    assert r.get(name) is None and r.ttl(name) == -2
+    assert three.leader().acquire(name).json["fencing_token"] > holder["fencing_token"]
+    assert r.get(name) == "holdfast:test"
+    assert r.set(name, "me", nx=True, px=30000) is None
+
+
+def test_plain_calls_of_redis_py(r, name):
+    assert r.ping()
+    assert r.echo("x") == "x"
+    assert r.client_setname("tests") and r.client_getname() == "tests"
+    assert any(c["name"] == "tests" for c in r.client_list())
+    assert r.info()["redis_version"].startswith("7.") and r.info()["loading"] == 0
+    assert "set" in r.command() and r.command_count() > 50
+    assert r.config_get("appendonly") == {"appendonly": "yes"}
+    assert r.incr(name + "/n") == 1 and r.incrby(name + "/n", 5) == 6 and r.get(name + "/n") == "6"
+    assert r.delete(name + "/n") == 1
+    assert r.hset(name, mapping={"a": "1", "b": "2"}) == 2
+    assert r.hgetall(name) == {"a": "1", "b": "2"} and r.hincrby(name, "a", 2) == 3
+    assert r.hexists(name, "b") and r.hdel(name, "a", "b") == 2 and not r.exists(name)
+    assert r.set(name, "v", ex=20) and r.expire(name, 40) and r.ttl(name) > 30
+    assert r.expire(name, 10, gt=True) is False
+    assert r.set(name, "w", xx=True, keepttl=True, get=True) == "v" and r.ttl(name) > 30
+    with pytest.raises(redis.ResponseError, match="PERSIST is refused"):
+        r.persist(name)
+    with pytest.raises(redis.ResponseError, match="unknown command 'LPUSH'"):
+        r.lpush(name, "x")
+    with pytest.raises(redis.ResponseError, match="invalid key"):
+        r.get("a//b")
+    with pytest.raises(redis.ResponseError, match="invalid expire time"):
+        r.set(name, "v", px=5)
+    assert r.unlink(name) == 1
+
+
+def test_a_pipeline_is_answered_in_order(r, name):
+    pipe = r.pipeline(transaction=False)
+    for i in range(300):
+        pipe.set(f"{name}/{i}", i, nx=True, px=30000)
+    assert pipe.execute() == [True] * 300
+    for i in range(300):
+        pipe.get(f"{name}/{i}")
+    assert pipe.execute() == [str(i) for i in range(300)]
+    pipe.set(name, "a", nx=True, px=30000).get(name).set(name, "b").get(name).delete(name).get(name)
+    assert pipe.execute() == [True, "a", True, "b", 1, None]
+    pipe = r.pipeline()  # with MULTI and EXEC
+    pipe.set(name, "a", nx=True, px=30000).get(name).incr(name + "/n").delete(name, name + "/n").get(name)
+    assert pipe.execute() == [True, "a", 1, 2, None]
+    found = set(r.scan_iter(match=name + "/*", count=50))
+    assert found == {f"{name}/{i}" for i in range(300)}
+    assert r.delete(*[f"{name}/{i}" for i in range(60)]) == 60
+
+
+def test_counting_loses_nothing(three, name):
+    seen = []
+
+    def count(node):
+        with connect(node) as client:
+            mine = []
+            while len(mine) < 20:
+                try:
+                    mine.append(client.incr(name))
+                except redis.ResponseError as error:
+                    assert str(error).startswith("TRYAGAIN ")  # 8 conflicts; nothing was done
+            seen.extend(mine)
+
+    threads = [threading.Thread(target=count, args=(node,)) for node in three for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(seen) == list(range(1, 121))
+
+
+# --- whose lock it is -------------------------------------------------------------------
+
+
+def test_a_foreign_lock_is_not_overwritten_and_its_deletion_is_audited(three, node, name):
+    with connect(node) as mine, connect(three.leader(), client_name="cleaner") as other:
+        mine.set(name, "mine", nx=True, px=60000)
+        with pytest.raises(redis.ResponseError, match="held by another connection"):
+            other.set(name, "theirs")
+        with pytest.raises(redis.ResponseError, match="not shorter"):
+            other.pexpire(name, 1000)
+        assert mine.get(name) == "mine"
+        assert other.delete(name) == 1
+        records = three.leader().ask("GET", "/api/v1/audit").json["records"]
+        record = [x for x in records if x["resource"] == name][-1]
+        assert record["action"] == "FORCE_UNLOCK" and record["actorId"].startswith("resp:cleaner@")
+        assert "Redis" in record["reason"]
+
+
+def test_deletion_of_foreign_locks_can_be_switched_off_and_a_password_asked_for(make_cluster):
+    cluster = make_cluster(1, "--resp-del", "refuse", start=False)
+    for node in cluster:
+        node.env["HOLDFAST_RESP_PASSWORD"] = "open sesame"
+    node = cluster.start().leader()
+    with connect(node) as stranger:
+        with pytest.raises(redis.AuthenticationError):
+            stranger.get("a")
+    with connect(node, password="open Sesame") as stranger:
+        with pytest.raises(redis.ResponseError, match="WRONGPASS"):
+            stranger.get("a")
+    with connect(node, password="open sesame") as a, connect(node, password="open sesame") as b:
+        assert a.set("a", "v", nx=True, px=30000)
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            b.delete("a")
+        assert a.delete("a") == 1
+
+
+# --- channels ---------------------------------------------------------------------------
+
+
+def test_what_is_published_reaches_subscribers_of_every_node(three, name):
+    listeners = []
+    for node in three:
+        pubsub = connect(node).pubsub()
+        pubsub.subscribe(name)
+        pubsub.psubscribe(name[:-3] + "*")
+        for _ in range(2):
+            assert pubsub.get_message(timeout=PATIENCE)["type"] in ("subscribe", "psubscribe")
+        listeners.append(pubsub)
+    for node in three:
+        with connect(node) as client:
+            client.publish(name, f"from {node.id}")
+    for pubsub in listeners:
+        heard = [pubsub.get_message(timeout=PATIENCE) for _ in range(6)]
+        assert [m["data"] for m in heard if m["type"] == "message"] == [f"from {n.id}" for n in three]
+        assert len([m for m in heard if m["type"] == "pmessage"]) == 3
+        pubsub.close()
+
+
+# --- the leader dies --------------------------------------------------------------------
+
+
+def test_locks_outlive_the_leader(make_cluster):
+    cluster = make_cluster(3)
+    leader = cluster.leader()
+    follower = cluster.followers()[0]
+    with connect(follower) as r, connect(leader) as at_leader:
+        assert r.set("a", "mine", nx=True, px=60000)
+        assert at_leader.set("b", "mine", nx=True, px=60000)
+        assert r.incr("n") == 1
+        tokens = [r.execute_command("HF.TOKEN", key) for key in "ab"]
+        leader.kill()
+        begun = time.monotonic()
+
+        def answered():
+            try:
+                return r.set("a", "theirs", nx=True, px=60000) is None
+            except redis.RedisError:
+                return False
+
+        wait_until(answered, "a new leader answers")
+        assert time.monotonic() - begun < allowed(5)
+        assert r.mget("a", "b") == ["mine", "mine"]
+        assert [r.execute_command("HF.TOKEN", key) for key in "ab"] == tokens
+        assert r.pttl("a") <= 60000
+        assert r.incr("n") == 2
+        assert r.delete("a") == 1 and r.set("a", "next", nx=True, px=60000)
+        assert r.execute_command("HF.TOKEN", "a") > max(tokens)
+
+
+def test_without_a_majority_the_error_is_one_that_redis_knows(make_cluster):
+    cluster = make_cluster(3, "--request-timeout", "300ms")
+    node = cluster.leader()
+    for other in cluster:
+        if other is not node:
+            other.kill()
+    with connect(node) as r:
+        for ask in (lambda: r.set("a", "v", nx=True, px=5000), lambda: r.get("a"), lambda: r.incr("n")):
+            def is_down(ask=ask):
+                try:
+                    ask()
+                    return False
+                except redis.ResponseError as error:
+                    word = str(error).split()[0]
+                    assert word in ("CLUSTERDOWN", "OUTCOMEUNKNOWN")
+                    return word == "CLUSTERDOWN"
+            wait_until(is_down, "CLUSTERDOWN")
+        assert r.ping()
+
+
+# --- clients that mean harm ---------------------------------------------------------------
+
+
+class Raw:
+    def __init__(self, node):
+        self.socket = socket.create_connection(("127.0.0.1", node.resp_port), PATIENCE)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def send(self, data):
+        try:
+            self.socket.sendall(data)
+        except OSError:
+            pass  # it has been shown the door
+        return self
+
+    def rest(self):
+        """All that comes until the other end closes."""
+        got = b""
+        try:
+            while True:
+                piece = self.socket.recv(65536)
+                if not piece:
+                    return got
+                got += piece
+        except ConnectionResetError:
+            return got
+
+
+@pytest.mark.parametrize("data, answer", [
+    (b"*1\r\n$-5\r\n", b"-ERR Protocol error: invalid bulk length\r\n"),
+    (b"*2147483647\r\n", b"-ERR Protocol error: invalid multibulk length\r\n"),
+    (b"*1\r\n$4000000000\r\n", b"-ERR Protocol error: invalid bulk length\r\n"),
+    (b"*1\r\n:5\r\n", b"-ERR Protocol error: expected '$'\r\n"),
+    (b'GET "a\r\n', b"-ERR Protocol error: unbalanced quotes in request\r\n"),
+    (b"x" * 70000, b"-ERR Protocol error: too big inline request\r\n"),
+    (b"PING\r\n*1\r\n$3\r\nabcdef\r\n",
+     b"+PONG\r\n-ERR Protocol error: a bulk string does not end with CR LF\r\n"),
+    (b"GET / HTTP/1.1\r\nHost: x\r\n\r\nQUIT\r\n",
+     b"-ERR wrong number of arguments for 'get' command\r\n"),
+])
+def test_bad_bytes_get_an_error_in_redis_form(three, data, answer):
+    raw = Raw(three.leader()).send(data)
+    if answer.startswith(b"-ERR wrong"):
+        assert raw.socket.recv(1000).startswith(answer)
+    else:
+        assert raw.rest() == answer
+    with connect(three.leader()) as r:
+        assert r.ping()
+
+
+def test_a_client_that_does_not_read_does_not_fill_the_node(three):
+    leader = three.leader()
+    before = resident(leader)
+    raws = [Raw(leader) for _ in range(4)]
+    for raw in raws:
+        raw.socket.settimeout(0.5)
+        line = b"*2\r\n$4\r\nECHO\r\n$60000\r\n" + b"x" * 60000 + b"\r\n"
+        try:
+            for _ in range(1000):
+                raw.socket.sendall(line)
+            raise AssertionError("60 MB were taken in, and nothing was read")
+        except TimeoutError:
+            pass
+    assert resident(leader) - before < 40 << 20
+    with connect(leader) as r:
+        assert r.ping()
+    for raw in raws:
+        raw.socket.close()
+
+
+def resident(node):
+    with open(f"/proc/{node.process.pid}/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * 4096
+
+
+def test_a_grant_that_could_not_be_told_is_given_back(three, name):
+    """S7.2: its client was gone before."""
+    leader = three.leader()
+    for _ in range(20):
+        raw = Raw(leader)
+        raw.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        raw.send(f"SET {name} v NX PX 60000\r\n".encode())
+        raw.socket.close()  # by a reset
+    with connect(leader) as r:
+        wait_until(lambda: r.set(name, "v", nx=True, px=60000), "the lock is free again")
+
+
+def test_metrics_and_limits(three):
+    leader = three.leader()
+    with connect(leader) as r:
+        r.ping()
+        text = leader.ask("GET", "/metrics").text
+        figures = dict(line.split() for line in text.splitlines() if line.startswith("holdfast_resp"))
+    assert int(figures["holdfast_resp_connections"]) >= 1
+    assert int(figures["holdfast_resp_commands_total"]) >= 1
