@@ -148,6 +148,13 @@ bool compare_events(const struct recorder *core, const struct recorder *model)
 
 /* ---- the whole state ---- */
 
+struct pass {
+    const struct core *core;
+    struct model *model;
+    uint64_t seen;
+    bool bad;
+};
+
 static bool grant_differs(const struct grant_view *a, const struct grant_view *b)
 {
     bool bad = holder_differs(&a->holder, &b->holder);
@@ -159,6 +166,7 @@ static bool grant_differs(const struct grant_view *a, const struct grant_view *b
     NUMBER(parts);
     NUMBER(revoke_at_ms);
     SLICE(value);
+    NUMBER(is_key);
     return bad;
 }
 
@@ -200,6 +208,31 @@ static bool lock_differs(const struct lock_view *a, const struct lock_view *b)
     }
     if (!bad && a->has_holder) {
         bad |= grant_differs(&a->first, &b->first);
+    }
+    return bad;
+}
+
+static bool key_differs(const struct pass *pass, uint32_t tenant, struct slice name)
+{
+    struct key_view core_view;
+    struct key_view model_view;
+    view_key(pass->core, tenant, name, &core_view);
+    model_view_key(pass->model, tenant, name, &model_view);
+    const struct key_view *a = &core_view;
+    const struct key_view *b = &model_view;
+    bool bad = false;
+    NUMBER(kind);
+    NUMBER(version.number);
+    NUMBER(version.changes);
+    NUMBER(version.deadline_ms);
+    SLICE(value);
+    NUMBER(number);
+    SLICE(client);
+    NUMBER(holders);
+    NUMBER(token);
+    NUMBER(deadline_ms);
+    if (bad) {
+        printf("  at the key \"%.*s\"\n", (int)name.len, (const char *)name.data);
     }
     return bad;
 }
@@ -275,13 +308,6 @@ static void check_waiter(void *ctx, const struct waiter_view *waiter)
     g->next_waiter++;
 }
 
-struct pass {
-    const struct core *core;
-    struct model *model;
-    uint64_t seen;
-    bool bad;
-};
-
 static void compare_lock(void *ctx, const struct lock_view *b)
 {
     struct pass *pass = ctx;
@@ -293,7 +319,7 @@ static void compare_lock(void *ctx, const struct lock_view *b)
         pass->bad = true;
         return;
     }
-    pass->bad |= lock_differs(&a, b);
+    pass->bad |= lock_differs(&a, b) || key_differs(pass, b->tenant, b->name);
     struct gathered g = {.grants = calloc(b->holders + 1, sizeof(*g.grants)),
                          .waiters = calloc(b->queue_length + 1, sizeof(*g.waiters))};
     hf_assert(g.grants != NULL && g.waiters != NULL);
@@ -377,6 +403,38 @@ static void compare_lists(struct pass *pass, uint64_t visible)
     }
 }
 
+static void compare_counter(void *ctx, uint32_t tenant, struct slice name, int64_t number)
+{
+    struct pass *pass = ctx;
+    (void)number;
+    pass->seen++;
+    pass->bad |= key_differs(pass, tenant, name);
+}
+
+static void count_counter(void *ctx, struct slice name, int64_t number)
+{
+    struct pass *pass = ctx;
+    (void)name;
+    (void)number;
+    pass->seen++;
+}
+
+static void compare_counters(struct pass *pass)
+{
+    pass->seen = 0;
+    model_view_counters(pass->model, compare_counter, pass);
+    uint64_t expected = pass->seen;
+    pass->seen = 0;
+    for (uint32_t tenant = 0; tenant < 2; tenant++) {
+        uint64_t cursor = 0;
+        do {
+            cursor = view_counters(pass->core, tenant, cursor, 3, count_counter, pass);
+        } while (cursor != VIEW_END);
+    }
+    pass->bad |= differs("number of counters listed", pass->seen, expected);
+    pass->bad |= key_differs(pass, 0, slice_of("a")) || key_differs(pass, 0, slice_of("job"));
+}
+
 struct audit_pass {
     struct audit_view *records;
     size_t count;
@@ -426,6 +484,7 @@ static bool compare_counts(const struct core *core, struct model *model)
     NUMBER(fence_marks);
     NUMBER(fence_rejections);
     NUMBER(audit_records);
+    NUMBER(counters);
     bad |= differs("now", core_now_ms(core), model_now_ms(model));
     bad |= differs("counter", core_counter(core), model_counter(model));
     bad |= differs("epoch", core_epoch(core), model_epoch(model));
@@ -444,6 +503,7 @@ bool compare_state(const struct core *core, struct model *model)
     uint64_t visible = pass.seen;
     model_view_sessions(model, compare_session, &pass);
     compare_lists(&pass, visible);
+    compare_counters(&pass);
     const char *const resources[] = {"db", "db/table", "file"};
     for (uint32_t i = 0; i < 6; i++) {
         uint64_t core_mark[2] = {0, 0};

@@ -359,11 +359,10 @@ static void cover_forgotten(const struct model *model)
     const struct {
         bool did;
         enum coverage_extra extra;
-    } all[] = {{forgotten.audit, EXTRA_AUDIT_FULL},
-               {forgotten.sessions, EXTRA_SESSIONS_FULL},
-               {forgotten.grants, EXTRA_GRANTS_FULL},
-               {forgotten.requests, EXTRA_REQUESTS_FULL},
-               {forgotten.fences, EXTRA_FLOOR}};
+    } all[] = {
+        {forgotten.audit, EXTRA_AUDIT_FULL},         {forgotten.sessions, EXTRA_SESSIONS_FULL},
+        {forgotten.grants, EXTRA_GRANTS_FULL},       {forgotten.requests, EXTRA_REQUESTS_FULL},
+        {forgotten.transacts, EXTRA_TRANSACTS_FULL}, {forgotten.fences, EXTRA_FLOOR}};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         if (all[i].did) {
             coverage_extra(all[i].extra);

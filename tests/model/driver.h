@@ -110,23 +110,24 @@ void describe_event(FILE *f, const struct event *event);
 void coverage_result(const struct command *command, const struct result *result);
 void coverage_event(const struct event *event);
 enum coverage_extra {
-    EXTRA_BACKLOG,       /* a command met work that a sweep had left */
-    EXTRA_WAKE_LEFT,     /* names stayed woken after a command */
-    EXTRA_RESTORED,      /* a core made from a snapshot went on */
-    EXTRA_DAMAGED,       /* a damaged entry was refused */
-    EXTRA_UNCHECKED,     /* a deadlock search gave up */
-    EXTRA_LONG_CYCLE,    /* of three owners or more */
-    EXTRA_RESERVED,      /* a free name was kept for a multi-lock */
-    EXTRA_FAR_POSITION,  /* further back than positions are told */
-    EXTRA_MORE,          /* force-unlock left some */
-    EXTRA_GRANT_WAITED,  /* granted after a wait */
-    EXTRA_SLOT,          /* a semaphore slot above 0 */
-    EXTRA_FLOOR,         /* fence marks were evicted */
-    EXTRA_AUDIT_FULL,    /* audit records were dropped */
-    EXTRA_SESSIONS_FULL, /* ends of sessions were forgotten */
-    EXTRA_GRANTS_FULL,   /* ends of grants were forgotten */
-    EXTRA_REQUESTS_FULL, /* request ids were forgotten */
-    EXTRA_RECOVERED,     /* core_recover ran */
+    EXTRA_BACKLOG,        /* a command met work that a sweep had left */
+    EXTRA_WAKE_LEFT,      /* names stayed woken after a command */
+    EXTRA_RESTORED,       /* a core made from a snapshot went on */
+    EXTRA_DAMAGED,        /* a damaged entry was refused */
+    EXTRA_UNCHECKED,      /* a deadlock search gave up */
+    EXTRA_LONG_CYCLE,     /* of three owners or more */
+    EXTRA_RESERVED,       /* a free name was kept for a multi-lock */
+    EXTRA_FAR_POSITION,   /* further back than positions are told */
+    EXTRA_MORE,           /* force-unlock left some */
+    EXTRA_GRANT_WAITED,   /* granted after a wait */
+    EXTRA_SLOT,           /* a semaphore slot above 0 */
+    EXTRA_FLOOR,          /* fence marks were evicted */
+    EXTRA_AUDIT_FULL,     /* audit records were dropped */
+    EXTRA_SESSIONS_FULL,  /* ends of sessions were forgotten */
+    EXTRA_GRANTS_FULL,    /* ends of grants were forgotten */
+    EXTRA_REQUESTS_FULL,  /* request ids were forgotten */
+    EXTRA_TRANSACTS_FULL, /* transactions were forgotten */
+    EXTRA_RECOVERED,      /* core_recover ran */
     EXTRA_COUNT
 };
 void coverage_extra(enum coverage_extra extra);

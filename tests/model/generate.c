@@ -200,6 +200,9 @@ static bool repeat(struct generator *g, struct command *c)
         if (c->type == COMMAND_SESSION_OPEN && random_chance(r, 50)) {
             other.session_open.id = c->session_open.id;
         }
+        if (c->type == COMMAND_TRANSACT && random_chance(r, 80)) {
+            other.transact.id = c->transact.id;
+        }
         *c = other;
     }
     return true;
@@ -283,7 +286,9 @@ void generator_command(struct generator *g, struct command *c)
     enum command_type type = any_type(g);
     command_init(c, type);
     generate_body(g, type, c);
-    give_id(g, c);
+    if (type != COMMAND_TRANSACT) {
+        give_id(g, c); /* that one has its own */
+    }
     if (random_chance(&g->random, 2)) {
         c->tenant = 1;
     }

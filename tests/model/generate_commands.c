@@ -187,6 +187,14 @@ static void body_acquire(struct generator *g, struct command *c)
     if (random_chance(r, 20)) {
         a->metadata = arena_text(g, "meta-%u", random_below(r, 1000));
     }
+    bool may_be_key = !in_session && a->mode == MODE_EXCLUSIVE && a->names.count == 1;
+    if (may_be_key && random_chance(r, 40)) {
+        a->flags |= ACQUIRE_KEY;
+        a->value = arena_text(g, "\xff key-%u", random_below(r, 100));
+    }
+    if (random_below(r, 400) == 0) {
+        a->names.at[0] = any_counter(g);
+    }
 }
 
 static bool any_waiter(struct generator *g, struct model_waiter_info *out)
@@ -459,7 +467,9 @@ void generate_body(struct generator *g, enum command_type type, struct command *
     case COMMAND_UPGRADE:
         c->upgrade.version = random_below(&g->random, CORE_VERSION + 1);
         break;
-    case COMMAND_TRANSACT: /* has no weight yet */
+    case COMMAND_TRANSACT:
+        generate_transact(g, c);
+        break;
     case COMMAND_TICK:
     case COMMAND_ADVANCE:
     case COMMAND_NONE:
@@ -579,6 +589,9 @@ void generate_invalid(struct generator *g, struct command *c)
         break;
     case COMMAND_PROCLAIM:
         c->proclaim.value = slice_of("\xfe");
+        break;
+    case COMMAND_TRANSACT:
+        invalid_transact(g, c);
         break;
     default:
         break;

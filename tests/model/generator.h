@@ -97,6 +97,11 @@ struct slot *any_slot(struct generator *g);
 uint32_t any_ttl(struct generator *g);
 void keep_lease(struct generator *g, struct id lease);
 
+/* generate_transact.c */
+struct slice any_counter(struct generator *g);
+void generate_transact(struct generator *g, struct command *c);
+void invalid_transact(struct generator *g, struct command *c);
+
 /* generate_commands.c */
 void generate_body(struct generator *g, enum command_type type, struct command *c);
 /* Breaks one rule of command_check, or nearly. */

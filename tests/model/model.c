@@ -13,6 +13,8 @@ struct model *model_new(core_event_fn on_event, void *event_ctx)
     m->ended_lease_prints = model_alloc(LIMIT_ENDED * sizeof(*m->ended_lease_prints));
     m->ended_sessions = model_alloc(LIMIT_ENDED * sizeof(*m->ended_sessions));
     m->ended_session_prints = model_alloc(LIMIT_ENDED * sizeof(*m->ended_session_prints));
+    m->transacts = model_alloc(LIMIT_TRANSACTS * sizeof(*m->transacts));
+    m->transact_prints = model_alloc(LIMIT_TRANSACTS * sizeof(*m->transact_prints));
     m->mark_prints = model_alloc((LIMIT_FENCE_MARKS + 1) * sizeof(*m->mark_prints));
     return m;
 }
@@ -96,6 +98,9 @@ static void free_records(struct model *m)
     free(m->ended_lease_prints);
     free(m->ended_sessions);
     free(m->ended_session_prints);
+    free(m->transacts);
+    free(m->transact_prints);
+    model_free_counters(m);
 }
 
 void model_free(struct model *m)
@@ -205,7 +210,9 @@ static void dispatch(struct model *m, const struct command *c, struct result *ou
     case COMMAND_FENCE_CHECK:
         model_fence_check(m, c, out);
         break;
-    case COMMAND_TRANSACT: /* not generated yet */
+    case COMMAND_TRANSACT:
+        model_transact(m, c, out);
+        break;
     case COMMAND_TICK:
     case COMMAND_NONE:
     case COMMAND_COUNT:
@@ -264,6 +271,7 @@ struct model_forgotten model_forgotten(const struct model *m)
         .grants = m->ended_grant_count > LIMIT_ENDED,
         .requests = m->memo_count > LIMIT_REQUESTS,
         .fences = m->floor > 0,
+        .transacts = m->transact_count > LIMIT_TRANSACTS,
     };
 }
 

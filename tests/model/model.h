@@ -44,6 +44,7 @@ struct model_forgotten {
     bool grants;
     bool requests;
     bool fences;
+    bool transacts;
 };
 struct model_forgotten model_forgotten(const struct model *model);
 
@@ -61,6 +62,10 @@ bool model_view_session(struct model *model, struct id id, struct session_view *
 void model_view_audit(struct model *model, uint64_t from, view_audit_fn on_record, void *ctx);
 bool model_view_fence(struct model *model, uint32_t tenant, struct slice resource, uint32_t slot,
                       uint64_t *highest, uint64_t *floor);
+
+void model_view_key(struct model *model, uint32_t tenant, struct slice name, struct key_view *out);
+typedef void (*model_counter_fn)(void *ctx, uint32_t tenant, struct slice name, int64_t number);
+void model_view_counters(struct model *model, model_counter_fn on_counter, void *ctx);
 
 /* What the driver needs to make up commands that have a chance. */
 struct model_grant_info {

@@ -236,7 +236,7 @@ static bool same_owner(const struct request *r, const struct request *asker)
            slice_equal(owned_slice(&r->owner), owned_slice(&asker->owner));
 }
 
-static void refuse(struct model *m, struct result *out, enum reason reason, struct model_name *name)
+void model_refuse(struct model *m, struct result *out, enum reason reason, struct model_name *name)
 {
     out->outcome = OUTCOME_REFUSED;
     out->reason = reason;
@@ -252,7 +252,7 @@ static void hold_again(struct model *m, struct model_grant *g, const struct requ
     bool again = (flags & ACQUIRE_REENTRANT) != 0 && r->parts == 1 && g->r.parts == 1 &&
                  g->r.mode == r->mode && g->r.permits == r->permits && g->depth < UINT16_MAX;
     if (!again) {
-        refuse(m, out, REASON_ALREADY_HELD, name);
+        model_refuse(m, out, REASON_ALREADY_HELD, name);
         return;
     }
     g->depth++;
@@ -274,7 +274,7 @@ static bool check_name(struct model *m, const struct request *r, uint32_t flags,
     for (size_t i = 0; !r->session->is_private && i < name->queue.count; i++) {
         const struct model_waiter *w = name->queue.at[i];
         if (same_owner(&w->r, r) && !model_waiter_dead(m, w)) {
-            refuse(m, out, REASON_ALREADY_HELD, name);
+            model_refuse(m, out, REASON_ALREADY_HELD, name);
             return true;
         }
     }
@@ -282,11 +282,11 @@ static bool check_name(struct model *m, const struct request *r, uint32_t flags,
     uint32_t limit = 0;
     if (model_name_mode(name, &mode, &limit)) {
         if (mode_class(mode) != mode_class(r->mode)) {
-            refuse(m, out, REASON_MODE_MISMATCH, name);
+            model_refuse(m, out, REASON_MODE_MISMATCH, name);
             return true;
         }
         if (mode == MODE_SEMAPHORE && limit != r->limit) {
-            refuse(m, out, REASON_LIMIT_MISMATCH, name);
+            model_refuse(m, out, REASON_LIMIT_MISMATCH, name);
             return true;
         }
     }
@@ -327,14 +327,14 @@ static bool wait_or_refuse(struct model *m, const struct command *c, const struc
                            struct model_name *blocked, struct result *out)
 {
     if (c->acquire.wait_ms == 0) {
-        refuse(m, out, blocked->delayed_until_ms > m->now_ms ? REASON_DELAYED : REASON_HELD,
-               blocked);
+        model_refuse(m, out, blocked->delayed_until_ms > m->now_ms ? REASON_DELAYED : REASON_HELD,
+                     blocked);
         return false;
     }
     if ((c->acquire.flags & ACQUIRE_DETECT_DEADLOCK) != 0) {
         enum deadlock found = model_deadlock(m, r, out);
         if (found == DEADLOCK_FOUND) {
-            refuse(m, out, REASON_DEADLOCK, blocked);
+            model_refuse(m, out, REASON_DEADLOCK, blocked);
             return false;
         }
         out->deadlock_unchecked = found == DEADLOCK_UNCHECKED;
@@ -379,6 +379,13 @@ static bool decide(struct model *m, const struct command *c, const struct reques
         model_prune_name(m, r->names[i]);
     }
     for (uint32_t i = 0; i < r->parts; i++) {
+        struct slice text = owned_slice(&r->names[i]->text);
+        if (model_find_counter(m, c->tenant, text) != NULL) {
+            out->outcome = OUTCOME_REFUSED;
+            out->reason = REASON_WRONG_KIND;
+            out->name = model_keep(m, text);
+            return false;
+        }
         if (check_name(m, r, c->acquire.flags, r->names[i], out)) {
             return false;
         }
@@ -399,14 +406,15 @@ static bool decide(struct model *m, const struct command *c, const struct reques
     return true;
 }
 
-static struct model_session *private_session(struct model *m, const struct command *c)
+struct model_session *model_private_session(struct model *m, uint32_t tenant, struct id lease,
+                                            struct slice client, uint32_t ttl_ms)
 {
     struct model_session *s = model_alloc(sizeof(*s));
-    s->id = c->acquire.lease;
-    s->tenant = c->tenant;
-    s->client = owned_copy(c->acquire.client);
+    s->id = lease;
+    s->tenant = tenant;
+    s->client = owned_copy(client);
     s->metadata = owned_copy(slice_make(NULL, 0));
-    s->ttl_ms = c->acquire.ttl_ms;
+    s->ttl_ms = ttl_ms;
     s->is_private = true;
     s->waits = true;
     s->timer_ms = NEVER;
@@ -420,7 +428,8 @@ static void make_request(struct model *m, const struct command *c, struct model_
     const struct command_acquire *a = &c->acquire;
     memset(r, 0, sizeof(*r));
     r->lease = a->lease;
-    r->session = s != NULL ? s : private_session(m, c);
+    r->session =
+        s != NULL ? s : model_private_session(m, c->tenant, a->lease, a->client, a->ttl_ms);
     r->owner = owned_copy(a->owner);
     r->parts = names->count;
     for (uint32_t i = 0; i < names->count; i++) {
@@ -433,6 +442,7 @@ static void make_request(struct model *m, const struct command *c, struct model_
     r->delay_ms = a->delay_ms;
     r->metadata = owned_copy(a->metadata);
     r->value = owned_copy(a->value);
+    r->is_key = (a->flags & ACQUIRE_KEY) != 0;
 }
 
 void model_acquire(struct model *m, const struct command *c, struct result *out)

@@ -145,6 +145,20 @@ static void renewal_failed(struct model *m, const struct command *c, const struc
     model_emit(m, &event);
 }
 
+void model_renew_grant(struct model *m, struct model_grant *g, uint32_t ttl_ms)
+{
+    struct model_session *s = g->r.session;
+    g->renewed_ms = m->now_ms;
+    if (s->is_private) {
+        s->alive_ms = m->now_ms;
+        s->ttl_ms = ttl_ms != 0 ? ttl_ms : s->ttl_ms;
+        model_timer_lower(&s->timer_ms, model_session_deadline(s));
+    } else {
+        g->r.ttl_ms = ttl_ms != 0 ? ttl_ms : g->r.ttl_ms;
+        model_grant_reschedule(g);
+    }
+}
+
 void model_renew(struct model *m, const struct command *c, struct result *out)
 {
     struct model_session *s = session_if_alive(m, c);
@@ -159,15 +173,7 @@ void model_renew(struct model *m, const struct command *c, struct result *out)
         model_remember(m, c, s, out, NULL);
         return;
     }
-    g->renewed_ms = m->now_ms;
-    if (g->r.session->is_private) {
-        g->r.session->alive_ms = m->now_ms;
-        g->r.session->ttl_ms = r->ttl_ms != 0 ? r->ttl_ms : g->r.session->ttl_ms;
-        model_timer_lower(&g->r.session->timer_ms, model_session_deadline(g->r.session));
-    } else {
-        g->r.ttl_ms = r->ttl_ms != 0 ? r->ttl_ms : g->r.ttl_ms;
-        model_grant_reschedule(g);
-    }
+    model_renew_grant(m, g, r->ttl_ms);
     model_result_from_grant(m, g, out);
     out->outcome = OUTCOME_DONE;
     model_remember(m, c, s, out, NULL);

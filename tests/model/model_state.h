@@ -89,6 +89,9 @@ struct request {
     struct owned metadata;
     struct owned value;
     struct memo *memo;
+    bool is_key;      /* S13 */
+    bool is_hash;     /* ... and the value is one */
+    uint32_t changes; /* ... and was set so often again */
 };
 
 struct model_grant {
@@ -150,6 +153,20 @@ struct mark {
     uint64_t highest;
 };
 
+struct model_counter {
+    uint32_t tenant;
+    struct owned text;
+    int64_t number;
+    uint64_t change;
+};
+
+struct model_transact {
+    struct id id;
+    uint32_t tenant;
+    uint64_t digest;
+    struct result reply;
+};
+
 struct model {
     core_event_fn on_event;
     void *event_ctx;
@@ -189,6 +206,11 @@ struct model {
     uint64_t *mark_prints;
     uint64_t floor;
     uint64_t rejections;
+    struct list counters;
+    uint64_t counter_changes;
+    uint64_t transact_count; /* a ring like those above */
+    struct model_transact *transacts;
+    uint64_t *transact_prints;
     struct list scratch; /* blocks that the last result points to */
     const struct result *seen;
     uint32_t prune_left; /* holders and waiters that this command may still look at */
@@ -318,6 +340,20 @@ void model_result_about_name(struct model *m, struct model_name *name, struct re
 bool model_lease_lives(const struct model *m, struct id lease);
 void model_answer_waiter(struct model *m, struct model_waiter *w, uint32_t node,
                          struct result *out);
+
+/* A refusal that says who is in the way. */
+void model_refuse(struct model *m, struct result *out, enum reason reason, struct model_name *name);
+/* It is not granted yet, and so has no deadline. */
+struct model_session *model_private_session(struct model *m, uint32_t tenant, struct id lease,
+                                            struct slice client, uint32_t ttl_ms);
+
+/* model_grant.c */
+void model_renew_grant(struct model *m, struct model_grant *g, uint32_t ttl_ms);
+
+/* model_transact.c */
+struct model_counter *model_find_counter(const struct model *m, uint32_t tenant, struct slice text);
+void model_transact(struct model *m, const struct command *c, struct result *out);
+void model_free_counters(struct model *m);
 
 /* model_deadlock.c */
 enum deadlock { DEADLOCK_NONE, DEADLOCK_FOUND, DEADLOCK_UNCHECKED };

@@ -13,6 +13,7 @@ void model_stats(const struct model *m, struct core_stats *out)
     out->fence_marks = m->marks.count;
     out->fence_rejections = m->rejections;
     out->audit_records = m->audit.count;
+    out->counters = m->counters.count;
 }
 
 static struct grant_view view_of_grant(const struct model_grant *g)
@@ -33,6 +34,7 @@ static struct grant_view view_of_grant(const struct model_grant *g)
         .parts = g->r.parts,
         .revoke_at_ms = g->revoke_at_ms,
         .value = owned_slice(&g->r.value),
+        .is_key = g->r.is_key,
     };
 }
 
