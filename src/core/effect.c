@@ -1,5 +1,6 @@
 /* Packing and unpacking of the lists of a transaction; see effect.h. Each kind of effect has the
- * fields that mean something to it and no others, so that one list has one form. */
+ * fields that mean something to it and no others, so that one list has one form. A text that is too
+ * long can be unpacked: the rules below then give it its own error. */
 #include "core/effect.h"
 
 #include "base/panic.h"
@@ -45,7 +46,7 @@ bool unpack_check(struct reader *r, struct key_check *out)
     if (r->bad || r->at == r->end) {
         return false;
     }
-    out->name = read_slice(r, LIMIT_NAME);
+    out->name = read_slice(r, LIMIT_TRANSACT_BYTES);
     out->version.number = read_u64(r);
     out->version.changes = read_u32(r);
     out->version.deadline_ms = read_u64(r);
@@ -92,12 +93,12 @@ bool unpack_effect(struct reader *r, struct effect *out)
     }
     *out = (struct effect){.kind = (enum effect_kind)read_u8(r)};
     out->flags = read_u8(r);
-    out->name = read_slice(r, LIMIT_NAME);
+    out->name = read_slice(r, LIMIT_TRANSACT_BYTES);
     switch (out->kind) {
     case EFFECT_PUT:
         out->lease = read_id(r);
         out->ttl_ms = read_u32(r);
-        out->value = read_slice(r, LIMIT_VALUE);
+        out->value = read_slice(r, LIMIT_TRANSACT_BYTES);
         break;
     case EFFECT_EXPIRE:
         out->ttl_ms = read_u32(r);
@@ -108,7 +109,7 @@ bool unpack_effect(struct reader *r, struct effect *out)
         out->number = unzigzag(read_u64(r));
         break;
     case EFFECT_PUBLISH:
-        out->value = read_slice(r, LIMIT_VALUE);
+        out->value = read_slice(r, LIMIT_TRANSACT_BYTES);
         break;
     case EFFECT_NONE:
     case EFFECT_COUNT:

@@ -41,8 +41,7 @@ uint64_t token_named(struct player *p, const char *text)
     return sent->hold->token;
 }
 
-/* What every command may have: true when the next words were such an option. */
-static bool common_option(struct words *w, struct asked *out)
+bool ask_common_option(struct words *w, struct asked *out)
 {
     struct command *cmd = &out->command;
     if (words_take(w, "request id")) {
@@ -64,7 +63,7 @@ static bool common_option(struct words *w, struct asked *out)
 static void only_common_options(struct words *w, struct asked *out)
 {
     while (words_left(w)) {
-        if (!common_option(w, out)) {
+        if (!ask_common_option(w, out)) {
             words_finish(w);
         }
     }
@@ -105,6 +104,9 @@ static bool acquire_option(struct words *w, struct command_acquire *a)
         a->value = slice_of(words_quoted(w, "a value in quotes"));
     } else if (words_take(w, "re-entrant")) {
         a->flags |= ACQUIRE_REENTRANT;
+    } else if (words_take(w, "as a key with")) {
+        a->flags |= ACQUIRE_KEY;
+        a->value = slice_of(words_quoted(w, "a value in quotes"));
     } else if (words_take(w, "detect deadlock")) {
         a->flags |= ACQUIRE_DETECT_DEADLOCK;
     } else if (words_take(w, "lock-delay")) {
@@ -153,7 +155,7 @@ static void ask_acquire(struct words *w, const struct actor *actor, uint64_t wai
                 player_fail(p, "no acquire has that label");
             }
             lease = sent->hold->lease;
-        } else if (!acquire_option(w, a) && !common_option(w, out)) {
+        } else if (!acquire_option(w, a) && !ask_common_option(w, out)) {
             words_finish(w);
         }
     }
@@ -237,7 +239,7 @@ static void ask_release(struct words *w, const struct actor *actor, struct asked
     struct target target = take_target(w, actor);
     struct naming n = {.name = target.name};
     while (words_left(w)) {
-        if (!naming_option(w, &target, &n) && !common_option(w, out)) {
+        if (!naming_option(w, &target, &n) && !ask_common_option(w, out)) {
             words_finish(w);
         }
     }
@@ -259,7 +261,7 @@ static void ask_renew(struct words *w, const struct actor *actor, struct asked *
     while (words_left(w)) {
         if (words_take(w, "ttl")) {
             r->ttl_ms = words_span32(w, "a time span");
-        } else if (!naming_option(w, &target, &n) && !common_option(w, out)) {
+        } else if (!naming_option(w, &target, &n) && !ask_common_option(w, out)) {
             words_finish(w);
         }
     }
@@ -280,7 +282,7 @@ static void ask_proclaim(struct words *w, const struct actor *actor, struct aske
     struct target target = take_target(w, actor);
     struct naming n = {.name = target.name};
     while (words_left(w)) {
-        if (!naming_option(w, &target, &n) && !common_option(w, out)) {
+        if (!naming_option(w, &target, &n) && !ask_common_option(w, out)) {
             words_finish(w);
         }
     }
@@ -329,7 +331,7 @@ static void ask_force_unlock(struct words *w, const char *actor, struct asked *o
             f->reason = slice_of(words_quoted(w, "a reason in quotes"));
         } else if (words_take(w, "now")) {
             f->now = 1;
-        } else if (!common_option(w, out)) {
+        } else if (!ask_common_option(w, out)) {
             words_finish(w);
         }
     }
@@ -346,7 +348,7 @@ static void ask_revoke(struct words *w, const char *actor, struct asked *out)
             r->reason = slice_of(words_quoted(w, "a reason in quotes"));
         } else if (words_take(w, "within")) {
             r->grace_ms = words_span32(w, "a time span");
-        } else if (!common_option(w, out)) {
+        } else if (!ask_common_option(w, out)) {
             words_finish(w);
         }
     }
@@ -377,7 +379,7 @@ static void ask_session_open(struct words *w, struct asked *out)
                 player_fail(p, "there is no session \"%s\"", other);
             }
             o->id = s->id;
-        } else if (!common_option(w, out)) {
+        } else if (!ask_common_option(w, out)) {
             words_finish(w);
         }
     }
@@ -402,7 +404,7 @@ static void ask_keepalive(struct words *w, struct asked *out)
     size_t size = 16 * w->count;
     struct writer packed = writer_make(arena_alloc(&w->player->step, size), size);
     ids->packed = packed.at;
-    while (words_left(w) && !common_option(w, out)) {
+    while (words_left(w) && !ask_common_option(w, out)) {
         struct id id = take_session(w)->id;
         write_fixed64(&packed, id.high);
         write_fixed64(&packed, id.low);
@@ -435,7 +437,7 @@ static void ask_fence_check(struct words *w, struct asked *out)
     while (words_left(w)) {
         if (words_take(w, "slot")) {
             f->slot = words_number32(w, "the slot");
-        } else if (!common_option(w, out)) {
+        } else if (!ask_common_option(w, out)) {
             words_finish(w);
         }
     }
@@ -479,7 +481,7 @@ static void ask_again(struct words *w, struct asked *out)
             out->command.acquire.lease = cast_draw(p, "new", out->hold);
         } else if (acquire && words_take(w, "through node")) {
             out->command.acquire.node = words_number32(w, "the number of a node");
-        } else if (!common_option(w, out)) {
+        } else if (!ask_common_option(w, out)) {
             words_finish(w);
         }
     }
@@ -541,6 +543,8 @@ static bool ask_by_actor(struct words *w, const struct actor *actor, struct aske
         ask_force_unlock(w, actor->name, out);
     } else if (words_take(w, "revokes")) {
         ask_revoke(w, actor->name, out);
+    } else if (words_take(w, "transacts")) {
+        ask_transact(w, actor->name, out);
     } else {
         return false;
     }

@@ -165,6 +165,10 @@ static void describe_special(struct player *p, const struct command *command,
     case COMMAND_REVOKE:
         fact(out, "asked %u", r->count);
         break;
+    case COMMAND_TRANSACT:
+        fact(out, "effects %u", r->count);
+        fact_quoted(out, "name", r->name);
+        break;
     default:
         break;
     }
@@ -248,7 +252,11 @@ void describe_event(struct player *p, const struct event *e, struct facts *out)
     }
     bool election = e->type == EVENT_LEADER_CHANGED || e->type == EVENT_PROCLAIMED;
     fact_slice(out, "by", e->actor);
-    fact_quoted(out, election ? "value" : "because", e->text);
+    fact_quoted(out,
+                election                     ? "value"
+                : e->type == EVENT_PUBLISHED ? "message"
+                                             : "because",
+                e->text);
     fact_id(p, out, "session", e->session);
     fact_id(p, out, "lease", e->lease);
     fact(out, "number %" PRIu64 ".%u", e->index, e->ordinal);

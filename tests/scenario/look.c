@@ -219,6 +219,7 @@ static void tell_stats(struct player *p, struct facts *out)
     fact(out, "fence marks %" PRIu64, s.fence_marks);
     fact(out, "fence rejections %" PRIu64, s.fence_rejections);
     fact(out, "audit records %" PRIu64, s.audit_records);
+    fact(out, "counters %" PRIu64, s.counters);
     fact(out, "counter %" PRIu64, core_counter(p->core));
     fact(out, "epoch %" PRIu64, core_epoch(p->core));
     fact(out, "version %u", core_version(p->core));
@@ -243,7 +244,9 @@ static uint32_t take_tenant(struct words *w)
 
 bool look(struct player *p, struct words *w, struct facts *out)
 {
-    if (words_take(w, "show session")) {
+    if (look_at_key(p, w, out)) {
+        /* It is told. */
+    } else if (words_take(w, "show session")) {
         show_session(p, words_plain(w, "the name of a session"), out);
     } else if (words_take(w, "show fence")) {
         show_fence(p, w, out);

@@ -40,7 +40,15 @@ struct sent {
     struct hold *hold;
 };
 
+/* The version that a key had when it was noted. */
+struct noted {
+    const char *label;
+    struct key_version version;
+};
+
 struct cast {
+    struct noted *noted;
+    size_t noted_count, noted_room;
     struct drawn *drawn;
     struct actor_session *sessions;
     struct hold **holds;
@@ -159,6 +167,15 @@ struct facts *look_at_audit(struct player *p, size_t *count);
 
 /* False when the words are no command. */
 bool ask(struct player *p, struct words *w, struct asked *out);
+/* What every command may have: true when the next words were such an option. */
+bool ask_common_option(struct words *w, struct asked *out);
+
+/* ---- key.c: transactions, and what a name is as a key ---- */
+
+void ask_transact(struct words *w, const char *actor, struct asked *out);
+/* `note "k" as v1`, `show key "k"`: false when the words are neither. */
+bool look_at_key(struct player *p, struct words *w, struct facts *out);
+
 /* A token by its number or by the label of the acquire that got it. */
 uint64_t token_named(struct player *p, const char *text);
 

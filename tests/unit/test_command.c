@@ -439,13 +439,17 @@ static void the_lists_of_a_transaction_come_back_as_they_were(void **state)
 static void an_effect_that_breaks_a_rule_is_named(void **state)
 {
     (void)state;
-    static const uint8_t long_value[LIMIT_VALUE] = {0};
+    static const uint8_t long_value[LIMIT_VALUE + 1] = {0};
     const struct id lease = {1, 1};
     const struct {
         enum hf_error expected;
         struct effect effect;
     } rules[] = {
         {HF_OK, {EFFECT_PUT, 0, slice_of("a"), slice_make(long_value, LIMIT_VALUE), lease, 0, 0}},
+        {HF_INVALID_METADATA,
+         {EFFECT_PUT, 0, slice_of("a"), slice_make(long_value, LIMIT_VALUE + 1), lease, 0, 0}},
+        {HF_INVALID_NAME,
+         {EFFECT_DROP, 0, slice_make(long_value, LIMIT_NAME + 1), {NULL, 0}, {0, 0}, 0, 0}},
         {HF_INVALID_NAME, {EFFECT_PUT, 0, slice_of("a//b"), {NULL, 0}, lease, 0, 0}},
         {HF_INVALID_NAME, {EFFECT_PUBLISH, 0, {NULL, 0}, {NULL, 0}, {0, 0}, 0, 0}},
         {HF_INVALID_NAME, {EFFECT_PUBLISH, 0, slice_of("\n"), {NULL, 0}, {0, 0}, 0, 0}},
