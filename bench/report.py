@@ -147,7 +147,7 @@ def markdown(result):
 # ---- the picture ----
 
 OURS, DURABLE, MEMORY = "#1f6f54", "#7d8ca3", "#c9b18a"
-ROW, BAR, LEFT, WIDTH, HEAD = 22, 15, 330, 560, 34
+ROW, BAR, LEFT, WIDTH, HEAD = 22, 15, 380, 560, 34
 
 
 def colour(system):
