@@ -49,6 +49,7 @@ complete -c holdfast -n "__fish_seen_subcommand_from serve" -l data -r -d 'where
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l client -r -d 'where clients are served (127.0.0.1:4653)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l peer -r -d 'where other nodes connect (default with --cluster: this node'\''s entry there) (127.0.0.1:4654)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l resp -r -d 'where clients of the Redis protocol are served; off: nowhere (127.0.0.1:4655)'
+complete -c holdfast -n "__fish_seen_subcommand_from serve" -l resp-tier -r -d 'the tier that their locks are in (correctness)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l resp-del -r -d 'their plain DEL of another one'\''s lock: an audited force-unlock, or an error (allow)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l advertise-client -r -d 'the client address that others are told (default: --client)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l cluster -r -d 'the first members by their peer addresses'

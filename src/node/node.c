@@ -95,6 +95,7 @@ bool node_start_serving(struct node *n, char problem[NODE_PROBLEM])
     struct service_options service = {.memory = o->memory,
                                       .gateway = node_gateway(n),
                                       .ttl_min_ms = o->ttl_min_ms,
+                                      .resp_tier = o->resp_tier,
                                       .resp_del_refused = o->resp_del_refused,
                                       .page = o->page,
                                       .page_ctx = o->ctx,

@@ -54,6 +54,7 @@ struct node_options {
     uint64_t snapshot_bytes; /* of log */
     uint32_t segment_bytes;  /* 0: storage's own default */
     uint32_t max_clients;
+    enum tier resp_tier;
     bool resp_del_refused;     /* see service/service.h */
     const char *resp_password; /* "": none */
 

@@ -46,6 +46,7 @@ static const struct setting settings[] = {
     {"peer", ADDRESS, AT(peer), "127.0.0.1:4654", "HOST:PORT", "where other nodes connect (default with --cluster: this node's entry there)", false},
     {"resp", DOOR, AT(resp), "127.0.0.1:4655", "HOST:PORT", "where clients of the Redis protocol are served; off: nowhere", false},
     {"resp-password", SECRET, AT(resp_password), "", "PASSWORD", "what AUTH asks them for; in the file or in HOLDFAST_RESP_PASSWORD only", false},
+    {"resp-tier", WORD, AT(resp_tier), "correctness", "correctness|efficiency", "the tier that their locks are in", false},
     {"resp-del", WORD, AT(resp_del), "allow", "allow|refuse", "their plain DEL of another one's lock: an audited force-unlock, or an error", false},
     {"advertise-client", TEXT, AT(advertise_client), "", "HOST:PORT", "the client address that others are told (default: --client)", false},
     {"cluster", TEXT, AT(cluster), "", "1=HOST:PORT,2=HOST:PORT,...", "the first members by their peer addresses", false},

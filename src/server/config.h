@@ -39,6 +39,7 @@ struct config {
     struct address peer;
     struct address resp;
     char resp_password[CONFIG_PASSWORD];
+    uint64_t resp_tier; /* as enum tier has them */
     uint64_t resp_del;
     char advertise_client[PEER_ADDRESS_MAX + 1];
     char cluster[CONFIG_CLUSTER];

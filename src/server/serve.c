@@ -182,6 +182,7 @@ static void fill_options(struct serve *s, struct node_options *o)
         .resp_is_off = config_is_off(&c->resp),
         .resp_del_refused = c->resp_del == RESP_DEL_REFUSE,
         .resp_password = c->resp_password,
+        .resp_tier = (enum tier)c->resp_tier,
         .election_ms = (uint32_t)c->election_ms,
         .heartbeat_ms = (uint32_t)c->heartbeat_ms,
         .request_ms = (uint32_t)c->request_ms,

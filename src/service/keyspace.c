@@ -23,9 +23,10 @@ void keyspace_close(struct keyspace *k)
     bump_close(&k->arena);
 }
 
-void keyspace_begin(struct keyspace *k, uint32_t tenant, struct slice client, bool is_looking)
+bool keyspace_begin(struct keyspace *k, uint32_t tenant, struct slice client, bool is_looking)
 {
     bump_reset(&k->arena);
+    k->core = service_tier_core(k->service, k->service->options.resp_tier);
     k->tenant = tenant;
     k->client = client;
     k->now_ms = service_cluster_ms(k->service);
@@ -34,6 +35,7 @@ void keyspace_begin(struct keyspace *k, uint32_t tenant, struct slice client, bo
     k->conn = NULL;
     k->count = 0;
     k->message_count = 0;
+    return k->core != NULL;
 }
 
 void keyspace_enter_script(struct keyspace *k)
@@ -122,7 +124,7 @@ struct key *keyspace_key(struct keyspace *k, struct slice name, const struct key
     key = &k->keys[k->count++];
     memset(key, 0, sizeof(*key));
     key->name = name;
-    view_key(service_core(k->service), k->tenant, name, &key->seen);
+    view_key(k->core, k->tenant, name, &key->seen);
     key->kind = key->seen.kind;
     key->value = key->seen.value;
     key->number = key->seen.number;
@@ -306,7 +308,7 @@ bool keyspace_is_idle(const struct keyspace *k)
 
 bool keyspace_is_busy(const struct keyspace *k)
 {
-    uint64_t mark = core_index(service_core(k->service)) + 1;
+    uint64_t mark = core_index(k->core) + 1;
     for (uint32_t i = 0; i < k->count; i++) {
         if (k->written[slot_of(k->keys[i].name)] == mark) {
             return true;
@@ -317,7 +319,7 @@ bool keyspace_is_busy(const struct keyspace *k)
 
 void keyspace_submitted(struct keyspace *k)
 {
-    uint64_t mark = core_index(service_core(k->service)) + 1;
+    uint64_t mark = core_index(k->core) + 1;
     for (uint32_t i = 0; i < k->count; i++) {
         if (has_effect(&k->keys[i])) {
             k->written[slot_of(k->keys[i].name)] = mark;

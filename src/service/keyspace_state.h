@@ -37,6 +37,7 @@ struct keyspace {
     struct service *service;
     struct resp_conn *conn; /* whose command it is; for EXEC */
     struct bump arena;
+    const struct core *core; /* that is read: of the tier that these clients get */
     uint32_t tenant;
     struct slice client; /* in whose name */
     uint64_t now_ms;     /* cluster time */
@@ -56,8 +57,8 @@ struct keyspace {
 void keyspace_open(struct keyspace *k, struct service *s);
 void keyspace_close(struct keyspace *k);
 
-/* A run begins; `client` lasts until it is over. */
-void keyspace_begin(struct keyspace *k, uint32_t tenant, struct slice client, bool is_looking);
+/* A run begins; `client` lasts until it is over. False: this node has nothing to read (S10.1). */
+bool keyspace_begin(struct keyspace *k, uint32_t tenant, struct slice client, bool is_looking);
 /* Something that it read is being changed by another run, whose result is not there yet. */
 bool keyspace_is_busy(const struct keyspace *k);
 /* It read nothing and wants nothing: no need to ask anybody. */

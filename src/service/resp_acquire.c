@@ -86,7 +86,7 @@ void resp_acquire_begin(struct resp_conn *conn, const struct resp_set *set)
     list_append(&conn->acquires, &a->link);
     conn->acquire_count++;
     conn->mode = RESP_MODE_ACQUIRING;
-    a->ask = ask_submit(s, &command, false, on_answer, a);
+    a->ask = ask_submit_tier(s, &command, s->options.resp_tier, false, on_answer, a);
 }
 
 void resp_acquire_abandon_all(struct resp_conn *conn)

@@ -324,7 +324,8 @@ static bool begin(struct resp_conn *conn)
         conn->command->local(conn, args, count);
         return true;
     case RESP_READ:
-        if (conn->taken <= conn->fresh) {
+        /* What the leader's memory holds now is the newest there is. */
+        if (conn->taken <= conn->fresh || conn->service->options.resp_tier == TIER_EFFICIENCY) {
             resp_look(conn, args, count);
             return true;
         }

@@ -286,3 +286,8 @@ uint64_t resp_pubsub_receivers(struct service *s, struct slice channel)
     }
     return count;
 }
+
+bool resp_has_subscribers(const struct service *s)
+{
+    return table_count(&s->resp->channels) > 0 || s->resp->pattern_count > 0;
+}

@@ -49,7 +49,7 @@ static void on_lock(void *ctx, const struct lock_view *lock)
     }
     if (scan->type != SCAN_ANY) {
         struct key_view view;
-        view_key(service_core(scan->k->service), scan->k->tenant, lock->name, &view);
+        view_key(scan->k->core, scan->k->tenant, lock->name, &view);
         if ((view.kind == KEY_HASH) != (scan->type == SCAN_HASH)) {
             return;
         }
@@ -106,7 +106,7 @@ static struct slice prefix_of(struct slice match)
 
 static uint64_t look(struct scan *scan, uint64_t cursor)
 {
-    const struct core *core = service_core(scan->k->service);
+    const struct core *core = scan->k->core;
     uint32_t tenant = scan->k->tenant;
     if (scan->type == SCAN_OTHER) {
         return 0;
@@ -158,6 +158,6 @@ void key_dbsize(struct keyspace *k, const struct slice *args, uint32_t count,
     (void)args;
     (void)count;
     struct core_stats stats;
-    core_stats(service_core(k->service), &stats);
+    core_stats(k->core, &stats);
     to->integer(to->ctx, (int64_t)stats.names);
 }

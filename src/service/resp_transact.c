@@ -2,6 +2,8 @@
  * wants becomes one `transact` (keyspace.h). Runs are made when the last batch of the leader is
  * applied and the next one is not sealed, elsewhere at once; a run that met a conflict is made
  * again, on a follower behind a barrier, since its own state may be what was too old. */
+#include <inttypes.h>
+
 #include "service/resp_conn.h"
 
 /* ---- where answers go ---- */
@@ -53,6 +55,22 @@ struct resp_writer *resp_sink_writer(const struct key_sink *sink)
     return sink->ctx;
 }
 
+/* The tier EFFICIENCY is in the leader's memory: nobody else can read it. */
+static void put_not_here(struct resp_writer *w, const struct service *s)
+{
+    struct gateway_status status;
+    s->gateway.status(s->gateway.ctx, &status);
+    if (status.leader == status.node || status.leader == 0) {
+        resp_put_error(w, HF_UNAVAILABLE);
+    } else {
+        resp_error(
+            w, "READONLY",
+            "the keys are in the memory of the leader (resp-tier = efficiency), which is node "
+            "%" PRIu64 ": ask there",
+            status.leader);
+    }
+}
+
 static struct slice client_of(const struct resp_conn *conn)
 {
     return slice_make(conn->client, conn->client_len);
@@ -63,7 +81,11 @@ void resp_look(struct resp_conn *conn, const struct slice *args, uint32_t count)
     struct keyspace *k = &resp_shared(conn)->keyspace;
     struct resp_writer w = resp_conn_writer(conn);
     struct key_sink sink = resp_sink(&w);
-    keyspace_begin(k, conn->options.tenant, client_of(conn), true);
+    if (!keyspace_begin(k, conn->options.tenant, client_of(conn), true)) {
+        put_not_here(&w, conn->service);
+        resp_shared(conn)->errors++;
+        return;
+    }
     conn->command->run(k, args, count, &sink);
 }
 
@@ -110,6 +132,11 @@ static void answer_try_again(struct resp_conn *conn)
     answer(conn);
 }
 
+static bool is_replicated(const struct service *s)
+{
+    return s->options.resp_tier == TIER_CORRECTNESS;
+}
+
 static bool leads(const struct service *s)
 {
     struct gateway_status status;
@@ -131,7 +158,7 @@ static void on_done(void *owner, enum hf_error error, const struct result *resul
         answer_try_again(conn);
     } else {
         resp_shared(conn)->conflicts++;
-        conn->needs_barrier = !leads(conn->service);
+        conn->needs_barrier = is_replicated(conn->service) && !leads(conn->service);
         list_append(&resp_shared(conn)->pending, &conn->pending);
     }
 }
@@ -161,7 +188,11 @@ static void run(struct resp_conn *conn)
     uint32_t count;
     const struct slice *args = resp_conn_args(conn, &count);
     buffer_truncate(&conn->reply, 0);
-    keyspace_begin(k, conn->options.tenant, client_of(conn), false);
+    if (!keyspace_begin(k, conn->options.tenant, client_of(conn), false)) {
+        put_not_here(&w, s);
+        answer(conn);
+        return;
+    }
     k->conn = conn;
     conn->command->run(k, args, count, &sink);
     if (conn->reply.overflowed) {
@@ -172,7 +203,7 @@ static void run(struct resp_conn *conn)
         keyspace_cancel(k); /* a command does all or nothing; a script sees to that itself */
     }
     if (keyspace_is_busy(k)) {
-        conn->busy_index = core_index(service_core(s)) + 1; /* no use before it has moved on */
+        conn->busy_index = core_index(k->core) + 1; /* no use before it has moved on */
         list_append(&resp_shared(conn)->pending, &conn->pending);
         return;
     }
@@ -186,7 +217,7 @@ static void run(struct resp_conn *conn)
         return;
     }
     keyspace_submitted(k);
-    conn->ask = ask_submit(s, &command, false, on_done, conn);
+    conn->ask = ask_submit_tier(s, &command, s->options.resp_tier, false, on_done, conn);
 }
 
 bool service_has_transactions(const struct service *s)
@@ -200,9 +231,11 @@ void service_transact(struct service *s)
     if (list_is_empty(&shared->pending)) {
         return;
     }
-    bool may_run = s->gateway.is_settled == NULL || s->gateway.is_settled(s->gateway.ctx);
+    bool may_run =
+        s->gateway.is_settled == NULL || !is_replicated(s) || s->gateway.is_settled(s->gateway.ctx);
     uint64_t now_ms = service_boot_ms(s);
-    uint64_t index = core_index(service_core(s));
+    const struct core *core = service_tier_core(s, s->options.resp_tier);
+    uint64_t index = core == NULL ? 0 : core_index(core);
     struct list pending;
     list_init(&pending);
     list_move_all(&pending, &shared->pending);

@@ -86,7 +86,7 @@ void service_on_event(struct service *s, const struct event *event)
 
 enum service_wants service_wants(const struct service *s)
 {
-    if (s->stream_count > 0) {
+    if (s->stream_count > 0 || resp_has_subscribers(s)) {
         return SERVICE_WANTS_ALL;
     }
     return list_is_empty(&s->session_calls) ? SERVICE_WANTS_NOTHING : SERVICE_WANTS_SESSIONS;

@@ -42,6 +42,7 @@ struct service_options {
     bool (*page)(void *ctx, struct slice path, struct buffer *out, const char **content_type);
     void *page_ctx;
     /* The Redis protocol. */
+    enum tier resp_tier;                          /* that its keys are in (S10) */
     char resp_password[SERVICE_PASSWORD_MAX + 1]; /* "": none is asked for */
     bool resp_del_refused;  /* a plain DEL of somebody else's lock, instead of a force-unlock */
     struct service_log log; /* `each` NULL: not to be seen or changed here */

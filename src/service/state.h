@@ -167,6 +167,7 @@ void resp_run_all(struct service *s);
 uint64_t resp_next_ms(const struct service *s);
 void resp_drain_all(struct service *s);
 void resp_on_event(struct service *s, const struct event *event);
+bool resp_has_subscribers(const struct service *s);
 void resp_stats(const struct service *s, struct service_stats *out);
 
 /* api_member.c, for service.c. */

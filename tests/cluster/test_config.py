@@ -65,6 +65,7 @@ BROKEN = [
     ("resp = nonsense", "is not an address"),
     ("resp = 192.0.2.1:4655", "say --insecure"),
     ("resp-password = " + "p" * 129, '"..." is not a password of at most 128 bytes'),
+    ("resp-tier = fast", "is not correctness or efficiency"),
     ("resp-del = perhaps", "is not allow or refuse"),
     ("advertise-client = nonsense", "must be HOST:PORT"),
     ("advertise-client = :4653", "must be HOST:PORT"),

@@ -533,6 +533,28 @@ static void multi_and_exec_are_one_transaction(void **state)
     resp_ask(a, "GET n", "$1|1|");
 }
 
+/* S10: the leader's memory is read without a barrier, and by nobody else. */
+static void keys_of_the_tier_efficiency_are_in_the_memory_of_the_leader(void **state)
+{
+    struct resp_client *c = client();
+    world.service->options.resp_tier = TIER_EFFICIENCY;
+    world.service->gateway.memory_core = world.gateway.gateway.core; /* there is one core here */
+    resp_ask(c, "SET k v NX PX 5000", "+OK|");
+    resp_ask(c, "GET k", "$1|v|");
+    resp_ask(c, "PEXPIRE k 10000", ":1|");
+    resp_ask(c, "DEL k", ":1|");
+    assert_int_equal(world.gateway.barriers, 0);
+    world.service->gateway.memory_core = NULL;
+    resp_say(c, "GET k");
+    resp_expect_start(c, "-CLUSTERDOWN ");
+    world.gateway.status.leader = 2;
+    resp_say(c, "GET k");
+    resp_expect_start(c, "-READONLY ");
+    resp_say(c, "INCR n");
+    resp_expect_start(c, "-READONLY ");
+    resp_ask(c, "SET k v NX PX 5000", "+OK|"); /* needs no reading */
+}
+
 /* ---- as a script sees it ---- */
 
 struct heard {
@@ -725,6 +747,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_run_that_never_gets_its_turn_is_given_up, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(multi_and_exec_are_one_transaction, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(keys_of_the_tier_efficiency_are_in_the_memory_of_the_leader,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_script_sees_what_it_has_done, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_script_that_compared_may_delete, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_script_is_done_only_if_nothing_it_read_has_changed,
