@@ -122,6 +122,7 @@ static void check_leader(const struct node *n, uint64_t term, uint64_t cluster_m
         world.counts.elections++;
         trace("node %d leads in term %llu", n->id, ull(term));
         trace_mark(n->id, "leads");
+        corners_elected(n);
         if (cluster_ms < n->heard_ms) {
             violation("node %d leads and its clock shows %llu, it had heard of %llu (S1.3)", n->id,
                       ull(cluster_ms), ull(n->heard_ms));

@@ -68,10 +68,28 @@ static bool repair(struct node *leader, const struct replica_member *members, ui
     return false;
 }
 
+/* S12.7: not with a batch in flight. A change of members on its way is none. */
+void members_transfer(struct node *leader, uint64_t to)
+{
+    struct replica_status s;
+    const char *problem = NULL;
+    replica_status(leader->replica, node_time(leader), &s);
+    uint64_t change =
+        leader->change_count > 0 ? leader->changes[leader->change_count - 1].index : 0;
+    if (replica_transfer(leader->replica, to, node_time(leader), &problem) != HF_OK) {
+        return;
+    }
+    world.counts.transfers++;
+    trace("node %d gives the lead to %llu", leader->id, ull(to));
+    if (s.last_index > s.commit_index && change <= s.commit_index) {
+        violation("node %d gives the lead away with entry %llu in flight (S12.7)", leader->id,
+                  ull(s.last_index));
+    }
+}
+
 static void shuffle(struct node *leader, const struct replica_member *members, uint32_t count)
 {
     const struct replica_member *m = &members[chance_below(count)];
-    const char *problem = NULL;
     uint32_t voters = 0;
     for (uint32_t i = 0; i < count; i++) {
         voters += members[i].voter;
@@ -83,8 +101,7 @@ static void shuffle(struct node *leader, const struct replica_member *members, u
         }
         break;
     case 1:
-        world.counts.transfers += replica_transfer(leader->replica, one_in(2) ? 0 : m->id,
-                                                   node_time(leader), &problem) == HF_OK;
+        members_transfer(leader, one_in(2) ? 0 : m->id);
         break;
     case 2:
         if (m->voter && voters > 3) {
@@ -154,7 +171,7 @@ static void operate(struct happening *h)
     if (leader != NULL && leader->paused_until_us <= world.now_us) {
         uint32_t count = replica_members(leader->replica, members, MAX_NODES);
         busy = repair(leader, members, count);
-        if (!busy && world.faults && world.weather.change != 0) {
+        if (!busy && world.faults && world.weather.change != 0 && world.counts.beheadings == 0) {
             shuffle(leader, members, count);
         }
         node_after(leader);

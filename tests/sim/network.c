@@ -42,6 +42,19 @@ void network_break(int one, int other)
     }
 }
 
+static void heal(struct happening *h)
+{
+    world.links[h->a][h->b].cut = false;
+}
+
+void network_cut(int from, int to, uint64_t for_us)
+{
+    world.links[from][to].cut = true;
+    struct happening *h = happen(for_us, heal, 0);
+    h->a = (uint64_t)from;
+    h->b = (uint64_t)to;
+}
+
 /* ---- greetings ---- */
 
 static void learn(struct node *n, uint64_t id, struct id store)

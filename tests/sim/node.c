@@ -116,6 +116,20 @@ static void restart(struct happening *h)
     }
 }
 
+/* E2: a timer that is always due is one that was not asked for anew. */
+static void check_timer(struct node *n)
+{
+    enum { WINDOW_US = 10000, MOST = 500 };
+    if (world.now_us > n->timers_since_us + WINDOW_US) {
+        n->timers_since_us = world.now_us;
+        n->timers = 0;
+    }
+    if (++n->timers > MOST) {
+        violation("node %d: its timer came %u times within %d ms (E2)", n->id, n->timers,
+                  WINDOW_US / 1000);
+    }
+}
+
 static void timer(struct happening *h)
 {
     struct node *n = &world.nodes[h->node];
@@ -123,6 +137,7 @@ static void timer(struct happening *h)
         return;
     }
     n->timer_us = UINT64_MAX;
+    check_timer(n);
     replica_on_timer(n->replica, node_time(n));
     node_after(n);
 }

@@ -229,13 +229,14 @@ static void report(const struct options *options, uint64_t seeds, const struct c
            ull(c->entries), ull(c->elections), ull(c->snapshots), ull(c->installs), ull(c->changes),
            ull(c->leader_removals), ull(c->transfers));
     printf("faults: %llu crashes (%llu power cuts), %llu blackouts, %llu disks stopped, %llu cuts, "
-           "%llu isolations, %llu corners, %llu pauses, %llu slow disks, %llu full, %llu wiped "
+           "%llu isolations, %llu corners, %llu beheadings, %llu pauses, %llu slow disks, %llu "
+           "full, %llu wiped "
            "(%llu refusals), "
            "%llu bits flipped (%llu found)\n",
            ull(c->crashes), ull(c->power_cuts), ull(c->blackouts), ull(c->stops), ull(c->cuts),
-           ull(c->isolations), ull(c->corners), ull(c->pauses), ull(c->slow_disks),
-           ull(c->full_disks), ull(c->wiped), ull(c->refused_stores), ull(c->flips),
-           ull(c->damage_found));
+           ull(c->isolations), ull(c->corners), ull(c->beheadings), ull(c->pauses),
+           ull(c->slow_disks), ull(c->full_disks), ull(c->wiped), ull(c->refused_stores),
+           ull(c->flips), ull(c->damage_found));
     printf("fence: %llu checks, %llu late writes, %llu refused; histories: %llu judged, %llu "
            "undecided\n",
            ull(c->fence_checks), ull(c->stale_writes), ull(c->fence_rejections), ull(c->histories),

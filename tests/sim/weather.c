@@ -42,5 +42,7 @@ void weather_draw(struct weather *w)
                           : one_in(2) ? 100000
                                       : 500000,
         .calm = draw(20000000, 6000000),
+        .transfer = draw(6000000, 700000),
+        .beheads = one_in(3),
     };
 }

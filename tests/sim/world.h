@@ -3,7 +3,8 @@
  * faked is the disk under the storage, the connections and the clock.
  *
  *   world.c     time and chance: what happens next            arena.c     its memory
- *   weather.c   how bad the faults of this seed are; faults.c makes them, members.c is the operator
+ *   weather.c   how bad the faults of this seed are; faults.c and corners.c make them
+ *   members.c   the operator of the cluster
  *   network.c   connections between nodes          disk.c      the disk's thread of a node
  *   node.c      one node's life and its timers     snapshot.c  snapshots taken and fetched
  *   client*.c   who uses the locks                 history.c   what they saw, to be judged
@@ -86,6 +87,8 @@ struct node {
     uint64_t heard_ms;
     uint64_t serving_since_us; /* on world time, 0: it does not serve */
     uint64_t looked_at;        /* the index at which its state was compared last in this life */
+    uint64_t timers_since_us;  /* how often its timer came since then: is it always due? */
+    uint32_t timers;
 
     struct replica *replica;
     struct disk_fake *fake;
@@ -140,7 +143,7 @@ struct weather {
     uint64_t cut;
     uint64_t cut_for;
     uint64_t isolate; /* a node, often the leader, from all others */
-    uint64_t corner;  /* a change of members that only one follower gets, see faults.c */
+    uint64_t corner;  /* a change of members that only one follower gets, see corners.c */
     uint64_t broken;  /* connections */
     uint64_t pause;
     uint64_t pause_for;
@@ -149,6 +152,8 @@ struct weather {
     uint64_t loss_of_disk; /* a disk is wiped, or a bit of it flips */
     uint64_t snapshot_bytes;
     uint64_t calm; /* clients rest for a while */
+    uint64_t transfer;
+    bool beheads; /* see corners.c */
 };
 
 struct options {
@@ -163,9 +168,9 @@ struct options {
 struct counts {
     uint64_t happenings, commands, answers, granted, refused, expired, unavailable, unknown,
         retries, reads, entries, elections, crashes, power_cuts, blackouts, stops, cuts, isolations,
-        corners, pauses, slow_disks, full_disks, flips, damage_found, wiped, refused_stores,
-        snapshots, installs, changes, transfers, leader_removals, stale_writes, fence_checks,
-        fence_rejections, histories, undecided, late_us;
+        corners, beheadings, pauses, slow_disks, full_disks, flips, damage_found, wiped,
+        refused_stores, snapshots, installs, changes, transfers, leader_removals, stale_writes,
+        fence_checks, fence_rejections, histories, undecided, late_us;
 };
 
 struct world {
@@ -180,6 +185,7 @@ struct world {
     struct link links[MAX_NODES + 1][MAX_NODES + 1]; /* from, to */
     struct id cluster;
     bool faults;
+    uint32_t to_behead; /* so many leaders die as soon as they are elected */
     uint64_t calm_until_us;
     struct counts counts;
 };
@@ -196,19 +202,25 @@ struct happening *happen(uint64_t in_us, void (*run)(struct happening *h), int n
 bool world_step(void); /* false when nothing more will happen */
 void world_close(void);
 
-/* ---- weather.c, faults.c, members.c ---- */
+/* ---- weather.c, faults.c, corners.c, members.c ---- */
 void weather_draw(struct weather *w);
 void faults_schedule(void);
 void faults_stop(void);
 void faults_release(void); /* whom faults_stop left down */
+int some_node(void);       /* that is up; 0: there is none */
+void corners_make(struct happening *h);
+void corners_schedule(void);
+void corners_elected(const struct node *n);
 bool members_change_now(struct node *leader);
 bool members_are_stuck(void);
+void members_transfer(struct node *leader, uint64_t to);
 void members_schedule(void);
 
 /* ---- network.c ---- */
 void network_send(struct node *n, uint64_t peer, struct slice message);
 bool network_reaches(int from, int to); /* a byte that is sent now would arrive */
 void network_break(int one, int other);
+void network_cut(int from, int to, uint64_t for_us); /* one way */
 
 /* ---- disk.c ---- */
 bool disk_begin(struct node *n, struct problem *problem); /* opens the store */
