@@ -218,17 +218,23 @@ class Redis(Service):
         return re.search(r"v=(\S+)", words)[1]
 
     def start(self):
-        (port,) = free_ports(1)
-        self.spawn([program("redis-server"), "--port", port, "--bind", "127.0.0.1", "--dir", self.folder, "--save", "",
-                    *self.flags], "n0")
+        ports = free_ports(self.nodes)
+        for i, port in enumerate(ports):
+            home = self.folder / f"n{i}"
+            home.mkdir()
+            self.spawn([program("redis-server"), "--port", port, "--bind", "127.0.0.1", "--dir", home, "--save", "",
+                        *self.flags], f"n{i}")
 
         def answers():
-            with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
-                connection.sendall(b"PING\r\n")
-                return connection.recv(16) == b"+PONG\r\n"
+            for port in ports:
+                with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+                    connection.sendall(b"PING\r\n")
+                    if connection.recv(16) != b"+PONG\r\n":
+                        return False
+            return True
 
         wait_for(answers, "Redis", self.processes)
-        self.endpoints = f"127.0.0.1:{port}"
+        self.endpoints = ",".join(f"127.0.0.1:{port}" for port in ports)
 
 
 class RedisSynced(Redis):
@@ -236,6 +242,11 @@ class RedisSynced(Redis):
     settings = "save \"\"; appendonly yes; appendfsync always"
     flags = ["--appendonly", "yes", "--appendfsync", "always"]
     is_memory = False
+
+
+class Redlock(RedisSynced):
+    name, label, protocol = "redlock", "Redlock on Redis, appendfsync always", "redlock"
+    recipe = "SET name value NX PX 30000 on all servers at once, held with a majority; the deleting script on all, of which a majority"
 
 
 TABLE = """CREATE TABLE distributed_locks (resource TEXT PRIMARY KEY, owner_id TEXT NOT NULL, lease_id UUID NOT NULL,
@@ -331,8 +342,8 @@ class HoldfastEfficiencyResp(Holdfast):
     is_memory = True
 
 
-SERVICES = [Holdfast, Etcd, ZooKeeper, RedisSynced, Postgres, HoldfastResp, HoldfastEfficiency, HoldfastEfficiencyResp,
+SERVICES = [Holdfast, Etcd, ZooKeeper, RedisSynced, Redlock, Postgres, HoldfastResp, HoldfastEfficiency, HoldfastEfficiencyResp,
             Redis, PostgresAdvisory]
 # Those without replication have one node; Holdfast's further ways are measured where it usually runs.
-NODES = {"redis": [1], "redis-aof": [1], "postgres": [1], "advisory": [1], "holdfast-resp": [5],
+NODES = {"redis": [1], "redis-aof": [1], "redlock": [5], "postgres": [1], "advisory": [1], "holdfast-resp": [5],
          "holdfast-efficiency": [5], "holdfast-efficiency-resp": [5]}

@@ -11,7 +11,7 @@
 #include "peers.h"
 
 static const struct bench_protocol *const protocols[] = {
-    &peer_etcd, &peer_zookeeper, &peer_postgres, &peer_advisory, &bench_resp,
+    &peer_etcd, &peer_zookeeper, &peer_postgres, &peer_advisory, &bench_resp, &peer_redlock,
 };
 
 enum { PROTOCOLS = sizeof(protocols) / sizeof(protocols[0]) };
@@ -65,7 +65,9 @@ int main(int count, char **arguments)
         return usage("--endpoints names addresses, HOST:PORT,...");
     }
     targets.members = targets.count;
-    bool ran = bench_load_run(&settings, &targets, NULL, &result, problem);
+    bool ran = protocol == &peer_redlock
+                   ? redlock_run(&settings, &targets, &result, problem)
+                   : bench_load_run(&settings, &targets, NULL, &result, problem);
     if (ran) {
         bench_report_json(&settings, &targets, &result);
     } else {
