@@ -84,6 +84,7 @@
 #define LIMIT_RESP_ERROR 512          /* ... of an error's words */
 #define LIMIT_RESP_PATTERN 128        /* ... of a pattern of channels */
 #define LIMIT_RESP_PATTERNS 256       /* patterns that a node's clients listen to */
+#define LIMIT_RESP_MATCH 4096         /* steps of a pattern along a name or channel */
 #define LIMIT_RESP_SUBSCRIPTIONS 1024 /* channels and patterns of one connection */
 
 /* Scripts of Redis clients: what one run may take of a node that has others to serve. */

@@ -119,6 +119,7 @@ struct resp_shared {
     struct list idle;
     struct list pending;   /* transactions that are to be run */
     struct pool pool;      /* acquires and subscriptions */
+    uint64_t hash_key;     /* of channels */
     struct table channels; /* subscriptions by channel */
     struct list patterns;  /* ... to patterns */
     uint32_t pattern_count;

@@ -1,6 +1,8 @@
 /* Numbers, words and patterns of requests, see resp_number.h. */
 #include "service/resp_number.h"
 
+#include "base/limits.h"
+
 bool resp_parse_number(struct slice text, int64_t *out)
 {
     size_t at = 0;
@@ -77,16 +79,21 @@ static bool matches_one(struct slice pattern, size_t *at, uint8_t c)
     return is_in != is_not;
 }
 
-/* Goes back to the last star only: what an earlier one took need never be looked at again, so it
- * takes no more than the product of both lengths. */
+/* Goes back to the last star only: what an earlier one took need never be looked at again. Even so
+ * it could take the product of both lengths, for each of ten thousand names; such a pattern is
+ * made for that, and matches nothing. */
 bool resp_matches(struct slice pattern, struct slice text)
 {
+    uint32_t steps = 0;
     size_t p = 0;
     size_t t = 0;
     size_t star = SIZE_MAX;
     size_t star_text = 0;
     while (t < text.len) {
         size_t next = p;
+        if (++steps > LIMIT_RESP_MATCH) {
+            return false;
+        }
         if (p < pattern.len && pattern.data[p] == '*') {
             star = p++;
             star_text = t;

@@ -10,7 +10,7 @@ struct service;
 bool resp_parse_number(struct slice text, int64_t *out);
 /* The same word, in letters of either size; `word` is in capitals. */
 bool resp_is_word(struct slice text, const char *word);
-/* Redis's glob: * ? [a-z] [^a] and a backslash. */
+/* Redis's glob: * ? [a-z] [^a] and a backslash; within LIMIT_RESP_MATCH steps, else it does not. */
 bool resp_matches(struct slice pattern, struct slice text);
 
 /* A TTL of `text` times `unit_ms`, or the time until then, within what is taken in. NULL: fine;

@@ -3,6 +3,9 @@
  * is dropped when too much waits for it. */
 #include "service/resp_conn.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "service/resp_number.h"
 
 struct subscription {
@@ -16,13 +19,10 @@ struct subscription {
     uint8_t text[];
 };
 
-static uint32_t hash_of(struct slice text)
+/* Keyed, so that nobody finds channels that meet. */
+static uint32_t hash_of(const struct resp_shared *shared, struct slice text)
 {
-    uint32_t hash = 2166136261u; /* FNV-1a */
-    for (size_t i = 0; i < text.len; i++) {
-        hash = (hash ^ text.data[i]) * 16777619u;
-    }
-    return hash ^ hash >> 15;
+    return (uint32_t)XXH3_64bits_withSeed(text.data, text.len, shared->hash_key);
 }
 
 static uint32_t subscription_hash(const void *ctx, const void *object)
@@ -35,6 +35,7 @@ void resp_pubsub_open(struct service *s)
 {
     struct resp_shared *shared = s->resp;
     list_init(&shared->patterns);
+    shared->hash_key = service_random_id(s).low;
     table_init(&shared->channels, s->memory, &shared->pool, offsetof(struct subscription, next),
                subscription_hash, shared);
 }
@@ -69,7 +70,7 @@ static void add(struct resp_conn *conn, struct slice text, bool is_pattern)
     sub->conn = conn;
     sub->len = (uint32_t)text.len;
     memcpy(sub->text, text.data, text.len);
-    sub->hash = hash_of(text);
+    sub->hash = hash_of(shared, text);
     list_init(&sub->by_conn);
     list_init(&sub->by_pattern);
     list_append(is_pattern ? &conn->patterns : &conn->channels, &sub->by_conn);
@@ -202,7 +203,7 @@ static uint64_t count_channel(struct service *s, struct slice channel)
 {
     const struct resp_shared *shared = s->resp;
     uint64_t count = 0;
-    uint32_t hash = hash_of(channel);
+    uint32_t hash = hash_of(shared, channel);
     for (ref at = table_first(&shared->channels, hash); at != 0;) {
         const struct subscription *sub = pool_at(&shared->pool, at);
         count += sub->hash == hash && slice_equal(text_of(sub), channel);
@@ -259,7 +260,7 @@ static void push(struct subscription *sub, bool is_pattern, struct slice channel
 void resp_pubsub_deliver(struct service *s, struct slice channel, struct slice message)
 {
     struct resp_shared *shared = s->resp;
-    uint32_t hash = hash_of(channel);
+    uint32_t hash = hash_of(shared, channel);
     shared->published++;
     for (ref at = table_first(&shared->channels, hash); at != 0;) {
         struct subscription *sub = pool_at(&shared->pool, at);

@@ -402,6 +402,11 @@ static void scan_finds_every_key_once(void **state)
     assert_int_equal(seen, 10);
     c->got_len = 0;
     resp_ask(c, "DBSIZE", ":101|");
+    resp_say(c, "SCAN 0 COUNT 1000 MATCH *[0-9]9");
+    assert_non_null(strstr(c->got, "job:19\r\n"));
+    assert_null(strstr(c->got, "job:9\r\n"));
+    assert_null(strstr(c->got, "job:18\r\n"));
+    c->got_len = 0;
     resp_ask(c, "SCAN x", "-ERR invalid cursor|");
     resp_ask(c, "SCAN 4294967296", "-ERR invalid cursor|");
     resp_ask(c, "SCAN 0 COUNT 0", "-ERR syntax error|");
