@@ -9,6 +9,14 @@ RAFT_VERSION=0.22.1
 # In the user's cache folder, so that a second clone finds it.
 RAFT_PREFIX=${XDG_CACHE_HOME:-$HOME/.cache}/holdfast/raft-$RAFT_VERSION
 
+# The packages of npm that tests/node/ wants, a folder for each state of its lock
+# file. tests/cluster/test_lock_node.py looks there.
+node_prefix() {
+    local sum
+    sum=$(sha256sum <"$ROOT/tests/node/package-lock.json")
+    echo "${XDG_CACHE_HOME:-$HOME/.cache}/holdfast/node-${sum:0:12}"
+}
+
 # Debian's own interpreter: python3-pytest is installed for that one, and
 # whatever else `python3` may mean on this machine does not see it.
 PYTHON=/usr/bin/python3

@@ -489,6 +489,7 @@ void resp_close_all(struct service *s)
 {
     struct resp_shared *shared = s->resp;
     hf_assert(list_is_empty(&shared->conns));
+    resp_script_close(s);
     resp_pubsub_close(s);
     keyspace_close(&shared->keyspace);
     pool_close(&shared->pool);

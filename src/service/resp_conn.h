@@ -123,7 +123,8 @@ struct resp_shared {
     struct table channels; /* subscriptions by channel */
     struct list patterns;  /* ... to patterns */
     uint32_t pattern_count;
-    struct keyspace keyspace; /* of the run that is going on */
+    struct keyspace keyspace;      /* of the run that is going on */
+    struct script_engine *scripts; /* NULL: none has come yet */
     struct resp_parser parser;
     struct slice args[LIMIT_RESP_ARGUMENTS]; /* the words of the request that is looked at */
     uint32_t arg_count;
@@ -202,6 +203,9 @@ void resp_pubsub_leave(struct resp_conn *conn);
 void resp_pubsub_deliver(struct service *s, struct slice channel, struct slice message);
 uint64_t resp_pubsub_receivers(struct service *s, struct slice channel);
 
+/* resp_script.c */
+void resp_script_close(struct service *s);
+
 /* The handlers of the table. */
 #define RESP_LOCAL_HANDLER(name) \
     void name(struct resp_conn *conn, const struct slice *args, uint32_t count)
@@ -217,6 +221,7 @@ RESP_LOCAL_HANDLER(resp_multi);
 RESP_LOCAL_HANDLER(resp_ping);
 RESP_LOCAL_HANDLER(resp_quit);
 RESP_LOCAL_HANDLER(resp_reset);
+RESP_LOCAL_HANDLER(resp_script);
 RESP_LOCAL_HANDLER(resp_select);
 RESP_LOCAL_HANDLER(resp_subscribe);
 RESP_LOCAL_HANDLER(resp_unsubscribe);
@@ -236,6 +241,7 @@ RESP_KEY_HANDLER(key_mget);
 RESP_KEY_HANDLER(key_strlen);
 RESP_KEY_HANDLER(key_del);
 RESP_KEY_HANDLER(key_exec);
+RESP_KEY_HANDLER(key_eval);
 RESP_KEY_HANDLER(key_exists);
 RESP_KEY_HANDLER(key_ttl);
 RESP_KEY_HANDLER(key_expire);

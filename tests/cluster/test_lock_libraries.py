@@ -1,0 +1,286 @@
+"""Locks as other people's libraries take them: redis-py's own Lock, and the patterns of lock_patterns.py (Redisson,
+redsync, bsm/redislock, Spring). Through any node; while others want the same; while the leader dies."""
+
+import threading
+import time
+
+import pytest
+import redis
+
+from conftest import check_log
+from harness import PATIENCE, Cluster, Ports, wait_until
+from lock_patterns import Alone, RedissonLock, SpringLock, ValueLock
+
+
+def connect(node, **options):
+    return redis.Redis(host="127.0.0.1", port=node.resp_port, socket_timeout=PATIENCE,
+                       **{"decode_responses": True, **options})
+
+
+def token(client, name):
+    return client.execute_command("HF.TOKEN", name)
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory):
+    with Ports():
+        cluster = Cluster(tmp_path_factory.mktemp("libraries"), 3).start()
+        yield cluster
+        for node in cluster:
+            node.close_ready()
+            node.kill()
+    for node in cluster:
+        check_log(node)
+
+
+@pytest.fixture
+def pair(three):
+    """A client of the leader, and one of a follower."""
+    with connect(three.leader()) as a, connect(three.followers()[0]) as b:
+        yield a, b
+
+
+@pytest.fixture
+def name(request):
+    return "libraries/" + request.node.name.replace("[", "/").rstrip("]")
+
+
+# --- redis-py -----------------------------------------------------------------------------
+
+
+def test_the_lock_of_redis_py(pair, name):
+    a, b = pair
+    mine = a.lock(name, timeout=30)
+    theirs = b.lock(name, timeout=30, blocking=False)
+    assert mine.acquire() and mine.owned() and mine.locked()
+    first = token(a, name)
+    assert not theirs.acquire() and not theirs.owned()
+    assert mine.extend(30) and b.pttl(name) > 31000
+    assert mine.reacquire() and b.pttl(name) <= 30000
+    stranger = b.lock(name, timeout=30)
+    stranger.local.token = b"guess"
+    with pytest.raises(redis.exceptions.LockError):
+        stranger.release()
+    with pytest.raises(redis.exceptions.LockError):
+        stranger.extend(10)
+    assert mine.owned()
+    mine.release()
+    assert theirs.acquire() and token(b, name) > first
+    theirs.release()
+    with b.lock(name, timeout=30, blocking_timeout=5):
+        assert b.exists(name)
+    assert not a.exists(name)
+
+
+def test_a_lock_of_redis_py_that_expired_is_not_released(pair, name):
+    a, b = pair
+    lost = a.lock(name, timeout=1)
+    assert lost.acquire()
+    first = token(a, name)
+    next_one = b.lock(name, timeout=30, sleep=0.05, blocking_timeout=PATIENCE)
+    assert next_one.acquire() and token(b, name) > first
+    with pytest.raises(redis.exceptions.LockNotOwnedError):
+        lost.release()
+    assert next_one.owned()
+    next_one.release()
+
+
+# --- a value that is compared -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [ValueLock, SpringLock, RedissonLock])
+def test_a_foreign_release_is_refused(pair, name, kind):
+    a, b = pair
+    mine, theirs = kind(a, name), kind(b, name)
+    assert mine.acquire()
+    first = token(b, name)
+    assert not theirs.acquire()
+    assert not theirs.release()
+    assert token(b, name) == first
+    assert mine.release()
+    assert theirs.acquire() and token(a, name) > first
+    assert theirs.release() and not a.exists(name)
+
+
+@pytest.mark.parametrize("kind", [ValueLock, SpringLock, RedissonLock])
+def test_expiry_under_use(pair, name, kind):
+    a, b = pair
+    lost, next_one = kind(a, name, ttl_ms=1500), kind(b, name)
+    assert lost.acquire()
+    first = token(a, name)
+    wait_until(next_one.acquire, "the lock expires")
+    assert token(a, name) > first
+    assert not lost.release()
+    assert next_one.release()
+
+
+def test_extension_of_redsync(pair, name):
+    a, b = pair
+    mine = ValueLock(a, name)
+    assert mine.acquire() and mine.extend(60000) and 31000 < b.pttl(name) <= 60000
+    stranger = ValueLock(b, name)
+    assert not stranger.extend(90000) and b.pttl(name) <= 60000
+    assert mine.release() and not mine.extend(60000)
+
+
+def test_spring_is_told_when_a_lock_is_free(pair, name):
+    a, b = pair
+    mine = SpringLock(a, name)
+    assert mine.acquire() and mine.acquire()
+    with b.pubsub() as pubsub:
+        pubsub.subscribe(mine.channel)
+        assert pubsub.get_message(timeout=PATIENCE)["type"] == "subscribe"
+        assert mine.release()
+        assert pubsub.get_message(timeout=PATIENCE)["data"] == name
+
+
+# --- Redisson -----------------------------------------------------------------------------
+
+
+def test_redisson_counts_its_depth(pair, name):
+    a, b = pair
+    mine, theirs = RedissonLock(a, name), RedissonLock(b, name)
+    for depth in (1, 2, 3):
+        assert mine.acquire() and mine.depth() == depth
+    first = token(a, name)
+    assert 0 < theirs.try_lock() <= 30000 and theirs.depth() == 0
+    assert mine.release() is False and mine.release() is False and mine.depth() == 1
+    assert token(b, name) == first
+    assert b.type(name) == "hash" and b.hgetall(name) == {mine.holder: "1"}
+    assert mine.release() is True
+    assert mine.release() is None
+    assert not b.exists(name)
+
+
+def test_redisson_renews_while_it_holds(pair, name):
+    a, b = pair
+    mine, theirs = RedissonLock(a, name, ttl_ms=2000), RedissonLock(b, name)
+    assert mine.acquire()
+    until = time.monotonic() + 2.6
+    while time.monotonic() < until:
+        assert mine.renew()
+        assert not theirs.acquire() and not theirs.renew()
+        time.sleep(0.2)  # Redisson: a third of the TTL
+    assert mine.release()
+    assert not mine.renew()
+
+
+def test_redisson_wakes_those_who_wait(three, pair, name):
+    a, _ = pair
+    mine = RedissonLock(a, name, ttl_ms=60000)
+    assert mine.acquire()
+    entered = []
+    alone = Alone(name)
+
+    def wait(node, subscribed):
+        with connect(node) as client:
+            waiter = RedissonLock(client, name, ttl_ms=60000)
+            if waiter.lock(PATIENCE, subscribed):
+                alone.enter(client)
+                entered.append(node.id)
+                waiter.release()
+
+    ready = [threading.Event() for _ in range(6)]
+    threads = [threading.Thread(target=wait, args=(three.nodes[i % 3 + 1], ready[i])) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for event in ready:
+        assert event.wait(PATIENCE)
+    assert not entered
+    assert mine.release()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert len(entered) == 6 and alone.entered == 6
+
+
+def test_redisson_forces_a_lock_open_and_that_is_audited(three, pair, name):
+    a, b = pair
+    mine, operator = RedissonLock(a, name), RedissonLock(b, name)
+    assert mine.acquire()
+    assert operator.force_unlock() and not operator.force_unlock()
+    assert mine.release() is None
+    records = three.leader().ask("GET", "/api/v1/audit").json["records"]
+    assert [r["action"] for r in records if r["resource"] == name] == ["FORCE_UNLOCK"]
+
+
+# --- a crowd ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [ValueLock, SpringLock, RedissonLock])
+def test_twenty_clients_never_meet(three, name, kind):
+    alone = Alone(name)
+    problems = []
+
+    def work(node):
+        try:
+            with connect(node) as client:
+                lock = kind(client, name)
+                for _ in range(3):
+                    until = time.monotonic() + PATIENCE
+                    while not try_again(lock.acquire):
+                        assert time.monotonic() < until, "it never got the lock"
+                        time.sleep(0.02)
+                    alone.enter(client)
+                    assert retried(lock.release)
+        except Exception as problem:  # a thread's own is not seen by pytest
+            problems.append(problem)
+
+    threads = [threading.Thread(target=work, args=(three.nodes[i % 3 + 1],)) for i in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not problems
+    assert alone.entered == 60
+
+
+def try_again(ask):
+    """-TRYAGAIN: the key was changed by others 8 times in a row, and nothing was done."""
+    try:
+        return ask()
+    except redis.ResponseError as error:
+        assert str(error).startswith("TRYAGAIN ")
+        return False
+
+
+def retried(ask):
+    while True:
+        try:
+            return ask()
+        except redis.ResponseError as error:
+            assert str(error).startswith("TRYAGAIN ")
+
+
+# --- the leader dies --------------------------------------------------------------------
+
+
+def test_locks_of_all_kinds_outlive_the_leader(make_cluster):
+    cluster = make_cluster(3)
+    leader, (one, other) = cluster.leader(), cluster.followers()
+    with connect(one) as a, connect(other) as b:
+        locks = [kind(a, f"failover/{kind.__name__}", ttl_ms=60000)
+                 for kind in (ValueLock, SpringLock, RedissonLock)]
+        assert all(lock.acquire() for lock in locks) and locks[2].acquire()
+        own = a.lock("failover/redis-py", timeout=60)
+        assert own.acquire()
+        names = [lock.name for lock in locks] + [own.name]
+        tokens = [token(a, n) for n in names]
+        leader.kill()
+
+        def answered():
+            try:
+                return b.mget(names[:1]) is not None
+            except redis.RedisError:
+                return False
+
+        wait_until(answered, "a new leader answers")
+        assert [token(b, n) for n in names] == tokens
+        rivals = [type(lock)(b, lock.name) for lock in locks]
+        assert not any(rival.acquire() or rival.release() for rival in rivals)
+        assert locks[0].extend(60000) and locks[1].acquire() and locks[2].depth() == 2
+        assert own.owned() and own.extend(5)
+        assert locks[2].release() is False
+        assert all(lock.release() for lock in locks)
+        own.release()
+        assert all(rival.acquire() for rival in rivals)
+        assert min(token(b, n) for n in names[:3]) > max(tokens)

@@ -1,0 +1,352 @@
+"""EVAL, EVALSHA and SCRIPT on real nodes: the same scripts get the same answers, byte by byte, as from a real
+redis-server; what one changes is one change; and scripts that mean harm harm nobody. docs/REDIS.md has the rules."""
+
+import re
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+import redis
+
+from conftest import check_log
+from harness import PATIENCE, Cluster, Ports, allowed, dies_with_us, wait_until
+
+RELEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0"
+
+
+def connect(node, **options):
+    return redis.Redis(host="127.0.0.1", port=node.resp_port, socket_timeout=PATIENCE,
+                       **{"decode_responses": True, **options})
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory):
+    with Ports():
+        cluster = Cluster(tmp_path_factory.mktemp("scripts"), 3).start()
+        yield cluster
+        for node in cluster:
+            node.close_ready()
+            node.kill()
+    for node in cluster:
+        check_log(node)
+
+
+@pytest.fixture(params=["leader", "follower"])
+def r(three, request):
+    node = three.leader() if request.param == "leader" else three.followers()[0]
+    with connect(node) as client:
+        yield client
+
+
+@pytest.fixture
+def name(request):
+    return "scripts/" + request.node.name.replace("[", "/").rstrip("]")
+
+
+# --- as Redis does it -----------------------------------------------------------------------
+
+
+class Raw:
+    """Requests as arrays, answers as bytes."""
+
+    def __init__(self, family, address):
+        self.socket = socket.socket(family)
+        self.socket.settimeout(PATIENCE)
+        self.socket.connect(address)
+        self.buffer = self.socket.makefile("rb")
+
+    def ask(self, *words):
+        words = [w if isinstance(w, bytes) else str(w).encode() for w in words]
+        self.socket.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words))
+        return self.value()
+
+    def value(self):
+        line = self.buffer.readline()
+        assert line.endswith(b"\r\n"), line
+        kind, number = line[:1], line[1:-2]
+        if kind in b"$=" and int(number) >= 0:
+            return line + self.buffer.read(int(number) + 2)
+        count = {b"*": 1, b"~": 1, b"%": 2}.get(kind, 0) * max(int(number), 0) if kind in b"*~%" else 0
+        return line + b"".join(self.value() for _ in range(count))
+
+    def close(self):
+        self.buffer.close()
+        self.socket.close()
+
+
+@pytest.fixture(scope="module")
+def both(three, tmp_path_factory):
+    """A connection to us, and one to a real Redis."""
+    path = tmp_path_factory.mktemp("redis") / "socket"
+    server = subprocess.Popen(dies_with_us(["redis-server", "--port", 0, "--unixsocket", path, "--save", "",
+                                            "--appendonly", "no", "--daemonize", "no"]),
+                              stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, cwd=path.parent)
+    try:
+        wait_until(path.exists, "redis-server listens")
+        connections = [Raw(socket.AF_INET, ("127.0.0.1", three.leader().resp_port)), Raw(socket.AF_UNIX, str(path))]
+        yield connections
+        for connection in connections:
+            connection.close()
+    finally:
+        server.kill()
+        server.wait()
+
+
+VALUES = """
+return 1
+return -1.9
+return 2^53
+return 1e300
+return 'text'
+return ''
+return true
+return false
+return nil
+return
+return {}
+return {1, 2.9, 'a', true, false, nil, 3}
+return {{1, {2}}, {ok='fine'}, {err='BAD luck'}}
+return {ok='A', err='B'}
+return {err='noword'}
+return {ok=1}
+return {double=1.5}
+return {map={a=1}}
+return {set={a=true}}
+return {big_number='123'}
+return {verbatim_string={format='txt', string='x'}}
+return function() end
+return redis.error_reply('noword')
+return redis.error_reply('MY own')
+return redis.error_reply('-MY own')
+return redis.error_reply(1)
+return redis.status_reply('FINE')
+redis.setresp(3) return {true, false, nil}
+return #KEYS .. ' ' .. #ARGV .. KEYS[1] .. ARGV[2]
+KEYS[1] = 'other' return KEYS[1]
+return redis.sha1hex('abc')
+return {pcall(error, 'x')}
+return {pcall(error, {err='X Y'})}
+return {pcall(redis.call, 'nope')}
+return redis.pcall('nope')
+return redis.pcall('get')
+return {redis.pcall('nope'), 2}
+return redis.pcall({}).err
+return tostring(redis.call('get', 'absent'))
+redis.setresp(3) return tostring(redis.call('get', 'absent'))
+return redis.call('nope')
+return redis.call('get')
+return redis.call()
+return redis.call('subscribe', 'x')
+return redis.call('eval', 'return 1', 0)
+return x
+x = 1
+string.x = 1
+rawset(_G, 'x', 1)
+return print
+return os
+error('boo')
+error({err='MY boo'})
+error('x', 0)
+local t = {} return t.x.y
+return 'a' .. nil
+syntax error(
+return (
+return tostring(1e15) .. ' ' .. tostring(0.1) .. ' ' .. 3 .. ' ' .. 2^53
+return string.format('%5.1f|%d|%s|%q|%x', 3.14159, 42, 'x', 'a"b', 255)
+return {('key = value'):match('^(%w+)%s*=%s*(%w+)$')}
+return {('hello world'):gsub('o', '0')}
+return {('abc'):gsub('%w', '%0%0')}
+return {('THE (quick) fox'):find('%((%a+)%)')}
+local t = {} for w in ('a,b,,c'):gmatch('[^,]*') do t[#t + 1] = w end return t
+local t = {5, 2, 8, 1} table.sort(t, function(a, b) return a > b end) return t
+local t = {1, 2, 3} table.insert(t, 2, 9) return {table.remove(t), table.concat(t, '-')}
+return {unpack({1, 2, 3}, 2)}
+return {tonumber('0x10'), tonumber('z', 36), tonumber('x')}
+return {math.floor(2.7), math.max(3, 9), math.fmod(7, 3)}
+return {xpcall(function() error('x') end, function(e) return 'h:' .. e end)}
+return {select('#', 1, nil, 3), type(next), _VERSION}
+#!lua flags=no-writes\nreturn redis.call('set', KEYS[1], 1)
+#!lua flags=zzz\nreturn 1
+#!js\nreturn 1
+#!lua\nreturn x
+#!lua
+""".strip().split("\n")
+
+CHANGES = """
+return redis.call('set', KEYS[1], ARGV[1])
+return redis.call('get', KEYS[1])
+return redis.call('set', KEYS[1], 'v', 'NX')
+return redis.call('set', KEYS[1], 'v', 'XX', 'PX', 30000)
+return redis.call('SET', KEYS[1], 1.5, 'GET')
+return redis.call('exists', KEYS[1], KEYS[2])
+return redis.call('hget', KEYS[1], 'f')
+return redis.pcall('hget', KEYS[1], 'f').err
+return redis.call('set', KEYS[1], 'a', 'b')
+return redis.call('type', KEYS[1])
+return redis.call('type', KEYS[1]).ok
+return redis.call('pexpire', KEYS[1], 40000)
+return redis.call('pexpire', KEYS[2], 40000)
+return redis.call('pttl', KEYS[1]) > 30000
+return redis.call('ttl', KEYS[2])
+if redis.call('get', KEYS[1]) == ARGV[1] then return 'same' else return 'other' end
+redis.call('set', KEYS[1], 10000000000) return redis.call('get', KEYS[1])
+return {redis.call('del', KEYS[1]), redis.call('del', KEYS[1])}
+return redis.call('hset', KEYS[2], 'a', 1, 'b', 2)
+return redis.call('hincrby', KEYS[2], 'a', 5)
+return redis.call('hincrby', KEYS[2], 'b', 'x')
+return redis.call('hgetall', KEYS[2])
+redis.setresp(3) return redis.call('hgetall', KEYS[2]).map.a
+return {redis.call('hexists', KEYS[2], 'a'), redis.call('hexists', KEYS[2], 'z'), redis.call('hlen', KEYS[2])}
+return redis.call('hmget', KEYS[2], 'a', 'z')
+return redis.call('get', KEYS[2])
+return {redis.call('hdel', KEYS[2], 'a', 'z'), redis.call('hdel', KEYS[2], 'b'), redis.call('exists', KEYS[2])}
+return redis.call('publish', 'nobody', 'x')
+return {redis.call('incr', KEYS[3]), redis.call('incrby', KEYS[3], 4), redis.call('get', KEYS[3])}
+return redis.call('del', KEYS[3])
+""".strip().split("\n")
+
+
+def normal(answer):
+    """The version of a script's error is in its SHA-1 and line; Redis 7.0 and ours agree on all of it."""
+    return re.sub(rb" +\r\n", b"\r\n", answer)
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_the_same_scripts_get_the_same_answers_from_redis(both, protocol):
+    for connection in both:
+        connection.ask("HELLO", protocol)
+    for source in VALUES:
+        source = source.replace("\\n", "\n")
+        ours, theirs = [c.ask("EVAL", source, 1, "the-key", "one", "two") for c in both]
+        assert normal(ours) == normal(theirs), source
+    for source in CHANGES:
+        ours, theirs = [c.ask("EVAL", source, 3, "same/a", "same/b", "same/c", "arg") for c in both]
+        assert normal(ours) == normal(theirs), source
+
+
+@pytest.mark.parametrize("words", [
+    ["EVAL"], ["EVAL", "return 1"], ["EVAL", "return 1", "x"], ["EVAL", "return 1", "-1"], ["EVAL", "return 1", 1],
+    ["EVALSHA", "abc", 0], ["EVALSHA", "0" * 40, 0], ["EVALSHA", "0" * 40, "x"],
+    ["SCRIPT"], ["SCRIPT", "LOAD", "return 'loaded'"], ["SCRIPT", "LOAD", "return ("], ["SCRIPT", "LOAD", "a", "b"],
+    ["EVALSHA", "E7C2A6DB3A2EAB9CD71B9F0A1F0D5F4F9A4A4A4A", 0],
+    ["SCRIPT", "EXISTS"], ["SCRIPT", "EXISTS", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "x"],
+    ["SCRIPT", "FLUSH", "now"], ["SCRIPT", "FLUSH", "ASYNC"], ["SCRIPT", "FLUSH"], ["SCRIPT", "KILL"], ["SCRIPT", "no"],
+    ["EVAL_RO", "return redis.call('set', KEYS[1], 1)", 1, "same/ro"],
+    ["EVAL_RO", "return redis.pcall('publish', 'x', 1)", 0], ["EVAL_RO", "return redis.call('get', KEYS[1])", 1, "same/ro"],
+])
+def test_commands_about_scripts_answer_as_redis_does(both, words):
+    ours, theirs = [c.ask(*words) for c in both]
+    assert normal(ours) == normal(theirs)
+
+
+# --- one change ---------------------------------------------------------------------------
+
+
+def test_what_a_script_does_is_done_as_a_whole(r, name):
+    keys = [f"{name}/{i}" for i in range(3)]
+    # It breaks off in the middle: nothing stands.
+    for end in ("error('no')", "redis.call('nope')", "while true do end"):
+        with pytest.raises(redis.ResponseError):
+            r.eval(f"redis.call('set', KEYS[1], 1) redis.call('set', KEYS[2], 1) {end}", 3, *keys)
+        assert r.exists(*keys) == 0
+    # An error that it returns is an answer.
+    with pytest.raises(redis.ResponseError, match="MY own"):
+        r.eval("redis.call('set', KEYS[1], 1) return redis.error_reply('MY own')", 3, *keys)
+    assert r.exists(*keys) == 1
+    # It sees its own changes, and others see the last of them.
+    assert r.eval("redis.call('del', KEYS[1]) redis.call('set', KEYS[1], 'a') redis.call('set', KEYS[1], 'b') "
+                  "redis.call('set', KEYS[2], 'c') redis.call('del', KEYS[2]) "
+                  "return {redis.call('get', KEYS[1]), redis.call('exists', KEYS[2])}", 3, *keys) == ["b", 0]
+    assert r.mget(keys) == ["b", None, None]
+    # Too many keys for one change.
+    with pytest.raises(redis.ResponseError, match="at most 64 keys"):
+        r.eval("for i = 1, 100 do redis.call('exists', KEYS[1] .. i) end", 1, name)
+
+
+def test_a_script_is_known_to_the_node_that_was_told_it(three):
+    first, second = three.leader(), three.followers()[0]
+    with connect(first) as a, connect(second) as b:
+        digest = a.script_load("return 'only here'")
+        assert a.script_exists(digest) == [True] and b.script_exists(digest) == [False]
+        assert a.evalsha(digest, 0) == "only here"
+        with pytest.raises(redis.exceptions.NoScriptError):
+            b.evalsha(digest, 0)
+        assert b.register_script("return 'only here'")() == "only here"  # sends it when it must
+        assert b.script_exists(digest) == [True]
+        b.script_flush()
+        assert b.script_exists(digest) == [False] and a.script_exists(digest) == [True]
+
+
+def test_scripts_lose_no_update(three, name):
+    """Compare and change by many at once, on all nodes: each of 240 rounds is one of 240."""
+    source = """
+    local n = tonumber(redis.call('hget', KEYS[1], 'n') or 0)
+    redis.call('hset', KEYS[1], 'n', n + 1)
+    redis.call('pexpire', KEYS[1], 60000)
+    return n + 1
+    """
+    seen = []
+
+    def count(node):
+        with connect(node) as client:
+            script = client.register_script(source)
+            mine = []
+            while len(mine) < 20:
+                try:
+                    mine.append(script(keys=[name]))
+                except redis.ResponseError as error:
+                    assert str(error).startswith("TRYAGAIN ")  # 8 conflicts; nothing was done
+            seen.extend(mine)
+
+    threads = [threading.Thread(target=count, args=(node,)) for node in three for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(seen) == list(range(1, 241))
+
+
+# --- scripts that mean harm -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("source", [
+    "while true do end",
+    "return pcall(function() while true do end end)",
+    "local s = 'x' while true do s = s .. s end",
+    "return string.rep('x', 2^31)",
+    "return string.match(string.rep('a', 30000), 'a*a*a*a*a*a*b')",
+    "local t = {} for i = 1, 1e9 do t[i] = {} end",
+    "repeat redis.call('exists', 'x') until false",
+])
+def test_a_script_without_an_end_is_stopped_and_others_are_served(three, source):
+    with connect(three.leader()) as hostile, connect(three.leader()) as other:
+        begun = time.monotonic()
+        with pytest.raises(redis.ResponseError, match="LIMIT the script was stopped: .*nothing was changed"):
+            hostile.eval(source, 0)
+        assert time.monotonic() - begun < allowed(1)
+        assert other.ping() and hostile.eval("return 'alive'", 0) == "alive"
+    # Nobody was voted out meanwhile.
+    assert three.leader().running
+
+
+def test_many_scripts_do_not_fill_the_node(three):
+    leader = three.leader()
+
+    def resident():
+        with open(f"/proc/{leader.process.pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * 4096
+
+    with connect(leader) as client:
+        filler = "-- " + "x" * 10000
+        pipe = client.pipeline(transaction=False)
+        first = client.script_load("return 'first'")
+        before = resident()
+        for i in range(3000):
+            pipe.script_load(f"return {i} {filler}")
+            if i % 100 == 99:
+                pipe.execute()
+        assert client.script_exists(first) == [False]
+        assert resident() - before < 48 << 20
+        assert client.eval(RELEASE, 1, "nobody", "x") == 0

@@ -1,0 +1,232 @@
+/* Scripts of Redis clients in the service: what they read and change is one command, which is made
+ * again when others were quicker. What a script may say and do by itself is in test_script*.c. */
+#include "base_testing.h"
+
+#include "core/view.h"
+#include "resp_world.h"
+
+static struct resp_world world;
+static struct counted counted;
+
+static int set_up(void **state)
+{
+    counted_init(&counted);
+    resp_world_open(&world, &counted.memory, NULL);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    resp_world_close(&world);
+    assert_all_given_back(&counted);
+    return 0;
+}
+
+static struct resp_client *client(void)
+{
+    return resp_world_client(&world);
+}
+
+static uint64_t transactions(void)
+{
+    return world.gateway.submitted[COMMAND_TRANSACT];
+}
+
+/* The lock is taken through another door. */
+static void take_elsewhere(const char *name)
+{
+    struct command c;
+    struct result r;
+    static uint64_t leases = 7000;
+    command_init(&c, COMMAND_ACQUIRE);
+    c.acquire.lease = (struct id){++leases, 7};
+    c.acquire.client = slice_of("elsewhere");
+    c.acquire.names.count = 1;
+    c.acquire.names.at[0] = slice_of(name);
+    c.acquire.ttl_ms = 30000;
+    fake_gateway_apply(&world.gateway, &c, &r);
+    assert_int_equal(r.outcome, OUTCOME_GRANTED);
+}
+
+/* Its holder renews it, which is a change. */
+static void renew_elsewhere(const char *name)
+{
+    struct command c;
+    struct result r;
+    struct key_view view;
+    view_key(world.gateway.core, 0, slice_of(name), &view);
+    command_init(&c, COMMAND_RENEW);
+    c.renew.name = slice_of(name);
+    c.renew.token = view.token;
+    c.renew.client = slice_of("elsewhere");
+    fake_gateway_pass(&world.gateway, 10);
+    fake_gateway_apply(&world.gateway, &c, &r);
+    assert_int_equal(r.outcome, OUTCOME_DONE);
+}
+
+#define TAKE "\"return redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', 30000)\""
+#define DROP                                                                                 \
+    "\"if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end " \
+    "return 0\""
+
+static void a_script_is_one_command(void **state)
+{
+    struct resp_client *a = client();
+    struct resp_client *b = client();
+    resp_ask(a, "EVAL \"return {KEYS[1], ARGV[1]}\" 1 k v", "*2|$1|k|$1|v|");
+    assert_int_equal(transactions(), 0); /* it asked for nothing */
+    resp_ask(a,
+             "EVAL \"for i, k in ipairs(KEYS) do redis.call('set', k, i) end "
+             "return redis.call('publish', 'c', 'x')\" 3 x y z",
+             ":0|");
+    assert_int_equal(transactions(), 1);
+    resp_ask(b, "MGET x y z", "*3|$1|1|$1|2|$1|3|");
+    resp_ask(b, "EVAL " TAKE " 1 x mine", "$-1|");
+    assert_int_equal(transactions(), 2); /* what it saw is confirmed */
+    resp_ask(b, "EVAL " DROP " 1 x 2", ":0|");
+    resp_ask(b, "EVAL " DROP " 1 x 1", ":1|");
+    resp_ask(b, "EVAL " TAKE " 1 x mine", "+OK|");
+    struct key_view view;
+    view_key(world.gateway.core, 0, slice_of("x"), &view);
+    assert_memory_equal(view.value.data, "mine", 4);
+}
+
+static void a_script_that_met_a_conflict_is_run_again_from_its_beginning(void **state)
+{
+    struct resp_client *c = client();
+    world.gateway.is_held = true;
+    resp_send_only(c, "EVAL " TAKE " 1 k v\r\n");
+    resp_world_run(&world);
+    take_elsewhere("k");
+    world.gateway.is_held = false;
+    resp_world_run(&world);
+    resp_expect(c, "$-1|");
+    assert_int_equal(transactions(), 2);
+    struct service_stats stats;
+    service_stats(world.service, &stats);
+    assert_int_equal(stats.resp_conflicts, 1);
+}
+
+static void after_eight_conflicts_a_script_is_given_up(void **state)
+{
+    struct resp_client *c = client();
+    take_elsewhere("k");
+    resp_send_only(
+        c, "EVAL \"redis.call('exists', KEYS[1]) redis.call('set', KEYS[2], 1)\" 2 k j\r\n");
+    for (unsigned i = 0; i < 8; i++) {
+        world.gateway.is_held = true;
+        service_run(world.service);
+        renew_elsewhere("k");
+        world.gateway.is_held = false;
+        fake_gateway_deliver(&world.gateway);
+    }
+    resp_world_run(&world);
+    resp_expect_start(c, "-TRYAGAIN ");
+    assert_int_equal(transactions(), 8);
+    resp_ask(c, "EXISTS j", ":0|");
+}
+
+static void a_script_that_breaks_off_changes_nothing(void **state)
+{
+    struct resp_client *c = client();
+    static const char *const ends[] = {"error('x')", "redis.call('nope')", "while true do end",
+                                       "string.rep('x', 2^31)"};
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        char line[128];
+        snprintf(line, sizeof(line), "EVAL \"redis.call('set', KEYS[1], 1) %s\" 1 k", ends[i]);
+        resp_say(c, line);
+        resp_expect_start(c, "-");
+        resp_ask(c, "EXISTS k", ":0|");
+    }
+    resp_say(c, "EVAL \"redis.call('set', KEYS[1], 1) return {err='MY own'}\" 1 k");
+    resp_expect(c, "-MY own|");
+    resp_ask(c, "EXISTS k", ":1|");
+}
+
+static void scripts_are_known_by_name_until_they_are_flushed(void **state)
+{
+    struct resp_client *c = client();
+    const char *by_name = "EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0";
+    resp_ask(c, by_name, "-NOSCRIPT No matching script. Please use EVAL.|");
+    resp_ask(c, "SCRIPT LOAD \"return 1\"", "$40|e0e1f9fabfc9d4800c877a703b823ac0578ff8db|");
+    resp_ask(c, by_name, ":1|");
+    resp_ask(c, "EVALSHA_RO E0E1F9FABFC9D4800C877A703B823AC0578FF8DB 0", ":1|");
+    resp_ask(c, "SCRIPT EXISTS e0e1f9fabfc9d4800c877a703b823ac0578ff8db x", "*2|:1|:0|");
+    resp_ask(c, "SCRIPT FLUSH", "+OK|");
+    resp_ask(c, by_name, "-NOSCRIPT No matching script. Please use EVAL.|");
+}
+
+static void a_script_that_was_forgotten_between_two_runs_is_asked_for(void **state)
+{
+    struct resp_client *c = client();
+    struct resp_client *other = client();
+    resp_ask(c, "SCRIPT LOAD " TAKE, "$40|589a721ea62b059bb6d9747303c25120391c5114|");
+    world.gateway.is_held = true;
+    resp_send_only(c, "EVALSHA 589a721ea62b059bb6d9747303c25120391c5114 1 k v\r\n");
+    resp_world_run(&world);
+    take_elsewhere("k");
+    resp_ask(other, "SCRIPT FLUSH", "+OK|");
+    world.gateway.is_held = false;
+    resp_world_run(&world);
+    resp_expect(c, "-NOSCRIPT No matching script. Please use EVAL.|");
+}
+
+static void a_script_may_not_do_all_that_a_client_may(void **state)
+{
+    struct resp_client *c = client();
+    static const char *const refused[] = {"subscribe", "eval", "script",
+                                          "client",    "auth", "select"};
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        char line[128];
+        snprintf(line, sizeof(line), "EVAL \"return redis.call('%s', 'a', 'b')\" 0", refused[i]);
+        resp_say(c, line);
+        resp_expect_start(c, "-ERR This Redis command is not allowed from script");
+    }
+    resp_say(c, "EVAL_RO \"return redis.call('del', KEYS[1])\" 1 k");
+    resp_expect_start(c, "-ERR Write commands are not allowed from read-only scripts.");
+    resp_ask(c, "EVAL_RO \"return redis.call('get', KEYS[1])\" 1 k", "$-1|");
+}
+
+static void scripts_that_come_behind_each_other_are_run_in_order(void **state)
+{
+    struct resp_client *c = client();
+    resp_send_only(c, "EVAL " TAKE " 1 k a\r\nEVAL " TAKE " 1 k b\r\nEVAL " DROP " 1 k a\r\n"
+                      "EVAL " TAKE " 1 k c\r\nGET k\r\n");
+    resp_world_run(&world);
+    resp_expect(c, "+OK|$-1|:1|+OK|$1|c|");
+}
+
+static void a_script_in_a_transaction_takes_back_only_what_it_did(void **state)
+{
+    struct resp_client *c = client();
+    resp_ask(c, "MULTI", "+OK|");
+    resp_ask(c, "SET a 1", "+QUEUED|");
+    resp_ask(
+        c,
+        "EVAL \"redis.call('set', KEYS[1], 2) redis.call('set', KEYS[2], 2) error('x', 0)\" 2 a b",
+        "+QUEUED|");
+    resp_ask(c, "GET b", "+QUEUED|");
+    resp_ask(c, "EVAL \"return redis.call('get', KEYS[1])\" 1 a", "+QUEUED|");
+    resp_ask(c, "EXEC",
+             "*4|+OK|-ERR x script: a20af8dfe872638fe393065f6d596c77863ab47e, on @user_script:1.|"
+             "$-1|$1|1|");
+    resp_ask(c, "MGET a b", "*2|$1|1|$-1|");
+    assert_int_equal(transactions(), 1);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(a_script_is_one_command),
+        TEST(a_script_that_met_a_conflict_is_run_again_from_its_beginning),
+        TEST(after_eight_conflicts_a_script_is_given_up),
+        TEST(a_script_that_breaks_off_changes_nothing),
+        TEST(scripts_are_known_by_name_until_they_are_flushed),
+        TEST(a_script_that_was_forgotten_between_two_runs_is_asked_for),
+        TEST(a_script_may_not_do_all_that_a_client_may),
+        TEST(a_script_in_a_transaction_takes_back_only_what_it_did),
+        TEST(scripts_that_come_behind_each_other_are_run_in_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
