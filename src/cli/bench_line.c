@@ -74,7 +74,7 @@ static void start(struct line *s)
 {
     struct load *l = s->load;
     s->state = LINE_UP;
-    watch(s, EPOLL_CTL_MOD, EPOLLIN);
+    watch(s, EPOLL_CTL_MOD, EPOLLIN | EPOLLET); /* see on_readable */
     l->settings->protocol->begin(s->protocol, &s->out);
     for (uint32_t i = 0; i < s->clients; i++) {
         client_next(&l->clients[s->first_client + i]);
@@ -117,7 +117,7 @@ void line_flush(struct line *s)
     bool rest = buffer_len(&s->out) > 0;
     if (rest != s->waits_to_write) {
         s->waits_to_write = rest;
-        watch(s, EPOLL_CTL_MOD, rest ? EPOLLIN | EPOLLOUT : EPOLLIN);
+        watch(s, EPOLL_CTL_MOD, rest ? EPOLLIN | EPOLLOUT | EPOLLET : EPOLLIN | EPOLLET);
     }
 }
 
@@ -160,15 +160,24 @@ static void receive(struct line *s, struct slice bytes)
     }
 }
 
+/* epoll tells once that something came, and is not asked again about each connection before the
+ * loop sleeps: that is cheaper. So all of it is read: what does not fill the room was all. */
 static void on_readable(struct line *s)
 {
     uint8_t bytes[READ_SIZE];
-    ssize_t got = recv(s->fd, bytes, sizeof(bytes), 0);
+    ssize_t got;
+    do {
+        got = recv(s->fd, bytes, sizeof(bytes), 0);
+        if (got > 0) {
+            receive(s, slice_make(bytes, (size_t)got));
+        }
+    } while (s->state == LINE_UP && (got == sizeof(bytes) || (got < 0 && errno == EINTR)));
     if (got > 0) {
-        receive(s, slice_make(bytes, (size_t)got));
-    } else if (got == 0) {
+        return;
+    }
+    if (got == 0) {
         fail(s, "connection_lost", ECONNRESET);
-    } else if (errno != EAGAIN && errno != EINTR) {
+    } else if (errno != EAGAIN) {
         fail(s, "connection_lost", errno);
     }
 }

@@ -205,11 +205,17 @@ void http2_client_output(struct http2_client *c, struct buffer *out, size_t enou
 
 /* ---- requests ---- */
 
-static nghttp2_nv pair(const char *name, struct slice value)
+static nghttp2_nv pair(const char *name, struct slice value, uint8_t flags)
 {
-    /* nghttp2 copies both; its fields are not const for the sake of those who ask it not to. */
+    /* nghttp2 copies what it is not told to leave, and changes nothing. */
     return (nghttp2_nv){(uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value.data, strlen(name),
-                        value.len, NGHTTP2_NV_FLAG_NONE};
+                        value.len, flags};
+}
+
+/* Both last as long as the connection. */
+static nghttp2_nv lasting(const char *name, struct slice value)
+{
+    return pair(name, value, NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE);
 }
 
 struct http2_stream *http2_client_request(struct http2_client *c, const char *path,
@@ -221,16 +227,16 @@ struct http2_stream *http2_client_request(struct http2_client *c, const char *pa
         return NULL;
     }
     nghttp2_nv headers[FIXED_HEADERS + MAX_EXTRA] = {
-        pair(":method", slice_of("POST")),
-        pair(":scheme", slice_of("http")),
-        pair(":path", slice_of(path)),
-        pair(":authority", slice_make(c->authority, c->authority_len - 1)),
-        pair("te", slice_of("trailers")),
-        pair("content-type", slice_of("application/grpc")),
-        pair("user-agent", slice_of(c->user_agent)),
+        lasting(":method", slice_of("POST")),
+        lasting(":scheme", slice_of("http")),
+        pair(":path", slice_of(path), NGHTTP2_NV_FLAG_NO_COPY_NAME),
+        lasting(":authority", slice_make(c->authority, c->authority_len - 1)),
+        lasting("te", slice_of("trailers")),
+        lasting("content-type", slice_of("application/grpc")),
+        pair("user-agent", slice_of(c->user_agent), NGHTTP2_NV_FLAG_NO_COPY_NAME),
     };
     for (size_t i = 0; i < extra_count; i++) {
-        headers[FIXED_HEADERS + i] = pair(extra[i].name, extra[i].value);
+        headers[FIXED_HEADERS + i] = pair(extra[i].name, extra[i].value, NGHTTP2_NV_FLAG_NONE);
     }
     struct http2_stream *s = memory_alloc(c->memory, sizeof(*s));
     memset(s, 0, sizeof(*s));
