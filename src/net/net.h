@@ -32,6 +32,7 @@ struct net {
     uint64_t bytes_written;
     uint64_t writes; /* system calls */
     uint32_t connections;
+    uint32_t guests; /* those of them that do not write first: clients, not peers */
 
     /* Private to src/net. */
     uv_prepare_t before_poll;

@@ -69,6 +69,17 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+/* What this turn had to say has left, the acknowledgement to the leader too: now there is time for
+ * the rest. True: somebody here may have an interest in it, so the loop takes another turn. */
+static bool catch_up(struct node *n)
+{
+    if (!replica_may_catch_up(n->replica)) {
+        return false;
+    }
+    replica_catch_up(n->replica, node_now(n));
+    return n->changed || n->net.guests > 0 || forward_outstanding(n->forward) > 0;
+}
+
 void node_on_sleep(void *ctx)
 {
     struct node *n = ctx;
@@ -79,6 +90,9 @@ void node_on_sleep(void *ctx)
     if (n->replica != NULL) {
         if (replica_is_answering(n->replica)) {
             replica_answers_left(n->replica, node_now(n));
+        }
+        if (catch_up(n)) {
+            due = 0;
         }
         due = earlier(due, replica_next_us(n->replica));
         due = earlier(due, from_ms(forward_next_ms(n->forward)));

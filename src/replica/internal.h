@@ -61,9 +61,11 @@ struct replica {
     uint64_t applied;
     uint64_t log_bytes; /* since the last snapshot */
     uint64_t last_tick_us;
-    uint64_t tell_us; /* when followers are told the commit index (E11); UINT64_MAX: no need */
-    bool peer_waits;  /* ... and one of them waits for it */
-    bool taking;      /* a snapshot is being written */
+    uint64_t tell_us;  /* when followers are told the commit index (E11); UINT64_MAX: no need */
+    bool peer_waits;   /* ... and one of them waits for it */
+    bool taking;       /* a snapshot is being written */
+    bool puts_off;     /* in this call: applying can wait, see replica.c */
+    uint64_t apply_us; /* until then; UINT64_MAX: nothing was put off */
     bool in_call;
     struct slice members; /* committed, as of members_index; owned */
     uint64_t members_index;

@@ -5,6 +5,9 @@
 #include "base/panic.h"
 #include "replica/internal.h"
 
+/* How long a disk that is slow may put off applying. */
+#define APPLY_AT_LEAST_US 2000
+
 /* S1.4: while a deadline is pending, time is logged at least that often. */
 #define TICK_AT_LEAST_US 10000000
 
@@ -236,6 +239,22 @@ void replica_enter(struct replica *r, struct replica_time now)
     r->engine.cluster_ms = clock_now_ms(&r->clock, now.boot_us);
 }
 
+/* A follower that has entries on their way to the disk, or has just acknowledged them, applies
+ * later what is committed: the leader, and everybody who was promised an answer, waits for the
+ * acknowledgement and for nothing else that a follower does (decision 0014). */
+static void apply_or_put_off(struct replica *r, struct replica_time now)
+{
+    bool is_due = now.boot_us >= r->apply_us;
+    if (!r->puts_off || is_due || r->leading || r->engine.installing ||
+        r->applied == raft_commit_index(&r->engine.raft)) {
+        r->apply_us = UINT64_MAX;
+        apply_committed(r, now);
+        return;
+    }
+    uint64_t at_us = now.boot_us + (r->engine.write_count > 0 ? APPLY_AT_LEAST_US : 0);
+    r->apply_us = at_us < r->apply_us ? at_us : r->apply_us;
+}
+
 void replica_leave(struct replica *r, struct replica_time now)
 {
     bool leads = engine_is_leader(&r->engine);
@@ -248,7 +267,8 @@ void replica_leave(struct replica *r, struct replica_time now)
     } else if (r->leading && r->lead_index == 0) {
         submit_lead(r, now);
     }
-    apply_committed(r, now);
+    apply_or_put_off(r, now);
+    r->puts_off = false;
     if (r->leading && !engine_is_leader(&r->engine)) { /* it was voted out by what it applied */
         leader_end(r, now);
         r->options.ports.on_change(r->options.ports.ctx);
@@ -292,6 +312,7 @@ struct replica *replica_new(const struct replica_options *options,
     memset(r, 0, sizeof(*r));
     r->options = *options;
     r->tell_us = UINT64_MAX;
+    r->apply_us = UINT64_MAX;
     r->buffer = memory_alloc(options->memory, BATCH_BYTES);
     batch_reset(r);
     r->core = start->core;
@@ -347,6 +368,7 @@ uint64_t replica_next_us(const struct replica *r)
     }
     uint64_t next = engine_us < batch_us ? engine_us : batch_us;
     next = next < tick_us ? next : tick_us;
+    next = next < r->apply_us ? next : r->apply_us;
     return next < r->tell_us ? next : r->tell_us;
 }
 
@@ -379,6 +401,7 @@ bool replica_receive(struct replica *r, uint64_t peer, struct slice message,
         contact_note(&r->contact, peer, now.boot_us);
     }
     hear_entries(r, last + 1);
+    r->puts_off = r->engine.write_count > 0;
     replica_leave(r, now);
     return fine;
 }
@@ -387,6 +410,18 @@ void replica_written(struct replica *r, uint64_t last, struct replica_time now)
 {
     replica_enter(r, now);
     engine_written(&r->engine, last, ms_of(now));
+    r->puts_off = true;
+    replica_leave(r, now);
+}
+
+bool replica_may_catch_up(const struct replica *r)
+{
+    return r->apply_us != UINT64_MAX && r->engine.write_count == 0;
+}
+
+void replica_catch_up(struct replica *r, struct replica_time now)
+{
+    replica_enter(r, now);
     replica_leave(r, now);
 }
 

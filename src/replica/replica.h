@@ -76,6 +76,10 @@ bool replica_receive(struct replica *r, uint64_t peer, struct slice message,
 /* The process of that node is known to have ended: if it led, nobody waits for it (E13). */
 void replica_peer_ended(struct replica *r, uint64_t peer, struct replica_time now);
 void replica_written(struct replica *r, uint64_t last, struct replica_time now);
+/* A follower acknowledges first and applies later: when this says so and the acknowledgement has
+ * left, or when its timer says so. */
+bool replica_may_catch_up(const struct replica *r);
+void replica_catch_up(struct replica *r, struct replica_time now);
 void replica_snapshot_taken(struct replica *r, uint64_t index, struct replica_time now);
 void replica_snapshot_failed(struct replica *r, struct replica_time now);
 /* After so much log since the last snapshot another one is taken. Who writes them knows how large

@@ -166,6 +166,59 @@ static void a_batch_counts_from_when_the_answers_have_left(void **state)
     alone_close(&a);
 }
 
+static uint64_t applied_index(const struct alone *a)
+{
+    struct replica_status status;
+    replica_status(a->replica, a->now, &status);
+    return status.applied_index;
+}
+
+/* Decision 0014. Entry 2 comes, then entry 3 with the news that 2 is committed. */
+static void a_follower_acknowledges_before_it_applies(void **state)
+{
+    (void)state;
+    struct alone a;
+    uint8_t batch[256];
+    alone_open(&a, 3);
+    struct replica_entry entry = {2, RAFT_COMMAND,
+                                  slice_make(batch, alone_batch(batch, sizeof(batch), 0))};
+    alone_receive_append(&a, (struct alone_append){2, 2, 1, 1, 1, &entry, 1});
+    alone_all_written(&a);
+    alone_receive_append(&a, (struct alone_append){2, 2, 2, 2, 2, &entry, 1});
+    assert_int_equal(applied_index(&a), 1);
+    assert_false(replica_may_catch_up(a.replica)); /* it is still being written */
+    alone_forget(&a);
+    alone_all_written(&a);
+    assert_int_equal(alone_count(&a, RAFT_APPEND_ENTRIES_RESULT, 2), 1);
+    assert_int_equal(applied_index(&a), 1);
+    assert_true(replica_may_catch_up(a.replica));
+    assert_true(replica_next_us(a.replica) <= a.now.boot_us); /* and the timer knows */
+    replica_catch_up(a.replica, a.now);
+    assert_int_equal(applied_index(&a), 2);
+    assert_false(replica_may_catch_up(a.replica));
+    alone_close(&a);
+}
+
+static void a_slow_disk_puts_applying_off_for_a_moment_only(void **state)
+{
+    (void)state;
+    struct alone a;
+    uint8_t batch[256];
+    alone_open(&a, 3);
+    struct replica_entry entry = {2, RAFT_COMMAND,
+                                  slice_make(batch, alone_batch(batch, sizeof(batch), 0))};
+    alone_receive_append(&a, (struct alone_append){2, 2, 1, 1, 1, &entry, 1});
+    alone_all_written(&a);
+    alone_receive_append(&a, (struct alone_append){2, 2, 2, 2, 2, &entry, 1});
+    uint64_t at_us = replica_next_us(a.replica);
+    assert_true(at_us > a.now.boot_us && at_us <= a.now.boot_us + 2000);
+    alone_pass_us(&a, at_us - a.now.boot_us);
+    replica_on_timer(a.replica, a.now);
+    assert_int_equal(applied_index(&a), 2);
+    assert_int_equal(a.write_count, 1); /* which hangs */
+    alone_close(&a);
+}
+
 static void the_news_is_applied_and_not_answered_unless_it_is_refused(void **state)
 {
     (void)state;
@@ -322,6 +375,8 @@ int main(void)
         cmocka_unit_test(when_nobody_waits_the_next_batch_gets_a_moment_to_carry_it),
         cmocka_unit_test(a_batch_that_gathers_carries_it_even_when_a_follower_waits),
         cmocka_unit_test(a_batch_counts_from_when_the_answers_have_left),
+        cmocka_unit_test(a_follower_acknowledges_before_it_applies),
+        cmocka_unit_test(a_slow_disk_puts_applying_off_for_a_moment_only),
         cmocka_unit_test(the_news_is_applied_and_not_answered_unless_it_is_refused),
         cmocka_unit_test(news_with_entries_is_malformed),
         cmocka_unit_test(entries_are_streamed_whole_in_messages_of_bounded_size),
