@@ -68,11 +68,11 @@ def test_only_the_owner_gives_it_back(three, r, name):
     thief = r.lock(name, timeout=30)
     thief.local.token = b"guessed"
     with pytest.raises(LockNotOwnedError):
-        thief.release()
-    with pytest.raises(LockNotOwnedError):
         thief.extend(10)
     with pytest.raises(LockNotOwnedError):
         thief.reacquire()
+    with pytest.raises(LockNotOwnedError):
+        thief.release()
     assert lock.owned()
     lock.release()
     with pytest.raises(LockError):
@@ -123,9 +123,9 @@ def test_a_lock_that_expired_is_lost(r, name):
     assert lock.acquire()
     wait_until(lambda: not lock.locked(), "it expires")
     with pytest.raises(LockNotOwnedError):
-        lock.release()
-    with pytest.raises(LockNotOwnedError):
         lock.extend(5)
+    with pytest.raises(LockNotOwnedError):
+        lock.release()
     assert r.lock(name, timeout=5).acquire(blocking=False)
 
 
