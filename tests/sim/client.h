@@ -2,6 +2,7 @@
  *
  *   clients.c         what a client does next, and what it hears
  *   client_lock.c     acquiring, holding, renewing, releasing, asking the fence
+ *   client_operator.c force-unlock and revocation
  *   client_session.c  sessions and keep-alives; what a client may count on (S5)
  *   calls.c           the way of a request to the leader and back */
 #ifndef HOLDFAST_TESTS_SIM_CLIENT_H
@@ -16,12 +17,26 @@ enum {
     LANES,
     PATIENCE_US = 600000,
     TRIES = 4,
-    JUDGED_NAMES = NAMES - 2, /* the others are an operator's, who takes locks away */
+    JUDGED_NAMES = NAMES - 2, /* the others are an operator's alone */
+    MULTI_STEP = 3,           /* between the names of a multi-lock */
     HOT_NAMES = 10,           /* half of the requests are for these */
+    TAKEN_FIRST = 6,          /* some of which an operator takes away */
+    TAKEN_NAMES = 8,
     OPERATOR = CLIENTS,
 };
 
-enum doing { IDLE, ASKING, WAITING, HOLDING, RENEWING, RELEASING, OPENING, READING, CHECKING };
+enum doing {
+    IDLE,
+    ASKING,
+    WAITING,
+    HOLDING,
+    RENEWING,
+    RELEASING,
+    OPENING,
+    READING,
+    CHECKING,
+    MEDDLING
+};
 
 struct hold {
     uint64_t token;
@@ -88,6 +103,12 @@ void client_keep_alive(struct happening *h);
 void client_open_session(struct client *c);
 void client_session_is_gone(struct client *c);
 void client_hear_keepalive(struct client *c, const struct answer *a);
+
+/* ---- client_operator.c ---- */
+void client_meddle(struct client *c);
+void client_hear_meddling(struct client *c, const struct answer *a);
+void client_give_up_meddling(struct client *c);
+bool client_may_lose(const struct client *c); /* what it holds, to the operator */
 
 /* ---- client_lock.c ---- */
 void client_acquire(struct client *c);

@@ -13,7 +13,7 @@ static void choose_names(struct client *c, uint32_t count)
     c->hold.count = first >= JUDGED_NAMES ? 1 : count;
     names->count = c->hold.count;
     for (uint32_t i = 0; i < c->hold.count; i++) {
-        c->hold.names[i] = i == 0 ? first : (first + i * 3) % JUDGED_NAMES;
+        c->hold.names[i] = i == 0 ? first : (first + i * MULTI_STEP) % JUDGED_NAMES;
         snprintf(c->names[i], sizeof(c->names[i]), "n%u", c->hold.names[i]);
         names->at[i] = slice_of(c->names[i]);
     }
@@ -42,6 +42,7 @@ static struct history_op grant_op(const struct client *c, uint64_t token)
     return (struct history_op){.kind = HISTORY_GRANT,
                                .token = token,
                                .shared = c->hold.shared,
+                               .multi = c->hold.count > 1,
                                .waits = c->command.acquire.wait_ms != 0,
                                .call_us = c->call_us,
                                .return_us = world.now_us,
@@ -217,6 +218,7 @@ void client_hear_renewal(struct client *c, const struct answer *a)
     client_record(
         c, (struct history_op){.kind = HISTORY_RENEW,
                                .held = held,
+                               .multi = c->hold.count > 1,
                                .token = c->hold.token,
                                .call_us = c->call_us,
                                .return_us = world.now_us,

@@ -109,6 +109,8 @@ void client_hear_keepalive(struct client *c, const struct answer *a)
         client_record(
             c, (struct history_op){.kind = HISTORY_RENEW,
                                    .held = true,
+                                   .maybe = client_may_lose(c),
+                                   .multi = h->count > 1,
                                    .token = h->token,
                                    .call_us = c->keepalive_us,
                                    .return_us = world.now_us,

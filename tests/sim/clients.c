@@ -77,7 +77,8 @@ void client_begin(struct client *c, enum doing doing, enum command_type type)
             once = false;
         }
     }
-    if (once && type == COMMAND_ACQUIRE) { /* the others rely on their lease id (S8.3) */
+    if ((once && type == COMMAND_ACQUIRE) || type == COMMAND_FORCE_UNLOCK ||
+        type == COMMAND_REVOKE) { /* the others rely on their lease id (S8.3) */
         snprintf(c->request, sizeof(c->request), "%d-%u", c->id, ++c->number);
         c->command.request_id = slice_of(c->request);
     }
@@ -97,27 +98,6 @@ uint64_t client_think_us(void)
     return 200 + chance_below(one_in(10) ? 40000 : 4000);
 }
 
-/* ---- the operator ---- */
-
-static void meddle(struct client *c)
-{
-    client_begin(c, CHECKING, one_in(2) ? COMMAND_FORCE_UNLOCK : COMMAND_REVOKE);
-    snprintf(c->names[0], sizeof(c->names[0]), "n%u",
-             JUDGED_NAMES + (uint32_t)chance_below(NAMES - JUDGED_NAMES));
-    if (c->command.type == COMMAND_FORCE_UNLOCK) {
-        c->command.force_unlock.name = slice_of(c->names[0]);
-        c->command.force_unlock.actor = slice_of("operator");
-        c->command.force_unlock.reason = slice_of("test");
-        c->command.force_unlock.now = one_in(2);
-    } else {
-        c->command.revoke.name = slice_of(c->names[0]);
-        c->command.revoke.actor = slice_of("operator");
-        c->command.revoke.reason = slice_of("test");
-        c->command.revoke.grace_ms = (uint32_t)chance_below(500);
-    }
-    client_submit(c);
-}
-
 /* ---- what next ---- */
 
 static void look(struct client *c)
@@ -131,8 +111,8 @@ static void begin_something(struct client *c)
 {
     if (world.now_us < world.calm_until_us) {
         client_next_step(c, 50000 + chance_below(200000));
-    } else if (c->id == OPERATOR && one_in(8)) {
-        meddle(c);
+    } else if (c->id == OPERATOR && one_in(4)) {
+        client_meddle(c);
     } else if (c->in_session && (id_is_zero(c->session) || c->vanished)) {
         client_open_session(c);
     } else if (one_in(6)) {
@@ -165,6 +145,9 @@ static void again(struct client *c)
         break;
     case OPENING:
         client_session_is_gone(c);
+        break;
+    case MEDDLING:
+        client_give_up_meddling(c);
         break;
     default:
         client_idle(c, client_think_us());
@@ -210,6 +193,9 @@ static void hear_result(struct client *c, const struct answer *a)
         break;
     case RELEASING:
         client_hear_release(c, a);
+        break;
+    case MEDDLING:
+        client_hear_meddling(c, a);
         break;
     case OPENING:
         if (a->error != HF_OK) {
@@ -313,6 +299,8 @@ void clients_stop(void)
             client_give_up_acquire(c);
         } else if (c->doing == RELEASING) {
             client_give_up_release(c);
+        } else if (c->doing == MEDDLING) {
+            client_give_up_meddling(c);
         }
     }
     clients_stopping = true;

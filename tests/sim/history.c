@@ -12,6 +12,7 @@ enum { MAX_HOLDERS = 40, SEEN_BITS = 14 };
 struct holder {
     uint64_t token;
     uint64_t may_end_us; /* not earlier */
+    uint64_t revoked_us; /* or not earlier than that */
     bool shared;
 };
 
@@ -36,7 +37,7 @@ struct search {
     struct node head;
     const struct history_op **unknown; /* acquires without an outcome */
     size_t unknown_count;
-    const struct history_op **lost; /* releases without an outcome */
+    const struct history_op **lost; /* what ends holders, without an outcome or of another name */
     size_t lost_count;
     uint64_t *granted; /* tokens, in order */
     size_t granted_count;
@@ -67,10 +68,11 @@ static void drop(struct state *s, struct holder *h)
 /* Ends a holder by expiry, if that may have been by the time of return. */
 static bool expire(struct state *s, struct holder *h, const struct history_op *op)
 {
-    if (h->may_end_us > op->return_us) {
+    uint64_t us = h->may_end_us < h->revoked_us ? h->may_end_us : h->revoked_us;
+    if (us > op->return_us) {
         return false;
     }
-    s->now_us = h->may_end_us > s->now_us ? h->may_end_us : s->now_us;
+    s->now_us = us > s->now_us ? us : s->now_us;
     drop(s, h);
     return true;
 }
@@ -86,7 +88,7 @@ static bool grant(struct state *s, const struct history_op *op, uint64_t may_end
         }
     }
     s->last_token = op->token;
-    s->holders[s->count++] = (struct holder){op->token, may_end_us, op->shared};
+    s->holders[s->count++] = (struct holder){op->token, may_end_us, HISTORY_NEVER, op->shared};
     return true;
 }
 
@@ -118,6 +120,37 @@ static bool refuse(const struct search *search, const struct state *s, const str
     return may_be_in_the_way(search, op);
 }
 
+static bool nobody_holds(struct state *s, const struct history_op *op)
+{
+    for (uint32_t i = s->count; i-- > 0;) {
+        if (!expire(s, &s->holders[i], op)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* An operator ends them, or says until when they may stay. Who holds it may be unknown. */
+static bool take_away(const struct search *search, struct state *s, const struct history_op *op)
+{
+    if (!op->held) {
+        return nobody_holds(s, op);
+    }
+    if (s->count == 0 && !may_be_in_the_way(search, op)) {
+        return false;
+    }
+    if (op->kind == HISTORY_FORCE) {
+        s->count = 0;
+        return true;
+    }
+    uint64_t us = op->call_us + op->lease_us;
+    for (uint32_t i = 0; i < s->count; i++) {
+        struct holder *h = &s->holders[i];
+        h->revoked_us = us < h->revoked_us ? us : h->revoked_us;
+    }
+    return true;
+}
+
 static int by_token(const void *a, const void *b)
 {
     const uint64_t *x = a;
@@ -128,12 +161,7 @@ static int by_token(const void *a, const void *b)
 static bool read_name(const struct search *search, struct state *s, const struct history_op *op)
 {
     if (op->token == 0) {
-        for (uint32_t i = s->count; i-- > 0;) {
-            if (!expire(s, &s->holders[i], op)) {
-                return false;
-            }
-        }
-        return true;
+        return nobody_holds(s, op);
     }
     if (find(s, op->token) != NULL) {
         return true;
@@ -145,15 +173,26 @@ static bool read_name(const struct search *search, struct state *s, const struct
     return may_be_in_the_way(search, op);
 }
 
-/* Releases without an outcome end their token at any time after they were called. */
+/* When it may have ended what `op` holds: UINT64_MAX: it has nothing to do with it. */
+static uint64_t lost_end_us(const struct history_op *lost, const struct history_op *op)
+{
+    if (lost->kind == HISTORY_RELEASE) {
+        return lost->token == op->token ? lost->call_us : UINT64_MAX;
+    }
+    bool over = lost->kind == HISTORY_FORCE && lost->return_us < op->call_us;
+    if ((lost->nearby && !op->multi) || over || lost->call_us + HISTORY_LATE_US < op->call_us) {
+        return UINT64_MAX;
+    }
+    uint64_t us = lost->call_us + lost->lease_us;
+    return us > op->call_us ? us : op->call_us;
+}
+
 static uint64_t may_end_us(const struct search *search, const struct history_op *op)
 {
     uint64_t us = op->call_us + op->lease_us;
     for (size_t i = 0; i < search->lost_count; i++) {
-        const struct history_op *r = search->lost[i];
-        if (r->token == op->token && r->call_us < us) {
-            us = r->call_us;
-        }
+        uint64_t lost_us = lost_end_us(search->lost[i], op);
+        us = lost_us < us ? lost_us : us;
     }
     return us;
 }
@@ -179,14 +218,18 @@ static bool apply(const struct search *search, struct state *s, const struct his
         break;
     case HISTORY_RENEW:
         h = find(s, op->token);
-        fine = op->held ? h != NULL : h == NULL || expire(s, h, op);
-        if (fine && op->held) {
+        fine = op->held ? h != NULL || op->maybe : h == NULL || expire(s, h, op);
+        if (h != NULL && op->held) {
             uint64_t us = may_end_us(search, op);
             h->may_end_us = us > h->may_end_us ? us : h->may_end_us;
         }
         break;
     case HISTORY_READ:
         fine = read_name(search, s, op);
+        break;
+    case HISTORY_FORCE:
+    case HISTORY_REVOKE:
+        fine = take_away(search, s, op);
         break;
     case HISTORY_ACQUIRE:
         break;
@@ -220,12 +263,14 @@ static size_t lay_out(struct search *s)
         if (op->kind == HISTORY_GRANT) {
             s->granted[s->granted_count++] = op->token;
         }
-        if (op->return_us != HISTORY_NEVER && op->kind != HISTORY_ACQUIRE) {
-            sorted[known++] = op;
-        } else if (op->kind == HISTORY_ACQUIRE) {
+        bool ends =
+            op->kind == HISTORY_RELEASE || op->kind == HISTORY_FORCE || op->kind == HISTORY_REVOKE;
+        if (op->kind == HISTORY_ACQUIRE) {
             s->unknown[s->unknown_count++] = op;
-        } else if (op->kind == HISTORY_RELEASE) {
+        } else if (ends && (op->nearby || op->return_us == HISTORY_NEVER)) {
             s->lost[s->lost_count++] = op;
+        } else if (op->return_us != HISTORY_NEVER) {
+            sorted[known++] = op;
         }
     }
     qsort(s->granted, s->granted_count, sizeof(*s->granted), by_token);
@@ -261,7 +306,8 @@ static uint64_t state_hash(const struct state *s, uint64_t done)
 {
     uint64_t hash = done ^ mix(s->last_token + 1);
     for (uint32_t i = 0; i < s->count; i++) {
-        hash += mix(s->holders[i].token * 2 + 1) ^ mix(s->holders[i].may_end_us);
+        const struct holder *h = &s->holders[i];
+        hash += mix(h->token * 2 + 1) ^ mix(h->may_end_us) ^ mix(h->revoked_us * 2 + 1);
     }
     return mix(hash + mix(s->now_us)) | 1;
 }
@@ -333,8 +379,8 @@ static enum history_verdict run(struct search *s, struct level *levels, size_t k
 enum history_verdict history_check(const struct history_op *ops, size_t count, uint64_t max_steps,
                                    char *problem, size_t problem_size)
 {
-    static const char *const words[] = {"grant",   "refusal", "release",
-                                        "renewal", "read",    "acquire"};
+    static const char *const words[] = {"grant", "refusal", "release", "renewal",
+                                        "read",  "acquire", "force",   "revocation"};
     struct search s = {.ops = ops, .count = count, .max_steps = max_steps};
     s.nodes = calloc(count + 1, sizeof(*s.nodes));
     s.unknown = calloc(count + 1, sizeof(*s.unknown));

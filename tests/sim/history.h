@@ -4,12 +4,13 @@
  *
  * The model of one name: exclusive or shared holders, told by their tokens. A grant needs all
  * holders in its way to be gone; tokens rise. A holder is gone by its release, or by expiry, which
- * may come (and never must) once its lease is over. Each operation takes effect at one moment
- * between its call and its return.
+ * may come (and never must) once its lease is over, or because an operator took it away. Each
+ * operation takes effect at one moment between its call and its return.
  *
  * An operation whose outcome the client never learned has no return. It is not placed; what it may
  * have done is allowed for: an acquire may be a holder that others see, a release may have ended
- * its token at any time after its call. */
+ * its token at any time after its call, what an operator did whoever held the name within
+ * HISTORY_LATE_US. */
 #ifndef HOLDFAST_TESTS_SIM_HISTORY_H
 #define HOLDFAST_TESTS_SIM_HISTORY_H
 
@@ -18,6 +19,7 @@
 #include <stdint.h>
 
 #define HISTORY_NEVER UINT64_MAX
+#define HISTORY_LATE_US UINT64_C(25000000)
 
 enum history_kind {
     HISTORY_GRANT,   /* an acquire that was granted `token` */
@@ -26,6 +28,8 @@ enum history_kind {
     HISTORY_RENEW,   /* likewise; also a keep-alive of the session that holds it */
     HISTORY_READ,    /* `token` was seen as the holder, 0: nobody */
     HISTORY_ACQUIRE, /* outcome unknown, or none: may be in others' way until its return */
+    HISTORY_FORCE, /* `held`: an operator ended whoever held it, else it was told that nobody did */
+    HISTORY_REVOKE, /* likewise, but they may stay for `lease_us` after its call */
 };
 
 struct history_op {
@@ -34,6 +38,9 @@ struct history_op {
     bool shared;
     bool waits;
     bool held;
+    bool maybe;  /* renew: only if it is held yet; who keeps a session alive is not told */
+    bool multi;  /* grant, renew: of several names at once */
+    bool nearby; /* force, revoke: of another name, which ends only who holds this one, too */
     uint64_t token;
     uint64_t call_us;
     uint64_t return_us; /* HISTORY_NEVER: not known */

@@ -1,10 +1,12 @@
 /* The simulator: a cluster of production nodes in a world of faults, decided by one seed.
  *
- *   sim [--seed N] [--seeds N] [--seconds S] [--jobs N] [--calm] [--trace] [--picture FILE]
+ *   sim [--seed N] [--seeds N] [--seconds S] [--within S] [--jobs N] [--calm] [--trace]
+ *       [--picture FILE]
  *
  * Runs S simulated seconds with faults and then some without, in which everybody must make progress
  * again and all nodes must come to the same state. With several seeds each one is a process, so
- * that one that crashes or hangs is named like any other. The first failure ends the run. */
+ * that one that crashes or hangs is named like any other. The first failure ends the run. `within`
+ * is real time: no more seeds are begun after it, and the report says how many there were. */
 #define _DEFAULT_SOURCE
 #include "world.h"
 
@@ -147,9 +149,16 @@ static bool ended_well(const struct worker *w, int status)
     return false;
 }
 
+static double real_seconds(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
 /* How many passed; stops at the first failure. */
-static uint64_t run_seeds(const struct options *options, uint64_t seeds, int jobs,
-                          struct counts *sum, bool *failed)
+static uint64_t run_seeds(const struct options *options, uint64_t seeds, double until_seconds,
+                          int jobs, struct counts *sum, bool *failed)
 {
     struct worker workers[64] = {{0, 0}};
     struct shared *shared =
@@ -163,6 +172,9 @@ static uint64_t run_seeds(const struct options *options, uint64_t seeds, int job
     uint64_t passed = 0;
     int running = 0;
     while (running > 0 || (next < seeds && !*failed && !interrupted)) {
+        if (next > 0 && real_seconds() > until_seconds) {
+            seeds = next;
+        }
         for (int i = 0; i < jobs && next < seeds && !*failed && !interrupted; i++) {
             if (workers[i].pid == 0) {
                 workers[i].seed = options->seed + next++;
@@ -237,10 +249,11 @@ static void report(const struct options *options, uint64_t seeds, const struct c
            ull(c->isolations), ull(c->corners), ull(c->beheadings), ull(c->pauses),
            ull(c->slow_disks), ull(c->full_disks), ull(c->wiped), ull(c->refused_stores),
            ull(c->flips), ull(c->damage_found));
-    printf("fence: %llu checks, %llu late writes, %llu refused; histories: %llu judged, %llu "
+    printf("fence: %llu checks, %llu late writes, %llu refused; %llu taken away; histories: %llu "
+           "judged, %llu "
            "undecided\n",
-           ull(c->fence_checks), ull(c->stale_writes), ull(c->fence_rejections), ull(c->histories),
-           ull(c->undecided));
+           ull(c->fence_checks), ull(c->stale_writes), ull(c->fence_rejections), ull(c->taken),
+           ull(c->histories), ull(c->undecided));
     printf("%.0f times real time per core\n", simulated / cpu);
 }
 
@@ -260,6 +273,7 @@ int main(int argc, char **argv)
 {
     struct options options = {.seed = 1, .seconds = 60};
     uint64_t seeds = 1;
+    uint64_t within = 0; /* no limit */
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t jobs = cores < 1 ? 1 : (uint64_t)cores;
     for (int i = 1; i < argc; i++) {
@@ -278,13 +292,15 @@ int main(int argc, char **argv)
             seeds = number(value);
         } else if (strcmp(argv[i], "--seconds") == 0) {
             options.seconds = number(value);
+        } else if (strcmp(argv[i], "--within") == 0) {
+            within = number(value);
         } else if (strcmp(argv[i], "--jobs") == 0) {
             jobs = number(value);
         } else if (strcmp(argv[i], "--picture") == 0) {
             options.picture = value;
         } else {
-            fprintf(stderr, "usage: sim [--seed N] [--seeds N] [--seconds S] [--jobs N] [--calm] "
-                            "[--trace] [--picture FILE]\n");
+            fprintf(stderr, "usage: sim [--seed N] [--seeds N] [--seconds S] [--within S] "
+                            "[--jobs N] [--calm] [--trace] [--picture FILE]\n");
             return 64;
         }
         i++;
@@ -299,7 +315,8 @@ int main(int argc, char **argv)
     bool failed = false;
     (void)signal(SIGINT, on_interrupt);
     jobs = jobs < 1 ? 1 : jobs > 64 ? 64 : jobs;
-    uint64_t passed = run_seeds(&options, seeds, (int)jobs, &sum, &failed);
+    double until_seconds = within == 0 ? 1e18 : real_seconds() + (double)within;
+    uint64_t passed = run_seeds(&options, seeds, until_seconds, (int)jobs, &sum, &failed);
     if (passed > 0) {
         report(&options, passed, &sum);
     }

@@ -260,6 +260,11 @@ bool truth_has_grant(uint64_t token, uint32_t name)
     return low < grant_count && grants[low].token == token && (grants[low].names >> name & 1) != 0;
 }
 
+bool truth_is_held(uint32_t name)
+{
+    return names[name].holder_count > 0;
+}
+
 /* S11: in the order of the log, what is accepted never goes back. */
 void truth_fence(uint32_t resource, uint64_t index, uint64_t token, bool accepted)
 {

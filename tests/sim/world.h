@@ -170,7 +170,7 @@ struct counts {
         retries, reads, entries, elections, crashes, power_cuts, blackouts, stops, cuts, isolations,
         corners, beheadings, pauses, slow_disks, full_disks, flips, damage_found, wiped,
         refused_stores, snapshots, installs, changes, transfers, leader_removals, stale_writes,
-        fence_checks, fence_rejections, histories, undecided, late_us;
+        fence_checks, fence_rejections, taken, histories, undecided, late_us;
 };
 
 struct world {
@@ -287,6 +287,7 @@ void checks_end(void);
 /* ---- truth.c: on the first sight of each event, in log order ---- */
 void truth_event(const struct event *event);
 bool truth_has_grant(uint64_t token, uint32_t name);
+bool truth_is_held(uint32_t name);
 void truth_fence(uint32_t resource, uint64_t index, uint64_t token, bool accepted);
 void truth_watch(void); /* every 50 ms: whether what is due is done */
 void truth_end(void);

@@ -115,7 +115,65 @@ static void a_long_history_with_much_at_once_is_judged(void **state)
     assert_int_equal(judge(ops, ROUNDS * 4), HISTORY_BAD);
 }
 
+#define FORCED(from, to)                                    \
+    {                                                       \
+        .kind = HISTORY_FORCE, .held = true, CALL(from, to) \
+    }
+#define NOBODY_TO_FORCE(from, to)             \
+    {                                         \
+        .kind = HISTORY_FORCE, CALL(from, to) \
+    }
+#define REVOKED(grace, from, to)                                                  \
+    {                                                                             \
+        .kind = HISTORY_REVOKE, .held = true, CALL(from, to), .lease_us = (grace) \
+    }
+#define KEPT_ALIVE(t, from, to)                                                            \
+    {                                                                                      \
+        .kind = HISTORY_RENEW, .token = (t), .held = true, .maybe = true, .lease_us = 100, \
+        CALL(from, to)                                                                     \
+    }
+
+static void what_an_operator_took_away_is_gone_before_its_lease_is_over(void **state)
+{
+    (void)state;
+    assert_int_equal(JUDGE(GRANTED(1, 0, 10), FORCED(20, 30), GRANTED(2, 35, 40),
+                           WAS_GONE(1, 41, 45), NOBODY_TO_FORCE(200, 210)),
+                     HISTORY_GOOD);
+    assert_int_equal(JUDGE(GRANTED(1, 0, 10), FORCED(20, 60), GRANTED(2, 25, 40)), HISTORY_GOOD);
+    assert_int_equal(JUDGE(GRANTED(1, 0, 10), REVOKED(20, 20, 30), GRANTED(2, 35, 45)),
+                     HISTORY_GOOD);
+    assert_int_equal(
+        JUDGE(GRANTED(1, 0, 10), FORCED(20, 30), KEPT_ALIVE(1, 35, 40), GRANTED(2, 45, 50)),
+        HISTORY_GOOD);
+    struct history_op lost = FORCED(20, HISTORY_NEVER);
+    assert_int_equal(JUDGE(GRANTED(1, 0, 10), lost, GRANTED(2, 30, 40)), HISTORY_GOOD);
+}
+
+static void what_an_operator_took_away_elsewhere_ends_only_multi_locks(void **state)
+{
+    (void)state;
+    struct history_op force = FORCED(20, 30);
+    force.nearby = true;
+    struct history_op of_many = GRANTED(1, 0, 10);
+    of_many.multi = true;
+    assert_int_equal(JUDGE(of_many, force, GRANTED(2, 35, 40)), HISTORY_GOOD);
+    assert_int_equal(JUDGE(GRANTED(1, 0, 10), force, GRANTED(2, 35, 40)), HISTORY_BAD);
+}
+
 /* ---- bad ---- */
+
+static void what_an_operator_did_is_no_excuse_for_others(void **state)
+{
+    (void)state;
+    /* Before it was asked for; after it, again; earlier than the grace allows. */
+    assert_int_equal(JUDGE(GRANTED(1, 0, 10), GRANTED(2, 12, 15), FORCED(20, 30)), HISTORY_BAD);
+    assert_int_equal(JUDGE(FORCED(0, 5)), HISTORY_BAD);
+    assert_int_equal(JUDGE(GRANTED(1, 0, 10), NOBODY_TO_FORCE(20, 30)), HISTORY_BAD);
+    assert_int_equal(JUDGE(GRANTED(1, 0, 10), FORCED(20, 30), RELEASED(1, 35, 40)), HISTORY_BAD);
+    assert_int_equal(JUDGE(GRANTED(1, 0, 10), FORCED(20, 30), READ(1, 35, 40)), HISTORY_BAD);
+    assert_int_equal(JUDGE(GRANTED(1, 0, 10), REVOKED(50, 20, 30), GRANTED(2, 35, 60)),
+                     HISTORY_BAD);
+}
 
 static void two_holders_at_once_are_bad(void **state)
 {
@@ -188,6 +246,9 @@ int main(void)
         cmocka_unit_test(readers_share),
         cmocka_unit_test(what_nobody_knows_may_have_happened),
         cmocka_unit_test(a_long_history_with_much_at_once_is_judged),
+        cmocka_unit_test(what_an_operator_took_away_is_gone_before_its_lease_is_over),
+        cmocka_unit_test(what_an_operator_took_away_elsewhere_ends_only_multi_locks),
+        cmocka_unit_test(what_an_operator_did_is_no_excuse_for_others),
         cmocka_unit_test(two_holders_at_once_are_bad),
         cmocka_unit_test(a_lease_that_is_cut_short_is_bad),
         cmocka_unit_test(tokens_that_go_back_are_bad),

@@ -1,0 +1,87 @@
+/* The operator among the clients: takes locks away, at once or politely, those of the others, too.
+ * Each time is in the history of the name, so that the judge knows who may be gone, and who not. */
+#include "client.h"
+
+static uint32_t choose(void)
+{
+    if (one_in(3)) {
+        return JUDGED_NAMES + (uint32_t)chance_below(NAMES - JUDGED_NAMES);
+    }
+    uint32_t first = TAKEN_FIRST + (uint32_t)chance_below(TAKEN_NAMES);
+    for (uint32_t i = 0; i < TAKEN_NAMES; i++) { /* best one that somebody holds */
+        uint32_t name = TAKEN_FIRST + (first + i) % TAKEN_NAMES;
+        if (truth_is_held(name)) {
+            return name;
+        }
+    }
+    return first;
+}
+
+void client_meddle(struct client *c)
+{
+    client_begin(c, MEDDLING, one_in(2) ? COMMAND_FORCE_UNLOCK : COMMAND_REVOKE);
+    c->name = choose();
+    snprintf(c->names[0], sizeof(c->names[0]), "n%u", c->name);
+    if (c->command.type == COMMAND_FORCE_UNLOCK) {
+        c->command.force_unlock.name = slice_of(c->names[0]);
+        c->command.force_unlock.actor = slice_of("operator");
+        c->command.force_unlock.reason = slice_of("test");
+        c->command.force_unlock.now = one_in(2);
+    } else {
+        c->command.revoke.name = slice_of(c->names[0]);
+        c->command.revoke.actor = slice_of("operator");
+        c->command.revoke.reason = slice_of("test");
+        c->command.revoke.grace_ms = (uint32_t)chance_below(one_in(2) ? 20 : 500);
+    }
+    client_submit(c);
+}
+
+/* A multi-lock of which one name is taken away is gone from all of them. */
+static void record(const struct client *c, bool held, uint64_t return_us)
+{
+    bool forced = c->command.type == COMMAND_FORCE_UNLOCK;
+    struct history_op op = {
+        .kind = forced ? HISTORY_FORCE : HISTORY_REVOKE,
+        .client = c->id,
+        .held = held,
+        .call_us = c->call_us,
+        .return_us = return_us,
+        .lease_us = forced ? 0 : (uint64_t)c->command.revoke.grace_ms * 998, /* S1.6 */
+    };
+    if (c->name >= JUDGED_NAMES) {
+        return;
+    }
+    client_record_one(c->name, op);
+    op.nearby = true;
+    for (uint32_t i = 1; i <= 2 && (held || return_us == HISTORY_NEVER); i++) {
+        client_record_one((c->name + i * MULTI_STEP) % JUDGED_NAMES, op);
+        client_record_one((c->name + JUDGED_NAMES - i * MULTI_STEP) % JUDGED_NAMES, op);
+    }
+}
+
+void client_hear_meddling(struct client *c, const struct answer *a)
+{
+    if (a->error != HF_OK && a->error != HF_NOT_HELD) {
+        violation("the operator got the error %s", hf_error_code(a->error));
+    }
+    world.counts.taken += a->error == HF_OK;
+    record(c, a->error == HF_OK, world.now_us);
+    client_idle(c, client_think_us());
+}
+
+void client_give_up_meddling(struct client *c)
+{
+    record(c, true, HISTORY_NEVER);
+    client_idle(c, client_think_us());
+}
+
+bool client_may_lose(const struct client *c)
+{
+    for (uint32_t i = 0; i < c->hold.count; i++) {
+        uint32_t name = c->hold.names[i];
+        if (name >= TAKEN_FIRST && name < TAKEN_FIRST + TAKEN_NAMES) {
+            return true;
+        }
+    }
+    return false;
+}
