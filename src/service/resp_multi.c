@@ -78,8 +78,8 @@ bool resp_multi_takes(struct resp_conn *conn, const struct slice *args, uint32_t
 static void run_all(struct keyspace *k, struct resp_conn *conn, const struct key_sink *to)
 {
     struct resp_shared *shared = resp_shared(conn);
-    uint8_t *at = conn->multi.data + conn->multi.start;
     size_t left = buffer_len(&conn->multi);
+    uint8_t *at = left == 0 ? NULL : conn->multi.data + conn->multi.start;
     to->array(to->ctx, conn->multi_count);
     while (left > 0) {
         resp_parser_init(&shared->parser);

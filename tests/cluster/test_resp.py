@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from conftest import check_log
-from harness import PATIENCE, Cluster, Ports, allowed, wait_until
+from harness import PATIENCE, SANITIZED, Cluster, Ports, allowed, wait_until
 
 
 def connect(node, **options):
@@ -70,6 +70,7 @@ def test_set_nx_px_is_a_lock_that_others_see(three, r, name):
     assert r.set(name, "me", nx=True, px=30000) is None
 
 
+@pytest.mark.sanitized
 def test_plain_calls_of_redis_py(r, name):
     assert r.ping()
     assert r.echo("x") == "x"
@@ -97,6 +98,7 @@ def test_plain_calls_of_redis_py(r, name):
     assert r.unlink(name) == 1
 
 
+@pytest.mark.sanitized
 def test_a_pipeline_is_answered_in_order(r, name):
     pipe = r.pipeline(transaction=False)
     for i in range(300):
@@ -308,7 +310,7 @@ def test_a_client_that_does_not_read_does_not_fill_the_node(three):
             raise AssertionError("60 MB were taken in, and nothing was read")
         except TimeoutError:
             pass
-    assert resident(leader) - before < 40 << 20
+    assert resident(leader) - before < (400 if SANITIZED else 40) << 20  # what is freed stays, there
     with connect(leader) as r:
         assert r.ping()
     for raw in raws:

@@ -522,6 +522,8 @@ static void multi_and_exec_are_one_transaction(void **state)
     resp_ask(b, "GET k", "$3|a b|");
     resp_ask(a, "EXEC", "-ERR EXEC without MULTI|");
     resp_ask(a, "MULTI", "+OK|");
+    resp_ask(a, "EXEC", "*0|");
+    resp_ask(a, "MULTI", "+OK|");
     resp_ask(a, "INCR n", "+QUEUED|");
     resp_ask(a, "MULTI", "-ERR MULTI calls can not be nested|");
     resp_ask(a, "DISCARD", "+OK|");
