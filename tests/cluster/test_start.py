@@ -128,12 +128,13 @@ def test_a_second_process_on_the_same_folder_is_refused(make_cluster):
 
 def test_a_taken_port_is_named(make_cluster, tmp_path):
     cluster = make_cluster(1)
-    ports = free_ports(1)
+    ports = free_ports(3)
     for flag, taken in (("--client", cluster.nodes[1].client_port),
-                        ("--peer", cluster.nodes[1].peer_port)):
-        other = "--peer" if flag == "--client" else "--client"
-        second = run("serve", "--data", tmp_path / "second", flag, f"127.0.0.1:{taken}",
-                     other, f"127.0.0.1:{ports[0]}")
+                        ("--peer", cluster.nodes[1].peer_port),
+                        ("--resp", cluster.nodes[1].resp_port)):
+        free = {"--client": ports[0], "--peer": ports[1], "--resp": ports[2]}
+        words = [word for each, port in {**free, flag: taken}.items() for word in (each, f"127.0.0.1:{port}")]
+        second = run("serve", "--data", tmp_path / "second", *words)
         assert second.returncode == 1
         assert f"cannot listen on 127.0.0.1:{taken}: the port is taken" in second.stderr
 
