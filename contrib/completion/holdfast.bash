@@ -27,7 +27,7 @@ _holdfast() {
     esac
     case $command in
     lock)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--nonblock --wait --shared --exclusive --limit --permits --ttl --kill-after --lock-delay --conflict-exit-code --command --status-fd --detect-deadlock --verbose --endpoints --timeout --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--nonblock --wait --shared --exclusive --limit --permits --ttl --kill-after --lock-delay --conflict-exit-code --command --status-fd --tier --detect-deadlock --verbose --endpoints --timeout --help" -- "$cur"))
         [[ $cur == -* ]] || _holdfast_names
         ;;
     elect)

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "cli/commands.h"
 #include "cli/exits.h"
@@ -20,6 +21,8 @@ struct options {
     uint64_t wait_ms;
     uint64_t permits;
     uint64_t limit;
+    const char *tier;
+    bool is_fast;
     const char *command;
 };
 
@@ -43,6 +46,8 @@ const struct cli_option lock_options[] = {
     {"command", 'c', CLI_TEXT, AT(command), "STRING", "run STRING with $SHELL -c"},
     {"status-fd", 0, CLI_NUMBER, AT(wrap.status_fd), "N",
      "write one line of JSON there at the end: acquired, token, lost, child_exit, reason"},
+    {"tier", 0, CLI_TEXT, AT(tier), "TIER",
+     "correctness, or efficiency: faster, and lost when the leader changes (correctness)"},
     {"detect-deadlock", 0, CLI_FLAG, AT(detect_deadlock), NULL,
      "do not wait where that would close a circle"},
     {"verbose", 'v', CLI_FLAG, AT(wrap.is_verbose), NULL, "say what happens, on stderr"},
@@ -68,6 +73,12 @@ static bool check(struct options *o)
     }
     if (o->limit != 0 && (o->is_shared || o->limit > UINT32_MAX || o->permits > o->limit)) {
         return fail(o->is_shared ? "a semaphore is not shared" : "more permits than the limit");
+    }
+    if (o->tier != NULL) {
+        o->is_fast = strcasecmp(o->tier, "efficiency") == 0;
+        if (!o->is_fast && strcasecmp(o->tier, "correctness") != 0) {
+            return fail("--tier is correctness or efficiency");
+        }
     }
     return wrap_check(&o->wrap);
 }
@@ -131,6 +142,7 @@ static int run(struct options *o, const char *const *names, size_t count, struct
         lock.limit = (uint32_t)o->limit;
         lock.permits = (uint32_t)o->permits;
         lock.detect_deadlock = o->detect_deadlock;
+        lock.tier = o->is_fast ? HF_EFFICIENCY : HF_CORRECTNESS;
         int error = hf_acquire_async(w.client, names, count, &lock, wrap_done, &w, &call);
         if (error != 0) {
             wrap_done(w.client, error, NULL, &w);

@@ -69,14 +69,16 @@ static void add_row(struct columns *t, const struct json_t *row)
         columns_printf(t, "in %s", human_span(left_ms, text));
     }
     columns_printf(t, "%u", (unsigned)json_tree_u64(json_tree_get(row, "queue_length"), 0));
+    columns_slice(t, json_tree_text(json_tree_get(row, "tier")));
 }
 
 static void print_table(const struct api_pages *pages)
 {
     struct columns t;
-    columns_init(&t, 6);
-    static const char *const heading[] = {"NAME", "MODE", "HOLDER", "SINCE", "EXPIRES", "WAITERS"};
-    for (unsigned i = 0; i < 6; i++) {
+    columns_init(&t, 7);
+    static const char *const heading[] = {"NAME",    "MODE",    "HOLDER", "SINCE",
+                                          "EXPIRES", "WAITERS", "TIER"};
+    for (unsigned i = 0; i < 7; i++) {
         columns_text(&t, heading[i]);
     }
     for (size_t i = 0; i < pages->count; i++) {

@@ -100,6 +100,9 @@ static void dispatch(struct core *c, const struct command *cmd, struct result *o
     case COMMAND_FENCE_CHECK:
         apply_fence_check(c, cmd, out);
         return;
+    case COMMAND_NOTE:
+        apply_note(c, cmd, out);
+        return;
     case COMMAND_TRANSACT:
         apply_transact(c, cmd, out);
         return;

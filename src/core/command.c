@@ -573,6 +573,8 @@ static enum hf_error check_body(const struct command *c)
         return check_operator(c->revoke.name, c->revoke.actor, c->revoke.reason);
     case COMMAND_FENCE_CHECK:
         return check_fence(&c->fence_check);
+    case COMMAND_NOTE:
+        return check_operator(c->note.name, c->note.actor, c->note.reason);
     case COMMAND_TRANSACT:
         return check_transact(c);
     case COMMAND_KEEPALIVE:

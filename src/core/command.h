@@ -71,7 +71,8 @@ struct id ids_at(const struct ids *ids, uint32_t i);
     X(FORCE_UNLOCK, force_unlock)                                                                \
     X(REVOKE, revoke)           /* asks the holders to give up by a deadline */                  \
     X(FENCE_CHECK, fence_check) /* S11 */                                                        \
-    X(TRANSACT, transact)       /* compares keys and changes them, all or nothing (S13) */
+    X(TRANSACT, transact)       /* compares keys and changes them, all or nothing (S13) */       \
+    X(NOTE, note)               /* an operator's deed in the tier without a log, for the trail */
 
 /*      role, type, name, largest value or length */
 #define COMMAND_FIELDS_lead(F) F(EDGE, u32, node, UINT32_MAX)
@@ -151,6 +152,14 @@ struct id ids_at(const struct ids *ids, uint32_t i);
     F(BODY, slice, reason, LIMIT_REASON)  \
     F(BODY, checks, checks, LIMIT_CHECKS) \
     F(BODY, effects, effects, LIMIT_EFFECTS)
+
+/* `action` is that of the record (audit_view.kind). */
+#define COMMAND_FIELDS_note(F)           \
+    F(BODY, u32, action, UINT32_MAX)     \
+    F(BODY, slice, name, LIMIT_NAME)     \
+    F(BODY, slice, actor, LIMIT_ACTOR)   \
+    F(BODY, slice, reason, LIMIT_REASON) \
+    F(BODY, u32, count, UINT32_MAX)
 
 enum command_type {
     COMMAND_NONE,

@@ -24,6 +24,11 @@ uint32_t core_name_hash(const struct core *c, uint32_t tenant, struct slice name
     return hash_name(c, tenant, name);
 }
 
+uint64_t core_audited(const struct core *c)
+{
+    return c->audit_number;
+}
+
 void core_set_attachments(struct core *c, uint64_t last)
 {
     hf_assert(c->attachment == 0 && last < LIMIT_NUMBER);

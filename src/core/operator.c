@@ -245,3 +245,15 @@ void revoke_take(struct core *c, ref grant)
         audit_add(c, AUDIT_REVOKE_TAKEN, tenant, name, actor, reason, 1);
     }
 }
+
+/* What happened in the tier without a log is remembered where everything else is. */
+void apply_note(struct core *c, const struct command *cmd, struct result *out)
+{
+    const struct command_note *n = &cmd->note;
+    if (n->action >= AUDIT_RECOVER) {
+        out->error = HF_MALFORMED;
+        return;
+    }
+    audit_add(c, (enum audit_action)n->action, cmd->tenant, n->name, n->actor, n->reason, n->count);
+    out->count = n->count;
+}

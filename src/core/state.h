@@ -618,6 +618,7 @@ enum ended history_session_of(const struct core *c, uint32_t tenant, struct id i
 /* ---- operator.c: force-unlock, revoke, audit ---- */
 void apply_force_unlock(struct core *c, const struct command *cmd, struct result *out);
 void apply_revoke(struct core *c, const struct command *cmd, struct result *out);
+void apply_note(struct core *c, const struct command *cmd, struct result *out);
 void revoke_take(struct core *c, ref grant);
 uint64_t audit_add(struct core *c, enum audit_action action, uint32_t tenant, struct slice resource,
                    struct slice actor, struct slice reason, uint32_t count);

@@ -247,6 +247,7 @@ uint64_t view_audit(const struct core *c, uint64_t from, uint32_t max, view_audi
             .index = a->index,
             .wall_ms = a->wall_ms,
             .tenant = a->tenant,
+            .kind = a->action,
             .action = slice_of(audit_action_name((enum audit_action)a->action)),
             .resource = audit_resource(a),
             .actor = audit_actor(a),

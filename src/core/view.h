@@ -36,6 +36,7 @@ struct waiter_view {
 };
 
 struct lock_view {
+    uint32_t tier; /* enum tier; 0 in what the core fills in, which knows of none (S10) */
     struct slice name;
     uint32_t tenant;
     enum mode mode;
@@ -50,6 +51,7 @@ struct lock_view {
 };
 
 struct session_view {
+    uint32_t tier; /* as above */
     struct id id;
     uint32_t tenant;
     struct slice client;
@@ -66,6 +68,7 @@ struct audit_view {
     uint64_t index;
     uint64_t wall_ms;
     uint32_t tenant;
+    uint32_t kind;       /* the action as a number, for COMMAND_NOTE */
     struct slice action; /* "FORCE_UNLOCK", ... */
     struct slice resource;
     struct slice actor;

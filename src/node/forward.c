@@ -63,7 +63,7 @@ enum hf_error forward_take(struct forward *f, enum tier tier, const struct comma
 
 static enum hf_error submit_here(struct forward *f, struct call *call)
 {
-    if (call->kind == FORWARD_BARRIER) {
+    if (call->kind == FORWARD_BARRIER || call->kind == FORWARD_LOOK) {
         struct replica_time now = f->options.now(f->options.ctx);
         return f->paused ? HF_UNAVAILABLE : replica_barrier(f->replica, call, false, now);
     }
@@ -191,7 +191,9 @@ void forward_submit_first(struct forward *f, const struct command *command,
 
 void forward_barrier(struct forward *f, struct gateway_call *gateway)
 {
-    struct call *call = call_new(f, FORWARD_BARRIER, slice_make(NULL, 0));
+    enum forward_kind kind = gateway->look.len > 0 ? FORWARD_LOOK : FORWARD_BARRIER;
+    struct call *call = call_new(f, kind, gateway->look);
+    gateway->look = slice_make(NULL, 0);
     call->gateway = gateway;
     gateway->in_flight = call;
     call->is_safe = true;
@@ -283,6 +285,9 @@ void forward_on_barrier(struct forward *f, void *cookie, bool reached)
     if (call->state == CALL_ANSWERED) {
         call_free_if_done(f, call);
     } else if (reached) {
+        if (call->kind == FORWARD_LOOK) {
+            forward_look_up(f, slice_make(call->bytes, call->len), &call->page);
+        }
         call_answer(f, call, HF_OK, NULL, NULL);
     } else if (call->state == CALL_HERE && call->here == 0) {
         call_again(f, call, false);
@@ -310,8 +315,9 @@ static void on_done_there(struct forward *f, struct call *call, struct slice bod
     }
     if (call->kind == FORWARD_CHANGE) {
         call_answer(f, call, HF_OK, NULL, "");
-    } else if (call->kind == FORWARD_BARRIER) {
+    } else if (call->kind == FORWARD_BARRIER || call->kind == FORWARD_LOOK) {
         call->index = read_fixed64(&r);
+        (void)buffer_append(&call->page, r.at, reader_left(&r));
         call_take_number(f, call);
         call_move(f, call, CALL_CATCHING_UP);
         f->changed = true;
@@ -344,7 +350,8 @@ bool forward_on_answer(struct forward *f, uint64_t peer, uint64_t number, uint8_
     hf_assert(call->state == CALL_THERE);
     switch (status) {
     case FORWARD_DONE:
-        if (call->kind == FORWARD_BARRIER && body.len != 8) {
+        if ((call->kind == FORWARD_BARRIER && body.len != 8) ||
+            (call->kind == FORWARD_LOOK && body.len < 8)) {
             return false;
         }
         on_done_there(f, call, body);
@@ -534,6 +541,7 @@ void forward_free(struct forward *f)
         struct call *call = f->lists[state].first;
         while (call != NULL) {
             struct call *next = call->next;
+            buffer_close(&call->page);
             memory_free(memory, call, sizeof(*call) + call->len);
             call = next;
         }

@@ -29,6 +29,7 @@ struct forward_options {
     void *ctx;
     struct replica_time (*now)(void *ctx);
     struct memory_tier *tier; /* NULL: there is none, and who asks for it waits in vain */
+    const struct core *(*memory_core)(void *ctx); /* its state, or NULL; may be NULL without it */
     /* Of that tier, may be NULL without it: a node says what it wants to hear; an event came. */
     void (*on_interest)(void *ctx, uint64_t peer, uint64_t link, uint8_t level);
     bool (*on_event)(void *ctx, uint64_t peer, struct slice body);

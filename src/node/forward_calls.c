@@ -2,6 +2,8 @@
  * end. */
 #include "node/forward_state.h"
 
+#include "service/memory_page.h"
+
 /* ---- lists and numbers ---- */
 
 static void list_remove(struct call_list *list, struct call *call)
@@ -51,6 +53,7 @@ struct call *call_new(struct forward *f, enum forward_kind kind, struct slice by
     if (bytes.len > 0) {
         memcpy(call->bytes, bytes.data, bytes.len);
     }
+    buffer_init(&call->page, f->options.memory, MEMORY_PAGE_BYTES);
     call->state = CALL_WAITING;
     list_append(&f->lists[CALL_WAITING], call);
     return call;
@@ -60,6 +63,7 @@ void call_free_if_done(struct forward *f, struct call *call)
 {
     if (call->state == CALL_ANSWERED && call->here == 0) {
         list_remove(&f->lists[CALL_ANSWERED], call);
+        buffer_close(&call->page);
         memory_free(f->options.memory, call, sizeof(*call) + call->len);
     }
 }
@@ -81,6 +85,16 @@ void call_take_number(struct forward *f, struct call *call)
     }
 }
 
+void forward_look_up(struct forward *f, struct slice look, struct buffer *out)
+{
+    const struct core *core =
+        f->options.memory_core == NULL ? NULL : f->options.memory_core(f->options.ctx);
+    size_t len = buffer_len(out);
+    if (!memory_page_write(core, look, out)) {
+        buffer_truncate(out, len);
+    }
+}
+
 /* ---- the end of a call ---- */
 
 void call_answer(struct forward *f, struct call *call, enum hf_error error,
@@ -99,6 +113,7 @@ void call_answer(struct forward *f, struct call *call, enum hf_error error,
     call_move(f, call, CALL_ANSWERED);
     if (gateway != NULL) {
         gateway->in_flight = NULL;
+        gateway->page = buffer_bytes(&call->page);
         gateway->done(gateway, error, result);
     } else {
         change->in_flight = NULL;
@@ -111,7 +126,7 @@ void call_give_up(struct forward *f, struct call *call)
 {
     bool doubtful = call->doubts > 0 || call->state == CALL_THERE || call->here > 0;
     /* A barrier changes nothing, so there is nothing to doubt. */
-    doubtful = doubtful && call->kind != FORWARD_BARRIER;
+    doubtful = doubtful && call->kind != FORWARD_BARRIER && call->kind != FORWARD_LOOK;
     bool full = f->read_only && call->kind == FORWARD_COMMAND;
     enum hf_error error = doubtful ? HF_OUTCOME_UNKNOWN : full ? HF_DISK_FULL : HF_UNAVAILABLE;
     call_answer(f, call, error, NULL, hf_error_text(error));

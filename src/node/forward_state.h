@@ -13,6 +13,7 @@ enum forward_kind {
     FORWARD_CHANGE = 3,
     FORWARD_MEMORY = 4,   /* a command that asks for the tier EFFICIENCY */
     FORWARD_INTEREST = 5, /* which events of that tier the node wants to hear; no answer */
+    FORWARD_LOOK = 6,     /* a barrier, and a page of that tier (service/memory_page.h) */
 };
 enum forward_status {
     FORWARD_DONE = 1,     /* body: the result; for a barrier the index to wait for */
@@ -58,8 +59,9 @@ struct call {
     uint64_t index;
     struct call *next; /* in the list of its state */
     struct call *prev;
+    struct buffer page; /* FORWARD_LOOK: what the leader found, while we catch up */
     size_t len;
-    uint8_t bytes[]; /* the encoded command or change */
+    uint8_t bytes[]; /* the encoded command or change, or what to look up */
 };
 
 struct call_list {
@@ -76,6 +78,8 @@ struct relay {
     uint8_t kind;
     struct relay *next;
     struct relay *prev;
+    size_t look_len;
+    uint8_t look[]; /* FORWARD_LOOK: what to look up */
 };
 
 struct forward {
@@ -145,5 +149,8 @@ void relay_on_result(struct forward *f, struct relay *relay, enum replica_outcom
                      const struct result *result);
 void relay_on_barrier(struct forward *f, struct relay *relay, bool reached);
 void relay_free_all(struct forward *f);
+
+/* forward_calls.c: what the leader finds for those who look, appended; nothing when it cannot. */
+void forward_look_up(struct forward *f, struct slice look, struct buffer *out);
 
 #endif

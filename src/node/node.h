@@ -100,6 +100,7 @@ struct node_view {
     uint64_t resp_connections, resp_accepted, resp_commands, resp_errors, resp_conflicts,
         resp_dropped;
     struct core_stats state;
+    struct core_stats memory; /* of the tier EFFICIENCY; zero where this node does not lead */
     uint64_t counter, epoch;
 };
 void node_view(struct node *n, struct node_view *out);

@@ -152,6 +152,7 @@ void node_open_disk_users(struct node *n)
                                       .ctx = n,
                                       .now = now_of,
                                       .tier = n->tier,
+                                      .memory_core = node_memory_core,
                                       .on_interest = node_on_interest,
                                       .on_event = node_on_peer_event,
                                       .change = node_change_member};

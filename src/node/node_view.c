@@ -22,6 +22,10 @@ static void view_replica(struct node *n, struct node_view *out)
     out->counter = core_counter(core);
     out->epoch = core_epoch(core);
     core_stats(core, &out->state);
+    const struct core *memory = node_memory_core(n);
+    if (memory != NULL) {
+        core_stats(memory, &out->memory);
+    }
 }
 
 static void view_disk(struct node *n, struct node_view *out)

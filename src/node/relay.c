@@ -2,9 +2,12 @@
  * outcome is known. The asking node decides what to do about everything but DONE. */
 #include "node/forward_state.h"
 
-static struct relay *relay_new(struct forward *f, uint64_t peer, uint64_t link, uint64_t number)
+#include "service/memory_page.h"
+
+static struct relay *relay_new(struct forward *f, uint64_t peer, uint64_t link, uint64_t number,
+                               struct slice look)
 {
-    struct relay *relay = memory_alloc(f->options.memory, sizeof(*relay));
+    struct relay *relay = memory_alloc(f->options.memory, sizeof(*relay) + look.len);
     *relay = (struct relay){.cookie = {COOKIE_RELAY, false},
                             .peer = peer,
                             .link = link,
@@ -14,6 +17,10 @@ static struct relay *relay_new(struct forward *f, uint64_t peer, uint64_t link, 
         f->relays->prev = relay;
     }
     f->relays = relay;
+    relay->look_len = look.len;
+    if (look.len > 0) {
+        memcpy(relay->look, look.data, look.len);
+    }
     return relay;
 }
 
@@ -27,7 +34,7 @@ static void relay_free(struct forward *f, struct relay *relay)
     if (relay->next != NULL) {
         relay->next->prev = relay->prev;
     }
-    memory_free(f->options.memory, relay, sizeof(*relay));
+    memory_free(f->options.memory, relay, sizeof(*relay) + relay->look_len);
 }
 
 void relay_free_all(struct forward *f)
@@ -69,7 +76,8 @@ bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_
         }
         return body.len == 1;
     }
-    struct relay *relay = relay_new(f, peer, link, number);
+    struct slice look = kind == FORWARD_LOOK ? body : slice_make(NULL, 0);
+    struct relay *relay = relay_new(f, peer, link, number, look);
     relay->kind = kind;
     enum forward_status refusal = FORWARD_NOT_DONE;
     enum hf_error error = HF_MALFORMED;
@@ -90,7 +98,8 @@ bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_
             enum tier tier = kind == FORWARD_MEMORY ? TIER_EFFICIENCY : TIER_CORRECTNESS;
             error = forward_take(f, tier, &command, &relay->cookie);
         }
-    } else if (kind == FORWARD_BARRIER && body.len == 0) {
+    } else if ((kind == FORWARD_BARRIER && body.len == 0) ||
+               (kind == FORWARD_LOOK && body.len > 0 && body.len <= MEMORY_ASK_BYTES)) {
         error = replica_barrier(f->replica, relay, true, f->options.now(f->options.ctx));
     }
     if (error == HF_OK) {
@@ -135,7 +144,14 @@ void relay_on_barrier(struct forward *f, struct relay *relay, bool reached)
         uint8_t index[8];
         struct writer w = writer_make(index, sizeof(index));
         write_fixed64(&w, core_index(replica_core(f->replica)));
-        answer(f, relay, FORWARD_DONE, slice_make(index, sizeof(index)));
+        struct buffer body;
+        buffer_init(&body, f->options.memory, MEMORY_PAGE_BYTES + sizeof(index));
+        (void)buffer_append(&body, index, sizeof(index));
+        if (relay->kind == FORWARD_LOOK) {
+            forward_look_up(f, slice_make(relay->look, relay->look_len), &body);
+        }
+        answer(f, relay, FORWARD_DONE, buffer_bytes(&body));
+        buffer_close(&body);
     } else {
         answer(f, relay, FORWARD_NOT_DONE, slice_make(NULL, 0));
     }

@@ -2,6 +2,7 @@
 #include "replica/memory_tier.h"
 
 #include "base/panic.h"
+#include "core/effect.h"
 #include "core/view.h"
 #include "replica/tier_held.h"
 
@@ -21,6 +22,7 @@ struct memory_tier {
     uint64_t index;
     uint64_t counter;  /* the C that tokens are made of now */
     uint64_t advanced; /* the C for which `advance` was proposed */
+    uint64_t noted;    /* the first record of its trail that the log does not have */
 
     /* Names of acquires that were proposed and are not settled: at a name's slot stands the number
      * of the last of them. Other names share the slot: then a request only waits a little. */
@@ -180,6 +182,36 @@ static void advance_if_due(struct memory_tier *t)
     }
 }
 
+/* ---- the trail ---- */
+
+/* An operator's deed is noted in the log: the trail must outlive the leader. */
+static void on_record(void *ctx, const struct audit_view *record)
+{
+    struct memory_tier *t = ctx;
+    struct command note;
+    if (record->number != t->noted) {
+        return; /* an earlier one could not be proposed; this one is for the next time */
+    }
+    command_init(&note, COMMAND_NOTE);
+    note.tenant = record->tenant;
+    note.note.action = record->kind;
+    note.note.name = record->resource;
+    note.note.actor = record->actor;
+    note.note.reason = record->reason;
+    note.note.count = record->count;
+    if (t->options.propose(t->options.ctx, &note)) {
+        t->noted = record->number + 1;
+    }
+}
+
+static void note_if_due(struct memory_tier *t)
+{
+    enum { AT_ONCE = 16 };
+    if (core_audited(t->core) >= t->noted) {
+        (void)view_audit(t->core, t->noted, AT_ONCE, on_record, t);
+    }
+}
+
 /* ---- life ---- */
 
 struct memory_tier *memory_tier_new(const struct memory_tier_options *options)
@@ -236,6 +268,7 @@ void memory_tier_begin(struct memory_tier *t, uint64_t hash_key)
     t->index = 0;
     t->counter = 0;
     t->advanced = 0;
+    t->noted = 1;
     memset(t->pending, 0, sizeof(t->pending));
     t->proposed = 0; /* what earlier leaderships proposed was settled before `lead` was applied */
     t->settled = 0;
@@ -256,12 +289,26 @@ const struct core *memory_tier_core(const struct memory_tier *t)
 
 bool memory_tier_is_counted(const struct command *command)
 {
-    return command->type == COMMAND_ACQUIRE;
+    return command->type == COMMAND_ACQUIRE || command->type == COMMAND_TRANSACT;
 }
 
-static const struct names *names_of(const struct command *command)
+_Static_assert(LIMIT_EFFECTS <= LIMIT_MULTILOCK_NAMES, "all of a transaction fits into `names`");
+
+/* The names that the command takes, or may take: those that a transaction puts. */
+static const struct names *names_of(const struct command *command, struct names *scratch)
 {
-    return &command->acquire.names;
+    if (command->type == COMMAND_ACQUIRE) {
+        return &command->acquire.names;
+    }
+    struct reader r = packed_reader(&command->transact.effects);
+    struct effect effect;
+    scratch->count = 0;
+    while (scratch->count < LIMIT_MULTILOCK_NAMES && unpack_effect(&r, &effect)) {
+        if (effect.kind == EFFECT_PUT) {
+            scratch->at[scratch->count++] = effect.name;
+        }
+    }
+    return scratch;
 }
 
 static uint64_t *pending_at(struct memory_tier *t, uint32_t tenant, struct slice name)
@@ -271,7 +318,8 @@ static uint64_t *pending_at(struct memory_tier *t, uint32_t tenant, struct slice
 
 void memory_tier_on_proposed(struct memory_tier *t, const struct command *command)
 {
-    const struct names *names = names_of(command);
+    struct names scratch;
+    const struct names *names = names_of(command, &scratch);
     t->proposed++;
     for (uint32_t i = 0; i < names->count; i++) {
         *pending_at(t, command->tenant, names->at[i]) = t->proposed;
@@ -283,35 +331,21 @@ void memory_tier_on_settled(struct memory_tier *t)
     t->settled += t->settled < t->proposed; /* else it is of an earlier leadership */
 }
 
-static bool is_used_here(const struct memory_tier *t, const struct command *command)
+static bool is_used(const struct core *core, uint32_t tenant, const struct names *names)
 {
-    const struct names *names = names_of(command);
     struct lock_view lock;
     for (uint32_t i = 0; i < names->count; i++) {
-        if (view_lock(t->core, command->tenant, names->at[i], &lock)) {
+        if (view_lock(core, tenant, names->at[i], &lock)) {
             return true;
         }
     }
     return false;
 }
 
-static bool is_used_there(const struct memory_tier *t, const struct command *command)
+static bool is_pending_there(struct memory_tier *t, uint32_t tenant, const struct names *names)
 {
-    const struct names *names = names_of(command);
-    struct lock_view lock;
-    for (uint32_t i = 0; i < names->count; i++) {
-        if (view_lock(replicated(t), command->tenant, names->at[i], &lock)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool is_pending_there(struct memory_tier *t, const struct command *command)
-{
-    const struct names *names = names_of(command);
     for (uint32_t i = 0; t->settled != t->proposed && i < names->count; i++) {
-        if (*pending_at(t, command->tenant, names->at[i]) > t->settled) {
+        if (*pending_at(t, tenant, names->at[i]) > t->settled) {
             return true;
         }
     }
@@ -366,16 +400,20 @@ static void apply(struct memory_tier *t, const struct command *command, void *co
     }
     if (t->core != NULL) {
         advance_if_due(t);
+        note_if_due(t);
     }
 }
 
 /* ---- routing ---- */
 
-static enum tier_taken acquire(struct memory_tier *t, enum tier asked,
-                               const struct command *command, void *cookie, struct tier_time now)
+static enum tier_taken take_names(struct memory_tier *t, enum tier asked,
+                                  const struct command *command, void *cookie, struct tier_time now)
 {
+    struct names scratch;
+    const struct names *names = NULL;
     if (asked == TIER_CORRECTNESS) {
-        if (core_names(t->core) == 0 || !is_used_here(t, command)) {
+        if (core_names(t->core) == 0 ||
+            !is_used(t->core, command->tenant, names_of(command, &scratch))) {
             return TIER_PROPOSE;
         }
         refuse(t, command, cookie, HF_WRONG_TIER);
@@ -384,15 +422,18 @@ static enum tier_taken acquire(struct memory_tier *t, enum tier asked,
     if (!now.majority) {
         return TIER_LATER;
     }
-    if (is_used_there(t, command)) {
+    names = names_of(command, &scratch);
+    if (is_used(replicated(t), command->tenant, names)) {
         refuse(t, command, cookie, HF_WRONG_TIER);
         return TIER_TAKEN;
     }
-    if (is_pending_there(t, command)) {
+    if (is_pending_there(t, command->tenant, names)) {
         return TIER_LATER;
     }
     begin(t, now);
-    if (core_tokens_left(t->core) == 0) {
+    /* A transaction takes a token for each name, all names of an acquire share one. */
+    uint64_t needed = command->type == COMMAND_ACQUIRE ? 1 : names->count;
+    if (core_tokens_left(t->core) < needed) {
         advance_if_due(t); /* if it could not be proposed before */
         return TIER_LATER;
     }
@@ -442,8 +483,8 @@ enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier asked,
     if (t->core == NULL) {
         return asked == TIER_EFFICIENCY ? TIER_LATER : TIER_PROPOSE;
     }
-    if (command->type == COMMAND_ACQUIRE) {
-        return acquire(t, asked, command, cookie, now);
+    if (memory_tier_is_counted(command)) {
+        return take_names(t, asked, command, cookie, now);
     }
     if (command->type == COMMAND_NODE_GONE) {
         begin(t, now);
@@ -517,4 +558,5 @@ void memory_tier_run(struct memory_tier *t, struct tier_time now)
     }
     begin(t, now);
     advance_if_due(t);
+    note_if_due(t);
 }

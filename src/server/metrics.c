@@ -58,6 +58,11 @@ static const struct metric metrics[] = {
     {"fence_rejections_total", COUNTER, PLAIN, AT(state.fence_rejections), "Writes that a fence check refused."},
     {"audit_records", GAUGE, PLAIN, AT(state.audit_records), "Kept."},
     {"state_bytes", GAUGE, PLAIN, AT(state.bytes), "Memory that the state takes."},
+    {"memory_locks", GAUGE, PLAIN, AT(memory.names), "Of the tier EFFICIENCY, on the leader: names in use."},
+    {"memory_grants", GAUGE, PLAIN, AT(memory.grants), "Of that tier: names held, each holder counted."},
+    {"memory_waiters", GAUGE, PLAIN, AT(memory.waiters), "Of that tier: in all queues."},
+    {"memory_sessions", GAUGE, PLAIN, AT(memory.sessions), "Of that tier: private and mirrored ones."},
+    {"memory_bytes", GAUGE, PLAIN, AT(memory.bytes), "Of that tier: memory that it takes."},
     {"token_counter", GAUGE, PLAIN, AT(counter), "C of the fencing tokens (a token is C * 1024 + e)."},
     {"epoch", GAUGE, PLAIN, AT(epoch), "The C of the newest lead."},
 };

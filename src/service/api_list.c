@@ -19,7 +19,7 @@ void list_lock_members(struct json_writer *w, const struct service *s, const str
     if (lock->reserved_for.len > 0) {
         json_put_string(w, "reserved_for", lock->reserved_for);
     }
-    json_put_text(w, "tier", tier_name(TIER_CORRECTNESS));
+    json_put_text(w, "tier", tier_name((enum tier)lock->tier));
 }
 
 void list_lock_row(struct json_writer *w, const struct service *s, const struct lock_view *lock)
@@ -56,9 +56,48 @@ void list_put_stale(struct json_writer *w, const struct exchange *x)
     if (x->page.is_stale) {
         json_put_bool(w, "stale", true);
     }
+    if (x->page.is_omitted) {
+        json_put_text(w, "omitted_tier", tier_name(TIER_EFFICIENCY));
+    }
 }
 
 /* ---- the list ---- */
+
+bool list_is_cursor(uint64_t cursor)
+{
+    return cursor < VIEW_END || (cursor >= MEMORY_CURSOR && cursor < MEMORY_CURSOR + VIEW_END);
+}
+
+/* The first page of the tier EFFICIENCY is on the last of the other, however long that is: the
+ * leader was asked for it along with the barrier. */
+static uint64_t list_next(uint64_t next)
+{
+    return next == VIEW_END ? LIST_END : MEMORY_CURSOR + next;
+}
+
+uint64_t list_locks(struct exchange *x, view_lock_fn on, void *ctx)
+{
+    if (x->page.cursor < MEMORY_CURSOR) {
+        uint64_t next = view_locks(service_core(x->service), x->tenant, x->name, x->page.cursor,
+                                   (uint32_t)x->page.limit, on, ctx);
+        if (next != VIEW_END) {
+            return next;
+        }
+    }
+    return list_next(memory_page_locks(x->service->looked, on, ctx));
+}
+
+uint64_t list_sessions(struct exchange *x, view_session_fn on, void *ctx)
+{
+    if (x->page.cursor < MEMORY_CURSOR) {
+        uint64_t next = view_sessions(service_core(x->service), x->tenant, x->page.cursor,
+                                      (uint32_t)x->page.limit, on, ctx);
+        if (next != VIEW_END) {
+            return next;
+        }
+    }
+    return list_next(memory_page_sessions(x->service->looked, on, ctx));
+}
 
 struct listing {
     struct json_writer *w;
@@ -75,20 +114,19 @@ static void render_list(struct exchange *x, const struct result *r, struct json_
 {
     struct listing l = {w, x};
     json_put_open(w, "locks", '[');
-    uint64_t next = view_locks(service_core(x->service), x->tenant, x->name, x->page.cursor,
-                               (uint32_t)x->page.limit, on_lock, &l);
+    uint64_t next = list_locks(x, on_lock, &l);
     json_write_close(w);
-    list_put_next(w, next, VIEW_END);
+    list_put_next(w, next, LIST_END);
     list_put_stale(w, x);
 }
 
 void api_lock_list(struct exchange *x)
 {
-    if (x->page.cursor >= VIEW_END) {
+    if (!list_is_cursor(x->page.cursor)) {
         exchange_fail(x, HF_FIELD_RANGE, "cursor: must be the next_cursor of an earlier page");
         return;
     }
-    exchange_read(x, render_list);
+    exchange_look(x, MEMORY_LOCKS, render_list);
 }
 
 /* ---- one name ---- */
@@ -170,18 +208,33 @@ static void on_waiter(void *ctx, const struct waiter_view *waiter)
     json_write_close(w);
 }
 
+void list_show(struct exchange *x, struct lock_view *lock)
+{
+    if (!memory_page_lock(x->service->looked, lock) &&
+        !view_lock(service_core(x->service), x->tenant, x->name, lock)) {
+        *lock = (struct lock_view){.name = x->name}; /* every name is there, free */
+    }
+}
+
+void list_holders(struct exchange *x, const struct lock_view *lock, uint32_t max,
+                  view_grant_fn on_grant_, view_waiter_fn on_waiter_, void *ctx)
+{
+    if (lock->tier == TIER_EFFICIENCY) {
+        memory_page_holders(x->service->looked, on_grant_, on_waiter_, ctx);
+    } else {
+        (void)view_holders_and_waiters(service_core(x->service), x->tenant, x->name, max, on_grant_,
+                                       on_waiter_, ctx);
+    }
+}
+
 static void render_show(struct exchange *x, const struct result *r, struct json_writer *w)
 {
-    const struct core *core = service_core(x->service);
     struct lock_view lock;
-    if (!view_lock(core, x->tenant, x->name, &lock)) {
-        lock = (struct lock_view){.name = x->name}; /* every name is there, free */
-    }
     struct showing show = {.w = w, .x = x};
+    list_show(x, &lock);
     list_lock_members(w, x->service, &lock);
     json_put_open(w, "holders", '[');
-    (void)view_holders_and_waiters(core, x->tenant, x->name, (uint32_t)x->page.limit, on_grant,
-                                   on_waiter, &show);
+    list_holders(x, &lock, (uint32_t)x->page.limit, on_grant, on_waiter, &show);
     begin_waiters(&show);
     json_write_close(w);
     list_put_stale(w, x);
@@ -189,5 +242,5 @@ static void render_show(struct exchange *x, const struct result *r, struct json_
 
 void api_lock_show(struct exchange *x)
 {
-    exchange_read(x, render_show);
+    exchange_look(x, MEMORY_LOCK, render_show);
 }

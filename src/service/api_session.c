@@ -125,6 +125,7 @@ static void put_session(struct exchange *x, const struct session_view *session, 
     reply_put_expiry(w, x->service, session->deadline_ms);
     json_put_u64(w, "entries", session->entries);
     json_put_bool(w, "private", session->is_private);
+    json_put_text(w, "tier", tier_name((enum tier)session->tier));
     reply_put_metadata(w, session->metadata);
 }
 
@@ -148,20 +149,19 @@ static void render_list(struct exchange *x, const struct result *r, struct json_
 {
     struct listing l = {x, w};
     json_put_open(w, "sessions", '[');
-    uint64_t next = view_sessions(service_core(x->service), x->tenant, x->page.cursor,
-                                  (uint32_t)x->page.limit, on_session, &l);
+    uint64_t next = list_sessions(x, on_session, &l);
     json_write_close(w);
-    list_put_next(w, next, VIEW_END);
+    list_put_next(w, next, LIST_END);
     list_put_stale(w, x);
 }
 
 void api_session_list(struct exchange *x)
 {
-    if (x->page.cursor >= VIEW_END) {
+    if (!list_is_cursor(x->page.cursor)) {
         exchange_fail(x, HF_FIELD_RANGE, "cursor: must be the next_cursor of an earlier page");
         return;
     }
-    exchange_read(x, render_list);
+    exchange_look(x, MEMORY_SESSIONS, render_list);
 }
 
 static void render_show(struct exchange *x, const struct result *r, struct json_writer *w)

@@ -167,10 +167,15 @@ struct ask *ask_submit_tier(struct service *s, const struct command *command, en
 
 struct ask *ask_barrier(struct service *s, ask_answer_fn on_answer, void *owner)
 {
+    return ask_look(s, slice_make(NULL, 0), on_answer, owner);
+}
+
+struct ask *ask_look(struct service *s, struct slice look, ask_answer_fn on_answer, void *owner)
+{
     struct ask *a = ask_new(s, on_answer, owner);
     a->state = ASK_ASKED;
     a->in_flight = true;
-    a->call = (struct gateway_call){.done = on_done, .owner = a};
+    a->call = (struct gateway_call){.done = on_done, .owner = a, .look = look};
     s->gateway.barrier(s->gateway.ctx, &a->call);
     return a;
 }
@@ -288,6 +293,7 @@ static void on_done(struct gateway_call *call, enum hf_error error, const struct
         park(a, result);
         return;
     }
+    a->service->looked = call->page;
     if (a->repeated && is_not_reached(error)) {
         if (is_tried_later(a)) {
             return;

@@ -102,6 +102,8 @@ struct ask *ask_submit_tier(struct service *s, const struct command *command, en
                             bool keeps_place, ask_answer_fn on_answer, void *owner);
 /* on_answer(HF_OK, NULL) once the local state shows everything done before (S9.1). */
 struct ask *ask_barrier(struct service *s, ask_answer_fn on_answer, void *owner);
+/* The same, and the leader looks something up meanwhile: service.looked has it in on_answer. */
+struct ask *ask_look(struct service *s, struct slice look, ask_answer_fn on_answer, void *owner);
 /* A keep-alive, which is gathered with others (S4.5). */
 struct ask *ask_keepalive(struct service *s, struct id session, ask_answer_fn on_answer,
                           void *owner);

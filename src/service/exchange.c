@@ -202,6 +202,37 @@ void exchange_read(struct exchange *x, render_fn render)
     x->ask = ask_barrier(x->service, exchange_answered, x);
 }
 
+/* Pages of the tier EFFICIENCY follow those of the other: their cursors are above all of those. */
+static uint64_t memory_cursor(const struct exchange *x)
+{
+    return x->page.cursor < MEMORY_CURSOR ? 0 : x->page.cursor - MEMORY_CURSOR;
+}
+
+void exchange_look(struct exchange *x, enum memory_page_kind kind, render_fn render)
+{
+    struct service *s = x->service;
+    uint8_t bytes[MEMORY_ASK_BYTES];
+    struct memory_ask ask = {.kind = kind,
+                             .tenant = x->tenant,
+                             .cursor = memory_cursor(x),
+                             .limit = (uint32_t)x->page.limit,
+                             .name = x->name};
+    struct slice look = slice_make(bytes, memory_ask_encode(&ask, bytes));
+    x->render = render;
+    if (!x->page.is_stale) {
+        x->ask = ask_look(s, look, exchange_answered, x);
+        return;
+    }
+    const struct core *core = service_tier_core(s, TIER_EFFICIENCY);
+    struct buffer page;
+    x->page.is_omitted = core == NULL;
+    buffer_init(&page, s->memory, MEMORY_PAGE_BYTES);
+    s->looked = memory_page_write(core, look, &page) ? buffer_bytes(&page) : slice_make(NULL, 0);
+    exchange_answer_json(x, 200, render);
+    s->looked = slice_make(NULL, 0);
+    buffer_close(&page);
+}
+
 void exchange_abandon(struct exchange *x)
 {
     if (x->ask != NULL) {

@@ -7,6 +7,7 @@
 #define HOLDFAST_SERVICE_EXCHANGE_H
 
 #include "core/view.h"
+#include "service/memory_page.h"
 #include "service/state.h"
 #include "service/watch.h"
 #include "wire/fault.h"
@@ -55,6 +56,10 @@ struct exchange_door {
     void (*long_answer)(struct exchange *x, const struct long_answer *answer);
 };
 
+/* A list goes on behind the replicated state with what the tier EFFICIENCY holds: cursors from here
+ * on are of that, less this number. */
+#define MEMORY_CURSOR (UINT64_C(1) << 33)
+
 /* Writes the members of the answer, between its braces. `result` is NULL after a barrier, `w` when
  * the door does not take JSON. */
 typedef void (*render_fn)(struct exchange *x, const struct result *result, struct json_writer *w);
@@ -65,6 +70,7 @@ struct page {
     uint64_t limit;
     bool is_private; /* private sessions too */
     bool is_stale;
+    bool is_omitted; /* stale, where the tier EFFICIENCY is not to be seen */
 };
 
 struct exchange {
@@ -125,6 +131,9 @@ void exchange_submit(struct exchange *x, const struct command *command, bool kee
 void exchange_keepalive(struct exchange *x, struct id session, render_fn render);
 /* Renders from the local state, behind a barrier unless page.is_stale (S9.1). */
 void exchange_read(struct exchange *x, render_fn render);
+/* The same, with a page of the tier EFFICIENCY in service.looked: of the exchange's name, or of the
+ * names that begin with it. */
+void exchange_look(struct exchange *x, enum memory_page_kind kind, render_fn render);
 void exchange_fail(struct exchange *x, enum hf_error error, const char *message);
 void exchange_fault(struct exchange *x, const struct fault *fault);
 void exchange_answer_json(struct exchange *x, int status, render_fn render);

@@ -24,6 +24,10 @@ struct gateway_call {
     /* The tier that an acquire asks for (S10). Whatever names a token goes where that is from,
      * whatever this says; a lease id alone, an attachment number and a name find their own tier. */
     enum tier tier;
+    /* Of a barrier: what the leader is to look up in the tier EFFICIENCY then (memory_page.h),
+     * which is copied; and while `done` runs, what it found. Both empty: nothing. */
+    struct slice look;
+    struct slice page;
     void *in_flight; /* the gateway's */
 };
 

@@ -9,6 +9,16 @@ void list_lock_members(struct json_writer *w, const struct service *s,
                        const struct lock_view *lock);
 void list_lock_row(struct json_writer *w, const struct service *s, const struct lock_view *lock);
 
+/* A page of both tiers, behind exchange_look; the next cursor, LIST_END on the last page. */
+#define LIST_END UINT64_MAX
+bool list_is_cursor(uint64_t cursor);
+uint64_t list_locks(struct exchange *x, view_lock_fn on_lock, void *ctx);
+uint64_t list_sessions(struct exchange *x, view_session_fn on_session, void *ctx);
+/* The exchange's name, wherever it is in use. */
+void list_show(struct exchange *x, struct lock_view *lock);
+void list_holders(struct exchange *x, const struct lock_view *lock, uint32_t max,
+                  view_grant_fn on_grant, view_waiter_fn on_waiter, void *ctx);
+
 /* next_cursor, null on the last page (S9.2). */
 void list_put_next(struct json_writer *w, uint64_t cursor, uint64_t end);
 /* A stale read says so (S9.1). */

@@ -5,6 +5,7 @@
 
 #include <holdfast/v1/admin.pb-c.h>
 
+#include "service/list_lock.h"
 #include "service/rpc.h"
 
 /* A page ends with the bucket in which its limit was reached, so it may be longer. */
@@ -42,7 +43,7 @@ char *rpc_cursor(const struct service *s, uint64_t cursor, uint64_t end)
 
 static bool is_cursor(struct exchange *x)
 {
-    if (x->page.cursor >= VIEW_END) {
+    if (!list_is_cursor(x->page.cursor)) {
         exchange_fail(x, HF_FIELD_RANGE, "cursor: must be the next_cursor of an earlier page");
         return false;
     }
@@ -63,7 +64,7 @@ static Holdfast__V1__LockInfo *lock_info(const struct service *s, const struct l
     out->permits_used = lock->permits_used;
     out->delayed_until = rpc_when(s, lock->delayed_until_ms);
     out->reserved_for = rpc_string(s, lock->reserved_for);
-    out->tier = HOLDFAST__V1__TIER__CORRECTNESS;
+    out->tier = rpc_tier_out((enum tier)lock->tier);
     return out;
 }
 
@@ -80,11 +81,10 @@ static void render_list(struct exchange *x, const struct result *r, struct json_
     struct rows rows = {.x = x};
     Holdfast__V1__ListResponse out = HOLDFAST__V1__LIST_RESPONSE__INIT;
     rpc_render_begin(x->service);
-    uint64_t next = view_locks(service_core(x->service), x->tenant, x->name, x->page.cursor,
-                               (uint32_t)x->page.limit, on_lock, &rows);
+    uint64_t next = list_locks(x, on_lock, &rows);
     out.locks = (Holdfast__V1__LockInfo **)(void *)rows.at;
     out.n_locks = rows.count;
-    out.next_cursor = rpc_cursor(x->service, next, VIEW_END);
+    out.next_cursor = rpc_cursor(x->service, next, LIST_END);
     rpc_put(x, &out.base);
 }
 
@@ -93,7 +93,7 @@ void rpc_list(struct exchange *x, const void *message)
     const Holdfast__V1__ListRequest *m = message;
     if ((m->prefix[0] == '\0' || rpc_name(x, m->prefix)) &&
         rpc_page(x, m->limit, m->cursor, m->stale) && is_cursor(x)) {
-        exchange_read(x, render_list);
+        exchange_look(x, MEMORY_LOCKS, render_list);
     }
 }
 
@@ -150,17 +150,13 @@ static void on_waiter(void *ctx, const struct waiter_view *waiter)
 
 static void render_show(struct exchange *x, const struct result *r, struct json_writer *w)
 {
-    const struct core *core = service_core(x->service);
     struct lock_view lock;
     struct showing show = {.holders = {.x = x}, .waiters = {.x = x}};
     Holdfast__V1__ShowResponse out = HOLDFAST__V1__SHOW_RESPONSE__INIT;
-    if (!view_lock(core, x->tenant, x->name, &lock)) {
-        lock = (struct lock_view){.name = x->name}; /* every name is there, free */
-    }
+    list_show(x, &lock);
     rpc_render_begin(x->service);
     out.lock = lock_info(x->service, &lock);
-    (void)view_holders_and_waiters(core, x->tenant, x->name, LIMIT_PAGE_MAX, on_grant, on_waiter,
-                                   &show);
+    list_holders(x, &lock, LIMIT_PAGE_MAX, on_grant, on_waiter, &show);
     out.holders = (Holdfast__V1__HolderInfo **)(void *)show.holders.at;
     out.n_holders = show.holders.count;
     out.waiters = (Holdfast__V1__WaiterInfo **)(void *)show.waiters.at;
@@ -173,7 +169,8 @@ void rpc_show(struct exchange *x, const void *message)
     const Holdfast__V1__ShowRequest *m = message;
     if (rpc_name(x, m->resource_id)) {
         x->page.is_stale = m->stale;
-        exchange_read(x, render_show);
+        x->page.limit = LIMIT_PAGE_MAX;
+        exchange_look(x, MEMORY_LOCK, render_show);
     }
 }
 
@@ -208,11 +205,10 @@ static void render_sessions(struct exchange *x, const struct result *r, struct j
     struct rows rows = {.x = x};
     Holdfast__V1__SessionsResponse out = HOLDFAST__V1__SESSIONS_RESPONSE__INIT;
     rpc_render_begin(x->service);
-    uint64_t next = view_sessions(service_core(x->service), x->tenant, x->page.cursor,
-                                  (uint32_t)x->page.limit, on_session, &rows);
+    uint64_t next = list_sessions(x, on_session, &rows);
     out.sessions = (Holdfast__V1__SessionInfo **)(void *)rows.at;
     out.n_sessions = rows.count;
-    out.next_cursor = rpc_cursor(x->service, next, VIEW_END);
+    out.next_cursor = rpc_cursor(x->service, next, LIST_END);
     rpc_put(x, &out.base);
 }
 
@@ -221,6 +217,6 @@ void rpc_sessions(struct exchange *x, const void *message)
     const Holdfast__V1__SessionsRequest *m = message;
     if (rpc_page(x, m->limit, m->cursor, m->stale) && is_cursor(x)) {
         x->page.is_private = m->private_;
-        exchange_read(x, render_sessions);
+        exchange_look(x, MEMORY_SESSIONS, render_sessions);
     }
 }

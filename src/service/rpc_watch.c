@@ -16,6 +16,15 @@ static void format_event_id(struct event_id id, char out[EVENT_ID_TEXT])
     (void)snprintf(out, EVENT_ID_TEXT, "%" PRIu64 "-%" PRIu32, id.index, id.ordinal);
 }
 
+/* Events of the tier EFFICIENCY have none: no node keeps them, to resume after (S9.3, S10). */
+static void format_id_of(const struct event *e, char out[EVENT_ID_TEXT])
+{
+    out[0] = '\0';
+    if (e->tier == TIER_CORRECTNESS) {
+        format_event_id((struct event_id){e->index, e->ordinal}, out);
+    }
+}
+
 /* ---- Watch ---- */
 
 static void put_word(struct exchange *x, const char *type, bool has_id, const char *text)
@@ -52,7 +61,7 @@ static void write_event(struct exchange *x, const struct event *e)
     char id[EVENT_ID_TEXT];
     Holdfast__V1__Event out = HOLDFAST__V1__EVENT__INIT;
     rpc_render_begin(x->service);
-    format_event_id((struct event_id){e->index, e->ordinal}, id);
+    format_id_of(e, id);
     out.id = id;
     out.type = (char *)(uintptr_t)event_name(e->type);
     out.at = rpc_time(s, e->wall_ms);
@@ -61,6 +70,7 @@ static void write_event(struct exchange *x, const struct event *e)
     out.owner = rpc_string(s, e->owner);
     if (e->name.len > 0 && e->type != EVENT_FENCE_REJECTED && e->type != EVENT_RENEWAL_FAILED) {
         out.mode = rpc_mode_out(e->mode);
+        out.tier = rpc_tier_out((enum tier)e->tier);
     }
     out.reason = rpc_reason_out(e->reason);
     if (e->ended != ENDED_NOT) {
@@ -84,6 +94,7 @@ static void write_lock(struct exchange *x, const struct lock_view *lock)
     rpc_render_begin(x->service);
     out.resource_id = rpc_string(s, lock->name);
     out.mode = rpc_mode_out(lock->mode);
+    out.tier = rpc_tier_out((enum tier)lock->tier);
     if (lock->has_holder) {
         const struct holder_view *holder = &lock->first.holder;
         out.client_id = rpc_string(s, holder->client);
@@ -143,7 +154,7 @@ static void observe_event(struct exchange *x, const struct event *e)
     Holdfast__V1__LeaderResponse out = HOLDFAST__V1__LEADER_RESPONSE__INIT;
     Holdfast__V1__Holder holder = HOLDFAST__V1__HOLDER__INIT;
     rpc_render_begin(x->service);
-    format_event_id((struct event_id){e->index, e->ordinal}, id);
+    format_id_of(e, id);
     out.event_id = id;
     out.name = rpc_string(s, e->name);
     out.vacant = e->client.len == 0;

@@ -29,7 +29,8 @@ struct service {
     uint32_t node;
     bool draining;
     struct buffer scratch; /* the body of the answer that is being made */
-    uint8_t *encoded;      /* SERVICE_COMMAND_MAX bytes */
+    struct slice looked; /* what the leader found in the tier EFFICIENCY, while that is rendered */
+    uint8_t *encoded;    /* SERVICE_COMMAND_MAX bytes */
 
     /* ask*.c */
     struct pool pool; /* asks and their commands */

@@ -67,6 +67,13 @@ static void on_lock(void *ctx, const struct lock_view *lock)
     x->watcher.format->lock(x, lock);
 }
 
+static void on_memory_lock(void *ctx, const struct lock_view *lock)
+{
+    struct lock_view marked = *lock;
+    marked.tier = TIER_EFFICIENCY;
+    on_lock(ctx, &marked);
+}
+
 /* One page. What happens meanwhile stays in the ring and follows the listing. */
 static void list_page(struct exchange *x)
 {
@@ -76,9 +83,19 @@ static void list_page(struct exchange *x)
         watcher->is_listed = true;
         watcher->format->reset(x);
     }
-    watcher->list_cursor = view_locks(service_core(s), x->tenant, x->name, watcher->list_cursor,
-                                      LIST_PAGE, on_lock, x);
-    if (watcher->list_cursor == VIEW_END) {
+    const struct core *memory = service_tier_core(s, TIER_EFFICIENCY);
+    if (watcher->list_cursor < MEMORY_CURSOR) {
+        watcher->list_cursor = view_locks(service_core(s), x->tenant, x->name, watcher->list_cursor,
+                                          LIST_PAGE, on_lock, x);
+        watcher->list_cursor =
+            watcher->list_cursor == VIEW_END ? MEMORY_CURSOR : watcher->list_cursor;
+    } else if (memory != NULL) { /* elsewhere only what happens from now on is to be had */
+        watcher->list_cursor = MEMORY_CURSOR + view_locks(memory, x->tenant, x->name,
+                                                          watcher->list_cursor - MEMORY_CURSOR,
+                                                          LIST_PAGE, on_memory_lock, x);
+    }
+    if (watcher->list_cursor == MEMORY_CURSOR + VIEW_END ||
+        (watcher->list_cursor >= MEMORY_CURSOR && memory == NULL)) {
         watcher->is_listing = false;
         watcher->format->position(x, "listed");
     }
@@ -98,7 +115,10 @@ static void begin_listing(struct exchange *x)
 static void write_leader(struct exchange *x)
 {
     struct lock_view lock = {.has_holder = false};
-    (void)view_lock(service_core(x->service), x->tenant, x->name, &lock);
+    const struct core *memory = service_tier_core(x->service, TIER_EFFICIENCY);
+    if (memory == NULL || !view_lock(memory, x->tenant, x->name, &lock)) {
+        (void)view_lock(service_core(x->service), x->tenant, x->name, &lock);
+    }
     x->watcher.format->leader(x, &lock);
 }
 

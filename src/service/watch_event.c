@@ -178,7 +178,11 @@ static void write_event(struct exchange *x, const struct event *e)
     struct buffer *out = &x->service->scratch;
     struct json_writer w;
     bool is_leader = e->type == EVENT_LEADER_CHANGED || e->type == EVENT_PROCLAIMED;
-    write_head(out, event_name(e->type), (struct event_id){e->index, e->ordinal});
+    if (e->tier == TIER_CORRECTNESS) {
+        write_head(out, event_name(e->type), (struct event_id){e->index, e->ordinal});
+    } else { /* nothing to resume from: no node keeps it (S9.3, S10) */
+        buffer_printf(out, "event: %s\ndata: ", event_name(e->type));
+    }
     json_writer_init(&w, out);
     json_write_open(&w, '{');
     json_put_text(&w, "type", event_name(e->type));
@@ -188,6 +192,7 @@ static void write_event(struct exchange *x, const struct event *e)
     put_text(&w, "owner", e->owner);
     if (e->name.len > 0 && e->type != EVENT_FENCE_REJECTED && e->type != EVENT_RENEWAL_FAILED) {
         json_put_text(&w, "mode", mode_name(e->mode));
+        json_put_text(&w, "tier", tier_name((enum tier)e->tier));
     }
     if (e->parts > 1) {
         json_put_u64(&w, "part", e->part);

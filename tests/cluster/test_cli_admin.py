@@ -33,7 +33,7 @@ def test_ls_is_sorted_and_takes_a_prefix_and_follows_cursors(cluster):
     for number in range(30):
         node(cluster).acquire(f"ls/{29 - number:02}", client=f"c{number}")
     table = good(cluster, "ls", "ls/").splitlines()
-    assert table[0].split() == ["NAME", "MODE", "HOLDER", "SINCE", "EXPIRES", "WAITERS"]
+    assert table[0].split() == ["NAME", "MODE", "HOLDER", "SINCE", "EXPIRES", "WAITERS", "TIER"]
     assert [row.split()[0] for row in table[1:]] == [f"ls/{n:02}" for n in range(30)]
     rows = json.loads(good(cluster, "ls", "ls/1", "--json"))["locks"]
     assert [row["name"] for row in rows] == [f"ls/1{n}" for n in range(10)]

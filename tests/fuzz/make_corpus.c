@@ -68,6 +68,13 @@ static struct command example(enum command_type type)
     case COMMAND_UPGRADE:
         c.upgrade.version = 1;
         break;
+    case COMMAND_NOTE:
+        c.note.action = 2;
+        c.note.name = slice_of("queue");
+        c.note.actor = slice_of("admin");
+        c.note.reason = slice_of("stuck");
+        c.note.count = 1;
+        break;
     case COMMAND_SESSION_OPEN:
         c.session_open.id = rich_session(50);
         c.session_open.client = slice_of("new");

@@ -396,6 +396,16 @@ static void body_revoke(struct generator *g, struct command *c)
     }
 }
 
+static void body_note(struct generator *g, struct command *c)
+{
+    struct random *r = &g->random;
+    c->note.action = random_chance(r, 5) ? 4 : random_below(r, 4);
+    c->note.name = any_name(g);
+    c->note.actor = arena_text(g, "admin-%u", random_below(r, 2));
+    c->note.reason = arena_text(g, "elsewhere %u", random_below(r, 3));
+    c->note.count = random_below(r, 3);
+}
+
 static void body_fence_check(struct generator *g, struct command *c)
 {
     struct random *r = &g->random;
@@ -469,6 +479,9 @@ void generate_body(struct generator *g, enum command_type type, struct command *
         break;
     case COMMAND_TRANSACT:
         generate_transact(g, c);
+        break;
+    case COMMAND_NOTE:
+        body_note(g, c);
         break;
     case COMMAND_TICK:
     case COMMAND_ADVANCE:

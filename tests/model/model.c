@@ -213,6 +213,9 @@ static void dispatch(struct model *m, const struct command *c, struct result *ou
     case COMMAND_TRANSACT:
         model_transact(m, c, out);
         break;
+    case COMMAND_NOTE:
+        model_note(m, c, out);
+        break;
     case COMMAND_TICK:
     case COMMAND_NONE:
     case COMMAND_COUNT:

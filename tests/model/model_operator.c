@@ -258,3 +258,16 @@ bool model_view_fence(struct model *m, uint32_t tenant, struct slice resource, u
     *highest = mark != NULL ? mark->highest : 0;
     return mark != NULL;
 }
+
+void model_note(struct model *m, const struct command *c, struct result *out)
+{
+    static const char *const actions[] = {"FORCE_UNLOCK", "FORCE_UNLOCK_NOW", "REVOKE",
+                                          "REVOKE_TAKEN"};
+    const struct command_note *n = &c->note;
+    if (n->action > 3) {
+        out->error = HF_MALFORMED;
+        return;
+    }
+    model_audit(m, c->tenant, actions[n->action], n->name, n->actor, n->reason, n->count);
+    out->count = n->count;
+}

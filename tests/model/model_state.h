@@ -375,6 +375,7 @@ void model_renew(struct model *m, const struct command *c, struct result *out);
 void model_proclaim(struct model *m, const struct command *c, struct result *out);
 void model_force_unlock(struct model *m, const struct command *c, struct result *out);
 void model_revoke(struct model *m, const struct command *c, struct result *out);
+void model_note(struct model *m, const struct command *c, struct result *out);
 void model_fence_check(struct model *m, const struct command *c, struct result *out);
 void model_audit(struct model *m, uint32_t tenant, const char *action, struct slice resource,
                  struct slice actor, struct slice reason, uint32_t count);

@@ -2,8 +2,9 @@
  */
 #include "driver.h"
 
-#define COMMON_WEIGHTS \
-    [COMMAND_LEAD] = 2, [COMMAND_TICK] = 6, [COMMAND_ADVANCE] = 2, [COMMAND_UPGRADE] = 1
+#define COMMON_WEIGHTS                                                                    \
+    [COMMAND_LEAD] = 2, [COMMAND_TICK] = 6, [COMMAND_ADVANCE] = 2, [COMMAND_UPGRADE] = 1, \
+    [COMMAND_NOTE] = 1
 
 const struct profile profiles[PROFILE_COUNT] = {
     [PROFILE_MIXED] =

@@ -52,6 +52,13 @@ static void fill(struct command *c, enum command_type type)
     case COMMAND_UPGRADE:
         c->upgrade.version = 1;
         break;
+    case COMMAND_NOTE:
+        c->note.action = 2;
+        c->note.name = slice_of("queue/1");
+        c->note.actor = slice_of("admin");
+        c->note.reason = slice_of("stuck");
+        c->note.count = 1;
+        break;
     case COMMAND_SESSION_OPEN:
         c->request_id = slice_of("open-1");
         c->session_open.id = session_id;

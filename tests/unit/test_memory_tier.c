@@ -2,6 +2,7 @@
  * tier next to it, and time as an argument (S3.1, S10). */
 #include "base_testing.h"
 
+#include "core/effect.h"
 #include "core/view.h"
 #include "replica/contact.h"
 #include "replica/memory_tier.h"
@@ -59,6 +60,16 @@ static void on_event(void *ctx, const struct event *event)
 static bool propose(void *ctx, const struct command *command)
 {
     (void)ctx;
+    if (command->type == COMMAND_NOTE) {
+        struct result result;
+        if (w.refuses) {
+            return false;
+        }
+        core_begin(w.core, ++w.index, w.now_ms, 0);
+        core_apply(w.core, command, &result);
+        assert_int_equal(result.error, HF_OK);
+        return true;
+    }
     assert_int_equal(command->type, COMMAND_ADVANCE);
     w.advances += !w.refuses;
     return !w.refuses;
@@ -526,6 +537,74 @@ static void a_node_that_is_gone_is_gone_for_both(void **state)
     end();
 }
 
+static void on_record(void *ctx, const struct audit_view *record)
+{
+    struct audit_view *out = ctx;
+    *out = *record;
+}
+
+static void what_operators_do_here_is_on_the_replicated_trail(void **state)
+{
+    (void)state;
+    begin();
+    struct command c;
+    struct audit_view record;
+    (void)take("n");
+    command_init(&c, COMMAND_FORCE_UNLOCK);
+    c.force_unlock.name = slice_of("n");
+    c.force_unlock.actor = slice_of("admin");
+    c.force_unlock.reason = slice_of("stuck");
+    w.refuses = true;
+    assert_int_equal(submit(TIER_CORRECTNESS, &c), TIER_TAKEN);
+    assert_int_equal(w.last.count, 1);
+    assert_int_equal(core_audited(w.core), 0);
+    w.refuses = false;
+    (void)take("m");
+    assert_int_equal(core_audited(w.core), 1); /* later, when it could not be at once */
+    (void)take("o");
+    assert_int_equal(core_audited(w.core), 1); /* and once */
+    (void)view_audit(w.core, 1, 1, on_record, &record);
+    assert_true(slice_equal(record.action, slice_of("FORCE_UNLOCK")));
+    assert_true(slice_equal(record.resource, slice_of("n")));
+    assert_true(slice_equal(record.actor, slice_of("admin")));
+    assert_true(slice_equal(record.reason, slice_of("stuck")));
+    assert_int_equal(record.count, 1);
+    end();
+}
+
+static void a_transaction_takes_a_token_for_each_name(void **state)
+{
+    (void)state;
+    begin();
+    uint8_t bytes[512];
+    struct packer p = packer_make(bytes, sizeof(bytes));
+    struct command c;
+    struct effect put = {.kind = EFFECT_PUT, .value = slice_of("v"), .ttl_ms = 5000};
+    put.name = slice_of("a");
+    put.lease = (struct id){8, 1};
+    assert_true(pack_effect(&p, &put));
+    put.name = slice_of("b");
+    put.lease = (struct id){8, 2};
+    assert_true(pack_effect(&p, &put));
+    command_init(&c, COMMAND_TRANSACT);
+    c.transact.id = (struct id){8, 3};
+    c.transact.client = slice_of("client");
+    c.transact.effects = packer_list(&p);
+    w.refuses = true;
+    for (int i = 1; i <= 1022; i++) {
+        give(take("n"), "n");
+    }
+    assert_int_equal(submit(TIER_EFFICIENCY, &c), TIER_LATER); /* one is left, two are needed */
+    replicate_plain(COMMAND_ADVANCE);
+    assert_int_equal(submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    assert_int_equal(w.last.error, HF_OK);
+    assert_int_equal(core_names(memory_tier_core(w.tier)), 2);
+    assert_wrong_tier(TIER_CORRECTNESS, "b");
+    assert_int_equal(submit(TIER_CORRECTNESS, &c), TIER_TAKEN);
+    assert_int_equal(w.last.error, HF_WRONG_TIER);
+    end();
+}
+
 /* ---- a backend (tier_backend.h) ---- */
 
 static bool backend_grant(void *ctx, const struct tier_hold *hold)
@@ -657,6 +736,8 @@ int main(void)
         cmocka_unit_test(a_session_that_is_closed_gives_its_locks_to_the_next),
         cmocka_unit_test(a_broken_stream_that_lingers_shortens_the_session_here_too),
         cmocka_unit_test(a_node_that_is_gone_is_gone_for_both),
+        cmocka_unit_test(what_operators_do_here_is_on_the_replicated_trail),
+        cmocka_unit_test(a_transaction_takes_a_token_for_each_name),
         cmocka_unit_test(what_a_backend_has_not_confirmed_nobody_is_told),
         cmocka_unit_test(what_a_backend_refuses_is_taken_back),
         cmocka_unit_test(when_the_leadership_ends_what_was_not_confirmed_is_unknown),

@@ -4,6 +4,7 @@
 
 #include "node/forward.h"
 #include "node/result_codec.h"
+#include "service/memory_page.h"
 
 /* ---- the replica and the peers, as the test plays them ---- */
 
@@ -121,6 +122,12 @@ enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier asked,
     return fake.taken;
 }
 
+bool memory_page_write(const struct core *core, struct slice ask, struct buffer *out)
+{
+    assert_null(core);
+    return buffer_append_text(out, "page of ") && buffer_append_slice(out, ask);
+}
+
 bool memory_tier_is_counted(const struct command *command)
 {
     return command->type == COMMAND_ACQUIRE;
@@ -169,7 +176,7 @@ bool peers_answer(struct peers *p, uint64_t id, uint64_t link, uint64_t number, 
 /* ---- a world with one forward ---- */
 
 enum { DONE = 1, NOT_DONE = 2, UNKNOWN = 3, BUSY = 4, MALFORMED = 5, EVENT = 7 };
-enum { COMMAND = 1, BARRIER = 2, MEMORY = 4, INTEREST = 5 };
+enum { COMMAND = 1, BARRIER = 2, MEMORY = 4, INTEREST = 5, LOOK = 6 };
 
 struct asked {
     struct gateway_call call;
@@ -693,6 +700,50 @@ static void a_forwarded_barrier_is_answered_with_the_index(void **state)
 
 /* ---- the tier EFFICIENCY ---- */
 
+static char seen[64];
+
+static void on_page(struct gateway_call *call, enum hf_error error, const struct result *result)
+{
+    assert_int_equal(error, HF_OK);
+    assert_null(result);
+    snprintf(seen, sizeof(seen), "%.*s", (int)call->page.len, (const char *)call->page.data);
+}
+
+static void who_looks_gets_the_page_with_the_barrier(void **state)
+{
+    (void)state;
+    struct forward *f = begin_with_tier();
+    struct gateway_call here = {.done = on_page, .look = slice_of("names")};
+    lead();
+    forward_barrier(f, &here);
+    forward_run(f);
+    forward_on_barrier(f, fake.cookies[0], true);
+    assert_string_equal(seen, "page of names");
+    /* For another node: behind the index; and there the own state has to get so far first. */
+    fake.core_index = 300;
+    assert_true(forward_on_request(f, 2, 10, 77, LOOK, slice_of("more")));
+    assert_true(forward_on_request(f, 2, 10, 78, LOOK, slice_of("")));
+    assert_int_equal(fake.answer_status, MALFORMED);
+    forward_on_barrier(f, fake.cookies[1], true);
+    assert_int_equal(fake.answer_status, DONE);
+    struct slice body = buffer_bytes(&fake.answer_body);
+    assert_int_equal(body.len, 8 + strlen("page of more"));
+    seen[0] = '\0';
+    fake.core_index = 299;
+    follow(f, 2);
+    struct gateway_call there = {.done = on_page, .look = slice_of("more")};
+    forward_barrier(f, &there);
+    forward_run(f);
+    assert_int_equal(fake.kinds[0], LOOK);
+    assert_true(forward_on_answer(f, 2, fake.numbers[0], DONE, body));
+    forward_run(f);
+    assert_string_equal(seen, "");
+    fake.core_index = 300;
+    forward_run(f);
+    assert_string_equal(seen, "page of more");
+    end(f);
+}
+
 static void ask_memory(struct forward *f, struct asked *asked, uint64_t lease)
 {
     struct command command;
@@ -880,6 +931,7 @@ int main(void)
         cmocka_unit_test(a_follower_says_which_tier_and_hears_the_epoch),
         cmocka_unit_test(a_forwarded_request_of_memory_is_answered_with_the_epoch),
         cmocka_unit_test(events_and_wishes_need_no_answer),
+        cmocka_unit_test(who_looks_gets_the_page_with_the_barrier),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

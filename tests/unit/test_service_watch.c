@@ -96,7 +96,7 @@ static void events_come_as_they_happen(void **state)
     act(c, "acquire", "other", 0);
     const char *granted =
         "event: granted\ndata: {\"type\":\"granted\",\"at\":\"2024-11-15T08:49:37.123Z\","
-        "\"name\":\"job/1\",\"client_id\":\"a\",\"mode\":\"exclusive\","
+        "\"name\":\"job/1\",\"client_id\":\"a\",\"mode\":\"exclusive\",\"tier\":\"CORRECTNESS\","
         "\"expires_at\":\"2024-11-15T08:50:07.123Z\"}\n\n";
     char expected[1000];
     (void)snprintf(expected, sizeof(expected), "id: 14-0\n%s", granted);
