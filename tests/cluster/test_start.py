@@ -3,6 +3,7 @@
 import fcntl
 import select
 import signal
+import socket
 import subprocess
 import time
 
@@ -27,7 +28,7 @@ def test_one_node_answers_within_a_second_of_its_start_on_an_empty_folder(make_c
 @pytest.fixture
 def default_ports():
     with Ports():
-        for port in (4653, 4654):
+        for port in (4653, 4654, 4655):
             if not reserve(port):
                 pytest.skip(f"port {port} is in use on this machine")
         yield
@@ -37,17 +38,22 @@ def test_with_no_flag_at_all_it_is_one_node_on_the_default_ports(default_ports, 
     # The default folder of root is the machine's own: that one we leave alone.
     env = environment(HOME=tmp_path, XDG_STATE_HOME=tmp_path / "state",
                       HOLDFAST_DATA=tmp_path / "state" / "holdfast")
-    process = subprocess.Popen(dies_with_us([PROGRAM, "serve"]), env=env, stdin=subprocess.DEVNULL,
-                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    try:
-        for line in process.stderr:
-            if '"ready"' in line:
-                break
-        else:
-            raise AssertionError("it ended")
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=PATIENCE)
+    # Somebody has the port of the Redis protocol, which nobody asked for: it goes on without.
+    with socket.create_server(("127.0.0.1", 4655)):
+        process = subprocess.Popen(dies_with_us([PROGRAM, "serve"]), env=env, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        said = ""
+        try:
+            for line in process.stderr:
+                said += line
+                if '"ready"' in line:
+                    break
+            else:
+                raise AssertionError("it ended")
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=PATIENCE)
+    assert '"resp_not_served"' in said
     assert process.returncode == 0
 
 
