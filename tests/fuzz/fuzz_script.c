@@ -10,6 +10,7 @@
 #include "../common/core_harness.h"
 
 #include "base/limits.h"
+#include "core/view.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -34,6 +35,7 @@ struct world {
     uint64_t index;
     uint64_t now_ms;
     uint32_t leases; /* given out so far */
+    uint32_t transacts;
     struct recent recent[RECENT];
     unsigned recent_at;
     uint64_t streams[SESSIONS];
@@ -254,10 +256,13 @@ static void do_acquire(struct world *w, bool is_shared)
     a->ttl_ms = ttl == 4 && !id_is_zero(c.session) ? 0 : ttls[ttl % 4];
     a->wait_ms = waits[pick(w, 4)];
     a->delay_ms = pick(w, 4) == 3 ? 300 : 0;
-    a->flags = pick(w, ACQUIRE_FLAGS + 1);
+    a->flags = pick(w, ACQUIRE_KEY);
     uint32_t data = pick(w, 4);
+    bool may_be_key =
+        id_is_zero(c.session) && a->mode == MODE_EXCLUSIVE && a->names.count == 1 && data >= 2;
+    a->flags |= may_be_key ? ACQUIRE_KEY : 0;
     a->metadata = slice_of(data == 3 ? "{}" : "");
-    a->value = slice_of(data == 2 && a->mode == MODE_ELECTION ? "v" : "");
+    a->value = slice_of(data == 2 && (a->mode == MODE_ELECTION || may_be_key) ? "v" : "");
     pick_once(w, &c);
     run(w, &c);
 }
@@ -410,6 +415,61 @@ static void do_fence(struct world *w)
     run(w, &c);
 }
 
+/* What to do with a key; the names of counters are among those of locks. */
+static struct effect pick_effect(struct world *w)
+{
+    struct effect e = {.kind = (enum effect_kind)(1 + pick(w, EFFECT_COUNT - 1)),
+                       .name = pick_name(w)};
+    uint32_t how = pick(w, 8);
+    switch (e.kind) {
+    case EFFECT_PUT:
+        e.lease = lease_id(pick_lease(w));
+        e.ttl_ms = how == 0 ? 0 : ttls[how % 4];
+        e.flags = how & 1 ? EFFECT_HASH : 0;
+        e.value = slice_of(how & 2 ? "value" : "");
+        break;
+    case EFFECT_EXPIRE:
+        e.ttl_ms = how == 0 ? 0 : ttls[how % 4];
+        break;
+    case EFFECT_DROP:
+        e.flags = how < 4 ? 0 : how == 4 ? EFFECT_FORCED | EFFECT_NOW : EFFECT_FORCED;
+        break;
+    case EFFECT_COUNTER:
+        e.number = (int64_t)how - 4;
+        break;
+    default:
+        e.value = slice_of("news");
+        break;
+    }
+    return e;
+}
+
+static void do_transact(struct world *w)
+{
+    uint8_t bytes[2][512];
+    struct packer checks = packer_make(bytes[0], sizeof(bytes[0]));
+    struct packer effects = packer_make(bytes[1], sizeof(bytes[1]));
+    for (uint32_t left = 1 + pick(w, 3); left > 0; left--) {
+        struct effect e = pick_effect(w);
+        struct key_view view;
+        view_key(w->sides[0].core, 0, e.name, &view);
+        if (pick(w, 2) == 0) {
+            view.version.changes += pick(w, 8) == 7;
+            (void)pack_check(&checks, &(struct key_check){e.name, view.version});
+        }
+        (void)pack_effect(&effects, &e);
+    }
+    struct command c;
+    command_init(&c, COMMAND_TRANSACT);
+    c.transact.id = (struct id){300 + (pick(w, 4) == 0 ? pick(w, 4) : ++w->transacts + 4), 3};
+    c.transact.client = pick_client(w);
+    c.transact.actor = slice_of("resp");
+    c.transact.reason = slice_of("DEL");
+    c.transact.checks = packer_list(&checks);
+    c.transact.effects = packer_list(&effects);
+    run(w, &c);
+}
+
 static void do_simple(struct world *w, enum command_type type)
 {
     struct command c;
@@ -483,6 +543,10 @@ static void step(struct world *w)
     case 22:
     case 23:
         do_acquire(w, true);
+        return;
+    case 24:
+    case 25:
+        do_transact(w);
         return;
     default:
         do_acquire(w, false);

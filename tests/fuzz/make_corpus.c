@@ -57,6 +57,36 @@ static struct command example_of_acquire(void)
 }
 
 /* One of each type, about what is in the rich core. */
+/* One effect of each kind, with checks that hold in a rich core and one that does not. */
+static struct command transaction(void)
+{
+    static uint8_t bytes[2][1024];
+    struct packer checks = packer_make(bytes[0], sizeof(bytes[0]));
+    struct packer effects = packer_make(bytes[1], sizeof(bytes[1]));
+    const struct key_check expected[] = {{slice_of("new"), {0, 0, 0}},
+                                         {slice_of("key/hash"), {1024 * 30, 1, 1041400}}};
+    const struct effect wanted[] = {
+        rich_put(700, "new", slice_of("v")),
+        {.kind = EFFECT_EXPIRE, .name = slice_of("key/hash"), .ttl_ms = 1000},
+        {.kind = EFFECT_DROP, .name = slice_of("key/string")},
+        {.kind = EFFECT_COUNTER, .name = slice_of("n/one"), .number = -9},
+        {.kind = EFFECT_PUBLISH, .name = slice_of("news"), .value = slice_of("0")},
+    };
+    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+        hf_assert(pack_check(&checks, &expected[i]));
+    }
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+        hf_assert(pack_effect(&effects, &wanted[i]));
+    }
+    struct command c;
+    command_init(&c, COMMAND_TRANSACT);
+    c.transact.id = rich_lease(701);
+    c.transact.client = slice_of("resp");
+    c.transact.checks = packer_list(&checks);
+    c.transact.effects = packer_list(&effects);
+    return c;
+}
+
 static struct command example(enum command_type type)
 {
     struct command c;
@@ -138,6 +168,9 @@ static struct command example(enum command_type type)
         c.fence_check.resource = slice_of("disk/1");
         c.fence_check.token = 9000;
         break;
+    case COMMAND_TRANSACT:
+        c = transaction();
+        break;
     default:
         break;
     }
@@ -167,7 +200,7 @@ static void make_commands(void)
         save("command", name, buffer, command_encode(&c, buffer, sizeof(buffer)));
         save_entry(name, (enum command_type)type, (enum command_type)type, 1002000);
     }
-    save_entry("all", COMMAND_LEAD, COMMAND_FENCE_CHECK, 1003000);
+    save_entry("all", COMMAND_LEAD, COMMAND_TRANSACT, 1003000);
     save_entry("much_later", COMMAND_TICK, COMMAND_TICK, 1100000);
 }
 
