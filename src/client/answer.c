@@ -131,6 +131,7 @@ static int error_of(Holdfast__V1__Reason reason)
         return HF_ERR_ALREADY_HELD;
     case HOLDFAST__V1__REASON__MODE_MISMATCH:
     case HOLDFAST__V1__REASON__LIMIT_MISMATCH:
+    case HOLDFAST__V1__REASON__WRONG_KIND:
         return HF_ERR_MISMATCH;
     case HOLDFAST__V1__REASON__PERMITS_EXCEED_LIMIT:
         return HF_ERR_INVALID;

@@ -20,8 +20,8 @@
 #include "base/pool.h"
 #include "base/table.h"
 #include "core/core.h"
+#include "core/key.h"
 #include "core/ring.h"
-#include "core/view.h"
 
 /* The kinds of objects that have a deadline, in the order in which equal deadlines are served. */
 enum kind { KIND_SESSION = 1, KIND_GRANT, KIND_WAITER, KIND_LOCK, KIND_CROWD };
@@ -246,31 +246,6 @@ struct fence_mark {
     uint32_t name_len;
     uint64_t token;
     char name[];
-};
-
-/* A number under a name that is no lock (S13.5). */
-struct counter {
-    ref next;
-    struct links ring; /* in the order they were made */
-    uint32_t tenant;
-    uint32_t name_len;
-    int64_t number;
-    uint64_t change; /* the number of its last change; rises over all counters */
-    char name[];
-};
-
-/* A transaction that was applied and what was answered, by its id (S13.6). */
-struct done_transact {
-    ref next;
-    struct links ring;
-    uint32_t tenant;
-    uint32_t count;
-    uint8_t outcome;
-    uint8_t reason;
-    struct id id;
-    uint64_t digest;
-    uint64_t token;
-    uint64_t deadline_ms;
 };
 
 struct audit_record {
@@ -634,19 +609,6 @@ void apply_fence_check(struct core *c, const struct command *cmd, struct result 
 struct fence_mark *fence_find(const struct core *c, uint32_t tenant, struct slice name,
                               uint32_t slot);
 ref fence_add(struct core *c, uint32_t tenant, struct slice name, uint32_t slot, uint64_t token);
-
-/* ---- key.c: names as keys, counters (S13) ---- */
-void key_view_fill(const struct core *c, uint32_t tenant, struct slice name, struct key_view *out);
-struct counter *counter_find(const struct core *c, uint32_t tenant, struct slice name);
-/* A new one, of the number 0 and never changed. */
-ref counter_add(struct core *c, uint32_t tenant, struct slice name);
-void counter_remove(struct core *c, struct counter *counter);
-struct slice counter_name(const struct counter *counter);
-
-/* ---- transact.c ---- */
-void apply_transact(struct core *c, const struct command *cmd, struct result *out);
-struct done_transact *transact_find(const struct core *c, struct id id);
-void transact_add(struct core *c, const struct done_transact *done);
 
 /* ---- sweep.c ---- */
 void sweep(struct core *c);
