@@ -98,7 +98,7 @@ struct node_view {
     uint64_t outstanding; /* requests on their way to the leader, or waiting for it */
     uint64_t connections, requests, waiting, streams, dropped_streams;
     uint64_t resp_connections, resp_accepted, resp_commands, resp_errors, resp_conflicts,
-        resp_dropped;
+        resp_dropped, resp_scripts, resp_stopped;
     struct core_stats state;
     struct core_stats memory; /* of the tier EFFICIENCY; zero where this node does not lead */
     uint64_t counter, epoch;

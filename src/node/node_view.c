@@ -65,4 +65,6 @@ void node_view(struct node *n, struct node_view *out)
     out->resp_errors = stats.resp_errors;
     out->resp_conflicts = stats.resp_conflicts;
     out->resp_dropped = stats.resp_dropped;
+    out->resp_scripts = stats.resp_scripts;
+    out->resp_stopped = stats.resp_stopped;
 }

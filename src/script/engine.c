@@ -32,6 +32,8 @@ struct script_engine {
     struct vm *vm;
     uint64_t state; /* counts the states: what was compiled for an earlier one is gone */
     bool is_running;
+    uint64_t runs;
+    uint64_t stops;
     struct list buckets[BUCKETS];
     struct list used;
 };
@@ -184,6 +186,16 @@ uint32_t script_count(const struct script_engine *e)
 size_t script_cache_bytes(const struct script_engine *e)
 {
     return e->cache_bytes;
+}
+
+uint64_t script_runs(const struct script_engine *e)
+{
+    return e->runs;
+}
+
+uint64_t script_stops(const struct script_engine *e)
+{
+    return e->stops;
 }
 
 const char *script_name(const struct script *s)
@@ -397,6 +409,7 @@ bool script_run(struct script_engine *e, struct script *s, const struct script_c
     v->random = 0;
     char error[LIMIT_RESP_ERROR];
     e->is_running = true;
+    e->runs++;
     bool is_done = vm_protect(v, run_script, &r, error, sizeof(error));
     e->is_running = false;
     v->call = NULL;
@@ -406,6 +419,7 @@ bool script_run(struct script_engine *e, struct script *s, const struct script_c
     }
     buffer_truncate(out->out, before);
     if (v->stopped != NULL) {
+        e->stops++;
         write_stopped(e, out);
         renew_state(e);
     } else if (is_done) {

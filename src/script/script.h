@@ -65,6 +65,9 @@ bool script_exists(const struct script_engine *engine, struct slice name);
 void script_flush(struct script_engine *engine);
 uint32_t script_count(const struct script_engine *engine);
 size_t script_cache_bytes(const struct script_engine *engine);
+/* Runs so far, and those of them that were stopped at a limit. */
+uint64_t script_runs(const struct script_engine *engine);
+uint64_t script_stops(const struct script_engine *engine);
 
 /* SCRIPT_NAME_LEN bytes and a NUL. */
 const char *script_name(const struct script *script);

@@ -49,6 +49,8 @@ static const struct metric metrics[] = {
     {"resp_commands_total", COUNTER, PLAIN, AT(resp_commands), "Commands of the Redis protocol that were answered."},
     {"resp_errors_total", COUNTER, PLAIN, AT(resp_errors), "... with an error."},
     {"resp_conflicts_total", COUNTER, PLAIN, AT(resp_conflicts), "Times that a command or script was run again, since its keys had changed."},
+    {"resp_scripts_total", COUNTER, PLAIN, AT(resp_scripts), "Runs of scripts."},
+    {"resp_scripts_stopped_total", COUNTER, PLAIN, AT(resp_stopped), "... that were stopped at a limit."},
     {"resp_subscribers_dropped_total", COUNTER, PLAIN, AT(resp_dropped), "Subscribers that were too slow."},
     {"locks", GAUGE, PLAIN, AT(state.names), "Names that are held, waited for or delayed."},
     {"grants", GAUGE, PLAIN, AT(state.grants), "Names held, each holder counted."},

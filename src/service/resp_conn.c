@@ -592,4 +592,5 @@ void resp_stats(const struct service *s, struct service_stats *out)
     out->resp_errors = shared->errors;
     out->resp_conflicts = shared->conflicts;
     out->resp_dropped = shared->dropped;
+    resp_script_stats(s, out);
 }

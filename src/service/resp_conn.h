@@ -205,6 +205,7 @@ uint64_t resp_pubsub_receivers(struct service *s, struct slice channel);
 
 /* resp_script.c */
 void resp_script_close(struct service *s);
+void resp_script_stats(const struct service *s, struct service_stats *out);
 
 /* The handlers of the table. */
 #define RESP_LOCAL_HANDLER(name) \

@@ -23,6 +23,13 @@ void resp_script_close(struct service *s)
     script_engine_free(s->resp->scripts);
 }
 
+void resp_script_stats(const struct service *s, struct service_stats *out)
+{
+    const struct script_engine *engine = s->resp->scripts;
+    out->resp_scripts = engine == NULL ? 0 : script_runs(engine);
+    out->resp_stopped = engine == NULL ? 0 : script_stops(engine);
+}
+
 /* ---- a run ---- */
 
 /* One redis.call. */

@@ -98,6 +98,8 @@ struct service_stats {
     uint64_t resp_errors;
     uint64_t resp_conflicts; /* transactions that were run again */
     uint64_t resp_dropped;   /* subscribers that were too slow */
+    uint64_t resp_scripts;   /* runs of scripts */
+    uint64_t resp_stopped;   /* ... that reached a limit */
 };
 
 void service_stats(const struct service *s, struct service_stats *out);

@@ -138,6 +138,10 @@ static void a_script_that_breaks_off_changes_nothing(void **state)
         resp_expect_start(c, "-");
         resp_ask(c, "EXISTS k", ":0|");
     }
+    struct service_stats stats;
+    service_stats(world.service, &stats);
+    assert_int_equal(stats.resp_scripts, 4);
+    assert_int_equal(stats.resp_stopped, 2);
     resp_say(c, "EVAL \"redis.call('set', KEYS[1], 1) return {err='MY own'}\" 1 k");
     resp_expect(c, "-MY own|");
     resp_ask(c, "EXISTS k", ":1|");
