@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import random
 import re
 import shutil
 import socket
@@ -14,11 +15,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = Path(os.environ.get("HOLDFAST", ROOT / "build" / "holdfast"))
 RESULTS = ROOT / "build" / "bench" / "results"
+STARTS = 3
 
 
 def free_base(nodes):
     """A base port such that every port that `holdfast dev` takes is free."""
-    for base in range(20000 + os.getpid() % 20000, 60000, 97):
+    for base in random.sample(range(10000, 32000), 2000):  # below those that clients get
         with contextlib.ExitStack() as stack:
             try:
                 for port in (base + 10 * i + j for i in range(nodes) for j in range(3)):
@@ -33,7 +35,20 @@ class Cluster:
     def __init__(self, nodes=5, folder=None, **settings):
         """Settings are those of `holdfast serve`, by their variables: HOLDFAST_LOG_LEVEL=..."""
         self.folder = Path(tempfile.mkdtemp(prefix="holdfast-bench-", dir=folder))
+        self.leader = None
+        for _ in range(STARTS):  # somebody else may take a port between our look and its use
+            self.start(nodes, settings)
+            if self.leader is not None:
+                break
+            self.stop()
+        else:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise SystemExit("bench: the cluster did not start")
+        self.endpoints = ",".join(f"127.0.0.1:{self.base + 10 * i}" for i in range(nodes))
+
+    def start(self, nodes, settings):
         self.base = free_base(nodes)
+        shutil.rmtree(self.folder / "nodes", ignore_errors=True)
         environment = {k: v for k, v in os.environ.items() if not k.startswith("HOLDFAST")}
         self.process = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", PROGRAM, "dev", "--nodes", str(nodes), "--dir", str(self.folder / "nodes"),
@@ -41,7 +56,13 @@ class Cluster:
             env={**environment, **settings}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             text=True, start_new_session=True)  # Ctrl-C is for us, who stop it
         self.pids = {}
-        self.leader = None
+        try:
+            self.read_start()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def read_start(self):
         for line in self.process.stdout:
             node = re.match(r"node (\d+) .* pid (\d+) ", line)
             if node:
@@ -49,21 +70,21 @@ class Cluster:
             elif line.startswith("ready"):
                 self.leader = int(re.search(r"leader: node (\d+)", line)[1])
                 break
-        if self.leader is None:
-            raise SystemExit("bench: the cluster did not start")
-        self.endpoints = ",".join(f"127.0.0.1:{self.base + 10 * i}" for i in range(nodes))
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def stop(self):
         self.process.terminate()
         try:
             self.process.wait(30)
         except subprocess.TimeoutExpired:
             self.process.kill()  # its nodes end with it
             self.process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
 
     def bench(self, *flags):
         """Runs `holdfast bench` and returns its object."""
