@@ -65,6 +65,20 @@ def test_one_lock_for_all_is_handed_from_client_to_client(make_cluster):
         assert leftovers(c.nodes[1]) == []
 
 
+def test_the_redis_protocol_is_measured_on_the_leader_and_on_a_follower(make_cluster):
+    c = make_cluster(3)
+    leader = c.leader()
+    for node in (leader, c.followers()[0]):
+        done = bench(c, "--api", "resp", "--resp", node.resp, "--clients", 4, "--json", seconds="1")
+        assert done.returncode == 0, done.stderr
+        figures = json.loads(done.stdout)
+        assert figures["cycles"] > 4 and figures["errors"] == 0, figures
+        # A lock in whose cycle the time was over stays until its TTL, as it does with Redis.
+        assert len(node.ask("GET", "/api/v1/locks?prefix=bench/").json["locks"]) <= 8
+    refused = bench(c, "--api", "resp", "--resp", "nonsense")
+    assert refused.returncode == 64 and "HOST:PORT" in refused.stderr
+
+
 def test_a_redis_server_can_be_measured_by_the_same_bytes(make_cluster, tmp_path):
     port = free_ports(1)[0]
     server = subprocess.Popen(["redis-server", "--port", str(port), "--save", "", "--dir", tmp_path],
