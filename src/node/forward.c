@@ -35,7 +35,7 @@ static enum tier_taken offer(struct forward *f, enum tier tier, const struct com
     }
     struct tier_time time = {.cluster_ms = replica_cluster_ms(f->replica, now),
                              .wall_ms = now.wall_ms,
-                             .majority = replica_has_majority(f->replica, now)};
+                             .majority = !f->reading && replica_has_majority(f->replica, now)};
     return memory_tier_submit(f->options.tier, tier, command, cookie, time);
 }
 
@@ -218,6 +218,12 @@ void forward_set_read_only(struct forward *f, bool read_only, bool alone)
     f->read_only = read_only;
     f->alone = alone;
     f->changed = true;
+}
+
+void forward_set_reading(struct forward *f, bool reading)
+{
+    f->changed = f->changed || (f->reading && !reading);
+    f->reading = reading;
 }
 
 void forward_set_paused(struct forward *f, bool paused)

@@ -56,6 +56,9 @@ void forward_submit_first(struct forward *f, const struct command *command,
 /* The disk is full: nothing new is submitted on this node, and what waits is refused in time; at
  * once when it is `alone` and cannot hope for another leader. */
 void forward_set_read_only(struct forward *f, bool read_only, bool alone);
+/* After a stall the sockets are read first (S1.5): the tier EFFICIENCY expires nothing meanwhile,
+ * and so takes nothing. */
+void forward_set_reading(struct forward *f, bool reading);
 /* The lead is being given away: nothing is submitted here, so that the batch in flight is the last.
  */
 void forward_set_paused(struct forward *f, bool paused);

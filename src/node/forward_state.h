@@ -97,6 +97,7 @@ struct forward {
     bool alone;        /* and there is no other node */
     bool paused;       /* the lead is being given away (S12.7) */
     bool changed;      /* something may go now that could not at the last forward_run */
+    bool reading;      /* the sockets, before anything expires (S1.5) */
     bool overdue;      /* something is to be given up at once */
     bool answered;     /* see forward_has_answered */
     uint64_t epoch;    /* the highest that a leader's answer named; our own state may be behind */

@@ -173,6 +173,7 @@ void node_on_turn(void *ctx)
         snapshot_child_cancel(n->child);
     }
     bool reading = is_reading_first(n, now);
+    forward_set_reading(n->forward, reading);
     if (!reading && service_has_transactions(n->service)) {
         /* They read what is applied, so they come first in a batch, before it can be closed. */
         service_transact(n->service);

@@ -66,12 +66,12 @@ uint64_t service_cluster_ms(const struct service *s)
  */
 void service_on_event(struct service *s, const struct event *event)
 {
-    struct event numbered = *event;
-    if (event->tier != TIER_CORRECTNESS) {
+    if (event->tier == TIER_CORRECTNESS) {
+        event_ring_add(&s->events, event);
+    } else if (s->stream_count > 0) {
+        struct event numbered = *event;
         numbered.index = s->events.newest.index;
         numbered.ordinal = s->events.newest.ordinal;
-    }
-    if (event->tier == TIER_CORRECTNESS || s->stream_count > 0) {
         event_ring_add(&s->events, &numbered);
     }
     session_on_event(s, event);

@@ -1,5 +1,6 @@
 /* Arbitrary bytes as what another node sends: frames, and in them introductions, requests, results
  * and changes of members. What is understood must say the same when it is written again. */
+#include "node/event_codec.h"
 #include "node/forward_state.h"
 #include "node/peer_protocol.h"
 
@@ -39,6 +40,15 @@ static void check_result(struct slice body)
     buffer_close(&bytes);
 }
 
+static void check_event(struct slice body)
+{
+    struct event event;
+    uint8_t bytes[EVENT_BYTES_MAX];
+    if (event_decode(body, &event)) {
+        hf_assert(slice_equal(slice_make(bytes, event_encode(&event, bytes)), body));
+    }
+}
+
 static void check_request(struct slice payload)
 {
     uint64_t number;
@@ -50,6 +60,7 @@ static void check_request(struct slice payload)
         return;
     }
     check_result(body);
+    check_event(body);
     if (change_decode(body, &change)) {
         hf_assert(slice_equal(slice_make(bytes, change_encode(&change, bytes)), body));
     }

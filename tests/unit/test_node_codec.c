@@ -4,9 +4,12 @@
 
 #include <fcntl.h>
 
+#include "base/tier.h"
+#include "node/event_codec.h"
 #include "node/known_stores.h"
 #include "node/peer_protocol.h"
 #include "node/result_codec.h"
+#include "service/memory_page.h"
 #include "storage/disk_posix.h"
 
 /* ---- results ---- */
@@ -274,12 +277,179 @@ static void known_stores_are_kept_and_damage_is_named(void **state)
     rmdir(folder);
 }
 
+static void an_event_survives_the_way_with_every_field(void **state)
+{
+    (void)state;
+    struct event sent;
+    struct event got;
+    uint8_t bytes[EVENT_BYTES_MAX];
+    memset(&sent, 0x11, sizeof(sent)); /* a field that is forgotten would come out as zero */
+    memset(&got, 0, sizeof(got));
+    sent.type = EVENT_WAIT_ENDED;
+    sent.tier = TIER_EFFICIENCY;
+    sent.reason = REASON_TIMEOUT;
+    sent.ended = ENDED_FORCED;
+    sent.mode = MODE_SEMAPHORE;
+    sent.name = text("the/name");
+    sent.client = text("client");
+    sent.owner = text("owner");
+    sent.actor = text("actor");
+    sent.text = text("text");
+    size_t len = event_encode(&sent, bytes);
+    assert_true(len > 0);
+    assert_true(event_decode(slice_make(bytes, len), &got));
+    assert_text(got.name, "the/name");
+    assert_text(got.client, "client");
+    assert_text(got.owner, "owner");
+    assert_text(got.actor, "actor");
+    assert_text(got.text, "text");
+    for (size_t cut = 0; cut < len; cut++) {
+        assert_false(event_decode(slice_make(bytes, cut), &got));
+    }
+    assert_true(event_decode(slice_make(bytes, len), &got));
+    got.name = sent.name;
+    got.client = sent.client;
+    got.owner = sent.owner;
+    got.actor = sent.actor;
+    got.text = sent.text;
+    assert_int_equal(got.type, sent.type);
+    assert_int_equal(got.tier, sent.tier);
+    assert_int_equal(got.tenant, sent.tenant);
+    assert_int_equal(got.index, sent.index);
+    assert_int_equal(got.ordinal, sent.ordinal);
+    assert_int_equal(got.part, sent.part);
+    assert_int_equal(got.parts, sent.parts);
+    assert_int_equal(got.node, sent.node);
+    assert_int_equal(got.at_ms, sent.at_ms);
+    assert_int_equal(got.wall_ms, sent.wall_ms);
+    assert_int_equal(got.token, sent.token);
+    assert_int_equal(got.attachment, sent.attachment);
+    assert_int_equal(got.deadline_ms, sent.deadline_ms);
+    assert_true(id_equal(got.session, sent.session) && id_equal(got.lease, sent.lease));
+    assert_int_equal(got.reason, sent.reason);
+    assert_int_equal(got.ended, sent.ended);
+    assert_int_equal(got.mode, sent.mode);
+    assert_int_equal(got.slot, sent.slot);
+}
+
+/* ---- pages of the tier EFFICIENCY ---- */
+
+struct page_count {
+    uint32_t locks;
+    uint32_t grants;
+    uint32_t waiters;
+    uint32_t sessions;
+    struct waiter_view waiter;
+};
+
+static void count_lock(void *ctx, const struct lock_view *lock)
+{
+    struct page_count *count = ctx;
+    assert_int_equal(lock->tier, TIER_EFFICIENCY);
+    assert_true(slice_starts_with(lock->name, text("page/")));
+    count->locks++;
+}
+
+static void count_grant(void *ctx, const struct grant_view *grant)
+{
+    struct page_count *count = ctx;
+    assert_text(grant->holder.client, "client");
+    assert_text(grant->holder.metadata, "{\"a\":1}");
+    assert_int_equal(grant->token, 1024);
+    count->grants++;
+}
+
+static void count_waiter(void *ctx, const struct waiter_view *waiter)
+{
+    struct page_count *count = ctx;
+    count->waiter = *waiter;
+    count->waiters++;
+}
+
+static void count_session(void *ctx, const struct session_view *session)
+{
+    struct page_count *count = ctx;
+    assert_true(session->is_private);
+    assert_int_equal(session->tier, TIER_EFFICIENCY);
+    count->sessions++;
+}
+
+static void acquire_in(struct core *core, const char *name, uint64_t lease, uint64_t wait_ms)
+{
+    struct command c;
+    struct result result;
+    command_init(&c, COMMAND_ACQUIRE);
+    c.acquire.lease = (struct id){1, lease};
+    c.acquire.node = 2;
+    c.acquire.client = text("client");
+    c.acquire.names.count = 1;
+    c.acquire.names.at[0] = text(name);
+    c.acquire.ttl_ms = 1000;
+    c.acquire.wait_ms = wait_ms;
+    c.acquire.metadata = text("{\"a\":1}");
+    core_begin(core, core_index(core) + 1, 1000, 1000);
+    core_apply(core, &c, &result);
+    assert_int_equal(result.error, HF_OK);
+}
+
+static struct slice page_of(const struct core *core, enum memory_page_kind kind, const char *name,
+                            struct buffer *out)
+{
+    uint8_t bytes[MEMORY_ASK_BYTES];
+    struct memory_ask ask = {.kind = kind, .limit = 100, .name = text(name)};
+    size_t len = memory_ask_encode(&ask, bytes);
+    buffer_truncate(out, 0);
+    assert_true(memory_page_write(core, slice_make(bytes, len), out));
+    assert_false(memory_page_write(core, slice_make(bytes, len - 1), out));
+    return buffer_bytes(out);
+}
+
+static void a_page_shows_what_the_state_does(void **state)
+{
+    (void)state;
+    struct core_options options = {.memory = memory_system(), .hash_key = 3};
+    struct core *core = core_new(&options);
+    struct buffer out;
+    struct page_count count = {0};
+    struct lock_view lock;
+    buffer_init(&out, memory_system(), MEMORY_PAGE_BYTES);
+    acquire_in(core, "page/1", 1, 0);
+    acquire_in(core, "page/1", 2, 5000);
+    acquire_in(core, "page/2", 3, 0);
+    acquire_in(core, "other", 4, 0);
+    struct slice page = page_of(core, MEMORY_LOCKS, "page/", &out);
+    assert_int_equal(memory_page_locks(page, count_lock, &count), VIEW_END);
+    assert_int_equal(count.locks, 2);
+    page = page_of(core, MEMORY_LOCK, "page/1", &out);
+    assert_true(memory_page_lock(page, &lock));
+    assert_int_equal(lock.queue_length, 1);
+    memory_page_holders(page, count_grant, count_waiter, &count);
+    assert_int_equal(count.grants, 1);
+    assert_int_equal(count.waiters, 1);
+    assert_int_equal(count.waiter.node, 2);
+    assert_int_equal(count.waiter.wait_deadline_ms, 6000);
+    for (size_t cut = 0; cut < page.len;
+         cut++) { /* what is cut off is not shown, and harms nobody */
+        (void)memory_page_locks(slice_make(page.data, cut), count_lock, &count);
+    }
+    page = page_of(core, MEMORY_SESSIONS, "", &out);
+    assert_int_equal(memory_page_sessions(page, count_session, &count), VIEW_END);
+    assert_int_equal(count.sessions, 4);
+    assert_false(memory_page_lock(page_of(core, MEMORY_LOCK, "free", &out), &lock));
+    assert_false(memory_page_lock(page_of(NULL, MEMORY_LOCK, "page/1", &out), &lock));
+    assert_false(memory_page_lock(text(""), &lock));
+    buffer_close(&out);
+    core_free(core);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_result_survives_the_way_with_every_field),
         cmocka_unit_test(a_keep_alive_brings_an_answer_for_each_session),
         cmocka_unit_test(random_bytes_are_no_result),
+        cmocka_unit_test(an_event_survives_the_way_with_every_field),
+        cmocka_unit_test(a_page_shows_what_the_state_does),
         cmocka_unit_test(frames_come_out_as_they_went_in),
         cmocka_unit_test(frames_that_are_too_long_or_of_no_type_are_refused),
         cmocka_unit_test(an_introduction_survives_the_way),
