@@ -143,7 +143,9 @@
       "the call's bytes are not one message with its prefix")                                      \
     X(GRPC_METHOD, "grpc_method", 404, 12, "no such service or method")                            \
     X(DEADLINE, "deadline_exceeded", 504, 4,                                                       \
-      "the call's deadline came first; what it asked for is withdrawn")
+      "the call's deadline came first; what it asked for is withdrawn")                            \
+    X(BACKEND_UNAVAILABLE, "backend_unavailable", 503, 14,                                         \
+      "the Redis behind the tier EFFICIENCY does not answer; nothing was done, try again")
 
 enum hf_error {
 #define X(symbol, code, http, grpc, text) HF_##symbol,

@@ -27,6 +27,7 @@ static const struct code_row codes[] = {
     {"outcome_unknown", VERDICT_UNKNOWN, HF_ERR_UNKNOWN},
     {"unavailable", VERDICT_REFUSED, HF_ERR_UNREACHABLE},
     {"busy", VERDICT_REFUSED, HF_ERR_UNREACHABLE},
+    {"backend_unavailable", VERDICT_REFUSED, HF_ERR_UNREACHABLE},
     {"disk_full", VERDICT_REFUSED, HF_ERR_UNREACHABLE},
     {"wrong_tier", VERDICT_FAIL, HF_ERR_MISMATCH},
 };

@@ -107,6 +107,11 @@ void core_set_attachments(struct core *core, uint64_t last);
  * why it does not live there. Call core_begin first, with no earlier time than `from` has seen. */
 enum hf_error core_mirror_session(struct core *core, const struct core *from, uint32_t tenant,
                                   struct id id);
+/* The grant of this lease never was: it ends, and neither history nor its request's id remember it.
+ * Its events come as of a release. Nothing when there is none. Call core_begin first. */
+void core_take_back(struct core *core, struct id lease);
+/* It expires now, whatever its deadline. Likewise. */
+void core_expire(struct core *core, struct id lease);
 /* It has ended there: by expiry, or closed. Nothing when it is not here. Wakes nobody: the next
  * command or entry does. */
 void core_end_session(struct core *core, struct id id, bool expired);

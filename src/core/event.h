@@ -54,6 +54,8 @@ struct event {
     uint64_t token;
     uint64_t attachment;
     uint64_t deadline_ms;
+    uint32_t ttl_ms;           /* GRANTED: of the lock, whatever its session leaves of it */
+    uint64_t wait_deadline_ms; /* GRANTED after a wait: when that would have ended */
     struct id session;
     struct id lease;
     enum reason reason;

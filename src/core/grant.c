@@ -263,6 +263,12 @@ static void announce_leader(struct core *c, const struct grant *g, uint64_t toke
     event_emit(c, &e);
 }
 
+static uint32_t grant_ttl(const struct core *c, const struct grant *g)
+{
+    const struct detail *d = grant_detail(c, grant_head(c, g));
+    return d != NULL && d->ttl_ms != 0 ? d->ttl_ms : session_at(c, g->session)->ttl_ms;
+}
+
 static void announce_grant(struct core *c, const ref *parts, uint32_t count,
                            const struct waiter *waited)
 {
@@ -273,7 +279,9 @@ static void announce_grant(struct core *c, const ref *parts, uint32_t count,
         e.part = i + 1;
         e.parts = count;
         e.deadline_ms = grant_deadline(c, g);
+        e.ttl_ms = grant_ttl(c, g);
         if (waited != NULL) {
+            e.wait_deadline_ms = waited->wait_deadline_ms;
             e.node = waited->node;
             e.attachment = waited->attachment;
         }
@@ -418,8 +426,14 @@ void grant_end(struct core *c, ref grant, enum ended how, uint64_t at_ms, struct
     }
     struct detail *d = grant_detail(c, g);
     ref group = d == NULL ? 0 : d->group;
-    history_add_grant(c, session_at(c, session)->tenant, g->token, grant_lease(c, g), how);
-    if (d != NULL && d->request != 0) {
+    if (c->is_taking_back) {
+        if (d != NULL && d->request != 0) {
+            request_forget(c, d->request, session);
+        }
+    } else {
+        history_add_grant(c, session_at(c, session)->tenant, g->token, grant_lease(c, g), how);
+    }
+    if (d != NULL && d->request != 0 && !c->is_taking_back) {
         struct result answer = {.type = COMMAND_ACQUIRE,
                                 .outcome = OUTCOME_GRANTED,
                                 .ended = how,

@@ -97,3 +97,26 @@ void core_end_session(struct core *c, struct id id, bool expired)
         session_end(c, who, expired ? ENDED_SESSION_EXPIRED : ENDED_SESSION_CLOSED);
     }
 }
+
+static void end_lease(struct core *c, struct id lease, enum ended how)
+{
+    bool is_grant = false;
+    ref who = lease_target(c, lease, &is_grant);
+    if (who != 0 && is_grant) {
+        struct slice none = slice_make(NULL, 0);
+        grant_end(c, who, how, c->now_ms, none, none, false);
+        wake_all(c);
+    }
+}
+
+void core_take_back(struct core *c, struct id lease)
+{
+    c->is_taking_back = true;
+    end_lease(c, lease, ENDED_RELEASED);
+    c->is_taking_back = false;
+}
+
+void core_expire(struct core *c, struct id lease)
+{
+    end_lease(c, lease, ENDED_EXPIRED);
+}

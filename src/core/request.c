@@ -287,6 +287,19 @@ void request_done(struct core *c, ref request, const struct result *answer)
     }
 }
 
+void request_forget(struct core *c, ref request, ref session)
+{
+    struct request *r = request_at(c, request);
+    if (r->id_len == 0) {
+        reply_drop(c, session_extra_at(c, session_at(c, session)->extra), request);
+        return;
+    }
+    hf_assert(r->state != REQUEST_DONE);
+    untie(c, r);
+    table_remove(&c->requests, request_hash(c, r), request);
+    pool_free(&c->pool, request, request_size(r));
+}
+
 void request_replay(const struct core *c, ref request, struct result *out)
 {
     const struct request *r = request_at(c, request);

@@ -295,6 +295,7 @@ struct core {
     /* Of a core whose tokens are told (core_set_tokens); both 0 in the replicated one. */
     uint64_t token_next;
     uint64_t token_end;
+    bool is_taking_back; /* core_take_back is at it */
 
     struct pool pool;
     struct table locks;
@@ -567,6 +568,8 @@ void request_wait(struct core *c, ref request, ref waiter);
 void request_hold(struct core *c, ref request, ref grant);
 /* Stores the answer; a request by id joins the ring of the last LIMIT_REQUESTS. */
 void request_done(struct core *c, ref request, const struct result *answer);
+/* As if it had never come; of a grant that is being taken back. */
+void request_forget(struct core *c, ref request, ref session);
 void request_replay(const struct core *c, ref request, struct result *out);
 void request_drop_all(struct core *c, ref session); /* the session's replies */
 /* Looks up, runs `run` when it is new, remembers the answer. Not for acquire. */

@@ -260,6 +260,11 @@ uint64_t view_audit(const struct core *c, uint64_t from, uint32_t max, view_audi
     return next;
 }
 
+bool view_has_lease(const struct core *c, struct id lease, bool *is_grant)
+{
+    return lease_target(c, lease, is_grant) != 0;
+}
+
 bool view_knows_lease(const struct core *c, struct id lease)
 {
     bool is_grant = false;

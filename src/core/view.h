@@ -126,7 +126,8 @@ uint64_t view_sessions(const struct core *core, uint32_t tenant, uint64_t cursor
                        view_session_fn on_session, void *ctx);
 bool view_session(const struct core *core, struct id id, struct session_view *out);
 
-/* Whether a grant or a waiter has this lease id, or one is remembered that had. */
+/* Whether a grant or a waiter has this lease id; or has, or one is remembered that had. */
+bool view_has_lease(const struct core *core, struct id lease, bool *is_grant);
 bool view_knows_lease(const struct core *core, struct id lease);
 
 /* Audit records with number >= from, oldest first, at most `max`; returns the next number. */

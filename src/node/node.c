@@ -220,6 +220,7 @@ static void close_all(struct node *n)
     if (n->peers != NULL) {
         peers_close(n->peers);
     }
+    node_close_redis(n);
     if (n->fetch != NULL) {
         snapshot_fetch_stop(n->fetch);
     }

@@ -17,6 +17,7 @@
 #include "net/address.h"
 #include "node/journal.h"
 #include "node/peer_protocol.h"
+#include "node/redis_tier.h"
 #include "service/gateway.h"
 
 struct node;
@@ -57,6 +58,8 @@ struct node_options {
     enum tier resp_tier;
     bool resp_del_refused;     /* see service/service.h */
     const char *resp_password; /* "": none */
+    bool has_redis;            /* behind the tier EFFICIENCY (S10.3) */
+    struct redis_settings redis;
 
     void *ctx;
     /* Pages of the client port that are not the API's, see service/service.h. May be NULL. */
@@ -102,6 +105,8 @@ struct node_view {
     struct core_stats state;
     struct core_stats memory; /* of the tier EFFICIENCY; zero where this node does not lead */
     uint64_t counter, epoch;
+    bool has_redis, redis_healthy;
+    struct redis_tier_view redis;
 };
 void node_view(struct node *n, struct node_view *out);
 /* As service/gateway.h has it. */

@@ -72,6 +72,7 @@ static void fill_status(void *ctx, struct gateway_status *out)
         .epoch = newest_epoch(n),
         .serving = node_is_serving(n),
     };
+    node_redis_status(n, out);
 }
 
 static struct id random_id(void *ctx)

@@ -69,6 +69,7 @@ struct node {
 
     /* The tier EFFICIENCY: the leader's side, then everybody else's; node_tier.c. */
     struct memory_tier *tier;
+    struct redis_tier *redis; /* behind it; NULL: none */
     uint64_t tier_term;
     struct node_interest interests[LIMIT_NODES];
     uint32_t interest_count;
@@ -153,8 +154,14 @@ struct replica_ports node_ports(struct node *n);
 
 void node_note_event(struct node *n, const struct event *e);
 
+/* node_redis.c: the Redis behind it. */
+void node_open_redis(struct node *n);
+void node_close_redis(struct node *n);
+void node_redis_status(const struct node *n, struct gateway_status *out);
+
 /* node_tier.c: the tier EFFICIENCY. */
 void node_open_tier(struct node *n);
+struct tier_time node_tier_now(void *ctx);
 /* Leadership may have changed; may be called from inside the replica. */
 void node_follow_tier(struct node *n);
 void node_tier_members(struct node *n);

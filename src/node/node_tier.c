@@ -22,6 +22,21 @@ static void on_result(void *ctx, void *cookie, const struct result *result)
     forward_on_tier_result(n->forward, cookie, result);
 }
 
+struct tier_time node_tier_now(void *ctx)
+{
+    struct node *n = ctx;
+    struct replica_time now = node_now(n);
+    return (struct tier_time){.cluster_ms = replica_cluster_ms(n->replica, now),
+                              .wall_ms = now.wall_ms,
+                              .majority = replica_has_majority(n->replica, now)};
+}
+
+static void on_again(void *ctx, void *cookie)
+{
+    struct node *n = ctx;
+    forward_on_result(n->forward, cookie, REPLICA_NOT_DONE, NULL);
+}
+
 static bool propose(void *ctx, const struct command *command)
 {
     struct node *n = ctx;
@@ -65,9 +80,12 @@ void node_open_tier(struct node *n)
                                           .ctx = n,
                                           .replicated = replicated,
                                           .on_result = on_result,
+                                          .on_again = on_again,
+                                          .now = node_tier_now,
                                           .on_event = on_event,
                                           .propose = propose};
     n->tier = memory_tier_new(&options);
+    node_open_redis(n);
 }
 
 /* ---- leadership ---- */
@@ -170,19 +188,25 @@ void node_step_tier(struct node *n, struct replica_time now)
                                  .majority = replica_has_majority(n->replica, now)};
         memory_tier_run(n->tier, time);
     }
+    if (n->redis != NULL) {
+        redis_tier_run(n->redis);
+    }
 }
 
 uint64_t node_tier_next_us(struct node *n)
 {
     enum { RETRY_US = 10000 };
     uint64_t due_ms = memory_tier_next_ms(n->tier);
+    uint64_t redis_ms = n->redis == NULL ? UINT64_MAX : redis_tier_next_ms(n->redis);
+    uint64_t redis_us = redis_ms >= UINT64_MAX / 1000 ? UINT64_MAX : redis_ms * 1000;
     if (due_ms == UINT64_MAX) {
-        return UINT64_MAX;
+        return redis_us;
     }
     struct replica_time now = node_now(n);
     uint64_t at_us = replica_when_us(n->replica, due_ms);
     bool is_stuck = at_us <= now.boot_us && !replica_has_majority(n->replica, now);
-    return is_stuck ? now.boot_us + RETRY_US : at_us;
+    at_us = is_stuck ? now.boot_us + RETRY_US : at_us;
+    return at_us < redis_us ? at_us : redis_us;
 }
 
 void node_tier_gone(struct node *n, const struct command *gone, struct replica_time now)

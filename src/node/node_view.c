@@ -53,6 +53,11 @@ void node_view(struct node *n, struct node_view *out)
                               .outstanding = forward_outstanding(n->forward)};
     view_replica(n, out);
     view_disk(n, out);
+    if (n->redis != NULL) {
+        out->has_redis = true;
+        redis_tier_view(n->redis, &out->redis);
+        out->redis_healthy = out->redis.link.up && out->redis.link.breaker == REDIS_CLOSED;
+    }
     service_stats(n->service, &stats);
     out->connections = stats.connections;
     out->requests = stats.requests;

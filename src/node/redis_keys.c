@@ -228,7 +228,11 @@ static void on_renew(struct redis_tier *t, const struct asked_key *a,
                      const struct redis_result *result)
 {
     struct hold *hold = claims_find_token(&t->claims, a->token);
-    if (hold == NULL || !hold->is_renewed) {
+    if (hold == NULL) { /* it ended: how, the next try is told */
+        t->options.on_renewed(t->options.ctx, a->token, REDIS_AGAIN);
+        return;
+    }
+    if (!hold->is_renewed) {
         return;
     }
     bool covered = true;

@@ -186,8 +186,9 @@ void tier_lose(struct redis_tier *t, const struct claim *claim, const char *why)
         const struct part *part = claims_part(&t->claims, r);
         struct hold *hold = claims_hold(&t->claims, part->hold);
         r = part->next_of_claim;
-        if (hold->state == HOLD_HELD) {
+        if (hold->state == HOLD_HELD && !hold->is_lost) {
             tier_lose_hold(t, hold, why);
+            r = claim->parts; /* it may have ended already, and others with it */
         }
     }
 }

@@ -33,6 +33,18 @@ enum redis_fallback {
     REDIS_FALLBACK_CORRECTNESS, /* the other tier does */
 };
 
+/* What an operator says. */
+struct redis_settings {
+    struct address address;
+    char path[REDIS_PATH_MAX + 1]; /* instead, if it is not "" */
+    char user[REDIS_SECRET_MAX + 1];
+    char password[REDIS_SECRET_MAX + 1];
+    uint32_t db;
+    char prefix[REDIS_PREFIX_MAX + 1];
+    uint32_t timeout_ms;
+    enum redis_fallback fallback;
+};
+
 enum redis_word {
     REDIS_CONFIRMED,
     REDIS_WAITING, /* of a grant: it takes longer, and goes on until the wait is over */
@@ -63,7 +75,8 @@ struct redis_tier_options {
     void (*on_grant)(void *ctx, uint64_t token, enum redis_word word, struct slice holder,
                      uint64_t holder_ms);
     void (*on_renewed)(void *ctx, uint64_t token, enum redis_word word);
-    /* The grant must end: its key is gone, or soon will be. redis_tier_end follows. */
+    /* The grant must end: its key is gone, or soon will be. redis_tier_end may come before it
+     * returns. */
     void (*on_lost)(void *ctx, uint64_t token, struct id lease, const char *why);
 };
 

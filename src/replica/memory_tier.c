@@ -1,97 +1,14 @@
 /* The EFFICIENCY tier, see memory_tier.h. */
-#include "replica/memory_tier.h"
-
 #include "base/panic.h"
 #include "core/effect.h"
 #include "core/view.h"
-#include "replica/tier_held.h"
+#include "replica/memory_tier_state.h"
 
-enum {
-    ADVANCE_AT = TIER_TOKENS / 2, /* S3.1 */
-    PENDING_SLOTS = 4096,
-    /* Attachment numbers of one leadership do not meet those of the next. */
-    ATTACHMENT_BITS = 28,
-    ATTACHMENT_EPOCHS = 1 << 24,
-};
-
-struct memory_tier {
-    struct memory_tier_options options;
-    struct tier_backend backend;
-    bool has_backend;
-    struct core *core; /* NULL: not on */
-    uint64_t index;
-    uint64_t counter;  /* the C that tokens are made of now */
-    uint64_t advanced; /* the C for which `advance` was proposed */
-    uint64_t noted;    /* the first record of its trail that the log does not have */
-
-    /* Names of acquires that were proposed and are not settled: at a name's slot stands the number
-     * of the last of them. Other names share the slot: then a request only waits a little. */
-    uint64_t pending[PENDING_SLOTS];
-    uint64_t proposed;
-    uint64_t settled;
-
-    struct held_list held;
-    uint64_t muted; /* the token that a backend did not confirm, while it is given back */
-};
+enum { ADVANCE_AT = TIER_TOKENS / 2 }; /* S3.1 */
 
 static const struct core *replicated(const struct memory_tier *t)
 {
     return t->options.replicated(t->options.ctx);
-}
-
-/* ---- events, results and the backend ---- */
-
-static struct tier_hold hold_of(const struct event *e)
-{
-    return (struct tier_hold){.name = e->name,
-                              .client = e->client,
-                              .token = e->token,
-                              .lease = e->lease,
-                              .part = e->part,
-                              .parts = e->parts,
-                              .ttl_ms = e->deadline_ms > e->at_ms ? e->deadline_ms - e->at_ms : 0};
-}
-
-static bool is_end(enum event_type type)
-{
-    return type == EVENT_RELEASED || type == EVENT_EXPIRED || type == EVENT_FORCED ||
-           type == EVENT_REVOKED;
-}
-
-static void on_core_event(void *ctx, const struct event *from)
-{
-    struct memory_tier *t = ctx;
-    struct event marked = *from;
-    const struct event *event = &marked;
-    marked.tier = TIER_EFFICIENCY;
-    if (event->type == EVENT_SESSION_CLOSED || event->type == EVENT_SESSION_EXPIRED) {
-        return; /* of a mirrored one: the replicated state has told so already, or will */
-    }
-    if (t->has_backend && event->token != 0) {
-        struct tier_hold hold = hold_of(event);
-        if (t->muted == event->token) {
-            return;
-        }
-        if ((event->type == EVENT_GRANTED && t->backend.grant(t->backend.ctx, &hold)) ||
-            held_has(&t->held, event->token)) {
-            held_event(&t->held, event);
-            return;
-        }
-        if (is_end(event->type)) {
-            t->backend.end(t->backend.ctx, &hold);
-        }
-    }
-    t->options.on_event(t->options.ctx, event);
-}
-
-static void tell(struct memory_tier *t, void *cookie, const struct result *result)
-{
-    if (t->has_backend && result->error == HF_OK && result->outcome == OUTCOME_GRANTED &&
-        held_has(&t->held, result->token)) {
-        held_result(&t->held, cookie, result);
-        return;
-    }
-    t->options.on_result(t->options.ctx, cookie, result);
 }
 
 static void refuse(struct memory_tier *t, const struct command *command, void *cookie,
@@ -99,56 +16,6 @@ static void refuse(struct memory_tier *t, const struct command *command, void *c
 {
     struct result result = {.type = command->type, .error = error};
     t->options.on_result(t->options.ctx, cookie, &result);
-}
-
-/* Somebody else has the name there: the grant is taken back, and whoever asked for it is told. */
-static void take_back(struct memory_tier *t, const struct held_item *item)
-{
-    if (item->cookie != NULL) {
-        struct result result = {.type = item->result.type,
-                                .outcome = OUTCOME_REFUSED,
-                                .reason = REASON_HELD,
-                                .mode = item->result.mode};
-        t->options.on_result(t->options.ctx, item->cookie, &result);
-    } else if (item->event.type == EVENT_GRANTED && item->event.attachment != 0) {
-        struct event event = item->event;
-        event.type = EVENT_WAIT_ENDED;
-        event.reason = REASON_HELD;
-        event.token = 0;
-        t->options.on_event(t->options.ctx, &event);
-    }
-}
-
-static void give_back(struct memory_tier *t, uint64_t token, struct id lease)
-{
-    struct command release;
-    struct result result;
-    command_init(&release, COMMAND_RELEASE);
-    release.release.lease = lease;
-    t->muted = token;
-    core_begin(t->core, ++t->index, core_now_ms(t->core), core_wall_ms(t->core));
-    core_apply(t->core, &release, &result);
-    t->muted = 0;
-}
-
-void memory_tier_confirm(struct memory_tier *t, uint64_t token, bool held)
-{
-    hf_assert(token != 0);
-    struct held_item *item = held_take(&t->held, token);
-    while (item != NULL) {
-        if (!held) {
-            if (item->event.type == EVENT_GRANTED && item->event.part == item->event.parts) {
-                give_back(t, token, item->event.lease);
-            }
-            take_back(t, item);
-        } else if (item->cookie != NULL) {
-            t->options.on_result(t->options.ctx, item->cookie, &item->result);
-        } else {
-            t->options.on_event(t->options.ctx, &item->event);
-        }
-        held_free(&t->held, item);
-        item = held_take(&t->held, token);
-    }
 }
 
 void memory_tier_set_backend(struct memory_tier *t, const struct tier_backend *backend)
@@ -220,6 +87,7 @@ struct memory_tier *memory_tier_new(const struct memory_tier_options *options)
     memset(t, 0, sizeof(*t));
     t->options = *options;
     t->held.memory = options->memory;
+    t->renewals.memory = options->memory;
     return t;
 }
 
@@ -230,13 +98,9 @@ void memory_tier_end(struct memory_tier *t)
     }
     core_free(t->core);
     t->core = NULL;
-    struct held_item *item = held_take(&t->held, 0);
-    while (item != NULL) {
-        if (item->cookie != NULL) {
-            t->options.on_result(t->options.ctx, item->cookie, NULL);
-        }
-        held_free(&t->held, item);
-        item = held_take(&t->held, 0);
+    tier_drop_held(t, true);
+    if (t->has_backend) {
+        t->backend.lead(t->backend.ctx, 0);
     }
 }
 
@@ -246,11 +110,7 @@ void memory_tier_free(struct memory_tier *t)
         return;
     }
     core_free(t->core);
-    struct held_item *item = held_take(&t->held, 0);
-    while (item != NULL) {
-        held_free(&t->held, item);
-        item = held_take(&t->held, 0);
-    }
+    tier_drop_held(t, false);
     memory_free(t->options.memory, t, sizeof(*t));
 }
 
@@ -259,12 +119,12 @@ void memory_tier_begin(struct memory_tier *t, uint64_t hash_key)
     memory_tier_end(t);
     struct core_options options = {.memory = t->options.memory,
                                    .hash_key = hash_key,
-                                   .on_event = on_core_event,
+                                   .on_event = tier_on_core_event,
                                    .event_ctx = t};
     t->core = core_new(&options);
     uint64_t epoch = core_epoch(replicated(t));
-    core_set_attachments(t->core,
-                         TIER_ATTACHMENTS + ((epoch % ATTACHMENT_EPOCHS) << ATTACHMENT_BITS));
+    core_set_attachments(t->core, TIER_ATTACHMENTS +
+                                      ((epoch % TIER_ATTACHMENT_EPOCHS) << TIER_ATTACHMENT_BITS));
     t->index = 0;
     t->counter = 0;
     t->advanced = 0;
@@ -272,6 +132,10 @@ void memory_tier_begin(struct memory_tier *t, uint64_t hash_key)
     memset(t->pending, 0, sizeof(t->pending));
     t->proposed = 0; /* what earlier leaderships proposed was settled before `lead` was applied */
     t->settled = 0;
+    t->attachments = 0;
+    if (t->has_backend) {
+        t->backend.lead(t->backend.ctx, epoch * TIER_TOKENS + 1);
+    }
     follow_counter(t);
 }
 
@@ -313,7 +177,7 @@ static const struct names *names_of(const struct command *command, struct names 
 
 static uint64_t *pending_at(struct memory_tier *t, uint32_t tenant, struct slice name)
 {
-    return &t->pending[core_name_hash(replicated(t), tenant, name) % PENDING_SLOTS];
+    return &t->pending[core_name_hash(replicated(t), tenant, name) % TIER_PENDING_SLOTS];
 }
 
 void memory_tier_on_proposed(struct memory_tier *t, const struct command *command)
@@ -354,7 +218,7 @@ static bool is_pending_there(struct memory_tier *t, uint32_t tenant, const struc
 
 /* ---- applying ---- */
 
-static void begin(struct memory_tier *t, struct tier_time now)
+void tier_begin(struct memory_tier *t, struct tier_time now)
 {
     uint64_t replicated_ms = core_now_ms(replicated(t));
     follow_counter(t);
@@ -362,25 +226,7 @@ static void begin(struct memory_tier *t, struct tier_time now)
                now.wall_ms);
 }
 
-static void tell_renewed(struct memory_tier *t, const struct command *command,
-                         const struct result *result)
-{
-    if (t->has_backend && command->type == COMMAND_RENEW && result->error == HF_OK &&
-        result->outcome == OUTCOME_DONE) {
-        struct tier_hold hold = {
-            .name = command->renew.name,
-            .client = command->renew.client,
-            .token = result->token != 0 ? result->token : command->renew.token,
-            .lease = command->renew.lease,
-            .part = 1,
-            .parts = 1,
-            .ttl_ms = result->ttl_ms,
-        };
-        t->backend.renew(t->backend.ctx, &hold);
-    }
-}
-
-/* After `begin`. */
+/* After `tier_begin`. */
 static void apply(struct memory_tier *t, const struct command *command, void *cookie)
 {
     struct result result;
@@ -393,11 +239,12 @@ static void apply(struct memory_tier *t, const struct command *command, void *co
             return;
         }
     }
+    t->wait_ms = command->type == COMMAND_ACQUIRE ? command->acquire.wait_ms : 0;
     core_apply(t->core, command, &result);
-    tell_renewed(t, command, &result);
     if (cookie != NULL) {
-        tell(t, cookie, &result);
+        tier_tell(t, command, cookie, &result);
     }
+    tier_settle_over(t);
     if (t->core != NULL) {
         advance_if_due(t);
         note_if_due(t);
@@ -405,6 +252,19 @@ static void apply(struct memory_tier *t, const struct command *command, void *co
 }
 
 /* ---- routing ---- */
+
+/* What is here already stays here, whatever the backend thinks of new acquires. */
+static enum tier_word route_of(const struct memory_tier *t, const struct command *command,
+                               const struct names *names)
+{
+    bool is_grant = false;
+    if (!t->has_backend || view_has_lease(t->core, command->acquire.lease, &is_grant)) {
+        return TIER_CONFIRMED;
+    }
+    enum tier_word word = t->backend.route(t->backend.ctx);
+    /* One name is in one tier: behind our own holders there is no way around them. */
+    return word == TIER_AGAIN && is_used(t->core, command->tenant, names) ? TIER_CONFIRMED : word;
+}
 
 static enum tier_taken take_names(struct memory_tier *t, enum tier asked,
                                   const struct command *command, void *cookie, struct tier_time now)
@@ -422,15 +282,31 @@ static enum tier_taken take_names(struct memory_tier *t, enum tier asked,
     if (!now.majority) {
         return TIER_LATER;
     }
+    if (t->has_backend && command->type == COMMAND_TRANSACT) {
+        refuse(t, command, cookie, HF_TIER_NOT_SERVED); /* a backend confirms acquires only */
+        return TIER_TAKEN;
+    }
     names = names_of(command, &scratch);
     if (is_used(replicated(t), command->tenant, names)) {
+        if (t->has_backend && t->backend.falls_back) {
+            return TIER_PROPOSE; /* where an earlier one went, or this one before */
+        }
         refuse(t, command, cookie, HF_WRONG_TIER);
         return TIER_TAKEN;
     }
     if (is_pending_there(t, command->tenant, names)) {
         return TIER_LATER;
     }
-    begin(t, now);
+    enum tier_word route =
+        command->type == COMMAND_ACQUIRE ? route_of(t, command, names) : TIER_CONFIRMED;
+    if (route == TIER_FAILED) {
+        refuse(t, command, cookie, HF_BACKEND_UNAVAILABLE);
+        return TIER_TAKEN;
+    }
+    if (route == TIER_AGAIN) {
+        return TIER_PROPOSE;
+    }
+    tier_begin(t, now);
     /* A transaction takes a token for each name, all names of an acquire share one. */
     uint64_t needed = command->type == COMMAND_ACQUIRE ? 1 : names->count;
     if (core_tokens_left(t->core) < needed) {
@@ -487,7 +363,7 @@ enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier asked,
         return take_names(t, asked, command, cookie, now);
     }
     if (command->type == COMMAND_NODE_GONE) {
-        begin(t, now);
+        tier_begin(t, now);
         apply(t, command, NULL);
         return TIER_PROPOSE;
     }
@@ -497,7 +373,7 @@ enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier asked,
     if (!now.majority) {
         return TIER_LATER;
     }
-    begin(t, now);
+    tier_begin(t, now);
     apply(t, command, cookie);
     return TIER_TAKEN;
 }
@@ -532,6 +408,7 @@ void memory_tier_on_event(struct memory_tier *t, const struct event *event)
     if (t->core != NULL &&
         (event->type == EVENT_SESSION_CLOSED || event->type == EVENT_SESSION_EXPIRED)) {
         core_end_session(t->core, event->session, event->type == EVENT_SESSION_EXPIRED);
+        tier_settle_over(t);
     }
 }
 
@@ -556,7 +433,8 @@ void memory_tier_run(struct memory_tier *t, struct tier_time now)
     if (t->core == NULL || !now.majority || memory_tier_next_ms(t) > now.cluster_ms) {
         return;
     }
-    begin(t, now);
+    tier_begin(t, now);
+    tier_settle_over(t);
     advance_if_due(t);
     note_if_due(t);
 }

@@ -35,9 +35,13 @@ struct memory_tier_options {
     void *ctx;
     /* The replicated state, as far as it is applied here. */
     const struct core *(*replicated)(void *ctx);
+    /* For what a backend says; may be NULL without one. */
+    struct tier_time (*now)(void *ctx);
     /* The answer to a command that was taken; borrowed. NULL: the leadership ended while a backend
      * had not confirmed it. */
     void (*on_result)(void *ctx, void *cookie, const struct result *result);
+    /* Nothing was done about it, and it should be submitted again. */
+    void (*on_again)(void *ctx, void *cookie);
     /* Must not call back. `tier` is set. Numbers (index, ordinal) are of this tier and this
      * leadership. */
     void (*on_event)(void *ctx, const struct event *event);

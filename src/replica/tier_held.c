@@ -3,38 +3,86 @@
 
 #include "base/panic.h"
 
-bool held_has(const struct held_list *list, uint64_t token)
+/* Tokens are numbered one by one. */
+static struct held **bucket_of(struct held_table *t, uint64_t token)
 {
-    for (const struct held_item *i = list->last; i != NULL; i = i->prev) {
-        if (i->token == token) {
-            return true;
-        }
-    }
-    return false;
+    return &t->buckets[token % HELD_BUCKETS];
 }
 
-static struct held_item *item_add(struct held_list *list, uint64_t token, size_t bytes)
+struct held *held_find(const struct held_table *t, uint64_t token)
+{
+    struct held *h = t->buckets[token % HELD_BUCKETS];
+    while (h != NULL && h->token != token) {
+        h = h->next;
+    }
+    return h;
+}
+
+struct held *held_add(struct held_table *t, uint64_t token)
+{
+    struct held **bucket = bucket_of(t, token);
+    struct held *h = memory_alloc(t->memory, sizeof(*h));
+    *h = (struct held){.token = token, .next = *bucket};
+    *bucket = h;
+    t->count++;
+    return h;
+}
+
+void held_take(struct held_table *t, struct held *h)
+{
+    struct held **at = bucket_of(t, h->token);
+    while (*at != h) {
+        hf_assert(*at != NULL);
+        at = &(*at)->next;
+    }
+    *at = h->next;
+    t->count--;
+}
+
+struct held *held_take_any(struct held_table *t)
+{
+    for (unsigned i = 0; t->count > 0 && i < HELD_BUCKETS; i++) {
+        struct held *h = t->buckets[i];
+        if (h != NULL) {
+            held_take(t, h);
+            return h;
+        }
+    }
+    return NULL;
+}
+
+void held_free(struct held_table *t, struct held *h)
+{
+    struct held_item *item = held_item_take(h);
+    while (item != NULL) {
+        held_item_free(t, item);
+        item = held_item_take(h);
+    }
+    memory_free(t->memory, h, sizeof(*h));
+}
+
+/* ---- items ---- */
+
+static struct held_item *item_add(struct held_table *t, struct held *h, size_t bytes)
 {
     size_t size = sizeof(struct held_item) + bytes;
-    struct held_item *item = memory_alloc(list->memory, size);
+    struct held_item *item = memory_alloc(t->memory, size);
     memset(item, 0, size);
-    item->token = token;
     item->size = size;
-    item->prev = list->last;
-    if (list->last != NULL) {
-        list->last->next = item;
+    if (h->last != NULL) {
+        h->last->next = item;
     } else {
-        list->first = item;
+        h->first = item;
     }
-    list->last = item;
+    h->last = item;
     return item;
 }
 
-/* A grant's answer points to nothing that the next command could change. */
-void held_result(struct held_list *list, void *cookie, const struct result *result)
+/* A grant's or a renewal's answer points to nothing that the next command could change. */
+void held_result(struct held_table *t, struct held *h, void *cookie, const struct result *result)
 {
     hf_assert(cookie != NULL);
-    struct held_item *item = item_add(list, result->token, 0);
+    struct held_item *item = item_add(t, h, 0);
     item->cookie = cookie;
     item->result = *result;
     item->result.has_holder = false;
@@ -52,12 +100,12 @@ static void copy(struct held_item *item, size_t *at, struct slice *text)
     }
 }
 
-void held_event(struct held_list *list, const struct event *event)
+void held_event(struct held_table *t, struct held *h, const struct event *event)
 {
     size_t at = 0;
     size_t bytes =
         event->name.len + event->client.len + event->owner.len + event->actor.len + event->text.len;
-    struct held_item *item = item_add(list, event->token, bytes);
+    struct held_item *item = item_add(t, h, bytes);
     item->event = *event;
     copy(item, &at, &item->event.name);
     copy(item, &at, &item->event.client);
@@ -66,29 +114,17 @@ void held_event(struct held_list *list, const struct event *event)
     copy(item, &at, &item->event.text);
 }
 
-struct held_item *held_take(struct held_list *list, uint64_t token)
+struct held_item *held_item_take(struct held *h)
 {
-    struct held_item *item = list->first;
-    while (item != NULL && token != 0 && item->token != token) {
-        item = item->next;
-    }
-    if (item == NULL) {
-        return NULL;
-    }
-    if (item->prev != NULL) {
-        item->prev->next = item->next;
-    } else {
-        list->first = item->next;
-    }
-    if (item->next != NULL) {
-        item->next->prev = item->prev;
-    } else {
-        list->last = item->prev;
+    struct held_item *item = h->first;
+    if (item != NULL) {
+        h->first = item->next;
+        h->last = h->first == NULL ? NULL : h->last;
     }
     return item;
 }
 
-void held_free(struct held_list *list, struct held_item *item)
+void held_item_free(struct held_table *t, struct held_item *item)
 {
-    memory_free(list->memory, item, item->size);
+    memory_free(t->memory, item, item->size);
 }

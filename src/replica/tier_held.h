@@ -1,23 +1,15 @@
-/* Grants of the EFFICIENCY tier that a backend has not confirmed: what may be told about them only
- * then (tier_backend.h). In the order in which they were given, which is how a backend answers. */
+/* What a backend has not confirmed (tier_backend.h): grants of the EFFICIENCY tier that nobody is
+ * told of yet, with the answers and the events that will tell; found by token. */
 #ifndef HOLDFAST_REPLICA_TIER_HELD_H
 #define HOLDFAST_REPLICA_TIER_HELD_H
 
 #include "core/core.h"
 
-struct held_item;
+enum { HELD_BUCKETS = 4096 };
 
-struct held_list {
-    const struct memory *memory;
-    struct held_item *first;
-    struct held_item *last;
-};
-
-/* A result for `cookie`, or an event. Both are copied. */
+/* A result for `cookie`, or an event. */
 struct held_item {
     struct held_item *next;
-    struct held_item *prev;
-    uint64_t token;
     void *cookie; /* NULL: an event */
     struct result result;
     struct event event;
@@ -25,11 +17,41 @@ struct held_item {
     uint8_t bytes[];
 };
 
-bool held_has(const struct held_list *list, uint64_t token);
-void held_result(struct held_list *list, void *cookie, const struct result *result);
-void held_event(struct held_list *list, const struct event *event);
-/* The first one of the token, or of any (0), which is the caller's then; NULL: there is none. */
-struct held_item *held_take(struct held_list *list, uint64_t token);
-void held_free(struct held_list *list, struct held_item *item);
+struct held {
+    struct held *next; /* in its bucket */
+    struct held *next_over;
+    uint64_t token;
+    struct id lease;
+    uint32_t ttl_ms;
+    bool is_queued; /* whoever asked was told that it waits */
+    bool is_over;   /* the grant has ended before it was confirmed */
+    uint64_t attachment;
+    uint32_t node; /* that it is attached through */
+    uint64_t wait_deadline_ms;
+    struct held_item *first;
+    struct held_item *last;
+};
+
+struct held_table {
+    const struct memory *memory;
+    uint64_t count;
+    struct held *buckets[HELD_BUCKETS];
+};
+
+struct held *held_find(const struct held_table *t, uint64_t token);
+/* That is not there yet. */
+struct held *held_add(struct held_table *t, uint64_t token);
+/* Takes it out; it is the caller's then, until held_free. */
+void held_take(struct held_table *t, struct held *h);
+/* Any, taken out; NULL: there is none. */
+struct held *held_take_any(struct held_table *t);
+void held_free(struct held_table *t, struct held *h);
+
+/* Both are copied. */
+void held_result(struct held_table *t, struct held *h, void *cookie, const struct result *result);
+void held_event(struct held_table *t, struct held *h, const struct event *event);
+/* The first item, taken out; NULL: there is none. */
+struct held_item *held_item_take(struct held *h);
+void held_item_free(struct held_table *t, struct held_item *item);
 
 #endif

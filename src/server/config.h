@@ -57,6 +57,14 @@ struct config {
     uint64_t log_format;
     char log_level[CONFIG_LEVELS];
     char log_file[CONFIG_PATH]; /* "": stderr */
+    char efficiency_backend[16];
+    char efficiency_fallback[16];
+    char redis[ADDRESS_TEXT]; /* HOST:PORT, or the path of a socket */
+    char redis_user[REDIS_SECRET_MAX + 1];
+    char redis_password[CONFIG_PASSWORD];
+    uint64_t redis_db;
+    char redis_prefix[REDIS_PREFIX_MAX + 1];
+    uint64_t redis_timeout_ms;
 
     /* Of flags only. */
     char file[CONFIG_PATH];
@@ -64,6 +72,9 @@ struct config {
     bool help;
     uint64_t ready_fd; /* 0: none; "ready LEADER\n" is written there */
 
+    /* Made of the settings of Redis by config_load, if it is the backend. */
+    bool has_redis;
+    struct redis_settings redis_settings;
     /* Made of `cluster` by config_load. */
     struct node_member members[LIMIT_NODES];
     uint32_t member_count;

@@ -191,6 +191,96 @@ static bool check_numbers(const struct config *config, struct buffer *problems)
            fine;
 }
 
+/* ---- the Redis behind the tier EFFICIENCY ---- */
+
+static bool check_redis_place(struct config *config, struct buffer *problems)
+{
+    struct redis_settings *r = &config->redis_settings;
+    if (config->redis[0] == '\0') {
+        return complain(
+            config, problems, "redis",
+            "efficiency-backend = redis needs its HOST:PORT, or the path of its socket");
+    }
+    if (config->redis[0] == '/' && strlen(config->redis) <= REDIS_PATH_MAX) {
+        memcpy(r->path, config->redis, strlen(config->redis) + 1);
+        return true;
+    }
+    if (!address_parse(config->redis, &r->address) || r->address.host[0] == '\0' ||
+        r->address.port == 0) {
+        return complain(config, problems, "redis",
+                        "must be HOST:PORT, or a path of at most 107 bytes that begins with /");
+    }
+    return true;
+}
+
+static bool check_redis_words(struct config *config, struct buffer *problems)
+{
+    struct redis_settings *r = &config->redis_settings;
+    for (const char *c = config->redis_prefix; *c != '\0'; c++) {
+        if ((unsigned char)*c < ' ' || *c == 0x7f) {
+            return complain(config, problems, "redis-prefix", "must not hold control characters");
+        }
+    }
+    if (config->redis_user[0] != '\0' && config->redis_password[0] == '\0') {
+        return complain(config, problems, "redis-user", "needs redis-password");
+    }
+    static const char *const words[] = {"fail", "embedded", "correctness"};
+    for (unsigned i = 0; i < 3; i++) {
+        if (strcmp(config->efficiency_fallback, words[i]) == 0) {
+            r->fallback = (enum redis_fallback)i;
+            return true;
+        }
+    }
+    return complain(
+        config, problems, "efficiency-fallback",
+        "say what becomes of new acquires while Redis is away: fail (they are refused), "
+        "embedded (the leader's memory alone grants them) or correctness (the other "
+        "tier does)");
+}
+
+static bool check_redis(struct config *config, struct buffer *problems)
+{
+    struct redis_settings *r = &config->redis_settings;
+    bool fine = true;
+    config->has_redis = strcmp(config->efficiency_backend, "redis") == 0;
+    if (!config->has_redis) {
+        const struct {
+            const char *name;
+            const char *value;
+        } redis_only[] = {{"efficiency-fallback", config->efficiency_fallback},
+                          {"redis", config->redis},
+                          {"redis-user", config->redis_user},
+                          {"redis-password", config->redis_password}};
+        for (unsigned i = 0; i < sizeof(redis_only) / sizeof(redis_only[0]); i++) {
+            if (redis_only[i].value[0] != '\0') {
+                fine = complain(config, problems, redis_only[i].name,
+                                "has no meaning without efficiency-backend = redis");
+            }
+        }
+        return strcmp(config->efficiency_backend, "embedded") == 0
+                   ? fine
+                   : complain(config, problems, "efficiency-backend", "must be embedded or redis");
+    }
+    fine = check_redis_place(config, problems);
+    if (config->resp_tier == TIER_EFFICIENCY) {
+        fine = complain(config, problems, "resp-tier",
+                        "the keys of Redis clients cannot be in a tier that stands on a Redis: say "
+                        "correctness, or efficiency-backend = embedded");
+    }
+    fine = check_redis_words(config, problems) && fine;
+    fine = check_range(config, "redis-timeout", config->redis_timeout_ms, REDIS_TIMEOUT_MIN_MS,
+                       REDIS_TIMEOUT_MAX_MS, "10 ms to 60 s", problems) &&
+           fine;
+    fine =
+        check_range(config, "redis-db", config->redis_db, 0, 65535, "0 to 65535", problems) && fine;
+    memcpy(r->user, config->redis_user, sizeof(r->user));
+    snprintf(r->password, sizeof(r->password), "%s", config->redis_password);
+    memcpy(r->prefix, config->redis_prefix, sizeof(r->prefix));
+    r->db = (uint32_t)config->redis_db;
+    r->timeout_ms = (uint32_t)config->redis_timeout_ms;
+    return fine;
+}
+
 bool config_check(struct config *config, struct buffer *problems)
 {
     struct log_levels levels;
@@ -199,6 +289,7 @@ bool config_check(struct config *config, struct buffer *problems)
     if (!read_members(config, problems) || !check_members(config, problems)) {
         fine = false;
     }
+    fine = check_redis(config, problems) && fine;
     fine = check_reach(config, "client", &config->client, problems) && fine;
     fine = check_reach(config, "peer", &config->peer, problems) && fine;
     /* A password is all that the Redis protocol has, and there it is enough. */

@@ -68,6 +68,29 @@ static const struct metric metrics[] = {
     {"token_counter", GAUGE, PLAIN, AT(counter), "C of the fencing tokens (a token is C * 1024 + e)."},
     {"epoch", GAUGE, PLAIN, AT(epoch), "The C of the newest lead."},
 };
+
+/* Only with a Redis behind the tier EFFICIENCY. */
+static const struct metric redis_metrics[] = {
+    {"redis_up", GAUGE, FLAG, AT(redis.link.up), "1 while the connection to Redis stands."},
+    {"redis_healthy", GAUGE, FLAG, AT(redis_healthy), "1 while it stands and the circuit breaker is closed."},
+    {"redis_connects_total", COUNTER, PLAIN, AT(redis.link.connects), "Connections that were made and greeted."},
+    {"redis_connects_failed_total", COUNTER, PLAIN, AT(redis.link.connects_failed), "Attempts that failed."},
+    {"redis_calls_total", COUNTER, PLAIN, AT(redis.link.calls), "Scripts that were to be run."},
+    {"redis_calls_answered_total", COUNTER, PLAIN, AT(redis.link.answered), "Of them: answered."},
+    {"redis_calls_refused_total", COUNTER, PLAIN, AT(redis.link.refused), "Of them: answered with an error."},
+    {"redis_calls_not_sent_total", COUNTER, PLAIN, AT(redis.link.not_sent), "Of them: not sent, Redis was away."},
+    {"redis_calls_in_doubt_total", COUNTER, PLAIN, AT(redis.link.doubts), "Of them: sent and not answered."},
+    {"redis_answer_seconds_total", COUNTER, US, AT(redis.link.answer_us), "Until the answers came, all together."},
+    {"redis_answer_worst_seconds", GAUGE, US, AT(redis.link.answer_worst_us), "The longest of them."},
+    {"redis_timeouts_total", COUNTER, PLAIN, AT(redis.link.timeouts), "Connections given up because it did not answer in time."},
+    {"redis_breaker_opened_total", COUNTER, PLAIN, AT(redis.link.breaker_opened), "How often the circuit breaker opened."},
+    {"redis_keys", GAUGE, PLAIN, AT(redis.keys), "In Redis that are, or may be, this leader's."},
+    {"redis_grants_waiting", GAUGE, PLAIN, AT(redis.waiting), "Grants that Redis has not confirmed."},
+    {"redis_grants_total", COUNTER, PLAIN, AT(redis.granted), "Grants that it confirmed."},
+    {"redis_foreign_total", COUNTER, PLAIN, AT(redis.foreign), "Acquires refused because somebody outside holds the key."},
+    {"redis_fallback_embedded_total", COUNTER, PLAIN, AT(redis.embedded), "Grants made without it, by the fallback."},
+    {"redis_locks_lost_total", COUNTER, PLAIN, AT(redis.lost), "Locks that ended because Redis lost their key or was away too long."},
+};
 /* clang-format on */
 
 static void put_title(struct buffer *out, const char *name, enum kind kind, const char *help)
@@ -125,6 +148,11 @@ void metrics_write(const struct node_view *view, const struct gateway_member *me
     for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]); i++) {
         put_title(out, metrics[i].name, metrics[i].kind, metrics[i].help);
         put_value(out, &metrics[i], view);
+    }
+    for (size_t i = 0; view->has_redis && i < sizeof(redis_metrics) / sizeof(redis_metrics[0]);
+         i++) {
+        put_title(out, redis_metrics[i].name, redis_metrics[i].kind, redis_metrics[i].help);
+        put_value(out, &redis_metrics[i], view);
     }
     put_members(out, members, member_count);
 }

@@ -190,6 +190,8 @@ static void fill_options(struct serve *s, struct node_options *o)
         .snapshot_bytes = c->snapshot_bytes,
         .segment_bytes = (uint32_t)c->segment_bytes,
         .max_clients = (uint32_t)c->max_clients,
+        .has_redis = c->has_redis,
+        .redis = c->redis_settings,
         .ctx = s,
         .page = page,
         .on_ready = on_ready,

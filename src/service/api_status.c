@@ -39,6 +39,21 @@ static void put_members(struct exchange *x, uint64_t leader, struct json_writer 
     json_write_close(w);
 }
 
+static void put_backend(const struct gateway_status *status, struct json_writer *w)
+{
+    json_put_open(w, "efficiency", '{');
+    json_put_text(w, "backend", status->backend);
+    json_put_bool(w, "healthy", status->backend_healthy);
+    if (status->backend_breaker != NULL) {
+        json_put_text(w, "breaker", status->backend_breaker);
+        json_put_text(w, "fallback", status->backend_fallback);
+    }
+    if (status->backend_problem[0] != '\0') {
+        json_put_text(w, "problem", status->backend_problem);
+    }
+    json_write_close(w);
+}
+
 static void render_cluster(struct exchange *x, const struct result *r, struct json_writer *w)
 {
     struct gateway_status status;
@@ -52,6 +67,9 @@ static void render_cluster(struct exchange *x, const struct result *r, struct js
     json_put_u64(w, "term", status.term);
     json_put_u64(w, "epoch", status.epoch);
     json_put_bool(w, "serving", status.serving);
+    if (status.backend != NULL) {
+        put_backend(&status, w);
+    }
     put_members(x, status.leader, w);
 }
 

@@ -38,6 +38,12 @@ struct gateway_status {
     uint64_t term;
     uint64_t epoch;
     bool serving; /* a leader with a majority is known and answers */
+    /* What the tier EFFICIENCY stands on, as this node sees it (S10.3). */
+    const char *backend; /* "embedded" or "redis"; NULL: not known */
+    bool backend_healthy;
+    const char *backend_breaker;  /* of "redis": "closed", "open" or "half_open"; */
+    const char *backend_fallback; /* "fail", "embedded" or "correctness" */
+    char backend_problem[128];    /* the last one; "": none since it is well */
 };
 
 /* One member of the cluster, as this node knows it. */

@@ -30,6 +30,11 @@ static struct {
     uint32_t asked_count;
     uint32_t ends;
     uint32_t renewals;
+    uint32_t agains;
+    uint64_t first;
+    enum tier_word route;
+    char holder[64];
+    struct slice last_holder;
 } w;
 
 static const struct core *replicated(void *ctx)
@@ -47,7 +52,23 @@ static void on_result(void *ctx, void *cookie, const struct result *result)
         w.unknown++;
     } else {
         w.last = *result;
+        snprintf(w.holder, sizeof(w.holder), "%.*s", (int)result->holder.client.len,
+                 result->has_holder ? (const char *)result->holder.client.data : "");
+        w.last_holder = slice_of(w.holder);
     }
+}
+
+static struct tier_time now(void *ctx)
+{
+    (void)ctx;
+    return (struct tier_time){.cluster_ms = w.now_ms, .wall_ms = 5, .majority = w.majority};
+}
+
+static void on_again(void *ctx, void *cookie)
+{
+    (void)ctx;
+    assert_ptr_equal(cookie, &w);
+    w.agains++;
 }
 
 static void on_event(void *ctx, const struct event *event)
@@ -108,6 +129,8 @@ static void begin(void)
     struct memory_tier_options options = {.memory = &w.counted.memory,
                                           .replicated = replicated,
                                           .on_result = on_result,
+                                          .on_again = on_again,
+                                          .now = now,
                                           .on_event = on_event,
                                           .propose = propose};
     w.tier = memory_tier_new(&options);
@@ -615,25 +638,46 @@ static bool backend_grant(void *ctx, const struct tier_hold *hold)
     return w.waits;
 }
 
-static void backend_renew(void *ctx, const struct tier_hold *hold)
+static bool backend_renew(void *ctx, uint64_t token, uint32_t ttl_ms)
 {
     (void)ctx;
-    (void)hold;
+    assert_true(token != 0 && ttl_ms > 0);
     w.renewals++;
+    return w.waits;
 }
 
-static void backend_end(void *ctx, const struct tier_hold *hold)
+static void backend_end(void *ctx, uint64_t token, struct slice name)
 {
     (void)ctx;
-    (void)hold;
+    assert_true(token != 0 && name.len > 0);
     w.ends++;
+}
+
+static void backend_lead(void *ctx, uint64_t first)
+{
+    (void)ctx;
+    w.first = first;
+}
+
+static enum tier_word backend_route(void *ctx)
+{
+    (void)ctx;
+    return w.route;
+}
+
+static void say(uint64_t token, enum tier_word word)
+{
+    memory_tier_confirm(w.tier, token, word, slice_of("cron\xff"), 5000);
 }
 
 static void begin_with_backend(void)
 {
     begin();
-    struct tier_backend backend = {
-        .grant = backend_grant, .renew = backend_renew, .end = backend_end};
+    struct tier_backend backend = {.lead = backend_lead,
+                                   .route = backend_route,
+                                   .grant = backend_grant,
+                                   .renew = backend_renew,
+                                   .end = backend_end};
     memory_tier_set_backend(w.tier, &backend);
     w.waits = true;
 }
@@ -647,7 +691,7 @@ static void what_a_backend_has_not_confirmed_nobody_is_told(void **state)
     assert_int_equal(submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
     assert_int_equal(w.asked_count, 1);
     assert_int_equal(w.results + w.event_count, 0);
-    memory_tier_confirm(w.tier, w.asked[0], true);
+    say(w.asked[0], TIER_CONFIRMED);
     assert_int_equal(w.results, 1);
     assert_int_equal(w.last.token, w.asked[0]);
     assert_int_equal(w.events[0].type, EVENT_GRANTED);
@@ -658,9 +702,9 @@ static void what_a_backend_has_not_confirmed_nobody_is_told(void **state)
     assert_int_equal(w.ends, 1);
     assert_int_equal(w.asked_count, 2);
     assert_int_not_equal(w.events[w.event_count - 1].type, EVENT_GRANTED);
-    memory_tier_confirm(w.tier, w.asked[1], true);
+    say(w.asked[1], TIER_CONFIRMED);
     assert_int_equal(w.events[w.event_count - 1].type, EVENT_GRANTED);
-    memory_tier_confirm(w.tier, w.asked[1], true); /* once more changes nothing */
+    say(w.asked[1], TIER_CONFIRMED); /* once more changes nothing */
     assert_int_equal(w.asked_count, 2);
     end();
 }
@@ -672,12 +716,13 @@ static void what_a_backend_refuses_is_taken_back(void **state)
     struct command c;
     make_acquire(&c, "n", 0);
     assert_int_equal(submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
-    memory_tier_confirm(w.tier, w.asked[0], false);
+    say(w.asked[0], TIER_FOREIGN);
     assert_int_equal(w.results, 1);
     assert_int_equal(w.last.outcome, OUTCOME_REFUSED);
     assert_int_equal(w.last.reason, REASON_HELD);
+    assert_true(w.last.has_holder);
+    assert_true(slice_equal(w.last_holder, slice_of("cron?")));
     assert_int_equal(w.event_count, 0);
-    assert_int_equal(w.ends, 0); /* it was never there */
     assert_int_equal(core_names(memory_tier_core(w.tier)), 0);
     end();
 }
@@ -691,8 +736,184 @@ static void when_the_leadership_ends_what_was_not_confirmed_is_unknown(void **st
     assert_int_equal(submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
     memory_tier_end(w.tier);
     assert_int_equal(w.unknown, 1);
-    memory_tier_confirm(w.tier, w.asked[0], true); /* too late */
+    say(w.asked[0], TIER_CONFIRMED); /* too late */
     assert_int_equal(w.results, 1);
+    end();
+}
+
+static void a_wait_for_somebody_outside_is_like_one_in_the_queue(void **state)
+{
+    (void)state;
+    begin_with_backend();
+    struct command c;
+    make_acquire(&c, "n", 60000);
+    assert_int_equal(submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    say(w.asked[0], TIER_WAITS);
+    assert_int_equal(w.results, 1);
+    assert_int_equal(w.last.outcome, OUTCOME_QUEUED);
+    assert_int_equal(w.last.wait_deadline_ms, w.now_ms + 60000);
+    assert_int_equal(tier_of_attachment(w.last.attachment), TIER_EFFICIENCY);
+    uint64_t attachment = w.last.attachment;
+    /* Longer than its TTL, which starts when the wait is over (S4.3). */
+    w.now_ms += 30000;
+    memory_tier_run(w.tier, at());
+    assert_int_equal(w.event_count, 0);
+    /* Who asks again is attached anew (S7.1). */
+    assert_int_equal(submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    assert_int_equal(w.last.outcome, OUTCOME_QUEUED);
+    assert_true(w.last.attachment > attachment);
+    assert_int_equal(w.events[0].type, EVENT_SUPERSEDED);
+    assert_int_equal(w.events[0].attachment, attachment);
+    attachment = w.last.attachment;
+    w.now_ms += 10000;
+    say(w.asked[0], TIER_CONFIRMED);
+    assert_int_equal(w.results, 2);
+    assert_int_equal(w.event_count, 2);
+    assert_int_equal(w.events[1].type, EVENT_GRANTED);
+    assert_int_equal(w.events[1].attachment, attachment);
+    assert_int_equal(w.events[1].deadline_ms, w.now_ms + 1000);
+    w.now_ms += 1000;
+    memory_tier_run(w.tier, at());
+    assert_int_equal(w.events[2].type, EVENT_EXPIRED);
+    assert_int_equal(w.ends, 1);
+    end();
+}
+
+static void a_wait_that_is_over_ends_and_the_next_is_asked_for(void **state)
+{
+    (void)state;
+    begin_with_backend();
+    struct command c;
+    make_acquire(&c, "n", 5000);
+    assert_int_equal(submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    say(w.asked[0], TIER_WAITS);
+    uint64_t attachment = w.last.attachment;
+    make_acquire(&c, "n", 60000);
+    assert_int_equal(submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    assert_int_equal(w.last.outcome, OUTCOME_QUEUED);
+    assert_int_equal(w.asked_count, 1);
+    w.event_count = 0;
+    say(w.asked[0], TIER_FOREIGN);
+    assert_int_equal(w.event_count, 1);
+    assert_int_equal(w.events[0].type, EVENT_WAIT_ENDED);
+    assert_int_equal(w.events[0].reason, REASON_TIMEOUT);
+    assert_int_equal(w.events[0].attachment, attachment);
+    assert_int_equal(w.asked_count, 2);
+    say(w.asked[1], TIER_CONFIRMED);
+    assert_int_equal(w.events[1].type, EVENT_GRANTED);
+    end();
+}
+
+static void a_grant_that_ends_unconfirmed_was_never_there(void **state)
+{
+    (void)state;
+    begin_with_backend();
+    struct command c;
+    make_acquire(&c, "n", 5000);
+    struct id lease = c.acquire.lease;
+    assert_int_equal(submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    say(w.asked[0], TIER_WAITS);
+    w.event_count = 0;
+    /* Its client is gone (S7.2). */
+    command_init(&c, COMMAND_RELEASE);
+    c.release.lease = lease;
+    assert_int_equal(submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    assert_int_equal(w.ends, 1);
+    assert_int_equal(w.event_count, 1);
+    assert_int_equal(w.events[0].type, EVENT_WAIT_ENDED);
+    say(w.asked[0], TIER_CONFIRMED);
+    assert_int_equal(w.event_count, 1);
+    assert_int_equal(core_names(memory_tier_core(w.tier)), 0);
+    end();
+}
+
+static void what_failed_can_be_asked_for_again_with_the_same_id(void **state)
+{
+    (void)state;
+    begin_with_backend();
+    struct command c;
+    make_acquire(&c, "n", 0);
+    c.request_id = slice_of("once");
+    assert_int_equal(submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    say(w.asked[0], TIER_FAILED);
+    assert_int_equal(w.last.error, HF_BACKEND_UNAVAILABLE);
+    assert_int_equal(submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    assert_int_equal(w.asked_count, 2);
+    say(w.asked[1], TIER_AGAIN);
+    assert_int_equal(w.agains, 1);
+    assert_int_equal(submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    assert_int_equal(w.asked_count, 3);
+    say(w.asked[2], TIER_CONFIRMED);
+    assert_int_equal(w.last.outcome, OUTCOME_GRANTED);
+    assert_int_equal(w.last.token, w.asked[2]);
+    assert_int_equal(w.last.ended, ENDED_NOT);
+    end();
+}
+
+static void a_backend_that_is_away_routes_only_what_is_new(void **state)
+{
+    (void)state;
+    begin_with_backend();
+    struct command held;
+    make_acquire(&held, "n", 0);
+    assert_int_equal(submit(TIER_EFFICIENCY, &held), TIER_TAKEN);
+    say(w.asked[0], TIER_CONFIRMED);
+    struct command c;
+    make_acquire(&c, "m", 0);
+    w.route = TIER_FAILED;
+    assert_int_equal(submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    assert_int_equal(w.last.error, HF_BACKEND_UNAVAILABLE);
+    w.route = TIER_AGAIN;
+    assert_int_equal(submit(TIER_EFFICIENCY, &c), TIER_PROPOSE);
+    /* One name is in one tier. */
+    make_acquire(&c, "n", 0);
+    assert_int_equal(submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    assert_int_equal(w.last.reason, REASON_HELD);
+    /* Its own answer, once more. */
+    assert_int_equal(submit(TIER_EFFICIENCY, &held), TIER_TAKEN);
+    assert_int_equal(w.last.token, w.asked[0]);
+    end();
+}
+
+static void a_renewal_is_told_when_it_is_confirmed(void **state)
+{
+    (void)state;
+    begin_with_backend();
+    struct command c;
+    make_acquire(&c, "n", 0);
+    struct id lease = c.acquire.lease;
+    assert_int_equal(submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    say(w.asked[0], TIER_CONFIRMED);
+    command_init(&c, COMMAND_RENEW);
+    c.renew.lease = lease;
+    static const enum tier_word words[] = {TIER_CONFIRMED, TIER_AGAIN, TIER_FOREIGN};
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+        assert_int_equal(w.results, 1 + i);
+        memory_tier_confirm_renewal(w.tier, w.asked[0], words[i]);
+        assert_int_equal(w.results, 2 + i);
+        assert_int_equal(w.unknown, i >= 1);
+    }
+    assert_int_equal(w.last.outcome, OUTCOME_REFUSED);
+    assert_int_equal(w.last.reason, REASON_EXPIRED);
+    /* Lost: it expires, and its holder hears of it. */
+    memory_tier_lose(w.tier, lease);
+    assert_int_equal(w.events[w.event_count - 2].type, EVENT_EXPIRED);
+    assert_int_equal(w.events[w.event_count - 1].type, EVENT_LOST);
+    assert_int_equal(core_names(memory_tier_core(w.tier)), 0);
+    assert_int_equal(w.ends, 1);
+    end();
+}
+
+static void the_backend_hears_of_the_leadership(void **state)
+{
+    (void)state;
+    begin_with_backend();
+    memory_tier_end(w.tier);
+    assert_int_equal(w.first, 0);
+    replicate_plain(COMMAND_LEAD);
+    memory_tier_begin(w.tier, 1);
+    assert_int_equal(w.first, core_epoch(w.core) * 1024 + 1);
     end();
 }
 
@@ -740,6 +961,13 @@ int main(void)
         cmocka_unit_test(a_transaction_takes_a_token_for_each_name),
         cmocka_unit_test(what_a_backend_has_not_confirmed_nobody_is_told),
         cmocka_unit_test(what_a_backend_refuses_is_taken_back),
+        cmocka_unit_test(a_wait_for_somebody_outside_is_like_one_in_the_queue),
+        cmocka_unit_test(a_wait_that_is_over_ends_and_the_next_is_asked_for),
+        cmocka_unit_test(a_grant_that_ends_unconfirmed_was_never_there),
+        cmocka_unit_test(what_failed_can_be_asked_for_again_with_the_same_id),
+        cmocka_unit_test(a_backend_that_is_away_routes_only_what_is_new),
+        cmocka_unit_test(a_renewal_is_told_when_it_is_confirmed),
+        cmocka_unit_test(the_backend_hears_of_the_leadership),
         cmocka_unit_test(when_the_leadership_ends_what_was_not_confirmed_is_unknown),
         cmocka_unit_test(a_majority_is_more_than_half_of_the_voters_within_the_time),
     };

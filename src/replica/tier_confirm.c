@@ -1,0 +1,408 @@
+/* What a backend must confirm before anybody is told (tier_backend.h).
+ *
+ *      granted by the core ─▶ held ──confirmed──▶ told
+ *                              │ │ it takes longer: the acquire is answered like a queued one, with
+ *                              │ │ an attachment number of ours, and the grant does not expire
+ *                              │ └──▶ waits ──confirmed──▶ told by the event, its TTL starts now
+ *                              └─ refused, or over ──▶ taken back: the core forgets that it was */
+#include "base/panic.h"
+#include "replica/memory_tier_state.h"
+
+enum { HOLDER_MAX = 200 };
+
+/* ---- events ---- */
+
+static bool is_end(enum event_type type)
+{
+    return type == EVENT_RELEASED || type == EVENT_EXPIRED || type == EVENT_FORCED ||
+           type == EVENT_REVOKED;
+}
+
+static uint64_t left_ms(uint64_t deadline_ms, uint64_t now_ms)
+{
+    return deadline_ms == UINT64_MAX ? UINT64_MAX : deadline_ms > now_ms ? deadline_ms - now_ms : 0;
+}
+
+static bool ask_backend(struct memory_tier *t, const struct event *e)
+{
+    bool is_new = e->attachment == 0;
+    struct tier_hold hold = {
+        .name = e->name,
+        .client = e->client,
+        .token = e->token,
+        .lease = e->lease,
+        .part = e->part,
+        .parts = e->parts,
+        .ttl_ms = e->ttl_ms,
+        .wait_ms = is_new ? t->wait_ms : left_ms(e->wait_deadline_ms, e->at_ms),
+        .is_new = is_new,
+    };
+    return t->backend.grant(t->backend.ctx, &hold);
+}
+
+static void hold_grant(struct memory_tier *t, struct held *h, const struct event *e)
+{
+    if (h == NULL) {
+        h = held_add(&t->held, e->token);
+        h->lease = e->lease;
+        h->ttl_ms = e->ttl_ms;
+        h->attachment = e->attachment;
+        h->node = e->node;
+        h->is_queued = e->attachment != 0;
+        uint64_t wait_until_ms =
+            t->wait_ms >= UINT64_MAX - e->at_ms ? UINT64_MAX : e->at_ms + t->wait_ms;
+        h->wait_deadline_ms = h->is_queued ? e->wait_deadline_ms : wait_until_ms;
+    }
+    held_event(&t->held, h, e);
+}
+
+/* Nobody was told that it began: nobody is told that it ended, but who asked for it. */
+static void note_over(struct memory_tier *t, struct held *h)
+{
+    if (!h->is_over) {
+        h->is_over = true;
+        held_take(&t->held, h);
+        h->next_over = t->over;
+        t->over = h;
+    }
+}
+
+void tier_on_core_event(void *ctx, const struct event *from)
+{
+    struct memory_tier *t = ctx;
+    struct event event = *from;
+    event.tier = TIER_EFFICIENCY;
+    if (event.type == EVENT_SESSION_CLOSED || event.type == EVENT_SESSION_EXPIRED) {
+        return; /* of a mirrored one: the replicated state has told so already, or will */
+    }
+    if (!t->has_backend || event.token == 0) {
+        t->options.on_event(t->options.ctx, &event);
+        return;
+    }
+    struct held *h = held_find(&t->held, event.token);
+    if (is_end(event.type)) {
+        t->backend.end(t->backend.ctx, event.token, event.name);
+    }
+    if (t->muted == event.token) {
+        return;
+    }
+    if (event.type == EVENT_GRANTED && ask_backend(t, &event)) {
+        hold_grant(t, h, &event);
+    } else if (h != NULL && is_end(event.type)) {
+        note_over(t, h);
+    } else if (h != NULL) {
+        held_event(&t->held, h, &event);
+    } else {
+        bool is_over = false;
+        for (const struct held *o = t->over; o != NULL && !is_over; o = o->next_over) {
+            is_over = o->token == event.token; /* its other parts; that it is lost */
+        }
+        if (!is_over) {
+            t->options.on_event(t->options.ctx, &event);
+        }
+    }
+}
+
+/* ---- results ---- */
+
+static void tell_queued(struct memory_tier *t, const struct held *h, void *cookie,
+                        const struct result *from)
+{
+    struct result result = {.type = COMMAND_ACQUIRE,
+                            .outcome = OUTCOME_QUEUED,
+                            .mode = from->mode,
+                            .lease = h->lease,
+                            .attachment = h->attachment,
+                            .wait_deadline_ms = h->wait_deadline_ms,
+                            .queue_position = 1,
+                            .queue_length = 1};
+    t->options.on_result(t->options.ctx, cookie, &result);
+}
+
+/* A number of ours, above those that the core gives. */
+static void attach(struct memory_tier *t, struct held *h, uint32_t node)
+{
+    uint64_t epoch = core_epoch(t->options.replicated(t->options.ctx));
+    h->attachment = TIER_ATTACHMENTS + ((epoch % TIER_ATTACHMENT_EPOCHS) << TIER_ATTACHMENT_BITS) +
+                    (UINT64_C(1) << (TIER_ATTACHMENT_BITS - 1)) + ++t->attachments;
+    h->node = node;
+    h->is_queued = true;
+}
+
+/* S7.1: who asks again is attached anew, and the older connection hears that it is void. */
+static void attach_again(struct memory_tier *t, struct held *h, uint32_t node)
+{
+    struct event superseded = {.type = EVENT_SUPERSEDED,
+                               .tier = TIER_EFFICIENCY,
+                               .index = t->index,
+                               .node = h->node,
+                               .attachment = h->attachment,
+                               .lease = h->lease,
+                               .part = 1,
+                               .parts = 1,
+                               .at_ms = core_now_ms(t->core),
+                               .wall_ms = core_wall_ms(t->core)};
+    t->options.on_event(t->options.ctx, &superseded);
+    attach(t, h, node);
+}
+
+void tier_tell(struct memory_tier *t, const struct command *command, void *cookie,
+               const struct result *result)
+{
+    if (t->has_backend && result->error == HF_OK && command->type == COMMAND_ACQUIRE &&
+        result->outcome == OUTCOME_GRANTED) {
+        struct held *h = held_find(&t->held, result->token);
+        if (h != NULL && h->is_queued) {
+            attach_again(t, h, command->acquire.node);
+            tell_queued(t, h, cookie, result);
+            return;
+        }
+        if (h != NULL) {
+            h->node = command->acquire.node;
+            held_result(&t->held, h, cookie, result);
+            return;
+        }
+    }
+    if (t->has_backend && result->error == HF_OK && command->type == COMMAND_RENEW &&
+        result->outcome == OUTCOME_DONE && result->token != 0 &&
+        t->backend.renew(t->backend.ctx, result->token, (uint32_t)result->ttl_ms)) {
+        struct held *h = held_find(&t->renewals, result->token);
+        held_result(&t->renewals, h != NULL ? h : held_add(&t->renewals, result->token), cookie,
+                    result);
+        return;
+    }
+    t->options.on_result(t->options.ctx, cookie, result);
+}
+
+/* ---- the core, unseen ---- */
+
+static void begin_unseen(struct memory_tier *t)
+{
+    struct tier_time now = t->options.now(t->options.ctx);
+    if (now.majority) {
+        tier_begin(t, now);
+    } else { /* time does not go on without one (S10.1) */
+        core_begin(t->core, ++t->index, core_now_ms(t->core), core_wall_ms(t->core));
+    }
+}
+
+static void take_back(struct memory_tier *t, const struct held *h)
+{
+    begin_unseen(t);
+    t->muted = h->token;
+    core_take_back(t->core, h->lease);
+    t->muted = 0;
+}
+
+/* Returns its deadline. */
+static uint64_t set_ttl(struct memory_tier *t, struct id lease, uint32_t ttl_ms)
+{
+    struct command renew;
+    struct result result;
+    command_init(&renew, COMMAND_RENEW);
+    renew.renew.lease = lease;
+    renew.renew.ttl_ms = ttl_ms;
+    begin_unseen(t);
+    core_apply(t->core, &renew, &result);
+    return result.error == HF_OK && result.outcome == OUTCOME_DONE ? result.deadline_ms : 0;
+}
+
+void memory_tier_lose(struct memory_tier *t, struct id lease)
+{
+    if (t->core != NULL) {
+        begin_unseen(t);
+        core_expire(t->core, lease);
+        tier_settle_over(t);
+    }
+}
+
+/* ---- words of the backend ---- */
+
+static void tell_confirmed(struct memory_tier *t, struct held *h, uint64_t deadline_ms)
+{
+    struct held_item *item = held_item_take(h);
+    while (item != NULL) {
+        if (item->cookie != NULL) {
+            t->options.on_result(t->options.ctx, item->cookie, &item->result);
+        } else {
+            bool is_grant = item->event.type == EVENT_GRANTED;
+            item->event.attachment = is_grant ? h->attachment : item->event.attachment;
+            item->event.node = is_grant ? h->node : item->event.node;
+            item->event.deadline_ms =
+                is_grant && deadline_ms != 0 ? deadline_ms : item->event.deadline_ms;
+            t->options.on_event(t->options.ctx, &item->event);
+        }
+        held_item_free(&t->held, item);
+        item = held_item_take(h);
+    }
+}
+
+/* Any bytes, as the name of a client: what cannot be shown is not. */
+static struct slice shown(struct slice holder, uint8_t text[HOLDER_MAX])
+{
+    size_t len = holder.len < HOLDER_MAX ? holder.len : HOLDER_MAX;
+    for (size_t i = 0; i < len; i++) {
+        text[i] = holder.data[i] >= ' ' && holder.data[i] < 0x7f ? holder.data[i] : '?';
+    }
+    return slice_make(text, len);
+}
+
+static void tell_refused(struct memory_tier *t, const struct held_item *item, enum tier_word word,
+                         struct slice holder, uint64_t holder_ms)
+{
+    uint8_t text[HOLDER_MAX];
+    uint64_t now_ms = core_now_ms(t->core);
+    struct result result = {.type = COMMAND_ACQUIRE, .mode = item->result.mode};
+    if (word == TIER_AGAIN) {
+        t->options.on_again(t->options.ctx, item->cookie);
+        return;
+    }
+    if (word == TIER_FAILED) {
+        result.error = HF_BACKEND_UNAVAILABLE;
+    } else {
+        result.outcome = OUTCOME_REFUSED;
+        result.reason = REASON_HELD;
+        result.has_holder = holder.len > 0;
+        result.holders = result.has_holder;
+        result.holder = (struct holder_view){
+            .client = shown(holder, text),
+            .mode = MODE_EXCLUSIVE,
+            .permits = 1,
+            .since_ms = now_ms,
+            .deadline_ms =
+                holder_ms >= LIMIT_NUMBER - now_ms ? LIMIT_NUMBER - 1 : now_ms + holder_ms,
+        };
+    }
+    t->options.on_result(t->options.ctx, item->cookie, &result);
+}
+
+static void tell_wait_ended(struct memory_tier *t, const struct held *h,
+                            const struct held_item *item, enum reason reason)
+{
+    struct event event = item->event;
+    event.type = EVENT_WAIT_ENDED;
+    event.reason = reason;
+    event.token = 0;
+    event.attachment = h->attachment;
+    event.node = h->node;
+    t->options.on_event(t->options.ctx, &event);
+}
+
+/* Who asked for it hears that there is nothing; of the rest nobody hears. */
+static void tell_nothing(struct memory_tier *t, struct held *h, enum tier_word word,
+                         enum reason reason, struct slice holder, uint64_t holder_ms)
+{
+    struct held_item *item = held_item_take(h);
+    while (item != NULL) {
+        if (item->cookie != NULL) {
+            tell_refused(t, item, word, holder, holder_ms);
+        } else if (item->event.type == EVENT_GRANTED && item->event.part == 1 && h->is_queued) {
+            tell_wait_ended(t, h, item, reason);
+        }
+        held_item_free(&t->held, item);
+        item = held_item_take(h);
+    }
+}
+
+/* It waits like one in the queue: for that it must not expire, and whoever asked is told. */
+static void wait_on(struct memory_tier *t, struct held *h)
+{
+    (void)set_ttl(t, h->lease, LIMIT_TTL_MAX_MS);
+    struct held_item **at = &h->first;
+    h->last = NULL;
+    while (*at != NULL) {
+        struct held_item *item = *at;
+        if (item->cookie == NULL) {
+            h->last = item;
+            at = &item->next;
+            continue;
+        }
+        *at = item->next;
+        if (!h->is_queued) {
+            attach(t, h, h->node);
+        }
+        tell_queued(t, h, item->cookie, &item->result);
+        held_item_free(&t->held, item);
+    }
+}
+
+void memory_tier_confirm(struct memory_tier *t, uint64_t token, enum tier_word word,
+                         struct slice holder, uint64_t holder_ms)
+{
+    struct held *h = t->core == NULL ? NULL : held_find(&t->held, token);
+    if (h == NULL) {
+        return;
+    }
+    if (word == TIER_WAITS) {
+        wait_on(t, h);
+        tier_settle_over(t);
+        return;
+    }
+    held_take(&t->held, h);
+    if (word == TIER_CONFIRMED) {
+        /* A TTL begins when the wait is over (S4.3). */
+        uint64_t deadline_ms = h->is_queued ? set_ttl(t, h->lease, h->ttl_ms) : 0;
+        tell_confirmed(t, h, deadline_ms);
+    } else {
+        take_back(t, h);
+        tell_nothing(t, h, word, REASON_TIMEOUT, holder, holder_ms);
+    }
+    held_free(&t->held, h);
+    tier_settle_over(t);
+}
+
+void memory_tier_confirm_renewal(struct memory_tier *t, uint64_t token, enum tier_word word)
+{
+    struct held *h = held_find(&t->renewals, token);
+    if (h == NULL) {
+        return;
+    }
+    held_take(&t->renewals, h);
+    struct held_item *item = held_item_take(h);
+    while (item != NULL) {
+        if (word == TIER_FOREIGN) {
+            item->result = (struct result){.type = COMMAND_RENEW,
+                                           .outcome = OUTCOME_REFUSED,
+                                           .reason = REASON_EXPIRED,
+                                           .ended = ENDED_EXPIRED,
+                                           .token = token};
+        }
+        t->options.on_result(t->options.ctx, item->cookie,
+                             word == TIER_AGAIN ? NULL : &item->result);
+        held_item_free(&t->renewals, item);
+        item = held_item_take(h);
+    }
+    held_free(&t->renewals, h);
+}
+
+/* ---- ends ---- */
+
+void tier_settle_over(struct memory_tier *t)
+{
+    while (t->over != NULL) {
+        struct held *h = t->over;
+        t->over = h->next_over;
+        tell_nothing(t, h, TIER_FOREIGN, REASON_CANCELLED, slice_make(NULL, 0), 0);
+        held_free(&t->held, h);
+    }
+}
+
+void tier_drop_held(struct memory_tier *t, bool tell)
+{
+    struct held_table *const tables[] = {&t->held, &t->renewals};
+    for (unsigned i = 0; i < 2; i++) {
+        struct held *h = held_take_any(tables[i]);
+        while (h != NULL) {
+            struct held_item *item = held_item_take(h);
+            while (item != NULL) {
+                if (item->cookie != NULL && tell) {
+                    t->options.on_result(t->options.ctx, item->cookie, NULL);
+                }
+                held_item_free(tables[i], item);
+                item = held_item_take(h);
+            }
+            held_free(tables[i], h);
+            h = held_take_any(tables[i]);
+        }
+    }
+}
