@@ -284,3 +284,32 @@ def test_locks_of_all_kinds_outlive_the_leader(make_cluster):
         own.release()
         assert all(rival.acquire() for rival in rivals)
         assert min(token(b, n) for n in names[:3]) > max(tokens)
+
+
+# --- the other tier -----------------------------------------------------------------------
+
+
+def test_locks_of_all_kinds_in_the_memory_of_the_leader(make_cluster):
+    """S10: the same scripts with resp-tier = efficiency, on the leader; others say who that is."""
+    cluster = make_cluster(3, "--resp-tier", "efficiency")
+    leader = cluster.leader()
+    with connect(leader) as a, connect(leader) as b, connect(cluster.followers()[0]) as stranger:
+        for kind in (ValueLock, SpringLock, RedissonLock):
+            name = f"memory/{kind.__name__}"
+            mine, theirs = kind(a, name), kind(b, name)
+            assert mine.acquire() and not theirs.acquire() and not theirs.release()
+            first = token(a, name)
+            assert first % 1024 != 0  # S3.1
+            assert mine.release() and theirs.acquire() and token(a, name) > first
+            assert theirs.release()
+        own = a.lock("memory/redis-py", timeout=30)
+        assert own.acquire() and own.extend(30) and own.reacquire() and own.owned()
+        own.release()
+        with b.pubsub() as pubsub:
+            waiting = SpringLock(a, "memory/told")
+            pubsub.subscribe(waiting.channel)
+            assert pubsub.get_message(timeout=PATIENCE)["type"] == "subscribe"
+            assert waiting.acquire() and waiting.release()
+            assert pubsub.get_message(timeout=PATIENCE)["data"] == "memory/told"
+        with pytest.raises(redis.exceptions.ReadOnlyError, match=f"node {leader.id}"):
+            SpringLock(stranger, "memory/x").acquire()
