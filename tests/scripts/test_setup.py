@@ -41,6 +41,21 @@ def test_a_package_that_cannot_be_installed_is_named(tmp_path):
     assert "apt-get could not install: gcc libc6-dev" in result.stdout
 
 
+def test_packages_of_npm_that_cannot_be_fetched_are_said(tmp_path):
+    path = fake_apt(tmp_path, "echo apt-get was called; exit 1")
+    write(tmp_path / "bin/npm", "#!/bin/sh\necho npm ERR! the registry is on fire; exit 1\n", executable=True)
+    result = run(SETUP, "test", PATH=path, XDG_CACHE_HOME=tmp_path / "cache")
+    assert result.returncode == 1
+    assert "the registry is on fire" in result.stdout
+    assert "tests/node/package-lock.json" in result.stdout
+    assert not list((tmp_path / "cache").rglob("package.json")), "scratch files are left over"
+
+
+def test_the_lock_file_of_npm_names_no_host():
+    text = (ROOT / "tests/node/package-lock.json").read_text(encoding="utf-8")
+    assert '"resolved"' not in text and '"integrity"' in text
+
+
 def test_a_corrupted_tarball_is_refused_and_nothing_is_built(tmp_path):
     tarball = write(tmp_path / "raft.tar.gz", "not what Debian signed")
     result = run(SETUP, RAFT_TARBALL=tarball, XDG_CACHE_HOME=tmp_path / "cache")
