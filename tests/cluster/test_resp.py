@@ -247,6 +247,38 @@ def test_without_a_majority_the_error_is_one_that_redis_knows(make_cluster):
         assert r.ping()
 
 
+def test_keys_of_the_efficiency_tier_are_in_the_memory_of_the_leader(make_cluster):
+    """S10: no disk, no majority on the way; other nodes cannot read them; gone with the leader."""
+    cluster = make_cluster(3, "--resp-tier", "efficiency")
+    leader = cluster.leader()
+    follower = cluster.followers()[0]
+    assert leader.acquire("elsewhere").json["acquired"]
+    with connect(leader) as r, connect(follower) as other:
+        assert r.set("a", "v", nx=True, px=60000) and other.set("a", "w", nx=True, px=60000) is None
+        assert other.set("b", "v", nx=True, px=60000)
+        assert r.mget("a", "b") == ["v", "v"] and 50000 < r.pttl("a") <= 60000
+        assert r.execute_command("HF.TOKEN", "a") % 1024 != 0
+        with pytest.raises(redis.ResponseError, match="memory of the leader"):
+            other.get("a")
+        with pytest.raises(redis.ResponseError, match="in use in the other tier"):
+            r.set("elsewhere", "v", nx=True, px=60000)
+        assert r.delete("a") == 1 and r.set("a", "v", nx=True, px=60000) and r.incr("n") == 1
+        leader.kill()
+        then = cluster.leader(but=leader.id)
+    with connect(then) as r:
+        wait_until(lambda: answers(r), "the tier is served again")
+        assert r.exists("a", "b", "n") == 0
+
+
+def answers(r):
+    try:
+        r.get("a")
+        return True
+    except redis.ResponseError as error:
+        assert str(error).startswith("CLUSTERDOWN"), error
+        return False
+
+
 # --- clients that mean harm ---------------------------------------------------------------
 
 
