@@ -139,12 +139,23 @@ struct ask *ask_submit(struct service *s, const struct command *command, bool ke
     return ask_submit_tier(s, command, TIER_CORRECTNESS, keeps_place, on_answer, owner);
 }
 
+/* The leader would find it by itself; but the answer of that tier brings the leader's clock with
+ * it, without which another node would tell too long a time. */
+static enum tier tier_of(const struct command *command, enum tier asked)
+{
+    uint64_t token = command->type == COMMAND_RELEASE    ? command->release.token
+                     : command->type == COMMAND_RENEW    ? command->renew.token
+                     : command->type == COMMAND_PROCLAIM ? command->proclaim.token
+                                                         : 0;
+    return token == 0 ? asked : tier_of_token(token);
+}
+
 struct ask *ask_submit_tier(struct service *s, const struct command *command, enum tier tier,
                             bool keeps_place, ask_answer_fn on_answer, void *owner)
 {
     struct ask *a = ask_new(s, on_answer, owner);
     a->state = ASK_ASKED;
-    a->tier = tier;
+    a->tier = tier_of(command, tier);
     a->tenant = command->tenant;
     a->keeps_place = keeps_place;
     if (command->type == COMMAND_ACQUIRE) {

@@ -197,6 +197,7 @@ static void render_renew(struct exchange *x, const struct result *r, struct json
         out.expires_at = rpc_when(s, r->deadline_ms);
         out.expires_in = rpc_left(s, r->deadline_ms);
     }
+    out.epoch = rpc_epoch(x->service);
     rpc_put(x, &out.base);
 }
 

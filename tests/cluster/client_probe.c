@@ -3,6 +3,9 @@
  *   client_probe hold ENDPOINTS NAME TTL_MS
  *       takes the lock and prints "acquired TOKEN SAFE_FOR_MS LEASE", then every event; each line
  *       on stdin is an order: check, export, release. Ends with stdin.
+ *   client_probe tiers ENDPOINTS NAME TTL_MS
+ *       takes NAME-fast in the tier EFFICIENCY and NAME-safe in the other, both in one session, and
+ *       prints "acquired TOKEN TOKEN", then every event; `check` tells about both.
  *   client_probe load ENDPOINTS SECONDS THREADS
  *       takes and gives back a few names from many threads, and looks for broken promises:
  *       a call past its deadline, an error without a type, a token that comes twice or goes back, a
@@ -90,6 +93,45 @@ static int hold(const char *endpoints, const char *name, uint32_t ttl_ms)
             say("release %s\n", hf_error_name(hf_release(lock)));
             lock = NULL;
         }
+    }
+    hf_client_close(client);
+    return 0;
+}
+
+/* ---- tiers ---- */
+
+static int take_tier(hf_client *client, const char *name, const char *suffix, enum hf_tier tier,
+                     hf_lock **out)
+{
+    char whole[128];
+    struct hf_lock_options how = HF_LOCK_OPTIONS;
+    how.wait_ms = HF_WAIT_FOREVER;
+    how.tier = tier;
+    (void)snprintf(whole, sizeof(whole), "%s-%s", name, suffix);
+    return hf_acquire(client, whole, &how, out);
+}
+
+static int tiers(const char *endpoints, const char *name, uint32_t ttl_ms)
+{
+    struct hf_options options = HF_OPTIONS;
+    hf_client *client;
+    hf_lock *fast;
+    hf_lock *safe;
+    char order[64];
+    options.session_ttl_ms = ttl_ms;
+    options.on_event = print_event;
+    int error = hf_client_open(&client, endpoints, &options);
+    error = error != 0 ? error : take_tier(client, name, "fast", HF_EFFICIENCY, &fast);
+    error = error != 0 ? error : take_tier(client, name, "safe", HF_CORRECTNESS, &safe);
+    if (error != 0) {
+        say("failed %s: %s\n", hf_error_name(error), hf_last_error());
+        return 1;
+    }
+    say("acquired %llu %llu\n", (unsigned long long)hf_lock_token(fast),
+        (unsigned long long)hf_lock_token(safe));
+    while (fgets(order, sizeof(order), stdin) != NULL) {
+        say("fast %s %s\n", hf_error_name(hf_lock_check(fast)), hf_lock_loss(fast));
+        say("safe %s %s\n", hf_error_name(hf_lock_check(safe)), hf_lock_loss(safe));
     }
     hf_client_close(client);
     return 0;
@@ -294,13 +336,16 @@ int main(int argc, char **argv)
     if (argc == 5 && strcmp(argv[1], "hold") == 0) {
         return hold(argv[2], argv[3], (uint32_t)strtoul(argv[4], NULL, 10));
     }
+    if (argc == 5 && strcmp(argv[1], "tiers") == 0) {
+        return tiers(argv[2], argv[3], (uint32_t)strtoul(argv[4], NULL, 10));
+    }
     if (argc == 5 && strcmp(argv[1], "load") == 0) {
         unsigned threads = (unsigned)strtoul(argv[4], NULL, 10);
         if (threads >= 1 && threads <= THREADS_MAX) {
             return load(argv[2], (unsigned)strtoul(argv[3], NULL, 10), threads);
         }
     }
-    fprintf(stderr, "usage: client_probe hold ENDPOINTS NAME TTL_MS\n"
+    fprintf(stderr, "usage: client_probe hold|tiers ENDPOINTS NAME TTL_MS\n"
                     "       client_probe load ENDPOINTS SECONDS THREADS\n");
     return 64;
 }

@@ -24,10 +24,10 @@ def endpoints(cluster):
 class Holder:
     """`client_probe hold`: its lines, each with the time at which it was heard."""
 
-    def __init__(self, cluster, name, ttl_ms, wrapper=()):
+    def __init__(self, cluster, name, ttl_ms, wrapper=(), how="hold"):
         where = cluster if isinstance(cluster, str) else endpoints(cluster)
         self.process = subprocess.Popen(
-            dies_with_us([*wrapper, PROBE, "hold", where, name, ttl_ms]),
+            dies_with_us([*wrapper, PROBE, how, where, name, ttl_ms]),
             env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.lines = queue.Queue()
         self.seen = []
@@ -282,3 +282,26 @@ def test_a_program_with_a_lock_is_valgrind_clean(make_cluster, hold, tmp_path):
     holder.order("release")
     holder.hear(r"release ok")
     assert holder.end() == 0, log.read_text(encoding="utf-8")
+
+
+def test_one_session_holds_in_both_tiers_and_a_new_leader_costs_it_the_fast_one_only(make_cluster, hold):
+    """S10.2: the client itself declares EFFICIENCY locks lost when the epoch changes."""
+    cluster = make_cluster(3)
+    holder = hold(cluster, "both", 6000, how="tiers")
+    _, match = holder.hear(r"acquired (\d+) (\d+)")
+    assert int(match[1]) % 1024 != 0 and int(match[2]) % 1024 == 0
+    node = cluster.followers()[0]
+    assert node.show("both-fast").json["tier"] == "EFFICIENCY"
+    assert node.show("both-safe").json["tier"] == "CORRECTNESS"
+    holder.order("check")
+    holder.hear(r"fast ok")
+    holder.hear(r"safe ok")
+    victim = cluster.leader()
+    victim.kill()
+    holder.hear(r"lock lost \S+ epoch")
+    holder.order("check")
+    holder.hear(r"fast lost epoch")
+    holder.hear(r"safe ok")
+    new = cluster.leader(but=victim.id)
+    assert new.show("both-safe").json["held"] and not new.show("both-fast").json["held"]
+    assert holder.end() == 0

@@ -29,6 +29,7 @@ def take(node, name, **more):
     assert answer.status == 200 and answer.json["acquired"], answer
     assert answer.json["tier"] == "EFFICIENCY" and answer.json["fencing_token"] % 1024 != 0
     assert answer.json["epoch"] > 0
+    assert answer.json["expires_in_ms"] <= more.get("ttl_ms", 30000)  # by the leader's clock
     return answer.json
 
 
@@ -109,7 +110,8 @@ def test_who_waits_through_a_follower_hears_of_the_grant(make_cluster):
             assert last["acquired"] and last["tier"] == "EFFICIENCY", last
         renewed = node.ask("POST", "/api/v1/locks/queue/renew",
                            {"client_id": name, "fencing_token": last["fencing_token"], "ttl_ms": 60000}).json
-        assert renewed["renewed"], renewed
+        assert renewed["renewed"] and renewed["epoch"] == last["epoch"], renewed
+        assert renewed["expires_in_ms"] <= 60000  # by the leader's clock, through any node
         # Without an end: a wait that is over is answered, through a follower as well.
         late = cluster.followers()[0].acquire("queue", wait_timeout_ms=50, **FAST).json
         assert not late["acquired"] and late["reason"] == "timeout", late
