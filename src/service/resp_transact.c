@@ -241,7 +241,9 @@ void service_transact(struct service *s)
     list_move_all(&pending, &shared->pending);
     for (struct list *link = list_take(&pending); link != NULL; link = list_take(&pending)) {
         struct resp_conn *conn = LIST_OBJECT(link, struct resp_conn, pending);
-        if (conn->give_up_ms <= now_ms) {
+        if (conn->give_up_ms <= now_ms && !may_run) {
+            answer_error(conn, HF_UNAVAILABLE); /* a batch in flight, and no majority takes it */
+        } else if (conn->give_up_ms <= now_ms) {
             answer_try_again(conn);
         } else if (!may_run || conn->busy_index == index + 1) {
             list_append(&shared->pending, &conn->pending);

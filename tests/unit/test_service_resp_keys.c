@@ -503,7 +503,7 @@ static void a_run_that_never_gets_its_turn_is_given_up(void **state)
     resp_world_pass(&world, 4000);
     resp_expect(c, "");
     resp_world_pass(&world, 1500);
-    resp_expect_start(c, "-TRYAGAIN ");
+    resp_expect_start(c, "-CLUSTERDOWN ");
     assert_int_equal(world.gateway.submitted[COMMAND_TRANSACT], 0);
 }
 
