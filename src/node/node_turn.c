@@ -12,6 +12,9 @@ enum {
 };
 
 #define TIMER_UNSET UINT64_MAX
+/* A timer that fires so much too early is left as it is: while a batch gathers, its time moves with
+ * everybody who comes, and to set a timer costs more than to be woken once for nothing. */
+#define TIMER_EARLY_US 1000
 
 /* ---- clocks ---- */
 
@@ -48,7 +51,7 @@ static void on_timer(uv_poll_t *timer, int status, int events)
 /* libuv's own timers count milliseconds, and a batch waits 200 µs. */
 static void set_timer(struct node *n, uint64_t due_us)
 {
-    if (due_us == n->timer_us) {
+    if (due_us >= n->timer_us && due_us - n->timer_us <= TIMER_EARLY_US) {
         return;
     }
     n->timer_us = due_us;
