@@ -221,7 +221,9 @@ static void a_lost_wait_gets_the_rest_of_its_time(void **state)
     struct command c;
     struct result r;
     command_init(&c, COMMAND_CANCEL);
-    c.cancel.lease = (struct id){UINT64_C(0x1d1d1d1d00000002), 2 * UINT64_C(0x9e3779b97f4a7c15)};
+    uint64_t drawn = world.gateway.drawn; /* the waiter's lease was the last */
+    c.cancel.lease =
+        (struct id){UINT64_C(0x1d1d1d1d00000000) | drawn, drawn * UINT64_C(0x9e3779b97f4a7c15)};
     c.cancel.attachment = 1;
     world.gateway.service = NULL;
     fake_gateway_apply(&world.gateway, &c, &r);
