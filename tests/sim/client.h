@@ -3,6 +3,7 @@
  *   clients.c         what a client does next, and what it hears
  *   client_lock.c     acquiring, holding, renewing, releasing, asking the fence
  *   client_operator.c force-unlock and revocation
+ *   client_key.c      counters, by transactions
  *   client_session.c  sessions and keep-alives; what a client may count on (S5)
  *   calls.c           the way of a request to the leader and back */
 #ifndef HOLDFAST_TESTS_SIM_CLIENT_H
@@ -23,6 +24,7 @@ enum {
     TAKEN_FIRST = 6,          /* some of which an operator takes away */
     TAKEN_NAMES = 8,
     OPERATOR = CLIENTS,
+    COUNTERS = 4,
 };
 
 enum doing {
@@ -35,7 +37,8 @@ enum doing {
     OPENING,
     READING,
     CHECKING,
-    MEDDLING
+    MEDDLING,
+    CHANGING
 };
 
 struct hold {
@@ -46,6 +49,16 @@ struct hold {
     uint64_t ttl_ms;
     uint64_t safe_us; /* may count on it until then; 0: not at all (S5) */
     uint64_t until_us;
+};
+
+/* A transaction on its way. */
+struct change {
+    uint32_t counters[2];
+    uint64_t seen[2];
+    uint32_t count;
+    char names[2][16];
+    uint8_t checks[128];
+    uint8_t effects[256];
 };
 
 struct client {
@@ -66,6 +79,7 @@ struct client {
     uint32_t number; /* of requests */
     struct id lease;
     struct hold hold;
+    struct change change;
     uint64_t old_token;
     uint32_t old_name;
     /* A session, if it uses one. */
@@ -109,6 +123,13 @@ void client_meddle(struct client *c);
 void client_hear_meddling(struct client *c, const struct answer *a);
 void client_give_up_meddling(struct client *c);
 bool client_may_lose(const struct client *c); /* what it holds, to the operator */
+
+/* ---- client_key.c ---- */
+void client_change(struct client *c);
+void client_hear_change(struct client *c, const struct answer *a);
+void client_give_up_change(struct client *c);
+void client_changes_judge(void);
+void client_changes_end(void);
 
 /* ---- client_lock.c ---- */
 void client_acquire(struct client *c);

@@ -117,6 +117,8 @@ static void begin_something(struct client *c)
         client_open_session(c);
     } else if (one_in(6)) {
         look(c);
+    } else if (one_in(10)) {
+        client_change(c);
     } else if (one_in(8)) {
         client_check_fence(c);
     } else {
@@ -148,6 +150,9 @@ static void again(struct client *c)
         break;
     case MEDDLING:
         client_give_up_meddling(c);
+        break;
+    case CHANGING:
+        client_give_up_change(c);
         break;
     default:
         client_idle(c, client_think_us());
@@ -196,6 +201,9 @@ static void hear_result(struct client *c, const struct answer *a)
         break;
     case MEDDLING:
         client_hear_meddling(c, a);
+        break;
+    case CHANGING:
+        client_hear_change(c, a);
         break;
     case OPENING:
         if (a->error != HF_OK) {
@@ -301,6 +309,8 @@ void clients_stop(void)
             client_give_up_release(c);
         } else if (c->doing == MEDDLING) {
             client_give_up_meddling(c);
+        } else if (c->doing == CHANGING) {
+            client_give_up_change(c);
         }
     }
     clients_stopping = true;
@@ -309,6 +319,7 @@ void clients_stop(void)
 void clients_judge(void)
 {
     char problem[400];
+    client_changes_judge();
     for (uint32_t i = 0; i < JUDGED_NAMES; i++) {
         world.counts.histories++;
         switch (history_check(history[i].ops, history[i].count, JUDGE_STEPS, problem,
@@ -332,5 +343,6 @@ void clients_end(void)
     memset(history, 0, sizeof(history));
     memset(clients, 0, sizeof(clients));
     clients_stopping = false;
+    client_changes_end();
     calls_end();
 }

@@ -249,11 +249,12 @@ static void report(const struct options *options, uint64_t seeds, const struct c
            ull(c->isolations), ull(c->corners), ull(c->beheadings), ull(c->pauses),
            ull(c->slow_disks), ull(c->full_disks), ull(c->wiped), ull(c->refused_stores),
            ull(c->flips), ull(c->damage_found));
-    printf("fence: %llu checks, %llu late writes, %llu refused; %llu taken away; histories: %llu "
+    printf("fence: %llu checks, %llu late writes, %llu refused; %llu taken away; counters raised "
+           "%llu times, %llu conflicts; histories: %llu "
            "judged, %llu "
            "undecided\n",
            ull(c->fence_checks), ull(c->stale_writes), ull(c->fence_rejections), ull(c->taken),
-           ull(c->histories), ull(c->undecided));
+           ull(c->raised), ull(c->conflicts), ull(c->histories), ull(c->undecided));
     printf("%.0f times real time per core\n", simulated / cpu);
 }
 

@@ -170,7 +170,7 @@ struct counts {
         retries, reads, entries, elections, crashes, power_cuts, blackouts, stops, cuts, isolations,
         corners, beheadings, pauses, slow_disks, full_disks, flips, damage_found, wiped,
         refused_stores, snapshots, installs, changes, transfers, leader_removals, stale_writes,
-        fence_checks, fence_rejections, taken, histories, undecided, late_us;
+        fence_checks, fence_rejections, taken, raised, conflicts, histories, undecided, late_us;
 };
 
 struct world {

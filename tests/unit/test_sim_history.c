@@ -3,6 +3,7 @@
 #include "base_testing.h"
 
 #include "../sim/history.h"
+#include "../sim/register.h"
 
 #define CALL(from, to) .call_us = (from), .return_us = (to)
 #define GRANTED(t, from, to)                                                 \
@@ -236,6 +237,52 @@ static void it_says_so_when_it_gives_up(void **state)
     assert_int_equal(history_check(ops, 3, 2, NULL, 0), HISTORY_UNDECIDED);
 }
 
+/* ---- counters ---- */
+
+#define RAISED(value, from, to)                                                    \
+    {                                                                              \
+        .outcome = REGISTER_RAISED, .alone = true, .seen = (value), CALL(from, to) \
+    }
+#define CONFLICT(value, from, to)                                                    \
+    {                                                                                \
+        .outcome = REGISTER_CONFLICT, .alone = true, .seen = (value), CALL(from, to) \
+    }
+#define MAYBE_RAISED(value, from)                                                               \
+    {                                                                                           \
+        .outcome = REGISTER_UNKNOWN, .alone = true, .seen = (value), CALL(from, REGISTER_NEVER) \
+    }
+#define COUNT(...)                             \
+    count((struct register_op[]){__VA_ARGS__}, \
+          sizeof((struct register_op[]){__VA_ARGS__}) / sizeof(struct register_op))
+
+static bool count(struct register_op *ops, size_t n)
+{
+    char problem[300] = "";
+    bool fine = register_check(ops, n, problem, sizeof(problem));
+    assert_true(fine == (problem[0] == '\0'));
+    return fine;
+}
+
+static void a_counter_that_each_raises_once_is_good(void **state)
+{
+    (void)state;
+    assert_true(register_check(NULL, 0, (char[8]){0}, 8));
+    assert_true(COUNT(RAISED(1, 20, 30), RAISED(0, 0, 10), CONFLICT(1, 21, 40), RAISED(2, 41, 50)));
+    assert_true(COUNT(RAISED(0, 0, 100), CONFLICT(0, 1, 5), RAISED(1, 50, 60))); /* at once */
+    assert_true(COUNT(MAYBE_RAISED(0, 0), RAISED(1, 5, 10), CONFLICT(0, 6, 7)));
+    assert_true(COUNT(MAYBE_RAISED(0, 0), RAISED(0, 5, 10), RAISED(1, 11, 12)));
+}
+
+static void a_counter_that_loses_or_invents_a_change_is_bad(void **state)
+{
+    (void)state;
+    assert_false(COUNT(RAISED(0, 0, 10), RAISED(0, 1, 20)));    /* a lost update */
+    assert_false(COUNT(RAISED(0, 0, 10), RAISED(2, 20, 30)));   /* nobody made 2 */
+    assert_false(COUNT(RAISED(1, 0, 10), RAISED(0, 20, 30)));   /* seen before it was made */
+    assert_false(COUNT(CONFLICT(0, 0, 10)));                    /* with whom? */
+    assert_false(COUNT(CONFLICT(0, 0, 10), RAISED(0, 20, 30))); /* that was later */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -249,6 +296,8 @@ int main(void)
         cmocka_unit_test(what_an_operator_took_away_is_gone_before_its_lease_is_over),
         cmocka_unit_test(what_an_operator_took_away_elsewhere_ends_only_multi_locks),
         cmocka_unit_test(what_an_operator_did_is_no_excuse_for_others),
+        cmocka_unit_test(a_counter_that_each_raises_once_is_good),
+        cmocka_unit_test(a_counter_that_loses_or_invents_a_change_is_bad),
         cmocka_unit_test(two_holders_at_once_are_bad),
         cmocka_unit_test(a_lease_that_is_cut_short_is_bad),
         cmocka_unit_test(tokens_that_go_back_are_bad),

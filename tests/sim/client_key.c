@@ -1,0 +1,115 @@
+/* Clients raise counters by transactions, as the Redis protocol does it (S13): read the state of
+ * the node that they are connected to, which may lag, and have the next number written if nothing
+ * of it has changed. Judged by register.c. */
+#include "client.h"
+
+#include "core/view.h"
+#include "register.h"
+
+static struct counter {
+    struct register_op *ops;
+    size_t count;
+    size_t capacity;
+} counters[COUNTERS];
+
+static void put(uint32_t counter, const struct register_op *op)
+{
+    struct counter *n = &counters[counter];
+    if (n->count == n->capacity) {
+        n->capacity = n->capacity == 0 ? 64 : n->capacity * 2;
+        n->ops = realloc(n->ops, n->capacity * sizeof(*n->ops));
+    }
+    n->ops[n->count++] = *op;
+}
+
+static void record(const struct client *c, enum register_outcome outcome, uint64_t return_us)
+{
+    for (uint32_t i = 0; i < c->change.count; i++) {
+        struct register_op op = {
+            .outcome = outcome,
+            .client = c->id,
+            .alone = c->change.count == 1,
+            .seen = c->change.seen[i],
+            .call_us = c->call_us,
+            .return_us = return_us,
+        };
+        put(c->change.counters[i], &op);
+    }
+}
+
+static void add(struct client *c, struct packer *checks, struct packer *effects, uint32_t i)
+{
+    struct key_view view;
+    struct change *h = &c->change;
+    snprintf(h->names[i], sizeof(h->names[i]), "c%u", h->counters[i]);
+    view_key(replica_core(world.nodes[c->entry].replica), 0, slice_of(h->names[i]), &view);
+    h->seen[i] = view.kind == KEY_COUNTER ? (uint64_t)view.number : 0;
+    struct key_check check = {slice_of(h->names[i]), view.version};
+    struct effect effect = {
+        .kind = EFFECT_COUNTER, .name = slice_of(h->names[i]), .number = (int64_t)h->seen[i] + 1};
+    if (!pack_check(checks, &check) || !pack_effect(effects, &effect)) {
+        violation("there is no room for a transaction");
+    }
+}
+
+void client_change(struct client *c)
+{
+    const struct node *n = &world.nodes[c->entry];
+    if (!n->up || n->failed || n->lost || n->paused_until_us > world.now_us) {
+        client_choose_entry(c);
+        client_idle(c, 1000);
+        return;
+    }
+    client_begin(c, CHANGING, COMMAND_TRANSACT);
+    struct change *h = &c->change;
+    struct packer checks = packer_make(h->checks, sizeof(h->checks));
+    struct packer effects = packer_make(h->effects, sizeof(h->effects));
+    h->counters[0] = (uint32_t)chance_below(COUNTERS);
+    h->counters[1] = (h->counters[0] + 1) % COUNTERS;
+    h->count = one_in(4) ? 2 : 1;
+    for (uint32_t i = 0; i < h->count; i++) {
+        add(c, &checks, &effects, i);
+    }
+    c->command.transact.id = (struct id){(uint64_t)c->id, chance() | 1};
+    c->command.transact.client = slice_of("client");
+    c->command.transact.checks = packer_list(&checks);
+    c->command.transact.effects = packer_list(&effects);
+    client_submit(c);
+}
+
+void client_hear_change(struct client *c, const struct answer *a)
+{
+    bool conflict = a->outcome == OUTCOME_REFUSED && a->reason == REASON_CONFLICT;
+    if (a->error != HF_OK || (a->outcome != OUTCOME_DONE && !conflict)) {
+        violation("client %d raised a counter and was told %s, %s", c->id, hf_error_code(a->error),
+                  reason_name(a->reason));
+    }
+    world.counts.raised += !conflict;
+    world.counts.conflicts += conflict;
+    record(c, conflict ? REGISTER_CONFLICT : REGISTER_RAISED, world.now_us);
+    client_idle(c, client_think_us());
+}
+
+void client_give_up_change(struct client *c)
+{
+    record(c, REGISTER_UNKNOWN, REGISTER_NEVER);
+    client_idle(c, client_think_us());
+}
+
+void client_changes_judge(void)
+{
+    char problem[300];
+    for (uint32_t i = 0; i < COUNTERS; i++) {
+        if (!register_check(counters[i].ops, counters[i].count, problem, sizeof(problem))) {
+            violation("c%u: %s", i, problem);
+        }
+    }
+}
+
+void client_changes_end(void)
+{
+    for (uint32_t i = 0; i < COUNTERS; i++) {
+        free(counters[i].ops);
+    }
+    memset(counters, 0, sizeof(counters));
+}
