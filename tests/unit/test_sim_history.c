@@ -159,6 +159,12 @@ static void what_an_operator_took_away_elsewhere_ends_only_multi_locks(void **st
     of_many.multi = true;
     assert_int_equal(JUDGE(of_many, force, GRANTED(2, 35, 40)), HISTORY_GOOD);
     assert_int_equal(JUDGE(GRANTED(1, 0, 10), force, GRANTED(2, 35, 40)), HISTORY_BAD);
+    struct history_op kept = KEPT_ALIVE(1, 35, 40); /* of a session that does not know it yet */
+    kept.multi = true;
+    assert_int_equal(JUDGE(of_many, force, kept, GRANTED(2, 45, 50)), HISTORY_GOOD);
+    struct history_op renewed = RENEWED(1, 35, 40); /* so it was not meant */
+    renewed.multi = true;
+    assert_int_equal(JUDGE(of_many, force, renewed, GRANTED(2, 45, 50)), HISTORY_BAD);
 }
 
 /* ---- bad ---- */
