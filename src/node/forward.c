@@ -114,8 +114,10 @@ static bool try_there(struct forward *f, struct call *call, uint64_t leader)
     }
     call_give_number(f, call);
     enum forward_kind kind = call->tier == TIER_EFFICIENCY ? FORWARD_MEMORY : call->kind;
+    size_t len =
+        kind == FORWARD_BARRIER ? 0 : call->len; /* it may have been to look for something */
     if (!peers_request(f->peers, leader, call->number, (uint8_t)kind,
-                       slice_make(call->bytes, call->len))) {
+                       slice_make(call->bytes, len))) {
         call_take_number(f, call);
         return false;
     }
@@ -376,6 +378,13 @@ bool forward_on_answer(struct forward *f, uint64_t peer, uint64_t number, uint8_
         refuse(f, call, body);
         return true;
     case FORWARD_MALFORMED:
+        if (call->kind ==
+            FORWARD_LOOK) { /* an older leader, during an upgrade: it has no such tier */
+            call->kind = FORWARD_BARRIER;
+            call_again(f, call, false);
+            f->changed = true;
+            return true;
+        }
         call_move(f, call, CALL_WAITING); /* surely not done, and never will be */
         call_give_up(f, call);
         return true;

@@ -744,6 +744,27 @@ static void who_looks_gets_the_page_with_the_barrier(void **state)
     end(f);
 }
 
+static void an_older_leader_that_knows_no_pages_is_asked_for_the_barrier_alone(void **state)
+{
+    (void)state;
+    struct forward *f = begin_with_tier();
+    static const uint8_t index[8] = {1};
+    struct gateway_call call = {.done = on_page, .look = slice_of("names")};
+    snprintf(seen, sizeof(seen), "nothing yet");
+    fake.core_index = 1;
+    follow(f, 2);
+    forward_barrier(f, &call);
+    forward_run(f);
+    assert_int_equal(fake.kinds[0], LOOK);
+    assert_true(forward_on_answer(f, 2, fake.numbers[0], MALFORMED, slice_of("")));
+    forward_run(f);
+    assert_int_equal(fake.kinds[1], BARRIER);
+    assert_true(forward_on_answer(f, 2, fake.numbers[1], DONE, slice_make(index, 8)));
+    forward_run(f);
+    assert_string_equal(seen, ""); /* and there is nothing to show */
+    end(f);
+}
+
 static void ask_memory(struct forward *f, struct asked *asked, uint64_t lease)
 {
     struct command command;
@@ -932,6 +953,7 @@ int main(void)
         cmocka_unit_test(a_forwarded_request_of_memory_is_answered_with_the_epoch),
         cmocka_unit_test(events_and_wishes_need_no_answer),
         cmocka_unit_test(who_looks_gets_the_page_with_the_barrier),
+        cmocka_unit_test(an_older_leader_that_knows_no_pages_is_asked_for_the_barrier_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
