@@ -67,7 +67,7 @@ static void on_grant(void *ctx, uint64_t token, enum redis_word word, struct sli
 {
     struct node *n = ctx;
     /* S10.1: without a majority there may be another leader, whose tokens are higher. */
-    if (word == REDIS_CONFIRMED && !node_tier_now(n).majority) {
+    if (word == REDIS_CONFIRMED && !replica_has_majority(n->replica, node_now(n))) {
         word = REDIS_FAILED;
     }
     memory_tier_confirm(n->tier, token, word_of(word), holder, holder_ms);

@@ -130,6 +130,8 @@ void node_set_term(struct node *n, uint64_t term);
 
 /* node_turn.c */
 struct replica_time node_now(const struct node *n);
+/* After a stall the sockets are read before anything expires (S1.5). */
+bool node_is_late(const struct node *n, struct replica_time now);
 uint64_t node_boot_us(void);
 bool node_open_timer(struct node *n, char problem[NODE_PROBLEM]);
 void node_on_turn(void *ctx);

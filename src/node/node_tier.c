@@ -28,7 +28,8 @@ struct tier_time node_tier_now(void *ctx)
     struct replica_time now = node_now(n);
     return (struct tier_time){.cluster_ms = replica_cluster_ms(n->replica, now),
                               .wall_ms = now.wall_ms,
-                              .majority = replica_has_majority(n->replica, now)};
+                              .majority =
+                                  !node_is_late(n, now) && replica_has_majority(n->replica, now)};
 }
 
 static void on_again(void *ctx, void *cookie)

@@ -126,6 +126,11 @@ static void awake(uv_idle_t *handle)
     (void)handle; /* while it is active the loop does not sleep */
 }
 
+bool node_is_late(const struct node *n, struct replica_time now)
+{
+    return n->stalled || now.boot_us - n->turn_us > STALL_US;
+}
+
 /* S1.5: after a stall, what came meanwhile is read before a batch may be sealed: keep-alives that
  * lie in our sockets must not be late because we were. */
 static bool is_reading_first(struct node *n, struct replica_time now)
