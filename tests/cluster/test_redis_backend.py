@@ -6,6 +6,7 @@ import signal
 import subprocess
 import tempfile
 import threading
+import time
 
 import pytest
 import redis as redis_py
@@ -182,6 +183,40 @@ def test_a_client_that_leaves_while_it_waits_for_somebody_outside_leaves_nothing
     wait_until(lambda: metric(node, "redis_keys") == 0, "it left")
     outside.delete(PREFIX + "n")
     assert take(node, "n").json["acquired"]
+
+
+def test_a_wait_through_a_follower_ends_when_somebody_outside_lets_go(tmp_path, redis):
+    cluster, leader = cluster_with(tmp_path, redis, "fail", 3)
+    follower = cluster.followers()[0]
+    redis.client().set(PREFIX + "n", "theirs", px=60000)
+    thread, found = waiting(follower, "n", client="c", wait_timeout_ms=-1)
+    wait_until(lambda: metric(follower, "requests_waiting") == 1, "it waits")
+    wait_until(lambda: metric(leader, "redis_grants_waiting") == 1, "the leader asks for it")
+    redis.client().delete(PREFIX + "n")
+    thread.join()
+    assert found[0].json["acquired"], found
+    assert follower.release("n", found[0].json["fencing_token"], "c").json["released"]
+    wait_until(lambda: not redis.client().exists(PREFIX + "n"), "its key is given back")
+
+
+def test_the_keys_of_a_session_live_and_end_with_it(tmp_path, redis):
+    _, node = cluster_with(tmp_path, redis, "fail")
+    session = node.ask("POST", "/api/v1/sessions", {"client_id": "c", "ttl_ms": 1000}).json["session_id"]
+    names = [f"s/{i}" for i in range(20)]
+    for name in names:
+        assert take(node, name, client="c", ttl_ms=1000, session_id=session).json["acquired"]
+    first_life = redis.client().pttl(PREFIX + names[0]) / 1000
+    end = time.monotonic() + first_life + 0.5
+
+    def is_over():
+        assert node.ask("POST", f"/api/v1/sessions/{session}/keepalive", {}).status == 200
+        return time.monotonic() > end
+
+    wait_until(is_over, "the first life of the keys is over")
+    assert redis.client().exists(*[PREFIX + name for name in names]) == len(names)
+    assert not node.events("redis_lock_lost")
+    assert node.ask("DELETE", f"/api/v1/sessions/{session}").status == 200
+    wait_until(lambda: not redis.client().exists(*[PREFIX + name for name in names]), "they end with it")
 
 
 @pytest.mark.parametrize("how", ["killed", "stopped"])
