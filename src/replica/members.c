@@ -247,3 +247,25 @@ uint64_t replica_match_index(const struct replica *r, uint64_t id)
                ? match
                : 0;
 }
+
+/* S10.1. */
+bool replica_has_majority(struct replica *r, struct replica_time now)
+{
+    if (!r->serving) {
+        return false;
+    }
+    if (now.boot_us <= r->contact.until_us) {
+        return true;
+    }
+    struct replica_member members[LIMIT_NODES];
+    uint64_t voters[LIMIT_NODES];
+    uint32_t voter_count = 0;
+    uint32_t count = replica_members(r, members, LIMIT_NODES);
+    for (uint32_t i = 0; i < count; i++) {
+        if (members[i].voter) {
+            voters[voter_count++] = members[i].id;
+        }
+    }
+    return contact_is_majority(&r->contact, voters, voter_count, r->options.id,
+                               r->options.election_ms * UINT64_C(1000), now.boot_us);
+}
