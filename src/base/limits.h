@@ -90,6 +90,7 @@
 /* Scripts of Redis clients: what one run may take of a node that has others to serve. */
 #define LIMIT_SCRIPT_STEPS 500000           /* a few milliseconds of Lua */
 #define LIMIT_SCRIPT_CPU_MS 20              /* where single steps are slow */
+#define LIMIT_SCRIPT_TURN_US 5000           /* all scripts at a time, before others have theirs */
 #define LIMIT_SCRIPT_MEMORY (4u << 20)      /* bytes */
 #define LIMIT_SCRIPT_BLOCK (512u << 10)     /* ... of one string, or one part of a table */
 #define LIMIT_SCRIPT_REPLY (1u << 20)       /* ... of what a command answers to a script */

@@ -34,6 +34,7 @@ struct script_engine {
     bool is_running;
     uint64_t runs;
     uint64_t stops;
+    uint64_t busy_us;
     struct list buckets[BUCKETS];
     struct list used;
 };
@@ -198,6 +199,11 @@ uint64_t script_stops(const struct script_engine *e)
     return e->stops;
 }
 
+uint64_t script_busy_us(const struct script_engine *e)
+{
+    return e->busy_us;
+}
+
 const char *script_name(const struct script *s)
 {
     return s->name;
@@ -243,7 +249,10 @@ static bool compile(struct script_engine *e, struct script *s, struct resp_write
         return true;
     }
     size_t before = e->vm->used;
-    if (!vm_protect(e->vm, compile_source, s, error, sizeof(error))) {
+    uint64_t start_us = vm_clock_us();
+    bool is_compiled = vm_protect(e->vm, compile_source, s, error, sizeof(error));
+    e->busy_us += vm_clock_us() - start_us;
+    if (!is_compiled) {
         const char *stopped = e->vm->stopped;
         resp_error(out, "ERR", "Error compiling script (new function): %s",
                    stopped != NULL ? stopped : error);
@@ -412,6 +421,7 @@ bool script_run(struct script_engine *e, struct script *s, const struct script_c
     e->runs++;
     bool is_done = vm_protect(v, run_script, &r, error, sizeof(error));
     e->is_running = false;
+    e->busy_us += vm_busy_us(v);
     v->call = NULL;
     buffer_release(&v->reply);
     if (is_done && !out->out->overflowed) {

@@ -68,6 +68,9 @@ size_t script_cache_bytes(const struct script_engine *engine);
 /* Runs so far, and those of them that were stopped at a limit. */
 uint64_t script_runs(const struct script_engine *engine);
 uint64_t script_stops(const struct script_engine *engine);
+/* Microseconds that went into compiling, and into runs of more than a few instructions, so far: for
+ * one who shares a thread with scripts. */
+uint64_t script_busy_us(const struct script_engine *engine);
 
 /* SCRIPT_NAME_LEN bytes and a NUL. */
 const char *script_name(const struct script *script);

@@ -81,6 +81,16 @@ static void on_steps(lua_State *lua, lua_Debug *where)
     }
 }
 
+uint64_t vm_clock_us(void)
+{
+    return clock_us(CLOCK_MONOTONIC);
+}
+
+uint64_t vm_busy_us(const struct vm *v)
+{
+    return v->clock_start_us == 0 ? 0 : vm_clock_us() - v->clock_start_us;
+}
+
 static bool may_grow(struct vm *v, size_t old_size, size_t new_size)
 {
     size_t more = new_size - old_size;

@@ -63,6 +63,11 @@ static inline struct vm *vm_of(lua_State *lua)
  * failed: the message, if there is room for one, is in `error`. The stack is empty afterwards. */
 bool vm_protect(struct vm *v, lua_CFunction work, void *ctx, char *error, size_t error_size);
 
+/* How long the run has taken since the limits were first looked at; 0: it was too short for that.
+ */
+uint64_t vm_busy_us(const struct vm *v);
+uint64_t vm_clock_us(void);
+
 /* Counts work that C does for a script; does not return when it was too much. */
 void vm_charge(lua_State *lua, uint64_t steps);
 /* The steps that are left. */

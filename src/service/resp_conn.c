@@ -545,7 +545,7 @@ void resp_run_all(struct service *s)
 uint64_t resp_next_ms(const struct service *s)
 {
     const struct resp_shared *shared = s->resp;
-    if (!list_is_empty(&shared->ready)) {
+    if (!list_is_empty(&shared->ready) || shared->is_behind) {
         return 0;
     }
     uint64_t next_ms = UINT64_MAX;

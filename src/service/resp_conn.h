@@ -125,6 +125,7 @@ struct resp_shared {
     uint32_t pattern_count;
     struct keyspace keyspace;      /* of the run that is going on */
     struct script_engine *scripts; /* NULL: none has come yet */
+    bool is_behind;                /* scripts took long, and some transactions had to wait */
     struct resp_parser parser;
     struct slice args[LIMIT_RESP_ARGUMENTS]; /* the words of the request that is looked at */
     uint32_t arg_count;
@@ -205,6 +206,7 @@ uint64_t resp_pubsub_receivers(struct service *s, struct slice channel);
 
 /* resp_script.c */
 void resp_script_close(struct service *s);
+uint64_t resp_script_busy_us(const struct service *s);
 void resp_script_stats(const struct service *s, struct service_stats *out);
 
 /* The handlers of the table. */

@@ -23,6 +23,11 @@ void resp_script_close(struct service *s)
     script_engine_free(s->resp->scripts);
 }
 
+uint64_t resp_script_busy_us(const struct service *s)
+{
+    return s->resp->scripts == NULL ? 0 : script_busy_us(s->resp->scripts);
+}
+
 void resp_script_stats(const struct service *s, struct service_stats *out)
 {
     const struct script_engine *engine = s->resp->scripts;

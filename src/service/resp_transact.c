@@ -225,10 +225,15 @@ bool service_has_transactions(const struct service *s)
     return !list_is_empty(&s->resp->pending);
 }
 
+void resp_begin_turn(struct service *s)
+{
+    s->resp->is_behind = false;
+}
+
 void service_transact(struct service *s)
 {
     struct resp_shared *shared = s->resp;
-    if (list_is_empty(&shared->pending)) {
+    if (list_is_empty(&shared->pending) || shared->is_behind) {
         return;
     }
     bool may_run =
@@ -239,6 +244,7 @@ void service_transact(struct service *s)
     struct list pending;
     list_init(&pending);
     list_move_all(&pending, &shared->pending);
+    uint64_t busy_us = resp_script_busy_us(s);
     for (struct list *link = list_take(&pending); link != NULL; link = list_take(&pending)) {
         struct resp_conn *conn = LIST_OBJECT(link, struct resp_conn, pending);
         if (conn->give_up_ms <= now_ms && !may_run) {
@@ -249,6 +255,9 @@ void service_transact(struct service *s)
             list_append(&shared->pending, &conn->pending);
         } else if (conn->needs_barrier) {
             conn->ask = ask_barrier(s, on_barrier, conn);
+        } else if (resp_script_busy_us(s) - busy_us > LIMIT_SCRIPT_TURN_US) {
+            shared->is_behind = true; /* the other nodes are to hear from us in between */
+            list_append(&shared->pending, &conn->pending);
         } else {
             run(conn);
         }

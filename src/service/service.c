@@ -112,6 +112,7 @@ void service_run(struct service *s)
     watch_run(s);
     download_run(s);
     http_conn_run_all(s);
+    resp_begin_turn(s);
     service_transact(s);
     resp_run_all(s);
     service_transact(s); /* those that have just begun */

@@ -164,6 +164,8 @@ void http_conn_drain_all(struct service *s);
 /* resp_conn.c, for service.c. */
 void resp_open_all(struct service *s);
 void resp_close_all(struct service *s);
+/* Scripts have their share of time again. */
+void resp_begin_turn(struct service *s);
 void resp_run_all(struct service *s);
 uint64_t resp_next_ms(const struct service *s);
 void resp_drain_all(struct service *s);

@@ -333,6 +333,23 @@ def test_a_script_without_an_end_is_stopped_and_others_are_served(three, source)
         assert metric(three.leader(), "holdfast_resp_scripts_stopped_total") == stopped + 1
 
 
+def test_a_crowd_of_scripts_without_an_end_does_not_unseat_the_leader(three):
+    leader = three.leader()
+    term = leader.cluster()["term"]
+    request = b"*3\r\n$4\r\nEVAL\r\n$17\r\nwhile true do end\r\n$1\r\n0\r\n"
+    crowd = [Raw(socket.AF_INET, ("127.0.0.1", leader.resp_port)) for _ in range(100)]
+    for raw in crowd:
+        raw.socket.sendall(request * 3)
+    with connect(leader) as other:
+        assert other.set("scripts/crowd", "v", nx=True, px=30000)
+        assert other.delete("scripts/crowd") == 1
+    for raw in crowd:
+        for _ in range(3):
+            assert raw.value().startswith(b"-LIMIT ")
+        raw.close()
+    assert leader.cluster()["term"] == term and three.leader() is leader
+
+
 def metric(node, name):
     lines = node.ask("GET", "/metrics").text.splitlines()
     return int([line for line in lines if line.startswith(name + " ")][0].split()[1])

@@ -218,6 +218,27 @@ static void a_script_in_a_transaction_takes_back_only_what_it_did(void **state)
     assert_int_equal(transactions(), 1);
 }
 
+/* One turn of the service is short, whatever clients run; all have theirs in the end. */
+static void many_slow_scripts_leave_room_for_others(void **state)
+{
+    struct resp_client *clients[RESP_CLIENTS];
+    for (size_t i = 0; i < RESP_CLIENTS; i++) {
+        clients[i] = client();
+        resp_send_only(clients[i], "EVAL \"while true do end\" 0\r\n");
+    }
+    struct service_stats stats;
+    service_run(world.service);
+    service_stats(world.service, &stats);
+    assert_in_range(stats.resp_stopped, 1, 8);
+    assert_int_equal(service_next_ms(world.service), 0);
+    resp_world_run(&world);
+    service_stats(world.service, &stats);
+    assert_int_equal(stats.resp_stopped, RESP_CLIENTS);
+    for (size_t i = 0; i < RESP_CLIENTS; i++) {
+        resp_expect_start(clients[i], "-LIMIT ");
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -230,6 +251,7 @@ int main(void)
         TEST(a_script_that_was_forgotten_between_two_runs_is_asked_for),
         TEST(a_script_may_not_do_all_that_a_client_may),
         TEST(a_script_in_a_transaction_takes_back_only_what_it_did),
+        TEST(many_slow_scripts_leave_room_for_others),
         TEST(scripts_that_come_behind_each_other_are_run_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
