@@ -288,10 +288,13 @@ static void begin_reading(struct resp_conn *conn)
     conn->ask = ask_barrier(conn->service, on_barrier, conn);
 }
 
+/* Not where the keys cannot be read: what such a client could take there it could not give back. */
 static bool is_plain_acquire(struct resp_conn *conn, const struct slice *args, uint32_t count,
                              struct resp_set *set)
 {
-    return conn->command->run == key_set && resp_set_is_acquire(conn->service, args, count, set);
+    const struct service *s = conn->service;
+    return conn->command->run == key_set && service_tier_core(s, s->options.resp_tier) != NULL &&
+           resp_set_is_acquire(conn->service, args, count, set);
 }
 
 /* Begins the request, whose words are in shared.args. True: it is answered or on its way, and its
@@ -302,8 +305,7 @@ static bool begin(struct resp_conn *conn)
     uint32_t count = resp_shared(conn)->arg_count;
     struct resp_set set;
     bool may_join = conn->mode == RESP_MODE_ACQUIRING && conn->acquire_count < RESP_ACQUIRES &&
-                    conn->command != NULL && conn->command->run == key_set &&
-                    resp_set_is_acquire(conn->service, args, count, &set);
+                    conn->command != NULL && is_plain_acquire(conn, args, count, &set);
     if (conn->mode != RESP_MODE_IDLE && !may_join) {
         return false;
     }
