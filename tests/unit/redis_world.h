@@ -14,7 +14,8 @@
 
 #include "node/redis_backend.h"
 
-enum { TIMEOUT_MS = 200, PATIENCE_MS = 20000 };
+/* Short where a test waits for it, long where a busy machine must not meet it. */
+enum { TIMEOUT_MS = 200, LONG_TIMEOUT_MS = 5000, PATIENCE_MS = 20000 };
 
 struct redis_world {
     uv_loop_t loop;
@@ -185,7 +186,7 @@ static inline void world_open(struct redis_world *w)
     redis_link_defaults(&w->options.link);
     w->options.link.net = &w->net;
     w->options.link.journal = &w->journal;
-    w->options.link.timeout_ms = TIMEOUT_MS;
+    w->options.link.timeout_ms = LONG_TIMEOUT_MS;
     w->options.link.open_min_ms = 50;
     w->options.link.open_max_ms = 200;
     w->options.link.on_change = count_change;

@@ -70,6 +70,7 @@ static void a_call_on_a_connection_that_dies_is_in_doubt(void **state)
     (void)state;
     struct redis_world w;
     world_open(&w);
+    w.options.link.timeout_ms = TIMEOUT_MS;
     world_up(&w);
     kill(w.server, SIGSTOP);
     struct heard h[3] = {0};
@@ -117,6 +118,7 @@ static void a_stopped_redis_is_in_doubt_after_the_timeout_and_then_left_alone(vo
     (void)state;
     struct redis_world w;
     world_open(&w);
+    w.options.link.timeout_ms = TIMEOUT_MS;
     world_up(&w);
     kill(w.server, SIGSTOP);
     uint64_t begun = world_ms();
@@ -143,6 +145,7 @@ static void a_redis_that_stops_while_idle_is_noticed(void **state)
     (void)state;
     struct redis_world w;
     world_open(&w);
+    w.options.link.timeout_ms = TIMEOUT_MS;
     w.options.link.idle_ms = 50;
     world_up(&w);
     UNTIL(&w, world_view(&w).pings >= 2);
@@ -160,6 +163,7 @@ static void a_slow_redis_is_answered_late_or_in_doubt_and_recovers(void **state)
     (void)state;
     struct redis_world w;
     world_open(&w);
+    w.options.link.timeout_ms = TIMEOUT_MS;
     world_up(&w);
     /* Slower than the timeout: another client makes it sleep. */
     redisContext *c = server_connect(&w);
@@ -185,6 +189,7 @@ static void when_we_are_late_ourselves_the_answer_still_counts(void **state)
     (void)state;
     struct redis_world w;
     world_open(&w);
+    w.options.link.timeout_ms = TIMEOUT_MS;
     world_up(&w);
     struct heard h = {0};
     struct redis_names names = one_name("a");
@@ -426,7 +431,7 @@ static void too_many_calls_are_refused_and_the_rest_is_forgotten_at_the_end(void
     (void)state;
     struct redis_world w;
     world_open(&w);
-    w.options.link.timeout_ms = 10000;
+    w.options.link.timeout_ms = 2 * LONG_TIMEOUT_MS;
     world_up(&w);
     kill(w.server, SIGSTOP);
     static struct heard h[REDIS_CALLS_MAX + 10];

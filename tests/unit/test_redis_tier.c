@@ -61,15 +61,14 @@ static void on_turn(void *ctx)
     redis_tier_run(w->tier);
 }
 
-static void open_with(struct tier_world *w, enum redis_fallback fallback, bool start)
+static void open_timed(struct tier_world *w, enum redis_fallback fallback, uint32_t timeout_ms)
 {
     memset(w, 0, sizeof(*w));
     world_open(&w->redis);
+    w->redis.options.link.timeout_ms = timeout_ms;
     w->redis.net.on_turn = on_turn;
     w->redis.net.turn_ctx = w;
-    if (start) {
-        server_start(&w->redis);
-    }
+    server_start(&w->redis);
     struct redis_tier_options options = {.backend = w->redis.options,
                                          .fallback = fallback,
                                          .ctx = w,
@@ -79,6 +78,11 @@ static void open_with(struct tier_world *w, enum redis_fallback fallback, bool s
                                          .on_lost = on_lost};
     w->tier = redis_tier_new(&options);
     redis_tier_begin(w->tier, FLOOR);
+}
+
+static void open_with(struct tier_world *w, enum redis_fallback fallback)
+{
+    open_timed(w, fallback, LONG_TIMEOUT_MS);
 }
 
 static void close_world(struct tier_world *w)
@@ -121,12 +125,12 @@ static void a_grant_is_confirmed_and_given_back(void **state)
 {
     (void)state;
     struct tier_world w;
-    open_with(&w, REDIS_FALLBACK_FAIL, true);
+    open_with(&w, REDIS_FALLBACK_FAIL);
     struct redis_hold hold = hold_of("a", FLOOR + 1);
     expect_grant(&w, &hold, REDIS_CONFIRMED);
     assert_string_equal(ask(&w.redis, "EXISTS lock:a"), "1");
     /* Two TTLs and a margin. */
-    assert_in_range(strtol(ask(&w.redis, "PTTL lock:a"), NULL, 10), 55000, 62000);
+    assert_in_range(strtol(ask(&w.redis, "PTTL lock:a"), NULL, 10), 55000, 71000);
     assert_int_equal(see(&w).keys, 1);
     redis_tier_end(w.tier, FLOOR + 1, slice_of("a"));
     UNTIL(&w.redis, see(&w).keys == 0);
@@ -138,7 +142,7 @@ static void somebody_outside_refuses_a_try_and_holds_up_a_wait(void **state)
 {
     (void)state;
     struct tier_world w;
-    open_with(&w, REDIS_FALLBACK_FAIL, true);
+    open_with(&w, REDIS_FALLBACK_FAIL);
     ask(&w.redis, "SET lock:a theirs PX 60000");
     struct redis_hold hold = hold_of("a", FLOOR + 1);
     expect_grant(&w, &hold, REDIS_FOREIGN);
@@ -177,7 +181,7 @@ static void a_waiter_takes_the_key_over_with_no_gap(void **state)
 {
     (void)state;
     struct tier_world w;
-    open_with(&w, REDIS_FALLBACK_FAIL, true);
+    open_with(&w, REDIS_FALLBACK_FAIL);
     struct redis_hold hold = hold_of("a", FLOOR + 1);
     expect_grant(&w, &hold, REDIS_CONFIRMED);
     /* One who looks all the time whether it is free. */
@@ -202,7 +206,7 @@ static void what_ends_while_it_is_being_asked_for_leaves_nothing(void **state)
 {
     (void)state;
     struct tier_world w;
-    open_with(&w, REDIS_FALLBACK_FAIL, true);
+    open_with(&w, REDIS_FALLBACK_FAIL);
     UNTIL(&w.redis, see(&w).link.up);
     struct redis_hold hold = hold_of("a", FLOOR + 1);
     assert_true(redis_tier_grant(w.tier, &hold));
@@ -217,12 +221,12 @@ static void a_key_lives_as_long_as_its_lock_and_a_renewal_is_confirmed(void **st
 {
     (void)state;
     struct tier_world w;
-    open_with(&w, REDIS_FALLBACK_FAIL, true);
+    open_timed(&w, REDIS_FALLBACK_FAIL, 2 * TIMEOUT_MS);
     struct redis_hold hold = hold_of("a", FLOOR + 1);
     hold.ttl_ms = 200;
     expect_grant(&w, &hold, REDIS_CONFIRMED);
-    /* Its first life is 2 * 200 + 2 * TIMEOUT_MS + 1000. */
-    uint64_t end = world_ms() + 2200;
+    /* Its first life is two TTLs, two timeouts and a second. */
+    uint64_t end = world_ms() + 2 * 200 + 4 * TIMEOUT_MS + 1000 + 400;
     UNTIL(&w.redis, world_ms() > end);
     assert_string_equal(ask(&w.redis, "EXISTS lock:a"), "1");
     assert_int_equal(w.lost_count, 0);
@@ -230,7 +234,7 @@ static void a_key_lives_as_long_as_its_lock_and_a_renewal_is_confirmed(void **st
     assert_true(redis_tier_renew(w.tier, FLOOR + 1, 60000));
     UNTIL(&w.redis, w.renewal_count == 1);
     assert_int_equal(w.renewals[0].word, REDIS_CONFIRMED);
-    assert_in_range(strtol(ask(&w.redis, "PTTL lock:a"), NULL, 10), 115000, 125000);
+    assert_in_range(strtol(ask(&w.redis, "PTTL lock:a"), NULL, 10), 115000, 131000);
     /* One that Redis knows nothing of. */
     assert_false(redis_tier_renew(w.tier, FLOOR + 9, 60000));
 
@@ -249,7 +253,7 @@ static void a_redis_that_forgot_everything_loses_the_locks(void **state)
 {
     (void)state;
     struct tier_world w;
-    open_with(&w, REDIS_FALLBACK_FAIL, true);
+    open_with(&w, REDIS_FALLBACK_FAIL);
     struct redis_hold hold = hold_of("a", FLOOR + 1);
     expect_grant(&w, &hold, REDIS_CONFIRMED);
     server_kill(&w.redis);
@@ -265,7 +269,7 @@ static void a_lock_is_lost_before_its_key_can_end_unseen(void **state)
 {
     (void)state;
     struct tier_world w;
-    open_with(&w, REDIS_FALLBACK_FAIL, true);
+    open_timed(&w, REDIS_FALLBACK_FAIL, TIMEOUT_MS);
     struct redis_hold hold = hold_of("a", FLOOR + 1);
     hold.ttl_ms = 1000;
     uint64_t begun = world_ms();
@@ -287,7 +291,7 @@ static void each_fallback_says_what_becomes_of_a_new_acquire(void **state)
                                             [REDIS_FALLBACK_CORRECTNESS] = REDIS_AGAIN};
     for (int i = 0; i < 3; i++) {
         struct tier_world w;
-        open_with(&w, (enum redis_fallback)i, true);
+        open_timed(&w, (enum redis_fallback)i, TIMEOUT_MS);
         UNTIL(&w.redis, see(&w).link.up);
         assert_int_equal(redis_tier_route(w.tier), REDIS_CONFIRMED);
         kill(w.redis.server, SIGSTOP);
@@ -315,7 +319,7 @@ static void a_waiter_goes_on_waiting_while_redis_is_away(void **state)
 {
     (void)state;
     struct tier_world w;
-    open_with(&w, REDIS_FALLBACK_FAIL, true);
+    open_with(&w, REDIS_FALLBACK_FAIL);
     UNTIL(&w.redis, see(&w).link.up);
     server_kill(&w.redis);
     UNTIL(&w.redis, see(&w).link.breaker == REDIS_OPEN);
@@ -333,14 +337,14 @@ static void holders_that_share_a_name_share_its_key(void **state)
 {
     (void)state;
     struct tier_world w;
-    open_with(&w, REDIS_FALLBACK_FAIL, true);
+    open_with(&w, REDIS_FALLBACK_FAIL);
     struct redis_hold hold = hold_of("a", FLOOR + 1);
     expect_grant(&w, &hold, REDIS_CONFIRMED);
     hold = hold_of("a", FLOOR + 2);
     hold.ttl_ms = 1000;
     expect_grant(&w, &hold, REDIS_CONFIRMED);
     /* The longer life stays. */
-    assert_in_range(strtol(ask(&w.redis, "PTTL lock:a"), NULL, 10), 55000, 62000);
+    assert_in_range(strtol(ask(&w.redis, "PTTL lock:a"), NULL, 10), 55000, 71000);
     redis_tier_end(w.tier, FLOOR + 2, slice_of("a"));
     UNTIL(&w.redis, strstr(ask(&w.redis, "GET lock:a"), ":7169:") != NULL);
     hold = hold_of("a", FLOOR + 3);
@@ -361,7 +365,7 @@ static void a_multi_lock_is_confirmed_once(void **state)
 {
     (void)state;
     struct tier_world w;
-    open_with(&w, REDIS_FALLBACK_FAIL, true);
+    open_with(&w, REDIS_FALLBACK_FAIL);
     static const char *const names[] = {"a", "b", "c"};
     for (uint32_t i = 0; i < 3; i++) {
         struct redis_hold hold = hold_of(names[i], FLOOR + 1);
@@ -385,7 +389,7 @@ static void a_new_lead_leaves_the_keys_of_the_old_one_alone(void **state)
 {
     (void)state;
     struct tier_world w;
-    open_with(&w, REDIS_FALLBACK_FAIL, true);
+    open_with(&w, REDIS_FALLBACK_FAIL);
     struct redis_hold hold = hold_of("a", FLOOR + 1);
     expect_grant(&w, &hold, REDIS_CONFIRMED);
     hold = hold_of("b", FLOOR + 2);
