@@ -123,6 +123,9 @@ static bool start(struct engine *e, struct link *link, const SessionRequest *req
         e->session.link = link;
         e->session.is_heard = false;
         owe(e);
+    } else { /* the connection takes no more: another is sought, this one must not be asked at once
+              */
+        e->session.retry_at_ms = e->now_ms + RETRY_MS;
     }
     return started;
 }
