@@ -254,9 +254,9 @@ def markdown(rows, versions, command):
             "|---|---|---|---|---|---|"]
     text += [f"| {row['service']} | {'yes' if row['fenced'] else 'no'} | {row['confirmed']} | **{row['lost']}** | "
              f"{row['refused']} | {row['pauses']} times |" for row in rows]
-    text += ["", "Without a fence every lock service loses updates here, ours too: a process that is stopped while it holds the "
-             "lock writes when it goes on, whatever the service has told others meanwhile. A lock alone does not give mutual "
-             "exclusion. With the fencing token checked by the resource nothing is lost. etcd gives no token with its "
+    text += ["", "Without a fence any lock service may lose updates, ours too: a process that is stopped while it holds the lock "
+             "writes when it goes on, whatever the service has told others meanwhile; how often it happens is chance. A lock "
+             "alone does not give mutual exclusion; a token that the resource checks does. etcd gives no token with its "
              "lock; the revision that created the lock's key, read after the grant, served as one."]
     return "\n".join(text) + "\n"
 
