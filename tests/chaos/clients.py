@@ -13,11 +13,11 @@ import threading
 import time
 
 from harness import PROGRAM, allowed, dies_with_us, environment
+from history import WANTED as NAMES
 from history import Attempt, Op
 
 PROBE = PROGRAM.parent / "tests" / "cluster" / "client_probe"
 STORM = PROGRAM.parent / "tests" / "chaos" / "storm"
-NAMES = 6
 REQUEST_SECONDS = 1.0  # --request-timeout of the nodes
 WAIT_GRACE_SECONDS = 5.0  # SERVICE_WAIT_GRACE_MS: a node that lost its leader gives a waiter up so long after its wait
 SLACK_SECONDS = 1.5  # a machine that is busy may be late by so much, and more by its load

@@ -64,7 +64,7 @@ class Hold:
 
 RECORD = struct.Struct("<QQQQIIBBB5x")
 KINDS = ("acquire", "claim", "release")
-WANTED = 6
+WANTED = 6  # names that all clients want, wanted-0 and so on; storm.c has the same number
 # enum hf_error of include/holdfast.h: certain answers, and those that leave it open.
 OK, REFUSED, UNKNOWN = 0, {1: "held", 2: "timeout", 4: "lost"}, {3: "unreachable", 13: "unknown"}
 

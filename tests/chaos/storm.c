@@ -16,7 +16,7 @@
 
 enum {
     THREADS_MAX = 64,
-    WANTED = 6,         /* NAMES of clients.py */
+    WANTED = 6,         /* as in history.py */
     WANTED_PERCENT = 8, /* of the cycles */
     WAIT_MS = 300,
     TTL_MS = 2000,
