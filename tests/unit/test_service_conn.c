@@ -1,26 +1,5 @@
 /* One connection: many requests on it, bad ones, slow ones, and ones cut anywhere. */
-#include "base_testing.h"
-
-#include "core/view.h"
-#include "http_world.h"
-
-static struct world world;
-static struct counted counted;
-static const struct service_options options = {.event_bytes = 64 << 10};
-
-static int set_up(void **state)
-{
-    counted_init(&counted);
-    world_open(&world, &counted.memory, &options);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    world_close(&world);
-    assert_all_given_back(&counted);
-    return 0;
-}
+#include "http_testing.h"
 
 static void expect_reply(struct client *c, int status, const char *expected)
 {
@@ -72,14 +51,14 @@ static void requests_may_be_cut_anywhere(void **state)
     size_t len = sizeof(pipeline) - 1;
     for (size_t cut = 1; cut < len; cut++) {
         world_close(&world);
-        world_open(&world, &counted.memory, &options);
+        world_open(&world, &counted.memory, &small_ring);
         struct client *c = world_client(&world, false);
         client_send_bytes(c, pipeline, cut);
         client_send_bytes(c, pipeline + cut, len - cut);
         check_pipeline(c);
     }
     world_close(&world);
-    world_open(&world, &counted.memory, &options);
+    world_open(&world, &counted.memory, &small_ring);
     struct client *c = world_client(&world, false);
     for (size_t i = 0; i < len; i++) {
         client_send_bytes(c, pipeline + i, 1);
@@ -452,7 +431,7 @@ static void who_does_not_read_the_last_answer_is_closed(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define T(name) cmocka_unit_test_setup_teardown(name, set_up_with_small_ring, tear_down)
     const struct CMUnitTest tests[] = {
         T(pipelined_requests_are_answered_in_order),
         T(requests_may_be_cut_anywhere),

@@ -1,42 +1,10 @@
 /* The Redis protocol: one connection of it, whatever comes in, and the order of what goes out. */
-#include "base_testing.h"
-
-#include "core/view.h"
-#include "resp_world.h"
-
-static struct resp_world world;
-static struct counted counted;
-
-static int set_up(void **state)
-{
-    counted_init(&counted);
-    resp_world_open(&world, &counted.memory, NULL);
-    return 0;
-}
+#include "resp_testing.h"
 
 static int set_up_guarded(void **state)
 {
-    struct service_options options = {.resp_password = "se cret", .resp_del_refused = true};
-    counted_init(&counted);
-    resp_world_open(&world, &counted.memory, &options);
+    set_up_with(&(struct service_options){.resp_password = "se cret", .resp_del_refused = true});
     return 0;
-}
-
-static int tear_down(void **state)
-{
-    resp_world_close(&world);
-    assert_all_given_back(&counted);
-    return 0;
-}
-
-static struct resp_client *client(void)
-{
-    return resp_world_client(&world);
-}
-
-static uint64_t submitted(enum command_type type)
-{
-    return world.gateway.submitted[type];
 }
 
 /* ---- the connection ---- */

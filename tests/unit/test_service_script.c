@@ -1,67 +1,10 @@
 /* Scripts of Redis clients in the service: what they read and change is one command, which is made
  * again when others were quicker. What a script may say and do by itself is in test_script*.c. */
-#include "base_testing.h"
-
-#include "core/view.h"
-#include "resp_world.h"
-
-static struct resp_world world;
-static struct counted counted;
-
-static int set_up(void **state)
-{
-    counted_init(&counted);
-    resp_world_open(&world, &counted.memory, NULL);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    resp_world_close(&world);
-    assert_all_given_back(&counted);
-    return 0;
-}
-
-static struct resp_client *client(void)
-{
-    return resp_world_client(&world);
-}
+#include "resp_testing.h"
 
 static uint64_t transactions(void)
 {
     return world.gateway.submitted[COMMAND_TRANSACT];
-}
-
-/* The lock is taken through another door. */
-static void take_elsewhere(const char *name)
-{
-    struct command c;
-    struct result r;
-    static uint64_t leases = 7000;
-    command_init(&c, COMMAND_ACQUIRE);
-    c.acquire.lease = (struct id){++leases, 7};
-    c.acquire.client = slice_of("elsewhere");
-    c.acquire.names.count = 1;
-    c.acquire.names.at[0] = slice_of(name);
-    c.acquire.ttl_ms = 30000;
-    fake_gateway_apply(&world.gateway, &c, &r);
-    assert_int_equal(r.outcome, OUTCOME_GRANTED);
-}
-
-/* Its holder renews it, which is a change. */
-static void renew_elsewhere(const char *name)
-{
-    struct command c;
-    struct result r;
-    struct key_view view;
-    view_key(world.gateway.core, 0, slice_of(name), &view);
-    command_init(&c, COMMAND_RENEW);
-    c.renew.name = slice_of(name);
-    c.renew.token = view.token;
-    c.renew.client = slice_of("elsewhere");
-    fake_gateway_pass(&world.gateway, 10);
-    fake_gateway_apply(&world.gateway, &c, &r);
-    assert_int_equal(r.outcome, OUTCOME_DONE);
 }
 
 #define TAKE "\"return redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', 30000)\""

@@ -1,30 +1,8 @@
 /* Streams of events: resumed without a gap, dropped with a word, started over when too late (S9.3).
  */
-#include "base_testing.h"
+#include "http_testing.h"
 
-#include "core/view.h"
-#include "http_world.h"
-#include "service/event_ring.h"
 #include "service/state.h"
-
-static struct world world;
-static struct counted counted;
-
-static int set_up(void **state)
-{
-    counted_init(&counted);
-    /* So small a ring that a test can fill it. */
-    struct service_options options = {.event_bytes = 64 << 10};
-    world_open(&world, &counted.memory, &options);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    world_close(&world);
-    assert_all_given_back(&counted);
-    return 0;
-}
 
 static struct client *watch(const char *target, const char *last_id)
 {
@@ -480,10 +458,7 @@ static void an_election_is_observed(void **state)
 static void a_session_is_told_of_its_losses(void **state)
 {
     struct client *c = world_client(&world, true);
-    struct reply r = client_ask(c, "POST", "/api/v1/sessions",
-                                "{\"client_id\":\"s\",\"ttl_ms\":60000,\"linger_ms\":2000}");
-    char *id = json_text_at(r.body, "session_id");
-    reply_free(&r);
+    char *id = open_session(c, "{\"client_id\":\"s\",\"ttl_ms\":60000,\"linger_ms\":2000}");
     char target[100];
     char body[100];
     (void)snprintf(target, sizeof(target), "/api/v1/watch?session_id=%s", id);
@@ -514,7 +489,7 @@ static void a_session_is_told_of_its_losses(void **state)
     expect(c, "GET", target, NULL, 404, NULL);
     (void)snprintf(target, sizeof(target), "/api/v1/watch?session_id=%s", id);
     own = watch(target, NULL);
-    r = client_reply(own);
+    struct reply r = client_reply(own);
     assert_int_equal(r.status, 410);
     reply_free(&r);
     free(id);
@@ -523,10 +498,7 @@ static void a_session_is_told_of_its_losses(void **state)
 static void a_session_whose_stream_broke_at_once_lingers_too(void **state)
 {
     struct client *c = world_client(&world, false);
-    struct reply r = client_ask(c, "POST", "/api/v1/sessions",
-                                "{\"client_id\":\"s\",\"ttl_ms\":60000,\"linger_ms\":2000}");
-    char *id = json_text_at(r.body, "session_id");
-    reply_free(&r);
+    char *id = open_session(c, "{\"client_id\":\"s\",\"ttl_ms\":60000,\"linger_ms\":2000}");
     char target[100];
     (void)snprintf(target, sizeof(target), "/api/v1/watch?session_id=%s", id);
     world.gateway.is_held = true;
@@ -538,59 +510,9 @@ static void a_session_whose_stream_broke_at_once_lingers_too(void **state)
     free(id);
 }
 
-/* ---- the ring itself ---- */
-
-static void the_ring_keeps_the_newest_and_knows_what_it_lost(void **state)
-{
-    struct event_ring ring;
-    event_ring_open(&ring, &counted.memory, 64 << 10);
-    event_ring_reset(&ring, (struct event_id){5, UINT32_MAX});
-    struct random random;
-    random_init(&random, "the ring");
-    char text[5000];
-    memset(text, 'x', sizeof(text));
-    for (uint64_t i = 0; i < 20000; i++) {
-        struct event e = {.type = EVENT_GRANTED, .index = 6 + i / 3, .ordinal = (uint32_t)(i % 3)};
-        e.name = slice_make(text, 1 + random_below(&random, 100));
-        e.text = slice_make(text, random_below(&random, 20) == 0 ? random_below(&random, 4096) : 0);
-        e.token = i;
-        event_ring_add(&ring, &e);
-        if (i % 97 != 0) {
-            continue;
-        }
-        uint64_t position = ring.head;
-        struct event got;
-        uint64_t expected = 0;
-        bool is_first = true;
-        while (event_ring_next(&ring, &position, &got)) {
-            if (is_first && (ring.floor.index > 5)) {
-                struct event_id before = {6 + (got.token - 1) / 3, (uint32_t)((got.token - 1) % 3)};
-                assert_int_equal(ring.floor.index, before.index);
-                assert_int_equal(ring.floor.ordinal, before.ordinal);
-            }
-            assert_true(is_first || got.token == expected);
-            expected = got.token + 1;
-            is_first = false;
-            assert_true(got.name.len > 0 && got.name.data[0] == 'x');
-        }
-        assert_int_equal(expected, i + 1);
-        struct event_id back = {6 + (i - i / 2) / 3, 1};
-        bool is_kept = event_ring_find(&ring, back, &position);
-        assert_int_equal(is_kept, !event_id_after(ring.floor, back));
-        if (is_kept && event_ring_next(&ring, &position, &got)) {
-            assert_true(event_id_after((struct event_id){got.index, got.ordinal}, back));
-            assert_int_equal(got.token, (back.index - 6) * 3 + 2);
-        }
-    }
-    uint64_t end = ring.tail;
-    event_ring_reset(&ring, (struct event_id){99999, 0});
-    assert_true(end < ring.head);
-    event_ring_close(&ring);
-}
-
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define T(name) cmocka_unit_test_setup_teardown(name, set_up_with_small_ring, tear_down)
     const struct CMUnitTest tests[] = {
         T(events_come_as_they_happen),
         T(a_stream_shows_that_it_is_alive),
@@ -605,7 +527,6 @@ int main(void)
         T(an_election_is_observed),
         T(a_session_is_told_of_its_losses),
         T(a_session_whose_stream_broke_at_once_lingers_too),
-        T(the_ring_keeps_the_newest_and_knows_what_it_lost),
     };
 #undef T
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,296 @@
+/* The world of forward_world.h. */
+#include "base_testing.h"
+
+#include "forward_world.h"
+#include "service/memory_page.h"
+
+struct forward_fake fake;
+static struct counted counted;
+
+/* ---- the replica and the peers, as the test plays them ---- */
+
+void replica_status(const struct replica *r, struct replica_time now, struct replica_status *out)
+{
+    (void)r;
+    (void)now;
+    *out = fake.status;
+}
+
+enum hf_error replica_submit(struct replica *r, const struct command *command, void *cookie,
+                             struct replica_time now)
+{
+    (void)r;
+    (void)now;
+    if (fake.submit_error != HF_OK) {
+        return fake.submit_error;
+    }
+    fake.leases[fake.submitted] = command->acquire.lease;
+    fake.cookies[fake.submitted++] = cookie;
+    return HF_OK;
+}
+
+enum hf_error replica_barrier(struct replica *r, void *cookie, bool for_peer,
+                              struct replica_time now)
+{
+    (void)for_peer;
+    (void)r;
+    (void)now;
+    if (!fake.status.serving) {
+        return HF_UNAVAILABLE;
+    }
+    fake.cookies[fake.submitted++] = cookie;
+    fake.barriers++;
+    return HF_OK;
+}
+
+const struct core *replica_core(const struct replica *r)
+{
+    (void)r;
+    return NULL;
+}
+
+uint64_t core_index(const struct core *core)
+{
+    (void)core;
+    return fake.core_index;
+}
+
+uint64_t core_epoch(const struct core *core)
+{
+    (void)core;
+    return 7;
+}
+
+uint64_t replica_cluster_ms(const struct replica *r, struct replica_time at)
+{
+    (void)r;
+    return at.boot_us / 1000 + 500;
+}
+
+bool replica_has_majority(struct replica *r, struct replica_time at)
+{
+    (void)r;
+    (void)at;
+    return true;
+}
+
+enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier asked,
+                                   const struct command *command, void *cookie, struct tier_time at)
+{
+    (void)t;
+    assert_true(at.majority);
+    fake.asked = asked;
+    fake.offered++;
+    if (asked == TIER_CORRECTNESS) {
+        return TIER_PROPOSE;
+    }
+    if (fake.taken == TIER_TAKEN && fake.tells_at_once) {
+        struct result result = {.type = command->type, .token = 1025};
+        forward_on_tier_result(fake.forward, cookie, &result);
+    } else if (fake.taken == TIER_TAKEN) {
+        fake.cookies[fake.submitted++] = cookie;
+    }
+    return fake.taken;
+}
+
+bool memory_page_write(const struct core *core, struct slice ask, struct buffer *out)
+{
+    assert_null(core);
+    return buffer_append_text(out, "page of ") && buffer_append_slice(out, ask);
+}
+
+bool memory_tier_is_counted(const struct command *command)
+{
+    return command->type == COMMAND_ACQUIRE;
+}
+
+void memory_tier_on_proposed(struct memory_tier *t, const struct command *command)
+{
+    (void)t;
+    (void)command;
+    fake.proposed++;
+}
+
+void memory_tier_on_settled(struct memory_tier *t)
+{
+    (void)t;
+    fake.settled++;
+}
+
+bool peers_request(struct peers *p, uint64_t id, uint64_t number, uint8_t kind, struct slice body)
+{
+    (void)p;
+    (void)body;
+    if (!fake.link_up) {
+        return false;
+    }
+    fake.peers[fake.requests] = id;
+    fake.kinds[fake.requests] = kind;
+    fake.numbers[fake.requests++] = number;
+    return true;
+}
+
+bool peers_answer(struct peers *p, uint64_t id, uint64_t link, uint64_t number, uint8_t status,
+                  struct slice body)
+{
+    (void)p;
+    (void)id;
+    (void)link;
+    (void)number;
+    fake.answer_status = status;
+    fake.answers++;
+    buffer_truncate(&fake.answer_body, 0);
+    buffer_append_slice(&fake.answer_body, body);
+    return true;
+}
+
+/* ---- a world with one forward ---- */
+
+static struct replica_time now(void *ctx)
+{
+    (void)ctx;
+    return (struct replica_time){.boot_us = fake.now_ms * 1000};
+}
+
+static void on_interest(void *ctx, uint64_t peer, uint64_t link, uint8_t level)
+{
+    (void)ctx;
+    assert_int_equal(peer, 2);
+    assert_int_equal(link, 10);
+    fake.interest = level;
+}
+
+static bool on_event(void *ctx, uint64_t peer, struct slice body)
+{
+    (void)ctx;
+    assert_int_equal(peer, 2);
+    assert_int_equal(body.len, 5);
+    fake.events++;
+    return true;
+}
+
+static struct forward *begin_as(struct memory_tier *tier)
+{
+    memset(&fake, 0, sizeof(fake));
+    counted_init(&counted);
+    buffer_init(&fake.answer_body, memory_system(), 1 << 18);
+    fake.now_ms = 1000;
+    struct forward_options options = {.memory = &counted.memory,
+                                      .node = 1,
+                                      .give_up_ms = 3000,
+                                      .now = now,
+                                      .tier = tier,
+                                      .on_interest = on_interest,
+                                      .on_event = on_event};
+    struct forward *f = forward_new(&options);
+    forward_connect(f, (struct replica *)&fake, (struct peers *)&fake);
+    fake.forward = f;
+    return f;
+}
+
+struct forward *forward_begin(void)
+{
+    return begin_as(NULL);
+}
+
+struct forward *forward_begin_with_tier(void)
+{
+    return begin_as((struct memory_tier *)(void *)&fake);
+}
+
+void forward_end(struct forward *f)
+{
+    forward_free(f);
+    buffer_close(&fake.answer_body);
+    assert_all_given_back(&counted);
+}
+
+void forward_lead(void)
+{
+    fake.status = (struct replica_status){
+        .id = 1, .leader = 1, .is_leader = true, .serving = true, .term = 5};
+}
+
+void forward_follow(struct forward *f, uint64_t leader)
+{
+    fake.status = (struct replica_status){.id = 1, .leader = leader, .term = 6};
+    fake.link_up = leader != 0;
+    forward_on_change(f);
+}
+
+void forward_pass(struct forward *f, uint64_t ms)
+{
+    for (uint64_t i = 0; i < ms; i += 20) {
+        fake.now_ms += 20;
+        forward_run(f);
+    }
+}
+
+/* ---- calls, and their answers ---- */
+
+void forward_make_acquire(struct command *command, uint64_t lease)
+{
+    command_init(command, COMMAND_ACQUIRE);
+    command->request_id = slice_of("the-request");
+    command->acquire.lease = (struct id){1, lease};
+    command->acquire.client = slice_of("client");
+    command->acquire.names.count = 1;
+    command->acquire.names.at[0] = slice_of("name");
+    command->acquire.ttl_ms = 1000;
+}
+
+struct slice forward_encode_acquire(uint8_t *buffer, size_t size)
+{
+    struct command command;
+    forward_make_acquire(&command, 5);
+    return slice_make(buffer, command_encode(&command, buffer, size));
+}
+
+void forward_on_done(struct gateway_call *call, enum hf_error error, const struct result *result)
+{
+    struct asked *asked = call->owner;
+    asked->answers++;
+    asked->error = error;
+    asked->has_result = result != NULL;
+    if (result != NULL) {
+        asked->result = *result;
+    }
+}
+
+static void ask_in(struct forward *f, struct asked *asked, uint64_t lease, enum tier tier)
+{
+    struct command command;
+    forward_make_acquire(&command, lease);
+    *asked = (struct asked){.call = {.done = forward_on_done, .owner = asked, .tier = tier}};
+    forward_submit(f, &command, &asked->call);
+    assert_int_equal(asked->answers, 0); /* never before the call returned */
+}
+
+void forward_ask(struct forward *f, struct asked *asked, uint64_t lease)
+{
+    ask_in(f, asked, lease, TIER_CORRECTNESS);
+}
+
+void forward_ask_memory(struct forward *f, struct asked *asked, uint64_t lease)
+{
+    ask_in(f, asked, lease, TIER_EFFICIENCY);
+}
+
+void forward_ask_barrier(struct forward *f, struct asked *asked)
+{
+    *asked = (struct asked){.call = {.done = forward_on_done, .owner = asked}};
+    forward_barrier(f, &asked->call);
+}
+
+void forward_answer_remotely(struct forward *f, uint32_t request, uint8_t status, uint64_t token)
+{
+    struct buffer body;
+    buffer_init(&body, memory_system(), RESULT_BYTES_MAX);
+    if (status == DONE) {
+        struct result result = {.type = COMMAND_ACQUIRE, .token = token};
+        assert_true(result_encode(&result, &body));
+    }
+    assert_true(forward_on_answer(f, fake.peers[request], fake.numbers[request], status,
+                                  buffer_bytes(&body)));
+    buffer_close(&body);
+}

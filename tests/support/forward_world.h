@@ -1,0 +1,78 @@
+/* Forwarding among a replica, a tier and peers that the test plays, for tests: it brings their
+ * functions itself, so nothing of theirs is linked. One world a program. To be included after
+ * base_testing.h. */
+#ifndef HOLDFAST_TESTS_FORWARD_WORLD_H
+#define HOLDFAST_TESTS_FORWARD_WORLD_H
+
+#include "node/forward.h"
+#include "node/result_codec.h"
+
+enum { FORWARD_MANY = 64 };
+
+/* What the played ones say, and what they were asked. */
+struct forward_fake {
+    struct replica_status status;
+    enum hf_error submit_error;
+    void *cookies[FORWARD_MANY];
+    struct id leases[FORWARD_MANY];
+    uint32_t submitted;
+    uint32_t barriers;
+    uint64_t core_index;
+    uint64_t now_ms;
+    bool link_up;
+    uint64_t numbers[FORWARD_MANY];
+    uint64_t peers[FORWARD_MANY];
+    uint8_t kinds[FORWARD_MANY];
+    uint32_t requests;
+    uint8_t answer_status;
+    uint32_t answers;
+    struct buffer answer_body;
+    enum tier_taken taken; /* what the tier EFFICIENCY says */
+    bool tells_at_once;
+    enum tier asked;
+    uint32_t offered;
+    uint32_t proposed;
+    uint32_t settled;
+    uint8_t interest;
+    uint32_t events;
+    struct forward *forward;
+};
+
+extern struct forward_fake fake;
+
+enum { DONE = 1, NOT_DONE = 2, UNKNOWN = 3, BUSY = 4, MALFORMED = 5, EVENT = 7 };
+enum { COMMAND = 1, BARRIER = 2, MEMORY = 4, INTEREST = 5, LOOK = 6 };
+
+struct asked {
+    struct gateway_call call;
+    int answers;
+    enum hf_error error;
+    struct result result;
+    bool has_result;
+};
+
+/* A forward of node 1 that gives up after three seconds; the second one has a tier EFFICIENCY. */
+struct forward *forward_begin(void);
+struct forward *forward_begin_with_tier(void);
+void forward_end(struct forward *f);
+
+/* This node leads; another one does (0: nobody). */
+void forward_lead(void);
+void forward_follow(struct forward *f, uint64_t leader);
+/* Time passes. */
+void forward_pass(struct forward *f, uint64_t ms);
+
+void forward_make_acquire(struct command *command, uint64_t lease);
+/* The same as bytes, of lease 5. */
+struct slice forward_encode_acquire(uint8_t *buffer, size_t size);
+
+/* What a `struct asked` is told with. */
+void forward_on_done(struct gateway_call *call, enum hf_error error, const struct result *result);
+/* A client's call: an acquire, one in the tier EFFICIENCY, a barrier. */
+void forward_ask(struct forward *f, struct asked *asked, uint64_t lease);
+void forward_ask_memory(struct forward *f, struct asked *asked, uint64_t lease);
+void forward_ask_barrier(struct forward *f, struct asked *asked);
+/* The peer's answer to the request with this place in `fake`. */
+void forward_answer_remotely(struct forward *f, uint32_t request, uint8_t status, uint64_t token);
+
+#endif

@@ -1,0 +1,321 @@
+/* The tier EFFICIENCY with a backend behind it (tier_backend.h): nobody is told of what it has not
+ * confirmed. */
+#include "base_testing.h"
+
+#include "tier_world.h"
+
+/* The backend, as the test plays it. */
+static struct {
+    bool waits;
+    uint64_t asked[16];
+    uint32_t asked_count;
+    uint32_t ends;
+    uint32_t renewals;
+    uint64_t first;
+    enum tier_word route;
+} backend;
+
+static bool backend_grant(void *ctx, const struct tier_hold *hold)
+{
+    (void)ctx;
+    assert_true(hold->name.len > 0);
+    backend.asked[backend.asked_count++] = hold->token;
+    return backend.waits;
+}
+
+static bool backend_renew(void *ctx, uint64_t token, uint32_t ttl_ms)
+{
+    (void)ctx;
+    assert_true(token != 0 && ttl_ms > 0);
+    backend.renewals++;
+    return backend.waits;
+}
+
+static void backend_end(void *ctx, uint64_t token, struct slice name)
+{
+    (void)ctx;
+    assert_true(token != 0 && name.len > 0);
+    backend.ends++;
+}
+
+static void backend_lead(void *ctx, uint64_t first)
+{
+    (void)ctx;
+    backend.first = first;
+}
+
+static enum tier_word backend_route(void *ctx)
+{
+    (void)ctx;
+    return backend.route;
+}
+
+static void say(uint64_t token, enum tier_word word)
+{
+    memory_tier_confirm(world.tier, token, word, slice_of("cron\xff"), 5000);
+}
+
+static void begin_with_backend(void)
+{
+    memset(&backend, 0, sizeof(backend));
+    tier_world_open();
+    struct tier_backend calls = {.lead = backend_lead,
+                                 .route = backend_route,
+                                 .grant = backend_grant,
+                                 .renew = backend_renew,
+                                 .end = backend_end};
+    memory_tier_set_backend(world.tier, &calls);
+    backend.waits = true;
+}
+
+static void what_a_backend_has_not_confirmed_nobody_is_told(void **state)
+{
+    (void)state;
+    begin_with_backend();
+    struct command c;
+    tier_make_acquire(&c, "n", 0);
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    assert_int_equal(backend.asked_count, 1);
+    assert_int_equal(world.results + world.event_count, 0);
+    say(backend.asked[0], TIER_CONFIRMED);
+    assert_int_equal(world.results, 1);
+    assert_int_equal(world.last.token, backend.asked[0]);
+    assert_int_equal(world.events[0].type, EVENT_GRANTED);
+    /* A waiter that is next is confirmed, too. */
+    tier_make_acquire(&c, "n", 60000);
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    tier_give(backend.asked[0], "n");
+    assert_int_equal(backend.ends, 1);
+    assert_int_equal(backend.asked_count, 2);
+    assert_int_not_equal(world.events[world.event_count - 1].type, EVENT_GRANTED);
+    say(backend.asked[1], TIER_CONFIRMED);
+    assert_int_equal(world.events[world.event_count - 1].type, EVENT_GRANTED);
+    say(backend.asked[1], TIER_CONFIRMED); /* once more changes nothing */
+    assert_int_equal(backend.asked_count, 2);
+    tier_world_close();
+}
+
+static void what_a_backend_refuses_is_taken_back(void **state)
+{
+    (void)state;
+    begin_with_backend();
+    struct command c;
+    tier_make_acquire(&c, "n", 0);
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    say(backend.asked[0], TIER_FOREIGN);
+    assert_int_equal(world.results, 1);
+    assert_int_equal(world.last.outcome, OUTCOME_REFUSED);
+    assert_int_equal(world.last.reason, REASON_HELD);
+    assert_true(world.last.has_holder);
+    assert_string_equal(world.last_holder, "cron?");
+    assert_int_equal(world.event_count, 0);
+    assert_int_equal(core_names(memory_tier_core(world.tier)), 0);
+    tier_world_close();
+}
+
+static void when_the_leadership_ends_what_was_not_confirmed_is_unknown(void **state)
+{
+    (void)state;
+    begin_with_backend();
+    struct command c;
+    tier_make_acquire(&c, "n", 0);
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    memory_tier_end(world.tier);
+    assert_int_equal(world.unknown, 1);
+    say(backend.asked[0], TIER_CONFIRMED); /* too late */
+    assert_int_equal(world.results, 1);
+    tier_world_close();
+}
+
+static void a_wait_for_somebody_outside_is_like_one_in_the_queue(void **state)
+{
+    (void)state;
+    begin_with_backend();
+    struct command c;
+    tier_make_acquire(&c, "n", 60000);
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    say(backend.asked[0], TIER_WAITS);
+    assert_int_equal(world.results, 1);
+    assert_int_equal(world.last.outcome, OUTCOME_QUEUED);
+    assert_int_equal(world.last.wait_deadline_ms, world.now_ms + 60000);
+    assert_int_equal(tier_of_attachment(world.last.attachment), TIER_EFFICIENCY);
+    uint64_t attachment = world.last.attachment;
+    /* Longer than its TTL, which starts when the wait is over (S4.3). */
+    world.now_ms += 30000;
+    memory_tier_run(world.tier, tier_at());
+    assert_int_equal(world.event_count, 0);
+    /* Who asks again is attached anew (S7.1). */
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    assert_int_equal(world.last.outcome, OUTCOME_QUEUED);
+    assert_true(world.last.attachment > attachment);
+    assert_int_equal(world.events[0].type, EVENT_SUPERSEDED);
+    assert_int_equal(world.events[0].attachment, attachment);
+    attachment = world.last.attachment;
+    world.now_ms += 10000;
+    say(backend.asked[0], TIER_CONFIRMED);
+    assert_int_equal(world.results, 2);
+    assert_int_equal(world.event_count, 2);
+    assert_int_equal(world.events[1].type, EVENT_GRANTED);
+    assert_int_equal(world.events[1].attachment, attachment);
+    assert_int_equal(world.events[1].deadline_ms, world.now_ms + 1000);
+    world.now_ms += 1000;
+    memory_tier_run(world.tier, tier_at());
+    assert_int_equal(world.events[2].type, EVENT_EXPIRED);
+    assert_int_equal(backend.ends, 1);
+    tier_world_close();
+}
+
+static void a_wait_that_is_over_ends_and_the_next_is_asked_for(void **state)
+{
+    (void)state;
+    begin_with_backend();
+    struct command c;
+    tier_make_acquire(&c, "n", 5000);
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    say(backend.asked[0], TIER_WAITS);
+    uint64_t attachment = world.last.attachment;
+    tier_make_acquire(&c, "n", 60000);
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    assert_int_equal(world.last.outcome, OUTCOME_QUEUED);
+    assert_int_equal(backend.asked_count, 1);
+    world.event_count = 0;
+    say(backend.asked[0], TIER_FOREIGN);
+    assert_int_equal(world.event_count, 1);
+    assert_int_equal(world.events[0].type, EVENT_WAIT_ENDED);
+    assert_int_equal(world.events[0].reason, REASON_TIMEOUT);
+    assert_int_equal(world.events[0].attachment, attachment);
+    assert_int_equal(backend.asked_count, 2);
+    say(backend.asked[1], TIER_CONFIRMED);
+    assert_int_equal(world.events[1].type, EVENT_GRANTED);
+    tier_world_close();
+}
+
+static void a_grant_that_ends_unconfirmed_was_never_there(void **state)
+{
+    (void)state;
+    begin_with_backend();
+    struct command c;
+    tier_make_acquire(&c, "n", 5000);
+    struct id lease = c.acquire.lease;
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    say(backend.asked[0], TIER_WAITS);
+    world.event_count = 0;
+    /* Its client is gone (S7.2). */
+    command_init(&c, COMMAND_RELEASE);
+    c.release.lease = lease;
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    assert_int_equal(backend.ends, 1);
+    assert_int_equal(world.event_count, 1);
+    assert_int_equal(world.events[0].type, EVENT_WAIT_ENDED);
+    say(backend.asked[0], TIER_CONFIRMED);
+    assert_int_equal(world.event_count, 1);
+    assert_int_equal(core_names(memory_tier_core(world.tier)), 0);
+    tier_world_close();
+}
+
+static void what_failed_can_be_asked_for_again_with_the_same_id(void **state)
+{
+    (void)state;
+    begin_with_backend();
+    struct command c;
+    tier_make_acquire(&c, "n", 0);
+    c.request_id = slice_of("once");
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    say(backend.asked[0], TIER_FAILED);
+    assert_int_equal(world.last.error, HF_BACKEND_UNAVAILABLE);
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    assert_int_equal(backend.asked_count, 2);
+    say(backend.asked[1], TIER_AGAIN);
+    assert_int_equal(world.agains, 1);
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    assert_int_equal(backend.asked_count, 3);
+    say(backend.asked[2], TIER_CONFIRMED);
+    assert_int_equal(world.last.outcome, OUTCOME_GRANTED);
+    assert_int_equal(world.last.token, backend.asked[2]);
+    assert_int_equal(world.last.ended, ENDED_NOT);
+    tier_world_close();
+}
+
+static void a_backend_that_is_away_routes_only_what_is_new(void **state)
+{
+    (void)state;
+    begin_with_backend();
+    struct command held;
+    tier_make_acquire(&held, "n", 0);
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &held), TIER_TAKEN);
+    say(backend.asked[0], TIER_CONFIRMED);
+    struct command c;
+    tier_make_acquire(&c, "m", 0);
+    backend.route = TIER_FAILED;
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    assert_int_equal(world.last.error, HF_BACKEND_UNAVAILABLE);
+    backend.route = TIER_AGAIN;
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_PROPOSE);
+    /* One name is in one tier. */
+    tier_make_acquire(&c, "n", 0);
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    assert_int_equal(world.last.reason, REASON_HELD);
+    /* Its own answer, once more. */
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &held), TIER_TAKEN);
+    assert_int_equal(world.last.token, backend.asked[0]);
+    tier_world_close();
+}
+
+static void a_renewal_is_told_when_it_is_confirmed(void **state)
+{
+    (void)state;
+    begin_with_backend();
+    struct command c;
+    tier_make_acquire(&c, "n", 0);
+    struct id lease = c.acquire.lease;
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    say(backend.asked[0], TIER_CONFIRMED);
+    command_init(&c, COMMAND_RENEW);
+    c.renew.lease = lease;
+    static const enum tier_word words[] = {TIER_CONFIRMED, TIER_AGAIN, TIER_FOREIGN};
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+        assert_int_equal(world.results, 1 + i);
+        memory_tier_confirm_renewal(world.tier, backend.asked[0], words[i]);
+        assert_int_equal(world.results, 2 + i);
+        assert_int_equal(world.unknown, i >= 1);
+    }
+    assert_int_equal(world.last.outcome, OUTCOME_REFUSED);
+    assert_int_equal(world.last.reason, REASON_EXPIRED);
+    /* Lost: it expires, and its holder hears of it. */
+    memory_tier_lose(world.tier, lease);
+    assert_int_equal(world.events[world.event_count - 2].type, EVENT_EXPIRED);
+    assert_int_equal(world.events[world.event_count - 1].type, EVENT_LOST);
+    assert_int_equal(core_names(memory_tier_core(world.tier)), 0);
+    assert_int_equal(backend.ends, 1);
+    tier_world_close();
+}
+
+static void the_backend_hears_of_the_leadership(void **state)
+{
+    (void)state;
+    begin_with_backend();
+    memory_tier_end(world.tier);
+    assert_int_equal(backend.first, 0);
+    tier_replicate_plain(COMMAND_LEAD);
+    memory_tier_begin(world.tier, 1);
+    assert_int_equal(backend.first, core_epoch(world.core) * 1024 + 1);
+    tier_world_close();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_backend_has_not_confirmed_nobody_is_told),
+        cmocka_unit_test(what_a_backend_refuses_is_taken_back),
+        cmocka_unit_test(when_the_leadership_ends_what_was_not_confirmed_is_unknown),
+        cmocka_unit_test(a_wait_for_somebody_outside_is_like_one_in_the_queue),
+        cmocka_unit_test(a_wait_that_is_over_ends_and_the_next_is_asked_for),
+        cmocka_unit_test(a_grant_that_ends_unconfirmed_was_never_there),
+        cmocka_unit_test(what_failed_can_be_asked_for_again_with_the_same_id),
+        cmocka_unit_test(a_backend_that_is_away_routes_only_what_is_new),
+        cmocka_unit_test(a_renewal_is_told_when_it_is_confirmed),
+        cmocka_unit_test(the_backend_hears_of_the_leadership),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,236 @@
+/* Tests of forwarding for the tier EFFICIENCY: what the leader keeps in memory, and the pages of it
+ * that are looked at (S10). */
+#include "base_testing.h"
+
+#include "forward_world.h"
+
+static char seen[64];
+
+static void on_page(struct gateway_call *call, enum hf_error error, const struct result *result)
+{
+    assert_int_equal(error, HF_OK);
+    assert_null(result);
+    snprintf(seen, sizeof(seen), "%.*s", (int)call->page.len, (const char *)call->page.data);
+}
+
+static void who_looks_gets_the_page_with_the_barrier(void **state)
+{
+    (void)state;
+    struct forward *f = forward_begin_with_tier();
+    struct gateway_call here = {.done = on_page, .look = slice_of("names")};
+    forward_lead();
+    forward_barrier(f, &here);
+    forward_run(f);
+    forward_on_barrier(f, fake.cookies[0], true);
+    assert_string_equal(seen, "page of names");
+    /* For another node: behind the index; and there the own state has to get so far first. */
+    fake.core_index = 300;
+    assert_true(forward_on_request(f, 2, 10, 77, LOOK, slice_of("more")));
+    assert_true(forward_on_request(f, 2, 10, 78, LOOK, slice_of("")));
+    assert_int_equal(fake.answer_status, MALFORMED);
+    forward_on_barrier(f, fake.cookies[1], true);
+    assert_int_equal(fake.answer_status, DONE);
+    struct slice body = buffer_bytes(&fake.answer_body);
+    assert_int_equal(body.len, 8 + strlen("page of more"));
+    seen[0] = '\0';
+    fake.core_index = 299;
+    forward_follow(f, 2);
+    struct gateway_call there = {.done = on_page, .look = slice_of("more")};
+    forward_barrier(f, &there);
+    forward_run(f);
+    assert_int_equal(fake.kinds[0], LOOK);
+    assert_true(forward_on_answer(f, 2, fake.numbers[0], DONE, body));
+    forward_run(f);
+    assert_string_equal(seen, "");
+    fake.core_index = 300;
+    forward_run(f);
+    assert_string_equal(seen, "page of more");
+    forward_end(f);
+}
+
+static void an_older_leader_that_knows_no_pages_is_asked_for_the_barrier_alone(void **state)
+{
+    (void)state;
+    struct forward *f = forward_begin_with_tier();
+    static const uint8_t index[8] = {1};
+    struct gateway_call call = {.done = on_page, .look = slice_of("names")};
+    snprintf(seen, sizeof(seen), "nothing yet");
+    fake.core_index = 1;
+    forward_follow(f, 2);
+    forward_barrier(f, &call);
+    forward_run(f);
+    assert_int_equal(fake.kinds[0], LOOK);
+    assert_true(forward_on_answer(f, 2, fake.numbers[0], MALFORMED, slice_of("")));
+    forward_run(f);
+    assert_int_equal(fake.kinds[1], BARRIER);
+    assert_true(forward_on_answer(f, 2, fake.numbers[1], DONE, slice_make(index, 8)));
+    forward_run(f);
+    assert_string_equal(seen, ""); /* and there is nothing to show */
+    forward_end(f);
+}
+
+static void the_leaders_memory_answers_at_once_and_nothing_is_proposed(void **state)
+{
+    (void)state;
+    struct forward *f = forward_begin_with_tier();
+    struct asked a;
+    forward_lead();
+    fake.taken = TIER_TAKEN;
+    fake.tells_at_once = true;
+    forward_ask_memory(f, &a, 7);
+    assert_false(forward_has_answered(f));
+    forward_run(f);
+    assert_int_equal(fake.asked, TIER_EFFICIENCY);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.result.token, 1025);
+    assert_true(forward_has_answered(f));
+    assert_false(forward_has_answered(f));
+    assert_int_equal(fake.submitted, 0);
+    assert_int_equal(forward_outstanding(f), 0);
+    forward_end(f);
+}
+
+static void what_memory_confirms_later_is_answered_then(void **state)
+{
+    (void)state;
+    struct forward *f = forward_begin_with_tier();
+    struct asked a;
+    struct asked b;
+    forward_lead();
+    fake.taken = TIER_TAKEN;
+    forward_ask_memory(f, &a, 7);
+    forward_ask_memory(f, &b, 8);
+    forward_run(f);
+    assert_int_equal(a.answers, 0);
+    struct result result = {.token = 1026};
+    forward_on_tier_result(f, fake.cookies[1], &result);
+    assert_int_equal(b.answers, 1);
+    forward_on_tier_result(f, fake.cookies[0], NULL); /* the leadership ended: not known */
+    assert_int_equal(a.answers, 0);                   /* it is asked again, under the same id */
+    forward_pass(f, 6000);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.error, HF_OUTCOME_UNKNOWN);
+    forward_end(f);
+}
+
+static void what_memory_holds_back_is_in_nobodys_way(void **state)
+{
+    (void)state;
+    struct forward *f = forward_begin_with_tier();
+    struct asked a;
+    struct asked b;
+    forward_lead();
+    fake.taken = TIER_LATER;
+    forward_ask_memory(f, &a, 7);
+    forward_run(f);
+    assert_int_equal(a.answers, 0);
+    forward_ask(f, &b, 8);
+    forward_run(f);
+    assert_int_equal(fake.submitted, 1);
+    assert_int_equal(fake.leases[0].low, 8);
+    fake.taken = TIER_TAKEN;
+    fake.tells_at_once = true;
+    forward_pass(f, 20);
+    assert_int_equal(a.answers, 1);
+    fake.taken = TIER_LATER;
+    forward_ask_memory(f, &a, 9);
+    forward_pass(f, 3100); /* no majority all the while: surely not done */
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.error, HF_UNAVAILABLE);
+    forward_end(f);
+}
+
+static void an_acquire_for_the_log_is_counted_until_it_is_settled(void **state)
+{
+    (void)state;
+    struct forward *f = forward_begin_with_tier();
+    struct asked a;
+    forward_lead();
+    forward_ask(f, &a, 7);
+    forward_run(f);
+    assert_int_equal(fake.proposed, 1);
+    assert_int_equal(fake.settled, 0);
+    forward_on_result(f, fake.cookies[0], REPLICA_NOT_DONE, NULL);
+    assert_int_equal(fake.settled, 1);
+    forward_pass(f, 20);
+    assert_int_equal(fake.proposed, 2);
+    struct result result = {.token = 2048};
+    forward_on_result(f, fake.cookies[1], REPLICA_DONE, &result);
+    assert_int_equal(fake.settled, 2);
+    assert_int_equal(a.answers, 1);
+    forward_end(f);
+}
+
+static void a_follower_says_which_tier_and_hears_the_epoch(void **state)
+{
+    (void)state;
+    struct forward *f = forward_begin_with_tier();
+    struct asked a;
+    forward_follow(f, 2);
+    forward_ask_memory(f, &a, 7);
+    forward_run(f);
+    assert_int_equal(fake.offered, 0);
+    assert_int_equal(fake.kinds[0], MEMORY);
+    struct buffer body;
+    buffer_init(&body, memory_system(), RESULT_BYTES_MAX + 64);
+    static const uint8_t head[16] = {9, 0, 0, 0, 0, 0, 0, 0, 0x10, 0x27};
+    struct result result = {.type = COMMAND_ACQUIRE, .token = 9217};
+    assert_true(buffer_append(&body, head, sizeof(head)));
+    assert_true(result_encode(&result, &body));
+    assert_true(forward_on_answer(f, 2, fake.numbers[0], DONE, buffer_bytes(&body)));
+    buffer_close(&body);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.result.token, 9217);
+    assert_int_equal(forward_epoch(f), 9);
+    assert_int_equal(forward_heard_ms(f), 10000);
+    forward_end(f);
+}
+
+static void a_forwarded_request_of_memory_is_answered_with_the_epoch(void **state)
+{
+    (void)state;
+    struct forward *f = forward_begin_with_tier();
+    uint8_t buffer[512];
+    struct slice good = forward_encode_acquire(buffer, 512);
+    forward_lead();
+    fake.taken = TIER_LATER;
+    assert_true(forward_on_request(f, 2, 10, 77, MEMORY, good));
+    assert_int_equal(fake.answer_status, BUSY);
+    fake.taken = TIER_TAKEN;
+    fake.tells_at_once = true;
+    assert_true(forward_on_request(f, 2, 10, 78, MEMORY, good));
+    assert_int_equal(fake.answer_status, DONE);
+    static const uint8_t epoch[8] = {7};
+    assert_memory_equal(buffer_bytes(&fake.answer_body).data, epoch, 8);
+    assert_int_equal(fake.submitted, 0);
+    forward_end(f);
+}
+
+static void events_and_wishes_need_no_answer(void **state)
+{
+    (void)state;
+    struct forward *f = forward_begin_with_tier();
+    assert_true(forward_on_request(f, 2, 10, 0, INTEREST, slice_of("\x02")));
+    assert_int_equal(fake.interest, 2);
+    assert_false(forward_on_request(f, 2, 10, 0, INTEREST, slice_of("")));
+    assert_int_equal(fake.answers, 0);
+    assert_true(forward_on_answer(f, 2, 0, EVENT, slice_of("bytes")));
+    assert_int_equal(fake.events, 1);
+    forward_end(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_looks_gets_the_page_with_the_barrier),
+        cmocka_unit_test(an_older_leader_that_knows_no_pages_is_asked_for_the_barrier_alone),
+        cmocka_unit_test(the_leaders_memory_answers_at_once_and_nothing_is_proposed),
+        cmocka_unit_test(what_memory_confirms_later_is_answered_then),
+        cmocka_unit_test(what_memory_holds_back_is_in_nobodys_way),
+        cmocka_unit_test(an_acquire_for_the_log_is_counted_until_it_is_settled),
+        cmocka_unit_test(a_follower_says_which_tier_and_hears_the_epoch),
+        cmocka_unit_test(a_forwarded_request_of_memory_is_answered_with_the_epoch),
+        cmocka_unit_test(events_and_wishes_need_no_answer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,332 @@
+/* Runs of commands of the Redis protocol that meet on keys, that belong together, and that a script
+ * makes (service/keyspace.h). */
+#include "resp_testing.h"
+
+#include "service/keyspace_state.h"
+#include "service/resp_conn.h"
+
+/* ---- runs that meet ---- */
+
+static void runs_on_one_key_take_turns(void **state)
+{
+    struct resp_client *clients[10];
+    world.gateway.is_held = true;
+    for (size_t i = 0; i < 10; i++) {
+        clients[i] = client();
+        resp_send_only(clients[i], "INCR n\r\n");
+    }
+    resp_world_run(&world);
+    assert_int_equal(world.gateway.submitted[COMMAND_TRANSACT], 1); /* the rest would be in vain */
+    world.gateway.is_held = false;
+    resp_world_run(&world);
+    for (size_t i = 0; i < 10; i++) {
+        char expected[16];
+        snprintf(expected, sizeof(expected), ":%zu|", i + 1);
+        resp_expect(clients[i], expected);
+    }
+    assert_int_equal(world.gateway.submitted[COMMAND_TRANSACT], 10);
+}
+
+static void a_run_that_met_a_conflict_is_made_again(void **state)
+{
+    struct resp_client *c = client();
+    for (unsigned times = 1; times <= 8; times++) {
+        char name[16];
+        char line[32];
+        char expected[16];
+        snprintf(name, sizeof(name), "k%u", times);
+        snprintf(line, sizeof(line), "SETNX %s v\r\n", name);
+        snprintf(expected, sizeof(expected), "%s", times % 2 == 1 ? ":0|" : ":1|");
+        world.gateway.is_held = true;
+        resp_send_only(c, line);
+        resp_world_run(&world);
+        if (times % 2 == 1) {
+            take_elsewhere(name); /* while it is on its way */
+        }
+        world.gateway.is_held = false;
+        resp_world_run(&world);
+        resp_expect(c, expected);
+    }
+    struct service_stats stats;
+    service_stats(world.service, &stats);
+    assert_int_equal(stats.resp_conflicts, 4);
+}
+
+static void after_eight_conflicts_the_client_is_told_to_try_again(void **state)
+{
+    struct resp_client *c = client();
+    struct resp_client *own = client();
+    uint64_t before = world.gateway.submitted[COMMAND_TRANSACT];
+    resp_ask(own, "SET k v NX PX 5000", "+OK|");
+    resp_send_only(c, "SET k w XX GET\r\n");
+    for (unsigned i = 0; i < 8; i++) {
+        world.gateway.is_held = true;
+        service_run(world.service);
+        renew_elsewhere("k");
+        world.gateway.is_held = false;
+        fake_gateway_deliver(&world.gateway);
+    }
+    resp_world_run(&world);
+    resp_expect_start(c, "-TRYAGAIN ");
+    assert_int_equal(world.gateway.submitted[COMMAND_TRANSACT] - before, 8);
+    resp_ask(c, "GET k", "$1|v|");
+}
+
+static bool is_never_settled(void *ctx)
+{
+    (void)ctx;
+    return false;
+}
+
+static void a_run_that_never_gets_its_turn_is_given_up(void **state)
+{
+    struct resp_client *c = client();
+    world.service->gateway.is_settled = is_never_settled;
+    resp_say(c, "INCR n");
+    resp_world_pass(&world, 4000);
+    resp_expect(c, "");
+    resp_world_pass(&world, 1500);
+    resp_expect_start(c, "-CLUSTERDOWN ");
+    assert_int_equal(world.gateway.submitted[COMMAND_TRANSACT], 0);
+}
+
+static void multi_and_exec_are_one_transaction(void **state)
+{
+    struct resp_client *a = client();
+    struct resp_client *b = client();
+    resp_ask(a, "MULTI", "+OK|");
+    resp_ask(a, "SET k \"a b\" NX PX 5000", "+QUEUED|");
+    resp_ask(a, "INCR n", "+QUEUED|");
+    resp_ask(a, "GET k", "+QUEUED|");
+    resp_ask(a, "HGET k f", "+QUEUED|");
+    resp_ask(b, "EXISTS k n", ":0|");
+    resp_ask(a, "EXEC", "*4|+OK|:1|$3|a b|-WRONGTYPE " KEY_WRONG_TYPE "|");
+    assert_int_equal(world.gateway.submitted[COMMAND_TRANSACT], 1);
+    resp_ask(b, "GET k", "$3|a b|");
+    resp_ask(a, "EXEC", "-ERR EXEC without MULTI|");
+    resp_ask(a, "MULTI", "+OK|");
+    resp_ask(a, "EXEC", "*0|");
+    resp_ask(a, "MULTI", "+OK|");
+    resp_ask(a, "INCR n", "+QUEUED|");
+    resp_ask(a, "MULTI", "-ERR MULTI calls can not be nested|");
+    resp_ask(a, "DISCARD", "+OK|");
+    resp_ask(a, "DISCARD", "-ERR DISCARD without MULTI|");
+    resp_ask(a, "MULTI", "+OK|");
+    resp_ask(a, "INCR n", "+QUEUED|");
+    resp_say(a, "NONSENSE");
+    resp_expect_start(a, "-ERR unknown command");
+    resp_ask(a, "EXEC", "-EXECABORT Transaction discarded because of previous errors.|");
+    resp_ask(a, "MULTI", "+OK|");
+    resp_say(a, "SUBSCRIBE c");
+    resp_expect_start(a, "-ERR 'subscribe' is not possible");
+    resp_ask(a, "EXEC", "-EXECABORT Transaction discarded because of previous errors.|");
+    resp_ask(a, "GET n", "$1|1|");
+}
+
+/* S10: the leader's memory is read without a barrier, and by nobody else. */
+static void keys_of_the_tier_efficiency_are_in_the_memory_of_the_leader(void **state)
+{
+    struct resp_client *c = client();
+    world.service->options.resp_tier = TIER_EFFICIENCY;
+    world.service->gateway.memory_core = world.gateway.gateway.core; /* there is one core here */
+    resp_ask(c, "SET k v NX PX 5000", "+OK|");
+    resp_ask(c, "GET k", "$1|v|");
+    resp_ask(c, "PEXPIRE k 10000", ":1|");
+    resp_ask(c, "DEL k", ":1|");
+    assert_int_equal(world.gateway.barriers, 0);
+    world.service->gateway.memory_core = NULL;
+    resp_say(c, "GET k");
+    resp_expect_start(c, "-CLUSTERDOWN ");
+    world.gateway.status.leader = 2;
+    resp_say(c, "GET k");
+    resp_expect_start(c, "-READONLY ");
+    resp_say(c, "INCR n");
+    resp_expect_start(c, "-READONLY ");
+    resp_say(c, "SET k v NX PX 5000"); /* it could not be given back here */
+    resp_expect_start(c, "-READONLY ");
+}
+
+/* ---- as a script sees it ---- */
+
+struct heard {
+    char text[256];
+};
+
+static void hear(void *ctx, const char *text)
+{
+    struct heard *h = ctx;
+    strncat(h->text, text, sizeof(h->text) - strlen(h->text) - 1);
+    strncat(h->text, " ", sizeof(h->text) - strlen(h->text) - 1);
+}
+
+static void hear_error(void *ctx, const char *code, const char *text)
+{
+    hear(ctx, code);
+    (void)text;
+}
+
+static void hear_integer(void *ctx, int64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof(text), "%lld", (long long)value);
+    hear(ctx, text);
+}
+
+static void hear_bulk(void *ctx, struct slice bytes)
+{
+    char text[64];
+    snprintf(text, sizeof(text), "%.*s", (int)bytes.len, (const char *)bytes.data);
+    hear(ctx, text);
+}
+
+static void hear_null(void *ctx)
+{
+    hear(ctx, "nil");
+}
+
+static void hear_count(void *ctx, uint32_t count)
+{
+    hear_integer(ctx, count);
+}
+
+static void call(struct keyspace *k, const char *line, const char *expected)
+{
+    struct heard h = {""};
+    struct key_sink sink = {&h,        hear,      hear_error, hear_integer,
+                            hear_bulk, hear_null, hear_count, hear_count};
+    struct slice args[8];
+    uint32_t count = 0;
+    while (*line != '\0') {
+        size_t len = strcspn(line, " ");
+        args[count++] = slice_make(line, len);
+        line += len + (line[len] == ' ');
+    }
+    keyspace_call(k, args, count, &sink);
+    if (strlen(h.text) > 0) {
+        h.text[strlen(h.text) - 1] = '\0';
+    }
+    assert_string_equal(h.text, expected);
+}
+
+static struct keyspace *script(const char *client_name)
+{
+    struct keyspace *k = &world.service->resp->keyspace;
+    keyspace_begin(k, 0, slice_of(client_name), false);
+    keyspace_enter_script(k);
+    return k;
+}
+
+static void submit(struct keyspace *k, enum outcome expected)
+{
+    struct command c;
+    struct result r;
+    assert_int_equal(keyspace_build(k, &c), HF_OK);
+    fake_gateway_apply(&world.gateway, &c, &r);
+    assert_int_equal(r.error, HF_OK);
+    assert_int_equal(r.outcome, expected);
+}
+
+static void a_script_sees_what_it_has_done(void **state)
+{
+    struct keyspace *k = script("a");
+    call(k, "GET k", "nil");
+    call(k, "SET k v PX 5000", "OK");
+    call(k, "GET k", "v");
+    call(k, "PTTL k", "5000");
+    call(k, "INCR n", "1");
+    call(k, "INCR n", "2");
+    call(k, "HSET h f 1", "1");
+    call(k, "HINCRBY h f 2", "3");
+    call(k, "DEL h", "1");
+    call(k, "EXISTS h k n", "2");
+    call(k, "PUBLISH c m", "0");
+    call(k, "PING", "ERR");
+    call(k, "SUBSCRIBE c", "ERR");
+    call(k, "SCAN 0", "ERR");
+    call(k, "NONSENSE", "ERR");
+    call(k, "GET", "ERR");
+    call(k, "HF.TOKEN k", "ERR"); /* it has none before it is done */
+    submit(k, OUTCOME_DONE);
+    struct resp_client *c = client();
+    resp_ask(c, "MGET k n h", "*3|$1|v|$1|2|$-1|");
+}
+
+static void a_script_that_compared_may_delete(void **state)
+{
+    struct resp_client *c = client();
+    resp_ask(c, "SET k v NX PX 30000", "+OK|");
+    struct keyspace *k = script("b");
+    call(k, "EXISTS k", "1"); /* that it is there says nothing about whose it is */
+    call(k, "SET k w", "ERR");
+    call(k, "GET k", "v");
+    call(k, "DEL k", "1");
+    submit(k, OUTCOME_DONE);
+    assert_int_equal(audited(), 0);
+    resp_ask(c, "SET k v NX PX 30000", "+OK|");
+    k = script("b");
+    call(k, "DEL k", "1"); /* Redisson's forceUnlock */
+    submit(k, OUTCOME_DONE);
+    assert_int_equal(audited(), 1);
+}
+
+static void a_script_is_done_only_if_nothing_it_read_has_changed(void **state)
+{
+    struct resp_client *c = client();
+    resp_ask(c, "SET k v NX PX 30000", "+OK|");
+    struct keyspace *k = script("b");
+    call(k, "GET k", "v");
+    call(k, "SET other w", "OK");
+    struct command command;
+    struct result r;
+    assert_int_equal(keyspace_build(k, &command), HF_OK);
+    take_elsewhere("unrelated");
+    fake_gateway_apply(&world.gateway, &command, &r);
+    assert_int_equal(r.outcome, OUTCOME_DONE);
+    k = script("b");
+    call(k, "GET k", "v");
+    call(k, "GET free", "nil");
+    call(k, "SET third w", "OK");
+    assert_int_equal(keyspace_build(k, &command), HF_OK);
+    take_elsewhere("free");
+    fake_gateway_apply(&world.gateway, &command, &r);
+    assert_int_equal(r.outcome, OUTCOME_REFUSED);
+    assert_int_equal(r.reason, REASON_CONFLICT);
+    resp_ask(c, "EXISTS other third", ":1|");
+}
+
+static void a_script_has_bounds(void **state)
+{
+    struct keyspace *k = script("a");
+    char line[64];
+    for (int i = 0; i < LIMIT_CHECKS; i++) {
+        snprintf(line, sizeof(line), "EXISTS k%d", i);
+        call(k, line, "0");
+    }
+    call(k, "EXISTS more", "ERR");
+    call(k, "EXISTS k1", "0");
+    for (int i = 0; i < LIMIT_EFFECTS; i++) {
+        call(k, "PUBLISH c m", "0");
+    }
+    call(k, "PUBLISH c m", "ERR");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(runs_on_one_key_take_turns, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_run_that_met_a_conflict_is_made_again, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(after_eight_conflicts_the_client_is_told_to_try_again,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_run_that_never_gets_its_turn_is_given_up, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(multi_and_exec_are_one_transaction, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(keys_of_the_tier_efficiency_are_in_the_memory_of_the_leader,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_script_sees_what_it_has_done, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_script_that_compared_may_delete, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_script_is_done_only_if_nothing_it_read_has_changed,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_script_has_bounds, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
