@@ -13,559 +13,35 @@
  * Each process has one thread: messages leave before the disk is waited for, as in a node, and no
  * thread has to be woken when it is done, which is why this is a floor. With --thread the disk has
  * a thread of its own, as in a node, whose loop may not stand still. */
+#include "raft_floor.h"
+
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/buffer.h"
-#include "cli/bench_histogram.h"
-#include "replica/engine.h"
+const unsigned floor_outstanding[FLOOR_RESULTS] = {1, 64, 256};
 
-enum {
-    NODES_MAX = 7,
-    COMMAND = 64,
-    OUTSTANDING_MAX = 256,
-    RECORD_HEAD = 32, /* what a log adds to an entry */
-    LOG_BYTES = 16 << 20,
-    CACHE_BYTES = 1 << 20,
-    OUT_MAX = 8 << 20,
-    HEARTBEAT_MS = 50,
-    LEADER_MS = 200,      /* node 1 stands first ... */
-    FOLLOWER_MS = 600000, /* ... and alone */
-    PENDING = 64,
-    RESULTS = 3,
-};
-
-static const unsigned outstanding[RESULTS] = {1, 64, 256};
-
-struct figures {
-    double commands_per_second;
-    double p50_us;
-    double p99_us;
-    double sync_p50_us; /* of the leader's disk */
-};
-
-struct pending {
-    uint64_t first;
-    uint64_t last;
-};
-
-/* With --thread: one sync at a time, asked for by `wanted`, told by the eventfd. */
-struct syncer {
-    pthread_t thread;
-    pthread_mutex_t mutex;
-    pthread_cond_t cond;
-    bool is_wanted;
-    int done_fd; /* -1: the loop syncs by itself */
-    int log_fd;
-    unsigned covers; /* how many of those pending; 0: none is under way */
-    uint64_t began_ns;
-};
-
-struct floor_node {
-    uint64_t id;
-    unsigned nodes;
-    struct engine engine;
-    struct replica_ports ports;
-    int epoll;
-    int fds[NODES_MAX + 1]; /* to each other node; -1: none */
-    struct buffer in[NODES_MAX + 1];
-    struct buffer out[NODES_MAX + 1];
-    int log_fd;
-    int vote_fd;
-    off_t log_at;
-    struct pending pending[PENDING]; /* written, not synced yet */
-    unsigned pending_count;
-    struct syncer syncer;
-    uint8_t members[1024];
-    size_t members_len;
-    bool has_members; /* their entry was answered (E8) */
-    struct histogram syncs;
-};
-
-static void die(const char *what)
+void floor_die(const char *what)
 {
     fprintf(stderr, "raft_floor: %s: %s\n", what, strerror(errno));
     _exit(1);
 }
 
-static uint64_t now_ns(void)
+uint64_t floor_now_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static uint64_t now_ms(void)
+static bool read_settings(struct floor_settings *s, int count, char **words)
 {
-    return now_ns() / 1000000;
-}
-
-/* ---- what the engine asks for ---- */
-
-static void save_vote(void *ctx, uint64_t term, uint64_t vote)
-{
-    struct floor_node *n = ctx;
-    uint64_t words[2] = {term, vote};
-    if (pwrite(n->vote_fd, words, sizeof(words), 0) != (ssize_t)sizeof(words) ||
-        fdatasync(n->vote_fd) != 0) {
-        die("the vote");
-    }
-}
-
-/* Into the file, which was filled before, again from its start when it is full. The sync comes when
- * what is to be sent has left. */
-static void write_entries(void *ctx, uint64_t first, const struct replica_entry *entries,
-                          uint32_t count)
-{
-    struct floor_node *n = ctx;
-    static uint8_t record[RECORD_HEAD + OUTSTANDING_MAX * COMMAND + 1024];
-    for (uint32_t i = 0; i < count; i++) {
-        size_t len = RECORD_HEAD + entries[i].bytes.len;
-        hf_assert(len <= sizeof(record));
-        if (entries[i].bytes.len > 0) {
-            memcpy(record + RECORD_HEAD, entries[i].bytes.data, entries[i].bytes.len);
-        }
-        n->log_at = n->log_at + (off_t)len > LOG_BYTES ? 0 : n->log_at;
-        if (pwrite(n->log_fd, record, len, n->log_at) != (ssize_t)len) {
-            die("the log");
-        }
-        n->log_at += (off_t)len;
-    }
-    hf_assert(n->pending_count < PENDING);
-    n->pending[n->pending_count++] = (struct pending){first, first + count - 1};
-}
-
-static bool read_entry(void *ctx, uint64_t index, struct replica_entry *out)
-{
-    (void)ctx;
-    (void)index;
-    (void)out;
-    return false; /* nobody is so far behind */
-}
-
-static void send_message(void *ctx, uint64_t peer, struct slice message)
-{
-    struct floor_node *n = ctx;
-    uint32_t len = (uint32_t)message.len;
-    buffer_append(&n->out[peer], &len, sizeof(len));
-    buffer_append_slice(&n->out[peer], message);
-    hf_assert(!n->out[peer].overflowed);
-}
-
-/* ---- one turn ---- */
-
-static void flush(struct floor_node *n)
-{
-    for (unsigned i = 1; i <= n->nodes; i++) {
-        struct slice bytes = buffer_bytes(&n->out[i]);
-        if (bytes.len > 0) {
-            ssize_t sent = send(n->fds[i], bytes.data, bytes.len, MSG_NOSIGNAL);
-            if (sent != (ssize_t)bytes.len) { /* blocking: whole, or the other one is gone */
-                _exit(0);
-            }
-            buffer_consume(&n->out[i], (size_t)sent);
-        }
-    }
-}
-
-static void hear(struct floor_node *n, unsigned from)
-{
-    uint8_t bytes[65536];
-    ssize_t got = recv(n->fds[from], bytes, sizeof(bytes), MSG_DONTWAIT);
-    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
-        _exit(0); /* the run is over */
-    }
-    buffer_append(&n->in[from], bytes, got > 0 ? (size_t)got : 0);
-    for (;;) {
-        struct slice all = buffer_bytes(&n->in[from]);
-        struct engine_heard heard;
-        uint32_t len = 0;
-        if (all.len < sizeof(len)) {
-            return;
-        }
-        memcpy(&len, all.data, sizeof(len));
-        if (all.len - sizeof(len) < len) {
-            return;
-        }
-        bool sound = engine_receive(&n->engine, from, slice_make(all.data + sizeof(len), len),
-                                    now_ms(), &heard);
-        hf_assert(sound);
-        buffer_consume(&n->in[from], sizeof(len) + len);
-    }
-}
-
-static void on_synced(struct floor_node *n, unsigned count, uint64_t began_ns)
-{
-    struct pending done[PENDING];
-    memcpy(done, n->pending, count * sizeof(done[0]));
-    histogram_add(&n->syncs, now_ns() - began_ns);
-    n->pending_count -= count;
-    memmove(n->pending, n->pending + count, n->pending_count * sizeof(done[0]));
-    for (unsigned i = 0; i < count; i++) {
-        engine_written(&n->engine, done[i].last, now_ms());
-    }
-}
-
-static void *sync_forever(void *ctx)
-{
-    struct syncer *s = ctx;
-    const uint64_t one = 1;
-    for (;;) {
-        pthread_mutex_lock(&s->mutex);
-        while (!s->is_wanted) {
-            pthread_cond_wait(&s->cond, &s->mutex);
-        }
-        s->is_wanted = false;
-        pthread_mutex_unlock(&s->mutex);
-        if (fdatasync(s->log_fd) != 0 || write(s->done_fd, &one, sizeof(one)) != sizeof(one)) {
-            die("the log");
-        }
-    }
-    return NULL;
-}
-
-static void start_syncer(struct floor_node *n)
-{
-    struct syncer *s = &n->syncer;
-    struct epoll_event event = {.events = EPOLLIN, .data.u32 = 0};
-    s->log_fd = n->log_fd;
-    s->done_fd = eventfd(0, EFD_CLOEXEC);
-    pthread_mutex_init(&s->mutex, NULL);
-    pthread_cond_init(&s->cond, NULL);
-    if (s->done_fd < 0 || epoll_ctl(n->epoll, EPOLL_CTL_ADD, s->done_fd, &event) != 0 ||
-        pthread_create(&s->thread, NULL, sync_forever, s) != 0) {
-        die("a thread");
-    }
-}
-
-static void ask_syncer(struct floor_node *n)
-{
-    struct syncer *s = &n->syncer;
-    if (s->covers == 0) {
-        s->covers = n->pending_count;
-        s->began_ns = now_ns();
-        pthread_mutex_lock(&s->mutex);
-        s->is_wanted = true;
-        pthread_cond_signal(&s->cond);
-        pthread_mutex_unlock(&s->mutex);
-    }
-}
-
-static void hear_syncer(struct floor_node *n)
-{
-    uint64_t times;
-    unsigned count = n->syncer.covers;
-    if (read(n->syncer.done_fd, &times, sizeof(times)) != sizeof(times)) {
-        die("the disk's thread");
-    }
-    n->syncer.covers = 0;
-    on_synced(n, count, n->syncer.began_ns);
-}
-
-static void sync_log(struct floor_node *n)
-{
-    if (n->pending_count > 0 && n->syncer.done_fd >= 0) {
-        ask_syncer(n);
-    } else if (n->pending_count > 0) {
-        uint64_t began_ns = now_ns();
-        if (fdatasync(n->log_fd) != 0) {
-            die("the log");
-        }
-        on_synced(n, n->pending_count, began_ns);
-    }
-}
-
-static void answer_members(struct floor_node *n)
-{
-    if (!n->has_members && raft_commit_index(&n->engine.raft) >= 1) {
-        n->has_members = true;
-        engine_configuration(&n->engine, 1, slice_make(n->members, n->members_len), now_ms());
-    }
-}
-
-/* Waits for something to happen, unless there is something to send at once. */
-static void turn(struct floor_node *n)
-{
-    struct epoll_event events[NODES_MAX + 1];
-    flush(n);
-    sync_log(n);
-    flush(n);
-    answer_members(n);
-    entries_evict(&n->engine.log, raft_commit_index(&n->engine.raft));
-    uint64_t due = raft_timeout(&n->engine.raft);
-    uint64_t now = now_ms();
-    int count = epoll_wait(n->epoll, events, NODES_MAX + 1, due <= now ? 0 : (int)(due - now));
-    for (int i = 0; i < count; i++) {
-        if (events[i].data.u32 == 0) {
-            hear_syncer(n);
-        } else {
-            hear(n, events[i].data.u32);
-        }
-    }
-    if (now_ms() >= raft_timeout(&n->engine.raft)) {
-        engine_timeout(&n->engine, now_ms());
-    }
-}
-
-/* ---- the leader's load ---- */
-
-static void submit(struct floor_node *n, unsigned commands)
-{
-    static const uint8_t bytes[OUTSTANDING_MAX * COMMAND];
-    enum hf_error error = engine_submit(&n->engine, REPLICA_COMMAND,
-                                        slice_make(bytes, (size_t)commands * COMMAND), now_ms());
-    hf_assert(error == HF_OK);
-}
-
-static uint64_t commit_one(struct floor_node *n, unsigned commands)
-{
-    uint64_t began = now_ns();
-    submit(n, commands);
-    uint64_t index = entries_last(&n->engine.log);
-    while (raft_commit_index(&n->engine.raft) < index) {
-        turn(n);
-    }
-    return now_ns() - began;
-}
-
-static struct figures measure(struct floor_node *n, unsigned commands, double seconds)
-{
-    static struct histogram commits;
-    uint64_t count = 0;
-    memset(&commits, 0, sizeof(commits));
-    for (unsigned i = 0; i < 100; i++) {
-        commit_one(n, commands); /* warm up */
-    }
-    memset(&n->syncs, 0, sizeof(n->syncs));
-    uint64_t began = now_ns();
-    uint64_t end = began + (uint64_t)(seconds * 1e9);
-    while (now_ns() < end) {
-        histogram_add(&commits, commit_one(n, commands));
-        count++;
-    }
-    return (struct figures){
-        .commands_per_second = (double)count * commands * 1e9 / (double)(now_ns() - began),
-        .p50_us = (double)histogram_at(&commits, 50000) / 1000,
-        .p99_us = (double)histogram_at(&commits, 99000) / 1000,
-        .sync_p50_us = (double)histogram_at(&n->syncs, 50000) / 1000,
-    };
-}
-
-/* ---- a node's life ---- */
-
-static int open_file(const char *folder, const char *name, uint64_t id)
-{
-    char path[512];
-    (void)snprintf(path, sizeof(path), "%s/%s-%" PRIu64, folder, name, id);
-    int fd = open(path, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        die(path);
-    }
-    return fd;
-}
-
-/* A sync of a file that does not grow and has its blocks costs no more than its data. */
-static void fill(int fd, size_t bytes)
-{
-    static const uint8_t zeros[1 << 16];
-    for (size_t at = 0; at < bytes; at += sizeof(zeros)) {
-        if (write(fd, zeros, sizeof(zeros)) != (ssize_t)sizeof(zeros)) {
-            die("the log");
-        }
-    }
-    if (fsync(fd) != 0) {
-        die("the log");
-    }
-}
-
-static void start_engine(struct floor_node *n)
-{
-    const char *problem = "";
-    struct replica_options options = {
-        .memory = memory_system(),
-        .id = n->id,
-        .address = "floor",
-        .seed = (uint32_t)n->id,
-        .election_ms = n->id == 1 ? LEADER_MS : FOLLOWER_MS,
-        .heartbeat_ms = HEARTBEAT_MS,
-        .cache_bytes = CACHE_BYTES,
-    };
-    struct replica_entry first = {1, REPLICA_MEMBERS, slice_make(n->members, n->members_len)};
-    struct replica_start start = {.term = 1, .first = 1, .entries = &first, .count = 1};
-    n->ports = (struct replica_ports){.ctx = n,
-                                      .save_vote = save_vote,
-                                      .write = write_entries,
-                                      .read = read_entry,
-                                      .send = send_message};
-    if (!engine_start(&n->engine, &options, &n->ports, &start, now_ms(), &problem)) {
-        fprintf(stderr, "raft_floor: %s\n", problem);
-        _exit(1);
-    }
-}
-
-static void run_node(uint64_t id, unsigned nodes, int fds[][NODES_MAX + 1], const char *folder,
-                     double seconds, bool has_thread, int results)
-{
-    static struct floor_node n;
-    struct replica_member members[NODES_MAX];
-    char names[NODES_MAX][16];
-    n.id = id;
-    n.nodes = nodes;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    n.epoll = epoll_create1(EPOLL_CLOEXEC);
-    for (unsigned i = 1; i <= nodes; i++) {
-        struct epoll_event event = {.events = EPOLLIN, .data.u32 = i};
-        n.fds[i] = fds[id][i];
-        buffer_init(&n.in[i], memory_system(), OUT_MAX);
-        buffer_init(&n.out[i], memory_system(), OUT_MAX);
-        if (n.fds[i] >= 0 && epoll_ctl(n.epoll, EPOLL_CTL_ADD, n.fds[i], &event) != 0) {
-            die("epoll");
-        }
-        (void)snprintf(names[i - 1], sizeof(names[i - 1]), "floor:%u", i);
-        members[i - 1] = (struct replica_member){.id = i, .address = names[i - 1], .voter = true};
-    }
-    n.members_len = replica_bootstrap_entry(members, nodes, n.members, sizeof(n.members));
-    n.log_fd = open_file(folder, "log", id);
-    n.vote_fd = open_file(folder, "vote", id);
-    fill(n.log_fd, LOG_BYTES);
-    n.syncer.done_fd = -1;
-    if (has_thread) {
-        start_syncer(&n);
-    }
-    start_engine(&n);
-    if (id != 1) {
-        for (;;) {
-            turn(&n);
-        }
-    }
-    while (!engine_is_leader(&n.engine) || !n.has_members) {
-        turn(&n);
-    }
-    struct figures figures[RESULTS];
-    for (unsigned i = 0; i < RESULTS; i++) {
-        figures[i] = measure(&n, outstanding[i], seconds);
-    }
-    _exit(write(results, figures, sizeof(figures)) == (ssize_t)sizeof(figures) ? 0 : 1);
-}
-
-/* ---- sockets ---- */
-
-/* A connection over loopback; both ends are ours. */
-static void make_connection(int ends[2])
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    socklen_t len = sizeof(address);
-    int on = 1;
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (listener < 0 || bind(listener, (struct sockaddr *)&address, sizeof(address)) != 0 ||
-        listen(listener, 1) != 0 || getsockname(listener, (struct sockaddr *)&address, &len) != 0) {
-        die("a socket");
-    }
-    ends[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (ends[0] < 0 || connect(ends[0], (struct sockaddr *)&address, len) != 0 ||
-        (ends[1] = accept(listener, NULL, NULL)) < 0) {
-        die("a connection");
-    }
-    close(listener);
-    for (int i = 0; i < 2; i++) {
-        if (setsockopt(ends[i], IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) != 0) {
-            die("a connection");
-        }
-    }
-}
-
-/* ---- the round trip of a client ---- */
-
-/* Waits with epoll and reads until `bytes` are there. False: the other end is gone. */
-static bool take(int epoll, int fd, size_t bytes)
-{
-    uint8_t in[4096];
-    while (bytes > 0) {
-        struct epoll_event event;
-        int count = epoll_wait(epoll, &event, 1, -1);
-        ssize_t got = count == 1 ? recv(fd, in, bytes < sizeof(in) ? bytes : sizeof(in), 0) : -1;
-        if (got == 0 || (got < 0 && errno != EINTR)) {
-            return false;
-        }
-        bytes -= got > 0 ? (size_t)got : 0;
-    }
-    return true;
-}
-
-static bool give(int fd, size_t bytes)
-{
-    static const uint8_t out[4096];
-    return send(fd, out, bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
-}
-
-static int wait_on(int fd)
-{
-    struct epoll_event event = {.events = EPOLLIN};
-    int epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
-        die("epoll");
-    }
-    return epoll;
-}
-
-static double measure_round_trip(double seconds, size_t there, size_t back)
-{
-    static struct histogram trips;
-    int ends[2];
-    make_connection(ends);
-    pid_t server = fork();
-    if (server == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        close(ends[0]);
-        int epoll = wait_on(ends[1]);
-        while (take(epoll, ends[1], there) && give(ends[1], back)) {
-        }
-        _exit(0);
-    }
-    close(ends[1]);
-    int epoll = wait_on(ends[0]);
-    uint64_t end = now_ns() + (uint64_t)(seconds * 1e9);
-    while (now_ns() < end) {
-        uint64_t began = now_ns();
-        if (!give(ends[0], there) || !take(epoll, ends[0], back)) {
-            die("a round trip");
-        }
-        histogram_add(&trips, now_ns() - began);
-    }
-    close(epoll);
-    close(ends[0]);
-    waitpid(server, NULL, 0);
-    return (double)histogram_at(&trips, 50000) / 1000;
-}
-
-/* ---- all of it ---- */
-
-struct settings {
-    unsigned nodes;
-    double seconds;
-    const char *folder;
-    unsigned there;
-    unsigned back;
-    bool has_thread;
-};
-
-static bool read_settings(struct settings *s, int count, char **words)
-{
-    *s = (struct settings){5, 2, ".", 160, 190, false};
+    *s = (struct floor_settings){5, 2, ".", 160, 190, false};
     if (count > 1 && strcmp(words[count - 1], "--thread") == 0) {
         s->has_thread = true;
         count--;
@@ -586,35 +62,35 @@ static bool read_settings(struct settings *s, int count, char **words)
             return false;
         }
     }
-    return count % 2 == 1 && s->nodes >= 1 && s->nodes <= NODES_MAX && s->seconds > 0 &&
+    return count % 2 == 1 && s->nodes >= 1 && s->nodes <= FLOOR_NODES_MAX && s->seconds > 0 &&
            s->seconds < 3600 && s->there > 0 && s->there <= 4096 && s->back > 0 && s->back <= 4096;
 }
 
-static bool run_nodes(const struct settings *s, struct figures figures[RESULTS])
+static bool run_nodes(const struct floor_settings *s, struct floor_figures figures[FLOOR_RESULTS])
 {
-    static int fds[NODES_MAX + 1][NODES_MAX + 1];
+    static int fds[FLOOR_NODES_MAX + 1][FLOOR_NODES_MAX + 1];
     int results[2];
-    pid_t pids[NODES_MAX + 1];
+    pid_t pids[FLOOR_NODES_MAX + 1];
     memset(fds, -1, sizeof(fds));
     for (unsigned i = 1; i <= s->nodes; i++) {
         for (unsigned j = i + 1; j <= s->nodes; j++) {
             int ends[2];
-            make_connection(ends);
+            floor_connect(ends);
             fds[i][j] = ends[0];
             fds[j][i] = ends[1];
         }
     }
     if (pipe(results) != 0) {
-        die("a pipe");
+        floor_die("a pipe");
     }
     for (unsigned i = 1; i <= s->nodes; i++) {
         pids[i] = fork();
         if (pids[i] == 0) {
-            run_node(i, s->nodes, fds, s->folder, s->seconds, s->has_thread, results[1]);
+            floor_run_node(i, s, fds[i], results[1]);
         }
     }
     close(results[1]);
-    size_t size = sizeof(*figures) * RESULTS;
+    size_t size = sizeof(*figures) * FLOOR_RESULTS;
     bool fine = read(results[0], figures, size) == (ssize_t)size;
     for (unsigned i = 1; i <= s->nodes; i++) {
         kill(pids[i], SIGKILL);
@@ -625,13 +101,13 @@ static bool run_nodes(const struct settings *s, struct figures figures[RESULTS])
 
 int main(int count, char **words)
 {
-    struct settings s;
-    struct figures figures[RESULTS];
+    struct floor_settings s;
+    struct floor_figures figures[FLOOR_RESULTS];
     if (!read_settings(&s, count, words)) {
         fprintf(stderr,
                 "usage: raft_floor [--nodes 1-%d] [--seconds S] [--folder DIR] [--bytes "
                 "THERE,BACK] [--thread]\n",
-                NODES_MAX);
+                FLOOR_NODES_MAX);
         return 64;
     }
     if (!run_nodes(&s, figures)) {
@@ -639,11 +115,11 @@ int main(int count, char **words)
         return 1;
     }
     printf("{\"nodes\": %u, \"round_trip_us\": %.1f, \"commits\": [", s.nodes,
-           measure_round_trip(s.seconds, s.there, s.back));
-    for (unsigned i = 0; i < RESULTS; i++) {
+           floor_round_trip_us(&s));
+    for (unsigned i = 0; i < FLOOR_RESULTS; i++) {
         printf("%s{\"outstanding\": %u, \"commands_per_second\": %.0f, \"p50_us\": %.1f, "
                "\"p99_us\": %.1f, \"sync_p50_us\": %.1f}",
-               i == 0 ? "" : ", ", outstanding[i], figures[i].commands_per_second,
+               i == 0 ? "" : ", ", floor_outstanding[i], figures[i].commands_per_second,
                figures[i].p50_us, figures[i].p99_us, figures[i].sync_p50_us);
     }
     printf("]}\n");

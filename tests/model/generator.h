@@ -104,6 +104,8 @@ void invalid_transact(struct generator *g, struct command *c);
 
 /* generate_commands.c */
 void generate_body(struct generator *g, enum command_type type, struct command *c);
+
+/* generate_invalid.c */
 /* Breaks one rule of command_check, or nearly. */
 void generate_invalid(struct generator *g, struct command *c);
 
