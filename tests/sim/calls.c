@@ -2,8 +2,9 @@
 #include "calls.h"
 
 #include "core/view.h"
+#include "tier.h"
 
-enum { CALLS = 1 << 14, NO_COOKIE = 1 };
+enum { CALLS = 1 << 14, NO_COOKIE = 1, LATER_TRIES = 40 };
 
 /* Who waits for what was submitted; a cookie is a place in this ring. */
 static struct call {
@@ -15,6 +16,8 @@ static struct call {
     uint32_t entry_life;
     bool is_read;
     bool is_fence;
+    bool is_counted; /* the tier was told that it is proposed */
+    enum tier tier;
     uint32_t name;
     uint64_t token;
 } calls[CALLS];
@@ -62,10 +65,44 @@ static struct call *call_of(const void *cookie)
     return serial != NO_COOKIE && c->serial == serial ? c : NULL;
 }
 
+static void fill(const struct node *n, const struct result *r, struct answer *a)
+{
+    a->error = r->error;
+    a->outcome = r->outcome;
+    a->reason = r->reason;
+    a->ended = r->ended;
+    a->replayed = r->replayed;
+    a->accepted = r->accepted;
+    a->alive = r->alive != NULL && r->alive[0] == HF_OK;
+    a->token = r->token;
+    a->lease = r->lease;
+    a->attachment = r->attachment;
+    a->epoch = core_epoch(replica_core(n->replica));
+}
+
+void *calls_nobody(void)
+{
+    return (void *)(uintptr_t)NO_COOKIE;
+}
+
+void clients_tier_result(struct node *n, void *cookie, const struct result *r)
+{
+    const struct call *c = call_of(cookie);
+    struct answer a = {.kind = ANSWER_RESULT, .by_tier = true};
+    if (c != NULL && !n->failed) {
+        fill(n, r, &a);
+        answer_by(n, c, &a);
+    }
+}
+
 void clients_result(struct node *n, void *cookie, enum replica_outcome outcome,
                     const struct result *r)
 {
     struct call *c = call_of(cookie);
+    if (c != NULL && c->is_counted) {
+        c->is_counted = false;
+        memory_tier_on_settled(n->tier);
+    }
     if (c == NULL || n->failed) {
         return;
     }
@@ -73,16 +110,7 @@ void clients_result(struct node *n, void *cookie, enum replica_outcome outcome,
                                : outcome == REPLICA_NOT_DONE ? ANSWER_UNAVAILABLE
                                                              : ANSWER_UNKNOWN};
     if (outcome == REPLICA_DONE) {
-        a.error = r->error;
-        a.outcome = r->outcome;
-        a.reason = r->reason;
-        a.ended = r->ended;
-        a.replayed = r->replayed;
-        a.accepted = r->accepted;
-        a.alive = r->alive != NULL && r->alive[0] == HF_OK;
-        a.token = r->token;
-        a.lease = r->lease;
-        a.attachment = r->attachment;
+        fill(n, r, &a);
         if (c->is_fence && r->error == HF_OK && !r->replayed) {
             truth_fence(c->name, core_index(replica_core(n->replica)), c->token, r->accepted);
         }
@@ -130,6 +158,32 @@ void clients_event(const struct node *n, const struct event *e)
     answer_client(&a, n->id, n->life);
 }
 
+/* Likewise in the tier EFFICIENCY: the leader tells that node. */
+void clients_tier_event(const struct node *leader, const struct event *e)
+{
+    uint64_t client = e->lease.high;
+    uint32_t life = 0;
+    if ((e->type != EVENT_GRANTED && e->type != EVENT_WAIT_ENDED) || e->part != 1 || client == 0 ||
+        client > CLIENTS || e->attachment == 0 || leader->failed) {
+        return;
+    }
+    int entry = client_entry((int)client, &life);
+    if (e->node != (uint32_t)entry ||
+        (entry != leader->id && !network_reaches(leader->id, entry))) {
+        return;
+    }
+    struct answer a = {
+        .kind = e->type == EVENT_GRANTED ? ANSWER_GRANTED : ANSWER_WAIT_ENDED,
+        .client = (int)client,
+        .lease = e->lease,
+        .token = e->token,
+        .reason = e->reason,
+        .by_tier = true,
+        .epoch = core_epoch(replica_core(leader->replica)),
+    };
+    answer_client(&a, entry, life);
+}
+
 void clients_node_died(const struct node *n)
 {
     for (int i = 1; i <= CLIENTS; i++) {
@@ -148,11 +202,29 @@ void clients_node_died(const struct node *n)
 struct request {
     struct call call;
     int hops;
+    int later;  /* how often it was put off */
     size_t len; /* of the encoded command */
     uint8_t bytes[];
 };
 
-static void submit(struct node *n, const struct request *r)
+/* As src/node/forward.c does it. HF_BUSY: nothing was done, later. */
+static enum hf_error take(struct node *n, struct call *c, const struct command *command,
+                          void *cookie)
+{
+    enum tier_taken taken = tier_submit(n, c->tier, command, cookie);
+    if (taken != TIER_PROPOSE) {
+        return taken == TIER_TAKEN ? HF_OK : HF_BUSY;
+    }
+    enum hf_error error = replica_submit(n->replica, command, cookie, node_time(n));
+    if (error == HF_OK && memory_tier_is_counted(command)) {
+        c->is_counted = true;
+        memory_tier_on_proposed(n->tier, command);
+    }
+    return error == HF_BUSY ? HF_UNAVAILABLE : error;
+}
+
+/* False: it is to be submitted once more, later. */
+static bool submit(struct node *n, const struct request *r)
 {
     struct command command;
     uint64_t serial = next_serial++;
@@ -171,15 +243,20 @@ static void submit(struct node *n, const struct request *r)
         if (command.type == COMMAND_ACQUIRE) {
             command.acquire.node = (uint32_t)c->entry;
         }
-        error = replica_submit(n->replica, &command, (void *)(uintptr_t)serial, node_time(n));
+        error = take(n, c, &command, (void *)(uintptr_t)serial);
+    }
+    if (error == HF_BUSY && r->later < LATER_TRIES) {
+        world.counts.tier_later++;
+        return false;
     }
     if (error != HF_OK) {
         struct answer a = {.kind = ANSWER_UNAVAILABLE};
         answer_by(n, c, &a);
-        return;
+        return true;
     }
     replica_flush(n->replica, node_time(n));
     node_after(n);
+    return true;
 }
 
 static void at_node(struct happening *h)
@@ -199,7 +276,12 @@ static void at_node(struct happening *h)
     }
     replica_status(n->replica, node_time(n), &s);
     if (s.serving) {
-        submit(n, r);
+        if (!submit(n, r)) {
+            r->later++;
+            struct happening *again = happen(500 + chance_below(20000), at_node, n->id);
+            again->data = h->data;
+            h->data = NULL;
+        }
         return;
     }
     if (r->hops > 0 || s.leader == 0 || s.leader == (uint64_t)n->id || s.leader > MAX_NODES ||
@@ -220,8 +302,8 @@ static void send_it(struct request *r, int node)
     happen(step_us(), at_node, node)->data = r;
 }
 
-void call_send(int client, int lane, uint64_t attempt, int node, const struct command *command,
-               uint32_t name)
+void call_send(int client, int lane, uint64_t attempt, int node, enum tier tier,
+               const struct command *command, uint32_t name)
 {
     uint8_t bytes[1024];
     size_t len = command_encode(command, bytes, sizeof(bytes));
@@ -229,7 +311,7 @@ void call_send(int client, int lane, uint64_t attempt, int node, const struct co
         violation("a command cannot be encoded");
     }
     struct request *r = calloc(1, sizeof(*r) + len);
-    r->call = (struct call){.client = client, .lane = lane, .attempt = attempt};
+    r->call = (struct call){.client = client, .lane = lane, .attempt = attempt, .tier = tier};
     if (command->type == COMMAND_FENCE_CHECK) {
         r->call.is_fence = true;
         r->call.token = command->fence_check.token;

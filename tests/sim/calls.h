@@ -3,6 +3,7 @@
 #ifndef HOLDFAST_TESTS_SIM_CALLS_H
 #define HOLDFAST_TESTS_SIM_CALLS_H
 
+#include "base/tier.h"
 #include "world.h"
 
 enum answer_kind {
@@ -30,13 +31,16 @@ struct answer {
     bool alive; /* keep-alive */
     uint64_t token;
     uint64_t attachment;
+    bool by_tier;   /* the leader's tier EFFICIENCY answered it */
+    uint64_t epoch; /* of that leader (S10.2); 0: an event of the log */
 };
 
-/* Sends it to `node`; a fence check is about `name`. */
-void call_send(int client, int lane, uint64_t attempt, int node, const struct command *command,
-               uint32_t name);
+/* Sends it to `node`, for that tier; a fence check is about `name`. */
+void call_send(int client, int lane, uint64_t attempt, int node, enum tier tier,
+               const struct command *command, uint32_t name);
 /* Looks a name up after a barrier. */
 void call_read(int client, int lane, uint64_t attempt, int node, uint32_t name);
+void *calls_nobody(void); /* the cookie of a command that nobody waits for */
 void calls_end(void);
 
 /* clients.c: what comes back. */

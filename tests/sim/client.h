@@ -2,6 +2,7 @@
  *
  *   clients.c         what a client does next, and what it hears
  *   client_lock.c     acquiring, holding, renewing, releasing, asking the fence
+ *   client_tier.c     what is different in the tier EFFICIENCY (S10)
  *   client_operator.c force-unlock and revocation
  *   client_key.c      counters, by transactions
  *   client_session.c  sessions and keep-alives; what a client may count on (S5)
@@ -46,6 +47,8 @@ struct hold {
     uint32_t names[3];
     uint32_t count;
     bool shared;
+    enum tier tier;
+    uint64_t epoch; /* EFFICIENCY: of the leader that granted it */
     uint64_t ttl_ms;
     uint64_t safe_us; /* may count on it until then; 0: not at all (S5) */
     uint64_t until_us;
@@ -92,6 +95,7 @@ struct client {
     uint64_t seq;
     uint64_t acked;
     uint64_t done;
+    uint64_t epoch; /* the highest that it heard of (S10.2) */
 };
 
 extern struct client clients[CLIENTS + 1];
@@ -124,6 +128,16 @@ void client_hear_meddling(struct client *c, const struct answer *a);
 void client_give_up_meddling(struct client *c);
 bool client_may_lose(const struct client *c); /* what it holds, to the operator */
 
+/* ---- client_tier.c ---- */
+enum tier client_choose_tier(uint32_t name);
+enum tier client_tier(const struct client *c); /* of what it is doing */
+/* An answer came: whoever holds something of an older epoch has lost it. */
+void client_hear_epoch(struct client *c, const struct answer *a);
+bool client_is_lost(const struct client *c);
+/* What it was told of the lock that it holds. */
+void client_check_held(const struct client *c, const struct answer *a, bool held);
+void client_wrong_tier(struct client *c);
+
 /* ---- client_key.c ---- */
 void client_change(struct client *c);
 void client_hear_change(struct client *c, const struct answer *a);
@@ -133,9 +147,10 @@ void client_changes_end(void);
 
 /* ---- client_lock.c ---- */
 void client_acquire(struct client *c);
-void client_hold(struct client *c, uint64_t token, bool waited);
+void client_hold(struct client *c, const struct answer *a, bool waited);
 void client_not_granted(struct client *c, enum reason reason);
 void client_give_up_acquire(struct client *c);
+uint64_t client_may_last_us(const struct client *c);
 void client_hear_acquire(struct client *c, const struct answer *a);
 void client_while_holding(struct client *c);
 void client_check_fence(struct client *c);

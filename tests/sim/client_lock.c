@@ -1,6 +1,7 @@
 /* What a client does with locks: acquires, holds, renews, releases, and shows its token to a fenced
  * resource, sometimes an old one. */
 #include "client.h"
+#include "tier.h"
 
 /* ---- acquiring ---- */
 
@@ -25,6 +26,7 @@ void client_acquire(struct client *c)
     struct command_acquire *a = &c->command.acquire;
     c->hold = (struct hold){0};
     choose_names(c, one_in(10) ? 2 + (uint32_t)chance_below(2) : 1);
+    c->hold.tier = client_choose_tier(c->hold.names[0]);
     c->hold.shared = c->hold.count == 1 && one_in(4); /* multi-locks are exclusive */
     c->hold.ttl_ms = 200 + chance_below(1800);
     c->lease = (struct id){(uint64_t)c->id, chance() | 1};
@@ -49,18 +51,25 @@ static struct history_op grant_op(const struct client *c, uint64_t token)
                                .lease_us = client_lease_us(c, c->call_us, c->hold.ttl_ms)};
 }
 
-void client_hold(struct client *c, uint64_t token, bool waited)
+void client_hold(struct client *c, const struct answer *a, bool waited)
 {
     struct hold *h = &c->hold;
+    uint64_t token = a->token;
     h->token = token;
+    h->epoch = a->epoch;
     world.counts.granted++;
     for (uint32_t i = 0; i < h->count; i++) {
-        if (!truth_has_grant(token, h->names[i])) {
+        if (!(h->tier == TIER_EFFICIENCY ? tier_truth_has_grant(token, h->names[i])
+                                         : truth_has_grant(token, h->names[i]))) {
             violation("client %d was told of token %llu on n%u, which was never granted", c->id,
                       ull(token), h->names[i]);
         }
     }
     client_record(c, grant_op(c, token));
+    if (client_is_lost(c)) { /* by a leader that is none any more */
+        client_idle(c, client_think_us());
+        return;
+    }
     if (!waited) {
         client_confirm(c, c->call_us);
     } else if (c->in_session) {
@@ -74,7 +83,7 @@ void client_hold(struct client *c, uint64_t token, bool waited)
 }
 
 /* How long an acquire of which nothing is heard may still come, wait and hold. */
-static uint64_t may_last_us(const struct client *c)
+uint64_t client_may_last_us(const struct client *c)
 {
     return (c->command.acquire.wait_ms + c->hold.ttl_ms + 25000) * 1000;
 }
@@ -95,7 +104,7 @@ void client_give_up_acquire(struct client *c)
     client_record(c, (struct history_op){.kind = HISTORY_ACQUIRE,
                                          .waits = true,
                                          .call_us = c->call_us,
-                                         .return_us = world.now_us + may_last_us(c)});
+                                         .return_us = world.now_us + client_may_last_us(c)});
     leave(c);
 }
 
@@ -109,7 +118,7 @@ void client_not_granted(struct client *c, enum reason reason)
     if (c->tries >
         1) { /* an earlier one may be on its way yet, and is not recognised without an id */
         op.kind = HISTORY_ACQUIRE;
-        op.return_us += may_last_us(c);
+        op.return_us += client_may_last_us(c);
         client_record(c, op);
     } else if (c->command.acquire.wait_ms != 0) {
         op.kind = HISTORY_ACQUIRE; /* it stood in the queue meanwhile */
@@ -130,11 +139,15 @@ void client_hear_acquire(struct client *c, const struct answer *a)
         client_session_is_gone(c);
         return;
     }
+    if (a->error == HF_WRONG_TIER) {
+        client_wrong_tier(c);
+        return;
+    }
     if (a->error != HF_OK) {
         violation("client %d got the error %s", c->id, hf_error_code(a->error));
     }
     if (a->outcome == OUTCOME_GRANTED && a->ended == ENDED_NOT) {
-        client_hold(c, a->token, c->command.acquire.wait_ms != 0);
+        client_hold(c, a, c->command.acquire.wait_ms != 0);
     } else if (a->outcome == OUTCOME_GRANTED) {
         client_record(c, grant_op(c, a->token)); /* it is over already */
         client_idle(c, client_think_us());
@@ -215,6 +228,7 @@ void client_while_holding(struct client *c)
 void client_hear_renewal(struct client *c, const struct answer *a)
 {
     bool held = a->error == HF_OK && a->outcome != OUTCOME_REFUSED;
+    client_check_held(c, a, held);
     client_record(
         c, (struct history_op){.kind = HISTORY_RENEW,
                                .held = held,
@@ -223,7 +237,7 @@ void client_hear_renewal(struct client *c, const struct answer *a)
                                .call_us = c->call_us,
                                .return_us = world.now_us,
                                .lease_us = client_lease_us(c, c->renewal_us, c->hold.ttl_ms)});
-    if (held) {
+    if (held && !client_is_lost(c)) {
         client_confirm(c,
                        c->renewal_us); /* of the last attempt, which may not be the one answered */
         c->doing = HOLDING;
@@ -238,6 +252,7 @@ void client_hear_release(struct client *c, const struct answer *a)
 {
     bool held = a->error == HF_OK && (a->outcome != OUTCOME_REFUSED ||
                                       (a->reason == REASON_ALREADY_RELEASED && c->tries > 1));
+    client_check_held(c, a, held);
     client_record(c, (struct history_op){.kind = HISTORY_RELEASE,
                                          .held = held,
                                          .token = c->hold.token,

@@ -65,7 +65,11 @@ void client_hear_meddling(struct client *c, const struct answer *a)
         violation("the operator got the error %s", hf_error_code(a->error));
     }
     world.counts.taken += a->error == HF_OK;
-    record(c, a->error == HF_OK, world.now_us);
+    if (!a->by_tier) { /* else nobody held it in the other one */
+        record(c, a->error == HF_OK, world.now_us);
+    } else if (c->tries > 1) { /* ... now: an earlier attempt may have found somebody there */
+        record(c, true, HISTORY_NEVER);
+    }
     client_idle(c, client_think_us());
 }
 

@@ -68,7 +68,7 @@ void client_keep_alive(struct happening *h)
         cmd.keepalive.sessions.packed = packed;
         c->keepalive_us = world.now_us;
         c->attempt[KEEPALIVE]++;
-        call_send(c->id, KEEPALIVE, c->attempt[KEEPALIVE], c->entry, &cmd, 0);
+        call_send(c->id, KEEPALIVE, c->attempt[KEEPALIVE], c->entry, TIER_CORRECTNESS, &cmd, 0);
     }
     struct happening *next = happen(c->session_ttl_ms * 333, client_keep_alive, 0);
     next->a = h->a;

@@ -26,6 +26,9 @@ void client_record_one(uint32_t name, struct history_op op)
 void client_record(const struct client *c, struct history_op op)
 {
     op.client = c->id;
+    if (c->hold.tier == TIER_EFFICIENCY) {
+        return; /* it is judged where it is done, see tier_truth.c */
+    }
     for (uint32_t i = 0; i < c->hold.count; i++) {
         client_record_one(c->hold.names[i], op);
     }
@@ -58,7 +61,7 @@ void client_submit(struct client *c)
     if (c->doing == READING) {
         call_read(c->id, MAIN, c->attempt[MAIN], c->entry, c->name);
     } else {
-        call_send(c->id, MAIN, c->attempt[MAIN], c->entry, &c->command, c->name);
+        call_send(c->id, MAIN, c->attempt[MAIN], c->entry, client_tier(c), &c->command, c->name);
     }
 }
 
@@ -237,6 +240,7 @@ void client_hears(const struct answer *a)
     if (clients_stopping) {
         return;
     }
+    client_hear_epoch(c, a);
     if (a->kind == ANSWER_BROKEN) {
         client_choose_entry(c);
         if (c->doing != IDLE && c->doing != HOLDING) {
@@ -248,7 +252,7 @@ void client_hears(const struct answer *a)
         if (c->doing == WAITING && id_equal(a->lease, c->lease)) {
             c->done++;
             if (a->kind == ANSWER_GRANTED) {
-                client_hold(c, a->token, true);
+                client_hold(c, a, true);
             } else {
                 client_not_granted(c, a->reason);
             }

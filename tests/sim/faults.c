@@ -68,6 +68,7 @@ static void paused(struct happening *h)
         world.counts.pauses++;
         uint64_t for_us = 1000 + about(world.weather.pause_for);
         world.nodes[node].paused_until_us = world.now_us + for_us;
+        world.nodes[node].paused_for_us = for_us;
         trace("node %d stands still for %llu ms", node, ull(for_us / 1000));
         trace_mark(node, "pause");
     }

@@ -105,13 +105,16 @@ static bool greet(struct link *l, struct node *from, struct node *to)
 /* ---- messages ---- */
 
 /* What a node has heard of cluster time, from the leader of the latest term (S1.2). */
-static void note_time(struct node *n, struct slice message)
+static void note_time(struct node *n, int from, struct slice message)
 {
     struct reader r = reader_make(message);
     uint64_t ms = read_u64(&r);
     uint64_t type = read_u64(&r);
     (void)read_u64(&r); /* the version */
     uint64_t term = read_u64(&r);
+    if (type == RAFT_APPEND_ENTRIES_RESULT) {
+        n->answered_us[from] = world.now_us;
+    }
     if ((type == RAFT_APPEND_ENTRIES || type == RAFT_INSTALL_SNAPSHOT) &&
         term >= terms_at(&n->memory, n->memory.last) && /* entries tell time, too */
         (term > n->heard_term || (term == n->heard_term && ms > n->heard_ms))) {
@@ -129,7 +132,7 @@ static void deliver(struct happening *h)
         return;
     }
     trace_message(h->from, h->node, h->b, world.now_us, message_word(slice_make(h->data, h->len)));
-    note_time(n, slice_make(h->data, h->len));
+    note_time(n, h->from, slice_make(h->data, h->len));
     if (!replica_receive(n->replica, (uint64_t)h->from, slice_make(h->data, h->len),
                          node_time(n))) {
         violation("node %d could not read a message of node %d", n->id, h->from);

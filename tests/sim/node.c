@@ -2,6 +2,7 @@
 #include "world.h"
 
 #include "node/state_load.h"
+#include "tier.h"
 
 static struct node *node_of(void *ctx)
 {
@@ -85,14 +86,19 @@ static void port_fetch_snapshot(void *ctx, uint64_t peer, const struct replica_s
 static void port_on_result(void *ctx, void *cookie, enum replica_outcome outcome,
                            const struct command *command, const struct result *result)
 {
-    (void)command;
-    clients_result(node_of(ctx), cookie, outcome, result);
+    struct node *n = node_of(ctx);
+    if (outcome == REPLICA_DONE) {
+        memory_tier_on_replicated(n->tier, command);
+    }
+    clients_result(n, cookie, outcome, result);
 }
 
 static void port_on_event(void *ctx, const struct event *event)
 {
     struct node *n = node_of(ctx);
     check_event(n, event);
+    memory_tier_on_event(n->tier, event);
+    tier_truth_replicated(n, event);
     clients_event(n, event);
 }
 
@@ -103,7 +109,7 @@ static void port_on_barrier(void *ctx, void *cookie, bool reached)
 
 static void port_on_change(void *ctx)
 {
-    (void)ctx;
+    tier_follow(node_of(ctx));
 }
 
 /* ---- time ---- */
@@ -138,7 +144,9 @@ static void timer(struct happening *h)
     }
     n->timer_us = UINT64_MAX;
     check_timer(n);
-    replica_on_timer(n->replica, node_time(n));
+    if (node_time(n).boot_us >= replica_next_us(n->replica)) {
+        replica_on_timer(n->replica, node_time(n));
+    }
     node_after(n);
 }
 
@@ -153,8 +161,11 @@ void node_after(struct node *n)
         happen(20000 + chance_below(400000), restart, 0)->a = id;
         return;
     }
+    tier_run(n);
     check_node(n);
     uint64_t next_us = replica_next_us(n->replica);
+    uint64_t tier_us = tier_next_us(n);
+    next_us = tier_us < next_us ? tier_us : next_us;
     uint64_t now_us = node_time(n).boot_us;
     uint64_t in_us = next_us <= now_us ? 1 : (uint64_t)((double)(next_us - now_us) / n->rate) + 1;
     if (next_us == UINT64_MAX || world.now_us + in_us >= n->timer_us) {
@@ -181,6 +192,7 @@ static void declare_gone(struct node *n)
             n->declared[other->id] != other->life &&
             replica_submit(n->replica, &gone, (void *)(uintptr_t)1, node_time(n)) == HF_OK) {
             n->declared[other->id] = other->life;
+            tier_node_gone(n, &gone);
         }
     }
     replica_flush(n->replica, node_time(n));
@@ -318,6 +330,7 @@ bool node_start(struct node *n)
     n->flipped = false;
     n->up = true;
     n->paused_until_us = 0;
+    memset(n->answered_us, 0, sizeof(n->answered_us));
     n->serving_since_us = 0;
     n->looked_at = 0;
     n->heard_term = 0;
@@ -327,6 +340,7 @@ bool node_start(struct node *n)
     start.term = n->store.meta.state.term;
     start.vote = n->store.meta.state.vote;
     const char *reason = "";
+    tier_open(n);
     n->replica = make_replica(n, &start, &reason);
     free(entries);
     log_piece_free(&piece);
@@ -397,6 +411,7 @@ void node_crash(struct node *n, bool power)
     disk_crash(n, power); /* its writes borrow the replica's bytes */
     replica_free(n->replica);
     n->replica = NULL;
+    tier_close(n);
     clients_node_died(n);
 }
 

@@ -57,6 +57,7 @@ static void one_world(const struct options *options)
     faults_stop();
     run_for(HEAL_US);
     uint64_t before = clients_least_done();
+    uint64_t tier_before = world.counts.tier_granted;
     run_for(PROGRESS_US);
     if (leader_now() == NULL) {
         violation("there is no leader %d s after the faults stopped",
@@ -64,6 +65,10 @@ static void one_world(const struct options *options)
     }
     if (clients_least_done() == before) {
         violation("a client got no answer for %d s after the faults stopped",
+                  PROGRESS_US / 1000000);
+    }
+    if (world.counts.tier_granted == tier_before) {
+        violation("the tier EFFICIENCY granted nothing for %d s after the faults stopped",
                   PROGRESS_US / 1000000);
     }
     for (int i = 0; members_are_stuck(); i++) {
@@ -255,6 +260,10 @@ static void report(const struct options *options, uint64_t seeds, const struct c
            "undecided\n",
            ull(c->fence_checks), ull(c->stale_writes), ull(c->fence_rejections), ull(c->taken),
            ull(c->raised), ull(c->conflicts), ull(c->histories), ull(c->undecided));
+    printf(
+        "tier EFFICIENCY: %llu granted, %llu lost by the epoch, %llu refused as of the other tier, "
+        "%llu put off\n",
+        ull(c->tier_granted), ull(c->tier_lost), ull(c->tier_wrong), ull(c->tier_later));
     printf("%.0f times real time per core\n", simulated / cpu);
 }
 

@@ -1,27 +1,11 @@
 /* The replicated truth, event by event in log order, on first sight anywhere: who holds what, who
  * waits in which order, what the fence accepted, and whether time is kept. */
-#include "world.h"
+#include "book.h"
+#include "tier.h"
 
-enum { MAX_HOLDERS = 64, MAX_WAITERS = 64, LATE_MS = 1000, HEALTHY_US = 1500000 };
+enum { LATE_MS = 1000, HEALTHY_US = 1500000 };
 
-struct holder {
-    uint64_t token;
-    enum mode mode;
-};
-
-struct waiting {
-    struct id lease;
-    bool in_session;
-    bool detached; /* or it may be */
-    uint32_t node; /* 0: it came back, through whichever */
-};
-
-static struct name {
-    struct holder holders[MAX_HOLDERS];
-    uint32_t holder_count;
-    struct waiting waiters[MAX_WAITERS]; /* in the order they came */
-    uint32_t waiter_count;
-} names[NAMES];
+static struct book *replicated;
 
 struct granted {
     uint64_t token;
@@ -43,90 +27,6 @@ static uint64_t last_at_ms;
 static int watched;
 static uint64_t healthy_since_us;
 
-/* Names are n0, n1, ...; -1 for others. */
-static int number_of(struct slice name)
-{
-    int number = 0;
-    if (name.len < 2 || name.len > 3 || name.data[0] != 'n') {
-        return -1;
-    }
-    for (size_t i = 1; i < name.len; i++) {
-        number = number * 10 + (name.data[i] - '0');
-    }
-    return number < NAMES ? number : -1;
-}
-
-/* ---- queues ---- */
-
-static void leave_queue(struct name *n, uint32_t i)
-{
-    n->waiter_count--;
-    memmove(n->waiters + i, n->waiters + i + 1, (n->waiter_count - i) * sizeof(n->waiters[0]));
-}
-
-/* A multi-lock stands in several queues, and its events name one of them. */
-static void each_place(struct id lease, void (*visit)(struct name *n, uint32_t i))
-{
-    for (int k = 0; k < NAMES; k++) {
-        for (uint32_t i = 0; i < names[k].waiter_count; i++) {
-            if (id_equal(names[k].waiters[i].lease, lease)) {
-                visit(&names[k], i);
-                break;
-            }
-        }
-    }
-}
-
-static void set_detached(struct name *n, uint32_t i)
-{
-    n->waiters[i].detached = true;
-}
-
-static void set_attached(struct name *n, uint32_t i)
-{
-    n->waiters[i].detached = false;
-    n->waiters[i].node = 0;
-}
-
-static void queued(int k, const struct event *e)
-{
-    struct name *n = &names[k];
-    if (n->waiter_count == MAX_WAITERS) {
-        violation("more waiters than clients");
-    }
-    n->waiters[n->waiter_count++] = (struct waiting){
-        .lease = e->lease,
-        .in_session = !id_is_zero(e->session),
-        .node = e->node,
-    };
-}
-
-static void node_gone(uint32_t node)
-{
-    for (int k = 0; k < NAMES; k++) {
-        for (uint32_t i = 0; i < names[k].waiter_count; i++) {
-            struct waiting *w = &names[k].waiters[i];
-            w->detached = w->detached || (!w->in_session && (w->node == node || w->node == 0));
-        }
-    }
-}
-
-/* S6.1: nothing overtakes. */
-static void check_order(int k, const struct event *e)
-{
-    struct name *n = &names[k];
-    for (uint32_t i = 0; i < n->waiter_count; i++) {
-        if (id_equal(n->waiters[i].lease, e->lease)) {
-            leave_queue(n, i);
-            return;
-        }
-        if (!n->waiters[i].detached) {
-            violation("token %llu on n%d was granted past an earlier waiter (S6.1)", ull(e->token),
-                      k);
-        }
-    }
-}
-
 /* ---- holders ---- */
 
 static void remember_grant(int k, const struct event *e)
@@ -144,49 +44,17 @@ static void remember_grant(int k, const struct event *e)
 
 static void granted(int k, const struct event *e)
 {
-    struct name *n = &names[k];
     if (e->part == 1) {
-        if (e->token <= last_token) {
-            violation("token %llu is not above %llu (S3.1)", ull(e->token), ull(last_token));
+        if (e->token <= last_token || e->token <= tier_truth_highest() ||
+            tier_of_token(e->token) != TIER_CORRECTNESS) {
+            violation("token %llu is not above %llu and %llu of the other tier (S3.1)",
+                      ull(e->token), ull(last_token), ull(tier_truth_highest()));
         }
         last_token = e->token;
     }
-    check_order(k, e);
-    for (uint32_t i = 0; i < n->holder_count; i++) {
-        if (e->mode != MODE_SHARED || n->holders[i].mode != MODE_SHARED) {
-            violation("n%d has two holders, tokens %llu and %llu", k, ull(n->holders[i].token),
-                      ull(e->token));
-        }
-    }
-    if (n->holder_count == MAX_HOLDERS) {
-        violation("more holders than clients");
-    }
-    n->holders[n->holder_count++] = (struct holder){e->token, e->mode};
-    remember_grant(k, e);
-    trace_hold((uint32_t)k, e->token, true);
-}
-
-static void ended(int k, const struct event *e)
-{
-    struct name *n = &names[k];
-    uint32_t i = 0;
-    while (i < n->holder_count && n->holders[i].token != e->token) {
-        i++;
-    }
-    if (i == n->holder_count) {
-        violation("token %llu on n%d ended and was not held", ull(e->token), k);
-    }
-    n->holder_count--;
-    memmove(n->holders + i, n->holders + i + 1, (n->holder_count - i) * sizeof(n->holders[0]));
-    trace_hold((uint32_t)k, e->token, false);
-    if (e->type == EVENT_EXPIRED) {
-        uint64_t safe_us = 0;
-        int client = 0;
-        world.counts.expired++;
-        if (clients_safe_until(e->token, &safe_us, &client) && world.now_us < safe_us) {
-            violation("token %llu on n%d was cut short by %llu us: client %d counts on it (S5)",
-                      ull(e->token), k, ull(safe_us - world.now_us), client);
-        }
+    if (k >= 0) {
+        remember_grant(k, e);
+        trace_hold((uint32_t)k, e->token, true);
     }
 }
 
@@ -208,40 +76,21 @@ static void check_time(const struct event *e)
 void truth_event(const struct event *e)
 {
     check_time(e);
-    int k = number_of(e->name);
+    int k = book_number(e->name);
     trace("event %llu-%u at %llu: %s %.*s token %llu lease %llx-%llx", ull(e->index), e->ordinal,
           ull(e->at_ms), event_name(e->type), (int)e->name.len, (const char *)e->name.data,
           ull(e->token), ull(e->lease.high), ull(e->lease.low));
-    if (e->type == EVENT_DETACHED && id_is_zero(e->lease)) {
-        node_gone(e->node);
+    if (replicated == NULL) {
+        replicated = book_new("the replicated state");
     }
-    if (k < 0) {
-        return;
-    }
-    switch (e->type) {
-    case EVENT_GRANTED:
+    book_event(replicated, e);
+    if (e->type == EVENT_EPOCH) {
+        tier_truth_epoch(e->token);
+    } else if (e->type == EVENT_GRANTED) {
         granted(k, e);
-        break;
-    case EVENT_QUEUED:
-        queued(k, e);
-        break;
-    case EVENT_WAIT_ENDED:
-        each_place(e->lease, leave_queue);
-        break;
-    case EVENT_DETACHED:
-        each_place(e->lease, set_detached);
-        break;
-    case EVENT_SUPERSEDED:
-        each_place(e->lease, set_attached);
-        break;
-    case EVENT_RELEASED:
-    case EVENT_EXPIRED:
-    case EVENT_FORCED:
-    case EVENT_REVOKED:
-        ended(k, e);
-        break;
-    default:
-        break;
+    } else if (k >= 0 && (e->type == EVENT_RELEASED || e->type == EVENT_EXPIRED ||
+                          e->type == EVENT_FORCED || e->type == EVENT_REVOKED)) {
+        trace_hold((uint32_t)k, e->token, false);
     }
 }
 
@@ -260,9 +109,14 @@ bool truth_has_grant(uint64_t token, uint32_t name)
     return low < grant_count && grants[low].token == token && (grants[low].names >> name & 1) != 0;
 }
 
+uint64_t truth_last_token(void)
+{
+    return last_token;
+}
+
 bool truth_is_held(uint32_t name)
 {
-    return names[name].holder_count > 0;
+    return replicated != NULL && book_is_held(replicated, name);
 }
 
 /* S11: in the order of the log, what is accepted never goes back. */
@@ -339,6 +193,12 @@ void truth_watch(void)
         violation("something has been due for %llu ms under a healthy leader",
                   ull(s.cluster_ms - due_ms));
     }
+    uint64_t tier_ms = memory_tier_next_ms(leader->tier);
+    if (world.now_us > healthy_since_us + HEALTHY_US && tier_ms < s.cluster_ms &&
+        s.cluster_ms - tier_ms > LATE_MS) {
+        violation("something has been due in the tier EFFICIENCY for %llu ms",
+                  ull(s.cluster_ms - tier_ms));
+    }
 }
 
 void truth_end(void)
@@ -351,7 +211,9 @@ void truth_end(void)
     free(grants);
     grants = NULL;
     grant_count = grant_capacity = 0;
-    memset(names, 0, sizeof(names));
+    tier_truth_forget();
+    book_free(replicated);
+    replicated = NULL;
     last_token = last_at_ms = healthy_since_us = 0;
     watched = 0;
 }

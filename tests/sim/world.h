@@ -10,6 +10,7 @@
  *   client*.c   who uses the locks                 history.c   what they saw, to be judged
  *   checks.c    what must be true across nodes     truth.c     ... of grants, queues and leases
  *   shadow.c    what each node has promised to keep
+ *   tier.c      the tier EFFICIENCY of a leader    tier_truth.c  ... and what is true of it
  *   trace.c     words and a picture of what happened */
 #ifndef HOLDFAST_TESTS_SIM_WORLD_H
 #define HOLDFAST_TESTS_SIM_WORLD_H
@@ -65,6 +66,8 @@ struct terms {
 struct disk_queue;
 struct taking;
 struct fetching;
+struct memory_tier;
+struct tier_truth;
 
 struct node {
     int id;
@@ -83,6 +86,7 @@ struct node {
     uint64_t wall_ms;   /* how far its wall clock is off; jumps */
     uint64_t timer_us;  /* when its timer is set to, on world time */
     uint64_t paused_until_us;
+    uint64_t paused_for_us;
     uint64_t heard_term; /* the highest cluster time that a leader told it in this life */
     uint64_t heard_ms;
     uint64_t serving_since_us; /* on world time, 0: it does not serve */
@@ -91,6 +95,11 @@ struct node {
     uint32_t timers;
 
     struct replica *replica;
+    struct memory_tier *tier;      /* EFFICIENCY, see tier.c */
+    struct tier_truth *tier_truth; /* NULL: it does not lead */
+    uint64_t tier_term;
+    bool tier_proposed;
+    uint64_t answered_us[MAX_NODES + 1]; /* when each other one last answered it; 0: never */
     struct disk_fake *fake;
     struct store store;
     struct known_stores known;
@@ -170,7 +179,8 @@ struct counts {
         retries, reads, entries, elections, crashes, power_cuts, blackouts, stops, cuts, isolations,
         corners, beheadings, pauses, slow_disks, full_disks, flips, damage_found, wiped,
         refused_stores, snapshots, installs, changes, transfers, leader_removals, stale_writes,
-        fence_checks, fence_rejections, taken, raised, conflicts, histories, undecided, late_us;
+        fence_checks, fence_rejections, taken, raised, conflicts, histories, undecided, late_us,
+        tier_granted, tier_wrong, tier_later, tier_lost;
 };
 
 struct world {
@@ -288,6 +298,7 @@ void checks_end(void);
 void truth_event(const struct event *event);
 bool truth_has_grant(uint64_t token, uint32_t name);
 bool truth_is_held(uint32_t name);
+uint64_t truth_last_token(void);
 void truth_fence(uint32_t resource, uint64_t index, uint64_t token, bool accepted);
 void truth_watch(void); /* every 50 ms: whether what is due is done */
 void truth_end(void);
@@ -296,6 +307,9 @@ void truth_end(void);
 void clients_begin(void);
 void clients_result(struct node *n, void *cookie, enum replica_outcome outcome,
                     const struct result *result);
+/* Of the leader's tier EFFICIENCY. */
+void clients_tier_result(struct node *n, void *cookie, const struct result *result);
+void clients_tier_event(const struct node *leader, const struct event *event);
 void clients_barrier(struct node *n, void *cookie, bool reached);
 void clients_event(const struct node *n, const struct event *event);
 void clients_node_died(const struct node *n);

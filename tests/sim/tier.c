@@ -1,0 +1,169 @@
+/* The production tier on a simulated node, see tier.h. What src/node adds to it is added here: it
+ * begins and ends with the lead, is told what is proposed, applied and ended in the log, gets the
+ * time, and is not served while the node catches up with its sockets after a stall (S1.5). */
+#include "tier.h"
+
+#include "calls.h"
+
+enum { STALL_US = 1000000, RETRY_US = 10000 };
+
+/* What the command that is being submitted was told. */
+static struct told {
+    bool is_there;
+    struct result result;
+} told;
+
+/* Whatever came during a pause comes at the moment in which it ends (world.c). */
+static bool is_late(const struct node *n)
+{
+    return n->paused_until_us == world.now_us && n->paused_for_us > STALL_US;
+}
+
+static struct tier_time now_of(struct node *n)
+{
+    struct replica_time now = node_time(n);
+    return (struct tier_time){.cluster_ms = replica_cluster_ms(n->replica, now),
+                              .wall_ms = now.wall_ms,
+                              .majority = !is_late(n) && replica_has_majority(n->replica, now)};
+}
+
+/* ---- what the tier asks for ---- */
+
+static const struct core *replicated(void *ctx)
+{
+    const struct node *n = ctx;
+    return replica_core(n->replica);
+}
+
+static struct tier_time now(void *ctx)
+{
+    return now_of(ctx);
+}
+
+static void on_result(void *ctx, void *cookie, const struct result *result)
+{
+    struct node *n = ctx;
+    if (result == NULL) {
+        violation("node %d: the tier knows no outcome, and has no backend", n->id);
+    }
+    told = (struct told){true, *result};
+    clients_tier_result(n, cookie, result);
+}
+
+static void on_again(void *ctx, void *cookie)
+{
+    const struct node *n = ctx;
+    (void)cookie;
+    violation("node %d: the tier wants to be asked again, and has no backend", n->id);
+}
+
+static void on_event(void *ctx, const struct event *event)
+{
+    const struct node *n = ctx;
+    tier_truth_event(n, event);
+    clients_tier_event(n, event);
+}
+
+static bool propose(void *ctx, const struct command *command)
+{
+    struct node *n = ctx;
+    n->tier_proposed = replica_submit(n->replica, command, calls_nobody(), node_time(n)) == HF_OK;
+    return n->tier_proposed;
+}
+
+void tier_open(struct node *n)
+{
+    struct memory_tier_options options = {.memory = memory_system(),
+                                          .ctx = n,
+                                          .replicated = replicated,
+                                          .now = now,
+                                          .on_result = on_result,
+                                          .on_again = on_again,
+                                          .on_event = on_event,
+                                          .propose = propose};
+    n->tier = memory_tier_new(&options);
+    n->tier_term = 0;
+}
+
+void tier_close(struct node *n)
+{
+    memory_tier_free(n->tier);
+    n->tier = NULL;
+    tier_truth_end(n->tier_truth);
+    n->tier_truth = NULL;
+}
+
+/* ---- the lead ---- */
+
+void tier_follow(struct node *n)
+{
+    struct replica_status s;
+    if (n->replica == NULL || n->tier == NULL) {
+        return;
+    }
+    replica_status(n->replica, node_time(n), &s);
+    if (!s.serving) {
+        memory_tier_end(n->tier);
+        tier_truth_end(n->tier_truth);
+        n->tier_truth = NULL;
+    } else if (!memory_tier_is_on(n->tier) || n->tier_term != s.term) {
+        n->tier_term = s.term;
+        memory_tier_begin(n->tier, (uint64_t)n->id);
+        tier_truth_end(n->tier_truth);
+        n->tier_truth = tier_truth_begin(n);
+    }
+}
+
+/* ---- time ---- */
+
+/* What the tier proposed is on its way without delay. */
+static void flush(struct node *n)
+{
+    if (n->tier_proposed) {
+        n->tier_proposed = false;
+        replica_flush(n->replica, node_time(n));
+    }
+}
+
+void tier_run(struct node *n)
+{
+    if (memory_tier_is_on(n->tier) && !is_late(n)) {
+        memory_tier_run(n->tier, now_of(n));
+        flush(n);
+    }
+}
+
+uint64_t tier_next_us(const struct node *n)
+{
+    uint64_t due_ms = memory_tier_next_ms(n->tier);
+    if (due_ms == UINT64_MAX) {
+        return UINT64_MAX;
+    }
+    uint64_t now_us = node_time(n).boot_us;
+    uint64_t at_us = replica_when_us(n->replica, due_ms);
+    return at_us <= now_us ? now_us + RETRY_US : at_us; /* it could not be done now */
+}
+
+void tier_node_gone(struct node *n, const struct command *gone)
+{
+    (void)memory_tier_submit(n->tier, TIER_CORRECTNESS, gone, calls_nobody(), now_of(n));
+}
+
+/* ---- commands ---- */
+
+enum tier_taken tier_submit(struct node *n, enum tier asked, const struct command *command,
+                            void *cookie)
+{
+    bool held = tier_truth_holds(n, command);
+    told.is_there = false;
+    enum tier_taken taken = memory_tier_submit(n->tier, asked, command, cookie, now_of(n));
+    if (told.is_there != (taken == TIER_TAKEN)) {
+        violation("node %d: the tier %s", n->id,
+                  told.is_there ? "answered what it did not take" : "took a command in silence");
+    }
+    if (taken == TIER_TAKEN) {
+        tier_truth_result(n, asked, command, held, &told.result);
+    }
+    flush(n);
+    return taken;
+}
