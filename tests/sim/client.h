@@ -5,6 +5,7 @@
  *   client_tier.c     what is different in the tier EFFICIENCY (S10)
  *   client_operator.c force-unlock and revocation
  *   client_key.c      counters, by transactions
+ *   client_put.c      keys, by transactions
  *   client_session.c  sessions and keep-alives; what a client may count on (S5)
  *   calls.c           the way of a request to the leader and back */
 #ifndef HOLDFAST_TESTS_SIM_CLIENT_H
@@ -56,6 +57,7 @@ struct hold {
 
 /* A transaction on its way. */
 struct change {
+    uint64_t number; /* of keys, see keys.h; 0: of counters */
     uint32_t counters[2];
     uint64_t seen[2];
     uint32_t count;
@@ -144,6 +146,10 @@ void client_hear_change(struct client *c, const struct answer *a);
 void client_give_up_change(struct client *c);
 void client_changes_judge(void);
 void client_changes_end(void);
+
+/* ---- client_put.c ---- */
+void client_put(struct client *c, const struct node *n);
+void client_hear_put(struct client *c, const struct answer *a);
 
 /* ---- client_lock.c ---- */
 void client_acquire(struct client *c);

@@ -60,8 +60,13 @@ void client_change(struct client *c)
         client_idle(c, 1000);
         return;
     }
+    if (one_in(2)) {
+        client_put(c, n);
+        return;
+    }
     client_begin(c, CHANGING, COMMAND_TRANSACT);
     struct change *h = &c->change;
+    h->number = 0;
     struct packer checks = packer_make(h->checks, sizeof(h->checks));
     struct packer effects = packer_make(h->effects, sizeof(h->effects));
     h->counters[0] = (uint32_t)chance_below(COUNTERS);
@@ -79,6 +84,10 @@ void client_change(struct client *c)
 
 void client_hear_change(struct client *c, const struct answer *a)
 {
+    if (c->change.number != 0) {
+        client_hear_put(c, a);
+        return;
+    }
     bool conflict = a->outcome == OUTCOME_REFUSED && a->reason == REASON_CONFLICT;
     if (a->error != HF_OK || (a->outcome != OUTCOME_DONE && !conflict)) {
         violation("client %d raised a counter and was told %s, %s", c->id, hf_error_code(a->error),
@@ -92,7 +101,9 @@ void client_hear_change(struct client *c, const struct answer *a)
 
 void client_give_up_change(struct client *c)
 {
-    record(c, REGISTER_UNKNOWN, REGISTER_NEVER);
+    if (c->change.number == 0) { /* the others are looked for in the log */
+        record(c, REGISTER_UNKNOWN, REGISTER_NEVER);
+    }
     client_idle(c, client_think_us());
 }
 

@@ -2,6 +2,7 @@
  * fence; and they misbehave: ask again under the same id, vanish, sleep past their lease and use
  * the old token. What each saw goes into the history, which is judged as a whole. */
 #include "client.h"
+#include "keys.h"
 
 enum { JUDGE_STEPS = 3000000 };
 
@@ -120,7 +121,7 @@ static void begin_something(struct client *c)
         client_open_session(c);
     } else if (one_in(6)) {
         look(c);
-    } else if (one_in(10)) {
+    } else if (one_in(8)) {
         client_change(c);
     } else if (one_in(8)) {
         client_check_fence(c);
@@ -324,6 +325,7 @@ void clients_judge(void)
 {
     char problem[400];
     client_changes_judge();
+    keys_judge();
     for (uint32_t i = 0; i < JUDGED_NAMES; i++) {
         world.counts.histories++;
         switch (history_check(history[i].ops, history[i].count, JUDGE_STEPS, problem,
@@ -348,5 +350,6 @@ void clients_end(void)
     memset(clients, 0, sizeof(clients));
     clients_stopping = false;
     client_changes_end();
+    keys_end();
     calls_end();
 }

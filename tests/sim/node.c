@@ -1,6 +1,7 @@
 /* One node: a production replica on its storage, its ports, its timers; how it starts and dies. */
 #include "world.h"
 
+#include "keys.h"
 #include "node/state_load.h"
 #include "tier.h"
 
@@ -54,6 +55,7 @@ static void port_write(void *ctx, uint64_t first, const struct replica_entry *en
             shadow_note_change(n, first + i, entries[i].bytes);
         }
     }
+    keys_written(first, entries, count);
     disk_write_entries(n, first, entries, count);
 }
 
@@ -163,6 +165,7 @@ void node_after(struct node *n)
     }
     tier_run(n);
     check_node(n);
+    keys_applied(n);
     uint64_t next_us = replica_next_us(n->replica);
     uint64_t tier_us = tier_next_us(n);
     next_us = tier_us < next_us ? tier_us : next_us;

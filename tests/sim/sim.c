@@ -260,6 +260,8 @@ static void report(const struct options *options, uint64_t seeds, const struct c
            "undecided\n",
            ull(c->fence_checks), ull(c->stale_writes), ull(c->fence_rejections), ull(c->taken),
            ull(c->raised), ull(c->conflicts), ull(c->histories), ull(c->undecided));
+    printf("keys: %llu transactions done, %llu conflicts\n", ull(c->key_changes),
+           ull(c->key_conflicts));
     printf(
         "tier EFFICIENCY: %llu granted, %llu lost by the epoch, %llu refused as of the other tier, "
         "%llu put off\n",

@@ -1,6 +1,7 @@
 /* The replicated truth, event by event in log order, on first sight anywhere: who holds what, who
  * waits in which order, what the fence accepted, and whether time is kept. */
 #include "book.h"
+#include "keys.h"
 #include "tier.h"
 
 enum { LATE_MS = 1000, HEALTHY_US = 1500000 };
@@ -52,7 +53,9 @@ static void granted(int k, const struct event *e)
         }
         last_token = e->token;
     }
-    if (k >= 0) {
+    if (k < 0) {
+        keys_granted(e);
+    } else {
         remember_grant(k, e);
         trace_hold((uint32_t)k, e->token, true);
     }

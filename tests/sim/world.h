@@ -11,6 +11,7 @@
  *   checks.c    what must be true across nodes     truth.c     ... of grants, queues and leases
  *   shadow.c    what each node has promised to keep
  *   tier.c      the tier EFFICIENCY of a leader    tier_truth.c  ... and what is true of it
+ *   keys.c      keys of transactions, in log order
  *   trace.c     words and a picture of what happened */
 #ifndef HOLDFAST_TESTS_SIM_WORLD_H
 #define HOLDFAST_TESTS_SIM_WORLD_H
@@ -180,7 +181,7 @@ struct counts {
         corners, beheadings, pauses, slow_disks, full_disks, flips, damage_found, wiped,
         refused_stores, snapshots, installs, changes, transfers, leader_removals, stale_writes,
         fence_checks, fence_rejections, taken, raised, conflicts, histories, undecided, late_us,
-        tier_granted, tier_wrong, tier_later, tier_lost;
+        tier_granted, tier_wrong, tier_later, tier_lost, key_changes, key_conflicts;
 };
 
 struct world {

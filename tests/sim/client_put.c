@@ -1,0 +1,101 @@
+/* Clients that use keys as those of the Redis protocol do (S13): they read one or two on the node
+ * that they are connected to, which may lag, and have them set, kept longer or dropped if nothing
+ * of them has changed. Some do not look first. Judged by keys.c. */
+#include "client.h"
+
+#include "keys.h"
+
+static struct key_change choose(uint32_t key, bool there)
+{
+    struct key_change e = {.key = key, .kind = EFFECT_PUT};
+    uint32_t ttl_ms = 150 + (uint32_t)chance_below(one_in(4) ? 300 : 4000);
+    uint64_t what = chance_below(8);
+    if (there ? what < 3 : one_in(12)) {
+        e.kind = EFFECT_EXPIRE;
+        e.ttl_ms = one_in(6) ? 0 : ttl_ms;
+    } else if (there ? what < 5 : one_in(12)) {
+        e.kind = EFFECT_DROP;
+    } else {
+        e.ttl_ms = there && one_in(2) ? 0 : ttl_ms;
+    }
+    return e;
+}
+
+/* Reads the keys and decides. False: not now. */
+static bool compose(const struct node *n, struct transaction *t, struct packer *checks)
+{
+    uint32_t first = (uint32_t)chance_below(KEYS);
+    uint32_t count = one_in(3) ? 2 : 1;
+    bool looks = !one_in(8);
+    *t = (struct transaction){.effect_count = count};
+    /* One more may be looked at and not changed. */
+    for (uint32_t i = 0; i < count + one_in(4); i++) {
+        uint32_t key = (first + i) % KEYS;
+        struct key_state seen;
+        struct key_check check = {.name = slice_of(keys_name(key))};
+        if (!keys_read(n, key, &seen, &check.version)) {
+            return false;
+        }
+        if (i < count) {
+            t->effects[i] = choose(key, seen.there);
+        }
+        if (looks) {
+            t->checks[t->check_count].key = key;
+            t->checks[t->check_count++].seen = seen;
+            if (!pack_check(checks, &check)) {
+                violation("there is no room for a transaction");
+            }
+        }
+    }
+    return true;
+}
+
+static void pack(const struct client *c, const struct transaction *t, struct packer *effects)
+{
+    char value[24];
+    snprintf(value, sizeof(value), "%llu", ull(c->change.number));
+    for (uint32_t i = 0; i < t->effect_count; i++) {
+        const struct key_change *e = &t->effects[i];
+        struct effect effect = {
+            .kind = e->kind, .name = slice_of(keys_name(e->key)), .ttl_ms = e->ttl_ms};
+        if (e->kind == EFFECT_PUT) {
+            effect.value = slice_of(value);
+            effect.lease = (struct id){(uint64_t)c->id, chance() | 1};
+        }
+        if (!pack_effect(effects, &effect)) {
+            violation("there is no room for a transaction");
+        }
+    }
+}
+
+void client_put(struct client *c, const struct node *n)
+{
+    struct change *h = &c->change;
+    struct packer checks = packer_make(h->checks, sizeof(h->checks));
+    struct packer effects = packer_make(h->effects, sizeof(h->effects));
+    struct transaction t;
+    if (!compose(n, &t, &checks)) {
+        client_idle(c, client_think_us());
+        return;
+    }
+    client_begin(c, CHANGING, COMMAND_TRANSACT);
+    h->count = 0;
+    h->number = keys_begin(&t);
+    pack(c, &t, &effects);
+    c->command.transact.id = keys_id(h->number);
+    c->command.transact.client = slice_of("client");
+    c->command.transact.checks = packer_list(&checks);
+    c->command.transact.effects = packer_list(&effects);
+    client_submit(c);
+}
+
+void client_hear_put(struct client *c, const struct answer *a)
+{
+    bool conflict = a->outcome == OUTCOME_REFUSED && a->reason == REASON_CONFLICT;
+    if (a->error != HF_OK || (a->outcome != OUTCOME_DONE && !conflict)) {
+        violation("client %d changed a key and was told %s, %s", c->id, hf_error_code(a->error),
+                  reason_name(a->reason));
+    }
+    keys_told(c->change.number, !conflict);
+    client_idle(c, client_think_us());
+}

@@ -1,0 +1,55 @@
+/* Keys of the Redis protocol (S13): what clients ask for by transactions of PUT, EXPIRE and DROP,
+ * and a small model of it that goes along with the log, entry by entry. A transaction says which
+ * states of keys it saw; the model does all of it or nothing, by what can be read of a key and not
+ * by the core's versions. What the core has then, and what clients are told, must be the same. */
+#ifndef HOLDFAST_TESTS_SIM_KEYS_H
+#define HOLDFAST_TESTS_SIM_KEYS_H
+
+#include "world.h"
+
+enum { KEYS = 6, KEY_CHECKS = 3, KEY_EFFECTS = 2 };
+
+/* What can be read of a key. */
+struct key_state {
+    bool there;
+    uint64_t value; /* the number of the transaction that set it */
+    uint64_t token;
+    uint64_t deadline_ms;
+};
+
+struct key_change {
+    uint32_t key;
+    enum effect_kind kind;
+    uint32_t ttl_ms;
+};
+
+struct transaction {
+    struct {
+        uint32_t key;
+        struct key_state seen;
+    } checks[KEY_CHECKS];
+    uint32_t check_count;
+    struct key_change effects[KEY_EFFECTS];
+    uint32_t effect_count;
+    enum { FATE_UNKNOWN, FATE_DONE, FATE_CONFLICT } fate; /* in the log, by the model */
+    enum { TOLD_NOTHING, TOLD_DONE, TOLD_CONFLICT } told;
+};
+
+const char *keys_name(uint32_t key);
+/* Reads it on that node. False: it is nothing that a transaction should touch now. */
+bool keys_read(const struct node *n, uint32_t key, struct key_state *out,
+               struct key_version *version);
+
+/* Its id is made of its number, the first is 1. */
+uint64_t keys_begin(const struct transaction *t);
+struct id keys_id(uint64_t number);
+void keys_told(uint64_t number, bool done);
+
+/* Entries that a node writes; what it has applied; a key that was granted, in log order. */
+void keys_written(uint64_t first, const struct replica_entry *entries, uint32_t count);
+void keys_applied(const struct node *n);
+void keys_granted(const struct event *e);
+void keys_judge(void);
+void keys_end(void);
+
+#endif
