@@ -74,6 +74,9 @@ static void on_result(void *ctx, uint32_t number, const struct command *command,
         hf_assert(number < r->applying->commands.count);
         void *cookie = r->applying->commands.at[number];
         if (cookie != NULL) {
+            if (command->type != COMMAND_KEEPALIVE) { /* whose like comes by the clock */
+                crowd_answer(&r->crowd, crowd_who(command));
+            }
             r->options.ports.on_result(r->options.ports.ctx, cookie, REPLICA_DONE, command, result);
         }
     }
@@ -114,6 +117,9 @@ static struct flight *flight_of(struct replica *r, uint64_t index, uint64_t term
 static void apply_command(struct replica *r, uint64_t index, const struct replica_entry *entry,
                           struct flight *mine, struct replica_time now)
 {
+    if (mine != NULL) {
+        crowd_begin(&r->crowd);
+    }
     r->applying = mine;
     enum hf_error error = entry_apply(r->core, index, entry->bytes, on_result, r);
     r->applying = NULL;
@@ -121,15 +127,15 @@ static void apply_command(struct replica *r, uint64_t index, const struct replic
         hf_panic(__FILE__, __LINE__, "a committed entry cannot be decoded");
     }
     if (mine != NULL) {
-        r->expected = mine->commands.count + mine->barriers.count + r->commands.count +
-                      r->barriers.count - r->lazy;
         r->answered_us = now.boot_us;
         r->heard_us = now.boot_us;
         r->answering = true;
         r->peer_waits = r->peer_waits || mine->for_peer;
         for (uint32_t i = 0; i < mine->barriers.count; i++) {
+            crowd_answer(&r->crowd, 0);
             r->options.ports.on_barrier(r->options.ports.ctx, mine->barriers.at[i], true);
         }
+        r->expected = crowd_expected(&r->crowd) + r->commands.count + r->barriers.count - r->lazy;
         flight_drop(r, (uint32_t)(mine - r->flights));
     }
 }

@@ -19,7 +19,8 @@ struct batch_situation {
     bool in_flight;       /* the last batch is not applied yet */
     uint32_t waiting;     /* commands and reads that wait in the open batch */
     uint32_t lazy;        /* of those, how many are in no hurry */
-    uint32_t expected;    /* whom the last batch answered, and who waited already then */
+    uint32_t expected;    /* who waited when the last batch was answered, and of those whom it
+                             answered as many as usually come back (crowd.h) */
     uint64_t answered_us; /* when their answers had left */
     uint64_t heard_us;    /* that, or when the last of those came who came in time */
     uint64_t first_us;    /* when the first of the waiting came */
@@ -28,6 +29,8 @@ struct batch_situation {
 
 /* 0: close now. UINT64_MAX: not before something happens. Otherwise: not before that time. */
 uint64_t batch_close_at_us(const struct batch_situation *s);
+/* Somebody comes: a batch waits so long for those who were answered, if it waits. */
+bool batch_is_in_time(uint64_t answered_us, uint64_t heard_us, uint64_t now_us);
 /* Somebody came: what heard_us is now. */
 uint64_t batch_heard_us(uint64_t heard_us, uint64_t now_us);
 

@@ -6,6 +6,7 @@
 #include "replica/batch.h"
 #include "replica/clock.h"
 #include "replica/contact.h"
+#include "replica/crowd.h"
 #include "replica/engine.h"
 #include "replica/replica.h"
 
@@ -48,6 +49,7 @@ struct replica {
 
     struct flight flights[MAX_FLIGHTS]; /* oldest first */
     uint32_t flight_count;
+    struct crowd crowd;
     uint32_t expected; /* who will probably ask soon: see batch.h */
     uint64_t answered_us;
     uint64_t heard_us;

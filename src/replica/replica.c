@@ -69,10 +69,13 @@ static uint64_t close_at_us(const struct replica *r, struct replica_time now)
     return batch_close_at_us(&s);
 }
 
-static void batch_note(struct replica *r, struct replica_time now)
+static void batch_note(struct replica *r, uint32_t who, struct replica_time now)
 {
     if (r->commands.count + r->barriers.count == 0) {
         r->first_us = now.boot_us;
+    }
+    if (batch_is_in_time(r->answered_us, r->heard_us, now.boot_us)) {
+        crowd_hear(&r->crowd, who);
     }
     r->heard_us = batch_heard_us(r->heard_us, now.boot_us);
 }
@@ -88,7 +91,7 @@ static enum hf_error batch_add(struct replica *r, const struct command *command,
     if (r->commands.count == BATCH_COMMANDS || !entry_writer_add(&r->writer, command)) {
         return HF_BUSY;
     }
-    batch_note(r, now);
+    batch_note(r, crowd_who(command), now);
     if (is_lazy(command->type)) {
         if (r->lazy == r->commands.count + r->barriers.count && r->lazy == 0) {
             r->first_us = now.boot_us;
@@ -315,6 +318,7 @@ struct replica *replica_new(const struct replica_options *options,
     r->apply_us = UINT64_MAX;
     r->buffer = memory_alloc(options->memory, BATCH_BYTES);
     batch_reset(r);
+    crowd_init(&r->crowd);
     r->core = start->core;
     if (r->core == NULL) {
         struct core_options core_options = {.memory = options->memory,
@@ -501,7 +505,7 @@ enum hf_error replica_barrier(struct replica *r, void *cookie, bool for_peer,
     if (r->barriers.count == BATCH_COMMANDS) {
         return HF_BUSY;
     }
-    batch_note(r, now);
+    batch_note(r, 0, now);
     cookies_add(r, &r->barriers, cookie);
     r->for_peer = r->for_peer || for_peer;
     return HF_OK;

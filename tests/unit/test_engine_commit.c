@@ -166,6 +166,45 @@ static void a_batch_counts_from_when_the_answers_have_left(void **state)
     alone_close(&a);
 }
 
+/* A batch of eight is answered to clients numbered from `first`; one more waits already then. */
+static void answer_eight(struct alone *a, uint32_t first)
+{
+    struct command command;
+    command_init(&command, COMMAND_RELEASE);
+    command.release.name = slice_of("name");
+    command.release.lease = (struct id){1, 1};
+    for (uint32_t i = 0; i < 8; i++) {
+        command.session = (struct id){1, first + i};
+        assert_int_equal(replica_submit(a->replica, &command, a, a->now), HF_OK);
+    }
+    alone_run(a, BATCH_WAIT_US);
+    uint64_t index = alone_last_index(a);
+    alone_all_written(a);
+    command.session = (struct id){2, first};
+    assert_int_equal(replica_submit(a->replica, &command, a, a->now), HF_OK);
+    alone_acknowledge(a, 2, index, 0);
+    alone_acknowledge(a, 3, index, 0);
+    alone_forget(a);
+    replica_answers_left(a->replica, a->now);
+    replica_flush(a->replica, a->now);
+}
+
+/* Decision 0019. */
+static void a_batch_waits_for_those_who_come_back_and_not_for_those_who_do_not(void **state)
+{
+    (void)state;
+    for (int comes_back = 0; comes_back < 2; comes_back++) {
+        struct alone a;
+        alone_open(&a, 3);
+        alone_lead(&a, 3);
+        for (uint32_t i = 0; i < 40; i++) {
+            answer_eight(&a, comes_back ? 100 : 100 + 10 * i);
+        }
+        assert_int_equal(alone_count(&a, RAFT_APPEND_ENTRIES, 2), comes_back ? 0 : 1);
+        alone_close(&a);
+    }
+}
+
 static uint64_t applied_index(const struct alone *a)
 {
     struct replica_status status;
@@ -375,6 +414,7 @@ int main(void)
         cmocka_unit_test(when_nobody_waits_the_next_batch_gets_a_moment_to_carry_it),
         cmocka_unit_test(a_batch_that_gathers_carries_it_even_when_a_follower_waits),
         cmocka_unit_test(a_batch_counts_from_when_the_answers_have_left),
+        cmocka_unit_test(a_batch_waits_for_those_who_come_back_and_not_for_those_who_do_not),
         cmocka_unit_test(a_follower_acknowledges_before_it_applies),
         cmocka_unit_test(a_slow_disk_puts_applying_off_for_a_moment_only),
         cmocka_unit_test(the_news_is_applied_and_not_answered_unless_it_is_refused),

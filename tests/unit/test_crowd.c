@@ -1,0 +1,188 @@
+/* Who comes back: crowd.h. */
+#include "base_testing.h"
+
+#include "replica/crowd.h"
+
+static struct crowd crowd;
+
+static int open_crowd(void **state)
+{
+    (void)state;
+    crowd_init(&crowd);
+    return 0;
+}
+
+/* One batch answers `answered` clients, numbered from `first`; those up to `back` come again. */
+static void play(uint32_t first, uint32_t answered, uint32_t back)
+{
+    crowd_begin(&crowd);
+    for (uint32_t i = 0; i < answered; i++) {
+        crowd_answer(&crowd, first + i);
+    }
+    for (uint32_t i = 0; i < back; i++) {
+        crowd_hear(&crowd, first + i);
+    }
+}
+
+static void at_first_everybody_is_expected_back(void **state)
+{
+    (void)state;
+    assert_int_equal(crowd_expected(&crowd), 0);
+    play(1, 64, 0);
+    assert_int_equal(crowd_expected(&crowd), 64);
+}
+
+static void those_who_always_come_back_are_all_expected(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        play(1, 64, 64);
+        assert_int_equal(crowd_expected(&crowd), 64);
+    }
+}
+
+static void those_who_never_come_back_are_soon_not_expected(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        play(1 + 64 * (uint32_t)i, 64, 0); /* others each time */
+    }
+    assert_int_equal(crowd_expected(&crowd), 0);
+}
+
+static void strangers_do_not_count_as_those_who_come_back(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        play(1, 14, 0);
+        for (uint32_t who = 1000; who < 1020; who++) {
+            crowd_hear(&crowd, who);
+        }
+    }
+    assert_int_equal(crowd_expected(&crowd), 0);
+}
+
+static void who_comes_twice_is_back_once(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        play(1, 10, 5);
+        for (uint32_t who = 1; who <= 5; who++) {
+            crowd_hear(&crowd, who);
+        }
+    }
+    assert_int_equal(crowd_expected(&crowd), 5);
+}
+
+static void half_of_them_are_expected_where_half_come(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        play(1, 14, 7);
+    }
+    play(1, 14, 0);
+    assert_int_equal(crowd_expected(&crowd), 7);
+    play(1, 1, 0); /* a lone one as soon as not */
+    assert_true(crowd_expected(&crowd) <= 1);
+}
+
+static void a_crowd_that_changes_its_ways_is_believed_after_a_few_batches(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 1000; i++) {
+        play(1, 64, 0);
+    }
+    for (int i = 0; i < 20; i++) {
+        play(1, 64, 64);
+    }
+    play(1, 64, 0);
+    assert_true(crowd_expected(&crowd) > 56);
+    for (int i = 0; i < 20; i++) {
+        play(1, 64, 0);
+    }
+    assert_true(crowd_expected(&crowd) < 8);
+}
+
+static void batches_that_answer_nobody_change_nothing(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        play(1, 14, 7);
+    }
+    for (int i = 0; i < 10000; i++) {
+        play(1, 0, 0);
+    }
+    play(1, 14, 0);
+    assert_int_equal(crowd_expected(&crowd), 7);
+}
+
+static void the_threads_of_one_session_are_counted_one_by_one(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 40; round++) {
+        crowd_begin(&crowd);
+        for (int i = 0; i < 300; i++) {
+            crowd_answer(&crowd, 7);
+        }
+        for (int i = 0; i < 300; i++) {
+            crowd_hear(&crowd, 7);
+        }
+    }
+    assert_int_equal(crowd.returned, 300);
+    assert_int_equal(crowd_expected(&crowd), 300);
+}
+
+static void a_place_that_is_full_takes_no_more(void **state)
+{
+    (void)state;
+    crowd_begin(&crowd);
+    for (int i = 0; i < UINT16_MAX + 10; i++) {
+        crowd_answer(&crowd, 0);
+    }
+    assert_int_equal(crowd.answered, UINT16_MAX);
+    for (int i = 0; i < UINT16_MAX + 10; i++) {
+        crowd_hear(&crowd, 0);
+    }
+    assert_int_equal(crowd.returned, UINT16_MAX);
+}
+
+static void a_client_is_known_by_its_session_or_else_by_its_name(void **state)
+{
+    (void)state;
+    struct command acquire;
+    struct command release;
+    command_init(&acquire, COMMAND_ACQUIRE);
+    command_init(&release, COMMAND_RELEASE);
+    assert_int_equal(crowd_who(&acquire), 0);
+    acquire.acquire.client = slice_of("worker-1");
+    release.release.client = slice_of("worker-1");
+    assert_int_equal(crowd_who(&acquire), crowd_who(&release));
+    assert_int_not_equal(crowd_who(&acquire), 0);
+    release.release.client = slice_of("worker-2");
+    assert_int_not_equal(crowd_who(&acquire), crowd_who(&release));
+    acquire.session = (struct id){1, 2};
+    release.session = (struct id){1, 2};
+    assert_int_equal(crowd_who(&acquire), crowd_who(&release));
+    release.session = (struct id){1, 5};
+    assert_int_not_equal(crowd_who(&acquire), crowd_who(&release));
+}
+
+#define T(name) cmocka_unit_test_setup(name, open_crowd)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(at_first_everybody_is_expected_back),
+        T(those_who_always_come_back_are_all_expected),
+        T(those_who_never_come_back_are_soon_not_expected),
+        T(strangers_do_not_count_as_those_who_come_back),
+        T(who_comes_twice_is_back_once),
+        T(half_of_them_are_expected_where_half_come),
+        T(a_crowd_that_changes_its_ways_is_believed_after_a_few_batches),
+        T(batches_that_answer_nobody_change_nothing),
+        T(the_threads_of_one_session_are_counted_one_by_one),
+        T(a_place_that_is_full_takes_no_more),
+        T(a_client_is_known_by_its_session_or_else_by_its_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
