@@ -141,3 +141,10 @@ void buffer_release(struct buffer *b)
         b->overflowed = overflowed;
     }
 }
+
+void buffer_release_above(struct buffer *b, size_t kept)
+{
+    if (b->capacity > kept) {
+        buffer_release(b);
+    }
+}

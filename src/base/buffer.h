@@ -93,5 +93,7 @@ void buffer_consume(struct buffer *b, size_t len);
 void buffer_truncate(struct buffer *b, size_t len);
 /* Gives the block back if nothing is held: an idle connection should take no memory. */
 void buffer_release(struct buffer *b);
+/* The same, but for a block of at most `kept` bytes: for who is soon filled again, and again. */
+void buffer_release_above(struct buffer *b, size_t kept);
 
 #endif

@@ -14,7 +14,8 @@ void *forward_no_cookie(void)
 
 uint64_t forward_now_ms(const struct forward *f)
 {
-    return f->options.now(f->options.ctx).boot_us / 1000;
+    return f->options.boot_ms != NULL ? f->options.boot_ms(f->options.ctx)
+                                      : f->options.now(f->options.ctx).boot_us / 1000;
 }
 
 /* ---- attempts ---- */
@@ -40,9 +41,8 @@ static enum tier_taken offer(struct forward *f, enum tier tier, const struct com
 }
 
 enum hf_error forward_take(struct forward *f, enum tier tier, const struct command *command,
-                           struct cookie *cookie)
+                           struct cookie *cookie, struct replica_time now)
 {
-    struct replica_time now = f->options.now(f->options.ctx);
     if (f->paused) {
         return HF_UNAVAILABLE;
     }
@@ -61,16 +61,15 @@ enum hf_error forward_take(struct forward *f, enum tier tier, const struct comma
     return error;
 }
 
-static enum hf_error submit_here(struct forward *f, struct call *call)
+static enum hf_error submit_here(struct forward *f, struct call *call, struct replica_time now)
 {
     if (call->kind == FORWARD_BARRIER || call->kind == FORWARD_LOOK) {
-        struct replica_time now = f->options.now(f->options.ctx);
         return f->paused ? HF_UNAVAILABLE : replica_barrier(f->replica, call, false, now);
     }
     struct command command;
     enum hf_error error = command_decode(slice_make(call->bytes, call->len), &command);
     hf_assert(error == HF_OK);
-    return forward_take(f, call->tier, &command, &call->cookie);
+    return forward_take(f, call->tier, &command, &call->cookie, now);
 }
 
 /* A change is begun or refused on the spot. */
@@ -90,14 +89,14 @@ static bool change_here(struct forward *f, struct call *call)
 }
 
 /* The tier EFFICIENCY answers before submit_here returns, and then the call is gone. */
-static bool try_here(struct forward *f, struct call *call)
+static bool try_here(struct forward *f, struct call *call, struct replica_time now)
 {
     if (call->kind == FORWARD_CHANGE) {
         return change_here(f, call);
     }
     call->here++;
     f->settled = NULL;
-    if (submit_here(f, call) != HF_OK) {
+    if (submit_here(f, call, now) != HF_OK) {
         call->here--;
         return false;
     }
@@ -126,27 +125,30 @@ static bool try_there(struct forward *f, struct call *call, uint64_t leader)
     return true;
 }
 
-static bool try_once(struct forward *f, struct call *call, const struct replica_status *status)
+static bool try_once(struct forward *f, struct call *call, const struct replica_status *status,
+                     struct replica_time now)
 {
     if (f->held && !call->is_first) {
         return false;
     }
     if (status->serving) {
-        return try_here(f, call);
+        return try_here(f, call, now);
     }
     return status->leader != 0 && !status->is_leader && try_there(f, call, status->leader);
 }
 
-/* In order; what cannot go now stays, and so does everything behind it. */
+/* In order; what cannot go now stays, and so does everything behind it. All of it came before the
+ * clock is read, so that one reading is late enough for each (S1.1). */
 static void send_waiting(struct forward *f)
 {
     struct replica_status status;
-    replica_status(f->replica, f->options.now(f->options.ctx), &status);
+    struct replica_time now = f->options.now(f->options.ctx);
+    replica_status(f->replica, now, &status);
     struct call *call = f->lists[CALL_WAITING].first;
     while (call != NULL) {
         struct call *next = call->next;
         /* The other tier goes by its own rules: what waits for one is not in the way. */
-        if (!try_once(f, call, &status) && !f->held && !f->read_only &&
+        if (!try_once(f, call, &status, now) && !f->held && !f->read_only &&
             call->tier == TIER_CORRECTNESS) {
             break;
         }
@@ -528,6 +530,7 @@ struct forward *forward_new(const struct forward_options *options)
     struct forward *f = memory_alloc(memory, sizeof(*f));
     memset(f, 0, sizeof(*f));
     f->options = *options;
+    pool_init(&f->pool, memory);
     f->scratch = memory_alloc(memory, FORWARD_SCRATCH);
     buffer_init(&f->encoded, memory, RESULT_BYTES_MAX + 64);
     f->slots = memory_alloc(memory, FORWARD_SLOTS * sizeof(f->slots[0]));
@@ -552,15 +555,8 @@ void forward_free(struct forward *f)
         return;
     }
     const struct memory *memory = f->options.memory;
-    for (int state = 0; state <= CALL_ANSWERED; state++) {
-        struct call *call = f->lists[state].first;
-        while (call != NULL) {
-            struct call *next = call->next;
-            buffer_close(&call->page);
-            memory_free(memory, call, sizeof(*call) + call->len);
-            call = next;
-        }
-    }
+    call_free_all(f);
+    pool_close(&f->pool);
     relay_free_all(f);
     buffer_close(&f->encoded);
     memory_free(memory, f->free_slots, FORWARD_SLOTS * sizeof(f->free_slots[0]));

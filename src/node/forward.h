@@ -28,7 +28,8 @@ struct forward_options {
     uint32_t give_up_ms;
     void *ctx;
     struct replica_time (*now)(void *ctx);
-    struct memory_tier *tier; /* NULL: there is none, and who asks for it waits in vain */
+    uint64_t (*boot_ms)(void *ctx); /* the same in ms, and cheaper, for time limits; NULL: `now` */
+    struct memory_tier *tier;       /* NULL: there is none, and who asks for it waits in vain */
     const struct core *(*memory_core)(void *ctx); /* its state, or NULL; may be NULL without it */
     /* Of that tier, may be NULL without it: a node says what it wants to hear; an event came. */
     void (*on_interest)(void *ctx, uint64_t peer, uint64_t link, uint8_t level);

@@ -42,14 +42,49 @@ void call_move(struct forward *f, struct call *call, enum call_state to)
     list_append(&f->lists[to], call);
 }
 
+/* Hundreds come and go in a turn: those of usual length are the pool's. */
+static struct call *call_alloc(struct forward *f, size_t len)
+{
+    struct call *call;
+    ref self = 0;
+    if (len <= CALL_BYTES) {
+        call = pool_alloc(&f->pool, sizeof(*call) + CALL_BYTES, &self);
+    } else {
+        call = memory_alloc(f->options.memory, sizeof(*call) + len);
+        memset(call, 0, sizeof(*call));
+    }
+    call->self = self;
+    call->len = len;
+    return call;
+}
+
+static void call_free(struct forward *f, struct call *call)
+{
+    buffer_close(&call->page);
+    if (call->self != 0) {
+        pool_free(&f->pool, call->self, sizeof(*call) + CALL_BYTES);
+    } else {
+        memory_free(f->options.memory, call, sizeof(*call) + call->len);
+    }
+}
+
+void call_free_all(struct forward *f)
+{
+    for (int state = 0; state <= CALL_ANSWERED; state++) {
+        struct call *call = f->lists[state].first;
+        for (struct call *next; call != NULL; call = next) {
+            next = call->next;
+            call_free(f, call);
+        }
+    }
+}
+
 struct call *call_new(struct forward *f, enum forward_kind kind, struct slice bytes)
 {
-    struct call *call = memory_alloc(f->options.memory, sizeof(*call) + bytes.len);
-    memset(call, 0, sizeof(*call));
+    struct call *call = call_alloc(f, bytes.len);
     call->cookie.kind = COOKIE_CALL;
     call->kind = kind;
     call->give_up_ms = forward_now_ms(f) + f->options.give_up_ms;
-    call->len = bytes.len;
     if (bytes.len > 0) {
         memcpy(call->bytes, bytes.data, bytes.len);
     }
@@ -63,8 +98,7 @@ void call_free_if_done(struct forward *f, struct call *call)
 {
     if (call->state == CALL_ANSWERED && call->here == 0) {
         list_remove(&f->lists[CALL_ANSWERED], call);
-        buffer_close(&call->page);
-        memory_free(f->options.memory, call, sizeof(*call) + call->len);
+        call_free(f, call);
     }
 }
 

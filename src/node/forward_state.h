@@ -3,6 +3,7 @@
 #define HOLDFAST_NODE_FORWARD_STATE_H
 
 #include "base/buffer.h"
+#include "base/pool.h"
 #include "node/forward.h"
 #include "node/result_codec.h"
 
@@ -32,7 +33,10 @@ struct cookie {
     bool is_counted; /* the tier EFFICIENCY waits to hear that it is settled (S10.2) */
 };
 
-enum { FORWARD_SLOTS = 1 << 16 }; /* calls outstanding at most */
+enum {
+    FORWARD_SLOTS = 1 << 16, /* calls outstanding at most */
+    CALL_BYTES = 256,        /* of a command that is usual; longer ones have memory of their own */
+};
 
 enum call_state {
     CALL_WAITING,
@@ -61,6 +65,7 @@ struct call {
     struct call *prev;
     struct buffer page; /* FORWARD_LOOK: what the leader found, while we catch up */
     size_t len;
+    ref self;        /* in the pool; 0: too long for it */
     uint8_t bytes[]; /* the encoded command or change, or what to look up */
 };
 
@@ -87,6 +92,7 @@ struct forward {
     struct replica *replica;
     struct peers *peers;
     struct call_list lists[CALL_ANSWERED + 1];
+    struct pool pool;    /* of calls */
     struct call **slots; /* by the low bits of the number */
     uint32_t *free_slots;
     uint32_t free_count;
@@ -119,10 +125,11 @@ uint64_t forward_now_ms(const struct forward *f);
 /* On the leader: to the tier that it is for. HF_OK: forward_on_result follows, or was called.
  * HF_BUSY: later. HF_UNAVAILABLE: not here. */
 enum hf_error forward_take(struct forward *f, enum tier tier, const struct command *command,
-                           struct cookie *cookie);
+                           struct cookie *cookie, struct replica_time now);
 
 /* forward_calls.c */
 struct call *call_new(struct forward *f, enum forward_kind kind, struct slice bytes);
+void call_free_all(struct forward *f);
 void call_move(struct forward *f, struct call *call, enum call_state to);
 /* Frees it if it is answered and the replica has nothing more to tell about it. */
 void call_free_if_done(struct forward *f, struct call *call);

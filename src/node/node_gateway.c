@@ -98,8 +98,7 @@ static uint64_t wall_ms(void *ctx)
 
 static uint64_t boot_ms(void *ctx)
 {
-    (void)ctx;
-    return node_boot_us() / 1000;
+    return node_awake_ms(ctx);
 }
 
 static uint64_t cluster_ms(void *ctx)

@@ -119,6 +119,11 @@ static struct replica_time now_of(void *ctx)
     return node_now(ctx);
 }
 
+static uint64_t awake_ms_of(void *ctx)
+{
+    return node_awake_ms(ctx);
+}
+
 void node_open_disk_users(struct node *n)
 {
     const struct node_options *o = &n->options;
@@ -151,6 +156,7 @@ void node_open_disk_users(struct node *n)
                                       .give_up_ms = o->request_ms,
                                       .ctx = n,
                                       .now = now_of,
+                                      .boot_ms = awake_ms_of,
                                       .tier = n->tier,
                                       .memory_core = node_memory_core,
                                       .on_interest = node_on_interest,

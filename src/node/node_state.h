@@ -81,6 +81,7 @@ struct node {
     uv_poll_t timer;
     uint64_t timer_us; /* that it is set to */
     uint64_t turn_us;  /* when on_turn was last */
+    uint64_t awake_ms; /* boot time since the loop last slept, for what counts in ms; 0: not read */
     uint64_t housekeeping_us;
     bool stalled; /* sockets are read before anything is decided (S1.5) */
     uint32_t stalled_turns;
@@ -133,6 +134,7 @@ struct replica_time node_now(const struct node *n);
 /* After a stall the sockets are read before anything expires (S1.5). */
 bool node_is_late(const struct node *n, struct replica_time now);
 uint64_t node_boot_us(void);
+uint64_t node_awake_ms(struct node *n);
 bool node_open_timer(struct node *n, char problem[NODE_PROBLEM]);
 void node_on_turn(void *ctx);
 void node_on_sleep(void *ctx);

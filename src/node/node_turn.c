@@ -83,9 +83,20 @@ static bool catch_up(struct node *n)
     return n->changed || n->net.guests > 0 || forward_outstanding(n->forward) > 0;
 }
 
+/* To read a clock costs a hundredth of a request, and each would read several for its time limits:
+ * one reading serves all of a turn. What is stamped (S1.1) has a reading of its own. */
+uint64_t node_awake_ms(struct node *n)
+{
+    if (n->awake_ms == 0) {
+        n->awake_ms = node_boot_us() / 1000;
+    }
+    return n->awake_ms;
+}
+
 void node_on_sleep(void *ctx)
 {
     struct node *n = ctx;
+    n->awake_ms = 0;
     if (n->phase >= NODE_CLOSING) {
         return;
     }

@@ -96,7 +96,7 @@ bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_
         }
         if (error == HF_OK) {
             enum tier tier = kind == FORWARD_MEMORY ? TIER_EFFICIENCY : TIER_CORRECTNESS;
-            error = forward_take(f, tier, &command, &relay->cookie);
+            error = forward_take(f, tier, &command, &relay->cookie, f->options.now(f->options.ctx));
         }
     } else if ((kind == FORWARD_BARRIER && body.len == 0) ||
                (kind == FORWARD_LOOK && body.len > 0 && body.len <= MEMORY_ASK_BYTES)) {

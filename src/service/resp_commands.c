@@ -96,6 +96,22 @@ const struct resp_command *resp_command_all(uint32_t *count)
     return commands;
 }
 
+static uint8_t small_letter(uint8_t c)
+{
+    return c >= 'A' && c <= 'Z' ? (uint8_t)(c - 'A' + 'a') : c;
+}
+
+static bool is_name_of(const struct resp_command *command, struct slice name)
+{
+    const char *other = command->name;
+    for (size_t i = 0; i < name.len; i++, other++) {
+        if (*other == '\0' || small_letter(name.data[i]) != (uint8_t)*other) {
+            return false;
+        }
+    }
+    return *other == '\0';
+}
+
 /* The rows are in the order of their names. */
 const struct resp_command *resp_command_find(struct slice name)
 {
@@ -104,8 +120,7 @@ const struct resp_command *resp_command_find(struct slice name)
         return NULL;
     }
     for (size_t i = 0; i < name.len; i++) {
-        uint8_t c = name.data[i];
-        small[i] = (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+        small[i] = (char)small_letter(name.data[i]);
     }
     small[name.len] = '\0';
     size_t low = 0;
@@ -123,6 +138,11 @@ const struct resp_command *resp_command_find(struct slice name)
         }
     }
     return NULL;
+}
+
+const struct resp_command *resp_command_again(const struct resp_command *last, struct slice name)
+{
+    return last != NULL && is_name_of(last, name) ? last : resp_command_find(name);
 }
 
 bool resp_command_takes(const struct resp_command *command, uint32_t count)

@@ -45,6 +45,8 @@ struct resp_command {
 
 /* NULL: there is none of that name, in letters of either size. */
 const struct resp_command *resp_command_find(struct slice name);
+/* The same; a connection mostly asks for what it asked for last (NULL: for nothing yet). */
+const struct resp_command *resp_command_again(const struct resp_command *last, struct slice name);
 bool resp_command_takes(const struct resp_command *command, uint32_t count);
 const struct resp_command *resp_command_all(uint32_t *count);
 

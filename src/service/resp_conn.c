@@ -358,7 +358,8 @@ static void advance(struct resp_conn *conn)
         } else if (!parse(conn)) {
             break;
         } else {
-            conn->command = shared->arg_count > 0 ? resp_command_find(shared->args[0]) : NULL;
+            conn->command =
+                shared->arg_count > 0 ? resp_command_again(conn->last, shared->args[0]) : NULL;
         }
         if (shared->arg_count == 0 || begin(conn)) {
             consume(conn);
@@ -382,7 +383,7 @@ static void advance(struct resp_conn *conn)
                may_begin(conn)) {
         resp_conn_shut(conn); /* half a request, or none */
     }
-    buffer_release(&conn->in);
+    buffer_release_above(&conn->in, RESP_BUFFER_KEPT);
     update_clock(conn);
     if (buffer_len(&conn->out) > 0) {
         resp_conn_mark_ready(conn);
@@ -433,7 +434,7 @@ struct slice resp_conn_output(const struct resp_conn *conn)
 void resp_conn_written(struct resp_conn *conn, size_t len)
 {
     buffer_consume(&conn->out, len);
-    buffer_release(&conn->out);
+    buffer_release_above(&conn->out, RESP_BUFFER_KEPT);
     conn->written += len;
     while (!list_is_empty(&conn->unwritten)) {
         struct ask *ask = LIST_OBJECT(conn->unwritten.next, struct ask, link);

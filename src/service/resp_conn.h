@@ -27,13 +27,14 @@ enum {
     RESP_OUTPUT_SOFT =
         256 << 10, /* no further request is begun while so much waits to be written */
     RESP_OUTPUT_MAX = 4 << 20,
-    RESP_REPLY_MAX = 1 << 20,  /* bytes of one answer of a command or script that changes */
-    RESP_MULTI_MAX = 64 << 10, /* bytes of the commands between MULTI and EXEC */
-    RESP_PUSH_MAX = 1 << 20,   /* bytes that a subscriber may leave unread before it is dropped */
-    RESP_ACQUIRES = 1024,      /* of one connection, on their way */
-    RESP_ATTEMPTS = 8,         /* of a transaction (issue: then -TRYAGAIN) */
-    RESP_PENDING_MS = 5000,    /* until a transaction that does not get its turn is given up */
-    RESP_NAME_MAX = 100,       /* bytes of CLIENT SETNAME */
+    RESP_BUFFER_KEPT = 1 << 10, /* of either buffer, between two requests */
+    RESP_REPLY_MAX = 1 << 20,   /* bytes of one answer of a command or script that changes */
+    RESP_MULTI_MAX = 64 << 10,  /* bytes of the commands between MULTI and EXEC */
+    RESP_PUSH_MAX = 1 << 20,    /* bytes that a subscriber may leave unread before it is dropped */
+    RESP_ACQUIRES = 1024,       /* of one connection, on their way */
+    RESP_ATTEMPTS = 8,          /* of a transaction (issue: then -TRYAGAIN) */
+    RESP_PENDING_MS = 5000,     /* until a transaction that does not get its turn is given up */
+    RESP_NAME_MAX = 100,        /* bytes of CLIENT SETNAME */
     RESP_IDLE_MS = 3600000,
 };
 

@@ -26,21 +26,6 @@ bool resp_parse_number(struct slice text, int64_t *out)
     return true;
 }
 
-static uint8_t upper(uint8_t c)
-{
-    return c >= 'a' && c <= 'z' ? (uint8_t)(c - 'a' + 'A') : c;
-}
-
-bool resp_is_word(struct slice text, const char *word)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        if (word[i] == '\0' || upper(text.data[i]) != (uint8_t)word[i]) {
-            return false;
-        }
-    }
-    return word[text.len] == '\0';
-}
-
 /* One place of the pattern against one byte; *at moves behind it. */
 static bool matches_one(struct slice pattern, size_t *at, uint8_t c)
 {

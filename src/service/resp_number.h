@@ -8,8 +8,21 @@ struct service;
 
 /* A whole number as Redis reads it: no space, no plus, no leading zeros. */
 bool resp_parse_number(struct slice text, int64_t *out);
-/* The same word, in letters of either size; `word` is in capitals. */
-bool resp_is_word(struct slice text, const char *word);
+/* The same word, in letters of either size; `word` is in capitals. Here, since a SET is compared
+ * with a dozen of them, nearly all of another length or another first letter. */
+static inline bool resp_is_word(struct slice text, const char *word)
+{
+    if (text.len != strlen(word)) {
+        return false;
+    }
+    for (size_t i = 0; i < text.len; i++) {
+        uint8_t c = text.data[i];
+        if ((c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c) != word[i]) {
+            return false;
+        }
+    }
+    return true;
+}
 /* Redis's glob: * ? [a-z] [^a] and a backslash; within LIMIT_RESP_MATCH steps, else it does not. */
 bool resp_matches(struct slice pattern, struct slice text);
 

@@ -63,6 +63,22 @@ static bool parse_length(struct slice text, uint32_t max, uint32_t *out)
     return value <= max;
 }
 
+/* The number and the end of its line, as nearly all heads have them: "3\r\n". Returns where the
+ * next begins. 0: it is cut, or something else, and the careful way says what. */
+static size_t read_plain_length(const uint8_t *bytes, size_t len, size_t at, uint32_t *out)
+{
+    enum { DIGITS = 6 };
+    uint32_t value = 0;
+    size_t end = at;
+    while (end < len && end - at < DIGITS && bytes[end] >= '0' && bytes[end] <= '9') {
+        value = value * 10 + (uint32_t)(bytes[end++] - '0');
+    }
+    bool is_plain = end > at && (bytes[at] != '0' || end == at + 1) && len - end >= 2 &&
+                    bytes[end] == '\r' && bytes[end + 1] == '\n';
+    *out = value;
+    return is_plain ? end + 2 : 0;
+}
+
 /* ---- a line of words ---- */
 
 static int hex(uint8_t c)
@@ -202,6 +218,12 @@ static bool read_length(struct resp_parser *p, const uint8_t *bytes, size_t len,
     if (p->at < len && bytes[p->at] != '$') {
         *error = "expected '$'";
         return false;
+    }
+    next = read_plain_length(bytes, len, p->at + 1, &p->length);
+    if (next != 0 && p->length <= LIMIT_RESP_BULK && next + p->length <= LIMIT_RESP_REQUEST) {
+        p->at = next;
+        p->has_length = true;
+        return true;
     }
     if (!take_line(p, bytes, len, &line, &next)) {
         *error = len - p->at > LIMIT_RESP_HEAD + 1 ? "too big bulk count string" : NULL;

@@ -121,6 +121,28 @@ static void a_released_empty_buffer_gives_its_block_back(void **state)
     fixture_close(&f);
 }
 
+static void a_small_block_is_kept_for_the_next_and_a_large_one_given_back(void **state)
+{
+    (void)state;
+    struct fixture f;
+    char large[3000];
+    memset(large, 'x', sizeof(large));
+    fixture_init(&f, 10000);
+    buffer_append_text(&f.buffer, "abc");
+    buffer_consume(&f.buffer, 3);
+    const uint8_t *block = f.buffer.data;
+    buffer_release_above(&f.buffer, 1024);
+    assert_ptr_equal(f.buffer.data, block);
+    buffer_append(&f.buffer, large, sizeof(large));
+    buffer_consume(&f.buffer, 1);
+    buffer_release_above(&f.buffer, 1024);
+    assert_int_equal(buffer_len(&f.buffer), sizeof(large) - 1);
+    buffer_consume(&f.buffer, sizeof(large) - 1);
+    buffer_release_above(&f.buffer, 1024);
+    assert_null(f.buffer.data);
+    fixture_close(&f);
+}
+
 static void a_random_history_agrees_with_a_plain_array(void **state)
 {
     (void)state;
@@ -210,6 +232,7 @@ int main(void)
         cmocka_unit_test(printf_of_any_length_fits_exactly),
         cmocka_unit_test(what_is_reserved_counts_only_when_committed),
         cmocka_unit_test(a_released_empty_buffer_gives_its_block_back),
+        cmocka_unit_test(a_small_block_is_kept_for_the_next_and_a_large_one_given_back),
         cmocka_unit_test(a_random_history_agrees_with_a_plain_array),
         cmocka_unit_test(a_full_buffer_that_is_consumed_slowly_is_not_moved_at_each_step),
         cmocka_unit_test(misuse_of_a_buffer_ends_the_process),
