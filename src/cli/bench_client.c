@@ -292,7 +292,8 @@ static void on_own_answer(struct client *c, const struct bench_answer *answer, u
 /* "Nothing was done, try again": a node says so when more is asked at once than a batch takes. */
 static bool may_be_repeated(const struct bench_answer *answer)
 {
-    return !answer->fine && strcmp(answer->code, "unavailable") == 0;
+    return !answer->fine &&
+           (strcmp(answer->code, "unavailable") == 0 || strcmp(answer->code, "busy") == 0);
 }
 
 /* What may be repeated is: the client does not forget what it holds. Else a lock whose release

@@ -96,8 +96,11 @@ static bool try_here(struct forward *f, struct call *call, struct replica_time n
     }
     call->here++;
     f->settled = NULL;
-    if (submit_here(f, call, now) != HF_OK) {
+    enum hf_error error = submit_here(f, call, now);
+    if (error != HF_OK) {
         call->here--;
+        /* The other tier is busy when it has no majority or no token, too. */
+        f->crowded = f->crowded || (error == HF_BUSY && call->tier == TIER_CORRECTNESS);
         return false;
     }
     if (f->settled != call) {
@@ -109,6 +112,7 @@ static bool try_here(struct forward *f, struct call *call, struct replica_time n
 static bool try_there(struct forward *f, struct call *call, uint64_t leader)
 {
     if (f->free_count == 0) {
+        f->crowded = true;
         return false;
     }
     call_give_number(f, call);
@@ -145,6 +149,7 @@ static void send_waiting(struct forward *f)
     struct replica_time now = f->options.now(f->options.ctx);
     replica_status(f->replica, now, &status);
     struct call *call = f->lists[CALL_WAITING].first;
+    f->crowded = false;
     while (call != NULL) {
         struct call *next = call->next;
         /* The other tier goes by its own rules: what waits for one is not in the way. */
@@ -164,7 +169,8 @@ static void fail_if_hopeless(struct forward *f, struct call *call)
         f->leader == 0 && forward_now_ms(f) - f->leaderless_ms > f->options.give_up_ms;
     /* With a full disk and nobody to give the lead to, waiting makes no sense either. */
     bool stuck = f->read_only && f->alone && call->kind == FORWARD_COMMAND;
-    if (outstanding > FORWARD_SLOTS || leaderless || stuck) {
+    call->is_too_many = outstanding > FORWARD_SLOTS;
+    if (call->is_too_many || leaderless || stuck) {
         call->give_up_ms = 0; /* forward_run answers: not before the caller's call has returned */
         f->overdue = true;
     }
@@ -367,7 +373,10 @@ bool forward_on_answer(struct forward *f, uint64_t peer, uint64_t number, uint8_
         on_done_there(f, call, body);
         return true;
     case FORWARD_NOT_DONE:
+        call_again(f, call, false);
+        return true;
     case FORWARD_BUSY:
+        call->is_too_many = call->tier == TIER_CORRECTNESS;
         call_again(f, call, false);
         return true;
     case FORWARD_UNKNOWN:

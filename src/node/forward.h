@@ -6,7 +6,8 @@
  *         │ └────────────────┤
  *         │                  │ not done, link down, another leader
  *         └──another leads──▶ there ──done──▶ answered (a barrier first waits for our own state)
- *      any: ──too late──▶ answered: UNAVAILABLE if it was surely done nowhere, else OUTCOME_UNKNOWN
+ *      any: ──too late──▶ answered: UNAVAILABLE, or BUSY, if it was surely done nowhere, else
+ *                                     OUTCOME_UNKNOWN
  *
  * The same bytes are sent again after a doubt, which is safe: commands carry a lease id or a
  * request id (S8), and those that do not are not sent again. */

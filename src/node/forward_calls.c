@@ -162,7 +162,13 @@ void call_give_up(struct forward *f, struct call *call)
     /* A barrier changes nothing, so there is nothing to doubt. */
     doubtful = doubtful && call->kind != FORWARD_BARRIER && call->kind != FORWARD_LOOK;
     bool full = f->read_only && call->kind == FORWARD_COMMAND;
-    enum hf_error error = doubtful ? HF_OUTCOME_UNKNOWN : full ? HF_DISK_FULL : HF_UNAVAILABLE;
+    /* Not "no leader": who asks again at once, and elsewhere, would only make it worse. */
+    bool busy =
+        f->leader != 0 && (call->is_too_many || (f->crowded && call->tier == TIER_CORRECTNESS));
+    enum hf_error error = doubtful ? HF_OUTCOME_UNKNOWN
+                          : full   ? HF_DISK_FULL
+                          : busy   ? HF_BUSY
+                                   : HF_UNAVAILABLE;
     call_answer(f, call, error, NULL, hf_error_text(error));
 }
 

@@ -55,6 +55,7 @@ struct call {
     enum tier tier;
     bool is_first;
     bool is_safe;        /* may be sent again after a doubt */
+    bool is_too_many;    /* there was no room for one more */
     uint32_t here;       /* submissions that the replica has not told about */
     uint32_t doubts;     /* attempts that may have been done, and nobody will tell */
     uint64_t give_up_ms; /* boot time */
@@ -105,6 +106,7 @@ struct forward {
     bool changed;      /* something may go now that could not at the last forward_run */
     bool reading;      /* the sockets, before anything expires (S1.5) */
     bool overdue;      /* something is to be given up at once */
+    bool crowded;      /* what waits for the log does so because there is too much of it */
     bool answered;     /* see forward_has_answered */
     uint64_t epoch;    /* the highest that a leader's answer named; our own state may be behind */
     uint64_t heard_ms; /* cluster time, likewise: of the present leader */

@@ -11,7 +11,8 @@
 struct gateway_call;
 
 /* Exactly once per call, never before the call returned. HF_OK: `result` is the core's answer
- * (which may be an error of its own). HF_UNAVAILABLE, HF_DISK_FULL: nothing was or will be done.
+ * (which may be an error of its own). HF_UNAVAILABLE, HF_BUSY, HF_DISK_FULL: nothing was or will
+ * be done.
  * HF_OUTCOME_UNKNOWN: it may have been done; ask again with the same request id. `result` is
  * borrowed. */
 typedef void (*gateway_done_fn)(struct gateway_call *call, enum hf_error error,
