@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #include "node/redis_backend.h"
+#include "temporary.h"
 
 /* Short where a test waits for it, long where a busy machine must not meet it. */
 enum { TIMEOUT_MS = 200, LONG_TIMEOUT_MS = 5000, PATIENCE_MS = 20000 };
@@ -24,8 +25,8 @@ struct redis_world {
     struct journal journal;
     struct redis_backend *backend;
     struct redis_backend_options options;
-    char folder[64];
-    char socket[80];
+    const char *folder;
+    char socket[108];
     char password[32];
     uint16_t port;
     pid_t server;
@@ -177,8 +178,7 @@ static inline void world_open(struct redis_world *w)
 {
     memset(w, 0, sizeof(*w));
     counted_init(&w->counted);
-    snprintf(w->folder, sizeof(w->folder), "/tmp/holdfast-redis-XXXXXX");
-    assert_non_null(mkdtemp(w->folder));
+    w->folder = temporary_folder(NULL);
     snprintf(w->socket, sizeof(w->socket), "%s/redis.sock", w->folder);
     uv_loop_init(&w->loop);
     net_init(&w->net, &w->loop, &w->counted.memory);
@@ -223,8 +223,7 @@ static inline void world_close(struct redis_world *w)
     uv_run(&w->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&w->loop), 0);
     assert_all_given_back(&w->counted);
-    unlink(w->socket);
-    assert_int_equal(rmdir(w->folder), 0);
+    temporary_remove(w->folder);
 }
 
 /* ---- what was heard ---- */

@@ -4,16 +4,17 @@
 #include <errno.h>
 #include <holdfast.h>
 
+#include "temporary.h"
+
 struct folder {
-    char path[64];
-    char file[96];
+    const char *path;
+    char file[320];
 };
 
 static int make_folder(void **state)
 {
     struct folder *f = calloc(1, sizeof(*f));
-    snprintf(f->path, sizeof(f->path), "/tmp/holdfast-fence-XXXXXX");
-    assert_non_null(mkdtemp(f->path));
+    f->path = temporary_folder(NULL);
     snprintf(f->file, sizeof(f->file), "%s/marks", f->path);
     *state = f;
     return 0;
@@ -22,13 +23,7 @@ static int make_folder(void **state)
 static int clear_folder(void **state)
 {
     struct folder *f = *state;
-    char path[128];
-    const char *names[] = {"", ".lock", ".new"};
-    for (int i = 0; i < 3; i++) {
-        snprintf(path, sizeof(path), "%s%s", f->file, names[i]);
-        (void)unlink(path);
-    }
-    assert_int_equal(rmdir(f->path), 0);
+    temporary_remove(f->path);
     free(f);
     return 0;
 }
@@ -114,7 +109,7 @@ static void a_mark_that_cannot_be_saved_does_not_let_anybody_through(void **stat
 {
     struct folder *f = *state;
     hf_fence *fence;
-    char in_the_way[128];
+    char in_the_way[340];
     assert_int_equal(hf_fence_open_file(&fence, f->file), 0);
     assert_int_equal(hf_fence_guard(fence, "a", 1024, NULL), 0);
     snprintf(in_the_way, sizeof(in_the_way), "%s.new", f->file);

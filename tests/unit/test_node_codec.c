@@ -11,6 +11,7 @@
 #include "node/result_codec.h"
 #include "service/memory_page.h"
 #include "storage/disk_posix.h"
+#include "temporary.h"
 
 /* ---- results ---- */
 
@@ -245,8 +246,7 @@ static void an_introduction_survives_the_way(void **state)
 static void known_stores_are_kept_and_damage_is_named(void **state)
 {
     (void)state;
-    char folder[] = "/tmp/holdfast-known-XXXXXX";
-    assert_non_null(mkdtemp(folder));
+    const char *folder = temporary_folder(NULL);
     struct disk *disk;
     struct problem problem;
     struct known_stores known;
@@ -264,7 +264,7 @@ static void known_stores_are_kept_and_damage_is_named(void **state)
     assert_true(known_stores_find(&again, 7)->store.high == 21);
     assert_null(known_stores_find(&again, 9999));
 
-    char path[128];
+    char path[320];
     snprintf(path, sizeof(path), "%s/%s", folder, KNOWN_STORES_NAME);
     int fd = open(path, O_RDWR);
     assert_true(fd >= 0);
@@ -272,9 +272,8 @@ static void known_stores_are_kept_and_damage_is_named(void **state)
     close(fd);
     assert_int_equal(known_stores_load(&again, disk, &problem), STORAGE_CORRUPT);
     assert_non_null(strstr(problem.text, KNOWN_STORES_NAME));
-    unlink(path);
     disk_posix_free(disk);
-    rmdir(folder);
+    temporary_remove(folder);
 }
 
 static void an_event_survives_the_way_with_every_field(void **state)

@@ -2,13 +2,12 @@
  * that takes as long as the test wants. */
 #include "base_testing.h"
 
-#include <ftw.h>
 #include <semaphore.h>
 #include <stdatomic.h>
-#include <sys/stat.h>
 
 #include "node/logger.h"
 #include "storage/disk_posix.h"
+#include "temporary.h"
 
 enum { ENTRY = 1000, SEGMENT = 64 << 10 };
 
@@ -42,7 +41,7 @@ static enum storage_status slow_sync(struct disk_file *file, struct problem *pro
 
 struct rig {
     uv_loop_t loop;
-    char root[64];
+    const char *root;
     struct disk *disk;
     struct store store;
     struct logger *logger;
@@ -76,8 +75,7 @@ static void rig_open(struct rig *r)
     struct store_options options = {
         .node = 1, .new_store = {1, 2}, .segment_bytes = SEGMENT, .cluster = {0, 0}};
     uv_loop_init(&r->loop);
-    snprintf(r->root, sizeof(r->root), "/tmp/holdfast-logger-XXXXXX");
-    assert_non_null(mkdtemp(r->root));
+    r->root = temporary_folder(NULL);
     assert_int_equal(disk_posix_new(r->root, &r->disk, &problem), STORAGE_OK);
     slow.real = r->disk->ops;
     slow.ops = *slow.real;
@@ -99,14 +97,6 @@ static void rig_open(struct rig *r)
     r->logger = logger_new(&logger);
 }
 
-static int remove_one(const char *path, const struct stat *stat, int kind, struct FTW *ftw)
-{
-    (void)stat;
-    (void)kind;
-    (void)ftw;
-    return remove(path);
-}
-
 static void rig_close(struct rig *r)
 {
     logger_stop(r->logger);
@@ -115,7 +105,7 @@ static void rig_close(struct rig *r)
     store_close(&r->store);
     disk_posix_free(r->disk);
     assert_int_equal(uv_loop_close(&r->loop), 0);
-    nftw(r->root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    temporary_remove(r->root);
 }
 
 /* Entry i is ENTRY bytes that say i. They must outlive the write, so they are kept. */

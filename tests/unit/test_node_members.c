@@ -3,10 +3,8 @@
  */
 #include "base_testing.h"
 
-#include <ftw.h>
-#include <sys/stat.h>
-
 #include "node/node_state.h"
+#include "temporary.h"
 
 enum { NODES = 4 };
 
@@ -24,7 +22,7 @@ struct world {
     struct journal journal;
     struct one ones[NODES + 1]; /* by id */
     struct address peers[NODES + 1];
-    char root[64];
+    const char *root;
     uint32_t election_ms;
 };
 
@@ -98,8 +96,7 @@ static void world_open(struct world *w)
     uv_loop_init(&w->loop);
     w->election_ms = 300;
     w->journal = (struct journal){.wants = wants, .write = write_event, .set_term = set_term};
-    snprintf(w->root, sizeof(w->root), "/tmp/holdfast-nodes-XXXXXX");
-    assert_non_null(mkdtemp(w->root));
+    w->root = temporary_folder(NULL);
     for (uint64_t id = 1; id <= NODES; id++) {
         w->peers[id] = (struct address){.host = "127.0.0.1", .port = free_port()};
     }
@@ -154,14 +151,6 @@ static void start(struct world *w, uint64_t id, uint32_t count)
         assert_true(condition);                              \
     } while (0)
 
-static int remove_one(const char *path, const struct stat *stat, int kind, struct FTW *ftw)
-{
-    (void)stat;
-    (void)kind;
-    (void)ftw;
-    return remove(path);
-}
-
 static void world_close(struct world *w)
 {
     for (uint64_t id = 1; id <= NODES; id++) {
@@ -179,7 +168,7 @@ static void world_close(struct world *w)
         node_free(w->ones[id].node);
     }
     assert_int_equal(uv_loop_close(&w->loop), 0);
-    nftw(w->root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    temporary_remove(w->root);
 }
 
 /* ---- asking ---- */

@@ -3,6 +3,7 @@
 #include "storage_testing.h"
 
 #include "storage/disk_posix.h"
+#include "temporary.h"
 
 /* ---- alike ---- */
 
@@ -116,9 +117,8 @@ static void the_real_disk_keeps_the_promises(void **state)
 {
     (void)state;
     struct problem problem;
-    char path[] = "/tmp/holdfast-test-XXXXXX";
-    assert_non_null(mkdtemp(path));
-    char folder[64];
+    const char *path = temporary_folder(NULL);
+    char folder[320];
     snprintf(folder, sizeof(folder), "%s/made/", path);
     struct disk *disk;
     assert_done(disk_posix_new(folder, &disk, &problem));
@@ -128,8 +128,8 @@ static void the_real_disk_keeps_the_promises(void **state)
     assert_done(disk_posix_new(folder, &disk, &problem)); /* it is there now */
     disk_posix_free(disk);
     disk_posix_free(NULL);
-    assert_int_equal(rmdir(folder), 0);
-    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rmdir(folder), 0); /* nothing is left in it */
+    temporary_remove(path);
 }
 
 static void problems_of_the_real_disk_name_operation_and_path(void **state)
@@ -140,16 +140,16 @@ static void problems_of_the_real_disk_name_operation_and_path(void **state)
     assert_problem(disk_posix_new("/tmp/no/such/place", &disk, &problem), STORAGE_MISSING,
                    "cannot make the folder /tmp/no/such/place: No such file");
     assert_problem(disk_posix_new("/dev/null", &disk, &problem), STORAGE_DENIED, "/dev/null");
-    char path[] = "/tmp/holdfast-test-XXXXXX";
-    assert_non_null(mkdtemp(path));
+    const char *path = temporary_folder(NULL);
+    char said[320];
+    snprintf(said, sizeof(said), "cannot open %s/", path);
     assert_done(disk_posix_new(path, &disk, &problem));
     struct disk_file *file;
-    assert_problem(disk_open(disk, "log-1", DISK_READ, &file, &problem), STORAGE_MISSING,
-                   "cannot open /tmp/holdfast-test-");
+    assert_problem(disk_open(disk, "log-1", DISK_READ, &file, &problem), STORAGE_MISSING, said);
     assert_problem(disk_open(disk, "log-1", DISK_READ, &file, &problem), STORAGE_MISSING,
                    "/log-1: No such file or directory");
     disk_posix_free(disk);
-    assert_int_equal(rmdir(path), 0);
+    temporary_remove(path);
     /* A device that is always full. */
     assert_done(disk_posix_new("/dev", &disk, &problem));
     assert_done(disk_open(disk, "full", DISK_WRITE, &file, &problem));

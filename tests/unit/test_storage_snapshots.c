@@ -5,6 +5,7 @@
 #include "storage/disk_posix.h"
 #include "storage/snapshot_format.h"
 #include "storage/snapshots.h"
+#include "temporary.h"
 
 static const struct id cluster = {77, 78};
 static const uint8_t configuration[] = "the members as raft encodes them";
@@ -518,8 +519,7 @@ static void a_forked_child_writes_a_snapshot_of_its_parent(void **state)
 {
     (void)state;
     struct problem problem;
-    char path[] = "/tmp/holdfast-test-XXXXXX";
-    assert_non_null(mkdtemp(path));
+    const char *path = temporary_folder(NULL);
     struct disk *disk;
     struct snapshots *snapshots;
     assert_done(disk_posix_new(path, &disk, &problem));
@@ -554,9 +554,8 @@ static void a_forked_child_writes_a_snapshot_of_its_parent(void **state)
     assert_int_equal(snapshots_newest(snapshots)->index, 9);
     assert_done(snapshots_verify_newest(snapshots, &problem));
     snapshots_close(snapshots);
-    assert_done(disk_unlink(disk, "snapshot-000000000009-000002", &problem));
     disk_posix_free(disk);
-    assert_int_equal(rmdir(path), 0);
+    temporary_remove(path);
 }
 
 int main(void)

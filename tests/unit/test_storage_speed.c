@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "storage/disk_posix.h"
+#include "temporary.h"
 
 static double now_us(void)
 {
@@ -28,14 +29,8 @@ static void report(const char *what, double *times, size_t count)
            times[count / 2], times[count * 9 / 10], times[count * 99 / 100], times[count - 1]);
 }
 
-static void unlink_visited(void *ctx, const char *name)
-{
-    struct problem problem;
-    disk_unlink(ctx, name, &problem);
-}
-
 struct place {
-    char path[256];
+    const char *path;
     struct disk *disk;
     struct log *log;
 };
@@ -43,10 +38,7 @@ struct place {
 static void open_place(struct place *place)
 {
     struct problem problem;
-    const char *under = getenv("HOLDFAST_TEST_DISK");
-    snprintf(place->path, sizeof(place->path), "%s/holdfast-speed-XXXXXX",
-             under == NULL ? "/tmp" : under);
-    assert_non_null(mkdtemp(place->path));
+    place->path = temporary_folder(getenv("HOLDFAST_TEST_DISK"));
     assert_done(disk_posix_new(place->path, &place->disk, &problem));
     struct log_options options = {.store = test_store, .life = 1, .create = true};
     assert_done(log_open(place->disk, &options, &place->log, &problem));
@@ -54,11 +46,9 @@ static void open_place(struct place *place)
 
 static void close_place(struct place *place)
 {
-    struct problem problem;
     log_close(place->log);
-    assert_done(disk_list(place->disk, unlink_visited, place->disk, &problem));
     disk_posix_free(place->disk);
-    assert_int_equal(rmdir(place->path), 0);
+    temporary_remove(place->path);
 }
 
 /* The log prepares itself between appends, as the node does it. */

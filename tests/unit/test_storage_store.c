@@ -3,6 +3,7 @@
 #include "storage_node.h"
 
 #include "storage/disk_posix.h"
+#include "temporary.h"
 
 /* ---- who may open it ---- */
 
@@ -196,19 +197,12 @@ static void a_flipped_bit_in_any_file_is_named_or_harmless(void **state)
 
 /* ---- for real ---- */
 
-static void remove_name(void *ctx, const char *name)
-{
-    struct problem problem;
-    disk_unlink(ctx, name, &problem);
-}
-
 static void a_folder_of_the_machine_belongs_to_one_process(void **state)
 {
     (void)state;
     struct problem problem;
-    char path[] = "/tmp/holdfast-test-XXXXXX";
-    assert_non_null(mkdtemp(path));
-    char folder[64];
+    const char *path = temporary_folder(NULL);
+    char folder[320];
     snprintf(folder, sizeof(folder), "%s/node", path);
     struct disk *disk;
     assert_done(disk_posix_new(folder, &disk, &problem));
@@ -241,10 +235,8 @@ static void a_folder_of_the_machine_belongs_to_one_process(void **state)
     assert_done(disk_room(disk, &room, &problem));
     assert_true(room > 0);
     store_close(&store);
-    assert_done(disk_list(disk, remove_name, disk, &problem));
     disk_posix_free(disk);
-    assert_int_equal(rmdir(folder), 0);
-    assert_int_equal(rmdir(path), 0);
+    temporary_remove(path);
 }
 
 int main(void)
