@@ -330,6 +330,11 @@ uint64_t core_names(const struct core *c)
     return table_count(&c->locks);
 }
 
+uint64_t core_counters(const struct core *c)
+{
+    return table_count(&c->counters);
+}
+
 void core_stats(const struct core *c, struct core_stats *out)
 {
     *out = (struct core_stats){

@@ -81,8 +81,9 @@ struct core_stats {
 };
 
 void core_stats(const struct core *core, struct core_stats *out);
-/* Its `names` alone. */
+/* Its `names` alone; and how many counters there are (S13.5). */
 uint64_t core_names(const struct core *core);
+uint64_t core_counters(const struct core *core);
 
 /* Ends every session as LOST, puts the longest TTL in force as lock-delay on every name that was
  * held, raises C by 2^32 and audits it (S3.3). For recovery and restore only: its work is not

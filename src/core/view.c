@@ -177,6 +177,11 @@ uint64_t view_counters(const struct core *c, uint32_t tenant, uint64_t cursor, u
     return page_run(&c->counters, &page, cursor, limit, visit_counter);
 }
 
+bool view_is_counter(const struct core *c, uint32_t tenant, struct slice name)
+{
+    return counter_find(c, tenant, name) != NULL;
+}
+
 void view_key(const struct core *c, uint32_t tenant, struct slice name, struct key_view *out)
 {
     key_view_fill(c, tenant, name, out);

@@ -108,6 +108,8 @@ struct key_view {
     uint64_t deadline_ms;       /* ... in cluster time; RESERVED: of the delay. 0: has none */
 };
 
+/* Whether it is KEY_COUNTER; costs nothing while there are none. */
+bool view_is_counter(const struct core *core, uint32_t tenant, struct slice name);
 /* Always fills `out`; a name that could not be one is ABSENT. */
 void view_key(const struct core *core, uint32_t tenant, struct slice name, struct key_view *out);
 

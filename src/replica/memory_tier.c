@@ -158,7 +158,7 @@ bool memory_tier_is_counted(const struct command *command)
 
 _Static_assert(LIMIT_EFFECTS <= LIMIT_MULTILOCK_NAMES, "all of a transaction fits into `names`");
 
-/* The names that the command takes, or may take: those that a transaction puts. */
+/* The names that the command takes, or may take: those that a transaction puts or counts in. */
 static const struct names *names_of(const struct command *command, struct names *scratch)
 {
     if (command->type == COMMAND_ACQUIRE) {
@@ -168,7 +168,7 @@ static const struct names *names_of(const struct command *command, struct names 
     struct effect effect;
     scratch->count = 0;
     while (scratch->count < LIMIT_MULTILOCK_NAMES && unpack_effect(&r, &effect)) {
-        if (effect.kind == EFFECT_PUT) {
+        if (effect.kind == EFFECT_PUT || effect.kind == EFFECT_COUNTER) {
             scratch->at[scratch->count++] = effect.name;
         }
     }
@@ -195,11 +195,13 @@ void memory_tier_on_settled(struct memory_tier *t)
     t->settled += t->settled < t->proposed; /* else it is of an earlier leadership */
 }
 
+/* By a lock, or by a counter of the Redis protocol (S13.5). */
 static bool is_used(const struct core *core, uint32_t tenant, const struct names *names)
 {
     struct lock_view lock;
     for (uint32_t i = 0; i < names->count; i++) {
-        if (view_lock(core, tenant, names->at[i], &lock)) {
+        if (view_lock(core, tenant, names->at[i], &lock) ||
+            view_is_counter(core, tenant, names->at[i])) {
             return true;
         }
     }
@@ -272,7 +274,7 @@ static enum tier_taken take_names(struct memory_tier *t, enum tier asked,
     struct names scratch;
     const struct names *names = NULL;
     if (asked == TIER_CORRECTNESS) {
-        if (core_names(t->core) == 0 ||
+        if ((core_names(t->core) == 0 && core_counters(t->core) == 0) ||
             !is_used(t->core, command->tenant, names_of(command, &scratch))) {
             return TIER_PROPOSE;
         }
@@ -307,7 +309,7 @@ static enum tier_taken take_names(struct memory_tier *t, enum tier asked,
         return TIER_PROPOSE;
     }
     tier_begin(t, now);
-    /* A transaction takes a token for each name, all names of an acquire share one. */
+    /* A transaction takes at most a token for each name, all names of an acquire share one. */
     uint64_t needed = command->type == COMMAND_ACQUIRE ? 1 : names->count;
     if (core_tokens_left(t->core) < needed) {
         advance_if_due(t); /* if it could not be proposed before */
