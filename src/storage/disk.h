@@ -14,22 +14,39 @@
  *   - after a failed `sync` nobody knows what is on the disk, and a second one that succeeds proves
  *     nothing. So the log and the meta file refuse to go on after one (STORAGE_IO).
  *
+ * A disk may be able to write directly: whole blocks, past the kernel's cache, durable when they
+ * are done, and without a thread that waits for them. Nobody but the log asks for that.
+ *
  * Ownership: whoever opens a file closes it with disk_close, also after an error. A disk is used by
  * several threads at once if each file is used by one of them. */
 #ifndef HOLDFAST_STORAGE_DISK_H
 #define HOLDFAST_STORAGE_DISK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "storage/problem.h"
 
-enum { DISK_NAME_MAX = 63 };
+enum {
+    DISK_NAME_MAX = 63,
+    DISK_BLOCK = 4096, /* of direct writes: offset, length and address are multiples of it */
+};
 
 enum disk_mode {
     DISK_READ,   /* an existing file, to be read */
     DISK_WRITE,  /* an existing file, to be read and written */
     DISK_CREATE, /* a new file, to be read and written; STORAGE_EXISTS when it is there */
+};
+
+/* How a direct write goes. */
+enum disk_direct {
+    DISK_DIRECT_WAITS,  /* it is under way */
+    DISK_DIRECT_DONE,   /* all of it is durable */
+    DISK_DIRECT_AGAIN,  /* it was not done, or not all of it: the same bytes are to be written by
+                           disk_write and disk_sync */
+    DISK_DIRECT_NEVER,  /* the same; and there is no use in trying direct writes again */
+    DISK_DIRECT_FAILED, /* nobody knows what is on the disk, as after a failed sync */
 };
 
 struct disk;
@@ -59,6 +76,12 @@ struct disk_ops {
     enum storage_status (*truncate)(struct disk_file *file, uint64_t bytes,
                                     struct problem *problem);
     void (*close)(struct disk_file *file);
+
+    /* NULL: the disk writes nothing directly. */
+    bool (*direct_prepare)(struct disk_file *file);
+    enum disk_direct (*direct_begin)(struct disk_file *file, uint64_t offset, const void *data,
+                                     size_t len, int event_fd);
+    enum disk_direct (*direct_end)(struct disk_file *file, bool wait, struct problem *problem);
 };
 
 /* The first member of an implementation's own struct, for both. */
@@ -158,6 +181,29 @@ static inline void disk_close(struct disk_file *file)
     if (file != NULL) {
         file->ops->close(file);
     }
+}
+
+/* Whether the file, which is open for writing and has its size, can be written directly; makes it
+ * ready for that. May wait for the disk, as an open does. */
+static inline bool disk_direct_prepare(struct disk_file *file)
+{
+    return file->ops->direct_prepare != NULL && file->ops->direct_prepare(file);
+}
+
+/* Begins to write, to a file that is ready. DISK_DIRECT_WAITS: the bytes must stay as they are
+ * until disk_direct_end has said something else; `event_fd`, an eventfd(2), becomes readable then.
+ * One write at a time for the whole disk. */
+static inline enum disk_direct disk_direct_begin(struct disk_file *file, uint64_t offset,
+                                                 const void *data, size_t len, int event_fd)
+{
+    return file->ops->direct_begin(file, offset, data, len, event_fd);
+}
+
+/* What became of it. Without `wait` perhaps nothing yet. */
+static inline enum disk_direct disk_direct_end(struct disk_file *file, bool wait,
+                                               struct problem *problem)
+{
+    return file->ops->direct_end(file, wait, problem);
 }
 
 /* Reads exactly `len` bytes; STORAGE_CORRUPT, which names the size, when the file ends before. */

@@ -20,22 +20,11 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "storage/disk_posix_state.h"
 
 enum {
     LOCK_WAIT_MS = 5000,
     LOCK_RETRY_MS = 10,
-};
-
-struct folder {
-    struct disk disk;
-    int fd;
-    char *path;
-};
-
-struct posix_file {
-    struct disk_file file;
-    const struct folder *folder;
-    int fd;
 };
 
 static struct folder *folder_of(struct disk *disk)
@@ -48,7 +37,7 @@ static struct posix_file *posix_of(struct disk_file *file)
     return (struct posix_file *)file;
 }
 
-static enum storage_status status_of(int error)
+enum storage_status posix_status_of(int error)
 {
     switch (error) {
     case ENOENT:
@@ -77,12 +66,12 @@ static enum storage_status failed(struct problem *problem, const struct folder *
 {
     int error = errno;
     const char *why = strerrordesc_np(error);
-    return problem_set(problem, status_of(error), "cannot %s %s%s%s: %s", what, folder->path,
+    return problem_set(problem, posix_status_of(error), "cannot %s %s%s%s: %s", what, folder->path,
                        name[0] == '\0' ? "" : "/", name, why != NULL ? why : "unknown error");
 }
 
-static enum storage_status file_failed(struct problem *problem, const struct posix_file *file,
-                                       const char *what)
+enum storage_status posix_failed(struct problem *problem, const struct posix_file *file,
+                                 const char *what)
 {
     return failed(problem, file->folder, what, file->file.name);
 }
@@ -115,10 +104,11 @@ static enum storage_status posix_list(struct disk *disk, disk_visit_fn visit, vo
 
 static const struct disk_ops posix_ops;
 
-static struct posix_file *file_new(const struct folder *folder, const char *name, int fd)
+static struct posix_file *file_new(struct folder *folder, const char *name, int fd)
 {
     struct posix_file *file = memory_alloc(memory_system(), sizeof(*file));
-    *file = (struct posix_file){.file = {.ops = &posix_ops}, .folder = folder, .fd = fd};
+    *file = (struct posix_file){
+        .file = {.ops = &posix_ops}, .folder = folder, .fd = fd, .direct_fd = -1};
     snprintf(file->file.name, sizeof(file->file.name), "%s", name);
     return file;
 }
@@ -255,7 +245,7 @@ static enum storage_status posix_read(struct disk_file *file, uint64_t offset, v
             continue;
         }
         if (n < 0) {
-            return file_failed(problem, posix, "read");
+            return posix_failed(problem, posix, "read");
         }
         if (n == 0) {
             break;
@@ -279,7 +269,7 @@ static enum storage_status posix_write(struct disk_file *file, uint64_t offset, 
         }
         if (n <= 0) {
             errno = n == 0 ? EIO : errno;
-            return file_failed(problem, posix, "write");
+            return posix_failed(problem, posix, "write");
         }
         done += (size_t)n;
     }
@@ -289,7 +279,7 @@ static enum storage_status posix_write(struct disk_file *file, uint64_t offset, 
 static enum storage_status posix_sync(struct disk_file *file, struct problem *problem)
 {
     struct posix_file *posix = posix_of(file);
-    return fdatasync(posix->fd) == 0 ? STORAGE_OK : file_failed(problem, posix, "sync");
+    return fdatasync(posix->fd) == 0 ? STORAGE_OK : posix_failed(problem, posix, "sync");
 }
 
 static enum storage_status posix_size(struct disk_file *file, uint64_t *bytes,
@@ -298,7 +288,7 @@ static enum storage_status posix_size(struct disk_file *file, uint64_t *bytes,
     struct posix_file *posix = posix_of(file);
     struct stat information;
     if (fstat(posix->fd, &information) != 0) {
-        return file_failed(problem, posix, "ask for the size of");
+        return posix_failed(problem, posix, "ask for the size of");
     }
     *bytes = (uint64_t)information.st_size;
     return STORAGE_OK;
@@ -309,12 +299,15 @@ static enum storage_status posix_truncate(struct disk_file *file, uint64_t bytes
 {
     struct posix_file *posix = posix_of(file);
     return ftruncate(posix->fd, (off_t)bytes) == 0 ? STORAGE_OK
-                                                   : file_failed(problem, posix, "truncate");
+                                                   : posix_failed(problem, posix, "truncate");
 }
 
 static void posix_close(struct disk_file *file)
 {
     struct posix_file *posix = posix_of(file);
+    if (posix->direct_fd >= 0) {
+        close(posix->direct_fd);
+    }
     close(posix->fd);
     memory_free(memory_system(), posix, sizeof(*posix));
 }
@@ -333,6 +326,9 @@ static const struct disk_ops posix_ops = {
     .size = posix_size,
     .truncate = posix_truncate,
     .close = posix_close,
+    .direct_prepare = posix_direct_prepare,
+    .direct_begin = posix_direct_begin,
+    .direct_end = posix_direct_end,
 };
 
 /* ---- the folder ---- */
@@ -393,6 +389,7 @@ void disk_posix_free(struct disk *disk)
         return;
     }
     struct folder *folder = folder_of(disk);
+    posix_direct_free(folder);
     close(folder->fd);
     memory_free(memory_system(), folder->path, strlen(folder->path) + 1);
     memory_free(memory_system(), folder, sizeof(*folder));

@@ -214,6 +214,17 @@ void log_buffer_done(struct log *log)
     }
 }
 
+void log_remember_tail(struct log *log, const uint8_t *bytes, size_t len)
+{
+    uint32_t tail = log->segments[log->active].tail;
+    uint32_t used = tail % DISK_BLOCK;
+    if (len >= used) {
+        memcpy(log->tail_block, bytes + len - used, used);
+    } else {
+        memcpy(log->tail_block + used - len, bytes, len);
+    }
+}
+
 /* ---- the end ---- */
 
 void log_lock(struct log *log)
@@ -237,6 +248,7 @@ enum storage_status log_fail(struct log *log, enum storage_status status,
 
 enum storage_status log_check_broken(const struct log *log, struct problem *problem)
 {
+    hf_assert(log->begun == 0);
     if (log->broken.status == STORAGE_OK) {
         return STORAGE_OK;
     }
@@ -250,6 +262,8 @@ void log_close(struct log *log)
         return;
     }
     const struct memory *memory = memory_system();
+    hf_assert(log->begun == 0);
+    log_direct_free(log);
     for (size_t i = 0; i < log->segment_count; i++) {
         disk_close(log->segments[i].file);
     }

@@ -9,6 +9,7 @@
  *   drop       gives up whole segments at the front, after a snapshot; they become spares, which
  *              prepare uses again without filling them
  *   read       entries by index, in pieces of bounded size, checked
+ *   begin      the first half of an append, whose write somebody else makes; then `end`
  *
  * After a power cut at any point the log is what was acknowledged, plus perhaps the beginning of
  * the one operation that was under way; each is a state that raft allows. What log_open has
@@ -36,6 +37,7 @@ struct log_options {
     struct id store;        /* every file says to whom it belongs */
     uint64_t life;          /* higher at each opening, and durable already */
     bool create;            /* whether there may be no log yet */
+    bool direct;            /* log_begin may be used, if the disk can */
 };
 
 struct log_entry {
@@ -57,6 +59,31 @@ uint64_t log_last(const struct log *log);
  * log_last + 1. An entry has at most LIMIT_ENTRY bytes and fits into a segment. */
 enum storage_status log_append(struct log *log, uint64_t first, const struct log_entry *entries,
                                size_t count, struct problem *problem);
+
+/* What is to be written for log_begin, as storage/disk.h says of direct writes: whole blocks, the
+ * first of which begins with bytes that are durable already, and are written again as they are. */
+struct log_write {
+    struct disk_file *file;
+    uint64_t offset;
+    const uint8_t *bytes; /* the log's; they stay until log_end */
+    size_t len;
+};
+
+/* log_append without waiting, in two halves. The first lays the entries out; nobody must touch the
+ * log, but for log_read_beside, until log_end is told how the write of `*out` went:
+ *
+ *   DONE             the entries are in the log
+ *   AGAIN, NEVER     it is as it was; log_append, which writes over what may have been written, is
+ *                    to be called with the same entries, before anything else
+ *   FAILED           it is broken
+ *
+ * False: this way is not open to this batch, and nothing was begun; log_append is. So it is with
+ * one that does not fit into the segment, or is long. */
+bool log_begin(struct log *log, uint64_t first, const struct log_entry *entries, size_t count,
+               struct log_write *out);
+void log_end(struct log *log, enum disk_direct how, const struct problem *problem);
+/* Whether there are direct writes at all: as it was asked for, and the disk can. */
+bool log_is_direct(const struct log *log);
 
 /* Removes the entries from `index` on. */
 enum storage_status log_truncate(struct log *log, uint64_t index, struct problem *problem);

@@ -42,9 +42,7 @@ static enum storage_status flush(struct log *log, const uint8_t *bytes, size_t l
     return log_fail(log, status, problem);
 }
 
-/* Takes the records that were just made durable over into the state; with `close` the segment ends
- * with them. */
-static void apply_all(struct log *log, const uint8_t *bytes, size_t len, bool close)
+void log_apply_all(struct log *log, const uint8_t *bytes, size_t len, bool close)
 {
     struct log_segment *segment = &log->segments[log->active];
     log_lock(log);
@@ -56,22 +54,15 @@ static void apply_all(struct log *log, const uint8_t *bytes, size_t len, bool cl
         at += record.size;
         segment->tail += record.size;
     }
+    log_remember_tail(log, bytes, len);
     log->active += close ? 1 : 0;
     log_unlock(log);
 }
 
 /* ---- a batch ---- */
 
-struct batch {
-    uint64_t first;
-    const struct log_entry *entries;
-    size_t count;
-};
-
-/* How many of the entries from `from` on fit between `tail` and the end of a segment, with room for
- * a CLOSE behind them; and their size. */
-static size_t fit(const struct batch *batch, size_t from, uint32_t tail, uint32_t segment_size,
-                  size_t *bytes)
+size_t log_batch_fit(const struct log_batch *batch, size_t from, uint32_t tail,
+                     uint32_t segment_size, size_t *bytes)
 {
     size_t room = segment_size - tail - LOG_RECORD;
     size_t n = 0;
@@ -88,12 +79,12 @@ static size_t fit(const struct batch *batch, size_t from, uint32_t tail, uint32_
 }
 
 /* Makes the segments that the batch will need beyond the active one. */
-static enum storage_status make_room(struct log *log, const struct batch *batch,
+static enum storage_status make_room(struct log *log, const struct log_batch *batch,
                                      struct problem *problem)
 {
     size_t at = log->active;
     size_t bytes;
-    size_t done = fit(batch, 0, log->segments[at].tail, log->segments[at].size, &bytes);
+    size_t done = log_batch_fit(batch, 0, log->segments[at].tail, log->segments[at].size, &bytes);
     while (done < batch->count) {
         at++;
         while (at == log->segment_count) {
@@ -102,16 +93,15 @@ static enum storage_status make_room(struct log *log, const struct batch *batch,
                 return status;
             }
         }
-        size_t n = fit(batch, done, LOG_PAGE, log->segments[at].size, &bytes);
+        size_t n = log_batch_fit(batch, done, LOG_PAGE, log->segments[at].size, &bytes);
         hf_assert(n > 0); /* an entry that fits into no segment */
         done += n;
     }
     return STORAGE_OK;
 }
 
-/* Encodes entries for the active segment, and a CLOSE if more are to come. */
-static void encode(const struct log *log, const struct batch *batch, size_t from, size_t n,
-                   bool close, uint8_t *bytes)
+void log_batch_encode(const struct log *log, const struct log_batch *batch, size_t from, size_t n,
+                      bool close, uint8_t *bytes)
 {
     const struct log_segment *segment = &log->segments[log->active];
     struct log_record record = {.before = log->chain, .batch = segment->tail};
@@ -137,7 +127,7 @@ enum storage_status log_append(struct log *log, uint64_t first, const struct log
 {
     hf_assert(count > 0 && first >= log->first && first <= log->last + 1);
     hf_assert(first + count <= LIMIT_NUMBER);
-    struct batch batch = {first, entries, count};
+    struct log_batch batch = {first, entries, count};
     enum storage_status status = log_check_broken(log, problem);
     if (status == STORAGE_OK) {
         status = make_room(log, &batch, problem);
@@ -146,19 +136,20 @@ enum storage_status log_append(struct log *log, uint64_t first, const struct log
     while (status == STORAGE_OK && done < count) {
         const struct log_segment *segment = &log->segments[log->active];
         size_t bytes;
-        size_t n = fit(&batch, done, segment->tail, segment->size, &bytes);
+        size_t n = log_batch_fit(&batch, done, segment->tail, segment->size, &bytes);
         bool close = done + n < count;
         bytes += close ? LOG_RECORD : 0;
         uint8_t *buffer = log_buffer(log, bytes);
-        encode(log, &batch, done, n, close, buffer);
+        log_batch_encode(log, &batch, done, n, close, buffer);
         /* Once a part is durable there is no way back to the log as it was. */
         status = flush(log, buffer, bytes, done == 0, problem);
         if (status == STORAGE_OK) {
-            apply_all(log, buffer, bytes, close);
+            log_apply_all(log, buffer, bytes, close);
             done += n;
         }
     }
     log_buffer_done(log);
+    log_direct_prepare(log);
     return status;
 }
 
@@ -173,7 +164,7 @@ static enum storage_status append_control(struct log *log, enum log_kind kind, u
         return status;
     }
     struct log_entry nothing = {.data = slice_make(NULL, 0)};
-    struct batch batch = {0, &nothing, 1};
+    struct log_batch batch = {0, &nothing, 1};
     status = make_room(log, &batch, problem);
     if (status != STORAGE_OK) {
         return status;
@@ -181,12 +172,12 @@ static enum storage_status append_control(struct log *log, enum log_kind kind, u
     uint8_t bytes[LOG_RECORD];
     struct log_segment *segment = &log->segments[log->active];
     if (segment->size - segment->tail < 2 * LOG_RECORD) {
-        encode(log, &batch, 0, 0, true, bytes);
+        log_batch_encode(log, &batch, 0, 0, true, bytes);
         status = flush(log, bytes, sizeof(bytes), true, problem);
         if (status != STORAGE_OK) {
             return status;
         }
-        apply_all(log, bytes, sizeof(bytes), true);
+        log_apply_all(log, bytes, sizeof(bytes), true);
         segment = &log->segments[log->active];
     }
     struct log_record record = {
@@ -194,7 +185,7 @@ static enum storage_status append_control(struct log *log, enum log_kind kind, u
     log_record_encode(segment, &record, bytes);
     status = flush(log, bytes, sizeof(bytes), true, problem);
     if (status == STORAGE_OK) {
-        apply_all(log, bytes, sizeof(bytes), false);
+        log_apply_all(log, bytes, sizeof(bytes), false);
     }
     return status;
 }

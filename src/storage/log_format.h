@@ -60,6 +60,7 @@ struct log_segment {
     uint32_t size;
     uint32_t sealed;
     uint32_t tail; /* where the next record goes */
+    bool direct;   /* the file is ready for direct writes */
     struct disk_file *file;
 };
 

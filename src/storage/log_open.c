@@ -214,6 +214,7 @@ static enum storage_status renew(struct opening *opening, size_t at, struct prob
         copy_records(opening, original, &copy, image);
     }
     status = log_segment_make(log, &copy, file, image, problem);
+    memcpy(log->tail_block, image + copy.tail / DISK_BLOCK * DISK_BLOCK, copy.tail % DISK_BLOCK);
     log_buffer_done(log);
     if (status == STORAGE_OK && original == NULL) {
         log_segment_push(log, copy);
@@ -313,6 +314,9 @@ static enum storage_status open_all(struct opening *opening, struct problem *pro
     }
     if (status == STORAGE_OK) {
         status = trim_spares(log, problem);
+    }
+    if (status == STORAGE_OK) {
+        log_direct_prepare(log);
     }
     return status;
 }

@@ -29,7 +29,8 @@ enum {
     LOG_MARK_BYTES = 64 << 10,
     LOG_FILL_STEP = 1 << 20, /* zeros written and synced by one call of log_prepare */
     LOG_SPARE_LIMIT = 4,
-    LOG_BUFFER_KEPT = 1 << 20, /* a larger buffer is given back after use */
+    LOG_BUFFER_KEPT = 1 << 20,    /* a larger buffer is given back after use */
+    LOG_DIRECT_BYTES = 256 << 10, /* of one direct write */
 };
 
 struct log_mark {
@@ -73,6 +74,10 @@ struct log {
     uint8_t *buffer;
     size_t buffer_size;
 
+    uint8_t tail_block[DISK_BLOCK]; /* the active segment's last block, up to its tail */
+    uint8_t *direct;                /* LOG_DIRECT_BYTES, where there are direct writes; or NULL */
+    size_t begun;                   /* bytes of the records between log_begin and log_end, or 0 */
+
     struct problem broken; /* status is STORAGE_OK while all is well */
 };
 
@@ -94,13 +99,43 @@ void log_segment_remove(struct log *log, size_t at);
 uint8_t *log_buffer(struct log *log, size_t size);
 void log_buffer_done(struct log *log);
 
+/* `bytes` were put behind each other in the active segment, and end at its tail. They begin with
+ * its last block, or follow what is known of it. */
+void log_remember_tail(struct log *log, const uint8_t *bytes, size_t len);
+
 /* Remembers a failure that must not be the beginning of a limp, and passes it on. */
 enum storage_status log_fail(struct log *log, enum storage_status status,
                              const struct problem *problem);
+/* Before everything that writes; and nothing may while a direct write is under way. */
 enum storage_status log_check_broken(const struct log *log, struct problem *problem);
 
 void log_lock(struct log *log);
 void log_unlock(struct log *log);
+
+/* ---- log_direct.c: appends by direct writes ---- */
+
+/* Makes the active segment ready for them, if it can be. */
+void log_direct_prepare(struct log *log);
+void log_direct_free(struct log *log);
+
+/* ---- log_append.c ---- */
+
+struct log_batch {
+    uint64_t first;
+    const struct log_entry *entries;
+    size_t count;
+};
+
+/* How many of the entries from `from` on fit between `tail` and the end of a segment, with room for
+ * a CLOSE behind them; and their size. */
+size_t log_batch_fit(const struct log_batch *batch, size_t from, uint32_t tail,
+                     uint32_t segment_size, size_t *bytes);
+/* Encodes `n` entries for the active segment, and a CLOSE if more are to come. */
+void log_batch_encode(const struct log *log, const struct log_batch *batch, size_t from, size_t n,
+                      bool close, uint8_t *bytes);
+/* Takes the records that were just made durable over into the state; with `close` the segment ends
+ * with them. */
+void log_apply_all(struct log *log, const uint8_t *bytes, size_t len, bool close);
 
 /* ---- log_segments.c: the files ---- */
 

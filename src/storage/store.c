@@ -85,6 +85,7 @@ static enum storage_status open_log(struct store *store, const struct store_opti
 {
     struct log_options log_options = {
         .segment_bytes = options->segment_bytes,
+        .direct = options->direct,
         .spare_limit = options->spare_limit,
         .store = store->meta.state.store,
         .life = store->meta.state.life,

@@ -26,6 +26,7 @@ struct store_options {
     struct id new_store;    /* random; becomes the store id of a folder that is new */
     uint32_t segment_bytes; /* see struct log_options */
     uint32_t spare_limit;
+    bool direct;
 };
 
 /* The caller allocates it and uses its members through their own headers. */

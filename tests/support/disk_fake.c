@@ -268,6 +268,12 @@ static void fake_close(struct disk_file *file)
     memory_free(memory_system(), fake_file, sizeof(*fake_file));
 }
 
+/* Whole blocks are written as all else is (append_directly.h); there is no kernel to do it. */
+static bool fake_direct_prepare(struct disk_file *file)
+{
+    return file_of(file)->writable;
+}
+
 static const struct disk_ops fake_ops = {
     .list = fake_list,
     .open = fake_open,
@@ -282,6 +288,7 @@ static const struct disk_ops fake_ops = {
     .size = fake_size,
     .truncate = fake_truncate,
     .close = fake_close,
+    .direct_prepare = fake_direct_prepare,
 };
 
 /* ---- the fake itself ---- */

@@ -12,6 +12,7 @@ struct fixture {
     uint64_t life;
     uint32_t segment_bytes;
     uint32_t spare_limit;
+    bool direct;
     struct naive naive;
     uint64_t seed;
 };
@@ -24,7 +25,8 @@ static inline enum storage_status reopen(struct fixture *f, struct problem *prob
                                   .spare_limit = f->spare_limit,
                                   .store = test_store,
                                   .life = ++f->life,
-                                  .create = f->life == 1};
+                                  .create = f->life == 1,
+                                  .direct = f->direct};
     return log_open(disk_fake_disk(f->fake), &options, &f->log, problem);
 }
 

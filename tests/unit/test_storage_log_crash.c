@@ -1,7 +1,8 @@
 /* The log at every crash point: a random history is stopped after each single disk operation, the
  * process crashes or the power is cut, the log is opened again (and stopped again while it opens,
  * and again), and must then be what was acknowledged, plus at most the beginning of what was under
- * way; and that must be durable at once. */
+ * way; and that must be durable at once. Half of the appends are written in whole blocks, as direct
+ * writes are. */
 #include "storage_testing.h"
 
 enum { SEGMENT = 12288, HISTORY = 40, BATCH = 12 };
@@ -33,7 +34,8 @@ static enum storage_status open_log(struct world *w, struct problem *problem)
                                   .spare_limit = 2,
                                   .store = test_store,
                                   .life = ++w->life,
-                                  .create = true};
+                                  .create = true,
+                                  .direct = true};
     return log_open(disk_fake_disk(w->fake), &options, &w->log, problem);
 }
 
