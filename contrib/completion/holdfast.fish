@@ -64,6 +64,7 @@ complete -c holdfast -n "__fish_seen_subcommand_from serve" -l request-timeout -
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l ttl-min -r -d 'the shortest TTL that is accepted (1s)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l snapshot-log-size -r -d 'of log after which a snapshot is taken (64MiB)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l segment-size -r -d 'of a file of the log (16MiB)'
+complete -c holdfast -n "__fish_seen_subcommand_from serve" -l disk-io -r -d 'who waits for the log'\''s writes: the kernel where the file system is known to be good at it, else a thread; or always a thread (auto)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l max-clients -r -d 'connections at the same time (10000)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l log-format -r -d 'one JSON object a line, or lines for people (json)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l log-level -r -d 'debug, info, warn or error; SUBSYSTEM=LEVEL for one of node, raft, peer, disk, snapshot, client, lock; read again on SIGHUP (info,lock=warn)'

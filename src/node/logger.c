@@ -2,68 +2,20 @@
 #include "node/logger.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/panic.h"
+#include "node/logger_state.h"
 
 enum {
     FULL_RETRY_MS = 500,
-    IDLE_MS = 1000,        /* then the log is sealed */
-    MERGE_BYTES = 4 << 20, /* of writes that are made one */
-    MERGE_ENTRIES = 4096,
+    IDLE_MS = 1000,             /* then the log is sealed */
     READ_AHEAD_BYTES = 1 << 20, /* for a follower that is far behind */
 };
 
-struct job {
-    struct job *next;
-    logger_work_fn work; /* NULL: a write */
-    bool on_log;         /* it does not concern snapshots */
-    logger_done_fn done;
-    void *ctx;
-    enum storage_status status;
-    struct problem problem;
-    uint64_t first;
-    uint64_t last;
-    size_t bytes;
-    uint32_t count;
-    struct log_entry entries[];
-};
-
-struct job_list {
-    struct job *first;
-    struct job *last;
-};
-
-struct logger {
-    struct logger_options options;
-    pthread_t thread;
-    int wake_fd; /* an eventfd: uv_async spins when its sender was interrupted in the middle */
-    uv_poll_t wake;
-
-    /* In this order. */
-    pthread_mutex_t log_lock;       /* the thread's, but for logger_lock_all */
-    pthread_mutex_t snapshots_lock; /* logger_lock */
-    pthread_mutex_t queue_lock;     /* guards the rest; none of the others is taken with it */
-    pthread_cond_t queue_changed;
-    struct job_list todo;
-    struct job_list done;
-    bool stopping;
-    bool full;
-    bool full_changed;
-    bool failed;
-    bool failed_told;
-    bool woken; /* the loop was told, and did not look yet */
-    struct problem problem;
-    struct logger_stats stats;
-
-    struct log_entry *merged; /* the thread's */
-    struct log_piece piece;   /* the loop's: read ahead */
-};
-
-static void list_push(struct job_list *list, struct job *job)
+void job_list_push(struct job_list *list, struct job *job)
 {
     job->next = NULL;
     if (list->last != NULL) {
@@ -74,7 +26,7 @@ static void list_push(struct job_list *list, struct job *job)
     list->last = job;
 }
 
-static struct job *list_pop(struct job_list *list)
+struct job *job_list_pop(struct job_list *list)
 {
     struct job *job = list->first;
     if (job != NULL) {
@@ -93,7 +45,7 @@ static size_t job_size(const struct job *job)
 
 /* ---- the thread ---- */
 
-static uint64_t monotonic_us(void)
+uint64_t logger_now_us(void)
 {
     return uv_hrtime() / 1000;
 }
@@ -112,39 +64,62 @@ static bool wait_for_change(struct logger *l, unsigned ms)
     return pthread_cond_timedwait(&l->queue_changed, &l->queue_lock, &until) != ETIMEDOUT;
 }
 
-/* With queue_lock, which is given up meanwhile: the jobs of `batch`, which are writes that follow
- * each other, become one append. */
+const struct log_entry *logger_merge(struct logger *l, const struct job_list *batch, size_t *count,
+                                     size_t *bytes)
+{
+    *count = batch->first->count;
+    *bytes = batch->first->bytes;
+    if (batch->first == batch->last) {
+        return batch->first->entries;
+    }
+    *count = *bytes = 0;
+    for (const struct job *job = batch->first; job != NULL; job = job->next) {
+        memcpy(&l->merged[*count], job->entries, job->count * sizeof(job->entries[0]));
+        *count += job->count;
+        *bytes += job->bytes;
+    }
+    return l->merged;
+}
+
+void logger_count_append(struct logger *l, size_t entries, size_t bytes, uint64_t since_us)
+{
+    uint64_t took_us = logger_now_us() - since_us;
+    l->stats.appends++;
+    l->stats.entries += entries;
+    l->stats.bytes += bytes;
+    l->stats.sync_us += took_us;
+    l->stats.worst_us = took_us > l->stats.worst_us ? took_us : l->stats.worst_us;
+}
+
+/* With queue_lock, which is given up meanwhile, until give_log. */
+static void take_log(struct logger *l)
+{
+    hf_assert(l->busy && l->air.first == NULL);
+    pthread_mutex_unlock(&l->queue_lock);
+    pthread_mutex_lock(&l->log_lock);
+}
+
+static void give_log(struct logger *l)
+{
+    uint64_t disk_bytes = log_bytes_on_disk(l->options.store->log);
+    pthread_mutex_unlock(&l->log_lock);
+    pthread_mutex_lock(&l->queue_lock);
+    l->stats.disk_bytes = disk_bytes;
+}
+
+/* With queue_lock, which is given up meanwhile: one append. */
 static enum storage_status append(struct logger *l, const struct job_list *batch,
                                   struct problem *problem)
 {
-    const struct log_entry *entries = batch->first->entries;
-    size_t count = batch->first->count;
-    size_t bytes = batch->first->bytes;
-    if (batch->first != batch->last) {
-        entries = l->merged;
-        count = bytes = 0;
-        for (const struct job *job = batch->first; job != NULL; job = job->next) {
-            memcpy(&l->merged[count], job->entries, job->count * sizeof(job->entries[0]));
-            count += job->count;
-            bytes += job->bytes;
-        }
-    }
-    pthread_mutex_unlock(&l->queue_lock);
-    uint64_t start_us = monotonic_us();
-    pthread_mutex_lock(&l->log_lock);
+    size_t count, bytes;
+    const struct log_entry *entries = logger_merge(l, batch, &count, &bytes);
+    uint64_t start_us = logger_now_us();
+    take_log(l);
     enum storage_status status =
         log_append(l->options.store->log, batch->first->first, entries, count, problem);
-    uint64_t disk_bytes = log_bytes_on_disk(l->options.store->log);
-    pthread_mutex_unlock(&l->log_lock);
-    uint64_t took_us = monotonic_us() - start_us;
-    pthread_mutex_lock(&l->queue_lock);
-    l->stats.disk_bytes = disk_bytes;
+    give_log(l);
     if (status == STORAGE_OK) {
-        l->stats.appends++;
-        l->stats.entries += count;
-        l->stats.bytes += bytes;
-        l->stats.sync_us += took_us;
-        l->stats.worst_us = took_us > l->stats.worst_us ? took_us : l->stats.worst_us;
+        logger_count_append(l, count, bytes, start_us);
     }
     return status;
 }
@@ -176,28 +151,35 @@ static void set_full(struct logger *l, bool full, const struct problem *problem)
     wake_loop(l);
 }
 
-static void fail(struct logger *l, const struct problem *problem)
+void logger_fail(struct logger *l, const struct problem *problem)
 {
     l->failed = true;
     l->problem = *problem;
     wake_loop(l);
 }
 
-/* Takes the first write and those that go on where it ends. A single one may be of any length. */
-static void take_writes(struct logger *l, struct job_list *batch)
+void logger_take_writes(struct logger *l, struct job_list *batch)
 {
-    struct job *job = list_pop(&l->todo);
+    struct job *job = job_list_pop(&l->todo);
     size_t count = job->count;
     size_t bytes = job->bytes;
-    list_push(batch, job);
+    job_list_push(batch, job);
     while (l->todo.first != NULL && l->todo.first->work == NULL &&
            l->todo.first->first == batch->last->last + 1 &&
-           count + l->todo.first->count <= MERGE_ENTRIES &&
-           bytes + l->todo.first->bytes <= MERGE_BYTES) {
-        job = list_pop(&l->todo);
+           count + l->todo.first->count <= LOGGER_MERGE_ENTRIES &&
+           bytes + l->todo.first->bytes <= LOGGER_MERGE_BYTES) {
+        job = job_list_pop(&l->todo);
         count += job->count;
         bytes += job->bytes;
-        list_push(batch, job);
+        job_list_push(batch, job);
+    }
+}
+
+void logger_finish(struct logger *l, struct job_list *batch, enum storage_status status)
+{
+    for (struct job *job = job_list_pop(batch); job != NULL; job = job_list_pop(batch)) {
+        job->status = status;
+        job_list_push(&l->done, job);
     }
 }
 
@@ -205,7 +187,7 @@ static void do_writes(struct logger *l)
 {
     struct job_list batch = {NULL, NULL};
     struct problem problem = {0};
-    take_writes(l, &batch);
+    logger_take_writes(l, &batch);
     enum storage_status status = append(l, &batch, &problem);
     while (status == STORAGE_FULL && !l->stopping) {
         set_full(l, true, &problem);
@@ -215,20 +197,15 @@ static void do_writes(struct logger *l)
     if (status == STORAGE_OK) {
         set_full(l, false, NULL);
     } else if (status != STORAGE_FULL) {
-        fail(l, &problem);
+        logger_fail(l, &problem);
     }
-    for (struct job *job = list_pop(&batch); job != NULL; job = list_pop(&batch)) {
-        job->status = status;
-        list_push(&l->done, job);
-    }
-    wake_loop(l);
+    logger_finish(l, &batch, status);
 }
 
 static void do_work(struct logger *l)
 {
-    struct job *job = list_pop(&l->todo);
-    pthread_mutex_unlock(&l->queue_lock);
-    pthread_mutex_lock(&l->log_lock);
+    struct job *job = job_list_pop(&l->todo);
+    take_log(l);
     if (!job->on_log) {
         pthread_mutex_lock(&l->snapshots_lock);
     }
@@ -236,15 +213,23 @@ static void do_work(struct logger *l)
     if (!job->on_log) {
         pthread_mutex_unlock(&l->snapshots_lock);
     }
-    uint64_t disk_bytes = log_bytes_on_disk(l->options.store->log);
-    pthread_mutex_unlock(&l->log_lock);
-    pthread_mutex_lock(&l->queue_lock);
-    l->stats.disk_bytes = disk_bytes;
-    list_push(&l->done, job);
+    give_log(l);
+    job_list_push(&l->done, job);
     if (job->status != STORAGE_OK && job->status != STORAGE_FULL) {
-        fail(l, &job->problem);
+        logger_fail(l, &job->problem);
     }
-    wake_loop(l);
+}
+
+/* True: nobody wanted anything for a while. The log is nobody's meanwhile. */
+static bool wait_idle(struct logger *l)
+{
+    uint64_t appends = l->stats.appends;
+    l->busy = false;
+    bool changed = l->todo.first != NULL || l->stopping || wait_for_change(l, IDLE_MS);
+    bool idle = !changed && l->todo.first == NULL && l->air.first == NULL && !l->stopping &&
+                l->stats.appends == appends;
+    l->busy = idle;
+    return idle;
 }
 
 /* Nothing to do: make the next segment, or say that all of it was durable. */
@@ -253,29 +238,50 @@ static void do_nothing(struct logger *l)
     struct problem problem = {0};
     enum storage_status status = STORAGE_OK;
     struct log *log = l->options.store->log;
-    pthread_mutex_unlock(&l->queue_lock);
-    pthread_mutex_lock(&l->log_lock);
-    bool prepared = log_wants_prepare(log);
-    if (prepared) {
+    take_log(l);
+    if (log_wants_prepare(log)) {
         status = log_prepare(log, &problem);
     }
     bool more = status == STORAGE_OK && log_wants_prepare(log);
-    uint64_t disk_bytes = log_bytes_on_disk(log);
-    pthread_mutex_unlock(&l->log_lock);
-    pthread_mutex_lock(&l->queue_lock);
-    l->stats.disk_bytes = disk_bytes;
-    if (l->todo.first == NULL && !l->stopping && !more && !wait_for_change(l, IDLE_MS) &&
-        l->todo.first == NULL && !l->stopping) {
-        pthread_mutex_unlock(&l->queue_lock);
-        pthread_mutex_lock(&l->log_lock);
+    give_log(l);
+    if (!more && wait_idle(l)) {
+        take_log(l);
         if (log_wants_seal(log) && status == STORAGE_OK) {
             status = log_seal(log, &problem);
         }
-        pthread_mutex_unlock(&l->log_lock);
-        pthread_mutex_lock(&l->queue_lock);
+        give_log(l);
     }
     if (status != STORAGE_OK && status != STORAGE_FULL) {
-        fail(l, &problem);
+        logger_fail(l, &problem);
+    }
+}
+
+/* The log is the loop's, or about to be. */
+static void wait_for_loop(struct logger *l)
+{
+    if (l->air.first == NULL) {
+        wake_loop(l);
+    }
+    if (l->air.first != NULL || logger_is_for_loop(l)) { /* still so */
+        l->waiting = true;
+        pthread_cond_wait(&l->queue_changed, &l->queue_lock);
+        l->waiting = false;
+    }
+}
+
+static void do_next(struct logger *l)
+{
+    l->busy = true; /* all the time, so that nothing overtakes what is taken out of todo */
+    if (l->todo.first == NULL) {
+        do_nothing(l);
+    } else if (l->todo.first->work == NULL) {
+        do_writes(l);
+    } else {
+        do_work(l);
+    }
+    l->busy = false;
+    if (l->done.first != NULL) {
+        wake_loop(l);
     }
 }
 
@@ -284,12 +290,10 @@ static void *run(void *argument)
     struct logger *l = argument;
     pthread_mutex_lock(&l->queue_lock);
     while (!l->failed && (!l->stopping || l->todo.first != NULL)) {
-        if (l->todo.first == NULL) {
-            do_nothing(l);
-        } else if (l->todo.first->work == NULL) {
-            do_writes(l);
+        if (l->air.first != NULL || logger_is_for_loop(l)) {
+            wait_for_loop(l);
         } else {
-            do_work(l);
+            do_next(l);
         }
     }
     bool failed = l->failed;
@@ -340,13 +344,17 @@ static void on_wake(uv_poll_t *handle, int status, int events)
     uint64_t times;
     ssize_t got = read(l->wake_fd, &times, sizeof(times));
     (void)got; /* to look for nothing does no harm */
+    if (l->air_file != NULL) {
+        (void)logger_end_write(l, false);
+    }
     pthread_mutex_lock(&l->queue_lock);
     l->woken = false;
     tell_state(l);
     struct job_list done = l->done;
     l->done = (struct job_list){NULL, NULL};
+    logger_begin_write(l); /* the next one, before those are told who wait for the last */
     pthread_mutex_unlock(&l->queue_lock);
-    for (struct job *job = list_pop(&done); job != NULL; job = list_pop(&done)) {
+    for (struct job *job = job_list_pop(&done); job != NULL; job = job_list_pop(&done)) {
         if (job->work != NULL) {
             job->done(job->ctx, job->status, &job->problem);
         } else if (job->status == STORAGE_OK) {
@@ -359,9 +367,9 @@ static void on_wake(uv_poll_t *handle, int status, int events)
 static void enqueue(struct logger *l, struct job *job)
 {
     pthread_mutex_lock(&l->queue_lock);
-    list_push(&l->todo, job);
+    job_list_push(&l->todo, job);
+    logger_begin_write(l);
     pthread_mutex_unlock(&l->queue_lock);
-    pthread_cond_signal(&l->queue_changed); /* who wakes up finds the lock free */
 }
 
 void logger_write(struct logger *l, uint64_t first, const struct replica_entry *entries,
@@ -440,8 +448,20 @@ void logger_unlock(struct logger *l)
     pthread_mutex_unlock(&l->snapshots_lock);
 }
 
+/* On the loop. Whoever waits for what was written hears of it later, as always. */
+static void clear_air(struct logger *l)
+{
+    if (l->air_file != NULL) {
+        (void)logger_end_write(l, true);
+        uint64_t one = 1;
+        ssize_t put = write(l->wake_fd, &one, sizeof(one));
+        hf_assert(put == (ssize_t)sizeof(one));
+    }
+}
+
 void logger_lock_all(struct logger *l)
 {
+    clear_air(l);
     pthread_mutex_lock(&l->log_lock);
     pthread_mutex_lock(&l->snapshots_lock);
 }
@@ -466,7 +486,8 @@ struct logger *logger_new(const struct logger_options *options)
     struct logger *l = memory_alloc(options->memory, sizeof(*l));
     memset(l, 0, sizeof(*l));
     l->options = *options;
-    l->merged = memory_alloc(options->memory, MERGE_ENTRIES * sizeof(l->merged[0]));
+    l->direct = log_is_direct(options->store->log);
+    l->merged = memory_alloc(options->memory, LOGGER_MERGE_ENTRIES * sizeof(l->merged[0]));
     pthread_condattr_t clock;
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
@@ -488,6 +509,7 @@ struct logger *logger_new(const struct logger_options *options)
 
 void logger_stop(struct logger *l)
 {
+    clear_air(l);
     pthread_mutex_lock(&l->queue_lock);
     l->stopping = true;
     pthread_cond_signal(&l->queue_changed);
@@ -503,10 +525,10 @@ void logger_free(struct logger *l)
     if (l == NULL) {
         return;
     }
-    for (struct job *job = list_pop(&l->todo); job != NULL; job = list_pop(&l->todo)) {
+    for (struct job *job = job_list_pop(&l->todo); job != NULL; job = job_list_pop(&l->todo)) {
         job_free(l, job);
     }
-    for (struct job *job = list_pop(&l->done); job != NULL; job = list_pop(&l->done)) {
+    for (struct job *job = job_list_pop(&l->done); job != NULL; job = job_list_pop(&l->done)) {
         job_free(l, job);
     }
     log_piece_free(&l->piece);
@@ -514,6 +536,6 @@ void logger_free(struct logger *l)
     pthread_mutex_destroy(&l->log_lock);
     pthread_mutex_destroy(&l->snapshots_lock);
     pthread_mutex_destroy(&l->queue_lock);
-    memory_free(l->options.memory, l->merged, MERGE_ENTRIES * sizeof(l->merged[0]));
+    memory_free(l->options.memory, l->merged, LOGGER_MERGE_ENTRIES * sizeof(l->merged[0]));
     memory_free(l->options.memory, l, sizeof(*l));
 }

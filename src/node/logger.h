@@ -1,13 +1,18 @@
-/* The thread that owns the disk while a node runs: the log's writes, each one batch, one sync
- * (S12.3), and whatever else may take long and must happen in order with them: naming a snapshot,
- * dropping or resetting the log, loading a state.
+/* Whoever writes to the disk while a node runs: the log's writes, each one batch, one sync (S12.3),
+ * and whatever else may take long and must happen in order with them: naming a snapshot, dropping
+ * or resetting the log, loading a state.
  *
  *      loop: write, run ──queue──▶ thread: append+sync, work ──done──▶ loop: on_written, done
+ *                          └─────▶ the kernel: a direct write ───┘
  *
- * The log is the thread's; the loop reads it beside the thread (storage/log.h). The snapshots and
- * their files belong to whoever holds logger_lock; the thread takes it only for jobs that concern
- * them. So the loop never waits for a write to the log, or its sync. Term and vote are the loop's
- * own (storage/meta.h).
+ * Where the log can be written directly (storage/log.h, log_begin) the loop itself begins the
+ * writes that are next in the queue, and hears from the kernel when they are durable; the thread
+ * does the rest, and all of it elsewhere (decision 19).
+ *
+ * The log is that one's who is at it, the thread or the loop; the loop reads it beside them
+ * (storage/log.h). The snapshots and their files belong to whoever holds logger_lock; the thread
+ * takes it only for jobs that concern them. So the loop never waits for a write to the log, or its
+ * sync. Term and vote are the loop's own (storage/meta.h).
  *
  * A full disk is waited out: the write is tried again until there is room, and on_full tells so.
  * Any other failure is final: on_failed comes once, and nothing is done any more. */
@@ -56,12 +61,13 @@ void logger_run_on_log(struct logger *l, logger_work_fn work, logger_done_fn don
 /* For the loop's own short use of the snapshots. Waits while one is named or installed. */
 void logger_lock(struct logger *l);
 void logger_unlock(struct logger *l);
-/* Of the log as well, for a node that starts: waits for what the thread is at. */
+/* Of the log as well, for a node that starts: waits for what the thread is at, or the kernel. */
 void logger_lock_all(struct logger *l);
 void logger_unlock_all(struct logger *l);
 
 struct logger_stats {
     uint64_t appends; /* writes to the log, each with its sync */
+    uint64_t direct;  /* of these, by the loop */
     uint64_t entries;
     uint64_t bytes;
     uint64_t sync_us; /* spent in appends, in all */

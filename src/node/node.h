@@ -54,6 +54,7 @@ struct node_options {
     uint32_t ttl_min_ms;
     uint64_t snapshot_bytes; /* of log */
     uint32_t segment_bytes;  /* 0: storage's own default */
+    bool log_by_thread;      /* no direct writes, see node/logger.h */
     uint32_t max_clients;
     enum tier resp_tier;
     bool resp_del_refused;     /* see service/service.h */
@@ -97,7 +98,7 @@ struct node_view {
     uint64_t uptime_ms, term;
     uint64_t last_index, stored_index, commit_index, applied_index, snapshot_index;
     uint64_t snapshot_bytes, log_disk_bytes;
-    uint64_t appends, appended_entries, appended_bytes, append_us, append_worst_us;
+    uint64_t appends, direct_appends, appended_entries, appended_bytes, append_us, append_worst_us;
     uint64_t outstanding; /* requests on their way to the leader, or waiting for it */
     uint64_t connections, requests, waiting, streams, dropped_streams;
     uint64_t resp_connections, resp_accepted, resp_commands, resp_errors, resp_conflicts,

@@ -84,7 +84,8 @@ bool node_open_store(struct node *n, char problem[NODE_PROBLEM])
 {
     struct problem wrong;
     struct store_options options = {.node = n->options.id,
-                                    .segment_bytes = n->options.segment_bytes};
+                                    .segment_bytes = n->options.segment_bytes,
+                                    .direct = !n->options.log_by_thread};
     if (!may_begin(n, problem) ||
         !fill_random(&options.new_store, sizeof(options.new_store), problem)) {
         return false;
@@ -323,8 +324,9 @@ bool node_start_replica(struct node *n, char problem[NODE_PROBLEM])
         return false;
     }
     n->drop_before = replica_log_start(n->replica);
-    journal_note(n->options.journal, INFO, NODE, "loaded",
-                 JOURNAL_NUMBER("snapshot", start.snapshot.index),
-                 JOURNAL_NUMBER("entries", start.count), JOURNAL_NUMBER("life", n->self.life));
+    journal_note(
+        n->options.journal, INFO, NODE, "loaded", JOURNAL_NUMBER("snapshot", start.snapshot.index),
+        JOURNAL_NUMBER("entries", start.count), JOURNAL_NUMBER("life", n->self.life),
+        JOURNAL_TEXT("log_written", log_is_direct(n->store.log) ? "directly" : "by a thread"));
     return true;
 }

@@ -33,6 +33,7 @@ static void view_disk(struct node *n, struct node_view *out)
     struct logger_stats stats;
     logger_stats(n->logger, &stats);
     out->appends = stats.appends;
+    out->direct_appends = stats.direct;
     out->appended_entries = stats.entries;
     out->appended_bytes = stats.bytes;
     out->append_us = stats.sync_us;

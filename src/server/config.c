@@ -60,6 +60,7 @@ static const struct setting settings[] = {
     {"ttl-min", DURATION, AT(ttl_min_ms), "1s", "DURATION", "the shortest TTL that is accepted", false},
     {"snapshot-log-size", SIZE, AT(snapshot_bytes), "64MiB", "SIZE", "of log after which a snapshot is taken", false},
     {"segment-size", SIZE, AT(segment_bytes), "16MiB", "SIZE", "of a file of the log", false},
+    {"disk-io", WORD, AT(disk_io), "auto", "auto|thread", "who waits for the log's writes: the kernel where the file system is known to be good at it, else a thread; or always a thread", false},
     {"max-clients", NUMBER, AT(max_clients), "10000", "N", "connections at the same time", false},
     {"log-format", WORD, AT(log_format), "json", "json|text", "one JSON object a line, or lines for people", false},
     {"log-level", TEXT, AT(log_level), "info,lock=warn", "LEVEL,...", "debug, info, warn or error; SUBSYSTEM=LEVEL for one of node, raft, peer, disk, snapshot, client, lock; read again on SIGHUP", false},

@@ -22,6 +22,7 @@
 /* In the order in which config.c's table has the words. */
 enum config_log_format { LOG_JSON, LOG_TEXT };
 enum config_resp_del { RESP_DEL_ALLOW, RESP_DEL_REFUSE };
+enum config_disk_io { DISK_IO_AUTO, DISK_IO_THREAD };
 
 /* Where a setting comes from, so that what is wrong with it can be said with its place. */
 enum config_source { CONFIG_DEFAULT, CONFIG_FILE, CONFIG_ENVIRONMENT, CONFIG_FLAG };
@@ -53,6 +54,7 @@ struct config {
     uint64_t ttl_min_ms;
     uint64_t snapshot_bytes;
     uint64_t segment_bytes;
+    uint64_t disk_io; /* an enum config_disk_io */
     uint64_t max_clients;
     uint64_t log_format;
     char log_level[CONFIG_LEVELS];

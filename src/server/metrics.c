@@ -33,6 +33,7 @@ static const struct metric metrics[] = {
     {"snapshot_bytes", GAUGE, PLAIN, AT(snapshot_bytes), "Of the newest snapshot."},
     {"log_disk_bytes", GAUGE, PLAIN, AT(log_disk_bytes), "Of all files of the log."},
     {"log_appends_total", COUNTER, PLAIN, AT(appends), "Writes to the log, each with its sync."},
+    {"log_direct_appends_total", COUNTER, PLAIN, AT(direct_appends), "Of these, direct writes that no thread waited for."},
     {"log_entries_total", COUNTER, PLAIN, AT(appended_entries), "Entries written."},
     {"log_bytes_total", COUNTER, PLAIN, AT(appended_bytes), "Bytes of entries written."},
     {"log_append_seconds_total", COUNTER, US, AT(append_us), "Spent in those writes and syncs."},

@@ -189,6 +189,7 @@ static void fill_options(struct serve *s, struct node_options *o)
         .ttl_min_ms = (uint32_t)c->ttl_min_ms,
         .snapshot_bytes = c->snapshot_bytes,
         .segment_bytes = (uint32_t)c->segment_bytes,
+        .log_by_thread = c->disk_io == DISK_IO_THREAD,
         .max_clients = (uint32_t)c->max_clients,
         .has_redis = c->has_redis,
         .redis = c->redis_settings,

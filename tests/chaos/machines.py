@@ -158,7 +158,10 @@ class Machines:
             node.inside = self.cables.spaces[number].inside
 
     def equip(self, node):
-        """A disk that faults can fill and slow down, and a wall clock that they can put forward or back."""
+        """A disk that faults can fill and slow down, and a wall clock that they can put forward or back. Every third
+        node has a thread that writes its log, so that both ways are there in every run."""
+        if node.id % 3 == 0:
+            node.env |= {"HOLDFAST_DISK_IO": "thread"}
         if self.without_shim is None:
             self.set_clock(node, 0)
             node.env |= {"LD_PRELOAD": f"{SHIM}:{CLOCK}", "BAD_DISK": node.folder,

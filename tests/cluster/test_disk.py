@@ -4,10 +4,12 @@ import itertools
 import json
 import os
 import subprocess
+import time
 
 import pytest
 
 from harness import read_answer, wait_until
+from power import SHIM, why_not
 
 SMALL = ["--snapshot-log-size", "64K"]
 
@@ -104,3 +106,51 @@ def test_a_full_disk_stops_writes_and_room_brings_them_back(make_cluster, tmp_pa
             if node.running:
                 node.kill()
         subprocess.run(["umount", mount], check=True)
+
+
+def direct_appends(node):
+    """Of all appends."""
+    lines = dict(line.rsplit(" ", 1) for line in node.ask("GET", "/metrics").text.splitlines() if line[:1] != "#")
+    return float(lines["holdfast_log_direct_appends_total"]), float(lines["holdfast_log_appends_total"])
+
+
+def test_a_folder_is_written_by_the_kernel_and_by_a_thread_in_turn(make_cluster):
+    node = make_cluster(1, start=False).nodes[1]
+    node.start("--bootstrap").wait_ready()
+    for life, way in enumerate(["auto", "thread", "auto", "thread"]):
+        if life > 0:
+            node.kill()
+            node.env = {"HOLDFAST_DISK_IO": way}
+            node.start().wait_ready()
+        fill(node, 30, f"life-{life}")
+        direct, appends = direct_appends(node)
+        # What this file system can do is said at the start.
+        told = node.events("loaded")[-1]["log_written"]
+        assert told in ("directly", "by a thread") if way == "auto" else told == "by a thread"
+        assert direct > 0 if told == "directly" else direct == 0
+        assert appends >= 30
+        for earlier in range(life + 1):
+            assert node.show(f"life-{earlier}-29").json["held"]
+
+
+@pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+def test_the_disk_of_chaos_is_full_and_slow_for_direct_writes_too(make_cluster):
+    node = make_cluster(1, "--request-timeout", "1s", start=False).nodes[1]
+    node.env = {"LD_PRELOAD": SHIM.with_name("bad_disk.so"), "BAD_DISK": node.folder}
+    node.start("--bootstrap").wait_ready()
+    slow, full = node.folder.with_suffix(".slow"), node.folder.with_suffix(".full")
+    fill(node, 3, "before")
+    slow.touch()
+    begin = time.monotonic()
+    fill(node, 3, "slow")
+    assert time.monotonic() - begin >= 3 * 0.1, "each waits for a sync of 100 ms"
+    slow.unlink()
+    full.touch()
+    assert node.acquire("refused").status in (503, 504)
+    node.wait_event("disk_full")
+    full.unlink()
+    node.wait_event("disk_has_room")
+    fill(node, 3, "after")
+    node.kill()
+    node.start().wait_ready()
+    assert node.show("slow-2").json["held"] and node.show("after-2").json["held"]

@@ -1,7 +1,8 @@
 /* A disk that is full, or slow, for as long as a test wants. Loaded with LD_PRELOAD; BAD_DISK names
  * a path: while PATH.full exists, pwrite(2) to a file of the log fails with ENOSPC, as it does on
  * file systems that write anew what is overwritten; while PATH.slow exists, fdatasync(2) takes 100
- * ms longer. The file `meta` always has room: a node that cannot save its term and vote ends. */
+ * ms longer. Direct writes fare as these two do, and are the kernel's at other times. The file
+ * `meta` always has room: a node that cannot save its term and vote ends. */
 #define _GNU_SOURCE
 
 #include <dlfcn.h>
@@ -13,6 +14,8 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "played_aio.h"
 
 enum {
     SLOW_MS = 100,
@@ -42,6 +45,12 @@ static bool is_there(const char *path)
     bool answer = path[0] != '\0' && access(path, F_OK) == 0;
     errno = before;
     return answer;
+}
+
+bool played_aio_wants(int fd)
+{
+    (void)fd;
+    return is_there(full) || is_there(slow);
 }
 
 static bool is_log(int fd)

@@ -5,6 +5,8 @@
  * kernel may do at any time. So kill -9 leaves exactly what a power cut may leave: what was synced,
  * and any part of what was not. A file grows at once, with zeros.
  *
+ * A direct write is a write and a sync like that, by a thread (played_aio.h).
+ *
  * Names are handled by undoing: each new, renamed or removed name is noted in FOLDER.undo/journal,
  * and what it replaced is kept there by a hard link, until the folder is synced. Whoever cuts the
  * power undoes the last few of them (tests/cluster/power.py).
@@ -25,6 +27,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "played_aio.h"
 
 enum { SECTOR = 512, EARLY_ONE_IN = 4 };
 
@@ -141,6 +145,15 @@ static bool is_file(int fd, struct stat *about)
     size_t folder_len = strlen(folder);
     return len > (ssize_t)folder_len && memcmp(path, folder, folder_len) == 0 &&
            path[folder_len] == '/';
+}
+
+bool played_aio_wants(int fd)
+{
+    struct stat about;
+    pthread_mutex_lock(&lock);
+    bool answer = is_file(fd, &about);
+    pthread_mutex_unlock(&lock);
+    return answer;
 }
 
 /* ---- bytes ---- */
