@@ -1,7 +1,9 @@
 /* What the service asks of the node (service/gateway.h). */
 #include "node/node_state.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 enum { HEALTHY_MS = 500 };
 
@@ -75,15 +77,25 @@ static void fill_status(void *ctx, struct gateway_status *out)
     node_redis_status(n, out);
 }
 
+/* uv_random asks for 256 bytes at a time, which is a system call for every 16 ids. */
+static void draw(struct node *n)
+{
+    size_t got = 0;
+    while (got < sizeof(n->random)) {
+        ssize_t len = getrandom(n->random + got, sizeof(n->random) - got, 0);
+        hf_assert(len > 0 || errno == EINTR); /* without it every id would be guessed */
+        got += len > 0 ? (size_t)len : 0;
+    }
+    n->random_left = sizeof(n->random);
+}
+
 static struct id random_id(void *ctx)
 {
     struct node *n = ctx;
     struct id id;
     do {
         if (n->random_left < sizeof(id)) {
-            int status = uv_random(NULL, NULL, n->random, sizeof(n->random), 0, NULL);
-            hf_assert(status == 0); /* without it every id would be guessed */
-            n->random_left = sizeof(n->random);
+            draw(n);
         }
         n->random_left -= (uint32_t)sizeof(id);
         memcpy(&id, n->random + n->random_left, sizeof(id));

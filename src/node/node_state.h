@@ -110,7 +110,7 @@ struct node {
     struct node_absence absences[LIMIT_NODES];
     uint32_t absence_count;
 
-    uint8_t random[512];
+    uint8_t random[4096]; /* for ids to come; drawn together */
     uint32_t random_left;
     struct replica_member member_scratch[LIMIT_NODES];
     char member_text[LIMIT_NODES][ADDRESS_TEXT];
