@@ -12,7 +12,8 @@
  * The log is that one's who is at it, the thread or the loop; the loop reads it beside them
  * (storage/log.h). The snapshots and their files belong to whoever holds logger_lock; the thread
  * takes it only for jobs that concern them. So the loop never waits for a write to the log, or its
- * sync. Term and vote are the loop's own (storage/meta.h).
+ * sync; only to begin a direct one may take the kernel a moment. Term and vote are the loop's own
+ * (storage/meta.h).
  *
  * A full disk is waited out: the write is tried again until there is room, and on_full tells so.
  * Any other failure is final: on_failed comes once, and nothing is done any more. */
