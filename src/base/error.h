@@ -1,6 +1,7 @@
 /* The errors of operation, one list: the symbol, the stable code that clients see, the HTTP status,
  * the gRPC code and what it means. Not acquiring a lock is an answer and no error; the reasons for
- * that are in core/result.h. */
+ * that are in core/result.h. Nodes of two versions tell each other these by their numbers: a new
+ * one comes last. */
 #ifndef HOLDFAST_BASE_ERROR_H
 #define HOLDFAST_BASE_ERROR_H
 
@@ -45,9 +46,6 @@
       "a session holds or waits for at most 10,000 names")                                         \
     X(TOO_MANY_SESSIONS, "limit_sessions", 429, 8, "the cluster holds no more sessions")           \
     X(QUEUE_FULL, "limit_queue", 429, 8, "the queue of this name is full (1,000,000)")             \
-    X(TOO_MANY_COUNTERS, "limit_counters", 429, 8, "the cluster holds at most 10,000 counters")    \
-    X(TRANSACT_TOO_LARGE, "limit_transaction", 413, 8,                                             \
-      "a transaction has at most 64 keys, 64 changes and 40,960 bytes")                            \
     X(TOO_MANY_NODES, "limit_nodes", 429, 8, "waiters come through more than 64 nodes")            \
     X(UNAVAILABLE, "unavailable", 503, 14,                                                         \
       "no leader with a majority can be reached; nothing was done, try again")                     \
@@ -145,7 +143,13 @@
     X(DEADLINE, "deadline_exceeded", 504, 4,                                                       \
       "the call's deadline came first; what it asked for is withdrawn")                            \
     X(BACKEND_UNAVAILABLE, "backend_unavailable", 503, 14,                                         \
-      "the Redis behind the tier EFFICIENCY does not answer; nothing was done, try again")
+      "the Redis behind the tier EFFICIENCY does not answer; nothing was done, try again")         \
+    X(TOO_MANY_COUNTERS, "limit_counters", 429, 8, "the cluster holds at most 10,000 counters")    \
+    X(TRANSACT_TOO_LARGE, "limit_transaction", 413, 8,                                             \
+      "a transaction has at most 64 keys, 64 changes and 40,960 bytes")                            \
+    X(NOT_UPGRADED, "not_upgraded", 503, 9,                                                        \
+      "a member of the cluster runs an older version of Holdfast, which does not know this; "      \
+      "nothing was done; upgrade all members")
 
 enum hf_error {
 #define X(symbol, code, http, grpc, text) HF_##symbol,

@@ -241,6 +241,9 @@ void core_apply(struct core *c, const struct command *cmd, struct result *out)
     c->steps = 1;
     c->prune_left = LIMIT_PRUNE;
     enum hf_error error = command_check(cmd);
+    if (error == HF_OK && command_since(cmd) > c->version) {
+        error = HF_NOT_UPGRADED; /* a member that does not know it may be among us */
+    }
     if (error != HF_OK) {
         out->error = error;
     } else {

@@ -218,6 +218,9 @@ enum hf_error command_decode(struct slice bytes, struct command *out);
  * apply calls it again, so that a bad command changes nothing on any node. */
 enum hf_error command_check(const struct command *command);
 
+/* The first version of the state machine that knows it (core.h). */
+uint32_t command_since(const struct command *command);
+
 /* A digest of the type and the BODY fields: two commands with one request id must agree in it. */
 uint64_t command_digest(const struct command *command);
 

@@ -244,7 +244,8 @@ struct core *core_new(const struct core_options *options)
     c->hash_key = options->hash_key;
     c->on_event = options->on_event;
     c->event_ctx = options->event_ctx;
-    c->version = 1;
+    c->version = options->version == 0 ? 1 : options->version;
+    hf_assert(c->version <= CORE_VERSION);
     pool_init(&c->pool, c->memory);
     core_table(c, &c->locks, offsetof(struct lock, next), lock_hash);
     core_table(c, &c->sessions, offsetof(struct session, next), session_hash);

@@ -26,10 +26,15 @@ struct core_options {
     uint64_t hash_key;      /* keys the hash tables; never shows in an output (S2.2) */
     core_event_fn on_event; /* may be NULL; must not call back into the core */
     void *event_ctx;
+    uint32_t version; /* of a new state; 0: the first, as every replicated one begins */
 };
 
-/* The newest state machine version that this program can run; core_new starts with 1. */
-#define CORE_VERSION 1
+/* Versions of the state machine. Each has commands that the one before does not know
+ * (command_since), and perhaps another layout of the snapshot. `upgrade` raises the version of a
+ * state, when all members can follow; commands of a later one are refused until then.
+ *   1  locks, sessions, elections, fence marks
+ *   2  keys, counters and transactions (S13); notes of the tier without a log (S10) */
+#define CORE_VERSION 2
 
 /* The caller owns the result and frees it with core_free, which takes NULL. */
 struct core *core_new(const struct core_options *options);

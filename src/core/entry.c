@@ -76,6 +76,16 @@ uint64_t entry_stamp_ms(struct slice entry)
     return r.bad || stamp >= LIMIT_NUMBER ? 0 : stamp;
 }
 
+bool entry_is_lead(struct slice entry)
+{
+    struct entry_header header;
+    struct command first;
+    struct reader r = reader_make(entry);
+    return read_header(&r, &header) == HF_OK && header.count > 0 &&
+           command_decode(read_slice(&r, LIMIT_ENTRY), &first) == HF_OK &&
+           first.type == COMMAND_LEAD;
+}
+
 static bool only_padding(const struct reader *r)
 {
     if (r->bad || reader_left(r) >= 8) {
@@ -87,6 +97,18 @@ static bool only_padding(const struct reader *r)
         }
     }
     return true;
+}
+
+/* What a newer program made is told from damage where that can be known: a member that does not
+ * know the version which the state now gets must stop there, not fall behind (S12.9). */
+static enum hf_error decode(struct reader *r, struct command *out)
+{
+    enum hf_error error = command_decode(read_slice(r, LIMIT_ENTRY), out);
+    if (r->bad || error != HF_OK) {
+        return HF_MALFORMED;
+    }
+    bool is_newer = out->type == COMMAND_UPGRADE && out->upgrade.version > CORE_VERSION;
+    return is_newer ? HF_VERSION : HF_OK;
 }
 
 enum hf_error entry_check(struct slice entry, struct entry_header *out)
@@ -101,9 +123,9 @@ enum hf_error entry_check(struct slice entry, struct entry_header *out)
     }
     struct command command;
     for (uint32_t i = 0; i < out->count; i++) {
-        error = command_decode(read_slice(&r, LIMIT_ENTRY), &command);
-        if (r.bad || error != HF_OK) {
-            return HF_MALFORMED;
+        error = decode(&r, &command);
+        if (error != HF_OK) {
+            return error;
         }
     }
     return only_padding(&r) ? HF_OK : HF_MALFORMED;
@@ -112,9 +134,9 @@ enum hf_error entry_check(struct slice entry, struct entry_header *out)
 static enum hf_error decode_group(struct reader *r, struct command *commands, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        enum hf_error error = command_decode(read_slice(r, LIMIT_ENTRY), &commands[i]);
-        if (r->bad || error != HF_OK) {
-            return HF_MALFORMED;
+        enum hf_error error = decode(r, &commands[i]);
+        if (error != HF_OK) {
+            return error;
         }
     }
     return HF_OK;

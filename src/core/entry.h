@@ -30,7 +30,11 @@ struct entry_header {
 /* The stamp of an entry; 0 when it is too short to have one. */
 uint64_t entry_stamp_ms(struct slice entry);
 
-/* Decodes the header and every command of it; HF_OK only when all of it is well-formed. */
+/* It begins with `lead`: nobody was served by it. */
+bool entry_is_lead(struct slice entry);
+
+/* Decodes the header and every command of it; HF_OK only when all of it is well-formed.
+ * HF_VERSION: made by a newer program than this. */
 enum hf_error entry_check(struct slice entry, struct entry_header *out);
 
 /* Checks the whole entry first, so that a damaged one changes nothing; then applies it. The

@@ -119,7 +119,12 @@ static const char *check_numbers(const struct core *c)
     if (c->counter >= LIMIT_NUMBER >> 10 || c->epoch > c->counter) {
         return "I1: the counter is 2^43 or more, or below the epoch";
     }
-    return c->version >= 1 && c->version <= CORE_VERSION ? NULL : "I1: the version does not exist";
+    if (c->version < 1 || c->version > CORE_VERSION) {
+        return "I1: the version does not exist";
+    }
+    return c->version == 1 && table_count(&c->counters) + table_count(&c->transacts) > 0
+               ? "I1: there are things that the version does not know"
+               : NULL;
 }
 
 /* Grants. */

@@ -165,12 +165,15 @@ static const char *build_state(struct builder *b, struct reader *r)
     c->audit_number = read_u64(r);
     c->fence_floor = read_u64(r);
     c->fence_rejections = read_u64(r);
-    c->counter_change = read_u64(r);
+    c->counter_change = snapshot_format_of(c->version) > 1 ? read_u64(r) : 0;
     uint8_t backlog = read_u8(r);
     c->backlog = backlog != 0;
     b->sessions_magnitude = read_u8(r);
     b->names_magnitude = read_u8(r);
     b->leases_magnitude = read_u8(r);
+    if (!r->bad && reader_left(r) > 0 && snapshot_format_of(c->version) == 1) {
+        return "it has more fields than this format: no released version wrote it";
+    }
     if (!reader_done(r) || backlog > 1) {
         return undecodable;
     }

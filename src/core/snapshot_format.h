@@ -1,6 +1,6 @@
 /* The layout of a snapshot, for the files that write and read it.
  *
- *   magic (8 bytes), format version and state machine version (4 bytes each, little-endian)
+ *   magic (8 bytes), format and state machine version (4 bytes each, little-endian)
  *   records: length (LEB128), then so many bytes: the type (1 byte) and its fields
  *   an end record, which counts those before it
  *   the XXH3 checksum (8 bytes, little-endian) of everything before
@@ -9,14 +9,18 @@
  * state. A session is followed by what it owns: replies, grants (a multi-lock's first part, then
  * the others), waiters. Nothing is written that hash tables, the heap or the pool decide, so the
  * same state gives the same bytes everywhere; and one state has one form only, so that reading and
- * writing again gives the very same bytes. */
+ * writing again gives the very same bytes.
+ *
+ * The format follows from the version of the state, so that a member that knows no more than that
+ * version can read it, whoever wrote it. Format 1 is of version 1: it has neither counters nor
+ * transactions, so its end has the number of their first, and the state has one field less. */
 #ifndef HOLDFAST_CORE_SNAPSHOT_FORMAT_H
 #define HOLDFAST_CORE_SNAPSHOT_FORMAT_H
 
 #include "core/state.h"
 
 #define SNAPSHOT_MAGIC "\x89HFsnap\n" /* no text, and a transfer as text breaks it */
-#define SNAPSHOT_FORMAT 1
+#define SNAPSHOT_FORMAT 2
 
 enum {
     SNAPSHOT_MAGIC_BYTES = 8,
@@ -55,6 +59,17 @@ enum record_type {
 #undef X
         RECORD_COUNT
 };
+
+static inline uint32_t snapshot_format_of(uint32_t version)
+{
+    return version == 1 ? 1 : 2;
+}
+
+/* The number that an end has in the file. */
+static inline uint8_t snapshot_end_of(uint32_t format)
+{
+    return format == 1 ? RECORD_COUNTER : RECORD_END;
+}
 
 /* Flags say which optional fields follow. The two lowest bits of a grant's, a waiter's and a
  * place's are a mode: of a place, that of the name. */

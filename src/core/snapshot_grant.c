@@ -119,8 +119,8 @@ static const char *check_grant(const struct builder *b, const struct grant_field
         return "its permits or its slot are out of range";
     }
     bool is_key = f->key_flags != 0;
-    if (is_key && (!s->is_private || f->mode != MODE_EXCLUSIVE || f->parts > 1 ||
-                   (f->key_flags & ~GRANT_KEY_FLAGS) != 0)) {
+    if (is_key && (b->c->version < 2 || !s->is_private || f->mode != MODE_EXCLUSIVE ||
+                   f->parts > 1 || (f->key_flags & ~GRANT_KEY_FLAGS) != 0)) {
         return "it cannot be a key";
     }
     if (!text_is_utf8(f->metadata) ||

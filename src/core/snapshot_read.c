@@ -115,6 +115,10 @@ static void take_header(struct snapshot_reader *reader, const uint8_t *at)
         fail(reader, HF_CORRUPT, "header: version 0 was never written");
         return;
     }
+    if (format != snapshot_format_of(version)) {
+        fail(reader, HF_CORRUPT, "header: no version of the state machine has this format");
+        return;
+    }
     reader->builder.c->version = version;
     reader->stage = STAGE_LENGTH;
     reader->need = 1;
@@ -142,6 +146,9 @@ static void take_length(struct snapshot_reader *reader)
 static void take_record(struct snapshot_reader *reader, const uint8_t *at)
 {
     uint8_t type = at[0];
+    if (snapshot_format_of(reader->builder.c->version) == 1 && type >= snapshot_end_of(1)) {
+        type = type == snapshot_end_of(1) ? RECORD_END : RECORD_COUNT;
+    }
     if (type == RECORD_NONE || type >= RECORD_COUNT) {
         fail_record(reader, reader->builder.last, "what follows it is of no known type");
         return;

@@ -89,7 +89,8 @@ static const char *check_waiter(const struct builder *b, const struct waiter_fie
         return "its lease id is missing or comes twice";
     }
     bool is_key = (f->acquire_flags & ACQUIRE_KEY) != 0;
-    if (is_key && (!s->is_private || f->mode != MODE_EXCLUSIVE || f->parts > 1)) {
+    if (is_key &&
+        (b->c->version < 2 || !s->is_private || f->mode != MODE_EXCLUSIVE || f->parts > 1)) {
         return "it cannot become a key";
     }
     if (!text_is_plain(f->owner) || !text_is_utf8(f->metadata) ||

@@ -104,7 +104,7 @@ static void put_header(struct out *o)
 {
     struct writer w = writer_make(o->buffer, SNAPSHOT_HEADER_BYTES);
     write_bytes(&w, SNAPSHOT_MAGIC, SNAPSHOT_MAGIC_BYTES);
-    write_fixed32(&w, SNAPSHOT_FORMAT);
+    write_fixed32(&w, snapshot_format_of(o->c->version));
     write_fixed32(&w, o->c->version);
     hf_assert(!w.full);
     o->used = SNAPSHOT_HEADER_BYTES;
@@ -125,7 +125,9 @@ static void put_state(struct out *o)
     write_u64(&w, c->audit_number);
     write_u64(&w, c->fence_floor);
     write_u64(&w, c->fence_rejections);
-    write_u64(&w, c->counter_change);
+    if (snapshot_format_of(c->version) > 1) {
+        write_u64(&w, c->counter_change);
+    }
     write_u8(&w, c->backlog);
     write_u8(&w, snapshot_magnitude(table_count(&c->sessions)));
     write_u8(&w, snapshot_magnitude(table_count(&c->locks)));
@@ -542,7 +544,8 @@ bool snapshot_write(const struct core *core, snapshot_sink_fn sink, void *ctx)
     put_fences_and_audit(&o);
     put_counters_and_transacts(&o);
     uint64_t before = o.records;
-    struct writer w = record_begin(&o, RECORD_END);
+    uint8_t end = snapshot_end_of(snapshot_format_of(core->version));
+    struct writer w = record_begin(&o, (enum record_type)end);
     write_u64(&w, before);
     record_end(&o, &w);
     flush(&o);

@@ -54,6 +54,11 @@ enum hf_error forward_take(struct forward *f, enum tier tier, const struct comma
         return HF_UNAVAILABLE;
     }
     enum hf_error error = replica_submit(f->replica, command, cookie, now);
+    if (error == HF_NOT_UPGRADED) { /* an answer, and no reason to look for another leader */
+        struct result refused = {.type = command->type, .error = error};
+        forward_on_result(f, cookie, REPLICA_DONE, &refused);
+        return HF_OK;
+    }
     if (error == HF_OK && f->options.tier != NULL && memory_tier_is_counted(command)) {
         cookie->is_counted = true;
         memory_tier_on_proposed(f->options.tier, command);

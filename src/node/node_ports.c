@@ -99,6 +99,10 @@ static void on_event(void *ctx, const struct event *event)
 {
     struct node *n = ctx;
     node_note_event(n, event);
+    if (event->type == EVENT_UPGRADED && n->replica != NULL) {
+        journal_note(n->options.journal, INFO, RAFT, "state_upgraded",
+                     JOURNAL_NUMBER("version", core_version(replica_core(n->replica))));
+    }
     memory_tier_on_event(n->tier, event);
     if (n->service != NULL) {
         service_on_event(n->service, event);
@@ -115,6 +119,13 @@ static void on_change(void *ctx)
     }
 }
 
+static uint32_t peer_version(void *ctx, uint64_t peer)
+{
+    const struct node *n = ctx;
+    struct peer_view view;
+    return n->peers != NULL && peers_view(n->peers, peer, &view) ? view.state : 0;
+}
+
 struct replica_ports node_ports(struct node *n)
 {
     return (struct replica_ports){
@@ -129,5 +140,6 @@ struct replica_ports node_ports(struct node *n)
         .on_event = on_event,
         .on_barrier = on_barrier,
         .on_change = on_change,
+        .peer_version = peer_version,
     };
 }

@@ -165,6 +165,12 @@ void node_open_disk_users(struct node *n)
     n->forward = forward_new(&forward);
 }
 
+static uint32_t state_version(void *ctx)
+{
+    const struct node *n = ctx;
+    return n->replica == NULL ? 0 : core_version(replica_core(n->replica));
+}
+
 bool node_open_peers(struct node *n, char problem[NODE_PROBLEM])
 {
     struct peers_options options = {.net = &n->net,
@@ -181,6 +187,7 @@ bool node_open_peers(struct node *n, char problem[NODE_PROBLEM])
                                     .on_snapshot_link = on_snapshot_link,
                                     .know_store = node_know_store,
                                     .is_stranger = node_is_stranger,
+                                    .state_version = state_version,
                                     .on_cluster = node_on_cluster};
     n->peers = peers_new(&options, problem, NODE_PROBLEM);
     if (n->peers == NULL) {

@@ -106,6 +106,7 @@ bool node_open_store(struct node *n, char problem[NODE_PROBLEM])
     n->self.node = state->node;
     n->self.store = state->store;
     n->self.life = state->life;
+    n->self.state = CORE_VERSION;
     n->self.cluster = state->cluster;
     node_set_term(n, state->term);
     publish_known(n);

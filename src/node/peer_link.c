@@ -86,6 +86,7 @@ static void introduce(struct peer_link *link, enum peer_frame type)
         .number = link->number,
         .client_address = slice_of(self->client_address),
         .stores = slice_make(self->stores, self->stores_len),
+        .state = self->state,
     };
     uint8_t bytes[PEER_GREETING_MAX];
     size_t len = peer_introduction_encode(&us, bytes, sizeof(bytes));

@@ -23,6 +23,7 @@ struct peer_self {
     char client_address[PEER_ADDRESS_MAX + 1];
     uint8_t stores[PEER_STORES_MAX]; /* that we know (S12.1) */
     size_t stores_len;
+    uint32_t state; /* the newest version of the state machine that we know */
 };
 
 struct peer_link_ops {

@@ -76,6 +76,7 @@ size_t peer_introduction_encode(const struct peer_introduction *who, void *buffe
     write_u64(&w, who->number);
     write_slice(&w, who->client_address);
     write_slice(&w, who->stores);
+    write_u64(&w, who->state);
     return w.full ? 0 : (size_t)(w.at - (uint8_t *)buffer);
 }
 
@@ -99,7 +100,8 @@ bool peer_introduction_decode(struct slice payload, struct peer_introduction *ou
     who.number = read_u64(&r);
     who.client_address = read_slice(&r, PEER_ADDRESS_MAX);
     who.stores = read_slice(&r, PEER_STORES_MAX);
-    if (r.bad || (purpose != PEER_FOR_MESSAGES && purpose != PEER_FOR_SNAPSHOT) ||
+    who.state = reader_left(&r) > 0 ? read_u32(&r) : 1; /* the first did not say */
+    if (r.bad || who.state == 0 || (purpose != PEER_FOR_MESSAGES && purpose != PEER_FOR_SNAPSHOT) ||
         id_is_zero(who.store) || who.node == 0 || who.oldest > who.newest) {
         return false;
     }

@@ -61,6 +61,7 @@ struct peer_introduction {
     uint64_t number; /* WELCOME: to be repeated in BEGIN */
     struct slice client_address;
     struct slice stores; /* what it knows of others (S12.1): see peer_stores_next */
+    uint32_t state;      /* the newest version of the state machine that it knows (S12.9) */
 };
 
 /* Walks through `stores`: node ids with their store ids, each 24 bytes. */

@@ -368,6 +368,7 @@ bool peers_view(const struct peers *p, uint64_t id, struct peer_view *out)
     *out = (struct peer_view){
         .id = id,
         .life = peer->life,
+        .state = peer->state,
         .address = peer->address_text,
         .client_address = peer->client_address,
         .reachable = peer->out != NULL && peer->out->ready,

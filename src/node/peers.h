@@ -43,6 +43,8 @@ struct peers_options {
     /* Never was a member, as far as is known: let in, but its store is not noted yet. May be NULL.
      */
     bool (*is_stranger)(void *ctx, uint64_t node);
+    /* The version of our state: who does not know it is refused. May be NULL. */
+    uint32_t (*state_version)(void *ctx);
     /* A node that joins has learned where it belongs: make it durable. */
     void (*on_cluster)(void *ctx, struct id cluster, struct slice name);
     /* TLS, later: gives the connection its filter before it starts. May be NULL. */
@@ -79,6 +81,7 @@ const struct address *peers_address(const struct peers *p, uint64_t id); /* NULL
 struct peer_view {
     uint64_t id;
     uint64_t life;              /* 0: never seen */
+    uint32_t state;             /* the newest version of the state machine that it knows; 0: ... */
     const char *address;        /* "" when it only came to us */
     const char *client_address; /* "" when not known yet */
     bool reachable;             /* our connection to it is up */

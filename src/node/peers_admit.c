@@ -82,6 +82,15 @@ bool peers_judge(struct peers *p, const struct peer_introduction *who,
         snprintf(sentence, PEER_SENTENCE_MAX, "this is an earlier life of node %llu", them);
         return false;
     }
+    uint32_t needed =
+        p->options.state_version == NULL ? 0 : p->options.state_version(p->options.ctx);
+    if (who->state < needed) {
+        snprintf(sentence, PEER_SENTENCE_MAX,
+                 "the cluster's state has version %u and node %llu knows versions up to %u only: "
+                 "start it with a newer version of Holdfast",
+                 needed, them, who->state);
+        return false;
+    }
     /* Who waits to be added must be able to greet first: an id whose store is noted was used. When
      * it is a member we dial it, and note it then. */
     bool stranger =
@@ -125,6 +134,7 @@ bool peers_judge_link(void *ctx, struct peer_link *link, const struct peer_intro
         peer_link_close(peer->in, "an earlier life");
     }
     peer->life = who->life;
+    peer->state = who->state;
     snprintf(peer->client_address, sizeof(peer->client_address), "%.*s",
              (int)who->client_address.len, (const char *)who->client_address.data);
     return true;

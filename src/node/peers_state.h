@@ -18,6 +18,7 @@ struct peer {
     struct peer_link *out; /* dialled */
     struct peer_link *in;  /* accepted */
     uint64_t life;
+    uint32_t state; /* the newest version of the state machine that it knows; 0: not said yet */
     uint64_t heard_ms;
     bool heard;
     bool told;        /* the operator knows that it cannot be reached */

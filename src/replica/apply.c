@@ -123,8 +123,14 @@ static void apply_command(struct replica *r, uint64_t index, const struct replic
     r->applying = mine;
     enum hf_error error = entry_apply(r->core, index, entry->bytes, on_result, r);
     r->applying = NULL;
+    if (error == HF_VERSION) {
+        hf_panic(__FILE__, __LINE__,
+                 "the cluster runs a newer version of Holdfast, which this one does not know: "
+                 "start this node with that version again");
+    }
     if (error != HF_OK) {
-        hf_panic(__FILE__, __LINE__, "a committed entry cannot be decoded");
+        hf_panic(__FILE__, __LINE__,
+                 "a committed entry cannot be decoded: a newer version of Holdfast has made it");
     }
     if (mine != NULL) {
         r->answered_us = now.boot_us;

@@ -63,11 +63,12 @@ struct replica {
     uint64_t applied;
     uint64_t log_bytes; /* since the last snapshot */
     uint64_t last_tick_us;
-    uint64_t tell_us;  /* when followers are told the commit index (E11); UINT64_MAX: no need */
-    bool peer_waits;   /* ... and one of them waits for it */
-    bool taking;       /* a snapshot is being written */
-    bool puts_off;     /* in this call: applying can wait, see replica.c */
-    uint64_t apply_us; /* until then; UINT64_MAX: nothing was put off */
+    uint64_t upgrade_us; /* not before then is another upgrade proposed */
+    uint64_t tell_us;    /* when followers are told the commit index (E11); UINT64_MAX: no need */
+    bool peer_waits;     /* ... and one of them waits for it */
+    bool taking;         /* a snapshot is being written */
+    bool puts_off;       /* in this call: applying can wait, see replica.c */
+    uint64_t apply_us;   /* until then; UINT64_MAX: nothing was put off */
     bool in_call;
     struct slice members; /* committed, as of members_index; owned */
     uint64_t members_index;
@@ -87,6 +88,10 @@ void flights_lost_up_to(struct replica *r, uint64_t index);
 void remember_members(struct replica *r, uint64_t index, struct slice members);
 void apply_committed(struct replica *r, struct replica_time now);
 void snapshot_if_due(struct replica *r);
+
+/* ---- upgrade.c ---- */
+/* All members know a later version of the state machine than is in force: fills in the command. */
+bool upgrade_wanted(struct replica *r, struct command *out);
 
 /* ---- replica.c ---- */
 

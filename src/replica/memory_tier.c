@@ -120,7 +120,8 @@ void memory_tier_begin(struct memory_tier *t, uint64_t hash_key)
     struct core_options options = {.memory = t->options.memory,
                                    .hash_key = hash_key,
                                    .on_event = tier_on_core_event,
-                                   .event_ctx = t};
+                                   .event_ctx = t,
+                                   .version = CORE_VERSION};
     t->core = core_new(&options);
     uint64_t epoch = core_epoch(replicated(t));
     core_set_attachments(t->core, TIER_ATTACHMENTS +

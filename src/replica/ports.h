@@ -61,6 +61,10 @@ struct replica_ports {
     void (*on_barrier)(void *ctx, void *cookie, bool reached);
     /* Leadership, the leader we know, or the members changed: ask. */
     void (*on_change)(void *ctx);
+
+    /* The newest version of the state machine that the peer said it knows; 0: it said nothing yet.
+     * NULL: nobody ever says. */
+    uint32_t (*peer_version)(void *ctx, uint64_t peer);
 };
 
 #endif

@@ -11,6 +11,9 @@
 /* S1.4: while a deadline is pending, time is logged at least that often. */
 #define TICK_AT_LEAST_US 10000000
 
+/* An upgrade that came to nothing is proposed again. */
+#define UPGRADE_AGAIN_US 1000000
+
 static uint64_t ms_of(struct replica_time now)
 {
     return now.boot_us / 1000;
@@ -161,6 +164,15 @@ static void tick_if_due(struct replica *r, struct replica_time now)
     }
 }
 
+static void upgrade_if_all_can(struct replica *r, struct replica_time now)
+{
+    struct command upgrade;
+    if (r->serving && now.boot_us >= r->upgrade_us && upgrade_wanted(r, &upgrade)) {
+        (void)batch_add(r, &upgrade, NULL, now);
+        r->upgrade_us = now.boot_us + UPGRADE_AGAIN_US;
+    }
+}
+
 /* Leadership. */
 
 /* S1.3: the first entry of a new leader; until it is applied nothing else is sealed. */
@@ -172,7 +184,9 @@ static void submit_lead(struct replica *r, struct replica_time now)
     uint8_t buffer[256];
     struct entry_writer w;
     entry_writer_init(&w, buffer, sizeof(buffer));
+    struct command upgrade;
     bool fits = entry_writer_add(&w, &lead);
+    fits = fits && (!upgrade_wanted(r, &upgrade) || entry_writer_add(&w, &upgrade));
     hf_assert(fits);
     size_t len = entry_writer_seal(&w, clock_now_ms(&r->clock, now.boot_us), now.wall_ms);
     if (engine_submit(&r->engine, RAFT_COMMAND, slice_make(buffer, len), ms_of(now)) == HF_OK) {
@@ -493,6 +507,9 @@ enum hf_error replica_submit(struct replica *r, const struct command *command, v
     if (!r->serving) {
         return HF_UNAVAILABLE;
     }
+    if (command_since(command) > core_version(r->core)) {
+        return HF_NOT_UPGRADED;
+    }
     return batch_add(r, command, cookie, now);
 }
 
@@ -513,6 +530,7 @@ enum hf_error replica_barrier(struct replica *r, void *cookie, bool for_peer,
 
 void replica_flush(struct replica *r, struct replica_time now)
 {
+    upgrade_if_all_can(r, now);
     tick_if_due(r, now);
     if (close_at_us(r, now) == 0) {
         replica_enter(r, now);

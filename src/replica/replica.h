@@ -91,8 +91,9 @@ void replica_want_snapshot(struct replica *r, struct replica_time now);
 void replica_snapshot_installed(struct replica *r, struct core *core, struct replica_time now);
 
 /* Commands. Copied. HF_UNAVAILABLE: not the leader, or not serving yet; HF_BUSY: the gathering
- * batch is full, try after the next result. On HF_OK on_result follows. Ticks are the replica's
- * own: it proposes one when something is due and nothing else opens a batch (S1.4, S4.5). */
+ * batch is full, try after the next result; HF_NOT_UPGRADED: a member may not know this command. On
+ * HF_OK on_result follows. Ticks are the replica's own: it proposes one when something is due and
+ * nothing else opens a batch (S1.4, S4.5). */
 enum hf_error replica_submit(struct replica *r, const struct command *command, void *cookie,
                              struct replica_time now);
 /* The leader's state will show all that was done before (S9.1). `for_peer`: another node asks, and

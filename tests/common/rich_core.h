@@ -331,7 +331,9 @@ static inline void rich_keys(struct rich *r)
 /* The core has everything but work that was left over; see rich_overflow. */
 static inline struct rich rich_new(const struct core_options *options)
 {
-    struct rich r = {.core = core_new(options), .now_ms = 1000000};
+    struct core_options newest = *options;
+    newest.version = CORE_VERSION;
+    struct rich r = {.core = core_new(&newest), .now_ms = 1000000};
     rich_pass(&r, 0);
     rich_grants(&r);
     rich_waiters(&r);

@@ -562,7 +562,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct core_options options = {.memory = memory_system(),
                                        .hash_key = 11 + i,
                                        .on_event = print_event,
-                                       .event_ctx = &w.sides[i].print};
+                                       .event_ctx = &w.sides[i].print,
+                                       .version = CORE_VERSION};
         w.sides[i].core = core_new(&options);
     }
     begin(&w, 0);

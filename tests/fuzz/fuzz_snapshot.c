@@ -1,7 +1,8 @@
 /* Arbitrary bytes as a snapshot. The checksum would keep the fuzzer out, so it is made right here:
  *
  *   first byte even   the rest is a whole snapshot, but for its last 8 bytes
- *   first byte odd    the rest is records, each behind its length; header and end are made here
+ *   first byte odd    the rest is records, each behind its length; header and end are made here,
+ *                     for a state of version 1 when the second bit is set, too
  *
  * and the rest of the first byte chooses the size of the pieces. What is restored must have the
  * invariants and give the very same bytes again: one state has one snapshot. */
@@ -53,17 +54,19 @@ static struct bytes make_whole(const uint8_t *data, size_t size)
     return out;
 }
 
-static struct bytes make_from_records(const uint8_t *data, size_t size)
+static struct bytes make_from_records(const uint8_t *data, size_t size, uint8_t version)
 {
     struct bytes out = {NULL, 0, 0};
+    uint8_t format = (uint8_t)snapshot_format_of(version);
+    uint8_t versions[8] = {format, 0, 0, 0, version};
     bytes_add(&out, SNAPSHOT_MAGIC, SNAPSHOT_MAGIC_BYTES);
-    bytes_add(&out, "\1\0\0\0\1\0\0\0", 8);
+    bytes_add(&out, versions, sizeof(versions));
     struct reader r = reader_make(slice_make(data, size));
     uint64_t records = 0;
     while (!r.bad && reader_left(&r) > 0) {
         const uint8_t *from = r.at;
         struct slice record = read_slice(&r, SNAPSHOT_RECORD_MAX);
-        if (!r.bad && record.len > 0 && record.data[0] != RECORD_END) {
+        if (!r.bad && record.len > 0 && record.data[0] != snapshot_end_of(format)) {
             bytes_add(&out, from, (size_t)(r.at - from));
             records++;
         }
@@ -71,7 +74,7 @@ static struct bytes make_from_records(const uint8_t *data, size_t size)
     uint8_t end[12];
     struct writer w = writer_make(end, sizeof(end));
     write_u8(&w, 0);
-    write_u8(&w, RECORD_END);
+    write_u8(&w, snapshot_end_of(format));
     write_u64(&w, records);
     end[0] = (uint8_t)(w.at - end - 1);
     bytes_add(&out, end, (size_t)(w.at - end));
@@ -106,11 +109,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     struct bytes snapshot =
-        data[0] % 2 == 0 ? make_whole(data + 1, size - 1) : make_from_records(data + 1, size - 1);
+        data[0] % 2 == 0
+            ? make_whole(data + 1, size - 1)
+            : make_from_records(data + 1, size - 1, data[0] % 4 == 3 ? 1 : CORE_VERSION);
     struct core_options options = {.memory = memory_system(), .hash_key = data[0]};
     enum hf_error error;
     struct snapshot_problem problem;
-    size_t piece = data[0] / 2 == 0 ? snapshot.len : data[0] / 2;
+    size_t piece = data[0] / 4 == 0 ? snapshot.len : data[0] / 4;
     struct core *core = core_from(&options, snapshot.data, snapshot.len, piece, &error, &problem);
     if (core == NULL) {
         if (problem.text[0] == '\0' || (error != HF_CORRUPT && error != HF_VERSION)) {

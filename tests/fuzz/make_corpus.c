@@ -218,11 +218,12 @@ static void save_snapshot(const char *name, const struct core *core)
     save("snapshot", path, input.data, input.len);
 
     input.len = 0;
-    bytes_add(&input, "\1", 1);
+    bytes_add(&input, core_version(core) == 1 ? "\3" : "\1", 1);
     struct reader r = reader_make(
         slice_make(snapshot.data + SNAPSHOT_HEADER_BYTES, snapshot.len - SNAPSHOT_HEADER_BYTES));
     const uint8_t *from = r.at;
-    while (read_slice(&r, SNAPSHOT_RECORD_MAX).data[0] != RECORD_END) {
+    uint8_t end = snapshot_end_of(snapshot_format_of(core_version(core)));
+    while (read_slice(&r, SNAPSHOT_RECORD_MAX).data[0] != end) {
         bytes_add(&input, from, (size_t)(r.at - from));
         from = r.at;
     }
@@ -250,6 +251,7 @@ static void make_snapshots(void)
     save_snapshot("forced", r.core);
     core_free(r.core);
 
+    options.version = CORE_VERSION;
     r = (struct rich){.core = core_new(&options), .now_ms = 1000000};
     rich_pass(&r, 0);
     rich_grants(&r);
@@ -257,6 +259,7 @@ static void make_snapshots(void)
     rich_waiters(&r);
     save_snapshot("waiters", r.core);
     rich_past(&r);
+    rich_keys(&r);
     save_snapshot("rich", r.core);
     core_free(r.core);
 }

@@ -242,6 +242,9 @@ static const struct {
     {COMMAND_TRANSACT, HF_INVALID_ID},
     {COMMAND_TRANSACT, HF_INVALID_ACTOR},
     {COMMAND_TRANSACT, HF_INVALID_CLIENT},
+    {COMMAND_TRANSACT, HF_NOT_UPGRADED},
+    {COMMAND_NOTE, HF_NOT_UPGRADED},
+    {COMMAND_ACQUIRE, HF_NOT_UPGRADED},
 #if TINY_LIMITS /* else it would take sixteen million sessions, and a queue of a million */
     {COMMAND_ACQUIRE, HF_TOO_MANY_SESSIONS},
     {COMMAND_SESSION_OPEN, HF_TOO_MANY_SESSIONS},
@@ -281,7 +284,7 @@ bool coverage_complete(void)
         }
     }
     for (int e = 1; e < EVENT_COUNT; e++) {
-        if (events[e] == 0 && e != EVENT_UPGRADED) { /* there is one version only */
+        if (events[e] == 0) {
             complete = missing("event", event_name((enum event_type)e), "", "");
         }
     }

@@ -52,10 +52,16 @@ struct run {
     uint8_t *damaged;
 };
 
+/* Some begin with the first version, and are upgraded some time. */
+static uint32_t run_version(uint64_t seed)
+{
+    return seed / 8 % 4 == 0 ? 1 : CORE_VERSION;
+}
+
 static struct core_options options(struct run *run, struct recorder *events)
 {
-    return (struct core_options){memory_system(), random_next(&run->random), recorder_event,
-                                 events};
+    return (struct core_options){memory_system(), random_next(&run->random), recorder_event, events,
+                                 run_version(run->seed)};
 }
 
 static void report(struct run *run, const char *what)
@@ -377,7 +383,7 @@ static bool run_seed(uint64_t seed, uint64_t commands, bool trace)
     struct core_options twin_with = options(&run, &run.twin_events);
     run.core = core_new(&core_with);
     run.twin = core_new(&twin_with);
-    run.model = model_new(recorder_event, &run.model_events);
+    run.model = model_new(run_version(seed), recorder_event, &run.model_events);
     run.generator = generator_new(seed, run.model);
     run.entry = malloc(ENTRY_BYTES);
     run.damaged = malloc(ENTRY_BYTES);

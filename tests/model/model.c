@@ -1,12 +1,12 @@
 /* The frame of the model: entries begin, commands are applied. */
 #include "model_state.h"
 
-struct model *model_new(core_event_fn on_event, void *event_ctx)
+struct model *model_new(uint32_t version, core_event_fn on_event, void *event_ctx)
 {
     struct model *m = model_alloc(sizeof(*m));
     m->on_event = on_event;
     m->event_ctx = event_ctx;
-    m->version = 1;
+    m->version = version;
     m->memos = model_alloc(LIMIT_REQUESTS * sizeof(*m->memos));
     m->memo_prints = model_alloc(LIMIT_REQUESTS * sizeof(*m->memo_prints));
     m->ended_grants = model_alloc(LIMIT_ENDED * sizeof(*m->ended_grants));
@@ -232,6 +232,11 @@ void model_apply(struct model *m, const struct command *c, const struct result *
     out->error = command_check(c);
     m->seen = seen;
     m->prune_left = LIMIT_PRUNE;
+    bool is_new = c->type == COMMAND_TRANSACT || c->type == COMMAND_NOTE ||
+                  (c->type == COMMAND_ACQUIRE && (c->acquire.flags & ACQUIRE_KEY));
+    if (out->error == HF_OK && is_new && m->version < 2) {
+        out->error = HF_NOT_UPGRADED;
+    }
     if (out->error != HF_OK) {
         return;
     }

@@ -12,7 +12,7 @@
 struct model;
 
 /* The caller owns the result and frees it with model_free. */
-struct model *model_new(core_event_fn on_event, void *event_ctx);
+struct model *model_new(uint32_t version, core_event_fn on_event, void *event_ctx);
 void model_free(struct model *model);
 
 void model_begin(struct model *model, uint64_t index, uint64_t time_ms, uint64_t wall_ms);

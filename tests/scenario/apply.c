@@ -44,10 +44,16 @@ static void on_event(void *ctx, const struct event *e)
     }
 }
 
+void player_begin(struct player *p, uint32_t version)
+{
+    struct core_options options = {memory_system(), p->hash_key, on_event, p, version};
+    core_free(p->core);
+    p->core = core_new(&options);
+}
+
 void player_open(struct player *p)
 {
-    struct core_options options = {memory_system(), p->hash_key, on_event, p};
-    p->core = core_new(&options);
+    player_begin(p, CORE_VERSION);
     p->told = "";
     p->entry = malloc(LIMIT_ENTRY);
     hf_assert(p->entry != NULL);
@@ -188,7 +194,7 @@ uint8_t *player_snapshot(struct player *p, size_t *len)
 static enum hf_error restore(struct player *p, const uint8_t *bytes, size_t len, uint64_t hash_key,
                              struct core **core, struct snapshot_problem *problem)
 {
-    struct core_options options = {memory_system(), hash_key, on_event, p};
+    struct core_options options = {memory_system(), hash_key, on_event, p, 0};
     struct snapshot_reader *reader = snapshot_reader_new(&options);
     for (size_t at = 0; at < len; at += 1021) {
         size_t piece = len - at < 1021 ? len - at : 1021;

@@ -136,6 +136,8 @@ struct asked {
 };
 
 void player_open(struct player *p);
+/* Again from nothing, with a state of that version. */
+void player_begin(struct player *p, uint32_t version);
 /* Applies one entry with these commands, describes the answers, and checks what always holds. */
 void player_entry(struct player *p, struct asked *asked, uint32_t count);
 void player_forget_events(struct player *p);

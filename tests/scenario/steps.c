@@ -325,6 +325,16 @@ static void recover(struct player *p, struct words *w, struct facts *out)
     fact(out, "ok");
 }
 
+static void begin_with_version(struct player *p, struct words *w, struct facts *out)
+{
+    uint32_t version = words_number32(w, "a version");
+    if (p->index != 0 || version == 0 || version > CORE_VERSION) {
+        player_fail(p, "a state begins with a version of 1 to %u, before all else", CORE_VERSION);
+    }
+    player_begin(p, version);
+    fact(out, "ok");
+}
+
 static bool play_special(struct player *p, struct words *w, struct facts *out)
 {
     if (words_take(w, "snapshot and restore")) {
@@ -332,6 +342,8 @@ static bool play_special(struct player *p, struct words *w, struct facts *out)
         fact(out, "ok");
     } else if (words_take(w, "restore a snapshot")) {
         restore_altered(p, w, out);
+    } else if (words_take(w, "the state begins with version")) {
+        begin_with_version(p, w, out);
     } else if (words_take(w, "settle")) {
         settle(p, out);
     } else if (words_take(w, "how many")) {

@@ -275,6 +275,14 @@ static void take_over(struct node *n, const struct replica_start *start)
     }
 }
 
+/* All run the same program. */
+static uint32_t port_peer_version(void *ctx, uint64_t peer)
+{
+    (void)ctx;
+    (void)peer;
+    return CORE_VERSION;
+}
+
 static struct replica *make_replica(struct node *n, const struct replica_start *start,
                                     const char **reason)
 {
@@ -292,7 +300,7 @@ static struct replica *make_replica(struct node *n, const struct replica_start *
         .trailing = 20,
         .ports = {n, port_save_vote, port_write, port_read, port_send, port_take_snapshot,
                   port_fetch_snapshot, port_on_result, port_on_event, port_on_barrier,
-                  port_on_change},
+                  port_on_change, port_peer_version},
     };
     return replica_new(&options, start, node_time(n), reason);
 }

@@ -181,8 +181,11 @@ void fake_gateway_open(struct fake_gateway *g)
                    .term = 3,
                    .serving = true},
     };
-    struct core_options options = {
-        .memory = memory_system(), .hash_key = 42, .on_event = on_event, .event_ctx = g};
+    struct core_options options = {.memory = memory_system(),
+                                   .hash_key = 42,
+                                   .on_event = on_event,
+                                   .event_ctx = g,
+                                   .version = CORE_VERSION};
     g->core = core_new(&options);
     struct command lead;
     struct result result;

@@ -106,8 +106,10 @@ void tier_world_open(void)
                                           .on_event = on_event,
                                           .propose = propose};
     world.tier = memory_tier_new(&options);
-    struct core_options core = {
-        .memory = &world.counted.memory, .hash_key = 1, .on_event = on_replicated_event};
+    struct core_options core = {.memory = &world.counted.memory,
+                                .hash_key = 1,
+                                .on_event = on_replicated_event,
+                                .version = CORE_VERSION};
     world.core = core_new(&core);
     tier_replicate_plain(COMMAND_LEAD);
     memory_tier_begin(world.tier, 1);

@@ -49,6 +49,7 @@ struct alone {
     int results[REPLICA_UNKNOWN + 1];
     int barriers_reached;
     int changes;
+    uint32_t peer_versions[8]; /* by id: what that member says it knows; 0: nothing */
 };
 
 /* ---- ports ---- */
@@ -257,6 +258,12 @@ struct alone_life {
     uint64_t last;
 };
 
+static uint32_t alone_peer_version(void *ctx, uint64_t peer)
+{
+    const struct alone *a = ctx;
+    return peer < 8 ? a->peer_versions[peer] : 0;
+}
+
 static void alone_open_as(struct alone *a, const struct alone_life *life)
 {
     enum { MOST = 8 };
@@ -278,7 +285,7 @@ static void alone_open_as(struct alone *a, const struct alone_life *life)
         .cache_bytes = 1 << 20,
         .trailing = 2,
         .ports = {a, alone_save_vote, alone_write, alone_read, alone_send, alone_take, alone_fetch,
-                  alone_result, alone_event, alone_barrier, alone_change},
+                  alone_result, alone_event, alone_barrier, alone_change, alone_peer_version},
     };
     assert_true(life->id <= 2 && life->last >= 1 && life->last <= MOST);
     entries[0] = (struct replica_entry){1, RAFT_CHANGE, slice_make(bytes, len)};

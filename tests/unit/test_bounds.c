@@ -24,8 +24,11 @@ static void on_event(void *ctx, const struct event *event)
 static void world_open(struct world *w)
 {
     memset(w, 0, sizeof(*w));
-    struct core_options options = {
-        .memory = memory_system(), .hash_key = 3, .on_event = on_event, .event_ctx = w};
+    struct core_options options = {.memory = memory_system(),
+                                   .hash_key = 3,
+                                   .on_event = on_event,
+                                   .event_ctx = w,
+                                   .version = CORE_VERSION};
     w->core = core_new(&options);
 }
 

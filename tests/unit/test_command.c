@@ -518,6 +518,29 @@ static void a_newer_entry_format_is_told_apart_from_damage(void **state)
     assert_int_equal(entry_check(slice_make(buffer, len), &header), HF_VERSION);
 }
 
+/* S12.9: a node that cannot follow an upgrade stops before it, and applies nothing of its entry. */
+static void an_upgrade_to_a_version_that_is_not_known_is_told_apart_from_damage(void **state)
+{
+    (void)state;
+    uint8_t buffer[256];
+    struct entry_writer w;
+    struct command c;
+    struct core *core = core_for_test();
+    entry_writer_init(&w, buffer, sizeof(buffer));
+    command_init(&c, COMMAND_ADVANCE);
+    assert_true(entry_writer_add(&w, &c));
+    command_init(&c, COMMAND_UPGRADE);
+    c.upgrade.version = CORE_VERSION + 1;
+    assert_true(entry_writer_add(&w, &c));
+    struct slice entry = slice_make(buffer, entry_writer_seal(&w, 1, 1));
+    struct entry_header header;
+    assert_int_equal(entry_check(entry, &header), HF_VERSION);
+    assert_int_equal(entry_apply(core, 1, entry, NULL, NULL), HF_VERSION);
+    assert_int_equal(core_counter(core), 0);
+    assert_int_equal(core_index(core), 0);
+    core_free(core);
+}
+
 static void every_error_has_a_code_a_text_and_a_status(void **state)
 {
     (void)state;
@@ -547,6 +570,7 @@ int main(void)
         cmocka_unit_test(a_damaged_entry_changes_nothing),
         cmocka_unit_test(an_entry_that_is_full_says_so_and_stays_whole),
         cmocka_unit_test(a_newer_entry_format_is_told_apart_from_damage),
+        cmocka_unit_test(an_upgrade_to_a_version_that_is_not_known_is_told_apart_from_damage),
         cmocka_unit_test(every_error_has_a_code_a_text_and_a_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

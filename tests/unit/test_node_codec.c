@@ -211,7 +211,8 @@ static void an_introduction_survives_the_way(void **state)
                                      .life = 77,
                                      .number = 88,
                                      .client_address = text("localhost:4653"),
-                                     .stores = slice_make(stores, len)};
+                                     .stores = slice_make(stores, len),
+                                     .state = 2};
     uint8_t bytes[PEER_GREETING_MAX];
     len = peer_introduction_encode(&sent, bytes, sizeof(bytes));
     assert_true(len > 0);
@@ -233,7 +234,10 @@ static void an_introduction_survives_the_way(void **state)
     assert_true(peer_stores_next(&got.stores, &node, &store));
     assert_true(node == 3 && store.low == 10);
     assert_false(peer_stores_next(&got.stores, &node, &store));
-    for (size_t cut = 0; cut < len; cut++) {
+    assert_int_equal(got.state, 2);
+    assert_true(peer_introduction_decode(slice_make(bytes, len - 1), &got));
+    assert_int_equal(got.state, 1); /* of a version that did not say */
+    for (size_t cut = 0; cut < len - 1; cut++) {
         assert_false(peer_introduction_decode(slice_make(bytes, cut), &got));
     }
     bytes[0] ^= 1; /* not one of us */

@@ -14,6 +14,7 @@ struct end {
     uint64_t first_store_of[16]; /* by node id: the store's low half */
     uint64_t last_link;
     int up, down, ended, snapshot_links;
+    uint32_t state_version; /* of its cluster; 0: it has none yet */
 };
 
 struct world {
@@ -123,6 +124,11 @@ static void write_event(void *ctx, enum journal_level level, enum journal_subsys
     buffer_printf(&e->journal, "%s:%s;", event, reason);
 }
 
+static uint32_t state_version(void *ctx)
+{
+    return ((const struct end *)ctx)->state_version;
+}
+
 /* ---- the world ---- */
 
 static void world_open(struct world *w)
@@ -142,7 +148,7 @@ static void end_open(struct world *w, int i, uint64_t node, uint64_t cluster, ui
     buffer_init(&e->answers, memory_system(), 1 << 20);
     buffer_init(&e->journal, memory_system(), 1 << 20);
     e->self = (struct peer_self){
-        .cluster = {cluster, cluster}, .node = node, .store = {1, store}, .life = life};
+        .cluster = {cluster, cluster}, .node = node, .store = {1, store}, .life = life, .state = 2};
     snprintf(e->self.cluster_name, sizeof(e->self.cluster_name), "cluster-%d", (int)cluster);
     snprintf(e->self.client_address, sizeof(e->self.client_address), "client-%d", (int)node);
     w->journal[i] = (struct journal){.wants = wants, .write = write_event, .ctx = e};
@@ -159,6 +165,7 @@ static void end_open(struct world *w, int i, uint64_t node, uint64_t cluster, ui
                                     .on_ended = on_ended,
                                     .on_snapshot_link = on_snapshot_link,
                                     .know_store = know_store,
+                                    .state_version = state_version,
                                     .on_cluster = on_cluster};
     char problem[512];
     e->peers = peers_new(&options, problem, sizeof(problem));
@@ -278,6 +285,31 @@ static void a_node_of_another_cluster_is_refused_by_name_on_both_sides(void **st
     assert_true(says(&w.ends[1].journal, sentence));
     assert_true(says(&w.ends[1].journal, "\"cluster-8\""));
     assert_int_equal(w.ends[0].up, 0);
+    world_close(&w);
+}
+
+/* S12.9: a member that does not know the version of the state could not apply what comes next. */
+static void a_node_that_does_not_know_the_version_of_the_state_is_refused(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w);
+    end_open(&w, 0, 1, 9, 11, 1);
+    end_open(&w, 1, 2, 9, 22, 1);
+    w.ends[0].self.state = 3;
+    let_dial(&w.ends[0], &w.ends[1]);
+    UNTIL(&w, w.ends[0].up == 1);
+    struct peer_view view;
+    assert_true(peers_view(w.ends[0].peers, 2, &view));
+    assert_int_equal(view.state, 2);
+    assert_true(peers_view(w.ends[1].peers, 1, &view));
+    assert_int_equal(view.state, 3);
+    w.ends[0].state_version = 3; /* the cluster was upgraded */
+    let_dial(&w.ends[1], &w.ends[0]);
+    const char *sentence = "the cluster's state has version 3 and node 2 knows versions up to 2 "
+                           "only: start it with a newer version of Holdfast";
+    UNTIL(&w, says(&w.ends[0].journal, sentence) && says(&w.ends[1].journal, sentence));
+    assert_int_equal(w.ends[1].up, 0);
     world_close(&w);
 }
 
@@ -430,6 +462,7 @@ int main(void)
         cmocka_unit_test(messages_arrive_in_order_once_the_greeting_is_done),
         cmocka_unit_test(requests_are_answered_on_the_connection_that_carried_them),
         cmocka_unit_test(a_node_of_another_cluster_is_refused_by_name_on_both_sides),
+        cmocka_unit_test(a_node_that_does_not_know_the_version_of_the_state_is_refused),
         cmocka_unit_test(that_nobody_listens_where_a_peer_was_is_told),
         cmocka_unit_test(a_node_with_another_store_lost_its_disk_and_both_sides_say_so),
         cmocka_unit_test(nodes_tell_each_other_whose_store_they_know),

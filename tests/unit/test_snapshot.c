@@ -363,15 +363,59 @@ static void bytes_after_the_end_are_refused(void **state)
     core_free(empty);
 }
 
+/* S12.9: a member that knows the first version only can read what a newer one wrote of it. */
+static void a_state_of_the_first_version_has_the_first_format(void **state)
+{
+    (void)state;
+    struct core_options options = options_with(1);
+    struct rich r = {.core = core_new(&options), .now_ms = 1000000};
+    rich_pass(&r, 0);
+    rich_grants(&r);
+    rich_waiters(&r);
+    struct bytes snapshot = snapshot_of(r.core);
+    const uint8_t header[] = {1, 0, 0, 0, 1, 0, 0, 0};
+    assert_memory_equal(snapshot.data + SNAPSHOT_MAGIC_BYTES, header, sizeof(header));
+    struct reader records = reader_make(
+        slice_make(snapshot.data + SNAPSHOT_HEADER_BYTES, snapshot.len - SNAPSHOT_HEADER_BYTES));
+    uint8_t last = 0;
+    while (reader_left(&records) > SNAPSHOT_CHECKSUM_BYTES) {
+        last = read_slice(&records, SNAPSHOT_RECORD_MAX).data[0];
+    }
+    assert_int_equal(last, 16); /* the number that the end had before there were counters */
+    struct core *core = restored(&snapshot, 2, 1);
+    struct bytes again = snapshot_of(core);
+    assert_same(&snapshot, &again);
+    assert_int_equal(core_version(core), 1);
+    /* Upgraded, it is another state: it says so and has the other format. */
+    struct command upgrade;
+    struct result result;
+    command_init(&upgrade, COMMAND_UPGRADE);
+    upgrade.upgrade.version = 2;
+    core_apply(core, &upgrade, &result);
+    struct bytes later = snapshot_of(core);
+    assert_int_equal(later.data[SNAPSHOT_MAGIC_BYTES], 2);
+    assert_int_equal(later.data[SNAPSHOT_MAGIC_BYTES + 4], 2);
+    /* The newer layout under the older number is no snapshot. */
+    memcpy(later.data + SNAPSHOT_MAGIC_BYTES, header, sizeof(header));
+    assert_refused(later.data, later.len, HF_CORRUPT, "no released version wrote it");
+    bytes_free(&snapshot);
+    bytes_free(&again);
+    bytes_free(&later);
+    core_free(core);
+    core_free(r.core);
+}
+
 static void newer_versions_are_told_from_damage(void **state)
 {
     (void)state;
     struct core_options options = options_with(1);
     struct core *empty = core_new(&options);
     struct bytes snapshot = snapshot_of(empty);
+    assert_int_equal(snapshot.data[SNAPSHOT_MAGIC_BYTES], 1);
     snapshot.data[SNAPSHOT_MAGIC_BYTES] = SNAPSHOT_FORMAT + 1;
-    assert_refused(snapshot.data, snapshot.len, HF_VERSION, "format version 2 is newer");
+    assert_refused(snapshot.data, snapshot.len, HF_VERSION, "format version 3 is newer");
     snapshot.data[SNAPSHOT_MAGIC_BYTES] = SNAPSHOT_FORMAT;
+    assert_refused(snapshot.data, snapshot.len, HF_CORRUPT, "has this format");
     snapshot.data[SNAPSHOT_MAGIC_BYTES + 4] = CORE_VERSION + 1;
     assert_refused(snapshot.data, snapshot.len, HF_VERSION, "state machine version");
     snapshot.data[SNAPSHOT_MAGIC_BYTES + 4] = 0;
@@ -397,6 +441,7 @@ int main(void)
         TEST(every_truncation_is_refused),
         TEST(every_single_bit_counts),
         TEST(bytes_after_the_end_are_refused),
+        TEST(a_state_of_the_first_version_has_the_first_format),
         TEST(newer_versions_are_told_from_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,7 +88,7 @@ static void forge_state(struct forge *f, uint8_t sessions, uint8_t names, uint8_
     write_u8(&w, sessions);
     write_u8(&w, names);
     write_u8(&w, leases);
-    bytes_add(&f->bytes, SNAPSHOT_MAGIC "\1\0\0\0\1\0\0\0", SNAPSHOT_HEADER_BYTES);
+    bytes_add(&f->bytes, SNAPSHOT_MAGIC "\2\0\0\0\2\0\0\0", SNAPSHOT_HEADER_BYTES);
     forge_add(f, record, (size_t)(w.at - record));
 }
 

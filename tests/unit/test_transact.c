@@ -48,8 +48,11 @@ static int setup(void **state)
 {
     struct world *w = calloc(1, sizeof(*w));
     assert_non_null(w);
-    w->core = core_new(&(struct core_options){
-        .memory = memory_system(), .hash_key = 1, .on_event = on_event, .event_ctx = w});
+    w->core = core_new(&(struct core_options){.memory = memory_system(),
+                                              .hash_key = 1,
+                                              .on_event = on_event,
+                                              .event_ctx = w,
+                                              .version = CORE_VERSION});
     pass(w, 1000);
     fresh(w);
     *state = w;
