@@ -1,5 +1,6 @@
 """scripts/test and .ci/run: they count right, go on after a failure and never lie."""
 
+import re
 import shutil
 
 import pytest
@@ -146,3 +147,50 @@ def test_with_one_job_they_run_in_order(tree, monkeypatch):
     plant(tree, "model", "model", f"[ -f {tree}/one ] && echo '1 passed, 0 failed'")
     result = suites(tree, "scenario", "model")
     assert last_line(result) == "2 passed, 0 failed", result.stdout
+
+
+def test_a_suite_waits_for_the_build_that_it_needs(tree, monkeypatch):
+    monkeypatch.setenv("JOBS", "2")
+    write(tree / "scripts/build", f"#!/bin/bash\nsleep 0.2; touch {tree}/$1\n", executable=True)
+    plant(tree, "scenario", "scenario", f"[ -f {tree}/test ] && echo '1 passed, 0 failed'")
+    plant(tree, "model", "model", f"[ -f {tree}/clang ] && echo '1 passed, 0 failed'")
+    result = suites(tree, "model", "scenario", "build")
+    assert last_line(result) == "5 passed, 0 failed", result.stdout
+
+
+def test_without_its_build_a_suite_is_one_failed_and_is_not_run(tree):
+    write(tree / "scripts/build", "#!/bin/bash\n[ $1 != test ]\n", executable=True)
+    plant(tree, "scenario", "scenario", f"touch {tree}/ran; echo '1 passed, 0 failed'")
+    plant(tree, "model", "model", "echo '1 passed, 0 failed'")
+    result = suites(tree, "build", "scenario", "model")
+    assert last_line(result) == "3 passed, 2 failed", result.stdout
+    assert "not run: build_test failed" in result.stdout and not (tree / "ran").exists()
+
+
+def test_a_suite_that_mostly_waits_takes_no_place_of_the_others(tree, monkeypatch):
+    monkeypatch.setenv("JOBS", "2")
+    both = tree / "both"
+    plant(tree, "scenario", "scenario", meet(tree / "one", both))
+    plant(tree, "model", "model", meet(tree / "two", both))
+    write(tree / "tests/cluster/test_third.py", f"""
+import time
+from pathlib import Path
+import pytest
+
+@pytest.mark.sanitized
+def test_the_other_two_are_there():
+    end = time.monotonic() + 20
+    while not (Path("{tree}/one").exists() and Path("{tree}/two").exists()):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    Path("{both}").touch()
+""")
+    result = suites(tree, "scenario", "model", "sanitized")
+    assert last_line(result) == "3 passed, 0 failed", result.stdout
+
+
+def test_each_suite_says_how_long_it_took_and_what_it_used(tree):
+    plant(tree, "scenario", "scenario", "for i in $(seq 300000); do :; done; sleep 0.5; echo '1 passed, 0 failed'")
+    line = next(line for line in suites(tree, "scenario").stdout.splitlines() if line.startswith("scenario"))
+    took, used = re.search(r"([0-9.]+) s, +([0-9.]+) s of a core$", line).groups()
+    assert 0 < float(used) and float(used) + 0.4 < float(took)
