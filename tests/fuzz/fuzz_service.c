@@ -1,33 +1,16 @@
-/* Arbitrary bytes into connections, with a cluster behind them that fails, holds back and forgets
- * as the input says. Nothing crashes, every answer is well-formed, and when all clients are gone
- * nobody is left waiting on their behalf.
+/* Arbitrary bytes into connections of the HTTP API (parties.h). Nothing crashes, every answer is
+ * well-formed, and when all clients are gone nobody is left waiting on their behalf.
  *
- * The input is a script. Each step is a letter and what it needs; connections are numbered 0 to 3.
- */
+ * Its own steps: g, this node is gone for the core; x, the core's state is replaced. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/view.h"
-#include "fake_gateway.h"
+#include "parties.h"
 #include "service/http_api.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-enum { CONNECTIONS = 4, STEPS_MAX = 400 };
-
-struct party {
-    struct http_conn *conn;
-    bool is_odd; /* gets a stream, or sent what may be a HEAD, whose answer has no body */
-    char *got;
-    size_t len;
-    size_t size;
-};
-
-static struct fake_gateway gateway;
-static struct service *service;
-static struct party parties[CONNECTIONS];
 
 /* What a script would take long to find. */
 static const char *const requests[] = {
@@ -66,24 +49,21 @@ static const char *const requests[] = {
     "GET /readyz?verbose|",
 };
 
-static void broken(const char *what, const char *text)
-{
-    fprintf(stderr, "fuzz_service: %s: %s\n", what, text);
-    abort();
-}
-
 /* ---- answers ---- */
 
 /* The length of a complete answer at the front, 0 when there is none, or of a stream's head. */
 static size_t check_answer(struct party *p)
 {
+    if (p->is_odd) {
+        return p->len;
+    }
     char *end = strstr(p->got, "\r\n\r\n");
     if (end == NULL) {
         return 0;
     }
     size_t head = (size_t)(end + 4 - p->got);
     if (strncmp(p->got, "HTTP/1.1 ", 9) != 0) {
-        broken("no status line", p->got);
+        parties_broken("no status line", p->got);
     }
     char saved = p->got[head];
     p->got[head] = '\0';
@@ -98,208 +78,86 @@ static size_t check_answer(struct party *p)
     }
     size_t body = length == NULL ? 0 : strtoul(length + 16, NULL, 10);
     if (length == NULL && !is_interim) {
-        broken("no length", p->got);
+        parties_broken("no length", p->got);
     }
     if (p->len < head + body) {
         return 0;
     }
     json_t *json = is_json ? json_loadb(p->got + head, body, JSON_REJECT_DUPLICATES, NULL) : NULL;
     if (is_json && json == NULL) {
-        broken("no JSON", p->got);
+        parties_broken("no JSON", p->got);
     }
     json_decref(json);
     return head + body;
 }
 
-static void take(struct party *p, size_t max)
+/* ---- the door ---- */
+
+PARTIES_CONN(http)
+
+static void *open_conn(struct party *p, unsigned number)
 {
-    struct slice out = http_conn_output(p->conn);
-    size_t now = out.len < max ? out.len : max;
-    if (now == 0) {
-        return;
-    }
-    if (p->len + now + 1 > p->size) {
-        p->size = (p->len + now + 1) * 2;
-        p->got = realloc(p->got, p->size);
-    }
-    memcpy(p->got + p->len, out.data, now);
-    p->len += now;
-    p->got[p->len] = '\0';
-    http_conn_written(p->conn, now);
-    size_t used = p->is_odd ? p->len : check_answer(p);
-    while (used > 0) {
-        p->len -= used;
-        memmove(p->got, p->got + used, p->len + 1);
-        used = p->len > 0 ? check_answer(p) : 0;
-    }
+    (void)number;
+    struct http_conn_options options = {.owner = p, .ready = parties_ignore, .is_operator = true};
+    return http_conn_new(parties_service, &options);
 }
 
-/* ---- steps ---- */
-
-static void on_ready(void *owner)
+static void ask(struct party *p, uint8_t which)
 {
-    (void)owner;
-}
-
-static void open_party(struct party *p)
-{
-    struct http_conn_options options = {.owner = p, .ready = on_ready, .is_operator = true};
-    p->conn = http_conn_new(service, &options);
-    p->len = 0;
-    p->is_odd = false;
-}
-
-static void close_party(struct party *p)
-{
-    if (p->conn != NULL) {
-        http_conn_close(p->conn);
-        p->conn = NULL;
-    }
-}
-
-static void send_to(struct party *p, const void *data, size_t len)
-{
-    if (p->conn == NULL) {
-        open_party(p);
-    }
-    if (http_conn_wants_input(p->conn)) {
-        http_conn_receive(p->conn, slice_make(data, len));
-    }
-}
-
-static void send_request(struct party *p, const char *request)
-{
+    const char *request = requests[which % (sizeof(requests) / sizeof(requests[0]))];
     const char *bar = strchr(request, '|');
     char text[500];
     int len =
         snprintf(text, sizeof(text), "%.*s HTTP/1.1\r\nHost: t\r\nContent-Length: %zu\r\n\r\n%s",
                  (int)(bar - request), request, strlen(bar + 1), bar + 1);
-    send_to(p, text, (size_t)len);
+    parties_send(p, text, (size_t)len);
 }
 
-static void run(void)
+static bool step(uint8_t letter)
 {
-    (void)fake_gateway_deliver(&gateway);
-    service_run(service);
-    for (size_t i = 0; i < CONNECTIONS; i++) {
-        if (parties[i].conn != NULL && http_conn_is_finished(parties[i].conn)) {
-            close_party(&parties[i]);
-        }
-    }
-}
-
-/* Returns how many bytes the step took. */
-static size_t step(const uint8_t *data, size_t size)
-{
-    struct party *p = &parties[size > 1 ? data[1] % CONNECTIONS : 0];
-    uint8_t argument = size > 2 ? data[2] : 0;
-    switch (data[0]) {
-    case 'q':
-        send_request(p, requests[argument % (sizeof(requests) / sizeof(requests[0]))]);
-        return 3;
-    case 's': {
-        size_t len = size > 3 && argument < size - 3 ? argument : (size > 3 ? size - 3 : 0);
-        p->is_odd = true;
-        send_to(p, data + (len > 0 ? 3 : 0), len);
-        return 3 + len;
-    }
-    case 't':
-        if (p->conn != NULL) {
-            take(p, argument < 200 ? argument : SIZE_MAX);
-        }
-        return 3;
-    case 'c':
-        close_party(p);
-        return 2;
-    case 'e':
-        if (p->conn != NULL) {
-            http_conn_end(p->conn);
-        }
-        return 2;
-    case 'p':
-        if (!gateway.is_late) {
-            fake_gateway_pass(&gateway, (uint64_t)argument * argument);
-        }
-        return 3;
-    case 'h':
-        gateway.is_held = !gateway.is_held;
-        return 1;
-    case 'f':
-        gateway.fails = argument % 4 == 0   ? HF_OK
-                        : argument % 4 == 1 ? HF_UNAVAILABLE
-                        : argument % 4 == 2 ? HF_OUTCOME_UNKNOWN
-                                            : HF_BUSY;
-        gateway.does_before = gateway.fails == HF_OUTCOME_UNKNOWN && argument % 8 > 3;
-        return 3;
-    case 'g': {
-        struct command command;
-        struct result result;
+    struct command command;
+    struct result result;
+    switch (letter) {
+    case 'g':
         command_init(&command, COMMAND_NODE_GONE);
         command.node_gone.node = 1;
-        fake_gateway_apply(&gateway, &command, &result);
-        return 1;
-    }
+        fake_gateway_apply(&parties_gateway, &command, &result);
+        return true;
     case 'x':
-        service_state_replaced(service);
-        return 1;
-    case 'd':
-        service_drain(service);
-        return 1;
+        service_state_replaced(parties_service);
+        return true;
     default:
-        run();
-        return 1;
+        return false;
     }
 }
 
-static void settle(void)
+static void check_rest(const struct core_stats *core, const struct service_stats *service)
 {
-    gateway.is_held = false;
-    gateway.fails = HF_OK;
-    gateway.does_before = false;
-    for (size_t i = 0; i < CONNECTIONS; i++) {
-        close_party(&parties[i]);
+    if (service->waiting != 0 || service->streams != 0 || service->connections != 0) {
+        parties_broken("something waits", "in the service");
     }
-    for (int i = 0; i < 60; i++) {
-        run();
-        run();
-        fake_gateway_pass(&gateway, 1000);
-    }
-    run();
-    struct core_stats stats;
-    struct service_stats left;
-    core_stats(gateway.core, &stats);
-    service_stats(service, &left);
-    if (left.waiting != 0 || left.streams != 0 || left.connections != 0) {
-        broken("something waits", "in the service");
-    }
-    if (stats.waiters != 0) { /* those of sessions have ended with them, others were detached */
-        broken("somebody waits", "in the core");
-    }
-    const char *problem = core_check_invariants(gateway.core);
-    if (problem != NULL) {
-        broken("the core is broken", problem);
+    if (core->waiters != 0) { /* those of sessions have ended with them, others were detached */
+        parties_broken("somebody waits", "in the core");
     }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    fake_gateway_open(&gateway);
-    struct service_options options = {
-        .memory = memory_system(), .gateway = gateway.gateway, .event_bytes = 64 << 10};
-    service = service_new(&options);
-    gateway.service = service;
-    for (int steps = 0; size > 0 && steps < STEPS_MAX; steps++) {
-        size_t used = step(data, size);
-        used = used < size ? used : size;
-        data += used;
-        size -= used;
-    }
-    settle();
-    for (size_t i = 0; i < CONNECTIONS; i++) {
-        free(parties[i].got);
-        parties[i] = (struct party){.conn = NULL};
-    }
-    service_free(service);
-    fake_gateway_close(&gateway);
+    static const struct parties_door door = {.name = "fuzz_service",
+                                             .open = open_conn,
+                                             .receive = http_receive,
+                                             .wants_input = http_wants_input,
+                                             .end = http_end,
+                                             .output = http_output,
+                                             .written = http_written,
+                                             .is_finished = http_is_finished,
+                                             .close = http_close,
+                                             .check = check_answer,
+                                             .ask = ask,
+                                             .step = step,
+                                             .check_rest = check_rest,
+                                             .rest_turns = 60,
+                                             .rest_ms = 1000};
+    parties_play(&door, data, size);
     return 0;
 }

@@ -2,6 +2,7 @@
 #include "base_testing.h"
 
 #include "http_world.h"
+#include "turn.h"
 
 #include <jansson.h>
 
@@ -11,15 +12,7 @@ void world_open(struct world *w, const struct memory *memory, const struct servi
 {
     memset(w, 0, sizeof(*w));
     w->memory = memory;
-    fake_gateway_open(&w->gateway);
-    struct service_options options = {.memory = memory};
-    if (more != NULL) {
-        options = *more;
-        options.memory = memory;
-    }
-    options.gateway = w->gateway.gateway;
-    w->service = service_new(&options);
-    w->gateway.service = w->service;
+    w->service = turn_begin(&w->gateway, memory, more);
 }
 
 void world_close(struct world *w)
@@ -62,38 +55,29 @@ static void visit(struct client *c)
     }
 }
 
+static void visit_all(void *world)
+{
+    struct world *w = world;
+    for (size_t i = 0; i < WORLD_CLIENTS; i++) {
+        visit(&w->clients[i]);
+    }
+}
+
+static struct turn turn_of(struct world *w)
+{
+    return (struct turn){&w->gateway, w->service, visit_all, w};
+}
+
 void world_run(struct world *w)
 {
-    bool any = true;
-    for (int rounds = 0; any; rounds++) {
-        assert_true(rounds < 100000);
-        any = fake_gateway_deliver(&w->gateway);
-        service_run(w->service);
-        for (size_t i = 0; i < WORLD_CLIENTS; i++) {
-            visit(&w->clients[i]);
-        }
-        any = any || service_next_ms(w->service) <= w->gateway.boot_ms ||
-              (!w->gateway.is_held && !w->gateway.is_late && w->gateway.first != NULL);
-    }
+    struct turn turn = turn_of(w);
+    turn_run(&turn);
 }
 
 void world_pass(struct world *w, uint64_t ms)
 {
-    uint64_t end_ms = w->gateway.boot_ms + ms;
-    world_run(w);
-    while (w->gateway.boot_ms < end_ms) {
-        uint64_t next_ms = service_next_ms(w->service);
-        uint64_t core_left = core_next_due_ms(w->gateway.core);
-        uint64_t step = end_ms - w->gateway.boot_ms;
-        if (next_ms > w->gateway.boot_ms && next_ms - w->gateway.boot_ms < step) {
-            step = next_ms - w->gateway.boot_ms;
-        }
-        if (core_left > w->gateway.cluster_ms && core_left - w->gateway.cluster_ms < step) {
-            step = core_left - w->gateway.cluster_ms;
-        }
-        fake_gateway_pass(&w->gateway, step);
-        world_run(w);
-    }
+    struct turn turn = turn_of(w);
+    turn_pass(&turn, ms);
 }
 
 /* ---- clients ---- */

@@ -2,20 +2,13 @@
 #include "base_testing.h"
 
 #include "resp_world.h"
+#include "turn.h"
 
 void resp_world_open(struct resp_world *w, const struct memory *memory,
                      const struct service_options *more)
 {
     memset(w, 0, sizeof(*w));
-    fake_gateway_open(&w->gateway);
-    struct service_options options = {.memory = memory};
-    if (more != NULL) {
-        options = *more;
-        options.memory = memory;
-    }
-    options.gateway = w->gateway.gateway;
-    w->service = service_new(&options);
-    w->gateway.service = w->service;
+    w->service = turn_begin(&w->gateway, memory, more);
 }
 
 void resp_world_close(struct resp_world *w)
@@ -59,34 +52,29 @@ static void visit(struct resp_client *c)
     }
 }
 
+static void visit_all(void *world)
+{
+    struct resp_world *w = world;
+    for (size_t i = 0; i < RESP_CLIENTS; i++) {
+        visit(&w->clients[i]);
+    }
+}
+
+static struct turn turn_of(struct resp_world *w)
+{
+    return (struct turn){&w->gateway, w->service, visit_all, w};
+}
+
 void resp_world_run(struct resp_world *w)
 {
-    bool any = true;
-    for (int rounds = 0; any; rounds++) {
-        assert_true(rounds < 100000);
-        any = fake_gateway_deliver(&w->gateway);
-        service_run(w->service);
-        for (size_t i = 0; i < RESP_CLIENTS; i++) {
-            visit(&w->clients[i]);
-        }
-        any = any || service_next_ms(w->service) <= w->gateway.boot_ms ||
-              (!w->gateway.is_held && !w->gateway.is_late && w->gateway.first != NULL);
-    }
+    struct turn turn = turn_of(w);
+    turn_run(&turn);
 }
 
 void resp_world_pass(struct resp_world *w, uint64_t ms)
 {
-    uint64_t end_ms = w->gateway.boot_ms + ms;
-    resp_world_run(w);
-    while (w->gateway.boot_ms < end_ms) {
-        uint64_t next_ms = service_next_ms(w->service);
-        uint64_t step = end_ms - w->gateway.boot_ms;
-        if (next_ms > w->gateway.boot_ms && next_ms - w->gateway.boot_ms < step) {
-            step = next_ms - w->gateway.boot_ms;
-        }
-        fake_gateway_pass(&w->gateway, step);
-        resp_world_run(w);
-    }
+    struct turn turn = turn_of(w);
+    turn_pass(&turn, ms);
 }
 
 static void on_ready(void *owner)

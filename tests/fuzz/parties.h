@@ -1,0 +1,87 @@
+/* Clients of the service that a fuzzer's input plays, with a cluster behind it that fails, holds
+ * back and forgets as the input says; the same for each protocol.
+ *
+ * The input is a script. Each step is a letter and what it needs; the parties are numbered 0 to 3:
+ *   q PARTY WHICH         one of the requests that the door knows
+ *   s PARTY LENGTH bytes  bytes as they are
+ *   t PARTY MOST          it reads so many bytes          c, e PARTY  it goes, it says that it ends
+ *   p _ TIME              time passes, TIME squared       h           the gateway holds, or no more
+ *   f _ ERROR             the gateway fails               d           the node drains
+ * and what the door adds. Any other letter is a turn of all of it. */
+#ifndef HOLDFAST_TESTS_PARTIES_H
+#define HOLDFAST_TESTS_PARTIES_H
+
+#include "core/view.h"
+#include "fake_gateway.h"
+
+struct party {
+    void *conn;  /* NULL: none yet, or gone */
+    bool is_odd; /* sent bytes that may ask for anything, so its answers tell less */
+    char *got;   /* and not understood yet, with a NUL */
+    size_t len;
+    size_t size;
+};
+
+struct parties_door {
+    const char *name; /* of the target */
+    void *(*open)(struct party *p, unsigned number);
+    void (*receive)(void *conn, struct slice bytes);
+    bool (*wants_input)(const void *conn);
+    void (*end)(void *conn);
+    struct slice (*output)(const void *conn);
+    void (*written)(void *conn, size_t len);
+    bool (*is_finished)(const void *conn);
+    void (*close)(void *conn);
+    /* The length of the complete answer at the front, which is well-formed; 0: there is none. */
+    size_t (*check)(struct party *p);
+    void (*ask)(struct party *p, uint8_t which);
+    bool (*step)(uint8_t letter); /* false: it is not one of its own */
+    /* When all are gone and `rest_turns` times `rest_ms` have passed, nothing of theirs is left. */
+    void (*check_rest)(const struct core_stats *core, const struct service_stats *service);
+    unsigned rest_turns;
+    uint64_t rest_ms;
+};
+
+/* The functions of a door that are called alike in all of them. */
+#define PARTIES_CONN(name)                                 \
+    static void name##_receive(void *conn, struct slice b) \
+    {                                                      \
+        name##_conn_receive(conn, b);                      \
+    }                                                      \
+    static bool name##_wants_input(const void *conn)       \
+    {                                                      \
+        return name##_conn_wants_input(conn);              \
+    }                                                      \
+    static void name##_end(void *conn)                     \
+    {                                                      \
+        name##_conn_end(conn);                             \
+    }                                                      \
+    static struct slice name##_output(const void *conn)    \
+    {                                                      \
+        return name##_conn_output(conn);                   \
+    }                                                      \
+    static void name##_written(void *conn, size_t len)     \
+    {                                                      \
+        name##_conn_written(conn, len);                    \
+    }                                                      \
+    static bool name##_is_finished(const void *conn)       \
+    {                                                      \
+        return name##_conn_is_finished(conn);              \
+    }                                                      \
+    static void name##_close(void *conn)                   \
+    {                                                      \
+        name##_conn_close(conn);                           \
+    }
+
+extern struct fake_gateway parties_gateway;
+extern struct service *parties_service;
+
+/* Plays the input from nothing to the end. */
+void parties_play(const struct parties_door *door, const uint8_t *data, size_t size);
+void parties_send(struct party *p, const void *data, size_t len);
+/* For `ready` of a connection: nobody waits to be told. */
+void parties_ignore(void *owner);
+/* A finding: ends the program. */
+_Noreturn void parties_broken(const char *what, const char *text);
+
+#endif
