@@ -89,7 +89,9 @@ static void declare_gone(struct node *n, struct replica_time now)
         struct command gone;
         command_init(&gone, COMMAND_NODE_GONE);
         gone.node_gone.node = (uint32_t)absence->id;
-        if (!absence->declared &&
+        /* Without a majority it could not be committed, and the other tier is not served (S10.1).
+         */
+        if (!absence->declared && replica_has_majority(n->replica, now) &&
             replica_submit(n->replica, &gone, forward_no_cookie(), now) == HF_OK) {
             absence->declared = true;
             node_tier_gone(n, &gone, now);

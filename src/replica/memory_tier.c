@@ -365,16 +365,17 @@ enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier asked,
     if (memory_tier_is_counted(command)) {
         return take_names(t, asked, command, cookie, now);
     }
-    if (command->type == COMMAND_NODE_GONE) {
-        tier_begin(t, now);
-        apply(t, command, NULL);
-        return TIER_PROPOSE;
-    }
-    if (!is_ours(t, asked, command)) {
+    bool is_gone = command->type == COMMAND_NODE_GONE;
+    if (!is_gone && !is_ours(t, asked, command)) {
         return TIER_PROPOSE;
     }
     if (!now.majority) {
-        return TIER_LATER;
+        return TIER_LATER; /* also a node that is gone: what is due would be granted on the way */
+    }
+    if (is_gone) {
+        tier_begin(t, now);
+        apply(t, command, NULL);
+        return TIER_PROPOSE;
     }
     tier_begin(t, now);
     apply(t, command, cookie);

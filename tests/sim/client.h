@@ -37,6 +37,7 @@ enum doing {
     RENEWING,
     RELEASING,
     OPENING,
+    CLOSING,
     READING,
     CHECKING,
     MEDDLING,
@@ -121,6 +122,7 @@ void client_confirm(struct client *c, uint64_t sent_us);
 uint64_t client_lease_us(const struct client *c, uint64_t from_us, uint64_t ttl_ms);
 void client_keep_alive(struct happening *h);
 void client_open_session(struct client *c);
+void client_close_session(struct client *c);
 void client_session_is_gone(struct client *c);
 void client_hear_keepalive(struct client *c, const struct answer *a);
 

@@ -220,6 +220,8 @@ void client_while_holding(struct client *c)
         c->old_name = c->hold.names[0];
         c->vanished = c->in_session;
         client_idle(c, c->in_session ? c->session_ttl_ms * 1200 : 1000);
+    } else if (c->in_session && one_in(40)) {
+        client_close_session(c);
     } else {
         release(c);
     }

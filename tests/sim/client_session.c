@@ -88,6 +88,21 @@ void client_open_session(struct client *c)
     client_submit(c);
 }
 
+/* With what it holds, in both tiers. That may be gone already: nobody is told. */
+void client_close_session(struct client *c)
+{
+    client_begin(c, CLOSING, COMMAND_SESSION_CLOSE);
+    c->command.session = c->session;
+    c->hold.safe_us = 0;
+    c->old_token = c->hold.token;
+    c->old_name = c->hold.names[0];
+    client_record(c, (struct history_op){.kind = HISTORY_RELEASE,
+                                         .token = c->hold.token,
+                                         .call_us = c->call_us,
+                                         .return_us = HISTORY_NEVER});
+    client_submit(c);
+}
+
 void client_session_is_gone(struct client *c)
 {
     c->session = (struct id){0, 0};

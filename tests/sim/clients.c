@@ -150,6 +150,7 @@ static void again(struct client *c)
         client_next_step(c, 1000);
         break;
     case OPENING:
+    case CLOSING:
         client_session_is_gone(c);
         break;
     case MEDDLING:
@@ -208,6 +209,9 @@ static void hear_result(struct client *c, const struct answer *a)
         break;
     case CHANGING:
         client_hear_change(c, a);
+        break;
+    case CLOSING:
+        client_session_is_gone(c);
         break;
     case OPENING:
         if (a->error != HF_OK) {

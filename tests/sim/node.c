@@ -193,6 +193,7 @@ static void declare_gone(struct node *n)
         gone.node_gone.node = (uint32_t)members[i].id;
         if (!other->up && world.now_us > other->down_since_us + 1000000 &&
             n->declared[other->id] != other->life &&
+            replica_has_majority(n->replica, node_time(n)) &&
             replica_submit(n->replica, &gone, (void *)(uintptr_t)1, node_time(n)) == HF_OK) {
             n->declared[other->id] = other->life;
             tier_node_gone(n, &gone);

@@ -146,7 +146,9 @@ uint64_t tier_next_us(const struct node *n)
 
 void tier_node_gone(struct node *n, const struct command *gone)
 {
-    (void)memory_tier_submit(n->tier, TIER_CORRECTNESS, gone, calls_nobody(), now_of(n));
+    struct tier_time time = now_of(n);
+    time.majority = true; /* or it would not have been declared */
+    (void)memory_tier_submit(n->tier, TIER_CORRECTNESS, gone, calls_nobody(), time);
 }
 
 /* ---- commands ---- */

@@ -210,6 +210,10 @@ static void without_a_majority_nothing_is_served(void **state)
     uint32_t events = world.event_count;
     memory_tier_run(world.tier, tier_at());
     assert_int_equal(world.event_count, events);
+    command_init(&c, COMMAND_NODE_GONE); /* nor is what is due done along with it */
+    c.node_gone.node = 1;
+    assert_int_equal(tier_submit(TIER_CORRECTNESS, &c), TIER_LATER);
+    assert_int_equal(world.event_count, events);
     world.majority = true;
     memory_tier_run(world.tier, tier_at());
     assert_int_equal(world.events[events].type, EVENT_EXPIRED);
