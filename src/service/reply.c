@@ -13,22 +13,32 @@ void reply_format_id(struct id id, char out[REPLY_ID + 1])
     out[REPLY_ID] = '\0';
 }
 
+/* Of a small hexadecimal digit; 16 and more: it is none. */
+static unsigned digit_of(uint8_t c)
+{
+    unsigned number = (unsigned)c - '0';
+    unsigned letter = (unsigned)c - 'a';
+    return number < 10 ? number : letter < 6 ? letter + 10 : 16;
+}
+
+static bool parse_half(const uint8_t *text, uint64_t *out)
+{
+    uint64_t half = 0;
+    unsigned all = 0;
+    for (unsigned i = 0; i < REPLY_ID / 2; i++) {
+        unsigned digit = digit_of(text[i]);
+        all |= digit;
+        half = half << 4 | (digit & 15);
+    }
+    *out = half;
+    return all < 16;
+}
+
 bool reply_parse_id(struct slice text, struct id *out)
 {
-    uint64_t halves[2] = {0, 0};
-    if (text.len != REPLY_ID) {
-        return false;
-    }
-    for (size_t i = 0; i < REPLY_ID; i++) {
-        uint8_t c = text.data[i];
-        bool is_digit = c >= '0' && c <= '9';
-        if (!is_digit && !(c >= 'a' && c <= 'f')) {
-            return false;
-        }
-        halves[i / 16] = halves[i / 16] << 4 | (uint64_t)(is_digit ? c - '0' : c - 'a' + 10);
-    }
-    struct id id = {halves[0], halves[1]};
-    if (id_is_zero(id)) {
+    struct id id;
+    if (text.len != REPLY_ID || !parse_half(text.data, &id.high) ||
+        !parse_half(text.data + REPLY_ID / 2, &id.low) || id_is_zero(id)) {
         return false;
     }
     *out = id;

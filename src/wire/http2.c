@@ -1,11 +1,12 @@
-/* HTTP/2 for the server, see http2.h. How a request's headers are gathered is in http2_head.c. */
+/* HTTP/2 for the server, see http2.h. How a request's headers are gathered is in http2_head.c,
+ * where sessions have their memory from in http2_memory.c. */
 #include "wire/http2.h"
 
 #include <nghttp2/nghttp2.h>
-#include <stdlib.h>
 
 #include "base/limits.h"
 #include "wire/http2_head.h"
+#include "wire/http2_memory.h"
 
 enum {
     CONNECTION_WINDOW = 1 << 20,
@@ -15,14 +16,8 @@ enum {
     TAIL_MAX = 4096,
 };
 
-/* nghttp2 gives each session a buffer of 16 KiB for the frame that it is writing. We take a frame
- * out as a whole, and copy it before anything else happens, so one buffer serves all sessions:
- * without that, it would be most of what an idle connection costs. */
 struct http2_shared {
-    const struct memory *memory;
-    nghttp2_mem allocator;
-    void *frame;
-    bool is_making; /* a session, whose first large block is that buffer */
+    struct http2_memory memory;
     nghttp2_session_callbacks *callbacks;
     nghttp2_option *option;
 };
@@ -226,61 +221,12 @@ size_t http2_stream_backlog(const struct http2_stream *stream)
     return buffer_len(&stream->out) + stream->lent.len;
 }
 
-/* ---- memory ---- */
-
-enum { FRAME_MIN = 16 << 10, FRAME_MAX = 17 << 10 };
-
-static bool is_frame(struct http2_shared *shared, size_t size)
-{
-    bool is_it = shared->is_making && size >= FRAME_MIN && size <= FRAME_MAX;
-    shared->is_making = shared->is_making && !is_it; /* there is one in a session */
-    return is_it;
-}
-
-static void *take_block(size_t size, void *user)
-{
-    return is_frame(user, size) ? ((struct http2_shared *)user)->frame : malloc(size);
-}
-
-static void give_back(void *block, void *user)
-{
-    struct http2_shared *shared = user;
-    if (block != shared->frame) {
-        free(block);
-    }
-}
-
-static void *take_zeroed(size_t count, size_t size, void *user)
-{
-    (void)user;
-    return calloc(count, size);
-}
-
-static void *take_larger(void *block, size_t size, void *user)
-{
-    struct http2_shared *shared = user;
-    if (block == NULL && is_frame(shared, size)) {
-        return shared->frame;
-    }
-    if (block != shared->frame) {
-        return realloc(block, size);
-    }
-    void *larger = malloc(size);
-    if (larger != NULL) {
-        memcpy(larger, block, size < FRAME_MAX ? size : FRAME_MAX);
-    }
-    return larger;
-}
-
 /* ---- coming and going ---- */
 
 struct http2_shared *http2_shared_new(const struct memory *memory)
 {
     struct http2_shared *shared = memory_alloc(memory, sizeof(*shared));
-    shared->memory = memory;
-    shared->frame = memory_alloc(memory, FRAME_MAX);
-    shared->is_making = false;
-    shared->allocator = (nghttp2_mem){shared, take_block, give_back, take_zeroed, take_larger};
+    http2_memory_open(&shared->memory, memory);
     int error = nghttp2_session_callbacks_new(&shared->callbacks);
     hf_assert(error == 0); /* there is no memory */
     error = nghttp2_option_new(&shared->option);
@@ -309,8 +255,9 @@ void http2_shared_free(struct http2_shared *shared)
     }
     nghttp2_session_callbacks_del(shared->callbacks);
     nghttp2_option_del(shared->option);
-    memory_free(shared->memory, shared->frame, FRAME_MAX);
-    memory_free(shared->memory, shared, sizeof(*shared));
+    const struct memory *memory = shared->memory.memory;
+    http2_memory_close(&shared->memory);
+    memory_free(memory, shared, sizeof(*shared));
 }
 
 struct http2 *http2_new(struct http2_shared *shared, const struct http2_handlers *handlers,
@@ -322,17 +269,15 @@ struct http2 *http2_new(struct http2_shared *shared, const struct http2_handlers
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, LIMIT_HTTP_HEADER_BYTES},
         {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
     };
-    struct http2 *h = memory_alloc(shared->memory, sizeof(*h));
-    *h = (struct http2){.memory = shared->memory,
-                        .handlers = handlers,
-                        .owner = owner,
-                        .out = out,
-                        .out_soft = out_soft};
-    http2_head_init(&h->head, shared->memory);
-    shared->is_making = true;
+    const struct memory *memory = shared->memory.memory;
+    struct http2 *h = memory_alloc(memory, sizeof(*h));
+    *h = (struct http2){
+        .memory = memory, .handlers = handlers, .owner = owner, .out = out, .out_soft = out_soft};
+    http2_head_init(&h->head, memory);
+    shared->memory.is_making = true;
     int error = nghttp2_session_server_new3(&h->session, shared->callbacks, h, shared->option,
-                                            &shared->allocator);
-    shared->is_making = false;
+                                            &shared->memory.allocator);
+    shared->memory.is_making = false;
     hf_assert(error == 0); /* there is no memory */
     error = nghttp2_submit_settings(h->session, NGHTTP2_FLAG_NONE, settings,
                                     sizeof(settings) / sizeof(settings[0]));

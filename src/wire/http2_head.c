@@ -24,6 +24,19 @@ static const struct slice names[FIELD_COUNT] = {
     [FIELD_GRPC_ENCODING] = NAME("grpc-encoding"),
 };
 
+/* Which of them may be meant, by the length of the name; the same twice: one. */
+enum { NAME_MAX_LEN = 15 };
+static const uint8_t by_length[NAME_MAX_LEN + 1][2] = {
+    [4] = {FIELD_HOST, FIELD_HOST},
+    [5] = {FIELD_PATH, FIELD_PATH},
+    [6] = {FIELD_ORIGIN, FIELD_ORIGIN},
+    [7] = {FIELD_METHOD, FIELD_METHOD},
+    [10] = {FIELD_AUTHORITY, FIELD_AUTHORITY},
+    [12] = {FIELD_CONTENT_TYPE, FIELD_GRPC_TIMEOUT},
+    [13] = {FIELD_LAST_EVENT_ID, FIELD_GRPC_ENCODING},
+    [15] = {FIELD_IDEMPOTENCY_KEY, FIELD_IDEMPOTENCY_KEY},
+};
+
 void http2_head_init(struct http2_head *head, const struct memory *memory)
 {
     *head = (struct http2_head){.error = HF_OK};
@@ -83,9 +96,13 @@ void http2_head_add(struct http2_head *head, struct slice name, struct slice val
         return;
     }
     head->bytes += (uint32_t)bytes;
-    for (unsigned i = 0; i < FIELD_COUNT; i++) {
-        if (slice_equal(name, names[i])) {
-            keep(head, (enum http2_field)i, value);
+    if (name.len > NAME_MAX_LEN) {
+        return;
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        enum http2_field field = by_length[name.len][i];
+        if (slice_equal(name, names[field])) {
+            keep(head, field, value);
             return;
         }
     }
