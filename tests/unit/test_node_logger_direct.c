@@ -3,12 +3,11 @@
  * The last test has the kernel's. */
 #include "base_testing.h"
 
-#include <ftw.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "node/logger.h"
 #include "storage/disk_posix.h"
+#include "temporary.h"
 
 enum { ENTRY = 1000, SEGMENT = 64 << 10, MOST = 512 };
 
@@ -108,7 +107,7 @@ static void play_release(void)
 
 struct rig {
     uv_loop_t loop;
-    char root[64];
+    const char *root;
     struct disk *disk;
     struct store store;
     struct logger *logger;
@@ -170,8 +169,7 @@ static void rig_open(struct rig *r, bool played)
     play.begin = DISK_DIRECT_WAITS;
     struct problem problem = {0};
     uv_loop_init(&r->loop);
-    snprintf(r->root, sizeof(r->root), "/tmp/holdfast-logger-XXXXXX");
-    assert_non_null(mkdtemp(r->root));
+    r->root = temporary_folder(NULL);
     assert_int_equal(disk_posix_new(r->root, &r->disk, &problem), STORAGE_OK);
     play.real = r->disk->ops;
     play.ops = *play.real;
@@ -194,20 +192,12 @@ static void rig_stop(struct rig *r)
     store_close(&r->store);
 }
 
-static int remove_one(const char *path, const struct stat *stat, int kind, struct FTW *ftw)
-{
-    (void)stat;
-    (void)kind;
-    (void)ftw;
-    return remove(path);
-}
-
 static void rig_close(struct rig *r)
 {
     rig_stop(r);
     disk_posix_free(r->disk);
     assert_int_equal(uv_loop_close(&r->loop), 0);
-    nftw(r->root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    temporary_remove(r->root);
 }
 
 /* An entry is ENTRY bytes that say its index and its term. They must outlive the write. */
@@ -252,12 +242,14 @@ static void run_until_begun(struct rig *r)
 static void settle(struct rig *r)
 {
     bool busy = true;
+    alarm(60);
     while (busy) {
+        usleep(1000);
         logger_lock_all(r->logger);
         busy = log_wants_prepare(r->store.log);
         logger_unlock_all(r->logger);
-        usleep(1000);
     }
+    alarm(0);
 }
 
 static struct logger_stats stats_of(struct rig *r)
@@ -436,7 +428,13 @@ static void a_full_disk_is_waited_out(void **state)
     play.full = 1;
     write_some(&r, 2, 1, 1);
     write_some(&r, 3, 1, 1);
-    run_until(&r, 3);
+    alarm(60);
+    while (r.full == 0) {
+        uv_run(&r.loop, UV_RUN_ONCE);
+    }
+    write_some(&r, 4, 1, 1); /* does not overtake what waits for room */
+    assert_null(play.file);
+    run_until(&r, 4);
     while (r.room == 0) {
         uv_run(&r.loop, UV_RUN_ONCE);
     }
@@ -445,7 +443,7 @@ static void a_full_disk_is_waited_out(void **state)
     assert_int_equal(r.failed, 0);
     rig_stop(&r);
     rig_start(&r);
-    for (uint64_t i = 1; i <= 3; i++) {
+    for (uint64_t i = 1; i <= 4; i++) {
         assert_reads(&r, i, 1);
     }
     rig_close(&r);
@@ -510,9 +508,12 @@ static void the_log_is_sealed_when_nothing_has_come_for_a_while(void **state)
     (void)state;
     struct rig r;
     rig_open(&r, true);
-    settle(&r);
+    play.hold = true; /* so the thread, which wants to make a segment, has to wait for it */
     write_some(&r, 1, 1, 1);
+    run_until_begun(&r);
+    play_release();
     run_until(&r, 1);
+    settle(&r);
     assert_int_equal(stats_of(&r).direct, 1);
     bool wants = true;
     alarm(60);
