@@ -21,11 +21,6 @@ uint64_t batch_close_at_us(const struct batch_situation *s)
     return at_us <= s->now_us ? 0 : at_us;
 }
 
-bool batch_is_in_time(uint64_t answered_us, uint64_t heard_us, uint64_t now_us)
-{
-    return now_us <= heard_us + BATCH_QUIET_US && now_us <= answered_us + BATCH_WAIT_US;
-}
-
 uint64_t batch_heard_us(uint64_t heard_us, uint64_t now_us)
 {
     return now_us <= heard_us + BATCH_QUIET_US ? now_us : heard_us;

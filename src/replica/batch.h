@@ -29,8 +29,6 @@ struct batch_situation {
 
 /* 0: close now. UINT64_MAX: not before something happens. Otherwise: not before that time. */
 uint64_t batch_close_at_us(const struct batch_situation *s);
-/* Somebody comes: a batch waits so long for those who were answered, if it waits. */
-bool batch_is_in_time(uint64_t answered_us, uint64_t heard_us, uint64_t now_us);
 /* Somebody came: what heard_us is now. */
 uint64_t batch_heard_us(uint64_t heard_us, uint64_t now_us);
 

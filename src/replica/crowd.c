@@ -6,6 +6,8 @@
 enum {
     FADES = 8,   /* what a batch counts for falls by an eighth with each one after it */
     BELIEF = 64, /* in how many answers, to begin with */
+    MOST = 3,    /* where three of four come back, the others are on their way */
+    MOST_OF = 4,
 };
 
 static uint32_t who_of_text(struct slice text)
@@ -87,5 +89,8 @@ void crowd_hear(struct crowd *c, uint32_t who)
 uint32_t crowd_expected(const struct crowd *c)
 {
     uint64_t of = c->answered_before;
+    if (c->returned_before * MOST_OF >= of * MOST) {
+        return c->answered;
+    }
     return (uint32_t)((c->answered * c->returned_before + of / 2) / of);
 }

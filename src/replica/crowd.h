@@ -18,7 +18,7 @@
 struct crowd {
     uint16_t away[CROWD_PLACES]; /* whom the last batch answered and who is not back yet */
     uint32_t answered;           /* by the last batch */
-    uint32_t returned;           /* of those, in time */
+    uint32_t returned;           /* of those, before the next batch is answered */
     /* The same of the batches before, each counting for less than the one after it. */
     uint64_t answered_before;
     uint64_t returned_before;
@@ -32,9 +32,10 @@ void crowd_init(struct crowd *c);
 /* A batch is about to be answered; whoever of the last one is not back now, is late. */
 void crowd_begin(struct crowd *c);
 void crowd_answer(struct crowd *c, uint32_t who);
-/* Somebody asks, soon enough after the answers for a batch to have waited for him. */
+/* Somebody asks. */
 void crowd_hear(struct crowd *c, uint32_t who);
-/* How many of those whom the last batch answered will probably be back in time. */
+/* How many of those whom the last batch answered will probably be back soon: all where most are,
+ * since on a busy machine some are late now and then, and a batch of nearly all of them pays. */
 uint32_t crowd_expected(const struct crowd *c);
 
 #endif

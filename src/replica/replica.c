@@ -77,9 +77,7 @@ static void batch_note(struct replica *r, uint32_t who, struct replica_time now)
     if (r->commands.count + r->barriers.count == 0) {
         r->first_us = now.boot_us;
     }
-    if (batch_is_in_time(r->answered_us, r->heard_us, now.boot_us)) {
-        crowd_hear(&r->crowd, who);
-    }
+    crowd_hear(&r->crowd, who);
     r->heard_us = batch_heard_us(r->heard_us, now.boot_us);
 }
 

@@ -86,6 +86,21 @@ static void half_of_them_are_expected_where_half_come(void **state)
     assert_true(crowd_expected(&crowd) <= 1);
 }
 
+static void where_most_come_back_all_are_expected(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        play(1, 64, 48);
+    }
+    play(1, 64, 0);
+    assert_int_equal(crowd_expected(&crowd), 64);
+    for (int i = 0; i < 40; i++) {
+        play(1, 64, 40);
+    }
+    play(1, 64, 0);
+    assert_int_equal(crowd_expected(&crowd), 40);
+}
+
 static void a_crowd_that_changes_its_ways_is_believed_after_a_few_batches(void **state)
 {
     (void)state;
@@ -178,6 +193,7 @@ int main(void)
         T(strangers_do_not_count_as_those_who_come_back),
         T(who_comes_twice_is_back_once),
         T(half_of_them_are_expected_where_half_come),
+        T(where_most_come_back_all_are_expected),
         T(a_crowd_that_changes_its_ways_is_believed_after_a_few_batches),
         T(batches_that_answer_nobody_change_nothing),
         T(the_threads_of_one_session_are_counted_one_by_one),

@@ -80,17 +80,6 @@ static void who_comes_after_a_pause_waits_for_nobody(void **state)
     assert_true(batch_close_at_us(&s) == 0);
 }
 
-static void who_is_answered_is_in_time_while_a_batch_would_wait_for_him(void **state)
-{
-    (void)state;
-    assert_true(batch_is_in_time(1000000, 1000000, 1000000));
-    assert_true(batch_is_in_time(1000000, 1000000, 1000000 + BATCH_QUIET_US));
-    assert_false(batch_is_in_time(1000000, 1000000, 1000001 + BATCH_QUIET_US));
-    uint64_t last_us = 1000000 + BATCH_WAIT_US;
-    assert_true(batch_is_in_time(1000000, last_us - 1, last_us));
-    assert_false(batch_is_in_time(1000000, last_us - 1, last_us + 1));
-}
-
 static void keep_alives_alone_count_from_the_first_of_them(void **state)
 {
     (void)state;
@@ -379,7 +368,6 @@ int main(void)
         cmocka_unit_test(a_batch_waits_for_those_who_were_just_answered_but_not_long),
         cmocka_unit_test(a_batch_waits_while_others_keep_coming_but_not_for_ever),
         cmocka_unit_test(who_comes_after_a_pause_waits_for_nobody),
-        cmocka_unit_test(who_is_answered_is_in_time_while_a_batch_would_wait_for_him),
         cmocka_unit_test(keep_alives_alone_count_from_the_first_of_them),
         cmocka_unit_test(lazy_commands_alone_wait_longer_and_ride_along_with_others),
         cmocka_unit_test(the_clock_of_a_new_leader_starts_at_the_highest_heard_and_runs),
