@@ -20,6 +20,7 @@ static struct call {
     enum tier tier;
     uint32_t name;
     uint64_t token;
+    uint64_t committed; /* when it was sent */
 } calls[CALLS];
 static uint64_t next_serial = NO_COOKIE + 1;
 
@@ -129,6 +130,13 @@ void clients_barrier(struct node *n, void *cookie, bool reached)
     struct answer a = {.kind = reached ? ANSWER_READ : ANSWER_UNAVAILABLE};
     if (reached) {
         char name[16];
+        struct replica_status s;
+        replica_status(n->replica, node_time(n), &s);
+        if (s.applied_index < c->committed) {
+            violation(
+                "node %d answers a read at %llu, which was sent when %llu was committed (S9.1)",
+                n->id, ull(s.applied_index), ull(c->committed));
+        }
         struct lock_view view;
         snprintf(name, sizeof(name), "n%u", c->name);
         if (view_lock(replica_core(n->replica), 0, slice_of(name), &view) && view.has_holder) {
@@ -325,8 +333,12 @@ void call_send(int client, int lane, uint64_t attempt, int node, enum tier tier,
 void call_read(int client, int lane, uint64_t attempt, int node, uint32_t name)
 {
     struct request *r = calloc(1, sizeof(*r));
-    r->call = (struct call){
-        .client = client, .lane = lane, .attempt = attempt, .is_read = true, .name = name};
+    r->call = (struct call){.client = client,
+                            .lane = lane,
+                            .attempt = attempt,
+                            .is_read = true,
+                            .name = name,
+                            .committed = check_committed()};
     send_it(r, node);
 }
 

@@ -159,6 +159,11 @@ static void check_commit(const struct node *n, uint64_t index)
     }
 }
 
+uint64_t check_committed(void)
+{
+    return committed;
+}
+
 static bool add_hash(void *ctx, const void *data, size_t len)
 {
     uint64_t *hash = ctx;

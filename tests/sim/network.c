@@ -86,6 +86,17 @@ static bool meet(struct node *n, const struct node *other)
     return true;
 }
 
+/* S12.1: who is listened to has the disk that it was known by. */
+static void check_store(const struct node *n, const struct node *other)
+{
+    for (uint32_t i = 0; i < n->known.count; i++) {
+        if (n->known.at[i].node == (uint64_t)other->id &&
+            !id_equal(n->known.at[i].store, other->store.meta.state.store)) {
+            violation("node %d listens to node %d, which lost its disk (S12.1)", n->id, other->id);
+        }
+    }
+}
+
 static bool greet(struct link *l, struct node *from, struct node *to)
 {
     if (l->greeted && l->from_life == from->life && l->to_life == to->life) {
@@ -95,6 +106,8 @@ static bool greet(struct link *l, struct node *from, struct node *to)
         to->paused_until_us > world.now_us || !meet(from, to) || !meet(to, from)) {
         return false;
     }
+    check_store(from, to);
+    check_store(to, from);
     l->greeted = true;
     l->from_life = from->life;
     l->to_life = to->life;

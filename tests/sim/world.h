@@ -293,6 +293,7 @@ void check_node(struct node *n);
 void check_snapshot(const struct node *n, const struct core *core,
                     const struct replica_snapshot *about);
 bool check_all_agree(char *why, size_t size);
+uint64_t check_committed(void); /* the highest index that is, anywhere */
 void checks_end(void);
 
 /* ---- truth.c: on the first sight of each event, in log order ---- */
