@@ -69,11 +69,11 @@ static void check_vote(const struct node *n, uint64_t peer, uint64_t term)
     }
 }
 
-void check_sent(struct node *n, uint64_t peer, struct slice message)
+void check_promise(struct node *n, uint64_t peer, struct slice message)
 {
     struct message_in in;
-    if (message.len > 80 || !message_decode(message, (uint64_t)n->id, "", &in)) {
-        return; /* with entries: not an answer */
+    if (!message_decode(message, (uint64_t)n->id, "", &in)) {
+        violation("node %d sends an answer that cannot be read", n->id);
     }
     if (in.message.type == RAFT_APPEND_ENTRIES_RESULT) {
         const struct raft_append_entries_result *r = &in.message.append_entries_result;
@@ -85,12 +85,6 @@ void check_sent(struct node *n, uint64_t peer, struct slice message)
         if (r->vote_granted && !r->pre_vote) {
             check_vote(n, peer, r->term);
         }
-    } else if (in.entries != NULL) {
-        raft_free(in.entries[0].batch);
-        raft_free(in.entries);
-    } else if (in.message.type == RAFT_INSTALL_SNAPSHOT) {
-        raft_configuration_close(&in.message.install_snapshot.conf);
-        raft_free(in.message.install_snapshot.data.base);
     }
 }
 

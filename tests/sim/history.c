@@ -41,7 +41,7 @@ struct search {
     size_t lost_count;
     uint64_t *granted; /* tokens, in order */
     size_t granted_count;
-    uint64_t *seen; /* hashes of dead ends, one a slot */
+    uint64_t *seen; /* hashes of dead ends, one a slot; NULL: there was none yet */
     uint64_t steps;
     uint64_t max_steps;
     size_t deepest;
@@ -313,6 +313,23 @@ static uint64_t state_hash(const struct state *s, uint64_t done)
     return mix(hash + mix(s->now_us)) | 1;
 }
 
+static void remember(struct search *s, uint64_t hash)
+{
+    if (s->seen == NULL) { /* most histories never go back, and clearing it takes a while */
+        s->seen = calloc((size_t)1 << SEEN_BITS, sizeof(*s->seen));
+    }
+    s->seen[hash >> (64 - SEEN_BITS)] = hash;
+}
+
+static bool is_dead_end(const struct search *s, const struct state *state, uint64_t done)
+{
+    if (s->seen == NULL) {
+        return false;
+    }
+    uint64_t hash = state_hash(state, done);
+    return s->seen[hash >> (64 - SEEN_BITS)] == hash;
+}
+
 struct level {
     struct node *taken;
     struct state before;
@@ -349,7 +366,7 @@ static enum history_verdict run(struct search *s, struct level *levels, size_t k
             if (depth == 0) {
                 return HISTORY_BAD;
             }
-            s->seen[state_hash(&state, done) >> (64 - SEEN_BITS)] = state_hash(&state, done);
+            remember(s, state_hash(&state, done));
             struct level *l = &levels[--depth];
             put_back(l->taken);
             state = l->before;
@@ -362,8 +379,7 @@ static enum history_verdict run(struct search *s, struct level *levels, size_t k
         l->done_before = done;
         lift(n);
         bool fine = apply(s, &state, n->op);
-        uint64_t hash = fine ? state_hash(&state, done ^ n->key) : 0;
-        if (!fine || s->seen[hash >> (64 - SEEN_BITS)] == hash) {
+        if (!fine || is_dead_end(s, &state, done ^ n->key)) {
             state = l->before;
             put_back(n);
             next = n->next;
@@ -387,7 +403,6 @@ enum history_verdict history_check(const struct history_op *ops, size_t count, u
     s.unknown = calloc(count + 1, sizeof(*s.unknown));
     s.lost = calloc(count + 1, sizeof(*s.lost));
     s.granted = calloc(count + 1, sizeof(*s.granted));
-    s.seen = calloc((size_t)1 << SEEN_BITS, sizeof(*s.seen));
     size_t known = lay_out(&s);
     struct level *levels = malloc((known + 1) * sizeof(*levels));
     enum history_verdict verdict = run(&s, levels, known);

@@ -6,11 +6,34 @@
 #include "base/codec.h"
 #include "replica/message.h"
 
-static const char *message_word(struct slice message)
+/* What every message begins with. */
+struct head {
+    uint64_t cluster_ms;
+    uint64_t type;
+    uint64_t term;
+};
+
+static struct head head_of(struct slice message)
+{
+    struct head head;
+    struct reader r = reader_make(message);
+    head.cluster_ms = read_u64(&r);
+    head.type = read_u64(&r);
+    (void)read_u64(&r); /* the version */
+    head.term = read_u64(&r);
+    return head;
+}
+
+static uint64_t type_of(struct slice message)
 {
     struct reader r = reader_make(message);
     (void)read_u64(&r);
-    switch (read_u64(&r)) {
+    return read_u64(&r);
+}
+
+static const char *message_word(uint64_t type)
+{
+    switch (type) {
     case RAFT_APPEND_ENTRIES:
         return "append";
     case RAFT_APPEND_ENTRIES_RESULT:
@@ -118,21 +141,17 @@ static bool greet(struct link *l, struct node *from, struct node *to)
 /* ---- messages ---- */
 
 /* What a node has heard of cluster time, from the leader of the latest term (S1.2). */
-static void note_time(struct node *n, int from, struct slice message)
+static void note_time(struct node *n, int from, const struct head *head)
 {
-    struct reader r = reader_make(message);
-    uint64_t ms = read_u64(&r);
-    uint64_t type = read_u64(&r);
-    (void)read_u64(&r); /* the version */
-    uint64_t term = read_u64(&r);
-    if (type == RAFT_APPEND_ENTRIES_RESULT) {
+    if (head->type == RAFT_APPEND_ENTRIES_RESULT) {
         n->answered_us[from] = world.now_us;
     }
-    if ((type == RAFT_APPEND_ENTRIES || type == RAFT_INSTALL_SNAPSHOT) &&
-        term >= terms_at(&n->memory, n->memory.last) && /* entries tell time, too */
-        (term > n->heard_term || (term == n->heard_term && ms > n->heard_ms))) {
-        n->heard_term = term;
-        n->heard_ms = ms;
+    if ((head->type == RAFT_APPEND_ENTRIES || head->type == RAFT_INSTALL_SNAPSHOT) &&
+        head->term >= terms_at(&n->memory, n->memory.last) && /* entries tell time, too */
+        (head->term > n->heard_term ||
+         (head->term == n->heard_term && head->cluster_ms > n->heard_ms))) {
+        n->heard_term = head->term;
+        n->heard_ms = head->cluster_ms;
     }
 }
 
@@ -144,8 +163,9 @@ static void deliver(struct happening *h)
     if (!node_is(h) || !from->up || from->life != h->from_life || l->cut || l->connection != h->a) {
         return;
     }
-    trace_message(h->from, h->node, h->b, world.now_us, message_word(slice_make(h->data, h->len)));
-    note_time(n, h->from, slice_make(h->data, h->len));
+    struct head head = head_of(slice_make(h->data, h->len));
+    trace_message(h->from, h->node, h->b, world.now_us, message_word(head.type));
+    note_time(n, h->from, &head);
     if (!replica_receive(n->replica, (uint64_t)h->from, slice_make(h->data, h->len),
                          node_time(n))) {
         violation("node %d could not read a message of node %d", n->id, h->from);
@@ -170,7 +190,10 @@ void network_send(struct node *n, uint64_t peer, struct slice message)
     if (peer == 0 || peer > MAX_NODES || !world.nodes[peer].used || n->failed) {
         return;
     }
-    check_sent(n, peer, message);
+    uint64_t type = type_of(message);
+    if (type == RAFT_APPEND_ENTRIES_RESULT || type == RAFT_REQUEST_VOTE_RESULT) {
+        check_promise(n, peer, message);
+    }
     struct node *to = &world.nodes[peer];
     struct link *l = &world.links[n->id][peer];
     if (!network_reaches(n->id, to->id) || !greet(l, n, to) ||

@@ -8,7 +8,7 @@
 
 enum { RING = 4096, WINDOW_US = 400000, SCALE = 400, LEFT = 90, TOP = 60, ROW = 46, BAR = 18 };
 
-enum what { NOTHING, MESSAGE, MARK, HOLD };
+enum what { NOTHING, MESSAGE, MARK, HOLD, HOLD_END };
 
 static struct seen {
     enum what what;
@@ -38,20 +38,28 @@ void trace_mark(int node, const char *what)
 
 void trace_hold(uint32_t name, uint64_t token, bool begins)
 {
-    if (begins) {
-        *next() = (struct seen){HOLD, (int)name, 0, world.now_us, UINT64_MAX, token, ""};
-        return;
-    }
-    for (uint64_t i = ring_next; i > 0 && i + RING > ring_next; i--) {
-        struct seen *s = &ring[(i - 1) % RING];
-        if (s->what == HOLD && s->token == token && s->from == (int)name) {
-            s->to_us = world.now_us;
-            return;
-        }
-    }
+    uint64_t until_us = begins ? UINT64_MAX : world.now_us;
+    *next() =
+        (struct seen){begins ? HOLD : HOLD_END, (int)name, 0, world.now_us, until_us, token, ""};
 }
 
 /* ---- the picture ---- */
+
+/* Each hold is told when it ended. Only now: a picture is seldom drawn, a hold often ends. */
+static void match_ends(void)
+{
+    uint64_t first = ring_next > RING ? ring_next - RING : 0;
+    for (uint64_t end = first; end < ring_next; end++) {
+        const struct seen *e = &ring[end % RING];
+        for (uint64_t i = end; e->what == HOLD_END && i > first; i--) {
+            struct seen *s = &ring[(i - 1) % RING];
+            if (s->what == HOLD && s->token == e->token && s->from == e->from) {
+                s->to_us = e->to_us;
+                break;
+            }
+        }
+    }
+}
 
 static double x_of(uint64_t us, uint64_t start_us)
 {
@@ -151,6 +159,7 @@ static void draw(const char *text)
         rows[i] = row_count;
         row_count += world.nodes[i].used;
     }
+    match_ends();
     uint64_t start_us = world.now_us > WINDOW_US ? world.now_us - WINDOW_US : 0;
     draw_frame(f, start_us, rows, row_count, title);
     for (uint64_t i = ring_next > RING ? ring_next - RING : 0; i < ring_next; i++) {

@@ -287,7 +287,8 @@ bool shadow_has_majority(void); /* without those that are lost or held down */
 void shadow_free(struct node *n);
 
 /* ---- checks.c ---- */
-void check_sent(struct node *n, uint64_t peer, struct slice message);
+/* Of a message that says what its sender has, or votes for. */
+void check_promise(struct node *n, uint64_t peer, struct slice message);
 void check_event(const struct node *n, const struct event *event);
 void check_node(struct node *n);
 void check_snapshot(const struct node *n, const struct core *core,

@@ -53,7 +53,7 @@ struct fake_inode *fake_inode_new(struct disk_fake *fake)
     return inode;
 }
 
-static void resize(struct fake_inode *inode, uint64_t size)
+static void reserve(struct fake_inode *inode, uint64_t size)
 {
     if (size > inode->capacity) {
         uint64_t capacity = size < 2 * inode->capacity ? 2 * inode->capacity : size;
@@ -61,6 +61,11 @@ static void resize(struct fake_inode *inode, uint64_t size)
             memory_grow(memory_system(), inode->bytes, (size_t)inode->capacity, (size_t)capacity);
         inode->capacity = capacity;
     }
+}
+
+static void resize(struct fake_inode *inode, uint64_t size)
+{
+    reserve(inode, size);
     if (size > inode->size) {
         memset(inode->bytes + inode->size, 0, (size_t)(size - inode->size));
     }
@@ -70,8 +75,12 @@ static void resize(struct fake_inode *inode, uint64_t size)
 /* Writes without a trace. */
 static void put_bytes(struct fake_inode *inode, uint64_t offset, const void *data, size_t len)
 {
+    if (offset > inode->size) {
+        resize(inode, offset); /* the gap reads as zeros */
+    }
     if (offset + len > inode->size) {
-        resize(inode, offset + len);
+        reserve(inode, offset + len);
+        inode->size = offset + len;
     }
     if (len > 0) {
         memcpy(inode->bytes + offset, data, len);
