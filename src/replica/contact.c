@@ -22,6 +22,14 @@ void contact_note(struct contact *c, uint64_t peer, uint64_t at_us)
     c->peers[i].at_us = at_us;
 }
 
+void contact_members(struct contact *c, uint64_t index)
+{
+    if (c->members_index != index) {
+        c->members_index = index;
+        c->until_us = 0;
+    }
+}
+
 static uint64_t last_of(const struct contact *c, uint64_t id)
 {
     for (uint32_t i = 0; i < c->count; i++) {

@@ -15,11 +15,14 @@ struct contact {
     } peers[LIMIT_NODES];
     uint32_t count;
     uint64_t until_us; /* a majority was surely there until then; found anew when that is over */
+    uint64_t members_index; /* ... of the members of that entry */
 };
 
 /* A new leadership: nobody has answered. */
 void contact_reset(struct contact *c);
 void contact_note(struct contact *c, uint64_t peer, uint64_t at_us);
+/* The members in force are those of entry `index`: what was found for others no longer counts. */
+void contact_members(struct contact *c, uint64_t index);
 /* `voters` are all of them, `self` is one that always answers. */
 bool contact_is_majority(struct contact *c, const uint64_t *voters, uint32_t count, uint64_t self,
                          uint64_t within_us, uint64_t now_us);

@@ -254,6 +254,10 @@ bool replica_has_majority(struct replica *r, struct replica_time now)
     if (!r->serving) {
         return false;
     }
+    const struct raft *raft = &r->engine.raft;
+    contact_members(&r->contact, raft->configuration_uncommitted_index != 0
+                                     ? raft->configuration_uncommitted_index
+                                     : raft->configuration_committed_index);
     if (now.boot_us <= r->contact.until_us) {
         return true;
     }

@@ -353,6 +353,25 @@ static void a_majority_is_more_than_half_of_the_voters_within_the_time(void **st
     assert_false(contact_is_majority(&c, voters, 5, 1, 300, 1401));
 }
 
+/* A leader of five that removes itself counts for nothing among the four that stay. */
+static void a_majority_of_earlier_members_does_not_count(void **state)
+{
+    (void)state;
+    struct contact c;
+    static const uint64_t voters[] = {1, 2, 3, 4, 5};
+    contact_reset(&c);
+    contact_members(&c, 7);
+    contact_note(&c, 2, 1000);
+    contact_note(&c, 4, 1000);
+    assert_true(contact_is_majority(&c, voters, 5, 1, 300, 1001));
+    contact_members(&c, 7);
+    assert_true(contact_is_majority(&c, voters + 1, 4, 1, 300, 1002)); /* nobody looked again */
+    contact_members(&c, 8);
+    assert_false(contact_is_majority(&c, voters + 1, 4, 1, 300, 1002));
+    contact_note(&c, 5, 1003);
+    assert_true(contact_is_majority(&c, voters + 1, 4, 1, 300, 1004));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,6 +388,7 @@ int main(void)
         cmocka_unit_test(what_operators_do_here_is_on_the_replicated_trail),
         cmocka_unit_test(a_transaction_takes_a_token_for_each_name),
         cmocka_unit_test(a_majority_is_more_than_half_of_the_voters_within_the_time),
+        cmocka_unit_test(a_majority_of_earlier_members_does_not_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
