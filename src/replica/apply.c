@@ -74,7 +74,8 @@ static void on_result(void *ctx, uint32_t number, const struct command *command,
         hf_assert(number < r->applying->commands.count);
         void *cookie = r->applying->commands.at[number];
         if (cookie != NULL) {
-            if (command->type != COMMAND_KEEPALIVE) { /* whose like comes by the clock */
+            bool is_answered = result->outcome != OUTCOME_QUEUED;    /* else an event will do it */
+            if (is_answered && command->type != COMMAND_KEEPALIVE) { /* which comes by the clock */
                 crowd_answer(&r->crowd, crowd_who(command));
             }
             r->options.ports.on_result(r->options.ports.ctx, cookie, REPLICA_DONE, command, result);

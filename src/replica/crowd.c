@@ -45,10 +45,14 @@ static struct slice client_of(const struct command *command)
     }
 }
 
+uint32_t crowd_who_is(struct id session, struct slice client)
+{
+    return id_is_zero(session) ? who_of_text(client) : who_of_id(session);
+}
+
 uint32_t crowd_who(const struct command *command)
 {
-    return id_is_zero(command->session) ? who_of_text(client_of(command))
-                                        : who_of_id(command->session);
+    return crowd_who_is(command->session, client_of(command));
 }
 
 void crowd_init(struct crowd *c)

@@ -26,6 +26,7 @@ struct crowd {
 
 /* Whose command it is; 0: nothing tells. */
 uint32_t crowd_who(const struct command *command);
+uint32_t crowd_who_is(struct id session, struct slice client);
 
 /* At first it is believed that everybody comes back. */
 void crowd_init(struct crowd *c);
