@@ -189,7 +189,7 @@ static void answer_eight(struct alone *a, uint32_t first)
     replica_flush(a->replica, a->now);
 }
 
-/* Decision 0019. */
+/* Decision 0020. */
 static void a_batch_waits_for_those_who_come_back_and_not_for_those_who_do_not(void **state)
 {
     (void)state;
