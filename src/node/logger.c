@@ -368,7 +368,18 @@ static void enqueue(struct logger *l, struct job *job)
 {
     pthread_mutex_lock(&l->queue_lock);
     job_list_push(&l->todo, job);
-    logger_begin_write(l);
+    if (!logger_is_for_loop(l)) {
+        logger_begin_write(l);
+    }
+    pthread_mutex_unlock(&l->queue_lock);
+}
+
+void logger_begin(struct logger *l)
+{
+    pthread_mutex_lock(&l->queue_lock);
+    if (logger_is_for_loop(l)) {
+        logger_begin_write(l);
+    }
     pthread_mutex_unlock(&l->queue_lock);
 }
 

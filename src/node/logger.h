@@ -47,6 +47,9 @@ void logger_free(struct logger *l); /* after that */
 /* As replica/ports.h says: the bytes stay valid until on_written. */
 void logger_write(struct logger *l, uint64_t first, const struct replica_entry *entries,
                   uint32_t count);
+/* To be called before the loop sleeps, when all was sent: begins the direct write. To begin one
+ * takes the time of some messages, and a leader's must not wait for it. */
+void logger_begin(struct logger *l);
 bool logger_read(struct logger *l, uint64_t index, struct replica_entry *out);
 
 /* `work` runs on the thread, with logger_lock, after all that was asked for before; then `done` on

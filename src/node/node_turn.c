@@ -102,6 +102,7 @@ void node_on_sleep(void *ctx)
     }
     uint64_t due = n->housekeeping_us;
     if (n->replica != NULL) {
+        logger_begin(n->logger); /* the disk works while what was committed is applied */
         if (replica_is_answering(n->replica)) {
             replica_answers_left(n->replica, node_now(n));
         }

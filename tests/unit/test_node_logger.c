@@ -121,6 +121,7 @@ static void write_one(struct rig *r, uint64_t index)
 {
     struct replica_entry entry = {1, 1, slice_make(bytes_of(index), ENTRY)};
     logger_write(r->logger, index, &entry, 1);
+    logger_begin(r->logger);
 }
 
 static void run_until_written(struct rig *r, uint64_t index)

@@ -217,6 +217,7 @@ static void write_some(struct rig *r, uint64_t first, uint32_t count, uint64_t t
         entries[i] = (struct replica_entry){term, 1, slice_make(bytes_of(first + i, term), ENTRY)};
     }
     logger_write(r->logger, first, entries, count);
+    logger_begin(r->logger);
 }
 
 static void run_until(struct rig *r, uint64_t written)
