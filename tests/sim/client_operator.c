@@ -67,7 +67,10 @@ void client_hear_meddling(struct client *c, const struct answer *a)
     world.counts.taken += a->error == HF_OK;
     if (!a->by_tier) { /* else nobody held it in the other one */
         record(c, a->error == HF_OK, world.now_us);
-    } else if (c->tries > 1) { /* ... now: an earlier attempt may have found somebody there */
+    }
+    /* That nobody held it is not remembered (S8): an earlier attempt may have found somebody, there
+     * or in the log, or find somebody yet. */
+    if (c->tries > 1 && (a->by_tier || a->error == HF_NOT_HELD)) {
         record(c, true, HISTORY_NEVER);
     }
     client_idle(c, client_think_us());
