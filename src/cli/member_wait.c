@@ -30,6 +30,9 @@ static bool is_reached(const struct member_wait *w, const struct json_t *tree)
     const struct json_t *row = members_find(json_tree_get(tree, "members"), w->id);
     bool votes = json_tree_true(json_tree_get(row, "voter"));
     uint64_t leader = json_tree_u64(json_tree_get(tree, "leader"), 0);
+    if (w->goal != MEMBER_LEADS && json_tree_true(json_tree_get(tree, "members_changing"))) {
+        return false; /* in the list already, but a leader that dies now may take it along */
+    }
     switch (w->goal) {
     case MEMBER_CAUGHT_UP:
         return row != NULL && json_tree_true(json_tree_get(row, "healthy")) &&

@@ -73,6 +73,7 @@ static void fill_status(void *ctx, struct gateway_status *out)
         .term = status.term,
         .epoch = newest_epoch(n),
         .serving = node_is_serving(n),
+        .members_change = status.members_change,
     };
     node_redis_status(n, out);
 }

@@ -588,6 +588,7 @@ void replica_status(const struct replica *r, struct replica_time now, struct rep
         .leader = r->known_leader,
         .is_leader = r->leading,
         .serving = r->serving,
+        .members_change = r->engine.raft.configuration_uncommitted_index != 0,
         .last_index = entries_last(&r->engine.log),
         .stored_index = r->engine.reported,
         .commit_index = raft_commit_index(&r->engine.raft),

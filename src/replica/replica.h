@@ -123,7 +123,8 @@ struct replica_status {
     uint64_t term;
     uint64_t leader; /* 0: unknown */
     bool is_leader;
-    bool serving; /* leads and has applied its `lead` (S1.3) */
+    bool serving;        /* leads and has applied its `lead` (S1.3) */
+    bool members_change; /* those in force here are not committed yet */
     uint64_t last_index;
     uint64_t stored_index;
     uint64_t commit_index;

@@ -67,6 +67,7 @@ static void render_cluster(struct exchange *x, const struct result *r, struct js
     json_put_u64(w, "term", status.term);
     json_put_u64(w, "epoch", status.epoch);
     json_put_bool(w, "serving", status.serving);
+    json_put_bool(w, "members_changing", status.members_change);
     if (status.backend != NULL) {
         put_backend(&status, w);
     }

@@ -38,7 +38,8 @@ struct gateway_status {
     const char *leader_client_address; /* "HOST:PORT" of its client port, "" when unknown */
     uint64_t term;
     uint64_t epoch;
-    bool serving; /* a leader with a majority is known and answers */
+    bool serving;        /* a leader with a majority is known and answers */
+    bool members_change; /* a change of the members has begun and is not committed */
     /* What the tier EFFICIENCY stands on, as this node sees it (S10.3). */
     const char *backend; /* "embedded" or "redis"; NULL: not known */
     bool backend_healthy;

@@ -108,15 +108,25 @@ static void acknowledge_all(struct alone *a, uint64_t first, uint64_t last)
     }
 }
 
+static bool members_change(const struct alone *a)
+{
+    struct replica_status status;
+    replica_status(a->replica, a->now, &status);
+    return status.members_change;
+}
+
 static void members_change_one_at_a_time(void **state)
 {
     (void)state;
     struct alone a;
     alone_open(&a, 3);
     alone_lead(&a, 3);
+    assert_false(members_change(&a));
     ACCEPTED(&a, REPLICA_ADD, 4);
+    assert_true(members_change(&a));
     REFUSED(&a, REPLICA_ADD, 5, "another membership change is under way");
     acknowledge_all(&a, 2, 3);
+    assert_false(members_change(&a));
     ACCEPTED(&a, REPLICA_ADD, 5);
     alone_close(&a);
 }

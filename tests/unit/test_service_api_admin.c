@@ -194,16 +194,18 @@ static void the_cluster_is_described(void **state)
 {
     struct client *c = world_client(&world, false);
     expect(c, "GET", "/api/v1/cluster", NULL, 200,
-           "node=1 leader=1 term=3 epoch=1 serving=true members.0.id=1 members.0.role=\"leader\" "
+           "node=1 leader=1 term=3 epoch=1 serving=true members_changing=false members.0.id=1 "
+           "members.0.role=\"leader\" "
            "members.0.client_address=\"127.0.0.1:4653\" members.1.role=\"follower\" "
            "members.1.lag=7 members.2.role=\"learner\" members.2.lag=- members.2.healthy=false "
            "members.2.client_address=-");
     expect(c, "GET", "/api/v1/members", NULL, 200, "members.1.peer_address=\"127.0.0.1:4664\"");
     world.gateway.status.leader = 0;
     world.gateway.status.serving = false;
+    world.gateway.status.members_change = true;
     world.gateway.status.leader_client_address = "";
     struct reply r = client_ask(c, "GET", "/api/v1/cluster", NULL);
-    expect_json(r.body, "leader=null serving=false");
+    expect_json(r.body, "leader=null serving=false members_changing=true");
     assert_null(strstr(r.head, "Holdfast-Leader"));
     reply_free(&r);
 }
