@@ -597,9 +597,3 @@ enum hf_error command_check(const struct command *c)
     enum hf_error error = check_header(c);
     return error != HF_OK ? error : check_body(c);
 }
-
-uint32_t command_since(const struct command *c)
-{
-    bool is_key = c->type == COMMAND_ACQUIRE && (c->acquire.flags & ACQUIRE_KEY) != 0;
-    return is_key || c->type == COMMAND_TRANSACT || c->type == COMMAND_NOTE ? 2 : 1;
-}

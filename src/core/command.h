@@ -219,7 +219,11 @@ enum hf_error command_decode(struct slice bytes, struct command *out);
 enum hf_error command_check(const struct command *command);
 
 /* The first version of the state machine that knows it (core.h). */
-uint32_t command_since(const struct command *command);
+static inline uint32_t command_since(const struct command *command)
+{
+    bool is_key = command->type == COMMAND_ACQUIRE && (command->acquire.flags & ACQUIRE_KEY) != 0;
+    return is_key || command->type == COMMAND_TRANSACT || command->type == COMMAND_NOTE ? 2 : 1;
+}
 
 /* A digest of the type and the BODY fields: two commands with one request id must agree in it. */
 uint64_t command_digest(const struct command *command);

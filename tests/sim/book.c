@@ -252,3 +252,24 @@ bool book_knows_session(const struct book *b, struct id session)
     }
     return false;
 }
+
+/* ---- all that were granted ---- */
+
+void grants_add(struct grants *g, uint64_t token, int name)
+{
+    if (g->count > 0 && g->at[g->count - 1].token == token) {
+        g->at[g->count - 1].names |= UINT64_C(1) << name;
+        return;
+    }
+    if (g->count == g->capacity) {
+        g->capacity = g->capacity == 0 ? 1024 : g->capacity * 2;
+        g->at = realloc(g->at, g->capacity * sizeof(g->at[0]));
+    }
+    g->at[g->count++] = (struct granted){token, UINT64_C(1) << name};
+}
+
+void grants_free(struct grants *g)
+{
+    free(g->at);
+    *g = (struct grants){0};
+}

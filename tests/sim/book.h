@@ -22,4 +22,17 @@ bool book_has_token(const struct book *b, uint64_t token); /* on any name */
 /* Whether anything is held or waited for by this session. */
 bool book_knows_session(const struct book *b, struct id session);
 
+/* All grants that ever were, in the order of time. Starts as all zeros. */
+struct granted {
+    uint64_t token;
+    uint64_t names; /* a bit each */
+};
+struct grants {
+    struct granted *at;
+    uint64_t count;
+    uint64_t capacity;
+};
+void grants_add(struct grants *g, uint64_t token, int name);
+void grants_free(struct grants *g); /* and starts anew */
+
 #endif

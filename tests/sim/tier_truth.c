@@ -20,12 +20,7 @@ static uint64_t *epochs; /* of all leaders, rising */
 static uint64_t epoch_count;
 static uint64_t epoch_capacity;
 
-static struct granted {
-    uint64_t token;
-    uint64_t names; /* a bit each */
-} * grants;         /* in the order of time, which is nearly that of tokens */
-static uint64_t grant_count;
-static uint64_t grant_capacity;
+static struct grants grants; /* nearly in the order of their tokens */
 static uint64_t highest;
 
 /* ---- life ---- */
@@ -123,24 +118,11 @@ static void check_majority(const struct node *n, uint64_t token)
     }
 }
 
-static void remember(int k, const struct event *e)
-{
-    if (grant_count > 0 && grants[grant_count - 1].token == e->token) {
-        grants[grant_count - 1].names |= UINT64_C(1) << k;
-        return;
-    }
-    if (grant_count == grant_capacity) {
-        grant_capacity = grant_capacity == 0 ? 1024 : grant_capacity * 2;
-        grants = realloc(grants, grant_capacity * sizeof(*grants));
-    }
-    grants[grant_count++] = (struct granted){e->token, UINT64_C(1) << k};
-}
-
 bool tier_truth_has_grant(uint64_t token, uint32_t name)
 {
-    for (uint64_t i = grant_count; i > 0; i--) { /* it was lately */
-        if (grants[i - 1].token == token) {
-            return (grants[i - 1].names >> name & 1) != 0;
+    for (uint64_t i = grants.count; i > 0; i--) { /* it was lately */
+        if (grants.at[i - 1].token == token) {
+            return (grants.at[i - 1].names >> name & 1) != 0;
         }
     }
     return false;
@@ -159,7 +141,7 @@ static void granted(const struct node *n, struct tier_truth *t, int k, const str
     if (view_lock(replica_core(n->replica), 0, e->name, &lock)) {
         violation("n%d is granted in the tier EFFICIENCY and in use in the other (S10.2)", k);
     }
-    remember(k, e);
+    grants_add(&grants, e->token, k);
 }
 
 void tier_truth_event(const struct node *n, const struct event *e)
@@ -285,8 +267,6 @@ void tier_truth_forget(void)
     free(epochs);
     epochs = NULL;
     epoch_count = epoch_capacity = 0;
-    free(grants);
-    grants = NULL;
-    grant_count = grant_capacity = 0;
+    grants_free(&grants);
     highest = 0;
 }

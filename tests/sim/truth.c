@@ -8,13 +8,7 @@ enum { LATE_MS = 1000, HEALTHY_US = 1500000 };
 
 static struct book *replicated;
 
-struct granted {
-    uint64_t token;
-    uint64_t names; /* a bit each */
-};
-static struct granted *grants; /* in the order of their tokens */
-static uint64_t grant_count;
-static uint64_t grant_capacity;
+static struct grants grants; /* in the order of their tokens */
 
 struct check {
     uint64_t index;
@@ -30,19 +24,6 @@ static uint64_t healthy_since_us;
 
 /* ---- holders ---- */
 
-static void remember_grant(int k, const struct event *e)
-{
-    if (grant_count > 0 && grants[grant_count - 1].token == e->token) {
-        grants[grant_count - 1].names |= UINT64_C(1) << k;
-        return;
-    }
-    if (grant_count == grant_capacity) {
-        grant_capacity = grant_capacity == 0 ? 1024 : grant_capacity * 2;
-        grants = realloc(grants, grant_capacity * sizeof(*grants));
-    }
-    grants[grant_count++] = (struct granted){e->token, UINT64_C(1) << k};
-}
-
 static void granted(int k, const struct event *e)
 {
     if (e->part == 1) {
@@ -56,7 +37,7 @@ static void granted(int k, const struct event *e)
     if (k < 0) {
         keys_granted(e);
     } else {
-        remember_grant(k, e);
+        grants_add(&grants, e->token, k);
         trace_hold((uint32_t)k, e->token, true);
     }
 }
@@ -100,16 +81,17 @@ void truth_event(const struct event *e)
 bool truth_has_grant(uint64_t token, uint32_t name)
 {
     uint64_t low = 0;
-    uint64_t high = grant_count;
+    uint64_t high = grants.count;
     while (low < high) {
         uint64_t middle = (low + high) / 2;
-        if (grants[middle].token < token) {
+        if (grants.at[middle].token < token) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    return low < grant_count && grants[low].token == token && (grants[low].names >> name & 1) != 0;
+    return low < grants.count && grants.at[low].token == token &&
+           (grants.at[low].names >> name & 1) != 0;
 }
 
 uint64_t truth_last_token(void)
@@ -211,9 +193,7 @@ void truth_end(void)
         fence_checks[i] = NULL;
         fence_count[i] = 0;
     }
-    free(grants);
-    grants = NULL;
-    grant_count = grant_capacity = 0;
+    grants_free(&grants);
     tier_truth_forget();
     book_free(replicated);
     replicated = NULL;
