@@ -12,16 +12,17 @@ static int string_rep(lua_State *lua)
 {
     size_t len;
     const char *text = luaL_checklstring(lua, 1, &len);
-    lua_Integer count = (lua_Integer)luaL_checknumber(lua, 2);
+    lua_Number times = luaL_checknumber(lua, 2);
     luaL_Buffer b;
-    if (len == 0 || count <= 0) {
+    if (len == 0 || !(times >= 1)) { /* also what is no number, such as 1%0 */
         lua_pushliteral(lua, "");
         return 1;
     }
-    if ((uint64_t)count > LIMIT_SCRIPT_BLOCK / len) {
+    if (times > (lua_Number)(LIMIT_SCRIPT_BLOCK / len)) {
         return vm_stop(lua, "it takes too much memory");
     }
-    vm_charge(lua, (uint64_t)count);
+    uint64_t count = (uint64_t)times;
+    vm_charge(lua, count);
     luaL_buffinit(lua, &b);
     for (; count > 0; count--) {
         luaL_addlstring(&b, text, len);

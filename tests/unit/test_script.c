@@ -225,6 +225,8 @@ static void the_functions_around_commands_are_there(void **state)
             {"return {pcall(error, {1, 2})}", "*2|$-1|*2|:1|:2|"},
             {"return {unpack({1, 2, 3}, 2)}", "*2|:2|:3|"},
             {"return tonumber('0x10') + tonumber('  5  ')", ":21|"},
+            {"return ('x'):rep(1%0) .. ('x'):rep(-1/0) .. ('x'):rep(0.9) .. ('ab'):rep(2.9)",
+             "$4|abab|"},
             {"return string.format('%5.1f|%d|%s', 3.14159, 42, 'x')", "$10|  3.1|42|x|"},
             {"return {select('#', 1, 2), (select(2, 'a', 'b'))}", "*2|:2|$1|b|"},
             {NULL, NULL},

@@ -36,6 +36,7 @@ static const char *const hostile[] = {
     "local t = {} while true do t = {t} end",
     "local s = string.rep('x', 100000) local t = {} for i = 1, 1e6 do t[i] = s .. i end",
     "return string.rep('x', 2^31)",
+    "return string.rep('x', 1/0)",
     "return string.rep('', 2^31) .. string.rep('ab', 2^30)",
     "local t = {} for i = 1, 1000 do t[i] = string.rep('x', 1000) end local u = {} for i = 1, 100 "
     "do u[i] = table.concat(t) end",
