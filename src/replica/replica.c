@@ -309,7 +309,7 @@ static void on_event(void *ctx, const struct event *event)
     if (answers_a_waiter && event->attachment != 0 && event->node != r->options.id) {
         r->peer_waits = true; /* the node that it is attached through */
     }
-    if (answers_a_waiter && event->attachment != 0 && event->part == 0) {
+    if (answers_a_waiter && event->attachment != 0 && event->part <= 1) { /* once */
         crowd_answer(&r->crowd, crowd_who_is(event->session, event->client));
     }
     r->options.ports.on_event(r->options.ports.ctx, event);

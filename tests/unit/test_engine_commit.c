@@ -205,6 +205,97 @@ static void a_batch_waits_for_those_who_come_back_and_not_for_those_who_do_not(v
     }
 }
 
+/* One name that many want: each by a client of his own, whom its number names. */
+
+static void want(struct alone *a, uint64_t number, uint64_t wait_ms)
+{
+    struct command command;
+    char client[32];
+    int len = snprintf(client, sizeof(client), "client-%llu", (unsigned long long)number);
+    command_init(&command, COMMAND_ACQUIRE);
+    command.acquire.lease = (struct id){1, number};
+    command.acquire.node = 1;
+    command.acquire.client = slice_make(client, (size_t)len);
+    command.acquire.owner = command.acquire.client;
+    command.acquire.names.count = 1;
+    command.acquire.names.at[0] = slice_of("name");
+    command.acquire.ttl_ms = 30000;
+    command.acquire.wait_ms = wait_ms;
+    assert_int_equal(replica_submit(a->replica, &command, a, a->now), HF_OK);
+}
+
+static void give_up(struct alone *a, uint64_t number)
+{
+    struct command command;
+    char client[32];
+    int len = snprintf(client, sizeof(client), "client-%llu", (unsigned long long)number);
+    command_init(&command, COMMAND_RELEASE);
+    command.release.name = slice_of("name");
+    command.release.client = slice_make(client, (size_t)len);
+    command.release.lease = (struct id){1, number};
+    assert_int_equal(replica_submit(a->replica, &command, a, a->now), HF_OK);
+}
+
+/* What is gathered is closed, applied and answered. */
+static void answer_batch(struct alone *a)
+{
+    alone_run(a, BATCH_WAIT_US);
+    alone_all_written(a);
+    alone_acknowledge(a, 2, alone_last_index(a), 0);
+    alone_acknowledge(a, 3, alone_last_index(a), 0);
+    replica_answers_left(a->replica, a->now);
+    alone_forget(a);
+}
+
+static void open_with_waiters(struct alone *a, uint64_t waiters)
+{
+    alone_open(a, 3);
+    alone_lead(a, 3);
+    want(a, 1, 0);
+    answer_batch(a);
+    for (uint64_t number = 2; number < 2 + waiters; number++) {
+        want(a, number, 30000);
+    }
+    answer_batch(a);
+}
+
+/* Decision 0020: to be told that one is queued is no answer. Whoever took it for one would let the
+ * release, on which all of them wait, wait for them. */
+static void a_release_does_not_wait_for_those_who_are_queued(void **state)
+{
+    (void)state;
+    struct alone a;
+    open_with_waiters(&a, 8);
+    assert_int_equal(a.results[REPLICA_DONE], 9);
+    give_up(&a, 1);
+    replica_flush(a.replica, a.now);
+    assert_int_equal(alone_count(&a, RAFT_APPEND_ENTRIES, 2), 1);
+    alone_close(&a);
+}
+
+/* ... the grant is: he who got it and he who gave it up both come back, in one batch. */
+static void a_batch_waits_for_him_who_was_granted_what_he_waited_for(void **state)
+{
+    (void)state;
+    for (int granted_first = 0; granted_first < 2; granted_first++) {
+        struct alone a;
+        open_with_waiters(&a, 8);
+        give_up(&a, 1);
+        answer_batch(&a);
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(alone_count(&a, RAFT_APPEND_ENTRIES, 2), 0);
+            if (i == granted_first) {
+                want(&a, 1, 30000);
+            } else {
+                give_up(&a, 2);
+            }
+            replica_flush(a.replica, a.now);
+        }
+        assert_int_equal(alone_count(&a, RAFT_APPEND_ENTRIES, 2), 1);
+        alone_close(&a);
+    }
+}
+
 static uint64_t applied_index(const struct alone *a)
 {
     struct replica_status status;
@@ -415,6 +506,8 @@ int main(void)
         cmocka_unit_test(a_batch_that_gathers_carries_it_even_when_a_follower_waits),
         cmocka_unit_test(a_batch_counts_from_when_the_answers_have_left),
         cmocka_unit_test(a_batch_waits_for_those_who_come_back_and_not_for_those_who_do_not),
+        cmocka_unit_test(a_release_does_not_wait_for_those_who_are_queued),
+        cmocka_unit_test(a_batch_waits_for_him_who_was_granted_what_he_waited_for),
         cmocka_unit_test(a_follower_acknowledges_before_it_applies),
         cmocka_unit_test(a_slow_disk_puts_applying_off_for_a_moment_only),
         cmocka_unit_test(the_news_is_applied_and_not_answered_unless_it_is_refused),
