@@ -55,6 +55,12 @@ static void end(void *ctx, uint64_t token, struct slice name)
     redis_tier_end(n->redis, token, name);
 }
 
+static bool release(void *ctx, uint64_t token)
+{
+    struct node *n = ctx;
+    return redis_tier_release(n->redis, token);
+}
+
 /* ---- what Redis says ---- */
 
 static uint64_t now_ms(void *ctx)
@@ -79,6 +85,12 @@ static void on_renewed(void *ctx, uint64_t token, enum redis_word word)
     memory_tier_confirm_renewal(n->tier, token, word_of(word));
 }
 
+static void on_released(void *ctx, uint64_t token, enum redis_word word)
+{
+    struct node *n = ctx;
+    memory_tier_confirm_release(n->tier, token, word_of(word));
+}
+
 static void on_lost(void *ctx, uint64_t token, struct id lease, const char *why)
 {
     struct node *n = ctx;
@@ -100,6 +112,7 @@ void node_open_redis(struct node *n)
                                          .now_ms = now_ms,
                                          .on_grant = on_grant,
                                          .on_renewed = on_renewed,
+                                         .on_released = on_released,
                                          .on_lost = on_lost};
     struct redis_link_options *link = &options.backend.link;
     options.backend.cluster = n->self.cluster;
@@ -120,7 +133,8 @@ void node_open_redis(struct node *n)
                                          .falls_back = s->fallback == REDIS_FALLBACK_CORRECTNESS,
                                          .grant = grant,
                                          .renew = renew,
-                                         .end = end};
+                                         .end = end,
+                                         .release = release};
     memory_tier_set_backend(n->tier, &backend);
 }
 

@@ -27,6 +27,11 @@ static uint32_t hash_of_hold(const void *ctx, const void *object)
     return hash_token(ctx, ((const struct hold *)object)->token);
 }
 
+static uint32_t hash_of_leaver(const void *ctx, const void *object)
+{
+    return hash_token(ctx, ((const struct leaver *)object)->token);
+}
+
 struct claim *claims_claim(const struct claims *c, ref who)
 {
     return pool_at(&c->pool, who);
@@ -137,6 +142,7 @@ void claims_init(struct claims *c, const struct memory *memory, uint64_t key)
     pool_init(&c->pool, memory);
     table_init(&c->names, memory, &c->pool, offsetof(struct claim, next), hash_of_claim, c);
     table_init(&c->tokens, memory, &c->pool, offsetof(struct hold, next), hash_of_hold, c);
+    table_init(&c->leavers, memory, &c->pool, offsetof(struct leaver, next), hash_of_leaver, c);
     heap_init(&c->due, memory, &claim_ops, c);
     heap_init(&c->polls, memory, &hold_ops, c);
 }
@@ -145,6 +151,7 @@ void claims_close(struct claims *c)
 {
     heap_close(&c->polls);
     heap_close(&c->due);
+    table_close(&c->leavers);
     table_close(&c->tokens);
     table_close(&c->names);
     pool_close(&c->pool);
@@ -246,9 +253,77 @@ void claims_drop_part(struct claims *c, struct hold *hold, struct slice name)
     }
 }
 
+/* ---- who has let go ---- */
+
+static struct leaver *leaver_at(const struct claims *c, ref who)
+{
+    return pool_at(&c->pool, who);
+}
+
+struct leaver *claims_find_leaver(const struct claims *c, uint64_t token)
+{
+    ref r = table_first(&c->leavers, hash_token(c, token));
+    while (r != 0 && leaver_at(c, r)->token != token) {
+        r = leaver_at(c, r)->next;
+    }
+    return r == 0 ? NULL : leaver_at(c, r);
+}
+
+void claims_leave(struct claims *c, struct claim *claim, uint64_t token)
+{
+    ref self;
+    struct leaver *leaver = claims_find_leaver(c, token);
+    if (leaver == NULL) {
+        leaver = new_object(c, sizeof(*leaver), &self);
+        *leaver = (struct leaver){.self = self, .token = token};
+        table_insert(&c->leavers, hash_token(c, token), self);
+    }
+    leaver->names++;
+    struct leaving *leaving = new_object(c, sizeof(*leaving), &self);
+    *leaving =
+        (struct leaving){.self = self, .leaver = leaver->self, .next_of_claim = claim->leaving};
+    claim->leaving = self;
+}
+
+ref claims_settle(struct claims *c, struct claim *claim, uint64_t above, uint64_t below)
+{
+    ref settled = 0;
+    ref *at = &claim->leaving;
+    while (*at != 0) {
+        struct leaving *leaving = pool_at(&c->pool, *at);
+        struct leaver *leaver = leaver_at(c, leaving->leaver);
+        if (leaver->token <= above || leaver->token >= below) {
+            at = &leaving->next_of_claim;
+            continue;
+        }
+        *at = leaving->next_of_claim;
+        pool_free(&c->pool, leaving->self, sizeof(*leaving));
+        if (--leaver->names > 0) {
+            continue;
+        }
+        table_remove(&c->leavers, hash_token(c, leaver->token), leaver->self);
+        if (leaver->is_asked) {
+            leaver->next = settled;
+            settled = leaver->self;
+        } else {
+            pool_free(&c->pool, leaver->self, sizeof(*leaver));
+        }
+    }
+    return settled;
+}
+
+uint64_t claims_take_settled(struct claims *c, ref *list)
+{
+    struct leaver *leaver = leaver_at(c, *list);
+    uint64_t token = leaver->token;
+    *list = leaver->next;
+    pool_free(&c->pool, leaver->self, sizeof(*leaver));
+    return token;
+}
+
 void claims_free(struct claims *c, struct claim *claim)
 {
-    hf_assert(claim->parts == 0 && !claim->is_dirty);
+    hf_assert(claim->parts == 0 && claim->leaving == 0 && !claim->is_dirty);
     claims_set_due(c, claim, UINT64_MAX);
     table_remove(&c->names, claim->hash, claim->self);
     pool_free(&c->pool, claim->self, sizeof(*claim) + claim->name_len);

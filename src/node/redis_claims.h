@@ -14,7 +14,9 @@ struct claim {
     uint32_t hash;
     uint32_t position; /* in the heap */
     ref parts;         /* who holds it, the newest first */
-    uint64_t token;    /* the highest that was sent to Redis for it */
+    ref leaving;       /* who held it, until Redis knows */
+    uint64_t token;    /* that the key has, if Redis did what it was told */
+    uint64_t highest;  /* that was ever sent to Redis for it */
     uint64_t until_ms; /* so long a key of ours lives there at the least; 0: there is none */
     uint64_t gone_ms;  /* ... and may live; 0: there is none */
     uint32_t ttl_ms;   /* the longest of its holders */
@@ -58,14 +60,31 @@ struct part {
     uint64_t prior_ms; /* the claim's gone_ms before this part asked for it */
 };
 
+/* A grant that has ended: Redis may still have a key of its own. */
+struct leaver {
+    ref self;
+    ref next; /* in the table */
+    uint64_t token;
+    uint32_t names; /* of which that is so */
+    bool is_asked;  /* somebody waits to hear of it */
+};
+
+/* One of those names. */
+struct leaving {
+    ref self;
+    ref leaver;
+    ref next_of_claim;
+};
+
 struct claims {
     const struct memory *memory;
     uint64_t key; /* of the hash */
     struct pool pool;
     struct table names;
     struct table tokens;
-    struct heap due;   /* claims: when to extend them, or to give them back again */
-    struct heap polls; /* holds */
+    struct table leavers; /* by token */
+    struct heap due;      /* claims: when to extend them, or to give them back again */
+    struct heap polls;    /* holds */
     ref dirty;
     uint64_t waiting; /* holds that are not held */
 };
@@ -94,7 +113,15 @@ void claims_set_due(struct claims *c, struct claim *claim, uint64_t at_ms);
 void claims_set_poll(struct claims *c, struct hold *hold, uint64_t at_ms);
 void claims_mark(struct claims *c, struct claim *claim);
 struct claim *claims_take_marked(struct claims *c);
-/* Nobody holds it, and it is not marked. */
+/* The grant of this token has held the name, and has no part of it any more. */
+void claims_leave(struct claims *c, struct claim *claim, uint64_t token);
+struct leaver *claims_find_leaver(const struct claims *c, uint64_t token);
+/* Redis has no key of this name any more that is of a token between the two, which are not meant
+ * themselves. Returns those of whom that was the last name, and somebody asked; by `next`. */
+ref claims_settle(struct claims *c, struct claim *claim, uint64_t above, uint64_t below);
+/* Takes the first of them off that list: its token. */
+uint64_t claims_take_settled(struct claims *c, ref *list);
+/* Nobody holds it or is leaving it, and it is not marked. */
 void claims_free(struct claims *c, struct claim *claim);
 
 #endif

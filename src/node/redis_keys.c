@@ -19,6 +19,7 @@ struct asked_key {
     uint64_t generation;
     enum asked_kind kind;
     uint64_t token;
+    uint64_t from; /* ASKED_HAND_OVER: the token that has ended */
     uint64_t sent_ms;
     uint32_t ttl_ms;
     uint16_t name_len;
@@ -100,6 +101,7 @@ void keys_take(struct redis_tier *t, struct hold *hold)
         uint64_t gone_ms = tier_now_ms(t) + px_ms + t->options.backend.link.timeout_ms;
         part->prior_ms = claim->gone_ms;
         claim->token = hold->token > claim->token ? hold->token : claim->token;
+        claim->highest = hold->token > claim->highest ? hold->token : claim->highest;
         claim->gone_ms = gone_ms > claim->gone_ms ? gone_ms : claim->gone_ms;
     }
     claims_set_state(&t->claims, hold, HOLD_ASKING);
@@ -145,15 +147,40 @@ static void give_back(struct redis_tier *t, struct claim *claim)
 {
     uint64_t now_ms = tier_now_ms(t);
     if (claim->gone_ms <= now_ms) {
+        tier_on_left(t, claim, 0, UINT64_MAX);
         claims_free(&t->claims, claim);
         return;
     }
     claims_set_due(&t->claims, claim, now_ms + GIVE_BACK_MS);
     if (redis_backend_is_usable(t->backend)) {
         const struct redis_names names = {.count = 1, .at = {claim_name(claim)}};
-        redis_give_back(t->backend, &names, &claim->token, t->floor, on_result,
-                        asked_new(t, ASKED_GIVE_BACK, claim->token, 0, claim_name(claim)));
+        redis_give_back(t->backend, &names, &claim->highest, t->floor, on_result,
+                        asked_new(t, ASKED_GIVE_BACK, claim->highest, 0, claim_name(claim)));
+    } else {
+        tier_on_not_left(t, claim);
     }
+}
+
+/* Of those that hold it. */
+static const struct hold *newest(const struct redis_tier *t, const struct claim *claim)
+{
+    return claims_hold(&t->claims, claims_part(&t->claims, claim->parts)->hold);
+}
+
+/* A later token has ended than that of the newest of those that are left. */
+static bool hand_over(struct redis_tier *t, struct claim *claim)
+{
+    const struct hold *hold = newest(t, claim);
+    if (hold->state != HOLD_HELD || claim->token <= hold->token) {
+        return false;
+    }
+    struct asked_key *a =
+        asked_new(t, ASKED_HAND_OVER, hold->token, claim->ttl_ms, claim_name(claim));
+    a->from = claim->token;
+    claim->token = hold->token;
+    redis_hand_over(t->backend, claim_name(claim), a->from, hold->token, life_ms(t, claim->ttl_ms),
+                    slice_make(hold->client, hold->client_len), on_result, a);
+    return true;
 }
 
 void keys_settle(struct redis_tier *t, struct claim *claim)
@@ -162,15 +189,10 @@ void keys_settle(struct redis_tier *t, struct claim *claim)
         give_back(t, claim);
         return;
     }
-    /* The newest of those that are left; a later token has ended. */
-    const struct hold *hold = claims_hold(&t->claims, claims_part(&t->claims, claim->parts)->hold);
-    if (hold->state == HOLD_HELD && claim->token > hold->token) {
-        uint64_t from = claim->token;
-        claim->token = hold->token;
-        redis_hand_over(
-            t->backend, claim_name(claim), from, hold->token, life_ms(t, claim->ttl_ms),
-            slice_make(hold->client, hold->client_len), on_result,
-            asked_new(t, ASKED_HAND_OVER, hold->token, claim->ttl_ms, claim_name(claim)));
+    const struct hold *hold = newest(t, claim);
+    if (hold->state == HOLD_HELD) { /* else those who let go hear when it is answered */
+        tier_on_left(t, claim, 0, hold->token);
+        (void)hand_over(t, claim);
     }
 }
 
@@ -186,7 +208,7 @@ void keys_on_due(struct redis_tier *t, struct claim *claim)
         return;
     }
     claims_set_due(&t->claims, claim, tier_now_ms(t) + RETRY_MS);
-    if (!claim->is_busy && redis_backend_is_usable(t->backend)) {
+    if (!claim->is_busy && redis_backend_is_usable(t->backend) && !hand_over(t, claim)) {
         extend(t, claim);
     }
 }
@@ -212,6 +234,8 @@ static void on_take(struct redis_tier *t, const struct asked_key *a,
     if (hold == NULL || hold->state != HOLD_ASKING) {
         return; /* ended meanwhile: it is being given back */
     }
+    /* Or somebody outside has one of the names: what is left of the others waits for this one. */
+    bool answered = result->verdict == REDIS_DONE || result->verdict == REDIS_HELD;
     for (ref r = hold->parts; r != 0; r = claims_part(&t->claims, r)->next_of_hold) {
         struct part *part = claims_part(&t->claims, r);
         struct claim *claim = claims_claim(&t->claims, part->claim);
@@ -219,6 +243,11 @@ static void on_take(struct redis_tier *t, const struct asked_key *a,
             note_life(t, claim, a);
         } else if (result->verdict == REDIS_AWAY || result->verdict == REDIS_HELD) {
             claim->gone_ms = part->prior_ms; /* nothing new of ours is there */
+        }
+        if (answered) {
+            tier_on_left(t, claim, 0, hold->token);
+        } else {
+            tier_on_not_left(t, claim);
         }
     }
     tier_on_take(t, hold, result);
@@ -256,6 +285,18 @@ static void on_renew(struct redis_tier *t, const struct asked_key *a,
     t->options.on_renewed(t->options.ctx, a->token, word);
 }
 
+static void on_given_back(struct redis_tier *t, struct claim *claim, uint64_t token, bool answered)
+{
+    if (!answered) {
+        tier_on_not_left(t, claim);
+        return;
+    }
+    tier_on_left(t, claim, 0, token + 1);
+    if (claim->parts == 0 && claim->highest == token && !claim->is_dirty) {
+        claims_free(&t->claims, claim);
+    }
+}
+
 static void on_one_name(struct redis_tier *t, const struct asked_key *a,
                         const struct redis_result *result)
 {
@@ -265,12 +306,16 @@ static void on_one_name(struct redis_tier *t, const struct asked_key *a,
         return;
     }
     if (a->kind == ASKED_GIVE_BACK) {
-        if (answered && claim->parts == 0 && claim->token == a->token && !claim->is_dirty) {
-            claims_free(&t->claims, claim);
-        }
+        on_given_back(t, claim, a->token, answered);
         return;
     }
     claim->is_busy = claim->is_busy && a->kind != ASKED_EXTEND;
+    if (a->kind == ASKED_HAND_OVER && answered) {
+        tier_on_left(t, claim, a->token, a->from + 1);
+    } else if (a->kind == ASKED_HAND_OVER) {
+        claim->token = claim->token == a->token ? a->from : claim->token; /* once more */
+        tier_on_not_left(t, claim);
+    }
     if (claim->parts == 0) {
         return;
     }

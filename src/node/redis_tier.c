@@ -161,7 +161,41 @@ void redis_tier_end(struct redis_tier *t, uint64_t token, struct slice name)
     struct claim *claim = claims_find_name(&t->claims, name);
     if (hold != NULL && claim != NULL) {
         claims_mark(&t->claims, claim);
+        claims_leave(&t->claims, claim, token);
         claims_drop_part(&t->claims, hold, name);
+    }
+}
+
+/* ---- who has let go ---- */
+
+bool redis_tier_release(struct redis_tier *t, uint64_t token)
+{
+    struct leaver *leaver = claims_find_leaver(&t->claims, token);
+    if (leaver != NULL) {
+        leaver->is_asked = true;
+    }
+    return leaver != NULL;
+}
+
+void tier_on_left(struct redis_tier *t, struct claim *claim, uint64_t above, uint64_t below)
+{
+    ref settled = claims_settle(&t->claims, claim, above, below);
+    while (settled != 0) {
+        uint64_t token = claims_take_settled(&t->claims, &settled);
+        t->options.on_released(t->options.ctx, token, REDIS_CONFIRMED);
+    }
+}
+
+void tier_on_not_left(struct redis_tier *t, const struct claim *claim)
+{
+    for (ref r = claim->leaving; r != 0;) {
+        const struct leaving *leaving = pool_at(&t->claims.pool, r);
+        struct leaver *leaver = pool_at(&t->claims.pool, leaving->leaver);
+        r = leaving->next_of_claim;
+        if (leaver->is_asked) {
+            leaver->is_asked = false;
+            t->options.on_released(t->options.ctx, leaver->token, REDIS_AGAIN);
+        }
     }
 }
 

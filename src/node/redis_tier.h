@@ -16,6 +16,7 @@
  *
  * What ended is given back once per turn: a waiter that follows takes the key over, so that
  * nobody outside comes between. What could not be given back is tried again until its PX is over.
+ * Who released it hears so when Redis has answered: to the giving back, or to the one that follows.
  *
  * Times are boot time in ms. The tier's own calls (options) must not be made before the function
  * that they are about has returned: they come from redis_tier_run and from the loop. */
@@ -75,6 +76,8 @@ struct redis_tier_options {
     void (*on_grant)(void *ctx, uint64_t token, enum redis_word word, struct slice holder,
                      uint64_t holder_ms);
     void (*on_renewed)(void *ctx, uint64_t token, enum redis_word word);
+    /* REDIS_CONFIRMED: no key is of this token any more. REDIS_AGAIN: Redis has not answered. */
+    void (*on_released)(void *ctx, uint64_t token, enum redis_word word);
     /* The grant must end: its key is gone, or soon will be. redis_tier_end may come before it
      * returns. */
     void (*on_lost)(void *ctx, uint64_t token, struct id lease, const char *why);
@@ -96,6 +99,8 @@ bool redis_tier_grant(struct redis_tier *t, const struct redis_hold *hold);
 /* False: there is nothing to confirm. True: on_renewed follows. */
 bool redis_tier_renew(struct redis_tier *t, uint64_t token, uint32_t ttl_ms);
 void redis_tier_end(struct redis_tier *t, uint64_t token, struct slice name);
+/* After it ended. False: there is nothing of it in Redis. True: on_released follows. */
+bool redis_tier_release(struct redis_tier *t, uint64_t token);
 
 /* Once per turn, after grants and ends; and at the time (boot ms) that redis_tier_next_ms names. */
 void redis_tier_run(struct redis_tier *t);

@@ -23,6 +23,10 @@ uint64_t tier_now_ms(const struct redis_tier *t);
 void tier_on_take(struct redis_tier *t, struct hold *hold, const struct redis_result *result);
 /* The grants of this name are over. */
 void tier_lose(struct redis_tier *t, const struct claim *claim, const char *why);
+/* Redis has answered: no key of the name is of a token between the two. */
+void tier_on_left(struct redis_tier *t, struct claim *claim, uint64_t above, uint64_t below);
+/* It has not: whoever asked hears that nobody knows. */
+void tier_on_not_left(struct redis_tier *t, const struct claim *claim);
 void tier_lose_hold(struct redis_tier *t, struct hold *hold, const char *why);
 
 /* redis_keys.c: questions; the answers change the claims and come to the functions above. */

@@ -88,6 +88,7 @@ struct memory_tier *memory_tier_new(const struct memory_tier_options *options)
     t->options = *options;
     t->held.memory = options->memory;
     t->renewals.memory = options->memory;
+    t->releases.memory = options->memory;
     return t;
 }
 

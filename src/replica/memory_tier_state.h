@@ -31,6 +31,7 @@ struct memory_tier {
     bool has_backend;
     struct held_table held;     /* grants */
     struct held_table renewals; /* of grants that are confirmed */
+    struct held_table releases; /* of grants that are over */
     struct held *over;          /* grants that ended before they were confirmed: see to them */
     uint64_t muted;             /* the token that is being taken back */
     uint64_t attachments;       /* given out here */

@@ -11,6 +11,7 @@
  *           TIER_FOREIGN, TIER_FAILED, TIER_AGAIN ─▶ it is taken back
  *      core: renewed ─▶ renew() ──memory_tier_confirm_renewal─▶ the result is told
  *      core: released, expired, forced ─▶ end()
+ *      core: released ─▶ release() ──memory_tier_confirm_release─▶ the result is told
  *      the backend lost it: memory_tier_lose ─▶ it expires, end() comes before that returns
  *
  * Calls come from inside memory_tier_*: a backend must not call back before it has returned. */
@@ -30,7 +31,7 @@ enum tier_word {
     TIER_FOREIGN, /* of a grant: somebody else has it there, and the wait is over; of a renewal:
                      lost */
     TIER_FAILED,  /* the backend is away, nothing is granted */
-    TIER_AGAIN,   /* ... and it should be asked for again; of a renewal: nobody knows */
+    TIER_AGAIN,   /* ... and it should be asked for again; of a renewal or release: nobody knows */
 };
 
 /* One name under a token; of a multi-lock there are several. Borrowed for the call. */
@@ -61,6 +62,8 @@ struct tier_backend {
     /* False: no need to wait. True: memory_tier_confirm_renewal follows. */
     bool (*renew)(void *ctx, uint64_t token, uint32_t ttl_ms);
     void (*end)(void *ctx, uint64_t token, struct slice name);
+    /* After all of it ended. False: no need to wait. True: memory_tier_confirm_release follows. */
+    bool (*release)(void *ctx, uint64_t token);
 };
 
 /* Unknown tokens (ended meanwhile) are ignored, by all of them. `holder` (for people, any bytes)
@@ -68,6 +71,8 @@ struct tier_backend {
 void memory_tier_confirm(struct memory_tier *t, uint64_t token, enum tier_word word,
                          struct slice holder, uint64_t holder_ms);
 void memory_tier_confirm_renewal(struct memory_tier *t, uint64_t token, enum tier_word word);
+/* TIER_CONFIRMED or TIER_AGAIN. */
+void memory_tier_confirm_release(struct memory_tier *t, uint64_t token, enum tier_word word);
 void memory_tier_lose(struct memory_tier *t, struct id lease);
 
 #endif

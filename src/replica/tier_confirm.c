@@ -146,6 +146,12 @@ static void attach_again(struct memory_tier *t, struct held *h, uint32_t node)
     attach(t, h, node);
 }
 
+static void keep_result(struct held_table *table, void *cookie, const struct result *result)
+{
+    struct held *h = held_find(table, result->token);
+    held_result(table, h != NULL ? h : held_add(table, result->token), cookie, result);
+}
+
 void tier_tell(struct memory_tier *t, const struct command *command, void *cookie,
                const struct result *result)
 {
@@ -166,9 +172,13 @@ void tier_tell(struct memory_tier *t, const struct command *command, void *cooki
     if (t->has_backend && result->error == HF_OK && command->type == COMMAND_RENEW &&
         result->outcome == OUTCOME_DONE && result->token != 0 &&
         t->backend.renew(t->backend.ctx, result->token, (uint32_t)result->ttl_ms)) {
-        struct held *h = held_find(&t->renewals, result->token);
-        held_result(&t->renewals, h != NULL ? h : held_add(&t->renewals, result->token), cookie,
-                    result);
+        keep_result(&t->renewals, cookie, result);
+        return;
+    }
+    /* Also one that was released already: it asks again, since nobody could tell. */
+    if (t->has_backend && result->error == HF_OK && command->type == COMMAND_RELEASE &&
+        result->token != 0 && t->backend.release(t->backend.ctx, result->token)) {
+        keep_result(&t->releases, cookie, result);
         return;
     }
     t->options.on_result(t->options.ctx, cookie, result);
@@ -351,17 +361,18 @@ void memory_tier_confirm(struct memory_tier *t, uint64_t token, enum tier_word w
     tier_settle_over(t);
 }
 
-void memory_tier_confirm_renewal(struct memory_tier *t, uint64_t token, enum tier_word word)
+static void tell_kept(struct memory_tier *t, struct held_table *table, uint64_t token,
+                      enum tier_word word)
 {
-    struct held *h = held_find(&t->renewals, token);
+    struct held *h = held_find(table, token);
     if (h == NULL) {
         return;
     }
-    held_take(&t->renewals, h);
+    held_take(table, h);
     struct held_item *item = held_item_take(h);
     while (item != NULL) {
         if (word == TIER_FOREIGN) {
-            item->result = (struct result){.type = COMMAND_RENEW,
+            item->result = (struct result){.type = item->result.type,
                                            .outcome = OUTCOME_REFUSED,
                                            .reason = REASON_EXPIRED,
                                            .ended = ENDED_EXPIRED,
@@ -369,10 +380,21 @@ void memory_tier_confirm_renewal(struct memory_tier *t, uint64_t token, enum tie
         }
         t->options.on_result(t->options.ctx, item->cookie,
                              word == TIER_AGAIN ? NULL : &item->result);
-        held_item_free(&t->renewals, item);
+        held_item_free(table, item);
         item = held_item_take(h);
     }
-    held_free(&t->renewals, h);
+    held_free(table, h);
+}
+
+void memory_tier_confirm_renewal(struct memory_tier *t, uint64_t token, enum tier_word word)
+{
+    tell_kept(t, &t->renewals, token, word);
+}
+
+void memory_tier_confirm_release(struct memory_tier *t, uint64_t token, enum tier_word word)
+{
+    hf_assert(word == TIER_CONFIRMED || word == TIER_AGAIN);
+    tell_kept(t, &t->releases, token, word);
 }
 
 /* ---- ends ---- */
@@ -389,8 +411,8 @@ void tier_settle_over(struct memory_tier *t)
 
 void tier_drop_held(struct memory_tier *t, bool tell)
 {
-    struct held_table *const tables[] = {&t->held, &t->renewals};
-    for (unsigned i = 0; i < 2; i++) {
+    struct held_table *const tables[] = {&t->held, &t->renewals, &t->releases};
+    for (unsigned i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
         struct held *h = held_take_any(tables[i]);
         while (h != NULL) {
             struct held_item *item = held_item_take(h);

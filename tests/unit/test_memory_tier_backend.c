@@ -11,6 +11,8 @@ static struct {
     uint32_t asked_count;
     uint32_t ends;
     uint32_t renewals;
+    uint32_t releases;
+    bool releases_wait;
     uint64_t first;
     enum tier_word route;
 } backend;
@@ -38,6 +40,14 @@ static void backend_end(void *ctx, uint64_t token, struct slice name)
     backend.ends++;
 }
 
+static bool backend_release(void *ctx, uint64_t token)
+{
+    (void)ctx;
+    assert_true(token != 0);
+    backend.releases++;
+    return backend.releases_wait;
+}
+
 static void backend_lead(void *ctx, uint64_t first)
 {
     (void)ctx;
@@ -63,7 +73,8 @@ static void begin_with_backend(void)
                                  .route = backend_route,
                                  .grant = backend_grant,
                                  .renew = backend_renew,
-                                 .end = backend_end};
+                                 .end = backend_end,
+                                 .release = backend_release};
     memory_tier_set_backend(world.tier, &calls);
     backend.waits = true;
 }
@@ -291,6 +302,42 @@ static void a_renewal_is_told_when_it_is_confirmed(void **state)
     tier_world_close();
 }
 
+static void a_release_is_told_when_it_is_confirmed(void **state)
+{
+    (void)state;
+    begin_with_backend();
+    backend.releases_wait = true;
+    struct command c;
+    tier_make_acquire(&c, "n", 0);
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    say(backend.asked[0], TIER_CONFIRMED);
+    command_init(&c, COMMAND_RELEASE);
+    c.release.name = slice_of("n");
+    c.release.token = backend.asked[0];
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    assert_int_equal(world.results, 1);
+    assert_int_equal(backend.ends, 1);
+    /* Nobody could tell: it is asked again, and waits as well. */
+    memory_tier_confirm_release(world.tier, backend.asked[0], TIER_AGAIN);
+    assert_int_equal(world.unknown, 1);
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    assert_int_equal(world.results, 2);
+    memory_tier_confirm_release(world.tier, backend.asked[0], TIER_CONFIRMED);
+    assert_int_equal(world.results, 3);
+    assert_int_equal(world.last.reason, REASON_ALREADY_RELEASED);
+    /* What it knows nothing of is told at once. */
+    backend.releases_wait = false;
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    assert_int_equal(world.results, 4);
+    /* The leadership ends meanwhile. */
+    backend.releases_wait = true;
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+    assert_int_equal(backend.releases, 4);
+    memory_tier_end(world.tier);
+    assert_int_equal(world.unknown, 2);
+    tier_world_close();
+}
+
 static void the_backend_hears_of_the_leadership(void **state)
 {
     (void)state;
@@ -315,6 +362,7 @@ int main(void)
         cmocka_unit_test(what_failed_can_be_asked_for_again_with_the_same_id),
         cmocka_unit_test(a_backend_that_is_away_routes_only_what_is_new),
         cmocka_unit_test(a_renewal_is_told_when_it_is_confirmed),
+        cmocka_unit_test(a_release_is_told_when_it_is_confirmed),
         cmocka_unit_test(the_backend_hears_of_the_leadership),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
