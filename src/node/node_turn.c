@@ -72,6 +72,11 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+static bool is_watched(const struct node *n)
+{
+    return n->net.guests > 0 || forward_outstanding(n->forward) > 0;
+}
+
 /* What this turn had to say has left, the acknowledgement to the leader too: now there is time for
  * the rest. True: somebody here may have an interest in it, so the loop takes another turn. */
 static bool catch_up(struct node *n)
@@ -80,7 +85,7 @@ static bool catch_up(struct node *n)
         return false;
     }
     replica_catch_up(n->replica, node_now(n));
-    return n->changed || n->net.guests > 0 || forward_outstanding(n->forward) > 0;
+    return n->changed || is_watched(n);
 }
 
 /* To read a clock costs a hundredth of a request, and each would read several for its time limits:
@@ -109,6 +114,7 @@ void node_on_sleep(void *ctx)
         if (catch_up(n)) {
             due = 0;
         }
+        replica_set_unwatched(n->replica, !is_watched(n)); /* to set a timer twice a batch costs */
         due = earlier(due, replica_next_us(n->replica));
         due = earlier(due, from_ms(forward_next_ms(n->forward)));
         due = earlier(due, from_ms(service_next_ms(n->service)));

@@ -69,6 +69,7 @@ struct replica {
     bool taking;         /* a snapshot is being written */
     bool puts_off;       /* in this call: applying can wait, see replica.c */
     uint64_t apply_us;   /* until then; UINT64_MAX: nothing was put off */
+    bool unwatched;      /* ... and nobody here waits for it */
     bool in_call;
     struct slice members; /* committed, as of members_index; owned */
     uint64_t members_index;

@@ -387,7 +387,9 @@ uint64_t replica_next_us(const struct replica *r)
     }
     uint64_t next = engine_us < batch_us ? engine_us : batch_us;
     next = next < tick_us ? next : tick_us;
-    next = next < r->apply_us ? next : r->apply_us;
+    if (!r->unwatched || r->engine.write_count == 0) {
+        next = next < r->apply_us ? next : r->apply_us;
+    }
     return next < r->tell_us ? next : r->tell_us;
 }
 
@@ -442,6 +444,11 @@ void replica_catch_up(struct replica *r, struct replica_time now)
 {
     replica_enter(r, now);
     replica_leave(r, now);
+}
+
+void replica_set_unwatched(struct replica *r, bool unwatched)
+{
+    r->unwatched = unwatched;
 }
 
 void replica_snapshot_taken(struct replica *r, uint64_t index, struct replica_time now)

@@ -80,6 +80,9 @@ void replica_written(struct replica *r, uint64_t last, struct replica_time now);
  * left, or when its timer says so. */
 bool replica_may_catch_up(const struct replica *r);
 void replica_catch_up(struct replica *r, struct replica_time now);
+/* Whether nobody at this node waits for what is applied. Then no timer is set for the case that the
+ * disk hangs: the next message applies what is overdue, or the time in which none comes. */
+void replica_set_unwatched(struct replica *r, bool unwatched);
 void replica_snapshot_taken(struct replica *r, uint64_t index, struct replica_time now);
 void replica_snapshot_failed(struct replica *r, struct replica_time now);
 /* After so much log since the last snapshot another one is taken. Who writes them knows how large

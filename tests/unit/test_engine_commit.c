@@ -349,6 +349,35 @@ static void a_slow_disk_puts_applying_off_for_a_moment_only(void **state)
     alone_close(&a);
 }
 
+/* A timer that is set and unset with each batch costs more than it is worth to nobody. */
+static void where_nobody_waits_for_it_the_next_message_applies_what_is_overdue(void **state)
+{
+    (void)state;
+    struct alone a;
+    uint8_t batch[256];
+    alone_open(&a, 3);
+    replica_set_unwatched(a.replica, true);
+    struct replica_entry entry = {2, RAFT_COMMAND,
+                                  slice_make(batch, alone_batch(batch, sizeof(batch), 0))};
+    alone_receive_append(&a, (struct alone_append){2, 2, 1, 1, 1, &entry, 1});
+    alone_all_written(&a);
+    uint64_t silent_us =
+        replica_next_us(a.replica); /* without a leader it would stand for election */
+    alone_receive_append(&a, (struct alone_append){2, 2, 2, 2, 2, &entry, 1});
+    assert_int_equal(a.write_count, 1); /* which hangs */
+    assert_int_equal(replica_next_us(a.replica), silent_us);
+    alone_pass_us(&a, 50000);
+    assert_int_equal(applied_index(&a), 1);
+    alone_receive_append(&a, (struct alone_append){2, 2, 3, 2, 2, NULL, 0});
+    assert_int_equal(applied_index(&a), 2);
+    alone_all_written(&a);
+    alone_receive_append(&a, (struct alone_append){2, 2, 3, 2, 3, &entry, 1});
+    alone_run(&a, silent_us); /* ... and without the leader, the timer */
+    assert_int_equal(applied_index(&a), 3);
+    assert_int_equal(a.write_count, 1);
+    alone_close(&a);
+}
+
 static void the_news_is_applied_and_not_answered_unless_it_is_refused(void **state)
 {
     (void)state;
@@ -510,6 +539,7 @@ int main(void)
         cmocka_unit_test(a_batch_waits_for_him_who_was_granted_what_he_waited_for),
         cmocka_unit_test(a_follower_acknowledges_before_it_applies),
         cmocka_unit_test(a_slow_disk_puts_applying_off_for_a_moment_only),
+        cmocka_unit_test(where_nobody_waits_for_it_the_next_message_applies_what_is_overdue),
         cmocka_unit_test(the_news_is_applied_and_not_answered_unless_it_is_refused),
         cmocka_unit_test(news_with_entries_is_malformed),
         cmocka_unit_test(entries_are_streamed_whole_in_messages_of_bounded_size),
