@@ -12,6 +12,8 @@ enum {
     NO_LEADER_MS = 500, /* so long a node may be without a leader before another is tried */
     SILENCE_MIN_MS = 100,
     MEMBERS_MS = 60000, /* so often the service is asked for its nodes, when a link is new */
+    HOPS_DOUBLED = 5,   /* the longest pause between two hops: ENDPOINT_RETRY_MS << 5 */
+    HOPS_FORGOTTEN_MS = 2000,
 };
 
 const char *engine_init(struct engine *e, const struct engine_options *options,
@@ -166,16 +168,31 @@ static void dial(struct engine *e, int endpoint)
               e->now_ms + e->options.connect_timeout_ms);
 }
 
+/* The first step to a leader that was named is taken at once. Nodes that do not agree, as around an
+ * election, would send us to and fro as fast as the network allows: the pause before the next step
+ * doubles. */
+static void note_hop(struct engine *e)
+{
+    if (e->now_ms - e->hop_ms >= HOPS_FORGOTTEN_MS) {
+        e->hops = 0;
+    }
+    e->hop_ms = e->now_ms;
+    e->hop_from_ms = e->now_ms + endpoints_jitter(&e->endpoints, ENDPOINT_RETRY_MS << e->hops);
+    e->hops += e->hops < HOPS_DOUBLED ? 1 : 0;
+}
+
 /* The endpoint that would be better than the current one, or -1. */
 static int better(struct engine *e, int64_t *next_ms)
 {
     const struct link *link = &e->links[e->current];
     int leader = e->endpoints.leader;
     if (leader >= 0 && leader != link->endpoint) {
-        if (endpoints_may_try(&e->endpoints, leader, e->now_ms)) {
+        if (endpoints_may_try(&e->endpoints, leader, e->now_ms) && e->now_ms >= e->hop_from_ms) {
+            note_hop(e);
             return leader;
         }
-        *next_ms = e->endpoints.at[leader].not_before_ms;
+        int64_t not_before_ms = e->endpoints.at[leader].not_before_ms;
+        *next_ms = not_before_ms > e->hop_from_ms ? not_before_ms : e->hop_from_ms;
     }
     if (!e->wants_move) {
         return -1;

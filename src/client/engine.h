@@ -253,6 +253,9 @@ struct engine {
     int64_t next_lock_ms; /* no lock has */
     bool any_jeopardy;    /* some lock was in jeopardy at the last look */
     int64_t next_dial_ms;
+    int64_t hop_ms;           /* when we last went to a node because another one named it leader */
+    int64_t hop_from_ms;      /* no such step before */
+    unsigned hops;            /* of them, in quick succession */
     int64_t members_asked_ms; /* when the service was last asked for its nodes, 0: never */
     int64_t orphan_ttl_ms;    /* the shortest of locks whose handle was freed, which live on */
     char id_prefix[17];       /* random: makes request ids unique */

@@ -253,6 +253,30 @@ static void a_leader_that_cannot_be_reached_does_not_disturb(void **state)
     assert_in_range(w->dials[1], 30, 70); /* probed every one to two seconds */
 }
 
+static void nodes_that_name_each_other_do_not_make_it_run_to_and_fro(void **state)
+{
+    struct world *w = *state;
+    w->nodes[0].leader = "n1:1";
+    w->nodes[1].leader = "n0:1";
+    world_begin(w, "n0:1,n1:1");
+    world_run(w, 10);
+    assert_int_equal(w->dials[0] + w->dials[1], 2); /* the first step is taken at once */
+    world_run(w, 60000);
+    assert_in_range(w->dials[0] + w->dials[1], 60, 160); /* every half a second to a whole one */
+    struct hf_lock *lock = take(w, "a", NULL);           /* and it is served all the time */
+
+    /* They agree, and after a while the next change is followed at once again. */
+    w->nodes[0].leader = "n0:1";
+    world_run(w, 5000);
+    assert_int_equal(world_current(w), 0);
+    w->nodes[0].leader = w->nodes[1].leader = "n1:1";
+    lock_unref(lock);
+    lock = take(w, "b", NULL);
+    world_run(w, 10);
+    assert_int_equal(world_current(w), 1);
+    lock_unref(lock);
+}
+
 static void a_waiter_follows_the_leader(void **state)
 {
     struct world *w = *state;
@@ -443,6 +467,7 @@ int main(void)
         world_test(it_stays_where_it_is_when_told_so),
         world_test(who_knows_one_node_soon_knows_all),
         world_test(a_leader_that_cannot_be_reached_does_not_disturb),
+        world_test(nodes_that_name_each_other_do_not_make_it_run_to_and_fro),
         world_test(a_waiter_follows_the_leader),
         world_test(a_node_without_a_leader_is_left),
         world_test(a_node_that_lives_but_does_not_answer_keep_alives_is_left),
