@@ -20,8 +20,10 @@
 
 #include "cli/clock.h"
 #include "cli/guard.h"
+#include "in_time.h"
 
-enum { TERM_MS = 300, KILL_MS = 100, LONG_MS = 60000, PATIENCE_MS = 20000 };
+/* SHORT_MS, TERM_MS and KILL_MS are multiplied by the scale where the deadline comes. */
+enum { SHORT_MS = 1000, TERM_MS = 300, KILL_MS = 100, LONG_MS = 120000, PATIENCE_MS = 100000 };
 
 struct world {
     struct guard guard;
@@ -36,7 +38,7 @@ struct world {
 };
 
 /* A guard for `sh -c SCRIPT`, idle. The script's descriptor 9 is the pipe. */
-static void begin(struct world *w, const char *script)
+static void begin(struct world *w, const char *script, int scale)
 {
     int ends[2];
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
@@ -54,8 +56,8 @@ static void begin(struct world *w, const char *script)
                                   .lock = "some/name",
                                   .terminal = -1,
                                   .mask = &w->mask,
-                                  .term_ms = TERM_MS,
-                                  .kill_ms = KILL_MS};
+                                  .term_ms = TERM_MS * scale,
+                                  .kill_ms = KILL_MS * scale};
     assert_true(guard_start(&w->guard, &w->plan));
     (void)close(ends[1]);
     (void)close(9);
@@ -77,29 +79,64 @@ static struct guard_message hear(struct world *w)
     return m;
 }
 
-static pid_t start(struct world *w, const char *script, int64_t for_ms)
+static void start_until(struct world *w, const char *script, int64_t for_ms, int scale)
 {
-    begin(w, script);
-    w->deadline_ms = clock_boot_ms() + for_ms;
+    begin(w, script, scale);
+    w->deadline_ms = clock_boot_ms() + for_ms * scale;
     say(w, GUARD_START, 0, w->deadline_ms);
-    struct guard_message m = hear(w);
-    assert_int_equal(m.word, GUARD_STARTED);
-    return (pid_t)m.pid;
+    assert_int_equal(hear(w).word, GUARD_STARTED);
 }
 
-/* One line that the command writes to the pipe. */
-static void expect_line(struct world *w, const char *line)
+static void start(struct world *w, const char *script)
 {
-    char text[128] = "";
+    start_until(w, script, LONG_MS, 1);
+}
+
+static int64_t kill_at_ms(const struct world *w)
+{
+    return w->deadline_ms - w->plan.kill_ms;
+}
+
+static int64_t term_at_ms(const struct world *w)
+{
+    return kill_at_ms(w) - w->plan.term_ms;
+}
+
+/* One line that the command writes to the pipe. False: there is none, all of them are dead. */
+static bool read_line(struct world *w, char *text, size_t size)
+{
     size_t len = 0;
-    while (len + 1 < sizeof(text) && (len == 0 || text[len - 1] != '\n')) {
+    while (len + 1 < size && (len == 0 || text[len - 1] != '\n')) {
         struct pollfd p = {w->life, POLLIN, 0};
         assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
-        assert_int_equal(read(w->life, text + len, 1), 1);
+        ssize_t n = read(w->life, text + len, 1);
+        if (n == 0) {
+            return false;
+        }
+        assert_int_equal(n, 1);
         len++;
     }
     text[len - 1] = '\0';
+    return true;
+}
+
+static void expect_line(struct world *w, const char *line)
+{
+    char text[128];
+    assert_true(read_line(w, text, sizeof(text)));
     assert_string_equal(text, line);
+}
+
+/* What the command says before that moment, when the guard does the next thing to it. False: the
+ * command was too slow. */
+static bool says_before(struct world *w, const char *line, int64_t end_ms)
+{
+    char text[128];
+    if (read_line(w, text, sizeof(text)) && strcmp(text, line) == 0 && clock_boot_ms() < end_ms) {
+        return true;
+    }
+    assert_true(clock_boot_ms() >= end_ms);
+    return false;
 }
 
 /* Waits for the end of all of them and says when it was. */
@@ -123,6 +160,12 @@ static int expect_exit(struct world *w)
     return m.value;
 }
 
+/* All are dead, and not later than promised. */
+static bool dead_in_time(struct world *w)
+{
+    return expect_all_dead(w) <= w->deadline_ms;
+}
+
 static void end(struct world *w)
 {
     if (w->guard.fd >= 0) {
@@ -131,10 +174,18 @@ static void end(struct world *w)
     (void)close(w->life);
 }
 
+/* For a test that is to be tried again: what it began comes to its end. */
+static bool late(struct world *w)
+{
+    (void)expect_all_dead(w);
+    end(w);
+    return false;
+}
+
 static void the_exit_code_and_the_environment_pass_through(void **state)
 {
     struct world w;
-    (void)start(&w, "echo $HOLDFAST_LOCK $HOLDFAST_TOKEN >&9; exit 7", LONG_MS);
+    start(&w, "echo $HOLDFAST_LOCK $HOLDFAST_TOKEN >&9; exit 7");
     expect_line(&w, "some/name 4096");
     int status = expect_exit(&w);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
@@ -144,7 +195,7 @@ static void the_exit_code_and_the_environment_pass_through(void **state)
 static void death_by_a_signal_is_told(void **state)
 {
     struct world w;
-    (void)start(&w, "kill -USR1 $$", LONG_MS);
+    start(&w, "kill -USR1 $$");
     int status = expect_exit(&w);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGUSR1);
     end(&w);
@@ -153,8 +204,8 @@ static void death_by_a_signal_is_told(void **state)
 static void signals_reach_the_whole_group(void **state)
 {
     struct world w;
-    (void)start(&w, "trap 'echo got it >&9; exit 3' USR2; sleep 60 & sleep 0.1; echo up >&9; wait",
-                LONG_MS);
+    /* The child speaks, so both are ready for the signal. */
+    start(&w, "trap 'echo got it >&9; exit 3' USR2; (echo up >&9; exec sleep 60) & wait");
     expect_line(&w, "up");
     say(&w, GUARD_SIGNAL, SIGUSR2, 0);
     expect_line(&w, "got it");
@@ -164,49 +215,75 @@ static void signals_reach_the_whole_group(void **state)
     end(&w);
 }
 
-static void at_the_deadline_comes_term_with_time_to_clean_up(void **state)
+static bool term_comes_with_time_to_clean_up(int scale)
 {
     struct world w;
-    (void)start(&w, "trap 'echo cleaning >&9; exit 0' TERM; sleep 60 & echo up >&9; wait", 1000);
-    expect_line(&w, "up");
-    expect_line(&w, "cleaning");
-    assert_true(clock_boot_ms() >= w.deadline_ms - TERM_MS - KILL_MS);
+    start_until(&w, "trap 'echo cleaning >&9; exit 0' TERM; sleep 60 & echo up >&9; wait", SHORT_MS,
+                scale);
+    if (!says_before(&w, "up", term_at_ms(&w))) {
+        return late(&w);
+    }
+    if (!says_before(&w, "cleaning", kill_at_ms(&w))) {
+        return late(&w);
+    }
+    assert_true(clock_boot_ms() >= term_at_ms(&w));
     assert_int_equal(hear(&w).word, GUARD_ENDING);
     (void)expect_exit(&w);
-    assert_true(expect_all_dead(&w) <= w.deadline_ms);
+    bool is_in_time = dead_in_time(&w);
     end(&w);
+    return is_in_time;
 }
 
-static void who_ignores_term_is_killed_before_the_deadline(void **state)
+static void at_the_deadline_comes_term_with_time_to_clean_up(void **state)
+{
+    in_time(term_comes_with_time_to_clean_up);
+}
+
+static bool who_ignores_term_is_killed(int scale)
 {
     struct world w;
-    (void)start(&w, "trap '' TERM; echo up >&9; while :; do sleep 0.05; done", 1000);
-    expect_line(&w, "up");
+    start_until(&w, "trap '' TERM; echo up >&9; while :; do sleep 0.05; done", SHORT_MS, scale);
+    if (!says_before(&w, "up", term_at_ms(&w))) {
+        return late(&w);
+    }
     int64_t dead_ms = expect_all_dead(&w);
-    assert_true(dead_ms >= w.deadline_ms - TERM_MS - KILL_MS);
-    assert_true(dead_ms <= w.deadline_ms);
+    assert_true(dead_ms >= kill_at_ms(&w));
     assert_int_equal(hear(&w).word, GUARD_ENDING);
     int status = expect_exit(&w);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     end(&w);
+    return dead_ms <= w.deadline_ms;
+}
+
+static void who_ignores_term_is_killed_before_the_deadline(void **state)
+{
+    in_time(who_ignores_term_is_killed);
+}
+
+static bool descendants_die_in_time(int scale)
+{
+    struct world w;
+    start_until(&w,
+                "trap '' TERM; setsid sh -c 'setsid sh -c \"sleep 60 & sleep 60\" & sleep 60' & "
+                "(setsid setsid sleep 60 &) ; echo up >&9; sleep 60",
+                SHORT_MS, scale);
+    if (!says_before(&w, "up", term_at_ms(&w))) {
+        return late(&w);
+    }
+    bool is_in_time = dead_in_time(&w);
+    end(&w);
+    return is_in_time;
 }
 
 static void descendants_that_left_the_group_die_too(void **state)
 {
-    struct world w;
-    (void)start(&w,
-                "trap '' TERM; setsid sh -c 'setsid sh -c \"sleep 60 & sleep 60\" & sleep 60' & "
-                "(setsid setsid sleep 60 &) ; echo up >&9; sleep 60",
-                1000);
-    expect_line(&w, "up");
-    assert_true(expect_all_dead(&w) <= w.deadline_ms);
-    end(&w);
+    in_time(descendants_die_in_time);
 }
 
 static void a_command_that_dies_of_term_takes_its_family_along(void **state)
 {
     struct world w;
-    (void)start(&w, "(trap '' TERM; exec sleep 60) & echo up >&9; wait", LONG_MS);
+    start(&w, "(trap '' TERM; exec sleep 60) & echo up >&9; wait");
     expect_line(&w, "up");
     say(&w, GUARD_STOP, 0, 0);
     int status = expect_exit(&w);
@@ -215,47 +292,86 @@ static void a_command_that_dies_of_term_takes_its_family_along(void **state)
     end(&w);
 }
 
-static void confirmations_move_the_deadline(void **state)
+static bool a_confirmation_moves_the_deadline(int scale)
 {
     struct world w;
-    (void)start(&w, "echo up >&9; sleep 1.2; echo alive >&9", 800);
-    expect_line(&w, "up");
+    char script[96];
+    (void)snprintf(script, sizeof(script), "echo up >&9; sleep %d; echo alive >&9", 2 * scale);
+    start_until(&w, script, SHORT_MS, scale);
+    if (!says_before(&w, "up", term_at_ms(&w))) {
+        return late(&w);
+    }
     say(&w, GUARD_DEADLINE, 0, clock_boot_ms() + LONG_MS);
-    expect_line(&w, "alive");
+    if (clock_boot_ms() >= term_at_ms(&w)) {
+        return late(&w);
+    }
+    expect_line(&w, "alive"); /* behind the first deadline */
+    assert_true(clock_boot_ms() > w.deadline_ms);
     int status = expect_exit(&w);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     end(&w);
+    return true;
+}
+
+static void confirmations_move_the_deadline(void **state)
+{
+    in_time(a_confirmation_moves_the_deadline);
+}
+
+static bool a_confirmation_comes_after_term(int scale)
+{
+    struct world w;
+    start_until(&w, "trap 'echo term >&9' TERM; echo up >&9; while :; do sleep 0.05; done",
+                SHORT_MS, scale);
+    if (!says_before(&w, "up", term_at_ms(&w))) {
+        return late(&w);
+    }
+    if (!says_before(&w, "term", kill_at_ms(&w))) {
+        return late(&w);
+    }
+    say(&w, GUARD_DEADLINE, 0, clock_boot_ms() + LONG_MS);
+    bool is_in_time = dead_in_time(&w);
+    end(&w);
+    return is_in_time;
 }
 
 static void a_confirmation_after_term_changes_nothing(void **state)
 {
+    in_time(a_confirmation_comes_after_term);
+}
+
+static bool a_stopped_command_is_ended(int scale)
+{
     struct world w;
-    (void)start(&w, "trap 'echo term >&9' TERM; echo up >&9; while :; do sleep 0.05; done", 1000);
-    expect_line(&w, "up");
-    expect_line(&w, "term");
-    say(&w, GUARD_DEADLINE, 0, clock_boot_ms() + LONG_MS);
-    assert_true(expect_all_dead(&w) <= w.deadline_ms);
+    start_until(&w, "trap 'echo term >&9; exit 0' TERM; echo up >&9; kill -STOP $$; sleep 60",
+                SHORT_MS, scale);
+    if (!says_before(&w, "up", term_at_ms(&w))) {
+        return late(&w);
+    }
+    struct guard_message m = hear(&w);
+    if (m.word == GUARD_ENDING) { /* TERM came before it had stopped itself */
+        assert_true(clock_boot_ms() >= term_at_ms(&w));
+        return late(&w);
+    }
+    assert_int_equal(m.word, GUARD_PAUSED);
+    assert_int_equal(m.value, SIGSTOP);
+    if (!says_before(&w, "term", kill_at_ms(&w))) {
+        return late(&w);
+    }
+    bool is_in_time = dead_in_time(&w);
     end(&w);
+    return is_in_time;
 }
 
 static void a_stopped_command_is_ended_as_well(void **state)
 {
-    struct world w;
-    (void)start(&w, "trap 'echo term >&9; exit 0' TERM; echo up >&9; kill -STOP $$; sleep 60",
-                1000);
-    expect_line(&w, "up");
-    struct guard_message m = hear(&w);
-    assert_int_equal(m.word, GUARD_PAUSED);
-    assert_int_equal(m.value, SIGSTOP);
-    expect_line(&w, "term");
-    assert_true(expect_all_dead(&w) <= w.deadline_ms);
-    end(&w);
+    in_time(a_stopped_command_is_ended);
 }
 
 static void a_stopped_command_goes_on_when_the_shell_says_so(void **state)
 {
     struct world w;
-    (void)start(&w, "kill -TSTP $$; echo again >&9", LONG_MS);
+    start(&w, "kill -TSTP $$; echo again >&9");
     assert_int_equal(hear(&w).word, GUARD_PAUSED);
     say(&w, GUARD_RESUME, 0, 0);
     expect_line(&w, "again");
@@ -266,7 +382,7 @@ static void a_stopped_command_goes_on_when_the_shell_says_so(void **state)
 static void when_the_wrapper_is_gone_the_command_is_ended(void **state)
 {
     struct world w;
-    (void)start(&w, "trap '' TERM; echo up >&9; while :; do sleep 0.05; done", LONG_MS);
+    start(&w, "trap '' TERM; echo up >&9; while :; do sleep 0.05; done");
     expect_line(&w, "up");
     int64_t gone_ms = clock_boot_ms();
     guard_close(&w.guard);
@@ -279,7 +395,7 @@ static void when_the_guard_is_killed_the_command_dies(void **state)
 {
     struct world w;
     struct guard_message m;
-    (void)start(&w, "echo up >&9; exec sleep 60", LONG_MS);
+    start(&w, "echo up >&9; exec sleep 60");
     expect_line(&w, "up");
     assert_int_equal(kill(w.guard.pid, SIGKILL), 0);
     (void)expect_all_dead(&w);
@@ -290,7 +406,7 @@ static void when_the_guard_is_killed_the_command_dies(void **state)
 static void the_guard_ignores_what_stops_a_job(void **state)
 {
     struct world w;
-    (void)start(&w, "echo up >&9; sleep 0.3; exit 5", LONG_MS);
+    start(&w, "echo up >&9; sleep 0.3; exit 5");
     expect_line(&w, "up");
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGPIPE, SIGUSR1};
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
@@ -305,7 +421,7 @@ static void the_guard_ignores_what_stops_a_job(void **state)
 static void a_stopped_guard_does_not_stop_the_wrapper(void **state)
 {
     struct world w;
-    (void)start(&w, "echo up >&9; sleep 60", LONG_MS);
+    start(&w, "echo up >&9; sleep 60");
     expect_line(&w, "up");
     assert_int_equal(kill(w.guard.pid, SIGSTOP), 0);
     for (int i = 0; i < 5000; i++) { /* more than any socket holds; it would wait for ever */
@@ -321,7 +437,7 @@ static void a_stopped_guard_does_not_stop_the_wrapper(void **state)
 static void what_cannot_be_run_is_told_with_the_reason(void **state)
 {
     struct world w;
-    begin(&w, "");
+    begin(&w, "", 1);
     guard_close(&w.guard);
     (void)close(w.life);
     w.plan.path = "/no/such/program";
@@ -336,7 +452,7 @@ static void what_cannot_be_run_is_told_with_the_reason(void **state)
 static void an_idle_guard_goes_with_its_wrapper(void **state)
 {
     struct world w;
-    begin(&w, "echo never >&9");
+    begin(&w, "echo never >&9", 1);
     guard_close(&w.guard); /* returns when it is dead */
     (void)expect_all_dead(&w);
     w.guard.fd = -1;
