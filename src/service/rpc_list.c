@@ -76,6 +76,13 @@ static void on_lock(void *ctx, const struct lock_view *lock)
     add_row(rows, lock_info(rows->x->service, lock));
 }
 
+/* What a stale read cannot see here (S9.1, S10). */
+static Holdfast__V1__Tier omitted(const struct exchange *x)
+{
+    return x->page.is_omitted ? rpc_tier_out(TIER_EFFICIENCY)
+                              : HOLDFAST__V1__TIER__TIER_UNSPECIFIED;
+}
+
 static void render_list(struct exchange *x, const struct result *r, struct json_writer *w)
 {
     struct rows rows = {.x = x};
@@ -85,6 +92,7 @@ static void render_list(struct exchange *x, const struct result *r, struct json_
     out.locks = (Holdfast__V1__LockInfo **)(void *)rows.at;
     out.n_locks = rows.count;
     out.next_cursor = rpc_cursor(x->service, next, LIST_END);
+    out.omitted_tier = omitted(x);
     rpc_put(x, &out.base);
 }
 
@@ -161,6 +169,7 @@ static void render_show(struct exchange *x, const struct result *r, struct json_
     out.n_holders = show.holders.count;
     out.waiters = (Holdfast__V1__WaiterInfo **)(void *)show.waiters.at;
     out.n_waiters = show.waiters.count;
+    out.omitted_tier = omitted(x);
     rpc_put(x, &out.base);
 }
 
@@ -209,6 +218,7 @@ static void render_sessions(struct exchange *x, const struct result *r, struct j
     out.sessions = (Holdfast__V1__SessionInfo **)(void *)rows.at;
     out.n_sessions = rows.count;
     out.next_cursor = rpc_cursor(x->service, next, LIST_END);
+    out.omitted_tier = omitted(x);
     rpc_put(x, &out.base);
 }
 

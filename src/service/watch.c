@@ -1,4 +1,5 @@
-/* Streams of events to those who watch, see watch.h. They are written by service_run only.
+/* Streams of events to those who watch, see watch.h. They are written by service_run, and when
+ * something comes that was asked of the leader.
  *
  * A stream reads from the ring of recent events at its own pace. A client that does not keep up is
  * told so and dropped while the ring still holds what comes next, so that it can resume without a
@@ -6,6 +7,7 @@
 #include "service/watch.h"
 
 #include "service/api.h"
+#include "service/memory_page.h"
 #include "service/reply.h"
 #include "service/watch_event.h"
 
@@ -34,6 +36,10 @@ static void send_scratch(struct exchange *x)
 
 static void leave_streams(struct exchange *x)
 {
+    if (x->ask != NULL) {
+        ask_abandon(x->ask);
+        x->ask = NULL;
+    }
     list_remove(&x->watcher.link);
     x->service->stream_count--;
     if (x->watcher.stream != 0) {
@@ -67,11 +73,60 @@ static void on_lock(void *ctx, const struct lock_view *lock)
     x->watcher.format->lock(x, lock);
 }
 
-static void on_memory_lock(void *ctx, const struct lock_view *lock)
+static void write_found(struct exchange *x, struct slice page)
 {
-    struct lock_view marked = *lock;
-    marked.tier = TIER_EFFICIENCY;
-    on_lock(ctx, &marked);
+    struct watcher *watcher = &x->watcher;
+    uint64_t next = memory_page_locks(page, on_lock, x);
+    watcher->list_cursor = MEMORY_CURSOR + next;
+    if (next == VIEW_END) {
+        watcher->is_listing = false;
+        watcher->format->position(x, "listed");
+    }
+    x->service->pump = true; /* one page in a turn of the loop is enough */
+}
+
+static void on_looked(void *owner, enum hf_error error, const struct result *result)
+{
+    struct exchange *x = owner;
+    struct service *s = x->service;
+    struct ask *ask = x->ask;
+    (void)result;
+    x->ask = NULL;
+    (void)ask_settle(ask);
+    if (error != HF_OK) {
+        /* Without an id to resume from: who comes back has to begin anew. */
+        leave_streams(x);
+        s->requests++;
+        x->door->end(x, "there is no leader to ask for the tier EFFICIENCY; begin anew");
+        return;
+    }
+    buffer_truncate(&s->scratch, 0);
+    write_found(x, s->looked);
+    send_scratch(x);
+}
+
+/* What the tier EFFICIENCY holds is the leader's to say. Its events are under way to this node
+ * already: a node says what it wants to hear before it asks (node_turn.c), so there is no gap. */
+static void look_up(struct exchange *x)
+{
+    const struct core *memory = service_tier_core(x->service, TIER_EFFICIENCY);
+    uint8_t bytes[MEMORY_ASK_BYTES];
+    struct memory_ask ask = {.kind = MEMORY_LOCKS,
+                             .tenant = x->tenant,
+                             .cursor = x->watcher.list_cursor - MEMORY_CURSOR,
+                             .limit = LIST_PAGE,
+                             .name = x->name};
+    struct slice look = slice_make(bytes, memory_ask_encode(&ask, bytes));
+    if (memory == NULL) {
+        x->ask = ask_look(x->service, look, on_looked, x);
+        return;
+    }
+    struct buffer page;
+    buffer_init(&page, x->service->memory, MEMORY_PAGE_BYTES);
+    bool fits = memory_page_write(memory, look, &page);
+    hf_assert(fits); /* a page of this length always does */
+    write_found(x, buffer_bytes(&page));
+    buffer_close(&page);
 }
 
 /* One page. What happens meanwhile stays in the ring and follows the listing. */
@@ -83,22 +138,14 @@ static void list_page(struct exchange *x)
         watcher->is_listed = true;
         watcher->format->reset(x);
     }
-    const struct core *memory = service_tier_core(s, TIER_EFFICIENCY);
-    if (watcher->list_cursor < MEMORY_CURSOR) {
-        watcher->list_cursor = view_locks(service_core(s), x->tenant, x->name, watcher->list_cursor,
-                                          LIST_PAGE, on_lock, x);
-        watcher->list_cursor =
-            watcher->list_cursor == VIEW_END ? MEMORY_CURSOR : watcher->list_cursor;
-    } else if (memory != NULL) { /* elsewhere only what happens from now on is to be had */
-        watcher->list_cursor = MEMORY_CURSOR + view_locks(memory, x->tenant, x->name,
-                                                          watcher->list_cursor - MEMORY_CURSOR,
-                                                          LIST_PAGE, on_memory_lock, x);
+    if (watcher->list_cursor >= MEMORY_CURSOR) {
+        look_up(x);
+        return;
     }
-    if (watcher->list_cursor == MEMORY_CURSOR + VIEW_END ||
-        (watcher->list_cursor >= MEMORY_CURSOR && memory == NULL)) {
-        watcher->is_listing = false;
-        watcher->format->position(x, "listed");
-    }
+    uint64_t next = view_locks(service_core(s), x->tenant, x->name, watcher->list_cursor, LIST_PAGE,
+                               on_lock, x);
+    watcher->list_cursor = next == VIEW_END ? MEMORY_CURSOR : next;
+    s->pump = true;
 }
 
 static void begin_listing(struct exchange *x)
@@ -111,14 +158,11 @@ static void begin_listing(struct exchange *x)
     watcher->seen = x->service->events.newest;
 }
 
-/* The current leader, at the beginning and after events were missed. */
+/* The current leader, at the beginning and after events were missed. Elections are in the log. */
 static void write_leader(struct exchange *x)
 {
     struct lock_view lock = {.has_holder = false};
-    const struct core *memory = service_tier_core(x->service, TIER_EFFICIENCY);
-    if (memory == NULL || !view_lock(memory, x->tenant, x->name, &lock)) {
-        (void)view_lock(service_core(x->service), x->tenant, x->name, &lock);
-    }
+    (void)view_lock(service_core(x->service), x->tenant, x->name, &lock);
     x->watcher.format->leader(x, &lock);
 }
 
@@ -166,12 +210,14 @@ static bool fill_piece(struct exchange *x)
     struct watcher *watcher = &x->watcher;
     struct event e;
     buffer_truncate(&s->scratch, 0);
+    if (x->ask != NULL) {
+        return false; /* the leader is being asked */
+    }
     if (watcher->position < s->events.head) {
         start_over(x);
     }
     if (watcher->is_listing) {
         list_page(x);
-        s->pump = true; /* one page in a turn of the loop is enough */
         return false;
     }
     while (buffer_len(&s->scratch) < PIECE_SOFT) {

@@ -231,6 +231,12 @@ def test_listings_and_the_cluster(make_cluster, stubs):
         assert shown.holders[0].session_id == opened.session_id and shown.holders[0].holder.metadata == '{"a":1}'
         sessions = admin.Sessions(stubs.admin.SessionsRequest())
         assert [(row.session_id, row.entries) for row in sessions.sessions] == [(opened.session_id, 30)]
+        for answer in [page, shown, sessions]:
+            assert answer.omitted_tier == stubs.lock.TIER_UNSPECIFIED
+        for answer in [admin.List(stubs.admin.ListRequest(stale=True)),
+                       admin.Show(stubs.admin.ShowRequest(resource_id="p/3", stale=True)),
+                       admin.Sessions(stubs.admin.SessionsRequest(stale=True))]:
+            assert answer.omitted_tier == stubs.lock.EFFICIENCY, "this node does not lead, and was told to ask nobody"
         view = admin.Cluster(stubs.admin.ClusterRequest())
         assert view.node == node.id and view.leader == cluster.leader().id and len(view.members) == 3
         assert {member.role for member in view.members} == {"leader", "voter"}

@@ -141,6 +141,10 @@ def test_lists_watches_and_operators_see_both_tiers_through_any_node(make_cluste
         assert node.show("see-fast").json["holders"][0]["client_id"] == "fast"
         private = node.ask("GET", "/api/v1/sessions?private=true").json["sessions"]
         assert {"CORRECTNESS", "EFFICIENCY"} == {row["tier"] for row in private}
+        with Stream(node, "/api/v1/watch?prefix=see-&list=true") as stream:
+            rows = stream.until(lambda event: event[1] == "listed")
+            found = {data["name"]: data["tier"] for _, kind, data in rows if kind == "lock"}
+            assert found["see-safe"] == "CORRECTNESS" and found["see-fast"] == "EFFICIENCY", rows
     stale = follower.ask("GET", "/api/v1/locks?prefix=see-&stale=true").json
     assert stale["omitted_tier"] == "EFFICIENCY"
     assert {row["tier"] for row in stale["locks"]} == {"CORRECTNESS"}
@@ -152,6 +156,24 @@ def test_lists_watches_and_operators_see_both_tiers_through_any_node(make_cluste
     table = good(list(cluster), "ls", "see-")
     assert re.search(r"see-safe.*CORRECTNESS", table), table
     assert "EFFICIENCY" in good(list(cluster), "show", take(leader, "see-shown") and "see-shown")
+
+
+@pytest.mark.sanitized
+def test_a_watch_that_lists_on_a_follower_misses_nothing_of_the_tier(make_cluster):
+    """S9.3, S10: what is there comes with the listing, which the leader gives, and what happens then follows."""
+    cluster = make_cluster(3)
+    leader, follower = cluster.leader(), cluster.followers()[0]
+    tokens = {f"many-{i}": take(leader, f"many-{i}")["fencing_token"] for i in range(250)}  # three pages
+    with Stream(follower, "/api/v1/watch?prefix=many-&list=true") as stream:
+        assert stream.next()[1] == "reset"
+        assert leader.release("many-7", tokens["many-7"], "test").json["released"]  # while it is being listed, or after
+        seen = set()
+        for _, kind, data in stream.until(lambda event: event[1] == "released"):
+            if kind == "lock" and data["held"]:
+                seen.add(data["name"])
+            elif kind == "released":
+                seen.discard(data["name"])
+        assert seen == set(tokens) - {"many-7"}
 
 
 def test_pages_go_on_from_one_tier_to_the_other(make_cluster):

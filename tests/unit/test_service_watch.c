@@ -220,6 +220,44 @@ static void who_comes_too_late_starts_over(void **state)
     free(text);
 }
 
+static void a_listing_that_the_leader_cannot_finish_ends_without_an_id(void **state)
+{
+    struct client *c = world_client(&world, false);
+    act(c, "acquire", "n1", 0);
+    /* The state is there, and then the leader is not, which has the other tier (S10). */
+    world.gateway.is_held = true;
+    struct client *w = watch("/api/v1/watch?list=true", NULL);
+    world.gateway.is_held = false;
+    assert_true(fake_gateway_deliver(&world.gateway));
+    world.gateway.fails = HF_UNAVAILABLE;
+    world_run(&world);
+    world.gateway.fails = HF_OK;
+    char *text = client_stream(w);
+    assert_int_equal(strncmp(text, "event: reset\n", 13), 0);
+    assert_non_null(strstr(text, "\"name\":\"n1\""));
+    assert_null(strstr(text, "event: listed\n"));
+    assert_null(strstr(text, "id: ")); /* who comes back begins anew, and misses nothing */
+    assert_null(w->conn);
+    free(text);
+    struct service_stats stats;
+    service_stats(world.service, &stats);
+    assert_int_equal(stats.streams, 0);
+    /* One that leaves meanwhile leaves nothing behind. */
+    world.gateway.is_held = true;
+    w = watch("/api/v1/watch?list=true", NULL);
+    world.gateway.is_held = false;
+    assert_true(fake_gateway_deliver(&world.gateway));
+    world.gateway.is_held = true;
+    world_run(&world);
+    assert_non_null(world.gateway.first); /* the question to the leader */
+    client_close(w);
+    world_run(&world);
+    world.gateway.is_held = false;
+    world_run(&world);
+    service_stats(world.service, &stats);
+    assert_int_equal(stats.streams, 0);
+}
+
 static void a_slow_reader_is_dropped_with_a_word_and_can_resume(void **state)
 {
     struct client *c = world_client(&world, false);
@@ -519,6 +557,7 @@ int main(void)
         T(an_old_client_gets_its_stream_without_chunks),
         T(a_stream_is_resumed_without_a_gap_or_a_double),
         T(who_comes_too_late_starts_over),
+        T(a_listing_that_the_leader_cannot_finish_ends_without_an_id),
         T(a_slow_reader_is_dropped_with_a_word_and_can_resume),
         T(one_that_resumes_from_far_back_is_given_the_time_to_catch_up),
         T(a_burst_larger_than_the_ring_starts_everybody_over),
