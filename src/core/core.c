@@ -64,16 +64,6 @@ static uint32_t detail_hash(const void *ctx, const void *object)
     return hash_token(c, grant_at(c, d->grant)->token);
 }
 
-static uint32_t ended_token_hash(const void *ctx, const void *object)
-{
-    return hash_token(ctx, ((const struct ended_grant *)object)->token);
-}
-
-static uint32_t ended_lease_hash(const void *ctx, const void *object)
-{
-    return hash_id(ctx, ((const struct ended_grant *)object)->lease);
-}
-
 static uint32_t ended_session_hash(const void *ctx, const void *object)
 {
     return hash_id(ctx, ((const struct ended_session *)object)->id);
@@ -252,12 +242,12 @@ struct core *core_new(const struct core_options *options)
     core_table(c, &c->leases, offsetof(struct grant, lease_next), lease_hash);
     core_table(c, &c->tokens, offsetof(struct detail, token_next), detail_hash);
     core_table(c, &c->requests, offsetof(struct request, next), request_hash);
-    core_table(c, &c->ended_by_token, offsetof(struct ended_grant, token_next), ended_token_hash);
-    core_table(c, &c->ended_by_lease, offsetof(struct ended_grant, lease_next), ended_lease_hash);
     core_table(c, &c->ended_sessions, offsetof(struct ended_session, next), ended_session_hash);
     core_table(c, &c->fences, offsetof(struct fence_mark, next), fence_hash);
     core_table(c, &c->counters, offsetof(struct counter, next), counter_hash);
     core_table(c, &c->transacts, offsetof(struct done_transact, next), transact_hash);
+    recent_init(&c->done_requests, c->memory, LIMIT_REQUESTS, 1);
+    recent_init(&c->ended_grants, c->memory, LIMIT_ENDED, 2);
     heap_init(&c->timers, c->memory, &timer_ops, c);
     heap_init(&c->fence_heap, c->memory, &fence_ops, c);
     c->alive = memory_alloc(c->memory, LIMIT_KEEPALIVE_IDS);
@@ -273,13 +263,14 @@ void core_free(struct core *c)
     if (c == NULL) {
         return;
     }
-    struct table *tables[] = {&c->locks,          &c->sessions,       &c->leases,
-                              &c->tokens,         &c->requests,       &c->ended_by_token,
-                              &c->ended_by_lease, &c->ended_sessions, &c->fences,
-                              &c->counters,       &c->transacts};
+    struct table *tables[] = {&c->locks,  &c->sessions, &c->leases,
+                              &c->tokens, &c->requests, &c->ended_sessions,
+                              &c->fences, &c->counters, &c->transacts};
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
         table_close(tables[i]);
     }
+    recent_close(&c->done_requests);
+    recent_close(&c->ended_grants);
     heap_close(&c->timers);
     heap_close(&c->fence_heap);
     pool_close(&c->pool);
@@ -353,11 +344,11 @@ void core_stats(const struct core *c, struct core_stats *out)
     };
     uint64_t overhead = sizeof(*c) + LIMIT_KEEPALIVE_IDS + KEPT_BYTES + sizeof(ref) * LIMIT_AUDIT +
                         sizeof(struct cycle_step) * LIMIT_DEADLOCK_CYCLE + heap_bytes(&c->timers) +
-                        heap_bytes(&c->fence_heap);
-    const struct table *tables[] = {&c->locks,          &c->sessions,       &c->leases,
-                                    &c->tokens,         &c->requests,       &c->ended_by_token,
-                                    &c->ended_by_lease, &c->ended_sessions, &c->fences,
-                                    &c->counters,       &c->transacts};
+                        heap_bytes(&c->fence_heap) + recent_bytes(&c->done_requests) +
+                        recent_bytes(&c->ended_grants);
+    const struct table *tables[] = {&c->locks,  &c->sessions, &c->leases,
+                                    &c->tokens, &c->requests, &c->ended_sessions,
+                                    &c->fences, &c->counters, &c->transacts};
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
         overhead += table_bytes(tables[i]);
     }

@@ -1,40 +1,33 @@
 /* How the last grants and sessions ended, so that release, renew and late retries can be told
- * apart after the fact (S8.3). Two bounded rings, found by token, lease id and session id. */
+ * apart after the fact (S8.3). Two bounded memories, found by token, lease id and session id. */
 #include "core/state.h"
 
-static void forget_grant(struct core *c)
+/* Tokens rise, and mostly end in the order they were given: neighbours share their places in the
+ * index. C goes up by one in the replicated tier; in the other, e does (S3.1), which is spread over
+ * the bits above those that 64 of its blocks need. */
+static uint32_t place_token(uint64_t token)
 {
-    ref who = RING_FIRST(c, c->ended_grants_ring, ended_grant, ring);
-    const struct ended_grant *e = ended_grant_at(c, who);
-    table_remove(&c->ended_by_token, hash_token(c, e->token), who);
-    table_remove(&c->ended_by_lease, hash_id(c, e->lease), who);
-    RING_REMOVE(c, &c->ended_grants_ring, who, ended_grant, ring);
-    pool_free(&c->pool, who, sizeof(*e));
-    /* Who goes next is the oldest of all in memory, too: have its places ready, and the one after
-     * it, whose own are found then. */
-    who = RING_FIRST(c, c->ended_grants_ring, ended_grant, ring);
-    e = ended_grant_at(c, who);
-    TABLE_PREFETCH(&c->ended_by_token, hash_token(c, e->token));
-    TABLE_PREFETCH(&c->ended_by_lease, hash_id(c, e->lease));
-    __builtin_prefetch(pool_at(&c->pool, e->ring.next));
+    return (uint32_t)((token >> 10) + ((token & 1023) << 6));
 }
 
 void history_add_grant(struct core *c, uint32_t tenant, uint64_t token, struct id lease,
                        enum ended how)
 {
     hf_assert(how != ENDED_NOT && token != 0);
-    if (table_count(&c->ended_by_token) == LIMIT_ENDED) {
-        forget_grant(c);
-    }
     ref who = 0;
     struct ended_grant *e = pool_alloc(&c->pool, sizeof(*e), &who);
     e->tenant = tenant;
     e->how = (uint8_t)how;
     e->token = token;
     e->lease = lease;
-    table_insert(&c->ended_by_token, hash_token(c, token), who);
-    table_insert(&c->ended_by_lease, hash_id(c, lease), who);
-    RING_APPEND(c, &c->ended_grants_ring, who, ended_grant, ring);
+    const uint32_t hashes[] = {
+        [ENDED_BY_LEASE] = hash_id(c, lease), [ENDED_BY_TOKEN] = place_token(token)};
+    ref forgotten = recent_add(&c->ended_grants, who, hashes);
+    if (forgotten != 0) {
+        pool_free(&c->pool, forgotten, sizeof(*e));
+        /* Who goes next is the oldest of all in memory, too. */
+        __builtin_prefetch(pool_at(&c->pool, recent_at(&c->ended_grants, 0)), 1);
+    }
 }
 
 static void forget_session(struct core *c)
@@ -63,26 +56,24 @@ void history_add_session(struct core *c, uint32_t tenant, struct id id, enum end
 
 const struct ended_grant *history_by_token(const struct core *c, uint64_t token)
 {
-    ref who = table_first(&c->ended_by_token, hash_token(c, token));
-    while (who != 0) {
-        const struct ended_grant *e = ended_grant_at(c, who);
+    struct recent_walk w = recent_find(&c->ended_grants, ENDED_BY_TOKEN, place_token(token));
+    while (recent_next(&w)) {
+        const struct ended_grant *e = ended_grant_at(c, w.who);
         if (e->token == token) {
             return e;
         }
-        who = e->token_next;
     }
     return NULL;
 }
 
 const struct ended_grant *history_by_lease(const struct core *c, struct id lease)
 {
-    ref who = table_first(&c->ended_by_lease, hash_id(c, lease));
-    while (who != 0) {
-        const struct ended_grant *e = ended_grant_at(c, who);
+    struct recent_walk w = recent_find(&c->ended_grants, ENDED_BY_LEASE, hash_id(c, lease));
+    while (recent_next(&w)) {
+        const struct ended_grant *e = ended_grant_at(c, w.who);
         if (id_equal(e->lease, lease)) {
             return e;
         }
-        who = e->lease_next;
     }
     return NULL;
 }

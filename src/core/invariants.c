@@ -444,7 +444,7 @@ static const char *check_sums(struct census *n)
         return "I22: the crowds have other waiters than there are";
     }
     if (n->requests != table_count(&c->requests)) {
-        return "I24: the table of requests has others than there are";
+        return "I24: the table of requests has others than wait or hold";
     }
     if (n->timers != heap_count(&c->timers) || n->first_timer_ms != heap_min_at(&c->timers)) {
         return "I21: the heap of timers has others than there are";

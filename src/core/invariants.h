@@ -21,7 +21,7 @@ struct census {
     uint64_t queued; /* places, seen from their locks */
     uint64_t leases;
     uint64_t by_token;
-    uint64_t requests; /* by id */
+    uint64_t requests; /* by id, not done */
     uint64_t delayed;  /* locks */
     uint64_t woken;    /* locks */
     uint64_t timers;

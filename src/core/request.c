@@ -8,7 +8,7 @@
  *    └──────────────────▶ DONE ◀─────────────────┘
  *
  * A request by `seq` lives in its session until it is acknowledged; one by `request_id` lives in a
- * table and, once done, in a ring of the last LIMIT_REQUESTS. */
+ * table while it waits or holds, and then among the last LIMIT_REQUESTS that are done. */
 #include "core/state.h"
 
 #define XXH_INLINE_ALL
@@ -74,19 +74,26 @@ static struct slice scope_of(const struct command *cmd)
     }
 }
 
-static ref find_by_id(const struct core *c, struct request_key *key)
+static bool has_key(const struct request *r, const struct request_key *key)
 {
-    struct id session = key->session_id;
-    key->hash = key_hash(c, key->tenant, (uint8_t)key->type, session, key->scope, key->id);
+    return r->hash == key->hash && r->tenant == key->tenant && r->type == key->type &&
+           id_equal(r->session, key->session_id) && slice_equal(request_scope(r), key->scope) &&
+           slice_equal(request_id(r), key->id);
+}
+
+ref request_find(const struct core *c, const struct request_key *key)
+{
     ref who = table_first(&c->requests, key->hash);
-    while (who != 0) {
-        const struct request *r = request_at(c, who);
-        if (r->hash == key->hash && r->tenant == key->tenant && r->type == key->type &&
-            id_equal(r->session, session) && slice_equal(request_scope(r), key->scope) &&
-            slice_equal(request_id(r), key->id)) {
+    for (; who != 0; who = request_at(c, who)->next) {
+        if (has_key(request_at(c, who), key)) {
             return who;
         }
-        who = r->next;
+    }
+    struct recent_walk w = recent_find(&c->done_requests, 0, key->hash);
+    while (recent_next(&w)) {
+        if (has_key(request_at(c, w.who), key)) {
+            return w.who;
+        }
     }
     return 0;
 }
@@ -170,7 +177,9 @@ enum hf_error request_look(struct core *c, const struct command *cmd, ref sessio
     }
     if (cmd->request_id.len > 0) {
         key->scope = id_is_zero(cmd->session) ? scope_of(cmd) : slice_make(NULL, 0);
-        *request = find_by_id(c, key);
+        key->hash =
+            key_hash(c, key->tenant, (uint8_t)key->type, key->session_id, key->scope, key->id);
+        *request = request_find(c, key);
     } else if (session != 0 && cmd->seq != 0) {
         const struct session_extra *x = session_extra_make(c, session);
         if (cmd->seq <= x->acked_through) {
@@ -223,7 +232,6 @@ ref request_new(struct core *c, const struct request_key *key)
         }
         memcpy(r->text + key->scope.len, key->id.data, key->id.len);
         r->hash = key->hash;
-        table_insert(&c->requests, r->hash, who);
     } else {
         r->seq = key->seq;
         reply_insert(c, key->session, who, key->seq);
@@ -232,42 +240,47 @@ ref request_new(struct core *c, const struct request_key *key)
     return who;
 }
 
-void request_wait(struct core *c, ref request, ref waiter)
+/* It is to wait or to hold, and is found by its id from now on. */
+static void begin(struct core *c, ref request, enum request_state state)
 {
     struct request *r = request_at(c, request);
-    r->state = REQUEST_WAITING;
-    r->target = waiter;
+    if (r->state == REQUEST_DONE && r->id_len > 0) {
+        table_insert(&c->requests, r->hash, request);
+    }
+    r->state = (uint8_t)state;
+}
+
+void request_wait(struct core *c, ref request, ref waiter)
+{
+    begin(c, request, REQUEST_WAITING);
+    request_at(c, request)->target = waiter;
     waiter_at(c, waiter)->request = request;
 }
 
 void request_hold(struct core *c, ref request, ref grant)
 {
-    struct request *r = request_at(c, request);
-    r->state = REQUEST_HOLDING;
-    r->target = grant;
+    begin(c, request, REQUEST_HOLDING);
+    request_at(c, request)->target = grant;
     grant_detail_make(c, grant)->request = request;
 }
 
-static void ring_trim(struct core *c)
+void request_remember(struct core *c, ref request)
 {
-    if (c->done_request_count <= LIMIT_REQUESTS) {
-        return;
+    ref forgotten = recent_add(&c->done_requests, request, &request_at(c, request)->hash);
+    if (forgotten != 0) {
+        pool_free(&c->pool, forgotten, request_size(request_at(c, forgotten)));
+        /* As in history.c. */
+        __builtin_prefetch(pool_at(&c->pool, recent_at(&c->done_requests, 0)), 1);
     }
-    ref oldest = RING_FIRST(c, c->done_requests, request, ring);
-    const struct request *r = request_at(c, oldest);
-    table_remove(&c->requests, request_hash(c, r), oldest);
-    RING_REMOVE(c, &c->done_requests, oldest, request, ring);
-    pool_free(&c->pool, oldest, request_size(r));
-    c->done_request_count--;
-    r = request_at(c, RING_FIRST(c, c->done_requests, request, ring)); /* as in history.c */
-    TABLE_PREFETCH(&c->requests, r->hash);
-    __builtin_prefetch(pool_at(&c->pool, r->ring.next));
 }
 
 void request_done(struct core *c, ref request, const struct result *answer)
 {
     hf_assert(answer->error == HF_OK);
     struct request *r = request_at(c, request);
+    if (r->state != REQUEST_DONE && r->id_len > 0) {
+        table_remove(&c->requests, r->hash, request);
+    }
     r->state = REQUEST_DONE;
     r->target = 0;
     r->outcome = (uint8_t)answer->outcome;
@@ -281,9 +294,7 @@ void request_done(struct core *c, ref request, const struct result *answer)
     r->deadline_ms = answer->deadline_ms;
     r->highest = answer->highest;
     if (r->id_len > 0) {
-        RING_APPEND(c, &c->done_requests, request, request, ring);
-        c->done_request_count++;
-        ring_trim(c);
+        request_remember(c, request);
     }
 }
 
@@ -296,7 +307,7 @@ void request_forget(struct core *c, ref request, ref session)
     }
     hf_assert(r->state != REQUEST_DONE);
     untie(c, r);
-    table_remove(&c->requests, request_hash(c, r), request);
+    table_remove(&c->requests, r->hash, request);
     pool_free(&c->pool, request, request_size(r));
 }
 

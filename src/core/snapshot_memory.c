@@ -34,13 +34,6 @@ const char *check_answer(const struct request *a)
     return NULL;
 }
 
-static bool is_same_key(const struct request *a, const struct request *b)
-{
-    return a->tenant == b->tenant && a->type == b->type && id_equal(a->session, b->session) &&
-           a->scope_len == b->scope_len && a->id_len == b->id_len &&
-           memcmp(a->text, b->text, (size_t)a->scope_len + a->id_len) == 0;
-}
-
 const char *build_request(struct builder *b, const struct request *fields, struct slice scope,
                           struct slice id, ref *out)
 {
@@ -60,18 +53,25 @@ const char *build_request(struct builder *b, const struct request *fields, struc
     }
     memcpy(r->text + scope.len, id.data, id.len);
     r->hash = request_make_hash(c, r);
-    for (ref who = table_first(&c->requests, r->hash); who != 0; who = request_at(c, who)->next) {
-        if (is_same_key(request_at(c, who), r)) {
-            return "its request id comes twice";
-        }
+    struct request_key key = {.tenant = r->tenant,
+                              .type = (enum command_type)r->type,
+                              .session_id = r->session,
+                              .scope = scope,
+                              .id = id,
+                              .hash = r->hash};
+    if (request_find(c, &key) != 0) {
+        return "its request id comes twice";
     }
-    table_insert(&c->requests, r->hash, *out);
+    if (r->state == REQUEST_DONE) {
+        request_remember(c, *out);
+    } else {
+        table_insert(&c->requests, r->hash, *out);
+    }
     return NULL;
 }
 
 const char *build_done_request(struct builder *b, struct reader *r)
 {
-    struct core *c = b->c;
     struct request fields = {.state = REQUEST_DONE};
     fields.tenant = read_u32(r);
     fields.type = read_u8(r);
@@ -88,13 +88,7 @@ const char *build_done_request(struct builder *b, struct reader *r)
     }
     ref who = 0;
     const char *wrong = check_answer(&fields);
-    wrong = wrong != NULL ? wrong : build_request(b, &fields, scope, id, &who);
-    if (wrong != NULL) {
-        return wrong;
-    }
-    RING_APPEND(c, &c->done_requests, who, request, ring);
-    c->done_request_count++;
-    return NULL;
+    return wrong != NULL ? wrong : build_request(b, &fields, scope, id, &who);
 }
 
 /* Memories. */

@@ -3,12 +3,11 @@
  *
  * What is written is exactly what a later output depends on. Field by field of core/state.h:
  *
- *   core        All replicated scalars. The counts (grants, waiters, done_request_count,
- *               audit_count) are counted again, and audit_at is filled. ordinal, steps, last_steps,
- *               worst_steps and prune_left belong to an entry or to this process; alive and cycle
- *               are scratch.
+ *   core        All replicated scalars. The counts (grants, waiters, audit_count) are counted
+ *               again, and audit_at is filled. ordinal, steps, last_steps, worst_steps and
+ *               prune_left belong to an entry or to this process; alive and cycle are scratch.
  *   tables      Derived: who is in them follows from the objects, the order of chains shows
- *               nowhere.
+ *               nowhere. Of done_requests and ended_grants the order in which they came.
  *   timers      The deadline at which the heap has a session, grant or waiter, since it may be
  *               earlier than the real one and the sweep's bounds count such visits. A delayed name
  *               stands in it at the end of its delay and a gone crowd at `until_ms`, always.
@@ -34,8 +33,8 @@
  *   waiter      Everything. A private one's lease is its session's id. Its place in the crowd's
  *               ring follows from its attachment number, its places in the queues from its ticket.
  *   crowd       Everything; `waiters` follows from the waiters, the timer from `until_ms`.
- *   request     Those by id: with their waiter or grant while there is one, else in the ring's
- *               order. Session and scope of a tied one are those of its session. Those by seq:
+ *   request     Those by id: with their waiter or grant while there is one, else in the order they
+ *               were done. Session and scope of a tied one are those of its session. Those by seq:
  *               with their session. A tied one has no answer yet.
  *   ended, fence marks, audit, counters, transactions: everything, in the order of their rings. */
 #include "core/snapshot.h"
@@ -219,9 +218,8 @@ static void put_tie(struct writer *w, const struct core *c, ref request)
 static void put_done_requests(struct out *o)
 {
     const struct core *c = o->c;
-    RING_EACH(c, who, c->done_requests, request, ring)
-    {
-        const struct request *r = request_at(c, who);
+    for (uint32_t i = 0; i < recent_count(&c->done_requests); i++) {
+        const struct request *r = request_at(c, recent_at(&c->done_requests, i));
         struct writer w = record_begin(o, RECORD_REQUEST);
         write_u64(&w, r->tenant);
         write_u8(&w, r->type);
@@ -443,9 +441,8 @@ static void put_delayed_and_woken(struct out *o)
 static void put_ended(struct out *o)
 {
     const struct core *c = o->c;
-    RING_EACH(c, who, c->ended_grants_ring, ended_grant, ring)
-    {
-        const struct ended_grant *e = ended_grant_at(c, who);
+    for (uint32_t i = 0; i < recent_count(&c->ended_grants); i++) {
+        const struct ended_grant *e = ended_grant_at(c, recent_at(&c->ended_grants, i));
         struct writer w = record_begin(o, RECORD_ENDED_GRANT);
         write_u64(&w, e->tenant);
         write_u8(&w, e->how);

@@ -18,6 +18,7 @@
 #include "base/heap.h"
 #include "base/panic.h"
 #include "base/pool.h"
+#include "base/recent.h"
 #include "base/table.h"
 #include "core/core.h"
 #include "core/key.h"
@@ -194,8 +195,8 @@ struct crowd {
 enum request_state { REQUEST_WAITING, REQUEST_HOLDING, REQUEST_DONE };
 
 struct request {
-    ref next;          /* chain of core->requests */
-    struct links ring; /* core->done_requests, or the session's replies */
+    ref next;          /* chain of core->requests, while it waits or holds */
+    struct links ring; /* by seq: the session's replies */
     ref target;        /* the waiter or the first grant, while there is one */
     uint32_t tenant;
     uint8_t type; /* command_type */
@@ -220,14 +221,14 @@ struct request {
 };
 
 struct ended_grant {
-    ref token_next;
-    ref lease_next;
-    struct links ring;
     uint32_t tenant;
     uint8_t how;
     uint64_t token;
     struct id lease;
 };
+
+/* The indexes of core->ended_grants. */
+enum { ENDED_BY_LEASE, ENDED_BY_TOKEN };
 
 struct ended_session {
     ref next;
@@ -300,11 +301,11 @@ struct core {
     struct pool pool;
     struct table locks;
     struct table sessions;
-    struct table leases; /* grants and waiters of real sessions */
-    struct table tokens; /* details */
-    struct table requests;
-    struct table ended_by_token;
-    struct table ended_by_lease;
+    struct table leases;         /* grants and waiters of real sessions */
+    struct table tokens;         /* details */
+    struct table requests;       /* by id, those that wait or hold */
+    struct recent done_requests; /* by id, the others */
+    struct recent ended_grants;  /* by ENDED_BY_* */
     struct table ended_sessions;
     struct table fences;
     struct table counters;
@@ -318,8 +319,6 @@ struct core {
     ref delayed;  /* lock_extra, in the order the delays began */
     ref woken;    /* lock_extra, in the order they were woken */
     ref revisits; /* crowds that were detached and not yet walked */
-    ref done_requests;
-    ref ended_grants_ring;
     ref ended_sessions_ring;
     ref fence_ring;
     ref counter_ring;
@@ -329,7 +328,6 @@ struct core {
 
     uint64_t grants;
     uint64_t waiters;
-    uint32_t done_request_count;
     uint32_t audit_count;
 
     /* Not replicated: of the entry or the command at hand. */
@@ -563,11 +561,15 @@ enum request_found { REQUEST_NONE, REQUEST_NEW, REQUEST_KNOWN };
  * was given. An error: the answer. */
 enum hf_error request_look(struct core *c, const struct command *cmd, ref session,
                            struct request_key *key, enum request_found *found, ref *request);
+/* The request by id with that key, whose hash is set; 0: none. */
+ref request_find(const struct core *c, const struct request_key *key);
 ref request_new(struct core *c, const struct request_key *key);
 void request_wait(struct core *c, ref request, ref waiter);
 void request_hold(struct core *c, ref request, ref grant);
-/* Stores the answer; a request by id joins the ring of the last LIMIT_REQUESTS. */
+/* Stores the answer; a request by id joins the last LIMIT_REQUESTS that are done. */
 void request_done(struct core *c, ref request, const struct result *answer);
+/* Puts a request by id that is done among them. */
+void request_remember(struct core *c, ref request);
 /* As if it had never come; of a grant that is being taken back. */
 void request_forget(struct core *c, ref request, ref session);
 void request_replay(const struct core *c, ref request, struct result *out);

@@ -148,7 +148,7 @@ static void a_token_twice(struct core *c)
 
 static void a_token_of_one_that_ended(struct core *c)
 {
-    ref who = RING_FIRST(c, c->ended_grants_ring, ended_grant, ring);
+    ref who = recent_at(&c->ended_grants, 0);
     holder_of(c, "contended")->token = ended_grant_at(c, who)->token;
 }
 
@@ -333,9 +333,21 @@ static void a_reply_that_lost_its_grant(struct core *c)
     detail_of(c, "own-ttl")->request = 0;
 }
 
-static void done_requests_miscounted(struct core *c)
+static void a_request_that_is_done_and_holds(struct core *c)
 {
-    c->done_request_count++;
+    request_at(c, recent_at(&c->done_requests, 0))->state = REQUEST_HOLDING;
+}
+
+static void a_request_that_is_done_among_the_others(struct core *c)
+{
+    ref who = recent_at(&c->done_requests, 0);
+    table_insert(&c->requests, request_at(c, who)->hash, who);
+}
+
+static void a_request_that_holds_and_is_not_found(struct core *c)
+{
+    ref who = detail_of(c, "leader")->request;
+    table_remove(&c->requests, request_at(c, who)->hash, who);
 }
 
 static void a_reply_that_was_acknowledged(struct core *c)
@@ -452,7 +464,9 @@ static void each_broken_invariant_is_named(void **state)
         BROKEN(23, a_visit_to_a_crowd_that_is_there),
         BROKEN(24, a_request_that_lost_its_grant),
         BROKEN(24, a_reply_that_lost_its_grant),
-        BROKEN(24, done_requests_miscounted),
+        BROKEN(24, a_request_that_is_done_and_holds),
+        BROKEN(24, a_request_that_is_done_among_the_others),
+        BROKEN(24, a_request_that_holds_and_is_not_found),
         BROKEN(25, a_reply_that_was_acknowledged),
         BROKEN(25, replies_miscounted),
         BROKEN(26, an_end_of_one_who_lives),
