@@ -232,7 +232,7 @@ static bool wait_idle(struct logger *l)
     return idle;
 }
 
-/* Nothing to do: make the next segment, or say that all of it was durable. */
+/* Nothing to do: make the next segment of a file that is filled, or say that all was durable. */
 static void do_nothing(struct logger *l)
 {
     struct problem problem = {0};
@@ -285,12 +285,41 @@ static void do_next(struct logger *l)
     }
 }
 
+/* With queue_lock. Whether the next segment's file is to be filled now: nothing else is the
+ * thread's to do, and there is room as far as is known. */
+static bool may_fill(const struct logger *l)
+{
+    bool is_free = l->todo.first == NULL || logger_is_for_loop(l);
+    return is_free && !l->stopping && log_wants_fill(l->options.store->log) &&
+           logger_now_us() >= l->fill_us;
+}
+
+/* With queue_lock, which is given up meanwhile. A step takes as long as many appends; those that
+ * the loop makes do not wait for it. */
+static void fill_beside(struct logger *l)
+{
+    struct problem problem = {0};
+    if (l->air.first == NULL && logger_is_for_loop(l)) {
+        wake_loop(l); /* it may not know that the log is nobody's now */
+    }
+    pthread_mutex_unlock(&l->queue_lock);
+    enum storage_status status = log_fill(l->options.store->log, &problem);
+    pthread_mutex_lock(&l->queue_lock);
+    if (status == STORAGE_FULL) {
+        l->fill_us = logger_now_us() + FULL_RETRY_MS * 1000;
+    } else if (status != STORAGE_OK) {
+        logger_fail(l, &problem);
+    }
+}
+
 static void *run(void *argument)
 {
     struct logger *l = argument;
     pthread_mutex_lock(&l->queue_lock);
     while (!l->failed && (!l->stopping || l->todo.first != NULL)) {
-        if (l->air.first != NULL || logger_is_for_loop(l)) {
+        if (may_fill(l)) {
+            fill_beside(l);
+        } else if (l->air.first != NULL || logger_is_for_loop(l)) {
             wait_for_loop(l);
         } else {
             do_next(l);

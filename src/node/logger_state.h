@@ -2,7 +2,8 @@
  *
  * The log is the thread's while `busy`, the loop's while there is something in the `air`, and
  * nobody's at other times; both change only under queue_lock, and never hold together. Whoever uses
- * the log holds log_lock as well, which keeps it from logger_lock_all. */
+ * the log holds log_lock as well, which keeps it from logger_lock_all. To fill the file that will
+ * be the next segment the thread needs neither (log_fill). */
 #ifndef HOLDFAST_NODE_LOGGER_STATE_H
 #define HOLDFAST_NODE_LOGGER_STATE_H
 
@@ -62,6 +63,7 @@ struct logger {
     struct problem problem;
     struct logger_stats stats;
 
+    uint64_t fill_us;           /* the thread's: not before then, there was no room */
     struct log_entry *merged;   /* of whoever has the log */
     struct log_piece piece;     /* the loop's: read ahead */
     struct disk_file *air_file; /* the loop's: of what is in the air */

@@ -5,7 +5,8 @@
  *              replaces everything from there on: a conflict is resolved by the same single write,
  *              so there is no moment at which the old suffix is gone and the new one not there
  *   prepare    makes the next segment ahead of need, in steps of at most a megabyte, on the same
- *              thread between two appends
+ *              thread between two appends; `fill`, which is nearly all of it, may be done beside
+ *              appends whose writes somebody else makes
  *   drop       gives up whole segments at the front, after a snapshot; they become spares, which
  *              prepare uses again without filling them
  *   read       entries by index, in pieces of bounded size, checked
@@ -19,8 +20,8 @@
  * that writes breaks the log: it then refuses all further ones with the same problem, and opening
  * it anew is the only safe way on.
  *
- * The log belongs to one thread at a time, save for log_read_beside. It owns its files; the disk
- * must outlive it. */
+ * The log belongs to one thread at a time, save for log_read_beside and log_fill. It owns its
+ * files; the disk must outlive it. */
 #ifndef HOLDFAST_STORAGE_LOG_H
 #define HOLDFAST_STORAGE_LOG_H
 
@@ -108,6 +109,11 @@ bool log_wants_seal(const struct log *log);
 bool log_wants_prepare(const struct log *log);
 /* One step towards it; to be repeated while log_wants_prepare. */
 enum storage_status log_prepare(struct log *log, struct problem *problem);
+/* The steps of it that fill a new file. They touch nothing that is a part of the log, so the thread
+ * that calls log_prepare may call this while another one is between log_begin and log_end, or calls
+ * them. A failure does not break the log. */
+bool log_wants_fill(struct log *log);
+enum storage_status log_fill(struct log *log, struct problem *problem);
 
 /* What the entries from `index` on take in the files, to within 64 KiB: decides when a snapshot is
  * due (S12.5). */

@@ -201,7 +201,7 @@ static enum storage_status prepare(struct log *log, struct problem *problem)
         return status;
     }
     if (file == NULL) {
-        status = fill_step(log, size, problem);
+        status = log->filled < size ? fill_step(log, size, problem) : STORAGE_OK;
         if (status != STORAGE_OK || log->filled < size) {
             return status;
         }
@@ -217,6 +217,19 @@ static enum storage_status prepare(struct log *log, struct problem *problem)
         log_unlock(log);
     }
     return status;
+}
+
+bool log_wants_fill(struct log *log)
+{
+    log_lock(log);
+    bool wants = log_wants_prepare(log);
+    log_unlock(log);
+    return wants && log->spare_count == 0 && log->filled < log->options.segment_bytes;
+}
+
+enum storage_status log_fill(struct log *log, struct problem *problem)
+{
+    return log_wants_fill(log) ? fill_step(log, log->options.segment_bytes, problem) : STORAGE_OK;
 }
 
 enum storage_status log_prepare_step(struct log *log, struct problem *problem)

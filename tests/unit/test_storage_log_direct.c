@@ -250,6 +250,46 @@ static void what_does_not_fit_is_left_to_the_other_way(void **state)
     assert_same_after_reopening(f);
 }
 
+static void the_next_file_is_filled_while_a_write_is_under_way(void **state)
+{
+    struct fixture *f = *state;
+    struct problem problem;
+    struct log_write write;
+    const struct batch *batch = make_batch(f, 1, 3, 700);
+    assert_true(begin(f, batch, &write));
+    assert_true(log_wants_fill(f->log));
+    assert_done(log_fill(f->log, &problem));
+    assert_false(log_wants_fill(f->log));
+    assert_done(log_fill(f->log, &problem)); /* no more than that */
+    assert_true(log_wants_prepare(f->log));
+    assert_done(disk_write(write.file, write.offset, write.bytes, write.len, &problem));
+    assert_done(disk_sync(write.file, &problem));
+    log_end(f->log, DISK_DIRECT_DONE, NULL);
+    acknowledge(f, batch);
+    assert_done(log_prepare(f->log, &problem));
+    assert_false(log_wants_prepare(f->log) || log_wants_fill(f->log));
+    append_one(f, make_batch(f, 4, 2, 3000));
+    const struct batch *next = make_batch(f, 6, 3, 2000); /* the file is used */
+    assert_false(begin(f, next, &write));
+    assert_done(log_append(f->log, 6, next->entries, 3, &problem));
+    acknowledge(f, next);
+    disk_fake_power_cut(f->fake);
+    assert_done(reopen(f, &problem));
+    assert_log_equals(f->log, &f->naive);
+}
+
+static void a_file_that_cannot_be_filled_does_not_break_the_log(void **state)
+{
+    struct fixture *f = *state;
+    struct problem problem;
+    disk_fake_fail_after(f->fake, 1, STORAGE_IO); /* its sync, or a write */
+    assert_problem(log_fill(f->log, &problem), STORAGE_IO, "injected");
+    append_one(f, make_batch(f, 1, 1, 700));
+    assert_done(log_fill(f->log, &problem));
+    assert_done(log_prepare(f->log, &problem));
+    assert_same_after_reopening(f);
+}
+
 static void without_being_asked_there_are_no_direct_writes(void **state)
 {
     struct fixture *f = *state; /* of the plain setup */
@@ -355,6 +395,8 @@ int main(void)
         DIRECT_TEST(what_was_done_by_half_is_done_again),
         DIRECT_TEST(a_write_that_failed_breaks_the_log),
         DIRECT_TEST(what_does_not_fit_is_left_to_the_other_way),
+        DIRECT_TEST(the_next_file_is_filled_while_a_write_is_under_way),
+        DIRECT_TEST(a_file_that_cannot_be_filled_does_not_break_the_log),
         cmocka_unit_test_setup_teardown(without_being_asked_there_are_no_direct_writes, setup,
                                         teardown),
         cmocka_unit_test(the_kernel_writes_what_it_was_given),
