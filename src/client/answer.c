@@ -162,8 +162,8 @@ static void note_holder(struct hf_call *ticket, const Holdfast__V1__Holder *hold
     h->expires_in_ms = duration_ms(holder->expires_in, 0);
     if (holder->since != NULL && holder->expires_at != NULL) {
         /* By the service's wall clock alone: now is expires_at - expires_in there. */
-        int64_t lasts_ms = (holder->expires_at->seconds - holder->since->seconds) * 1000 +
-                           (holder->expires_at->nanos - holder->since->nanos) / 1000000;
+        int64_t lasts_ms = seconds_ms(holder->expires_at->seconds, holder->expires_at->nanos) -
+                           seconds_ms(holder->since->seconds, holder->since->nanos);
         h->held_for_ms = lasts_ms > h->expires_in_ms ? lasts_ms - h->expires_in_ms : 0;
     }
     h->queue_length = queue_length;

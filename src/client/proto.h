@@ -47,18 +47,20 @@ static inline Duration duration_of(int64_t ms)
     return d;
 }
 
+/* Nothing here is longer than the times of the service; a liar gets the largest. */
+static inline int64_t seconds_ms(int64_t seconds, int32_t nanos)
+{
+    const int64_t most = INT64_C(1) << 53;
+    if (seconds > most / 1000 || seconds < -most / 1000) {
+        return seconds > 0 ? most : -most;
+    }
+    return seconds * 1000 + nanos / 1000000;
+}
+
 /* Rounded down; `absent` when there is none. */
 static inline int64_t duration_ms(const Duration *d, int64_t absent)
 {
-    if (d == NULL) {
-        return absent;
-    }
-    /* Nothing here is longer than the times of the service; a liar gets the largest. */
-    const int64_t most = INT64_C(1) << 53;
-    if (d->seconds > most / 1000 || d->seconds < -most / 1000) {
-        return d->seconds > 0 ? most : -most;
-    }
-    return d->seconds * 1000 + d->nanos / 1000000;
+    return d == NULL ? absent : seconds_ms(d->seconds, d->nanos);
 }
 
 /* Packs any message; free() it. */

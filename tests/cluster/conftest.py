@@ -12,8 +12,6 @@ import harness
 from harness import (PROGRAM, ROOT, Cluster, Node, environment, free_ports,  # noqa: F401
                      run, wait_until)
 
-SLOW = harness.allowed(1)  # how much longer a promised time may take here and now
-
 # What must never be in a log, whatever the test was about.
 NEVER = ("assertion failed", "ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "runtime error")
 TAIL = 25

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from harness import ROOT, wait_until
+from harness import PATIENCE, ROOT, wait_until
 
 grpc = pytest.importorskip("grpc")
 
@@ -113,7 +113,7 @@ class Stream:
             self.requests.append(self.stubs.lock.SessionRequest(**what) if what else None)
             self.changed.notify_all()
 
-    def wait(self, kind, which=lambda answer: True, seconds=10):
+    def wait(self, kind, which=lambda answer: True, seconds=PATIENCE):
         """The first answer of this kind, which is taken out."""
 
         def found():

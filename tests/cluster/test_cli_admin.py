@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from cli_support import Watcher, ask, cluster, endpoints, good  # noqa: F401  (a fixture)
-from harness import PROGRAM, environment, wait_until
+from harness import PATIENCE, PROGRAM, environment, wait_until
 
 
 def node(cluster):
@@ -130,7 +130,7 @@ def test_watch_prints_events_and_ends_after_some(cluster):
         node(cluster).acquire("elsewhere", client="other")
         token = node(cluster).acquire("watch/a", client="me").json["fencing_token"]
         node(cluster).release("watch/a", token, client="me")
-        assert watcher.process.wait(timeout=10) == 0
+        assert watcher.process.wait(timeout=PATIENCE) == 0
     assert [e["event"] for e in watcher.events] == ["ready", "granted", "released"]
     since = watcher.events[0]["id"]
     text = good(cluster, "watch", "watch/", "--since", since, "--events", "2")

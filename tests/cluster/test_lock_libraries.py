@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from conftest import check_log
-from harness import PATIENCE, Cluster, Ports, wait_until
+from harness import PATIENCE, Cluster, Ports, busy, wait_until
 from lock_patterns import Alone, RedissonLock, SpringLock, ValueLock
 
 
@@ -67,7 +67,7 @@ def test_the_lock_of_redis_py(pair, name):
     mine.release()
     assert theirs.acquire() and token(b, name) > first
     theirs.release()
-    with b.lock(name, timeout=30, blocking_timeout=5):
+    with b.lock(name, timeout=30, blocking_timeout=PATIENCE):
         assert b.exists(name)
     assert not a.exists(name)
 
@@ -154,9 +154,10 @@ def test_redisson_counts_its_depth(pair, name):
 
 def test_redisson_renews_while_it_holds(pair, name):
     a, b = pair
-    mine, theirs = RedissonLock(a, name, ttl_ms=2000), RedissonLock(b, name)
+    ttl_ms = int(2000 * busy())
+    mine, theirs = RedissonLock(a, name, ttl_ms=ttl_ms), RedissonLock(b, name)
     assert mine.acquire()
-    until = time.monotonic() + 2.6
+    until = time.monotonic() + ttl_ms / 1000 + 0.6
     while time.monotonic() < until:
         assert mine.renew()
         assert not theirs.acquire() and not theirs.renew()

@@ -2,6 +2,9 @@
  * them any more (S8); and the way to the leader. */
 #include "client_testing.h"
 
+#include "client/proto.h"
+#include "fake_stream.h"
+
 static void a_held_lock_is_refused_with_its_holder(void **state)
 {
     struct world *w = *state;
@@ -15,6 +18,41 @@ static void a_held_lock_is_refused_with_its_holder(void **state)
     assert_int_equal(ticket->holder->expires_in_ms, 12345);
     assert_int_equal(ticket->holder->queue_length, 3);
     (void)world_await(w, ticket, 0, NULL);
+}
+
+static void times_that_cannot_be_of_a_holder_are_the_longest(void **state)
+{
+    struct world *w = *state;
+    struct hf_lock_options options = HF_LOCK_OPTIONS;
+    options.wait_ms = HF_WAIT_FOREVER;
+    world_begin(w, "n0:1");
+    fake_hold(&w->nodes[0], "a");
+    struct hf_call *ticket = world_acquire(w, "a", &options);
+
+    Holdfast__V1__LockResponse m = HOLDFAST__V1__LOCK_RESPONSE__INIT;
+    Holdfast__V1__Holder holder = HOLDFAST__V1__HOLDER__INIT;
+    Google__Protobuf__Timestamp since = GOOGLE__PROTOBUF__TIMESTAMP__INIT;
+    Google__Protobuf__Timestamp expires_at = GOOGLE__PROTOBUF__TIMESTAMP__INIT;
+    since.seconds = INT64_MIN;
+    since.nanos = INT32_MIN;
+    expires_at.seconds = INT64_MAX;
+    expires_at.nanos = INT32_MAX;
+    holder.since = &since;
+    holder.expires_at = &expires_at;
+    m.reason = HOLDFAST__V1__REASON__HELD;
+    m.holder = &holder;
+    size_t len;
+    uint8_t *bytes = proto_pack(&m.base, &len);
+    struct fake_stream *s = fake_first_waiter(&w->nodes[0], "a");
+    fake_stream_send(s, slice_make(bytes, len));
+    s->is_waiting = false;
+    fake_stream_end(s, GRPC_OK, NULL, NULL);
+    free(bytes);
+    world_settle(w);
+    assert_true(ticket->is_done);
+    assert_int_equal(ticket->holder->held_for_ms, INT64_C(1) << 54);
+    assert_int_equal(ticket->holder->expires_in_ms, 0);
+    assert_int_equal(world_await(w, ticket, 0, NULL), HF_ERR_HELD);
 }
 
 static void two_handles_are_two_owners(void **state)
@@ -451,6 +489,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         world_test(a_held_lock_is_refused_with_its_holder),
+        world_test(times_that_cannot_be_of_a_holder_are_the_longest),
         world_test(two_handles_are_two_owners),
         world_test(a_lock_granted_after_a_wait_counts_from_the_last_confirmed_keep_alive),
         world_test(a_retry_has_the_same_id_and_the_first_grant),
