@@ -217,7 +217,7 @@ static inline void on_tick(uv_timer_t *timer)
 #define UNTIL(w, condition)                                  \
     do {                                                     \
         uv_timer_t tick_;                                    \
-        uint64_t end_ = uv_hrtime() + UINT64_C(10000000000); \
+        uint64_t end_ = uv_hrtime() + UINT64_C(60000000000); \
         uv_timer_init(&(w)->loop, &tick_);                   \
         uv_timer_start(&tick_, on_tick, 1, 1);               \
         while (!(condition) && uv_hrtime() < end_) {         \

@@ -207,7 +207,7 @@ static void let_dial(struct end *from, struct end *to)
 
 #define UNTIL(w, condition)                                  \
     do {                                                     \
-        uint64_t end_ = uv_hrtime() + UINT64_C(10000000000); \
+        uint64_t end_ = uv_hrtime() + UINT64_C(60000000000); \
         while (!(condition) && uv_hrtime() < end_) {         \
             uv_run(&(w)->loop, UV_RUN_ONCE);                 \
         }                                                    \
