@@ -54,7 +54,7 @@ struct id ids_at(const struct ids *ids, uint32_t i);
 #define COMMAND_LIST(X)                                                                          \
     X(LEAD, lead)       /* a new leader's first entry; starts an epoch (S1.3, S3.1) */           \
     X(TICK, tick)       /* lets time pass */                                                     \
-    X(ADVANCE, advance) /* raises the token counter (S3.1) */                                    \
+    X(ADVANCE, advance) /* reserves tokens (S3.1) */                                             \
     X(UPGRADE, upgrade) /* raises the version of the state machine */                            \
     X(SESSION_OPEN, session_open)                                                                \
     X(KEEPALIVE, keepalive) /* many sessions in one command (S4.5) */                            \

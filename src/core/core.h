@@ -33,8 +33,9 @@ struct core_options {
  * (command_since), and perhaps another layout of the snapshot. `upgrade` raises the version of a
  * state, when all members can follow; commands of a later one are refused until then.
  *   1  locks, sessions, elections, fence marks
- *   2  keys, counters and transactions (S13); notes of the tier without a log (S10) */
-#define CORE_VERSION 2
+ *   2  keys, counters and transactions (S13); notes of the tier without a log (S10)
+ *   3  `advance` raises C by 64, not by one (S3.1, decision 22) */
+#define CORE_VERSION 3
 
 /* The caller owns the result and frees it with core_free, which takes NULL. */
 struct core *core_new(const struct core_options *options);
@@ -99,8 +100,9 @@ void core_recover(struct core *core, struct slice actor, struct slice reason);
  * told, its attachment numbers begin where nobody takes them for those of the other, and it takes
  * over sessions that live in the other. */
 
-/* Grants take `first`, then the next, as long as they are below `end`; then whoever waits is not
- * granted, and no command may come that would (core_tokens_left). Never goes back. */
+/* Grants take `first`, or the first after it that was not taken yet, then the next, as long as they
+ * are below `end`; then whoever waits is not granted, and no command may come that would
+ * (core_tokens_left). Multiples of 1024 are left out: they are tokens of the other (S3.1). */
 void core_set_tokens(struct core *core, uint64_t first, uint64_t end);
 uint64_t core_tokens_left(const struct core *core);
 /* Where a name lies in the hash tables; for filters of names next to the core (S2.2). */

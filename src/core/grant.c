@@ -1,9 +1,6 @@
 /* Grants: names held under a token. Giving, ending, and when they are due. */
 #include "core/state.h"
 
-/* Token numbers: C · 1024 + e, where e belongs to the other tier (S3.1). */
-#define TOKEN_SCALE 1024u
-
 static size_t lease_len(const struct grant *g)
 {
     return g->flags & GRANT_HAS_LEASE ? sizeof(struct id) : 0;
@@ -296,7 +293,8 @@ static void announce_grant(struct core *c, const ref *parts, uint32_t count,
 static uint64_t token_take(struct core *c)
 {
     if (c->token_end != 0) {
-        hf_assert(c->token_next < c->token_end);
+        hf_assert(core_tokens_left(c) > 0);
+        c->token_next += c->token_next % TOKEN_SCALE == 0;
         return c->token_next++;
     }
     c->counter++;

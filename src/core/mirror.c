@@ -4,8 +4,8 @@
 
 void core_set_tokens(struct core *c, uint64_t first, uint64_t end)
 {
-    hf_assert(first > 0 && first >= c->token_next && first <= end && end <= LIMIT_NUMBER);
-    c->token_next = first;
+    hf_assert(first > 0 && first <= end && end >= c->token_end && end <= LIMIT_NUMBER);
+    c->token_next = first > c->token_next ? first : c->token_next;
     c->token_end = end;
 }
 
@@ -14,9 +14,19 @@ uint64_t token_highest(const struct core *c)
     return c->token_end != 0 ? c->token_next - 1 : c->counter << 10;
 }
 
+/* How many below it are given in the other core only. */
+static uint64_t multiples_below(uint64_t token)
+{
+    return (token + TOKEN_SCALE - 1) / TOKEN_SCALE;
+}
+
 uint64_t core_tokens_left(const struct core *c)
 {
-    return c->token_end != 0 ? c->token_end - c->token_next : UINT64_MAX;
+    if (c->token_end == 0) {
+        return UINT64_MAX;
+    }
+    return c->token_end - c->token_next -
+           (multiples_below(c->token_end) - multiples_below(c->token_next));
 }
 
 uint32_t core_name_hash(const struct core *c, uint32_t tenant, struct slice name)

@@ -89,8 +89,8 @@ struct result {
     bool deadlock_unchecked; /* S6.4 */
     bool accepted;           /* fence check */
     enum mode mode;
-    uint64_t token;            /* the grant's; for LEAD the epoch; transact: the last one given */
-    struct id lease;           /* the grant's, which a replayed acquire did not draw itself */
+    uint64_t token;  /* the grant's; LEAD: the epoch; ADVANCE: C; transact: the last one given */
+    struct id lease; /* the grant's, which a replayed acquire did not draw itself */
     uint64_t deadline_ms;      /* of the grant, the session or the revocation, in cluster time */
     uint64_t ttl_ms;           /* in force */
     uint64_t attachment;       /* QUEUED: the number to cancel with; stream_up: the stream's */
@@ -102,7 +102,7 @@ struct result {
     uint32_t queue_length;
     uint32_t queue_position; /* from 1; LIMIT_POSITION + 1: further back */
     uint32_t count; /* holders forced out or asked to give up; keep-alive: sessions told; transact:
-                       effects done */
+                       effects done; ADVANCE: by how much C rose */
     bool more;      /* force-unlock: call again for the rest (S2.1) */
     bool has_holder;
     uint32_t holders;

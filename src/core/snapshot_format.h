@@ -12,8 +12,9 @@
  * writing again gives the very same bytes.
  *
  * The format follows from the version of the state, so that a member that knows no more than that
- * version can read it, whoever wrote it. Format 1 is of version 1: it has neither counters nor
- * transactions, so its end has the number of their first, and the state has one field less. */
+ * version can read it, whoever wrote it. Format 2 is of versions 2 and 3, format 1 of version 1: it
+ * has neither counters nor transactions, so its end has the number of their first, and the state
+ * has one field less. */
 #ifndef HOLDFAST_CORE_SNAPSHOT_FORMAT_H
 #define HOLDFAST_CORE_SNAPSHOT_FORMAT_H
 

@@ -293,7 +293,8 @@ struct core {
     uint64_t counter_change; /* the number of the last change of any counter (S13.5) */
     uint32_t version;
     bool backlog; /* the last sweep left something due */
-    /* Of a core whose tokens are told (core_set_tokens); both 0 in the replicated one. */
+    /* Of a core whose tokens are told (core_set_tokens); both 0 in the replicated one. The next may
+     * be a multiple of TOKEN_SCALE, which is not given. */
     uint64_t token_next;
     uint64_t token_end;
     bool is_taking_back; /* core_take_back is at it */
@@ -343,6 +344,9 @@ struct core {
 };
 
 /* All that a result can point to: name, holder, reserved_for, cycle. */
+/* Token numbers: C · 1024 + e, where e belongs to the other tier (S3.1). */
+#define TOKEN_SCALE 1024u
+
 #define KEPT_BYTES                                                  \
     (LIMIT_NAME + 2 * LIMIT_CLIENT + LIMIT_OWNER + LIMIT_METADATA + \
      LIMIT_DEADLOCK_CYCLE * (LIMIT_CLIENT + LIMIT_OWNER + LIMIT_NAME))

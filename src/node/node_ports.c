@@ -54,7 +54,7 @@ static void on_result(void *ctx, void *cookie, enum replica_outcome outcome,
 {
     struct node *n = ctx;
     if (outcome == REPLICA_DONE) {
-        memory_tier_on_replicated(n->tier, command);
+        memory_tier_on_replicated(n->tier, command, result);
     }
     forward_on_result(n->forward, cookie, outcome, result);
 }

@@ -4,8 +4,6 @@
 #include "core/view.h"
 #include "replica/memory_tier_state.h"
 
-enum { ADVANCE_AT = TIER_TOKENS / 2 }; /* S3.1 */
-
 static const struct core *replicated(const struct memory_tier *t)
 {
     return t->options.replicated(t->options.ctx);
@@ -26,21 +24,40 @@ void memory_tier_set_backend(struct memory_tier *t, const struct tier_backend *b
     }
 }
 
-/* ---- tokens (S3.1) ---- */
+/* ---- tokens (S3.1, decision 22) ---- */
+
+/* `advance` was applied, and nothing after it: nobody else has a token of the C that it went over.
+ * If nothing was between it and the one before, what is left of that one stays good. */
+static void reserve(struct memory_tier *t, const struct result *result)
+{
+    uint64_t before = result->token - result->count;
+    if (before != t->reserved) {
+        t->since = before;
+    }
+    t->reserved = result->token;
+}
 
 static void follow_counter(struct memory_tier *t)
 {
     uint64_t counter = core_counter(replicated(t));
-    if (counter != t->counter) {
-        hf_assert(counter > t->counter);
-        t->counter = counter;
-        core_set_tokens(t->core, counter * TIER_TOKENS + 1, (counter + 1) * TIER_TOKENS);
+    if (counter == t->counter) {
+        return;
     }
+    hf_assert(counter > t->counter);
+    if (counter != t->reserved) { /* what was reserved is below a token that was given since */
+        t->since = counter;
+        t->reserved = counter;
+    }
+    uint64_t known = t->since > t->counter ? t->since : t->counter;
+    uint64_t raised = counter > known ? counter - known : 1;
+    t->low = raised * (TIER_TOKENS - 1) / 2;
+    t->counter = counter;
+    core_set_tokens(t->core, t->since * TIER_TOKENS + 1, (counter + 1) * TIER_TOKENS);
 }
 
 static void advance_if_due(struct memory_tier *t)
 {
-    if (t->advanced != t->counter && core_tokens_left(t->core) < TIER_TOKENS - ADVANCE_AT) {
+    if (t->advanced != t->counter && core_tokens_left(t->core) <= t->low) {
         struct command advance;
         command_init(&advance, COMMAND_ADVANCE);
         if (t->options.propose(t->options.ctx, &advance)) {
@@ -129,6 +146,8 @@ void memory_tier_begin(struct memory_tier *t, uint64_t hash_key)
                                       ((epoch % TIER_ATTACHMENT_EPOCHS) << TIER_ATTACHMENT_BITS));
     t->index = 0;
     t->counter = 0;
+    t->since = 0;
+    t->reserved = 0;
     t->advanced = 0;
     t->noted = 1;
     memset(t->pending, 0, sizeof(t->pending));
@@ -393,12 +412,15 @@ static void follow_session(struct memory_tier *t, uint32_t tenant, struct id id)
     }
 }
 
-void memory_tier_on_replicated(struct memory_tier *t, const struct command *command)
+void memory_tier_on_replicated(struct memory_tier *t, const struct command *command,
+                               const struct result *result)
 {
     if (t->core == NULL) {
         return;
     }
-    if (command->type == COMMAND_KEEPALIVE) {
+    if (command->type == COMMAND_ADVANCE && result->error == HF_OK) {
+        reserve(t, result);
+    } else if (command->type == COMMAND_KEEPALIVE) {
         const struct ids *ids = &command->keepalive.sessions;
         for (uint32_t i = 0; i < ids->count; i++) {
             follow_session(t, command->tenant, ids_at(ids, i));

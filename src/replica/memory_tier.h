@@ -9,8 +9,10 @@
  * tier; whatever names a token goes where the token is from; a lease id, an attachment number or
  * a name finds its own tier.
  *
- * Tokens are C·1024 + e of the applied C (S3.1): at e = 512 `advance` is proposed, at 1023 grants
- * wait until it is applied.
+ * Tokens are C·1024 + e (S3.1). C is the applied one, or one of those that `advance` went over
+ * since anything else raised it: below them are all CORRECTNESS tokens that were given, above them
+ * all that will be (decision 22). At half of them the next `advance` is proposed; without one,
+ * grants wait until it is applied. Whatever else raises C ends what was reserved.
  *
  * Sessions: private ones live here. A replicated one is mirrored when it is first used here, with
  * the same deadline; its keep-alives and its end are told by memory_tier_on_replicated. */
@@ -75,8 +77,10 @@ enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier asked,
 bool memory_tier_is_counted(const struct command *command);
 void memory_tier_on_proposed(struct memory_tier *t, const struct command *command);
 void memory_tier_on_settled(struct memory_tier *t);
-/* What was applied to the replicated state, and its events. */
-void memory_tier_on_replicated(struct memory_tier *t, const struct command *command);
+/* What was applied to the replicated state and how it ended, each before the next is applied; and
+ * its events. */
+void memory_tier_on_replicated(struct memory_tier *t, const struct command *command,
+                               const struct result *result);
 void memory_tier_on_event(struct memory_tier *t, const struct event *event);
 
 /* Time: call memory_tier_run when the cluster time memory_tier_next_ms is there (UINT64_MAX: no

@@ -17,7 +17,10 @@ struct memory_tier {
     struct memory_tier_options options;
     struct core *core; /* NULL: not on */
     uint64_t index;
-    uint64_t counter;  /* the C that tokens are made of now */
+    uint64_t counter;  /* the C that was applied when tokens were last looked for */
+    uint64_t since;    /* from this C up to `reserved` nothing but `advance` raised it: ours */
+    uint64_t reserved; /* what the last `advance` raised C to */
+    uint64_t low;      /* so many tokens left: time to reserve more */
     uint64_t advanced; /* the C for which `advance` was proposed */
     uint64_t noted;    /* the first record of its trail that the log does not have */
 

@@ -160,7 +160,9 @@ static void dispatch(struct model *m, const struct command *c, struct result *ou
         lead(m, c, out);
         break;
     case COMMAND_ADVANCE:
-        out->token = ++m->counter;
+        out->count = m->version < 3 ? 1 : 64; /* decision 22 */
+        m->counter += out->count;
+        out->token = m->counter;
         break;
     case COMMAND_UPGRADE:
         upgrade(m, c, out);

@@ -152,6 +152,7 @@ static void describe_special(struct player *p, const struct command *command,
         break;
     case COMMAND_ADVANCE:
         fact(out, "counter %" PRIu64, r->token);
+        fact(out, "by %u", r->count);
         break;
     case COMMAND_STREAM_UP:
         fact(out, "stream %" PRIu64, r->attachment);

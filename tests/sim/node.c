@@ -90,7 +90,7 @@ static void port_on_result(void *ctx, void *cookie, enum replica_outcome outcome
 {
     struct node *n = node_of(ctx);
     if (outcome == REPLICA_DONE) {
-        memory_tier_on_replicated(n->tier, command);
+        memory_tier_on_replicated(n->tier, command, result);
     }
     clients_result(n, cookie, outcome, result);
 }

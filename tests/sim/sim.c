@@ -264,8 +264,9 @@ static void report(const struct options *options, uint64_t seeds, const struct c
            ull(c->key_conflicts));
     printf(
         "tier EFFICIENCY: %llu granted, %llu lost by the epoch, %llu refused as of the other tier, "
-        "%llu put off\n",
-        ull(c->tier_granted), ull(c->tier_lost), ull(c->tier_wrong), ull(c->tier_later));
+        "%llu put off; %llu blocks of tokens asked for, %llu granted of them\n",
+        ull(c->tier_granted), ull(c->tier_lost), ull(c->tier_wrong), ull(c->tier_later),
+        ull(c->tier_reserved), ull(c->tier_of_block));
     printf("%.0f times real time per core\n", simulated / cpu);
 }
 

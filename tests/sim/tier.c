@@ -5,7 +5,11 @@
 
 #include "calls.h"
 
-enum { STALL_US = 1000000, RETRY_US = 10000 };
+enum {
+    STALL_US = 1000000,
+    RETRY_US = 10000,
+    RESERVES_AFTER = 16, /* commands; no world lasts for the 512 tokens after which the tier does */
+};
 
 /* What the command that is being submitted was told. */
 static struct told {
@@ -165,6 +169,11 @@ enum tier_taken tier_submit(struct node *n, enum tier asked, const struct comman
     }
     if (taken == TIER_TAKEN) {
         tier_truth_result(n, asked, command, held, &told.result);
+        if (++n->tier_taken % RESERVES_AFTER == 0) {
+            struct command advance;
+            command_init(&advance, COMMAND_ADVANCE);
+            world.counts.tier_reserved += propose(n, &advance);
+        }
     }
     flush(n);
     return taken;

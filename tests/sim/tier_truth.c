@@ -14,6 +14,7 @@ struct tier_truth {
     struct book *book;
     uint64_t epoch;
     uint64_t last_token;
+    uint64_t last_replicated; /* token that this node saw granted in the log */
 };
 
 static uint64_t *epochs; /* of all leaders, rising */
@@ -82,10 +83,15 @@ static void check_token(const struct node *n, const struct tier_truth *t, uint64
         violation("node %d of epoch %llu grants token %llu in the tier EFFICIENCY (S3.1)", n->id,
                   ull(t->epoch), ull(token));
     }
-    if (token <= t->last_token || token < core_counter(replica_core(n->replica)) * TIER_TOKENS) {
-        violation("node %d grants token %llu after %llu and counter %llu (S3.1)", n->id, ull(token),
-                  ull(t->last_token), ull(core_counter(replica_core(n->replica))));
+    if (token <= t->last_token || token <= t->last_replicated) {
+        violation("node %d grants token %llu after %llu and %llu of the log (S3.1)", n->id,
+                  ull(token), ull(t->last_token), ull(t->last_replicated));
     }
+    if (token / TIER_TOKENS > core_counter(replica_core(n->replica))) {
+        violation("node %d grants token %llu, the counter is %llu (S3.1)", n->id, ull(token),
+                  ull(core_counter(replica_core(n->replica))));
+    }
+    world.counts.tier_of_block += token / TIER_TOKENS < core_counter(replica_core(n->replica));
     if (next == 0 && (token <= highest || token <= truth_last_token())) {
         violation("token %llu is not above %llu and %llu (S3.1)", ull(token), ull(highest),
                   ull(truth_last_token()));
@@ -169,10 +175,13 @@ uint64_t tier_truth_highest(void)
 
 void tier_truth_replicated(const struct node *n, const struct event *e)
 {
-    const struct tier_truth *t = n->tier_truth;
+    struct tier_truth *t = n->tier_truth;
     int k = book_number(e->name);
     if (t == NULL) {
         return;
+    }
+    if (e->type == EVENT_GRANTED) {
+        t->last_replicated = e->token;
     }
     if (k >= 0 && (e->type == EVENT_GRANTED || e->type == EVENT_QUEUED) &&
         book_is_used(t->book, (uint32_t)k)) {

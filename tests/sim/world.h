@@ -100,6 +100,7 @@ struct node {
     struct tier_truth *tier_truth; /* NULL: it does not lead */
     uint64_t tier_term;
     bool tier_proposed;
+    uint64_t tier_taken;                 /* commands */
     uint64_t answered_us[MAX_NODES + 1]; /* when each other one last answered it; 0: never */
     struct disk_fake *fake;
     struct store store;
@@ -181,7 +182,8 @@ struct counts {
         corners, beheadings, pauses, slow_disks, full_disks, flips, damage_found, wiped,
         refused_stores, snapshots, installs, changes, transfers, leader_removals, stale_writes,
         fence_checks, fence_rejections, taken, raised, conflicts, histories, undecided, late_us,
-        tier_granted, tier_wrong, tier_later, tier_lost, key_changes, key_conflicts;
+        tier_granted, tier_wrong, tier_later, tier_lost, tier_reserved, tier_of_block, key_changes,
+        key_conflicts;
 };
 
 struct world {

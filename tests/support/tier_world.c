@@ -80,7 +80,7 @@ struct result tier_replicate(const struct command *command)
     struct result result;
     core_begin(world.core, ++world.index, world.now_ms, 0);
     core_apply(world.core, command, &result);
-    memory_tier_on_replicated(world.tier, command);
+    memory_tier_on_replicated(world.tier, command, &result);
     return result;
 }
 
@@ -93,6 +93,11 @@ void tier_replicate_plain(enum command_type type)
 }
 
 void tier_world_open(void)
+{
+    tier_world_open_version(CORE_VERSION);
+}
+
+void tier_world_open_version(uint32_t version)
 {
     memset(&world, 0, sizeof(world));
     counted_init(&world.counted);
@@ -109,7 +114,7 @@ void tier_world_open(void)
     struct core_options core = {.memory = &world.counted.memory,
                                 .hash_key = 1,
                                 .on_event = on_replicated_event,
-                                .version = CORE_VERSION};
+                                .version = version};
     world.core = core_new(&core);
     tier_replicate_plain(COMMAND_LEAD);
     memory_tier_begin(world.tier, 1);

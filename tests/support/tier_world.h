@@ -30,8 +30,9 @@ struct tier_world {
 
 extern struct tier_world world;
 
-/* A leader with an empty tier. */
+/* A leader with an empty tier; its state is of the newest version, or of this one. */
 void tier_world_open(void);
+void tier_world_open_version(uint32_t version);
 /* Checks what must hold in every state, too. */
 void tier_world_close(void);
 

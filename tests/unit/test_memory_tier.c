@@ -39,8 +39,122 @@ static void at_half_of_the_tokens_an_advance_is_proposed_once(void **state)
     tier_give(tier_take("n"), "n");
     assert_int_equal(world.advances, 1);
     tier_replicate_plain(COMMAND_ADVANCE);
-    assert_int_equal(tier_take("n") % 1024, 1);
+    assert_int_equal(tier_take("n") % 1024, 514); /* those before it are as good as ever */
     assert_int_equal(world.advances, 1);
+    tier_world_close();
+}
+
+/* Takes and gives, once at least, until so many tokens are left; each is above the one before, and
+ * of this tier. */
+static uint64_t take_until_left(uint64_t left, uint64_t last)
+{
+    do {
+        uint64_t token = tier_take("n");
+        assert_true(token > last);
+        assert_int_equal(tier_of_token(token), TIER_EFFICIENCY);
+        tier_give(token, "n");
+        last = token;
+    } while (core_tokens_left(memory_tier_core(world.tier)) > left);
+    return last;
+}
+
+static void one_advance_is_64_times_1023_tokens_and_asked_for_at_half(void **state)
+{
+    (void)state;
+    tier_world_open();
+    uint64_t lead = core_counter(world.core);
+    uint64_t last = take_until_left(511, 0);
+    assert_int_equal(world.advances, 1);
+    tier_replicate_plain(COMMAND_ADVANCE);
+    assert_int_equal(core_counter(world.core), lead + 64);
+    last = take_until_left(32 * 1023 + 1, last);
+    assert_int_equal(world.advances, 1);
+    last = take_until_left(32 * 1023, last);
+    assert_int_equal(world.advances, 2);
+    /* The next is on its way while the rest is used, and adds to it. */
+    last = take_until_left(31 * 1023, last);
+    assert_int_equal(world.advances, 2);
+    tier_replicate_plain(COMMAND_ADVANCE);
+    (void)tier_take("m");
+    assert_int_equal(core_tokens_left(memory_tier_core(world.tier)), 95 * 1023 - 1);
+    last = take_until_left(0, last);
+    assert_int_equal(last, (lead + 129) * 1024 - 1); /* not one was left out */
+    assert_int_equal(world.advances, 3);
+    assert_int_equal(core_counter(world.core), lead + 128);
+    struct command c;
+    tier_make_acquire(&c, "n", 0);
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_LATER);
+    assert_true(tier_take_replicated("safe") > last);
+    tier_world_close();
+}
+
+/* S3.1: a later holder has a higher token, of whichever tier. */
+static void what_is_left_of_a_block_is_not_used_after_a_grant_of_the_log(void **state)
+{
+    (void)state;
+    tier_world_open();
+    tier_replicate_plain(COMMAND_ADVANCE);
+    uint64_t fast = tier_take("a");
+    uint64_t safe = tier_take_replicated("b");
+    assert_true(safe > fast);
+    fast = tier_take("c");
+    assert_int_equal(fast, safe + 1);
+    /* Nor when an advance that was under way comes behind it, before anybody looked. */
+    tier_replicate_plain(COMMAND_ADVANCE);
+    safe = tier_take_replicated("d");
+    assert_true(safe > fast);
+    tier_replicate_plain(COMMAND_ADVANCE);
+    fast = tier_take("e");
+    assert_int_equal(fast, safe + 1);
+    /* And of a block nobody else has a token. */
+    fast = take_until_left(0, fast);
+    assert_true(fast > core_counter(world.core) * 1024);
+    assert_true(tier_take_replicated("f") > fast);
+    tier_world_close();
+}
+
+static void a_block_ends_with_the_leadership_that_reserved_it(void **state)
+{
+    (void)state;
+    tier_world_open();
+    tier_replicate_plain(COMMAND_ADVANCE);
+    uint64_t before = take_until_left(40 * 1023, 0);
+    tier_replicate_plain(COMMAND_LEAD);
+    memory_tier_begin(world.tier, 1);
+    uint64_t epoch = core_epoch(world.core) * 1024;
+    assert_true(epoch > before);
+    assert_int_equal(tier_take("n"), epoch + 1);
+    assert_int_equal(core_tokens_left(memory_tier_core(world.tier)), 1022);
+    /* Nor is one good that nobody said was ours. */
+    struct command advance;
+    struct result result;
+    command_init(&advance, COMMAND_ADVANCE);
+    core_begin(world.core, ++world.index, world.now_ms, 0);
+    core_apply(world.core, &advance, &result);
+    assert_int_equal(tier_take("m"), core_counter(world.core) * 1024 + 1);
+    tier_world_close();
+}
+
+/* Decision 21: a member of an earlier version is among us, and raises C by one. */
+static void before_the_upgrade_an_advance_is_one_c(void **state)
+{
+    (void)state;
+    tier_world_open_version(2);
+    uint64_t lead = core_counter(world.core);
+    uint64_t last = take_until_left(511, 0);
+    assert_int_equal(world.advances, 1);
+    tier_replicate_plain(COMMAND_ADVANCE);
+    assert_int_equal(core_counter(world.core), lead + 1);
+    last = take_until_left(511, last);
+    assert_int_equal(world.advances, 2);
+    struct command upgrade;
+    command_init(&upgrade, COMMAND_UPGRADE);
+    upgrade.upgrade.version = CORE_VERSION;
+    (void)tier_replicate(&upgrade);
+    tier_replicate_plain(COMMAND_ADVANCE);
+    assert_int_equal(core_counter(world.core), lead + 65);
+    last = take_until_left(0, last);
+    assert_int_equal(last, (lead + 66) * 1024 - 1);
     tier_world_close();
 }
 
@@ -49,6 +163,7 @@ static void without_tokens_grants_wait_and_are_not_refused(void **state)
     (void)state;
     tier_world_open();
     struct command c;
+    uint64_t lead = core_counter(world.core);
     world.refuses = true;
     for (int i = 1; i <= 1022; i++) {
         tier_give(tier_take("n"), "n");
@@ -66,7 +181,7 @@ static void without_tokens_grants_wait_and_are_not_refused(void **state)
     tier_give(last, "held");
     tier_replicate_plain(COMMAND_ADVANCE);
     assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
-    assert_int_equal(world.last.token, core_counter(world.core) * 1024 + 1);
+    assert_int_equal(world.last.token, (lead + 1) * 1024 + 1); /* the next that is not of the log */
     tier_world_close();
 }
 
@@ -75,6 +190,7 @@ static void a_waiter_that_is_next_without_a_token_gets_it_after_the_advance(void
     (void)state;
     tier_world_open();
     struct command c;
+    uint64_t lead = core_counter(world.core);
     world.refuses = true;
     uint64_t first = tier_take("held");
     tier_make_acquire(&c, "held", 60000);
@@ -92,7 +208,7 @@ static void a_waiter_that_is_next_without_a_token_gets_it_after_the_advance(void
     memory_tier_run(world.tier, tier_at());
     const struct event *e = &world.events[world.event_count - 1];
     assert_int_equal(e->type, EVENT_GRANTED);
-    assert_int_equal(e->token, core_counter(world.core) * 1024 + 1);
+    assert_int_equal(e->token, (lead + 1) * 1024 + 1);
     assert_true(id_equal(e->lease, c.acquire.lease));
     tier_world_close();
 }
@@ -377,6 +493,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_rise_through_both_tiers),
         cmocka_unit_test(at_half_of_the_tokens_an_advance_is_proposed_once),
+        cmocka_unit_test(one_advance_is_64_times_1023_tokens_and_asked_for_at_half),
+        cmocka_unit_test(what_is_left_of_a_block_is_not_used_after_a_grant_of_the_log),
+        cmocka_unit_test(a_block_ends_with_the_leadership_that_reserved_it),
+        cmocka_unit_test(before_the_upgrade_an_advance_is_one_c),
         cmocka_unit_test(without_tokens_grants_wait_and_are_not_refused),
         cmocka_unit_test(a_waiter_that_is_next_without_a_token_gets_it_after_the_advance),
         cmocka_unit_test(a_name_in_one_tier_is_refused_in_the_other),
