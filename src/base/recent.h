@@ -38,12 +38,14 @@ struct recent_index {
 };
 
 /* The fields are private to recent.c and to the functions below. Objects are numbered as they come,
- * from 1 and modulo 2^32; arrays by number have the places of `mask`. */
+ * from 1 and modulo 2^32; arrays by number have the places of `mask`, and a hash has the head of
+ * its bits in `head_mask`. */
 struct recent {
     ref *objects; /* by number */
     struct recent_index index[RECENT_INDEXES];
     uint32_t indexes;
     uint32_t mask;
+    uint32_t head_mask;
     uint32_t limit;
     uint32_t newest;
     uint32_t count;
@@ -85,7 +87,7 @@ static inline struct recent_walk recent_find(const struct recent *r, uint32_t in
     struct recent_walk w = {.recent = r, .age = UINT32_MAX, .tag = (uint16_t)(hash >> 16)};
     if (r->count > 0) {
         w.links = r->index[index].links;
-        w.age = r->newest - r->index[index].heads[hash & r->mask];
+        w.age = r->newest - r->index[index].heads[hash & r->head_mask];
     }
     return w;
 }
@@ -108,11 +110,18 @@ static inline bool recent_next(struct recent_walk *w)
     return false;
 }
 
-/* Has the head of a chain ready soon; a macro for the reason of TABLE_PREFETCH. */
-#define RECENT_PREFETCH(r, i, hash)                                       \
-    do {                                                                  \
-        if ((r)->count > 0)                                               \
-            __builtin_prefetch(&(r)->index[i].heads[(hash) & (r)->mask]); \
+/* Have the head of a chain ready soon, and then, when that is there, what it leads to. Macros for
+ * the reason of TABLE_PREFETCH. */
+#define RECENT_PREFETCH_HEAD(r, i, hash)                                       \
+    do {                                                                       \
+        if ((r)->count > 0)                                                    \
+            __builtin_prefetch(&(r)->index[i].heads[(hash) & (r)->head_mask]); \
+    } while (0)
+#define RECENT_PREFETCH_LINK(r, i, hash)                                                         \
+    do {                                                                                         \
+        if ((r)->count > 0)                                                                      \
+            __builtin_prefetch(                                                                  \
+                &(r)->index[i].links[(r)->index[i].heads[(hash) & (r)->head_mask] & (r)->mask]); \
     } while (0)
 
 #endif

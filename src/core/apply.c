@@ -199,11 +199,11 @@ void core_prefetch(const struct core *c, const struct command *commands, uint32_
         if (all[i].has_lease) {
             fetch_bucket(&c->sessions, all[i].lease);
             fetch_bucket(&c->leases, all[i].lease);
-            RECENT_PREFETCH(&c->ended_grants, ENDED_BY_LEASE, all[i].lease);
+            RECENT_PREFETCH_HEAD(&c->ended_grants, ENDED_BY_LEASE, all[i].lease);
         }
         if (all[i].has_request) {
             fetch_bucket(&c->requests, all[i].request);
-            RECENT_PREFETCH(&c->done_requests, 0, all[i].request);
+            RECENT_PREFETCH_HEAD(&c->done_requests, 0, all[i].request);
         }
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -216,6 +216,10 @@ void core_prefetch(const struct core *c, const struct command *commands, uint32_
         if (all[i].has_lease) {
             fetch_first(c, &c->sessions, all[i].lease);
             fetch_first(c, &c->leases, all[i].lease);
+            RECENT_PREFETCH_LINK(&c->ended_grants, ENDED_BY_LEASE, all[i].lease);
+        }
+        if (all[i].has_request) {
+            RECENT_PREFETCH_LINK(&c->done_requests, 0, all[i].request);
         }
     }
 }
