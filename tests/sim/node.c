@@ -276,12 +276,15 @@ static void take_over(struct node *n, const struct replica_start *start)
     }
 }
 
-/* All run the same program. */
+/* All run the same program. In every third world the others say so late, as while they are upgraded
+ * one by one: until then the state is of the version before (decision 21). */
 static uint32_t port_peer_version(void *ctx, uint64_t peer)
 {
+    enum { UPGRADED_US = 20000000 };
     (void)ctx;
     (void)peer;
-    return CORE_VERSION;
+    return world.options.seed % 3 == 0 && world.now_us < UPGRADED_US ? CORE_VERSION - 1
+                                                                     : CORE_VERSION;
 }
 
 static struct replica *make_replica(struct node *n, const struct replica_start *start,

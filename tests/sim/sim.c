@@ -63,6 +63,10 @@ static void one_world(const struct options *options)
         violation("there is no leader %d s after the faults stopped",
                   (HEAL_US + PROGRESS_US) / 1000000);
     }
+    if (leader_now() != NULL && core_version(replica_core(leader_now()->replica)) != CORE_VERSION) {
+        violation("the state is of version %u, and all members know %u",
+                  core_version(replica_core(leader_now()->replica)), CORE_VERSION);
+    }
     if (clients_least_done() == before) {
         violation("a client got no answer for %d s after the faults stopped",
                   PROGRESS_US / 1000000);
