@@ -20,7 +20,8 @@ STARTS = 3
 
 def free_base(nodes):
     """A base port such that every port that `holdfast dev` takes is free."""
-    for base in random.sample(range(10000, 32000), 2000):  # below those that clients get
+    # Below those that clients get, and those of tests/cluster, which are bound some time after they were chosen.
+    for base in random.sample(range(5000, 10000 - 10 * nodes), 2000):
         with contextlib.ExitStack() as stack:
             try:
                 for port in (base + 10 * i + j for i in range(nodes) for j in range(3)):
