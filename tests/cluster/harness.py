@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -29,11 +30,14 @@ API = OpenApi.load()
 
 def busy():
     """How many times longer things take here because of others: 1 to 8. The load average knows the last
-    minute; what some work of our own waits for a processor knows this moment."""
-    began, used = time.monotonic(), time.thread_time()
-    while time.thread_time() - used < 0.01:
-        pass
-    waited = (time.monotonic() - began) / 0.01
+    minute; what some work of our own waits for a processor knows this moment, and is measured by the main
+    thread alone: others are many, and would wait for each other."""
+    waited = 1
+    if threading.current_thread() is threading.main_thread():
+        began, used = time.monotonic(), time.thread_time()
+        while time.thread_time() - used < 0.01:
+            pass
+        waited = (time.monotonic() - began) / 0.01
     return min(max(os.getloadavg()[0] / os.cpu_count(), waited, 1), 8)
 
 
