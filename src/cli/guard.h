@@ -7,11 +7,14 @@
  * The wrapper tells the guard how long the lock is certainly held, after each confirmation; the
  * guard counts by itself, on CLOCK_BOOTTIME:
  *
- *               START            deadline - term_ms - kill_ms,
- *        idle ─────────> running ─── STOP, or the wrapper is gone ──> ending ── kill_ms before ──>
- * killing │                 │                                           │       the deadline │ │
- * wrapper gone    │ the command ended                         │ all are dead              │ v v v v
- *        gone             EXITED                                      EXITED EXITED
+ *     idle ──START──▶ running ──1──▶ ending ──2──▶ killing
+ *       │                │                            │
+ *       │ wrapper gone   │ the command ended          │ all are dead
+ *       ▼                ▼                            ▼
+ *      gone            EXITED                       EXITED
+ *
+ *     1  STOP, or the wrapper is gone, or term_ms + kill_ms are left until the deadline
+ *     2  term_ms later, or kill_ms before the deadline, or when the command itself is dead
  *
  * Ending means TERM (and CONT, for those that are stopped) to the process group; killing means KILL
  * to it and to every descendant. The guard is a sub-reaper: whoever left the group becomes its
