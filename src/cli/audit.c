@@ -17,9 +17,9 @@ const struct cli_option audit_options[] = {
 static void print_table(const struct api_pages *pages)
 {
     struct columns t;
-    columns_init(&t, 5);
-    static const char *const heading[] = {"WHEN", "ACTION", "NAME", "BY", "REASON"};
-    for (unsigned i = 0; i < 5; i++) {
+    columns_init(&t, 6);
+    static const char *const heading[] = {"WHEN", "ACTION", "NAME", "TIER", "BY", "REASON"};
+    for (unsigned i = 0; i < 6; i++) {
         columns_text(&t, heading[i]);
     }
     for (size_t i = 0; i < pages->count; i++) {
@@ -28,6 +28,7 @@ static void print_table(const struct api_pages *pages)
         columns_text(&t, human_time(json_tree_text(json_tree_get(row, "createdAt")), text));
         columns_slice(&t, json_tree_text(json_tree_get(row, "action")));
         columns_slice(&t, json_tree_text(json_tree_get(row, "resource")));
+        columns_slice(&t, json_tree_text(json_tree_get(row, "tier")));
         columns_slice(&t, json_tree_text(json_tree_get(row, "actorId")));
         columns_slice(&t, json_tree_text(json_tree_get(row, "reason")));
     }

@@ -34,7 +34,8 @@ struct core_options {
  * state, when all members can follow; commands of a later one are refused until then.
  *   1  locks, sessions, elections, fence marks
  *   2  keys, counters and transactions (S13); notes of the tier without a log (S10)
- *   3  `advance` raises C by 64, not by one (S3.1, decision 22) */
+ *   3  `advance` raises C by 64, not by one (S3.1, decision 22); the trail says which records are
+ *      notes; that nobody held a name is remembered (S8) */
 #define CORE_VERSION 3
 
 /* The caller owns the result and frees it with core_free, which takes NULL. */
@@ -49,8 +50,8 @@ void core_set_events(struct core *core, core_event_fn on_event, void *ctx);
 void core_begin(struct core *core, uint64_t index, uint64_t time_ms, uint64_t wall_ms);
 
 /* Applies one command of the entry. Never fails: a command that breaks a rule gets an error in the
- * result and changes nothing (but for the replies that it acknowledges, S8.2). The result's slices
- * are borrowed until the next call. */
+ * result and changes nothing (but for the replies that it acknowledges, S8.2, and that `not_held`
+ * is remembered). The result's slices are borrowed until the next call. */
 void core_apply(struct core *core, const struct command *command, struct result *out);
 
 /* A hint that these commands come next (the first CORE_PREFETCH of them count): fetches what they

@@ -193,6 +193,9 @@ static const char *check_audit(struct census *n)
         if (a->index > c->index || a->action >= AUDIT_COUNT) {
             return "I28: an audit record is of the future, or of nothing";
         }
+        if (a->is_note && (c->version < 3 || a->action >= AUDIT_RECOVER)) {
+            return "I28: an audit record cannot be a note";
+        }
         last = a->number;
         count++;
     }

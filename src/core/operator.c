@@ -211,7 +211,7 @@ static bool audit_add_to_newest(struct core *c, enum audit_action action, uint32
         return false;
     }
     struct audit_record *a = audit_record_at(c, c->audit_ring);
-    if (a->action != action || a->index != c->index || a->tenant != tenant ||
+    if (a->action != action || a->is_note || a->index != c->index || a->tenant != tenant ||
         !slice_equal(audit_resource(a), resource) || !slice_equal(audit_actor(a), actor) ||
         !slice_equal(audit_reason(a), reason)) {
         return false;
@@ -255,5 +255,6 @@ void apply_note(struct core *c, const struct command *cmd, struct result *out)
         return;
     }
     audit_add(c, (enum audit_action)n->action, cmd->tenant, n->name, n->actor, n->reason, n->count);
+    audit_record_at(c, c->audit_ring)->is_note = c->version >= 3;
     out->count = n->count;
 }

@@ -274,16 +274,24 @@ void request_remember(struct core *c, ref request)
     }
 }
 
+/* Errors are not remembered, with one exception: that nobody held the name is an answer as much as
+ * that somebody does. Whoever was told so must not see a try of his that came late force somebody
+ * out (S8). */
+static bool is_remembered(const struct core *c, const struct result *answer)
+{
+    return answer->error == HF_OK || (answer->error == HF_NOT_HELD && c->version >= 3);
+}
+
 void request_done(struct core *c, ref request, const struct result *answer)
 {
-    hf_assert(answer->error == HF_OK);
+    hf_assert(is_remembered(c, answer));
     struct request *r = request_at(c, request);
     if (r->state != REQUEST_DONE && r->id_len > 0) {
         table_remove(&c->requests, r->hash, request);
     }
     r->state = REQUEST_DONE;
     r->target = 0;
-    r->outcome = (uint8_t)answer->outcome;
+    r->outcome = (uint8_t)(answer->error == HF_OK ? answer->outcome : OUTCOME_REFUSED);
     r->reason = (uint8_t)answer->reason;
     r->ended = (uint8_t)answer->ended;
     r->accepted = answer->accepted;
@@ -315,6 +323,11 @@ void request_replay(const struct core *c, ref request, struct result *out)
 {
     const struct request *r = request_at(c, request);
     hf_assert(r->state == REQUEST_DONE);
+    if (r->outcome == OUTCOME_REFUSED &&
+        (r->type == COMMAND_FORCE_UNLOCK || r->type == COMMAND_REVOKE)) {
+        out->error = HF_NOT_HELD; /* they are not refused for anything else */
+        return;
+    }
     out->replayed = true;
     out->outcome = (enum outcome)r->outcome;
     out->reason = (enum reason)r->reason;
@@ -343,7 +356,7 @@ void request_once(struct core *c, const struct command *cmd, ref session, apply_
         return;
     }
     run(c, cmd, session, out);
-    if (found == REQUEST_NEW && out->error == HF_OK) {
+    if (found == REQUEST_NEW && is_remembered(c, out)) {
         request_done(c, request_new(c, &key), out);
     }
 }

@@ -75,6 +75,8 @@ static inline uint8_t snapshot_end_of(uint32_t format)
 /* Flags say which optional fields follow. The two lowest bits of a grant's, a waiter's and a
  * place's are a mode: of a place, that of the name. */
 enum {
+    AUDIT_IS_NOTE = 0x80, /* with the action; since version 3 */
+
     SESSION_IS_PRIVATE = 1,
     SESSION_HAS_TIMER = 2,
     SESSION_HAS_EXTRA = 4,

@@ -168,7 +168,9 @@ const char *build_audit(struct builder *b, struct reader *r)
     fields.index = read_u64(r);
     fields.wall_ms = read_u64(r);
     fields.tenant = read_u32(r);
-    fields.action = read_u8(r);
+    uint8_t action = read_u8(r);
+    fields.is_note = c->version >= 3 && (action & AUDIT_IS_NOTE) != 0;
+    fields.action = fields.is_note ? (uint8_t)(action & ~AUDIT_IS_NOTE) : action;
     fields.count = read_u32(r);
     struct slice resource = read_slice(r, LIMIT_NAME);
     struct slice actor = read_slice(r, LIMIT_ACTOR);
@@ -183,7 +185,8 @@ const char *build_audit(struct builder *b, struct reader *r)
     if (b->counts[RECORD_AUDIT] > LIMIT_AUDIT) {
         return "there are more than 10,000";
     }
-    if (fields.index > c->index || fields.wall_ms >= LIMIT_NUMBER || fields.action >= AUDIT_COUNT) {
+    if (fields.index > c->index || fields.wall_ms >= LIMIT_NUMBER || fields.action >= AUDIT_COUNT ||
+        (fields.is_note && fields.action >= AUDIT_RECOVER)) {
         return "its index, time or action is out of range";
     }
     if (!text_is_plain(resource) || !text_is_plain(actor) || !text_is_plain(reason)) {

@@ -482,7 +482,7 @@ static void put_fences_and_audit(struct out *o)
         write_u64(&w, a->index);
         write_u64(&w, a->wall_ms);
         write_u64(&w, a->tenant);
-        write_u8(&w, a->action);
+        write_u8(&w, (uint8_t)(a->action | (a->is_note ? AUDIT_IS_NOTE : 0)));
         write_u64(&w, a->count);
         write_slice(&w, audit_resource(a));
         write_slice(&w, audit_actor(a));

@@ -257,6 +257,7 @@ struct audit_record {
     uint64_t index;
     uint64_t wall_ms;
     uint8_t action;
+    bool is_note; /* by `note`; since version 3 */
     uint8_t actor_len;
     uint16_t resource_len;
     uint16_t reason_len;

@@ -258,6 +258,7 @@ uint64_t view_audit(const struct core *c, uint64_t from, uint32_t max, view_audi
             .actor = audit_actor(a),
             .reason = audit_reason(a),
             .count = a->count,
+            .is_note = a->is_note,
         };
         on_record(ctx, &view);
         next = a->number + 1;

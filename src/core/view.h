@@ -74,6 +74,7 @@ struct audit_view {
     struct slice actor;
     struct slice reason;
     uint32_t count; /* holders concerned */
+    bool is_note;   /* by COMMAND_NOTE: of the tier without a log. Not known of older versions' */
 };
 
 /* False when the name is neither held nor waited for nor delayed. */

@@ -92,7 +92,8 @@ void node_note_event(struct node *n, const struct event *e)
                  JOURNAL_SLICE("resource", e->name), JOURNAL_SLICE("clientId", e->client),
                  JOURNAL_SLICE("ownerId", e->owner.len > 0 ? e->owner : e->client),
                  JOURNAL_TEXT("leaseId", lease), JOURNAL_NUMBER("fencingToken", e->token),
-                 JOURNAL_NUMBER("ttlSeconds", left_ms / 1000));
+                 JOURNAL_NUMBER("ttlSeconds", left_ms / 1000),
+                 JOURNAL_TEXT("tier", tier_name((enum tier)e->tier)));
 }
 
 static void on_event(void *ctx, const struct event *event)

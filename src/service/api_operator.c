@@ -144,6 +144,7 @@ static void on_record(void *ctx, const struct audit_view *a)
     json_put_string(w, "reason", a->reason);
     json_put_time(w, "createdAt", a->wall_ms);
     json_put_u64(w, "holders", a->count);
+    json_put_text(w, "tier", tier_name(operator_tier_of(a)));
     json_write_close(w);
 }
 

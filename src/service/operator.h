@@ -12,6 +12,12 @@ bool operator_is_allowed(struct exchange *x);
 void operator_force_unlock(struct exchange *x, const struct body *b, render_fn render);
 void operator_revoke(struct exchange *x, const struct body *b, render_fn render);
 
+/* Of the lock that a record is about: the log notes what was done in the one that has none. */
+static inline enum tier operator_tier_of(const struct audit_view *record)
+{
+    return record->is_note ? TIER_EFFICIENCY : TIER_CORRECTNESS;
+}
+
 /* api_member.c. The member is x->member; `address` is for adding one. */
 enum { MEMBER_ADDRESS_MAX = 255 };
 bool member_is_allowed(struct exchange *x);

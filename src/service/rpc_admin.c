@@ -95,6 +95,7 @@ static void on_record(void *ctx, const struct audit_view *a)
     record->reason = rpc_string(s, a->reason);
     record->created_at = rpc_time(s, a->wall_ms);
     record->holders = a->count;
+    record->tier = rpc_tier_out(operator_tier_of(a));
     trail->out->records[trail->out->n_records++] = record;
 }
 

@@ -149,12 +149,16 @@ def test_lists_watches_and_operators_see_both_tiers_through_any_node(make_cluste
     assert stale["omitted_tier"] == "EFFICIENCY"
     assert {row["tier"] for row in stale["locks"]} == {"CORRECTNESS"}
     assert "omitted_tier" not in leader.ask("GET", "/api/v1/locks?stale=true").json
+    table = good(list(cluster), "ls", "see-")
+    assert re.search(r"see-safe.*CORRECTNESS", table), table
     forced = follower.ask("POST", "/api/v1/locks/see-fast/force-unlock", {"actor_id": "op", "reason": "stuck"})
     assert forced.status == 200 and forced.json["holders"] == 1, forced
     wait_until(lambda: any(r["resource"] == "see-fast" and r["actorId"] == "op" and r["action"] == "FORCE_UNLOCK"
-                           for r in follower.ask("GET", "/api/v1/audit").json["records"]), "the record is replicated")
-    table = good(list(cluster), "ls", "see-")
-    assert re.search(r"see-safe.*CORRECTNESS", table), table
+                           and r["tier"] == "EFFICIENCY" for r in follower.ask("GET", "/api/v1/audit").json["records"]),
+               "the record is replicated")
+    follower.ask("POST", "/api/v1/locks/see-safe/force-unlock", {"actor_id": "op", "reason": "stuck"})
+    assert follower.ask("GET", "/api/v1/audit").json["records"][-1]["tier"] == "CORRECTNESS"
+    assert re.search(r"FORCE_UNLOCK +see-fast +EFFICIENCY +op", good(list(cluster), "audit"))
     assert "EFFICIENCY" in good(list(cluster), "show", take(leader, "see-shown") and "see-shown")
 
 

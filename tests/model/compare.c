@@ -264,6 +264,7 @@ static bool audit_differs(const struct audit_view *a, const struct audit_view *b
     SLICE(actor);
     SLICE(reason);
     NUMBER(count);
+    NUMBER(is_note);
     return bad;
 }
 

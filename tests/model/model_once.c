@@ -212,6 +212,7 @@ void model_remember(struct model *m, const struct command *c, struct model_sessi
     memo->digest = command_digest(c);
     memo->lives = memo_out != NULL;
     memo->reply.type = c->type;
+    memo->reply.error = reply->error;
     memo->reply.outcome = reply->outcome;
     memo->reply.reason = reply->reason;
     memo->reply.ended = reply->ended;

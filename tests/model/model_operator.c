@@ -35,6 +35,15 @@ void model_audit(struct model *m, uint32_t tenant, const char *action, struct sl
     }
 }
 
+/* An error that is remembered, since version 3. */
+static void nobody_holds(struct model *m, const struct command *c, struct result *out)
+{
+    out->error = HF_NOT_HELD;
+    if (m->version >= 3) {
+        model_remember(m, c, NULL, out, NULL);
+    }
+}
+
 void model_force_unlock(struct model *m, const struct command *c, struct result *out)
 {
     const struct command_force_unlock *f = &c->force_unlock;
@@ -47,7 +56,7 @@ void model_force_unlock(struct model *m, const struct command *c, struct result 
     }
     bool delayed = name != NULL && name->delayed_until_ms > m->now_ms;
     if (name == NULL || (name->holders.count == 0 && !(f->now != 0 && delayed))) {
-        out->error = HF_NOT_HELD;
+        nobody_holds(m, c, out);
         return;
     }
     struct end end = {.ended = ENDED_FORCED,
@@ -99,7 +108,7 @@ void model_revoke(struct model *m, const struct command *c, struct result *out)
         model_prune_name(m, name);
     }
     if (name == NULL || name->holders.count == 0) {
-        out->error = HF_NOT_HELD;
+        nobody_holds(m, c, out);
         return;
     }
     model_audit(m, c->tenant, "REVOKE", r->name, r->actor, r->reason, 0);
@@ -269,5 +278,6 @@ void model_note(struct model *m, const struct command *c, struct result *out)
         return;
     }
     model_audit(m, c->tenant, actions[n->action], n->name, n->actor, n->reason, n->count);
+    ((struct audit_record *)m->audit.at[m->audit.count - 1])->view.is_note = m->version >= 3;
     out->count = n->count;
 }

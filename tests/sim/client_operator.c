@@ -68,9 +68,11 @@ void client_hear_meddling(struct client *c, const struct answer *a)
     if (!a->by_tier) { /* else nobody held it in the other one */
         record(c, a->error == HF_OK, world.now_us);
     }
-    /* That nobody held it is not remembered (S8): an earlier attempt may have found somebody, there
-     * or in the log, or find somebody yet. */
-    if (c->tries > 1 && (a->by_tier || a->error == HF_NOT_HELD)) {
+    /* The tiers remember each for itself: an earlier attempt may have found somebody in the log. So
+     * it may, or find somebody yet, where a state before version 3 forgot that nobody held it. */
+    bool is_forgotten =
+        a->error == HF_NOT_HELD && (world.newest_us == 0 || world.newest_us > c->call_us);
+    if (c->tries > 1 && (a->by_tier || is_forgotten)) {
         record(c, true, HISTORY_NEVER);
     }
     client_idle(c, client_think_us());

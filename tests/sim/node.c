@@ -99,6 +99,10 @@ static void port_on_event(void *ctx, const struct event *event)
 {
     struct node *n = node_of(ctx);
     check_event(n, event);
+    if (event->type == EVENT_UPGRADED && world.newest_us == 0 && n->replica != NULL &&
+        core_version(replica_core(n->replica)) == CORE_VERSION) {
+        world.newest_us = world.now_us;
+    }
     memory_tier_on_event(n->tier, event);
     tier_truth_replicated(n, event);
     clients_event(n, event);

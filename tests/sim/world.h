@@ -199,6 +199,7 @@ struct world {
     struct id cluster;
     bool faults;
     uint32_t to_behead; /* so many leaders die as soon as they are elected */
+    uint64_t newest_us; /* since when the state is of the newest version; 0: it is not */
     uint64_t calm_until_us;
     struct counts counts;
 };

@@ -405,6 +405,50 @@ static void a_state_of_the_first_version_has_the_first_format(void **state)
     core_free(r.core);
 }
 
+static void count_note(void *ctx, const struct audit_view *record)
+{
+    *(uint32_t *)ctx += record->is_note;
+}
+
+static uint32_t notes_of(const struct core *core)
+{
+    uint32_t notes = 0;
+    (void)view_audit(core, 0, LIMIT_AUDIT, count_note, &notes);
+    return notes;
+}
+
+/* Which tier a record is about (S10) is known since version 3. */
+static void notes_are_marked_since_version_3_and_stay_so(void **state)
+{
+    (void)state;
+    for (uint32_t version = 2; version <= 3; version++) {
+        struct core_options options = options_with(1);
+        struct command note;
+        struct result result;
+        options.version = version;
+        struct core *core = core_new(&options);
+        core_begin(core, 1, 1000, 1000);
+        command_init(&note, COMMAND_NOTE);
+        note.note.name = slice_of("db");
+        note.note.actor = slice_of("olga");
+        note.note.reason = slice_of("stuck");
+        core_apply(core, &note, &result);
+        assert_int_equal(result.error, HF_OK);
+        assert_int_equal(notes_of(core), version - 2);
+        assert_null(core_check_invariants(core));
+        struct bytes snapshot = snapshot_of(core);
+        struct core *after = restored(&snapshot, 7, 100);
+        assert_int_equal(notes_of(after), version - 2);
+        core_free(after);
+        if (version == 3) { /* the older version never wrote that */
+            snapshot.data[SNAPSHOT_MAGIC_BYTES + 4] = 2;
+            assert_refused(snapshot.data, snapshot.len, HF_CORRUPT, "action is out of range");
+        }
+        bytes_free(&snapshot);
+        core_free(core);
+    }
+}
+
 static void newer_versions_are_told_from_damage(void **state)
 {
     (void)state;
@@ -442,6 +486,7 @@ int main(void)
         TEST(every_single_bit_counts),
         TEST(bytes_after_the_end_are_refused),
         TEST(a_state_of_the_first_version_has_the_first_format),
+        TEST(notes_are_marked_since_version_3_and_stay_so),
         TEST(newer_versions_are_told_from_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
