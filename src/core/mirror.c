@@ -100,6 +100,28 @@ enum hf_error core_mirror_session(struct core *c, const struct core *from, uint3
     return HF_OK;
 }
 
+bool session_is_mirrored(const struct core *c, const struct session *s)
+{
+    return c->token_end != 0 && !s->is_private;
+}
+
+/* Its deadline came, and the other core has not ended it: a keep-alive may be under way there. It
+ * lives on for a moment, and again, until the other one has decided. */
+void session_put_off(struct core *c, ref who)
+{
+    enum { MOMENT_MS = 20 };
+    struct session *s = session_at(c, who);
+    struct session_extra *x = session_extra_get(c, s);
+    uint64_t until_ms = c->now_ms + MOMENT_MS;
+    if (s->life_ms + s->ttl_ms < until_ms) {
+        s->life_ms = until_ms - s->ttl_ms;
+    }
+    if (x != NULL && x->lingers_until_ms != 0 && x->lingers_until_ms < until_ms) {
+        x->lingers_until_ms = until_ms;
+    }
+    timer_set(c, who, session_deadline(c, s));
+}
+
 void core_end_session(struct core *c, struct id id, bool expired)
 {
     ref who = session_find(c, id);

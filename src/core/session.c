@@ -68,8 +68,11 @@ enum hf_error session_for(struct core *c, uint32_t tenant, struct id id, ref *ou
         return HF_SESSION_NOT_FOUND;
     }
     if (c->backlog && session_is_dead(c, s)) {
-        session_end(c, who, ENDED_SESSION_EXPIRED);
-        return HF_SESSION_EXPIRED;
+        if (!session_is_mirrored(c, s)) {
+            session_end(c, who, ENDED_SESSION_EXPIRED);
+            return HF_SESSION_EXPIRED;
+        }
+        session_put_off(c, who);
     }
     *out = who;
     return HF_OK;
@@ -137,7 +140,9 @@ void session_end(struct core *c, ref who, enum ended how)
 {
     struct session *s = session_at(c, who);
     struct slice none = slice_make(NULL, 0);
-    uint64_t at_ms = how == ENDED_SESSION_EXPIRED ? session_deadline(c, s) : c->now_ms;
+    /* One that was put off (mirror.c) has a deadline to come. */
+    uint64_t at_ms =
+        how == ENDED_SESSION_EXPIRED && session_is_dead(c, s) ? session_deadline(c, s) : c->now_ms;
     if (s->is_private) {
         if (s->waits != 0) {
             waiter_end(c, RING_FIRST(c, s->waits, waiter, in_session), REASON_SESSION_ENDED);

@@ -396,6 +396,10 @@ static inline void core_step(struct core *c, uint32_t steps)
 }
 
 /* ---- mirror.c ---- */
+
+/* It lives in the other core, which alone ends it. */
+bool session_is_mirrored(const struct core *c, const struct session *s);
+void session_put_off(struct core *c, ref session);
 /* No token above it was given. */
 uint64_t token_highest(const struct core *c);
 

@@ -55,6 +55,10 @@ static bool end_due(struct core *c, ref who, struct budget *b)
     case KIND_CROWD:
         break;
     }
+    if (kind == KIND_SESSION && session_is_mirrored(c, session_at(c, who))) {
+        session_put_off(c, who);
+        return true;
+    }
     if (!have_room(b, sessions, entries)) {
         return false;
     }

@@ -289,6 +289,17 @@ static enum tier_word route_of(const struct memory_tier *t, const struct command
     return word == TIER_AGAIN && is_used(t->core, command->tenant, names) ? TIER_CONFIRMED : word;
 }
 
+/* The deadline of its session is past, and the log has not ended it: a keep-alive may be in flight
+ * there, or the end. */
+static bool is_undecided(const struct memory_tier *t, const struct command *command,
+                         struct tier_time now)
+{
+    struct session_view session;
+    return !id_is_zero(command->session) &&
+           view_session(replicated(t), command->session, &session) && !session.is_private &&
+           session.deadline_ms <= now.cluster_ms;
+}
+
 static enum tier_taken take_names(struct memory_tier *t, enum tier asked,
                                   const struct command *command, void *cookie, struct tier_time now)
 {
@@ -308,6 +319,9 @@ static enum tier_taken take_names(struct memory_tier *t, enum tier asked,
     if (t->has_backend && command->type == COMMAND_TRANSACT) {
         refuse(t, command, cookie, HF_TIER_NOT_SERVED); /* a backend confirms acquires only */
         return TIER_TAKEN;
+    }
+    if (is_undecided(t, command, now)) {
+        return TIER_LATER;
     }
     names = names_of(command, &scratch);
     if (is_used(replicated(t), command->tenant, names)) {

@@ -15,7 +15,8 @@
  * grants wait until it is applied. Whatever else raises C ends what was reserved.
  *
  * Sessions: private ones live here. A replicated one is mirrored when it is first used here, with
- * the same deadline; its keep-alives and its end are told by memory_tier_on_replicated. */
+ * the same deadline; its keep-alives are told by memory_tier_on_replicated, and its end by
+ * memory_tier_on_event alone: when its deadline comes, a keep-alive may be in flight. */
 #ifndef HOLDFAST_REPLICA_MEMORY_TIER_H
 #define HOLDFAST_REPLICA_MEMORY_TIER_H
 
@@ -66,7 +67,7 @@ bool memory_tier_is_on(const struct memory_tier *t);
 enum tier_taken {
     TIER_TAKEN,   /* on_result was called, or will be */
     TIER_PROPOSE, /* not for this tier */
-    TIER_LATER,   /* not now: no majority, no token, or the outcome of a batch decides it */
+    TIER_LATER,   /* not now: no majority, no token, or what is in flight in the log decides it */
 };
 enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier asked,
                                    const struct command *command, void *cookie,

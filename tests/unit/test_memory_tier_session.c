@@ -71,6 +71,48 @@ static void a_replicated_session_holds_here_as_long_as_it_lives_there(void **sta
     tier_world_close();
 }
 
+static void a_session_whose_keep_alive_is_in_flight_at_its_deadline_lives_on(void **state)
+{
+    (void)state;
+    tier_world_open();
+    struct id id = {1, 2};
+    struct session_view view;
+    struct command c;
+    open_session(id, 1000, 0);
+    assert_true(take_in(id, "n") != 0);
+    uint32_t events = world.event_count;
+    world.now_ms += 1500; /* stamped before the deadline, and not committed for long */
+    memory_tier_run(world.tier, tier_at());
+    assert_int_equal(core_names(memory_tier_core(world.tier)), 1);
+    assert_true(memory_tier_next_ms(world.tier) > world.now_ms); /* no busy waiting */
+    assert_true(memory_tier_next_ms(world.tier) < world.now_ms + 100);
+    tier_make_acquire(&c, "m", 0);
+    c.session = id;
+    uint32_t results = world.results;
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_LATER);
+    assert_int_equal(world.results, results);
+    world.now_ms -= 600;
+    keep_alive(id);
+    world.now_ms += 600;
+    memory_tier_run(world.tier, tier_at());
+    assert_true(view_session(memory_tier_core(world.tier), id, &view));
+    assert_int_equal(view.deadline_ms, world.now_ms + 400);
+    assert_true(take_in(id, "m") != 0);
+    for (; events < world.event_count; events++) {
+        assert_int_equal(world.events[events].type, EVENT_GRANTED); /* nothing was lost */
+    }
+    /* It is not kept alive again: the log ends it, and then it is over here. */
+    world.now_ms += 400;
+    memory_tier_run(world.tier, tier_at());
+    assert_int_equal(core_names(memory_tier_core(world.tier)), 2);
+    tier_replicate_plain(COMMAND_TICK);
+    memory_tier_run(world.tier, tier_at());
+    assert_int_equal(core_names(memory_tier_core(world.tier)), 0);
+    assert_int_equal(take_in(id, "m"), 0);
+    assert_int_equal(world.last.error, HF_SESSION_EXPIRED);
+    tier_world_close();
+}
+
 static void a_session_that_is_closed_gives_its_locks_to_the_next(void **state)
 {
     (void)state;
@@ -115,6 +157,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_replicated_session_holds_here_as_long_as_it_lives_there),
+        cmocka_unit_test(a_session_whose_keep_alive_is_in_flight_at_its_deadline_lives_on),
         cmocka_unit_test(a_session_that_is_closed_gives_its_locks_to_the_next),
         cmocka_unit_test(a_broken_stream_that_lingers_shortens_the_session_here_too),
     };
