@@ -133,8 +133,9 @@ struct lookups {
     bool has_name;
     bool has_session;
     bool has_lease;
-    uint32_t request;
     bool has_request;
+    uint32_t id;               /* of the request or the transaction */
+    const struct recent *done; /* which may have that id; NULL: none is given */
 };
 
 static void lookups_of(const struct core *c, const struct command *cmd, struct lookups *out)
@@ -160,7 +161,14 @@ static void lookups_of(const struct core *c, const struct command *cmd, struct l
     out->has_session = !id_is_zero(cmd->session);
     out->has_lease = !id_is_zero(lease);
     out->has_request = cmd->request_id.len > 0;
-    out->request = out->has_request ? request_hash_of(c, cmd) : 0;
+    out->done = NULL;
+    if (out->has_request) {
+        out->id = request_hash_of(c, cmd);
+        out->done = &c->done_requests;
+    } else if (cmd->type == COMMAND_TRANSACT) {
+        out->id = hash_id(c, cmd->transact.id);
+        out->done = &c->transacts;
+    }
     out->name = out->has_name ? hash_name(c, cmd->tenant, name) : 0;
     out->session = out->has_session ? hash_id(c, cmd->session) : 0;
     out->lease = out->has_lease ? hash_id(c, lease) : 0;
@@ -202,8 +210,10 @@ void core_prefetch(const struct core *c, const struct command *commands, uint32_
             RECENT_PREFETCH_HEAD(&c->ended_grants, ENDED_BY_LEASE, all[i].lease);
         }
         if (all[i].has_request) {
-            fetch_bucket(&c->requests, all[i].request);
-            RECENT_PREFETCH_HEAD(&c->done_requests, 0, all[i].request);
+            fetch_bucket(&c->requests, all[i].id);
+        }
+        if (all[i].done != NULL) {
+            RECENT_PREFETCH_HEAD(all[i].done, 0, all[i].id);
         }
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -218,8 +228,8 @@ void core_prefetch(const struct core *c, const struct command *commands, uint32_
             fetch_first(c, &c->leases, all[i].lease);
             RECENT_PREFETCH_LINK(&c->ended_grants, ENDED_BY_LEASE, all[i].lease);
         }
-        if (all[i].has_request) {
-            RECENT_PREFETCH_LINK(&c->done_requests, 0, all[i].request);
+        if (all[i].done != NULL) {
+            RECENT_PREFETCH_LINK(all[i].done, 0, all[i].id);
         }
     }
 }

@@ -81,11 +81,6 @@ static uint32_t counter_hash(const void *ctx, const void *object)
     return hash_name(ctx, n->tenant, counter_name(n));
 }
 
-static uint32_t transact_hash(const void *ctx, const void *object)
-{
-    return hash_id(ctx, ((const struct done_transact *)object)->id);
-}
-
 /* Blobs: bytes of a client that are only kept and shown. */
 
 ref blob_new(struct core *c, struct slice bytes)
@@ -245,8 +240,8 @@ struct core *core_new(const struct core_options *options)
     core_table(c, &c->ended_sessions, offsetof(struct ended_session, next), ended_session_hash);
     core_table(c, &c->fences, offsetof(struct fence_mark, next), fence_hash);
     core_table(c, &c->counters, offsetof(struct counter, next), counter_hash);
-    core_table(c, &c->transacts, offsetof(struct done_transact, next), transact_hash);
     recent_init(&c->done_requests, c->memory, LIMIT_REQUESTS, 1);
+    recent_init(&c->transacts, c->memory, LIMIT_TRANSACTS, 1);
     recent_init(&c->ended_grants, c->memory, LIMIT_ENDED, 2);
     heap_init(&c->timers, c->memory, &timer_ops, c);
     heap_init(&c->fence_heap, c->memory, &fence_ops, c);
@@ -263,13 +258,13 @@ void core_free(struct core *c)
     if (c == NULL) {
         return;
     }
-    struct table *tables[] = {&c->locks,  &c->sessions, &c->leases,
-                              &c->tokens, &c->requests, &c->ended_sessions,
-                              &c->fences, &c->counters, &c->transacts};
+    struct table *tables[] = {&c->locks,    &c->sessions,       &c->leases, &c->tokens,
+                              &c->requests, &c->ended_sessions, &c->fences, &c->counters};
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
         table_close(tables[i]);
     }
     recent_close(&c->done_requests);
+    recent_close(&c->transacts);
     recent_close(&c->ended_grants);
     heap_close(&c->timers);
     heap_close(&c->fence_heap);
@@ -345,10 +340,9 @@ void core_stats(const struct core *c, struct core_stats *out)
     uint64_t overhead = sizeof(*c) + LIMIT_KEEPALIVE_IDS + KEPT_BYTES + sizeof(ref) * LIMIT_AUDIT +
                         sizeof(struct cycle_step) * LIMIT_DEADLOCK_CYCLE + heap_bytes(&c->timers) +
                         heap_bytes(&c->fence_heap) + recent_bytes(&c->done_requests) +
-                        recent_bytes(&c->ended_grants);
-    const struct table *tables[] = {&c->locks,  &c->sessions, &c->leases,
-                                    &c->tokens, &c->requests, &c->ended_sessions,
-                                    &c->fences, &c->counters, &c->transacts};
+                        recent_bytes(&c->transacts) + recent_bytes(&c->ended_grants);
+    const struct table *tables[] = {&c->locks,    &c->sessions,       &c->leases, &c->tokens,
+                                    &c->requests, &c->ended_sessions, &c->fences, &c->counters};
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
         overhead += table_bytes(tables[i]);
     }

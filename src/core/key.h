@@ -19,8 +19,6 @@ struct counter {
 
 /* A transaction that was applied and what was answered, by its id (S13.6). */
 struct done_transact {
-    ref next;
-    struct links ring;
     uint32_t tenant;
     uint32_t count;
     uint8_t outcome;
@@ -41,7 +39,7 @@ struct slice counter_name(const struct counter *counter);
 
 /* ---- transact.c ---- */
 void apply_transact(struct core *c, const struct command *cmd, struct result *out);
-struct done_transact *transact_find(const struct core *c, struct id id);
+const struct done_transact *transact_find(const struct core *c, struct id id);
 void transact_add(struct core *c, const struct done_transact *done);
 
 #endif

@@ -7,7 +7,8 @@
  *               again, and audit_at is filled. ordinal, steps, last_steps, worst_steps and
  *               prune_left belong to an entry or to this process; alive and cycle are scratch.
  *   tables      Derived: who is in them follows from the objects, the order of chains shows
- *               nowhere. Of done_requests and ended_grants the order in which they came.
+ *               nowhere. Of done_requests, ended_grants and transacts the order in which
+ *               they came.
  *   timers      The deadline at which the heap has a session, grant or waiter, since it may be
  *               earlier than the real one and the sweep's bounds count such visits. A delayed name
  *               stands in it at the end of its delay and a gone crowd at `until_ms`, always.
@@ -504,9 +505,8 @@ static void put_counters_and_transacts(struct out *o)
         write_u64(&w, n->change);
         record_end(o, &w);
     }
-    RING_EACH(c, who, c->transact_ring, done_transact, ring)
-    {
-        const struct done_transact *t = done_transact_at(c, who);
+    for (uint32_t i = 0; i < recent_count(&c->transacts); i++) {
+        const struct done_transact *t = done_transact_at(c, recent_at(&c->transacts, i));
         struct writer w = record_begin(o, RECORD_TRANSACT);
         write_u64(&w, t->tenant);
         write_id(&w, t->id);

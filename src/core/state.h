@@ -311,7 +311,7 @@ struct core {
     struct table ended_sessions;
     struct table fences;
     struct table counters;
-    struct table transacts;
+    struct recent transacts;
     struct heap timers;
     struct heap fence_heap;
 
@@ -324,7 +324,6 @@ struct core {
     ref ended_sessions_ring;
     ref fence_ring;
     ref counter_ring;
-    ref transact_ring;
     ref audit_ring;
     ref *audit_at; /* LIMIT_AUDIT of them: the records by number */
 

@@ -371,41 +371,33 @@ static void do_all(struct core *c, const struct command *cmd, struct result *out
     }
 }
 
-/* Exactly once. The request ids of clients have a ring of their own (S8.3), which the traffic of
+/* Exactly once. The request ids of clients have a memory of their own (S8.3), which the traffic of
  * scripts would wear out in seconds; so transactions have one, too. */
 
-struct done_transact *transact_find(const struct core *c, struct id id)
+const struct done_transact *transact_find(const struct core *c, struct id id)
 {
-    ref who = table_first(&c->transacts, hash_id(c, id));
-    while (who != 0) {
-        struct done_transact *t = done_transact_at(c, who);
+    struct recent_walk w = recent_find(&c->transacts, 0, hash_id(c, id));
+    while (recent_next(&w)) {
+        const struct done_transact *t = done_transact_at(c, w.who);
         if (id_equal(t->id, id)) {
             return t;
         }
-        who = t->next;
     }
     return NULL;
 }
 
-static void forget_oldest(struct core *c)
-{
-    ref who = RING_FIRST(c, c->transact_ring, done_transact, ring);
-    const struct done_transact *t = done_transact_at(c, who);
-    table_remove(&c->transacts, hash_id(c, t->id), who);
-    RING_REMOVE(c, &c->transact_ring, who, done_transact, ring);
-    pool_free(&c->pool, who, sizeof(*t));
-}
-
 void transact_add(struct core *c, const struct done_transact *done)
 {
-    if (table_count(&c->transacts) == LIMIT_TRANSACTS) {
-        forget_oldest(c);
-    }
     ref who = 0;
     struct done_transact *t = pool_alloc(&c->pool, sizeof(*t), &who);
     *t = *done;
-    table_insert(&c->transacts, hash_id(c, t->id), who);
-    RING_APPEND(c, &c->transact_ring, who, done_transact, ring);
+    uint32_t hash = hash_id(c, t->id);
+    ref forgotten = recent_add(&c->transacts, who, &hash);
+    if (forgotten != 0) {
+        pool_free(&c->pool, forgotten, sizeof(*t));
+        /* As in history.c. */
+        __builtin_prefetch(pool_at(&c->pool, recent_at(&c->transacts, 0)), 1);
+    }
     core_step(c, 1);
 }
 
