@@ -1,13 +1,4 @@
-/* The state of the locks in memory, for the files of core/ only.
- *
- * Objects live in one pool and name each other by 32-bit references; that and leaving rare fields
- * to side objects (`detail`, `extra`) is what a live lock's small size comes from.
- *
- *   session ──holds──▶ grant ◀──holders── lock ──queue──▶ place ◀── waiter ◀──waits── session
- *
- * A lock is a name with holders, a queue or a delay; without any it does not exist. A grant is one
- * name held under one token; the grants of a multi-lock share their token and are tied by a group
- * object. A waiter is one waiting request; it has one place in the queue of each of its names.
+/* The state of the locks in memory and the functions that share it, for the files of core/ only.
  *
  * Everything that decides an output is a function of the log: the orders of all rings, the
  * counters, and also the (possibly early) deadlines in the heap. The order of hash chains is not,
@@ -22,256 +13,8 @@
 #include "base/table.h"
 #include "core/core.h"
 #include "core/key.h"
+#include "core/objects.h"
 #include "core/ring.h"
-
-/* The kinds of objects that have a deadline, in the order in which equal deadlines are served. */
-enum kind { KIND_SESSION = 1, KIND_GRANT, KIND_WAITER, KIND_LOCK, KIND_CROWD };
-
-struct blob {
-    uint32_t len;
-    uint8_t bytes[];
-};
-
-struct session {
-    uint8_t kind;
-    uint8_t is_private; /* made for one lock; its id is that lock's lease id (S4.3) */
-    uint8_t client_len;
-    uint8_t unused;
-    uint32_t tenant;
-    ref next;         /* chain of core->sessions by id */
-    struct links all; /* core->all_sessions, in the order of their opening */
-    ref holds;        /* grants, in the order they were given */
-    ref waits;        /* waiters, in the order they came */
-    uint32_t entries; /* names held or waited for */
-    ref extra;        /* struct session_extra, or 0 */
-    uint32_t ttl_ms;
-    uint32_t timer; /* position in the heap; 0 while a private session waits */
-    struct id id;
-    uint64_t life_ms; /* the last sign of life */
-    char client[];
-};
-
-struct session_extra {
-    uint64_t acked_through;
-    uint64_t stream;           /* the number of the latest stream (S4.6) */
-    uint64_t lingers_until_ms; /* 0: the stream is up, or no linger was asked for */
-    uint32_t linger_ms;
-    ref metadata;     /* blob */
-    ref replies;      /* requests by seq, rising */
-    uint32_t unacked; /* how many */
-};
-
-struct lock {
-    uint8_t kind;
-    uint8_t mode; /* of the holders, who all have the same; without any, the class is what counts */
-    uint16_t name_len;
-    uint32_t tenant;
-    ref next;    /* chain of core->locks by name */
-    ref holders; /* grants, by rising token */
-    ref extra;   /* struct lock_extra, or 0 */
-    char name[];
-};
-
-/* What a lock has when it is more than one exclusive holder. */
-struct lock_extra {
-    uint64_t delayed_until_ms; /* 0: no delay */
-    ref queue;                 /* places, by rising ticket */
-    ref cursor;                /* place; all before it are detached. 0: all are */
-    uint32_t queue_length;
-    uint32_t holders;     /* how many */
-    uint32_t limit;       /* semaphore */
-    uint32_t used;        /* permits */
-    ref slots;            /* semaphore: bits of the slots in use */
-    uint32_t timer;       /* of the delay */
-    struct links woken;   /* core->woken */
-    struct links delayed; /* core->delayed */
-    ref lock;
-    uint32_t slots_from; /* all words before it are full; keeps the search for a slot short */
-};
-
-enum {
-    GRANT_HAS_LEASE = 1, /* in a real session the lease id stands at the tail */
-    GRANT_IS_KEY = 2,  /* with a value, by ACQUIRE_KEY or a transaction (S13); session is private */
-    GRANT_IS_HASH = 4, /* and the value is a hash */
-    GRANT_KEY_FLAGS = GRANT_IS_KEY | GRANT_IS_HASH
-};
-
-struct grant {
-    uint8_t kind;
-    uint8_t flags;
-    uint16_t depth; /* how often the same owner holds it (S4.1) */
-    ref lock;
-    ref session;
-    ref lease_next; /* chain of core->leases; at the same offset in waiter */
-    struct links in_session;
-    struct links in_lock;
-    ref detail;        /* struct detail, or 0 */
-    uint16_t permits;  /* semaphore */
-    uint16_t slot;     /* semaphore */
-    uint32_t delay_ms; /* the lock-delay after an unclean end (S6.5) */
-    uint8_t owner_len;
-    uint64_t token;
-    uint64_t since_ms;
-    char tail[]; /* the lease id if it has one, then the owner */
-};
-
-/* What most grants do not have: a TTL of their own, company, metadata. */
-struct detail {
-    ref grant;
-    ref token_next;  /* chain of core->tokens; shared, semaphore and multi-lock grants are there */
-    ref group;       /* struct group of a multi-lock, or 0 */
-    ref request;     /* struct request that made it, or 0 */
-    ref metadata;    /* blob */
-    ref value;       /* blob; elections and keys */
-    uint32_t ttl_ms; /* 0: the session's. Of a multi-lock only the first part has one */
-    uint32_t timer;
-    uint64_t life_ms;       /* of the grant or its last renewal */
-    uint64_t revoke_at_ms;  /* 0: nobody asked. Of a multi-lock only the first part has one */
-    uint64_t revoke_record; /* number of the audit record of who asked */
-    uint32_t changes;       /* how often a key's value was set again */
-    uint8_t by_token;       /* is in core->tokens */
-};
-
-/* The grants of one multi-lock, in canonical order; the first carries TTL and request. */
-struct group {
-    uint32_t count;
-    ref grants[];
-};
-
-struct waiter {
-    uint8_t kind;
-    uint8_t mode;
-    uint8_t flags; /* ACQUIRE_* */
-    uint8_t owner_len;
-    ref places; /* the first of them, in canonical order of names */
-    ref session;
-    ref lease_next;
-    struct links in_session;
-    struct links in_crowd;
-    ref crowd; /* waiters attached through the same node; 0 for those in a real session */
-    ref request;
-    ref metadata;
-    ref value;
-    uint32_t parts;
-    uint32_t timer;
-    uint32_t ttl_ms;
-    uint32_t delay_ms;
-    uint32_t limit;
-    uint32_t permits;
-    uint32_t node;
-    struct id lease;
-    uint64_t ticket;
-    uint64_t attachment;
-    uint64_t wait_deadline_ms;  /* UINT64_MAX: none */
-    uint64_t detached_until_ms; /* 0: not detached by itself; its crowd may be */
-    char owner[];
-};
-
-struct place {
-    ref waiter;
-    ref lock;
-    ref sibling; /* the same waiter's next */
-    struct links in_queue;
-};
-
-/* The waiters attached through one node. When the node is gone the whole crowd is detached in one
- * step and a later waiter starts a new one, so that the command is O(1) however many wait (S7.3).
- */
-struct crowd {
-    uint8_t kind;
-    uint8_t gone;
-    uint16_t unused;
-    uint32_t node;
-    uint64_t number;   /* rises in the order of making */
-    uint64_t until_ms; /* gone: when its waiters leave */
-    uint32_t timer;
-    ref waiters; /* by rising attachment number */
-    ref revisit; /* the next waiter whose names must be woken because it is passed over now */
-    struct links all;
-    struct links revisited; /* core->revisits */
-};
-
-/* A remembered request: by request_id in core->requests, or by seq in its session (S8). */
-enum request_state { REQUEST_WAITING, REQUEST_HOLDING, REQUEST_DONE };
-
-struct request {
-    ref next;          /* chain of core->requests, while it waits or holds */
-    struct links ring; /* by seq: the session's replies */
-    ref target;        /* the waiter or the first grant, while there is one */
-    uint32_t tenant;
-    uint8_t type; /* command_type */
-    uint8_t state;
-    uint8_t scope_len; /* client or actor; the session's id otherwise */
-    uint8_t id_len;    /* 0: known by seq */
-    uint8_t outcome;
-    uint8_t reason;
-    uint8_t ended;
-    uint8_t accepted;
-    uint32_t count;
-    uint32_t depth;
-    uint32_t hash; /* of scope and id */
-    struct id session;
-    struct id lease;
-    uint64_t seq;
-    uint64_t digest;
-    uint64_t token;
-    uint64_t deadline_ms;
-    uint64_t highest;
-    char text[]; /* scope, then id */
-};
-
-struct ended_grant {
-    uint32_t tenant;
-    uint8_t how;
-    uint64_t token;
-    struct id lease;
-};
-
-/* The indexes of core->ended_grants. */
-enum { ENDED_BY_LEASE, ENDED_BY_TOKEN };
-
-struct ended_session {
-    ref next;
-    struct links ring;
-    uint32_t tenant;
-    uint8_t how;
-    struct id id;
-};
-
-struct fence_mark {
-    ref next;
-    uint32_t position; /* in core->fence_heap */
-    struct links ring; /* in the order they were made */
-    uint32_t tenant;
-    uint32_t slot;
-    uint32_t name_len;
-    uint64_t token;
-    char name[];
-};
-
-struct audit_record {
-    struct links ring;
-    uint32_t tenant;
-    uint32_t count;
-    uint64_t number;
-    uint64_t index;
-    uint64_t wall_ms;
-    uint8_t action;
-    bool is_note; /* by `note`; since version 3 */
-    uint8_t actor_len;
-    uint16_t resource_len;
-    uint16_t reason_len;
-    char text[]; /* resource, actor, reason */
-};
-
-enum audit_action {
-    AUDIT_FORCE_UNLOCK,
-    AUDIT_FORCE_UNLOCK_NOW,
-    AUDIT_REVOKE,
-    AUDIT_REVOKE_TAKEN,
-    AUDIT_RECOVER,
-    AUDIT_COUNT
-};
 
 struct core {
     const struct memory *memory;
@@ -343,10 +86,10 @@ struct core {
     uint8_t *kept;            /* KEPT_BYTES that a result points to */
 };
 
-/* All that a result can point to: name, holder, reserved_for, cycle. */
 /* Token numbers: C · 1024 + e, where e belongs to the other tier (S3.1). */
 #define TOKEN_SCALE 1024u
 
+/* All that a result can point to: name, holder, reserved_for, cycle. */
 #define KEPT_BYTES                                                  \
     (LIMIT_NAME + 2 * LIMIT_CLIENT + LIMIT_OWNER + LIMIT_METADATA + \
      LIMIT_DEADLOCK_CYCLE * (LIMIT_CLIENT + LIMIT_OWNER + LIMIT_NAME))
@@ -399,6 +142,7 @@ static inline void core_step(struct core *c, uint32_t steps)
 /* It lives in the other core, which alone ends it. */
 bool session_is_mirrored(const struct core *c, const struct session *s);
 void session_put_off(struct core *c, ref session);
+
 /* No token above it was given. */
 uint64_t token_highest(const struct core *c);
 
