@@ -22,10 +22,12 @@ static void cut_off_with_change(const struct node *leader, int friend)
     }
 }
 
-static bool same_life(const struct happening *h)
+/* The leader that it began with is there, and the faults go on: who comes back after them is a
+ * majority by the members of then, so nobody may change these any more. */
+static bool goes_on(const struct happening *h)
 {
     const struct node *n = &world.nodes[h->from];
-    return n->up && !n->failed && n->life == h->from_life;
+    return world.faults && n->up && !n->failed && n->life == h->from_life;
 }
 
 /* ---- two changes, of which the follower has not heard that the first is committed (E12) ---- */
@@ -47,7 +49,7 @@ static void begin_second(struct happening *h)
 {
     struct node *leader = &world.nodes[h->from];
     struct link *l = &world.links[h->from][h->a];
-    if (!same_life(h) || h->b == 0) {
+    if (!goes_on(h) || h->b == 0) {
         return;
     }
     l->cut = false;
@@ -65,7 +67,7 @@ static void wait_for_first(struct happening *h)
 {
     const struct node *leader = &world.nodes[h->from];
     const struct node *friend = &world.nodes[h->a];
-    if (!same_life(h) || h->b == 0) {
+    if (!goes_on(h) || h->b == 0) {
         return;
     }
     if (friend->up && terms_at(&friend->memory, h->len) != 0 &&
@@ -82,7 +84,7 @@ static void corner_now(struct happening *h)
 {
     struct node *leader = &world.nodes[h->from];
     world.links[leader->id][h->a].cut = false;
-    if (!same_life(h) || !members_change_now(leader)) {
+    if (!goes_on(h) || !members_change_now(leader)) {
         return;
     }
     if (one_in(2)) {
