@@ -141,6 +141,21 @@ static inline void expect_grant(struct tier_world *w, const struct redis_hold *h
     assert_int_equal(w->grants[before].word, word);
 }
 
+/* Three names under one token, a part each, in this order; confirmed once. */
+static inline void expect_multi_grant(struct tier_world *w, const char *const names[3],
+                                      uint64_t token)
+{
+    int before = w->grant_count;
+    for (uint32_t i = 0; i < 3; i++) {
+        struct redis_hold hold = hold_of(names[i], token);
+        hold.part = i + 1;
+        hold.parts = 3;
+        assert_true(redis_tier_grant(w->tier, &hold));
+    }
+    UNTIL(&w->redis, w->grant_count == before + 1);
+    assert_int_equal(w->grants[before].word, REDIS_CONFIRMED);
+}
+
 /* The same where the timeout is short: false when Redis, or we, were too slow for it. */
 static inline bool is_granted_in_time(struct tier_world *w, const struct redis_hold *hold)
 {

@@ -278,14 +278,7 @@ static void a_multi_lock_is_confirmed_once(void **state)
     struct tier_world w;
     open_with(&w, REDIS_FALLBACK_FAIL);
     static const char *const names[] = {"a", "b", "c"};
-    for (uint32_t i = 0; i < 3; i++) {
-        struct redis_hold hold = hold_of(names[i], FLOOR + 1);
-        hold.part = i + 1;
-        hold.parts = 3;
-        assert_true(redis_tier_grant(w.tier, &hold));
-    }
-    UNTIL(&w.redis, w.grant_count == 1);
-    assert_int_equal(w.grants[0].word, REDIS_CONFIRMED);
+    expect_multi_grant(&w, names, FLOOR + 1);
     assert_string_equal(ask(&w.redis, "EXISTS lock:a lock:b lock:c"), "3");
     for (uint32_t i = 0; i < 3; i++) {
         redis_tier_end(w.tier, FLOOR + 1, slice_of(names[i]));

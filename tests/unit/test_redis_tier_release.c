@@ -60,13 +60,7 @@ static void a_multi_lock_is_released_when_all_of_it_is(void **state)
     struct tier_world w;
     open_with(&w, REDIS_FALLBACK_FAIL);
     static const char *const names[] = {"b", "c", "a"};
-    for (uint32_t i = 0; i < 3; i++) {
-        struct redis_hold hold = hold_of(names[i], FLOOR + 1);
-        hold.part = i + 1;
-        hold.parts = 3;
-        assert_true(redis_tier_grant(w.tier, &hold));
-    }
-    UNTIL(&w.redis, w.grant_count == 1);
+    expect_multi_grant(&w, names, FLOOR + 1);
     redis_tier_end(w.tier, FLOOR + 1, slice_of("b"));
     redis_tier_end(w.tier, FLOOR + 1, slice_of("c"));
     release(&w, "a", FLOOR + 1);
