@@ -1,6 +1,6 @@
 # The front door. Meson and Ninja do the work, behind scripts/build.
 
-.PHONY: all run test bench bench-peers sim chaos chaos-long lockset model mutants cluster failover fuzz lint format clean help
+.PHONY: all run test bench bench-peers sim sim-long chaos chaos-long lockset model mutants cluster failover fuzz lint format clean help
 
 all: ## build build/ (-O2 -g, asserts on)
 	@scripts/build release
@@ -26,12 +26,20 @@ sim: all ## run the simulator: SEEDS=2000 worlds from SEED=1, SECONDS=60 each
 	@build/tests/sim/sim --seed $(or $(SEED),1) --seeds $(or $(SEEDS),$(if $(SEED),1,2000)) \
 	    --seconds $(or $(SECONDS),60) $(if $(TRACE),--trace)
 
-chaos: all ## five real nodes, killed, paused, cut off, replaced for SECONDS=90; SEED=1 decides what and when
+sim-long: ## more worlds behind the last seed that was run: SEEDS= or HOURS=1, SECONDS=60, JOBS=, at low priority; recorded in docs/evidence
+	@scripts/build sim
+	@/usr/bin/python3 tests/sim/long.py $(if $(SEEDS),--seeds $(SEEDS)) $(if $(HOURS),--hours $(HOURS)) \
+	    $(if $(JOBS),--jobs $(JOBS)) $(if $(SECONDS),--seconds $(SECONDS)) \
+	    $(if $(SEED),--first-seed $(SEED))
+
+CHAOS_KIND = $(if $(NODES),--nodes $(NODES)) $(if $(GROW),--grow) $(if $(POWER),--power) $(if $(OTHER),--other $(OTHER))
+
+chaos: all ## real nodes, killed, paused, cut off, replaced for SECONDS=90, SEED=1; NODES=1|2|3|5, or GROW=1 from 1 to 5; POWER=1
 	@/usr/bin/python3 tests/chaos/chaos.py --seconds $(or $(SECONDS),90) --seed $(or $(SEED),1) \
-		--storm $(or $(STORM),150) $(if $(NETWORK),--network $(NETWORK)) $(if $(OTHER),--other $(OTHER))
+		--storm $(or $(STORM),150) $(if $(NETWORK),--network $(NETWORK)) $(CHAOS_KIND)
 
 chaos-long: all ## the same for HOURS=2 in pieces, each with a seed of its own; goes on behind the pieces of before
-	@/usr/bin/python3 tests/chaos/long.py --hours $(or $(HOURS),2) $(if $(OTHER),--other $(OTHER))
+	@/usr/bin/python3 tests/chaos/long.py --hours $(or $(HOURS),2) $(if $(PIECE),--piece $(PIECE)) $(CHAOS_KIND)
 
 lockset: all ## lost updates under paused processes, with and without a fence: Holdfast and etcd, SECONDS=60 each
 	@scripts/setup peers
@@ -65,7 +73,7 @@ format: ## lay out the C code anew with clang-format 14
 	@scripts/lint --format
 
 clean: ## remove what was built
-	rm -rf build build-test build-clang build-logs
+	rm -rf build build-test build-clang build-sim build-logs
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

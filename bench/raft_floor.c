@@ -66,6 +66,18 @@ static bool read_settings(struct floor_settings *s, int count, char **words)
            s->seconds < 3600 && s->there > 0 && s->there <= 4096 && s->back > 0 && s->back <= 4096;
 }
 
+/* Closes the sockets of other processes: the end of a process then closes its connections. */
+static void close_other_ends(unsigned id, int fds[FLOOR_NODES_MAX + 1][FLOOR_NODES_MAX + 1])
+{
+    for (unsigned i = 0; i <= FLOOR_NODES_MAX; i++) {
+        for (unsigned j = 0; j <= FLOOR_NODES_MAX; j++) {
+            if (i != id && fds[i][j] >= 0) {
+                close(fds[i][j]);
+            }
+        }
+    }
+}
+
 static bool run_nodes(const struct floor_settings *s, struct floor_figures figures[FLOOR_RESULTS])
 {
     static int fds[FLOOR_NODES_MAX + 1][FLOOR_NODES_MAX + 1];
@@ -86,10 +98,16 @@ static bool run_nodes(const struct floor_settings *s, struct floor_figures figur
     for (unsigned i = 1; i <= s->nodes; i++) {
         pids[i] = fork();
         if (pids[i] == 0) {
+            close(results[0]);
+            close_other_ends(i, fds);
+            if (i != 1) {
+                close(results[1]);
+            }
             floor_run_node(i, s, fds[i], results[1]);
         }
     }
     close(results[1]);
+    close_other_ends(0, fds);
     size_t size = sizeof(*figures) * FLOOR_RESULTS;
     bool fine = read(results[0], figures, size) == (ssize_t)size;
     for (unsigned i = 1; i <= s->nodes; i++) {

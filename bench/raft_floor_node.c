@@ -27,8 +27,8 @@ enum {
     CACHE_BYTES = 1 << 20,
     OUT_MAX = 8 << 20,
     HEARTBEAT_MS = 50,
-    LEADER_MS = 200,      /* node 1 stands first ... */
-    FOLLOWER_MS = 600000, /* ... and alone */
+    LEADER_MS = 200,      /* node 1 campaigns first and alone, */
+    FOLLOWER_MS = 600000, /* and as leader it does not step down on a busy machine */
     PENDING = 64,
 };
 
@@ -300,6 +300,7 @@ static uint64_t commit_one(struct floor_node *n, unsigned commands)
     uint64_t index = entries_last(&n->engine.log);
     while (raft_commit_index(&n->engine.raft) < index) {
         turn(n);
+        hf_assert(engine_is_leader(&n->engine));
     }
     return floor_now_ns() - began;
 }
@@ -367,7 +368,9 @@ static void start_engine(struct floor_node *n)
         .cache_bytes = CACHE_BYTES,
     };
     struct replica_entry first = {1, REPLICA_MEMBERS, slice_make(n->members, n->members_len)};
-    struct replica_start start = {.term = 1, .first = 1, .entries = &first, .count = 1};
+    struct replica_start start = {.term = 1, .first = 1, .count = 1};
+    entries_init(&n->engine.log, options.memory, start.first, options.cache_bytes);
+    entries_append(&n->engine.log, &first);
     n->ports = (struct replica_ports){.ctx = n,
                                       .save_vote = save_vote,
                                       .write = write_entries,
@@ -417,6 +420,7 @@ _Noreturn void floor_run_node(uint64_t id, const struct floor_settings *s,
     while (!engine_is_leader(&n.engine) || !n.has_members) {
         turn(&n);
     }
+    raft_set_election_timeout(&n.engine.raft, FOLLOWER_MS);
     struct floor_figures figures[FLOOR_RESULTS];
     for (unsigned i = 0; i < FLOOR_RESULTS; i++) {
         figures[i] = measure(&n, floor_outstanding[i], s->seconds);

@@ -129,6 +129,9 @@ struct hf_options {
     }
 
 /* Begins a client; it connects and opens its session in the background, and calls wait for that.
+ * When each endpoint has failed three times in a row the circuit is open: calls that begin then
+ * fail at once with HF_ERR_UNREACHABLE and the reason, until one endpoint answers. Endpoints are
+ * tried one at a time, each every 1 to 2 s; hf_client_wait_ready waits for the first that answers.
  * `endpoints`: "HOST:PORT,HOST:PORT,..."; NULL: $HOLDFAST_ENDPOINTS, else 127.0.0.1:4653. Fails
  * only for bad arguments and without memory. `options` may be NULL. */
 HF_API int hf_client_open(hf_client **out, const char *endpoints, const struct hf_options *options);
@@ -152,7 +155,7 @@ struct hf_client_stats {
     uint64_t keepalives;
     uint32_t locks; /* handles that are held */
     bool is_connected;
-    bool circuit_open;  /* the circuit breaker holds calls back, probing now and then */
+    bool circuit_open;  /* no endpoint answers: calls fail at once, one attempt at a time probes */
     uint64_t epoch;     /* of the leader */
     char endpoint[128]; /* that it talks to */
     char session_id[40];
@@ -214,7 +217,9 @@ HF_API int hf_release(hf_lock *lock);
  * hf_lock_export. Takes NULL. */
 HF_API void hf_lock_free(hf_lock *lock);
 
-/* Confirms this lock now, beyond the keep-alives of the session; ttl_ms 0: as before. */
+/* Confirms this lock now, beyond the keep-alives of the session; ttl_ms 0: as before. A shorter TTL
+ * counts from its sending, a longer one when it is confirmed; if an attempt with a shorter one was
+ * left without an answer, the shorter one counts as long as this lock is held (S5.3). */
 HF_API int hf_renew(hf_lock *lock, uint32_t ttl_ms);
 
 HF_API uint64_t hf_lock_token(const hf_lock *lock);
@@ -226,8 +231,8 @@ HF_API int64_t hf_lock_safe_for_ms(const hf_lock *lock);
 /* 0 while it is held, HF_ERR_LOST for ever after. */
 HF_API int hf_lock_check(const hf_lock *lock);
 /* Why it was lost: "expired", "forced", "revoked", "session_expired", "unconfirmed" (its deadline
- * came without an answer), "epoch" (an EFFICIENCY lock, and the leader changed); "released" or
- * "taken" when that was found out only after a reconnect; "" while it is held. */
+ * came without an answer), "epoch" (an EFFICIENCY lock, and the leader changed); "taken"
+ * when it was found out after a reconnect and how is not remembered; "" while it is held. */
 HF_API const char *hf_lock_loss(const hf_lock *lock);
 
 /* Who holds it, from the refusal of the last failed hf_acquire of this thread; HF_ERR_NOT_OWNER

@@ -8,7 +8,7 @@ _holdfast() {
     local cur=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} i
     COMPREPLY=()
     if [[ $COMP_CWORD -eq 1 ]]; then
-        COMPREPLY=($(compgen -W "help lock elect serve dev ls show watch sessions status top audit force-unlock revoke member recover bench snapshot" -- "$cur"))
+        COMPREPLY=($(compgen -W "help lock elect serve dev ls show watch sessions status top audit force-unlock revoke reset-fence member recover bench snapshot" -- "$cur"))
         return
     fi
     case $command in
@@ -21,7 +21,7 @@ _holdfast() {
         done
         ;;
     help)
-        COMPREPLY=($(compgen -W "lock elect serve dev ls show watch sessions status top audit force-unlock revoke member recover bench snapshot" -- "$cur"))
+        COMPREPLY=($(compgen -W "lock elect serve dev ls show watch sessions status top audit force-unlock revoke reset-fence member recover bench snapshot" -- "$cur"))
         return
         ;;
     esac
@@ -35,7 +35,7 @@ _holdfast() {
         [[ $cur == -* ]] || _holdfast_names
         ;;
     serve)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--id --data --client --peer --resp --resp-tier --resp-del --advertise-client --cluster --cluster-name --bootstrap --join --insecure --election-timeout --heartbeat --request-timeout --ttl-min --snapshot-log-size --segment-size --disk-io --max-clients --log-format --log-level --log-file --efficiency-backend --efficiency-fallback --redis --redis-user --redis-db --redis-prefix --redis-timeout --config --check --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--id --data --client --peer --resp --resp-tier --resp-del --advertise-client --cluster --cluster-name --bootstrap --join --insecure --election-timeout --heartbeat --request-timeout --ttl-min --snapshot-log-size --segment-size --connections-max-bytes --disk-io --max-clients --max-clients-per-address --log-format --log-level --log-file --efficiency-backend --efficiency-fallback --redis --redis-user --redis-db --redis-prefix --redis-timeout --config --check --help" -- "$cur"))
         ;;
     dev)
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--nodes --dir --base-port --help" -- "$cur"))
@@ -71,6 +71,9 @@ _holdfast() {
     revoke)
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--reason --deadline --actor --endpoints --timeout --json --help" -- "$cur"))
         [[ $cur == -* ]] || _holdfast_names
+        ;;
+    reset-fence)
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--reason --token --slot --actor --endpoints --timeout --json --help" -- "$cur"))
         ;;
     member)
         [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--wait --no-wait --endpoints --timeout --json --help" -- "$cur"))

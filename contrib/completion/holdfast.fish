@@ -1,6 +1,6 @@
 # Completion of `holdfast` for fish. Written by tools/cli-docs from the program's help.
 
-set -l commands lock elect serve dev ls show watch sessions status top audit force-unlock revoke member recover bench snapshot
+set -l commands lock elect serve dev ls show watch sessions status top audit force-unlock revoke reset-fence member recover bench snapshot
 
 function __holdfast_names
     holdfast ls --timeout 500ms 2>/dev/null | awk 'NR > 1 { print $1 }'
@@ -64,8 +64,10 @@ complete -c holdfast -n "__fish_seen_subcommand_from serve" -l request-timeout -
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l ttl-min -r -d 'the shortest TTL that is accepted (1s)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l snapshot-log-size -r -d 'of log after which a snapshot is taken (64MiB)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l segment-size -r -d 'of a file of the log (16MiB)'
+complete -c holdfast -n "__fish_seen_subcommand_from serve" -l connections-max-bytes -r -d 'memory of all HTTP connections together; above it those that hold the most are closed (0: an eighth of the machine'\''s or the container'\''s memory) (0)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l disk-io -r -d 'who waits for the log'\''s writes: the kernel where the file system is known to be good at it, else a thread; or always a thread (auto)'
-complete -c holdfast -n "__fish_seen_subcommand_from serve" -l max-clients -r -d 'connections at the same time (10000)'
+complete -c holdfast -n "__fish_seen_subcommand_from serve" -l max-clients -r -d 'client connections of all ports at the same time, up to 8 of them kept for clients on this machine; less where the limit of open files is too small (10000)'
+complete -c holdfast -n "__fish_seen_subcommand_from serve" -l max-clients-per-address -r -d 'of them from one address; 0: no such limit (0)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l log-format -r -d 'one JSON object a line, or lines for people (json)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l log-level -r -d 'debug, info, warn or error; SUBSYSTEM=LEVEL for one of node, raft, peer, disk, snapshot, client, lock; read again on SIGHUP (info,lock=warn)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l log-file -r -d 'append the log to a file, opened anew on SIGHUP (default: stderr)'
@@ -148,6 +150,15 @@ complete -c holdfast -n "__fish_seen_subcommand_from revoke" -l timeout -r -d 'u
 complete -c holdfast -n "__fish_seen_subcommand_from revoke" -l json -d 'the service'\''s answer, for programs'
 complete -c holdfast -n "__fish_seen_subcommand_from revoke" -l help -s h -d 'flags and an example'
 complete -c holdfast -n "__fish_seen_subcommand_from revoke" -a '(__holdfast_names)'
+complete -c holdfast -n "not __fish_seen_subcommand_from $commands" -a reset-fence -d 'set the lowest token that the fence of a resource accepts'
+complete -c holdfast -n "__fish_seen_subcommand_from reset-fence" -l reason -s r -r -d 'why, for the audit trail; required'
+complete -c holdfast -n "__fish_seen_subcommand_from reset-fence" -l token -r -d 'the lowest token to accept from now on (none that was issued so far)'
+complete -c holdfast -n "__fish_seen_subcommand_from reset-fence" -l slot -r -d 'of a semaphore (0)'
+complete -c holdfast -n "__fish_seen_subcommand_from reset-fence" -l actor -r -d 'who does it, for the audit trail (USER@HOST)'
+complete -c holdfast -n "__fish_seen_subcommand_from reset-fence" -l endpoints -r -d 'nodes to ask, in turn (HOLDFAST_ENDPOINTS, else 127.0.0.1:4653)'
+complete -c holdfast -n "__fish_seen_subcommand_from reset-fence" -l timeout -r -d 'until it gives up (5s)'
+complete -c holdfast -n "__fish_seen_subcommand_from reset-fence" -l json -d 'the service'\''s answer, for programs'
+complete -c holdfast -n "__fish_seen_subcommand_from reset-fence" -l help -s h -d 'flags and an example'
 complete -c holdfast -n "not __fish_seen_subcommand_from $commands" -a member -d 'who belongs to the cluster: list, add, remove, promote, demote, transfer'
 complete -c holdfast -n "__fish_seen_subcommand_from member" -l wait -s w -r -d 'for the change to be in force, and for a new node to catch up (60s)'
 complete -c holdfast -n "__fish_seen_subcommand_from member" -l no-wait -d 'only begin with it'

@@ -149,7 +149,14 @@
       "a transaction has at most 64 keys, 64 changes and 40,960 bytes")                            \
     X(NOT_UPGRADED, "not_upgraded", 503, 9,                                                        \
       "a member of the cluster runs an older version of Holdfast, which does not know this; "      \
-      "nothing was done; upgrade all members")
+      "nothing was done; upgrade all members")                                                     \
+    X(FENCE_NOT_FOUND, "fence_not_found", 404, 5,                                                  \
+      "the fence has no mark for this resource and slot; there is nothing to reset")               \
+    X(TOKEN_NOT_ISSUED, "token_not_issued", 400, 3,                                                \
+      "no grant has this fencing token; a mark cannot be above the tokens issued so far")          \
+    X(TOO_MANY_CLIENTS, "limit_clients", 503, 14,                                                  \
+      "this node has as many client connections as it may have, and none is idle; nothing was "    \
+      "done; try another node, or again later")
 
 enum hf_error {
 #define X(symbol, code, http, grpc, text) HF_##symbol,

@@ -22,18 +22,20 @@
 #define LIMIT_TRANSACT_BYTES (40u << 10) /* of all its checks and effects together */
 
 /* Counts in the state. */
-#define LIMIT_SESSION_ENTRIES 10000 /* names held or waited for by one session (S2.1) */
-#define LIMIT_SESSION_UNACKED 1024  /* replies kept for one session (S8.2) */
-#define LIMIT_SESSIONS 16000000     /* private ones included */
-#define LIMIT_HOLDERS 10000         /* of one name; also the largest semaphore */
-#define LIMIT_QUEUE 1000000         /* places of one name */
-#define LIMIT_NODES 64              /* nodes that waiters may be attached through */
-#define LIMIT_FENCE_MARKS 65536     /* resources with a high-water mark (S11) */
-#define LIMIT_AUDIT 10000           /* records of the audit trail */
-#define LIMIT_ENDED 65536           /* grants, and sessions, whose end is remembered (S8.3) */
-#define LIMIT_REQUESTS 65536        /* request ids remembered after their end (S8.3) */
-#define LIMIT_TRANSACTS 65536       /* transactions remembered by their ids (S13.6) */
-#define LIMIT_COUNTERS 10000        /* counters (S13.5) */
+#define LIMIT_SESSION_ENTRIES 10000   /* names held or waited for by one session (S2.1) */
+#define LIMIT_SESSION_UNACKED 1024    /* replies kept for one session (S8.2) */
+#define LIMIT_SESSIONS 16000000       /* private ones included */
+#define LIMIT_HOLDERS 10000           /* of one name; also the largest semaphore */
+#define LIMIT_QUEUE 1000000           /* places of one name */
+#define LIMIT_NODES 64                /* nodes that waiters may be attached through */
+#define LIMIT_FENCE_MARKS 65536       /* resources with a high-water mark (S11) */
+#define LIMIT_AUDIT 10000             /* records of the audit trail */
+#define LIMIT_ENDED 65536             /* grants, and sessions, whose end is remembered (S8.3) */
+#define LIMIT_REQUESTS 65536          /* request ids remembered after their end (S8.3) */
+#define LIMIT_DRAWN_REQUESTS 65536    /* ... of those that nodes drew */
+#define LIMIT_OPERATOR_REQUESTS 16384 /* ... of operators, for LIMIT_OPERATOR_KEPT_MS */
+#define LIMIT_TRANSACTS 65536         /* transactions remembered by their ids (S13.6) */
+#define LIMIT_COUNTERS 10000          /* counters (S13.5) */
 
 /* Work (S2.1). */
 #define LIMIT_COMMAND_STEPS 20000
@@ -54,9 +56,11 @@
 /* Times, in milliseconds. The edge is stricter than the core about TTLs by default. */
 #define LIMIT_TTL_MIN_MS 100u
 #define LIMIT_TTL_MAX_MS 86400000u
+#define LIMIT_COUNTER_TTL_MAX_MS 2678400000u /* 31 days; a counter is no lease (S13.5) */
 #define LIMIT_DELAY_MAX_MS 86400000u
 #define LIMIT_LINGER_MAX_MS 86400000u
-#define LIMIT_DETACHED_MS 10000u /* a detached waiter keeps its place that long (S7.3) */
+#define LIMIT_DETACHED_MS 10000u        /* a detached waiter keeps its place that long (S7.3) */
+#define LIMIT_OPERATOR_KEPT_MS 3600000u /* operators' ids are kept that long (S8.3) */
 
 /* The client protocols: what one HTTP request, and the JSON in it, may be. */
 #define LIMIT_HTTP_LINE 8192            /* bytes of a request line */
@@ -86,6 +90,7 @@
 #define LIMIT_RESP_PATTERNS 256       /* patterns that a node's clients listen to */
 #define LIMIT_RESP_MATCH 4096         /* steps of a pattern along a name or channel */
 #define LIMIT_RESP_SUBSCRIPTIONS 1024 /* channels and patterns of one connection */
+#define LIMIT_RESP_WAIT_MS 86400000u  /* of HF.ACQUIRE */
 
 /* Scripts of Redis clients: what one run may take of a node that has others to serve. */
 #define LIMIT_SCRIPT_STEPS 500000           /* a few milliseconds of Lua */
@@ -109,6 +114,12 @@
 #define LIMIT_ENDED 1024
 #undef LIMIT_REQUESTS
 #define LIMIT_REQUESTS 1024
+#undef LIMIT_DRAWN_REQUESTS
+#define LIMIT_DRAWN_REQUESTS 1024
+#undef LIMIT_OPERATOR_REQUESTS
+#define LIMIT_OPERATOR_REQUESTS 64
+#undef LIMIT_OPERATOR_KEPT_MS
+#define LIMIT_OPERATOR_KEPT_MS 20000u
 #undef LIMIT_TRANSACTS
 #define LIMIT_TRANSACTS 1024
 #endif
@@ -136,6 +147,12 @@
 #define LIMIT_ENDED 6
 #undef LIMIT_REQUESTS
 #define LIMIT_REQUESTS 4
+#undef LIMIT_DRAWN_REQUESTS
+#define LIMIT_DRAWN_REQUESTS 3
+#undef LIMIT_OPERATOR_REQUESTS
+#define LIMIT_OPERATOR_REQUESTS 5
+#undef LIMIT_OPERATOR_KEPT_MS
+#define LIMIT_OPERATOR_KEPT_MS 600u
 #undef LIMIT_TRANSACTS
 #define LIMIT_TRANSACTS 4
 #undef LIMIT_COUNTERS

@@ -84,6 +84,14 @@ ref recent_add(struct recent *r, ref who, const uint32_t *hashes)
     return forgotten;
 }
 
+ref recent_drop_oldest(struct recent *r)
+{
+    hf_assert(r->count > 0);
+    ref oldest = recent_at(r, 0);
+    r->count--;
+    return oldest;
+}
+
 uint64_t recent_bytes(const struct recent *r)
 {
     if (r->objects == NULL) {

@@ -60,6 +60,9 @@ void recent_close(struct recent *r);
  * or 0. The low bits of a hash must differ well. Does not look for doubles. */
 ref recent_add(struct recent *r, ref who, const uint32_t *hashes);
 
+/* Forgets the oldest and returns it; there is one. */
+ref recent_drop_oldest(struct recent *r);
+
 /* What the arrays take, without the objects. */
 uint64_t recent_bytes(const struct recent *r);
 

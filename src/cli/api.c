@@ -41,9 +41,21 @@ bool api_init(struct api *api, const struct cli_common *common)
     return api->count > 0;
 }
 
+static bool has_any_said(const struct api *api)
+{
+    for (unsigned i = 0; i < api->count; i++) {
+        if (api->has_said[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void api_problem(const struct api *api, char *out, size_t size)
 {
-    size_t len = (size_t)snprintf(out, size, "no endpoint answered: tried ");
+    size_t len =
+        (size_t)snprintf(out, size, "%s: tried ",
+                         has_any_said(api) ? "no endpoint can do it now" : "no endpoint answered");
     for (unsigned i = 0; i < api->count && len < size; i++) {
         len += (size_t)snprintf(out + len, size - len, "%s%s (%s)", i == 0 ? "" : ", ",
                                 api->endpoints[i],
@@ -56,9 +68,9 @@ static int fail_unreachable(const struct api *api)
     char text[1400];
     if (!api->is_quiet) {
         api_problem(api, text, sizeof(text));
-        cli_say("%s; is the cluster up? `holdfast dev` starts one on this machine, --endpoints or "
-                "HOLDFAST_ENDPOINTS name another",
-                text);
+        cli_say("%s; %s", text,
+                has_any_said(api) ? "`holdfast status` tells which nodes are silent"
+                                  : API_NOBODY_THERE);
     }
     return EXIT_UNREACHABLE;
 }

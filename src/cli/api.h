@@ -63,7 +63,12 @@ void api_pages_close(struct api_pages *pages);
 /* {"KEY":[...]} on stdout. */
 void api_pages_print_json(const struct api_pages *pages, const char *key);
 
-/* "no endpoint answered: tried ..." into `out`. */
+/* What to do when no endpoint answered. */
+#define API_NOBODY_THERE                                                            \
+    "is the cluster up? `holdfast dev` starts one on this machine, --endpoints or " \
+    "HOLDFAST_ENDPOINTS name another"
+/* "no endpoint answered: tried ..." into `out`; "no endpoint can do it now: ..." where one said so.
+ */
 void api_problem(const struct api *api, char *out, size_t size);
 
 /* The answer as it came, with a line's end. */

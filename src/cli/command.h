@@ -3,6 +3,7 @@
 #ifndef HOLDFAST_CLI_COMMAND_H
 #define HOLDFAST_CLI_COMMAND_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "cli/options.h"
@@ -23,5 +24,7 @@ struct cli_command {
 const struct cli_command *cli_command_find(const char *name);
 /* In the order in which they are shown; NULL behind the last one. */
 const struct cli_command *cli_command_at(unsigned index);
+/* It takes something away from others, so it is never proposed in place of an unknown word. */
+bool cli_command_is_destructive(const struct cli_command *command);
 
 #endif

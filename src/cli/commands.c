@@ -54,11 +54,22 @@ static const struct cli_command commands[] = {
     {"revoke", "ask the holders to finish, with a deadline", "NAME --reason TEXT [--deadline DURATION]",
      "holdfast revoke billing/close --reason maintenance --deadline 5m", revoke_main, revoke_options,
      NULL},
+    {"reset-fence", "set the lowest token that the fence of a resource accepts",
+     "RESOURCE --reason TEXT [--token TOKEN] [--slot N]",
+     "holdfast reset-fence disk/7 --reason \"a test wrote a token that nobody was given\"",
+     reset_fence_main, reset_fence_options,
+     "For a fence that refuses the real holders. Without --token every token that was issued so far is\n"
+     "refused, so holders must acquire again; that is safe. With --token the holder of that token goes on,\n"
+     "and so does everyone with a higher one."},
     {"member", "who belongs to the cluster: list, add, remove, promote, demote, transfer",
      "list | add ID HOST:PORT | remove ID | promote ID | demote ID | transfer [ID]",
      "holdfast member add 6 10.0.0.6:4654", member_main, member_options,
      "HOST:PORT is the peer port of the new node, which is started with `holdfast serve --join`. It\n"
-     "learns first; promote it when it has caught up."},
+     "learns first; promote it when it has caught up. Its ID is above every ID that was removed.\n"
+     "\n"
+     "When the leader itself is removed or demoted, it transfers the leadership first, and the next\n"
+     "leader makes the change. The command waits until the change is in force. Do not stop a removed\n"
+     "node before."},
     {"recover", "make a new cluster of one node's folder, when most voters are lost",
      "--data DIR --id N [--cluster N=HOST:PORT --reason TEXT]",
      "holdfast recover --data /var/lib/holdfast --id 2", recover_main, NULL, NULL},
@@ -86,4 +97,10 @@ const struct cli_command *cli_command_find(const char *name)
         }
     }
     return NULL;
+}
+
+bool cli_command_is_destructive(const struct cli_command *command)
+{
+    return command->run == force_unlock_main || command->run == revoke_main ||
+           command->run == recover_main;
 }

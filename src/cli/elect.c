@@ -58,6 +58,7 @@ static int run(struct options *o, const char *name, const char *value, struct pr
     struct wrap w;
     struct hf_lock_options lock = HF_LOCK_OPTIONS;
     hf_call *call = NULL;
+    o->wrap.is_impatient = o->no_wait || o->wait_ms == 0;
     int code = wrap_begin(&w, &o->wrap, program);
     if (code == 0) {
         wrap_lock_options(&w, &lock);

@@ -2,38 +2,67 @@
 #include "cli/guard.h"
 
 #include <errno.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+static void close_both(const int pair[2])
+{
+    int error = errno;
+    (void)close(pair[0]);
+    (void)close(pair[1]);
+    errno = error;
+}
+
 bool guard_start(struct guard *g, const struct guard_plan *plan)
 {
     int pair[2];
+    struct guard_shared *shared =
+        mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) {
+        return false;
+    }
     /* Messages are whole or not there, and none is lost. */
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+    int wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (wake < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
         return false;
     }
     pid_t pid = fork();
     if (pid == 0) {
         (void)close(pair[0]);
-        guard_main(pair[1], plan);
+        guard_standby(pair[1], wake, shared, plan);
     }
-    int error = errno;
-    (void)close(pair[1]);
     if (pid < 0) {
-        (void)close(pair[0]);
-        errno = error;
+        close_both(pair);
         return false;
     }
-    *g = (struct guard){pair[0], pid};
+    (void)close(pair[1]);
+    *g = (struct guard){pair[0], wake, pid, shared};
     return true;
+}
+
+/* For the standby. Later deadlines it sees when it looks, an earlier one it is woken for. */
+static void share_deadline(const struct guard *g, int64_t deadline_ms)
+{
+    int64_t before_ms = atomic_exchange(&g->shared->deadline_ms, deadline_ms);
+    uint64_t one = 1;
+    if (before_ms == 0 || deadline_ms < before_ms) {
+        (void)!write(g->wake, &one, sizeof(one));
+    }
 }
 
 void guard_send(const struct guard *g, const struct guard_message *message)
 {
+    if (message->word == GUARD_START || message->word == GUARD_DEADLINE ||
+        (message->word == GUARD_STOP && message->deadline_ms != 0 &&
+         message->deadline_ms < atomic_load(&g->shared->deadline_ms))) {
+        share_deadline(g, message->deadline_ms);
+    }
     /* Its queue has room for many. When it is full the guard was stopped, and we must not stop with
      * it: what it misses is only that the lock is held for longer; by itself it ends the command at
-     * the last deadline that it heard. When it is gone, guard_receive tells. */
+     * the last deadline that it heard. When it is gone, the standby tells, or guard_receive. */
     while (send(g->fd, message, sizeof(*message), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
            errno == EINTR) {
     }
@@ -56,7 +85,16 @@ int guard_receive(const struct guard *g, struct guard_message *message)
 void guard_close(struct guard *g)
 {
     (void)close(g->fd);
-    while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR) {
+    (void)close(g->wake);
+    for (;;) {
+        int status = 0;
+        pid_t got = waitpid(g->standby, &status, WUNTRACED);
+        if (got > 0 && WIFSTOPPED(status)) {
+            (void)kill(g->standby, SIGKILL); /* the guard does without */
+        } else if (got > 0 || errno != EINTR) {
+            break;
+        }
     }
-    *g = (struct guard){-1, -1};
+    (void)munmap(g->shared, sizeof(*g->shared));
+    *g = (struct guard){-1, -1, -1, NULL};
 }

@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/guard_cgroup.h"
+
 extern char **environ;
 
 /* A script without its first line, as execvp(3) and shells treat it. */
@@ -32,10 +34,13 @@ static void run_as_script(const struct guard_plan *plan)
 }
 
 /* In the child: everything that execve keeps is set up here. */
-static _Noreturn void become_command(const struct guard_plan *plan, uint64_t token,
-                                     bool has_terminal, pid_t guard, int problem)
+static _Noreturn void become_command(const struct guard_plan *plan, struct guard_shared *shared,
+                                     uint64_t token, bool has_terminal, pid_t guard, int problem)
 {
     char text[24];
+    /* Before it can start anything: whoever has to end it finds it, and all that it starts. */
+    atomic_store(&shared->child, getpid());
+    guard_cgroup_enter(plan->cgroup);
     (void)snprintf(text, sizeof(text), "%" PRIu64, token);
     (void)setpgid(0, 0);
     if (has_terminal && plan->terminal >= 0) {
@@ -58,7 +63,8 @@ static _Noreturn void become_command(const struct guard_plan *plan, uint64_t tok
     _exit(0);
 }
 
-pid_t guard_child_start(const struct guard_plan *plan, uint64_t token, bool has_terminal)
+pid_t guard_child_start(const struct guard_plan *plan, struct guard_shared *shared, uint64_t token,
+                        bool has_terminal)
 {
     int problem[2];
     if (pipe2(problem, O_CLOEXEC) != 0) {
@@ -68,7 +74,7 @@ pid_t guard_child_start(const struct guard_plan *plan, uint64_t token, bool has_
     pid_t child = fork();
     if (child == 0) {
         (void)close(problem[0]);
-        become_command(plan, token, has_terminal, guard, problem[1]);
+        become_command(plan, shared, token, has_terminal, guard, problem[1]);
     }
     int error = errno;
     (void)close(problem[1]);
@@ -125,14 +131,18 @@ static bool kill_listed(FILE *children, pid_t leader, pid_t *seen)
 /* The orphans of one that dies become our children before its death can be seen, but a list that
  * was read earlier does not show them. So all are dead only when a list that was read after the
  * leader's death shows nobody else. */
-pid_t guard_child_kill_all(pid_t leader)
+pid_t guard_child_kill_all(pid_t leader, const struct guard_cgroup *cgroup)
 {
     pid_t seen = 0;
     bool has_reaped = true;
+    siginfo_t info;
+    guard_cgroup_kill(cgroup);
     /* While the leader is not reaped its number means this group and no other. */
-    (void)kill(-leader, SIGKILL);
+    if (leader > 0 && waitid(P_PID, (id_t)leader, &info, WEXITED | WNOHANG | WNOWAIT) == 0) {
+        (void)kill(-leader, SIGKILL);
+    }
     for (int round = 0; has_reaped && round < KILL_ROUNDS; round++) {
-        bool is_leader_dead = is_dead(leader, WNOWAIT);
+        bool is_leader_dead = leader <= 0 || is_dead(leader, WNOWAIT);
         FILE *children = open_children();
         seen = 0;
         has_reaped = false;
@@ -141,7 +151,8 @@ pid_t guard_child_kill_all(pid_t leader)
             (void)fclose(children);
         }
         if (seen == 0) {
-            return is_leader_dead ? 0 : leader;
+            pid_t left = guard_cgroup_member(cgroup);
+            return is_leader_dead ? left : leader;
         }
     }
     return seen;

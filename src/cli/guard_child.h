@@ -7,10 +7,12 @@
 /* Forks and executes it in a process group of its own, in the foreground of the terminal if
  * `has_terminal`. Its pid, or -1 with errno when it cannot be
  * run, and then there is no process. */
-pid_t guard_child_start(const struct guard_plan *plan, uint64_t token, bool has_terminal);
+pid_t guard_child_start(const struct guard_plan *plan, struct guard_shared *shared, uint64_t token,
+                        bool has_terminal);
 
-/* Kills the group of `leader`, whose entry has not been reaped, and every child of this process but
- * the leader's; reaps those. Gives one that still lives, or 0 when all are dead. */
-pid_t guard_child_kill_all(pid_t leader);
+/* Kills what is in the cgroup (may be NULL), the group of `leader` if that is a child of this
+ * process, dead or alive (0: there is none), and every child of this process but the leader; reaps
+ * those. Gives one that still lives, or 0 when all are dead. */
+pid_t guard_child_kill_all(pid_t leader, const struct guard_cgroup *cgroup);
 
 #endif

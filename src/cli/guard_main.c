@@ -12,6 +12,7 @@
 
 #include "base/panic.h"
 #include "cli/clock.h"
+#include "cli/guard_cgroup.h"
 #include "cli/guard_child.h"
 
 enum state { IDLE, RUNNING, ENDING, KILLING };
@@ -24,7 +25,9 @@ enum {
 struct guarding {
     const struct guard_plan *plan;
     enum state state;
+    struct guard_shared *shared;
     int wrapper; /* the socket; -1: the wrapper is gone */
+    int standby; /* readable when the standby is gone; -1: that was seen */
     int signals;
     int timer;
     pid_t child;
@@ -70,6 +73,7 @@ static void set_timer(const struct guarding *g)
 
 static _Noreturn void finish(const struct guarding *g, int status, pid_t undead)
 {
+    guard_cgroup_remove(g->plan->cgroup);
     tell(g, GUARD_EXITED, status, undead);
     _exit(0);
 }
@@ -103,7 +107,7 @@ static void begin_killing(struct guarding *g)
 /* What must be dead is killed until it is. */
 static void go_on_killing(struct guarding *g)
 {
-    pid_t alive = guard_child_kill_all(g->child);
+    pid_t alive = guard_child_kill_all(g->child, g->plan->cgroup);
     if (alive == 0) {
         finish(g, reap(g->child), 0);
     }
@@ -114,7 +118,7 @@ static void go_on_killing(struct guarding *g)
 
 static void start(struct guarding *g, const struct guard_message *m)
 {
-    g->child = guard_child_start(g->plan, m->token, m->value == 1);
+    g->child = guard_child_start(g->plan, g->shared, m->token, m->value == 1);
     if (g->child < 0) {
         tell(g, GUARD_NOT_RUN, errno, 0);
         _exit(0);
@@ -177,6 +181,17 @@ static void on_wrapper(struct guarding *g)
     (void)close(g->wrapper);
     g->wrapper = -1;
     begin_ending(g, g->deadline_ms - g->plan->kill_ms);
+}
+
+/* Should we be killed too, nobody would find what has left the command. */
+static void on_standby(struct guarding *g)
+{
+    (void)close(g->standby);
+    g->standby = -1;
+    if (g->state == RUNNING) {
+        begin_ending(g, g->deadline_ms - g->plan->kill_ms);
+        tell(g, GUARD_ENDING, 1, 0);
+    }
 }
 
 /* What has become of the command since the last look; false: nothing. */
@@ -247,20 +262,26 @@ static void prepare(struct guarding *g)
     hf_assert(g->signals >= 0 && g->timer >= 0);
 }
 
-_Noreturn void guard_main(int fd, const struct guard_plan *plan)
+_Noreturn void guard_main(int fd, int standby, struct guard_shared *shared,
+                          const struct guard_plan *plan)
 {
-    struct guarding g = {.plan = plan, .wrapper = fd};
+    struct guarding g = {.plan = plan, .shared = shared, .wrapper = fd, .standby = standby};
     prepare(&g);
     for (;;) {
         set_timer(&g);
-        struct pollfd fds[] = {
-            {g.signals, POLLIN, 0}, {g.timer, POLLIN, 0}, {g.wrapper, POLLIN, 0}};
-        if (poll(fds, 3, -1) < 0) {
+        struct pollfd fds[] = {{g.signals, POLLIN, 0},
+                               {g.timer, POLLIN, 0},
+                               {g.wrapper, POLLIN, 0},
+                               {g.standby, POLLIN, 0}};
+        if (poll(fds, 4, -1) < 0) {
             continue;
         }
         /* What the wrapper said first: a deadline is true whenever it is read. */
         if (g.wrapper >= 0 && fds[2].revents != 0) {
             on_wrapper(&g);
+        }
+        if (g.standby >= 0 && fds[3].revents != 0) {
+            on_standby(&g);
         }
         if (fds[0].revents != 0) {
             on_children(&g);

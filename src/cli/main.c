@@ -36,18 +36,20 @@ static int print_help(const struct cli_command *row)
     return 0;
 }
 
+enum { GUESS_MIN = 2 }; /* letters */
+
 /* How many of the first letters are the same: enough to guess what was meant. */
 static const struct cli_command *guess(const char *text)
 {
     const struct cli_command *best = NULL;
     const struct cli_command *row;
-    size_t best_len = 0;
+    size_t best_len = GUESS_MIN - 1;
     for (unsigned i = 0; (row = cli_command_at(i)) != NULL; i++) {
         size_t len = 0;
         while (text[len] != '\0' && text[len] == row->name[len]) {
             len++;
         }
-        if (len > best_len) {
+        if (len > best_len && !cli_command_is_destructive(row)) {
             best = row;
             best_len = len;
         }
@@ -55,10 +57,20 @@ static const struct cli_command *guess(const char *text)
     return best;
 }
 
+/* Words of other lock services, for which there is no command. */
+static bool is_release(const char *name)
+{
+    return strcmp(name, "release") == 0 || strcmp(name, "unlock") == 0;
+}
+
 static int fail_unknown(const char *name)
 {
     const struct cli_command *meant = guess(name);
-    if (meant != NULL) {
+    if (is_release(name)) {
+        cli_say("there is no command \"%s\": `holdfast lock` gives the lock back when its command "
+                "ends; `holdfast show NAME` tells who holds it",
+                name);
+    } else if (meant != NULL) {
         cli_say("there is no command \"%s\"; did you mean \"%s\"?", name, meant->name);
     } else {
         cli_say("there is no command \"%s\"", name);

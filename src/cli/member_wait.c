@@ -14,15 +14,43 @@
 
 enum { POLL_MS = 200 };
 
+/* A node that is removed, or dies, no longer says how the change goes on: others are asked then. */
+static void learn_endpoints(struct member_wait *w, const struct json_t *members)
+{
+    struct api *api = w->api;
+    for (size_t i = 0; i < json_tree_count(members); i++) {
+        const struct json_t *row = json_tree_at(members, i);
+        struct slice address = json_tree_text(json_tree_get(row, "client_address"));
+        bool is_known = address.len == 0 || address.len >= HTTP_ENDPOINT ||
+                        json_tree_u64(json_tree_get(row, "id"), 0) == w->id;
+        for (unsigned j = 0; j < api->count; j++) {
+            is_known = is_known || slice_equal(address, slice_of(api->endpoints[j]));
+        }
+        if (!is_known && api->count < API_ENDPOINTS) {
+            (void)snprintf(api->endpoints[api->count++], HTTP_ENDPOINT, "%.*s", (int)address.len,
+                           (const char *)address.data);
+        }
+    }
+}
+
 int member_wait_begin(struct member_wait *w)
 {
     struct api_answer answer;
     int code = members_look(w->api, &answer);
     if (code == 0) {
         w->old_leader = json_tree_u64(json_tree_get(answer.tree, "leader"), 0);
+        learn_endpoints(w, json_tree_get(answer.tree, "members"));
         api_answer_close(&answer);
     }
     return code;
+}
+
+/* What a removed node knows of the members gets no newer. */
+static void leave_removed_node(const struct member_wait *w, const struct json_t *tree)
+{
+    if (w->goal == MEMBER_GONE && json_tree_u64(json_tree_get(tree, "node"), 0) == w->id) {
+        w->api->current = (w->api->current + 1) % w->api->count;
+    }
 }
 
 static bool is_reached(const struct member_wait *w, const struct json_t *tree)
@@ -112,6 +140,7 @@ int member_wait_end(struct member_wait *w, uint64_t wait_ms, bool is_quiet)
             return code;
         }
         bool is_done = is_reached(w, answer.tree);
+        leave_removed_node(w, answer.tree);
         show_progress(w, answer.tree, last);
         if (last[0] != '\0' && isatty(STDERR_FILENO) == 1 && is_done) {
             fprintf(stderr, "\n");

@@ -20,7 +20,8 @@ struct member_wait {
     uint64_t old_leader;
 };
 
-/* Before the change: who leads now. Gives the exit code. */
+/* Before the change: who leads now, and where the other members are, which become endpoints of
+ * `api` too. Gives the exit code. */
 int member_wait_begin(struct member_wait *w);
 /* After it. Progress goes to stderr, the result to stdout unless `is_quiet`. */
 int member_wait_end(struct member_wait *w, uint64_t wait_ms, bool is_quiet);

@@ -5,7 +5,10 @@
 
 #include "cli/columns.h"
 
-enum { LEADER_MS = 1000 }; /* its view is a better one, and not worth a longer wait */
+enum {
+    LEADER_MS = 1000, /* its view is a better one, and not worth a longer wait */
+    STATE_MIN_MS = 200,
+};
 
 const struct json_t *members_find(const struct json_t *members, uint64_t id)
 {
@@ -38,6 +41,26 @@ int members_look(struct api *api, struct api_answer *answer)
         }
     }
     return 0;
+}
+
+enum members_state members_state(struct api *api)
+{
+    enum members_state state = MEMBERS_UNREACHED;
+    uint64_t each_ms = api->timeout_ms / api->count;
+    struct api one = {.count = 1, .is_quiet = true};
+    one.timeout_ms = each_ms > STATE_MIN_MS ? each_ms : STATE_MIN_MS;
+    for (unsigned i = 0; i < api->count && state != MEMBERS_SERVING; i++) {
+        struct api_answer answer;
+        memcpy(one.endpoints[0], api->endpoints[i], sizeof(one.endpoints[0]));
+        one.has_said[0] = false;
+        if (api_get(&one, "/api/v1/cluster", &answer) == 0) {
+            bool serves = json_tree_true(json_tree_get(answer.tree, "serving"));
+            state = serves ? MEMBERS_SERVING : MEMBERS_IDLE;
+            api_answer_close(&answer);
+        }
+        memcpy(api->problems[i], one.problems[0], sizeof(one.problems[0]));
+    }
+    return state;
 }
 
 void members_print(const struct json_t *members)

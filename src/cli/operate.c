@@ -31,7 +31,27 @@ static void write_body(const struct operate *o, struct buffer *body)
     if (o->has_deadline) {
         json_put_u64(&w, "deadline_ms", o->deadline_ms);
     }
+    if (o->verb == NULL) {
+        json_put_text(&w, "resource", o->name);
+        json_put_u64(&w, "slot", o->slot);
+        if (o->token != 0) {
+            json_put_u64(&w, "fencing_token", o->token);
+        }
+    }
     json_write_close(&w);
+}
+
+static void write_target(const struct operate *o, struct buffer *target)
+{
+    if (o->verb == NULL) {
+        buffer_append_text(target, "/api/v1/fence/reset");
+    } else {
+        buffer_append_text(target, "/api/v1/locks/");
+        http_escape(target, slice_of(o->name), true);
+        buffer_append_byte(target, '/');
+        buffer_append_text(target, o->verb);
+    }
+    buffer_append_byte(target, 0);
 }
 
 int operate_call(struct api *api, const struct operate *o, struct api_answer *answer)
@@ -40,11 +60,7 @@ int operate_call(struct api *api, const struct operate *o, struct api_answer *an
     struct buffer body;
     buffer_init(&target, memory_system(), API_TARGET);
     buffer_init(&body, memory_system(), 64 << 10);
-    buffer_append_text(&target, "/api/v1/locks/");
-    http_escape(&target, slice_of(o->name), true);
-    buffer_append_byte(&target, '/');
-    buffer_append_text(&target, o->verb);
-    buffer_append_byte(&target, 0);
+    write_target(o, &target);
     write_body(o, &body);
     struct api_request request = {"POST", (const char *)buffer_bytes(&target).data,
                                   buffer_bytes(&body), API_REPEAT};

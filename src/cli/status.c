@@ -58,7 +58,7 @@ int status_main(int count, char **arguments)
     api_answer_close(&answer);
     if (!is_serving) {
         (void)fflush(stdout);
-        cli_say("no majority of the voters answers, so nothing is granted; start the silent nodes");
+        cli_say(MEMBERS_NO_MAJORITY);
         return EXIT_UNREACHABLE;
     }
     return 0;

@@ -119,7 +119,7 @@ static int begin_client(struct wrap *w)
 int wrap_begin(struct wrap *w, const struct wrap_options *o, struct program *program)
 {
     sigset_t ours;
-    *w = (struct wrap){.o = o, .program = program, .signals = -1, .guard = {-1, -1}};
+    *w = (struct wrap){.o = o, .program = program, .signals = -1, .guard = {.fd = -1}};
     (void)sigemptyset(&ours);
     for (size_t i = 0; i < sizeof(our_signals) / sizeof(our_signals[0]); i++) {
         (void)sigaddset(&ours, our_signals[i]);
@@ -136,13 +136,19 @@ int wrap_begin(struct wrap *w, const struct wrap_options *o, struct program *pro
     if (program != NULL) {
         /* If the guard is killed, what it was the parent of becomes ours, to be ended by us. */
         (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+        bool has_cgroup = guard_cgroup_make(&w->cgroup);
+        if (!has_cgroup && o->is_verbose) {
+            cli_say("%s: without a cgroup (%s); what leaves the command is found one by one",
+                    o->what, strerror(errno));
+        }
         w->plan = (struct guard_plan){.path = program->path,
                                       .arguments = program->arguments,
                                       .lock = o->names,
                                       .terminal = w->terminal.fd,
                                       .mask = &w->old_mask,
                                       .term_ms = (int64_t)o->kill_after_ms,
-                                      .kill_ms = kill_ms(o)};
+                                      .kill_ms = kill_ms(o),
+                                      .cgroup = has_cgroup ? &w->cgroup : NULL};
         if (!guard_start(&w->guard, &w->plan)) {
             return fail_system("fork");
         }
@@ -345,6 +351,7 @@ int wrap_end(struct wrap *w, int code)
     if (w->guard.fd >= 0) {
         guard_close(&w->guard);
     }
+    guard_cgroup_remove(w->plan.cgroup);
     give_back(w);
     if (code == 0) {
         code = exit_code(w);

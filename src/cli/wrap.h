@@ -11,6 +11,7 @@
 #define HOLDFAST_CLI_WRAP_H
 
 #include "cli/guard.h"
+#include "cli/guard_cgroup.h"
 #include "cli/options.h"
 #include "cli/program.h"
 #include "cli/terminal.h"
@@ -27,6 +28,7 @@ struct wrap_options {
     uint64_t lock_delay_ms; /* 0: what the guard needs, and a second to hear of it */
     uint64_t conflict;      /* the exit code when it is not acquired */
     uint64_t status_fd;     /* 0: none */
+    bool is_impatient;      /* it does not wait for the lock, so it does not wait for a majority */
     bool is_verbose;
 };
 
@@ -35,6 +37,7 @@ struct wrap {
     struct program *program; /* NULL: nothing is run */
     struct guard_plan plan;
     struct guard guard;
+    struct guard_cgroup cgroup;
     struct terminal terminal;
     sigset_t old_mask;
     int signals;
@@ -54,6 +57,7 @@ struct wrap {
     int run_error;    /* errno: it could not be run */
     bool is_lost;
     bool was_told;      /* the guard, of the loss */
+    bool lost_guard;    /* guard or standby were killed */
     char loss[64];      /* a word: "forced", "unconfirmed", ... */
     char words[256];    /* an operator's, or empty */
     int64_t revoked_ms; /* on clock_boot_ms; 0: nobody wants it back */

@@ -16,6 +16,7 @@
 #include "cli/clock.h"
 #include "cli/exits.h"
 #include "cli/guard_child.h"
+#include "cli/members.h"
 #include "cli/say.h"
 #include "cli/wrap.h"
 
@@ -24,11 +25,17 @@ enum {
     LOOK_PARTS = 20, /* of a TTL: how often the guard is told of confirmations */
     LOOK_MAX_MS = 1000,
     UNDEAD_MS = 10000,
+    MARGIN_PARTS = 10,  /* of a TTL: so long the lock is kept after a death of the guard */
+    ELECTION_MS = 1000, /* a cluster has no leader for less than this after one died */
+    STATE_MS = 1000,    /* the time for asking whether the cluster serves */
 };
 
 static void tell_guard(const struct wrap *w, enum guard_word word, int value, int64_t deadline_ms)
 {
     struct guard_message m = {.word = (int32_t)word, .value = value, .deadline_ms = deadline_ms};
+    if (w->guard.fd < 0) {
+        return; /* all is over */
+    }
     if (word == GUARD_START) {
         m.token = hf_lock_token(w->lock);
     }
@@ -52,26 +59,60 @@ static void confirm(struct wrap *w)
         w->told_ms = until_ms;
     }
     if (w->is_lost && !w->was_told) {
-        tell_guard(w, GUARD_STOP, 0, 0);
+        tell_guard(w, GUARD_STOP, 0, clock_boot_ms() + w->plan.term_ms + w->plan.kill_ms);
         w->was_told = true;
     }
 }
 
 /* ---- the guard ---- */
 
-/* It was killed. The command has died with it, but what it started may live: with us as the
- * sub-reaper that is ours now, and can be ended as the guard would. */
-static void replace_guard(struct wrap *w)
+static void lose_guard(struct wrap *w)
+{
+    w->lost_guard = true;
+    w->is_lost = true;
+    (void)snprintf(w->loss, sizeof(w->loss), "its guard was killed");
+}
+
+static void lose_by_deadline(struct wrap *w)
+{
+    w->is_lost = true;
+    (void)snprintf(w->loss, sizeof(w->loss), "%s", w->revoked_ms != 0 ? "revoked" : "unconfirmed");
+}
+
+static void warn_of_undead(int64_t pid)
+{
+    if (pid != 0) {
+        cli_say("process %" PRId64 " hangs in the kernel and could not be killed", pid);
+    }
+}
+
+/* Guard and standby were killed. The command has died with the guard, but what it started may live:
+ * with us as the sub-reaper that is ours now, and can be ended as the guard would. */
+static void replace_both(struct wrap *w)
 {
     int64_t give_up_ms = clock_boot_ms() + UNDEAD_MS;
-    while (w->child > 0 && guard_child_kill_all(w->child) != 0 && clock_boot_ms() < give_up_ms) {
+    pid_t leader = atomic_load(&w->guard.shared->child);
+    pid_t alive;
+    while ((alive = guard_child_kill_all(leader, w->plan.cgroup)) != 0 &&
+           clock_boot_ms() < give_up_ms) {
         struct timespec pause = {0, 10000000};
         (void)nanosleep(&pause, NULL);
     }
+    warn_of_undead(alive);
     w->is_over = true;
     w->child_status = SIGKILL;
-    w->is_lost = true;
-    (void)snprintf(w->loss, sizeof(w->loss), "its guard was killed");
+    lose_guard(w);
+}
+
+/* A descendant may have acted until a moment ago, in ways that reach what the lock protects only
+ * now. So nobody else gets it yet: the session is kept for a fixed part of the TTL. */
+static void keep_margin(struct wrap *w)
+{
+    int64_t end_ms = clock_boot_ms() + (int64_t)w->o->ttl_ms / MARGIN_PARTS;
+    guard_close(&w->guard);
+    while (clock_boot_ms() < end_ms) {
+        wrap_turn(w, clock_left_ms(end_ms));
+    }
 }
 
 static void on_paused(struct wrap *w, int signal)
@@ -97,7 +138,7 @@ static void on_guard(struct wrap *w)
     int got;
     while (!w->is_over && (got = guard_receive(&w->guard, &m)) != 0) {
         if (got < 0) {
-            replace_guard(w);
+            replace_both(w);
             return;
         }
         switch (m.word) {
@@ -112,16 +153,27 @@ static void on_guard(struct wrap *w)
             on_paused(w, m.value);
             break;
         case GUARD_ENDING:
-            w->is_lost = true;
             w->was_told = true;
-            (void)snprintf(w->loss, sizeof(w->loss), "%s",
-                           w->revoked_ms != 0 ? "revoked" : "unconfirmed");
+            if (m.value == 1) {
+                lose_guard(w);
+            } else {
+                lose_by_deadline(w);
+            }
             break;
         case GUARD_EXITED:
             w->is_over = true;
             w->child_status = m.value;
-            if (m.pid != 0) {
-                cli_say("process %" PRId64 " hangs in the kernel and could not be killed", m.pid);
+            warn_of_undead(m.pid);
+            break;
+        case GUARD_REPLACED:
+            w->is_over = true;
+            w->child_status = SIGKILL;
+            w->lost_guard = true;
+            warn_of_undead(m.pid);
+            if (!w->is_lost && m.value == 0) {
+                lose_guard(w);
+            } else if (!w->is_lost) {
+                lose_by_deadline(w);
             }
             break;
         default:
@@ -180,8 +232,43 @@ void wrap_turn(struct wrap *w, int most_ms)
     }
 }
 
+/* ---- the answer ---- */
+
+/* Whether the cluster serves, by its own word; into `problem` what happened if nobody answered. */
+static enum members_state look(const struct wrap *w, char *problem, size_t size)
+{
+    struct cli_common common = {w->o->endpoints, STATE_MS, false};
+    struct api api;
+    if (!api_init(&api, &common)) {
+        return MEMBERS_SERVING; /* which changes nothing */
+    }
+    enum members_state state = members_state(&api);
+    api_problem(&api, problem, size);
+    return state;
+}
+
+static int fail_unreached(const struct wrap *w, enum members_state state, const char *problem)
+{
+    switch (state) {
+    case MEMBERS_IDLE:
+        cli_say("%s: %s%s" MEMBERS_NO_MAJORITY " (`holdfast status` lists them)", w->o->what,
+                problem, problem[0] != '\0' ? "; " : "");
+        break;
+    case MEMBERS_UNREACHED:
+        cli_say("%s: %s; " API_NOBODY_THERE, w->o->what, problem);
+        break;
+    case MEMBERS_SERVING:
+    default:
+        cli_say("%s: %s; `holdfast status` tells how the cluster is", w->o->what, problem);
+        break;
+    }
+    return EXIT_UNREACHABLE;
+}
+
 static int refuse(struct wrap *w)
 {
+    char problem[sizeof(w->refusal)];
+    enum members_state state;
     switch (w->error) {
     case HF_ERR_DENIED:
         cli_say("%s: %s", w->o->what, w->refusal);
@@ -193,10 +280,9 @@ static int refuse(struct wrap *w)
     case HF_ERR_UNKNOWN:
     case HF_ERR_LOST:
     case HF_ERR_PROTOCOL:
-        cli_say("%s: %s; `holdfast dev` starts one on this machine, --endpoints or "
-                "HOLDFAST_ENDPOINTS name another",
-                w->o->what, w->refusal);
-        return EXIT_UNREACHABLE;
+        state = look(w, problem, sizeof(problem));
+        return fail_unreached(
+            w, state, state == MEMBERS_IDLE && w->error == HF_ERR_UNREACHABLE ? "" : w->refusal);
     case HF_ERR_MEMORY:
     case HF_ERR_SYSTEM:
         cli_say("%s: %s", w->o->what, w->refusal);
@@ -211,17 +297,46 @@ static int refuse(struct wrap *w)
     }
 }
 
+static void withdraw(struct wrap *w, hf_call *call)
+{
+    if (!w->is_answered) {
+        hf_call_cancel(call);
+        hf_client_process(w->client);
+    }
+}
+
+/* Who does not wait for the lock does not wait for a majority either: the cluster is asked whether
+ * it serves once an election would be over, and again as often. Gives the exit code, 0: go on. */
+static int give_up_early(struct wrap *w, hf_call *call)
+{
+    char problem[sizeof(w->refusal)];
+    enum members_state state = look(w, problem, sizeof(problem));
+    hf_client_process(w->client); /* it may have been answered meanwhile */
+    if (state == MEMBERS_SERVING || w->is_answered) {
+        return 0;
+    }
+    withdraw(w, call);
+    w->error = HF_ERR_UNREACHABLE;
+    return fail_unreached(w, state, state == MEMBERS_IDLE ? "" : problem);
+}
+
 int wrap_wait(struct wrap *w, hf_call *call)
 {
+    int64_t look_ms = clock_boot_ms() + ELECTION_MS;
     hf_client_process(w->client);
     while (!w->is_answered && w->caught == 0) {
-        wrap_turn(w, -1);
+        int64_t left_ms = look_ms - clock_boot_ms();
+        wrap_turn(w, !w->o->is_impatient ? -1 : left_ms > 0 ? (int)left_ms : 0);
+        if (w->o->is_impatient && !w->is_answered && w->caught == 0 && clock_boot_ms() >= look_ms) {
+            int code = give_up_early(w, call);
+            if (code != 0) {
+                return code;
+            }
+            look_ms = clock_boot_ms() + ELECTION_MS;
+        }
     }
     if (w->caught != 0) {
-        if (!w->is_answered) {
-            hf_call_cancel(call);
-            hf_client_process(w->client);
-        }
+        withdraw(w, call);
         cli_say("%s: ended by a signal (%s) before the command ran", w->o->what,
                 strsignal(w->caught));
         return EXIT_SIGNAL + w->caught;
@@ -253,4 +368,7 @@ void wrap_run(struct wrap *w)
         }
     }
     terminal_take(&w->terminal, w->child, WIFSIGNALED(w->child_status));
+    if (w->lost_guard) {
+        keep_margin(w);
+    }
 }

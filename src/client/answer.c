@@ -93,6 +93,9 @@ static void read_error(struct call *call)
              rpc->message[0] != '\0' ? rpc->message
                                      : grpc_status_name((enum grpc_status)rpc->status),
              rpc->code[0] == '\0' ? "" : ": ", rpc->code);
+    if (rpc->code[0] != '\0' && verdict != VERDICT_UNKNOWN) { /* a node says so, no proxy */
+        lock_renewal_ended(call, RENEWAL_NOT_APPLIED);
+    }
     switch (verdict) {
     case VERDICT_NO_SESSION: {
         bool is_ours = call->needs_session && call->session_number == e->session.number;
@@ -203,10 +206,10 @@ static void granted(struct call *call, const Holdfast__V1__LockHandle *handle, u
     lock->session_number = e->session.number;
     lock->epoch = epoch != 0 ? epoch : e->session.epoch;
     snprintf(lock->lease, sizeof(lock->lease), "%s", handle->lease_id);
-    lock->life.ttl_ms = lock->asked.ttl_ms != 0 ? lock->asked.ttl_ms : e->session.life.ttl_ms;
+    lock->life.known.ttl_ms = lock->asked.ttl_ms != 0 ? lock->asked.ttl_ms : e->session.life.ttl_ms;
     /* S5.1: from its first sending; after a wait the session's keep-alives have gone further, and
      * life_of_lock takes the later of the two. */
-    lock->life.confirmed_ms = call->first_sent_ms;
+    lock->life.known.confirmed_ms = call->first_sent_ms;
     if (call->ticket == NULL) {
         lock->is_gone = true;
         give_back(lock);
@@ -317,14 +320,12 @@ static void read_renew(struct call *call)
         return;
     }
     int error = m->renewed ? 0 : error_of(m->reason);
+    lock_renewal_ended(call, m->renewed ? RENEWAL_APPLIED : RENEWAL_NOT_APPLIED);
     if (lock != NULL && lock->state == LOCK_HELD) {
         if (m->renewed) {
-            if (call->ttl_ms != 0) {
-                lock->life.ttl_ms = call->ttl_ms;
-            }
             lock_confirmed(lock, call->sent_ms);
         } else {
-            lock_lose(lock, loss_of(m->reason), NULL);
+            lock_lose(lock, m->ended[0] != '\0' ? m->ended : loss_of(m->reason), NULL);
             error = HF_ERR_LOST;
         }
     } else if (lock != NULL) {
@@ -469,6 +470,7 @@ void answer_read(struct call *call, enum rpc_end end)
         give_up(call, HF_ERR_PROTOCOL);
         break;
     case RPC_UNTOUCHED:
+        lock_renewal_ended(call, RENEWAL_NOT_APPLIED);
         call_retry(call, true);
         break;
     case RPC_BROKEN:

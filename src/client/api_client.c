@@ -33,7 +33,7 @@ int hf_client_stats(hf_client *c, struct hf_client_stats *out)
                                 .reconnects = e->stat_reconnects == 0 ? 0 : e->stat_reconnects - 1,
                                 .keepalives = e->stat_keepalives,
                                 .is_connected = e->current >= 0,
-                                .circuit_open = e->current < 0 && endpoints_all_open(&e->endpoints),
+                                .circuit_open = engine_circuit_is_open(e),
                                 .epoch = e->session.epoch};
     for (const struct list *at = e->locks.next; at != &e->locks; at = at->next) {
         s.locks++;

@@ -171,8 +171,9 @@ void hf_lock_free(hf_lock *lock)
         return;
     }
     struct hf_client *c = lock->client;
-    if (lock->state == LOCK_HELD && lock->life.ttl_ms < c->engine.orphan_ttl_ms) {
-        c->engine.orphan_ttl_ms = lock->life.ttl_ms; /* it goes on living by our keep-alives */
+    if (lock->state == LOCK_HELD && lock_life_ttl(&lock->life) < c->engine.orphan_ttl_ms) {
+        c->engine.orphan_ttl_ms =
+            lock_life_ttl(&lock->life); /* it goes on living by our keep-alives */
     }
     lock_gone(lock);
     lock_unref(lock);

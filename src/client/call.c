@@ -74,12 +74,21 @@ static void due_at(struct engine *e, int64_t at_ms)
     e->next_call_ms = at_ms < e->next_call_ms ? at_ms : e->next_call_ms;
 }
 
+static void fail_at_once(struct call *call);
+
+/* Whether it has a caller that the circuit breaker answers. CALL_READY is the caller's way to wait
+ * for a connection, and an observer has no deadline: both wait. */
+static bool can_fail_at_once(const struct call *call)
+{
+    return call->ticket != NULL && call->kind != CALL_READY && call->kind != CALL_OBSERVE;
+}
+
 void call_begin(struct call *call, int64_t deadline_ms)
 {
     struct engine *e = call->engine;
     call->deadline_ms = deadline_ms;
     call->reach_by_ms = deadline_ms;
-    if (call->ticket != NULL && call->kind != CALL_READY && call->kind != CALL_OBSERVE) {
+    if (can_fail_at_once(call)) {
         call->reach_by_ms = e->now_ms + e->options.call_timeout_ms;
     }
     list_append(&e->waiting, &call->link);
@@ -88,12 +97,16 @@ void call_begin(struct call *call, int64_t deadline_ms)
     if (call->retry_at_ms > e->now_ms) {
         due_at(e, call->retry_at_ms);
     }
+    if (can_fail_at_once(call) && engine_circuit_is_open(e)) {
+        fail_at_once(call);
+    }
 }
 
 static void call_free(struct call *call)
 {
     struct engine *e = call->engine;
     rpc_cancel(&call->rpc);
+    lock_renewal_ended(call, RENEWAL_UNANSWERED);
     unsend(call);
     list_remove(&call->link);
     e->checks -= call->is_check;
@@ -135,6 +148,7 @@ void call_finish(struct call *call, int error, const char *text)
 void call_retry(struct call *call, bool at_once)
 {
     struct engine *e = call->engine;
+    lock_renewal_ended(call, RENEWAL_UNANSWERED); /* unless the answer said what became of it */
     unsigned doublings = call->attempts < RETRY_DOUBLINGS ? call->attempts : RETRY_DOUBLINGS;
     int64_t wait_ms = RETRY_MS << doublings;
     wait_ms = wait_ms < RETRY_MAX_MS ? wait_ms : RETRY_MAX_MS;
@@ -180,6 +194,29 @@ static void describe_unreached(const struct call *call, char *out, size_t size)
     } else {
         endpoints_describe(&e->endpoints, tried, sizeof(tried));
         snprintf(out, size, "no endpoint answered: tried %s; is the cluster up?", tried);
+    }
+}
+
+/* The circuit breaker is open. Nothing was sent, so nothing was done; a release goes on in the
+ * background, as it does when its time is over. */
+static void fail_at_once(struct call *call)
+{
+    struct engine *e = call->engine;
+    char tried[ERROR_TEXT / 2];
+    char text[ERROR_TEXT];
+    endpoints_describe(&e->endpoints, tried, sizeof(tried));
+    if (e->next_dial_ms == NEVER_MS) {
+        snprintf(text, sizeof(text), "no endpoint answers: tried %s; one is being tried again",
+                 tried);
+    } else {
+        snprintf(text, sizeof(text),
+                 "no endpoint answers: tried %s; the next attempt is in %lld ms", tried,
+                 (long long)life_left(e->next_dial_ms, e->now_ms));
+    }
+    if (call->kind == CALL_RELEASE) {
+        call_leave(call, HF_ERR_UNREACHABLE, text);
+    } else {
+        call_finish(call, HF_ERR_UNREACHABLE, text);
     }
 }
 
@@ -254,6 +291,9 @@ static bool send(struct call *call, struct link *link)
     if (call->needs_session) {
         call->session_number = e->session.number;
     }
+    if (call->kind == CALL_RENEW && call->lock != NULL && call->ttl_ms != 0) {
+        lock_renewal_sent(call);
+    }
     e->stat_retries += call->attempts++ > 0;
     call->state = CALL_SENT;
     e->long_sent += call->is_long;
@@ -262,6 +302,13 @@ static bool send(struct call *call, struct link *link)
         session_hurry(e, call->lock->asked.ttl_ms);
     }
     return true;
+}
+
+/* Renewals that set a TTL go one after the other, or nobody would know which was applied last. */
+static bool is_behind_another(const struct call *call)
+{
+    return call->kind == CALL_RENEW && call->lock != NULL && call->ttl_ms != 0 &&
+           call->lock->life.in_flight.ttl_ms != 0;
 }
 
 void calls_go(struct engine *e)
@@ -283,7 +330,7 @@ void calls_go(struct engine *e)
             continue;
         }
         if (e->now_ms < call->retry_at_ms || (call->needs_session && !e->session.is_open) ||
-            (call->is_long && e->long_sent >= most_long)) {
+            (call->is_long && e->long_sent >= most_long) || is_behind_another(call)) {
             continue;
         }
         if (http2_client_streams(link->http2) >= most || !send(call, link)) {

@@ -82,4 +82,88 @@ static inline void life_confirm(struct life *l, int64_t sent_ms)
     }
 }
 
+/* The lives that a lock may have at the service while renewals that set a TTL are unanswered.
+ *
+ * A renewal sent at t with TTL d is either applied, at t or later, and then the lock lives until
+ * t + d at least, or it is not applied, and then the earlier TTL counts. Until the answer comes the
+ * client counts on the shorter of the two. One whose answer never comes counts for as long as the
+ * lock is held: nothing bounds how long a network keeps a request, so it may be applied even after
+ * a later renewal was confirmed. A TTL of 0 ms says that there is no such renewal. */
+struct lock_life {
+    struct life known;      /* by the newest answer */
+    struct life in_flight;  /* the one renewal that was sent and may still be answered */
+    struct life unanswered; /* the rest: the earliest sending and the shortest TTL of them all */
+};
+
+static inline int64_t lock_life_moment(const struct lock_life *l, struct life session,
+                                       int64_t (*moment)(struct life, struct life))
+{
+    const struct life lives[] = {l->in_flight, l->unanswered};
+    int64_t at_ms = moment(l->known, session);
+    for (unsigned i = 0; i < 2; i++) {
+        if (lives[i].ttl_ms != 0 && moment(lives[i], session) < at_ms) {
+            at_ms = moment(lives[i], session);
+        }
+    }
+    return at_ms;
+}
+
+static inline int64_t lock_life_safe_until(const struct lock_life *l, struct life session)
+{
+    return lock_life_moment(l, session, life_lock_safe_until);
+}
+
+static inline int64_t lock_life_jeopardy_at(const struct lock_life *l, struct life session)
+{
+    return lock_life_moment(l, session, life_lock_jeopardy_at);
+}
+
+/* The shortest TTL that the service may go by. */
+static inline int64_t lock_life_ttl(const struct lock_life *l)
+{
+    int64_t ttl_ms = l->known.ttl_ms;
+    if (l->in_flight.ttl_ms != 0 && l->in_flight.ttl_ms < ttl_ms) {
+        ttl_ms = l->in_flight.ttl_ms;
+    }
+    if (l->unanswered.ttl_ms != 0 && l->unanswered.ttl_ms < ttl_ms) {
+        ttl_ms = l->unanswered.ttl_ms;
+    }
+    return ttl_ms;
+}
+
+/* A sign of life counts whichever TTL the service has. */
+static inline void lock_life_confirm(struct lock_life *l, int64_t sent_ms)
+{
+    life_confirm(&l->known, sent_ms);
+    life_confirm(&l->in_flight, sent_ms);
+    life_confirm(&l->unanswered, sent_ms);
+}
+
+/* What becomes of a renewal that sets a TTL. There is never more than one in flight. */
+enum renewal { RENEWAL_APPLIED, RENEWAL_NOT_APPLIED, RENEWAL_UNANSWERED };
+
+static inline void lock_life_renewal_sent(struct lock_life *l, int64_t ttl_ms, int64_t sent_ms)
+{
+    l->in_flight = (struct life){sent_ms, ttl_ms};
+}
+
+static inline void lock_life_renewal_ended(struct lock_life *l, enum renewal how)
+{
+    struct life sent = l->in_flight;
+    l->in_flight = (struct life){0, 0};
+    if (how == RENEWAL_APPLIED) {
+        l->known.ttl_ms = sent.ttl_ms;
+        lock_life_confirm(l, sent.confirmed_ms);
+    } else if (how == RENEWAL_UNANSWERED && l->unanswered.ttl_ms == 0) {
+        l->unanswered = sent;
+    } else if (how == RENEWAL_UNANSWERED) {
+        if (sent.ttl_ms < l->unanswered.ttl_ms) {
+            l->unanswered.ttl_ms = sent.ttl_ms;
+        }
+        if (sent.confirmed_ms < l->unanswered.confirmed_ms) {
+            l->unanswered.confirmed_ms = sent.confirmed_ms;
+        }
+    }
+}
+
 #endif

@@ -60,6 +60,11 @@ struct link *engine_link(struct engine *e)
     return e->current >= 0 && e->links[e->current].state == LINK_UP ? &e->links[e->current] : NULL;
 }
 
+bool engine_circuit_is_open(const struct engine *e)
+{
+    return e->current < 0 && endpoints_all_open(&e->endpoints);
+}
+
 void engine_next_id(struct engine *e, char out[REQUEST_ID_TEXT])
 {
     snprintf(out, REQUEST_ID_TEXT, "%s-%llu", e->id_prefix, (unsigned long long)++e->id_count);

@@ -64,7 +64,7 @@ struct hf_lock {
     uint32_t slot;
     uint64_t session_number;
     uint64_t epoch;
-    struct life life;
+    struct lock_life life;
     struct hf_lock_options asked; /* its strings are not ours: see metadata and value */
     char *metadata;
     char *value; /* of an election */
@@ -122,6 +122,7 @@ struct call {
     bool maybe_done;         /* an attempt ended without an answer */
     bool is_heard;           /* OBSERVE: something came by this stream */
     bool is_check;           /* the engine's own look at a lock */
+    bool sets_ttl;           /* RENEW: sent, and it may change the TTL of `lock` */
     uint64_t session_number; /* that it was sent in, 0: not yet */
     char text[ERROR_TEXT];   /* what went wrong last */
 };
@@ -317,6 +318,9 @@ void engine_has_leader(struct engine *e);
 /* How long a node that owes an answer may be silent. */
 int64_t engine_silence_ms(const struct engine *e);
 struct link *engine_link(struct engine *e); /* the current one, or NULL */
+/* There is no link, and each endpoint has failed so often that it is only probed, one at a time:
+ * calls fail at once. */
+bool engine_circuit_is_open(const struct engine *e);
 void engine_next_id(struct engine *e, char out[REQUEST_ID_TEXT]);
 
 /* session.c */
@@ -337,6 +341,9 @@ void lock_granted(struct hf_lock *lock);
 void lock_lose(struct hf_lock *lock, const char *why, const char *words);
 int64_t lock_safe_until(const struct hf_lock *lock);
 void lock_confirmed(struct hf_lock *lock, int64_t sent_ms);
+/* A renewal that sets a TTL, from its sending on: see struct lock_life. */
+void lock_renewal_sent(struct call *call);
+void lock_renewal_ended(struct call *call, enum renewal how);
 void lock_gone(struct hf_lock *lock); /* the caller has given the handle back */
 void locks_tick(struct engine *e);
 void locks_lose_all(struct engine *e, const char *why);

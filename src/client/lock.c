@@ -4,8 +4,9 @@
  *                             └── the service says so, the session is lost, the leader's epoch has
  *                                 changed, or nobody confirmed it in time ──▶ LOST, for ever
  *
- * Deadlines only move away, as long as there are confirmations: so one time, before which no lock
- * can have anything due, is enough, and a look at all of them when it has come. */
+ * Deadlines only move away, as long as there are confirmations and no renewal sets a shorter TTL:
+ * so one time, before which no lock can have anything due, is enough, and a look at all of them
+ * when it has come. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -61,12 +62,22 @@ int64_t lock_safe_until(const struct hf_lock *lock)
     if (lock->state != LOCK_HELD || !s->is_open || lock->session_number != s->number) {
         return 0;
     }
-    return life_lock_safe_until(lock->life, s->life);
+    return lock_life_safe_until(&lock->life, s->life);
 }
 
 static int64_t jeopardy_at(const struct hf_lock *lock)
 {
-    return life_lock_jeopardy_at(lock->life, lock->engine->session.life);
+    return lock_life_jeopardy_at(&lock->life, lock->engine->session.life);
+}
+
+/* Its deadline may be earlier than it was, and its TTL shorter. Returns when jeopardy begins. */
+static int64_t look_again(struct hf_lock *lock)
+{
+    struct engine *e = lock->engine;
+    int64_t next_ms = jeopardy_at(lock);
+    e->next_lock_ms = next_ms < e->next_lock_ms ? next_ms : e->next_lock_ms;
+    session_hurry(e, lock_life_ttl(&lock->life));
+    return next_ms;
 }
 
 /* ---- granted, confirmed ---- */
@@ -76,9 +87,7 @@ void lock_granted(struct hf_lock *lock)
     struct engine *e = lock->engine;
     lock->state = LOCK_HELD;
     list_append(&e->locks, &lock->link);
-    session_hurry(e, lock->life.ttl_ms);
-    int64_t next_ms = jeopardy_at(lock);
-    e->next_lock_ms = next_ms < e->next_lock_ms ? next_ms : e->next_lock_ms;
+    look_again(lock);
     for (unsigned i = 0; i < ENGINE_EARLY; i++) {
         if (e->early[i].token == lock->token) {
             lock_lose(lock, e->early[i].why, "");
@@ -97,13 +106,28 @@ void locks_lost_early(struct engine *e, uint64_t token, const char *why)
 void lock_confirmed(struct hf_lock *lock, int64_t sent_ms)
 {
     struct engine *e = lock->engine;
-    life_confirm(&lock->life, sent_ms);
-    int64_t next_ms = jeopardy_at(lock); /* with a shorter TTL it may be earlier than before */
-    e->next_lock_ms = next_ms < e->next_lock_ms ? next_ms : e->next_lock_ms;
-    session_hurry(e, lock->life.ttl_ms);
-    if (lock->in_jeopardy && e->now_ms < next_ms) {
+    lock_life_confirm(&lock->life, sent_ms);
+    if (e->now_ms < look_again(lock) && lock->in_jeopardy) {
         lock->in_jeopardy = false;
         news_event(e, HF_EVENT_SAFE, lock, 0, "confirmed");
+    }
+}
+
+void lock_renewal_sent(struct call *call)
+{
+    hf_assert(call->lock->life.in_flight.ttl_ms == 0);
+    call->sets_ttl = true;
+    lock_life_renewal_sent(&call->lock->life, call->ttl_ms, call->sent_ms);
+    if (call->lock->state == LOCK_HELD) {
+        (void)look_again(call->lock);
+    }
+}
+
+void lock_renewal_ended(struct call *call, enum renewal how)
+{
+    if (call->sets_ttl) {
+        call->sets_ttl = false;
+        lock_life_renewal_ended(&call->lock->life, how);
     }
 }
 

@@ -68,7 +68,7 @@ static int64_t shortest_ttl(struct engine *e)
     }
     for (struct list *at = e->locks.next; at != &e->locks; at = at->next) {
         const struct hf_lock *lock = LIST_OBJECT(at, struct hf_lock, link);
-        ttl_ms = lock->life.ttl_ms < ttl_ms ? lock->life.ttl_ms : ttl_ms;
+        ttl_ms = lock_life_ttl(&lock->life) < ttl_ms ? lock_life_ttl(&lock->life) : ttl_ms;
     }
     /* One that waits may be granted at any moment, and then lives from the last keep-alive on. */
     for (struct list *at = e->sent.next; at != &e->sent; at = at->next) {

@@ -105,6 +105,9 @@ static bool decided_by_names(struct core *c, struct asking *ask, struct result *
         return true;
     }
     find_locks(c, ask);
+    for (uint32_t i = 0; c->backlog && i < ask->count; i++) {
+        counter_prune(c, ask->cmd->tenant, ask->names[i]);
+    }
     struct own own;
     find_own(c, ask, &own);
     for (uint32_t i = 0; i < ask->count; i++) {

@@ -22,7 +22,7 @@ void core_begin(struct core *c, uint64_t index, uint64_t time_ms, uint64_t wall_
  * (S3.2). */
 enum { ADVANCE_BY = 64 };
 
-static uint64_t counter_raise(struct core *c, uint32_t by)
+uint64_t counter_raise(struct core *c, uint32_t by)
 {
     c->counter += by;
     hf_assert(c->counter < LIMIT_NUMBER >> 10);
@@ -49,6 +49,7 @@ static void apply_upgrade(struct core *c, const struct command *cmd, struct resu
         out->error = HF_VERSION;
     } else if (cmd->upgrade.version > c->version) {
         c->version = cmd->upgrade.version;
+        fence_upgrade(c);
         event_emit(c, &(struct event){.type = EVENT_UPGRADED, .parts = 1});
     }
 }
@@ -112,6 +113,9 @@ static void dispatch(struct core *c, const struct command *cmd, struct result *o
     case COMMAND_FENCE_CHECK:
         apply_fence_check(c, cmd, out);
         return;
+    case COMMAND_FENCE_RESET:
+        apply_fence_reset(c, cmd, out);
+        return;
     case COMMAND_NOTE:
         apply_note(c, cmd, out);
         return;
@@ -164,7 +168,7 @@ static void lookups_of(const struct core *c, const struct command *cmd, struct l
     out->done = NULL;
     if (out->has_request) {
         out->id = request_hash_of(c, cmd);
-        out->done = &c->done_requests;
+        out->done = &c->done_requests[request_place(c, request_kind(cmd->type, cmd->request_id))];
     } else if (cmd->type == COMMAND_TRANSACT) {
         out->id = hash_id(c, cmd->transact.id);
         out->done = &c->transacts;

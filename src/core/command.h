@@ -38,6 +38,11 @@ enum {
 
 #define WAIT_FOREVER UINT64_MAX
 
+/* How a request id begins that a node drew, 32 hexadecimal digits follow. The core keeps such ids
+ * apart from those of clients when they are done (S8.3). */
+#define REQUEST_ID_NODE "node-"
+#define REQUEST_ID_LEASE "lease-" /* of an acquire: the digits are its lease id */
+
 struct names {
     uint32_t count;
     struct slice at[LIMIT_MULTILOCK_NAMES];
@@ -51,28 +56,29 @@ struct ids {
 struct id ids_at(const struct ids *ids, uint32_t i);
 
 /*        symbol        name           what it does */
-#define COMMAND_LIST(X)                                                                          \
-    X(LEAD, lead)       /* a new leader's first entry; starts an epoch (S1.3, S3.1) */           \
-    X(TICK, tick)       /* lets time pass */                                                     \
-    X(ADVANCE, advance) /* reserves tokens (S3.1) */                                             \
-    X(UPGRADE, upgrade) /* raises the version of the state machine */                            \
-    X(SESSION_OPEN, session_open)                                                                \
-    X(KEEPALIVE, keepalive) /* many sessions in one command (S4.5) */                            \
-    X(SESSION_CLOSE, session_close)                                                              \
-    X(STREAM_UP, stream_up)     /* the session's stream is connected (S4.6) */                   \
-    X(STREAM_DOWN, stream_down) /* ... is broken */                                              \
-    X(ACQUIRE, acquire)         /* one name or several; try or wait */                           \
-    X(CANCEL, cancel)           /* a waiter leaves its queue (S7.1, S7.2) */                     \
-    X(DETACH, detach)           /* a waiter lost its connection and keeps its place (S7.3) */    \
-    X(NODE_GONE, node_gone)     /* all waiters attached through that node are detached (S7.3) */ \
-    X(RELEASE, release)                                                                          \
-    X(RENEW, renew)                                                                              \
-    X(PROCLAIM, proclaim) /* an election's leader changes its value */                           \
-    X(FORCE_UNLOCK, force_unlock)                                                                \
-    X(REVOKE, revoke)           /* asks the holders to give up by a deadline */                  \
-    X(FENCE_CHECK, fence_check) /* S11 */                                                        \
-    X(TRANSACT, transact)       /* compares keys and changes them, all or nothing (S13) */       \
-    X(NOTE, note)               /* an operator's deed in the tier without a log, for the trail */
+#define COMMAND_LIST(X)                                                                           \
+    X(LEAD, lead)       /* a new leader's first entry; starts an epoch (S1.3, S3.1) */            \
+    X(TICK, tick)       /* lets time pass */                                                      \
+    X(ADVANCE, advance) /* reserves tokens (S3.1) */                                              \
+    X(UPGRADE, upgrade) /* raises the version of the state machine */                             \
+    X(SESSION_OPEN, session_open)                                                                 \
+    X(KEEPALIVE, keepalive) /* many sessions in one command (S4.5) */                             \
+    X(SESSION_CLOSE, session_close)                                                               \
+    X(STREAM_UP, stream_up)     /* the session's stream is connected (S4.6) */                    \
+    X(STREAM_DOWN, stream_down) /* ... is broken */                                               \
+    X(ACQUIRE, acquire)         /* one name or several; try or wait */                            \
+    X(CANCEL, cancel)           /* a waiter leaves its queue (S7.1, S7.2) */                      \
+    X(DETACH, detach)           /* a waiter lost its connection and keeps its place (S7.3) */     \
+    X(NODE_GONE, node_gone)     /* all waiters attached through that node are detached (S7.3) */  \
+    X(RELEASE, release)                                                                           \
+    X(RENEW, renew)                                                                               \
+    X(PROCLAIM, proclaim) /* an election's leader changes its value */                            \
+    X(FORCE_UNLOCK, force_unlock)                                                                 \
+    X(REVOKE, revoke)           /* asks the holders to give up by a deadline */                   \
+    X(FENCE_CHECK, fence_check) /* S11 */                                                         \
+    X(TRANSACT, transact)       /* compares keys and changes them, all or nothing (S13) */        \
+    X(NOTE, note)               /* an operator's deed in the tier without a log, for the trail */ \
+    X(FENCE_RESET, fence_reset) /* an operator sets the mark of a resource (S11) */
 
 /*      role, type, name, largest value or length */
 #define COMMAND_FIELDS_lead(F) F(EDGE, u32, node, UINT32_MAX)
@@ -161,6 +167,14 @@ struct id ids_at(const struct ids *ids, uint32_t i);
     F(BODY, slice, reason, LIMIT_REASON) \
     F(BODY, u32, count, UINT32_MAX)
 
+/* `token` is the mark that it gets; 0: one above all that were issued, which nobody has. */
+#define COMMAND_FIELDS_fence_reset(F)     \
+    F(BODY, slice, resource, LIMIT_NAME)  \
+    F(BODY, u32, slot, LIMIT_HOLDERS - 1) \
+    F(BODY, u64, token, LIMIT_NUMBER - 1) \
+    F(BODY, slice, actor, LIMIT_ACTOR)    \
+    F(BODY, slice, reason, LIMIT_REASON)
+
 enum command_type {
     COMMAND_NONE,
 #define X(symbol, name) COMMAND_##symbol,
@@ -221,8 +235,14 @@ enum hf_error command_check(const struct command *command);
 /* The first version of the state machine that knows it (core.h). */
 static inline uint32_t command_since(const struct command *command)
 {
+    if (command->type == COMMAND_FENCE_RESET) {
+        return 4;
+    }
+    if (command->type == COMMAND_TRANSACT) {
+        return effects_since(&command->transact.effects);
+    }
     bool is_key = command->type == COMMAND_ACQUIRE && (command->acquire.flags & ACQUIRE_KEY) != 0;
-    return is_key || command->type == COMMAND_TRANSACT || command->type == COMMAND_NOTE ? 2 : 1;
+    return is_key || command->type == COMMAND_NOTE ? 2 : 1;
 }
 
 /* A digest of the type and the BODY fields: two commands with one request id must agree in it. */

@@ -131,8 +131,16 @@ static uint32_t *timer_slot(const struct core *c, ref who)
         return &lock_extra_at(c, lock_at(c, who)->extra)->timer;
     case KIND_CROWD:
         return &crowd_at(c, who)->timer;
+    case KIND_COUNTER:
+        return &counter_at(c, who)->timer;
     }
     hf_panic(__FILE__, __LINE__, "an object of no kind has a timer");
+}
+
+static bool name_before(uint32_t tenant, struct slice name, uint32_t other_tenant,
+                        struct slice other)
+{
+    return tenant != other_tenant ? tenant < other_tenant : slice_compare(name, other) < 0;
 }
 
 static bool timer_before(const void *ctx, ref a, ref b)
@@ -152,11 +160,15 @@ static bool timer_before(const void *ctx, ref a, ref b)
     case KIND_LOCK: {
         const struct lock *x = lock_at(c, a);
         const struct lock *y = lock_at(c, b);
-        return x->tenant != y->tenant ? x->tenant < y->tenant
-                                      : slice_compare(lock_name(x), lock_name(y)) < 0;
+        return name_before(x->tenant, lock_name(x), y->tenant, lock_name(y));
     }
     case KIND_CROWD:
         return crowd_at(c, a)->number < crowd_at(c, b)->number;
+    case KIND_COUNTER: {
+        const struct counter *x = counter_at(c, a);
+        const struct counter *y = counter_at(c, b);
+        return name_before(x->tenant, counter_name(x), y->tenant, counter_name(y));
+    }
     }
     return false;
 }
@@ -240,7 +252,9 @@ struct core *core_new(const struct core_options *options)
     core_table(c, &c->ended_sessions, offsetof(struct ended_session, next), ended_session_hash);
     core_table(c, &c->fences, offsetof(struct fence_mark, next), fence_hash);
     core_table(c, &c->counters, offsetof(struct counter, next), counter_hash);
-    recent_init(&c->done_requests, c->memory, LIMIT_REQUESTS, 1);
+    recent_init(&c->done_requests[DONE_OF_CLIENTS], c->memory, LIMIT_REQUESTS, 1);
+    recent_init(&c->done_requests[DONE_DRAWN], c->memory, LIMIT_DRAWN_REQUESTS, 1);
+    recent_init(&c->done_requests[DONE_OF_OPERATORS], c->memory, LIMIT_OPERATOR_REQUESTS, 1);
     recent_init(&c->transacts, c->memory, LIMIT_TRANSACTS, 1);
     recent_init(&c->ended_grants, c->memory, LIMIT_ENDED, 2);
     heap_init(&c->timers, c->memory, &timer_ops, c);
@@ -263,7 +277,9 @@ void core_free(struct core *c)
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
         table_close(tables[i]);
     }
-    recent_close(&c->done_requests);
+    for (unsigned i = 0; i < DONE_KINDS; i++) {
+        recent_close(&c->done_requests[i]);
+    }
     recent_close(&c->transacts);
     recent_close(&c->ended_grants);
     heap_close(&c->timers);
@@ -339,8 +355,11 @@ void core_stats(const struct core *c, struct core_stats *out)
     };
     uint64_t overhead = sizeof(*c) + LIMIT_KEEPALIVE_IDS + KEPT_BYTES + sizeof(ref) * LIMIT_AUDIT +
                         sizeof(struct cycle_step) * LIMIT_DEADLOCK_CYCLE + heap_bytes(&c->timers) +
-                        heap_bytes(&c->fence_heap) + recent_bytes(&c->done_requests) +
-                        recent_bytes(&c->transacts) + recent_bytes(&c->ended_grants);
+                        heap_bytes(&c->fence_heap) + recent_bytes(&c->transacts) +
+                        recent_bytes(&c->ended_grants);
+    for (unsigned i = 0; i < DONE_KINDS; i++) {
+        overhead += recent_bytes(&c->done_requests[i]);
+    }
     const struct table *tables[] = {&c->locks,    &c->sessions,       &c->leases, &c->tokens,
                                     &c->requests, &c->ended_sessions, &c->fences, &c->counters};
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {

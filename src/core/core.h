@@ -35,8 +35,10 @@ struct core_options {
  *   1  locks, sessions, elections, fence marks
  *   2  keys, counters and transactions (S13); notes of the tier without a log (S10)
  *   3  `advance` raises C by 64, not by one (S3.1, decision 22); the trail says which records are
- *      notes; that nobody held a name is remembered (S8) */
-#define CORE_VERSION 3
+ *      notes; that nobody held a name is remembered (S8)
+ *   4  a fence check refuses tokens that were never issued; `fence_reset` (S11); requests that are
+ *      done are remembered in three memories (S8.3); counters may have a TTL (S13.5) */
+#define CORE_VERSION 4
 
 /* The caller owns the result and frees it with core_free, which takes NULL. */
 struct core *core_new(const struct core_options *options);

@@ -75,6 +75,9 @@ bool pack_effect(struct packer *p, const struct effect *effect)
         break;
     case EFFECT_COUNTER:
         write_u64(&w, zigzag(effect->number));
+        if (effect->flags & EFFECT_TTL) {
+            write_u64(&w, effect->ttl_ms);
+        }
         break;
     case EFFECT_PUBLISH:
         write_slice(&w, effect->value);
@@ -107,6 +110,7 @@ bool unpack_effect(struct reader *r, struct effect *out)
         break;
     case EFFECT_COUNTER:
         out->number = unzigzag(read_u64(r));
+        out->ttl_ms = out->flags & EFFECT_TTL ? read_u32(r) : 0;
         break;
     case EFFECT_PUBLISH:
         out->value = read_slice(r, LIMIT_TRANSACT_BYTES);
@@ -144,9 +148,13 @@ enum hf_error checks_check(const struct packed *checks)
     return reader_done(&r) && count == checks->count ? HF_OK : HF_MALFORMED;
 }
 
-static bool ttl_ok(uint32_t ttl_ms)
+static bool ttl_ok(const struct effect *e)
 {
-    return ttl_ms == 0 || (ttl_ms >= LIMIT_TTL_MIN_MS && ttl_ms <= LIMIT_TTL_MAX_MS);
+    if (e->kind == EFFECT_COUNTER) { /* no lease: nobody relies on it between two calls */
+        return (e->flags & EFFECT_TTL) == 0 ||
+               (e->ttl_ms >= 1 && e->ttl_ms <= LIMIT_COUNTER_TTL_MAX_MS);
+    }
+    return e->ttl_ms == 0 || (e->ttl_ms >= LIMIT_TTL_MIN_MS && e->ttl_ms <= LIMIT_TTL_MAX_MS);
 }
 
 static bool flags_ok(const struct effect *e)
@@ -157,6 +165,8 @@ static bool flags_ok(const struct effect *e)
     case EFFECT_DROP:
         return e->flags == 0 || e->flags == EFFECT_FORCED ||
                e->flags == (EFFECT_FORCED | EFFECT_NOW);
+    case EFFECT_COUNTER:
+        return e->flags == 0 || e->flags == EFFECT_TTL || e->flags == EFFECT_PERSIST;
     default:
         return e->flags == 0;
     }
@@ -176,7 +186,7 @@ static enum hf_error effect_check(const struct effect *e)
     if (e->kind == EFFECT_PUT && id_is_zero(e->lease)) {
         return HF_INVALID_ID;
     }
-    if (!ttl_ok(e->ttl_ms)) {
+    if (!ttl_ok(e)) {
         return HF_INVALID_TTL;
     }
     return e->value.len <= LIMIT_VALUE ? HF_OK : HF_INVALID_METADATA;
@@ -233,4 +243,16 @@ enum hf_error effects_check(const struct packed *effects, bool *forced)
         *forced = *forced || (e.flags & EFFECT_FORCED) != 0;
     }
     return reader_done(&r) && count == effects->count ? HF_OK : HF_MALFORMED;
+}
+
+uint32_t effects_since(const struct packed *effects)
+{
+    struct reader r = packed_reader(effects);
+    struct effect e;
+    while (unpack_effect(&r, &e)) {
+        if (e.kind == EFFECT_COUNTER && (e.flags & (EFFECT_TTL | EFFECT_PERSIST)) != 0) {
+            return 4;
+        }
+    }
+    return 2;
 }

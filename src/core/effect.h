@@ -36,7 +36,7 @@ enum effect_kind {
     EFFECT_PUT,     /* sets the value; takes the name if it is free, as an acquire does */
     EFFECT_EXPIRE,  /* a new TTL from now on; 0: released at once */
     EFFECT_DROP,    /* released, or forced; a counter is removed */
-    EFFECT_COUNTER, /* sets the counter, which is made if it is not there */
+    EFFECT_COUNTER, /* sets the counter, which is made if it is not there; it keeps its deadline */
     EFFECT_PUBLISH, /* an event and nothing else */
     EFFECT_COUNT
 };
@@ -45,7 +45,10 @@ enum {
     EFFECT_HASH = 1,   /* PUT: the value is a hash and no string, for TYPE */
     EFFECT_FORCED = 2, /* DROP: as force-unlock does, with the command's actor and reason */
     EFFECT_NOW = 4,    /* DROP, forced: no lock-delay follows (S6.5) */
-    EFFECT_FLAGS = 7
+    /* Since version 4 of the state machine: */
+    EFFECT_TTL = 8,      /* COUNTER: a new TTL from now on */
+    EFFECT_PERSIST = 16, /* COUNTER: no deadline any more */
+    EFFECT_FLAGS = 31
 };
 
 /* No key is changed twice in one transaction; PUBLISH may come as often as there is room. */
@@ -55,7 +58,7 @@ struct effect {
     struct slice name;  /* PUBLISH: the channel, plain text */
     struct slice value; /* PUT: the value; PUBLISH: the message; any bytes, at most LIMIT_VALUE */
     struct id lease;    /* PUT: drawn at the edge, for the lock if one is taken */
-    uint32_t ttl_ms;    /* PUT: 0 keeps that of a present key; EXPIRE */
+    uint32_t ttl_ms;    /* PUT: 0 keeps that of a present key; EXPIRE; COUNTER with EFFECT_TTL */
     int64_t number;     /* COUNTER */
 };
 
@@ -94,5 +97,8 @@ bool unpack_effect(struct reader *r, struct effect *out);
 /* The rules that need no state. `*forced` says whether something is dropped by force. */
 enum hf_error checks_check(const struct packed *checks);
 enum hf_error effects_check(const struct packed *effects, bool *forced);
+
+/* The first version of the state machine that knows all of them (core.h). */
+uint32_t effects_since(const struct packed *effects);
 
 #endif

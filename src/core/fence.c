@@ -1,5 +1,9 @@
 /* Fence check (S11): the highest token seen per (resource, slot), bounded. When there are too many
- * marks the lowest are dropped into one floor, below which unknown resources are refused. */
+ * marks the lowest are dropped into one floor, below which unknown resources are refused.
+ *
+ * Since version 4 no token that was never issued becomes a mark or the floor: one such check would
+ * make every later grant stale. Marks of older versions may be such tokens; an operator resets
+ * them. */
 #include "core/state.h"
 
 static struct slice mark_name(const struct fence_mark *f)
@@ -37,12 +41,32 @@ ref fence_add(struct core *c, uint32_t tenant, struct slice name, uint32_t slot,
     return who;
 }
 
+/* No token above it can have been issued. C · 1024 is the newest of the log; the tier without a log
+ * takes tokens of the C that the log reached before, at most 1,023 more (S3.1, decision 22). Which
+ * of those were given the log does not know, so some below the bound are issued later or never. */
+uint64_t fence_issued_bound(const struct core *c)
+{
+    return c->counter * TOKEN_SCALE + (TOKEN_SCALE - 1);
+}
+
+static uint64_t at_most_issued(const struct core *c, uint64_t token)
+{
+    uint64_t bound = fence_issued_bound(c);
+    return c->version >= 4 && token > bound ? bound : token;
+}
+
+void fence_upgrade(struct core *c)
+{
+    c->fence_floor = at_most_issued(c, c->fence_floor);
+}
+
 static void drop_lowest(struct core *c)
 {
     ref who = heap_min(&c->fence_heap);
     const struct fence_mark *f = fence_mark_at(c, who);
-    if (f->token > c->fence_floor) {
-        c->fence_floor = f->token;
+    uint64_t floor = at_most_issued(c, f->token);
+    if (floor > c->fence_floor) {
+        c->fence_floor = floor;
     }
     heap_remove(&c->fence_heap, f->position);
     table_remove(&c->fences, hash_fence(c, f->tenant, mark_name(f), f->slot), who);
@@ -72,6 +96,10 @@ static void check_new(struct core *c, const struct command *cmd, ref session, st
     (void)session;
     const struct command_fence_check *f = &cmd->fence_check;
     struct fence_mark *mark = fence_find(c, cmd->tenant, f->resource, f->slot);
+    if (c->version >= 4 && f->token > fence_issued_bound(c)) {
+        reject(c, cmd, REASON_NOT_ISSUED, mark == NULL ? c->fence_floor : mark->token, out);
+        return;
+    }
     if (mark == NULL) {
         if (f->token <= c->fence_floor) {
             reject(c, cmd, REASON_BELOW_FLOOR, c->fence_floor, out);
@@ -95,4 +123,36 @@ static void check_new(struct core *c, const struct command *cmd, ref session, st
 void apply_fence_check(struct core *c, const struct command *cmd, struct result *out)
 {
     request_once(c, cmd, 0, check_new, out);
+}
+
+/* Without a token the mark becomes one that nobody has: C rises, so every grant so far is stale,
+ * and every later one of either tier is not. */
+static void reset_new(struct core *c, const struct command *cmd, ref session, struct result *out)
+{
+    (void)session;
+    const struct command_fence_reset *f = &cmd->fence_reset;
+    struct fence_mark *mark = fence_find(c, cmd->tenant, f->resource, f->slot);
+    if (mark == NULL) {
+        out->error = HF_FENCE_NOT_FOUND;
+        return;
+    }
+    if (f->token > fence_issued_bound(c)) {
+        out->error = HF_TOKEN_NOT_ISSUED;
+        return;
+    }
+    uint64_t token = f->token != 0 ? f->token : counter_raise(c, 1) * TOKEN_SCALE;
+    out->token = mark->token;
+    mark->token = token > c->fence_floor ? token : c->fence_floor; /* no mark is below the floor */
+    heap_change(&c->fence_heap, mark->position, mark->token);
+    out->highest = mark->token;
+    (void)audit_add(c, AUDIT_FENCE_RESET, cmd->tenant, f->resource, f->actor, f->reason, 0);
+    struct audit_record *record = audit_record_at(c, c->audit_ring);
+    record->slot = f->slot;
+    record->mark_before = out->token;
+    record->mark_after = out->highest;
+}
+
+void apply_fence_reset(struct core *c, const struct command *cmd, struct result *out)
+{
+    request_once(c, cmd, 0, reset_new, out);
 }

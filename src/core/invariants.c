@@ -32,18 +32,21 @@
  *                    node, by rising attachment number; no crowd is empty, no number comes twice.
  *   I23  S7.3        The crowds to be visited are gone and know where to go on.
  *   I24  S8.1        A request that waits or holds and the waiter or grant know each other;
- *                    requests by id are found; at most 65,536 are kept when done.
+ *                    requests by id are found; those that are done are among their kind, or were
+ *                    before version 4, and each kind has its limit.
  *   I25  S8.2        The replies of a session are in the order of their seq, above what was
  *                    acknowledged, at most 1,024.
  *   I26  S8.3        The ends that are remembered are found by token, lease id and session id, are
  *                    at most 65,536 each, and are of nobody who lives.
  *   I27  S11         Fence marks are found, are in the heap by their token, at most 65,536, not
- *                    below the floor; there is no floor before they are full.
+ *                    below the floor; there is no floor before they are full, and since version 4
+ *                    none above the tokens that were issued.
  *   I28              Audit records are numbered without a gap up to the newest, are found, and are
  *                    at most 10,000.
  *   I29              The core counts its grants and waiters rightly.
  *   I30  S1.1        Nothing began in the future.
- *   I31  S13.5       Counters are found, are at most 10,000, and none has the name of a lock.
+ *   I31  S13.5       Counters are found, are at most 10,000, and none has the name of a lock. One
+ *                    with a deadline is of version 4, and outlives it only in a backlog.
  *   I32  S13.6       Transactions that are remembered are found by id, and are at most 65,536.
  *   I33  S13.1       Only a lone exclusive grant of a private session is a key. */
 #include "core/invariants.h"

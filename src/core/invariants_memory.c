@@ -91,12 +91,35 @@ const char *check_replies(struct census *n, const struct session *s)
 static const char *check_done_requests(struct census *n)
 {
     const struct core *c = n->c;
-    for (uint32_t i = 0; i < recent_count(&c->done_requests); i++) {
-        ref who = recent_at(&c->done_requests, i);
-        const struct request *r = request_at(c, who);
-        if (r->id_len == 0 || r->state != REQUEST_DONE || !is_tied(c, who) || !is_found(c, who)) {
-            return "I24: a request that is done is not found, or not done";
+    uint32_t strays = 0;
+    for (enum done_kind where = 0; where < DONE_KINDS; where++) {
+        const struct recent *memory = &c->done_requests[where];
+        uint64_t done_ms = 0;
+        for (uint32_t i = 0; i < recent_count(memory); i++) {
+            ref who = recent_at(memory, i);
+            const struct request *r = request_at(c, who);
+            if (r->id_len == 0 || r->state != REQUEST_DONE || !is_tied(c, who) ||
+                !is_found(c, who)) {
+                return "I24: a request that is done is not found, or not done";
+            }
+            bool is_stray = request_kind((enum command_type)r->type,
+                                         slice_make(r->text + r->scope_len, r->id_len)) != where;
+            if (is_stray && where != DONE_OF_CLIENTS) {
+                return "I24: a request that is done is among those of another kind";
+            }
+            if (r->done_ms < done_ms || r->done_ms > c->now_ms ||
+                (r->done_ms != 0 && where != DONE_OF_OPERATORS)) {
+                return "I24: a request of an operator was done at another time";
+            }
+            done_ms = r->done_ms;
+            strays += is_stray;
         }
+    }
+    bool is_older = c->version < 4;
+    if (strays != c->strays ||
+        (is_older && (recent_count(&c->done_requests[DONE_DRAWN]) > 0 ||
+                      recent_count(&c->done_requests[DONE_OF_OPERATORS]) > 0))) {
+        return "I24: requests that are done are counted wrongly";
     }
     return NULL;
 }
@@ -168,6 +191,9 @@ static const char *check_fences(struct census *n)
         lowest != heap_min_at(&c->fence_heap)) {
         return "I27: the fence marks are others than there are";
     }
+    if (c->version >= 4 && c->fence_floor > fence_issued_bound(c)) {
+        return "I27: the floor is above the tokens that were issued";
+    }
     return c->fence_floor == 0 || count == LIMIT_FENCE_MARKS
                ? NULL
                : "I27: there is a floor and yet room for marks";
@@ -220,7 +246,8 @@ static const char *check_counters(struct census *n)
     WALK(&w, c, who, c->counter_ring, counter, ring, LIMIT_COUNTERS)
     {
         const struct counter *counter = counter_at(c, who);
-        if (counter_find(c, counter->tenant, counter_name(counter)) != counter) {
+        if (counter->kind != KIND_COUNTER ||
+            counter_find_any(c, counter->tenant, counter_name(counter)) != counter) {
             return "I31: a counter is not found, or twice";
         }
         ref lock = lock_find(c, counter->tenant, counter_name(counter));
@@ -229,6 +256,14 @@ static const char *check_counters(struct census *n)
         }
         if (counter->change == 0 || counter->change > c->counter_change) {
             return "I31: a counter has a change that was not yet";
+        }
+        if ((counter->deadline_ms != 0 && c->version < 4) ||
+            (counter_is_dead(c, counter) && !c->backlog)) {
+            return "I31: a counter has a deadline before version 4, or one that is past";
+        }
+        uint64_t due_ms = counter->deadline_ms == 0 ? UINT64_MAX : counter->deadline_ms;
+        if (!timer_is_right(n, who, due_ms, false) || timer_at(c, who) != due_ms) {
+            return "I21: a counter has no timer, a needless one, or one that is not its deadline";
         }
         count++;
     }

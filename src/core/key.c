@@ -62,15 +62,22 @@ void key_view_fill(const struct core *c, uint32_t tenant, struct slice name, str
     if (n != NULL) {
         out->kind = KEY_COUNTER;
         out->number = n->number;
+        out->deadline_ms = n->deadline_ms;
         out->version = (struct key_version){n->change, 0, UINT64_MAX};
     }
 }
 
-/* Counters. */
+/* Counters. A deadline is a change like another: it moves `change`, so the version follows. Their
+ * timers are exact, since nothing but a transaction moves a deadline. */
 
 struct slice counter_name(const struct counter *n)
 {
     return slice_make(n->name, n->name_len);
+}
+
+bool counter_is_dead(const struct core *c, const struct counter *n)
+{
+    return n->deadline_ms != 0 && n->deadline_ms <= c->now_ms;
 }
 
 static ref find(const struct core *c, uint32_t tenant, struct slice name)
@@ -89,19 +96,32 @@ static ref find(const struct core *c, uint32_t tenant, struct slice name)
     return 0;
 }
 
-struct counter *counter_find(const struct core *c, uint32_t tenant, struct slice name)
+struct counter *counter_find_any(const struct core *c, uint32_t tenant, struct slice name)
 {
     ref who = find(c, tenant, name);
     return who == 0 ? NULL : counter_at(c, who);
 }
 
+ref counter_ref(const struct core *c, uint32_t tenant, struct slice name)
+{
+    ref who = find(c, tenant, name);
+    return who == 0 || counter_is_dead(c, counter_at(c, who)) ? 0 : who;
+}
+
+struct counter *counter_find(const struct core *c, uint32_t tenant, struct slice name)
+{
+    ref who = counter_ref(c, tenant, name);
+    return who == 0 ? NULL : counter_at(c, who);
+}
+
 ref counter_add(struct core *c, uint32_t tenant, struct slice name)
 {
-    hf_assert(table_count(&c->counters) < LIMIT_COUNTERS);
+    hf_assert(table_count(&c->counters) < LIMIT_COUNTERS && name.len <= LIMIT_NAME);
     ref who = 0;
     struct counter *n = pool_alloc(&c->pool, sizeof(*n) + name.len, &who);
+    n->kind = KIND_COUNTER;
     n->tenant = tenant;
-    n->name_len = (uint32_t)name.len;
+    n->name_len = (uint16_t)name.len;
     memcpy(n->name, name.data, name.len);
     table_insert(&c->counters, hash_name(c, tenant, name), who);
     RING_APPEND(c, &c->counter_ring, who, counter, ring);
@@ -109,12 +129,26 @@ ref counter_add(struct core *c, uint32_t tenant, struct slice name)
     return who;
 }
 
-void counter_remove(struct core *c, struct counter *n)
+void counter_set_deadline(struct core *c, ref who, uint64_t deadline_ms)
 {
-    ref who = find(c, n->tenant, counter_name(n));
-    hf_assert(counter_at(c, who) == n);
+    counter_at(c, who)->deadline_ms = deadline_ms;
+    timer_set(c, who, deadline_ms == 0 ? UINT64_MAX : deadline_ms);
+}
+
+void counter_remove(struct core *c, ref who)
+{
+    struct counter *n = counter_at(c, who);
+    timer_set(c, who, UINT64_MAX);
     table_remove(&c->counters, hash_name(c, n->tenant, counter_name(n)), who);
     RING_REMOVE(c, &c->counter_ring, who, counter, ring);
     pool_free(&c->pool, who, sizeof(*n) + n->name_len);
     core_step(c, 1);
+}
+
+void counter_prune(struct core *c, uint32_t tenant, struct slice name)
+{
+    ref who = c->backlog ? find(c, tenant, name) : 0;
+    if (who != 0 && counter_is_dead(c, counter_at(c, who))) {
+        counter_remove(c, who);
+    }
 }

@@ -8,10 +8,14 @@
 
 /* A number under a name that is no lock (S13.5). */
 struct counter {
-    ref next;
-    struct links ring; /* in the order they were made */
+    uint8_t kind;
+    uint8_t unused;
+    uint16_t name_len;
     uint32_t tenant;
-    uint32_t name_len;
+    ref next;
+    struct links ring;    /* in the order they were made */
+    uint32_t timer;       /* position in the heap; 0 without a deadline */
+    uint64_t deadline_ms; /* 0: none */
     int64_t number;
     uint64_t change; /* the number of its last change; rises over all counters */
     char name[];
@@ -31,10 +35,19 @@ struct done_transact {
 
 /* ---- key.c: names as keys, counters (S13) ---- */
 void key_view_fill(const struct core *c, uint32_t tenant, struct slice name, struct key_view *out);
+/* One that is past its deadline is not there (S1.7). */
 struct counter *counter_find(const struct core *c, uint32_t tenant, struct slice name);
+/* ... it is: until the sweep removes it. */
+struct counter *counter_find_any(const struct core *c, uint32_t tenant, struct slice name);
+bool counter_is_dead(const struct core *c, const struct counter *counter);
 /* A new one, of the number 0 and never changed. */
 ref counter_add(struct core *c, uint32_t tenant, struct slice name);
-void counter_remove(struct core *c, struct counter *counter);
+/* 0: none. */
+void counter_set_deadline(struct core *c, ref counter, uint64_t deadline_ms);
+void counter_remove(struct core *c, ref counter);
+/* In a backlog: removes it if it is dead, so that the name is free for another, or for a lock. */
+void counter_prune(struct core *c, uint32_t tenant, struct slice name);
+ref counter_ref(const struct core *c, uint32_t tenant, struct slice name); /* counter_find's */
 struct slice counter_name(const struct counter *counter);
 
 /* ---- transact.c ---- */

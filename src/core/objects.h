@@ -16,7 +16,7 @@
 #include "core/ring.h"
 
 /* The kinds of objects that have a deadline, in the order in which equal deadlines are served. */
-enum kind { KIND_SESSION = 1, KIND_GRANT, KIND_WAITER, KIND_LOCK, KIND_CROWD };
+enum kind { KIND_SESSION = 1, KIND_GRANT, KIND_WAITER, KIND_LOCK, KIND_CROWD, KIND_COUNTER };
 
 struct blob {
     uint32_t len;
@@ -182,6 +182,15 @@ struct crowd {
     struct links revisited; /* core->revisits */
 };
 
+/* Where requests by id are remembered when they are done: each kind wears out its own memory only.
+ * Before version 4 all were DONE_OF_CLIENTS. */
+enum done_kind {
+    DONE_OF_CLIENTS,
+    DONE_DRAWN,        /* the id was drawn by a node (REQUEST_ID_NODE, REQUEST_ID_LEASE) */
+    DONE_OF_OPERATORS, /* force_unlock, revoke, fence_reset; kept for LIMIT_OPERATOR_KEPT_MS */
+    DONE_KINDS
+};
+
 /* A remembered request: by request_id in core->requests, or by seq in its session (S8). */
 enum request_state { REQUEST_WAITING, REQUEST_HOLDING, REQUEST_DONE };
 
@@ -203,7 +212,10 @@ struct request {
     uint32_t hash; /* of scope and id */
     struct id session;
     struct id lease;
-    uint64_t seq;
+    union {
+        uint64_t seq;     /* id_len 0 */
+        uint64_t done_ms; /* among DONE_OF_OPERATORS: when it was answered */
+    };
     uint64_t digest;
     uint64_t token;
     uint64_t deadline_ms;
@@ -247,6 +259,9 @@ struct audit_record {
     uint64_t number;
     uint64_t index;
     uint64_t wall_ms;
+    uint64_t mark_before; /* FENCE_RESET: of the resource and this slot */
+    uint64_t mark_after;
+    uint32_t slot;
     uint8_t action;
     bool is_note; /* by `note`; since version 3 */
     uint8_t actor_len;
@@ -261,6 +276,7 @@ enum audit_action {
     AUDIT_REVOKE,
     AUDIT_REVOKE_TAKEN,
     AUDIT_RECOVER,
+    AUDIT_FENCE_RESET, /* since version 4 */
     AUDIT_COUNT
 };
 

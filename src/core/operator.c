@@ -8,8 +8,8 @@
 
 const char *audit_action_name(enum audit_action action)
 {
-    static const char *const names[AUDIT_COUNT] = {"FORCE_UNLOCK", "FORCE_UNLOCK_NOW", "REVOKE",
-                                                   "REVOKE_TAKEN", "RECOVER"};
+    static const char *const names[AUDIT_COUNT] = {
+        "FORCE_UNLOCK", "FORCE_UNLOCK_NOW", "REVOKE", "REVOKE_TAKEN", "RECOVER", "FENCE_RESET"};
     hf_assert((unsigned)action < AUDIT_COUNT);
     return names[action];
 }

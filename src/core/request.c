@@ -8,7 +8,7 @@
  *    └──────────────────▶ DONE ◀─────────────────┘
  *
  * A request by `seq` lives in its session until it is acknowledged; one by `request_id` lives in a
- * table while it waits or holds, and then among the last LIMIT_REQUESTS that are done. */
+ * table while it waits or holds, and then among the last ones of its kind that are done. */
 #include "core/state.h"
 
 #define XXH_INLINE_ALL
@@ -69,6 +69,8 @@ static struct slice scope_of(const struct command *cmd)
         return cmd->force_unlock.actor;
     case COMMAND_REVOKE:
         return cmd->revoke.actor;
+    case COMMAND_FENCE_RESET:
+        return cmd->fence_reset.actor;
     default:
         return slice_make(NULL, 0);
     }
@@ -81,6 +83,43 @@ static bool has_key(const struct request *r, const struct request_key *key)
            slice_equal(request_id(r), key->id);
 }
 
+static bool has_prefix(struct slice id, const char *prefix, size_t len)
+{
+    enum { DIGITS = 32 };
+    return id.len == len + DIGITS && memcmp(id.data, prefix, len) == 0;
+}
+
+enum done_kind request_kind(enum command_type type, struct slice id)
+{
+    if (type == COMMAND_FORCE_UNLOCK || type == COMMAND_REVOKE || type == COMMAND_FENCE_RESET) {
+        return DONE_OF_OPERATORS;
+    }
+    bool is_drawn = has_prefix(id, REQUEST_ID_NODE, sizeof(REQUEST_ID_NODE) - 1) ||
+                    has_prefix(id, REQUEST_ID_LEASE, sizeof(REQUEST_ID_LEASE) - 1);
+    return is_drawn ? DONE_DRAWN : DONE_OF_CLIENTS;
+}
+
+enum done_kind request_place(const struct core *c, enum done_kind kind)
+{
+    return c->version >= 4 ? kind : DONE_OF_CLIENTS;
+}
+
+static enum done_kind kind_of(const struct request *r)
+{
+    return request_kind((enum command_type)r->type, request_id(r));
+}
+
+static ref find_done(const struct core *c, enum done_kind where, const struct request_key *key)
+{
+    struct recent_walk w = recent_find(&c->done_requests[where], 0, key->hash);
+    while (recent_next(&w)) {
+        if (has_key(request_at(c, w.who), key)) {
+            return w.who;
+        }
+    }
+    return 0;
+}
+
 ref request_find(const struct core *c, const struct request_key *key)
 {
     ref who = table_first(&c->requests, key->hash);
@@ -89,13 +128,12 @@ ref request_find(const struct core *c, const struct request_key *key)
             return who;
         }
     }
-    struct recent_walk w = recent_find(&c->done_requests, 0, key->hash);
-    while (recent_next(&w)) {
-        if (has_key(request_at(c, w.who), key)) {
-            return w.who;
-        }
+    enum done_kind place = request_place(c, request_kind(key->type, key->id));
+    ref done = find_done(c, place, key);
+    if (done == 0 && place != DONE_OF_CLIENTS && c->strays > 0) {
+        done = find_done(c, DONE_OF_CLIENTS, key); /* from before version 4 */
     }
-    return 0;
+    return done;
 }
 
 /* Newest first: a retry is mostly of something recent. */
@@ -264,13 +302,42 @@ void request_hold(struct core *c, ref request, ref grant)
     grant_detail_make(c, grant)->request = request;
 }
 
-void request_remember(struct core *c, ref request)
+/* It is no longer among those of `where`. */
+static void forget_done(struct core *c, enum done_kind where, ref request)
 {
-    ref forgotten = recent_add(&c->done_requests, request, &request_at(c, request)->hash);
+    const struct request *r = request_at(c, request);
+    if (c->strays > 0 && where == DONE_OF_CLIENTS && kind_of(r) != DONE_OF_CLIENTS) {
+        c->strays--;
+    }
+    pool_free(&c->pool, request, request_size(r));
+}
+
+void request_remember(struct core *c, enum done_kind where, ref request)
+{
+    struct recent *memory = &c->done_requests[where];
+    const struct request *r = request_at(c, request);
+    ref forgotten = recent_add(memory, request, &r->hash);
+    c->strays += where == DONE_OF_CLIENTS && kind_of(r) != DONE_OF_CLIENTS;
     if (forgotten != 0) {
-        pool_free(&c->pool, forgotten, request_size(request_at(c, forgotten)));
+        forget_done(c, where, forgotten);
         /* As in history.c. */
-        __builtin_prefetch(pool_at(&c->pool, recent_at(&c->done_requests, 0)), 1);
+        __builtin_prefetch(pool_at(&c->pool, recent_at(memory, 0)), 1);
+    }
+}
+
+/* Operators' ids are kept by time. Each new one drops up to AT_ONCE that are too old, so that the
+ * work of a command is bounded and the memory still shrinks. */
+static void forget_old_operators(struct core *c)
+{
+    enum { AT_ONCE = 8 };
+    struct recent *memory = &c->done_requests[DONE_OF_OPERATORS];
+    for (unsigned i = 0; i < AT_ONCE && recent_count(memory) > 0; i++) {
+        const struct request *oldest = request_at(c, recent_at(memory, 0));
+        if (oldest->done_ms + LIMIT_OPERATOR_KEPT_MS > c->now_ms) {
+            return;
+        }
+        forget_done(c, DONE_OF_OPERATORS, recent_drop_oldest(memory));
+        core_step(c, 1);
     }
 }
 
@@ -302,7 +369,12 @@ void request_done(struct core *c, ref request, const struct result *answer)
     r->deadline_ms = answer->deadline_ms;
     r->highest = answer->highest;
     if (r->id_len > 0) {
-        request_remember(c, request);
+        enum done_kind where = request_place(c, kind_of(r));
+        if (where == DONE_OF_OPERATORS) {
+            r->done_ms = c->now_ms;
+            forget_old_operators(c);
+        }
+        request_remember(c, where, request);
     }
 }
 

@@ -12,28 +12,29 @@ enum outcome {
 };
 
 /* Why not acquired, not released, not renewed. The words are part of the interface. */
-#define REASON_LIST(X)                                                                       \
-    X(NONE, "ok")                                                                            \
-    X(HELD, "held")                                                                          \
-    X(TIMEOUT, "timeout")                                                                    \
-    X(DELAYED, "delayed")                                                                    \
-    X(DEADLOCK, "deadlock")                                                                  \
-    X(ALREADY_HELD, "already_held") /* or already waited for, by the same owner */           \
-    X(MODE_MISMATCH, "mode_mismatch")                                                        \
-    X(LIMIT_MISMATCH, "limit_mismatch")                                                      \
-    X(PERMITS_EXCEED_LIMIT, "permits_exceed_limit")                                          \
-    X(SUPERSEDED, "superseded")                                                              \
-    X(CANCELLED, "cancelled")         /* the waiter was withdrawn */                         \
-    X(DETACHED, "detached")           /* the waiter's connection did not come back (S7.3) */ \
-    X(SESSION_ENDED, "session_ended") /* and so did the wait */                              \
-    X(NOT_OWNER, "not_owner")                                                                \
-    X(ALREADY_RELEASED, "already_released")                                                  \
-    X(EXPIRED, "expired")                                                                    \
-    X(NOT_WAITING, "not_waiting") /* cancel, detach: there is no such waiter (any more) */   \
-    X(BELOW_FLOOR, "below_floor") /* fence check (S11) */                                    \
-    X(STALE_TOKEN, "stale_token") /* fence check */                                          \
-    X(CONFLICT, "conflict")       /* transact: a key is not what it was when it was read */  \
-    X(WRONG_KIND, "wrong_kind")   /* a lock was meant and it is a counter, or the other way */
+#define REASON_LIST(X)                                                                         \
+    X(NONE, "ok")                                                                              \
+    X(HELD, "held")                                                                            \
+    X(TIMEOUT, "timeout")                                                                      \
+    X(DELAYED, "delayed")                                                                      \
+    X(DEADLOCK, "deadlock")                                                                    \
+    X(ALREADY_HELD, "already_held") /* or already waited for, by the same owner */             \
+    X(MODE_MISMATCH, "mode_mismatch")                                                          \
+    X(LIMIT_MISMATCH, "limit_mismatch")                                                        \
+    X(PERMITS_EXCEED_LIMIT, "permits_exceed_limit")                                            \
+    X(SUPERSEDED, "superseded")                                                                \
+    X(CANCELLED, "cancelled")         /* the waiter was withdrawn */                           \
+    X(DETACHED, "detached")           /* the waiter's connection did not come back (S7.3) */   \
+    X(SESSION_ENDED, "session_ended") /* and so did the wait */                                \
+    X(NOT_OWNER, "not_owner")                                                                  \
+    X(ALREADY_RELEASED, "already_released")                                                    \
+    X(EXPIRED, "expired")                                                                      \
+    X(NOT_WAITING, "not_waiting") /* cancel, detach: there is no such waiter (any more) */     \
+    X(BELOW_FLOOR, "below_floor") /* fence check (S11) */                                      \
+    X(STALE_TOKEN, "stale_token") /* fence check */                                            \
+    X(CONFLICT, "conflict")       /* transact: a key is not what it was when it was read */    \
+    X(WRONG_KIND, "wrong_kind")   /* a lock was meant and it is a counter, or the other way */ \
+    X(NOT_ISSUED, "not_issued")   /* fence check: no grant has this token yet (S11) */
 
 enum reason {
 #define X(symbol, word) REASON_##symbol,
@@ -89,14 +90,15 @@ struct result {
     bool deadlock_unchecked; /* S6.4 */
     bool accepted;           /* fence check */
     enum mode mode;
-    uint64_t token;  /* the grant's; LEAD: the epoch; ADVANCE: C; transact: the last one given */
-    struct id lease; /* the grant's, which a replayed acquire did not draw itself */
-    uint64_t deadline_ms;      /* of the grant, the session or the revocation, in cluster time */
-    uint64_t ttl_ms;           /* in force */
-    uint64_t attachment;       /* QUEUED: the number to cancel with; stream_up: the stream's */
+    uint64_t token;       /* the grant's; LEAD: the epoch; ADVANCE: C; transact: the last one given;
+                             fence_reset: the mark before it */
+    struct id lease;      /* the grant's, which a replayed acquire did not draw itself */
+    uint64_t deadline_ms; /* of the grant, the session or the revocation, in cluster time */
+    uint64_t ttl_ms;      /* in force */
+    uint64_t attachment;  /* QUEUED: the number to cancel with; stream_up: the stream's */
     uint64_t wait_deadline_ms; /* QUEUED; UINT64_MAX: none */
     uint64_t delayed_until_ms; /* REASON_DELAYED, also while a delay runs */
-    uint64_t highest;          /* fence check: the mark after it */
+    uint64_t highest;          /* fence check and fence_reset: the mark after it */
     uint32_t slot;             /* of a semaphore grant (S11) */
     uint32_t depth;            /* how often the owner holds it */
     uint32_t queue_length;

@@ -48,6 +48,9 @@ uint64_t session_deadline(const struct core *c, const struct session *s)
     if (x != NULL && x->lingers_until_ms != 0 && x->lingers_until_ms < deadline) {
         deadline = x->lingers_until_ms;
     }
+    if (deadline <= c->now_ms && session_is_mirrored(c, s)) {
+        deadline = c->now_ms + 1; /* it ends when the other core has ended it, not before */
+    }
     return deadline;
 }
 
@@ -68,11 +71,8 @@ enum hf_error session_for(struct core *c, uint32_t tenant, struct id id, ref *ou
         return HF_SESSION_NOT_FOUND;
     }
     if (c->backlog && session_is_dead(c, s)) {
-        if (!session_is_mirrored(c, s)) {
-            session_end(c, who, ENDED_SESSION_EXPIRED);
-            return HF_SESSION_EXPIRED;
-        }
-        session_put_off(c, who);
+        session_end(c, who, ENDED_SESSION_EXPIRED);
+        return HF_SESSION_EXPIRED;
     }
     *out = who;
     return HF_OK;
@@ -140,7 +140,7 @@ void session_end(struct core *c, ref who, enum ended how)
 {
     struct session *s = session_at(c, who);
     struct slice none = slice_make(NULL, 0);
-    /* One that was put off (mirror.c) has a deadline to come. */
+    /* A mirrored one has a deadline to come until it is ended. */
     uint64_t at_ms =
         how == ENDED_SESSION_EXPIRED && session_is_dead(c, s) ? session_deadline(c, s) : c->now_ms;
     if (s->is_private) {

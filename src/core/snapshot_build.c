@@ -188,6 +188,9 @@ static const char *build_state(struct builder *b, struct reader *r)
     if (c->counter >= LIMIT_NUMBER >> 10) {
         return "the token counter is 2^43 or more";
     }
+    if (c->version >= 4 && c->fence_floor > fence_issued_bound(c)) {
+        return "the floor of the fence is above the tokens that were issued";
+    }
     reserve(&c->sessions, b->sessions_magnitude);
     reserve(&c->locks, b->names_magnitude);
     reserve(&c->leases, b->leases_magnitude);
@@ -382,6 +385,8 @@ const char *builder_take(struct builder *b, enum record_type type, struct reader
         [RECORD_DELAYED] = build_delayed,
         [RECORD_WOKEN] = build_woken,
         [RECORD_REQUEST] = build_done_request,
+        [RECORD_DRAWN_REQUEST] = build_drawn_request,
+        [RECORD_OPERATOR_REQUEST] = build_operator_request,
         [RECORD_ENDED_GRANT] = build_ended_grant,
         [RECORD_ENDED_SESSION] = build_ended_session,
         [RECORD_FENCE] = build_fence,

@@ -61,12 +61,14 @@ const char *build_name(struct builder *b, uint32_t tenant, struct slice name, ui
 const char *build_extra(struct builder *b, ref lock, struct lock_extra **out);
 void read_answer(struct reader *r, struct request *out);
 const char *check_answer(const struct request *answer);
-/* Puts a request by id into its table. */
+/* Makes a request by id. One that is not done is put into its table. */
 const char *build_request(struct builder *b, const struct request *fields, struct slice scope,
                           struct slice id, ref *out);
 
 /* snapshot_memory.c: requests by id, ends, fence marks, audit, counters, transactions. */
 const char *build_done_request(struct builder *b, struct reader *r);
+const char *build_drawn_request(struct builder *b, struct reader *r);
+const char *build_operator_request(struct builder *b, struct reader *r);
 const char *build_ended_grant(struct builder *b, struct reader *r);
 const char *build_ended_session(struct builder *b, struct reader *r);
 const char *build_fence(struct builder *b, struct reader *r);

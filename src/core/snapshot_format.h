@@ -12,16 +12,17 @@
  * writing again gives the very same bytes.
  *
  * The format follows from the version of the state, so that a member that knows no more than that
- * version can read it, whoever wrote it. Format 2 is of versions 2 and 3, format 1 of version 1: it
- * has neither counters nor transactions, so its end has the number of their first, and the state
- * has one field less. */
+ * version can read it, whoever wrote it. Format 3 is of version 4. Format 2 is of versions 2 and 3:
+ * its counters have no deadline, and it has no requests that are kept apart from those of clients,
+ * so its end has the number of the first of those. Format 1 is of version 1: it has neither
+ * counters nor transactions, likewise, and the state has one field less. */
 #ifndef HOLDFAST_CORE_SNAPSHOT_FORMAT_H
 #define HOLDFAST_CORE_SNAPSHOT_FORMAT_H
 
 #include "core/state.h"
 
 #define SNAPSHOT_MAGIC "\x89HFsnap\n" /* no text, and a transfer as text breaks it */
-#define SNAPSHOT_FORMAT 2
+#define SNAPSHOT_FORMAT 3
 
 enum {
     SNAPSHOT_MAGIC_BYTES = 8,
@@ -33,24 +34,26 @@ enum {
     SNAPSHOT_LENGTH_BYTES = 3, /* what the length of a record takes at most */
 };
 
-#define SNAPSHOT_RECORDS(X)                                          \
-    X(STATE, state)                                                  \
-    X(CROWD, crowd)                                                  \
-    X(SESSION, session)                                              \
-    X(REPLY, reply) /* of the session; by seq */                     \
-    X(GRANT, grant) /* of the session */                             \
-    X(PART, part)   /* of a multi-lock: its second name and so on */ \
-    X(WAITER, waiter)                                                \
-    X(REVISIT, revisit) /* a crowd in core->revisits */              \
-    X(DELAYED, delayed)                                              \
-    X(WOKEN, woken)                                                  \
-    X(REQUEST, request) /* by id, done */                            \
-    X(ENDED_GRANT, ended_grant)                                      \
-    X(ENDED_SESSION, ended_session)                                  \
-    X(FENCE, fence)                                                  \
-    X(AUDIT, audit)                                                  \
-    X(COUNTER, counter)                                              \
-    X(TRANSACT, transact)                                            \
+#define SNAPSHOT_RECORDS(X)                                                    \
+    X(STATE, state)                                                            \
+    X(CROWD, crowd)                                                            \
+    X(SESSION, session)                                                        \
+    X(REPLY, reply) /* of the session; by seq */                               \
+    X(GRANT, grant) /* of the session */                                       \
+    X(PART, part)   /* of a multi-lock: its second name and so on */           \
+    X(WAITER, waiter)                                                          \
+    X(REVISIT, revisit) /* a crowd in core->revisits */                        \
+    X(DELAYED, delayed)                                                        \
+    X(WOKEN, woken)                                                            \
+    X(REQUEST, request) /* by id, done: DONE_OF_CLIENTS */                     \
+    X(ENDED_GRANT, ended_grant)                                                \
+    X(ENDED_SESSION, ended_session)                                            \
+    X(FENCE, fence)                                                            \
+    X(AUDIT, audit)                                                            \
+    X(COUNTER, counter)                                                        \
+    X(TRANSACT, transact)                                                      \
+    X(DRAWN_REQUEST, drawn_request)       /* as REQUEST: DONE_DRAWN */         \
+    X(OPERATOR_REQUEST, operator_request) /* likewise, and when it was done */ \
     X(END, end)
 
 enum record_type {
@@ -63,13 +66,13 @@ enum record_type {
 
 static inline uint32_t snapshot_format_of(uint32_t version)
 {
-    return version == 1 ? 1 : 2;
+    return version == 1 ? 1 : version < 4 ? 2 : 3;
 }
 
 /* The number that an end has in the file. */
 static inline uint8_t snapshot_end_of(uint32_t format)
 {
-    return format == 1 ? RECORD_COUNTER : RECORD_END;
+    return format == 1 ? RECORD_COUNTER : format == 2 ? RECORD_DRAWN_REQUEST : RECORD_END;
 }
 
 /* Flags say which optional fields follow. The two lowest bits of a grant's, a waiter's and a

@@ -62,16 +62,15 @@ const char *build_request(struct builder *b, const struct request *fields, struc
     if (request_find(c, &key) != 0) {
         return "its request id comes twice";
     }
-    if (r->state == REQUEST_DONE) {
-        request_remember(c, *out);
-    } else {
+    if (r->state != REQUEST_DONE) {
         table_insert(&c->requests, r->hash, *out);
     }
     return NULL;
 }
 
-const char *build_done_request(struct builder *b, struct reader *r)
+static const char *build_done(struct builder *b, struct reader *r, enum done_kind where)
 {
+    struct core *c = b->c;
     struct request fields = {.state = REQUEST_DONE};
     fields.tenant = read_u32(r);
     fields.type = read_u8(r);
@@ -80,15 +79,45 @@ const char *build_done_request(struct builder *b, struct reader *r)
     struct slice id = read_slice(r, LIMIT_REQUEST_ID);
     fields.digest = read_fixed64(r);
     read_answer(r, &fields);
+    fields.done_ms = where == DONE_OF_OPERATORS ? read_u64(r) : 0;
     if (!reader_done(r)) {
         return undecodable;
     }
-    if (b->counts[RECORD_REQUEST] > LIMIT_REQUESTS) {
-        return "there are more than 65,536";
+    if (where != DONE_OF_CLIENTS && request_kind((enum command_type)fields.type, id) != where) {
+        return "it is of another kind";
+    }
+    const struct recent *memory = &c->done_requests[where];
+    uint32_t count = recent_count(memory);
+    uint64_t before_ms = count == 0 ? 0 : request_at(c, recent_at(memory, count - 1))->done_ms;
+    if (fields.done_ms < before_ms || !is_past(b, fields.done_ms)) {
+        return "it was done out of order";
     }
     ref who = 0;
     const char *wrong = check_answer(&fields);
-    return wrong != NULL ? wrong : build_request(b, &fields, scope, id, &who);
+    wrong = wrong != NULL ? wrong : build_request(b, &fields, scope, id, &who);
+    if (wrong == NULL) {
+        request_remember(c, where, who);
+    }
+    return wrong;
+}
+
+const char *build_done_request(struct builder *b, struct reader *r)
+{
+    return b->counts[RECORD_REQUEST] > LIMIT_REQUESTS ? "there are more than 65,536"
+                                                      : build_done(b, r, DONE_OF_CLIENTS);
+}
+
+const char *build_drawn_request(struct builder *b, struct reader *r)
+{
+    return b->counts[RECORD_DRAWN_REQUEST] > LIMIT_DRAWN_REQUESTS ? "there are more than 65,536"
+                                                                  : build_done(b, r, DONE_DRAWN);
+}
+
+const char *build_operator_request(struct builder *b, struct reader *r)
+{
+    return b->counts[RECORD_OPERATOR_REQUEST] > LIMIT_OPERATOR_REQUESTS
+               ? "there are more than 16,384"
+               : build_done(b, r, DONE_OF_OPERATORS);
 }
 
 /* Memories. */
@@ -175,6 +204,11 @@ const char *build_audit(struct builder *b, struct reader *r)
     struct slice resource = read_slice(r, LIMIT_NAME);
     struct slice actor = read_slice(r, LIMIT_ACTOR);
     struct slice reason = read_slice(r, LIMIT_REASON);
+    if (fields.action == AUDIT_FENCE_RESET) {
+        fields.slot = read_u32(r);
+        fields.mark_before = read_u64(r);
+        fields.mark_after = read_u64(r);
+    }
     if (!reader_done(r)) {
         return undecodable;
     }
@@ -186,8 +220,13 @@ const char *build_audit(struct builder *b, struct reader *r)
         return "there are more than 10,000";
     }
     if (fields.index > c->index || fields.wall_ms >= LIMIT_NUMBER || fields.action >= AUDIT_COUNT ||
-        (fields.is_note && fields.action >= AUDIT_RECOVER)) {
+        (fields.is_note && fields.action >= AUDIT_RECOVER) ||
+        (fields.action == AUDIT_FENCE_RESET && c->version < 4)) {
         return "its index, time or action is out of range";
+    }
+    if (fields.slot >= LIMIT_HOLDERS || fields.mark_before >= LIMIT_NUMBER ||
+        fields.mark_after >= LIMIT_NUMBER) {
+        return "its slot or a mark is out of range";
     }
     if (!text_is_plain(resource) || !text_is_plain(actor) || !text_is_plain(reason)) {
         return "its text is not valid";
@@ -214,6 +253,7 @@ const char *build_counter(struct builder *b, struct reader *r)
     struct slice name = read_slice(r, LIMIT_NAME);
     int64_t number = (int64_t)read_fixed64(r);
     uint64_t change = read_u64(r);
+    uint64_t deadline_ms = c->version >= 4 ? read_u64(r) : 0;
     if (!reader_done(r)) {
         return undecodable;
     }
@@ -226,13 +266,19 @@ const char *build_counter(struct builder *b, struct reader *r)
     if (change == 0 || change > c->counter_change) {
         return "its last change is yet to come";
     }
+    if (deadline_ms >= SNAPSHOT_DEADLINE_END ||
+        (deadline_ms != 0 && deadline_ms <= c->now_ms && !c->backlog)) {
+        return "its deadline is out of range, or past";
+    }
     ref lock = lock_find(c, tenant, name);
-    if (counter_find(c, tenant, name) != NULL || (lock != 0 && lock_in_use(c, lock_at(c, lock)))) {
+    if (counter_find_any(c, tenant, name) != NULL ||
+        (lock != 0 && lock_in_use(c, lock_at(c, lock)))) {
         return "its name comes twice, or is that of a lock";
     }
-    struct counter *n = counter_at(c, counter_add(c, tenant, name));
-    n->number = number;
-    n->change = change;
+    ref who = counter_add(c, tenant, name);
+    counter_at(c, who)->number = number;
+    counter_at(c, who)->change = change;
+    counter_set_deadline(c, who, deadline_ms);
     return NULL;
 }
 

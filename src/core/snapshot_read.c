@@ -146,8 +146,9 @@ static void take_length(struct snapshot_reader *reader)
 static void take_record(struct snapshot_reader *reader, const uint8_t *at)
 {
     uint8_t type = at[0];
-    if (snapshot_format_of(reader->builder.c->version) == 1 && type >= snapshot_end_of(1)) {
-        type = type == snapshot_end_of(1) ? RECORD_END : RECORD_COUNT;
+    uint8_t end = snapshot_end_of(snapshot_format_of(reader->builder.c->version));
+    if (type >= end) {
+        type = type == end ? RECORD_END : RECORD_COUNT;
     }
     if (type == RECORD_NONE || type >= RECORD_COUNT) {
         fail_record(reader, reader->builder.last, "what follows it is of no known type");

@@ -35,8 +35,9 @@
  *               ring follows from its attachment number, its places in the queues from its ticket.
  *   crowd       Everything; `waiters` follows from the waiters, the timer from `until_ms`.
  *   request     Those by id: with their waiter or grant while there is one, else in the order they
- *               were done. Session and scope of a tied one are those of its session. Those by seq:
- *               with their session. A tied one has no answer yet.
+ *               were done, each kind by itself; `strays` follows from them. Session and scope of a
+ *               tied one are those of its session. Those by seq: with their session. A tied one has
+ *               no answer yet.
  *   ended, fence marks, audit, counters, transactions: everything, in the order of their rings. */
 #include "core/snapshot.h"
 
@@ -216,12 +217,13 @@ static void put_tie(struct writer *w, const struct core *c, ref request)
     }
 }
 
-static void put_done_requests(struct out *o)
+static void put_done_requests(struct out *o, enum record_type type, enum done_kind where)
 {
     const struct core *c = o->c;
-    for (uint32_t i = 0; i < recent_count(&c->done_requests); i++) {
-        const struct request *r = request_at(c, recent_at(&c->done_requests, i));
-        struct writer w = record_begin(o, RECORD_REQUEST);
+    const struct recent *memory = &c->done_requests[where];
+    for (uint32_t i = 0; i < recent_count(memory); i++) {
+        const struct request *r = request_at(c, recent_at(memory, i));
+        struct writer w = record_begin(o, type);
         write_u64(&w, r->tenant);
         write_u8(&w, r->type);
         write_id(&w, r->session);
@@ -229,6 +231,9 @@ static void put_done_requests(struct out *o)
         write_slice(&w, slice_make(r->text + r->scope_len, r->id_len));
         write_fixed64(&w, r->digest);
         put_answer(&w, r);
+        if (where == DONE_OF_OPERATORS) {
+            write_u64(&w, r->done_ms);
+        }
         record_end(o, &w);
     }
 }
@@ -488,6 +493,11 @@ static void put_fences_and_audit(struct out *o)
         write_slice(&w, audit_resource(a));
         write_slice(&w, audit_actor(a));
         write_slice(&w, audit_reason(a));
+        if (a->action == AUDIT_FENCE_RESET) {
+            write_u64(&w, a->slot);
+            write_u64(&w, a->mark_before);
+            write_u64(&w, a->mark_after);
+        }
         record_end(o, &w);
     }
 }
@@ -503,6 +513,9 @@ static void put_counters_and_transacts(struct out *o)
         write_slice(&w, counter_name(n));
         write_fixed64(&w, (uint64_t)n->number);
         write_u64(&w, n->change);
+        if (c->version >= 4) {
+            write_u64(&w, n->deadline_ms);
+        }
         record_end(o, &w);
     }
     for (uint32_t i = 0; i < recent_count(&c->transacts); i++) {
@@ -536,10 +549,12 @@ bool snapshot_write(const struct core *core, snapshot_sink_fn sink, void *ctx)
     put_sessions(&o);
     put_revisits(&o);
     put_delayed_and_woken(&o);
-    put_done_requests(&o);
+    put_done_requests(&o, RECORD_REQUEST, DONE_OF_CLIENTS);
     put_ended(&o);
     put_fences_and_audit(&o);
     put_counters_and_transacts(&o);
+    put_done_requests(&o, RECORD_DRAWN_REQUEST, DONE_DRAWN);
+    put_done_requests(&o, RECORD_OPERATOR_REQUEST, DONE_OF_OPERATORS);
     uint64_t before = o.records;
     uint8_t end = snapshot_end_of(snapshot_format_of(core->version));
     struct writer w = record_begin(&o, (enum record_type)end);

@@ -46,11 +46,11 @@ struct core {
     struct pool pool;
     struct table locks;
     struct table sessions;
-    struct table leases;         /* grants and waiters of real sessions */
-    struct table tokens;         /* details */
-    struct table requests;       /* by id, those that wait or hold */
-    struct recent done_requests; /* by id, the others */
-    struct recent ended_grants;  /* by ENDED_BY_* */
+    struct table leases;                     /* grants and waiters of real sessions */
+    struct table tokens;                     /* details */
+    struct table requests;                   /* by id, those that wait or hold */
+    struct recent done_requests[DONE_KINDS]; /* by id, the others */
+    struct recent ended_grants;              /* by ENDED_BY_* */
     struct table ended_sessions;
     struct table fences;
     struct table counters;
@@ -73,6 +73,7 @@ struct core {
     uint64_t grants;
     uint64_t waiters;
     uint32_t audit_count;
+    uint32_t strays; /* of another kind among DONE_OF_CLIENTS: remembered before version 4 */
 
     /* Not replicated: of the entry or the command at hand. */
     uint32_t ordinal;
@@ -143,7 +144,7 @@ static inline void core_step(struct core *c, uint32_t steps)
 bool session_is_mirrored(const struct core *c, const struct session *s);
 void session_put_off(struct core *c, ref session);
 
-/* No token above it was given. */
+/* No token of this core above it was given. */
 uint64_t token_highest(const struct core *c);
 
 /* ---- core.c: hashes, blobs, timers ---- */
@@ -318,10 +319,14 @@ ref request_find(const struct core *c, const struct request_key *key);
 ref request_new(struct core *c, const struct request_key *key);
 void request_wait(struct core *c, ref request, ref waiter);
 void request_hold(struct core *c, ref request, ref grant);
-/* Stores the answer; a request by id joins the last LIMIT_REQUESTS that are done. */
+/* Stores the answer; a request by id joins those of its kind that are done. */
 void request_done(struct core *c, ref request, const struct result *answer);
-/* Puts a request by id that is done among them. */
-void request_remember(struct core *c, ref request);
+/* The kind of a request by id, whatever the version. */
+enum done_kind request_kind(enum command_type type, struct slice id);
+/* Where the version of the state has its kind remembered, and looked for first. */
+enum done_kind request_place(const struct core *c, enum done_kind kind);
+/* Puts a request by id that is done among those of `where`. */
+void request_remember(struct core *c, enum done_kind where, ref request);
 /* As if it had never come; of a grant that is being taken back. */
 void request_forget(struct core *c, ref request, ref session);
 void request_replay(const struct core *c, ref request, struct result *out);
@@ -363,9 +368,18 @@ const char *audit_action_name(enum audit_action action);
 
 /* ---- fence.c ---- */
 void apply_fence_check(struct core *c, const struct command *cmd, struct result *out);
+void apply_fence_reset(struct core *c, const struct command *cmd, struct result *out);
+/* The version rose: a floor of tokens that were never issued is lowered to the highest that can
+ * have been. */
+void fence_upgrade(struct core *c);
+/* No token above it can have been issued by either tier. */
+uint64_t fence_issued_bound(const struct core *c);
 struct fence_mark *fence_find(const struct core *c, uint32_t tenant, struct slice name,
                               uint32_t slot);
 ref fence_add(struct core *c, uint32_t tenant, struct slice name, uint32_t slot, uint64_t token);
+
+/* ---- apply.c ---- */
+uint64_t counter_raise(struct core *c, uint32_t by); /* returns the new C */
 
 /* ---- sweep.c ---- */
 void sweep(struct core *c);

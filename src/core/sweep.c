@@ -21,6 +21,8 @@ static uint64_t due_ms(const struct core *c, ref who)
         return lock_extra_at(c, lock_at(c, who)->extra)->delayed_until_ms;
     case KIND_CROWD:
         return crowd_at(c, who)->until_ms;
+    case KIND_COUNTER:
+        return counter_at(c, who)->deadline_ms;
     }
     hf_panic(__FILE__, __LINE__, "an object of no kind is due");
 }
@@ -51,6 +53,9 @@ static bool end_due(struct core *c, ref who, struct budget *b)
     case KIND_WAITER:
         entries = waiter_at(c, who)->parts;
         break;
+    case KIND_COUNTER:
+        entries = 1;
+        break;
     case KIND_LOCK:
     case KIND_CROWD:
         break;
@@ -76,6 +81,9 @@ static bool end_due(struct core *c, ref who, struct budget *b)
         break;
     case KIND_LOCK:
         lock_delay_over(c, who);
+        break;
+    case KIND_COUNTER:
+        counter_remove(c, who);
         break;
     case KIND_CROWD: {
         uint32_t left = b->entries >= LIMIT_SWEEP_LOCKS ? 0 : LIMIT_SWEEP_LOCKS - b->entries;

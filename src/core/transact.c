@@ -26,6 +26,7 @@ static void prune(struct core *c, const struct command *cmd, struct slice name)
 {
     ref lock = find_lock(c, cmd, name);
     core_step(c, 1);
+    counter_prune(c, cmd->tenant, name);
     if (lock != 0) {
         lock_prune(c, lock);
     }
@@ -285,9 +286,9 @@ static void put(struct core *c, const struct command *cmd, const struct effect *
 
 static void drop(struct core *c, const struct command *cmd, const struct effect *e)
 {
-    struct counter *n = counter_find(c, cmd->tenant, e->name);
-    if (n != NULL) {
-        counter_remove(c, n);
+    ref counter = counter_ref(c, cmd->tenant, e->name);
+    if (counter != 0) {
+        counter_remove(c, counter);
         return;
     }
     ref lock = find_lock(c, cmd, e->name);
@@ -322,13 +323,15 @@ static void expire(struct core *c, const struct command *cmd, const struct effec
 
 static void count(struct core *c, const struct command *cmd, const struct effect *e)
 {
-    struct counter *n = counter_find(c, cmd->tenant, e->name);
-    if (n == NULL) {
-        n = counter_at(c, counter_add(c, cmd->tenant, e->name));
-    }
+    ref who = counter_ref(c, cmd->tenant, e->name);
+    who = who != 0 ? who : counter_add(c, cmd->tenant, e->name);
+    struct counter *n = counter_at(c, who);
     n->number = e->number;
     n->change = ++c->counter_change;
     hf_assert(c->counter_change < LIMIT_NUMBER);
+    if ((e->flags & (EFFECT_TTL | EFFECT_PERSIST)) != 0) {
+        counter_set_deadline(c, who, e->flags & EFFECT_TTL ? c->now_ms + e->ttl_ms : 0);
+    }
 }
 
 static void publish(struct core *c, const struct command *cmd, const struct effect *e)

@@ -164,7 +164,7 @@ static void visit_counter(void *ctx, ref who)
     struct page *page = ctx;
     const struct counter *n = counter_at(page->c, who);
     page->visits++;
-    if (n->tenant == page->tenant) {
+    if (n->tenant == page->tenant && !counter_is_dead(page->c, n)) {
         page->on_counter(page->ctx, counter_name(n), n->number);
         page->found++;
     }
@@ -258,6 +258,10 @@ uint64_t view_audit(const struct core *c, uint64_t from, uint32_t max, view_audi
             .actor = audit_actor(a),
             .reason = audit_reason(a),
             .count = a->count,
+            .is_fence_reset = a->action == AUDIT_FENCE_RESET,
+            .slot = a->slot,
+            .mark_before = a->mark_before,
+            .mark_after = a->mark_after,
             .is_note = a->is_note,
         };
         on_record(ctx, &view);

@@ -73,8 +73,12 @@ struct audit_view {
     struct slice resource;
     struct slice actor;
     struct slice reason;
-    uint32_t count; /* holders concerned */
-    bool is_note;   /* by COMMAND_NOTE: of the tier without a log. Not known of older versions' */
+    uint32_t count;      /* holders concerned */
+    bool is_fence_reset; /* then, of the resource and this slot: */
+    uint32_t slot;
+    uint64_t mark_before;
+    uint64_t mark_after;
+    bool is_note; /* by COMMAND_NOTE: of the tier without a log. Not known of older versions' */
 };
 
 /* False when the name is neither held nor waited for nor delayed. */
@@ -106,7 +110,7 @@ struct key_view {
     struct slice client;        /* STRING, HASH, LOCK: of the (first) holder */
     uint32_t holders;           /* ... and how many there are; only a LOCK has several */
     uint64_t token;             /* ... */
-    uint64_t deadline_ms;       /* ... in cluster time; RESERVED: of the delay. 0: has none */
+    uint64_t deadline_ms; /* ... in cluster time; COUNTER; RESERVED: of the delay. 0: has none */
 };
 
 /* Whether it is KEY_COUNTER; costs nothing while there are none. */

@@ -145,14 +145,29 @@ int address_resolve(const struct address *address, struct sockaddr_storage *out,
     return count;
 }
 
+struct ip_address address_ip(const struct sockaddr_storage *address)
+{
+    struct ip_address ip = {{0}};
+    if (address->ss_family == AF_INET6) {
+        memcpy(ip.bytes, &((const struct sockaddr_in6 *)address)->sin6_addr, sizeof(ip.bytes));
+    } else if (address->ss_family == AF_INET) {
+        ip.bytes[10] = ip.bytes[11] = 0xff;
+        memcpy(ip.bytes + 12, &((const struct sockaddr_in *)address)->sin_addr, 4);
+    }
+    return ip;
+}
+
+bool ip_is_loopback(const struct ip_address *ip)
+{
+    struct in6_addr v6;
+    memcpy(&v6, ip->bytes, sizeof(v6));
+    return IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127);
+}
+
 bool address_is_loopback(const struct sockaddr_storage *address)
 {
-    if (address->ss_family == AF_INET6) {
-        const struct in6_addr *v6 = &((const struct sockaddr_in6 *)address)->sin6_addr;
-        return IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127);
-    }
-    const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
-    return v4->sin_family == AF_INET && (ntohl(v4->sin_addr.s_addr) >> 24) == 127;
+    struct ip_address ip = address_ip(address);
+    return ip_is_loopback(&ip);
 }
 
 uint16_t address_port(const struct sockaddr_storage *address)

@@ -32,6 +32,14 @@ bool address_is_numeric(const struct address *address, struct sockaddr_storage *
 int address_resolve(const struct address *address, struct sockaddr_storage *out, int max,
                     const char **problem);
 
+/* An address without its port, of either family: IPv4 is ::ffff:a.b.c.d, also where an IPv6 socket
+ * accepted it. */
+struct ip_address {
+    uint8_t bytes[16];
+};
+struct ip_address address_ip(const struct sockaddr_storage *address);
+bool ip_is_loopback(const struct ip_address *ip);
+
 /* Whether nobody but this machine reaches it. */
 bool address_is_loopback(const struct sockaddr_storage *address);
 uint16_t address_port(const struct sockaddr_storage *address);

@@ -59,6 +59,7 @@ void connection_opened(struct connection *c)
     struct sockaddr_storage remote;
     int len = (int)sizeof(remote);
     if (uv_tcp_getpeername(&c->tcp, (struct sockaddr *)&remote, &len) == 0) {
+        c->ip = address_ip(&remote);
         address_print(&remote, c->remote, sizeof(c->remote));
     }
 }
@@ -89,6 +90,11 @@ void connection_start(struct connection *c, const struct connection_handlers *ha
 const char *connection_remote(const struct connection *c)
 {
     return c->remote;
+}
+
+const struct ip_address *connection_ip(const struct connection *c)
+{
+    return &c->ip;
 }
 
 uint64_t connection_number(const struct connection *c)
@@ -221,6 +227,15 @@ void connection_close(struct connection *c)
     buffer_truncate(&c->in, 0);
     connection_update_reading(c);
     connection_mark_dirty(c); /* the flush sees that all is said */
+}
+
+void connection_dismiss(struct connection *c, const char *reason)
+{
+    if (c->phase == CONNECTION_OPEN) {
+        connection_mark_dirty(c);
+        connection_flush(c);
+    }
+    connection_abort(c, reason);
 }
 
 static void on_shutdown(uv_shutdown_t *request, int status)

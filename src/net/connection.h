@@ -11,6 +11,7 @@
 #define HOLDFAST_NET_CONNECTION_H
 
 #include "base/buffer.h"
+#include "net/address.h"
 #include "net/net.h"
 
 struct connection_handlers {
@@ -83,9 +84,13 @@ void connection_set_timeout(struct connection *c, uint32_t ms);
 
 void connection_close(struct connection *c);
 void connection_abort(struct connection *c, const char *reason);
+/* Writes what the kernel takes at once and aborts: the descriptor is free when this returns. For a
+ * connection on which nothing was in progress. */
+void connection_dismiss(struct connection *c, const char *reason);
 
 /* "127.0.0.1:40312". */
 const char *connection_remote(const struct connection *c);
+const struct ip_address *connection_ip(const struct connection *c);
 /* Rises with every connection of the process: a later one has a higher number. */
 uint64_t connection_number(const struct connection *c);
 

@@ -57,6 +57,7 @@ struct connection {
     void (*gone)(void *ctx);
     void *gone_ctx;
     uint64_t number;
+    struct ip_address ip;
     char remote[ADDRESS_TEXT];
 };
 

@@ -216,6 +216,13 @@ void dialer_good(struct dialer *d)
     d->wait_ms = d->options.wait_min_ms;
 }
 
+void dialer_hurry(struct dialer *d)
+{
+    if (d->phase == WAITING) {
+        uv_timer_start(&d->timer, on_timer, 0, 0);
+    }
+}
+
 void dialer_slow(struct dialer *d, uint32_t ms)
 {
     d->slow_ms = ms;

@@ -37,6 +37,8 @@ void dialer_close(struct dialer *d);
 void dialer_lost(struct dialer *d);
 /* The other end is the right one: the next wait is the shortest again. */
 void dialer_good(struct dialer *d);
+/* There is a reason to try now: a wait ends, anything else goes on. */
+void dialer_hurry(struct dialer *d);
 /* The next wait is at least so long: the other end refused us and will again. */
 void dialer_slow(struct dialer *d, uint32_t ms);
 

@@ -1,22 +1,36 @@
 /* Listening sockets: one per address that the host name has. */
 #include "net/listener.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "net/internal.h"
 
-enum { SOCKETS = 8, BACKLOG = 1024 };
+enum {
+    SOCKETS = 8,
+    BACKLOG = 1024,
+    ACCEPTS = 64, /* of one socket in one turn of the loop */
+};
+
+struct listening_socket {
+    uv_poll_t poll;
+    struct listener *listener;
+    int fd;
+};
 
 struct listener {
     struct net *net;
     struct listener_options options;
-    uv_tcp_t sockets[SOCKETS];
-    bool waiting[SOCKETS]; /* somebody knocks and was not let in yet */
+    struct listening_socket sockets[SOCKETS];
     int count;
-    int open;
+    int open; /* handles: the sockets and the timer */
+    uv_timer_t pause;
+    bool is_paused;  /* until the timer, after an accept that failed */
+    bool is_polling; /* the sockets are being polled */
+    bool closing;
     uint16_t port;
     uint32_t connections;
-    bool closing;
 };
 
 static void free_if_done(struct listener *l)
@@ -26,27 +40,84 @@ static void free_if_done(struct listener *l)
     }
 }
 
-static void accept_one(struct listener *l, int i);
+/* ---- accepting ---- */
+
+static void on_readable(uv_poll_t *poll, int status, int events);
+
+/* Polls exactly while a connection could be taken. */
+static void update_polling(struct listener *l)
+{
+    bool wanted = !l->closing && !l->is_paused && l->connections < l->options.max_connections;
+    if (wanted == l->is_polling) {
+        return;
+    }
+    l->is_polling = wanted;
+    for (int i = 0; i < l->count; i++) {
+        if (wanted) {
+            uv_poll_start(&l->sockets[i].poll, UV_READABLE, on_readable);
+        } else {
+            uv_poll_stop(&l->sockets[i].poll);
+        }
+    }
+}
 
 static void on_connection_gone(void *ctx)
 {
     struct listener *l = ctx;
     l->connections--;
-    for (int i = 0; i < l->count && !l->closing; i++) {
-        if (l->waiting[i] && l->connections < l->options.max_connections) {
-            l->waiting[i] = false;
-            accept_one(l, i);
-        }
+    if (!l->closing) {
+        update_polling(l);
     }
     free_if_done(l);
 }
 
-static void accept_one(struct listener *l, int i)
+static void on_pause_over(uv_timer_t *timer)
+{
+    struct listener *l = timer->data;
+    l->is_paused = false;
+    update_polling(l);
+}
+
+static void pause_accepting(struct listener *l, int error)
+{
+    struct net *net = l->net;
+    net->accept_pauses++;
+    l->is_paused = true;
+    update_polling(l);
+    uv_timer_start(&l->pause, on_pause_over, LISTENER_PAUSE_MS, 0);
+    if (net->on_accept_paused != NULL) {
+        net->on_accept_paused(net->turn_ctx, error);
+    }
+}
+
+/* Errors of one connection that ended before it was accepted; accept(2) lists them for Linux. */
+static bool is_of_one_connection(int error)
+{
+    switch (error) {
+    case EINTR:
+    case ECONNABORTED:
+    case EPROTO:
+    case EPERM:
+    case ENETDOWN:
+    case ENOPROTOOPT:
+    case EHOSTDOWN:
+    case ENONET:
+    case EHOSTUNREACH:
+    case EOPNOTSUPP:
+    case ENETUNREACH:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void take(struct listener *l, int fd)
 {
     struct connection *c = connection_new(l->net, &l->options.connection);
     l->connections++;
     connection_on_gone(c, on_connection_gone, l);
-    if (uv_accept((uv_stream_t *)&l->sockets[i], (uv_stream_t *)connection_tcp(c)) != 0) {
+    if (uv_tcp_open(connection_tcp(c), fd) != 0) {
+        close(fd);
         connection_abort(c, "cannot accept");
         return;
     }
@@ -54,49 +125,83 @@ static void accept_one(struct listener *l, int i)
     l->options.on_accept(l->options.ctx, c);
 }
 
-static void on_knock(uv_stream_t *socket, int status)
+static void on_readable(uv_poll_t *poll, int status, int events)
 {
-    struct listener *l = socket->data;
-    int i = (int)((uv_tcp_t *)socket - l->sockets);
-    if (status < 0 || l->closing) {
+    struct listening_socket *socket = poll->data;
+    struct listener *l = socket->listener;
+    (void)events;
+    if (status < 0) { /* libuv does not poll it any more */
+        pause_accepting(l, -status);
         return;
     }
-    if (l->connections >= l->options.max_connections) {
-        l->waiting[i] = true; /* the loop does not ask again before it was accepted */
-        return;
+    for (int i = 0; i < ACCEPTS && l->is_polling; i++) {
+        int fd = accept4(socket->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
+            take(l, fd);
+            update_polling(l);
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            return;
+        } else if (!is_of_one_connection(errno)) {
+            pause_accepting(l, errno);
+        }
     }
-    accept_one(l, i);
 }
+
+/* ---- opening ---- */
 
 static bool same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
     return a->ss_family == b->ss_family && memcmp(a, b, address_len(a)) == 0;
 }
 
+/* 0, or the errno of what failed. The descriptor is in `fd` either way, or -1. */
+static int open_socket(const struct sockaddr_storage *address, int *fd)
+{
+    int on = 1;
+    *fd = socket(address->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (*fd < 0 || setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0) {
+        return errno;
+    }
+    if (address->ss_family == AF_INET6) {
+        /* "::" means everything; other IPv6 addresses leave IPv4 to a socket of its own. */
+        int only = !IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)address)->sin6_addr);
+        if (setsockopt(*fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only)) != 0) {
+            return errno;
+        }
+    }
+    bool is_open = bind(*fd, (const struct sockaddr *)address, address_len(address)) == 0 &&
+                   listen(*fd, BACKLOG) == 0;
+    return is_open ? 0 : errno;
+}
+
 static int add_socket(struct listener *l, const struct sockaddr_storage *address)
 {
-    uv_tcp_t *socket = &l->sockets[l->count];
-    bool any = address->ss_family == AF_INET6 &&
-               IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)address)->sin6_addr);
-    /* "::" means everything; other IPv6 addresses leave IPv4 to a socket of its own. */
-    unsigned flags = address->ss_family == AF_INET6 && !any ? UV_TCP_IPV6ONLY : 0;
-    uv_tcp_init(l->net->loop, socket);
-    socket->data = l;
+    struct listening_socket *socket = &l->sockets[l->count];
+    int fd;
+    int error = open_socket(address, &fd);
+    if (error == 0) {
+        error = -uv_poll_init(l->net->loop, &socket->poll, fd);
+    }
+    if (error != 0) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        return error;
+    }
+    socket->poll.data = socket;
+    socket->listener = l;
+    socket->fd = fd;
     l->count++;
     l->open++;
-    int status = uv_tcp_bind(socket, (const struct sockaddr *)address, flags);
-    if (status == 0) {
-        status = uv_listen((uv_stream_t *)socket, BACKLOG, on_knock);
-    }
-    return status;
+    return 0;
 }
 
 /* With port 0 the first socket gets one and the others must follow it. */
 static void note_port(struct listener *l)
 {
     struct sockaddr_storage bound;
-    int len = (int)sizeof(bound);
-    if (uv_tcp_getsockname(&l->sockets[l->count - 1], (struct sockaddr *)&bound, &len) == 0) {
+    socklen_t len = sizeof(bound);
+    if (getsockname(l->sockets[l->count - 1].fd, (struct sockaddr *)&bound, &len) == 0) {
         l->port = address_port(&bound);
     }
 }
@@ -122,15 +227,15 @@ static bool open_all(struct listener *l, char *problem)
         }
         struct sockaddr_storage address = found[i];
         address_set_port(&address, l->port != 0 ? l->port : l->options.address.port);
-        int status = add_socket(l, &address);
+        int error = add_socket(l, &address);
         /* A name like localhost may have an address of a family that this machine does not use. */
-        if (status == UV_EADDRNOTAVAIL && count > 1) {
+        if ((error == EADDRNOTAVAIL || error == EAFNOSUPPORT) && count > 1) {
             continue;
         }
-        if (status != 0) {
+        if (error != 0) {
             snprintf(problem, LISTENER_PROBLEM, "cannot listen on %s: %s", text,
-                     status == UV_EADDRINUSE ? "the port is taken by another program"
-                                             : uv_strerror(status));
+                     error == EADDRINUSE ? "the port is taken by another program"
+                                         : uv_strerror(-error));
             return false;
         }
         if (l->port == 0) {
@@ -151,18 +256,32 @@ struct listener *listener_new(struct net *net, const struct listener_options *op
     memset(l, 0, sizeof(*l));
     l->net = net;
     l->options = *options;
+    uv_timer_init(net->loop, &l->pause);
+    l->pause.data = l;
+    l->open++;
     if (!open_all(l, problem)) {
         listener_close(l);
         return NULL;
     }
+    update_polling(l);
     return l;
+}
+
+static void handle_closed(struct listener *l)
+{
+    l->open--;
+    free_if_done(l);
 }
 
 static void on_socket_closed(uv_handle_t *handle)
 {
-    struct listener *l = handle->data;
-    l->open--;
-    free_if_done(l);
+    const struct listening_socket *socket = handle->data;
+    handle_closed(socket->listener);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    handle_closed(handle->data);
 }
 
 void listener_close(struct listener *l)
@@ -171,10 +290,12 @@ void listener_close(struct listener *l)
         return;
     }
     l->closing = true;
+    update_polling(l);
     for (int i = 0; i < l->count; i++) {
-        uv_close((uv_handle_t *)&l->sockets[i], on_socket_closed);
+        uv_close((uv_handle_t *)&l->sockets[i].poll, on_socket_closed);
+        close(l->sockets[i].fd); /* libuv has let go of it */
     }
-    free_if_done(l);
+    uv_close((uv_handle_t *)&l->pause, on_timer_closed);
 }
 
 uint16_t listener_port(const struct listener *l)

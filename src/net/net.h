@@ -26,11 +26,15 @@ struct net {
     net_turn_fn on_turn;  /* once per turn, after the poll phase; may be NULL, both */
     net_turn_fn on_sleep; /* ... just before the next one, after all was written */
     void *turn_ctx;
+    /* A listener accepts nothing for a while, by this errno of accept(); with turn_ctx. May be
+     * NULL. */
+    void (*on_accept_paused)(void *ctx, int error);
 
     /* How much went through, for metrics and for those who wait until the sockets are drained. */
     uint64_t bytes_read;
     uint64_t bytes_written;
     uint64_t writes; /* system calls */
+    uint64_t accept_pauses;
     uint32_t connections;
     uint32_t guests; /* those of them that do not write first: clients, not peers */
 

@@ -367,7 +367,8 @@ static void write_pulled(struct connection *c)
     }
     if (taken < bytes.len) {
         size_t rest = bytes.len - taken;
-        rest = rest < c->writing.max ? rest : c->writing.max;
+        size_t most = 2 * c->options.out_high; /* the owner keeps the rest, and counts it */
+        rest = rest < most ? rest : most;
         bool fits = buffer_append(&c->writing, bytes.data + taken, rest);
         hf_assert(fits);
         c->pulled = rest;

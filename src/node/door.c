@@ -19,6 +19,7 @@ struct door {
 };
 
 struct client {
+    struct client_entry entry;
     struct door *door;
     struct connection *connection;
     void *conn; /* the service's */
@@ -28,48 +29,58 @@ struct client {
 struct protocol {
     void *(*open)(struct service *s, struct client *client);
     void (*receive)(void *conn, struct slice bytes);
-    bool (*wants_input)(const void *conn);
+    bool (*wants_input)(void *conn);
     void (*end)(void *conn);
     struct slice (*output)(const void *conn);
     void (*written)(void *conn, size_t len);
     bool (*is_finished)(const void *conn);
+    bool (*is_idle)(const void *conn);
+    void (*retire)(void *conn);
     void (*close)(void *conn);
 };
 
 static void on_ready(void *owner);
 
-#define PROTOCOL(name)                                                   \
-    static void name##_receive(void *conn, struct slice b)               \
-    {                                                                    \
-        name##_conn_receive(conn, b);                                    \
-    }                                                                    \
-    static bool name##_wants_input(const void *conn)                     \
-    {                                                                    \
-        return name##_conn_wants_input(conn);                            \
-    }                                                                    \
-    static void name##_end(void *conn)                                   \
-    {                                                                    \
-        name##_conn_end(conn);                                           \
-    }                                                                    \
-    static struct slice name##_output(const void *conn)                  \
-    {                                                                    \
-        return name##_conn_output(conn);                                 \
-    }                                                                    \
-    static void name##_written(void *conn, size_t len)                   \
-    {                                                                    \
-        name##_conn_written(conn, len);                                  \
-    }                                                                    \
-    static bool name##_is_finished(const void *conn)                     \
-    {                                                                    \
-        return name##_conn_is_finished(conn);                            \
-    }                                                                    \
-    static void name##_close(void *conn)                                 \
-    {                                                                    \
-        name##_conn_close(conn);                                         \
-    }                                                                    \
-    static const struct protocol name##_protocol = {                     \
-        name##_open,   name##_receive, name##_wants_input, name##_end,   \
-        name##_output, name##_written, name##_is_finished, name##_close, \
+#define PROTOCOL(name)                                                                        \
+    static void name##_receive(void *conn, struct slice b)                                    \
+    {                                                                                         \
+        name##_conn_receive(conn, b);                                                         \
+    }                                                                                         \
+    static bool name##_wants_input(void *conn)                                                \
+    {                                                                                         \
+        return name##_conn_wants_input(conn);                                                 \
+    }                                                                                         \
+    static void name##_end(void *conn)                                                        \
+    {                                                                                         \
+        name##_conn_end(conn);                                                                \
+    }                                                                                         \
+    static struct slice name##_output(const void *conn)                                       \
+    {                                                                                         \
+        return name##_conn_output(conn);                                                      \
+    }                                                                                         \
+    static void name##_written(void *conn, size_t len)                                        \
+    {                                                                                         \
+        name##_conn_written(conn, len);                                                       \
+    }                                                                                         \
+    static bool name##_is_finished(const void *conn)                                          \
+    {                                                                                         \
+        return name##_conn_is_finished(conn);                                                 \
+    }                                                                                         \
+    static bool name##_is_idle(const void *conn)                                              \
+    {                                                                                         \
+        return name##_conn_is_idle(conn);                                                     \
+    }                                                                                         \
+    static void name##_retire(void *conn)                                                     \
+    {                                                                                         \
+        name##_conn_retire(conn);                                                             \
+    }                                                                                         \
+    static void name##_close(void *conn)                                                      \
+    {                                                                                         \
+        name##_conn_close(conn);                                                              \
+    }                                                                                         \
+    static const struct protocol name##_protocol = {                                          \
+        name##_open,    name##_receive,     name##_wants_input, name##_end,    name##_output, \
+        name##_written, name##_is_finished, name##_is_idle,     name##_retire, name##_close,  \
     };
 
 static void *http_open(struct service *s, struct client *client)
@@ -112,6 +123,7 @@ static void look(struct client *client)
     } else if (p->is_finished(client->conn)) {
         connection_close(client->connection);
     }
+    client_table_set_idle(client->door->options.clients, &client->entry, p->is_idle(client->conn));
 }
 
 static size_t on_bytes(void *owner, struct slice bytes)
@@ -168,6 +180,7 @@ static void on_close(void *owner, const char *reason)
                  JOURNAL_TEXT("address", connection_remote(client->connection)),
                  JOURNAL_TEXT("reason", reason));
     protocol_of(client)->close(client->conn);
+    client_table_remove(d->options.clients, &client->entry);
     d->clients--;
     memory_free(d->options.net->memory, client, sizeof(*client));
 }
@@ -180,10 +193,25 @@ static const struct connection_handlers handlers = {
     .on_written = on_written,
 };
 
+void door_evict(struct client_entry *entry)
+{
+    struct client *client = LIST_OBJECT(entry, struct client, entry);
+    protocol_of(client)->retire(client->conn);
+    connection_dismiss(client->connection, "idle, closed in favour of a new connection");
+}
+
 static void on_accept(void *ctx, struct connection *c)
 {
     struct door *d = ctx;
     struct client *client = memory_alloc(d->options.net->memory, sizeof(*client));
+    enum client_verdict verdict =
+        client_table_admit(d->options.clients, &client->entry, connection_ip(c), door_evict);
+    if (verdict != CLIENT_ADMITTED) {
+        memory_free(d->options.net->memory, client, sizeof(*client));
+        refuse(d->options.refusals, c,
+               d->options.protocol == DOOR_RESP ? REFUSE_RESP : REFUSE_HTTP);
+        return;
+    }
     client->door = d;
     client->connection = c;
     client->conn = protocol_of(client)->open(d->options.service, client);
@@ -191,6 +219,7 @@ static void on_accept(void *ctx, struct connection *c)
     journal_note(d->options.journal, DEBUG, CLIENT, "client_connected",
                  JOURNAL_TEXT("address", connection_remote(c)));
     connection_start(c, &handlers, client);
+    look(client);
 }
 
 struct door *door_new(const struct door_options *options, char *problem, size_t problem_size)
@@ -200,7 +229,7 @@ struct door *door_new(const struct door_options *options, char *problem, size_t 
     *d = (struct door){.options = *options};
     struct listener_options listen = {.address = options->listen,
                                       .connection = client_connection,
-                                      .max_connections = options->max_connections,
+                                      .max_connections = UINT32_MAX,
                                       .on_accept = on_accept,
                                       .ctx = d};
     char words[LISTENER_PROBLEM];

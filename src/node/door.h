@@ -5,7 +5,9 @@
 
 #include "net/address.h"
 #include "net/net.h"
+#include "node/client_table.h"
 #include "node/journal.h"
+#include "node/refusal.h"
 #include "service/service.h"
 
 struct door;
@@ -18,7 +20,8 @@ struct door_options {
     struct service *service;
     const struct journal *journal;
     struct address listen;
-    uint32_t max_connections;
+    struct client_table *clients; /* of all listeners of the node */
+    struct refusals *refusals;    /* likewise */
 };
 
 /* NULL, with a sentence, when the address cannot be listened on. */
@@ -27,6 +30,9 @@ struct door *door_new(const struct door_options *options, char *problem, size_t 
 void door_shut(struct door *d);
 /* After that, and after every connection is gone. */
 void door_free(struct door *d);
+
+/* For client_table.h: closes a connection of any door in favour of a new one. */
+void door_evict(struct client_entry *entry);
 
 uint16_t door_port(const struct door *d);
 uint32_t door_clients(const struct door *d);

@@ -37,7 +37,8 @@ static uint32_t read_below(struct reader *r, uint32_t end)
 bool event_decode(struct slice bytes, struct event *out)
 {
     struct reader r = reader_make(bytes);
-    r.bad = read_u64(&r) != EVENT_FORMAT;
+    uint64_t format = read_u64(&r);
+    r.bad = r.bad || format != EVENT_FORMAT;
     out->type = (enum event_type)read_below(&r, EVENT_COUNT);
     out->tier = read_below(&r, TIER_EFFICIENCY + 1);
     out->tenant = read_u32(&r);

@@ -20,12 +20,23 @@ uint64_t forward_now_ms(const struct forward *f)
 
 /* ---- attempts ---- */
 
-/* Commands that do the same when they are done twice, by what they name (S8.3). An operator's
- * command without a request id is not among them. */
+/* Whether doing it twice is the same as once: by its id, or by what it names (S8.3). Without an id
+ * an operator's command is not, nor is an acquire that may enter a lock again: each counts. */
 static bool is_safe(const struct command *command)
 {
-    return command->request_id.len > 0 || command->seq > 0 ||
-           (command->type != COMMAND_FORCE_UNLOCK && command->type != COMMAND_REVOKE);
+    if (command->request_id.len > 0 || command->seq > 0) {
+        return true;
+    }
+    switch (command->type) {
+    case COMMAND_FORCE_UNLOCK:
+    case COMMAND_REVOKE:
+    case COMMAND_FENCE_RESET:
+        return false;
+    case COMMAND_ACQUIRE:
+        return id_is_zero(command->session) || (command->acquire.flags & ACQUIRE_REENTRANT) == 0;
+    default:
+        return true;
+    }
 }
 
 static enum tier_taken offer(struct forward *f, enum tier tier, const struct command *command,
@@ -77,22 +88,6 @@ static enum hf_error submit_here(struct forward *f, struct call *call, struct re
     return forward_take(f, call->tier, &command, &call->cookie, now);
 }
 
-/* A change is begun or refused on the spot. */
-static bool change_here(struct forward *f, struct call *call)
-{
-    struct change change;
-    const char *problem = "";
-    bool sound = change_decode(slice_make(call->bytes, call->len), &change);
-    hf_assert(sound);
-    enum hf_error error =
-        f->options.change(f->options.ctx, change.change, change.id, change.address, &problem);
-    if (error == HF_UNAVAILABLE || error == HF_BUSY) {
-        return false;
-    }
-    call_answer(f, call, error, NULL, problem);
-    return true;
-}
-
 /* The tier EFFICIENCY answers before submit_here returns, and then the call is gone. */
 static bool try_here(struct forward *f, struct call *call, struct replica_time now)
 {
@@ -116,6 +111,9 @@ static bool try_here(struct forward *f, struct call *call, struct replica_time n
 
 static bool try_there(struct forward *f, struct call *call, uint64_t leader)
 {
+    if (!change_may_go_to(f, call, leader)) {
+        return false;
+    }
     if (f->free_count == 0) {
         f->crowded = true;
         return false;
@@ -157,9 +155,10 @@ static void send_waiting(struct forward *f)
     f->crowded = false;
     while (call != NULL) {
         struct call *next = call->next;
-        /* The other tier goes by its own rules: what waits for one is not in the way. */
+        /* The other tier goes by its own rules: what waits for one is not in the way. Nor is a
+         * change of members that waits for the next leader. */
         if (!try_once(f, call, &status, now) && !f->held && !f->read_only &&
-            call->tier == TIER_CORRECTNESS) {
+            call->tier == TIER_CORRECTNESS && call->kind != FORWARD_CHANGE) {
             break;
         }
         call = next;
@@ -378,6 +377,7 @@ bool forward_on_answer(struct forward *f, uint64_t peer, uint64_t number, uint8_
         on_done_there(f, call, body);
         return true;
     case FORWARD_NOT_DONE:
+        change_declined(f, call);
         call_again(f, call, false);
         return true;
     case FORWARD_BUSY:

@@ -1,31 +1,37 @@
-/* Changes of members on their way to the leader, as bytes. */
-#include "base/codec.h"
+/* Where a change of members goes. It is begun or refused at once, and is never sent twice when it
+ * is unknown whether it was made. */
 #include "node/forward_state.h"
 
-size_t change_encode(const struct change *change, uint8_t at[CHANGE_BYTES])
-{
-    struct writer w = writer_make(at, CHANGE_BYTES);
-    write_u64(&w, (uint64_t)change->change);
-    write_u64(&w, change->id);
-    write_slice(&w, slice_of(change->address));
-    hf_assert(!w.full);
-    return (size_t)(w.at - at);
-}
+enum { DECLINED_MS = 500 };
 
-bool change_decode(struct slice bytes, struct change *out)
+bool change_here(struct forward *f, struct call *call)
 {
-    struct reader r = reader_make(bytes);
-    uint64_t change = read_u64(&r);
-    uint64_t id = read_u64(&r);
-    struct slice address = read_slice(&r, PEER_ADDRESS_MAX);
-    if (!reader_done(&r) || change >= GATEWAY_CHANGES) {
+    struct change change;
+    const char *problem = "";
+    bool sound = change_decode(slice_make(call->bytes, call->len), &change);
+    hf_assert(sound);
+    enum hf_error error =
+        f->options.change(f->options.ctx, change.change, change.id, change.address, &problem);
+    if (error == HF_UNAVAILABLE || error == HF_BUSY) {
         return false;
     }
-    memset(out, 0, sizeof(*out));
-    out->change = (enum gateway_change)change;
-    out->id = id;
-    if (address.len > 0) {
-        memcpy(out->address, address.data, address.len);
+    call_answer(f, call, error, NULL, problem);
+    return true;
+}
+
+/* A leader that is to be demoted or removed transfers the leadership first. Sent to it again
+ * meanwhile, the change could be on its way when it leads no more, and would be in doubt. */
+void change_declined(struct forward *f, struct call *call)
+{
+    struct change change;
+    if (call->kind == FORWARD_CHANGE &&
+        change_decode(slice_make(call->bytes, call->len), &change) && change.id == call->peer) {
+        call->not_before_ms = forward_now_ms(f) + DECLINED_MS;
     }
-    return strlen(out->address) == address.len;
+}
+
+bool change_may_go_to(const struct forward *f, const struct call *call, uint64_t leader)
+{
+    return call->kind != FORWARD_CHANGE || leader != call->peer ||
+           forward_now_ms(f) >= call->not_before_ms;
 }

@@ -60,9 +60,10 @@ struct call {
     uint32_t doubts;     /* attempts that may have been done, and nobody will tell */
     uint64_t give_up_ms; /* boot time */
     uint64_t number;
-    uint64_t peer;
+    uint64_t peer; /* that it was sent to last */
     uint64_t index;
-    struct call *next; /* in the list of its state */
+    uint64_t not_before_ms; /* boot time; see change_declined */
+    struct call *next;      /* in the list of its state */
     struct call *prev;
     struct buffer page; /* FORWARD_LOOK: what the leader found, while we catch up */
     size_t len;
@@ -118,7 +119,7 @@ struct forward {
     struct buffer encoded;
 };
 
-#define FORWARD_SCRATCH                                                      \
+#define FORWARD_SCRATCH \
     (512u << 10) /* the longest command: a keep-alive of LIMIT_KEEPALIVE_IDS \
                   */
 
@@ -144,7 +145,7 @@ void call_give_up(struct forward *f, struct call *call);
 /* It was not done, or may have been done: it waits again, if that is safe. */
 void call_again(struct forward *f, struct call *call, bool doubtful);
 
-/* forward_change.c */
+/* change_codec.c */
 struct change {
     enum gateway_change change;
     uint64_t id;
@@ -153,6 +154,14 @@ struct change {
 #define CHANGE_BYTES (PEER_ADDRESS_MAX + 32)
 size_t change_encode(const struct change *change, uint8_t at[CHANGE_BYTES]);
 bool change_decode(struct slice bytes, struct change *out);
+
+/* forward_change.c */
+/* On the leader. A change is begun or refused at once; false: neither, it waits. */
+bool change_here(struct forward *f, struct call *call);
+/* The leader that it was sent to did not begin with it. If the change names that leader, it is
+ * about to lead no more, and change_may_go_to is false for a while. */
+void change_declined(struct forward *f, struct call *call);
+bool change_may_go_to(const struct forward *f, const struct call *call, uint64_t leader);
 
 /* relay.c */
 void relay_on_result(struct forward *f, struct relay *relay, enum replica_outcome outcome,

@@ -183,6 +183,20 @@ void logger_finish(struct logger *l, struct job_list *batch, enum storage_status
     }
 }
 
+/* With queue_lock, which is given up meanwhile: what is being removed makes room at once. False:
+ * there is nothing. */
+static bool trim_all(struct logger *l)
+{
+    struct snapshots *snapshots = l->options.store->snapshots;
+    bool any = snapshots_wants_trim(snapshots);
+    pthread_mutex_unlock(&l->queue_lock);
+    while (snapshots_wants_trim(snapshots)) {
+        snapshots_trim(snapshots);
+    }
+    pthread_mutex_lock(&l->queue_lock);
+    return any;
+}
+
 static void do_writes(struct logger *l)
 {
     struct job_list batch = {NULL, NULL};
@@ -191,7 +205,9 @@ static void do_writes(struct logger *l)
     enum storage_status status = append(l, &batch, &problem);
     while (status == STORAGE_FULL && !l->stopping) {
         set_full(l, true, &problem);
-        wait_for_change(l, FULL_RETRY_MS);
+        if (!trim_all(l)) {
+            wait_for_change(l, FULL_RETRY_MS);
+        }
         status = append(l, &batch, &problem);
     }
     if (status == STORAGE_OK) {
@@ -206,13 +222,7 @@ static void do_work(struct logger *l)
 {
     struct job *job = job_list_pop(&l->todo);
     take_log(l);
-    if (!job->on_log) {
-        pthread_mutex_lock(&l->snapshots_lock);
-    }
     job->status = job->work(job->ctx, &job->problem);
-    if (!job->on_log) {
-        pthread_mutex_unlock(&l->snapshots_lock);
-    }
     give_log(l);
     job_list_push(&l->done, job);
     if (job->status != STORAGE_OK && job->status != STORAGE_FULL) {
@@ -312,6 +322,24 @@ static void fill_beside(struct logger *l)
     }
 }
 
+/* With queue_lock. Whether there is nothing for the thread to do but to remove files. */
+static bool may_trim(const struct logger *l)
+{
+    bool is_free = l->todo.first == NULL || logger_is_for_loop(l);
+    return is_free && !l->stopping && snapshots_wants_trim(l->options.store->snapshots);
+}
+
+/* With queue_lock, which is given up meanwhile. The log is not needed for it. */
+static void trim_beside(struct logger *l)
+{
+    if (l->air.first == NULL && logger_is_for_loop(l)) {
+        wake_loop(l); /* it may not know that the log is nobody's now */
+    }
+    pthread_mutex_unlock(&l->queue_lock);
+    snapshots_trim(l->options.store->snapshots);
+    pthread_mutex_lock(&l->queue_lock);
+}
+
 static void *run(void *argument)
 {
     struct logger *l = argument;
@@ -319,6 +347,8 @@ static void *run(void *argument)
     while (!l->failed && (!l->stopping || l->todo.first != NULL)) {
         if (may_fill(l)) {
             fill_beside(l);
+        } else if (may_trim(l)) {
+            trim_beside(l);
         } else if (l->air.first != NULL || logger_is_for_loop(l)) {
             wait_for_loop(l);
         } else {
@@ -434,26 +464,14 @@ void logger_write(struct logger *l, uint64_t first, const struct replica_entry *
     enqueue(l, job);
 }
 
-static void run_job(struct logger *l, logger_work_fn work, logger_done_fn done, void *ctx,
-                    bool on_log)
+void logger_run(struct logger *l, logger_work_fn work, logger_done_fn done, void *ctx)
 {
     struct job *job = memory_alloc(l->options.memory, sizeof(*job));
     memset(job, 0, sizeof(*job));
     job->work = work;
     job->done = done;
     job->ctx = ctx;
-    job->on_log = on_log;
     enqueue(l, job);
-}
-
-void logger_run(struct logger *l, logger_work_fn work, logger_done_fn done, void *ctx)
-{
-    run_job(l, work, done, ctx, false);
-}
-
-void logger_run_on_log(struct logger *l, logger_work_fn work, logger_done_fn done, void *ctx)
-{
-    run_job(l, work, done, ctx, true);
 }
 
 bool logger_read(struct logger *l, uint64_t index, struct replica_entry *out)
@@ -478,16 +496,6 @@ bool logger_read(struct logger *l, uint64_t index, struct replica_entry *out)
     return true;
 }
 
-void logger_lock(struct logger *l)
-{
-    pthread_mutex_lock(&l->snapshots_lock);
-}
-
-void logger_unlock(struct logger *l)
-{
-    pthread_mutex_unlock(&l->snapshots_lock);
-}
-
 /* On the loop. Whoever waits for what was written hears of it later, as always. */
 static void clear_air(struct logger *l)
 {
@@ -503,12 +511,10 @@ void logger_lock_all(struct logger *l)
 {
     clear_air(l);
     pthread_mutex_lock(&l->log_lock);
-    pthread_mutex_lock(&l->snapshots_lock);
 }
 
 void logger_unlock_all(struct logger *l)
 {
-    pthread_mutex_unlock(&l->snapshots_lock);
     pthread_mutex_unlock(&l->log_lock);
 }
 
@@ -527,6 +533,7 @@ struct logger *logger_new(const struct logger_options *options)
     memset(l, 0, sizeof(*l));
     l->options = *options;
     l->direct = log_is_direct(options->store->log);
+    snapshots_remove_in_steps(options->store->snapshots);
     l->merged = memory_alloc(options->memory, LOGGER_MERGE_ENTRIES * sizeof(l->merged[0]));
     pthread_condattr_t clock;
     pthread_condattr_init(&clock);
@@ -534,7 +541,6 @@ struct logger *logger_new(const struct logger_options *options)
     pthread_cond_init(&l->queue_changed, &clock);
     pthread_condattr_destroy(&clock);
     pthread_mutex_init(&l->log_lock, NULL);
-    pthread_mutex_init(&l->snapshots_lock, NULL);
     pthread_mutex_init(&l->queue_lock, NULL);
     l->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     hf_assert(l->wake_fd >= 0);
@@ -574,7 +580,6 @@ void logger_free(struct logger *l)
     log_piece_free(&l->piece);
     pthread_cond_destroy(&l->queue_changed);
     pthread_mutex_destroy(&l->log_lock);
-    pthread_mutex_destroy(&l->snapshots_lock);
     pthread_mutex_destroy(&l->queue_lock);
     memory_free(l->options.memory, l->merged, LOGGER_MERGE_ENTRIES * sizeof(l->merged[0]));
     memory_free(l->options.memory, l, sizeof(*l));

@@ -10,10 +10,11 @@
  * does the rest, and all of it elsewhere (decision 19).
  *
  * The log is that one's who is at it, the thread or the loop; the loop reads it beside them
- * (storage/log.h). The snapshots and their files belong to whoever holds logger_lock; the thread
- * takes it only for jobs that concern them. So the loop never waits for a write to the log, or its
- * sync; only to begin a direct one may take the kernel a moment. Term and vote are the loop's own
- * (storage/meta.h).
+ * (storage/log.h). Snapshots are committed and pruned by the thread, and opened, pinned and aborted
+ * by the loop (storage/snapshots.h). So the loop never waits for a write to the log or a snapshot,
+ * a sync, or the removal of a file; only to begin a direct write may take the kernel a moment. Term
+ * and vote are the loop's own (storage/meta.h). What is removed goes in steps, on the thread, when
+ * there is nothing else for it to do.
  *
  * A full disk is waited out: the write is tried again until there is room, and on_full tells so.
  * Any other failure is final: on_failed comes once, and nothing is done any more. */
@@ -52,20 +53,16 @@ void logger_write(struct logger *l, uint64_t first, const struct replica_entry *
 void logger_begin(struct logger *l);
 bool logger_read(struct logger *l, uint64_t index, struct replica_entry *out);
 
-/* `work` runs on the thread, with logger_lock, after all that was asked for before; then `done` on
+/* `work` runs on the thread, after all that was asked for before; then `done` on
  * the loop's. STORAGE_FULL is passed on to `done` and is not waited out, other failures of the log
  * or the disk end in on_failed if `work` says so by returning them. */
 typedef enum storage_status (*logger_work_fn)(void *ctx, struct problem *problem);
 typedef void (*logger_done_fn)(void *ctx, enum storage_status status,
                                const struct problem *problem);
 void logger_run(struct logger *l, logger_work_fn work, logger_done_fn done, void *ctx);
-/* The same for work on the log alone, without logger_lock. */
-void logger_run_on_log(struct logger *l, logger_work_fn work, logger_done_fn done, void *ctx);
 
-/* For the loop's own short use of the snapshots. Waits while one is named or installed. */
-void logger_lock(struct logger *l);
-void logger_unlock(struct logger *l);
-/* Of the log as well, for a node that starts: waits for what the thread is at, or the kernel. */
+/* The log and the snapshots, for a node that starts: waits for what the thread is at, or the
+ * kernel. */
 void logger_lock_all(struct logger *l);
 void logger_unlock_all(struct logger *l);
 

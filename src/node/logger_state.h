@@ -19,7 +19,6 @@ enum {
 struct job {
     struct job *next;
     logger_work_fn work; /* NULL: a write */
-    bool on_log;         /* it does not concern snapshots */
     bool by_thread;      /* a write that cannot be made directly */
     logger_done_fn done;
     void *ctx;
@@ -44,9 +43,8 @@ struct logger {
     uv_poll_t wake;
 
     /* In this order. */
-    pthread_mutex_t log_lock;       /* see above */
-    pthread_mutex_t snapshots_lock; /* logger_lock */
-    pthread_mutex_t queue_lock;     /* guards the rest; none of the others is taken with it */
+    pthread_mutex_t log_lock;   /* see above */
+    pthread_mutex_t queue_lock; /* guards the rest; log_lock is not taken with it */
     pthread_cond_t queue_changed;
     struct job_list todo;
     struct job_list done;

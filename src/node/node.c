@@ -59,7 +59,8 @@ static bool open_resp(struct node *n, char problem[NODE_PROBLEM])
                                 .service = n->service,
                                 .journal = o->journal,
                                 .listen = o->resp,
-                                .max_connections = o->max_clients};
+                                .clients = n->clients,
+                                .refusals = n->refusals};
     if (o->resp_is_off) {
         return true;
     }
@@ -88,13 +89,16 @@ bool node_start_serving(struct node *n, char problem[NODE_PROBLEM])
         .store = &n->store,
         .logger = n->logger,
         .core = {.memory = o->memory, .hash_key = n->self.cluster.high ^ n->self.cluster.low},
+        .election_ms = o->election_ms,
         .ctx = n,
         .on_fetched = node_on_fetched,
+        .on_abandoned = node_on_abandoned,
         .on_failed = node_on_disk_failed};
     n->fetch = snapshot_fetch_new(&fetch);
     struct service_options service = {.memory = o->memory,
                                       .gateway = node_gateway(n),
                                       .ttl_min_ms = o->ttl_min_ms,
+                                      .conn_bytes = o->connection_bytes,
                                       .resp_tier = o->resp_tier,
                                       .resp_del_refused = o->resp_del_refused,
                                       .page = o->page,
@@ -109,7 +113,8 @@ bool node_start_serving(struct node *n, char problem[NODE_PROBLEM])
                                 .service = n->service,
                                 .journal = o->journal,
                                 .listen = o->client,
-                                .max_connections = o->max_clients};
+                                .clients = n->clients,
+                                .refusals = n->refusals};
     n->door = door_new(&door, problem, NODE_PROBLEM);
     if (n->door == NULL || !open_resp(n, problem)) {
         return false;
@@ -127,6 +132,7 @@ static void name_addresses(struct node *n)
     for (uint32_t i = 0; i < o->member_count; i++) {
         if (o->members[i].id == o->id) {
             known = o->members[i].address;
+            address_format(&known, n->self.peer_address, sizeof(n->self.peer_address));
         }
     }
     address_format(&known, n->address_text, sizeof(n->address_text));
@@ -147,9 +153,11 @@ struct node *node_new(const struct node_options *options, char problem[NODE_PROB
     memset(n, 0, sizeof(*n));
     n->options = *options;
     n->timer_fd = -1;
+    n->descriptors.open = descriptors_open();
     n->started_us = n->turn_us = node_now(n).boot_us;
     name_addresses(n);
-    if (!node_open_store(n, problem) || !node_open_timer(n, problem)) {
+    if (!node_open_clients(n, problem) || !node_open_store(n, problem) ||
+        !node_open_timer(n, problem)) {
         node_free(n);
         return NULL;
     }
@@ -157,6 +165,7 @@ struct node *node_new(const struct node_options *options, char problem[NODE_PROB
     n->net.on_turn = node_on_turn;
     n->net.on_sleep = node_on_sleep;
     n->net.turn_ctx = n;
+    n->net.on_accept_paused = node_on_accept_paused;
     uv_idle_init(options->loop, &n->awake);
     node_open_disk_users(n);
     n->net_open = true;
@@ -303,6 +312,7 @@ void node_free(struct node *n)
     if (n->disk != NULL) {
         disk_posix_free(n->disk);
     }
+    node_close_clients(n);
     memory_free(memory, n, sizeof(*n));
 }
 

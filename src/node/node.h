@@ -52,10 +52,12 @@ struct node_options {
     uint32_t heartbeat_ms;
     uint32_t request_ms; /* until a request that reaches no leader is given up */
     uint32_t ttl_min_ms;
-    uint64_t snapshot_bytes; /* of log */
-    uint32_t segment_bytes;  /* 0: storage's own default */
-    bool log_by_thread;      /* no direct writes, see node/logger.h */
-    uint32_t max_clients;
+    uint64_t snapshot_bytes;          /* of log */
+    uint64_t connection_bytes;        /* memory of all HTTP connections, see service/service.h */
+    uint32_t segment_bytes;           /* 0: storage's own default */
+    bool log_by_thread;               /* no direct writes, see node/logger.h */
+    uint32_t max_clients;             /* connections of all listeners for clients together */
+    uint32_t max_clients_per_address; /* 0: no such limit */
     enum tier resp_tier;
     bool resp_del_refused;     /* see service/service.h */
     const char *resp_password; /* "": none */
@@ -101,6 +103,8 @@ struct node_view {
     uint64_t appends, direct_appends, appended_entries, appended_bytes, append_us, append_worst_us;
     uint64_t outstanding; /* requests on their way to the leader, or waiting for it */
     uint64_t connections, requests, waiting, streams, dropped_streams;
+    uint64_t clients, clients_max, clients_refused, clients_evicted, accept_pauses;
+    uint64_t connection_bytes, connection_bytes_max, connections_closed, stalled_streams;
     uint64_t resp_connections, resp_accepted, resp_commands, resp_errors, resp_conflicts,
         resp_dropped, resp_scripts, resp_stopped;
     struct core_stats state;

@@ -8,6 +8,7 @@ enum {
     HOUSE_US = 100000,
     GONE_MS = 1000, /* S7.3 */
     RETRY_TRANSFER_US = 5000000,
+    CLOSED_NOTE_US = 60000000, /* between two notes about closed connections */
 };
 
 /* ---- changes ---- */
@@ -22,15 +23,9 @@ static void follow_members(struct node *n)
             peers_set(n->peers, id, &address);
         }
     }
-    for (uint32_t i = 0; count > 0 && i < n->absence_count; i++) {
-        bool member = false;
-        for (uint32_t j = 0; j < count; j++) {
-            member = member || n->member_scratch[j].id == n->absences[i].id;
-        }
-        if (!member) {
-            peers_forget(n->peers, n->absences[i].id);
-        }
-    }
+    node_follow_stores(n);
+    peers_review(n->peers);
+    count = replica_members(n->replica, n->member_scratch, LIMIT_NODES);
     n->absence_count = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (n->member_scratch[i].id != n->options.id) {
@@ -121,7 +116,7 @@ static void let_old_log_go(struct node *n)
     if (start > n->drop_before && !n->dropping && !snapshot_fetch_is_busy(n->fetch)) {
         n->drop_before = start;
         n->dropping = true;
-        logger_run_on_log(n->logger, drop_log, on_dropped, n);
+        logger_run(n->logger, drop_log, on_dropped, n);
     }
 }
 
@@ -154,6 +149,23 @@ static void look_if_ready(struct node *n)
     }
 }
 
+static void note_closed_connections(struct node *n, struct replica_time now)
+{
+    struct service_stats stats;
+    service_stats(n->service, &stats);
+    if (stats.conn_closed == n->closed_noted || now.boot_us < n->closed_note_us) {
+        return;
+    }
+    journal_note(n->options.journal, WARN, CLIENT, "connections_over_memory",
+                 JOURNAL_NUMBER("closed", stats.conn_closed - n->closed_noted),
+                 JOURNAL_NUMBER("bytes", stats.conn_bytes),
+                 JOURNAL_NUMBER("max_bytes", stats.conn_bytes_max),
+                 JOURNAL_TEXT("next", "raise connections-max-bytes, or find the clients that do "
+                                      "not take their answers (log-level client=debug)"));
+    n->closed_noted = stats.conn_closed;
+    n->closed_note_us = now.boot_us + CLOSED_NOTE_US;
+}
+
 void node_keep_house(struct node *n, struct replica_time now)
 {
     look_if_ready(n);
@@ -164,4 +176,6 @@ void node_keep_house(struct node *n, struct replica_time now)
     declare_gone(n, now);
     hand_over_if_full(n, now);
     let_old_log_go(n);
+    node_step_clients(n, now);
+    note_closed_connections(n, now);
 }

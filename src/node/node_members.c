@@ -1,9 +1,18 @@
 /* Changes of members and of the lead, on the node that leads. The rules of membership are the
  * replica's; here is what needs time: the lead can only be given away with no batch in flight
- * (S12.7), and under load there always is one unless nothing new is submitted for a moment. */
+ * (S12.7), and under load there always is one unless nothing new is submitted for a moment.
+ *
+ * A leader neither demotes nor removes itself (E16). It transfers the leadership first and answers
+ * HF_UNAVAILABLE; whoever sent the change keeps it and sends it to the next leader (forward.h). */
 #include "node/node_state.h"
 
-enum { TRANSFER_US = 1000000 };
+#include <stdio.h>
+
+enum {
+    TRANSFER_US = 1000000,
+    FAILED_US = 2000000, /* so long after a failed transfer a change that needs one is refused */
+    NEW_US = 1000000,    /* a leader waits so long for the first answers of all voters */
+};
 
 static const struct {
     enum gateway_change change;
@@ -27,13 +36,6 @@ static bool is_member(struct node *n, uint64_t id)
     return false;
 }
 
-bool node_is_stranger(void *ctx, uint64_t id)
-{
-    struct node *n = ctx;
-    return n->replica != NULL && known_stores_find(&n->known, id) == NULL &&
-           replica_members(n->replica, n->member_scratch, LIMIT_NODES) > 0 && !is_member(n, id);
-}
-
 /* NULL: it may become the leader. */
 static const char *why_not_to(struct node *n, uint64_t to)
 {
@@ -50,17 +52,74 @@ static const char *why_not_to(struct node *n, uint64_t to)
     return to == 0 ? "there is no other voter" : "no voter has this id";
 }
 
-static enum hf_error begin_transfer(struct node *n, uint64_t to, const char **problem)
+static enum hf_error begin_transfer(struct node *n, const struct replica_status *status,
+                                    uint64_t to, const char **problem)
 {
     *problem = why_not_to(n, to);
     if (*problem == NULL && n->transferring) {
         *problem = "the leadership is being transferred already";
+    }
+    if (*problem == NULL && status->members_change) {
+        *problem = "a membership change is under way; try again when it is done";
     }
     if (*problem != NULL) {
         return HF_MEMBERSHIP;
     }
     node_transfer(n, to);
     return HF_OK;
+}
+
+static bool is_another_voter_reachable(struct node *n)
+{
+    uint32_t count = replica_members(n->replica, n->member_scratch, LIMIT_NODES);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct replica_member *member = &n->member_scratch[i];
+        struct peer_view view;
+        if (member->voter && member->id != n->options.id &&
+            peers_view(n->peers, member->id, &view) && view.reachable) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* HF_UNAVAILABLE: this node is about to lead no more, and the next leader makes the change. */
+static enum hf_error transfer_first(struct node *n, const char **problem)
+{
+    if (why_not_to(n, 0) != NULL) {
+        *problem = "it is the only voter";
+        return HF_MEMBERSHIP;
+    }
+    if (!is_another_voter_reachable(n)) {
+        *problem = "this node leads, and no other voter answers that could lead instead; try again "
+                   "when one does";
+        return HF_MEMBERSHIP;
+    }
+    if (n->transfer_failed_us != 0 && node_now(n).boot_us < n->transfer_failed_us + FAILED_US) {
+        *problem = "this node leads, and no other voter took the leadership over in time; try "
+                   "again when one of them has a lag of 0";
+        return HF_MEMBERSHIP;
+    }
+    node_transfer(n, 0);
+    return HF_UNAVAILABLE;
+}
+
+/* A new leader has heard of its own entry from a majority only. Until the other voters have
+ * answered too, it cannot tell one that lacks the current members from one that has them. */
+static bool awaits_first_answers(struct node *n, uint64_t but)
+{
+    if (n->serving && node_now(n).boot_us >= n->serving_us + NEW_US) {
+        return false;
+    }
+    uint32_t count = replica_members(n->replica, n->member_scratch, LIMIT_NODES);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct replica_member *member = &n->member_scratch[i];
+        if (member->voter && member->id != n->options.id && member->id != but &&
+            replica_match_index(n->replica, member->id) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 enum hf_error node_change_member(void *ctx, enum gateway_change change, uint64_t id,
@@ -74,7 +133,7 @@ enum hf_error node_change_member(void *ctx, enum gateway_change change, uint64_t
         return HF_UNAVAILABLE;
     }
     if (change == GATEWAY_TRANSFER) {
-        return begin_transfer(n, id, problem);
+        return begin_transfer(n, &status, id, problem);
     }
     if (id == 0 || id > UINT32_MAX) {
         *problem = "an id is 1 to 4294967295";
@@ -85,10 +144,21 @@ enum hf_error node_change_member(void *ctx, enum gateway_change change, uint64_t
             *problem = "the address of its peer port is missing, or is not HOST:PORT";
             return HF_MEMBERSHIP;
         }
-        if (known_stores_find(&n->known, id) != NULL && !is_member(n, id)) {
-            *problem = "this id was used before; ids are never used again";
+        if (known_stores_is_used(&n->known, id) && !is_member(n, id)) {
+            snprintf(n->member_problem, sizeof(n->member_problem),
+                     "this id was used before, or is below one that was; ids are never used again: "
+                     "choose one above %llu",
+                     ull(n->known.used > id ? n->known.used : id));
+            *problem = n->member_problem;
             return HF_MEMBERSHIP;
         }
+    }
+    if (n->transferring || awaits_first_answers(n, id)) {
+        return HF_UNAVAILABLE;
+    }
+    if (id == n->options.id && (change == GATEWAY_DEMOTE || change == GATEWAY_REMOVE) &&
+        !status.members_change) {
+        return transfer_first(n, problem);
     }
     for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
         if (changes[i].change == change) {
@@ -141,7 +211,9 @@ static enum hf_error try_transfer(struct node *n, const struct replica_status *s
     if (n->transfer_begun && status->leader == n->options.id) {
         n->transfer_begun = false; /* the engine gave up, and we lead again */
     }
-    uint64_t to = n->transfer_begun ? 0 : ready_successor(n, status);
+    /* Not before a membership change is committed: only some voters may have it (E13). */
+    bool may_begin = !n->transfer_begun && !status->members_change;
+    uint64_t to = may_begin ? ready_successor(n, status) : 0;
     if (to == 0) {
         return HF_BUSY;
     }
@@ -167,6 +239,7 @@ void node_step_transfer(struct node *n, struct replica_time now)
         journal_note(n->options.journal, INFO, RAFT,
                      status.is_leader ? "transfer_failed" : "transferred",
                      JOURNAL_NUMBER("to", n->transfer_to), JOURNAL_TEXT("reason", problem));
+        n->transfer_failed_us = status.is_leader ? now.boot_us : 0;
         n->transferring = false;
         forward_set_paused(n->forward, false);
     }

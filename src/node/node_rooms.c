@@ -59,12 +59,21 @@ void node_on_fetched(void *ctx, struct core *core, uint64_t bytes)
     service_state_replaced(n->service);
 }
 
-/* ---- from the peers ---- */
-
-static bool on_message(void *ctx, uint64_t peer, struct slice message)
+void node_on_abandoned(void *ctx)
 {
     struct node *n = ctx;
-    return n->replica == NULL || replica_receive(n->replica, peer, message, node_now(n));
+    replica_snapshot_abandoned(n->replica, node_now(n));
+}
+
+/* ---- from the peers ---- */
+
+static const char *on_message(void *ctx, uint64_t peer, struct slice message)
+{
+    struct node *n = ctx;
+    if (n->replica == NULL || replica_receive(n->replica, peer, message, node_now(n))) {
+        return NULL;
+    }
+    return replica_refusal(n->replica);
 }
 
 static bool on_request(void *ctx, uint64_t peer, uint64_t link, uint64_t number, uint8_t kind,
@@ -177,6 +186,7 @@ bool node_open_peers(struct node *n, char problem[NODE_PROBLEM])
                                     .journal = n->options.journal,
                                     .self = &n->self,
                                     .listen = n->options.peer,
+                                    .max_incoming = node_peer_connections(n),
                                     .ctx = n,
                                     .on_message = on_message,
                                     .on_request = on_request,
@@ -185,8 +195,10 @@ bool node_open_peers(struct node *n, char problem[NODE_PROBLEM])
                                     .on_down = on_down,
                                     .on_ended = on_ended,
                                     .on_snapshot_link = on_snapshot_link,
-                                    .know_store = node_know_store,
-                                    .is_stranger = node_is_stranger,
+                                    .hears = node_hears,
+                                    .find_store = node_find_store,
+                                    .note_store = node_note_store,
+                                    .on_told = node_on_told,
                                     .state_version = state_version,
                                     .on_cluster = node_on_cluster};
     n->peers = peers_new(&options, problem, NODE_PROBLEM);

@@ -11,7 +11,7 @@
 
 #define CACHE_BYTES (32u << 20)
 #define TRAILING_ENTRIES 1024u
-#define LOAD_PIECE (8u << 20)
+#define LOAD_PIECE (1u << 20)
 #define BOOTSTRAP_MAX 65536u
 
 bool node_folder_is_used(const char *data)
@@ -38,34 +38,6 @@ static void describe(struct node *n, const struct problem *wrong, char problem[N
 
 /* ---- the folder ---- */
 
-/* What we know of others' stores, as it is told in greetings. */
-static void publish_known(struct node *n)
-{
-    n->self.stores_len = 0;
-    for (uint32_t i = 0; i < n->known.count; i++) {
-        n->self.stores_len += peer_stores_put(n->self.stores + n->self.stores_len,
-                                              n->known.at[i].node, n->known.at[i].store);
-    }
-}
-
-bool node_know_store(void *ctx, uint64_t id, struct id store)
-{
-    struct node *n = ctx;
-    const struct known_store *known = known_stores_find(&n->known, id);
-    if (known != NULL) {
-        return id_equal(known->store, store);
-    }
-    struct problem problem;
-    if (!known_stores_add(&n->known, id, store)) {
-        return false;
-    }
-    if (known_stores_save(&n->known, n->disk, &problem) != STORAGE_OK) {
-        node_fail(n, problem.text);
-    }
-    publish_known(n);
-    return true;
-}
-
 static bool may_begin(struct node *n, char problem[NODE_PROBLEM])
 {
     if (node_folder_is_used(n->options.data) || n->options.bootstrap || n->options.join) {
@@ -78,6 +50,21 @@ static bool may_begin(struct node *n, char problem[NODE_PROBLEM])
         "before, it lost its disk: remove it and add it under a new id",
         n->options.data, ull(n->options.id));
     return false;
+}
+
+static void note_dropped(struct node *n)
+{
+    const struct log_dropped *dropped = log_dropped(n->store.log);
+    if (dropped == NULL) {
+        return;
+    }
+    journal_note(n->options.journal, WARN, DISK, "log_tail_dropped",
+                 JOURNAL_TEXT("segment", dropped->segment),
+                 JOURNAL_NUMBER("offset", dropped->offset), JOURNAL_NUMBER("bytes", dropped->bytes),
+                 JOURNAL_NUMBER("first_index", dropped->first),
+                 JOURNAL_NUMBER("last_index", dropped->last),
+                 JOURNAL_TEXT("text", "the last write to the log is not whole, as a power cut or a "
+                                      "kill leaves it; after neither of them check the disk"));
 }
 
 bool node_open_store(struct node *n, char problem[NODE_PROBLEM])
@@ -109,11 +96,12 @@ bool node_open_store(struct node *n, char problem[NODE_PROBLEM])
     n->self.state = CORE_VERSION;
     n->self.cluster = state->cluster;
     node_set_term(n, state->term);
-    publish_known(n);
+    node_publish_stores(n);
     if (n->store.meta.repaired) {
         journal_note(n->options.journal, WARN, DISK, "meta_repaired",
                      JOURNAL_TEXT("text", "one of two copies of term and vote was damaged"));
     }
+    note_dropped(n);
     return state->bootstrapped || n->options.join || node_bootstrap(n, problem);
 }
 
@@ -204,59 +192,31 @@ void node_on_cluster(void *ctx, struct id cluster, struct slice name)
 
 /* ---- the replica ---- */
 
-struct loaded {
-    struct log_piece *pieces;
-    uint32_t piece_count;
-    uint32_t piece_capacity;
-    struct replica_entry *entries;
-    uint32_t count;
+/* The log as the replica reads it at its start: a piece at a time, beside the log's thread, which
+ * is up already and makes segments ahead of need. */
+struct log_stream {
+    struct log *log;
+    struct log_piece piece;
+    size_t given; /* entries of the piece */
+    uint64_t next;
+    struct problem problem; /* of a piece that could not be read */
 };
 
-static void loaded_free(struct node *n, struct loaded *l)
+static bool next_entry(void *ctx, struct replica_entry *out)
 {
-    for (uint32_t i = 0; i < l->piece_count; i++) {
-        log_piece_free(&l->pieces[i]);
-    }
-    if (l->piece_capacity > 0) {
-        memory_free(n->options.memory, l->pieces, l->piece_capacity * sizeof(l->pieces[0]));
-    }
-    if (l->count > 0) {
-        memory_free(n->options.memory, l->entries, l->count * sizeof(l->entries[0]));
-    }
-}
-
-static enum storage_status load_log(struct node *n, struct loaded *l, struct problem *wrong)
-{
-    struct log *log = n->store.log;
-    uint64_t first = log_first(log);
-    uint64_t last = log_last(log);
-    *l = (struct loaded){0};
-    if (last < first) {
-        return STORAGE_OK;
-    }
-    l->count = (uint32_t)(last - first + 1);
-    l->entries = memory_alloc(n->options.memory, l->count * sizeof(l->entries[0]));
-    for (uint64_t index = first; index <= last;) {
-        if (l->piece_count == l->piece_capacity) {
-            uint32_t capacity = l->piece_capacity == 0 ? 16 : 2 * l->piece_capacity;
-            l->pieces =
-                memory_grow(n->options.memory, l->pieces, l->piece_capacity * sizeof(l->pieces[0]),
-                            capacity * sizeof(l->pieces[0]));
-            l->piece_capacity = capacity;
-        }
-        struct log_piece *piece = &l->pieces[l->piece_count];
-        enum storage_status status = log_read(log, index, last, LOAD_PIECE, piece, wrong);
-        if (status != STORAGE_OK) {
-            return status;
-        }
-        l->piece_count++;
-        for (size_t i = 0; i < piece->count; i++) {
-            l->entries[index - first] = (struct replica_entry){
-                piece->entries[i].term, piece->entries[i].type, piece->entries[i].data};
-            index++;
+    struct log_stream *s = ctx;
+    if (s->given == s->piece.count) {
+        log_piece_free(&s->piece);
+        s->given = 0;
+        if (log_read_beside(s->log, s->next, LOAD_PIECE, &s->piece, &s->problem) != STORAGE_OK) {
+            s->piece = (struct log_piece){0};
+            return false;
         }
     }
-    return STORAGE_OK;
+    const struct log_entry *entry = &s->piece.entries[s->given++];
+    *out = (struct replica_entry){entry->term, entry->type, entry->data};
+    s->next++;
+    return true;
 }
 
 static enum storage_status load_snapshot(struct node *n, const struct core_options *options,
@@ -280,25 +240,22 @@ bool node_start_replica(struct node *n, char problem[NODE_PROBLEM])
     struct replica_start start = {.term = n->store.meta.state.term,
                                   .vote = n->store.meta.state.vote};
     struct problem wrong;
-    struct loaded loaded = {0};
-    /* The log's thread is up already, and makes segments ahead of need. */
+    struct log_stream stream = {.log = n->store.log};
     logger_lock_all(n->logger);
     enum storage_status status = load_snapshot(n, &core, &start, &wrong);
-    if (status == STORAGE_OK) {
-        status = load_log(n, &loaded, &wrong);
-    }
     start.first = log_first(n->store.log);
+    start.count = (uint32_t)(log_last(n->store.log) + 1 - start.first);
     uint64_t snapshot_bytes = snapshots_newest_bytes(n->store.snapshots);
     logger_unlock_all(n->logger);
     n->snapshot_size = snapshot_bytes;
     if (status != STORAGE_OK) {
         core_free(start.core);
-        loaded_free(n, &loaded);
         describe(n, &wrong, problem);
         return false;
     }
-    start.entries = loaded.entries;
-    start.count = loaded.count;
+    stream.next = start.first;
+    start.next = next_entry;
+    start.ctx = &stream;
     uint32_t seed;
     const char *reason = "";
     struct replica_options options = {
@@ -319,7 +276,11 @@ bool node_start_replica(struct node *n, char problem[NODE_PROBLEM])
     }
     options.seed = seed;
     n->replica = replica_new(&options, &start, node_now(n), &reason);
-    loaded_free(n, &loaded);
+    log_piece_free(&stream.piece);
+    if (n->replica == NULL && stream.problem.status != STORAGE_OK) {
+        describe(n, &stream.problem, problem);
+        return false;
+    }
     if (n->replica == NULL) {
         snprintf(problem, NODE_PROBLEM, "%s cannot be used: %s", n->options.data, reason);
         return false;

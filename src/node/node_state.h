@@ -3,6 +3,7 @@
 #define HOLDFAST_NODE_NODE_STATE_H
 
 #include "net/net.h"
+#include "node/descriptors.h"
 #include "node/door.h"
 #include "node/forward.h"
 #include "node/known_stores.h"
@@ -52,6 +53,9 @@ struct node {
     struct store store;
     bool store_open;
     struct known_stores known;
+    struct known_stores met; /* stores of nodes that are no members; see node_note_store */
+    uint64_t committed_ids[LIMIT_NODES]; /* the members that were committed last, of those known */
+    uint32_t committed_count;
     struct peer_self self;
     char address_text[ADDRESS_TEXT]; /* of our peer port, as members know it */
 
@@ -66,6 +70,16 @@ struct node {
     struct service *service;
     struct door *door;
     struct door *resp; /* NULL: not served */
+
+    /* Client connections of all doors; node_clients.c. */
+    struct client_table *clients;
+    struct refusals *refusals;
+    struct descriptor_use descriptors;
+    uint64_t limits_said_us; /* boot time until which each of these is not logged again */
+    uint64_t refused_said_us;
+    uint64_t paused_said_us;
+    uint64_t refused_said; /* what the log has told of */
+    uint64_t evicted_said;
 
     /* The tier EFFICIENCY: the leader's side, then everybody else's; node_tier.c. */
     struct memory_tier *tier;
@@ -83,7 +97,9 @@ struct node {
     uint64_t turn_us;  /* when on_turn was last */
     uint64_t awake_ms; /* boot time since the loop last slept, for what counts in ms; 0: not read */
     uint64_t housekeeping_us;
-    bool stalled; /* sockets are read before anything is decided (S1.5) */
+    uint64_t closed_noted;   /* connections closed because of their memory that the log names */
+    uint64_t closed_note_us; /* boot time before which the log does not name more */
+    bool stalled;            /* sockets are read before anything is decided (S1.5) */
     uint32_t stalled_turns;
     uint64_t stalled_bytes;
     uv_idle_t awake;
@@ -104,6 +120,7 @@ struct node {
     bool transfer_begun; /* ... and the engine is at it */
     uint64_t transfer_to;
     uint64_t transfer_until_us;
+    uint64_t transfer_failed_us; /* when the last one ended and we still led; 0: it did not */
     uint64_t retry_transfer_us;
     bool first_done; /* our own earlier life's waiters are detached */
     struct gateway_call first;
@@ -114,6 +131,7 @@ struct node {
     uint32_t random_left;
     struct replica_member member_scratch[LIMIT_NODES];
     char member_text[LIMIT_NODES][ADDRESS_TEXT];
+    char member_problem[160]; /* why a change was refused */
 };
 
 static inline unsigned long long ull(uint64_t n)
@@ -143,15 +161,32 @@ void node_on_sleep(void *ctx);
 void node_open_disk_users(struct node *n);
 bool node_open_peers(struct node *n, char problem[NODE_PROBLEM]);
 void node_on_fetched(void *ctx, struct core *core, uint64_t bytes);
+void node_on_abandoned(void *ctx);
 void node_on_disk_failed(void *ctx, const char *text);
+
+/* node_clients.c: how many client connections there may be. */
+bool node_open_clients(struct node *n, char problem[NODE_PROBLEM]);
+void node_close_clients(struct node *n);
+/* Connections that other nodes may make. */
+uint32_t node_peer_connections(const struct node *n);
+void node_step_clients(struct node *n, struct replica_time now);
+void node_on_accept_paused(void *ctx, int error);
 
 /* node_start.c */
 bool node_open_store(struct node *n, char problem[NODE_PROBLEM]);
 bool node_bootstrap(struct node *n, char problem[NODE_PROBLEM]);
 /* Needs the cluster's id. */
 bool node_start_replica(struct node *n, char problem[NODE_PROBLEM]);
-bool node_know_store(void *ctx, uint64_t id, struct id store);
 void node_on_cluster(void *ctx, struct id cluster, struct slice name);
+
+/* node_stores.c: who is heard (S12.10), and whose store is known (S12.1). */
+void node_publish_stores(struct node *n);
+bool node_hears(void *ctx, uint64_t id, char sentence[PEER_SENTENCE_MAX]);
+enum peer_store node_find_store(void *ctx, uint64_t id, struct id store);
+void node_note_store(void *ctx, uint64_t id, struct id store);
+void node_on_told(void *ctx, const struct peer_introduction *who);
+/* The members may have changed. */
+void node_follow_stores(struct node *n);
 
 /* node_ports.c: what the replica asks for. */
 struct replica_ports node_ports(struct node *n);
@@ -182,7 +217,6 @@ struct gateway node_gateway(struct node *n);
 bool node_is_serving(const struct node *n);
 
 /* node_members.c: changes of members, and of the lead. */
-bool node_is_stranger(void *ctx, uint64_t id);
 enum hf_error node_change_member(void *ctx, enum gateway_change change, uint64_t id,
                                  const char *address, const char **problem);
 /* Gives the lead away, to 0: to whoever is best; then nothing new is submitted here until that is

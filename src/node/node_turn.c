@@ -221,8 +221,10 @@ void node_on_turn(void *ctx)
         service_run(n->service); /* the tier EFFICIENCY answers at once */
     }
     node_step_snapshots(n, now);
-    if (!reading) {
-        replica_flush(n->replica, node_now(n));
+    /* A pause within this turn is a stall too: the next turn reads the sockets first (S1.5). */
+    struct replica_time sealing = node_now(n);
+    if (!reading && sealing.boot_us - now.boot_us <= STALL_US) {
+        replica_flush(n->replica, sealing);
     }
     if (n->changed) {
         n->changed = false;

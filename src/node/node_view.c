@@ -59,12 +59,23 @@ void node_view(struct node *n, struct node_view *out)
         redis_tier_view(n->redis, &out->redis);
         out->redis_healthy = out->redis.link.up && out->redis.link.breaker == REDIS_CLOSED;
     }
+    struct client_table_stats clients;
+    client_table_stats(n->clients, &clients);
+    out->clients = clients.count;
+    out->clients_max = clients.max;
+    out->clients_refused = clients.refused;
+    out->clients_evicted = clients.evicted;
+    out->accept_pauses = n->net.accept_pauses;
     service_stats(n->service, &stats);
     out->connections = stats.connections;
     out->requests = stats.requests;
     out->waiting = stats.waiting;
     out->streams = stats.streams;
     out->dropped_streams = stats.dropped_streams;
+    out->connection_bytes = stats.conn_bytes;
+    out->connection_bytes_max = stats.conn_bytes_max;
+    out->connections_closed = stats.conn_closed;
+    out->stalled_streams = stats.stalled_streams;
     out->resp_connections = stats.resp_connections;
     out->resp_accepted = stats.resp_accepted;
     out->resp_commands = stats.resp_commands;

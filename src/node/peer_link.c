@@ -85,8 +85,10 @@ static void introduce(struct peer_link *link, enum peer_frame type)
         .life = self->life,
         .number = link->number,
         .client_address = slice_of(self->client_address),
-        .stores = slice_make(self->stores, self->stores_len),
+        .stores = slice_make(self->stores, link->tells_stores ? self->stores_len : 0),
         .state = self->state,
+        .peer_address = slice_of(self->peer_address),
+        .used_ids = self->used_ids,
     };
     uint8_t bytes[PEER_GREETING_MAX];
     size_t len = peer_introduction_encode(&us, bytes, sizeof(bytes));
@@ -168,35 +170,50 @@ static void on_refuse(struct peer_link *link, struct slice payload)
     peer_link_close(link, "refused");
 }
 
+void peer_link_forget_introduction(struct peer_link *link)
+{
+    link->who = NULL;
+    if (link->greeting != NULL) {
+        memory_free(link->net->memory, link->greeting, link->greeting_len);
+        link->greeting = NULL;
+    }
+}
+
 static bool on_welcome(struct peer_link *link, struct slice payload)
 {
-    struct peer_introduction who;
-    if (!peer_introduction_decode(payload, &who) || who.purpose != link->purpose) {
+    struct peer_introduction *who = &link->introduction;
+    if (!peer_introduction_decode(payload, who) || who->purpose != link->purpose) {
         return false;
     }
-    if (!judge(link, &who)) {
-        return true;
+    link->who = who;
+    if (judge(link, who)) {
+        link->peer = who->node;
+        link->life = who->life;
+        uint8_t number[8];
+        struct writer w = writer_make(number, sizeof(number));
+        write_fixed64(&w, who->number);
+        peer_link_send(link, PEER_BEGIN, slice_make(number, sizeof(number)));
+        become_ready(link);
     }
-    link->peer = who.node;
-    link->life = who.life;
-    uint8_t number[8];
-    struct writer w = writer_make(number, sizeof(number));
-    write_fixed64(&w, who.number);
-    peer_link_send(link, PEER_BEGIN, slice_make(number, sizeof(number)));
-    become_ready(link);
+    link->who = NULL;
     return true;
 }
 
+/* It is kept, since nothing is believed before BEGIN. */
 static bool on_hello(struct peer_link *link, struct slice payload)
 {
-    struct peer_introduction who;
-    if (!peer_introduction_decode(payload, &who)) {
+    struct peer_introduction *who = &link->introduction;
+    link->greeting_len = payload.len;
+    link->greeting = memory_alloc(link->net->memory, payload.len);
+    memcpy(link->greeting, payload.data, payload.len);
+    if (!peer_introduction_decode(slice_make(link->greeting, payload.len), who)) {
         return false;
     }
-    link->purpose = who.purpose;
-    link->peer = who.node;
-    link->life = who.life;
-    if (!judge(link, &who)) {
+    link->who = who;
+    link->purpose = who->purpose;
+    link->peer = who->node;
+    link->life = who->life;
+    if (!judge(link, who)) {
         return true;
     }
     link->greeted = true;
@@ -284,6 +301,7 @@ static void on_connection_close(void *owner, const char *reason)
     link->closed = true;
     link->ready = false;
     link->ops->on_close(link->ctx, link, reason);
+    peer_link_forget_introduction(link);
     memory_free(net->memory, link, sizeof(*link));
 }
 
@@ -305,6 +323,7 @@ static struct peer_link *link_new(struct net *net, struct connection *c,
     link->ops = ops;
     link->ctx = ctx;
     link->number = connection_number(c);
+    link->tells_stores = true;
     link->heard_ms = now_ms(link);
     return link;
 }

@@ -21,13 +21,16 @@ struct peer_self {
     struct id store;
     uint64_t life;
     char client_address[PEER_ADDRESS_MAX + 1];
-    uint8_t stores[PEER_STORES_MAX]; /* that we know (S12.1) */
+    char peer_address[PEER_ADDRESS_MAX + 1]; /* as members know it; "": not known */
+    uint8_t stores[PEER_STORES_MAX];         /* that we know (S12.1) */
     size_t stores_len;
     uint32_t state; /* the newest version of the state machine that we know */
+    uint64_t used_ids;
 };
 
 struct peer_link_ops {
-    /* Whether the other end is who it should be; if not, why, in a sentence that is sent to it. */
+    /* Whether the other end is who it should be; if not, why, in a sentence that is sent to it.
+     * Nothing of what it says is kept yet: whoever dialled us has not proven that it is alive. */
     bool (*judge)(void *ctx, struct peer_link *link, const struct peer_introduction *who,
                   char sentence[PEER_SENTENCE_MAX]);
     /* Refused, by us or by the other end. The end follows. */
@@ -54,6 +57,10 @@ struct peer_link {
     uint64_t said_ms;  /* ... that went out */
     void *owner;       /* the owner's own, both */
     void *origin;
+    /* What the other end said of itself. Until peer_link_forget_introduction, or the end; of a link
+     * that was dialled only in judge and on_ready. */
+    const struct peer_introduction *who;
+    bool tells_stores; /* to be set by judge: our WELCOME lists the stores that we know */
 
     /* Private. */
     struct connection *connection;
@@ -64,6 +71,9 @@ struct peer_link {
     bool greeted;    /* accepted: WELCOME is sent */
     bool closed;
     struct net *net;
+    struct peer_introduction introduction;
+    uint8_t *greeting; /* its bytes, of an accepted link */
+    size_t greeting_len;
 };
 
 /* Both take over the connection and start it. Freed after on_close. */
@@ -83,6 +93,9 @@ bool peer_link_send_request(struct peer_link *link, enum peer_frame type, uint64
                             uint8_t kind, struct slice body);
 /* Bytes that wait to be taken by the other end. */
 size_t peer_link_pending(const struct peer_link *link);
+
+/* What was said in the greeting is not needed any more. */
+void peer_link_forget_introduction(struct peer_link *link);
 
 /* Another owner takes over a link that is ready. */
 void peer_link_hand_over(struct peer_link *link, const struct peer_link_ops *ops, void *ctx);

@@ -60,9 +60,14 @@ struct peer_introduction {
     uint64_t life;   /* rises with every start of that node (S12.1) */
     uint64_t number; /* WELCOME: to be repeated in BEGIN */
     struct slice client_address;
-    struct slice stores; /* what it knows of others (S12.1): see peer_stores_next */
-    uint32_t state;      /* the newest version of the state machine that it knows (S12.9) */
+    struct slice stores;       /* what it knows of others (S12.1): see peer_stores_next */
+    uint32_t state;            /* the newest version of the state machine that it knows (S12.9) */
+    struct slice peer_address; /* where members dial it, "HOST:PORT"; empty: it did not say */
+    uint64_t used_ids;         /* ids up to this were used, or passed over (S12.1); 0: not said */
 };
+
+/* A node counts its starts; nobody comes to so many. */
+#define PEER_LIFE_MAX (UINT64_C(1) << 40)
 
 /* Walks through `stores`: node ids with their store ids, each 24 bytes. */
 #define PEER_STORES_MAX 6144u

@@ -13,6 +13,7 @@ enum {
     TICK_MS = 100,
     PING_MS = 200,    /* something is said at least this often */
     SILENT_MS = 3000, /* who says nothing for so long is not there */
+    PROOF_MS = 5000,  /* until an accepted link has proven whose it is */
 };
 
 static uint64_t now_ms(const struct peers *p)
@@ -22,23 +23,7 @@ static uint64_t now_ms(const struct peers *p)
 
 /* ---- what comes ---- */
 
-static bool on_frame(void *ctx, struct peer_link *link, enum peer_frame type, struct slice payload)
-{
-    struct peers *p = ctx;
-    struct peer *peer = link->owner;
-    uint64_t number;
-    uint8_t kind;
-    struct slice body;
-    if (link->dialled) {
-        return type == PEER_ANSWER && peer_request_parse(payload, &number, &kind, &body) &&
-               p->options.on_answer(p->options.ctx, peer->id, number, kind, body);
-    }
-    if (type == PEER_MESSAGE) {
-        return p->options.on_message(p->options.ctx, peer->id, payload);
-    }
-    return type == PEER_REQUEST && peer_request_parse(payload, &number, &kind, &body) &&
-           p->options.on_request(p->options.ctx, peer->id, link->number, number, kind, body);
-}
+static const char unproven[] = "this node has not reached that node at its address yet";
 
 static void note_heard(struct peer *peer, const struct peer_link *link)
 {
@@ -48,60 +33,175 @@ static void note_heard(struct peer *peer, const struct peer_link *link)
     peer->heard = true;
 }
 
-static void on_ready(void *ctx, struct peer_link *link)
+/* An accepted link becomes the peer's, once it has proven whose it is. True: it is now. */
+static bool attach(struct peers *p, struct peer_link *link)
 {
-    struct peers *p = ctx;
+    if (link->closed || !peers_is_proven(p, link)) {
+        return false;
+    }
     struct peer *peer = peers_find(p, link->peer);
-    if (peer == NULL) {
-        peer_link_close(link, "too many nodes"); /* its place was taken while it greeted */
-        return;
-    }
-    link->owner = peer;
-    peer->refusal[0] = '\0';
-    if (link->dialled) {
-        peer->out = link;
-        peer->told = false;
-        dialer_good(peer->dialer);
-        journal_note(p->options.journal, INFO, PEER, "peer_connected",
-                     JOURNAL_NUMBER("peer", peer->id),
-                     JOURNAL_TEXT("address", connection_remote(link->connection)),
-                     JOURNAL_NUMBER("life", link->life));
-        p->options.on_up(p->options.ctx, peer->id);
-        return;
-    }
-    if (link->purpose == PEER_FOR_SNAPSHOT) {
-        p->options.on_snapshot_link(p->options.ctx, link);
-        return;
-    }
-    if (link->life < peer->life) {
-        link->owner = NULL;
+    if (peer != NULL && link->life < peer->life) {
         peer_link_close(link, "an earlier life");
-        return;
+        return false;
     }
     /* An older one is void, and so is what we have not read of it. */
-    if (peer->in != NULL) {
+    if (peer != NULL && peer->in != NULL) {
         if (peer->in->number > link->number) {
-            link->owner = NULL;
             peer_link_close(link, "a newer connection is there");
-            return;
+            return false;
         }
         peer->in->owner = NULL;
         peer_link_close(peer->in, "replaced by a newer connection");
+        peer->in = NULL;
     }
+    peer = peers_note(p, link);
+    if (peer == NULL) {
+        peer_link_close(link, "too many nodes");
+        return false;
+    }
+    link->owner = peer;
     peer->in = link;
+    peer->waiting = peer->waiting == link ? NULL : peer->waiting;
+    peer->refusal[0] = '\0';
     note_heard(peer, link);
+    connection_set_timeout(link->connection, 0);
+    peer_link_forget_introduction(link);
+    return true;
+}
+
+static bool on_request_frame(struct peers *p, struct peer_link *link, enum peer_frame type,
+                             struct slice payload)
+{
+    struct peer *peer = link->owner;
+    uint64_t number;
+    uint8_t kind;
+    struct slice body;
+    if (!peer_request_parse(payload, &number, &kind, &body)) {
+        return false;
+    }
+    if (link->dialled) {
+        return type == PEER_ANSWER &&
+               p->options.on_answer(p->options.ctx, peer->id, number, kind, body);
+    }
+    return type == PEER_REQUEST &&
+           p->options.on_request(p->options.ctx, peer->id, link->number, number, kind, body);
+}
+
+static bool on_frame(void *ctx, struct peer_link *link, enum peer_frame type, struct slice payload)
+{
+    struct peers *p = ctx;
+    if (link->owner == NULL && !attach(p, link)) {
+        if (type != PEER_MESSAGE && !link->closed) { /* which is lost; a request wants an answer */
+            peer_link_refuse(link, unproven);
+        }
+        return true;
+    }
+    if (type != PEER_MESSAGE || link->dialled) {
+        return on_request_frame(p, link, type, payload);
+    }
+    struct peer *peer = link->owner;
+    const char *refusal = p->options.on_message(p->options.ctx, peer->id, payload);
+    if (refusal != NULL) {
+        peer_link_refuse(link, refusal);
+    }
+    return true;
+}
+
+static void on_dialled_ready(struct peers *p, struct peer_link *link)
+{
+    struct peer *peer = peers_find(p, link->peer);
+    if (peer == NULL || peer->dialer == NULL || peer->dialer != link->origin) {
+        peer_link_close(link, "no longer a member, or not at this address"); /* while it greeted */
+        return;
+    }
+    peer = peers_note(p, link);
+    link->owner = peer;
+    peer->refusal[0] = '\0';
+    peer->out = link;
+    peer->told = false;
+    dialer_good(peer->dialer);
+    journal_note(p->options.journal, INFO, PEER, "peer_connected", JOURNAL_NUMBER("peer", peer->id),
+                 JOURNAL_TEXT("address", connection_remote(link->connection)),
+                 JOURNAL_NUMBER("life", link->life));
+    if (peer->waiting != NULL) {
+        (void)attach(p, peer->waiting);
+    }
+    p->options.on_up(p->options.ctx, peer->id);
+}
+
+/* Of a member that we dial: until it has answered there. Others have nothing to wait for. */
+static void let_wait(struct peer *peer, struct peer_link *link)
+{
+    if (peer == NULL || peer->dialer == NULL) {
+        peer_link_refuse(link, unproven);
+        return;
+    }
+    if (peer->waiting != NULL) {
+        peer_link_close(peer->waiting, "replaced by a newer connection");
+    }
+    peer->waiting = link;
+    connection_set_timeout(link->connection, PROOF_MS);
+}
+
+static void on_ready(void *ctx, struct peer_link *link)
+{
+    struct peers *p = ctx;
+    char sentence[PEER_SENTENCE_MAX];
+    if (!peers_judge(p, link->who, link->dialled, sentence)) { /* it changed meanwhile */
+        peer_link_refuse(link, sentence);
+        return;
+    }
+    if (link->dialled) {
+        on_dialled_ready(p, link);
+        return;
+    }
+    struct peer *peer = peers_find(p, link->peer);
+    if (peer != NULL && peer->dialer != NULL && peer->out == NULL) {
+        dialer_hurry(peer->dialer); /* it is there */
+    }
+    if (link->purpose == PEER_FOR_SNAPSHOT) {
+        if (peers_is_proven(p, link)) {
+            peer_link_forget_introduction(link);
+            p->options.on_snapshot_link(p->options.ctx, link);
+        } else {
+            peer_link_refuse(link, unproven);
+        }
+        return;
+    }
+    if (!attach(p, link) && !link->closed) {
+        let_wait(peer, link);
+    }
+}
+
+static void stop_dialling(struct peer *peer)
+{
+    dialer_close(peer->dialer);
+    peer->dialer = NULL;
+    peer->on_demand = false;
+    if (peer->out != NULL) {
+        peer_link_close(peer->out, "no longer a member");
+    }
+    if (peer->waiting != NULL) {
+        peer_link_close(peer->waiting, "no longer a member");
+    }
 }
 
 static void on_link_close(void *ctx, struct peer_link *link, const char *reason)
 {
     struct peers *p = ctx;
-    struct peer *peer = link->dialled ? peers_find(p, link->wanted) : link->owner;
+    struct peer *peer = peers_find(p, link->dialled ? link->wanted : link->peer);
     if (peer == NULL) {
         return;
+    }
+    if (peer->waiting == link) {
+        peer->waiting = NULL;
     }
     if (peer->in == link) {
         note_heard(peer, link);
         peer->in = NULL;
+        if (peer->on_demand) {
+            stop_dialling(peer);
+        }
     }
     if (peer->out == link) {
         peer->out = NULL;
@@ -178,28 +278,8 @@ static void on_failed(void *ctx, bool nobody_there, const char *reason)
     }
 }
 
-static void stop_dialling(struct peer *peer)
+static void begin_dialling(struct peer *peer, const struct address *address)
 {
-    dialer_close(peer->dialer);
-    peer->dialer = NULL;
-    if (peer->out != NULL) {
-        peer_link_close(peer->out, "no longer a member");
-    }
-}
-
-void peers_set(struct peers *p, uint64_t id, const struct address *address)
-{
-    hf_assert(id != 0 && id != p->options.self->node);
-    struct peer *peer = peers_find_or_add(p, id);
-    if (peer == NULL) {
-        return; /* more members than LIMIT_NODES: the replica does not let it come to that */
-    }
-    if (peer->dialer != NULL) {
-        if (peer->address.port == address->port && strcmp(peer->address.host, address->host) == 0) {
-            return;
-        }
-        stop_dialling(peer);
-    }
     peer->address = *address;
     address_format(address, peer->address_text, sizeof(peer->address_text));
     struct dialer_options options = {
@@ -212,7 +292,24 @@ void peers_set(struct peers *p, uint64_t id, const struct address *address)
         .on_failed = on_failed,
         .ctx = peer,
     };
-    peer->dialer = dialer_new(p->options.net, &options);
+    peer->dialer = dialer_new(peer->peers->options.net, &options);
+}
+
+void peers_set(struct peers *p, uint64_t id, const struct address *address)
+{
+    hf_assert(id != 0 && id != p->options.self->node);
+    struct peer *peer = peers_find_or_add(p, id);
+    if (peer == NULL) {
+        return; /* more members than LIMIT_NODES: the replica does not let it come to that */
+    }
+    peer->on_demand = false;
+    if (peer->dialer != NULL) {
+        if (peer->address.port == address->port && strcmp(peer->address.host, address->host) == 0) {
+            return;
+        }
+        stop_dialling(peer);
+    }
+    begin_dialling(peer, address);
 }
 
 void peers_forget(struct peers *p, uint64_t id)
@@ -223,11 +320,33 @@ void peers_forget(struct peers *p, uint64_t id)
     }
 }
 
+void peers_review(struct peers *p)
+{
+    char sentence[PEER_SENTENCE_MAX];
+    for (uint32_t i = 0; i < p->count; i++) {
+        struct peer *peer = p->at[i];
+        if (p->options.hears == NULL || p->options.hears(p->options.ctx, peer->id, sentence)) {
+            continue;
+        }
+        if (peer->dialer != NULL) {
+            stop_dialling(peer);
+        }
+        if (peer->in != NULL) {
+            peer_link_refuse(peer->in, sentence);
+        }
+    }
+}
+
 /* ---- sending ---- */
 
 bool peers_send(struct peers *p, uint64_t id, struct slice message)
 {
     struct peer *peer = peers_find(p, id);
+    if (peer != NULL && peer->dialer == NULL && peer->in != NULL && peer->offered.port != 0 &&
+        !p->closing) {
+        peer->on_demand = true;
+        begin_dialling(peer, &peer->offered); /* the engine sends it again */
+    }
     return peer != NULL && peer->out != NULL && peer->out->ready && message.len < PEER_FRAME_MAX &&
            peer_link_send(peer->out, PEER_MESSAGE, message);
 }
@@ -295,11 +414,12 @@ struct peers *peers_new(const struct peers_options *options, char *problem, size
     struct peers *p = memory_alloc(net->memory, sizeof(*p));
     memset(p, 0, sizeof(*p));
     p->options = *options;
-    struct listener_options listen = {.address = options->listen,
-                                      .connection = peer_connection_options,
-                                      .max_connections = MAX_INCOMING,
-                                      .on_accept = on_accept,
-                                      .ctx = p};
+    struct listener_options listen = {
+        .address = options->listen,
+        .connection = peer_connection_options,
+        .max_connections = options->max_incoming != 0 ? options->max_incoming : MAX_INCOMING,
+        .on_accept = on_accept,
+        .ctx = p};
     char words[LISTENER_PROBLEM];
     p->listener = listener_new(net, &listen, words);
     if (p->listener == NULL) {
@@ -328,6 +448,9 @@ void peers_close(struct peers *p)
         peer->dialer = NULL;
         if (peer->in != NULL) {
             peer_link_close(peer->in, "the node stops");
+        }
+        if (peer->waiting != NULL) {
+            peer_link_close(peer->waiting, "the node stops");
         }
         if (peer->out != NULL) {
             peer_link_close(peer->out, "the node stops");

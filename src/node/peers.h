@@ -5,8 +5,17 @@
  * direction, and what was still to be read from that is dropped. Answers to requests come back on
  * the connection that carried the request: when it breaks, both ends know which ones are in doubt.
  *
+ * A node whose log is behind may not know the leader as a member, and has to answer it. So a node
+ * that has a connection to us is dialled when there is something to send to it, at the address that
+ * it named itself, until its connection ends.
+ *
  * S12.1: a node of another cluster, and one that has another store than it had, is refused on both
- * sides, with a sentence that names it. */
+ * sides, with a sentence that names it.
+ *
+ * S12.10: only members are let in, and nothing of what a node says is kept or acted on before it
+ * has proven who it is: by the number of our WELCOME, and by its store. The store of a member is
+ * learned at the address that the members have for it, or from another member. A link of a member
+ * whose store is not known yet waits for that; what comes on it meanwhile is dropped. */
 #ifndef HOLDFAST_NODE_PEERS_H
 #define HOLDFAST_NODE_PEERS_H
 
@@ -16,15 +25,18 @@
 
 struct peers;
 
+enum peer_store { PEER_STORE_UNKNOWN, PEER_STORE_SAME, PEER_STORE_OTHER };
+
 struct peers_options {
     struct net *net;
     const struct journal *journal;
     struct peer_self *self; /* the cluster may be filled in by us when the node joins */
     struct address listen;
+    uint32_t max_incoming; /* connections; 0: as many as any cluster needs */
     void *ctx;
 
-    /* A message of the other engine; false: garbled. */
-    bool (*on_message)(void *ctx, uint64_t peer, struct slice message);
+    /* A message of the other engine. NULL: taken; else why not, in a sentence: the link ends. */
+    const char *(*on_message)(void *ctx, uint64_t peer, struct slice message);
     /* A request that came over the link `link`; answered with peers_answer. */
     bool (*on_request)(void *ctx, uint64_t peer, uint64_t link, uint64_t number, uint8_t kind,
                        struct slice body);
@@ -37,12 +49,15 @@ struct peers_options {
     void (*on_ended)(void *ctx, uint64_t peer);
     /* A peer wants a snapshot; the link is the receiver's from now on. */
     void (*on_snapshot_link)(void *ctx, struct peer_link *link);
-    /* Whether this is the store that the node is known to have; remembers it, durably, when the
-     * node was not known. */
-    bool (*know_store)(void *ctx, uint64_t node, struct id store);
-    /* Never was a member, as far as is known: let in, but its store is not noted yet. May be NULL.
-     */
-    bool (*is_stranger)(void *ctx, uint64_t node);
+    /* Whether the node is a member, or may be one by what members told us (S12.10); if not, why.
+     * NULL: everybody is. */
+    bool (*hears)(void *ctx, uint64_t node, char sentence[PEER_SENTENCE_MAX]);
+    /* Whether this is the store that the node is known to have. */
+    enum peer_store (*find_store)(void *ctx, uint64_t node, struct id store);
+    /* It answered at the address that we have for it: remember its store, durably. */
+    void (*note_store)(void *ctx, uint64_t node, struct id store);
+    /* What a proven member of our cluster knows of others. */
+    void (*on_told)(void *ctx, const struct peer_introduction *who);
     /* The version of our state: who does not know it is refused. May be NULL. */
     uint32_t (*state_version)(void *ctx);
     /* A node that joins has learned where it belongs: make it durable. */
@@ -60,6 +75,8 @@ void peers_free(struct peers *p);
 /* Dial that node from now on, at that address; or no more. */
 void peers_set(struct peers *p, uint64_t id, const struct address *address);
 void peers_forget(struct peers *p, uint64_t id);
+/* The members changed: whoever is none any more is not dialled, and its links end. */
+void peers_review(struct peers *p);
 
 /* False: not sent, and never will be. */
 bool peers_send(struct peers *p, uint64_t id, struct slice message);
@@ -72,8 +89,8 @@ bool peers_answer(struct peers *p, uint64_t id, uint64_t link, uint64_t number, 
 bool peers_tell(struct peers *p, uint64_t id, uint8_t status, struct slice body);
 uint64_t peers_link(const struct peers *p, uint64_t id);
 
-/* A dialled link of another purpose, with the same rules of admission. */
-bool peers_judge(struct peers *p, const struct peer_introduction *who,
+/* Who is let in. For dialled links of another purpose, too. */
+bool peers_judge(struct peers *p, const struct peer_introduction *who, bool dialled,
                  char sentence[PEER_SENTENCE_MAX]);
 void peers_secure(struct peers *p, struct connection *c, bool dialled);
 const struct address *peers_address(const struct peers *p, uint64_t id); /* NULL: not known */

@@ -7,12 +7,12 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "core/snapshot.h"
+#include "node/child_descriptors.h"
 #include "storage/disk_posix.h"
 
 enum {
@@ -90,15 +90,6 @@ static bool put(void *ctx, const void *data, size_t len)
     return true;
 }
 
-/* Raw system calls where the library would want a newer version, or a lock. */
-static void close_all_but(int keep)
-{
-    if (keep > 0) {
-        (void)syscall(SYS_close_range, 0u, (unsigned)keep - 1, 0u);
-    }
-    (void)syscall(SYS_close_range, (unsigned)keep + 1, ~0u, 0u);
-}
-
 static _Noreturn void child(struct snapshot_output *output, const struct core *core, pid_t parent)
 {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -107,7 +98,7 @@ static _Noreturn void child(struct snapshot_output *output, const struct core *c
     }
     (void)prctl(PR_SET_NAME, "snapshot");
     (void)setpriority(PRIO_PROCESS, 0, 10); /* requests come first */
-    close_all_but(disk_posix_descriptor(snapshot_output_file(output)));
+    child_descriptors_close(disk_posix_descriptor(snapshot_output_file(output)));
     struct problem problem;
     struct writing writing = {.output = output, .began_ns = monotonic_ns()};
     if (!snapshot_write(core, put, &writing)) {
@@ -121,9 +112,7 @@ static _Noreturn void child(struct snapshot_output *output, const struct core *c
 
 static void abort_output(struct snapshot_child *s)
 {
-    logger_lock(s->options.logger);
     snapshot_output_abort(s->output);
-    logger_unlock(s->options.logger);
     s->output = NULL;
 }
 
@@ -227,10 +216,8 @@ void snapshot_child_take(struct snapshot_child *s, struct id cluster, const stru
     s->index = about->index;
     s->term = about->term;
     s->started_ms = uv_now(s->options.loop);
-    logger_lock(s->options.logger);
     enum storage_status status =
         snapshot_output_begin(s->options.store->snapshots, &info, 0, &s->output, &problem);
-    logger_unlock(s->options.logger);
     if (status != STORAGE_OK) {
         s->output = NULL;
         fail(s, problem.text);

@@ -11,7 +11,7 @@ enum {
     CONNECT_MS = 1000,
     WAIT_MIN_MS = 50,
     WAIT_MAX_MS = 1000,
-    PATIENCE_MS = 30000, /* without a single byte */
+    PATIENCE_TIMEOUTS = 4, /* election timeouts without a single byte (E20) */
 };
 
 enum phase { IDLE, RECEIVING, INSTALLING };
@@ -32,6 +32,11 @@ struct snapshot_fetch {
     bool stopped;
 };
 
+static uint64_t patience_ms(const struct snapshot_fetch *s)
+{
+    return PATIENCE_TIMEOUTS * (uint64_t)s->options.election_ms;
+}
+
 static void let_go(struct snapshot_fetch *s)
 {
     dialer_close(s->dialer);
@@ -44,23 +49,22 @@ static void let_go(struct snapshot_fetch *s)
     uv_timer_stop(&s->patience);
 }
 
-static void fail(struct snapshot_fetch *s, const char *text)
+/* Nothing but the intake's own file was written: the node goes on with the log that it has. */
+static void abandon(struct snapshot_fetch *s, const char *reason)
 {
-    char sentence[PEER_SENTENCE_MAX + 100];
-    snprintf(sentence, sizeof(sentence), "the snapshot at index %llu of node %llu was not had: %s",
-             (unsigned long long)s->index, (unsigned long long)s->peer, text);
+    journal_note(s->options.journal, WARN, SNAPSHOT, "snapshot_abandoned",
+                 JOURNAL_NUMBER("index", s->index), JOURNAL_NUMBER("peer", s->peer),
+                 JOURNAL_TEXT("reason", reason));
     let_go(s);
-    logger_lock(s->options.logger);
     snapshot_intake_abort(s->intake);
-    logger_unlock(s->options.logger);
     s->intake = NULL;
     s->phase = IDLE;
-    s->options.on_failed(s->options.ctx, sentence);
+    s->options.on_abandoned(s->options.ctx);
 }
 
 static void on_impatient(uv_timer_t *timer)
 {
-    fail(timer->data, "nothing comes");
+    abandon(timer->data, "its sender is silent");
 }
 
 /* ---- all of it is there ---- */
@@ -114,10 +118,10 @@ static bool on_frame(void *ctx, struct peer_link *link, enum peer_frame type, st
     if (s->link != link) {
         return true;
     }
-    uv_timer_start(&s->patience, on_impatient, PATIENCE_MS, 0);
+    uv_timer_start(&s->patience, on_impatient, patience_ms(s), 0);
     if (type == PEER_PIECE) {
         if (snapshot_intake_feed(s->intake, payload.data, payload.len, &problem) != STORAGE_OK) {
-            fail(s, problem.text);
+            abandon(s, problem.text);
         }
         return true;
     }
@@ -125,7 +129,7 @@ static bool on_frame(void *ctx, struct peer_link *link, enum peer_frame type, st
         return false;
     }
     if (!snapshot_intake_is_complete(s->intake)) {
-        fail(s, "it ended too early");
+        abandon(s, "it ended too early");
         return true;
     }
     let_go(s);
@@ -139,7 +143,7 @@ static bool judge(void *ctx, struct peer_link *link, const struct peer_introduct
 {
     (void)link;
     struct snapshot_fetch *s = ctx;
-    return peers_judge(s->options.peers, who, sentence);
+    return peers_judge(s->options.peers, who, true, sentence);
 }
 
 static void on_refused(void *ctx, struct peer_link *link, const char *sentence, bool by_us)
@@ -147,7 +151,7 @@ static void on_refused(void *ctx, struct peer_link *link, const char *sentence, 
     (void)by_us;
     struct snapshot_fetch *s = ctx;
     if (s->link == link && s->phase == RECEIVING) {
-        fail(s, sentence);
+        abandon(s, sentence);
     }
 }
 
@@ -209,19 +213,20 @@ void snapshot_fetch_start(struct snapshot_fetch *s, uint64_t peer,
     s->index = about->index;
     s->term = about->term;
     s->started_ms = uv_now(s->options.net->loop);
-    logger_lock(s->options.logger);
     enum storage_status status =
         snapshot_intake_begin(s->options.store->snapshots, &expected, &s->intake, &problem);
-    logger_unlock(s->options.logger);
-    const struct address *address = peers_address(s->options.peers, peer);
-    if (status != STORAGE_OK || address == NULL) {
-        s->options.on_failed(s->options.ctx,
-                             status != STORAGE_OK ? problem.text : "its sender is not a member");
+    if (status != STORAGE_OK) {
+        s->options.on_failed(s->options.ctx, problem.text);
         return;
     }
     s->phase = RECEIVING;
     journal_note(s->options.journal, INFO, SNAPSHOT, "snapshot_fetching",
                  JOURNAL_NUMBER("index", s->index), JOURNAL_NUMBER("peer", peer));
+    uv_timer_start(&s->patience, on_impatient, patience_ms(s), 0);
+    const struct address *address = peers_address(s->options.peers, peer);
+    if (address == NULL) {
+        return; /* it was removed meanwhile: nothing will come */
+    }
     struct dialer_options options = {.address = *address,
                                      .connection = peer_connection_options,
                                      .connect_ms = CONNECT_MS,
@@ -230,7 +235,6 @@ void snapshot_fetch_start(struct snapshot_fetch *s, uint64_t peer,
                                      .on_connected = on_connected,
                                      .ctx = s};
     s->dialer = dialer_new(s->options.net, &options);
-    uv_timer_start(&s->patience, on_impatient, PATIENCE_MS, 0);
 }
 
 bool snapshot_fetch_is_busy(const struct snapshot_fetch *s)

@@ -1,9 +1,10 @@
 /* Gets a snapshot from a peer (S12.4): bytes over a connection of their own, checked piece by piece
  * into a file; then, on the log's thread, the file is synced and named, the old log ends, and the
- * state is loaded. A broken connection is picked up where it broke; when nothing comes for too
- * long, or what comes is wrong, it has failed for good.
+ * state is loaded. A broken connection is picked up where it broke; when nothing comes for four
+ * election timeouts, or what comes is wrong, the snapshot is abandoned (E20).
  *
  *      idle ──start──▶ dialling ◀──lost── receiving ──all there──▶ installing ──▶ on_fetched, idle
+ *                          └──────silent─────┴──▶ on_abandoned, idle
  */
 #ifndef HOLDFAST_NODE_SNAPSHOT_FETCH_H
 #define HOLDFAST_NODE_SNAPSHOT_FETCH_H
@@ -21,9 +22,12 @@ struct snapshot_fetch_options {
     struct store *store;
     struct logger *logger;
     struct core_options core; /* how the state is built */
+    uint32_t election_ms;
     void *ctx;
     void (*on_fetched)(void *ctx, struct core *core, uint64_t bytes);
-    /* For good: the node must end. */
+    /* It cannot be fetched; nothing of the node's own was changed. */
+    void (*on_abandoned)(void *ctx);
+    /* The disk failed: the node must end. */
     void (*on_failed)(void *ctx, const char *text);
 };
 

@@ -82,9 +82,7 @@ static void close_source(struct giving *giving)
                      JOURNAL_NUMBER("bytes", giving->given),
                      JOURNAL_NUMBER("of", snapshot_source_bytes(giving->source)));
     }
-    logger_lock(g->options.logger);
     snapshot_source_close(giving->source);
-    logger_unlock(g->options.logger);
     prune(g);
 }
 
@@ -107,10 +105,10 @@ static void open_newest(struct giving *giving)
     struct snapshots *snapshots = o->store->snapshots;
     struct problem problem;
     struct gateway_snapshot about = {.bytes = 0};
-    logger_lock(o->logger);
+    snapshots_lock(snapshots);
     const struct snapshot_info *newest = snapshots_newest(snapshots);
     if (newest == NULL || newest->index < giving->index) { /* one is being installed */
-        logger_unlock(o->logger);
+        snapshots_unlock(snapshots);
         return;
     }
     list_remove(&giving->link);
@@ -119,7 +117,7 @@ static void open_newest(struct giving *giving)
     about.term = newest->term;
     enum storage_status status =
         snapshot_source_open(snapshots, newest->index, newest->term, &giving->source, &problem);
-    logger_unlock(o->logger);
+    snapshots_unlock(snapshots);
     if (status != STORAGE_OK) {
         giving->source = NULL;
         journal_note(o->journal, ERROR, SNAPSHOT, "snapshot_unreadable",

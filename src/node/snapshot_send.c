@@ -22,9 +22,7 @@ void snapshot_fetch_encode(uint8_t at[SNAPSHOT_FETCH_BYTES], uint64_t index, uin
 static void close_source(struct sender *s)
 {
     if (s->source != NULL) {
-        logger_lock(s->options->logger);
         snapshot_source_close(s->source);
-        logger_unlock(s->options->logger);
         s->source = NULL;
     }
 }
@@ -70,10 +68,8 @@ static bool on_frame(void *ctx, struct peer_link *link, enum peer_frame type, st
         return false;
     }
     struct problem problem;
-    logger_lock(s->options->logger);
     enum storage_status status =
         snapshot_source_open(s->options->store->snapshots, index, term, &s->source, &problem);
-    logger_unlock(s->options->logger);
     if (status != STORAGE_OK) {
         s->source = NULL;
         peer_link_refuse(link, problem.text);

@@ -1,5 +1,7 @@
-/* What becomes of batches: those in flight and who waits for them, what is committed and applied,
- * and the snapshot that follows when the log has grown. */
+/* What becomes of batches: those in flight and who waits for them, what is committed and applied.
+ */
+#include <stdio.h>
+
 #include "base/panic.h"
 #include "replica/internal.h"
 
@@ -130,8 +132,13 @@ static void apply_command(struct replica *r, uint64_t index, const struct replic
                  "start this node with that version again");
     }
     if (error != HF_OK) {
-        hf_panic(__FILE__, __LINE__,
-                 "a committed entry cannot be decoded: a newer version of Holdfast has made it");
+        char text[256];
+        snprintf(text, sizeof(text),
+                 "entry %llu is committed and cannot be decoded: this node's log is damaged. Keep "
+                 "its folder for analysis, remove this node from the cluster and add it under a "
+                 "new id",
+                 (unsigned long long)index);
+        hf_panic(__FILE__, __LINE__, text);
     }
     if (mine != NULL) {
         r->answered_us = now.boot_us;
@@ -186,25 +193,4 @@ void apply_committed(struct replica *r, struct replica_time now)
     while (!r->engine.installing && r->applied < raft_commit_index(&r->engine.raft)) {
         apply_one(r, r->applied + 1, now);
     }
-}
-
-/* S12.5, E7. */
-void snapshot_if_due(struct replica *r)
-{
-    if (r->taking || r->engine.installing || r->log_bytes < r->options.snapshot_bytes ||
-        r->applied <= r->engine.snapshot.index || r->applied > r->engine.reported) {
-        return;
-    }
-    const struct entry_slot *s = entries_at(&r->engine.log, r->applied);
-    hf_assert(s != NULL && r->members.len > 0);
-    r->taking = true;
-    r->log_bytes = 0;
-    struct replica_snapshot *coming = &r->engine.coming;
-    hf_assert(coming->index == 0);
-    *coming = (struct replica_snapshot){
-        .index = r->applied, .term = s->term, .members_index = r->members_index};
-    uint8_t *copy = memory_alloc(r->options.memory, r->members.len);
-    memcpy(copy, r->members.data, r->members.len);
-    coming->members = slice_make(copy, r->members.len);
-    r->options.ports.take_snapshot(r->options.ports.ctx, r->core, coming);
 }

@@ -12,7 +12,7 @@ uint64_t batch_close_at_us(const struct batch_situation *s)
     if (!only_lazy && (traffic_is_thin || all_are_back)) {
         return 0;
     }
-    uint64_t at_us = s->first_us + BATCH_LAZY_US;
+    uint64_t at_us = s->first_us + s->lazy_us;
     if (!only_lazy) {
         uint64_t quiet_us = s->heard_us + BATCH_QUIET_US;
         uint64_t latest_us = s->answered_us + BATCH_WAIT_US;

@@ -13,12 +13,13 @@
 
 #define BATCH_QUIET_US 200   /* who has not come back so long after the last who did, will not */
 #define BATCH_WAIT_US 1000   /* nobody waits longer than that for others */
-#define BATCH_LAZY_US 100000 /* keep-alives and ticks alone (S4.5) */
+#define BATCH_LAZY_US 100000 /* keep-alives and ticks alone, at most (S4.5) */
 
 struct batch_situation {
     bool in_flight;       /* the last batch is not applied yet */
     uint32_t waiting;     /* commands and reads that wait in the open batch */
     uint32_t lazy;        /* of those, how many are in no hurry */
+    uint64_t lazy_us;     /* how long those may wait */
     uint32_t expected;    /* who waited when the last batch was answered, and of those whom it
                              answered as many as usually come back (crowd.h) */
     uint64_t answered_us; /* when their answers had left */

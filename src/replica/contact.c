@@ -17,9 +17,12 @@ void contact_note(struct contact *c, uint64_t peer, uint64_t at_us)
     if (i == LIMIT_NODES) {
         return; /* more than can be members: it does not count */
     }
-    c->count += i == c->count;
-    c->peers[i].id = peer;
-    c->peers[i].at_us = at_us;
+    if (i == c->count) {
+        c->count++;
+        c->peers[i].id = peer;
+        c->peers[i].at_us = 0;
+    }
+    c->peers[i].at_us = at_us > c->peers[i].at_us ? at_us : c->peers[i].at_us;
 }
 
 void contact_members(struct contact *c, uint64_t index)
@@ -30,7 +33,7 @@ void contact_members(struct contact *c, uint64_t index)
     }
 }
 
-static uint64_t last_of(const struct contact *c, uint64_t id)
+uint64_t contact_last_us(const struct contact *c, uint64_t id)
 {
     for (uint32_t i = 0; i < c->count; i++) {
         if (c->peers[i].id == id) {
@@ -46,10 +49,10 @@ static uint64_t majority_at(const struct contact *c, const uint64_t *voters, uin
 {
     uint64_t latest_us = 0;
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t at_us = voters[i] == self ? now_us : last_of(c, voters[i]);
+        uint64_t at_us = voters[i] == self ? now_us : contact_last_us(c, voters[i]);
         uint32_t not_before = 0;
         for (uint32_t j = 0; j < count; j++) {
-            uint64_t other_us = voters[j] == self ? now_us : last_of(c, voters[j]);
+            uint64_t other_us = voters[j] == self ? now_us : contact_last_us(c, voters[j]);
             not_before += other_us >= at_us;
         }
         if (not_before > count / 2 && at_us > latest_us) {

@@ -20,7 +20,10 @@ struct contact {
 
 /* A new leadership: nobody has answered. */
 void contact_reset(struct contact *c);
+/* `at_us`: when the newest message was sent that the peer has answered. */
 void contact_note(struct contact *c, uint64_t peer, uint64_t at_us);
+/* When the peer last answered; 0: not in this leadership. */
+uint64_t contact_last_us(const struct contact *c, uint64_t id);
 /* The members in force are those of entry `index`: what was found for others no longer counts. */
 void contact_members(struct contact *c, uint64_t index);
 /* `voters` are all of them, `self` is one that always answers. */

@@ -67,7 +67,9 @@ void crowd_begin(struct crowd *c)
         c->answered_before += (uint64_t)c->answered * FADES - c->answered_before / FADES;
         c->returned_before += (uint64_t)c->returned * FADES - c->returned_before / FADES;
     }
-    memset(c->away, 0, sizeof(c->away));
+    if (c->returned < c->answered) { /* else all places are 0 */
+        memset(c->away, 0, sizeof(c->away));
+    }
     c->answered = 0;
     c->returned = 0;
 }

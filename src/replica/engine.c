@@ -7,6 +7,9 @@
 /* Reported to peers as room for entries; we stop by ourselves when the disk is full. */
 #define CAPACITY UINT16_MAX
 
+/* A leader announces its snapshot again after so many election timeouts: about 2 s. */
+#define INSTALL_TIMEOUTS 7
+
 static void own_members(const struct memory *memory, struct replica_snapshot *s, struct slice from)
 {
     uint8_t *copy = memory_alloc(memory, from.len);
@@ -24,13 +27,8 @@ static void drop_snapshot(const struct memory *memory, struct replica_snapshot *
 
 static void decode_members(struct slice bytes, struct raft_configuration *out)
 {
-    /* libraft reads words, so the copy is aligned. */
-    struct raft_buffer copy = {raft_malloc(bytes.len), bytes.len};
-    hf_assert(copy.base != NULL);
-    memcpy(copy.base, bytes.data, bytes.len);
-    int error = raft_configuration_decode(&copy, out);
-    raft_free(copy.base);
-    hf_assert(error == 0);
+    bool fine = members_decode(bytes, out); /* whoever gave them has checked them */
+    hf_assert(fine);
 }
 
 bool engine_entry(struct engine *e, uint64_t index, struct replica_entry *out)
@@ -94,6 +92,7 @@ static void take_entries(struct engine *e, const struct raft_update *u)
     }
 }
 
+/* The log is kept until the snapshot is durable: engine_snapshot_abandoned goes back to it. */
 static void take_snapshot(struct engine *e, struct raft_update *u)
 {
     struct raft_snapshot_metadata *m = &u->snapshot.metadata;
@@ -109,15 +108,23 @@ static void take_snapshot(struct engine *e, struct raft_update *u)
     e->coming.members = members;
     raft_configuration_close(&m->configuration);
     raft_free(u->snapshot.chunk.base);
-    entries_reset(&e->log, m->index + 1, e->write_number);
     for (uint32_t i = 0; i < e->write_count; i++) {
         e->writes[i].reportable = 0; /* E3 */
     }
     e->ports->fetch_snapshot(e->ports->ctx, e->install_from, &e->coming);
 }
 
-/* One step and everything that it asks for; commits are the caller's to look at. */
-static int step(struct engine *e, struct raft_event *event, uint64_t now_ms, bool *took_entries)
+/* E21. During an install libraft raises it to the snapshot's index, although that may not arrive.
+ */
+static void keep_commit_index(struct engine *e)
+{
+    if (e->installing || e->raft.commit_index < e->committed) {
+        e->raft.commit_index = e->committed;
+    }
+    e->committed = e->raft.commit_index;
+}
+
+int engine_step(struct engine *e, struct raft_event *event, uint64_t now_ms)
 {
     struct raft_update u;
     event->time = now_ms;
@@ -126,15 +133,12 @@ static int step(struct engine *e, struct raft_event *event, uint64_t now_ms, boo
     if (error != 0) {
         return error;
     }
+    keep_commit_index(e);
     if (u.flags & (RAFT_UPDATE_CURRENT_TERM | RAFT_UPDATE_VOTED_FOR)) { /* E1 */
         e->ports->save_vote(e->ports->ctx, raft_current_term(&e->raft), raft_voted_for(&e->raft));
     }
-    bool has_entries = (u.flags & (RAFT_UPDATE_ENTRIES)) != 0;
-    if (has_entries) {
+    if (u.flags & (RAFT_UPDATE_ENTRIES)) {
         take_entries(e, &u);
-    }
-    if (took_entries != NULL) {
-        *took_entries = has_entries;
     }
     if (u.flags & (RAFT_UPDATE_SNAPSHOT)) {
         take_snapshot(e, &u);
@@ -147,10 +151,9 @@ static int step(struct engine *e, struct raft_event *event, uint64_t now_ms, boo
     return 0;
 }
 
-/* For events that cannot be refused. */
-static void must_step(struct engine *e, struct raft_event *event, uint64_t now_ms)
+void engine_must_step(struct engine *e, struct raft_event *event, uint64_t now_ms)
 {
-    int error = step(e, event, now_ms, NULL);
+    int error = engine_step(e, event, now_ms);
     if (error != 0) {
         hf_panic(__FILE__, __LINE__, raft_strerror(error));
     }
@@ -158,43 +161,108 @@ static void must_step(struct engine *e, struct raft_event *event, uint64_t now_m
 
 /* Life. */
 
-static bool start_engine(struct engine *e, const struct replica_start *start, uint64_t now_ms,
-                         const char **problem)
+static bool is_only_voter(const struct raft_configuration *conf, uint64_t id)
+{
+    bool votes = false;
+    unsigned voters = 0;
+    for (unsigned i = 0; i < conf->n; i++) {
+        bool is_voter = conf->servers[i].role == RAFT_VOTER;
+        voters += is_voter;
+        votes = votes || (is_voter && conf->servers[i].id == id);
+    }
+    return votes && voters == 1;
+}
+
+/* What RAFT_START is told of one entry: libraft keeps the term, and reads the bytes of a membership
+ * entry only. Those are a copy, which the caller frees. */
+static struct raft_entry start_entry(struct engine *e, uint64_t index)
+{
+    const struct entry_slot *s = entries_at(&e->log, index);
+    struct raft_entry entry = {.term = s->term, .type = (enum raft_entry_type)s->type};
+    struct replica_entry stored;
+    if (s->type == RAFT_CHANGE) {
+        bool found = engine_entry(e, index, &stored);
+        hf_assert(found);
+        entry.buf.len = stored.bytes.len;
+        entry.buf.base = raft_malloc(stored.bytes.len);
+        hf_assert(entry.buf.base != NULL);
+        memcpy(entry.buf.base, stored.bytes.data, stored.bytes.len);
+    }
+    return entry;
+}
+
+/* Whether the members that RAFT_START will put into force have this node as their only voter: those
+ * of the last membership entry, or else of the snapshot. */
+static bool starts_as_only_voter(const struct engine *e, const struct raft_event *event)
+{
+    struct raft_configuration conf;
+    const struct raft_buffer *newest = NULL;
+    raft_configuration_init(&conf);
+    for (unsigned i = 0; i < event->start.n_entries; i++) {
+        if (event->start.entries[i].type == RAFT_CHANGE &&
+            event->start.start_index + i > e->snapshot.members_index) {
+            newest = &event->start.entries[i].buf;
+        }
+    }
+    if (newest != NULL) {
+        decode_members(slice_make(newest->base, newest->len), &conf);
+    } else if (e->snapshot.index != 0) {
+        decode_members(e->snapshot.members, &conf);
+    }
+    bool result = is_only_voter(&conf, e->raft.id);
+    raft_configuration_close(&conf);
+    return result;
+}
+
+/* Starts libraft with the snapshot and the log that the engine has. */
+static int start_raft(struct engine *e, uint64_t term, uint64_t vote, uint64_t now_ms)
 {
     struct raft_event event = {.type = RAFT_START};
     struct raft_snapshot_metadata metadata;
-    event.start.term = start->term;
-    event.start.voted_for = start->vote;
-    if (start->snapshot.index != 0) {
-        metadata.index = start->snapshot.index;
-        metadata.term = start->snapshot.term;
-        metadata.configuration_index = start->snapshot.members_index;
-        decode_members(start->snapshot.members, &metadata.configuration);
+    event.start.term = term;
+    event.start.voted_for = vote;
+    if (e->snapshot.index != 0) {
+        metadata.index = e->snapshot.index;
+        metadata.term = e->snapshot.term;
+        metadata.configuration_index = e->snapshot.members_index;
+        decode_members(e->snapshot.members, &metadata.configuration);
         event.start.metadata = &metadata;
     }
-    event.start.start_index = start->first;
-    event.start.n_entries = start->count;
-    struct raft_entry *entries = NULL;
-    if (start->count > 0) {
-        entries = raft_malloc(sizeof(*entries) * start->count);
-        hf_assert(entries != NULL);
-        for (uint32_t i = 0; i < start->count; i++) {
-            const struct replica_entry *from = &start->entries[i];
-            entries[i] = (struct raft_entry){
-                .term = from->term,
-                .type = (enum raft_entry_type)from->type,
-                .buf = {(void *)(uintptr_t)from->bytes.data, from->bytes.len},
-                .batch = NULL,
-            };
+    event.start.start_index = e->log.first;
+    event.start.n_entries = e->log.count;
+    if (e->log.count > 0) {
+        event.start.entries = raft_malloc(sizeof(*event.start.entries) * e->log.count);
+        hf_assert(event.start.entries != NULL);
+        for (uint32_t i = 0; i < e->log.count; i++) {
+            event.start.entries[i] = start_entry(e, e->log.first + i);
         }
     }
-    event.start.entries = entries;
-    int error = step(e, &event, now_ms, NULL);
-    raft_free(entries);
-    if (error != 0) {
-        *problem = raft_strerror(error);
+    if (starts_as_only_voter(e, &event)) { /* E13: it will lead at once */
+        event.start.term = term + 1;
+        event.start.voted_for = e->raft.id;
+        e->ports->save_vote(e->ports->ctx, event.start.term, event.start.voted_for);
+    }
+    int error = engine_step(e, &event, now_ms);
+    for (uint32_t i = 0; i < event.start.n_entries; i++) {
+        raft_free(event.start.entries[i].buf.base);
+    }
+    raft_free(event.start.entries);
+    return error;
+}
+
+static bool init_raft(struct engine *e, uint32_t seed)
+{
+    const struct replica_options *options = e->options;
+    if (raft_init(&e->raft, NULL, NULL, options->id, options->address) != 0) {
         return false;
     }
+    /* It comes with one that words several lines for every step and then, as a rule, drops them. */
+    e->raft.tracer = NULL;
+    raft_seed(&e->raft, seed);
+    raft_set_pre_vote(&e->raft, true);
+    raft_set_election_timeout(&e->raft, options->election_ms);
+    raft_set_heartbeat_timeout(&e->raft, options->heartbeat_ms);
+    raft_set_install_snapshot_timeout(&e->raft, INSTALL_TIMEOUTS * options->election_ms); /* E20 */
     return true;
 }
 
@@ -202,23 +270,18 @@ bool engine_start(struct engine *e, const struct replica_options *options,
                   const struct replica_ports *ports, const struct replica_start *start,
                   uint64_t now_ms, const char **problem)
 {
+    uint64_t cluster_ms = e->cluster_ms;
+    struct entries log = e->log;
     memset(e, 0, sizeof(*e));
+    e->cluster_ms = cluster_ms;
+    e->log = log;
+    e->options = options;
     e->memory = options->memory;
     e->ports = ports;
     e->message_bytes = options->message_bytes != 0 ? options->message_bytes : MESSAGE_BYTES;
-    if (raft_init(&e->raft, NULL, NULL, options->id, options->address) != 0) {
+    if (!init_raft(e, options->seed)) {
         *problem = "libraft cannot be started";
         return false;
-    }
-    /* It comes with one that words several lines for every step and then, as a rule, drops them. */
-    e->raft.tracer = NULL;
-    raft_seed(&e->raft, options->seed);
-    raft_set_pre_vote(&e->raft, true);
-    raft_set_election_timeout(&e->raft, options->election_ms);
-    raft_set_heartbeat_timeout(&e->raft, options->heartbeat_ms);
-    entries_init(&e->log, e->memory, start->first, options->cache_bytes);
-    for (uint32_t i = 0; i < start->count; i++) {
-        entries_append(&e->log, &start->entries[i]);
     }
     if (start->snapshot.index != 0) {
         e->snapshot = start->snapshot;
@@ -226,12 +289,17 @@ bool engine_start(struct engine *e, const struct replica_options *options,
     }
     e->reported = entries_last(&e->log);
     e->started = true;
-    return start_engine(e, start, now_ms, problem);
+    int error = start_raft(e, start->term, start->vote, now_ms);
+    if (error != 0) {
+        *problem = raft_strerror(error);
+    }
+    return error == 0;
 }
 
 void engine_close(struct engine *e)
 {
     if (!e->started) {
+        entries_close(&e->log);
         return;
     }
     raft_close(&e->raft, NULL);
@@ -244,130 +312,6 @@ void engine_close(struct engine *e)
     if (e->peer_capacity > 0) {
         memory_free(e->memory, e->peers, e->peer_capacity * sizeof(*e->peers));
     }
-}
-
-/* Messages. */
-
-/* Gives the engine entries [from, to) of a received AppendEntries, in a block of their own. */
-static void receive_part(struct engine *e, const struct raft_message *whole, unsigned from,
-                         unsigned to, uint64_t now_ms)
-{
-    const struct raft_append_entries *all = &whole->append_entries;
-    struct raft_message part = *whole;
-    size_t total = 0;
-    for (unsigned i = from; i < to; i++) {
-        total += all->entries[i].buf.len;
-    }
-    uint8_t *batch = raft_malloc(total == 0 ? 1 : total);
-    struct raft_entry *entries = raft_malloc(sizeof(*entries) * (to - from));
-    hf_assert(batch != NULL && entries != NULL);
-    size_t at = 0;
-    for (unsigned i = from; i < to; i++) {
-        entries[i - from] = all->entries[i];
-        entries[i - from].batch = batch;
-        entries[i - from].buf.base = batch + at;
-        memcpy(batch + at, all->entries[i].buf.base, all->entries[i].buf.len);
-        at += all->entries[i].buf.len;
-    }
-    if (from > 0) {
-        part.append_entries.prev_log_index = all->prev_log_index + from;
-        part.append_entries.prev_log_term = all->entries[from - 1].term;
-    }
-    part.append_entries.entries = entries;
-    part.append_entries.n_entries = to - from;
-    struct raft_event event = {.type = RAFT_RECEIVE};
-    event.receive.message = &part;
-    must_step(e, &event, now_ms);
-    raft_free(entries);
-}
-
-/* E12: the engine is about to take a membership entry at `index`, behind one that is not known here
- * to be committed. It is, or its successor would not exist (E5). */
-static void settle_earlier_change(struct engine *e, const struct raft_append_entries *a,
-                                  unsigned from, uint64_t now_ms)
-{
-    uint64_t earlier = e->raft.configuration_uncommitted_index;
-    uint64_t before = a->prev_log_index + from;
-    uint64_t before_term = from == 0 ? a->prev_log_term : a->entries[from - 1].term;
-    const struct entry_slot *s = entries_at(&e->log, before);
-    struct replica_entry entry;
-    if (earlier == 0 || earlier > before || e->installing || s == NULL || s->term != before_term ||
-        a->term < raft_current_term(&e->raft)) {
-        return; /* there is none, or the message is refused or replaces it */
-    }
-    if (engine_entry(e, earlier, &entry) && entry.type == RAFT_CHANGE) {
-        engine_configuration(e, earlier, entry.bytes, now_ms);
-    }
-}
-
-/* E6: cut before each membership entry. */
-static void receive_append(struct engine *e, struct message_in *in, uint64_t now_ms)
-{
-    const struct raft_append_entries *a = &in->message.append_entries;
-    unsigned from = 0;
-    while (from < a->n_entries) {
-        unsigned to = from + 1;
-        while (to < a->n_entries && a->entries[to].type != RAFT_CHANGE) {
-            to++;
-        }
-        if (a->entries[from].type == RAFT_CHANGE) {
-            settle_earlier_change(e, a, from, now_ms);
-        }
-        receive_part(e, &in->message, from, to, now_ms);
-        from = to;
-    }
-    raft_free(in->entries[0].batch);
-    raft_free(in->entries);
-}
-
-static bool has_change(const struct raft_append_entries *a)
-{
-    for (unsigned i = 0; i < a->n_entries; i++) {
-        if (a->entries[i].type == RAFT_CHANGE) {
-            return true;
-        }
-    }
-    return false;
-}
-
-bool engine_receive(struct engine *e, uint64_t peer, struct slice bytes, uint64_t now_ms,
-                    struct engine_heard *heard)
-{
-    struct message_in in;
-    if (!message_decode(bytes, peer, "", &in)) {
-        return false;
-    }
-    uint64_t lead_term = in.message.type == RAFT_APPEND_ENTRIES ? in.message.append_entries.term
-                         : in.message.type == RAFT_INSTALL_SNAPSHOT
-                             ? in.message.install_snapshot.term
-                             : 0;
-    *heard = (struct engine_heard){lead_term, lead_term == 0 ? 0 : in.cluster_ms, false};
-    heard->is_answer = in.message.type == RAFT_APPEND_ENTRIES_RESULT &&
-                       in.message.append_entries_result.term == raft_current_term(&e->raft);
-    if (in.message.type == RAFT_APPEND_ENTRIES && has_change(&in.message.append_entries)) {
-        receive_append(e, &in, now_ms);
-        return true;
-    }
-    bool is_snapshot = in.message.type == RAFT_INSTALL_SNAPSHOT;
-    if (is_snapshot && !e->installing) {
-        e->install_from = peer;
-    }
-    /* A repeated snapshot message tells the engine that the leader lives, and is then forgotten
-     * by it: what it carries stays ours. */
-    bool ours = is_snapshot && e->installing &&
-                in.message.install_snapshot.term >= raft_current_term(&e->raft);
-    struct raft_event event = {.type = RAFT_RECEIVE};
-    event.receive.message = &in.message;
-    e->unanswered = in.is_unanswered; /* E11 */
-    must_step(e, &event, now_ms);
-    e->unanswered = false;
-    e->may_tell = e->may_tell || in.message.type == RAFT_APPEND_ENTRIES_RESULT;
-    raft_free(in.entries); /* the batch went to the log, or the engine freed it */
-    if (ours) {
-        raft_configuration_close(&in.message.install_snapshot.conf);
-        raft_free(in.message.install_snapshot.data.base);
-    }
-    return true;
 }
 
 /* Completions. */
@@ -388,14 +332,35 @@ void engine_written(struct engine *e, uint64_t last, uint64_t now_ms)
     e->reported = reportable;
     struct raft_event event = {.type = RAFT_PERSISTED_ENTRIES};
     event.persisted_entries.index = reportable;
-    must_step(e, &event, now_ms);
+    engine_must_step(e, &event, now_ms);
     e->may_tell = true;
+}
+
+/* Whether libraft makes this follower the leader of its present term when the timer is due. */
+static bool would_elect_itself(const struct engine *e)
+{
+    return raft_state((struct raft *)(uintptr_t)&e->raft) == RAFT_FOLLOWER && !e->installing &&
+           e->reported == entries_last(&e->log) && engine_is_only_voter(e);
+}
+
+bool engine_is_only_voter(const struct engine *e)
+{
+    return is_only_voter(&e->raft.configuration, e->raft.id);
 }
 
 void engine_timeout(struct engine *e, uint64_t now_ms)
 {
+    struct raft *r = &e->raft;
     struct raft_event event = {.type = RAFT_TIMEOUT};
-    must_step(e, &event, now_ms);
+    if (would_elect_itself(e)) { /* E13 */
+        r->current_term++;
+        r->voted_for = r->id;
+        e->ports->save_vote(e->ports->ctx, r->current_term, r->voted_for);
+    } else if (raft_state(r) == RAFT_CANDIDATE) { /* E19 */
+        r->candidate_state.in_pre_vote = true;
+        r->candidate_state.disrupt_leader = false;
+    }
+    engine_must_step(e, &event, now_ms);
 }
 
 void engine_peer_ended(struct engine *e, uint64_t peer, uint64_t now_ms)
@@ -405,6 +370,7 @@ void engine_peer_ended(struct engine *e, uint64_t peer, uint64_t now_ms)
     if (raft_state(r) != RAFT_FOLLOWER || r->follower_state.current_leader.id != peer) {
         return;
     }
+    e->leader_heard_ms = 0;
     /* The timer is put back, not the timeout cut: that stays until the next election, and would
      * hold for the next leader, too. What libraft drew beyond the shortest is our chance. */
     uint64_t timeout = r->follower_state.randomized_election_timeout;
@@ -427,7 +393,7 @@ enum hf_error engine_submit(struct engine *e, uint16_t type, struct slice bytes,
     struct raft_event event = {.type = RAFT_SUBMIT};
     event.submit.entries = &entry;
     event.submit.n = 1;
-    if (step(e, &event, now_ms, NULL) != 0) {
+    if (engine_step(e, &event, now_ms) != 0) {
         raft_free(entry.buf.base);
         return HF_UNAVAILABLE;
     }
@@ -439,14 +405,14 @@ void engine_configuration(struct engine *e, uint64_t index, struct slice members
     struct raft_event event = {.type = RAFT_CONFIGURATION};
     event.configuration.index = index;
     decode_members(members, &event.configuration.conf);
-    must_step(e, &event, now_ms);
+    engine_must_step(e, &event, now_ms);
 }
 
 enum hf_error engine_transfer(struct engine *e, uint64_t to, uint64_t now_ms)
 {
     struct raft_event event = {.type = RAFT_TRANSFER};
     event.transfer.server_id = to;
-    return step(e, &event, now_ms, NULL) == 0 ? HF_OK : HF_UNAVAILABLE;
+    return engine_step(e, &event, now_ms) == 0 ? HF_OK : HF_UNAVAILABLE;
 }
 
 /* Snapshots. */
@@ -463,7 +429,7 @@ void engine_snapshot_taken(struct engine *e, uint32_t trailing, uint64_t now_ms)
     event.snapshot.metadata.configuration_index = e->snapshot.members_index;
     decode_members(e->snapshot.members, &event.snapshot.metadata.configuration);
     event.snapshot.trailing = trailing;
-    must_step(e, &event, now_ms);
+    engine_must_step(e, &event, now_ms);
     if (e->snapshot.index > trailing) {
         entries_drop_before(&e->log, e->snapshot.index - trailing + 1);
     }
@@ -476,6 +442,7 @@ void engine_snapshot_installed(struct engine *e, uint64_t now_ms)
     e->snapshot = e->coming;
     e->coming = (struct replica_snapshot){0};
     e->installing = false;
+    entries_reset(&e->log, e->snapshot.index + 1, e->write_number);
     e->reported = e->snapshot.index;
     struct raft_event event = {.type = RAFT_PERSISTED_SNAPSHOT};
     event.persisted_snapshot.metadata.index = e->snapshot.index;
@@ -483,5 +450,26 @@ void engine_snapshot_installed(struct engine *e, uint64_t now_ms)
     event.persisted_snapshot.metadata.configuration_index = e->snapshot.members_index;
     decode_members(e->snapshot.members, &event.persisted_snapshot.metadata.configuration);
     event.persisted_snapshot.last = true;
-    must_step(e, &event, now_ms);
+    engine_must_step(e, &event, now_ms);
+}
+
+/* libraft has no event for a snapshot that does not arrive: it has replaced its view of the log
+ * already. It is started anew with the log that is still on disk (E20). Nothing of the snapshot was
+ * acknowledged, so nothing is taken back. */
+void engine_snapshot_abandoned(struct engine *e, uint64_t now_ms)
+{
+    hf_assert(e->installing && e->write_count == 0);
+    uint64_t term = raft_current_term(&e->raft);
+    uint64_t vote = raft_voted_for(&e->raft);
+    unsigned seed = e->raft.random;
+    drop_snapshot(e->memory, &e->coming);
+    e->installing = false;
+    raft_close(&e->raft, NULL);
+    bool made = init_raft(e, seed);
+    hf_assert(made);
+    e->reported = entries_last(&e->log);
+    int error = start_raft(e, term, vote, now_ms);
+    if (error != 0) {
+        hf_panic(__FILE__, __LINE__, raft_strerror(error));
+    }
 }

@@ -97,6 +97,36 @@ static void note_mode(struct engine *e, struct engine_peer *p, uint64_t prev)
     }
 }
 
+static bool is_voter(const struct raft_configuration *conf, uint64_t id)
+{
+    for (unsigned i = 0; i < conf->n; i++) {
+        if (conf->servers[i].id == id) {
+            return conf->servers[i].role == RAFT_VOTER;
+        }
+    }
+    return false;
+}
+
+/* E23: a voter that an uncommitted change demotes is sent only what precedes that change. False:
+ * nothing can be sent to it now. */
+static bool withhold_demotion(const struct engine *e, struct raft_message *m)
+{
+    struct raft_append_entries *a = &m->append_entries;
+    uint64_t change = e->raft.configuration_uncommitted_index;
+    if (change == 0 || a->prev_log_index + a->n_entries < change ||
+        is_voter(&e->raft.configuration, m->server_id) ||
+        !is_voter(&e->raft.configuration_committed, m->server_id)) {
+        return true;
+    }
+    if (a->prev_log_index >= change) {
+        a->prev_log_index = change - 1;
+        a->prev_log_term = term_of(e, change - 1);
+    }
+    a->n_entries = (unsigned)(change - 1 - a->prev_log_index);
+    a->leader_commit = lower(a->leader_commit, change - 1);
+    return a->prev_log_term != 0;
+}
+
 /* E10: while it streams, libraft counts on all that it ordered being sent, so it is, in pieces that
  * are messages of their own. While it probes, it counts on nothing and orders the same again with
  * every heartbeat: the first piece is enough to get an answer, after which it streams. */
@@ -105,6 +135,9 @@ static void send_append(struct engine *e, const struct raft_message *whole)
     struct engine_peer *p = peer_of(e, whole->server_id);
     struct raft_message m = *whole;
     struct raft_append_entries *a = &m.append_entries;
+    if (!withhold_demotion(e, &m)) {
+        return;
+    }
     unsigned left = a->n_entries;
     note_mode(e, p, a->prev_log_index);
     do {
@@ -174,6 +207,11 @@ void engine_send(struct engine *e, const struct raft_message *ordered)
         send_append(e, &m);
         return;
     case RAFT_APPEND_ENTRIES_RESULT:
+        if (e->answers_older_term) { /* E14 */
+            m.append_entries_result.rejected = UINT64_MAX;
+            m.append_entries_result.last_log_index = 0;
+            break;
+        }
         if (e->unanswered && m.append_entries_result.rejected == 0) { /* E11 */
             return;
         }

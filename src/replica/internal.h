@@ -44,6 +44,7 @@ struct replica {
     struct cookies commands;
     struct cookies barriers;
     uint32_t lazy;
+    uint64_t lazy_us; /* how long the lazy ones may wait */
     uint64_t first_us;
     bool for_peer;
 
@@ -67,10 +68,13 @@ struct replica {
     uint64_t tell_us;    /* when followers are told the commit index (E11); UINT64_MAX: no need */
     bool peer_waits;     /* ... and one of them waits for it */
     bool taking;         /* a snapshot is being written */
+    bool abandons;       /* the install ends when the writes in flight are done */
     bool puts_off;       /* in this call: applying can wait, see replica.c */
     uint64_t apply_us;   /* until then; UINT64_MAX: nothing was put off */
     bool unwatched;      /* ... and nobody here waits for it */
     bool in_call;
+    struct plausible plausible;
+    const char *refusal;  /* why the last message was refused */
     struct slice members; /* committed, as of members_index; owned */
     uint64_t members_index;
     struct flight *applying; /* the batch whose results are being told */
@@ -88,7 +92,11 @@ void flight_fail(struct replica *r, uint32_t i, enum replica_outcome outcome);
 void flights_lost_up_to(struct replica *r, uint64_t index);
 void remember_members(struct replica *r, uint64_t index, struct slice members);
 void apply_committed(struct replica *r, struct replica_time now);
+
+/* ---- snapshots.c ---- */
 void snapshot_if_due(struct replica *r);
+/* Ends an install that was abandoned as soon as no write is in flight. */
+void snapshot_abandon_if_possible(struct replica *r, struct replica_time now);
 
 /* ---- upgrade.c ---- */
 /* All members know a later version of the state machine than is in force: fills in the command. */
@@ -100,5 +108,7 @@ bool upgrade_wanted(struct replica *r, struct command *out);
  * engine's state (leadership, commits) and leaves nothing undone. */
 void replica_enter(struct replica *r, struct replica_time now);
 void replica_leave(struct replica *r, struct replica_time now);
+/* What the core reports, on its way out (core_set_events). */
+void replica_on_event(void *ctx, const struct event *event);
 
 #endif

@@ -1,21 +1,10 @@
-/* Membership: the group's members as bytes, and the rules under which they may change (E5). */
+/* Membership: the first members, and the rules under which they may change (E5). */
 #include "base/panic.h"
 #include "replica/engine.h"
 #include "replica/internal.h"
 
-bool members_encode(const struct raft_configuration *conf, struct slice *out,
-                    const struct memory *memory)
-{
-    struct raft_buffer buffer;
-    if (raft_configuration_encode(conf, &buffer) != 0) {
-        return false;
-    }
-    uint8_t *copy = memory_alloc(memory, buffer.len);
-    memcpy(copy, buffer.base, buffer.len);
-    raft_free(buffer.base);
-    *out = slice_make(copy, buffer.len);
-    return true;
-}
+/* A member counts as reachable if it answered within so many heartbeats. */
+#define ANSWER_HEARTBEATS 2
 
 size_t replica_bootstrap_entry(const struct replica_member *members, uint32_t count, void *buffer,
                                size_t size)
@@ -41,21 +30,6 @@ size_t replica_bootstrap_entry(const struct replica_member *members, uint32_t co
     }
     raft_free(encoded.base);
     return len;
-}
-
-bool replica_members_read(struct slice bytes, replica_member_fn visit, void *ctx)
-{
-    struct raft_configuration conf;
-    struct raft_buffer buffer = {.base = (void *)(uintptr_t)bytes.data, .len = bytes.len};
-    raft_configuration_init(&conf);
-    bool fine = bytes.len > 0 && raft_configuration_decode(&buffer, &conf) == 0;
-    for (unsigned i = 0; fine && i < conf.n; i++) {
-        struct replica_member member = {conf.servers[i].id, conf.servers[i].address,
-                                        conf.servers[i].role == RAFT_VOTER};
-        visit(ctx, &member);
-    }
-    raft_configuration_close(&conf);
-    return fine;
 }
 
 static const struct raft_server *find(const struct raft *raft, uint64_t id)
@@ -134,8 +108,18 @@ static unsigned voters(const struct raft *raft)
     return count;
 }
 
-static const char *check(const struct engine *e, enum replica_change change, uint64_t id)
+/* E15: a member that cannot be reached might not learn that it votes. */
+static bool answered_lately(const struct replica *r, uint64_t id, struct replica_time now)
 {
+    uint64_t within_us = ANSWER_HEARTBEATS * UINT64_C(1000) * r->options.heartbeat_ms;
+    uint64_t at_us = contact_last_us(&r->contact, id);
+    return at_us != 0 && now.boot_us - at_us <= within_us;
+}
+
+static const char *check(const struct replica *r, enum replica_change change, uint64_t id,
+                         struct replica_time now)
+{
+    const struct engine *e = &r->engine;
     const struct raft *raft = &e->raft;
     const struct raft_server *server = find(raft, id);
     const char *problem = change == REPLICA_REMOVE ? may_remove(e, id) : members_may_change(e);
@@ -148,6 +132,9 @@ static const char *check(const struct engine *e, enum replica_change change, uin
     if (server == NULL) {
         return "no member has this id";
     }
+    if (id == raft->id && change != REPLICA_PROMOTE) { /* E16 */
+        return "this node leads; transfer the leadership first, then ask the new leader";
+    }
     raft_index match = 0;
     switch (change) {
     case REPLICA_PROMOTE:
@@ -156,6 +143,9 @@ static const char *check(const struct engine *e, enum replica_change change, uin
         }
         if (raft_match_index(raft, id, &match) != 0 || match < raft_commit_index(raft)) {
             return "it has not caught up with the log yet; try again when its lag is 0";
+        }
+        if (!answered_lately(r, id, now)) {
+            return "it does not answer the leader; check its network and try again";
         }
         return NULL;
     case REPLICA_DEMOTE:
@@ -199,7 +189,7 @@ enum hf_error replica_change_member(struct replica *r, enum replica_change chang
         *problem = "this node does not lead";
         return HF_UNAVAILABLE;
     }
-    *problem = check(e, change, id);
+    *problem = check(r, change, id, now);
     if (*problem != NULL) {
         return HF_MEMBERSHIP;
     }

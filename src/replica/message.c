@@ -3,6 +3,7 @@
 
 #include "base/codec.h"
 #include "base/panic.h"
+#include "replica/engine.h"
 
 /* On the wire only, beside libraft's types: an AppendEntries that is not answered. */
 #define TYPE_COMMIT (RAFT_TIMEOUT_NOW + 1)
@@ -262,15 +263,7 @@ static bool take_snapshot(struct reader *r, struct raft_install_snapshot *s)
     s->last_term = read_u64(r);
     s->conf_index = read_u64(r);
     struct slice members = read_slice(r, LIMIT_ENTRY);
-    if (r->bad || s->last_index == 0 || members.len == 0) {
-        return false;
-    }
-    /* libraft wants memory it may free, and reads its configurations in words. */
-    struct raft_buffer copy = {must(raft_malloc(members.len)), members.len};
-    memcpy(copy.base, members.data, members.len);
-    int error = raft_configuration_decode(&copy, &s->conf);
-    raft_free(copy.base);
-    if (error != 0) {
+    if (r->bad || s->last_index == 0 || !members_decode(members, &s->conf)) {
         return false;
     }
     s->data.len = 8;
@@ -321,7 +314,7 @@ static bool take_body(struct reader *r, struct message_in *out)
     return false;
 }
 
-static void drop(struct message_in *in)
+void message_drop(struct message_in *in)
 {
     if (in->entries != NULL) {
         raft_free(in->entries[0].batch);
@@ -352,7 +345,7 @@ bool message_decode(struct slice bytes, uint64_t sender, const char *sender_addr
         return false; /* what it had taken it has given back */
     }
     if (!reader_done(&r) || (out->is_unanswered && out->entries != NULL)) {
-        drop(out);
+        message_drop(out);
         return false;
     }
     return true;

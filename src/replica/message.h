@@ -26,7 +26,8 @@ void *message_encode(const struct raft_message *message, uint64_t cluster_ms, st
  * it: it only tells the commit index. */
 void *message_encode_commit(const struct raft_message *message, uint64_t cluster_ms, size_t *len);
 
-/* A decoded message owns its memory until it was given to raft_step, see engine.c. */
+/* A decoded message owns its memory until it was given to raft_step, see
+ * engine_receive.c. */
 struct message_in {
     struct raft_message message;
     uint64_t cluster_ms;
@@ -34,6 +35,9 @@ struct message_in {
     struct raft_entry
         *entries; /* from raft_malloc, with one batch for all; NULL if there are none */
 };
+
+/* Frees what a decoded message owns and was not given to raft_step. */
+void message_drop(struct message_in *in);
 
 /* False when malformed; nothing is owned then. */
 bool message_decode(struct slice bytes, uint64_t sender, const char *sender_address,

@@ -49,7 +49,8 @@ struct replica_ports {
     void (*take_snapshot)(void *ctx, const struct core *core, const struct replica_snapshot *about);
     /* Fetch this snapshot from the peer, this one and no other: the engine has taken over its
      * index. Make it durable, and only then drop the whole log, which goes on behind it; then
-     * replica_snapshot_installed. When it is not to be had the node must end (S12.4). */
+     * replica_snapshot_installed. When the sender is gone: replica_snapshot_abandoned, with the log
+     * as it was. A failure after the log was dropped ends the node (S12.4). */
     void (*fetch_snapshot)(void *ctx, uint64_t peer, const struct replica_snapshot *about);
 
     /* What happened. on_result is for a command that was submitted here, told by its cookie; the

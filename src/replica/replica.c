@@ -3,6 +3,7 @@
 
 #include "base/codec.h"
 #include "base/panic.h"
+#include "core/view.h"
 #include "replica/internal.h"
 
 /* How long a disk that is slow may put off applying. */
@@ -27,6 +28,7 @@ static void batch_reset(struct replica *r)
     r->commands = (struct cookies){0};
     r->barriers = (struct cookies){0};
     r->lazy = 0;
+    r->lazy_us = BATCH_LAZY_US;
     r->first_us = 0;
     r->for_peer = false;
 }
@@ -63,6 +65,7 @@ static uint64_t close_at_us(const struct replica *r, struct replica_time now)
         .in_flight = !may_submit(r) || flight_in_this_term(r),
         .waiting = r->commands.count + r->barriers.count,
         .lazy = r->lazy,
+        .lazy_us = r->lazy_us,
         .expected = r->expected,
         .answered_us = r->answered_us,
         .heard_us = r->heard_us,
@@ -86,6 +89,26 @@ static bool is_lazy(enum command_type type)
     return type == COMMAND_TICK || type == COMMAND_KEEPALIVE;
 }
 
+/* How long a lazy command may wait for others (S4.5): a twentieth of the shortest TTL in it. */
+enum { LAZY_PARTS = 20 };
+
+static uint64_t lazy_us(const struct replica *r, const struct command *command)
+{
+    uint64_t wait_us = BATCH_LAZY_US;
+    if (command->type != COMMAND_KEEPALIVE) {
+        return wait_us;
+    }
+    const struct ids *ids = &command->keepalive.sessions;
+    for (uint32_t i = 0; i < ids->count; i++) {
+        struct session_view session;
+        if (view_session(r->core, ids_at(ids, i), &session) &&
+            session.ttl_ms * UINT64_C(1000) / LAZY_PARTS < wait_us) {
+            wait_us = session.ttl_ms * UINT64_C(1000) / LAZY_PARTS;
+        }
+    }
+    return wait_us;
+}
+
 static enum hf_error batch_add(struct replica *r, const struct command *command, void *cookie,
                                struct replica_time now)
 {
@@ -98,6 +121,8 @@ static enum hf_error batch_add(struct replica *r, const struct command *command,
             r->first_us = now.boot_us;
         }
         r->lazy++;
+        uint64_t wait_us = lazy_us(r, command);
+        r->lazy_us = wait_us < r->lazy_us ? wait_us : r->lazy_us;
     } else if (r->lazy == r->commands.count + r->barriers.count) {
         r->first_us = now.boot_us; /* the first one in a hurry */
     }
@@ -213,6 +238,7 @@ static void leader_begin(struct replica *r, struct replica_time now)
     r->lead_index = 0;
     contact_reset(&r->contact);
     clock_start(&r->clock, raft_current_term(&r->engine.raft), log_stamp_ms(r), now.boot_us);
+    r->engine.cluster_ms = clock_now_ms(&r->clock, now.boot_us);
     submit_lead(r, now);
 }
 
@@ -301,7 +327,7 @@ void replica_leave(struct replica *r, struct replica_time now)
 
 /* Life. */
 
-static void on_event(void *ctx, const struct event *event)
+void replica_on_event(void *ctx, const struct event *event)
 {
     struct replica *r = ctx;
     bool answers_a_waiter = event->type == EVENT_GRANTED || event->type == EVENT_WAIT_ENDED ||
@@ -322,6 +348,31 @@ static void find_members(struct replica *r, const struct replica_start *start)
     }
 }
 
+/* The entries come one by one, so that only those are in memory that the engine keeps. NULL: all of
+ * them are sound. */
+static const char *load_entries(struct replica *r, const struct replica_start *start)
+{
+    struct entries *log = &r->engine.log;
+    entries_init(log, r->options.memory, start->first, r->options.cache_bytes);
+    for (uint32_t i = 0; i < start->count; i++) {
+        struct replica_entry entry;
+        if (start->entries != NULL) {
+            entry = start->entries[i];
+        } else if (!start->next(start->ctx, &entry)) {
+            return "its log cannot be read";
+        }
+        const char *problem = members_entry_problem(&entry);
+        if (problem != NULL) {
+            return problem;
+        }
+        if (entry.type == RAFT_COMMAND) {
+            clock_hear(&r->clock, entry.term, entry_stamp_ms(entry.bytes));
+        }
+        entries_append(log, &entry);
+    }
+    return NULL;
+}
+
 struct replica *replica_new(const struct replica_options *options,
                             const struct replica_start *start, struct replica_time now,
                             const char **problem)
@@ -340,9 +391,17 @@ struct replica *replica_new(const struct replica_options *options,
                                             .hash_key = options->hash_key};
         r->core = core_new(&core_options);
     }
-    core_set_events(r->core, on_event, r);
+    core_set_events(r->core, replica_on_event, r);
     clock_hear(&r->clock, start->snapshot.term, core_now_ms(r->core));
     r->applied = start->snapshot.index;
+    *problem = members_problem(start);
+    if (*problem == NULL) { /* before the start: an only voter leads in it */
+        *problem = load_entries(r, start);
+    }
+    if (*problem != NULL) {
+        replica_free(r);
+        return NULL;
+    }
     find_members(r, start);
     replica_enter(r, now);
     if (!engine_start(&r->engine, &r->options, &r->options.ports, start, ms_of(now), problem)) {
@@ -350,7 +409,8 @@ struct replica *replica_new(const struct replica_options *options,
         replica_free(r);
         return NULL;
     }
-    hear_entries(r, r->engine.log.first);
+    plausible_init(&r->plausible, start->term, ms_of(now));
+    r->engine.plausible = &r->plausible;
     replica_leave(r, now);
     return r;
 }
@@ -415,15 +475,18 @@ bool replica_receive(struct replica *r, uint64_t peer, struct slice message,
 {
     replica_enter(r, now);
     uint64_t last = entries_last(&r->engine.log);
-    struct engine_heard heard = {0, 0, false};
+    struct engine_heard heard = {0};
     bool fine = engine_receive(&r->engine, peer, message, ms_of(now), &heard);
     clock_hear(&r->clock, heard.term, heard.ms);
     if (fine && heard.is_answer && r->leading) {
-        contact_note(&r->contact, peer, now.boot_us);
+        /* It may have waited in our socket: what counts is when we sent what it answers. */
+        uint64_t sent_us = clock_when_us(&r->clock, heard.answer_ms);
+        contact_note(&r->contact, peer, sent_us < now.boot_us ? sent_us : now.boot_us);
     }
     hear_entries(r, last + 1);
     r->puts_off = r->engine.write_count > 0;
     replica_leave(r, now);
+    r->refusal = heard.refusal;
     return fine;
 }
 
@@ -431,6 +494,7 @@ void replica_written(struct replica *r, uint64_t last, struct replica_time now)
 {
     replica_enter(r, now);
     engine_written(&r->engine, last, ms_of(now));
+    snapshot_abandon_if_possible(r, now);
     r->puts_off = true;
     replica_leave(r, now);
 }
@@ -449,61 +513,6 @@ void replica_catch_up(struct replica *r, struct replica_time now)
 void replica_set_unwatched(struct replica *r, bool unwatched)
 {
     r->unwatched = unwatched;
-}
-
-void replica_snapshot_taken(struct replica *r, uint64_t index, struct replica_time now)
-{
-    hf_assert(r->taking);
-    r->taking = false;
-    if (r->engine.installing || r->engine.coming.index != index) {
-        return; /* one from the leader overtook it */
-    }
-    replica_enter(r, now);
-    engine_snapshot_taken(&r->engine, r->options.trailing, ms_of(now));
-    replica_leave(r, now);
-}
-
-void replica_snapshot_failed(struct replica *r, struct replica_time now)
-{
-    (void)now;
-    hf_assert(r->taking);
-    r->taking = false;
-    if (!r->engine.installing) {
-        memory_free(r->options.memory, (void *)(uintptr_t)r->engine.coming.members.data,
-                    r->engine.coming.members.len);
-        r->engine.coming = (struct replica_snapshot){0};
-        r->log_bytes = r->options.snapshot_bytes; /* try again */
-    }
-}
-
-void replica_set_snapshot_bytes(struct replica *r, uint64_t bytes)
-{
-    r->options.snapshot_bytes = bytes;
-}
-
-void replica_want_snapshot(struct replica *r, struct replica_time now)
-{
-    if (r->applied > r->engine.snapshot.index && r->log_bytes < r->options.snapshot_bytes) {
-        r->log_bytes = r->options.snapshot_bytes;
-    }
-    replica_enter(r, now);
-    replica_leave(r, now);
-}
-
-void replica_snapshot_installed(struct replica *r, struct core *core, struct replica_time now)
-{
-    replica_enter(r, now);
-    core_free(r->core);
-    r->core = core;
-    core_set_events(r->core, on_event, r);
-    clock_hear(&r->clock, r->engine.coming.term, core_now_ms(core));
-    r->applied = r->engine.coming.index;
-    r->log_bytes = 0;
-    remember_members(r, r->engine.coming.members_index, r->engine.coming.members);
-    flights_lost_up_to(r, r->applied);
-    engine_snapshot_installed(&r->engine, ms_of(now));
-    r->options.ports.on_change(r->options.ports.ctx);
-    replica_leave(r, now);
 }
 
 /* Commands. */
@@ -574,6 +583,10 @@ enum hf_error replica_transfer(struct replica *r, uint64_t to, struct replica_ti
     }
     if (flight_in_this_term(r)) { /* E9 */
         *problem = "a batch is in flight; try again";
+        return HF_BUSY;
+    }
+    if (r->engine.raft.configuration_uncommitted_index != 0) { /* E13 */
+        *problem = "a membership change is under way; try again when it is done";
         return HF_BUSY;
     }
     replica_enter(r, now);

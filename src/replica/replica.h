@@ -47,8 +47,12 @@ struct replica_start {
     struct replica_snapshot snapshot; /* index 0: none */
     struct core *core;                /* NULL without a snapshot */
     uint64_t first;                   /* index of the first entry */
-    const struct replica_entry *entries;
     uint32_t count;
+    const struct replica_entry *entries; /* all of them; or NULL, and `next` gives them in order */
+    /* Called `count` times. The bytes are borrowed until the next call. False: it cannot be read.
+     */
+    bool (*next)(void *ctx, struct replica_entry *out);
+    void *ctx;
 };
 
 /* The entry that a new cluster's log begins with on each of its first members: same bytes for all.
@@ -71,9 +75,12 @@ uint64_t replica_next_us(const struct replica *r);
 void replica_on_timer(struct replica *r, struct replica_time now);
 
 /* From the world. */
+/* False: it makes no sense or cannot be true (S12.11), and nothing of it was taken. Then
+ * replica_refusal is a sentence about it, until the next message. */
 bool replica_receive(struct replica *r, uint64_t peer, struct slice message,
-                     struct replica_time now); /* false: malformed, drop the connection */
-/* The process of that node is known to have ended: if it led, nobody waits for it (E13). */
+                     struct replica_time now);
+const char *replica_refusal(const struct replica *r);
+/* The process of that node is known to have ended: if it led, nobody waits for it (E22). */
 void replica_peer_ended(struct replica *r, uint64_t peer, struct replica_time now);
 void replica_written(struct replica *r, uint64_t last, struct replica_time now);
 /* A follower acknowledges first and applies later: when this says so and the acknowledgement has
@@ -92,6 +99,9 @@ void replica_set_snapshot_bytes(struct replica *r, uint64_t bytes);
 void replica_want_snapshot(struct replica *r, struct replica_time now);
 /* The core restored from the snapshot that was asked for; the replica owns it then. */
 void replica_snapshot_installed(struct replica *r, struct core *core, struct replica_time now);
+/* The snapshot that was asked for cannot be fetched, and nothing on disk was changed: the replica
+ * goes on with its own log (E20). */
+void replica_snapshot_abandoned(struct replica *r, struct replica_time now);
 
 /* Commands. Copied. HF_UNAVAILABLE: not the leader, or not serving yet; HF_BUSY: the gathering
  * batch is full, try after the next result; HF_NOT_UPGRADED: a member may not know this command. On
@@ -142,6 +152,12 @@ uint64_t replica_when_us(const struct replica *r, uint64_t cluster_ms);
 /* This node leads, and a majority answered it within the last election timeout (S10.1). */
 bool replica_has_majority(struct replica *r, struct replica_time now);
 uint32_t replica_members(const struct replica *r, struct replica_member *out, uint32_t max);
+/* Whether the node is among the members in force, or among those before a change that is not
+ * committed: a leader that is being removed leads until then, and if the change is undone, the node
+ * that undoes it is one that the change removes. Also after a start, when nothing is applied yet. */
+bool replica_is_member(const struct replica *r, uint64_t id);
+/* The ids of those that were committed last and are applied; none while nothing is. */
+uint32_t replica_committed_ids(const struct replica *r, uint64_t *out, uint32_t max);
 /* Of a follower, as the leader knows it; 0 elsewhere. */
 uint64_t replica_match_index(const struct replica *r, uint64_t id);
 /* This node leads, and what its last batch will do to the state is not there yet. */

@@ -43,3 +43,8 @@ uint64_t replica_log_start(const struct replica *r)
 {
     return r->engine.log.first;
 }
+
+const char *replica_refusal(const struct replica *r)
+{
+    return r->refusal;
+}

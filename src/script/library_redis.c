@@ -157,7 +157,8 @@ static int redis_log(lua_State *lua)
     if (lua_type(lua, 1) != LUA_TNUMBER) {
         return vm_raise(lua, "First argument must be a number (log level).");
     }
-    if (lua_tonumber(lua, 1) < LOG_DEBUG || lua_tonumber(lua, 1) > LOG_WARNING) {
+    lua_Number level = lua_tonumber(lua, 1);
+    if (level < (lua_Number)LOG_DEBUG || level > (lua_Number)LOG_WARNING) {
         return vm_raise(lua, "Invalid debug level.");
     }
     return 0;

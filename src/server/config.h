@@ -53,9 +53,11 @@ struct config {
     uint64_t request_ms;
     uint64_t ttl_min_ms;
     uint64_t snapshot_bytes;
+    uint64_t connection_bytes; /* 0: a share of the memory, see serve.c */
     uint64_t segment_bytes;
     uint64_t disk_io; /* an enum config_disk_io */
     uint64_t max_clients;
+    uint64_t max_clients_per_address;
     uint64_t log_format;
     char log_level[CONFIG_LEVELS];
     char log_file[CONFIG_PATH]; /* "": stderr */

@@ -183,9 +183,17 @@ static bool check_numbers(const struct config *config, struct buffer *problems)
     fine = check_range(config, "segment-size", config->segment_bytes, SEGMENT_MIN, SEGMENT_MAX,
                        "9 MiB to 1 GiB", problems) &&
            fine;
+    if (config->connection_bytes != 0) {
+        fine = check_range(config, "connections-max-bytes", config->connection_bytes, 16u << 20,
+                           UINT64_C(1) << 40, "0, or 16 MiB to 1 TiB", problems) &&
+               fine;
+    }
     if (config->segment_bytes % 4096 != 0) {
         fine = complain(config, problems, "segment-size", "must be a multiple of 4096");
     }
+    fine = check_range(config, "max-clients-per-address", config->max_clients_per_address, 0,
+                       1000000, "0 (no such limit) to 1,000,000", problems) &&
+           fine;
     return check_range(config, "max-clients", config->max_clients, 1, 1000000, "1 to 1,000,000",
                        problems) &&
            fine;

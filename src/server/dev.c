@@ -1,6 +1,7 @@
 /* The command `holdfast dev`: flags, and what is said on the terminal. */
 #include "server/dev.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,22 +105,68 @@ static void print_nodes(const struct dev_cluster *c)
     fflush(stdout);
 }
 
+/* What a shell that searches PATH would run; false: nothing. */
+static bool find_in_path(const char *name, char *out, size_t size)
+{
+    const char *at = getenv("PATH");
+    while (at != NULL && *at != '\0') {
+        size_t len = strcspn(at, ":");
+        int used = len == 0 ? snprintf(out, size, "./%s", name)
+                            : snprintf(out, size, "%.*s/%s", (int)len, at, name);
+        if (used > 0 && (size_t)used < size && access(out, X_OK) == 0) {
+            return true;
+        }
+        at += len + (at[len] == ':' ? 1 : 0);
+    }
+    return false;
+}
+
+/* This program as it can be typed in any folder: "holdfast" where PATH leads to it, else its path,
+ * between quotes where a shell would not take it as one word. */
+static void write_name(char *out, size_t size)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+";
+    char found[PATH_MAX];
+    char real[PATH_MAX];
+    char own[PATH_MAX];
+    ssize_t len = readlink("/proc/self/exe", own, sizeof(own) - 1);
+    own[len > 0 ? len : 0] = '\0';
+    bool is_in_path = find_in_path("holdfast", found, sizeof(found)) &&
+                      realpath(found, real) != NULL && strcmp(real, own) == 0;
+    if (len <= 0 || is_in_path || strchr(own, '\'') != NULL) {
+        snprintf(out, size, "holdfast");
+    } else if (own[strspn(own, plain)] == '\0') {
+        snprintf(out, size, "%s", own);
+    } else {
+        snprintf(out, size, "'%s'", own);
+    }
+}
+
 static void print_ready(const struct dev_cluster *c, unsigned leader)
 {
+    char name[PATH_MAX + 2];
+    char curl[PATH_MAX];
+    unsigned first = c->nodes[0].client_port;
+    unsigned last = c->nodes[c->count - 1].client_port;
+    write_name(name, sizeof(name));
     printf("ready  leader: node %u  endpoints: ", leader);
     for (unsigned i = 0; i < c->count; i++) {
         printf("%s127.0.0.1:%u", i == 0 ? "" : ",", c->nodes[i].client_port);
     }
-    printf("\n\nTry it; any node will do:\n"
-           "  holdfast lock --endpoints 127.0.0.1:%u demo -- sleep 30\n"
-           "  holdfast show --endpoints 127.0.0.1:%u demo\n"
-           "  curl -s -XPOST http://127.0.0.1:%u/api/v1/locks/demo/acquire "
-           "-d '{\"client_id\":\"me\",\"ttl_ms\":30000}'\n"
-           "  curl -s http://127.0.0.1:%u/api/v1/cluster\n"
-           "  kill -9 %d    # pull the plug of a node\n"
+    printf("\n\nTry it in another window; any node will do:\n"
+           "  %s lock --endpoints 127.0.0.1:%u demo -- sleep 30\n"
+           "  %s show --endpoints 127.0.0.1:%u demo\n",
+           name, first, name, last);
+    if (find_in_path("curl", curl, sizeof(curl))) {
+        printf("  curl -s -XPOST http://127.0.0.1:%u/api/v1/locks/demo/acquire "
+               "-d '{\"client_id\":\"me\",\"ttl_ms\":30000}'\n"
+               "  curl -s http://127.0.0.1:%u/api/v1/cluster\n",
+               first, last);
+    }
+    printf("  kill -9 %d    # end a node without warning\n"
            "Ctrl-C stops all.\n",
-           c->nodes[0].client_port, c->nodes[c->count - 1].client_port, c->nodes[0].client_port,
-           c->nodes[c->count - 1].client_port, (int)c->nodes[0].pid);
+           (int)c->nodes[0].pid);
     fflush(stdout);
 }
 

@@ -162,6 +162,20 @@ static bool make_parents(const char *path)
     return true;
 }
 
+/* Of `connections-max-bytes`: an eighth of the memory that this process may use. */
+static uint64_t connection_bytes(const struct config *c)
+{
+    enum { SHARE = 8 };
+    const uint64_t least = UINT64_C(64) << 20;
+    uint64_t total = uv_get_total_memory();
+    uint64_t constrained = uv_get_constrained_memory(); /* 0: unknown */
+    if (c->connection_bytes != 0) {
+        return c->connection_bytes;
+    }
+    total = constrained != 0 && constrained < total ? constrained : total;
+    return total / SHARE < least ? least : total / SHARE;
+}
+
 static void fill_options(struct serve *s, struct node_options *o)
 {
     const struct config *c = &s->config;
@@ -188,9 +202,11 @@ static void fill_options(struct serve *s, struct node_options *o)
         .request_ms = (uint32_t)c->request_ms,
         .ttl_min_ms = (uint32_t)c->ttl_min_ms,
         .snapshot_bytes = c->snapshot_bytes,
+        .connection_bytes = connection_bytes(c),
         .segment_bytes = (uint32_t)c->segment_bytes,
         .log_by_thread = c->disk_io == DISK_IO_THREAD,
         .max_clients = (uint32_t)c->max_clients,
+        .max_clients_per_address = (uint32_t)c->max_clients_per_address,
         .has_redis = c->has_redis,
         .redis = c->redis_settings,
         .ctx = s,

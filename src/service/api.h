@@ -22,6 +22,7 @@ void api_lock_show(struct exchange *x);
 /* api_operator.c */
 void api_force_unlock(struct exchange *x);
 void api_revoke(struct exchange *x);
+void api_fence_reset(struct exchange *x);
 void api_audit(struct exchange *x);
 /* api_session.c */
 void api_session_open(struct exchange *x);

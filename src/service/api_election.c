@@ -6,6 +6,7 @@
 #include "service/reply.h"
 
 #define VALUE BODY_TEXT(value, false, 0, LIMIT_VALUE)
+#define EPOCH BODY_NUMBER(epoch, false, 1, BODY_MOST)
 
 static const struct json_field campaign_fields[] = {
     BODY_CLIENT,
@@ -21,13 +22,35 @@ static const struct json_field campaign_fields[] = {
 };
 
 static const struct json_field proclaim_fields[] = {
-    BODY_CLIENT,     BODY_SESSION, BODY_TOKEN(true),
-    BODY_REQUEST_ID, BODY_SEQ,     BODY_TEXT(value, true, 0, LIMIT_VALUE),
+    BODY_CLIENT,
+    BODY_SESSION,
+    BODY_TOKEN(false),
+    EPOCH,
+    BODY_REQUEST_ID,
+    BODY_SEQ,
+    BODY_TEXT(value, true, 0, LIMIT_VALUE),
 };
 
 static const struct json_field resign_fields[] = {
-    BODY_CLIENT, BODY_SESSION, BODY_TOKEN(true), BODY_REQUEST_ID, BODY_SEQ,
+    BODY_CLIENT, BODY_SESSION, BODY_TOKEN(false), EPOCH, BODY_REQUEST_ID, BODY_SEQ,
 };
+
+/* Of an election the fencing token is also called the epoch. Either will do. */
+static bool read_epoch(struct exchange *x, struct body *b)
+{
+    if (b->f.fencing_token == 0) {
+        b->f.fencing_token = b->f.epoch;
+    }
+    if (b->f.fencing_token == 0) {
+        exchange_fail(x, HF_FIELD_MISSING, "epoch: is required; it is in the answer to campaign");
+        return false;
+    }
+    if (b->f.epoch != 0 && b->f.epoch != b->f.fencing_token) {
+        exchange_fail(x, HF_FIELD_RANGE, "epoch and fencing_token mean the same and differ");
+        return false;
+    }
+    return true;
+}
 
 static void render_campaign(struct exchange *x, const struct result *r, struct json_writer *w)
 {
@@ -101,7 +124,9 @@ void api_proclaim(struct exchange *x)
 {
     struct body b;
     if (BODY_READ(x, &b, proclaim_fields)) {
-        election_proclaim(x, &b, render_proclaim);
+        if (read_epoch(x, &b)) {
+            election_proclaim(x, &b, render_proclaim);
+        }
         body_close(&b);
     }
 }
@@ -110,7 +135,9 @@ void api_resign(struct exchange *x)
 {
     struct body b;
     if (BODY_READ(x, &b, resign_fields)) {
-        holder_release(x, &b, x->name, render_resign);
+        if (read_epoch(x, &b)) {
+            holder_release(x, &b, x->name, render_resign);
+        }
         body_close(&b);
     }
 }

@@ -51,7 +51,7 @@ static void render_renew(struct exchange *x, const struct result *r, struct json
     if (r->ended != ENDED_NOT) {
         json_put_text(w, "ended", ended_name(r->ended));
     }
-    json_put_u64(w, "epoch", reply_epoch(x->service)); /* a sign of life, as a keep-alive is */
+    reply_put_epoch(w, x->service); /* a sign of life, as a keep-alive is */
 }
 
 /* What release and renew have in common. Whoever knows the lease id was given the handle, and need

@@ -65,6 +65,17 @@ bool acquire_read(struct exchange *x, const struct body *b, struct command *c, b
         !body_request_id(x, b, BODY_ID_LEASE, c, &a->lease, keeps_place)) {
         return false;
     }
+    if (b->f.detect_deadlock && id_is_zero(c->session)) {
+        exchange_fail(x, HF_FIELD_MISSING,
+                      "session_id: is required with detect_deadlock; deadlocks are found between "
+                      "owners in sessions");
+        return false;
+    }
+    if (b->f.reentrant && !id_is_zero(c->session) && c->request_id.len == 0 && c->seq == 0) {
+        /* The core knows an acquire by its lease id only if it made the hold. One that enters a
+         * hold again would be counted with each try, so the node names it (S8.1). */
+        c->request_id = slice_of(x->request_id);
+    }
     a->node = x->service->node;
     a->owner = b->f.owner;
     a->wait_ms = b->f.wait_timeout_ms < 0 ? WAIT_FOREVER : (uint64_t)b->f.wait_timeout_ms;
@@ -166,7 +177,7 @@ static void render_acquire(struct exchange *x, const struct result *r, struct js
         acquire_refusal(x, r, w);
         json_put_text(w, "tier", tier_name(x->tier));
     }
-    json_put_u64(w, "epoch", reply_epoch(x->service));
+    reply_put_epoch(w, x->service);
     if (r->replayed) {
         json_put_bool(w, "replayed", true);
     }

@@ -1,5 +1,5 @@
-/* What operators do: force a lock open, ask its holders to give up, read the trail of both. Each
- * leaves an audit record, with the words of seed 001. */
+/* What operators do: force a lock open, ask its holders to give up, reset a fence, read the trail
+ * of all three. Each leaves an audit record, with the words of seed 001. */
 #include "service/api.h"
 #include "service/body.h"
 #include "service/list_lock.h"
@@ -20,6 +20,13 @@ static const struct json_field force_fields[] = {
 static const struct json_field revoke_fields[] = {
     OPERATOR_FIELDS,
     BODY_NUMBER(deadline_ms, false, 0, LIMIT_DELAY_MAX_MS),
+};
+
+static const struct json_field fence_fields[] = {
+    OPERATOR_FIELDS,
+    BODY_TEXT(resource, true, 1, LIMIT_NAME),
+    BODY_NUMBER(slot, false, 0, LIMIT_HOLDERS - 1),
+    BODY_TOKEN(false),
 };
 
 bool operator_is_allowed(struct exchange *x)
@@ -102,6 +109,42 @@ void operator_revoke(struct exchange *x, const struct body *b, render_fn render)
     }
 }
 
+static void render_fence_reset(struct exchange *x, const struct result *r, struct json_writer *w)
+{
+    json_put_text(w, "action", "FENCE_RESET");
+    json_put_u64(w, "previous", r->token);
+    json_put_u64(w, "highest", r->highest);
+    if (r->replayed) {
+        json_put_bool(w, "replayed", true);
+    }
+}
+
+void operator_fence_reset(struct exchange *x, const struct body *b, render_fn render)
+{
+    struct command c;
+    struct id unused;
+    bool is_given;
+    command_init(&c, COMMAND_FENCE_RESET);
+    c.tenant = x->tenant;
+    c.fence_reset.resource = b->f.resource;
+    c.fence_reset.slot = (uint32_t)b->f.slot;
+    c.fence_reset.token = b->f.fencing_token;
+    c.fence_reset.actor = b->f.actor_id;
+    c.fence_reset.reason = b->f.reason;
+    if (body_request_id(x, b, BODY_ID_DRAWN, &c, &unused, &is_given) && body_check(x, &c)) {
+        exchange_submit(x, &c, true, render);
+    }
+}
+
+void api_fence_reset(struct exchange *x)
+{
+    struct body b;
+    if (operator_is_allowed(x) && BODY_READ(x, &b, fence_fields)) {
+        operator_fence_reset(x, &b, render_fence_reset);
+        body_close(&b);
+    }
+}
+
 void api_force_unlock(struct exchange *x)
 {
     struct body b;
@@ -145,6 +188,11 @@ static void on_record(void *ctx, const struct audit_view *a)
     json_put_time(w, "createdAt", a->wall_ms);
     json_put_u64(w, "holders", a->count);
     json_put_text(w, "tier", tier_name(operator_tier_of(a)));
+    if (a->is_fence_reset) {
+        json_put_u64(w, "slot", a->slot);
+        json_put_u64(w, "previous", a->mark_before);
+        json_put_u64(w, "highest", a->mark_after);
+    }
     json_write_close(w);
 }
 

@@ -15,7 +15,7 @@ static const struct json_field renew_fields[] = {
 
 static bool read_ttl(struct exchange *x, const struct body *b, uint32_t otherwise, uint32_t *ttl_ms)
 {
-    uint64_t min_s = (x->service->options.ttl_min_ms + 999u) / 1000u;
+    uint64_t min_s = body_ttl_min_seconds(x);
     if (b->f.ttl_seconds == BODY_ABSENT) {
         *ttl_ms = otherwise;
         return true;

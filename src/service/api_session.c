@@ -18,7 +18,7 @@ static void put_life(struct exchange *x, struct id id, uint64_t ttl_ms, uint64_t
     json_put_u64(w, "ttl_ms", ttl_ms);
     reply_put_expiry(w, x->service, deadline_ms);
     json_put_u64(w, "keepalive_ms", ttl_ms / 3);
-    json_put_u64(w, "epoch", reply_epoch(x->service));
+    reply_put_epoch(w, x->service);
 }
 
 /* ---- open ---- */
@@ -72,7 +72,7 @@ static void render_keepalive(struct exchange *x, const struct result *r, struct 
         put_life(x, x->id, session.ttl_ms, now_ms + session.ttl_ms, w);
     } else {
         reply_put_id(w, "session_id", x->id); /* opened elsewhere, and not yet heard of here */
-        json_put_u64(w, "epoch", reply_epoch(x->service));
+        reply_put_epoch(w, x->service);
     }
 }
 

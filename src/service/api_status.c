@@ -123,6 +123,6 @@ void api_readyz(struct exchange *x)
 
 void api_openapi(struct exchange *x)
 {
-    exchange_answer_text(x, 200, "application/yaml; charset=utf-8",
-                         slice_make(openapi_yaml, openapi_yaml_len));
+    exchange_answer_constant(x, "application/yaml; charset=utf-8",
+                             slice_make(openapi_yaml, openapi_yaml_len));
 }

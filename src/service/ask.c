@@ -150,6 +150,13 @@ static enum tier tier_of(const struct command *command, enum tier asked)
     return token == 0 ? asked : tier_of_token(token);
 }
 
+/* An acquire that may enter a lock again: what it did is found out by its id, not by its lease. */
+static bool is_counted(const struct command *command)
+{
+    return command->type == COMMAND_ACQUIRE && !id_is_zero(command->session) &&
+           (command->acquire.flags & ACQUIRE_REENTRANT) != 0;
+}
+
 struct ask *ask_submit_tier(struct service *s, const struct command *command, enum tier tier,
                             bool keeps_place, ask_answer_fn on_answer, void *owner)
 {
@@ -167,8 +174,10 @@ struct ask *ask_submit_tier(struct service *s, const struct command *command, en
         a->is_stream = true;
         a->lease = command->session;
     }
-    if (a->may_wait) {
+    if (a->may_wait || is_counted(command)) {
         keep_command(a, command);
+    }
+    if (a->may_wait) {
         list_append(&s->waiting, &a->link);
         s->waiting_count++;
     }

@@ -33,7 +33,7 @@ void ask_leave(struct ask *a, enum hf_error error, const struct result *result)
         ask_free(a);
         return;
     }
-    if (error == HF_OUTCOME_UNKNOWN && a->may_wait) {
+    if (error == HF_OUTCOME_UNKNOWN && a->command != 0) {
         ask_errand(a, ERRAND_AGAIN); /* where does it stand? */
         return;
     }
@@ -81,7 +81,7 @@ void ask_stream_down(struct service *s, uint32_t tenant, struct id session, uint
 void ask_errand_run(struct ask *a)
 {
     struct command command;
-    char id[REPLY_ID + 1];
+    char id[sizeof(REQUEST_ID_NODE) + REPLY_ID] = REQUEST_ID_NODE;
     switch (a->errand) {
     case ERRAND_AGAIN:
         ask_unpark(a);
@@ -104,7 +104,7 @@ void ask_errand_run(struct ask *a)
     case ERRAND_RELEASE:
         command_init(&command, COMMAND_RELEASE);
         command.release.lease = a->lease;
-        reply_format_id(a->errand_id, id);
+        reply_format_id(a->errand_id, id + sizeof(REQUEST_ID_NODE) - 1);
         command.request_id = slice_of(id);
         break;
     case ERRAND_STREAM_DOWN:

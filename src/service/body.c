@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "service/reply.h"
 
-static const char lease_prefix[] = "lease-";
+static const char lease_prefix[] = REQUEST_ID_LEASE;
 static const char session_prefix[] = "session-";
 
 static bool is_anything_required(const struct json_field *table, size_t count)
@@ -17,6 +17,30 @@ static bool is_anything_required(const struct json_field *table, size_t count)
         }
     }
     return false;
+}
+
+uint64_t body_ttl_min_seconds(const struct exchange *x)
+{
+    return (x->service->options.ttl_min_ms + 999u) / 1000u;
+}
+
+/* The tables cannot know `ttl-min`. Reads a bad body again with it, so that the error names the
+ * range that is in force. */
+static void name_ttl_range(const struct exchange *x, struct body *b, const struct json_field *table,
+                           size_t count, struct fault *fault)
+{
+    struct json_field exact[JSON_SCAN_MEMBERS];
+    for (size_t i = 0; i < count; i++) {
+        exact[i] = table[i];
+        if (table[i].offset == offsetof(struct fields, ttl_ms)) {
+            exact[i].min = x->service->options.ttl_min_ms;
+            exact[i].max = LIMIT_TTL_MAX_MS;
+        } else if (table[i].offset == offsetof(struct fields, ttl_seconds)) {
+            exact[i].min = (int64_t)body_ttl_min_seconds(x);
+            exact[i].max = LIMIT_TTL_MAX_MS / 1000;
+        }
+    }
+    (void)json_doc_read(&b->doc, exact, count, &b->f, &b->present, fault);
 }
 
 bool body_read(struct exchange *x, struct body *b, const struct json_field *table, size_t count)
@@ -37,6 +61,7 @@ bool body_read(struct exchange *x, struct body *b, const struct json_field *tabl
     }
     b->is_open = true;
     if (json_doc_read(&b->doc, table, count, &b->f, &b->present, &fault) != HF_OK) {
+        name_ttl_range(x, b, table, count, &fault);
         body_close(b);
         exchange_fault(x, &fault);
         return false;
@@ -142,7 +167,7 @@ bool body_request_id(struct exchange *x, const struct body *b, enum body_id from
             tell_drawn(x, prefix, *drawn);
         }
     } else if (from == BODY_ID_DRAWN && !*is_given) {
-        tell_drawn(x, "", service_random_id(x->service));
+        tell_drawn(x, REQUEST_ID_NODE, service_random_id(x->service));
         command->request_id = slice_of(x->request_id);
     }
     return true;

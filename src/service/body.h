@@ -31,6 +31,7 @@ struct fields {
     uint64_t linger_ms;
     uint64_t deadline_ms;
     uint64_t fencing_token;
+    uint64_t epoch;
     uint64_t seq;
     uint64_t acked_through;
     uint64_t ttl_seconds;
@@ -97,6 +98,8 @@ bool body_request_id(struct exchange *x, const struct body *b, enum body_id from
                      struct command *command, struct id *drawn, bool *is_given);
 
 /* ttl_ms within the limits; `otherwise` when it is absent. */
+/* The smallest `ttlSeconds`: ttl-min, rounded up. */
+uint64_t body_ttl_min_seconds(const struct exchange *x);
 bool body_ttl(struct exchange *x, const struct body *b, uint32_t otherwise, uint32_t *ttl_ms);
 
 /* An id among the fields; absent leaves it zero. */

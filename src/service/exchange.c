@@ -123,6 +123,11 @@ static void give_result(struct exchange *x, struct ask *ask, int status,
 {
     struct json_writer w;
     bool is_json = x->door->is_json;
+    if (result == NULL && !conn_budget_admits_read(&x->service->budget)) {
+        give_error(x, ask, HF_BUSY, NULL);
+        return;
+    }
+    x->service->budget.turn_bytes += result == NULL ? CONN_READ_COST : 0;
     begin_json(x, &w);
     if (is_json) {
         json_write_open(&w, '{');
@@ -173,6 +178,14 @@ void exchange_answer_text(struct exchange *x, int status, const char *content_ty
                           struct slice body)
 {
     struct answer answer = {.status = status, .content_type = content_type, .body = body};
+    x->service->requests++;
+    x->door->answer(x, &answer);
+}
+
+void exchange_answer_constant(struct exchange *x, const char *content_type, struct slice body)
+{
+    struct answer answer = {
+        .status = 200, .content_type = content_type, .body = body, .is_constant = true};
     x->service->requests++;
     x->door->answer(x, &answer);
 }
@@ -295,8 +308,11 @@ static void answer_without_route(struct exchange *x, const char *allow)
                                 .allow = allow};
         s->requests++;
         x->door->answer(x, &answer);
+    } else if (is_get && !conn_budget_admits_read(&s->budget)) {
+        exchange_fail(x, HF_BUSY, NULL);
     } else if (is_get && s->options.page != NULL &&
                s->options.page(s->options.page_ctx, x->path, &s->scratch, &content_type)) {
+        s->budget.turn_bytes += CONN_PAGE_COST;
         exchange_answer_text(x, 200, content_type, buffer_bytes(&s->scratch));
     } else {
         exchange_fail(x, HF_NOT_FOUND, NULL);

@@ -24,6 +24,7 @@ struct answer {
     int status;
     const char *content_type;
     struct slice body;
+    bool is_constant;  /* the body lasts as long as the program: it need not be copied */
     const char *allow; /* the header Allow; NULL: none */
     uint32_t retry_after_s;
     enum hf_error error; /* HF_OK: the body is what was asked for */
@@ -139,6 +140,7 @@ void exchange_fault(struct exchange *x, const struct fault *fault);
 void exchange_answer_json(struct exchange *x, int status, render_fn render);
 void exchange_answer_text(struct exchange *x, int status, const char *content_type,
                           struct slice body);
+void exchange_answer_constant(struct exchange *x, const char *content_type, struct slice body);
 /* api_member.c: the client is gone while its change is in flight. */
 void member_abandon(struct exchange *x);
 /* api_snapshot.c: the client is gone, or the node stops. */

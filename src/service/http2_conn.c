@@ -4,7 +4,8 @@
 #include "service/session.h"
 
 enum {
-    LEAVE_FACTOR = 3,  /* an answer has so many times the time of a request to leave */
+    PIECE = 2 << 10,   /* bytes of input between two looks at what the turn may still do */
+    LEAVE_FACTOR = 3,  /* output that does not move for so many times the time of a request ends */
     QUIET_MS = 60000,  /* a client that says nothing for so long is asked whether it is there ... */
     ANSWER_MS = 20000, /* ... and has so long to say yes */
 };
@@ -110,12 +111,17 @@ static void on_late_cancel(void *owner, int32_t id)
     }
 }
 
-static const struct http2_handlers handlers = {on_request, on_data, on_end, on_close,
-                                               on_late_cancel};
+static void on_moved(void *owner, struct http2_stream *http2)
+{
+    stream_moved(stream_from(http2));
+}
+
+static const struct http2_handlers handlers = {on_request, on_data,        on_end,
+                                               on_close,   on_late_cancel, on_moved};
 
 /* ---- the connection ---- */
 
-void http2_conn_begin(struct http_conn *conn, struct slice bytes)
+void http2_conn_begin(struct http_conn *conn)
 {
     struct service *s = conn->x.service;
     if (s->http2 == NULL) {
@@ -124,7 +130,6 @@ void http2_conn_begin(struct http_conn *conn, struct slice bytes)
     conn->resets = LIMIT_HTTP2_RESETS;
     conn->resets_ms = service_boot_ms(s);
     conn->http2 = http2_new(s->http2, &handlers, conn, &conn->out, OUTPUT_SOFT);
-    http2_conn_receive(conn, bytes);
 }
 
 static void drop_streams(struct http_conn *conn)
@@ -163,9 +168,34 @@ static bool may_reset(struct http_conn *conn, uint32_t resets)
     return is_enough;
 }
 
+/* Returns how many bytes were read: all of them, unless the answers to the first ones are all that
+ * this turn may make. */
+static size_t read_pieces(struct http_conn *conn, struct slice bytes)
+{
+    size_t used = 0;
+    while (used < bytes.len && conn_budget_takes_input(conn)) {
+        size_t len = bytes.len - used < PIECE ? bytes.len - used : PIECE;
+        if (!http2_receive(conn->http2, slice_make(bytes.data + used, len))) {
+            return bytes.len;
+        }
+        used += len;
+    }
+    return used;
+}
+
 void http2_conn_receive(struct http_conn *conn, struct slice bytes)
 {
-    (void)http2_receive(conn->http2, bytes);
+    if (buffer_len(&conn->in) > 0) { /* it comes first */
+        size_t used = read_pieces(conn, buffer_bytes(&conn->in));
+        buffer_consume(&conn->in, used);
+        buffer_release(&conn->in);
+    }
+    if (bytes.len > 0) {
+        size_t used = buffer_len(&conn->in) > 0 ? 0 : read_pieces(conn, bytes);
+        bool is_kept =
+            used == bytes.len || buffer_append(&conn->in, bytes.data + used, bytes.len - used);
+        hf_assert(is_kept); /* see http_conn_wants_input */
+    }
     if (conn->clock == CLOCK_QUIET) {
         conn->is_pinged = false;
         conn->since_ms = service_boot_ms(conn->x.service);
@@ -217,6 +247,12 @@ void http2_conn_drain(struct http_conn *conn)
     }
     http2_goaway(conn->http2);
     conn_mark_ready(conn);
+}
+
+void http2_conn_break_off(struct http_conn *conn, bool says_why)
+{
+    drop_streams(conn);
+    http2_break_off(conn->http2, says_why);
 }
 
 void http2_conn_close(struct http_conn *conn)
@@ -343,6 +379,7 @@ void http2_run_all(struct service *s)
     while (now_ms >= leave_ms &&
            (stream = first_older(&s->http2_answers, now_ms - leave_ms)) != NULL) {
         list_remove(&stream->clock);
+        s->budget.reset++;
         http2_reset(stream->conn->http2, &stream->http2, true);
         conn_mark_ready(stream->conn);
     }

@@ -29,7 +29,7 @@ struct stream {
     uint64_t since_ms; /* boot time: when it came into its list of the service */
     uint32_t deadline; /* position in the heap, 0: none */
     struct list link;  /* in conn.streams; in service.http2_gone */
-    struct list clock; /* in service.http2_requests or http2_answers */
+    struct list clock; /* in service.http2_requests or http2_answers, ordered by since_ms */
     struct ask *ask;   /* a grant, until its answer has left (S7.2) */
     uint64_t owed;     /* of an answer of known length: what has not been given */
     struct exchange x;
@@ -47,13 +47,16 @@ static inline struct stream *stream_of(const struct exchange *x)
 }
 
 /* http2_conn.c, for http_conn.c and service.c. */
-void http2_conn_begin(struct http_conn *conn, struct slice bytes);
+void http2_conn_begin(struct http_conn *conn);
+/* Reads what waits in conn.in, and then `bytes`; what this turn does not read waits there. */
 void http2_conn_receive(struct http_conn *conn, struct slice bytes);
 void http2_conn_end(struct http_conn *conn);
 void http2_conn_flush(struct http_conn *conn);
 void http2_conn_written(struct http_conn *conn);
 void http2_conn_drain(struct http_conn *conn);
 void http2_conn_close(struct http_conn *conn);
+/* Ends all streams. `says_why`: and puts a GOAWAY with ENHANCE_YOUR_CALM behind the output. */
+void http2_conn_break_off(struct http_conn *conn, bool says_why);
 /* A grant that nobody can ask for again has left on that stream. */
 void http2_remember_grant(struct http_conn *conn, int32_t stream, const struct ask *ask);
 void http2_open_all(struct service *s);
@@ -70,6 +73,10 @@ void stream_set_state(struct stream *stream, enum stream_state state);
 /* The answer was given, with an ask that is settled when it has left. */
 void stream_answered(struct stream *stream, struct ask *ask);
 void stream_set_deadline(struct stream *stream, uint64_t at_ms);
+/* A stream of events has output; some output of a stream was sent. They keep the list of streams
+ * whose client has to take something (http2_run_all resets those that do not move). */
+void stream_wrote(struct stream *stream);
+void stream_moved(struct stream *stream);
 /* Counts bytes of the body that are kept. False: too many, and it has been answered so. */
 bool stream_keep_body(struct stream *stream, struct slice bytes, size_t max);
 void stream_drop_body(struct stream *stream);

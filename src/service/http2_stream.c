@@ -4,7 +4,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { STREAM_OUT_MAX = SERVICE_ANSWER_MAX + (1 << 20) };
+enum {
+    STREAM_OUT_MAX = SERVICE_ANSWER_MAX + (1 << 20),
+    NGHTTP2_STREAM_BYTES = 1 << 10, /* what nghttp2 allocates for a stream and its frames, about */
+    STREAM_BYTES = sizeof(struct stream) + NGHTTP2_STREAM_BYTES,
+};
 
 struct stream *stream_new(struct http_conn *conn, int32_t id, const struct exchange_door *door)
 {
@@ -14,13 +18,15 @@ struct stream *stream_new(struct http_conn *conn, int32_t id, const struct excha
     stream->self = self;
     stream->conn = conn;
     stream->service = s;
-    http2_stream_init(&stream->http2, id, s->memory, STREAM_OUT_MAX);
+    const struct memory *memory = &conn->account.memory;
+    conn_account_add(&conn->account, STREAM_BYTES);
+    http2_stream_init(&stream->http2, id, memory, STREAM_OUT_MAX);
     exchange_init(&stream->x, s, door);
     stream->x.tenant = conn->options.tenant;
     stream->x.is_operator = conn->options.is_operator;
-    buffer_init(&stream->head, s->memory, LIMIT_HTTP_HEADER_BYTES);
-    buffer_init(&stream->body, s->memory, LIMIT_HTTP_BODY);
-    grpc_reader_init(&stream->reader, s->memory, LIMIT_GRPC_MESSAGE);
+    buffer_init(&stream->head, memory, LIMIT_HTTP_HEADER_BYTES);
+    buffer_init(&stream->body, memory, LIMIT_HTTP_BODY);
+    grpc_reader_init(&stream->reader, memory, LIMIT_GRPC_MESSAGE);
     list_init(&stream->link);
     list_init(&stream->clock);
     list_init(&stream->health);
@@ -40,6 +46,31 @@ void stream_set_state(struct stream *stream, enum stream_state state)
     } else {
         list_remove(&stream->clock);
     }
+}
+
+/* In http2_answers while the client has not taken what was written. */
+void stream_wrote(struct stream *stream)
+{
+    struct service *s = stream->service;
+    if (stream->state == STREAM_OPEN && list_is_empty(&stream->clock) &&
+        http2_stream_backlog(&stream->http2) > 0) {
+        stream->since_ms = service_boot_ms(s);
+        list_append(&s->http2_answers, &stream->clock);
+    }
+}
+
+void stream_moved(struct stream *stream)
+{
+    struct service *s = stream->service;
+    if (list_is_empty(&stream->clock) || stream->state == STREAM_COMING) {
+        return;
+    }
+    if (stream->state == STREAM_OPEN && http2_stream_backlog(&stream->http2) == 0) {
+        list_remove(&stream->clock);
+        return;
+    }
+    stream->since_ms = service_boot_ms(s);
+    list_append(&s->http2_answers, &stream->clock);
 }
 
 void stream_set_deadline(struct stream *stream, uint64_t at_ms)
@@ -100,6 +131,7 @@ void stream_over(struct stream *stream, bool is_clean)
     grpc_reader_close(&stream->reader);
     buffer_close(&stream->head);
     buffer_close(&stream->body);
+    conn_account_subtract(&conn->account, STREAM_BYTES);
     stream->conn = NULL;
     list_append(&stream->service->http2_gone, &stream->link);
     conn_update_clock(conn);
@@ -171,7 +203,10 @@ static void door_answer(struct exchange *x, const struct answer *answer)
     struct http2 *http2 = stream->conn->http2;
     if (x->method == HTTP_HEAD || answer->body.len == 0) {
         http2_respond(http2, &stream->http2, heads.at, heads.count, true);
+    } else if (answer->is_constant) {
+        http2_answer_constant(http2, &stream->http2, heads.at, heads.count, answer->body);
     } else {
+        x->service->budget.turn_bytes += answer->body.len;
         http2_answer(http2, &stream->http2, heads.at, heads.count, answer->body, NULL, 0);
     }
 }
@@ -210,6 +245,7 @@ static void door_piece(struct exchange *x, struct slice piece)
     stream->owed -= stream->owed < piece.len ? stream->owed : piece.len;
     conn_mark_ready(stream->conn);
     http2_write(stream->conn->http2, &stream->http2, piece);
+    stream_wrote(stream);
 }
 
 static void door_end(struct exchange *x, const char *why)

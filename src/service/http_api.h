@@ -36,7 +36,8 @@ struct http_conn *http_conn_new(struct service *s, const struct http_conn_option
 /* Bytes from the client, at most HTTP_CONN_READ, and only while http_conn_wants_input. Answers that
  * need nobody else are in the output when it returns. */
 void http_conn_receive(struct http_conn *conn, struct slice bytes);
-bool http_conn_wants_input(const struct http_conn *conn);
+/* A connection that has to wait for the next turn is noted, and `ready` is called then. */
+bool http_conn_wants_input(struct http_conn *conn);
 
 /* The client sends no more. A wait counts as given up (S7.2); other requests are still answered. */
 void http_conn_end(struct http_conn *conn);
@@ -47,6 +48,12 @@ void http_conn_written(struct http_conn *conn, size_t len);
 
 /* Nothing more will come, and everything was written. */
 bool http_conn_is_finished(const struct http_conn *conn);
+
+/* No request is in progress, no stream is open and everything was written: nothing is lost when
+ * the connection is closed now. */
+bool http_conn_is_idle(const struct http_conn *conn);
+/* An idle connection is about to be closed: of HTTP/2, GOAWAY is in the output. */
+void http_conn_retire(struct http_conn *conn);
 
 /* The connection is gone, with everything that was not written (S7.2, S7.3). Frees it. */
 void http_conn_close(struct http_conn *conn);

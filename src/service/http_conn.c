@@ -17,7 +17,7 @@ static struct http_conn *conn_of(struct exchange *x)
 static bool is_between_requests(const struct http_conn *conn)
 {
     if (conn->state == CONN_HTTP2) {
-        return list_is_empty(&conn->streams);
+        return list_is_empty(&conn->streams) && buffer_len(&conn->in) == 0;
     }
     return conn->state == CONN_IDLE && buffer_len(&conn->in) == 0 && http1_is_idle(&conn->parser);
 }
@@ -75,14 +75,17 @@ struct http_conn *http_conn_new(struct service *s, const struct http_conn_option
     conn->x.tenant = options->tenant;
     conn->x.is_operator = options->is_operator;
     http1_init(&conn->parser);
-    buffer_init(&conn->in, s->memory, INPUT_MAX);
-    buffer_init(&conn->out, s->memory, OUTPUT_MAX);
-    buffer_init(&conn->head, s->memory, LIMIT_HTTP_LINE + LIMIT_HTTP_HEADER_BYTES);
-    buffer_init(&conn->body, s->memory, LIMIT_HTTP_BODY);
+    conn_account_open(&conn->account, &s->budget, s->memory);
+    const struct memory *memory = &conn->account.memory;
+    buffer_init(&conn->in, memory, INPUT_MAX);
+    buffer_init(&conn->out, memory, OUTPUT_MAX);
+    buffer_init(&conn->head, memory, LIMIT_HTTP_LINE + LIMIT_HTTP_HEADER_BYTES);
+    buffer_init(&conn->body, memory, LIMIT_HTTP_BODY);
     list_init(&conn->unwritten);
     list_init(&conn->streams);
     list_init(&conn->link);
     list_init(&conn->ready);
+    list_init(&conn->held_back);
     list_init(&conn->deadline);
     list_append(&s->conns, &conn->link);
     s->conn_count++;
@@ -102,6 +105,7 @@ void http_conn_close(struct http_conn *conn)
     }
     list_remove(&conn->link);
     list_remove(&conn->ready);
+    list_remove(&conn->held_back);
     list_remove(&conn->deadline);
     s->conn_count--;
     if (conn->recent != NULL) {
@@ -111,6 +115,7 @@ void http_conn_close(struct http_conn *conn)
     buffer_close(&conn->out);
     buffer_close(&conn->head);
     buffer_close(&conn->body);
+    conn_account_close(&conn->account);
     memory_free(s->memory, conn, sizeof(*conn));
 }
 
@@ -179,6 +184,7 @@ static void door_answer(struct exchange *x, const struct answer *answer)
     }
     furnish(conn, answer->status, answer->content_type);
     conn->response.retry_after_s = answer->retry_after_s;
+    x->service->budget.turn_bytes += answer->body.len;
     conn->response.extra = extra;
     conn->response.extra_count = extra_count;
     bool is_written = http1_response_write(&conn->out, &conn->response, answer->body);
@@ -279,12 +285,11 @@ void http_conn_receive(struct http_conn *conn, struct slice bytes)
     conn_advance(conn);
 }
 
-bool http_conn_wants_input(const struct http_conn *conn)
+bool http_conn_wants_input(struct http_conn *conn)
 {
-    if (conn->state == CONN_HTTP2) {
-        return !conn->is_ended && buffer_len(&conn->out) < OUTPUT_SOFT;
-    }
-    return !conn->is_ended && conn->state != CONN_CLOSING && buffer_len(&conn->in) < INPUT_SOFT;
+    bool has_room = conn->state != CONN_HTTP2 || buffer_len(&conn->out) < OUTPUT_SOFT;
+    return has_room && buffer_len(&conn->in) < INPUT_SOFT && !conn->is_ended &&
+           conn->state != CONN_CLOSING && conn_budget_takes_input(conn);
 }
 
 void http_conn_end(struct http_conn *conn)
@@ -336,6 +341,22 @@ bool http_conn_is_finished(const struct http_conn *conn)
     return conn->state == CONN_CLOSING && buffer_len(&conn->out) == 0;
 }
 
+bool http_conn_is_idle(const struct http_conn *conn)
+{
+    return is_between_requests(conn) && !conn->is_ended && buffer_len(&conn->out) == 0 &&
+           list_is_empty(&conn->unwritten);
+}
+
+void http_conn_retire(struct http_conn *conn)
+{
+    hf_assert(http_conn_is_idle(conn));
+    if (conn->state == CONN_HTTP2) {
+        http2_conn_drain(conn);
+        http2_conn_flush(conn);
+    }
+    conn_set_state(conn, CONN_CLOSING);
+}
+
 /* ---- running ---- */
 
 static void run_deadlines(struct service *s)
@@ -374,6 +395,8 @@ void http_conn_run_all(struct service *s)
 {
     run_deadlines(s);
     http2_run_all(s);
+    conn_budget_begin_turn(s);
+    conn_budget_enforce(s);
     struct list ready;
     list_init(&ready);
     list_move_all(&ready, &s->ready);
@@ -392,7 +415,7 @@ void http_conn_run_all(struct service *s)
 
 uint64_t http_conn_next_ms(const struct service *s)
 {
-    if (!list_is_empty(&s->ready)) {
+    if (!list_is_empty(&s->ready) || !list_is_empty(&s->budget.held_back) || s->budget.is_due) {
         return 0;
     }
     uint64_t next_ms = UINT64_MAX;

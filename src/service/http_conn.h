@@ -41,10 +41,12 @@ enum conn_state { CONN_IDLE, CONN_BODY, CONN_BUSY, CONN_STREAM, CONN_HTTP2, CONN
 struct http_conn {
     struct exchange x;
     struct http_conn_options options;
+    struct conn_account account; /* that its buffers and streams are allocated from */
     enum conn_state state;
     enum conn_clock clock;
-    bool is_ended; /* no more input comes */
-    bool is_kept;  /* what x names was copied into `head` */
+    bool is_ended;      /* no more input comes */
+    bool is_broken_off; /* by conn_budget_enforce */
+    bool is_kept;       /* what x names was copied into `head` */
     struct http1 parser;
     struct buffer in;
     struct buffer out;
@@ -66,6 +68,7 @@ struct http_conn {
     size_t body_bytes;              /* of requests that are still coming, on all streams */
     struct list link;               /* in service.conns */
     struct list ready;              /* in service.ready */
+    struct list held_back;          /* in service.budget.held_back */
     struct list deadline;           /* in service.idle, transfers or quiet */
 };
 

@@ -103,7 +103,7 @@ void conn_advance(struct http_conn *conn)
     }
     size_t used = 0;
     bool is_more = true;
-    while (is_more && conn_may_go_on(conn)) {
+    while (is_more && conn_may_go_on(conn) && (used == all.len || conn_budget_takes_input(conn))) {
         struct http1_result r =
             http1_feed(&conn->parser, slice_make(all.data + used, all.len - used));
         used += r.consumed;
@@ -122,8 +122,7 @@ void conn_advance(struct http_conn *conn)
             break;
         case HTTP1_PREFACE:
             conn_set_state(conn, CONN_HTTP2);
-            http2_conn_begin(conn, slice_make(all.data + used, all.len - used));
-            used = all.len;
+            http2_conn_begin(conn);
             break;
         case HTTP1_MORE:
         case HTTP1_CLOSED:
@@ -143,4 +142,7 @@ void conn_advance(struct http_conn *conn)
     buffer_consume(&conn->in, used);
     buffer_release(&conn->in);
     conn_update_clock(conn);
+    if (conn->state == CONN_HTTP2) {
+        http2_conn_receive(conn, slice_make(NULL, 0));
+    }
 }

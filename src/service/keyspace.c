@@ -161,10 +161,21 @@ void key_set_ttl(struct keyspace *k, struct key *key, uint32_t ttl_ms)
 {
     key->ttl_ms = ttl_ms;
     key->deadline_ms = k->now_ms + ttl_ms;
+    key->is_persisted = false;
+}
+
+void key_persist_counter(struct key *key)
+{
+    key->ttl_ms = 0;
+    key->deadline_ms = 0;
+    key->is_persisted = key->seen.kind == KEY_COUNTER && key->seen.deadline_ms != 0;
 }
 
 void key_set_number(struct key *key, int64_t number)
 {
+    if (key->kind != KEY_COUNTER) {
+        key_persist_counter(key); /* it is a new one, also where the run dropped one before */
+    }
     key->kind = KEY_COUNTER;
     key->number = number;
     key->is_changed = true;
@@ -218,6 +229,7 @@ void keyspace_cancel(struct keyspace *k)
         k->keys[i].kind = k->keys[i].seen.kind;
         k->keys[i].is_changed = false;
         k->keys[i].ttl_ms = 0;
+        k->keys[i].is_persisted = false;
     }
     k->message_count = 0;
 }
@@ -230,7 +242,7 @@ static bool has_effect(const struct key *key)
     if (!key_is_present(key) && !was) {
         return false; /* it came and went within the run */
     }
-    return key->is_changed || key->ttl_ms != 0;
+    return key->is_changed || key->ttl_ms != 0 || key->is_persisted;
 }
 
 static struct effect effect_of(const struct keyspace *k, const struct key *key)
@@ -243,7 +255,7 @@ static struct effect effect_of(const struct keyspace *k, const struct key *key)
     } else if (key->kind == KEY_COUNTER) {
         e.kind = EFFECT_COUNTER;
         e.number = key->number;
-        e.ttl_ms = 0;
+        e.flags = key->ttl_ms != 0 ? EFFECT_TTL : key->is_persisted ? EFFECT_PERSIST : 0;
     } else if (key->is_changed) {
         e.kind = EFFECT_PUT;
         e.flags = key->kind == KEY_HASH ? EFFECT_HASH : 0;

@@ -20,10 +20,11 @@ struct key {
     struct slice value;
     int64_t number;
     uint64_t deadline_ms;
-    uint32_t ttl_ms;  /* the new one; 0: as it was */
-    bool is_changed;  /* value or kind */
-    bool is_forced;   /* its end: somebody else's lock */
-    bool is_compared; /* a script has read its value */
+    uint32_t ttl_ms;   /* the new one; 0: as it was */
+    bool is_changed;   /* value or kind */
+    bool is_forced;    /* its end: somebody else's lock */
+    bool is_compared;  /* a script has read its value */
+    bool is_persisted; /* a counter: it loses the deadline that it had */
 };
 
 struct key_message {
@@ -90,6 +91,8 @@ void key_put(struct keyspace *k, struct key *key, enum key_kind kind, struct sli
              uint32_t ttl_ms);
 void key_set_ttl(struct keyspace *k, struct key *key, uint32_t ttl_ms);
 void key_set_number(struct key *key, int64_t number);
+/* A counter: no deadline any more. */
+void key_persist_counter(struct key *key);
 /* False: it is somebody else's, and that is switched off; `to` was told. */
 bool key_may_drop(const struct keyspace *k, const struct key *key, const struct key_sink *to);
 void key_drop(struct keyspace *k, struct key *key);

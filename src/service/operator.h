@@ -11,6 +11,8 @@ bool operator_is_allowed(struct exchange *x);
 /* api_operator.c. The name is x->name; the answer finds actor and reason in x->kept. */
 void operator_force_unlock(struct exchange *x, const struct body *b, render_fn render);
 void operator_revoke(struct exchange *x, const struct body *b, render_fn render);
+/* The resource is in the body; fencing_token 0: a mark that nobody's token reaches (S11). */
+void operator_fence_reset(struct exchange *x, const struct body *b, render_fn render);
 
 /* Of the lock that a record is about: the log notes what was done in the one that has none. */
 static inline enum tier operator_tier_of(const struct audit_view *record)

@@ -120,3 +120,10 @@ uint64_t reply_epoch(const struct service *s)
     s->gateway.status(s->gateway.ctx, &status);
     return status.epoch;
 }
+
+void reply_put_epoch(struct json_writer *w, const struct service *s)
+{
+    uint64_t epoch = reply_epoch(s);
+    json_put_u64(w, "leader_epoch", epoch);
+    json_put_u64(w, "epoch", epoch); /* the old name, until 1.0 */
+}

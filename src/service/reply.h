@@ -35,5 +35,7 @@ void reply_holder_members(struct json_writer *w, const struct service *s,
 
 /* Of the leader: when it is another one, what was held in the tier EFFICIENCY is lost (S10.2). */
 uint64_t reply_epoch(const struct service *s);
+/* Of the leader, not of an election. */
+void reply_put_epoch(struct json_writer *w, const struct service *s);
 
 #endif

@@ -46,6 +46,12 @@ void resp_conn_written(struct resp_conn *conn, size_t len);
 /* Nothing more will come, and everything was written. */
 bool resp_conn_is_finished(const struct resp_conn *conn);
 
+/* No request, no transaction (MULTI) and no subscription is in progress, and everything was
+ * written: nothing is lost when the connection is closed now. */
+bool resp_conn_is_idle(const struct resp_conn *conn);
+/* An idle connection is about to be closed. This protocol has nothing to say about it. */
+void resp_conn_retire(struct resp_conn *conn);
+
 /* The connection is gone, with everything that was not written: a lock whose grant was not told is
  * given back (S7.2). Frees it. */
 void resp_conn_close(struct resp_conn *conn);

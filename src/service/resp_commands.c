@@ -35,14 +35,16 @@ static const struct resp_command commands[] = {
     ROW("evalsha_ro", -3, RESP_NO_SCRIPT, 0, 0, 0, "scripting", "Runs a script that the node knows and that changes nothing.", CHANGE(key_eval)),
     ROW("exec", 1, RESP_NO_SCRIPT, 0, 0, 0, "transactions", "Does what came since MULTI, all at once.", CHANGE(key_exec)),
     ROW("exists", -2, RO, 1, -1, 1, "generic", "How many of the keys are held.", READ(key_exists)),
-    ROW("expire", -3, RW, 1, 1, 1, "generic", "Renews a lock, in seconds.", CHANGE(key_expire)),
-    ROW("expireat", -3, RW, 1, 1, 1, "generic", "Renews a lock until a time, in seconds.", CHANGE(key_expire)),
+    ROW("expire", -3, RW, 1, 1, 1, "generic", "Renews a lock, or sets the TTL of a counter, in seconds.", CHANGE(key_expire)),
+    ROW("expireat", -3, RW, 1, 1, 1, "generic", "Renews a lock, or keeps a counter, until a time, in seconds.", CHANGE(key_expire)),
     ROW("expiretime", 2, RO, 1, 1, 1, "generic", "When a lock expires, in seconds.", READ(key_ttl)),
     ROW("get", 2, RO, 1, 1, 1, "string", "The value that the holder has set.", READ(key_get)),
+    ROW("getrange", 4, RESP_READONLY, 1, 1, 1, "string", "A part of the value.", READ(key_getrange)),
     ROW("hdel", -3, RW, 1, 1, 1, "hash", "Removes fields; the last one releases the lock.", CHANGE(key_hdel)),
     ROW("hello", -1, RESP_FAST | RESP_NO_SCRIPT | RESP_NO_AUTH | RESP_WHEN_SUBSCRIBED, 0, 0, 0, CONNECTION, "Chooses RESP2 or RESP3.", LOCAL(resp_hello)),
     ROW("hexists", 3, RO, 1, 1, 1, "hash", "Whether a field is there.", READ(key_hexists)),
-    ROW("hf.token", 2, RO, 1, 1, 1, "holdfast", "The fencing token of a lock.", READ(key_token)),
+    ROW("hf.acquire", -3, RESP_WRITE | RESP_NO_SCRIPT, 1, 1, 1, "holdfast", "Acquires a lock, waits for it if so wanted, and answers with its fencing token.", CHANGE(key_acquire)),
+    ROW("hf.token", -2, RO, 1, 1, 1, "holdfast", "The fencing token of a lock, for whoever knows its value.", READ(key_token)),
     ROW("hget", 3, RO, 1, 1, 1, "hash", "What a field holds.", READ(key_hget)),
     ROW("hgetall", 2, RESP_READONLY, 1, 1, 1, "hash", "All fields and what they hold.", READ(key_hgetall)),
     ROW("hincrby", 4, RW, 1, 1, 1, "hash", "Raises a field.", CHANGE(key_hincrby)),
@@ -56,10 +58,12 @@ static const struct resp_command commands[] = {
     ROW("incrby", 3, RW, 1, 1, 1, "string", "Raises a counter.", CHANGE(key_incr)),
     ROW("info", -1, 0, 0, 0, 0, "server", "About this node.", LOCAL(resp_info)),
     ROW("mget", -2, RO, 1, -1, 1, "string", "The values of several keys.", READ(key_mget)),
+    ROW("mset", -3, RESP_WRITE, 1, -1, 2, "string", "SET of several keys, for 24 h.", CHANGE(key_mset)),
+    ROW("msetnx", -3, RESP_WRITE, 1, -1, 2, "string", "Acquires several locks for 24 h, all or none.", CHANGE(key_msetnx)),
     ROW("multi", 1, RESP_FAST | RESP_NO_SCRIPT, 0, 0, 0, "transactions", "Keeps commands until EXEC.", LOCAL(resp_multi)),
-    ROW("persist", 2, RW, 1, 1, 1, "generic", "Refused: a lock always has a TTL.", CHANGE(key_persist)),
-    ROW("pexpire", -3, RW, 1, 1, 1, "generic", "Renews a lock, in milliseconds.", CHANGE(key_expire)),
-    ROW("pexpireat", -3, RW, 1, 1, 1, "generic", "Renews a lock until a time, in milliseconds.", CHANGE(key_expire)),
+    ROW("persist", 2, RW, 1, 1, 1, "generic", "Takes the TTL of a counter away; refused for a lock, which always has one.", CHANGE(key_persist)),
+    ROW("pexpire", -3, RW, 1, 1, 1, "generic", "Renews a lock, or sets the TTL of a counter, in milliseconds.", CHANGE(key_expire)),
+    ROW("pexpireat", -3, RW, 1, 1, 1, "generic", "Renews a lock, or keeps a counter, until a time, in milliseconds.", CHANGE(key_expire)),
     ROW("pexpiretime", 2, RO, 1, 1, 1, "generic", "When a lock expires, in milliseconds.", READ(key_ttl)),
     ROW("ping", -1, RESP_FAST | RESP_WHEN_SUBSCRIBED, 0, 0, 0, CONNECTION, "Answers PONG.", LOCAL(resp_ping)),
     ROW("psetex", 4, RESP_WRITE, 1, 1, 1, "string", "SET with a TTL in milliseconds.", CHANGE(key_setex)),
@@ -245,8 +249,9 @@ static void put_keys(struct resp_conn *conn, const struct slice *args, uint32_t 
         return;
     }
     uint32_t last = c->last_key < 0 ? count - (uint32_t)-c->last_key : (uint32_t)c->last_key;
-    resp_array(&w, last - (uint32_t)c->first_key + 1);
-    for (uint32_t i = (uint32_t)c->first_key; i <= last; i++) {
+    uint32_t step = (uint32_t)c->key_step;
+    resp_array(&w, (last - (uint32_t)c->first_key) / step + 1);
+    for (uint32_t i = (uint32_t)c->first_key; i <= last; i += step) {
         resp_bulk(&w, args[i]);
     }
 }

@@ -288,15 +288,6 @@ static void begin_reading(struct resp_conn *conn)
     conn->ask = ask_barrier(conn->service, on_barrier, conn);
 }
 
-/* Not where the keys cannot be read: what such a client could take there it could not give back. */
-static bool is_plain_acquire(struct resp_conn *conn, const struct slice *args, uint32_t count,
-                             struct resp_set *set)
-{
-    const struct service *s = conn->service;
-    return conn->command->run == key_set && service_tier_core(s, s->options.resp_tier) != NULL &&
-           resp_set_is_acquire(conn->service, args, count, set);
-}
-
 /* Begins the request, whose words are in shared.args. True: it is answered or on its way, and its
  * bytes are not needed any more. */
 static bool begin(struct resp_conn *conn)
@@ -305,7 +296,7 @@ static bool begin(struct resp_conn *conn)
     uint32_t count = resp_shared(conn)->arg_count;
     struct resp_set set;
     bool may_join = conn->mode == RESP_MODE_ACQUIRING && conn->acquire_count < RESP_ACQUIRES &&
-                    conn->command != NULL && is_plain_acquire(conn, args, count, &set);
+                    conn->command != NULL && resp_is_acquire(conn, args, count, &set);
     if (conn->mode != RESP_MODE_IDLE && !may_join) {
         return false;
     }
@@ -335,7 +326,7 @@ static bool begin(struct resp_conn *conn)
         break;
     case RESP_CHANGE:
         conn->fresh = 0;
-        if (is_plain_acquire(conn, args, count, &set)) {
+        if (resp_is_acquire(conn, args, count, &set)) {
             resp_acquire_begin(conn, &set);
             return true;
         }
@@ -422,6 +413,7 @@ bool resp_conn_wants_input(const struct resp_conn *conn)
 void resp_conn_end(struct resp_conn *conn)
 {
     conn->is_ended = true;
+    resp_acquire_end(conn);
     advance(conn);
     resp_conn_mark_ready(conn);
 }
@@ -456,6 +448,18 @@ bool resp_conn_is_finished(const struct resp_conn *conn)
     return conn->is_closing && buffer_len(&conn->out) == 0 && conn->mode == RESP_MODE_IDLE;
 }
 
+bool resp_conn_is_idle(const struct resp_conn *conn)
+{
+    return conn->clock == RESP_CLOCK_IDLE && !conn->is_multi && !conn->is_ended &&
+           list_is_empty(&conn->unwritten);
+}
+
+void resp_conn_retire(struct resp_conn *conn)
+{
+    hf_assert(resp_conn_is_idle(conn));
+    conn->is_closing = true;
+}
+
 /* ---- answers ---- */
 
 void resp_conn_error(struct resp_conn *conn, const char *code, const char *format, ...)
@@ -485,6 +489,7 @@ void resp_open_all(struct service *s)
     shared->born_ms = service_boot_ms(s);
     keyspace_open(&shared->keyspace, s);
     s->resp = shared;
+    resp_set_open(s);
     resp_pubsub_open(s);
 }
 

@@ -132,12 +132,13 @@ struct resp_shared {
     uint32_t arg_count;
     uint64_t born_ms; /* boot time */
     uint64_t ids;
-    uint64_t connections; /* ever */
-    uint64_t commands;    /* ever */
-    uint64_t errors;      /* answers that were errors */
-    uint64_t conflicts;   /* transactions that were run again */
-    uint64_t dropped;     /* subscribers that were too slow */
-    uint64_t published;   /* messages that came by */
+    uint64_t connections;     /* ever */
+    uint64_t commands;        /* ever */
+    uint64_t errors;          /* answers that were errors */
+    uint64_t conflicts;       /* transactions that were run again */
+    uint64_t dropped;         /* subscribers that were too slow */
+    uint64_t published;       /* messages that came by */
+    char expire_problem[192]; /* the answer to a TTL out of range, with the range */
 };
 
 static inline struct resp_shared *resp_shared(const struct resp_conn *conn)
@@ -173,17 +174,32 @@ const char *resp_error_code(enum hf_error error);
 void resp_conn_fail(struct resp_conn *conn, enum hf_error error);
 void resp_put_error(struct resp_writer *w, enum hf_error error);
 
-/* resp_acquire.c: SET with NX, as the acquire that it is. False: it is something else, or has a
- * fault that the general way reports. */
+/* resp_acquire.c: SET with NX and HF.ACQUIRE, as the acquire that they are. */
 struct resp_set {
     struct slice name;
     struct slice value;
     uint32_t ttl_ms;
+    uint64_t wait_ms;
+    bool gives_token; /* the answer is the fencing token, not OK */
 };
-bool resp_set_is_acquire(struct service *s, const struct slice *args, uint32_t count,
-                         struct resp_set *out);
+/* False: the command in `args` is none, or has a fault, which the general way reports. */
+bool resp_is_acquire(const struct resp_conn *conn, const struct slice *args, uint32_t count,
+                     struct resp_set *out);
 void resp_acquire_begin(struct resp_conn *conn, const struct resp_set *set);
 void resp_acquire_abandon_all(struct resp_conn *conn);
+/* The client sends nothing more. One that waits for a lock is taken for gone (S7.2). */
+void resp_acquire_end(struct resp_conn *conn);
+
+/* resp_set.c: fills in shared.expire_problem. */
+void resp_set_open(struct service *s);
+/* resp_set.c, resp_token.c: whether a SET, or an HF.ACQUIRE, is a plain acquire without a fault. */
+bool resp_set_is_acquire(const struct service *s, const struct slice *args, uint32_t count,
+                         struct resp_set *out);
+bool resp_token_is_acquire(const struct service *s, const struct slice *args, uint32_t count,
+                           struct resp_set *out);
+
+/* resp_hash.c: whether a value of the kind KEY_HASH has this field. */
+bool resp_hash_has(struct slice hash, struct slice field);
 
 /* resp_transact.c */
 void resp_transact_begin(struct resp_conn *conn);
@@ -237,11 +253,15 @@ RESP_LOCAL_HANDLER(resp_time);
 #define RESP_KEY_HANDLER(name)                                              \
     void name(struct keyspace *k, const struct slice *args, uint32_t count, \
               const struct key_sink *to)
+RESP_KEY_HANDLER(key_acquire);
 RESP_KEY_HANDLER(key_set);
 RESP_KEY_HANDLER(key_setnx);
 RESP_KEY_HANDLER(key_setex);
 RESP_KEY_HANDLER(key_get);
+RESP_KEY_HANDLER(key_getrange);
 RESP_KEY_HANDLER(key_mget);
+RESP_KEY_HANDLER(key_mset);
+RESP_KEY_HANDLER(key_msetnx);
 RESP_KEY_HANDLER(key_strlen);
 RESP_KEY_HANDLER(key_del);
 RESP_KEY_HANDLER(key_exec);

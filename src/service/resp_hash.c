@@ -50,6 +50,12 @@ static bool find_field(struct slice hash, struct slice name, struct field *out)
     return false;
 }
 
+bool resp_hash_has(struct slice hash, struct slice field)
+{
+    struct field f;
+    return find_field(hash, field, &f);
+}
+
 static uint32_t count_fields(struct slice hash)
 {
     struct field f;

@@ -9,32 +9,46 @@
 
 /* ---- reading ---- */
 
-static void put_value(struct keyspace *k, struct key *key, const struct key_sink *to)
+enum { KEY_TEXT_MAX = sizeof("holdfast:") + LIMIT_CLIENT };
+
+/* The value as a string; `text` holds what is not stored as one. False: there is none, and `to` has
+ * the error if the key is of another type, nothing if it is absent. */
+static bool read_value(struct key *key, char text[KEY_TEXT_MAX], struct slice *out,
+                       const struct key_sink *to)
 {
-    char text[sizeof("holdfast:") + LIMIT_CLIENT];
     int len;
-    (void)k;
     key->is_compared = true;
     switch (key->kind) {
     case KEY_STRING:
-        to->bulk(to->ctx, key->value);
-        break;
+        *out = key->value;
+        return true;
     case KEY_COUNTER:
-        len = snprintf(text, sizeof(text), "%" PRId64, key->number);
-        to->bulk(to->ctx, slice_make(text, (size_t)len));
-        break;
+        len = snprintf(text, KEY_TEXT_MAX, "%" PRId64, key->number);
+        *out = slice_make(text, (size_t)len);
+        return true;
     case KEY_LOCK: /* of another API: it says whose it is */
-        len = snprintf(text, sizeof(text), "holdfast:%.*s", (int)key->seen.client.len,
+        len = snprintf(text, KEY_TEXT_MAX, "holdfast:%.*s", (int)key->seen.client.len,
                        (const char *)key->seen.client.data);
-        to->bulk(to->ctx, slice_make(text, (size_t)len));
-        break;
+        *out = slice_make(text, (size_t)len);
+        return true;
     case KEY_HASH:
         to->error(to->ctx, "WRONGTYPE", KEY_WRONG_TYPE);
-        break;
+        return false;
     case KEY_ABSENT:
     case KEY_RESERVED:
-        to->null(to->ctx);
         break;
+    }
+    return false;
+}
+
+static void put_value(struct key *key, const struct key_sink *to)
+{
+    char text[KEY_TEXT_MAX];
+    struct slice value;
+    if (read_value(key, text, &value, to)) {
+        to->bulk(to->ctx, value);
+    } else if (!key_is_present(key)) {
+        to->null(to->ctx);
     }
 }
 
@@ -44,8 +58,33 @@ void key_get(struct keyspace *k, const struct slice *args, uint32_t count,
     (void)count;
     struct key *key = keyspace_key(k, args[1], to);
     if (key != NULL) {
-        put_value(k, key, to);
+        put_value(key, to);
     }
+}
+
+/* From `start` to `end`, both included; negative ones count from the end. */
+void key_getrange(struct keyspace *k, const struct slice *args, uint32_t count,
+                  const struct key_sink *to)
+{
+    (void)count;
+    char text[KEY_TEXT_MAX];
+    int64_t start;
+    int64_t end;
+    struct slice value = slice_make("", 0);
+    if (!resp_parse_number(args[2], &start) || !resp_parse_number(args[3], &end)) {
+        to->error(to->ctx, "ERR", "value is not an integer or out of range");
+        return;
+    }
+    struct key *key = keyspace_key(k, args[1], to);
+    if (key == NULL || (!read_value(key, text, &value, to) && key_is_present(key))) {
+        return;
+    }
+    int64_t len = (int64_t)value.len;
+    start = start >= 0 ? start : start < -len ? 0 : start + len;
+    end = end >= len ? len - 1 : end >= 0 ? end : end < -len ? -1 : end + len;
+    bool is_empty = start > end;
+    to->bulk(to->ctx, is_empty ? slice_make("", 0)
+                               : slice_make(value.data + start, (size_t)(end - start + 1)));
 }
 
 /* A name that cannot be one has no value; what is no string has none either, as in Redis. */
@@ -63,7 +102,7 @@ void key_mget(struct keyspace *k, const struct slice *args, uint32_t count,
         if (key->kind == KEY_HASH) {
             to->null(to->ctx);
         } else {
-            put_value(k, key, to);
+            put_value(key, to);
         }
     }
 }
@@ -122,7 +161,7 @@ void key_ttl(struct keyspace *k, const struct slice *args, uint32_t count,
         to->integer(to->ctx, -2);
         return;
     }
-    if (key->kind == KEY_COUNTER || key->deadline_ms == 0) {
+    if (key->deadline_ms == 0) { /* a counter */
         to->integer(to->ctx, -1);
         return;
     }
@@ -133,25 +172,6 @@ void key_ttl(struct keyspace *k, const struct slice *args, uint32_t count,
     uint64_t left_ms = key->deadline_ms > k->now_ms ? key->deadline_ms - k->now_ms : 1;
     uint64_t ms = is_when ? s->gateway.wall_ms(s->gateway.ctx) + left_ms : left_ms;
     to->integer(to->ctx, (int64_t)(is_ms ? ms : (ms + 500) / 1000));
-}
-
-/* The fencing token of the lock, which rises with each grant (S3). */
-void key_token(struct keyspace *k, const struct slice *args, uint32_t count,
-               const struct key_sink *to)
-{
-    (void)count;
-    const struct key *key = keyspace_key(k, args[1], to);
-    if (key == NULL) {
-        return;
-    }
-    bool is_lock = key->kind == KEY_STRING || key->kind == KEY_HASH || key->kind == KEY_LOCK;
-    if (is_lock && key->seen.token == 0) {
-        to->error(to->ctx, "ERR", "the token is given when the script is done: ask for it then");
-    } else if (is_lock) {
-        to->integer(to->ctx, (int64_t)key->seen.token);
-    } else {
-        to->null(to->ctx);
-    }
 }
 
 /* ---- the end ---- */
@@ -180,35 +200,47 @@ void key_del(struct keyspace *k, const struct slice *args, uint32_t count,
 
 enum expire_rule { EXPIRE_ALWAYS, EXPIRE_NX, EXPIRE_XX, EXPIRE_GT, EXPIRE_LT };
 
-static bool read_rule(const struct slice *args, uint32_t count, enum expire_rule *rule)
+struct expire_request {
+    enum expire_rule rule;
+    bool needs_ttl; /* XX, also beside GT or LT */
+    bool ends_it;   /* the time is past */
+    struct resp_time time;
+};
+
+static bool read_rule(const struct slice *args, uint32_t count, struct expire_request *out)
 {
     static const char *const words[] = {"", "NX", "XX", "GT", "LT"};
-    *rule = EXPIRE_ALWAYS;
     for (uint32_t i = 3; i < count; i++) {
         unsigned found = EXPIRE_NX;
         while (found <= EXPIRE_LT && !resp_is_word(args[i], words[found])) {
             found++;
         }
-        bool is_doubled = *rule != EXPIRE_ALWAYS &&
-                          !(*rule == EXPIRE_XX && (found == EXPIRE_GT || found == EXPIRE_LT));
+        bool is_doubled = out->rule != EXPIRE_ALWAYS &&
+                          !(out->rule == EXPIRE_XX && (found == EXPIRE_GT || found == EXPIRE_LT));
         if (found > EXPIRE_LT || is_doubled) {
             return false;
         }
-        *rule = (enum expire_rule)found;
+        out->rule = (enum expire_rule)found;
+        out->needs_ttl = out->needs_ttl || found == EXPIRE_XX;
     }
     return true;
 }
 
-/* Every lock has a TTL, so NX never holds and XX always does. */
-static bool rule_holds(enum expire_rule rule, const struct key *key, uint64_t deadline_ms)
+/* A lock always has a TTL, a counter may have none, which is then the longest. */
+static bool rule_holds(const struct expire_request *request, const struct key *key,
+                       uint64_t deadline_ms)
 {
-    switch (rule) {
-    case EXPIRE_NX:
+    bool has_ttl = key->deadline_ms != 0;
+    if (request->needs_ttl && !has_ttl) {
         return false;
+    }
+    switch (request->rule) {
+    case EXPIRE_NX:
+        return !has_ttl;
     case EXPIRE_GT:
-        return deadline_ms > key->deadline_ms;
+        return has_ttl && deadline_ms > key->deadline_ms;
     case EXPIRE_LT:
-        return deadline_ms < key->deadline_ms;
+        return !has_ttl || deadline_ms < key->deadline_ms;
     case EXPIRE_ALWAYS:
     case EXPIRE_XX:
         break;
@@ -216,14 +248,14 @@ static bool rule_holds(enum expire_rule rule, const struct key *key, uint64_t de
     return true;
 }
 
-static bool is_past(const struct service *s, struct slice text, uint64_t unit_ms, bool is_absolute)
+static bool is_past(const struct service *s, struct resp_time time)
 {
     int64_t number;
-    if (!resp_parse_number(text, &number)) {
+    if (!resp_parse_number(time.text, &number)) {
         return false;
     }
-    return number <= 0 || (is_absolute && (uint64_t)number <= UINT64_MAX / unit_ms &&
-                           (uint64_t)number * unit_ms <= s->gateway.wall_ms(s->gateway.ctx));
+    return number <= 0 || (time.is_absolute && (uint64_t)number <= UINT64_MAX / time.unit_ms &&
+                           (uint64_t)number * time.unit_ms <= s->gateway.wall_ms(s->gateway.ctx));
 }
 
 static void set_deadline(struct keyspace *k, struct key *key, uint32_t ttl_ms,
@@ -247,31 +279,30 @@ static void set_deadline(struct keyspace *k, struct key *key, uint32_t ttl_ms,
 void key_expire(struct keyspace *k, const struct slice *args, uint32_t count,
                 const struct key_sink *to)
 {
-    enum expire_rule rule;
     uint32_t ttl_ms = 0;
-    uint64_t unit_ms = args[0].data[0] == 'p' || args[0].data[0] == 'P' ? 1 : 1000;
-    bool is_absolute = args[0].data[args[0].len - 1] == 't' || args[0].data[args[0].len - 1] == 'T';
-    if (!read_rule(args, count, &rule)) {
+    uint8_t last = args[0].data[args[0].len - 1];
+    bool is_ms = args[0].data[0] == 'p' || args[0].data[0] == 'P';
+    struct expire_request request = {
+        .time = {args[2], is_ms ? 1 : 1000, last == 't' || last == 'T'}};
+    if (!read_rule(args, count, &request)) {
         to->error(to->ctx, "ERR",
                   "NX and XX, GT or LT options at the same time are not compatible");
-        return;
-    }
-    bool ends_it = is_past(k->service, args[2], unit_ms, is_absolute);
-    const char *problem =
-        ends_it ? NULL : resp_ttl_ms(k->service, args[2], unit_ms, is_absolute, &ttl_ms);
-    if (problem != NULL) {
-        to->error(to->ctx, "ERR", problem);
         return;
     }
     struct key *key = keyspace_key(k, args[1], to);
     if (key == NULL) {
         return;
     }
-    if (key->kind == KEY_COUNTER) {
-        to->error(to->ctx, "ERR", "a counter has no TTL here; DEL it when it is not needed");
-    } else if (!key_is_present(key) || !rule_holds(rule, key, k->now_ms + ttl_ms)) {
+    request.ends_it = is_past(k->service, request.time);
+    const char *problem = request.ends_it ? NULL
+                          : key->kind == KEY_COUNTER
+                              ? resp_counter_ttl_ms(k->service, request.time, &ttl_ms)
+                              : resp_ttl_ms(k->service, request.time, &ttl_ms);
+    if (problem != NULL) {
+        to->error(to->ctx, "ERR", problem);
+    } else if (!key_is_present(key) || !rule_holds(&request, key, k->now_ms + ttl_ms)) {
         to->integer(to->ctx, 0);
-    } else if (!ends_it) {
+    } else if (!request.ends_it) {
         set_deadline(k, key, ttl_ms, to);
     } else if (key_may_drop(k, key, to)) {
         key_drop(k, key);
@@ -282,15 +313,26 @@ void key_expire(struct keyspace *k, const struct slice *args, uint32_t count,
 void key_persist(struct keyspace *k, const struct slice *args, uint32_t count,
                  const struct key_sink *to)
 {
-    (void)k;
-    (void)args;
     (void)count;
-    to->error(to->ctx, "ERR", "a lock without a TTL could be held for ever: PERSIST is refused");
+    struct key *key = keyspace_key(k, args[1], to);
+    if (key == NULL) {
+        return;
+    }
+    if (!key_is_present(key)) {
+        to->integer(to->ctx, 0);
+    } else if (key->kind != KEY_COUNTER) {
+        to->error(to->ctx, "ERR",
+                  "a lock without a TTL could be held for ever: PERSIST is for counters only");
+    } else {
+        to->integer(to->ctx, key->deadline_ms != 0);
+        key_persist_counter(key);
+    }
 }
 
 /* ---- counters ---- */
 
-/* INCR, DECR, INCRBY, DECRBY: counters are apart from the locks, and have no TTL. */
+/* INCR, DECR, INCRBY, DECRBY: counters are apart from the locks. They keep the TTL that they have.
+ */
 void key_incr(struct keyspace *k, const struct slice *args, uint32_t count,
               const struct key_sink *to)
 {

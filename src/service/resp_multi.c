@@ -52,7 +52,7 @@ bool resp_multi_takes(struct resp_conn *conn, const struct slice *args, uint32_t
     if (!conn->is_multi || ends_it(conn->command)) {
         return false;
     }
-    if (conn->command->kind == RESP_LOCAL) {
+    if (conn->command->kind == RESP_LOCAL || conn->command->run == key_acquire) {
         conn->multi_failed = true;
         resp_conn_error(conn, "ERR", "'%s' is not possible inside a transaction",
                         conn->command->name);

@@ -26,9 +26,16 @@ static inline bool resp_is_word(struct slice text, const char *word)
 /* Redis's glob: * ? [a-z] [^a] and a backslash; within LIMIT_RESP_MATCH steps, else it does not. */
 bool resp_matches(struct slice pattern, struct slice text);
 
-/* A TTL of `text` times `unit_ms`, or the time until then, within what is taken in. NULL: fine;
- * otherwise a sentence. */
-const char *resp_ttl_ms(const struct service *s, struct slice text, uint64_t unit_ms,
-                        bool is_absolute, uint32_t *ttl_ms);
+/* A TTL as a client says it: a number, in units of so many milliseconds; a time from now on, or
+ * (is_absolute) one of the wall clock. */
+struct resp_time {
+    struct slice text;
+    uint64_t unit_ms;
+    bool is_absolute;
+};
+/* As milliseconds from now on, within what a lock, or a counter, may live. NULL: fine; otherwise a
+ * sentence. */
+const char *resp_ttl_ms(const struct service *s, struct resp_time time, uint32_t *ttl_ms);
+const char *resp_counter_ttl_ms(const struct service *s, struct resp_time time, uint32_t *ttl_ms);
 
 #endif

@@ -217,7 +217,7 @@ void resp_pubsub(struct resp_conn *conn, const struct slice *args, uint32_t coun
 {
     struct resp_writer w = resp_conn_writer(conn);
     if (resp_is_word(args[1], "NUMSUB")) {
-        resp_map(&w, count - 2);
+        resp_array(&w, 2 * (count - 2)); /* a flat list in RESP3, too, as in Redis */
         for (uint32_t i = 2; i < count; i++) {
             resp_bulk(&w, args[i]);
             resp_integer(&w, (int64_t)count_channel(conn->service, args[i]));

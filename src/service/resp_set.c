@@ -3,6 +3,9 @@
  * lock that is the caller's own, or takes a free one. */
 #include "service/resp_conn.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "base/text.h"
 #include "service/resp_number.h"
 
@@ -16,31 +19,48 @@ struct set_options {
     const char *problem; /* NULL: none */
 };
 
-static const char expire_problem[] = "invalid expire time: a lock lives for at least ttl-min (1 s "
-                                     "unless it is set otherwise) and at "
-                                     "most 24 h";
+void resp_set_open(struct service *s)
+{
+    snprintf(s->resp->expire_problem, sizeof(s->resp->expire_problem),
+             "invalid expire time: a lock lives for at least ttl-min = %" PRIu32
+             " ms and at most %" PRIu32 " ms (24 h); do not retry with the same time",
+             s->options.ttl_min_ms, LIMIT_TTL_MAX_MS);
+}
 
-const char *resp_ttl_ms(const struct service *s, struct slice text, uint64_t unit_ms,
-                        bool is_absolute, uint32_t *ttl_ms)
+static const char *read_ttl(const struct service *s, struct resp_time time, uint64_t min_ms,
+                            uint64_t max_ms, const char *problem, uint32_t *ttl_ms)
 {
     int64_t number;
-    if (!resp_parse_number(text, &number)) {
+    if (!resp_parse_number(time.text, &number)) {
         return "value is not an integer or out of range";
     }
     int64_t most = INT64_MAX / 1000;
     if (number <= 0 || number > most) {
-        return expire_problem;
+        return problem;
     }
-    uint64_t ms = (uint64_t)number * unit_ms;
-    if (is_absolute) {
+    uint64_t ms = (uint64_t)number * time.unit_ms;
+    if (time.is_absolute) {
         uint64_t now_ms = s->gateway.wall_ms(s->gateway.ctx);
         ms = ms > now_ms ? ms - now_ms : 0;
     }
-    if (ms < s->options.ttl_min_ms || ms > LIMIT_TTL_MAX_MS) {
-        return expire_problem;
+    if (ms < min_ms || ms > max_ms) {
+        return problem;
     }
     *ttl_ms = (uint32_t)ms;
     return NULL;
+}
+
+const char *resp_ttl_ms(const struct service *s, struct resp_time time, uint32_t *ttl_ms)
+{
+    return read_ttl(s, time, s->options.ttl_min_ms, LIMIT_TTL_MAX_MS, s->resp->expire_problem,
+                    ttl_ms);
+}
+
+const char *resp_counter_ttl_ms(const struct service *s, struct resp_time time, uint32_t *ttl_ms)
+{
+    return read_ttl(s, time, 1, LIMIT_COUNTER_TTL_MAX_MS,
+                    "invalid expire time: a counter lives for at most 2678400000 ms (31 days)",
+                    ttl_ms);
 }
 
 static bool take_ttl(const struct service *s, struct set_options *o, struct slice word,
@@ -55,7 +75,8 @@ static bool take_ttl(const struct service *s, struct set_options *o, struct slic
         o->problem = "syntax error";
     } else {
         o->has_ttl = true;
-        o->problem = resp_ttl_ms(s, value, is_seconds ? 1000 : 1, is_absolute, &o->ttl_ms);
+        struct resp_time time = {value, is_seconds ? 1000 : 1, is_absolute};
+        o->problem = resp_ttl_ms(s, time, &o->ttl_ms);
     }
     return true;
 }
@@ -83,7 +104,7 @@ static void read_options(const struct service *s, const struct slice *args, uint
     }
 }
 
-bool resp_set_is_acquire(struct service *s, const struct slice *args, uint32_t count,
+bool resp_set_is_acquire(const struct service *s, const struct slice *args, uint32_t count,
                          struct resp_set *out)
 {
     struct set_options o;
@@ -94,9 +115,8 @@ bool resp_set_is_acquire(struct service *s, const struct slice *args, uint32_t c
     if (o.problem != NULL || !o.nx || o.get || o.keep_ttl) {
         return false;
     }
-    out->name = args[1];
-    out->value = args[2];
-    out->ttl_ms = o.has_ttl ? o.ttl_ms : LIMIT_TTL_MAX_MS;
+    *out = (struct resp_set){
+        .name = args[1], .value = args[2], .ttl_ms = o.has_ttl ? o.ttl_ms : LIMIT_TTL_MAX_MS};
     return true;
 }
 
@@ -206,11 +226,81 @@ void key_setex(struct keyspace *k, const struct slice *args, uint32_t count,
 {
     (void)count;
     struct set_options o = {.has_ttl = true};
-    o.problem = resp_ttl_ms(k->service, args[2], resp_is_word(args[0], "SETEX") ? 1000 : 1, false,
-                            &o.ttl_ms);
+    struct resp_time time = {args[2], resp_is_word(args[0], "SETEX") ? 1000 : 1, false};
+    o.problem = resp_ttl_ms(k->service, time, &o.ttl_ms);
     if (o.problem != NULL) {
         to->error(to->ctx, "ERR", o.problem);
         return;
     }
     do_set(k, args[1], args[3], &o, to);
+}
+
+/* Whether the words behind the name are pairs of keys and values that may be set. */
+static bool are_pairs(const struct slice *args, uint32_t count, const struct key_sink *to)
+{
+    if (count % 2 == 0) {
+        to->error(to->ctx, "ERR",
+                  resp_is_word(args[0], "MSET") ? "wrong number of arguments for 'mset' command"
+                                                : "wrong number of arguments for 'msetnx' command");
+        return false;
+    }
+    for (uint32_t i = 2; i < count; i += 2) {
+        if (args[i].len > LIMIT_VALUE) {
+            to->error(to->ctx, "ERR", "a value is at most 4,096 bytes");
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool put_pairs(struct keyspace *k, const struct slice *args, uint32_t count,
+                      const struct key_sink *to)
+{
+    for (uint32_t i = 1; i < count; i += 2) {
+        struct key *key = keyspace_key(k, args[i], to);
+        struct slice value = args[i + 1];
+        if (!keyspace_copy(k, &value, to)) {
+            return false;
+        }
+        key_put(k, key, KEY_STRING, value, LIMIT_TTL_MAX_MS);
+    }
+    return true;
+}
+
+void key_mset(struct keyspace *k, const struct slice *args, uint32_t count,
+              const struct key_sink *to)
+{
+    if (!are_pairs(args, count, to)) {
+        return;
+    }
+    for (uint32_t i = 1; i < count; i += 2) { /* all or nothing */
+        struct key *key = keyspace_key(k, args[i], to);
+        if (key == NULL || !may_replace(k, key, to)) {
+            return;
+        }
+    }
+    if (put_pairs(k, args, count, to)) {
+        to->status(to->ctx, "OK");
+    }
+}
+
+void key_msetnx(struct keyspace *k, const struct slice *args, uint32_t count,
+                const struct key_sink *to)
+{
+    if (!are_pairs(args, count, to)) {
+        return;
+    }
+    bool is_free = true;
+    for (uint32_t i = 1; i < count; i += 2) {
+        const struct key *key = keyspace_key(k, args[i], to);
+        if (key == NULL) {
+            return;
+        }
+        is_free = is_free && key->kind == KEY_ABSENT;
+    }
+    if (!is_free) {
+        to->integer(to->ctx, 0);
+    } else if (put_pairs(k, args, count, to)) {
+        to->integer(to->ctx, 1);
+    }
 }

@@ -40,6 +40,7 @@ static const struct route routes[] = {
     {HTTP_POST, ROUTE_EXACT, MULTILOCK "release", NULL, api_multilock_release, NULL},
     {HTTP_POST, ROUTE_EXACT, MULTILOCK "renew", NULL, api_multilock_renew, NULL},
     {HTTP_POST, ROUTE_EXACT, "/api/v1/fence/check", NULL, api_fence_check, NULL},
+    {HTTP_POST, ROUTE_EXACT, "/api/v1/fence/reset", NULL, api_fence_reset, NULL},
     {HTTP_POST, ROUTE_NAME, ELECTIONS, "campaign", api_campaign, NULL},
     {HTTP_POST, ROUTE_NAME, ELECTIONS, "proclaim", api_proclaim, NULL},
     {HTTP_POST, ROUTE_NAME, ELECTIONS, "resign", api_resign, NULL},

@@ -93,6 +93,7 @@ static void door_answer(struct exchange *x, const struct answer *answer)
     heads.count = 0;
     add_head(&heads, x->service);
     stream_answered(stream, answer->ask);
+    x->service->budget.turn_bytes += answer->body.len;
     http2_answer(http2, &stream->http2, heads.at, heads.count, answer->body, &ok, 1);
 }
 
@@ -112,6 +113,7 @@ static void door_piece(struct exchange *x, struct slice piece)
     struct stream *stream = stream_of(x);
     conn_mark_ready(stream->conn);
     http2_write(stream->conn->http2, &stream->http2, piece);
+    stream_wrote(stream);
 }
 
 /* A stream of events ends only when the client is too slow, or the node stops. */

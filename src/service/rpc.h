@@ -123,6 +123,7 @@ void rpc_sessions(struct exchange *x, const void *message);
 /* rpc_admin.c */
 void rpc_force_unlock(struct exchange *x, const void *message);
 void rpc_revoke(struct exchange *x, const void *message);
+void rpc_reset_fence(struct exchange *x, const void *message);
 void rpc_audit(struct exchange *x, const void *message);
 void rpc_cluster(struct exchange *x, const void *message);
 void rpc_member_add(struct exchange *x, const void *message);

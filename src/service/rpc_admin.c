@@ -69,6 +69,33 @@ void rpc_revoke(struct exchange *x, const void *message)
     }
 }
 
+/* ---- the fence ---- */
+
+static void render_fence_reset(struct exchange *x, const struct result *r, struct json_writer *w)
+{
+    Holdfast__V1__ResetFenceResponse out = HOLDFAST__V1__RESET_FENCE_RESPONSE__INIT;
+    out.previous = r->token;
+    out.highest = r->highest;
+    out.replayed = r->replayed;
+    rpc_put(x, &out.base);
+}
+
+void rpc_reset_fence(struct exchange *x, const void *message)
+{
+    const Holdfast__V1__ResetFenceRequest *m = message;
+    struct body b;
+    rpc_body_init(&b);
+    b.f.resource = slice_of(m->resource_id);
+    b.f.slot = m->slot;
+    b.f.fencing_token = m->fence_token;
+    b.f.actor_id = slice_of(m->actor_id);
+    b.f.reason = slice_of(m->reason);
+    b.f.request_id = slice_of(m->request_id);
+    if (operator_is_allowed(x)) {
+        operator_fence_reset(x, &b, render_fence_reset);
+    }
+}
+
 /* ---- the trail ---- */
 
 struct trail {
@@ -96,6 +123,9 @@ static void on_record(void *ctx, const struct audit_view *a)
     record->created_at = rpc_time(s, a->wall_ms);
     record->holders = a->count;
     record->tier = rpc_tier_out(operator_tier_of(a));
+    record->slot = a->slot;
+    record->previous = a->mark_before;
+    record->highest = a->mark_after;
     trail->out->records[trail->out->n_records++] = record;
 }
 

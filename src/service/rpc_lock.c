@@ -75,6 +75,7 @@ static void render_lock(struct exchange *x, const struct result *r, struct json_
     out.replayed = r->replayed;
     out.deadlock_unchecked = r->deadlock_unchecked;
     out.epoch = rpc_epoch(x->service);
+    out.leader_epoch = out.epoch;
     rpc_put(x, &out.base);
 }
 
@@ -197,7 +198,11 @@ static void render_renew(struct exchange *x, const struct result *r, struct json
         out.expires_at = rpc_when(s, r->deadline_ms);
         out.expires_in = rpc_left(s, r->deadline_ms);
     }
+    if (r->ended != ENDED_NOT) {
+        out.ended = (char *)(uintptr_t)ended_name(r->ended);
+    }
     out.epoch = rpc_epoch(x->service);
+    out.leader_epoch = out.epoch;
     rpc_put(x, &out.base);
 }
 

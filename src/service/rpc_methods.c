@@ -41,6 +41,7 @@ static const struct rpc_method methods[] = {
     ONE(ADMIN "Sessions", holdfast__v1__sessions_request, rpc_sessions),
     ONE(ADMIN "ForceUnlock", holdfast__v1__force_unlock_request, rpc_force_unlock),
     ONE(ADMIN "Revoke", holdfast__v1__revoke_request, rpc_revoke),
+    ONE(ADMIN "ResetFence", holdfast__v1__reset_fence_request, rpc_reset_fence),
     ONE(ADMIN "Audit", holdfast__v1__audit_request, rpc_audit),
     ONE(ADMIN "Cluster", holdfast__v1__cluster_request, rpc_cluster),
     ONE(ADMIN "AddMember", holdfast__v1__add_member_request, rpc_member_add),

@@ -119,6 +119,7 @@ static void say_opened(struct session_call *call)
     opened.keep_alive_every = rpc_ms(s, call->ttl_ms / 3);
     opened.expires_in = rpc_left(s, call->deadline_ms);
     opened.epoch = rpc_epoch(s);
+    opened.leader_epoch = opened.epoch;
     opened.resumed = call->is_resumed;
     response.response_case = HOLDFAST__V1__SESSION_RESPONSE__RESPONSE_OPENED;
     response.opened = &opened;
@@ -134,6 +135,7 @@ static void say_alive(struct session_call *call)
     alive.number = call->number;
     alive.expires_in = rpc_ms(s, call->ttl_ms);
     alive.epoch = rpc_epoch(s);
+    alive.leader_epoch = alive.epoch;
     response.response_case = HOLDFAST__V1__SESSION_RESPONSE__RESPONSE_ALIVE;
     response.alive = &alive;
     say(call, &response);

@@ -103,7 +103,8 @@ SAME(BELOW_FLOOR);
 SAME(STALE_TOKEN);
 SAME(CONFLICT);
 SAME(WRONG_KIND);
-_Static_assert((int)REASON_COUNT == (int)HOLDFAST__V1__REASON__WRONG_KIND + 1,
+SAME(NOT_ISSUED);
+_Static_assert((int)REASON_COUNT == (int)HOLDFAST__V1__REASON__NOT_ISSUED + 1,
                "lock.proto does not know every reason");
 
 Holdfast__V1__Reason rpc_reason_out(enum reason reason)

@@ -31,6 +31,7 @@ struct service *service_new(const struct service_options *options)
     list_init(&s->downloads);
     list_init(&s->streams);
     list_init(&s->conns);
+    conn_budget_open(&s->budget, or_default(o->conn_bytes, (size_t)512 << 20));
     list_init(&s->ready);
     list_init(&s->transfers);
     list_init(&s->idle);
@@ -145,6 +146,10 @@ void service_stats(const struct service *s, struct service_stats *out)
                                   .requests = s->requests,
                                   .waiting = s->waiting_count,
                                   .streams = s->stream_count,
-                                  .dropped_streams = s->dropped_streams};
+                                  .dropped_streams = s->dropped_streams,
+                                  .conn_bytes = s->budget.used,
+                                  .conn_bytes_max = s->budget.max,
+                                  .conn_closed = s->budget.closed,
+                                  .stalled_streams = s->budget.reset};
     resp_stats(s, out);
 }

@@ -37,6 +37,7 @@ struct service_options {
     uint32_t request_ms;   /* for a request to arrive as a whole (10,000) */
     uint32_t idle_ms;      /* between two requests of a connection (300,000) */
     size_t event_bytes;    /* recent events kept for those who watch (8 MiB) */
+    size_t conn_bytes;     /* memory of all HTTP connections together (512 MiB) */
     /* Pages that are not the service's: the dashboard, metrics. Asked for a GET that matches
      * nothing here; writes the page and says what it is, or returns false. May be NULL. */
     bool (*page)(void *ctx, struct slice path, struct buffer *out, const char **content_type);
@@ -91,6 +92,10 @@ struct service_stats {
     uint64_t waiting;  /* acquires held open */
     uint64_t streams;
     uint64_t dropped_streams; /* too slow, so far */
+    uint64_t conn_bytes;      /* memory that HTTP connections hold, and its limit */
+    uint64_t conn_bytes_max;
+    uint64_t conn_closed;     /* connections closed because of that limit, so far */
+    uint64_t stalled_streams; /* of HTTP/2, reset because the client took nothing, so far */
     /* Of the Redis protocol. */
     uint64_t resp_connections;
     uint64_t resp_accepted; /* connections, so far */

@@ -7,6 +7,7 @@
 #include "base/pool.h"
 #include "base/table.h"
 #include "service/ask.h"
+#include "service/conn_budget.h"
 #include "service/event_ring.h"
 #include "service/list.h"
 #include "service/service.h"
@@ -63,6 +64,7 @@ struct service {
     /* http_conn*.c */
     struct list conns;
     uint64_t conn_count;
+    struct conn_budget budget;
     struct list ready;     /* connections that have something to do or to write */
     struct list transfers; /* connections in the middle of a request or of the last answer */
     struct list idle; /* ... between two requests; both lists are in the order of their deadlines */

@@ -379,10 +379,22 @@ void watch_begin(struct exchange *x)
     }
 }
 
-static bool is_flag(const struct exchange *x, const char *key, const char *value)
+/* False when it is neither true nor false, and then it has been answered so. */
+static bool read_flag(struct exchange *x, const char *key, bool otherwise, bool *out)
 {
     struct slice text;
-    return uri_query_text(x->parameters, key, &text) && slice_equal(text, slice_of(value));
+    struct fault fault;
+    *out = otherwise;
+    if (!uri_query_text(x->parameters, key, &text)) {
+        return true;
+    }
+    *out = slice_equal(text, slice_of("true"));
+    if (*out || slice_equal(text, slice_of("false"))) {
+        return true;
+    }
+    (void)fault_set(&fault, HF_FIELD_RANGE, "%s: must be true or false", key);
+    exchange_fault(x, &fault);
+    return false;
 }
 
 void api_watch(struct exchange *x)
@@ -393,8 +405,12 @@ void api_watch(struct exchange *x)
         exchange_fault(x, &fault);
         return;
     }
-    x->watcher.is_listing = is_flag(x, "list", "true");
-    x->watcher.no_reset = is_flag(x, "reset", "false");
+    bool is_reset_sent;
+    if (!read_flag(x, "list", false, &x->watcher.is_listing) ||
+        !read_flag(x, "reset", true, &is_reset_sent)) {
+        return;
+    }
+    x->watcher.no_reset = !is_reset_sent;
     if (uri_query_text(x->parameters, "session_id", &session)) {
         if (!reply_parse_id(session, &x->watcher.session)) {
             exchange_fail(x, HF_INVALID_ID, "session_id: must be 32 hexadecimal digits");

@@ -7,8 +7,9 @@
  *
  *   - a write is visible to later reads at once, but survives a power cut only after `sync` of that
  *     file has succeeded. Until then any of its sectors (512 bytes) may be there or not, in any
- *     order. Bytes of a sector that a write leaves as they were stay as they were, whenever the
- *     power fails (what SQLite calls power-safe overwrite);
+ *     order; a process that dies, or a write that fails, leaves no less than that. Bytes of a
+ *     sector that a write leaves as they were stay as they were, whenever the power fails (what
+ *     SQLite calls power-safe overwrite);
  *   - a name that was made, replaced or removed is durable only after `sync_folder`; until then
  *     each such change may be there or not, by itself, but never by half;
  *   - after a failed `sync` nobody knows what is on the disk, and a second one that succeeds proves

@@ -31,6 +31,11 @@ uint64_t log_bytes_on_disk(const struct log *log)
     return sum;
 }
 
+const struct log_dropped *log_dropped(const struct log *log)
+{
+    return log->dropped.bytes > 0 ? &log->dropped : NULL;
+}
+
 bool log_wants_seal(const struct log *log)
 {
     return !log->sealed;

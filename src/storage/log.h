@@ -52,6 +52,18 @@ enum storage_status log_open(struct disk *disk, const struct log_options *option
                              struct problem *problem);
 void log_close(struct log *log);
 
+/* A write at the end of the log that was not finished when the process ended, and that log_open
+ * left out. Nobody was told that its entries are durable, unless they were damaged in a way that
+ * cannot be told from an unfinished write (log_tail.c). */
+struct log_dropped {
+    char segment[DISK_NAME_MAX + 1];
+    uint32_t offset;
+    uint32_t bytes;       /* as far as there is something left of it */
+    uint64_t first, last; /* indexes of its entries, as far as they are legible; 0: none is */
+};
+/* NULL: nothing was dropped. */
+const struct log_dropped *log_dropped(const struct log *log);
+
 /* The entries are log_first to log_last; none when log_last is log_first - 1. */
 uint64_t log_first(const struct log *log);
 uint64_t log_last(const struct log *log);
@@ -98,9 +110,9 @@ enum storage_status log_reset(struct log *log, uint64_t index, uint64_t term,
  * segments only, so log_first may stay lower. */
 enum storage_status log_drop_before(struct log *log, uint64_t index, struct problem *problem);
 
-/* A flipped bit in the last batch looks like a write that the power cut, and would be dropped in
- * silence. Sealing (a write and a sync of one small record) makes it damage that is named. For a
- * clean stop and for when nothing has come for a while; does nothing when it is done already. */
+/* Damage in the last batch cannot always be told from a write that the power cut, and is dropped
+ * then. Sealing (a write and a sync of one small record) makes it damage that is named. For a clean
+ * stop and for when nothing has come for a while; does nothing when it is done already. */
 enum storage_status log_seal(struct log *log, struct problem *problem);
 bool log_wants_seal(const struct log *log);
 

@@ -12,12 +12,23 @@
 
 /* The disk had no room for bytes that were allocated before: a file system that copies on write.
  * What was written of them must not be found at the next opening, for the caller is told that
- * nothing was done. */
-static enum storage_status undo(struct log_segment *segment, struct problem *problem)
+ * nothing was done. Zeros over the first header do that. All of it is overwritten, so that a later
+ * write that is cut off does not show bytes of this one (log_tail.c); where there is no room for
+ * zeros nothing was written either. */
+static enum storage_status undo(struct log_segment *segment, size_t len, struct problem *problem)
 {
-    static const uint8_t zeros[LOG_RECORD];
+    static const uint8_t zeros[LOG_PAGE];
     enum storage_status status =
-        disk_write(segment->file, segment->tail, zeros, sizeof(zeros), problem);
+        disk_write(segment->file, segment->tail, zeros, LOG_RECORD, problem);
+    for (size_t at = LOG_RECORD; at < len && status == STORAGE_OK;) {
+        size_t n = len - at < sizeof(zeros) ? len - at : sizeof(zeros);
+        status = disk_write(segment->file, segment->tail + at, zeros, n, problem);
+        at += n;
+        if (status == STORAGE_FULL) {
+            status = STORAGE_OK;
+            break;
+        }
+    }
     return status == STORAGE_OK ? disk_sync(segment->file, problem) : status;
 }
 
@@ -30,7 +41,7 @@ static enum storage_status flush(struct log *log, const uint8_t *bytes, size_t l
     enum storage_status status = disk_write(segment->file, segment->tail, bytes, len, problem);
     if (status == STORAGE_FULL) {
         struct problem second;
-        if (may_undo && undo(segment, &second) == STORAGE_OK) {
+        if (may_undo && undo(segment, len, &second) == STORAGE_OK) {
             return STORAGE_FULL;
         }
         status = problem->status = STORAGE_IO; /* to ask again would not be safe */

@@ -19,12 +19,13 @@ enum {
     PAGE_FOLLOWS = 48,
     PAGE_LIFE = 56,
     PAGE_SEALED = 64,
+    PAGE_BLANK = 68,
 };
 
 /* Where things are in the header of a record. */
 enum {
     RECORD_CHECKSUM = 0,
-    RECORD_LENGTH = 8,
+    RECORD_LENGTH = LOG_LENGTH,
     RECORD_KIND = 12,
     RECORD_TYPE = 14,
     RECORD_INDEX = 16,
@@ -58,6 +59,7 @@ void log_segment_encode(struct log_segment *segment, struct id store, uint8_t *p
     put_u64(page + PAGE_FOLLOWS, segment->follows);
     put_u64(page + PAGE_LIFE, segment->life);
     put_u32(page + PAGE_SEALED, segment->sealed);
+    put_u32(page + PAGE_BLANK, segment->blank ? 1 : 0);
     put_u64(page + PAGE_CHECKSUM, storage_checksum(page + 8, LOG_PAGE - 8, 0));
     segment->salt = salt_of(segment, store);
 }
@@ -104,6 +106,7 @@ enum storage_status log_segment_decode(struct log_segment *segment, struct id st
     segment->size = get_u32(page + PAGE_SIZE);
     segment->sealed = get_u32(page + PAGE_SEALED);
     segment->tail = LOG_PAGE;
+    segment->blank = get_u32(page + PAGE_BLANK) == 1;
     segment->salt = salt_of(segment, store);
     return STORAGE_OK;
 }
@@ -141,12 +144,11 @@ size_t log_record_peek(const struct log_segment *segment, const uint8_t *at)
                : log_record_size(len);
 }
 
-bool log_record_decode(const struct log_segment *segment, const uint8_t *at, size_t left,
+bool log_record_glance(const struct log_segment *segment, const uint8_t *at, size_t left,
                        struct log_record *out)
 {
     size_t size = left < LOG_RECORD ? 0 : log_record_peek(segment, at);
-    if (size == 0 || size > left ||
-        get_u64(at + RECORD_CHECKSUM) != storage_checksum(at + 8, size - 8, segment->salt)) {
+    if (size == 0 || size > left) {
         return false;
     }
     *out = (struct log_record){
@@ -160,6 +162,18 @@ bool log_record_decode(const struct log_segment *segment, const uint8_t *at, siz
         .size = (uint32_t)size,
         .payload = slice_make(at + LOG_RECORD, get_u32(at + RECORD_LENGTH)),
     };
+    return true;
+}
+
+bool log_record_decode(const struct log_segment *segment, const uint8_t *at, size_t left,
+                       struct log_record *out)
+{
+    struct log_record record;
+    if (!log_record_glance(segment, at, left, &record) ||
+        record.checksum != storage_checksum(at + 8, record.size - 8, segment->salt)) {
+        return false;
+    }
+    *out = record;
     return true;
 }
 

@@ -6,7 +6,9 @@
  * one.
  *
  *   header   checksum of the page, "HOLDFLOG", version, size of the file, store id, number of the
- *            segment, number of the segment that it follows (0: it is the first), life, sealed
+ *            segment, number of the segment that it follows (0: it is the first), life, sealed,
+ *            blank (1: the file held zeros when it became a segment; 0: it was recycled, or an
+ *            older version made it)
  *   record   checksum, length, kind, type, index, term, checksum of the record before, start of its
  *            batch, salt; then the payload, with zeros up to a multiple of 8
  *
@@ -40,6 +42,7 @@ enum {
     LOG_FORMAT_VERSION = 1,
     LOG_PAGE = 4096,  /* the header; records start behind it */
     LOG_RECORD = 48,  /* the header of a record */
+    LOG_LENGTH = 8,   /* where in it the length lies, 4 bytes */
     LOG_NAME_MAX = 40 /* of a segment's file, with its end */
 };
 
@@ -60,6 +63,7 @@ struct log_segment {
     uint32_t size;
     uint32_t sealed;
     uint32_t tail; /* where the next record goes */
+    bool blank;    /* what no record was written over are zeros */
     bool direct;   /* the file is ready for direct writes */
     struct disk_file *file;
 };
@@ -97,6 +101,11 @@ uint64_t log_record_encode(const struct log_segment *segment, const struct log_r
 /* Whether the `left` bytes at `at` begin with a record of this segment, by salt and checksum. Does
  * not look at what lies before it. */
 bool log_record_decode(const struct log_segment *segment, const uint8_t *at, size_t left,
+                       struct log_record *out);
+
+/* The same without the checksum: what a header says that has this segment's salt, and whose record
+ * fits into `left`. For a record that is known to be damaged or unfinished. */
+bool log_record_glance(const struct log_segment *segment, const uint8_t *at, size_t left,
                        struct log_record *out);
 
 /* The size of the record that seems to begin at `at`, where there are LOG_RECORD bytes; 0 when

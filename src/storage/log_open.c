@@ -91,6 +91,16 @@ static enum storage_status replay_records(struct opening *opening, size_t at, st
     return STORAGE_OK;
 }
 
+static void note_dropped(struct log *log, const struct log_scan *scan, const struct log_end *end)
+{
+    struct log_dropped *dropped = &log->dropped;
+    snprintf(dropped->segment, sizeof(dropped->segment), "%s", scan->segment->file->name);
+    dropped->offset = scan->offset;
+    dropped->bytes = end->bytes;
+    dropped->first = end->first;
+    dropped->last = end->last;
+}
+
 static enum storage_status replay(struct opening *opening, size_t at, struct problem *problem)
 {
     struct log *log = opening->log;
@@ -110,9 +120,12 @@ static enum storage_status replay(struct opening *opening, size_t at, struct pro
         .chained = at > 0 || segment->follows == 0,
     };
     status = replay_records(opening, at, &scan, problem);
-    char why[120];
-    if (status == STORAGE_OK && log_scan_is_damage(&scan, why, sizeof(why))) {
-        return damaged(opening, &scan, why, problem);
+    struct log_end end = {.damaged = false};
+    if (status == STORAGE_OK) {
+        log_scan_end(&scan, &end);
+    }
+    if (end.damaged) {
+        return damaged(opening, &scan, end.why, problem);
     }
     if (status == STORAGE_OK && scan.closed && at + 1 == log->segment_count) {
         return problem_set(problem, STORAGE_CORRUPT,
@@ -124,6 +137,7 @@ static enum storage_status replay(struct opening *opening, size_t at, struct pro
     if (!scan.closed) {
         opening->has_ended = true;
         opening->ended = scan;
+        note_dropped(log, &scan, &end);
     }
     return status;
 }
@@ -202,13 +216,15 @@ static enum storage_status renew(struct opening *opening, size_t at, struct prob
         status = load(opening, original, problem);
     }
     struct disk_file *file = NULL;
+    bool blank = false;
     if (status == STORAGE_OK) {
-        status = log_segment_file(log, size, &file, problem);
+        status = log_segment_file(log, size, &file, &blank, problem);
     }
     if (status != STORAGE_OK) {
         return status;
     }
     struct log_segment copy = log_segment_plan(log, original == NULL ? 0 : original->follows, size);
+    copy.blank = blank;
     uint8_t *image = log_buffer(log, original == NULL ? LOG_PAGE : original->tail);
     if (original != NULL) {
         copy_records(opening, original, &copy, image);

@@ -19,12 +19,14 @@
  *      it ends with a CLOSE (log_open.c sees to that).
  *   5. A sound record at E itself that starts a batch was written when the log ended there. If it
  *      does not follow what lies before it, then that has changed: damage.
+ *   6. If the record at E shows by itself that all of it was written: damage (log_tail.c).
  *
- * What remains is damage in the very last batch with nothing behind it, which cannot be told from a
- * torn write by anybody who looks at the file alone. log_seal puts something behind it. */
+ * What remains is damage in the very last batch that looks like a torn write to anybody who has the
+ * file alone: it is dropped, and log_dropped reports it. log_seal puts something behind it. */
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/limits.h"
 #include "storage/log_state.h"
 
 bool log_scan_next(struct log_scan *scan, struct log_record *record, uint32_t *at)
@@ -50,33 +52,78 @@ bool log_scan_next(struct log_scan *scan, struct log_record *record, uint32_t *a
     return true;
 }
 
-bool log_scan_is_damage(const struct log_scan *scan, char *why, size_t why_size)
+/* Takes what a record behind the end says of itself into the account of what is dropped. */
+static void count_record(const struct log_scan *scan, uint32_t offset,
+                         const struct log_record *record, struct log_end *end)
+{
+    end->bytes = offset + record->size - scan->offset;
+    if (record->kind == LOG_ENTRY && record->index < LIMIT_NUMBER) {
+        end->first = end->first == 0 || record->index < end->first ? record->index : end->first;
+        end->last = record->index > end->last ? record->index : end->last;
+    }
+}
+
+/* Rules 1, 2 and 5: what the sound records behind the end show. */
+static void look_behind(const struct log_scan *scan, struct log_end *end)
 {
     const struct log_segment *segment = scan->segment;
-    uint32_t end = scan->offset;
-    if (scan->closed) {
-        return false;
-    }
-    if (end < segment->sealed) {
-        snprintf(why, why_size, "all up to offset %" PRIu32 " was durable", segment->sealed);
-        return true;
-    }
-    for (uint32_t offset = end; offset + LOG_RECORD <= segment->size;) {
+    for (uint32_t offset = scan->offset; offset + LOG_RECORD <= segment->size;) {
         struct log_record record;
         if (!log_record_decode(segment, scan->bytes + offset, segment->size - offset, &record)) {
             offset += 8;
-        } else if (offset == end && record.batch == end) {
-            snprintf(why, why_size, "the record there does not follow the one before it");
-            return true;
-        } else if (record.batch > end) {
-            snprintf(why, why_size, "the record at offset %" PRIu32 " was written after it",
-                     offset);
-            return true;
-        } else {
-            offset += record.size;
+            continue;
         }
+        end->damaged = true;
+        if (offset == scan->offset && record.batch == offset) {
+            snprintf(end->why, sizeof(end->why),
+                     "the record there does not follow the one before it");
+            return;
+        }
+        if (record.batch > scan->offset) {
+            snprintf(end->why, sizeof(end->why),
+                     "the record at offset %" PRIu32 " was written after it", offset);
+            return;
+        }
+        end->damaged = false;
+        count_record(scan, offset, &record, end);
+        offset += record.size;
     }
-    return false;
+}
+
+/* In a segment that held zeros, every other byte was written. */
+static uint32_t reach_of_bytes(const struct log_scan *scan)
+{
+    uint32_t reach = scan->segment->size;
+    while (reach > scan->offset && scan->bytes[reach - 1] == 0) {
+        reach--;
+    }
+    return reach;
+}
+
+void log_scan_end(const struct log_scan *scan, struct log_end *end)
+{
+    const struct log_segment *segment = scan->segment;
+    uint32_t offset = scan->offset;
+    *end = (struct log_end){.damaged = false};
+    if (scan->closed) {
+        return;
+    }
+    if (offset < segment->sealed) {
+        end->damaged = true;
+        snprintf(end->why, sizeof(end->why), "all up to offset %" PRIu32 " was durable",
+                 segment->sealed);
+        return;
+    }
+    struct log_record record;
+    if (log_record_glance(segment, scan->bytes + offset, segment->size - offset, &record)) {
+        count_record(scan, offset, &record, end);
+    }
+    look_behind(scan, end);
+    if (!end->damaged) {
+        end->damaged = log_tail_is_damage(scan, end->why, sizeof(end->why));
+    }
+    uint32_t bytes = segment->blank ? reach_of_bytes(scan) - offset : 0;
+    end->bytes = bytes > end->bytes ? bytes : end->bytes;
 }
 
 bool log_scan_finds_record(const struct log_segment *segment, const uint8_t *bytes, uint32_t *at)

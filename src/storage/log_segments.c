@@ -106,9 +106,10 @@ static struct disk_file *take_filled(struct log *log)
 }
 
 enum storage_status log_segment_file(struct log *log, uint32_t size, struct disk_file **out,
-                                     struct problem *problem)
+                                     bool *blank, struct problem *problem)
 {
     enum storage_status status = take_spare(log, size, out, problem);
+    *blank = *out == NULL;
     if (status != STORAGE_OK || *out != NULL) {
         return status;
     }
@@ -200,7 +201,8 @@ static enum storage_status prepare(struct log *log, struct problem *problem)
     if (status != STORAGE_OK) {
         return status;
     }
-    if (file == NULL) {
+    bool blank = file == NULL;
+    if (blank) {
         status = log->filled < size ? fill_step(log, size, problem) : STORAGE_OK;
         if (status != STORAGE_OK || log->filled < size) {
             return status;
@@ -209,6 +211,7 @@ static enum storage_status prepare(struct log *log, struct problem *problem)
     }
     uint64_t follows = log->segments[log->segment_count - 1].number;
     struct log_segment segment = log_segment_plan(log, follows, size);
+    segment.blank = blank;
     uint8_t page[LOG_PAGE];
     status = log_segment_make(log, &segment, file, page, problem);
     if (status == STORAGE_OK) {

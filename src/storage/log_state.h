@@ -78,6 +78,8 @@ struct log {
     uint8_t *direct;                /* LOG_DIRECT_BYTES, where there are direct writes; or NULL */
     size_t begun;                   /* bytes of the records between log_begin and log_end, or 0 */
 
+    struct log_dropped dropped; /* at opening; 0 bytes: nothing */
+
     struct problem broken; /* status is STORAGE_OK while all is well */
 };
 
@@ -149,9 +151,10 @@ enum storage_status log_segment_make(struct log *log, struct log_segment *segmen
                                      struct disk_file *file, uint8_t *image,
                                      struct problem *problem);
 
-/* A spare of exactly that size, opened; else a new file, filled with zeros in one go. */
+/* A spare of exactly that size, opened; else a new file, filled with zeros in one go, which is
+ * `*blank`. */
 enum storage_status log_segment_file(struct log *log, uint32_t size, struct disk_file **out,
-                                     struct problem *problem);
+                                     bool *blank, struct problem *problem);
 
 /* Turns a file that is a segment into a spare, or removes it when there are enough; durably. */
 enum storage_status log_segment_retire(struct log *log, const struct log_segment *segment,
@@ -189,10 +192,24 @@ struct log_scan {
 /* The next record, and where it is. False at the end of what is valid, at scan->offset. */
 bool log_scan_next(struct log_scan *scan, struct log_record *record, uint32_t *at);
 
-/* At the end: whether something shows that what should lie there was durable once. */
-bool log_scan_is_damage(const struct log_scan *scan, char *why, size_t why_size);
+/* What lies behind the last valid record. */
+struct log_end {
+    bool damaged; /* something shows that it was durable once; `why` says what */
+    char why[120];
+    uint32_t bytes;       /* of a write that was not finished; 0: nothing is left of one */
+    uint64_t first, last; /* indexes of its entries that are legible; 0: none is */
+};
+
+/* At the end of what is valid; nothing in a segment that is closed. */
+void log_scan_end(const struct log_scan *scan, struct log_end *end);
 
 /* Whether a record of this segment lies anywhere in its bytes; where. */
 bool log_scan_finds_record(const struct log_segment *segment, const uint8_t *bytes, uint32_t *at);
+
+/* ---- log_tail.c: damage in the last write ---- */
+
+/* Whether the record at scan->offset, which does not check, was written whole and changed later;
+ * `why` says what shows it. */
+bool log_tail_is_damage(const struct log_scan *scan, char *why, size_t why_size);
 
 #endif

@@ -179,7 +179,7 @@ void snapshot_intake_abort(struct snapshot_intake *intake)
     if (intake == NULL) {
         return;
     }
-    struct problem ignored; /* what stays is removed at the next opening */
-    disk_remove(intake->snapshots->disk, SNAPSHOT_RECEIVED, &ignored);
+    snapshots_discard(intake->snapshots, intake->file, SNAPSHOT_RECEIVED);
+    intake->file = NULL;
     intake_free(intake);
 }

@@ -151,7 +151,7 @@ void snapshot_output_abort(struct snapshot_output *output)
     if (output == NULL) {
         return;
     }
-    struct problem ignored; /* what stays is removed at the next opening */
-    disk_remove(output->snapshots->disk, SNAPSHOT_TEMPORARY, &ignored);
+    snapshots_discard(output->snapshots, output->file, SNAPSHOT_TEMPORARY);
+    output->file = NULL;
     output_free(output);
 }

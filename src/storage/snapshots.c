@@ -1,4 +1,6 @@
 /* Which snapshots there are: the list, the newest one, pins, clearing away. */
+#define _GNU_SOURCE /* recursive mutexes */
+
 #include "storage/snapshots.h"
 
 #include <inttypes.h>
@@ -204,6 +206,11 @@ enum storage_status snapshots_open(struct disk *disk, struct id cluster, struct 
     memset(snapshots, 0, sizeof(*snapshots));
     snapshots->disk = disk;
     snapshots->cluster = cluster;
+    pthread_mutexattr_t recursive;
+    pthread_mutexattr_init(&recursive);
+    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&snapshots->guard, &recursive);
+    pthread_mutexattr_destroy(&recursive);
     enum storage_status status = list(snapshots, problem);
     if (status != STORAGE_OK) {
         snapshots_close(snapshots);
@@ -219,11 +226,23 @@ void snapshots_close(struct snapshots *snapshots)
         return;
     }
     set_newest(snapshots, NULL);
+    snapshots_close_nameless(snapshots);
+    pthread_mutex_destroy(&snapshots->guard);
     if (snapshots->capacity > 0) {
         memory_free(memory_system(), snapshots->items,
                     snapshots->capacity * sizeof(*snapshots->items));
     }
     memory_free(memory_system(), snapshots, sizeof(*snapshots));
+}
+
+void snapshots_lock(struct snapshots *snapshots)
+{
+    pthread_mutex_lock(&snapshots->guard);
+}
+
+void snapshots_unlock(struct snapshots *snapshots)
+{
+    pthread_mutex_unlock(&snapshots->guard);
 }
 
 const struct snapshot_info *snapshots_newest(const struct snapshots *snapshots)
@@ -275,43 +294,72 @@ enum storage_status snapshots_adopt(struct snapshots *snapshots, struct disk_fil
         memory_free(memory_system(), seen, sizeof(*seen));
         return status;
     }
+    snapshots_lock(snapshots);
     set_newest(snapshots, seen);
     if (item_find(snapshots, index, term) == NULL) {
         item_push(snapshots, index, term);
     }
+    snapshots_unlock(snapshots);
     return STORAGE_OK;
 }
 
 bool snapshots_pin(struct snapshots *snapshots, uint64_t index, uint64_t term)
 {
+    snapshots_lock(snapshots);
     struct snapshot_item *item = item_find(snapshots, index, term);
     if (item != NULL) {
         item->pins++;
     }
+    snapshots_unlock(snapshots);
     return item != NULL;
 }
 
 void snapshots_unpin(struct snapshots *snapshots, uint64_t index, uint64_t term)
 {
+    snapshots_lock(snapshots);
     struct snapshot_item *item = item_find(snapshots, index, term);
     hf_assert(item != NULL && item->pins > 0);
     item->pins--;
+    snapshots_unlock(snapshots);
+}
+
+/* Takes the oldest one out of the list that may go, so that nobody pins it any more. */
+static bool take_unpinned(struct snapshots *snapshots, struct snapshot_item *out)
+{
+    bool found = false;
+    snapshots_lock(snapshots);
+    for (size_t i = 0; i + 1 < snapshots->count && !found; i++) {
+        found = snapshots->items[i].pins == 0;
+        if (found) {
+            *out = snapshots->items[i];
+            item_remove(snapshots, i);
+        }
+    }
+    snapshots_unlock(snapshots);
+    return found;
+}
+
+/* It is still there, and the oldest. */
+static void put_back(struct snapshots *snapshots, const struct snapshot_item *item)
+{
+    snapshots_lock(snapshots);
+    item_push(snapshots, item->index, item->term);
+    memmove(&snapshots->items[1], &snapshots->items[0],
+            (snapshots->count - 1) * sizeof(*snapshots->items));
+    snapshots->items[0] = *item;
+    snapshots_unlock(snapshots);
 }
 
 enum storage_status snapshots_prune(struct snapshots *snapshots, struct problem *problem)
 {
     enum storage_status status = STORAGE_OK;
-    for (size_t i = 0; i + 1 < snapshots->count && status == STORAGE_OK;) {
-        const struct snapshot_item *item = &snapshots->items[i];
-        if (item->pins > 0) {
-            i++;
-            continue;
-        }
+    struct snapshot_item item;
+    while (status == STORAGE_OK && take_unpinned(snapshots, &item)) {
         char name[SNAPSHOT_NAME_MAX];
-        snapshot_name(name, item->index, item->term);
-        status = disk_unlink(snapshots->disk, name, problem);
-        if (status == STORAGE_OK) {
-            item_remove(snapshots, i);
+        snapshot_name(name, item.index, item.term);
+        status = snapshots_unlink(snapshots, name, problem);
+        if (status != STORAGE_OK) {
+            put_back(snapshots, &item);
         }
     }
     return status;

@@ -11,8 +11,10 @@
  *   receiving   snapshot_intake_begin, _feed ..., _commit, or _abort
  *   loading     snapshot_source_open, the `body` of each _next
  *
- * Belongs to one thread at a time, save that each output, source and intake has its own buffer and
- * file, and may be used by another thread between its begin or open and its commit or close. */
+ * Two threads: commits, prunes and trims are made by one of them at a time, all else by any. What
+ * both change, the list, is guarded, and never while the disk is waited for; so opening, closing,
+ * pinning and aborting do not wait for the other thread's sync, rename or removal. Each output,
+ * source and intake has its own buffer and file and belongs to one thread at a time. */
 #ifndef HOLDFAST_STORAGE_SNAPSHOTS_H
 #define HOLDFAST_STORAGE_SNAPSHOTS_H
 
@@ -39,6 +41,10 @@ enum storage_status snapshots_open(struct disk *disk, struct id cluster, struct 
                                    struct problem *problem);
 void snapshots_close(struct snapshots *snapshots);
 
+/* Keeps the list as it is, for a thread that does not make the commits and looks at the newest. */
+void snapshots_lock(struct snapshots *snapshots);
+void snapshots_unlock(struct snapshots *snapshots);
+
 /* The newest one, NULL when there is none. Valid until the next commit. */
 const struct snapshot_info *snapshots_newest(const struct snapshots *snapshots);
 /* Its size in bytes, 0 when there is none. */
@@ -53,6 +59,13 @@ void snapshots_unpin(struct snapshots *snapshots, uint64_t index, uint64_t term)
 
 /* Removes all but the newest one and those that are pinned. */
 enum storage_status snapshots_prune(struct snapshots *snapshots, struct problem *problem);
+
+/* From now on prune and abort only take the name of a file away. Its bytes go in steps, a call of
+ * snapshots_trim each: a file system is busy for long with a large file. What is left when the
+ * process ends goes with it. */
+void snapshots_remove_in_steps(struct snapshots *snapshots);
+bool snapshots_wants_trim(struct snapshots *snapshots);
+void snapshots_trim(struct snapshots *snapshots);
 
 /* ---- taking ---- */
 

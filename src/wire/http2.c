@@ -212,6 +212,8 @@ static ssize_t on_pull(nghttp2_session *session, int32_t id, uint8_t *buf, size_
                 return NGHTTP2_ERR_CALLBACK_FAILURE;
             }
         }
+    } else {
+        h->handlers->on_moved(h->owner, stream);
     }
     return (ssize_t)len;
 }
@@ -471,6 +473,14 @@ void http2_answer(struct http2 *h, struct http2_stream *stream, const struct htt
     }
 }
 
+void http2_answer_constant(struct http2 *h, struct http2_stream *stream,
+                           const struct http2_header *headers, size_t count, struct slice body)
+{
+    stream->is_finished = true;
+    stream->lent = body;
+    submit_head(h, stream, headers, count, false);
+}
+
 void http2_reset(struct http2 *h, struct http2_stream *stream, bool is_calm)
 {
     break_off(h, stream, is_calm ? NGHTTP2_CANCEL : NGHTTP2_ENHANCE_YOUR_CALM);
@@ -501,6 +511,37 @@ void http2_turn_away(struct http2 *h)
     (void)nghttp2_session_terminate_session(h->session, NGHTTP2_ENHANCE_YOUR_CALM);
     http2_flush(h);
     h->is_broken = true;
+}
+
+void http2_break_off(struct http2 *h, bool says_why)
+{
+    /* Written here and not by nghttp2, which would send what was queued before it, too. */
+    uint32_t last = (uint32_t)nghttp2_session_get_last_proc_stream_id(h->session);
+    const uint8_t frame[] = {
+        0,
+        0,
+        8,
+        NGHTTP2_GOAWAY,
+        0,
+        0,
+        0,
+        0,
+        0, /* length, type, flags, stream */
+        (uint8_t)(last >> 24),
+        (uint8_t)(last >> 16),
+        (uint8_t)(last >> 8),
+        (uint8_t)last,
+        0,
+        0,
+        0,
+        NGHTTP2_ENHANCE_YOUR_CALM,
+    };
+    hf_assert(!h->is_inside);
+    h->is_broken = true;
+    if (says_why) {
+        bool is_taken = buffer_append(h->out, frame, sizeof(frame));
+        hf_assert(is_taken); /* the buffer has room for a frame above the soft limit */
+    }
 }
 
 void http2_ping(struct http2 *h)

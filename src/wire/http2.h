@@ -53,6 +53,8 @@ struct http2_handlers {
     void (*on_close)(void *owner, struct http2_stream *stream, bool is_clean);
     /* The client cancels a call whose whole answer is in the output: it did not take it. */
     void (*on_late_cancel)(void *owner, int32_t id);
+    /* Some bytes of the answer are in the output now, and it has not ended. */
+    void (*on_moved)(void *owner, struct http2_stream *stream);
 };
 
 /* One request and its answer; embedded in an object of the owner. The fields are private to
@@ -105,6 +107,9 @@ void http2_finish(struct http2 *h, struct http2_stream *stream, const struct htt
 void http2_answer(struct http2 *h, struct http2_stream *stream, const struct http2_header *headers,
                   size_t count, struct slice body, const struct http2_header *trailers,
                   size_t trailer_count);
+/* The same without trailers, for a body that lasts longer than the connection: never copied. */
+void http2_answer_constant(struct http2 *h, struct http2_stream *stream,
+                           const struct http2_header *headers, size_t count, struct slice body);
 /* Breaks it off. `is_calm` false: the client asks for too much. */
 void http2_reset(struct http2 *h, struct http2_stream *stream, bool is_calm);
 /* So many bytes from on_data are dealt with. */
@@ -118,6 +123,9 @@ void http2_goaway(struct http2 *h);
 uint32_t http2_take_resets(struct http2 *h);
 /* The client asks for too much: says so, and that is the end. */
 void http2_turn_away(struct http2 *h);
+/* The end, at once: nothing that waits is sent. `says_why`: a GOAWAY with ENHANCE_YOUR_CALM is,
+ * behind the output that there is. The owner has closed its streams. */
+void http2_break_off(struct http2 *h, bool says_why);
 /* Is the other end still there? */
 void http2_ping(struct http2 *h);
 /* Nothing more will come or go. */

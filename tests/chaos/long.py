@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 """Hours of chaos, in pieces that can be made on different days: `make chaos-long`.
 
-    tests/chaos/long.py [--hours 2] [--piece 300] [--first-seed 1000] [--storm 900] [--other PROGRAM] [--out DIR]
+    tests/chaos/long.py [--hours 2] [--piece 300] [--first-seed 1000] [--storm 900] [--nodes 5 | --grow] [--power]
+                        [--other PROGRAM] [--out DIR]
 
 Each piece is a run of chaos.py with a seed of its own and a fresh cluster, by turns with network namespaces and
 with the proxy. What a piece found is one line of DIR/chaos-long.jsonl, so a run that is broken off loses only its
-last piece, and the next goes on behind it; the report is made of all lines. Exit status 1: a promise broke."""
+last piece, and the next goes on behind it; the report is made of all lines. Other kinds of clusters have files of
+their own, named as their pieces are: DIR/chaos-grow-power-long.jsonl. Exit status 1: a promise broke."""
 
 import argparse
 import json
@@ -19,6 +21,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "cluster"))
 from harness import ROOT  # noqa: E402
 from network import why_not  # noqa: E402
+import chaos  # noqa: E402
 import report  # noqa: E402
 
 AIMS = {"hours": 2, "operations": 10_000_000, "faults": 1000}
@@ -44,13 +47,13 @@ def version():
     return asked.stdout.strip() or "unknown"
 
 
-def markdown(lines):
+def markdown(lines, kind=""):
     total = {key: sum(line[key] for line in lines) for key in ("seconds", "operations", "grants", "slots", "slots_served")}
     faults = sum(row["times"] for line in lines for row in line["kinds"].values())
     broken = [f"seed {line['seed']}: {text}" for line in lines for text in line["violations"]]
     got = {"hours": total["seconds"] / 3600, "operations": total["operations"], "faults": faults}
     text = ["# A long run of chaos, in pieces", "",
-            f"`make chaos-long`: {len(lines)} pieces, each with a seed and a fresh cluster of five nodes on "
+            f"`make chaos-long{kind}`: {len(lines)} pieces, each with a seed and a fresh cluster on "
             f"{lines[0]['cores']} cores; by turns on network namespaces and behind a proxy. What is injected, recorded "
             "and checked is what [chaos.md](chaos.md) says.", "",
             f"**{len(broken)} violations.**", "", "| | seen | aim |", "|---|---|---|"]
@@ -76,11 +79,12 @@ def markdown(lines):
 
 def run_piece(options, seed, network):
     command = [sys.executable, HERE / "chaos.py", "--seconds", str(options.piece), "--seed", str(seed),
-               "--storm", str(options.storm), "--network", network, "--out", options.out]
+               "--storm", str(options.storm), "--network", network, "--nodes", options.nodes, "--out", options.out]
+    command += [flag for flag, wanted in (("--grow", options.grow), ("--power", options.power)) if wanted]
     if options.other:
         command += ["--other", options.other]
     status = subprocess.run([str(word) for word in command], check=False).returncode
-    path = options.out / f"chaos-{seed}.json"
+    path = options.out / f"{chaos.stem(options, seed)}.json"
     if status not in (0, 1) or not path.exists():
         raise SystemExit(f"piece {seed} ended with {status}, without a report")
     return piece_line(json.loads(path.read_text(encoding="utf-8")), network)
@@ -92,11 +96,13 @@ def main():
     parser.add_argument("--piece", type=int, default=300, help="seconds")
     parser.add_argument("--first-seed", type=int, default=1000)
     parser.add_argument("--storm", type=int, default=900, help="cycles a second of the C clients")
+    chaos.add_kind(parser)
     parser.add_argument("--other", type=Path, help="another version of the program, to be rolled to and back")
     parser.add_argument("--out", type=Path, default=ROOT / "build-logs")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    kept = options.out / "chaos-long.jsonl"
+    name = chaos.stem(options, "long")
+    kept = options.out / f"{name}.jsonl"
     lines = [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()] if kept.exists() else []
     networks = ["proxy"] if why_not() else ["spaces", "proxy"]
     end = time.monotonic() + options.hours * 3600
@@ -105,10 +111,10 @@ def main():
         lines.append(run_piece(options, seed, networks[seed % len(networks)]))
         with open(kept, "a", encoding="utf-8") as out:
             out.write(json.dumps(lines[-1]) + "\n")
-        (options.out / "chaos-long.md").write_text(markdown(lines), encoding="utf-8")
+        (options.out / f"{name}.md").write_text(markdown(lines, chaos.words(options)), encoding="utf-8")
     if not lines:
         raise SystemExit("no piece fits: --hours is shorter than --piece")
-    print(f"{options.out / 'chaos-long.md'} has the report")
+    print(f"{options.out / name}.md has the report")
     return 1 if any(line["violations"] for line in lines) else 0
 
 

@@ -1,19 +1,22 @@
-"""Five machines for chaos: a namespace each where root, ports of 127.0.0.1 behind a proxy elsewhere.
+"""Machines for chaos: a namespace each where root, ports of 127.0.0.1 behind a proxy elsewhere.
 
 A machine has two networks: one to its peers, which is cut, and one to the clients, which never is. So clients
 go on talking to a node that its peers have lost, which is what a lock service must survive. A machine keeps its
-addresses when the node on it is replaced by another."""
+addresses when the node on it is replaced by another. In a cluster that grows some have no node."""
 
+import concurrent.futures
 import ctypes
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import power
 from harness import PROGRAM, SANITIZED, Node, dies_with_us, free_ports
 from network import CLONE_NEWNET, Network, Space, libc, why_not
 
-COUNT = 5
+POWER_SHARE = 0.7  # of the nodes lose what they did not sync when they are killed
+SYNC_MS = (0, 20, 120)  # how long a sync of such a node takes at most
 SHIM = PROGRAM.parent / "tests" / "support" / "bad_disk.so"
 PROXY = Path(__file__).resolve().parent / "proxy.py"
 CLOCK = SHIM.with_name("bad_clock.so")
@@ -22,8 +25,8 @@ CLOCK = SHIM.with_name("bad_clock.so")
 class Cables(Network):
     """The switches of tests/cluster, and one more for the clients."""
 
-    def __init__(self):
-        super().__init__(COUNT)
+    def __init__(self, count):
+        super().__init__(count)
         self.clients = Space()
         self.silent = None
         self.switches.ip("link add name serve type bridge")
@@ -119,53 +122,82 @@ class Proxies:
 
 
 class Machines:
-    """Machine number -> the node that runs on it now. `cluster` was not started yet. `network`: "spaces" or
-    "proxy"; None: spaces where they can be had. `other`: another version of the program, to be rolled to."""
+    """Machine number -> the node that runs on it now. `cluster` was not started yet, and has a node for each machine.
+    `network`: "spaces" or "proxy"; None: spaces where they can be had. `other`: another version of the program, to be
+    rolled to. `first`: so many begin the cluster, the other machines are empty. `dice`: power cuts, by these; None:
+    none."""
 
-    def __init__(self, cluster, network=None, other=None):
+    def __init__(self, cluster, network=None, other=None, first=None, dice=None):
         self.cluster = cluster
         self.other = other
+        self.dice = dice
         refused = why_not()
         assert network != "spaces" or refused is None, refused
         self.network = network or ("spaces" if refused is None else "proxy")
         self.cables = None
-        self.next_id = COUNT + 1
-        self.nodes = dict(cluster.nodes)
         self.removed = []
+        self.cuts = 0
+        # Processes die with the thread that started them, so it lives as long as we do.
+        self.starter = concurrent.futures.ThreadPoolExecutor(1)
         self.without_shim = ("the sanitizers want to be loaded first" if SANITIZED else
                              None if SHIM.exists() and CLOCK.exists() else f"{SHIM} and {CLOCK} are not built")
-        for node in cluster:
-            self.equip(node)
+        assert dice is None or power.why_not() is None, power.why_not()
+        first = first or len(cluster.nodes)
+        self.next_id = first + 1
         if self.network == "spaces":
-            self.cables = Cables()
-            self.move_in()
+            self.cables = Cables(len(cluster.nodes))
+            cluster.addresses = {i: f"10.77.0.{i}:4654" for i in cluster.nodes}
+            for number, node in cluster.nodes.items():
+                node.client, node.peer = f"10.78.0.{number}:4653", cluster.addresses[number]
+                node.inside = self.cables.spaces[number].inside
             self.cables.enter()
         else:
             self.cables = Proxies({i: node.peer_port for i, node in cluster.nodes.items()})
             cluster.addresses = {i: f"127.0.0.1:{port}" for i, port in self.cables.ports.items()}
-            cluster.flags[1] = cluster.members()
-            for node in cluster:
-                node.flags = list(cluster.flags)
-        self.clients = {number: (node.client_host, node.client_port) for number, node in self.nodes.items()}
+        self.places = {number: (node.client, node.peer, node.inside) for number, node in cluster.nodes.items()}
+        self.clients = {number: (node.client_host, node.client_port) for number, node in cluster.nodes.items()}
+        cluster.nodes = {number: node for number, node in cluster.nodes.items() if number <= first}
+        self.nodes = dict(cluster.nodes)
+        cluster.flags[1] = self.list_of(self.nodes)
+        for node in cluster:
+            node.flags = self.flags_with(cluster.flags[1])
+            self.equip(node)
 
-    def move_in(self):
-        cluster = self.cluster
-        cluster.addresses = {i: f"10.77.0.{i}:4654" for i in cluster.nodes}
-        cluster.flags[1] = cluster.members()
-        for number, node in cluster.nodes.items():
-            node.flags = [*cluster.flags, "--insecure"]
-            node.client, node.peer = f"10.78.0.{number}:4653", cluster.addresses[number]
-            node.inside = self.cables.spaces[number].inside
+    def list_of(self, nodes):
+        return ",".join(f"{node.id}={self.address(number)}" for number, node in nodes.items())
+
+    def flags_with(self, members):
+        flags = ["--cluster", members, *self.cluster.flags[2:]]
+        return [*flags, "--insecure"] if self.network == "spaces" else flags
 
     def equip(self, node):
-        """A disk that faults can fill and slow down, and a wall clock that they can put forward or back. Every third
-        node has a thread that writes its log, so that both ways are there in every run."""
+        """A wall clock that faults can put forward or back, and a disk that they can fill and slow down, or one that
+        forgets what was not synced. Every third node has a thread that writes its log, so that both ways are there in
+        every run."""
         if node.id % 3 == 0:
             node.env |= {"HOLDFAST_DISK_IO": "thread"}
-        if self.without_shim is None:
-            self.set_clock(node, 0)
-            node.env |= {"LD_PRELOAD": f"{SHIM}:{CLOCK}", "BAD_DISK": node.folder,
-                         "BAD_CLOCK": node.folder.with_suffix(".clock")}
+        if self.without_shim is not None:
+            return
+        self.set_clock(node, 0)
+        node.env |= {"LD_PRELOAD": f"{SHIM}:{CLOCK}", "BAD_DISK": node.folder,
+                     "BAD_CLOCK": node.folder.with_suffix(".clock")}
+        if self.dice is not None and self.dice.random() < POWER_SHARE:
+            node.env |= {"LD_PRELOAD": f"{power.SHIM}:{CLOCK}", "POWER_CUT_SYNC_MS": self.dice.choice(SYNC_MS)}
+            power.plug_in(node, self.dice)
+
+    def start(self, node):
+        """For threads that end before the node does."""
+        self.starter.submit(node.start).result()
+
+    def kill(self, nodes):
+        """kill -9 of all of them at once; a power cut for those that have a plug."""
+        for node in nodes:
+            node.process.kill()
+        for node in nodes:
+            node.process.wait()
+            if power.has_plug(node):
+                self.cuts += 1
+                power.cut(node, self.dice)
 
     @staticmethod
     def set_clock(node, seconds):
@@ -178,28 +210,31 @@ class Machines:
     def have(self):
         """What kinds of faults there can be, see faults.KINDS."""
         return [word for word, there in (
-            ("shim", self.without_shim is None),
+            ("shim", self.without_shim is None), ("disk", self.without_shim is None and self.dice is None),
             ("proxy", self.network == "proxy"), ("other", self.other is not None)) if there]
 
     def address(self, number):
         """Where others find the node of that machine."""
         return self.cluster.addresses[number]
 
-    def replace(self, number):
-        """A new node, not started, with an id and a folder of its own, on the machine of a dead one."""
-        old = self.nodes[number]
+    def add(self, number):
+        """A new node, not started, with an id and a folder of its own, on an empty machine."""
+        client, peer, inside = self.places[number]
         ident, self.next_id = self.next_id, self.next_id + 1
-        addresses = {n.id: self.address(i) for i, n in self.nodes.items() if i != number} | {ident: self.address(number)}
-        members = ",".join(f"{i}={address}" for i, address in addresses.items())
-        flags = ["--cluster", members, *self.cluster.flags[2:], "--join"]
-        node = Node(ident, self.cluster.folder / f"node-{ident}", old.client, old.peer,
-                    [*flags, "--insecure"] if self.network == "spaces" else flags)
-        node.inside = old.inside
+        node = Node(ident, self.cluster.folder / f"node-{ident}", client, peer)
+        node.flags = [*self.flags_with(self.list_of({**self.nodes, number: node})), "--join"]
+        node.inside = inside
         if self.network == "proxy":
             self.cables.order(f"node {ident} {number}")
         self.equip(node)
-        self.removed.append(old)
-        self.nodes[number] = node
+        self.nodes = {**self.nodes, number: node}
+        return node
+
+    def take_away(self, number):
+        """The node of that machine is one of the past."""
+        node = self.nodes[number]
+        self.removed.append(node)
+        self.nodes = {i: n for i, n in self.nodes.items() if i != number}
         return node
 
     def close(self):
@@ -207,5 +242,6 @@ class Machines:
             node.close_ready()
             if node.running:
                 node.kill()
+        self.starter.shutdown()
         if self.cables is not None:
             self.cables.close()

@@ -7,6 +7,7 @@ test that hangs. Limits that check a promised time go through `allowed`, which k
 import http.client
 import json
 import os
+import pty
 import random
 import select
 import signal
@@ -44,6 +45,23 @@ def busy():
 def allowed(seconds):
     """A promised time, made longer by what others take of this machine now and by the sanitizers."""
     return seconds * busy() * (6 if SANITIZED else 1)
+
+
+def skip_or_fail(lacking):
+    """For a test of what this machine does not have. CI has everything."""
+    import pytest  # what only uses the clusters does without it
+    if os.environ.get("CI") == "true":
+        pytest.fail(lacking)
+    pytest.skip(lacking)
+
+
+def need_terminal():
+    try:
+        pair = pty.openpty()
+    except OSError as error:
+        skip_or_fail(f"no pseudo-terminal can be opened here: {error}")
+    for fd in pair:
+        os.close(fd)
 
 
 def environment(**more):

@@ -19,15 +19,21 @@ return 0
 """
 
 
+def token(client, lock):
+    """The fencing token, which Holdfast gives to whoever names what only the owner knows; None: it is lost."""
+    owner = lock.owner if hasattr(lock, "owner") else lock.local.token  # redis-py's own
+    return client.execute_command("HF.TOKEN", lock.name, owner)
+
+
 class ValueLock:
-    """redsync's Mutex and bsm/redislock's Lock: SET NX PX, and a random value that release and extension compare.
-    Their scripts differ in the case of their commands only."""
+    """redsync's Mutex, and bsm/redislock's Lock up to 0.9.3: SET NX PX, and a random value that release and extension
+    compare. Their scripts differ in the case of their commands only."""
 
     def __init__(self, client, name, ttl_ms=30000):
         self.client = client
         self.name = name
         self.ttl_ms = ttl_ms
-        self.value = uuid.uuid4().hex
+        self.owner = self.value = uuid.uuid4().hex
         self._release = client.register_script(COMPARE_AND_DELETE.replace("'get'", "'GET'").replace("'del'", "'DEL'"))
         self._extend = client.register_script(COMPARE_AND_EXPIRE)
 
@@ -39,6 +45,76 @@ class ValueLock:
 
     def release(self):
         return self._release(keys=[self.name], args=[self.value]) == 1
+
+
+class BsmLock(ValueLock):
+    """bsm/redislock's Lock of 0.9.4: obtained by a script, again by whoever has the same token in front of its value."""
+
+    OBTAIN = """
+    if redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[3]) then
+        return redis.status_reply('OK')
+    end
+    local size = tonumber(ARGV[2])
+    if redis.call('getrange', KEYS[1], 0, size - 1) == string.sub(ARGV[1], 1, size) then
+        return redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[3])
+    end
+    """
+
+    def __init__(self, client, name, ttl_ms=30000, token=None, metadata="of the lock"):
+        super().__init__(client, name, ttl_ms)
+        self.token = token or self.value
+        self.owner = self.value = self.token + metadata
+        self._obtain = client.register_script(self.OBTAIN)
+
+    def acquire(self):
+        return self._obtain(keys=self.keys(), args=[self.value, len(self.token), self.ttl_ms]) is not None
+
+    def keys(self):
+        return [self.name]
+
+
+class BsmMultiLock(BsmLock):
+    """bsm/redislock's Lock of 0.10: the same for several keys at once; here there are two."""
+
+    OBTAIN = """
+    local pairs = {}
+    for _, key in ipairs(KEYS) do
+        pairs[#pairs + 1] = key
+        pairs[#pairs + 1] = ARGV[1]
+    end
+    if redis.call('msetnx', unpack(pairs)) ~= 1 then
+        local size = tonumber(ARGV[2])
+        for _, key in ipairs(KEYS) do
+            if redis.call('getrange', key, 0, size - 1) ~= string.sub(ARGV[1], 1, size) then
+                return false
+            end
+        end
+        redis.call('mset', unpack(pairs))
+    end
+    for _, key in ipairs(KEYS) do
+        redis.call('pexpire', key, ARGV[3])
+    end
+    return redis.status_reply('OK')
+    """
+    RELEASE = """
+    local values = redis.call('mget', unpack(KEYS))
+    for i in ipairs(KEYS) do
+        if values[i] ~= ARGV[1] then
+            return 0
+        end
+    end
+    return redis.call('del', unpack(KEYS))
+    """
+
+    def __init__(self, client, name, *args, **options):
+        super().__init__(client, name, *args, **options)
+        self._release_all = client.register_script(self.RELEASE)
+
+    def keys(self):
+        return [self.name, self.name + "/second"]
+
+    def release(self):
+        return self._release_all(keys=self.keys(), args=[self.value]) == 2
 
 
 class SpringLock:
@@ -69,7 +145,7 @@ class SpringLock:
         self.name = name
         self.ttl_ms = ttl_ms
         self.channel = name + ":channel"
-        self.id = str(uuid.uuid4())
+        self.owner = self.id = str(uuid.uuid4())
         self._obtain = client.register_script(self.OBTAIN)
         self._unlink = client.register_script(self.UNLINK)
 
@@ -131,7 +207,7 @@ class RedissonLock:
         self.client = client
         self.name = name
         self.ttl_ms = ttl_ms
-        self.holder = f"{uuid.uuid4()}:{thread}"
+        self.owner = self.holder = f"{uuid.uuid4()}:{thread}"
         self.channel = "redisson_lock__channel:{" + name + "}"
         self._lock = client.register_script(self.LOCK)
         self._unlock = client.register_script(self.UNLOCK)
@@ -186,18 +262,17 @@ class RedissonLock:
 class Alone:
     """Whoever is within is alone, and its token is higher than all before it."""
 
-    def __init__(self, name):
-        self.name = name
+    def __init__(self):
         self.inside = threading.Lock()
         self.last = 0
         self.entered = 0
 
-    def enter(self, client):
+    def enter(self, client, lock):
         assert self.inside.acquire(blocking=False), "two are inside"
         try:
-            token = client.execute_command("HF.TOKEN", self.name)
-            assert token > self.last, f"the token {token} does not rise above {self.last}"
-            self.last = token
+            mine = token(client, lock)
+            assert mine > self.last, f"the token {mine} does not rise above {self.last}"
+            self.last = mine
             self.entered += 1
         finally:
             self.inside.release()

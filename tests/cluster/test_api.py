@@ -114,6 +114,27 @@ def fences(s):
     for token, accepted in ((5, True), (5, True), (9, True), (7, False)):
         s.ask("POST", "/api/v1/fence/check", {"resource": s.prefix, "fencing_token": token},
               accepted=accepted, advisory=True, highest=max(token, 9) if token != 5 else 5)
+    s.ask("POST", "/api/v1/fence/check", {"resource": s.prefix, "fencing_token": 2**53 - 1},
+          accepted=False, reason="not_issued", highest=9)
+    held = s.ask("POST", "/api/v1/locks/NAME/fenced/acquire", {"client_id": "ann"}, acquired=True)
+    s.ask("POST", "/api/v1/fence/check", {"resource": s.prefix, "fencing_token": held["fencing_token"]},
+          accepted=True, reason="ok")
+
+
+def fence_resets(s):
+    body = {"resource": s.prefix, "actor_id": "op", "reason": "it was wrong"}
+    s.ask("POST", "/api/v1/fence/reset", {**body, "slot": 1}, 404)
+    s.ask("POST", "/api/v1/fence/reset", {**body, "fencing_token": 2**53 - 1}, 400)
+    reset = s.ask("POST", "/api/v1/fence/reset", body)
+    s.ask("POST", "/api/v1/fence/check", {"resource": s.prefix, "fencing_token": reset["previous"]},
+          accepted=False, reason="stale_token", highest=reset["highest"])
+    held = s.ask("POST", "/api/v1/locks/NAME/reset/acquire", {"client_id": "ann"}, acquired=True)
+    s.ask("POST", "/api/v1/fence/check", {"resource": s.prefix, "fencing_token": held["fencing_token"]},
+          accepted=True, reason="ok")
+    s.ask("POST", "/api/v1/fence/reset", {**body, "fencing_token": reset["previous"]}, highest=reset["previous"])
+    trail = s.ask("GET", "/api/v1/audit")["records"]
+    marks = [(r["previous"], r["highest"]) for r in trail if r["resource"] == s.prefix]
+    assert marks == [(reset["previous"], reset["highest"]), (held["fencing_token"], reset["previous"])]
 
 
 def operators(s):
@@ -148,8 +169,8 @@ def cluster_itself(s):
     assert s.ask("GET", "/openapi.yaml").startswith("openapi: 3.1")
 
 
-CHAPTERS = (locks, exactly_once, semaphores, multilocks, sessions, elections, fences, operators, seed,
-            cluster_itself)
+CHAPTERS = (locks, exactly_once, semaphores, multilocks, sessions, elections, fences, fence_resets, operators,
+            seed, cluster_itself)
 # Streams are in test_watch.py, log levels in test_config.py, the snapshot in test_snapshot_save.py.
 ELSEWHERE = {"watch", "observe", "showLogLevel", "setLogLevel", "saveSnapshot"}
 

@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from cli_support import Watcher, ask, cluster, endpoints, good  # noqa: F401  (a fixture)
-from harness import PATIENCE, PROGRAM, environment, wait_until
+from harness import PATIENCE, PROGRAM, environment, need_terminal, wait_until
 
 
 def node(cluster):
@@ -107,6 +107,23 @@ def test_force_unlock_needs_a_reason_and_is_audited_with_who_did_it(cluster):
     assert again.returncode == 1 and "(not_held)" in again.stderr
 
 
+def test_reset_fence_needs_a_reason_and_is_audited_with_both_marks(cluster):
+    token = node(cluster).acquire("fence/a", client="me").json["fencing_token"]
+    check = {"resource": "fence/a", "fencing_token": token}
+    assert node(cluster).ask("POST", "/api/v1/fence/check", check).json["accepted"]
+    assert ask(cluster, "reset-fence", "fence/a").returncode == 64
+    said = good(cluster, "reset-fence", "fence/a", "--reason", "drill")
+    assert f"(before: {token}); holders must acquire again" in said
+    assert node(cluster).ask("POST", "/api/v1/fence/check", check).json["reason"] == "stale_token"
+    good(cluster, "reset-fence", "fence/a", "--reason", "the holder is right", "--token", str(token))
+    assert node(cluster).ask("POST", "/api/v1/fence/check", check).json["accepted"]
+    records = json.loads(good(cluster, "audit", "--json"))["records"][-2:]
+    assert [r["action"] for r in records] == ["FENCE_RESET", "FENCE_RESET"]
+    assert records[0]["previous"] == records[1]["highest"] == token and "@" in records[0]["actorId"]
+    unknown = ask(cluster, "reset-fence", "fence/b", "--reason", "again")
+    assert unknown.returncode == 1 and "(fence_not_found)" in unknown.stderr
+
+
 def test_force_unlock_now_skips_the_delay(cluster):
     for flags, delayed in ((), True), (["--now"], False):
         node(cluster).acquire("force/b", client="stuck", lock_delay_ms=60000)
@@ -152,6 +169,7 @@ def test_top_once_counts_what_happened(cluster):
 
 def on_terminal(cluster, *arguments, **env):
     """What the program prints when its output is a terminal."""
+    need_terminal()
     ours, theirs = pty.openpty()
     settings = environment(HOLDFAST_ENDPOINTS=endpoints(cluster), TERM="xterm", **env)
     process = subprocess.Popen([PROGRAM, *arguments], stdin=theirs, stdout=theirs, stderr=theirs,
@@ -212,3 +230,4 @@ def test_without_a_majority_status_says_so_and_ends_with_69(make_cluster):
     assert done.returncode == 69 and "not serving" in done.stdout and "majority" in done.stderr
     listed = ask([keep], "ls", "--timeout", "4s")  # a node gives up after 3
     assert listed.returncode == 69 and "it knows no leader" in listed.stderr
+    assert "`holdfast status`" in listed.stderr and "holdfast dev" not in listed.stderr

@@ -30,6 +30,8 @@ def test_each_command_has_help_by_both_ways(command):
     ("", "holdfast COMMAND"),
     ("no-such-command", 'there is no command "no-such-command"'),
     ("statu", 'did you mean "status"?'),
+    ("release x", "`holdfast lock` gives the lock back when its command ends"),
+    ("unlock x", "`holdfast show NAME` tells who holds it"),
     ("ls --no-such-flag", "--no-such-flag: there is no such flag"),
     ("ls --timeout soon", '"soon" is not a duration'),
     ("ls --timeout", "a value is missing"),
@@ -47,6 +49,14 @@ def test_wrong_usage_ends_with_64_and_says_what_to_do(line, said):
     assert done.returncode == 64, done
     assert said in done.stderr
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize("word", ["release", "rev", "revok", "reco", "recove", "forc", "force-unloc"])
+def test_no_command_that_takes_something_away_is_proposed(word):
+    done = run(word, "billing/close")
+    assert done.returncode == 64, done
+    assert not any(name in done.stderr for name in ("revoke", "recover", "force-unlock")), done.stderr
+    assert "`holdfast --help` lists them" in done.stderr
 
 
 @pytest.mark.parametrize("line", REMOTE)

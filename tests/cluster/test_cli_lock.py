@@ -6,11 +6,12 @@ import os
 import signal
 import subprocess
 import threading
+import time
 
 import pytest
 
 from cli_support import ask, cluster, endpoints, good  # noqa: F401  (a fixture)
-from harness import PROGRAM, environment, run, wait_until
+from harness import PROGRAM, allowed, environment, run, wait_until
 
 
 def node(cluster):
@@ -88,6 +89,35 @@ def test_unreachable_is_69():
     done = run("lock", "--endpoints", "127.0.0.1:1", "--timeout", "1s", "x", "--", "echo", "never")
     assert done.returncode == 69, done
     assert "127.0.0.1:1" in done.stderr and "`holdfast dev`" in done.stderr and done.stdout == ""
+
+
+def test_without_waiting_an_endpoint_that_refuses_is_69_before_the_timeout():
+    begun = time.monotonic()
+    done = run("lock", "--endpoints", "127.0.0.1:1", "--timeout", "20s", "-n", "x", "--", "echo", "never")
+    assert done.returncode == 69 and done.stdout == "", done
+    assert "no endpoint answered: tried 127.0.0.1:1 (" in done.stderr and "`holdfast dev`" in done.stderr
+    assert time.monotonic() - begun < allowed(5)
+
+
+def test_without_a_majority_it_says_what_status_says_and_does_not_wait_for_it(make_cluster):
+    lonely = make_cluster(3)
+    keep = lonely.nodes[1]
+    for other in (lonely.nodes[2], lonely.nodes[3]):
+        other.process.kill()
+        other.process.wait()
+    wait_until(lambda: not keep.cluster()["serving"], "it notices")
+    words = ask([keep], "status").stderr.removeprefix("holdfast: ").strip()
+    for line in ("lock -n x -- echo never", "lock -w 0 x -- echo never", "elect -n x -- echo never"):
+        begun = time.monotonic()
+        done = ask([keep], *line.replace(" x", " --timeout 20s x", 1).split())
+        assert time.monotonic() - begun < allowed(5), "it knows after a second"
+        assert done.returncode == 69 and done.stdout == "", done
+        assert words in done.stderr and "holdfast dev" not in done.stderr, done
+    # Who waits for the lock waits for a majority, as long as --timeout allows.
+    begun = time.monotonic()
+    done = ask([keep], "lock", "--timeout", "3s", "x", "--", "echo", "never")
+    assert time.monotonic() - begun >= 3
+    assert done.returncode == 69 and words in done.stderr and "holdfast dev" not in done.stderr, done
 
 
 @pytest.mark.sanitized

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from cli_support import cluster, endpoints  # noqa: F401  (a fixture)
-from harness import PATIENCE, PROGRAM, SANITIZED, environment, wait_until
+from harness import PATIENCE, PROGRAM, SANITIZED, environment, need_terminal, wait_until
 
 
 # A command that is to be stopped must not be a shell about to start another one: dash uses vfork, and when
@@ -24,6 +24,7 @@ class Terminal:
 
     def __init__(self, cluster, *command):
         env = environment(HOLDFAST_ENDPOINTS=endpoints(cluster), PS1="$ ", TERM="dumb", HISTFILE="")
+        need_terminal()
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.execvpe(str(command[0]), [str(word) for word in command], env)

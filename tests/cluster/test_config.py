@@ -94,6 +94,7 @@ BROKEN = [
     ("request-timeout = 999999999999999h", "is not a duration"),
     ("segment-size = 8M", "must be 9 MiB to 1 GiB"),
     ("segment-size = 16777217", "must be a multiple of 4096"),
+    ("connections-max-bytes = 1M", "must be 0, or 16 MiB to 1 TiB"),
     ("max-clients = 0", "must be 1 to 1,000,000"),
     ("log-format = xml", "is not json or text"),
     ("log-level = loud", "a level is one of"),

@@ -18,11 +18,11 @@ from harness import (PATIENCE, PROGRAM, Ports, allowed, dies_with_us, environmen
 def dev(tmp_path):
     started = []
 
-    def start(nodes, base):
+    def start(nodes, base, **env):
         process = subprocess.Popen(
             dies_with_us([PROGRAM, "dev", "--nodes", nodes, "--dir", tmp_path / "dev",
                           "--base-port", base]),
-            env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            env=environment(**env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True)
         started.append(process)
         return process
@@ -135,3 +135,43 @@ def test_a_folder_of_a_cluster_of_another_size_is_refused(dev, tmp_path):
     process.wait(PATIENCE)
     done = run("dev", "--nodes", "5", "--dir", tmp_path / "dev", "--base-port", base)
     assert done.returncode == 1 and "holds a cluster of 3 nodes" in done.stderr
+
+
+def tips(process):
+    """The commands that are printed below the line "ready"."""
+    lines = []
+    for line in process.stdout:
+        if line.startswith("  "):
+            lines.append(line.strip())
+        if line.startswith("Ctrl-C"):
+            return lines
+    raise AssertionError("".join(lines) + process.stderr.read())
+
+
+@pytest.mark.parametrize("in_path", [False, True], ids=["by its path", "by PATH"])
+def test_the_printed_commands_work_as_typed(dev, tmp_path, in_path):
+    """In a shell of another folder, which does not know where the program is, or does."""
+    folder = os.path.dirname(os.path.abspath(PROGRAM))
+    path = f"{folder}:/usr/bin:/bin" if in_path else "/usr/bin:/bin"
+    process = dev(3, free_base(3), PATH=path)
+    read_until_ready(process)
+    lock, show, *rest = tips(process)
+    assert lock.startswith("holdfast lock " if in_path else f"{folder}/holdfast lock "), lock
+
+    def typed(line):
+        return dies_with_us(["/bin/sh", "-c", line]), dict(cwd=tmp_path, env={"PATH": path}, text=True)
+
+    words, options = typed(lock)
+    with subprocess.Popen(words, **options) as holder:
+        words, options = typed(show)
+        wait_until(lambda: ", free" not in subprocess.run(words, stdout=subprocess.PIPE, check=True, **options).stdout,
+                   "`show` sees the lock")
+        holder.terminate()
+    *curl, kill = rest
+    for line in curl:
+        words, options = typed(line)
+        done = subprocess.run(words, stdout=subprocess.PIPE, check=True, **options)
+        assert line.startswith("curl ") and json.loads(done.stdout), done
+    words, options = typed(kill)
+    subprocess.run(words, check=True, **options)
+    wait_until(lambda: "was killed by signal 9" in process.stdout.readline(), "it says that a node was killed")

@@ -126,10 +126,22 @@ def test_locks_of_several_names_fence_checks_and_renewal(node, stubs):
         assert service.CheckFence(stubs.lock.CheckFenceRequest(resource_id="db", fence_token=token)).accepted
         old = service.CheckFence(stubs.lock.CheckFenceRequest(resource_id="db", fence_token=token - 1))
         assert not old.accepted and old.highest == token and old.reason == stubs.lock.STALE_TOKEN
+        never = service.CheckFence(stubs.lock.CheckFenceRequest(resource_id="db", fence_token=2**53 - 1))
+        assert not never.accepted and never.highest == token and never.reason == stubs.lock.NOT_ISSUED
+        admin = stubs.admin_grpc.AdminServiceStub(channel)
+        reset = admin.ResetFence(stubs.admin.ResetFenceRequest(resource_id="db", actor_id="op", reason="drill"))
+        assert reset.previous == token and reset.highest > token
+        record = admin.Audit(stubs.admin.AuditRequest(resource="db")).records[-1]
+        assert record.action == "FENCE_RESET" and record.reason == "drill" and record.highest == reset.highest
+        stale = service.CheckFence(stubs.lock.CheckFenceRequest(resource_id="db", fence_token=token))
+        assert not stale.accepted and stale.reason == stubs.lock.STALE_TOKEN
+        with pytest.raises(grpc.RpcError) as unknown:
+            admin.ResetFence(stubs.admin.ResetFenceRequest(resource_id="no", actor_id="op", reason="drill"))
+        assert unknown.value.code() == grpc.StatusCode.NOT_FOUND
         by_lease = service.Unlock(stubs.lock.UnlockRequest(lease_id=both.lock_handle.lease_id, client_id="me"))
         assert by_lease.released
         gone = service.Renew(stubs.lock.RenewRequest(fence_token=token, client_id="me"))
-        assert not gone.renewed and gone.reason == stubs.lock.ALREADY_RELEASED
+        assert not gone.renewed and gone.reason == stubs.lock.ALREADY_RELEASED and gone.ended == "released"
 
 
 def test_an_election_and_its_observers(node, stubs):

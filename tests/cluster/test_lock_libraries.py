@@ -9,16 +9,12 @@ import redis
 
 from conftest import check_log
 from harness import PATIENCE, Cluster, Ports, busy, wait_until
-from lock_patterns import Alone, RedissonLock, SpringLock, ValueLock
+from lock_patterns import Alone, BsmLock, BsmMultiLock, RedissonLock, SpringLock, ValueLock, token
 
 
 def connect(node, **options):
     return redis.Redis(host="127.0.0.1", port=node.resp_port, socket_timeout=PATIENCE,
                        **{"decode_responses": True, **options})
-
-
-def token(client, name):
-    return client.execute_command("HF.TOKEN", name)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +49,7 @@ def test_the_lock_of_redis_py(pair, name):
     mine = a.lock(name, timeout=30)
     theirs = b.lock(name, timeout=30, blocking=False)
     assert mine.acquire() and mine.owned() and mine.locked()
-    first = token(a, name)
+    first = token(a, mine)
     assert not theirs.acquire() and not theirs.owned()
     assert mine.extend(30) and b.pttl(name) > 31000
     assert mine.reacquire() and b.pttl(name) <= 30000
@@ -65,7 +61,7 @@ def test_the_lock_of_redis_py(pair, name):
         stranger.extend(10)
     assert mine.owned()
     mine.release()
-    assert theirs.acquire() and token(b, name) > first
+    assert theirs.acquire() and token(b, theirs) > first
     theirs.release()
     with b.lock(name, timeout=30, blocking_timeout=PATIENCE):
         assert b.exists(name)
@@ -76,9 +72,10 @@ def test_a_lock_of_redis_py_that_expired_is_not_released(pair, name):
     a, b = pair
     lost = a.lock(name, timeout=1)
     assert lost.acquire()
-    first = token(a, name)
+    first = token(a, lost)
     next_one = b.lock(name, timeout=30, sleep=0.05, blocking_timeout=PATIENCE)
-    assert next_one.acquire() and token(b, name) > first
+    assert next_one.acquire() and token(b, next_one) > first
+    assert token(a, lost) is None  # or its fence would let a holder pass that lost its lock
     with pytest.raises(redis.exceptions.LockNotOwnedError):
         lost.release()
     assert next_one.owned()
@@ -88,28 +85,28 @@ def test_a_lock_of_redis_py_that_expired_is_not_released(pair, name):
 # --- a value that is compared -----------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [ValueLock, SpringLock, RedissonLock])
+@pytest.mark.parametrize("kind", [ValueLock, BsmLock, BsmMultiLock, SpringLock, RedissonLock])
 def test_a_foreign_release_is_refused(pair, name, kind):
     a, b = pair
     mine, theirs = kind(a, name), kind(b, name)
     assert mine.acquire()
-    first = token(b, name)
-    assert not theirs.acquire()
+    first = token(b, mine)
+    assert not theirs.acquire() and token(b, theirs) is None
     assert not theirs.release()
-    assert token(b, name) == first
+    assert token(b, mine) == first
     assert mine.release()
-    assert theirs.acquire() and token(a, name) > first
+    assert theirs.acquire() and token(a, theirs) > first
     assert theirs.release() and not a.exists(name)
 
 
-@pytest.mark.parametrize("kind", [ValueLock, SpringLock, RedissonLock])
+@pytest.mark.parametrize("kind", [ValueLock, BsmLock, BsmMultiLock, SpringLock, RedissonLock])
 def test_expiry_under_use(pair, name, kind):
     a, b = pair
     lost, next_one = kind(a, name, ttl_ms=1500), kind(b, name)
     assert lost.acquire()
-    first = token(a, name)
+    first = token(a, lost)
     wait_until(next_one.acquire, "the lock expires")
-    assert token(a, name) > first
+    assert token(a, next_one) > first and token(a, lost) is None
     assert not lost.release()
     assert next_one.release()
 
@@ -121,6 +118,18 @@ def test_extension_of_redsync(pair, name):
     stranger = ValueLock(b, name)
     assert not stranger.extend(90000) and b.pttl(name) <= 60000
     assert mine.release() and not mine.extend(60000)
+
+
+@pytest.mark.parametrize("kind", [BsmLock, BsmMultiLock])
+def test_redislock_is_obtained_again_by_its_token(pair, name, kind):
+    a, b = pair
+    mine, theirs = kind(a, name), kind(b, name)
+    again = kind(b, name, ttl_ms=60000, token=mine.token, metadata="changed")
+    assert mine.acquire() and not theirs.acquire()
+    first = token(a, mine)
+    assert again.acquire() and 31000 < a.pttl(name) <= 60000
+    assert token(b, again) == first and token(a, mine) is None  # the value has changed, the grant has not
+    assert not mine.release() and again.release() and not a.exists(*mine.keys())
 
 
 def test_spring_is_told_when_a_lock_is_free(pair, name):
@@ -142,10 +151,10 @@ def test_redisson_counts_its_depth(pair, name):
     mine, theirs = RedissonLock(a, name), RedissonLock(b, name)
     for depth in (1, 2, 3):
         assert mine.acquire() and mine.depth() == depth
-    first = token(a, name)
+    first = token(a, mine)
     assert 0 < theirs.try_lock() <= 30000 and theirs.depth() == 0
     assert mine.release() is False and mine.release() is False and mine.depth() == 1
-    assert token(b, name) == first
+    assert token(b, mine) == first and token(b, theirs) is None
     assert b.type(name) == "hash" and b.hgetall(name) == {mine.holder: "1"}
     assert mine.release() is True
     assert mine.release() is None
@@ -171,13 +180,13 @@ def test_redisson_wakes_those_who_wait(three, pair, name):
     mine = RedissonLock(a, name, ttl_ms=60000)
     assert mine.acquire()
     entered = []
-    alone = Alone(name)
+    alone = Alone()
 
     def wait(node, subscribed):
         with connect(node) as client:
             waiter = RedissonLock(client, name, ttl_ms=60000)
             if waiter.lock(PATIENCE, subscribed):
-                alone.enter(client)
+                alone.enter(client, waiter)
                 entered.append(node.id)
                 waiter.release()
 
@@ -209,7 +218,7 @@ def test_redisson_forces_a_lock_open_and_that_is_audited(three, pair, name):
 
 @pytest.mark.parametrize("kind", [ValueLock, SpringLock, RedissonLock])
 def test_twenty_clients_never_meet(three, name, kind):
-    alone = Alone(name)
+    alone = Alone()
     problems = []
 
     def work(node):
@@ -221,7 +230,7 @@ def test_twenty_clients_never_meet(three, name, kind):
                     while not try_again(lock.acquire):
                         assert time.monotonic() < until, "it never got the lock"
                         time.sleep(0.02)
-                    alone.enter(client)
+                    alone.enter(client, lock)
                     assert retried(lock.release)
         except Exception as problem:  # a thread's own is not seen by pytest
             problems.append(problem)
@@ -264,18 +273,17 @@ def test_locks_of_all_kinds_outlive_the_leader(make_cluster):
         assert all(lock.acquire() for lock in locks) and locks[2].acquire()
         own = a.lock("failover/redis-py", timeout=60)
         assert own.acquire()
-        names = [lock.name for lock in locks] + [own.name]
-        tokens = [token(a, n) for n in names]
+        tokens = [token(a, lock) for lock in [*locks, own]]
         leader.kill()
 
         def answered():
             try:
-                return b.mget(names[:1]) is not None
+                return b.mget(own.name) is not None
             except redis.RedisError:
                 return False
 
         wait_until(answered, "a new leader answers")
-        assert [token(b, n) for n in names] == tokens
+        assert [token(b, lock) for lock in [*locks, own]] == tokens
         rivals = [type(lock)(b, lock.name) for lock in locks]
         assert not any(rival.acquire() or rival.release() for rival in rivals)
         assert locks[0].extend(60000) and locks[1].acquire() and locks[2].depth() == 2
@@ -284,7 +292,7 @@ def test_locks_of_all_kinds_outlive_the_leader(make_cluster):
         assert all(lock.release() for lock in locks)
         own.release()
         assert all(rival.acquire() for rival in rivals)
-        assert min(token(b, n) for n in names[:3]) > max(tokens)
+        assert min(token(b, rival) for rival in rivals) > max(tokens)
 
 
 # --- the other tier -----------------------------------------------------------------------
@@ -299,9 +307,9 @@ def test_locks_of_all_kinds_in_the_memory_of_the_leader(make_cluster):
             name = f"memory/{kind.__name__}"
             mine, theirs = kind(a, name), kind(b, name)
             assert mine.acquire() and not theirs.acquire() and not theirs.release()
-            first = token(a, name)
+            first = token(a, mine)
             assert first % 1024 != 0  # S3.1
-            assert mine.release() and theirs.acquire() and token(a, name) > first
+            assert mine.release() and theirs.acquire() and token(a, theirs) > first
             assert theirs.release()
         own = a.lock("memory/redis-py", timeout=30)
         assert own.acquire() and own.extend(30) and own.reacquire() and own.owned()

@@ -4,7 +4,7 @@ import re
 
 from harness import wait_until
 
-LINE = re.compile(r'^(holdfast_[a-z_]+)(\{member="\d+"\})? (\d+(\.\d+)?)$')
+LINE = re.compile(r'^(holdfast_[a-z0-9_]+)(\{member="\d+"\})? (\d+(\.\d+)?)$')
 
 
 def read(text):

@@ -1,12 +1,17 @@
 """Power cuts (S12.2 to S12.4): what was acknowledged was synced first, by a majority."""
 
 import os
+import sys
 import time
 
 import pytest
 
 import power
+from harness import ROOT, Node, free_ports, wait_until
 from load import Load
+
+sys.path.insert(0, str(ROOT / "tests" / "chaos"))
+import agreement  # noqa: E402
 
 ROUNDS = 4
 
@@ -55,6 +60,35 @@ def test_a_power_cut_of_one_node_is_survived_again_and_again(powered):
             assert node.show(f"n-{i}-{j}").json["holders"][0]["fencing_token"] == token
     assert tokens == sorted(set(tokens)), "tokens rise over power cuts"
     assert node.show("n-0-0").json["held"]
+
+
+def test_a_sole_voter_writes_no_other_entry_of_a_term_after_a_power_cut(powered, keep):
+    """E13: its learner has entries that it lost itself. It leads by a higher term then, so that they are replaced."""
+    cluster, plugs = powered(1)
+    voter = cluster.nodes[1]
+    voter.kill()
+    voter.env["POWER_CUT_SYNC_MS"] = 150  # until then an entry is on the learner's disk only
+    voter.start().wait_ready()
+    ports = free_ports(2)
+    learner = keep(Node(2, cluster.folder / "node-2", *ports,
+                        ["--cluster", f"{cluster.members()},2=127.0.0.1:{ports[1]}", "--cluster-name", "test", "--join"]))
+    learner.start()
+    wait_until(lambda: voter.ask("POST", "/api/v1/members", {"id": 2, "address": learner.peer}).status == 200, "it is added")
+    entries = agreement.Entries()
+    terms = []
+    with Load([voter], clients=6, plugs_are_pulled=True) as load:
+        for _ in range(8):
+            load.wait_more(12)
+            terms.append(voter.cluster()["term"])
+            plugs.cut()
+            assert agreement.check_logs(entries, [learner, voter]) == []
+            voter.start().wait_ready()
+    assert terms == sorted(set(terms)), "each life leads a term of its own"
+    assert agreement.check_logs(entries, [learner, voter]) == []
+    load.check(learner)
+    cluster.nodes[2] = learner
+    first, second = cluster.agree()
+    assert first == second
 
 
 def test_a_disk_that_lies_about_syncing_is_noticed_or_loses_grants(powered):

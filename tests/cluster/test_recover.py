@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from harness import PROGRAM, SANITIZED, Node, allowed, environment, free_ports, run, wait_until
+from harness import PROGRAM, SANITIZED, Node, allowed, environment, free_ports, need_terminal, run, wait_until
 
 RISE = 1 << 42  # C rises by 2^32, a token is C * 1024
 
@@ -150,6 +150,7 @@ def test_nothing_happens_without_a_confirmation(lost):
 
 
 def test_a_person_types_the_cluster_id(lost):
+    need_terminal()
     node = lost
     cluster = look(node)["cluster_id"]
 

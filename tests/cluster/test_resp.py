@@ -60,7 +60,7 @@ def test_set_nx_px_is_a_lock_that_others_see(three, r, name):
     shown = three.leader().show(name).json
     holder = shown["holders"][0]
     assert holder["client_id"].startswith("resp:127.0.0.1:")
-    assert holder["fencing_token"] == r.execute_command("HF.TOKEN", name)
+    assert holder["fencing_token"] == r.execute_command("HF.TOKEN", name, "me")
     refused = three.leader().acquire(name).json
     assert refused["acquired"] is False and refused["holder"]["client_id"] == holder["client_id"]
     assert r.delete(name) == 1
@@ -87,7 +87,7 @@ def test_plain_calls_of_redis_py(r, name):
     assert r.set(name, "v", ex=20) and r.expire(name, 40) and r.ttl(name) > 30
     assert r.expire(name, 10, gt=True) is False
     assert r.set(name, "w", xx=True, keepttl=True, get=True) == "v" and r.ttl(name) > 30
-    with pytest.raises(redis.ResponseError, match="PERSIST is refused"):
+    with pytest.raises(redis.ResponseError, match="PERSIST is for counters only"):
         r.persist(name)
     with pytest.raises(redis.ResponseError, match="unknown command 'LPUSH'"):
         r.lpush(name, "x")
@@ -199,6 +199,104 @@ def test_what_is_published_reaches_subscribers_of_every_node(three, name):
 # --- the leader dies --------------------------------------------------------------------
 
 
+# --- counters -----------------------------------------------------------------------------
+
+
+def test_a_rate_limiter_counts_within_its_window(three, r, name):
+    """Seed 003: INCR, and EXPIRE by whoever was the first."""
+    def call(client):
+        count = client.incr(name)
+        if count == 1:
+            assert client.expire(name, 2)
+        return count
+
+    with connect(three.followers()[1]) as other:
+        begun = time.monotonic()
+        assert [call(r), call(other), call(r)] == [1, 2, 3]
+        left = other.pttl(name)
+        assert 0 < left <= 2000
+        wait_until(lambda: call(other) < 3, "the window ends")  # each of them counts, too
+        assert time.monotonic() - begun > left / 1000 - 0.1
+        assert r.persist(name) is True and r.ttl(name) == -1 and r.persist(name) is False
+    assert r.delete(name) == 1
+
+
+def test_the_window_of_a_counter_outlives_the_leader(make_cluster):
+    cluster = make_cluster(3)
+    leader = cluster.leader()
+    with connect(cluster.followers()[0]) as r:
+        assert r.incr("calls") == 1 and r.pexpire("calls", 20000)
+        script = r.register_script("""
+            local n = redis.call('INCR', KEYS[1])
+            if n == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
+            return {n, redis.call('PTTL', KEYS[1])}""")
+        assert script(keys=["other"], args=[1000])[0] == 1
+        leader.kill()
+
+        def answered():
+            try:
+                return r.incr("calls")
+            except redis.RedisError:
+                return None
+
+        wait_until(answered, "a new leader answers")
+        count, left = script(keys=["calls"], args=[60000])
+        assert count >= 3 and 0 < left <= 20000  # the end that the first call has set
+        wait_until(lambda: r.exists("other") == 0, "the other window ends")
+
+
+# --- fencing tokens -----------------------------------------------------------------------
+
+
+def test_hf_acquire_takes_a_lock_and_tells_its_token(three, r, name):
+    first = r.execute_command("HF.ACQUIRE", name, "me", "PX", 30000)
+    assert three.leader().show(name).json["holders"][0]["fencing_token"] == first
+    assert r.get(name) == "me" and 20000 < r.pttl(name) <= 30000
+    assert r.execute_command("HF.TOKEN", name, "me") == first
+    assert r.execute_command("HF.TOKEN", name, "you") is None
+    assert r.execute_command("HF.ACQUIRE", name, "you", "PX", 30000) is None
+    with pytest.raises(redis.ResponseError, match="HF.TOKEN key value"):
+        r.execute_command("HF.TOKEN", name)
+
+
+def test_hf_acquire_waits_until_the_lock_is_free(three, r, name):
+    first = r.execute_command("HF.ACQUIRE", name, "me", "PX", 60000)
+    got = []
+    with connect(three.followers()[1]) as other:
+        asked = threading.Thread(target=lambda: got.append(
+            other.execute_command("HF.ACQUIRE", name, "you", "PX", 30000, "WAIT", int(PATIENCE * 1000))))
+        asked.start()
+        wait_until(lambda: three.leader().show(name).json["queue_length"] == 1, "it waits")
+        assert not got
+        assert r.delete(name) == 1
+        asked.join(PATIENCE)
+    assert got[0] > first and r.get(name) == "you"
+
+
+def test_whoever_waits_and_disconnects_leaves_the_queue(three, r, name):
+    assert r.execute_command("HF.ACQUIRE", name, "me", "PX", 60000)
+    with socket.create_connection(("127.0.0.1", three.followers()[1].resp_port)) as other:
+        other.sendall(f"HF.ACQUIRE {name} you PX 30000 WAIT 600000\r\n".encode())
+        wait_until(lambda: three.leader().show(name).json["queue_length"] == 1, "it waits")
+    wait_until(lambda: three.leader().show(name).json["queue_length"] == 0, "it is out of the queue")
+
+
+def test_a_holder_that_paused_does_not_pass_the_fence(three, r, name):
+    """Issue 13, item 1: it must not get the next holder's token."""
+    node = three.leader()
+
+    def check(token):
+        return node.ask("POST", "/api/v1/fence/check", {"resource": name, "fencing_token": token}).json
+
+    first = r.execute_command("HF.ACQUIRE", name, "paused", "PX", 1000)
+    assert check(first)["accepted"]
+    with connect(three.followers()[0]) as other:
+        second = other.execute_command("HF.ACQUIRE", name, "next", "PX", 30000, "WAIT", int(PATIENCE * 1000))
+        assert check(second)["accepted"]
+    assert r.execute_command("HF.TOKEN", name, "paused") is None
+    assert not check(first)["accepted"]
+
+
 def test_locks_outlive_the_leader(make_cluster):
     cluster = make_cluster(3)
     leader = cluster.leader()
@@ -207,7 +305,7 @@ def test_locks_outlive_the_leader(make_cluster):
         assert r.set("a", "mine", nx=True, px=60000)
         assert at_leader.set("b", "mine", nx=True, px=60000)
         assert r.incr("n") == 1
-        tokens = [r.execute_command("HF.TOKEN", key) for key in "ab"]
+        tokens = [r.execute_command("HF.TOKEN", key, "mine") for key in "ab"]
         leader.kill()
         begun = time.monotonic()
 
@@ -220,11 +318,11 @@ def test_locks_outlive_the_leader(make_cluster):
         wait_until(answered, "a new leader answers")
         assert time.monotonic() - begun < allowed(5)
         assert r.mget("a", "b") == ["mine", "mine"]
-        assert [r.execute_command("HF.TOKEN", key) for key in "ab"] == tokens
+        assert [r.execute_command("HF.TOKEN", key, "mine") for key in "ab"] == tokens
         assert r.pttl("a") <= 60000
         assert r.incr("n") == 2
         assert r.delete("a") == 1 and r.set("a", "next", nx=True, px=60000)
-        assert r.execute_command("HF.TOKEN", "a") > max(tokens)
+        assert r.execute_command("HF.TOKEN", "a", "next") > max(tokens)
 
 
 def test_without_a_majority_the_error_is_one_that_redis_knows(make_cluster):
@@ -259,12 +357,14 @@ def test_keys_of_the_efficiency_tier_are_in_the_memory_of_the_leader(make_cluste
         assert r.mget("a", "b") == ["v", "v"] and 50000 < r.pttl("a") <= 60000
         with pytest.raises(redis.ResponseError, match="memory of the leader"):
             other.set("c", "v", nx=True, px=60000)
-        assert r.execute_command("HF.TOKEN", "a") % 1024 != 0
+        assert r.execute_command("HF.TOKEN", "a", "v") % 1024 != 0
         with pytest.raises(redis.ResponseError, match="memory of the leader"):
             other.get("a")
         with pytest.raises(redis.ResponseError, match="in use in the other tier"):
             r.set("elsewhere", "v", nx=True, px=60000)
         assert r.delete("a") == 1 and r.set("a", "v", nx=True, px=60000) and r.incr("n") == 1
+        assert r.incr("window") == 1 and r.pexpire("window", 300) and r.incr("window") == 2
+        wait_until(lambda: r.exists("window") == 0, "the window ends")
         leader.kill()
         then = cluster.leader(but=leader.id)
     with connect(then) as r:

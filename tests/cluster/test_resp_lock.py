@@ -10,6 +10,7 @@ from redis.exceptions import LockError, LockNotOwnedError
 
 from conftest import check_log
 from harness import PATIENCE, Cluster, Ports, allowed, wait_until
+from lock_patterns import token
 
 
 def connect(node):
@@ -52,12 +53,12 @@ def test_a_lock_is_taken_and_given_back(three, r, name):
     assert lock.acquire(blocking=False)
     assert lock.locked() and lock.owned() and other.locked() and not other.owned()
     assert not other.acquire(blocking=False)
-    token = r.execute_command("HF.TOKEN", name)
-    assert three.leader().show(name).json["holders"][0]["fencing_token"] == token
+    first = token(r, lock)
+    assert three.leader().show(name).json["holders"][0]["fencing_token"] == first
     lock.release()
     assert not lock.locked()
     assert other.acquire(blocking=False)
-    assert r.execute_command("HF.TOKEN", name) > token
+    assert token(r, other) > first
     other.release()
     assert audited(three, name) == []  # an owner's release by a script is no force-unlock
 
@@ -155,7 +156,7 @@ def test_a_lock_outlives_the_leader_and_is_given_back_after(make_cluster):
     with connect(cluster.followers()[0]) as r:
         lock = r.lock("job", timeout=60)
         assert lock.acquire()
-        token = r.execute_command("HF.TOKEN", "job")
+        first = token(r, lock)
         leader.kill()
         begun = time.monotonic()
 
@@ -168,7 +169,7 @@ def test_a_lock_outlives_the_leader_and_is_given_back_after(make_cluster):
 
         wait_until(extended, "the lock is extended at the new leader")
         assert time.monotonic() - begun < allowed(5)
-        assert lock.owned() and r.execute_command("HF.TOKEN", "job") == token
+        assert lock.owned() and token(r, lock) == first
         lock.release()
-        assert r.lock("job", timeout=60).acquire(blocking=False)
-        assert r.execute_command("HF.TOKEN", "job") > token
+        next_one = r.lock("job", timeout=60)
+        assert next_one.acquire(blocking=False) and token(r, next_one) > first

@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from cli_support import endpoints
-from harness import PROGRAM, Node, free_ports, read_answer, run, wait_until
+from harness import PROGRAM, Node, free_ports, need_terminal, read_answer, run, wait_until
 from load import Load
 
 RISE = 1 << 42
@@ -245,6 +245,7 @@ def test_a_node_that_cannot_write_one_says_so(make_cluster, tmp_path):
 
 def test_a_terminal_sees_how_far_it_is(make_cluster, tmp_path):
     node = make_cluster(1).nodes[1]
+    need_terminal()
     terminal, theirs = pty.openpty()
     done = subprocess.run([PROGRAM, "snapshot", "save", tmp_path / "backup", "--endpoints", endpoints([node])],
                           stdout=subprocess.PIPE, stderr=theirs, text=True, timeout=60, check=True)

@@ -326,15 +326,53 @@ static inline void rich_keys(struct rich *r)
         (struct effect){.kind = EFFECT_COUNTER, .name = slice_of("n/two"), .number = INT64_MAX});
     rich_effect(r, 9,
                 (struct effect){.kind = EFFECT_COUNTER, .name = slice_of("n/one"), .number = -4});
+    rich_effect(r, 10,
+                (struct effect){.kind = EFFECT_COUNTER,
+                                .flags = EFFECT_TTL,
+                                .name = slice_of("n/window"),
+                                .number = 3,
+                                .ttl_ms = 60000});
+}
+
+#define RICH_DRAWN "node-00000000000000000000000000000001"
+
+/* Requests that were done before and after the memories of version 4 were made. */
+static inline void rich_once(struct rich *r)
+{
+    struct command c;
+    for (unsigned i = 0; i < 2; i++) {
+        command_init(&c, COMMAND_FENCE_CHECK);
+        c.request_id = slice_of(i == 0 ? RICH_DRAWN : "lease-00000000000000000000000000000002");
+        c.fence_check.resource = slice_of("disk/3");
+        c.fence_check.token = 7 + i;
+        rich_apply(r, &c);
+        command_init(&c, COMMAND_REVOKE);
+        c.request_id = slice_of(i == 0 ? "revoke-1" : "revoke-2");
+        c.revoke.name = slice_of("nothing");
+        c.revoke.actor = slice_of("op");
+        c.revoke.reason = slice_of("why");
+        rich_apply(r, &c);
+        command_init(&c, COMMAND_UPGRADE);
+        c.upgrade.version = CORE_VERSION;
+        rich_apply(r, &c);
+    }
+    command_init(&c, COMMAND_FENCE_RESET);
+    c.request_id = slice_of("reset-1");
+    c.fence_reset.resource = slice_of("disk/3");
+    c.fence_reset.token = 5;
+    c.fence_reset.actor = slice_of("op");
+    c.fence_reset.reason = slice_of("why");
+    rich_apply(r, &c);
 }
 
 /* The core has everything but work that was left over; see rich_overflow. */
 static inline struct rich rich_new(const struct core_options *options)
 {
     struct core_options newest = *options;
-    newest.version = CORE_VERSION;
+    newest.version = 3;
     struct rich r = {.core = core_new(&newest), .now_ms = 1000000};
     rich_pass(&r, 0);
+    rich_once(&r);
     rich_grants(&r);
     rich_waiters(&r);
     rich_past(&r);

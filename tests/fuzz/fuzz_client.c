@@ -59,15 +59,17 @@ static int64_t served_until(struct play *p, const struct hf_lock *lock)
 {
     int64_t session_ms = 0;
     int64_t lock_ms = 0;
+    int64_t ttl_ms = TTL_MS;
     for (int i = 0; i < WORLD_NODES; i++) {
         struct fake *f = &p->w.nodes[i];
         const struct fake_lock *served = fake_by_token(f, lock->token);
         session_ms = f->alive_ms > session_ms ? f->alive_ms : session_ms;
         if (served != NULL && served->alive_ms > lock_ms) {
             lock_ms = served->alive_ms;
+            ttl_ms = served->ttl_ms != 0 ? served->ttl_ms : TTL_MS;
         }
     }
-    lock_ms = (session_ms > lock_ms ? session_ms : lock_ms) + lock->life.ttl_ms;
+    lock_ms = (session_ms > lock_ms ? session_ms : lock_ms) + ttl_ms;
     session_ms += TTL_MS;
     return lock_ms < session_ms ? lock_ms : session_ms;
 }
@@ -181,12 +183,15 @@ static void begin_release(struct play *p)
 static void begin_renew(struct play *p)
 {
     struct asked *a = free_call(p);
-    unsigned i = next(p) % LOCKS;
+    static const uint32_t ttls_ms[] = {0, 300, 900, TTL_MS};
+    uint8_t how = next(p);
+    unsigned i = how % LOCKS;
     if (a == NULL || p->locks[i] == NULL) {
         return;
     }
     struct hf_call *ticket = ticket_new(NULL);
-    if (engine_renew(&p->w.engine, p->locks[i], 0, ticket, p->w.now_ms) != 0) {
+    if (engine_renew(&p->w.engine, p->locks[i], ttls_ms[how / LOCKS % 4], ticket, p->w.now_ms) !=
+        0) {
         ticket_free(ticket);
         return;
     }

@@ -35,7 +35,7 @@ static const char *const requests[] = {
     "HDEL h f g",
     "HGETALL h",
     "DEL h",
-    "HF.TOKEN a",
+    "HF.TOKEN a v",
     "SCAN 0 MATCH * COUNT 5",
     "DBSIZE",
     "HELLO 3",
@@ -57,6 +57,7 @@ static const char *const requests[] = {
     /* A release as libraries do it. */
     ("EVAL \"if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) end\" 1 a "
      "v"),
+    "HF.ACQUIRE a v PX 1000 WAIT 3000",
 };
 
 /* ---- answers ---- */

@@ -410,7 +410,18 @@ static void do_fence(struct world *w)
     command_init(&c, COMMAND_FENCE_CHECK);
     c.fence_check.resource = pick_name(w);
     c.fence_check.slot = pick(w, 2);
-    c.fence_check.token = 1 + pick(w, 8);
+    uint32_t way = pick(w, 16); /* two of them: reset, with a token and without */
+    c.fence_check.token = way == 8 ? LIMIT_NUMBER - 1 : 1 + way % 8;
+    if (way >= 14) {
+        struct slice resource = c.fence_check.resource;
+        uint32_t slot = c.fence_check.slot;
+        command_init(&c, COMMAND_FENCE_RESET);
+        c.fence_reset.resource = resource;
+        c.fence_reset.slot = slot;
+        c.fence_reset.token = way == 14 ? 5 : 0;
+        c.fence_reset.actor = slice_of("op");
+        c.fence_reset.reason = slice_of("why");
+    }
     pick_once(w, &c);
     run(w, &c);
 }
@@ -436,6 +447,8 @@ static struct effect pick_effect(struct world *w)
         break;
     case EFFECT_COUNTER:
         e.number = (int64_t)how - 4;
+        e.flags = how < 2 ? EFFECT_TTL : how == 2 ? EFFECT_PERSIST : 0;
+        e.ttl_ms = how < 2 ? ttls[how] : 0;
         break;
     default:
         e.value = slice_of("news");

@@ -40,6 +40,7 @@ static const char *const requests[] = {
     "GET /api/v1/locks?prefix=n|",
     "GET /api/v1/locks/n|",
     "GET /api/v1/sessions?private=true|",
+    "POST /api/v1/fence/reset|{\"resource\":\"n\",\"actor_id\":\"a\",\"reason\":\"r\"}",
     "GET /api/v1/audit|",
     "GET /api/v1/watch?list=true|",
     "GET /api/v1/watch?last_event_id=1-0|",

@@ -69,7 +69,11 @@ static struct command transaction(void)
         rich_put(700, "new", slice_of("v")),
         {.kind = EFFECT_EXPIRE, .name = slice_of("key/hash"), .ttl_ms = 1000},
         {.kind = EFFECT_DROP, .name = slice_of("key/string")},
-        {.kind = EFFECT_COUNTER, .name = slice_of("n/one"), .number = -9},
+        {.kind = EFFECT_COUNTER,
+         .flags = EFFECT_TTL,
+         .name = slice_of("n/one"),
+         .number = -9,
+         .ttl_ms = 60000},
         {.kind = EFFECT_PUBLISH, .name = slice_of("news"), .value = slice_of("0")},
     };
     for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
@@ -104,6 +108,11 @@ static struct command example(enum command_type type)
         c.note.actor = slice_of("admin");
         c.note.reason = slice_of("stuck");
         c.note.count = 1;
+        break;
+    case COMMAND_FENCE_RESET:
+        c.fence_reset.resource = slice_of("disk/1");
+        c.fence_reset.actor = slice_of("admin");
+        c.fence_reset.reason = slice_of("made up");
         break;
     case COMMAND_SESSION_OPEN:
         c.session_open.id = rich_session(50);
@@ -200,7 +209,7 @@ static void make_commands(void)
         save("command", name, buffer, command_encode(&c, buffer, sizeof(buffer)));
         save_entry(name, (enum command_type)type, (enum command_type)type, 1002000);
     }
-    save_entry("all", COMMAND_LEAD, COMMAND_TRANSACT, 1003000);
+    save_entry("all", COMMAND_LEAD, COMMAND_FENCE_RESET, 1003000);
     save_entry("much_later", COMMAND_TICK, COMMAND_TICK, 1100000);
 }
 
@@ -251,9 +260,10 @@ static void make_snapshots(void)
     save_snapshot("forced", r.core);
     core_free(r.core);
 
-    options.version = CORE_VERSION;
+    options.version = 3;
     r = (struct rich){.core = core_new(&options), .now_ms = 1000000};
     rich_pass(&r, 0);
+    rich_once(&r);
     rich_grants(&r);
     save_snapshot("grants", r.core);
     rich_waiters(&r);

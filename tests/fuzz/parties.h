@@ -26,7 +26,7 @@ struct parties_door {
     const char *name; /* of the target */
     void *(*open)(struct party *p, unsigned number);
     void (*receive)(void *conn, struct slice bytes);
-    bool (*wants_input)(const void *conn);
+    bool (*wants_input)(void *conn);
     void (*end)(void *conn);
     struct slice (*output)(const void *conn);
     void (*written)(void *conn, size_t len);
@@ -48,7 +48,7 @@ struct parties_door {
     {                                                      \
         name##_conn_receive(conn, b);                      \
     }                                                      \
-    static bool name##_wants_input(const void *conn)       \
+    static bool name##_wants_input(void *conn)             \
     {                                                      \
         return name##_conn_wants_input(conn);              \
     }                                                      \

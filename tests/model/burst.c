@@ -294,14 +294,16 @@ static void burst_ring(struct generator *g, struct command *c, uint32_t number)
     } else if (g->burst.kind == BURST_RING_FENCES) {
         command_init(c, COMMAND_FENCE_CHECK);
         c->fence_check.resource = arena_text(g, "resource/%u", number);
-        c->fence_check.token = random_between(&g->random, 1, 1 << 20);
+        c->fence_check.token = random_between(&g->random, 1, 1023);
     } else if (g->burst.kind == BURST_RING_AUDIT && number % 2 != 0) {
         command_init(c, COMMAND_FORCE_UNLOCK);
         c->force_unlock.name = arena_text(g, "ring/%u", (number - 1) % ENTRY_COMMANDS);
         c->force_unlock.actor = slice_of("admin-2");
         c->force_unlock.reason = arena_text(g, "number %u", number);
     }
-    c->request_id = arena_text(g, "b%u-%u", g->burst.number, number);
+    c->request_id = g->burst.number % 2 == 0
+                        ? arena_text(g, "b%u-%u", g->burst.number, number)
+                        : arena_text(g, "node-%016x%016x", g->burst.number, number);
 }
 
 /* A few commands that are about the burst itself, between normal ones. */

@@ -265,6 +265,10 @@ static bool audit_differs(const struct audit_view *a, const struct audit_view *b
     SLICE(reason);
     NUMBER(count);
     NUMBER(is_note);
+    NUMBER(is_fence_reset);
+    NUMBER(slot);
+    NUMBER(mark_before);
+    NUMBER(mark_after);
     return bad;
 }
 

@@ -33,6 +33,8 @@ static const char *const extra_names[EXTRA_COUNT] = {
     [EXTRA_SESSIONS_FULL] = "memories of sessions that forgot",
     [EXTRA_GRANTS_FULL] = "memories of grants that forgot",
     [EXTRA_REQUESTS_FULL] = "memories of request ids that forgot",
+    [EXTRA_DRAWN_FULL] = "memories of drawn request ids that forgot",
+    [EXTRA_OPERATORS_FULL] = "memories of operators' request ids that forgot",
     [EXTRA_TRANSACTS_FULL] = "memories of transactions that forgot",
     [EXTRA_RECOVERED] = "recoveries of a lost majority",
 };
@@ -187,6 +189,8 @@ static const struct expected_outcome expected_outcomes[] = {
     {COMMAND_FENCE_CHECK, OUTCOME_DONE, REASON_NONE},
     {COMMAND_FENCE_CHECK, OUTCOME_REFUSED, REASON_STALE_TOKEN},
     {COMMAND_FENCE_CHECK, OUTCOME_REFUSED, REASON_BELOW_FLOOR},
+    {COMMAND_FENCE_CHECK, OUTCOME_REFUSED, REASON_NOT_ISSUED},
+    {COMMAND_FENCE_RESET, OUTCOME_DONE, REASON_NONE},
     {COMMAND_ACQUIRE, OUTCOME_REFUSED, REASON_WRONG_KIND},
     {COMMAND_TRANSACT, OUTCOME_DONE, REASON_NONE},
     {COMMAND_TRANSACT, OUTCOME_REFUSED, REASON_CONFLICT},
@@ -198,9 +202,9 @@ static const struct expected_outcome expected_outcomes[] = {
 };
 
 static const enum command_type expected_replays[] = {
-    COMMAND_SESSION_OPEN, COMMAND_SESSION_CLOSE, COMMAND_ACQUIRE, COMMAND_RELEASE,
-    COMMAND_RENEW,        COMMAND_PROCLAIM,      COMMAND_REVOKE,  COMMAND_FORCE_UNLOCK,
-    COMMAND_FENCE_CHECK,  COMMAND_TRANSACT,
+    COMMAND_SESSION_OPEN, COMMAND_SESSION_CLOSE, COMMAND_ACQUIRE,     COMMAND_RELEASE,
+    COMMAND_RENEW,        COMMAND_PROCLAIM,      COMMAND_REVOKE,      COMMAND_FORCE_UNLOCK,
+    COMMAND_FENCE_CHECK,  COMMAND_TRANSACT,      COMMAND_FENCE_RESET,
 };
 
 /* Not here: what only other layers give: malformed, corrupt, unsupported_version. */
@@ -244,6 +248,10 @@ static const struct {
     {COMMAND_TRANSACT, HF_INVALID_CLIENT},
     {COMMAND_TRANSACT, HF_NOT_UPGRADED},
     {COMMAND_NOTE, HF_NOT_UPGRADED},
+    {COMMAND_FENCE_RESET, HF_NOT_UPGRADED},
+    {COMMAND_FENCE_RESET, HF_FENCE_NOT_FOUND},
+    {COMMAND_FENCE_RESET, HF_TOKEN_NOT_ISSUED},
+    {COMMAND_FENCE_RESET, HF_INVALID_ACTOR},
     {COMMAND_ACQUIRE, HF_NOT_UPGRADED},
 #if TINY_LIMITS /* else it would take sixteen million sessions, and a queue of a million */
     {COMMAND_ACQUIRE, HF_TOO_MANY_SESSIONS},
@@ -305,7 +313,9 @@ bool coverage_complete(void)
     }
     for (int e = 0; e < EXTRA_COUNT; e++) {
         bool needs_crowd = e == EXTRA_FAR_POSITION || e == EXTRA_MORE;
-        bool needs_tiny = e == EXTRA_TRANSACTS_FULL; /* else test_transact.c sees to it */
+        /* With the real limits test_transact.c and the scenarios once_* see to these. */
+        bool needs_tiny =
+            e == EXTRA_TRANSACTS_FULL || e == EXTRA_DRAWN_FULL || e == EXTRA_OPERATORS_FULL;
         if (extras[e] == 0 && !(TINY_LIMITS ? needs_crowd : needs_tiny)) {
             complete = missing("", extra_names[e], "", "");
         }

@@ -55,8 +55,8 @@ struct run {
 /* Some begin with an earlier version, and are upgraded some time. */
 static uint32_t run_version(uint64_t seed)
 {
-    uint32_t way = (uint32_t)(seed / 8 % 4);
-    return way < 2 ? way + 1 : CORE_VERSION;
+    uint32_t way = (uint32_t)(seed / 8 % (CORE_VERSION + 1));
+    return way < CORE_VERSION - 1 ? way + 1 : CORE_VERSION;
 }
 
 static struct core_options options(struct run *run, struct recorder *events)
@@ -366,10 +366,14 @@ static void cover_forgotten(const struct model *model)
     const struct {
         bool did;
         enum coverage_extra extra;
-    } all[] = {
-        {forgotten.audit, EXTRA_AUDIT_FULL},         {forgotten.sessions, EXTRA_SESSIONS_FULL},
-        {forgotten.grants, EXTRA_GRANTS_FULL},       {forgotten.requests, EXTRA_REQUESTS_FULL},
-        {forgotten.transacts, EXTRA_TRANSACTS_FULL}, {forgotten.fences, EXTRA_FLOOR}};
+    } all[] = {{forgotten.audit, EXTRA_AUDIT_FULL},
+               {forgotten.sessions, EXTRA_SESSIONS_FULL},
+               {forgotten.grants, EXTRA_GRANTS_FULL},
+               {forgotten.requests, EXTRA_REQUESTS_FULL},
+               {forgotten.transacts, EXTRA_TRANSACTS_FULL},
+               {forgotten.fences, EXTRA_FLOOR},
+               {forgotten.drawn_requests, EXTRA_DRAWN_FULL},
+               {forgotten.operator_requests, EXTRA_OPERATORS_FULL}};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         if (all[i].did) {
             coverage_extra(all[i].extra);

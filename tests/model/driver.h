@@ -126,6 +126,8 @@ enum coverage_extra {
     EXTRA_SESSIONS_FULL,  /* ends of sessions were forgotten */
     EXTRA_GRANTS_FULL,    /* ends of grants were forgotten */
     EXTRA_REQUESTS_FULL,  /* request ids were forgotten */
+    EXTRA_DRAWN_FULL,     /* ... that nodes drew */
+    EXTRA_OPERATORS_FULL, /* ... of operators */
     EXTRA_TRANSACTS_FULL, /* transactions were forgotten */
     EXTRA_RECOVERED,      /* core_recover ran */
     EXTRA_COUNT

@@ -233,9 +233,24 @@ static void give_id(struct generator *g, struct command *c)
             c->acked_through = slot->next_seq / 2;
         }
     } else if (random_chance(r, p->request_id)) {
-        c->request_id = random_chance(r, 3)
-                            ? arena_text(g, "k%u", random_below(r, 10))
-                            : arena_text(g, "r%llu", (unsigned long long)++g->request_count);
+        unsigned long long number = ++g->request_count;
+        switch (random_below(r, 16)) {
+        case 0:
+            c->request_id = arena_text(g, "k%u", random_below(r, 10));
+            break;
+        case 1:
+        case 2:
+        case 3:
+        case 4:
+            c->request_id = arena_text(g, "node-%032llx", number); /* as nodes draw them */
+            break;
+        case 5:
+            c->request_id = arena_text(g, "lease-%032llx", number);
+            break;
+        default:
+            c->request_id = arena_text(g, "r%llu", number);
+            break;
+        }
     }
     if (in_session && random_chance(r, 2)) {
         c->acked_through = random_below(r, 30); /* also without a seq */

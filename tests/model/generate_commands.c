@@ -406,6 +406,13 @@ static void body_note(struct generator *g, struct command *c)
     c->note.count = random_below(r, 3);
 }
 
+/* One that may have been issued, by either tier, and now and then one that was not. */
+static uint64_t any_token(struct generator *g)
+{
+    uint64_t newest = any_grant(g, false).token + 1024;
+    return random_between(&g->random, 1, newest < UINT32_MAX ? (uint32_t)newest : UINT32_MAX);
+}
+
 static void body_fence_check(struct generator *g, struct command *c)
 {
     struct random *r = &g->random;
@@ -416,11 +423,28 @@ static void body_fence_check(struct generator *g, struct command *c)
     if (g->kind == PROFILE_RINGS && random_chance(r, 97)) {
         c->fence_check.resource =
             arena_text(g, "resource/%u", random_below(r, LIMIT_FENCE_MARKS + 20000));
-        c->fence_check.token = random_between(r, 1, 1 << 20);
+        c->fence_check.token = any_token(g);
+    }
+    if (random_chance(r, 2)) {
+        c->fence_check.token = LIMIT_NUMBER - 1 - random_below(r, 2); /* never issued */
     }
     if (random_chance(r, 2)) {
         c->session = session_to_name(g);
     }
+}
+
+static void body_fence_reset(struct generator *g, struct command *c)
+{
+    struct random *r = &g->random;
+    body_fence_check(g, c);
+    struct slice resource = c->fence_check.resource;
+    uint32_t slot = c->fence_check.slot;
+    uint64_t token = c->fence_check.token;
+    c->fence_reset.resource = resource;
+    c->fence_reset.slot = slot;
+    c->fence_reset.token = random_chance(r, 50) ? 0 : token;
+    c->fence_reset.actor = arena_text(g, "admin-%u", random_below(r, 2));
+    c->fence_reset.reason = arena_text(g, "made up %u", random_below(r, 3));
 }
 
 void generate_body(struct generator *g, enum command_type type, struct command *c)
@@ -470,6 +494,9 @@ void generate_body(struct generator *g, enum command_type type, struct command *
         break;
     case COMMAND_FENCE_CHECK:
         body_fence_check(g, c);
+        break;
+    case COMMAND_FENCE_RESET:
+        body_fence_reset(g, c);
         break;
     case COMMAND_LEAD:
         c->lead.node = random_between(&g->random, 1, 5);

@@ -111,6 +111,9 @@ void generate_invalid(struct generator *g, struct command *c)
         c->fence_check.resource = random_chance(r, 50) ? bad_name(g) : c->fence_check.resource;
         c->fence_check.token = random_chance(r, 50) ? 0 : c->fence_check.token;
         break;
+    case COMMAND_FENCE_RESET:
+        c->fence_reset.actor = slice_make(NULL, 0);
+        break;
     case COMMAND_PROCLAIM:
         c->proclaim.value = slice_of("\xfe");
         break;

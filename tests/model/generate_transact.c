@@ -54,6 +54,10 @@ static struct effect any_effect(struct generator *g, uint32_t tenant)
     } else if (is_counter ? percent < 70 : percent < 9) {
         e.kind = EFFECT_COUNTER;
         e.number = (int64_t)random_next(r);
+        e.flags = random_chance(r, 40) ? EFFECT_TTL : random_chance(r, 20) ? EFFECT_PERSIST : 0;
+        e.ttl_ms = e.flags != EFFECT_TTL  ? 0
+                   : random_chance(r, 20) ? random_between(r, 1, 99)
+                                          : any_ttl(g);
     } else if (is_absent ? percent < 90 : percent < 45) {
         e.kind = EFFECT_PUT;
         e.lease = random_chance(r, 97) ? new_id(g) : g->leases[random_below(r, RECENT)];
@@ -126,7 +130,7 @@ void invalid_transact(struct generator *g, struct command *c)
     struct command_transact *t = &c->transact;
     struct packer effects = packer_make(arena_take(g, LIST_BYTES), LIST_BYTES);
     struct effect e = {.kind = EFFECT_DROP, .flags = EFFECT_FORCED, .name = any_name(g)};
-    switch (random_below(r, 7)) {
+    switch (random_below(r, 9)) {
     case 0:
         t->id = (struct id){0, 0};
         return;
@@ -144,6 +148,18 @@ void invalid_transact(struct generator *g, struct command *c)
         break;
     case 5:
         hf_assert(pack_effect(&effects, &e));
+        break;
+    case 6:
+        e = (struct effect){.kind = EFFECT_COUNTER,
+                            .flags = EFFECT_TTL,
+                            .name = any_name(g),
+                            .ttl_ms = random_chance(r, 50) ? 0 : LIMIT_COUNTER_TTL_MAX_MS + 1};
+        break;
+    case 7:
+        e = (struct effect){.kind = EFFECT_COUNTER,
+                            .flags = EFFECT_TTL | EFFECT_PERSIST,
+                            .name = any_name(g),
+                            .ttl_ms = 1000};
         break;
     default:
         e = (struct effect){.kind = EFFECT_EXPIRE, .name = any_name(g), .ttl_ms = 99};

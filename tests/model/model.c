@@ -7,8 +7,7 @@ struct model *model_new(uint32_t version, core_event_fn on_event, void *event_ct
     m->on_event = on_event;
     m->event_ctx = event_ctx;
     m->version = version;
-    m->memos = model_alloc(LIMIT_REQUESTS * sizeof(*m->memos));
-    m->memo_prints = model_alloc(LIMIT_REQUESTS * sizeof(*m->memo_prints));
+    model_memos_open(m);
     m->ended_grants = model_alloc(LIMIT_ENDED * sizeof(*m->ended_grants));
     m->ended_lease_prints = model_alloc(LIMIT_ENDED * sizeof(*m->ended_lease_prints));
     m->ended_sessions = model_alloc(LIMIT_ENDED * sizeof(*m->ended_sessions));
@@ -72,11 +71,7 @@ static void free_holdings(struct model *m)
 static void free_records(struct model *m)
 {
     free_memos(&m->live_memos);
-    for (size_t i = 0; i < LIMIT_REQUESTS; i++) {
-        if (m->memos[i] != NULL) {
-            model_memo_free(m->memos[i]);
-        }
-    }
+    model_memos_close(m);
     for (size_t i = 0; i < m->audit.count; i++) {
         struct audit_record *a = m->audit.at[i];
         for (size_t k = 0; k < 4; k++) {
@@ -92,8 +87,6 @@ static void free_records(struct model *m)
     model_list_free(&m->audit);
     model_list_free(&m->marks);
     free(m->mark_prints);
-    free(m->memos);
-    free(m->memo_prints);
     free(m->ended_grants);
     free(m->ended_lease_prints);
     free(m->ended_sessions);
@@ -148,6 +141,7 @@ static void upgrade(struct model *m, const struct command *c, struct result *out
         out->error = HF_VERSION;
     } else if (c->upgrade.version > m->version) {
         m->version = c->upgrade.version;
+        model_fence_upgrade(m);
         struct event event = model_event(m, EVENT_UPGRADED, 0);
         model_emit(m, &event);
     }
@@ -209,6 +203,9 @@ static void dispatch(struct model *m, const struct command *c, struct result *ou
     case COMMAND_REVOKE:
         model_revoke(m, c, out);
         break;
+    case COMMAND_FENCE_RESET:
+        model_fence_reset(m, c, out);
+        break;
     case COMMAND_FENCE_CHECK:
         model_fence_check(m, c, out);
         break;
@@ -234,9 +231,11 @@ void model_apply(struct model *m, const struct command *c, const struct result *
     out->error = command_check(c);
     m->seen = seen;
     m->prune_left = LIMIT_PRUNE;
-    bool is_new = c->type == COMMAND_TRANSACT || c->type == COMMAND_NOTE ||
-                  (c->type == COMMAND_ACQUIRE && (c->acquire.flags & ACQUIRE_KEY));
-    if (out->error == HF_OK && is_new && m->version < 2) {
+    bool is_of_2 = c->type == COMMAND_TRANSACT || c->type == COMMAND_NOTE ||
+                   (c->type == COMMAND_ACQUIRE && (c->acquire.flags & ACQUIRE_KEY));
+    bool is_of_4 = c->type == COMMAND_FENCE_RESET ||
+                   (c->type == COMMAND_TRANSACT && model_sets_a_ttl_of_a_counter(c));
+    if (out->error == HF_OK && ((is_of_2 && m->version < 2) || (is_of_4 && m->version < 4))) {
         out->error = HF_NOT_UPGRADED;
     }
     if (out->error != HF_OK) {
@@ -279,7 +278,9 @@ struct model_forgotten model_forgotten(const struct model *m)
         .audit = m->audit_next > LIMIT_AUDIT,
         .sessions = m->ended_session_count > LIMIT_ENDED,
         .grants = m->ended_grant_count > LIMIT_ENDED,
-        .requests = m->memo_count > LIMIT_REQUESTS,
+        .requests = m->memos[MEMO_CLIENT].first > 0,
+        .drawn_requests = m->memos[MEMO_DRAWN].first > 0,
+        .operator_requests = m->memos[MEMO_OPERATOR].first > 0,
         .fences = m->floor > 0,
         .transacts = m->transact_count > LIMIT_TRANSACTS,
     };

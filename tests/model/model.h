@@ -43,6 +43,8 @@ struct model_forgotten {
     bool sessions;
     bool grants;
     bool requests;
+    bool drawn_requests;
+    bool operator_requests;
     bool fences;
     bool transacts;
 };

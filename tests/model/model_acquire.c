@@ -377,6 +377,7 @@ static bool decide(struct model *m, const struct command *c, const struct reques
     }
     for (uint32_t i = 0; i < r->parts; i++) {
         model_prune_name(m, r->names[i]);
+        model_prune_counter(m, c->tenant, owned_slice(&r->names[i]->text));
     }
     for (uint32_t i = 0; i < r->parts; i++) {
         struct slice text = owned_slice(&r->names[i]->text);

@@ -29,6 +29,8 @@ static struct slice scope_of(const struct command *c)
         return c->force_unlock.actor;
     case COMMAND_REVOKE:
         return c->revoke.actor;
+    case COMMAND_FENCE_RESET:
+        return c->fence_reset.actor;
     default:
         return slice_make(NULL, 0);
     }
@@ -49,6 +51,59 @@ static bool same_key(const struct memo *memo, const struct command *c)
            slice_equal(owned_slice(&memo->request_id), c->request_id);
 }
 
+static bool begins_with(struct slice id, const char *prefix)
+{
+    size_t len = strlen(prefix);
+    return id.len == len + 32 && slice_equal(slice_make(id.data, len), slice_of(prefix));
+}
+
+static enum memo_kind kind_of(enum command_type type, struct slice id)
+{
+    if (type == COMMAND_FORCE_UNLOCK || type == COMMAND_REVOKE || type == COMMAND_FENCE_RESET) {
+        return MEMO_OPERATOR;
+    }
+    return begins_with(id, "node-") || begins_with(id, "lease-") ? MEMO_DRAWN : MEMO_CLIENT;
+}
+
+void model_memos_open(struct model *m)
+{
+    static const size_t limits[MEMO_KINDS] = {LIMIT_REQUESTS, LIMIT_DRAWN_REQUESTS,
+                                              LIMIT_OPERATOR_REQUESTS};
+    for (int i = 0; i < MEMO_KINDS; i++) {
+        m->memos[i].limit = limits[i];
+        m->memos[i].at = model_alloc(limits[i] * sizeof(*m->memos[i].at));
+        m->memos[i].prints = model_alloc(limits[i] * sizeof(*m->memos[i].prints));
+    }
+}
+
+static void drop_oldest(struct memo_ring *ring)
+{
+    model_memo_free(ring->at[ring->first++ % ring->limit]);
+}
+
+void model_memos_close(struct model *m)
+{
+    for (int i = 0; i < MEMO_KINDS; i++) {
+        while (m->memos[i].first < m->memos[i].next) {
+            drop_oldest(&m->memos[i]);
+        }
+        free(m->memos[i].at);
+        free(m->memos[i].prints);
+    }
+}
+
+static struct memo *find_in_ring(const struct memo_ring *ring, const struct command *c)
+{
+    uint64_t print = print_of(c->tenant, c->session, c->type, c->request_id);
+    for (uint64_t n = ring->first; n < ring->next; n++) {
+        size_t i = (size_t)(n % ring->limit);
+        if (ring->prints[i] == print && same_key(ring->at[i], c)) {
+            return ring->at[i];
+        }
+    }
+    return NULL;
+}
+
 static struct memo *find_by_request_id(const struct model *m, const struct command *c)
 {
     for (size_t i = 0; i < m->live_memos.count; i++) {
@@ -56,14 +111,10 @@ static struct memo *find_by_request_id(const struct model *m, const struct comma
             return m->live_memos.at[i];
         }
     }
-    uint64_t print = print_of(c->tenant, c->session, c->type, c->request_id);
-    size_t used = m->memo_count < LIMIT_REQUESTS ? (size_t)m->memo_count : LIMIT_REQUESTS;
-    for (size_t i = 0; i < used; i++) {
-        if (m->memo_prints[i] == print && same_key(m->memos[i], c)) {
-            return m->memos[i];
-        }
-    }
-    return NULL;
+    enum memo_kind kind = m->version < 4 ? MEMO_CLIENT : kind_of(c->type, c->request_id);
+    struct memo *memo = find_in_ring(&m->memos[kind], c);
+    /* Before version 4 all were remembered as those of clients. */
+    return memo != NULL || kind == MEMO_CLIENT ? memo : find_in_ring(&m->memos[MEMO_CLIENT], c);
 }
 
 static struct memo *find_by_seq(const struct model_session *s, uint64_t seq)
@@ -186,13 +237,23 @@ bool model_once(struct model *m, const struct command *c, struct model_session *
 
 static void into_ring(struct model *m, struct memo *memo)
 {
-    size_t at = m->memo_count++ % LIMIT_REQUESTS;
-    if (m->memos[at] != NULL) {
-        model_memo_free(m->memos[at]);
+    enum { OLD_AT_ONCE = 8 };
+    struct slice id = owned_slice(&memo->request_id);
+    enum memo_kind kind = m->version < 4 ? MEMO_CLIENT : kind_of(memo->type, id);
+    struct memo_ring *ring = &m->memos[kind];
+    memo->done_ms = m->now_ms;
+    for (int i = 0; i < OLD_AT_ONCE && kind == MEMO_OPERATOR && ring->first < ring->next; i++) {
+        if (ring->at[ring->first % ring->limit]->done_ms + LIMIT_OPERATOR_KEPT_MS > m->now_ms) {
+            break;
+        }
+        drop_oldest(ring);
     }
-    m->memos[at] = memo;
-    m->memo_prints[at] =
-        print_of(memo->tenant, memo->session, memo->type, owned_slice(&memo->request_id));
+    if (ring->next - ring->first == ring->limit) {
+        drop_oldest(ring);
+    }
+    size_t at = (size_t)(ring->next++ % ring->limit);
+    ring->at[at] = memo;
+    ring->prints[at] = print_of(memo->tenant, memo->session, memo->type, id);
 }
 
 void model_remember(struct model *m, const struct command *c, struct model_session *s,

@@ -193,6 +193,24 @@ static bool mark_before(const struct mark *a, const struct mark *b)
     return order != 0 ? order < 0 : a->slot < b->slot;
 }
 
+/* Any e of the tier without a log may have been given under the newest C. */
+static uint64_t highest_issued(const struct model *m)
+{
+    return m->counter * 1024 + 1023;
+}
+
+static bool model_issued(const struct model *m, uint64_t token)
+{
+    return m->version < 4 || token <= highest_issued(m);
+}
+
+void model_fence_upgrade(struct model *m)
+{
+    if (!model_issued(m, m->floor)) {
+        m->floor = highest_issued(m);
+    }
+}
+
 static void drop_lowest_mark(struct model *m)
 {
     size_t lowest = 0;
@@ -202,7 +220,8 @@ static void drop_lowest_mark(struct model *m)
         }
     }
     struct mark *mark = m->marks.at[lowest];
-    m->floor = mark->highest > m->floor ? mark->highest : m->floor;
+    uint64_t lowest_token = model_issued(m, mark->highest) ? mark->highest : highest_issued(m);
+    m->floor = lowest_token > m->floor ? lowest_token : m->floor;
     memmove(&m->mark_prints[lowest], &m->mark_prints[lowest + 1],
             (m->marks.count - lowest - 1) * sizeof(*m->mark_prints));
     model_list_remove_at(&m->marks, lowest);
@@ -214,7 +233,10 @@ static void check_mark(struct model *m, const struct command *c, struct result *
 {
     const struct command_fence_check *f = &c->fence_check;
     struct mark *mark = find_mark(m, c->tenant, f->resource, f->slot);
-    if (mark == NULL && f->token <= m->floor) {
+    if (!model_issued(m, f->token)) {
+        out->reason = REASON_NOT_ISSUED;
+        out->highest = mark != NULL ? mark->highest : m->floor;
+    } else if (mark == NULL && f->token <= m->floor) {
         out->reason = REASON_BELOW_FLOOR;
         out->highest = m->floor;
     } else if (mark != NULL && f->token < mark->highest) {
@@ -256,6 +278,38 @@ void model_fence_check(struct model *m, const struct command *c, struct result *
         event.reason = out->reason;
         model_emit(m, &event);
     }
+    model_remember(m, c, NULL, out, NULL);
+}
+
+void model_fence_reset(struct model *m, const struct command *c, struct result *out)
+{
+    const struct command_fence_reset *f = &c->fence_reset;
+    if (model_once(m, c, NULL, out)) {
+        return;
+    }
+    struct mark *mark = find_mark(m, c->tenant, f->resource, f->slot);
+    if (mark == NULL) {
+        out->error = HF_FENCE_NOT_FOUND;
+        return;
+    }
+    if (!model_issued(m, f->token)) {
+        out->error = HF_TOKEN_NOT_ISSUED;
+        return;
+    }
+    uint64_t token = f->token;
+    if (token == 0) {
+        m->counter++;
+        token = m->counter * 1024;
+    }
+    out->token = mark->highest;
+    mark->highest = token > m->floor ? token : m->floor;
+    out->highest = mark->highest;
+    model_audit(m, c->tenant, "FENCE_RESET", f->resource, f->actor, f->reason, 0);
+    struct audit_view *record = &((struct audit_record *)m->audit.at[m->audit.count - 1])->view;
+    record->is_fence_reset = true;
+    record->slot = f->slot;
+    record->mark_before = out->token;
+    record->mark_after = out->highest;
     model_remember(m, c, NULL, out, NULL);
 }
 

@@ -49,7 +49,20 @@ struct memo {
     uint64_t seq;
     uint64_t digest;
     bool lives;
+    uint64_t done_ms; /* of an operator's */
     struct result reply;
+};
+
+/* The answers to requests by id that are over, in memories of their own (S8.3). Those of `first`
+ * up to `next` are remembered. */
+enum memo_kind { MEMO_CLIENT, MEMO_DRAWN, MEMO_OPERATOR, MEMO_KINDS };
+
+struct memo_ring {
+    size_t limit;
+    uint64_t first;
+    uint64_t next;
+    struct memo **at;
+    uint64_t *prints;
 };
 
 /* A timer is when the sweep will look at something. It is never late, but what puts a deadline off
@@ -158,6 +171,7 @@ struct model_counter {
     struct owned text;
     int64_t number;
     uint64_t change;
+    uint64_t deadline_ms; /* NEVER: none */
 };
 
 struct model_transact {
@@ -191,9 +205,7 @@ struct model {
     struct list live_memos;
     /* Rings: the slot of number n is n modulo the size. The second array has a hash of each key, so
      * that a linear search is bearable. */
-    uint64_t memo_count;
-    struct memo **memos;
-    uint64_t *memo_prints;
+    struct memo_ring memos[MEMO_KINDS];
     uint64_t ended_grant_count;
     struct ended_grant *ended_grants;
     uint64_t *ended_lease_prints;
@@ -331,6 +343,8 @@ void model_remember(struct model *m, const struct command *c, struct model_sessi
 /* The waiter or the grant is gone: the reply is what is left. */
 void model_memo_ends(struct model *m, struct memo *memo);
 void model_memo_free(struct memo *memo);
+void model_memos_open(struct model *m);
+void model_memos_close(struct model *m);
 
 /* model_acquire.c */
 void model_acquire(struct model *m, const struct command *c, struct result *out);
@@ -351,7 +365,13 @@ struct model_session *model_private_session(struct model *m, uint32_t tenant, st
 void model_renew_grant(struct model *m, struct model_grant *g, uint32_t ttl_ms);
 
 /* model_transact.c */
+/* One that is past its deadline is not there. */
 struct model_counter *model_find_counter(const struct model *m, uint32_t tenant, struct slice text);
+/* ... or takes it away. */
+bool model_sets_a_ttl_of_a_counter(const struct command *c);
+void model_remove_counter(struct model *m, struct model_counter *counter);
+/* In a backlog: removes it if its time is over. */
+void model_prune_counter(struct model *m, uint32_t tenant, struct slice text);
 void model_transact(struct model *m, const struct command *c, struct result *out);
 void model_free_counters(struct model *m);
 
@@ -377,6 +397,8 @@ void model_force_unlock(struct model *m, const struct command *c, struct result 
 void model_revoke(struct model *m, const struct command *c, struct result *out);
 void model_note(struct model *m, const struct command *c, struct result *out);
 void model_fence_check(struct model *m, const struct command *c, struct result *out);
+void model_fence_reset(struct model *m, const struct command *c, struct result *out);
+void model_fence_upgrade(struct model *m);
 void model_audit(struct model *m, uint32_t tenant, const char *action, struct slice resource,
                  struct slice actor, struct slice reason, uint32_t count);
 

@@ -1,13 +1,28 @@
 /* The sweep: what is due ends in the order (deadline, kind, id), within limits (S1.7, S2.1). */
 #include "model_state.h"
 
-enum kind { KIND_SESSION, KIND_GRANT, KIND_WAITER, KIND_DELAY, KIND_GROUP, KIND_NOTHING };
+enum kind {
+    KIND_SESSION,
+    KIND_GRANT,
+    KIND_WAITER,
+    KIND_DELAY,
+    KIND_GROUP,
+    KIND_COUNTER,
+    KIND_NOTHING
+};
 
 struct due {
     uint64_t deadline_ms;
     enum kind kind;
     void *what;
 };
+
+static bool name_order(uint32_t tenant, const struct owned *text, uint32_t other_tenant,
+                       const struct owned *other)
+{
+    return tenant != other_tenant ? tenant < other_tenant
+                                  : slice_compare(owned_slice(text), owned_slice(other)) < 0;
+}
 
 /* Is `a` before `b` of the same kind, by their ids? */
 static bool id_order(enum kind kind, const void *a, const void *b)
@@ -23,9 +38,12 @@ static bool id_order(enum kind kind, const void *a, const void *b)
     case KIND_DELAY: {
         const struct model_name *x = a;
         const struct model_name *y = b;
-        return x->tenant != y->tenant
-                   ? x->tenant < y->tenant
-                   : slice_compare(owned_slice(&x->text), owned_slice(&y->text)) < 0;
+        return name_order(x->tenant, &x->text, y->tenant, &y->text);
+    }
+    case KIND_COUNTER: {
+        const struct model_counter *x = a;
+        const struct model_counter *y = b;
+        return name_order(x->tenant, &x->text, y->tenant, &y->text);
     }
     case KIND_GROUP:
         return ((const struct model_crowd *)a)->number < ((const struct model_crowd *)b)->number;
@@ -90,6 +108,10 @@ static struct due find_first(const struct model *m)
         consider(&first, KIND_DELAY, name->delayed_until_ms > 0 ? name->delayed_until_ms : NEVER,
                  name);
     }
+    for (size_t i = 0; i < m->counters.count; i++) {
+        struct model_counter *n = m->counters.at[i];
+        consider(&first, KIND_COUNTER, n->deadline_ms, n);
+    }
     return first;
 }
 
@@ -113,6 +135,7 @@ static bool put_off(const struct due *due)
         break;
     case KIND_DELAY:
     case KIND_GROUP:
+    case KIND_COUNTER:
     case KIND_NOTHING:
         return false;
     }
@@ -142,6 +165,8 @@ static uint32_t entries_of(const struct due *due)
         return ((const struct model_grant *)due->what)->r.parts;
     case KIND_WAITER:
         return ((const struct model_waiter *)due->what)->r.parts;
+    case KIND_COUNTER:
+        return 1;
     case KIND_DELAY:
     case KIND_GROUP: /* counts its waiters as they go */
     case KIND_NOTHING:
@@ -195,6 +220,9 @@ static bool end_due(struct model *m, const struct due *due, struct tally *tally)
         break;
     case KIND_GROUP:
         return end_group(m, due->what, tally);
+    case KIND_COUNTER:
+        model_remove_counter(m, due->what);
+        break;
     case KIND_DELAY: {
         struct model_name *name = due->what;
         name->delayed_until_ms = 0;

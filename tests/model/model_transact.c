@@ -1,7 +1,7 @@
 /* Transactions, keys and counters, from S13 of SEMANTICS.md. */
 #include "model_state.h"
 
-struct model_counter *model_find_counter(const struct model *m, uint32_t tenant, struct slice text)
+static struct model_counter *find_any(const struct model *m, uint32_t tenant, struct slice text)
 {
     for (size_t i = 0; i < m->counters.count; i++) {
         struct model_counter *n = m->counters.at[i];
@@ -12,10 +12,30 @@ struct model_counter *model_find_counter(const struct model *m, uint32_t tenant,
     return NULL;
 }
 
+struct model_counter *model_find_counter(const struct model *m, uint32_t tenant, struct slice text)
+{
+    struct model_counter *n = find_any(m, tenant, text);
+    return n == NULL || n->deadline_ms <= m->now_ms ? NULL : n;
+}
+
 static void counter_free(struct model_counter *n)
 {
     owned_free(&n->text);
     free(n);
+}
+
+void model_remove_counter(struct model *m, struct model_counter *n)
+{
+    hf_assert(model_list_remove(&m->counters, n));
+    counter_free(n);
+}
+
+void model_prune_counter(struct model *m, uint32_t tenant, struct slice text)
+{
+    struct model_counter *n = m->backlog ? find_any(m, tenant, text) : NULL;
+    if (n != NULL && n->deadline_ms <= m->now_ms) {
+        model_remove_counter(m, n);
+    }
 }
 
 void model_free_counters(struct model *m)
@@ -30,6 +50,9 @@ void model_view_counters(struct model *m, model_counter_fn on_counter, void *ctx
 {
     for (size_t i = 0; i < m->counters.count; i++) {
         const struct model_counter *n = m->counters.at[i];
+        if (n->deadline_ms <= m->now_ms) {
+            continue;
+        }
         on_counter(ctx, n->tenant, owned_slice(&n->text), n->number);
     }
 }
@@ -57,6 +80,7 @@ void model_view_key(struct model *m, uint32_t tenant, struct slice text, struct 
     } else if (n != NULL) {
         out->kind = KEY_COUNTER;
         out->number = n->number;
+        out->deadline_ms = n->deadline_ms == NEVER ? 0 : n->deadline_ms;
         out->version = (struct key_version){n->change, 0, UINT64_MAX};
     }
 }
@@ -176,6 +200,17 @@ static bool may_do_all(struct model *m, const struct command *c, struct result *
     return out->error == HF_OK;
 }
 
+bool model_sets_a_ttl_of_a_counter(const struct command *c)
+{
+    struct reader r = packed_reader(&c->transact.effects);
+    struct effect e;
+    bool found = false;
+    while (unpack_effect(&r, &e)) {
+        found = found || (e.flags & (EFFECT_TTL | EFFECT_PERSIST)) != 0;
+    }
+    return found;
+}
+
 /* ---- doing it ---- */
 
 static struct model_grant *take(struct model *m, const struct command *c, const struct effect *e)
@@ -219,8 +254,7 @@ static void drop(struct model *m, const struct command *c, const struct effect *
 {
     struct model_counter *n = model_find_counter(m, c->tenant, e->name);
     if (n != NULL) {
-        hf_assert(model_list_remove(&m->counters, n));
-        counter_free(n);
+        model_remove_counter(m, n);
         return;
     }
     const struct model_name *name = model_find_name(m, c->tenant, e->name);
@@ -252,10 +286,17 @@ static void count(struct model *m, const struct command *c, const struct effect 
         n = model_alloc(sizeof(*n));
         n->tenant = c->tenant;
         n->text = owned_copy(e->name);
+        n->deadline_ms = NEVER;
         model_list_add(&m->counters, n);
     }
     n->number = e->number;
     n->change = ++m->counter_changes;
+    if (e->flags & EFFECT_PERSIST) {
+        n->deadline_ms = NEVER;
+    }
+    if (e->flags & EFFECT_TTL) {
+        n->deadline_ms = m->now_ms + e->ttl_ms;
+    }
 }
 
 static void do_effect(struct model *m, const struct command *c, const struct effect *e,
@@ -297,6 +338,7 @@ static const struct model_transact *find_done(const struct model *m, struct id i
 static void prune(struct model *m, const struct command *c, struct slice text)
 {
     struct model_name *name = model_find_name(m, c->tenant, text);
+    model_prune_counter(m, c->tenant, text);
     if (name != NULL) {
         model_prune_name(m, name);
     }

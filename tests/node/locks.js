@@ -22,7 +22,8 @@ function connect(port = ports[0]) {
   return client;
 }
 
-const token = (client, key) => client.call("HF.TOKEN", key);
+// null: the lock with that value is lost. (redlock 4 and 5 both have the value that they drew.)
+const token = (client, key, lock) => client.call("HF.TOKEN", key, lock.value);
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
 // A line for the test, and its next line for us.
@@ -37,10 +38,10 @@ class Alone {
   inside = 0;
   last = 0;
   entered = 0;
-  async enter(client, key) {
+  async enter(client, key, lock) {
     this.inside++;
     assert.equal(this.inside, 1, "two are inside");
-    const mine = await token(client, key);
+    const mine = await token(client, key, lock);
     assert.ok(mine > this.last, `the token ${mine} does not rise above ${this.last}`);
     this.last = mine;
     this.entered++;
@@ -81,7 +82,7 @@ const scenarios = {
     const a = new Redlock4([connect()], { retryCount: 0 });
     const b = new Redlock4([connect(ports[1])], { retryCount: 0 });
     const lock = await a.lock("js/four", 30000);
-    const first = await token(clients[0], "js/four");
+    const first = await token(clients[0], "js/four", lock);
     await assert.rejects(b.lock("js/four", 30000), Redlock4.LockError);
     await lock.extend(60000);
     assert.ok((await clients[1].pttl("js/four")) > 31000);
@@ -92,7 +93,8 @@ const scenarios = {
     assert.equal(await clients[1].exists("js/four"), 1);
     await lock.unlock();
     const next = await b.lock("js/four", 30000);
-    assert.ok((await token(clients[0], "js/four")) > first);
+    assert.ok((await token(clients[0], "js/four", next)) > first);
+    assert.equal(await token(clients[0], "js/four", lock), null);
     await next.unlock();
     // Several resources, all or none.
     const both = await a.lock(["js/x", "js/y"], 30000);
@@ -129,9 +131,10 @@ const scenarios = {
     const a = new Redlock5([connect()], { retryCount: 0 });
     const b = new Redlock5([connect(ports[1])], { retryCount: 100, retryDelay: 50 });
     const lost = await a.acquire(["js/short"], 1000);
-    const mine = await token(clients[0], "js/short");
+    const mine = await token(clients[0], "js/short", lost);
     const next = await b.acquire(["js/short"], 30000);
-    assert.ok((await token(clients[0], "js/short")) > mine);
+    assert.ok((await token(clients[0], "js/short", next)) > mine);
+    assert.equal(await token(clients[0], "js/short", lost), null);
     // Redlock 5 counts a lock that was not ours any more as not released.
     await assert.rejects(lost.release());
     assert.equal(await clients[0].exists("js/short"), 1);
@@ -147,7 +150,7 @@ const scenarios = {
       work.push((async () => {
         for (let n = 0; n < 3; n++) {
           const lock = await redlock.acquire(["js/crowd"], 30000);
-          await alone.enter(client, "js/crowd");
+          await alone.enter(client, "js/crowd", lock);
           await lock.release();
         }
       })());
@@ -161,7 +164,7 @@ const scenarios = {
     const client = connect();
     const redlock = new Redlock5([client], { retryCount: 200, retryDelay: 50 });
     const lock = await redlock.acquire(["js/held"], 60000);
-    const mine = await token(client, "js/held");
+    const mine = await token(client, "js/held", lock);
     await tell("held"); // the test kills the leader
     const until = Date.now() + 30000;
     for (;;) {
@@ -173,10 +176,10 @@ const scenarios = {
         await pause(50);
       }
     }
-    assert.equal(await token(client, "js/held"), mine);
+    assert.equal(await token(client, "js/held", lock), mine);
     await lock.release();
     const next = await redlock.acquire(["js/held"], 30000);
-    assert.ok((await token(client, "js/held")) > mine);
+    assert.ok((await token(client, "js/held", next)) > mine);
     await next.release();
   },
 };

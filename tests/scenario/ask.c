@@ -354,6 +354,25 @@ static void ask_revoke(struct words *w, const char *actor, struct asked *out)
     }
 }
 
+static void ask_fence_reset(struct words *w, const char *actor, struct asked *out)
+{
+    command_init(&out->command, COMMAND_FENCE_RESET);
+    struct command_fence_reset *f = &out->command.fence_reset;
+    f->actor = slice_of(actor);
+    f->resource = slice_of(words_quoted(w, "a resource in quotes"));
+    while (words_left(w)) {
+        if (words_take(w, "because")) {
+            f->reason = slice_of(words_quoted(w, "a reason in quotes"));
+        } else if (words_take(w, "slot")) {
+            f->slot = words_number32(w, "the slot");
+        } else if (words_take(w, "to token")) {
+            f->token = token_named(w->player, words_plain(w, "a token"));
+        } else if (!ask_common_option(w, out)) {
+            words_finish(w);
+        }
+    }
+}
+
 /* Sessions. */
 
 static void ask_session_open(struct words *w, struct asked *out)
@@ -543,6 +562,8 @@ static bool ask_by_actor(struct words *w, const struct actor *actor, struct aske
         ask_force_unlock(w, actor->name, out);
     } else if (words_take(w, "revokes")) {
         ask_revoke(w, actor->name, out);
+    } else if (words_take(w, "resets fence")) {
+        ask_fence_reset(w, actor->name, out);
     } else if (words_take(w, "transacts")) {
         ask_transact(w, actor->name, out);
     } else {

@@ -142,6 +142,12 @@ static bool take_effect(struct words *w, const char *actor, struct lists *lists)
         e.flags |= words_take(w, "now") ? EFFECT_NOW : 0;
     } else if (e.kind == EFFECT_COUNTER) {
         e.number = (int64_t)words_number(w, "a number");
+        if (words_take(w, "ttl")) {
+            e.flags = EFFECT_TTL;
+            e.ttl_ms = words_span32(w, "a time span");
+        } else if (words_take(w, "without ttl")) {
+            e.flags = EFFECT_PERSIST;
+        }
     } else {
         e.value = slice_of(words_quoted(w, "a message in quotes"));
     }

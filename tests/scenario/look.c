@@ -291,6 +291,11 @@ static void on_record(void *ctx, const struct audit_view *v)
     fact(out, "by %s", slice_text(arena, v->actor));
     fact(out, "because \"%s\"", slice_text(arena, v->reason));
     fact(out, "holders %u", v->count);
+    if (v->is_fence_reset) {
+        fact(out, "slot %u", v->slot);
+        fact(out, "mark %s to %s", token_text(out->arena, v->mark_before),
+             token_text(out->arena, v->mark_after));
+    }
     fact(out, "number %" PRIu64, v->number);
     fact(out, "index %" PRIu64, v->index);
 }

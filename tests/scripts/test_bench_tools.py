@@ -24,7 +24,7 @@ def test_a_figure_is_judged_by_its_aim_from_the_right_side(capsys):
 
 def bare_engine(folder, seconds, *flags):
     done = subprocess.run([ROOT / "build/bench/raft_floor", "--nodes", "3", "--seconds", str(seconds), "--folder", folder, *flags],
-                          capture_output=True, text=True, timeout=600, check=False)
+                          capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert [row["outstanding"] for row in found["commits"]] == [1, 64, 256]

@@ -1,16 +1,21 @@
 """The judge of `make chaos`: it says nothing about good histories, and names what is wrong in bad ones. And the
 proxy that its nodes talk through where they have no network of their own."""
 
+import random
 import select
 import socket
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT
 
-sys.path.insert(0, str(ROOT / "tests" / "chaos"))
+sys.path[:0] = [str(ROOT / "tests" / "chaos"), str(ROOT / "tests" / "cluster")]
+import agreement  # noqa: E402
+import faults  # noqa: E402
+import growth  # noqa: E402
 import history  # noqa: E402
 import report  # noqa: E402
 from history import Attempt, Op  # noqa: E402
@@ -147,6 +152,89 @@ def test_the_report_says_how_many_violations_there_are_and_shows_them(tmp_path):
     assert "75.00 %" in text and "| kill the leader | 1 | 360 | 360 | 300 |" in text and "| kill a follower | 1 | - | - | 20 |" in text
     assert "99.9900 %" in text
     assert "</svg>" in (tmp_path / "x.svg").read_text() and (tmp_path / "x.json").exists()
+
+
+# --- logs ---
+
+
+def test_two_entries_of_one_index_and_term_that_differ_are_named():
+    entries = agreement.Entries()
+    assert entries.check(1, [(1, 1, 0xa), (2, 1, 0xb), (3, 1, 0xc)]) == []
+    assert entries.check(2, [(1, 1, 0xa), (2, 1, 0xb), (3, 2, 0xd)]) == []  # replaced by those of the next leader
+    found = entries.check(3, [(1, 1, 0xa), (2, 1, 0xe)])
+    assert found == ["entry 2 of term 1 is not the same in the logs of node 1 and node 3"]
+    assert len(entries.seen) == 4
+    many = entries.check(4, [(2, 1, 0xf)] * 9)
+    assert len(many) == agreement.SHOWN + 1 and many[-1] == "and 4 more entries of node 4"
+
+
+# --- faults and operators ---
+
+
+def test_every_fault_finds_nodes_to_strike_in_a_cluster_of_any_size():
+    for count in range(1, 6):
+        leader, others = 1, list(range(2, count + 1))
+        for kind in faults.KINDS:
+            victims = faults.victims_of(kind, leader, others, random.Random(1))
+            assert set(victims) <= {leader, *others} and len(set(victims)) == len(victims)
+            if faults.KINDS[kind][4] <= count:
+                assert victims, kind
+                assert not kind.startswith("part") or len(victims) < count, kind
+
+
+def test_small_clusters_have_the_faults_that_they_can_have():
+    assert "kill all five" in faults.kinds_of([], 5, False) and "kill all nodes" not in faults.kinds_of([], 5, False)
+    alone = faults.kinds_of(["shim", "disk"], 1, False)
+    assert "kill the leader" in alone and not [kind for kind in alone if "follower" in kind or kind.startswith("part")]
+    assert set(faults.kinds_of(["shim"], 5, True)) <= set(faults.GROWING)
+    kinds = [next(plan)[0] for plan in [faults.schedule(1, [], 2)] for _ in range(100)]
+    assert set(kinds) == set(faults.kinds_of([], 2, False))
+
+
+class Planner(growth.Operator):
+    """An operator whose requests are done at once, on members that are only numbers."""
+
+    def __init__(self, members, target, seed):
+        nodes = {i: SimpleNamespace(id=i) for i in members if i < 100}
+        machines = SimpleNamespace(nodes=nodes, clients=range(1, 6))
+        super().__init__(None, SimpleNamespace(machines=machines), target, seed)
+        self.members = dict(members)
+
+    def view(self):
+        voters = [i for i, votes in self.members.items() if votes]
+        return dict(self.members), self.random.choice(voters)
+
+    def add(self, number):
+        ident = max(self.members) + 1
+        self.machines.nodes[number] = SimpleNamespace(id=ident)
+        self.members[ident] = False
+
+    def promote(self, ident):
+        assert self.members[ident] is False
+        self.members[ident] = True
+
+    def demote(self, ident):
+        assert self.members[ident] and sum(self.members.values()) > 1, "the only voter stays"
+        self.members[ident] = False
+
+    def remove(self, ident):
+        assert not self.members[ident] or sum(self.members.values()) > 1, "the only voter stays"
+        del self.members[ident]
+        self.machines.nodes = {i: n for i, n in self.machines.nodes.items() if n.id != ident}
+
+
+@pytest.mark.parametrize("target", [1, 2, 3, 5])
+@pytest.mark.parametrize("members", [{1: True}, {1: True, 2: False, 3: False}, {i: True for i in range(1, 6)},
+                                     {1: True, 2: True, 300: False}])
+def test_an_operator_reaches_its_number_of_voters(members, target):
+    for seed in range(30):
+        planner = Planner(members, target, seed)
+        steps = 0
+        while planner.step():
+            steps += 1
+            assert steps < 50, planner.members
+        assert sum(planner.members.values()) == target and 300 not in planner.members
+        assert {node.id for node in planner.machines.nodes.values()} == set(planner.members)
 
 
 # --- what storm.c writes ---

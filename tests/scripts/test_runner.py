@@ -102,10 +102,15 @@ def test_an_unknown_suite_is_refused(tree):
     ("==== 3 passed in 0.12s ====", "3 passed, 0 failed"),
     ("1 failed, 3 passed, 2 skipped in 61.02s (0:01:01)", "3 passed, 1 failed"),
     ("==== 2 passed, 1 error in 0.12s ====", "2 passed, 1 failed"),
+    ("==== 2 passed, 7 skipped in 0.12s ====", "2 passed, 0 failed"),
 ])
 def test_pytest_is_understood(tree, line, counted):
     plant(tree, "model", "model", f"echo '{line}'")
-    assert last_line(suites(tree, "model")) == counted
+    result = suites(tree, "model")
+    assert last_line(result) == counted
+    skipped = re.search(r"(\d+) skipped in", line)
+    assert (f"{skipped[1]} skipped; " if skipped else "\n") in result.stdout
+    assert bool(skipped) == ("with CI=true they fail" in result.stdout)
 
 
 # --- .ci/run ---------------------------------------------------------------

@@ -21,9 +21,9 @@
 
 enum {
     STEP = 16,    /* small sizes are rounded up to it, and everything is aligned to it */
-    SMALL = 1024, /* above that sizes double */
+    SMALL = 1024, /* above that there are four sizes up to the double */
     SMALL_CLASSES = SMALL / STEP + 1,
-    CLASSES = SMALL_CLASSES + 40,
+    CLASSES = SMALL_CLASSES + 4 * 64,
     CHUNK = 4 << 20,
     HUGE = 2 << 20, /* a page of the large kind: some thousand faults fewer a world */
 };
@@ -49,13 +49,10 @@ static size_t class_of(size_t size, size_t *rounded)
         *rounded = (size + STEP - 1) / STEP * STEP;
         return *rounded / STEP;
     }
-    size_t class = SMALL_CLASSES;
-    *rounded = (size_t)SMALL * 2;
-    while (*rounded < size) {
-        *rounded *= 2;
-        class ++;
-    }
-    return class;
+    unsigned log = 63 - (unsigned)__builtin_clzll(size - 1); /* 2^log is the highest bit */
+    size_t step = (size_t)1 << (log - 2);
+    *rounded = (size + step - 1) & ~(step - 1);
+    return SMALL_CLASSES + 4 * (size_t)log + ((size - 1) >> (log - 2)) % 4;
 }
 
 static char *fresh(size_t bytes)

@@ -113,7 +113,12 @@ void clients_result(struct node *n, void *cookie, enum replica_outcome outcome,
     if (outcome == REPLICA_DONE) {
         fill(n, r, &a);
         if (c->is_fence && r->error == HF_OK && !r->replayed) {
-            truth_fence(c->name, core_index(replica_core(n->replica)), c->token, r->accepted);
+            const struct core *core = replica_core(n->replica);
+            if (r->accepted && c->token >> 10 > core_counter(core)) {
+                violation("the fence of n%u accepted token %llu, which was never issued (S11)",
+                          c->name, ull(c->token));
+            }
+            truth_fence(c->name, core_index(core), c->token, r->accepted);
         }
     }
     world.counts.unknown += outcome == REPLICA_UNKNOWN;

@@ -4,14 +4,16 @@
 #include "world.h"
 
 #include "core/snapshot.h"
-#include "replica/message.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 enum { MAX_TERMS = 20000, STATE_EVERY = 512 };
 
-static int leader_of[MAX_TERMS];
+static struct {
+    int node;
+    uint32_t life;
+} leader_of[MAX_TERMS];
 
 struct at_index {
     uint64_t events; /* hashes of all of them */
@@ -34,58 +36,6 @@ static struct at_index *at(uint64_t index)
         seen_capacity = capacity;
     }
     return &seen[index];
-}
-
-/* ---- promises ---- */
-
-/* Entries that a follower says it has are durable, and stay (Raft, 5.3; engine.h E3). */
-static void check_ack(const struct node *n, const struct node *leader, uint64_t term, uint64_t last)
-{
-    struct replica_status s;
-    if (!leader->up || leader->failed) {
-        return;
-    }
-    replica_status(leader->replica, node_time(leader), &s);
-    if (!s.is_leader || s.term != term || last <= n->durable.base) {
-        return;
-    }
-    if (last > n->durable.last || last >= disk_pending_from(n)) {
-        violation("node %d acknowledges entry %llu before it is durable: %llu is", n->id, ull(last),
-                  ull(n->durable.last));
-    }
-    if (terms_at(&n->memory, last) != terms_at(&n->durable, last)) {
-        violation("node %d acknowledges entry %llu of term %llu, its disk has term %llu", n->id,
-                  ull(last), ull(terms_at(&n->memory, last)), ull(terms_at(&n->durable, last)));
-    }
-}
-
-/* A vote that is given is on the disk (E1). */
-static void check_vote(const struct node *n, uint64_t peer, uint64_t term)
-{
-    const struct meta_state *meta = &n->store.meta.state;
-    if (meta->term != term || meta->vote != peer) {
-        violation("node %d votes for %llu in term %llu, its disk says %llu in term %llu", n->id,
-                  ull(peer), ull(term), ull(meta->vote), ull(meta->term));
-    }
-}
-
-void check_promise(struct node *n, uint64_t peer, struct slice message)
-{
-    struct message_in in;
-    if (!message_decode(message, (uint64_t)n->id, "", &in)) {
-        violation("node %d sends an answer that cannot be read", n->id);
-    }
-    if (in.message.type == RAFT_APPEND_ENTRIES_RESULT) {
-        const struct raft_append_entries_result *r = &in.message.append_entries_result;
-        if (r->rejected == 0) {
-            check_ack(n, &world.nodes[peer], r->term, r->last_log_index);
-        }
-    } else if (in.message.type == RAFT_REQUEST_VOTE_RESULT) {
-        const struct raft_request_vote_result *r = &in.message.request_vote_result;
-        if (r->vote_granted && !r->pre_vote) {
-            check_vote(n, peer, r->term);
-        }
-    }
 }
 
 /* E7: a snapshot is of what is durable here. */
@@ -111,18 +61,24 @@ static void check_leader(const struct node *n, uint64_t term, uint64_t cluster_m
     if (term >= MAX_TERMS) {
         violation("too many terms");
     }
-    if (leader_of[term] == 0) {
-        leader_of[term] = n->id;
+    if (leader_of[term].node == 0) {
+        leader_of[term].node = n->id;
+        leader_of[term].life = n->life;
         world.counts.elections++;
         trace("node %d leads in term %llu", n->id, ull(term));
         trace_mark(n->id, "leads");
         corners_elected(n);
+        corners_led(n, term);
         if (cluster_ms < n->heard_ms) {
             violation("node %d leads and its clock shows %llu, it had heard of %llu (S1.3)", n->id,
                       ull(cluster_ms), ull(n->heard_ms));
         }
-    } else if (leader_of[term] != n->id) {
-        violation("term %llu has two leaders, %d and %d", ull(term), leader_of[term], n->id);
+    } else if (leader_of[term].node != n->id) {
+        breach("two leaders", "term %llu has two, %d and %d", ull(term), leader_of[term].node,
+               n->id);
+    } else if (leader_of[term].life != n->life) {
+        breach("E13", "node %d leads term %llu in its life %u, and did in life %u", n->id,
+               ull(term), n->life, leader_of[term].life);
     }
 }
 
@@ -199,6 +155,11 @@ void check_node(struct node *n)
 {
     struct replica_status s;
     replica_status(n->replica, node_time(n), &s);
+    if (s.commit_index < n->commit_index) {
+        breach("E21", "the commit index of node %d falls from %llu to %llu", n->id,
+               ull(n->commit_index), ull(s.commit_index));
+    }
+    n->commit_index = s.commit_index;
     if (s.is_leader) {
         check_leader(n, s.term, s.cluster_ms);
         if (s.commit_index > committed) {

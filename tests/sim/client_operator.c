@@ -2,6 +2,12 @@
  * Each time is in the history of the name, so that the judge knows who may be gone, and who not. */
 #include "client.h"
 
+/* Stamps are whole milliseconds, and clocks differ (S1.6). */
+static uint64_t least_grace_us(uint32_t grace_ms)
+{
+    return grace_ms == 0 ? 0 : (uint64_t)(grace_ms - 1) * 998;
+}
+
 static uint32_t choose(void)
 {
     if (one_in(3)) {
@@ -46,7 +52,7 @@ static void record(const struct client *c, bool held, uint64_t return_us)
         .held = held,
         .call_us = c->call_us,
         .return_us = return_us,
-        .lease_us = forced ? 0 : (uint64_t)c->command.revoke.grace_ms * 998, /* S1.6 */
+        .lease_us = forced ? 0 : least_grace_us(c->command.revoke.grace_ms),
     };
     if (c->name >= JUDGED_NAMES) {
         return;

@@ -21,6 +21,20 @@ static struct key_change choose(uint32_t key, bool there)
     return e;
 }
 
+/* INCR and EXPIRE, PERSIST, DEL of a counter. The TTL is of version 4. */
+static struct key_change choose_count(const struct node *n, uint32_t key, bool there)
+{
+    struct key_change e = {.key = key, .kind = EFFECT_COUNTER};
+    uint64_t what = chance_below(8);
+    if (there ? what == 0 : one_in(12)) {
+        e.kind = EFFECT_DROP;
+    } else if (core_version(replica_core(n->replica)) >= 4 && what < 5) {
+        e.flags = what == 1 ? EFFECT_PERSIST : EFFECT_TTL;
+        e.ttl_ms = what == 1 ? 0 : 1 + (uint32_t)chance_below(one_in(4) ? 300 : 4000);
+    }
+    return e;
+}
+
 /* Reads the keys and decides. False: not now. */
 static bool compose(const struct node *n, struct transaction *t, struct packer *checks)
 {
@@ -37,7 +51,8 @@ static bool compose(const struct node *n, struct transaction *t, struct packer *
             return false;
         }
         if (i < count) {
-            t->effects[i] = choose(key, seen.there);
+            t->effects[i] =
+                keys_counts(key) ? choose_count(n, key, seen.there) : choose(key, seen.there);
         }
         if (looks) {
             t->checks[t->check_count].key = key;
@@ -56,8 +71,11 @@ static void pack(const struct client *c, const struct transaction *t, struct pac
     snprintf(value, sizeof(value), "%llu", ull(c->change.number));
     for (uint32_t i = 0; i < t->effect_count; i++) {
         const struct key_change *e = &t->effects[i];
-        struct effect effect = {
-            .kind = e->kind, .name = slice_of(keys_name(e->key)), .ttl_ms = e->ttl_ms};
+        struct effect effect = {.kind = e->kind,
+                                .flags = e->flags,
+                                .name = slice_of(keys_name(e->key)),
+                                .ttl_ms = e->ttl_ms,
+                                .number = (int64_t)c->change.number};
         if (e->kind == EFFECT_PUT) {
             effect.value = slice_of(value);
             effect.lease = (struct id){(uint64_t)c->id, chance() | 1};

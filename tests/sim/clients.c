@@ -99,7 +99,7 @@ void client_idle(struct client *c, uint64_t in_us)
 
 uint64_t client_think_us(void)
 {
-    return 200 + chance_below(one_in(10) ? 40000 : 4000);
+    return 200 + chance_below(world.weather.think_us * (one_in(10) ? 10 : 1));
 }
 
 /* ---- what next ---- */

@@ -27,7 +27,7 @@ static void cut_off_with_change(const struct node *leader, int friend)
 static bool goes_on(const struct happening *h)
 {
     const struct node *n = &world.nodes[h->from];
-    return world.faults && n->up && !n->failed && n->life == h->from_life;
+    return is_rough() && n->up && !n->failed && n->life == h->from_life;
 }
 
 /* ---- two changes, of which the follower has not heard that the first is committed (E12) ---- */

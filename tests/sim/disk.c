@@ -121,7 +121,7 @@ static void on_time(struct happening *h)
 static uint64_t work_us(const struct node *n)
 {
     uint64_t us = 100 + chance_below(600);
-    if (world.faults && one_in(world.weather.slow_write)) {
+    if (is_rough() && one_in(world.weather.slow_write)) {
         us += 10000 + chance_below(200000);
     }
     if (world.now_us < n->slow_until_us) {

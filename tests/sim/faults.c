@@ -67,8 +67,7 @@ static void paused(struct happening *h)
     if (node != 0) {
         world.counts.pauses++;
         uint64_t for_us = 1000 + about(world.weather.pause_for);
-        world.nodes[node].paused_until_us = world.now_us + for_us;
-        world.nodes[node].paused_for_us = for_us;
+        node_pause(&world.nodes[node], for_us);
         trace("node %d stands still for %llu ms", node, ull(for_us / 1000));
         trace_mark(node, "pause");
     }
@@ -136,6 +135,11 @@ static bool may_lose(int node)
     if (leader == NULL || node == 0) {
         return false;
     }
+    struct replica_status s;
+    replica_status(leader->replica, node_time(leader), &s);
+    if (s.members_change) { /* it may be undone, and fewer vote then */
+        return false;
+    }
     uint32_t count = replica_members(leader->replica, members, MAX_NODES);
     uint32_t voters = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -144,7 +148,7 @@ static bool may_lose(int node)
             return false;
         }
     }
-    return voters >= 4;
+    return voters >= 3;
 }
 
 static void visit_file(void *ctx, const char *name)
@@ -308,6 +312,10 @@ static struct fault {
     {&world.weather.calm, calm},
     {&world.weather.corner, corners_make},
     {&world.weather.transfer, transfer},
+    {&world.weather.target, members_retarget},
+    {&world.weather.small, corners_small},
+    {&world.weather.stall, corners_stall},
+    {&world.weather.late, corners_late},
 };
 
 static void again(struct happening *h)
@@ -316,7 +324,8 @@ static void again(struct happening *h)
         return;
     }
     const struct fault *f = &faults[h->a];
-    if (world.counts.beheadings == 0) { /* that ends a world, and nothing else comes between */
+    if (world.counts.beheadings == 0 && /* that ends a world, and nothing else comes between */
+        is_rough() && world.now_us >= world.undisturbed_until_us) {
         f->make(h);
     }
     happen(1000 + about(*f->every), again, 0)->a = h->a;
@@ -331,7 +340,34 @@ void faults_schedule(void)
         }
     }
     corners_schedule();
+    corners_late_begin();
     members_schedule();
+}
+
+/* What is broken is whole again, and whoever is down starts. */
+void faults_mend(void)
+{
+    for (int i = 1; i <= MAX_NODES; i++) {
+        struct node *n = &world.nodes[i];
+        for (int k = 1; k <= MAX_NODES; k++) {
+            world.links[i][k].cut = false;
+            world.links[i][k].slow_until_us = 0;
+            if (world.links[i][k].stalled) {
+                network_release(i, k);
+            }
+        }
+        n->slow_until_us = 0; /* whoever stands still goes on in its time */
+        if (n->used) {
+            n->full_until_us = 0;
+            disk_fake_set_capacity(n->fake, UINT64_MAX);
+            if (!disk_fake_has_stopped(n->fake)) {
+                disk_fake_stop_after(n->fake, UINT64_MAX);
+            }
+        }
+        if (n->used && !n->up && !n->lost && !n->held_down) {
+            (void)node_start(n);
+        }
+    }
 }
 
 /* In half of the worlds no more than a majority of voters comes back at first: that must do. A
@@ -375,22 +411,5 @@ void faults_stop(void)
     world.calm_until_us = 0;
     trace("the faults stop");
     keep_some_down();
-    for (int i = 1; i <= MAX_NODES; i++) {
-        struct node *n = &world.nodes[i];
-        for (int k = 1; k <= MAX_NODES; k++) {
-            world.links[i][k].cut = false;
-            world.links[i][k].slow_until_us = 0;
-        }
-        n->slow_until_us = 0; /* whoever stands still goes on in its time */
-        if (n->used) {
-            n->full_until_us = 0;
-            disk_fake_set_capacity(n->fake, UINT64_MAX);
-            if (!disk_fake_has_stopped(n->fake)) {
-                disk_fake_stop_after(n->fake, UINT64_MAX);
-            }
-        }
-        if (n->used && !n->up && !n->lost && !n->held_down) {
-            (void)node_start(n);
-        }
-    }
+    faults_mend();
 }

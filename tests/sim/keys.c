@@ -36,7 +36,7 @@ static struct grants {
 
 const char *keys_name(uint32_t key)
 {
-    static const char *const names[KEYS] = {"k0", "k1", "k2", "k3", "k4", "k5"};
+    static const char *const names[KEYS] = {"k0", "k1", "k2", "k3", "k4", "k5", "w0", "w1"};
     return names[key];
 }
 
@@ -50,7 +50,11 @@ bool keys_read(const struct node *n, uint32_t key, struct key_state *out,
     if (view.kind == KEY_ABSENT) {
         return true;
     }
-    if (view.kind != KEY_STRING) {
+    if (view.kind == KEY_COUNTER && keys_counts(key)) {
+        *out = (struct key_state){true, (uint64_t)view.number, 0, view.deadline_ms};
+        return true;
+    }
+    if (view.kind != KEY_STRING || keys_counts(key)) {
         return false;
     }
     *out = (struct key_state){true, 0, view.token, view.deadline_ms};
@@ -191,11 +195,24 @@ static bool may_be_done(const struct transaction *t)
     }
     for (uint32_t i = 0; i < t->effect_count; i++) {
         const struct key_change *e = &t->effects[i];
-        if (!keys[e->key].there && (e->kind != EFFECT_PUT || e->ttl_ms == 0)) {
+        bool makes_it = e->kind == EFFECT_COUNTER || (e->kind == EFFECT_PUT && e->ttl_ms != 0);
+        if (!keys[e->key].there && !makes_it) {
             return false;
         }
     }
     return true;
+}
+
+static void count(const struct key_change *e, uint64_t number)
+{
+    struct key_state *k = &keys[e->key];
+    k->there = true;
+    k->value = number;
+    if (e->flags & EFFECT_TTL) {
+        k->deadline_ms = now_ms + e->ttl_ms;
+    } else if (e->flags & EFFECT_PERSIST) {
+        k->deadline_ms = 0;
+    }
 }
 
 static void change(const struct key_change *e, uint64_t number, uint64_t index)
@@ -203,6 +220,10 @@ static void change(const struct key_change *e, uint64_t number, uint64_t index)
     struct key_state *k = &keys[e->key];
     if (e->kind == EFFECT_DROP || (e->kind == EFFECT_EXPIRE && e->ttl_ms == 0)) {
         *k = (struct key_state){0};
+        return;
+    }
+    if (e->kind == EFFECT_COUNTER) {
+        count(e, number);
         return;
     }
     if (!k->there) {
@@ -238,7 +259,7 @@ static bool apply(const struct written *w)
 {
     now_ms = w->stamp_ms > now_ms ? w->stamp_ms : now_ms;
     for (uint32_t k = 0; k < KEYS; k++) {
-        if (keys[k].there && keys[k].deadline_ms <= now_ms) {
+        if (keys[k].there && keys[k].deadline_ms != 0 && keys[k].deadline_ms <= now_ms) {
             keys[k] = (struct key_state){0};
         }
     }

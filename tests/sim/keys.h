@@ -1,25 +1,32 @@
-/* Keys of the Redis protocol (S13): what clients ask for by transactions of PUT, EXPIRE and DROP,
- * and a small model of it that goes along with the log, entry by entry. A transaction says which
- * states of keys it saw; the model does all of it or nothing, by what can be read of a key and not
- * by the core's versions. What the core has then, and what clients are told, must be the same. */
+/* Keys of the Redis protocol (S13): what clients ask for by transactions of PUT, EXPIRE, DROP and
+ * COUNTER (the last keys are counters, with and without a TTL), and a small model of it that goes
+ * along with the log, entry by entry. A transaction says which states of keys it saw; the model
+ * does all of it or nothing, by what can be read of a key and not by the core's versions. What the
+ * core has then, and what clients are told, must be the same. */
 #ifndef HOLDFAST_TESTS_SIM_KEYS_H
 #define HOLDFAST_TESTS_SIM_KEYS_H
 
 #include "world.h"
 
-enum { KEYS = 6, KEY_CHECKS = 3, KEY_EFFECTS = 2 };
+enum { KEYS = 8, KEYS_THAT_COUNT = 2, KEY_CHECKS = 3, KEY_EFFECTS = 2 };
+
+static inline bool keys_counts(uint32_t key)
+{
+    return key >= KEYS - KEYS_THAT_COUNT;
+}
 
 /* What can be read of a key. */
 struct key_state {
     bool there;
-    uint64_t value; /* the number of the transaction that set it */
-    uint64_t token;
-    uint64_t deadline_ms;
+    uint64_t value;       /* the number of the transaction that set it */
+    uint64_t token;       /* of a lock */
+    uint64_t deadline_ms; /* 0: none, of a counter */
 };
 
 struct key_change {
     uint32_t key;
     enum effect_kind kind;
+    uint32_t flags;
     uint32_t ttl_ms;
 };
 

@@ -1,6 +1,11 @@
-/* The operator of the cluster: replaces nodes whose disk is lost, keeps five voters, and otherwise
- * adds, promotes, demotes, removes and transfers as the weather has it. */
+/* The operator of the cluster: replaces nodes whose disk is lost, brings it to the numbers of
+ * voters and learners that are wanted now, which change, and otherwise adds, promotes, demotes,
+ * removes and transfers as the weather has it. */
 #include "world.h"
+
+/* Whom the next leader shall demote or remove; 0: nobody. */
+static uint64_t retiring;
+static enum replica_change retiring_by;
 
 static struct node *unused_node(void)
 {
@@ -12,26 +17,56 @@ static struct node *unused_node(void)
     return NULL;
 }
 
-static enum hf_error change(struct node *leader, enum replica_change what, uint64_t id)
+uint32_t members_voters(const struct node *leader)
+{
+    struct replica_member members[MAX_NODES];
+    uint32_t count = replica_members(leader->replica, members, MAX_NODES);
+    uint32_t voters = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        voters += members[i].voter;
+    }
+    return voters;
+}
+
+/* While a disk is lost every voter counts: who would leave only makes it worse. */
+static bool may_leave(const struct node *leader, enum replica_change what, uint64_t id)
+{
+    struct replica_member members[MAX_NODES];
+    uint32_t count = replica_members(leader->replica, members, MAX_NODES);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct node *n = &world.nodes[members[i].id];
+        if (n->lost || n->flipped) {
+            return what != REPLICA_DEMOTE && (what != REPLICA_REMOVE || world.nodes[id].lost);
+        }
+    }
+    return true;
+}
+
+enum hf_error members_change(struct node *leader, enum replica_change what, uint64_t id)
 {
     static const char *const words[] = {"add", "promote", "demote", "remove"};
     const char *problem = NULL;
+    if (!may_leave(leader, what, id)) {
+        return HF_MEMBERSHIP;
+    }
     enum hf_error error = replica_change_member(leader->replica, what, id, world.nodes[id].address,
                                                 node_time(leader), &problem);
     if (error == HF_OK) {
         world.counts.changes++;
         world.counts.leader_removals += what == REPLICA_REMOVE && id == (uint64_t)leader->id;
+        world.counts.leaders_left +=
+            (what == REPLICA_REMOVE || what == REPLICA_DEMOTE) && id == (uint64_t)leader->id;
         trace("node %d: %s node %llu", leader->id, words[what], ull(id));
     }
     return error;
 }
 
-static void add(struct node *leader)
+bool members_add(struct node *leader)
 {
     struct node *n = unused_node();
     struct problem problem;
-    if (n == NULL || change(leader, REPLICA_ADD, (uint64_t)n->id) != HF_OK) {
-        return;
+    if (n == NULL || members_change(leader, REPLICA_ADD, (uint64_t)n->id) != HF_OK) {
+        return false;
     }
     node_make(n->id);
     (void)node_start(n); /* with nothing on its disk */
@@ -42,6 +77,55 @@ static void add(struct node *leader)
         node_fail(n, problem.text);
         node_after(n);
     }
+    return true;
+}
+
+/* A leader that is to leave gives the lead away first; the next one does the rest, as the command
+ * `member remove` has it. */
+void members_retire(struct node *leader, bool remove)
+{
+    retiring = (uint64_t)leader->id;
+    retiring_by = remove ? REPLICA_REMOVE : REPLICA_DEMOTE;
+    members_transfer(leader, 0);
+}
+
+/* Who was to leave and does not lead any more leaves. */
+static bool retire(struct node *leader, const struct replica_member *members, uint32_t count)
+{
+    if (retiring == 0 || !world.faults) {
+        return false;
+    }
+    if (retiring == (uint64_t)leader->id) {
+        members_transfer(leader, 0);
+        return true;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (members[i].id == retiring) {
+            if (members_change(leader, retiring_by, retiring) == HF_OK) {
+                retiring = 0;
+            }
+            return true;
+        }
+    }
+    retiring = 0;
+    return false;
+}
+
+/* A voter leaves: any, also the leader, whom some try to remove directly, which may be refused. */
+static void shrink(struct node *leader, const struct replica_member *members, uint32_t count)
+{
+    const struct replica_member *m = &members[chance_below(count)];
+    bool remove = one_in(2) && world.nodes[MAX_NODES - 8].used == false;
+    if (!m->voter) {
+        return;
+    }
+    if (m->id == (uint64_t)leader->id && one_in(2)) {
+        members_retire(leader, remove);
+    } else if (members_change(leader, remove ? REPLICA_REMOVE : REPLICA_DEMOTE, m->id) != HF_OK &&
+               m->id == (uint64_t)leader->id) {
+        world.counts.leaders_refused++;
+        members_retire(leader, remove);
+    }
 }
 
 /* What has to be done, if anything; whether something was tried. */
@@ -50,22 +134,41 @@ static bool repair(struct node *leader, const struct replica_member *members, ui
     uint32_t voters = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (world.nodes[members[i].id].lost) {
-            (void)change(leader, REPLICA_REMOVE, members[i].id);
+            (void)members_change(leader, REPLICA_REMOVE, members[i].id);
             return true;
         }
         voters += members[i].voter;
     }
+    if (retire(leader, members, count)) {
+        return true;
+    }
+    if (voters > world.target_voters && world.faults) { /* after them nobody may be missed */
+        shrink(leader, members, count);
+        return true;
+    }
     for (uint32_t i = 0; i < count; i++) {
-        if (!members[i].voter && voters < 5) {
-            (void)change(leader, REPLICA_PROMOTE, members[i].id);
+        bool is_kept_down = world.nodes[members[i].id].held_down; /* and may not be needed */
+        if (!members[i].voter && voters < world.target_voters && !is_kept_down) {
+            (void)members_change(leader, REPLICA_PROMOTE, members[i].id);
             return true;
         }
     }
-    if (count < 5) {
-        add(leader);
+    if (count < world.target_voters + world.target_learners) {
+        (void)members_add(leader);
         return true;
     }
     return false;
+}
+
+/* The operator wants other numbers: often one or two voters more or less, or as few as can be. */
+void members_retarget(struct happening *h)
+{
+    (void)h;
+    static const uint32_t wanted[] = {1, 1, 2, 2, 3, 3, 4, 5, 5, 6};
+    world.counts.retargets++;
+    world.target_voters = wanted[chance_below(sizeof(wanted) / sizeof(wanted[0]))];
+    world.target_learners = (uint32_t)chance_below(3);
+    trace("%u voters and %u learners are wanted", world.target_voters, world.target_learners);
 }
 
 /* S12.7: not with a batch in flight. A change of members on its way is none. */
@@ -90,37 +193,34 @@ void members_transfer(struct node *leader, uint64_t to)
 static void shuffle(struct node *leader, const struct replica_member *members, uint32_t count)
 {
     const struct replica_member *m = &members[chance_below(count)];
-    uint32_t voters = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        voters += members[i].voter;
-    }
+    bool may_remove = members_voters(leader) >= world.target_voters && world.target_voters > 1;
     switch (chance_below(6)) {
     case 0:
         if (count < 7) {
-            add(leader);
+            (void)members_add(leader);
         }
         break;
     case 1:
         members_transfer(leader, one_in(2) ? 0 : m->id);
         break;
     case 2:
-        if (m->voter && voters > 3) {
-            (void)change(leader, REPLICA_DEMOTE, m->id);
+        if (m->voter && may_remove) {
+            (void)members_change(leader, REPLICA_DEMOTE, m->id);
         }
         break;
     case 3:
-        if (voters > 3 || !m->voter) {
-            (void)change(leader, REPLICA_REMOVE, m->id);
+        if (may_remove || !m->voter) {
+            (void)members_change(leader, REPLICA_REMOVE, m->id);
         }
         break;
     case 4:
-        if (voters > 3) {
-            (void)change(leader, REPLICA_REMOVE, (uint64_t)leader->id);
+        if (may_remove) {
+            (void)members_change(leader, REPLICA_REMOVE, (uint64_t)leader->id);
         }
         break;
     default:
         if (!m->voter) {
-            (void)change(leader, REPLICA_PROMOTE, m->id);
+            (void)members_change(leader, REPLICA_PROMOTE, m->id);
         }
         break;
     }
@@ -133,15 +233,14 @@ bool members_change_now(struct node *leader)
     uint32_t count = replica_members(leader->replica, members, MAX_NODES);
     for (uint32_t i = 0; i < count; i++) {
         if (!members[i].voter) {
-            return change(leader, REPLICA_REMOVE, members[i].id) == HF_OK;
+            return members_change(leader, REPLICA_REMOVE, members[i].id) == HF_OK;
         }
     }
     const struct node *n = unused_node();
-    if (n == NULL || n->id > MAX_NODES - 4) { /* some are kept for the operator */
-        return change(leader, REPLICA_DEMOTE, members[chance_below(count)].id) == HF_OK;
+    if (n == NULL || n->id > MAX_NODES - 6) { /* some are kept for the operator */
+        return members_change(leader, REPLICA_DEMOTE, members[chance_below(count)].id) == HF_OK;
     }
-    add(leader);
-    return n->used;
+    return members_add(leader);
 }
 
 /* Mostly who serves; sometimes whoever says that it leads, new or long deposed. */
@@ -168,7 +267,8 @@ static void operate(struct happening *h)
     struct replica_member members[MAX_NODES];
     struct node *leader = some_leader();
     bool busy = false;
-    if (leader != NULL && leader->paused_until_us <= world.now_us) {
+    bool is_quiet = world.faults && !is_rough();
+    if (leader != NULL && leader->paused_until_us <= world.now_us && !is_quiet) {
         uint32_t count = replica_members(leader->replica, members, MAX_NODES);
         busy = repair(leader, members, count);
         if (!busy && world.faults && world.weather.change != 0 && world.counts.beheadings == 0) {
@@ -194,7 +294,27 @@ bool members_are_stuck(void)
     return strstr(problem, "another membership change") != NULL;
 }
 
+/* How long the cluster has one voter, or two. */
+static void note_size(struct happening *h)
+{
+    enum { EVERY_US = 100000 };
+    const struct node *leader = leader_now();
+    uint32_t voters = leader == NULL ? 0 : members_voters(leader);
+    world.counts.sole_voter_us += voters == 1 ? EVERY_US : 0;
+    world.counts.two_voters_us += voters == 2 ? EVERY_US : 0;
+    happen(EVERY_US, note_size, 0);
+    (void)h;
+}
+
 void members_schedule(void)
 {
+    retiring = 0;
+    if (world.target_voters < 3 && !one_in(3)) { /* it grows at once, as new clusters do */
+        world.target_voters = 2 + (uint32_t)chance_below(4);
+    }
+    if (!world.options.calm) {
+        world.target_learners = (uint32_t)chance_below(3);
+    }
+    happen(100000, note_size, 0);
     happen(900000, operate, 0);
 }

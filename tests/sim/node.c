@@ -38,6 +38,10 @@ static void port_save_vote(void *ctx, uint64_t term, uint64_t vote)
 {
     struct node *n = node_of(ctx);
     struct problem problem;
+    promise_vote(n, term, vote);
+    if (vote == (uint64_t)n->id) {
+        corners_stood(n, term);
+    }
     if (!n->failed && meta_save_vote(&n->store.meta, term, vote, &problem) != STORAGE_OK) {
         node_fail(n, problem.text);
     }
@@ -55,6 +59,7 @@ static void port_write(void *ctx, uint64_t first, const struct replica_entry *en
             shadow_note_change(n, first + i, entries[i].bytes);
         }
     }
+    same_entries_written(n, first, entries, count);
     keys_written(first, entries, count);
     disk_write_entries(n, first, entries, count);
 }
@@ -77,12 +82,7 @@ static void port_take_snapshot(void *ctx, const struct core *core,
 
 static void port_fetch_snapshot(void *ctx, uint64_t peer, const struct replica_snapshot *about_it)
 {
-    struct node *n = node_of(ctx);
-    shadow_reset_changes(n);
-    terms_reset(&n->memory, about_it->index, about_it->term);
-    shadow_note_change(n, about_it->members_index, about_it->members);
-    n->members_moved = false;
-    snapshot_fetch(n, peer, about_it);
+    snapshot_fetch(node_of(ctx), peer, about_it);
 }
 
 static void port_on_result(void *ctx, void *cookie, enum replica_outcome outcome,
@@ -115,6 +115,7 @@ static void port_on_barrier(void *ctx, void *cookie, bool reached)
 
 static void port_on_change(void *ctx)
 {
+    node_of(ctx)->members_changed = true;
     tier_follow(node_of(ctx));
 }
 
@@ -352,6 +353,11 @@ bool node_start(struct node *n)
     memset(n->answered_us, 0, sizeof(n->answered_us));
     n->serving_since_us = 0;
     n->looked_at = 0;
+    n->commit_index = 0;
+    n->pre_votes = 0;
+    n->told_to_stand = 0;
+    n->members_changed = true;
+    n->committed_count = 0;
     n->heard_term = 0;
     n->heard_ms = 0;
     n->timer_us = UINT64_MAX;
@@ -378,7 +384,7 @@ bool node_start(struct node *n)
 
 /* ---- dying ---- */
 
-/* Who dials a machine whose process has ended is told so (E13); who loses power says nothing. */
+/* Who dials a machine whose process has ended is told so (E22); who loses power says nothing. */
 static void hears_of_end(struct happening *h)
 {
     struct node *n = &world.nodes[h->node];
@@ -424,8 +430,9 @@ void node_crash(struct node *n, bool power)
     if (pending <= n->durable.last) {
         n->durable.last = pending - 1 > n->durable.base ? pending - 1 : n->durable.base;
     }
-    if (snapshot_is_fetched(n) && n->durable.last > n->memory.base) {
-        n->durable.last = n->memory.base > n->durable.base ? n->memory.base : n->durable.base;
+    uint64_t fetched = snapshot_fetched_index(n);
+    if (fetched != 0 && n->durable.last > fetched) {
+        n->durable.last = fetched > n->durable.base ? fetched : n->durable.base;
     }
     disk_crash(n, power); /* its writes borrow the replica's bytes */
     replica_free(n->replica);
@@ -480,9 +487,30 @@ static void bootstrap(struct node *n, struct slice entry)
     disk_fake_settle(n->fake);
 }
 
+/* Half of the worlds begin with five voters, the others with one to seven, mostly few. */
+static int first_voters(void)
+{
+    static const int few[] = {1, 1, 1, 2, 2, 3, 3, 4, 6, 7};
+    if (world.options.calm || one_in(2)) {
+        return 5;
+    }
+    return few[chance_below(sizeof(few) / sizeof(few[0]))];
+}
+
+/* Some compact their log often and others hardly ever, so that a follower's log may begin behind
+ * what its leader sends (E17). */
+static uint64_t snapshot_bytes(void)
+{
+    static const uint64_t paces[] = {8000, 30000, 200000, 100000000};
+    return world.weather.own_snapshots ? paces[chance_below(4)] : world.weather.snapshot_bytes;
+}
+
 void nodes_begin(void)
 {
-    struct replica_member members[FIRST_NODES];
+    struct replica_member members[MAX_FIRST];
+    int first = first_voters();
+    world.counts.small_worlds += first < 3;
+    world.target_voters = (uint32_t)first;
     uint8_t bytes[1024];
     world.cluster = (struct id){chance() | 1, chance()};
     for (int i = 1; i <= MAX_NODES; i++) {
@@ -492,12 +520,13 @@ void nodes_begin(void)
         n->rate = 1.0 + ((double)chance_below(1000) - 500.0) / 1e6;
         n->offset_us = chance_below(1000000000);
         snprintf(n->address, sizeof(n->address), "n%d", i);
-        if (i <= FIRST_NODES) {
+        n->snapshot_bytes = snapshot_bytes();
+        if (i <= first) {
             members[i - 1] = (struct replica_member){(uint64_t)i, n->address, true};
         }
     }
-    size_t len = replica_bootstrap_entry(members, FIRST_NODES, bytes, sizeof(bytes));
-    for (int i = 1; i <= FIRST_NODES; i++) {
+    size_t len = replica_bootstrap_entry(members, (uint32_t)first, bytes, sizeof(bytes));
+    for (int i = 1; i <= first; i++) {
         node_make(i);
         bootstrap(&world.nodes[i], slice_make(bytes, len));
         (void)node_start(&world.nodes[i]);

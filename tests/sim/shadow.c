@@ -203,31 +203,49 @@ void shadow_check_members(struct node *n)
     }
 }
 
-static bool conf_has_majority(const uint8_t *bytes, size_t len)
+/* ---- whether somebody can be elected ---- */
+
+/* Who comes back, or is here. */
+static bool is_there(uint64_t id)
 {
-    struct raft_buffer buffer = {(void *)(uintptr_t)bytes, len};
+    const struct node *n = &world.nodes[id];
+    return n->used && !n->lost && !n->flipped && !n->held_down;
+}
+
+struct tally {
+    bool majority;   /* of every configuration */
+    bool all;        /* all voters of every one */
+    uint32_t voters; /* of any of them, by bit */
+};
+
+/* The change `back` before the last of a node's log, if it has so many. */
+static void count_change(const struct node *n, uint32_t back, struct tally *t)
+{
+    if (n->change_count <= back) {
+        return;
+    }
+    struct raft_buffer buffer = {n->changes[n->change_count - 1 - back].bytes,
+                                 n->changes[n->change_count - 1 - back].len};
     struct raft_configuration conf;
     uint32_t voters = 0;
-    uint32_t left = 0;
+    uint32_t there = 0;
     if (raft_configuration_decode(&buffer, &conf) != 0) {
-        return false;
+        t->majority = false;
+        return;
     }
     for (unsigned i = 0; i < conf.n; i++) {
-        const struct node *n = &world.nodes[conf.servers[i].id];
         if (conf.servers[i].role == RAFT_VOTER) {
             voters++;
-            left += !n->lost && !n->flipped && !n->held_down;
+            there += is_there(conf.servers[i].id);
+            t->voters |= UINT32_C(1) << conf.servers[i].id;
         }
     }
     raft_configuration_close(&conf);
-    return left * 2 > voters;
+    t->majority = t->majority && there * 2 > voters;
+    t->all = t->all && there == voters;
 }
 
-/* Whether those who are to be up are a majority, by the last change of members, and every one of
- * its members has that change. While a change is only on its way this may not be enough: a server
- * that is to be demoted or removed and has the entry that says so does not stand for election, and
- * does not vote for who lacks it (libraft; Raft's thesis, 4.2.2, lets it). */
-bool shadow_has_majority(void)
+static const struct node *with_newest_change(void)
 {
     const struct node *newest = NULL;
     for (int i = 1; i <= MAX_NODES; i++) {
@@ -238,24 +256,62 @@ bool shadow_has_majority(void)
             newest = n;
         }
     }
+    return newest;
+}
+
+/* Who has the last change, of its members; whether a node there has learned that it does not vote
+ * any more, and others may not know. */
+static void look_at_members(const struct node *newest, struct tally *t, bool *settled, bool *leaves)
+{
+    const uint32_t last = newest->change_count - 1;
+    struct raft_buffer buffer = {newest->changes[last].bytes, newest->changes[last].len};
+    struct raft_configuration conf;
+    *settled = true;
+    *leaves = false;
+    if (raft_configuration_decode(&buffer, &conf) != 0) {
+        *t = (struct tally){0};
+        return;
+    }
+    for (unsigned i = 0; i < conf.n; i++) {
+        const struct node *n = &world.nodes[conf.servers[i].id];
+        *settled = *settled && n->change_count > 0 &&
+                   n->changes[n->change_count - 1].index == newest->changes[last].index;
+        if (is_there(conf.servers[i].id)) {
+            count_change(n, 0, t);
+            count_change(n, 1, t);
+        }
+    }
+    for (unsigned i = 0; i < conf.n; i++) {
+        if (conf.servers[i].role == RAFT_VOTER) {
+            t->voters &= ~(UINT32_C(1) << conf.servers[i].id);
+        }
+    }
+    raft_configuration_close(&conf);
+    *leaves = t->voters != 0;
+}
+
+/* Whether those who are to be up must be able to elect a leader: a majority by the last change of
+ * members that all of its members have; or, while one is on its way, by the last two changes of
+ * each of them. Where a voter leaves that is not enough: a server that has the entry which says
+ * that it does not vote does not stand for election, and does not vote for who lacks that entry
+ * (libraft; Raft's thesis, 4.2.2, lets it). Then all voters, before and after, are to be up. */
+bool shadow_has_majority(void)
+{
+    const struct node *newest = with_newest_change();
+    struct tally last = {true, true, 0};
+    struct tally each = {true, true, 0};
+    bool settled;
+    bool leaves;
     if (newest == NULL) {
         return false;
     }
-    uint32_t last = newest->change_count - 1;
-    uint32_t have = 0;
-    for (int i = 1; i <= MAX_NODES; i++) {
-        const struct node *n = &world.nodes[i];
-        have += n->change_count > 0 &&
-                n->changes[n->change_count - 1].index == newest->changes[last].index;
+    count_change(newest, 0, &last);
+    count_change(newest, 1, &each);
+    look_at_members(newest, &each, &settled, &leaves);
+    if (settled) {
+        return last.majority;
     }
-    struct raft_buffer buffer = {newest->changes[last].bytes, newest->changes[last].len};
-    struct raft_configuration conf;
-    if (raft_configuration_decode(&buffer, &conf) != 0) {
-        return false;
-    }
-    bool settled = have >= conf.n;
-    raft_configuration_close(&conf);
-    return settled && conf_has_majority(newest->changes[last].bytes, newest->changes[last].len);
+    return last.majority && each.majority && (!leaves || (last.all && each.all));
 }
 
 void shadow_free(struct node *n)

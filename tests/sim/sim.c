@@ -1,12 +1,14 @@
 /* The simulator: a cluster of production nodes in a world of faults, decided by one seed.
  *
- *   sim [--seed N] [--seeds N] [--seconds S] [--within S] [--jobs N] [--calm] [--trace]
- *       [--picture FILE]
+ *   sim [--seed N] [--seeds N] [--seconds S] [--within S] [--jobs N] [--keep-going] [--calm]
+ *       [--trace] [--picture FILE] [--overlook RULES]
  *
  * Runs S simulated seconds with faults and then some without, in which everybody must make progress
  * again and all nodes must come to the same state. With several seeds each one is a process, so
- * that one that crashes or hangs is named like any other. The first failure ends the run. `within`
- * is real time: no more seeds are begun after it, and the report says how many there were. */
+ * that one that crashes or hangs is named like any other. The first failure ends the run, unless
+ * `keep-going` is given: then the report says how often each kind of violation came. `overlook`
+ * names rules of the engine whose breach is only counted. `within` is real time: no more seeds are
+ * begun after it, and the report says how many there were. */
 #define _DEFAULT_SOURCE
 #include "world.h"
 
@@ -14,6 +16,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -49,6 +52,7 @@ static void one_world(const struct options *options)
     if (options->calm) {
         world.weather = (struct weather){.snapshot_bytes = 500000};
     }
+    heap_begin();
     nodes_begin();
     clients_begin();
     faults_schedule();
@@ -94,8 +98,10 @@ static void one_world(const struct options *options)
     clients_judge();
     nodes_end();
     checks_end();
+    same_entries_end();
     truth_end();
     clients_end();
+    network_end();
     world_close();
 }
 
@@ -118,6 +124,17 @@ static void add(struct counts *sum, const struct counts *from)
     }
 }
 
+/* The signal SIGPROF ends a process that used HANG_SECONDS of a core. Real time would be wrong: a
+ * world at low priority on a busy machine may wait for minutes. */
+static void limit_core_time(void)
+{
+    struct itimerval limit = {.it_value = {.tv_sec = HANG_SECONDS}};
+    if (setitimer(ITIMER_PROF, &limit, NULL) != 0) {
+        perror("sim: setitimer");
+        exit(70);
+    }
+}
+
 struct worker {
     pid_t pid;
     uint64_t seed;
@@ -125,16 +142,19 @@ struct worker {
 
 struct shared {
     struct counts counts[64]; /* of each worker */
+    char said[64][SAID_MAX];
 };
 
-static void start(struct worker *w, struct counts *counts, struct options options)
+static void start(struct worker *w, struct counts *counts, char *said, struct options options)
 {
     options.seed = w->seed;
+    options.said = said;
+    said[0] = '\0';
     fflush(stdout);
     w->pid = fork();
     if (w->pid == 0) {
         (void)signal(SIGINT, SIG_DFL);
-        (void)alarm(HANG_SECONDS);
+        limit_core_time();
         one_world(&options);
         *counts = world.counts;
         _exit(0);
@@ -145,16 +165,71 @@ static void start(struct worker *w, struct counts *counts, struct options option
     }
 }
 
-static bool ended_well(const struct worker *w, int status)
+/* ---- kinds of violations ---- */
+
+static struct kind {
+    char text[SAID_MAX]; /* without its numbers */
+    uint64_t seeds;
+    uint64_t first; /* some of them */
+    uint64_t second;
+} kinds[64];
+static uint32_t kind_count;
+
+static void note_kind(const char *said, uint64_t seed)
+{
+    char text[SAID_MAX];
+    size_t len = 0;
+    for (const char *c = said; *c != '\0' && len + 1 < sizeof(text); c++) {
+        bool is_rule = c > said && c[-1] == 'E'; /* E13 keeps its number */
+        if (*c < '0' || *c > '9' || is_rule || (len > 1 && text[len - 2] == 'E')) {
+            text[len++] = *c;
+        } else if (len == 0 || text[len - 1] != '#') {
+            text[len++] = '#';
+        }
+    }
+    text[len] = '\0';
+    uint32_t i = 0;
+    while (i < kind_count && strcmp(kinds[i].text, text) != 0) {
+        i++;
+    }
+    if (i == sizeof(kinds) / sizeof(kinds[0])) {
+        return;
+    }
+    if (i == kind_count) {
+        kind_count++;
+        snprintf(kinds[i].text, sizeof(kinds[i].text), "%s", text);
+        kinds[i].first = seed;
+    } else if (kinds[i].second == 0) {
+        kinds[i].second = seed;
+    }
+    kinds[i].seeds++;
+}
+
+static void report_kinds(void)
+{
+    for (uint32_t done = 0; done < kind_count; done++) {
+        struct kind *most = &kinds[0];
+        for (uint32_t i = 1; i < kind_count; i++) {
+            most = kinds[i].seeds > most->seeds ? &kinds[i] : most;
+        }
+        printf("%6llu  %s (seeds %llu, %llu)\n", ull(most->seeds), most->text, ull(most->first),
+               ull(most->second));
+        most->seeds = 0;
+    }
+}
+
+static bool ended_well(const struct worker *w, int status, char *said)
 {
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
         return true;
     }
     if (WIFSIGNALED(status)) {
-        fprintf(
-            stderr, "VIOLATION seed %llu: %s\nreplay: make sim SEED=%llu TRACE=1\n", ull(w->seed),
-            WTERMSIG(status) == SIGALRM ? "it hangs" : strsignal(WTERMSIG(status)), ull(w->seed));
+        const char *how = WTERMSIG(status) == SIGPROF ? "it hangs" : strsignal(WTERMSIG(status));
+        fprintf(stderr, "VIOLATION seed %llu: %s\nreplay: make sim SEED=%llu TRACE=1\n",
+                ull(w->seed), how, ull(w->seed));
+        snprintf(said, SAID_MAX, "%s", how);
     }
+    note_kind(said, w->seed);
     return false;
 }
 
@@ -165,10 +240,19 @@ static double real_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* How many passed; stops at the first failure. */
-static uint64_t run_seeds(const struct options *options, uint64_t seeds, double until_seconds,
-                          int jobs, struct counts *sum, bool *failed)
+struct plan {
+    uint64_t seeds;
+    double until_seconds; /* real time */
+    int jobs;
+    bool keep_going; /* after a failure */
+};
+
+/* How many passed. */
+static uint64_t run_seeds(const struct options *options, const struct plan *plan,
+                          struct counts *sum, uint64_t *failed)
 {
+    uint64_t seeds = plan->seeds;
+    int jobs = plan->jobs;
     struct worker workers[64] = {{0, 0}};
     struct shared *shared =
         mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -180,14 +264,14 @@ static uint64_t run_seeds(const struct options *options, uint64_t seeds, double 
     uint64_t next = 0;
     uint64_t passed = 0;
     int running = 0;
-    while (running > 0 || (next < seeds && !*failed && !interrupted)) {
-        if (next > 0 && real_seconds() > until_seconds) {
+    while (running > 0 || (next < seeds && !interrupted)) {
+        if (next > 0 && real_seconds() > plan->until_seconds) {
             seeds = next;
         }
-        for (int i = 0; i < jobs && next < seeds && !*failed && !interrupted; i++) {
+        for (int i = 0; i < jobs && next < seeds && !interrupted; i++) {
             if (workers[i].pid == 0) {
                 workers[i].seed = options->seed + next++;
-                start(&workers[i], &shared->counts[i], *options);
+                start(&workers[i], &shared->counts[i], shared->said[i], *options);
                 running++;
             }
         }
@@ -197,18 +281,18 @@ static uint64_t run_seeds(const struct options *options, uint64_t seeds, double 
             if (workers[i].pid == pid) {
                 workers[i].pid = 0;
                 running--;
-                if (ended_well(&workers[i], status)) {
+                if (ended_well(&workers[i], status, shared->said[i])) {
                     passed++;
                     add(sum, &shared->counts[i]);
                 } else if (!interrupted) {
-                    *failed = true;
+                    (*failed)++;
                 }
             }
         }
         if (live && passed % 10 == 0) {
             fprintf(stderr, "\r%llu of %llu ", ull(passed), ull(seeds));
         }
-        if (*failed) {
+        if (*failed > 0 && !plan->keep_going) {
             for (int i = 0; i < jobs; i++) {
                 if (workers[i].pid > 0) {
                     (void)kill(workers[i].pid, SIGKILL);
@@ -246,9 +330,10 @@ static void report(const struct options *options, uint64_t seeds, const struct c
            ull(c->refused), ull(c->expired), ull(c->reads), ull(c->unavailable), ull(c->unknown),
            ull(c->retries));
     printf("nodes: %llu entries, %llu elections, %llu snapshots, %llu installed, %llu member "
-           "changes (%llu of the leader), %llu transfers\n",
+           "changes (%llu of the leader), %llu transfers, %llu messages of nodes that are no "
+           "members\n",
            ull(c->entries), ull(c->elections), ull(c->snapshots), ull(c->installs), ull(c->changes),
-           ull(c->leader_removals), ull(c->transfers));
+           ull(c->leader_removals), ull(c->transfers), ull(c->not_heard));
     printf("faults: %llu crashes (%llu power cuts), %llu blackouts, %llu disks stopped, %llu cuts, "
            "%llu isolations, %llu corners, %llu beheadings, %llu pauses, %llu slow disks, %llu "
            "full, %llu wiped "
@@ -258,6 +343,21 @@ static void report(const struct options *options, uint64_t seeds, const struct c
            ull(c->isolations), ull(c->corners), ull(c->beheadings), ull(c->pauses),
            ull(c->slow_disks), ull(c->full_disks), ull(c->wiped), ull(c->refused_stores),
            ull(c->flips), ull(c->damage_found));
+    printf(
+        "small: %llu worlds begin with one or two voters, %.1f %% of the time one votes, %.1f %% "
+        "two; %llu new numbers wanted, %llu promotions cut off, %llu leaders left (%llu refused), "
+        "%llu with a transfer, %llu powerless\n",
+        ull(c->small_worlds), (double)c->sole_voter_us / simulated / 1e4,
+        (double)c->two_voters_us / simulated / 1e4, ull(c->retargets), ull(c->promotions_cut),
+        ull(c->leaders_left), ull(c->leaders_refused), ull(c->transfers_in_change),
+        ull(c->voters_cut_power));
+    printf(
+        "late: %llu stalls with %llu messages and %llu lost, %llu of an earlier term; %llu rivals "
+        "(%llu beaten in their term), %llu late pre-votes, %llu candidates cut off, %llu sources "
+        "of a snapshot died; %llu quiet windows, %llu judged; %llu overlooked\n",
+        ull(c->stalls), ull(c->parked), ull(c->lost_in_stall), ull(c->late_messages),
+        ull(c->rivals), ull(c->rivals_won), ull(c->late_pre_votes), ull(c->candidates_cut),
+        ull(c->installs_beheaded), ull(c->windows), ull(c->windows_judged), ull(c->overlooked));
     printf("fence: %llu checks, %llu late writes, %llu refused; %llu taken away; counters raised "
            "%llu times, %llu conflicts; histories: %llu "
            "judged, %llu "
@@ -271,7 +371,8 @@ static void report(const struct options *options, uint64_t seeds, const struct c
         "%llu put off; %llu blocks of tokens asked for, %llu granted of them\n",
         ull(c->tier_granted), ull(c->tier_lost), ull(c->tier_wrong), ull(c->tier_later),
         ull(c->tier_reserved), ull(c->tier_of_block));
-    printf("%.0f times real time per core\n", simulated / cpu);
+    printf("%.0f s simulated in %.2f s of a core: %.0f times real time per core\n", simulated, cpu,
+           simulated / cpu);
 }
 
 static uint64_t number(const char *text)
@@ -289,7 +390,7 @@ static uint64_t number(const char *text)
 int main(int argc, char **argv)
 {
     struct options options = {.seed = 1, .seconds = 60};
-    uint64_t seeds = 1;
+    struct plan plan = {.seeds = 1};
     uint64_t within = 0; /* no limit */
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t jobs = cores < 1 ? 1 : (uint64_t)cores;
@@ -299,6 +400,10 @@ int main(int argc, char **argv)
             options.trace = true;
             continue;
         }
+        if (strcmp(argv[i], "--keep-going") == 0) {
+            plan.keep_going = true;
+            continue;
+        }
         if (strcmp(argv[i], "--calm") == 0) {
             options.calm = true;
             continue;
@@ -306,7 +411,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--seed") == 0) {
             options.seed = number(value);
         } else if (strcmp(argv[i], "--seeds") == 0) {
-            seeds = number(value);
+            plan.seeds = number(value);
         } else if (strcmp(argv[i], "--seconds") == 0) {
             options.seconds = number(value);
         } else if (strcmp(argv[i], "--within") == 0) {
@@ -315,28 +420,32 @@ int main(int argc, char **argv)
             jobs = number(value);
         } else if (strcmp(argv[i], "--picture") == 0) {
             options.picture = value;
+        } else if (strcmp(argv[i], "--overlook") == 0) {
+            options.overlook = value;
         } else {
             fprintf(stderr, "usage: sim [--seed N] [--seeds N] [--seconds S] [--within S] "
-                            "[--jobs N] [--calm] [--trace] [--picture FILE]\n");
+                            "[--jobs N] [--keep-going] [--calm] [--trace] [--picture FILE] "
+                            "[--overlook RULES]\n");
             return 64;
         }
         i++;
     }
     struct counts sum = {0};
-    if (seeds == 1) { /* here, for a debugger */
+    if (plan.seeds == 1 && !plan.keep_going) { /* here, for a debugger */
         one_world(&options);
         report(&options, 1, &world.counts);
         printf("1 passed, 0 failed\n");
         return 0;
     }
-    bool failed = false;
+    uint64_t failed = 0;
     (void)signal(SIGINT, on_interrupt);
-    jobs = jobs < 1 ? 1 : jobs > 64 ? 64 : jobs;
-    double until_seconds = within == 0 ? 1e18 : real_seconds() + (double)within;
-    uint64_t passed = run_seeds(&options, seeds, until_seconds, (int)jobs, &sum, &failed);
+    plan.jobs = jobs < 1 ? 1 : jobs > 64 ? 64 : (int)jobs;
+    plan.until_seconds = within == 0 ? 1e18 : real_seconds() + (double)within;
+    uint64_t passed = run_seeds(&options, &plan, &sum, &failed);
     if (passed > 0) {
         report(&options, passed, &sum);
     }
-    printf("%llu passed, %d failed\n", ull(passed), failed);
-    return failed || interrupted ? 1 : 0;
+    report_kinds();
+    printf("%llu passed, %llu failed\n", ull(passed), ull(failed));
+    return failed > 0 || interrupted ? 1 : 0;
 }

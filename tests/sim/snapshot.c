@@ -5,7 +5,7 @@
 #include "core/snapshot.h"
 #include "node/state_load.h"
 
-enum { BLOCK = 4096, PIECES_AT_ONCE = 8, PATIENCE_US = 10000000 };
+enum { BLOCK = 4096, PIECES_AT_ONCE = 8, PATIENCE_US = 1200000 };
 
 struct pinned {
     uint64_t index;
@@ -30,6 +30,11 @@ struct fetching {
     uint64_t until_us;
     struct snapshot_intake *intake;
     struct core *core;
+    struct {
+        uint64_t index;
+        uint8_t *bytes;
+        size_t len;
+    } members;
 };
 
 static struct taking *taking_of(struct node *n)
@@ -76,7 +81,7 @@ void snapshot_drop_log(struct node *n)
 uint64_t snapshot_trigger(const struct node *n)
 {
     uint64_t twice = 2 * snapshots_newest_bytes(n->store.snapshots);
-    return twice > world.weather.snapshot_bytes ? twice : world.weather.snapshot_bytes;
+    return twice > n->snapshot_bytes ? twice : n->snapshot_bytes;
 }
 
 static void tell_failed(struct happening *h)
@@ -225,6 +230,19 @@ static void give_up(struct node *n, const char *why)
     node_after(n);
 }
 
+/* E20: it goes on with its own log. */
+static void abandon(struct node *n, const char *why)
+{
+    struct fetching *f = fetching_of(n);
+    trace("node %d abandons the snapshot at %llu: %s", n->id, ull(f->index), why);
+    world.counts.abandoned++;
+    snapshot_intake_abort(f->intake);
+    f->intake = NULL;
+    f->busy = false;
+    replica_snapshot_abandoned(n->replica, node_time(n));
+    node_after(n);
+}
+
 static void on_installed(struct node *n, enum storage_status status)
 {
     struct fetching *f = fetching_of(n);
@@ -239,6 +257,10 @@ static void on_installed(struct node *n, enum storage_status status)
     world.counts.installs++;
     trace("node %d has installed the snapshot at %llu of node %d", n->id, ull(f->index), f->peer);
     terms_reset(&n->durable, f->index, f->term);
+    shadow_reset_changes(n);
+    terms_reset(&n->memory, f->index, f->term);
+    shadow_note_change(n, f->members.index, slice_make(f->members.bytes, f->members.len));
+    n->members_moved = false;
     replica_snapshot_installed(n->replica, core, node_time(n));
     node_after(n);
 }
@@ -276,14 +298,14 @@ static void on_pieces(struct happening *h)
     if (!network_reaches(f->peer, n->id) || !network_reaches(n->id, f->peer) ||
         peer->paused_until_us > world.now_us) {
         if (world.now_us > f->until_us) {
-            give_up(n, "nothing comes of the snapshot");
+            abandon(n, "its sender is gone");
             return;
         }
         happen(50000 + chance_below(200000), on_pieces, n->id);
         return;
     }
     if (!receive_some(f, peer, &complete)) {
-        give_up(n, "the snapshot was not had"); /* S12.4: the node exits */
+        abandon(n, "its sender does not have it any more");
         return;
     }
     if (complete) {
@@ -307,11 +329,16 @@ void snapshot_fetch(struct node *n, uint64_t peer, const struct replica_snapshot
     if (f->busy) {
         violation("node %d is told to fetch two snapshots", n->id);
     }
+    free(f->members.bytes);
     *f = (struct fetching){.busy = true,
                            .peer = (int)peer,
                            .index = about_it->index,
                            .term = about_it->term,
                            .until_us = world.now_us + PATIENCE_US};
+    f->members.index = about_it->members_index;
+    f->members.len = about_it->members.len;
+    f->members.bytes = malloc(about_it->members.len);
+    memcpy(f->members.bytes, about_it->members.data, about_it->members.len);
     if (snapshot_intake_begin(n->store.snapshots, &expected, &f->intake, &problem) != STORAGE_OK) {
         f->intake = NULL;
         node_fail(n, problem.text);
@@ -320,11 +347,12 @@ void snapshot_fetch(struct node *n, uint64_t peer, const struct replica_snapshot
     trace("node %d fetches the snapshot at %llu of node %llu", n->id, ull(about_it->index),
           ull(peer));
     happen(500 + chance_below(30000), on_pieces, n->id);
+    corners_fetching(n, peer);
 }
 
-bool snapshot_is_fetched(const struct node *n)
+uint64_t snapshot_fetched_index(const struct node *n)
 {
-    return n->fetching != NULL && n->fetching->busy;
+    return n->fetching != NULL && n->fetching->busy ? n->fetching->index : 0;
 }
 
 void snapshot_forget(struct node *n)
@@ -339,6 +367,7 @@ void snapshot_forget(struct node *n)
             snapshot_intake_abort(n->fetching->intake);
         }
         core_free(n->fetching->core);
+        free(n->fetching->members.bytes);
         free(n->fetching);
         n->fetching = NULL;
     }

@@ -187,6 +187,23 @@ void trace(const char *format, ...)
     }
 }
 
+static _Noreturn void end_with(const char *text)
+{
+    fflush(stdout);
+    if (world.options.said != NULL) {
+        snprintf(world.options.said, SAID_MAX, "%s", text);
+    }
+    fprintf(stderr,
+            "VIOLATION seed %llu, event %llu, at %.6f s: %s\nreplay: make sim SEED=%llu TRACE=1\n",
+            ull(world.options.seed), ull(world.counts.happenings), (double)world.now_us / 1e6, text,
+            ull(world.options.seed));
+    if (world.options.picture == NULL || world.options.picture[0] != '\0') {
+        draw(text);
+    }
+    fflush(stderr);
+    _exit(1);
+}
+
 void violation(const char *format, ...)
 {
     char text[600];
@@ -194,12 +211,21 @@ void violation(const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    fflush(stdout);
-    fprintf(stderr,
-            "VIOLATION seed %llu, event %llu, at %.6f s: %s\nreplay: make sim SEED=%llu TRACE=1\n",
-            ull(world.options.seed), ull(world.counts.happenings), (double)world.now_us / 1e6, text,
-            ull(world.options.seed));
-    draw(text);
-    fflush(stderr);
-    _exit(1);
+    end_with(text);
+}
+
+void breach(const char *rule, const char *format, ...)
+{
+    char text[600];
+    int len = snprintf(text, sizeof(text), "%s: ", rule);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + len, sizeof(text) - (size_t)len, format, args);
+    va_end(args);
+    if (world.options.overlook != NULL && strstr(world.options.overlook, rule) != NULL) {
+        world.counts.overlooked++;
+        trace("overlooked: %s", text);
+        return;
+    }
+    end_with(text);
 }

@@ -129,7 +129,7 @@ void truth_fence(uint32_t resource, uint64_t index, uint64_t token, bool accepte
 
 static bool is_well(const struct node *n)
 {
-    return n->up && !n->failed && n->paused_until_us <= world.now_us &&
+    return n->up && !n->failed && !n->lost && n->paused_until_us <= world.now_us &&
            n->slow_until_us <= world.now_us && n->full_until_us == 0;
 }
 
@@ -148,10 +148,10 @@ static bool is_healthy(const struct node *leader)
         const struct node *n = &world.nodes[members[i].id];
         if (members[i].voter) {
             voters++;
-            well += n == leader || (is_well(n) && network_reaches(leader->id, n->id) &&
-                                    network_reaches(n->id, leader->id) &&
-                                    world.links[leader->id][n->id].slow_until_us < world.now_us &&
-                                    world.links[n->id][leader->id].slow_until_us < world.now_us);
+            well += n == leader ||
+                    (is_well(n) && network_reaches(leader->id, n->id) &&
+                     network_reaches(n->id, leader->id) && network_is_quick(leader->id, n->id) &&
+                     network_is_quick(n->id, leader->id));
         }
     }
     return well * 2 > voters;

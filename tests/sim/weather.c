@@ -44,5 +44,13 @@ void weather_draw(struct weather *w)
         .calm = draw(20000000, 6000000),
         .transfer = draw(6000000, 700000),
         .beheads = one_in(3),
+        .target = draw(15000000, 4000000),
+        .small = draw(9000000, 2500000),
+        .stall = draw(6000000, 1000000),
+        .late = draw(9000000, 2500000),
+        .kill_installer = draw(12, 3),
+        .own_snapshots = one_in(2),
+        .low_addresses = one_in(2),
+        .think_us = one_in(2) ? 4000 : 80000,
     };
 }

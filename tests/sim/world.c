@@ -77,18 +77,62 @@ static struct happening *pop(void)
     }
 }
 
-struct happening *happen(uint64_t in_us, void (*run)(struct happening *h), int node)
+struct happening *happening_make(void (*run)(struct happening *h), int node)
 {
     struct happening *h = malloc(sizeof(*h));
-    *h = (struct happening){
-        .at_us = world.now_us + in_us,
-        .number = ++world.next_number,
-        .run = run,
-        .node = node,
-        .life = world.nodes[node].life,
-    };
-    push(h);
+    *h = (struct happening){.run = run, .node = node, .life = world.nodes[node].life};
     return h;
+}
+
+void happening_push(struct happening *h, uint64_t in_us)
+{
+    h->at_us = world.now_us + in_us;
+    h->number = ++world.next_number;
+    push(h);
+}
+
+struct happening *happen(uint64_t in_us, void (*run)(struct happening *h), int node)
+{
+    struct happening *h = happening_make(run, node);
+    happening_push(h, in_us);
+    return h;
+}
+
+void node_pause(struct node *n, uint64_t for_us)
+{
+    if (n->paused_until_us < world.now_us + for_us) {
+        n->paused_until_us = world.now_us + for_us;
+        n->paused_for_us = for_us;
+    }
+}
+
+void node_resume(struct node *n)
+{
+    if (n->paused_until_us <= world.now_us) {
+        return;
+    }
+    n->paused_until_us = world.now_us;
+    struct happening *delayed = NULL;
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        struct happening **at = &world.wheel[i];
+        while (*at != NULL) {
+            struct happening *h = *at;
+            if (h->node == n->id && h->is_delayed) {
+                *at = h->next;
+                world.waiting--;
+                h->next = delayed;
+                delayed = h;
+            } else {
+                at = &h->next;
+            }
+        }
+    }
+    while (delayed != NULL) {
+        struct happening *h = delayed;
+        delayed = h->next;
+        h->at_us = world.now_us;
+        push(h);
+    }
 }
 
 bool world_step(void)
@@ -101,6 +145,7 @@ bool world_step(void)
     const struct node *n = &world.nodes[h->node];
     if (h->node != 0 && n->up && n->paused_until_us > world.now_us) {
         h->at_us = n->paused_until_us; /* it waits, and keeps its place */
+        h->is_delayed = true;
         push(h);
         return true;
     }

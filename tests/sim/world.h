@@ -3,13 +3,15 @@
  * faked is the disk under the storage, the connections and the clock.
  *
  *   world.c     time and chance: what happens next            arena.c     its memory
- *   weather.c   how bad the faults of this seed are; faults.c and corners.c make them
+ *   weather.c   how bad the faults of this seed are; faults.c and corners*.c make them
+ *   quiet.c     a pause of the faults, in which somebody must come to lead
  *   members.c   the operator of the cluster
  *   network.c   connections between nodes          disk.c      the disk's thread of a node
  *   node.c      one node's life and its timers     snapshot.c  snapshots taken and fetched
  *   client*.c   who uses the locks                 history.c   what they saw, to be judged
  *   checks.c    what must be true across nodes     truth.c     ... of grants, queues and leases
- *   shadow.c    what each node has promised to keep
+ *   promises.c  what messages promise              shadow.c    what each node promised to keep
+ *   same_entries.c  one entry for each index and term
  *   tier.c      the tier EFFICIENCY of a leader    tier_truth.c  ... and what is true of it
  *   keys.c      keys of transactions, in log order
  *   trace.c     words and a picture of what happened */
@@ -30,12 +32,13 @@
 #include "storage/store.h"
 
 enum {
-    FIRST_NODES = 5,
+    MAX_FIRST = 7,  /* voters that a world begins with */
     MAX_NODES = 24, /* ids, which are never used again (S12.1) */
     CLIENTS = 20,
     NAMES = 40,
     SLOTS = 4096, /* of the wheel of what will happen, about a second */
     SLOT_US = 256,
+    SAID_MAX = 200,
 };
 
 /* Something that will happen. `run` gets it and then it is freed. */
@@ -44,8 +47,9 @@ struct happening {
     uint64_t at_us;
     uint64_t number; /* breaks ties: first come, first served */
     void (*run)(struct happening *h);
-    int node;      /* 0: of nobody; else it waits while that node is paused */
-    uint32_t life; /* of that node; another life ignores it */
+    int node;        /* 0: of nobody; else it waits while that node is paused */
+    bool is_delayed; /* by a pause */
+    uint32_t life;   /* of that node; another life ignores it */
     int from;
     uint32_t from_life;
     uint64_t a;
@@ -91,6 +95,9 @@ struct node {
     uint64_t heard_term; /* the highest cluster time that a leader told it in this life */
     uint64_t heard_ms;
     uint64_t serving_since_us; /* on world time, 0: it does not serve */
+    uint64_t commit_index;     /* the highest of this life */
+    uint32_t pre_votes;        /* by bit: who would vote for it in the next term */
+    uint64_t told_to_stand;    /* the term in which the leader told it to */
     uint64_t looked_at;        /* the index at which its state was compared last in this life */
     uint64_t timers_since_us;  /* how often its timer came since then: is it always due? */
     uint32_t timers;
@@ -105,11 +112,15 @@ struct node {
     struct disk_fake *fake;
     struct store store;
     struct known_stores known;
+    bool members_changed;
+    uint64_t committed_ids[MAX_NODES];
+    uint32_t committed_count;
     struct disk_queue *queue;
     struct log_piece piece; /* read ahead */
     uint64_t slow_until_us; /* its disk */
     uint64_t slow_us;
     uint64_t full_until_us; /* 0: there is room */
+    uint64_t snapshot_bytes;
     struct taking *taking;
     struct fetching *fetching;
     uint64_t drop_before;
@@ -131,12 +142,18 @@ struct node {
 struct link {
     bool cut;
     bool greeted;
+    uint64_t cut_until_us;
     uint32_t from_life; /* of the two ends, as they greeted */
     uint32_t to_life;
     uint32_t connection; /* rises when it breaks */
     uint64_t usable_us;
     uint64_t last_us; /* the last delivery: they stay in order */
     uint64_t slow_until_us;
+    bool stalled;      /* what is sent stays in the sockets of both ends, see network.c */
+    uint32_t in_stall; /* rises with each stall */
+    uint32_t fits;     /* so many more messages, what comes then is lost */
+    struct happening *parked;
+    struct happening **parked_end;
 };
 
 /* How often each fault comes; 0: never. Times are means, in microseconds. */
@@ -164,15 +181,25 @@ struct weather {
     uint64_t snapshot_bytes;
     uint64_t calm; /* clients rest for a while */
     uint64_t transfer;
-    bool beheads; /* see corners.c */
+    bool beheads;            /* see corners.c */
+    uint64_t target;         /* every so often the operator wants other numbers of members */
+    uint64_t small;          /* changes of few voters, see corners_small.c */
+    uint64_t stall;          /* a link, see corners_late.c */
+    uint64_t late;           /* messages over terms */
+    uint64_t kill_installer; /* one fetch of a snapshot in so many loses its source */
+    bool own_snapshots;      /* each node takes snapshots at its own pace */
+    bool low_addresses;      /* see heap.c */
+    uint64_t think_us; /* between two commands of a client; one time in ten ten times as long */
 };
 
 struct options {
     uint64_t seed;
     uint64_t seconds; /* with faults; some quiet ones follow */
     bool trace;
-    bool calm;           /* no faults */
-    const char *picture; /* where to; NULL: beside the seed's number */
+    bool calm;            /* no faults */
+    const char *overlook; /* rules whose breach is only counted, such as "E13,E19"; NULL: none */
+    const char *picture;  /* where to; NULL: beside the seed's number; "": nowhere */
+    char *said;           /* SAID_MAX bytes for the words of a violation, or NULL */
 };
 
 /* All of one type, so that they can be summed as an array. */
@@ -180,10 +207,14 @@ struct counts {
     uint64_t happenings, commands, answers, granted, refused, expired, unavailable, unknown,
         retries, reads, entries, elections, crashes, power_cuts, blackouts, stops, cuts, isolations,
         corners, beheadings, pauses, slow_disks, full_disks, flips, damage_found, wiped,
-        refused_stores, snapshots, installs, changes, transfers, leader_removals, stale_writes,
-        fence_checks, fence_rejections, taken, raised, conflicts, histories, undecided, late_us,
-        tier_granted, tier_wrong, tier_later, tier_lost, tier_reserved, tier_of_block, key_changes,
-        key_conflicts;
+        refused_stores, not_heard, snapshots, installs, abandoned, changes, transfers,
+        leader_removals, stale_writes, fence_checks, fence_rejections, taken, raised, conflicts,
+        histories, undecided, late_us, tier_granted, tier_wrong, tier_later, tier_lost,
+        tier_reserved, tier_of_block, key_changes, key_conflicts, overlooked, small_worlds,
+        retargets, promotions_cut, leaders_left, leaders_refused, transfers_in_change,
+        voters_cut_power, stalls, parked, lost_in_stall, late_messages, rivals, rivals_won,
+        late_pre_votes, candidates_cut, installs_beheaded, windows, windows_judged, sole_voter_us,
+        two_voters_us;
 };
 
 struct world {
@@ -198,6 +229,10 @@ struct world {
     struct link links[MAX_NODES + 1][MAX_NODES + 1]; /* from, to */
     struct id cluster;
     bool faults;
+    uint64_t quiet_until_us;       /* no faults until then, see quiet.c */
+    uint64_t undisturbed_until_us; /* ... but those of a corner */
+    uint32_t target_voters;        /* what the operator wants, see members.c */
+    uint32_t target_learners;
     uint32_t to_behead; /* so many leaders die as soon as they are elected */
     uint64_t newest_us; /* since when the state is of the newest version; 0: it is not */
     uint64_t calm_until_us;
@@ -213,6 +248,13 @@ bool one_in(uint64_t n); /* 0: never */
 /* Something between nothing and twice the mean. */
 uint64_t about(uint64_t mean);
 struct happening *happen(uint64_t in_us, void (*run)(struct happening *h), int node);
+/* The same in two steps, for what has to wait for something else first. */
+struct happening *happening_make(void (*run)(struct happening *h), int node);
+void happening_push(struct happening *h, uint64_t in_us);
+/* What is to happen at a node happens at the end of its pause. A longer pause is not shortened. */
+void node_pause(struct node *n, uint64_t for_us);
+/* Ends its pause now. */
+void node_resume(struct node *n);
 bool world_step(void); /* false when nothing more will happen */
 void world_close(void);
 
@@ -221,20 +263,57 @@ void weather_draw(struct weather *w);
 void faults_schedule(void);
 void faults_stop(void);
 void faults_release(void); /* whom faults_stop left down */
+void faults_mend(void);    /* what is broken now; who is down starts */
 int some_node(void);       /* that is up; 0: there is none */
 void corners_make(struct happening *h);
 void corners_schedule(void);
 void corners_elected(const struct node *n);
 bool members_change_now(struct node *leader);
+enum hf_error members_change(struct node *leader, enum replica_change what, uint64_t id);
+bool members_add(struct node *leader);
+void members_retire(struct node *leader, bool remove); /* transfers, and the next leader does it */
+uint32_t members_voters(const struct node *leader);
+void members_retarget(struct happening *h);
 bool members_are_stuck(void);
 void members_transfer(struct node *leader, uint64_t to);
 void members_schedule(void);
 
+/* ---- quiet.c: whether there is a leader when nothing more goes wrong ---- */
+/* From then on no faults for a few seconds, all links are whole and all nodes up but `down` (0:
+ * none). If a majority of voters is up, somebody must lead at the end of it. */
+void quiet_after(uint64_t in_us, int down, const char *after_what);
+
+/* ---- corners_small.c, corners_late.c ---- */
+void corners_small(struct happening *h);
+void corners_stall(struct happening *h);
+void corners_late(struct happening *h);
+void corners_stood(const struct node *n, uint64_t term);      /* it votes for itself */
+void corners_led(const struct node *n, uint64_t term);        /* it is elected */
+void corners_fetching(const struct node *n, uint64_t source); /* a snapshot */
+void corners_announcing(const struct node *n, int to);        /* ... that it has one */
+void corners_late_begin(void);
+
+/* ---- heap.c ---- */
+void heap_begin(void);
+
 /* ---- network.c ---- */
 void network_send(struct node *n, uint64_t peer, struct slice message);
-bool network_reaches(int from, int to); /* a byte that is sent now would arrive */
+bool network_reaches(int from, int to);  /* a byte that is sent now would arrive */
+bool network_is_quick(int from, int to); /* ... and soon */
 void network_break(int one, int other);
 void network_cut(int from, int to, uint64_t for_us); /* one way */
+void network_cut_off(int node, uint64_t for_us);     /* from and to all others */
+/* What is sent from now on waits in the sockets, `fits` messages of it, until it is released: then
+ * it arrives, in order. */
+void network_stall(int from, int to, uint32_t fits, uint64_t for_us);
+void network_release(int from, int to);
+void network_end(void);
+
+/* Whether faults of single messages and writes come now. */
+static inline bool is_rough(void)
+{
+    return world.faults && world.now_us >= world.quiet_until_us;
+}
 
 /* ---- disk.c ---- */
 bool disk_begin(struct node *n, struct problem *problem); /* opens the store */
@@ -253,8 +332,8 @@ void disk_idle(struct node *n); /* now and then: prepares, seals */
 /* ---- snapshot.c ---- */
 void snapshot_take(struct node *n, const struct core *core, const struct replica_snapshot *about);
 void snapshot_fetch(struct node *n, uint64_t peer, const struct replica_snapshot *about);
-bool snapshot_is_fetched(const struct node *n);
-void snapshot_forget(struct node *n); /* at a crash */
+uint64_t snapshot_fetched_index(const struct node *n); /* its index; 0: none is */
+void snapshot_forget(struct node *n);                  /* at a crash */
 void snapshot_drop_log(struct node *n);
 uint64_t snapshot_trigger(const struct node *n); /* bytes of log until the next one */
 
@@ -290,8 +369,6 @@ bool shadow_has_majority(void); /* without those that are lost or held down */
 void shadow_free(struct node *n);
 
 /* ---- checks.c ---- */
-/* Of a message that says what its sender has, or votes for. */
-void check_promise(struct node *n, uint64_t peer, struct slice message);
 void check_event(const struct node *n, const struct event *event);
 void check_node(struct node *n);
 void check_snapshot(const struct node *n, const struct core *core,
@@ -299,6 +376,23 @@ void check_snapshot(const struct node *n, const struct core *core,
 bool check_all_agree(char *why, size_t size);
 uint64_t check_committed(void); /* the highest index that is, anywhere */
 void checks_end(void);
+
+/* ---- promises.c: of messages, by their type ---- */
+struct promise_before {
+    uint64_t term;
+    bool is_stale; /* it answers a call that is over */
+};
+void promise_sent(struct node *n, uint64_t peer, uint64_t type, struct slice message);
+void promise_before(struct node *n, const struct node *from, uint64_t type, struct slice message,
+                    struct promise_before *b);
+void promise_after(const struct node *n, const struct node *from, const struct promise_before *b);
+/* Before term and vote go to the disk. */
+void promise_vote(struct node *n, uint64_t term, uint64_t vote);
+
+/* ---- same_entries.c ---- */
+void same_entries_written(const struct node *n, uint64_t first, const struct replica_entry *entries,
+                          uint32_t count);
+void same_entries_end(void);
 
 /* ---- truth.c: on the first sight of each event, in log order ---- */
 void truth_event(const struct event *event);
@@ -328,6 +422,8 @@ void clients_end(void);
 /* ---- trace.c ---- */
 void trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same for a numbered rule of the engine (engine.h), after which the world can go on. */
+void breach(const char *rule, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void trace_message(int from, int to, uint64_t sent_us, uint64_t arrived_us, const char *what);
 void trace_mark(int node, const char *what);
 void trace_hold(uint32_t name, uint64_t token, bool begins);

@@ -182,6 +182,14 @@ static enum storage_status fake_read(struct disk_file *file, uint64_t offset, vo
     return STORAGE_OK;
 }
 
+/* Some of it: a write is cut between two sectors. */
+static size_t half_of(struct disk_fake *fake, uint64_t offset, size_t len)
+{
+    size_t n = (size_t)fake_below(fake, len + 1);
+    uint64_t end = (offset + n) / FAKE_SECTOR * FAKE_SECTOR;
+    return n == len ? len : end > offset ? (size_t)(end - offset) : 0;
+}
+
 static enum storage_status fake_write(struct disk_file *file, uint64_t offset, const void *data,
                                       size_t len, struct problem *problem)
 {
@@ -193,7 +201,7 @@ static enum storage_status fake_write(struct disk_file *file, uint64_t offset, c
     }
     hf_assert(fake_file->writable);
     enum outcome outcome = operate(fake, "write", file->name, problem);
-    size_t n = outcome == PASS ? len : outcome == HALF ? (size_t)fake_below(fake, len + 1) : 0;
+    size_t n = outcome == PASS ? len : outcome == HALF ? half_of(fake, offset, len) : 0;
     uint64_t used = fake->capacity == UINT64_MAX ? 0 : disk_fake_bytes(fake);
     uint64_t room = used > fake->capacity ? 0 : fake->capacity - used;
     if (offset + n > inode->size && offset + n - inode->size > room) {

@@ -80,18 +80,19 @@ uint64_t fake_holder(const struct fake *f, const char *name)
 }
 
 static void take(struct fake *f, struct fake_lock *lock, const char *name, const char *owner,
-                 const char *id)
+                 const char *id, int64_t ttl_ms)
 {
     copy(lock->name, name);
     copy(lock->owner, owner);
     copy(lock->request_id, id);
     lock->token = f->token += 1024;
     lock->alive_ms = f->now_ms;
+    lock->ttl_ms = ttl_ms;
 }
 
 void fake_hold(struct fake *f, const char *name)
 {
-    take(f, find(f, name), name, "somebody", "");
+    take(f, find(f, name), name, "somebody", "", 0);
 }
 
 static void answer_granted(struct fake_stream *s, const struct fake_lock *lock)
@@ -138,7 +139,7 @@ void fake_free(struct fake *f, const char *name)
     struct fake_stream *s = fake_first_waiter(f, name);
     if (s != NULL) {
         s->is_waiting = false;
-        take(f, lock, name, s->owner, s->request_id);
+        take(f, lock, name, s->owner, s->request_id, s->ttl_ms);
         answer_granted(s, lock);
     }
 }
@@ -164,10 +165,11 @@ static bool is_answered(struct fake_stream *s)
 }
 
 static void acquire(struct fake_stream *s, const char *name, const char *owner, const char *id,
-                    const char *session, int64_t wait_ms)
+                    const char *session, const Duration *wait, const Duration *ttl)
 {
     struct fake *f = s->conn->fake;
     struct fake_request *r = note(f, s->path);
+    int64_t wait_ms = duration_ms(wait, 0);
     copy(r->name, name);
     copy(r->owner, owner);
     copy(r->id, id);
@@ -175,11 +177,12 @@ static void acquire(struct fake_stream *s, const char *name, const char *owner, 
     struct fake_lock *lock = find(f, name);
     bool is_again = lock->name[0] != '\0' && id[0] != '\0' && strcmp(lock->request_id, id) == 0;
     if (lock->name[0] == '\0') {
-        take(f, lock, name, owner, id);
+        take(f, lock, name, owner, id, duration_ms(ttl, 0));
     } else if (!is_again && wait_ms != 0) {
         copy(s->name, name);
         copy(s->owner, owner);
         copy(s->request_id, id);
+        s->ttl_ms = duration_ms(ttl, 0);
         s->is_waiting = true;
         return;
     }
@@ -196,8 +199,7 @@ static void acquire(struct fake_stream *s, const char *name, const char *owner, 
 static void on_lock(struct fake_stream *s, struct slice bytes)
 {
     Holdfast__V1__LockRequest *m = holdfast__v1__lock_request__unpack(NULL, bytes.len, bytes.data);
-    acquire(s, m->resource_id, m->owner, m->request_id, m->session_id,
-            duration_ms(m->wait_timeout, 0));
+    acquire(s, m->resource_id, m->owner, m->request_id, m->session_id, m->wait_timeout, m->ttl);
     holdfast__v1__lock_request__free_unpacked(m, NULL);
 }
 
@@ -205,8 +207,7 @@ static void on_multi(struct fake_stream *s, struct slice bytes)
 {
     Holdfast__V1__MultiLockRequest *m =
         holdfast__v1__multi_lock_request__unpack(NULL, bytes.len, bytes.data);
-    acquire(s, m->resource_ids[0], m->owner, m->request_id, m->session_id,
-            duration_ms(m->wait_timeout, 0));
+    acquire(s, m->resource_ids[0], m->owner, m->request_id, m->session_id, m->wait_timeout, m->ttl);
     holdfast__v1__multi_lock_request__free_unpacked(m, NULL);
 }
 
@@ -214,7 +215,7 @@ static void on_campaign(struct fake_stream *s, struct slice bytes)
 {
     Holdfast__V1__CampaignRequest *m =
         holdfast__v1__campaign_request__unpack(NULL, bytes.len, bytes.data);
-    acquire(s, m->name, m->owner, m->request_id, m->session_id, duration_ms(m->wait_timeout, 0));
+    acquire(s, m->name, m->owner, m->request_id, m->session_id, m->wait_timeout, m->ttl);
     holdfast__v1__campaign_request__free_unpacked(m, NULL);
 }
 
@@ -269,10 +270,14 @@ static void on_renew(struct fake_stream *s, struct slice bytes)
     struct fake_lock *lock = by_token(f, q->fence_token);
     if (lock != NULL) {
         lock->alive_ms = f->now_ms;
+        lock->ttl_ms = duration_ms(q->ttl, lock->ttl_ms);
     }
     m.renewed = lock != NULL;
     m.reason = m.renewed ? HOLDFAST__V1__REASON__OK : HOLDFAST__V1__REASON__NOT_OWNER;
     m.expires_in = &left;
+    if (!m.renewed && f->ended != NULL) {
+        m.ended = (char *)(uintptr_t)f->ended;
+    }
     holdfast__v1__renew_request__free_unpacked(q, NULL);
     if (is_answered(s)) {
         reply(s, &m.base);

@@ -25,6 +25,7 @@ struct fake_lock {
     char request_id[FAKE_TEXT];
     uint64_t token;
     int64_t alive_ms; /* when it was granted, or last renewed */
+    int64_t ttl_ms;   /* as asked or renewed, 0: the session's */
 };
 
 struct fake {
@@ -47,6 +48,7 @@ struct fake {
     uint32_t max_streams;    /* 0: 100 */
     uint32_t ttl_ms;         /* of sessions, 0: as asked */
     uint64_t epoch;
+    const char *ended; /* what a refused renewal says about the hold; NULL: nothing */
     /* What happened. */
     struct fake_request requests[FAKE_REQUESTS];
     unsigned request_count;

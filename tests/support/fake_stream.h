@@ -30,6 +30,7 @@ struct fake_stream {
     char name[FAKE_TEXT];
     char owner[FAKE_TEXT];
     char request_id[FAKE_TEXT];
+    int64_t ttl_ms;
     int status;
     char code[FAKE_TEXT];
     char message[FAKE_TEXT];

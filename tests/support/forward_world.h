@@ -40,8 +40,8 @@ struct forward_fake {
 
 extern struct forward_fake fake;
 
-enum { DONE = 1, NOT_DONE = 2, UNKNOWN = 3, BUSY = 4, MALFORMED = 5, EVENT = 7 };
-enum { COMMAND = 1, BARRIER = 2, MEMORY = 4, INTEREST = 5, LOOK = 6 };
+enum { DONE = 1, NOT_DONE = 2, UNKNOWN = 3, BUSY = 4, MALFORMED = 5, REFUSED = 6, EVENT = 7 };
+enum { COMMAND = 1, BARRIER = 2, CHANGE = 3, MEMORY = 4, INTEREST = 5, LOOK = 6 };
 
 struct asked {
     struct gateway_call call;

@@ -84,7 +84,8 @@ static ssize_t on_pull(nghttp2_session *session, int32_t id, uint8_t *buf, size_
 
 /* ---- the connection ---- */
 
-void h2_open(struct h2_client *h, struct world *w, bool is_operator)
+static void open_with(struct h2_client *h, struct world *w, bool is_operator,
+                      const nghttp2_option *option)
 {
     nghttp2_session_callbacks *callbacks;
     memset(h, 0, sizeof(*h));
@@ -94,10 +95,24 @@ void h2_open(struct h2_client *h, struct world *w, bool is_operator)
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
-    assert_int_equal(nghttp2_session_client_new(&h->session, callbacks, h), 0);
+    assert_int_equal(nghttp2_session_client_new2(&h->session, callbacks, h, option), 0);
     nghttp2_session_callbacks_del(callbacks);
     assert_int_equal(nghttp2_submit_settings(h->session, 0, NULL, 0), 0);
     h2_run(h);
+}
+
+void h2_open(struct h2_client *h, struct world *w, bool is_operator)
+{
+    open_with(h, w, is_operator, NULL);
+}
+
+void h2_open_by_hand(struct h2_client *h, struct world *w, bool is_operator)
+{
+    nghttp2_option *option;
+    assert_int_equal(nghttp2_option_new(&option), 0);
+    nghttp2_option_set_no_auto_window_update(option, 1);
+    open_with(h, w, is_operator, option);
+    nghttp2_option_del(option);
 }
 
 void h2_close(struct h2_client *h)

@@ -38,6 +38,8 @@ struct h2_client {
 };
 
 void h2_open(struct h2_client *h, struct world *w, bool is_operator);
+/* The same, with windows that only the test moves. */
+void h2_open_by_hand(struct h2_client *h, struct world *w, bool is_operator);
 void h2_close(struct h2_client *h);
 /* What the session wants to say, and what follows from that; until nothing moves. */
 void h2_run(struct h2_client *h);

@@ -24,7 +24,7 @@ TYPES = {
 KNOWN = {
     "$ref", "type", "properties", "required", "additionalProperties", "items", "enum", "const",
     "oneOf", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern",
-    "format", "default", "description",
+    "format", "default", "description", "deprecated",
 }
 DATE_TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")
 

@@ -11,7 +11,8 @@
  * and what it replaced is kept there by a hard link, until the folder is synced. Whoever cuts the
  * power undoes the last few of them (tests/cluster/power.py).
  *
- * Real syncs are left out: nothing here outlives the machine. */
+ * Real syncs are left out: nothing here outlives the machine. POWER_CUT_SYNC_MS makes a sync of a
+ * file take up to so long, as that of a disk does: until then the power may be cut. */
 #define _GNU_SOURCE
 
 #include <dlfcn.h>
@@ -26,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "played_aio.h"
@@ -51,6 +53,7 @@ static ino_t folder_inode;
 static int journal = -1;
 static unsigned backups;
 static uint64_t seed;
+static uint32_t sync_ms; /* at most; each takes another time */
 static bool is_lying; /* POWER_CUT_NO_SYNC: no byte is ever durable, to show that it is noticed */
 
 static ssize_t (*real_pread)(int, void *, size_t, off_t);
@@ -92,6 +95,8 @@ __attribute__((constructor)) static void begin(void)
     snprintf(folder, sizeof(folder), "%s", name);
     snprintf(undo, sizeof(undo), "%s.undo", name);
     seed = number == NULL ? 1 : strtoull(number, NULL, 10) * 2 + 1;
+    const char *ms = getenv("POWER_CUT_SYNC_MS");
+    sync_ms = ms == NULL ? 0 : (uint32_t)strtoul(ms, NULL, 10);
     is_lying = getenv("POWER_CUT_NO_SYNC") != NULL;
     pthread_atfork(before_fork, after_fork, after_fork);
 }
@@ -332,10 +337,26 @@ int unlinkat(int fd, const char *name, int flags)
 
 /* ---- syncing ---- */
 
+/* Without the lock: what is written meanwhile may become durable too, as with a real one. */
+static void take_time(int fd)
+{
+    struct stat about;
+    pthread_mutex_lock(&lock);
+    long us = is_file(fd, &about) ? (long)(draw() % (sync_ms * 1000 + 1)) : 0;
+    pthread_mutex_unlock(&lock);
+    if (us > 0) {
+        struct timespec time = {us / 1000000, us % 1000000 * 1000};
+        nanosleep(&time, NULL);
+    }
+}
+
 static int sync_it(int fd, int (*real)(int))
 {
     struct stat about;
     int status = 0;
+    if (sync_ms > 0) {
+        take_time(fd);
+    }
     pthread_mutex_lock(&lock);
     if (is_file(fd, &about)) {
         status = is_lying || release(about.st_ino, fd) ? 0 : -1;

@@ -3,6 +3,7 @@
 #ifndef HOLDFAST_TESTS_LOGGER_RIG_H
 #define HOLDFAST_TESTS_LOGGER_RIG_H
 
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "node/logger.h"
@@ -23,7 +24,7 @@ static struct {
     bool hold;              /* it stays under way until play_release */
     enum disk_direct begin; /* what the next begin says, once; WAITS: nothing special */
     enum disk_direct end;   /* what the next end says, once; DONE: nothing special */
-    unsigned full;          /* so many more writes of the thread find the disk full */
+    atomic_uint full;       /* so many more writes of the thread find the disk full */
 } play;
 
 static inline enum storage_status play_open(struct disk *disk, const char *name,
@@ -41,8 +42,8 @@ static inline enum storage_status play_open(struct disk *disk, const char *name,
 static inline enum storage_status play_write(struct disk_file *file, uint64_t offset,
                                              const void *data, size_t len, struct problem *problem)
 {
-    if (play.full > 0 && len > 64) {
-        play.full--;
+    if (len > 64 && atomic_load(&play.full) > 0) { /* only the thread writes so much */
+        atomic_fetch_sub(&play.full, 1);
         return problem_set(problem, STORAGE_FULL, "no room, the test says");
     }
     return play.real->write(file, offset, data, len, problem);

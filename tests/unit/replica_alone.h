@@ -369,7 +369,10 @@ static inline void alone_receive(struct alone *a, uint64_t from, const struct ra
                                  struct slice members, message_entry_fn entry, void *ctx)
 {
     size_t len = 0;
-    uint8_t *bytes = message_encode(m, 0, members, entry, ctx, &len);
+    /* A follower answers with the time of the message that it answers. */
+    uint64_t cluster_ms =
+        m->type == RAFT_APPEND_ENTRIES_RESULT ? replica_cluster_ms(a->replica, a->now) : 0;
+    uint8_t *bytes = message_encode(m, cluster_ms, members, entry, ctx, &len);
     assert_non_null(bytes);
     assert_true(replica_receive(a->replica, from, slice_make(bytes, len), a->now));
     raft_free(bytes);

@@ -87,6 +87,11 @@ static void start_until(struct world *w, const char *script, int64_t for_ms, int
     assert_int_equal(hear(w).word, GUARD_STARTED);
 }
 
+static pid_t guard_of(const struct world *w)
+{
+    return atomic_load(&w->guard.shared->guard);
+}
+
 static void start(struct world *w, const char *script)
 {
     start_until(w, script, LONG_MS, 1);
@@ -397,8 +402,12 @@ static void when_the_guard_is_killed_the_command_dies(void **state)
     struct guard_message m;
     start(&w, "echo up >&9; exec sleep 60");
     expect_line(&w, "up");
-    assert_int_equal(kill(w.guard.pid, SIGKILL), 0);
+    assert_int_equal(kill(guard_of(&w), SIGKILL), 0);
     (void)expect_all_dead(&w);
+    m = hear(&w);
+    assert_int_equal(m.word, GUARD_REPLACED);
+    assert_int_equal(m.value, 0);
+    assert_int_equal(m.pid, 0);
     assert_int_equal(guard_receive(&w.guard, &m), -1);
     end(&w);
 }
@@ -410,9 +419,11 @@ static void the_guard_ignores_what_stops_a_job(void **state)
     expect_line(&w, "up");
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGPIPE, SIGUSR1};
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
-        assert_int_equal(kill(w.guard.pid, signals[i]), 0);
+        assert_int_equal(kill(guard_of(&w), signals[i]), 0);
+        assert_int_equal(kill(w.guard.standby, signals[i]), 0);
     }
-    assert_int_equal(getpgid(w.guard.pid), w.guard.pid);
+    assert_int_equal(getpgid(guard_of(&w)), guard_of(&w));
+    assert_int_equal(getpgid(w.guard.standby), w.guard.standby);
     int status = expect_exit(&w);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 5);
     end(&w);
@@ -423,15 +434,102 @@ static void a_stopped_guard_does_not_stop_the_wrapper(void **state)
     struct world w;
     start(&w, "echo up >&9; sleep 60");
     expect_line(&w, "up");
-    assert_int_equal(kill(w.guard.pid, SIGSTOP), 0);
+    assert_int_equal(kill(guard_of(&w), SIGSTOP), 0);
     for (int i = 0; i < 5000; i++) { /* more than any socket holds; it would wait for ever */
         say(&w, GUARD_DEADLINE, 0, clock_boot_ms() + LONG_MS);
     }
-    assert_int_equal(kill(w.guard.pid, SIGCONT), 0);
+    assert_int_equal(kill(guard_of(&w), SIGCONT), 0);
     guard_close(&w.guard);
     (void)expect_all_dead(&w);
     w.guard.fd = -1;
     end(&w);
+}
+
+/* Makes a daemon of itself again and again; N bounds what a test that fails leaves behind. */
+#define REDAEMONIZE                                                                             \
+    "export N=3000 R='[ $N -gt 0 ] && N=$((N-1)) setsid sh -c \"$R\" &'; eval \"$R\"; echo up " \
+    ">&9; "                                                                                     \
+    "sleep 60"
+
+static void when_the_guard_is_killed_the_standby_ends_the_descendants(void **state)
+{
+    struct world w;
+    start(&w, REDAEMONIZE);
+    expect_line(&w, "up");
+    assert_int_equal(kill(guard_of(&w), SIGKILL), 0);
+    (void)expect_all_dead(&w);
+    assert_int_equal(hear(&w).word, GUARD_REPLACED);
+    end(&w);
+}
+
+static void when_wrapper_and_guard_are_gone_the_standby_ends_the_descendants(void **state)
+{
+    struct world w;
+    start(&w, REDAEMONIZE);
+    expect_line(&w, "up");
+    assert_int_equal(kill(guard_of(&w), SIGKILL), 0);
+    guard_close(&w.guard);
+    (void)expect_all_dead(&w);
+    end(&w);
+}
+
+static bool a_stopped_guard_is_replaced(int scale)
+{
+    struct world w;
+    start_until(&w, REDAEMONIZE, SHORT_MS, scale);
+    assert_int_equal(kill(guard_of(&w), SIGSTOP), 0);
+    if (!says_before(&w, "up", term_at_ms(&w))) {
+        return late(&w);
+    }
+    int64_t dead_ms = expect_all_dead(&w);
+    assert_true(dead_ms >= kill_at_ms(&w));
+    struct guard_message m = hear(&w);
+    assert_int_equal(m.word, GUARD_REPLACED);
+    assert_int_equal(m.value, 1);
+    end(&w);
+    return dead_ms <= w.deadline_ms;
+}
+
+static void a_guard_that_is_stopped_is_replaced_before_the_deadline(void **state)
+{
+    in_time(a_stopped_guard_is_replaced);
+}
+
+static void a_deadline_that_comes_nearer_reaches_the_standby(void **state)
+{
+    struct world w;
+    start(&w, REDAEMONIZE);
+    expect_line(&w, "up");
+    assert_int_equal(kill(guard_of(&w), SIGSTOP), 0);
+    say(&w, GUARD_STOP, 0, clock_boot_ms() + SHORT_MS);
+    (void)expect_all_dead(&w);
+    assert_true(clock_boot_ms() < w.deadline_ms);
+    end(&w);
+}
+
+static void when_the_standby_is_killed_the_guard_ends_the_command(void **state)
+{
+    struct world w;
+    start(&w, "trap 'echo term >&9; exit 0' TERM; echo up >&9; while :; do sleep 0.05; done");
+    expect_line(&w, "up");
+    assert_int_equal(kill(w.guard.standby, SIGKILL), 0);
+    expect_line(&w, "term");
+    struct guard_message m = hear(&w);
+    assert_int_equal(m.word, GUARD_ENDING);
+    assert_int_equal(m.value, 1);
+    (void)expect_exit(&w);
+    (void)expect_all_dead(&w);
+    end(&w);
+}
+
+static void a_stopped_standby_holds_nobody_up(void **state)
+{
+    struct world w;
+    start(&w, "exit 4");
+    assert_int_equal(kill(w.guard.standby, SIGSTOP), 0);
+    int status = expect_exit(&w);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 4);
+    end(&w); /* waits for it */
 }
 
 static void what_cannot_be_run_is_told_with_the_reason(void **state)
@@ -477,6 +575,12 @@ int main(void)
         cmocka_unit_test(when_the_guard_is_killed_the_command_dies),
         cmocka_unit_test(the_guard_ignores_what_stops_a_job),
         cmocka_unit_test(a_stopped_guard_does_not_stop_the_wrapper),
+        cmocka_unit_test(when_the_guard_is_killed_the_standby_ends_the_descendants),
+        cmocka_unit_test(when_wrapper_and_guard_are_gone_the_standby_ends_the_descendants),
+        cmocka_unit_test(a_guard_that_is_stopped_is_replaced_before_the_deadline),
+        cmocka_unit_test(a_deadline_that_comes_nearer_reaches_the_standby),
+        cmocka_unit_test(when_the_standby_is_killed_the_guard_ends_the_command),
+        cmocka_unit_test(a_stopped_standby_holds_nobody_up),
         cmocka_unit_test(what_cannot_be_run_is_told_with_the_reason),
         cmocka_unit_test(an_idle_guard_goes_with_its_wrapper),
     };

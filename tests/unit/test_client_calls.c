@@ -436,23 +436,6 @@ static void goaway_of_the_only_node_is_waited_out(void **state)
     lock_unref(lock);
 }
 
-static void the_circuit_opens_and_is_probed_now_and_then(void **state)
-{
-    struct world *w = *state;
-    w->refuses[0] = true;
-    world_begin(w, "n0:1");
-    world_run(w, 1000);
-    assert_true(endpoints_all_open(&w->engine.endpoints));
-    unsigned before = w->dials[0];
-    world_run(w, 20000);
-    assert_in_range(w->dials[0] - before, 10, 21); /* every one to two seconds */
-    world_start(w, 0);
-    struct hf_lock *lock = NULL;
-    assert_int_equal(world_await(w, world_acquire(w, "a", NULL), 2500, &lock), 0);
-    assert_false(endpoints_all_open(&w->engine.endpoints));
-    lock_unref(lock);
-}
-
 /* ---- elections ---- */
 
 static void an_observer_hears_changes_and_survives_a_reconnect(void **state)
@@ -516,7 +499,6 @@ int main(void)
         world_test(a_stopped_node_is_left_before_anything_is_in_jeopardy),
         world_test(goaway_moves_to_another_node_without_an_error),
         world_test(goaway_of_the_only_node_is_waited_out),
-        world_test(the_circuit_opens_and_is_probed_now_and_then),
         world_test(an_observer_hears_changes_and_survives_a_reconnect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,6 +57,48 @@ static void a_lock_does_not_outlive_its_session(void **state)
     assert_int_equal(life_lock_jeopardy_at(lock, session), life_jeopardy_at(session));
 }
 
+static const struct life session = {100000, 30000};
+
+static void a_shorter_ttl_counts_from_the_sending_of_its_renewal(void **state)
+{
+    struct lock_life l = {.known = {100000, 30000}};
+    lock_life_renewal_sent(&l, 2000, 110000);
+    assert_int_equal(lock_life_safe_until(&l, session), 110000 + 2000 - 2 - 5);
+    assert_int_equal(lock_life_ttl(&l), 2000);
+    lock_life_renewal_ended(&l, RENEWAL_APPLIED);
+    assert_int_equal(lock_life_safe_until(&l, session), 110000 + 2000 - 2 - 5);
+    lock_life_renewal_sent(&l, 30000, 111000);
+    assert_int_equal(lock_life_safe_until(&l, session), 110000 + 2000 - 2 - 5);
+    lock_life_renewal_ended(&l, RENEWAL_APPLIED);
+    assert_int_equal(lock_life_safe_until(&l, session), life_safe_until(session));
+    assert_int_equal(lock_life_ttl(&l), 30000);
+}
+
+static void a_renewal_that_was_not_applied_leaves_the_ttl_as_it_was(void **state)
+{
+    struct lock_life l = {.known = {100000, 30000}};
+    lock_life_renewal_sent(&l, 2000, 110000);
+    lock_life_renewal_ended(&l, RENEWAL_NOT_APPLIED);
+    assert_int_equal(lock_life_safe_until(&l, session), life_safe_until(session));
+    assert_int_equal(lock_life_ttl(&l), 30000);
+}
+
+static void a_renewal_without_an_answer_counts_after_a_later_one_is_confirmed(void **state)
+{
+    struct lock_life l = {.known = {100000, 30000}};
+    lock_life_renewal_sent(&l, 2000, 110000);
+    lock_life_renewal_ended(&l, RENEWAL_UNANSWERED);
+    lock_life_renewal_sent(&l, 3000, 110500);
+    lock_life_renewal_ended(&l, RENEWAL_UNANSWERED);
+    assert_int_equal(lock_life_safe_until(&l, session), 110000 + 2000 - 2 - 5);
+    lock_life_renewal_sent(&l, 20000, 111000);
+    lock_life_renewal_ended(&l, RENEWAL_APPLIED);
+    assert_int_equal(lock_life_safe_until(&l, session), 111000 + 2000 - 2 - 5);
+    lock_life_confirm(&l, 112000);
+    assert_int_equal(lock_life_safe_until(&l, session), 112000 + 2000 - 2 - 5);
+    assert_int_equal(lock_life_ttl(&l), 2000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -66,6 +108,9 @@ int main(void)
         cmocka_unit_test(a_confirmation_counts_from_its_sending_and_never_goes_back),
         cmocka_unit_test(what_confirms_the_session_confirms_its_locks),
         cmocka_unit_test(a_lock_does_not_outlive_its_session),
+        cmocka_unit_test(a_shorter_ttl_counts_from_the_sending_of_its_renewal),
+        cmocka_unit_test(a_renewal_that_was_not_applied_leaves_the_ttl_as_it_was),
+        cmocka_unit_test(a_renewal_without_an_answer_counts_after_a_later_one_is_confirmed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

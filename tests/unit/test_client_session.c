@@ -22,7 +22,7 @@ static void a_lock_counts_from_the_first_sending_of_its_acquire(void **state)
     struct hf_lock *lock = NULL;
     assert_int_equal(world_await(w, ticket, 4000, &lock), 0);
     assert_true(w->now_ms > sent_ms);
-    assert_int_equal(lock->life.confirmed_ms, sent_ms);
+    assert_int_equal(lock->life.known.confirmed_ms, sent_ms);
     assert_int_equal(left(w, lock), sent_ms + 30000 - 30 - 5 - w->now_ms);
     lock_unref(lock);
 }
@@ -132,7 +132,97 @@ static void a_renewal_that_is_tried_again_counts_from_its_last_sending(void **st
     int64_t begun_ms = w->now_ms;
     assert_int_equal(world_await(w, ticket, 3000, NULL), 0);
     assert_int_equal(fake_count(&w->nodes[0], "Renew"), 1); /* two were refused before that */
-    assert_true(lock->life.confirmed_ms > begun_ms);        /* S5.1 */
+    assert_true(lock->life.known.confirmed_ms > begun_ms);  /* S5.1 */
+    lock_unref(lock);
+}
+
+static struct hf_call *renew(struct world *w, struct hf_lock *lock, uint32_t ttl_ms)
+{
+    struct hf_call *ticket = ticket_new(NULL);
+    assert_int_equal(engine_renew(&w->engine, lock, ttl_ms, ticket, w->now_ms), 0);
+    world_settle(w);
+    return ticket;
+}
+
+/* How long the node keeps it after the last sign of life that the node has had. */
+static int64_t served_until(struct world *w, const struct hf_lock *lock)
+{
+    const struct fake_lock *served = fake_by_token(&w->nodes[0], lock->token);
+    assert_non_null(served);
+    int64_t alive_ms = w->nodes[0].alive_ms;
+    alive_ms = served->alive_ms > alive_ms ? served->alive_ms : alive_ms;
+    return alive_ms + served->ttl_ms;
+}
+
+static void a_shorter_ttl_counts_although_its_renewal_was_cut_off_after_it_was_applied(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1");
+    struct hf_lock *lock = take(w, "a", NULL);
+    world_run(w, 10000);
+    w->stalls_in[0] = true; /* the node hears us, we do not hear the node */
+    struct hf_call *ticket = renew(w, lock, 2000);
+    assert_int_equal(fake_by_token(&w->nodes[0], lock->token)->ttl_ms, 2000);
+    assert_int_equal(left(w, lock), 2000 - 2 - 5);
+    world_run(w, 500);
+    assert_true(lock_safe_until(lock) < served_until(w, lock));
+    /* Nothing of ours arrives any more: the lock is lost before the service gives it away. */
+    w->stalls_out[0] = true;
+    while (lock->state == LOCK_HELD) {
+        assert_true(w->now_ms < served_until(w, lock));
+        world_run(w, 1);
+    }
+    assert_true(w->now_ms < served_until(w, lock));
+    assert_int_not_equal(world_await(w, ticket, 6000, NULL), 0);
+    lock_unref(lock);
+}
+
+static void a_longer_ttl_counts_when_it_is_confirmed(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1");
+    struct hf_lock *lock = take(w, "a", NULL);
+    assert_int_equal(world_await(w, renew(w, lock, 2000), 1000, NULL), 0);
+    assert_int_equal(left(w, lock), 2000 - 2 - 5);
+    w->stalls_in[0] = true;
+    struct hf_call *ticket = renew(w, lock, 20000);
+    assert_int_equal(left(w, lock), 2000 - 2 - 5);
+    w->stalls_in[0] = false;
+    assert_int_equal(world_await(w, ticket, 1000, NULL), 0);
+    assert_int_equal(left(w, lock), 20000 - 20 - 5);
+    lock_unref(lock);
+}
+
+static void an_unanswered_shorter_ttl_outlasts_the_confirmation_of_a_longer_one(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1");
+    struct hf_lock *lock = take(w, "a", NULL);
+    w->nodes[0].forget = 1; /* it is done, and answered with outcome_unknown */
+    assert_int_equal(world_await(w, renew(w, lock, 2000), 1000, NULL), 0); /* by the second try */
+    assert_int_equal(world_await(w, renew(w, lock, 20000), 1000, NULL), 0);
+    /* The first try may be applied yet, however late. */
+    assert_in_range(left(w, lock), 1, 2000 - 2 - 5);
+    world_run(w, 60000);
+    assert_int_equal(lock->state, LOCK_HELD); /* keep-alives go at the pace of the shorter one */
+    assert_false(world_event(w, HF_EVENT_JEOPARDY, NULL, NULL));
+    lock_unref(lock);
+}
+
+static void renewals_that_set_a_ttl_go_one_after_the_other(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1");
+    struct hf_lock *lock = take(w, "a", NULL);
+    w->stalls_in[0] = true;
+    struct hf_call *first = renew(w, lock, 2000);
+    struct hf_call *second = renew(w, lock, 20000);
+    assert_int_equal(fake_count(&w->nodes[0], "Renew"), 1);
+    w->stalls_in[0] = false;
+    assert_int_equal(world_await(w, first, 1000, NULL), 0);
+    assert_int_equal(world_await(w, second, 1000, NULL), 0);
+    assert_int_equal(fake_count(&w->nodes[0], "Renew"), 2);
+    assert_int_equal(left(w, lock), 20000 - 20 - 5);
     lock_unref(lock);
 }
 
@@ -209,12 +299,26 @@ static void what_was_forced_while_nobody_could_tell_is_found_after_the_resume(vo
     world_begin(w, "n0:1,n1:1");
     struct hf_lock *lock = take(w, "a", NULL);
     /* n1 knows nothing of the lock: it was forced while the stream was down. */
+    w->nodes[1].ended = "forced";
     world_kill(w, 0);
     world_run(w, 1000);
     assert_int_equal(w->nodes[1].resumed, 1);
     assert_int_equal(fake_count(&w->nodes[1], "Renew"), 1);
     assert_int_equal(lock->state, LOCK_LOST);
     assert_true(world_event(w, HF_EVENT_LOST, lock, NULL));
+    assert_string_equal(lock->loss, "forced");
+    lock_unref(lock);
+}
+
+static void an_older_node_does_not_say_how_a_lock_was_lost(void **state)
+{
+    struct world *w = *state;
+    world_begin(w, "n0:1,n1:1");
+    struct hf_lock *lock = take(w, "a", NULL);
+    world_kill(w, 0);
+    world_run(w, 1000);
+    assert_int_equal(lock->state, LOCK_LOST);
+    assert_string_equal(lock->loss, "taken");
     lock_unref(lock);
 }
 
@@ -290,11 +394,16 @@ int main(void)
         world_test(a_late_answer_does_not_rescue_what_is_lost),
         world_test(safe_comes_again_when_a_keep_alive_is_confirmed),
         world_test(a_renewal_that_is_tried_again_counts_from_its_last_sending),
+        world_test(a_shorter_ttl_counts_although_its_renewal_was_cut_off_after_it_was_applied),
+        world_test(a_longer_ttl_counts_when_it_is_confirmed),
+        world_test(an_unanswered_shorter_ttl_outlasts_the_confirmation_of_a_longer_one),
+        world_test(renewals_that_set_a_ttl_go_one_after_the_other),
         world_test(keep_alives_are_never_sent_again_under_their_number),
         world_test(after_a_loss_a_new_session_serves_new_locks),
         world_test(a_session_that_cannot_be_resumed_is_lost),
         world_test(forced_and_revoked_are_told),
         world_test(what_was_forced_while_nobody_could_tell_is_found_after_the_resume),
+        world_test(an_older_node_does_not_say_how_a_lock_was_lost),
         world_test(a_new_epoch_loses_efficiency_locks_and_no_others),
         world_test(a_lock_of_a_shorter_ttl_is_lost_alone_and_given_back_after_its_delay),
         world_test(closing_says_so_to_the_service),

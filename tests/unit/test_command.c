@@ -59,6 +59,13 @@ static void fill(struct command *c, enum command_type type)
         c->note.reason = slice_of("stuck");
         c->note.count = 1;
         break;
+    case COMMAND_FENCE_RESET:
+        c->fence_reset.resource = slice_of("disk/1");
+        c->fence_reset.slot = 3;
+        c->fence_reset.token = 5120;
+        c->fence_reset.actor = slice_of("admin");
+        c->fence_reset.reason = slice_of("made up");
+        break;
     case COMMAND_SESSION_OPEN:
         c->request_id = slice_of("open-1");
         c->session_open.id = session_id;

@@ -29,6 +29,8 @@ static void fill(struct command *c)
         {.kind = EFFECT_EXPIRE, .name = slice_of("b"), .ttl_ms = 100},
         {.kind = EFFECT_DROP, .name = slice_of("c"), .flags = EFFECT_FORCED | EFFECT_NOW},
         {.kind = EFFECT_COUNTER, .name = slice_of("d"), .number = INT64_MIN},
+        {.kind = EFFECT_COUNTER, .name = slice_of("e"), .flags = EFFECT_TTL, .ttl_ms = 1},
+        {.kind = EFFECT_COUNTER, .name = slice_of("f"), .flags = EFFECT_PERSIST, .number = 2},
         {.kind = EFFECT_PUBLISH, .name = slice_of("a//b"), .value = slice_of("0")},
     };
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
@@ -73,6 +75,13 @@ static void the_lists_of_a_transaction_come_back_as_they_were(void **state)
         assert_true(unpack_effect(&r, &e));
     }
     assert_true(e.number == INT64_MIN);
+    assert_true(unpack_effect(&r, &e));
+    assert_int_equal(e.flags, EFFECT_TTL);
+    assert_int_equal(e.ttl_ms, 1);
+    assert_true(unpack_effect(&r, &e));
+    assert_int_equal(e.flags, EFFECT_PERSIST);
+    assert_int_equal(e.number, 2);
+    assert_int_equal(e.ttl_ms, 0);
     assert_true(unpack_effect(&r, &e));
     assert_false(unpack_effect(&r, &e));
     assert_true(reader_done(&r));

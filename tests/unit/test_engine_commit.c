@@ -404,6 +404,8 @@ static void the_news_is_applied_and_not_answered_unless_it_is_refused(void **sta
     assert_int_equal(status.cluster_ms, 5); /* S1.2 */
     assert_int_equal(a.sent_count, 0);
     news.append_entries.term = 1; /* of a leader that is none any more: it must hear of it */
+    news.append_entries.prev_log_index = 1;
+    news.append_entries.prev_log_term = 1;
     bytes = message_encode_commit(&news, 5, &len);
     assert_true(replica_receive(a.replica, 3, slice_make(bytes, len), a.now));
     raft_free(bytes);

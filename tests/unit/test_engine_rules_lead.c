@@ -203,10 +203,7 @@ static void the_engine_is_told_of_each_committed_change(void **state)
     acknowledge_all(&a, 2, 3);
     assert_int_equal(a.replica->engine.raft.configuration_uncommitted_index, 0);
     assert_int_equal(a.replica->engine.raft.configuration_committed_index, index);
-    ACCEPTED(&a, REPLICA_REMOVE, 1); /* the leader itself: it ends when that is committed */
-    acknowledge_all(&a, 2, 3);
-    assert_false(engine_is_leader(&a.replica->engine));
-    assert_false(a.replica->serving);
+    ACCEPTED(&a, REPLICA_REMOVE, 4); /* the next one is possible */
     alone_close(&a);
 }
 
@@ -347,7 +344,88 @@ static void the_length_of_every_entry_is_a_multiple_of_8(void **state)
     alone_close(&a);
 }
 
-/* ---- E13 ---- */
+/* ---- contact (S10.1), keep-alives (S4.5) ---- */
+
+static void acknowledge_of(struct alone *a, uint64_t from, uint64_t cluster_ms)
+{
+    struct raft_message m = {.type = RAFT_APPEND_ENTRIES_RESULT};
+    size_t len = 0;
+    m.append_entries_result.version = 2;
+    m.append_entries_result.term = raft_current_term(&a->replica->engine.raft);
+    m.append_entries_result.last_log_index = alone_last_index(a);
+    uint8_t *bytes = message_encode(&m, cluster_ms, slice_make(NULL, 0), NULL, NULL, &len);
+    assert_true(replica_receive(a->replica, from, slice_make(bytes, len), a->now));
+    raft_free(bytes);
+}
+
+static void contact_is_dated_by_the_message_that_was_answered(void **state)
+{
+    (void)state;
+    struct alone a;
+    alone_open(&a, 3);
+    alone_lead(&a, 3);
+    uint64_t sent_ms = replica_cluster_ms(a.replica, a.now);
+    assert_true(replica_has_majority(a.replica, a.now));
+    alone_pass_us(&a, 400000); /* it stands still, and the answers wait in its sockets */
+    acknowledge_of(&a, 2, sent_ms);
+    acknowledge_of(&a, 3, sent_ms);
+    assert_false(replica_has_majority(a.replica, a.now));
+    acknowledge_of(&a, 2, sent_ms + 399);
+    assert_true(replica_has_majority(a.replica, a.now));
+    alone_close(&a);
+}
+
+static void an_answer_has_the_time_of_the_message_that_it_answers(void **state)
+{
+    (void)state;
+    struct alone a;
+    alone_open(&a, 3);
+    for (uint64_t ms = 5000; ms < 5003; ms++) {
+        struct raft_message m = {.type = RAFT_APPEND_ENTRIES};
+        size_t len = 0;
+        m.append_entries.term = 9;
+        m.append_entries.prev_log_index = 1;
+        m.append_entries.prev_log_term = 1;
+        uint8_t *bytes = message_encode(&m, ms, slice_make(NULL, 0), NULL, NULL, &len);
+        assert_true(replica_receive(a.replica, 2, slice_make(bytes, len), a.now));
+        raft_free(bytes);
+        assert_int_equal(alone_last(&a, RAFT_APPEND_ENTRIES_RESULT, 2)->cluster_ms, ms);
+    }
+    alone_close(&a);
+}
+
+/* A session of 100 ms lives on an otherwise idle cluster. */
+static void a_keep_alive_waits_a_twentieth_of_its_ttl(void **state)
+{
+    (void)state;
+    struct alone a;
+    struct command command;
+    struct id id = {7, 7};
+    uint8_t packed[16] = {0};
+    packed[0] = 7;
+    packed[8] = 7;
+    alone_open(&a, 3);
+    alone_lead(&a, 3);
+    command_init(&command, COMMAND_SESSION_OPEN);
+    command.session_open.id = id;
+    command.session_open.client = slice_of("test");
+    command.session_open.ttl_ms = 100;
+    assert_int_equal(replica_submit(a.replica, &command, &a, a.now), HF_OK);
+    replica_flush(a.replica, a.now);
+    acknowledge_all(&a, 2, 3);
+    assert_int_equal(a.results[REPLICA_DONE], 1);
+    uint64_t last = alone_last_index(&a);
+    command_init(&command, COMMAND_KEEPALIVE);
+    command.keepalive.sessions = (struct ids){1, packed};
+    assert_int_equal(replica_submit(a.replica, &command, &a, a.now), HF_OK);
+    replica_flush(a.replica, a.now);
+    assert_int_equal(alone_last_index(&a), last);
+    alone_run(&a, 5000);
+    assert_int_equal(alone_last_index(&a), last + 1);
+    alone_close(&a);
+}
+
+/* ---- E22 ---- */
 
 static void follow_node_2(struct alone *a)
 {
@@ -412,6 +490,9 @@ int main(void)
         cmocka_unit_test(nothing_is_sealed_before_the_leaders_own_entry_is_applied),
         cmocka_unit_test(a_new_leaders_clock_is_not_behind_its_log),
         cmocka_unit_test(the_length_of_every_entry_is_a_multiple_of_8),
+        cmocka_unit_test(contact_is_dated_by_the_message_that_was_answered),
+        cmocka_unit_test(an_answer_has_the_time_of_the_message_that_it_answers),
+        cmocka_unit_test(a_keep_alive_waits_a_twentieth_of_its_ttl),
         cmocka_unit_test(a_leader_whose_process_has_ended_is_not_waited_for),
         cmocka_unit_test(that_another_node_has_ended_changes_nothing),
         cmocka_unit_test(a_leader_that_is_heard_again_is_waited_for_again),

@@ -335,13 +335,29 @@ static void a_reply_that_lost_its_grant(struct core *c)
 
 static void a_request_that_is_done_and_holds(struct core *c)
 {
-    request_at(c, recent_at(&c->done_requests, 0))->state = REQUEST_HOLDING;
+    request_at(c, recent_at(&c->done_requests[DONE_OF_CLIENTS], 0))->state = REQUEST_HOLDING;
 }
 
 static void a_request_that_is_done_among_the_others(struct core *c)
 {
-    ref who = recent_at(&c->done_requests, 0);
+    ref who = recent_at(&c->done_requests[DONE_OF_CLIENTS], 0);
     table_insert(&c->requests, request_at(c, who)->hash, who);
+}
+
+static void strays_miscounted(struct core *c)
+{
+    c->strays--;
+}
+
+static void a_drawn_request_among_those_of_operators(struct core *c)
+{
+    ref who = recent_drop_oldest(&c->done_requests[DONE_DRAWN]);
+    (void)recent_add(&c->done_requests[DONE_OF_OPERATORS], who, &request_at(c, who)->hash);
+}
+
+static void an_operators_request_of_the_future(struct core *c)
+{
+    request_at(c, recent_at(&c->done_requests[DONE_OF_OPERATORS], 0))->done_ms = c->now_ms + 1;
 }
 
 static void a_request_that_holds_and_is_not_found(struct core *c)
@@ -378,6 +394,17 @@ static void a_mark_at_the_wrong_place(struct core *c)
 static void a_floor_without_need(struct core *c)
 {
     c->fence_floor = 1;
+}
+
+static void a_floor_above_the_issued(struct core *c)
+{
+    c->fence_floor = LIMIT_NUMBER - 1;
+    RING_EACH(c, who, c->fence_ring, fence_mark, ring)
+    {
+        struct fence_mark *f = fence_mark_at(c, who);
+        f->token = LIMIT_NUMBER - 1;
+        heap_change(&c->fence_heap, f->position, f->token);
+    }
 }
 
 static void a_gap_in_the_audit(struct core *c)
@@ -467,12 +494,16 @@ static void each_broken_invariant_is_named(void **state)
         BROKEN(24, a_request_that_is_done_and_holds),
         BROKEN(24, a_request_that_is_done_among_the_others),
         BROKEN(24, a_request_that_holds_and_is_not_found),
+        BROKEN(24, strays_miscounted),
+        BROKEN(24, a_drawn_request_among_those_of_operators),
+        BROKEN(24, an_operators_request_of_the_future),
         BROKEN(25, a_reply_that_was_acknowledged),
         BROKEN(25, replies_miscounted),
         BROKEN(26, an_end_of_one_who_lives),
         BROKEN(26, an_end_of_a_grant_that_lives),
         BROKEN(27, a_mark_at_the_wrong_place),
         BROKEN(27, a_floor_without_need),
+        BROKEN(27, a_floor_above_the_issued),
         BROKEN(28, a_gap_in_the_audit),
         BROKEN(28, a_newest_record_that_is_missing),
         BROKEN(29, grants_miscounted),

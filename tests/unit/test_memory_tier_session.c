@@ -113,6 +113,43 @@ static void a_session_whose_keep_alive_is_in_flight_at_its_deadline_lives_on(voi
     tier_world_close();
 }
 
+/* Commands that touch a lock end what is due of it when the sweep could not end all. A session that
+ * the log has not ended keeps its locks then, too. */
+static void a_backlog_of_deadlines_does_not_end_what_the_log_has_not_ended(void **state)
+{
+    (void)state;
+    tier_world_open();
+    struct id id = {1, 2};
+    struct command c;
+    char name[32];
+    open_session(id, 2000, 0);
+    assert_true(take_in(id, "n") != 0);
+    tier_make_acquire(&c, "n", 60000);
+    c.session = id;
+    c.acquire.owner = slice_of("another thread");
+    assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN); /* it waits for the same lock */
+    uint32_t held = 2 * LIMIT_SWEEP_LOCKS + 1;
+    for (uint32_t i = 0; i < held; i++) {
+        (void)snprintf(name, sizeof(name), "lease-%u", i);
+        tier_make_acquire(&c, name, 0);
+        c.acquire.ttl_ms = 1000;
+        enum tier_taken taken = tier_submit(TIER_EFFICIENCY, &c);
+        while (taken == TIER_LATER) { /* tokens are asked for in blocks */
+            tier_replicate_plain(COMMAND_ADVANCE);
+            taken = tier_submit(TIER_EFFICIENCY, &c);
+        }
+        assert_int_equal(world.last.error, HF_OK);
+    }
+    world.event_count = 0;
+    world.now_ms += 5000;
+    tier_make_acquire(&c, "n", 0);
+    (void)tier_submit(TIER_EFFICIENCY, &c); /* one sweep goes before it */
+    assert_true(core_names(memory_tier_core(world.tier)) > LIMIT_SWEEP_LOCKS / 2);
+    assert_int_equal(world.last.outcome, OUTCOME_REFUSED);
+    assert_int_equal(world.last.reason, REASON_HELD);
+    tier_world_close();
+}
+
 static void a_session_that_is_closed_gives_its_locks_to_the_next(void **state)
 {
     (void)state;
@@ -158,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_replicated_session_holds_here_as_long_as_it_lives_there),
         cmocka_unit_test(a_session_whose_keep_alive_is_in_flight_at_its_deadline_lives_on),
+        cmocka_unit_test(a_backlog_of_deadlines_does_not_end_what_the_log_has_not_ended),
         cmocka_unit_test(a_session_that_is_closed_gives_its_locks_to_the_next),
         cmocka_unit_test(a_broken_stream_that_lingers_shortens_the_session_here_too),
     };

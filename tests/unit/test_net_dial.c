@@ -1,6 +1,8 @@
 /* Tests of src/net on a real loop and real sockets: who listens, and who dials. */
 #include "net_world.h"
 
+#include <sys/resource.h>
+
 static void a_taken_port_is_refused_with_a_clear_word(void **state)
 {
     (void)state;
@@ -86,6 +88,73 @@ static void a_listener_at_its_limit_lets_the_next_in_when_one_leaves(void **stat
     world_close(&w);
 }
 
+/* Client sockets are made and connected first: what lacks a descriptor then is accept alone. */
+static void without_descriptors_accepting_pauses_and_goes_on_later(void **state)
+{
+    (void)state;
+    struct world w;
+    struct rlimit before;
+    int clients[2];
+    world_open(&w);
+    w.many = true;
+    listen_on(&w, "127.0.0.1", 0);
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons(listener_port(w.listener))};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    for (int i = 0; i < 2; i++) {
+        clients[i] = socket(AF_INET, SOCK_STREAM, 0);
+        assert_int_equal(connect(clients[i], (struct sockaddr *)&address, sizeof(address)), 0);
+    }
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    struct rlimit none = {.rlim_cur = 0, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    uint64_t start = uv_hrtime();
+    UNTIL(&w, w.net.accept_pauses >= 3);
+    uint64_t ms = (uv_hrtime() - start) / 1000000;
+    assert_true(ms >= 2 * LISTENER_PAUSE_MS - 2); /* it does not spin */
+    assert_int_equal(w.accepted, 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    UNTIL(&w, w.accepted == 2); /* nobody was turned away */
+    close(clients[0]);
+    close(clients[1]);
+    world_close(&w);
+}
+
+static void a_paused_listener_can_be_closed(void **state)
+{
+    (void)state;
+    struct world w;
+    struct rlimit before;
+    world_open(&w);
+    listen_on(&w, "127.0.0.1", 0);
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons(listener_port(w.listener))};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int client = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(client, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    struct rlimit none = {.rlim_cur = 0, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    UNTIL(&w, w.net.accept_pauses >= 1);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    world_close(&w);
+    close(client);
+}
+
+static void what_is_said_before_a_dismissal_arrives(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w);
+    connect_both(&w);
+    buffer_append_slice(connection_output(w.server.connection), slice_of("bye"));
+    connection_dismiss(w.server.connection, "dismissed");
+    UNTIL(&w, w.server.closes == 1 && w.client.ends == 1);
+    assert_string_equal(w.server.reason, "dismissed");
+    assert_true(slice_equal(buffer_bytes(&w.client.got), slice_of("bye")));
+    world_close(&w);
+}
+
 static void a_dialer_tries_until_somebody_listens_and_again_after_an_end(void **state)
 {
     (void)state;
@@ -132,6 +201,9 @@ int main(void)
         cmocka_unit_test(a_host_name_is_listened_on_and_dialled),
         cmocka_unit_test(ipv6_is_listened_on_and_dialled),
         cmocka_unit_test(a_listener_at_its_limit_lets_the_next_in_when_one_leaves),
+        cmocka_unit_test(without_descriptors_accepting_pauses_and_goes_on_later),
+        cmocka_unit_test(a_paused_listener_can_be_closed),
+        cmocka_unit_test(what_is_said_before_a_dismissal_arrives),
         cmocka_unit_test(a_dialer_tries_until_somebody_listens_and_again_after_an_end),
         cmocka_unit_test(a_dialer_can_be_closed_in_every_state),
     };

@@ -212,7 +212,9 @@ static void an_introduction_survives_the_way(void **state)
                                      .number = 88,
                                      .client_address = text("localhost:4653"),
                                      .stores = slice_make(stores, len),
-                                     .state = 2};
+                                     .state = 2,
+                                     .peer_address = text("10.0.0.4:4654"),
+                                     .used_ids = 9};
     uint8_t bytes[PEER_GREETING_MAX];
     len = peer_introduction_encode(&sent, bytes, sizeof(bytes));
     assert_true(len > 0);
@@ -235,11 +237,27 @@ static void an_introduction_survives_the_way(void **state)
     assert_true(node == 3 && store.low == 10);
     assert_false(peer_stores_next(&got.stores, &node, &store));
     assert_int_equal(got.state, 2);
-    assert_true(peer_introduction_decode(slice_make(bytes, len - 1), &got));
-    assert_int_equal(got.state, 1); /* of a version that did not say */
-    for (size_t cut = 0; cut < len - 1; cut++) {
-        assert_false(peer_introduction_decode(slice_make(bytes, cut), &got));
+    assert_text(got.peer_address, "10.0.0.4:4654");
+    assert_int_equal(got.used_ids, 9);
+    size_t third = len - 1; /* versions that said less */
+    size_t second = third - 1 - sent.peer_address.len;
+    size_t first = second - 1;
+    assert_true(peer_introduction_decode(slice_make(bytes, third), &got));
+    assert_text(got.peer_address, "10.0.0.4:4654");
+    assert_int_equal(got.used_ids, 0);
+    assert_true(peer_introduction_decode(slice_make(bytes, second), &got));
+    assert_int_equal(got.state, 2);
+    assert_int_equal(got.peer_address.len, 0);
+    assert_true(peer_introduction_decode(slice_make(bytes, first), &got));
+    assert_int_equal(got.state, 1);
+    for (size_t cut = 0; cut < len; cut++) {
+        assert_true(peer_introduction_decode(slice_make(bytes, cut), &got) ==
+                    (cut == first || cut == second || cut == third));
     }
+    sent.life = UINT64_MAX; /* nobody starts so often */
+    uint8_t old[PEER_GREETING_MAX];
+    assert_false(peer_introduction_decode(
+        slice_make(old, peer_introduction_encode(&sent, old, sizeof(old))), &got));
     bytes[0] ^= 1; /* not one of us */
     assert_false(peer_introduction_decode(slice_make(bytes, len), &got));
     assert_int_equal(peer_introduction_encode(&sent, bytes, 20), 0);
@@ -280,6 +298,85 @@ static void known_stores_are_kept_and_damage_is_named(void **state)
     temporary_remove(folder);
 }
 
+static bool follow(struct known_stores *known, const uint64_t *before, uint32_t before_count,
+                   const uint64_t *now, uint32_t now_count)
+{
+    return known_stores_follow(known, (struct known_members){before, before_count},
+                               (struct known_members){now, now_count});
+}
+
+/* S12.1: an id that was removed is never used again, however many there were. */
+static void removed_ids_become_a_floor(void **state)
+{
+    (void)state;
+    const char *folder = temporary_folder(NULL);
+    struct disk *disk;
+    struct problem problem;
+    struct known_stores known = {0};
+    assert_int_equal(disk_posix_new(folder, &disk, &problem), STORAGE_OK);
+    uint64_t members[3] = {1, 2, 3};
+    for (uint64_t id = 1; id <= 3; id++) {
+        assert_true(known_stores_add(&known, id, (struct id){id, id}));
+    }
+    for (uint64_t id = 4; id < 4 + 10 * KNOWN_STORES_MAX; id++) { /* each replaces the second */
+        uint64_t now[3] = {1, id, 3};
+        assert_false(known_stores_is_used(&known, id));
+        assert_true(known_stores_add(&known, id, (struct id){id, id}));
+        assert_true(follow(&known, members, 3, now, 3) || id > 4);
+        members[1] = id;
+    }
+    assert_int_equal(known.count, 3);
+    assert_int_equal(known.removed, members[1] - 1);
+    assert_true(known_stores_is_used(&known, 2) && known_stores_is_used(&known, 1000));
+    assert_false(known_stores_is_used(&known, members[1] + 1));
+    assert_false(follow(&known, members, 3, members, 3));
+    assert_true(known_stores_find(&known, 3)->store.low == 3); /* below it, and a member */
+    assert_int_equal(known_stores_save(&known, disk, &problem), STORAGE_OK);
+    struct known_stores again;
+    assert_int_equal(known_stores_load(&again, disk, &problem), STORAGE_OK);
+    assert_int_equal(again.removed, known.removed);
+    assert_int_equal(again.used, known.used);
+    assert_int_equal(again.count, 3);
+    disk_posix_free(disk);
+    temporary_remove(folder);
+}
+
+/* What a member tells is believed as long as it leaves ids to use. */
+static void the_highest_ids_do_not_become_a_floor(void **state)
+{
+    (void)state;
+    struct known_stores known = {0};
+    uint64_t before[2] = {1, UINT32_MAX};
+    assert_true(known_stores_add(&known, 1, (struct id){1, 1}));
+    assert_true(known_stores_add(&known, UINT32_MAX, (struct id){2, 2}));
+    assert_false(follow(&known, before, 2, before, 1));
+    assert_true(known_stores_is_used(&known, UINT32_MAX)); /* by its entry */
+    assert_false(known_stores_is_used(&known, 2));
+    assert_false(known_stores_raise_used(&known, UINT32_MAX));
+    assert_false(known_stores_raise_used(&known, UINT64_MAX));
+    assert_true(known_stores_raise_used(&known, 7));
+    assert_false(known_stores_raise_used(&known, 5));
+    assert_true(known_stores_is_used(&known, 6));
+    assert_int_equal(known.removed, 0);
+}
+
+/* A list that an older version has filled. */
+static void a_full_list_makes_room_for_a_member(void **state)
+{
+    (void)state;
+    struct known_stores known = {0};
+    uint64_t members[2] = {1, 2};
+    for (uint64_t id = 1; id <= KNOWN_STORES_MAX; id++) {
+        assert_true(known_stores_add(&known, id, (struct id){id, id}));
+    }
+    known_stores_make_room(&known, (struct known_members){members, 2});
+    assert_null(known_stores_find(&known, 3));
+    assert_true(known_stores_is_used(&known, 3));
+    assert_non_null(known_stores_find(&known, 2));
+    assert_true(known_stores_add(&known, 1000, (struct id){1, 1}));
+    assert_int_equal(known.removed, 0); /* it may be a member that this node has not heard of */
+}
+
 static void an_event_survives_the_way_with_every_field(void **state)
 {
     (void)state;
@@ -309,6 +406,11 @@ static void an_event_survives_the_way_with_every_field(void **state)
     for (size_t cut = 0; cut < len; cut++) {
         assert_false(event_decode(slice_make(bytes, cut), &got));
     }
+    static uint8_t longer[EVENT_BYTES_MAX + 1]; /* the format in two bytes instead of one */
+    longer[0] = bytes[0] | 0x80;
+    longer[1] = 0;
+    memcpy(longer + 2, bytes + 1, len - 1);
+    assert_false(event_decode(slice_make(longer, len + 1), &got));
     assert_true(event_decode(slice_make(bytes, len), &got));
     got.name = sent.name;
     got.client = sent.client;
@@ -457,6 +559,9 @@ int main(void)
         cmocka_unit_test(frames_that_are_too_long_or_of_no_type_are_refused),
         cmocka_unit_test(an_introduction_survives_the_way),
         cmocka_unit_test(known_stores_are_kept_and_damage_is_named),
+        cmocka_unit_test(removed_ids_become_a_floor),
+        cmocka_unit_test(the_highest_ids_do_not_become_a_floor),
+        cmocka_unit_test(a_full_list_makes_room_for_a_member),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

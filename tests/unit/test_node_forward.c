@@ -230,6 +230,35 @@ static void an_operators_command_without_a_request_id_is_not_sent_twice(void **s
     forward_end(f);
 }
 
+static void an_acquire_that_counts_is_sent_twice_only_with_a_request_id(void **state)
+{
+    (void)state;
+    for (int has_id = 0; has_id < 2; has_id++) {
+        struct forward *f = forward_begin();
+        struct command command;
+        struct asked a = {.call = {.done = forward_on_done, .owner = &a}};
+        command_init(&command, COMMAND_ACQUIRE);
+        command.session = (struct id){1, 2};
+        command.acquire.lease = (struct id){3, 4};
+        command.acquire.names = (struct names){.count = 1, .at = {slice_of("name")}};
+        command.acquire.flags = ACQUIRE_REENTRANT;
+        command.request_id = has_id ? slice_of("id") : slice_make(NULL, 0);
+        forward_follow(f, 3);
+        forward_submit(f, &command, &a.call);
+        forward_run(f);
+        assert_int_equal(fake.requests, 1);
+        forward_on_down(f, 3);
+        assert_int_equal(a.answers, !has_id);
+        if (!has_id) {
+            assert_int_equal(a.error, HF_OUTCOME_UNKNOWN);
+        }
+        forward_follow(f, 4);
+        forward_run(f);
+        assert_int_equal(fake.requests, has_id ? 2 : 1);
+        forward_end(f);
+    }
+}
+
 /* ---- barriers ---- */
 
 static void a_barrier_on_a_follower_waits_for_its_own_state(void **state)
@@ -377,6 +406,77 @@ static void a_forwarded_barrier_is_answered_with_the_index(void **state)
     forward_end(f);
 }
 
+/* ---- changes of members ---- */
+
+static void on_change_done(struct gateway_change_call *call, enum hf_error error,
+                           const char *problem)
+{
+    (void)problem;
+    *(enum hf_error *)call->owner = error;
+}
+
+/* A leader transfers the leadership first and declines (E16). A change that is sent to it again
+ * meanwhile might be on its way when it leads no more, and would end in doubt. */
+static void a_change_that_names_the_leader_waits_for_the_next_one_and_others_pass_it(void **state)
+{
+    (void)state;
+    struct forward *f = forward_begin();
+    struct asked a;
+    enum hf_error error = HF_BUSY;
+    struct gateway_change_call call = {.done = on_change_done, .owner = &error};
+    forward_follow(f, 2);
+    forward_change(f, GATEWAY_REMOVE, 2, "", &call);
+    forward_run(f);
+    assert_int_equal(fake.requests, 1);
+    forward_answer_remotely(f, 0, NOT_DONE, 0);
+    forward_ask(f, &a, 7);
+    forward_pass(f, 400);
+    assert_int_equal(fake.requests, 2);
+    assert_int_equal(fake.kinds[1], COMMAND);
+    forward_follow(f, 0);
+    forward_pass(f, 20);
+    forward_follow(f, 3);
+    forward_pass(f, 20);
+    assert_int_equal(error, HF_BUSY); /* not in doubt */
+    uint32_t last = fake.requests - 1;
+    while (last > 0 && fake.kinds[last] != CHANGE) {
+        last--;
+    }
+    assert_int_equal(fake.peers[last], 3);
+    assert_true(forward_on_answer(f, 3, fake.numbers[last], DONE, slice_make(NULL, 0)));
+    assert_int_equal(error, HF_OK);
+    forward_end(f);
+}
+
+/* It may have failed to transfer the leadership, and then it says so. */
+static void a_change_that_the_leader_declined_is_sent_there_again_later(void **state)
+{
+    (void)state;
+    struct forward *f = forward_begin();
+    enum hf_error error = HF_BUSY;
+    struct gateway_change_call call = {.done = on_change_done, .owner = &error};
+    forward_follow(f, 2);
+    forward_change(f, GATEWAY_DEMOTE, 2, "", &call);
+    forward_run(f);
+    forward_answer_remotely(f, 0, NOT_DONE, 0);
+    forward_pass(f, 400);
+    assert_int_equal(fake.requests, 1);
+    forward_pass(f, 200);
+    assert_int_equal(fake.requests, 2);
+    assert_int_equal(fake.peers[1], 2);
+    assert_true(forward_on_answer(f, 2, fake.numbers[1], REFUSED, slice_of("this node leads")));
+    assert_int_equal(error, HF_MEMBERSHIP);
+    /* One that names somebody else waits only for the leader to serve. */
+    error = HF_BUSY;
+    forward_change(f, GATEWAY_REMOVE, 3, "", &call);
+    forward_pass(f, 20);
+    assert_int_equal(fake.requests, 3);
+    forward_answer_remotely(f, 2, NOT_DONE, 0);
+    forward_pass(f, 40);
+    assert_int_equal(fake.requests, 4);
+    forward_end(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -391,6 +491,7 @@ int main(void)
         cmocka_unit_test(refusals_leave_no_doubt),
         cmocka_unit_test(what_may_have_been_done_is_outcome_unknown),
         cmocka_unit_test(an_operators_command_without_a_request_id_is_not_sent_twice),
+        cmocka_unit_test(an_acquire_that_counts_is_sent_twice_only_with_a_request_id),
         cmocka_unit_test(a_barrier_on_a_follower_waits_for_its_own_state),
         cmocka_unit_test(a_barrier_that_is_not_reached_is_unavailable_and_never_unknown),
         cmocka_unit_test(everything_waits_for_the_first_command),
@@ -398,6 +499,8 @@ int main(void)
         cmocka_unit_test(a_forwarded_command_is_submitted_and_its_result_relayed),
         cmocka_unit_test(a_forwarded_command_is_refused_where_it_cannot_be_done),
         cmocka_unit_test(a_forwarded_barrier_is_answered_with_the_index),
+        cmocka_unit_test(a_change_that_names_the_leader_waits_for_the_next_one_and_others_pass_it),
+        cmocka_unit_test(a_change_that_the_leader_declined_is_sent_there_again_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

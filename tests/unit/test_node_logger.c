@@ -159,8 +159,8 @@ static void the_loop_reads_while_the_thread_waits_for_a_sync(void **state)
     assert_reads(&r, 50);
     assert_false(logger_read(r.logger, 51, &entry));
     assert_false(logger_read(r.logger, 0, &entry));
-    logger_lock(r.logger);
-    logger_unlock(r.logger);
+    snapshots_lock(r.store.snapshots);
+    snapshots_unlock(r.store.snapshots);
     logger_stats(r.logger, &stats);
     assert_true(stats.disk_bytes >= SEGMENT);
     alarm(0);
@@ -193,7 +193,7 @@ static void what_is_read_beside_writes_and_drops_is_right(void **state)
     for (uint64_t i = 1; i <= 200; i++) { /* several segments */
         write_one(&r, i);
         if (i == 150) {
-            logger_run_on_log(r.logger, drop, on_dropped, &r);
+            logger_run(r.logger, drop, on_dropped, &r);
         }
         uv_run(&r.loop, UV_RUN_NOWAIT);
         if (r.written > 100) {

@@ -20,8 +20,8 @@ static void the_loop_reads_and_does_not_wait_while_a_write_is_under_way(void **s
     alarm(30);
     assert_reads(&r, 10, 1);
     assert_false(logger_read(r.logger, 11, &entry));
-    logger_lock(r.logger);
-    logger_unlock(r.logger);
+    snapshots_lock(r.store.snapshots);
+    snapshots_unlock(r.store.snapshots);
     uv_run(&r.loop, UV_RUN_NOWAIT);
     assert_int_equal(r.written, 10);
     play_release();
@@ -81,7 +81,7 @@ static void work_waits_for_what_was_asked_before_it_and_is_waited_for(void **sta
     write_some(&r, 1, 1, 1);
     run_until_begun(&r);
     write_some(&r, 2, 1, 1);
-    logger_run_on_log(r.logger, note_last, on_noted, &r);
+    logger_run(r.logger, note_last, on_noted, &r);
     write_some(&r, 3, 1, 1);
     logger_run(r.logger, note_last, on_noted, &r);
     write_some(&r, 4, 1, 1);
@@ -162,7 +162,7 @@ static void a_full_disk_is_waited_out(void **state)
     write_some(&r, 1, 1, 1);
     run_until(&r, 1);
     play.end = DISK_DIRECT_AGAIN;
-    play.full = 1;
+    atomic_store(&play.full, 1);
     write_some(&r, 2, 1, 1);
     write_some(&r, 3, 1, 1);
     alarm(60);
@@ -281,7 +281,7 @@ static void the_kernel_and_the_thread_take_turns(void **state)
     for (uint64_t i = 1; i <= 400; i++) {
         write_some(&r, i, 1, 1);
         if (i % 50 == 0) {
-            logger_run_on_log(r.logger, note_last, on_noted, &r);
+            logger_run(r.logger, note_last, on_noted, &r);
         }
         uv_run(&r.loop, UV_RUN_NOWAIT);
         if (i % 10 == 0) {

@@ -256,6 +256,14 @@ static int standing(struct world *w, uint64_t through, uint64_t id)
     return 0;
 }
 
+static bool is_changing(struct world *w, uint64_t through)
+{
+    struct gateway_status status;
+    struct gateway gateway = node_gateway(w->ones[through].node);
+    gateway.status(gateway.ctx, &status);
+    return status.members_change;
+}
+
 static void start_three_with(struct world *w, uint32_t election_ms)
 {
     world_open(w);
@@ -284,12 +292,12 @@ static void a_node_joins_catches_up_is_promoted_leads_and_is_removed(void **stat
     address_format(&w.peers[4], address, sizeof(address));
 
     start(&w, 4, 3);
-    for (uint64_t id = 1; id <= 3; id++) { /* they have met before it is added */
+    change_until_done(&w, follower, GATEWAY_ADD, 4, address);
+    UNTIL(&w, standing(&w, follower, 4) == 1);
+    for (uint64_t id = 1; id <= 3; id++) { /* now they let it in */
         struct peer_view view;
         UNTIL(&w, peers_view(w.ones[4].node->peers, id, &view) && view.reachable);
     }
-    change_until_done(&w, follower, GATEWAY_ADD, 4, address);
-    UNTIL(&w, standing(&w, follower, 4) == 1);
     assert_refused(&w, leader, GATEWAY_TRANSFER, 4, "", "no voter has this id");
     change_until_done(&w, leader, GATEWAY_PROMOTE, 4, "");
     UNTIL(&w, w.ones[4].leader != 0);
@@ -346,6 +354,75 @@ static void the_lead_goes_round(void **state)
     world_close(&w);
 }
 
+/* Whichever node has the request: the leader transfers the leadership, the next one makes the
+ * change (E16). */
+static void a_leader_that_is_demoted_or_removed_leads_no_more_before_it(void **state)
+{
+    (void)state;
+    struct world w;
+    start_three_with(&w, 3000);
+    uint64_t first = leader_of(&w, 1);
+    uint64_t follower = first % 3 + 1;
+    struct asked asked = change(&w, follower, GATEWAY_DEMOTE, first, "");
+    assert_int_equal(asked.error, HF_OK);
+    UNTIL(&w, standing(&w, follower, first) == 1 && standing(&w, first, first) == 1);
+    uint64_t second = leader_of(&w, follower);
+    assert_int_not_equal(second, first);
+    assert_false(w.ones[first].node->transferring);
+
+    UNTIL(&w, !is_changing(&w, second));
+    asked = change(&w, second, GATEWAY_REMOVE, second, "");
+    assert_int_equal(asked.error, HF_OK);
+    uint64_t third = 6 - first - second;
+    UNTIL(&w, leader_of(&w, third) == third && standing(&w, third, second) == 0);
+    UNTIL(&w, !is_changing(&w, third));
+    assert_refused(&w, third, GATEWAY_REMOVE, third, "", "it is the only voter");
+    assert_refused(&w, third, GATEWAY_DEMOTE, third, "", "it is the only voter");
+    world_close(&w);
+}
+
+/* Both come in one turn of the loop, so nothing is committed between them. */
+static void the_lead_is_not_given_away_while_a_change_is_uncommitted(void **state)
+{
+    (void)state;
+    struct world w;
+    start_three_with(&w, 3000);
+    uint64_t leader = leader_of(&w, 1);
+    struct gateway gateway = node_gateway(w.ones[leader].node);
+    struct asked add = {.call = {.done = on_done, .owner = &add}};
+    struct asked transfer = {.call = {.done = on_done, .owner = &transfer}};
+    gateway.change_member(gateway.ctx, GATEWAY_ADD, 4, "127.0.0.1:1", &add.call);
+    gateway.change_member(gateway.ctx, GATEWAY_TRANSFER, 0, "", &transfer.call);
+    UNTIL(&w, add.answers == 1 && transfer.answers == 1);
+    assert_int_equal(add.error, HF_OK);
+    assert_int_equal(transfer.error, HF_MEMBERSHIP);
+    assert_non_null(strstr(transfer.problem, "a membership change is under way"));
+    UNTIL(&w, !is_changing(&w, leader));
+    assert_int_equal(leader_of(&w, leader), leader);
+    world_close(&w);
+}
+
+/* A node that is told to stop, say, transfers without asking: it waits for the change first. */
+static void a_transfer_that_has_begun_waits_for_the_change_to_be_committed(void **state)
+{
+    (void)state;
+    struct world w;
+    start_three_with(&w, 3000);
+    uint64_t leader = leader_of(&w, 1);
+    struct node *n = w.ones[leader].node;
+    struct gateway gateway = node_gateway(n);
+    struct asked add = {.call = {.done = on_done, .owner = &add}};
+    gateway.change_member(gateway.ctx, GATEWAY_ADD, 4, "127.0.0.1:1", &add.call);
+    UNTIL(&w, add.answers == 1);
+    assert_true(is_changing(&w, leader));
+    node_transfer(n, 0);
+    node_step_transfer(n, node_now(n));
+    assert_true(n->transferring && !n->transfer_begun);
+    UNTIL(&w, leader_of(&w, leader) != 0 && leader_of(&w, leader) != leader);
+    UNTIL(&w, standing(&w, leader_of(&w, leader), 4) == 1);
+    world_close(&w);
+}
+
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -353,6 +430,9 @@ int main(void)
         cmocka_unit_test(a_node_joins_catches_up_is_promoted_leads_and_is_removed),
         cmocka_unit_test(wrong_steps_are_refused_with_the_reason),
         cmocka_unit_test(the_lead_goes_round),
+        cmocka_unit_test(a_leader_that_is_demoted_or_removed_leads_no_more_before_it),
+        cmocka_unit_test(the_lead_is_not_given_away_while_a_change_is_uncommitted),
+        cmocka_unit_test(a_transfer_that_has_begun_waits_for_the_change_to_be_committed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,9 @@
  * sockets. */
 #include "base_testing.h"
 
+#include <arpa/inet.h>
+#include <unistd.h>
+
 #include "node/peers.h"
 
 struct end {
@@ -14,7 +17,9 @@ struct end {
     uint64_t first_store_of[16]; /* by node id: the store's low half */
     uint64_t last_link;
     int up, down, ended, snapshot_links;
+    bool forgets;           /* whoever greets it, before the greeting is done */
     uint32_t state_version; /* of its cluster; 0: it has none yet */
+    bool is_no_member[16];  /* by node id, as this end knows it */
 };
 
 struct world {
@@ -26,15 +31,15 @@ struct world {
 
 /* ---- what an end does ---- */
 
-static bool on_message(void *ctx, uint64_t peer, struct slice message)
+static const char *on_message(void *ctx, uint64_t peer, struct slice message)
 {
     struct end *e = ctx;
     (void)peer;
-    if (message.len == 7 && memcmp(message.data, "garbled", 7) == 0) {
-        return false;
+    if (message.len == 5 && memcmp(message.data, "a lie", 5) == 0) {
+        return "that cannot be true";
     }
     buffer_append_slice(&e->got, message);
-    return true;
+    return NULL;
 }
 
 static bool on_request(void *ctx, uint64_t peer, uint64_t link, uint64_t number, uint8_t kind,
@@ -85,13 +90,41 @@ static void on_snapshot_link(void *ctx, struct peer_link *link)
     peer_link_close(link, "the test does not want it");
 }
 
-static bool know_store(void *ctx, uint64_t node, struct id store)
+static bool hears(void *ctx, uint64_t node, char sentence[PEER_SENTENCE_MAX])
 {
     struct end *e = ctx;
-    if (e->first_store_of[node] == 0) {
-        e->first_store_of[node] = store.low;
+    snprintf(sentence, PEER_SENTENCE_MAX, "node %d is no member", (int)node);
+    return !e->is_no_member[node];
+}
+
+static enum peer_store find_store(void *ctx, uint64_t node, struct id store)
+{
+    const struct end *e = ctx;
+    if (e->forgets) {
+        peers_forget(e->peers, node);
     }
-    return e->first_store_of[node] == store.low;
+    return e->first_store_of[node] == 0           ? PEER_STORE_UNKNOWN
+           : e->first_store_of[node] == store.low ? PEER_STORE_SAME
+                                                  : PEER_STORE_OTHER;
+}
+
+static void note_store(void *ctx, uint64_t node, struct id store)
+{
+    struct end *e = ctx;
+    assert_int_equal(e->first_store_of[node], 0);
+    e->first_store_of[node] = store.low;
+}
+
+static void on_told(void *ctx, const struct peer_introduction *who)
+{
+    struct end *e = ctx;
+    uint64_t node;
+    struct id store;
+    for (struct slice left = who->stores; peer_stores_next(&left, &node, &store);) {
+        if (e->first_store_of[node] == 0) {
+            e->first_store_of[node] = store.low;
+        }
+    }
 }
 
 static void on_cluster(void *ctx, struct id cluster, struct slice name)
@@ -164,12 +197,17 @@ static void end_open(struct world *w, int i, uint64_t node, uint64_t cluster, ui
                                     .on_down = on_down,
                                     .on_ended = on_ended,
                                     .on_snapshot_link = on_snapshot_link,
-                                    .know_store = know_store,
+                                    .hears = hears,
+                                    .find_store = find_store,
+                                    .note_store = note_store,
+                                    .on_told = on_told,
                                     .state_version = state_version,
                                     .on_cluster = on_cluster};
     char problem[512];
     e->peers = peers_new(&options, problem, sizeof(problem));
     assert_non_null(e->peers);
+    snprintf(e->self.peer_address, sizeof(e->self.peer_address), "127.0.0.1:%d",
+             (int)peers_port(e->peers));
 }
 
 static void end_close(struct end *e)
@@ -199,10 +237,19 @@ static void world_close(struct world *w)
     assert_int_equal(uv_loop_close(&w->loop), 0);
 }
 
-static void let_dial(struct end *from, struct end *to)
+static void let_dial_unknown(struct end *from, struct end *to)
 {
     struct address address = {.host = "127.0.0.1", .port = peers_port(to->peers)};
     peers_set(from->peers, to->self.node, &address);
+}
+
+/* `to` knows the store of `from`, as it does once they have met. */
+static void let_dial(struct end *from, struct end *to)
+{
+    if (to->first_store_of[from->self.node] == 0) {
+        to->first_store_of[from->self.node] = from->self.store.low;
+    }
+    let_dial_unknown(from, to);
 }
 
 #define UNTIL(w, condition)                                  \
@@ -245,7 +292,7 @@ static void messages_arrive_in_order_once_the_greeting_is_done(void **state)
     /* The other direction has a connection of its own, which was not made. */
     assert_false(peers_send(w.ends[1].peers, 1, slice_of("no way back")));
     struct peer_view view;
-    assert_true(peers_view(w.ends[1].peers, 1, &view));
+    UNTIL(&w, peers_view(w.ends[1].peers, 1, &view));
     assert_string_equal(view.client_address, "client-1");
     assert_false(view.reachable);
     assert_true(view.silent_ms < 5000);
@@ -302,7 +349,7 @@ static void a_node_that_does_not_know_the_version_of_the_state_is_refused(void *
     struct peer_view view;
     assert_true(peers_view(w.ends[0].peers, 2, &view));
     assert_int_equal(view.state, 2);
-    assert_true(peers_view(w.ends[1].peers, 1, &view));
+    UNTIL(&w, peers_view(w.ends[1].peers, 1, &view));
     assert_int_equal(view.state, 3);
     w.ends[0].state_version = 3; /* the cluster was upgraded */
     let_dial(&w.ends[1], &w.ends[0]);
@@ -361,7 +408,7 @@ static void nodes_tell_each_other_whose_store_they_know(void **state)
     w.ends[0].self.stores_len = peer_stores_put(w.ends[0].self.stores, 3, (struct id){1, 33});
     let_dial(&w.ends[0], &w.ends[1]);
     UNTIL(&w, w.ends[0].up == 1);
-    assert_int_equal(w.ends[1].first_store_of[3], 33);
+    UNTIL(&w, w.ends[1].first_store_of[3] == 33);
     end_open(&w, 2, 3, 9, 44, 1); /* node 3 without its disk */
     let_dial(&w.ends[2], &w.ends[1]);
     UNTIL(&w, says(&w.ends[2].journal, "node 3 lost its disk"));
@@ -381,6 +428,8 @@ static void a_new_life_replaces_the_old_connection_and_an_old_life_is_refused(vo
     end_open(&w, 2, 1, 9, 11, 6);
     let_dial(&w.ends[2], &w.ends[1]);
     UNTIL(&w, w.ends[2].up == 1);
+    struct peer_view view;
+    UNTIL(&w, peers_view(w.ends[1].peers, 1, &view) && view.life == 6);
     peers_send(w.ends[2].peers, 2, slice_of("new"));
     peers_send(w.ends[0].peers, 2, slice_of("old"));
     UNTIL(&w, w.ends[0].down == 1);
@@ -417,7 +466,8 @@ static void the_wrong_node_behind_an_address_is_refused(void **state)
     world_close(&w);
 }
 
-static void garbled_messages_end_the_connection_and_it_comes_back(void **state)
+/* Both sides say why, and it is not tried again at once. */
+static void a_message_that_cannot_be_true_ends_the_connection(void **state)
 {
     (void)state;
     struct world w;
@@ -426,14 +476,134 @@ static void garbled_messages_end_the_connection_and_it_comes_back(void **state)
     end_open(&w, 1, 2, 9, 22, 1);
     let_dial(&w.ends[0], &w.ends[1]);
     UNTIL(&w, w.ends[0].up == 1);
-    peers_send(w.ends[0].peers, 2, slice_of("garbled"));
+    peers_send(w.ends[0].peers, 2, slice_of("a lie"));
     peers_send(w.ends[0].peers, 2, slice_of("never read"));
     UNTIL(&w, w.ends[0].down == 1);
+    assert_true(says(&w.ends[0].journal, "refused_by_peer:that cannot be true"));
+    assert_true(says(&w.ends[1].journal, "peer_refused:that cannot be true"));
+    assert_int_equal(buffer_len(&w.ends[1].got), 0);
+    uint64_t start = uv_hrtime();
     UNTIL(&w, w.ends[0].up == 2);
+    assert_true(uv_hrtime() - start > 1000000000);
     assert_true(peers_send(w.ends[0].peers, 2, slice_of("again")));
     UNTIL(&w, buffer_len(&w.ends[1].got) > 0);
     assert_true(says(&w.ends[1].got, "again"));
-    assert_int_equal(buffer_len(&w.ends[1].got), 5);
+    world_close(&w);
+}
+
+/* ---- who is heard (S12.10) ---- */
+
+static void who_is_no_member_is_refused_and_leaves_no_trace(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w);
+    end_open(&w, 0, 7, 0, 77, 1); /* it does not even know the cluster */
+    end_open(&w, 1, 2, 9, 22, 1);
+    w.ends[1].is_no_member[7] = true;
+    w.ends[0].self.stores_len = peer_stores_put(w.ends[0].self.stores, 3, (struct id){1, 33});
+    let_dial_unknown(&w.ends[0], &w.ends[1]);
+    UNTIL(&w, says(&w.ends[0].journal, "refused_by_peer:node 7 is no member"));
+    assert_true(says(&w.ends[1].journal, "peer_refused:node 7 is no member"));
+    assert_int_equal(w.ends[0].up, 0);
+    assert_int_equal(w.ends[0].self.cluster.low, 0); /* it was told nothing */
+    assert_int_equal(w.ends[1].first_store_of[7], 0);
+    assert_int_equal(w.ends[1].first_store_of[3], 0);
+    struct peer_view view;
+    assert_false(peers_view(w.ends[1].peers, 7, &view));
+    world_close(&w);
+}
+
+static void a_member_is_heard_once_it_was_reached_at_its_address(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w);
+    end_open(&w, 0, 1, 9, 11, 1);
+    end_open(&w, 1, 2, 9, 22, 1);
+    end_open(&w, 2, 1, 9, 12, 1); /* says that it is node 1, too, and is somewhere else */
+    struct address nobody = {.host = "127.0.0.1", .port = 1};
+    peers_set(w.ends[1].peers, 1, &nobody);
+    let_dial_unknown(&w.ends[2], &w.ends[1]);
+    UNTIL(&w, w.ends[2].up == 1);
+    assert_true(peers_send(w.ends[2].peers, 2, slice_of("false")));
+    let_dial_unknown(&w.ends[0], &w.ends[1]); /* its link takes the place of the other */
+    UNTIL(&w, w.ends[2].down == 1 && w.ends[0].up == 1);
+    assert_true(peers_send(w.ends[0].peers, 2, slice_of("early,")));
+    struct peer_view view;
+    assert_true(peers_view(w.ends[1].peers, 1, &view));
+    assert_int_equal(view.life, 0); /* nothing is believed yet */
+    assert_int_equal(w.ends[1].first_store_of[1], 0);
+    let_dial_unknown(&w.ends[1], &w.ends[0]);
+    UNTIL(&w, w.ends[1].up == 1);
+    assert_int_equal(w.ends[1].first_store_of[1], 11);
+    UNTIL(&w, buffer_len(&w.ends[1].got) > 0 ||
+                  (peers_send(w.ends[0].peers, 2, slice_of("true")) && false));
+    assert_true(says(&w.ends[1].got, "true"));
+    assert_false(says(&w.ends[1].got, "false"));
+    UNTIL(&w, says(&w.ends[2].journal, "node 1 lost its disk"));
+    world_close(&w);
+}
+
+/* Its connections end, also one that was made only to answer it. */
+static void who_is_no_member_any_more_is_told_so(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w);
+    end_open(&w, 0, 1, 9, 11, 1);
+    end_open(&w, 1, 2, 9, 22, 1);
+    let_dial(&w.ends[0], &w.ends[1]);
+    UNTIL(&w, w.ends[0].up == 1);
+    UNTIL(&w, peers_send(w.ends[1].peers, 1, slice_of("answer")));
+    UNTIL(&w, says(&w.ends[0].got, "answer"));
+    w.ends[1].is_no_member[1] = true; /* it was removed */
+    peers_review(w.ends[1].peers);
+    UNTIL(&w, w.ends[0].down == 1 && w.ends[1].down == 1);
+    assert_true(says(&w.ends[0].journal, "refused_by_peer:node 1 is no member"));
+    assert_null(peers_address(w.ends[1].peers, 1));
+    world_close(&w);
+}
+
+/* A greeting whose sender does not answer to it may be a copy of an old one. */
+static void what_a_greeting_says_is_kept_only_after_its_sender_has_begun(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w);
+    end_open(&w, 0, 1, 9, 11, 5);
+    end_open(&w, 1, 2, 9, 22, 1);
+    let_dial(&w.ends[0], &w.ends[1]);
+    UNTIL(&w, w.ends[0].up == 1);
+    struct peer_introduction who = {.oldest = 1,
+                                    .newest = 1,
+                                    .purpose = PEER_FOR_MESSAGES,
+                                    .cluster = {9, 9},
+                                    .node = 1,
+                                    .store = {1, 11},
+                                    .life = 1000,
+                                    .state = 2};
+    struct buffer hello;
+    uint8_t bytes[512];
+    buffer_init(&hello, memory_system(), 1024);
+    size_t len = peer_introduction_encode(&who, bytes, sizeof(bytes));
+    assert_true(peer_frame_append(&hello, PEER_HELLO, slice_make(bytes, len)));
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(peers_port(w.ends[1].peers))};
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+    assert_int_equal(write(fd, buffer_bytes(&hello).data, buffer_len(&hello)), buffer_len(&hello));
+    ssize_t got = 0;
+    UNTIL(&w, (got = got > 0 ? got : recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0);
+    assert_int_equal(bytes[4], PEER_WELCOME);
+    struct peer_view view;
+    assert_true(peers_view(w.ends[1].peers, 1, &view));
+    assert_int_equal(view.life, 5);
+    assert_true(peers_send(w.ends[0].peers, 2, slice_of("still heard")));
+    UNTIL(&w, says(&w.ends[1].got, "still heard"));
+    assert_int_equal(w.ends[0].down, 0);
+    close(fd);
+    buffer_close(&hello);
     world_close(&w);
 }
 
@@ -455,6 +625,72 @@ static void a_peer_that_is_forgotten_is_not_dialled_any_more(void **state)
     world_close(&w);
 }
 
+/* A member that is removed while our connection to it greets: there is nothing to keep it for. */
+static void a_peer_that_is_forgotten_while_it_greets_is_not_connected(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w);
+    end_open(&w, 0, 1, 9, 101, 1);
+    end_open(&w, 1, 2, 9, 102, 1);
+    w.ends[0].forgets = true;
+    let_dial(&w.ends[0], &w.ends[1]);
+    UNTIL(&w, peers_address(w.ends[0].peers, 2) == NULL);
+    for (int i = 0; i < 50; i++) {
+        uv_run(&w.loop, UV_RUN_NOWAIT);
+    }
+    struct peer_view view;
+    assert_true(peers_view(w.ends[0].peers, 2, &view));
+    assert_false(view.reachable);
+    assert_int_equal(w.ends[0].up, 0);
+    assert_int_equal(w.ends[0].down, 0);
+    /* It may be a member again. */
+    w.ends[0].forgets = false;
+    let_dial(&w.ends[0], &w.ends[1]);
+    UNTIL(&w, w.ends[0].up == 1);
+    world_close(&w);
+}
+
+/* A node whose log is behind does not know the leader as a member, and must answer it. */
+static void who_has_a_connection_to_us_is_dialled_when_there_is_something_to_send(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w);
+    end_open(&w, 0, 1, 9, 101, 1);
+    end_open(&w, 1, 2, 9, 102, 1);
+    struct end *leader = &w.ends[0];
+    struct end *behind = &w.ends[1];
+    let_dial(leader, behind);
+    UNTIL(&w, leader->up == 1);
+    assert_true(peers_send(leader->peers, 2, slice_of("entries")));
+    UNTIL(&w, says(&behind->got, "entries"));
+    assert_int_equal(behind->up, 0);
+    assert_false(peers_send(behind->peers, 1, slice_of("answer"))); /* it is dialled now */
+    UNTIL(&w, behind->up == 1);
+    assert_true(peers_send(behind->peers, 1, slice_of("answer")));
+    UNTIL(&w, says(&leader->got, "answer"));
+    assert_non_null(peers_address(behind->peers, 1));
+    /* Not longer than it is there. */
+    peers_forget(leader->peers, 2);
+    UNTIL(&w, behind->down == 1);
+    assert_null(peers_address(behind->peers, 1));
+    assert_false(peers_send(behind->peers, 1, slice_of("answer")));
+    assert_null(peers_address(behind->peers, 1));
+    /* One that has become a member meanwhile stays. */
+    let_dial(leader, behind);
+    UNTIL(&w, leader->up == 2);
+    UNTIL(&w, peers_send(behind->peers, 1, slice_of("x")) && behind->up == 2);
+    let_dial(behind, leader);
+    peers_forget(leader->peers, 2);
+    UNTIL(&w, leader->down == 2);
+    for (int i = 0; i < 50; i++) {
+        uv_run(&w.loop, UV_RUN_NOWAIT);
+    }
+    assert_non_null(peers_address(behind->peers, 1));
+    world_close(&w);
+}
+
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -469,8 +705,14 @@ int main(void)
         cmocka_unit_test(a_new_life_replaces_the_old_connection_and_an_old_life_is_refused),
         cmocka_unit_test(a_node_that_joins_learns_its_cluster),
         cmocka_unit_test(the_wrong_node_behind_an_address_is_refused),
-        cmocka_unit_test(garbled_messages_end_the_connection_and_it_comes_back),
+        cmocka_unit_test(a_message_that_cannot_be_true_ends_the_connection),
+        cmocka_unit_test(who_is_no_member_is_refused_and_leaves_no_trace),
+        cmocka_unit_test(a_member_is_heard_once_it_was_reached_at_its_address),
+        cmocka_unit_test(who_is_no_member_any_more_is_told_so),
+        cmocka_unit_test(what_a_greeting_says_is_kept_only_after_its_sender_has_begun),
         cmocka_unit_test(a_peer_that_is_forgotten_is_not_dialled_any_more),
+        cmocka_unit_test(a_peer_that_is_forgotten_while_it_greets_is_not_connected),
+        cmocka_unit_test(who_has_a_connection_to_us_is_dialled_when_there_is_something_to_send),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

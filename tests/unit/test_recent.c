@@ -130,6 +130,24 @@ static void equal_hashes_are_found_newest_first(void **state)
     fixture_free(f);
 }
 
+static void what_is_dropped_is_the_oldest_and_not_found(void **state)
+{
+    (void)state;
+    struct fixture *f = fixture_new(10, 1);
+    for (uint32_t i = 0; i < 13; i++)
+        add(f, 7, 0);
+    for (ref who = 4; who <= 13; who++) {
+        assert_int_equal(times_found(f, 0, 7, who), 1);
+        assert_int_equal(recent_drop_oldest(&f->recent), who);
+        assert_int_equal(times_found(f, 0, 7, who), 0);
+        assert_int_equal(recent_count(&f->recent), 13 - who);
+    }
+    const uint32_t hash = 7;
+    assert_int_equal(recent_add(&f->recent, 99, &hash), 0);
+    assert_int_equal(times_found(f, 0, 7, 99), 1);
+    fixture_free(f);
+}
+
 /* A node adds so many in a few days. */
 static void numbers_begin_anew_after_2_to_the_32(void **state)
 {
@@ -175,6 +193,7 @@ int main(void)
         cmocka_unit_test(the_oldest_is_forgotten_first_at_every_limit),
         cmocka_unit_test(a_random_history_agrees_with_a_plain_array),
         cmocka_unit_test(equal_hashes_are_found_newest_first),
+        cmocka_unit_test(what_is_dropped_is_the_oldest_and_not_found),
         cmocka_unit_test(numbers_begin_anew_after_2_to_the_32),
         cmocka_unit_test(the_largest_finds_the_oldest_of_a_chain),
     };

@@ -16,6 +16,7 @@ static uint64_t close_at(bool in_flight, uint32_t waiting, uint32_t lazy, uint32
     struct batch_situation s = {.in_flight = in_flight,
                                 .waiting = waiting,
                                 .lazy = lazy,
+                                .lazy_us = BATCH_LAZY_US,
                                 .expected = last,
                                 .answered_us = 1000000,
                                 .heard_us = 1000000,
@@ -85,6 +86,7 @@ static void keep_alives_alone_count_from_the_first_of_them(void **state)
     (void)state;
     struct batch_situation s = {.waiting = 1,
                                 .lazy = 1,
+                                .lazy_us = BATCH_LAZY_US,
                                 .expected = 64,
                                 .answered_us = 1050000,
                                 .heard_us = 1050000,

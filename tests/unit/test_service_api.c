@@ -201,7 +201,7 @@ static void a_session_carries_its_locks(void **state)
 {
     struct client *c = world_client(&world, true);
     expect(c, "POST", "/api/v1/sessions", "{\"client_id\":\"s\",\"ttl_ms\":9000}", 200,
-           "session_id=* ttl_ms=9000 expires_in_ms=9000 keepalive_ms=3000 epoch=1");
+           "session_id=* ttl_ms=9000 expires_in_ms=9000 keepalive_ms=3000 leader_epoch=1 epoch=1");
     char *id = open_session(c, "{\"client_id\":\"s\",\"ttl_ms\":9000,\"metadata\":[1,2]}");
     char body[200];
     char target[100];
@@ -286,6 +286,89 @@ static void an_election_has_one_leader_and_its_word(void **state)
     expect(c, "GET", "/api/v1/elections/db", NULL, 200, "leader=-");
 }
 
+static void an_election_takes_the_epoch_that_it_answered(void **state)
+{
+    struct client *c = world_client(&world, false);
+    expect(c, "POST", "/api/v1/elections/db/campaign", "{\"client_id\":\"a\"}", 200,
+           "elected=true epoch=2048");
+    expect(c, "POST", "/api/v1/elections/db/proclaim", "{\"client_id\":\"a\",\"value\":\"x\"}", 400,
+           "error.code=\"field_missing\"");
+    expect(c, "POST", "/api/v1/elections/db/proclaim",
+           "{\"client_id\":\"a\",\"epoch\":2048,\"fencing_token\":2049,\"value\":\"x\"}", 400,
+           "error.code=\"field_range\"");
+    expect(c, "POST", "/api/v1/elections/db/proclaim",
+           "{\"client_id\":\"a\",\"epoch\":2048,\"value\":\"x\"}", 200, "proclaimed=true");
+    expect(c, "POST", "/api/v1/elections/db/resign", "{\"client_id\":\"a\",\"epoch\":2048}", 200,
+           "resigned=true");
+}
+
+static void expect_message(struct reply r, const char *message)
+{
+    assert_int_equal(r.status, 400);
+    if (strstr(r.body, message) == NULL) {
+        fail_msg("%s", r.body);
+    }
+    reply_free(&r);
+}
+
+static void errors_name_the_range_of_a_ttl_that_is_in_force(void **state)
+{
+    struct client *c = world_client(&world, false);
+    static const char *const wrong[] = {"0", "0.5", "-1", "86401", "9007199254740992", "\"5\""};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        char body[128];
+        (void)snprintf(body, sizeof(body),
+                       "{\"resource\":\"x\",\"ownerId\":\"b\",\"ttlSeconds\":%s}", wrong[i]);
+        expect_message(client_ask(c, "POST", "/v1/locks/acquire", body),
+                       "ttlSeconds: must be a whole number from 1 to 86400\"");
+    }
+    expect_message(
+        client_ask(c, "POST", "/api/v1/locks/x/acquire", "{\"client_id\":\"a\",\"ttl_ms\":0.5}"),
+        "ttl_ms: must be a whole number from 1000 to 86400000\"");
+}
+
+static void deadlocks_are_not_searched_for_without_a_session(void **state)
+{
+    struct client *c = world_client(&world, false);
+    expect(c, "POST", "/api/v1/locks/x/acquire", "{\"client_id\":\"a\",\"detect_deadlock\":true}",
+           400, "error.code=\"field_missing\"");
+    expect(c, "GET", "/api/v1/locks/x", NULL, 200, "held=false");
+}
+
+static void
+a_fence_check_rejects_a_token_that_was_never_issued_and_an_operator_resets_the_mark(void **state)
+{
+    struct client *c = world_client(&world, true);
+    expect(world_client(&world, false), "POST", "/api/v1/fence/reset",
+           "{\"resource\":\"r\",\"actor_id\":\"op\",\"reason\":\"drill\"}", 403,
+           "error.code=\"denied\"");
+    expect(c, "POST", "/api/v1/fence/check",
+           "{\"resource\":\"r\",\"fencing_token\":9007199254740991}", 200,
+           "accepted=false highest=0 advisory=true reason=\"not_issued\"");
+    expect(c, "POST", "/api/v1/fence/reset",
+           "{\"resource\":\"r\",\"actor_id\":\"op\",\"reason\":\"drill\"}", 404,
+           "error.code=\"fence_not_found\"");
+    expect(c, "POST", "/api/v1/fence/check", "{\"resource\":\"r\",\"fencing_token\":1025}", 200,
+           "accepted=true highest=1025");
+    expect(c, "POST", "/api/v1/fence/reset", "{\"resource\":\"r\",\"actor_id\":\"op\"}", 400,
+           "error.code=\"field_missing\"");
+    expect(c, "POST", "/api/v1/fence/reset",
+           "{\"resource\":\"r\",\"fencing_token\":99999999,\"actor_id\":\"op\",\"reason\":\"x\"}",
+           400, "error.code=\"token_not_issued\"");
+    expect(c, "POST", "/api/v1/fence/reset",
+           "{\"resource\":\"r\",\"actor_id\":\"op\",\"reason\":\"drill\",\"request_id\":\"1\"}",
+           200, "action=\"FENCE_RESET\" previous=1025 highest=2048 replayed=-");
+    expect(c, "POST", "/api/v1/fence/reset",
+           "{\"resource\":\"r\",\"actor_id\":\"op\",\"reason\":\"drill\",\"request_id\":\"1\"}",
+           200, "previous=1025 highest=2048 replayed=true");
+    expect(c, "POST", "/api/v1/fence/check", "{\"resource\":\"r\",\"fencing_token\":1026}", 200,
+           "accepted=false highest=2048 reason=\"stale_token\"");
+    expect(c, "GET", "/api/v1/audit", NULL, 200,
+           "records.0.action=\"FENCE_RESET\" records.0.resource=\"r\" records.0.slot=0 "
+           "records.0.previous=1025 records.0.highest=2048 records.0.reason=\"drill\" "
+           "records.1=-");
+}
+
 static void a_fence_check_rejects_the_stale_token(void **state)
 {
     struct client *c = world_client(&world, false);
@@ -314,7 +397,11 @@ int main(void)
         T(a_session_carries_its_locks),
         T(keepalives_ride_together),
         T(an_election_has_one_leader_and_its_word),
+        T(an_election_takes_the_epoch_that_it_answered),
+        T(errors_name_the_range_of_a_ttl_that_is_in_force),
+        T(deadlocks_are_not_searched_for_without_a_session),
         T(a_fence_check_rejects_the_stale_token),
+        T(a_fence_check_rejects_a_token_that_was_never_issued_and_an_operator_resets_the_mark),
     };
 #undef T
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -146,6 +146,32 @@ static void expectations_are_met(void **state)
     assert_null(c->conn);
 }
 
+/* What the node may close in favour of a new connection. */
+static void a_connection_is_idle_between_requests_only(void **state)
+{
+    struct client *c = world_client(&world, false);
+    assert_true(http_conn_is_idle(c->conn));
+    client_send(c, "GET /livez HT");
+    assert_false(http_conn_is_idle(c->conn));
+    c->is_deaf = true;
+    client_send(c, "TP/1.1\r\nHost: t\r\n\r\n");
+    assert_false(http_conn_is_idle(c->conn)); /* the answer was not taken */
+    c->is_deaf = false;
+    world_run(&world);
+    http_conn_written(c->conn, http_conn_output(c->conn).len);
+    assert_true(http_conn_is_idle(c->conn));
+    struct client *holder = world_client(&world, false);
+    expect(holder, "POST", "/api/v1/locks/n/acquire", "{\"client_id\":\"x\"}", 200,
+           "acquired=true");
+    assert_true(http_conn_is_idle(holder->conn)); /* the lock does not hang on the connection */
+    client_send(c, "POST /api/v1/locks/n/acquire HTTP/1.1\r\nHost: t\r\nContent-Length: 41\r\n\r\n"
+                   "{\"client_id\":\"y\",\"wait_timeout_ms\":60000}");
+    assert_false(http_conn_is_idle(c->conn));
+    struct client *watcher = world_client(&world, false);
+    client_send(watcher, "GET /api/v1/watch HTTP/1.1\r\nHost: t\r\n\r\n");
+    assert_false(http_conn_is_idle(watcher->conn));
+}
+
 static void a_connection_closes_when_asked(void **state)
 {
     struct client *c = world_client(&world, false);
@@ -439,6 +465,7 @@ int main(void)
         T(a_flood_of_requests_is_held_back),
         T(a_head_and_its_body_may_come_apart),
         T(expectations_are_met),
+        T(a_connection_is_idle_between_requests_only),
         T(a_connection_closes_when_asked),
         T(each_bad_request_has_its_code),
         T(the_wrong_method_is_told_the_right_ones),

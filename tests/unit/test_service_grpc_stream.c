@@ -546,6 +546,26 @@ static void a_watch_with_a_shut_window_is_dropped_with_a_word(void **state)
     assert_string_equal(type, "dropped");
 }
 
+/* ---- what the node may close in favour of a new connection ---- */
+
+static void a_connection_with_a_stream_is_not_idle_and_one_without_is_told_goodbye(void **state)
+{
+    (void)state;
+    h2_run(&h);
+    assert_true(http_conn_is_idle(h.client->conn));
+    Grpc__Health__V1__HealthCheckRequest m = GRPC__HEALTH__V1__HEALTH_CHECK_REQUEST__INIT;
+    struct h2_call *call = h2_ask(&h, "/grpc.health.v1.Health/Watch", &m.base);
+    assert_false(http_conn_is_idle(h.client->conn));
+    h2_cancel(&h, call);
+    assert_true(http_conn_is_idle(h.client->conn));
+    assert_false(h.has_goaway);
+    http_conn_retire(h.client->conn);
+    world_run(&world);
+    h2_run(&h);
+    assert_true(h.has_goaway);
+    assert_int_equal(h.goaway_error, 0);
+}
+
 /* ---- health ---- */
 
 static void health_is_asked_and_watched(void **state)
@@ -590,6 +610,7 @@ int main(void)
         TEST(a_watch_shows_its_names_and_can_be_resumed),
         TEST(a_deadline_ends_a_watch),
         TEST(a_watch_with_a_shut_window_is_dropped_with_a_word),
+        TEST(a_connection_with_a_stream_is_not_idle_and_one_without_is_told_goodbye),
         TEST(health_is_asked_and_watched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

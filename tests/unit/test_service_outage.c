@@ -151,6 +151,75 @@ static void a_level_of_a_re_entered_lock_is_given_back_once(void **state)
     free(id);
 }
 
+/* Enters twice, and returns the body to enter again with, which the caller frees. */
+static char *enter_twice(struct client *a)
+{
+    struct reply r = client_ask(a, "POST", "/api/v1/sessions", "{\"client_id\":\"a\"}");
+    char *id = json_text_at(r.body, "session_id");
+    reply_free(&r);
+    char *body = malloc(300);
+    (void)snprintf(body, 300, "{\"session_id\":\"%s\",\"reentrant\":true}", id);
+    expect(a, "POST", TARGET, body, 200, "acquired=true");
+    expect(a, "POST", TARGET, body, 200, "acquired=true depth=2");
+    free(id);
+    return body;
+}
+
+/* The node sends it to the next leader when it does not know what became of it at the last. */
+static void an_acquire_that_enters_again_is_counted_once_however_often_it_is_sent(void **state)
+{
+    struct client *a = world_client(&world, false);
+    char *body = enter_twice(a);
+    struct result first;
+    world.gateway.is_held = true;
+    (void)client_ask(a, "POST", TARGET, body);
+    fake_gateway_apply(&world.gateway, &world.gateway.first->command, &first);
+    assert_int_equal(first.depth, 3);
+    world.gateway.is_held = false;
+    world_run(&world);
+    expect_reply(a, 200, "acquired=true depth=3 replayed=true");
+    assert_int_equal(look().first.depth, 3);
+    free(body);
+}
+
+static void an_acquire_that_enters_again_in_the_dark_can_be_asked_for_again(void **state)
+{
+    struct client *a = world_client(&world, false);
+    char *body = enter_twice(a);
+    for (int done = 0; done < 2; done++) {
+        world.gateway.does_before = done;
+        char *id = ask_in_the_dark(a, TARGET, body);
+        char again[400];
+        (void)snprintf(again, sizeof(again), "%.*s,\"request_id\":\"%s\"}", (int)strlen(body) - 1,
+                       body, id);
+        for (int i = 0; i < 2; i++) {
+            expect(a, "POST", TARGET, again, 200,
+                   done ? "acquired=true depth=4" : "acquired=true depth=3");
+        }
+        free(id);
+    }
+    free(body);
+}
+
+static void a_level_that_was_entered_in_the_dark_is_given_back_for_who_is_gone(void **state)
+{
+    struct client *a = world_client(&world, false);
+    char *body = enter_twice(a);
+    struct client *b = world_client(&world, false);
+    world.gateway.is_held = true;
+    (void)client_ask(b, "POST", TARGET, body);
+    client_close(b);
+    world.gateway.is_held = false;
+    world.gateway.fails = HF_OUTCOME_UNKNOWN;
+    world.gateway.does_before = true;
+    (void)fake_gateway_deliver(&world.gateway);
+    world.gateway.fails = HF_OK;
+    assert_int_equal(look().first.depth, 3);
+    world_pass(&world, 600);
+    assert_int_equal(look().first.depth, 2);
+    free(body);
+}
+
 /* ---- the node is out of touch (S7.3) ---- */
 
 static void a_node_that_was_taken_for_dead_attaches_its_waiters_again(void **state)
@@ -341,6 +410,9 @@ int main(void)
         T(who_is_gone_in_the_dark_leaves_nothing_behind),
         T(a_wait_that_nobody_can_end_is_answered_within_bounds),
         T(a_level_of_a_re_entered_lock_is_given_back_once),
+        T(an_acquire_that_enters_again_is_counted_once_however_often_it_is_sent),
+        T(an_acquire_that_enters_again_in_the_dark_can_be_asked_for_again),
+        T(a_level_that_was_entered_in_the_dark_is_given_back_for_who_is_gone),
         T(a_node_that_was_taken_for_dead_attaches_its_waiters_again),
         T(a_new_state_is_asked_about_old_waits),
         T(a_repeated_wait_does_not_start_over),

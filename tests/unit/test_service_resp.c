@@ -125,6 +125,31 @@ static void an_idle_connection_ends_after_an_hour_a_subscriber_does_not(void **s
     assert_non_null(listens->conn);
 }
 
+/* What the node may close in favour of a new connection. */
+static void a_connection_is_idle_while_nothing_hangs_on_it(void **state)
+{
+    struct resp_client *c = client();
+    assert_true(resp_conn_is_idle(c->conn));
+    resp_ask(c, "SET lock me NX PX 30000", "+OK|");
+    assert_true(resp_conn_is_idle(c->conn)); /* the lock does not hang on the connection */
+    resp_send_bytes(c, "PI", 2);
+    assert_false(resp_conn_is_idle(c->conn));
+    resp_ask(c, "NG", "+PONG|");
+    assert_true(resp_conn_is_idle(c->conn));
+    resp_ask(c, "MULTI", "+OK|");
+    assert_false(resp_conn_is_idle(c->conn));
+    resp_ask(c, "DISCARD", "+OK|");
+    assert_true(resp_conn_is_idle(c->conn));
+    struct resp_client *waits = client();
+    resp_say(waits, "HF.ACQUIRE lock you PX 30000 WAIT 60000");
+    assert_false(resp_conn_is_idle(waits->conn));
+    struct resp_client *listens = client();
+    resp_say(listens, "SUBSCRIBE c");
+    assert_false(resp_conn_is_idle(listens->conn));
+    resp_say(listens, "UNSUBSCRIBE c");
+    assert_true(resp_conn_is_idle(listens->conn));
+}
+
 static void a_client_that_does_not_read_is_not_read_from(void **state)
 {
     struct resp_client *c = client();
@@ -270,6 +295,11 @@ static void messages_reach_everybody_who_listens(void **state)
     resp_expect(b, "*4|$8|pmessage|$3|n*s|$4|news|$5|hello|");
     resp_ask(c, "PUBLISH nobody hello", ":0|");
     resp_ask(c, "PUBSUB NUMSUB news", "*2|$4|news|:1|");
+    struct resp_client *d = client();
+    resp_say(d, "HELLO 3");
+    resp_expect_start(d, "%7\r\n");
+    resp_ask(d, "PUBSUB NUMSUB news none", "*4|$4|news|:1|$4|none|:0|"); /* no map: as Redis */
+    resp_ask(d, "PUBSUB NUMSUB", "*0|");
     resp_ask(a, "UNSUBSCRIBE", "*3|$11|unsubscribe|$4|news|:1|*3|$11|unsubscribe|$5|other|:0|");
     resp_ask(a, "UNSUBSCRIBE", "*3|$11|unsubscribe|$-1|:0|");
     resp_ask(c, "PUBLISH news again", ":1|");
@@ -369,6 +399,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(an_idle_connection_ends_after_an_hour_a_subscriber_does_not,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_connection_is_idle_while_nothing_hangs_on_it, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_client_that_does_not_read_is_not_read_from, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_lock_whose_grant_was_never_told_is_given_back, set_up,

@@ -7,6 +7,12 @@ static int set_up_guarded(void **state)
     return 0;
 }
 
+static int set_up_short(void **state)
+{
+    set_up_with(&(struct service_options){.ttl_min_ms = 250});
+    return 0;
+}
+
 /* ---- SET and GET ---- */
 
 static void set_takes_every_option_of_redis(void **state)
@@ -55,7 +61,9 @@ static void set_refuses_what_makes_no_lock(void **state)
                                         "SETEX k 0 v"};
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
         resp_say(c, times[i]);
-        resp_expect_start(c, "-ERR invalid expire time");
+        resp_expect_start(c,
+                          "-ERR invalid expire time: a lock lives for at least ttl-min = 1000 ms "
+                          "and at most 86400000 ms (24 h)");
     }
     static const char *const names[] = {"\"\"", "a//b", "\"a\\x01\"", "\"\\xff\"", "../x"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -77,6 +85,58 @@ static void set_refuses_what_makes_no_lock(void **state)
     resp_say(c, large);
     resp_expect_start(c, "-ERR invalid key");
     resp_ask(c, "EXISTS k", ":0|");
+}
+
+static void an_expire_time_out_of_range_is_told_the_range(void **state)
+{
+    struct resp_client *c = client(); /* its ttl-min is 250 ms */
+    resp_ask(c, "SET k v NX PX 250", "+OK|");
+    resp_say(c, "SET k v PX 249");
+    resp_expect_start(c, "-ERR invalid expire time: a lock lives for at least ttl-min = 250 ms");
+}
+
+static void getrange_is_a_part_of_the_value(void **state)
+{
+    struct resp_client *c = client();
+    resp_ask(c, "SET k abcdef NX PX 5000", "+OK|");
+    resp_ask(c, "GETRANGE k 0 2", "$3|abc|");
+    resp_ask(c, "GETRANGE k 2 100", "$4|cdef|");
+    resp_ask(c, "GETRANGE k -2 -1", "$2|ef|");
+    resp_ask(c, "GETRANGE k -100 0", "$1|a|");
+    resp_ask(c, "GETRANGE k 3 1", "$0||");
+    resp_ask(c, "GETRANGE k 6 9223372036854775807", "$0||");
+    resp_ask(c, "GETRANGE k -9223372036854775808 -9223372036854775808", "$0||");
+    resp_ask(c, "GETRANGE nothing 0 -1", "$0||");
+    resp_ask(c, "GETRANGE k 0 x", "-ERR value is not an integer or out of range|");
+    resp_ask(c, "INCRBY n 120", ":120|");
+    resp_ask(c, "GETRANGE n 1 1", "$1|2|");
+    take_elsewhere("l");
+    resp_ask(c, "GETRANGE l 9 -1", "$4|curl|");
+    resp_ask(c, "HSET h f 1", ":1|");
+    resp_say(c, "GETRANGE h 0 1");
+    resp_expect_start(c, "-WRONGTYPE ");
+}
+
+static void several_locks_are_taken_together(void **state)
+{
+    struct resp_client *a = client();
+    struct resp_client *b = client();
+    resp_ask(a, "MSETNX x 1 y 2", ":1|");
+    resp_ask(a, "TTL y", ":86400|");
+    resp_ask(b, "MSETNX z 1 y 2", ":0|");
+    resp_ask(b, "EXISTS z", ":0|");
+    resp_say(b, "MSET z 1 y 2");
+    resp_expect_start(b, "-ERR the lock is held by another connection");
+    resp_ask(b, "EXISTS z", ":0|");
+    resp_ask(a, "MSET y 3 z 4 y 5", "+OK|");
+    resp_ask(b, "MGET x y z", "*3|$1|1|$1|5|$1|4|");
+    resp_ask(a, "MSET y", "-ERR wrong number of arguments for 'mset' command|");
+    resp_ask(a, "MSET y 1 z", "-ERR wrong number of arguments for 'mset' command|");
+    resp_ask(a, "MSETNX y 1 z", "-ERR wrong number of arguments for 'msetnx' command|");
+    resp_say(a, "MSETNX a//b 1");
+    resp_expect_start(a, "-ERR invalid key");
+    resp_ask(a, "COMMAND GETKEYS MSET y 1 z 2", "*2|$1|y|$1|z|");
+    resp_ask(a, "COMMAND GETKEYS DEL y z", "*2|$1|y|$1|z|");
 }
 
 static void a_value_may_be_any_bytes(void **state)
@@ -155,14 +215,11 @@ static void del_of_a_foreign_lock_can_be_switched_off(void **state)
 static void a_lock_of_another_api_is_a_key(void **state)
 {
     struct resp_client *c = client();
-    uint64_t token = take_elsewhere("k");
-    char expected[64];
-    snprintf(expected, sizeof(expected), ":%llu|", (unsigned long long)token);
+    take_elsewhere("k");
     resp_ask(c, "SET k v NX PX 5000", "$-1|");
     resp_ask(c, "GET k", "$13|holdfast:curl|");
     resp_ask(c, "TYPE k", "+string|");
     resp_ask(c, "PTTL k", ":30000|");
-    resp_ask(c, "HF.TOKEN k", expected);
     resp_say(c, "SET k v");
     resp_expect_start(c, "-ERR the lock is held");
     resp_say(c, "EXPIRE k 60");
@@ -171,22 +228,6 @@ static void a_lock_of_another_api_is_a_key(void **state)
     resp_expect_start(c, "-WRONGTYPE ");
     resp_say(c, "INCR k");
     resp_expect_start(c, "-WRONGTYPE ");
-}
-
-static void tokens_rise_with_each_grant(void **state)
-{
-    struct resp_client *c = client();
-    resp_say(c, "SET k v NX PX 5000");
-    c->got_len = 0;
-    resp_say(c, "HF.TOKEN k");
-    long first = strtol(c->got + 1, NULL, 10);
-    c->got_len = 0;
-    resp_say(c, "DEL k\r\nSET k v NX PX 5000");
-    c->got_len = 0;
-    resp_say(c, "HF.TOKEN k");
-    assert_true(strtol(c->got + 1, NULL, 10) > first);
-    c->got_len = 0;
-    resp_ask(c, "HF.TOKEN nothing", "$-1|");
 }
 
 /* ---- time ---- */
@@ -245,10 +286,66 @@ static void counters_are_apart_from_locks(void **state)
     resp_ask(c, "INCRBY n 10", "-ERR increment or decrement would overflow|");
     resp_say(c, "SET n v");
     resp_expect_start(c, "-WRONGTYPE ");
-    resp_say(c, "EXPIRE n 10");
-    resp_expect_start(c, "-ERR a counter has no TTL");
     resp_ask(c, "SET n v NX PX 5000", "$-1|");
     resp_ask(c, "DEL n", ":1|");
+    resp_ask(c, "EXISTS n", ":0|");
+}
+
+static void a_counter_may_have_a_ttl(void **state)
+{
+    struct resp_client *a = client();
+    struct resp_client *b = client();
+    resp_ask(a, "INCR n", ":1|");
+    resp_ask(a, "PERSIST n", ":0|");
+    resp_ask(a, "EXPIRE n 10", ":1|");
+    resp_ask(b, "PTTL n", ":10000|");
+    resp_ask(b, "PEXPIRETIME n", ":1731660587123|");
+    resp_world_pass(&world, 4000);
+    resp_ask(b, "INCR n", ":2|"); /* keeps it */
+    resp_ask(a, "TTL n", ":6|");
+    resp_ask(b, "PEXPIRE n 1", ":1|"); /* nobody's own: it may be made shorter, below ttl-min */
+    resp_ask(b, "PEXPIRE n 3000", ":1|");
+    resp_world_pass(&world, 3000);
+    resp_ask(a, "GET n", "$-1|");
+    resp_ask(a, "TTL n", ":-2|");
+    resp_ask(a, "EXPIRE n 10", ":0|");
+    resp_ask(a, "PERSIST n", ":0|");
+    resp_ask(a, "INCR n", ":1|"); /* a new window, without an end */
+    resp_ask(a, "TTL n", ":-1|");
+    resp_ask(a, "EXPIRE n 2678400", ":1|");
+    resp_ask(a, "EXPIRE n 60", ":1|");
+    resp_ask(a, "PERSIST n", ":1|");
+    resp_world_pass(&world, 100000);
+    resp_ask(a, "GET n", "$1|1|");
+    resp_ask(a, "TTL n", ":-1|");
+    resp_ask(a, "EXPIRE n 0", ":1|");
+    resp_ask(a, "EXISTS n", ":0|");
+    assert_int_equal(audited(), 0);
+}
+
+static void the_ttl_of_a_counter_takes_every_rule(void **state)
+{
+    struct resp_client *c = client();
+    resp_ask(c, "INCR n", ":1|");
+    resp_ask(c, "EXPIRE n 10 XX", ":0|");
+    resp_ask(c, "EXPIRE n 10 GT", ":0|"); /* none is the longest */
+    resp_ask(c, "EXPIRE n 10 XX LT", ":0|");
+    resp_ask(c, "TTL n", ":-1|");
+    resp_ask(c, "EXPIRE n 20 LT", ":1|");
+    resp_ask(c, "EXPIRE n 10 NX", ":0|");
+    resp_ask(c, "EXPIRE n 10 GT", ":0|");
+    resp_ask(c, "EXPIRE n 10 XX LT", ":1|");
+    resp_ask(c, "EXPIRE n 30 XX GT", ":1|");
+    resp_ask(c, "TTL n", ":30|");
+    resp_ask(c, "PERSIST n", ":1|");
+    resp_ask(c, "EXPIRE n 40 NX", ":1|");
+    resp_ask(c, "PEXPIREAT n 1731660607123", ":1|");
+    resp_ask(c, "PTTL n", ":30000|");
+    resp_say(c, "EXPIRE n 2678401");
+    resp_expect_start(c, "-ERR invalid expire time: a counter lives for at most 2678400000 ms");
+    resp_ask(c, "EXPIRE n ten", "-ERR value is not an integer or out of range|");
+    resp_ask(c, "TTL n", ":30|");
+    resp_ask(c, "EXPIREAT n 1", ":1|");
     resp_ask(c, "EXISTS n", ":0|");
 }
 
@@ -354,6 +451,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(set_takes_every_option_of_redis, set_up, tear_down),
         cmocka_unit_test_setup_teardown(set_refuses_what_makes_no_lock, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_expire_time_out_of_range_is_told_the_range, set_up_short,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(getrange_is_a_part_of_the_value, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(several_locks_are_taken_together, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_value_may_be_any_bytes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(another_connections_lock_is_not_overwritten, set_up,
                                         tear_down),
@@ -363,10 +464,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(del_of_a_foreign_lock_can_be_switched_off, set_up_guarded,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_lock_of_another_api_is_a_key, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(tokens_rise_with_each_grant, set_up, tear_down),
         cmocka_unit_test_setup_teardown(expire_renews_with_every_rule, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_lock_expires, set_up, tear_down),
         cmocka_unit_test_setup_teardown(counters_are_apart_from_locks, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_counter_may_have_a_ttl, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_ttl_of_a_counter_takes_every_rule, set_up, tear_down),
         cmocka_unit_test_setup_teardown(hashes_are_locks_with_fields, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_hash_has_a_limit, set_up, tear_down),
         cmocka_unit_test_setup_teardown(scan_finds_every_key_once, set_up, tear_down),

@@ -245,10 +245,51 @@ static void a_script_sees_what_it_has_done(void **state)
     call(k, "SCAN 0", "ERR");
     call(k, "NONSENSE", "ERR");
     call(k, "GET", "ERR");
-    call(k, "HF.TOKEN k", "ERR"); /* it has none before it is done */
+    call(k, "HF.TOKEN k v", "ERR"); /* it has none before it is done */
     submit(k, OUTCOME_DONE);
     struct resp_client *c = client();
     resp_ask(c, "MGET k n h", "*3|$1|v|$1|2|$-1|");
+}
+
+static void a_script_counts_within_a_window(void **state)
+{
+    struct resp_client *c = client();
+    struct keyspace *k = script("a");
+    call(k, "INCR n", "1");
+    call(k, "PEXPIRE n 10000", "1");
+    call(k, "PTTL n", "10000");
+    submit(k, OUTCOME_DONE);
+    resp_ask(c, "PTTL n", ":10000|");
+    k = script("a");
+    call(k, "PERSIST n", "1");
+    call(k, "PTTL n", "-1");
+    call(k, "PERSIST n", "0");
+    call(k, "EXPIRE n 20", "1");
+    submit(k, OUTCOME_DONE);
+    resp_ask(c, "PTTL n", ":20000|");
+    k = script("a"); /* what is new after a DEL has no TTL of the old one */
+    call(k, "DEL n", "1");
+    call(k, "PTTL n", "-2");
+    call(k, "INCRBY n 7", "7");
+    call(k, "PTTL n", "-1");
+    submit(k, OUTCOME_DONE);
+    resp_ask(c, "TTL n", ":-1|");
+    resp_ask(c, "GET n", "$1|7|");
+}
+
+/* The window ended between the script's reading and its writing: it is run again. */
+static void a_window_that_ended_meanwhile_is_a_conflict(void **state)
+{
+    struct resp_client *c = client();
+    resp_ask(c, "INCR n", ":1|");
+    resp_ask(c, "PEXPIRE n 1000", ":1|");
+    struct keyspace *k = script("a");
+    call(k, "INCR n", "2");
+    fake_gateway_pass(&world.gateway, 1000);
+    submit(k, OUTCOME_REFUSED);
+    k = script("a");
+    call(k, "INCR n", "1");
+    submit(k, OUTCOME_DONE);
 }
 
 static void a_script_that_compared_may_delete(void **state)
@@ -323,6 +364,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(keys_of_the_tier_efficiency_are_in_the_memory_of_the_leader,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_script_sees_what_it_has_done, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_script_counts_within_a_window, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_window_that_ended_meanwhile_is_a_conflict, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_script_that_compared_may_delete, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_script_is_done_only_if_nothing_it_read_has_changed,
                                         set_up, tear_down),

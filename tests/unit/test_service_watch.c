@@ -209,6 +209,15 @@ static void who_comes_too_late_starts_over(void **state)
     assert_int_equal(r.status, 410);
     expect_json(r.body, "error.code=\"events_trimmed\"");
     reply_free(&r);
+    static const char *const wrong[] = {"list=maybe", "list=", "reset=no"};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        char target[64];
+        (void)snprintf(target, sizeof(target), "/api/v1/watch?%s", wrong[i]);
+        r = client_reply(watch(target, NULL));
+        assert_int_equal(r.status, 400);
+        expect_json(r.body, "error.code=\"field_range\"");
+        reply_free(&r);
+    }
     struct client *future = watch("/api/v1/watch?last_event_id=999999-0", NULL);
     text = client_stream(future);
     assert_int_equal(strncmp(text, "event: reset\n", 13), 0); /* of another life of this cluster */

@@ -405,6 +405,58 @@ static void a_state_of_the_first_version_has_the_first_format(void **state)
     core_free(r.core);
 }
 
+/* A member that knows no more than version 3 can read it, and what it remembers stays in one
+ * memory. Upgraded, the memories of version 4 are used, and what was remembered is still found. */
+static void a_state_of_version_3_has_the_second_format(void **state)
+{
+    (void)state;
+    struct core_options options = options_with(1);
+    options.version = 3;
+    struct rich r = {.core = core_new(&options), .now_ms = 1000000};
+    struct command check;
+    command_init(&check, COMMAND_FENCE_CHECK);
+    check.request_id = slice_of(RICH_DRAWN);
+    check.fence_check.resource = slice_of("disk");
+    check.fence_check.token = 7;
+    rich_pass(&r, 0);
+    rich_apply(&r, &check);
+    struct bytes snapshot = snapshot_of(r.core);
+    const uint8_t header[] = {2, 0, 0, 0, 3, 0, 0, 0};
+    assert_memory_equal(snapshot.data + SNAPSHOT_MAGIC_BYTES, header, sizeof(header));
+    struct reader records = reader_make(
+        slice_make(snapshot.data + SNAPSHOT_HEADER_BYTES, snapshot.len - SNAPSHOT_HEADER_BYTES));
+    uint8_t last = 0;
+    while (reader_left(&records) > SNAPSHOT_CHECKSUM_BYTES) {
+        last = read_slice(&records, SNAPSHOT_RECORD_MAX).data[0];
+    }
+    assert_int_equal(last, 18); /* the number that the end had */
+    struct rich later = {.core = restored(&snapshot, 2, 1), .index = r.index, .now_ms = r.now_ms};
+    struct command upgrade;
+    command_init(&upgrade, COMMAND_UPGRADE);
+    upgrade.upgrade.version = 4;
+    rich_apply(&later, &upgrade);
+    rich_apply(&later, &check);
+    assert_true(later.result.replayed);
+    check.request_id = slice_of("node-00000000000000000000000000000009");
+    rich_apply(&later, &check);
+    assert_false(later.result.replayed);
+    assert_null(core_check_invariants(later.core));
+    struct bytes newer = snapshot_of(later.core);
+    assert_int_equal(newer.data[SNAPSHOT_MAGIC_BYTES], 3);
+    struct rich last_one = {
+        .core = restored(&newer, 3, 7), .index = later.index, .now_ms = later.now_ms};
+    rich_apply(&last_one, &check);
+    assert_true(last_one.result.replayed);
+    check.request_id = slice_of(RICH_DRAWN);
+    rich_apply(&last_one, &check);
+    assert_true(last_one.result.replayed);
+    bytes_free(&snapshot);
+    bytes_free(&newer);
+    core_free(last_one.core);
+    core_free(later.core);
+    core_free(r.core);
+}
+
 static void count_note(void *ctx, const struct audit_view *record)
 {
     *(uint32_t *)ctx += record->is_note;
@@ -449,6 +501,45 @@ static void notes_are_marked_since_version_3_and_stay_so(void **state)
     }
 }
 
+/* A member of version 3 reads what a newer one wrote of a state of version 3. */
+static void counters_have_a_deadline_since_version_4_and_keep_it(void **state)
+{
+    (void)state;
+    for (uint32_t version = 3; version <= 4; version++) {
+        struct core_options options = options_with(1);
+        uint8_t bytes[64];
+        struct packer effects = packer_make(bytes, sizeof(bytes));
+        struct effect e = {.kind = EFFECT_COUNTER, .name = slice_of("n"), .number = 5};
+        struct command c;
+        struct result result;
+        struct key_view view;
+        options.version = version;
+        struct core *core = core_new(&options);
+        core_begin(core, 1, 1000, 1000);
+        e.flags = version >= 4 ? EFFECT_TTL : 0;
+        e.ttl_ms = version >= 4 ? 30000 : 0;
+        assert_true(pack_effect(&effects, &e));
+        command_init(&c, COMMAND_TRANSACT);
+        c.transact.id = (struct id){1, 2};
+        c.transact.client = slice_of("resp");
+        c.transact.effects = packer_list(&effects);
+        core_apply(core, &c, &result);
+        assert_int_equal(result.error, HF_OK);
+        struct bytes snapshot = snapshot_of(core);
+        struct core *after = restored(&snapshot, 7, 100);
+        assert_null(core_check_invariants(after));
+        view_key(after, 0, slice_of("n"), &view);
+        assert_int_equal(view.number, 5);
+        assert_int_equal(view.deadline_ms, version >= 4 ? 31000 : 0);
+        core_begin(after, 2, 31000, 31000);
+        view_key(after, 0, slice_of("n"), &view);
+        assert_int_equal(view.kind, version >= 4 ? KEY_ABSENT : KEY_COUNTER);
+        core_free(after);
+        bytes_free(&snapshot);
+        core_free(core);
+    }
+}
+
 static void newer_versions_are_told_from_damage(void **state)
 {
     (void)state;
@@ -457,7 +548,7 @@ static void newer_versions_are_told_from_damage(void **state)
     struct bytes snapshot = snapshot_of(empty);
     assert_int_equal(snapshot.data[SNAPSHOT_MAGIC_BYTES], 1);
     snapshot.data[SNAPSHOT_MAGIC_BYTES] = SNAPSHOT_FORMAT + 1;
-    assert_refused(snapshot.data, snapshot.len, HF_VERSION, "format version 3 is newer");
+    assert_refused(snapshot.data, snapshot.len, HF_VERSION, "format version 4 is newer");
     snapshot.data[SNAPSHOT_MAGIC_BYTES] = SNAPSHOT_FORMAT;
     assert_refused(snapshot.data, snapshot.len, HF_CORRUPT, "has this format");
     snapshot.data[SNAPSHOT_MAGIC_BYTES + 4] = CORE_VERSION + 1;
@@ -486,7 +577,9 @@ int main(void)
         TEST(every_single_bit_counts),
         TEST(bytes_after_the_end_are_refused),
         TEST(a_state_of_the_first_version_has_the_first_format),
+        TEST(a_state_of_version_3_has_the_second_format),
         TEST(notes_are_marked_since_version_3_and_stay_so),
+        TEST(counters_have_a_deadline_since_version_4_and_keep_it),
         TEST(newer_versions_are_told_from_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

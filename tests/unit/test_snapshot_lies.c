@@ -63,6 +63,7 @@ static int tear_down(void **state)
 struct forge {
     struct bytes bytes;
     uint64_t records;
+    uint8_t version; /* of the state */
 };
 
 static void forge_add(struct forge *f, const void *record, size_t len)
@@ -88,7 +89,10 @@ static void forge_state(struct forge *f, uint8_t sessions, uint8_t names, uint8_
     write_u8(&w, sessions);
     write_u8(&w, names);
     write_u8(&w, leases);
-    bytes_add(&f->bytes, SNAPSHOT_MAGIC "\2\0\0\0\2\0\0\0", SNAPSHOT_HEADER_BYTES);
+    uint8_t version = f->version;
+    const uint8_t versions[8] = {(uint8_t)snapshot_format_of(version), 0, 0, 0, version};
+    bytes_add(&f->bytes, SNAPSHOT_MAGIC, SNAPSHOT_MAGIC_BYTES);
+    bytes_add(&f->bytes, versions, sizeof(versions));
     forge_add(f, record, (size_t)(w.at - record));
 }
 
@@ -153,6 +157,20 @@ static void forge_counter(struct forge *f, const char *name, uint64_t change)
     forge_add(f, record, (size_t)(w.at - record));
 }
 
+/* Of a state of version 4, in which counters have a deadline. */
+static void forge_counter_until(struct forge *f, uint64_t deadline_ms)
+{
+    uint8_t record[100];
+    struct writer w = writer_make(record, sizeof(record));
+    write_u8(&w, RECORD_COUNTER);
+    write_u64(&w, 0);
+    write_slice(&w, slice_of("m"));
+    write_fixed64(&w, 1);
+    write_u64(&w, 1);
+    write_u64(&w, deadline_ms);
+    forge_add(f, record, (size_t)(w.at - record));
+}
+
 static void forge_transact(struct forge *f, uint64_t id, uint8_t outcome, uint8_t reason,
                            uint64_t token)
 {
@@ -198,7 +216,7 @@ static void forge_end(struct forge *f)
 {
     uint8_t record[12];
     struct writer w = writer_make(record, sizeof(record));
-    write_u8(&w, RECORD_END);
+    write_u8(&w, snapshot_end_of(snapshot_format_of(f->version)));
     write_u64(&w, f->records);
     forge_add(f, record, (size_t)(w.at - record));
     uint8_t sum[SNAPSHOT_CHECKSUM_BYTES];
@@ -217,7 +235,7 @@ static void assert_forgery_refused(struct forge *f, const char *words)
 static void an_honest_forgery_is_taken(void **state)
 {
     (void)state;
-    struct forge f = {{NULL, 0, 0}, 0};
+    struct forge f = {.version = 2};
     forge_state(&f, 2, 1, 1);
     forge_session(&f, 1, "a", false);
     forge_grant(&f, 1024, 7, "x", MODE_EXCLUSIVE);
@@ -232,29 +250,29 @@ static void an_honest_forgery_is_taken(void **state)
 static void lies_about_sessions_are_named(void **state)
 {
     (void)state;
-    struct forge f = {{NULL, 0, 0}, 0};
+    struct forge f = {.version = 2};
     forge_state(&f, 2, 0, 0);
     forge_session(&f, 1, "a", false);
     forge_session(&f, 2, "", false);
     assert_forgery_refused(&f, "session 2: client id is empty");
 
-    f = (struct forge){{NULL, 0, 0}, 0};
+    f = (struct forge){.version = 2};
     forge_state(&f, 2, 0, 0);
     forge_session(&f, 1, "a", false);
     forge_session(&f, 1, "b", false);
     assert_forgery_refused(&f, "session 2: its id comes twice");
 
-    f = (struct forge){{NULL, 0, 0}, 0};
+    f = (struct forge){.version = 2};
     forge_state(&f, 1, 0, 0);
     forge_session(&f, 1, "a", true);
     assert_forgery_refused(&f, "private and has neither");
 
-    f = (struct forge){{NULL, 0, 0}, 0};
+    f = (struct forge){.version = 2};
     forge_state(&f, 1, 0, 0);
     forge_session(&f, 1, "a\n", false);
     assert_forgery_refused(&f, "session 1: client id is not valid");
 
-    f = (struct forge){{NULL, 0, 0}, 0};
+    f = (struct forge){.version = 2};
     forge_state(&f, 7, 0, 0);
     forge_session(&f, 1, "a", false);
     assert_forgery_refused(&f, "more or fewer");
@@ -263,13 +281,13 @@ static void lies_about_sessions_are_named(void **state)
 static void lies_about_grants_are_named(void **state)
 {
     (void)state;
-    struct forge f = {{NULL, 0, 0}, 0};
+    struct forge f = {.version = 2};
     forge_state(&f, 1, 1, 1);
     forge_session(&f, 1, "a", false);
     forge_grant(&f, 101 * 1024, 7, "x", MODE_EXCLUSIVE);
     assert_forgery_refused(&f, "grant 1: its token is above the counter");
 
-    f = (struct forge){{NULL, 0, 0}, 0};
+    f = (struct forge){.version = 2};
     forge_state(&f, 2, 1, 2);
     forge_session(&f, 1, "a", false);
     forge_grant(&f, 1024, 7, "x", MODE_EXCLUSIVE);
@@ -277,7 +295,7 @@ static void lies_about_grants_are_named(void **state)
     forge_grant(&f, 2048, 8, "x", MODE_EXCLUSIVE);
     assert_forgery_refused(&f, "grant 2: its name has another holder");
 
-    f = (struct forge){{NULL, 0, 0}, 0};
+    f = (struct forge){.version = 2};
     forge_state(&f, 2, 1, 2);
     forge_session(&f, 1, "a", false);
     forge_grant(&f, 1024, 7, "x", MODE_EXCLUSIVE);
@@ -285,14 +303,14 @@ static void lies_about_grants_are_named(void **state)
     forge_grant(&f, 2048, 8, "x", MODE_SHARED);
     assert_forgery_refused(&f, "grant 2: its name has another mode elsewhere");
 
-    f = (struct forge){{NULL, 0, 0}, 0};
+    f = (struct forge){.version = 2};
     forge_state(&f, 1, 2, 2);
     forge_session(&f, 1, "a", false);
     forge_grant(&f, 1024, 7, "x", MODE_EXCLUSIVE);
     forge_grant(&f, 2048, 7, "y", MODE_EXCLUSIVE);
     assert_forgery_refused(&f, "grant 2: its lease id is missing or comes twice");
 
-    f = (struct forge){{NULL, 0, 0}, 0};
+    f = (struct forge){.version = 2};
     forge_state(&f, 2, 2, 2);
     forge_session(&f, 1, "a", false);
     forge_grant(&f, 1024, 7, "x", MODE_EXCLUSIVE);
@@ -300,27 +318,27 @@ static void lies_about_grants_are_named(void **state)
     forge_grant(&f, 1024, 8, "y", MODE_EXCLUSIVE);
     assert_forgery_refused(&f, "I8");
 
-    f = (struct forge){{NULL, 0, 0}, 0};
+    f = (struct forge){.version = 2};
     forge_state(&f, 1, 2, 2);
     forge_session(&f, 1, "a", false);
     forge_grant(&f, 2048, 7, "x", MODE_EXCLUSIVE);
     forge_grant(&f, 1024, 8, "y", MODE_EXCLUSIVE);
     assert_forgery_refused(&f, "grant 2: its token is out of order");
 
-    f = (struct forge){{NULL, 0, 0}, 0};
+    f = (struct forge){.version = 2};
     forge_state(&f, 1, 1, 1);
     forge_session(&f, 1, "a", false);
     forge_grant(&f, 1024, 7, "x//y", MODE_EXCLUSIVE);
     assert_forgery_refused(&f, "grant 1: its name is not valid");
 
-    f = (struct forge){{NULL, 0, 0}, 0};
+    f = (struct forge){.version = 2};
     forge_state(&f, 1, 2, 0);
     forge_session(&f, 1, "a", true);
     forge_grant(&f, 1024, 0, "x", MODE_EXCLUSIVE);
     forge_grant(&f, 2048, 0, "y", MODE_EXCLUSIVE);
     assert_forgery_refused(&f, "grant 2: its session is private and has another already");
 
-    f = (struct forge){{NULL, 0, 0}, 0};
+    f = (struct forge){.version = 2};
     forge_state(&f, 0, 1, 0);
     forge_grant(&f, 1024, 7, "x", MODE_EXCLUSIVE);
     assert_forgery_refused(&f, "grant 1: it belongs to no session");
@@ -329,20 +347,20 @@ static void lies_about_grants_are_named(void **state)
 static void lies_about_waiters_are_named(void **state)
 {
     (void)state;
-    struct forge f = {{NULL, 0, 0}, 0};
+    struct forge f = {.version = 2};
     forge_state(&f, 1, 1, 1);
     forge_session(&f, 1, "a", false);
     forge_waiter(&f, 1, 7, "x", true);
     assert_forgery_refused(&f, "I12"); /* it waits for nothing */
 
-    f = (struct forge){{NULL, 0, 0}, 0};
+    f = (struct forge){.version = 2};
     forge_state(&f, 1, 1, 2);
     forge_session(&f, 1, "a", false);
     forge_grant(&f, 1024, 7, "x", MODE_EXCLUSIVE);
     forge_waiter(&f, 1, 8, "x", true);
     assert_forgery_refused(&f, "waiter 1: its name has a holder that says");
 
-    f = (struct forge){{NULL, 0, 0}, 0};
+    f = (struct forge){.version = 2};
     forge_state(&f, 2, 1, 2);
     forge_session(&f, 1, "a", false);
     forge_waiter(&f, 5, 7, "x", true);
@@ -350,14 +368,14 @@ static void lies_about_waiters_are_named(void **state)
     forge_waiter(&f, 5, 8, "x", false);
     assert_forgery_refused(&f, "two waiters have the same ticket");
 
-    f = (struct forge){{NULL, 0, 0}, 0};
+    f = (struct forge){.version = 2};
     forge_state(&f, 1, 1, 2);
     forge_session(&f, 1, "a", false);
     forge_waiter(&f, 5, 7, "x", true);
     forge_waiter(&f, 6, 8, "x", true);
     assert_forgery_refused(&f, "two cursors");
 
-    f = (struct forge){{NULL, 0, 0}, 0};
+    f = (struct forge){.version = 2};
     forge_state(&f, 1, 1, 1);
     forge_session(&f, 1, "a", false);
     forge_waiter(&f, 51, 7, "x", true);
@@ -368,42 +386,131 @@ static void records_out_of_place_are_refused(void **state)
 {
     (void)state;
     const uint8_t woken[] = {RECORD_WOKEN, 0, 1, 'x', MODE_EXCLUSIVE, 0};
-    struct forge f = {{NULL, 0, 0}, 0};
+    struct forge f = {.version = 2};
     forge_state(&f, 0, 1, 0);
     forge_add(&f, woken, sizeof(woken));
     forge_session(&f, 1, "a", false);
     assert_forgery_refused(&f, "session 1: it is out of order");
 
-    f = (struct forge){{NULL, 0, 0}, 0};
+    f = (struct forge){.version = 2};
     forge_state(&f, 0, 1, 0);
     forge_add(&f, woken, sizeof(woken));
     forge_add(&f, woken, sizeof(woken));
     assert_forgery_refused(&f, "woken 2: its name is woken twice");
 
     const uint8_t part[] = {RECORD_PART, 0, 1, 'x'};
-    f = (struct forge){{NULL, 0, 0}, 0};
+    f = (struct forge){.version = 2};
     forge_state(&f, 1, 1, 0);
     forge_session(&f, 1, "a", false);
     forge_add(&f, part, sizeof(part));
     assert_forgery_refused(&f, "part 1: it belongs to no multi-lock");
 
     const uint8_t unknown[] = {RECORD_COUNT, 1};
-    f = (struct forge){{NULL, 0, 0}, 0};
+    f = (struct forge){.version = 2};
     forge_state(&f, 0, 0, 0);
     forge_add(&f, unknown, sizeof(unknown));
     assert_forgery_refused(&f, "no known type");
 
-    f = (struct forge){{NULL, 0, 0}, 0};
+    f = (struct forge){.version = 2};
     forge_state(&f, 0, 0, 0);
     f.records++; /* and says so at the end */
     assert_forgery_refused(&f, "end 1: it counts other records");
+}
+
+static void forge_request(struct forge *f, enum record_type record_type, enum command_type type,
+                          const char *id, uint64_t done_ms)
+{
+    uint8_t record[200];
+    struct writer w = writer_make(record, sizeof(record));
+    write_u8(&w, (uint8_t)record_type);
+    write_u64(&w, 0);
+    write_u8(&w, (uint8_t)type);
+    write_id(&w, (struct id){0, 0});
+    write_slice(&w, slice_of("op"));
+    write_slice(&w, slice_of(id));
+    write_fixed64(&w, 77);
+    for (unsigned i = 0; i < 6; i++) { /* outcome, reason, ended, accepted, count, depth */
+        write_u8(&w, 0);
+    }
+    write_id(&w, (struct id){0, 0});
+    for (unsigned i = 0; i < 3; i++) { /* token, deadline, highest */
+        write_u8(&w, 0);
+    }
+    if (record_type == RECORD_OPERATOR_REQUEST) {
+        write_u64(&w, done_ms);
+    }
+    forge_add(f, record, (size_t)(w.at - record));
+}
+
+#define DRAWN "node-00000000000000000000000000000001"
+
+static void lies_about_requests_that_are_done_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        struct {
+            enum record_type record;
+            enum command_type type;
+            const char *id;
+            uint64_t done_ms;
+        } rows[2];
+        const char *words; /* NULL: it is no lie */
+    } lies[] = {
+        {{{RECORD_DRAWN_REQUEST, COMMAND_RELEASE, DRAWN, 0},
+          {RECORD_OPERATOR_REQUEST, COMMAND_REVOKE, "r", 1000}},
+         NULL},
+        {{{RECORD_REQUEST, COMMAND_RELEASE, DRAWN, 0}, {RECORD_REQUEST, COMMAND_REVOKE, "r", 0}},
+         NULL},
+        {{{RECORD_DRAWN_REQUEST, COMMAND_RELEASE, "mine", 0}}, "drawn_request 1: it is of another"},
+        {{{RECORD_DRAWN_REQUEST, COMMAND_REVOKE, DRAWN, 0}}, "drawn_request 1: it is of another"},
+        {{{RECORD_OPERATOR_REQUEST, COMMAND_RELEASE, "r", 0}},
+         "operator_request 1: it is of another"},
+        {{{RECORD_OPERATOR_REQUEST, COMMAND_REVOKE, "r", 1001}},
+         "operator_request 1: it was done out of order"},
+        {{{RECORD_OPERATOR_REQUEST, COMMAND_REVOKE, "r", 900},
+          {RECORD_OPERATOR_REQUEST, COMMAND_REVOKE, "s", 899}},
+         "operator_request 2: it was done out of order"},
+        {{{RECORD_REQUEST, COMMAND_RELEASE, DRAWN, 0},
+          {RECORD_DRAWN_REQUEST, COMMAND_RELEASE, DRAWN, 0}},
+         "drawn_request 1: its request id comes twice"},
+        {{{RECORD_REQUEST, COMMAND_REVOKE, "r", 0},
+          {RECORD_OPERATOR_REQUEST, COMMAND_REVOKE, "r", 0}},
+         "operator_request 1: its request id comes twice"},
+    };
+    for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+        struct forge f = {.version = 4};
+        forge_state(&f, 0, 0, 0);
+        for (unsigned row = 0; row < 2 && lies[i].rows[row].id != NULL; row++) {
+            forge_request(&f, lies[i].rows[row].record, lies[i].rows[row].type,
+                          lies[i].rows[row].id, lies[i].rows[row].done_ms);
+        }
+        if (lies[i].words != NULL) {
+            assert_forgery_refused(&f, lies[i].words);
+        } else {
+            forge_end(&f);
+            enum hf_error error;
+            struct snapshot_problem problem;
+            struct core_options options = options_with(1);
+            struct core *core =
+                core_from(&options, f.bytes.data, f.bytes.len, 4096, &error, &problem);
+            assert_non_null(core);
+            assert_null(core_check_invariants(core));
+            core_free(core);
+            bytes_free(&f.bytes);
+        }
+    }
+    /* An older format has no such record: there its number is that of the end. */
+    struct forge f = {.version = 3};
+    forge_state(&f, 0, 0, 0);
+    forge_request(&f, RECORD_OPERATOR_REQUEST, COMMAND_REVOKE, "r", 0);
+    assert_forgery_refused(&f, "what follows it is of no known type");
 }
 
 /* Whoever says that there is much more to come gets room for it only as it comes. */
 static void a_liar_gets_no_more_memory_than_the_bytes_are_worth(void **state)
 {
     (void)state;
-    struct forge f = {{NULL, 0, 0}, 0};
+    struct forge f = {.version = 2};
     forge_state(&f, 63, 63, 63);
     forge_end(&f);
     memory.largest = 0;
@@ -416,7 +523,7 @@ static void a_liar_gets_no_more_memory_than_the_bytes_are_worth(void **state)
     bytes_free(&f.bytes);
 
     /* A record that is too long is refused before it is there. */
-    f = (struct forge){{NULL, 0, 0}, 0};
+    f = (struct forge){.version = 2};
     forge_state(&f, 0, 0, 0);
     bytes_add(&f.bytes, "\xff\xff\x7f", 3);
     assert_refused(f.bytes.data, f.bytes.len, HF_CORRUPT, "length of what follows");
@@ -426,7 +533,7 @@ static void a_liar_gets_no_more_memory_than_the_bytes_are_worth(void **state)
 static void lies_about_keys_are_named(void **state)
 {
     (void)state;
-    struct forge f = {{NULL, 0, 0}, 0};
+    struct forge f = {.version = 2};
     forge_state(&f, 1, 1, 0);
     forge_session(&f, 1, "a", true);
     forge_grant_or_key(&f, 1024, 0, "x", MODE_EXCLUSIVE, "\xff", GRANT_IS_KEY);
@@ -448,13 +555,13 @@ static void lies_about_keys_are_named(void **state)
         {0, MODE_EXCLUSIVE, "grant 1: its metadata or value is not valid"},
     };
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        f = (struct forge){{NULL, 0, 0}, 0};
+        f = (struct forge){.version = 2};
         forge_state(&f, 1, 1, 0);
         forge_session(&f, 1, "a", true);
         forge_grant_or_key(&f, 1024, 0, "x", keys[i].mode, "\xff", keys[i].key);
         assert_forgery_refused(&f, keys[i].words);
     }
-    f = (struct forge){{NULL, 0, 0}, 0};
+    f = (struct forge){.version = 2};
     forge_state(&f, 1, 1, 1);
     forge_session(&f, 1, "a", false);
     forge_grant_or_key(&f, 1024, 7, "x", MODE_EXCLUSIVE, "", GRANT_IS_KEY);
@@ -464,25 +571,38 @@ static void lies_about_keys_are_named(void **state)
 static void lies_about_counters_and_transactions_are_named(void **state)
 {
     (void)state;
-    struct forge f = {{NULL, 0, 0}, 0};
+    struct forge f = {.version = 2};
     forge_state(&f, 0, 0, 0);
     forge_counter(&f, "a//b", 1);
     assert_forgery_refused(&f, "counter 1: its name is not valid");
-    f = (struct forge){{NULL, 0, 0}, 0};
+    f = (struct forge){.version = 2};
     forge_state(&f, 0, 0, 0);
     forge_counter(&f, "n", 10);
     assert_forgery_refused(&f, "counter 1: its last change is yet to come");
-    f = (struct forge){{NULL, 0, 0}, 0};
+    f = (struct forge){.version = 2};
     forge_state(&f, 1, 1, 1);
     forge_session(&f, 1, "a", false);
     forge_grant(&f, 1024, 7, "x", MODE_EXCLUSIVE);
     forge_counter(&f, "x", 1);
     assert_forgery_refused(&f, "counter 1: its name comes twice, or is that of a lock");
-    f = (struct forge){{NULL, 0, 0}, 0};
+    f = (struct forge){.version = 2};
     forge_state(&f, 0, 0, 0);
     forge_counter(&f, "n", 1);
     forge_counter(&f, "n", 2);
     assert_forgery_refused(&f, "counter 2: its name comes twice");
+    static const uint64_t deadlines_ms[] = {1, LIMIT_NUMBER * 2};
+    for (size_t i = 0; i < sizeof(deadlines_ms) / sizeof(deadlines_ms[0]); i++) {
+        f = (struct forge){.version = 4};
+        forge_state(&f, 0, 0, 0);
+        forge_counter_until(&f, deadlines_ms[i]);
+        assert_forgery_refused(&f, "counter 1: its deadline is out of range, or past");
+    }
+    f = (struct forge){.version = 4};
+    forge_state(&f, 0, 0, 0);
+    forge_counter_until(&f, LIMIT_NUMBER);
+    forge_end(&f);
+    core_free(restored(&f.bytes, 1, 7)); /* that much is true */
+    bytes_free(&f.bytes);
 
     static const struct {
         uint8_t outcome;
@@ -498,12 +618,12 @@ static void lies_about_counters_and_transactions_are_named(void **state)
         {OUTCOME_DONE, REASON_NONE, 101 << 10, "transact 1: a number of its answer"},
     };
     for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
-        f = (struct forge){{NULL, 0, 0}, 0};
+        f = (struct forge){.version = 2};
         forge_state(&f, 0, 0, 0);
         forge_transact(&f, 1, lies[i].outcome, lies[i].reason, lies[i].token);
         assert_forgery_refused(&f, lies[i].words);
     }
-    f = (struct forge){{NULL, 0, 0}, 0};
+    f = (struct forge){.version = 2};
     forge_state(&f, 0, 0, 0);
     forge_transact(&f, 1, OUTCOME_DONE, REASON_NONE, 0);
     forge_transact(&f, 1, OUTCOME_DONE, REASON_NONE, 0);
@@ -521,6 +641,7 @@ int main(void)
         TEST(lies_about_grants_are_named),
         TEST(lies_about_waiters_are_named),
         TEST(records_out_of_place_are_refused),
+        TEST(lies_about_requests_that_are_done_are_named),
         TEST(a_liar_gets_no_more_memory_than_the_bytes_are_worth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

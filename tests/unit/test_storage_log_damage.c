@@ -1,6 +1,6 @@
 /* Damage to the files of the log: flipped bits, lost sectors, files that are cut off, missing or
  * mixed up. Whatever was durable and changed is named with file, offset and index; what a crash
- * leaves at the end is dropped without a word. */
+ * leaves at the end is dropped, and reported. */
 #include "storage_testing.h"
 
 #include "storage/bytes.h"
@@ -93,8 +93,7 @@ static void assert_copy_fails(struct fixture *f, struct disk_fake *copy, enum st
 struct place {
     char name[32];
     uint64_t size;
-    uint64_t end;        /* behind the last record */
-    uint64_t last_batch; /* where the last batch starts */
+    uint64_t end; /* behind the last record */
 };
 
 static void find_places(const struct disk_fake *fake, const char *name, struct place *place)
@@ -104,26 +103,36 @@ static void find_places(const struct disk_fake *fake, const char *name, struct p
     snprintf(place->name, sizeof(place->name), "%s", name);
     uint32_t salt = get_u32(bytes + LOG_PAGE + 44);
     uint64_t at = LOG_PAGE;
-    place->last_batch = at;
     while (at + LOG_RECORD <= place->size && get_u32(bytes + at + 44) == salt && salt != 0) {
-        place->last_batch = get_u32(bytes + at + 40);
         at += log_record_size(get_u32(bytes + at + 8));
     }
     place->end = at;
 }
 
-/* Flips one bit of every `stride`th byte and says what may follow. */
-static void flip_all(struct fixture *f, const char *name, bool is_last, bool sealed,
-                     uint64_t stride, uint64_t *named, uint64_t *harmless)
+/* What log_open said of the end of the log. */
+static void assert_dropped(const struct log *log, const char *name, uint64_t offset,
+                           uint64_t at_least, uint64_t first, uint64_t last)
+{
+    const struct log_dropped *dropped = log_dropped(log);
+    assert_non_null(dropped);
+    assert_string_equal(dropped->segment, name);
+    assert_int_equal(dropped->offset, offset);
+    assert_true(dropped->bytes >= at_least);
+    assert_int_equal(dropped->first, first);
+    assert_int_equal(dropped->last, last);
+}
+
+/* Flips one bit of every `stride`th byte: what lies behind the last record is no part of the log,
+ * everything else is named. */
+static void flip_all(struct fixture *f, const char *name, bool is_active, uint64_t stride,
+                     uint64_t *named, uint64_t *harmless)
 {
     struct place place;
     find_places(f->fake, name, &place);
     for (uint64_t offset = 0; offset < place.size; offset += stride) {
         struct disk_fake *copy = disk_fake_copy(f->fake, offset);
         assert_true(disk_fake_flip(copy, name, offset, (unsigned)(offset * 7 % 8)));
-        bool durable = offset < LOG_PAGE || (offset < place.end && !is_last) ||
-                       offset < place.last_batch || (sealed && offset < place.end - LOG_RECORD);
-        if (durable) {
+        if (offset < place.end) {
             assert_copy_fails(f, copy, STORAGE_CORRUPT, name, "damaged");
             (*named)++;
         } else {
@@ -132,10 +141,13 @@ static void flip_all(struct fixture *f, const char *name, bool is_last, bool sea
             if (log == NULL)
                 fail_msg("a flip at %llu of %s is not harmless: %s", (unsigned long long)offset,
                          name, problem.text);
-            assert_true(log_last(log) == f->naive.last ||
-                        (offset < place.end && !sealed && log_last(log) < f->naive.last));
+            assert_int_equal(log_last(log), f->naive.last);
             assert_int_equal(
                 first_difference(log, &f->naive, log_first(log), log_last(log), 100000), 0);
+            if (is_active)
+                assert_dropped(log, name, place.end, offset - place.end + 1, 0, 0);
+            else
+                assert_null(log_dropped(log));
             log_close(log);
             (*harmless)++;
         }
@@ -152,15 +164,32 @@ static void a_flipped_bit_is_named_or_harmless(void **state)
     assert_done(log_prepare(f->log, &problem));
     uint64_t named = 0, harmless = 0;
     /* 1 and 2 are closed, 3 is active, 4 is prepared */
-    flip_all(f, "log-000000000001", false, false, 7, &named, &harmless);
-    flip_all(f, "log-000000000002", false, false, 7, &named, &harmless);
-    flip_all(f, "log-000000000003", true, false, 3, &named, &harmless);
-    flip_all(f, "log-000000000004", false, false, 7, &named, &harmless);
+    flip_all(f, "log-000000000001", false, 7, &named, &harmless);
+    flip_all(f, "log-000000000002", false, 7, &named, &harmless);
+    flip_all(f, "log-000000000003", true, 3, &named, &harmless);
+    flip_all(f, "log-000000000004", false, 7, &named, &harmless);
     assert_done(log_seal(f->log, &problem));
-    flip_all(f, "log-000000000003", true, true, 3, &named, &harmless);
+    flip_all(f, "log-000000000003", true, 3, &named, &harmless);
     printf("           %llu flips named, %llu harmless\n", (unsigned long long)named,
            (unsigned long long)harmless);
     assert_true(named > 3000 && harmless > 500);
+}
+
+/* The record then seems to reach far into what was never written. */
+static void a_changed_length_of_the_last_record_is_named(void **state)
+{
+    struct fixture *f = *state;
+    append(f, 3, 152);
+    append(f, 1, 104);
+    for (unsigned bit = 0; bit < 8; bit++) {
+        for (unsigned byte = 0; byte < 4; byte++) {
+            struct disk_fake *copy = disk_fake_copy(f->fake, 1);
+            disk_fake_flip(copy, "log-000000000001", LOG_PAGE + 600 + LOG_LENGTH + byte, bit);
+            assert_copy_fails(f, copy, STORAGE_CORRUPT,
+                              "log-000000000001 is damaged at offset 4696", "(index 4)");
+            disk_fake_free(copy);
+        }
+    }
 }
 
 static void a_flipped_bit_in_a_copied_segment_is_always_named(void **state)
@@ -180,6 +209,77 @@ static void a_flipped_bit_in_a_copied_segment_is_always_named(void **state)
         assert_copy_fails(f, copy, STORAGE_CORRUPT, place.name, "damaged");
         disk_fake_free(copy);
     }
+}
+
+/* A segment that was recycled, with an old record everywhere; the log's last one is in it. */
+static void fill_a_recycled_segment(struct fixture *f, uint32_t len, struct place *place)
+{
+    struct problem problem;
+    for (int i = 0; i < 80; i++)
+        append(f, 1, 464);
+    assert_done(log_drop_before(f->log, f->naive.last + 1, &problem));
+    f->naive.first = log_first(f->log);
+    uint64_t before = f->naive.last;
+    while (f->naive.last < before + 16)
+        append(f, 1, 464);
+    assert_done(log_drop_before(f->log, f->naive.last + 1, &problem));
+    f->naive.first = log_first(f->log);
+    append(f, 1, len);
+    *place = (struct place){.end = 0};
+    for (unsigned number = 1; number < 40; number++) {
+        char name[32];
+        uint64_t size;
+        snprintf(name, sizeof(name), "log-%012u", number);
+        if (disk_fake_file(f->fake, name, &size) != NULL)
+            find_places(f->fake, name, place);
+    }
+    uint64_t size;
+    const uint8_t *bytes = disk_fake_file(f->fake, place->name, &size);
+    assert_int_equal(get_u32(bytes + 68), 0); /* not blank */
+    assert_true(place->end < size && get_u64(bytes + place->end) != 0);
+}
+
+static void a_changed_byte_of_the_last_record_of_a_recycled_segment_is_named(void **state)
+{
+    struct fixture *f = *state;
+    struct place place;
+    fill_a_recycled_segment(f, 300, &place);
+    for (uint64_t offset = place.end - 348; offset < place.end; offset++) {
+        struct disk_fake *copy = disk_fake_copy(f->fake, offset);
+        disk_fake_flip(copy, place.name, offset, offset % 8);
+        disk_fake_flip(copy, place.name, offset, (offset + 3) % 8);
+        assert_copy_fails(f, copy, STORAGE_CORRUPT, place.name, "damaged");
+        disk_fake_free(copy);
+    }
+}
+
+static void a_flipped_bit_of_a_longer_last_record_is_named_too(void **state)
+{
+    struct fixture *f = *state;
+    struct place place;
+    fill_a_recycled_segment(f, 2400, &place);
+    for (uint64_t offset = place.end - 2448; offset < place.end; offset += 151) {
+        struct disk_fake *copy = disk_fake_copy(f->fake, offset);
+        disk_fake_flip(copy, place.name, offset, offset % 8);
+        assert_copy_fails(f, copy, STORAGE_CORRUPT, place.name, "sound but for one byte");
+        disk_fake_free(copy);
+    }
+}
+
+/* Of a record that was recycled over nobody can say more: it is dropped, and reported. */
+static void what_looks_like_an_unfinished_write_is_dropped_and_reported(void **state)
+{
+    struct fixture *f = *state;
+    struct place place;
+    fill_a_recycled_segment(f, 2400, &place);
+    disk_fake_flip(f->fake, place.name, place.end - 1000, 0);
+    disk_fake_flip(f->fake, place.name, place.end - 1500, 0);
+    struct problem problem;
+    struct log *log = open_copy(f, f->fake, &problem);
+    assert_non_null(log);
+    assert_int_equal(log_last(log), f->naive.last - 1);
+    assert_dropped(log, place.name, place.end - 2448, 2448, f->naive.last, f->naive.last);
+    log_close(log);
 }
 
 static void damage_is_named_with_file_offset_and_index(void **state)
@@ -222,6 +322,7 @@ static void any_lost_sectors_of_the_last_batch_are_a_normal_end(void **state)
     append(f, 12, 352); /* from 4096 + 600 on, 4800 bytes, sectors 9.17 to 18.5 */
     struct random random;
     random_init(&random, __func__);
+    unsigned reported = 0;
     for (int i = 0; i < 300; i++) {
         struct disk_fake *copy = disk_fake_copy(f->fake, 1);
         uint64_t lost = 0;
@@ -238,10 +339,16 @@ static void any_lost_sectors_of_the_last_batch_are_a_normal_end(void **state)
         if (log == NULL)
             fail_msg("%s", problem.text);
         assert_true(log_last(log) >= kept && (lost == 0 || log_last(log) < f->naive.last));
+        const struct log_dropped *dropped = log_dropped(log);
+        assert_true(lost > 0 || dropped == NULL);
+        assert_true(lost == 0 || lost == 10 || dropped != NULL);
+        assert_true(dropped == NULL || dropped->first == 0 || dropped->first > log_last(log));
+        reported += dropped != NULL && dropped->last > log_last(log);
         assert_int_equal(first_difference(log, &f->naive, 1, log_last(log), 100000), 0);
         log_close(log);
         disk_fake_free(copy);
     }
+    assert_true(reported > 200); /* with the indexes */
 }
 
 static void the_same_loss_before_another_batch_is_damage(void **state)
@@ -476,7 +583,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         T(a_flipped_bit_is_named_or_harmless),
+        T(a_changed_length_of_the_last_record_is_named),
         T(a_flipped_bit_in_a_copied_segment_is_always_named),
+        T(a_changed_byte_of_the_last_record_of_a_recycled_segment_is_named),
+        T(a_flipped_bit_of_a_longer_last_record_is_named_too),
+        T(what_looks_like_an_unfinished_write_is_dropped_and_reported),
         T(damage_is_named_with_file_offset_and_index),
         T(any_lost_sectors_of_the_last_batch_are_a_normal_end),
         T(the_same_loss_before_another_batch_is_damage),

@@ -1,0 +1,153 @@
+/* Who this node hears (S12.10), and whose store it knows (S12.1).
+ *
+ * A member is known by the configuration in our log. That may be behind: a node that was away, or
+ * was just added, has not heard of members that came since, and one of those may lead. So a node is
+ * heard, too, whose store another member has told us, unless we saw it removed. */
+#include "node/node_state.h"
+
+#include <stdio.h>
+
+static bool is_in_options(const struct node *n, uint64_t id)
+{
+    for (uint32_t i = 0; i < n->options.member_count; i++) {
+        if (n->options.members[i].id == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool node_hears(void *ctx, uint64_t id, char sentence[PEER_SENTENCE_MAX])
+{
+    struct node *n = ctx;
+    bool has_members =
+        n->replica != NULL && replica_members(n->replica, n->member_scratch, LIMIT_NODES) > 0;
+    if (n->replica != NULL && replica_is_member(n->replica, id)) {
+        return true;
+    }
+    if (!has_members && is_in_options(n, id)) {
+        return true; /* it joins, and knows the others by its settings only */
+    }
+    if (n->replica != NULL && id <= n->known.removed) {
+        snprintf(sentence, PEER_SENTENCE_MAX,
+                 "node %llu is no member of this cluster any more; ids are never used again",
+                 ull(id));
+        return false;
+    }
+    if (n->replica != NULL && id <= KNOWN_STORES_ID_MAX &&
+        known_stores_find(&n->known, id) != NULL) {
+        return true; /* above KNOWN_STORES_ID_MAX an entry does not end with the membership */
+    }
+    snprintf(
+        sentence, PEER_SENTENCE_MAX,
+        "node %llu is not a member of this cluster: holdfast member add %llu HOST:PORT adds it",
+        ull(id), ull(id));
+    return false;
+}
+
+/* ---- stores ---- */
+
+void node_publish_stores(struct node *n)
+{
+    n->self.stores_len = 0;
+    for (uint32_t i = 0; i < n->known.count; i++) {
+        n->self.stores_len += peer_stores_put(n->self.stores + n->self.stores_len,
+                                              n->known.at[i].node, n->known.at[i].store);
+    }
+    n->self.used_ids = n->known.used;
+}
+
+static void save(struct node *n)
+{
+    struct problem problem;
+    if (known_stores_save(&n->known, n->disk, &problem) != STORAGE_OK) {
+        node_fail(n, problem.text);
+    }
+    node_publish_stores(n);
+}
+
+enum peer_store node_find_store(void *ctx, uint64_t id, struct id store)
+{
+    const struct node *n = ctx;
+    const struct known_store *known = known_stores_find(&n->known, id);
+    if (known != NULL) {
+        return id_equal(known->store, store) ? PEER_STORE_SAME : PEER_STORE_OTHER;
+    }
+    known = known_stores_find(&n->met, id);
+    return known != NULL && id_equal(known->store, store) ? PEER_STORE_SAME : PEER_STORE_UNKNOWN;
+}
+
+static struct known_members committed(const struct node *n)
+{
+    return (struct known_members){n->committed_ids, n->committed_count};
+}
+
+/* An id whose store is in `known` is a used one. So a node that is no member by our log is kept in
+ * memory only: two nodes that wait to be added may meet, and neither id is used by that. Such a
+ * node may have a new folder the next time. */
+void node_note_store(void *ctx, uint64_t id, struct id store)
+{
+    struct node *n = ctx;
+    if (n->replica == NULL || !replica_is_member(n->replica, id)) {
+        known_stores_remove(&n->met, id);
+        if (!known_stores_add(&n->met, id, store)) {
+            n->met.count = 0; /* they are met again */
+        }
+        return;
+    }
+    known_stores_make_room(&n->known, committed(n));
+    if (known_stores_add(&n->known, id, store)) {
+        save(n);
+    }
+}
+
+/* Those that we met before they were members. */
+static void note_met(struct node *n)
+{
+    for (uint32_t i = n->met.count; i > 0; i--) {
+        struct known_store met = n->met.at[i - 1];
+        if (replica_is_member(n->replica, met.node)) {
+            known_stores_remove(&n->met, met.node);
+            if (known_stores_find(&n->known, met.node) == NULL) {
+                node_note_store(n, met.node, met.store);
+            }
+        }
+    }
+}
+
+/* Takes what it does not know itself, as long as there is room for all members. */
+void node_on_told(void *ctx, const struct peer_introduction *who)
+{
+    struct node *n = ctx;
+    bool changed = known_stores_raise_used(&n->known, who->used_ids);
+    uint64_t id;
+    struct id store;
+    for (struct slice left = who->stores; peer_stores_next(&left, &id, &store);) {
+        bool is_gone =
+            id <= n->known.removed && (n->replica == NULL || !replica_is_member(n->replica, id));
+        if (id != n->options.id && id <= UINT32_MAX && !is_gone &&
+            known_stores_find(&n->known, id) == NULL &&
+            n->known.count < KNOWN_STORES_MAX - LIMIT_NODES) {
+            changed = known_stores_add(&n->known, id, store) || changed;
+        }
+    }
+    if (changed) {
+        save(n);
+    }
+}
+
+void node_follow_stores(struct node *n)
+{
+    note_met(n);
+    uint64_t now[LIMIT_NODES];
+    uint32_t count = replica_committed_ids(n->replica, now, LIMIT_NODES);
+    if (count == 0) {
+        return;
+    }
+    bool changed = known_stores_follow(&n->known, committed(n), (struct known_members){now, count});
+    memcpy(n->committed_ids, now, count * sizeof(now[0]));
+    n->committed_count = count;
+    if (changed) {
+        save(n);
+    }
+}

@@ -1,0 +1,55 @@
+/* Refuses messages of members that cannot be true (S12.11), before libraft gets them. libraft would
+ * accept any term and any time, for good, and ends the process when entries contradict committed
+ * ones. Decision 23 has the reasons for the limits.
+ *
+ * Term: at most the term at the start of this process, plus TERM_SLACK, plus one for each elapsed
+ * millisecond. An election takes longer than a millisecond.
+ *
+ * Cluster time: the difference between a leader's cluster time and our boot time is nearly
+ * constant, because clocks run at the same rate (S1.6) and a change of leader never adds time
+ * (S1.3). `line_ms` is that difference. A time above the line by more than TIME_SLACK_MS is
+ * refused. The line follows the highest difference of each window of WINDOW_MS: down by at most
+ * FALL_MS a window, up by the drift that S1.6 allows. So one late message does not lower it much,
+ * and a lie does not raise it.
+ *
+ *      refused
+ *      ──────────────────────── line + TIME_SLACK_MS
+ *      accepted
+ *      ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─  line: the leader's clock
+ *      accepted
+ *
+ * There is no line after the start, and when no leader was heard for FORGET_MS: a machine that was
+ * stopped counts no time, so the node cannot know how much has passed. Then any time up to
+ * TIME_MOST_MS is accepted for SETTLE_MS, and the highest of them begins a new line. */
+#ifndef HOLDFAST_REPLICA_PLAUSIBLE_H
+#define HOLDFAST_REPLICA_PLAUSIBLE_H
+
+#include "replica/message.h"
+
+struct engine;
+
+#define PLAUSIBLE_TEXT 240
+
+struct plausible {
+    uint64_t start_term; /* when this process began */
+    uint64_t start_ms;
+
+    bool has_line;
+    int64_t line_ms; /* cluster time minus boot time */
+    int64_t best_ms; /* the highest of the window */
+    bool has_best;
+    uint64_t since_ms;  /* when the line began */
+    uint64_t window_ms; /* when the window began */
+    uint64_t heard_ms;  /* when a leader was last believed */
+
+    char refusal[PLAUSIBLE_TEXT];
+};
+
+void plausible_init(struct plausible *p, uint64_t term, uint64_t now_ms);
+
+/* NULL: it can be true. Else a sentence that names the sender, valid until the next call. `e` is
+ * the engine that will get the message, with its present cluster time. */
+const char *plausible_check(struct plausible *p, const struct engine *e,
+                            const struct message_in *in, uint64_t now_ms);
+
+#endif

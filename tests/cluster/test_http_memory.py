@@ -1,0 +1,100 @@
+"""Clients of HTTP/2 that ask for much and take nothing: all connections share one limit of memory
+(connections-max-bytes), and the leader goes on leading. Frames are written by hand."""
+
+import re
+import socket
+import struct
+import time
+
+import pytest
+
+from harness import PATIENCE, allowed, wait_until
+
+CONNECTIONS = 40
+STREAMS = 1000
+LIMIT_MIB = 64
+MIB = 1 << 20
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+HEADERS, SETTINGS, GOAWAY = 1, 4, 7
+END_STREAM_AND_HEADERS = 5
+INITIAL_WINDOW_SIZE = 4
+ENHANCE_YOUR_CALM = 11
+
+
+def frame(kind, flags, stream, payload):
+    return struct.pack(">I", len(payload))[1:] + bytes((kind, flags)) + struct.pack(">I", stream) + payload
+
+
+def get(stream, path):
+    """:method GET and :scheme http of the static table, :path and :authority as literals."""
+    head = b"\x82\x86\x04" + bytes((len(path),)) + path.encode() + b"\x01\x01a"
+    return frame(HEADERS, END_STREAM_AND_HEADERS, stream, head)
+
+
+class Taker:
+    """Asks for `path` on all streams, with a window of 0: no byte of a body can be sent to it."""
+
+    def __init__(self, node, path):
+        self.socket = socket.create_connection((node.client_host, node.client_port), PATIENCE)
+        settings = frame(SETTINGS, 0, 0, struct.pack(">HI", INITIAL_WINDOW_SIZE, 0))
+        requests = b"".join(get(2 * i + 1, path) for i in range(STREAMS))
+        try:
+            self.socket.sendall(PREFACE + settings + requests)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # it was closed meanwhile
+
+    def goaway(self):
+        """The error code of the GOAWAY that was received, or None."""
+        data = b""
+        self.socket.setblocking(False)
+        try:
+            while piece := self.socket.recv(1 << 16):
+                data += piece
+        except (BlockingIOError, ConnectionResetError):
+            pass
+        while len(data) >= 9:
+            length = int.from_bytes(data[:3], "big")
+            if data[3] == GOAWAY:
+                return int.from_bytes(data[13:17], "big")
+            data = data[9 + length:]
+        return None
+
+
+def metric(node, name):
+    text = node.ask("GET", "/metrics").text
+    return float(re.search(rf"^holdfast_{name} (\S+)$", text, re.M).group(1))
+
+
+def peak_mib(node):
+    with open(f"/proc/{node.process.pid}/status", encoding="ascii") as file:
+        return int(re.search(r"VmHWM:\s+(\d+) kB", file.read()).group(1)) / 1024
+
+
+@pytest.mark.parametrize("path", ["/openapi.yaml", "/metrics"])
+def test_clients_that_take_nothing_neither_fill_the_memory_nor_change_the_leader(make_cluster, path):
+    cluster = make_cluster(3, "--connections-max-bytes", f"{LIMIT_MIB}MiB")
+    leader = cluster.leader()
+    leader.acquire_surely("before")
+    term, before = metric(leader, "term"), peak_mib(leader)
+    slowest = 0
+    takers = []
+    for i in range(CONNECTIONS):
+        takers.append(Taker(leader, path))
+        begin = time.monotonic()
+        leader.acquire_surely(f"during-{i}")
+        slowest = max(slowest, time.monotonic() - begin)
+    assert metric(leader, "client_connections_bytes") <= LIMIT_MIB * MIB
+    grown = peak_mib(leader) - before
+    closed = metric(leader, "client_connections_closed_total")
+    print(f"{path}: {grown:.0f} MiB more at most, {closed:.0f} closed, slowest acquire {slowest * 1000:.0f} ms")
+    # The limit, and as much again for what the allocator and the kernel's copies take.
+    assert grown < 2 * LIMIT_MIB
+    assert slowest < allowed(2)
+    assert metric(leader, "term") == term and cluster.leader() is leader
+    if path == "/metrics":  # made anew for each request, so that 40 connections need far more
+        assert closed > CONNECTIONS / 2
+        assert any(t.goaway() == ENHANCE_YOUR_CALM for t in takers)
+        leader.wait_event("connections_over_memory")
+    for taker in takers:
+        taker.socket.close()
+    wait_until(lambda: metric(leader, "client_connections_bytes") < MIB, "the memory was given back")
