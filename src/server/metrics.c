@@ -1,12 +1,12 @@
-/* One table: name, kind, unit and help of each metric, and where its value is. Names and units
- * follow the habits of Prometheus: base units, `_total` for what only rises. */
+/* The table of all metrics: name, kind, unit, the member of node_view that has the value, and the
+ * help text. Names follow the conventions of Prometheus: base units, `_total` for counters. */
 #include "server/metrics.h"
 
 #include <inttypes.h>
 #include <stddef.h>
 
 enum kind { GAUGE, COUNTER };
-enum unit { PLAIN, FLAG, MS, US }; /* of the value here; times are shown in seconds */
+enum unit { PLAIN, FLAG, MS, US }; /* of the member; times are printed in seconds */
 
 struct metric {
     const char *name;
@@ -16,90 +16,94 @@ struct metric {
     const char *help;
 };
 
-#define AT(member) offsetof(struct node_view, member)
+/* The offset of a member; a member of another type does not compile. */
+#define MEMBER(type, member) \
+    _Generic(&((struct node_view *)NULL)->member, type * : offsetof(struct node_view, member))
+#define U64(member) MEMBER(uint64_t, member)
+#define BOOL(member) MEMBER(bool, member)
 
 /* clang-format off */
 static const struct metric metrics[] = {
-    {"uptime_seconds", GAUGE, MS, AT(uptime_ms), "Since this node started."},
-    {"serving", GAUGE, FLAG, AT(serving), "1 while this node reaches a leader that has a majority."},
-    {"leader", GAUGE, FLAG, AT(leads), "1 while this node leads."},
-    {"leader_id", GAUGE, PLAIN, AT(leader), "The node that leads, as this one knows it; 0: none."},
-    {"term", GAUGE, PLAIN, AT(term), "Of the consensus; rises with each election."},
-    {"log_last_index", GAUGE, PLAIN, AT(last_index), "The last entry of the log."},
-    {"log_stored_index", GAUGE, PLAIN, AT(stored_index), "The last entry that is durable here."},
-    {"log_commit_index", GAUGE, PLAIN, AT(commit_index), "The last entry that a majority has."},
-    {"log_applied_index", GAUGE, PLAIN, AT(applied_index), "The last entry that is part of the state."},
-    {"snapshot_index", GAUGE, PLAIN, AT(snapshot_index), "The entry that the newest snapshot ends with."},
-    {"snapshot_bytes", GAUGE, PLAIN, AT(snapshot_bytes), "Of the newest snapshot."},
-    {"log_disk_bytes", GAUGE, PLAIN, AT(log_disk_bytes), "Of all files of the log."},
-    {"log_appends_total", COUNTER, PLAIN, AT(appends), "Writes to the log, each with its sync."},
-    {"log_direct_appends_total", COUNTER, PLAIN, AT(direct_appends), "Of these, direct writes that no thread waited for."},
-    {"log_entries_total", COUNTER, PLAIN, AT(appended_entries), "Entries written."},
-    {"log_bytes_total", COUNTER, PLAIN, AT(appended_bytes), "Bytes of entries written."},
-    {"log_append_seconds_total", COUNTER, US, AT(append_us), "Spent in those writes and syncs."},
-    {"log_append_worst_seconds", GAUGE, US, AT(append_worst_us), "The longest of them."},
-    {"disk_full", GAUGE, FLAG, AT(disk_full), "1 while the log waits for room on the disk."},
-    {"requests_outstanding", GAUGE, PLAIN, AT(outstanding), "On their way to the leader and back."},
-    {"client_connections", GAUGE, PLAIN, AT(connections), "Open now."},
-    {"clients", GAUGE, PLAIN, AT(clients), "Client connections of all ports together, open now."},
-    {"clients_max", GAUGE, PLAIN, AT(clients_max), "How many of them there may be: max-clients, or what the limit of open files leaves."},
-    {"clients_refused_total", COUNTER, PLAIN, AT(clients_refused), "Connections refused since as many as allowed were in use."},
-    {"clients_evicted_total", COUNTER, PLAIN, AT(clients_evicted), "Idle connections closed in favour of a new one."},
-    {"accept_pauses_total", COUNTER, PLAIN, AT(accept_pauses), "Times that no connection was accepted for a while, since descriptors or memory had run out."},
-    {"client_connections_bytes", GAUGE, PLAIN, AT(connection_bytes), "Memory that HTTP connections hold."},
-    {"client_connections_max_bytes", GAUGE, PLAIN, AT(connection_bytes_max), "Their limit together (connections-max-bytes)."},
-    {"client_connections_closed_total", COUNTER, PLAIN, AT(connections_closed), "HTTP connections closed because all together held more than that limit."},
-    {"http2_streams_stalled_total", COUNTER, PLAIN, AT(stalled_streams), "Streams of HTTP/2 reset because the client took nothing of their answer."},
-    {"requests_total", COUNTER, PLAIN, AT(requests), "Answered through this node."},
-    {"requests_waiting", GAUGE, PLAIN, AT(waiting), "Acquires that are held open here."},
-    {"watch_streams", GAUGE, PLAIN, AT(streams), "Open now."},
-    {"watch_streams_dropped_total", COUNTER, PLAIN, AT(dropped_streams), "Readers that were too slow."},
-    {"resp_connections", GAUGE, PLAIN, AT(resp_connections), "Clients of the Redis protocol, now."},
-    {"resp_connections_total", COUNTER, PLAIN, AT(resp_accepted), "... that have come."},
-    {"resp_commands_total", COUNTER, PLAIN, AT(resp_commands), "Commands of the Redis protocol that were answered."},
-    {"resp_errors_total", COUNTER, PLAIN, AT(resp_errors), "... with an error."},
-    {"resp_conflicts_total", COUNTER, PLAIN, AT(resp_conflicts), "Times that a command or script was run again, since its keys had changed."},
-    {"resp_scripts_total", COUNTER, PLAIN, AT(resp_scripts), "Runs of scripts."},
-    {"resp_scripts_stopped_total", COUNTER, PLAIN, AT(resp_stopped), "... that were stopped at a limit."},
-    {"resp_subscribers_dropped_total", COUNTER, PLAIN, AT(resp_dropped), "Subscribers that were too slow."},
-    {"locks", GAUGE, PLAIN, AT(state.names), "Names that are held, waited for or delayed."},
-    {"grants", GAUGE, PLAIN, AT(state.grants), "Names held, each holder counted."},
-    {"waiters", GAUGE, PLAIN, AT(state.waiters), "In all queues."},
-    {"sessions", GAUGE, PLAIN, AT(state.sessions), "Private ones included."},
-    {"fence_marks", GAUGE, PLAIN, AT(state.fence_marks), "Resources whose highest token is known."},
-    {"fence_rejections_total", COUNTER, PLAIN, AT(state.fence_rejections), "Writes that a fence check refused."},
-    {"audit_records", GAUGE, PLAIN, AT(state.audit_records), "Kept."},
-    {"state_bytes", GAUGE, PLAIN, AT(state.bytes), "Memory that the state takes."},
-    {"memory_locks", GAUGE, PLAIN, AT(memory.names), "Of the tier EFFICIENCY, on the leader: names in use."},
-    {"memory_grants", GAUGE, PLAIN, AT(memory.grants), "Of that tier: names held, each holder counted."},
-    {"memory_waiters", GAUGE, PLAIN, AT(memory.waiters), "Of that tier: in all queues."},
-    {"memory_sessions", GAUGE, PLAIN, AT(memory.sessions), "Of that tier: private and mirrored ones."},
-    {"memory_bytes", GAUGE, PLAIN, AT(memory.bytes), "Of that tier: memory that it takes."},
-    {"token_counter", GAUGE, PLAIN, AT(counter), "C of the fencing tokens (a token is C * 1024 + e)."},
-    {"epoch", GAUGE, PLAIN, AT(epoch), "The C of the newest lead."},
+    {"uptime_seconds", GAUGE, MS, U64(uptime_ms), "Seconds since this node started."},
+    {"serving", GAUGE, FLAG, BOOL(serving), "1 if this node can reach a leader that has a majority, else 0."},
+    {"leader", GAUGE, FLAG, BOOL(leads), "1 if this node is the leader, else 0."},
+    {"leader_id", GAUGE, PLAIN, U64(leader), "Id of the current leader as seen by this node, 0 if it sees none."},
+    {"term", GAUGE, PLAIN, U64(term), "Current Raft term of this node."},
+    {"log_last_index", GAUGE, PLAIN, U64(last_index), "Index of the last entry in the log of this node."},
+    {"log_stored_index", GAUGE, PLAIN, U64(stored_index), "Index of the last log entry that is durable on the disk of this node."},
+    {"log_commit_index", GAUGE, PLAIN, U64(commit_index), "Index of the last log entry that this node has seen committed."},
+    {"log_applied_index", GAUGE, PLAIN, U64(applied_index), "Index of the last log entry applied to the lock state of this node."},
+    {"snapshot_index", GAUGE, PLAIN, U64(snapshot_index), "Index of the last log entry contained in the newest snapshot."},
+    {"snapshot_bytes", GAUGE, PLAIN, U64(snapshot_bytes), "Size of the newest snapshot file in bytes."},
+    {"log_disk_bytes", GAUGE, PLAIN, U64(log_disk_bytes), "Size of all log files on disk in bytes, including preallocated space."},
+    {"log_appends_total", COUNTER, PLAIN, U64(appends), "Writes to the log since start, each followed by a sync."},
+    {"log_direct_appends_total", COUNTER, PLAIN, U64(direct_appends), "Log writes since start that used direct I/O without a thread; a part of log_appends_total."},
+    {"log_entries_total", COUNTER, PLAIN, U64(appended_entries), "Entries written to the log since start."},
+    {"log_bytes_total", COUNTER, PLAIN, U64(appended_bytes), "Bytes of entries written to the log since start."},
+    {"log_append_seconds_total", COUNTER, US, U64(append_us), "Seconds spent in log writes and their syncs since start."},
+    {"log_append_worst_seconds", GAUGE, US, U64(append_worst_us), "Duration of the slowest log write and sync since start, in seconds."},
+    {"disk_full", GAUGE, FLAG, BOOL(disk_full), "1 if the log is waiting for free disk space, else 0."},
+    {"requests_outstanding", GAUGE, PLAIN, U64(outstanding), "Requests that this node has sent to the leader and that are not answered yet."},
+    {"client_connections", GAUGE, PLAIN, U64(connections), "Open HTTP and gRPC client connections."},
+    {"clients", GAUGE, PLAIN, U64(clients), "Open client connections on all ports."},
+    {"clients_max", GAUGE, PLAIN, U64(clients_max), "Limit of open client connections: max-clients, or less if the limit of open files is lower."},
+    {"clients_refused_total", COUNTER, PLAIN, U64(clients_refused), "Client connections refused since start because the limit was reached and none was idle."},
+    {"clients_evicted_total", COUNTER, PLAIN, U64(clients_evicted), "Idle client connections closed since start to admit a new one."},
+    {"accept_pauses_total", COUNTER, PLAIN, U64(accept_pauses), "Times since start that accepting connections paused because file descriptors or memory ran out."},
+    {"client_connections_bytes", GAUGE, PLAIN, U64(connection_bytes), "Memory held by all HTTP connections in bytes."},
+    {"client_connections_max_bytes", GAUGE, PLAIN, U64(connection_bytes_max), "Limit of the memory held by all HTTP connections in bytes (connections-max-bytes)."},
+    {"client_connections_closed_total", COUNTER, PLAIN, U64(connections_closed), "HTTP connections closed since start because client_connections_max_bytes was exceeded."},
+    {"http2_streams_stalled_total", COUNTER, PLAIN, U64(stalled_streams), "HTTP/2 streams reset since start because the client stopped reading the answer."},
+    {"requests_total", COUNTER, PLAIN, U64(requests), "Requests answered by this node since start."},
+    {"requests_waiting", GAUGE, PLAIN, U64(waiting), "Acquire requests at this node that are waiting for a lock."},
+    {"watch_streams", GAUGE, PLAIN, U64(streams), "Open watch streams at this node."},
+    {"watch_streams_dropped_total", COUNTER, PLAIN, U64(dropped_streams), "Watch streams closed since start because the client read too slowly."},
+    {"resp_connections", GAUGE, PLAIN, U64(resp_connections), "Open Redis-protocol connections."},
+    {"resp_connections_total", COUNTER, PLAIN, U64(resp_accepted), "Redis-protocol connections accepted since start."},
+    {"resp_commands_total", COUNTER, PLAIN, U64(resp_commands), "Redis-protocol commands answered since start."},
+    {"resp_errors_total", COUNTER, PLAIN, U64(resp_errors), "Redis-protocol commands answered with an error since start."},
+    {"resp_conflicts_total", COUNTER, PLAIN, U64(resp_conflicts), "Redis-protocol commands and scripts run again since start because their keys had changed."},
+    {"resp_scripts_total", COUNTER, PLAIN, U64(resp_scripts), "Scripts run since start."},
+    {"resp_scripts_stopped_total", COUNTER, PLAIN, U64(resp_stopped), "Scripts stopped at a limit since start."},
+    {"resp_subscribers_dropped_total", COUNTER, PLAIN, U64(resp_dropped), "Redis-protocol subscribers closed since start because they read too slowly."},
+    {"locks", GAUGE, PLAIN, U64(state.names), "Lock names that are held, waited for or in lock-delay."},
+    {"grants", GAUGE, PLAIN, U64(state.grants), "Current lock holders; a lock with several holders counts once for each."},
+    {"waiters", GAUGE, PLAIN, U64(state.waiters), "Requests waiting in the queues of all locks."},
+    {"sessions", GAUGE, PLAIN, U64(state.sessions), "Open sessions, including the private sessions of locks that were acquired without one."},
+    {"fence_marks", GAUGE, PLAIN, U64(state.fence_marks), "Resources for which the fence check stores the highest token."},
+    {"fence_rejections_total", COUNTER, PLAIN, U64(state.fence_rejections), "Tokens that the fence check rejected."},
+    {"audit_records", GAUGE, PLAIN, U64(state.audit_records), "Audit records stored."},
+    {"state_bytes", GAUGE, PLAIN, U64(state.bytes), "Memory used by the replicated state in bytes."},
+    {"memory_locks", GAUGE, PLAIN, U64(memory.names), "Lock names in use in the EFFICIENCY tier; 0 on nodes that are not the leader."},
+    {"memory_grants", GAUGE, PLAIN, U64(memory.grants), "Current lock holders in the EFFICIENCY tier; a lock with several holders counts once for each."},
+    {"memory_waiters", GAUGE, PLAIN, U64(memory.waiters), "Requests waiting in the queues of the EFFICIENCY tier."},
+    {"memory_sessions", GAUGE, PLAIN, U64(memory.sessions), "Sessions in the EFFICIENCY tier, private and mirrored ones."},
+    {"memory_bytes", GAUGE, PLAIN, U64(memory.bytes), "Memory used by the EFFICIENCY tier in bytes."},
+    {"token_counter", GAUGE, PLAIN, U64(counter), "Counter C of the fencing tokens; a token is C * 1024 + e."},
+    {"epoch", GAUGE, PLAIN, U64(epoch), "Counter C at the start of the newest leadership."},
 };
 
-/* Only with a Redis behind the tier EFFICIENCY. */
+/* Written only if the EFFICIENCY tier has a Redis backend. */
 static const struct metric redis_metrics[] = {
-    {"redis_up", GAUGE, FLAG, AT(redis.link.up), "1 while the connection to Redis stands."},
-    {"redis_healthy", GAUGE, FLAG, AT(redis_healthy), "1 while it stands and the circuit breaker is closed."},
-    {"redis_connects_total", COUNTER, PLAIN, AT(redis.link.connects), "Connections that were made and greeted."},
-    {"redis_connects_failed_total", COUNTER, PLAIN, AT(redis.link.connects_failed), "Attempts that failed."},
-    {"redis_calls_total", COUNTER, PLAIN, AT(redis.link.calls), "Scripts that were to be run."},
-    {"redis_calls_answered_total", COUNTER, PLAIN, AT(redis.link.answered), "Of them: answered."},
-    {"redis_calls_refused_total", COUNTER, PLAIN, AT(redis.link.refused), "Of them: answered with an error."},
-    {"redis_calls_not_sent_total", COUNTER, PLAIN, AT(redis.link.not_sent), "Of them: not sent, Redis was away."},
-    {"redis_calls_in_doubt_total", COUNTER, PLAIN, AT(redis.link.doubts), "Of them: sent and not answered."},
-    {"redis_answer_seconds_total", COUNTER, US, AT(redis.link.answer_us), "Until the answers came, all together."},
-    {"redis_answer_worst_seconds", GAUGE, US, AT(redis.link.answer_worst_us), "The longest of them."},
-    {"redis_timeouts_total", COUNTER, PLAIN, AT(redis.link.timeouts), "Connections given up because it did not answer in time."},
-    {"redis_breaker_opened_total", COUNTER, PLAIN, AT(redis.link.breaker_opened), "How often the circuit breaker opened."},
-    {"redis_keys", GAUGE, PLAIN, AT(redis.keys), "In Redis that are, or may be, this leader's."},
-    {"redis_grants_waiting", GAUGE, PLAIN, AT(redis.waiting), "Grants that Redis has not confirmed."},
-    {"redis_grants_total", COUNTER, PLAIN, AT(redis.granted), "Grants that it confirmed."},
-    {"redis_foreign_total", COUNTER, PLAIN, AT(redis.foreign), "Acquires refused because somebody outside holds the key."},
-    {"redis_fallback_embedded_total", COUNTER, PLAIN, AT(redis.embedded), "Grants made without it, by the fallback."},
-    {"redis_locks_lost_total", COUNTER, PLAIN, AT(redis.lost), "Locks that ended because Redis lost their key or was away too long."},
+    {"redis_up", GAUGE, FLAG, BOOL(redis.link.up), "1 if the connection to the Redis backend is open, else 0."},
+    {"redis_healthy", GAUGE, FLAG, BOOL(redis_healthy), "1 if the connection to the Redis backend is open and its circuit breaker is closed, else 0."},
+    {"redis_connects_total", COUNTER, PLAIN, U64(redis.link.connects), "Connections to the Redis backend established since start."},
+    {"redis_connects_failed_total", COUNTER, PLAIN, U64(redis.link.connects_failed), "Failed attempts to connect to the Redis backend since start."},
+    {"redis_calls_total", COUNTER, PLAIN, U64(redis.link.calls), "Script calls requested from the Redis backend since start."},
+    {"redis_calls_answered_total", COUNTER, PLAIN, U64(redis.link.answered), "Script calls that the Redis backend answered since start."},
+    {"redis_calls_refused_total", COUNTER, PLAIN, U64(redis.link.refused), "Script calls that the Redis backend answered with an error since start."},
+    {"redis_calls_not_sent_total", COUNTER, PLAIN, U64(redis.link.not_sent), "Script calls not sent since start because the Redis backend was unreachable."},
+    {"redis_calls_in_doubt_total", COUNTER, PLAIN, U64(redis.link.doubts), "Script calls sent to the Redis backend and never answered since start."},
+    {"redis_answer_seconds_total", COUNTER, US, U64(redis.link.answer_us), "Sum of the response times of the Redis backend since start, in seconds."},
+    {"redis_answer_worst_seconds", GAUGE, US, U64(redis.link.answer_worst_us), "Slowest response of the Redis backend since start, in seconds."},
+    {"redis_timeouts_total", COUNTER, PLAIN, U64(redis.link.timeouts), "Connections to the Redis backend closed since start because of a response timeout."},
+    {"redis_breaker_opened_total", COUNTER, PLAIN, U64(redis.link.breaker_opened), "Times that the circuit breaker of the Redis backend opened since start."},
+    {"redis_keys", GAUGE, PLAIN, U64(redis.keys), "Keys in the Redis backend that this leader has set or may have set."},
+    {"redis_grants_waiting", GAUGE, PLAIN, U64(redis.waiting), "Grants that wait for the confirmation of the Redis backend."},
+    {"redis_grants_total", COUNTER, PLAIN, U64(redis.granted), "Grants confirmed by the Redis backend since start."},
+    {"redis_foreign_total", COUNTER, PLAIN, U64(redis.foreign), "Acquire requests refused since start because a client outside Holdfast holds the key in Redis."},
+    {"redis_fallback_embedded_total", COUNTER, PLAIN, U64(redis.embedded), "Grants made without the Redis backend since start (fallback = embedded)."},
+    {"redis_locks_lost_total", COUNTER, PLAIN, U64(redis.lost), "Locks lost since start because the Redis backend lost their key or was unreachable too long."},
 };
 /* clang-format on */
 
@@ -129,10 +133,11 @@ static void put_value(struct buffer *out, const struct metric *m, const struct n
     }
 }
 
-/* The only ones with a label: how the leader sees the others. */
+/* The members, with their id as a label. */
 static void put_members(struct buffer *out, const struct gateway_member *members, uint32_t count)
 {
-    put_title(out, "member_healthy", GAUGE, "1 while this node hears that member.");
+    put_title(out, "member_healthy", GAUGE,
+              "1 if this node is in contact with the member, else 0.");
     for (uint32_t i = 0; i < count; i++) {
         buffer_printf(out, "holdfast_member_healthy{member=\"%" PRIu64 "\"} %d\n", members[i].id,
                       members[i].healthy);
@@ -143,7 +148,7 @@ static void put_members(struct buffer *out, const struct gateway_member *members
                       members[i].voter);
     }
     put_title(out, "member_lag_entries", GAUGE,
-              "Log entries behind the leader, told by the leader.");
+              "Log entries that the member is behind the leader; only the leader reports it.");
     for (uint32_t i = 0; i < count; i++) {
         if (members[i].lag != UINT64_MAX) {
             buffer_printf(out, "holdfast_member_lag_entries{member=\"%" PRIu64 "\"} %" PRIu64 "\n",
