@@ -36,7 +36,7 @@ def test_a_tree_without_files_is_an_error(tmp_path):
     assert tidy(tmp_path).returncode == 2
 
 
-@pytest.mark.parametrize("room, include", [
+@pytest.mark.parametrize("module, include", [
     ("base", '"core/core.h"'),
     ("core", '"wire/json.h"'),
     ("core", '"replica/ports.h"'),
@@ -50,13 +50,13 @@ def test_a_tree_without_files_is_an_error(tmp_path):
     ("client", '"core/core.h"'),
     ("cli", '"core/core.h"'),
 ])
-def test_an_include_against_the_flow_is_an_error(tmp_path, room, include):
-    result = planted(tmp_path, f"src/{room}/x.c", with_include(include))
+def test_an_include_against_the_flow_is_an_error(tmp_path, module, include):
+    result = planted(tmp_path, f"src/{module}/x.c", with_include(include))
     assert result.returncode == 1
-    assert f"src/{room}/x.c:2: error: {room} may not include" in result.stdout
+    assert f"src/{module}/x.c:2: error: {module} may not include" in result.stdout
 
 
-@pytest.mark.parametrize("room, include", [
+@pytest.mark.parametrize("module, include", [
     ("core", '"base/pool.h"'),
     ("core", '"core/core.h"'),
     ("replica", '"core/core.h"'),
@@ -68,21 +68,21 @@ def test_an_include_against_the_flow_is_an_error(tmp_path, room, include):
     ("client", '"holdfast.h"'),
     ("cli", '"server/serve.h"'),
 ])
-def test_an_include_with_the_flow_is_fine(tmp_path, room, include):
-    result = planted(tmp_path, f"src/{room}/x.c", with_include(include))
+def test_an_include_with_the_flow_is_fine(tmp_path, module, include):
+    result = planted(tmp_path, f"src/{module}/x.c", with_include(include))
     assert result.returncode == 0, result.stdout
 
 
-@pytest.mark.parametrize("room, include, words", [
+@pytest.mark.parametrize("module, include, words", [
     ("service", "<raft.h>", "only replica may include raft.h"),
     ("replica", "<uv.h>", "only net, node, server may include uv.h"),
     ("client", "<uv.h>", "only net, node, server may include uv.h"),
-    ("core", '"core.h"', 'name the room: "core/core.h"'),
-    ("core", '"attic/old.h"', "is in no room of src/"),
-    ("attic", '"base/pool.h"', "src/attic is no room"),
+    ("core", '"core.h"', 'name the module: "core/core.h"'),
+    ("core", '"attic/old.h"', "is in no module of src/"),
+    ("attic", '"base/pool.h"', "src/attic is no module"),
 ])
-def test_a_header_in_the_wrong_place_is_an_error(tmp_path, room, include, words):
-    result = planted(tmp_path, f"src/{room}/x.c", with_include(include))
+def test_a_header_in_the_wrong_place_is_an_error(tmp_path, module, include, words):
+    result = planted(tmp_path, f"src/{module}/x.c", with_include(include))
     assert result.returncode == 1
     assert words in result.stdout
 
@@ -96,7 +96,7 @@ def test_an_impure_header_in_core_is_an_error(tmp_path, header):
     assert f"core is pure and may not include <{header}>" in result.stdout
 
 
-def test_the_same_header_in_another_room_is_fine(tmp_path):
+def test_the_same_header_in_another_module_is_fine(tmp_path):
     assert planted(tmp_path, "src/storage/x.c", with_include("<stdio.h>")).returncode == 0
 
 
@@ -159,3 +159,15 @@ def test_a_long_function_is_advice(tmp_path):
 def test_a_function_that_fits_gives_no_advice(tmp_path):
     result = planted(tmp_path, "src/core/x.c", with_line("\n".join(["x++;"] * 79)))
     assert "0 advice" in result.stdout, result.stdout
+
+
+def test_private_words_are_found_where_the_text_is_plain(tmp_path):
+    tool = write(tmp_path / "tools/tidy", (ROOT / "tools/tidy").read_text().replace("PLAIN_PATHS = (", 'PLAIN_PATHS = ("src/net", "docs/A.md",', 1))
+    write(tmp_path / "src/net/x.c", with_line("int crowd_size = 1; /* atomic_exchange is a name of C11 */"))
+    write(tmp_path / "src/cli/x.c", with_line("int crowd_size = 1;"))
+    write(tmp_path / "docs/A.md", "It is told later.\n")
+    result = run("/usr/bin/python3", tool, tmp_path)
+    assert result.returncode == 1
+    assert 'src/net/x.c:6: error: "crowd" is not a word of the field' in result.stdout
+    assert 'docs/A.md:1: error: "told" is not a word of the field' in result.stdout
+    assert "tidy: 2 files, 2 errors" in result.stdout, "words are free where nothing is said"
