@@ -96,6 +96,7 @@
 #define LIMIT_SCRIPT_STEPS 500000           /* a few milliseconds of Lua */
 #define LIMIT_SCRIPT_CPU_MS 20              /* where single steps are slow */
 #define LIMIT_SCRIPT_TURN_US 5000           /* all scripts at a time, before others have theirs */
+#define LIMIT_SCRIPT_TURN_STEPS 500000      /* ... in steps, which are the same on every machine */
 #define LIMIT_SCRIPT_MEMORY (4u << 20)      /* bytes */
 #define LIMIT_SCRIPT_BLOCK (512u << 10)     /* ... of one string, or one part of a table */
 #define LIMIT_SCRIPT_REPLY (1u << 20)       /* ... of what a command answers to a script */

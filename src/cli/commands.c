@@ -102,5 +102,5 @@ const struct cli_command *cli_command_find(const char *name)
 bool cli_command_is_destructive(const struct cli_command *command)
 {
     return command->run == force_unlock_main || command->run == revoke_main ||
-           command->run == recover_main;
+           command->run == recover_main || command->run == reset_fence_main;
 }

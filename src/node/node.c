@@ -154,7 +154,7 @@ struct node *node_new(const struct node_options *options, char problem[NODE_PROB
     n->options = *options;
     n->timer_fd = -1;
     n->descriptors.open = descriptors_open();
-    n->started_us = n->turn_us = node_now(n).boot_us;
+    n->started_us = n->stall.turn_us = node_now(n).boot_us;
     name_addresses(n);
     if (!node_open_clients(n, problem) || !node_open_store(n, problem) ||
         !node_open_timer(n, problem)) {

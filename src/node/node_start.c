@@ -8,10 +8,10 @@
 #include "node/state_load.h"
 #include "storage/bytes.h"
 #include "storage/disk_posix.h"
+#include "storage/log_stream.h"
 
 #define CACHE_BYTES (32u << 20)
 #define TRAILING_ENTRIES 1024u
-#define LOAD_PIECE (1u << 20)
 #define BOOTSTRAP_MAX 65536u
 
 bool node_folder_is_used(const char *data)
@@ -192,30 +192,15 @@ void node_on_cluster(void *ctx, struct id cluster, struct slice name)
 
 /* ---- the replica ---- */
 
-/* The log as the replica reads it at its start: a piece at a time, beside the log's thread, which
- * is up already and makes segments ahead of need. */
-struct log_stream {
-    struct log *log;
-    struct log_piece piece;
-    size_t given; /* entries of the piece */
-    uint64_t next;
-    struct problem problem; /* of a piece that could not be read */
-};
-
+/* The log as the replica reads it at its start: beside the log's thread, which is up already and
+ * makes segments ahead of need. */
 static bool next_entry(void *ctx, struct replica_entry *out)
 {
-    struct log_stream *s = ctx;
-    if (s->given == s->piece.count) {
-        log_piece_free(&s->piece);
-        s->given = 0;
-        if (log_read_beside(s->log, s->next, LOAD_PIECE, &s->piece, &s->problem) != STORAGE_OK) {
-            s->piece = (struct log_piece){0};
-            return false;
-        }
+    const struct log_entry *entry = log_stream_next(ctx);
+    if (entry == NULL) {
+        return false;
     }
-    const struct log_entry *entry = &s->piece.entries[s->given++];
     *out = (struct replica_entry){entry->term, entry->type, entry->data};
-    s->next++;
     return true;
 }
 
@@ -276,7 +261,7 @@ bool node_start_replica(struct node *n, char problem[NODE_PROBLEM])
     }
     options.seed = seed;
     n->replica = replica_new(&options, &start, node_now(n), &reason);
-    log_piece_free(&stream.piece);
+    log_stream_close(&stream);
     if (n->replica == NULL && stream.problem.status != STORAGE_OK) {
         describe(n, &stream.problem, problem);
         return false;

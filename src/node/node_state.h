@@ -14,6 +14,7 @@
 #include "node/snapshot_fetch.h"
 #include "node/snapshot_give.h"
 #include "node/snapshot_send.h"
+#include "node/stall.h"
 #include "replica/memory_tier.h"
 #include "replica/replica.h"
 #include "service/service.h"
@@ -94,14 +95,11 @@ struct node {
     int timer_fd;
     uv_poll_t timer;
     uint64_t timer_us; /* that it is set to */
-    uint64_t turn_us;  /* when on_turn was last */
     uint64_t awake_ms; /* boot time since the loop last slept, for what counts in ms; 0: not read */
     uint64_t housekeeping_us;
     uint64_t closed_noted;   /* connections closed because of their memory that the log names */
     uint64_t closed_note_us; /* boot time before which the log does not name more */
-    bool stalled;            /* sockets are read before anything is decided (S1.5) */
-    uint32_t stalled_turns;
-    uint64_t stalled_bytes;
+    struct stall stall;      /* when on_turn was last; whether sockets are read first (S1.5) */
     uv_idle_t awake;
 
     /* What we have acted on. */

@@ -6,11 +6,6 @@
 
 #include "node/node_state.h"
 
-enum {
-    STALL_US = 1000000, /* S1.5 */
-    STALL_TURNS = 200,  /* reading first never takes longer than so many turns */
-};
-
 #define TIMER_UNSET UINT64_MAX
 /* A timer that fires so much too early is left as it is: while a batch gathers, its time moves with
  * everybody who comes, and to set a timer costs more than to be woken once for nothing. */
@@ -146,27 +141,24 @@ static void awake(uv_idle_t *handle)
 
 bool node_is_late(const struct node *n, struct replica_time now)
 {
-    return n->stalled || now.boot_us - n->turn_us > STALL_US;
+    return stall_is_late(&n->stall, now.boot_us);
 }
 
 /* S1.5: after a stall, what came meanwhile is read before a batch may be sealed: keep-alives that
  * lie in our sockets must not be late because we were. */
 static bool is_reading_first(struct node *n, struct replica_time now)
 {
-    if (!n->stalled && now.boot_us - n->turn_us > STALL_US) {
-        n->stalled = true;
-        n->stalled_turns = 0;
+    uint64_t pause_us = now.boot_us - n->stall.turn_us;
+    bool was_reading = n->stall.reading;
+    bool reading = stall_begin_turn(&n->stall, now.boot_us, n->net.bytes_read);
+    if (reading && !was_reading) {
         uv_idle_start(&n->awake, awake);
         journal_note(n->options.journal, WARN, NODE, "stalled",
-                     JOURNAL_NUMBER("ms", (now.boot_us - n->turn_us) / 1000));
-    } else if (n->stalled &&
-               (n->net.bytes_read == n->stalled_bytes || n->stalled_turns++ == STALL_TURNS)) {
-        n->stalled = false;
+                     JOURNAL_NUMBER("ms", pause_us / 1000));
+    } else if (was_reading && !reading) {
         uv_idle_stop(&n->awake);
     }
-    n->stalled_bytes = n->net.bytes_read;
-    n->turn_us = now.boot_us;
-    return n->stalled;
+    return reading;
 }
 
 /* A node that joins begins when it has heard of its cluster. */
@@ -190,7 +182,7 @@ void node_on_turn(void *ctx)
         node_step_stop(n, now);
     }
     if (n->replica == NULL || n->phase >= NODE_CLOSING) {
-        n->turn_us = now.boot_us;
+        n->stall.turn_us = now.boot_us;
         start_if_known(n);
         return;
     }
@@ -221,9 +213,8 @@ void node_on_turn(void *ctx)
         service_run(n->service); /* the tier EFFICIENCY answers at once */
     }
     node_step_snapshots(n, now);
-    /* A pause within this turn is a stall too: the next turn reads the sockets first (S1.5). */
     struct replica_time sealing = node_now(n);
-    if (!reading && sealing.boot_us - now.boot_us <= STALL_US) {
+    if (stall_may_seal(&n->stall, sealing.boot_us)) {
         replica_flush(n->replica, sealing);
     }
     if (n->changed) {

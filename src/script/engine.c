@@ -35,6 +35,7 @@ struct script_engine {
     uint64_t runs;
     uint64_t stops;
     uint64_t busy_us;
+    uint64_t steps;
     struct list buckets[BUCKETS];
     struct list used;
 };
@@ -202,6 +203,11 @@ uint64_t script_stops(const struct script_engine *e)
 uint64_t script_busy_us(const struct script_engine *e)
 {
     return e->busy_us;
+}
+
+uint64_t script_steps(const struct script_engine *e)
+{
+    return e->steps;
 }
 
 const char *script_name(const struct script *s)
@@ -422,6 +428,7 @@ bool script_run(struct script_engine *e, struct script *s, const struct script_c
     bool is_done = vm_protect(v, run_script, &r, error, sizeof(error));
     e->is_running = false;
     e->busy_us += vm_busy_us(v);
+    e->steps += v->steps;
     v->call = NULL;
     buffer_release(&v->reply);
     if (is_done && !out->out->overflowed) {

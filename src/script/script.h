@@ -71,6 +71,8 @@ uint64_t script_stops(const struct script_engine *engine);
 /* Microseconds that went into compiling, and into runs of more than a few instructions, so far: for
  * one who shares a thread with scripts. */
 uint64_t script_busy_us(const struct script_engine *engine);
+/* Steps of all runs so far, as script_limits counts them. */
+uint64_t script_steps(const struct script_engine *engine);
 
 /* SCRIPT_NAME_LEN bytes and a NUL. */
 const char *script_name(const struct script *script);

@@ -223,7 +223,14 @@ uint64_t resp_pubsub_receivers(struct service *s, struct slice channel);
 
 /* resp_script.c */
 void resp_script_close(struct service *s);
-uint64_t resp_script_busy_us(const struct service *s);
+struct resp_script_work {
+    uint64_t busy_us;
+    uint64_t steps;
+};
+/* What scripts have taken so far. */
+struct resp_script_work resp_script_work(const struct service *s);
+/* Whether scripts have taken all that one turn gives them since then. */
+bool resp_script_turn_is_over(const struct service *s, struct resp_script_work before);
 void resp_script_stats(const struct service *s, struct service_stats *out);
 
 /* The handlers of the table. */

@@ -23,9 +23,18 @@ void resp_script_close(struct service *s)
     script_engine_free(s->resp->scripts);
 }
 
-uint64_t resp_script_busy_us(const struct service *s)
+struct resp_script_work resp_script_work(const struct service *s)
 {
-    return s->resp->scripts == NULL ? 0 : script_busy_us(s->resp->scripts);
+    const struct script_engine *engine = s->resp->scripts;
+    return engine == NULL ? (struct resp_script_work){0}
+                          : (struct resp_script_work){script_busy_us(engine), script_steps(engine)};
+}
+
+bool resp_script_turn_is_over(const struct service *s, struct resp_script_work before)
+{
+    struct resp_script_work now = resp_script_work(s);
+    return now.busy_us - before.busy_us > LIMIT_SCRIPT_TURN_US ||
+           now.steps - before.steps >= LIMIT_SCRIPT_TURN_STEPS;
 }
 
 void resp_script_stats(const struct service *s, struct service_stats *out)

@@ -244,7 +244,7 @@ void service_transact(struct service *s)
     struct list pending;
     list_init(&pending);
     list_move_all(&pending, &shared->pending);
-    uint64_t busy_us = resp_script_busy_us(s);
+    struct resp_script_work before = resp_script_work(s);
     for (struct list *link = list_take(&pending); link != NULL; link = list_take(&pending)) {
         struct resp_conn *conn = LIST_OBJECT(link, struct resp_conn, pending);
         if (conn->give_up_ms <= now_ms && !may_run) {
@@ -255,7 +255,7 @@ void service_transact(struct service *s)
             list_append(&shared->pending, &conn->pending);
         } else if (conn->needs_barrier) {
             conn->ask = ask_barrier(s, on_barrier, conn);
-        } else if (resp_script_busy_us(s) - busy_us > LIMIT_SCRIPT_TURN_US) {
+        } else if (resp_script_turn_is_over(s, before)) {
             shared->is_behind = true; /* the other nodes are to hear from us in between */
             list_append(&shared->pending, &conn->pending);
         } else {

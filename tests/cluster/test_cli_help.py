@@ -51,11 +51,12 @@ def test_wrong_usage_ends_with_64_and_says_what_to_do(line, said):
     assert done.stdout == ""
 
 
-@pytest.mark.parametrize("word", ["release", "rev", "revok", "reco", "recove", "forc", "force-unloc"])
+@pytest.mark.parametrize("word", ["release", "rev", "revok", "reco", "recove", "forc", "force-unloc", "reset", "reset-fenc",
+                                  "resign"])
 def test_no_command_that_takes_something_away_is_proposed(word):
     done = run(word, "billing/close")
     assert done.returncode == 64, done
-    assert not any(name in done.stderr for name in ("revoke", "recover", "force-unlock")), done.stderr
+    assert not any(name in done.stderr for name in ("revoke", "recover", "force-unlock", "reset-fence")), done.stderr
     assert "`holdfast --help` lists them" in done.stderr
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from harness import allowed, wait_until
+from harness import PATIENCE, allowed, read_answer, skip_or_fail, wait_until
 
 HEARTBEAT = 0.05  # S12.8; what a leader knew since its last heartbeat dies with it (S1.2)
 
@@ -58,6 +58,40 @@ def test_a_session_that_is_kept_alive_over_a_leader_change_keeps_its_locks(make_
         assert answer.status == 200, answer
     shown = through.show("kept").json
     assert shown["holders"][0]["fencing_token"] == lock["fencing_token"]
+
+
+def live_for(node, session, seconds, pause, late):
+    """Sends keep-alives over one connection, the next one `pause` seconds after each answer. True: the session lives;
+    False: it ended although each was sent in time; None: it ended, and one was sent more than `late` seconds late."""
+    connection = node.connect()
+    try:
+        in_time, until = True, time.monotonic() + seconds
+        while time.monotonic() < until:
+            due = time.monotonic() + pause
+            time.sleep(pause)
+            in_time = in_time and time.monotonic() - due < late
+            path = f"/api/v1/sessions/{session}/keepalive"
+            connection.request("POST", path)
+            if read_answer(connection, "POST", path).status != 200:
+                return False if in_time else None
+        return True
+    finally:
+        connection.close()
+
+
+def test_a_session_with_a_short_ttl_lives_on_an_idle_cluster(make_cluster):
+    """150 ms: a keep-alive waits a twentieth of that for others. If it waited 100 ms, the session would end before
+    the second one is applied, every time; one that ends because the machine is busy does not end every time."""
+    leader = make_cluster(3, "--ttl-min", "100ms").leader()
+    ended, until = 0, time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        opened = leader.ask("POST", "/api/v1/sessions", {"client_id": "short", "ttl_ms": 150})
+        lives = live_for(leader, opened.json["session_id"], 1.5, 0.06, 0.02)
+        if lives:
+            return
+        ended += lives is False
+        assert ended < 4 * allowed(1), f"it ended {ended} times although each keep-alive was sent in time"
+    skip_or_fail("this machine is too busy for keep-alives every 60 ms")
 
 
 @pytest.mark.long

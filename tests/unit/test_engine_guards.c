@@ -524,6 +524,93 @@ static void a_voter_learns_of_its_demotion_when_that_is_committed(void **state)
     alone_close(&a);
 }
 
+/* Removals need no rule: libraft drops a removed server at once. These show that it does, and that
+ * the voters that are left elect a leader whoever of them has the change. Node 1 leads four voters
+ * and removes node 4 while node 3 is down. Node 1 dies, and node 3 is back. */
+
+static void a_voter_that_is_removed_is_not_sent_the_change(void **state)
+{
+    (void)state;
+    struct alone a;
+    const char *problem = NULL;
+    alone_open(&a, 4);
+    alone_lead(&a, 4);
+    alone_run(&a, 60000);
+    assert_true(alone_count(&a, RAFT_APPEND_ENTRIES, 4) > 0);
+    alone_forget(&a);
+    for (uint64_t id = 2; id <= 4; id++) {
+        alone_acknowledge(&a, id, alone_last_index(&a), 0);
+    }
+    assert_int_equal(change(&a, REPLICA_REMOVE, 4, &problem), HF_OK);
+    uint64_t index = alone_last_index(&a);
+    alone_run(&a, 60000); /* a heartbeat too */
+    alone_acknowledge(&a, 4, index - 1, 0);
+    alone_acknowledge(&a, 4, index - 1, index);
+    alone_run(&a, 60000);
+    assert_int_equal(highest_sent(&a, 2), index);
+    assert_true(highest_sent(&a, 4) < index);
+    alone_all_written(&a);
+    alone_acknowledge(&a, 2, index, 0); /* two of three voters have it */
+    assert_int_equal(raft_of(&a)->configuration_uncommitted_index, 0);
+    assert_true(highest_sent(&a, 4) < index);
+    alone_close(&a);
+}
+
+/* Node 2 of four voters, which followed node 1 in term 7 and asks for votes now. */
+static void follow_as_second_of_four(struct alone *a, bool has_removal)
+{
+    static const bool all[] = {true, true, true};
+    uint8_t bytes[1024];
+    struct replica_entry removal = members_entry(7, all, 3, bytes, sizeof(bytes));
+    alone_open_as(a, &(struct alone_life){.id = 2, .members = 4, .term = 1, .last = 1});
+    alone_receive_append(a, (struct alone_append){1, 7, 1, 1, 1, &removal, has_removal ? 1 : 0});
+    alone_all_written(a);
+    alone_forget(a);
+    alone_pass_us(a, 700000); /* node 1 is silent */
+    replica_on_timer(a->replica, a->now);
+}
+
+static void give_votes(struct alone *a, uint64_t from)
+{
+    alone_vote(a, from, 8, true);
+    alone_vote(a, from, 8, false);
+}
+
+/* Only the leader has the removal: the others elect by the four voters, the removed one too. */
+static void without_the_removal_the_removed_voter_votes_and_a_leader_is_elected(void **state)
+{
+    (void)state;
+    struct alone a;
+    follow_as_second_of_four(&a, false);
+    assert_non_null(alone_last(&a, RAFT_REQUEST_VOTE, 4)); /* it is asked */
+    alone_vote(&a, 3, 8, true);
+    alone_vote(&a, 4, 8, true);
+    assert_int_equal(term_of(&a), 8);
+    alone_vote(&a, 3, 8, false);
+    assert_false(leads(&a)); /* two of four */
+    alone_vote(&a, 4, 8, false);
+    assert_true(leads(&a));
+    alone_close(&a);
+    follow_as_second_of_four(&a, false); /* now as the voter that was to be removed */
+    request_vote(&a, 3, 8, false);
+    assert_true(is_granted(&a, 3));
+    alone_close(&a);
+}
+
+/* One more voter has the removal: it has the longest log, and one of the two others is enough. */
+static void a_voter_with_the_removal_is_elected_by_those_that_are_left(void **state)
+{
+    (void)state;
+    struct alone a;
+    follow_as_second_of_four(&a, true);
+    assert_null(alone_last(&a, RAFT_REQUEST_VOTE, 4));
+    assert_non_null(alone_last(&a, RAFT_REQUEST_VOTE, 3));
+    give_votes(&a, 3);
+    assert_true(leads(&a));
+    assert_int_equal(term_of(&a), 8);
+    alone_close(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -546,6 +633,9 @@ int main(void)
         cmocka_unit_test(the_commit_index_never_falls),
         cmocka_unit_test(a_leader_ends_when_another_leads_its_term),
         cmocka_unit_test(a_voter_learns_of_its_demotion_when_that_is_committed),
+        cmocka_unit_test(a_voter_that_is_removed_is_not_sent_the_change),
+        cmocka_unit_test(without_the_removal_the_removed_voter_votes_and_a_leader_is_elected),
+        cmocka_unit_test(a_voter_with_the_removal_is_elected_by_those_that_are_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,6 +26,27 @@ static void tokens_rise_through_both_tiers(void **state)
     tier_world_close();
 }
 
+/* What makes the tier quick: the answer comes within the call, and nothing is written to the log. */
+static void a_grant_and_a_release_are_answered_at_once_without_the_log(void **state)
+{
+    (void)state;
+    tier_world_open();
+    struct command c;
+    uint64_t index = world.index;
+    for (uint32_t i = 1; i <= 100; i++) {
+        tier_make_acquire(&c, "n", 0);
+        world.results = 0;
+        assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
+        assert_int_equal(world.results, 1);
+        assert_int_equal(world.last.outcome, OUTCOME_GRANTED);
+        tier_give(world.last.token, "n");
+        assert_int_equal(world.results, 2);
+    }
+    assert_int_equal(world.index, index);
+    assert_int_equal(world.advances, 0);
+    tier_world_close();
+}
+
 static void at_half_of_the_tokens_an_advance_is_proposed_once(void **state)
 {
     (void)state;
@@ -492,6 +513,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_rise_through_both_tiers),
+        cmocka_unit_test(a_grant_and_a_release_are_answered_at_once_without_the_log),
         cmocka_unit_test(at_half_of_the_tokens_an_advance_is_proposed_once),
         cmocka_unit_test(one_advance_is_64_times_1023_tokens_and_asked_for_at_half),
         cmocka_unit_test(what_is_left_of_a_block_is_not_used_after_a_grant_of_the_log),
