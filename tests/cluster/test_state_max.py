@@ -9,6 +9,7 @@ import pytest
 import redis
 
 from cli_support import ask
+from grpc_support import channel_to, code_of, grpc, stubs  # noqa: F401
 from harness import PATIENCE, wait_until
 
 LIMIT = "2MiB"
@@ -145,6 +146,17 @@ def test_the_tier_efficiency_counts_and_drains(make_cluster):
     for i, token in enumerate(tokens[:20]):
         assert leader.release(f"quick-{i}", token, client="c").status == 200
     assert leader.acquire("durable", **BIG).json["acquired"]
+
+
+def test_grpc_names_the_same_code(make_cluster, stubs):  # noqa: F811
+    node = make_cluster(1, "--state-max", LIMIT).nodes[1]
+    with connect(node) as r:
+        fill(r)
+    with channel_to(node) as channel, pytest.raises(grpc.RpcError) as refused:
+        service = stubs.lock_grpc.LockServiceStub(channel)
+        for i in range(100):  # there is room for a few that are small
+            service.Lock(stubs.lock.LockRequest(resource_id=f"small-{i}", client_id="me"))
+    assert code_of(refused.value) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "state_full")
 
 
 def test_the_command_line_says_what_is_full(make_cluster):
