@@ -159,12 +159,19 @@ uint64_t admission_bytes(const struct core *replicated, const struct core *memor
     return core_bytes(replicated) + (memory != NULL ? core_bytes(memory) : 0);
 }
 
-enum hf_error admission_judge(const struct admission *a, const struct core *replicated,
+enum hf_error admission_judge(struct admission *a, const struct core *replicated,
                               const struct core *memory, const struct command *command,
                               uint64_t *adds)
 {
     uint64_t most = a->max == 0 ? 0 : admission_adds(command);
-    if (most == 0 || admission_bytes(replicated, memory) + a->pending + most <= a->max) {
+    if (most <= a->room) {
+        a->room -= most;
+        *adds = most;
+        return HF_OK;
+    }
+    uint64_t bytes = admission_bytes(replicated, memory) + a->pending + most;
+    if (bytes <= a->max) {
+        a->room = a->max - bytes;
         *adds = most;
         return HF_OK;
     }

@@ -21,6 +21,9 @@ struct admission {
     uint64_t max;     /* bytes of both tiers together; 0: no limit */
     uint64_t pending; /* bytes that proposed commands may add, not applied yet; the caller counts */
     uint64_t refused; /* commands, since the start; the caller counts */
+    /* Commands that add so much are admitted before the bytes are looked at again: this is all that
+     * most of them pay. The caller sets it to 0 from time to time, and when `max` changes. */
+    uint64_t room;
 };
 
 /* A warning at this share of the limit, which ends at the lower one. */
@@ -31,7 +34,7 @@ enum { ADMISSION_WARN_PERCENT = 80, ADMISSION_CALM_PERCENT = 70 };
 uint64_t admission_adds(const struct command *command);
 
 /* `memory` is the state of the tier EFFICIENCY, NULL: there is none. On HF_OK `adds` is set. */
-enum hf_error admission_judge(const struct admission *a, const struct core *replicated,
+enum hf_error admission_judge(struct admission *a, const struct core *replicated,
                               const struct core *memory, const struct command *command,
                               uint64_t *adds);
 

@@ -74,7 +74,7 @@ bool replica_has_majority(struct replica *r, struct replica_time at)
     return !fake.no_majority;
 }
 
-enum hf_error admission_judge(const struct admission *a, const struct core *replicated,
+enum hf_error admission_judge(struct admission *a, const struct core *replicated,
                               const struct core *memory, const struct command *command,
                               uint64_t *adds)
 {

@@ -218,8 +218,7 @@ static struct admission full(const struct world *w)
     return (struct admission){.max = core_bytes(w->core)};
 }
 
-static enum hf_error judge(const struct world *w, const struct admission *a,
-                           const struct command *c)
+static enum hf_error judge(const struct world *w, struct admission *a, const struct command *c)
 {
     uint64_t adds = 99;
     return admission_judge(a, w->core, NULL, c, &adds);
@@ -408,6 +407,27 @@ static void what_is_pending_counts_and_is_awaited(void **state)
     assert_int_equal(judge(w, &a, &c), HF_OK);
 }
 
+/* The bytes are looked at again when the room that was found is used up, not before. */
+static void room_is_used_up_before_the_bytes_are_looked_at_again(void **state)
+{
+    struct world *w = *state;
+    struct command c;
+    uint64_t adds = 0;
+    make_acquire(w, &c, "new");
+    uint64_t most = admission_adds(&c);
+    struct admission a = {.max = core_bytes(w->core) + 10 * most};
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(admission_judge(&a, w->core, NULL, &c, &adds), HF_OK);
+        assert_true(adds == most);
+        assert_true(a.room == (9 - (uint64_t)i) * most);
+        a.pending += adds;
+    }
+    assert_int_equal(judge(w, &a, &c), HF_BUSY);
+    a.pending = 0; /* nothing came of them */
+    assert_int_equal(judge(w, &a, &c), HF_OK);
+    assert_true(a.room == 9 * most);
+}
+
 static void both_tiers_count(void **state)
 {
     struct world *w = *state;
@@ -473,6 +493,7 @@ int main(void)
         TEST(a_holder_may_enter_again),
         TEST(a_retry_of_what_was_done_passes),
         TEST(what_is_pending_counts_and_is_awaited),
+        TEST(room_is_used_up_before_the_bytes_are_looked_at_again),
         TEST(both_tiers_count),
         TEST(a_state_above_its_limit_drains),
         TEST(the_warning_ends_further_below_than_it_begins),
