@@ -65,6 +65,7 @@ complete -c holdfast -n "__fish_seen_subcommand_from serve" -l ttl-min -r -d 'th
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l snapshot-log-size -r -d 'of log after which a snapshot is taken (64MiB)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l segment-size -r -d 'of a file of the log (16MiB)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l connections-max-bytes -r -d 'memory of all HTTP connections together; above it those that hold the most are closed (0: an eighth of the machine'\''s or the container'\''s memory) (0)'
+complete -c holdfast -n "__fish_seen_subcommand_from serve" -l state-max -r -d 'memory of live state, locks, sessions and values of both tiers; above it whatever adds more is refused; the smallest of the members counts (0: a quarter of the machine'\''s or the container'\''s memory) (0)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l disk-io -r -d 'who waits for the log'\''s writes: the kernel where the file system is known to be good at it, else a thread; or always a thread (auto)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l max-clients -r -d 'client connections of all ports at the same time, up to 8 of them kept for clients on this machine; less where the limit of open files is too small (10000)'
 complete -c holdfast -n "__fish_seen_subcommand_from serve" -l max-clients-per-address -r -d 'of them from one address; 0: no such limit (0)'

@@ -156,7 +156,10 @@
       "no grant has this fencing token; a mark cannot be above the tokens issued so far")          \
     X(TOO_MANY_CLIENTS, "limit_clients", 503, 14,                                                  \
       "this node has as many client connections as it may have, and none is idle; nothing was "    \
-      "done; try another node, or again later")
+      "done; try another node, or again later")                                                    \
+    X(STATE_FULL, "state_full", 429, 8,                                                            \
+      "the state has reached its limit (state-max); nothing was done; release what is not "        \
+      "needed, or raise state-max on all nodes")
 
 enum hf_error {
 #define X(symbol, code, http, grpc, text) HF_##symbol,

@@ -207,6 +207,12 @@ void pool_free(struct pool *p, ref who, size_t size)
     push_free(p, size_class, who);
 }
 
+size_t pool_rounded(size_t size)
+{
+    hf_assert(size >= 1 && size <= POOL_MAX_OBJECT);
+    return class_size(class_of(size));
+}
+
 uint64_t pool_bytes_reserved(const struct pool *p)
 {
     return (uint64_t)p->chunk_count * POOL_CHUNK_BYTES + p->chunk_capacity * sizeof(*p->chunks);

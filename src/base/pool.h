@@ -54,6 +54,9 @@ void *pool_alloc(struct pool *p, size_t size, ref *out);
 /* Takes an object back; `size` is the one it was allocated with. */
 void pool_free(struct pool *p, ref who, size_t size);
 
+/* What an object of that size takes: it is rounded up to its size class. */
+size_t pool_rounded(size_t size);
+
 /* Everything taken from `memory`, tables included. */
 uint64_t pool_bytes_reserved(const struct pool *p);
 

@@ -17,6 +17,18 @@ const struct cli_option status_options[] = {
     CLI_OPTIONS_END,
 };
 
+/* What counts against state-max; nodes of older versions do not say it. */
+static void print_state(const struct json_t *state)
+{
+    const double mib = 1 << 20;
+    uint64_t bytes = json_tree_u64(json_tree_get(state, "bytes"), 0);
+    uint64_t max = json_tree_u64(json_tree_get(state, "max_bytes"), 0);
+    if (max != 0) {
+        printf("state %.1f of %.1f MiB (%.0f %% of state-max)\n\n", (double)bytes / mib,
+               (double)max / mib, 100.0 * (double)bytes / (double)max);
+    }
+}
+
 static void print_people(const struct json_t *tree, bool is_serving)
 {
     bool has_colour = cli_has_colour(stdout);
@@ -32,6 +44,9 @@ static void print_people(const struct json_t *tree, bool is_serving)
     printf("  term %" PRIu64 "  as node %" PRIu64 " sees it\n\n",
            json_tree_u64(json_tree_get(tree, "term"), 0),
            json_tree_u64(json_tree_get(tree, "node"), 0));
+    if (json_tree_get(tree, "state") != NULL) {
+        print_state(json_tree_get(tree, "state"));
+    }
     members_print(json_tree_get(tree, "members"));
 }
 

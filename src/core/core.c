@@ -338,6 +338,24 @@ uint64_t core_counters(const struct core *c)
     return table_count(&c->counters);
 }
 
+/* Of the objects in memories of a fixed length. */
+static uint64_t remembered_bytes(const struct core *c)
+{
+    return c->remembered_bytes +
+           recent_count(&c->ended_grants) * (uint64_t)pool_rounded(sizeof(struct ended_grant)) +
+           recent_count(&c->transacts) * (uint64_t)pool_rounded(sizeof(struct done_transact)) +
+           table_count(&c->ended_sessions) * (uint64_t)pool_rounded(sizeof(struct ended_session));
+}
+
+uint64_t core_bytes(const struct core *c)
+{
+    uint64_t remembered = remembered_bytes(c);
+    hf_assert(pool_bytes_used(&c->pool) >= remembered);
+    return pool_bytes_used(&c->pool) - remembered + table_bytes(&c->locks) +
+           table_bytes(&c->sessions) + table_bytes(&c->leases) + table_bytes(&c->tokens) +
+           table_bytes(&c->requests) + table_bytes(&c->counters) + heap_bytes(&c->timers);
+}
+
 void core_stats(const struct core *c, struct core_stats *out)
 {
     *out = (struct core_stats){

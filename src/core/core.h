@@ -90,6 +90,14 @@ struct core_stats {
 };
 
 void core_stats(const struct core *core, struct core_stats *out);
+/* Bytes that live objects take: sessions, grants, waiters, values, counters and the tables that grow
+ * with them. They fall when something is released or expires. What is only remembered (answers,
+ * ends, audit records, fence marks) is not in it: it has limits of its own and does not shrink. The
+ * same on every member, but for what a restart compacts. O(1). */
+uint64_t core_bytes(const struct core *core);
+/* Whether applying the command would only repeat an earlier answer: its request id, seq, lease id or
+ * transaction id is known. Changes nothing. */
+bool core_knows(const struct core *core, const struct command *command);
 /* Its `names` alone; and how many counters there are (S13.5). */
 uint64_t core_names(const struct core *core);
 uint64_t core_counters(const struct core *core);

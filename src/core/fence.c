@@ -11,6 +11,11 @@ static struct slice mark_name(const struct fence_mark *f)
     return slice_make(f->name, f->name_len);
 }
 
+size_t fence_mark_size(const struct fence_mark *f)
+{
+    return sizeof(*f) + f->name_len;
+}
+
 struct fence_mark *fence_find(const struct core *c, uint32_t tenant, struct slice name,
                               uint32_t slot)
 {
@@ -36,6 +41,7 @@ ref fence_add(struct core *c, uint32_t tenant, struct slice name, uint32_t slot,
     memcpy(f->name, name.data, name.len);
     table_insert(&c->fences, hash_fence(c, tenant, name, slot), who);
     heap_insert(&c->fence_heap, token, who);
+    c->remembered_bytes += pool_rounded(fence_mark_size(f));
     RING_APPEND(c, &c->fence_ring, who, fence_mark, ring);
     core_step(c, 1);
     return who;
@@ -71,7 +77,8 @@ static void drop_lowest(struct core *c)
     heap_remove(&c->fence_heap, f->position);
     table_remove(&c->fences, hash_fence(c, f->tenant, mark_name(f), f->slot), who);
     RING_REMOVE(c, &c->fence_ring, who, fence_mark, ring);
-    pool_free(&c->pool, who, sizeof(*f) + f->name_len);
+    c->remembered_bytes -= pool_rounded(fence_mark_size(f));
+    pool_free(&c->pool, who, fence_mark_size(f));
     core_step(c, 1);
 }
 

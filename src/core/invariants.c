@@ -48,7 +48,8 @@
  *   I31  S13.5       Counters are found, are at most 10,000, and none has the name of a lock. One
  *                    with a deadline is of version 4, and outlives it only in a backlog.
  *   I32  S13.6       Transactions that are remembered are found by id, and are at most 65,536.
- *   I33  S13.1       Only a lone exclusive grant of a private session is a key. */
+ *   I33  S13.1       Only a lone exclusive grant of a private session is a key.
+ *   I34  S12.14      The bytes of what is remembered are counted rightly. */
 #include "core/invariants.h"
 
 const char broken_ring[] = "I2: a ring is not closed, or longer than its limit";

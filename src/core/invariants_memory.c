@@ -285,11 +285,34 @@ static const char *check_transacts(struct census *n)
     return NULL;
 }
 
+/* Bytes. */
+
+static const char *check_bytes(struct census *n)
+{
+    const struct core *c = n->c;
+    uint64_t bytes = 0;
+    for (enum done_kind where = 0; where < DONE_KINDS; where++) {
+        for (uint32_t i = 0; i < recent_count(&c->done_requests[where]); i++) {
+            bytes +=
+                pool_rounded(request_size(request_at(c, recent_at(&c->done_requests[where], i))));
+        }
+    }
+    RING_EACH(c, mark, c->fence_ring, fence_mark, ring)
+    {
+        bytes += pool_rounded(fence_mark_size(fence_mark_at(c, mark)));
+    }
+    RING_EACH(c, record, c->audit_ring, audit_record, ring)
+    {
+        bytes += pool_rounded(audit_size(audit_record_at(c, record)));
+    }
+    return bytes == c->remembered_bytes ? NULL : "I34: the bytes of what is remembered are wrong";
+}
+
 const char *check_memory(struct census *n)
 {
-    const char *(*const checks[])(struct census *) = {check_done_requests, check_ended,
-                                                      check_fences,        check_audit,
-                                                      check_counters,      check_transacts};
+    const char *(*const checks[])(struct census *) = {
+        check_done_requests, check_ended,     check_fences, check_audit,
+        check_counters,      check_transacts, check_bytes};
     const char *broken = NULL;
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]) && broken == NULL; i++) {
         broken = checks[i](n);

@@ -29,7 +29,7 @@ struct slice audit_reason(const struct audit_record *a)
     return slice_make(a->text + a->resource_len + a->actor_len, a->reason_len);
 }
 
-static size_t audit_size(const struct audit_record *a)
+size_t audit_size(const struct audit_record *a)
 {
     return sizeof(*a) + a->resource_len + a->actor_len + a->reason_len;
 }
@@ -74,9 +74,11 @@ void audit_append(struct core *c, ref who)
     ref oldest = c->audit_at[a->number % LIMIT_AUDIT];
     if (oldest != 0) {
         RING_REMOVE(c, &c->audit_ring, oldest, audit_record, ring);
+        c->remembered_bytes -= pool_rounded(audit_size(audit_record_at(c, oldest)));
         pool_free(&c->pool, oldest, audit_size(audit_record_at(c, oldest)));
         c->audit_count--;
     }
+    c->remembered_bytes += pool_rounded(audit_size(a));
     c->audit_at[a->number % LIMIT_AUDIT] = who;
     RING_APPEND(c, &c->audit_ring, who, audit_record, ring);
     c->audit_count++;

@@ -241,6 +241,53 @@ enum hf_error request_look(struct core *c, const struct command *cmd, ref sessio
     return HF_OK;
 }
 
+/* As find_by_seq, without counting steps. */
+static bool knows_seq(const struct core *c, struct id id, uint64_t seq)
+{
+    ref session = session_find(c, id);
+    const struct session_extra *x =
+        session == 0 ? NULL : session_extra_get(c, session_at(c, session));
+    if (x == NULL) {
+        return false;
+    }
+    RING_EACH(c, who, x->replies, request, ring)
+    {
+        if (request_at(c, who)->seq >= seq) {
+            return request_at(c, who)->seq == seq;
+        }
+    }
+    return seq <= x->acked_through;
+}
+
+bool core_knows(const struct core *c, const struct command *cmd)
+{
+    if (cmd->request_id.len > 0) {
+        struct request_key key = {.tenant = cmd->tenant,
+                                  .type = cmd->type,
+                                  .session_id = cmd->session,
+                                  .scope = id_is_zero(cmd->session) ? scope_of(cmd)
+                                                                    : slice_make(NULL, 0),
+                                  .id = cmd->request_id,
+                                  .hash = request_hash_of(c, cmd)};
+        if (request_find(c, &key) != 0) {
+            return true;
+        }
+    } else if (cmd->seq != 0 && knows_seq(c, cmd->session, cmd->seq)) {
+        return true;
+    }
+    switch (cmd->type) {
+    case COMMAND_ACQUIRE:
+        return view_knows_lease(c, cmd->acquire.lease);
+    case COMMAND_SESSION_OPEN:
+        return session_find(c, cmd->session_open.id) != 0 ||
+               history_session(c, cmd->session_open.id) != ENDED_NOT;
+    case COMMAND_TRANSACT:
+        return transact_find(c, cmd->transact.id) != NULL;
+    default:
+        return false;
+    }
+}
+
 static void reply_insert(struct core *c, ref session, ref who, uint64_t seq)
 {
     struct session_extra *x = session_extra_make(c, session);
@@ -309,6 +356,7 @@ static void forget_done(struct core *c, enum done_kind where, ref request)
     if (c->strays > 0 && where == DONE_OF_CLIENTS && kind_of(r) != DONE_OF_CLIENTS) {
         c->strays--;
     }
+    c->remembered_bytes -= pool_rounded(request_size(r));
     pool_free(&c->pool, request, request_size(r));
 }
 
@@ -317,6 +365,7 @@ void request_remember(struct core *c, enum done_kind where, ref request)
     struct recent *memory = &c->done_requests[where];
     const struct request *r = request_at(c, request);
     ref forgotten = recent_add(memory, request, &r->hash);
+    c->remembered_bytes += pool_rounded(request_size(r));
     c->strays += where == DONE_OF_CLIENTS && kind_of(r) != DONE_OF_CLIENTS;
     if (forgotten != 0) {
         forget_done(c, where, forgotten);

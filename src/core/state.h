@@ -74,6 +74,7 @@ struct core {
     uint64_t waiters;
     uint32_t audit_count;
     uint32_t strays; /* of another kind among DONE_OF_CLIENTS: remembered before version 4 */
+    uint64_t remembered_bytes; /* of done requests, audit records and fence marks; see core_bytes */
 
     /* Not replicated: of the entry or the command at hand. */
     uint32_t ordinal;
@@ -360,6 +361,7 @@ void revoke_take(struct core *c, ref grant);
 uint64_t audit_add(struct core *c, enum audit_action action, uint32_t tenant, struct slice resource,
                    struct slice actor, struct slice reason, uint32_t count);
 void audit_append(struct core *c, ref record); /* its number is the next; drops the oldest */
+size_t audit_size(const struct audit_record *a);
 const struct audit_record *audit_find(const struct core *c, uint64_t number);
 struct slice audit_resource(const struct audit_record *a);
 struct slice audit_actor(const struct audit_record *a);
@@ -367,6 +369,7 @@ struct slice audit_reason(const struct audit_record *a);
 const char *audit_action_name(enum audit_action action);
 
 /* ---- fence.c ---- */
+size_t fence_mark_size(const struct fence_mark *f);
 void apply_fence_check(struct core *c, const struct command *cmd, struct result *out);
 void apply_fence_reset(struct core *c, const struct command *cmd, struct result *out);
 /* The version rose: a floor of tokens that were never issued is lowered to the highest that can

@@ -5,7 +5,7 @@
 
 enum { RETRY_MS = 20 };
 
-static struct cookie nobody = {COOKIE_NOBODY, false};
+static struct cookie nobody = {COOKIE_NOBODY, false, 0};
 
 void *forward_no_cookie(void)
 {
@@ -51,11 +51,58 @@ static enum tier_taken offer(struct forward *f, enum tier tier, const struct com
     return memory_tier_submit(f->options.tier, tier, command, cookie, time);
 }
 
+/* ---- the limit of the state (S12.14) ---- */
+
+/* HF_STATE_FULL is final, so only a leader gives it that is one for sure: another one may know that
+ * an earlier try was done. */
+static enum hf_error admit(struct forward *f, const struct command *command,
+                           struct replica_time now, uint64_t *adds)
+{
+    struct admission *a = f->options.admission;
+    *adds = 0;
+    if (a == NULL) {
+        return HF_OK;
+    }
+    const struct core *memory =
+        f->options.memory_core != NULL ? f->options.memory_core(f->options.ctx) : NULL;
+    enum hf_error error = admission_judge(a, replica_core(f->replica), memory, command, adds);
+    if (error != HF_STATE_FULL) {
+        return error;
+    }
+    struct replica_status status;
+    replica_status(f->replica, now, &status);
+    if (!status.serving) {
+        return HF_UNAVAILABLE;
+    }
+    if (!replica_has_majority(f->replica, now)) {
+        return HF_BUSY;
+    }
+    a->refused++;
+    return HF_STATE_FULL;
+}
+
+/* An answer, and no reason to look for another leader. */
+static enum hf_error refuse_here(struct forward *f, const struct command *command,
+                                 struct cookie *cookie, enum hf_error error)
+{
+    struct result refused = {.type = command->type, .error = error};
+    forward_on_result(f, cookie, REPLICA_DONE, &refused);
+    return HF_OK;
+}
+
 enum hf_error forward_take(struct forward *f, enum tier tier, const struct command *command,
                            struct cookie *cookie, struct replica_time now)
 {
     if (f->paused) {
         return HF_UNAVAILABLE;
+    }
+    uint64_t adds;
+    enum hf_error error = admit(f, command, now, &adds);
+    if (error == HF_STATE_FULL) {
+        return refuse_here(f, command, cookie, error);
+    }
+    if (error != HF_OK) {
+        return error;
     }
     enum tier_taken taken = offer(f, tier, command, cookie, now);
     if (taken != TIER_PROPOSE) {
@@ -64,11 +111,13 @@ enum hf_error forward_take(struct forward *f, enum tier tier, const struct comma
     if (f->read_only) {
         return HF_UNAVAILABLE;
     }
-    enum hf_error error = replica_submit(f->replica, command, cookie, now);
-    if (error == HF_NOT_UPGRADED) { /* an answer, and no reason to look for another leader */
-        struct result refused = {.type = command->type, .error = error};
-        forward_on_result(f, cookie, REPLICA_DONE, &refused);
-        return HF_OK;
+    error = replica_submit(f->replica, command, cookie, now);
+    if (error == HF_NOT_UPGRADED) {
+        return refuse_here(f, command, cookie, error);
+    }
+    if (error == HF_OK && adds > 0) {
+        cookie->adds += adds;
+        f->options.admission->pending += adds;
     }
     if (error == HF_OK && f->options.tier != NULL && memory_tier_is_counted(command)) {
         cookie->is_counted = true;
@@ -255,6 +304,10 @@ void forward_on_result(struct forward *f, void *cookie, enum replica_outcome out
     if (head->is_counted) {
         head->is_counted = false;
         memory_tier_on_settled(f->options.tier);
+    }
+    if (head->adds > 0) {
+        f->options.admission->pending -= head->adds;
+        head->adds = 0;
     }
     if (head->kind == COOKIE_RELAY) {
         relay_on_result(f, cookie, outcome, result);

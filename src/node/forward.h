@@ -16,6 +16,7 @@
 
 #include "node/journal.h"
 #include "node/peers.h"
+#include "replica/admission.h"
 #include "replica/memory_tier.h"
 #include "replica/replica.h"
 #include "service/gateway.h"
@@ -30,6 +31,7 @@ struct forward_options {
     void *ctx;
     struct replica_time (*now)(void *ctx);
     uint64_t (*boot_ms)(void *ctx); /* the same in ms, and cheaper, for time limits; NULL: `now` */
+    struct admission *admission;    /* the limit of the state; NULL: none */
     struct memory_tier *tier;       /* NULL: there is none, and who asks for it waits in vain */
     const struct core *(*memory_core)(void *ctx); /* its state, or NULL; may be NULL without it */
     /* Of that tier, may be NULL without it: a node says what it wants to hear; an event came. */

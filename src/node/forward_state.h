@@ -31,6 +31,7 @@ enum cookie_kind { COOKIE_NOBODY, COOKIE_CALL, COOKIE_RELAY };
 struct cookie {
     enum cookie_kind kind;
     bool is_counted; /* the tier EFFICIENCY waits to hear that it is settled (S10.2) */
+    uint64_t adds;   /* bytes that admission counts as pending for it (S12.14) */
 };
 
 enum {

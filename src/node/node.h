@@ -54,6 +54,7 @@ struct node_options {
     uint32_t ttl_min_ms;
     uint64_t snapshot_bytes;          /* of log */
     uint64_t connection_bytes;        /* memory of all HTTP connections, see service/service.h */
+    uint64_t state_max;               /* bytes of state (S12.14); 0: no limit */
     uint32_t segment_bytes;           /* 0: storage's own default */
     bool log_by_thread;               /* no direct writes, see node/logger.h */
     uint32_t max_clients;             /* connections of all listeners for clients together */
@@ -109,6 +110,10 @@ struct node_view {
         resp_dropped, resp_scripts, resp_stopped;
     struct core_stats state;
     struct core_stats memory; /* of the tier EFFICIENCY; zero where this node does not lead */
+    /* What counts against the limit of the state, the limit that the leader would apply (0: none),
+     * commands that were refused because of it. */
+    uint64_t state_bytes, state_max, state_refused;
+    bool state_nearly_full;
     uint64_t counter, epoch;
     bool has_redis, redis_healthy;
     struct redis_tier_view redis;

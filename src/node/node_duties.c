@@ -178,4 +178,5 @@ void node_keep_house(struct node *n, struct replica_time now)
     let_old_log_go(n);
     node_step_clients(n, now);
     note_closed_connections(n, now);
+    node_step_limit(n, now);
 }

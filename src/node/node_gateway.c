@@ -72,6 +72,8 @@ static void fill_status(void *ctx, struct gateway_status *out)
         .leader_client_address = client_address(n, status.leader),
         .term = status.term,
         .epoch = newest_epoch(n),
+        .state_bytes = node_state_bytes(n),
+        .state_max = n->admission.max,
         .serving = node_is_serving(n),
         .members_change = status.members_change,
     };

@@ -166,6 +166,7 @@ void node_open_disk_users(struct node *n)
                                       .ctx = n,
                                       .now = now_of,
                                       .boot_ms = awake_ms_of,
+                                      .admission = &n->admission,
                                       .tier = n->tier,
                                       .memory_core = node_memory_core,
                                       .on_interest = node_on_interest,

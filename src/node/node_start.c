@@ -94,6 +94,8 @@ bool node_open_store(struct node *n, char problem[NODE_PROBLEM])
     n->self.store = state->store;
     n->self.life = state->life;
     n->self.state = CORE_VERSION;
+    n->self.state_max = n->options.state_max == 0 ? PEER_NO_LIMIT : n->options.state_max;
+    n->admission.max = n->options.state_max;
     n->self.cluster = state->cluster;
     node_set_term(n, state->term);
     node_publish_stores(n);

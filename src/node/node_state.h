@@ -91,6 +91,12 @@ struct node {
     uint64_t told_leader;
     enum service_wants told_wants;
 
+    /* The limit of the state (S12.14); node_limit.c. */
+    struct admission admission;
+    bool state_warned;        /* it is nearly full, and the log says so */
+    uint64_t state_refused;   /* refusals that the log has told of */
+    uint64_t state_refuse_us; /* boot time before which it does not tell of more */
+
     /* Time. */
     int timer_fd;
     uv_poll_t timer;
@@ -169,6 +175,11 @@ void node_close_clients(struct node *n);
 uint32_t node_peer_connections(const struct node *n);
 void node_step_clients(struct node *n, struct replica_time now);
 void node_on_accept_paused(void *ctx, int error);
+
+/* node_limit.c: the limit of the state. */
+void node_step_limit(struct node *n, struct replica_time now);
+/* Bytes that count against it. */
+uint64_t node_state_bytes(struct node *n);
 
 /* node_start.c */
 bool node_open_store(struct node *n, char problem[NODE_PROBLEM]);

@@ -54,6 +54,10 @@ void node_view(struct node *n, struct node_view *out)
                               .outstanding = forward_outstanding(n->forward)};
     view_replica(n, out);
     view_disk(n, out);
+    out->state_bytes = node_state_bytes(n);
+    out->state_max = n->admission.max;
+    out->state_refused = n->admission.refused;
+    out->state_nearly_full = n->state_warned;
     if (n->redis != NULL) {
         out->has_redis = true;
         redis_tier_view(n->redis, &out->redis);

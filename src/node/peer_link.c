@@ -89,6 +89,7 @@ static void introduce(struct peer_link *link, enum peer_frame type)
         .state = self->state,
         .peer_address = slice_of(self->peer_address),
         .used_ids = self->used_ids,
+        .state_max = self->state_max,
     };
     uint8_t bytes[PEER_GREETING_MAX];
     size_t len = peer_introduction_encode(&us, bytes, sizeof(bytes));

@@ -26,6 +26,7 @@ struct peer_self {
     size_t stores_len;
     uint32_t state; /* the newest version of the state machine that we know */
     uint64_t used_ids;
+    uint64_t state_max; /* PEER_NO_LIMIT: none */
 };
 
 struct peer_link_ops {

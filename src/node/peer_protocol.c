@@ -79,6 +79,7 @@ size_t peer_introduction_encode(const struct peer_introduction *who, void *buffe
     write_u64(&w, who->state);
     write_slice(&w, who->peer_address);
     write_u64(&w, who->used_ids);
+    write_u64(&w, who->state_max);
     return w.full ? 0 : (size_t)(w.at - (uint8_t *)buffer);
 }
 
@@ -105,6 +106,7 @@ bool peer_introduction_decode(struct slice payload, struct peer_introduction *ou
     who.state = reader_left(&r) > 0 ? read_u32(&r) : 1; /* the first did not say */
     who.peer_address = reader_left(&r) > 0 ? read_slice(&r, PEER_ADDRESS_MAX) : slice_make(NULL, 0);
     who.used_ids = reader_left(&r) > 0 ? read_u64(&r) : 0;
+    who.state_max = reader_left(&r) > 0 ? read_u64(&r) : 0;
     if (r.bad || who.state == 0 || who.life > PEER_LIFE_MAX ||
         (purpose != PEER_FOR_MESSAGES && purpose != PEER_FOR_SNAPSHOT) || id_is_zero(who.store) ||
         who.node == 0 || who.oldest > who.newest) {

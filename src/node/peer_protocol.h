@@ -64,7 +64,11 @@ struct peer_introduction {
     uint32_t state;            /* the newest version of the state machine that it knows (S12.9) */
     struct slice peer_address; /* where members dial it, "HOST:PORT"; empty: it did not say */
     uint64_t used_ids;         /* ids up to this were used, or passed over (S12.1); 0: not said */
+    uint64_t state_max;        /* bytes of state that it has memory for (S12.14); 0: not said */
 };
+
+/* A state_max that is none. */
+#define PEER_NO_LIMIT UINT64_MAX
 
 /* A node counts its starts; nobody comes to so many. */
 #define PEER_LIFE_MAX (UINT64_C(1) << 40)

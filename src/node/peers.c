@@ -492,6 +492,7 @@ bool peers_view(const struct peers *p, uint64_t id, struct peer_view *out)
         .id = id,
         .life = peer->life,
         .state = peer->state,
+        .state_max = peer->state_max,
         .address = peer->address_text,
         .client_address = peer->client_address,
         .reachable = peer->out != NULL && peer->out->ready,

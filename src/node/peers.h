@@ -99,6 +99,7 @@ struct peer_view {
     uint64_t id;
     uint64_t life;              /* 0: never seen */
     uint32_t state;             /* the newest version of the state machine that it knows; 0: ... */
+    uint64_t state_max;         /* bytes of state that it has memory for; 0: it did not say */
     const char *address;        /* "" when it only came to us */
     const char *client_address; /* "" when not known yet */
     bool reachable;             /* our connection to it is up */

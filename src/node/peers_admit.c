@@ -167,6 +167,7 @@ struct peer *peers_note(struct peers *p, struct peer_link *link)
     peer->life = who->life > peer->life ? who->life : peer->life;
     note_offered(peer, who->peer_address);
     peer->state = who->state;
+    peer->state_max = who->state_max;
     snprintf(peer->client_address, sizeof(peer->client_address), "%.*s",
              (int)who->client_address.len, (const char *)who->client_address.data);
     learn(p, link);

@@ -21,7 +21,8 @@ struct peer {
     struct peer_link *in;      /* accepted */
     struct peer_link *waiting; /* accepted, and has not proven yet whose it is */
     uint64_t life;
-    uint32_t state; /* the newest version of the state machine that it knows; 0: not said yet */
+    uint32_t state;     /* the newest version of the state machine that it knows; 0: not said yet */
+    uint64_t state_max; /* bytes of state that it has memory for; 0: not said */
     uint64_t heard_ms;
     bool heard;
     bool told;        /* the operator knows that it cannot be reached */

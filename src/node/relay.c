@@ -8,7 +8,7 @@ static struct relay *relay_new(struct forward *f, uint64_t peer, uint64_t link, 
                                struct slice look)
 {
     struct relay *relay = memory_alloc(f->options.memory, sizeof(*relay) + look.len);
-    *relay = (struct relay){.cookie = {COOKIE_RELAY, false},
+    *relay = (struct relay){.cookie = {COOKIE_RELAY, false, 0},
                             .peer = peer,
                             .link = link,
                             .number = number,
@@ -115,6 +115,18 @@ bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_
     return true;
 }
 
+/* A peer that did not say its own limit of the state is of a version that does not know the error
+ * state_full, and would take the outcome for unknown. This one it knows, and it is of the same kind.
+ */
+static void translate(const struct forward *f, uint64_t peer, struct result *result)
+{
+    struct peer_view view = {0};
+    if (result->error == HF_STATE_FULL && peers_view(f->peers, peer, &view) &&
+        view.state_max == 0) {
+        result->error = HF_TOO_MANY_SESSIONS;
+    }
+}
+
 void relay_on_result(struct forward *f, struct relay *relay, enum replica_outcome outcome,
                      const struct result *result)
 {
@@ -128,7 +140,9 @@ void relay_on_result(struct forward *f, struct relay *relay, enum replica_outcom
             write_fixed64(&w, replica_cluster_ms(f->replica, f->options.now(f->options.ctx)));
             fits = buffer_append(&f->encoded, head, sizeof(head));
         }
-        fits = fits && result_encode(result, &f->encoded);
+        struct result told = *result;
+        translate(f, relay->peer, &told);
+        fits = fits && result_encode(&told, &f->encoded);
         hf_assert(fits);
         answer(f, relay, FORWARD_DONE, buffer_bytes(&f->encoded));
     } else {

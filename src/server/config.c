@@ -61,6 +61,7 @@ static const struct setting settings[] = {
     {"snapshot-log-size", SIZE, AT(snapshot_bytes), "64MiB", "SIZE", "of log after which a snapshot is taken", false},
     {"segment-size", SIZE, AT(segment_bytes), "16MiB", "SIZE", "of a file of the log", false},
     {"connections-max-bytes", SIZE, AT(connection_bytes), "0", "SIZE", "memory of all HTTP connections together; above it those that hold the most are closed (0: an eighth of the machine's or the container's memory)", false},
+    {"state-max", SIZE, AT(state_bytes), "0", "SIZE", "memory of live state, locks, sessions and values of both tiers; above it whatever adds more is refused; the smallest of the members counts (0: a quarter of the machine's or the container's memory)", false},
     {"disk-io", WORD, AT(disk_io), "auto", "auto|thread", "who waits for the log's writes: the kernel where the file system is known to be good at it, else a thread; or always a thread", false},
     {"max-clients", NUMBER, AT(max_clients), "10000", "N", "client connections of all ports at the same time, up to 8 of them kept for clients on this machine; less where the limit of open files is too small", false},
     {"max-clients-per-address", NUMBER, AT(max_clients_per_address), "0", "N", "of them from one address; 0: no such limit", false},

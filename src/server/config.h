@@ -54,6 +54,7 @@ struct config {
     uint64_t ttl_min_ms;
     uint64_t snapshot_bytes;
     uint64_t connection_bytes; /* 0: a share of the memory, see serve.c */
+    uint64_t state_bytes;      /* 0: likewise */
     uint64_t segment_bytes;
     uint64_t disk_io; /* an enum config_disk_io */
     uint64_t max_clients;

@@ -188,6 +188,11 @@ static bool check_numbers(const struct config *config, struct buffer *problems)
                            UINT64_C(1) << 40, "0, or 16 MiB to 1 TiB", problems) &&
                fine;
     }
+    if (config->state_bytes != 0) {
+        fine = check_range(config, "state-max", config->state_bytes, 1u << 20, UINT64_C(1) << 40,
+                           "0, or 1 MiB to 1 TiB", problems) &&
+               fine;
+    }
     if (config->segment_bytes % 4096 != 0) {
         fine = complain(config, problems, "segment-size", "must be a multiple of 4096");
     }

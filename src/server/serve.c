@@ -15,6 +15,7 @@
 #include "server/config.h"
 #include "server/log.h"
 #include "server/pages.h"
+#include "server/usable_memory.h"
 
 struct serve {
     int count;
@@ -167,13 +168,24 @@ static uint64_t connection_bytes(const struct config *c)
 {
     enum { SHARE = 8 };
     const uint64_t least = UINT64_C(64) << 20;
-    uint64_t total = uv_get_total_memory();
-    uint64_t constrained = uv_get_constrained_memory(); /* 0: unknown */
     if (c->connection_bytes != 0) {
         return c->connection_bytes;
     }
-    total = constrained != 0 && constrained < total ? constrained : total;
-    return total / SHARE < least ? least : total / SHARE;
+    uint64_t share = usable_memory("/proc/self/cgroup", "/sys/fs/cgroup") / SHARE;
+    return share < least ? least : share;
+}
+
+/* Of `state-max`: a quarter of it. A snapshot, the pool's free blocks and what is only remembered
+ * need room besides. */
+static uint64_t state_bytes(const struct config *c)
+{
+    enum { SHARE = 4 };
+    const uint64_t least = UINT64_C(1) << 20;
+    if (c->state_bytes != 0) {
+        return c->state_bytes;
+    }
+    uint64_t share = usable_memory("/proc/self/cgroup", "/sys/fs/cgroup") / SHARE;
+    return share < least ? least : share;
 }
 
 static void fill_options(struct serve *s, struct node_options *o)
@@ -203,6 +215,7 @@ static void fill_options(struct serve *s, struct node_options *o)
         .ttl_min_ms = (uint32_t)c->ttl_min_ms,
         .snapshot_bytes = c->snapshot_bytes,
         .connection_bytes = connection_bytes(c),
+        .state_max = state_bytes(c),
         .segment_bytes = (uint32_t)c->segment_bytes,
         .log_by_thread = c->disk_io == DISK_IO_THREAD,
         .max_clients = (uint32_t)c->max_clients,

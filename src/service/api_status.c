@@ -68,6 +68,12 @@ static void render_cluster(struct exchange *x, const struct result *r, struct js
     json_put_u64(w, "epoch", status.epoch);
     json_put_bool(w, "serving", status.serving);
     json_put_bool(w, "members_changing", status.members_change);
+    if (status.state_max != 0) {
+        json_put_open(w, "state", '{');
+        json_put_u64(w, "bytes", status.state_bytes);
+        json_put_u64(w, "max_bytes", status.state_max);
+        json_write_close(w);
+    }
     if (status.backend != NULL) {
         put_backend(&status, w);
     }

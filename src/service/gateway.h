@@ -40,6 +40,9 @@ struct gateway_status {
     uint64_t epoch;
     bool serving;        /* a leader with a majority is known and answers */
     bool members_change; /* a change of the members has begun and is not committed */
+    /* What counts against the limit of the state (S12.14), and the limit; 0: none. */
+    uint64_t state_bytes;
+    uint64_t state_max;
     /* What the tier EFFICIENCY stands on, as this node sees it (S10.3). */
     const char *backend; /* "embedded" or "redis"; NULL: not known */
     bool backend_healthy;

@@ -10,6 +10,8 @@ const char *resp_error_code(enum hf_error error)
         return "TRYAGAIN";
     case HF_DISK_FULL:
         return "MISCONF";
+    case HF_STATE_FULL:
+        return "OOM"; /* what Redis says at maxmemory */
     case HF_OUTCOME_UNKNOWN:
         return "OUTCOMEUNKNOWN";
     case HF_WRONG_TIER:
@@ -24,6 +26,9 @@ static const char *words(enum hf_error error)
     switch (error) {
     case HF_OUTCOME_UNKNOWN:
         return "it may have been done: look at the key (GET, TTL) before you rely on either";
+    case HF_STATE_FULL:
+        return "state_full: the state has reached its limit (state-max), nothing was done; delete "
+               "keys, or raise state-max on all nodes";
     case HF_INVALID_METADATA:
         return "a value is at most 4,096 bytes";
     default:

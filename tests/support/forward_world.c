@@ -71,6 +71,25 @@ bool replica_has_majority(struct replica *r, struct replica_time at)
 {
     (void)r;
     (void)at;
+    return !fake.no_majority;
+}
+
+enum hf_error admission_judge(struct admission *a, const struct core *replicated,
+                              const struct core *memory, const struct command *command,
+                              uint64_t *adds)
+{
+    (void)a;
+    (void)command;
+    assert_null(replicated);
+    assert_null(memory);
+    *adds = fake.adds;
+    return fake.judged;
+}
+
+bool peers_view(const struct peers *p, uint64_t id, struct peer_view *out)
+{
+    (void)p;
+    *out = (struct peer_view){.id = id, .state_max = fake.peer_state_max};
     return true;
 }
 
@@ -169,7 +188,7 @@ static bool on_event(void *ctx, uint64_t peer, struct slice body)
     return true;
 }
 
-static struct forward *begin_as(struct memory_tier *tier)
+static struct forward *begin_as(struct memory_tier *tier, struct admission *admission)
 {
     memset(&fake, 0, sizeof(fake));
     counted_init(&counted);
@@ -179,6 +198,7 @@ static struct forward *begin_as(struct memory_tier *tier)
                                       .node = 1,
                                       .give_up_ms = 3000,
                                       .now = now,
+                                      .admission = admission,
                                       .tier = tier,
                                       .on_interest = on_interest,
                                       .on_event = on_event};
@@ -190,12 +210,17 @@ static struct forward *begin_as(struct memory_tier *tier)
 
 struct forward *forward_begin(void)
 {
-    return begin_as(NULL);
+    return begin_as(NULL, NULL);
 }
 
 struct forward *forward_begin_with_tier(void)
 {
-    return begin_as((struct memory_tier *)(void *)&fake);
+    return begin_as((struct memory_tier *)(void *)&fake, NULL);
+}
+
+struct forward *forward_begin_with_limit(struct admission *admission)
+{
+    return begin_as((struct memory_tier *)(void *)&fake, admission);
 }
 
 void forward_end(struct forward *f)

@@ -36,6 +36,10 @@ struct forward_fake {
     uint8_t interest;
     uint32_t events;
     struct forward *forward;
+    enum hf_error judged; /* what admission says */
+    uint64_t adds;
+    bool no_majority;
+    uint64_t peer_state_max; /* that peers said */
 };
 
 extern struct forward_fake fake;
@@ -54,6 +58,8 @@ struct asked {
 /* A forward of node 1 that gives up after three seconds; the second one has a tier EFFICIENCY. */
 struct forward *forward_begin(void);
 struct forward *forward_begin_with_tier(void);
+/* With a limit of the state, too. */
+struct forward *forward_begin_with_limit(struct admission *admission);
 void forward_end(struct forward *f);
 
 /* This node leads; another one does (0: nobody). */

@@ -214,7 +214,8 @@ static void an_introduction_survives_the_way(void **state)
                                      .stores = slice_make(stores, len),
                                      .state = 2,
                                      .peer_address = text("10.0.0.4:4654"),
-                                     .used_ids = 9};
+                                     .used_ids = 9,
+                                     .state_max = 5};
     uint8_t bytes[PEER_GREETING_MAX];
     len = peer_introduction_encode(&sent, bytes, sizeof(bytes));
     assert_true(len > 0);
@@ -239,9 +240,14 @@ static void an_introduction_survives_the_way(void **state)
     assert_int_equal(got.state, 2);
     assert_text(got.peer_address, "10.0.0.4:4654");
     assert_int_equal(got.used_ids, 9);
-    size_t third = len - 1; /* versions that said less */
+    assert_int_equal(got.state_max, 5);
+    size_t fourth = len - 1; /* versions that said less */
+    size_t third = fourth - 1;
     size_t second = third - 1 - sent.peer_address.len;
     size_t first = second - 1;
+    assert_true(peer_introduction_decode(slice_make(bytes, fourth), &got));
+    assert_int_equal(got.used_ids, 9);
+    assert_int_equal(got.state_max, 0);
     assert_true(peer_introduction_decode(slice_make(bytes, third), &got));
     assert_text(got.peer_address, "10.0.0.4:4654");
     assert_int_equal(got.used_ids, 0);
@@ -252,7 +258,7 @@ static void an_introduction_survives_the_way(void **state)
     assert_int_equal(got.state, 1);
     for (size_t cut = 0; cut < len; cut++) {
         assert_true(peer_introduction_decode(slice_make(bytes, cut), &got) ==
-                    (cut == first || cut == second || cut == third));
+                    (cut == first || cut == second || cut == third || cut == fourth));
     }
     sent.life = UINT64_MAX; /* nobody starts so often */
     uint8_t old[PEER_GREETING_MAX];

@@ -1,0 +1,192 @@
+/* The limit of the state in bytes, see admission.h. */
+#include "replica/admission.h"
+
+#include "core/effect.h"
+#include "core/view.h"
+
+/* Sizes of the objects of core/objects.h, with what the tables and the heap need for them, rounded
+ * up. A test holds them against what commands really add. */
+enum {
+    SESSION_BYTES = 256, /* also a private one, or a waiter */
+    REQUEST_BYTES = 256, /* the answer that is kept, while it waits or holds */
+    NAME_BYTES = 448,    /* lock, its extra, grant, its detail, or a place in a queue */
+    BLOB_BYTES = 144,    /* metadata or a value, besides its own length */
+    COUNTER_BYTES = 128,
+    MARK_BYTES = 128,
+};
+
+static uint64_t blob_bytes(struct slice bytes)
+{
+    return bytes.len > 0 ? BLOB_BYTES + bytes.len : 0;
+}
+
+static uint64_t acquire_adds(const struct command_acquire *a)
+{
+    uint64_t adds = SESSION_BYTES + a->client.len + blob_bytes(a->metadata) + blob_bytes(a->value);
+    for (uint32_t i = 0; i < a->names.count; i++) {
+        adds += NAME_BYTES + a->names.at[i].len + a->owner.len;
+    }
+    if (a->mode == MODE_SEMAPHORE) {
+        adds += BLOB_BYTES + a->limit / 8;
+    }
+    return adds;
+}
+
+static uint64_t effect_adds(const struct effect *effect, size_t client_len)
+{
+    switch (effect->kind) {
+    case EFFECT_PUT:
+        return SESSION_BYTES + NAME_BYTES + BLOB_BYTES + client_len + effect->name.len +
+               effect->value.len;
+    case EFFECT_COUNTER:
+        return COUNTER_BYTES + effect->name.len;
+    default:
+        return 0;
+    }
+}
+
+static uint64_t transact_adds(const struct command_transact *t)
+{
+    struct reader r = packed_reader(&t->effects);
+    struct effect effect;
+    uint64_t adds = 0;
+    while (unpack_effect(&r, &effect)) {
+        adds += effect_adds(&effect, t->client.len);
+    }
+    return adds;
+}
+
+uint64_t admission_adds(const struct command *command)
+{
+    uint64_t request = REQUEST_BYTES + command->request_id.len;
+    switch (command->type) {
+    case COMMAND_SESSION_OPEN:
+        return SESSION_BYTES + request + command->session_open.client.len +
+               blob_bytes(command->session_open.metadata);
+    case COMMAND_ACQUIRE:
+        return request + command->acquire.client.len + acquire_adds(&command->acquire);
+    case COMMAND_PROCLAIM:
+        return blob_bytes(command->proclaim.value);
+    case COMMAND_FENCE_CHECK:
+        return MARK_BYTES + command->fence_check.resource.len;
+    case COMMAND_TRANSACT:
+        return transact_adds(&command->transact);
+    default:
+        return 0;
+    }
+}
+
+/* ---- what adds nothing to the state as it is ---- */
+
+/* It is entered again by its holder. */
+static bool holds_already(const struct core *core, const struct command *command)
+{
+    const struct command_acquire *a = &command->acquire;
+    struct lock_view lock;
+    return (a->flags & ACQUIRE_REENTRANT) != 0 && a->names.count == 1 &&
+           !id_is_zero(command->session) &&
+           view_lock(core, command->tenant, a->names.at[0], &lock) && lock.has_holder &&
+           id_equal(lock.first.session, command->session) &&
+           slice_equal(lock.first.holder.owner, a->owner);
+}
+
+static bool proclaims_no_more(const struct core *core, const struct command *command)
+{
+    struct lock_view lock;
+    return view_lock(core, command->tenant, command->proclaim.name, &lock) && lock.has_holder &&
+           lock.first.value.len >= command->proclaim.value.len;
+}
+
+/* A counter that is there, or a value that is not longer than the one that the key has. */
+static bool effect_fits(const struct core *core, uint32_t tenant, const struct effect *effect)
+{
+    struct key_view key;
+    if (effect_adds(effect, 0) == 0) {
+        return true;
+    }
+    view_key(core, tenant, effect->name, &key);
+    if (effect->kind == EFFECT_COUNTER) {
+        return key.kind == KEY_COUNTER;
+    }
+    return (key.kind == KEY_STRING || key.kind == KEY_HASH) && key.value.len >= effect->value.len;
+}
+
+static bool transact_fits(const struct core *core, const struct command *command)
+{
+    struct reader r = packed_reader(&command->transact.effects);
+    struct effect effect;
+    while (unpack_effect(&r, &effect)) {
+        if (!effect_fits(core, command->tenant, &effect)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool has_mark(const struct core *core, const struct command *command)
+{
+    uint64_t highest;
+    uint64_t floor;
+    return view_fence(core, command->tenant, command->fence_check.resource,
+                      command->fence_check.slot, &highest, &floor);
+}
+
+static bool fits_in_place(const struct core *core, const struct command *command)
+{
+    switch (command->type) {
+    case COMMAND_ACQUIRE:
+        return holds_already(core, command);
+    case COMMAND_PROCLAIM:
+        return proclaims_no_more(core, command);
+    case COMMAND_FENCE_CHECK:
+        return has_mark(core, command);
+    case COMMAND_TRANSACT:
+        return transact_fits(core, command);
+    default:
+        return false;
+    }
+}
+
+static bool passes(const struct core *core, const struct command *command)
+{
+    return core != NULL && (core_knows(core, command) || fits_in_place(core, command));
+}
+
+/* ---- the decision ---- */
+
+uint64_t admission_bytes(const struct core *replicated, const struct core *memory)
+{
+    return core_bytes(replicated) + (memory != NULL ? core_bytes(memory) : 0);
+}
+
+enum hf_error admission_judge(struct admission *a, const struct core *replicated,
+                              const struct core *memory, const struct command *command,
+                              uint64_t *adds)
+{
+    uint64_t most = a->max == 0 ? 0 : admission_adds(command);
+    if (most <= a->room) {
+        a->room -= most;
+        *adds = most;
+        return HF_OK;
+    }
+    uint64_t bytes = admission_bytes(replicated, memory) + a->pending + most;
+    if (bytes <= a->max) {
+        a->room = a->max - bytes;
+        *adds = most;
+        return HF_OK;
+    }
+    if (a->pending > 0) {
+        return HF_BUSY;
+    }
+    if (passes(replicated, command) || passes(memory, command)) {
+        *adds = 0;
+        return HF_OK;
+    }
+    return HF_STATE_FULL;
+}
+
+bool admission_warns(const struct admission *a, uint64_t bytes, bool before)
+{
+    uint64_t percent = before ? ADMISSION_CALM_PERCENT : ADMISSION_WARN_PERCENT;
+    return a->max != 0 && bytes >= a->max / 100 * percent;
+}
