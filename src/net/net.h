@@ -1,8 +1,9 @@
 /* The sockets of one loop, and the phases of a turn:
  *
- *     poll: on_bytes, owners ──▶ on_turn ──▶ timers ──▶ each connection  ──▶ on_sleep ──▶ poll
- *           append output                               with output writes
- *                                                       once
+ *     poll ──────▶ on_turn ──▶ timers ──▶ write ──────────▶ on_sleep ──▶ poll
+ *     on_bytes:                           each connection
+ *     owners append                       with output
+ *     output                              writes once
  *
  * Output is collected per connection and written once per turn, just before the loop sleeps, since
  * a system call costs more than parsing a request. In on_turn the node closes its batch (DESIGN):
