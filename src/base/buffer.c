@@ -29,7 +29,7 @@ static size_t capacity_for(const struct buffer *b, size_t needed)
     return capacity < needed ? needed : capacity;
 }
 
-/* Ensures space for `len` bytes behind `end`, regardless of `max`. */
+/* Ensures space for `len` bytes after `end`, regardless of `max`. */
 static void ensure_space(struct buffer *b, size_t len)
 {
     size_t held = buffer_len(b);

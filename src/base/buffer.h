@@ -1,9 +1,9 @@
 /* A growable byte queue with a limit: append at the end, consume at the front. Connections read
  * into it, and responses are written into it.
  *
- * Consuming moves an index. Bytes are moved only when the space at the end is used up, and on
- * average no more of them than were appended since the last move. The block is at most 1.5 times
- * `max`, so that this also holds for a full buffer.
+ * Consuming moves an index. Bytes are moved only when the space at the end is used up. The
+ * amortised cost is at most one move per appended byte. The block is at most 1.5 times `max`, so
+ * that this also holds for a full buffer.
  *
  * An append that would exceed `max` appends nothing and sets `overflowed`, and so does each append
  * after it. So a caller may append many pieces and check once at the end. buffer_truncate removes a
@@ -87,7 +87,6 @@ static inline bool buffer_append_byte(struct buffer *b, uint8_t byte)
     return buffer_append(b, &byte, 1);
 }
 
-/* Drops the first `len` bytes. */
 void buffer_consume(struct buffer *b, size_t len);
 /* Drops all but the first `len` bytes, and clears `overflowed`. */
 void buffer_truncate(struct buffer *b, size_t len);

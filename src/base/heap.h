@@ -66,7 +66,6 @@ void heap_change(struct heap *h, uint32_t position, uint64_t at);
 /* The `at` of the entry at `position`, which must exist. */
 uint64_t heap_at(const struct heap *h, uint32_t position);
 
-/* Memory of the entries in bytes. */
 uint64_t heap_bytes(const struct heap *h);
 
 static inline uint32_t heap_count(const struct heap *h)

@@ -72,7 +72,6 @@ enum {
 _Static_assert(POOL_CLASSES == SMALL_CLASSES + MEDIUM_CLASSES + LARGE_CLASSES,
                "pool.h and pool.c disagree about the size classes");
 
-/* The smallest class for `size`. */
 static size_t class_of(size_t size)
 {
     if (size <= SMALL_MAX)

@@ -43,7 +43,6 @@ static bool are_ordinary(uint64_t word)
     return ((word | below_space | slash | delete) & EACH(0x80)) == 0;
 }
 
-/* Skips ordinary bytes. */
 static size_t skip_ordinary(struct slice text, size_t i)
 {
     uint64_t word;

@@ -16,7 +16,7 @@
 
 struct connection_handlers {
     /* All unconsumed bytes. Returns how many are consumed. The rest is passed again, with more
-     * behind it, or after connection_resume. An owner that is not ready for more may return 0:
+     * after it, or after connection_resume. An owner that is not ready for more may return 0:
      * reading continues up to in_max, so that a close by the peer is still detected. */
     size_t (*on_bytes)(void *owner, struct slice bytes);
     /* The peer has closed its sending side. NULL: the connection is aborted. */
@@ -70,7 +70,7 @@ void connection_touch(struct connection *c);
 /* Pending output: bytes that the kernel has not taken yet. */
 size_t connection_pending(const struct connection *c);
 /* on_pressure(false) is called when pending output is below the low mark, in this turn or later.
- * For an owner that has more output than it wants to buffer. */
+ * For an owner that has more output than it may buffer. */
 void connection_expect_drain(struct connection *c);
 
 /* Stops reading and on_bytes until connection_resume. Then on_bytes is called with the rest, after

@@ -105,7 +105,7 @@ static int table_concat(lua_State *lua)
 
 /* ---- sorting ---- */
 
-/* Whether the element at stack index `a` comes before that at `b`, by the function at 2 or by <. */
+/* Whether the element at stack index `a` precedes that at `b`, by the function at 2 or by <. */
 static bool comes_before(lua_State *lua, int a, int b)
 {
     if (lua_type(lua, a) == LUA_TSTRING && lua_type(lua, b) == LUA_TSTRING) {

@@ -262,7 +262,7 @@ static const char *match_again(struct pattern *m, const char *s, int digit)
 }
 
 /* Matches an item that begins with "%" and is no class. Returns where to continue, with `*p` moved
- * behind the item; NULL ends the match. Sets `*is_class` if it is a class. */
+ * after the item; NULL ends the match. Sets `*is_class` if it is a class. */
 static const char *match_escape(struct pattern *m, const char *s, const char **p, bool *is_class)
 {
     const char *at = *p + 1; /* after the "%" */

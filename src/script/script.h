@@ -59,7 +59,6 @@ struct script *script_load(struct script_engine *engine, struct slice source,
 struct script *script_find(struct script_engine *engine, struct slice name);
 /* Whether it is in the cache; does not count as a use. */
 bool script_exists(const struct script_engine *engine, struct slice name);
-/* Empties the cache. */
 void script_flush(struct script_engine *engine);
 uint32_t script_count(const struct script_engine *engine);
 size_t script_cache_bytes(const struct script_engine *engine);

@@ -71,9 +71,7 @@ uint64_t vm_clock_us(void);
 
 /* Charges work of C functions to the script; does not return when the limit is exceeded. */
 void vm_charge(lua_State *lua, uint64_t steps);
-/* The remaining steps. */
 uint64_t vm_steps_left(const struct vm *v);
-/* Stops the run. */
 int vm_stop(lua_State *lua, const char *why);
 
 /* Pushes the original of the table at `index` if that is a proxy; else returns false. */
@@ -93,7 +91,6 @@ void library_open_math(lua_State *lua);
 
 /* Our own functions of `string`. */
 extern const luaL_Reg library_string[];
-/* Pushes a table of these functions. */
 void library_push(lua_State *lua, const luaL_Reg *functions);
 /* Copies functions from the table below the top, which is Lua's own, into the table at the top. */
 void library_take(lua_State *lua, const char *const *names);

@@ -34,7 +34,6 @@ static inline uint64_t get_u64(const uint8_t *at)
     return get_u32(at) | (uint64_t)get_u32(at + 4) << 32;
 }
 
-/* The next multiple of 8. */
 static inline size_t round_up_8(size_t n)
 {
     return (n + 7) & ~(size_t)7;

@@ -48,7 +48,6 @@ bool log_wants_prepare(const struct log *log)
 
 /* ---- records ---- */
 
-/* Removes the entries from `index` on. */
 static void cut(struct log *log, uint64_t index)
 {
     while (log->mark_count > 0 && log->marks[log->mark_count - 1].index >= index) {

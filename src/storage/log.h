@@ -110,7 +110,7 @@ enum storage_status log_reset(struct log *log, uint64_t index, uint64_t term,
  * only, so log_first may stay lower. */
 enum storage_status log_drop_before(struct log *log, uint64_t index, struct problem *problem);
 
-/* Writes and syncs one small record behind the last batch. Damage in the last batch can look like a
+/* Writes and syncs one small record after the last batch. Damage in the last batch can look like a
  * torn write and is then dropped; in a sealed log it is reported as damage. Called at a clean stop
  * and when the log is idle. Does nothing when the log is sealed already. */
 enum storage_status log_seal(struct log *log, struct problem *problem);
@@ -151,7 +151,6 @@ enum storage_status log_read_beside(struct log *log, uint64_t index, size_t max_
                                     struct log_piece *out, struct problem *problem);
 void log_piece_free(struct log_piece *piece);
 
-/* The term of one entry. */
 enum storage_status log_term(struct log *log, uint64_t index, uint64_t *term,
                              struct problem *problem);
 

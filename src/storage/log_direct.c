@@ -3,13 +3,12 @@
  * everything that closes or begins a segment.
  *
  * The first block begins with durable records. They are written again unchanged, so a power cut
- * cannot harm them (storage/disk.h; the kernel's cache writes whole blocks too). Behind the last
+ * cannot harm them (storage/disk.h; the kernel's cache writes whole blocks too). After the last
  * record the block is filled with zeros. The bytes there are no part of the log, and reading them
  * to preserve them would cost more than the write.
  *
  * The write is built in memory that a forked child does not get (MADV_DONTFORK). Otherwise node and
- * snapshot child would share the pages, and the next batch would have to copy each of them while
- * the kernel may still read the old ones. */
+ * snapshot child would share the pages, and the next batch would have to copy each of them. */
 #define _GNU_SOURCE
 
 #include <sys/mman.h>

@@ -38,7 +38,7 @@
 
 enum {
     LOG_FORMAT_VERSION = 1,
-    LOG_PAGE = 4096,  /* the header; records start behind it */
+    LOG_PAGE = 4096,  /* the header; records start after it */
     LOG_RECORD = 48,  /* the header of a record */
     LOG_LENGTH = 8,   /* offset of the length in it, 4 bytes */
     LOG_NAME_MAX = 40 /* of a segment's file name, with the NUL */

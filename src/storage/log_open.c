@@ -54,7 +54,7 @@ static enum storage_status damaged(const struct opening *opening, const struct l
                        scan->segment->file->name, scan->offset, index, why);
 }
 
-/* Checks a segment behind the end of the log: it must contain no record. */
+/* Checks a segment after the end of the log: it must contain no record. */
 static enum storage_status check_empty(const struct opening *opening,
                                        const struct log_segment *segment, struct problem *problem)
 {
@@ -241,7 +241,6 @@ static enum storage_status renew(struct opening *opening, size_t at, struct prob
     return status;
 }
 
-/* Retires the segments behind `at`. */
 static enum storage_status retire_behind(struct log *log, size_t at, struct problem *problem)
 {
     enum storage_status status = STORAGE_OK;
@@ -257,9 +256,9 @@ static enum storage_status retire_behind(struct log *log, size_t at, struct prob
 /* Segments are retired from the newest to the oldest, each durably, since a leftover is recognised
  * by the segment that it follows.
  *
- * Empty segments behind the last one with records are retired before the copy is made, so that the
- * copy can reuse one of them even on a full disk. Exception: if that last one ends with a CLOSE, a
- * segment must exist behind it. */
+ * Empty segments after the last one with records are retired first. So the copy can reuse one of
+ * them even on a full disk. Exception: if that last one ends with a CLOSE, a segment must exist
+ * after it. */
 static enum storage_status renew_tail(struct opening *opening, struct problem *problem)
 {
     struct log *log = opening->log;

@@ -100,7 +100,6 @@ static enum storage_status next_entry(struct cursor *cursor, struct log_record *
     return STORAGE_OK;
 }
 
-/* Moves to `index`, starting at its mark. */
 static enum storage_status seek(struct cursor *cursor, struct log *log, uint64_t index,
                                 struct problem *problem)
 {

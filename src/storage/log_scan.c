@@ -8,12 +8,12 @@
  *
  *   1. The log writes one batch at a time and starts the next one only when the last one is synced.
  *      Each record contains the start of its batch. So a valid record of this segment whose batch
- *      starts behind E proves that E was durable when it was written: damage.
- *   2. A record whose batch starts at or before E belongs to the same write as what is missing at
- *      E, whose sectors may have reached the disk in any order: no damage. (Or it is left over from
- *      a write that failed and was then overwritten. Such a write started where the log ended at
- *      that time, so its batch starts at or before E as well.)
- *   3. What lies before `sealed` was durable before the file got its name: damage.
+ *      starts after E proves that E was durable when it was written: damage.
+ *   2. A record whose batch starts at or before E belongs to the same write as the bytes missing at
+ *      E: no damage, since sectors are written in any order. (Or it is left over from a write that
+ *      failed and was then overwritten. Such a write started where the log ended at that time, so
+ *      its batch starts at or before E as well.)
+ *   3. Everything before `sealed` was durable before the file got its name: damage.
  *   4. If a later segment has a valid record, then this one was closed and durable: damage, unless
  *      it ends with a CLOSE (checked by log_open.c).
  *   5. A valid record at E itself that starts a batch was written when the log ended there. If it
@@ -21,7 +21,7 @@
  *   6. If the record at E shows by itself that all of it was written: damage (log_tail.c).
  *
  * One case remains: damage in the very last batch that looks like a torn write. It is dropped, and
- * log_dropped reports it. log_seal prevents this case by writing a record behind the batch. */
+ * log_dropped reports it. log_seal prevents this case by writing a record after the batch. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -51,7 +51,7 @@ bool log_scan_next(struct log_scan *scan, struct log_record *record, uint32_t *a
     return true;
 }
 
-/* Counts the index of a record behind the end as dropped. */
+/* Counts the index of a record after the end as dropped. */
 static void count_record(const struct log_scan *scan, uint32_t offset,
                          const struct log_record *record, struct log_end *end)
 {
@@ -62,7 +62,7 @@ static void count_record(const struct log_scan *scan, uint32_t offset,
     }
 }
 
-/* Rules 1, 2 and 5: checks the valid records behind the end. */
+/* Rules 1, 2 and 5: checks the valid records after the end. */
 static void look_behind(const struct log_scan *scan, struct log_end *end)
 {
     const struct log_segment *segment = scan->segment;

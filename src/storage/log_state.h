@@ -130,7 +130,7 @@ struct log_batch {
 };
 
 /* Returns how many of the entries from `from` on fit between `tail` and the end of a segment, with
- * space for a CLOSE behind them; `*bytes` is their size. */
+ * space for a CLOSE after them; `*bytes` is their size. */
 size_t log_batch_fit(const struct log_batch *batch, size_t from, uint32_t tail,
                      uint32_t segment_size, size_t *bytes);
 /* Encodes `n` entries for the active segment, and a CLOSE if more follow. */

@@ -69,7 +69,7 @@ static bool misses_sector(const struct log_scan *scan, uint32_t from, uint32_t e
 /* ---- a segment that held zeros ---- */
 
 /* If the header has no possible length, only the header is checked: if it was written, it was
- * changed. A single bit behind the log is not a header. */
+ * changed. A single bit after the log is not a header. */
 static bool is_written_over_zeros(const struct log_scan *scan, uint32_t size, char *why,
                                   size_t why_size)
 {

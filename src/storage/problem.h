@@ -1,8 +1,8 @@
 /* Failures of the files of a node: one list of kinds, and a text that contains the operation, the
  * file and, where possible, what to do.
  *
- * Every function of storage/ that can fail returns a kind and writes the text into a `struct
- * problem` of the caller, which is untouched on success. */
+ * A function that can fail returns a kind and writes the text into the caller's `struct problem`,
+ * which is untouched on success. */
 #ifndef HOLDFAST_STORAGE_PROBLEM_H
 #define HOLDFAST_STORAGE_PROBLEM_H
 

@@ -66,7 +66,7 @@ enum storage_status snapshot_check_piece(struct snapshot_check *check, const uin
                                          struct problem *problem);
 
 /* Both return the checksum. The header takes snapshot_header_size bytes; a block's bytes are
- * already in place, behind SNAPSHOT_BLOCK bytes. */
+ * already in place, after SNAPSHOT_BLOCK bytes. */
 uint64_t snapshot_encode_header(const struct snapshot_info *info, uint32_t block_bytes,
                                 uint8_t *at);
 uint64_t snapshot_encode_block(uint64_t chain, enum snapshot_kind kind, uint32_t len, uint8_t *at);

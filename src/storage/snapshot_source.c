@@ -80,7 +80,6 @@ static void grow(struct snapshot_source *source, size_t size)
     }
 }
 
-/* Reads the next piece of the file into the buffer and checks it. */
 static enum storage_status read_piece(struct snapshot_source *source, struct slice *raw,
                                       struct slice *body, struct snapshot_info *info,
                                       struct problem *problem)

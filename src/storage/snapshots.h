@@ -104,7 +104,7 @@ struct snapshot_piece {
 enum storage_status snapshot_source_open(struct snapshots *snapshots, uint64_t index, uint64_t term,
                                          struct snapshot_source **out, struct problem *problem);
 /* Opens a file in any folder, under any name: a backup. `info` is valid until it is closed. The
- * next piece is the first one behind the header. */
+ * next piece is the first one after the header. */
 enum storage_status snapshot_source_open_file(struct disk *disk, const char *name,
                                               struct snapshot_source **out,
                                               struct snapshot_info *info, struct problem *problem);

@@ -55,7 +55,7 @@ static struct grpc_result check_prefix(struct grpc_reader *r, size_t consumed)
     r->len = (uint32_t)p[1] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 8 | p[4];
     if (p[0] == 1) {
         return fail(r, consumed, GRPC_UNIMPLEMENTED,
-                    "the message is compressed; only the encoding 'identity' is known here");
+                    "the message is compressed; only the encoding 'identity' is supported");
     }
     if (p[0] != 0) {
         return fail(r, consumed, GRPC_INTERNAL, "the prefix of a message begins with 0 or 1");

@@ -80,7 +80,6 @@ static enum line_result next_line(struct http1 *p, struct slice bytes, size_t ma
     return LINE_WHOLE;
 }
 
-/* Marks the lines that were read as consumed. */
 static void consume_lines(struct http1 *p, struct http1_result *r)
 {
     r->consumed += p->line;
@@ -138,7 +137,7 @@ static bool step_head_line(struct http1 *p, struct slice bytes, struct http1_res
     if (result != LINE_WHOLE) {
         return line_failed(p, r, result, HF_LINE_TOO_LONG);
     }
-    /* RFC 9112, section 2.2: old clients send an empty line behind a body. */
+    /* RFC 9112, section 2.2: old clients send an empty line after a body. */
     if (line.len == 0 && !p->blank_seen) {
         p->blank_seen = true;
         p->fresh = false;

@@ -83,7 +83,7 @@ struct http2 *http2_new(struct http2_shared *shared, const struct http2_handlers
 /* Calls no handler: the owner closes its streams itself. */
 void http2_free(struct http2 *h);
 
-/* Consumes all bytes. False: the connection is broken; the output contains its GOAWAY. */
+/* Consumes all bytes. False: the connection is broken; send the output, then close. */
 bool http2_receive(struct http2 *h, struct slice bytes);
 /* Moves sendable bytes into the output, and calls on_close for the streams that end with it. To be
  * called once per turn after the calls below, and when the output has space again. http2_receive

@@ -1,8 +1,8 @@
 /* Reads a request's JSON: one object, strictly, into a struct of the caller by a table of fields.
  *
  * Strict means: UTF-8, no NUL, no duplicate key, at most LIMIT_HTTP_BODY bytes and LIMIT_JSON_DEPTH
- * levels, no field that is not in the table, whole numbers below 2^53 in magnitude and written
- * without a fraction or an exponent (S3.2). A field whose value is null counts as absent.
+ * levels, no field that is not in the table. Numbers are whole, below 2^53 in magnitude, and have
+ * no fraction or exponent (S3.2). A field whose value is null counts as absent.
  *
  * The caller owns the `struct json_doc`, which owns the texts that json_doc_read returns, until
  * json_doc_close. */
@@ -53,10 +53,10 @@ enum hf_error json_doc_open(struct json_doc *doc, const struct memory *memory, s
 void json_doc_close(struct json_doc *doc);
 
 /* Fills in the members of `out` whose fields are present and leaves the others, so the caller sets
- * defaults first. Bit i of `*present`: row i is present. The error and its message ("ttl_ms: must
- * be a whole number from 100 to 86400000") are about the first bad field in the text, or else the
- * first missing one in the table; then `out` and `*present` are untouched. At most 64 rows, with
- * limits below 2^53. */
+ * defaults first. Bit i of `*present`: row i is present. The error is about the first bad field in
+ * the text, or else the first missing one in the table; then `out` and `*present` are untouched.
+ * Example: "ttl_ms: must be a whole number from 100 to 86400000". At most 64 rows, with limits
+ * below 2^53. */
 enum hf_error json_doc_read(struct json_doc *doc, const struct json_field *fields, size_t count,
                             void *out, uint64_t *present, struct fault *fault);
 

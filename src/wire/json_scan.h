@@ -31,7 +31,6 @@ enum json_scan_number {
     JSON_SCAN_LARGE,    /* |value| >= LIMIT_NUMBER */
 };
 
-/* Parses the text of a JSON number as a whole number. */
 enum json_scan_number json_scan_integer(struct slice text, int64_t *out);
 
 #endif

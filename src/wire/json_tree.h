@@ -26,7 +26,6 @@ struct slice json_tree_text(const struct json_t *value); /* empty if it is not a
 uint64_t json_tree_u64(const struct json_t *value, uint64_t fallback);
 bool json_tree_true(const struct json_t *value);
 
-/* Appends the value as compact JSON. */
 void json_tree_write(const struct json_t *value, struct buffer *out);
 
 #endif

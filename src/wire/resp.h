@@ -36,8 +36,8 @@ struct resp_parser {
 void resp_parser_init(struct resp_parser *p);
 
 /* `bytes` begins with the start of the request at each call, and holds everything received of it.
- * An inline request is unquoted in place. After REQUEST the parser starts again behind `consumed`;
- * the arguments are valid until then. After ERROR it must not be used. */
+ * An inline request is unquoted in place. After REQUEST the parser starts again after the consumed
+ * bytes; the arguments are valid until then. After ERROR it must not be used. */
 struct resp_result resp_feed(struct resp_parser *p, uint8_t *bytes, size_t len);
 
 static inline uint32_t resp_count(const struct resp_parser *p)
