@@ -57,6 +57,7 @@ typedef void (*ask_answer_fn)(void *owner, enum hf_error error, const struct res
 
 struct ask {
     struct gateway_call call;
+    uint64_t source; /* of its calls */
     struct service *service;
     ref self;
     enum ask_state state;
