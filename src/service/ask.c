@@ -172,7 +172,7 @@ struct ask *ask_submit_tier(struct service *s, const struct command *command, en
         a->lease = command->acquire.lease;
         a->may_wait = command->acquire.wait_ms > 0;
     }
-    if (command->type == COMMAND_STREAM_UP) {
+    if (command->type == COMMAND_STREAM_UP || command->type == COMMAND_STREAM_THROUGH) {
         a->is_stream = true;
         a->lease = command->session;
     }
