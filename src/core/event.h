@@ -29,7 +29,8 @@
     X(FENCE_REJECTED, fence_rejected)                                                          \
     X(EPOCH, epoch) /* a node leads now; token is the epoch */                                 \
     X(UPGRADED, upgraded)                                                                      \
-    X(PUBLISHED, published) /* name: the channel, text: the message, client: who (S13.7) */
+    X(PUBLISHED, published) /* name: the channel, text: the message, client: who (S13.7) */    \
+    X(LINGERS, lingers)     /* a session's stream (`attachment`) broke; ends at deadline_ms */
 
 enum event_type {
     EVENT_NONE,

@@ -14,7 +14,8 @@
  * The format follows from the version of the state, so that a member that knows no more than that
  * version can read it, whoever wrote it. Format 3 is of version 4. Format 2 is of versions 2 and 3:
  * its counters have no deadline, and it has no requests that are kept apart from those of clients,
- * so its end has the number of the first of those. Format 1 is of version 1: it has neither
+ * so its end has the number of the first of those,
+ * and sessions do not name the node of their stream. Format 1 is of version 1: it has neither
  * counters nor transactions, likewise, and the state has one field less. */
 #ifndef HOLDFAST_CORE_SNAPSHOT_FORMAT_H
 #define HOLDFAST_CORE_SNAPSHOT_FORMAT_H

@@ -55,6 +55,7 @@ struct ask *ask_new(struct service *s, ask_answer_fn on_answer, void *owner)
     a->self = self;
     a->on_answer = on_answer;
     a->owner = owner;
+    a->source = s->source;
     a->wait_deadline_ms = UINT64_MAX;
     a->give_up_ms = UINT64_MAX;
     list_init(&a->link);
@@ -120,7 +121,8 @@ void ask_send(struct ask *a, const struct command *command)
     struct service *s = a->service;
     hf_assert(!a->in_flight);
     a->in_flight = true;
-    a->call = (struct gateway_call){.done = on_done, .owner = a, .tier = a->tier};
+    a->call =
+        (struct gateway_call){.done = on_done, .owner = a, .tier = a->tier, .source = a->source};
     s->gateway.submit(s->gateway.ctx, command, &a->call);
 }
 
@@ -170,7 +172,7 @@ struct ask *ask_submit_tier(struct service *s, const struct command *command, en
         a->lease = command->acquire.lease;
         a->may_wait = command->acquire.wait_ms > 0;
     }
-    if (command->type == COMMAND_STREAM_UP) {
+    if (command->type == COMMAND_STREAM_UP || command->type == COMMAND_STREAM_THROUGH) {
         a->is_stream = true;
         a->lease = command->session;
     }
@@ -195,7 +197,7 @@ struct ask *ask_look(struct service *s, struct slice look, ask_answer_fn on_answ
     struct ask *a = ask_new(s, on_answer, owner);
     a->state = ASK_ASKED;
     a->in_flight = true;
-    a->call = (struct gateway_call){.done = on_done, .owner = a, .look = look};
+    a->call = (struct gateway_call){.done = on_done, .owner = a, .look = look, .source = a->source};
     s->gateway.barrier(s->gateway.ctx, &a->call);
     return a;
 }

@@ -37,6 +37,7 @@ enum ask_errand {
     ERRAND_DETACH,      /* S7.3 */
     ERRAND_RELEASE,     /* S7.2: nobody knows that it was granted */
     ERRAND_STREAM_DOWN, /* S4.6 */
+    ERRAND_STREAM_UP,   /* ... again, since the cluster took it for broken */
 };
 
 /* What an event said about a waiter. */
@@ -57,6 +58,7 @@ typedef void (*ask_answer_fn)(void *owner, enum hf_error error, const struct res
 
 struct ask {
     struct gateway_call call;
+    uint64_t source; /* of its calls */
     struct service *service;
     ref self;
     enum ask_state state;
@@ -121,5 +123,7 @@ void ask_give_back(struct service *s, uint32_t tenant, struct id lease, enum tie
 
 /* The stream of a session has ended (S4.6): tells so, as often as it takes. */
 void ask_stream_down(struct service *s, uint32_t tenant, struct id session, uint64_t stream);
+/* The stream is up, and the cluster took it for broken: it gets a new number. */
+void ask_stream_up(struct service *s, uint32_t tenant, struct id session, uint64_t stream);
 
 #endif

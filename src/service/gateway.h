@@ -29,6 +29,8 @@ struct gateway_call {
      * which is copied; and while `done` runs, what it found. Both empty: nothing. */
     struct slice look;
     struct slice page;
+    /* The connection that sent the request; connections take turns. 0: the node itself. */
+    uint64_t source;
     void *in_flight; /* the gateway's */
 };
 

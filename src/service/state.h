@@ -29,6 +29,8 @@ struct service {
     struct service_options options;
     uint32_t node;
     bool draining;
+    uint64_t sources;      /* numbers given to connections, see gateway_call.source */
+    uint64_t source;       /* of the connection whose requests are being begun; 0: none */
     struct buffer scratch; /* the body of the answer that is being made */
     struct slice looked; /* what the leader found in the tier EFFICIENCY, while that is rendered */
     uint8_t *encoded;    /* SERVICE_COMMAND_MAX bytes */

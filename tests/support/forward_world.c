@@ -282,23 +282,30 @@ void forward_on_done(struct gateway_call *call, enum hf_error error, const struc
     }
 }
 
-static void ask_in(struct forward *f, struct asked *asked, uint64_t lease, enum tier tier)
+static void ask_in(struct forward *f, struct asked *asked, uint64_t source, uint64_t lease,
+                   enum tier tier)
 {
     struct command command;
     forward_make_acquire(&command, lease);
-    *asked = (struct asked){.call = {.done = forward_on_done, .owner = asked, .tier = tier}};
+    *asked = (struct asked){
+        .call = {.done = forward_on_done, .owner = asked, .tier = tier, .source = source}};
     forward_submit(f, &command, &asked->call);
     assert_int_equal(asked->answers, 0); /* never before the call returned */
 }
 
 void forward_ask(struct forward *f, struct asked *asked, uint64_t lease)
 {
-    ask_in(f, asked, lease, TIER_CORRECTNESS);
+    ask_in(f, asked, 0, lease, TIER_CORRECTNESS);
+}
+
+void forward_ask_of(struct forward *f, struct asked *asked, uint64_t source, uint64_t lease)
+{
+    ask_in(f, asked, source, lease, TIER_CORRECTNESS);
 }
 
 void forward_ask_memory(struct forward *f, struct asked *asked, uint64_t lease)
 {
-    ask_in(f, asked, lease, TIER_EFFICIENCY);
+    ask_in(f, asked, 0, lease, TIER_EFFICIENCY);
 }
 
 void forward_ask_barrier(struct forward *f, struct asked *asked)
