@@ -190,6 +190,9 @@ void forward_submit(struct forward *f, const struct command *command, struct gat
     call->gateway = gateway;
     gateway->in_flight = call;
     call->is_safe = is_safe(command);
+    if (gateway->within_ms != 0 && gateway->within_ms < f->options.give_up_ms) {
+        call->give_up_ms = forward_now_ms(f) + gateway->within_ms;
+    }
     fail_if_hopeless(f, call);
 }
 

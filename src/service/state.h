@@ -20,7 +20,9 @@ enum {
     SERVICE_RENDER_MAX = 64 << 20,  /* ... that making one may: more than any answer does */
     SERVICE_COMMAND_MAX = 48 << 10, /* bytes of an encoded acquire */
     SERVICE_RETRY_MS = 500,         /* between two attempts of an errand */
-    SERVICE_WAIT_GRACE_MS = 5000,   /* after a wait's end, before we stop waiting for its event */
+    SERVICE_WAIT_ASK_MS = 250,      /* after a wait's end without its event: the node asks for it */
+    SERVICE_WAIT_GRACE_MS = 500,    /* ... and answers, when it cannot find out what happened */
+    SERVICE_WAIT_REACH_MS = 2000,   /* a wait has at least this long to reach a leader */
 };
 
 struct service {

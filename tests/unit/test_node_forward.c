@@ -163,6 +163,31 @@ static void what_came_to_nothing_everywhere_is_unavailable(void **state)
     forward_end(f);
 }
 
+/* A wait is answered soon after its end, also where no leader can be reached. */
+static void who_cannot_wait_long_is_answered_sooner(void **state)
+{
+    (void)state;
+    struct forward *f = forward_begin();
+    struct command command;
+    struct asked short_one = {.call = {.done = forward_on_done, .within_ms = 500}};
+    struct asked long_one = {.call = {.done = forward_on_done, .within_ms = 60000}};
+    short_one.call.owner = &short_one;
+    long_one.call.owner = &long_one;
+    forward_make_acquire(&command, 1);
+    forward_submit(f, &command, &short_one.call);
+    forward_submit(f, &command, &long_one.call);
+    forward_pass(f, 480);
+    assert_int_equal(short_one.answers, 0);
+    forward_pass(f, 40);
+    assert_int_equal(short_one.answers, 1);
+    assert_int_equal(short_one.error, HF_UNAVAILABLE);
+    forward_pass(f, 2400); /* the limit of every request is three seconds */
+    assert_int_equal(long_one.answers, 0);
+    forward_pass(f, 200);
+    assert_int_equal(long_one.answers, 1);
+    forward_end(f);
+}
+
 static void refusals_leave_no_doubt(void **state)
 {
     (void)state;
@@ -563,6 +588,7 @@ int main(void)
         cmocka_unit_test(a_broken_link_means_the_same_bytes_once_more),
         cmocka_unit_test(another_leader_is_asked_without_waiting_for_the_old_one),
         cmocka_unit_test(what_came_to_nothing_everywhere_is_unavailable),
+        cmocka_unit_test(who_cannot_wait_long_is_answered_sooner),
         cmocka_unit_test(refusals_leave_no_doubt),
         cmocka_unit_test(what_may_have_been_done_is_outcome_unknown),
         cmocka_unit_test(an_operators_command_without_a_request_id_is_not_sent_twice),
