@@ -144,7 +144,7 @@ void ask_send(struct ask *a, const struct command *command)
     s->gateway.submit(s->gateway.ctx, command, &a->call);
 }
 
-static void keep_command(struct ask *a, const struct command *command)
+void ask_keep_command(struct ask *a, const struct command *command)
 {
     struct service *s = a->service;
     size_t len = command_encode(command, s->encoded, SERVICE_COMMAND_MAX);
@@ -195,7 +195,7 @@ struct ask *ask_submit_tier(struct service *s, const struct command *command, en
         a->lease = command->session;
     }
     if (a->may_wait || is_counted(command)) {
-        keep_command(a, command);
+        ask_keep_command(a, command);
     }
     if (a->may_wait) {
         list_append(&s->waiting, &a->link);
@@ -330,6 +330,10 @@ static void on_done(struct gateway_call *call, enum hf_error error, const struct
         return;
     }
     hf_assert(a->state == ASK_ASKED);
+    if (a->cancels) {
+        ask_cancel_step(a, error, result);
+        return;
+    }
     bool is_answered = error == HF_OK && result != NULL && result->error == HF_OK;
     if (is_answered && a->is_acquire && result->outcome == OUTCOME_QUEUED) {
         park(a, result);

@@ -145,6 +145,8 @@ static inline uint32_t ask_hash(uint64_t attachment)
 struct ask *ask_new(struct service *s, ask_answer_fn on_answer, void *owner);
 void ask_free(struct ask *a);
 void ask_send(struct ask *a, const struct command *command);
+void ask_keep_command(struct ask *a, const struct command *command);
+void ask_cancel_step(struct ask *a, enum hf_error error, const struct result *result);
 void ask_answer(struct ask *a, enum hf_error error, const struct result *result);
 void ask_tell(struct ask *a, const struct ask_news *news);
 void ask_stop_waiting(struct ask *a);
