@@ -264,8 +264,9 @@ typedef void (*hf_done_fn)(hf_client *client, int error, hf_lock *lock, void *ar
 HF_API int hf_acquire_async(hf_client *client, const char *const *names, size_t count,
                             const struct hf_lock_options *options, hf_done_fn done, void *arg,
                             hf_call **out);
-/* Withdraws it: `done` comes with HF_ERR_CANCELLED, unless its end was on its way already. What the
- * service grants to it nevertheless is given back in the background. Takes NULL. */
+/* Withdraws it: `done` comes with HF_ERR_CANCELLED, unless its end was on its way already. A wait
+ * leaves the queue, and what was granted to it meanwhile is released; both in the background, until
+ * the service has confirmed it. Takes NULL. */
 HF_API void hf_call_cancel(hf_call *call);
 /* As hf_release; `done` may be NULL. The handle is gone at once. */
 HF_API int hf_release_async(hf_lock *lock, hf_done_fn done, void *arg);

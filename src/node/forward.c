@@ -267,6 +267,9 @@ void forward_submit(struct forward *f, const struct command *command, struct gat
     call->gateway = gateway;
     gateway->in_flight = call;
     call->is_safe = is_safe(command);
+    if (gateway->within_ms != 0 && gateway->within_ms < f->options.give_up_ms) {
+        call->give_up_ms = forward_now_ms(f) + gateway->within_ms;
+    }
     fail_if_hopeless(f, call);
 }
 
@@ -403,18 +406,31 @@ void forward_on_change(struct forward *f)
 
 /* ---- what the peers tell ---- */
 
+/* Takes the leader's epoch from the front of the body, see put_epoch in relay.c; and for the tier
+ * EFFICIENCY the leader's time behind it. False: they are not there. */
+static bool take_epoch(struct forward *f, const struct call *call, struct slice *body)
+{
+    bool is_memory = call->tier == TIER_EFFICIENCY;
+    if (!is_memory && peers_protocol(f->peers, call->peer, true) < PEER_PROTOCOL_EPOCH) {
+        return true;
+    }
+    struct reader r = reader_make(*body);
+    uint64_t epoch = read_fixed64(&r);
+    uint64_t cluster_ms = is_memory ? read_fixed64(&r) : 0;
+    if (r.bad) {
+        return false;
+    }
+    f->epoch = epoch > f->epoch ? epoch : f->epoch;
+    forward_hear_ms(f, cluster_ms);
+    *body = slice_make(r.at, reader_left(&r));
+    return true;
+}
+
 static void on_done_there(struct forward *f, struct call *call, struct slice body)
 {
     struct result result;
     struct result_scratch scratch;
     struct reader r = reader_make(body);
-    if (call->tier == TIER_EFFICIENCY) { /* its answers name the leader's epoch and time */
-        uint64_t epoch = read_fixed64(&r);
-        uint64_t cluster_ms = read_fixed64(&r);
-        f->epoch = epoch > f->epoch && !r.bad ? epoch : f->epoch;
-        forward_hear_ms(f, cluster_ms);
-        body = slice_make(r.at, reader_left(&r));
-    }
     if (call->kind == FORWARD_CHANGE) {
         call_answer(f, call, HF_OK, NULL, "");
     } else if (call->kind == FORWARD_BARRIER || call->kind == FORWARD_LOOK) {
@@ -452,7 +468,7 @@ bool forward_on_answer(struct forward *f, uint64_t peer, uint64_t number, uint8_
     hf_assert(call->state == CALL_THERE);
     switch (status) {
     case FORWARD_DONE:
-        if ((call->kind == FORWARD_BARRIER && body.len != 8) ||
+        if (!take_epoch(f, call, &body) || (call->kind == FORWARD_BARRIER && body.len != 8) ||
             (call->kind == FORWARD_LOOK && body.len < 8)) {
             return false;
         }

@@ -17,7 +17,7 @@ enum forward_kind {
     FORWARD_LOOK = 6,     /* a barrier, and a page of that tier (service/memory_page.h) */
 };
 enum forward_status {
-    FORWARD_DONE = 1,     /* body: the result; for a barrier the index to wait for */
+    FORWARD_DONE = 1,     /* body: the epoch (protocol 2); the result, of a barrier the index */
     FORWARD_NOT_DONE = 2, /* not the leader, or no longer: it will not be done */
     FORWARD_UNKNOWN = 3,
     FORWARD_BUSY = 4,

@@ -16,7 +16,7 @@ void ask_errand(struct ask *a, enum ask_errand errand)
         a->state = ASK_LEAVING;
     }
     a->errand = errand;
-    if (errand == ERRAND_RELEASE) {
+    if (errand == ERRAND_RELEASE && id_is_zero(a->errand_id)) {
         a->errand_id = service_random_id(a->service); /* a re-entered lock would lose two levels */
     }
     list_append(&a->service->errands, &a->work);
@@ -90,6 +90,12 @@ void ask_stream_up(struct service *s, uint32_t tenant, struct id session, uint64
     about_stream(s, tenant, session, stream, ERRAND_STREAM_UP);
 }
 
+/* The id of a release: other leases have other ids. */
+static struct id release_id(const struct ask *a)
+{
+    return (struct id){a->errand_id.high ^ a->lease.high, a->errand_id.low ^ a->lease.low};
+}
+
 void ask_errand_run(struct ask *a)
 {
     struct command command;
@@ -116,7 +122,7 @@ void ask_errand_run(struct ask *a)
     case ERRAND_RELEASE:
         command_init(&command, COMMAND_RELEASE);
         command.release.lease = a->lease;
-        reply_format_id(a->errand_id, id + sizeof(REQUEST_ID_NODE) - 1);
+        reply_format_id(release_id(a), id + sizeof(REQUEST_ID_NODE) - 1);
         command.request_id = slice_of(id);
         break;
     case ERRAND_STREAM_DOWN:

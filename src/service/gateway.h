@@ -31,6 +31,9 @@ struct gateway_call {
     struct slice page;
     /* The connection that sent the request; connections take turns. 0: the node itself. */
     uint64_t source;
+    /* Of a command: when to give up at the latest, from now. 0, or longer than the gateway's own
+     * limit: that limit. */
+    uint32_t within_ms;
     void *in_flight; /* the gateway's */
 };
 

@@ -163,6 +163,14 @@ bool peers_answer(struct peers *p, uint64_t id, uint64_t link, uint64_t number, 
     return true;
 }
 
+uint32_t peers_protocol(const struct peers *p, uint64_t id, bool dialled)
+{
+    (void)p;
+    (void)id;
+    (void)dialled;
+    return fake.protocol;
+}
+
 /* ---- a world with one forward ---- */
 
 static struct replica_time now(void *ctx)
@@ -194,6 +202,7 @@ static struct forward *begin_as(struct memory_tier *tier, struct admission *admi
     counted_init(&counted);
     buffer_init(&fake.answer_body, memory_system(), 1 << 18);
     fake.now_ms = 1000;
+    fake.protocol = PEER_PROTOCOL_OLDEST;
     struct forward_options options = {.memory = &counted.memory,
                                       .node = 1,
                                       .give_up_ms = 3000,

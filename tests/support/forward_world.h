@@ -20,6 +20,7 @@ struct forward_fake {
     uint64_t core_index;
     uint64_t now_ms;
     bool link_up;
+    uint32_t protocol; /* of all links */
     uint64_t numbers[FORWARD_MANY];
     uint64_t peers[FORWARD_MANY];
     uint8_t kinds[FORWARD_MANY];
