@@ -88,7 +88,7 @@ def making(tmp_path):
 
 
 @needs_namespaces
-def test_a_root_that_cannot_be_made_is_said(tmp_path, making):
+def test_a_root_that_cannot_be_made_is_reported(tmp_path, making):
     result = run(TEST_ROOTS, **making("echo E: the mirror is on fire; exit 1"))
     assert result.returncode == 1
     assert "E: the mirror is on fire" in result.stdout
