@@ -163,7 +163,7 @@ def test_a_node_full_of_connections_goes_on_writing_its_log(start, wires):
         Wire(node.resp_port, wires)
     before = segments(node)
     fill_segment(writer)
-    assert segments(node) - before, "no new segment"
+    wait_until(lambda: segments(node) - before, "a new segment, made ahead by another thread")
     node.take_snapshot()
     assert node.running and not node.events("failed")
     for wire in wires[1:]:
