@@ -26,7 +26,7 @@ needs_namespaces = pytest.mark.skipif(why_not() is not None, reason=str(why_not(
 def root(tmp_path):
     """A few programs with their libraries, as small as a root can be."""
     folder = tmp_path / "root"
-    for name in ("proc", "sys", "run", "dev", "tmp", "root/holdfast", "usr/bin"):
+    for name in ("proc", "sys", "run", "dev", "tmp", "srv/holdfast", "usr/bin"):
         (folder / name).mkdir(parents=True)
     for name in PROGRAMS:
         program = shutil.which(name)
@@ -52,7 +52,7 @@ def test_a_root_has_devices_terminals_and_its_own_processes(root):
         ls -d /proc/[0-9]* | { while read -r one; do ((++n)); done; ((n < 10)) && echo alone; }
     """
     result = run(*enter(root, "bash", "-c", script), CI="true", SECRET="x")
-    assert result.stdout.splitlines() == ["/root/holdfast", "/root true unset", "devices", "pipes", "alone"]
+    assert result.stdout.splitlines() == ["/srv/holdfast", "/root true unset", "devices", "pipes", "alone"]
     assert result.returncode == 0
 
 
