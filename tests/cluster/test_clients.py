@@ -306,6 +306,8 @@ def test_without_descriptors_accepting_pauses_and_goes_on(start, wires):
     node = start()
     looker = Wire(node.client_port, wires)
     assert metric(get(looker, "/metrics"), "accept_pauses_total") == 0
+    # The log makes its second segment soon after the start. A node that cannot do that ends, and this is not about that.
+    wait_until(lambda: len(segments(node)) == 2, "the log has its next segment")
     _, hard = resource.prlimit(node.process.pid, resource.RLIMIT_NOFILE)
     began = time.monotonic()
     resource.prlimit(node.process.pid, resource.RLIMIT_NOFILE, (4, hard))
