@@ -171,7 +171,7 @@ void members_retarget(struct happening *h)
     trace("%u voters and %u learners are wanted", world.target_voters, world.target_learners);
 }
 
-/* S12.7: not with a batch in flight. A change of members on its way is none. */
+/* S12.7: not with a batch in flight. E13: not with a change of members that is not committed. */
 void members_transfer(struct node *leader, uint64_t to)
 {
     struct replica_status s;
@@ -184,7 +184,12 @@ void members_transfer(struct node *leader, uint64_t to)
     }
     world.counts.transfers++;
     trace("node %d gives the lead to %llu", leader->id, ull(to));
-    if (s.last_index > s.commit_index && change <= s.commit_index) {
+    if (change > s.commit_index) {
+        breach("E13",
+               "node %d gives the lead away, and the change of members at %llu is not "
+               "committed",
+               leader->id, ull(change));
+    } else if (s.last_index > s.commit_index) {
         violation("node %d gives the lead away with entry %llu in flight (S12.7)", leader->id,
                   ull(s.last_index));
     }
