@@ -28,6 +28,37 @@ uint32_t members_voters(const struct node *leader)
     return voters;
 }
 
+/* One that is up, neither the leader nor `except`; 0: there is none. */
+int members_other_voter(const struct node *leader, int except)
+{
+    struct replica_member members[MAX_NODES];
+    uint32_t count = replica_members(leader->replica, members, MAX_NODES);
+    uint32_t from = (uint32_t)chance_below(count);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct replica_member *m = &members[(from + i) % count];
+        if (m->voter && m->id != (uint64_t)leader->id && m->id != (uint64_t)except &&
+            world.nodes[m->id].up) {
+            return (int)m->id;
+        }
+    }
+    return 0;
+}
+
+/* One that is up; 0: there is none. */
+int members_learner(const struct node *leader)
+{
+    struct replica_member members[MAX_NODES];
+    uint32_t count = replica_members(leader->replica, members, MAX_NODES);
+    uint32_t from = (uint32_t)chance_below(count);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct replica_member *m = &members[(from + i) % count];
+        if (!m->voter && world.nodes[m->id].up) {
+            return (int)m->id;
+        }
+    }
+    return 0;
+}
+
 /* While a disk is lost every voter counts: who would leave only makes it worse. */
 static bool may_leave(const struct node *leader, enum replica_change what, uint64_t id)
 {
