@@ -124,6 +124,7 @@ struct node {
     struct taking *taking;
     struct fetching *fetching;
     uint64_t drop_before;
+    uint64_t up_since_us;
     uint64_t down_since_us;
     uint32_t declared[MAX_NODES + 1]; /* lives of others that it said are gone */
 
