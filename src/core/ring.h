@@ -1,6 +1,6 @@
-/* Doubly-linked rings of pool objects. The owner keeps one reference, to the last element, and so
- * reaches both ends; an object may stand in several rings, each by a `struct links` of its own,
- * which the functions find by its offset. The order is part of the replicated state. */
+/* Doubly-linked rings of pool objects. The owner keeps one reference, to the last element, which
+ * reaches both ends. An object may be in several rings, each through its own `struct links`, which
+ * the functions find by its offset. The order is part of the replicated state. */
 #ifndef HOLDFAST_CORE_RING_H
 #define HOLDFAST_CORE_RING_H
 
@@ -22,7 +22,7 @@ static inline ref ring_first(const struct pool *p, ref last, size_t offset)
     return last == 0 ? 0 : ring_links(p, last, offset)->next;
 }
 
-/* The one after `who`, or 0 at the end. */
+/* The element after `who`, or 0 at the end. */
 static inline ref ring_after(const struct pool *p, ref last, ref who, size_t offset)
 {
     return who == last ? 0 : ring_links(p, who, offset)->next;
@@ -39,7 +39,7 @@ static inline bool ring_contains_link(const struct pool *p, ref who, size_t offs
     return ring_links(p, who, offset)->next != 0;
 }
 
-/* Puts `who` behind `before`, or at the front when `before` is 0. */
+/* Inserts `who` behind `before`, or at the front when `before` is 0. */
 static inline void ring_insert(const struct pool *p, ref *last, ref before, ref who, size_t offset)
 {
     struct links *w = ring_links(p, who, offset);
