@@ -1,5 +1,6 @@
-/* The same acquire again: a retry, or a client that came back (S7.1, S8). Known by its request id
- * or seq, or else by its lease id, which the node draws once and keeps through its own retries. */
+/* Repeated acquires: a retry, or a client that reconnected (S7.1, S8). They are recognised by
+ * request id or seq, or else by lease id, which the node draws once and keeps for its own
+ * retries. */
 #include "core/asking.h"
 
 ref lease_find(const struct core *c, struct id lease)
@@ -46,7 +47,7 @@ ref lease_target(const struct core *c, struct id lease, bool *is_grant)
 static uint32_t position_of(struct core *c, ref place)
 {
     const struct lock_extra *x = lock_extra_at(c, lock_at(c, place_at(c, place)->lock)->extra);
-    if (place == x->queue) { /* the last, as every new one is */
+    if (place == x->queue) { /* the last place, as for every new waiter */
         return x->queue_length > LIMIT_POSITION ? LIMIT_POSITION + 1 : x->queue_length;
     }
     uint32_t position = 1;
@@ -61,7 +62,7 @@ static uint32_t position_of(struct core *c, ref place)
     return position;
 }
 
-/* Of several names, the one that the answer is about: the first that is held or delayed. */
+/* Of several names, the one that the answer describes: the first that is held or delayed. */
 static ref place_in_the_way(const struct core *c, const struct waiter *w)
 {
     for (ref p = w->places; p != 0; p = place_at(c, p)->sibling) {
@@ -101,7 +102,7 @@ static void attach_again(struct core *c, ref waiter, uint32_t node, struct resul
     }
     out->replayed = true;
     waiter_attach(c, waiter, node);
-    wake_all(c); /* it may have been passed over while it was away */
+    wake_all(c); /* the queue may have skipped it while it was detached */
     bool is_grant = false;
     ref who = lease_target(c, lease, &is_grant);
     hf_assert(who != 0);
@@ -160,7 +161,7 @@ static ref lock_of(const struct core *c, bool is_grant, ref target, uint32_t i)
     return place_at(c, p)->lock;
 }
 
-/* Whether the lease id was drawn for this very request. */
+/* Whether the lease id was drawn for this request. */
 static bool is_same_request(const struct core *c, const struct asking *ask, bool is_grant,
                             ref target)
 {
@@ -183,7 +184,7 @@ static bool is_same_request(const struct core *c, const struct asking *ask, bool
     return true;
 }
 
-/* True when the lease id is known, and the answer is in `out`. */
+/* True when the lease id is known; `out` is then the answer. */
 bool known_by_lease(struct core *c, const struct asking *ask, struct result *out)
 {
     struct id lease = ask->a->lease;

@@ -1,4 +1,4 @@
-/* One entry: the sweep of what is due, then its commands in order (S1.7). */
+/* Applies one entry: sweeps what is due, then runs its commands in order (S1.7). */
 #include "core/state.h"
 
 void core_begin(struct core *c, uint64_t index, uint64_t time_ms, uint64_t wall_ms)
@@ -16,10 +16,9 @@ void core_begin(struct core *c, uint64_t index, uint64_t time_ms, uint64_t wall_
     c->last_sweep_steps = c->steps;
 }
 
-/* What `advance` raises C by, since version 3 (decision 22): as many as keep the log out of the way
- * of a tier that takes 1,023 tokens of each. It is asked for after 512 tokens at the earliest, so
- * it takes no more than an eighth of a C for each, where a grant of our own takes a whole one
- * (S3.2). */
+/* What `advance` raises C by, since version 3 (decision 22). Each value of C gives the tier without
+ * a log 1,023 tokens. That tier requests `advance` after 512 tokens at the earliest. So each of its
+ * tokens uses at most an eighth of a C; a grant of the replicated tier uses a whole one (S3.2). */
 enum { ADVANCE_BY = 64 };
 
 uint64_t counter_raise(struct core *c, uint32_t by)
@@ -129,7 +128,7 @@ static void dispatch(struct core *c, const struct command *cmd, struct result *o
     hf_panic(__FILE__, __LINE__, "a command of no type passed its check");
 }
 
-/* Where a command will look first. */
+/* The hash table lookups that a command starts with. */
 struct lookups {
     uint32_t name;
     uint32_t session;
@@ -139,7 +138,7 @@ struct lookups {
     bool has_lease;
     bool has_request;
     uint32_t id;               /* of the request or the transaction */
-    const struct recent *done; /* which may have that id; NULL: none is given */
+    const struct recent *done; /* memory to search for that id; NULL: no id is given */
 };
 
 static void lookups_of(const struct core *c, const struct command *cmd, struct lookups *out)
@@ -178,7 +177,7 @@ static void lookups_of(const struct core *c, const struct command *cmd, struct l
     out->lease = out->has_lease ? hash_id(c, lease) : 0;
 }
 
-/* Always inlined: gcc takes a function that only prefetches for one without effect and drops it. */
+/* Always inlined: gcc treats a function that only prefetches as free of effects and drops it. */
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 ALWAYS_INLINE void fetch_bucket(const struct table *t, uint32_t hash)
@@ -248,7 +247,7 @@ static void keep(struct core *c, size_t *at, struct slice *bytes)
     }
 }
 
-/* Handing over may free the waiters and names that the answer speaks of. */
+/* Copies the slices of the answer: wake_all may free the waiters and names that they point to. */
 static void keep_slices(struct core *c, struct result *out)
 {
     size_t at = 0;
@@ -272,7 +271,7 @@ void core_apply(struct core *c, const struct command *cmd, struct result *out)
     c->prune_left = LIMIT_PRUNE;
     enum hf_error error = command_check(cmd);
     if (error == HF_OK && command_since(cmd) > c->version) {
-        error = HF_NOT_UPGRADED; /* a member that does not know it may be among us */
+        error = HF_NOT_UPGRADED; /* some member may not support it */
     }
     if (error != HF_OK) {
         out->error = error;

@@ -18,7 +18,7 @@ struct asking {
 
 /* Answers a request that is remembered by its id. */
 void answer_again(struct core *c, ref request, uint32_t node, struct result *out);
-/* True when the lease id is known, and the answer is in `out`. */
+/* True when the lease id is known; `out` is then the answer. */
 bool known_by_lease(struct core *c, const struct asking *ask, struct result *out);
 void answer_granted(const struct core *c, ref grant, struct result *out);
 void answer_queued(struct core *c, ref waiter, struct result *out);

@@ -1,4 +1,4 @@
-/* Making and ending a core, and what all its files share: hashes, blobs, timers. */
+/* Creating and freeing a core, and what all its files share: hashes, blobs, timers. */
 #include "core/core.h"
 
 #include "core/state.h"
@@ -12,7 +12,7 @@ _Static_assert(sizeof(struct grant) == 64 && sizeof(struct session) == 72 &&
                    offsetof(struct lock, name) == 20,
                "the sizes that bench/core counts on");
 
-/* Hashes. Only where an object lies in its table depends on them (S2.2). */
+/* Hashes. They affect only where an object is in its table (S2.2). */
 
 uint32_t hash_name(const struct core *c, uint32_t tenant, struct slice name)
 {
@@ -81,7 +81,7 @@ static uint32_t counter_hash(const void *ctx, const void *object)
     return hash_name(ctx, n->tenant, counter_name(n));
 }
 
-/* Blobs: bytes of a client that are only kept and shown. */
+/* Blobs: opaque bytes of a client. */
 
 ref blob_new(struct core *c, struct slice bytes)
 {
@@ -111,7 +111,7 @@ struct slice blob_slice(const struct core *c, ref who)
     return slice_make(b->bytes, b->len);
 }
 
-/* Timers: one heap for everything that has a deadline. */
+/* Timers: one heap for all deadlines. */
 
 static enum kind kind_of(const struct core *c, ref who)
 {
@@ -225,7 +225,7 @@ uint64_t timer_at(const struct core *c, ref who)
     return position == 0 ? UINT64_MAX : heap_at(&c->timers, position);
 }
 
-/* Life. */
+/* Creation and destruction. */
 
 static void core_table(struct core *c, struct table *t, size_t next_offset, table_hash_fn hash)
 {
@@ -338,7 +338,7 @@ uint64_t core_counters(const struct core *c)
     return table_count(&c->counters);
 }
 
-/* Of the objects in memories of a fixed length. */
+/* Bytes of the objects in memories of a fixed length. */
 static uint64_t remembered_bytes(const struct core *c)
 {
     return c->remembered_bytes +

@@ -1,12 +1,13 @@
-/* Deadlock detection when asked for (S6.4): would this request close a cycle of owners that wait
- * for each other? A breadth-first walk from the asker along "waits for", to the holders and the
- * earlier incompatible waiters of each name; bounded, and honest about it when the bound is hit. */
+/* Optional deadlock detection (S6.4): would this request close a cycle of owners that wait for each
+ * other? A breadth-first search from the owner of the request to the holders and the earlier
+ * incompatible waiters of each name. The search is bounded; the result reports when the bound was
+ * reached. */
 #include "core/state.h"
 
 struct owner {
     ref session;
     struct slice name; /* of the owner */
-    struct slice via;  /* the lock through which its predecessor waits for it */
+    struct slice via;  /* the lock for which its predecessor waits */
     uint32_t from;     /* its predecessor */
 };
 
@@ -14,9 +15,9 @@ struct walk {
     struct core *c;
     uint32_t edges;
     uint32_t visits;
-    uint32_t known; /* owners found so far; [0] is the asker */
+    uint32_t known; /* owners found so far; [0] is the owner of the request */
     bool exhausted;
-    bool closed; /* the asker was met again, behind owners[last], through `via` */
+    bool closed; /* a cycle was found: owners[last] waits for owners[0] at the lock `via` */
     uint32_t last;
     struct slice via;
     struct owner owners[LIMIT_DEADLOCK_EDGES + 1];
@@ -53,7 +54,7 @@ static bool holds_something(struct walk *w, ref session, struct slice owner)
     return false;
 }
 
-/* owners[from] waits, through the lock `via`, for (session, owner). */
+/* owners[from] waits for (session, owner) at the lock `via`. */
 static void edge(struct walk *w, uint32_t from, struct slice via, ref session, struct slice owner)
 {
     if (w->edges == LIMIT_DEADLOCK_EDGES) {
@@ -62,7 +63,7 @@ static void edge(struct walk *w, uint32_t from, struct slice via, ref session, s
     }
     w->edges++;
     if (is_owner(&w->owners[0], session, owner)) {
-        if (from != 0) { /* not waiting for oneself: that is `already_held` */
+        if (from != 0) { /* an owner that waits for itself is `already_held` */
             w->closed = true;
             w->last = from;
             w->via = via;
@@ -79,7 +80,7 @@ static void edge(struct walk *w, uint32_t from, struct slice via, ref session, s
     }
 }
 
-/* All that owners[from], waiting in `mode` at `place` (0: it would be last), waits for. */
+/* Follows everything that owners[from] waits for in `mode` at `place` (0: it would be the last). */
 static void expand(struct walk *w, uint32_t from, ref lock, ref place, enum mode mode)
 {
     struct core *c = w->c;
@@ -165,7 +166,7 @@ bool deadlock_would_close(struct core *c, ref session, struct slice owner, const
     w.owners[0] = (struct owner){.session = session, .name = owner};
     if (!holds_something(&w, session, owner)) {
         out->deadlock_unchecked = w.exhausted;
-        return false; /* nobody can wait for it */
+        return false; /* it holds nothing, so no owner waits for it */
     }
     for (uint32_t i = 0; i < count && !w.exhausted; i++) {
         if (locks[i] != 0) {

@@ -1,8 +1,9 @@
 /* Fence check (S11): the highest token seen per (resource, slot), bounded. When there are too many
- * marks the lowest are dropped into one floor, below which unknown resources are refused.
+ * marks, the lowest are removed and raise one common floor. Resources without a mark are refused
+ * below the floor.
  *
- * Since version 4 no token that was never issued becomes a mark or the floor: one such check would
- * make every later grant stale. Marks of older versions may be such tokens; an operator resets
+ * Since version 4 a token that was never issued cannot become a mark or the floor: it would make
+ * every later grant stale. Marks from older versions may be such tokens; an operator resets
  * them. */
 #include "core/state.h"
 
@@ -47,9 +48,10 @@ ref fence_add(struct core *c, uint32_t tenant, struct slice name, uint32_t slot,
     return who;
 }
 
-/* No token above it can have been issued. C · 1024 is the newest of the log; the tier without a log
- * takes tokens of the C that the log reached before, at most 1,023 more (S3.1, decision 22). Which
- * of those were given the log does not know, so some below the bound are issued later or never. */
+/* No token above this bound can have been issued. C · 1024 is the newest of the log. The tier
+ * without a log takes tokens of a C that the log reached before, at most 1,023 more (S3.1, decision
+ * 22). The log does not record which of them were given, so some below the bound are issued later
+ * or never. */
 uint64_t fence_issued_bound(const struct core *c)
 {
     return c->counter * TOKEN_SCALE + (TOKEN_SCALE - 1);
@@ -132,8 +134,8 @@ void apply_fence_check(struct core *c, const struct command *cmd, struct result 
     request_once(c, cmd, 0, check_new, out);
 }
 
-/* Without a token the mark becomes one that nobody has: C rises, so every grant so far is stale,
- * and every later one of either tier is not. */
+/* Without a token, the new mark is a token that no grant has: C rises, so every grant so far is
+ * stale and every later one of either tier is not. */
 static void reset_new(struct core *c, const struct command *cmd, ref session, struct result *out)
 {
     (void)session;

@@ -1,4 +1,4 @@
-/* Grants: names held under a token. Giving, ending, and when they are due. */
+/* Grants: names held under a token. Granting, ending, and deadlines. */
 #include "core/state.h"
 
 static size_t lease_len(const struct grant *g)
@@ -101,8 +101,8 @@ bool grant_is_dead(const struct core *c, const struct grant *g)
     return grant_due_ms(c, g) <= c->now_ms;
 }
 
-/* A grant needs a timer of its own only for a TTL of its own or a revocation; otherwise its
- * session's end is its end. */
+/* A grant needs its own timer only for its own TTL or a revocation; otherwise it ends with its
+ * session. */
 void grant_reschedule(struct core *c, ref grant)
 {
     ref first = grant_first_part(c, grant);
@@ -128,7 +128,7 @@ ref grant_find_by_token(const struct core *c, uint64_t token)
     return 0;
 }
 
-/* Giving. */
+/* Granting. */
 
 static uint16_t slot_take(struct core *c, struct lock_extra *x)
 {
@@ -220,7 +220,7 @@ static void index_by_token(struct core *c, ref grant)
     table_insert(&c->tokens, hash_token(c, g->token), g->detail);
 }
 
-/* Makes the side objects that this grant needs. */
+/* Creates the side objects that this grant needs. */
 static void grant_furnish(struct core *c, ref first, const struct grant_terms *terms, bool several)
 {
     struct grant *g = grant_at(c, first);

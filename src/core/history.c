@@ -1,9 +1,9 @@
-/* How the last grants and sessions ended, so that release, renew and late retries can be told
- * apart after the fact (S8.3). Two bounded memories, found by token, lease id and session id. */
+/* How the last grants and sessions ended, so that release, renew and late retries get an exact
+ * answer afterwards (S8.3). Two bounded memories, searched by token, lease id and session id. */
 #include "core/state.h"
 
-/* Tokens rise, and mostly end in the order they were given: neighbours share their places in the
- * index. C goes up by one in the replicated tier; in the other, e does (S3.1), which is spread over
+/* Tokens rise and mostly end in the order of granting, so neighbours share cache lines of the
+ * index. In the replicated tier C rises by one. In the other tier e does (S3.1); it is mapped to
  * the bits above those that 64 of its blocks need. */
 static uint32_t place_token(uint64_t token)
 {
@@ -25,7 +25,7 @@ void history_add_grant(struct core *c, uint32_t tenant, uint64_t token, struct i
     ref forgotten = recent_add(&c->ended_grants, who, hashes);
     if (forgotten != 0) {
         pool_free(&c->pool, forgotten, sizeof(*e));
-        /* Who goes next is the oldest of all in memory, too. */
+        /* The next entry to be dropped is the oldest and not in the cache. */
         __builtin_prefetch(pool_at(&c->pool, recent_at(&c->ended_grants, 0)), 1);
     }
 }

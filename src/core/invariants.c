@@ -1,5 +1,6 @@
 /* The invariants of the state, numbered, with the promise that each guards. They hold between any
- * two commands; tests and fuzzers ask for them after each, and a restored snapshot must have them.
+ * two commands. Tests and fuzzers check them after each command; a restored snapshot must satisfy
+ * them.
  *
  *   I1   S3.2        Numbers are below 2^53, the counter below 2^43, the epoch not above it; the
  *                    version is one that exists.
@@ -9,47 +10,47 @@
  *   I5   S6.1        A semaphore has `used` permits out, which is at most its limit.
  *   I6   S11         The holders of a semaphore have different slots, those of its bits.
  *   I7   S3.1        Holders are in the order of their tokens, none of which is above the counter.
- *   I8   S3.1        No token was given twice: among live grants and remembered ends.
- *   I9   S2.1        A lock counts its holders rightly, at most 10,000; shared locks and
- *                    semaphores have the extra to count with.
- *   I10  S6.1, S6.3  Queues are in the order of tickets and counted; the waiters in them want the
- *                    class and the limit of the name.
- *   I11  S7.3        Everyone before a queue's cursor is detached; all are when there is none.
- *   I12  S6.1, S6.2  No wake-up is lost: who could have all that it waits for stands in a queue
- *                    that is to be served.
- *   I13              A name that is neither held nor waited for nor delayed is about to go.
+ *   I8   S3.1        No token was given twice, among live grants and remembered ends.
+ *   I9   S2.1        The holder count of a lock is correct, at most 10,000; shared locks and
+ *                    semaphores have the extra that holds it.
+ *   I10  S6.1, S6.3  Queues are in the order of tickets and counted; their waiters have the class
+ *                    and the limit of the name.
+ *   I11  S7.3        Every waiter before a queue's cursor is detached; without a cursor, all are.
+ *   I12  S6.1, S6.2  No wake-up is lost: a waiter that could be granted is in a queue that is
+ *                    about to be served.
+ *   I13              A name that is neither held nor waited for nor delayed is about to be freed.
  *   I14  S6.5        The delayed names are those with a delay, each with its timer.
  *   I15              The woken names are those in the ring of the woken.
  *   I16  S4          Sessions are found by id; what they hold and wait for points back, is in
  *                    order, and is counted, at most 10,000.
  *   I17  S4.3        A private session has exactly one grant or one waiter, and nothing else.
- *   I18  S4.4        Lease ids of real sessions are found; no id names two things.
- *   I19  S6.2        The parts of a multi-lock know each other, are in canonical order, and only
- *                    the first has a TTL, a request, a timer and data.
+ *   I18  S4.4        Lease ids of real sessions are found; no id names two objects.
+ *   I19  S6.2        The parts of a multi-lock refer to each other, are in canonical order, and
+ *                    only the first has a TTL, a request, a timer and data.
  *   I20  S8.3        Shared, semaphore and multi-lock grants, and only they, are found by token.
- *   I21  S1.7        What has a deadline has a timer that is not later; nothing else has one.
- *   I22  S7.1        The waiters of private sessions, and only they, are in the crowd of their
- *                    node, by rising attachment number; no crowd is empty, no number comes twice.
- *   I23  S7.3        The crowds to be visited are gone and know where to go on.
- *   I24  S8.1        A request that waits or holds and the waiter or grant know each other;
- *                    requests by id are found; those that are done are among their kind, or were
- *                    before version 4, and each kind has its limit.
+ *   I21  S1.7        An object with a deadline has a timer that is not later; no other has one.
+ *   I22  S7.1        The waiters of private sessions, and only they, are in the list of their node,
+ *                    by rising attachment number; no list is empty, no number occurs twice.
+ *   I23  S7.3        The lists to be visited are of gone nodes and have the next waiter to visit.
+ *   I24  S8.1        A request that waits or holds and its waiter or grant point to each other;
+ *                    requests by id are found; done requests are in the memory of their kind, or
+ *                    where they were before version 4, and each memory has its limit.
  *   I25  S8.2        The replies of a session are in the order of their seq, above what was
  *                    acknowledged, at most 1,024.
- *   I26  S8.3        The ends that are remembered are found by token, lease id and session id, are
- *                    at most 65,536 each, and are of nobody who lives.
+ *   I26  S8.3        Remembered ends are found by token, lease id and session id, are at most
+ *                    65,536 each, and none is of a live grant or session.
  *   I27  S11         Fence marks are found, are in the heap by their token, at most 65,536, not
  *                    below the floor; there is no floor before they are full, and since version 4
  *                    none above the tokens that were issued.
  *   I28              Audit records are numbered without a gap up to the newest, are found, and are
  *                    at most 10,000.
- *   I29              The core counts its grants and waiters rightly.
- *   I30  S1.1        Nothing began in the future.
+ *   I29              The counts of grants and waiters are correct.
+ *   I30  S1.1        No start time is in the future.
  *   I31  S13.5       Counters are found, are at most 10,000, and none has the name of a lock. One
  *                    with a deadline is of version 4, and outlives it only in a backlog.
- *   I32  S13.6       Transactions that are remembered are found by id, and are at most 65,536.
- *   I33  S13.1       Only a lone exclusive grant of a private session is a key.
- *   I34  S12.14      The bytes of what is remembered are counted rightly. */
+ *   I32  S13.6       Remembered transactions are found by id, and are at most 65,536.
+ *   I33  S13.1       Only a single exclusive grant of a private session is a key.
+ *   I34  S12.14      The byte count of remembered objects is correct. */
 #include "core/invariants.h"
 
 const char broken_ring[] = "I2: a ring is not closed, or longer than its limit";
@@ -164,7 +165,7 @@ static const char *check_group(const struct core *c, ref who, const struct grant
         return "I19: a multi-lock is not exclusive, or was entered twice";
     }
     *is_first = all->grants[0] == who;
-    if (!*is_first) { /* the first looks at them all */
+    if (!*is_first) { /* the first part checks all of them */
         return check_later_part(c, g, d, grant_at(c, all->grants[0]));
     }
     ref at = who;
@@ -427,7 +428,7 @@ static const char *check_sessions(struct census *n)
     return w.is_broken ? broken_ring : NULL;
 }
 
-/* What only the sums tell. */
+/* Compares the totals. */
 static const char *check_sums(struct census *n)
 {
     const struct core *c = n->c;

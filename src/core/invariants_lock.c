@@ -1,5 +1,5 @@
-/* The invariants of names: their holders, queues, delays, and the crowds of waiters; the list is in
- * invariants.c. */
+/* The invariants of names: their holders, queues, delays, and the waiters of each node; the list is
+ * in invariants.c. */
 #include "core/invariants.h"
 
 #include "base/text.h"
@@ -171,9 +171,9 @@ static uint64_t ring_length(const struct core *c, ref last, size_t offset, uint6
     return w.is_broken ? UINT64_MAX : length;
 }
 
-/* Names have no ring of their own and tables are not walked, so each is met where it is used, and
- * looked at once: from its first holder, else from the first place in its queue, else from its
- * delay, else from its being woken. */
+/* Names have no ring of their own and tables are not walked. So each name is reached through an
+ * object that uses it, and checked once: from its first holder, else from the first place in its
+ * queue, else from its delay, else from the ring of woken names. */
 
 static const char *check_names_held(struct census *n, const struct session *s)
 {
@@ -286,14 +286,14 @@ static bool is_to_be_visited(const struct core *c, const struct waiter *w)
 
 enum standing { BEHIND, FIRST, TO_BE_SERVED };
 
-/* How a place stands in its queue, the detached aside. Looks back from it only as far as the next
- * one who is attached, so that a look at all places takes time in proportion to their number. */
+/* The position of a place among the attached waiters of its queue. Looks back only to the previous
+ * attached one, so that checking all places takes linear time. */
 static enum standing standing_of(const struct core *c, ref place)
 {
     const struct lock *l = lock_at(c, place_at(c, place)->lock);
     const struct lock_extra *x = lock_extra_at(c, l->extra);
     if (x->woken.next != 0 || x->delayed_until_ms != 0) {
-        return TO_BE_SERVED; /* soon, or when the delay ends */
+        return TO_BE_SERVED; /* now, or when the delay ends */
     }
     size_t offset = offsetof(struct place, in_queue);
     for (ref p = ring_before(&c->pool, x->queue, place, offset); p != 0;
@@ -312,7 +312,7 @@ static enum standing standing_of(const struct core *c, ref place)
 bool is_forgotten(const struct core *c, const struct waiter *w)
 {
     if (waiter_is_detached(c, w) || waiter_is_dead(c, w)) {
-        return false; /* passed over; or the sweep will end it and wake its names */
+        return false; /* the queue skips it; or the sweep will end it and wake its names */
     }
     for (ref p = w->places; p != 0; p = place_at(c, p)->sibling) {
         const struct lock *l = lock_at(c, place_at(c, p)->lock);
@@ -323,7 +323,7 @@ bool is_forgotten(const struct core *c, const struct waiter *w)
     return true;
 }
 
-/* Crowds. */
+/* The waiters of each node. */
 
 static const char *check_crowd(struct census *n, ref who)
 {

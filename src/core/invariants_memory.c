@@ -1,4 +1,4 @@
-/* The invariants of what is remembered: requests, ends, fence marks, audit, counters, transactions;
+/* The invariants of remembered objects: requests, ends, fence marks, audit, counters, transactions;
  * the list is in invariants.c. */
 #include "core/invariants.h"
 

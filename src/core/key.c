@@ -1,14 +1,14 @@
 /* Names as keys of the Redis protocol (S13): what can be read of a name there, and the counters,
- * which are no locks.
+ * which are not locks.
  *
- * The version of a key must differ whenever something that can be read of it differs, or a script
+ * The version of a key must change whenever something readable of it changes. Otherwise a script
  * that decided by the old state would be applied to the new one:
  *
  *   a lock      the token of its (first) holder, how often its value was set since, its deadline.
- *               Tokens are never given twice, so a lock that went and came back is another. The
- *               deadline is part of it because renewals and keep-alives of other APIs move it and
- *               leave nothing else behind: that costs no byte, and a key whose deadline is the
- *               same again looks the same to every reader.
+ *               Tokens are never given twice, so a lock that was released and acquired again
+ *               differs. The deadline is included because renewals and keep-alives of other APIs
+ *               change nothing else. It needs no extra byte, and a key with the same deadline
+ *               again looks the same to every reader.
  *   a counter   the number of its last change, which rises over all counters; and a deadline that
  *               no lock can have.
  *   reserved    that it is (no token is 1), and when the delay ends. */
@@ -50,7 +50,8 @@ void key_view_fill(const struct core *c, uint32_t tenant, struct slice name, str
     const struct lock *l = lock == 0 ? NULL : lock_at(c, lock);
     if (l != NULL && (lock_in_use(c, l) || lock_is_delayed(c, l))) {
         ref first = RING_FIRST(c, l->holders, grant, in_lock);
-        /* One that is dead and not swept yet is nobody's, and yet in the way (S1.7). */
+        /* A dead holder that is not swept yet does not count, but the name is not free either
+         * (S1.7). */
         if (first == 0 || grant_is_dead(c, grant_at(c, first))) {
             fill_reserved(c, l, out);
         } else {
@@ -67,8 +68,8 @@ void key_view_fill(const struct core *c, uint32_t tenant, struct slice name, str
     }
 }
 
-/* Counters. A deadline is a change like another: it moves `change`, so the version follows. Their
- * timers are exact, since nothing but a transaction moves a deadline. */
+/* Counters. A new deadline changes `change`, so the version follows. Timers are exact, because only
+ * a transaction moves a deadline. */
 
 struct slice counter_name(const struct counter *n)
 {
@@ -83,7 +84,7 @@ bool counter_is_dead(const struct core *c, const struct counter *n)
 static ref find(const struct core *c, uint32_t tenant, struct slice name)
 {
     if (table_count(&c->counters) == 0) {
-        return 0; /* as it mostly is: then they cost an acquire nothing */
+        return 0; /* the usual case: no cost for an acquire */
     }
     ref who = table_first(&c->counters, hash_name(c, tenant, name));
     while (who != 0) {

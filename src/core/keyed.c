@@ -1,5 +1,5 @@
-/* Sorting behind keyed.h: a radix sort, byte by byte from the lowest, which leaves out the bytes
- * that all keys have in common. Tokens and tickets are small numbers, so few passes are left. */
+/* Sorting for keyed.h: a radix sort, byte by byte from the lowest. It skips bytes that all keys
+ * have in common; tokens and tickets are small numbers, so few passes remain. */
 #include "core/keyed.h"
 
 enum {
@@ -39,7 +39,7 @@ static unsigned digit_of(const struct keyed *item, unsigned shift)
     return (unsigned)(item->key >> shift) & (DIGITS - 1);
 }
 
-/* Moves everything from one place to the other, in the order of one digit. */
+/* Moves all elements from one array to the other, ordered by one digit. */
 static void sort_by_digit(const struct keyed *from, struct keyed *to, size_t count, unsigned shift)
 {
     size_t place[DIGITS] = {0};

@@ -1,6 +1,6 @@
-/* Names: a lock exists while it is held, waited for or delayed, and not longer (S3: no memory is
- * kept for names that are free). One that has an `extra` goes only when the names woken by the
- * command are served, so that nobody's reference to it dangles in between. */
+/* Names: a lock exists only while it is held, waited for or delayed (S3: free names take no
+ * memory). A lock with an `extra` is freed only after the names woken by the command are served, so
+ * that no reference to it dangles in between. */
 #include "core/state.h"
 
 struct slice lock_name(const struct lock *l)
@@ -42,7 +42,7 @@ struct lock_extra *lock_extra_make(struct core *c, ref lock)
     if (l->extra == 0) {
         struct lock_extra *x = pool_alloc(&c->pool, sizeof(*x), &l->extra);
         x->lock = lock;
-        x->holders = l->holders == 0 ? 0 : 1; /* only exclusive holders do without an extra */
+        x->holders = l->holders == 0 ? 0 : 1; /* only an exclusive lock may lack an extra */
     }
     return lock_extra_at(c, l->extra);
 }
@@ -62,7 +62,7 @@ static void slots_drop(struct core *c, struct lock_extra *x)
     x->limit = 0;
 }
 
-/* A name that nobody holds or waits for becomes what the first to come makes of it (S6.3). */
+/* The first request for a name that is neither held nor waited for sets its mode (S6.3). */
 void lock_set_mode(struct core *c, ref lock, enum mode mode, uint32_t limit)
 {
     struct lock *l = lock_at(c, lock);
@@ -105,7 +105,7 @@ bool lock_is_delayed(const struct core *c, const struct lock *l)
     return l->extra != 0 && lock_extra_at(c, l->extra)->delayed_until_ms > c->now_ms;
 }
 
-/* Whether the holders leave room; queues and delays are the caller's to ask. */
+/* Whether the holders leave capacity; the caller checks queue and delay. */
 bool lock_has_room(const struct core *c, const struct lock *l, enum mode mode, uint32_t permits)
 {
     switch (mode) {
@@ -185,7 +185,7 @@ void lock_prune(struct core *c, ref lock)
 {
     ref dead[LIMIT_PRUNE];
     uint32_t count = 0;
-    bool has_queue = lock_at(c, lock)->extra != 0; /* else it goes with its last holder */
+    bool has_queue = lock_at(c, lock)->extra != 0; /* else the name is freed with its last holder */
     RING_EACH(c, who, lock_at(c, lock)->holders, grant, in_lock)
     {
         if (c->prune_left == 0) {

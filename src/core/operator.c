@@ -1,9 +1,9 @@
-/* What operators do to locks of others, and the trail that it leaves: force-unlock, polite
- * revocation, audit. The trail is replicated, bounded and part of every snapshot. */
+/* Operator commands on locks and their audit trail: force-unlock, revocation with a deadline,
+ * audit. The trail is replicated, bounded and part of every snapshot. */
 #include "base/codec.h"
 #include "core/state.h"
 
-/* Holders that one command deals with; the answer says when there are more (S2.1). */
+/* Holders that one command handles; the answer reports when there are more (S2.1). */
 #define HOLDERS_AT_ONCE 5000
 
 const char *audit_action_name(enum audit_action action)
@@ -58,7 +58,7 @@ uint64_t audit_add(struct core *c, enum audit_action action, uint32_t tenant, st
     return c->audit_number;
 }
 
-/* Numbers have no gaps, so a record's place in the array follows from its number. */
+/* Numbers have no gaps, so the number of a record determines its place in the array. */
 const struct audit_record *audit_find(const struct core *c, uint64_t number)
 {
     ref who = c->audit_at[number % LIMIT_AUDIT];
@@ -99,7 +99,7 @@ static uint32_t gather_holders(struct core *c, ref lock, ref *out, bool *more)
     return count;
 }
 
-/* The lock, if somebody alive holds it; 0 otherwise. */
+/* The lock, if it has a live holder; 0 otherwise. */
 static ref held_lock(struct core *c, uint32_t tenant, struct slice name)
 {
     ref lock = lock_find(c, tenant, name);
@@ -110,7 +110,7 @@ static ref held_lock(struct core *c, uint32_t tenant, struct slice name)
     return lock != 0 && lock_at(c, lock)->holders != 0 ? lock : 0;
 }
 
-/* `now` also lifts a delay that already runs. */
+/* `now` also ends a delay that is already running. */
 static bool lift_delay(struct core *c, const struct command *cmd)
 {
     ref lock = lock_find(c, cmd->tenant, cmd->force_unlock.name);
@@ -146,7 +146,7 @@ void apply_force_unlock(struct core *c, const struct command *cmd, struct result
     request_once(c, cmd, 0, force_unlock_new, out);
 }
 
-/* Asks one grant to be gone by then; false when it was already asked for an earlier time. */
+/* Requests the release of one grant by `at_ms`; false when an earlier time is already set. */
 static bool revoke_ask(struct core *c, const struct command_revoke *r, ref grant, uint64_t at_ms,
                        uint64_t record)
 {
@@ -195,7 +195,8 @@ static void revoke_new(struct core *c, const struct command *cmd, ref session, s
     hf_assert(looked_at > 0);
     audit_record_at(c, c->audit_ring)->count = out->count;
     if (r->grace_ms == 0) {
-        c->backlog = true; /* they are due now, and so dead for the commands that follow (S1.7) */
+        c->backlog =
+            true; /* they are due now, so the following commands treat them as dead (S1.7) */
     }
     out->deadline_ms = at_ms;
 }
@@ -205,7 +206,7 @@ void apply_revoke(struct core *c, const struct command *cmd, struct result *out)
     request_once(c, cmd, 0, revoke_new, out);
 }
 
-/* Many holders of one name that are taken in one entry make one record. */
+/* Revoked holders of one name in one entry share one record. */
 static bool audit_add_to_newest(struct core *c, enum audit_action action, uint32_t tenant,
                                 struct slice resource, struct slice actor, struct slice reason)
 {
@@ -222,7 +223,7 @@ static bool audit_add_to_newest(struct core *c, enum audit_action action, uint32
     return true;
 }
 
-/* The deadline came and the holder is still there. */
+/* The deadline has passed and the grant is still held. */
 void revoke_take(struct core *c, ref grant)
 {
     ref first = grant_first_part(c, grant);
@@ -248,7 +249,7 @@ void revoke_take(struct core *c, ref grant)
     }
 }
 
-/* What happened in the tier without a log is remembered where everything else is. */
+/* Records an operator action in the tier without a log in the common audit trail. */
 void apply_note(struct core *c, const struct command *cmd, struct result *out)
 {
     const struct command_note *n = &cmd->note;

@@ -1,7 +1,8 @@
-/* What the same (session, owner) already holds or waits for among the names it asks for (S4.1). */
+/* Finds what the same (session, owner) already holds or waits for among the requested names
+ * (S4.1). */
 #include "core/asking.h"
 
-/* What is past its deadline is nobody's, swept or not (S1.7). */
+/* A grant past its deadline does not count, swept or not (S1.7). */
 static bool is_own_grant(const struct core *c, const struct asking *ask, const struct grant *g)
 {
     return slice_equal(grant_owner(g), ask->a->owner) && !(c->backlog && grant_is_dead(c, g));
@@ -12,8 +13,8 @@ static bool is_own_waiter(const struct core *c, const struct asking *ask, const 
     return slice_equal(waiter_owner(w), ask->a->owner) && !(c->backlog && waiter_is_dead(c, w));
 }
 
-/* One name: walks the lock's holders and the session's holds side by side, since what is in both is
- * found in the shorter; the same for those who wait. */
+/* One name: walks the lock's holders and the session's holds in parallel. A common element is found
+ * after at most the length of the shorter list. The same for waiters. */
 static void find_own_of_one(struct core *c, const struct asking *ask, ref lock, struct own *own)
 {
     const struct session *s = session_at(c, ask->session);
@@ -56,7 +57,7 @@ static void find_own_of_one(struct core *c, const struct asking *ask, ref lock, 
     }
 }
 
-/* The names' locks in order of their references, to find a lock's number quickly. */
+/* The locks of the names, sorted by reference, to find the number of a lock quickly. */
 struct numbered {
     ref lock;
     uint32_t number;
@@ -77,7 +78,8 @@ static uint64_t bit_of(const struct numbered *locks, uint32_t count, ref lock)
     return low < count && locks[low].lock == lock ? UINT64_C(1) << locks[low].number : 0;
 }
 
-/* Several names: one walk over all that the session has, at most 10,000, instead of one a name. */
+/* Several names: one walk over all entries of the session, at most 10,000, instead of one walk per
+ * name. */
 static void find_own_of_many(struct core *c, const struct asking *ask, struct own *own)
 {
     struct numbered locks[LIMIT_MULTILOCK_NAMES];

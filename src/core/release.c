@@ -1,8 +1,8 @@
-/* Release, renew and proclaim: what a holder does with its grant, which it names by token or lease
- * id. Whoever names it wrongly, or too late, is told which (S8.3). */
+/* Release, renew and proclaim: commands of a holder on its grant, identified by token or lease id.
+ * A wrong or late identification gets its exact reason (S8.3). */
 #include "core/state.h"
 
-/* How a command names a grant. */
+/* How a command identifies a grant. */
 struct naming {
     uint32_t tenant;
     struct slice name;
@@ -101,8 +101,8 @@ static ref find_grant(struct core *c, const struct naming *n, struct result *out
     return 0;
 }
 
-/* The session a command names, for its replies; a session that is gone does not matter here, the
- * token decides. */
+/* The session that a command names, for its replies. A session that is gone is not an error here:
+ * the token decides. */
 static ref session_if_alive(struct core *c, const struct command *cmd)
 {
     ref session = 0;

@@ -1,4 +1,4 @@
-/* Exactly once (S8): what a request with an id did is remembered and told again.
+/* Exactly once (S8): the answer to a request with an id is remembered and repeated.
  *
  *            queued                granted
  *   new ───────────────▶ WAITING ───────────▶ HOLDING       (acquire only)
@@ -7,8 +7,8 @@
  *    │ answered             ▼ left the queue     ▼
  *    └──────────────────▶ DONE ◀─────────────────┘
  *
- * A request by `seq` lives in its session until it is acknowledged; one by `request_id` lives in a
- * table while it waits or holds, and then among the last ones of its kind that are done. */
+ * A request by `seq` is kept in its session until it is acknowledged. One by `request_id` is in a
+ * table while it waits or holds, and then in the bounded memory of its kind. */
 #include "core/state.h"
 
 #define XXH_INLINE_ALL
@@ -51,7 +51,7 @@ uint32_t request_make_hash(const struct core *ctx, const struct request *r)
     return key_hash(ctx, r->tenant, r->type, r->session, request_scope(r), request_id(r));
 }
 
-/* Who the id belongs to when there is no session. */
+/* The scope of the id when there is no session. */
 static struct slice scope_of(const struct command *cmd)
 {
     switch (cmd->type) {
@@ -131,12 +131,12 @@ ref request_find(const struct core *c, const struct request_key *key)
     enum done_kind place = request_place(c, request_kind(key->type, key->id));
     ref done = find_done(c, place, key);
     if (done == 0 && place != DONE_OF_CLIENTS && c->strays > 0) {
-        done = find_done(c, DONE_OF_CLIENTS, key); /* from before version 4 */
+        done = find_done(c, DONE_OF_CLIENTS, key); /* remembered before version 4 */
     }
     return done;
 }
 
-/* Newest first: a retry is mostly of something recent. */
+/* Newest first: most retries are recent. */
 static ref find_by_seq(struct core *c, const struct session_extra *x, uint64_t seq)
 {
     ref who = x->replies;
@@ -325,7 +325,7 @@ ref request_new(struct core *c, const struct request_key *key)
     return who;
 }
 
-/* It is to wait or to hold, and is found by its id from now on. */
+/* The request waits or holds from now on, and is found by its id. */
 static void begin(struct core *c, ref request, enum request_state state)
 {
     struct request *r = request_at(c, request);
@@ -349,7 +349,7 @@ void request_hold(struct core *c, ref request, ref grant)
     grant_detail_make(c, grant)->request = request;
 }
 
-/* It is no longer among those of `where`. */
+/* Removes the request from the memory `where`. */
 static void forget_done(struct core *c, enum done_kind where, ref request)
 {
     const struct request *r = request_at(c, request);
@@ -374,7 +374,7 @@ void request_remember(struct core *c, enum done_kind where, ref request)
     }
 }
 
-/* Operators' ids are kept by time. Each new one drops up to AT_ONCE that are too old, so that the
+/* Operators' ids are kept for a time. Each new one drops up to AT_ONCE expired ones, so that the
  * work of a command is bounded and the memory still shrinks. */
 static void forget_old_operators(struct core *c)
 {
@@ -390,9 +390,8 @@ static void forget_old_operators(struct core *c)
     }
 }
 
-/* Errors are not remembered, with one exception: that nobody held the name is an answer as much as
- * that somebody does. Whoever was told so must not see a try of his that came late force somebody
- * out (S8). */
+/* Errors are not remembered, except `not_held`. A client that got this answer must not see a late
+ * retry of the same request force out a later holder (S8). */
 static bool is_remembered(const struct core *c, const struct result *answer)
 {
     return answer->error == HF_OK || (answer->error == HF_NOT_HELD && c->version >= 3);
@@ -446,7 +445,7 @@ void request_replay(const struct core *c, ref request, struct result *out)
     hf_assert(r->state == REQUEST_DONE);
     if (r->outcome == OUTCOME_REFUSED &&
         (r->type == COMMAND_FORCE_UNLOCK || r->type == COMMAND_REVOKE)) {
-        out->error = HF_NOT_HELD; /* they are not refused for anything else */
+        out->error = HF_NOT_HELD; /* the only error that is remembered */
         return;
     }
     out->replayed = true;

@@ -1,10 +1,10 @@
-/* The order of the records, and those that belong to no session; see snapshot_build.h. */
+/* The order of the records, and the records that belong to no session; see snapshot_build.h. */
 #include "core/snapshot_build.h"
 
 #include "base/text.h"
 #include "core/invariants.h"
 
-/* Room is made on the word of the first record alone, up to that for 2^21: 16 MiB. */
+/* Limit for memory reserved because of the untrusted first record: 2^21 slots, 16 MiB. */
 #define RESERVE_MAGNITUDE 21
 
 const char undecodable[] = "it cannot be decoded";
@@ -65,7 +65,7 @@ const char *build_name(struct builder *b, uint32_t tenant, struct slice name, ui
         lock_set_mode(c, lock, (enum mode)mode, (uint32_t)limit);
         lock_at(c, lock)->mode = (uint8_t)mode;
         if (mode == MODE_SHARED) {
-            (void)lock_extra_make(c, lock); /* to count the holders with */
+            (void)lock_extra_make(c, lock); /* it counts the holders */
         }
     }
     const struct lock *l = lock_at(c, lock);
@@ -89,7 +89,7 @@ const char *build_extra(struct builder *b, ref lock, struct lock_extra **out)
     return NULL;
 }
 
-/* `until_ms` may be NULL: it has no time then. */
+/* `until_ms` is NULL for a record without a time. */
 static const char *read_name(struct builder *b, struct reader *r, ref *lock, uint64_t *until_ms)
 {
     uint32_t tenant = read_u32(r);
@@ -197,7 +197,7 @@ static const char *build_state(struct builder *b, struct reader *r)
     return c->epoch <= c->counter ? NULL : "the epoch is above the token counter";
 }
 
-/* Crowds. */
+/* The waiters of each node. */
 
 static ref find_crowd(const struct core *c, uint64_t number)
 {
@@ -291,7 +291,8 @@ static const char *build_end(struct builder *b, struct reader *r)
     return said == records ? NULL : "it counts other records than there were";
 }
 
-/* All sessions are known: the rings that tokens, tickets and attachment numbers order. */
+/* Called when all sessions are read: links the rings that are ordered by token, ticket or
+ * attachment number. */
 static const char *link_all(struct builder *b)
 {
     struct core *c = b->c;
@@ -333,7 +334,8 @@ static bool is_owned(enum record_type type)
     return type > RECORD_SESSION && type <= RECORD_WAITER;
 }
 
-/* The types come in the order of their numbers, but for sessions: each has its own run. */
+/* The types are in the order of their numbers, except after a session: each session starts a new
+ * run. */
 static const char *check_order(struct builder *b, enum record_type type)
 {
     bool begins = b->last == RECORD_NONE;

@@ -1,4 +1,4 @@
-/* Grants of a snapshot, with the locks that they hold; see snapshot_build.h. */
+/* Grants of a snapshot, and the locks that they hold; see snapshot_build.h. */
 #include "core/snapshot_build.h"
 
 #include "base/text.h"
@@ -25,7 +25,7 @@ struct grant_fields {
     uint64_t revoke_record;
     uint64_t timer_ms;
     struct tie tie;
-    uint8_t key_flags; /* 0: no key */
+    uint8_t key_flags; /* 0: not a key */
     uint32_t changes;
 };
 
@@ -145,7 +145,7 @@ static const char *take_slot(struct builder *b, struct lock_extra *x, const stru
     return NULL;
 }
 
-/* Makes it a holder of its lock; where there may be several, their ring comes later. */
+/* Makes the grant a holder of its lock. A ring of several holders is linked later. */
 static const char *join_holders(struct builder *b, ref who, bool has_extra)
 {
     struct core *c = b->c;
@@ -204,7 +204,7 @@ static ref new_grant(struct builder *b, ref lock, const struct grant_fields *f)
     return who;
 }
 
-/* Everything that the first part of a grant has and others have not. */
+/* Sets the fields that only the first part of a grant has. */
 static const char *furnish(struct builder *b, ref who, const struct grant_fields *f)
 {
     struct core *c = b->c;

@@ -1,5 +1,5 @@
-/* What a snapshot remembers: requests by id, ends, fence marks, audit, counters, transactions; see
- * snapshot_build.h. */
+/* The remembered objects of a snapshot: requests by id, ends, fence marks, audit, counters,
+ * transactions; see snapshot_build.h. */
 #include "core/snapshot_build.h"
 
 #include "base/text.h"

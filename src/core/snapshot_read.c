@@ -1,12 +1,12 @@
-/* Reading a snapshot that comes in pieces of any size: the header, the frames of the records, the
- * checksum. What the records say is the business of snapshot_build.c.
+/* Reads a snapshot in pieces of any size: the header, the frames of the records, the checksum.
+ * snapshot_build.c interprets the records.
  *
  *   HEADER ──▶ LENGTH ──▶ RECORD ──▶ ... ──▶ CHECKSUM ──▶ COMPLETE
  *                 ▲          │
  *                 └──────────┘
  *
- * A record that lies in one piece is read where it is; one that is cut is collected first, so that
- * never more than one record is held. */
+ * A record within one piece is read in place; one that spans pieces is collected first. At most one
+ * record is buffered. */
 #include "core/snapshot.h"
 
 #include "core/snapshot_build.h"
@@ -24,10 +24,10 @@ struct snapshot_reader {
     enum stage stage;
     enum hf_error error;
     struct snapshot_problem problem;
-    size_t need; /* bytes until the stage has what it waits for */
+    size_t need; /* bytes that the stage needs */
     size_t have; /* of them, in `piece` */
     uint64_t checksum;
-    /* The state of the hash wants a larger alignment than memory promises. */
+    /* The hash state needs a larger alignment than memory guarantees. */
     uint8_t hash_room[sizeof(XXH3_state_t) + HASH_ALIGNMENT];
     uint8_t piece[SNAPSHOT_RECORD_MAX];
 };
@@ -49,7 +49,7 @@ struct snapshot_reader *snapshot_reader_new(const struct core_options *options)
     return reader;
 }
 
-/* Messages: plain text, put together without a library that knows locales. */
+/* Messages: plain text, built without a library that depends on the locale. */
 
 static void say(struct snapshot_reader *reader, const char *text)
 {
@@ -124,7 +124,7 @@ static void take_header(struct snapshot_reader *reader, const uint8_t *at)
     reader->need = 1;
 }
 
-/* The length comes byte by byte, since only its last byte says that it is the last. */
+/* The length is read byte by byte: only its last byte marks the end. */
 static void take_length(struct snapshot_reader *reader)
 {
     bool more = reader->piece[reader->have - 1] >= 0x80;
@@ -194,7 +194,7 @@ static void take(struct snapshot_reader *reader, const uint8_t *at)
     }
 }
 
-/* Takes what the stage still needs, or what there is of it; returns how much that was. */
+/* Takes the bytes that the stage still needs, as far as available; returns how many. */
 static size_t advance(struct snapshot_reader *reader, const uint8_t *at, size_t left)
 {
     size_t missing = reader->need - reader->have;
@@ -215,7 +215,7 @@ enum hf_error snapshot_reader_feed(struct snapshot_reader *reader, const void *d
 {
     const uint8_t *from = data;
     size_t used = 0;
-    size_t hashed = 0; /* how much of it the checksum covers */
+    size_t hashed = 0; /* bytes of it that the checksum covers */
     while (used < len && reader->error == HF_OK) {
         if (reader->stage == STAGE_COMPLETE) {
             fail(reader, HF_CORRUPT, "there are bytes after the end");

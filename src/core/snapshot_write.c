@@ -1,43 +1,42 @@
-/* Writing the canonical snapshot. A forked child does it: nothing is allocated, nothing is changed,
- * and the bytes leave through the sink in pieces.
+/* Writes the canonical snapshot. A forked child does it: it allocates nothing and changes nothing,
+ * and passes the bytes to the sink in pieces.
  *
- * What is written is exactly what a later output depends on. Field by field of core/state.h:
+ * It writes exactly what a later output depends on. By object of core/state.h:
  *
- *   core        All replicated scalars. The counts (grants, waiters, audit_count) are counted
- *               again, and audit_at is filled. ordinal, steps, last_steps, worst_steps and
+ *   core        All replicated scalars. The counts (grants, waiters, audit_count) are counted again
+ *               and audit_at is filled on reading. ordinal, steps, last_steps, worst_steps and
  *               prune_left belong to an entry or to this process; alive and cycle are scratch.
- *   tables      Derived: who is in them follows from the objects, the order of chains shows
- *               nowhere. Of done_requests, ended_grants and transacts the order in which
- *               they came.
- *   timers      The deadline at which the heap has a session, grant or waiter, since it may be
- *               earlier than the real one and the sweep's bounds count such visits. A delayed name
- *               stands in it at the end of its delay and a gone crowd at `until_ms`, always.
- *   session     Everything; `entries` is counted. That an extra is there is written too, even an
- *               empty one: stream_down asks for it. `unacked` is counted.
- *   grant       Everything. HAS_LEASE is "the session is real". A multi-lock's later parts differ
- *               from its first in nothing but the name.
- *   detail      Made again when one of its fields needs it. That one is there makes a difference
- *               in one place only: a renewal leaves its time in it. That time counts only with a
- *               TTL of its own, so it is written only then. Membership in core->tokens follows
- *               from mode and parts. What a key has more, its flags and `changes`, is at the end
- *               of its record.
- *   group       From the parts, which stand in the session's ring one behind the other.
- *   lock        Mode and limit stand with each grant, place, delay and woken name; a name that is
- *               only waited for shows the mode of its last holder, so it does not follow from the
- *               waiters. `holders` follows from the grants: the ring is by token.
- *   lock_extra  Its existence is written with the exclusive holder: one with an extra is woken
- *               when it is released, and that takes a step of the budget of handing over. The
- *               queue follows from the tickets. The cursor is written (with the place it stands
- *               at): where it stands decides how many steps the next handing over takes, and shows
- *               in `reserved_for`. `slots` are the bits of the holders' slots; `slots_from` spares
- *               a search and decides nothing.
- *   waiter      Everything. A private one's lease is its session's id. Its place in the crowd's
- *               ring follows from its attachment number, its places in the queues from its ticket.
+ *   tables      Derived from the objects; the order of chains affects no output. For
+ *               done_requests, ended_grants and transacts the order of insertion is written.
+ *   timers      The deadline in the heap of a session, grant or waiter: it may be earlier than the
+ *               real one, and such visits count against the sweep's bounds. A delayed name is
+ *               always in the heap at the end of its delay, the waiters of a gone node at
+ *               `until_ms`.
+ *   session     Everything; `entries` and `unacked` are counted. The existence of an extra is
+ *               written even if it is empty: stream_down depends on it.
+ *   grant       Everything. HAS_LEASE means that the session is real. Later parts of a multi-lock
+ *               differ from the first only in the name.
+ *   detail      Created again when one of its fields needs it. Its existence matters in one place:
+ *               a renewal stores its time in it. That time counts only with a TTL of its own, so
+ *               it is written only then. Membership in core->tokens follows from mode and parts.
+ *               The flags and `changes` of a key are at the end of its record.
+ *   group       Follows from the parts, which are adjacent in the session's ring.
+ *   lock        Mode and limit are written with each grant, place, delay and woken name. A name
+ *               that is only waited for has the mode of its last holder, which does not follow
+ *               from the waiters. `holders` follows from the grants: the ring is by token.
+ *   lock_extra  Its existence is written with the exclusive holder: a lock with an extra is woken
+ *               when it is released, and that takes a step of the wake budget. The queue follows
+ *               from the tickets. The cursor is written with its place: it decides how many steps
+ *               the next wake takes, and is visible in `reserved_for`. `slots` follow from the
+ *               holders; `slots_from` only shortens a search.
+ *   waiter      Everything. The lease of a private one is its session's id. Its place in the ring
+ *               of its node follows from its attachment number, its places in the queues from its
+ *               ticket.
  *   crowd       Everything; `waiters` follows from the waiters, the timer from `until_ms`.
- *   request     Those by id: with their waiter or grant while there is one, else in the order they
- *               were done, each kind by itself; `strays` follows from them. Session and scope of a
- *               tied one are those of its session. Those by seq: with their session. A tied one has
- *               no answer yet.
+ *   request     By id: written with its waiter or grant while there is one, else in the order of
+ *               completion, each kind separately; `strays` follows from them. Session and scope of
+ *               a request with a target are those of its session. By seq: written with its
+ *               session. A request with a target has no answer yet.
  *   ended, fence marks, audit, counters, transactions: everything, in the order of their rings. */
 #include "core/snapshot.h"
 
@@ -69,8 +68,8 @@ static void flush(struct out *o)
     o->used = 0;
 }
 
-/* A record is written where its body would begin with the longest length in front, and then moved
- * to behind its real one. */
+/* Writes a record after space for the longest possible length, then moves it up behind its real
+ * length. */
 static struct writer record_begin(struct out *o, enum record_type type)
 {
     size_t need = SNAPSHOT_LENGTH_BYTES + SNAPSHOT_RECORD_MAX;
@@ -412,7 +411,7 @@ static void put_sessions(struct out *o)
     }
 }
 
-/* Names that are not only held and waited for. */
+/* Names that are delayed or woken. */
 
 static void put_name(struct writer *w, const struct core *c, const struct lock_extra *x)
 {

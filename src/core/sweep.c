@@ -1,5 +1,5 @@
 /* The sweep at the start of each entry: ends what is due, in (deadline, kind, id) order, within the
- * bounds of S2.1. What it leaves is a backlog: dead all the same for every command (S1.7). */
+ * bounds of S2.1. The rest is a backlog: every command treats it as dead, too (S1.7). */
 #include "core/state.h"
 
 struct budget {
@@ -30,13 +30,13 @@ static uint64_t due_ms(const struct core *c, ref who)
 static bool have_room(const struct budget *b, uint32_t sessions, uint32_t entries)
 {
     if (b->sessions == 0 && b->entries == 0) {
-        return true; /* one session, however large, always goes */
+        return true; /* at least one session is ended, whatever its size */
     }
     return b->sessions + sessions <= LIMIT_SWEEP_SESSIONS &&
            b->entries + entries <= LIMIT_SWEEP_LOCKS;
 }
 
-/* Ends what is due; false when it does not fit into this sweep any more. */
+/* Ends a due object; false when the budget of this sweep does not allow it. */
 static bool end_due(struct core *c, ref who, struct budget *b)
 {
     uint32_t sessions = 0;
@@ -111,7 +111,7 @@ void sweep(struct core *c)
         uint64_t due = due_ms(c, who);
         hf_assert(due >= heap_min_at(&c->timers));
         if (due > heap_min_at(&c->timers)) {
-            timer_set(c, who, due); /* it was put off; now it stands where it belongs */
+            timer_set(c, who, due); /* the deadline was moved: correct the timer */
         } else if (!end_due(c, who, &b)) {
             c->backlog = true;
             break;

@@ -133,7 +133,7 @@ static uint64_t page_run(const struct table *t, struct page *page, uint64_t curs
 {
     do {
         cursor = table_scan(t, cursor, visit, page);
-        page->visits++; /* an empty bucket is work as well */
+        page->visits++; /* an empty bucket also counts */
     } while (cursor != VIEW_END && page->found < limit && page->visits < LIMIT_LIST_VISITS);
     return cursor;
 }

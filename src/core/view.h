@@ -84,8 +84,8 @@ struct audit_view {
 /* False when the name is neither held nor waited for nor delayed. */
 bool view_lock(const struct core *core, uint32_t tenant, struct slice name, struct lock_view *out);
 
-/* Calls `fn` for each holder, earliest first, and for each waiter in queue order; each at most
- * `max` times. False when there is no such name. */
+/* Calls on_grant for each holder, earliest first, and on_waiter for each waiter in queue order,
+ * each at most `max` times. False when there is no such name. */
 typedef void (*view_grant_fn)(void *ctx, const struct grant_view *grant);
 typedef void (*view_waiter_fn)(void *ctx, const struct waiter_view *waiter);
 bool view_holders_and_waiters(const struct core *core, uint32_t tenant, struct slice name,
