@@ -1,6 +1,5 @@
 /* Repeated acquires: a retry, or a client that reconnected (S7.1, S8). They are recognised by
- * request id or seq, or else by lease id, which the node draws once and keeps for its own
- * retries. */
+ * request id or seq, or else by lease id, which a node draws once and keeps for its retries. */
 #include "core/asking.h"
 
 ref lease_find(const struct core *c, struct id lease)
@@ -63,7 +62,7 @@ static uint32_t position_of(struct core *c, ref place)
 }
 
 /* Of several names, the one that the answer describes: the first that is held or delayed. */
-static ref place_in_the_way(const struct core *c, const struct waiter *w)
+static ref blocking_place(const struct core *c, const struct waiter *w)
 {
     for (ref p = w->places; p != 0; p = place_at(c, p)->sibling) {
         const struct lock *l = lock_at(c, place_at(c, p)->lock);
@@ -77,7 +76,7 @@ static ref place_in_the_way(const struct core *c, const struct waiter *w)
 void answer_queued(struct core *c, ref waiter, struct result *out)
 {
     const struct waiter *w = waiter_at(c, waiter);
-    ref place = place_in_the_way(c, w);
+    ref place = blocking_place(c, w);
     result_holder(c, place_at(c, place)->lock, out);
     out->outcome = OUTCOME_QUEUED;
     out->lease = w->lease;

@@ -124,9 +124,8 @@ uint32_t core_name_hash(const struct core *core, uint32_t tenant, struct slice n
 uint64_t core_audited(const struct core *core);
 /* Sets the last attachment number that counts as given. For a core that has given none. */
 void core_set_attachments(struct core *core, uint64_t last);
-/* Copies the session and its deadline from `from`; creates it if it is not here yet. Returns the
- * reason when it is not alive there. Call core_begin first, with no earlier time than `from` has
- * seen. */
+/* Copies the session and its deadline from `from`; creates it if it is not here yet. Returns
+ * the reason when it is not alive there. Call core_begin first, with a time not before `from`'s. */
 enum hf_error core_mirror_session(struct core *core, const struct core *from, uint32_t tenant,
                                   struct id id);
 /* Undoes the grant of this lease: it ends, and neither the history nor its request id remembers it.

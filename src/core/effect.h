@@ -51,8 +51,7 @@ enum {
     EFFECT_FLAGS = 31
 };
 
-/* No key is changed twice in one transaction; PUBLISH may occur any number of times within the
- * limit. */
+/* No key is changed twice in one transaction; PUBLISH may occur several times. */
 struct effect {
     enum effect_kind kind;
     uint32_t flags;

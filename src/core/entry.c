@@ -5,8 +5,7 @@
 #include "base/codec.h"
 
 #define ENTRY_FORMAT 1
-/* Format byte and padding to 8, stamp, wall clock, count. The size is fixed: sealing fills it in
- * last. */
+/* Format byte and padding to 8, stamp, wall clock, count. Sealing fills them in last. */
 #define ENTRY_HEADER 32
 /* Number of commands decoded together. An entry with at most this many is decoded only once. */
 #define GROUP 64
@@ -20,9 +19,9 @@ void entry_writer_init(struct entry_writer *w, void *buffer, size_t size)
 bool entry_writer_add(struct entry_writer *w, const struct command *command)
 {
     uint8_t *at = w->buffer + w->len;
-    size_t room = w->size - w->len;
+    size_t space = w->size - w->len;
     /* The length takes at most 4 bytes. The command is written after them and then moved up. */
-    size_t len = room <= 4 + 8 ? 0 : command_encode(command, at + 4, room - 4 - 8);
+    size_t len = space <= 4 + 8 ? 0 : command_encode(command, at + 4, space - 4 - 8);
     if (len == 0) {
         w->full = true;
         return false;

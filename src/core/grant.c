@@ -101,8 +101,7 @@ bool grant_is_dead(const struct core *c, const struct grant *g)
     return grant_due_ms(c, g) <= c->now_ms;
 }
 
-/* A grant needs its own timer only for its own TTL or a revocation; otherwise it ends with its
- * session. */
+/* A grant needs a timer only for its own TTL or a revocation; else it ends with its session. */
 void grant_reschedule(struct core *c, ref grant)
 {
     ref first = grant_first_part(c, grant);
@@ -143,7 +142,7 @@ static uint16_t slot_take(struct core *c, struct lock_extra *x)
             return (uint16_t)(i * 64 + bit);
         }
     }
-    hf_panic(__FILE__, __LINE__, "a semaphore with room has no free slot");
+    hf_panic(__FILE__, __LINE__, "a semaphore with free permits has no free slot");
 }
 
 static void slot_give_back(struct core *c, struct lock_extra *x, uint16_t slot)
@@ -221,7 +220,8 @@ static void index_by_token(struct core *c, ref grant)
 }
 
 /* Creates the side objects that this grant needs. */
-static void grant_furnish(struct core *c, ref first, const struct grant_terms *terms, bool several)
+static void make_side_objects(struct core *c, ref first, const struct grant_terms *terms,
+                              bool several)
 {
     struct grant *g = grant_at(c, first);
     const struct lock *l = lock_at(c, g->lock);
@@ -320,7 +320,7 @@ ref grant_give(struct core *c, const ref *locks, uint32_t count, const struct gr
     if (count > 1) {
         group_make(c, parts, count);
     }
-    grant_furnish(c, parts[0], terms, count > 1);
+    make_side_objects(c, parts[0], terms, count > 1);
     grant_reschedule(c, parts[0]);
     announce_grant(c, parts, count, waited);
     return parts[0];

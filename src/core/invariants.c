@@ -128,7 +128,7 @@ static const char *check_numbers(const struct core *c)
         return "I1: the version does not exist";
     }
     return c->version == 1 && table_count(&c->counters) + recent_count(&c->transacts) > 0
-               ? "I1: there are things that the version does not know"
+               ? "I1: the state has objects of a later version"
                : NULL;
 }
 
@@ -175,7 +175,7 @@ static const char *check_group(const struct core *c, ref who, const struct grant
         const struct detail *other = grant_detail(c, part);
         if (other == NULL || other->group != d->group ||
             before->in_session.next != all->grants[i]) {
-            return "I19: a multi-lock does not know its parts";
+            return "I19: a multi-lock does not refer to its parts";
         }
         if (slice_compare(lock_name(lock_at(c, before->lock)), lock_name(lock_at(c, part->lock))) >=
             0) {
@@ -197,14 +197,14 @@ static const char *check_first_part(struct census *n, ref who, const struct gran
         n->leases++;
         struct id lease = grant_lease(c, g);
         if (!n->trusts_tables && (lease_find(c, lease) != who || session_find(c, lease) != 0)) {
-            return "I18: the lease id of a grant is not found, or names another thing too";
+            return "I18: the lease id of a grant is not found, or not unique";
         }
     }
     bool by_token =
         l->mode == MODE_SHARED || l->mode == MODE_SEMAPHORE || (d != NULL && d->group != 0);
     if (by_token != (d != NULL && d->by_token) ||
         (by_token && !n->trusts_tables && grant_find_by_token(c, g->token) != who)) {
-        return "I20: a grant is found by token that should not be, or the other way";
+        return "I20: a grant is found by token and should not be, or the reverse";
     }
     if (d == NULL) {
         return NULL;
@@ -250,7 +250,7 @@ static const char *check_grant(struct census *n, ref who, ref session)
         return future;
     }
     if (g->detail != 0 && detail_at(c, g->detail)->grant != who) {
-        return "I16: the detail of a grant is another's";
+        return "I16: the detail of a grant belongs to another grant";
     }
     bool is_first = true;
     const char *broken = check_group(c, who, g, &is_first);
@@ -280,7 +280,7 @@ static const char *check_places(struct census *n, ref who, const struct waiter *
         }
         if (mode_class((enum mode)l->mode) != mode_class((enum mode)w->mode) ||
             (w->mode == MODE_SEMAPHORE && (x->limit != w->limit || w->permits > w->limit))) {
-            return "I10: a waiter wants another mode or limit than its name has";
+            return "I10: a waiter has another mode or limit than its name";
         }
         before = l;
     }
@@ -314,7 +314,7 @@ static const char *check_waiter(struct census *n, ref who, ref session)
         n->leases++;
         if (!n->trusts_tables &&
             (lease_find(c, w->lease) != who || session_find(c, w->lease) != 0)) {
-            return "I18: the lease id of a waiter is not found, or names another thing too";
+            return "I18: the lease id of a waiter is not found, or not unique";
         }
     }
     if (!timer_is_right(n, who, waiter_due_ms(c, w), true)) {
@@ -325,7 +325,7 @@ static const char *check_waiter(struct census *n, ref who, ref session)
         broken = check_tie(n, w->request, REQUEST_WAITING, who, s);
     }
     if (broken == NULL && is_forgotten(c, w)) {
-        broken = "I12: a waiter could have what it waits for and nobody will give it";
+        broken = "I12: a waiter could be granted, but no pending work will do it";
     }
     return broken;
 }
@@ -433,26 +433,26 @@ static const char *check_sums(struct census *n)
 {
     const struct core *c = n->c;
     if (n->sessions != table_count(&c->sessions)) {
-        return "I16: the table of sessions has others than there are";
+        return "I16: the table of sessions does not match the sessions";
     }
     if (n->grants != c->grants || n->waiters != c->waiters || n->held != n->grants ||
         n->queued != n->places) {
         return "I29: grants or waiters are counted wrongly";
     }
     if (n->leases != table_count(&c->leases)) {
-        return "I18: the table of leases has others than there are";
+        return "I18: the table of leases does not match the grants and waiters";
     }
     if (n->by_token != table_count(&c->tokens)) {
-        return "I20: the table of tokens has others than there are";
+        return "I20: the table of tokens does not match the grants";
     }
     if (n->crowded != n->private_waiters) {
-        return "I22: the crowds have other waiters than there are";
+        return "I22: the nodes' lists do not match the waiters";
     }
     if (n->requests != table_count(&c->requests)) {
-        return "I24: the table of requests has others than wait or hold";
+        return "I24: the table of requests does not match those that wait or hold";
     }
     if (n->timers != heap_count(&c->timers) || n->first_timer_ms != heap_min_at(&c->timers)) {
-        return "I21: the heap of timers has others than there are";
+        return "I21: the heap of timers does not match the objects";
     }
     keyed_sort(&n->tokens);
     if (!keyed_is_unique(&n->tokens)) {

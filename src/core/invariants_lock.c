@@ -29,7 +29,7 @@ static const char *check_semaphore(const struct core *c, const struct lock *l,
     const uint64_t *slots = pool_at(&c->pool, x->slots);
     for (uint32_t i = 0; i < words; i++) {
         if (slots[i] != seen[i] || (i < x->slots_from && slots[i] != UINT64_MAX)) {
-            return "I6: the free slots of a semaphore are not those that nobody has";
+            return "I6: the slot bits of a semaphore do not match its holders";
         }
     }
     return NULL;
@@ -51,7 +51,7 @@ static const char *check_holders(struct census *n, ref lock, const struct lock *
             return "I7: holders are not in the order of their tokens";
         }
         if (l->mode != MODE_SEMAPHORE && (g->permits != 0 || g->slot != 0)) {
-            return "I6: a grant has permits or a slot and is no semaphore's";
+            return "I6: a grant has permits or a slot and is not of a semaphore";
         }
         last_token = g->token;
         count++;
@@ -85,7 +85,7 @@ static const char *check_queue(struct census *n, ref lock, const struct lock_ext
         }
         past_cursor = past_cursor || who == x->cursor;
         if (!past_cursor && !waiter_is_detached(c, waiter)) {
-            return "I11: somebody before the cursor of a queue is attached";
+            return "I11: a waiter before the cursor of a queue is attached";
         }
         last_ticket = waiter->ticket;
         count++;
@@ -111,7 +111,7 @@ static const char *check_extra(struct census *n, ref lock, const struct lock *l,
     if (l->mode == MODE_SEMAPHORE) {
         broken = check_semaphore(c, l, x);
     } else if (x->limit != 0 || x->used != 0 || x->slots != 0) {
-        broken = "I5: a name that is no semaphore has permits";
+        broken = "I5: a name that is not a semaphore has permits";
     }
     if (broken != NULL) {
         return broken;
@@ -119,7 +119,7 @@ static const char *check_extra(struct census *n, ref lock, const struct lock *l,
     n->woken += x->woken.next != 0;
     n->delayed += x->delayed.next != 0;
     if ((x->delayed_until_ms != 0) != (x->delayed.next != 0)) {
-        return "I14: a delayed name is not among them, or another is";
+        return "I14: a delayed name is not in the ring, or another name is";
     }
     uint64_t due_ms = x->delayed_until_ms == 0 ? UINT64_MAX : x->delayed_until_ms;
     if (!timer_is_right(n, lock, due_ms, false) || timer_at(c, lock) != due_ms) {
@@ -145,10 +145,10 @@ static const char *check_lock(struct census *n, ref who)
             return "I9: a name that may have many holders cannot count them";
         }
         broken = check_holders(n, who, l);
-        return broken == NULL && l->holders == 0 ? "I13: a name exists that nobody uses" : broken;
+        return broken == NULL && l->holders == 0 ? "I13: an unused name exists" : broken;
     }
     if (x->lock != who) {
-        return "I3: the extra of a name is another's";
+        return "I3: the extra of a name belongs to another name";
     }
     broken = check_holders(n, who, l);
     broken = broken != NULL ? broken : check_extra(n, who, l, x);
@@ -156,7 +156,7 @@ static const char *check_lock(struct census *n, ref who)
         return broken;
     }
     if (!lock_in_use(c, l) && x->delayed_until_ms == 0 && x->woken.next == 0) {
-        return "I13: a name exists that nobody uses";
+        return "I13: an unused name exists";
     }
     return NULL;
 }
@@ -265,12 +265,12 @@ const char *check_locks(struct census *n)
     }
     uint64_t names = table_count(&c->locks);
     if (ring_length(c, c->delayed, offsetof(struct lock_extra, delayed), names) != n->delayed) {
-        return "I14: the ring of delayed names has others than there are";
+        return "I14: the ring of delayed names does not match the names";
     }
     if (ring_length(c, c->woken, offsetof(struct lock_extra, woken), names) != n->woken) {
-        return "I15: the ring of woken names has others than there are";
+        return "I15: the ring of woken names does not match the names";
     }
-    return n->names == names ? NULL : "I13: a name exists that nobody uses";
+    return n->names == names ? NULL : "I13: an unused name exists";
 }
 
 /* Lost wake-ups. */
@@ -284,11 +284,11 @@ static bool is_to_be_visited(const struct core *c, const struct waiter *w)
     return w->attachment >= waiter_at(c, crowd_at(c, w->crowd)->revisit)->attachment;
 }
 
-enum standing { BEHIND, FIRST, TO_BE_SERVED };
+enum queue_state { BEHIND, FIRST, TO_BE_SERVED };
 
 /* The position of a place among the attached waiters of its queue. Looks back only to the previous
  * attached one, so that checking all places takes linear time. */
-static enum standing standing_of(const struct core *c, ref place)
+static enum queue_state queue_state_of(const struct core *c, ref place)
 {
     const struct lock *l = lock_at(c, place_at(c, place)->lock);
     const struct lock_extra *x = lock_extra_at(c, l->extra);
@@ -316,7 +316,7 @@ bool is_forgotten(const struct core *c, const struct waiter *w)
     }
     for (ref p = w->places; p != 0; p = place_at(c, p)->sibling) {
         const struct lock *l = lock_at(c, place_at(c, p)->lock);
-        if (!lock_has_room(c, l, (enum mode)w->mode, w->permits) || standing_of(c, p) != FIRST) {
+        if (!lock_has_room(c, l, (enum mode)w->mode, w->permits) || queue_state_of(c, p) != FIRST) {
             return false;
         }
     }
@@ -335,7 +335,7 @@ static const char *check_crowd(struct census *n, ref who)
     {
         const struct waiter *waiter = waiter_at(c, member);
         if (waiter->crowd != who || waiter->node != crowd->node || waiter->attachment <= last) {
-            return "I22: a waiter is in the wrong crowd, or at the wrong place in it";
+            return "I22: a waiter is in the list of another node, or at the wrong place";
         }
         last = waiter->attachment;
         n->crowded++;
@@ -344,15 +344,15 @@ static const char *check_crowd(struct census *n, ref who)
         return broken_ring;
     }
     if (crowd->waiters == 0) {
-        return "I22: a crowd is empty";
+        return "I22: a node's list of waiters is empty";
     }
     uint64_t due_ms = crowd->gone ? crowd->until_ms : UINT64_MAX;
     if (!timer_is_right(n, who, due_ms, false) || timer_at(c, who) != due_ms) {
-        return "I21: the timer of a crowd is wrong";
+        return "I21: the timer of a node's waiters is wrong";
     }
     if ((crowd->revisit != 0) != (crowd->revisited.next != 0) ||
         (crowd->revisit != 0 && (!crowd->gone || waiter_at(c, crowd->revisit)->crowd != who))) {
-        return "I23: a crowd that is to be visited is not gone, or does not know by whom to go on";
+        return "I23: a list to be visited is not of a gone node, or has no next waiter";
     }
     return NULL;
 }
@@ -367,7 +367,7 @@ const char *check_crowds(struct census *n)
     {
         const struct crowd *crowd = crowd_at(c, who);
         if (crowd->kind != KIND_CROWD || crowd->number <= last || crowd->number > c->crowd_number) {
-            return "I22: the crowds are out of order";
+            return "I22: the nodes' lists of waiters are out of order";
         }
         const char *broken = check_crowd(n, who);
         if (broken != NULL) {
@@ -377,7 +377,7 @@ const char *check_crowds(struct census *n)
         {
             const struct crowd *o = crowd_at(c, other);
             if (other != who && !o->gone && !crowd->gone && o->node == crowd->node) {
-                return "I22: a node has two crowds";
+                return "I22: a node has two lists of waiters";
             }
         }
         last = crowd->number;
@@ -389,5 +389,5 @@ const char *check_crowds(struct census *n)
     size_t offset = offsetof(struct crowd, revisited);
     return ring_length(c, c->revisits, offset, LIMIT_NODES) == to_visit
                ? NULL
-               : "I23: the ring of crowds to be visited has others than there are";
+               : "I23: the ring of lists to be visited does not match the lists";
 }

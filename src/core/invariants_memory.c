@@ -23,7 +23,7 @@ const char *check_tie(struct census *n, ref request, enum request_state state, r
     const struct request *r = request_at(c, request);
     if (r->target != target || r->state != state || r->type != COMMAND_ACQUIRE ||
         r->tenant != s->tenant) {
-        return "I24: a request does not know its waiter or grant";
+        return "I24: a request does not point to its waiter or grant";
     }
     struct id session = s->is_private ? (struct id){0, 0} : s->id;
     if (!id_equal(r->session, session) || (r->id_len == 0 && s->is_private)) {
@@ -77,7 +77,7 @@ const char *check_replies(struct census *n, const struct session *s)
             return "I25: the replies of a session are out of order";
         }
         if (!is_tied(c, who)) {
-            return "I24: a reply does not know its waiter or grant";
+            return "I24: a reply does not point to its waiter or grant";
         }
         last = r->seq;
         count++;
@@ -139,7 +139,7 @@ static const char *check_ended(struct census *n)
         }
         bool is_grant = false;
         if (lease_target(c, e->lease, &is_grant) != 0 || e->token > token_highest(c)) {
-            return "I26: the end of a grant is remembered that lives, or never was";
+            return "I26: a remembered end is of a grant that is live, or never existed";
         }
         keyed_add(&n->tokens, e->token, who);
     }
@@ -148,7 +148,7 @@ static const char *check_ended(struct census *n)
         const struct ended_session *e = ended_session_at(c, who);
         if (e->how == ENDED_NOT || history_session(c, e->id) != (enum ended)e->how ||
             session_find(c, e->id) != 0) {
-            return "I26: the end of a session is not found, or of one that lives";
+            return "I26: the end of a session is not found, or the session is live";
         }
         sessions++;
     }
@@ -157,7 +157,7 @@ static const char *check_ended(struct census *n)
     }
     return sessions == table_count(&c->ended_sessions)
                ? NULL
-               : "I26: the table of ended sessions has others than there are";
+               : "I26: the table of ended sessions does not match the ends";
 }
 
 /* Fence marks. */
@@ -189,14 +189,14 @@ static const char *check_fences(struct census *n)
     }
     if (count != table_count(&c->fences) || count != heap_count(&c->fence_heap) ||
         lowest != heap_min_at(&c->fence_heap)) {
-        return "I27: the fence marks are others than there are";
+        return "I27: the table, heap and ring of fence marks do not match";
     }
     if (c->version >= 4 && c->fence_floor > fence_issued_bound(c)) {
         return "I27: the floor is above the tokens that were issued";
     }
     return c->fence_floor == 0 || count == LIMIT_FENCE_MARKS
                ? NULL
-               : "I27: there is a floor and yet room for marks";
+               : "I27: there is a floor although the marks are not full";
 }
 
 /* Audit. */
@@ -217,7 +217,7 @@ static const char *check_audit(struct census *n)
             return "I28: an audit record is not found by its number";
         }
         if (a->index > c->index || a->action >= AUDIT_COUNT) {
-            return "I28: an audit record is of the future, or of nothing";
+            return "I28: an audit record is from the future, or its action is unknown";
         }
         if (a->is_note && (c->version < 3 || a->action >= AUDIT_RECOVER)) {
             return "I28: an audit record cannot be a note";
@@ -233,7 +233,7 @@ static const char *check_audit(struct census *n)
     }
     return count == LIMIT_AUDIT || count == c->audit_number
                ? NULL
-               : "I28: audit records are missing though there is room";
+               : "I28: audit records are missing although the trail is not full";
 }
 
 /* Counters and transactions. */
@@ -255,7 +255,7 @@ static const char *check_counters(struct census *n)
             return "I31: a name is a counter and a lock";
         }
         if (counter->change == 0 || counter->change > c->counter_change) {
-            return "I31: a counter has a change that was not yet";
+            return "I31: the last change of a counter is in the future";
         }
         if ((counter->deadline_ms != 0 && c->version < 4) ||
             (counter_is_dead(c, counter) && !c->backlog)) {
@@ -270,7 +270,9 @@ static const char *check_counters(struct census *n)
     if (w.is_broken) {
         return broken_ring;
     }
-    return count == table_count(&c->counters) ? NULL : "I31: there are other counters than found";
+    return count == table_count(&c->counters)
+               ? NULL
+               : "I31: the table of counters does not match the counters";
 }
 
 static const char *check_transacts(struct census *n)
@@ -305,7 +307,8 @@ static const char *check_bytes(struct census *n)
     {
         bytes += pool_rounded(audit_size(audit_record_at(c, record)));
     }
-    return bytes == c->remembered_bytes ? NULL : "I34: the bytes of what is remembered are wrong";
+    return bytes == c->remembered_bytes ? NULL
+                                        : "I34: the byte count of remembered objects is wrong";
 }
 
 const char *check_memory(struct census *n)

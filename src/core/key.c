@@ -50,8 +50,7 @@ void key_view_fill(const struct core *c, uint32_t tenant, struct slice name, str
     const struct lock *l = lock == 0 ? NULL : lock_at(c, lock);
     if (l != NULL && (lock_in_use(c, l) || lock_is_delayed(c, l))) {
         ref first = RING_FIRST(c, l->holders, grant, in_lock);
-        /* A dead holder that is not swept yet does not count, but the name is not free either
-         * (S1.7). */
+        /* Until a dead holder is swept, the name is neither held nor free (S1.7). */
         if (first == 0 || grant_is_dead(c, grant_at(c, first))) {
             fill_reserved(c, l, out);
         } else {

@@ -45,8 +45,7 @@ ref counter_add(struct core *c, uint32_t tenant, struct slice name);
 /* 0: none. */
 void counter_set_deadline(struct core *c, ref counter, uint64_t deadline_ms);
 void counter_remove(struct core *c, ref counter);
-/* In a backlog: removes it if it is dead, so that the name is free for another counter or a
- * lock. */
+/* In a backlog: removes it if it is dead, so that the name can be used again. */
 void counter_prune(struct core *c, uint32_t tenant, struct slice name);
 ref counter_ref(const struct core *c, uint32_t tenant, struct slice name); /* as counter_find */
 struct slice counter_name(const struct counter *counter);

@@ -1,6 +1,5 @@
 /* A list of references with a number each, to be sorted by the numbers. Restoring a snapshot uses
- * it for rings that are ordered by token or ticket. The check of the invariants uses it to find
- * duplicates. */
+ * it for rings that are ordered by token or ticket. invariants.c uses it to find duplicates. */
 #ifndef HOLDFAST_CORE_KEYED_H
 #define HOLDFAST_CORE_KEYED_H
 

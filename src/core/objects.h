@@ -166,8 +166,7 @@ struct place {
 };
 
 /* The waiters attached through one node. When the node is gone, the whole list is detached in one
- * step and a later waiter starts a new one. So the command is O(1) for any number of waiters
- * (S7.3). */
+ * step and a later waiter starts a new one. So the command is O(1) (S7.3). */
 struct crowd {
     uint8_t kind;
     uint8_t gone;

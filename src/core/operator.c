@@ -147,8 +147,8 @@ void apply_force_unlock(struct core *c, const struct command *cmd, struct result
 }
 
 /* Requests the release of one grant by `at_ms`; false when an earlier time is already set. */
-static bool revoke_ask(struct core *c, const struct command_revoke *r, ref grant, uint64_t at_ms,
-                       uint64_t record)
+static bool revoke_request(struct core *c, const struct command_revoke *r, ref grant,
+                           uint64_t at_ms, uint64_t record)
 {
     struct detail *d = grant_detail_make(c, grant_first_part(c, grant));
     if (d->revoke_at_ms != 0 && d->revoke_at_ms <= at_ms) {
@@ -190,13 +190,13 @@ static void revoke_new(struct core *c, const struct command *cmd, ref session, s
         }
         core_step(c, 1);
         looked_at++;
-        out->count += revoke_ask(c, r, who, at_ms, record);
+        out->count += revoke_request(c, r, who, at_ms, record);
     }
     hf_assert(looked_at > 0);
     audit_record_at(c, c->audit_ring)->count = out->count;
     if (r->grace_ms == 0) {
-        c->backlog =
-            true; /* they are due now, so the following commands treat them as dead (S1.7) */
+        /* They are due now, so the following commands treat them as dead (S1.7). */
+        c->backlog = true;
     }
     out->deadline_ms = at_ms;
 }
@@ -229,13 +229,14 @@ void revoke_take(struct core *c, ref grant)
     ref first = grant_first_part(c, grant);
     const struct grant *g = grant_at(c, first);
     const struct detail *d = grant_detail(c, g);
-    const struct audit_record *asked = audit_find(c, d->revoke_record);
+    const struct audit_record *requested = audit_find(c, d->revoke_record);
     uint8_t actor_bytes[LIMIT_ACTOR];
     uint8_t reason_bytes[LIMIT_REASON];
     uint8_t name_bytes[LIMIT_NAME];
-    struct slice actor = asked == NULL ? slice_of("unknown") : audit_actor(asked);
-    struct slice reason = asked == NULL ? slice_of("unknown") : audit_reason(asked);
-    struct slice name = asked == NULL ? lock_name(lock_at(c, g->lock)) : audit_resource(asked);
+    struct slice actor = requested == NULL ? slice_of("unknown") : audit_actor(requested);
+    struct slice reason = requested == NULL ? slice_of("unknown") : audit_reason(requested);
+    struct slice name =
+        requested == NULL ? lock_name(lock_at(c, g->lock)) : audit_resource(requested);
     uint32_t tenant = session_at(c, g->session)->tenant;
     memcpy(actor_bytes, actor.data, actor.len);
     memcpy(reason_bytes, reason.data, reason.len);

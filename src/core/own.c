@@ -1,5 +1,4 @@
-/* Finds what the same (session, owner) already holds or waits for among the requested names
- * (S4.1). */
+/* Finds which requested names the same (session, owner) already holds or waits for (S4.1). */
 #include "core/asking.h"
 
 /* A grant past its deadline does not count, swept or not (S1.7). */
@@ -78,8 +77,7 @@ static uint64_t bit_of(const struct numbered *locks, uint32_t count, ref lock)
     return low < count && locks[low].lock == lock ? UINT64_C(1) << locks[low].number : 0;
 }
 
-/* Several names: one walk over all entries of the session, at most 10,000, instead of one walk per
- * name. */
+/* Several names: one walk over the session's entries, at most 10,000, instead of one per name. */
 static void find_own_of_many(struct core *c, const struct asking *ask, struct own *own)
 {
     struct numbered locks[LIMIT_MULTILOCK_NAMES];

@@ -3,7 +3,7 @@
 #include "core/state.h"
 
 /* How a command identifies a grant. */
-struct naming {
+struct grant_selector {
     uint32_t tenant;
     struct slice name;
     struct slice client;
@@ -12,7 +12,7 @@ struct naming {
     uint64_t token;
 };
 
-static ref find_named(const struct core *c, const struct naming *n)
+static ref find_named(const struct core *c, const struct grant_selector *n)
 {
     if (!id_is_zero(n->lease)) {
         bool is_grant = false;
@@ -35,7 +35,7 @@ static ref find_named(const struct core *c, const struct naming *n)
     return grant_at(c, l->holders)->token == n->token ? l->holders : 0;
 }
 
-static bool agrees(const struct core *c, const struct naming *n, ref grant)
+static bool agrees(const struct core *c, const struct grant_selector *n, ref grant)
 {
     const struct grant *g = grant_at(c, grant);
     const struct session *s = session_at(c, g->session);
@@ -76,7 +76,7 @@ static enum reason reason_after(enum ended how)
 }
 
 /* The first part of the grant, or 0 and the refusal in `out`. */
-static ref find_grant(struct core *c, const struct naming *n, struct result *out)
+static ref find_grant(struct core *c, const struct grant_selector *n, struct result *out)
 {
     ref who = find_named(c, n);
     if (who != 0 && c->backlog && grant_is_dead(c, grant_at(c, who))) {
@@ -116,7 +116,7 @@ static void release_new(struct core *c, const struct command *cmd, ref session, 
 {
     (void)session;
     const struct command_release *r = &cmd->release;
-    struct naming n = {cmd->tenant, r->name, r->client, r->lease, cmd->session, r->token};
+    struct grant_selector n = {cmd->tenant, r->name, r->client, r->lease, cmd->session, r->token};
     ref grant = find_grant(c, &n, out);
     if (grant == 0) {
         return;
@@ -159,7 +159,7 @@ static void renew_new(struct core *c, const struct command *cmd, ref session, st
 {
     (void)session;
     const struct command_renew *r = &cmd->renew;
-    struct naming n = {cmd->tenant, r->name, r->client, r->lease, cmd->session, r->token};
+    struct grant_selector n = {cmd->tenant, r->name, r->client, r->lease, cmd->session, r->token};
     ref grant = find_grant(c, &n, out);
     if (grant != 0) {
         grant_renew(c, grant, r->ttl_ms);
@@ -187,7 +187,7 @@ static void proclaim_new(struct core *c, const struct command *cmd, ref session,
 {
     (void)session;
     const struct command_proclaim *p = &cmd->proclaim;
-    struct naming n = {cmd->tenant, p->name, p->client, {0, 0}, cmd->session, p->token};
+    struct grant_selector n = {cmd->tenant, p->name, p->client, {0, 0}, cmd->session, p->token};
     ref grant = find_grant(c, &n, out);
     if (grant == 0) {
         return;

@@ -242,7 +242,7 @@ enum hf_error request_look(struct core *c, const struct command *cmd, ref sessio
 }
 
 /* As find_by_seq, without counting steps. */
-static bool knows_seq(const struct core *c, struct id id, uint64_t seq)
+static bool has_seq(const struct core *c, struct id id, uint64_t seq)
 {
     ref session = session_find(c, id);
     const struct session_extra *x =
@@ -272,7 +272,7 @@ bool core_knows(const struct core *c, const struct command *cmd)
         if (request_find(c, &key) != 0) {
             return true;
         }
-    } else if (cmd->seq != 0 && knows_seq(c, cmd->session, cmd->seq)) {
+    } else if (cmd->seq != 0 && has_seq(c, cmd->session, cmd->seq)) {
         return true;
     }
     switch (cmd->type) {

@@ -83,7 +83,7 @@ const char *build_extra(struct builder *b, ref lock, struct lock_extra **out)
 {
     const struct lock *l = lock_at(b->c, lock);
     if (l->extra == 0 && l->holders != 0) {
-        return "its name has a holder that says it has nothing but a holder";
+        return "its name has a holder whose flags exclude this record";
     }
     *out = lock_extra_make(b->c, lock);
     return NULL;
@@ -259,11 +259,11 @@ static const char *build_revisit(struct builder *b, struct reader *r)
         return undecodable;
     }
     if (who == 0) {
-        return "there is no such crowd";
+        return "its list of waiters does not exist";
     }
     struct crowd *crowd = crowd_at(c, who);
     if (!crowd->gone || crowd->revisit != 0) {
-        return "its crowd is not to be visited, or twice";
+        return "its list of waiters is not to be visited, or occurs twice";
     }
     RING_EACH(c, waiter, crowd->waiters, waiter, in_crowd)
     {
@@ -273,7 +273,7 @@ static const char *build_revisit(struct builder *b, struct reader *r)
             return NULL;
         }
     }
-    return "its crowd has no such waiter";
+    return "its list of waiters has no such waiter";
 }
 
 /* The whole. */
@@ -288,7 +288,7 @@ static const char *build_end(struct builder *b, struct reader *r)
     if (!reader_done(r)) {
         return undecodable;
     }
-    return said == records ? NULL : "it counts other records than there were";
+    return said == records ? NULL : "its counts do not match the records before it";
 }
 
 /* Called when all sessions are read: links the rings that are ordered by token, ticket or
@@ -334,8 +334,7 @@ static bool is_owned(enum record_type type)
     return type > RECORD_SESSION && type <= RECORD_WAITER;
 }
 
-/* The types are in the order of their numbers, except after a session: each session starts a new
- * run. */
+/* The types are in the order of their numbers, but each session starts a new run. */
 static const char *check_order(struct builder *b, enum record_type type)
 {
     bool begins = b->last == RECORD_NONE;
@@ -415,7 +414,7 @@ const char *builder_finish(struct builder *b)
     if (snapshot_magnitude(table_count(&c->sessions)) != b->sessions_magnitude ||
         snapshot_magnitude(table_count(&c->locks)) != b->names_magnitude ||
         snapshot_magnitude(table_count(&c->leases)) != b->leases_magnitude) {
-        return "there are more or fewer sessions, names or leases than the first record said";
+        return "the number of sessions, names or leases differs from the first record";
     }
     if (c->audit_ring != 0 && audit_record_at(c, c->audit_ring)->number != c->audit_number) {
         return "the newest audit records are missing";

@@ -157,7 +157,7 @@ static const char *join_holders(struct builder *b, ref who, bool has_extra)
         }
         bool had_extra = l->extra != 0;
         if (had_extra && !has_extra) {
-            return "its name has more than a holder";
+            return "its name has waiters, a delay or a wake-up that its flags exclude";
         }
         RING_APPEND(c, &l->holders, who, grant, in_lock);
         if (has_extra) {
@@ -167,7 +167,7 @@ static const char *join_holders(struct builder *b, ref who, bool has_extra)
     }
     struct lock_extra *x = lock_extra_at(c, l->extra);
     if (!has_extra || x->holders == LIMIT_HOLDERS) {
-        return "its name has too many holders, or no room to count them";
+        return "its name has too many holders, or no holder count";
     }
     x->holders++;
     keyed_add(&b->sharers, g->token, who);
@@ -205,7 +205,7 @@ static ref new_grant(struct builder *b, ref lock, const struct grant_fields *f)
 }
 
 /* Sets the fields that only the first part of a grant has. */
-static const char *furnish(struct builder *b, ref who, const struct grant_fields *f)
+static const char *set_first_part(struct builder *b, ref who, const struct grant_fields *f)
 {
     struct core *c = b->c;
     const struct grant *g = grant_at(c, who);
@@ -263,7 +263,7 @@ const char *build_grant(struct builder *b, struct reader *r)
     b->last_token = f.token;
     ref who = new_grant(b, lock, &f);
     wrong = join_holders(b, who, (f.flags & GRANT_LOCK_HAS_EXTRA) != 0);
-    return wrong != NULL ? wrong : furnish(b, who, &f);
+    return wrong != NULL ? wrong : set_first_part(b, who, &f);
 }
 
 const char *build_part(struct builder *b, struct reader *r)

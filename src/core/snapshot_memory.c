@@ -264,7 +264,7 @@ const char *build_counter(struct builder *b, struct reader *r)
         return "its name is not valid";
     }
     if (change == 0 || change > c->counter_change) {
-        return "its last change is yet to come";
+        return "its last change is in the future";
     }
     if (deadline_ms >= SNAPSHOT_DEADLINE_END ||
         (deadline_ms != 0 && deadline_ms <= c->now_ms && !c->backlog)) {

@@ -154,7 +154,7 @@ static const char *build_place(struct builder *b, struct reader *r, ref waiter, 
         return undecodable;
     }
     if (mode_class((enum mode)mode) != mode_class((enum mode)w->mode)) {
-        return "its name is of another class than it wants";
+        return "its name has another mode class than the waiter";
     }
     if (before != 0 && slice_compare(lock_name(lock_at(c, place_at(c, before)->lock)), name) >= 0) {
         return "its names are out of order";
@@ -191,10 +191,11 @@ static const char *join_crowd(struct builder *b, ref waiter, uint64_t number)
         if (crowd_at(c, who)->number == number) {
             struct waiter *w = waiter_at(c, waiter);
             w->crowd = who;
-            return crowd_at(c, who)->node == w->node ? NULL : "its crowd is of another node";
+            return crowd_at(c, who)->node == w->node ? NULL
+                                                     : "its list of waiters is of another node";
         }
     }
-    return "there is no such crowd as it says";
+    return "its list of waiters does not exist";
 }
 
 const char *build_waiter(struct builder *b, struct reader *r)

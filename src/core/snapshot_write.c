@@ -68,8 +68,7 @@ static void flush(struct out *o)
     o->used = 0;
 }
 
-/* Writes a record after space for the longest possible length, then moves it up behind its real
- * length. */
+/* A record is written behind space for the longest length, then moved up to its real length. */
 static struct writer record_begin(struct out *o, enum record_type type)
 {
     size_t need = SNAPSHOT_LENGTH_BYTES + SNAPSHOT_RECORD_MAX;

@@ -224,8 +224,7 @@ uint64_t grant_deadline(const struct core *c, const struct grant *g);
 bool grant_is_dead(const struct core *c, const struct grant *g);
 uint64_t grant_due_ms(const struct core *c, const struct grant *g); /* deadline or revocation */
 void grant_reschedule(struct core *c, ref grant); /* makes sure that its timer is not too late */
-/* Ends the whole grant, all parts. `at_ms` is the start of the lock-delay. Ends a private session,
- * too. */
+/* Ends all parts of the grant. The lock-delay starts at `at_ms`. Ends a private session, too. */
 void grant_end(struct core *c, ref grant, enum ended how, uint64_t at_ms, struct slice actor,
                struct slice text, bool no_delay);
 /* Ends a grant whose time is over as expired, session expired or revoked, whichever applies. */
@@ -260,8 +259,7 @@ bool waiter_is_dead(const struct core *c, const struct waiter *w);
 void waiter_attach(struct core *c, ref waiter, uint32_t node);
 /* Removes it from all queues and frees it, with a wait_ended event; wakes its names. */
 void waiter_end(struct core *c, ref waiter, enum reason reason);
-/* Emits one event like `about` for each of its names, so that a watcher of any of them receives
- * it. */
+/* Emits one event like `about` for each of its names, for the watchers of each. */
 void waiter_announce(struct core *c, const struct waiter *w, const struct event *about);
 void waiter_end_dead(struct core *c, ref waiter);
 uint64_t waiter_due_ms(const struct core *c, const struct waiter *w);

@@ -27,7 +27,7 @@ static uint64_t due_ms(const struct core *c, ref who)
     hf_panic(__FILE__, __LINE__, "an object of no kind is due");
 }
 
-static bool have_room(const struct budget *b, uint32_t sessions, uint32_t entries)
+static bool fits_budget(const struct budget *b, uint32_t sessions, uint32_t entries)
 {
     if (b->sessions == 0 && b->entries == 0) {
         return true; /* at least one session is ended, whatever its size */
@@ -64,7 +64,7 @@ static bool end_due(struct core *c, ref who, struct budget *b)
         session_put_off(c, who);
         return true;
     }
-    if (!have_room(b, sessions, entries)) {
+    if (!fits_budget(b, sessions, entries)) {
         return false;
     }
     b->sessions += sessions;

@@ -6,8 +6,7 @@
  *                        │ conflict         │ refused            (nothing can fail any more)
  *
  * No two effects change the same key, so the needs of all effects are checked before the first is
- * applied. The one interaction between effects, dropping two names of one multi-lock, is
- * handled. */
+ * applied. Effects interact only when two names of one multi-lock are dropped. */
 #include "core/state.h"
 
 static void refuse(struct result *out, enum reason reason, struct slice name)

@@ -133,8 +133,7 @@ uint64_t view_sessions(const struct core *core, uint32_t tenant, uint64_t cursor
                        view_session_fn on_session, void *ctx);
 bool view_session(const struct core *core, struct id id, struct session_view *out);
 
-/* view_has_lease: a grant or a waiter has this lease id. The second also includes remembered
- * ends. */
+/* view_has_lease: a grant or a waiter has this lease id. The second includes ended ones. */
 bool view_has_lease(const struct core *core, struct id lease, bool *is_grant);
 bool view_knows_lease(const struct core *core, struct id lease);
 
