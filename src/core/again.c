@@ -4,21 +4,21 @@
 
 ref lease_find(const struct core *c, struct id lease)
 {
-    ref who = table_first(&c->leases, hash_id(c, lease));
-    while (who != 0) {
-        const uint8_t *kind = pool_at(&c->pool, who);
+    ref obj = table_first(&c->leases, hash_id(c, lease));
+    while (obj != 0) {
+        const uint8_t *kind = pool_at(&c->pool, obj);
         if (*kind == KIND_WAITER) {
-            const struct waiter *w = waiter_at(c, who);
+            const struct waiter *w = waiter_at(c, obj);
             if (id_equal(w->lease, lease)) {
-                return who;
+                return obj;
             }
-            who = w->lease_next;
+            obj = w->lease_next;
         } else {
-            const struct grant *g = grant_at(c, who);
+            const struct grant *g = grant_at(c, obj);
             if (id_equal(grant_lease(c, g), lease)) {
-                return who;
+                return obj;
             }
-            who = g->lease_next;
+            obj = g->lease_next;
         }
     }
     return 0;
@@ -36,11 +36,11 @@ ref lease_target(const struct core *c, struct id lease, bool *is_grant)
         return *is_grant ? RING_FIRST(c, s->holds, grant, in_session)
                          : RING_FIRST(c, s->waits, waiter, in_session);
     }
-    ref who = lease_find(c, lease);
-    if (who != 0) {
-        *is_grant = *(const uint8_t *)pool_at(&c->pool, who) == KIND_GRANT;
+    ref obj = lease_find(c, lease);
+    if (obj != 0) {
+        *is_grant = *(const uint8_t *)pool_at(&c->pool, obj) == KIND_GRANT;
     }
-    return who;
+    return obj;
 }
 
 static uint32_t position_of(struct core *c, ref place)
@@ -50,9 +50,9 @@ static uint32_t position_of(struct core *c, ref place)
         return x->queue_length > LIMIT_POSITION ? LIMIT_POSITION + 1 : x->queue_length;
     }
     uint32_t position = 1;
-    RING_EACH(c, who, x->queue, place, in_queue)
+    RING_EACH(c, obj, x->queue, place, in_queue)
     {
-        if (who == place || position > LIMIT_POSITION) {
+        if (obj == place || position > LIMIT_POSITION) {
             break;
         }
         core_step(c, 1);
@@ -103,26 +103,26 @@ static void attach_again(struct core *c, ref waiter, uint32_t node, struct resul
     waiter_attach(c, waiter, node);
     wake_all(c); /* the queue may have skipped it while it was detached */
     bool is_grant = false;
-    ref who = lease_target(c, lease, &is_grant);
-    hf_assert(who != 0);
+    ref obj = lease_target(c, lease, &is_grant);
+    hf_assert(obj != 0);
     if (is_grant) {
-        answer_granted(c, who, out);
+        answer_granted(c, obj, out);
     } else {
-        answer_queued(c, who, out);
+        answer_queued(c, obj, out);
     }
 }
 
-static bool end_if_dead(struct core *c, ref who, bool is_grant)
+static bool end_if_dead(struct core *c, ref obj, bool is_grant)
 {
     if (!c->backlog) {
         return false;
     }
-    if (is_grant && grant_is_dead(c, grant_at(c, who))) {
-        grant_end_dead(c, who);
+    if (is_grant && grant_is_dead(c, grant_at(c, obj))) {
+        grant_end_dead(c, obj);
         return true;
     }
-    if (!is_grant && waiter_is_dead(c, waiter_at(c, who))) {
-        waiter_end_dead(c, who);
+    if (!is_grant && waiter_is_dead(c, waiter_at(c, obj))) {
+        waiter_end_dead(c, obj);
         return true;
     }
     return false;

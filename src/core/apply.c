@@ -187,9 +187,9 @@ ALWAYS_INLINE void fetch_bucket(const struct table *t, uint32_t hash)
 
 ALWAYS_INLINE void fetch_first(const struct core *c, const struct table *t, uint32_t hash)
 {
-    ref who = table_first(t, hash);
-    if (who != 0) {
-        const char *object = pool_at(&c->pool, who);
+    ref obj = table_first(t, hash);
+    if (obj != 0) {
+        const char *object = pool_at(&c->pool, obj);
         __builtin_prefetch(object);
         __builtin_prefetch(object + 64);
     }
@@ -302,9 +302,9 @@ uint64_t core_next_due_ms(const struct core *c)
 static uint32_t longest_ttl(const struct core *c)
 {
     uint32_t longest = 0;
-    RING_EACH(c, who, c->all_sessions, session, all)
+    RING_EACH(c, obj, c->all_sessions, session, all)
     {
-        const struct session *s = session_at(c, who);
+        const struct session *s = session_at(c, obj);
         if (s->ttl_ms > longest) {
             longest = s->ttl_ms;
         }
@@ -324,12 +324,12 @@ void core_recover(struct core *c, struct slice actor, struct slice reason)
     uint32_t delay_ms = longest_ttl(c);
     uint32_t sessions = 0;
     while (c->all_sessions != 0) {
-        ref who = RING_FIRST(c, c->all_sessions, session, all);
-        RING_EACH(c, held, session_at(c, who)->holds, grant, in_session)
+        ref obj = RING_FIRST(c, c->all_sessions, session, all);
+        RING_EACH(c, held, session_at(c, obj)->holds, grant, in_session)
         {
             grant_at(c, held)->delay_ms = delay_ms;
         }
-        session_end(c, who, ENDED_RECOVERED);
+        session_end(c, obj, ENDED_RECOVERED);
         sessions++;
     }
     c->counter += UINT64_C(1) << 32;

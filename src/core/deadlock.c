@@ -40,12 +40,12 @@ static bool visit(struct search *w)
 static bool holds_something(struct search *w, ref session, struct slice owner)
 {
     const ref last = session_at(w->c, session)->holds;
-    RING_EACH(w->c, who, last, grant, in_session)
+    RING_EACH(w->c, obj, last, grant, in_session)
     {
         if (!visit(w)) {
             return false;
         }
-        const struct grant *g = grant_at(w->c, who);
+        const struct grant *g = grant_at(w->c, obj);
         if (slice_equal(grant_owner(g), owner) && !(w->c->backlog && grant_is_dead(w->c, g))) {
             return true;
         }
@@ -86,9 +86,9 @@ static void expand(struct search *w, uint32_t from, ref lock, ref place, enum mo
     const struct lock *l = lock_at(c, lock);
     struct slice via = lock_name(l);
     bool beside_holders = mode == MODE_SHARED && l->mode == MODE_SHARED;
-    RING_EACH(c, who, beside_holders ? 0 : l->holders, grant, in_lock)
+    RING_EACH(c, obj, beside_holders ? 0 : l->holders, grant, in_lock)
     {
-        const struct grant *g = grant_at(c, who);
+        const struct grant *g = grant_at(c, obj);
         if (!visit(w) || w->closed) {
             return;
         }
@@ -97,12 +97,12 @@ static void expand(struct search *w, uint32_t from, ref lock, ref place, enum mo
         }
     }
     const struct lock_extra *x = lock_extra_get(c, l);
-    RING_EACH(c, who, x == NULL ? 0 : x->queue, place, in_queue)
+    RING_EACH(c, obj, x == NULL ? 0 : x->queue, place, in_queue)
     {
-        if (who == place || !visit(w) || w->closed) {
+        if (obj == place || !visit(w) || w->closed) {
             return;
         }
-        const struct waiter *earlier = waiter_at(c, place_at(c, who)->waiter);
+        const struct waiter *earlier = waiter_at(c, place_at(c, obj)->waiter);
         bool beside = mode == MODE_SHARED && earlier->mode == MODE_SHARED;
         if (!beside && !waiter_is_detached(c, earlier) &&
             !(c->backlog && waiter_is_dead(c, earlier))) {
@@ -115,12 +115,12 @@ static void expand_owner(struct search *w, uint32_t from)
 {
     struct core *c = w->c;
     const struct owner o = w->owners[from];
-    RING_EACH(c, who, session_at(c, o.session)->waits, waiter, in_session)
+    RING_EACH(c, obj, session_at(c, o.session)->waits, waiter, in_session)
     {
         if (!visit(w)) {
             return;
         }
-        const struct waiter *waiter = waiter_at(c, who);
+        const struct waiter *waiter = waiter_at(c, obj);
         if (!slice_equal(waiter_owner(waiter), o.name) ||
             (c->backlog && waiter_is_dead(c, waiter))) {
             continue;

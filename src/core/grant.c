@@ -116,13 +116,13 @@ void grant_reschedule(struct core *c, ref grant)
 
 ref grant_find_by_token(const struct core *c, uint64_t token)
 {
-    ref who = table_first(&c->tokens, hash_token(c, token));
-    while (who != 0) {
-        const struct detail *d = detail_at(c, who);
+    ref obj = table_first(&c->tokens, hash_token(c, token));
+    while (obj != 0) {
+        const struct detail *d = detail_at(c, obj);
         if (grant_at(c, d->grant)->token == token) {
             return d->grant;
         }
-        who = d->token_next;
+        obj = d->token_next;
     }
     return 0;
 }
@@ -158,8 +158,8 @@ static ref grant_new(struct core *c, ref lock, const struct grant_terms *terms, 
 {
     struct session *s = session_at(c, terms->session);
     size_t lease_bytes = s->is_private ? 0 : sizeof(struct id);
-    ref who = 0;
-    struct grant *g = pool_alloc(&c->pool, sizeof(*g) + lease_bytes + terms->owner.len, &who);
+    ref obj = 0;
+    struct grant *g = pool_alloc(&c->pool, sizeof(*g) + lease_bytes + terms->owner.len, &obj);
     g->kind = KIND_GRANT;
     g->depth = 1;
     g->lock = lock;
@@ -184,8 +184,8 @@ static ref grant_new(struct core *c, ref lock, const struct grant_terms *terms, 
         (void)lock_extra_make(c, lock); /* it counts the holders */
     }
     l->mode = (uint8_t)terms->mode;
-    RING_APPEND(c, &l->holders, who, grant, in_lock);
-    RING_APPEND(c, &s->holds, who, grant, in_session);
+    RING_APPEND(c, &l->holders, obj, grant, in_lock);
+    RING_APPEND(c, &s->holds, obj, grant, in_session);
     s->entries++;
     c->grants++;
     struct lock_extra *x = lock_extra_get(c, l);
@@ -197,17 +197,17 @@ static ref grant_new(struct core *c, ref lock, const struct grant_terms *terms, 
         }
     }
     core_step(c, 1);
-    return who;
+    return obj;
 }
 
 static void group_make(struct core *c, const ref *parts, uint32_t count)
 {
-    ref who = 0;
-    struct group *all = pool_alloc(&c->pool, sizeof(*all) + sizeof(ref) * count, &who);
+    ref obj = 0;
+    struct group *all = pool_alloc(&c->pool, sizeof(*all) + sizeof(ref) * count, &obj);
     all->count = count;
     memcpy(all->grants, parts, sizeof(ref) * count);
     for (uint32_t i = 0; i < count; i++) {
-        grant_detail_make(c, parts[i])->group = who;
+        grant_detail_make(c, parts[i])->group = obj;
     }
 }
 
@@ -376,18 +376,18 @@ static void detail_free(struct core *c, ref grant)
     pool_free(&c->pool, g->detail, sizeof(*d));
 }
 
-static void grant_remove(struct core *c, ref who, bool is_first, uint64_t delay_from_ms)
+static void grant_remove(struct core *c, ref obj, bool is_first, uint64_t delay_from_ms)
 {
-    struct grant *g = grant_at(c, who);
+    struct grant *g = grant_at(c, obj);
     struct session *s = session_at(c, g->session);
     struct lock *l = lock_at(c, g->lock);
     ref lock = g->lock;
     if (is_first && (g->flags & GRANT_HAS_LEASE)) {
-        table_remove(&c->leases, hash_id(c, grant_lease(c, g)), who);
+        table_remove(&c->leases, hash_id(c, grant_lease(c, g)), obj);
     }
-    detail_free(c, who);
-    RING_REMOVE(c, &l->holders, who, grant, in_lock);
-    RING_REMOVE(c, &s->holds, who, grant, in_session);
+    detail_free(c, obj);
+    RING_REMOVE(c, &l->holders, obj, grant, in_lock);
+    RING_REMOVE(c, &s->holds, obj, grant, in_session);
     s->entries--;
     c->grants--;
     struct lock_extra *x = lock_extra_get(c, l);
@@ -399,7 +399,7 @@ static void grant_remove(struct core *c, ref who, bool is_first, uint64_t delay_
         }
     }
     uint32_t delay_ms = g->delay_ms;
-    pool_free(&c->pool, who, grant_size(g));
+    pool_free(&c->pool, obj, grant_size(g));
     core_step(c, 1);
     if (delay_from_ms != NO_DELAY && delay_from_ms + delay_ms > c->now_ms) {
         lock_delay(c, lock, delay_from_ms + delay_ms);

@@ -91,16 +91,16 @@ ref walk_next(struct walk *w)
     return next;
 }
 
-bool is_linked(const struct core *c, ref who, size_t offset)
+bool is_linked(const struct core *c, ref obj, size_t offset)
 {
-    const struct links *l = ring_links(&c->pool, who, offset);
-    return l->next != 0 && l->prev != 0 && ring_links(&c->pool, l->next, offset)->prev == who &&
-           ring_links(&c->pool, l->prev, offset)->next == who;
+    const struct links *l = ring_links(&c->pool, obj, offset);
+    return l->next != 0 && l->prev != 0 && ring_links(&c->pool, l->next, offset)->prev == obj &&
+           ring_links(&c->pool, l->prev, offset)->next == obj;
 }
 
-bool timer_is_right(struct census *n, ref who, uint64_t due_ms, bool may_be_stale)
+bool timer_is_right(struct census *n, ref obj, uint64_t due_ms, bool may_be_stale)
 {
-    uint64_t at_ms = timer_at(n->c, who);
+    uint64_t at_ms = timer_at(n->c, obj);
     if (at_ms != UINT64_MAX) {
         n->timers++;
         n->first_timer_ms = at_ms < n->first_timer_ms ? at_ms : n->first_timer_ms;
@@ -150,7 +150,7 @@ static const char *check_later_part(const struct core *c, const struct grant *g,
     return NULL;
 }
 
-static const char *check_group(const struct core *c, ref who, const struct grant *g, bool *is_first)
+static const char *check_group(const struct core *c, ref obj, const struct grant *g, bool *is_first)
 {
     const struct detail *d = grant_detail(c, g);
     *is_first = true;
@@ -164,11 +164,11 @@ static const char *check_group(const struct core *c, ref who, const struct grant
     if (lock_at(c, g->lock)->mode != MODE_EXCLUSIVE || g->depth != 1) {
         return "I19: a multi-lock is not exclusive, or was entered twice";
     }
-    *is_first = all->grants[0] == who;
+    *is_first = all->grants[0] == obj;
     if (!*is_first) { /* the first part checks all of them */
         return check_later_part(c, g, d, grant_at(c, all->grants[0]));
     }
-    ref at = who;
+    ref at = obj;
     for (uint32_t i = 1; i < all->count; i++) {
         const struct grant *before = grant_at(c, at);
         const struct grant *part = grant_at(c, all->grants[i]);
@@ -186,24 +186,24 @@ static const char *check_group(const struct core *c, ref who, const struct grant
     return NULL;
 }
 
-static const char *check_first_part(struct census *n, ref who, const struct grant *g,
+static const char *check_first_part(struct census *n, ref obj, const struct grant *g,
                                     const struct session *s)
 {
     const struct core *c = n->c;
     const struct detail *d = grant_detail(c, g);
     const struct lock *l = lock_at(c, g->lock);
-    keyed_add(&n->tokens, g->token, who);
+    keyed_add(&n->tokens, g->token, obj);
     if (!s->is_private) {
         n->leases++;
         struct id lease = grant_lease(c, g);
-        if (!n->trusts_tables && (lease_find(c, lease) != who || session_find(c, lease) != 0)) {
+        if (!n->trusts_tables && (lease_find(c, lease) != obj || session_find(c, lease) != 0)) {
             return "I18: the lease id of a grant is not found, or not unique";
         }
     }
     bool by_token =
         l->mode == MODE_SHARED || l->mode == MODE_SEMAPHORE || (d != NULL && d->group != 0);
     if (by_token != (d != NULL && d->by_token) ||
-        (by_token && !n->trusts_tables && grant_find_by_token(c, g->token) != who)) {
+        (by_token && !n->trusts_tables && grant_find_by_token(c, g->token) != obj)) {
         return "I20: a grant is found by token and should not be, or the reverse";
     }
     if (d == NULL) {
@@ -213,23 +213,23 @@ static const char *check_first_part(struct census *n, ref who, const struct gran
     bool has_timer = d->ttl_ms != 0 || d->revoke_at_ms != 0;
     bool by_itself =
         grant_due_ms(c, g) < session_deadline(c, s); /* else the session's timer ends it */
-    bool in_time = !has_timer || timer_is_right(n, who, grant_due_ms(c, g), false) || !by_itself;
+    bool in_time = !has_timer || timer_is_right(n, obj, grant_due_ms(c, g), false) || !by_itself;
     if (has_timer != (d->timer != 0) || !in_time) {
         return "I21: a grant has no timer, a needless one, or one that is late";
     }
     if (d->life_ms > c->now_ms || d->life_ms < g->since_ms) {
         return future;
     }
-    return d->request == 0 ? NULL : check_tie(n, d->request, REQUEST_HOLDING, who, s);
+    return d->request == 0 ? NULL : check_tie(n, d->request, REQUEST_HOLDING, obj, s);
 }
 
-static const char *check_grant(struct census *n, ref who, ref session)
+static const char *check_grant(struct census *n, ref obj, ref session)
 {
     const struct core *c = n->c;
-    const struct grant *g = grant_at(c, who);
+    const struct grant *g = grant_at(c, obj);
     const struct session *s = session_at(c, session);
     if (g->kind != KIND_GRANT || g->session != session || g->depth == 0 ||
-        !is_linked(c, who, offsetof(struct grant, in_lock))) {
+        !is_linked(c, obj, offsetof(struct grant, in_lock))) {
         return "I16: a grant does not belong where it is";
     }
     if (lock_at(c, g->lock)->tenant != s->tenant ||
@@ -249,20 +249,20 @@ static const char *check_grant(struct census *n, ref who, ref session)
     if (g->since_ms > c->now_ms) {
         return future;
     }
-    if (g->detail != 0 && detail_at(c, g->detail)->grant != who) {
+    if (g->detail != 0 && detail_at(c, g->detail)->grant != obj) {
         return "I16: the detail of a grant belongs to another grant";
     }
     bool is_first = true;
-    const char *broken = check_group(c, who, g, &is_first);
+    const char *broken = check_group(c, obj, g, &is_first);
     if (broken == NULL && is_first) {
-        broken = check_first_part(n, who, g, s);
+        broken = check_first_part(n, obj, g, s);
     }
     return broken;
 }
 
 /* Waiters. */
 
-static const char *check_places(struct census *n, ref who, const struct waiter *w, uint32_t tenant)
+static const char *check_places(struct census *n, ref obj, const struct waiter *w, uint32_t tenant)
 {
     const struct core *c = n->c;
     uint32_t parts = 0;
@@ -271,7 +271,7 @@ static const char *check_places(struct census *n, ref who, const struct waiter *
         const struct place *place = place_at(c, p);
         const struct lock *l = lock_at(c, place->lock);
         const struct lock_extra *x = lock_extra_get(c, l);
-        if (++parts > w->parts || place->waiter != who || l->tenant != tenant || x == NULL ||
+        if (++parts > w->parts || place->waiter != obj || l->tenant != tenant || x == NULL ||
             !is_linked(c, p, offsetof(struct place, in_queue))) {
             return "I10: a waiter's place does not belong where it is";
         }
@@ -288,10 +288,10 @@ static const char *check_places(struct census *n, ref who, const struct waiter *
     return parts == w->parts ? NULL : "I10: a waiter has lost a place";
 }
 
-static const char *check_waiter(struct census *n, ref who, ref session)
+static const char *check_waiter(struct census *n, ref obj, ref session)
 {
     const struct core *c = n->c;
-    const struct waiter *w = waiter_at(c, who);
+    const struct waiter *w = waiter_at(c, obj);
     const struct session *s = session_at(c, session);
     if (w->kind != KIND_WAITER || w->session != session || w->parts == 0 ||
         w->parts > LIMIT_MULTILOCK_NAMES) {
@@ -304,7 +304,7 @@ static const char *check_waiter(struct census *n, ref who, ref session)
         (!s->is_private && w->detached_until_ms != 0)) {
         return "I22: a waiter is attached wrongly";
     }
-    keyed_add(&n->attachments, w->attachment, who);
+    keyed_add(&n->attachments, w->attachment, obj);
     n->private_waiters += s->is_private;
     if (s->is_private) {
         if (!id_equal(w->lease, s->id)) {
@@ -313,16 +313,16 @@ static const char *check_waiter(struct census *n, ref who, ref session)
     } else {
         n->leases++;
         if (!n->trusts_tables &&
-            (lease_find(c, w->lease) != who || session_find(c, w->lease) != 0)) {
+            (lease_find(c, w->lease) != obj || session_find(c, w->lease) != 0)) {
             return "I18: the lease id of a waiter is not found, or not unique";
         }
     }
-    if (!timer_is_right(n, who, waiter_due_ms(c, w), true)) {
+    if (!timer_is_right(n, obj, waiter_due_ms(c, w), true)) {
         return "I21: a waiter has no timer, or one that is late";
     }
-    const char *broken = check_places(n, who, w, s->tenant);
+    const char *broken = check_places(n, obj, w, s->tenant);
     if (broken == NULL && w->request != 0) {
-        broken = check_tie(n, w->request, REQUEST_WAITING, who, s);
+        broken = check_tie(n, w->request, REQUEST_WAITING, obj, s);
     }
     if (broken == NULL && is_forgotten(c, w)) {
         broken = "I12: a waiter could be granted, but no pending work will do it";
@@ -337,14 +337,14 @@ static const char *check_holds(struct census *n, ref session, uint32_t *entries,
     const struct core *c = n->c;
     struct walk w;
     uint64_t last_token = 0;
-    WALK(&w, c, who, session_at(c, session)->holds, grant, in_session, LIMIT_SESSION_ENTRIES)
+    WALK(&w, c, obj, session_at(c, session)->holds, grant, in_session, LIMIT_SESSION_ENTRIES)
     {
-        const char *broken = check_grant(n, who, session);
+        const char *broken = check_grant(n, obj, session);
         if (broken != NULL) {
             return broken;
         }
-        const struct grant *g = grant_at(c, who);
-        bool is_first = grant_first_part(c, who) == who;
+        const struct grant *g = grant_at(c, obj);
+        bool is_first = grant_first_part(c, obj) == obj;
         if (is_first ? g->token <= last_token : g->token != last_token) {
             return "I16: what a session holds is out of order";
         }
@@ -361,13 +361,13 @@ static const char *check_waits(struct census *n, ref session, uint32_t *entries,
     const struct core *c = n->c;
     struct walk w;
     uint64_t last_ticket = 0;
-    WALK(&w, c, who, session_at(c, session)->waits, waiter, in_session, LIMIT_SESSION_ENTRIES)
+    WALK(&w, c, obj, session_at(c, session)->waits, waiter, in_session, LIMIT_SESSION_ENTRIES)
     {
-        const char *broken = check_waiter(n, who, session);
+        const char *broken = check_waiter(n, obj, session);
         if (broken != NULL) {
             return broken;
         }
-        const struct waiter *waiter = waiter_at(c, who);
+        const struct waiter *waiter = waiter_at(c, obj);
         if (waiter->ticket <= last_ticket) {
             return "I16: what a session waits for is out of order";
         }
@@ -379,13 +379,13 @@ static const char *check_waits(struct census *n, ref session, uint32_t *entries,
     return w.is_broken ? broken_ring : NULL;
 }
 
-static const char *check_session(struct census *n, ref who)
+static const char *check_session(struct census *n, ref obj)
 {
     const struct core *c = n->c;
-    const struct session *s = session_at(c, who);
+    const struct session *s = session_at(c, obj);
     n->sessions++;
     if (s->kind != KIND_SESSION || s->client_len == 0 ||
-        (!n->trusts_tables && session_find(c, s->id) != who)) {
+        (!n->trusts_tables && session_find(c, s->id) != obj)) {
         return "I16: a session is not found by its id";
     }
     if (s->life_ms > c->now_ms) {
@@ -397,8 +397,8 @@ static const char *check_session(struct census *n, ref who)
     uint32_t entries = 0;
     uint32_t things = 0;
     const char *broken = check_replies(n, s);
-    broken = broken != NULL ? broken : check_holds(n, who, &entries, &things);
-    broken = broken != NULL ? broken : check_waits(n, who, &entries, &things);
+    broken = broken != NULL ? broken : check_holds(n, obj, &entries, &things);
+    broken = broken != NULL ? broken : check_waits(n, obj, &entries, &things);
     if (broken != NULL) {
         return broken;
     }
@@ -408,7 +408,7 @@ static const char *check_session(struct census *n, ref who)
     if (s->is_private && things != 1) {
         return "I17: a private session has not exactly one grant or waiter";
     }
-    if (!timer_is_right(n, who, session_deadline(c, s), false)) {
+    if (!timer_is_right(n, obj, session_deadline(c, s), false)) {
         return "I21: a session has no timer, a needless one, or one that is late";
     }
     return NULL;
@@ -418,9 +418,9 @@ static const char *check_sessions(struct census *n)
 {
     const struct core *c = n->c;
     struct walk w;
-    WALK(&w, c, who, c->all_sessions, session, all, LIMIT_SESSIONS)
+    WALK(&w, c, obj, c->all_sessions, session, all, LIMIT_SESSIONS)
     {
-        const char *broken = check_session(n, who);
+        const char *broken = check_session(n, obj);
         if (broken != NULL) {
             return broken;
         }

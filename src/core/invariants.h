@@ -42,12 +42,12 @@ struct walk {
 
 ref walk_begin(struct walk *w, const struct core *c, ref last, size_t offset, uint64_t max);
 ref walk_next(struct walk *w);
-#define WALK(w, c, who, last, type, field, max)                                         \
-    for (ref who = walk_begin(w, c, last, offsetof(struct type, field), max); who != 0; \
-         who = walk_next(w))
+#define WALK(w, c, obj, last, type, field, max)                                         \
+    for (ref obj = walk_begin(w, c, last, offsetof(struct type, field), max); obj != 0; \
+         obj = walk_next(w))
 
 /* Whether the neighbours of an object in a ring point back to it. */
-bool is_linked(const struct core *c, ref who, size_t offset);
+bool is_linked(const struct core *c, ref obj, size_t offset);
 
 extern const char broken_ring[];
 
@@ -57,7 +57,7 @@ extern const char broken_ring[];
 const char *check_all(const struct core *c, bool trusts_tables);
 
 /* Counts a timer; false when it is missing, needless or later than `due_ms`. */
-bool timer_is_right(struct census *n, ref who, uint64_t due_ms, bool may_be_stale);
+bool timer_is_right(struct census *n, ref obj, uint64_t due_ms, bool may_be_stale);
 
 /* invariants_lock.c: names, queues, the waiters of each node. */
 const char *check_locks(struct census *n);

@@ -13,9 +13,9 @@ static const char *check_semaphore(const struct core *c, const struct lock *l,
     }
     uint64_t seen[(LIMIT_HOLDERS + 63) / 64] = {0};
     uint64_t used = 0;
-    RING_EACH(c, who, l->holders, grant, in_lock)
+    RING_EACH(c, obj, l->holders, grant, in_lock)
     {
-        const struct grant *g = grant_at(c, who);
+        const struct grant *g = grant_at(c, obj);
         uint64_t bit = UINT64_C(1) << (g->slot % 64);
         if (g->permits == 0 || g->slot >= x->limit || (seen[g->slot / 64] & bit) != 0) {
             return "I6: two holders of a semaphore have the same slot, or one has none";
@@ -41,9 +41,9 @@ static const char *check_holders(struct census *n, ref lock, const struct lock *
     struct walk w;
     uint32_t count = 0;
     uint64_t last_token = 0;
-    WALK(&w, c, who, l->holders, grant, in_lock, LIMIT_HOLDERS)
+    WALK(&w, c, obj, l->holders, grant, in_lock, LIMIT_HOLDERS)
     {
-        const struct grant *g = grant_at(c, who);
+        const struct grant *g = grant_at(c, obj);
         if (g->kind != KIND_GRANT || g->lock != lock) {
             return "I16: a holder does not hold this name";
         }
@@ -73,9 +73,9 @@ static const char *check_queue(struct census *n, ref lock, const struct lock_ext
     uint32_t count = 0;
     uint64_t last_ticket = 0;
     bool past_cursor = false;
-    WALK(&w, c, who, x->queue, place, in_queue, LIMIT_QUEUE)
+    WALK(&w, c, obj, x->queue, place, in_queue, LIMIT_QUEUE)
     {
-        const struct place *place = place_at(c, who);
+        const struct place *place = place_at(c, obj);
         const struct waiter *waiter = waiter_at(c, place->waiter);
         if (place->lock != lock || waiter->kind != KIND_WAITER) {
             return "I10: a place does not belong to its queue";
@@ -83,7 +83,7 @@ static const char *check_queue(struct census *n, ref lock, const struct lock_ext
         if (waiter->ticket <= last_ticket) {
             return "I10: a queue is not in the order of tickets";
         }
-        past_cursor = past_cursor || who == x->cursor;
+        past_cursor = past_cursor || obj == x->cursor;
         if (!past_cursor && !waiter_is_detached(c, waiter)) {
             return "I11: a waiter before the cursor of a queue is attached";
         }
@@ -128,14 +128,14 @@ static const char *check_extra(struct census *n, ref lock, const struct lock *l,
     return NULL;
 }
 
-static const char *check_lock(struct census *n, ref who)
+static const char *check_lock(struct census *n, ref obj)
 {
     const struct core *c = n->c;
-    const struct lock *l = lock_at(c, who);
+    const struct lock *l = lock_at(c, obj);
     n->names++;
     if (l->kind != KIND_LOCK || l->mode >= MODE_COUNT ||
         (!n->trusts_tables &&
-         (!text_is_name(lock_name(l)) || lock_find(c, l->tenant, lock_name(l)) != who))) {
+         (!text_is_name(lock_name(l)) || lock_find(c, l->tenant, lock_name(l)) != obj))) {
         return "I3: a name is not found, or twice";
     }
     const struct lock_extra *x = lock_extra_get(c, l);
@@ -144,14 +144,14 @@ static const char *check_lock(struct census *n, ref who)
         if (l->mode == MODE_SHARED || l->mode == MODE_SEMAPHORE) {
             return "I9: a name that may have many holders cannot count them";
         }
-        broken = check_holders(n, who, l);
+        broken = check_holders(n, obj, l);
         return broken == NULL && l->holders == 0 ? "I13: an unused name exists" : broken;
     }
-    if (x->lock != who) {
+    if (x->lock != obj) {
         return "I3: the extra of a name belongs to another name";
     }
-    broken = check_holders(n, who, l);
-    broken = broken != NULL ? broken : check_extra(n, who, l, x);
+    broken = check_holders(n, obj, l);
+    broken = broken != NULL ? broken : check_extra(n, obj, l, x);
     if (broken != NULL) {
         return broken;
     }
@@ -165,7 +165,7 @@ static uint64_t ring_length(const struct core *c, ref last, size_t offset, uint6
 {
     struct walk w;
     uint64_t length = 0;
-    for (ref who = walk_begin(&w, c, last, offset, max); who != 0; who = walk_next(&w)) {
+    for (ref obj = walk_begin(&w, c, last, offset, max); obj != 0; obj = walk_next(&w)) {
         length++;
     }
     return w.is_broken ? UINT64_MAX : length;
@@ -180,10 +180,10 @@ static const char *check_names_held(struct census *n, const struct session *s)
     const struct core *c = n->c;
     struct walk w;
     const char *broken = NULL;
-    WALK(&w, c, who, s->holds, grant, in_session, LIMIT_SESSION_ENTRIES)
+    WALK(&w, c, obj, s->holds, grant, in_session, LIMIT_SESSION_ENTRIES)
     {
-        ref lock = grant_at(c, who)->lock;
-        if (RING_FIRST(c, lock_at(c, lock)->holders, grant, in_lock) == who) {
+        ref lock = grant_at(c, obj)->lock;
+        if (RING_FIRST(c, lock_at(c, lock)->holders, grant, in_lock) == obj) {
             broken = check_lock(n, lock);
         }
         if (broken != NULL) {
@@ -198,10 +198,10 @@ static const char *check_names_awaited(struct census *n, const struct session *s
     const struct core *c = n->c;
     struct walk w;
     const char *broken = NULL;
-    WALK(&w, c, who, s->waits, waiter, in_session, LIMIT_SESSION_ENTRIES)
+    WALK(&w, c, obj, s->waits, waiter, in_session, LIMIT_SESSION_ENTRIES)
     {
         uint32_t parts = 0;
-        for (ref p = waiter_at(c, who)->places; p != 0; p = place_at(c, p)->sibling) {
+        for (ref p = waiter_at(c, obj)->places; p != 0; p = place_at(c, p)->sibling) {
             const struct lock *l = lock_at(c, place_at(c, p)->lock);
             if (++parts > LIMIT_MULTILOCK_NAMES || l->extra == 0) {
                 return "I10: a waiter's place does not belong where it is";
@@ -223,9 +223,9 @@ static const char *check_names_unused(struct census *n)
     const struct core *c = n->c;
     struct walk w;
     const char *broken = NULL;
-    WALK(&w, c, who, c->delayed, lock_extra, delayed, table_count(&c->locks))
+    WALK(&w, c, obj, c->delayed, lock_extra, delayed, table_count(&c->locks))
     {
-        ref lock = lock_extra_at(c, who)->lock;
+        ref lock = lock_extra_at(c, obj)->lock;
         broken = lock_in_use(c, lock_at(c, lock)) ? NULL : check_lock(n, lock);
         if (broken != NULL) {
             return broken;
@@ -234,9 +234,9 @@ static const char *check_names_unused(struct census *n)
     if (w.is_broken) {
         return broken_ring;
     }
-    WALK(&w, c, who, c->woken, lock_extra, woken, table_count(&c->locks))
+    WALK(&w, c, obj, c->woken, lock_extra, woken, table_count(&c->locks))
     {
-        const struct lock_extra *x = lock_extra_at(c, who);
+        const struct lock_extra *x = lock_extra_at(c, obj);
         bool is_met = lock_in_use(c, lock_at(c, x->lock)) || x->delayed.next != 0;
         broken = is_met ? NULL : check_lock(n, x->lock);
         if (broken != NULL) {
@@ -250,9 +250,9 @@ const char *check_locks(struct census *n)
 {
     const struct core *c = n->c;
     struct walk w;
-    WALK(&w, c, who, c->all_sessions, session, all, LIMIT_SESSIONS)
+    WALK(&w, c, obj, c->all_sessions, session, all, LIMIT_SESSIONS)
     {
-        const struct session *s = session_at(c, who);
+        const struct session *s = session_at(c, obj);
         const char *broken = check_names_held(n, s);
         broken = broken != NULL ? broken : check_names_awaited(n, s);
         if (broken != NULL) {
@@ -325,16 +325,16 @@ bool is_forgotten(const struct core *c, const struct waiter *w)
 
 /* The waiters of each node. */
 
-static const char *check_crowd(struct census *n, ref who)
+static const char *check_crowd(struct census *n, ref obj)
 {
     const struct core *c = n->c;
-    const struct crowd *crowd = crowd_at(c, who);
+    const struct crowd *crowd = crowd_at(c, obj);
     struct walk w;
     uint64_t last = 0;
     WALK(&w, c, member, crowd->waiters, waiter, in_crowd, LIMIT_SESSIONS)
     {
         const struct waiter *waiter = waiter_at(c, member);
-        if (waiter->crowd != who || waiter->node != crowd->node || waiter->attachment <= last) {
+        if (waiter->crowd != obj || waiter->node != crowd->node || waiter->attachment <= last) {
             return "I22: a waiter is in the list of another node, or at the wrong place";
         }
         last = waiter->attachment;
@@ -347,11 +347,11 @@ static const char *check_crowd(struct census *n, ref who)
         return "I22: a node's list of waiters is empty";
     }
     uint64_t due_ms = crowd->gone ? crowd->until_ms : UINT64_MAX;
-    if (!timer_is_right(n, who, due_ms, false) || timer_at(c, who) != due_ms) {
+    if (!timer_is_right(n, obj, due_ms, false) || timer_at(c, obj) != due_ms) {
         return "I21: the timer of a node's waiters is wrong";
     }
     if ((crowd->revisit != 0) != (crowd->revisited.next != 0) ||
-        (crowd->revisit != 0 && (!crowd->gone || waiter_at(c, crowd->revisit)->crowd != who))) {
+        (crowd->revisit != 0 && (!crowd->gone || waiter_at(c, crowd->revisit)->crowd != obj))) {
         return "I23: a list to be visited is not of a gone node, or has no next waiter";
     }
     return NULL;
@@ -363,20 +363,20 @@ const char *check_crowds(struct census *n)
     struct walk w;
     uint64_t last = 0;
     uint64_t to_visit = 0;
-    WALK(&w, c, who, c->all_crowds, crowd, all, LIMIT_NODES)
+    WALK(&w, c, obj, c->all_crowds, crowd, all, LIMIT_NODES)
     {
-        const struct crowd *crowd = crowd_at(c, who);
+        const struct crowd *crowd = crowd_at(c, obj);
         if (crowd->kind != KIND_CROWD || crowd->number <= last || crowd->number > c->crowd_number) {
             return "I22: the nodes' lists of waiters are out of order";
         }
-        const char *broken = check_crowd(n, who);
+        const char *broken = check_crowd(n, obj);
         if (broken != NULL) {
             return broken;
         }
         RING_EACH(c, other, c->all_crowds, crowd, all)
         {
             const struct crowd *o = crowd_at(c, other);
-            if (other != who && !o->gone && !crowd->gone && o->node == crowd->node) {
+            if (other != obj && !o->gone && !crowd->gone && o->node == crowd->node) {
                 return "I22: a node has two lists of waiters";
             }
         }

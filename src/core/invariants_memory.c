@@ -70,13 +70,13 @@ const char *check_replies(struct census *n, const struct session *s)
     struct walk w;
     uint32_t count = 0;
     uint64_t last = x->acked_through;
-    WALK(&w, c, who, x->replies, request, ring, LIMIT_SESSION_UNACKED)
+    WALK(&w, c, obj, x->replies, request, ring, LIMIT_SESSION_UNACKED)
     {
-        const struct request *r = request_at(c, who);
+        const struct request *r = request_at(c, obj);
         if (r->seq <= last || r->id_len != 0 || !id_equal(r->session, s->id)) {
             return "I25: the replies of a session are out of order";
         }
-        if (!is_tied(c, who)) {
+        if (!is_tied(c, obj)) {
             return "I24: a reply does not point to its waiter or grant";
         }
         last = r->seq;
@@ -96,10 +96,10 @@ static const char *check_done_requests(struct census *n)
         const struct recent *memory = &c->done_requests[where];
         uint64_t done_ms = 0;
         for (uint32_t i = 0; i < recent_count(memory); i++) {
-            ref who = recent_at(memory, i);
-            const struct request *r = request_at(c, who);
-            if (r->id_len == 0 || r->state != REQUEST_DONE || !is_tied(c, who) ||
-                !is_found(c, who)) {
+            ref obj = recent_at(memory, i);
+            const struct request *r = request_at(c, obj);
+            if (r->id_len == 0 || r->state != REQUEST_DONE || !is_tied(c, obj) ||
+                !is_found(c, obj)) {
                 return "I24: a request that is done is not found, or not done";
             }
             bool is_stray = request_kind((enum command_type)r->type,
@@ -132,8 +132,8 @@ static const char *check_ended(struct census *n)
     struct walk w;
     uint64_t sessions = 0;
     for (uint32_t i = 0; i < recent_count(&c->ended_grants); i++) {
-        ref who = recent_at(&c->ended_grants, i);
-        const struct ended_grant *e = ended_grant_at(c, who);
+        ref obj = recent_at(&c->ended_grants, i);
+        const struct ended_grant *e = ended_grant_at(c, obj);
         if (history_by_token(c, e->token) != e || history_by_lease(c, e->lease) != e) {
             return "I26: the end of a grant is not found, or twice";
         }
@@ -141,11 +141,11 @@ static const char *check_ended(struct census *n)
         if (lease_target(c, e->lease, &is_grant) != 0 || e->token > token_highest(c)) {
             return "I26: a remembered end is of a grant that is live, or never existed";
         }
-        keyed_add(&n->tokens, e->token, who);
+        keyed_add(&n->tokens, e->token, obj);
     }
-    WALK(&w, c, who, c->ended_sessions_ring, ended_session, ring, LIMIT_ENDED)
+    WALK(&w, c, obj, c->ended_sessions_ring, ended_session, ring, LIMIT_ENDED)
     {
-        const struct ended_session *e = ended_session_at(c, who);
+        const struct ended_session *e = ended_session_at(c, obj);
         if (e->how == ENDED_NOT || history_session(c, e->id) != (enum ended)e->how ||
             session_find(c, e->id) != 0) {
             return "I26: the end of a session is not found, or the session is live";
@@ -168,9 +168,9 @@ static const char *check_fences(struct census *n)
     struct walk w;
     uint64_t count = 0;
     uint64_t lowest = UINT64_MAX;
-    WALK(&w, c, who, c->fence_ring, fence_mark, ring, LIMIT_FENCE_MARKS)
+    WALK(&w, c, obj, c->fence_ring, fence_mark, ring, LIMIT_FENCE_MARKS)
     {
-        const struct fence_mark *f = fence_mark_at(c, who);
+        const struct fence_mark *f = fence_mark_at(c, obj);
         if (fence_find(c, f->tenant, slice_make(f->name, f->name_len), f->slot) != f) {
             return "I27: a fence mark is not found, or twice";
         }
@@ -207,9 +207,9 @@ static const char *check_audit(struct census *n)
     struct walk w;
     uint32_t count = 0;
     uint64_t last = 0;
-    WALK(&w, c, who, c->audit_ring, audit_record, ring, LIMIT_AUDIT)
+    WALK(&w, c, obj, c->audit_ring, audit_record, ring, LIMIT_AUDIT)
     {
-        const struct audit_record *a = audit_record_at(c, who);
+        const struct audit_record *a = audit_record_at(c, obj);
         if (count > 0 && a->number != last + 1) {
             return "I28: the audit records have a gap";
         }
@@ -243,9 +243,9 @@ static const char *check_counters(struct census *n)
     const struct core *c = n->c;
     struct walk w;
     uint64_t count = 0;
-    WALK(&w, c, who, c->counter_ring, counter, ring, LIMIT_COUNTERS)
+    WALK(&w, c, obj, c->counter_ring, counter, ring, LIMIT_COUNTERS)
     {
-        const struct counter *counter = counter_at(c, who);
+        const struct counter *counter = counter_at(c, obj);
         if (counter->kind != KIND_COUNTER ||
             counter_find_any(c, counter->tenant, counter_name(counter)) != counter) {
             return "I31: a counter is not found, or twice";
@@ -262,7 +262,7 @@ static const char *check_counters(struct census *n)
             return "I31: a counter has a deadline before version 4, or one that is past";
         }
         uint64_t due_ms = counter->deadline_ms == 0 ? UINT64_MAX : counter->deadline_ms;
-        if (!timer_is_right(n, who, due_ms, false) || timer_at(c, who) != due_ms) {
+        if (!timer_is_right(n, obj, due_ms, false) || timer_at(c, obj) != due_ms) {
             return "I21: a counter has no timer, a needless one, or one that is not its deadline";
         }
         count++;

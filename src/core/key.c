@@ -85,70 +85,70 @@ static ref find(const struct core *c, uint32_t tenant, struct slice name)
     if (table_count(&c->counters) == 0) {
         return 0; /* the usual case: no cost for an acquire */
     }
-    ref who = table_first(&c->counters, hash_name(c, tenant, name));
-    while (who != 0) {
-        const struct counter *n = counter_at(c, who);
+    ref obj = table_first(&c->counters, hash_name(c, tenant, name));
+    while (obj != 0) {
+        const struct counter *n = counter_at(c, obj);
         if (n->tenant == tenant && slice_equal(counter_name(n), name)) {
-            return who;
+            return obj;
         }
-        who = n->next;
+        obj = n->next;
     }
     return 0;
 }
 
 struct counter *counter_find_any(const struct core *c, uint32_t tenant, struct slice name)
 {
-    ref who = find(c, tenant, name);
-    return who == 0 ? NULL : counter_at(c, who);
+    ref obj = find(c, tenant, name);
+    return obj == 0 ? NULL : counter_at(c, obj);
 }
 
 ref counter_ref(const struct core *c, uint32_t tenant, struct slice name)
 {
-    ref who = find(c, tenant, name);
-    return who == 0 || counter_is_dead(c, counter_at(c, who)) ? 0 : who;
+    ref obj = find(c, tenant, name);
+    return obj == 0 || counter_is_dead(c, counter_at(c, obj)) ? 0 : obj;
 }
 
 struct counter *counter_find(const struct core *c, uint32_t tenant, struct slice name)
 {
-    ref who = counter_ref(c, tenant, name);
-    return who == 0 ? NULL : counter_at(c, who);
+    ref obj = counter_ref(c, tenant, name);
+    return obj == 0 ? NULL : counter_at(c, obj);
 }
 
 ref counter_add(struct core *c, uint32_t tenant, struct slice name)
 {
     hf_assert(table_count(&c->counters) < LIMIT_COUNTERS && name.len <= LIMIT_NAME);
-    ref who = 0;
-    struct counter *n = pool_alloc(&c->pool, sizeof(*n) + name.len, &who);
+    ref obj = 0;
+    struct counter *n = pool_alloc(&c->pool, sizeof(*n) + name.len, &obj);
     n->kind = KIND_COUNTER;
     n->tenant = tenant;
     n->name_len = (uint16_t)name.len;
     memcpy(n->name, name.data, name.len);
-    table_insert(&c->counters, hash_name(c, tenant, name), who);
-    RING_APPEND(c, &c->counter_ring, who, counter, ring);
+    table_insert(&c->counters, hash_name(c, tenant, name), obj);
+    RING_APPEND(c, &c->counter_ring, obj, counter, ring);
     core_step(c, 1);
-    return who;
+    return obj;
 }
 
-void counter_set_deadline(struct core *c, ref who, uint64_t deadline_ms)
+void counter_set_deadline(struct core *c, ref obj, uint64_t deadline_ms)
 {
-    counter_at(c, who)->deadline_ms = deadline_ms;
-    timer_set(c, who, deadline_ms == 0 ? UINT64_MAX : deadline_ms);
+    counter_at(c, obj)->deadline_ms = deadline_ms;
+    timer_set(c, obj, deadline_ms == 0 ? UINT64_MAX : deadline_ms);
 }
 
-void counter_remove(struct core *c, ref who)
+void counter_remove(struct core *c, ref obj)
 {
-    struct counter *n = counter_at(c, who);
-    timer_set(c, who, UINT64_MAX);
-    table_remove(&c->counters, hash_name(c, n->tenant, counter_name(n)), who);
-    RING_REMOVE(c, &c->counter_ring, who, counter, ring);
-    pool_free(&c->pool, who, sizeof(*n) + n->name_len);
+    struct counter *n = counter_at(c, obj);
+    timer_set(c, obj, UINT64_MAX);
+    table_remove(&c->counters, hash_name(c, n->tenant, counter_name(n)), obj);
+    RING_REMOVE(c, &c->counter_ring, obj, counter, ring);
+    pool_free(&c->pool, obj, sizeof(*n) + n->name_len);
     core_step(c, 1);
 }
 
 void counter_prune(struct core *c, uint32_t tenant, struct slice name)
 {
-    ref who = c->backlog ? find(c, tenant, name) : 0;
-    if (who != 0 && counter_is_dead(c, counter_at(c, who))) {
-        counter_remove(c, who);
+    ref obj = c->backlog ? find(c, tenant, name) : 0;
+    if (obj != 0 && counter_is_dead(c, counter_at(c, obj))) {
+        counter_remove(c, obj);
     }
 }

@@ -23,7 +23,7 @@ void keyed_close(struct keyed_list *list)
     *list = (struct keyed_list){.memory = list->memory};
 }
 
-void keyed_add(struct keyed_list *list, uint64_t key, ref who)
+void keyed_add(struct keyed_list *list, uint64_t key, ref obj)
 {
     if (list->count == list->size) {
         size_t size = list->size == 0 ? FIRST_SIZE : list->size * 2;
@@ -31,7 +31,7 @@ void keyed_add(struct keyed_list *list, uint64_t key, ref who)
                                size * sizeof(*list->at));
         list->size = size;
     }
-    list->at[list->count++] = (struct keyed){key, who};
+    list->at[list->count++] = (struct keyed){key, obj};
 }
 
 static unsigned digit_of(const struct keyed *item, unsigned shift)

@@ -25,7 +25,7 @@ struct keyed_list {
 /* The list owns its memory, not the objects. */
 void keyed_init(struct keyed_list *list, const struct memory *memory);
 void keyed_close(struct keyed_list *list);
-void keyed_add(struct keyed_list *list, uint64_t key, ref who);
+void keyed_add(struct keyed_list *list, uint64_t key, ref obj);
 
 /* Sorts by rising key; equal keys keep their order. Linear time. */
 void keyed_sort(struct keyed_list *list);

@@ -15,13 +15,13 @@ size_t lock_size(const struct lock *l)
 
 ref lock_find_hashed(const struct core *c, uint32_t hash, uint32_t tenant, struct slice name)
 {
-    ref who = table_first(&c->locks, hash);
-    while (who != 0) {
-        const struct lock *l = lock_at(c, who);
+    ref obj = table_first(&c->locks, hash);
+    while (obj != 0) {
+        const struct lock *l = lock_at(c, obj);
         if (l->tenant == tenant && slice_equal(lock_name(l), name)) {
-            return who;
+            return obj;
         }
-        who = l->next;
+        obj = l->next;
     }
     return 0;
 }
@@ -80,14 +80,14 @@ void lock_set_mode(struct core *c, ref lock, enum mode mode, uint32_t limit)
 
 ref lock_new(struct core *c, uint32_t hash, uint32_t tenant, struct slice name)
 {
-    ref who = 0;
-    struct lock *l = pool_alloc(&c->pool, offsetof(struct lock, name) + name.len, &who);
+    ref obj = 0;
+    struct lock *l = pool_alloc(&c->pool, offsetof(struct lock, name) + name.len, &obj);
     l->kind = KIND_LOCK;
     l->tenant = tenant;
     l->name_len = (uint16_t)name.len;
     memcpy(l->name, name.data, name.len);
-    table_insert(&c->locks, hash, who);
-    return who;
+    table_insert(&c->locks, hash, obj);
+    return obj;
 }
 
 uint32_t lock_holders(const struct core *c, const struct lock *l)
@@ -186,15 +186,15 @@ void lock_prune(struct core *c, ref lock)
     ref dead[LIMIT_PRUNE];
     uint32_t count = 0;
     bool has_queue = lock_at(c, lock)->extra != 0; /* else the name is freed with its last holder */
-    RING_EACH(c, who, lock_at(c, lock)->holders, grant, in_lock)
+    RING_EACH(c, obj, lock_at(c, lock)->holders, grant, in_lock)
     {
         if (c->prune_left == 0) {
             break;
         }
         c->prune_left--;
         core_step(c, 1);
-        if (grant_is_dead(c, grant_at(c, who))) {
-            dead[count++] = who;
+        if (grant_is_dead(c, grant_at(c, obj))) {
+            dead[count++] = obj;
         }
     }
     for (uint32_t i = 0; i < count; i++) {

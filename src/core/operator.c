@@ -37,9 +37,9 @@ size_t audit_size(const struct audit_record *a)
 uint64_t audit_add(struct core *c, enum audit_action action, uint32_t tenant, struct slice resource,
                    struct slice actor, struct slice reason, uint32_t count)
 {
-    ref who = 0;
+    ref obj = 0;
     size_t text_len = resource.len + actor.len + reason.len;
-    struct audit_record *a = pool_alloc(&c->pool, sizeof(*a) + text_len, &who);
+    struct audit_record *a = pool_alloc(&c->pool, sizeof(*a) + text_len, &obj);
     a->tenant = tenant;
     a->count = count;
     a->number = ++c->audit_number;
@@ -53,7 +53,7 @@ uint64_t audit_add(struct core *c, enum audit_action action, uint32_t tenant, st
     write_bytes(&text, resource.data, resource.len);
     write_bytes(&text, actor.data, actor.len);
     write_bytes(&text, reason.data, reason.len);
-    audit_append(c, who);
+    audit_append(c, obj);
     core_step(c, 1);
     return c->audit_number;
 }
@@ -61,16 +61,16 @@ uint64_t audit_add(struct core *c, enum audit_action action, uint32_t tenant, st
 /* Numbers have no gaps, so the number of a record determines its place in the array. */
 const struct audit_record *audit_find(const struct core *c, uint64_t number)
 {
-    ref who = c->audit_at[number % LIMIT_AUDIT];
-    if (who == 0 || audit_record_at(c, who)->number != number) {
+    ref obj = c->audit_at[number % LIMIT_AUDIT];
+    if (obj == 0 || audit_record_at(c, obj)->number != number) {
         return NULL;
     }
-    return audit_record_at(c, who);
+    return audit_record_at(c, obj);
 }
 
-void audit_append(struct core *c, ref who)
+void audit_append(struct core *c, ref obj)
 {
-    const struct audit_record *a = audit_record_at(c, who);
+    const struct audit_record *a = audit_record_at(c, obj);
     ref oldest = c->audit_at[a->number % LIMIT_AUDIT];
     if (oldest != 0) {
         RING_REMOVE(c, &c->audit_ring, oldest, audit_record, ring);
@@ -79,22 +79,22 @@ void audit_append(struct core *c, ref who)
         c->audit_count--;
     }
     c->remembered_bytes += pool_rounded(audit_size(a));
-    c->audit_at[a->number % LIMIT_AUDIT] = who;
-    RING_APPEND(c, &c->audit_ring, who, audit_record, ring);
+    c->audit_at[a->number % LIMIT_AUDIT] = obj;
+    RING_APPEND(c, &c->audit_ring, obj, audit_record, ring);
     c->audit_count++;
 }
 
 static uint32_t gather_holders(struct core *c, ref lock, ref *out, bool *more)
 {
     uint32_t count = 0;
-    RING_EACH(c, who, lock_at(c, lock)->holders, grant, in_lock)
+    RING_EACH(c, obj, lock_at(c, lock)->holders, grant, in_lock)
     {
         if (count == HOLDERS_AT_ONCE) {
             *more = true;
             break;
         }
         core_step(c, 1);
-        out[count++] = who;
+        out[count++] = obj;
     }
     return count;
 }
@@ -182,7 +182,7 @@ static void revoke_new(struct core *c, const struct command *cmd, ref session, s
     uint64_t at_ms = c->now_ms + r->grace_ms;
     uint64_t record = audit_add(c, AUDIT_REVOKE, cmd->tenant, r->name, r->actor, r->reason, 0);
     uint32_t looked_at = 0;
-    RING_EACH(c, who, lock_at(c, lock)->holders, grant, in_lock)
+    RING_EACH(c, obj, lock_at(c, lock)->holders, grant, in_lock)
     {
         if (out->count == HOLDERS_AT_ONCE) {
             out->more = true;
@@ -190,7 +190,7 @@ static void revoke_new(struct core *c, const struct command *cmd, ref session, s
         }
         core_step(c, 1);
         looked_at++;
-        out->count += revoke_request(c, r, who, at_ms, record);
+        out->count += revoke_request(c, r, obj, at_ms, record);
     }
     hf_assert(looked_at > 0);
     audit_record_at(c, c->audit_ring)->count = out->count;

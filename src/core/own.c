@@ -93,17 +93,17 @@ static void find_own_of_many(struct core *c, const struct asking *ask, struct ow
         locks[at] = (struct numbered){ask->locks[i], i};
     }
     const struct session *s = session_at(c, ask->session);
-    RING_EACH(c, who, s->holds, grant, in_session)
+    RING_EACH(c, obj, s->holds, grant, in_session)
     {
-        const struct grant *g = grant_at(c, who);
+        const struct grant *g = grant_at(c, obj);
         core_step(c, 1);
         if (is_own_grant(c, ask, g)) {
             own->held |= bit_of(locks, count, g->lock);
         }
     }
-    RING_EACH(c, who, s->waits, waiter, in_session)
+    RING_EACH(c, obj, s->waits, waiter, in_session)
     {
-        const struct waiter *w = waiter_at(c, who);
+        const struct waiter *w = waiter_at(c, obj);
         core_step(c, w->parts);
         for (ref p = is_own_waiter(c, ask, w) ? w->places : 0; p != 0;
              p = place_at(c, p)->sibling) {

@@ -16,12 +16,12 @@ static ref find_named(const struct core *c, const struct grant_selector *n)
 {
     if (!id_is_zero(n->lease)) {
         bool is_grant = false;
-        ref who = lease_target(c, n->lease, &is_grant);
-        return is_grant ? who : 0;
+        ref obj = lease_target(c, n->lease, &is_grant);
+        return is_grant ? obj : 0;
     }
     if (n->name.len == 0) {
-        ref who = grant_find_by_token(c, n->token);
-        return who != 0 && grant_parts(c, grant_at(c, who)) > 1 ? who : 0;
+        ref obj = grant_find_by_token(c, n->token);
+        return obj != 0 && grant_parts(c, grant_at(c, obj)) > 1 ? obj : 0;
     }
     ref lock = lock_find(c, n->tenant, n->name);
     if (lock == 0 || lock_at(c, lock)->holders == 0) {
@@ -29,8 +29,8 @@ static ref find_named(const struct core *c, const struct grant_selector *n)
     }
     const struct lock *l = lock_at(c, lock);
     if (l->mode == MODE_SHARED || l->mode == MODE_SEMAPHORE) {
-        ref who = grant_find_by_token(c, n->token);
-        return who != 0 && grant_at(c, who)->lock == lock ? who : 0;
+        ref obj = grant_find_by_token(c, n->token);
+        return obj != 0 && grant_at(c, obj)->lock == lock ? obj : 0;
     }
     return grant_at(c, l->holders)->token == n->token ? l->holders : 0;
 }
@@ -78,18 +78,18 @@ static enum reason reason_after(enum ended how)
 /* The first part of the grant, or 0 and the refusal in `out`. */
 static ref find_grant(struct core *c, const struct grant_selector *n, struct result *out)
 {
-    ref who = find_named(c, n);
-    if (who != 0 && c->backlog && grant_is_dead(c, grant_at(c, who))) {
-        grant_end_dead(c, who);
-        who = 0;
+    ref obj = find_named(c, n);
+    if (obj != 0 && c->backlog && grant_is_dead(c, grant_at(c, obj))) {
+        grant_end_dead(c, obj);
+        obj = 0;
     }
-    if (who != 0 && agrees(c, n, who)) {
-        core_step(c, grant_parts(c, grant_at(c, who)));
-        return grant_first_part(c, who);
+    if (obj != 0 && agrees(c, n, obj)) {
+        core_step(c, grant_parts(c, grant_at(c, obj)));
+        return grant_first_part(c, obj);
     }
     out->outcome = OUTCOME_REFUSED;
     out->reason = REASON_NOT_OWNER;
-    if (who == 0) {
+    if (obj == 0) {
         const struct ended_grant *e =
             id_is_zero(n->lease) ? history_by_token(c, n->token) : history_by_lease(c, n->lease);
         if (e != NULL && e->tenant == n->tenant && (n->token == 0 || n->token == e->token)) {

@@ -122,10 +122,10 @@ static ref find_done(const struct core *c, enum done_kind where, const struct re
 
 ref request_find(const struct core *c, const struct request_key *key)
 {
-    ref who = table_first(&c->requests, key->hash);
-    for (; who != 0; who = request_at(c, who)->next) {
-        if (has_key(request_at(c, who), key)) {
-            return who;
+    ref obj = table_first(&c->requests, key->hash);
+    for (; obj != 0; obj = request_at(c, obj)->next) {
+        if (has_key(request_at(c, obj), key)) {
+            return obj;
         }
     }
     enum done_kind place = request_place(c, request_kind(key->type, key->id));
@@ -139,14 +139,14 @@ ref request_find(const struct core *c, const struct request_key *key)
 /* Newest first: most retries are recent. */
 static ref find_by_seq(struct core *c, const struct session_extra *x, uint64_t seq)
 {
-    ref who = x->replies;
-    while (who != 0) {
-        const struct request *r = request_at(c, who);
+    ref obj = x->replies;
+    while (obj != 0) {
+        const struct request *r = request_at(c, obj);
         core_step(c, 1);
         if (r->seq <= seq) {
-            return r->seq == seq ? who : 0;
+            return r->seq == seq ? obj : 0;
         }
-        who = ring_before(&c->pool, x->replies, who, offsetof(struct request, ring));
+        obj = ring_before(&c->pool, x->replies, obj, offsetof(struct request, ring));
     }
     return 0;
 }
@@ -166,13 +166,13 @@ static void untie(struct core *c, struct request *r)
     }
 }
 
-static void reply_drop(struct core *c, struct session_extra *x, ref who)
+static void reply_drop(struct core *c, struct session_extra *x, ref obj)
 {
-    struct request *r = request_at(c, who);
+    struct request *r = request_at(c, obj);
     untie(c, r);
-    RING_REMOVE(c, &x->replies, who, request, ring);
+    RING_REMOVE(c, &x->replies, obj, request, ring);
     x->unacked--;
-    pool_free(&c->pool, who, request_size(r));
+    pool_free(&c->pool, obj, request_size(r));
     core_step(c, 1);
 }
 
@@ -250,10 +250,10 @@ static bool has_seq(const struct core *c, struct id id, uint64_t seq)
     if (x == NULL) {
         return false;
     }
-    RING_EACH(c, who, x->replies, request, ring)
+    RING_EACH(c, obj, x->replies, request, ring)
     {
-        if (request_at(c, who)->seq >= seq) {
-            return request_at(c, who)->seq == seq;
+        if (request_at(c, obj)->seq >= seq) {
+            return request_at(c, obj)->seq == seq;
         }
     }
     return seq <= x->acked_through;
@@ -288,7 +288,7 @@ bool core_knows(const struct core *c, const struct command *cmd)
     }
 }
 
-static void reply_insert(struct core *c, ref session, ref who, uint64_t seq)
+static void reply_insert(struct core *c, ref session, ref obj, uint64_t seq)
 {
     struct session_extra *x = session_extra_make(c, session);
     ref before = x->replies;
@@ -296,14 +296,14 @@ static void reply_insert(struct core *c, ref session, ref who, uint64_t seq)
         core_step(c, 1);
         before = ring_before(&c->pool, x->replies, before, offsetof(struct request, ring));
     }
-    ring_insert(&c->pool, &x->replies, before, who, offsetof(struct request, ring));
+    ring_insert(&c->pool, &x->replies, before, obj, offsetof(struct request, ring));
     x->unacked++;
 }
 
 ref request_new(struct core *c, const struct request_key *key)
 {
-    ref who = 0;
-    struct request *r = pool_alloc(&c->pool, sizeof(*r) + key->scope.len + key->id.len, &who);
+    ref obj = 0;
+    struct request *r = pool_alloc(&c->pool, sizeof(*r) + key->scope.len + key->id.len, &obj);
     r->tenant = key->tenant;
     r->type = (uint8_t)key->type;
     r->state = REQUEST_DONE;
@@ -319,10 +319,10 @@ ref request_new(struct core *c, const struct request_key *key)
         r->hash = key->hash;
     } else {
         r->seq = key->seq;
-        reply_insert(c, key->session, who, key->seq);
+        reply_insert(c, key->session, obj, key->seq);
     }
     core_step(c, 1);
-    return who;
+    return obj;
 }
 
 /* The request waits or holds from now on, and is found by its id. */

@@ -201,10 +201,10 @@ static const char *build_state(struct builder *b, struct reader *r)
 
 static ref find_crowd(const struct core *c, uint64_t number)
 {
-    RING_EACH(c, who, c->all_crowds, crowd, all)
+    RING_EACH(c, obj, c->all_crowds, crowd, all)
     {
-        if (crowd_at(c, who)->number == number) {
-            return who;
+        if (crowd_at(c, obj)->number == number) {
+            return obj;
         }
     }
     return 0;
@@ -236,16 +236,16 @@ static const char *build_crowd(struct builder *b, struct reader *r)
             return "its node has two";
         }
     }
-    ref who = 0;
-    struct crowd *crowd = pool_alloc(&c->pool, sizeof(*crowd), &who);
+    ref obj = 0;
+    struct crowd *crowd = pool_alloc(&c->pool, sizeof(*crowd), &obj);
     crowd->kind = KIND_CROWD;
     crowd->gone = gone;
     crowd->node = node;
     crowd->number = number;
     crowd->until_ms = until_ms;
-    RING_APPEND(c, &c->all_crowds, who, crowd, all);
+    RING_APPEND(c, &c->all_crowds, obj, crowd, all);
     if (gone) {
-        timer_set(c, who, until_ms);
+        timer_set(c, obj, until_ms);
     }
     return NULL;
 }
@@ -253,15 +253,15 @@ static const char *build_crowd(struct builder *b, struct reader *r)
 static const char *build_revisit(struct builder *b, struct reader *r)
 {
     struct core *c = b->c;
-    ref who = find_crowd(c, read_u64(r));
+    ref obj = find_crowd(c, read_u64(r));
     uint64_t attachment = read_u64(r);
     if (!reader_done(r)) {
         return undecodable;
     }
-    if (who == 0) {
+    if (obj == 0) {
         return "its list of waiters does not exist";
     }
-    struct crowd *crowd = crowd_at(c, who);
+    struct crowd *crowd = crowd_at(c, obj);
     if (!crowd->gone || crowd->revisit != 0) {
         return "its list of waiters is not to be visited, or occurs twice";
     }
@@ -269,7 +269,7 @@ static const char *build_revisit(struct builder *b, struct reader *r)
     {
         if (waiter_at(c, waiter)->attachment == attachment) {
             crowd->revisit = waiter;
-            RING_APPEND(c, &c->revisits, who, crowd, revisited);
+            RING_APPEND(c, &c->revisits, obj, crowd, revisited);
             return NULL;
         }
     }
@@ -298,8 +298,8 @@ static const char *link_all(struct builder *b)
     struct core *c = b->c;
     keyed_sort(&b->sharers);
     for (size_t i = 0; i < b->sharers.count; i++) {
-        ref who = b->sharers.at[i].who;
-        RING_APPEND(c, &lock_at(c, grant_at(c, who)->lock)->holders, who, grant, in_lock);
+        ref obj = b->sharers.at[i].who;
+        RING_APPEND(c, &lock_at(c, grant_at(c, obj)->lock)->holders, obj, grant, in_lock);
     }
     keyed_sort(&b->waiters);
     if (!keyed_is_unique(&b->waiters)) {
@@ -318,9 +318,9 @@ static const char *link_all(struct builder *b)
         return "two waiters have the same attachment number";
     }
     for (size_t i = 0; i < b->waiters.count; i++) {
-        ref who = b->waiters.at[i].who;
-        if (waiter_at(c, who)->crowd != 0) {
-            RING_APPEND(c, &crowd_at(c, waiter_at(c, who)->crowd)->waiters, who, waiter, in_crowd);
+        ref obj = b->waiters.at[i].who;
+        if (waiter_at(c, obj)->crowd != 0) {
+            RING_APPEND(c, &crowd_at(c, waiter_at(c, obj)->crowd)->waiters, obj, waiter, in_crowd);
         }
     }
     keyed_close(&b->sharers);

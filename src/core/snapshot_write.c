@@ -32,7 +32,8 @@
  *   waiter      Everything. The lease of a private one is its session's id. Its place in the ring
  *               of its node follows from its attachment number, its places in the queues from its
  *               ticket.
- *   crowd       Everything; `waiters` follows from the waiters, the timer from `until_ms`.
+ *   node_waiters
+ *               Everything; `waiters` follows from the waiters, the timer from `until_ms`.
  *   request     By id: written with its waiter or grant while there is one, else in the order of
  *               completion, each kind separately; `strays` follows from them. Session and scope of
  *               a request with a target are those of its session. By seq: written with its
@@ -137,9 +138,9 @@ static void put_state(struct out *o)
 static void put_crowds(struct out *o)
 {
     const struct core *c = o->c;
-    RING_EACH(c, who, c->all_crowds, crowd, all)
+    RING_EACH(c, obj, c->all_crowds, crowd, all)
     {
-        const struct crowd *crowd = crowd_at(c, who);
+        const struct crowd *crowd = crowd_at(c, obj);
         struct writer w = record_begin(o, RECORD_CROWD);
         write_u64(&w, crowd->number);
         write_u64(&w, crowd->node);
@@ -154,9 +155,9 @@ static void put_crowds(struct out *o)
 static void put_revisits(struct out *o)
 {
     const struct core *c = o->c;
-    RING_EACH(c, who, c->revisits, crowd, revisited)
+    RING_EACH(c, obj, c->revisits, crowd, revisited)
     {
-        const struct crowd *crowd = crowd_at(c, who);
+        const struct crowd *crowd = crowd_at(c, obj);
         struct writer w = record_begin(o, RECORD_REVISIT);
         write_u64(&w, crowd->number);
         write_u64(&w, waiter_at(c, crowd->revisit)->attachment);
@@ -253,11 +254,11 @@ static void put_part(struct out *o, const struct grant *g)
     record_end(o, &w);
 }
 
-static void put_grant(struct out *o, ref who)
+static void put_grant(struct out *o, ref obj)
 {
     static const struct detail none;
     const struct core *c = o->c;
-    const struct grant *g = grant_at(c, who);
+    const struct grant *g = grant_at(c, obj);
     const struct lock *l = lock_at(c, g->lock);
     const struct detail *d = g->detail == 0 ? &none : detail_at(c, g->detail);
     bool has_life = d->ttl_ms != 0 && d->life_ms != g->since_ms;
@@ -294,7 +295,7 @@ static void put_grant(struct out *o, ref who)
         write_u64(&w, d->revoke_record);
     }
     if (d->timer != 0) {
-        write_u64(&w, timer_at(c, who));
+        write_u64(&w, timer_at(c, obj));
     }
     put_tie(&w, c, d->request);
     if (g->flags & GRANT_IS_KEY) {
@@ -304,10 +305,10 @@ static void put_grant(struct out *o, ref who)
     record_end(o, &w);
 }
 
-static void put_waiter(struct out *o, ref who)
+static void put_waiter(struct out *o, ref obj)
 {
     const struct core *c = o->c;
-    const struct waiter *waiter = waiter_at(c, who);
+    const struct waiter *waiter = waiter_at(c, obj);
     unsigned flags = waiter->mode | tie_of(c, waiter->request) << WAITER_REQUEST_SHIFT;
     flags |= waiter->wait_deadline_ms != UINT64_MAX ? WAITER_HAS_DEADLINE : 0;
     flags |= waiter->detached_until_ms != 0 ? WAITER_IS_DETACHED : 0;
@@ -339,7 +340,7 @@ static void put_waiter(struct out *o, ref who)
         write_u64(&w, waiter->detached_until_ms);
     }
     if (waiter->timer != 0) {
-        write_u64(&w, timer_at(c, who));
+        write_u64(&w, timer_at(c, obj));
     }
     put_tie(&w, c, waiter->request);
     write_u64(&w, waiter->parts);
@@ -352,10 +353,10 @@ static void put_waiter(struct out *o, ref who)
     record_end(o, &w);
 }
 
-static void put_session(struct out *o, ref who)
+static void put_session(struct out *o, ref obj)
 {
     const struct core *c = o->c;
-    const struct session *s = session_at(c, who);
+    const struct session *s = session_at(c, obj);
     struct writer w = record_begin(o, RECORD_SESSION);
     write_u8(&w, (uint8_t)((s->is_private ? SESSION_IS_PRIVATE : 0) |
                            (s->timer != 0 ? SESSION_HAS_TIMER : 0) |
@@ -366,7 +367,7 @@ static void put_session(struct out *o, ref who)
     write_u64(&w, s->ttl_ms);
     write_u64(&w, s->life_ms);
     if (s->timer != 0) {
-        write_u64(&w, timer_at(c, who));
+        write_u64(&w, timer_at(c, obj));
     }
     if (s->extra == 0) {
         record_end(o, &w);
@@ -388,10 +389,10 @@ static void put_session(struct out *o, ref who)
 static void put_sessions(struct out *o)
 {
     const struct core *c = o->c;
-    RING_EACH(c, who, c->all_sessions, session, all)
+    RING_EACH(c, obj, c->all_sessions, session, all)
     {
-        const struct session *s = session_at(c, who);
-        put_session(o, who);
+        const struct session *s = session_at(c, obj);
+        put_session(o, obj);
         RING_EACH(c, held, s->holds, grant, in_session)
         {
             if (grant_first_part(c, held) == held) {
@@ -424,18 +425,18 @@ static void put_name(struct writer *w, const struct core *c, const struct lock_e
 static void put_delayed_and_woken(struct out *o)
 {
     const struct core *c = o->c;
-    RING_EACH(c, who, c->delayed, lock_extra, delayed)
+    RING_EACH(c, obj, c->delayed, lock_extra, delayed)
     {
-        const struct lock_extra *x = lock_extra_at(c, who);
+        const struct lock_extra *x = lock_extra_at(c, obj);
         struct writer w = record_begin(o, RECORD_DELAYED);
         put_name(&w, c, x);
         write_u64(&w, x->delayed_until_ms);
         record_end(o, &w);
     }
-    RING_EACH(c, who, c->woken, lock_extra, woken)
+    RING_EACH(c, obj, c->woken, lock_extra, woken)
     {
         struct writer w = record_begin(o, RECORD_WOKEN);
-        put_name(&w, c, lock_extra_at(c, who));
+        put_name(&w, c, lock_extra_at(c, obj));
         record_end(o, &w);
     }
 }
@@ -454,9 +455,9 @@ static void put_ended(struct out *o)
         write_id(&w, e->lease);
         record_end(o, &w);
     }
-    RING_EACH(c, who, c->ended_sessions_ring, ended_session, ring)
+    RING_EACH(c, obj, c->ended_sessions_ring, ended_session, ring)
     {
-        const struct ended_session *e = ended_session_at(c, who);
+        const struct ended_session *e = ended_session_at(c, obj);
         struct writer w = record_begin(o, RECORD_ENDED_SESSION);
         write_u64(&w, e->tenant);
         write_u8(&w, e->how);
@@ -468,9 +469,9 @@ static void put_ended(struct out *o)
 static void put_fences_and_audit(struct out *o)
 {
     const struct core *c = o->c;
-    RING_EACH(c, who, c->fence_ring, fence_mark, ring)
+    RING_EACH(c, obj, c->fence_ring, fence_mark, ring)
     {
-        const struct fence_mark *f = fence_mark_at(c, who);
+        const struct fence_mark *f = fence_mark_at(c, obj);
         struct writer w = record_begin(o, RECORD_FENCE);
         write_u64(&w, f->tenant);
         write_slice(&w, slice_make(f->name, f->name_len));
@@ -478,9 +479,9 @@ static void put_fences_and_audit(struct out *o)
         write_u64(&w, f->token);
         record_end(o, &w);
     }
-    RING_EACH(c, who, c->audit_ring, audit_record, ring)
+    RING_EACH(c, obj, c->audit_ring, audit_record, ring)
     {
-        const struct audit_record *a = audit_record_at(c, who);
+        const struct audit_record *a = audit_record_at(c, obj);
         struct writer w = record_begin(o, RECORD_AUDIT);
         write_u64(&w, a->number);
         write_u64(&w, a->index);
@@ -503,9 +504,9 @@ static void put_fences_and_audit(struct out *o)
 static void put_counters_and_transacts(struct out *o)
 {
     const struct core *c = o->c;
-    RING_EACH(c, who, c->counter_ring, counter, ring)
+    RING_EACH(c, obj, c->counter_ring, counter, ring)
     {
-        const struct counter *n = counter_at(c, who);
+        const struct counter *n = counter_at(c, obj);
         struct writer w = record_begin(o, RECORD_COUNTER);
         write_u64(&w, n->tenant);
         write_slice(&w, counter_name(n));

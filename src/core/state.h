@@ -98,10 +98,10 @@ struct core {
 
 /* Typed access to the pool. */
 #define CORE_ACCESS(type)                                               \
-    static inline struct type *type##_at(const struct core *c, ref who) \
+    static inline struct type *type##_at(const struct core *c, ref obj) \
     {                                                                   \
-        hf_assert(who != 0);                                            \
-        return (struct type *)pool_at(&c->pool, who);                   \
+        hf_assert(obj != 0);                                            \
+        return (struct type *)pool_at(&c->pool, obj);                   \
     }
 CORE_ACCESS(blob)
 CORE_ACCESS(session)
@@ -123,16 +123,16 @@ CORE_ACCESS(counter)
 CORE_ACCESS(done_transact)
 #undef CORE_ACCESS
 
-/* Walks a ring; the body must not remove `who` itself. */
-#define RING_EACH(c, who, last, type, field)                                             \
-    for (ref who = ring_first(&(c)->pool, last, offsetof(struct type, field)); who != 0; \
-         who = ring_after(&(c)->pool, last, who, offsetof(struct type, field)))
+/* Walks a ring; the body must not remove `obj` itself. */
+#define RING_EACH(c, obj, last, type, field)                                             \
+    for (ref obj = ring_first(&(c)->pool, last, offsetof(struct type, field)); obj != 0; \
+         obj = ring_after(&(c)->pool, last, obj, offsetof(struct type, field)))
 
 #define RING_FIRST(c, last, type, field) ring_first(&(c)->pool, last, offsetof(struct type, field))
-#define RING_APPEND(c, last, who, type, field) \
-    ring_append(&(c)->pool, last, who, offsetof(struct type, field))
-#define RING_REMOVE(c, last, who, type, field) \
-    ring_remove(&(c)->pool, last, who, offsetof(struct type, field))
+#define RING_APPEND(c, last, obj, type, field) \
+    ring_append(&(c)->pool, last, obj, offsetof(struct type, field))
+#define RING_REMOVE(c, last, obj, type, field) \
+    ring_remove(&(c)->pool, last, obj, offsetof(struct type, field))
 
 static inline void core_step(struct core *c, uint32_t steps)
 {
@@ -154,14 +154,14 @@ uint32_t hash_id(const struct core *c, struct id id);
 uint32_t hash_token(const struct core *c, uint64_t token);
 uint32_t hash_fence(const struct core *c, uint32_t tenant, struct slice name, uint32_t slot);
 ref blob_new(struct core *c, struct slice bytes); /* 0 for none */
-void blob_free(struct core *c, ref who);
-struct slice blob_slice(const struct core *c, ref who);
+void blob_free(struct core *c, ref obj);
+struct slice blob_slice(const struct core *c, ref obj);
 /* Sets, moves or (UINT64_MAX) clears the deadline at which the sweep visits the object. */
-void timer_set(struct core *c, ref who, uint64_t at_ms);
+void timer_set(struct core *c, ref obj, uint64_t at_ms);
 /* Sets the deadline if the present one is later or missing. The sweep corrects an early one. */
-void timer_lower(struct core *c, ref who, uint64_t at_ms);
+void timer_lower(struct core *c, ref obj, uint64_t at_ms);
 /* The deadline in the heap, UINT64_MAX when there is none. */
-uint64_t timer_at(const struct core *c, ref who);
+uint64_t timer_at(const struct core *c, ref obj);
 
 /* ---- report.c: events, refusals ---- */
 void event_emit(struct core *c, struct event *event);

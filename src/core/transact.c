@@ -323,14 +323,14 @@ static void expire(struct core *c, const struct command *cmd, const struct effec
 
 static void count(struct core *c, const struct command *cmd, const struct effect *e)
 {
-    ref who = counter_ref(c, cmd->tenant, e->name);
-    who = who != 0 ? who : counter_add(c, cmd->tenant, e->name);
-    struct counter *n = counter_at(c, who);
+    ref obj = counter_ref(c, cmd->tenant, e->name);
+    obj = obj != 0 ? obj : counter_add(c, cmd->tenant, e->name);
+    struct counter *n = counter_at(c, obj);
     n->number = e->number;
     n->change = ++c->counter_change;
     hf_assert(c->counter_change < LIMIT_NUMBER);
     if ((e->flags & (EFFECT_TTL | EFFECT_PERSIST)) != 0) {
-        counter_set_deadline(c, who, e->flags & EFFECT_TTL ? c->now_ms + e->ttl_ms : 0);
+        counter_set_deadline(c, obj, e->flags & EFFECT_TTL ? c->now_ms + e->ttl_ms : 0);
     }
 }
 
@@ -391,11 +391,11 @@ const struct done_transact *transact_find(const struct core *c, struct id id)
 
 void transact_add(struct core *c, const struct done_transact *done)
 {
-    ref who = 0;
-    struct done_transact *t = pool_alloc(&c->pool, sizeof(*t), &who);
+    ref obj = 0;
+    struct done_transact *t = pool_alloc(&c->pool, sizeof(*t), &obj);
     *t = *done;
     uint32_t hash = hash_id(c, t->id);
-    ref forgotten = recent_add(&c->transacts, who, &hash);
+    ref forgotten = recent_add(&c->transacts, obj, &hash);
     if (forgotten != 0) {
         pool_free(&c->pool, forgotten, sizeof(*t));
         /* As in history.c. */
