@@ -1,6 +1,6 @@
 # The front door. Meson and Ninja do the work, behind scripts/build.
 
-.PHONY: all run test bench bench-peers sim sim-long chaos chaos-long lockset model mutants cluster failover fuzz lint format clean help
+.PHONY: all run test test-roots bench bench-peers sim sim-long chaos chaos-long lockset model mutants cluster failover fuzz lint format clean help
 
 all: ## build build/ (-O2 -g, asserts on)
 	@scripts/build release
@@ -13,6 +13,10 @@ run: ## install what is missing, build, and start something to look at
 test: ## install what is missing, build all variants, run every suite
 	@scripts/setup build test
 	@scripts/test
+
+test-roots: ## make test in bare roots of Debian 12 and 13, as root: ROOTS="bookworm trixie", SUITES= for some, FRESH=1 from nothing
+	@scripts/setup roots
+	@ROOTS="$(ROOTS)" FRESH="$(FRESH)" scripts/test-roots $(SUITES)
 
 bench: all ## run the benchmarks
 	@scripts/bench

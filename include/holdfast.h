@@ -265,8 +265,9 @@ typedef void (*hf_done_fn)(hf_client *client, int error, hf_lock *lock, void *ar
 HF_API int hf_acquire_async(hf_client *client, const char *const *names, size_t count,
                             const struct hf_lock_options *options, hf_done_fn done, void *arg,
                             hf_call **out);
-/* Cancels the call: `done` gets HF_ERR_CANCELLED, unless its result is already on its way. If the
- * service grants the lock nevertheless, the client releases it in the background. Takes NULL. */
+/* Cancels the call: `done` gets HF_ERR_CANCELLED, unless its result is already on its way. In the
+ * background, until the service confirms it, a waiting call leaves the queue, and a lock that was
+ * granted meanwhile is released. Takes NULL. */
 HF_API void hf_call_cancel(hf_call *call);
 /* As hf_release; `done` may be NULL. The handle is invalid at once. */
 HF_API int hf_release_async(hf_lock *lock, hf_done_fn done, void *arg);

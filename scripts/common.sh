@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034
 # What the scripts have in common: where the repository is, which libraft we
-# want and where a private copy of it lives. Sourced, never run.
+# want and where a private copy of it lives, the machine's Debian mirror. Sourced, never run.
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
@@ -24,6 +24,21 @@ PYTHON=/usr/bin/python3
 # The user's own pkg-config path comes first, the private prefix after it.
 pkg_config_path() {
     echo "${PKG_CONFIG_PATH:+$PKG_CONFIG_PATH:}$RAFT_PREFIX/lib/pkgconfig"
+}
+
+# The Debian mirror of this machine. apt itself reads sources.list and *.sources
+# and names what it would fetch: 'URI/dists/SUITE/InRelease'. The caller has read /etc/os-release.
+debian_mirror() {
+    local suite mirror
+    for suite in "$VERSION_CODENAME" oldstable stable; do
+        mirror=$(apt-get --print-uris update 2>/dev/null |
+            sed -n "s|^'\(.*\)/dists/$suite/InRelease'.*|\1|p" | head -n 1) || true
+        if [[ -n $mirror ]]; then
+            echo "$mirror"
+            return
+        fi
+    done
+    return 1
 }
 
 say() { echo "${0##*/}: $*"; }

@@ -1,4 +1,4 @@
-/* The growable run of bytes of base/buffer.h. */
+/* Implements base/buffer.h. */
 #include "base/buffer.h"
 
 #include <stdio.h>
@@ -29,14 +29,14 @@ static size_t capacity_for(const struct buffer *b, size_t needed)
     return capacity < needed ? needed : capacity;
 }
 
-/* Makes room for `len` bytes behind `end`, whatever `max` says. */
-static void make_room(struct buffer *b, size_t len)
+/* Ensures space for `len` bytes after `end`, regardless of `max`. */
+static void ensure_space(struct buffer *b, size_t len)
 {
     size_t held = buffer_len(b);
     if (b->capacity - b->end >= len) {
         return;
     }
-    /* Sliding is for when at most half is held, or when the block is as large as it gets. */
+    /* Move the bytes when at most half is used, or when the block has its maximum size. */
     bool full_grown = b->capacity >= b->max + b->max / 2;
     if (held + len <= b->capacity && (held <= b->capacity / 2 || full_grown)) {
         memmove(b->data, b->data + b->start, held);
@@ -62,7 +62,7 @@ uint8_t *buffer_reserve(struct buffer *b, size_t len)
         b->overflowed = true;
         return NULL;
     }
-    make_room(b, len > 0 ? len : 1);
+    ensure_space(b, len > 0 ? len : 1);
     return b->data + b->end;
 }
 
@@ -74,12 +74,12 @@ void buffer_commit(struct buffer *b, size_t len)
 
 bool buffer_append_slowly(struct buffer *b, const void *data, size_t len)
 {
-    uint8_t *room = buffer_reserve(b, len);
-    if (room == NULL) {
+    uint8_t *space = buffer_reserve(b, len);
+    if (space == NULL) {
         return false;
     }
     if (len > 0) {
-        memcpy(room, data, len);
+        memcpy(space, data, len);
     }
     b->end += len;
     return true;
@@ -100,7 +100,7 @@ bool buffer_vprintf(struct buffer *b, const char *format, va_list arguments)
         b->overflowed = true;
         fits = false;
     } else {
-        make_room(b, len + 1); /* vsnprintf also writes a NUL, which is not kept */
+        ensure_space(b, len + 1); /* vsnprintf also writes a NUL, which is not kept */
         vsnprintf((char *)b->data + b->end, len + 1, format, again);
         b->end += len;
     }

@@ -1,16 +1,16 @@
-/* A growable run of bytes with a limit: appended to at the end, consumed at the front.
+/* A growable byte queue with a limit: append at the end, consume at the front. Connections read
+ * into it, and responses are written into it.
  *
- * It is what a connection reads into and what answers are written into. Consuming moves an index;
- * bytes are moved only when the room at the end has run out, and then no more of them than were
- * appended since the last time, on average. The block is at most half as large again as `max`, so
- * that this holds for a full buffer too.
+ * Consuming moves an index. Bytes are moved only when the space at the end is used up. The
+ * amortised cost is at most one move per appended byte. The block is at most 1.5 times `max`, so
+ * that this also holds for a full buffer.
  *
- * An append that would pass `max` appends nothing and sets `overflowed`, and so does each append
- * after it. So a caller may append many pieces and ask once at the end; buffer_truncate then takes
- * the half of an answer away and clears the flag.
+ * An append that would exceed `max` appends nothing and sets `overflowed`, and so does each append
+ * after it. So a caller may append many pieces and check once at the end. buffer_truncate removes a
+ * partial response and clears the flag.
  *
- * The caller owns the `struct buffer`, the buffer its block; an empty one that was released, or
- * never used, takes no memory. Pointers into it last until the next call that is not const. */
+ * The caller owns the `struct buffer`, which owns its block. An unused or released empty buffer
+ * takes no memory. Pointers into it are valid until the next non-const call. */
 #ifndef HOLDFAST_BASE_BUFFER_H
 #define HOLDFAST_BASE_BUFFER_H
 
@@ -20,11 +20,11 @@
 #include "base/slice.h"
 
 struct buffer {
-    uint8_t *data; /* the block; what is held lies from `start` to `end` */
+    uint8_t *data; /* the block; `start` to `end` is in use */
     size_t start;
     size_t end;
     size_t capacity;
-    size_t max; /* bytes held at most */
+    size_t max; /* limit of the bytes in use */
     bool overflowed;
     const struct memory *memory;
 };
@@ -42,19 +42,19 @@ static inline struct slice buffer_bytes(const struct buffer *b)
     return slice_make(b->data == NULL ? NULL : b->data + b->start, b->end - b->start);
 }
 
-/* How much more may be appended. */
+/* How many more bytes may be appended. */
 static inline size_t buffer_room(const struct buffer *b)
 {
     return b->max - buffer_len(b);
 }
 
-/* Room for `len` bytes at the end, to be filled by the caller and then committed, or NULL when
- * that would pass `max`. */
+/* Returns space for `len` bytes at the end, which the caller fills and commits; NULL when that
+ * would exceed `max`. */
 uint8_t *buffer_reserve(struct buffer *b, size_t len);
-/* The first `len` bytes of what was reserved last are now held. */
+/* Appends the first `len` bytes of the last reserved space. */
 void buffer_commit(struct buffer *b, size_t len);
 
-/* These say whether it was appended; if not, nothing was. `data` must not lie in the buffer. */
+/* Return whether the bytes were appended: all or nothing. `data` must not point into the buffer. */
 bool buffer_append_slowly(struct buffer *b, const void *data, size_t len);
 bool buffer_printf(struct buffer *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool buffer_vprintf(struct buffer *b, const char *format, va_list arguments)
@@ -62,7 +62,7 @@ bool buffer_vprintf(struct buffer *b, const char *format, va_list arguments)
 
 static inline bool buffer_append(struct buffer *b, const void *data, size_t len)
 {
-    /* Mostly there is room, and answers are written in many small pieces. */
+    /* Fast path: responses are written in many small pieces. */
     if (len == 0 || len > b->capacity - b->end || len > buffer_room(b) || b->overflowed) {
         return buffer_append_slowly(b, data, len);
     }
@@ -76,7 +76,7 @@ static inline bool buffer_append_slice(struct buffer *b, struct slice bytes)
     return buffer_append(b, bytes.data, bytes.len);
 }
 
-/* For literals too: the compiler knows their length. */
+/* Also for literals, whose length is a compile-time constant. */
 static inline bool buffer_append_text(struct buffer *b, const char *text)
 {
     return buffer_append(b, text, strlen(text));
@@ -87,13 +87,12 @@ static inline bool buffer_append_byte(struct buffer *b, uint8_t byte)
     return buffer_append(b, &byte, 1);
 }
 
-/* Drops the first `len` bytes. */
 void buffer_consume(struct buffer *b, size_t len);
-/* Drops all but the first `len` bytes, and forgets that an append did not fit. */
+/* Drops all but the first `len` bytes, and clears `overflowed`. */
 void buffer_truncate(struct buffer *b, size_t len);
-/* Gives the block back if nothing is held: an idle connection should take no memory. */
+/* Frees the block if the buffer is empty, so that an idle connection takes no memory. */
 void buffer_release(struct buffer *b);
-/* The same, but for a block of at most `kept` bytes: for who is soon filled again, and again. */
+/* The same, but keeps a block of at most `kept` bytes, for a buffer that is refilled soon. */
 void buffer_release_above(struct buffer *b, size_t kept);
 
 #endif

@@ -1,4 +1,4 @@
-/* Memory for the time of one message, see bump.h. */
+/* Implements base/bump.h. */
 #include "base/bump.h"
 
 enum { BLOCK = 16 << 10, ALIGN = 16 };
@@ -39,10 +39,10 @@ void bump_reset(struct bump *a)
 
 static void add_block(struct bump *a, size_t size)
 {
-    size_t room = size < BLOCK ? BLOCK : size;
-    struct bump_block *block = memory_alloc(a->memory, sizeof(*block) + room);
+    size_t capacity = size < BLOCK ? BLOCK : size;
+    struct bump_block *block = memory_alloc(a->memory, sizeof(*block) + capacity);
     block->next = a->blocks;
-    block->size = room;
+    block->size = capacity;
     a->blocks = block;
     a->used = 0;
 }

@@ -1,4 +1,4 @@
-/* The strings and codes behind base/error.h, all from its one list. */
+/* Texts and codes of base/error.h, generated from its list. */
 #include "base/error.h"
 
 #include "base/panic.h"

@@ -1,7 +1,6 @@
-/* The errors of operation, one list: the symbol, the stable code that clients see, the HTTP status,
- * the gRPC code and what it means. Not acquiring a lock is an answer and no error; the reasons for
- * that are in core/result.h. Nodes of two versions tell each other these by their numbers: a new
- * one comes last. */
+/* The errors of operations, in one list: symbol, stable code for clients, HTTP status, gRPC code,
+ * meaning. Not acquiring a lock is a result, not an error (core/result.h). Nodes of different
+ * versions identify errors by number: add new ones at the end. */
 #ifndef HOLDFAST_BASE_ERROR_H
 #define HOLDFAST_BASE_ERROR_H
 
@@ -39,24 +38,24 @@
       "this request_id or seq was used for another request")                                       \
     X(SEQ_ACKNOWLEDGED, "seq_acknowledged", 409, 9,                                                \
       "the reply to this seq was acknowledged and is no longer kept")                              \
-    X(NOT_HELD, "not_held", 404, 5, "nobody holds this name")                                      \
+    X(NOT_HELD, "not_held", 404, 5, "the name is not held")                                        \
     X(TOO_MANY_UNACKED, "limit_session_unacked", 429, 8,                                           \
       "more than 1,024 replies of this session are unacknowledged; send acked_through")            \
     X(TOO_MANY_LOCKS, "limit_session_locks", 429, 8,                                               \
       "a session holds or waits for at most 10,000 names")                                         \
     X(TOO_MANY_SESSIONS, "limit_sessions", 429, 8, "the cluster holds no more sessions")           \
     X(QUEUE_FULL, "limit_queue", 429, 8, "the queue of this name is full (1,000,000)")             \
-    X(TOO_MANY_NODES, "limit_nodes", 429, 8, "waiters come through more than 64 nodes")            \
+    X(TOO_MANY_NODES, "limit_nodes", 429, 8, "waiters are attached to more than 64 nodes")         \
     X(UNAVAILABLE, "unavailable", 503, 14,                                                         \
       "no leader with a majority can be reached; nothing was done, try again")                     \
     X(OUTCOME_UNKNOWN, "outcome_unknown", 504, 4,                                                  \
-      "it may have been done; ask again with the same request_id")                                 \
+      "the request may have been executed; repeat it with the same request_id")                    \
     X(DISK_FULL, "disk_full", 503, 14,                                                             \
-      "the disk of the node that leads is full; nothing was done, and it goes on when there is "   \
-      "room")                                                                                      \
+      "the leader's disk is full; nothing was done; free space on that node, then "                \
+      "try again")                                                                                 \
     X(BUSY, "busy", 503, 14, "too many requests at once; nothing was done, try again")             \
     X(MEMBERSHIP, "membership_refused", 409, 9,                                                    \
-      "this membership change is not possible now; the message says why")                          \
+      "this membership change is not possible now; the message has the reason")                    \
     X(CORRUPT, "corrupt", 500, 15, "the bytes are damaged")                                        \
     X(VERSION, "unsupported_version", 500, 12, "written by a newer version of Holdfast")           \
     X(METHOD_NOT_ALLOWED, "method_not_allowed", 405, 12,                                           \
@@ -66,15 +65,15 @@
     X(HTTP_TARGET, "http_target", 400, 3,                                                          \
       "the request target is a path, an http:// address, or * for OPTIONS, without a space or "    \
       "'#'")                                                                                       \
-    X(HTTP_VERSION, "http_version", 505, 12, "only HTTP/1.1, HTTP/1.0 and HTTP/2 are spoken here") \
+    X(HTTP_VERSION, "http_version", 505, 12, "only HTTP/1.1, HTTP/1.0 and HTTP/2 are supported")   \
     X(HTTP_METHOD, "http_method", 501, 12,                                                         \
-      "only GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS are known here")                       \
+      "only GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS are supported")                        \
     X(HTTP_BARE_LF, "http_bare_lf", 400, 3, "a line ends with LF alone, it must end with CR LF")   \
     X(HTTP_CONTROL, "http_control_character", 400, 3,                                              \
       "a control character in the head of the request")                                            \
     X(HTTP_NUL, "http_nul", 400, 3, "a NUL in the head of the request")                            \
     X(HTTP_FOLDED, "http_folded_header", 400, 3,                                                   \
-      "a header line begins with a space: headers of several lines are not taken")                 \
+      "a header line begins with a space: folded headers are not supported")                       \
     X(HTTP_COLON, "http_space_before_colon", 400, 3,                                               \
       "a space between a header's name and its colon")                                             \
     X(HTTP_HEADER, "http_header", 400, 3, "a header line is not NAME: VALUE")                      \
@@ -88,10 +87,10 @@
       "Content-Length and Transfer-Encoding are given together")                                   \
     X(HTTP_ENCODING, "http_transfer_encoding", 501, 12,                                            \
       "Transfer-Encoding is not exactly 'chunked', once")                                          \
-    X(HTTP_10_CHUNKED, "http_chunked_in_http10", 400, 3, "HTTP/1.0 knows no Transfer-Encoding")    \
+    X(HTTP_10_CHUNKED, "http_chunked_in_http10", 400, 3, "HTTP/1.0 has no Transfer-Encoding")      \
     X(HTTP_LENGTH_REQUIRED, "http_length_required", 411, 3,                                        \
       "this HTTP/1.0 request needs a Content-Length, 0 if there is no body")                       \
-    X(HTTP_EXPECT, "http_expect", 417, 3, "the only expectation that is met here is 100-continue") \
+    X(HTTP_EXPECT, "http_expect", 417, 3, "the only supported expectation is 100-continue")        \
     X(HTTP_CHUNK, "http_chunk", 400, 3,                                                            \
       "a chunk of the body is not SIZE in hexadecimal, CR LF, that many bytes, CR LF")             \
     X(LINE_TOO_LONG, "limit_request_line", 414, 8, "a request line has at most 8,192 bytes")       \
@@ -113,21 +112,21 @@
     X(JSON_NUL, "json_nul", 400, 3, "the body holds a NUL, as a byte or as \\u0000")               \
     X(JSON_NUMBER, "json_number", 400, 3, "the body holds a number that is too large")             \
     X(JSON_TOO_DEEP, "limit_json_depth", 400, 8, "JSON is at most 32 levels deep")                 \
-    X(FIELD_UNKNOWN, "field_unknown", 400, 3, "a field or parameter that is not known here")       \
+    X(FIELD_UNKNOWN, "field_unknown", 400, 3, "unknown field or parameter")                        \
     X(FIELD_MISSING, "field_missing", 400, 3, "a required field is missing")                       \
     X(FIELD_REPEATED, "field_repeated", 400, 3, "a field or parameter is given twice")             \
     X(FIELD_TYPE, "field_type", 400, 3, "a field or parameter has the wrong type")                 \
     X(FIELD_RANGE, "field_range", 400, 3, "a field or parameter is out of range")                  \
     X(NOT_FOUND, "not_found", 404, 5, "there is nothing at this path")                             \
     X(DENIED, "denied", 403, 7, "this needs the rights of an operator")                            \
-    X(CROSS_ORIGIN, "cross_origin", 403, 7, "a page of another origin may not ask for this")       \
+    X(CROSS_ORIGIN, "cross_origin", 403, 7, "a page of another origin may not send this request")  \
     X(WRONG_TIER, "wrong_tier", 409, 9, "the name is in use in the other tier")                    \
     X(TIER_NOT_SERVED, "tier_not_served", 501, 12, "this tier is not served here")                 \
     X(EVENTS_TRIMMED, "events_trimmed", 410, 11, "the events after this id are no longer kept")    \
     X(REQUEST_TIMEOUT, "request_timeout", 408, 4, "the request did not arrive in time")            \
-    X(ANSWER_TOO_LARGE, "limit_answer", 429, 8, "the answer is too large, ask with a lower limit") \
+    X(ANSWER_TOO_LARGE, "limit_answer", 429, 8, "the answer is too large; use a lower limit")      \
     X(TOO_MANY_SNAPSHOTS, "limit_snapshots", 429, 8,                                               \
-      "this node gives as many snapshots as it may at once; wait, or ask another node")            \
+      "this node already sends its maximum number of snapshots; wait, or use another node")        \
     X(BODIES_TOO_LARGE, "limit_bodies", 429, 8,                                                    \
       "the unfinished requests of a connection have at most 4,194,304 bytes together")             \
     X(MESSAGE_TOO_LARGE, "limit_message", 413, 8, "a gRPC message has at most 262,144 bytes")      \
@@ -136,19 +135,19 @@
     X(GRPC_TIMEOUT, "grpc_timeout", 400, 3,                                                        \
       "grpc-timeout is 1 to 8 digits and one of H, M, S, m, u, n")                                 \
     X(GRPC_ENCODING, "grpc_encoding", 415, 12,                                                     \
-      "compressed messages are not taken; send them as they are (grpc-encoding: identity)")        \
+      "compressed messages are not supported; send them with grpc-encoding: identity")             \
     X(GRPC_FRAMING, "grpc_framing", 400, 13,                                                       \
       "the call's bytes are not one message with its prefix")                                      \
     X(GRPC_METHOD, "grpc_method", 404, 12, "no such service or method")                            \
     X(DEADLINE, "deadline_exceeded", 504, 4,                                                       \
-      "the call's deadline came first; what it asked for is withdrawn")                            \
+      "the call's deadline has passed; the request is cancelled")                                  \
     X(BACKEND_UNAVAILABLE, "backend_unavailable", 503, 14,                                         \
       "the Redis behind the tier EFFICIENCY does not answer; nothing was done, try again")         \
     X(TOO_MANY_COUNTERS, "limit_counters", 429, 8, "the cluster holds at most 10,000 counters")    \
     X(TRANSACT_TOO_LARGE, "limit_transaction", 413, 8,                                             \
       "a transaction has at most 64 keys, 64 changes and 40,960 bytes")                            \
     X(NOT_UPGRADED, "not_upgraded", 503, 9,                                                        \
-      "a member of the cluster runs an older version of Holdfast, which does not know this; "      \
+      "a member of the cluster runs an older version of Holdfast, which does not support this; "   \
       "nothing was done; upgrade all members")                                                     \
     X(FENCE_NOT_FOUND, "fence_not_found", 404, 5,                                                  \
       "the fence has no mark for this resource and slot; there is nothing to reset")               \

@@ -1,14 +1,14 @@
-/* The heap of deadlines behind heap.h.
+/* The heap of deadlines of heap.h.
  *
- * Positions count from 1. They are laid out so that the children of position p are exactly group
- * p, which makes the group of a position the number of its parent:
+ * Positions count from 1. The children of position p are exactly group p, so the group of a
+ * position is the number of its parent:
  *
  *     group 0   - - - 1        (the root has the last place; the other three stay empty)
  *     group 1   2 3 4 5        children of 1
  *     group 2   6 7 8 9        children of 2
  *
- * An entry on its way up or down is held aside while others move into the hole it left, so each of
- * them is written and told its position once, and those that stay where they are not at all. */
+ * An entry that moves up or down is held aside while others move into its hole. So each moved entry
+ * is written, and its position reported, once. */
 #include "base/heap.h"
 
 enum {
@@ -16,7 +16,7 @@ enum {
     ROOT = 1,
 };
 
-/* Leaves room for the arithmetic on positions. */
+/* Avoids overflow in the arithmetic on positions. */
 static const uint32_t max_count = UINT32_MAX - HEAP_ARITY;
 
 struct entry {
@@ -70,7 +70,7 @@ static bool is_before(const struct heap *h, struct entry a, struct entry b)
     return a.at != b.at ? a.at < b.at : h->ops->before(h->ctx, a.who, b.who);
 }
 
-/* Moves parents down into the hole until `e` may take it; returns where the hole is then. */
+/* Moves parents down into the hole until `e` fits; returns the final hole. */
 static uint32_t hole_up(struct heap *h, uint32_t hole, struct entry e)
 {
     while (hole != ROOT) {
@@ -84,7 +84,7 @@ static uint32_t hole_up(struct heap *h, uint32_t hole, struct entry e)
     return hole;
 }
 
-/* Moves the first of the children up into the hole until `e` may take it. */
+/* Moves the first of the children up into the hole until `e` fits. */
 static uint32_t hole_down(struct heap *h, uint32_t hole, struct entry e)
 {
     uint32_t last_group = group_of(h->count);
@@ -108,7 +108,7 @@ static uint32_t hole_down(struct heap *h, uint32_t hole, struct entry e)
     return hole;
 }
 
-/* Finds the place of `e`, which was at `from` (0: nowhere), starting with a hole at `hole`. */
+/* Places `e`, which was at `from` (0: not in the heap), starting with a hole at `hole`. */
 static void settle(struct heap *h, uint32_t hole, struct entry e, uint32_t from)
 {
     uint32_t position = hole_up(h, hole, e);
@@ -182,7 +182,7 @@ void heap_remove(struct heap *h, uint32_t position)
     h->count--;
     if (position != last)
         settle(h, position, moving, last);
-    /* One spare segment stays, so that going up and down at a boundary costs nothing. */
+    /* Keep one spare segment, to avoid repeated allocation at a boundary. */
     if (h->segment_count > segments_for(h->count) + 1)
         drop_segment(h);
     h->ops->moved(h->ctx, removed, 0);

@@ -1,13 +1,13 @@
-/* A 4-ary min-heap of (at, who): which object's deadline comes next.
+/* A 4-ary min-heap of (at, who): which object has the next deadline.
  *
- * An object in the heap is told its position, so that its deadline can be changed or dropped
- * without a search. Equal deadlines are ordered by `before`, on purpose: the order in which things
- * expire is an output, and it must be the same on every replica.
+ * The heap reports its position to each object, so that its deadline can be changed or removed
+ * without a search. `before` orders equal deadlines: the order of expiry is an output and must be
+ * the same on every replica.
  *
- * Entries take 12 bytes and lie in segments that never move, so no insert pays for a large copy.
+ * Entries take 12 bytes in segments that never move, so no insert makes a large copy.
  *
- * The caller owns the `struct heap` and the objects; the heap owns its entries only, and heap_close
- * leaves the objects as they are, without a word to them. */
+ * The caller owns the `struct heap` and the objects. The heap owns only its entries; heap_close
+ * does not notify the objects. */
 #ifndef HOLDFAST_BASE_HEAP_H
 #define HOLDFAST_BASE_HEAP_H
 
@@ -18,12 +18,12 @@
 #include "base/memory.h"
 #include "base/pool.h"
 
-/* Neither function may touch the heap. */
+/* Neither function may use the heap. */
 struct heap_ops {
-    /* Whether `a` comes before `b` when both have the same `at`: a total order, that must not
-     * change while both are in the heap (but see heap_change). */
+    /* Whether `a` precedes `b` when both have the same `at`: a total order that must not change
+     * while both are in the heap (but see heap_change). */
     bool (*before)(const void *ctx, ref a, ref b);
-    /* `who` is now at `position`, from 1; or, with 0, has left the heap. */
+    /* `who` is now at `position`, from 1; 0: it has left the heap. */
     void (*moved)(void *ctx, ref who, uint32_t position);
 };
 
@@ -33,7 +33,7 @@ enum {
     HEAP_SEGMENT_GROUPS = 1 << HEAP_SEGMENT_SHIFT,
 };
 
-/* Four siblings, side by side: that is what a step down the heap compares. */
+/* Four siblings, which a step down the heap compares. */
 struct heap_group {
     uint64_t at[HEAP_ARITY];
     ref who[HEAP_ARITY];
@@ -56,18 +56,16 @@ void heap_close(struct heap *h);
 
 void heap_insert(struct heap *h, uint64_t at, ref who);
 
-/* Takes out the entry at `position`; its object is told 0, after the others have been told theirs.
- */
+/* Removes the entry at `position`. Its object gets `moved` with 0, after the others. */
 void heap_remove(struct heap *h, uint32_t position);
 
-/* Gives the entry at `position` a new `at`. Also to be called, with the same `at`, right after a
- * change in how `before` ranks this one object. */
+/* Sets a new `at` for the entry at `position`. Also to be called, with the same `at`, right after a
+ * change of how `before` ranks this object. */
 void heap_change(struct heap *h, uint32_t position, uint64_t at);
 
-/* The `at` of the entry at `position`, which must be one. */
+/* The `at` of the entry at `position`, which must exist. */
 uint64_t heap_at(const struct heap *h, uint32_t position);
 
-/* What the entries take. */
 uint64_t heap_bytes(const struct heap *h);
 
 static inline uint32_t heap_count(const struct heap *h)
@@ -81,7 +79,7 @@ static inline uint64_t heap_min_at(const struct heap *h)
     return h->count == 0 ? UINT64_MAX : h->segments[0][0].at[HEAP_ARITY - 1];
 }
 
-/* The object that comes first, 0 when empty. */
+/* The first object, 0 when empty. */
 static inline ref heap_min(const struct heap *h)
 {
     return h->count == 0 ? 0 : h->segments[0][0].who[HEAP_ARITY - 1];

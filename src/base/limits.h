@@ -1,5 +1,5 @@
-/* Every limit of Holdfast, in one place. Each that a request can hit has an error of its own in
- * base/error.h that names it. */
+/* All limits of Holdfast. Each limit that a request can exceed has its own error in
+ * base/error.h. */
 #ifndef HOLDFAST_BASE_LIMITS_H
 #define HOLDFAST_BASE_LIMITS_H
 
@@ -8,7 +8,7 @@
 #define LIMIT_CLIENT 255
 #define LIMIT_OWNER 64
 #define LIMIT_METADATA 4096
-#define LIMIT_VALUE 4096 /* what an election's leader proclaims; of a key (S13) */
+#define LIMIT_VALUE 4096 /* of an election's leader; of a key (S13) */
 #define LIMIT_ACTOR 255
 #define LIMIT_REASON 1024
 #define LIMIT_REQUEST_ID 64
@@ -30,7 +30,7 @@
 #define LIMIT_NODES 64                /* nodes that waiters may be attached through */
 #define LIMIT_FENCE_MARKS 65536       /* resources with a high-water mark (S11) */
 #define LIMIT_AUDIT 10000             /* records of the audit trail */
-#define LIMIT_ENDED 65536             /* grants, and sessions, whose end is remembered (S8.3) */
+#define LIMIT_ENDED 65536             /* ended grants, and sessions, remembered (S8.3) */
 #define LIMIT_REQUESTS 65536          /* request ids remembered after their end (S8.3) */
 #define LIMIT_DRAWN_REQUESTS 65536    /* ... of those that nodes drew */
 #define LIMIT_OPERATOR_REQUESTS 16384 /* ... of operators, for LIMIT_OPERATOR_KEPT_MS */
@@ -39,30 +39,31 @@
 
 /* Work (S2.1). */
 #define LIMIT_COMMAND_STEPS 20000
-#define LIMIT_SWEEP_STEPS 40000 /* follows from the bounds below */
+#define LIMIT_SWEEP_STEPS 40000 /* follows from the limits below */
 #define LIMIT_SWEEP_SESSIONS 1000
 #define LIMIT_SWEEP_LOCKS 10000
-#define LIMIT_SWEEP_VISITS 20000 /* deadlines looked at in one entry, moved ones included */
+#define LIMIT_SWEEP_VISITS 20000 /* deadlines checked in one entry, moved ones included */
 #define LIMIT_WAKE_STEPS 4000    /* spent on handing over after one command or one sweep */
-#define LIMIT_PRUNE 1000         /* holders and waiters that a command looks at before the sweep */
+#define LIMIT_PRUNE 1000         /* holders and waiters that a command checks before the sweep */
 #define LIMIT_DEADLOCK_EDGES 1024
 #define LIMIT_DEADLOCK_VISITS 3072
-#define LIMIT_DEADLOCK_CYCLE 64 /* owners named in a refusal */
-#define LIMIT_POSITION 1000     /* a place further back is reported as this + 1 */
+#define LIMIT_DEADLOCK_CYCLE 64 /* owners listed in a refusal */
+#define LIMIT_POSITION 1000     /* a later place is reported as this + 1 */
 #define LIMIT_LIST_VISITS 10000 /* entries examined for one page (S9.2) */
-#define LIMIT_PAGE 100          /* entries of a page, when the client names no limit */
+#define LIMIT_PAGE 100          /* entries of a page, when the client sets no limit */
 #define LIMIT_PAGE_MAX 1000     /* ... at most */
 
-/* Times, in milliseconds. The edge is stricter than the core about TTLs by default. */
+/* Times, in milliseconds. The default TTL limits of the edge are stricter than those of the
+ * core. */
 #define LIMIT_TTL_MIN_MS 100u
 #define LIMIT_TTL_MAX_MS 86400000u
 #define LIMIT_COUNTER_TTL_MAX_MS 2678400000u /* 31 days; a counter is no lease (S13.5) */
 #define LIMIT_DELAY_MAX_MS 86400000u
 #define LIMIT_LINGER_MAX_MS 86400000u
-#define LIMIT_DETACHED_MS 10000u        /* a detached waiter keeps its place that long (S7.3) */
-#define LIMIT_OPERATOR_KEPT_MS 3600000u /* operators' ids are kept that long (S8.3) */
+#define LIMIT_DETACHED_MS 10000u        /* how long a detached waiter keeps its place (S7.3) */
+#define LIMIT_OPERATOR_KEPT_MS 3600000u /* how long operators' ids are kept (S8.3) */
 
-/* The client protocols: what one HTTP request, and the JSON in it, may be. */
+/* The client protocols: limits of one HTTP request and its JSON. */
 #define LIMIT_HTTP_LINE 8192            /* bytes of a request line */
 #define LIMIT_HTTP_HEADER_BYTES 16384   /* of all header lines of a request together */
 #define LIMIT_HTTP_HEADERS 64           /* header lines of a request */
@@ -71,42 +72,43 @@
 #define LIMIT_HTTP_EXTENSIONS 4096      /* bytes of all chunk extensions of a request together */
 #define LIMIT_HTTP_TRAILERS 4096        /* bytes of all trailer lines of a request together */
 #define LIMIT_HTTP_PARAMETERS 16        /* in a query */
-#define LIMIT_HTTP2_STREAMS 1024        /* requests at a time on one connection */
+#define LIMIT_HTTP2_STREAMS 1024        /* concurrent requests of one connection */
 #define LIMIT_HTTP2_BODIES (4u << 20)   /* bytes of all their unfinished bodies together */
-#define LIMIT_HTTP2_BACKLOG (20u << 20) /* bytes of answers that the client does not take */
-#define LIMIT_HTTP2_RESETS 2048         /* streams that a client may break off at once ... */
+#define LIMIT_HTTP2_BACKLOG (20u << 20) /* unsent bytes of responses */
+#define LIMIT_HTTP2_RESETS 2048         /* streams that a client may reset at once ... */
 #define LIMIT_HTTP2_RESETS_PER_S 512    /* ... and in the long run */
 #define LIMIT_GRPC_MESSAGE (256u << 10) /* bytes; a multi-lock of all its names takes a seventh */
-#define LIMIT_JSON_DEPTH 32             /* arrays and objects in each other */
+#define LIMIT_JSON_DEPTH 32             /* nesting of arrays and objects */
 
-/* The Redis protocol: one request. Redis's own limits are larger; here it names locks. */
+/* The Redis protocol: one request. Smaller than Redis's own limits, since requests are about
+ * locks. */
 #define LIMIT_RESP_ARGUMENTS 1024
 #define LIMIT_RESP_BULK (64u << 10)   /* bytes of one argument: a script */
 #define LIMIT_RESP_REQUEST (1u << 20) /* ... of all of them */
-#define LIMIT_RESP_INLINE 8192u       /* ... of a line of words */
-#define LIMIT_RESP_HEAD 32u           /* ... of a line that only names a length */
-#define LIMIT_RESP_ERROR 512          /* ... of an error's words */
-#define LIMIT_RESP_PATTERN 128        /* ... of a pattern of channels */
-#define LIMIT_RESP_PATTERNS 256       /* patterns that a node's clients listen to */
-#define LIMIT_RESP_MATCH 4096         /* steps of a pattern along a name or channel */
+#define LIMIT_RESP_INLINE 8192u       /* ... of an inline request */
+#define LIMIT_RESP_HEAD 32u           /* ... of a line that contains only a length */
+#define LIMIT_RESP_ERROR 512          /* ... of an error message */
+#define LIMIT_RESP_PATTERN 128        /* ... of a channel pattern */
+#define LIMIT_RESP_PATTERNS 256       /* patterns subscribed by the clients of a node */
+#define LIMIT_RESP_MATCH 4096         /* steps of matching a pattern with a name or channel */
 #define LIMIT_RESP_SUBSCRIPTIONS 1024 /* channels and patterns of one connection */
 #define LIMIT_RESP_WAIT_MS 86400000u  /* of HF.ACQUIRE */
 
-/* Scripts of Redis clients: what one run may take of a node that has others to serve. */
+/* Scripts of Redis clients: limits of one run, which shares the node with other requests. */
 #define LIMIT_SCRIPT_STEPS 500000           /* a few milliseconds of Lua */
-#define LIMIT_SCRIPT_CPU_MS 20              /* where single steps are slow */
-#define LIMIT_SCRIPT_TURN_US 5000           /* all scripts at a time, before others have theirs */
-#define LIMIT_SCRIPT_TURN_STEPS 500000      /* ... in steps, which are the same on every machine */
+#define LIMIT_SCRIPT_CPU_MS 20              /* for runs whose steps are slow */
+#define LIMIT_SCRIPT_TURN_US 5000           /* all scripts, before other requests run */
+#define LIMIT_SCRIPT_TURN_STEPS 500000      /* ... in steps, the same on every machine */
 #define LIMIT_SCRIPT_MEMORY (4u << 20)      /* bytes */
 #define LIMIT_SCRIPT_BLOCK (512u << 10)     /* ... of one string, or one part of a table */
-#define LIMIT_SCRIPT_REPLY (1u << 20)       /* ... of what a command answers to a script */
-#define LIMIT_SCRIPT_DEPTH 64               /* tables in each other in an answer */
+#define LIMIT_SCRIPT_REPLY (1u << 20)       /* ... of a command's reply to a script */
+#define LIMIT_SCRIPT_DEPTH 64               /* nesting of tables in a result */
 #define LIMIT_SCRIPT_CACHE_BYTES (8u << 20) /* all compiled scripts of a node */
 
 /* Tokens, event numbers, times and indexes stay below this (S3.2). */
 #define LIMIT_NUMBER (UINT64_C(1) << 53)
 
-/* The simulator, tests/sim/: memories that fill and forget within its minute, which also keeps its
+/* The simulator, tests/sim/: limits that are reached within its minute, which also keeps its
  * snapshots small. */
 #ifdef HOLDFAST_SIM_LIMITS
 #undef LIMIT_FENCE_MARKS
@@ -125,8 +127,7 @@
 #define LIMIT_TRANSACTS 1024
 #endif
 
-/* The explorer of states, tests/fuzz/fuzz_script.c, and only it: limits so small that a few dozen
- * commands reach every one of them. */
+/* Only for the state explorer, tests/fuzz/fuzz_script.c: a few dozen commands reach every limit. */
 #ifdef HOLDFAST_TINY_LIMITS
 #undef LIMIT_SESSION_ENTRIES
 #define LIMIT_SESSION_ENTRIES 8

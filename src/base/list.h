@@ -1,5 +1,5 @@
-/* A doubly linked list of objects that hold their own links. An object that is in no list points to
- * itself, so taking it out twice does no harm. */
+/* An intrusive doubly linked list. A link that is in no list points to itself, so removing it twice
+ * is harmless. */
 #ifndef HOLDFAST_BASE_LIST_H
 #define HOLDFAST_BASE_LIST_H
 
@@ -11,10 +11,10 @@ struct list {
     struct list *prev;
 };
 
-/* The object whose member `member` is the link `link`. */
+/* The object that contains the link `link` as its member `member`. */
 #define LIST_OBJECT(link, type, member) ((type *)(void *)((char *)(link)-offsetof(type, member)))
 
-/* For heads and for links. */
+/* For heads and links. */
 static inline void list_init(struct list *list)
 {
     list->next = list;
@@ -33,7 +33,7 @@ static inline void list_remove(struct list *link)
     list_init(link);
 }
 
-/* Moves the link to the end, wherever it was. */
+/* Moves the link to the end, from whatever list it is in. */
 static inline void list_append(struct list *head, struct list *link)
 {
     list_remove(link);
@@ -43,7 +43,7 @@ static inline void list_append(struct list *head, struct list *link)
     head->prev = link;
 }
 
-/* The first link, taken out; NULL when there is none. */
+/* Removes and returns the first link; NULL when there is none. */
 static inline struct list *list_take(struct list *head)
 {
     if (list_is_empty(head)) {

@@ -1,5 +1,5 @@
-/* Ends the process with one line that says where and why. It is the only place in base/ that
- * prints, because after it there is nobody left to hand an error to. */
+/* Ends the process with one line that contains the place and the reason. Only this file of base/
+ * prints, because no caller is left to return an error to. */
 #include "base/panic.h"
 
 #include <stdio.h>

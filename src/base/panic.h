@@ -1,7 +1,5 @@
-/* The end of the process when something that cannot happen has happened.
- *
- * A replica that goes on with broken state is worse than one that stopped, so these asserts stay
- * on in release builds, whatever NDEBUG says. */
+/* Ends the process on a violated invariant. A replica that continues with broken state is worse
+ * than one that stopped, so these asserts are on in release builds, regardless of NDEBUG. */
 #ifndef HOLDFAST_BASE_PANIC_H
 #define HOLDFAST_BASE_PANIC_H
 

@@ -1,12 +1,12 @@
-/* The slab allocator behind pool.h: free lists by size class over chunks that are used up from
- * front to back.
+/* The slab allocator of pool.h: free lists by size class over chunks that are used from front to
+ * back.
  *
- * No operation touches more memory than one object: a chunk is neither zeroed nor cut into blocks
- * when it is taken, so the price of 1 MiB is never paid inside one command. A free block holds the
- * reference of the next free block of its class in its first four bytes.
+ * No operation touches more memory than one object: a new chunk is neither zeroed nor divided into
+ * blocks, so no single command pays for 1 MiB. The first four bytes of a free block are the
+ * reference of the next free block of its class.
  *
- * Under AddressSanitizer exactly the bytes that callers asked for are addressable: a stale
- * reference, a run past the end and a second free are caught as they would be with malloc. */
+ * Under AddressSanitizer exactly the requested bytes are addressable. So it detects a stale
+ * reference, an overrun and a double free, as with malloc. */
 #include "base/pool.h"
 
 #include <stdbool.h>
@@ -72,7 +72,6 @@ enum {
 _Static_assert(POOL_CLASSES == SMALL_CLASSES + MEDIUM_CLASSES + LARGE_CLASSES,
                "pool.h and pool.c disagree about the size classes");
 
-/* The smallest class that holds `size`. */
 static size_t class_of(size_t size)
 {
     if (size <= SMALL_MAX)
@@ -117,8 +116,8 @@ static ref newest_chunk_ref(const struct pool *p, uint32_t unit)
     return (p->chunk_count - 1) << POOL_CHUNK_SHIFT | unit;
 }
 
-/* Gives what is left of the newest chunk to the free lists. Any rest is covered exactly by two
- * blocks, because the rest after the largest class that fits is always a class itself. */
+/* Adds the rest of the newest chunk to the free lists. Two blocks always cover it exactly, because
+ * the rest after the largest fitting class is a class itself. */
 static void free_chunk_rest(struct pool *p)
 {
     while (p->fresh_unit < POOL_CHUNK_UNITS) {
@@ -146,7 +145,7 @@ static void add_chunk(struct pool *p)
     hf_assert((uintptr_t)chunk % POOL_UNIT == 0);
     mark_dead(chunk, POOL_CHUNK_BYTES);
     p->chunks[p->chunk_count++] = chunk;
-    /* The very first unit is never given out: its reference would be 0, which is none. */
+    /* The very first unit is not used: its reference would be 0, which means none. */
     p->fresh_unit = p->chunk_count == 1 ? 1 : 0;
 }
 
@@ -167,7 +166,7 @@ void pool_init(struct pool *p, const struct memory *memory)
     hf_assert(memory != NULL);
     memset(p, 0, sizeof(*p));
     p->memory = memory;
-    p->fresh_unit = POOL_CHUNK_UNITS; /* no chunk yet, so nothing is left of it */
+    p->fresh_unit = POOL_CHUNK_UNITS; /* there is no chunk yet */
 }
 
 void pool_close(struct pool *p)

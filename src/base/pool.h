@@ -1,16 +1,16 @@
-/* A slab allocator whose objects are named by 32-bit references.
+/* A slab allocator whose objects have 32-bit references.
  *
- * The core keeps millions of small objects that point at each other. A reference takes 4 bytes
- * where a pointer takes 8, and counts in units of 8 bytes, so that it reaches 32 GiB. Memory is
- * taken in chunks of 1 MiB that never move, so a pointer from pool_at stays good until the object
+ * The core keeps millions of small objects that refer to each other. A reference takes 4 bytes
+ * instead of the 8 of a pointer, and counts units of 8 bytes, so that it reaches 32 GiB. Memory is
+ * allocated in chunks of 1 MiB that never move, so a pointer from pool_at is valid until the object
  * is freed.
  *
- * Objects are rounded up to a size class, and a freed block serves the next allocation of its
- * class. Blocks are never merged or given back before pool_close: what is reserved is the sum of
- * the highest marks of the classes.
+ * Sizes are rounded up to a size class, and a freed block serves the next allocation of its class.
+ * Blocks are not merged or returned before pool_close: the reserved memory is the sum of the peaks
+ * of all classes.
  *
- * The caller owns the `struct pool`; the pool owns every object in it, and pool_close takes back
- * those that are still alive. */
+ * The caller owns the `struct pool`; the pool owns its objects, and pool_close frees the remaining
+ * ones. */
 #ifndef HOLDFAST_BASE_POOL_H
 #define HOLDFAST_BASE_POOL_H
 
@@ -19,7 +19,7 @@
 
 #include "base/memory.h"
 
-/* The name of an object in a pool; 0 is none. */
+/* The reference of an object in a pool; 0 is none. */
 typedef uint32_t ref;
 
 enum {
@@ -47,23 +47,24 @@ struct pool {
 void pool_init(struct pool *p, const struct memory *memory);
 void pool_close(struct pool *p);
 
-/* Returns `size` zeroed bytes (1 to POOL_MAX_OBJECT), 8-byte aligned, and their name in `*out`.
- * Going past 32 GiB ends the process. */
+/* Returns `size` zeroed bytes (1 to POOL_MAX_OBJECT), 8-byte aligned, and their reference in
+ * `*out`. Panics beyond 32 GiB. */
 void *pool_alloc(struct pool *p, size_t size, ref *out);
 
-/* Takes an object back; `size` is the one it was allocated with. */
+/* Frees an object; `size` must be the allocated one. */
 void pool_free(struct pool *p, ref who, size_t size);
 
-/* What an object of that size takes: it is rounded up to its size class. */
+/* Bytes that an object of that size takes: `size` rounded up to its size class. */
 size_t pool_rounded(size_t size);
 
-/* Everything taken from `memory`, tables included. */
+/* Bytes taken from `memory`, tables included. */
 uint64_t pool_bytes_reserved(const struct pool *p);
 
-/* The live objects, each rounded up to its size class. */
+/* Bytes of the live objects, each rounded up to its size class. */
 uint64_t pool_bytes_used(const struct pool *p);
 
-/* The object named `who`, which must be alive. Checks nothing: it is the hottest line we have. */
+/* The object with the reference `who`, which must be alive. Checks nothing, since this is the
+ * hottest function of the program. */
 static inline void *pool_at(const struct pool *p, ref who)
 {
     return p->chunks[who >> POOL_CHUNK_SHIFT] + (size_t)(who & (POOL_CHUNK_UNITS - 1)) * POOL_UNIT;

@@ -1,11 +1,11 @@
-/* The ring and the chains behind recent.h.
+/* The ring and the chains of recent.h.
  *
- * A chain goes from its newest member to older ones by distances. It is never cut: whoever walks it
- * stops at the first number that is no longer remembered, and all behind that are older still. */
+ * A chain links its newest member to older ones by distances. It is never cut: a walk stops at the
+ * first number that is no longer stored, since all further ones are older. */
 #include "base/recent.h"
 
-/* Two heads for each object: then a tenth of the lookups goes further than one link, which may have
- * been fetched ahead. */
+/* Two heads per object: then one lookup in ten follows more than one link, which may have been
+ * prefetched. */
 enum { HEADS_PER_OBJECT = 2 };
 
 static size_t places(const struct recent *r)
@@ -34,7 +34,7 @@ void recent_init(struct recent *r, const struct memory *memory, uint32_t limit, 
     r->head_mask = (r->mask + 1) * HEADS_PER_OBJECT - 1;
 }
 
-/* Only the heads are set: at first all are those of number 0, which nobody has. */
+/* Only the heads are initialised: to number 0, which no object has. */
 static void take_memory(struct recent *r)
 {
     r->objects = memory_alloc(r->memory, places(r) * sizeof(*r->objects));

@@ -1,17 +1,16 @@
-/* The last so many objects of a pool, in the order they came, found by one or two hashes: what is
- * remembered for a while and forgotten oldest first.
+/* The most recent objects of a pool, in insertion order, found by one or two hashes. The oldest one
+ * is dropped first.
  *
- * Made for many additions, and lookups that mostly find nothing. An addition writes one place of a
- * small array for each hash and goes on in a straight line elsewhere; forgetting writes nothing.
- * Neither reads another object, which in a large memory would be a miss of all caches each.
+ * Optimised for many additions, and for lookups that mostly find nothing. For each hash, an
+ * addition writes one element of a small array, and one element of a sequential one. A drop writes
+ * nothing. Neither reads another object, which would be a cache miss each.
  *
  *     for (struct recent_walk w = recent_find(&r, 0, hash); recent_next(&w);)
  *         ... w.who has that hash, most likely; the caller compares keys ...
  *
- * Newest first. The memory is taken with the first addition.
+ * Newest first. The memory is allocated with the first addition.
  *
- * The caller owns the `struct recent` and the objects; recent_close leaves the objects as they
- * are. */
+ * The caller owns the `struct recent` and the objects; recent_close does not touch the objects. */
 #ifndef HOLDFAST_BASE_RECENT_H
 #define HOLDFAST_BASE_RECENT_H
 
@@ -26,20 +25,20 @@ enum {
     RECENT_INDEXES = 2,
 };
 
-/* What a number knows of its neighbour in the same chain. */
+/* The link of a number to the next one in the same chain. */
 struct recent_link {
-    uint16_t back; /* so many numbers before is the next; 0: none that is remembered */
-    uint16_t tag;  /* the high bits of the hash; the low ones chose the chain */
+    uint16_t back; /* distance to the next older number; 0: none that is stored */
+    uint16_t tag;  /* the high bits of the hash; the low ones select the chain */
 };
 
 struct recent_index {
-    uint32_t *heads;           /* the number of the newest of each chain */
+    uint32_t *heads;           /* the newest number of each chain */
     struct recent_link *links; /* by number */
 };
 
-/* The fields are private to recent.c and to the functions below. Objects are numbered as they come,
- * from 1 and modulo 2^32; arrays by number have the places of `mask`, and a hash has the head of
- * its bits in `head_mask`. */
+/* The fields are private to recent.c and the functions below. Objects are numbered in insertion
+ * order, from 1 and modulo 2^32. Arrays by number are indexed with `mask`, heads by hash with
+ * `head_mask`. */
 struct recent {
     ref *objects; /* by number */
     struct recent_index index[RECENT_INDEXES];
@@ -52,18 +51,18 @@ struct recent {
     const struct memory *memory;
 };
 
-/* Remembers `limit` objects, 1 to RECENT_MAX, by `indexes` hashes. */
+/* Stores `limit` objects, 1 to RECENT_MAX, by `indexes` hashes. */
 void recent_init(struct recent *r, const struct memory *memory, uint32_t limit, uint32_t indexes);
 void recent_close(struct recent *r);
 
-/* Adds `who` under its hashes, one for each index, and returns the object that is forgotten for it,
- * or 0. The low bits of a hash must differ well. Does not look for doubles. */
+/* Adds `who` under its hashes, one for each index, and returns the object that it displaces, or 0.
+ * The low bits of a hash must be well distributed. Does not check for duplicates. */
 ref recent_add(struct recent *r, ref who, const uint32_t *hashes);
 
-/* Forgets the oldest and returns it; there is one. */
+/* Removes the oldest and returns it; there must be one. */
 ref recent_drop_oldest(struct recent *r);
 
-/* What the arrays take, without the objects. */
+/* Memory of the arrays in bytes, without the objects. */
 uint64_t recent_bytes(const struct recent *r);
 
 static inline uint32_t recent_count(const struct recent *r)
@@ -71,7 +70,7 @@ static inline uint32_t recent_count(const struct recent *r)
     return r->count;
 }
 
-/* The one that came `i` after the oldest; `i` is below the count. */
+/* The object that was added as number `i` after the oldest; `i` is below the count. */
 static inline ref recent_at(const struct recent *r, uint32_t i)
 {
     return r->objects[(r->newest - r->count + 1 + i) & r->mask];
@@ -81,7 +80,7 @@ struct recent_walk {
     ref who;
     const struct recent *recent;
     const struct recent_link *links;
-    uint32_t age; /* how many are newer than the one to look at next */
+    uint32_t age; /* how many are newer than the next one to visit */
     uint16_t tag;
 };
 
@@ -95,9 +94,9 @@ static inline struct recent_walk recent_find(const struct recent *r, uint32_t in
     return w;
 }
 
-/* Sets `who` to the next that may have the hash; false when there is none. Ages only rise, so it
- * ends. A head so old that its number has come again leads into another chain, where the caller
- * finds nothing: one with a remembered object is never that old. */
+/* Sets `who` to the next object that may have the hash; false when there is none. It terminates,
+ * since ages only rise. If a head is so old that its number was reused, it leads into another
+ * chain, where the caller finds no match. The head of a stored object is never that old. */
 static inline bool recent_next(struct recent_walk *w)
 {
     const struct recent *r = w->recent;
@@ -113,8 +112,8 @@ static inline bool recent_next(struct recent_walk *w)
     return false;
 }
 
-/* Have the head of a chain ready soon, and then, when that is there, what it leads to. Macros for
- * the reason of TABLE_PREFETCH. */
+/* Prefetch the head of a chain, and then what it refers to. Macros for the same reason as
+ * TABLE_PREFETCH. */
 #define RECENT_PREFETCH_HEAD(r, i, hash)                                       \
     do {                                                                       \
         if ((r)->count > 0)                                                    \

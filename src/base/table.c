@@ -1,29 +1,29 @@
-/* Linear hashing (Litwin, "Linear hashing: a new tool for file and table addressing", 1980) behind
+/* Linear hashing (Litwin, "Linear hashing: a new tool for file and table addressing", 1980) for
  * table.h.
  *
- * With 2^(k-1) < n <= 2^k buckets, the next bucket to come is n, and it takes its elements from its
- * parent, the bucket of the same number without its highest bit. The last bucket goes back into its
- * parent in the same way. Either step touches one chain, about half an element long.
+ * With 2^(k-1) < n <= 2^k buckets, the next new bucket is n. It takes its elements from its parent,
+ * the bucket of the same number without its highest bit. The last bucket is merged into its parent
+ * in the same way. Either step touches one chain, about half an element long.
  *
- * A scan orders elements by their hash with its bits reversed. A bucket holds all hashes with some
- * low bits, which in that order is a range without gaps; a split cuts a range in two, a merge
- * joins two neighbours. So a cursor is a point in that order, everything before it has been seen,
- * and this stays true however many buckets there are at the next call. */
+ * A scan orders elements by their hash with its bits reversed. A bucket holds all hashes with the
+ * same low bits, which is a contiguous range in that order. A split divides a range in two, a merge
+ * joins two neighbours. So a cursor is a point in that order and everything before it was visited,
+ * whatever the number of buckets at the next call. */
 #include "base/table.h"
 
 #include <stdbool.h>
 
 enum {
     FIRST_SEGMENT_CAPACITY = 4,
-    /* A lookup of what is not there, which each acquire makes several of, then meets half an
-     * element on average, each of them a miss of all caches in a large table. */
+    /* Then a lookup that finds nothing, of which each acquire makes several, visits half an element
+     * on average. Each visit is a cache miss in a large table. */
     BUCKETS_PER_ELEMENT = 2,
-    /* Buckets that may stand idle before we merge. It is bounded, not a share of the table, since
-     * a remove merges few buckets and a share could not be caught up with. */
+    /* Unused buckets before a merge. A constant, not a share of the table, since a remove merges
+     * few buckets and could not catch up with a share. */
     MAX_IDLE_BUCKETS = TABLE_SEGMENT_BUCKETS,
 };
 
-/* Past this the chains get longer; the pool is full before it matters. */
+/* Beyond this the chains get longer; the pool is full before it matters. */
 static const uint32_t max_buckets = UINT32_C(1) << 31;
 
 static ref *next_of(const struct table *t, ref who)
@@ -57,7 +57,7 @@ static void drop_segment(struct table *t)
                 TABLE_SEGMENT_BUCKETS * sizeof(**t->segments));
 }
 
-/* Adds one bucket and moves into it what is its own, keeping the order within both chains. */
+/* Adds one bucket and moves its elements into it, keeping the order in both chains. */
 static void split_bucket(struct table *t)
 {
     uint32_t added = t->bucket_count;
@@ -83,7 +83,7 @@ static void split_bucket(struct table *t)
     *leave = 0;
 }
 
-/* Puts the chain of the last bucket in front of that of its parent and drops the bucket. */
+/* Prepends the chain of the last bucket to that of its parent and removes the bucket. */
 static void merge_bucket(struct table *t)
 {
     uint32_t dropped = t->bucket_count - 1;
@@ -103,8 +103,8 @@ static void merge_bucket(struct table *t)
         drop_segment(t);
 }
 
-/* True when there are more buckets than elements by a margin, so that a table that goes up and down
- * around one size is left alone. */
+/* Whether there are more buckets than elements by a margin (hysteresis: no repeated merges and
+ * splits around one size). */
 static bool is_sparse(const struct table *t)
 {
     uint32_t idle = t->bucket_count / 4;
@@ -186,7 +186,7 @@ static uint32_t reverse_bits(uint32_t x)
     return x >> 16 | x << 16;
 }
 
-/* How many low bits of the hash all elements of `bucket` have in common. */
+/* How many low bits of the hash all elements of `bucket` share. */
 static uint32_t bucket_bits(const struct table *t, uint32_t bucket)
 {
     uint32_t half = (t->mask >> 1) + 1;

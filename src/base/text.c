@@ -1,4 +1,4 @@
-/* Checks on text that comes from clients. Names are mostly ASCII, so that is the fast way. */
+/* Checks of client-supplied text. ASCII, the most frequent case, is the fast path. */
 #include "base/text.h"
 
 #include "base/limits.h"
@@ -26,7 +26,7 @@ static size_t decode_wide(const uint8_t *at, size_t left, uint32_t *out)
     return len;
 }
 
-/* What a byte means in plain text. */
+/* Classes of bytes in plain text. */
 enum { ORDINARY, SLASH, CONTROL, WIDE };
 
 static const uint8_t classes[256] = {
@@ -34,7 +34,7 @@ static const uint8_t classes[256] = {
 
 #define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
-/* Whether all of eight bytes are ORDINARY; it may say no where the answer is yes. */
+/* Whether all eight bytes are ORDINARY; may return false negatives. */
 static bool are_ordinary(uint64_t word)
 {
     uint64_t below_space = word - EACH(0x20);
@@ -43,7 +43,6 @@ static bool are_ordinary(uint64_t word)
     return ((word | below_space | slash | delete) & EACH(0x80)) == 0;
 }
 
-/* Skips what needs no second look. */
 static size_t skip_ordinary(struct slice text, size_t i)
 {
     uint64_t word;

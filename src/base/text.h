@@ -1,4 +1,4 @@
-/* What may stand in a name, a client id, a request id: pure checks on bytes. */
+/* The valid contents of a name, a client id, a request id: pure checks on bytes. */
 #ifndef HOLDFAST_BASE_TEXT_H
 #define HOLDFAST_BASE_TEXT_H
 

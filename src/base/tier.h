@@ -1,5 +1,5 @@
-/* The two tiers (S10): CORRECTNESS is replicated, EFFICIENCY is the leader's memory. A token tells
- * its tier: C·1024 + e, where e is 0 in the replicated one (S3.1). */
+/* The two tiers (S10): CORRECTNESS is replicated, EFFICIENCY is the leader's memory. A token
+ * contains its tier: C·1024 + e, where e is 0 in the replicated one (S3.1). */
 #ifndef HOLDFAST_BASE_TIER_H
 #define HOLDFAST_BASE_TIER_H
 
@@ -7,7 +7,7 @@
 
 enum tier { TIER_CORRECTNESS, TIER_EFFICIENCY };
 
-#define TIER_TOKENS 1024u /* of one C */
+#define TIER_TOKENS 1024u /* per C */
 
 static inline enum tier tier_of_token(uint64_t token)
 {

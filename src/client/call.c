@@ -197,6 +197,23 @@ static void describe_unreached(const struct call *call, char *out, size_t size)
     }
 }
 
+/* An acquire that was sent, and that its caller does not wait for any more: the service is told to
+ * withdraw it, under the same id, until it has answered (S7.5). A service that does not know the
+ * field goes on with the wait, and a grant is given back when it comes. */
+static void withdraw(struct call *call)
+{
+    struct engine *e = call->engine;
+    rpc_cancel(&call->rpc);
+    unsend(call);
+    free(call->body);
+    call->body = NULL;
+    call->is_withdrawn = true;
+    call->maybe_done = true;
+    call->retry_at_ms = e->now_ms;
+    list_remove(&call->link);
+    list_append(e->waiting.next, &call->link); /* first, before its stream is used by others */
+}
+
 /* The circuit breaker is open. Nothing was sent, so nothing was done; a release goes on in the
  * background, as it does when its time is over. */
 static void fail_at_once(struct call *call)
@@ -235,7 +252,10 @@ static void timed_out(struct call *call)
     } else {
         describe_unreached(call, text, sizeof(text));
     }
-    if (call->kind == CALL_RELEASE || (call->kind == CALL_ACQUIRE && is_open)) {
+    if (call->kind == CALL_ACQUIRE && is_open) {
+        call_leave(call, error, text);
+        withdraw(call);
+    } else if (call->kind == CALL_RELEASE) {
         call_leave(call, error, text);
     } else {
         call_finish(call, error, text);
@@ -387,9 +407,10 @@ void engine_cancel(struct engine *e, struct hf_call *ticket, int64_t now_ms)
         return;
     }
     e->now_ms = now_ms > e->now_ms ? now_ms : e->now_ms;
-    bool goes_on = call->kind == CALL_RELEASE ||
-                   (call->kind == CALL_ACQUIRE && (call->state == CALL_SENT || call->maybe_done));
-    if (goes_on) {
+    if (call->kind == CALL_ACQUIRE && (call->state == CALL_SENT || call->maybe_done)) {
+        call_leave(call, HF_ERR_CANCELLED, NULL);
+        withdraw(call);
+    } else if (call->kind == CALL_RELEASE) {
         call_leave(call, HF_ERR_CANCELLED, NULL);
     } else {
         call_finish(call, HF_ERR_CANCELLED, NULL);

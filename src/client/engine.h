@@ -120,6 +120,7 @@ struct call {
     bool needs_session;
     bool is_long;            /* may wait at the service: it takes no place of those that do not */
     bool maybe_done;         /* an attempt ended without an answer */
+    bool is_withdrawn;       /* ACQUIRE: nobody wants it any more, it is to leave the queue */
     bool is_heard;           /* OBSERVE: something came by this stream */
     bool is_check;           /* the engine's own look at a lock */
     bool sets_ttl;           /* RENEW: sent, and it may change the TTL of `lock` */

@@ -1,5 +1,5 @@
 /* The messages that calls send. Encoded once, when the session is known: a retry with the same id
- * must have the same body (S8.1). */
+ * must have the same body (S8.1). One that is withdrawn is encoded again, under its id. */
 #include "client/engine.h"
 #include "client/proto.h"
 
@@ -87,6 +87,7 @@ static void encode_campaign(struct call *call, const struct times *t)
     m.metadata = lock->metadata;
     m.lock_delay = t->delay;
     m.request_id = call->request_id;
+    m.cancel = call->is_withdrawn;
     pack(call, &m.base);
 }
 
@@ -105,6 +106,7 @@ static void encode_multi(struct call *call, const struct times *t)
     m.lock_delay = t->delay;
     m.detect_deadlock = lock->asked.detect_deadlock;
     m.request_id = call->request_id;
+    m.cancel = call->is_withdrawn;
     pack(call, &m.base);
 }
 
@@ -127,6 +129,7 @@ static void encode_lock(struct call *call, const struct times *t)
     m.lock_delay = t->delay;
     m.detect_deadlock = lock->asked.detect_deadlock;
     m.request_id = call->request_id;
+    m.cancel = call->is_withdrawn;
     pack(call, &m.base);
 }
 
@@ -178,7 +181,9 @@ static void encode_proclaim(struct call *call)
 void request_encode(struct call *call)
 {
     struct times times;
-    engine_next_id(call->engine, call->request_id);
+    if (call->request_id[0] == '\0') {
+        engine_next_id(call->engine, call->request_id);
+    }
     switch (call->kind) {
     case CALL_ACQUIRE:
         times_of(call->lock, &times);

@@ -79,6 +79,9 @@ static void dispatch(struct core *c, const struct command *cmd, struct result *o
     case COMMAND_STREAM_UP:
         apply_stream_up(c, cmd, out);
         return;
+    case COMMAND_STREAM_THROUGH:
+        apply_stream_through(c, cmd, out);
+        return;
     case COMMAND_STREAM_DOWN:
         apply_stream_down(c, cmd, out);
         return;

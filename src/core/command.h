@@ -78,7 +78,8 @@ struct id ids_at(const struct ids *ids, uint32_t i);
     X(FENCE_CHECK, fence_check) /* S11 */                                                         \
     X(TRANSACT, transact)       /* compares keys and changes them, all or nothing (S13) */        \
     X(NOTE, note)               /* an operator's deed in the tier without a log, for the trail */ \
-    X(FENCE_RESET, fence_reset) /* an operator sets the mark of a resource (S11) */
+    X(FENCE_RESET, fence_reset) /* an operator sets the mark of a resource (S11) */               \
+    X(STREAM_THROUGH, stream_through) /* as STREAM_UP, and names the node that carries it */
 
 /*      role, type, name, largest value or length */
 #define COMMAND_FIELDS_lead(F) F(EDGE, u32, node, UINT32_MAX)
@@ -94,6 +95,7 @@ struct id ids_at(const struct ids *ids, uint32_t i);
 #define COMMAND_FIELDS_keepalive(F) F(EDGE, ids, sessions, LIMIT_KEEPALIVE_IDS)
 #define COMMAND_FIELDS_session_close(F)
 #define COMMAND_FIELDS_stream_up(F)
+#define COMMAND_FIELDS_stream_through(F) F(EDGE, u32, node, UINT32_MAX)
 #define COMMAND_FIELDS_stream_down(F) F(EDGE, u64, stream, UINT64_MAX)
 #define COMMAND_FIELDS_acquire(F)                \
     F(EDGE, id, lease, 0)                        \
@@ -235,7 +237,7 @@ enum hf_error command_check(const struct command *command);
 /* The first version of the state machine that knows it (core.h). */
 static inline uint32_t command_since(const struct command *command)
 {
-    if (command->type == COMMAND_FENCE_RESET) {
+    if (command->type == COMMAND_FENCE_RESET || command->type == COMMAND_STREAM_THROUGH) {
         return 4;
     }
     if (command->type == COMMAND_TRANSACT) {

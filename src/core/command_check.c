@@ -198,6 +198,7 @@ static enum hf_error check_body(const struct command *c)
         return check_session_open(&c->session_open);
     case COMMAND_SESSION_CLOSE:
     case COMMAND_STREAM_UP:
+    case COMMAND_STREAM_THROUGH:
     case COMMAND_STREAM_DOWN:
         return id_is_zero(c->session) ? HF_INVALID_ID : HF_OK;
     case COMMAND_ACQUIRE:

@@ -122,6 +122,8 @@ uint64_t core_tokens_left(const struct core *core);
 uint32_t core_name_hash(const struct core *core, uint32_t tenant, struct slice name);
 /* The number of the newest audit record; 0: none. */
 uint64_t core_audited(const struct core *core);
+/* The last attachment or stream number that was given. */
+uint64_t core_attachments(const struct core *core);
 /* Sets the last attachment number that counts as given. For a core that has given none. */
 void core_set_attachments(struct core *core, uint64_t last);
 /* Copies the session and its deadline from `from`; creates it if it is not here yet. Returns

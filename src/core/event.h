@@ -6,30 +6,31 @@
 
 #include "core/result.h"
 
-#define EVENT_LIST(X)                                                                           \
-    X(GRANTED, granted)     /* name, token, holder; `attachment` if it had waited */            \
-    X(REENTERED, reentered) /* the same owner acquired it again */                              \
-    X(QUEUED, queued)                                                                           \
-    X(WAIT_ENDED, wait_ended) /* a waiter left without a grant, see `reason` */                 \
-    X(SUPERSEDED, superseded) /* an older attachment of a waiter is void (S7.1) */              \
-    X(DETACHED, detached)     /* a waiter lost its connection and keeps its place */            \
-    X(RENEWAL_FAILED, renewal_failed)                                                           \
-    X(RELEASED, released)                                                                       \
-    X(EXPIRED, expired)                                                                         \
-    X(FORCED, forced)   /* by an operator, see `actor` and `text` */                            \
-    X(REVOKED, revoked) /* the deadline of a revocation passed */                               \
-    X(LOST, lost)       /* to the holder: it no longer holds the lock, see `ended` */           \
-    X(REVOKE_REQUESTED, revoke_requested) /* to the holder: release by deadline_ms */           \
-    X(DELAYED, delayed)                   /* free, but not granted before deadline_ms (S6.5) */ \
-    X(SESSION_OPENED, session_opened)                                                           \
-    X(SESSION_CLOSED, session_closed)                                                           \
-    X(SESSION_EXPIRED, session_expired)                                                         \
-    X(LEADER_CHANGED, leader_changed) /* of an election; token 0: there is no leader */         \
-    X(PROCLAIMED, proclaimed)                                                                   \
-    X(FENCE_REJECTED, fence_rejected)                                                           \
-    X(EPOCH, epoch) /* a node leads now; token is the epoch */                                  \
-    X(UPGRADED, upgraded)                                                                       \
-    X(PUBLISHED, published) /* name: the channel, text: the message, client: the sender (S13.7) */
+#define EVENT_LIST(X)                                                                              \
+    X(GRANTED, granted)     /* name, token, holder; `attachment` if it had waited */               \
+    X(REENTERED, reentered) /* the same owner acquired it again */                                 \
+    X(QUEUED, queued)                                                                              \
+    X(WAIT_ENDED, wait_ended) /* a waiter left without a grant, see `reason` */                    \
+    X(SUPERSEDED, superseded) /* an older attachment of a waiter is void (S7.1) */                 \
+    X(DETACHED, detached)     /* a waiter lost its connection and keeps its place */               \
+    X(RENEWAL_FAILED, renewal_failed)                                                              \
+    X(RELEASED, released)                                                                          \
+    X(EXPIRED, expired)                                                                            \
+    X(FORCED, forced)   /* by an operator, see `actor` and `text` */                               \
+    X(REVOKED, revoked) /* the deadline of a revocation passed */                                  \
+    X(LOST, lost)       /* to the holder: it no longer holds the lock, see `ended` */              \
+    X(REVOKE_REQUESTED, revoke_requested) /* to the holder: release by deadline_ms */              \
+    X(DELAYED, delayed)                   /* free, but not granted before deadline_ms (S6.5) */    \
+    X(SESSION_OPENED, session_opened)                                                              \
+    X(SESSION_CLOSED, session_closed)                                                              \
+    X(SESSION_EXPIRED, session_expired)                                                            \
+    X(LEADER_CHANGED, leader_changed) /* of an election; token 0: there is no leader */            \
+    X(PROCLAIMED, proclaimed)                                                                      \
+    X(FENCE_REJECTED, fence_rejected)                                                              \
+    X(EPOCH, epoch) /* a node leads now; token is the epoch */                                     \
+    X(UPGRADED, upgraded)                                                                          \
+    X(PUBLISHED, published) /* name: the channel, text: the message, client: the sender (S13.7) */ \
+    X(LINGERS, lingers)     /* a session's stream (`attachment`) broke; ends at deadline_ms */
 
 enum event_type {
     EVENT_NONE,

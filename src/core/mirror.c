@@ -39,6 +39,11 @@ uint64_t core_audited(const struct core *c)
     return c->audit_number;
 }
 
+uint64_t core_attachments(const struct core *c)
+{
+    return c->attachment;
+}
+
 void core_set_attachments(struct core *c, uint64_t last)
 {
     hf_assert(c->attachment == 0 && last < LIMIT_NUMBER);

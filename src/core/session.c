@@ -263,16 +263,43 @@ void apply_keepalive(struct core *c, const struct command *cmd, struct result *o
     out->alive = c->alive;
 }
 
-void apply_stream_up(struct core *c, const struct command *cmd, struct result *out)
+static void stream_begin(struct core *c, const struct command *cmd, uint32_t node,
+                         struct result *out)
 {
     ref who = 0;
     out->error = session_for(c, cmd->tenant, cmd->session, &who);
     if (out->error == HF_OK) {
         struct session_extra *x = session_extra_make(c, who);
         x->stream = ++c->attachment;
+        x->node = node;
         x->lingers_until_ms = 0;
         out->attachment = x->stream;
         answer_about(c, who, out);
+    }
+}
+
+void apply_stream_up(struct core *c, const struct command *cmd, struct result *out)
+{
+    stream_begin(c, cmd, 0, out);
+}
+
+void apply_stream_through(struct core *c, const struct command *cmd, struct result *out)
+{
+    stream_begin(c, cmd, cmd->stream_through.node, out);
+}
+
+/* The node that carries the stream may think that it is up, and raises it again then. */
+static void announce_lingers(struct core *c, const struct session *s, const struct session_extra *x)
+{
+    if (c->version >= 4) {
+        event_emit(c, &(struct event){.type = EVENT_LINGERS,
+                                      .tenant = s->tenant,
+                                      .session = s->id,
+                                      .client = session_client(s),
+                                      .node = x->node,
+                                      .attachment = x->stream,
+                                      .deadline_ms = session_deadline(c, s),
+                                      .parts = 1});
     }
 }
 
@@ -292,6 +319,7 @@ void apply_stream_down(struct core *c, const struct command *cmd, struct result 
     if (x->linger_ms != 0 && x->lingers_until_ms == 0) {
         x->lingers_until_ms = c->now_ms + x->linger_ms;
         timer_lower(c, who, session_deadline(c, session_at(c, who)));
+        announce_lingers(c, session_at(c, who), x);
     }
     answer_about(c, who, out);
 }

@@ -13,9 +13,10 @@
  *
  * The format follows from the version of the state, so that every member that supports that version
  * can read it. Format 3 is of version 4. Format 2 is of versions 2 and 3: its counters have no
- * deadline. It has no DRAWN_REQUEST or OPERATOR_REQUEST records, so its end record has the number
- * of the first of them. Format 1 is of version 1: it has neither counters nor transactions, the
- * number of its end record is lower accordingly, and the state record has one field less. */
+ * deadline, and its sessions do not have the node of their stream. It has no DRAWN_REQUEST or
+ * OPERATOR_REQUEST records, so its end record has the number of the first of them. Format 1 is of
+ * version 1: it has neither counters nor transactions, the number of its end record is lower
+ * accordingly, and the state record has one field less. */
 #ifndef HOLDFAST_CORE_SNAPSHOT_FORMAT_H
 #define HOLDFAST_CORE_SNAPSHOT_FORMAT_H
 

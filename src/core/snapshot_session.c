@@ -9,6 +9,9 @@ static const char *check_extra(const struct builder *b, const struct session_ext
     if (x->acked_through >= LIMIT_NUMBER || x->stream > b->c->attachment) {
         return "its stream or seq is out of range";
     }
+    if (x->node != 0 && x->stream == 0) {
+        return "it has no stream, and a node that carries it";
+    }
     if (x->linger_ms > LIMIT_LINGER_MAX_MS || x->lingers_until_ms >= SNAPSHOT_DEADLINE_END ||
         (x->lingers_until_ms != 0 && x->linger_ms == 0)) {
         return "its linger time is out of range";
@@ -67,6 +70,7 @@ const char *build_session(struct builder *b, struct reader *r)
         extra.stream = read_u64(r);
         extra.linger_ms = read_u32(r);
         extra.lingers_until_ms = read_u64(r);
+        extra.node = c->version >= 4 ? read_u32(r) : 0;
         metadata = read_slice(r, LIMIT_METADATA);
     }
     if (!reader_done(r)) {

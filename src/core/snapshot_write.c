@@ -378,6 +378,9 @@ static void put_session(struct out *o, ref obj)
     write_u64(&w, x->stream);
     write_u64(&w, x->linger_ms);
     write_u64(&w, x->lingers_until_ms);
+    if (c->version >= 4) {
+        write_u64(&w, x->node);
+    }
     write_slice(&w, blob_slice(c, x->metadata));
     record_end(o, &w);
     RING_EACH(c, reply, x->replies, request, ring)

@@ -248,6 +248,7 @@ void apply_session_open(struct core *c, const struct command *cmd, struct result
 void apply_session_close(struct core *c, const struct command *cmd, struct result *out);
 void apply_keepalive(struct core *c, const struct command *cmd, struct result *out);
 void apply_stream_up(struct core *c, const struct command *cmd, struct result *out);
+void apply_stream_through(struct core *c, const struct command *cmd, struct result *out);
 void apply_stream_down(struct core *c, const struct command *cmd, struct result *out);
 
 /* ---- waiter.c: queues ---- */

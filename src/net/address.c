@@ -1,5 +1,4 @@
-/* Addresses: text in, socket addresses out. Nothing here knows the loop; the only call that blocks
- * says so. */
+/* Parses and resolves addresses. Does not use the event loop; only address_resolve blocks. */
 #include "net/address.h"
 
 #include <arpa/inet.h>
@@ -27,7 +26,7 @@ static bool parse_port(const char *text, uint16_t *out)
     return true;
 }
 
-/* The host's first and last character, or false when the brackets are wrong. */
+/* Finds host and port; false when the brackets are not valid. */
 static bool find_host(const char *text, const char **host, size_t *len, const char **port)
 {
     const char *colon = strrchr(text, ':');
@@ -45,7 +44,7 @@ static bool find_host(const char *text, const char **host, size_t *len, const ch
         *len -= 2;
         return true;
     }
-    /* An IPv6 address without brackets could end anywhere. */
+    /* The end of an IPv6 address without brackets is ambiguous. */
     return memchr(text, ':', *len) == NULL;
 }
 
@@ -99,7 +98,8 @@ bool address_is_numeric(const struct address *address, struct sockaddr_storage *
     return false;
 }
 
-/* All interfaces: the IPv6 socket takes IPv4 too, where the machine has IPv6 at all. */
+/* All interfaces: an IPv6 socket that also accepts IPv4, or an IPv4 socket if the machine has no
+ * IPv6. */
 static int all_interfaces(const struct address *address, struct sockaddr_storage *out)
 {
     struct address any = {.host = "::", .port = address->port};

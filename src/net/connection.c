@@ -1,12 +1,12 @@
-/* The life of a connection: opening, time limits, the two ways to end. Its bytes are in transfer.c.
- */
+/* The lifetime of a connection: opening, time limits, the two ways to end. transfer.c handles its
+ * bytes. */
 #include <netinet/tcp.h>
 #include <stdio.h>
 
 #include "net/connection_state.h"
 
-/* How long what still comes is thrown away after our end was sent: a close with unread bytes would
- * make the kernel reset the connection, and the other end lose our last words. */
+/* How long received bytes are discarded after our FIN. Closing with unread bytes would make the
+ * kernel reset the connection, and the peer could lose our last output. */
 #define LINGER_MS 1000
 #define KEEPALIVE_S 30
 
@@ -25,7 +25,7 @@ struct connection *connection_new(struct net *net, const struct connection_optio
     buffer_init(&c->wire, memory, 2 * options->out_max + NET_SCRATCH);
     buffer_init(&c->writing, memory, c->wire.max);
     snprintf(c->remote, sizeof(c->remote), "unknown");
-    uv_tcp_init(net->loop, &c->tcp); /* opens no socket yet and so does not fail */
+    uv_tcp_init(net->loop, &c->tcp); /* opens no socket yet, so it cannot fail */
     uv_timer_init(net->loop, &c->timer);
     c->tcp.data = c;
     c->timer.data = c;
@@ -48,7 +48,7 @@ uv_tcp_t *connection_tcp(struct connection *c)
 
 void connection_opened(struct connection *c)
 {
-    /* All of these only make it better: a failure is no reason to give up. */
+    /* These are optimisations: ignore failures. */
     uv_tcp_nodelay(&c->tcp, 1);
     uv_tcp_keepalive(&c->tcp, 1, KEEPALIVE_S);
     uv_os_fd_t fd;
@@ -104,7 +104,8 @@ uint64_t connection_number(const struct connection *c)
 
 /* ---- time ---- */
 
-/* The timer may fire too early, never too late: moving a limit further away costs nothing. */
+/* The timer may fire too early, never too late. So moving a limit further away needs no system
+ * call. */
 void connection_schedule(struct connection *c)
 {
     uint64_t due = c->timeout_at;
@@ -160,7 +161,7 @@ void connection_set_timeout(struct connection *c, uint32_t ms)
     connection_schedule(c);
 }
 
-/* ---- the end ---- */
+/* ---- ending ---- */
 
 static void on_handle_closed(uv_handle_t *handle)
 {
@@ -193,7 +194,7 @@ static void on_handle_closed(uv_handle_t *handle)
 
 void net_abort_all(struct net *net, const char *reason)
 {
-    /* They leave the list later, when their handles are closed. */
+    /* They are removed from the list later, when their handles are closed. */
     for (struct connection *c = net->all; c != NULL; c = c->all_next) {
         connection_abort(c, reason);
     }
@@ -226,7 +227,7 @@ void connection_close(struct connection *c)
     c->timeout_at = 0;
     buffer_truncate(&c->in, 0);
     connection_update_reading(c);
-    connection_mark_dirty(c); /* the flush sees that all is said */
+    connection_mark_dirty(c); /* the flush finishes when all output is written */
 }
 
 void connection_dismiss(struct connection *c, const char *reason)

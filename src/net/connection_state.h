@@ -1,4 +1,4 @@
-/* A connection from inside: shared by connection.c (its life) and transfer.c (its bytes). */
+/* The internals of a connection: shared by connection.c (lifetime) and transfer.c (bytes). */
 #ifndef HOLDFAST_NET_CONNECTION_STATE_H
 #define HOLDFAST_NET_CONNECTION_STATE_H
 
@@ -22,21 +22,21 @@ struct connection {
     enum connection_phase phase;
     bool reading;
     bool paused;    /* by the owner */
-    bool pressed;   /* too much output waits */
-    bool ended;     /* the other end sends no more */
-    bool end_sent;  /* and so do we */
-    bool in_flight; /* `writing` is with the loop */
+    bool pressed;   /* too much output is pending */
+    bool ended;     /* the peer has sent its FIN */
+    bool end_sent;  /* we have sent ours */
+    bool in_flight; /* a libuv write of `writing` is in progress */
     bool is_dirty;
     bool is_ready;
     uint8_t handles; /* still open: the socket and the timer */
     const char *reason;
 
-    struct buffer in;      /* came, not consumed */
-    struct buffer out;     /* gathered in this turn */
-    struct buffer wire;    /* the same after the filter, when there is one */
+    struct buffer in;      /* received, not consumed */
+    struct buffer out;     /* collected in this turn */
+    struct buffer wire;    /* `out` after the filter, if there is one */
     struct buffer writing; /* what the kernel did not take at once */
-    size_t stalled_at;     /* how much of it was left when we last looked */
-    size_t pulled;         /* of the owner's output: on its way, not yet told as written */
+    size_t stalled_at;     /* how much of it was left at the last check */
+    size_t pulled;         /* bytes of the owner's output in flight, not reported as written yet */
 
     uint64_t timeout_at; /* loop time; 0: none */
     uint64_t stall_at;
@@ -45,7 +45,7 @@ struct connection {
     struct connection *all_next;
     struct connection **all_link;
     struct connection *dirty_next;
-    struct connection **dirty_link; /* what points at us in the list */
+    struct connection **dirty_link; /* the pointer to us in the list */
     struct connection *ready_next;
     struct connection **ready_link;
 
@@ -69,7 +69,8 @@ void connection_update_reading(struct connection *c);
 
 /* connection.c */
 void connection_schedule(struct connection *c);
-/* All output is written: says so to the other end, and closes when that is heard. */
+/* All output is written: sends the FIN, and closes when the peer has sent its own or LINGER_MS have
+ * passed. */
 void connection_finish(struct connection *c);
 
 #endif

@@ -1,5 +1,5 @@
-/* Outgoing connections with back-off and jitter (DESIGN: five nodes that lost the sixth must not
- * knock in step). */
+/* Outgoing connections with back-off and jitter (DESIGN: nodes that lost a peer must not reconnect
+ * in step). */
 #include "net/dialer.h"
 
 #include "net/internal.h"
@@ -22,7 +22,7 @@ struct dialer {
     bool resolving;
     uv_connect_t connect;
     struct connection *connection; /* while connecting */
-    bool connecting;               /* `connect` is with the loop */
+    bool connecting;               /* a connect is in progress */
 
     struct sockaddr_storage found[ADDRESSES];
     int found_count;
@@ -32,7 +32,7 @@ struct dialer {
 static void try_next(struct dialer *d, int status, const char *reason);
 static void on_timer(uv_timer_t *timer);
 
-/* What the loop still holds calls back, and the last one frees. */
+/* Frees the dialer when no callback of the loop is outstanding. */
 static void free_if_done(struct dialer *d)
 {
     if (d->closing && !d->timer_open && !d->resolving && !d->connecting) {
@@ -48,7 +48,7 @@ static void wait_and_retry(struct dialer *d)
         wait = d->slow_ms;
     }
     d->slow_ms = 0;
-    wait = wait / 2 + net_random(d->net, wait + 1); /* half to one and a half */
+    wait = wait / 2 + net_random(d->net, wait + 1); /* 0.5 to 1.5 times */
     d->phase = WAITING;
     uv_timer_start(&d->timer, on_timer, wait, 0);
 }
@@ -86,7 +86,7 @@ static void on_connect(uv_connect_t *request, int status)
     d->options.on_connected(d->options.ctx, c);
 }
 
-/* The next of the addresses that the name has; after the last one the attempt has failed. */
+/* Tries the next address of the name; after the last one the attempt has failed. */
 static void try_next(struct dialer *d, int status, const char *reason)
 {
     while (d->next < d->found_count) {
@@ -157,13 +157,13 @@ static void on_timer(uv_timer_t *timer)
     if (d->phase == WAITING) {
         attempt(d);
     } else if (d->phase == CONNECTING && d->connection != NULL) {
-        /* on_connect comes with UV_ECANCELED and goes on with the next address. */
+        /* on_connect is called with UV_ECANCELED and continues with the next address. */
         struct connection *c = d->connection;
         d->connection = NULL;
         uv_timer_start(&d->timer, on_timer, d->options.connect_ms, 0);
         connection_abort(c, "timeout");
     }
-    /* A resolver has its own time limit and cannot be interrupted. */
+    /* The resolver has its own time limit and cannot be interrupted. */
 }
 
 static void on_timer_closed(uv_handle_t *handle)

@@ -1,23 +1,23 @@
-/* What the files of src/net share and nobody else may use. */
+/* Shared by the files of src/net. Private to them. */
 #ifndef HOLDFAST_NET_INTERNAL_H
 #define HOLDFAST_NET_INTERNAL_H
 
 #include "net/connection.h"
 
-/* Writes what a dirty connection has gathered and takes it off the list. */
+/* Writes the collected output of a dirty connection and removes it from the list. */
 void connection_flush(struct connection *c);
-/* Hands bytes that were left over to those who asked for them again. */
+/* Passes remaining bytes to the connections in the ready list. */
 void connections_feed(struct net *net);
 /* Whether the loop polls without sleeping. */
 void net_stay_awake(struct net *net, bool stay);
 
-/* A connection whose socket is not yet open; `tcp` is to be accepted into, or connected. Given up
- * with connection_abort before connection_start, nobody is told. */
+/* A connection whose socket is not open yet; `tcp` is then accepted into, or connected.
+ * connection_abort before connection_start calls no handler. */
 struct connection *connection_new(struct net *net, const struct connection_options *options);
 uv_tcp_t *connection_tcp(struct connection *c);
-/* The socket is open: sets its options, remembers who is at the other end. */
+/* The socket is open: sets its options, stores the remote address. */
 void connection_opened(struct connection *c);
-/* Called when the connection is gone for good; for the listener's count. */
+/* `gone` is called when the connection is freed; for the listener's count. */
 void connection_on_gone(struct connection *c, void (*gone)(void *ctx), void *ctx);
 
 #endif

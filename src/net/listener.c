@@ -1,4 +1,4 @@
-/* Listening sockets: one per address that the host name has. */
+/* Listening sockets: one per address of the host name. */
 #include "net/listener.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 enum {
     SOCKETS = 8,
     BACKLOG = 1024,
-    ACCEPTS = 64, /* of one socket in one turn of the loop */
+    ACCEPTS = 64, /* per socket and turn of the loop */
 };
 
 struct listening_socket {
@@ -26,7 +26,7 @@ struct listener {
     int count;
     int open; /* handles: the sockets and the timer */
     uv_timer_t pause;
-    bool is_paused;  /* until the timer, after an accept that failed */
+    bool is_paused;  /* after a failed accept, until the timer expires */
     bool is_polling; /* the sockets are being polled */
     bool closing;
     uint16_t port;
@@ -44,7 +44,7 @@ static void free_if_done(struct listener *l)
 
 static void on_readable(uv_poll_t *poll, int status, int events);
 
-/* Polls exactly while a connection could be taken. */
+/* Polls the sockets exactly while a connection can be accepted. */
 static void update_polling(struct listener *l)
 {
     bool wanted = !l->closing && !l->is_paused && l->connections < l->options.max_connections;
@@ -90,7 +90,7 @@ static void pause_accepting(struct listener *l, int error)
     }
 }
 
-/* Errors of one connection that ended before it was accepted; accept(2) lists them for Linux. */
+/* Errors of a single connection that ended before it was accepted; see accept(2) for Linux. */
 static bool is_of_one_connection(int error)
 {
     switch (error) {
@@ -130,7 +130,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     struct listening_socket *socket = poll->data;
     struct listener *l = socket->listener;
     (void)events;
-    if (status < 0) { /* libuv does not poll it any more */
+    if (status < 0) { /* libuv has stopped polling it */
         pause_accepting(l, -status);
         return;
     }
@@ -154,7 +154,7 @@ static bool same_address(const struct sockaddr_storage *a, const struct sockaddr
     return a->ss_family == b->ss_family && memcmp(a, b, address_len(a)) == 0;
 }
 
-/* 0, or the errno of what failed. The descriptor is in `fd` either way, or -1. */
+/* Returns 0, or the errno of the failure. `*fd` is the descriptor in both cases, or -1. */
 static int open_socket(const struct sockaddr_storage *address, int *fd)
 {
     int on = 1;
@@ -163,7 +163,7 @@ static int open_socket(const struct sockaddr_storage *address, int *fd)
         return errno;
     }
     if (address->ss_family == AF_INET6) {
-        /* "::" means everything; other IPv6 addresses leave IPv4 to a socket of its own. */
+        /* "::" is all interfaces; other IPv6 addresses leave IPv4 to a separate socket. */
         int only = !IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)address)->sin6_addr);
         if (setsockopt(*fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only)) != 0) {
             return errno;
@@ -196,7 +196,7 @@ static int add_socket(struct listener *l, const struct sockaddr_storage *address
     return 0;
 }
 
-/* With port 0 the first socket gets one and the others must follow it. */
+/* With port 0 the first socket gets a port and the others use the same. */
 static void note_port(struct listener *l)
 {
     struct sockaddr_storage bound;
@@ -228,7 +228,7 @@ static bool open_all(struct listener *l, char *problem)
         struct sockaddr_storage address = found[i];
         address_set_port(&address, l->port != 0 ? l->port : l->options.address.port);
         int error = add_socket(l, &address);
-        /* A name like localhost may have an address of a family that this machine does not use. */
+        /* A name like localhost may have an address of an unsupported family. */
         if ((error == EADDRNOTAVAIL || error == EAFNOSUPPORT) && count > 1) {
             continue;
         }
@@ -293,7 +293,7 @@ void listener_close(struct listener *l)
     update_polling(l);
     for (int i = 0; i < l->count; i++) {
         uv_close((uv_handle_t *)&l->sockets[i].poll, on_socket_closed);
-        close(l->sockets[i].fd); /* libuv has let go of it */
+        close(l->sockets[i].fd); /* libuv has released it */
     }
     uv_close((uv_handle_t *)&l->pause, on_timer_closed);
 }

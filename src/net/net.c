@@ -1,4 +1,5 @@
-/* The rhythm of the loop: who writes when, and who is fed again. */
+/* The phases of a turn of the loop: when output is written, and when remaining input is passed
+ * on. */
 #include "net/net.h"
 
 #include "net/connection.h"
@@ -24,7 +25,7 @@ static void after_poll(uv_check_t *handle)
 
 static void awake(uv_idle_t *handle)
 {
-    /* Its being active is all that is wanted: the poll phase does not sleep then. */
+    /* An active idle handle keeps the poll phase from sleeping. */
     (void)handle;
 }
 
@@ -37,7 +38,7 @@ void net_init(struct net *net, uv_loop_t *loop, const struct memory *memory)
     buffer_init(&net->forgotten, memory, NET_SCRATCH);
     uv_random(NULL, NULL, &net->random, sizeof(net->random), 0, NULL);
     net->random |= 1;
-    /* These never fail, and must not keep the loop alive. */
+    /* These never fail, and must not keep the loop running. */
     uv_prepare_init(loop, &net->before_poll);
     uv_check_init(loop, &net->after_poll);
     uv_idle_init(loop, &net->awake);
@@ -63,8 +64,8 @@ void net_close(struct net *net)
 
 void net_flush(struct net *net)
 {
-    /* A write may make another connection dirty; what is added meanwhile has its turn too, since
-     * the loop may sleep after this. */
+    /* A write may make another connection dirty. It is flushed too, since the loop may sleep after
+     * this. */
     while (net->dirty_first != NULL || net->dirty != NULL) {
         connection_flush(net->dirty_first != NULL ? net->dirty_first : net->dirty);
     }
@@ -81,7 +82,7 @@ void net_stay_awake(struct net *net, bool stay)
 
 uint32_t net_random(struct net *net, uint32_t below)
 {
-    /* xorshift64*: enough to keep five nodes out of step, and no more than that is asked. */
+    /* xorshift64*: sufficient for jitter. */
     hf_assert(below > 0);
     net->random ^= net->random >> 12;
     net->random ^= net->random << 25;

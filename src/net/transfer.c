@@ -1,7 +1,7 @@
-/* The bytes of a connection: reading with a hold, gathering, writing once per turn. */
+/* The bytes of a connection: reading with flow control, collecting, writing once per turn. */
 #include "net/connection_state.h"
 
-/* ---- lists: who has output, who wants its bytes again ---- */
+/* ---- lists: connections with output, connections with remaining input ---- */
 
 void connection_mark_dirty(struct connection *c)
 {
@@ -64,15 +64,15 @@ void connection_unlist(struct connection *c)
     clear_ready(c);
 }
 
-/* ---- in ---- */
+/* ---- input ---- */
 
-/* Whether the owner should get no bytes now. */
+/* Whether on_bytes must not be called now. */
 static bool is_held(const struct connection *c)
 {
     return c->paused || (c->pressed && !c->options.read_under_pressure);
 }
 
-/* Hands everything over that was held back. */
+/* Passes all retained bytes to the owner. */
 static void feed(struct connection *c)
 {
     if (c->phase != CONNECTION_OPEN || is_held(c) || buffer_len(&c->in) == 0) {
@@ -90,7 +90,7 @@ static void feed(struct connection *c)
 
 void connections_feed(struct net *net)
 {
-    /* Those that ask again while they are fed have their turn in the next round. */
+    /* Connections that are marked ready during this loop wait for the next round. */
     struct connection *list = net->ready;
     net->ready = NULL;
     if (list != NULL) {
@@ -104,7 +104,7 @@ void connections_feed(struct net *net)
     net_stay_awake(net, net->ready != NULL);
 }
 
-/* Without anything held back the bytes go straight from the scratch room to the owner. */
+/* Passes the bytes from the receive buffer directly to the owner if none are retained. */
 static void deliver(struct connection *c, struct slice bytes)
 {
     size_t consumed = 0;
@@ -117,7 +117,7 @@ static void deliver(struct connection *c, struct slice bytes)
         hf_assert(consumed <= bytes.len);
     }
     if (consumed < bytes.len) {
-        /* There is room: nothing is read while in_max bytes or more are held back. */
+        /* It fits: reading stops while in_max bytes or more are retained. */
         bool fits = buffer_append(&c->in, bytes.data + consumed, bytes.len - consumed);
         hf_assert(fits);
     }
@@ -128,7 +128,7 @@ static void deliver(struct connection *c, struct slice bytes)
     }
 }
 
-/* The filter writes what it makes of the bytes into a buffer of its own first. */
+/* The filter writes the plain bytes into a separate buffer first. */
 static void deliver_filtered(struct connection *c, struct slice bytes)
 {
     struct buffer plain;
@@ -224,7 +224,7 @@ void connection_resume(struct connection *c)
     }
 }
 
-/* ---- out ---- */
+/* ---- output ---- */
 
 struct buffer *connection_output(struct connection *c)
 {
@@ -274,8 +274,8 @@ void connection_expect_drain(struct connection *c)
     }
 }
 
-/* Everything that was on its way is with the kernel. */
-static void tell_written(struct connection *c)
+/* Reports the bytes in flight as written. */
+static void report_written(struct connection *c)
 {
     size_t len = c->pulled;
     c->pulled = 0;
@@ -299,11 +299,11 @@ static void on_write_done(uv_write_t *request, int status)
     c->net->bytes_written += buffer_len(&c->writing);
     buffer_truncate(&c->writing, 0);
     buffer_release(&c->writing);
-    tell_written(c);
-    connection_mark_dirty(c); /* there may be more, and pressure may fall */
+    report_written(c);
+    connection_mark_dirty(c); /* there may be more output, and pressure may fall */
 }
 
-/* What the kernel does not take at once is in `writing`, and the loop sees to it. */
+/* Lets the loop write what the kernel did not take at once. */
 static void write_later(struct connection *c)
 {
     struct slice rest = buffer_bytes(&c->writing);
@@ -319,7 +319,7 @@ static void write_later(struct connection *c)
     connection_schedule(c);
 }
 
-/* How much the kernel takes at once; aborts on errors. */
+/* Returns how many bytes the kernel takes at once; aborts on errors. */
 static size_t write_now(struct connection *c, struct slice bytes)
 {
     uv_buf_t piece = uv_buf_init((char *)(uintptr_t)bytes.data, (unsigned)bytes.len);
@@ -343,7 +343,7 @@ static void write_buffer(struct connection *c, struct buffer *from)
     }
     if (buffer_len(from) == 0) {
         buffer_release(from);
-        tell_written(c);
+        report_written(c);
         return;
     }
     struct buffer swap = *from;
@@ -354,7 +354,7 @@ static void write_buffer(struct connection *c, struct buffer *from)
     write_later(c);
 }
 
-/* The owner's own output goes to the kernel without a copy, as far as that takes it. */
+/* Writes the owner's output without a copy, as far as the kernel takes it. */
 static void write_pulled(struct connection *c)
 {
     struct slice bytes = c->handlers->output(c->owner);
@@ -367,7 +367,7 @@ static void write_pulled(struct connection *c)
     }
     if (taken < bytes.len) {
         size_t rest = bytes.len - taken;
-        size_t most = 2 * c->options.out_high; /* the owner keeps the rest, and counts it */
+        size_t most = 2 * c->options.out_high; /* the owner keeps and counts the rest */
         rest = rest < most ? rest : most;
         bool fits = buffer_append(&c->writing, bytes.data + taken, rest);
         hf_assert(fits);
@@ -379,7 +379,7 @@ static void write_pulled(struct connection *c)
     }
 }
 
-/* Output through the filter: what it makes of it is with us. */
+/* Passes output through the filter into `wire`. */
 static bool filter_output(struct connection *c)
 {
     struct slice plain = buffer_bytes(&c->out);

@@ -193,25 +193,44 @@ static bool try_once(struct forward *f, struct call *call, const struct replica_
     return status->leader != 0 && !status->is_leader && try_there(f, call, status->leader);
 }
 
-/* In order; what cannot go now stays, and so does everything behind it. All of it came before the
- * clock is read, so that one reading is late enough for each (S1.1). */
+/* Calls that take no turns, in order; with a full disk all calls, since barriers may pass commands
+ * that cannot go. False: what waits for the log cannot go now. */
+static bool send_in_order(struct forward *f, const struct replica_status *status,
+                          struct replica_time now)
+{
+    bool all = f->read_only;
+    struct call *call = all ? f->lists[CALL_WAITING].first : f->sources[0].first;
+    while (call != NULL) {
+        struct call *next = all ? call->next : call->source_next;
+        /* The other tier goes by its own rules: what waits for one is not in the way. Nor is a
+         * change of members that waits for the next leader. */
+        if (!try_once(f, call, status, now) && !f->held && !f->read_only &&
+            call->tier == TIER_CORRECTNESS && call->kind != FORWARD_CHANGE) {
+            return false;
+        }
+        call = next;
+    }
+    return !f->held && !f->read_only;
+}
+
+/* What cannot go now stays, and so does everything behind it. All of it came before the clock is
+ * read, so that one reading is late enough for each (S1.1). */
 static void send_waiting(struct forward *f)
 {
     struct replica_status status;
     struct replica_time now = f->options.now(f->options.ctx);
     replica_status(f->replica, now, &status);
-    struct call *call = f->lists[CALL_WAITING].first;
     f->crowded = false;
-    while (call != NULL) {
-        struct call *next = call->next;
-        /* The other tier goes by its own rules: what waits for one is not in the way. Nor is a
-         * change of members that waits for the next leader. */
-        if (!try_once(f, call, &status, now) && !f->held && !f->read_only &&
-            call->tier == TIER_CORRECTNESS && call->kind != FORWARD_CHANGE) {
-            break;
-        }
-        call = next;
+    if (!send_in_order(f, &status, now)) {
+        return;
     }
+    turns_begin(f, status.is_leader);
+    for (struct call *call = turns_next(f); call != NULL; call = turns_next(f)) {
+        if (!try_once(f, call, &status, now)) {
+            return;
+        }
+    }
+    f->crowded = f->turn != 0; /* the rest waits for answers to what was sent */
 }
 
 /* Too many at once, or no leader for so long that it makes no sense to wait for one. */
@@ -230,15 +249,27 @@ static void fail_if_hopeless(struct forward *f, struct call *call)
     f->changed = true;
 }
 
+static void note_sender(struct forward *f, uint64_t source)
+{
+    if (source != 0) {
+        turns_note(f, source);
+    }
+}
+
 void forward_submit(struct forward *f, const struct command *command, struct gateway_call *gateway)
 {
     size_t len = command_encode(command, f->scratch, FORWARD_SCRATCH);
     hf_assert(len > 0);
-    struct call *call = call_new(f, FORWARD_COMMAND, slice_make(f->scratch, len));
+    uint32_t source = gateway->tier == TIER_CORRECTNESS ? turns_source(gateway->source) : 0;
+    struct call *call = call_new(f, FORWARD_COMMAND, source, slice_make(f->scratch, len));
     call->tier = gateway->tier;
+    note_sender(f, gateway->source);
     call->gateway = gateway;
     gateway->in_flight = call;
     call->is_safe = is_safe(command);
+    if (gateway->within_ms != 0 && gateway->within_ms < f->options.give_up_ms) {
+        call->give_up_ms = forward_now_ms(f) + gateway->within_ms;
+    }
     fail_if_hopeless(f, call);
 }
 
@@ -255,8 +286,9 @@ void forward_submit_first(struct forward *f, const struct command *command,
 void forward_barrier(struct forward *f, struct gateway_call *gateway)
 {
     enum forward_kind kind = gateway->look.len > 0 ? FORWARD_LOOK : FORWARD_BARRIER;
-    struct call *call = call_new(f, kind, gateway->look);
+    struct call *call = call_new(f, kind, turns_source(gateway->source), gateway->look);
     gateway->look = slice_make(NULL, 0);
+    note_sender(f, gateway->source);
     call->gateway = gateway;
     gateway->in_flight = call;
     call->is_safe = true;
@@ -270,7 +302,7 @@ void forward_change(struct forward *f, enum gateway_change change, uint64_t id, 
     uint8_t bytes[CHANGE_BYTES];
     snprintf(wanted.address, sizeof(wanted.address), "%s", address);
     struct call *call =
-        call_new(f, FORWARD_CHANGE, slice_make(bytes, change_encode(&wanted, bytes)));
+        call_new(f, FORWARD_CHANGE, 0, slice_make(bytes, change_encode(&wanted, bytes)));
     call->change = gateway;
     gateway->in_flight = call;
     fail_if_hopeless(f, call);
@@ -374,18 +406,31 @@ void forward_on_change(struct forward *f)
 
 /* ---- what the peers tell ---- */
 
+/* Takes the leader's epoch from the front of the body, see put_epoch in relay.c; and for the tier
+ * EFFICIENCY the leader's time behind it. False: they are not there. */
+static bool take_epoch(struct forward *f, const struct call *call, struct slice *body)
+{
+    bool is_memory = call->tier == TIER_EFFICIENCY;
+    if (!is_memory && peers_protocol(f->peers, call->peer, true) < PEER_PROTOCOL_EPOCH) {
+        return true;
+    }
+    struct reader r = reader_make(*body);
+    uint64_t epoch = read_fixed64(&r);
+    uint64_t cluster_ms = is_memory ? read_fixed64(&r) : 0;
+    if (r.bad) {
+        return false;
+    }
+    f->epoch = epoch > f->epoch ? epoch : f->epoch;
+    forward_hear_ms(f, cluster_ms);
+    *body = slice_make(r.at, reader_left(&r));
+    return true;
+}
+
 static void on_done_there(struct forward *f, struct call *call, struct slice body)
 {
     struct result result;
     struct result_scratch scratch;
     struct reader r = reader_make(body);
-    if (call->tier == TIER_EFFICIENCY) { /* its answers name the leader's epoch and time */
-        uint64_t epoch = read_fixed64(&r);
-        uint64_t cluster_ms = read_fixed64(&r);
-        f->epoch = epoch > f->epoch && !r.bad ? epoch : f->epoch;
-        forward_hear_ms(f, cluster_ms);
-        body = slice_make(r.at, reader_left(&r));
-    }
     if (call->kind == FORWARD_CHANGE) {
         call_answer(f, call, HF_OK, NULL, "");
     } else if (call->kind == FORWARD_BARRIER || call->kind == FORWARD_LOOK) {
@@ -423,7 +468,7 @@ bool forward_on_answer(struct forward *f, uint64_t peer, uint64_t number, uint8_
     hf_assert(call->state == CALL_THERE);
     switch (status) {
     case FORWARD_DONE:
-        if ((call->kind == FORWARD_BARRIER && body.len != 8) ||
+        if (!take_epoch(f, call, &body) || (call->kind == FORWARD_BARRIER && body.len != 8) ||
             (call->kind == FORWARD_LOOK && body.len < 8)) {
             return false;
         }
@@ -606,6 +651,7 @@ struct forward *forward_new(const struct forward_options *options)
     for (uint32_t i = 0; i < FORWARD_SLOTS; i++) {
         f->free_slots[f->free_count++] = FORWARD_SLOTS - 1 - i;
     }
+    turns_open(f);
     f->leaderless_ms = forward_now_ms(f);
     return f;
 }
@@ -625,6 +671,7 @@ void forward_free(struct forward *f)
     call_free_all(f);
     pool_close(&f->pool);
     relay_free_all(f);
+    turns_close(f);
     buffer_close(&f->encoded);
     memory_free(memory, f->free_slots, FORWARD_SLOTS * sizeof(f->free_slots[0]));
     memory_free(memory, f->slots, FORWARD_SLOTS * sizeof(f->slots[0]));

@@ -91,7 +91,7 @@ void forward_run(struct forward *f);
 /* When to run again at the latest, in boot time (ms); UINT64_MAX: nothing is outstanding. */
 uint64_t forward_next_ms(const struct forward *f);
 uint32_t forward_outstanding(const struct forward *f);
-/* The epoch of the leader that answered last, or 0: for when the own state has not got so far. */
+/* The highest epoch that a leader's answer named, or 0. The own state may be behind it (S10.2). */
 uint64_t forward_epoch(const struct forward *f);
 /* The cluster time that the present leader named last; its answers of the tier EFFICIENCY may be
  * ahead of what this node has applied. For showing, as gateway.cluster_ms. */

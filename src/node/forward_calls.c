@@ -38,8 +38,10 @@ static void list_append(struct call_list *list, struct call *call)
 void call_move(struct forward *f, struct call *call, enum call_state to)
 {
     list_remove(&f->lists[call->state], call);
+    turns_leave(f, call, call->state);
     call->state = to;
     list_append(&f->lists[to], call);
+    turns_enter(f, call, to);
 }
 
 /* Hundreds come and go in a turn: those of usual length are the pool's. */
@@ -79,11 +81,13 @@ void call_free_all(struct forward *f)
     }
 }
 
-struct call *call_new(struct forward *f, enum forward_kind kind, struct slice bytes)
+struct call *call_new(struct forward *f, enum forward_kind kind, uint32_t source,
+                      struct slice bytes)
 {
     struct call *call = call_alloc(f, bytes.len);
     call->cookie.kind = COOKIE_CALL;
     call->kind = kind;
+    call->source = source;
     call->give_up_ms = forward_now_ms(f) + f->options.give_up_ms;
     if (bytes.len > 0) {
         memcpy(call->bytes, bytes.data, bytes.len);
@@ -91,6 +95,7 @@ struct call *call_new(struct forward *f, enum forward_kind kind, struct slice by
     buffer_init(&call->page, f->options.memory, MEMORY_PAGE_BYTES);
     call->state = CALL_WAITING;
     list_append(&f->lists[CALL_WAITING], call);
+    turns_enter(f, call, CALL_WAITING);
     return call;
 }
 

@@ -17,7 +17,7 @@ enum forward_kind {
     FORWARD_LOOK = 6,     /* a barrier, and a page of that tier (service/memory_page.h) */
 };
 enum forward_status {
-    FORWARD_DONE = 1,     /* body: the result; for a barrier the index to wait for */
+    FORWARD_DONE = 1,     /* body: the epoch (protocol 2); the result, of a barrier the index */
     FORWARD_NOT_DONE = 2, /* not the leader, or no longer: it will not be done */
     FORWARD_UNKNOWN = 3,
     FORWARD_BUSY = 4,
@@ -35,8 +35,14 @@ struct cookie {
 };
 
 enum {
-    FORWARD_SLOTS = 1 << 16, /* calls outstanding at most */
-    CALL_BYTES = 256,        /* of a command that is usual; longer ones have memory of their own */
+    FORWARD_SLOTS = 1 << 16,    /* calls outstanding at most */
+    FORWARD_SOURCES = 1 << 12,  /* queues; connections are spread over them by their number */
+    FORWARD_WINDOW = 128,       /* calls of one queue that are sent and not answered ... */
+    FORWARD_ALONE = 512,        /* ... on the leader, while nobody else sends */
+    FORWARD_SHARED_MS = 100,    /* that long after two sent at the same time */
+    FORWARD_NODE_WINDOW = 2048, /* ... of all queues of this node */
+    FORWARD_TURN = 16,          /* calls of one queue before the next queue has its turn */
+    CALL_BYTES = 256, /* of a command that is usual; longer ones have memory of their own */
 };
 
 enum call_state {
@@ -66,6 +72,9 @@ struct call {
     uint64_t not_before_ms; /* boot time; see change_declined */
     struct call *next;      /* in the list of its state */
     struct call *prev;
+    uint32_t source;          /* number of its queue; 0: takes no turns */
+    struct call *source_next; /* in that queue, while it waits */
+    struct call *source_prev;
     struct buffer page; /* FORWARD_LOOK: what the leader found, while we catch up */
     size_t len;
     ref self;        /* in the pool; 0: too long for it */
@@ -76,6 +85,17 @@ struct call_list {
     struct call *first;
     struct call *last;
     uint32_t count;
+};
+
+/* The calls of one connection that wait, in order. Two connections whose numbers are
+ * FORWARD_SOURCES apart share a queue, and then its turns. */
+struct source {
+    struct call *first;
+    struct call *last;
+    uint32_t sent;  /* of its calls, how many are here or there */
+    uint32_t taken; /* calls that it sent in its present turn */
+    uint32_t next;  /* in the ring of sources that have calls waiting; 0: it is not in it */
+    uint32_t prev;
 };
 
 struct relay {
@@ -95,8 +115,15 @@ struct forward {
     struct replica *replica;
     struct peers *peers;
     struct call_list lists[CALL_ANSWERED + 1];
-    struct pool pool;    /* of calls */
-    struct call **slots; /* by the low bits of the number */
+    struct pool pool;       /* of calls */
+    struct source *sources; /* by number; 0: calls that take no turns */
+    uint32_t turn;          /* the source whose turn it is; 0: none waits */
+    uint32_t sent;          /* calls of all sources but 0 that are here or there */
+    uint32_t window;        /* of each source, as of the last forward_run */
+    uint64_t sender;        /* the connection, or node, that sent last */
+    uint64_t sender_ms;     /* boot time; when it did */
+    uint64_t shared_ms;     /* boot time; until then several are taken to send */
+    struct call **slots;    /* by the low bits of the number */
     uint32_t *free_slots;
     uint32_t free_count;
     uint64_t generation;
@@ -131,8 +158,23 @@ uint64_t forward_now_ms(const struct forward *f);
 enum hf_error forward_take(struct forward *f, enum tier tier, const struct command *command,
                            struct cookie *cookie, struct replica_time now);
 
+/* forward_turns.c: connections take turns when calls are sent. */
+void turns_open(struct forward *f);
+void turns_close(struct forward *f);
+uint32_t turns_source(uint64_t source);
+/* A connection of this node, or another node, sends a call. */
+void turns_note(struct forward *f, uint64_t sender);
+/* Sets the window for what is sent next. */
+void turns_begin(struct forward *f, bool leads);
+/* The call begins or ends to be in this state. */
+void turns_enter(struct forward *f, struct call *call, enum call_state state);
+void turns_leave(struct forward *f, struct call *call, enum call_state state);
+/* The next call that may be sent, NULL: none. */
+struct call *turns_next(struct forward *f);
+
 /* forward_calls.c */
-struct call *call_new(struct forward *f, enum forward_kind kind, struct slice bytes);
+struct call *call_new(struct forward *f, enum forward_kind kind, uint32_t source,
+                      struct slice bytes);
 void call_free_all(struct forward *f);
 void call_move(struct forward *f, struct call *call, enum call_state to);
 /* Frees it if it is answered and the replica has nothing more to tell about it. */

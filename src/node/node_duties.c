@@ -174,6 +174,7 @@ void node_keep_house(struct node *n, struct replica_time now)
     }
     n->housekeeping_us = now.boot_us + HOUSE_US;
     declare_gone(n, now);
+    node_step_streams(n, now);
     hand_over_if_full(n, now);
     let_old_log_go(n);
     node_step_clients(n, now);

@@ -55,6 +55,9 @@ static void on_result(void *ctx, void *cookie, enum replica_outcome outcome,
     struct node *n = ctx;
     if (outcome == REPLICA_DONE) {
         memory_tier_on_replicated(n->tier, command, result);
+        if (command->type == COMMAND_NODE_GONE) {
+            node_streams_gone(n, command->node_gone.node);
+        }
     }
     forward_on_result(n->forward, cookie, outcome, result);
 }

@@ -34,6 +34,13 @@ struct node_absence {
     bool declared;
 };
 
+/* A walk over the sessions, for the streams that a gone node carried; node_streams.c. */
+struct node_stream_walk {
+    uint64_t node;   /* 0: none */
+    uint64_t last;   /* number: later streams are left alone */
+    uint64_t cursor; /* of view_sessions */
+};
+
 /* What another node wants to hear of the tier EFFICIENCY. */
 struct node_interest {
     uint64_t peer;
@@ -130,6 +137,7 @@ struct node {
     struct gateway_call first;
     struct node_absence absences[LIMIT_NODES];
     uint32_t absence_count;
+    struct node_stream_walk stream_walks[LIMIT_NODES];
 
     uint8_t random[4096]; /* for ids to come; drawn together */
     uint32_t random_left;
@@ -242,6 +250,9 @@ void node_step_snapshots(struct node *n, struct replica_time now);
 
 /* node_duties.c: what a node does without being asked. */
 void node_follow_change(struct node *n);
+/* node_streams.c: `node_gone` was applied here, on the leader; one step of what follows. */
+void node_streams_gone(struct node *n, uint32_t node);
+void node_step_streams(struct node *n, struct replica_time now);
 void node_keep_house(struct node *n, struct replica_time now);
 
 #endif

@@ -149,6 +149,11 @@ static bool judge(struct peer_link *link, const struct peer_introduction *who)
     return false;
 }
 
+static uint32_t newest_of_both(const struct peer_introduction *who)
+{
+    return who->newest < PEER_PROTOCOL_NEWEST ? who->newest : PEER_PROTOCOL_NEWEST;
+}
+
 static void become_ready(struct peer_link *link)
 {
     link->ready = true;
@@ -190,6 +195,7 @@ static bool on_welcome(struct peer_link *link, struct slice payload)
     if (judge(link, who)) {
         link->peer = who->node;
         link->life = who->life;
+        link->protocol = newest_of_both(who);
         uint8_t number[8];
         struct writer w = writer_make(number, sizeof(number));
         write_fixed64(&w, who->number);
@@ -217,6 +223,7 @@ static bool on_hello(struct peer_link *link, struct slice payload)
     if (!judge(link, who)) {
         return true;
     }
+    link->protocol = newest_of_both(who);
     link->greeted = true;
     introduce(link, PEER_WELCOME);
     return true;

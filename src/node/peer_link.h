@@ -51,6 +51,7 @@ struct peer_link {
     uint64_t life;   /* of the peer */
     uint64_t number; /* of this link in this process; later ones have higher numbers */
     enum peer_purpose purpose;
+    uint32_t protocol; /* the newest version that both ends announced; 0: not greeted yet */
     bool dialled;
     bool ready;
     bool refused;

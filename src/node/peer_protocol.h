@@ -20,8 +20,11 @@
 #include "base/buffer.h"
 #include "base/codec.h"
 
+/* 1: the first. 2: the body of an answer to a request that was done begins with the leader's epoch
+ * (node/relay.c). Two nodes use the newest version that both announce. */
 #define PEER_PROTOCOL_OLDEST 1u
-#define PEER_PROTOCOL_NEWEST 1u
+#define PEER_PROTOCOL_EPOCH 2u
+#define PEER_PROTOCOL_NEWEST 2u
 
 #define PEER_FRAME_MAX (64u << 20) /* a message with entries for a follower that is far behind */
 #define PEER_GREETING_MAX 8192u    /* HELLO, WELCOME, BEGIN, REFUSE: before anybody is trusted */

@@ -386,6 +386,13 @@ uint64_t peers_link(const struct peers *p, uint64_t id)
     return peer == NULL || peer->in == NULL ? 0 : peer->in->number;
 }
 
+uint32_t peers_protocol(const struct peers *p, uint64_t id, bool dialled)
+{
+    const struct peer *peer = peers_find(p, id);
+    const struct peer_link *link = peer == NULL ? NULL : dialled ? peer->out : peer->in;
+    return link == NULL ? 0 : link->protocol;
+}
+
 /* ---- time ---- */
 
 static void on_timer(uv_timer_t *timer)

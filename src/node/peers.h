@@ -89,6 +89,10 @@ bool peers_answer(struct peers *p, uint64_t id, uint64_t link, uint64_t number, 
 bool peers_tell(struct peers *p, uint64_t id, uint8_t status, struct slice body);
 uint64_t peers_link(const struct peers *p, uint64_t id);
 
+/* The version of the peer protocol on a link with a node: on the link that this node dialled and
+ * sends its requests on, or on the accepted one, whose requests it answers. 0: there is none. */
+uint32_t peers_protocol(const struct peers *p, uint64_t id, bool dialled);
+
 /* Who is let in. For dialled links of another purpose, too. */
 bool peers_judge(struct peers *p, const struct peer_introduction *who, bool dialled,
                  char sentence[PEER_SENTENCE_MAX]);

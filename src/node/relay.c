@@ -50,6 +50,21 @@ static void answer(struct forward *f, const struct relay *relay, enum forward_st
     peers_answer(f->peers, relay->peer, relay->link, relay->number, (uint8_t)status, body);
 }
 
+/* What the body of a DONE begins with: the leader's epoch. A node that has not applied the entry
+ * `lead` of this leader yet then shows its clients the present epoch, not the one before (S10.2).
+ * Nodes of the first protocol expect it only in answers of the tier EFFICIENCY. */
+static bool put_epoch(struct forward *f, const struct relay *relay, struct buffer *out)
+{
+    if (relay->kind != FORWARD_MEMORY &&
+        peers_protocol(f->peers, relay->peer, false) < PEER_PROTOCOL_EPOCH) {
+        return true;
+    }
+    uint8_t epoch[8];
+    struct writer w = writer_make(epoch, sizeof(epoch));
+    write_fixed64(&w, core_epoch(replica_core(f->replica)));
+    return buffer_append(out, epoch, sizeof(epoch));
+}
+
 /* Begun or refused on the spot. */
 static void on_change_request(struct forward *f, const struct relay *relay, struct slice body)
 {
@@ -64,7 +79,11 @@ static void on_change_request(struct forward *f, const struct relay *relay, stru
                  : error == HF_BUSY        ? FORWARD_BUSY
                                            : FORWARD_REFUSED;
     }
-    answer(f, relay, status, status == FORWARD_REFUSED ? slice_of(problem) : slice_make(NULL, 0));
+    buffer_truncate(&f->encoded, 0);
+    bool fits = status != FORWARD_DONE || put_epoch(f, relay, &f->encoded);
+    hf_assert(fits);
+    answer(f, relay, status,
+           status == FORWARD_REFUSED ? slice_of(problem) : buffer_bytes(&f->encoded));
 }
 
 bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_t number,
@@ -79,6 +98,7 @@ bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_
     struct slice look = kind == FORWARD_LOOK ? body : slice_make(NULL, 0);
     struct relay *relay = relay_new(f, peer, link, number, look);
     relay->kind = kind;
+    turns_note(f, UINT64_MAX - peer); /* no connection has such a number */
     enum forward_status refusal = FORWARD_NOT_DONE;
     enum hf_error error = HF_MALFORMED;
     if (kind == FORWARD_CHANGE) {
@@ -132,13 +152,12 @@ void relay_on_result(struct forward *f, struct relay *relay, enum replica_outcom
 {
     if (outcome == REPLICA_DONE) {
         buffer_truncate(&f->encoded, 0);
-        bool fits = true;
+        bool fits = put_epoch(f, relay, &f->encoded);
         if (relay->kind == FORWARD_MEMORY) {
-            uint8_t head[16];
-            struct writer w = writer_make(head, sizeof(head));
-            write_fixed64(&w, core_epoch(replica_core(f->replica)));
+            uint8_t time[8];
+            struct writer w = writer_make(time, sizeof(time));
             write_fixed64(&w, replica_cluster_ms(f->replica, f->options.now(f->options.ctx)));
-            fits = buffer_append(&f->encoded, head, sizeof(head));
+            fits = fits && buffer_append(&f->encoded, time, sizeof(time));
         }
         struct result told = *result;
         translate(f, relay->peer, &told);
@@ -159,7 +178,8 @@ void relay_on_barrier(struct forward *f, struct relay *relay, bool reached)
         struct writer w = writer_make(index, sizeof(index));
         write_fixed64(&w, core_index(replica_core(f->replica)));
         struct buffer body;
-        buffer_init(&body, f->options.memory, MEMORY_PAGE_BYTES + sizeof(index));
+        buffer_init(&body, f->options.memory, MEMORY_PAGE_BYTES + 2 * sizeof(index));
+        (void)put_epoch(f, relay, &body);
         (void)buffer_append(&body, index, sizeof(index));
         if (relay->kind == FORWARD_LOOK) {
             forward_look_up(f, slice_make(relay->look, relay->look_len), &body);

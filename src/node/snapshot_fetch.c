@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "net/dialer.h"
+#include "node/snapshot_patience.h"
 #include "node/snapshot_send.h"
 #include "node/state_load.h"
 
@@ -11,7 +12,7 @@ enum {
     CONNECT_MS = 1000,
     WAIT_MIN_MS = 50,
     WAIT_MAX_MS = 1000,
-    PATIENCE_TIMEOUTS = 4, /* election timeouts without a single byte (E20) */
+    KEEP_MS = 60000, /* what was received of an abandoned snapshot */
 };
 
 enum phase { IDLE, RECEIVING, INSTALLING };
@@ -22,19 +23,20 @@ struct snapshot_fetch {
     uint64_t peer;
     uint64_t index;
     uint64_t term;
-    struct snapshot_intake *intake;
+    struct snapshot_intake *intake; /* while idle: of the one above, which was abandoned */
     struct dialer *dialer;
     struct peer_link *link;
-    uv_timer_t patience;
+    struct snapshot_patience patience;
+    uv_timer_t timer; /* of the patience; while idle, of what is kept */
     uint64_t started_ms;
     struct core *core;
     uint64_t bytes; /* of the file */
     bool stopped;
 };
 
-static uint64_t patience_ms(const struct snapshot_fetch *s)
+static uint64_t now_ms(const struct snapshot_fetch *s)
 {
-    return PATIENCE_TIMEOUTS * (uint64_t)s->options.election_ms;
+    return uv_now(s->options.net->loop);
 }
 
 static void let_go(struct snapshot_fetch *s)
@@ -46,25 +48,49 @@ static void let_go(struct snapshot_fetch *s)
         s->link = NULL;
         peer_link_close(link, "no longer needed");
     }
-    uv_timer_stop(&s->patience);
+    uv_timer_stop(&s->timer);
 }
 
-/* Nothing but the intake's own file was written: the node goes on with the log that it has. */
-static void abandon(struct snapshot_fetch *s, const char *reason)
+static void drop_intake(struct snapshot_fetch *s)
+{
+    snapshot_intake_abort(s->intake);
+    s->intake = NULL;
+}
+
+static void on_kept_too_long(uv_timer_t *timer)
+{
+    drop_intake(timer->data);
+}
+
+/* Nothing but the intake's own file was written: the node goes on with the log that it has. `keeps`:
+ * what was received is sound, and is kept for a while, since the leader announces it again. */
+static void abandon(struct snapshot_fetch *s, const char *reason, bool keeps)
 {
     journal_note(s->options.journal, WARN, SNAPSHOT, "snapshot_abandoned",
                  JOURNAL_NUMBER("index", s->index), JOURNAL_NUMBER("peer", s->peer),
                  JOURNAL_TEXT("reason", reason));
     let_go(s);
-    snapshot_intake_abort(s->intake);
-    s->intake = NULL;
+    if (keeps) {
+        uv_timer_start(&s->timer, on_kept_too_long, KEEP_MS, 0);
+    } else {
+        drop_intake(s);
+    }
     s->phase = IDLE;
     s->options.on_abandoned(s->options.ctx);
 }
 
 static void on_impatient(uv_timer_t *timer)
 {
-    abandon(timer->data, "its sender is silent");
+    struct snapshot_fetch *s = timer->data;
+    if (s->link != NULL) {
+        snapshot_patience_hear(&s->patience, s->link);
+    }
+    uint64_t end_ms = snapshot_patience_end_ms(&s->patience);
+    if (now_ms(s) < end_ms) {
+        uv_timer_start(&s->timer, on_impatient, end_ms - now_ms(s), 0);
+    } else {
+        abandon(s, "its sender is silent, or too slow", true);
+    }
 }
 
 /* ---- all of it is there ---- */
@@ -105,7 +131,7 @@ static void on_installed(void *ctx, enum storage_status status, const struct pro
     }
     journal_note(s->options.journal, INFO, SNAPSHOT, "snapshot_installed",
                  JOURNAL_NUMBER("index", s->index), JOURNAL_NUMBER("peer", s->peer),
-                 JOURNAL_NUMBER("ms", uv_now(s->options.net->loop) - s->started_ms));
+                 JOURNAL_NUMBER("ms", now_ms(s) - s->started_ms));
     s->options.on_fetched(s->options.ctx, core, s->bytes);
 }
 
@@ -118,10 +144,10 @@ static bool on_frame(void *ctx, struct peer_link *link, enum peer_frame type, st
     if (s->link != link) {
         return true;
     }
-    uv_timer_start(&s->patience, on_impatient, patience_ms(s), 0);
     if (type == PEER_PIECE) {
+        snapshot_patience_piece(&s->patience, now_ms(s));
         if (snapshot_intake_feed(s->intake, payload.data, payload.len, &problem) != STORAGE_OK) {
-            abandon(s, problem.text);
+            abandon(s, problem.text, false);
         }
         return true;
     }
@@ -129,7 +155,7 @@ static bool on_frame(void *ctx, struct peer_link *link, enum peer_frame type, st
         return false;
     }
     if (!snapshot_intake_is_complete(s->intake)) {
-        abandon(s, "it ended too early");
+        abandon(s, "it ended too early", false);
         return true;
     }
     let_go(s);
@@ -151,7 +177,7 @@ static void on_refused(void *ctx, struct peer_link *link, const char *sentence, 
     (void)by_us;
     struct snapshot_fetch *s = ctx;
     if (s->link == link && s->phase == RECEIVING) {
-        abandon(s, sentence);
+        abandon(s, sentence, false);
     }
 }
 
@@ -174,6 +200,7 @@ static void on_close(void *ctx, struct peer_link *link, const char *reason)
         return;
     }
     s->link = NULL;
+    snapshot_patience_hear(&s->patience, link);
     if (s->dialer != NULL) {
         journal_note(s->options.journal, WARN, SNAPSHOT, "snapshot_connection_lost",
                      JOURNAL_NUMBER("peer", s->peer), JOURNAL_TEXT("reason", reason));
@@ -195,6 +222,15 @@ static void on_connected(void *ctx, struct connection *c)
     peers_secure(s->options.peers, c, true);
     s->link =
         peer_link_dial(s->options.net, c, s->options.self, s->peer, PEER_FOR_SNAPSHOT, &ops, s);
+    snapshot_patience_connected(&s->patience, s->link);
+}
+
+/* What is kept of an abandoned one is the beginning of this one; FETCH says how much there is. */
+static bool is_kept(const struct snapshot_fetch *s, uint64_t peer,
+                    const struct replica_snapshot *about)
+{
+    return s->intake != NULL && s->peer == peer && s->index == about->index &&
+           s->term == about->term;
 }
 
 void snapshot_fetch_start(struct snapshot_fetch *s, uint64_t peer,
@@ -209,20 +245,26 @@ void snapshot_fetch_start(struct snapshot_fetch *s, uint64_t peer,
                                      .configuration_index = about->members_index,
                                      .configuration = about->members};
     struct problem problem;
+    uv_timer_stop(&s->timer);
+    if (!is_kept(s, peer, about)) {
+        drop_intake(s);
+        if (snapshot_intake_begin(s->options.store->snapshots, &expected, &s->intake, &problem) !=
+            STORAGE_OK) {
+            s->intake = NULL;
+            s->options.on_failed(s->options.ctx, problem.text);
+            return;
+        }
+    }
     s->peer = peer;
     s->index = about->index;
     s->term = about->term;
-    s->started_ms = uv_now(s->options.net->loop);
-    enum storage_status status =
-        snapshot_intake_begin(s->options.store->snapshots, &expected, &s->intake, &problem);
-    if (status != STORAGE_OK) {
-        s->options.on_failed(s->options.ctx, problem.text);
-        return;
-    }
+    s->started_ms = now_ms(s);
     s->phase = RECEIVING;
     journal_note(s->options.journal, INFO, SNAPSHOT, "snapshot_fetching",
-                 JOURNAL_NUMBER("index", s->index), JOURNAL_NUMBER("peer", peer));
-    uv_timer_start(&s->patience, on_impatient, patience_ms(s), 0);
+                 JOURNAL_NUMBER("index", s->index), JOURNAL_NUMBER("peer", peer),
+                 JOURNAL_NUMBER("from", snapshot_intake_received(s->intake)));
+    snapshot_patience_begin(&s->patience, s->options.election_ms, s->started_ms);
+    uv_timer_start(&s->timer, on_impatient, s->patience.silence_ms, 0);
     const struct address *address = peers_address(s->options.peers, peer);
     if (address == NULL) {
         return; /* it was removed meanwhile: nothing will come */
@@ -247,8 +289,8 @@ struct snapshot_fetch *snapshot_fetch_new(const struct snapshot_fetch_options *o
     struct snapshot_fetch *s = memory_alloc(options->net->memory, sizeof(*s));
     memset(s, 0, sizeof(*s));
     s->options = *options;
-    uv_timer_init(options->net->loop, &s->patience);
-    s->patience.data = s;
+    uv_timer_init(options->net->loop, &s->timer);
+    s->timer.data = s;
     return s;
 }
 
@@ -256,7 +298,7 @@ void snapshot_fetch_stop(struct snapshot_fetch *s)
 {
     s->stopped = true;
     let_go(s);
-    uv_close((uv_handle_t *)&s->patience, NULL);
+    uv_close((uv_handle_t *)&s->timer, NULL);
 }
 
 void snapshot_fetch_free(struct snapshot_fetch *s)

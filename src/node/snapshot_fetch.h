@@ -1,7 +1,8 @@
 /* Gets a snapshot from a peer (S12.4): bytes over a connection of their own, checked piece by piece
  * into a file; then, on the log's thread, the file is synced and named, the old log ends, and the
- * state is loaded. A broken connection is picked up where it broke; when nothing comes for four
- * election timeouts, or what comes is wrong, the snapshot is abandoned (E20).
+ * state is loaded. A broken connection is picked up where it broke. A snapshot whose sender is silent
+ * (snapshot_patience.h), or that is wrong, is abandoned (E20). What was received from a silent sender
+ * is kept for a minute: when the same peer announces the same snapshot again, the rest is fetched.
  *
  *      idle ──start──▶ dialling ◀──lost── receiving ──all there──▶ installing ──▶ on_fetched, idle
  *                          └──────silent─────┴──▶ on_abandoned, idle

@@ -21,6 +21,7 @@ void contact_note(struct contact *c, uint64_t peer, uint64_t at_us)
         c->count++;
         c->peers[i].id = peer;
         c->peers[i].at_us = 0;
+        c->peers[i].heard_us = 0;
     }
     c->peers[i].at_us = at_us > c->peers[i].at_us ? at_us : c->peers[i].at_us;
 }
@@ -33,7 +34,27 @@ void contact_members(struct contact *c, uint64_t index)
     }
 }
 
-uint64_t contact_last_us(const struct contact *c, uint64_t id)
+void contact_hear(struct contact *c, uint64_t peer, uint64_t now_us)
+{
+    for (uint32_t i = 0; i < c->count; i++) {
+        if (c->peers[i].id == peer) {
+            c->peers[i].heard_us = now_us;
+        }
+    }
+}
+
+uint64_t contact_heard_us(const struct contact *c, uint64_t id)
+{
+    for (uint32_t i = 0; i < c->count; i++) {
+        if (c->peers[i].id == id) {
+            return c->peers[i].heard_us;
+        }
+    }
+    return 0;
+}
+
+/* When we sent what the peer last answered; 0: nothing in this leadership. */
+static uint64_t last_us(const struct contact *c, uint64_t id)
 {
     for (uint32_t i = 0; i < c->count; i++) {
         if (c->peers[i].id == id) {
@@ -49,10 +70,10 @@ static uint64_t majority_at(const struct contact *c, const uint64_t *voters, uin
 {
     uint64_t latest_us = 0;
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t at_us = voters[i] == self ? now_us : contact_last_us(c, voters[i]);
+        uint64_t at_us = voters[i] == self ? now_us : last_us(c, voters[i]);
         uint32_t not_before = 0;
         for (uint32_t j = 0; j < count; j++) {
-            uint64_t other_us = voters[j] == self ? now_us : contact_last_us(c, voters[j]);
+            uint64_t other_us = voters[j] == self ? now_us : last_us(c, voters[j]);
             not_before += other_us >= at_us;
         }
         if (not_before > count / 2 && at_us > latest_us) {

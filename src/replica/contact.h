@@ -11,7 +11,8 @@
 struct contact {
     struct {
         uint64_t id;
-        uint64_t at_us;
+        uint64_t at_us;    /* when we sent what it answered */
+        uint64_t heard_us; /* when its last answer was received */
     } peers[LIMIT_NODES];
     uint32_t count;
     uint64_t until_us; /* a majority was surely there until then; found anew when that is over */
@@ -22,8 +23,11 @@ struct contact {
 void contact_reset(struct contact *c);
 /* `at_us`: when the newest message was sent that the peer has answered. */
 void contact_note(struct contact *c, uint64_t peer, uint64_t at_us);
-/* When the peer last answered; 0: not in this leadership. */
-uint64_t contact_last_us(const struct contact *c, uint64_t id);
+/* Of a peer that was noted: an answer of it is received now. It makes no majority, because an answer
+ * may have waited in our socket. */
+void contact_hear(struct contact *c, uint64_t peer, uint64_t now_us);
+/* When the last answer of the peer was received; 0: none in this leadership. */
+uint64_t contact_heard_us(const struct contact *c, uint64_t id);
 /* The members in force are those of entry `index`: what was found for others no longer counts. */
 void contact_members(struct contact *c, uint64_t index);
 /* `voters` are all of them, `self` is one that always answers. */

@@ -453,12 +453,31 @@ void engine_snapshot_installed(struct engine *e, uint64_t now_ms)
     engine_must_step(e, &event, now_ms);
 }
 
+/* Up to here the log is on disk, and no write that is in flight changes it. */
+static uint64_t last_on_disk(const struct engine *e)
+{
+    uint64_t last = entries_last(&e->log);
+    for (uint32_t i = 0; i < e->write_count; i++) {
+        last = e->writes[i].first <= last ? e->writes[i].first - 1 : last;
+    }
+    return last;
+}
+
+/* A follower may commit and apply what is not on its own disk yet. That must not leave the log. */
+bool engine_may_abandon_snapshot(const struct engine *e)
+{
+    return e->installing && last_on_disk(e) >= e->committed;
+}
+
 /* libraft has no event for a snapshot that does not arrive: it has replaced its view of the log
- * already. It is started anew with the log that is still on disk (E20). Nothing of the snapshot was
- * acknowledged, so nothing is taken back. */
+ * already. It is started anew with the log that is on disk (E20), because it takes all of that as
+ * stored. Nothing of the snapshot was acknowledged, and nothing whose write is in flight, so nothing
+ * is taken back. Such a write is not reported when it ends (take_snapshot), and what is written in
+ * its place follows it to the disk. */
 void engine_snapshot_abandoned(struct engine *e, uint64_t now_ms)
 {
-    hf_assert(e->installing && e->write_count == 0);
+    hf_assert(engine_may_abandon_snapshot(e));
+    entries_truncate(&e->log, last_on_disk(e) + 1, e->write_number);
     uint64_t term = raft_current_term(&e->raft);
     uint64_t vote = raft_voted_for(&e->raft);
     unsigned seed = e->raft.random;

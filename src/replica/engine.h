@@ -44,7 +44,8 @@
  *
  * E14 The answer to an AppendEntries or InstallSnapshot of an older term is a refusal that no
  *     leader can take for an acknowledgement: libraft leaves its index uninitialised. It is sent,
- *     because it carries the newer term.
+ *     because it carries the newer term. A leader drops an acknowledgement of what it never sent in
+ *     its term: a follower of a version without this rule sends it.
  *
  * E15 A server votes also when its own configuration does not make it a voter: a candidate counts
  *     only the voters of its own. A remembered leader that has been silent for an election timeout,
@@ -98,6 +99,7 @@ struct engine_peer {
     uint64_t id;
     uint64_t match;   /* as of the last entries sent */
     uint64_t through; /* the last entry sent */
+    uint64_t ordered; /* the highest index that libraft ordered to be sent, also as a snapshot */
     uint64_t told;    /* the commit index, as far as it concerns entries that the follower has */
     bool probed;      /* libraft does not stream to it, E10 */
 };
@@ -163,7 +165,9 @@ enum hf_error engine_transfer(struct engine *e, uint64_t to, uint64_t now_ms);
 void engine_snapshot_taken(struct engine *e, uint32_t trailing, uint64_t now_ms);
 void engine_snapshot_installed(struct engine *e, uint64_t now_ms);
 
-/* Of an install that engine_snapshot_installed does not end. No write may be in flight. */
+/* Of an install that engine_snapshot_installed does not end; only when it may be. Entries whose
+ * write is in flight leave the log. */
+bool engine_may_abandon_snapshot(const struct engine *e);
 void engine_snapshot_abandoned(struct engine *e, uint64_t now_ms);
 bool engine_is_only_voter(const struct engine *e);
 
@@ -178,6 +182,8 @@ bool engine_receive(struct engine *e, uint64_t peer, struct slice bytes, uint64_
 
 /* engine_send.c */
 void engine_send(struct engine *e, const struct raft_message *ordered);
+/* Whether a follower can acknowledge this index in our present term (E14). */
+bool engine_may_acknowledge(const struct engine *e, uint64_t peer, uint64_t index);
 /* Tells the commit index to each follower that has what was committed, and does not know yet. */
 void engine_tell_commit(struct engine *e);
 

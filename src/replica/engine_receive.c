@@ -251,6 +251,15 @@ static bool may_take_vote_result(struct engine *e, const struct raft_request_vot
     return state == RAFT_CANDIDATE && e->raft.candidate_state.in_pre_vote && is_asked;
 }
 
+/* E14, of a follower whose version does not keep it: libraft would cut the index to our last one and
+ * count it. */
+static bool is_garbage(const struct engine *e, uint64_t peer,
+                       const struct raft_append_entries_result *result)
+{
+    return engine_is_leader(e) && result->term == raft_current_term(&e->raft) &&
+           result->rejected == 0 && !engine_may_acknowledge(e, peer, result->last_log_index);
+}
+
 /* ---- all of them ---- */
 
 static void receive(struct engine *e, struct message_in *in, uint64_t now_ms)
@@ -296,6 +305,11 @@ bool engine_receive(struct engine *e, uint64_t peer, struct slice bytes, uint64_
     }
     bool is_result = in.message.type == RAFT_APPEND_ENTRIES_RESULT;
     const struct raft_append_entries_result *result = &in.message.append_entries_result;
+    if (is_result && is_garbage(e, peer, result)) {
+        message_drop(&in);
+        *heard = (struct engine_heard){0};
+        return true;
+    }
     uint64_t term = leader_term(&in.message);
     *heard = (struct engine_heard){.term = term, .ms = term == 0 ? 0 : in.cluster_ms};
     heard->is_answer = is_result && result->term == raft_current_term(&e->raft) &&

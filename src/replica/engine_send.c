@@ -30,6 +30,12 @@ static struct engine_peer *peer_of(struct engine *e, uint64_t id)
     return p;
 }
 
+static void note_order(struct engine *e, uint64_t to, uint64_t index)
+{
+    struct engine_peer *p = peer_of(e, to);
+    p->ordered = index > p->ordered ? index : p->ordered;
+}
+
 static uint64_t lower(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -196,6 +202,22 @@ void engine_tell_commit(struct engine *e)
     }
 }
 
+/* ---- what was sent ---- */
+
+/* A follower acknowledges only entries that are in our log. One of our term was made by us and came
+ * to the follower in a message of ours. One of an earlier term is not above our last entry at the
+ * election, and the first message to each member begins at our last entry. docs/ENGINE.md has more.
+ */
+bool engine_may_acknowledge(const struct engine *e, uint64_t peer, uint64_t index)
+{
+    for (uint32_t i = 0; i < e->peer_count && e->peers_term == raft_current_term(&e->raft); i++) {
+        if (e->peers[i].id == peer && e->peers[i].ordered > 0) {
+            return index <= e->peers[i].ordered;
+        }
+    }
+    return index <= entries_last(&e->log); /* nothing was sent to it yet */
+}
+
 /* ---- all of them ---- */
 
 void engine_send(struct engine *e, const struct raft_message *ordered)
@@ -204,6 +226,7 @@ void engine_send(struct engine *e, const struct raft_message *ordered)
     struct slice members = slice_make(NULL, 0);
     switch (m.type) {
     case RAFT_APPEND_ENTRIES:
+        note_order(e, m.server_id, m.append_entries.prev_log_index + m.append_entries.n_entries);
         send_append(e, &m);
         return;
     case RAFT_APPEND_ENTRIES_RESULT:
@@ -230,6 +253,7 @@ void engine_send(struct engine *e, const struct raft_message *ordered)
         m.install_snapshot.last_term = e->snapshot.term;
         m.install_snapshot.conf_index = e->snapshot.members_index;
         members = e->snapshot.members;
+        note_order(e, m.server_id, e->snapshot.index);
         break;
     default:
         break;

@@ -68,7 +68,7 @@ struct replica {
     uint64_t tell_us;    /* when followers are told the commit index (E11); UINT64_MAX: no need */
     bool peer_waits;     /* ... and one of them waits for it */
     bool taking;         /* a snapshot is being written */
-    bool abandons;       /* the install ends when the writes in flight are done */
+    bool abandons;       /* the install ends as soon as what is committed is on disk */
     bool puts_off;       /* in this call: applying can wait, see replica.c */
     uint64_t apply_us;   /* until then; UINT64_MAX: nothing was put off */
     bool unwatched;      /* ... and nobody here waits for it */

@@ -3,7 +3,7 @@
 #include "replica/engine.h"
 #include "replica/internal.h"
 
-/* A member counts as reachable if it answered within so many heartbeats. */
+/* A member counts as reachable if an answer of it was received within so many heartbeats. */
 #define ANSWER_HEARTBEATS 2
 
 size_t replica_bootstrap_entry(const struct replica_member *members, uint32_t count, void *buffer,
@@ -108,12 +108,13 @@ static unsigned voters(const struct raft *raft)
     return count;
 }
 
-/* E15: a member that cannot be reached might not learn that it votes. */
+/* E15: a member that cannot be reached might not learn that it votes. What counts is when its answer
+ * was received: with a long round trip, each answer is to a message that was sent before the limit. */
 static bool answered_lately(const struct replica *r, uint64_t id, struct replica_time now)
 {
     uint64_t within_us = ANSWER_HEARTBEATS * UINT64_C(1000) * r->options.heartbeat_ms;
-    uint64_t at_us = contact_last_us(&r->contact, id);
-    return at_us != 0 && now.boot_us - at_us <= within_us;
+    uint64_t heard_us = contact_heard_us(&r->contact, id);
+    return heard_us != 0 && now.boot_us - heard_us <= within_us;
 }
 
 static const char *check(const struct replica *r, enum replica_change change, uint64_t id,

@@ -439,7 +439,8 @@ void memory_tier_on_replicated(struct memory_tier *t, const struct command *comm
         for (uint32_t i = 0; i < ids->count; i++) {
             follow_session(t, command->tenant, ids_at(ids, i));
         }
-    } else if (command->type == COMMAND_STREAM_UP || command->type == COMMAND_STREAM_DOWN) {
+    } else if (command->type == COMMAND_STREAM_UP || command->type == COMMAND_STREAM_THROUGH ||
+               command->type == COMMAND_STREAM_DOWN) {
         follow_session(t, command->tenant, command->session);
     }
 }

@@ -482,6 +482,7 @@ bool replica_receive(struct replica *r, uint64_t peer, struct slice message,
         /* It may have waited in our socket: what counts is when we sent what it answers. */
         uint64_t sent_us = clock_when_us(&r->clock, heard.answer_ms);
         contact_note(&r->contact, peer, sent_us < now.boot_us ? sent_us : now.boot_us);
+        contact_hear(&r->contact, peer, now.boot_us);
     }
     hear_entries(r, last + 1);
     r->puts_off = r->engine.write_count > 0;

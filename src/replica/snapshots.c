@@ -84,10 +84,10 @@ void replica_snapshot_installed(struct replica *r, struct core *core, struct rep
     replica_leave(r, now);
 }
 
-/* The log must be at rest, because libraft is started anew with it. */
+/* Else it is tried again when a write has ended. */
 void snapshot_abandon_if_possible(struct replica *r, struct replica_time now)
 {
-    if (r->abandons && r->engine.write_count == 0) {
+    if (r->abandons && engine_may_abandon_snapshot(&r->engine)) {
         r->abandons = false;
         engine_snapshot_abandoned(&r->engine, ms_of(now));
         if (r->members_index != 0 &&

@@ -1,15 +1,15 @@
-/* Values between RESP and Lua, as Redis converts them:
+/* Converts values between RESP and Lua, as Redis does:
  *
  *     reply           Lua                          Lua                  reply
- *     integer         number                       number               integer, without its
- * fraction bulk string     string                       string               bulk string array
- * table, from 1 on             table                array, up to the first nil status table with
- * the field ok      table with ok, err   status, error error           table with the field err
- * true                 integer 1; #t after setresp(3) null            false; nil after setresp(3)
- * false, nil, others   null
+ *     integer         number                       number               integer, truncated
+ *     bulk string     string                       string               bulk string
+ *     array           table, from 1 on             table                array, up to the first nil
+ *     status          table with the field ok      table with ok, err   status, error
+ *     error           table with the field err     true                 integer 1; setresp(3): #t
+ *     null            false; nil after setresp(3)  false, nil, others   null
  *
- * After setresp(3) commands also answer with maps (table with the field `map`), sets (`set`), truth
- * and doubles (`double`), and a script may return these with either. */
+ * After setresp(3) command replies may also be maps (table with the field `map`), sets (`set`),
+ * booleans and doubles (`double`). A script may return these with either protocol. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ struct reader {
     const uint8_t *end;
 };
 
-/* The host is ours and its replies are whole: anything else is a fault of our own. */
+/* Our host writes complete replies: anything else is a bug. */
 static struct slice read_line(struct reader *r)
 {
     const uint8_t *start = r->at;
@@ -189,7 +189,7 @@ static struct slice top_slice(lua_State *lua)
     return slice_make(text, len);
 }
 
-/* The field of the table at the top, pushed if it has that type. */
+/* Pushes the field of the table at the top if it has that type. */
 static bool push_typed(lua_State *lua, const char *field, int type)
 {
     lua_pushstring(lua, field);
@@ -201,7 +201,7 @@ static bool push_typed(lua_State *lua, const char *field, int type)
     return false;
 }
 
-/* Numbers out of range become what the processor makes of them in Redis. */
+/* Numbers out of range become INT64_MIN, as Redis does on x86-64. */
 static void write_number(struct resp_writer *out, lua_Number value)
 {
     bool fits = value >= -9223372036854775808.0 && value < 9223372036854775808.0;
@@ -220,7 +220,7 @@ static void write_double(struct resp_writer *out, lua_Number value)
     }
 }
 
-/* The table at the top: a map's keys and values, or a set's keys. */
+/* Writes the table at the top: a map's keys and values, or a set's keys. */
 static void write_keyed(lua_State *lua, struct resp_writer *out, bool is_map, int depth)
 {
     uint32_t count = 0;
@@ -236,7 +236,7 @@ static void write_keyed(lua_State *lua, struct resp_writer *out, bool is_map, in
     lua_pushnil(lua);
     while (lua_next(lua, -2)) {
         lua_pushvalue(lua, -2);
-        write_value(lua, out, depth); /* takes the copy of the key */
+        write_value(lua, out, depth); /* pops the copy of the key */
         if (is_map) {
             write_value(lua, out, depth);
         } else {
@@ -266,8 +266,7 @@ static void write_verbatim(lua_State *lua, struct resp_writer *out)
     }
 }
 
-/* One of the forms that a table has by its fields; what it leaves on the stack, the caller takes.
- */
+/* Writes a table that has one of the special fields. The caller restores the stack. */
 static bool write_special(lua_State *lua, struct resp_writer *out, int depth)
 {
     if (push_typed(lua, "err", LUA_TSTRING)) {
@@ -324,12 +323,13 @@ static void write_table(lua_State *lua, struct resp_writer *out, int depth)
     lua_settop(lua, top);
 }
 
-/* Takes the value at the top. */
+/* Writes and pops the value at the top. */
 static void write_value(lua_State *lua, struct resp_writer *out, int depth)
 {
     vm_charge(lua, 1);
     if (out->out->overflowed) {
-        lua_pop(lua, 1); /* it is refused as a whole; a table in itself may have no end */
+        lua_pop(lua, 1); /* the whole result is refused; a table that contains itself would never
+                            end */
         return;
     }
     switch (lua_type(lua, -1)) {

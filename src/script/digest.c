@@ -1,5 +1,5 @@
-/* The name of a script: the SHA-1 of its text, in hexadecimal. It is a name and no proof; Redis
- * chose it, and clients compute it themselves. */
+/* The name of a script: the SHA-1 of its text, in hexadecimal. Redis chose it, and clients compute
+ * it themselves. It has no security purpose. */
 #include <openssl/evp.h>
 
 #include "base/panic.h"
@@ -8,7 +8,7 @@
 void script_digest(struct slice text, char *name)
 {
     static const char digits[] = "0123456789abcdef";
-    static EVP_MD *sha1; /* looking it up takes longer than using it */
+    static EVP_MD *sha1; /* cached: the lookup is slower than the digest */
     if (sha1 == NULL) {
         sha1 = EVP_MD_fetch(NULL, "SHA1", NULL);
         hf_assert(sha1 != NULL);

@@ -1,4 +1,4 @@
-/* Scripts by name, and running them. See script.h. */
+/* Caches and runs scripts. See script.h. */
 #include <stdio.h>
 
 #include "base/limits.h"
@@ -10,17 +10,17 @@
 enum { BUCKETS = 256 };
 
 struct script {
-    struct list bucket; /* those of the same name's beginning */
-    struct list used;   /* the one used last is at the end */
+    struct list bucket; /* scripts whose names begin alike */
+    struct list used;   /* the most recently used one is last */
     char name[SCRIPT_NAME_LEN + 1];
     uint8_t *source;
     size_t source_len;
-    size_t cost; /* bytes that it takes, compiled as well */
+    size_t cost; /* its memory in bytes, compiled code included */
     struct shebang shebang;
     uint32_t holds;
     bool is_cached;
-    uint64_t state; /* the state that `function` belongs to */
-    int function;   /* a reference */
+    uint64_t state; /* the Lua state of `function` */
+    int function;   /* a reference in the registry */
 };
 
 struct script_engine {
@@ -30,7 +30,7 @@ struct script_engine {
     size_t cache_bytes;
     uint32_t count;
     struct vm *vm;
-    uint64_t state; /* counts the states: what was compiled for an earlier one is gone */
+    uint64_t state; /* number of states so far; functions of an earlier one are invalid */
     bool is_running;
     uint64_t runs;
     uint64_t stops;
@@ -72,7 +72,7 @@ void script_engine_free(struct script_engine *e)
     memory_free(e->memory, e, sizeof(*e));
 }
 
-/* A state in which a script was stopped is not used again. */
+/* A state in which a script was stopped is not reused. */
 static void renew_state(struct script_engine *e)
 {
     vm_free(e->vm);
@@ -138,7 +138,7 @@ static void enter_cache(struct script_engine *e, struct script *s)
     e->count++;
 }
 
-/* The name as we keep it; false when it is none. */
+/* Parses and normalises a script name; false when it is not valid. */
 static bool read_name(struct slice text, char *name)
 {
     if (text.len != SCRIPT_NAME_LEN) {
@@ -231,12 +231,12 @@ void script_release(struct script_engine *e, struct script *s)
 
 /* ---- compiling ---- */
 
-/* Line numbers count from the script's first line, so that is emptied and not left out. */
+/* Line numbers count from the script's first line, so a shebang line is blanked, not removed. */
 static int compile_source(lua_State *lua)
 {
     struct script *s = lua_touserdata(lua, 1);
     const char *text = (const char *)s->source + s->shebang.len;
-    /* Compiled code would be believed whatever it says. */
+    /* Bytecode is refused: Lua does not verify it. */
     if (text[0] == LUA_SIGNATURE[0]) {
         return luaL_error(lua, "user_script:1: unexpected symbol near 'char(27)'");
     }
@@ -247,7 +247,7 @@ static int compile_source(lua_State *lua)
     return 0;
 }
 
-/* Also again, for a state that came later. */
+/* Also compiles again for a newer state. */
 static bool compile(struct script_engine *e, struct script *s, struct resp_writer *out)
 {
     char error[LIMIT_RESP_ERROR];
@@ -340,7 +340,7 @@ static void set_arguments(lua_State *lua, const struct script_call *call)
     lua_pop(lua, 1);
 }
 
-/* Called where an error is raised: adds the line. Redis's words: "MESSAGE script: SHA1, on
+/* Called where an error is raised: adds the line, in Redis's form: "MESSAGE script: SHA1, on
  * @user_script:LINE." */
 static int describe_error(lua_State *lua)
 {
@@ -393,7 +393,7 @@ static int run_script(lua_State *lua)
         const char *text = lua_tolstring(lua, -1, &len);
         convert_error(r->out, slice_make(text, len));
     } else {
-        /* Memory that ran out is told by our caller. */
+        /* The caller reports exhausted memory. */
         convert_error(r->out, slice_of("ERR an error within an error: calls nested too deep?"));
     }
     return 0;

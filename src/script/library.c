@@ -1,8 +1,8 @@
-/* The part of Lua's basic library that scripts get, and math. What could reach a file, another
- * script, code that is not the script's own or the machine is not here: no load, loadstring,
- * dofile, require, print, coroutine, setfenv, collectgarbage.
+/* The part of Lua's basic library that scripts get, and math. Functions that could reach a file,
+ * another script, foreign code or the machine are left out: no load, loadstring, dofile, require,
+ * print, coroutine, setfenv, collectgarbage.
  *
- * Functions of Lua's own are taken where they do little work for each call and catch no errors. */
+ * Lua's own functions are used where a call does little work and catches no errors. */
 #include <math.h>
 
 #include "script/vm.h"
@@ -24,7 +24,7 @@ void library_take(lua_State *lua, const char *const *names)
     }
 }
 
-/* Calls one of Lua's own, and pushes the table of its functions. */
+/* Opens one of Lua's own libraries, and pushes its table of functions. */
 static void open_original(lua_State *lua, lua_CFunction open, const char *name)
 {
     lua_pushcfunction(lua, open);
@@ -35,7 +35,7 @@ static void open_original(lua_State *lua, lua_CFunction open, const char *name)
 
 /* ---- errors ---- */
 
-/* As in Redis 7, what was caught of a command's error is its text. */
+/* As in Redis 7, a caught error of a command is its text. */
 static void flatten_error(lua_State *lua)
 {
     if (lua_type(lua, -1) != LUA_TTABLE) {
@@ -50,7 +50,7 @@ static void flatten_error(lua_State *lua)
     }
 }
 
-/* Calls the function below its arguments; what stops a script is thrown on. */
+/* Calls the function below its arguments; rethrows the error of a stopped script. */
 static int call_protected(lua_State *lua, int arguments)
 {
     int status = lua_pcall(lua, arguments, LUA_MULTRET, 0);
@@ -72,8 +72,8 @@ static int base_pcall(lua_State *lua)
     return lua_gettop(lua);
 }
 
-/* The handler is called when the error has been caught: it has no way to look at the stack where it
- * was raised anyway. */
+/* The handler is called after the error was caught: it cannot inspect the stack of the error
+ * anyway. */
 static int base_xpcall(lua_State *lua)
 {
     luaL_checkany(lua, 2);
@@ -139,7 +139,7 @@ static int base_pairs(lua_State *lua)
     return 3;
 }
 
-/* Lua's own tells where in memory a table or a function lies, which is nobody's business. */
+/* Lua's own returns the addresses of tables and functions, which must not be revealed. */
 static int base_tostring(lua_State *lua)
 {
     luaL_checkany(lua, 1);
@@ -190,7 +190,7 @@ void library_open_base(lua_State *lua)
 
 /* ---- math ---- */
 
-/* Numbers that look random and are the same in each run of a script, as in Redis. (SplitMix64.) */
+/* Pseudo-random numbers that are the same in each run of a script, as in Redis (SplitMix64). */
 static double next_random(lua_State *lua)
 {
     struct vm *v = vm_of(lua);

@@ -1,18 +1,18 @@
-/* `redis`: commands and their errors, and the functions around them that scripts expect to be
- * there. What Redis has for its own replication and its log does nothing here: a script's effects
- * are replicated as a whole, and its words are not kept. */
+/* `redis`: commands and their errors, and related functions that scripts expect. Redis's functions
+ * for replication and logging do nothing here: a script's effects are replicated as a whole, and
+ * its log lines are dropped. */
 #include <stdio.h>
 
 #include "base/limits.h"
 #include "base/panic.h"
 #include "script/vm.h"
 
-/* What a command costs at least. */
+/* The minimum cost of a command. */
 enum { CALL_STEPS = 64 };
 
 enum { LOG_DEBUG, LOG_VERBOSE, LOG_NOTICE, LOG_WARNING };
 
-/* Turns the argument at `index` into text, in Redis's form for numbers. */
+/* Converts the argument at `index` to text, with Redis's format for numbers. */
 static bool argument_to_text(lua_State *lua, int index)
 {
     if (lua_type(lua, index) == LUA_TSTRING) {
@@ -52,7 +52,7 @@ static uint32_t read_arguments(lua_State *lua)
     return (uint32_t)count;
 }
 
-/* Runs a command, and pushes its reply; true when that is an error. */
+/* Runs a command and pushes its reply; true when that is an error. */
 static bool run_command(lua_State *lua)
 {
     struct vm *v = vm_of(lua);
@@ -82,7 +82,7 @@ static int protected_command(lua_State *lua)
     return 1;
 }
 
-/* What is wrong with the arguments is returned as well. */
+/* Returns errors in the arguments too. */
 static int redis_pcall(lua_State *lua)
 {
     lua_pushcfunction(lua, protected_command);
@@ -94,7 +94,7 @@ static int redis_pcall(lua_State *lua)
     return 1;
 }
 
-/* {field = text} of the only argument, which the caller has made sure of. */
+/* Pushes {field = text} of the only argument, which the caller has checked. */
 static int push_single(lua_State *lua, const char *field)
 {
     lua_createtable(lua, 0, 1);
@@ -113,7 +113,8 @@ static bool has_one_string(lua_State *lua)
     return false;
 }
 
-/* A word alone is a message without a code; the dash is the protocol's, and not needed here. */
+/* A single word is a message without a code. A leading dash belongs to the protocol and is
+ * removed. */
 static int redis_error_reply(lua_State *lua)
 {
     if (has_one_string(lua)) {

@@ -1,6 +1,6 @@
-/* Those functions of `string` whose work Lua does not bound: repetition, and all that match
- * patterns (pattern.h). They behave as the manual of Lua 5.1 says, and as Lua 5.1 does where it is
- * silent. */
+/* The functions of `string` whose work Lua does not bound: repetition, and pattern matching
+ * (pattern.h). They behave as in the manual of Lua 5.1 or, where it is silent, as Lua 5.1
+ * itself. */
 #include "base/limits.h"
 #include "script/pattern.h"
 #include "script/vm.h"
@@ -14,7 +14,7 @@ static int string_rep(lua_State *lua)
     const char *text = luaL_checklstring(lua, 1, &len);
     lua_Number times = luaL_checknumber(lua, 2);
     luaL_Buffer b;
-    if (len == 0 || !(times >= 1)) { /* also what is no number, such as 1%0 */
+    if (len == 0 || !(times >= 1)) { /* also for NaN */
         lua_pushliteral(lua, "");
         return 1;
     }
@@ -35,7 +35,7 @@ static int string_rep(lua_State *lua)
 
 struct search {
     struct pattern pattern;
-    const char *p; /* the pattern's first character, behind an anchor */
+    const char *p; /* the pattern's first character, after an anchor */
     bool is_anchored;
 };
 
@@ -56,7 +56,7 @@ static void search_take_anchor(struct search *s)
     }
 }
 
-/* Matches at `at`; what it cost is counted. */
+/* Matches at `at`, and charges its cost. */
 static const char *search_at(lua_State *lua, struct search *s, const char *at)
 {
     uint64_t budget = vm_steps_left(vm_of(lua)) * MATCH_STEPS;
@@ -72,7 +72,7 @@ static const char *search_at(lua_State *lua, struct search *s, const char *at)
     return end;
 }
 
-/* Pushes capture `i`; the whole match, from `start` to `end`, where there is none at all. */
+/* Pushes capture `i`; the whole match, from `start` to `end`, if the pattern has no captures. */
 static void push_capture(lua_State *lua, const struct search *s, int i, const char *start,
                          const char *end)
 {
@@ -179,7 +179,7 @@ static int string_match(lua_State *lua)
 
 /* ---- gmatch ---- */
 
-/* Its upvalues: the subject, the pattern, where to go on. */
+/* Its upvalues: the subject, the pattern, the next position. */
 static int next_match(lua_State *lua)
 {
     struct search s;
@@ -232,7 +232,7 @@ static void add_text(lua_State *lua, luaL_Buffer *b, const struct search *s, con
     }
 }
 
-/* What stands for this match: text, or what a table or a function says of it. */
+/* Adds the replacement of this match: a text, or the result of a table or a function. */
 static void add_replacement(lua_State *lua, luaL_Buffer *b, const struct search *s,
                             const char *start, const char *end)
 {

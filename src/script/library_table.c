@@ -1,6 +1,6 @@
-/* `table`, written anew: each of these may do any amount of work for one call, so it is counted as
- * it is done. Sorting is a heap sort, which has no bad case. Elements are read and written raw, as
- * Lua's own functions do. */
+/* `table`, reimplemented: a single call may do any amount of work, so the work is charged as it is
+ * done. Sorting is a heap sort, which has no bad case. Elements are accessed raw, as in Lua's own
+ * functions. */
 #include "base/limits.h"
 #include "script/vm.h"
 
@@ -39,7 +39,7 @@ static int table_insert(lua_State *lua)
     int at = end;
     if (lua_gettop(lua) == 3) {
         at = luaL_checkint(lua, 2);
-        /* Lua's own shifts down to wherever it is told, 2^31 steps if need be. */
+        /* Lua's own shifts elements down to any position, up to 2^31 steps. */
         luaL_argcheck(lua, at >= 1, 2, "position out of bounds");
         vm_charge(lua, at < end ? (uint64_t)(end - at) : 1);
         for (int i = end; i > at; i--) {
@@ -105,7 +105,7 @@ static int table_concat(lua_State *lua)
 
 /* ---- sorting ---- */
 
-/* Whether the element at stack index `a` comes before that at `b`, by the function at 2 or by <. */
+/* Whether the element at stack index `a` precedes that at `b`, by the function at 2 or by <. */
 static bool comes_before(lua_State *lua, int a, int b)
 {
     if (lua_type(lua, a) == LUA_TSTRING && lua_type(lua, b) == LUA_TSTRING) {
@@ -126,8 +126,8 @@ static bool comes_before(lua_State *lua, int a, int b)
     return before;
 }
 
-/* The value at the top of the stack goes into the heap of `count` elements from its root `at` down.
- */
+/* Moves the value at the top of the stack into the heap of `count` elements, from its root `at`
+ * down. */
 static void sink(lua_State *lua, int at, int count)
 {
     int value = lua_gettop(lua);
@@ -173,9 +173,9 @@ static int table_sort(lua_State *lua)
     return 0;
 }
 
-/* ---- walking ---- */
+/* ---- iteration ---- */
 
-/* Calls the function at 2 with the key and the value at the top; true when it returned something,
+/* Calls the function at 2 with the key and the value at the top; true when it returned a value,
  * which is then at the top. */
 static bool visit(lua_State *lua)
 {

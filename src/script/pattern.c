@@ -1,12 +1,11 @@
-/* The matcher of pattern.h: backtracking, by recursion where there is a choice. */
+/* The matcher of pattern.h: backtracking, by recursion where there are alternatives. */
 #include "script/pattern.h"
 
 #include <ctype.h>
 
 static const char *match(struct pattern *m, const char *s, const char *p);
 
-/* Everything that finds the pattern wrong, or the steps used up, ends here; then all matches fail.
- */
+/* Records an invalid pattern or an exhausted budget; then all matches fail. */
 static const char *fail(struct pattern *m, const char *error)
 {
     if (m->error == NULL) {
@@ -32,7 +31,7 @@ static bool spend(struct pattern *m)
 
 /* ---- single characters ---- */
 
-/* Where the class that begins at `p` ends, or NULL. */
+/* Returns the end of the class that begins at `p`, or NULL. */
 static const char *class_end(struct pattern *m, const char *p)
 {
     char first = *p++;
@@ -45,7 +44,7 @@ static const char *class_end(struct pattern *m, const char *p)
     if (p < m->end && *p == '^') {
         p++;
     }
-    /* The first one may be a "]". */
+    /* The first character may be a "]". */
     do {
         if (p == m->end) {
             return fail(m, "malformed pattern (missing ']')");
@@ -100,7 +99,7 @@ static bool is_in_class(int c, int class)
     return isupper(class) ? !is_in : is_in != 0;
 }
 
-/* `p` at the "[", `last` at the "]" that ends it. */
+/* `p` is at the "[", `last` at the "]" that ends it. */
 static bool is_in_set(struct pattern *m, int c, const char *p, const char *last)
 {
     bool found = true;
@@ -129,7 +128,7 @@ static bool is_in_set(struct pattern *m, int c, const char *p, const char *last)
     return !found;
 }
 
-/* Whether the character at `s` is of the class from `p` to `after`. */
+/* Whether the character at `s` belongs to the class from `p` to `after`. */
 static bool matches_one(struct pattern *m, const char *s, const char *p, const char *after)
 {
     if (s == m->subject_end || !spend(m)) {
@@ -213,7 +212,7 @@ static const char *capture_end(struct pattern *m, const char *s, const char *p)
     return end;
 }
 
-/* "%bxy" at `s`, `p` behind the b. */
+/* "%bxy" at `s`, `p` after the b. */
 static const char *match_balance(struct pattern *m, const char *s, const char *p)
 {
     if (m->end - p < 2) {
@@ -262,11 +261,11 @@ static const char *match_again(struct pattern *m, const char *s, int digit)
     return memcmp(m->captures[i].start, s, (size_t)len) == 0 ? s + len : NULL;
 }
 
-/* What begins with "%" and is no class. Where to go on, with `*p` moved behind it; NULL ends the
- * match. `*is_class` when it is one after all. */
+/* Matches an item that begins with "%" and is no class. Returns where to continue, with `*p` moved
+ * after the item; NULL ends the match. Sets `*is_class` if it is a class. */
 static const char *match_escape(struct pattern *m, const char *s, const char **p, bool *is_class)
 {
-    const char *at = *p + 1; /* behind the "%" */
+    const char *at = *p + 1; /* after the "%" */
     *is_class = false;
     if (at < m->end && *at == 'b') {
         const char *end = match_balance(m, s, at + 1);
@@ -292,8 +291,8 @@ static const char *match_escape(struct pattern *m, const char *s, const char **p
 
 /* ---- the pattern ---- */
 
-/* One class with what stands behind it. Goes on in the loop of `match`, with `*p` and the result as
- * its new places, when nothing was left to choose; else `*is_over`, and the result is all. */
+/* Matches one class with its quantifier. If no alternatives are left, the loop of `match` continues
+ * with `*p` and the result. Otherwise sets `*is_over`, and the result is final. */
 static const char *match_class(struct pattern *m, const char *s, const char **p, bool *is_over)
 {
     const char *from = *p;

@@ -1,8 +1,8 @@
-/* Lua's patterns, as its manual describes them (5.4.1), with a budget.
+/* Lua's patterns, as in its manual (5.4.1), with a budget of steps.
  *
- * Lua's own matcher works inside one instruction for as long as the pattern makes it, which can be
- * centuries for a pattern of twenty characters. This one counts its steps and ends when they are
- * used up. It knows nothing of Lua. */
+ * Lua's own matcher runs inside one instruction without a limit. A pattern of twenty characters can
+ * take centuries. This one counts its steps and stops when the budget is used up. Independent of
+ * Lua. */
 #ifndef HOLDFAST_SCRIPT_PATTERN_H
 #define HOLDFAST_SCRIPT_PATTERN_H
 
@@ -10,11 +10,11 @@
 
 enum {
     PATTERN_CAPTURES = 32,
-    PATTERN_DEPTH = 200, /* of quantifiers and captures behind each other */
+    PATTERN_DEPTH = 200, /* consecutive quantifiers and captures */
 };
 
-/* Lengths that are none. */
-#define CAPTURE_POSITION (-1) /* "()", whose value is where it starts */
+/* Special lengths. */
+#define CAPTURE_POSITION (-1) /* "()", whose value is its position */
 #define CAPTURE_OPEN (-2)
 
 struct pattern_capture {
@@ -23,24 +23,24 @@ struct pattern_capture {
 };
 
 struct pattern {
-    /* Set by the caller, before each match except for the budget, which goes on. */
+    /* Set by the caller before each match; the budget only once. */
     const char *subject;
     const char *subject_end;
     const char *end; /* of the pattern */
     uint64_t steps_left;
-    /* The outcome. */
+    /* The result. */
     const char *error; /* NULL, or what is wrong with the pattern */
-    bool is_exhausted; /* the steps were used up */
+    bool is_exhausted; /* the budget is used up */
     int capture_count;
     struct pattern_capture captures[PATTERN_CAPTURES];
     int depth;
 };
 
-/* Matches the pattern from `p` on at `at`, and nowhere else. The end of what matched, or NULL: see
- * `error` and `is_exhausted` for why. */
+/* Matches the pattern from `p` on at `at` only. Returns the end of the match, or NULL: see `error`
+ * and `is_exhausted` for the reason. */
 const char *pattern_match(struct pattern *m, const char *at, const char *p);
 
-/* Whether any character of it is more than itself. */
+/* Whether it contains a character with a special meaning. */
 bool pattern_is_special(struct slice pattern);
 
 #endif

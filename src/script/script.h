@@ -1,15 +1,15 @@
 /* Scripts of Redis clients, run unchanged in an embedded Lua 5.1.
  *
- * A script sees what Redis shows it: KEYS, ARGV, `redis`, and the parts of Lua's library that reach
- * nothing outside. It is bounded in steps, in memory and in time on the processor, and what it does
- * to its world ends with it: the next script finds everything as it was. What `redis.call` does is
- * the host's business; this room knows neither locks nor sockets.
+ * A script has the environment of Redis: KEYS, ARGV, `redis`, and the parts of Lua's library that
+ * reach nothing outside. Its steps, memory and CPU time are limited. It cannot change the
+ * environment of the next script. The host implements `redis.call`; this module does not depend on
+ * locks or sockets.
  *
- * Replies travel as RESP, in both directions, as they do in Redis: the host writes what a command
- * answers, and the script's own answer is written for its client.
+ * Replies are RESP in both directions, as in Redis: the host writes the reply of a command, and the
+ * script's own result is written for its client.
  *
- * One engine serves one thread. It keeps compiled scripts by the SHA-1 of their text, as EVALSHA
- * wants them; those used least recently go first when there is no room. */
+ * One engine serves one thread. It caches compiled scripts by the SHA-1 of their text, for EVALSHA,
+ * and evicts the least recently used ones. */
 #ifndef HOLDFAST_SCRIPT_SCRIPT_H
 #define HOLDFAST_SCRIPT_SCRIPT_H
 
@@ -17,23 +17,23 @@
 #include "base/slice.h"
 #include "wire/resp.h"
 
-/* The hexadecimal digits of a SHA-1. */
+/* The length of a SHA-1 in hexadecimal digits. */
 #define SCRIPT_NAME_LEN 40
 
 struct script_engine; /* the interpreter and the cache */
-struct script;        /* one script in it */
+struct script;        /* one script in the cache */
 
 struct script_host {
-    /* One command of a script: writes exactly one value to `out`, an error too, and returns. It
-     * must not run a script. With `is_read_only` it refuses commands that change something. */
+    /* Executes one command of a script: writes exactly one value to `out`, which may be an error.
+     * It must not run a script. `is_read_only`: refuses commands that change something. */
     void (*call)(void *ctx, const struct slice *arguments, uint32_t count, bool is_read_only,
                  struct resp_writer *out);
     void *ctx;
 };
 
 struct script_limits {
-    uint64_t steps;      /* instructions of Lua; what C does for them is counted as well */
-    size_t memory_bytes; /* taken on top of what the engine holds */
+    uint64_t steps;      /* Lua instructions; the work of C functions is charged too */
+    size_t memory_bytes; /* in addition to the memory of the engine */
     uint32_t cpu_ms;
 };
 
@@ -46,30 +46,27 @@ struct script_call {
     struct script_host host;
 };
 
-/* `limits` NULL stands for those of base/limits.h. */
+/* `limits` NULL: those of base/limits.h. */
 struct script_engine *script_engine_new(const struct memory *memory,
                                         const struct script_limits *limits, size_t cache_bytes);
 void script_engine_free(struct script_engine *engine);
 
-/* The script of this text, compiled now or before. NULL when it does not compile: then the reason
- * was written to `out` as an error. It may leave the cache at any later call, so one who comes back
- * to it holds it meanwhile. */
+/* The script of this text, compiled now or before. NULL when it does not compile: then the error
+ * was written to `out`. Any later call may evict it; script_hold prevents that. */
 struct script *script_load(struct script_engine *engine, struct slice source,
                            struct resp_writer *out);
 /* The script of this name, in upper or lower case; NULL when it is not in the cache. */
 struct script *script_find(struct script_engine *engine, struct slice name);
-/* Whether it is there; unlike a script that is looked for, it counts as used no more than before.
- */
+/* Whether it is in the cache; does not count as a use. */
 bool script_exists(const struct script_engine *engine, struct slice name);
-/* Empties the cache. */
 void script_flush(struct script_engine *engine);
 uint32_t script_count(const struct script_engine *engine);
 size_t script_cache_bytes(const struct script_engine *engine);
-/* Runs so far, and those of them that were stopped at a limit. */
+/* Number of runs so far, and of those that were stopped at a limit. */
 uint64_t script_runs(const struct script_engine *engine);
 uint64_t script_stops(const struct script_engine *engine);
-/* Microseconds that went into compiling, and into runs of more than a few instructions, so far: for
- * one who shares a thread with scripts. */
+/* Total time in microseconds for compiling, and for runs of more than a few instructions. For a
+ * caller that shares its thread with scripts. */
 uint64_t script_busy_us(const struct script_engine *engine);
 /* Steps of all runs so far, as script_limits counts them. */
 uint64_t script_steps(const struct script_engine *engine);
@@ -79,9 +76,9 @@ const char *script_name(const struct script *script);
 void script_hold(struct script *script);
 void script_release(struct script_engine *engine, struct script *script);
 
-/* Runs it, and writes its answer, exactly one value, to `out`. False when it ended with an error,
- * its own or a limit: then nothing of what it asked the host to do may stand. (An error that it
- * returns as its answer is an answer.) */
+/* Runs the script and writes its result, exactly one value, to `out`. False when it ended with an
+ * error, its own or a limit: then the host must undo all its effects. (An error that it returns as
+ * its result is a result.) */
 bool script_run(struct script_engine *engine, struct script *script, const struct script_call *call,
                 struct resp_writer *out);
 

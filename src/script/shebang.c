@@ -1,5 +1,5 @@
-/* Reading of "#!lua", see shebang.h. Of the flags only `no-writes` means something here; the others
- * speak of a Redis that is out of memory, a replica or a cluster. */
+/* Parses "#!lua", see shebang.h. Only the flag `no-writes` has an effect; the others are about
+ * memory, replicas and clusters of Redis. */
 #include "script/shebang.h"
 
 static struct slice take_until(struct slice *text, char end)

@@ -1,4 +1,4 @@
-/* A Lua state: its memory, its limits, the world that scripts see. See vm.h. */
+/* A Lua state: its memory, its limits, the environment of scripts. See vm.h. */
 #include "script/vm.h"
 
 #include <time.h>
@@ -6,11 +6,11 @@
 #include "base/limits.h"
 #include "base/panic.h"
 
-/* Instructions between two looks at the limits. Some take long (one may compare or move
- * LIMIT_SCRIPT_BLOCK bytes), and the processor's time is looked at only here. */
+/* Instructions between two checks of the limits. Some are slow (one may compare or move
+ * LIMIT_SCRIPT_BLOCK bytes), and CPU time is checked only here. */
 enum { HOOK_STEPS = 128 };
 
-/* Bytes that count as a step: fetching, filling and clearing memory is work, too. */
+/* Bytes that count as a step: allocating, filling and clearing memory is charged too. */
 enum { BYTES_PER_STEP = 64 };
 
 static uint64_t clock_us(clockid_t which)
@@ -56,9 +56,9 @@ void vm_charge(lua_State *lua, uint64_t steps)
     v->steps += steps;
 }
 
-/* A machine under load must not fail scripts, so the processor's time of this thread counts; it is
- * asked only when a clock that costs nothing says that it may be over. The time begins with the
- * first look: most scripts are over before it, and clocks cost more than they do. */
+/* Uses the CPU time of this thread, so that scripts do not fail on a loaded machine. It is read
+ * only when the cheaper monotonic clock has passed the limit. The time starts at the first check:
+ * most scripts end before it, and clocks would cost more than they do. */
 static bool took_too_long(struct vm *v)
 {
     if (v->clock_start_us == 0) {
@@ -110,7 +110,7 @@ static bool may_grow(struct vm *v, size_t old_size, size_t new_size)
     return true;
 }
 
-/* Lua's lua_Alloc. A block that shrinks always gets its place, as Lua demands. */
+/* Lua's lua_Alloc. Shrinking a block never fails, as Lua requires. */
 static void *allocate(void *ctx, void *block, size_t old_size, size_t new_size)
 {
     struct vm *v = ctx;
@@ -142,8 +142,8 @@ static void begin_limits(struct vm *v)
     v->is_limited = true;
 }
 
-/* What a run leaves behind is collected as it comes, by Lua's own rhythm, unless it is much: then
- * at once, so that the next one does not meet it. */
+/* Lua collects the garbage of a run incrementally. If there is much, it is collected at once, so
+ * that the next run does not pay for it. */
 static void end_limits(struct vm *v)
 {
     v->is_limited = false;
@@ -167,7 +167,7 @@ bool vm_protect(struct vm *v, lua_CFunction work, void *ctx, char *error, size_t
     return status == 0 && v->stopped == NULL;
 }
 
-/* ---- what scripts see ---- */
+/* ---- the environment of scripts ---- */
 
 static enum vm_shown which_shown(lua_State *lua, int index)
 {
@@ -216,11 +216,11 @@ int vm_raise(lua_State *lua, const char *message)
     return lua_error(lua);
 }
 
-/* The table on the stack is replaced by an empty one that shows it. */
+/* Replaces the table on the stack by an empty proxy for it. */
 static void show(lua_State *lua, enum vm_shown which)
 {
     struct vm *v = vm_of(lua);
-    lua_newtable(lua); /* what is shown */
+    lua_newtable(lua); /* the proxy */
     lua_newtable(lua); /* its metatable */
     lua_pushvalue(lua, -3);
     lua_setfield(lua, -2, "__index");
@@ -234,7 +234,7 @@ static void show(lua_State *lua, enum vm_shown which)
     v->hidden[which] = luaL_ref(lua, LUA_REGISTRYINDEX);
 }
 
-/* Strings find their methods in the true table, and nobody gets at it through them. */
+/* Strings find their methods in the hidden table, but scripts cannot reach it through them. */
 static void hide_string_metatable(lua_State *lua)
 {
     lua_pushliteral(lua, "");
@@ -273,15 +273,15 @@ static int build_world(lua_State *lua)
     show(lua, SHOWN_GLOBALS);
     lua_pushvalue(lua, -1);
     lua_setfield(lua, -3, "_G");
-    /* Functions are made with the globals of the state: the world is all there is. */
+    /* Functions are created with these globals: scripts can reach nothing else. */
     lua_replace(lua, LUA_GLOBALSINDEX);
     return 0;
 }
 
-/* An error outside of vm_protect: Lua would end the process without a word. */
+/* An error outside of vm_protect: Lua would end the process without a message. */
 static int on_panic(lua_State *lua)
 {
-    hf_panic(__FILE__, __LINE__, "an error of Lua that nobody caught");
+    hf_panic(__FILE__, __LINE__, "uncaught Lua error");
 }
 
 struct vm *vm_new(const struct memory *memory, const struct script_limits *limits)

@@ -1,11 +1,12 @@
-/* One Lua state with its limits, and what the files of this room share. Private to src/script/.
+/* One Lua state with its limits, and declarations shared by the files of src/script/. Private to
+ * them.
  *
- * Every call into Lua that may fail happens within vm_protect; so an error, memory that ran out
- * among them, never leaves this room.
+ * Every call into Lua that may fail runs within vm_protect. So no error, not even exhausted memory,
+ * leaves this module.
  *
- * What stops a script cannot be caught by it. `stopped` says why, every function that catches
- * errors throws them on while it is set, and the state is thrown away after that run: Lua promises
- * to be in order after memory ran out, but nobody has to rely on it. */
+ * A script cannot catch a stop. `stopped` is the reason, and every function that catches errors
+ * rethrows them while it is set. The state is discarded after that run, so nothing relies on Lua's
+ * consistency after exhausted memory. */
 #ifndef HOLDFAST_SCRIPT_VM_H
 #define HOLDFAST_SCRIPT_VM_H
 
@@ -15,7 +16,7 @@
 
 #include "script/script.h"
 
-/* Tables that scripts see and must not change. Each is empty, with the true one behind it. */
+/* Tables that scripts must not change. Each one is an empty proxy of the hidden original. */
 enum vm_shown {
     SHOWN_GLOBALS,
     SHOWN_REDIS,
@@ -29,21 +30,21 @@ struct vm {
     const struct memory *memory;
     struct script_limits limits;
     lua_State *lua;
-    size_t used;       /* bytes that the state takes */
-    size_t used_clean; /* ... when it was collected last */
+    size_t used;       /* bytes of the state */
+    size_t used_clean; /* ... after the last full collection */
     const void *shown[SHOWN_COUNT];
-    int hidden[SHOWN_COUNT]; /* references to the true ones */
+    int hidden[SHOWN_COUNT]; /* references to the originals */
 
-    /* Of the run under way. */
+    /* Of the current run. */
     bool is_limited;
-    const char *stopped; /* why no further step is taken; NULL while all is well */
+    const char *stopped; /* why the run was stopped; NULL: it was not */
     uint64_t steps;
     size_t used_max;
     uint64_t cpu_start_us;
     uint64_t clock_start_us;
     const struct script_call *call;
     bool is_read_only;
-    int protocol; /* of what commands answer to the script: redis.setresp */
+    int protocol; /* of command replies to the script: redis.setresp */
     uint64_t random;
     struct buffer reply; /* of one command */
     struct slice arguments[LIMIT_RESP_ARGUMENTS];
@@ -60,51 +61,48 @@ static inline struct vm *vm_of(lua_State *lua)
 }
 
 /* Calls `work` with `ctx` as its only argument, a light userdata, within the limits. False when it
- * failed: the message, if there is room for one, is in `error`. The stack is empty afterwards. */
+ * failed: the message, if there was memory for one, is in `error`. The stack is empty
+ * afterwards. */
 bool vm_protect(struct vm *v, lua_CFunction work, void *ctx, char *error, size_t error_size);
 
-/* How long the run has taken since the limits were first looked at; 0: it was too short for that.
- */
+/* Duration of the run since the first check of the limits; 0: there was none. */
 uint64_t vm_busy_us(const struct vm *v);
 uint64_t vm_clock_us(void);
 
-/* Counts work that C does for a script; does not return when it was too much. */
+/* Charges work of C functions to the script; does not return when the limit is exceeded. */
 void vm_charge(lua_State *lua, uint64_t steps);
-/* The steps that are left. */
 uint64_t vm_steps_left(const struct vm *v);
-/* Ends the run. */
 int vm_stop(lua_State *lua, const char *why);
 
-/* The table behind the one at `index` if that is one of those shown, pushed; else false. */
+/* Pushes the original of the table at `index` if that is a proxy; else returns false. */
 bool vm_push_hidden(lua_State *lua, int index);
-/* Raises an error if the table at `index` is one that scripts must not change. */
+/* Raises an error if scripts must not change the table at `index`. */
 void vm_check_writable(lua_State *lua, int index);
 
 /* Raises {err = "ERR ..."}, the form in which commands fail. */
 int vm_raise(lua_State *lua, const char *message);
 
-/* The libraries: each leaves its table on the stack. */
+/* The libraries: each pushes its table. */
 void library_open_base(lua_State *lua);
 void library_open_redis(lua_State *lua);
 void library_open_string(lua_State *lua);
 void library_open_table(lua_State *lua);
 void library_open_math(lua_State *lua);
 
-/* Those of `string` that are our own. */
+/* Our own functions of `string`. */
 extern const luaL_Reg library_string[];
-/* A table of these functions, pushed. */
 void library_push(lua_State *lua, const luaL_Reg *functions);
-/* Copies functions of the table below the top, which is Lua's own, into the table at the top. */
+/* Copies functions from the table below the top, which is Lua's own, into the table at the top. */
 void library_take(lua_State *lua, const char *const *names);
 
-/* Pushes a reply that the host wrote, of a command, as Lua sees it. */
+/* Converts a command's reply, written by the host, to Lua and pushes it. */
 void convert_push(lua_State *lua, struct slice reply);
-/* Writes the value at the top of the stack as the script's answer, and takes it away. */
+/* Writes the value at the top of the stack as the script's result, and pops it. */
 void convert_write(lua_State *lua, struct resp_writer *out);
-/* "-TEXT", with line breaks turned into blanks. */
+/* "-TEXT", with line breaks replaced by spaces. */
 void convert_error(struct resp_writer *out, struct slice text);
 
-/* `name` gets SCRIPT_NAME_LEN digits and a NUL. */
+/* Writes SCRIPT_NAME_LEN digits and a NUL to `name`. */
 void script_digest(struct slice text, char *name);
 
 #endif

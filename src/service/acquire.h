@@ -8,6 +8,10 @@
 /* Everything but the names. False when a rule is broken, and then it has been answered so. */
 bool acquire_read(struct exchange *x, const struct body *b, struct command *c, bool *keeps_place);
 
+/* Submits what acquire_read made of `b`, with its names; or withdraws it (S7.5). */
+void acquire_submit(struct exchange *x, const struct body *b, struct command *c, bool keeps_place,
+                    render_fn render);
+
 /* Whether the answer is that the client holds it now. A replayed grant may be over. */
 bool acquire_is_held(const struct result *r);
 /* Why not: a grant that is over is not held, whatever the first answer was. */

@@ -18,6 +18,7 @@ static const struct json_field campaign_fields[] = {
     BODY_FIELD(INT, "wait_timeout_ms", wait_timeout_ms, false, -1, BODY_MOST),
     BODY_TEXT(owner, false, 0, LIMIT_OWNER),
     BODY_NUMBER(lock_delay_ms, false, 0, LIMIT_DELAY_MAX_MS),
+    BODY_FIELD(BOOL, "cancel", cancel, false, 0, 0),
     VALUE,
 };
 
@@ -78,9 +79,7 @@ void election_campaign(struct exchange *x, const struct body *b, render_fn rende
     c.acquire.value = b->f.value;
     c.acquire.names.count = 1;
     c.acquire.names.at[0] = x->name;
-    if (body_check(x, &c)) {
-        exchange_submit(x, &c, keeps_place, render);
-    }
+    acquire_submit(x, b, &c, keeps_place, render);
 }
 
 void api_campaign(struct exchange *x)

@@ -9,7 +9,8 @@
         BODY_FIELD(INT, "wait_timeout_ms", wait_timeout_ms, false, -1, BODY_MOST), \
         BODY_TEXT(owner, false, 0, LIMIT_OWNER), BODY_TEXT(tier, false, 1, 16),    \
         BODY_NUMBER(lock_delay_ms, false, 0, LIMIT_DELAY_MAX_MS),                  \
-        BODY_FIELD(BOOL, "detect_deadlock", detect_deadlock, false, 0, 0)
+        BODY_FIELD(BOOL, "detect_deadlock", detect_deadlock, false, 0, 0),         \
+        BODY_FIELD(BOOL, "cancel", cancel, false, 0, 0)
 
 static const struct json_field acquire_fields[] = {
     ACQUIRE_FIELDS,
@@ -84,6 +85,21 @@ bool acquire_read(struct exchange *x, const struct body *b, struct command *c, b
                (b->f.detect_deadlock ? (uint32_t)ACQUIRE_DETECT_DEADLOCK : 0u);
     a->metadata = b->f.metadata;
     return true;
+}
+
+void acquire_submit(struct exchange *x, const struct body *b, struct command *c, bool keeps_place,
+                    render_fn render)
+{
+    if (b->f.cancel && !keeps_place) {
+        exchange_fail(x, HF_FIELD_MISSING,
+                      "request_id: is required with cancel; it names the request to withdraw");
+    } else if (!body_check(x, c)) {
+        return;
+    } else if (b->f.cancel) {
+        exchange_cancel(x, c, render);
+    } else {
+        exchange_submit(x, c, keeps_place, render);
+    }
 }
 
 /* ---- the answer ---- */
@@ -194,9 +210,7 @@ void api_acquire(struct exchange *x)
     if (acquire_read(x, &b, &c, &keeps_place)) {
         c.acquire.names.count = 1;
         c.acquire.names.at[0] = x->name;
-        if (body_check(x, &c)) {
-            exchange_submit(x, &c, keeps_place, render_acquire);
-        }
+        acquire_submit(x, &b, &c, keeps_place, render_acquire);
     }
     body_close(&b);
 }
@@ -212,9 +226,7 @@ void api_multilock_acquire(struct exchange *x)
     if (acquire_read(x, &b, &c, &keeps_place)) {
         c.acquire.names.count = (uint32_t)b.f.names.count;
         memcpy(c.acquire.names.at, b.f.names.items, b.f.names.count * sizeof(struct slice));
-        if (body_check(x, &c)) {
-            exchange_submit(x, &c, keeps_place, render_acquire);
-        }
+        acquire_submit(x, &b, &c, keeps_place, render_acquire);
     }
     body_close(&b);
 }

@@ -55,6 +55,7 @@ struct ask *ask_new(struct service *s, ask_answer_fn on_answer, void *owner)
     a->self = self;
     a->on_answer = on_answer;
     a->owner = owner;
+    a->source = s->source;
     a->wait_deadline_ms = UINT64_MAX;
     a->give_up_ms = UINT64_MAX;
     list_init(&a->link);
@@ -115,16 +116,39 @@ void ask_free(struct ask *a)
 
 static void on_done(struct gateway_call *call, enum hf_error error, const struct result *result);
 
+/* How long the gateway may take, 0: as long as for any request. A client that waits is answered soon
+ * after the end of its wait, also where no leader can be reached. */
+static uint32_t within_ms(const struct ask *a, const struct command *command)
+{
+    if (!a->may_wait || a->gone || a->state == ASK_LEAVING) {
+        return 0;
+    }
+    uint64_t within;
+    if (!a->repeated) {
+        uint64_t wait_ms = command->acquire.wait_ms;
+        within = wait_ms > UINT32_MAX - SERVICE_WAIT_GRACE_MS ? 0 : wait_ms + SERVICE_WAIT_GRACE_MS;
+        return within != 0 && within < SERVICE_WAIT_REACH_MS ? SERVICE_WAIT_REACH_MS
+                                                             : (uint32_t)within;
+    }
+    uint64_t now_ms = service_boot_ms(a->service);
+    within = a->give_up_ms > now_ms ? a->give_up_ms - now_ms : 1;
+    return within > UINT32_MAX ? 0 : (uint32_t)within;
+}
+
 void ask_send(struct ask *a, const struct command *command)
 {
     struct service *s = a->service;
     hf_assert(!a->in_flight);
     a->in_flight = true;
-    a->call = (struct gateway_call){.done = on_done, .owner = a, .tier = a->tier};
+    a->call = (struct gateway_call){.done = on_done,
+                                    .owner = a,
+                                    .tier = a->tier,
+                                    .source = a->source,
+                                    .within_ms = within_ms(a, command)};
     s->gateway.submit(s->gateway.ctx, command, &a->call);
 }
 
-static void keep_command(struct ask *a, const struct command *command)
+void ask_keep_command(struct ask *a, const struct command *command)
 {
     struct service *s = a->service;
     size_t len = command_encode(command, s->encoded, SERVICE_COMMAND_MAX);
@@ -170,12 +194,12 @@ struct ask *ask_submit_tier(struct service *s, const struct command *command, en
         a->lease = command->acquire.lease;
         a->may_wait = command->acquire.wait_ms > 0;
     }
-    if (command->type == COMMAND_STREAM_UP) {
+    if (command->type == COMMAND_STREAM_UP || command->type == COMMAND_STREAM_THROUGH) {
         a->is_stream = true;
         a->lease = command->session;
     }
     if (a->may_wait || is_counted(command)) {
-        keep_command(a, command);
+        ask_keep_command(a, command);
     }
     if (a->may_wait) {
         list_append(&s->waiting, &a->link);
@@ -195,7 +219,7 @@ struct ask *ask_look(struct service *s, struct slice look, ask_answer_fn on_answ
     struct ask *a = ask_new(s, on_answer, owner);
     a->state = ASK_ASKED;
     a->in_flight = true;
-    a->call = (struct gateway_call){.done = on_done, .owner = a, .look = look};
+    a->call = (struct gateway_call){.done = on_done, .owner = a, .look = look, .source = a->source};
     s->gateway.barrier(s->gateway.ctx, &a->call);
     return a;
 }
@@ -245,7 +269,7 @@ void ask_answer(struct ask *a, enum hf_error error, const struct result *result)
     a->on_answer(a->owner, error, result);
 }
 
-/* When to stop waiting for an event: some time after the wait should have ended. */
+/* When the client is answered at the latest: shortly after the wait should have ended (S7.6). */
 static uint64_t give_up_at(const struct ask *a)
 {
     if (a->wait_deadline_ms == UINT64_MAX) {
@@ -269,7 +293,9 @@ static void park(struct ask *a, const struct result *result)
     }
     a->state = ASK_PARKED;
     a->give_up_ms = give_up_at(a);
-    ask_timer(a, a->give_up_ms);
+    ask_timer(a, a->give_up_ms == UINT64_MAX
+                     ? UINT64_MAX
+                     : a->give_up_ms - SERVICE_WAIT_GRACE_MS + SERVICE_WAIT_ASK_MS);
     struct ask_news *early = &s->early[a->attachment % SERVICE_EARLY];
     bool is_early = early->attachment == a->attachment && id_equal(early->lease, a->lease);
     if (a->again || (!is_early && a->attachment <= s->early_lost[a->tier])) {
@@ -308,6 +334,10 @@ static void on_done(struct gateway_call *call, enum hf_error error, const struct
         return;
     }
     hf_assert(a->state == ASK_ASKED);
+    if (a->cancels) {
+        ask_cancel_step(a, error, result);
+        return;
+    }
     bool is_answered = error == HF_OK && result != NULL && result->error == HF_OK;
     if (is_answered && a->is_acquire && result->outcome == OUTCOME_QUEUED) {
         park(a, result);

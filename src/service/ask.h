@@ -37,6 +37,7 @@ enum ask_errand {
     ERRAND_DETACH,      /* S7.3 */
     ERRAND_RELEASE,     /* S7.2: nobody knows that it was granted */
     ERRAND_STREAM_DOWN, /* S4.6 */
+    ERRAND_STREAM_UP,   /* ... again, since the cluster took it for broken */
 };
 
 /* What an event said about a waiter. */
@@ -57,6 +58,7 @@ typedef void (*ask_answer_fn)(void *owner, enum hf_error error, const struct res
 
 struct ask {
     struct gateway_call call;
+    uint64_t source; /* of its calls */
     struct service *service;
     ref self;
     enum ask_state state;
@@ -72,6 +74,7 @@ struct ask {
     bool held;        /* ANSWERED: with a grant */
     bool unknown;     /* ANSWERED: with outcome_unknown */
     bool unchecked;   /* deadlock_unchecked (S6.4) */
+    bool cancels;     /* withdraws an acquire; `errand` is the step that is in flight */
     bool is_void;     /* it waited in the tier EFFICIENCY, under a leader that is gone */
     enum tier tier;   /* that it asks for */
     uint32_t timer;   /* position in the heap, 0: none */
@@ -81,7 +84,7 @@ struct ask {
     ref command;     /* encoded, 0: not kept */
     uint32_t command_len;
     struct id lease;     /* of a keep-alive, or of a stream: the session */
-    struct id errand_id; /* of a release, which must not be done twice */
+    struct id errand_id; /* makes the id of a release, which must not be done twice */
     uint64_t attachment;
     uint64_t wait_deadline_ms; /* cluster time; UINT64_MAX: none */
     uint64_t give_up_ms;       /* boot time; UINT64_MAX: never */
@@ -100,6 +103,11 @@ struct ask *ask_submit(struct service *s, const struct command *command, bool ke
 /* The same for the tier that the command asks for (gateway_call.tier). */
 struct ask *ask_submit_tier(struct service *s, const struct command *command, enum tier tier,
                             bool keeps_place, ask_answer_fn on_answer, void *owner);
+/* Withdraws an acquire that the client names by its id (S7.5), see ask_cancel.c. The answer comes
+ * when the cluster has done it: refused, with the reason CANCELLED, or how the acquire ended before.
+ * An error of the gateway: send it again. */
+struct ask *ask_cancel(struct service *s, const struct command *acquire, enum tier tier,
+                       ask_answer_fn on_answer, void *owner);
 /* on_answer(HF_OK, NULL) once the local state shows everything done before (S9.1). */
 struct ask *ask_barrier(struct service *s, ask_answer_fn on_answer, void *owner);
 /* The same, and the leader looks something up meanwhile: service.looked has it in on_answer. */
@@ -121,5 +129,7 @@ void ask_give_back(struct service *s, uint32_t tenant, struct id lease, enum tie
 
 /* The stream of a session has ended (S4.6): tells so, as often as it takes. */
 void ask_stream_down(struct service *s, uint32_t tenant, struct id session, uint64_t stream);
+/* The stream is up, and the cluster took it for broken: it gets a new number. */
+void ask_stream_up(struct service *s, uint32_t tenant, struct id session, uint64_t stream);
 
 #endif

@@ -1,6 +1,7 @@
 /* What is left to do about a request whose client is gone (S7.2, S7.3). Each errand is one command,
  * submitted by service_run and tried again until the cluster has answered it. */
 #include "service/reply.h"
+#include "service/session.h"
 #include "service/state.h"
 
 void ask_errand(struct ask *a, enum ask_errand errand)
@@ -15,7 +16,7 @@ void ask_errand(struct ask *a, enum ask_errand errand)
         a->state = ASK_LEAVING;
     }
     a->errand = errand;
-    if (errand == ERRAND_RELEASE) {
+    if (errand == ERRAND_RELEASE && id_is_zero(a->errand_id)) {
         a->errand_id = service_random_id(a->service); /* a re-entered lock would lose two levels */
     }
     list_append(&a->service->errands, &a->work);
@@ -67,7 +68,8 @@ void ask_give_back(struct service *s, uint32_t tenant, struct id lease, enum tie
     ask_errand(a, ERRAND_RELEASE);
 }
 
-void ask_stream_down(struct service *s, uint32_t tenant, struct id session, uint64_t stream)
+static void about_stream(struct service *s, uint32_t tenant, struct id session, uint64_t stream,
+                         enum ask_errand errand)
 {
     struct ask *a = ask_new(s, NULL, NULL);
     a->state = ASK_LEAVING;
@@ -75,7 +77,23 @@ void ask_stream_down(struct service *s, uint32_t tenant, struct id session, uint
     a->tenant = tenant;
     a->lease = session;
     a->attachment = stream;
-    ask_errand(a, ERRAND_STREAM_DOWN);
+    ask_errand(a, errand);
+}
+
+void ask_stream_down(struct service *s, uint32_t tenant, struct id session, uint64_t stream)
+{
+    about_stream(s, tenant, session, stream, ERRAND_STREAM_DOWN);
+}
+
+void ask_stream_up(struct service *s, uint32_t tenant, struct id session, uint64_t stream)
+{
+    about_stream(s, tenant, session, stream, ERRAND_STREAM_UP);
+}
+
+/* The id of a release: other leases have other ids. */
+static struct id release_id(const struct ask *a)
+{
+    return (struct id){a->errand_id.high ^ a->lease.high, a->errand_id.low ^ a->lease.low};
 }
 
 void ask_errand_run(struct ask *a)
@@ -104,13 +122,16 @@ void ask_errand_run(struct ask *a)
     case ERRAND_RELEASE:
         command_init(&command, COMMAND_RELEASE);
         command.release.lease = a->lease;
-        reply_format_id(a->errand_id, id + sizeof(REQUEST_ID_NODE) - 1);
+        reply_format_id(release_id(a), id + sizeof(REQUEST_ID_NODE) - 1);
         command.request_id = slice_of(id);
         break;
     case ERRAND_STREAM_DOWN:
         command_init(&command, COMMAND_STREAM_DOWN);
         command.session = a->lease;
         command.stream_down.stream = a->attachment;
+        break;
+    case ERRAND_STREAM_UP:
+        session_stream_command(a->service, a->tenant, a->lease, &command);
         break;
     case ERRAND_NONE:
     default:
@@ -132,6 +153,9 @@ void ask_errand_done(struct ask *a, enum hf_error error, const struct result *re
                result->reason == REASON_NOT_WAITING && result->token != 0) {
         ask_unpark(a);
         ask_errand(a, ERRAND_RELEASE); /* it was granted in the meantime */
+    } else if (a->errand == ERRAND_STREAM_UP && result->error == HF_OK) {
+        session_stream_raised(a->service, a->tenant, a->lease, a->attachment, result->attachment);
+        ask_free(a);
     } else {
         ask_free(a);
     }

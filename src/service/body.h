@@ -38,6 +38,7 @@ struct fields {
     uint64_t member;
     bool reentrant;
     bool detect_deadlock;
+    bool cancel;
     bool now;
 };
 

@@ -199,6 +199,12 @@ void exchange_submit(struct exchange *x, const struct command *command, bool kee
     x->ask = ask_submit_tier(x->service, command, x->tier, keeps_place, exchange_answered, x);
 }
 
+void exchange_cancel(struct exchange *x, const struct command *acquire, render_fn render)
+{
+    x->render = render;
+    x->ask = ask_cancel(x->service, acquire, x->tier, exchange_answered, x);
+}
+
 void exchange_keepalive(struct exchange *x, struct id session, render_fn render)
 {
     x->render = render;

@@ -129,6 +129,8 @@ void exchange_drain(struct exchange *x);
 /* For handlers. Exactly one of these, once. */
 void exchange_submit(struct exchange *x, const struct command *command, bool keeps_place,
                      render_fn render);
+/* Withdraws the acquire with this id (S7.5). */
+void exchange_cancel(struct exchange *x, const struct command *acquire, render_fn render);
 void exchange_keepalive(struct exchange *x, struct id session, render_fn render);
 /* Renders from the local state, behind a barrier unless page.is_stale (S9.1). */
 void exchange_read(struct exchange *x, render_fn render);

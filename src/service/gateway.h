@@ -29,6 +29,11 @@ struct gateway_call {
      * which is copied; and while `done` runs, what it found. Both empty: nothing. */
     struct slice look;
     struct slice page;
+    /* The connection that sent the request; connections take turns. 0: the node itself. */
+    uint64_t source;
+    /* Of a command: when to give up at the latest, from now. 0, or longer than the gateway's own
+     * limit: that limit. */
+    uint32_t within_ms;
     void *in_flight; /* the gateway's */
 };
 

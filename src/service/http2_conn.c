@@ -173,13 +173,16 @@ static bool may_reset(struct http_conn *conn, uint32_t resets)
 static size_t read_pieces(struct http_conn *conn, struct slice bytes)
 {
     size_t used = 0;
+    conn->x.service->source = conn->source;
     while (used < bytes.len && conn_budget_takes_input(conn)) {
         size_t len = bytes.len - used < PIECE ? bytes.len - used : PIECE;
         if (!http2_receive(conn->http2, slice_make(bytes.data + used, len))) {
-            return bytes.len;
+            used = bytes.len;
+            break;
         }
         used += len;
     }
+    conn->x.service->source = 0;
     return used;
 }
 

@@ -71,6 +71,7 @@ struct http_conn *http_conn_new(struct service *s, const struct http_conn_option
     struct http_conn *conn = memory_alloc(s->memory, sizeof(*conn));
     memset(conn, 0, sizeof(*conn));
     conn->options = *options;
+    conn->source = ++s->sources;
     exchange_init(&conn->x, s, &door);
     conn->x.tenant = options->tenant;
     conn->x.is_operator = options->is_operator;

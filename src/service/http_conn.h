@@ -41,6 +41,7 @@ enum conn_state { CONN_IDLE, CONN_BODY, CONN_BUSY, CONN_STREAM, CONN_HTTP2, CONN
 struct http_conn {
     struct exchange x;
     struct http_conn_options options;
+    uint64_t source;             /* see gateway_call */
     struct conn_account account; /* that its buffers and streams are allocated from */
     enum conn_state state;
     enum conn_clock clock;

@@ -103,6 +103,7 @@ void conn_advance(struct http_conn *conn)
     }
     size_t used = 0;
     bool is_more = true;
+    conn->x.service->source = conn->source;
     while (is_more && conn_may_go_on(conn) && (used == all.len || conn_budget_takes_input(conn))) {
         struct http1_result r =
             http1_feed(&conn->parser, slice_make(all.data + used, all.len - used));
@@ -130,6 +131,7 @@ void conn_advance(struct http_conn *conn)
             break;
         }
     }
+    conn->x.service->source = 0;
     if (conn->state == CONN_BODY) {
         keep_request(conn);
     }

@@ -65,6 +65,7 @@ struct resp_conn *resp_conn_new(struct service *s, const struct resp_conn_option
     memset(conn, 0, sizeof(*conn));
     conn->service = s;
     conn->options = *options;
+    conn->source = ++s->sources;
     conn->options.address = NULL;
     snprintf(conn->address, sizeof(conn->address), "%s", options->address);
     conn->protocol = 2;
@@ -339,6 +340,7 @@ static bool begin(struct resp_conn *conn)
 static void advance(struct resp_conn *conn)
 {
     struct resp_shared *shared = resp_shared(conn);
+    conn->service->source = conn->source;
     while (may_begin(conn)) {
         uint32_t count;
         if (conn->kept != NULL) {
@@ -361,6 +363,7 @@ static void advance(struct resp_conn *conn)
             break;
         }
     }
+    conn->service->source = 0;
     if (conn->broken != NULL && conn->mode == RESP_MODE_IDLE && !conn->is_closing) {
         resp_conn_error(conn, "ERR", "Protocol error: %s", conn->broken);
         resp_conn_shut(conn);

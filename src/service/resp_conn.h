@@ -60,6 +60,7 @@ struct resp_conn {
     bool is_authenticated;
     int protocol;
     uint64_t id;
+    uint64_t source;   /* see gateway_call */
     uint64_t since_ms; /* boot time: when the clock started */
     uint64_t born_ms;
     uint64_t heard_ms;

@@ -254,12 +254,15 @@ void service_transact(struct service *s)
         } else if (!may_run || conn->busy_index == index + 1) {
             list_append(&shared->pending, &conn->pending);
         } else if (conn->needs_barrier) {
+            s->source = conn->source;
             conn->ask = ask_barrier(s, on_barrier, conn);
         } else if (resp_script_turn_is_over(s, before)) {
             shared->is_behind = true; /* the other nodes are to hear from us in between */
             list_append(&shared->pending, &conn->pending);
         } else {
+            s->source = conn->source;
             run(conn);
         }
     }
+    s->source = 0;
 }

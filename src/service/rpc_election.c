@@ -33,6 +33,7 @@ void rpc_campaign(struct exchange *x, const void *message)
     b.f.client_id = slice_of(m->client_id);
     b.f.owner = slice_of(m->owner);
     b.f.value = slice_of(m->value);
+    b.f.cancel = m->cancel;
     b.f.request_id = slice_of(m->request_id);
     b.f.seq = m->seq;
     b.f.acked_through = m->acked_through;

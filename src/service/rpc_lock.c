@@ -95,6 +95,7 @@ void rpc_lock(struct exchange *x, const void *message)
     b.f.permits = m->permits;
     b.f.reentrant = m->reentrant;
     b.f.detect_deadlock = m->detect_deadlock;
+    b.f.cancel = m->cancel;
     b.f.request_id = slice_of(m->request_id);
     b.f.seq = m->seq;
     b.f.acked_through = m->acked_through;
@@ -105,9 +106,7 @@ void rpc_lock(struct exchange *x, const void *message)
         rpc_metadata(x, m->metadata, &b) && acquire_read(x, &b, &c, &keeps_place)) {
         c.acquire.names.count = 1;
         c.acquire.names.at[0] = x->name;
-        if (body_check(x, &c)) {
-            exchange_submit(x, &c, keeps_place, render_lock);
-        }
+        acquire_submit(x, &b, &c, keeps_place, render_lock);
     }
     body_close(&b);
 }
@@ -146,6 +145,7 @@ void rpc_multilock(struct exchange *x, const void *message)
     b.f.owner = slice_of(m->owner);
     b.f.tier = rpc_tier(m->tier);
     b.f.detect_deadlock = m->detect_deadlock;
+    b.f.cancel = m->cancel;
     b.f.request_id = slice_of(m->request_id);
     b.f.seq = m->seq;
     b.f.acked_through = m->acked_through;
@@ -155,9 +155,7 @@ void rpc_multilock(struct exchange *x, const void *message)
         rpc_duration(x, m->lock_delay, "lock_delay", LIMIT_DELAY_MAX_MS, &b.f.lock_delay_ms) &&
         rpc_metadata(x, m->metadata, &b) && acquire_read(x, &b, &c, &keeps_place)) {
         c.acquire.names = names;
-        if (body_check(x, &c)) {
-            exchange_submit(x, &c, keeps_place, render_lock);
-        }
+        acquire_submit(x, &b, &c, keeps_place, render_lock);
     }
     body_close(&b);
 }

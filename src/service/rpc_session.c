@@ -67,6 +67,18 @@ void session_calls_close(struct service *s)
     table_close(&s->sessions);
 }
 
+uint64_t *session_call_stream(struct service *s, struct id session, uint64_t stream)
+{
+    for (ref who = table_first(&s->sessions, id_hash(session)); who != 0;) {
+        struct session_call *call = pool_at(&s->pool, who);
+        if (call->stream == stream && id_equal(call->id, session)) {
+            return &call->stream;
+        }
+        who = call->next;
+    }
+    return NULL;
+}
+
 /* ---- words to the client ---- */
 
 typedef Holdfast__V1__SessionResponse Response;
@@ -258,15 +270,14 @@ static void on_raised(void *owner, enum hf_error error, const struct result *res
     call->stream = result->attachment;
     call->ttl_ms = result->ttl_ms;
     call->deadline_ms = result->deadline_ms;
+    session_stream_check(call->service, x->tenant, call->id, call->stream);
     opened(call);
 }
 
 static void raise_stream(struct session_call *call)
 {
     struct command c;
-    command_init(&c, COMMAND_STREAM_UP);
-    c.tenant = call->x->tenant;
-    c.session = call->id;
+    session_stream_command(call->service, call->x->tenant, call->id, &c);
     call->state = SESSION_RAISING;
     call->x->ask = ask_submit(call->service, &c, true, on_raised, call->x);
 }

@@ -2,6 +2,7 @@
 #include "service/http2_conn.h"
 #include "service/session.h"
 #include "service/state.h"
+#include "service/watch.h"
 
 static uint64_t or_default(uint64_t value, uint64_t otherwise)
 {
@@ -76,6 +77,7 @@ void service_on_event(struct service *s, const struct event *event)
         event_ring_add(&s->events, &numbered);
     }
     session_on_event(s, event);
+    session_stream_on_event(s, event);
     resp_on_event(s, event);
     if (event->node == s->node) {
         ask_on_event(s, event);
@@ -104,6 +106,7 @@ void service_state_replaced(struct service *s)
     ask_forget_early(s);
     ask_repeat_all(s);
     session_state_replaced(s);
+    watch_state_replaced(s);
     s->pump = true;
 }
 

@@ -16,6 +16,19 @@ void session_on_event(struct service *s, const struct event *event);
 void session_state_replaced(struct service *s);
 void session_run(struct service *s);
 
+/* The number of the stream as its call keeps it; NULL: there is no such call. */
+uint64_t *session_call_stream(struct service *s, struct id session, uint64_t stream);
+
+/* session_stream.c: the command that raises a stream; a linger that began although the stream is up
+ * is ended: when the event comes, and by a look at the state when events may have been missed. */
+void session_stream_command(const struct service *s, uint32_t tenant, struct id session,
+                            struct command *out);
+void session_stream_on_event(struct service *s, const struct event *event);
+void session_stream_check(struct service *s, uint32_t tenant, struct id session, uint64_t stream);
+/* The stream `old` has the number `stream` now. */
+void session_stream_raised(struct service *s, uint32_t tenant, struct id session, uint64_t old,
+                           uint64_t stream);
+
 /* The cluster can confirm sessions: a leader with a majority is known. */
 bool session_is_safe(const struct service *s);
 

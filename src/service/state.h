@@ -20,7 +20,9 @@ enum {
     SERVICE_RENDER_MAX = 64 << 20,  /* ... that making one may: more than any answer does */
     SERVICE_COMMAND_MAX = 48 << 10, /* bytes of an encoded acquire */
     SERVICE_RETRY_MS = 500,         /* between two attempts of an errand */
-    SERVICE_WAIT_GRACE_MS = 5000,   /* after a wait's end, before we stop waiting for its event */
+    SERVICE_WAIT_ASK_MS = 250,      /* after a wait's end without its event: the node asks for it */
+    SERVICE_WAIT_GRACE_MS = 500,    /* ... and answers, when it cannot find out what happened */
+    SERVICE_WAIT_REACH_MS = 2000,   /* a wait has at least this long to reach a leader */
 };
 
 struct service {
@@ -29,6 +31,8 @@ struct service {
     struct service_options options;
     uint32_t node;
     bool draining;
+    uint64_t sources;      /* numbers given to connections, see gateway_call.source */
+    uint64_t source;       /* of the connection whose requests are being begun; 0: none */
     struct buffer scratch; /* the body of the answer that is being made */
     struct slice looked; /* what the leader found in the tier EFFICIENCY, while that is rendered */
     uint8_t *encoded;    /* SERVICE_COMMAND_MAX bytes */
@@ -143,6 +147,8 @@ static inline uint32_t ask_hash(uint64_t attachment)
 struct ask *ask_new(struct service *s, ask_answer_fn on_answer, void *owner);
 void ask_free(struct ask *a);
 void ask_send(struct ask *a, const struct command *command);
+void ask_keep_command(struct ask *a, const struct command *command);
+void ask_cancel_step(struct ask *a, enum hf_error error, const struct result *result);
 void ask_answer(struct ask *a, enum hf_error error, const struct result *result);
 void ask_tell(struct ask *a, const struct ask_news *news);
 void ask_stop_waiting(struct ask *a);

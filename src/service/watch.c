@@ -9,6 +9,7 @@
 #include "service/api.h"
 #include "service/memory_page.h"
 #include "service/reply.h"
+#include "service/session.h"
 #include "service/watch_event.h"
 
 enum {
@@ -288,6 +289,15 @@ uint64_t watch_next_ms(const struct service *s)
     return next_ms;
 }
 
+void watch_state_replaced(struct service *s)
+{
+    for (struct list *link = s->streams.next; link != &s->streams; link = link->next) {
+        struct watcher *watcher = LIST_OBJECT(link, struct watcher, link);
+        const struct exchange *x = LIST_OBJECT(watcher, struct exchange, watcher);
+        session_stream_check(s, x->tenant, watcher->session, watcher->stream);
+    }
+}
+
 /* ---- the beginning ---- */
 
 /* Everything is read and checked, and the state is up to date. */
@@ -347,6 +357,7 @@ static void on_barrier(void *owner, enum hf_error error, const struct result *re
         watcher->is_listing = false;
     }
     start(x, is_known);
+    session_stream_check(s, x->tenant, watcher->session, watcher->stream);
 }
 
 static enum hf_error read_position(struct exchange *x, struct fault *fault)
@@ -370,9 +381,7 @@ void watch_begin(struct exchange *x)
         exchange_answer_text(x, 200, "text/event-stream", slice_make(NULL, 0));
     } else if (x->watcher.kind == WATCH_SESSION) {
         struct command c;
-        command_init(&c, COMMAND_STREAM_UP);
-        c.tenant = x->tenant;
-        c.session = x->watcher.session;
+        session_stream_command(s, x->tenant, x->watcher.session, &c);
         x->ask = ask_submit(s, &c, true, on_barrier, x);
     } else {
         x->ask = ask_barrier(s, on_barrier, x);

@@ -27,6 +27,8 @@ struct watch_format {
     void (*beat)(struct exchange *x); /* a word, to show that we are alive */
 };
 
+struct service;
+
 struct watcher {
     struct list link; /* in service.streams while it runs */
     const struct watch_format *format;
@@ -50,6 +52,9 @@ void api_election_observe(struct exchange *x);
 
 /* Everything in the watcher is set: asks for what is needed, and then the stream begins. */
 void watch_begin(struct exchange *x);
+
+/* Events were skipped. */
+void watch_state_replaced(struct service *s);
 
 /* The client is gone. */
 void watch_stop(struct exchange *x);

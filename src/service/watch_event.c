@@ -46,6 +46,9 @@ bool watch_is_for(const struct exchange *x, const struct event *e)
     if (e->tenant != x->tenant && e->name.len + e->client.len > 0) {
         return false;
     }
+    if (e->type == EVENT_LINGERS) {
+        return false; /* for the node that carries the stream */
+    }
     switch (x->watcher.kind) {
     case WATCH_ELECTION:
         return (e->type == EVENT_LEADER_CHANGED || e->type == EVENT_PROCLAIMED) &&

@@ -1,5 +1,5 @@
-/* Fixed numbers in the files of storage/, low byte first, at any address; and the one checksum that
- * they all use. XXH3 finds damage, it does not stop an attacker who can write to the disk. */
+/* Little-endian fixed-size numbers at any address, and the checksum of all files of storage/. XXH3
+ * detects damage. It does not protect against an attacker who can write to the disk. */
 #ifndef HOLDFAST_STORAGE_BYTES_H
 #define HOLDFAST_STORAGE_BYTES_H
 
@@ -34,7 +34,6 @@ static inline uint64_t get_u64(const uint8_t *at)
     return get_u32(at) | (uint64_t)get_u32(at + 4) << 32;
 }
 
-/* The next multiple of 8. */
 static inline size_t round_up_8(size_t n)
 {
     return (n + 7) & ~(size_t)7;

@@ -1,4 +1,4 @@
-/* The checksum of storage/: XXH3 with 64 bits, from the header alone. */
+/* The checksum of storage/: 64-bit XXH3, header-only. */
 #include "storage/bytes.h"
 
 #define XXH_INLINE_ALL

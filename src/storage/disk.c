@@ -1,4 +1,4 @@
-/* What every disk gets on top of its operations. */
+/* Functions that are built on the operations of any disk. */
 #include "storage/disk.h"
 
 #include <inttypes.h>

@@ -1,16 +1,15 @@
-/* Direct writes of the real disk: the kernel's own asynchronous I/O (io_submit(2)) of one O_DIRECT
- * write with RWF_DSYNC, which is durable when it is complete, as after pwrite(2) and fdatasync(2).
- * Not io_uring, which profiles of containers commonly forbid; and by syscall(2), since three calls
- * are not worth a library.
+/* Direct writes of the real disk: Linux asynchronous I/O (io_submit(2)) of one O_DIRECT write with
+ * RWF_DSYNC. It is durable when it completes, as after pwrite(2) and fdatasync(2). io_uring is not
+ * used, since container profiles commonly forbid it. The three calls use syscall(2); no library is
+ * needed.
  *
- * Only where we know that it is what it says: on ext4 and XFS, and where the kernel names an
- * alignment (statx(2), since Linux 6.1), which it does not for files that such a write would be
- * emulated for, in the call (ext4 with data=journal, or encrypted). Everywhere else the log's
- * thread writes as ever.
+ * Used only where the behaviour is certain: on ext4 and XFS, and where the kernel reports an
+ * alignment (statx(2), since Linux 6.1). It reports none where it would emulate the write
+ * synchronously (ext4 with data=journal, or encrypted). Everywhere else the log thread writes as
+ * usual.
  *
- * Bytes that lie in the kernel's cache of that file are dropped by a direct write before it begins
- * and again when it is done, so a reader that goes through the cache sees the new ones as soon as
- * the write is complete. */
+ * A direct write drops the cached pages of its range before it begins and again when it completes.
+ * So a cached read returns the new bytes as soon as the write is complete. */
 #define _GNU_SOURCE
 
 #include <errno.h>
@@ -34,7 +33,7 @@ static struct posix_file *posix_of(struct disk_file *file)
     return (struct posix_file *)file;
 }
 
-/* ---- whether it can be done ---- */
+/* ---- support ---- */
 
 static bool divides_block(uint32_t bytes)
 {
@@ -110,9 +109,10 @@ enum disk_direct posix_direct_begin(struct disk_file *file, uint64_t offset, con
     return DISK_DIRECT_WAITS;
 }
 
-/* A full disk is for disk_write to meet, whose caller knows what to do then. */
-static enum disk_direct judge(const struct posix_file *posix, int64_t result, uint64_t len,
-                              struct problem *problem)
+/* Maps the result of the kernel. A full disk is AGAIN: disk_write then fails with STORAGE_FULL,
+ * which its caller handles. */
+static enum disk_direct direct_result(const struct posix_file *posix, int64_t result, uint64_t len,
+                                      struct problem *problem)
 {
     if (result >= 0) {
         return (uint64_t)result == len ? DISK_DIRECT_DONE : DISK_DIRECT_AGAIN;
@@ -147,10 +147,10 @@ enum disk_direct posix_direct_end(struct disk_file *file, bool wait, struct prob
         return DISK_DIRECT_WAITS;
     }
     direct->waits = false;
-    return judge(posix, event.res, direct->write.aio_nbytes, problem);
+    return direct_result(posix, event.res, direct->write.aio_nbytes, problem);
 }
 
-/* Nothing is under way any more: whoever began a write has ended it. */
+/* No write may be in flight. */
 void posix_direct_free(struct folder *folder)
 {
     hf_assert(!folder->direct.waits);

@@ -1,5 +1,5 @@
-/* The real disk. Thin: each function is one system call, repeated where it was interrupted or did
- * only a part, and an error text with the full path. */
+/* The real disk. Each function is one system call, repeated after EINTR or a partial transfer, with
+ * an error text that contains the full path. */
 #define _GNU_SOURCE
 
 #include "storage/disk_posix.h"
@@ -59,8 +59,8 @@ enum storage_status posix_status_of(int error)
     }
 }
 
-/* "cannot WHAT PATH/NAME: why", from errno. Not by strerror, which may take locks: the snapshot
- * child comes here too. */
+/* Sets "cannot WHAT PATH/NAME: why" from errno. strerror may take locks and the snapshot child
+ * calls this, so it is not used. */
 static enum storage_status failed(struct problem *problem, const struct folder *folder,
                                   const char *what, const char *name)
 {
@@ -154,7 +154,7 @@ static enum storage_status posix_sync_folder(struct disk *disk, struct problem *
     return fsync(folder->fd) == 0 ? STORAGE_OK : failed(problem, folder, "sync the folder", "");
 }
 
-/* The pid that the holder wrote; 0 where there is none. */
+/* Returns the pid that the holder wrote, 0 if there is none. */
 static long read_holder(int fd)
 {
     char text[24] = "";
@@ -162,8 +162,8 @@ static long read_holder(int fd)
     return got > 0 ? strtol(text, NULL, 10) : 0;
 }
 
-/* When the process that wrote its pid is gone, the lock is still that of its snapshot child, which
- * dies with it as soon as it gets to run: a restart at once must not fail for that. */
+/* Retries while the pid in the file is that of a dead process. Then its snapshot child still has
+ * the lock, and exits as soon as it is scheduled: an immediate restart must not fail for that. */
 static bool take_lock(int fd)
 {
     for (unsigned waited_ms = 0;; waited_ms += LOCK_RETRY_MS) {
@@ -182,8 +182,8 @@ static bool take_lock(int fd)
     }
 }
 
-/* flock(2) and no lock by fcntl(2): it belongs to the open file and not to the process, so a test
- * sees it too, and it ends when the last descriptor does. */
+/* Uses flock(2), not fcntl(2). The lock belongs to the open file and not to the process, so a
+ * second open in a test conflicts too. It ends when the last descriptor is closed. */
 static enum storage_status posix_lock(struct disk *disk, const char *name, struct disk_file **out,
                                       struct problem *problem)
 {
@@ -213,7 +213,7 @@ static enum storage_status posix_lock(struct disk *disk, const char *name, struc
     }
     char pid[24];
     int len = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
-    /* A full disk or a file system that refuses must not keep a locked folder from opening. */
+    /* The lock is valid without the pid: a full disk must not prevent opening. */
     if (ftruncate(fd, 0) == 0 && pwrite(fd, pid, (size_t)len, 0) < 0) {
         errno = 0;
     }
@@ -226,7 +226,7 @@ static enum storage_status posix_room(struct disk *disk, uint64_t *bytes, struct
     struct folder *folder = folder_of(disk);
     struct statvfs information;
     if (fstatvfs(folder->fd, &information) != 0) {
-        return failed(problem, folder, "ask for the free space of", "");
+        return failed(problem, folder, "read the free space of", "");
     }
     *bytes = (uint64_t)information.f_bavail * (uint64_t)information.f_frsize;
     return STORAGE_OK;
@@ -288,7 +288,7 @@ static enum storage_status posix_size(struct disk_file *file, uint64_t *bytes,
     struct posix_file *posix = posix_of(file);
     struct stat information;
     if (fstat(posix->fd, &information) != 0) {
-        return posix_failed(problem, posix, "ask for the size of");
+        return posix_failed(problem, posix, "read the size of");
     }
     *bytes = (uint64_t)information.st_size;
     return STORAGE_OK;
@@ -333,7 +333,7 @@ static const struct disk_ops posix_ops = {
 
 /* ---- the folder ---- */
 
-/* Makes the folder and syncs the one above it, whose entry it is. */
+/* Creates the folder and syncs its parent. */
 static bool make_folder(const char *path)
 {
     if (mkdir(path, 0700) != 0) {

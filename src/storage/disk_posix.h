@@ -1,11 +1,11 @@
-/* The real disk: a folder of the machine, with blocking calls. */
+/* The real disk: a folder of the file system, with blocking calls. */
 #ifndef HOLDFAST_STORAGE_DISK_POSIX_H
 #define HOLDFAST_STORAGE_DISK_POSIX_H
 
 #include "storage/disk.h"
 
-/* Opens the folder, and makes it (mode 0700, its own name synced) if it is not there; the folder
- * above must be. Freed with disk_posix_free. */
+/* Opens the folder, and creates it if it does not exist (mode 0700, its name synced). The parent
+ * must exist. Freed with disk_posix_free. */
 enum storage_status disk_posix_new(const char *path, struct disk **out, struct problem *problem);
 void disk_posix_free(struct disk *disk);
 

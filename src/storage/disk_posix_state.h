@@ -1,4 +1,4 @@
-/* A folder and a file of the real disk, as disk_posix.c and disk_direct.c share them. */
+/* A folder and a file of the real disk; shared by disk_posix.c and disk_direct.c. */
 #ifndef HOLDFAST_STORAGE_DISK_POSIX_STATE_H
 #define HOLDFAST_STORAGE_DISK_POSIX_STATE_H
 
@@ -8,7 +8,7 @@
 
 /* The one direct write of a folder. */
 struct direct {
-    aio_context_t context; /* 0: there is none yet */
+    aio_context_t context; /* 0: none yet */
     struct iocb write;
     bool waits;
 };
@@ -24,13 +24,13 @@ struct posix_file {
     struct disk_file file;
     struct folder *folder;
     int fd;
-    int direct_fd; /* the same file once more, opened for direct writes; or -1 */
+    int direct_fd; /* the same file, opened for direct writes; or -1 */
 };
 
 /* ---- disk_posix.c ---- */
 
 enum storage_status posix_status_of(int error);
-/* "cannot WHAT PATH/NAME: why", from errno. */
+/* Sets "cannot WHAT PATH/NAME: why" from errno. */
 enum storage_status posix_failed(struct problem *problem, const struct posix_file *file,
                                  const char *what);
 

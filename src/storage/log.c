@@ -1,4 +1,4 @@
-/* The state of the log in memory: what a record means, where entries are, and when to stop. */
+/* The state of the log in memory: the effect of each record, the place of entries, and failures. */
 #include "storage/log.h"
 
 #include "base/limits.h"
@@ -46,9 +46,8 @@ bool log_wants_prepare(const struct log *log)
     return log->active + 1 == log->segment_count;
 }
 
-/* ---- what a record means ---- */
+/* ---- records ---- */
 
-/* Removes the entries from `index` on. */
 static void cut(struct log *log, uint64_t index)
 {
     while (log->mark_count > 0 && log->marks[log->mark_count - 1].index >= index) {
@@ -58,7 +57,7 @@ static void cut(struct log *log, uint64_t index)
     log->interrupted = true;
 }
 
-/* The log is empty, and its next entry is `index`. */
+/* Empties the log; its next entry gets `index`. */
 static void start_at(struct log *log, uint64_t index)
 {
     log->mark_count = 0;
@@ -88,11 +87,11 @@ static void mark(struct log *log, const struct log_segment *segment, uint32_t of
     log->interrupted = false;
 }
 
-/* Where the oldest segment follows one that was dropped, the log begins in the middle: its first
- * record says where, and one with a lower index says it again, since then all that was between them
- * has been replaced. Only a log that begins with the first segment of all, or with a reset, is
- * anchored and cannot go below. (That nothing is missing below is for the store to see: it knows up
- * to where a snapshot has everything.) */
+/* Prepares the log for a record at `index`; returns whether the record is valid there. If the
+ * oldest segment follows a dropped one, the log begins in the middle, and its first record defines
+ * where. A later record with a lower index redefines it, since it replaces everything from there
+ * on. A log that begins with the very first segment or with a reset is anchored and cannot go below
+ * its first index. The store checks that no entries are missing below (store.c). */
 static bool place(struct log *log, uint64_t index)
 {
     if (!log->positioned || (!log->anchored && index < log->first)) {
@@ -230,7 +229,7 @@ void log_remember_tail(struct log *log, const uint8_t *bytes, size_t len)
     }
 }
 
-/* ---- the end ---- */
+/* ---- lock, failures, close ---- */
 
 void log_lock(struct log *log)
 {

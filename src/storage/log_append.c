@@ -1,20 +1,19 @@
-/* Writing to the log. Everything that changes it is a record at its end: entries, truncations,
- * resets and seals alike, so that one write and one sync make the change, and a power cut in the
- * middle leaves the beginning of it or nothing.
+/* Writing to the log. Every change is a record at its end: entries, truncations, resets and seals.
+ * So one write and one sync make the change, and a power cut leaves the beginning of it or nothing.
  *
- * A batch is laid out first, and the segments that it needs are made, before a byte is written. So
- * a full disk is met while the log is still as it was. */
+ * A batch is laid out, and the segments that it needs are made, before a byte is written. So a full
+ * disk is detected while the log is unchanged. */
 #include "storage/log_state.h"
 
 #include "base/limits.h"
 
 /* ---- one write ---- */
 
-/* The disk had no room for bytes that were allocated before: a file system that copies on write.
- * What was written of them must not be found at the next opening, for the caller is told that
- * nothing was done. Zeros over the first header do that. All of it is overwritten, so that a later
- * write that is cut off does not show bytes of this one (log_tail.c); where there is no room for
- * zeros nothing was written either. */
+/* Overwrites a failed write with zeros. The disk had no space for bytes that were allocated before,
+ * as copy-on-write file systems may report. The caller reports that nothing was written, so the
+ * next opening must not find these records. All of it is overwritten, so that a later torn write
+ * does not expose bytes of this one (log_tail.c). If there is no space for the zeros, nothing was
+ * written either. */
 static enum storage_status undo(struct log_segment *segment, size_t len, struct problem *problem)
 {
     static const uint8_t zeros[LOG_PAGE];
@@ -32,8 +31,8 @@ static enum storage_status undo(struct log_segment *segment, size_t len, struct 
     return status == STORAGE_OK ? disk_sync(segment->file, problem) : status;
 }
 
-/* Makes the bytes at the end of the active segment durable. With `may_undo`, nothing of what the
- * caller wants was written before. */
+/* Makes the bytes at the end of the active segment durable. `may_undo`: no earlier part of the
+ * caller's batch was written. */
 static enum storage_status flush(struct log *log, const uint8_t *bytes, size_t len, bool may_undo,
                                  struct problem *problem)
 {
@@ -44,7 +43,7 @@ static enum storage_status flush(struct log *log, const uint8_t *bytes, size_t l
         if (may_undo && undo(segment, len, &second) == STORAGE_OK) {
             return STORAGE_FULL;
         }
-        status = problem->status = STORAGE_IO; /* to ask again would not be safe */
+        status = problem->status = STORAGE_IO; /* a repeated call would not be safe */
     }
     if (status == STORAGE_OK) {
         status = disk_sync(segment->file, problem);
@@ -75,12 +74,12 @@ void log_apply_all(struct log *log, const uint8_t *bytes, size_t len, bool close
 size_t log_batch_fit(const struct log_batch *batch, size_t from, uint32_t tail,
                      uint32_t segment_size, size_t *bytes)
 {
-    size_t room = segment_size - tail - LOG_RECORD;
+    size_t space = segment_size - tail - LOG_RECORD;
     size_t n = 0;
     *bytes = 0;
     while (from + n < batch->count) {
         size_t size = log_record_size(batch->entries[from + n].data.len);
-        if (*bytes + size > room) {
+        if (*bytes + size > space) {
             break;
         }
         *bytes += size;
@@ -89,9 +88,9 @@ size_t log_batch_fit(const struct log_batch *batch, size_t from, uint32_t tail,
     return n;
 }
 
-/* Makes the segments that the batch will need beyond the active one. */
-static enum storage_status make_room(struct log *log, const struct log_batch *batch,
-                                     struct problem *problem)
+/* Makes the segments that the batch needs beyond the active one. */
+static enum storage_status make_segments(struct log *log, const struct log_batch *batch,
+                                         struct problem *problem)
 {
     size_t at = log->active;
     size_t bytes;
@@ -105,7 +104,7 @@ static enum storage_status make_room(struct log *log, const struct log_batch *ba
             }
         }
         size_t n = log_batch_fit(batch, done, LOG_PAGE, log->segments[at].size, &bytes);
-        hf_assert(n > 0); /* an entry that fits into no segment */
+        hf_assert(n > 0); /* else the entry fits into no segment */
         done += n;
     }
     return STORAGE_OK;
@@ -141,7 +140,7 @@ enum storage_status log_append(struct log *log, uint64_t first, const struct log
     struct log_batch batch = {first, entries, count};
     enum storage_status status = log_check_broken(log, problem);
     if (status == STORAGE_OK) {
-        status = make_room(log, &batch, problem);
+        status = make_segments(log, &batch, problem);
     }
     size_t done = 0;
     while (status == STORAGE_OK && done < count) {
@@ -152,7 +151,7 @@ enum storage_status log_append(struct log *log, uint64_t first, const struct log
         bytes += close ? LOG_RECORD : 0;
         uint8_t *buffer = log_buffer(log, bytes);
         log_batch_encode(log, &batch, done, n, close, buffer);
-        /* Once a part is durable there is no way back to the log as it was. */
+        /* Once a part is durable, the log cannot return to its old state. */
         status = flush(log, buffer, bytes, done == 0, problem);
         if (status == STORAGE_OK) {
             log_apply_all(log, buffer, bytes, close);
@@ -166,7 +165,7 @@ enum storage_status log_append(struct log *log, uint64_t first, const struct log
 
 /* ---- single records ---- */
 
-/* A record without payload, in a segment of its own choice: the active one, or the next. */
+/* Writes a record without payload to the active segment, or to the next one if it is full. */
 static enum storage_status append_control(struct log *log, enum log_kind kind, uint64_t index,
                                           uint64_t term, struct problem *problem)
 {
@@ -176,7 +175,7 @@ static enum storage_status append_control(struct log *log, enum log_kind kind, u
     }
     struct log_entry nothing = {.data = slice_make(NULL, 0)};
     struct log_batch batch = {0, &nothing, 1};
-    status = make_room(log, &batch, problem);
+    status = make_segments(log, &batch, problem);
     if (status != STORAGE_OK) {
         return status;
     }
@@ -213,7 +212,7 @@ enum storage_status log_reset(struct log *log, uint64_t index, uint64_t term,
     hf_assert(index < LIMIT_NUMBER);
     enum storage_status status = append_control(log, LOG_RESET, index, term, problem);
     if (status == STORAGE_OK) {
-        /* It is done. The old segments may also go later. */
+        /* The reset is durable. The old segments may also be dropped later. */
         status = log_drop_before(log, index + 1, problem);
         status = status == STORAGE_FULL ? STORAGE_OK : status;
     }

@@ -1,15 +1,14 @@
-/* Appends whose write somebody else makes: the same records at the same place as log_append writes,
- * in whole blocks. Only the plain case: a batch that fits into the active segment. Whatever closes
- * a segment, or begins one, is log_append's.
+/* Appends by direct writes of the caller: the same records at the same place as log_append writes,
+ * in whole blocks. Only for a batch that fits into the active segment. log_append handles
+ * everything that closes or begins a segment.
  *
- * The first block begins with records that are durable. They are written again as they are, which
- * no power cut can harm (storage/disk.h; and the kernel's cache does the same, for it writes whole
- * blocks too). Behind the last record the block is filled with zeros; what lay there is no part of
- * the log, and reading an old block just to keep it would cost more than the write.
+ * The first block begins with durable records. They are written again unchanged, so a power cut
+ * cannot harm them (storage/disk.h; the kernel's cache writes whole blocks too). After the last
+ * record the block is filled with zeros. The bytes there are no part of the log, and reading them
+ * to preserve them would cost more than the write.
  *
- * The write is built in memory that a forked child does not get (MADV_DONTFORK). Else the pages
- * would be shared between node and snapshot child, and the next batch would have to copy each of
- * them, while the kernel may still read the old ones; a child has no business with them. */
+ * The write is built in memory that a forked child does not get (MADV_DONTFORK). Otherwise node and
+ * snapshot child would share the pages, and the next batch would have to copy each of them. */
 #define _GNU_SOURCE
 
 #include <sys/mman.h>
@@ -38,7 +37,7 @@ static bool make_buffer(struct log *log)
         if (pages == MAP_FAILED) {
             return false;
         }
-        (void)madvise(pages, LOG_DIRECT_BYTES, MADV_DONTFORK); /* saves copies, no more */
+        (void)madvise(pages, LOG_DIRECT_BYTES, MADV_DONTFORK); /* only avoids copies */
         log->direct = pages;
     }
     return true;
@@ -51,7 +50,7 @@ void log_direct_prepare(struct log *log)
         return;
     }
     segment->direct = disk_direct_prepare(segment->file) && make_buffer(log);
-    if (!segment->direct) { /* all segments are in one folder */
+    if (!segment->direct) { /* valid for all segments: they are in one folder */
         log->options.direct = false;
         log_direct_free(log);
     }

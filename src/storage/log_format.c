@@ -1,4 +1,4 @@
-/* Encoding and checking of segments and records. Pure: no file is touched here. */
+/* Encodes and checks segments and records. Does no I/O. */
 #include "storage/log_format.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include "base/limits.h"
 #include "base/panic.h"
 
-/* Where things are in the header of a segment. */
+/* Offsets in the header of a segment. */
 enum {
     PAGE_CHECKSUM = 0,
     PAGE_MAGIC = 8,
@@ -22,7 +22,7 @@ enum {
     PAGE_BLANK = 68,
 };
 
-/* Where things are in the header of a record. */
+/* Offsets in the header of a record. */
 enum {
     RECORD_CHECKSUM = 0,
     RECORD_LENGTH = LOG_LENGTH,

@@ -1,34 +1,32 @@
-/* The bytes of the log: what a segment and a record look like, and how a reader tells a record that
- * was written here and now from anything else that may lie in the file.
+/* The on-disk format of the log: segments and records, and what makes a record valid.
  *
- * A segment is a file of fixed size: one page of header, then records one behind the other, each at
- * a multiple of 8, then whatever was there before: zeros in a new file, old records in a recycled
- * one.
+ * A segment is a file of fixed size: one page of header, then consecutive records, each at a
+ * multiple of 8, then the old content: zeros in a new file, old records in a recycled one.
  *
  *   header   checksum of the page, "HOLDFLOG", version, size of the file, store id, number of the
  *            segment, number of the segment that it follows (0: it is the first), life, sealed,
  *            blank (1: the file held zeros when it became a segment; 0: it was recycled, or an
  *            older version made it)
  *   record   checksum, length, kind, type, index, term, checksum of the record before, start of its
- *            batch, salt; then the payload, with zeros up to a multiple of 8
+ *            batch, salt; then the payload, padded with zeros to a multiple of 8
  *
  * The header is durable before the file gets the name of a segment, and is not written again. The
- * place of checksum, magic and version stays the same in all versions to come.
+ * offsets of checksum, magic and version are the same in all versions.
  *
- * What makes a record valid:
+ * A record is valid when:
  *
- *   - its checksum covers header and payload and is seeded by the segment's salt, which is made of
- *     store id, segment number and life. The life is a number that rises with every opening of the
- *     store and is durable before the log is touched (storage/store.c). So no file is ever twice
- *     given the same salt, and old records in a recycled file are never taken for new ones;
- *   - it names the checksum of the record before it, also across segments. So a record that a
- *     failed write left behind is not taken for the successor of what was written over its
- *     beginning, and a lost, doubled or misplaced segment shows.
+ *   - its checksum matches. It covers header and payload and is seeded by the segment's salt, which
+ *     is made of store id, segment number and life. The life rises with every opening of the store
+ *     and is durable before the log is used (storage/store.c). So no file gets the same salt twice,
+ *     and old records in a recycled file are never valid;
+ *   - it contains the checksum of the record before it, also across segments. So a record left by a
+ *     failed write is not accepted as the successor of a record that overwrote its beginning. A
+ *     lost, duplicated or misplaced segment is detected too.
  *
  * An append is one write and one sync, and is not acknowledged before. So every byte before the
- * start of a record's batch was durable when that record was written. That is what tells an
- * unfinished tail from damage, see log_scan.c. `sealed` says the same of the whole beginning of a
- * segment that was copied: it was durable before the file got its name. */
+ * start of a record's batch was durable when that record was written. log_scan.c uses this to
+ * distinguish an unfinished tail from damage. `sealed` extends this to a copied segment: the bytes
+ * before it were durable before the file got its name. */
 #ifndef HOLDFAST_STORAGE_LOG_FORMAT_H
 #define HOLDFAST_STORAGE_LOG_FORMAT_H
 
@@ -40,19 +38,19 @@
 
 enum {
     LOG_FORMAT_VERSION = 1,
-    LOG_PAGE = 4096,  /* the header; records start behind it */
+    LOG_PAGE = 4096,  /* the header; records start after it */
     LOG_RECORD = 48,  /* the header of a record */
-    LOG_LENGTH = 8,   /* where in it the length lies, 4 bytes */
-    LOG_NAME_MAX = 40 /* of a segment's file, with its end */
+    LOG_LENGTH = 8,   /* offset of the length in it, 4 bytes */
+    LOG_NAME_MAX = 40 /* of a segment's file name, with the NUL */
 };
 
 enum log_kind {
     LOG_ENTRY = 1, /* becomes the last entry, and removes those from its index on */
     LOG_TRUNCATE,  /* removes the entries from its index on */
-    LOG_RESET,     /* removes all entries; the next one has its index + 1. Its term is that of the
-                      snapshot that takes their place */
-    LOG_SEAL,      /* nothing; shows that what lies before it was durable */
-    LOG_CLOSE,     /* the last record of a segment: the log goes on in the next one */
+    LOG_RESET,     /* removes all entries; the next one has its index + 1. Its term is that of
+                      the snapshot that replaces them */
+    LOG_SEAL,      /* changes nothing; proves that the bytes before it were durable */
+    LOG_CLOSE,     /* the last record of a segment: the log continues in the next one */
 };
 
 struct log_segment {
@@ -62,9 +60,9 @@ struct log_segment {
     uint64_t salt;
     uint32_t size;
     uint32_t sealed;
-    uint32_t tail; /* where the next record goes */
-    bool blank;    /* what no record was written over are zeros */
-    bool direct;   /* the file is ready for direct writes */
+    uint32_t tail; /* offset of the next record */
+    bool blank;    /* bytes without a record are zeros */
+    bool direct;   /* the file is prepared for direct writes */
     struct disk_file *file;
 };
 
@@ -75,7 +73,7 @@ struct log_record {
     uint64_t term;
     uint64_t before;   /* checksum of the record before */
     uint64_t checksum; /* of this one */
-    uint32_t batch;    /* where in the segment its batch starts */
+    uint32_t batch;    /* offset of the start of its batch in the segment */
     uint32_t size;     /* with header and padding */
     struct slice payload;
 };
@@ -85,10 +83,10 @@ static inline size_t log_record_size(size_t payload_len)
     return LOG_RECORD + round_up_8(payload_len);
 }
 
-/* Also sets the salt, which the fields before it decide. `page` is LOG_PAGE bytes. */
+/* Also sets the salt, which depends on the fields before it. `page` has LOG_PAGE bytes. */
 void log_segment_encode(struct log_segment *segment, struct id store, uint8_t *page);
 
-/* Fills in what the page says; `file_size` is that of the whole file. */
+/* Fills in the fields from the page; `file_size` is that of the whole file. */
 enum storage_status log_segment_decode(struct log_segment *segment, struct id store,
                                        uint64_t number, const char *name, const uint8_t *page,
                                        uint64_t file_size, struct problem *problem);
@@ -98,23 +96,23 @@ enum storage_status log_segment_decode(struct log_segment *segment, struct id st
 uint64_t log_record_encode(const struct log_segment *segment, const struct log_record *record,
                            uint8_t *at);
 
-/* Whether the `left` bytes at `at` begin with a record of this segment, by salt and checksum. Does
- * not look at what lies before it. */
+/* Whether the `left` bytes at `at` begin with a record of this segment, by salt and checksum.
+ * Ignores the records before it. */
 bool log_record_decode(const struct log_segment *segment, const uint8_t *at, size_t left,
                        struct log_record *out);
 
-/* The same without the checksum: what a header says that has this segment's salt, and whose record
- * fits into `left`. For a record that is known to be damaged or unfinished. */
+/* The same without the checksum: decodes a header that has this segment's salt and whose record
+ * fits into `left`. For a record that is damaged or unfinished. */
 bool log_record_glance(const struct log_segment *segment, const uint8_t *at, size_t left,
                        struct log_record *out);
 
 /* The size of the record that seems to begin at `at`, where there are LOG_RECORD bytes; 0 when
- * there is none. For a reader that wants to know how much to read. */
+ * there is none. Lets a reader decide how much to read. */
 size_t log_record_peek(const struct log_segment *segment, const uint8_t *at);
 
 /* log-000000000012, spare-000000000007 */
 void log_segment_name(char name[LOG_NAME_MAX], const char *prefix, uint64_t number);
-/* The number in such a name; false for any other. */
+/* Parses the number of such a name; false for any other name. */
 bool log_segment_number(const char *name, const char *prefix, uint64_t *number);
 
 #endif

@@ -1,13 +1,13 @@
-/* Finding the segments of a log in the folder, and their order.
+/* Finds the segments of a log in the folder, and their order.
  *
- * Each header names the segment that it follows. Numbers only rise, but have holes: a segment that
- * was copied at opening (log_open.c) is replaced by one that follows the same segment and has a
- * higher number. So the order is found by going back from the highest number, and whatever is not
- * met on the way must be a leftover: replaced by one that was met, or behind one that was. If it is
- * neither, a file between them is missing.
+ * Each header contains the number of the segment that it follows. Numbers only rise, but have gaps:
+ * log_open.c copies a segment into one that follows the same segment and has a higher number. So
+ * the order is found by walking back from the highest number. A segment that the walk does not
+ * visit must be a leftover: a visited one replaced it, or replaced a segment before it. Otherwise a
+ * file between them is missing.
  *
- * The oldest segment may follow one that is not there: that one was dropped. Whether it was dropped
- * rightly the store sees, which knows up to where its snapshot goes. */
+ * The oldest segment may follow one that does not exist, because that one was dropped. The store
+ * checks that the snapshot covers it. */
 #include <stdlib.h>
 
 #include "storage/log_state.h"
@@ -59,29 +59,30 @@ static enum storage_status read_header(struct log *log, struct log_segment *segm
     return status;
 }
 
-/* Whether another one took its place, or the place of one that it is behind. */
-static bool is_replaced(const struct log *log, const struct log_segment *segment, const bool *met)
+/* Whether a visited segment replaced this one, or replaced one before it. */
+static bool is_replaced(const struct log *log, const struct log_segment *segment,
+                        const bool *visited)
 {
     for (size_t i = log->segment_count; i-- > 0;) {
         const struct log_segment *other = &log->segments[i];
-        if (met[i] && other->follows == segment->follows && other->number > segment->number) {
+        if (visited[i] && other->follows == segment->follows && other->number > segment->number) {
             return true;
         }
-        if (!met[i] && other->number == segment->follows && other->number < segment->number) {
-            return is_replaced(log, other, met);
+        if (!visited[i] && other->number == segment->follows && other->number < segment->number) {
+            return is_replaced(log, other, visited);
         }
     }
     return false;
 }
 
 /* Marks the segments that belong to the log and returns the oldest of them. */
-static size_t go_back(const struct log *log, bool *met)
+static size_t walk_back(const struct log *log, bool *visited)
 {
     size_t oldest = log->segment_count - 1;
-    met[oldest] = true;
+    visited[oldest] = true;
     for (size_t i = oldest; i-- > 0;) {
         if (log->segments[i].number == log->segments[oldest].follows) {
-            met[i] = true;
+            visited[i] = true;
             oldest = i;
         }
     }
@@ -100,17 +101,17 @@ static enum storage_status missing(const struct log_segment *oldest, struct prob
 }
 
 static enum storage_status link_segments(struct log *log, struct log_leftovers *leftovers,
-                                         bool *met, struct problem *problem)
+                                         bool *visited, struct problem *problem)
 {
-    size_t oldest = go_back(log, met);
+    size_t oldest = walk_back(log, visited);
     for (size_t i = 0; i < log->segment_count; i++) {
-        if (!met[i] && !is_replaced(log, &log->segments[i], met)) {
+        if (!visited[i] && !is_replaced(log, &log->segments[i], visited)) {
             return missing(&log->segments[oldest], problem);
         }
     }
     size_t kept = 0;
     for (size_t i = 0; i < log->segment_count; i++) {
-        if (met[i]) {
+        if (visited[i]) {
             log->segments[kept++] = log->segments[i];
         } else {
             disk_close(log->segments[i].file);
@@ -137,10 +138,10 @@ enum storage_status log_find_segments(struct log *log, struct log_leftovers *lef
     }
     leftovers->capacity = log->segment_count;
     leftovers->list = memory_alloc(memory_system(), leftovers->capacity * sizeof(*leftovers->list));
-    size_t met_size = log->segment_count * sizeof(bool);
-    bool *met = memory_alloc(memory_system(), met_size);
-    memset(met, 0, met_size);
-    status = link_segments(log, leftovers, met, problem);
-    memory_free(memory_system(), met, met_size);
+    size_t visited_size = log->segment_count * sizeof(bool);
+    bool *visited = memory_alloc(memory_system(), visited_size);
+    memset(visited, 0, visited_size);
+    status = link_segments(log, leftovers, visited, problem);
+    memory_free(memory_system(), visited, visited_size);
     return status;
 }

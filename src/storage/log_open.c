@@ -1,11 +1,11 @@
-/* Opening the log: reads every record, tells an unfinished tail from damage (log_scan.c says how),
+/* Opening the log: reads every record, distinguishes an unfinished tail from damage (log_scan.c),
  * and copies the last segment that has records into a fresh one.
  *
- * Why the copy: after a crash of the process alone the last writes are in the kernel's cache and
- * look like all others, but may never have reached the disk, and may never do so if a sync has
- * failed before. They were not acknowledged, and raft must not be told that they are persisted
- * before they are (S12.2). In all segments before the last one with records everything is durable,
- * since a segment is synced before the next one is written. */
+ * Reason for the copy: after a crash of the process alone, its last writes are in the kernel's
+ * cache and readable. They may never reach the disk, in particular if a sync failed before. They
+ * were not acknowledged, and raft must not treat them as persisted before they are (S12.2). All
+ * segments before the last one with records are durable, since a segment is synced before the next
+ * one is written. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -19,9 +19,9 @@ struct opening {
     uint8_t *bytes; /* of one segment at a time */
     size_t bytes_size;
     size_t last_used;      /* the newest segment with records, or NO_SEGMENT */
-    bool last_used_closed; /* and it ends with a CLOSE */
-    uint64_t before_first; /* what the first record of that segment follows */
-    struct log_scan ended; /* where the log ends; only when `has_ended` */
+    bool last_used_closed; /* it ends with a CLOSE */
+    uint64_t before_first; /* checksum that the first record of that segment follows */
+    struct log_scan ended; /* the end of the log; only when `has_ended` */
     bool has_ended;
 };
 
@@ -40,7 +40,7 @@ static enum storage_status load(struct opening *opening, const struct log_segmen
     return disk_read_all(segment->file, 0, opening->bytes, segment->size, problem);
 }
 
-/* Names file, offset and index, which is all that can be known of a record that is not there. */
+/* Reports file, offset and index of the missing record. */
 static enum storage_status damaged(const struct opening *opening, const struct log_scan *scan,
                                    const char *why, struct problem *problem)
 {
@@ -54,7 +54,7 @@ static enum storage_status damaged(const struct opening *opening, const struct l
                        scan->segment->file->name, scan->offset, index, why);
 }
 
-/* A segment behind the end of the log: nothing was ever written to it. */
+/* Checks a segment after the end of the log: it must contain no record. */
 static enum storage_status check_empty(const struct opening *opening,
                                        const struct log_segment *segment, struct problem *problem)
 {
@@ -166,8 +166,8 @@ static enum storage_status replay_all(struct opening *opening, struct problem *p
 
 /* ---- the fresh segment ---- */
 
-/* Encodes the records of one segment anew for another, and moves the marks along. Seals are left
- * out, the copy is sealed as a whole; so is a CLOSE. */
+/* Encodes the records of one segment for another, and moves the marks. Leaves out seals, since the
+ * copy is sealed as a whole, and a CLOSE. */
 static void copy_records(struct opening *opening, const struct log_segment *from,
                          struct log_segment *to, uint8_t *image)
 {
@@ -203,7 +203,7 @@ static void copy_records(struct opening *opening, const struct log_segment *from
     }
 }
 
-/* Makes the copy and puts it in the place of its original, whose file is still to be retired.
+/* Makes the copy and puts it in the place of its original, whose file must still be retired.
  * Without an original (there is no log yet) the copy is empty. */
 static enum storage_status renew(struct opening *opening, size_t at, struct problem *problem)
 {
@@ -241,7 +241,6 @@ static enum storage_status renew(struct opening *opening, size_t at, struct prob
     return status;
 }
 
-/* Retires the segments behind `at`. */
 static enum storage_status retire_behind(struct log *log, size_t at, struct problem *problem)
 {
     enum storage_status status = STORAGE_OK;
@@ -254,12 +253,12 @@ static enum storage_status retire_behind(struct log *log, size_t at, struct prob
     return status;
 }
 
-/* Whatever is retired here is retired from the newest to the oldest, durably one by one, since each
- * is known for a leftover by the one that it follows.
+/* Segments are retired from the newest to the oldest, each durably, since a leftover is recognised
+ * by the segment that it follows.
  *
- * Empty segments behind the last one with records go before the copy is made, so that it can use
- * one of them even on a full disk. But not if that one ends with a CLOSE, which says that there is
- * something behind it. */
+ * Empty segments after the last one with records are retired first. So the copy can reuse one of
+ * them even on a full disk. Exception: if that last one ends with a CLOSE, a segment must exist
+ * after it. */
 static enum storage_status renew_tail(struct opening *opening, struct problem *problem)
 {
     struct log *log = opening->log;
@@ -288,9 +287,9 @@ static enum storage_status renew_tail(struct opening *opening, struct problem *p
     return status;
 }
 
-/* ---- all of it ---- */
+/* ---- opening ---- */
 
-/* Spares of an earlier life, as many as we keep. */
+/* Removes spares of earlier runs beyond the limit. */
 static enum storage_status trim_spares(struct log *log, struct problem *problem)
 {
     enum storage_status status = STORAGE_OK;
@@ -305,9 +304,9 @@ static enum storage_status trim_spares(struct log *log, struct problem *problem)
 static enum storage_status open_all(struct opening *opening, struct problem *problem)
 {
     struct log *log = opening->log;
-    /* A name that a dead process changed may be visible without being durable, also that of the
-     * meta file or of a snapshot. Nothing is built on it before it is: a spare, for one, may be a
-     * segment again after a power cut. */
+    /* A name changed by a dead process, also of the meta file or a snapshot, may be visible but not
+     * durable. Make it durable before relying on it: a spare may become a segment again after a
+     * power cut. */
     enum storage_status status = disk_sync_folder(log->disk, problem);
     if (status == STORAGE_OK) {
         status = log_find_segments(log, &opening->leftovers, problem);

@@ -1,13 +1,13 @@
-/* Reading entries back, for followers that lag and for a start. Every record is checked again: a
- * disk may lose what it once gave back soundly, and a follower must not learn that from us. */
+/* Reads entries, for followers that lag and at the start. Checks every record again: a disk may
+ * lose data that it returned correctly before, and damage must not reach a follower. */
 #include <inttypes.h>
 
 #include "storage/log_state.h"
 
 enum { WINDOW = 128 << 10 };
 
-/* Walks over live entries in order. Its window is its own: the log's buffer may be on its way to
- * the disk meanwhile. */
+/* Iterates over live entries in order. It has its own window, since the log's buffer may be in use
+ * by a write. */
 struct cursor {
     struct log *log;
     size_t mark;
@@ -30,7 +30,7 @@ static void jump(struct cursor *cursor, size_t mark)
     cursor->window_len = 0;
 }
 
-/* The next `len` bytes, from the window or from the disk. */
+/* Returns the next `len` bytes, from the window or from the disk. */
 static enum storage_status look(struct cursor *cursor, size_t len, const uint8_t **bytes,
                                 struct problem *problem)
 {
@@ -66,7 +66,7 @@ static enum storage_status damaged(const struct cursor *cursor, struct problem *
                        cursor->segment->file->name, cursor->offset, cursor->index);
 }
 
-/* The record of entry cursor->index; its payload is valid until the next call. */
+/* Returns the record of entry cursor->index; its payload is valid until the next call. */
 static enum storage_status next_entry(struct cursor *cursor, struct log_record *record,
                                       struct problem *problem)
 {
@@ -100,7 +100,6 @@ static enum storage_status next_entry(struct cursor *cursor, struct log_record *
     return STORAGE_OK;
 }
 
-/* Moves to `index`, past what lies between its mark and it. */
 static enum storage_status seek(struct cursor *cursor, struct log *log, uint64_t index,
                                 struct problem *problem)
 {
@@ -124,7 +123,7 @@ static void end(struct cursor *cursor)
 
 /* ---- collecting ---- */
 
-/* What is gathered before its size is known. */
+/* Entries collected before their total size is known. */
 struct gather {
     struct log_entry *entries;
     size_t count;

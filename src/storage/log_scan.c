@@ -1,28 +1,27 @@
-/* Reading a segment: where its records end, and whether that end is a natural one.
+/* Reading a segment: where its records end, and whether that end is normal or damage.
  *
- * A process that dies, or a power cut, leaves the last write in any state: each of its sectors may
- * be there or not. So records at the end of the log that are cut off, garbled or missing are the
- * normal end, and what is behind them is no part of the log: it was never acknowledged. But bytes
- * that were durable once and are different now are damage, and to start without them would take
- * back what was acknowledged. Both look the same at the first record that does not check, at offset
- * E. What follows it tells them apart:
+ * A crash or a power cut leaves the last write in any state: each of its sectors may be written or
+ * not. So torn, garbled or missing records at the end of the log are normal. They and what follows
+ * them are no part of the log and were never acknowledged. But bytes that were durable once and
+ * have changed are damage: starting without them would lose acknowledged entries. Both look the
+ * same at offset E, the first record that is not valid. These rules distinguish them:
  *
  *   1. The log writes one batch at a time and starts the next one only when the last one is synced.
- *      Each record says where its batch starts. So a sound record of this segment whose batch
- * starts behind E shows that E was durable when it was written: damage.
- *   2. A record whose batch starts at or before E belongs to the same write as what is missing at
- *      E, whose sectors may have reached the disk in any order: no damage. (Or it is left over from
- *      a write that failed and was then written over. Such a write started where the log ended at
- *      that time, so its batch starts at or before E as well.)
- *   3. What lies before `sealed` was durable before the file got its name: damage.
- *   4. If a later segment has a sound record, then this one was closed and durable: damage, unless
- *      it ends with a CLOSE (log_open.c sees to that).
- *   5. A sound record at E itself that starts a batch was written when the log ended there. If it
- *      does not follow what lies before it, then that has changed: damage.
+ *      Each record contains the start of its batch. So a valid record of this segment whose batch
+ *      starts after E proves that E was durable when it was written: damage.
+ *   2. A record whose batch starts at or before E belongs to the same write as the bytes missing at
+ *      E: no damage, since sectors are written in any order. (Or it is left over from a write that
+ *      failed and was then overwritten. Such a write started where the log ended at that time, so
+ *      its batch starts at or before E as well.)
+ *   3. Everything before `sealed` was durable before the file got its name: damage.
+ *   4. If a later segment has a valid record, then this one was closed and durable: damage, unless
+ *      it ends with a CLOSE (checked by log_open.c).
+ *   5. A valid record at E itself that starts a batch was written when the log ended there. If it
+ *      does not follow the record before it, then that one has changed: damage.
  *   6. If the record at E shows by itself that all of it was written: damage (log_tail.c).
  *
- * What remains is damage in the very last batch that looks like a torn write to anybody who has the
- * file alone: it is dropped, and log_dropped reports it. log_seal puts something behind it. */
+ * One case remains: damage in the very last batch that looks like a torn write. It is dropped, and
+ * log_dropped reports it. log_seal prevents this case by writing a record after the batch. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -42,7 +41,7 @@ bool log_scan_next(struct log_scan *scan, struct log_record *record, uint32_t *a
         return false;
     }
     if (record->kind != LOG_CLOSE && record->size + LOG_RECORD > segment->size - offset) {
-        return false; /* there is always room for a CLOSE */
+        return false; /* there is always space for a CLOSE */
     }
     scan->chain = record->checksum;
     scan->chained = true;
@@ -52,7 +51,7 @@ bool log_scan_next(struct log_scan *scan, struct log_record *record, uint32_t *a
     return true;
 }
 
-/* Takes what a record behind the end says of itself into the account of what is dropped. */
+/* Counts the index of a record after the end as dropped. */
 static void count_record(const struct log_scan *scan, uint32_t offset,
                          const struct log_record *record, struct log_end *end)
 {
@@ -63,7 +62,7 @@ static void count_record(const struct log_scan *scan, uint32_t offset,
     }
 }
 
-/* Rules 1, 2 and 5: what the sound records behind the end show. */
+/* Rules 1, 2 and 5: checks the valid records after the end. */
 static void look_behind(const struct log_scan *scan, struct log_end *end)
 {
     const struct log_segment *segment = scan->segment;

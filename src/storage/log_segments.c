@@ -1,18 +1,17 @@
-/* The files of the log: made ahead of need, recycled, given up.
+/* The files of the log: made in advance, recycled, retired.
  *
  * A block that was allocated but never written costs the file system a second journal write at its
- * first sync, so a new segment is filled with zeros and synced before it is used (S12.3). A dropped
- * segment is as good as that, whatever lies in it: records of another life are no records.
+ * first sync. So a new segment is filled with zeros and synced before it is used (S12.3). A
+ * recycled segment needs no filling: records of another life are not valid.
  *
- * The order of every step is chosen so that a power cut after any of them leaves either what was
- * before or what is to be:
+ * After a power cut between any two steps, either the old or the new state is found:
  *
- *   make     content, sync, then the name, sync of the folder. Whoever finds a segment by its name
- *            finds it whole
- *   retire   oldest first, and the folder is synced after each, so that never a segment is gone
- *            while one before it is still there. Only then may the file be written again
+ *   make     content, sync, then the name, sync of the folder. A segment that has its name is
+ *            complete
+ *   retire   oldest first, with a sync of the folder after each, so that no segment is gone while
+ *            one before it still exists. Only then may the file be written again
  *
- * A file whose making did not come to its end is LOG_TEMPORARY or a spare; nobody reads it. */
+ * A file that is not completely made is LOG_TEMPORARY or a spare. It is never read. */
 #include "storage/log_state.h"
 
 /* ---- spares ---- */
@@ -29,7 +28,7 @@ void log_spare_push(struct log *log, uint64_t number)
     log->spares[log->spare_count++] = number;
 }
 
-/* Opens a spare of that size, and removes those that have another one. NULL when there is none. */
+/* Opens a spare of that size, and removes those of another size. NULL when there is none. */
 static enum storage_status take_spare(struct log *log, uint32_t size, struct disk_file **out,
                                       struct problem *problem)
 {
@@ -63,7 +62,7 @@ static enum storage_status take_spare(struct log *log, uint32_t size, struct dis
 
 /* ---- new files ---- */
 
-/* Fills LOG_TEMPORARY a step further. After STORAGE_FULL it can be continued. */
+/* Writes the next zeros of LOG_TEMPORARY. Can be continued after STORAGE_FULL. */
 static enum storage_status fill_step(struct log *log, uint32_t size, struct problem *problem)
 {
     static const uint8_t zeros[64 << 10];
@@ -124,7 +123,7 @@ enum storage_status log_segment_file(struct log *log, uint32_t size, struct disk
 
 /* ---- from file to segment and back ---- */
 
-/* After a change of names. There is no way back from that, so a full disk is a failing one here. */
+/* Syncs the folder after a rename. That cannot be undone, so a full disk is an I/O error here. */
 static enum storage_status sync_names(struct log *log, struct problem *problem)
 {
     enum storage_status status = disk_sync_folder(log->disk, problem);
@@ -191,7 +190,7 @@ enum storage_status log_segment_retire(struct log *log, const struct log_segment
     return status;
 }
 
-/* ---- what the node calls ---- */
+/* ---- interface ---- */
 
 static enum storage_status prepare(struct log *log, struct problem *problem)
 {
@@ -247,8 +246,8 @@ enum storage_status log_prepare(struct log *log, struct problem *problem)
     return status == STORAGE_OK && log_wants_prepare(log) ? log_prepare_step(log, problem) : status;
 }
 
-/* Whether all entries of the oldest segment are before `index`, and a later segment says where the
- * log stands, so that it would be known without this one. */
+/* Whether all entries of the oldest segment are before `index`, and a later segment has a record
+ * that defines the position of the log. */
 static bool may_drop(const struct log *log, uint64_t index)
 {
     const struct log_segment *oldest = &log->segments[0];

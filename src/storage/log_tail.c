@@ -1,20 +1,19 @@
-/* Whether the first record that does not check was written whole. Then it was changed later, and
- * its entry may have been acknowledged: that is damage, not an unfinished write (log_scan.c, rule
- * 6).
+/* Whether the first invalid record was written completely. Then it was changed later, and its entry
+ * may have been acknowledged: that is damage, not an unfinished write (log_scan.c, rule 6).
  *
- * A write that is cut off, by a power cut or by the death of the process, leaves each of its
- * sectors written or as it was (storage/disk.h). Two things show that none is missing:
+ * A write that is interrupted by a power cut or a crash leaves each of its sectors written or
+ * unchanged (storage/disk.h). Two tests show that no sector is missing:
  *
- *   - The segment held zeros before, and the record has something else in each of its pieces of
- *     64 bytes. Pieces smaller than sectors, since some memory is written in lines of 64 bytes.
- *   - The record is sound when one byte is changed. A sector that was not written differs in more
- *     than one byte from what should be there, unless it has little else in it; so the byte counts
- *     only among enough others that are right.
+ *   - The segment held zeros before, and each 64-byte piece of the record has a byte that is not
+ *     zero. Pieces are smaller than sectors, since some memory is written in lines of 64 bytes.
+ *   - The record is valid when one byte is changed. A sector that was not written differs in more
+ *     than one byte from its intended content, unless most of it is zero. So the byte counts only
+ *     if enough other bytes of its sector are right.
  *
- * The first needs no luck with the kind of damage, but a segment that is not recycled. The second
- * finds a changed byte in any segment, but is only tried while it costs little (some ms): any
- * change of a byte in records of up to 512 bytes, one bit in records of up to 2,896. Damage that
- * neither shows is dropped as an unfinished write, and reported. */
+ * The first test detects any kind of damage, but needs a segment that is not recycled. The second
+ * one finds a changed byte in any segment, but is limited to cheap cases (some ms): any change of a
+ * byte in records of up to 512 bytes, one bit in records of up to 2,896. Damage that neither test
+ * detects is dropped as an unfinished write, and reported. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -25,11 +24,11 @@ enum {
     PIECE = 64,
     REPAIR_BYTE_MAX = 512, /* 255 values for each byte: checksums of 64 MiB */
     REPAIR_BIT_MAX = 2896, /* 8 values: the same */
-    RIGHT_MIN = 16,        /* bytes of the same sector that are right, and not zero */
-    HEADER_MIN = 12,       /* bytes of a header that are not zero: checksum, salt */
+    RIGHT_MIN = 16,        /* right and non-zero bytes in the same sector */
+    HEADER_MIN = 12,       /* non-zero bytes of a header: checksum, salt */
 };
 
-/* How many bytes from `from` to `end` are not zero. */
+/* Counts the non-zero bytes from `from` to `end`. */
 static uint32_t count_set(const struct log_scan *scan, uint32_t from, uint32_t end)
 {
     uint32_t n = 0;
@@ -39,7 +38,7 @@ static uint32_t count_set(const struct log_scan *scan, uint32_t from, uint32_t e
     return n;
 }
 
-/* Whether each aligned piece has a byte that is not zero in its part between `from` and `end`. */
+/* Whether each aligned piece has a non-zero byte between `from` and `end`. */
 static bool is_everywhere(const struct log_scan *scan, uint32_t from, uint32_t end)
 {
     while (from < end) {
@@ -53,7 +52,7 @@ static bool is_everywhere(const struct log_scan *scan, uint32_t from, uint32_t e
     return true;
 }
 
-/* Whether a sector has nothing but zeros in its part of the record, and more than a few. */
+/* Whether a sector has only zeros in its part of the record, and more than a few. */
 static bool misses_sector(const struct log_scan *scan, uint32_t from, uint32_t end)
 {
     while (from < end) {
@@ -69,8 +68,8 @@ static bool misses_sector(const struct log_scan *scan, uint32_t from, uint32_t e
 
 /* ---- a segment that held zeros ---- */
 
-/* If the header says no length that can be true, only the header is looked at: if it was written,
- * it was changed. A single bit in what is behind the log makes no header. */
+/* If the header has no possible length, only the header is checked: if it was written, it was
+ * changed. A single bit after the log is not a header. */
 static bool is_written_over_zeros(const struct log_scan *scan, uint32_t size, char *why,
                                   size_t why_size)
 {
@@ -96,7 +95,7 @@ static bool is_right(const struct log_scan *scan, const uint8_t *bytes, uint32_t
            record->batch <= scan->offset;
 }
 
-/* Tries other values of the byte at `at`; all of them, or those with one bit changed. */
+/* Tries other values of the byte at `at`: all of them, or those with one bit changed. */
 static bool is_repaired_at(const struct log_scan *scan, uint8_t *bytes, uint32_t len, uint32_t at,
                            bool all, struct log_record *record)
 {
@@ -112,10 +111,10 @@ static bool is_repaired_at(const struct log_scan *scan, uint8_t *bytes, uint32_t
 
 struct search {
     uint32_t from, end; /* the bytes of the record that may be wrong */
-    uint32_t size;      /* what its header says, 0 when it says nothing that can be true */
+    uint32_t size;      /* from its header, 0 when that is not possible */
 };
 
-/* Fills in where the byte is and what the record is with it. */
+/* Finds the byte whose change makes the record valid; sets its place and the record. */
 static bool find_repair(const struct log_scan *scan, uint8_t *bytes, uint32_t len,
                         const struct search *search, uint32_t *at, struct log_record *record)
 {
@@ -128,7 +127,7 @@ static bool find_repair(const struct log_scan *scan, uint8_t *bytes, uint32_t le
     return false;
 }
 
-/* Whether the sector of that byte has enough others of the record. */
+/* Whether the sector of that byte has enough other bytes of the record. */
 static bool is_among_others(const struct log_scan *scan, uint32_t at, uint32_t len)
 {
     uint32_t from = at / SECTOR * SECTOR, end = from + SECTOR;
@@ -167,7 +166,7 @@ bool log_tail_is_damage(const struct log_scan *scan, char *why, size_t why_size)
     uint32_t left = segment->size - scan->offset;
     struct log_record record;
     if (log_record_decode(segment, at, left, &record)) {
-        return false; /* left over from a write that failed: rule 2 */
+        return false; /* left over from a failed write: rule 2 */
     }
     uint32_t size = log_record_glance(segment, at, left, &record) ? record.size : 0;
     if (is_written_over_zeros(scan, size, why, why_size)) {
@@ -175,7 +174,7 @@ bool log_tail_is_damage(const struct log_scan *scan, char *why, size_t why_size)
     }
     struct search search = {.end = LOG_RECORD, .size = size};
     if (segment->blank && misses_sector(scan, scan->offset, scan->offset + size)) {
-        /* A sector of zeros was not written, unless the length is what is wrong. */
+        /* A sector of zeros was not written, unless the length is wrong. */
         search.from = LOG_LENGTH;
         search.end = LOG_LENGTH + 4;
     } else if (size > LOG_RECORD && size <= REPAIR_BIT_MAX) {

@@ -1,13 +1,13 @@
-/* The two copies of the meta file; meta.h says why two.
+/* The two copies of the meta file (see meta.h).
  *
- * A copy is written only while the other one is sound and durable. So whatever a power cut makes of
- * the copy that is being written, even garbage, the other one is there. Every write has a number of
- * its own, also the second one of a save: the copy with the lower number is the durable one.
+ * A copy is written only while the other one is valid and durable. So a power cut can destroy only
+ * the copy that is being written. Every write has its own number, also the second one of a save:
+ * the copy with the lower number is the durable one.
  *
- * At opening, if both are sound, the newer one may be visible without being on the disk: the
- * process died between its write and its sync. Then the older one is the only durable one, and must
- * not be touched before the newer one is: that one is written first, once more as it is. If one is
- * not sound, then it was being written, and the other one is durable already. */
+ * At opening, if both are valid, the newer one may be visible without being durable: the process
+ * died between its write and its sync. Then the older one is the only durable one. So the newer one
+ * is written again first, unchanged, before the older one is touched. If one is not valid, it was
+ * being written, and the other one is durable. */
 #include "storage/meta.h"
 
 #include <inttypes.h>
@@ -23,7 +23,7 @@ enum {
     FLAG_LOG_MADE = 2,
 };
 
-/* Where things are in a copy. Checksum, magic and version stay there in all versions to come. */
+/* Offsets in a copy. Those of checksum, magic and version are the same in all versions. */
 enum {
     AT_CHECKSUM = 0,
     AT_MAGIC = 8,
@@ -85,7 +85,7 @@ static void decode(struct meta *meta, const uint8_t *copy)
 
 /* ---- reading ---- */
 
-/* Chooses the newest sound copy. */
+/* Selects the newest valid copy. */
 static enum storage_status choose(struct meta *meta, const uint8_t *copies, struct problem *problem)
 {
     bool found = false;

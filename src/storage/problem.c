@@ -1,4 +1,4 @@
-/* The words of storage/problem.h and the making of its texts. */
+/* Names and texts of storage/problem.h. */
 #include "storage/problem.h"
 
 #include <stdarg.h>

@@ -1,22 +1,22 @@
-/* What can go wrong with the files of a node: one list of kinds, and a text that names the
- * operation and the file and, where there is something to do about it, says what.
+/* Failures of the files of a node: one list of kinds, and a text that contains the operation, the
+ * file and, where possible, what to do.
  *
- * Every function of storage/ that can fail returns a kind and writes the text into a `struct
- * problem` of the caller, which is untouched when all went well. */
+ * A function that can fail returns a kind and writes the text into the caller's `struct problem`,
+ * which is untouched on success. */
 #ifndef HOLDFAST_STORAGE_PROBLEM_H
 #define HOLDFAST_STORAGE_PROBLEM_H
 
 /* The symbol, a stable word for logs and metrics, what it means. */
-#define STORAGE_STATUS_LIST(X)                                                           \
-    X(OK, "ok", "done")                                                                  \
-    X(MISSING, "missing", "a file is not there")                                         \
-    X(EXISTS, "exists", "a file is there already")                                       \
-    X(FULL, "disk_full", "no space; what was asked was not done and may be asked again") \
-    X(LOCKED, "locked", "another process uses the folder")                               \
-    X(DENIED, "denied", "the file system refuses")                                       \
-    X(IO, "io_error", "the disk failed; only a restart is safe")                         \
-    X(CORRUPT, "corrupt", "bytes that were durable have changed, or files are gone")     \
-    X(VERSION, "unsupported_version", "written by a newer version of Holdfast")          \
+#define STORAGE_STATUS_LIST(X)                                                          \
+    X(OK, "ok", "done")                                                                 \
+    X(MISSING, "missing", "a file is not there")                                        \
+    X(EXISTS, "exists", "a file is there already")                                      \
+    X(FULL, "disk_full", "no space; nothing was changed, and the call may be repeated") \
+    X(LOCKED, "locked", "another process uses the folder")                              \
+    X(DENIED, "denied", "the file system refuses")                                      \
+    X(IO, "io_error", "the disk failed; only a restart is safe")                        \
+    X(CORRUPT, "corrupt", "bytes that were durable have changed, or files are gone")    \
+    X(VERSION, "unsupported_version", "written by a newer version of Holdfast")         \
     X(FOREIGN, "foreign", "belongs to another node, store or cluster")
 
 enum storage_status {
@@ -31,18 +31,18 @@ struct problem {
     char text[512];
 };
 
-/* The end of a text about damage: what a person can do. */
+/* The end of a text about damage: what an operator can do. */
 #define STORAGE_ADVICE                                                                            \
     ". Nothing was changed. If the files cannot be brought back as they were on this very disk, " \
     "remove this node from the cluster and add it under a new id"
 
 const char *storage_status_word(enum storage_status status);
 
-/* Fills in the problem and returns its status, so that a caller can `return problem_set(...)`. */
+/* Fills in the problem and returns its status, for `return problem_set(...)`. */
 enum storage_status problem_set(struct problem *problem, enum storage_status status,
                                 const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Adds a sentence to the text of a problem that is set, as far as it fits. */
+/* Appends a sentence to the text of a problem that is set, as far as it fits. */
 void problem_add(struct problem *problem, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

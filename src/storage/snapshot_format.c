@@ -1,5 +1,5 @@
-/* Encoding and checking the pieces of a snapshot file. Nothing here touches a file, allocates, or
- * trusts a byte: the pieces may come from the network. */
+/* Encodes and checks the pieces of a snapshot file. Does no I/O, allocates nothing, and trusts no
+ * byte: the pieces may be received from the network. */
 #include "storage/snapshot_format.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 #include "base/limits.h"
 #include "base/panic.h"
 
-/* Where things are in the header. Checksum, magic and version stay there in all versions. */
+/* Offsets in the header. Those of checksum, magic and version are the same in all versions. */
 enum {
     AT_CHECKSUM = 0,
     AT_MAGIC = 8,
@@ -22,7 +22,7 @@ enum {
     AT_CONFIGURATION_LEN = 64,
 };
 
-/* And in a block. */
+/* Offsets in a block. */
 enum { BLOCK_CHECKSUM = 0, BLOCK_LENGTH = 8, BLOCK_KIND = 12 };
 
 static const char magic[8] = "HOLDSNAP";

@@ -1,14 +1,14 @@
-/* The bytes of a snapshot file, and a check of them that works piece by piece, so that writer,
- * reader, sender and receiver agree and damage is found at the first block that has it.
+/* The format of a snapshot file, and an incremental check of it. Writer, reader, sender and
+ * receiver share it, and damage is found at the first block that has it.
  *
  *   header   checksum, "HOLDSNAP", version, size of blocks, cluster id, index, term, index and
- *            length of the configuration; the configuration, with zeros up to a multiple of 8
+ *            length of the configuration; the configuration, padded with zeros to a multiple of 8
  *   body     blocks: checksum, length, kind 1; then the bytes. All but the last are of full size
- *   end      one block of kind 2: how many bytes and how many blocks there were
+ *   end      one block of kind 2: number of bytes and number of blocks
  *
- * Each checksum is seeded by the one before it. So every block is checked by itself as soon as it
- * is there, and the one of the end is a checksum of the whole: nothing can be left out, doubled or
- * taken from another snapshot. */
+ * Each checksum is seeded by the one before it. So every block can be checked as soon as it is
+ * complete, and the checksum of the end covers the whole file: no block can be left out, duplicated
+ * or taken from another snapshot. */
 #ifndef HOLDFAST_STORAGE_SNAPSHOT_FORMAT_H
 #define HOLDFAST_STORAGE_SNAPSHOT_FORMAT_H
 
@@ -22,7 +22,7 @@
 enum {
     SNAPSHOT_FORMAT_VERSION = 1,
     SNAPSHOT_HEADER = 72, /* without the configuration */
-    SNAPSHOT_BLOCK = 16,  /* what precedes the bytes of a block */
+    SNAPSHOT_BLOCK = 16,  /* header of a block */
     SNAPSHOT_END = SNAPSHOT_BLOCK + 16,
     SNAPSHOT_BLOCK_BYTES = 1 << 20,
     SNAPSHOT_BLOCK_MIN = 512,
@@ -31,12 +31,12 @@ enum {
     SNAPSHOT_NAME_MAX = 64,
 };
 
-#define SNAPSHOT_TEMPORARY "snapshot.tmp" /* one that is being taken */
-#define SNAPSHOT_RECEIVED "received.tmp"  /* one that is being received */
+#define SNAPSHOT_TEMPORARY "snapshot.tmp" /* while it is being taken */
+#define SNAPSHOT_RECEIVED "received.tmp"  /* while it is being received */
 
 enum snapshot_kind { SNAPSHOT_KIND_BODY = 1, SNAPSHOT_KIND_END = 2 };
 
-/* How far a check has come. Starts as all zeros, with the name for its texts. */
+/* Progress of a check. Initialised with zeros and the name for its texts. */
 struct snapshot_check {
     const char *name;
     uint64_t offset; /* of the next piece */
@@ -44,9 +44,9 @@ struct snapshot_check {
     uint32_t block_bytes;
     uint64_t body_bytes;
     uint64_t blocks;
-    bool begun;   /* the header was there */
-    bool partial; /* a block that is not full was there, so no other may follow */
-    bool done;    /* the end was there */
+    bool begun;   /* the header was checked */
+    bool partial; /* a block that is not full was checked, so no other may follow */
+    bool done;    /* the end was checked */
 };
 
 static inline size_t snapshot_header_size(size_t configuration_len)
@@ -54,19 +54,19 @@ static inline size_t snapshot_header_size(size_t configuration_len)
     return SNAPSHOT_HEADER + round_up_8(configuration_len);
 }
 
-/* What the next piece takes, as far as `have` bytes of it tell: when that is more than `have`, get
- * so many and ask again. 0 when the end has been there. Bounded, whatever the bytes are. */
+/* Size of the next piece, as far as `have` bytes of it determine it. If the result is more than
+ * `have`, read that many and call again. 0 after the end. Bounded, whatever the bytes are. */
 size_t snapshot_check_need(const struct snapshot_check *check, const uint8_t *bytes, size_t have);
 
-/* Checks a whole piece: `len` is what snapshot_check_need said. `*body` is the part of it that
+/* Checks a whole piece: `len` is the result of snapshot_check_need. `*body` is the part of it that
  * belongs to the body; `info`, when not NULL, is filled in from the header, and its configuration
  * points into the bytes. */
 enum storage_status snapshot_check_piece(struct snapshot_check *check, const uint8_t *bytes,
                                          size_t len, struct slice *body, struct snapshot_info *info,
                                          struct problem *problem);
 
-/* Both return the checksum. The header takes snapshot_header_size; a block's bytes are already
- * where they belong, behind SNAPSHOT_BLOCK bytes. */
+/* Both return the checksum. The header takes snapshot_header_size bytes; a block's bytes are
+ * already in place, after SNAPSHOT_BLOCK bytes. */
 uint64_t snapshot_encode_header(const struct snapshot_info *info, uint32_t block_bytes,
                                 uint8_t *at);
 uint64_t snapshot_encode_block(uint64_t chain, enum snapshot_kind kind, uint32_t len, uint8_t *at);

@@ -1,6 +1,6 @@
-/* Receiving a snapshot: bytes of a file of another node, in pieces of any size, into a file of
- * ours. Each block is checked before it is written, so damage is noticed at once, and the file
- * counts only when its end was there and all of it is synced. */
+/* Receives a snapshot file from another node, in pieces of any size, into a local file. Each block
+ * is checked before it is written, so damage is detected at once. The file becomes a snapshot only
+ * when it is complete and synced. */
 #include <inttypes.h>
 
 #include "storage/snapshots_state.h"
@@ -8,10 +8,10 @@
 struct snapshot_intake {
     struct snapshots *snapshots;
     struct disk_file *file;
-    struct snapshot_info expected; /* its configuration is a copy of ours */
+    struct snapshot_info expected; /* its configuration is our copy */
     uint8_t *configuration;
     struct snapshot_check check;
-    uint8_t *buffer; /* the piece that is being gathered */
+    uint8_t *buffer; /* the piece that is being received */
     size_t buffer_size;
     size_t used;
     bool failed;
@@ -82,8 +82,8 @@ static enum storage_status compare(const struct snapshot_intake *intake,
     return STORAGE_OK;
 }
 
-/* A piece is complete: checks it and writes it out. It is synced with all the others by commit,
- * which runs on a thread that may wait; this one may not. */
+/* Checks a complete piece and writes it. It is not synced here, since this thread must not block;
+ * commit syncs all of them. */
 static enum storage_status accept(struct snapshot_intake *intake, struct problem *problem)
 {
     struct snapshot_check *check = &intake->check;
@@ -152,7 +152,7 @@ bool snapshot_intake_is_complete(const struct snapshot_intake *intake)
     return intake->check.done && !intake->failed;
 }
 
-/* ---- the end ---- */
+/* ---- commit and abort ---- */
 
 enum storage_status snapshot_intake_commit(struct snapshot_intake *intake, struct problem *problem)
 {

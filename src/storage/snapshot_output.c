@@ -1,6 +1,6 @@
-/* Taking a snapshot. The parent makes file and buffer, a forked child fills them: from there on
- * nothing is allocated, and the only calls are write and sync of the one file (S12.5). What the
- * child counts stays with the child, so the parent looks at the file itself before it counts. */
+/* Takes a snapshot. The parent creates file and buffer, and a forked child fills them. The child
+ * allocates nothing, and only writes and syncs that file (S12.5). The parent does not see the
+ * child's counters, so it reads the size from the file. */
 #include <inttypes.h>
 
 #include "storage/snapshots_state.h"
@@ -16,9 +16,9 @@ struct snapshot_output {
     uint64_t blocks;
     uint64_t unsynced;
     uint32_t block_bytes;
-    uint32_t used; /* of the block that is filled */
+    uint32_t used; /* of the current block */
     size_t buffer_size;
-    uint8_t *buffer; /* SNAPSHOT_BLOCK bytes, then the block's */
+    uint8_t *buffer; /* SNAPSHOT_BLOCK bytes, then the bytes of the block */
 };
 
 static void output_free(struct snapshot_output *output)
@@ -88,7 +88,7 @@ static enum storage_status write_block(struct snapshot_output *output, enum snap
         disk_write(output->file, output->offset, output->buffer, size, problem);
     output->offset += size;
     output->unsynced += size;
-    /* Now and then, so that the log's syncs do not wait for all of it at once. */
+    /* Sync regularly, so that the log's syncs do not wait for all of it at once. */
     if (status == STORAGE_OK &&
         (output->unsynced >= SNAPSHOT_SYNC_BYTES || kind == SNAPSHOT_KIND_END)) {
         status = disk_sync(output->file, problem);
@@ -112,8 +112,8 @@ enum storage_status snapshot_output_put(struct snapshot_output *output, const vo
     const uint8_t *from = data;
     enum storage_status status = STORAGE_OK;
     while (len > 0 && status == STORAGE_OK) {
-        size_t room = output->block_bytes - output->used;
-        size_t n = len < room ? len : room;
+        size_t space = output->block_bytes - output->used;
+        size_t n = len < space ? len : space;
         memcpy(output->buffer + SNAPSHOT_BLOCK + output->used, from, n);
         output->used += (uint32_t)n;
         from += n;

@@ -1,10 +1,10 @@
-/* Removing snapshots in steps. To free a file of gigabytes keeps a file system busy for up to
- * seconds, in unlink(2) or in the close of the last descriptor. So the name goes first, which is
- * quick while the file is open; then the file is cut shorter a step at a time, and closed when
- * little is left.
+/* Removes snapshots in steps. Freeing a file of gigabytes keeps a file system busy for up to
+ * seconds, in unlink(2) or in the close of the last descriptor. So the name is removed first, which
+ * is fast while the file is open. Then the file is truncated step by step, and closed when little
+ * is left.
  *
- * A snapshot loses its name durably before it loses a byte. A power cut then leaves it whole under
- * its name or without one, and the file system frees what has no name. */
+ * A snapshot loses its name durably before it loses a byte. So a power cut leaves it complete under
+ * its name, or without a name; the file system frees files without a name. */
 #include "storage/snapshots_state.h"
 
 #define STEP_BYTES (16u << 20)
@@ -52,7 +52,7 @@ enum storage_status snapshots_unlink(struct snapshots *snapshots, const char *na
 
 void snapshots_discard(struct snapshots *snapshots, struct disk_file *file, const char *name)
 {
-    struct problem ignored; /* what stays is removed at the next opening */
+    struct problem ignored; /* the next opening removes what is left */
     bool removed = disk_remove(snapshots->disk, name, &ignored) == STORAGE_OK;
     if (removed && snapshots->in_steps) {
         push(snapshots, file);
@@ -71,7 +71,7 @@ bool snapshots_wants_trim(struct snapshots *snapshots)
 
 void snapshots_trim(struct snapshots *snapshots)
 {
-    struct problem ignored; /* what cannot be cut goes as a whole */
+    struct problem ignored; /* removed at once if it cannot be truncated */
     struct disk_file *file = NULL;
     uint64_t bytes;
     snapshots_lock(snapshots);
@@ -84,7 +84,7 @@ void snapshots_trim(struct snapshots *snapshots)
         return;
     }
     snapshots_lock(snapshots);
-    size_t at = 0; /* others may have come meanwhile */
+    size_t at = 0; /* other files may have been added in the meantime */
     while (snapshots->nameless[at] != file) {
         at++;
     }

@@ -1,20 +1,20 @@
-/* Reading a snapshot from its beginning, a block at a time, each checked before it is handed out:
- * to load it, and to send it. */
+/* Reads a snapshot from its beginning, block by block, to load or to send it. Each block is checked
+ * before it is returned. */
 #include <string.h>
 
 #include "storage/snapshots_state.h"
 
 struct snapshot_source {
-    struct snapshots *snapshots; /* NULL: a file by itself */
+    struct snapshots *snapshots; /* NULL: a single file */
     struct disk_file *file;
     uint64_t index;
     uint64_t term;
     uint64_t bytes;
-    uint64_t from; /* what lies before it is not handed out */
+    uint64_t from; /* bytes before it are not returned */
     struct snapshot_check check;
     uint8_t *buffer;
     size_t buffer_size;
-    uint8_t *configuration; /* of a file by itself: outlasts the buffer */
+    uint8_t *configuration; /* of a single file: outlives the buffer */
     size_t configuration_len;
 };
 
@@ -80,7 +80,6 @@ static void grow(struct snapshot_source *source, size_t size)
     }
 }
 
-/* Reads the next piece of the file into the buffer and checks it. */
 static enum storage_status read_piece(struct snapshot_source *source, struct slice *raw,
                                       struct slice *body, struct snapshot_info *info,
                                       struct problem *problem)
@@ -106,8 +105,8 @@ static enum storage_status read_piece(struct snapshot_source *source, struct sli
     return status;
 }
 
-/* Goes to the block in which source->from lies, without reading those before it: the next checksum
- * is seeded by the one of the block before. */
+/* Seeks to the block that contains source->from without reading the blocks before it. Only the
+ * checksum of the previous block is needed, as the seed of the next one. */
 static enum storage_status skip_blocks(struct snapshot_source *source, struct problem *problem)
 {
     struct snapshot_check *check = &source->check;

@@ -1,4 +1,4 @@
-/* Which snapshots there are: the list, the newest one, pins, clearing away. */
+/* The list of snapshots: the newest one, pins, removal. */
 #define _GNU_SOURCE /* recursive mutexes */
 
 #include "storage/snapshots.h"
@@ -8,7 +8,7 @@
 
 #include "storage/snapshots_state.h"
 
-/* ---- one file, at a glance ---- */
+/* ---- header and end of one file ---- */
 
 static enum storage_status read_header(struct disk_file *file, struct snapshot_check *check,
                                        uint8_t *header, struct snapshot_info *info,
@@ -26,8 +26,8 @@ static enum storage_status read_header(struct disk_file *file, struct snapshot_c
                                 : status;
 }
 
-/* Checks that the size is what the end says, and the end itself, which is seeded by the checksum of
- * the last block. */
+/* Checks that the size matches the end, and the end itself, which is seeded by the checksum of the
+ * last block. */
 static enum storage_status read_end(struct disk_file *file, struct snapshot_check *check,
                                     uint64_t size, struct problem *problem)
 {
@@ -43,10 +43,10 @@ static enum storage_status read_end(struct disk_file *file, struct snapshot_chec
         return status;
     }
     uint64_t body = get_u64(end + SNAPSHOT_BLOCK), blocks = get_u64(end + SNAPSHOT_BLOCK + 8);
-    uint64_t room = size - header - SNAPSHOT_END;
+    uint64_t space = size - header - SNAPSHOT_END;
     check->offset = size - SNAPSHOT_END;
-    if (body > room || blocks != (body + check->block_bytes - 1) / check->block_bytes ||
-        room != body + blocks * SNAPSHOT_BLOCK) {
+    if (body > space || blocks != (body + check->block_bytes - 1) / check->block_bytes ||
+        space != body + blocks * SNAPSHOT_BLOCK) {
         return problem_set(problem, STORAGE_CORRUPT,
                            "%s is damaged: its %" PRIu64 " bytes do not end as a snapshot does; it "
                            "was cut off or grew",
@@ -88,7 +88,7 @@ static enum storage_status compare(const struct snapshots *snapshots, const char
     return STORAGE_OK;
 }
 
-/* Header, size and end of a file, which becomes the newest one when `*out` is kept. */
+/* Reads header, size and end of a file into `*out`. */
 static enum storage_status glance(const struct snapshots *snapshots, struct disk_file *file,
                                   uint64_t index, uint64_t term, struct snapshot_glance **out,
                                   struct problem *problem)
@@ -273,7 +273,7 @@ enum storage_status snapshots_verify_newest(struct snapshots *snapshots, struct 
     return status;
 }
 
-/* ---- coming and going ---- */
+/* ---- adding and removing ---- */
 
 enum storage_status snapshots_adopt(struct snapshots *snapshots, struct disk_file *file,
                                     uint64_t index, uint64_t term, struct problem *problem)
@@ -323,7 +323,8 @@ void snapshots_unpin(struct snapshots *snapshots, uint64_t index, uint64_t term)
     snapshots_unlock(snapshots);
 }
 
-/* Takes the oldest one out of the list that may go, so that nobody pins it any more. */
+/* Removes the oldest unpinned snapshot, except the newest, from the list, so that it cannot be
+ * pinned any more. */
 static bool take_unpinned(struct snapshots *snapshots, struct snapshot_item *out)
 {
     bool found = false;
@@ -339,7 +340,7 @@ static bool take_unpinned(struct snapshots *snapshots, struct snapshot_item *out
     return found;
 }
 
-/* It is still there, and the oldest. */
+/* Puts an item back as the oldest: its file could not be removed. */
 static void put_back(struct snapshots *snapshots, const struct snapshot_item *item)
 {
     snapshots_lock(snapshots);

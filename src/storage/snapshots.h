@@ -1,9 +1,8 @@
-/* Snapshot files: written by a forked child, read back, sent, received, and cleared away (S12.4,
- * S12.5).
+/* Snapshot files: written by a forked child, loaded, sent, received, and removed (S12.4, S12.5).
  *
- * A file `snapshot-INDEX-TERM` is there only when all of it is durable: it is written under another
- * name, synced, renamed, and the folder synced. So one that does not check is damage and never half
- * a write, and it is named, not passed over: the log that could replace it is gone.
+ * A file `snapshot-INDEX-TERM` exists only when all of it is durable: it is written under another
+ * name, synced, renamed, and the folder synced. So an invalid one is damage, never an unfinished
+ * write. It is reported, not skipped: the log that could replace it is gone.
  *
  *   taking      snapshot_output_begin, fork; in the child _put ... _finish, _exit; in the parent
  *               _commit, or _abort
@@ -11,10 +10,10 @@
  *   receiving   snapshot_intake_begin, _feed ..., _commit, or _abort
  *   loading     snapshot_source_open, the `body` of each _next
  *
- * Two threads: commits, prunes and trims are made by one of them at a time, all else by any. What
- * both change, the list, is guarded, and never while the disk is waited for; so opening, closing,
- * pinning and aborting do not wait for the other thread's sync, rename or removal. Each output,
- * source and intake has its own buffer and file and belongs to one thread at a time. */
+ * Threads: one at a time commits, prunes and trims; any may call the rest. A mutex guards the
+ * shared list and is never held during disk I/O. So opening, closing, pinning and aborting do not
+ * wait for another thread's sync, rename or removal. Each output, source and intake has its own
+ * buffer and file and belongs to one thread at a time. */
 #ifndef HOLDFAST_STORAGE_SNAPSHOTS_H
 #define HOLDFAST_STORAGE_SNAPSHOTS_H
 
@@ -35,13 +34,13 @@ struct snapshot_info {
 
 struct snapshots;
 
-/* Lists the folder, and looks at header, size and end of the newest one; removes what was not
- * finished. A snapshot of another cluster is STORAGE_FOREIGN, unless `cluster` is zero. */
+/* Lists the folder, and checks header, size and end of the newest snapshot; removes unfinished
+ * files. A snapshot of another cluster is STORAGE_FOREIGN, unless `cluster` is zero. */
 enum storage_status snapshots_open(struct disk *disk, struct id cluster, struct snapshots **out,
                                    struct problem *problem);
 void snapshots_close(struct snapshots *snapshots);
 
-/* Keeps the list as it is, for a thread that does not make the commits and looks at the newest. */
+/* Locks the list, for a thread that does not commit and reads the newest snapshot. */
 void snapshots_lock(struct snapshots *snapshots);
 void snapshots_unlock(struct snapshots *snapshots);
 
@@ -53,16 +52,16 @@ uint64_t snapshots_newest_bytes(const struct snapshots *snapshots);
 /* Reads all of the newest one and checks it. */
 enum storage_status snapshots_verify_newest(struct snapshots *snapshots, struct problem *problem);
 
-/* Keeps a snapshot from being removed; counted. Whether it is there. */
+/* Prevents the removal of a snapshot; counted. Returns whether it exists. */
 bool snapshots_pin(struct snapshots *snapshots, uint64_t index, uint64_t term);
 void snapshots_unpin(struct snapshots *snapshots, uint64_t index, uint64_t term);
 
-/* Removes all but the newest one and those that are pinned. */
+/* Removes all but the newest and the pinned snapshots. */
 enum storage_status snapshots_prune(struct snapshots *snapshots, struct problem *problem);
 
-/* From now on prune and abort only take the name of a file away. Its bytes go in steps, a call of
- * snapshots_trim each: a file system is busy for long with a large file. What is left when the
- * process ends goes with it. */
+/* From now on prune and abort only remove the name of a file. Each call of snapshots_trim then
+ * frees a part of it, since a file system is busy for long with a large file. The kernel frees the
+ * rest when the process ends. */
 void snapshots_remove_in_steps(struct snapshots *snapshots);
 bool snapshots_wants_trim(struct snapshots *snapshots);
 void snapshots_trim(struct snapshots *snapshots);
@@ -71,7 +70,7 @@ void snapshots_trim(struct snapshots *snapshots);
 
 struct snapshot_output;
 
-/* Makes the file and all that the child will need. One at a time. `block_bytes` 0 is 1 MiB. */
+/* Creates the file and everything that the child needs. One at a time. `block_bytes` 0 is 1 MiB. */
 enum storage_status snapshot_output_begin(struct snapshots *snapshots,
                                           const struct snapshot_info *info, uint32_t block_bytes,
                                           struct snapshot_output **out, struct problem *problem);
@@ -81,13 +80,13 @@ enum storage_status snapshot_output_put(struct snapshot_output *output, const vo
                                         size_t len, struct problem *problem);
 enum storage_status snapshot_output_finish(struct snapshot_output *output, struct problem *problem);
 
-/* What the child must not close. */
+/* The file that the child must not close. */
 struct disk_file *snapshot_output_file(const struct snapshot_output *output);
 
-/* For the parent, after the child has ended well: gives the file its name, durably. It is the
- * newest one then. Frees the output, also when it fails. */
+/* For the parent, after the child has succeeded: gives the file its name, durably. It is then the
+ * newest snapshot. Frees the output, also on failure. */
 enum storage_status snapshot_output_commit(struct snapshot_output *output, struct problem *problem);
-/* Removes what was written. Takes NULL. */
+/* Removes the file. Takes NULL. */
 void snapshot_output_abort(struct snapshot_output *output);
 
 /* ---- loading and sending ---- */
@@ -96,16 +95,16 @@ struct snapshot_source;
 
 struct snapshot_piece {
     struct slice raw;  /* bytes of the file */
-    struct slice body; /* what of them was put in by the child */
+    struct slice body; /* the part of them that the child wrote */
     uint64_t offset;   /* of raw in the file */
     bool last;
 };
 
-/* Pins it until it is closed. */
+/* Pins the snapshot until it is closed. */
 enum storage_status snapshot_source_open(struct snapshots *snapshots, uint64_t index, uint64_t term,
                                          struct snapshot_source **out, struct problem *problem);
-/* A file that lies anywhere, under any name: a backup. `info` lasts until it is closed. What comes
- * next is the first piece behind the header. */
+/* Opens a file in any folder, under any name: a backup. `info` is valid until it is closed. The
+ * next piece is the first one after the header. */
 enum storage_status snapshot_source_open_file(struct disk *disk, const char *name,
                                               struct snapshot_source **out,
                                               struct snapshot_info *info, struct problem *problem);
@@ -113,40 +112,40 @@ void snapshot_source_close(struct snapshot_source *source);
 
 uint64_t snapshot_source_bytes(const struct snapshot_source *source);
 
-/* The next piece, checked; at most a block. Valid until the next call. Not to be called after the
- * last one. */
+/* Returns the next piece, checked; at most a block. Valid until the next call. Must not be called
+ * after the last one. */
 enum storage_status snapshot_source_next(struct snapshot_source *source,
                                          struct snapshot_piece *piece, struct problem *problem);
 
-/* Bytes of the file as they lie there, for one who checks them himself; all of them must be there.
- * For a source whose pieces are not asked for. */
+/* Reads raw, unchecked bytes of the file; all of them must exist. For a caller that checks them
+ * itself and does not use snapshot_source_next. */
 enum storage_status snapshot_source_read(struct snapshot_source *source, uint64_t offset, void *to,
                                          size_t len, struct problem *problem);
 
-/* For a receiver that has the bytes before `offset` already: the next piece starts there. Before
- * the first snapshot_source_next. False when the file has no such offset. */
+/* For a receiver that has the bytes before `offset` already: the next piece starts there. To be
+ * called before the first snapshot_source_next. False when the file has no such offset. */
 bool snapshot_source_skip(struct snapshot_source *source, uint64_t offset);
 
 /* ---- receiving ---- */
 
 struct snapshot_intake;
 
-/* `expected` is what was announced; the file must say the same (a zero cluster is not compared).
- * One at a time. */
+/* `expected` is what was announced; the file must match it (a zero cluster is not compared). One at
+ * a time. */
 enum storage_status snapshot_intake_begin(struct snapshots *snapshots,
                                           const struct snapshot_info *expected,
                                           struct snapshot_intake **out, struct problem *problem);
 
-/* The next bytes of the file, in pieces of any size. STORAGE_CORRUPT as soon as something is wrong;
- * then, and after any other error, only abort is left. */
+/* Takes the next bytes of the file, in pieces of any size. STORAGE_CORRUPT as soon as something is
+ * wrong; after any error only abort is allowed. */
 enum storage_status snapshot_intake_feed(struct snapshot_intake *intake, const void *data,
                                          size_t len, struct problem *problem);
-/* How many bytes were fed: where to go on after a broken connection. */
+/* Number of bytes received: where to continue after a broken connection. */
 uint64_t snapshot_intake_received(const struct snapshot_intake *intake);
 bool snapshot_intake_is_complete(const struct snapshot_intake *intake);
 
-/* Syncs it and gives it its name, durably; it is the newest one then. STORAGE_CORRUPT when it is
- * not complete. Frees the intake, also when it fails. */
+/* Syncs the file and gives it its name, durably; it is then the newest snapshot. STORAGE_CORRUPT
+ * when it is not complete. Frees the intake, also on failure. */
 enum storage_status snapshot_intake_commit(struct snapshot_intake *intake, struct problem *problem);
 void snapshot_intake_abort(struct snapshot_intake *intake);
 

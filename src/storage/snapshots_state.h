@@ -1,4 +1,4 @@
-/* The list of snapshots, as its files share it. Private to snapshot*.c. */
+/* The list of snapshots. Private to snapshot*.c. */
 #ifndef HOLDFAST_STORAGE_SNAPSHOTS_STATE_H
 #define HOLDFAST_STORAGE_SNAPSHOTS_STATE_H
 
@@ -14,9 +14,9 @@ struct snapshot_item {
     unsigned pins;
 };
 
-/* What the beginning and the end of a file say. */
+/* Contents of the header and the end of a file. */
 struct snapshot_glance {
-    struct snapshot_info info; /* its configuration lies in `header` */
+    struct snapshot_info info; /* its configuration points into `header` */
     uint64_t bytes;
     uint8_t header[SNAPSHOT_HEADER + SNAPSHOT_CONFIGURATION_MAX];
 };
@@ -28,24 +28,23 @@ struct snapshots {
     size_t count;
     size_t capacity;
     struct snapshot_glance *newest; /* of the last item */
-    pthread_mutex_t guard;          /* of what is above and below; recursive */
+    pthread_mutex_t guard;          /* guards all fields of this struct; recursive */
     bool in_steps;                  /* snapshots_remove_in_steps */
-    struct disk_file **nameless;    /* removed, but for their bytes */
+    struct disk_file **nameless;    /* files without a name whose bytes are not freed yet */
     size_t nameless_count;
     size_t nameless_capacity;
 };
 
-/* Gives a complete and synced file its name, durably, and puts it into the list as the newest one.
- */
+/* Gives a complete and synced file its name, durably, and adds it to the list as the newest one. */
 enum storage_status snapshots_adopt(struct snapshots *snapshots, struct disk_file *file,
                                     uint64_t index, uint64_t term, struct problem *problem);
 
 /* ---- snapshot_removal.c ---- */
 
-/* Takes the name away from a file of the list, durably if its bytes are to go in steps. */
+/* Removes the name of a file of the list; durably if it is freed in steps. */
 enum storage_status snapshots_unlink(struct snapshots *snapshots, const char *name,
                                      struct problem *problem);
-/* Takes the name away from an open file that was not finished, and closes it. */
+/* Removes the name of an open unfinished file, and closes it. */
 void snapshots_discard(struct snapshots *snapshots, struct disk_file *file, const char *name);
 void snapshots_close_nameless(struct snapshots *snapshots);
 

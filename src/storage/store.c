@@ -1,7 +1,7 @@
-/* Opening a folder. Each step relies on the one before: nobody else writes here; we know who we
- * are; this life has a number that no earlier one had, which the log needs for its salts; what the
- * newest snapshot covers; the log. Then the parts are held against each other, since each may be
- * sound by itself and still be missing its neighbour. */
+/* Opens a folder. Each step relies on the one before: lock the folder; read the identity; begin a
+ * life, whose number no earlier one had and which the log needs for its salts; open the snapshots;
+ * open the log. Then the parts are checked against each other, since each may be valid alone while
+ * another one is missing. */
 #include "storage/store.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 
 #define LOCK_NAME "lock"
 
-/* ---- who we are ---- */
+/* ---- identity ---- */
 
 static void visit_name(void *ctx, const char *name)
 {
@@ -25,7 +25,7 @@ static void visit_name(void *ctx, const char *name)
     }
 }
 
-/* A folder without a meta file is a new one, unless something is in it. */
+/* Creates the meta file. Without one the folder must be empty. */
 static enum storage_status begin_folder(struct disk *disk, const struct store_options *options,
                                         struct problem *problem)
 {
@@ -100,9 +100,9 @@ static enum storage_status open_log(struct store *store, const struct store_opti
     return status;
 }
 
-/* ---- held against each other ---- */
+/* ---- checks between the parts ---- */
 
-/* The log goes on where the snapshot ends, or before. */
+/* The log continues at the end of the snapshot, or begins before it. */
 static enum storage_status check_reach(const struct store *store, struct problem *problem)
 {
     const struct snapshot_info *newest = snapshots_newest(store->snapshots);
@@ -121,7 +121,7 @@ static enum storage_status check_reach(const struct store *store, struct problem
                        first, what);
 }
 
-/* A term is saved before anything of it is written. */
+/* A term is saved before an entry of that term is written. */
 static enum storage_status check_term(const struct store *store, struct problem *problem)
 {
     const struct snapshot_info *newest = snapshots_newest(store->snapshots);
@@ -144,9 +144,8 @@ static enum storage_status check_term(const struct store *store, struct problem 
     return STORAGE_OK;
 }
 
-/* Whether the log has nothing to do with the snapshot any more: it ends before it, or has another
- * entry in its place. That is how a crash leaves it between the end of an installation and the
- * reset of the log. */
+/* Whether the snapshot replaces the log: the log ends before it, or has another entry at its index.
+ * A crash between the installation of a snapshot and the reset of the log leaves this state. */
 static enum storage_status is_overtaken(const struct store *store, bool *overtaken,
                                         struct problem *problem)
 {
@@ -177,7 +176,7 @@ static enum storage_status reconcile(struct store *store, struct problem *proble
         status = is_overtaken(store, &overtaken, problem);
     }
     if (status == STORAGE_OK && overtaken) {
-        /* The old log goes only when every byte of what replaces it is there. */
+        /* The old log may go only when every byte of its replacement is valid. */
         status = snapshots_verify_newest(store->snapshots, problem);
         if (status == STORAGE_OK) {
             const struct snapshot_info *newest = snapshots_newest(store->snapshots);
@@ -187,7 +186,7 @@ static enum storage_status reconcile(struct store *store, struct problem *proble
     return status;
 }
 
-/* ---- all of it ---- */
+/* ---- opening and closing ---- */
 
 enum storage_status store_open(struct store *store, struct disk *disk,
                                const struct store_options *options, struct problem *problem)

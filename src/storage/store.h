@@ -1,14 +1,14 @@
-/* The folder of one node, as a whole: lock, meta, log and snapshots, opened in the one order in
- * which that is safe, and checked against each other.
+/* The folder of one node: lock, meta, log and snapshots, opened in the one safe order and checked
+ * against each other.
  *
  *   lock                      held while the store is open; two processes never share a folder
  *   meta                      identity, term, vote; its version is that of the folder
  *   log-NUMBER                segments of the log
- *   spare-NUMBER              segments that are used again
+ *   spare-NUMBER              segments for reuse
  *   snapshot-INDEX-TERM
- *   *.tmp                     in the making, removed at opening
+ *   *.tmp                     unfinished, removed at opening
  *
- * What the node must do in order, so that any crash leaves a folder that opens:
+ * The node must keep this order, so that the folder opens after any crash:
  *
  *   - term and vote are saved before entries of that term are appended, also when bootstrapping;
  *   - `bootstrapped` is saved after the first entry is appended;
@@ -22,8 +22,8 @@
 
 struct store_options {
     uint64_t node;
-    struct id cluster;      /* zero: whatever the folder says */
-    struct id new_store;    /* random; becomes the store id of a folder that is new */
+    struct id cluster;      /* zero: take it from the folder */
+    struct id new_store;    /* random; the store id if the folder is new */
     uint32_t segment_bytes; /* see struct log_options */
     uint32_t spare_limit;
     bool direct;
@@ -39,10 +39,10 @@ struct store {
     bool is_new; /* the folder was empty */
 };
 
-/* Opens the folder, or begins one when it is empty. When this returns, all that is in the log and
- * in the meta file is durable (S12.2), the log reaches down to the snapshot, and the entry at its
- * index, if there is one, is the one that the snapshot ends with. The texts of problems say what is
- * wrong, with which file, and what to do. On failure nothing stays open. */
+/* Opens the folder, or initialises it when it is empty. When this returns, all of log and meta file
+ * is durable (S12.2). The log reaches down to the snapshot, and its entry at the snapshot's index,
+ * if any, is the snapshot's last one. The texts of problems say what is wrong, with which file, and
+ * what to do. On failure nothing stays open. */
 enum storage_status store_open(struct store *store, struct disk *disk,
                                const struct store_options *options, struct problem *problem);
 

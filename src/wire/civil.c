@@ -1,11 +1,11 @@
-/* The Gregorian calendar by arithmetic on days. A year begins on 1 March here, so that the day
- * that leap years add is the last one of a year. */
+/* The Gregorian calendar by day arithmetic. A year begins on 1 March here, so that the leap day is
+ * the last day of a year. */
 #include "wire/civil.h"
 
 enum {
     DAY_SECONDS = 86400,
     DAYS_TO_1970 = 719468, /* from 1 March of the year 0 */
-    ERA_DAYS = 146097,     /* 400 years, after which it all repeats */
+    ERA_DAYS = 146097,     /* 400 years, the period of the calendar */
 };
 
 #define LAST_SECOND UINT64_C(253402300799) /* 9999-12-31T23:59:59Z */
@@ -23,7 +23,8 @@ struct civil civil_from_seconds(uint64_t wall_s)
     /* A leap day in 1,460 days, but not in 36,524, and again in 146,096. */
     unsigned year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
     day -= 365 * year + year / 4 - year / 100;
-    unsigned month = (5 * day + 2) / 153; /* 0 is March; months of 31 and 30 days in turn by five */
+    unsigned month = (5 * day + 2) / 153; /* 0 is March; each five months have 31, 30, 31, 30, 31
+                                             days */
     return (struct civil){
         .year = era * 400 + year + (month >= 10),
         .month = month < 10 ? month + 3 : month - 9,

@@ -1,5 +1,5 @@
-/* The calendar for people: a wall clock in seconds as date and time in UTC. Pure, so that neither a
- * time zone nor a lock of the C library takes part. */
+/* Converts a wall clock in seconds to date and time in UTC. Pure: uses no time zone and no lock of
+ * the C library. */
 #ifndef HOLDFAST_WIRE_CIVIL_H
 #define HOLDFAST_WIRE_CIVIL_H
 
@@ -12,10 +12,10 @@ struct civil {
     unsigned weekday; /* 0 is Sunday */
 };
 
-/* What is past the year 9999 becomes its last second. */
+/* Times after the year 9999 become its last second. */
 struct civil civil_from_seconds(uint64_t wall_s);
 
-/* `value` in exactly `digits` digits at `out`. */
+/* Writes `value` in exactly `digits` digits to `out`. */
 static inline void civil_digits(char *out, unsigned digits, unsigned value)
 {
     while (digits > 0) {

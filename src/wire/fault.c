@@ -1,4 +1,4 @@
-/* The sentences of wire/fault.h. They quote what clients sent, so nothing here trusts a length. */
+/* The texts of wire/fault.h. They quote client input, so no length is trusted. */
 #include "wire/fault.h"
 
 #include <stdarg.h>
@@ -12,7 +12,7 @@ int fault_clip(struct slice text, size_t max)
     if (len > max) {
         len = max;
         while (len > 0 && (text.data[len] & 0xc0) == 0x80) {
-            len--; /* not into the middle of a character */
+            len--; /* do not cut inside a UTF-8 character */
         }
     }
     return (int)len;

@@ -1,4 +1,4 @@
-/* The messages and the small formats of gRPC, see grpc.h. */
+/* Messages, timeouts and status texts of gRPC (see grpc.h). */
 #include "wire/grpc.h"
 
 #include <inttypes.h>
@@ -55,7 +55,7 @@ static struct grpc_result check_prefix(struct grpc_reader *r, size_t consumed)
     r->len = (uint32_t)p[1] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 8 | p[4];
     if (p[0] == 1) {
         return fail(r, consumed, GRPC_UNIMPLEMENTED,
-                    "the message is compressed; only the encoding 'identity' is known here");
+                    "the message is compressed; only the encoding 'identity' is supported");
     }
     if (p[0] != 0) {
         return fail(r, consumed, GRPC_INTERNAL, "the prefix of a message begins with 0 or 1");
@@ -99,7 +99,7 @@ struct grpc_result grpc_reader_feed(struct grpc_reader *r, struct slice bytes)
     size_t held = buffer_len(&r->body);
     size_t missing = r->len - held;
     size_t left = bytes.len - used;
-    if (held == 0 && left >= missing) { /* it lies in one piece where it came from */
+    if (held == 0 && left >= missing) { /* complete and contiguous in the input */
         r->prefix_len = 0;
         return (struct grpc_result){.event = GRPC_MESSAGE,
                                     .consumed = used + missing,
@@ -119,7 +119,7 @@ struct grpc_result grpc_reader_feed(struct grpc_reader *r, struct slice bytes)
 
 /* ---- grpc-timeout ---- */
 
-/* One to eight digits and a unit, so nothing here can overflow. */
+/* One to eight digits and a unit, so no overflow is possible. */
 bool grpc_parse_timeout(struct slice text, uint64_t *timeout_ms)
 {
     const uint64_t most_ms = UINT64_C(31556952000) * 1000;

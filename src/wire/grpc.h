@@ -1,7 +1,7 @@
-/* gRPC on top of HTTP/2, without sockets: what server and client say in the same way. Messages with
- * their prefix of five bytes, grpc-timeout, grpc-message and the status codes.
+/* gRPC on top of HTTP/2, without sockets, shared by server and client: messages with their prefix
+ * of five bytes, grpc-timeout, grpc-message and the status codes.
  *
- * https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md is the rule. */
+ * Specification: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md */
 #ifndef HOLDFAST_WIRE_GRPC_H
 #define HOLDFAST_WIRE_GRPC_H
 
@@ -33,37 +33,37 @@ enum grpc_status {
         GRPC_STATUS_COUNT
 };
 
-/* "DEADLINE_EXCEEDED"; "UNKNOWN" for a number that is none. */
+/* "DEADLINE_EXCEEDED"; "UNKNOWN" for an unknown number. */
 const char *grpc_status_name(enum grpc_status status);
 
 /* ---- messages ---- */
 
-/* Whether it is compressed, and its length in network order. */
+/* One byte for the compression flag, four for the length in network order. */
 enum { GRPC_PREFIX = 5 };
 
 void grpc_write_prefix(uint8_t out[GRPC_PREFIX], uint32_t len);
 
 enum grpc_event {
-    GRPC_MORE,    /* everything is consumed and no message is complete */
-    GRPC_MESSAGE, /* one is: call again with what was not consumed */
-    GRPC_ERROR,   /* and so is every later call */
+    GRPC_MORE,    /* all bytes are consumed and no message is complete */
+    GRPC_MESSAGE, /* a message is complete: call again with the rest */
+    GRPC_ERROR,   /* every later call returns it too */
 };
 
 struct grpc_result {
     enum grpc_event event;
     size_t consumed;
-    struct slice message;    /* lies in the bytes or in the reader; lasts until the next call */
+    struct slice message;    /* points into the bytes or the reader; valid until the next call */
     enum grpc_status status; /* ERROR */
-    const char *problem;     /* ERROR: the sentence for it */
+    const char *problem;     /* ERROR: its text */
 };
 
-/* The bytes of one direction of one call. The caller owns the struct, the reader a message that
- * comes in pieces; between two messages it takes no memory. */
+/* Reads the bytes of one direction of one call. The caller owns the struct, the reader owns a
+ * partial message. It takes no memory between two messages. */
 struct grpc_reader {
-    struct buffer body; /* of a message that came in pieces; its `max` is the longest message */
+    struct buffer body; /* of a partial message; its `max` is the longest message */
     uint8_t prefix[GRPC_PREFIX];
     uint8_t prefix_len;
-    bool is_given; /* `body` was handed out as a message */
+    bool is_given; /* `body` was returned as a message */
     const char *problem;
     enum grpc_status status;
     uint32_t len; /* of the message, when the prefix is complete */
@@ -77,7 +77,7 @@ bool grpc_reader_is_between(const struct grpc_reader *r);
 
 /* ---- the header grpc-timeout ---- */
 
-/* In milliseconds, rounded up; what is longer than 1,000 years is that. False when it is none. */
+/* In milliseconds, rounded up, at most 1,000 years. False when the text is not valid. */
 bool grpc_parse_timeout(struct slice text, uint64_t *timeout_ms);
 /* As exact as eight digits allow, rounded down. */
 enum { GRPC_TIMEOUT = 10 };
@@ -85,10 +85,10 @@ void grpc_format_timeout(uint64_t timeout_ms, char out[GRPC_TIMEOUT]);
 
 /* ---- the trailer grpc-message ---- */
 
-/* Percent-encodes what is not visible ASCII or a space, and the '%'. What does not fit is left out,
- * never half an escape. Returns the length. */
+/* Percent-encodes '%' and all bytes but visible ASCII and spaces. Omits what does not fit, and
+ * never writes a partial escape. Returns the length. */
 size_t grpc_encode_message(struct slice text, char *out, size_t size);
-/* The other way; a '%' that begins no escape stays. `out` has room for `text.len` bytes. */
+/* The reverse; a '%' that begins no escape stays. `out` has space for `text.len` bytes. */
 size_t grpc_decode_message(struct slice text, char *out);
 
 #endif

@@ -1,13 +1,12 @@
-/* The frame of a request: lines, the length of the body, chunks, trailers.
+/* The framing of a request: lines, the length of the body, chunks, trailers.
  *
  *   HEAD_LINE ─▶ HEAD_FIELDS ─┬─▶ FIXED ────────────────────────────┬─▶ END ─┬─▶ HEAD_LINE
  *                             └─▶ CHUNK_LINE ─▶ CHUNK ─▶ CHUNK_END ─┘        └─▶ CLOSED
  *                                   │  ▲───────────────────┘
  *                                   └─▶ TRAILERS ─▶ END          any of them ─▶ BROKEN
  *
- * All that is no body is read by lines. A line is looked at only when it is complete or longer than
- * it may be, and what may follow it plays no part: that is why the cuts between calls do not show.
- */
+ * Everything but the body is read by lines. A line is parsed only when it is complete or too long,
+ * and independently of what follows. So the result does not depend on how the input is split. */
 #include "wire/http1.h"
 
 #include "base/panic.h"
@@ -35,7 +34,7 @@ static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 void http1_init(struct http1 *p)
 {
-    /* Everything but the fields, of which none is valid. */
+    /* Clears everything but the fields, of which none is valid. */
     memset(p, 0, offsetof(struct http1, fields));
     p->state = HEAD_LINE;
     p->fresh = true;
@@ -46,7 +45,7 @@ bool http1_is_idle(const struct http1 *p)
     return p->state == HEAD_LINE && p->seen == 0;
 }
 
-/* A step returns true when the next one can go on at once; if not, the result is complete. */
+/* A step returns true when the next one can run at once; otherwise the result is complete. */
 static bool fail(struct http1 *p, struct http1_result *r, enum hf_error error)
 {
     p->state = BROKEN;
@@ -58,8 +57,8 @@ static bool fail(struct http1 *p, struct http1_result *r, enum hf_error error)
 
 enum line_result { LINE_MORE, LINE_WHOLE, LINE_BARE, LINE_LONG };
 
-/* The line that begins at p->line, without its end, if it is complete and has at most `max` bytes.
- * The next one then begins behind it. */
+/* Returns the line at p->line, without its end, if it is complete and has at most `max` bytes;
+ * p->line is then the next one. */
 static enum line_result next_line(struct http1 *p, struct slice bytes, size_t max,
                                   struct slice *line)
 {
@@ -81,7 +80,6 @@ static enum line_result next_line(struct http1 *p, struct slice bytes, size_t ma
     return LINE_WHOLE;
 }
 
-/* Forgets the lines that were read, which are now consumed. */
 static void consume_lines(struct http1 *p, struct http1_result *r)
 {
     r->consumed += p->line;
@@ -109,7 +107,7 @@ static void begin_request(struct http1 *p)
     p->request = (struct http1_request){0};
 }
 
-/* Whether the bytes may still be, or are, the preface of HTTP/2. */
+/* Whether the bytes are the HTTP/2 preface, or may become it. */
 static bool is_preface(struct http1 *p, struct slice bytes, struct http1_result *r)
 {
     size_t len = bytes.len < sizeof(preface) - 1 ? bytes.len : sizeof(preface) - 1;
@@ -129,7 +127,7 @@ static bool step_head_line(struct http1 *p, struct slice bytes, struct http1_res
     if (p->fresh && is_preface(p, bytes, r)) {
         return false;
     }
-    /* What is no HTTP at all, say a TLS greeting, is told from its first byte. */
+    /* Detect other protocols, for example TLS, by their first byte. */
     if (bytes.len > p->line && bytes.data[p->line] != '\r' && bytes.data[p->line] != '\n' &&
         !char_is(bytes.data[p->line], CHAR_TOKEN)) {
         return fail(p, r, HF_HTTP_REQUEST_LINE);
@@ -139,7 +137,7 @@ static bool step_head_line(struct http1 *p, struct slice bytes, struct http1_res
     if (result != LINE_WHOLE) {
         return line_failed(p, r, result, HF_LINE_TOO_LONG);
     }
-    /* RFC 9112, section 2.2: old clients end a body with an empty line that is not part of it. */
+    /* RFC 9112, section 2.2: old clients send an empty line after a body. */
     if (line.len == 0 && !p->blank_seen) {
         p->blank_seen = true;
         p->fresh = false;
@@ -174,7 +172,7 @@ static bool finish_head(struct http1 *p, struct slice bytes, struct http1_result
 static bool step_head_fields(struct http1 *p, struct slice bytes, struct http1_result *r)
 {
     for (;;) {
-        /* With its end, a line must lie before headers_end. */
+        /* A line must end before headers_end. */
         uint32_t left = p->headers_end - p->line;
         struct slice line;
         enum line_result result =
@@ -194,7 +192,7 @@ static bool step_head_fields(struct http1 *p, struct slice bytes, struct http1_r
 
 /* ---- the body ---- */
 
-/* The next piece of the body, or of a chunk that is not empty. */
+/* Returns the next piece of the body, or of a non-empty chunk. */
 static bool body_piece(struct http1 *p, struct slice bytes, struct http1_result *r)
 {
     size_t len = bytes.len < p->body_left ? bytes.len : p->body_left;
@@ -218,7 +216,7 @@ static bool step_fixed(struct http1 *p, struct slice bytes, struct http1_result 
     return body_piece(p, bytes, r);
 }
 
-/* SIZE[;EXTENSIONS]. Spaces are not taken: readers differ about them. */
+/* Parses SIZE[;EXTENSIONS]. Spaces are refused, since parsers differ about them. */
 static enum hf_error parse_chunk_line(struct http1 *p, struct slice line)
 {
     uint64_t size = 0;
@@ -227,7 +225,7 @@ static enum hf_error parse_chunk_line(struct http1 *p, struct slice line)
         uint8_t c = line.data[i];
         size = size << 4 | (c <= '9' ? c - (unsigned)'0' : (c | 0x20u) - 'a' + 10u);
         if (i == 15) {
-            return HF_HTTP_CHUNK; /* more zeros than anybody sends, or far too much */
+            return HF_HTTP_CHUNK; /* too many zeros, or too large */
         }
     }
     if (i == 0 || (i < line.len && line.data[i] != ';')) {
@@ -296,7 +294,7 @@ static bool step_chunk_end(struct http1 *p, struct slice bytes, struct http1_res
     return true;
 }
 
-/* Trailers are read as strictly as headers, and dropped: nothing here is entitled to them. */
+/* Trailers are checked as strictly as headers, and dropped, since no trailer is used. */
 static bool step_trailers(struct http1 *p, struct slice bytes, struct http1_result *r)
 {
     struct slice line;
@@ -327,7 +325,7 @@ static bool step_end(struct http1 *p, struct http1_result *r)
     return false;
 }
 
-/* ---- all together ---- */
+/* ---- the parser ---- */
 
 static bool step(struct http1 *p, struct slice bytes, struct http1_result *r)
 {
@@ -363,12 +361,12 @@ static bool step(struct http1 *p, struct slice bytes, struct http1_result *r)
 struct http1_result http1_feed(struct http1 *p, struct slice bytes)
 {
     struct http1_result r = {HTTP1_MORE, HF_OK, 0, {NULL, 0}};
-    hf_assert(bytes.len >= p->seen); /* what was not consumed is offered again */
+    hf_assert(bytes.len >= p->seen); /* the caller passes unconsumed bytes again */
     if (bytes.len == 0) {
-        bytes.data = (const uint8_t *)""; /* so that it can be counted from, even if it was NULL */
+        bytes.data = (const uint8_t *)""; /* allow pointer arithmetic when it was NULL */
     }
     while (step(p, slice_make(bytes.data + r.consumed, bytes.len - r.consumed), &r)) {
-        /* goes on */
+        /* continue */
     }
     if (r.event == HTTP1_ERROR) {
         p->line = p->seen = 0;

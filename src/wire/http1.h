@@ -1,16 +1,16 @@
-/* HTTP/1.1 requests from bytes: strict, bounded, and without a socket.
+/* Parses HTTP/1.1 requests: strict, bounded, and without a socket.
  *
- * The caller keeps what it has read and has not seen consumed, and offers all of it at each call.
- * The parser copies nothing and allocates nothing: it remembers how far it has looked, so a head
- * that arrives byte by byte is still read once. A request is reported as
+ * The caller keeps the bytes that are not consumed, and passes all of them at each call. The parser
+ * copies and allocates nothing. It stores how far it has scanned, so a head that arrives byte by
+ * byte is still read once. A request is reported as
  *
  *     HTTP1_HEAD, then any number of HTTP1_BODY, then HTTP1_DONE
  *
- * and the next one may follow in the same bytes. How the bytes were cut into calls never shows in
- * what is reported, other than in where the pieces of a body are cut.
+ * and the next one may follow in the same bytes. The way the input is split into calls changes only
+ * where the pieces of a body are split.
  *
- * Whatever two readers could take for two different requests is refused (RFC 9112, section 11.2):
- * the parser then stays broken, and the caller answers with the error's status and closes. */
+ * A request that two parsers could read differently is refused (RFC 9112, section 11.2). The parser
+ * then stays broken, and the caller responds with the error's status and closes. */
 #ifndef HOLDFAST_WIRE_HTTP1_H
 #define HOLDFAST_WIRE_HTTP1_H
 
@@ -29,36 +29,36 @@ enum http_method {
 };
 
 enum http1_event {
-    HTTP1_MORE,    /* offer again what is left, with more behind it */
-    HTTP1_HEAD,    /* http1_request() and http1_header() speak of a new request */
+    HTTP1_MORE,    /* pass the rest again, with more bytes */
+    HTTP1_HEAD,    /* http1_request() and http1_header() describe a new request */
     HTTP1_BODY,    /* `body` is the next piece, at least one byte */
     HTTP1_DONE,    /* the request is complete */
-    HTTP1_PREFACE, /* the connection begins as HTTP/2: give all bytes to that, and no more here */
-    HTTP1_CLOSED,  /* the last request asked to close: what follows it is not read */
-    HTTP1_ERROR,   /* see `error`; the same again at each later call */
+    HTTP1_PREFACE, /* the connection begins with HTTP/2: pass all bytes to that parser */
+    HTTP1_CLOSED,  /* the last request had "Connection: close": no further bytes are read */
+    HTTP1_ERROR,   /* see `error`; every later call returns it too */
 };
 
 struct http1_result {
     enum http1_event event;
     enum hf_error error; /* HF_OK but for HTTP1_ERROR */
-    size_t consumed;     /* of the bytes offered; may be more than 0 with any of the first four */
+    size_t consumed;     /* of the bytes passed; may be more than 0 with any of the first four */
     struct slice body;   /* among the consumed bytes */
 };
 
-/* The slices lie in the bytes that were offered when HTTP1_HEAD came, and last as long as those. */
+/* The slices point into the bytes that were passed when HTTP1_HEAD was returned. */
 struct http1_request {
     enum http_method method;
     unsigned minor;          /* HTTP/1.1 or HTTP/1.0 */
     bool keep_alive;         /* another request may follow on the connection */
     bool expect_continue;    /* the client waits for "100 Continue" before it sends the body */
-    bool chunked;            /* the body comes in chunks; if not, it has content_length bytes */
+    bool chunked;            /* the body has chunks; otherwise it has content_length bytes */
     uint64_t content_length; /* 0 when chunked or absent */
     struct slice host;       /* from the target or else from Host; may be empty */
-    struct slice path;       /* as sent, escapes and all: begins with '/', or is "*" */
+    struct slice path;       /* as sent, with escapes: begins with '/', or is "*" */
     struct slice query;      /* as sent, without its '?'; may be empty */
 };
 
-/* Where something lies in the head. */
+/* A range of the head. */
 struct http1_span {
     uint16_t at;
     uint16_t len;
@@ -69,20 +69,20 @@ struct http1_field {
     struct http1_span value;
 };
 
-/* The caller owns it, and needs not close it. The fields are private to http1*.c. */
+/* Owned by the caller, needs no close. The fields are private to http1*.c. */
 struct http1 {
     uint8_t state;
-    bool fresh;      /* nothing was read yet, so the HTTP/2 preface may come */
+    bool fresh;      /* no bytes were read, so the HTTP/2 preface may follow */
     bool blank_seen; /* the empty line that may precede a request has been skipped */
-    bool has_host;   /* this and the next: headers met in this head */
+    bool has_host;   /* this and the next: headers found in this head */
     bool has_length;
     bool asked_close;
     bool asked_keep_alive;
     uint8_t field_count;
     enum hf_error error;
-    uint32_t line;        /* where the line that is being read begins, in the bytes offered */
-    uint32_t seen;        /* it does not end before here */
-    uint32_t headers_end; /* where its headers must have ended */
+    uint32_t line;        /* offset of the current line, in the bytes passed */
+    uint32_t seen;        /* the line does not end before this offset */
+    uint32_t headers_end; /* offset where the headers must have ended */
     uint32_t body_left;   /* of the body, or of the current chunk */
     uint32_t body_read;
     uint32_t extra_read; /* bytes of chunk extensions, then of trailers */
@@ -94,22 +94,22 @@ struct http1 {
 
 void http1_init(struct http1 *p);
 
-/* `bytes` begins with the first byte that was not consumed yet. Loop until HTTP1_MORE, or until one
- * of the last three, which consume nothing. */
+/* `bytes` begins with the first unconsumed byte. Loop until HTTP1_MORE, or until one of the last
+ * three, which consume nothing. */
 struct http1_result http1_feed(struct http1 *p, struct slice bytes);
 
-/* No request has begun: at the end of input this is a clean end, and no time-out of a request
- * applies. The caller's own bytes that were not consumed must be none, too. */
+/* No request has begun: the input may end here, and no request time-out applies. The caller must
+ * also check that it has no unconsumed bytes. */
 bool http1_is_idle(const struct http1 *p);
 
-/* The request that the last HTTP1_HEAD was about. */
+/* The request of the last HTTP1_HEAD. */
 static inline const struct http1_request *http1_request(const struct http1 *p)
 {
     return &p->request;
 }
 
-/* How often a header was given; `*value` is the first one's, without spaces around it, and is left
- * alone when there is none. `name` is in small letters. */
+/* Returns how often a header was sent. `*value` is the first one's, trimmed, and untouched when
+ * there is none. `name` is in lower case. */
 unsigned http1_header(const struct http1 *p, const char *name, struct slice *value);
 
 /* All headers, for i below http1_header_count. */

@@ -1,7 +1,7 @@
-/* The request line and the header lines: what they say, and whether they say it properly.
+/* Parses and checks the request line and the header lines.
  *
- * Places are kept as offsets, since the bytes may lie elsewhere when the next line comes; they
- * become slices when the head is complete. */
+ * Positions are offsets, since the bytes may have moved when the next line is read. They become
+ * slices when the head is complete. */
 #include "wire/http1_head.h"
 
 #define T CHAR_TOKEN
@@ -9,8 +9,8 @@
 #define H CHAR_HOST
 
 /* clang-format off */
-/* In a target everything visible is taken but '#', which no client sends, and bytes of UTF-8, which
- * some send as they are. A host has no '@' (no user may hide in it), '/', '?' or '"'. */
+/* A target may contain all visible characters except '#', which no client sends, and raw UTF-8,
+ * which some send. A host contains no '@' (which could hide a user), '/', '?' or '"'. */
 const uint8_t http1_chars[256] = {
     ['!'] = T | U | H, ['"'] = U, ['#'] = T, ['$'] = T | U | H, ['%'] = T | U | H,
     ['&'] = T | U | H, ['\''] = T | U | H, ['('] = U | H, [')'] = U | H, ['*'] = T | U | H,
@@ -50,7 +50,7 @@ static bool all_are(struct slice text, unsigned classes)
     return true;
 }
 
-/* Without regard to case; `lower` is in small letters and of tokens only. */
+/* Compares without regard to case; `lower` is a token in lower case. */
 static bool is_word(struct slice text, struct slice lower)
 {
     if (text.len != lower.len) {
@@ -77,7 +77,7 @@ enum hf_error head_check_text(struct slice text)
     while (i < text.len) {
         size_t stop = text.len;
         if (text.len - i >= 8) {
-            /* Eight at once: below 0x20, or 0x7f (which + 1 has the high bit that it had not). */
+            /* Eight bytes at once: below 0x20, or 0x7f (adding 1 sets its high bit). */
             uint64_t word;
             memcpy(&word, text.data + i, 8);
             uint64_t low = (word - ones * 0x20) & ~word;
@@ -107,7 +107,7 @@ static struct http1_span span_of(const uint8_t *bytes, struct slice part)
     return (struct http1_span){(uint16_t)(part.data - bytes), (uint16_t)part.len};
 }
 
-/* Takes what lies before the first `separator` off the front of `rest`, and the separator too. */
+/* Removes the text before the first `separator`, and the separator, from the front of `rest`. */
 static bool cut(struct slice *rest, uint8_t separator, struct slice *before)
 {
     const uint8_t *at = rest->len == 0 ? NULL : memchr(rest->data, separator, rest->len);
@@ -120,7 +120,7 @@ static bool cut(struct slice *rest, uint8_t separator, struct slice *before)
     return true;
 }
 
-/* SCHEME://HOST of an absolute target, so that PATH?QUERY is left. */
+/* Removes SCHEME://HOST of an absolute target, so that PATH?QUERY is left. */
 static bool cut_authority(struct slice *target, struct slice *host)
 {
     struct slice scheme;
@@ -251,7 +251,7 @@ static enum hf_error note_host(struct http1 *p, const uint8_t *bytes, struct sli
         return HF_HTTP_HOST;
     }
     p->has_host = true;
-    if (p->host.len == 0) { /* an absolute target has said it already, and it counts */
+    if (p->host.len == 0) { /* the host of an absolute target takes precedence */
         p->host = span_of(bytes, value);
     }
     return HF_OK;
@@ -286,7 +286,7 @@ static enum hf_error note_encoding(struct http1 *p, struct slice value)
     return HF_OK;
 }
 
-/* A list of words; those that we do not know are meant for proxies. */
+/* A list of words; unknown ones are for proxies. */
 static void note_connection(struct http1 *p, struct slice value)
 {
     for (;;) {
@@ -301,7 +301,7 @@ static void note_connection(struct http1 *p, struct slice value)
     }
 }
 
-/* HTTP/1.0 knows nothing of it, and clients of that version do not wait. */
+/* Ignored for HTTP/1.0, whose clients do not wait. */
 static enum hf_error note_expect(struct http1 *p, struct slice value)
 {
     if (p->request.minor == 0) {
@@ -350,7 +350,8 @@ enum hf_error head_finish(struct http1 *p, const uint8_t *bytes)
     if (request->chunked && request->minor == 0) {
         return HF_HTTP_10_CHUNKED;
     }
-    /* RFC 1945, section 8.3. In HTTP/1.1 no length means no body, and curl -X POST relies on it. */
+    /* RFC 1945, section 8.3. In HTTP/1.1 no length means no body, and curl -X POST relies on
+     * that. */
     if (request->method >= HTTP_POST && request->method <= HTTP_PATCH && request->minor == 0 &&
         !p->has_length) {
         return HF_HTTP_LENGTH_REQUIRED;

@@ -1,5 +1,5 @@
-/* Answers as bytes, see wire/http1_response.h. Lines are appended piece by piece: printf would take
- * longer than all the rest. */
+/* Encodes responses, see wire/http1_response.h. Lines are appended piece by piece, since printf
+ * would dominate the cost. */
 #include "wire/http1_response.h"
 
 #include "base/panic.h"
@@ -11,8 +11,8 @@ struct reason {
     const char *line;
 };
 
-/* Those that base/error.h and the service use. Others get a line without a reason, which is legal.
- */
+/* The statuses that base/error.h and the service use. Others get a line without a reason, which is
+ * legal. */
 static const struct reason reasons[] = {
 #define R(status, reason)                             \
     {                                                 \
@@ -77,7 +77,7 @@ static void add_number(struct buffer *out, const char *name, uint64_t value)
     add_header(out, name, slice_make(digits + at, sizeof(digits) - at));
 }
 
-/* All but the headers that say how the body ends, and the empty line. */
+/* Writes everything but the headers that delimit the body and the empty line. */
 static void add_head(struct buffer *out, const struct http1_response *response)
 {
     add_status(out, response->status);
@@ -103,7 +103,7 @@ static void add_head(struct buffer *out, const struct http1_response *response)
     }
 }
 
-/* Nothing of an answer that does not fit whole. */
+/* Removes a response that does not fit completely. */
 static bool whole_or_nothing(struct buffer *out, size_t before, bool overflowed_before)
 {
     bool whole = !out->overflowed;

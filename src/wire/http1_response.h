@@ -1,8 +1,8 @@
-/* HTTP/1.1 answers into a buffer: whole ones, and heads of streams with their chunks.
+/* Writes HTTP/1.1 responses into a buffer: whole ones, and heads of streams with their chunks.
  *
- * All of these append everything or nothing, and say which. Text that the caller supplies for a
- * header must be free of control characters; that is asserted, since a line break in it would
- * begin a header, or an answer, of its own. */
+ * Each function appends everything or nothing, and returns which. Header texts of the caller must
+ * not contain control characters. That is asserted, since a line break could inject a header or a
+ * response. */
 #ifndef HOLDFAST_WIRE_HTTP1_RESPONSE_H
 #define HOLDFAST_WIRE_HTTP1_RESPONSE_H
 
@@ -17,43 +17,43 @@ struct http1_extra {
 struct http1_response {
     int status;
     const char *content_type; /* NULL when there is no body */
-    struct slice date;        /* as in RFC 9110, from http1_date; empty: none is sent */
-    struct slice leader;      /* Holdfast-Leader; empty: none is sent */
-    uint32_t retry_after_s;   /* Retry-After; 0: none is sent */
+    struct slice date;        /* as in RFC 9110, from http1_date; empty: not sent */
+    struct slice leader;      /* Holdfast-Leader; empty: not sent */
+    uint32_t retry_after_s;   /* Retry-After; 0: not sent */
     const struct http1_extra *extra;
     size_t extra_count;
     /* From the request: see http1_response_to. */
     bool head_only; /* the request was HEAD: the same headers, no body */
     bool http10;
-    bool close; /* the connection closes behind this answer */
+    bool close; /* the connection closes after this response */
 };
 
-/* The part of an answer that the request decides; the rest is zero. With NULL, which stands for a
- * request that could not be read, the connection closes. */
+/* The part of a response that depends on the request; the rest is zero. NULL: the request could not
+ * be parsed, so the connection closes. */
 struct http1_response http1_response_to(int status, const struct http1_request *request);
 
 bool http1_response_write(struct buffer *out, const struct http1_response *response,
                           struct slice body);
 
-/* The head alone, of an answer of so many bytes; the caller appends them as they come. */
+/* The head alone, of a response with that body length; the caller appends the body. */
 bool http1_response_head(struct buffer *out, const struct http1_response *response,
                          uint64_t length);
 
 /* "100 Continue", for a request with expect_continue before its body is read. */
 bool http1_response_continue(struct buffer *out);
 
-/* The head of an answer whose end is not known yet. HTTP/1.1 gets chunks; HTTP/1.0 gets the bytes
- * as they are and knows the end by the close, so `response->close` must be set for it. An event
- * stream is also kept out of caches and of the buffers of proxies. */
+/* The head of a response of unknown length. HTTP/1.1 uses chunks. HTTP/1.0 gets the raw bytes until
+ * the close, so `response->close` must be set for it. An event stream also disables caches and
+ * proxy buffering. */
 bool http1_response_stream(struct buffer *out, const struct http1_response *response);
-/* A piece of the stream, and its end. An empty piece is nothing. */
+/* A piece of the stream, and its end. An empty piece writes nothing. */
 bool http1_response_piece(struct buffer *out, const struct http1_response *response,
                           struct slice piece);
 bool http1_response_end(struct buffer *out, const struct http1_response *response);
 
 enum { HTTP1_DATE_LEN = 29 };
-/* "Fri, 15 Nov 2024 08:49:37 GMT" for a wall clock in seconds, and a NUL. Callers keep it for the
- * second that it holds. */
+/* "Fri, 15 Nov 2024 08:49:37 GMT" for a wall clock in seconds, and a NUL. Callers cache it for a
+ * second. */
 void http1_date(uint64_t wall_s, char out[HTTP1_DATE_LEN + 1]);
 
 #endif

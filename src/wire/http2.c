@@ -1,5 +1,5 @@
-/* HTTP/2 for the server, see http2.h. How a request's headers are gathered is in http2_head.c,
- * where sessions have their memory from in http2_memory.c. */
+/* HTTP/2 for the server, see http2.h. http2_head.c collects the headers of a request,
+ * http2_memory.c is the allocator of the sessions. */
 #include "wire/http2.h"
 
 #include <nghttp2/nghttp2.h>
@@ -10,9 +10,10 @@
 
 enum {
     CONNECTION_WINDOW = 1 << 20,
-    ACKS_MAX = 100, /* answers to pings and settings that wait to be written */
+    ACKS_MAX = 100, /* queued answers to pings and settings */
     HEADERS_MAX = 12,
-    HPACK_TABLE = 512, /* bytes, either way: enough for the headers of one client's calls */
+    HPACK_TABLE = 512, /* bytes, in either direction: enough for the headers of one client's
+                          calls */
     TAIL_MAX = 4096,
 };
 
@@ -29,12 +30,12 @@ struct http2 {
     nghttp2_session *session;
     struct buffer *out;
     size_t out_soft;
-    struct http2_head head; /* of the request that is arriving */
+    struct http2_head head; /* of the request that is being received */
     uint32_t streams;
-    uint32_t resets;             /* by the client, not asked for yet */
+    uint32_t resets;             /* by the client, since the last http2_take_resets */
     size_t backlog;              /* bytes in the `out` of all streams */
-    struct http2_stream *lender; /* whose answer is lent at this moment */
-    bool is_inside;              /* nghttp2 is calling us */
+    struct http2_stream *lender; /* the stream that has `lent` bytes now */
+    bool is_inside;              /* in a call of nghttp2 */
     bool is_broken;
 };
 
@@ -43,7 +44,7 @@ static struct http2_stream *stream_at(struct http2 *h, int32_t id)
     return nghttp2_session_get_stream_user_data(h->session, id);
 }
 
-/* ---- what nghttp2 tells ---- */
+/* ---- callbacks of nghttp2 ---- */
 
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
@@ -59,7 +60,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
                      void *user)
 {
     struct http2 *h = user;
-    if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) { /* trailers say nothing that we need */
+    if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) { /* trailers are not used */
         http2_head_add(&h->head, slice_make(name, name_len), slice_make(value, value_len));
     }
     return 0;
@@ -108,7 +109,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 {
     struct http2 *h = user;
     struct http2_stream *stream = stream_at(h, id);
-    /* One slow stream must not hold back the others, so the connection's window is no brake. */
+    /* The connection's window does not limit: one slow stream must not block the others. */
     int error = nghttp2_session_consume_connection(session, len);
     if (error != 0) {
         return NGHTTP2_ERR_CALLBACK_FAILURE;
@@ -120,7 +121,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     return 0;
 }
 
-/* An answer that came before the request was complete: nothing more is wanted of it. */
+/* The response was complete before the request was: the rest of the request is not needed. */
 static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
     bool may_end = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
@@ -152,7 +153,7 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *u
     return 0;
 }
 
-/* ---- the body of an answer ---- */
+/* ---- the body of a response ---- */
 
 static nghttp2_nv to_nv(const struct http2_header *header)
 {
@@ -177,7 +178,7 @@ static int submit_trailers(struct http2 *h, struct http2_stream *stream)
 static size_t take(struct http2 *h, struct http2_stream *stream, uint8_t *out, size_t max)
 {
     struct slice kept = buffer_bytes(&stream->out);
-    if (kept.len > 0) { /* it comes before what is lent */
+    if (kept.len > 0) { /* it precedes the lent bytes */
         size_t len = kept.len < max ? kept.len : max;
         memcpy(out, kept.data, len);
         buffer_consume(&stream->out, len);
@@ -223,14 +224,14 @@ size_t http2_stream_backlog(const struct http2_stream *stream)
     return buffer_len(&stream->out) + stream->lent.len;
 }
 
-/* ---- coming and going ---- */
+/* ---- lifetime ---- */
 
 struct http2_shared *http2_shared_new(const struct memory *memory)
 {
     struct http2_shared *shared = memory_alloc(memory, sizeof(*shared));
     http2_memory_open(&shared->memory, memory);
     int error = nghttp2_session_callbacks_new(&shared->callbacks);
-    hf_assert(error == 0); /* there is no memory */
+    hf_assert(error == 0); /* else out of memory */
     error = nghttp2_option_new(&shared->option);
     hf_assert(error == 0);
     nghttp2_session_callbacks *c = shared->callbacks;
@@ -245,7 +246,8 @@ struct http2_shared *http2_shared_new(const struct memory *memory)
     nghttp2_option_set_no_closed_streams(o, 1);
     nghttp2_option_set_max_deflate_dynamic_table_size(o, HPACK_TABLE);
     nghttp2_option_set_max_outbound_ack(o, ACKS_MAX);
-    /* It has a clock of its own, which a test cannot move: the owner counts instead. */
+    /* Disabled: it uses its own clock, which a test cannot control. The owner counts resets
+     * instead. */
     nghttp2_option_set_stream_reset_rate_limit(o, UINT32_MAX, UINT32_MAX);
     return shared;
 }
@@ -280,7 +282,7 @@ struct http2 *http2_new(struct http2_shared *shared, const struct http2_handlers
     int error = nghttp2_session_server_new3(&h->session, shared->callbacks, h, shared->option,
                                             &shared->memory.allocator);
     shared->memory.is_making = false;
-    hf_assert(error == 0); /* there is no memory */
+    hf_assert(error == 0); /* else out of memory */
     error = nghttp2_submit_settings(h->session, NGHTTP2_FLAG_NONE, settings,
                                     sizeof(settings) / sizeof(settings[0]));
     hf_assert(error == 0);
@@ -322,7 +324,7 @@ bool http2_receive(struct http2 *h, struct slice bytes)
     h->is_inside = true;
     ssize_t used = nghttp2_session_mem_recv(h->session, bytes.data, bytes.len);
     h->is_inside = false;
-    h->is_broken = used < 0; /* what is a fault of the client alone is told by a GOAWAY instead */
+    h->is_broken = used < 0; /* an error of the client alone produces a GOAWAY instead */
     http2_flush(h);
     return !h->is_broken;
 }
@@ -341,12 +343,12 @@ void http2_flush(struct http2 *h)
             break;
         }
         bool is_taken = buffer_append(h->out, data, (size_t)len);
-        hf_assert(is_taken); /* the buffer has room for a frame above the soft limit */
+        hf_assert(is_taken); /* the buffer has space for one frame above the soft limit */
     }
     h->is_inside = false;
 }
 
-/* ---- answers ---- */
+/* ---- responses ---- */
 
 static void break_off(struct http2 *h, struct http2_stream *stream, uint32_t code)
 {
@@ -398,7 +400,7 @@ static void append(struct http2 *h, struct http2_stream *stream, struct slice by
     }
 }
 
-/* What was lent and has not left is kept. */
+/* Copies the lent bytes that have not been sent. */
 static void keep(struct http2 *h, struct http2_stream *stream)
 {
     struct slice rest = stream->lent;
@@ -467,7 +469,7 @@ void http2_answer(struct http2 *h, struct http2_stream *stream, const struct htt
     if (!h->is_inside) {
         http2_flush(h);
     }
-    if (h->lender == stream) { /* it did not close meanwhile */
+    if (h->lender == stream) { /* it was not closed in the meantime */
         h->lender = NULL;
         keep(h, stream);
     }
@@ -513,9 +515,9 @@ void http2_turn_away(struct http2 *h)
     h->is_broken = true;
 }
 
-void http2_break_off(struct http2 *h, bool says_why)
+void http2_break_off(struct http2 *h, bool send_goaway)
 {
-    /* Written here and not by nghttp2, which would send what was queued before it, too. */
+    /* Written here, since nghttp2 would also send the frames queued before it. */
     uint32_t last = (uint32_t)nghttp2_session_get_last_proc_stream_id(h->session);
     const uint8_t frame[] = {
         0,
@@ -538,9 +540,9 @@ void http2_break_off(struct http2 *h, bool says_why)
     };
     hf_assert(!h->is_inside);
     h->is_broken = true;
-    if (says_why) {
+    if (send_goaway) {
         bool is_taken = buffer_append(h->out, frame, sizeof(frame));
-        hf_assert(is_taken); /* the buffer has room for a frame above the soft limit */
+        hf_assert(is_taken); /* the buffer has space for one frame above the soft limit */
     }
 }
 

@@ -1,14 +1,14 @@
-/* The server's side of one HTTP/2 connection, by nghttp2, without a socket: bytes in, requests out;
- * answers in, bytes out.
+/* The server side of one HTTP/2 connection, with nghttp2, without a socket: bytes in, requests out;
+ * responses in, bytes out.
  *
  *     bytes ─▶ http2_receive ─▶ on_request, on_data..., on_end ─▶ the owner
  *     http2_respond, http2_write..., http2_finish ─▶ the output buffer
- *     whichever end comes first ─▶ on_close, the last word about a stream
+ *     end of the stream, from either side ─▶ on_close, always the last callback of a stream
  *
- * HPACK keeps no dynamic table in either direction: thousands of connections that do nothing must
- * cost little. What a client may do is bounded: streams, headers, resets, control frames. Bytes of
- * a body count against the stream's window until http2_consume; the owner holds a sender back by
- * not calling it. */
+ * The HPACK dynamic table has at most 512 bytes in each direction: enough for the headers that one
+ * client repeats, and little memory for thousands of idle connections. Streams, headers, resets and
+ * control frames of a client are bounded. Bytes of a body count against the stream's window until
+ * http2_consume; the owner slows a sender down by not calling it. */
 #ifndef HOLDFAST_WIRE_HTTP2_H
 #define HOLDFAST_WIRE_HTTP2_H
 
@@ -20,13 +20,13 @@ struct http2;
 struct http2_stream;
 
 struct http2_header {
-    struct slice name; /* in small letters */
+    struct slice name; /* in lower case */
     struct slice value;
 };
 
-/* The headers that matter here. Lasts for the call. */
+/* The headers in use. Valid during the call. */
 struct http2_request {
-    enum hf_error error; /* HF_OK, or why it cannot be served: its headers are too large, ... */
+    enum hf_error error; /* HF_OK, or why it cannot be served, e.g. its headers are too large */
     enum http_method method;
     struct slice path; /* as sent, without the query */
     struct slice query;
@@ -39,99 +39,100 @@ struct http2_request {
     struct slice grpc_encoding;
 };
 
-/* May respond, write, finish and reset; http2_receive and http2_flush are not called from them. */
+/* Handlers may respond, write, finish and reset, but must not call http2_receive or http2_flush. */
 struct http2_handlers {
-    /* A request begins. NULL: there is no room for it, and the client may ask again. The stream is
-     * the owner's, and initialized by http2_stream_init. */
+    /* A request begins. NULL: no capacity, the client may retry. The owner owns the stream and
+     * initializes it with http2_stream_init. */
     struct http2_stream *(*on_request)(void *owner, int32_t id,
                                        const struct http2_request *request);
     /* `is_last`: the frame ends the request, although more of the frame may follow. */
     void (*on_data)(void *owner, struct http2_stream *stream, struct slice bytes, bool is_last);
     void (*on_end)(void *owner, struct http2_stream *stream);
-    /* The stream is over, and gone when this returns. `is_clean`: the whole answer is in the
+    /* The stream ends and is invalid after the return. `is_clean`: the whole response is in the
      * output. */
     void (*on_close)(void *owner, struct http2_stream *stream, bool is_clean);
-    /* The client cancels a call whose whole answer is in the output: it did not take it. */
+    /* The client cancels a call although its whole response is in the output. */
     void (*on_late_cancel)(void *owner, int32_t id);
-    /* Some bytes of the answer are in the output now, and it has not ended. */
+    /* Some bytes of the response were moved to the output, and it has not ended. */
     void (*on_moved)(void *owner, struct http2_stream *stream);
 };
 
-/* One request and its answer; embedded in an object of the owner. The fields are private to
+/* One request and its response; embedded in an object of the owner. The fields are private to
  * http2.c. */
 struct http2_stream {
     int32_t id;
-    bool is_begun;    /* the head of the answer was given */
+    bool is_begun;    /* the head of the response was submitted */
     bool is_finished; /* no more is written */
     bool is_stalled;  /* nghttp2 waits for more */
     bool is_reset;
-    struct slice lent;  /* the rest of the answer, before it is known that it has to be kept */
-    struct buffer out;  /* what could not leave yet */
+    struct slice lent;  /* the rest of the response, not copied yet */
+    struct buffer out;  /* copied, not sent yet */
     struct buffer tail; /* copies of trailers */
     const struct http2_header *trailers;
     size_t trailer_count;
 };
 
-/* What all connections share; must outlive them. */
+/* Shared by all connections; must outlive them. */
 struct http2_shared;
 struct http2_shared *http2_shared_new(const struct memory *memory);
 void http2_shared_free(struct http2_shared *shared);
 
-/* Output is appended to `out`, no further than `out_soft` and one frame. */
+/* Output is appended to `out`, up to `out_soft` plus one frame. */
 struct http2 *http2_new(struct http2_shared *shared, const struct http2_handlers *handlers,
                         void *owner, struct buffer *out, size_t out_soft);
-/* Nobody is told: the owner closes its streams itself. */
+/* Calls no handler: the owner closes its streams itself. */
 void http2_free(struct http2 *h);
 
-/* All bytes are taken. False: the connection is broken; its last words are in the output. */
+/* Consumes all bytes. False: the connection is broken; send the output, then close. */
 bool http2_receive(struct http2 *h, struct slice bytes);
-/* Moves what may leave into the output, and tells of the streams that end with it. To be called
- * once per turn after the calls below, and when the output has room again. http2_receive does it,
- * and so does http2_answer when no handler is running. */
+/* Moves sendable bytes into the output, and calls on_close for the streams that end with it. To be
+ * called once per turn after the calls below, and when the output has space again. http2_receive
+ * includes it, and so does http2_answer outside of handlers. */
 void http2_flush(struct http2 *h);
 
 void http2_stream_init(struct http2_stream *stream, int32_t id, const struct memory *memory,
                        size_t out_max);
-/* Only for those that were open when the connection was freed; others were closed by on_close. */
+/* Only for streams that were open when the connection was freed; on_close closes the others. */
 void http2_stream_close(struct http2_stream *stream);
 
-/* The head of the answer. `is_whole`: there is nothing behind it. `:status` is the first header. */
+/* Sends the head of the response. `is_whole`: no body follows. `:status` is the first header. */
 void http2_respond(struct http2 *h, struct http2_stream *stream, const struct http2_header *headers,
                    size_t count, bool is_whole);
-/* Bytes of the body. More than the stream's `out_max` that the client does not take resets it. */
+/* Sends bytes of the body. If more than the stream's `out_max` bytes are unsent, resets the
+ * stream. */
 void http2_write(struct http2 *h, struct http2_stream *stream, struct slice bytes);
-/* The body is complete. Trailers whose texts do not last are copied. */
+/* Completes the body. Trailers whose texts are not constant are copied. */
 void http2_finish(struct http2 *h, struct http2_stream *stream, const struct http2_header *trailers,
                   size_t count, bool texts_last);
-/* The three in one, without a copy of the body when it may leave at once. */
+/* The three in one, without a copy of the body when it can be sent at once. */
 void http2_answer(struct http2 *h, struct http2_stream *stream, const struct http2_header *headers,
                   size_t count, struct slice body, const struct http2_header *trailers,
                   size_t trailer_count);
-/* The same without trailers, for a body that lasts longer than the connection: never copied. */
+/* The same without trailers, for a body that outlives the connection: never copied. */
 void http2_answer_constant(struct http2 *h, struct http2_stream *stream,
                            const struct http2_header *headers, size_t count, struct slice body);
-/* Breaks it off. `is_calm` false: the client asks for too much. */
+/* Resets the stream. `is_calm` false: with ENHANCE_YOUR_CALM. */
 void http2_reset(struct http2 *h, struct http2_stream *stream, bool is_calm);
-/* So many bytes from on_data are dealt with. */
+/* Releases `len` bytes from on_data to the stream's window. */
 void http2_consume(struct http2 *h, struct http2_stream *stream, size_t len);
-/* Bytes of the stream's answer that have not left. */
+/* Unsent bytes of the stream's response. */
 size_t http2_stream_backlog(const struct http2_stream *stream);
 
-/* No new streams; those that there are may end. */
+/* Accepts no new streams; existing ones may end. */
 void http2_goaway(struct http2 *h);
-/* How many streams the client has broken off since the last call. */
+/* Number of streams reset by the client since the last call. */
 uint32_t http2_take_resets(struct http2 *h);
-/* The client asks for too much: says so, and that is the end. */
+/* Terminates the connection with ENHANCE_YOUR_CALM. */
 void http2_turn_away(struct http2 *h);
-/* The end, at once: nothing that waits is sent. `says_why`: a GOAWAY with ENHANCE_YOUR_CALM is,
- * behind the output that there is. The owner has closed its streams. */
-void http2_break_off(struct http2 *h, bool says_why);
-/* Is the other end still there? */
+/* Ends the connection at once: queued frames are not sent. `send_goaway`: appends a GOAWAY with
+ * ENHANCE_YOUR_CALM to the output. The owner must have closed its streams. */
+void http2_break_off(struct http2 *h, bool send_goaway);
+/* Sends a PING, to detect a dead client. */
 void http2_ping(struct http2 *h);
-/* Nothing more will come or go. */
+/* No more bytes will be received or sent. */
 bool http2_is_over(const struct http2 *h);
 uint32_t http2_stream_count(const struct http2 *h);
-/* Bytes of all answers that wait for the client to take them. */
+/* Unsent bytes of all responses. */
 size_t http2_backlog(const struct http2 *h);
 
 #endif

@@ -1,4 +1,5 @@
-/* See http2_client.h. nghttp2 knows the protocol; this file keeps the streams and their bodies. */
+/* See http2_client.h. nghttp2 implements the protocol; this file manages streams and their
+ * bodies. */
 #include "wire/http2_client.h"
 
 #include <nghttp2/nghttp2.h>
@@ -8,7 +9,7 @@
 enum {
     MAX_EXTRA = 8,
     FIXED_HEADERS = 7,
-    MAX_BODY = 4 << 20, /* that waits to be sent on one stream */
+    MAX_BODY = 4 << 20, /* unsent bytes of one stream */
 };
 
 struct http2_client {
@@ -28,12 +29,12 @@ struct http2_client {
 struct http2_stream {
     struct list link;
     struct http2_client *client;
-    struct buffer body; /* what was not sent yet */
+    struct buffer body; /* not sent yet */
     int32_t id;
     bool has_left;    /* its headers were sent */
-    bool is_ended;    /* nothing follows what is in `body` */
-    bool is_deferred; /* nghttp2 waits to be told of more */
-    void *call;       /* NULL: withdrawn */
+    bool is_ended;    /* nothing follows `body` */
+    bool is_deferred; /* nghttp2 waits for more */
+    void *call;       /* NULL: cancelled */
 };
 
 static void stream_free(struct http2_stream *s)
@@ -45,7 +46,7 @@ static void stream_free(struct http2_stream *s)
     memory_free(c->memory, s, sizeof(*s));
 }
 
-/* ---- what nghttp2 tells ---- */
+/* ---- callbacks of nghttp2 ---- */
 
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
                      size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
@@ -80,7 +81,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     } else if (frame->hd.type == NGHTTP2_GOAWAY) {
         c->is_going = true;
     } else if (frame->hd.type == NGHTTP2_HEADERS && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) {
-        /* An answer that came before all of the request was sent: the rest is of no use. */
+        /* The response arrived before the whole request was sent: the rest is not needed. */
         struct http2_stream *s = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
         if (s != NULL && !s->is_ended) {
             http2_client_send(s, slice_make(NULL, 0), true);
@@ -138,7 +139,7 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *out, siz
     return (ssize_t)len;
 }
 
-/* ---- its life ---- */
+/* ---- lifetime ---- */
 
 struct http2_client *http2_client_new(const struct memory *memory,
                                       const struct http2_client_handler *handler,
@@ -173,7 +174,7 @@ void http2_client_free(struct http2_client *c)
     if (c == NULL) {
         return;
     }
-    /* nghttp2 frees its streams without a word, so they hear it from us. */
+    /* nghttp2 frees its streams without a callback. */
     for (struct list *link = c->streams.next; link != &c->streams; link = c->streams.next) {
         struct http2_stream *s = LIST_OBJECT(link, struct http2_stream, link);
         if (s->call != NULL) {
@@ -207,12 +208,12 @@ void http2_client_output(struct http2_client *c, struct buffer *out, size_t enou
 
 static nghttp2_nv pair(const char *name, struct slice value, uint8_t flags)
 {
-    /* nghttp2 copies what it is not told to leave, and changes nothing. */
+    /* nghttp2 copies it without NO_COPY flags, and never changes it. */
     return (nghttp2_nv){(uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value.data, strlen(name),
                         value.len, flags};
 }
 
-/* Both last as long as the connection. */
+/* Both outlive the connection. */
 static nghttp2_nv lasting(const char *name, struct slice value)
 {
     return pair(name, value, NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE);
@@ -275,7 +276,7 @@ void http2_client_send(struct http2_stream *s, struct slice bytes, bool end)
 void http2_client_cancel(struct http2_stream *s)
 {
     s->call = NULL;
-    /* Also when the request has not left yet: then nghttp2 closes the stream without sending it. */
+    /* Also valid before the request was sent: then nghttp2 closes the stream without sending it. */
     (void)nghttp2_submit_rst_stream(s->client->session, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_CANCEL);
 }
 

@@ -1,12 +1,12 @@
-/* The client's end of one HTTP/2 connection, for gRPC: nghttp2 by memory, without a socket.
+/* The client side of one HTTP/2 connection, for gRPC, with nghttp2 in memory, without a socket.
  *
- * Bytes that were read go into http2_client_input, which tells the handler what they mean;
- * http2_client_output gives the bytes to write. A request is a stream: it has a body of messages
- * that may be added to until it is ended, and its owner hears of headers (trailers too), of data
- * and, exactly once, of its end. Clear text with prior knowledge.
+ * http2_client_input takes the received bytes and calls the handler; http2_client_output returns
+ * the bytes to write. A request is a stream: its body of messages may be extended until it is
+ * ended. Its handler is called for headers (trailers too), for data and, exactly once, for its end.
+ * Clear text with prior knowledge.
  *
- * The client owns the streams. A `struct http2_stream` lasts until on_end returns; within a handler
- * everything may be called but http2_client_free and http2_client_input. */
+ * The client owns the streams. A `struct http2_stream` is valid until on_end returns. Handlers may
+ * call everything but http2_client_free and http2_client_input. */
 #ifndef HOLDFAST_WIRE_HTTP2_CLIENT_H
 #define HOLDFAST_WIRE_HTTP2_CLIENT_H
 
@@ -16,15 +16,15 @@ struct http2_client;
 struct http2_stream;
 
 struct http2_client_handler {
-    /* Of the answer or of its trailers; names are in small letters, ":status" is one of them. */
+    /* Of the response or its trailers; names are in lower case, ":status" is one of them. */
     void (*on_header)(void *call, struct slice name, struct slice value);
     void (*on_data)(void *call, struct slice data);
-    /* `error` is 0 for a clean end, else one of HTTP/2's codes. `untouched`: the other end promises
-     * that it did nothing, or the request never left. */
+    /* `error` is 0 for a clean end, else an HTTP/2 error code. `untouched`: the server guarantees
+     * that it did not process the request, or the request was never sent. */
     void (*on_end)(void *call, uint32_t error, bool untouched);
 };
 
-/* A header of a request, beyond what gRPC always wants. */
+/* A header of a request, in addition to those that gRPC requires. */
 struct http2_header {
     const char *name;
     struct slice value;
@@ -34,40 +34,41 @@ struct http2_header {
 struct http2_client *http2_client_new(const struct memory *memory,
                                       const struct http2_client_handler *handler,
                                       const char *authority, const char *user_agent);
-/* Tells every stream that is still there its end, untouched if it never left. Takes NULL. */
+/* Calls on_end for every open stream, untouched if it was never sent. Takes NULL. */
 void http2_client_free(struct http2_client *client);
 
-/* False when it cannot be gone on with. */
+/* False: the connection must be closed. */
 bool http2_client_input(struct http2_client *client, struct slice bytes);
-/* Appends what is to be sent, until all is there or `out` holds `enough` bytes; it has to have room
- * for HTTP2_CLIENT_PIECE more than that. */
+/* Appends bytes to send, until there are no more or `out` holds `enough` bytes. `out` must have
+ * space for HTTP2_CLIENT_PIECE more bytes than that. */
 enum { HTTP2_CLIENT_PIECE = 32768 };
 void http2_client_output(struct http2_client *client, struct buffer *out, size_t enough);
 
-/* Begins a request: POST `path` with the message `body` (already with its gRPC prefix; it is
- * copied). With `keep_open` more may be sent. NULL when this connection takes no more requests:
- * the other end said so, or the numbers have run out. `call` is for the handler. */
+/* Begins a request: POST `path` with the message `body` (with its gRPC prefix; it is copied). With
+ * `keep_open` more may be sent. NULL when this connection accepts no more requests: the server sent
+ * GOAWAY, or the stream ids are used up. `call` is passed to the handler. */
 struct http2_stream *http2_client_request(struct http2_client *client, const char *path,
                                           const struct http2_header *extra, size_t extra_count,
                                           struct slice body, bool keep_open, void *call);
-/* More for a stream that was kept open; with `end` nothing follows. What comes after that end, or
- * after the other end has finished its answer, is dropped. */
+/* More bytes for a stream that was kept open; `end`: nothing follows. Bytes after that end, or
+ * after the end of the response, are dropped. */
 void http2_client_send(struct http2_stream *stream, struct slice bytes, bool end);
-/* Withdraws it. on_end is not called any more: the stream is gone for the caller. */
+/* Cancels the stream. on_end is not called; the caller must not use the stream any more. */
 void http2_client_cancel(struct http2_stream *stream);
 
-/* Asks for a sign of life. The answer is counted by http2_client_pongs. */
+/* Sends a PING. http2_client_pongs counts the answers. */
 void http2_client_ping(struct http2_client *client);
 uint64_t http2_client_pongs(const struct http2_client *client);
 
-/* The other end has said what it takes: it is there, and it speaks HTTP/2. */
+/* The server's SETTINGS were received: it speaks HTTP/2. */
 bool http2_client_is_ready(const struct http2_client *client);
-/* Neither end has anything to say any more, or the other one does not speak HTTP/2 or broke its
- * rules: close. Ask after http2_client_output, which then has told the other end why. */
+/* Neither side has more to send, or the server violated HTTP/2: close. To be called after
+ * http2_client_output, which appends the GOAWAY with the reason. */
 bool http2_client_is_over(const struct http2_client *client);
-/* The other end wants no more requests here: it is about to close. */
+/* The server accepts no more requests here: it is about to close. */
 bool http2_client_is_going(const struct http2_client *client);
-/* How many requests it takes at a time, and how many there are. What is too much waits. */
+/* The server's limit of concurrent requests, and the current number. Requests beyond the limit
+ * wait. */
 uint32_t http2_client_max_streams(const struct http2_client *client);
 uint32_t http2_client_streams(const struct http2_client *client);
 

@@ -1,10 +1,10 @@
-/* Which headers of a request are kept, and how many and how long they may be. nghttp2 has checked
- * their form by then. */
+/* Selects the headers of a request that are kept, and limits their number and size. nghttp2 has
+ * checked their form before. */
 #include "wire/http2_head.h"
 
 #include "base/limits.h"
 
-enum { OVERHEAD = 32 }; /* of each header, as RFC 9113 counts them (6.5.2) */
+enum { OVERHEAD = 32 }; /* per header, as RFC 9113 counts them (6.5.2) */
 
 #define NAME(text)                                \
     {                                             \
@@ -24,7 +24,7 @@ static const struct slice names[FIELD_COUNT] = {
     [FIELD_GRPC_ENCODING] = NAME("grpc-encoding"),
 };
 
-/* Which of them may be meant, by the length of the name; the same twice: one. */
+/* Candidate fields by the length of the name; the same twice: only one. */
 enum { NAME_MAX_LEN = 15 };
 static const uint8_t by_length[NAME_MAX_LEN + 1][2] = {
     [4] = {FIELD_HOST, FIELD_HOST},
@@ -66,7 +66,7 @@ void http2_head_end(struct http2_head *head)
 static void keep(struct http2_head *head, enum http2_field field, struct slice value)
 {
     if ((head->has & 1u << field) != 0) {
-        return; /* the first one counts, as with HTTP/1.1 */
+        return; /* the first one counts, as in HTTP/1.1 */
     }
     if (field == FIELD_PATH && value.len > LIMIT_HTTP_LINE) {
         head->error = HF_LINE_TOO_LONG;

@@ -1,4 +1,4 @@
-/* The headers of one HTTP/2 request while they arrive: private to http2.c. */
+/* The headers of one HTTP/2 request that is being received: private to http2.c. */
 #ifndef HOLDFAST_WIRE_HTTP2_HEAD_H
 #define HOLDFAST_WIRE_HTTP2_HEAD_H
 
@@ -23,7 +23,7 @@ struct http2_head {
     struct buffer texts;
     uint16_t at[FIELD_COUNT];
     uint16_t len[FIELD_COUNT];
-    uint16_t has; /* bit i: field i was there */
+    uint16_t has; /* bit i: field i is present */
     uint16_t count;
     uint32_t bytes;
     enum hf_error error;
@@ -33,9 +33,9 @@ void http2_head_init(struct http2_head *head, const struct memory *memory);
 void http2_head_close(struct http2_head *head);
 void http2_head_begin(struct http2_head *head);
 void http2_head_add(struct http2_head *head, struct slice name, struct slice value);
-/* Its texts lie in `head`. */
+/* Its texts point into `head`. */
 void http2_head_read(struct http2_head *head, struct http2_request *out);
-/* It takes no memory until the next one begins. */
+/* Frees the memory until the next request begins. */
 void http2_head_end(struct http2_head *head);
 
 #endif

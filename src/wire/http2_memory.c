@@ -15,8 +15,8 @@
 #define MOST HTTP2_KEPT
 #endif
 
-/* Class i has blocks of at least 16 i - 8 bytes, which is how malloc rounds what it is asked for.
- * Should another round differently, blocks fit less often. */
+/* Class i has blocks of at least 16 i - 8 bytes, the sizes to which malloc rounds. With an
+ * allocator that rounds differently, blocks fit less often. */
 enum { STEP = 16, HEAD = 8 };
 
 static size_t class_that_has(size_t size)
@@ -56,7 +56,7 @@ static void give_small(struct http2_memory *m, void *block)
 static bool is_frame(struct http2_memory *m, size_t size)
 {
     bool is_it = m->is_making && size >= HTTP2_FRAME_MIN && size <= HTTP2_FRAME_MAX;
-    m->is_making = m->is_making && !is_it; /* there is one in a session */
+    m->is_making = m->is_making && !is_it; /* a session has only one */
     return is_it;
 }
 

@@ -1,13 +1,12 @@
-/* The memory of nghttp2's sessions: malloc, with two habits of ours.
+/* The allocator of nghttp2's sessions: malloc, with two changes.
  *
- * nghttp2 gives each session a buffer of 16 KiB for the frame that it is writing. We take a frame
- * out as a whole, and copy it before anything else happens, so one buffer serves all sessions:
- * without that, it would be most of what an idle connection costs (decision 0012).
+ * nghttp2 gives each session a buffer of 16 KiB for the frame that it writes. http2.c takes each
+ * frame out as a whole and copies it immediately, so one buffer serves all sessions. Otherwise that
+ * buffer would be most of the cost of an idle connection (decision 0012).
  *
- * Each request takes seven small blocks and gives them back. A batch of 64 does so 64 times before
- * the first is given back, more than malloc keeps at hand, so they are kept here: by exact size, no
- * more of each than HTTP2_KEPT. Under AddressSanitizer nothing is kept, so that it sees what is
- * used too late. */
+ * Each request allocates seven small blocks. A batch of 64 requests allocates more of them than
+ * malloc caches, so they are cached here: by exact size, at most HTTP2_KEPT of each. Under
+ * AddressSanitizer nothing is cached, so that it detects a use after free. */
 #ifndef HOLDFAST_WIRE_HTTP2_MEMORY_H
 #define HOLDFAST_WIRE_HTTP2_MEMORY_H
 
@@ -18,26 +17,26 @@
 #include "base/memory.h"
 
 enum {
-    HTTP2_KEPT = 256,        /* blocks of a size */
+    HTTP2_KEPT = 256,        /* cached blocks per size */
     HTTP2_KEPT_CLASSES = 32, /* up to 512 bytes, in steps of 16 */
-    HTTP2_FRAME_MIN = 16384, /* a block of that size is taken for the frame's */
+    HTTP2_FRAME_MIN = 16384, /* a block of this size is the frame buffer */
     HTTP2_FRAME_MAX = 17408,
 };
 
 struct http2_memory {
-    nghttp2_mem allocator; /* to be given to nghttp2; points to this object */
+    nghttp2_mem allocator; /* for nghttp2; points to this object */
     const struct memory *memory;
     void *frame;
-    bool is_making; /* a session, whose first large block is that buffer */
-    uint32_t most;  /* that are kept of a size: HTTP2_KEPT or 0 */
+    bool is_making; /* a session is being created; its first large block is that buffer */
+    uint32_t most;  /* cached blocks per size: HTTP2_KEPT or 0 */
     struct {
-        void *first; /* each holds the next in its first bytes */
+        void *first; /* each block begins with a pointer to the next */
         uint32_t count;
     } kept[HTTP2_KEPT_CLASSES];
 };
 
 void http2_memory_open(struct http2_memory *m, const struct memory *memory);
-/* All sessions are gone. */
+/* All sessions must be freed before. */
 void http2_memory_close(struct http2_memory *m);
 
 #endif

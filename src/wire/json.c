@@ -1,15 +1,14 @@
-/* With json_tree.c the only file that includes jansson, which decides what is JSON and decodes
- * strings and keys. Numbers and values of any kind are taken from the text itself, see
- * wire/json_scan.h: the n-th member of jansson's object, which keeps its order, is the n-th one in
- * the text. */
+/* Only this file and json_tree.c include jansson, which validates JSON and decodes strings and
+ * keys. Numbers and values of any kind are taken from the text itself (wire/json_scan.h). jansson's
+ * objects keep their order: their n-th member is the n-th one in the text. */
 #include "wire/json.h"
 
 #include <inttypes.h>
 #include <jansson.h>
 
 enum {
-    QUOTED_KEY = 64,   /* bytes of a field's name that an error repeats */
-    QUOTED_ERROR = 80, /* and of what jansson says */
+    QUOTED_KEY = 64,   /* bytes of a field's name quoted in an error */
+    QUOTED_ERROR = 80, /* bytes of jansson's message */
 };
 
 /* ---- the text ---- */
@@ -62,7 +61,8 @@ enum hf_error json_doc_open(struct json_doc *doc, const struct memory *memory, s
     if (!json_scan(text, &doc->scan)) {
         return plain_fault(fault, HF_JSON_TOO_DEEP);
     }
-    /* As real numbers, since integers of more than 64 bits would be refused without a name. */
+    /* As real numbers, since jansson refuses integers of more than 64 bits without naming the
+     * field. */
     json_error_t error;
     json_t *root =
         json_loadb((const char *)text.data, text.len,
@@ -81,7 +81,7 @@ enum hf_error json_doc_open(struct json_doc *doc, const struct memory *memory, s
     return HF_OK;
 }
 
-/* ---- what is handed out ---- */
+/* ---- returned memory ---- */
 
 struct json_doc_block {
     struct json_doc_block *next;
@@ -203,7 +203,7 @@ static enum hf_error read_any(struct json_doc *doc, struct slice text,
     return HF_OK;
 }
 
-/* One member, which is not null; `text` is its value in the text. */
+/* One member that is not null; `text` is its value in the text. */
 static enum hf_error read_value(struct json_doc *doc, const json_t *json, struct slice text,
                                 const struct json_field *field, union value *out,
                                 struct fault *fault)
@@ -308,7 +308,7 @@ enum hf_error json_doc_read(struct json_doc *doc, const struct json_field *field
         if (json_is_null(json)) {
             continue;
         }
-        /* No key comes twice, so among known ones no more members come than the scan has kept. */
+        /* Keys are unique, so there are no more known members than the scan stores. */
         enum hf_error error =
             read_value(doc, json, doc->scan.values[nth], &fields[row], &values[row], fault);
         if (error != HF_OK) {

@@ -1,11 +1,11 @@
-/* Reading a request's JSON: one object, strictly, into a struct of the caller by a table of fields.
+/* Reads a request's JSON: one object, strictly, into a struct of the caller by a table of fields.
  *
- * Strict means: UTF-8, no NUL, no key twice, at most LIMIT_HTTP_BODY bytes and LIMIT_JSON_DEPTH
- * levels, no field that the table does not name, whole numbers below 2^53 in magnitude and written
- * without a fraction or an exponent (S3.2). A field whose value is null counts as absent.
+ * Strict means: UTF-8, no NUL, no duplicate key, at most LIMIT_HTTP_BODY bytes and LIMIT_JSON_DEPTH
+ * levels, no field that is not in the table. Numbers are whole, below 2^53 in magnitude, and have
+ * no fraction or exponent (S3.2). A field whose value is null counts as absent.
  *
- * The caller owns the `struct json_doc`; the texts that json_doc_read hands out belong to it and
- * last until json_doc_close. */
+ * The caller owns the `struct json_doc`, which owns the texts that json_doc_read returns, until
+ * json_doc_close. */
 #ifndef HOLDFAST_WIRE_JSON_H
 #define HOLDFAST_WIRE_JSON_H
 
@@ -37,26 +37,26 @@ struct json_field {
     size_t item_max;
 };
 
-struct json_t; /* jansson's; this header must not need it */
+struct json_t; /* jansson's; this header does not include it */
 struct json_doc_block;
 
 struct json_doc {
     struct json_t *root;
     const struct memory *memory;
-    struct json_doc_block *blocks; /* what was handed out */
+    struct json_doc_block *blocks; /* memory of returned texts */
     struct json_scan scan;
 };
 
-/* Parses `text`, which must outlive the document. On an error there is nothing to close. */
+/* Parses `text`, which must outlive the document. On an error nothing needs to be closed. */
 enum hf_error json_doc_open(struct json_doc *doc, const struct memory *memory, struct slice text,
                             struct fault *fault);
 void json_doc_close(struct json_doc *doc);
 
-/* Fills in the members of `out` whose fields are there and leaves the others, so that the caller
- * sets defaults first; bit i of `*present` says that row i was there. The error and its sentence
- * ("ttl_ms: must be a whole number from 100 to 86400000") are about the first bad field in the
- * text, or else the first missing one in the table; then `out` and `*present` are untouched. At
- * most 64 rows, with limits below 2^53. */
+/* Fills in the members of `out` whose fields are present and leaves the others, so the caller sets
+ * defaults first. Bit i of `*present`: row i is present. The error is about the first bad field in
+ * the text, or else the first missing one in the table; then `out` and `*present` are untouched.
+ * Example: "ttl_ms: must be a whole number from 100 to 86400000". At most 64 rows, with limits
+ * below 2^53. */
 enum hf_error json_doc_read(struct json_doc *doc, const struct json_field *fields, size_t count,
                             void *out, uint64_t *present, struct fault *fault);
 

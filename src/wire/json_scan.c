@@ -1,4 +1,4 @@
-/* One walk over the text, which knows strings and brackets and nothing else of JSON. */
+/* One pass over the text that recognises only strings and brackets. */
 #include "wire/json_scan.h"
 
 static bool is_white(uint8_t c)
@@ -17,7 +17,8 @@ static struct slice trim(const uint8_t *begin, const uint8_t *end)
     return slice_make(begin, (size_t)(end - begin));
 }
 
-/* Behind the string that begins at `at`, or the end when it does not end. */
+/* Returns the position after the string that begins at `at`, or the end when it is not
+ * terminated. */
 static const uint8_t *skip_string(const uint8_t *at, const uint8_t *end)
 {
     for (at++; at < end; at++) {
@@ -31,7 +32,7 @@ static const uint8_t *skip_string(const uint8_t *at, const uint8_t *end)
     return end;
 }
 
-/* The value that began behind a colon, if there was one, ends here. */
+/* Ends the value that began after a colon, if any. */
 static void note_value(struct json_scan *out, const uint8_t **begin, const uint8_t *end)
 {
     if (*begin != NULL) {
@@ -119,7 +120,7 @@ enum json_scan_number json_scan_integer(struct slice text, int64_t *out)
         value = value * 10 + digit;
         if (value >= LIMIT_NUMBER) {
             large = true;
-            value = 0; /* the loop goes on only to see whether it is whole */
+            value = 0; /* continue only to check that it is whole */
         }
     }
     if (large) {

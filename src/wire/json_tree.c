@@ -1,4 +1,4 @@
-/* Answers as a tree, see json_tree.h. Beside json.c the only file that includes jansson. */
+/* Responses as a tree, see json_tree.h. Only this file and json.c include jansson. */
 #include "wire/json_tree.h"
 
 #include <jansson.h>
@@ -11,7 +11,7 @@ struct json_t *json_tree_parse(struct slice text, struct fault *fault)
     const char *data = text.len == 0 ? "" : (const char *)text.data;
     json_t *root = json_loadb(data, text.len, JSON_DECODE_ANY, &error);
     if (root == NULL && json_error_code(&error) == json_error_numeric_overflow) {
-        /* Somebody's metadata: better a rounded number than no answer. */
+        /* Metadata of a user: return a rounded number rather than an error. */
         root = json_loadb(data, text.len, JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, &error);
     }
     if (root == NULL) {
@@ -54,7 +54,7 @@ struct slice json_tree_text(const struct json_t *value)
 
 uint64_t json_tree_u64(const struct json_t *value, uint64_t fallback)
 {
-    if (json_is_real(value)) { /* only when the whole text was read so */
+    if (json_is_real(value)) { /* only when the whole text was parsed that way */
         double real = json_real_value(value);
         return real >= 0 && real < (double)LIMIT_NUMBER ? (uint64_t)real : fallback;
     }

@@ -1,5 +1,5 @@
-/* The JSON writer of wire/json_write.h. Most strings hold nothing to escape and are ASCII, so runs
- * of such bytes are copied whole. */
+/* The JSON writer of wire/json_write.h. Most strings are ASCII without escapes, so runs of such
+ * bytes are copied whole. */
 #include "wire/json_write.h"
 
 #include "base/text.h"
@@ -12,7 +12,7 @@ void json_writer_init(struct json_writer *w, struct buffer *out)
     *w = (struct json_writer){.out = out};
 }
 
-/* Before each value: a comma if one is due; in an object there must be a key. */
+/* Called before each value: writes a comma if needed; asserts that an object's value has a key. */
 static void begin_value(struct json_writer *w)
 {
     bool in_object = w->depth > 0 && (w->objects >> (w->depth - 1) & 1) != 0;
@@ -47,14 +47,14 @@ void json_write_key(struct json_writer *w, const char *key)
 {
     hf_assert(!w->keyed && w->depth > 0 && (w->objects >> (w->depth - 1) & 1) != 0);
     size_t len = strlen(key);
-    uint8_t *room = buffer_reserve(w->out, len + 3 + w->comma);
-    if (room != NULL) {
+    uint8_t *space = buffer_reserve(w->out, len + 3 + w->comma);
+    if (space != NULL) {
         if (w->comma) {
-            *room++ = ',';
+            *space++ = ',';
         }
-        *room++ = '"';
-        memcpy(room, key, len);
-        memcpy(room + len, "\":", 2);
+        *space++ = '"';
+        memcpy(space, key, len);
+        memcpy(space + len, "\":", 2);
         buffer_commit(w->out, len + 3 + w->comma);
     }
     w->comma = false;
@@ -63,7 +63,7 @@ void json_write_key(struct json_writer *w, const char *key)
 
 /* ---- strings ---- */
 
-/* 0: as it is; 'u': as \u00XX; WIDE: part of a character of several bytes; else: behind a '\'. */
+/* 0: copied; 'u': as \u00XX; WIDE: part of a multi-byte character; else: after a '\'. */
 enum { WIDE = 1 };
 
 /* clang-format off */
@@ -74,14 +74,14 @@ static const uint8_t escapes[256] = {
 };
 /* clang-format on */
 
-/* The length of the character that begins with the byte >= 0x80 at `text`, 0 when it is none. */
+/* The length of the character that begins with the byte >= 0x80 at `text`, 0 if it is not valid. */
 static size_t wide_len(struct slice text)
 {
     size_t len = text.data[0] >= 0xf0 ? 4 : text.data[0] >= 0xe0 ? 3 : 2;
     return len <= text.len && text_is_utf8(slice_make(text.data, len)) ? len : 0;
 }
 
-/* One character that cannot be copied as it is; returns how many bytes of `text` it was. */
+/* Writes one character that needs an escape; returns its length in `text`. */
 static size_t add_escaped(struct buffer *out, struct slice text)
 {
     static const char hex[] = "0123456789abcdef";
@@ -122,7 +122,7 @@ void json_write_string(struct json_writer *w, struct slice text)
     buffer_append_byte(w->out, '"');
 }
 
-/* ---- the rest ---- */
+/* ---- other values ---- */
 
 static void add_number(struct json_writer *w, bool negative, uint64_t value)
 {

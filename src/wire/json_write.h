@@ -1,13 +1,11 @@
-/* Writing JSON into a buffer, as a stream: commas and quotes are its business, what comes in which
- * order is the caller's, and is asserted. The buffer remembers whether it all did fit, so the
- * caller asks `overflowed` once, at the end.
+/* Writes JSON into a buffer, as a stream. It adds commas and quotes; the caller is responsible for
+ * a valid order, which is asserted. The caller checks the buffer's `overflowed` once, at the end.
  *
  *     json_write_open(&w, '{');
  *     json_write_key(&w, "acquired");
  *     json_write_bool(&w, true);
  *     json_put_u64(&w, "fencing_token", token);      (a key and its value in one)
- *     json_write_close(&w);
- */
+ *     json_write_close(&w); */
 #ifndef HOLDFAST_WIRE_JSON_WRITE_H
 #define HOLDFAST_WIRE_JSON_WRITE_H
 
@@ -17,24 +15,24 @@
 struct json_writer {
     struct buffer *out;
     unsigned depth;
-    uint64_t objects; /* bit i: level i is an object, no array */
-    bool comma;       /* one is due before what comes next */
-    bool keyed;       /* a key waits for its value */
+    uint64_t objects; /* bit i: level i is an object, not an array */
+    bool comma;       /* the next value needs one before it */
+    bool keyed;       /* a key was written, its value was not */
 };
 
 void json_writer_init(struct json_writer *w, struct buffer *out);
-/* Whether all that was opened was closed. */
+/* Whether every opened bracket was closed. */
 static inline bool json_writer_done(const struct json_writer *w)
 {
     return w->depth == 0 && w->comma;
 }
 
 void json_write_open(struct json_writer *w, char bracket); /* '{' or '[' */
-void json_write_close(struct json_writer *w);              /* the one that was opened last */
-/* Our own words only: it is written as it is. */
+void json_write_close(struct json_writer *w);              /* the last opened one */
+/* For constants only: the key is not escaped. */
 void json_write_key(struct json_writer *w, const char *key);
 
-/* What is not UTF-8 in it is written as U+FFFD, so that the answer is JSON whatever it holds. */
+/* Bytes that are not UTF-8 are written as U+FFFD, so that the result is valid JSON. */
 void json_write_string(struct json_writer *w, struct slice text);
 void json_write_u64(struct json_writer *w, uint64_t value);
 void json_write_i64(struct json_writer *w, int64_t value);
@@ -42,9 +40,9 @@ void json_write_bool(struct json_writer *w, bool value);
 void json_write_null(struct json_writer *w);
 /* A wall clock in ms as RFC 3339 in UTC: "2024-11-15T08:49:37.123Z". */
 void json_write_time(struct json_writer *w, uint64_t wall_ms);
-/* Valid JSON that was checked when it came in: metadata. Empty is null. */
+/* Valid JSON that was checked on input: metadata. Empty is null. */
 void json_write_raw(struct json_writer *w, struct slice json);
-/* {"error":{"code":"...","message":"..."}}; with NULL, the sentence of base/error.h. */
+/* {"error":{"code":"...","message":"..."}}; NULL: the message of base/error.h. */
 void json_write_error(struct json_writer *w, enum hf_error error, const char *message);
 
 static inline void json_put_string(struct json_writer *w, const char *key, struct slice text)

@@ -1,5 +1,5 @@
-/* Reading of RESP requests, see resp.h. Limits and words are those of Redis, the limits smaller:
- * a request names locks and carries small scripts. */
+/* Parses RESP requests, see resp.h. Limits and messages are those of Redis, but the limits are
+ * smaller: a request contains lock names and small scripts. */
 #include "wire/resp.h"
 
 #include "base/panic.h"
@@ -26,7 +26,7 @@ struct slice resp_argument(const struct resp_parser *p, const uint8_t *bytes, ui
     return slice_make(bytes + p->offset[i], p->size[i]);
 }
 
-/* The line from `p->at` on, without its CR LF. False: its end has not come yet. */
+/* Returns the line from `p->at` on, without its CR LF. False: the line is not complete. */
 static bool take_line(struct resp_parser *p, const uint8_t *bytes, size_t len, struct slice *line,
                       size_t *next)
 {
@@ -45,8 +45,7 @@ static bool take_line(struct resp_parser *p, const uint8_t *bytes, size_t len, s
     return true;
 }
 
-/* A number without sign, space or leading zeros: strict, since lengths decide where things begin.
- */
+/* A number without sign, space or leading zeros: strict, since lengths delimit the arguments. */
 static bool parse_length(struct slice text, uint32_t max, uint32_t *out)
 {
     uint64_t value = 0;
@@ -63,8 +62,8 @@ static bool parse_length(struct slice text, uint32_t max, uint32_t *out)
     return value <= max;
 }
 
-/* The number and the end of its line, as nearly all heads have them: "3\r\n". Returns where the
- * next begins. 0: it is cut, or something else, and the careful way says what. */
+/* Fast path for a number and the end of its line, "3\r\n". Returns the offset of the next line. 0:
+ * incomplete or different, use the general parser. */
 static size_t read_plain_length(const uint8_t *bytes, size_t len, size_t at, uint32_t *out)
 {
     enum { DIGITS = 6 };
@@ -79,7 +78,7 @@ static size_t read_plain_length(const uint8_t *bytes, size_t len, size_t at, uin
     return is_plain ? end + 2 : 0;
 }
 
-/* ---- a line of words ---- */
+/* ---- inline requests ---- */
 
 static int hex(uint8_t c)
 {
@@ -113,8 +112,8 @@ static bool is_space(uint8_t c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f' || c == '\0';
 }
 
-/* One quoted word from *at, which is behind its opening quote, to *to, which is never past it.
- * False: the quote is not closed, or something sticks to it. */
+/* Decodes one quoted word from *at, after its opening quote, to *to, which never overtakes it.
+ * False: the quote is not closed, or no space follows it. */
 static bool unquote(uint8_t *line, size_t end, uint8_t quote, size_t *at, size_t *to)
 {
     for (size_t i = *at; i < end; i++) {
@@ -170,7 +169,7 @@ static struct resp_result feed_inline(struct resp_parser *p, uint8_t *bytes, siz
     struct slice line;
     size_t next;
     bool is_whole = take_line(p, bytes, len, &line, &next);
-    /* Without its LF, one byte more may be its CR. */
+    /* Without its LF, one more byte may be its CR. */
     if (is_whole ? line.len > LIMIT_RESP_INLINE : len > LIMIT_RESP_INLINE + 1) {
         return failed("too big inline request");
     }
@@ -184,7 +183,7 @@ static struct resp_result feed_inline(struct resp_parser *p, uint8_t *bytes, siz
 
 /* ---- an array of bulk strings ---- */
 
-/* "*3". Null and negative arrays ask for nothing, as an empty one does. */
+/* "*3". Null and negative arrays are empty requests. */
 static const char *read_head(struct resp_parser *p, const uint8_t *bytes, size_t len, bool *is_done)
 {
     struct slice line;
@@ -210,7 +209,7 @@ static const char *read_head(struct resp_parser *p, const uint8_t *bytes, size_t
     return NULL;
 }
 
-/* "$5". False: more bytes are needed, or *error says what is wrong. */
+/* "$5". False: more bytes are needed, or *error is set. */
 static bool read_length(struct resp_parser *p, const uint8_t *bytes, size_t len, const char **error)
 {
     struct slice line;

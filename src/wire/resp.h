@@ -1,9 +1,9 @@
-/* RESP, the protocol of Redis, from the server's side: requests in, values out. No socket, no
- * memory of its own but the parser's, and a request that was cut anywhere is taken up where it was.
+/* RESP, the protocol of Redis, for the server: requests in, values out. No socket; allocates no
+ * memory beyond the parser struct; an incomplete request is continued, wherever it was split.
  *
- * A request is an array of bulk strings, or one line of words with Redis's quoting ("inline", which
- * people type into nc). Whatever else comes is a protocol error: it is answered with Redis's own
- * words, and the connection ends behind that. */
+ * A request is an array of bulk strings, or one line of words with Redis's quoting ("inline", typed
+ * into nc). Everything else is a protocol error: the response is Redis's own message, and then the
+ * connection closes. */
 #ifndef HOLDFAST_WIRE_RESP_H
 #define HOLDFAST_WIRE_RESP_H
 
@@ -11,33 +11,33 @@
 #include "base/limits.h"
 
 enum resp_status {
-    RESP_REQUEST,    /* a whole request; it may have no arguments, and then asks for nothing */
+    RESP_REQUEST,    /* a whole request; one without arguments is ignored */
     RESP_INCOMPLETE, /* more bytes are needed */
-    RESP_ERROR       /* `error` says why, for a line "-ERR Protocol error: ..." */
+    RESP_ERROR       /* with the text for "-ERR Protocol error: ..." */
 };
 
 struct resp_result {
     enum resp_status status;
-    size_t consumed; /* REQUEST: the bytes that it took */
+    size_t consumed; /* REQUEST: its size in bytes */
     const char *error;
 };
 
 struct resp_parser {
-    uint32_t expected; /* arguments that the array has; 0: its head has not come yet */
+    uint32_t expected; /* arguments of the array; 0: its head was not read yet */
     uint32_t count;
     bool has_length; /* the head of the next argument was read, its bytes were not */
     uint32_t length;
-    size_t at;      /* up to here the bytes were read; from the start of the request */
-    size_t scanned; /* up to here there is no end of line */
+    size_t at;      /* bytes read so far, from the start of the request */
+    size_t scanned; /* no line ends before this offset */
     uint32_t offset[LIMIT_RESP_ARGUMENTS];
     uint32_t size[LIMIT_RESP_ARGUMENTS];
 };
 
 void resp_parser_init(struct resp_parser *p);
 
-/* `bytes` begins where the request begins, each time, and holds all that came of it so far; an
- * inline request is unquoted in place. After REQUEST the parser begins anew with the bytes behind
- * `consumed`; its arguments last until then. At ERROR it is done for. */
+/* `bytes` begins with the start of the request at each call, and holds everything received of it.
+ * An inline request is unquoted in place. After REQUEST the parser starts again after the consumed
+ * bytes; the arguments are valid until then. After ERROR it must not be used. */
 struct resp_result resp_feed(struct resp_parser *p, uint8_t *bytes, size_t len);
 
 static inline uint32_t resp_count(const struct resp_parser *p)
@@ -47,8 +47,8 @@ static inline uint32_t resp_count(const struct resp_parser *p)
 
 struct slice resp_argument(const struct resp_parser *p, const uint8_t *bytes, uint32_t i);
 
-/* Answers. `protocol` is 2 or 3, as HELLO set it: 3 has types of its own for null, maps, truth and
- * pushed messages, for which 2 has to do with the others. */
+/* Writes responses. `protocol` is 2 or 3, as set by HELLO: 3 has its own types for null, maps,
+ * booleans and push messages, which 2 maps to other types. */
 struct resp_writer {
     struct buffer *out;
     int protocol;

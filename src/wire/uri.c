@@ -1,11 +1,11 @@
-/* Percent-decoding and queries, as wire/uri.h says. */
+/* Percent-decoding and queries (wire/uri.h). */
 #include "wire/uri.h"
 
 #include <inttypes.h>
 
 #include "base/text.h"
 
-enum { QUOTED_KEY = 64 }; /* bytes of a parameter's name that an error repeats */
+enum { QUOTED_KEY = 64 }; /* bytes of a parameter's name quoted in an error */
 
 static int hex_value(uint8_t c)
 {
@@ -16,7 +16,7 @@ static int hex_value(uint8_t c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The length, or -1 when an escape is broken. */
+/* Returns the length, or -1 when an escape is invalid. */
 static ptrdiff_t decode(struct slice raw, bool plus_is_space, uint8_t *out)
 {
     ptrdiff_t len = 0;
@@ -138,7 +138,7 @@ enum hf_error uri_query_parse(struct slice raw, uint8_t *out, struct uri_query *
         if (i < raw.len && raw.data[i] != '&') {
             continue;
         }
-        if (i > start) { /* nothing between two '&' is nothing */
+        if (i > start) { /* skip an empty part between two '&' */
             struct slice piece = slice_make(raw.data + start, i - start);
             enum hf_error error = add_parameter(&parsed, piece, out + start, fault);
             if (error != HF_OK) {

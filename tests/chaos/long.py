@@ -11,6 +11,7 @@ their own, named as their pieces are: DIR/chaos-grow-power-long.jsonl. Exit stat
 
 import argparse
 import json
+import shutil
 import statistics
 import subprocess
 import sys
@@ -42,6 +43,9 @@ def piece_line(result, network):
 
 
 def version():
+    """The commit; "unknown" without a repository or git."""
+    if shutil.which("git") is None:
+        return "unknown"
     asked = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], check=False,
                            capture_output=True, text=True)
     return asked.stdout.strip() or "unknown"

@@ -188,6 +188,44 @@ static void elections(hf_client *a, hf_client *b)
     SHOULD(hf_release(other) == 0);
 }
 
+static void on_withdrawn(hf_client *client, int error, hf_lock *lock, void *arg)
+{
+    struct heard *h = arg;
+    (void)client;
+    (void)lock;
+    SHOULD(error == HF_ERR_CANCELLED);
+    pthread_mutex_lock(&h->mutex);
+    snprintf(h->text, sizeof(h->text), "withdrawn");
+    pthread_cond_broadcast(&h->changed);
+    pthread_mutex_unlock(&h->mutex);
+}
+
+/* A wait that was withdrawn leaves the queue, although its session goes on. */
+static void withdrawal(hf_client *a, hf_client *b)
+{
+    struct heard h = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, ""};
+    struct hf_lock_options forever = HF_LOCK_OPTIONS;
+    const char *name = "tour/wait";
+    struct timespec pause = {0, 200000000};
+    hf_lock *held = NULL;
+    hf_lock *other = NULL;
+    hf_call *call = NULL;
+    forever.wait_ms = HF_WAIT_FOREVER;
+    SHOULD(hf_acquire(a, name, NULL, &held) == 0);
+    SHOULD(hf_acquire_async(b, &name, 1, &forever, on_withdrawn, &h, &call) == 0);
+    nanosleep(&pause, NULL); /* until it waits at the service */
+    hf_call_cancel(call);
+    await(&h, "withdrawn");
+    struct hf_holder holder = {.size = sizeof(holder), .queue_length = 1};
+    for (int i = 0; i < 50 && holder.queue_length != 0; i++) {
+        nanosleep(&pause, NULL);
+        SHOULD(hf_acquire(b, name, NULL, &other) == HF_ERR_HELD);
+        SHOULD(hf_last_holder(&holder) == 0);
+    }
+    SHOULD(holder.queue_length == 0);
+    SHOULD(hf_release(held) == 0);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) {
@@ -202,6 +240,7 @@ int main(int argc, char **argv)
     handed_over(a, b);
     a_circle(a, b);
     elections(a, b);
+    withdrawal(a, b);
     hf_client_close(a);
     hf_client_close(b);
     printf("%u wrong\n", wrong);

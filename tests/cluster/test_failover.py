@@ -167,6 +167,42 @@ def test_a_rolling_restart_of_five_under_load_fails_no_request(make_cluster):
     load.check(cluster.leader())
 
 
+def test_a_wait_on_a_node_that_is_cut_off_is_answered_soon_after_its_timeout(make_cluster):
+    """S7.6: what became of it cannot be known there, and a wait that reached nobody was not begun."""
+    cluster = make_cluster(3)
+    through = cluster.followers()[0]
+    others = [node for node in cluster.running() if node.id != through.id]
+    cluster.leader().acquire("queue", ttl_ms=600000)
+    answers = []
+
+    def wait():
+        start = time.monotonic()
+        answer = through.ask("POST", "/api/v1/locks/queue/acquire",
+                             {"client_id": "waits", "ttl_ms": 600000, "wait_timeout_ms": 3000})
+        answers.append((answer, time.monotonic() - start))
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    wait_until(lambda: through.show("queue").json["queue_length"] == 1, "it waits")
+    for node in others:
+        node.signal(signal.SIGSTOP)
+    try:
+        thread.join(PATIENCE)
+        answer, took = answers[0]
+        assert answer.status == 504 and answer.json["error"]["code"] == "outcome_unknown", answer
+        assert answer.json["error"]["request_id"], answer
+        assert 3.0 <= took < 3.0 + allowed(1.0), took
+        start = time.monotonic()
+        late = through.acquire("queue", client="late", wait_timeout_ms=100)
+        took = time.monotonic() - start
+        assert late.status in (503, 504), late
+        assert took < allowed(3.0), took
+    finally:
+        for node in others:
+            node.signal(signal.SIGCONT)
+    wait_until(lambda: through.show("queue").json.get("queue_length") == 0, "nobody waits any more")
+
+
 def test_a_waiter_whose_node_died_is_passed_over_after_a_second(make_cluster):
     cluster = make_cluster(3)
     leader = cluster.leader()

@@ -54,6 +54,30 @@ def test_a_wait_through_a_follower_is_answered_and_a_cancelled_one_leaves(make_c
         assert granted.acquired and granted.lock_handle.fence_token > held.lock_handle.fence_token
 
 
+def test_a_wait_of_a_session_is_withdrawn_through_another_node(make_cluster, stubs):
+    """Also when its connection is gone: the id names it (S7.5)."""
+    cluster = make_cluster(3)
+    follower = cluster.followers()[0]
+    session = cluster.leader().ask("POST", "/api/v1/sessions", {"client_id": "b"}).json["session_id"]
+    with channel_to(follower) as channel, channel_to(cluster.leader()) as straight:
+        service = stubs.lock_grpc.LockServiceStub(channel)
+        other = stubs.lock_grpc.LockServiceStub(straight)
+        held = other.Lock(stubs.lock.LockRequest(resource_id="n", client_id="a"))
+        waiting = stubs.lock.LockRequest(resource_id="n", session_id=session, request_id="r1",
+                                         wait_timeout={"seconds": -1})
+        first = service.Lock.future(waiting)
+        wait_until(lambda: len(follower.show("n").json["waiters"]) == 1, "one waits")
+        first.cancel()
+        waiting.cancel = True
+        for _ in range(2):
+            answer = other.Lock(waiting, timeout=PATIENCE)
+            assert not answer.acquired and answer.reason == stubs.lock.CANCELLED
+        assert len(cluster.leader().show("n").json["waiters"]) == 0
+        other.Unlock(stubs.lock.UnlockRequest(resource_id="n", client_id="a",
+                                              fence_token=held.lock_handle.fence_token))
+        assert not cluster.leader().show("n").json["held"]
+
+
 def test_the_deadline_of_a_call_ends_its_wait(node, stubs):
     with channel_to(node) as channel:
         service = stubs.lock_grpc.LockServiceStub(channel)

@@ -1,6 +1,7 @@
 """Sessions over gRPC: the stream that keeps one alive, what it tells, and what ends with it (S4)."""
 
 import math
+import signal
 import time
 
 import pytest
@@ -111,3 +112,65 @@ def test_jeopardy_without_a_leader_and_safe_with_one(make_cluster, stubs):
     others[1].start()
     stream.wait("notice", lambda notice: notice.news == news.SAFE)
     stream.break_off()
+
+
+def lingering_session(node, stubs, name, linger, ttl=120):
+    stream, opened = open_session(node, stubs, ttl=ttl, linger={"seconds": linger})
+    with channel_to(node) as channel:
+        service = stubs.lock_grpc.LockServiceStub(channel)
+        assert service.Lock(stubs.lock.LockRequest(resource_id=name, session_id=opened.session_id)).acquired
+    return stream, opened.session_id
+
+
+def is_held(cluster, name):
+    """As any running node says it; None while none answers."""
+    for other in cluster.running():
+        answer = None if other.paused else other.try_ask("GET", f"/api/v1/locks/{name}")
+        if answer is not None and answer.status == 200:
+            return answer.json["held"]
+    return None
+
+
+@pytest.mark.parametrize("role", ["follower", "leader"])
+def test_linger_starts_when_the_node_of_the_stream_is_killed(make_cluster, stubs, role):
+    cluster = make_cluster(3)
+    leader = cluster.leader()
+    carrier = leader if role == "leader" else cluster.followers()[0]
+    other = next(n for n in cluster if n is not carrier)
+    ends, _ = lingering_session(carrier, stubs, "ends", 1)
+    resumed, ident = lingering_session(carrier, stubs, "resumed", 4 * math.ceil(busy()))
+    stays, _ = lingering_session(other, stubs, "stays", 1)
+    carrier.kill()
+    wait_until(lambda: is_held(cluster, "ends") is False, "the session ended, long before its TTL")
+    again = Stream(other, stubs, {"resume": stubs.lock.SessionRequest.Resume(session_id=ident)})
+    assert again.wait("opened").resumed
+    time.sleep(4 * math.ceil(busy()) + 2)
+    assert is_held(cluster, "resumed") and is_held(cluster, "stays")
+    for stream in (ends, resumed, stays, again):
+        stream.break_off()
+
+
+def test_linger_starts_when_the_node_of_the_stream_starts_again(make_cluster, stubs):
+    cluster = make_cluster(1)
+    node = cluster.nodes[1]
+    stream, _ = lingering_session(node, stubs, "n", 1)
+    node.kill()
+    node.start()
+    node.wait_ready()
+    wait_until(lambda: is_held(cluster, "n") is False, "the session ended, long before its TTL")
+    stream.break_off()
+
+
+def test_a_node_that_was_only_slow_keeps_its_streams(make_cluster, stubs):
+    cluster = make_cluster(3)
+    leader = cluster.leader()
+    carrier = cluster.followers()[0]
+    stream, _ = lingering_session(carrier, stubs, "n", 8 * math.ceil(busy()))
+    carrier.signal(signal.SIGSTOP)
+    leader.wait_event("peer_gone")
+    time.sleep(1)  # and the linger has begun
+    carrier.signal(signal.SIGCONT)
+    time.sleep(8 * math.ceil(busy()) + 2)
+    assert is_held(cluster, "n")
+    stream.break_off()
+    wait_until(lambda: is_held(cluster, "n") is False, "the session ended when its stream broke")

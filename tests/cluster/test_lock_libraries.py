@@ -10,11 +10,7 @@ import redis
 from conftest import check_log
 from harness import PATIENCE, Cluster, Ports, busy, wait_until
 from lock_patterns import Alone, BsmLock, BsmMultiLock, RedissonLock, SpringLock, ValueLock, token
-
-
-def connect(node, **options):
-    return redis.Redis(host="127.0.0.1", port=node.resp_port, socket_timeout=PATIENCE,
-                       **{"decode_responses": True, **options})
+from resp_support import connect, error_word
 
 
 @pytest.fixture(scope="module")
@@ -249,7 +245,7 @@ def try_again(ask):
     try:
         return ask()
     except redis.ResponseError as error:
-        assert str(error).startswith("TRYAGAIN ")
+        assert error_word(error) == "TRYAGAIN"
         return False
 
 
@@ -258,7 +254,7 @@ def retried(ask):
         try:
             return ask()
         except redis.ResponseError as error:
-            assert str(error).startswith("TRYAGAIN ")
+            assert error_word(error) == "TRYAGAIN"
 
 
 # --- the leader dies --------------------------------------------------------------------

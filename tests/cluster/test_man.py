@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from harness import ROOT, run
+from harness import ROOT, run, skip_or_fail
 
 MAN = ROOT / "docs" / "man"
 PAGES = sorted(MAN.glob("holdfast-*.1"))
@@ -37,9 +37,10 @@ def test_every_page_is_installed():
     assert listed == {page.name for page in PAGES}
 
 
-@pytest.mark.skipif(shutil.which("groff") is None, reason="there is no groff here")
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_groff_has_nothing_to_say(page):
+    if shutil.which("groff") is None:
+        skip_or_fail("groff is not installed. Run: scripts/setup test")
     done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z", page],
                           capture_output=True, text=True, check=False)
     assert done.returncode == 0 and done.stderr == ""

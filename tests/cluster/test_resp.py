@@ -11,11 +11,7 @@ import redis
 
 from conftest import check_log
 from harness import PATIENCE, SANITIZED, Cluster, Ports, allowed, wait_until
-
-
-def connect(node, **options):
-    return redis.Redis(host="127.0.0.1", port=node.resp_port, socket_timeout=PATIENCE,
-                       **{"decode_responses": True, **options})
+from resp_support import connect, error_word
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +123,7 @@ def test_counting_loses_nothing(three, name):
                 try:
                     mine.append(client.incr(name))
                 except redis.ResponseError as error:
-                    assert str(error).startswith("TRYAGAIN ")  # 8 conflicts; nothing was done
+                    assert error_word(error) == "TRYAGAIN"  # 8 conflicts; nothing was done
             seen.extend(mine)
 
     threads = [threading.Thread(target=count, args=(node,)) for node in three for _ in range(2)]
@@ -165,7 +161,7 @@ def test_deletion_of_foreign_locks_can_be_switched_off_and_a_password_asked_for(
         with pytest.raises(redis.AuthenticationError):
             stranger.get("a")
     with connect(node, password="open Sesame") as stranger:
-        with pytest.raises(redis.ResponseError, match="WRONGPASS"):
+        with pytest.raises(redis.RedisError, match="invalid username-password pair"):  # another class in each version
             stranger.get("a")
     with connect(node, password="open sesame") as a, connect(node, password="open sesame") as b:
         assert a.set("a", "v", nx=True, px=30000)
@@ -338,7 +334,7 @@ def test_without_a_majority_the_error_is_one_that_redis_knows(make_cluster):
                     ask()
                     return False
                 except redis.ResponseError as error:
-                    word = str(error).split()[0]
+                    word = error_word(error)
                     assert word in ("CLUSTERDOWN", "OUTCOMEUNKNOWN")
                     return word == "CLUSTERDOWN"
             wait_until(is_down, "CLUSTERDOWN")
@@ -377,7 +373,7 @@ def answers(r):
         r.get("a")
         return True
     except redis.ResponseError as error:
-        assert str(error).startswith("CLUSTERDOWN"), error
+        assert error_word(error) == "CLUSTERDOWN", error
         return False
 
 

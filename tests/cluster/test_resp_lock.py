@@ -8,13 +8,14 @@ import pytest
 import redis
 from redis.exceptions import LockError, LockNotOwnedError
 
+import resp_support
 from conftest import check_log
 from harness import PATIENCE, Cluster, Ports, allowed, wait_until
 from lock_patterns import token
 
 
 def connect(node):
-    return redis.Redis(host="127.0.0.1", port=node.resp_port, socket_timeout=PATIENCE)
+    return resp_support.connect(node, decode_responses=False)
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +165,7 @@ def test_a_lock_outlives_the_leader_and_is_given_back_after(make_cluster):
             try:
                 return lock.reacquire()
             except redis.ResponseError as error:
-                assert str(error).split()[0] in ("CLUSTERDOWN", "OUTCOMEUNKNOWN", "TRYAGAIN"), error
+                assert resp_support.error_word(error) in ("CLUSTERDOWN", "OUTCOMEUNKNOWN", "TRYAGAIN"), error
                 return False
 
         wait_until(extended, "the lock is extended at the new leader")

@@ -12,15 +12,11 @@ import redis
 
 from conftest import check_log
 from harness import PATIENCE, SANITIZED, Cluster, Ports, allowed, dies_with_us, wait_until
+from resp_support import connect, error_word
 
 pytestmark = pytest.mark.sanitized  # it is C that reads what strangers wrote
 
 RELEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0"
-
-
-def connect(node, **options):
-    return redis.Redis(host="127.0.0.1", port=node.resp_port, socket_timeout=PATIENCE,
-                       **{"decode_responses": True, **options})
 
 
 @pytest.fixture(scope="module")
@@ -222,6 +218,17 @@ return redis.call('del', KEYS[1], KEYS[2], KEYS[3])
 """.strip().split("\n")
 
 
+# Where a newer Redis answers otherwise, and since which version. We are as 7.0 is, and INFO says so.
+CHANGED = {
+    "return os": (7, 4),  # a table with the function clock
+}
+
+
+def version(connection):
+    text = re.search(rb"redis_version:(\d+)\.(\d+)", connection.ask("INFO", "server"))
+    return int(text[1]), int(text[2])
+
+
 def normal(answer):
     """The version of a script's error is in its SHA-1 and line; Redis 7.0 and ours agree on all of it."""
     return re.sub(rb" +\r\n", b"\r\n", answer)
@@ -231,7 +238,10 @@ def normal(answer):
 def test_the_same_scripts_get_the_same_answers_from_redis(both, protocol):
     for connection in both:
         connection.ask("HELLO", protocol)
+    newest = version(both[1])
     for source in VALUES:
+        if newest >= CHANGED.get(source, (99, 0)):
+            continue
         source = source.replace("\\n", "\n")
         ours, theirs = [c.ask("EVAL", source, 1, "the-key", "one", "two") for c in both]
         assert normal(ours) == normal(theirs), source
@@ -311,7 +321,7 @@ def test_scripts_lose_no_update(three, name):
                 try:
                     mine.append(script(keys=[name]))
                 except redis.ResponseError as error:
-                    assert str(error).startswith("TRYAGAIN ")  # 8 conflicts; nothing was done
+                    assert error_word(error) == "TRYAGAIN"  # 8 conflicts; nothing was done
             seen.extend(mine)
 
     threads = [threading.Thread(target=count, args=(node,)) for node in three for _ in range(4)]

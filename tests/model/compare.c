@@ -246,6 +246,9 @@ static bool session_differs(const struct session_view *a, const struct session_v
     SLICE(metadata);
     NUMBER(ttl_ms);
     NUMBER(linger_ms);
+    NUMBER(lingers);
+    NUMBER(stream);
+    NUMBER(node);
     NUMBER(deadline_ms);
     NUMBER(entries);
     NUMBER(is_private);

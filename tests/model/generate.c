@@ -318,7 +318,7 @@ void generator_note(struct generator *g, const struct command *c, const struct r
     if (result->error != HF_OK) {
         return;
     }
-    if (c->type == COMMAND_STREAM_UP) {
+    if (c->type == COMMAND_STREAM_UP || c->type == COMMAND_STREAM_THROUGH) {
         for (uint32_t i = 0; i < g->profile->sessions; i++) {
             if (id_equal(g->slots[i].id, c->session)) {
                 g->slots[i].stream = result->attachment;

@@ -462,6 +462,10 @@ void generate_body(struct generator *g, enum command_type type, struct command *
     case COMMAND_STREAM_UP:
         body_stream_up(g, c);
         break;
+    case COMMAND_STREAM_THROUGH:
+        body_stream_up(g, c);
+        c->stream_through.node = 1 + random_below(&g->random, g->profile->nodes);
+        break;
     case COMMAND_STREAM_DOWN:
         body_stream_down(g, c);
         break;

@@ -173,6 +173,9 @@ static void dispatch(struct model *m, const struct command *c, struct result *ou
     case COMMAND_STREAM_UP:
         model_stream_up(m, c, out);
         break;
+    case COMMAND_STREAM_THROUGH:
+        model_stream_through(m, c, out);
+        break;
     case COMMAND_STREAM_DOWN:
         model_stream_down(m, c, out);
         break;
@@ -233,7 +236,7 @@ void model_apply(struct model *m, const struct command *c, const struct result *
     m->prune_left = LIMIT_PRUNE;
     bool is_of_2 = c->type == COMMAND_TRANSACT || c->type == COMMAND_NOTE ||
                    (c->type == COMMAND_ACQUIRE && (c->acquire.flags & ACQUIRE_KEY));
-    bool is_of_4 = c->type == COMMAND_FENCE_RESET ||
+    bool is_of_4 = c->type == COMMAND_FENCE_RESET || c->type == COMMAND_STREAM_THROUGH ||
                    (c->type == COMMAND_TRANSACT && model_sets_a_ttl_of_a_counter(c));
     if (out->error == HF_OK && ((is_of_2 && m->version < 2) || (is_of_4 && m->version < 4))) {
         out->error = HF_NOT_UPGRADED;

@@ -124,9 +124,19 @@ void model_stream_up(struct model *m, const struct command *c, struct result *ou
         return;
     }
     s->stream = ++m->last_attachment;
+    s->node = 0;
     s->broken = false;
     out->attachment = s->stream;
     result_from_session(s, out);
+}
+
+void model_stream_through(struct model *m, const struct command *c, struct result *out)
+{
+    struct model_session *s = NULL;
+    model_stream_up(m, c, out);
+    if (model_named_session(m, c, &s) == HF_OK) {
+        s->node = c->stream_through.node;
+    }
 }
 
 void model_stream_down(struct model *m, const struct command *c, struct result *out)
@@ -145,6 +155,15 @@ void model_stream_down(struct model *m, const struct command *c, struct result *
         s->broken = true;
         s->broken_ms = m->now_ms;
         model_timer_lower(&s->timer_ms, model_session_deadline(s));
+        if (m->version >= 4) {
+            struct event event = model_event(m, EVENT_LINGERS, s->tenant);
+            event.session = s->id;
+            event.client = owned_slice(&s->client);
+            event.deadline_ms = model_session_deadline(s);
+            event.attachment = s->stream;
+            event.node = s->node;
+            model_emit(m, &event);
+        }
     }
     result_from_session(s, out);
 }

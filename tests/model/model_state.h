@@ -79,6 +79,7 @@ struct model_session {
     uint64_t alive_ms;
     uint64_t timer_ms;
     uint64_t stream; /* the number of the latest one */
+    uint32_t node;   /* that carries it */
     bool broken;
     uint64_t broken_ms;
     uint64_t acked;
@@ -386,6 +387,7 @@ void model_session_open(struct model *m, const struct command *c, struct result 
 void model_keepalive(struct model *m, const struct command *c, struct result *out);
 void model_session_close(struct model *m, const struct command *c, struct result *out);
 void model_stream_up(struct model *m, const struct command *c, struct result *out);
+void model_stream_through(struct model *m, const struct command *c, struct result *out);
 void model_stream_down(struct model *m, const struct command *c, struct result *out);
 void model_cancel(struct model *m, const struct command *c, struct result *out);
 void model_detach(struct model *m, const struct command *c, struct result *out);

@@ -127,6 +127,9 @@ static struct session_view view_of_session(const struct model_session *s)
         .metadata = owned_slice(&s->metadata),
         .ttl_ms = s->ttl_ms,
         .linger_ms = s->linger_ms,
+        .lingers = s->broken,
+        .stream = s->stream,
+        .node = s->node,
         .deadline_ms = model_session_deadline(s),
         .is_private = s->is_private,
     };

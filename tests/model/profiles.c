@@ -25,12 +25,13 @@ const struct profile profiles[PROFILE_COUNT] = {
             .invalid = 3,
             .delay = 20,
             .recovers = true,
-            .weight = {COMMON_WEIGHTS, [COMMAND_SESSION_OPEN] = 16, [COMMAND_KEEPALIVE] = 12,
-                       [COMMAND_SESSION_CLOSE] = 5, [COMMAND_STREAM_UP] = 4,
-                       [COMMAND_STREAM_DOWN] = 4, [COMMAND_ACQUIRE] = 70, [COMMAND_CANCEL] = 6,
-                       [COMMAND_DETACH] = 6, [COMMAND_NODE_GONE] = 2, [COMMAND_RELEASE] = 30,
-                       [COMMAND_RENEW] = 14, [COMMAND_PROCLAIM] = 5, [COMMAND_FORCE_UNLOCK] = 4,
-                       [COMMAND_REVOKE] = 4, [COMMAND_FENCE_CHECK] = 8, [COMMAND_TRANSACT] = 30},
+            .weight =
+                {COMMON_WEIGHTS, [COMMAND_SESSION_OPEN] = 16, [COMMAND_KEEPALIVE] = 12,
+                 [COMMAND_SESSION_CLOSE] = 5, [COMMAND_STREAM_UP] = 4, [COMMAND_STREAM_THROUGH] = 4,
+                 [COMMAND_STREAM_DOWN] = 4, [COMMAND_ACQUIRE] = 70, [COMMAND_CANCEL] = 6,
+                 [COMMAND_DETACH] = 6, [COMMAND_NODE_GONE] = 2, [COMMAND_RELEASE] = 30,
+                 [COMMAND_RENEW] = 14, [COMMAND_PROCLAIM] = 5, [COMMAND_FORCE_UNLOCK] = 4,
+                 [COMMAND_REVOKE] = 4, [COMMAND_FENCE_CHECK] = 8, [COMMAND_TRANSACT] = 30},
         },
     [PROFILE_SESSIONS] =
         {
@@ -49,12 +50,13 @@ const struct profile profiles[PROFILE_COUNT] = {
             .repeat = 12,
             .invalid = 1,
             .delay = 10,
-            .weight = {COMMON_WEIGHTS, [COMMAND_SESSION_OPEN] = 20, [COMMAND_KEEPALIVE] = 25,
-                       [COMMAND_SESSION_CLOSE] = 4, [COMMAND_STREAM_UP] = 8,
-                       [COMMAND_STREAM_DOWN] = 8, [COMMAND_ACQUIRE] = 70, [COMMAND_CANCEL] = 4,
-                       [COMMAND_DETACH] = 2, [COMMAND_NODE_GONE] = 1, [COMMAND_RELEASE] = 35,
-                       [COMMAND_RENEW] = 20, [COMMAND_PROCLAIM] = 3, [COMMAND_FORCE_UNLOCK] = 1,
-                       [COMMAND_REVOKE] = 1, [COMMAND_FENCE_CHECK] = 3, [COMMAND_TRANSACT] = 4},
+            .weight =
+                {COMMON_WEIGHTS, [COMMAND_SESSION_OPEN] = 20, [COMMAND_KEEPALIVE] = 25,
+                 [COMMAND_SESSION_CLOSE] = 4, [COMMAND_STREAM_UP] = 8, [COMMAND_STREAM_THROUGH] = 8,
+                 [COMMAND_STREAM_DOWN] = 8, [COMMAND_ACQUIRE] = 70, [COMMAND_CANCEL] = 4,
+                 [COMMAND_DETACH] = 2, [COMMAND_NODE_GONE] = 1, [COMMAND_RELEASE] = 35,
+                 [COMMAND_RENEW] = 20, [COMMAND_PROCLAIM] = 3, [COMMAND_FORCE_UNLOCK] = 1,
+                 [COMMAND_REVOKE] = 1, [COMMAND_FENCE_CHECK] = 3, [COMMAND_TRANSACT] = 4},
         },
     [PROFILE_PRIVATE] =
         {
@@ -143,12 +145,13 @@ const struct profile profiles[PROFILE_COUNT] = {
             .repeat = 12,
             .invalid = 4,
             .delay = 60,
-            .weight = {COMMON_WEIGHTS, [COMMAND_SESSION_OPEN] = 12, [COMMAND_KEEPALIVE] = 12,
-                       [COMMAND_SESSION_CLOSE] = 3, [COMMAND_STREAM_UP] = 2,
-                       [COMMAND_STREAM_DOWN] = 2, [COMMAND_ACQUIRE] = 60, [COMMAND_CANCEL] = 4,
-                       [COMMAND_DETACH] = 3, [COMMAND_NODE_GONE] = 1, [COMMAND_RELEASE] = 20,
-                       [COMMAND_RENEW] = 15, [COMMAND_PROCLAIM] = 25, [COMMAND_FORCE_UNLOCK] = 20,
-                       [COMMAND_REVOKE] = 25, [COMMAND_FENCE_CHECK] = 25, [COMMAND_TRANSACT] = 15},
+            .weight =
+                {COMMON_WEIGHTS, [COMMAND_SESSION_OPEN] = 12, [COMMAND_KEEPALIVE] = 12,
+                 [COMMAND_SESSION_CLOSE] = 3, [COMMAND_STREAM_UP] = 2, [COMMAND_STREAM_THROUGH] = 2,
+                 [COMMAND_STREAM_DOWN] = 2, [COMMAND_ACQUIRE] = 60, [COMMAND_CANCEL] = 4,
+                 [COMMAND_DETACH] = 3, [COMMAND_NODE_GONE] = 1, [COMMAND_RELEASE] = 20,
+                 [COMMAND_RENEW] = 15, [COMMAND_PROCLAIM] = 25, [COMMAND_FORCE_UNLOCK] = 20,
+                 [COMMAND_REVOKE] = 25, [COMMAND_FENCE_CHECK] = 25, [COMMAND_TRANSACT] = 15},
         },
     [PROFILE_CROWD] =
         {
@@ -168,12 +171,13 @@ const struct profile profiles[PROFILE_COUNT] = {
             .invalid = 1,
             .delay = 20,
             .recovers = true,
-            .weight = {COMMON_WEIGHTS, [COMMAND_SESSION_OPEN] = 12, [COMMAND_KEEPALIVE] = 12,
-                       [COMMAND_SESSION_CLOSE] = 5, [COMMAND_STREAM_UP] = 3,
-                       [COMMAND_STREAM_DOWN] = 3, [COMMAND_ACQUIRE] = 60, [COMMAND_CANCEL] = 6,
-                       [COMMAND_DETACH] = 4, [COMMAND_NODE_GONE] = 2, [COMMAND_RELEASE] = 30,
-                       [COMMAND_RENEW] = 15, [COMMAND_PROCLAIM] = 2, [COMMAND_FORCE_UNLOCK] = 4,
-                       [COMMAND_REVOKE] = 4, [COMMAND_FENCE_CHECK] = 3, [COMMAND_TRANSACT] = 8},
+            .weight =
+                {COMMON_WEIGHTS, [COMMAND_SESSION_OPEN] = 12, [COMMAND_KEEPALIVE] = 12,
+                 [COMMAND_SESSION_CLOSE] = 5, [COMMAND_STREAM_UP] = 3, [COMMAND_STREAM_THROUGH] = 3,
+                 [COMMAND_STREAM_DOWN] = 3, [COMMAND_ACQUIRE] = 60, [COMMAND_CANCEL] = 6,
+                 [COMMAND_DETACH] = 4, [COMMAND_NODE_GONE] = 2, [COMMAND_RELEASE] = 30,
+                 [COMMAND_RENEW] = 15, [COMMAND_PROCLAIM] = 2, [COMMAND_FORCE_UNLOCK] = 4,
+                 [COMMAND_REVOKE] = 4, [COMMAND_FENCE_CHECK] = 3, [COMMAND_TRANSACT] = 8},
         },
     [PROFILE_RINGS] =
         {

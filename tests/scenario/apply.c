@@ -70,7 +70,8 @@ struct entry_play {
 static void learn(struct player *p, struct asked *asked, const struct result *r)
 {
     struct hold *hold = asked->hold;
-    if (r->type == COMMAND_STREAM_UP && r->error == HF_OK) {
+    bool is_stream = r->type == COMMAND_STREAM_UP || r->type == COMMAND_STREAM_THROUGH;
+    if (is_stream && r->error == HF_OK) {
         const struct drawn *drawn = cast_drawn(p, asked->command.session);
         cast_session(p, drawn->name)->stream = r->attachment;
     }

@@ -436,6 +436,10 @@ static void ask_about_session(struct words *w, enum command_type type, struct as
 {
     command_init(&out->command, type);
     const struct actor_session *s = take_session(w);
+    if (type == COMMAND_STREAM_UP && words_take(w, "through node")) {
+        command_init(&out->command, COMMAND_STREAM_THROUGH);
+        out->command.stream_through.node = (uint32_t)words_number(w, "its number");
+    }
     out->command.session = s->id;
     if (type == COMMAND_STREAM_DOWN) {
         bool other = words_take(w, "stream");

@@ -155,6 +155,7 @@ static void describe_special(struct player *p, const struct command *command,
         fact(out, "by %u", r->count);
         break;
     case COMMAND_STREAM_UP:
+    case COMMAND_STREAM_THROUGH:
         fact(out, "stream %" PRIu64, r->attachment);
         break;
     case COMMAND_NODE_GONE:

@@ -35,7 +35,7 @@ def test_an_unknown_part_is_refused():
     result = run(SETUP, "bulid")
     assert result.returncode == 1
     assert 'there is no part "bulid"' in result.stdout
-    assert "build, test, peers" in result.stdout
+    assert "build, test, peers, roots" in result.stdout
 
 
 def test_a_package_that_cannot_be_installed_is_named(tmp_path):
@@ -106,7 +106,7 @@ def test_the_mirror_is_read_from_either_kind_of_list(tmp_path, file, text):
     config = write(tmp_path / "apt.conf",
                    f'Dir::Etc::SourceList "{tmp_path}/sources.list";\n'
                    f'Dir::Etc::SourceParts "{tmp_path}/parts";\n')
-    function = "source <(sed -n '/^debian_mirror()/,/^}/p' scripts/setup)"
+    function = "source <(sed -n '/^debian_mirror()/,/^}/p' scripts/common.sh)"
     result = run("bash", "-c", f"{function}; VERSION_CODENAME=bookworm; debian_mirror",
                  APT_CONFIG=config)
     assert result.stdout == "http://mirror.invalid/debian\n"

@@ -32,7 +32,10 @@ class NotRun(Exception):
 
 
 def version():
-    """The commit, marked when something other than documents differs from it."""
+    """The commit, marked when something other than documents differs from it; "unknown" without a repository or git."""
+    if shutil.which("git") is None:
+        return "unknown"
+
     def git(*words):
         return subprocess.run(["git", "-C", ROOT, *words], check=False, capture_output=True, text=True)
 

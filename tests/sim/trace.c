@@ -63,7 +63,7 @@ static void match_ends(void)
 
 static double x_of(uint64_t us, uint64_t start_us)
 {
-    return LEFT + (double)(us - start_us) / SCALE;
+    return (double)LEFT + (double)(us - start_us) / (double)SCALE;
 }
 
 static void draw_frame(FILE *f, uint64_t start_us, int rows[MAX_NODES + 1], int row_count,

@@ -174,7 +174,17 @@ static void acquire(struct fake_stream *s, const char *name, const char *owner, 
     copy(r->owner, owner);
     copy(r->id, id);
     copy(r->session, session);
+    r->is_cancel = s->is_cancel;
     struct fake_lock *lock = find(f, name);
+    if (s->is_cancel && f->knows_cancel) {
+        if (lock->name[0] != '\0' && strcmp(lock->request_id, id) == 0) {
+            fake_free(f, name);
+        }
+        if (is_answered(s)) {
+            answer_held(s, HOLDFAST__V1__REASON__CANCELLED);
+        }
+        return;
+    }
     bool is_again = lock->name[0] != '\0' && id[0] != '\0' && strcmp(lock->request_id, id) == 0;
     if (lock->name[0] == '\0') {
         take(f, lock, name, owner, id, duration_ms(ttl, 0));
@@ -199,6 +209,7 @@ static void acquire(struct fake_stream *s, const char *name, const char *owner, 
 static void on_lock(struct fake_stream *s, struct slice bytes)
 {
     Holdfast__V1__LockRequest *m = holdfast__v1__lock_request__unpack(NULL, bytes.len, bytes.data);
+    s->is_cancel = m->cancel;
     acquire(s, m->resource_id, m->owner, m->request_id, m->session_id, m->wait_timeout, m->ttl);
     holdfast__v1__lock_request__free_unpacked(m, NULL);
 }
@@ -207,6 +218,7 @@ static void on_multi(struct fake_stream *s, struct slice bytes)
 {
     Holdfast__V1__MultiLockRequest *m =
         holdfast__v1__multi_lock_request__unpack(NULL, bytes.len, bytes.data);
+    s->is_cancel = m->cancel;
     acquire(s, m->resource_ids[0], m->owner, m->request_id, m->session_id, m->wait_timeout, m->ttl);
     holdfast__v1__multi_lock_request__free_unpacked(m, NULL);
 }
@@ -215,6 +227,7 @@ static void on_campaign(struct fake_stream *s, struct slice bytes)
 {
     Holdfast__V1__CampaignRequest *m =
         holdfast__v1__campaign_request__unpack(NULL, bytes.len, bytes.data);
+    s->is_cancel = m->cancel;
     acquire(s, m->name, m->owner, m->request_id, m->session_id, m->wait_timeout, m->ttl);
     holdfast__v1__campaign_request__free_unpacked(m, NULL);
 }

@@ -17,6 +17,7 @@ struct fake_request {
     char name[FAKE_TEXT];
     char owner[FAKE_TEXT];
     char session[FAKE_TEXT];
+    bool is_cancel;
 };
 
 struct fake_lock {
@@ -41,8 +42,9 @@ struct fake {
     unsigned forget;                   /* so many calls are done and answered outcome_unknown */
     unsigned swallow;                  /* so many calls are done and never answered */
     unsigned
-        break_after; /* the connection breaks when so many calls were done, before their answer */
-    bool is_deaf;    /* keep-alives are not answered */
+        break_after;   /* the connection breaks when so many calls were done, before their answer */
+    bool knows_cancel; /* the field of an acquire; a service of an earlier version ignores it */
+    bool is_deaf;      /* keep-alives are not answered */
     bool has_no_sessions;    /* session_expired to everyone who resumes */
     const char *refuse_open; /* sessions are not opened: INVALID_ARGUMENT with these words */
     uint32_t max_streams;    /* 0: 100 */

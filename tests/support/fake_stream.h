@@ -26,6 +26,7 @@ struct fake_stream {
     bool is_deferred;
     bool is_ended;
     bool is_session;
+    bool is_cancel;  /* the request has the field `cancel` */
     bool is_waiting; /* for a lock */
     char name[FAKE_TEXT];
     char owner[FAKE_TEXT];

@@ -163,6 +163,14 @@ bool peers_answer(struct peers *p, uint64_t id, uint64_t link, uint64_t number, 
     return true;
 }
 
+uint32_t peers_protocol(const struct peers *p, uint64_t id, bool dialled)
+{
+    (void)p;
+    (void)id;
+    (void)dialled;
+    return fake.protocol;
+}
+
 /* ---- a world with one forward ---- */
 
 static struct replica_time now(void *ctx)
@@ -194,6 +202,7 @@ static struct forward *begin_as(struct memory_tier *tier, struct admission *admi
     counted_init(&counted);
     buffer_init(&fake.answer_body, memory_system(), 1 << 18);
     fake.now_ms = 1000;
+    fake.protocol = PEER_PROTOCOL_OLDEST;
     struct forward_options options = {.memory = &counted.memory,
                                       .node = 1,
                                       .give_up_ms = 3000,
@@ -282,23 +291,30 @@ void forward_on_done(struct gateway_call *call, enum hf_error error, const struc
     }
 }
 
-static void ask_in(struct forward *f, struct asked *asked, uint64_t lease, enum tier tier)
+static void ask_in(struct forward *f, struct asked *asked, uint64_t source, uint64_t lease,
+                   enum tier tier)
 {
     struct command command;
     forward_make_acquire(&command, lease);
-    *asked = (struct asked){.call = {.done = forward_on_done, .owner = asked, .tier = tier}};
+    *asked = (struct asked){
+        .call = {.done = forward_on_done, .owner = asked, .tier = tier, .source = source}};
     forward_submit(f, &command, &asked->call);
     assert_int_equal(asked->answers, 0); /* never before the call returned */
 }
 
 void forward_ask(struct forward *f, struct asked *asked, uint64_t lease)
 {
-    ask_in(f, asked, lease, TIER_CORRECTNESS);
+    ask_in(f, asked, 0, lease, TIER_CORRECTNESS);
+}
+
+void forward_ask_of(struct forward *f, struct asked *asked, uint64_t source, uint64_t lease)
+{
+    ask_in(f, asked, source, lease, TIER_CORRECTNESS);
 }
 
 void forward_ask_memory(struct forward *f, struct asked *asked, uint64_t lease)
 {
-    ask_in(f, asked, lease, TIER_EFFICIENCY);
+    ask_in(f, asked, 0, lease, TIER_EFFICIENCY);
 }
 
 void forward_ask_barrier(struct forward *f, struct asked *asked)

@@ -7,7 +7,7 @@
 #include "node/forward.h"
 #include "node/result_codec.h"
 
-enum { FORWARD_MANY = 64 };
+enum { FORWARD_MANY = 8192 };
 
 /* What the played ones say, and what they were asked. */
 struct forward_fake {
@@ -20,6 +20,7 @@ struct forward_fake {
     uint64_t core_index;
     uint64_t now_ms;
     bool link_up;
+    uint32_t protocol; /* of all links */
     uint64_t numbers[FORWARD_MANY];
     uint64_t peers[FORWARD_MANY];
     uint8_t kinds[FORWARD_MANY];
@@ -76,6 +77,8 @@ struct slice forward_encode_acquire(uint8_t *buffer, size_t size);
 void forward_on_done(struct gateway_call *call, enum hf_error error, const struct result *result);
 /* A client's call: an acquire, one in the tier EFFICIENCY, a barrier. */
 void forward_ask(struct forward *f, struct asked *asked, uint64_t lease);
+/* ... of a client on that connection (gateway_call.source). */
+void forward_ask_of(struct forward *f, struct asked *asked, uint64_t source, uint64_t lease);
 void forward_ask_memory(struct forward *f, struct asked *asked, uint64_t lease);
 void forward_ask_barrier(struct forward *f, struct asked *asked);
 /* The peer's answer to the request with this place in `fake`. */

@@ -49,6 +49,7 @@ struct alone {
     int results[REPLICA_UNKNOWN + 1];
     int barriers_reached;
     int changes;
+    uint64_t round_trip_us;    /* a peer answers what was sent so long ago */
     uint32_t peer_versions[8]; /* by id: what that member says it knows; 0: nothing */
 };
 
@@ -370,8 +371,9 @@ static inline void alone_receive(struct alone *a, uint64_t from, const struct ra
 {
     size_t len = 0;
     /* A follower answers with the time of the message that it answers. */
-    uint64_t cluster_ms =
-        m->type == RAFT_APPEND_ENTRIES_RESULT ? replica_cluster_ms(a->replica, a->now) : 0;
+    uint64_t cluster_ms = m->type == RAFT_APPEND_ENTRIES_RESULT
+                              ? replica_cluster_ms(a->replica, a->now) - a->round_trip_us / 1000
+                              : 0;
     uint8_t *bytes = message_encode(m, cluster_ms, members, entry, ctx, &len);
     assert_non_null(bytes);
     assert_true(replica_receive(a->replica, from, slice_make(bytes, len), a->now));
@@ -406,9 +408,8 @@ static inline void alone_receive_append(struct alone *a, struct alone_append app
     alone_receive(a, append.from, &m, slice_make(NULL, 0), alone_entry_of, &append);
 }
 
-/* `rejected` 0: a follower acknowledges everything up to `last`. */
-static inline void alone_acknowledge(struct alone *a, uint64_t from, uint64_t last,
-                                     uint64_t rejected)
+/* The result of an AppendEntries as it is, also one that no follower sends. */
+static inline void alone_result_of(struct alone *a, uint64_t from, uint64_t last, uint64_t rejected)
 {
     struct raft_message m = {.type = RAFT_APPEND_ENTRIES_RESULT};
     m.append_entries_result.version = 2;
@@ -418,6 +419,22 @@ static inline void alone_acknowledge(struct alone *a, uint64_t from, uint64_t la
     m.append_entries_result.features = 1;
     m.append_entries_result.capacity = UINT16_MAX;
     alone_receive(a, from, &m, slice_make(NULL, 0), NULL, NULL);
+}
+
+/* `rejected` 0: a follower acknowledges everything up to `last`. What it was not sent yet, it is sent
+ * when it has acknowledged the probe: the last entry before our term. */
+static inline void alone_acknowledge(struct alone *a, uint64_t from, uint64_t last,
+                                     uint64_t rejected)
+{
+    const struct engine *e = &a->replica->engine;
+    if (rejected == 0 && engine_is_leader(e) && !engine_may_acknowledge(e, from, last)) {
+        uint64_t probed = last - 1;
+        while (probed > 0 && !engine_may_acknowledge(e, from, probed)) {
+            probed--;
+        }
+        alone_result_of(a, from, probed, 0);
+    }
+    alone_result_of(a, from, last, rejected);
 }
 
 static inline void alone_vote(struct alone *a, uint64_t from, uint64_t term, bool pre_vote)

@@ -175,7 +175,7 @@ static void a_grant_whose_call_was_given_up_is_given_back(void **state)
 {
     struct world *w = *state;
     world_begin(w, "n0:1");
-    w->nodes[0].swallow = 1; /* done, and not answered */
+    w->nodes[0].swallow = 2; /* done, and not answered; nor is the attempt to withdraw it */
     assert_int_equal(world_await(w, world_acquire(w, "a", NULL), 6000, NULL), HF_ERR_UNKNOWN);
     assert_int_not_equal(fake_holder(&w->nodes[0], "a"), 0);
     /* The connection breaks, the call is asked about again, and what it got is given back. */
@@ -185,6 +185,7 @@ static void a_grant_whose_call_was_given_up_is_given_back(void **state)
     assert_int_equal(fake_holder(&w->nodes[0], "a"), 0);
 }
 
+/* A service of an earlier version does not know the field. */
 static void a_wait_that_is_withdrawn_is_given_back_when_it_is_granted(void **state)
 {
     struct world *w = *state;
@@ -199,6 +200,63 @@ static void a_wait_that_is_withdrawn_is_given_back_when_it_is_granted(void **sta
     world_settle(w);
     world_run(w, 10);
     assert_int_equal(fake_holder(&w->nodes[0], "a"), 0);
+}
+
+static bool has_no_calls(const struct world *w)
+{
+    return list_is_empty(&w->engine.waiting) && list_is_empty(&w->engine.sent);
+}
+
+/* Until the service has answered it, under the id of the acquire (S7.5). */
+static void a_wait_that_is_withdrawn_leaves_the_queue(void **state)
+{
+    struct world *w = *state;
+    struct fake *node = &w->nodes[0];
+    struct hf_lock_options options = HF_LOCK_OPTIONS;
+    options.wait_ms = HF_WAIT_FOREVER;
+    world_begin(w, "n0:1");
+    node->knows_cancel = true;
+    fake_hold(node, "a");
+    struct hf_call *ticket = world_acquire(w, "a", &options);
+    world_run(w, 10);
+    assert_int_equal(fake_count(node, "Lock"), 1);
+    const struct fake_request *asked = &node->requests[node->request_count - 1];
+    node->forget = 1; /* the first answer to it says nothing */
+    engine_cancel(&w->engine, ticket, w->now_ms);
+    assert_int_equal(world_await(w, ticket, 0, NULL), HF_ERR_CANCELLED);
+    world_run(w, 1000);
+    assert_int_equal(fake_count(node, "Lock"), 3);
+    const struct fake_request *last = &node->requests[node->request_count - 1];
+    assert_false(asked->is_cancel);
+    assert_true(last->is_cancel);
+    assert_string_equal(last->id, asked->id);
+    assert_string_equal(last->session, asked->session);
+    assert_true(has_no_calls(w));
+    fake_free(node, "a");
+    world_run(w, 10);
+    assert_int_equal(fake_holder(node, "a"), 0);
+    assert_int_equal(fake_count(node, "Unlock"), 0);
+}
+
+/* The grant and the cancel pass each other on the way. */
+static void a_grant_that_a_cancel_meets_is_given_up_by_the_service(void **state)
+{
+    struct world *w = *state;
+    struct fake *node = &w->nodes[0];
+    struct hf_lock_options options = HF_LOCK_OPTIONS;
+    options.wait_ms = HF_WAIT_FOREVER;
+    world_begin(w, "n0:1");
+    node->knows_cancel = true;
+    fake_hold(node, "a");
+    struct hf_call *ticket = world_acquire(w, "a", &options);
+    world_run(w, 10);
+    fake_free(node, "a");
+    assert_int_not_equal(fake_holder(node, "a"), 0);
+    engine_cancel(&w->engine, ticket, w->now_ms);
+    assert_int_equal(world_await(w, ticket, 0, NULL), HF_ERR_CANCELLED);
+    world_run(w, 100);
+    assert_int_equal(fake_holder(node, "a"), 0);
+    assert_true(has_no_calls(w));
 }
 
 static void a_release_goes_on_in_the_background(void **state)
@@ -483,6 +541,8 @@ int main(void)
         world_test(no_leader_is_told_in_time),
         world_test(a_grant_whose_call_was_given_up_is_given_back),
         world_test(a_wait_that_is_withdrawn_is_given_back_when_it_is_granted),
+        world_test(a_wait_that_is_withdrawn_leaves_the_queue),
+        world_test(a_grant_that_a_cancel_meets_is_given_up_by_the_service),
         world_test(a_release_goes_on_in_the_background),
         world_test(waits_leave_streams_for_what_does_not_wait),
         world_test(it_goes_to_the_leader),

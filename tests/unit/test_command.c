@@ -77,6 +77,9 @@ static void fill(struct command *c, enum command_type type)
     case COMMAND_KEEPALIVE:
         c->keepalive.sessions = (struct ids){2, packed};
         break;
+    case COMMAND_STREAM_THROUGH:
+        c->stream_through.node = 3;
+        break;
     case COMMAND_STREAM_DOWN:
         c->stream_down.stream = 99;
         break;
@@ -146,7 +149,7 @@ static void fill(struct command *c, enum command_type type)
         break;
     }
     if (type == COMMAND_SESSION_CLOSE || type == COMMAND_STREAM_UP || type == COMMAND_STREAM_DOWN ||
-        type == COMMAND_ACQUIRE) {
+        type == COMMAND_STREAM_THROUGH || type == COMMAND_ACQUIRE) {
         c->session = session_id;
     }
 }

@@ -183,6 +183,25 @@ static void a_message_of_an_older_term_is_refused_without_an_index(void **state)
     alone_close(&a);
 }
 
+static void an_acknowledgement_of_what_was_not_sent_is_dropped(void **state)
+{
+    (void)state;
+    struct alone a;
+    alone_open(&a, 3);
+    alone_lead(&a, 3);
+    uint64_t committed = raft_commit_index(raft_of(&a));
+    alone_submit(&a);
+    alone_all_written(&a);
+    uint64_t last = alone_last_index(&a);
+    assert_true(last > committed);
+    alone_result_of(&a, 2, last + 1, 0);
+    alone_result_of(&a, 2, UINT64_MAX, 0);
+    assert_int_equal(raft_commit_index(raft_of(&a)), committed);
+    alone_acknowledge(&a, 2, last, 0);
+    assert_int_equal(raft_commit_index(raft_of(&a)), last);
+    alone_close(&a);
+}
+
 /* ---- E15 ---- */
 
 static const bool all_but_the_first[] = {false, true, true};
@@ -226,6 +245,29 @@ static void only_a_member_that_answers_is_promoted(void **state)
     alone_acknowledge(&a, 4, alone_last_index(&a), 0);
     assert_int_equal(change(&a, REPLICA_PROMOTE, 4, &problem), HF_OK);
     alone_close(&a);
+}
+
+/* Each answer is to a message of more than two heartbeats ago, and one comes with each heartbeat. */
+static void a_member_far_away_is_promoted(void **state)
+{
+    (void)state;
+    const char *problem = NULL;
+    for (uint64_t round_trip_us = 110000; round_trip_us <= 250000; round_trip_us += 70000) {
+        struct alone a;
+        alone_open(&a, 3);
+        alone_lead(&a, 3);
+        assert_int_equal(change(&a, REPLICA_ADD, 4, &problem), HF_OK);
+        alone_all_written(&a);
+        for (int i = 0; i < 12; i++) {
+            for (uint64_t id = 2; id <= 4; id++) {
+                a.round_trip_us = id == 4 && i > 6 ? round_trip_us : 0;
+                alone_acknowledge(&a, id, alone_last_index(&a), 0);
+            }
+            alone_run(&a, 50000);
+        }
+        assert_int_equal(change(&a, REPLICA_PROMOTE, 4, &problem), HF_OK);
+        alone_close(&a);
+    }
 }
 
 /* ---- E16 ---- */
@@ -396,17 +438,17 @@ static void a_node_whose_snapshot_does_not_arrive_goes_on_with_its_log(void **st
     size_t len = alone_batch(batch, sizeof(batch), 0);
     struct replica_entry entry = {9, RAFT_COMMAND, slice_make(batch, len)};
     alone_open(&a, 3);
-    alone_receive_append(&a, (struct alone_append){2, 9, 1, 1, 1, &entry, 1});
+    alone_receive_append(&a, (struct alone_append){2, 9, 1, 1, 2, &entry, 1});
     receive_snapshot(&a, 2, 9, 40);
     assert_int_equal(a.fetches, 1);
     /* It hears what is committed beyond its own log meanwhile. */
     alone_receive_append(&a, (struct alone_append){2, 9, 40, 9, 40, NULL, 0});
     replica_snapshot_abandoned(a.replica, a.now);
-    assert_true(a.replica->engine.installing); /* a write is in flight */
+    assert_true(a.replica->engine.installing); /* a write of a committed entry is in flight */
     alone_all_written(&a);
     assert_false(a.replica->engine.installing);
     assert_int_equal(alone_last_index(&a), 2);
-    assert_int_equal(raft_commit_index(raft_of(&a)), 1);
+    assert_int_equal(raft_commit_index(raft_of(&a)), 2);
     request_vote(&a, 3, 10, false);
     assert_true(is_granted(&a, 3));
     entry.term = 10;
@@ -415,6 +457,41 @@ static void a_node_whose_snapshot_does_not_arrive_goes_on_with_its_log(void **st
     assert_int_equal(
         alone_last(&a, RAFT_APPEND_ENTRIES_RESULT, 3)->message.append_entries_result.last_log_index,
         3);
+    alone_close(&a);
+}
+
+/* For example because its disk is full. */
+static void a_write_that_does_not_end_does_not_keep_a_node_installing(void **state)
+{
+    (void)state;
+    struct alone a;
+    uint8_t batch[256];
+    size_t len = alone_batch(batch, sizeof(batch), 0);
+    struct replica_entry entries[] = {{9, RAFT_COMMAND, slice_make(batch, len)},
+                                      {9, RAFT_COMMAND, slice_make(batch, len)}};
+    alone_open(&a, 3);
+    alone_receive_append(&a, (struct alone_append){2, 9, 1, 1, 1, entries, 1});
+    alone_all_written(&a);
+    alone_receive_append(&a, (struct alone_append){2, 9, 2, 9, 1, entries, 1});
+    alone_receive_append(&a, (struct alone_append){2, 9, 3, 9, 1, entries, 1});
+    assert_int_equal(a.write_count, 2);
+    receive_snapshot(&a, 2, 9, 40);
+    replica_snapshot_abandoned(a.replica, a.now);
+    assert_false(a.replica->engine.installing);
+    assert_int_equal(alone_last_index(&a), 2); /* what is on disk */
+    request_vote(&a, 3, 10, false);
+    assert_true(is_granted(&a, 3));
+    entries[0].term = 10;
+    entries[1].term = 10;
+    alone_forget(&a);
+    alone_receive_append(&a, (struct alone_append){3, 10, 2, 9, 2, entries, 2});
+    alone_written(&a); /* the two old ones */
+    alone_written(&a);
+    assert_int_equal(alone_count(&a, RAFT_APPEND_ENTRIES_RESULT, 3), 0);
+    alone_written(&a);
+    assert_int_equal(
+        alone_last(&a, RAFT_APPEND_ENTRIES_RESULT, 3)->message.append_entries_result.last_log_index,
+        4);
     alone_close(&a);
 }
 
@@ -619,8 +696,10 @@ int main(void)
         cmocka_unit_test(the_only_voter_does_not_lead_because_it_is_told_to),
         cmocka_unit_test(leadership_is_not_transferred_during_a_membership_change),
         cmocka_unit_test(a_message_of_an_older_term_is_refused_without_an_index),
+        cmocka_unit_test(an_acknowledgement_of_what_was_not_sent_is_dropped),
         cmocka_unit_test(a_server_votes_that_does_not_know_that_it_is_a_voter),
         cmocka_unit_test(only_a_member_that_answers_is_promoted),
+        cmocka_unit_test(a_member_far_away_is_promoted),
         cmocka_unit_test(the_leader_neither_demotes_nor_removes_itself),
         cmocka_unit_test(entries_from_the_first_on_are_taken_behind_the_snapshot),
         cmocka_unit_test(what_the_snapshot_covers_is_acknowledged_up_to_it),
@@ -629,6 +708,7 @@ int main(void)
         cmocka_unit_test(a_candidate_without_success_asks_for_pre_votes_again),
         cmocka_unit_test(a_candidate_disrupts_a_leader_once),
         cmocka_unit_test(a_node_whose_snapshot_does_not_arrive_goes_on_with_its_log),
+        cmocka_unit_test(a_write_that_does_not_end_does_not_keep_a_node_installing),
         cmocka_unit_test(the_members_stay_committed_when_a_snapshot_does_not_arrive),
         cmocka_unit_test(the_commit_index_never_falls),
         cmocka_unit_test(a_leader_ends_when_another_leads_its_term),

@@ -163,6 +163,31 @@ static void what_came_to_nothing_everywhere_is_unavailable(void **state)
     forward_end(f);
 }
 
+/* A wait is answered soon after its end, also where no leader can be reached. */
+static void who_cannot_wait_long_is_answered_sooner(void **state)
+{
+    (void)state;
+    struct forward *f = forward_begin();
+    struct command command;
+    struct asked short_one = {.call = {.done = forward_on_done, .within_ms = 500}};
+    struct asked long_one = {.call = {.done = forward_on_done, .within_ms = 60000}};
+    short_one.call.owner = &short_one;
+    long_one.call.owner = &long_one;
+    forward_make_acquire(&command, 1);
+    forward_submit(f, &command, &short_one.call);
+    forward_submit(f, &command, &long_one.call);
+    forward_pass(f, 480);
+    assert_int_equal(short_one.answers, 0);
+    forward_pass(f, 40);
+    assert_int_equal(short_one.answers, 1);
+    assert_int_equal(short_one.error, HF_UNAVAILABLE);
+    forward_pass(f, 2400); /* the limit of every request is three seconds */
+    assert_int_equal(long_one.answers, 0);
+    forward_pass(f, 200);
+    assert_int_equal(long_one.answers, 1);
+    forward_end(f);
+}
+
 static void refusals_leave_no_doubt(void **state)
 {
     (void)state;
@@ -406,6 +431,81 @@ static void a_forwarded_barrier_is_answered_with_the_index(void **state)
     forward_end(f);
 }
 
+/* ---- the leader's epoch (S10.2) ---- */
+
+/* A follower that has not applied the leader's first entry learns the epoch from the answer. */
+static void every_answer_of_the_leader_tells_its_epoch(void **state)
+{
+    (void)state;
+    struct forward *f = forward_begin();
+    uint8_t buffer[512];
+    struct buffer keepalive;
+    struct buffer barrier;
+    buffer_init(&keepalive, memory_system(), RESULT_BYTES_MAX + 64);
+    buffer_init(&barrier, memory_system(), 64);
+    fake.protocol = PEER_PROTOCOL_EPOCH;
+    forward_lead();
+    assert_true(forward_on_request(f, 2, 10, 77, COMMAND, forward_encode_acquire(buffer, 512)));
+    static const uint8_t alive[1] = {HF_OK};
+    struct result result = {.type = COMMAND_KEEPALIVE, .count = 1, .alive = alive};
+    forward_on_result(f, fake.cookies[0], REPLICA_DONE, &result);
+    assert_true(buffer_append_slice(&keepalive, buffer_bytes(&fake.answer_body)));
+    assert_true(forward_on_request(f, 2, 10, 78, BARRIER, slice_of("")));
+    forward_on_barrier(f, fake.cookies[1], true);
+    assert_true(buffer_append_slice(&barrier, buffer_bytes(&fake.answer_body)));
+    assert_int_equal(buffer_len(&barrier), 16);
+    forward_end(f);
+
+    struct asked a;
+    f = forward_begin();
+    fake.protocol = PEER_PROTOCOL_EPOCH;
+    forward_follow(f, 3);
+    forward_ask(f, &a, 1);
+    forward_run(f);
+    assert_int_equal(forward_epoch(f), 0);
+    assert_true(forward_on_answer(f, 3, fake.numbers[0], DONE, buffer_bytes(&keepalive)));
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.result.type, COMMAND_KEEPALIVE);
+    assert_int_equal(a.result.count, 1);
+    assert_int_equal(forward_epoch(f), 7);
+    forward_ask_barrier(f, &a);
+    forward_run(f);
+    assert_true(forward_on_answer(f, 3, fake.numbers[1], DONE, buffer_bytes(&barrier)));
+    forward_run(f);
+    assert_int_equal(a.answers, 1);
+    /* An answer without it is garbled: the connection is closed. */
+    forward_ask(f, &a, 2);
+    forward_run(f);
+    assert_false(forward_on_answer(f, 3, fake.numbers[2], DONE, slice_of("short")));
+    forward_end(f);
+    buffer_close(&keepalive);
+    buffer_close(&barrier);
+}
+
+/* An epoch only rises, whatever an older leader's late answer says. */
+static void an_older_epoch_does_not_replace_a_newer_one(void **state)
+{
+    (void)state;
+    struct forward *f = forward_begin();
+    struct asked a;
+    static const uint8_t newer[16] = {9, 0, 0, 0, 0, 0, 0, 0, 1};
+    static const uint8_t older[16] = {8, 0, 0, 0, 0, 0, 0, 0, 1};
+    fake.protocol = PEER_PROTOCOL_EPOCH;
+    fake.core_index = 1;
+    forward_follow(f, 3);
+    forward_ask_barrier(f, &a);
+    forward_run(f);
+    assert_true(forward_on_answer(f, 3, fake.numbers[0], DONE, slice_make(newer, 16)));
+    forward_run(f);
+    forward_ask_barrier(f, &a);
+    forward_run(f);
+    assert_true(forward_on_answer(f, 3, fake.numbers[1], DONE, slice_make(older, 16)));
+    forward_run(f);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(forward_epoch(f), 9);
+    forward_end(f);
+}
+
 /* ---- changes of members ---- */
 
 static void on_change_done(struct gateway_change_call *call, enum hf_error error,
@@ -488,6 +588,7 @@ int main(void)
         cmocka_unit_test(a_broken_link_means_the_same_bytes_once_more),
         cmocka_unit_test(another_leader_is_asked_without_waiting_for_the_old_one),
         cmocka_unit_test(what_came_to_nothing_everywhere_is_unavailable),
+        cmocka_unit_test(who_cannot_wait_long_is_answered_sooner),
         cmocka_unit_test(refusals_leave_no_doubt),
         cmocka_unit_test(what_may_have_been_done_is_outcome_unknown),
         cmocka_unit_test(an_operators_command_without_a_request_id_is_not_sent_twice),
@@ -499,6 +600,8 @@ int main(void)
         cmocka_unit_test(a_forwarded_command_is_submitted_and_its_result_relayed),
         cmocka_unit_test(a_forwarded_command_is_refused_where_it_cannot_be_done),
         cmocka_unit_test(a_forwarded_barrier_is_answered_with_the_index),
+        cmocka_unit_test(every_answer_of_the_leader_tells_its_epoch),
+        cmocka_unit_test(an_older_epoch_does_not_replace_a_newer_one),
         cmocka_unit_test(a_change_that_names_the_leader_waits_for_the_next_one_and_others_pass_it),
         cmocka_unit_test(a_change_that_the_leader_declined_is_sent_there_again_later),
     };

@@ -317,6 +317,66 @@ static void requests_are_answered_on_the_connection_that_carried_them(void **sta
     world_close(&w);
 }
 
+/* A node of the first version greets by hand: dials, sends HELLO, and BEGIN with the number that
+ * WELCOME gave it. Returns the socket. */
+static int greet_with_protocol_one(struct world *w, const struct end *to, uint64_t store)
+{
+    struct peer_introduction who = {.oldest = 1,
+                                    .newest = 1,
+                                    .purpose = PEER_FOR_MESSAGES,
+                                    .cluster = {9, 9},
+                                    .node = 1,
+                                    .store = {1, store},
+                                    .life = 1000,
+                                    .state = 2};
+    struct buffer out;
+    uint8_t bytes[2048];
+    buffer_init(&out, memory_system(), 4096);
+    size_t len = peer_introduction_encode(&who, bytes, sizeof(bytes));
+    assert_true(peer_frame_append(&out, PEER_HELLO, slice_make(bytes, len)));
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(peers_port(to->peers))};
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+    assert_int_equal(write(fd, buffer_bytes(&out).data, buffer_len(&out)), buffer_len(&out));
+    ssize_t got = 0;
+    UNTIL(w, (got = got > 0 ? got : recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0);
+    enum peer_frame type;
+    struct slice payload;
+    assert_true(peer_frame_parse(slice_make(bytes, (size_t)got), sizeof(bytes), &type, &payload) >
+                0);
+    assert_int_equal(type, PEER_WELCOME);
+    assert_true(peer_introduction_decode(payload, &who));
+    assert_int_equal(who.oldest, 1); /* so a node of the first version does not refuse it */
+    uint8_t number[8];
+    struct writer writer = writer_make(number, sizeof(number));
+    write_fixed64(&writer, who.number);
+    buffer_truncate(&out, 0);
+    assert_true(peer_frame_append(&out, PEER_BEGIN, slice_make(number, sizeof(number))));
+    assert_int_equal(write(fd, buffer_bytes(&out).data, buffer_len(&out)), buffer_len(&out));
+    buffer_close(&out);
+    return fd;
+}
+
+static void two_nodes_use_the_newest_protocol_that_both_announce(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w);
+    end_open(&w, 0, 1, 9, 11, 1);
+    end_open(&w, 1, 2, 9, 22, 1);
+    assert_int_equal(peers_protocol(w.ends[0].peers, 2, true), 0);
+    let_dial(&w.ends[0], &w.ends[1]);
+    UNTIL(&w, w.ends[0].up == 1 && peers_link(w.ends[1].peers, 1) != 0);
+    assert_int_equal(peers_protocol(w.ends[0].peers, 2, true), PEER_PROTOCOL_NEWEST);
+    assert_int_equal(peers_protocol(w.ends[1].peers, 1, false), PEER_PROTOCOL_NEWEST);
+    /* The same node in a later life, with the program of an earlier version. */
+    int fd = greet_with_protocol_one(&w, &w.ends[1], 11);
+    UNTIL(&w, peers_protocol(w.ends[1].peers, 1, false) == 1);
+    close(fd);
+    world_close(&w);
+}
+
 static void a_node_of_another_cluster_is_refused_by_name_on_both_sides(void **state)
 {
     (void)state;
@@ -697,6 +757,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_arrive_in_order_once_the_greeting_is_done),
         cmocka_unit_test(requests_are_answered_on_the_connection_that_carried_them),
+        cmocka_unit_test(two_nodes_use_the_newest_protocol_that_both_announce),
         cmocka_unit_test(a_node_of_another_cluster_is_refused_by_name_on_both_sides),
         cmocka_unit_test(a_node_that_does_not_know_the_version_of_the_state_is_refused),
         cmocka_unit_test(that_nobody_listens_where_a_peer_was_is_told),

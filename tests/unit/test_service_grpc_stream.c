@@ -9,6 +9,7 @@
 #include <holdfast/v1/lock.pb-c.h>
 
 #include "core/view.h"
+#include "service/reply.h"
 
 #define LOCK "/holdfast.v1.LockService/"
 
@@ -181,7 +182,7 @@ static void a_session_opens_and_says_how_often_to_keep_it_alive(void **state)
     assert_false(m->opened->resumed);
     holdfast__v1__session_response__free_unpacked(m, NULL);
     no_more(call);
-    assert_int_equal(world.gateway.submitted[COMMAND_STREAM_UP], 0); /* it does not linger */
+    assert_int_equal(world.gateway.submitted[COMMAND_STREAM_THROUGH], 0); /* it does not linger */
 }
 
 static void keep_alives_keep_it_and_ride_together(void **state)
@@ -275,7 +276,7 @@ static void a_session_that_lingers_ends_so_long_after_its_stream(void **state)
     char id[33];
     struct h2_call *call = open_session(60000, 1500);
     hear_opened(call, id);
-    assert_int_equal(world.gateway.submitted[COMMAND_STREAM_UP], 1);
+    assert_int_equal(world.gateway.submitted[COMMAND_STREAM_THROUGH], 1);
     lock_in(id, "n");
     h2_pass(&h, 10000);
     assert_true(is_held("n"));
@@ -292,6 +293,30 @@ static void a_session_that_lingers_ends_so_long_after_its_stream(void **state)
     h2_pass(&h, 200);
     assert_false(is_held("n"));
     h2_expect(resume(id), GRPC_FAILED_PRECONDITION, "session_expired");
+}
+
+/* The leader took this node for gone, and it is not (S4.6). */
+static void a_stream_that_was_taken_for_broken_is_raised_again(void **state)
+{
+    char id[33];
+    struct session_view view;
+    struct h2_call *call = open_session(60000, 1500);
+    hear_opened(call, id);
+    lock_in(id, "n");
+    struct command down;
+    struct result result;
+    command_init(&down, COMMAND_STREAM_DOWN);
+    assert_true(reply_parse_id(slice_of(id), &down.session));
+    assert_true(view_session(world.gateway.core, down.session, &view));
+    down.stream_down.stream = view.stream;
+    fake_gateway_apply(&world.gateway, &down, &result);
+    assert_int_equal(result.error, HF_OK);
+    h2_pass(&h, 10000);
+    assert_true(is_held("n"));
+    assert_int_equal(world.gateway.submitted[COMMAND_STREAM_THROUGH], 2);
+    h2_cancel(&h, call); /* it breaks under its new number */
+    h2_pass(&h, 1600);
+    assert_false(is_held("n"));
 }
 
 static void a_client_that_leaves_while_its_stream_is_raised_is_noticed(void **state)
@@ -599,6 +624,7 @@ int main(void)
         TEST(a_session_that_is_not_kept_alive_hears_of_its_end),
         TEST(a_broken_stream_does_not_end_the_session_before_its_time),
         TEST(a_session_that_lingers_ends_so_long_after_its_stream),
+        TEST(a_stream_that_was_taken_for_broken_is_raised_again),
         TEST(a_client_that_leaves_while_its_stream_is_raised_is_noticed),
         TEST(the_holder_is_asked_to_give_up_and_told_of_loss),
         TEST(others_hear_nothing_of_it),

@@ -117,13 +117,45 @@ static void a_wait_that_nobody_can_end_is_answered_within_bounds(void **state)
     struct client *d = waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":-1}");
     world.gateway.fails = HF_UNAVAILABLE;
     uint64_t stopped_ms = world.gateway.cluster_ms;
-    for (int i = 0; i < 90; i++) { /* no leader, no time in the log */
+    for (int i = 0; i < 35; i++) { /* no leader, no time in the log */
+        expect_nothing(b);
         world.gateway.boot_ms += 100;
         world_run(&world);
         world.gateway.cluster_ms = stopped_ms;
     }
     expect_reply(b, 504, "error.code=\"outcome_unknown\" error.request_id=*");
     expect_nothing(d); /* this one asked for it */
+}
+
+/* The node asks for the end of the wait shortly after it, and says how long that may take. */
+static void a_wait_whose_end_is_not_heard_of_is_asked_for_with_a_limit(void **state)
+{
+    (void)holder("a");
+    struct client *b = world_client(&world, false);
+    world.gateway.is_held = true;
+    (void)client_ask(b, "POST", TARGET, "{\"client_id\":\"b\",\"wait_timeout_ms\":3000}");
+    assert_int_equal(world.gateway.first->call->within_ms, 3500);
+    world.gateway.is_held = false;
+    world_run(&world);
+    world.gateway.is_held = true;
+    world.gateway.boot_ms += 3249;
+    world_run(&world);
+    assert_null(world.gateway.first);
+    world.gateway.boot_ms += 1;
+    world_run(&world);
+    assert_non_null(world.gateway.first);
+    assert_int_equal(world.gateway.first->call->within_ms, 250);
+    expect_nothing(b);
+    /* A short wait has time to find the next leader; one without a request to wait has all of it. */
+    struct client *d = world_client(&world, false);
+    (void)client_ask(d, "POST", TARGET, "{\"client_id\":\"d\",\"wait_timeout_ms\":1}");
+    assert_int_equal(world.gateway.last->call->within_ms, 2000);
+    struct client *e = world_client(&world, false);
+    (void)client_ask(e, "POST", TARGET, "{\"client_id\":\"e\",\"wait_timeout_ms\":-1}");
+    assert_int_equal(world.gateway.last->call->within_ms, 0);
+    struct client *g = world_client(&world, false);
+    (void)client_ask(g, "POST", TARGET, "{\"client_id\":\"g\"}");
+    assert_int_equal(world.gateway.last->call->within_ms, 0);
 }
 
 /* A level too many would free what the client still holds. */
@@ -409,6 +441,7 @@ int main(void)
         T(a_wait_in_the_dark_keeps_its_place_for_a_while),
         T(who_is_gone_in_the_dark_leaves_nothing_behind),
         T(a_wait_that_nobody_can_end_is_answered_within_bounds),
+        T(a_wait_whose_end_is_not_heard_of_is_asked_for_with_a_limit),
         T(a_level_of_a_re_entered_lock_is_given_back_once),
         T(an_acquire_that_enters_again_is_counted_once_however_often_it_is_sent),
         T(an_acquire_that_enters_again_in_the_dark_can_be_asked_for_again),

@@ -44,6 +44,24 @@ static void answers_come_in_the_order_of_the_requests(void **state)
     assert_int_equal(submitted(COMMAND_ACQUIRE), 3);
 }
 
+/* Connections take turns by this number (node/forward_turns.c). */
+static void requests_carry_the_number_of_their_connection(void **state)
+{
+    struct resp_client *a = client();
+    struct resp_client *b = client();
+    resp_send_only(a, "SET k1 v NX PX 5000\r\nSET k2 v NX PX 5000\r\n");
+    resp_send_only(b, "SET k3 v NX PX 5000\r\n");
+    const struct fake_call *call = world.gateway.first;
+    uint64_t first = call->call->source;
+    assert_int_not_equal(first, 0);
+    assert_int_equal(call->next->call->source, first);
+    assert_int_not_equal(call->next->next->call->source, first);
+    assert_int_not_equal(call->next->next->call->source, 0);
+    resp_world_run(&world);
+    resp_expect(a, "+OK|+OK|");
+    resp_expect(b, "+OK|");
+}
+
 static void acquires_of_one_connection_share_a_batch(void **state)
 {
     struct resp_client *c = client();
@@ -387,6 +405,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(set_with_nx_is_an_acquire, set_up, tear_down),
         cmocka_unit_test_setup_teardown(answers_come_in_the_order_of_the_requests, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(requests_carry_the_number_of_their_connection, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(acquires_of_one_connection_share_a_batch, set_up,
                                         tear_down),

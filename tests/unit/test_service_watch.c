@@ -510,7 +510,7 @@ static void a_session_is_told_of_its_losses(void **state)
     char body[100];
     (void)snprintf(target, sizeof(target), "/api/v1/watch?session_id=%s", id);
     struct client *own = watch(target, NULL);
-    assert_int_equal(world.gateway.submitted[COMMAND_STREAM_UP], 1);
+    assert_int_equal(world.gateway.submitted[COMMAND_STREAM_THROUGH], 1);
     (void)snprintf(body, sizeof(body), "{\"session_id\":\"%s\"}", id);
     expect(c, "POST", "/api/v1/locks/n/acquire", body, 200, "acquired=true");
     act(c, "acquire", "other", 0);
