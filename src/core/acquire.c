@@ -2,7 +2,7 @@
  */
 #include "core/asking.h"
 
-/* Insertion sort: there are at most 64, and mostly one. False when a name comes twice. */
+/* Insertion sort: there are at most 64 names, and mostly one. False when a name occurs twice. */
 static bool sort_names(struct asking *ask)
 {
     const struct names *names = &ask->a->names;
@@ -63,7 +63,7 @@ static bool decided_by_own(struct core *c, const struct asking *ask, uint32_t i,
     return true;
 }
 
-/* True when the name refuses the request for what it asks, whoever holds it. */
+/* True when the name is in use in another mode class or with another limit. */
 static bool decided_by_class(struct core *c, const struct asking *ask, uint32_t i,
                              struct result *out)
 {
@@ -140,7 +140,7 @@ static bool is_free_for(struct core *c, const struct asking *ask, ref lock, uint
     return queue_front(c, lock, budget, &unsure) == 0 && !unsure;
 }
 
-/* Getting it. */
+/* Granting and queueing. */
 
 static ref session_of(struct core *c, const struct asking *ask)
 {
@@ -207,7 +207,7 @@ static void refuse_as_busy(struct core *c, ref lock, struct result *out)
     refuse(out, lock_is_delayed(c, lock_at(c, lock)) ? REASON_DELAYED : REASON_HELD);
 }
 
-/* Decides a request that is new. When it is granted or queued, `request` is tied to it. */
+/* Decides a new request. When it is granted or queued, `request` is linked with it. */
 static void decide(struct core *c, struct asking *ask, const struct request_key *key, bool remember,
                    struct result *out)
 {

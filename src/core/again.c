@@ -1,24 +1,24 @@
-/* The same acquire again: a retry, or a client that came back (S7.1, S8). Known by its request id
- * or seq, or else by its lease id, which the node draws once and keeps through its own retries. */
+/* Repeated acquires: a retry, or a client that reconnected (S7.1, S8). They are recognised by
+ * request id or seq, or else by lease id, which a node draws once and keeps for its retries. */
 #include "core/asking.h"
 
 ref lease_find(const struct core *c, struct id lease)
 {
-    ref who = table_first(&c->leases, hash_id(c, lease));
-    while (who != 0) {
-        const uint8_t *kind = pool_at(&c->pool, who);
+    ref obj = table_first(&c->leases, hash_id(c, lease));
+    while (obj != 0) {
+        const uint8_t *kind = pool_at(&c->pool, obj);
         if (*kind == KIND_WAITER) {
-            const struct waiter *w = waiter_at(c, who);
+            const struct waiter *w = waiter_at(c, obj);
             if (id_equal(w->lease, lease)) {
-                return who;
+                return obj;
             }
-            who = w->lease_next;
+            obj = w->lease_next;
         } else {
-            const struct grant *g = grant_at(c, who);
+            const struct grant *g = grant_at(c, obj);
             if (id_equal(grant_lease(c, g), lease)) {
-                return who;
+                return obj;
             }
-            who = g->lease_next;
+            obj = g->lease_next;
         }
     }
     return 0;
@@ -36,23 +36,23 @@ ref lease_target(const struct core *c, struct id lease, bool *is_grant)
         return *is_grant ? RING_FIRST(c, s->holds, grant, in_session)
                          : RING_FIRST(c, s->waits, waiter, in_session);
     }
-    ref who = lease_find(c, lease);
-    if (who != 0) {
-        *is_grant = *(const uint8_t *)pool_at(&c->pool, who) == KIND_GRANT;
+    ref obj = lease_find(c, lease);
+    if (obj != 0) {
+        *is_grant = *(const uint8_t *)pool_at(&c->pool, obj) == KIND_GRANT;
     }
-    return who;
+    return obj;
 }
 
 static uint32_t position_of(struct core *c, ref place)
 {
     const struct lock_extra *x = lock_extra_at(c, lock_at(c, place_at(c, place)->lock)->extra);
-    if (place == x->queue) { /* the last, as every new one is */
+    if (place == x->queue) { /* the last place, as for every new waiter */
         return x->queue_length > LIMIT_POSITION ? LIMIT_POSITION + 1 : x->queue_length;
     }
     uint32_t position = 1;
-    RING_EACH(c, who, x->queue, place, in_queue)
+    RING_EACH(c, obj, x->queue, place, in_queue)
     {
-        if (who == place || position > LIMIT_POSITION) {
+        if (obj == place || position > LIMIT_POSITION) {
             break;
         }
         core_step(c, 1);
@@ -61,8 +61,8 @@ static uint32_t position_of(struct core *c, ref place)
     return position;
 }
 
-/* Of several names, the one that the answer is about: the first that is held or delayed. */
-static ref place_in_the_way(const struct core *c, const struct waiter *w)
+/* Of several names, the one that the answer describes: the first that is held or delayed. */
+static ref blocking_place(const struct core *c, const struct waiter *w)
 {
     for (ref p = w->places; p != 0; p = place_at(c, p)->sibling) {
         const struct lock *l = lock_at(c, place_at(c, p)->lock);
@@ -76,7 +76,7 @@ static ref place_in_the_way(const struct core *c, const struct waiter *w)
 void answer_queued(struct core *c, ref waiter, struct result *out)
 {
     const struct waiter *w = waiter_at(c, waiter);
-    ref place = place_in_the_way(c, w);
+    ref place = blocking_place(c, w);
     result_holder(c, place_at(c, place)->lock, out);
     out->outcome = OUTCOME_QUEUED;
     out->lease = w->lease;
@@ -101,28 +101,28 @@ static void attach_again(struct core *c, ref waiter, uint32_t node, struct resul
     }
     out->replayed = true;
     waiter_attach(c, waiter, node);
-    wake_all(c); /* it may have been passed over while it was away */
+    wake_all(c); /* the queue may have skipped it while it was detached */
     bool is_grant = false;
-    ref who = lease_target(c, lease, &is_grant);
-    hf_assert(who != 0);
+    ref obj = lease_target(c, lease, &is_grant);
+    hf_assert(obj != 0);
     if (is_grant) {
-        answer_granted(c, who, out);
+        answer_granted(c, obj, out);
     } else {
-        answer_queued(c, who, out);
+        answer_queued(c, obj, out);
     }
 }
 
-static bool end_if_dead(struct core *c, ref who, bool is_grant)
+static bool end_if_dead(struct core *c, ref obj, bool is_grant)
 {
     if (!c->backlog) {
         return false;
     }
-    if (is_grant && grant_is_dead(c, grant_at(c, who))) {
-        grant_end_dead(c, who);
+    if (is_grant && grant_is_dead(c, grant_at(c, obj))) {
+        grant_end_dead(c, obj);
         return true;
     }
-    if (!is_grant && waiter_is_dead(c, waiter_at(c, who))) {
-        waiter_end_dead(c, who);
+    if (!is_grant && waiter_is_dead(c, waiter_at(c, obj))) {
+        waiter_end_dead(c, obj);
         return true;
     }
     return false;
@@ -160,7 +160,7 @@ static ref lock_of(const struct core *c, bool is_grant, ref target, uint32_t i)
     return place_at(c, p)->lock;
 }
 
-/* Whether the lease id was drawn for this very request. */
+/* Whether the lease id was drawn for this request. */
 static bool is_same_request(const struct core *c, const struct asking *ask, bool is_grant,
                             ref target)
 {
@@ -183,7 +183,7 @@ static bool is_same_request(const struct core *c, const struct asking *ask, bool
     return true;
 }
 
-/* True when the lease id is known, and the answer is in `out`. */
+/* True when the lease id is known; `out` is then the answer. */
 bool known_by_lease(struct core *c, const struct asking *ask, struct result *out)
 {
     struct id lease = ask->a->lease;

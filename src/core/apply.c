@@ -1,4 +1,4 @@
-/* One entry: the sweep of what is due, then its commands in order (S1.7). */
+/* Applies one entry: sweeps what is due, then runs its commands in order (S1.7). */
 #include "core/state.h"
 
 void core_begin(struct core *c, uint64_t index, uint64_t time_ms, uint64_t wall_ms)
@@ -16,10 +16,9 @@ void core_begin(struct core *c, uint64_t index, uint64_t time_ms, uint64_t wall_
     c->last_sweep_steps = c->steps;
 }
 
-/* What `advance` raises C by, since version 3 (decision 22): as many as keep the log out of the way
- * of a tier that takes 1,023 tokens of each. It is asked for after 512 tokens at the earliest, so
- * it takes no more than an eighth of a C for each, where a grant of our own takes a whole one
- * (S3.2). */
+/* What `advance` raises C by, since version 3 (decision 22). Each value of C gives the tier without
+ * a log 1,023 tokens. That tier requests `advance` after 512 tokens at the earliest. So each of its
+ * tokens uses at most an eighth of a C; a grant of the replicated tier uses a whole one (S3.2). */
 enum { ADVANCE_BY = 64 };
 
 uint64_t counter_raise(struct core *c, uint32_t by)
@@ -132,7 +131,7 @@ static void dispatch(struct core *c, const struct command *cmd, struct result *o
     hf_panic(__FILE__, __LINE__, "a command of no type passed its check");
 }
 
-/* Where a command will look first. */
+/* The hash table lookups that a command starts with. */
 struct lookups {
     uint32_t name;
     uint32_t session;
@@ -142,7 +141,7 @@ struct lookups {
     bool has_lease;
     bool has_request;
     uint32_t id;               /* of the request or the transaction */
-    const struct recent *done; /* which may have that id; NULL: none is given */
+    const struct recent *done; /* memory to search for that id; NULL: no id is given */
 };
 
 static void lookups_of(const struct core *c, const struct command *cmd, struct lookups *out)
@@ -181,7 +180,7 @@ static void lookups_of(const struct core *c, const struct command *cmd, struct l
     out->lease = out->has_lease ? hash_id(c, lease) : 0;
 }
 
-/* Always inlined: gcc takes a function that only prefetches for one without effect and drops it. */
+/* Always inlined: gcc treats a function that only prefetches as free of effects and drops it. */
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 ALWAYS_INLINE void fetch_bucket(const struct table *t, uint32_t hash)
@@ -191,9 +190,9 @@ ALWAYS_INLINE void fetch_bucket(const struct table *t, uint32_t hash)
 
 ALWAYS_INLINE void fetch_first(const struct core *c, const struct table *t, uint32_t hash)
 {
-    ref who = table_first(t, hash);
-    if (who != 0) {
-        const char *object = pool_at(&c->pool, who);
+    ref obj = table_first(t, hash);
+    if (obj != 0) {
+        const char *object = pool_at(&c->pool, obj);
         __builtin_prefetch(object);
         __builtin_prefetch(object + 64);
     }
@@ -251,7 +250,7 @@ static void keep(struct core *c, size_t *at, struct slice *bytes)
     }
 }
 
-/* Handing over may free the waiters and names that the answer speaks of. */
+/* Copies the slices of the answer: wake_all may free the waiters and names that they point to. */
 static void keep_slices(struct core *c, struct result *out)
 {
     size_t at = 0;
@@ -275,7 +274,7 @@ void core_apply(struct core *c, const struct command *cmd, struct result *out)
     c->prune_left = LIMIT_PRUNE;
     enum hf_error error = command_check(cmd);
     if (error == HF_OK && command_since(cmd) > c->version) {
-        error = HF_NOT_UPGRADED; /* a member that does not know it may be among us */
+        error = HF_NOT_UPGRADED; /* some member may not support it */
     }
     if (error != HF_OK) {
         out->error = error;
@@ -306,9 +305,9 @@ uint64_t core_next_due_ms(const struct core *c)
 static uint32_t longest_ttl(const struct core *c)
 {
     uint32_t longest = 0;
-    RING_EACH(c, who, c->all_sessions, session, all)
+    RING_EACH(c, obj, c->all_sessions, session, all)
     {
-        const struct session *s = session_at(c, who);
+        const struct session *s = session_at(c, obj);
         if (s->ttl_ms > longest) {
             longest = s->ttl_ms;
         }
@@ -328,12 +327,12 @@ void core_recover(struct core *c, struct slice actor, struct slice reason)
     uint32_t delay_ms = longest_ttl(c);
     uint32_t sessions = 0;
     while (c->all_sessions != 0) {
-        ref who = RING_FIRST(c, c->all_sessions, session, all);
-        RING_EACH(c, held, session_at(c, who)->holds, grant, in_session)
+        ref obj = RING_FIRST(c, c->all_sessions, session, all);
+        RING_EACH(c, held, session_at(c, obj)->holds, grant, in_session)
         {
             grant_at(c, held)->delay_ms = delay_ms;
         }
-        session_end(c, who, ENDED_RECOVERED);
+        session_end(c, obj, ENDED_RECOVERED);
         sessions++;
     }
     c->counter += UINT64_C(1) << 32;

@@ -1,4 +1,4 @@
-/* A request to acquire on its way through the decisions; shared by acquire.c, own.c and again.c. */
+/* An acquire request while it is decided; shared by acquire.c, own.c and again.c. */
 #ifndef HOLDFAST_CORE_ASKING_H
 #define HOLDFAST_CORE_ASKING_H
 
@@ -11,23 +11,23 @@ struct asking {
     uint32_t count;
     struct slice names[LIMIT_MULTILOCK_NAMES]; /* canonical order */
     uint32_t hashes[LIMIT_MULTILOCK_NAMES];
-    ref locks[LIMIT_MULTILOCK_NAMES]; /* 0: free as air */
+    ref locks[LIMIT_MULTILOCK_NAMES]; /* 0: the name is free */
 };
 
-/* again.c: the same request once more. */
+/* again.c: repeated requests. */
 
 /* Answers a request that is remembered by its id. */
 void answer_again(struct core *c, ref request, uint32_t node, struct result *out);
-/* True when the lease id is known, and the answer is in `out`. */
+/* True when the lease id is known; `out` is then the answer. */
 bool known_by_lease(struct core *c, const struct asking *ask, struct result *out);
 void answer_granted(const struct core *c, ref grant, struct result *out);
 void answer_queued(struct core *c, ref waiter, struct result *out);
 
-/* own.c: what the same owner already has of the names (S4.1), one bit for each. */
+/* own.c: what the same owner already has of the names (S4.1), one bit per name. */
 struct own {
     uint64_t held;
     uint64_t waited_for;
-    ref grant; /* when there is one name, and it is held */
+    ref grant; /* when there is one name and it is held */
 };
 void find_own(struct core *c, const struct asking *ask, struct own *own);
 

@@ -7,7 +7,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* The first byte of each command; a later layout gets another. */
+/* The first byte of each command; a new layout gets another value. */
 #define COMMAND_FORMAT 1
 
 const char *mode_name(enum mode mode)
@@ -173,8 +173,7 @@ static void take_names(struct reader *r, struct names *field, uint64_t max)
     }
 }
 
-/* Whether its elements are well-formed is looked at here, so that an entry that was decoded can be
- * applied to its end. */
+/* Checks the elements, too, so that every entry that was decoded can be applied completely. */
 static void take_checks(struct reader *r, struct packed *field, uint64_t max)
 {
     uint64_t count = read_u64(r);

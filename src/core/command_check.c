@@ -32,7 +32,7 @@ static enum hf_error check_acquire(const struct command *c)
     }
     bool in_session = !id_is_zero(c->session);
     if (!plain_between(a->client, in_session ? 0 : 1, LIMIT_CLIENT)) {
-        return HF_INVALID_CLIENT; /* in a session the client is the session's */
+        return HF_INVALID_CLIENT; /* in a session the client id is the session's */
     }
     if (!plain_between(a->owner, 0, LIMIT_OWNER)) {
         return HF_INVALID_OWNER;
@@ -55,7 +55,7 @@ static enum hf_error check_acquire(const struct command *c)
     if (a->delay_ms > LIMIT_DELAY_MAX_MS) {
         return HF_INVALID_DELAY;
     }
-    bool is_key = (a->flags & ACQUIRE_KEY) != 0; /* whose value may be any bytes (S13.1) */
+    bool is_key = (a->flags & ACQUIRE_KEY) != 0; /* a key's value may be any bytes (S13.1) */
     if (a->metadata.len > LIMIT_METADATA || !text_is_utf8(a->metadata) ||
         a->value.len > LIMIT_VALUE ||
         (!is_key && (!text_is_utf8(a->value) || (a->value.len > 0 && a->mode != MODE_ELECTION)))) {
@@ -85,7 +85,7 @@ static enum hf_error check_session_open(const struct command_session_open *o)
                                                                           : HF_INVALID_METADATA;
 }
 
-/* How release and renew name a grant. */
+/* The arguments by which release and renew identify a grant. */
 static enum hf_error check_grant(struct slice name, struct slice client, struct id lease,
                                  uint64_t token)
 {
@@ -145,7 +145,7 @@ static enum hf_error check_fence_reset(const struct command_fence_reset *f)
     return check_operator(f->resource, f->actor, f->reason);
 }
 
-/* It has its own id, and is in no session. */
+/* A transaction has its own id and belongs to no session. */
 static enum hf_error check_transact(const struct command *c)
 {
     const struct command_transact *t = &c->transact;

@@ -1,4 +1,4 @@
-/* Making and ending a core, and what all its files share: hashes, blobs, timers. */
+/* Creating and freeing a core, and what all its files share: hashes, blobs, timers. */
 #include "core/core.h"
 
 #include "core/state.h"
@@ -12,7 +12,7 @@ _Static_assert(sizeof(struct grant) == 64 && sizeof(struct session) == 72 &&
                    offsetof(struct lock, name) == 20,
                "the sizes that bench/core counts on");
 
-/* Hashes. Only where an object lies in its table depends on them (S2.2). */
+/* Hashes. They affect only where an object is in its table (S2.2). */
 
 uint32_t hash_name(const struct core *c, uint32_t tenant, struct slice name)
 {
@@ -81,58 +81,58 @@ static uint32_t counter_hash(const void *ctx, const void *object)
     return hash_name(ctx, n->tenant, counter_name(n));
 }
 
-/* Blobs: bytes of a client that are only kept and shown. */
+/* Blobs: opaque bytes of a client. */
 
 ref blob_new(struct core *c, struct slice bytes)
 {
     if (bytes.len == 0) {
         return 0;
     }
-    ref who = 0;
-    struct blob *b = pool_alloc(&c->pool, sizeof(*b) + bytes.len, &who);
+    ref obj = 0;
+    struct blob *b = pool_alloc(&c->pool, sizeof(*b) + bytes.len, &obj);
     b->len = (uint32_t)bytes.len;
     memcpy(b->bytes, bytes.data, bytes.len);
-    return who;
+    return obj;
 }
 
-void blob_free(struct core *c, ref who)
+void blob_free(struct core *c, ref obj)
 {
-    if (who != 0) {
-        pool_free(&c->pool, who, sizeof(struct blob) + blob_at(c, who)->len);
+    if (obj != 0) {
+        pool_free(&c->pool, obj, sizeof(struct blob) + blob_at(c, obj)->len);
     }
 }
 
-struct slice blob_slice(const struct core *c, ref who)
+struct slice blob_slice(const struct core *c, ref obj)
 {
-    if (who == 0) {
+    if (obj == 0) {
         return slice_make(NULL, 0);
     }
-    const struct blob *b = blob_at(c, who);
+    const struct blob *b = blob_at(c, obj);
     return slice_make(b->bytes, b->len);
 }
 
-/* Timers: one heap for everything that has a deadline. */
+/* Timers: one heap for all deadlines. */
 
-static enum kind kind_of(const struct core *c, ref who)
+static enum kind kind_of(const struct core *c, ref obj)
 {
-    return (enum kind) * (const uint8_t *)pool_at(&c->pool, who);
+    return (enum kind) * (const uint8_t *)pool_at(&c->pool, obj);
 }
 
-static uint32_t *timer_slot(const struct core *c, ref who)
+static uint32_t *timer_slot(const struct core *c, ref obj)
 {
-    switch (kind_of(c, who)) {
+    switch (kind_of(c, obj)) {
     case KIND_SESSION:
-        return &session_at(c, who)->timer;
+        return &session_at(c, obj)->timer;
     case KIND_GRANT:
-        return &detail_at(c, grant_at(c, who)->detail)->timer;
+        return &detail_at(c, grant_at(c, obj)->detail)->timer;
     case KIND_WAITER:
-        return &waiter_at(c, who)->timer;
+        return &waiter_at(c, obj)->timer;
     case KIND_LOCK:
-        return &lock_extra_at(c, lock_at(c, who)->extra)->timer;
+        return &lock_extra_at(c, lock_at(c, obj)->extra)->timer;
     case KIND_CROWD:
-        return &crowd_at(c, who)->timer;
+        return &crowd_at(c, obj)->timer;
     case KIND_COUNTER:
-        return &counter_at(c, who)->timer;
+        return &counter_at(c, obj)->timer;
     }
     hf_panic(__FILE__, __LINE__, "an object of no kind has a timer");
 }
@@ -173,9 +173,9 @@ static bool timer_before(const void *ctx, ref a, ref b)
     return false;
 }
 
-static void timer_moved(void *ctx, ref who, uint32_t position)
+static void timer_moved(void *ctx, ref obj, uint32_t position)
 {
-    *timer_slot(ctx, who) = position;
+    *timer_slot(ctx, obj) = position;
 }
 
 static bool fence_before(const void *ctx, ref a, ref b)
@@ -190,42 +190,42 @@ static bool fence_before(const void *ctx, ref a, ref b)
     return order != 0 ? order < 0 : x->slot < y->slot;
 }
 
-static void fence_moved(void *ctx, ref who, uint32_t position)
+static void fence_moved(void *ctx, ref obj, uint32_t position)
 {
-    fence_mark_at(ctx, who)->position = position;
+    fence_mark_at(ctx, obj)->position = position;
 }
 
 static const struct heap_ops timer_ops = {timer_before, timer_moved};
 static const struct heap_ops fence_ops = {fence_before, fence_moved};
 
-void timer_set(struct core *c, ref who, uint64_t at_ms)
+void timer_set(struct core *c, ref obj, uint64_t at_ms)
 {
-    uint32_t position = *timer_slot(c, who);
+    uint32_t position = *timer_slot(c, obj);
     if (at_ms == UINT64_MAX) {
         if (position != 0) {
             heap_remove(&c->timers, position);
         }
     } else if (position == 0) {
-        heap_insert(&c->timers, at_ms, who);
+        heap_insert(&c->timers, at_ms, obj);
     } else {
         heap_change(&c->timers, position, at_ms);
     }
 }
 
-void timer_lower(struct core *c, ref who, uint64_t at_ms)
+void timer_lower(struct core *c, ref obj, uint64_t at_ms)
 {
-    if (at_ms < timer_at(c, who)) {
-        timer_set(c, who, at_ms);
+    if (at_ms < timer_at(c, obj)) {
+        timer_set(c, obj, at_ms);
     }
 }
 
-uint64_t timer_at(const struct core *c, ref who)
+uint64_t timer_at(const struct core *c, ref obj)
 {
-    uint32_t position = *timer_slot(c, who);
+    uint32_t position = *timer_slot(c, obj);
     return position == 0 ? UINT64_MAX : heap_at(&c->timers, position);
 }
 
-/* Life. */
+/* Creation and destruction. */
 
 static void core_table(struct core *c, struct table *t, size_t next_offset, table_hash_fn hash)
 {
@@ -338,7 +338,7 @@ uint64_t core_counters(const struct core *c)
     return table_count(&c->counters);
 }
 
-/* Of the objects in memories of a fixed length. */
+/* Bytes of the objects in memories of a fixed length. */
 static uint64_t remembered_bytes(const struct core *c)
 {
     return c->remembered_bytes +

@@ -1,22 +1,22 @@
-/* Deadlock detection when asked for (S6.4): would this request close a cycle of owners that wait
- * for each other? A breadth-first walk from the asker along "waits for", to the holders and the
- * earlier incompatible waiters of each name; bounded, and honest about it when the bound is hit. */
+/* Optional deadlock detection (S6.4): would this request close a cycle of owners that wait for each
+ * other? A breadth-first search from the owner of the request to the holders and the earlier
+ * incompatible waiters of each name. It is bounded; the result reports when it was given up. */
 #include "core/state.h"
 
 struct owner {
     ref session;
     struct slice name; /* of the owner */
-    struct slice via;  /* the lock through which its predecessor waits for it */
+    struct slice via;  /* the lock for which its predecessor waits */
     uint32_t from;     /* its predecessor */
 };
 
-struct walk {
+struct search {
     struct core *c;
     uint32_t edges;
     uint32_t visits;
-    uint32_t known; /* owners found so far; [0] is the asker */
+    uint32_t known; /* owners found so far; [0] is the owner of the request */
     bool exhausted;
-    bool closed; /* the asker was met again, behind owners[last], through `via` */
+    bool closed; /* a cycle was found: owners[last] waits for owners[0] at the lock `via` */
     uint32_t last;
     struct slice via;
     struct owner owners[LIMIT_DEADLOCK_EDGES + 1];
@@ -27,7 +27,7 @@ static bool is_owner(const struct owner *o, ref session, struct slice name)
     return o->session == session && slice_equal(o->name, name);
 }
 
-static bool visit(struct walk *w)
+static bool visit(struct search *w)
 {
     w->visits++;
     core_step(w->c, 1);
@@ -37,15 +37,15 @@ static bool visit(struct walk *w)
     return !w->exhausted;
 }
 
-static bool holds_something(struct walk *w, ref session, struct slice owner)
+static bool holds_something(struct search *w, ref session, struct slice owner)
 {
     const ref last = session_at(w->c, session)->holds;
-    RING_EACH(w->c, who, last, grant, in_session)
+    RING_EACH(w->c, obj, last, grant, in_session)
     {
         if (!visit(w)) {
             return false;
         }
-        const struct grant *g = grant_at(w->c, who);
+        const struct grant *g = grant_at(w->c, obj);
         if (slice_equal(grant_owner(g), owner) && !(w->c->backlog && grant_is_dead(w->c, g))) {
             return true;
         }
@@ -53,8 +53,8 @@ static bool holds_something(struct walk *w, ref session, struct slice owner)
     return false;
 }
 
-/* owners[from] waits, through the lock `via`, for (session, owner). */
-static void edge(struct walk *w, uint32_t from, struct slice via, ref session, struct slice owner)
+/* owners[from] waits for (session, owner) at the lock `via`. */
+static void edge(struct search *w, uint32_t from, struct slice via, ref session, struct slice owner)
 {
     if (w->edges == LIMIT_DEADLOCK_EDGES) {
         w->exhausted = true;
@@ -62,7 +62,7 @@ static void edge(struct walk *w, uint32_t from, struct slice via, ref session, s
     }
     w->edges++;
     if (is_owner(&w->owners[0], session, owner)) {
-        if (from != 0) { /* not waiting for oneself: that is `already_held` */
+        if (from != 0) { /* an owner that waits for itself is `already_held` */
             w->closed = true;
             w->last = from;
             w->via = via;
@@ -79,16 +79,16 @@ static void edge(struct walk *w, uint32_t from, struct slice via, ref session, s
     }
 }
 
-/* All that owners[from], waiting in `mode` at `place` (0: it would be last), waits for. */
-static void expand(struct walk *w, uint32_t from, ref lock, ref place, enum mode mode)
+/* Follows everything that owners[from] waits for in `mode` at `place` (0: it would be the last). */
+static void expand(struct search *w, uint32_t from, ref lock, ref place, enum mode mode)
 {
     struct core *c = w->c;
     const struct lock *l = lock_at(c, lock);
     struct slice via = lock_name(l);
     bool beside_holders = mode == MODE_SHARED && l->mode == MODE_SHARED;
-    RING_EACH(c, who, beside_holders ? 0 : l->holders, grant, in_lock)
+    RING_EACH(c, obj, beside_holders ? 0 : l->holders, grant, in_lock)
     {
-        const struct grant *g = grant_at(c, who);
+        const struct grant *g = grant_at(c, obj);
         if (!visit(w) || w->closed) {
             return;
         }
@@ -97,12 +97,12 @@ static void expand(struct walk *w, uint32_t from, ref lock, ref place, enum mode
         }
     }
     const struct lock_extra *x = lock_extra_get(c, l);
-    RING_EACH(c, who, x == NULL ? 0 : x->queue, place, in_queue)
+    RING_EACH(c, obj, x == NULL ? 0 : x->queue, place, in_queue)
     {
-        if (who == place || !visit(w) || w->closed) {
+        if (obj == place || !visit(w) || w->closed) {
             return;
         }
-        const struct waiter *earlier = waiter_at(c, place_at(c, who)->waiter);
+        const struct waiter *earlier = waiter_at(c, place_at(c, obj)->waiter);
         bool beside = mode == MODE_SHARED && earlier->mode == MODE_SHARED;
         if (!beside && !waiter_is_detached(c, earlier) &&
             !(c->backlog && waiter_is_dead(c, earlier))) {
@@ -111,16 +111,16 @@ static void expand(struct walk *w, uint32_t from, ref lock, ref place, enum mode
     }
 }
 
-static void expand_owner(struct walk *w, uint32_t from)
+static void expand_owner(struct search *w, uint32_t from)
 {
     struct core *c = w->c;
     const struct owner o = w->owners[from];
-    RING_EACH(c, who, session_at(c, o.session)->waits, waiter, in_session)
+    RING_EACH(c, obj, session_at(c, o.session)->waits, waiter, in_session)
     {
         if (!visit(w)) {
             return;
         }
-        const struct waiter *waiter = waiter_at(c, who);
+        const struct waiter *waiter = waiter_at(c, obj);
         if (!slice_equal(waiter_owner(waiter), o.name) ||
             (c->backlog && waiter_is_dead(c, waiter))) {
             continue;
@@ -134,7 +134,7 @@ static void expand_owner(struct walk *w, uint32_t from)
     }
 }
 
-static void report(struct walk *w, struct result *out)
+static void report(struct search *w, struct result *out)
 {
     uint32_t length = 1;
     for (uint32_t i = w->last; i != 0; i = w->owners[i].from) {
@@ -157,7 +157,7 @@ static void report(struct walk *w, struct result *out)
 bool deadlock_would_close(struct core *c, ref session, struct slice owner, const ref *locks,
                           uint32_t count, enum mode mode, struct result *out)
 {
-    struct walk w;
+    struct search w;
     w.c = c;
     w.edges = w.visits = 0;
     w.exhausted = w.closed = false;
@@ -165,7 +165,7 @@ bool deadlock_would_close(struct core *c, ref session, struct slice owner, const
     w.owners[0] = (struct owner){.session = session, .name = owner};
     if (!holds_something(&w, session, owner)) {
         out->deadlock_unchecked = w.exhausted;
-        return false; /* nobody can wait for it */
+        return false; /* it holds nothing, so no owner waits for it */
     }
     for (uint32_t i = 0; i < count && !w.exhausted; i++) {
         if (locks[i] != 0) {

@@ -1,12 +1,12 @@
-/* Packing and unpacking of the lists of a transaction; see effect.h. Each kind of effect has the
- * fields that mean something to it and no others, so that one list has one form. A text that is too
- * long can be unpacked: the rules below then give it its own error. */
+/* Packing and unpacking of the lists of a transaction; see effect.h. Each kind of effect encodes
+ * only the fields that it uses, so a list has exactly one encoding. Unpacking accepts a text that
+ * is too long: the rules below report it with its own error. */
 #include "core/effect.h"
 
 #include "base/panic.h"
 #include "base/text.h"
 
-/* A signed number as an unsigned one that is small when it is close to zero. */
+/* Maps a signed number to an unsigned one that is small when it is close to zero. */
 static uint64_t zigzag(int64_t number)
 {
     return number < 0 ? ~((uint64_t)number << 1) : (uint64_t)number << 1;
@@ -150,7 +150,7 @@ enum hf_error checks_check(const struct packed *checks)
 
 static bool ttl_ok(const struct effect *e)
 {
-    if (e->kind == EFFECT_COUNTER) { /* no lease: nobody relies on it between two calls */
+    if (e->kind == EFFECT_COUNTER) { /* no lease: a counter is not held */
         return (e->flags & EFFECT_TTL) == 0 ||
                (e->ttl_ms >= 1 && e->ttl_ms <= LIMIT_COUNTER_TTL_MAX_MS);
     }
@@ -192,7 +192,7 @@ static enum hf_error effect_check(const struct effect *e)
     return e->value.len <= LIMIT_VALUE ? HF_OK : HF_INVALID_METADATA;
 }
 
-/* What has come before, to see that no key is changed twice and no lease id is given twice. */
+/* The keys and lease ids so far, to find duplicates. */
 struct seen {
     uint32_t names;
     uint32_t leases;

@@ -1,14 +1,13 @@
-/* The bytes of a log entry: format, stamp, wall clock and count, then each command behind its
+/* The encoding of a log entry: format, stamp, wall clock and count, then each command after its
  * length, then zeros up to a multiple of 8. */
 #include "core/entry.h"
 
 #include "base/codec.h"
 
 #define ENTRY_FORMAT 1
-/* Format byte and padding to 8, stamp, wall clock, count: fixed, so that sealing fills it in last.
- */
+/* Format byte and padding to 8, stamp, wall clock, count. Sealing fills them in last. */
 #define ENTRY_HEADER 32
-/* Commands that are decoded together. An entry of no more than these is decoded only once. */
+/* Number of commands decoded together. An entry with at most this many is decoded only once. */
 #define GROUP 64
 
 void entry_writer_init(struct entry_writer *w, void *buffer, size_t size)
@@ -20,9 +19,9 @@ void entry_writer_init(struct entry_writer *w, void *buffer, size_t size)
 bool entry_writer_add(struct entry_writer *w, const struct command *command)
 {
     uint8_t *at = w->buffer + w->len;
-    size_t room = w->size - w->len;
-    /* The length takes at most 4 bytes; the command is written behind it and then moved up. */
-    size_t len = room <= 4 + 8 ? 0 : command_encode(command, at + 4, room - 4 - 8);
+    size_t space = w->size - w->len;
+    /* The length takes at most 4 bytes. The command is written after them and then moved up. */
+    size_t len = space <= 4 + 8 ? 0 : command_encode(command, at + 4, space - 4 - 8);
     if (len == 0) {
         w->full = true;
         return false;
@@ -99,8 +98,8 @@ static bool only_padding(const struct reader *r)
     return true;
 }
 
-/* What a newer program made is told from damage where that can be known: a member that does not
- * know the version which the state now gets must stop there, not fall behind (S12.9). */
+/* Distinguishes a command of a newer program from damage where possible: a member that does not
+ * support the new version of the state must stop there, not fall behind (S12.9). */
 static enum hf_error decode(struct reader *r, struct command *out)
 {
     enum hf_error error = command_decode(read_slice(r, LIMIT_ENTRY), out);
@@ -171,7 +170,7 @@ enum hf_error entry_apply(struct core *core, uint64_t index, struct slice entry,
     uint32_t count = header.count < GROUP ? header.count : GROUP;
     error = decode_group(&r, commands, count);
     if (error == HF_OK && count == header.count) {
-        error = only_padding(&r) ? HF_OK : HF_MALFORMED; /* all of it is decoded and sound */
+        error = only_padding(&r) ? HF_OK : HF_MALFORMED; /* all of it is decoded and valid */
     } else if (error == HF_OK) {
         error = entry_check(entry, &header);
     }

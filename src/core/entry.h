@@ -1,5 +1,5 @@
-/* A log entry: one batch of commands with one stamp (S1.1). The length is a multiple of 8, as
- * libraft asks. */
+/* A log entry: one batch of commands with one stamp (S1.1). libraft requires a length that is a
+ * multiple of 8. */
 #ifndef HOLDFAST_CORE_ENTRY_H
 #define HOLDFAST_CORE_ENTRY_H
 
@@ -15,10 +15,10 @@ struct entry_writer {
 };
 
 void entry_writer_init(struct entry_writer *w, void *buffer, size_t size);
-/* False when it does not fit; the entry is as before then. */
+/* False when it does not fit; the entry is then unchanged. */
 bool entry_writer_add(struct entry_writer *w, const struct command *command);
-/* Stamps and pads; returns the length of the whole. Stamps may be set until now: an entry is
- * stamped when it is sealed, after its last command arrived. */
+/* Stamps and pads the entry; returns its total length. An entry is stamped when it is sealed, after
+ * its last command arrived. */
 size_t entry_writer_seal(struct entry_writer *w, uint64_t time_ms, uint64_t wall_ms);
 
 struct entry_header {
@@ -30,15 +30,15 @@ struct entry_header {
 /* The stamp of an entry; 0 when it is too short to have one. */
 uint64_t entry_stamp_ms(struct slice entry);
 
-/* It begins with `lead`: nobody was served by it. */
+/* True when it begins with `lead`: such an entry answers no client. */
 bool entry_is_lead(struct slice entry);
 
-/* Decodes the header and every command of it; HF_OK only when all of it is well-formed.
- * HF_VERSION: made by a newer program than this. */
+/* Decodes the header and every command; HF_OK only when all of it is well-formed. HF_VERSION: a
+ * newer program wrote it. */
 enum hf_error entry_check(struct slice entry, struct entry_header *out);
 
-/* Checks the whole entry first, so that a damaged one changes nothing; then applies it. The
- * callback gets each command's number within the entry with its result; it may be NULL. */
+/* Checks the whole entry first, so that a damaged one changes nothing, then applies it. The
+ * callback gets each command's number within the entry and its result; it may be NULL. */
 typedef void (*entry_result_fn)(void *ctx, uint32_t number, const struct command *command,
                                 const struct result *result);
 enum hf_error entry_apply(struct core *core, uint64_t index, struct slice entry,

@@ -1,35 +1,35 @@
-/* What happened: one event for each change, numbered (entry index, ordinal) alike on every node
- * (S9.3). Events carry everything that a node needs to find the waiting connection or session; what
- * others may see of it is decided where it is rendered (S4.4). */
+/* Events: one for each change, numbered (entry index, ordinal) identically on every node (S9.3). An
+ * event carries all that a node needs to find the waiting connection or session. The renderer
+ * decides what other clients may see of it (S4.4). */
 #ifndef HOLDFAST_CORE_EVENT_H
 #define HOLDFAST_CORE_EVENT_H
 
 #include "core/result.h"
 
-#define EVENT_LIST(X)                                                                          \
-    X(GRANTED, granted)     /* name, token, holder; `attachment` if it had waited */           \
-    X(REENTERED, reentered) /* the same owner took it once more */                             \
-    X(QUEUED, queued)                                                                          \
-    X(WAIT_ENDED, wait_ended) /* a waiter left without a grant, see `reason` */                \
-    X(SUPERSEDED, superseded) /* an older attachment of a waiter is void (S7.1) */             \
-    X(DETACHED, detached)     /* a waiter lost its connection and keeps its place */           \
-    X(RENEWAL_FAILED, renewal_failed)                                                          \
-    X(RELEASED, released)                                                                      \
-    X(EXPIRED, expired)                                                                        \
-    X(FORCED, forced)                     /* by an operator, see `actor` and `text` */         \
-    X(REVOKED, revoked)                   /* the deadline of a revocation came */              \
-    X(LOST, lost)                         /* for the holder: it holds no more, see `ended` */  \
-    X(REVOKE_REQUESTED, revoke_requested) /* for the holder: give up until deadline_ms */      \
-    X(DELAYED, delayed)                   /* nobody gets this name until deadline_ms (S6.5) */ \
-    X(SESSION_OPENED, session_opened)                                                          \
-    X(SESSION_CLOSED, session_closed)                                                          \
-    X(SESSION_EXPIRED, session_expired)                                                        \
-    X(LEADER_CHANGED, leader_changed) /* of an election; token 0: there is no leader */        \
-    X(PROCLAIMED, proclaimed)                                                                  \
-    X(FENCE_REJECTED, fence_rejected)                                                          \
-    X(EPOCH, epoch) /* a node leads now; token is the epoch */                                 \
-    X(UPGRADED, upgraded)                                                                      \
-    X(PUBLISHED, published) /* name: the channel, text: the message, client: who (S13.7) */    \
+#define EVENT_LIST(X)                                                                              \
+    X(GRANTED, granted)     /* name, token, holder; `attachment` if it had waited */               \
+    X(REENTERED, reentered) /* the same owner acquired it again */                                 \
+    X(QUEUED, queued)                                                                              \
+    X(WAIT_ENDED, wait_ended) /* a waiter left without a grant, see `reason` */                    \
+    X(SUPERSEDED, superseded) /* an older attachment of a waiter is void (S7.1) */                 \
+    X(DETACHED, detached)     /* a waiter lost its connection and keeps its place */               \
+    X(RENEWAL_FAILED, renewal_failed)                                                              \
+    X(RELEASED, released)                                                                          \
+    X(EXPIRED, expired)                                                                            \
+    X(FORCED, forced)   /* by an operator, see `actor` and `text` */                               \
+    X(REVOKED, revoked) /* the deadline of a revocation passed */                                  \
+    X(LOST, lost)       /* to the holder: it no longer holds the lock, see `ended` */              \
+    X(REVOKE_REQUESTED, revoke_requested) /* to the holder: release by deadline_ms */              \
+    X(DELAYED, delayed)                   /* free, but not granted before deadline_ms (S6.5) */    \
+    X(SESSION_OPENED, session_opened)                                                              \
+    X(SESSION_CLOSED, session_closed)                                                              \
+    X(SESSION_EXPIRED, session_expired)                                                            \
+    X(LEADER_CHANGED, leader_changed) /* of an election; token 0: there is no leader */            \
+    X(PROCLAIMED, proclaimed)                                                                      \
+    X(FENCE_REJECTED, fence_rejected)                                                              \
+    X(EPOCH, epoch) /* a node leads now; token is the epoch */                                     \
+    X(UPGRADED, upgraded)                                                                          \
+    X(PUBLISHED, published) /* name: the channel, text: the message, client: the sender (S13.7) */ \
     X(LINGERS, lingers)     /* a session's stream (`attachment`) broke; ends at deadline_ms */
 
 enum event_type {
@@ -43,20 +43,20 @@ enum event_type {
 /* Slices are borrowed for the duration of the callback. Fields that do not apply are zero. */
 struct event {
     enum event_type type;
-    uint32_t tier; /* enum tier; the core itself knows of none, and leaves it 0 (S10) */
+    uint32_t tier; /* enum tier; the core sets 0 (S10) */
     uint32_t tenant;
     uint64_t index;   /* of the log entry */
     uint32_t ordinal; /* within the entry, from 0 */
-    uint32_t part;    /* of a multi-lock: this name is number `part` ... */
-    uint32_t parts;   /* ... of so many; 1 otherwise */
-    uint32_t node;    /* that the waiter is attached through */
+    uint32_t part;    /* number of this name in a multi-lock */
+    uint32_t parts;   /* names of the multi-lock; 1 otherwise */
+    uint32_t node;    /* to which the waiter is attached */
     uint64_t at_ms;   /* cluster time */
-    uint64_t wall_ms; /* for people */
+    uint64_t wall_ms; /* for display */
     uint64_t token;
     uint64_t attachment;
     uint64_t deadline_ms;
-    uint32_t ttl_ms;           /* GRANTED: of the lock, whatever its session leaves of it */
-    uint64_t wait_deadline_ms; /* GRANTED after a wait: when that would have ended */
+    uint32_t ttl_ms;           /* GRANTED: of the lock; its session may end earlier */
+    uint64_t wait_deadline_ms; /* GRANTED after a wait: when the wait would have ended */
     struct id session;
     struct id lease;
     enum reason reason;

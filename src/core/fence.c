@@ -1,8 +1,9 @@
 /* Fence check (S11): the highest token seen per (resource, slot), bounded. When there are too many
- * marks the lowest are dropped into one floor, below which unknown resources are refused.
+ * marks, the lowest are removed and raise one common floor. Resources without a mark are refused
+ * below the floor.
  *
- * Since version 4 no token that was never issued becomes a mark or the floor: one such check would
- * make every later grant stale. Marks of older versions may be such tokens; an operator resets
+ * Since version 4 a token that was never issued cannot become a mark or the floor: it would make
+ * every later grant stale. Marks from older versions may be such tokens; an operator resets
  * them. */
 #include "core/state.h"
 
@@ -19,37 +20,38 @@ size_t fence_mark_size(const struct fence_mark *f)
 struct fence_mark *fence_find(const struct core *c, uint32_t tenant, struct slice name,
                               uint32_t slot)
 {
-    ref who = table_first(&c->fences, hash_fence(c, tenant, name, slot));
-    while (who != 0) {
-        struct fence_mark *f = fence_mark_at(c, who);
+    ref obj = table_first(&c->fences, hash_fence(c, tenant, name, slot));
+    while (obj != 0) {
+        struct fence_mark *f = fence_mark_at(c, obj);
         if (f->tenant == tenant && f->slot == slot && slice_equal(mark_name(f), name)) {
             return f;
         }
-        who = f->next;
+        obj = f->next;
     }
     return NULL;
 }
 
 ref fence_add(struct core *c, uint32_t tenant, struct slice name, uint32_t slot, uint64_t token)
 {
-    ref who = 0;
-    struct fence_mark *f = pool_alloc(&c->pool, sizeof(*f) + name.len, &who);
+    ref obj = 0;
+    struct fence_mark *f = pool_alloc(&c->pool, sizeof(*f) + name.len, &obj);
     f->tenant = tenant;
     f->slot = slot;
     f->token = token;
     f->name_len = (uint32_t)name.len;
     memcpy(f->name, name.data, name.len);
-    table_insert(&c->fences, hash_fence(c, tenant, name, slot), who);
-    heap_insert(&c->fence_heap, token, who);
+    table_insert(&c->fences, hash_fence(c, tenant, name, slot), obj);
+    heap_insert(&c->fence_heap, token, obj);
     c->remembered_bytes += pool_rounded(fence_mark_size(f));
-    RING_APPEND(c, &c->fence_ring, who, fence_mark, ring);
+    RING_APPEND(c, &c->fence_ring, obj, fence_mark, ring);
     core_step(c, 1);
-    return who;
+    return obj;
 }
 
-/* No token above it can have been issued. C · 1024 is the newest of the log; the tier without a log
- * takes tokens of the C that the log reached before, at most 1,023 more (S3.1, decision 22). Which
- * of those were given the log does not know, so some below the bound are issued later or never. */
+/* No token above this bound can have been issued. C · 1024 is the newest of the log. The tier
+ * without a log takes tokens of a C that the log reached before, at most 1,023 more (S3.1, decision
+ * 22). The log does not record which of them were given, so some below the bound are issued later
+ * or never. */
 uint64_t fence_issued_bound(const struct core *c)
 {
     return c->counter * TOKEN_SCALE + (TOKEN_SCALE - 1);
@@ -68,17 +70,17 @@ void fence_upgrade(struct core *c)
 
 static void drop_lowest(struct core *c)
 {
-    ref who = heap_min(&c->fence_heap);
-    const struct fence_mark *f = fence_mark_at(c, who);
+    ref obj = heap_min(&c->fence_heap);
+    const struct fence_mark *f = fence_mark_at(c, obj);
     uint64_t floor = at_most_issued(c, f->token);
     if (floor > c->fence_floor) {
         c->fence_floor = floor;
     }
     heap_remove(&c->fence_heap, f->position);
-    table_remove(&c->fences, hash_fence(c, f->tenant, mark_name(f), f->slot), who);
-    RING_REMOVE(c, &c->fence_ring, who, fence_mark, ring);
+    table_remove(&c->fences, hash_fence(c, f->tenant, mark_name(f), f->slot), obj);
+    RING_REMOVE(c, &c->fence_ring, obj, fence_mark, ring);
     c->remembered_bytes -= pool_rounded(fence_mark_size(f));
-    pool_free(&c->pool, who, fence_mark_size(f));
+    pool_free(&c->pool, obj, fence_mark_size(f));
     core_step(c, 1);
 }
 
@@ -132,8 +134,8 @@ void apply_fence_check(struct core *c, const struct command *cmd, struct result 
     request_once(c, cmd, 0, check_new, out);
 }
 
-/* Without a token the mark becomes one that nobody has: C rises, so every grant so far is stale,
- * and every later one of either tier is not. */
+/* Without a token, the new mark is a token that no grant has: C rises, so every grant so far is
+ * stale and every later one of either tier is not. */
 static void reset_new(struct core *c, const struct command *cmd, ref session, struct result *out)
 {
     (void)session;

@@ -1,4 +1,4 @@
-/* Grants: names held under a token. Giving, ending, and when they are due. */
+/* Grants: names held under a token. Granting, ending, and deadlines. */
 #include "core/state.h"
 
 static size_t lease_len(const struct grant *g)
@@ -101,8 +101,7 @@ bool grant_is_dead(const struct core *c, const struct grant *g)
     return grant_due_ms(c, g) <= c->now_ms;
 }
 
-/* A grant needs a timer of its own only for a TTL of its own or a revocation; otherwise its
- * session's end is its end. */
+/* A grant needs a timer only for its own TTL or a revocation; else it ends with its session. */
 void grant_reschedule(struct core *c, ref grant)
 {
     ref first = grant_first_part(c, grant);
@@ -117,18 +116,18 @@ void grant_reschedule(struct core *c, ref grant)
 
 ref grant_find_by_token(const struct core *c, uint64_t token)
 {
-    ref who = table_first(&c->tokens, hash_token(c, token));
-    while (who != 0) {
-        const struct detail *d = detail_at(c, who);
+    ref obj = table_first(&c->tokens, hash_token(c, token));
+    while (obj != 0) {
+        const struct detail *d = detail_at(c, obj);
         if (grant_at(c, d->grant)->token == token) {
             return d->grant;
         }
-        who = d->token_next;
+        obj = d->token_next;
     }
     return 0;
 }
 
-/* Giving. */
+/* Granting. */
 
 static uint16_t slot_take(struct core *c, struct lock_extra *x)
 {
@@ -143,7 +142,7 @@ static uint16_t slot_take(struct core *c, struct lock_extra *x)
             return (uint16_t)(i * 64 + bit);
         }
     }
-    hf_panic(__FILE__, __LINE__, "a semaphore with room has no free slot");
+    hf_panic(__FILE__, __LINE__, "a semaphore with free permits has no free slot");
 }
 
 static void slot_give_back(struct core *c, struct lock_extra *x, uint16_t slot)
@@ -159,8 +158,8 @@ static ref grant_new(struct core *c, ref lock, const struct grant_terms *terms, 
 {
     struct session *s = session_at(c, terms->session);
     size_t lease_bytes = s->is_private ? 0 : sizeof(struct id);
-    ref who = 0;
-    struct grant *g = pool_alloc(&c->pool, sizeof(*g) + lease_bytes + terms->owner.len, &who);
+    ref obj = 0;
+    struct grant *g = pool_alloc(&c->pool, sizeof(*g) + lease_bytes + terms->owner.len, &obj);
     g->kind = KIND_GRANT;
     g->depth = 1;
     g->lock = lock;
@@ -185,8 +184,8 @@ static ref grant_new(struct core *c, ref lock, const struct grant_terms *terms, 
         (void)lock_extra_make(c, lock); /* it counts the holders */
     }
     l->mode = (uint8_t)terms->mode;
-    RING_APPEND(c, &l->holders, who, grant, in_lock);
-    RING_APPEND(c, &s->holds, who, grant, in_session);
+    RING_APPEND(c, &l->holders, obj, grant, in_lock);
+    RING_APPEND(c, &s->holds, obj, grant, in_session);
     s->entries++;
     c->grants++;
     struct lock_extra *x = lock_extra_get(c, l);
@@ -198,17 +197,17 @@ static ref grant_new(struct core *c, ref lock, const struct grant_terms *terms, 
         }
     }
     core_step(c, 1);
-    return who;
+    return obj;
 }
 
 static void group_make(struct core *c, const ref *parts, uint32_t count)
 {
-    ref who = 0;
-    struct group *all = pool_alloc(&c->pool, sizeof(*all) + sizeof(ref) * count, &who);
+    ref obj = 0;
+    struct group *all = pool_alloc(&c->pool, sizeof(*all) + sizeof(ref) * count, &obj);
     all->count = count;
     memcpy(all->grants, parts, sizeof(ref) * count);
     for (uint32_t i = 0; i < count; i++) {
-        grant_detail_make(c, parts[i])->group = who;
+        grant_detail_make(c, parts[i])->group = obj;
     }
 }
 
@@ -220,8 +219,9 @@ static void index_by_token(struct core *c, ref grant)
     table_insert(&c->tokens, hash_token(c, g->token), g->detail);
 }
 
-/* Makes the side objects that this grant needs. */
-static void grant_furnish(struct core *c, ref first, const struct grant_terms *terms, bool several)
+/* Creates the side objects that this grant needs. */
+static void make_side_objects(struct core *c, ref first, const struct grant_terms *terms,
+                              bool several)
 {
     struct grant *g = grant_at(c, first);
     const struct lock *l = lock_at(c, g->lock);
@@ -320,7 +320,7 @@ ref grant_give(struct core *c, const ref *locks, uint32_t count, const struct gr
     if (count > 1) {
         group_make(c, parts, count);
     }
-    grant_furnish(c, parts[0], terms, count > 1);
+    make_side_objects(c, parts[0], terms, count > 1);
     grant_reschedule(c, parts[0]);
     announce_grant(c, parts, count, waited);
     return parts[0];
@@ -376,18 +376,18 @@ static void detail_free(struct core *c, ref grant)
     pool_free(&c->pool, g->detail, sizeof(*d));
 }
 
-static void grant_remove(struct core *c, ref who, bool is_first, uint64_t delay_from_ms)
+static void grant_remove(struct core *c, ref obj, bool is_first, uint64_t delay_from_ms)
 {
-    struct grant *g = grant_at(c, who);
+    struct grant *g = grant_at(c, obj);
     struct session *s = session_at(c, g->session);
     struct lock *l = lock_at(c, g->lock);
     ref lock = g->lock;
     if (is_first && (g->flags & GRANT_HAS_LEASE)) {
-        table_remove(&c->leases, hash_id(c, grant_lease(c, g)), who);
+        table_remove(&c->leases, hash_id(c, grant_lease(c, g)), obj);
     }
-    detail_free(c, who);
-    RING_REMOVE(c, &l->holders, who, grant, in_lock);
-    RING_REMOVE(c, &s->holds, who, grant, in_session);
+    detail_free(c, obj);
+    RING_REMOVE(c, &l->holders, obj, grant, in_lock);
+    RING_REMOVE(c, &s->holds, obj, grant, in_session);
     s->entries--;
     c->grants--;
     struct lock_extra *x = lock_extra_get(c, l);
@@ -399,7 +399,7 @@ static void grant_remove(struct core *c, ref who, bool is_first, uint64_t delay_
         }
     }
     uint32_t delay_ms = g->delay_ms;
-    pool_free(&c->pool, who, grant_size(g));
+    pool_free(&c->pool, obj, grant_size(g));
     core_step(c, 1);
     if (delay_from_ms != NO_DELAY && delay_from_ms + delay_ms > c->now_ms) {
         lock_delay(c, lock, delay_from_ms + delay_ms);

@@ -1,9 +1,9 @@
-/* How the last grants and sessions ended, so that release, renew and late retries can be told
- * apart after the fact (S8.3). Two bounded memories, found by token, lease id and session id. */
+/* How the last grants and sessions ended, so that release, renew and late retries get an exact
+ * answer afterwards (S8.3). Two bounded memories, searched by token, lease id and session id. */
 #include "core/state.h"
 
-/* Tokens rise, and mostly end in the order they were given: neighbours share their places in the
- * index. C goes up by one in the replicated tier; in the other, e does (S3.1), which is spread over
+/* Tokens rise and mostly end in the order of granting, so neighbours share cache lines of the
+ * index. In the replicated tier C rises by one. In the other tier e does (S3.1); it is mapped to
  * the bits above those that 64 of its blocks need. */
 static uint32_t place_token(uint64_t token)
 {
@@ -14,29 +14,29 @@ void history_add_grant(struct core *c, uint32_t tenant, uint64_t token, struct i
                        enum ended how)
 {
     hf_assert(how != ENDED_NOT && token != 0);
-    ref who = 0;
-    struct ended_grant *e = pool_alloc(&c->pool, sizeof(*e), &who);
+    ref obj = 0;
+    struct ended_grant *e = pool_alloc(&c->pool, sizeof(*e), &obj);
     e->tenant = tenant;
     e->how = (uint8_t)how;
     e->token = token;
     e->lease = lease;
     const uint32_t hashes[] = {
         [ENDED_BY_LEASE] = hash_id(c, lease), [ENDED_BY_TOKEN] = place_token(token)};
-    ref forgotten = recent_add(&c->ended_grants, who, hashes);
+    ref forgotten = recent_add(&c->ended_grants, obj, hashes);
     if (forgotten != 0) {
         pool_free(&c->pool, forgotten, sizeof(*e));
-        /* Who goes next is the oldest of all in memory, too. */
+        /* The next entry to be dropped is the oldest and not in the cache. */
         __builtin_prefetch(pool_at(&c->pool, recent_at(&c->ended_grants, 0)), 1);
     }
 }
 
 static void forget_session(struct core *c)
 {
-    ref who = RING_FIRST(c, c->ended_sessions_ring, ended_session, ring);
-    const struct ended_session *e = ended_session_at(c, who);
-    table_remove(&c->ended_sessions, hash_id(c, e->id), who);
-    RING_REMOVE(c, &c->ended_sessions_ring, who, ended_session, ring);
-    pool_free(&c->pool, who, sizeof(*e));
+    ref obj = RING_FIRST(c, c->ended_sessions_ring, ended_session, ring);
+    const struct ended_session *e = ended_session_at(c, obj);
+    table_remove(&c->ended_sessions, hash_id(c, e->id), obj);
+    RING_REMOVE(c, &c->ended_sessions_ring, obj, ended_session, ring);
+    pool_free(&c->pool, obj, sizeof(*e));
 }
 
 void history_add_session(struct core *c, uint32_t tenant, struct id id, enum ended how)
@@ -45,13 +45,13 @@ void history_add_session(struct core *c, uint32_t tenant, struct id id, enum end
     if (table_count(&c->ended_sessions) == LIMIT_ENDED) {
         forget_session(c);
     }
-    ref who = 0;
-    struct ended_session *e = pool_alloc(&c->pool, sizeof(*e), &who);
+    ref obj = 0;
+    struct ended_session *e = pool_alloc(&c->pool, sizeof(*e), &obj);
     e->tenant = tenant;
     e->how = (uint8_t)how;
     e->id = id;
-    table_insert(&c->ended_sessions, hash_id(c, id), who);
-    RING_APPEND(c, &c->ended_sessions_ring, who, ended_session, ring);
+    table_insert(&c->ended_sessions, hash_id(c, id), obj);
+    RING_APPEND(c, &c->ended_sessions_ring, obj, ended_session, ring);
 }
 
 const struct ended_grant *history_by_token(const struct core *c, uint64_t token)
@@ -80,13 +80,13 @@ const struct ended_grant *history_by_lease(const struct core *c, struct id lease
 
 static const struct ended_session *find_session(const struct core *c, struct id id)
 {
-    ref who = table_first(&c->ended_sessions, hash_id(c, id));
-    while (who != 0) {
-        const struct ended_session *e = ended_session_at(c, who);
+    ref obj = table_first(&c->ended_sessions, hash_id(c, id));
+    while (obj != 0) {
+        const struct ended_session *e = ended_session_at(c, obj);
         if (id_equal(e->id, id)) {
             return e;
         }
-        who = e->next;
+        obj = e->next;
     }
     return NULL;
 }

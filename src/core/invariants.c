@@ -1,5 +1,6 @@
 /* The invariants of the state, numbered, with the promise that each guards. They hold between any
- * two commands; tests and fuzzers ask for them after each, and a restored snapshot must have them.
+ * two commands. Tests and fuzzers check them after each command; a restored snapshot must satisfy
+ * them.
  *
  *   I1   S3.2        Numbers are below 2^53, the counter below 2^43, the epoch not above it; the
  *                    version is one that exists.
@@ -9,47 +10,47 @@
  *   I5   S6.1        A semaphore has `used` permits out, which is at most its limit.
  *   I6   S11         The holders of a semaphore have different slots, those of its bits.
  *   I7   S3.1        Holders are in the order of their tokens, none of which is above the counter.
- *   I8   S3.1        No token was given twice: among live grants and remembered ends.
- *   I9   S2.1        A lock counts its holders rightly, at most 10,000; shared locks and
- *                    semaphores have the extra to count with.
- *   I10  S6.1, S6.3  Queues are in the order of tickets and counted; the waiters in them want the
- *                    class and the limit of the name.
- *   I11  S7.3        Everyone before a queue's cursor is detached; all are when there is none.
- *   I12  S6.1, S6.2  No wake-up is lost: who could have all that it waits for stands in a queue
- *                    that is to be served.
- *   I13              A name that is neither held nor waited for nor delayed is about to go.
+ *   I8   S3.1        No token was given twice, among live grants and remembered ends.
+ *   I9   S2.1        The holder count of a lock is correct, at most 10,000; shared locks and
+ *                    semaphores have the extra that holds it.
+ *   I10  S6.1, S6.3  Queues are in the order of tickets and counted; their waiters have the class
+ *                    and the limit of the name.
+ *   I11  S7.3        Every waiter before a queue's cursor is detached; without a cursor, all are.
+ *   I12  S6.1, S6.2  No wake-up is lost: a waiter that could be granted is in a queue that is
+ *                    about to be served.
+ *   I13              A name that is neither held nor waited for nor delayed is about to be freed.
  *   I14  S6.5        The delayed names are those with a delay, each with its timer.
  *   I15              The woken names are those in the ring of the woken.
  *   I16  S4          Sessions are found by id; what they hold and wait for points back, is in
  *                    order, and is counted, at most 10,000.
  *   I17  S4.3        A private session has exactly one grant or one waiter, and nothing else.
- *   I18  S4.4        Lease ids of real sessions are found; no id names two things.
- *   I19  S6.2        The parts of a multi-lock know each other, are in canonical order, and only
- *                    the first has a TTL, a request, a timer and data.
+ *   I18  S4.4        Lease ids of real sessions are found; no id names two objects.
+ *   I19  S6.2        The parts of a multi-lock refer to each other, are in canonical order, and
+ *                    only the first has a TTL, a request, a timer and data.
  *   I20  S8.3        Shared, semaphore and multi-lock grants, and only they, are found by token.
- *   I21  S1.7        What has a deadline has a timer that is not later; nothing else has one.
- *   I22  S7.1        The waiters of private sessions, and only they, are in the crowd of their
- *                    node, by rising attachment number; no crowd is empty, no number comes twice.
- *   I23  S7.3        The crowds to be visited are gone and know where to go on.
- *   I24  S8.1        A request that waits or holds and the waiter or grant know each other;
- *                    requests by id are found; those that are done are among their kind, or were
- *                    before version 4, and each kind has its limit.
+ *   I21  S1.7        An object with a deadline has a timer that is not later; no other has one.
+ *   I22  S7.1        The waiters of private sessions, and only they, are in the list of their node,
+ *                    by rising attachment number; no list is empty, no number occurs twice.
+ *   I23  S7.3        The lists to be visited are of gone nodes and have the next waiter to visit.
+ *   I24  S8.1        A request that waits or holds and its waiter or grant point to each other;
+ *                    requests by id are found; done requests are in the memory of their kind, or
+ *                    where they were before version 4, and each memory has its limit.
  *   I25  S8.2        The replies of a session are in the order of their seq, above what was
  *                    acknowledged, at most 1,024.
- *   I26  S8.3        The ends that are remembered are found by token, lease id and session id, are
- *                    at most 65,536 each, and are of nobody who lives.
+ *   I26  S8.3        Remembered ends are found by token, lease id and session id, are at most
+ *                    65,536 each, and none is of a live grant or session.
  *   I27  S11         Fence marks are found, are in the heap by their token, at most 65,536, not
  *                    below the floor; there is no floor before they are full, and since version 4
  *                    none above the tokens that were issued.
  *   I28              Audit records are numbered without a gap up to the newest, are found, and are
  *                    at most 10,000.
- *   I29              The core counts its grants and waiters rightly.
- *   I30  S1.1        Nothing began in the future.
+ *   I29              The counts of grants and waiters are correct.
+ *   I30  S1.1        No start time is in the future.
  *   I31  S13.5       Counters are found, are at most 10,000, and none has the name of a lock. One
  *                    with a deadline is of version 4, and outlives it only in a backlog.
- *   I32  S13.6       Transactions that are remembered are found by id, and are at most 65,536.
- *   I33  S13.1       Only a lone exclusive grant of a private session is a key.
- *   I34  S12.14      The bytes of what is remembered are counted rightly. */
+ *   I32  S13.6       Remembered transactions are found by id, and are at most 65,536.
+ *   I33  S13.1       Only a single exclusive grant of a private session is a key.
+ *   I34  S12.14      The byte count of remembered objects is correct. */
 #include "core/invariants.h"
 
 const char broken_ring[] = "I2: a ring is not closed, or longer than its limit";
@@ -90,16 +91,16 @@ ref walk_next(struct walk *w)
     return next;
 }
 
-bool is_linked(const struct core *c, ref who, size_t offset)
+bool is_linked(const struct core *c, ref obj, size_t offset)
 {
-    const struct links *l = ring_links(&c->pool, who, offset);
-    return l->next != 0 && l->prev != 0 && ring_links(&c->pool, l->next, offset)->prev == who &&
-           ring_links(&c->pool, l->prev, offset)->next == who;
+    const struct links *l = ring_links(&c->pool, obj, offset);
+    return l->next != 0 && l->prev != 0 && ring_links(&c->pool, l->next, offset)->prev == obj &&
+           ring_links(&c->pool, l->prev, offset)->next == obj;
 }
 
-bool timer_is_right(struct census *n, ref who, uint64_t due_ms, bool may_be_stale)
+bool timer_is_right(struct census *n, ref obj, uint64_t due_ms, bool may_be_stale)
 {
-    uint64_t at_ms = timer_at(n->c, who);
+    uint64_t at_ms = timer_at(n->c, obj);
     if (at_ms != UINT64_MAX) {
         n->timers++;
         n->first_timer_ms = at_ms < n->first_timer_ms ? at_ms : n->first_timer_ms;
@@ -127,7 +128,7 @@ static const char *check_numbers(const struct core *c)
         return "I1: the version does not exist";
     }
     return c->version == 1 && table_count(&c->counters) + recent_count(&c->transacts) > 0
-               ? "I1: there are things that the version does not know"
+               ? "I1: the state has objects of a later version"
                : NULL;
 }
 
@@ -149,7 +150,7 @@ static const char *check_later_part(const struct core *c, const struct grant *g,
     return NULL;
 }
 
-static const char *check_group(const struct core *c, ref who, const struct grant *g, bool *is_first)
+static const char *check_group(const struct core *c, ref obj, const struct grant *g, bool *is_first)
 {
     const struct detail *d = grant_detail(c, g);
     *is_first = true;
@@ -163,18 +164,18 @@ static const char *check_group(const struct core *c, ref who, const struct grant
     if (lock_at(c, g->lock)->mode != MODE_EXCLUSIVE || g->depth != 1) {
         return "I19: a multi-lock is not exclusive, or was entered twice";
     }
-    *is_first = all->grants[0] == who;
-    if (!*is_first) { /* the first looks at them all */
+    *is_first = all->grants[0] == obj;
+    if (!*is_first) { /* the first part checks all of them */
         return check_later_part(c, g, d, grant_at(c, all->grants[0]));
     }
-    ref at = who;
+    ref at = obj;
     for (uint32_t i = 1; i < all->count; i++) {
         const struct grant *before = grant_at(c, at);
         const struct grant *part = grant_at(c, all->grants[i]);
         const struct detail *other = grant_detail(c, part);
         if (other == NULL || other->group != d->group ||
             before->in_session.next != all->grants[i]) {
-            return "I19: a multi-lock does not know its parts";
+            return "I19: a multi-lock does not refer to its parts";
         }
         if (slice_compare(lock_name(lock_at(c, before->lock)), lock_name(lock_at(c, part->lock))) >=
             0) {
@@ -185,25 +186,25 @@ static const char *check_group(const struct core *c, ref who, const struct grant
     return NULL;
 }
 
-static const char *check_first_part(struct census *n, ref who, const struct grant *g,
+static const char *check_first_part(struct census *n, ref obj, const struct grant *g,
                                     const struct session *s)
 {
     const struct core *c = n->c;
     const struct detail *d = grant_detail(c, g);
     const struct lock *l = lock_at(c, g->lock);
-    keyed_add(&n->tokens, g->token, who);
+    keyed_add(&n->tokens, g->token, obj);
     if (!s->is_private) {
         n->leases++;
         struct id lease = grant_lease(c, g);
-        if (!n->trusts_tables && (lease_find(c, lease) != who || session_find(c, lease) != 0)) {
-            return "I18: the lease id of a grant is not found, or names another thing too";
+        if (!n->trusts_tables && (lease_find(c, lease) != obj || session_find(c, lease) != 0)) {
+            return "I18: the lease id of a grant is not found, or not unique";
         }
     }
     bool by_token =
         l->mode == MODE_SHARED || l->mode == MODE_SEMAPHORE || (d != NULL && d->group != 0);
     if (by_token != (d != NULL && d->by_token) ||
-        (by_token && !n->trusts_tables && grant_find_by_token(c, g->token) != who)) {
-        return "I20: a grant is found by token that should not be, or the other way";
+        (by_token && !n->trusts_tables && grant_find_by_token(c, g->token) != obj)) {
+        return "I20: a grant is found by token and should not be, or the reverse";
     }
     if (d == NULL) {
         return NULL;
@@ -212,23 +213,23 @@ static const char *check_first_part(struct census *n, ref who, const struct gran
     bool has_timer = d->ttl_ms != 0 || d->revoke_at_ms != 0;
     bool by_itself =
         grant_due_ms(c, g) < session_deadline(c, s); /* else the session's timer ends it */
-    bool in_time = !has_timer || timer_is_right(n, who, grant_due_ms(c, g), false) || !by_itself;
+    bool in_time = !has_timer || timer_is_right(n, obj, grant_due_ms(c, g), false) || !by_itself;
     if (has_timer != (d->timer != 0) || !in_time) {
         return "I21: a grant has no timer, a needless one, or one that is late";
     }
     if (d->life_ms > c->now_ms || d->life_ms < g->since_ms) {
         return future;
     }
-    return d->request == 0 ? NULL : check_tie(n, d->request, REQUEST_HOLDING, who, s);
+    return d->request == 0 ? NULL : check_tie(n, d->request, REQUEST_HOLDING, obj, s);
 }
 
-static const char *check_grant(struct census *n, ref who, ref session)
+static const char *check_grant(struct census *n, ref obj, ref session)
 {
     const struct core *c = n->c;
-    const struct grant *g = grant_at(c, who);
+    const struct grant *g = grant_at(c, obj);
     const struct session *s = session_at(c, session);
     if (g->kind != KIND_GRANT || g->session != session || g->depth == 0 ||
-        !is_linked(c, who, offsetof(struct grant, in_lock))) {
+        !is_linked(c, obj, offsetof(struct grant, in_lock))) {
         return "I16: a grant does not belong where it is";
     }
     if (lock_at(c, g->lock)->tenant != s->tenant ||
@@ -248,20 +249,20 @@ static const char *check_grant(struct census *n, ref who, ref session)
     if (g->since_ms > c->now_ms) {
         return future;
     }
-    if (g->detail != 0 && detail_at(c, g->detail)->grant != who) {
-        return "I16: the detail of a grant is another's";
+    if (g->detail != 0 && detail_at(c, g->detail)->grant != obj) {
+        return "I16: the detail of a grant belongs to another grant";
     }
     bool is_first = true;
-    const char *broken = check_group(c, who, g, &is_first);
+    const char *broken = check_group(c, obj, g, &is_first);
     if (broken == NULL && is_first) {
-        broken = check_first_part(n, who, g, s);
+        broken = check_first_part(n, obj, g, s);
     }
     return broken;
 }
 
 /* Waiters. */
 
-static const char *check_places(struct census *n, ref who, const struct waiter *w, uint32_t tenant)
+static const char *check_places(struct census *n, ref obj, const struct waiter *w, uint32_t tenant)
 {
     const struct core *c = n->c;
     uint32_t parts = 0;
@@ -270,7 +271,7 @@ static const char *check_places(struct census *n, ref who, const struct waiter *
         const struct place *place = place_at(c, p);
         const struct lock *l = lock_at(c, place->lock);
         const struct lock_extra *x = lock_extra_get(c, l);
-        if (++parts > w->parts || place->waiter != who || l->tenant != tenant || x == NULL ||
+        if (++parts > w->parts || place->waiter != obj || l->tenant != tenant || x == NULL ||
             !is_linked(c, p, offsetof(struct place, in_queue))) {
             return "I10: a waiter's place does not belong where it is";
         }
@@ -279,7 +280,7 @@ static const char *check_places(struct census *n, ref who, const struct waiter *
         }
         if (mode_class((enum mode)l->mode) != mode_class((enum mode)w->mode) ||
             (w->mode == MODE_SEMAPHORE && (x->limit != w->limit || w->permits > w->limit))) {
-            return "I10: a waiter wants another mode or limit than its name has";
+            return "I10: a waiter has another mode or limit than its name";
         }
         before = l;
     }
@@ -287,10 +288,10 @@ static const char *check_places(struct census *n, ref who, const struct waiter *
     return parts == w->parts ? NULL : "I10: a waiter has lost a place";
 }
 
-static const char *check_waiter(struct census *n, ref who, ref session)
+static const char *check_waiter(struct census *n, ref obj, ref session)
 {
     const struct core *c = n->c;
-    const struct waiter *w = waiter_at(c, who);
+    const struct waiter *w = waiter_at(c, obj);
     const struct session *s = session_at(c, session);
     if (w->kind != KIND_WAITER || w->session != session || w->parts == 0 ||
         w->parts > LIMIT_MULTILOCK_NAMES) {
@@ -303,7 +304,7 @@ static const char *check_waiter(struct census *n, ref who, ref session)
         (!s->is_private && w->detached_until_ms != 0)) {
         return "I22: a waiter is attached wrongly";
     }
-    keyed_add(&n->attachments, w->attachment, who);
+    keyed_add(&n->attachments, w->attachment, obj);
     n->private_waiters += s->is_private;
     if (s->is_private) {
         if (!id_equal(w->lease, s->id)) {
@@ -312,19 +313,19 @@ static const char *check_waiter(struct census *n, ref who, ref session)
     } else {
         n->leases++;
         if (!n->trusts_tables &&
-            (lease_find(c, w->lease) != who || session_find(c, w->lease) != 0)) {
-            return "I18: the lease id of a waiter is not found, or names another thing too";
+            (lease_find(c, w->lease) != obj || session_find(c, w->lease) != 0)) {
+            return "I18: the lease id of a waiter is not found, or not unique";
         }
     }
-    if (!timer_is_right(n, who, waiter_due_ms(c, w), true)) {
+    if (!timer_is_right(n, obj, waiter_due_ms(c, w), true)) {
         return "I21: a waiter has no timer, or one that is late";
     }
-    const char *broken = check_places(n, who, w, s->tenant);
+    const char *broken = check_places(n, obj, w, s->tenant);
     if (broken == NULL && w->request != 0) {
-        broken = check_tie(n, w->request, REQUEST_WAITING, who, s);
+        broken = check_tie(n, w->request, REQUEST_WAITING, obj, s);
     }
     if (broken == NULL && is_forgotten(c, w)) {
-        broken = "I12: a waiter could have what it waits for and nobody will give it";
+        broken = "I12: a waiter could be granted, but no pending work will do it";
     }
     return broken;
 }
@@ -336,14 +337,14 @@ static const char *check_holds(struct census *n, ref session, uint32_t *entries,
     const struct core *c = n->c;
     struct walk w;
     uint64_t last_token = 0;
-    WALK(&w, c, who, session_at(c, session)->holds, grant, in_session, LIMIT_SESSION_ENTRIES)
+    WALK(&w, c, obj, session_at(c, session)->holds, grant, in_session, LIMIT_SESSION_ENTRIES)
     {
-        const char *broken = check_grant(n, who, session);
+        const char *broken = check_grant(n, obj, session);
         if (broken != NULL) {
             return broken;
         }
-        const struct grant *g = grant_at(c, who);
-        bool is_first = grant_first_part(c, who) == who;
+        const struct grant *g = grant_at(c, obj);
+        bool is_first = grant_first_part(c, obj) == obj;
         if (is_first ? g->token <= last_token : g->token != last_token) {
             return "I16: what a session holds is out of order";
         }
@@ -360,13 +361,13 @@ static const char *check_waits(struct census *n, ref session, uint32_t *entries,
     const struct core *c = n->c;
     struct walk w;
     uint64_t last_ticket = 0;
-    WALK(&w, c, who, session_at(c, session)->waits, waiter, in_session, LIMIT_SESSION_ENTRIES)
+    WALK(&w, c, obj, session_at(c, session)->waits, waiter, in_session, LIMIT_SESSION_ENTRIES)
     {
-        const char *broken = check_waiter(n, who, session);
+        const char *broken = check_waiter(n, obj, session);
         if (broken != NULL) {
             return broken;
         }
-        const struct waiter *waiter = waiter_at(c, who);
+        const struct waiter *waiter = waiter_at(c, obj);
         if (waiter->ticket <= last_ticket) {
             return "I16: what a session waits for is out of order";
         }
@@ -378,13 +379,13 @@ static const char *check_waits(struct census *n, ref session, uint32_t *entries,
     return w.is_broken ? broken_ring : NULL;
 }
 
-static const char *check_session(struct census *n, ref who)
+static const char *check_session(struct census *n, ref obj)
 {
     const struct core *c = n->c;
-    const struct session *s = session_at(c, who);
+    const struct session *s = session_at(c, obj);
     n->sessions++;
     if (s->kind != KIND_SESSION || s->client_len == 0 ||
-        (!n->trusts_tables && session_find(c, s->id) != who)) {
+        (!n->trusts_tables && session_find(c, s->id) != obj)) {
         return "I16: a session is not found by its id";
     }
     if (s->life_ms > c->now_ms) {
@@ -396,8 +397,8 @@ static const char *check_session(struct census *n, ref who)
     uint32_t entries = 0;
     uint32_t things = 0;
     const char *broken = check_replies(n, s);
-    broken = broken != NULL ? broken : check_holds(n, who, &entries, &things);
-    broken = broken != NULL ? broken : check_waits(n, who, &entries, &things);
+    broken = broken != NULL ? broken : check_holds(n, obj, &entries, &things);
+    broken = broken != NULL ? broken : check_waits(n, obj, &entries, &things);
     if (broken != NULL) {
         return broken;
     }
@@ -407,7 +408,7 @@ static const char *check_session(struct census *n, ref who)
     if (s->is_private && things != 1) {
         return "I17: a private session has not exactly one grant or waiter";
     }
-    if (!timer_is_right(n, who, session_deadline(c, s), false)) {
+    if (!timer_is_right(n, obj, session_deadline(c, s), false)) {
         return "I21: a session has no timer, a needless one, or one that is late";
     }
     return NULL;
@@ -417,9 +418,9 @@ static const char *check_sessions(struct census *n)
 {
     const struct core *c = n->c;
     struct walk w;
-    WALK(&w, c, who, c->all_sessions, session, all, LIMIT_SESSIONS)
+    WALK(&w, c, obj, c->all_sessions, session, all, LIMIT_SESSIONS)
     {
-        const char *broken = check_session(n, who);
+        const char *broken = check_session(n, obj);
         if (broken != NULL) {
             return broken;
         }
@@ -427,31 +428,31 @@ static const char *check_sessions(struct census *n)
     return w.is_broken ? broken_ring : NULL;
 }
 
-/* What only the sums tell. */
+/* Compares the totals. */
 static const char *check_sums(struct census *n)
 {
     const struct core *c = n->c;
     if (n->sessions != table_count(&c->sessions)) {
-        return "I16: the table of sessions has others than there are";
+        return "I16: the table of sessions does not match the sessions";
     }
     if (n->grants != c->grants || n->waiters != c->waiters || n->held != n->grants ||
         n->queued != n->places) {
         return "I29: grants or waiters are counted wrongly";
     }
     if (n->leases != table_count(&c->leases)) {
-        return "I18: the table of leases has others than there are";
+        return "I18: the table of leases does not match the grants and waiters";
     }
     if (n->by_token != table_count(&c->tokens)) {
-        return "I20: the table of tokens has others than there are";
+        return "I20: the table of tokens does not match the grants";
     }
     if (n->crowded != n->private_waiters) {
-        return "I22: the crowds have other waiters than there are";
+        return "I22: the nodes' lists do not match the waiters";
     }
     if (n->requests != table_count(&c->requests)) {
-        return "I24: the table of requests has others than wait or hold";
+        return "I24: the table of requests does not match those that wait or hold";
     }
     if (n->timers != heap_count(&c->timers) || n->first_timer_ms != heap_min_at(&c->timers)) {
-        return "I21: the heap of timers has others than there are";
+        return "I21: the heap of timers does not match the objects";
     }
     keyed_sort(&n->tokens);
     if (!keyed_is_unique(&n->tokens)) {

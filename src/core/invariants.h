@@ -1,24 +1,24 @@
-/* What the files of the invariants share. Each function returns NULL, or a text that begins with
- * the number of the invariant it found broken; the list is in invariants.c. */
+/* Shared by the files of the invariants. Each function returns NULL, or a text that begins with the
+ * number of the broken invariant; the list is in invariants.c. */
 #ifndef HOLDFAST_CORE_INVARIANTS_H
 #define HOLDFAST_CORE_INVARIANTS_H
 
 #include "core/keyed.h"
 #include "core/state.h"
 
-/* What has been seen on the way through the state, to be compared at the end. */
+/* Totals gathered during the walk through the state, compared at the end. */
 struct census {
     const struct core *c;
-    bool trusts_tables; /* does not look everything up: whoever built the state did */
+    bool trusts_tables; /* skips the lookups that the builder of the state has just done */
     uint64_t names;
     uint64_t sessions;
     uint64_t grants;
-    uint64_t held; /* grants, seen from their locks */
+    uint64_t held; /* grants, reached from their locks */
     uint64_t waiters;
     uint64_t private_waiters;
-    uint64_t crowded; /* waiters, seen from their crowds */
+    uint64_t crowded; /* waiters, reached from their node's list */
     uint64_t places;
-    uint64_t queued; /* places, seen from their locks */
+    uint64_t queued; /* places, reached from their locks */
     uint64_t leases;
     uint64_t by_token;
     uint64_t requests; /* by id, not done */
@@ -30,7 +30,7 @@ struct census {
     struct keyed_list attachments;
 };
 
-/* A walk along a ring that checks it on the way and ends even if the ring does not. */
+/* A walk along a ring that checks the links and ends even if the ring is broken. */
 struct walk {
     const struct core *c;
     size_t offset;
@@ -42,27 +42,27 @@ struct walk {
 
 ref walk_begin(struct walk *w, const struct core *c, ref last, size_t offset, uint64_t max);
 ref walk_next(struct walk *w);
-#define WALK(w, c, who, last, type, field, max)                                         \
-    for (ref who = walk_begin(w, c, last, offsetof(struct type, field), max); who != 0; \
-         who = walk_next(w))
+#define WALK(w, c, obj, last, type, field, max)                                         \
+    for (ref obj = walk_begin(w, c, last, offsetof(struct type, field), max); obj != 0; \
+         obj = walk_next(w))
 
-/* Whether the neighbours of an object in a ring know it. */
-bool is_linked(const struct core *c, ref who, size_t offset);
+/* Whether the neighbours of an object in a ring point back to it. */
+bool is_linked(const struct core *c, ref obj, size_t offset);
 
 extern const char broken_ring[];
 
-/* All invariants. With `trusts_tables` those that ask whether things are found by name, id or
- * token, and only once, are left out: they cost as much as all others together, and the builder of
- * a snapshot has just asked. */
+/* Checks all invariants. `trusts_tables` leaves out the checks that objects are found by name, id
+ * or token, and only once. They cost as much as all others together, and the builder of a snapshot
+ * has just done them. */
 const char *check_all(const struct core *c, bool trusts_tables);
 
 /* Counts a timer; false when it is missing, needless or later than `due_ms`. */
-bool timer_is_right(struct census *n, ref who, uint64_t due_ms, bool may_be_stale);
+bool timer_is_right(struct census *n, ref obj, uint64_t due_ms, bool may_be_stale);
 
-/* invariants_lock.c: names, queues, crowds. */
+/* invariants_lock.c: names, queues, the waiters of each node. */
 const char *check_locks(struct census *n);
 const char *check_crowds(struct census *n);
-/* Whether the waiter could be given what it waits for, and nothing will do so: a lost wake-up. */
+/* True for a lost wake-up: the waiter could be granted, and no pending work will do it. */
 bool is_forgotten(const struct core *c, const struct waiter *w);
 
 /* invariants_memory.c: requests, ends, fence marks, audit. */

@@ -1,5 +1,5 @@
-/* The invariants of names: their holders, queues, delays, and the crowds of waiters; the list is in
- * invariants.c. */
+/* The invariants of names: their holders, queues, delays, and the waiters of each node; the list is
+ * in invariants.c. */
 #include "core/invariants.h"
 
 #include "base/text.h"
@@ -13,9 +13,9 @@ static const char *check_semaphore(const struct core *c, const struct lock *l,
     }
     uint64_t seen[(LIMIT_HOLDERS + 63) / 64] = {0};
     uint64_t used = 0;
-    RING_EACH(c, who, l->holders, grant, in_lock)
+    RING_EACH(c, obj, l->holders, grant, in_lock)
     {
-        const struct grant *g = grant_at(c, who);
+        const struct grant *g = grant_at(c, obj);
         uint64_t bit = UINT64_C(1) << (g->slot % 64);
         if (g->permits == 0 || g->slot >= x->limit || (seen[g->slot / 64] & bit) != 0) {
             return "I6: two holders of a semaphore have the same slot, or one has none";
@@ -29,7 +29,7 @@ static const char *check_semaphore(const struct core *c, const struct lock *l,
     const uint64_t *slots = pool_at(&c->pool, x->slots);
     for (uint32_t i = 0; i < words; i++) {
         if (slots[i] != seen[i] || (i < x->slots_from && slots[i] != UINT64_MAX)) {
-            return "I6: the free slots of a semaphore are not those that nobody has";
+            return "I6: the slot bits of a semaphore do not match its holders";
         }
     }
     return NULL;
@@ -41,9 +41,9 @@ static const char *check_holders(struct census *n, ref lock, const struct lock *
     struct walk w;
     uint32_t count = 0;
     uint64_t last_token = 0;
-    WALK(&w, c, who, l->holders, grant, in_lock, LIMIT_HOLDERS)
+    WALK(&w, c, obj, l->holders, grant, in_lock, LIMIT_HOLDERS)
     {
-        const struct grant *g = grant_at(c, who);
+        const struct grant *g = grant_at(c, obj);
         if (g->kind != KIND_GRANT || g->lock != lock) {
             return "I16: a holder does not hold this name";
         }
@@ -51,7 +51,7 @@ static const char *check_holders(struct census *n, ref lock, const struct lock *
             return "I7: holders are not in the order of their tokens";
         }
         if (l->mode != MODE_SEMAPHORE && (g->permits != 0 || g->slot != 0)) {
-            return "I6: a grant has permits or a slot and is no semaphore's";
+            return "I6: a grant has permits or a slot and is not of a semaphore";
         }
         last_token = g->token;
         count++;
@@ -73,9 +73,9 @@ static const char *check_queue(struct census *n, ref lock, const struct lock_ext
     uint32_t count = 0;
     uint64_t last_ticket = 0;
     bool past_cursor = false;
-    WALK(&w, c, who, x->queue, place, in_queue, LIMIT_QUEUE)
+    WALK(&w, c, obj, x->queue, place, in_queue, LIMIT_QUEUE)
     {
-        const struct place *place = place_at(c, who);
+        const struct place *place = place_at(c, obj);
         const struct waiter *waiter = waiter_at(c, place->waiter);
         if (place->lock != lock || waiter->kind != KIND_WAITER) {
             return "I10: a place does not belong to its queue";
@@ -83,9 +83,9 @@ static const char *check_queue(struct census *n, ref lock, const struct lock_ext
         if (waiter->ticket <= last_ticket) {
             return "I10: a queue is not in the order of tickets";
         }
-        past_cursor = past_cursor || who == x->cursor;
+        past_cursor = past_cursor || obj == x->cursor;
         if (!past_cursor && !waiter_is_detached(c, waiter)) {
-            return "I11: somebody before the cursor of a queue is attached";
+            return "I11: a waiter before the cursor of a queue is attached";
         }
         last_ticket = waiter->ticket;
         count++;
@@ -111,7 +111,7 @@ static const char *check_extra(struct census *n, ref lock, const struct lock *l,
     if (l->mode == MODE_SEMAPHORE) {
         broken = check_semaphore(c, l, x);
     } else if (x->limit != 0 || x->used != 0 || x->slots != 0) {
-        broken = "I5: a name that is no semaphore has permits";
+        broken = "I5: a name that is not a semaphore has permits";
     }
     if (broken != NULL) {
         return broken;
@@ -119,7 +119,7 @@ static const char *check_extra(struct census *n, ref lock, const struct lock *l,
     n->woken += x->woken.next != 0;
     n->delayed += x->delayed.next != 0;
     if ((x->delayed_until_ms != 0) != (x->delayed.next != 0)) {
-        return "I14: a delayed name is not among them, or another is";
+        return "I14: a delayed name is not in the ring, or another name is";
     }
     uint64_t due_ms = x->delayed_until_ms == 0 ? UINT64_MAX : x->delayed_until_ms;
     if (!timer_is_right(n, lock, due_ms, false) || timer_at(c, lock) != due_ms) {
@@ -128,14 +128,14 @@ static const char *check_extra(struct census *n, ref lock, const struct lock *l,
     return NULL;
 }
 
-static const char *check_lock(struct census *n, ref who)
+static const char *check_lock(struct census *n, ref obj)
 {
     const struct core *c = n->c;
-    const struct lock *l = lock_at(c, who);
+    const struct lock *l = lock_at(c, obj);
     n->names++;
     if (l->kind != KIND_LOCK || l->mode >= MODE_COUNT ||
         (!n->trusts_tables &&
-         (!text_is_name(lock_name(l)) || lock_find(c, l->tenant, lock_name(l)) != who))) {
+         (!text_is_name(lock_name(l)) || lock_find(c, l->tenant, lock_name(l)) != obj))) {
         return "I3: a name is not found, or twice";
     }
     const struct lock_extra *x = lock_extra_get(c, l);
@@ -144,19 +144,19 @@ static const char *check_lock(struct census *n, ref who)
         if (l->mode == MODE_SHARED || l->mode == MODE_SEMAPHORE) {
             return "I9: a name that may have many holders cannot count them";
         }
-        broken = check_holders(n, who, l);
-        return broken == NULL && l->holders == 0 ? "I13: a name exists that nobody uses" : broken;
+        broken = check_holders(n, obj, l);
+        return broken == NULL && l->holders == 0 ? "I13: an unused name exists" : broken;
     }
-    if (x->lock != who) {
-        return "I3: the extra of a name is another's";
+    if (x->lock != obj) {
+        return "I3: the extra of a name belongs to another name";
     }
-    broken = check_holders(n, who, l);
-    broken = broken != NULL ? broken : check_extra(n, who, l, x);
+    broken = check_holders(n, obj, l);
+    broken = broken != NULL ? broken : check_extra(n, obj, l, x);
     if (broken != NULL) {
         return broken;
     }
     if (!lock_in_use(c, l) && x->delayed_until_ms == 0 && x->woken.next == 0) {
-        return "I13: a name exists that nobody uses";
+        return "I13: an unused name exists";
     }
     return NULL;
 }
@@ -165,25 +165,25 @@ static uint64_t ring_length(const struct core *c, ref last, size_t offset, uint6
 {
     struct walk w;
     uint64_t length = 0;
-    for (ref who = walk_begin(&w, c, last, offset, max); who != 0; who = walk_next(&w)) {
+    for (ref obj = walk_begin(&w, c, last, offset, max); obj != 0; obj = walk_next(&w)) {
         length++;
     }
     return w.is_broken ? UINT64_MAX : length;
 }
 
-/* Names have no ring of their own and tables are not walked, so each is met where it is used, and
- * looked at once: from its first holder, else from the first place in its queue, else from its
- * delay, else from its being woken. */
+/* Names have no ring of their own and tables are not walked. So each name is reached through an
+ * object that uses it, and checked once: from its first holder, else from the first place in its
+ * queue, else from its delay, else from the ring of woken names. */
 
 static const char *check_names_held(struct census *n, const struct session *s)
 {
     const struct core *c = n->c;
     struct walk w;
     const char *broken = NULL;
-    WALK(&w, c, who, s->holds, grant, in_session, LIMIT_SESSION_ENTRIES)
+    WALK(&w, c, obj, s->holds, grant, in_session, LIMIT_SESSION_ENTRIES)
     {
-        ref lock = grant_at(c, who)->lock;
-        if (RING_FIRST(c, lock_at(c, lock)->holders, grant, in_lock) == who) {
+        ref lock = grant_at(c, obj)->lock;
+        if (RING_FIRST(c, lock_at(c, lock)->holders, grant, in_lock) == obj) {
             broken = check_lock(n, lock);
         }
         if (broken != NULL) {
@@ -198,10 +198,10 @@ static const char *check_names_awaited(struct census *n, const struct session *s
     const struct core *c = n->c;
     struct walk w;
     const char *broken = NULL;
-    WALK(&w, c, who, s->waits, waiter, in_session, LIMIT_SESSION_ENTRIES)
+    WALK(&w, c, obj, s->waits, waiter, in_session, LIMIT_SESSION_ENTRIES)
     {
         uint32_t parts = 0;
-        for (ref p = waiter_at(c, who)->places; p != 0; p = place_at(c, p)->sibling) {
+        for (ref p = waiter_at(c, obj)->places; p != 0; p = place_at(c, p)->sibling) {
             const struct lock *l = lock_at(c, place_at(c, p)->lock);
             if (++parts > LIMIT_MULTILOCK_NAMES || l->extra == 0) {
                 return "I10: a waiter's place does not belong where it is";
@@ -223,9 +223,9 @@ static const char *check_names_unused(struct census *n)
     const struct core *c = n->c;
     struct walk w;
     const char *broken = NULL;
-    WALK(&w, c, who, c->delayed, lock_extra, delayed, table_count(&c->locks))
+    WALK(&w, c, obj, c->delayed, lock_extra, delayed, table_count(&c->locks))
     {
-        ref lock = lock_extra_at(c, who)->lock;
+        ref lock = lock_extra_at(c, obj)->lock;
         broken = lock_in_use(c, lock_at(c, lock)) ? NULL : check_lock(n, lock);
         if (broken != NULL) {
             return broken;
@@ -234,9 +234,9 @@ static const char *check_names_unused(struct census *n)
     if (w.is_broken) {
         return broken_ring;
     }
-    WALK(&w, c, who, c->woken, lock_extra, woken, table_count(&c->locks))
+    WALK(&w, c, obj, c->woken, lock_extra, woken, table_count(&c->locks))
     {
-        const struct lock_extra *x = lock_extra_at(c, who);
+        const struct lock_extra *x = lock_extra_at(c, obj);
         bool is_met = lock_in_use(c, lock_at(c, x->lock)) || x->delayed.next != 0;
         broken = is_met ? NULL : check_lock(n, x->lock);
         if (broken != NULL) {
@@ -250,9 +250,9 @@ const char *check_locks(struct census *n)
 {
     const struct core *c = n->c;
     struct walk w;
-    WALK(&w, c, who, c->all_sessions, session, all, LIMIT_SESSIONS)
+    WALK(&w, c, obj, c->all_sessions, session, all, LIMIT_SESSIONS)
     {
-        const struct session *s = session_at(c, who);
+        const struct session *s = session_at(c, obj);
         const char *broken = check_names_held(n, s);
         broken = broken != NULL ? broken : check_names_awaited(n, s);
         if (broken != NULL) {
@@ -265,12 +265,12 @@ const char *check_locks(struct census *n)
     }
     uint64_t names = table_count(&c->locks);
     if (ring_length(c, c->delayed, offsetof(struct lock_extra, delayed), names) != n->delayed) {
-        return "I14: the ring of delayed names has others than there are";
+        return "I14: the ring of delayed names does not match the names";
     }
     if (ring_length(c, c->woken, offsetof(struct lock_extra, woken), names) != n->woken) {
-        return "I15: the ring of woken names has others than there are";
+        return "I15: the ring of woken names does not match the names";
     }
-    return n->names == names ? NULL : "I13: a name exists that nobody uses";
+    return n->names == names ? NULL : "I13: an unused name exists";
 }
 
 /* Lost wake-ups. */
@@ -284,16 +284,16 @@ static bool is_to_be_visited(const struct core *c, const struct waiter *w)
     return w->attachment >= waiter_at(c, crowd_at(c, w->crowd)->revisit)->attachment;
 }
 
-enum standing { BEHIND, FIRST, TO_BE_SERVED };
+enum queue_state { BEHIND, FIRST, TO_BE_SERVED };
 
-/* How a place stands in its queue, the detached aside. Looks back from it only as far as the next
- * one who is attached, so that a look at all places takes time in proportion to their number. */
-static enum standing standing_of(const struct core *c, ref place)
+/* The position of a place among the attached waiters of its queue. Looks back only to the previous
+ * attached one, so that checking all places takes linear time. */
+static enum queue_state queue_state_of(const struct core *c, ref place)
 {
     const struct lock *l = lock_at(c, place_at(c, place)->lock);
     const struct lock_extra *x = lock_extra_at(c, l->extra);
     if (x->woken.next != 0 || x->delayed_until_ms != 0) {
-        return TO_BE_SERVED; /* soon, or when the delay ends */
+        return TO_BE_SERVED; /* now, or when the delay ends */
     }
     size_t offset = offsetof(struct place, in_queue);
     for (ref p = ring_before(&c->pool, x->queue, place, offset); p != 0;
@@ -312,30 +312,30 @@ static enum standing standing_of(const struct core *c, ref place)
 bool is_forgotten(const struct core *c, const struct waiter *w)
 {
     if (waiter_is_detached(c, w) || waiter_is_dead(c, w)) {
-        return false; /* passed over; or the sweep will end it and wake its names */
+        return false; /* the queue skips it; or the sweep will end it and wake its names */
     }
     for (ref p = w->places; p != 0; p = place_at(c, p)->sibling) {
         const struct lock *l = lock_at(c, place_at(c, p)->lock);
-        if (!lock_has_room(c, l, (enum mode)w->mode, w->permits) || standing_of(c, p) != FIRST) {
+        if (!lock_has_room(c, l, (enum mode)w->mode, w->permits) || queue_state_of(c, p) != FIRST) {
             return false;
         }
     }
     return true;
 }
 
-/* Crowds. */
+/* The waiters of each node. */
 
-static const char *check_crowd(struct census *n, ref who)
+static const char *check_crowd(struct census *n, ref obj)
 {
     const struct core *c = n->c;
-    const struct crowd *crowd = crowd_at(c, who);
+    const struct crowd *crowd = crowd_at(c, obj);
     struct walk w;
     uint64_t last = 0;
     WALK(&w, c, member, crowd->waiters, waiter, in_crowd, LIMIT_SESSIONS)
     {
         const struct waiter *waiter = waiter_at(c, member);
-        if (waiter->crowd != who || waiter->node != crowd->node || waiter->attachment <= last) {
-            return "I22: a waiter is in the wrong crowd, or at the wrong place in it";
+        if (waiter->crowd != obj || waiter->node != crowd->node || waiter->attachment <= last) {
+            return "I22: a waiter is in the list of another node, or at the wrong place";
         }
         last = waiter->attachment;
         n->crowded++;
@@ -344,15 +344,15 @@ static const char *check_crowd(struct census *n, ref who)
         return broken_ring;
     }
     if (crowd->waiters == 0) {
-        return "I22: a crowd is empty";
+        return "I22: a node's list of waiters is empty";
     }
     uint64_t due_ms = crowd->gone ? crowd->until_ms : UINT64_MAX;
-    if (!timer_is_right(n, who, due_ms, false) || timer_at(c, who) != due_ms) {
-        return "I21: the timer of a crowd is wrong";
+    if (!timer_is_right(n, obj, due_ms, false) || timer_at(c, obj) != due_ms) {
+        return "I21: the timer of a node's waiters is wrong";
     }
     if ((crowd->revisit != 0) != (crowd->revisited.next != 0) ||
-        (crowd->revisit != 0 && (!crowd->gone || waiter_at(c, crowd->revisit)->crowd != who))) {
-        return "I23: a crowd that is to be visited is not gone, or does not know by whom to go on";
+        (crowd->revisit != 0 && (!crowd->gone || waiter_at(c, crowd->revisit)->crowd != obj))) {
+        return "I23: a list to be visited is not of a gone node, or has no next waiter";
     }
     return NULL;
 }
@@ -363,21 +363,21 @@ const char *check_crowds(struct census *n)
     struct walk w;
     uint64_t last = 0;
     uint64_t to_visit = 0;
-    WALK(&w, c, who, c->all_crowds, crowd, all, LIMIT_NODES)
+    WALK(&w, c, obj, c->all_crowds, crowd, all, LIMIT_NODES)
     {
-        const struct crowd *crowd = crowd_at(c, who);
+        const struct crowd *crowd = crowd_at(c, obj);
         if (crowd->kind != KIND_CROWD || crowd->number <= last || crowd->number > c->crowd_number) {
-            return "I22: the crowds are out of order";
+            return "I22: the nodes' lists of waiters are out of order";
         }
-        const char *broken = check_crowd(n, who);
+        const char *broken = check_crowd(n, obj);
         if (broken != NULL) {
             return broken;
         }
         RING_EACH(c, other, c->all_crowds, crowd, all)
         {
             const struct crowd *o = crowd_at(c, other);
-            if (other != who && !o->gone && !crowd->gone && o->node == crowd->node) {
-                return "I22: a node has two crowds";
+            if (other != obj && !o->gone && !crowd->gone && o->node == crowd->node) {
+                return "I22: a node has two lists of waiters";
             }
         }
         last = crowd->number;
@@ -389,5 +389,5 @@ const char *check_crowds(struct census *n)
     size_t offset = offsetof(struct crowd, revisited);
     return ring_length(c, c->revisits, offset, LIMIT_NODES) == to_visit
                ? NULL
-               : "I23: the ring of crowds to be visited has others than there are";
+               : "I23: the ring of lists to be visited does not match the lists";
 }

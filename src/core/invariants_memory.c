@@ -1,4 +1,4 @@
-/* The invariants of what is remembered: requests, ends, fence marks, audit, counters, transactions;
+/* The invariants of remembered objects: requests, ends, fence marks, audit, counters, transactions;
  * the list is in invariants.c. */
 #include "core/invariants.h"
 
@@ -23,7 +23,7 @@ const char *check_tie(struct census *n, ref request, enum request_state state, r
     const struct request *r = request_at(c, request);
     if (r->target != target || r->state != state || r->type != COMMAND_ACQUIRE ||
         r->tenant != s->tenant) {
-        return "I24: a request does not know its waiter or grant";
+        return "I24: a request does not point to its waiter or grant";
     }
     struct id session = s->is_private ? (struct id){0, 0} : s->id;
     if (!id_equal(r->session, session) || (r->id_len == 0 && s->is_private)) {
@@ -70,14 +70,14 @@ const char *check_replies(struct census *n, const struct session *s)
     struct walk w;
     uint32_t count = 0;
     uint64_t last = x->acked_through;
-    WALK(&w, c, who, x->replies, request, ring, LIMIT_SESSION_UNACKED)
+    WALK(&w, c, obj, x->replies, request, ring, LIMIT_SESSION_UNACKED)
     {
-        const struct request *r = request_at(c, who);
+        const struct request *r = request_at(c, obj);
         if (r->seq <= last || r->id_len != 0 || !id_equal(r->session, s->id)) {
             return "I25: the replies of a session are out of order";
         }
-        if (!is_tied(c, who)) {
-            return "I24: a reply does not know its waiter or grant";
+        if (!is_tied(c, obj)) {
+            return "I24: a reply does not point to its waiter or grant";
         }
         last = r->seq;
         count++;
@@ -96,10 +96,10 @@ static const char *check_done_requests(struct census *n)
         const struct recent *memory = &c->done_requests[where];
         uint64_t done_ms = 0;
         for (uint32_t i = 0; i < recent_count(memory); i++) {
-            ref who = recent_at(memory, i);
-            const struct request *r = request_at(c, who);
-            if (r->id_len == 0 || r->state != REQUEST_DONE || !is_tied(c, who) ||
-                !is_found(c, who)) {
+            ref obj = recent_at(memory, i);
+            const struct request *r = request_at(c, obj);
+            if (r->id_len == 0 || r->state != REQUEST_DONE || !is_tied(c, obj) ||
+                !is_found(c, obj)) {
                 return "I24: a request that is done is not found, or not done";
             }
             bool is_stray = request_kind((enum command_type)r->type,
@@ -132,23 +132,23 @@ static const char *check_ended(struct census *n)
     struct walk w;
     uint64_t sessions = 0;
     for (uint32_t i = 0; i < recent_count(&c->ended_grants); i++) {
-        ref who = recent_at(&c->ended_grants, i);
-        const struct ended_grant *e = ended_grant_at(c, who);
+        ref obj = recent_at(&c->ended_grants, i);
+        const struct ended_grant *e = ended_grant_at(c, obj);
         if (history_by_token(c, e->token) != e || history_by_lease(c, e->lease) != e) {
             return "I26: the end of a grant is not found, or twice";
         }
         bool is_grant = false;
         if (lease_target(c, e->lease, &is_grant) != 0 || e->token > token_highest(c)) {
-            return "I26: the end of a grant is remembered that lives, or never was";
+            return "I26: a remembered end is of a grant that is live, or never existed";
         }
-        keyed_add(&n->tokens, e->token, who);
+        keyed_add(&n->tokens, e->token, obj);
     }
-    WALK(&w, c, who, c->ended_sessions_ring, ended_session, ring, LIMIT_ENDED)
+    WALK(&w, c, obj, c->ended_sessions_ring, ended_session, ring, LIMIT_ENDED)
     {
-        const struct ended_session *e = ended_session_at(c, who);
+        const struct ended_session *e = ended_session_at(c, obj);
         if (e->how == ENDED_NOT || history_session(c, e->id) != (enum ended)e->how ||
             session_find(c, e->id) != 0) {
-            return "I26: the end of a session is not found, or of one that lives";
+            return "I26: the end of a session is not found, or the session is live";
         }
         sessions++;
     }
@@ -157,7 +157,7 @@ static const char *check_ended(struct census *n)
     }
     return sessions == table_count(&c->ended_sessions)
                ? NULL
-               : "I26: the table of ended sessions has others than there are";
+               : "I26: the table of ended sessions does not match the ends";
 }
 
 /* Fence marks. */
@@ -168,9 +168,9 @@ static const char *check_fences(struct census *n)
     struct walk w;
     uint64_t count = 0;
     uint64_t lowest = UINT64_MAX;
-    WALK(&w, c, who, c->fence_ring, fence_mark, ring, LIMIT_FENCE_MARKS)
+    WALK(&w, c, obj, c->fence_ring, fence_mark, ring, LIMIT_FENCE_MARKS)
     {
-        const struct fence_mark *f = fence_mark_at(c, who);
+        const struct fence_mark *f = fence_mark_at(c, obj);
         if (fence_find(c, f->tenant, slice_make(f->name, f->name_len), f->slot) != f) {
             return "I27: a fence mark is not found, or twice";
         }
@@ -189,14 +189,14 @@ static const char *check_fences(struct census *n)
     }
     if (count != table_count(&c->fences) || count != heap_count(&c->fence_heap) ||
         lowest != heap_min_at(&c->fence_heap)) {
-        return "I27: the fence marks are others than there are";
+        return "I27: the table, heap and ring of fence marks do not match";
     }
     if (c->version >= 4 && c->fence_floor > fence_issued_bound(c)) {
         return "I27: the floor is above the tokens that were issued";
     }
     return c->fence_floor == 0 || count == LIMIT_FENCE_MARKS
                ? NULL
-               : "I27: there is a floor and yet room for marks";
+               : "I27: there is a floor although the marks are not full";
 }
 
 /* Audit. */
@@ -207,9 +207,9 @@ static const char *check_audit(struct census *n)
     struct walk w;
     uint32_t count = 0;
     uint64_t last = 0;
-    WALK(&w, c, who, c->audit_ring, audit_record, ring, LIMIT_AUDIT)
+    WALK(&w, c, obj, c->audit_ring, audit_record, ring, LIMIT_AUDIT)
     {
-        const struct audit_record *a = audit_record_at(c, who);
+        const struct audit_record *a = audit_record_at(c, obj);
         if (count > 0 && a->number != last + 1) {
             return "I28: the audit records have a gap";
         }
@@ -217,7 +217,7 @@ static const char *check_audit(struct census *n)
             return "I28: an audit record is not found by its number";
         }
         if (a->index > c->index || a->action >= AUDIT_COUNT) {
-            return "I28: an audit record is of the future, or of nothing";
+            return "I28: an audit record is from the future, or its action is unknown";
         }
         if (a->is_note && (c->version < 3 || a->action >= AUDIT_RECOVER)) {
             return "I28: an audit record cannot be a note";
@@ -233,7 +233,7 @@ static const char *check_audit(struct census *n)
     }
     return count == LIMIT_AUDIT || count == c->audit_number
                ? NULL
-               : "I28: audit records are missing though there is room";
+               : "I28: audit records are missing although the trail is not full";
 }
 
 /* Counters and transactions. */
@@ -243,9 +243,9 @@ static const char *check_counters(struct census *n)
     const struct core *c = n->c;
     struct walk w;
     uint64_t count = 0;
-    WALK(&w, c, who, c->counter_ring, counter, ring, LIMIT_COUNTERS)
+    WALK(&w, c, obj, c->counter_ring, counter, ring, LIMIT_COUNTERS)
     {
-        const struct counter *counter = counter_at(c, who);
+        const struct counter *counter = counter_at(c, obj);
         if (counter->kind != KIND_COUNTER ||
             counter_find_any(c, counter->tenant, counter_name(counter)) != counter) {
             return "I31: a counter is not found, or twice";
@@ -255,14 +255,14 @@ static const char *check_counters(struct census *n)
             return "I31: a name is a counter and a lock";
         }
         if (counter->change == 0 || counter->change > c->counter_change) {
-            return "I31: a counter has a change that was not yet";
+            return "I31: the last change of a counter is in the future";
         }
         if ((counter->deadline_ms != 0 && c->version < 4) ||
             (counter_is_dead(c, counter) && !c->backlog)) {
             return "I31: a counter has a deadline before version 4, or one that is past";
         }
         uint64_t due_ms = counter->deadline_ms == 0 ? UINT64_MAX : counter->deadline_ms;
-        if (!timer_is_right(n, who, due_ms, false) || timer_at(c, who) != due_ms) {
+        if (!timer_is_right(n, obj, due_ms, false) || timer_at(c, obj) != due_ms) {
             return "I21: a counter has no timer, a needless one, or one that is not its deadline";
         }
         count++;
@@ -270,7 +270,9 @@ static const char *check_counters(struct census *n)
     if (w.is_broken) {
         return broken_ring;
     }
-    return count == table_count(&c->counters) ? NULL : "I31: there are other counters than found";
+    return count == table_count(&c->counters)
+               ? NULL
+               : "I31: the table of counters does not match the counters";
 }
 
 static const char *check_transacts(struct census *n)
@@ -305,7 +307,8 @@ static const char *check_bytes(struct census *n)
     {
         bytes += pool_rounded(audit_size(audit_record_at(c, record)));
     }
-    return bytes == c->remembered_bytes ? NULL : "I34: the bytes of what is remembered are wrong";
+    return bytes == c->remembered_bytes ? NULL
+                                        : "I34: the byte count of remembered objects is wrong";
 }
 
 const char *check_memory(struct census *n)

@@ -1,14 +1,14 @@
 /* Names as keys of the Redis protocol (S13): what can be read of a name there, and the counters,
- * which are no locks.
+ * which are not locks.
  *
- * The version of a key must differ whenever something that can be read of it differs, or a script
+ * The version of a key must change whenever something readable of it changes. Otherwise a script
  * that decided by the old state would be applied to the new one:
  *
  *   a lock      the token of its (first) holder, how often its value was set since, its deadline.
- *               Tokens are never given twice, so a lock that went and came back is another. The
- *               deadline is part of it because renewals and keep-alives of other APIs move it and
- *               leave nothing else behind: that costs no byte, and a key whose deadline is the
- *               same again looks the same to every reader.
+ *               Tokens are never given twice, so a lock that was released and acquired again
+ *               differs. The deadline is included because renewals and keep-alives of other APIs
+ *               change nothing else. It needs no extra byte, and a key with the same deadline
+ *               again looks the same to every reader.
  *   a counter   the number of its last change, which rises over all counters; and a deadline that
  *               no lock can have.
  *   reserved    that it is (no token is 1), and when the delay ends. */
@@ -50,7 +50,7 @@ void key_view_fill(const struct core *c, uint32_t tenant, struct slice name, str
     const struct lock *l = lock == 0 ? NULL : lock_at(c, lock);
     if (l != NULL && (lock_in_use(c, l) || lock_is_delayed(c, l))) {
         ref first = RING_FIRST(c, l->holders, grant, in_lock);
-        /* One that is dead and not swept yet is nobody's, and yet in the way (S1.7). */
+        /* Until a dead holder is swept, the name is neither held nor free (S1.7). */
         if (first == 0 || grant_is_dead(c, grant_at(c, first))) {
             fill_reserved(c, l, out);
         } else {
@@ -67,8 +67,8 @@ void key_view_fill(const struct core *c, uint32_t tenant, struct slice name, str
     }
 }
 
-/* Counters. A deadline is a change like another: it moves `change`, so the version follows. Their
- * timers are exact, since nothing but a transaction moves a deadline. */
+/* Counters. A new deadline changes `change`, so the version follows. Timers are exact, because only
+ * a transaction moves a deadline. */
 
 struct slice counter_name(const struct counter *n)
 {
@@ -83,72 +83,72 @@ bool counter_is_dead(const struct core *c, const struct counter *n)
 static ref find(const struct core *c, uint32_t tenant, struct slice name)
 {
     if (table_count(&c->counters) == 0) {
-        return 0; /* as it mostly is: then they cost an acquire nothing */
+        return 0; /* the usual case: no cost for an acquire */
     }
-    ref who = table_first(&c->counters, hash_name(c, tenant, name));
-    while (who != 0) {
-        const struct counter *n = counter_at(c, who);
+    ref obj = table_first(&c->counters, hash_name(c, tenant, name));
+    while (obj != 0) {
+        const struct counter *n = counter_at(c, obj);
         if (n->tenant == tenant && slice_equal(counter_name(n), name)) {
-            return who;
+            return obj;
         }
-        who = n->next;
+        obj = n->next;
     }
     return 0;
 }
 
 struct counter *counter_find_any(const struct core *c, uint32_t tenant, struct slice name)
 {
-    ref who = find(c, tenant, name);
-    return who == 0 ? NULL : counter_at(c, who);
+    ref obj = find(c, tenant, name);
+    return obj == 0 ? NULL : counter_at(c, obj);
 }
 
 ref counter_ref(const struct core *c, uint32_t tenant, struct slice name)
 {
-    ref who = find(c, tenant, name);
-    return who == 0 || counter_is_dead(c, counter_at(c, who)) ? 0 : who;
+    ref obj = find(c, tenant, name);
+    return obj == 0 || counter_is_dead(c, counter_at(c, obj)) ? 0 : obj;
 }
 
 struct counter *counter_find(const struct core *c, uint32_t tenant, struct slice name)
 {
-    ref who = counter_ref(c, tenant, name);
-    return who == 0 ? NULL : counter_at(c, who);
+    ref obj = counter_ref(c, tenant, name);
+    return obj == 0 ? NULL : counter_at(c, obj);
 }
 
 ref counter_add(struct core *c, uint32_t tenant, struct slice name)
 {
     hf_assert(table_count(&c->counters) < LIMIT_COUNTERS && name.len <= LIMIT_NAME);
-    ref who = 0;
-    struct counter *n = pool_alloc(&c->pool, sizeof(*n) + name.len, &who);
+    ref obj = 0;
+    struct counter *n = pool_alloc(&c->pool, sizeof(*n) + name.len, &obj);
     n->kind = KIND_COUNTER;
     n->tenant = tenant;
     n->name_len = (uint16_t)name.len;
     memcpy(n->name, name.data, name.len);
-    table_insert(&c->counters, hash_name(c, tenant, name), who);
-    RING_APPEND(c, &c->counter_ring, who, counter, ring);
+    table_insert(&c->counters, hash_name(c, tenant, name), obj);
+    RING_APPEND(c, &c->counter_ring, obj, counter, ring);
     core_step(c, 1);
-    return who;
+    return obj;
 }
 
-void counter_set_deadline(struct core *c, ref who, uint64_t deadline_ms)
+void counter_set_deadline(struct core *c, ref obj, uint64_t deadline_ms)
 {
-    counter_at(c, who)->deadline_ms = deadline_ms;
-    timer_set(c, who, deadline_ms == 0 ? UINT64_MAX : deadline_ms);
+    counter_at(c, obj)->deadline_ms = deadline_ms;
+    timer_set(c, obj, deadline_ms == 0 ? UINT64_MAX : deadline_ms);
 }
 
-void counter_remove(struct core *c, ref who)
+void counter_remove(struct core *c, ref obj)
 {
-    struct counter *n = counter_at(c, who);
-    timer_set(c, who, UINT64_MAX);
-    table_remove(&c->counters, hash_name(c, n->tenant, counter_name(n)), who);
-    RING_REMOVE(c, &c->counter_ring, who, counter, ring);
-    pool_free(&c->pool, who, sizeof(*n) + n->name_len);
+    struct counter *n = counter_at(c, obj);
+    timer_set(c, obj, UINT64_MAX);
+    table_remove(&c->counters, hash_name(c, n->tenant, counter_name(n)), obj);
+    RING_REMOVE(c, &c->counter_ring, obj, counter, ring);
+    pool_free(&c->pool, obj, sizeof(*n) + n->name_len);
     core_step(c, 1);
 }
 
 void counter_prune(struct core *c, uint32_t tenant, struct slice name)
 {
-    ref who = c->backlog ? find(c, tenant, name) : 0;
-    if (who != 0 && counter_is_dead(c, counter_at(c, who))) {
-        counter_remove(c, who);
+    ref obj = c->backlog ? find(c, tenant, name) : 0;
+    if (obj != 0 && counter_is_dead(c, counter_at(c, obj))) {
+        counter_remove(c, obj);
     }
 }

@@ -35,19 +35,19 @@ struct done_transact {
 
 /* ---- key.c: names as keys, counters (S13) ---- */
 void key_view_fill(const struct core *c, uint32_t tenant, struct slice name, struct key_view *out);
-/* One that is past its deadline is not there (S1.7). */
+/* Ignores a counter past its deadline (S1.7). */
 struct counter *counter_find(const struct core *c, uint32_t tenant, struct slice name);
-/* ... it is: until the sweep removes it. */
+/* The same, including one past its deadline that the sweep has not removed yet. */
 struct counter *counter_find_any(const struct core *c, uint32_t tenant, struct slice name);
 bool counter_is_dead(const struct core *c, const struct counter *counter);
-/* A new one, of the number 0 and never changed. */
+/* Creates a counter with the number 0 that was never changed. */
 ref counter_add(struct core *c, uint32_t tenant, struct slice name);
 /* 0: none. */
 void counter_set_deadline(struct core *c, ref counter, uint64_t deadline_ms);
 void counter_remove(struct core *c, ref counter);
-/* In a backlog: removes it if it is dead, so that the name is free for another, or for a lock. */
+/* In a backlog: removes it if it is dead, so that the name can be used again. */
 void counter_prune(struct core *c, uint32_t tenant, struct slice name);
-ref counter_ref(const struct core *c, uint32_t tenant, struct slice name); /* counter_find's */
+ref counter_ref(const struct core *c, uint32_t tenant, struct slice name); /* as counter_find */
 struct slice counter_name(const struct counter *counter);
 
 /* ---- transact.c ---- */

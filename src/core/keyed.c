@@ -1,5 +1,5 @@
-/* Sorting behind keyed.h: a radix sort, byte by byte from the lowest, which leaves out the bytes
- * that all keys have in common. Tokens and tickets are small numbers, so few passes are left. */
+/* Sorting for keyed.h: a radix sort, byte by byte from the lowest. It skips bytes that all keys
+ * have in common; tokens and tickets are small numbers, so few passes remain. */
 #include "core/keyed.h"
 
 enum {
@@ -23,7 +23,7 @@ void keyed_close(struct keyed_list *list)
     *list = (struct keyed_list){.memory = list->memory};
 }
 
-void keyed_add(struct keyed_list *list, uint64_t key, ref who)
+void keyed_add(struct keyed_list *list, uint64_t key, ref obj)
 {
     if (list->count == list->size) {
         size_t size = list->size == 0 ? FIRST_SIZE : list->size * 2;
@@ -31,7 +31,7 @@ void keyed_add(struct keyed_list *list, uint64_t key, ref who)
                                size * sizeof(*list->at));
         list->size = size;
     }
-    list->at[list->count++] = (struct keyed){key, who};
+    list->at[list->count++] = (struct keyed){key, obj};
 }
 
 static unsigned digit_of(const struct keyed *item, unsigned shift)
@@ -39,7 +39,7 @@ static unsigned digit_of(const struct keyed *item, unsigned shift)
     return (unsigned)(item->key >> shift) & (DIGITS - 1);
 }
 
-/* Moves everything from one place to the other, in the order of one digit. */
+/* Moves all elements from one array to the other, ordered by one digit. */
 static void sort_by_digit(const struct keyed *from, struct keyed *to, size_t count, unsigned shift)
 {
     size_t place[DIGITS] = {0};

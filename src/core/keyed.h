@@ -1,6 +1,5 @@
-/* A list of references with a number each, to be put into the order of the numbers. Restoring a
- * snapshot needs it for rings that are ordered by token or ticket, and the check of the invariants
- * to see that no number comes twice. */
+/* A list of references with a number each, to be sorted by the numbers. Restoring a snapshot uses
+ * it for rings that are ordered by token or ticket. invariants.c uses it to find duplicates. */
 #ifndef HOLDFAST_CORE_KEYED_H
 #define HOLDFAST_CORE_KEYED_H
 
@@ -15,7 +14,7 @@ struct keyed {
     ref who;
 };
 
-/* The fields may be read; `at` moves when something is added. */
+/* The fields may be read; `at` may move when an element is added. */
 struct keyed_list {
     const struct memory *memory;
     struct keyed *at;
@@ -23,15 +22,15 @@ struct keyed_list {
     size_t size;
 };
 
-/* The list owns its memory and nothing else. */
+/* The list owns its memory, not the objects. */
 void keyed_init(struct keyed_list *list, const struct memory *memory);
 void keyed_close(struct keyed_list *list);
-void keyed_add(struct keyed_list *list, uint64_t key, ref who);
+void keyed_add(struct keyed_list *list, uint64_t key, ref obj);
 
-/* Sorts by rising key; equal ones keep their order. Takes time in proportion to the length. */
+/* Sorts by rising key; equal keys keep their order. Linear time. */
 void keyed_sort(struct keyed_list *list);
 
-/* Whether no key comes twice, in a list that is sorted. */
+/* Whether all keys of a sorted list differ. */
 bool keyed_is_unique(const struct keyed_list *list);
 
 #endif

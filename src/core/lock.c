@@ -1,6 +1,6 @@
-/* Names: a lock exists while it is held, waited for or delayed, and not longer (S3: no memory is
- * kept for names that are free). One that has an `extra` goes only when the names woken by the
- * command are served, so that nobody's reference to it dangles in between. */
+/* Names: a lock exists only while it is held, waited for or delayed (S3: free names take no
+ * memory). A lock with an `extra` is freed only after the names woken by the command are served, so
+ * that no reference to it dangles in between. */
 #include "core/state.h"
 
 struct slice lock_name(const struct lock *l)
@@ -15,13 +15,13 @@ size_t lock_size(const struct lock *l)
 
 ref lock_find_hashed(const struct core *c, uint32_t hash, uint32_t tenant, struct slice name)
 {
-    ref who = table_first(&c->locks, hash);
-    while (who != 0) {
-        const struct lock *l = lock_at(c, who);
+    ref obj = table_first(&c->locks, hash);
+    while (obj != 0) {
+        const struct lock *l = lock_at(c, obj);
         if (l->tenant == tenant && slice_equal(lock_name(l), name)) {
-            return who;
+            return obj;
         }
-        who = l->next;
+        obj = l->next;
     }
     return 0;
 }
@@ -42,7 +42,7 @@ struct lock_extra *lock_extra_make(struct core *c, ref lock)
     if (l->extra == 0) {
         struct lock_extra *x = pool_alloc(&c->pool, sizeof(*x), &l->extra);
         x->lock = lock;
-        x->holders = l->holders == 0 ? 0 : 1; /* only exclusive holders do without an extra */
+        x->holders = l->holders == 0 ? 0 : 1; /* only an exclusive lock may lack an extra */
     }
     return lock_extra_at(c, l->extra);
 }
@@ -62,7 +62,7 @@ static void slots_drop(struct core *c, struct lock_extra *x)
     x->limit = 0;
 }
 
-/* A name that nobody holds or waits for becomes what the first to come makes of it (S6.3). */
+/* The first request for a name that is neither held nor waited for sets its mode (S6.3). */
 void lock_set_mode(struct core *c, ref lock, enum mode mode, uint32_t limit)
 {
     struct lock *l = lock_at(c, lock);
@@ -80,14 +80,14 @@ void lock_set_mode(struct core *c, ref lock, enum mode mode, uint32_t limit)
 
 ref lock_new(struct core *c, uint32_t hash, uint32_t tenant, struct slice name)
 {
-    ref who = 0;
-    struct lock *l = pool_alloc(&c->pool, offsetof(struct lock, name) + name.len, &who);
+    ref obj = 0;
+    struct lock *l = pool_alloc(&c->pool, offsetof(struct lock, name) + name.len, &obj);
     l->kind = KIND_LOCK;
     l->tenant = tenant;
     l->name_len = (uint16_t)name.len;
     memcpy(l->name, name.data, name.len);
-    table_insert(&c->locks, hash, who);
-    return who;
+    table_insert(&c->locks, hash, obj);
+    return obj;
 }
 
 uint32_t lock_holders(const struct core *c, const struct lock *l)
@@ -105,7 +105,7 @@ bool lock_is_delayed(const struct core *c, const struct lock *l)
     return l->extra != 0 && lock_extra_at(c, l->extra)->delayed_until_ms > c->now_ms;
 }
 
-/* Whether the holders leave room; queues and delays are the caller's to ask. */
+/* Whether the holders leave capacity; the caller checks queue and delay. */
 bool lock_has_room(const struct core *c, const struct lock *l, enum mode mode, uint32_t permits)
 {
     switch (mode) {
@@ -185,16 +185,16 @@ void lock_prune(struct core *c, ref lock)
 {
     ref dead[LIMIT_PRUNE];
     uint32_t count = 0;
-    bool has_queue = lock_at(c, lock)->extra != 0; /* else it goes with its last holder */
-    RING_EACH(c, who, lock_at(c, lock)->holders, grant, in_lock)
+    bool has_queue = lock_at(c, lock)->extra != 0; /* else the name is freed with its last holder */
+    RING_EACH(c, obj, lock_at(c, lock)->holders, grant, in_lock)
     {
         if (c->prune_left == 0) {
             break;
         }
         c->prune_left--;
         core_step(c, 1);
-        if (grant_is_dead(c, grant_at(c, who))) {
-            dead[count++] = who;
+        if (grant_is_dead(c, grant_at(c, obj))) {
+            dead[count++] = obj;
         }
     }
     for (uint32_t i = 0; i < count; i++) {

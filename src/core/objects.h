@@ -1,12 +1,12 @@
-/* The objects that the state is made of, for the files of core/ only; a part of core/state.h.
+/* The objects of the state, for the files of core/ only; a part of core/state.h.
  *
- * They live in one pool and name each other by 32-bit references; that and leaving rare fields
- * to side objects (`detail`, `extra`) is what a live lock's small size comes from.
+ * They are stored in one pool and refer to each other by 32-bit references. Rare fields are in side
+ * objects (`detail`, `extra`). Both keep a live lock small.
  *
  *   session ──holds──▶ grant ◀──holders── lock ──queue──▶ place ◀── waiter ◀──waits── session
  *
  * A lock is a name with holders, a queue or a delay; without any it does not exist. A grant is one
- * name held under one token; the grants of a multi-lock share their token and are tied by a group
+ * name held under one token; the grants of a multi-lock share their token and are linked by a group
  * object. A waiter is one waiting request; it has one place in the queue of each of its names. */
 #ifndef HOLDFAST_CORE_OBJECTS_H
 #define HOLDFAST_CORE_OBJECTS_H
@@ -15,7 +15,7 @@
 #include "core/core.h"
 #include "core/ring.h"
 
-/* The kinds of objects that have a deadline, in the order in which equal deadlines are served. */
+/* The kinds of objects with a deadline, in the order in which equal deadlines are handled. */
 enum kind { KIND_SESSION = 1, KIND_GRANT, KIND_WAITER, KIND_LOCK, KIND_CROWD, KIND_COUNTER };
 
 struct blob {
@@ -31,8 +31,8 @@ struct session {
     uint32_t tenant;
     ref next;         /* chain of core->sessions by id */
     struct links all; /* core->all_sessions, in the order of their opening */
-    ref holds;        /* grants, in the order they were given */
-    ref waits;        /* waiters, in the order they came */
+    ref holds;        /* grants, in the order of granting */
+    ref waits;        /* waiters, in the order of arrival */
     uint32_t entries; /* names held or waited for */
     ref extra;        /* struct session_extra, or 0 */
     uint32_t ttl_ms;
@@ -45,7 +45,7 @@ struct session {
 struct session_extra {
     uint64_t acked_through;
     uint64_t stream;           /* the number of the latest stream (S4.6) */
-    uint64_t lingers_until_ms; /* 0: the stream is up, or no linger was asked for */
+    uint64_t lingers_until_ms; /* 0: the stream is up, or no linger time was requested */
     uint32_t linger_ms;
     uint32_t node;    /* that carries the stream; 0: not known (before version 4) */
     ref metadata;     /* blob */
@@ -55,7 +55,7 @@ struct session_extra {
 
 struct lock {
     uint8_t kind;
-    uint8_t mode; /* of the holders, who all have the same; without any, the class is what counts */
+    uint8_t mode; /* of the holders, all the same; without holders only its class matters */
     uint16_t name_len;
     uint32_t tenant;
     ref next;    /* chain of core->locks by name */
@@ -64,7 +64,7 @@ struct lock {
     char name[];
 };
 
-/* What a lock has when it is more than one exclusive holder. */
+/* Extra state of a lock that is more than one exclusive holder. */
 struct lock_extra {
     uint64_t delayed_until_ms; /* 0: no delay */
     ref queue;                 /* places, by rising ticket */
@@ -78,13 +78,13 @@ struct lock_extra {
     struct links woken;   /* core->woken */
     struct links delayed; /* core->delayed */
     ref lock;
-    uint32_t slots_from; /* all words before it are full; keeps the search for a slot short */
+    uint32_t slots_from; /* all words before it are full; shortens the search for a slot */
 };
 
 enum {
-    GRANT_HAS_LEASE = 1, /* in a real session the lease id stands at the tail */
-    GRANT_IS_KEY = 2,  /* with a value, by ACQUIRE_KEY or a transaction (S13); session is private */
-    GRANT_IS_HASH = 4, /* and the value is a hash */
+    GRANT_HAS_LEASE = 1, /* of a real session: the lease id is in the tail */
+    GRANT_IS_KEY = 2,  /* has a value, by ACQUIRE_KEY or a transaction (S13); session is private */
+    GRANT_IS_HASH = 4, /* the value is a hash */
     GRANT_KEY_FLAGS = GRANT_IS_KEY | GRANT_IS_HASH
 };
 
@@ -107,7 +107,7 @@ struct grant {
     char tail[]; /* the lease id if it has one, then the owner */
 };
 
-/* What most grants do not have: a TTL of their own, company, metadata. */
+/* Fields that most grants do not need: a TTL of their own, a group, metadata. */
 struct detail {
     ref grant;
     ref token_next;  /* chain of core->tokens; shared, semaphore and multi-lock grants are there */
@@ -118,8 +118,8 @@ struct detail {
     uint32_t ttl_ms; /* 0: the session's. Of a multi-lock only the first part has one */
     uint32_t timer;
     uint64_t life_ms;       /* of the grant or its last renewal */
-    uint64_t revoke_at_ms;  /* 0: nobody asked. Of a multi-lock only the first part has one */
-    uint64_t revoke_record; /* number of the audit record of who asked */
+    uint64_t revoke_at_ms;  /* 0: no revocation. Of a multi-lock only the first part has one */
+    uint64_t revoke_record; /* number of the audit record of the revocation */
     uint32_t changes;       /* how often a key's value was set again */
     uint8_t by_token;       /* is in core->tokens */
 };
@@ -140,7 +140,7 @@ struct waiter {
     ref lease_next;
     struct links in_session;
     struct links in_crowd;
-    ref crowd; /* waiters attached through the same node; 0 for those in a real session */
+    ref crowd; /* the waiters of its node; 0 for a waiter of a real session */
     ref request;
     ref metadata;
     ref value;
@@ -155,36 +155,35 @@ struct waiter {
     uint64_t ticket;
     uint64_t attachment;
     uint64_t wait_deadline_ms;  /* UINT64_MAX: none */
-    uint64_t detached_until_ms; /* 0: not detached by itself; its crowd may be */
+    uint64_t detached_until_ms; /* 0: not detached individually; its node may be gone */
     char owner[];
 };
 
 struct place {
     ref waiter;
     ref lock;
-    ref sibling; /* the same waiter's next */
+    ref sibling; /* next place of the same waiter */
     struct links in_queue;
 };
 
-/* The waiters attached through one node. When the node is gone the whole crowd is detached in one
- * step and a later waiter starts a new one, so that the command is O(1) however many wait (S7.3).
- */
+/* The waiters attached through one node. When the node is gone, the whole list is detached in one
+ * step and a later waiter starts a new one. So the command is O(1) (S7.3). */
 struct crowd {
     uint8_t kind;
     uint8_t gone;
     uint16_t unused;
     uint32_t node;
-    uint64_t number;   /* rises in the order of making */
-    uint64_t until_ms; /* gone: when its waiters leave */
+    uint64_t number;   /* rises in the order of creation */
+    uint64_t until_ms; /* node gone: when its waiters leave */
     uint32_t timer;
     ref waiters; /* by rising attachment number */
-    ref revisit; /* the next waiter whose names must be woken because it is passed over now */
+    ref revisit; /* next waiter whose names must be woken because the queue skips it now */
     struct links all;
     struct links revisited; /* core->revisits */
 };
 
-/* Where requests by id are remembered when they are done: each kind wears out its own memory only.
- * Before version 4 all were DONE_OF_CLIENTS. */
+/* Memories of done requests by id. Each kind can displace only entries of its own memory. Before
+ * version 4 all were in DONE_OF_CLIENTS. */
 enum done_kind {
     DONE_OF_CLIENTS,
     DONE_DRAWN,        /* the id was drawn by a node (REQUEST_ID_NODE, REQUEST_ID_LEASE) */
@@ -198,12 +197,12 @@ enum request_state { REQUEST_WAITING, REQUEST_HOLDING, REQUEST_DONE };
 struct request {
     ref next;          /* chain of core->requests, while it waits or holds */
     struct links ring; /* by seq: the session's replies */
-    ref target;        /* the waiter or the first grant, while there is one */
+    ref target;        /* the waiter or the first grant; 0: none */
     uint32_t tenant;
     uint8_t type; /* command_type */
     uint8_t state;
     uint8_t scope_len; /* client or actor; the session's id otherwise */
-    uint8_t id_len;    /* 0: known by seq */
+    uint8_t id_len;    /* 0: identified by seq */
     uint8_t outcome;
     uint8_t reason;
     uint8_t ended;
@@ -245,7 +244,7 @@ struct ended_session {
 struct fence_mark {
     ref next;
     uint32_t position; /* in core->fence_heap */
-    struct links ring; /* in the order they were made */
+    struct links ring; /* in the order of creation */
     uint32_t tenant;
     uint32_t slot;
     uint32_t name_len;
@@ -260,11 +259,11 @@ struct audit_record {
     uint64_t number;
     uint64_t index;
     uint64_t wall_ms;
-    uint64_t mark_before; /* FENCE_RESET: of the resource and this slot */
+    uint64_t mark_before; /* FENCE_RESET: the mark before, of the resource and this slot */
     uint64_t mark_after;
     uint32_t slot;
     uint8_t action;
-    bool is_note; /* by `note`; since version 3 */
+    bool is_note; /* written by `note`; since version 3 */
     uint8_t actor_len;
     uint16_t resource_len;
     uint16_t reason_len;

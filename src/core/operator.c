@@ -1,9 +1,9 @@
-/* What operators do to locks of others, and the trail that it leaves: force-unlock, polite
- * revocation, audit. The trail is replicated, bounded and part of every snapshot. */
+/* Operator commands on locks and their audit trail: force-unlock, revocation with a deadline,
+ * audit. The trail is replicated, bounded and part of every snapshot. */
 #include "base/codec.h"
 #include "core/state.h"
 
-/* Holders that one command deals with; the answer says when there are more (S2.1). */
+/* Holders that one command handles; the answer reports when there are more (S2.1). */
 #define HOLDERS_AT_ONCE 5000
 
 const char *audit_action_name(enum audit_action action)
@@ -37,9 +37,9 @@ size_t audit_size(const struct audit_record *a)
 uint64_t audit_add(struct core *c, enum audit_action action, uint32_t tenant, struct slice resource,
                    struct slice actor, struct slice reason, uint32_t count)
 {
-    ref who = 0;
+    ref obj = 0;
     size_t text_len = resource.len + actor.len + reason.len;
-    struct audit_record *a = pool_alloc(&c->pool, sizeof(*a) + text_len, &who);
+    struct audit_record *a = pool_alloc(&c->pool, sizeof(*a) + text_len, &obj);
     a->tenant = tenant;
     a->count = count;
     a->number = ++c->audit_number;
@@ -53,24 +53,24 @@ uint64_t audit_add(struct core *c, enum audit_action action, uint32_t tenant, st
     write_bytes(&text, resource.data, resource.len);
     write_bytes(&text, actor.data, actor.len);
     write_bytes(&text, reason.data, reason.len);
-    audit_append(c, who);
+    audit_append(c, obj);
     core_step(c, 1);
     return c->audit_number;
 }
 
-/* Numbers have no gaps, so a record's place in the array follows from its number. */
+/* Numbers have no gaps, so the number of a record determines its place in the array. */
 const struct audit_record *audit_find(const struct core *c, uint64_t number)
 {
-    ref who = c->audit_at[number % LIMIT_AUDIT];
-    if (who == 0 || audit_record_at(c, who)->number != number) {
+    ref obj = c->audit_at[number % LIMIT_AUDIT];
+    if (obj == 0 || audit_record_at(c, obj)->number != number) {
         return NULL;
     }
-    return audit_record_at(c, who);
+    return audit_record_at(c, obj);
 }
 
-void audit_append(struct core *c, ref who)
+void audit_append(struct core *c, ref obj)
 {
-    const struct audit_record *a = audit_record_at(c, who);
+    const struct audit_record *a = audit_record_at(c, obj);
     ref oldest = c->audit_at[a->number % LIMIT_AUDIT];
     if (oldest != 0) {
         RING_REMOVE(c, &c->audit_ring, oldest, audit_record, ring);
@@ -79,27 +79,27 @@ void audit_append(struct core *c, ref who)
         c->audit_count--;
     }
     c->remembered_bytes += pool_rounded(audit_size(a));
-    c->audit_at[a->number % LIMIT_AUDIT] = who;
-    RING_APPEND(c, &c->audit_ring, who, audit_record, ring);
+    c->audit_at[a->number % LIMIT_AUDIT] = obj;
+    RING_APPEND(c, &c->audit_ring, obj, audit_record, ring);
     c->audit_count++;
 }
 
 static uint32_t gather_holders(struct core *c, ref lock, ref *out, bool *more)
 {
     uint32_t count = 0;
-    RING_EACH(c, who, lock_at(c, lock)->holders, grant, in_lock)
+    RING_EACH(c, obj, lock_at(c, lock)->holders, grant, in_lock)
     {
         if (count == HOLDERS_AT_ONCE) {
             *more = true;
             break;
         }
         core_step(c, 1);
-        out[count++] = who;
+        out[count++] = obj;
     }
     return count;
 }
 
-/* The lock, if somebody alive holds it; 0 otherwise. */
+/* The lock, if it has a live holder; 0 otherwise. */
 static ref held_lock(struct core *c, uint32_t tenant, struct slice name)
 {
     ref lock = lock_find(c, tenant, name);
@@ -110,7 +110,7 @@ static ref held_lock(struct core *c, uint32_t tenant, struct slice name)
     return lock != 0 && lock_at(c, lock)->holders != 0 ? lock : 0;
 }
 
-/* `now` also lifts a delay that already runs. */
+/* `now` also ends a delay that is already running. */
 static bool lift_delay(struct core *c, const struct command *cmd)
 {
     ref lock = lock_find(c, cmd->tenant, cmd->force_unlock.name);
@@ -146,9 +146,9 @@ void apply_force_unlock(struct core *c, const struct command *cmd, struct result
     request_once(c, cmd, 0, force_unlock_new, out);
 }
 
-/* Asks one grant to be gone by then; false when it was already asked for an earlier time. */
-static bool revoke_ask(struct core *c, const struct command_revoke *r, ref grant, uint64_t at_ms,
-                       uint64_t record)
+/* Requests the release of one grant by `at_ms`; false when an earlier time is already set. */
+static bool revoke_request(struct core *c, const struct command_revoke *r, ref grant,
+                           uint64_t at_ms, uint64_t record)
 {
     struct detail *d = grant_detail_make(c, grant_first_part(c, grant));
     if (d->revoke_at_ms != 0 && d->revoke_at_ms <= at_ms) {
@@ -182,7 +182,7 @@ static void revoke_new(struct core *c, const struct command *cmd, ref session, s
     uint64_t at_ms = c->now_ms + r->grace_ms;
     uint64_t record = audit_add(c, AUDIT_REVOKE, cmd->tenant, r->name, r->actor, r->reason, 0);
     uint32_t looked_at = 0;
-    RING_EACH(c, who, lock_at(c, lock)->holders, grant, in_lock)
+    RING_EACH(c, obj, lock_at(c, lock)->holders, grant, in_lock)
     {
         if (out->count == HOLDERS_AT_ONCE) {
             out->more = true;
@@ -190,12 +190,13 @@ static void revoke_new(struct core *c, const struct command *cmd, ref session, s
         }
         core_step(c, 1);
         looked_at++;
-        out->count += revoke_ask(c, r, who, at_ms, record);
+        out->count += revoke_request(c, r, obj, at_ms, record);
     }
     hf_assert(looked_at > 0);
     audit_record_at(c, c->audit_ring)->count = out->count;
     if (r->grace_ms == 0) {
-        c->backlog = true; /* they are due now, and so dead for the commands that follow (S1.7) */
+        /* They are due now, so the following commands treat them as dead (S1.7). */
+        c->backlog = true;
     }
     out->deadline_ms = at_ms;
 }
@@ -205,7 +206,7 @@ void apply_revoke(struct core *c, const struct command *cmd, struct result *out)
     request_once(c, cmd, 0, revoke_new, out);
 }
 
-/* Many holders of one name that are taken in one entry make one record. */
+/* Revoked holders of one name in one entry share one record. */
 static bool audit_add_to_newest(struct core *c, enum audit_action action, uint32_t tenant,
                                 struct slice resource, struct slice actor, struct slice reason)
 {
@@ -222,19 +223,20 @@ static bool audit_add_to_newest(struct core *c, enum audit_action action, uint32
     return true;
 }
 
-/* The deadline came and the holder is still there. */
+/* The deadline has passed and the grant is still held. */
 void revoke_take(struct core *c, ref grant)
 {
     ref first = grant_first_part(c, grant);
     const struct grant *g = grant_at(c, first);
     const struct detail *d = grant_detail(c, g);
-    const struct audit_record *asked = audit_find(c, d->revoke_record);
+    const struct audit_record *requested = audit_find(c, d->revoke_record);
     uint8_t actor_bytes[LIMIT_ACTOR];
     uint8_t reason_bytes[LIMIT_REASON];
     uint8_t name_bytes[LIMIT_NAME];
-    struct slice actor = asked == NULL ? slice_of("unknown") : audit_actor(asked);
-    struct slice reason = asked == NULL ? slice_of("unknown") : audit_reason(asked);
-    struct slice name = asked == NULL ? lock_name(lock_at(c, g->lock)) : audit_resource(asked);
+    struct slice actor = requested == NULL ? slice_of("unknown") : audit_actor(requested);
+    struct slice reason = requested == NULL ? slice_of("unknown") : audit_reason(requested);
+    struct slice name =
+        requested == NULL ? lock_name(lock_at(c, g->lock)) : audit_resource(requested);
     uint32_t tenant = session_at(c, g->session)->tenant;
     memcpy(actor_bytes, actor.data, actor.len);
     memcpy(reason_bytes, reason.data, reason.len);
@@ -248,7 +250,7 @@ void revoke_take(struct core *c, ref grant)
     }
 }
 
-/* What happened in the tier without a log is remembered where everything else is. */
+/* Records an operator action in the tier without a log in the common audit trail. */
 void apply_note(struct core *c, const struct command *cmd, struct result *out)
 {
     const struct command_note *n = &cmd->note;

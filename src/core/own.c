@@ -1,7 +1,7 @@
-/* What the same (session, owner) already holds or waits for among the names it asks for (S4.1). */
+/* Finds which requested names the same (session, owner) already holds or waits for (S4.1). */
 #include "core/asking.h"
 
-/* What is past its deadline is nobody's, swept or not (S1.7). */
+/* A grant past its deadline does not count, swept or not (S1.7). */
 static bool is_own_grant(const struct core *c, const struct asking *ask, const struct grant *g)
 {
     return slice_equal(grant_owner(g), ask->a->owner) && !(c->backlog && grant_is_dead(c, g));
@@ -12,8 +12,8 @@ static bool is_own_waiter(const struct core *c, const struct asking *ask, const 
     return slice_equal(waiter_owner(w), ask->a->owner) && !(c->backlog && waiter_is_dead(c, w));
 }
 
-/* One name: walks the lock's holders and the session's holds side by side, since what is in both is
- * found in the shorter; the same for those who wait. */
+/* One name: walks the lock's holders and the session's holds in parallel. A common element is found
+ * after at most the length of the shorter list. The same for waiters. */
 static void find_own_of_one(struct core *c, const struct asking *ask, ref lock, struct own *own)
 {
     const struct session *s = session_at(c, ask->session);
@@ -56,7 +56,7 @@ static void find_own_of_one(struct core *c, const struct asking *ask, ref lock, 
     }
 }
 
-/* The names' locks in order of their references, to find a lock's number quickly. */
+/* The locks of the names, sorted by reference, to find the number of a lock quickly. */
 struct numbered {
     ref lock;
     uint32_t number;
@@ -77,7 +77,7 @@ static uint64_t bit_of(const struct numbered *locks, uint32_t count, ref lock)
     return low < count && locks[low].lock == lock ? UINT64_C(1) << locks[low].number : 0;
 }
 
-/* Several names: one walk over all that the session has, at most 10,000, instead of one a name. */
+/* Several names: one walk over the session's entries, at most 10,000, instead of one per name. */
 static void find_own_of_many(struct core *c, const struct asking *ask, struct own *own)
 {
     struct numbered locks[LIMIT_MULTILOCK_NAMES];
@@ -93,17 +93,17 @@ static void find_own_of_many(struct core *c, const struct asking *ask, struct ow
         locks[at] = (struct numbered){ask->locks[i], i};
     }
     const struct session *s = session_at(c, ask->session);
-    RING_EACH(c, who, s->holds, grant, in_session)
+    RING_EACH(c, obj, s->holds, grant, in_session)
     {
-        const struct grant *g = grant_at(c, who);
+        const struct grant *g = grant_at(c, obj);
         core_step(c, 1);
         if (is_own_grant(c, ask, g)) {
             own->held |= bit_of(locks, count, g->lock);
         }
     }
-    RING_EACH(c, who, s->waits, waiter, in_session)
+    RING_EACH(c, obj, s->waits, waiter, in_session)
     {
-        const struct waiter *w = waiter_at(c, who);
+        const struct waiter *w = waiter_at(c, obj);
         core_step(c, w->parts);
         for (ref p = is_own_waiter(c, ask, w) ? w->places : 0; p != 0;
              p = place_at(c, p)->sibling) {

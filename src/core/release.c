@@ -1,9 +1,9 @@
-/* Release, renew and proclaim: what a holder does with its grant, which it names by token or lease
- * id. Whoever names it wrongly, or too late, is told which (S8.3). */
+/* Release, renew and proclaim: commands of a holder on its grant, identified by token or lease id.
+ * A wrong or late identification gets its exact reason (S8.3). */
 #include "core/state.h"
 
-/* How a command names a grant. */
-struct naming {
+/* How a command identifies a grant. */
+struct grant_selector {
     uint32_t tenant;
     struct slice name;
     struct slice client;
@@ -12,16 +12,16 @@ struct naming {
     uint64_t token;
 };
 
-static ref find_named(const struct core *c, const struct naming *n)
+static ref find_named(const struct core *c, const struct grant_selector *n)
 {
     if (!id_is_zero(n->lease)) {
         bool is_grant = false;
-        ref who = lease_target(c, n->lease, &is_grant);
-        return is_grant ? who : 0;
+        ref obj = lease_target(c, n->lease, &is_grant);
+        return is_grant ? obj : 0;
     }
     if (n->name.len == 0) {
-        ref who = grant_find_by_token(c, n->token);
-        return who != 0 && grant_parts(c, grant_at(c, who)) > 1 ? who : 0;
+        ref obj = grant_find_by_token(c, n->token);
+        return obj != 0 && grant_parts(c, grant_at(c, obj)) > 1 ? obj : 0;
     }
     ref lock = lock_find(c, n->tenant, n->name);
     if (lock == 0 || lock_at(c, lock)->holders == 0) {
@@ -29,13 +29,13 @@ static ref find_named(const struct core *c, const struct naming *n)
     }
     const struct lock *l = lock_at(c, lock);
     if (l->mode == MODE_SHARED || l->mode == MODE_SEMAPHORE) {
-        ref who = grant_find_by_token(c, n->token);
-        return who != 0 && grant_at(c, who)->lock == lock ? who : 0;
+        ref obj = grant_find_by_token(c, n->token);
+        return obj != 0 && grant_at(c, obj)->lock == lock ? obj : 0;
     }
     return grant_at(c, l->holders)->token == n->token ? l->holders : 0;
 }
 
-static bool agrees(const struct core *c, const struct naming *n, ref grant)
+static bool agrees(const struct core *c, const struct grant_selector *n, ref grant)
 {
     const struct grant *g = grant_at(c, grant);
     const struct session *s = session_at(c, g->session);
@@ -76,20 +76,20 @@ static enum reason reason_after(enum ended how)
 }
 
 /* The first part of the grant, or 0 and the refusal in `out`. */
-static ref find_grant(struct core *c, const struct naming *n, struct result *out)
+static ref find_grant(struct core *c, const struct grant_selector *n, struct result *out)
 {
-    ref who = find_named(c, n);
-    if (who != 0 && c->backlog && grant_is_dead(c, grant_at(c, who))) {
-        grant_end_dead(c, who);
-        who = 0;
+    ref obj = find_named(c, n);
+    if (obj != 0 && c->backlog && grant_is_dead(c, grant_at(c, obj))) {
+        grant_end_dead(c, obj);
+        obj = 0;
     }
-    if (who != 0 && agrees(c, n, who)) {
-        core_step(c, grant_parts(c, grant_at(c, who)));
-        return grant_first_part(c, who);
+    if (obj != 0 && agrees(c, n, obj)) {
+        core_step(c, grant_parts(c, grant_at(c, obj)));
+        return grant_first_part(c, obj);
     }
     out->outcome = OUTCOME_REFUSED;
     out->reason = REASON_NOT_OWNER;
-    if (who == 0) {
+    if (obj == 0) {
         const struct ended_grant *e =
             id_is_zero(n->lease) ? history_by_token(c, n->token) : history_by_lease(c, n->lease);
         if (e != NULL && e->tenant == n->tenant && (n->token == 0 || n->token == e->token)) {
@@ -101,8 +101,8 @@ static ref find_grant(struct core *c, const struct naming *n, struct result *out
     return 0;
 }
 
-/* The session a command names, for its replies; a session that is gone does not matter here, the
- * token decides. */
+/* The session that a command names, for its replies. A session that is gone is not an error here:
+ * the token decides. */
 static ref session_if_alive(struct core *c, const struct command *cmd)
 {
     ref session = 0;
@@ -116,7 +116,7 @@ static void release_new(struct core *c, const struct command *cmd, ref session, 
 {
     (void)session;
     const struct command_release *r = &cmd->release;
-    struct naming n = {cmd->tenant, r->name, r->client, r->lease, cmd->session, r->token};
+    struct grant_selector n = {cmd->tenant, r->name, r->client, r->lease, cmd->session, r->token};
     ref grant = find_grant(c, &n, out);
     if (grant == 0) {
         return;
@@ -159,7 +159,7 @@ static void renew_new(struct core *c, const struct command *cmd, ref session, st
 {
     (void)session;
     const struct command_renew *r = &cmd->renew;
-    struct naming n = {cmd->tenant, r->name, r->client, r->lease, cmd->session, r->token};
+    struct grant_selector n = {cmd->tenant, r->name, r->client, r->lease, cmd->session, r->token};
     ref grant = find_grant(c, &n, out);
     if (grant != 0) {
         grant_renew(c, grant, r->ttl_ms);
@@ -187,7 +187,7 @@ static void proclaim_new(struct core *c, const struct command *cmd, ref session,
 {
     (void)session;
     const struct command_proclaim *p = &cmd->proclaim;
-    struct naming n = {cmd->tenant, p->name, p->client, {0, 0}, cmd->session, p->token};
+    struct grant_selector n = {cmd->tenant, p->name, p->client, {0, 0}, cmd->session, p->token};
     ref grant = find_grant(c, &n, out);
     if (grant == 0) {
         return;

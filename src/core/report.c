@@ -1,4 +1,4 @@
-/* What the core says: events, and the parts of results that describe holders and queues. */
+/* Output of the core: events, and the parts of results that describe holders and queues. */
 #include "core/state.h"
 
 const char *reason_name(enum reason reason)
@@ -120,7 +120,7 @@ struct slice reserved_for(const struct core *c, const struct lock *l)
     return session_client(session_at(c, w->session));
 }
 
-/* Who is in the way, for a refusal or for one who waits. */
+/* Describes the blocking holder, for a refusal or for a waiter. */
 void result_holder(const struct core *c, ref lock, struct result *out)
 {
     const struct lock *l = lock_at(c, lock);

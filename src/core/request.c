@@ -1,4 +1,4 @@
-/* Exactly once (S8): what a request with an id did is remembered and told again.
+/* Exactly once (S8): the answer to a request with an id is remembered and repeated.
  *
  *            queued                granted
  *   new ───────────────▶ WAITING ───────────▶ HOLDING       (acquire only)
@@ -7,8 +7,8 @@
  *    │ answered             ▼ left the queue     ▼
  *    └──────────────────▶ DONE ◀─────────────────┘
  *
- * A request by `seq` lives in its session until it is acknowledged; one by `request_id` lives in a
- * table while it waits or holds, and then among the last ones of its kind that are done. */
+ * A request by `seq` is kept in its session until it is acknowledged. One by `request_id` is in a
+ * table while it waits or holds, and then in the bounded memory of its kind. */
 #include "core/state.h"
 
 #define XXH_INLINE_ALL
@@ -51,7 +51,7 @@ uint32_t request_make_hash(const struct core *ctx, const struct request *r)
     return key_hash(ctx, r->tenant, r->type, r->session, request_scope(r), request_id(r));
 }
 
-/* Who the id belongs to when there is no session. */
+/* The scope of the id when there is no session. */
 static struct slice scope_of(const struct command *cmd)
 {
     switch (cmd->type) {
@@ -122,31 +122,31 @@ static ref find_done(const struct core *c, enum done_kind where, const struct re
 
 ref request_find(const struct core *c, const struct request_key *key)
 {
-    ref who = table_first(&c->requests, key->hash);
-    for (; who != 0; who = request_at(c, who)->next) {
-        if (has_key(request_at(c, who), key)) {
-            return who;
+    ref obj = table_first(&c->requests, key->hash);
+    for (; obj != 0; obj = request_at(c, obj)->next) {
+        if (has_key(request_at(c, obj), key)) {
+            return obj;
         }
     }
     enum done_kind place = request_place(c, request_kind(key->type, key->id));
     ref done = find_done(c, place, key);
     if (done == 0 && place != DONE_OF_CLIENTS && c->strays > 0) {
-        done = find_done(c, DONE_OF_CLIENTS, key); /* from before version 4 */
+        done = find_done(c, DONE_OF_CLIENTS, key); /* remembered before version 4 */
     }
     return done;
 }
 
-/* Newest first: a retry is mostly of something recent. */
+/* Newest first: most retries are recent. */
 static ref find_by_seq(struct core *c, const struct session_extra *x, uint64_t seq)
 {
-    ref who = x->replies;
-    while (who != 0) {
-        const struct request *r = request_at(c, who);
+    ref obj = x->replies;
+    while (obj != 0) {
+        const struct request *r = request_at(c, obj);
         core_step(c, 1);
         if (r->seq <= seq) {
-            return r->seq == seq ? who : 0;
+            return r->seq == seq ? obj : 0;
         }
-        who = ring_before(&c->pool, x->replies, who, offsetof(struct request, ring));
+        obj = ring_before(&c->pool, x->replies, obj, offsetof(struct request, ring));
     }
     return 0;
 }
@@ -166,13 +166,13 @@ static void untie(struct core *c, struct request *r)
     }
 }
 
-static void reply_drop(struct core *c, struct session_extra *x, ref who)
+static void reply_drop(struct core *c, struct session_extra *x, ref obj)
 {
-    struct request *r = request_at(c, who);
+    struct request *r = request_at(c, obj);
     untie(c, r);
-    RING_REMOVE(c, &x->replies, who, request, ring);
+    RING_REMOVE(c, &x->replies, obj, request, ring);
     x->unacked--;
-    pool_free(&c->pool, who, request_size(r));
+    pool_free(&c->pool, obj, request_size(r));
     core_step(c, 1);
 }
 
@@ -242,7 +242,7 @@ enum hf_error request_look(struct core *c, const struct command *cmd, ref sessio
 }
 
 /* As find_by_seq, without counting steps. */
-static bool knows_seq(const struct core *c, struct id id, uint64_t seq)
+static bool has_seq(const struct core *c, struct id id, uint64_t seq)
 {
     ref session = session_find(c, id);
     const struct session_extra *x =
@@ -250,10 +250,10 @@ static bool knows_seq(const struct core *c, struct id id, uint64_t seq)
     if (x == NULL) {
         return false;
     }
-    RING_EACH(c, who, x->replies, request, ring)
+    RING_EACH(c, obj, x->replies, request, ring)
     {
-        if (request_at(c, who)->seq >= seq) {
-            return request_at(c, who)->seq == seq;
+        if (request_at(c, obj)->seq >= seq) {
+            return request_at(c, obj)->seq == seq;
         }
     }
     return seq <= x->acked_through;
@@ -272,7 +272,7 @@ bool core_knows(const struct core *c, const struct command *cmd)
         if (request_find(c, &key) != 0) {
             return true;
         }
-    } else if (cmd->seq != 0 && knows_seq(c, cmd->session, cmd->seq)) {
+    } else if (cmd->seq != 0 && has_seq(c, cmd->session, cmd->seq)) {
         return true;
     }
     switch (cmd->type) {
@@ -288,7 +288,7 @@ bool core_knows(const struct core *c, const struct command *cmd)
     }
 }
 
-static void reply_insert(struct core *c, ref session, ref who, uint64_t seq)
+static void reply_insert(struct core *c, ref session, ref obj, uint64_t seq)
 {
     struct session_extra *x = session_extra_make(c, session);
     ref before = x->replies;
@@ -296,14 +296,14 @@ static void reply_insert(struct core *c, ref session, ref who, uint64_t seq)
         core_step(c, 1);
         before = ring_before(&c->pool, x->replies, before, offsetof(struct request, ring));
     }
-    ring_insert(&c->pool, &x->replies, before, who, offsetof(struct request, ring));
+    ring_insert(&c->pool, &x->replies, before, obj, offsetof(struct request, ring));
     x->unacked++;
 }
 
 ref request_new(struct core *c, const struct request_key *key)
 {
-    ref who = 0;
-    struct request *r = pool_alloc(&c->pool, sizeof(*r) + key->scope.len + key->id.len, &who);
+    ref obj = 0;
+    struct request *r = pool_alloc(&c->pool, sizeof(*r) + key->scope.len + key->id.len, &obj);
     r->tenant = key->tenant;
     r->type = (uint8_t)key->type;
     r->state = REQUEST_DONE;
@@ -319,13 +319,13 @@ ref request_new(struct core *c, const struct request_key *key)
         r->hash = key->hash;
     } else {
         r->seq = key->seq;
-        reply_insert(c, key->session, who, key->seq);
+        reply_insert(c, key->session, obj, key->seq);
     }
     core_step(c, 1);
-    return who;
+    return obj;
 }
 
-/* It is to wait or to hold, and is found by its id from now on. */
+/* The request waits or holds from now on, and is found by its id. */
 static void begin(struct core *c, ref request, enum request_state state)
 {
     struct request *r = request_at(c, request);
@@ -349,7 +349,7 @@ void request_hold(struct core *c, ref request, ref grant)
     grant_detail_make(c, grant)->request = request;
 }
 
-/* It is no longer among those of `where`. */
+/* Removes the request from the memory `where`. */
 static void forget_done(struct core *c, enum done_kind where, ref request)
 {
     const struct request *r = request_at(c, request);
@@ -374,7 +374,7 @@ void request_remember(struct core *c, enum done_kind where, ref request)
     }
 }
 
-/* Operators' ids are kept by time. Each new one drops up to AT_ONCE that are too old, so that the
+/* Operators' ids are kept for a time. Each new one drops up to AT_ONCE expired ones, so that the
  * work of a command is bounded and the memory still shrinks. */
 static void forget_old_operators(struct core *c)
 {
@@ -390,9 +390,8 @@ static void forget_old_operators(struct core *c)
     }
 }
 
-/* Errors are not remembered, with one exception: that nobody held the name is an answer as much as
- * that somebody does. Whoever was told so must not see a try of his that came late force somebody
- * out (S8). */
+/* Errors are not remembered, except `not_held`. A client that got this answer must not see a late
+ * retry of the same request force out a later holder (S8). */
 static bool is_remembered(const struct core *c, const struct result *answer)
 {
     return answer->error == HF_OK || (answer->error == HF_NOT_HELD && c->version >= 3);
@@ -446,7 +445,7 @@ void request_replay(const struct core *c, ref request, struct result *out)
     hf_assert(r->state == REQUEST_DONE);
     if (r->outcome == OUTCOME_REFUSED &&
         (r->type == COMMAND_FORCE_UNLOCK || r->type == COMMAND_REVOKE)) {
-        out->error = HF_NOT_HELD; /* they are not refused for anything else */
+        out->error = HF_NOT_HELD; /* the only error that is remembered */
         return;
     }
     out->replayed = true;

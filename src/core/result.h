@@ -5,36 +5,36 @@
 #include "core/command.h"
 
 enum outcome {
-    OUTCOME_DONE,    /* nothing more to say than the other fields do; transact: all of it */
+    OUTCOME_DONE,    /* completed, see the other fields; transact: all effects applied */
     OUTCOME_GRANTED, /* acquire: held now */
-    OUTCOME_QUEUED,  /* acquire: an event will tell the rest */
-    OUTCOME_REFUSED  /* not done, see `reason`; an answer, no error */
+    OUTCOME_QUEUED,  /* acquire: an event reports the outcome */
+    OUTCOME_REFUSED  /* not done, see `reason`; this is an answer, not an error */
 };
 
-/* Why not acquired, not released, not renewed. The words are part of the interface. */
-#define REASON_LIST(X)                                                                         \
-    X(NONE, "ok")                                                                              \
-    X(HELD, "held")                                                                            \
-    X(TIMEOUT, "timeout")                                                                      \
-    X(DELAYED, "delayed")                                                                      \
-    X(DEADLOCK, "deadlock")                                                                    \
-    X(ALREADY_HELD, "already_held") /* or already waited for, by the same owner */             \
-    X(MODE_MISMATCH, "mode_mismatch")                                                          \
-    X(LIMIT_MISMATCH, "limit_mismatch")                                                        \
-    X(PERMITS_EXCEED_LIMIT, "permits_exceed_limit")                                            \
-    X(SUPERSEDED, "superseded")                                                                \
-    X(CANCELLED, "cancelled")         /* the waiter was withdrawn */                           \
-    X(DETACHED, "detached")           /* the waiter's connection did not come back (S7.3) */   \
-    X(SESSION_ENDED, "session_ended") /* and so did the wait */                                \
-    X(NOT_OWNER, "not_owner")                                                                  \
-    X(ALREADY_RELEASED, "already_released")                                                    \
-    X(EXPIRED, "expired")                                                                      \
-    X(NOT_WAITING, "not_waiting") /* cancel, detach: there is no such waiter (any more) */     \
-    X(BELOW_FLOOR, "below_floor") /* fence check (S11) */                                      \
-    X(STALE_TOKEN, "stale_token") /* fence check */                                            \
-    X(CONFLICT, "conflict")       /* transact: a key is not what it was when it was read */    \
-    X(WRONG_KIND, "wrong_kind")   /* a lock was meant and it is a counter, or the other way */ \
-    X(NOT_ISSUED, "not_issued")   /* fence check: no grant has this token yet (S11) */
+/* Why something was not acquired, released or renewed. The words are part of the interface. */
+#define REASON_LIST(X)                                                                             \
+    X(NONE, "ok")                                                                                  \
+    X(HELD, "held")                                                                                \
+    X(TIMEOUT, "timeout")                                                                          \
+    X(DELAYED, "delayed")                                                                          \
+    X(DEADLOCK, "deadlock")                                                                        \
+    X(ALREADY_HELD, "already_held") /* or already waited for, by the same owner */                 \
+    X(MODE_MISMATCH, "mode_mismatch")                                                              \
+    X(LIMIT_MISMATCH, "limit_mismatch")                                                            \
+    X(PERMITS_EXCEED_LIMIT, "permits_exceed_limit")                                                \
+    X(SUPERSEDED, "superseded")                                                                    \
+    X(CANCELLED, "cancelled") /* the waiter was withdrawn */                                       \
+    X(DETACHED, "detached")   /* the waiter's connection was not restored in time (S7.3) */        \
+    X(SESSION_ENDED, "session_ended") /* the wait ended with its session */                        \
+    X(NOT_OWNER, "not_owner")                                                                      \
+    X(ALREADY_RELEASED, "already_released")                                                        \
+    X(EXPIRED, "expired")                                                                          \
+    X(NOT_WAITING, "not_waiting") /* cancel, detach: there is no such waiter */                    \
+    X(BELOW_FLOOR, "below_floor") /* fence check (S11) */                                          \
+    X(STALE_TOKEN, "stale_token") /* fence check */                                                \
+    X(CONFLICT, "conflict")       /* transact: a key changed since it was read */                  \
+    X(WRONG_KIND, "wrong_kind") /* the name is a counter where a lock is needed, or the reverse */ \
+    X(NOT_ISSUED, "not_issued") /* fence check: no grant has this token yet (S11) */
 
 enum reason {
 #define X(symbol, word) REASON_##symbol,
@@ -44,14 +44,14 @@ enum reason {
 };
 
 /* How a grant or a session ended; kept for the last LIMIT_ENDED of each (S8.3). */
-#define ENDED_LIST(X)                                                 \
-    X(NOT, "not")                                                     \
-    X(RELEASED, "released")                                           \
-    X(SESSION_CLOSED, "session_closed")                               \
-    X(EXPIRED, "expired") /* its own TTL, or its private session's */ \
-    X(SESSION_EXPIRED, "session_expired")                             \
-    X(FORCED, "forced")                                               \
-    X(REVOKED, "revoked")                                             \
+#define ENDED_LIST(X)                                                       \
+    X(NOT, "not")                                                           \
+    X(RELEASED, "released")                                                 \
+    X(SESSION_CLOSED, "session_closed")                                     \
+    X(EXPIRED, "expired") /* its own TTL, or that of its private session */ \
+    X(SESSION_EXPIRED, "session_expired")                                   \
+    X(FORCED, "forced")                                                     \
+    X(REVOKED, "revoked")                                                   \
     X(RECOVERED, "recovered") /* by the recovery of a lost majority (S3.3) */
 
 enum ended {
@@ -61,7 +61,7 @@ enum ended {
         ENDED_COUNT
 };
 
-/* What a stranger may know of a holder (S4.4). */
+/* What clients other than its owner may see of a holder (S4.4). */
 struct holder_view {
     struct slice client;
     struct slice owner;
@@ -72,7 +72,7 @@ struct holder_view {
     uint64_t deadline_ms;
 };
 
-/* One owner in a cycle of waiting: it waits for `name`, which the next one holds or wants first. */
+/* One owner in a cycle: it waits for `name`, which the next owner holds or waits for before it. */
 struct cycle_step {
     struct slice client;
     struct slice owner;
@@ -82,37 +82,39 @@ struct cycle_step {
 /* Slices are borrowed from the state until the next command or sweep. */
 struct result {
     enum command_type type;
-    enum hf_error error; /* anything but HF_OK: nothing was done, the rest is zero */
+    enum hf_error error; /* not HF_OK: nothing was done and the other fields are zero */
     enum outcome outcome;
     enum reason reason;
-    enum ended ended;        /* of a grant that is answered about after the fact */
-    bool replayed;           /* the answer to an earlier command with this id */
+    enum ended ended;        /* of a grant that had already ended */
+    bool replayed;           /* repeats the answer to an earlier command with this id */
     bool deadlock_unchecked; /* S6.4 */
     bool accepted;           /* fence check */
     enum mode mode;
-    uint64_t token;       /* the grant's; LEAD: the epoch; ADVANCE: C; transact: the last one given;
-                             fence_reset: the mark before it */
-    struct id lease;      /* the grant's, which a replayed acquire did not draw itself */
-    uint64_t deadline_ms; /* of the grant, the session or the revocation, in cluster time */
-    uint64_t ttl_ms;      /* in force */
-    uint64_t attachment;  /* QUEUED: the number to cancel with; stream_up: the stream's */
+    /* The grant's token. LEAD: the epoch. ADVANCE: C. transact: the last token given. fence_reset:
+     * the mark before it. */
+    uint64_t token;
+    struct id lease;           /* the grant's; a replayed acquire gets the original one */
+    uint64_t deadline_ms;      /* of the grant, the session or the revocation, in cluster time */
+    uint64_t ttl_ms;           /* in force */
+    uint64_t attachment;       /* QUEUED: the number to cancel with; stream_up: the stream's */
     uint64_t wait_deadline_ms; /* QUEUED; UINT64_MAX: none */
     uint64_t delayed_until_ms; /* REASON_DELAYED, also while a delay runs */
-    uint64_t highest;          /* fence check and fence_reset: the mark after it */
+    uint64_t highest;          /* fence check and fence_reset: the mark afterwards */
     uint32_t slot;             /* of a semaphore grant (S11) */
     uint32_t depth;            /* how often the owner holds it */
     uint32_t queue_length;
     uint32_t queue_position; /* from 1; LIMIT_POSITION + 1: further back */
-    uint32_t count; /* holders forced out or asked to give up; keep-alive: sessions told; transact:
-                       effects done; ADVANCE: by how much C rose */
-    bool more;      /* force-unlock: call again for the rest (S2.1) */
+    /* Holders forced out or requested to release. Keep-alive: sessions reported. transact: effects
+     * applied. ADVANCE: by how much C rose. */
+    uint32_t count;
+    bool more; /* force-unlock: call again for the rest (S2.1) */
     bool has_holder;
     uint32_t holders;
     struct holder_view holder; /* the first one */
-    struct slice reserved_for; /* the client whose multi-lock keeps the free name free (S6.2) */
-    struct slice name;    /* the name, of several, that the refusal is about; transact: the key */
+    struct slice reserved_for; /* the client whose multi-lock reserves the free name (S6.2) */
+    struct slice name;    /* the name, of several, that caused the refusal; transact: the key */
     const uint8_t *alive; /* keep-alive: an hf_error for each id: OK, NOT_FOUND, EXPIRED */
-    const struct cycle_step *cycle; /* REASON_DEADLOCK; begins with the asker */
+    const struct cycle_step *cycle; /* REASON_DEADLOCK; begins with the owner of this request */
     uint32_t cycle_length;
 };
 

@@ -1,6 +1,6 @@
-/* Doubly-linked rings of pool objects. The owner keeps one reference, to the last element, and so
- * reaches both ends; an object may stand in several rings, each by a `struct links` of its own,
- * which the functions find by its offset. The order is part of the replicated state. */
+/* Doubly-linked rings of pool objects. The owner keeps one reference, to the last element, which
+ * reaches both ends. An object may be in several rings, each through its own `struct links`, which
+ * the functions find by its offset. The order is part of the replicated state. */
 #ifndef HOLDFAST_CORE_RING_H
 #define HOLDFAST_CORE_RING_H
 
@@ -12,9 +12,9 @@ struct links {
     ref next; /* 0 when in no ring */
 };
 
-static inline struct links *ring_links(const struct pool *p, ref who, size_t offset)
+static inline struct links *ring_links(const struct pool *p, ref obj, size_t offset)
 {
-    return (struct links *)(void *)((char *)pool_at(p, who) + offset);
+    return (struct links *)(void *)((char *)pool_at(p, obj) + offset);
 }
 
 static inline ref ring_first(const struct pool *p, ref last, size_t offset)
@@ -22,61 +22,61 @@ static inline ref ring_first(const struct pool *p, ref last, size_t offset)
     return last == 0 ? 0 : ring_links(p, last, offset)->next;
 }
 
-/* The one after `who`, or 0 at the end. */
-static inline ref ring_after(const struct pool *p, ref last, ref who, size_t offset)
+/* The element after `obj`, or 0 at the end. */
+static inline ref ring_after(const struct pool *p, ref last, ref obj, size_t offset)
 {
-    return who == last ? 0 : ring_links(p, who, offset)->next;
+    return obj == last ? 0 : ring_links(p, obj, offset)->next;
 }
 
-static inline ref ring_before(const struct pool *p, ref last, ref who, size_t offset)
+static inline ref ring_before(const struct pool *p, ref last, ref obj, size_t offset)
 {
-    ref prev = ring_links(p, who, offset)->prev;
+    ref prev = ring_links(p, obj, offset)->prev;
     return prev == last ? 0 : prev;
 }
 
-static inline bool ring_contains_link(const struct pool *p, ref who, size_t offset)
+static inline bool ring_contains_link(const struct pool *p, ref obj, size_t offset)
 {
-    return ring_links(p, who, offset)->next != 0;
+    return ring_links(p, obj, offset)->next != 0;
 }
 
-/* Puts `who` behind `before`, or at the front when `before` is 0. */
-static inline void ring_insert(const struct pool *p, ref *last, ref before, ref who, size_t offset)
+/* Inserts `obj` behind `before`, or at the front when `before` is 0. */
+static inline void ring_insert(const struct pool *p, ref *last, ref before, ref obj, size_t offset)
 {
-    struct links *w = ring_links(p, who, offset);
+    struct links *w = ring_links(p, obj, offset);
     hf_assert(w->next == 0);
     if (*last == 0) {
-        w->prev = w->next = who;
-        *last = who;
+        w->prev = w->next = obj;
+        *last = obj;
         return;
     }
     ref left = before == 0 ? *last : before;
     struct links *l = ring_links(p, left, offset);
     w->prev = left;
     w->next = l->next;
-    ring_links(p, l->next, offset)->prev = who;
-    l->next = who;
+    ring_links(p, l->next, offset)->prev = obj;
+    l->next = obj;
     if (before != 0 && before == *last) {
-        *last = who;
+        *last = obj;
     }
 }
 
-static inline void ring_append(const struct pool *p, ref *last, ref who, size_t offset)
+static inline void ring_append(const struct pool *p, ref *last, ref obj, size_t offset)
 {
-    ring_insert(p, last, *last, who, offset);
-    *last = who;
+    ring_insert(p, last, *last, obj, offset);
+    *last = obj;
 }
 
-static inline void ring_remove(const struct pool *p, ref *last, ref who, size_t offset)
+static inline void ring_remove(const struct pool *p, ref *last, ref obj, size_t offset)
 {
-    struct links *w = ring_links(p, who, offset);
+    struct links *w = ring_links(p, obj, offset);
     hf_assert(w->next != 0);
-    if (w->next == who) {
-        hf_assert(*last == who);
+    if (w->next == obj) {
+        hf_assert(*last == obj);
         *last = 0;
     } else {
         ring_links(p, w->prev, offset)->next = w->next;
         ring_links(p, w->next, offset)->prev = w->prev;
-        if (*last == who) {
+        if (*last == obj) {
             *last = w->prev;
         }
     }

@@ -1,10 +1,10 @@
-/* The order of the records, and those that belong to no session; see snapshot_build.h. */
+/* The order of the records, and the records that belong to no session; see snapshot_build.h. */
 #include "core/snapshot_build.h"
 
 #include "base/text.h"
 #include "core/invariants.h"
 
-/* Room is made on the word of the first record alone, up to that for 2^21: 16 MiB. */
+/* Limit for memory reserved because of the untrusted first record: 2^21 slots, 16 MiB. */
 #define RESERVE_MAGNITUDE 21
 
 const char undecodable[] = "it cannot be decoded";
@@ -65,7 +65,7 @@ const char *build_name(struct builder *b, uint32_t tenant, struct slice name, ui
         lock_set_mode(c, lock, (enum mode)mode, (uint32_t)limit);
         lock_at(c, lock)->mode = (uint8_t)mode;
         if (mode == MODE_SHARED) {
-            (void)lock_extra_make(c, lock); /* to count the holders with */
+            (void)lock_extra_make(c, lock); /* it counts the holders */
         }
     }
     const struct lock *l = lock_at(c, lock);
@@ -83,13 +83,13 @@ const char *build_extra(struct builder *b, ref lock, struct lock_extra **out)
 {
     const struct lock *l = lock_at(b->c, lock);
     if (l->extra == 0 && l->holders != 0) {
-        return "its name has a holder that says it has nothing but a holder";
+        return "its name has a holder whose flags exclude this record";
     }
     *out = lock_extra_make(b->c, lock);
     return NULL;
 }
 
-/* `until_ms` may be NULL: it has no time then. */
+/* `until_ms` is NULL for a record without a time. */
 static const char *read_name(struct builder *b, struct reader *r, ref *lock, uint64_t *until_ms)
 {
     uint32_t tenant = read_u32(r);
@@ -197,14 +197,14 @@ static const char *build_state(struct builder *b, struct reader *r)
     return c->epoch <= c->counter ? NULL : "the epoch is above the token counter";
 }
 
-/* Crowds. */
+/* The waiters of each node. */
 
 static ref find_crowd(const struct core *c, uint64_t number)
 {
-    RING_EACH(c, who, c->all_crowds, crowd, all)
+    RING_EACH(c, obj, c->all_crowds, crowd, all)
     {
-        if (crowd_at(c, who)->number == number) {
-            return who;
+        if (crowd_at(c, obj)->number == number) {
+            return obj;
         }
     }
     return 0;
@@ -236,16 +236,16 @@ static const char *build_crowd(struct builder *b, struct reader *r)
             return "its node has two";
         }
     }
-    ref who = 0;
-    struct crowd *crowd = pool_alloc(&c->pool, sizeof(*crowd), &who);
+    ref obj = 0;
+    struct crowd *crowd = pool_alloc(&c->pool, sizeof(*crowd), &obj);
     crowd->kind = KIND_CROWD;
     crowd->gone = gone;
     crowd->node = node;
     crowd->number = number;
     crowd->until_ms = until_ms;
-    RING_APPEND(c, &c->all_crowds, who, crowd, all);
+    RING_APPEND(c, &c->all_crowds, obj, crowd, all);
     if (gone) {
-        timer_set(c, who, until_ms);
+        timer_set(c, obj, until_ms);
     }
     return NULL;
 }
@@ -253,27 +253,27 @@ static const char *build_crowd(struct builder *b, struct reader *r)
 static const char *build_revisit(struct builder *b, struct reader *r)
 {
     struct core *c = b->c;
-    ref who = find_crowd(c, read_u64(r));
+    ref obj = find_crowd(c, read_u64(r));
     uint64_t attachment = read_u64(r);
     if (!reader_done(r)) {
         return undecodable;
     }
-    if (who == 0) {
-        return "there is no such crowd";
+    if (obj == 0) {
+        return "its list of waiters does not exist";
     }
-    struct crowd *crowd = crowd_at(c, who);
+    struct crowd *crowd = crowd_at(c, obj);
     if (!crowd->gone || crowd->revisit != 0) {
-        return "its crowd is not to be visited, or twice";
+        return "its list of waiters is not to be visited, or occurs twice";
     }
     RING_EACH(c, waiter, crowd->waiters, waiter, in_crowd)
     {
         if (waiter_at(c, waiter)->attachment == attachment) {
             crowd->revisit = waiter;
-            RING_APPEND(c, &c->revisits, who, crowd, revisited);
+            RING_APPEND(c, &c->revisits, obj, crowd, revisited);
             return NULL;
         }
     }
-    return "its crowd has no such waiter";
+    return "its list of waiters has no such waiter";
 }
 
 /* The whole. */
@@ -288,17 +288,18 @@ static const char *build_end(struct builder *b, struct reader *r)
     if (!reader_done(r)) {
         return undecodable;
     }
-    return said == records ? NULL : "it counts other records than there were";
+    return said == records ? NULL : "its counts do not match the records before it";
 }
 
-/* All sessions are known: the rings that tokens, tickets and attachment numbers order. */
+/* Called when all sessions are read: links the rings that are ordered by token, ticket or
+ * attachment number. */
 static const char *link_all(struct builder *b)
 {
     struct core *c = b->c;
     keyed_sort(&b->sharers);
     for (size_t i = 0; i < b->sharers.count; i++) {
-        ref who = b->sharers.at[i].who;
-        RING_APPEND(c, &lock_at(c, grant_at(c, who)->lock)->holders, who, grant, in_lock);
+        ref obj = b->sharers.at[i].who;
+        RING_APPEND(c, &lock_at(c, grant_at(c, obj)->lock)->holders, obj, grant, in_lock);
     }
     keyed_sort(&b->waiters);
     if (!keyed_is_unique(&b->waiters)) {
@@ -317,9 +318,9 @@ static const char *link_all(struct builder *b)
         return "two waiters have the same attachment number";
     }
     for (size_t i = 0; i < b->waiters.count; i++) {
-        ref who = b->waiters.at[i].who;
-        if (waiter_at(c, who)->crowd != 0) {
-            RING_APPEND(c, &crowd_at(c, waiter_at(c, who)->crowd)->waiters, who, waiter, in_crowd);
+        ref obj = b->waiters.at[i].who;
+        if (waiter_at(c, obj)->crowd != 0) {
+            RING_APPEND(c, &crowd_at(c, waiter_at(c, obj)->crowd)->waiters, obj, waiter, in_crowd);
         }
     }
     keyed_close(&b->sharers);
@@ -333,7 +334,7 @@ static bool is_owned(enum record_type type)
     return type > RECORD_SESSION && type <= RECORD_WAITER;
 }
 
-/* The types come in the order of their numbers, but for sessions: each has its own run. */
+/* The types are in the order of their numbers, but each session starts a new run. */
 static const char *check_order(struct builder *b, enum record_type type)
 {
     bool begins = b->last == RECORD_NONE;
@@ -413,7 +414,7 @@ const char *builder_finish(struct builder *b)
     if (snapshot_magnitude(table_count(&c->sessions)) != b->sessions_magnitude ||
         snapshot_magnitude(table_count(&c->locks)) != b->names_magnitude ||
         snapshot_magnitude(table_count(&c->leases)) != b->leases_magnitude) {
-        return "there are more or fewer sessions, names or leases than the first record said";
+        return "the number of sessions, names or leases differs from the first record";
     }
     if (c->audit_ring != 0 && audit_record_at(c, c->audit_ring)->number != c->audit_number) {
         return "the newest audit records are missing";

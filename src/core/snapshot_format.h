@@ -5,56 +5,56 @@
  *   an end record, which counts those before it
  *   the XXH3 checksum (8 bytes, little-endian) of everything before
  *
- * The types come in the order of their numbers, each type's records in the order of a ring of the
- * state. A session is followed by what it owns: replies, grants (a multi-lock's first part, then
- * the others), waiters. Nothing is written that hash tables, the heap or the pool decide, so the
- * same state gives the same bytes everywhere; and one state has one form only, so that reading and
- * writing again gives the very same bytes.
+ * The types are in the order of their numbers, the records of each type in the order of a ring of
+ * the state. A session is followed by what it owns: replies, grants (a multi-lock's first part,
+ * then the others), waiters. Nothing is written that depends on hash tables, the heap or the pool,
+ * so the same state gives the same bytes everywhere. A state has exactly one form: reading and
+ * writing again gives identical bytes.
  *
- * The format follows from the version of the state, so that a member that knows no more than that
- * version can read it, whoever wrote it. Format 3 is of version 4. Format 2 is of versions 2 and 3:
- * its counters have no deadline, and it has no requests that are kept apart from those of clients,
- * so its end has the number of the first of those,
- * and sessions do not name the node of their stream. Format 1 is of version 1: it has neither
- * counters nor transactions, likewise, and the state has one field less. */
+ * The format follows from the version of the state, so that every member that supports that version
+ * can read it. Format 3 is of version 4. Format 2 is of versions 2 and 3: its counters have no
+ * deadline, and its sessions do not have the node of their stream. It has no DRAWN_REQUEST or
+ * OPERATOR_REQUEST records, so its end record has the number of the first of them. Format 1 is of
+ * version 1: it has neither counters nor transactions, the number of its end record is lower
+ * accordingly, and the state record has one field less. */
 #ifndef HOLDFAST_CORE_SNAPSHOT_FORMAT_H
 #define HOLDFAST_CORE_SNAPSHOT_FORMAT_H
 
 #include "core/state.h"
 
-#define SNAPSHOT_MAGIC "\x89HFsnap\n" /* no text, and a transfer as text breaks it */
+#define SNAPSHOT_MAGIC "\x89HFsnap\n" /* not text: a transfer in text mode damages it */
 #define SNAPSHOT_FORMAT 3
 
 enum {
     SNAPSHOT_MAGIC_BYTES = 8,
     SNAPSHOT_HEADER_BYTES = 16,
     SNAPSHOT_CHECKSUM_BYTES = 8,
-    /* No record is longer: a waiter for 64 names has 33 KiB of names, 8 KiB of metadata and value,
-     * and less than 1 KiB of the rest. */
+    /* Upper bound of a record: a waiter for 64 names has 33 KiB of names, 8 KiB of metadata and
+     * value, and less than 1 KiB of other fields. */
     SNAPSHOT_RECORD_MAX = 48 * 1024,
-    SNAPSHOT_LENGTH_BYTES = 3, /* what the length of a record takes at most */
+    SNAPSHOT_LENGTH_BYTES = 3, /* maximum size of a record's length field */
 };
 
-#define SNAPSHOT_RECORDS(X)                                                    \
-    X(STATE, state)                                                            \
-    X(CROWD, crowd)                                                            \
-    X(SESSION, session)                                                        \
-    X(REPLY, reply) /* of the session; by seq */                               \
-    X(GRANT, grant) /* of the session */                                       \
-    X(PART, part)   /* of a multi-lock: its second name and so on */           \
-    X(WAITER, waiter)                                                          \
-    X(REVISIT, revisit) /* a crowd in core->revisits */                        \
-    X(DELAYED, delayed)                                                        \
-    X(WOKEN, woken)                                                            \
-    X(REQUEST, request) /* by id, done: DONE_OF_CLIENTS */                     \
-    X(ENDED_GRANT, ended_grant)                                                \
-    X(ENDED_SESSION, ended_session)                                            \
-    X(FENCE, fence)                                                            \
-    X(AUDIT, audit)                                                            \
-    X(COUNTER, counter)                                                        \
-    X(TRANSACT, transact)                                                      \
-    X(DRAWN_REQUEST, drawn_request)       /* as REQUEST: DONE_DRAWN */         \
-    X(OPERATOR_REQUEST, operator_request) /* likewise, and when it was done */ \
+#define SNAPSHOT_RECORDS(X)                                                                   \
+    X(STATE, state)                                                                           \
+    X(CROWD, crowd)                                                                           \
+    X(SESSION, session)                                                                       \
+    X(REPLY, reply) /* of the session; by seq */                                              \
+    X(GRANT, grant) /* of the session */                                                      \
+    X(PART, part)   /* of a multi-lock: its second and later names */                         \
+    X(WAITER, waiter)                                                                         \
+    X(REVISIT, revisit) /* struct crowd in core->revisits */                                  \
+    X(DELAYED, delayed)                                                                       \
+    X(WOKEN, woken)                                                                           \
+    X(REQUEST, request) /* by id, done: DONE_OF_CLIENTS */                                    \
+    X(ENDED_GRANT, ended_grant)                                                               \
+    X(ENDED_SESSION, ended_session)                                                           \
+    X(FENCE, fence)                                                                           \
+    X(AUDIT, audit)                                                                           \
+    X(COUNTER, counter)                                                                       \
+    X(TRANSACT, transact)                                                                     \
+    X(DRAWN_REQUEST, drawn_request)       /* as REQUEST: DONE_DRAWN */                        \
+    X(OPERATOR_REQUEST, operator_request) /* by id, done: DONE_OF_OPERATORS, with the time */ \
     X(END, end)
 
 enum record_type {
@@ -70,16 +70,16 @@ static inline uint32_t snapshot_format_of(uint32_t version)
     return version == 1 ? 1 : version < 4 ? 2 : 3;
 }
 
-/* The number that an end has in the file. */
+/* The record number of the end record in this format. */
 static inline uint8_t snapshot_end_of(uint32_t format)
 {
     return format == 1 ? RECORD_COUNTER : format == 2 ? RECORD_DRAWN_REQUEST : RECORD_END;
 }
 
-/* Flags say which optional fields follow. The two lowest bits of a grant's, a waiter's and a
- * place's are a mode: of a place, that of the name. */
+/* Flags select the optional fields that follow. The two lowest bits of a grant's, a waiter's and a
+ * place's flags are a mode: of a place, the mode of the name. */
 enum {
-    AUDIT_IS_NOTE = 0x80, /* with the action; since version 3 */
+    AUDIT_IS_NOTE = 0x80, /* added to the action; since version 3 */
 
     SESSION_IS_PRIVATE = 1,
     SESSION_HAS_TIMER = 2,
@@ -103,14 +103,14 @@ enum {
     PLACE_FLAGS = 7,
 };
 
-/* How many bits a number has. The first record says of the largest tables how long they are, in
- * this measure, so that the reader can make room. */
+/* The number of bits of a count. The first record announces the sizes of the largest tables in this
+ * unit, so that the reader can reserve memory. */
 static inline uint8_t snapshot_magnitude(uint64_t count)
 {
     return count == 0 ? 0 : (uint8_t)(64 - __builtin_clzll(count));
 }
 
-/* How a waiter or a grant says which request it answers. */
+/* How a waiter or a grant identifies the request that it answers. */
 enum { TIED_TO_NONE, TIED_BY_ID, TIED_BY_SEQ, TIED_COUNT };
 
 #endif

@@ -1,4 +1,4 @@
-/* Grants of a snapshot, with the locks that they hold; see snapshot_build.h. */
+/* Grants of a snapshot, and the locks that they hold; see snapshot_build.h. */
 #include "core/snapshot_build.h"
 
 #include "base/text.h"
@@ -25,7 +25,7 @@ struct grant_fields {
     uint64_t revoke_record;
     uint64_t timer_ms;
     struct tie tie;
-    uint8_t key_flags; /* 0: no key */
+    uint8_t key_flags; /* 0: not a key */
     uint32_t changes;
 };
 
@@ -145,11 +145,11 @@ static const char *take_slot(struct builder *b, struct lock_extra *x, const stru
     return NULL;
 }
 
-/* Makes it a holder of its lock; where there may be several, their ring comes later. */
-static const char *join_holders(struct builder *b, ref who, bool has_extra)
+/* Makes the grant a holder of its lock. A ring of several holders is linked later. */
+static const char *join_holders(struct builder *b, ref obj, bool has_extra)
 {
     struct core *c = b->c;
-    struct grant *g = grant_at(c, who);
+    struct grant *g = grant_at(c, obj);
     struct lock *l = lock_at(c, g->lock);
     if (l->mode == MODE_EXCLUSIVE || l->mode == MODE_ELECTION) {
         if (l->holders != 0) {
@@ -157,9 +157,9 @@ static const char *join_holders(struct builder *b, ref who, bool has_extra)
         }
         bool had_extra = l->extra != 0;
         if (had_extra && !has_extra) {
-            return "its name has more than a holder";
+            return "its name has waiters, a delay or a wake-up that its flags exclude";
         }
-        RING_APPEND(c, &l->holders, who, grant, in_lock);
+        RING_APPEND(c, &l->holders, obj, grant, in_lock);
         if (has_extra) {
             lock_extra_make(c, g->lock)->holders = 1;
         }
@@ -167,10 +167,10 @@ static const char *join_holders(struct builder *b, ref who, bool has_extra)
     }
     struct lock_extra *x = lock_extra_at(c, l->extra);
     if (!has_extra || x->holders == LIMIT_HOLDERS) {
-        return "its name has too many holders, or no room to count them";
+        return "its name has too many holders, or no holder count";
     }
     x->holders++;
-    keyed_add(&b->sharers, g->token, who);
+    keyed_add(&b->sharers, g->token, obj);
     return l->mode == MODE_SEMAPHORE ? take_slot(b, x, g) : NULL;
 }
 
@@ -179,8 +179,8 @@ static ref new_grant(struct builder *b, ref lock, const struct grant_fields *f)
     struct core *c = b->c;
     struct session *s = current(b);
     size_t lease_bytes = s->is_private ? 0 : sizeof(struct id);
-    ref who = 0;
-    struct grant *g = pool_alloc(&c->pool, sizeof(*g) + lease_bytes + f->owner.len, &who);
+    ref obj = 0;
+    struct grant *g = pool_alloc(&c->pool, sizeof(*g) + lease_bytes + f->owner.len, &obj);
     g->kind = KIND_GRANT;
     g->depth = (uint16_t)f->depth;
     g->lock = lock;
@@ -199,19 +199,19 @@ static ref new_grant(struct builder *b, ref lock, const struct grant_fields *f)
     if (f->owner.len > 0) {
         memcpy(g->tail + lease_bytes, f->owner.data, f->owner.len);
     }
-    RING_APPEND(c, &s->holds, who, grant, in_session);
+    RING_APPEND(c, &s->holds, obj, grant, in_session);
     c->grants++;
-    return who;
+    return obj;
 }
 
-/* Everything that the first part of a grant has and others have not. */
-static const char *furnish(struct builder *b, ref who, const struct grant_fields *f)
+/* Sets the fields that only the first part of a grant has. */
+static const char *set_first_part(struct builder *b, ref obj, const struct grant_fields *f)
 {
     struct core *c = b->c;
-    const struct grant *g = grant_at(c, who);
+    const struct grant *g = grant_at(c, obj);
     if (f->ttl_ms != 0 || f->metadata.len > 0 || f->value.len > 0 || f->revoke_at_ms != 0 ||
         f->tie.kind != TIED_TO_NONE || f->changes > 0) {
-        struct detail *d = grant_detail_make(c, who);
+        struct detail *d = grant_detail_make(c, obj);
         d->ttl_ms = (uint32_t)f->ttl_ms;
         d->life_ms = f->life_ms;
         d->revoke_at_ms = f->revoke_at_ms;
@@ -221,27 +221,27 @@ static const char *furnish(struct builder *b, ref who, const struct grant_fields
         d->value = blob_new(c, f->value);
     }
     if (f->parts > 1 || f->mode == MODE_SHARED || f->mode == MODE_SEMAPHORE) {
-        grant_detail_make(c, who)->by_token = 1;
+        grant_detail_make(c, obj)->by_token = 1;
         table_insert(&c->tokens, hash_token(c, g->token), g->detail);
     }
     if (f->parts > 1) {
-        struct detail *d = grant_detail_make(c, who);
+        struct detail *d = grant_detail_make(c, obj);
         struct group *all =
             pool_alloc(&c->pool, sizeof(*all) + sizeof(ref) * (size_t)f->parts, &d->group);
         all->count = (uint32_t)f->parts;
-        all->grants[0] = who;
-        b->first_part = who;
+        all->grants[0] = obj;
+        b->first_part = obj;
         b->parts_left = all->count - 1;
     }
     if (g->flags & GRANT_HAS_LEASE) {
-        table_insert(&c->leases, hash_id(c, f->lease), who);
+        table_insert(&c->leases, hash_id(c, f->lease), obj);
     }
     if (f->timer_ms != UINT64_MAX) {
-        timer_set(c, who, f->timer_ms);
+        timer_set(c, obj, f->timer_ms);
     }
     return f->tie.kind == TIED_TO_NONE
                ? NULL
-               : build_tie(b, &f->tie, REQUEST_HOLDING, who, &detail_at(c, g->detail)->request);
+               : build_tie(b, &f->tie, REQUEST_HOLDING, obj, &detail_at(c, g->detail)->request);
 }
 
 const char *build_grant(struct builder *b, struct reader *r)
@@ -261,9 +261,9 @@ const char *build_grant(struct builder *b, struct reader *r)
         return wrong;
     }
     b->last_token = f.token;
-    ref who = new_grant(b, lock, &f);
-    wrong = join_holders(b, who, (f.flags & GRANT_LOCK_HAS_EXTRA) != 0);
-    return wrong != NULL ? wrong : furnish(b, who, &f);
+    ref obj = new_grant(b, lock, &f);
+    wrong = join_holders(b, obj, (f.flags & GRANT_LOCK_HAS_EXTRA) != 0);
+    return wrong != NULL ? wrong : set_first_part(b, obj, &f);
 }
 
 const char *build_part(struct builder *b, struct reader *r)
@@ -296,9 +296,9 @@ const char *build_part(struct builder *b, struct reader *r)
                              .delay_ms = first->delay_ms,
                              .owner = grant_owner(first),
                              .lease = grant_lease(c, first)};
-    ref who = new_grant(b, lock, &f);
-    all->grants[at] = who;
-    grant_detail_make(c, who)->group = group_ref;
+    ref obj = new_grant(b, lock, &f);
+    all->grants[at] = obj;
+    grant_detail_make(c, obj)->group = group_ref;
     b->parts_left--;
-    return join_holders(b, who, flags != 0);
+    return join_holders(b, obj, flags != 0);
 }

@@ -1,5 +1,5 @@
-/* What a snapshot remembers: requests by id, ends, fence marks, audit, counters, transactions; see
- * snapshot_build.h. */
+/* The remembered objects of a snapshot: requests by id, ends, fence marks, audit, counters,
+ * transactions; see snapshot_build.h. */
 #include "core/snapshot_build.h"
 
 #include "base/text.h"
@@ -92,11 +92,11 @@ static const char *build_done(struct builder *b, struct reader *r, enum done_kin
     if (fields.done_ms < before_ms || !is_past(b, fields.done_ms)) {
         return "it was done out of order";
     }
-    ref who = 0;
+    ref obj = 0;
     const char *wrong = check_answer(&fields);
-    wrong = wrong != NULL ? wrong : build_request(b, &fields, scope, id, &who);
+    wrong = wrong != NULL ? wrong : build_request(b, &fields, scope, id, &obj);
     if (wrong == NULL) {
-        request_remember(c, where, who);
+        request_remember(c, where, obj);
     }
     return wrong;
 }
@@ -231,9 +231,9 @@ const char *build_audit(struct builder *b, struct reader *r)
     if (!text_is_plain(resource) || !text_is_plain(actor) || !text_is_plain(reason)) {
         return "its text is not valid";
     }
-    ref who = 0;
+    ref obj = 0;
     struct audit_record *a =
-        pool_alloc(&c->pool, sizeof(*a) + resource.len + actor.len + reason.len, &who);
+        pool_alloc(&c->pool, sizeof(*a) + resource.len + actor.len + reason.len, &obj);
     *a = fields;
     a->resource_len = (uint16_t)resource.len;
     a->actor_len = (uint8_t)actor.len;
@@ -242,7 +242,7 @@ const char *build_audit(struct builder *b, struct reader *r)
     write_bytes(&text, resource.data, resource.len);
     write_bytes(&text, actor.data, actor.len);
     write_bytes(&text, reason.data, reason.len);
-    audit_append(c, who);
+    audit_append(c, obj);
     return NULL;
 }
 
@@ -264,7 +264,7 @@ const char *build_counter(struct builder *b, struct reader *r)
         return "its name is not valid";
     }
     if (change == 0 || change > c->counter_change) {
-        return "its last change is yet to come";
+        return "its last change is in the future";
     }
     if (deadline_ms >= SNAPSHOT_DEADLINE_END ||
         (deadline_ms != 0 && deadline_ms <= c->now_ms && !c->backlog)) {
@@ -275,10 +275,10 @@ const char *build_counter(struct builder *b, struct reader *r)
         (lock != 0 && lock_in_use(c, lock_at(c, lock)))) {
         return "its name comes twice, or is that of a lock";
     }
-    ref who = counter_add(c, tenant, name);
-    counter_at(c, who)->number = number;
-    counter_at(c, who)->change = change;
-    counter_set_deadline(c, who, deadline_ms);
+    ref obj = counter_add(c, tenant, name);
+    counter_at(c, obj)->number = number;
+    counter_at(c, obj)->change = change;
+    counter_set_deadline(c, obj, deadline_ms);
     return NULL;
 }
 

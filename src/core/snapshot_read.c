@@ -1,12 +1,12 @@
-/* Reading a snapshot that comes in pieces of any size: the header, the frames of the records, the
- * checksum. What the records say is the business of snapshot_build.c.
+/* Reads a snapshot in pieces of any size: the header, the frames of the records, the checksum.
+ * snapshot_build.c interprets the records.
  *
  *   HEADER ──▶ LENGTH ──▶ RECORD ──▶ ... ──▶ CHECKSUM ──▶ COMPLETE
  *                 ▲          │
  *                 └──────────┘
  *
- * A record that lies in one piece is read where it is; one that is cut is collected first, so that
- * never more than one record is held. */
+ * A record within one piece is read in place; one that spans pieces is collected first. At most one
+ * record is buffered. */
 #include "core/snapshot.h"
 
 #include "core/snapshot_build.h"
@@ -24,24 +24,24 @@ struct snapshot_reader {
     enum stage stage;
     enum hf_error error;
     struct snapshot_problem problem;
-    size_t need; /* bytes until the stage has what it waits for */
+    size_t need; /* bytes that the stage needs */
     size_t have; /* of them, in `piece` */
     uint64_t checksum;
-    /* The state of the hash wants a larger alignment than memory promises. */
-    uint8_t hash_room[sizeof(XXH3_state_t) + HASH_ALIGNMENT];
+    /* The hash state needs a larger alignment than memory guarantees. */
+    uint8_t hash_bytes[sizeof(XXH3_state_t) + HASH_ALIGNMENT];
     uint8_t piece[SNAPSHOT_RECORD_MAX];
 };
 
 static XXH3_state_t *hash_of(struct snapshot_reader *reader)
 {
-    uintptr_t at = (uintptr_t)reader->hash_room + HASH_ALIGNMENT - 1;
+    uintptr_t at = (uintptr_t)reader->hash_bytes + HASH_ALIGNMENT - 1;
     return (XXH3_state_t *)(at / HASH_ALIGNMENT * HASH_ALIGNMENT);
 }
 
 struct snapshot_reader *snapshot_reader_new(const struct core_options *options)
 {
     struct snapshot_reader *reader = memory_alloc(options->memory, sizeof(*reader));
-    memset(reader, 0, offsetof(struct snapshot_reader, hash_room));
+    memset(reader, 0, offsetof(struct snapshot_reader, hash_bytes));
     reader->memory = options->memory;
     reader->need = SNAPSHOT_HEADER_BYTES;
     builder_init(&reader->builder, core_new(options));
@@ -49,18 +49,18 @@ struct snapshot_reader *snapshot_reader_new(const struct core_options *options)
     return reader;
 }
 
-/* Messages: plain text, put together without a library that knows locales. */
+/* Messages: plain text, built without a library that depends on the locale. */
 
-static void say(struct snapshot_reader *reader, const char *text)
+static void append(struct snapshot_reader *reader, const char *text)
 {
     char *message = reader->problem.text;
     size_t used = strlen(message);
-    size_t room = sizeof(reader->problem.text) - 1 - used;
+    size_t space = sizeof(reader->problem.text) - 1 - used;
     size_t len = strlen(text);
-    memcpy(message + used, text, len < room ? len : room);
+    memcpy(message + used, text, len < space ? len : space);
 }
 
-static void say_number(struct snapshot_reader *reader, uint64_t number)
+static void append_number(struct snapshot_reader *reader, uint64_t number)
 {
     char digits[21];
     size_t at = sizeof(digits) - 1;
@@ -69,21 +69,21 @@ static void say_number(struct snapshot_reader *reader, uint64_t number)
         digits[--at] = (char)('0' + number % 10);
         number /= 10;
     } while (number > 0);
-    say(reader, digits + at);
+    append(reader, digits + at);
 }
 
 static void fail(struct snapshot_reader *reader, enum hf_error error, const char *text)
 {
     reader->error = error;
-    say(reader, text);
+    append(reader, text);
 }
 
 static void fail_record(struct snapshot_reader *reader, enum record_type type, const char *text)
 {
-    say(reader, record_name(type));
-    say(reader, " ");
-    say_number(reader, reader->builder.counts[type]);
-    say(reader, ": ");
+    append(reader, record_name(type));
+    append(reader, " ");
+    append_number(reader, reader->builder.counts[type]);
+    append(reader, ": ");
     fail(reader, HF_CORRUPT, text);
 }
 
@@ -97,7 +97,7 @@ static uint32_t fixed32(const uint8_t *at)
 static void take_header(struct snapshot_reader *reader, const uint8_t *at)
 {
     if (memcmp(at, SNAPSHOT_MAGIC, SNAPSHOT_MAGIC_BYTES) != 0) {
-        fail(reader, HF_CORRUPT, "header: this is no snapshot of Holdfast");
+        fail(reader, HF_CORRUPT, "header: this is not a snapshot of Holdfast");
         return;
     }
     uint32_t format = fixed32(at + SNAPSHOT_MAGIC_BYTES);
@@ -106,9 +106,9 @@ static void take_header(struct snapshot_reader *reader, const uint8_t *at)
         fail(reader, HF_VERSION,
              format > SNAPSHOT_FORMAT ? "header: format version "
                                       : "header: state machine version ");
-        say_number(reader, format > SNAPSHOT_FORMAT ? format : version);
-        say(reader, " is newer than this program, which knows 1 to ");
-        say_number(reader, format > SNAPSHOT_FORMAT ? SNAPSHOT_FORMAT : CORE_VERSION);
+        append_number(reader, format > SNAPSHOT_FORMAT ? format : version);
+        append(reader, " is newer than this program, which supports 1 to ");
+        append_number(reader, format > SNAPSHOT_FORMAT ? SNAPSHOT_FORMAT : CORE_VERSION);
         return;
     }
     if (format == 0 || version == 0) {
@@ -124,7 +124,7 @@ static void take_header(struct snapshot_reader *reader, const uint8_t *at)
     reader->need = 1;
 }
 
-/* The length comes byte by byte, since only its last byte says that it is the last. */
+/* The length is read byte by byte: only its last byte marks the end. */
 static void take_length(struct snapshot_reader *reader)
 {
     bool more = reader->piece[reader->have - 1] >= 0x80;
@@ -135,7 +135,7 @@ static void take_length(struct snapshot_reader *reader)
     struct reader r = reader_make(slice_make(reader->piece, reader->have));
     uint64_t length = read_u64(&r);
     if (!reader_done(&r) || length == 0 || length > SNAPSHOT_RECORD_MAX) {
-        fail_record(reader, reader->builder.last, "the length of what follows it is out of range");
+        fail_record(reader, reader->builder.last, "the length of the next record is out of range");
         return;
     }
     reader->stage = STAGE_RECORD;
@@ -151,7 +151,7 @@ static void take_record(struct snapshot_reader *reader, const uint8_t *at)
         type = type == end ? RECORD_END : RECORD_COUNT;
     }
     if (type == RECORD_NONE || type >= RECORD_COUNT) {
-        fail_record(reader, reader->builder.last, "what follows it is of no known type");
+        fail_record(reader, reader->builder.last, "the type of the next record is unknown");
         return;
     }
     struct reader r = reader_make(slice_make(at + 1, reader->need - 1));
@@ -194,7 +194,7 @@ static void take(struct snapshot_reader *reader, const uint8_t *at)
     }
 }
 
-/* Takes what the stage still needs, or what there is of it; returns how much that was. */
+/* Takes the bytes that the stage still needs, as far as available; returns how many. */
 static size_t advance(struct snapshot_reader *reader, const uint8_t *at, size_t left)
 {
     size_t missing = reader->need - reader->have;
@@ -215,7 +215,7 @@ enum hf_error snapshot_reader_feed(struct snapshot_reader *reader, const void *d
 {
     const uint8_t *from = data;
     size_t used = 0;
-    size_t hashed = 0; /* how much of it the checksum covers */
+    size_t hashed = 0; /* bytes of it that the checksum covers */
     while (used < len && reader->error == HF_OK) {
         if (reader->stage == STAGE_COMPLETE) {
             fail(reader, HF_CORRUPT, "there are bytes after the end");

@@ -1,4 +1,4 @@
-/* Waiters of a snapshot, with their places in queues; see snapshot_build.h. */
+/* Waiters of a snapshot, and their places in queues; see snapshot_build.h. */
 #include "core/snapshot_build.h"
 
 #include "base/text.h"
@@ -111,8 +111,8 @@ static const char *check_waiter(const struct builder *b, const struct waiter_fie
 static ref new_waiter(struct builder *b, const struct waiter_fields *f)
 {
     struct core *c = b->c;
-    ref who = 0;
-    struct waiter *w = pool_alloc(&c->pool, sizeof(*w) + f->owner.len, &who);
+    ref obj = 0;
+    struct waiter *w = pool_alloc(&c->pool, sizeof(*w) + f->owner.len, &obj);
     w->kind = KIND_WAITER;
     w->mode = (uint8_t)f->mode;
     w->flags = f->acquire_flags;
@@ -134,14 +134,14 @@ static ref new_waiter(struct builder *b, const struct waiter_fields *f)
     if (f->owner.len > 0) {
         memcpy(w->owner, f->owner.data, f->owner.len);
     }
-    RING_APPEND(c, &current(b)->waits, who, waiter, in_session);
+    RING_APPEND(c, &current(b)->waits, obj, waiter, in_session);
     c->waiters++;
-    timer_set(c, who, f->timer_ms);
-    keyed_add(&b->waiters, f->ticket, who);
-    return who;
+    timer_set(c, obj, f->timer_ms);
+    keyed_add(&b->waiters, f->ticket, obj);
+    return obj;
 }
 
-/* One name of a waiter: its place, which joins the queue when all tickets are known. */
+/* One name of a waiter: its place, which is linked into the queue when all tickets are known. */
 static const char *build_place(struct builder *b, struct reader *r, ref waiter, ref before,
                                ref *out)
 {
@@ -154,7 +154,7 @@ static const char *build_place(struct builder *b, struct reader *r, ref waiter, 
         return undecodable;
     }
     if (mode_class((enum mode)mode) != mode_class((enum mode)w->mode)) {
-        return "its name is of another class than it wants";
+        return "its name has another mode class than the waiter";
     }
     if (before != 0 && slice_compare(lock_name(lock_at(c, place_at(c, before)->lock)), name) >= 0) {
         return "its names are out of order";
@@ -186,15 +186,16 @@ static const char *build_place(struct builder *b, struct reader *r, ref waiter, 
 static const char *join_crowd(struct builder *b, ref waiter, uint64_t number)
 {
     struct core *c = b->c;
-    RING_EACH(c, who, c->all_crowds, crowd, all)
+    RING_EACH(c, obj, c->all_crowds, crowd, all)
     {
-        if (crowd_at(c, who)->number == number) {
+        if (crowd_at(c, obj)->number == number) {
             struct waiter *w = waiter_at(c, waiter);
-            w->crowd = who;
-            return crowd_at(c, who)->node == w->node ? NULL : "its crowd is of another node";
+            w->crowd = obj;
+            return crowd_at(c, obj)->node == w->node ? NULL
+                                                     : "its list of waiters is of another node";
         }
     }
-    return "there is no such crowd as it says";
+    return "its list of waiters does not exist";
 }
 
 const char *build_waiter(struct builder *b, struct reader *r)
@@ -211,12 +212,12 @@ const char *build_waiter(struct builder *b, struct reader *r)
         return wrong;
     }
     b->last_ticket = f.ticket;
-    ref who = new_waiter(b, &f);
-    struct waiter *w = waiter_at(c, who);
+    ref obj = new_waiter(b, &f);
+    struct waiter *w = waiter_at(c, obj);
     ref *link = &w->places;
     ref before = 0;
     for (uint32_t i = 0; i < w->parts; i++) {
-        wrong = build_place(b, r, who, before, link);
+        wrong = build_place(b, r, obj, before, link);
         if (wrong != NULL) {
             return wrong;
         }
@@ -227,9 +228,9 @@ const char *build_waiter(struct builder *b, struct reader *r)
         return undecodable;
     }
     if (current(b)->is_private) {
-        wrong = join_crowd(b, who, f.crowd_number);
+        wrong = join_crowd(b, obj, f.crowd_number);
     } else {
-        table_insert(&c->leases, hash_id(c, w->lease), who);
+        table_insert(&c->leases, hash_id(c, w->lease), obj);
     }
-    return wrong != NULL ? wrong : build_tie(b, &f.tie, REQUEST_WAITING, who, &w->request);
+    return wrong != NULL ? wrong : build_tie(b, &f.tie, REQUEST_WAITING, obj, &w->request);
 }

@@ -1,43 +1,43 @@
-/* Writing the canonical snapshot. A forked child does it: nothing is allocated, nothing is changed,
- * and the bytes leave through the sink in pieces.
+/* Writes the canonical snapshot. A forked child does it: it allocates nothing and changes nothing,
+ * and passes the bytes to the sink in pieces.
  *
- * What is written is exactly what a later output depends on. Field by field of core/state.h:
+ * It writes exactly what a later output depends on. By object of core/state.h:
  *
- *   core        All replicated scalars. The counts (grants, waiters, audit_count) are counted
- *               again, and audit_at is filled. ordinal, steps, last_steps, worst_steps and
+ *   core        All replicated scalars. The counts (grants, waiters, audit_count) are counted again
+ *               and audit_at is filled on reading. ordinal, steps, last_steps, worst_steps and
  *               prune_left belong to an entry or to this process; alive and cycle are scratch.
- *   tables      Derived: who is in them follows from the objects, the order of chains shows
- *               nowhere. Of done_requests, ended_grants and transacts the order in which
- *               they came.
- *   timers      The deadline at which the heap has a session, grant or waiter, since it may be
- *               earlier than the real one and the sweep's bounds count such visits. A delayed name
- *               stands in it at the end of its delay and a gone crowd at `until_ms`, always.
- *   session     Everything; `entries` is counted. That an extra is there is written too, even an
- *               empty one: stream_down asks for it. `unacked` is counted.
- *   grant       Everything. HAS_LEASE is "the session is real". A multi-lock's later parts differ
- *               from its first in nothing but the name.
- *   detail      Made again when one of its fields needs it. That one is there makes a difference
- *               in one place only: a renewal leaves its time in it. That time counts only with a
- *               TTL of its own, so it is written only then. Membership in core->tokens follows
- *               from mode and parts. What a key has more, its flags and `changes`, is at the end
- *               of its record.
- *   group       From the parts, which stand in the session's ring one behind the other.
- *   lock        Mode and limit stand with each grant, place, delay and woken name; a name that is
- *               only waited for shows the mode of its last holder, so it does not follow from the
- *               waiters. `holders` follows from the grants: the ring is by token.
- *   lock_extra  Its existence is written with the exclusive holder: one with an extra is woken
- *               when it is released, and that takes a step of the budget of handing over. The
- *               queue follows from the tickets. The cursor is written (with the place it stands
- *               at): where it stands decides how many steps the next handing over takes, and shows
- *               in `reserved_for`. `slots` are the bits of the holders' slots; `slots_from` spares
- *               a search and decides nothing.
- *   waiter      Everything. A private one's lease is its session's id. Its place in the crowd's
- *               ring follows from its attachment number, its places in the queues from its ticket.
- *   crowd       Everything; `waiters` follows from the waiters, the timer from `until_ms`.
- *   request     Those by id: with their waiter or grant while there is one, else in the order they
- *               were done, each kind by itself; `strays` follows from them. Session and scope of a
- *               tied one are those of its session. Those by seq: with their session. A tied one has
- *               no answer yet.
+ *   tables      Derived from the objects; the order of chains affects no output. For
+ *               done_requests, ended_grants and transacts the order of insertion is written.
+ *   timers      The deadline in the heap of a session, grant or waiter: it may be earlier than the
+ *               real one, and such visits count against the sweep's bounds. A delayed name is
+ *               always in the heap at the end of its delay, the waiters of a gone node at
+ *               `until_ms`.
+ *   session     Everything; `entries` and `unacked` are counted. The existence of an extra is
+ *               written even if it is empty: stream_down depends on it.
+ *   grant       Everything. HAS_LEASE means that the session is real. Later parts of a multi-lock
+ *               differ from the first only in the name.
+ *   detail      Created again when one of its fields needs it. Its existence matters in one place:
+ *               a renewal stores its time in it. That time counts only with a TTL of its own, so
+ *               it is written only then. Membership in core->tokens follows from mode and parts.
+ *               The flags and `changes` of a key are at the end of its record.
+ *   group       Follows from the parts, which are adjacent in the session's ring.
+ *   lock        Mode and limit are written with each grant, place, delay and woken name. A name
+ *               that is only waited for has the mode of its last holder, which does not follow
+ *               from the waiters. `holders` follows from the grants: the ring is by token.
+ *   lock_extra  Its existence is written with the exclusive holder: a lock with an extra is woken
+ *               when it is released, and that takes a step of the wake budget. The queue follows
+ *               from the tickets. The cursor is written with its place: it decides how many steps
+ *               the next wake takes, and is visible in `reserved_for`. `slots` follow from the
+ *               holders; `slots_from` only shortens a search.
+ *   waiter      Everything. The lease of a private one is its session's id. Its place in the ring
+ *               of its node follows from its attachment number, its places in the queues from its
+ *               ticket.
+ *   node_waiters
+ *               Everything; `waiters` follows from the waiters, the timer from `until_ms`.
+ *   request     By id: written with its waiter or grant while there is one, else in the order of
+ *               completion, each kind separately; `strays` follows from them. Session and scope of
+ *               a request with a target are those of its session. By seq: written with its
+ *               session. A request with a target has no answer yet.
  *   ended, fence marks, audit, counters, transactions: everything, in the order of their rings. */
 #include "core/snapshot.h"
 
@@ -69,8 +69,7 @@ static void flush(struct out *o)
     o->used = 0;
 }
 
-/* A record is written where its body would begin with the longest length in front, and then moved
- * to behind its real one. */
+/* A record is written behind space for the longest length, then moved up to its real length. */
 static struct writer record_begin(struct out *o, enum record_type type)
 {
     size_t need = SNAPSHOT_LENGTH_BYTES + SNAPSHOT_RECORD_MAX;
@@ -139,9 +138,9 @@ static void put_state(struct out *o)
 static void put_crowds(struct out *o)
 {
     const struct core *c = o->c;
-    RING_EACH(c, who, c->all_crowds, crowd, all)
+    RING_EACH(c, obj, c->all_crowds, crowd, all)
     {
-        const struct crowd *crowd = crowd_at(c, who);
+        const struct crowd *crowd = crowd_at(c, obj);
         struct writer w = record_begin(o, RECORD_CROWD);
         write_u64(&w, crowd->number);
         write_u64(&w, crowd->node);
@@ -156,9 +155,9 @@ static void put_crowds(struct out *o)
 static void put_revisits(struct out *o)
 {
     const struct core *c = o->c;
-    RING_EACH(c, who, c->revisits, crowd, revisited)
+    RING_EACH(c, obj, c->revisits, crowd, revisited)
     {
-        const struct crowd *crowd = crowd_at(c, who);
+        const struct crowd *crowd = crowd_at(c, obj);
         struct writer w = record_begin(o, RECORD_REVISIT);
         write_u64(&w, crowd->number);
         write_u64(&w, waiter_at(c, crowd->revisit)->attachment);
@@ -255,11 +254,11 @@ static void put_part(struct out *o, const struct grant *g)
     record_end(o, &w);
 }
 
-static void put_grant(struct out *o, ref who)
+static void put_grant(struct out *o, ref obj)
 {
     static const struct detail none;
     const struct core *c = o->c;
-    const struct grant *g = grant_at(c, who);
+    const struct grant *g = grant_at(c, obj);
     const struct lock *l = lock_at(c, g->lock);
     const struct detail *d = g->detail == 0 ? &none : detail_at(c, g->detail);
     bool has_life = d->ttl_ms != 0 && d->life_ms != g->since_ms;
@@ -296,7 +295,7 @@ static void put_grant(struct out *o, ref who)
         write_u64(&w, d->revoke_record);
     }
     if (d->timer != 0) {
-        write_u64(&w, timer_at(c, who));
+        write_u64(&w, timer_at(c, obj));
     }
     put_tie(&w, c, d->request);
     if (g->flags & GRANT_IS_KEY) {
@@ -306,10 +305,10 @@ static void put_grant(struct out *o, ref who)
     record_end(o, &w);
 }
 
-static void put_waiter(struct out *o, ref who)
+static void put_waiter(struct out *o, ref obj)
 {
     const struct core *c = o->c;
-    const struct waiter *waiter = waiter_at(c, who);
+    const struct waiter *waiter = waiter_at(c, obj);
     unsigned flags = waiter->mode | tie_of(c, waiter->request) << WAITER_REQUEST_SHIFT;
     flags |= waiter->wait_deadline_ms != UINT64_MAX ? WAITER_HAS_DEADLINE : 0;
     flags |= waiter->detached_until_ms != 0 ? WAITER_IS_DETACHED : 0;
@@ -341,7 +340,7 @@ static void put_waiter(struct out *o, ref who)
         write_u64(&w, waiter->detached_until_ms);
     }
     if (waiter->timer != 0) {
-        write_u64(&w, timer_at(c, who));
+        write_u64(&w, timer_at(c, obj));
     }
     put_tie(&w, c, waiter->request);
     write_u64(&w, waiter->parts);
@@ -354,10 +353,10 @@ static void put_waiter(struct out *o, ref who)
     record_end(o, &w);
 }
 
-static void put_session(struct out *o, ref who)
+static void put_session(struct out *o, ref obj)
 {
     const struct core *c = o->c;
-    const struct session *s = session_at(c, who);
+    const struct session *s = session_at(c, obj);
     struct writer w = record_begin(o, RECORD_SESSION);
     write_u8(&w, (uint8_t)((s->is_private ? SESSION_IS_PRIVATE : 0) |
                            (s->timer != 0 ? SESSION_HAS_TIMER : 0) |
@@ -368,7 +367,7 @@ static void put_session(struct out *o, ref who)
     write_u64(&w, s->ttl_ms);
     write_u64(&w, s->life_ms);
     if (s->timer != 0) {
-        write_u64(&w, timer_at(c, who));
+        write_u64(&w, timer_at(c, obj));
     }
     if (s->extra == 0) {
         record_end(o, &w);
@@ -393,10 +392,10 @@ static void put_session(struct out *o, ref who)
 static void put_sessions(struct out *o)
 {
     const struct core *c = o->c;
-    RING_EACH(c, who, c->all_sessions, session, all)
+    RING_EACH(c, obj, c->all_sessions, session, all)
     {
-        const struct session *s = session_at(c, who);
-        put_session(o, who);
+        const struct session *s = session_at(c, obj);
+        put_session(o, obj);
         RING_EACH(c, held, s->holds, grant, in_session)
         {
             if (grant_first_part(c, held) == held) {
@@ -415,7 +414,7 @@ static void put_sessions(struct out *o)
     }
 }
 
-/* Names that are not only held and waited for. */
+/* Names that are delayed or woken. */
 
 static void put_name(struct writer *w, const struct core *c, const struct lock_extra *x)
 {
@@ -429,18 +428,18 @@ static void put_name(struct writer *w, const struct core *c, const struct lock_e
 static void put_delayed_and_woken(struct out *o)
 {
     const struct core *c = o->c;
-    RING_EACH(c, who, c->delayed, lock_extra, delayed)
+    RING_EACH(c, obj, c->delayed, lock_extra, delayed)
     {
-        const struct lock_extra *x = lock_extra_at(c, who);
+        const struct lock_extra *x = lock_extra_at(c, obj);
         struct writer w = record_begin(o, RECORD_DELAYED);
         put_name(&w, c, x);
         write_u64(&w, x->delayed_until_ms);
         record_end(o, &w);
     }
-    RING_EACH(c, who, c->woken, lock_extra, woken)
+    RING_EACH(c, obj, c->woken, lock_extra, woken)
     {
         struct writer w = record_begin(o, RECORD_WOKEN);
-        put_name(&w, c, lock_extra_at(c, who));
+        put_name(&w, c, lock_extra_at(c, obj));
         record_end(o, &w);
     }
 }
@@ -459,9 +458,9 @@ static void put_ended(struct out *o)
         write_id(&w, e->lease);
         record_end(o, &w);
     }
-    RING_EACH(c, who, c->ended_sessions_ring, ended_session, ring)
+    RING_EACH(c, obj, c->ended_sessions_ring, ended_session, ring)
     {
-        const struct ended_session *e = ended_session_at(c, who);
+        const struct ended_session *e = ended_session_at(c, obj);
         struct writer w = record_begin(o, RECORD_ENDED_SESSION);
         write_u64(&w, e->tenant);
         write_u8(&w, e->how);
@@ -473,9 +472,9 @@ static void put_ended(struct out *o)
 static void put_fences_and_audit(struct out *o)
 {
     const struct core *c = o->c;
-    RING_EACH(c, who, c->fence_ring, fence_mark, ring)
+    RING_EACH(c, obj, c->fence_ring, fence_mark, ring)
     {
-        const struct fence_mark *f = fence_mark_at(c, who);
+        const struct fence_mark *f = fence_mark_at(c, obj);
         struct writer w = record_begin(o, RECORD_FENCE);
         write_u64(&w, f->tenant);
         write_slice(&w, slice_make(f->name, f->name_len));
@@ -483,9 +482,9 @@ static void put_fences_and_audit(struct out *o)
         write_u64(&w, f->token);
         record_end(o, &w);
     }
-    RING_EACH(c, who, c->audit_ring, audit_record, ring)
+    RING_EACH(c, obj, c->audit_ring, audit_record, ring)
     {
-        const struct audit_record *a = audit_record_at(c, who);
+        const struct audit_record *a = audit_record_at(c, obj);
         struct writer w = record_begin(o, RECORD_AUDIT);
         write_u64(&w, a->number);
         write_u64(&w, a->index);
@@ -508,9 +507,9 @@ static void put_fences_and_audit(struct out *o)
 static void put_counters_and_transacts(struct out *o)
 {
     const struct core *c = o->c;
-    RING_EACH(c, who, c->counter_ring, counter, ring)
+    RING_EACH(c, obj, c->counter_ring, counter, ring)
     {
-        const struct counter *n = counter_at(c, who);
+        const struct counter *n = counter_at(c, obj);
         struct writer w = record_begin(o, RECORD_COUNTER);
         write_u64(&w, n->tenant);
         write_slice(&w, counter_name(n));

@@ -1,8 +1,8 @@
 /* The state of the locks in memory and the functions that share it, for the files of core/ only.
  *
- * Everything that decides an output is a function of the log: the orders of all rings, the
- * counters, and also the (possibly early) deadlines in the heap. The order of hash chains is not,
- * and is never walked for an output. */
+ * Everything that decides an output is a function of the log: the order of all rings, the counters,
+ * and also the (possibly early) deadlines in the heap. The order of hash chains is not; no output
+ * may depend on a walk along them. */
 #ifndef HOLDFAST_CORE_STATE_H
 #define HOLDFAST_CORE_STATE_H
 
@@ -29,7 +29,7 @@ struct core {
     uint64_t counter; /* C of S3.1 */
     uint64_t epoch;
     uint64_t ticket;     /* of the last waiter */
-    uint64_t attachment; /* the last number given to a waiter's or a session's connection */
+    uint64_t attachment; /* the last number given to a connection of a waiter or a session */
     uint64_t crowd_number;
     uint64_t audit_number; /* of the last record */
     uint64_t fence_floor;
@@ -37,19 +37,19 @@ struct core {
     uint64_t counter_change; /* the number of the last change of any counter (S13.5) */
     uint32_t version;
     bool backlog; /* the last sweep left something due */
-    /* Of a core whose tokens are told (core_set_tokens); both 0 in the replicated one. The next may
-     * be a multiple of TOKEN_SCALE, which is not given. */
+    /* For a core whose caller supplies the tokens (core_set_tokens); both 0 in the replicated one.
+     * The next may be a multiple of TOKEN_SCALE, which is skipped. */
     uint64_t token_next;
     uint64_t token_end;
-    bool is_taking_back; /* core_take_back is at it */
+    bool is_taking_back; /* core_take_back is running */
 
     struct pool pool;
     struct table locks;
     struct table sessions;
     struct table leases;                     /* grants and waiters of real sessions */
     struct table tokens;                     /* details */
-    struct table requests;                   /* by id, those that wait or hold */
-    struct recent done_requests[DONE_KINDS]; /* by id, the others */
+    struct table requests;                   /* by id, waiting or holding */
+    struct recent done_requests[DONE_KINDS]; /* by id, done */
     struct recent ended_grants;              /* by ENDED_BY_* */
     struct table ended_sessions;
     struct table fences;
@@ -63,20 +63,20 @@ struct core {
     ref all_crowds;
     ref delayed;  /* lock_extra, in the order the delays began */
     ref woken;    /* lock_extra, in the order they were woken */
-    ref revisits; /* crowds that were detached and not yet walked */
+    ref revisits; /* struct crowd: detached and not yet walked */
     ref ended_sessions_ring;
     ref fence_ring;
     ref counter_ring;
     ref audit_ring;
-    ref *audit_at; /* LIMIT_AUDIT of them: the records by number */
+    ref *audit_at; /* LIMIT_AUDIT references: the records by number */
 
     uint64_t grants;
     uint64_t waiters;
     uint32_t audit_count;
-    uint32_t strays; /* of another kind among DONE_OF_CLIENTS: remembered before version 4 */
+    uint32_t strays; /* in DONE_OF_CLIENTS, but of another kind: remembered before version 4 */
     uint64_t remembered_bytes; /* of done requests, audit records and fence marks; see core_bytes */
 
-    /* Not replicated: of the entry or the command at hand. */
+    /* Not replicated: scratch of the current entry or command. */
     uint32_t ordinal;
     uint32_t steps;
     uint32_t last_steps;
@@ -98,10 +98,10 @@ struct core {
 
 /* Typed access to the pool. */
 #define CORE_ACCESS(type)                                               \
-    static inline struct type *type##_at(const struct core *c, ref who) \
+    static inline struct type *type##_at(const struct core *c, ref obj) \
     {                                                                   \
-        hf_assert(who != 0);                                            \
-        return (struct type *)pool_at(&c->pool, who);                   \
+        hf_assert(obj != 0);                                            \
+        return (struct type *)pool_at(&c->pool, obj);                   \
     }
 CORE_ACCESS(blob)
 CORE_ACCESS(session)
@@ -123,16 +123,16 @@ CORE_ACCESS(counter)
 CORE_ACCESS(done_transact)
 #undef CORE_ACCESS
 
-/* Walks a ring; the body must not remove `who` itself. */
-#define RING_EACH(c, who, last, type, field)                                             \
-    for (ref who = ring_first(&(c)->pool, last, offsetof(struct type, field)); who != 0; \
-         who = ring_after(&(c)->pool, last, who, offsetof(struct type, field)))
+/* Walks a ring; the body must not remove `obj` itself. */
+#define RING_EACH(c, obj, last, type, field)                                             \
+    for (ref obj = ring_first(&(c)->pool, last, offsetof(struct type, field)); obj != 0; \
+         obj = ring_after(&(c)->pool, last, obj, offsetof(struct type, field)))
 
 #define RING_FIRST(c, last, type, field) ring_first(&(c)->pool, last, offsetof(struct type, field))
-#define RING_APPEND(c, last, who, type, field) \
-    ring_append(&(c)->pool, last, who, offsetof(struct type, field))
-#define RING_REMOVE(c, last, who, type, field) \
-    ring_remove(&(c)->pool, last, who, offsetof(struct type, field))
+#define RING_APPEND(c, last, obj, type, field) \
+    ring_append(&(c)->pool, last, obj, offsetof(struct type, field))
+#define RING_REMOVE(c, last, obj, type, field) \
+    ring_remove(&(c)->pool, last, obj, offsetof(struct type, field))
 
 static inline void core_step(struct core *c, uint32_t steps)
 {
@@ -141,11 +141,11 @@ static inline void core_step(struct core *c, uint32_t steps)
 
 /* ---- mirror.c ---- */
 
-/* It lives in the other core, which alone ends it. */
+/* The session lives in the other core, which alone ends it. */
 bool session_is_mirrored(const struct core *c, const struct session *s);
 void session_put_off(struct core *c, ref session);
 
-/* No token of this core above it was given. */
+/* The highest token that this core can have given. */
 uint64_t token_highest(const struct core *c);
 
 /* ---- core.c: hashes, blobs, timers ---- */
@@ -154,14 +154,14 @@ uint32_t hash_id(const struct core *c, struct id id);
 uint32_t hash_token(const struct core *c, uint64_t token);
 uint32_t hash_fence(const struct core *c, uint32_t tenant, struct slice name, uint32_t slot);
 ref blob_new(struct core *c, struct slice bytes); /* 0 for none */
-void blob_free(struct core *c, ref who);
-struct slice blob_slice(const struct core *c, ref who);
-/* Sets, moves or (UINT64_MAX) clears the deadline under which the sweep looks at the object. */
-void timer_set(struct core *c, ref who, uint64_t at_ms);
-/* Sets it if it is later or none: an early one is put right when the sweep meets it. */
-void timer_lower(struct core *c, ref who, uint64_t at_ms);
-/* That deadline, UINT64_MAX when there is none. */
-uint64_t timer_at(const struct core *c, ref who);
+void blob_free(struct core *c, ref obj);
+struct slice blob_slice(const struct core *c, ref obj);
+/* Sets, moves or (UINT64_MAX) clears the deadline at which the sweep visits the object. */
+void timer_set(struct core *c, ref obj, uint64_t at_ms);
+/* Sets the deadline if the present one is later or missing. The sweep corrects an early one. */
+void timer_lower(struct core *c, ref obj, uint64_t at_ms);
+/* The deadline in the heap, UINT64_MAX when there is none. */
+uint64_t timer_at(const struct core *c, ref obj);
 
 /* ---- report.c: events, refusals ---- */
 void event_emit(struct core *c, struct event *event);
@@ -175,9 +175,9 @@ struct slice reserved_for(const struct core *c, const struct lock *l);
 /* ---- lock.c: names ---- */
 ref lock_find(const struct core *c, uint32_t tenant, struct slice name);
 ref lock_find_hashed(const struct core *c, uint32_t hash, uint32_t tenant, struct slice name);
-/* A name that is not there yet; `hash` is hash_name's. Give it a mode next. */
+/* Creates a name; `hash` is hash_name's. The caller sets its mode next. */
 ref lock_new(struct core *c, uint32_t hash, uint32_t tenant, struct slice name);
-/* Only while nobody holds or waits for it. */
+/* Only while it is neither held nor waited for. */
 void lock_set_mode(struct core *c, ref lock, enum mode mode, uint32_t limit);
 struct slice lock_name(const struct lock *l);
 struct lock_extra *lock_extra_make(struct core *c, ref lock);
@@ -191,10 +191,10 @@ void lock_delay(struct core *c, ref lock, uint64_t until_ms);
 void lock_delay_over(struct core *c, ref lock);
 void lock_wake(struct core *c, ref lock);
 void lock_drop_if_unused(struct core *c, ref lock);
-/* In a backlog: ends the holders that are dead, as far as the command may still do (S1.7). */
+/* In a backlog: ends dead holders, as far as the budget of the command allows (S1.7). */
 void lock_prune(struct core *c, ref lock);
 
-/* ---- grant.c: holds ---- */
+/* ---- grant.c: grants ---- */
 struct grant_terms {
     ref session;
     struct slice owner;
@@ -208,7 +208,7 @@ struct grant_terms {
     uint8_t key_flags; /* GRANT_KEY_FLAGS */
     enum mode mode;
 };
-/* Gives the locks (canonical order) under one new token; returns the first grant. */
+/* Grants the locks (canonical order) under one new token; returns the first grant. */
 ref grant_give(struct core *c, const ref *locks, uint32_t count, const struct grant_terms *terms,
                const struct waiter *waited);
 struct slice grant_owner(const struct grant *g);
@@ -216,25 +216,24 @@ struct id grant_lease(const struct core *c, const struct grant *g);
 struct detail *grant_detail(const struct core *c, const struct grant *g); /* or NULL */
 struct detail *grant_detail_make(struct core *c, ref grant);
 ref grant_first_part(const struct core *c, ref grant);
-/* The part of a multi-lock that has what is said once: its TTL, request, metadata. */
+/* The part of a multi-lock that carries its TTL, request and metadata. */
 const struct grant *grant_head(const struct core *c, const struct grant *g);
 uint32_t grant_parts(const struct core *c, const struct grant *g);
 ref grant_part(const struct core *c, ref grant, uint32_t i);
 uint64_t grant_deadline(const struct core *c, const struct grant *g);
 bool grant_is_dead(const struct core *c, const struct grant *g);
 uint64_t grant_due_ms(const struct core *c, const struct grant *g); /* deadline or revocation */
-void grant_reschedule(struct core *c, ref grant); /* its timer must not be later than it is due */
-/* Ends the whole grant, all parts; `at_ms` is when, for the lock-delay. A private session goes too.
- */
+void grant_reschedule(struct core *c, ref grant); /* makes sure that its timer is not too late */
+/* Ends all parts of the grant. The lock-delay starts at `at_ms`. Ends a private session, too. */
 void grant_end(struct core *c, ref grant, enum ended how, uint64_t at_ms, struct slice actor,
                struct slice text, bool no_delay);
-/* Ends a grant whose time is over as what it is: expired, its session expired, or revoked. */
+/* Ends a grant whose time is over as expired, session expired or revoked, whichever applies. */
 void grant_end_dead(struct core *c, ref grant);
 ref grant_find_by_token(const struct core *c, uint64_t token);
 
 /* ---- session.c ---- */
 ref session_find(const struct core *c, struct id id);
-/* The real, living session that a command names, or the error. Ends it if it is dead. */
+/* The real, living session that a command names, or the error. Ends a dead session. */
 enum hf_error session_for(struct core *c, uint32_t tenant, struct id id, ref *out);
 ref session_new(struct core *c, uint32_t tenant, struct id id, struct slice client, bool is_private,
                 uint32_t ttl_ms);
@@ -259,19 +258,19 @@ struct slice waiter_owner(const struct waiter *w);
 bool waiter_is_detached(const struct core *c, const struct waiter *w);
 bool waiter_is_dead(const struct core *c, const struct waiter *w);
 void waiter_attach(struct core *c, ref waiter, uint32_t node);
-/* Takes it out of all queues and frees it, with a wait_ended event; wakes its names. */
+/* Removes it from all queues and frees it, with a wait_ended event; wakes its names. */
 void waiter_end(struct core *c, ref waiter, enum reason reason);
-/* One event like `about` for each of its names, so that who watches one of them sees it. */
+/* Emits one event like `about` for each of its names, for the watchers of each. */
 void waiter_announce(struct core *c, const struct waiter *w, const struct event *about);
 void waiter_end_dead(struct core *c, ref waiter);
 uint64_t waiter_due_ms(const struct core *c, const struct waiter *w);
-/* Takes it out without a word, keeping its metadata, value and request for the grant. */
+/* Removes it without an event and keeps its metadata, value and request for the grant. */
 void waiter_remove(struct core *c, ref waiter);
 /* The first place in the queue whose waiter is alive and attached, 0 if there is none. In a backlog
  * dead waiters on the way are ended. Sets *unsure when the budget ran out first. */
 ref queue_front(struct core *c, ref lock, uint32_t *budget, bool *unsure);
 ref crowd_for(struct core *c, uint32_t node);
-/* Ends waiters of a crowd whose time is over, at most *budget entries; true when none is left. */
+/* Ends the waiters of a gone node, at most *budget entries; true when none is left. */
 bool crowd_leave(struct core *c, ref crowd, uint32_t *budget);
 void crowd_drop_if_empty(struct core *c, ref crowd);
 void crowd_revisit_next(struct core *c, ref crowd);
@@ -279,7 +278,7 @@ void apply_cancel(struct core *c, const struct command *cmd, struct result *out)
 void apply_detach(struct core *c, const struct command *cmd, struct result *out);
 void apply_node_gone(struct core *c, const struct command *cmd, struct result *out);
 
-/* ---- wake.c: handing over ---- */
+/* ---- wake.c: granting to waiters ---- */
 void wake_all(struct core *c);
 bool wake_pending(const struct core *c);
 
@@ -296,24 +295,24 @@ bool deadlock_would_close(struct core *c, ref session, struct slice owner, const
 void apply_release(struct core *c, const struct command *cmd, struct result *out);
 void apply_renew(struct core *c, const struct command *cmd, struct result *out);
 void apply_proclaim(struct core *c, const struct command *cmd, struct result *out);
-/* A new sign of life, and another TTL unless it is 0. */
+/* Records a new sign of life, and sets the TTL unless it is 0. */
 void grant_renew(struct core *c, ref grant, uint32_t ttl_ms);
 
 /* ---- request.c: exactly once ---- */
 struct request_key {
     uint32_t tenant;
     enum command_type type;
-    ref session;          /* whose replies by seq; 0: none */
-    struct id session_id; /* as named, also when it is gone; zero: by client or actor */
+    ref session;          /* owner of the replies by seq; 0: none */
+    struct id session_id; /* as named, also when it is gone; zero: the scope is client or actor */
     struct slice scope;
     struct slice id;
     uint64_t seq;
     uint64_t digest;
-    uint32_t hash; /* when it was looked up by id */
+    uint32_t hash; /* set when it was looked up by id */
 };
 enum request_found { REQUEST_NONE, REQUEST_NEW, REQUEST_KNOWN };
-/* Looks the command's id up. KNOWN: `*request` is it. NEW: an id was given and is free. NONE: no id
- * was given. An error: the answer. */
+/* Looks up the command's id. KNOWN: `*request` is the remembered one. NEW: an id was given and is
+ * free. NONE: no id was given. An error is the answer to the command. */
 enum hf_error request_look(struct core *c, const struct command *cmd, ref session,
                            struct request_key *key, enum request_found *found, ref *request);
 /* The request by id with that key, whose hash is set; 0: none. */
@@ -321,37 +320,37 @@ ref request_find(const struct core *c, const struct request_key *key);
 ref request_new(struct core *c, const struct request_key *key);
 void request_wait(struct core *c, ref request, ref waiter);
 void request_hold(struct core *c, ref request, ref grant);
-/* Stores the answer; a request by id joins those of its kind that are done. */
+/* Stores the answer; a request by id moves to the done requests of its kind. */
 void request_done(struct core *c, ref request, const struct result *answer);
-/* The kind of a request by id, whatever the version. */
+/* The kind of a request by id, independent of the version. */
 enum done_kind request_kind(enum command_type type, struct slice id);
-/* Where the version of the state has its kind remembered, and looked for first. */
+/* The memory in which the version of the state keeps this kind; it is searched first. */
 enum done_kind request_place(const struct core *c, enum done_kind kind);
-/* Puts a request by id that is done among those of `where`. */
+/* Adds a request by id that is done to the memory `where`. */
 void request_remember(struct core *c, enum done_kind where, ref request);
-/* As if it had never come; of a grant that is being taken back. */
+/* Removes every trace of the request; for a grant that is taken back. */
 void request_forget(struct core *c, ref request, ref session);
 void request_replay(const struct core *c, ref request, struct result *out);
 void request_drop_all(struct core *c, ref session); /* the session's replies */
-/* Looks up, runs `run` when it is new, remembers the answer. Not for acquire. */
+/* Looks up the id, calls `run` when it is new, remembers the answer. Not for acquire. */
 typedef void (*apply_fn)(struct core *c, const struct command *cmd, ref session,
                          struct result *out);
 void request_once(struct core *c, const struct command *cmd, ref session, apply_fn run,
                   struct result *out);
 uint32_t request_hash(const void *ctx, const void *object);
 uint32_t request_hash_of(const struct core *c, const struct command *cmd); /* which has an id */
-/* What it must be, for those who make a request from a snapshot, or check one. */
+/* The correct hash; for building a request from a snapshot, and for checks. */
 uint32_t request_make_hash(const struct core *c, const struct request *r);
 size_t request_size(const struct request *r);
 
-/* ---- history.c: how the last ones ended ---- */
+/* ---- history.c: recent ends of grants and sessions ---- */
 void history_add_grant(struct core *c, uint32_t tenant, uint64_t token, struct id lease,
                        enum ended how);
 void history_add_session(struct core *c, uint32_t tenant, struct id id, enum ended how);
 const struct ended_grant *history_by_token(const struct core *c, uint64_t token);
 const struct ended_grant *history_by_lease(const struct core *c, struct id lease);
 enum ended history_session(const struct core *c, struct id id);
-/* The same for one tenant: how others' sessions ended is not told (S4.4). */
+/* The same for one tenant: it does not reveal the ends of other tenants' sessions (S4.4). */
 enum ended history_session_of(const struct core *c, uint32_t tenant, struct id id);
 
 /* ---- operator.c: force-unlock, revoke, audit ---- */
@@ -361,7 +360,7 @@ void apply_note(struct core *c, const struct command *cmd, struct result *out);
 void revoke_take(struct core *c, ref grant);
 uint64_t audit_add(struct core *c, enum audit_action action, uint32_t tenant, struct slice resource,
                    struct slice actor, struct slice reason, uint32_t count);
-void audit_append(struct core *c, ref record); /* its number is the next; drops the oldest */
+void audit_append(struct core *c, ref record); /* gives it the next number; drops the oldest */
 size_t audit_size(const struct audit_record *a);
 const struct audit_record *audit_find(const struct core *c, uint64_t number);
 struct slice audit_resource(const struct audit_record *a);
@@ -373,10 +372,10 @@ const char *audit_action_name(enum audit_action action);
 size_t fence_mark_size(const struct fence_mark *f);
 void apply_fence_check(struct core *c, const struct command *cmd, struct result *out);
 void apply_fence_reset(struct core *c, const struct command *cmd, struct result *out);
-/* The version rose: a floor of tokens that were never issued is lowered to the highest that can
- * have been. */
+/* Called when the version rises: lowers a floor above all issued tokens to the highest that can
+ * have been issued. */
 void fence_upgrade(struct core *c);
-/* No token above it can have been issued by either tier. */
+/* No token above this bound can have been issued by either tier. */
 uint64_t fence_issued_bound(const struct core *c);
 struct fence_mark *fence_find(const struct core *c, uint32_t tenant, struct slice name,
                               uint32_t slot);

@@ -1,5 +1,5 @@
 /* The sweep at the start of each entry: ends what is due, in (deadline, kind, id) order, within the
- * bounds of S2.1. What it leaves is a backlog: dead all the same for every command (S1.7). */
+ * bounds of S2.1. The rest is a backlog: every command treats it as dead, too (S1.7). */
 #include "core/state.h"
 
 struct budget {
@@ -8,50 +8,50 @@ struct budget {
     uint32_t visits;
 };
 
-static uint64_t due_ms(const struct core *c, ref who)
+static uint64_t due_ms(const struct core *c, ref obj)
 {
-    switch ((enum kind) * (const uint8_t *)pool_at(&c->pool, who)) {
+    switch ((enum kind) * (const uint8_t *)pool_at(&c->pool, obj)) {
     case KIND_SESSION:
-        return session_deadline(c, session_at(c, who));
+        return session_deadline(c, session_at(c, obj));
     case KIND_GRANT:
-        return grant_due_ms(c, grant_at(c, who));
+        return grant_due_ms(c, grant_at(c, obj));
     case KIND_WAITER:
-        return waiter_due_ms(c, waiter_at(c, who));
+        return waiter_due_ms(c, waiter_at(c, obj));
     case KIND_LOCK:
-        return lock_extra_at(c, lock_at(c, who)->extra)->delayed_until_ms;
+        return lock_extra_at(c, lock_at(c, obj)->extra)->delayed_until_ms;
     case KIND_CROWD:
-        return crowd_at(c, who)->until_ms;
+        return crowd_at(c, obj)->until_ms;
     case KIND_COUNTER:
-        return counter_at(c, who)->deadline_ms;
+        return counter_at(c, obj)->deadline_ms;
     }
     hf_panic(__FILE__, __LINE__, "an object of no kind is due");
 }
 
-static bool have_room(const struct budget *b, uint32_t sessions, uint32_t entries)
+static bool fits_budget(const struct budget *b, uint32_t sessions, uint32_t entries)
 {
     if (b->sessions == 0 && b->entries == 0) {
-        return true; /* one session, however large, always goes */
+        return true; /* at least one session is ended, whatever its size */
     }
     return b->sessions + sessions <= LIMIT_SWEEP_SESSIONS &&
            b->entries + entries <= LIMIT_SWEEP_LOCKS;
 }
 
-/* Ends what is due; false when it does not fit into this sweep any more. */
-static bool end_due(struct core *c, ref who, struct budget *b)
+/* Ends a due object; false when the budget of this sweep does not allow it. */
+static bool end_due(struct core *c, ref obj, struct budget *b)
 {
     uint32_t sessions = 0;
     uint32_t entries = 0;
-    enum kind kind = (enum kind) * (const uint8_t *)pool_at(&c->pool, who);
+    enum kind kind = (enum kind) * (const uint8_t *)pool_at(&c->pool, obj);
     switch (kind) {
     case KIND_SESSION:
         sessions = 1;
-        entries = session_at(c, who)->entries;
+        entries = session_at(c, obj)->entries;
         break;
     case KIND_GRANT:
-        entries = grant_parts(c, grant_at(c, who));
+        entries = grant_parts(c, grant_at(c, obj));
         break;
     case KIND_WAITER:
-        entries = waiter_at(c, who)->parts;
+        entries = waiter_at(c, obj)->parts;
         break;
     case KIND_COUNTER:
         entries = 1;
@@ -60,35 +60,35 @@ static bool end_due(struct core *c, ref who, struct budget *b)
     case KIND_CROWD:
         break;
     }
-    if (kind == KIND_SESSION && session_is_mirrored(c, session_at(c, who))) {
-        session_put_off(c, who);
+    if (kind == KIND_SESSION && session_is_mirrored(c, session_at(c, obj))) {
+        session_put_off(c, obj);
         return true;
     }
-    if (!have_room(b, sessions, entries)) {
+    if (!fits_budget(b, sessions, entries)) {
         return false;
     }
     b->sessions += sessions;
     b->entries += entries;
     switch (kind) {
     case KIND_SESSION:
-        session_end(c, who, ENDED_SESSION_EXPIRED);
+        session_end(c, obj, ENDED_SESSION_EXPIRED);
         break;
     case KIND_GRANT:
-        grant_end_dead(c, who);
+        grant_end_dead(c, obj);
         break;
     case KIND_WAITER:
-        waiter_end_dead(c, who);
+        waiter_end_dead(c, obj);
         break;
     case KIND_LOCK:
-        lock_delay_over(c, who);
+        lock_delay_over(c, obj);
         break;
     case KIND_COUNTER:
-        counter_remove(c, who);
+        counter_remove(c, obj);
         break;
     case KIND_CROWD: {
         uint32_t left = b->entries >= LIMIT_SWEEP_LOCKS ? 0 : LIMIT_SWEEP_LOCKS - b->entries;
         uint32_t before = left;
-        bool all = crowd_leave(c, who, &left);
+        bool all = crowd_leave(c, obj, &left);
         b->entries += before - left;
         return all;
     }
@@ -107,12 +107,12 @@ void sweep(struct core *c)
         }
         b.visits++;
         core_step(c, 1);
-        ref who = heap_min(&c->timers);
-        uint64_t due = due_ms(c, who);
+        ref obj = heap_min(&c->timers);
+        uint64_t due = due_ms(c, obj);
         hf_assert(due >= heap_min_at(&c->timers));
         if (due > heap_min_at(&c->timers)) {
-            timer_set(c, who, due); /* it was put off; now it stands where it belongs */
-        } else if (!end_due(c, who, &b)) {
+            timer_set(c, obj, due); /* the deadline was moved: correct the timer */
+        } else if (!end_due(c, obj, &b)) {
             c->backlog = true;
             break;
         }

@@ -1,12 +1,12 @@
-/* Transactions (S13): compare and apply. Everything but a plain SET NX of the Redis protocol is
- * one: a command or a script ran against applied state somewhere, noted which versions of which
- * keys it saw and what it wants to do, and that is decided here, all or nothing.
+/* Transactions (S13): compare and apply. Every Redis command except a plain SET NX is one. A node
+ * runs a command or a script against applied state, and records the versions of the keys it read
+ * and the effects. The transaction applies all effects or none.
  *
  *   look up the id ─▶ the checks ─▶ what each effect needs ─▶ the effects, in order
  *                        │ conflict         │ refused            (nothing can fail any more)
  *
- * No key is changed by two effects, so what an effect needs can be asked before any is done; the
- * one way in which effects can meet, a multi-lock of which two names are dropped, is seen to. */
+ * No two effects change the same key, so the needs of all effects are checked before the first is
+ * applied. Effects interact only when two names of one multi-lock are dropped. */
 #include "core/state.h"
 
 static void refuse(struct result *out, enum reason reason, struct slice name)
@@ -21,7 +21,7 @@ static ref find_lock(const struct core *c, const struct command *cmd, struct sli
     return lock_find(c, cmd->tenant, name);
 }
 
-/* In a backlog: what is dead on these names is ended first, as for every command (S1.7). */
+/* In a backlog: ends dead objects on these names first, as for every command (S1.7). */
 static void prune(struct core *c, const struct command *cmd, struct slice name)
 {
     ref lock = find_lock(c, cmd, name);
@@ -48,7 +48,7 @@ static void prune_all(struct core *c, const struct command *cmd)
     }
 }
 
-/* The checks. True when all hold. */
+/* Runs the checks. True when all hold. */
 static bool compare(struct core *c, const struct command *cmd, struct result *out)
 {
     struct reader r = packed_reader(&cmd->transact.checks);
@@ -68,12 +68,12 @@ static bool compare(struct core *c, const struct command *cmd, struct result *ou
 /* What the effects need. */
 
 struct needs {
-    uint32_t sessions; /* that will be made */
+    uint32_t sessions; /* to be created */
     uint32_t counters;
-    uint32_t budget; /* for looking into queues, as for an acquire (S2.1) */
+    uint32_t budget; /* for searching queues, as for an acquire (S2.1) */
 };
 
-/* Whether the name is free for one more, by the rules of an acquire (S6.1). */
+/* Whether the name can be acquired now, by the rules of an acquire (S6.1). */
 static bool can_take(struct core *c, ref lock, struct needs *needs, struct result *out)
 {
     if (lock == 0) {
@@ -122,7 +122,7 @@ static bool can_put(struct core *c, const struct command *cmd, const struct effe
     case KEY_RESERVED:
         break;
     }
-    if (e->ttl_ms == 0) { /* meant for a key that is there */
+    if (e->ttl_ms == 0) { /* valid only for a present key */
         refuse(out, REASON_CONFLICT, e->name);
         return false;
     }
@@ -294,7 +294,7 @@ static void drop(struct core *c, const struct command *cmd, const struct effect 
     ref lock = find_lock(c, cmd, e->name);
     ref grant = lock == 0 ? 0 : lock_at(c, lock)->holders;
     if (grant == 0) {
-        return; /* it went with another name of its multi-lock */
+        return; /* already released with another name of its multi-lock */
     }
     core_step(c, grant_parts(c, grant_at(c, grant)));
     if ((e->flags & EFFECT_FORCED) == 0) {
@@ -323,14 +323,14 @@ static void expire(struct core *c, const struct command *cmd, const struct effec
 
 static void count(struct core *c, const struct command *cmd, const struct effect *e)
 {
-    ref who = counter_ref(c, cmd->tenant, e->name);
-    who = who != 0 ? who : counter_add(c, cmd->tenant, e->name);
-    struct counter *n = counter_at(c, who);
+    ref obj = counter_ref(c, cmd->tenant, e->name);
+    obj = obj != 0 ? obj : counter_add(c, cmd->tenant, e->name);
+    struct counter *n = counter_at(c, obj);
     n->number = e->number;
     n->change = ++c->counter_change;
     hf_assert(c->counter_change < LIMIT_NUMBER);
     if ((e->flags & (EFFECT_TTL | EFFECT_PERSIST)) != 0) {
-        counter_set_deadline(c, who, e->flags & EFFECT_TTL ? c->now_ms + e->ttl_ms : 0);
+        counter_set_deadline(c, obj, e->flags & EFFECT_TTL ? c->now_ms + e->ttl_ms : 0);
     }
 }
 
@@ -374,8 +374,8 @@ static void do_all(struct core *c, const struct command *cmd, struct result *out
     }
 }
 
-/* Exactly once. The request ids of clients have a memory of their own (S8.3), which the traffic of
- * scripts would wear out in seconds; so transactions have one, too. */
+/* Exactly once. Transactions have a memory of their own: in the memory of clients' request ids
+ * (S8.3), script traffic would displace those ids within seconds. */
 
 const struct done_transact *transact_find(const struct core *c, struct id id)
 {
@@ -391,11 +391,11 @@ const struct done_transact *transact_find(const struct core *c, struct id id)
 
 void transact_add(struct core *c, const struct done_transact *done)
 {
-    ref who = 0;
-    struct done_transact *t = pool_alloc(&c->pool, sizeof(*t), &who);
+    ref obj = 0;
+    struct done_transact *t = pool_alloc(&c->pool, sizeof(*t), &obj);
     *t = *done;
     uint32_t hash = hash_id(c, t->id);
-    ref forgotten = recent_add(&c->transacts, who, &hash);
+    ref forgotten = recent_add(&c->transacts, obj, &hash);
     if (forgotten != 0) {
         pool_free(&c->pool, forgotten, sizeof(*t));
         /* As in history.c. */
@@ -431,7 +431,7 @@ void apply_transact(struct core *c, const struct command *cmd, struct result *ou
     if (compare(c, cmd, out) && can_do_all(c, cmd, out)) {
         do_all(c, cmd, out);
     }
-    /* One that only compares may be asked again as often as one likes. */
+    /* Repeating a transaction that only compares is harmless, so it is not remembered. */
     if (out->error == HF_OK && cmd->transact.effects.count > 0) {
         transact_add(c, &(struct done_transact){.tenant = cmd->tenant,
                                                 .count = out->count,

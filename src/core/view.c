@@ -53,11 +53,11 @@ static void lock_view_fill(const struct core *c, const struct lock *l, struct lo
 
 bool view_lock(const struct core *c, uint32_t tenant, struct slice name, struct lock_view *out)
 {
-    ref who = lock_find(c, tenant, name);
-    if (who == 0 || !lock_is_visible(c, lock_at(c, who))) {
+    ref obj = lock_find(c, tenant, name);
+    if (obj == 0 || !lock_is_visible(c, lock_at(c, obj))) {
         return false;
     }
-    lock_view_fill(c, lock_at(c, who), out);
+    lock_view_fill(c, lock_at(c, obj), out);
     return true;
 }
 
@@ -85,11 +85,11 @@ bool view_holders_and_waiters(const struct core *c, uint32_t tenant, struct slic
                               uint32_t max, view_grant_fn on_grant, view_waiter_fn on_waiter,
                               void *ctx)
 {
-    ref who = lock_find(c, tenant, name);
-    if (who == 0 || !lock_is_visible(c, lock_at(c, who))) {
+    ref obj = lock_find(c, tenant, name);
+    if (obj == 0 || !lock_is_visible(c, lock_at(c, obj))) {
         return false;
     }
-    const struct lock *l = lock_at(c, who);
+    const struct lock *l = lock_at(c, obj);
     uint32_t left = max;
     RING_EACH(c, grant, l->holders, grant, in_lock)
     {
@@ -133,15 +133,15 @@ static uint64_t page_run(const struct table *t, struct page *page, uint64_t curs
 {
     do {
         cursor = table_scan(t, cursor, visit, page);
-        page->visits++; /* an empty bucket is work as well */
+        page->visits++; /* an empty bucket also counts */
     } while (cursor != VIEW_END && page->found < limit && page->visits < LIMIT_LIST_VISITS);
     return cursor;
 }
 
-static void visit_lock(void *ctx, ref who)
+static void visit_lock(void *ctx, ref obj)
 {
     struct page *page = ctx;
-    const struct lock *l = lock_at(page->c, who);
+    const struct lock *l = lock_at(page->c, obj);
     page->visits++;
     if (l->tenant == page->tenant && lock_is_visible(page->c, l) &&
         slice_starts_with(lock_name(l), page->prefix)) {
@@ -159,10 +159,10 @@ uint64_t view_locks(const struct core *c, uint32_t tenant, struct slice prefix, 
     return page_run(&c->locks, &page, cursor, limit, visit_lock);
 }
 
-static void visit_counter(void *ctx, ref who)
+static void visit_counter(void *ctx, ref obj)
 {
     struct page *page = ctx;
-    const struct counter *n = counter_at(page->c, who);
+    const struct counter *n = counter_at(page->c, obj);
     page->visits++;
     if (n->tenant == page->tenant && !counter_is_dead(page->c, n)) {
         page->on_counter(page->ctx, counter_name(n), n->number);
@@ -207,10 +207,10 @@ static void session_view_fill(const struct core *c, const struct session *s,
     };
 }
 
-static void visit_session(void *ctx, ref who)
+static void visit_session(void *ctx, ref obj)
 {
     struct page *page = ctx;
-    const struct session *s = session_at(page->c, who);
+    const struct session *s = session_at(page->c, obj);
     page->visits++;
     if (s->tenant == page->tenant) {
         struct session_view view;
@@ -229,11 +229,11 @@ uint64_t view_sessions(const struct core *c, uint32_t tenant, uint64_t cursor, u
 
 bool view_session(const struct core *c, struct id id, struct session_view *out)
 {
-    ref who = session_find(c, id);
-    if (who == 0) {
+    ref obj = session_find(c, id);
+    if (obj == 0) {
         return false;
     }
-    session_view_fill(c, session_at(c, who), out);
+    session_view_fill(c, session_at(c, obj), out);
     return true;
 }
 
@@ -241,9 +241,9 @@ uint64_t view_audit(const struct core *c, uint64_t from, uint32_t max, view_audi
                     void *ctx)
 {
     uint64_t next = from;
-    RING_EACH(c, who, c->audit_ring, audit_record, ring)
+    RING_EACH(c, obj, c->audit_ring, audit_record, ring)
     {
-        const struct audit_record *a = audit_record_at(c, who);
+        const struct audit_record *a = audit_record_at(c, obj);
         if (a->number < from) {
             continue;
         }

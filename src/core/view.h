@@ -1,11 +1,11 @@
-/* Reading the state. Nothing here changes it or is replicated; callers wait for a barrier first
- * when they need a linearizable answer (S9.1). Slices are borrowed until the next command. */
+/* Read access to the state. Nothing here changes it or is replicated. Callers wait for a barrier
+ * first when they need a linearizable answer (S9.1). Slices are borrowed until the next command. */
 #ifndef HOLDFAST_CORE_VIEW_H
 #define HOLDFAST_CORE_VIEW_H
 
 #include "core/core.h"
 
-/* Everything about one grant; only operators see token, session and lease (S4.4). */
+/* One grant; only operators may see token, session and lease (S4.4). */
 struct grant_view {
     struct holder_view holder;
     uint64_t token;
@@ -14,8 +14,8 @@ struct grant_view {
     uint32_t slot;
     uint32_t depth;
     uint32_t parts;        /* names under the token */
-    uint64_t revoke_at_ms; /* 0: nobody asked */
-    struct slice value;    /* of an election or a key; that of a key may be any bytes */
+    uint64_t revoke_at_ms; /* 0: no revocation */
+    struct slice value;    /* of an election or a key; a key's may be any bytes */
     bool is_key;           /* taken by ACQUIRE_KEY or a transaction (S13) */
 };
 
@@ -36,7 +36,7 @@ struct waiter_view {
 };
 
 struct lock_view {
-    uint32_t tier; /* enum tier; 0 in what the core fills in, which knows of none (S10) */
+    uint32_t tier; /* enum tier; the core sets 0 (S10) */
     struct slice name;
     uint32_t tenant;
     enum mode mode;
@@ -76,33 +76,33 @@ struct audit_view {
     struct slice resource;
     struct slice actor;
     struct slice reason;
-    uint32_t count;      /* holders concerned */
-    bool is_fence_reset; /* then, of the resource and this slot: */
+    uint32_t count;      /* holders affected */
+    bool is_fence_reset; /* then these fields are set, of the resource and this slot: */
     uint32_t slot;
     uint64_t mark_before;
     uint64_t mark_after;
-    bool is_note; /* by COMMAND_NOTE: of the tier without a log. Not known of older versions' */
+    bool is_note; /* by COMMAND_NOTE, of the tier without a log; false before version 3 */
 };
 
 /* False when the name is neither held nor waited for nor delayed. */
 bool view_lock(const struct core *core, uint32_t tenant, struct slice name, struct lock_view *out);
 
-/* Calls back for each holder, earliest first, then for each waiter in queue order; each at most
- * `max` times. False when there is no such name. */
+/* Calls on_grant for each holder, earliest first, and on_waiter for each waiter in queue order,
+ * each at most `max` times. False when there is no such name. */
 typedef void (*view_grant_fn)(void *ctx, const struct grant_view *grant);
 typedef void (*view_waiter_fn)(void *ctx, const struct waiter_view *waiter);
 bool view_holders_and_waiters(const struct core *core, uint32_t tenant, struct slice name,
                               uint32_t max, view_grant_fn on_grant, view_waiter_fn on_waiter,
                               void *ctx);
 
-/* What a name is as a key of the Redis protocol (S13). */
+/* The type of a name as a key of the Redis protocol (S13). */
 enum key_kind {
     KEY_ABSENT,
     KEY_STRING,  /* a lock with a value: by ACQUIRE_KEY, or EFFECT_PUT */
     KEY_HASH,    /* ... by EFFECT_PUT with EFFECT_HASH */
-    KEY_LOCK,    /* a lock of another API */
-    KEY_COUNTER, /* no lock at all */
-    KEY_RESERVED /* nobody holds it, and yet it is not to be had: a delay runs, or somebody waits */
+    KEY_LOCK,    /* a lock acquired through another API */
+    KEY_COUNTER, /* a counter, not a lock */
+    KEY_RESERVED /* free, but a lock-delay or a queue prevents acquiring it */
 };
 
 struct key_view {
@@ -112,18 +112,18 @@ struct key_view {
     int64_t number;             /* COUNTER */
     struct slice client;        /* STRING, HASH, LOCK: of the (first) holder */
     uint32_t holders;           /* ... and how many there are; only a LOCK has several */
-    uint64_t token;             /* ... */
-    uint64_t deadline_ms; /* ... in cluster time; COUNTER; RESERVED: of the delay. 0: has none */
+    uint64_t token;             /* ... and its token */
+    uint64_t deadline_ms;       /* ... in cluster time; COUNTER; RESERVED: of the delay. 0: none */
 };
 
-/* Whether it is KEY_COUNTER; costs nothing while there are none. */
+/* Whether it is KEY_COUNTER; cheap when there are no counters. */
 bool view_is_counter(const struct core *core, uint32_t tenant, struct slice name);
-/* Always fills `out`; a name that could not be one is ABSENT. */
+/* Always fills `out`; an invalid name is ABSENT. */
 void view_key(const struct core *core, uint32_t tenant, struct slice name, struct key_view *out);
 
-/* One page of an unordered list (S9.2): starts at `cursor` (0 first), returns the next cursor, or
- * VIEW_END. Examines at most LIMIT_LIST_VISITS, and stops after the bucket in which `limit` was
- * reached. What existed throughout a whole list comes at least once. */
+/* One page of an unordered list (S9.2). Starts at `cursor` (0 first) and returns the next cursor,
+ * or VIEW_END. Examines at most LIMIT_LIST_VISITS objects, and stops after the bucket in which
+ * `limit` was reached. An object that exists during the whole listing is returned at least once. */
 #define VIEW_END (UINT64_C(1) << 32)
 typedef void (*view_lock_fn)(void *ctx, const struct lock_view *lock);
 uint64_t view_locks(const struct core *core, uint32_t tenant, struct slice prefix, uint64_t cursor,
@@ -136,7 +136,7 @@ uint64_t view_sessions(const struct core *core, uint32_t tenant, uint64_t cursor
                        view_session_fn on_session, void *ctx);
 bool view_session(const struct core *core, struct id id, struct session_view *out);
 
-/* Whether a grant or a waiter has this lease id; or has, or one is remembered that had. */
+/* view_has_lease: a grant or a waiter has this lease id. The second includes ended ones. */
 bool view_has_lease(const struct core *core, struct id lease, bool *is_grant);
 bool view_knows_lease(const struct core *core, struct id lease);
 

@@ -1,6 +1,6 @@
-/* Handing over: names that were woken give what is free to whoever is first in their queues.
- * Only the successor is woken, or the leading run of shared ones; how much of it one command may do
- * is bounded, and the rest waits in the ring for the next (S2.1, S6). */
+/* Grants what is free on woken names to the first waiters in their queues. Only the next waiter is
+ * woken, or the leading run of shared ones. The work per command is bounded; the rest stays in the
+ * ring for the next command (S2.1, S6). */
 #include "core/state.h"
 
 static bool fits(const struct core *c, ref lock, const struct waiter *w)
@@ -11,7 +11,7 @@ static bool fits(const struct core *c, ref lock, const struct waiter *w)
 
 enum ready { READY, NOT_READY, UNSURE };
 
-/* A multi-lock needs the first place in all its queues, and all its names free (S6.2). */
+/* A multi-lock needs the first place in all its queues, and capacity on all its names (S6.2). */
 static enum ready ready_everywhere(struct core *c, const struct waiter *w, uint32_t *budget)
 {
     for (ref p = w->places; p != 0; p = place_at(c, p)->sibling) {
@@ -55,7 +55,7 @@ static void give(struct core *c, ref waiter)
     pool_free(&c->pool, waiter, waiter_size(w));
 }
 
-/* False when the budget ran out before the name had nothing more to give. */
+/* False when the budget ran out while the name may still have capacity for a waiter. */
 static bool wake_one(struct core *c, ref lock, uint32_t *budget)
 {
     for (;;) {
@@ -78,7 +78,7 @@ static bool wake_one(struct core *c, ref lock, uint32_t *budget)
                 return ready == NOT_READY;
             }
         }
-        if (core_tokens_left(c) == 0) { /* and then it is first in its turn */
+        if (core_tokens_left(c) == 0) { /* it stays first in its queue */
             *budget = 0;
             return false;
         }
@@ -91,18 +91,19 @@ static bool wake_one(struct core *c, ref lock, uint32_t *budget)
     }
 }
 
-/* A node's waiters were detached all at once; the names that they stand first in are woken here. */
+/* The waiters of a gone node were detached in one step; this wakes the names in whose queues they
+ * are first. */
 static void revisit_crowds(struct core *c, uint32_t *budget)
 {
     while (c->revisits != 0 && *budget > 0) {
-        ref who = RING_FIRST(c, c->revisits, crowd, revisited);
-        const struct waiter *w = waiter_at(c, crowd_at(c, who)->revisit);
+        ref obj = RING_FIRST(c, c->revisits, crowd, revisited);
+        const struct waiter *w = waiter_at(c, crowd_at(c, obj)->revisit);
         for (ref p = w->places; p != 0; p = place_at(c, p)->sibling) {
             core_step(c, 1);
             lock_wake(c, place_at(c, p)->lock);
         }
         *budget -= w->parts < *budget ? w->parts : *budget;
-        crowd_revisit_next(c, who);
+        crowd_revisit_next(c, obj);
     }
 }
 

@@ -503,7 +503,7 @@ static void lies_about_requests_that_are_done_are_named(void **state)
     struct forge f = {.version = 3};
     forge_state(&f, 0, 0, 0);
     forge_request(&f, RECORD_OPERATOR_REQUEST, COMMAND_REVOKE, "r", 0);
-    assert_forgery_refused(&f, "what follows it is of no known type");
+    assert_forgery_refused(&f, "the type of the next record is unknown");
 }
 
 /* Whoever says that there is much more to come gets room for it only as it comes. */
@@ -578,7 +578,7 @@ static void lies_about_counters_and_transactions_are_named(void **state)
     f = (struct forge){.version = 2};
     forge_state(&f, 0, 0, 0);
     forge_counter(&f, "n", 10);
-    assert_forgery_refused(&f, "counter 1: its last change is yet to come");
+    assert_forgery_refused(&f, "counter 1: its last change is in the future");
     f = (struct forge){.version = 2};
     forge_state(&f, 1, 1, 1);
     forge_session(&f, 1, "a", false);
