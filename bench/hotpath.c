@@ -7,7 +7,7 @@
 
 #include "base/panic.h"
 #include "fake_gateway.h"
-#include "service/http_api.h"
+#include "service/http/http_api.h"
 
 enum { CLIENTS = 64, WARM_ROUNDS = 50, ROUNDS = 100 };
 

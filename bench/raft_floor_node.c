@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
-#include "cli/bench_histogram.h"
+#include "bench/histogram.h"
 #include "replica/engine.h"
 
 enum {

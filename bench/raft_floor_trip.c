@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/bench_histogram.h"
+#include "bench/histogram.h"
 
 void floor_connect(int ends[2])
 {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/bench_calls.h"
+#include "bench/calls.h"
 #include "etcd.pb-c.h"
 #include "peers.h"
 
@@ -15,19 +15,19 @@
 
 enum { KEY = 160 };
 
-static int64_t lease_of(const struct bench_ask *ask)
+static int64_t lease_of(const struct bench_request *ask)
 {
     return (int64_t)strtoull((const char *)ask->session.data, NULL, 16);
 }
 
-static void make_key(const struct bench_ask *ask, char out[KEY])
+static void make_key(const struct bench_request *ask, char out[KEY])
 {
     int len =
         snprintf(out, KEY, "%s/%s", (const char *)ask->name.data, (const char *)ask->session.data);
     hf_assert(len > 0 && len < KEY);
 }
 
-static void ask_lock(struct bench_slot *s, const struct bench_ask *ask)
+static void ask_lock(struct bench_slot *s, const struct bench_request *ask)
 {
     char key[KEY];
     char prefix[KEY];
@@ -74,7 +74,7 @@ static void ask_lock(struct bench_slot *s, const struct bench_ask *ask)
     bench_call_start(&s->unary, KV "Txn", &txn.base, false);
 }
 
-static void ask_unlock(struct bench_slot *s, const struct bench_ask *ask)
+static void ask_unlock(struct bench_slot *s, const struct bench_request *ask)
 {
     char key[KEY];
     Peers__Etcd__DeleteRangeRequest request = PEERS__ETCD__DELETE_RANGE_REQUEST__INIT;
@@ -83,7 +83,7 @@ static void ask_unlock(struct bench_slot *s, const struct bench_ask *ask)
     bench_call_start(&s->unary, KV "DeleteRange", &request.base, false);
 }
 
-static void ask_one(struct bench_slot *s, const struct bench_ask *ask)
+static void ask_one(struct bench_slot *s, const struct bench_request *ask)
 {
     Peers__Etcd__LeaseGrantRequest grant = PEERS__ETCD__LEASE_GRANT_REQUEST__INIT;
     Peers__Etcd__LeaseKeepAliveRequest lease = PEERS__ETCD__LEASE_KEEP_ALIVE_REQUEST__INIT;
@@ -198,6 +198,6 @@ const struct bench_protocol peer_etcd = {
     .open = etcd_open,
     .close = bench_calls_close,
     .begin = bench_calls_begin,
-    .ask = bench_calls_ask,
+    .ask = bench_calls_request,
     .receive = bench_calls_receive,
 };

@@ -6,7 +6,7 @@
  * bench --json` prints. bench/compare starts the services and runs it. */
 #include <stdio.h>
 
-#include "cli/bench_report.h"
+#include "bench/report.h"
 #include "cli/exits.h"
 #include "peers.h"
 

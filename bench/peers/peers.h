@@ -4,7 +4,7 @@
 #ifndef HOLDFAST_BENCH_PEERS_H
 #define HOLDFAST_BENCH_PEERS_H
 
-#include "cli/bench_load.h"
+#include "bench/load.h"
 
 extern const struct bench_protocol peer_etcd;
 extern const struct bench_protocol peer_zookeeper;

@@ -158,7 +158,7 @@ static void make_lease(struct postgres *p)
                    (unsigned)(p->salt >> 48 & 0xfff), count & UINT64_C(0xffffffffffff));
 }
 
-static void postgres_ask(void *state, uint32_t slot, const struct bench_ask *ask,
+static void postgres_ask(void *state, uint32_t slot, const struct bench_request *ask,
                          struct buffer *out)
 {
     struct postgres *p = state;

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/bench_load.h"
+#include "bench/load.h"
 #include "peers.h"
 
 enum {

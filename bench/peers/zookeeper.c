@@ -117,7 +117,7 @@ static void ask_delete(struct zookeeper *z, struct buffer *out)
     end_length(out, at, false);
 }
 
-static void zookeeper_ask(void *state, uint32_t slot, const struct bench_ask *ask,
+static void zookeeper_ask(void *state, uint32_t slot, const struct bench_request *ask,
                           struct buffer *out)
 {
     struct zookeeper *z = state;

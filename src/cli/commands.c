@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "cli/bench.h"
 #include "server/dev.h"
 #include "server/recover.h"
 #include "server/serve.h"

@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 
+int bench_main(int count, char **arguments); /* src/bench */
 int elect_main(int count, char **arguments);
 int lock_main(int count, char **arguments);
 int ls_main(int count, char **arguments);

@@ -85,7 +85,7 @@ static void give_up(struct call *call, int error)
 
 static void read_error(struct call *call)
 {
-    struct engine *e = call->engine;
+    struct client_engine *e = call->client_engine;
     const struct rpc *rpc = &call->rpc;
     int error;
     enum verdict verdict = judge(rpc, &error);
@@ -110,7 +110,7 @@ static void read_error(struct call *call)
         call_retry(call, false);
         break;
     case VERDICT_REFUSED:
-        engine_no_leader(e);
+        client_engine_no_leader(e);
         call_retry(call, false);
         break;
     case VERDICT_FAIL:
@@ -194,12 +194,12 @@ static void refused(struct call *call, Holdfast__V1__Reason reason,
 /* Nobody wants it, or nobody may rely on it: it is given back. */
 static void give_back(struct hf_lock *lock)
 {
-    call_begin(call_new(lock->engine, CALL_RELEASE, lock, NULL), NEVER_MS);
+    call_begin(call_new(lock->client_engine, CALL_RELEASE, lock, NULL), NEVER_MS);
 }
 
 static void granted(struct call *call, const Holdfast__V1__LockHandle *handle, uint64_t epoch)
 {
-    struct engine *e = call->engine;
+    struct client_engine *e = call->client_engine;
     struct hf_lock *lock = call->lock;
     lock->token = handle->fence_token;
     lock->slot = handle->slot;
@@ -218,7 +218,7 @@ static void granted(struct call *call, const Holdfast__V1__LockHandle *handle, u
     }
     lock_granted(lock);
     if (lock->state == LOCK_HELD && lock->asked.tier == HF_EFFICIENCY) {
-        engine_heard_epoch(e, epoch);
+        client_engine_heard_epoch(e, epoch);
         locks_epoch(e);
     }
     if (lock->state == LOCK_HELD && e->now_ms >= lock_safe_until(lock)) {
@@ -247,7 +247,7 @@ static void read_lock(struct call *call)
         not_understood(call);
         return;
     }
-    engine_heard_epoch(call->engine, m->epoch);
+    client_engine_heard_epoch(call->client_engine, m->epoch);
     if (m->acquired && m->lock_handle != NULL && m->lock_handle->fence_token != 0) {
         granted(call, m->lock_handle, m->epoch);
     } else if (m->acquired) {
@@ -361,7 +361,7 @@ static void read_cluster(struct call *call)
     Holdfast__V1__ClusterResponse *m =
         holdfast__v1__cluster_response__unpack(NULL, call->answer_len, call->answer);
     for (size_t i = 0; m != NULL && i < m->n_members; i++) {
-        endpoints_learn(&call->engine->endpoints, m->members[i]->client_address);
+        endpoints_learn(&call->client_engine->endpoints, m->members[i]->client_address);
     }
     holdfast__v1__cluster_response__free_unpacked(m, NULL);
     call_finish(call, 0, NULL);
@@ -386,7 +386,7 @@ static void remember(struct call *call, Holdfast__V1__LeaderResponse *m, bool *i
 
 void answer_observed(struct call *call, struct slice message)
 {
-    struct engine *e = call->engine;
+    struct client_engine *e = call->client_engine;
     Holdfast__V1__LeaderResponse *m =
         holdfast__v1__leader_response__unpack(NULL, message.len, message.data);
     if (m == NULL || call->ticket == NULL) {
@@ -396,21 +396,22 @@ void answer_observed(struct call *call, struct slice message)
     bool is_same;
     bool is_first = !call->is_heard;
     call->is_heard = true;
-    engine_has_leader(e);
+    client_engine_has_leader(e);
     remember(call, m, &is_same);
     /* A stream says first who leads now: no news, if it was known before this stream. */
     if (!is_first || !is_same) {
-        struct news_leader *news = client_alloc(sizeof(*news));
-        news->news.kind = NEWS_LEADER;
-        news->ticket = call->ticket;
-        news->vacant = m->vacant || m->leader == NULL;
-        news->candidates = m->candidates;
+        struct notification_leader *notification = client_alloc(sizeof(*notification));
+        notification->notification.kind = NOTIFICATION_LEADER;
+        notification->ticket = call->ticket;
+        notification->vacant = m->vacant || m->leader == NULL;
+        notification->candidates = m->candidates;
         if (m->leader != NULL) {
-            snprintf(news->client_id, sizeof(news->client_id), "%s", m->leader->client_id);
+            snprintf(notification->client_id, sizeof(notification->client_id), "%s",
+                     m->leader->client_id);
         }
-        snprintf(news->value, sizeof(news->value), "%s", m->value);
-        list_init(&news->news.link);
-        list_append(&e->news, &news->news.link);
+        snprintf(notification->value, sizeof(notification->value), "%s", m->value);
+        list_init(&notification->notification.link);
+        list_append(&e->notification, &notification->notification.link);
     }
     holdfast__v1__leader_response__free_unpacked(m, NULL);
 }
@@ -420,7 +421,7 @@ void answer_observed(struct call *call, struct slice message)
 static void read_answer(struct call *call)
 {
     if (call->kind != CALL_CLUSTER) { /* which a node answers by itself */
-        engine_has_leader(call->engine);
+        client_engine_has_leader(call->client_engine);
     }
     switch (call->kind) {
     case CALL_ACQUIRE:

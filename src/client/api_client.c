@@ -11,7 +11,7 @@ int hf_client_wait_ready(hf_client *c, uint32_t timeout_ms)
         return error;
     }
     struct hf_call *ticket = ticket_new(c);
-    engine_ready(&c->engine, ticket, timeout_ms, client_now_ms());
+    client_engine_ready(&c->client_engine, ticket, timeout_ms, client_now_ms());
     error = client_wait(c, ticket, NULL, NULL);
     client_leave(c);
     return error;
@@ -26,14 +26,14 @@ int hf_client_stats(hf_client *c, struct hf_client_stats *out)
     if (error != 0) {
         return error;
     }
-    const struct engine *e = &c->engine;
+    const struct client_engine *e = &c->client_engine;
     struct hf_client_stats s = {.size = out->size,
                                 .calls = e->stat_calls,
                                 .retries = e->stat_retries,
                                 .reconnects = e->stat_reconnects == 0 ? 0 : e->stat_reconnects - 1,
                                 .keepalives = e->stat_keepalives,
                                 .is_connected = e->current >= 0,
-                                .circuit_open = engine_circuit_is_open(e),
+                                .circuit_open = client_engine_circuit_is_open(e),
                                 .epoch = e->session.epoch};
     for (const struct list *at = e->locks.next; at != &e->locks; at = at->next) {
         s.locks++;
@@ -54,9 +54,9 @@ int hf_client_pollfds(hf_client *c, struct pollfd *fds, unsigned max, int *timeo
         return 0;
     }
     int count = io_pollfds(c, fds, max);
-    int64_t next_ms = engine_next_ms(&c->engine);
+    int64_t next_ms = client_engine_next_ms(&c->client_engine);
     *timeout_ms = -1;
-    if (!list_is_empty(&c->engine.news)) {
+    if (!list_is_empty(&c->client_engine.notification)) {
         *timeout_ms = 0;
     } else if (next_ms != NEVER_MS) {
         int64_t left_ms = life_left(next_ms, client_now_ms());
@@ -89,7 +89,7 @@ int hf_observe(hf_client *c, const char *name, hf_leader_fn changed, void *arg, 
     struct hf_call *ticket = ticket_new(c);
     ticket->changed = changed;
     ticket->arg = arg;
-    engine_observe(&c->engine, name, ticket, client_now_ms());
+    client_engine_observe(&c->client_engine, name, ticket, client_now_ms());
     if (out != NULL) {
         *out = ticket;
     }
@@ -105,7 +105,7 @@ void hf_call_cancel(hf_call *ticket)
     }
     struct hf_client *c = ticket->client;
     ticket->is_cancelled = true;
-    engine_cancel(&c->engine, ticket, client_now_ms());
+    client_engine_cancel(&c->client_engine, ticket, client_now_ms());
     client_kick(c);
     client_leave(c);
 }

@@ -32,11 +32,11 @@ static struct hf_call *begin(hf_client *c, const char *const *names, size_t coun
     struct hf_call *ticket = ticket_new(c);
     struct hf_lock *lock =
         lock_new(names, count, &options,
-                 options.metadata != NULL ? options.metadata : c->engine.options.metadata);
+                 options.metadata != NULL ? options.metadata : c->client_engine.options.metadata);
     lock->client = c;
     lock->is_election = value != NULL;
     lock->value = value != NULL ? client_copy(value) : NULL;
-    engine_acquire(&c->engine, lock, ticket, client_now_ms());
+    client_engine_acquire(&c->client_engine, lock, ticket, client_now_ms());
     return ticket;
 }
 
@@ -129,7 +129,7 @@ int hf_release(hf_lock *lock)
     }
     struct hf_call *ticket = ticket_new(c);
     lock_ref(lock); /* for what is said about it */
-    error = engine_release(&c->engine, lock, ticket, client_now_ms());
+    error = client_engine_release(&c->client_engine, lock, ticket, client_now_ms());
     if (error == 0) {
         error = client_wait(c, ticket, NULL, NULL);
     } else {
@@ -155,10 +155,10 @@ int hf_release_async(hf_lock *lock, hf_done_fn done, void *arg)
     struct hf_call *ticket = ticket_new(c);
     ticket->done = done;
     ticket->arg = arg;
-    if (engine_release(&c->engine, lock, ticket, client_now_ms()) != 0) {
+    if (client_engine_release(&c->client_engine, lock, ticket, client_now_ms()) != 0) {
         ticket->error = HF_ERR_LOST;
         snprintf(ticket->text, sizeof(ticket->text), "%s", hf_error_message(HF_ERR_LOST));
-        news_done(&c->engine, ticket);
+        notification_done(&c->client_engine, ticket);
     }
     client_kick(c);
     client_leave(c);
@@ -171,8 +171,8 @@ void hf_lock_free(hf_lock *lock)
         return;
     }
     struct hf_client *c = lock->client;
-    if (lock->state == LOCK_HELD && lock_life_ttl(&lock->life) < c->engine.orphan_ttl_ms) {
-        c->engine.orphan_ttl_ms =
+    if (lock->state == LOCK_HELD && lock_life_ttl(&lock->life) < c->client_engine.orphan_ttl_ms) {
+        c->client_engine.orphan_ttl_ms =
             lock_life_ttl(&lock->life); /* it goes on living by our keep-alives */
     }
     lock_gone(lock);
@@ -193,7 +193,7 @@ int hf_renew(hf_lock *lock, uint32_t ttl_ms)
         return error;
     }
     struct hf_call *ticket = ticket_new(c);
-    error = engine_renew(&c->engine, lock, ttl_ms, ticket, client_now_ms());
+    error = client_engine_renew(&c->client_engine, lock, ttl_ms, ticket, client_now_ms());
     if (error == 0) {
         error = client_wait(c, ticket, NULL, NULL);
     } else {
@@ -218,7 +218,7 @@ int hf_proclaim(hf_lock *lock, const char *value)
         return error;
     }
     struct hf_call *ticket = ticket_new(c);
-    error = engine_proclaim(&c->engine, lock, value, ticket, client_now_ms());
+    error = client_engine_proclaim(&c->client_engine, lock, value, ticket, client_now_ms());
     if (error == 0) {
         error = client_wait(c, ticket, NULL, NULL);
     } else {
@@ -262,7 +262,7 @@ static int64_t look(const struct hf_lock *lock, bool *is_held)
     if (lock->state == LOCK_HELD) {
         left_ms = life_left(lock_safe_until(lock), now_ms);
         if (left_ms == 0) {
-            engine_go(&c->engine, now_ms);
+            client_engine_go(&c->client_engine, now_ms);
             client_kick(c);
         }
     }

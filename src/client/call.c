@@ -31,8 +31,8 @@ static void unsend(struct call *call)
 {
     if (call->state == CALL_SENT) {
         call->state = CALL_WAITING;
-        call->engine->long_sent -= call->is_long;
-        list_append(&call->engine->waiting, &call->link);
+        call->client_engine->long_sent -= call->is_long;
+        list_append(&call->client_engine->waiting, &call->link);
     }
 }
 
@@ -47,11 +47,11 @@ static const struct rpc_handler call_handler = {on_message, on_end};
 
 /* ---- their life ---- */
 
-struct call *call_new(struct engine *e, enum call_kind kind, struct hf_lock *lock,
+struct call *call_new(struct client_engine *e, enum call_kind kind, struct hf_lock *lock,
                       struct hf_call *ticket)
 {
     struct call *call = client_alloc(sizeof(*call));
-    call->engine = e;
+    call->client_engine = e;
     call->kind = kind;
     call->ticket = ticket;
     call->needs_session = lock != NULL;
@@ -69,7 +69,7 @@ struct call *call_new(struct engine *e, enum call_kind kind, struct hf_lock *loc
     return call;
 }
 
-static void due_at(struct engine *e, int64_t at_ms)
+static void due_at(struct client_engine *e, int64_t at_ms)
 {
     e->next_call_ms = at_ms < e->next_call_ms ? at_ms : e->next_call_ms;
 }
@@ -85,7 +85,7 @@ static bool can_fail_at_once(const struct call *call)
 
 void call_begin(struct call *call, int64_t deadline_ms)
 {
-    struct engine *e = call->engine;
+    struct client_engine *e = call->client_engine;
     call->deadline_ms = deadline_ms;
     call->reach_by_ms = deadline_ms;
     if (can_fail_at_once(call)) {
@@ -97,14 +97,14 @@ void call_begin(struct call *call, int64_t deadline_ms)
     if (call->retry_at_ms > e->now_ms) {
         due_at(e, call->retry_at_ms);
     }
-    if (can_fail_at_once(call) && engine_circuit_is_open(e)) {
+    if (can_fail_at_once(call) && client_engine_circuit_is_open(e)) {
         fail_at_once(call);
     }
 }
 
 static void call_free(struct call *call)
 {
-    struct engine *e = call->engine;
+    struct client_engine *e = call->client_engine;
     rpc_cancel(&call->rpc);
     lock_renewal_ended(call, RENEWAL_UNANSWERED);
     unsend(call);
@@ -136,7 +136,7 @@ void call_leave(struct call *call, int error, const char *text)
         lock_ref(call->lock);
         ticket->lock = call->lock;
     }
-    news_done(call->engine, ticket);
+    notification_done(call->client_engine, ticket);
 }
 
 void call_finish(struct call *call, int error, const char *text)
@@ -147,7 +147,7 @@ void call_finish(struct call *call, int error, const char *text)
 
 void call_retry(struct call *call, bool at_once)
 {
-    struct engine *e = call->engine;
+    struct client_engine *e = call->client_engine;
     lock_renewal_ended(call, RENEWAL_UNANSWERED); /* unless the answer said what became of it */
     unsigned doublings = call->attempts < RETRY_DOUBLINGS ? call->attempts : RETRY_DOUBLINGS;
     int64_t wait_ms = RETRY_MS << doublings;
@@ -156,7 +156,7 @@ void call_retry(struct call *call, bool at_once)
     due_at(e, call->retry_at_ms);
 }
 
-void calls_free_all(struct engine *e)
+void calls_free_all(struct client_engine *e)
 {
     struct list *lists[] = {&e->waiting, &e->sent};
     for (unsigned i = 0; i < 2; i++) {
@@ -167,7 +167,7 @@ void calls_free_all(struct engine *e)
 }
 
 /* Calls `visit` for every call; it may free the one that it is given. */
-static void calls_each(struct engine *e, void (*visit)(struct call *call, const void *arg),
+static void calls_each(struct client_engine *e, void (*visit)(struct call *call, const void *arg),
                        const void *arg)
 {
     struct list *lists[] = {&e->waiting, &e->sent};
@@ -184,7 +184,7 @@ static void calls_each(struct engine *e, void (*visit)(struct call *call, const 
 
 static void describe_unreached(const struct call *call, char *out, size_t size)
 {
-    struct engine *e = call->engine;
+    struct client_engine *e = call->client_engine;
     char tried[ERROR_TEXT / 2];
     if (call->text[0] != '\0') {
         snprintf(out, size, "%s", call->text);
@@ -202,7 +202,7 @@ static void describe_unreached(const struct call *call, char *out, size_t size)
  * field goes on with the wait, and a grant is given back when it comes. */
 static void withdraw(struct call *call)
 {
-    struct engine *e = call->engine;
+    struct client_engine *e = call->client_engine;
     rpc_cancel(&call->rpc);
     unsend(call);
     free(call->body);
@@ -218,7 +218,7 @@ static void withdraw(struct call *call)
  * background, as it does when its time is over. */
 static void fail_at_once(struct call *call)
 {
-    struct engine *e = call->engine;
+    struct client_engine *e = call->client_engine;
     char tried[ERROR_TEXT / 2];
     char text[ERROR_TEXT];
     endpoints_describe(&e->endpoints, tried, sizeof(tried));
@@ -239,7 +239,7 @@ static void fail_at_once(struct call *call)
 
 static void timed_out(struct call *call)
 {
-    struct engine *e = call->engine;
+    struct client_engine *e = call->client_engine;
     char text[ERROR_TEXT];
     bool is_open = call->state == CALL_SENT || call->maybe_done;
     int error = is_open ? HF_ERR_UNKNOWN : HF_ERR_UNREACHABLE;
@@ -264,7 +264,7 @@ static void timed_out(struct call *call)
 
 static void tick(struct call *call, const void *arg)
 {
-    struct engine *e = call->engine;
+    struct client_engine *e = call->client_engine;
     int64_t due_ms = call->deadline_ms;
     if (call->first_sent_ms == 0 && call->reach_by_ms < due_ms) {
         if (call->is_long && e->current >= 0 && e->session.is_open) {
@@ -282,7 +282,7 @@ static void tick(struct call *call, const void *arg)
     }
 }
 
-void calls_tick(struct engine *e)
+void calls_tick(struct client_engine *e)
 {
     if (e->now_ms >= e->next_call_ms) {
         e->next_call_ms = NEVER_MS;
@@ -294,7 +294,7 @@ void calls_tick(struct engine *e)
 
 static bool send(struct call *call, struct link *link)
 {
-    struct engine *e = call->engine;
+    struct client_engine *e = call->client_engine;
     if (call->body == NULL) {
         request_encode(call);
     }
@@ -331,9 +331,9 @@ static bool is_behind_another(const struct call *call)
            call->lock->life.in_flight.ttl_ms != 0;
 }
 
-void calls_go(struct engine *e)
+void calls_go(struct client_engine *e)
 {
-    struct link *link = engine_link(e);
+    struct link *link = client_engine_link(e);
     if (link == NULL) {
         return;
     }
@@ -372,7 +372,7 @@ static void session_lost(struct call *call, const void *why)
     }
 }
 
-void calls_session_lost(struct engine *e, const char *why)
+void calls_session_lost(struct client_engine *e, const char *why)
 {
     calls_each(e, session_lost, why);
 }
@@ -390,7 +390,7 @@ static void session_refused(struct call *call, const void *arg)
     }
 }
 
-void calls_session_refused(struct engine *e, int error, const char *text)
+void calls_session_refused(struct client_engine *e, int error, const char *text)
 {
     struct refusal refusal = {error, text};
     if (!e->session.is_open) {
@@ -400,7 +400,7 @@ void calls_session_refused(struct engine *e, int error, const char *text)
 
 /* ---- withdrawn by the caller ---- */
 
-void engine_cancel(struct engine *e, struct hf_call *ticket, int64_t now_ms)
+void client_engine_cancel(struct client_engine *e, struct hf_call *ticket, int64_t now_ms)
 {
     struct call *call = ticket->call;
     if (call == NULL) {
@@ -415,7 +415,7 @@ void engine_cancel(struct engine *e, struct hf_call *ticket, int64_t now_ms)
     } else {
         call_finish(call, HF_ERR_CANCELLED, NULL);
     }
-    engine_go(e, now_ms);
+    client_engine_go(e, now_ms);
 }
 
 static void cancel(struct call *call, const void *arg)
@@ -425,8 +425,8 @@ static void cancel(struct call *call, const void *arg)
     }
 }
 
-void engine_cancel_all(struct engine *e, int64_t now_ms)
+void client_engine_cancel_all(struct client_engine *e, int64_t now_ms)
 {
     calls_each(e, cancel, NULL);
-    engine_go(e, now_ms);
+    client_engine_go(e, now_ms);
 }

@@ -26,7 +26,7 @@ int client_enter(struct hf_client *c, bool waits)
         return error_set(HF_ERR_INVALID, "a call that waits cannot be made within a callback: use "
                                          "the form without waiting");
     }
-    if (c->engine.session.is_closing) {
+    if (c->client_engine.session.is_closing) {
         pthread_mutex_unlock(&c->mutex);
         return error_set(HF_ERR_CANCELLED, "the client is being closed");
     }
@@ -43,16 +43,16 @@ void client_kick(struct hf_client *c)
     io_write(c);
     bool is_unsent = false;
     for (unsigned i = 0; i < ENGINE_LINKS; i++) {
-        is_unsent = is_unsent || buffer_len(&c->engine.links[i].out) > 0;
+        is_unsent = is_unsent || buffer_len(&c->client_engine.links[i].out) > 0;
     }
-    if (is_unsent || !list_is_empty(&c->engine.news)) {
+    if (is_unsent || !list_is_empty(&c->client_engine.notification)) {
         io_wake(&c->io);
     }
 }
 
 /* ---- news ---- */
 
-static void tell_event(struct hf_client *c, const struct news_event *n)
+static void tell_event(struct hf_client *c, const struct notification_event *n)
 {
     struct hf_lock *lock = n->lock;
     int64_t now_ms = client_now_ms();
@@ -78,7 +78,7 @@ static void tell_done(struct hf_client *c, struct hf_call *ticket, struct hf_loc
     }
 }
 
-static void tell_leader(struct hf_client *c, const struct news_leader *n)
+static void tell_leader(struct hf_client *c, const struct notification_leader *n)
 {
     struct hf_leader leader = {n->vacant, n->client_id, n->value, n->candidates};
     n->ticket->changed(c, &leader, n->ticket->arg);
@@ -103,30 +103,31 @@ static void dispatch(struct hf_client *c)
     }
     c->is_dispatching = true;
     c->dispatcher = pthread_self();
-    for (struct news *n = news_take(&c->engine); n != NULL; n = news_take(&c->engine)) {
+    for (struct notification *n = notification_take(&c->client_engine); n != NULL;
+         n = notification_take(&c->client_engine)) {
         struct hf_call *ticket = (struct hf_call *)n;
-        if (n->kind == NEWS_DONE && ticket->waiter != NULL) {
+        if (n->kind == NOTIFICATION_DONE && ticket->waiter != NULL) {
             pthread_cond_signal(ticket->waiter); /* whoever waits takes it from here */
             continue;
         }
-        struct hf_lock *lock = n->kind == NEWS_DONE ? hand_over(c, ticket) : NULL;
+        struct hf_lock *lock = n->kind == NOTIFICATION_DONE ? hand_over(c, ticket) : NULL;
         bool is_wanted = true;
-        if (n->kind == NEWS_EVENT) {
-            const struct news_event *event = (struct news_event *)n;
+        if (n->kind == NOTIFICATION_EVENT) {
+            const struct notification_event *event = (struct notification_event *)n;
             is_wanted = event->lock == NULL || !event->lock->is_gone;
-        } else if (n->kind == NEWS_LEADER) {
-            is_wanted = !((struct news_leader *)n)->ticket->is_cancelled;
+        } else if (n->kind == NOTIFICATION_LEADER) {
+            is_wanted = !((struct notification_leader *)n)->ticket->is_cancelled;
         }
         pthread_mutex_unlock(&c->mutex);
-        if (is_wanted && n->kind == NEWS_EVENT) {
-            tell_event(c, (struct news_event *)n);
-        } else if (is_wanted && n->kind == NEWS_LEADER) {
-            tell_leader(c, (struct news_leader *)n);
-        } else if (n->kind == NEWS_DONE) {
+        if (is_wanted && n->kind == NOTIFICATION_EVENT) {
+            tell_event(c, (struct notification_event *)n);
+        } else if (is_wanted && n->kind == NOTIFICATION_LEADER) {
+            tell_leader(c, (struct notification_leader *)n);
+        } else if (n->kind == NOTIFICATION_DONE) {
             tell_done(c, ticket, lock);
         }
         pthread_mutex_lock(&c->mutex);
-        news_free(n);
+        notification_free(n);
     }
     c->is_dispatching = false;
 }
@@ -135,7 +136,7 @@ static void dispatch(struct hf_client *c)
 
 static void rest(struct hf_client *c, int wait_ms)
 {
-    if (!c->is_stopping && list_is_empty(&c->engine.news)) {
+    if (!c->is_stopping && list_is_empty(&c->client_engine.notification)) {
         struct pollfd fds[2 + ENGINE_LINKS];
         int count = io_pollfds(c, fds, 2 + ENGINE_LINKS);
         pthread_mutex_unlock(&c->mutex);
@@ -149,7 +150,7 @@ void client_turn(struct hf_client *c, int wait_ms)
     hf_assert(!c->is_driven);
     c->is_driven = true;
     io_read(c);
-    engine_go(&c->engine, client_now_ms());
+    client_engine_go(&c->client_engine, client_now_ms());
     io_write(c);
     dispatch(c);
     io_write(c); /* what the callbacks began */
@@ -157,7 +158,7 @@ void client_turn(struct hf_client *c, int wait_ms)
         rest(c, wait_ms);
     }
     c->is_driven = false;
-    if (!c->has_thread || c->engine.session.is_closing) {
+    if (!c->has_thread || c->client_engine.session.is_closing) {
         pthread_cond_broadcast(&c->changed);
     }
 }
@@ -203,7 +204,7 @@ int client_wait(struct hf_client *c, struct hf_call *ticket, struct hf_lock **lo
         }
     }
     c->callers--;
-    if (c->engine.session.is_closing) {
+    if (c->client_engine.session.is_closing) {
         pthread_cond_broadcast(&c->changed);
     }
     int error = ticket->error;
@@ -257,7 +258,7 @@ static void client_free(struct hf_client *c)
         list_remove(&lock->handle_link);
         lock_unref(lock);
     }
-    engine_close(&c->engine);
+    client_engine_close(&c->client_engine);
     io_close(&c->io);
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->mutex);
@@ -266,7 +267,7 @@ static void client_free(struct hf_client *c)
 
 int hf_client_open(hf_client **out, const char *endpoints, const struct hf_options *given)
 {
-    struct engine_options options;
+    struct client_engine_options options;
     struct hf_options whole;
     uint64_t seed[2];
     int error = options_read(given, &whole, &options);
@@ -289,14 +290,14 @@ int hf_client_open(hf_client **out, const char *endpoints, const struct hf_optio
     c->pid = getpid();
     c->on_event = whole.on_event;
     c->arg = whole.arg;
-    const char *problem =
-        engine_init(&c->engine, &options, options_endpoints(endpoints), seed, client_now_ms());
+    const char *problem = client_engine_init(&c->client_engine, &options,
+                                             options_endpoints(endpoints), seed, client_now_ms());
     if (problem != NULL) {
         io_close(&c->io);
         free(c);
         return error_set(HF_ERR_INVALID, "endpoints: %s", problem);
     }
-    c->engine.client = c;
+    c->client_engine.client = c;
     init_sync(c);
     if (!whole.own_loop && !start_thread(c)) {
         error = error_set(HF_ERR_SYSTEM, "no thread: %s", strerrordesc_np(errno));
@@ -325,8 +326,8 @@ static void stop(struct hf_client *c)
 
 static void wait_closed(struct hf_client *c)
 {
-    int64_t until_ms = client_now_ms() + c->engine.options.call_timeout_ms;
-    while (!c->engine.is_closed) {
+    int64_t until_ms = client_now_ms() + c->client_engine.options.call_timeout_ms;
+    while (!c->client_engine.is_closed) {
         int64_t left_ms = until_ms - client_now_ms();
         if (left_ms <= 0) {
             return;
@@ -343,7 +344,7 @@ static void wait_closed(struct hf_client *c)
             (void)pthread_cond_timedwait(&c->changed, &c->mutex, &at);
         } else {
             client_turn(c, 0);
-            if (!c->engine.is_closed) {
+            if (!c->client_engine.is_closed) {
                 client_sleep(c, (int)(left_ms < 1000 ? left_ms : 1000));
             }
         }
@@ -362,8 +363,8 @@ void hf_client_close(hf_client *c)
     if (client_enter(c, true) != 0) {
         return; /* within a callback, or twice at once: it goes on living */
     }
-    engine_cancel_all(&c->engine, client_now_ms());
-    engine_shut(&c->engine, client_now_ms());
+    client_engine_cancel_all(&c->client_engine, client_now_ms());
+    client_engine_shut(&c->client_engine, client_now_ms());
     client_kick(c);
     io_wake(&c->io);
     wait_closed(c);
@@ -397,9 +398,9 @@ void hf_client_abandon(hf_client *c)
     if (client_enter(c, true) != 0) {
         return;
     }
-    c->engine.session.is_closing = true; /* nobody comes in any more */
-    c->engine.is_closed = true;
-    engine_cancel_all(&c->engine, client_now_ms());
+    c->client_engine.session.is_closing = true; /* nobody comes in any more */
+    c->client_engine.is_closed = true;
+    client_engine_cancel_all(&c->client_engine, client_now_ms());
     io_wake(&c->io);
     stop(c);
 }

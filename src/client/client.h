@@ -31,7 +31,7 @@ struct io {
 struct hf_client {
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* a turn is over: for those who wait for the driver, or to close */
-    struct engine engine;
+    struct client_engine client_engine;
     struct io io;
     struct list handles; /* of the caller, by hf_lock.handle_link */
     pid_t pid;           /* of the process that opened it */

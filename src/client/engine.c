@@ -16,8 +16,8 @@ enum {
     HOPS_FORGOTTEN_MS = 2000,
 };
 
-const char *engine_init(struct engine *e, const struct engine_options *options,
-                        const char *endpoints, const uint64_t seed[2], int64_t now_ms)
+const char *client_engine_init(struct client_engine *e, const struct client_engine_options *options,
+                               const char *endpoints, const uint64_t seed[2], int64_t now_ms)
 {
     memset(e, 0, sizeof(*e));
     const char *problem = endpoints_init(&e->endpoints, endpoints, seed[0]);
@@ -35,7 +35,7 @@ const char *engine_init(struct engine *e, const struct engine_options *options,
     for (unsigned i = 0; i < ENGINE_LINKS; i++) {
         link_init(&e->links[i], e);
     }
-    struct list *lists[] = {&e->locks, &e->to_check, &e->waiting, &e->sent, &e->news};
+    struct list *lists[] = {&e->locks, &e->to_check, &e->waiting, &e->sent, &e->notification};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         list_init(lists[i]);
     }
@@ -43,36 +43,37 @@ const char *engine_init(struct engine *e, const struct engine_options *options,
     return NULL;
 }
 
-void engine_close(struct engine *e)
+void client_engine_close(struct client_engine *e)
 {
     session_close(&e->session);
     calls_free_all(e);
     for (unsigned i = 0; i < ENGINE_LINKS; i++) {
         link_close(&e->links[i]);
     }
-    for (struct news *news = news_take(e); news != NULL; news = news_take(e)) {
-        news_free(news);
+    for (struct notification *notification = notification_take(e); notification != NULL;
+         notification = notification_take(e)) {
+        notification_free(notification);
     }
 }
 
-struct link *engine_link(struct engine *e)
+struct link *client_engine_link(struct client_engine *e)
 {
     return e->current >= 0 && e->links[e->current].state == LINK_UP ? &e->links[e->current] : NULL;
 }
 
-bool engine_circuit_is_open(const struct engine *e)
+bool client_engine_circuit_is_open(const struct client_engine *e)
 {
     return e->current < 0 && endpoints_all_open(&e->endpoints);
 }
 
-void engine_next_id(struct engine *e, char out[REQUEST_ID_TEXT])
+void client_engine_next_id(struct client_engine *e, char out[REQUEST_ID_TEXT])
 {
     snprintf(out, REQUEST_ID_TEXT, "%s-%llu", e->id_prefix, (unsigned long long)++e->id_count);
 }
 
 /* ---- what the answers tell about the cluster ---- */
 
-void engine_heard_leader(struct engine *e, struct link *link, const char *text)
+void client_engine_heard_leader(struct client_engine *e, struct link *link, const char *text)
 {
     if (e->options.any_node || text[0] == '\0') {
         return;
@@ -84,7 +85,7 @@ void engine_heard_leader(struct engine *e, struct link *link, const char *text)
     }
 }
 
-void engine_heard_epoch(struct engine *e, uint64_t epoch)
+void client_engine_heard_epoch(struct client_engine *e, uint64_t epoch)
 {
     if (epoch > e->session.epoch) {
         e->session.epoch = epoch;
@@ -92,19 +93,19 @@ void engine_heard_epoch(struct engine *e, uint64_t epoch)
     }
 }
 
-void engine_no_leader(struct engine *e)
+void client_engine_no_leader(struct client_engine *e)
 {
     if (e->no_leader_ms == 0) {
         e->no_leader_ms = e->now_ms;
     }
 }
 
-static int64_t next_leader_check(const struct engine *e)
+static int64_t next_leader_check(const struct client_engine *e)
 {
     return e->no_leader_ms == 0 || e->current < 0 ? NEVER_MS : e->no_leader_ms + NO_LEADER_MS;
 }
 
-void engine_has_leader(struct engine *e)
+void client_engine_has_leader(struct client_engine *e)
 {
     e->no_leader_ms = 0;
 }
@@ -113,7 +114,7 @@ void engine_has_leader(struct engine *e)
 
 /* The shortest TTL decides how soon a silence must be noticed: with two silences in a third of it,
  * there is time to go elsewhere before anything is in jeopardy. */
-int64_t engine_silence_ms(const struct engine *e)
+int64_t client_engine_silence_ms(const struct client_engine *e)
 {
     int64_t ms = e->options.session_ttl_ms / 6;
     if (ms > e->options.connect_timeout_ms) {
@@ -122,7 +123,7 @@ int64_t engine_silence_ms(const struct engine *e)
     return ms < SILENCE_MIN_MS ? SILENCE_MIN_MS : ms;
 }
 
-static void break_link(struct engine *e, int which, const char *why)
+static void break_link(struct client_engine *e, int which, const char *why)
 {
     struct link *link = &e->links[which];
     int endpoint = link->endpoint;
@@ -135,11 +136,11 @@ static void break_link(struct engine *e, int which, const char *why)
         char text[WORDS_TEXT + ENDPOINT_TEXT];
         e->current = -1;
         snprintf(text, sizeof(text), "%s: %s", e->endpoints.at[endpoint].text, why);
-        news_event(e, HF_EVENT_DISCONNECTED, NULL, 0, text);
+        notification_event(e, HF_EVENT_DISCONNECTED, NULL, 0, text);
     }
 }
 
-static void ask_members(struct engine *e)
+static void ask_members(struct client_engine *e)
 {
     if (e->members_asked_ms == 0 || e->now_ms - e->members_asked_ms >= MEMBERS_MS) {
         e->members_asked_ms = e->now_ms;
@@ -147,7 +148,7 @@ static void ask_members(struct engine *e)
     }
 }
 
-static void link_is_up(struct engine *e, int which)
+static void link_is_up(struct client_engine *e, int which)
 {
     struct link *link = &e->links[which];
     int before = e->current;
@@ -161,11 +162,11 @@ static void link_is_up(struct engine *e, int which)
     if (before >= 0 && before != which) {
         link_close(&e->links[before]); /* what was under way there goes on here */
     }
-    news_event(e, HF_EVENT_CONNECTED, NULL, 0, e->endpoints.at[link->endpoint].text);
+    notification_event(e, HF_EVENT_CONNECTED, NULL, 0, e->endpoints.at[link->endpoint].text);
     ask_members(e);
 }
 
-static void dial(struct engine *e, int endpoint)
+static void dial(struct client_engine *e, int endpoint)
 {
     struct link *link = &e->links[e->current == 0 ? 1 : 0];
     endpoints_begun(&e->endpoints, endpoint);
@@ -176,7 +177,7 @@ static void dial(struct engine *e, int endpoint)
 /* The first step to a leader that was named is taken at once. Nodes that do not agree, as around an
  * election, would send us to and fro as fast as the network allows: the pause before the next step
  * doubles. */
-static void note_hop(struct engine *e)
+static void note_hop(struct client_engine *e)
 {
     if (e->now_ms - e->hop_ms >= HOPS_FORGOTTEN_MS) {
         e->hops = 0;
@@ -187,7 +188,7 @@ static void note_hop(struct engine *e)
 }
 
 /* The endpoint that would be better than the current one, or -1. */
-static int better(struct engine *e, int64_t *next_ms)
+static int better(struct client_engine *e, int64_t *next_ms)
 {
     const struct link *link = &e->links[e->current];
     int leader = e->endpoints.leader;
@@ -209,7 +210,7 @@ static int better(struct engine *e, int64_t *next_ms)
     return other;
 }
 
-static void seek(struct engine *e)
+static void seek(struct client_engine *e)
 {
     e->next_dial_ms = NEVER_MS;
     for (unsigned i = 0; i < ENGINE_LINKS; i++) {
@@ -233,7 +234,7 @@ static void seek(struct engine *e)
 /* ---- the turn ---- */
 
 /* What the time alone decides. It comes before anything that was read (S5.2). */
-static void tick(struct engine *e, int64_t now_ms)
+static void tick(struct client_engine *e, int64_t now_ms)
 {
     e->now_ms = now_ms > e->now_ms ? now_ms : e->now_ms;
     if (e->now_ms >= next_leader_check(e)) {
@@ -244,14 +245,14 @@ static void tick(struct engine *e, int64_t now_ms)
     locks_tick(e);
     calls_tick(e);
     for (int i = 0; i < ENGINE_LINKS; i++) {
-        const char *why = link_check(&e->links[i], engine_silence_ms(e), e->now_ms);
+        const char *why = link_check(&e->links[i], client_engine_silence_ms(e), e->now_ms);
         if (why != NULL) {
             break_link(e, i, why);
         }
     }
 }
 
-void engine_go(struct engine *e, int64_t now_ms)
+void client_engine_go(struct client_engine *e, int64_t now_ms)
 {
     tick(e, now_ms);
     if (!e->is_closed) {
@@ -266,15 +267,15 @@ void engine_go(struct engine *e, int64_t now_ms)
     }
 }
 
-int64_t engine_next_ms(const struct engine *e)
+int64_t client_engine_next_ms(const struct client_engine *e)
 {
     int64_t times[] = {session_next_ms(e),
                        next_leader_check(e),
                        e->next_call_ms,
                        e->next_lock_ms,
                        e->next_dial_ms,
-                       link_next_check(&e->links[0], engine_silence_ms(e)),
-                       link_next_check(&e->links[1], engine_silence_ms(e))};
+                       link_next_check(&e->links[0], client_engine_silence_ms(e)),
+                       link_next_check(&e->links[1], client_engine_silence_ms(e))};
     int64_t next_ms = NEVER_MS;
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
         next_ms = times[i] < next_ms ? times[i] : next_ms;
@@ -284,21 +285,23 @@ int64_t engine_next_ms(const struct engine *e)
 
 /* ---- from the sockets ---- */
 
-void engine_connected(struct engine *e, unsigned which, const char *peer, int64_t now_ms)
+void client_engine_connected(struct client_engine *e, unsigned which, const char *peer,
+                             int64_t now_ms)
 {
     struct link *link = &e->links[which];
     snprintf(link->peer, sizeof(link->peer), "%s", peer);
-    engine_go(e, now_ms);
+    client_engine_go(e, now_ms);
 }
 
-void engine_broken(struct engine *e, unsigned which, const char *why, int64_t now_ms)
+void client_engine_broken(struct client_engine *e, unsigned which, const char *why, int64_t now_ms)
 {
     tick(e, now_ms);
     break_link(e, (int)which, why);
-    engine_go(e, now_ms);
+    client_engine_go(e, now_ms);
 }
 
-void engine_input(struct engine *e, unsigned which, struct slice bytes, int64_t now_ms)
+void client_engine_input(struct client_engine *e, unsigned which, struct slice bytes,
+                         int64_t now_ms)
 {
     struct link *link = &e->links[which];
     tick(e, now_ms);
@@ -316,5 +319,5 @@ void engine_input(struct engine *e, unsigned which, struct slice bytes, int64_t 
     } else if (http2_client_is_going(link->http2)) {
         e->wants_move = true;
     }
-    engine_go(e, now_ms);
+    client_engine_go(e, now_ms);
 }

@@ -9,7 +9,7 @@
  *
  * Every entry takes the time, on CLOCK_BOOTTIME in ms, and first does what is due at it: a deadline
  * that has passed is never rescued by an answer that is read afterwards (S5.2). Callbacks of the
- * transport only note what came; engine_go then sends whatever can be sent.
+ * transport only note what came; client_engine_go then sends whatever can be sent.
  *
  * Requests carry a request_id and not seq with acked_through: acked_through says "all up to here",
  * so that one acquire which waits for an hour would hold back the acknowledgement of all that came
@@ -49,7 +49,7 @@ struct hf_lock {
     struct list link;        /* engine.locks, while HELD */
     struct list handle_link; /* hf_client.handles, while the caller has it */
     struct list check_link; /* engine.to_check, until the service has confirmed it after a resume */
-    struct engine *engine;
+    struct client_engine *client_engine;
     struct hf_client *client;
     unsigned refs; /* the caller's, and of each call and each piece of news about it */
     enum lock_state state;
@@ -95,7 +95,7 @@ enum call_state { CALL_WAITING, CALL_SENT };
  * go before: then it goes on in the background, because what it began has to be known or undone. */
 struct call {
     struct list link; /* engine.waiting or engine.sent */
-    struct engine *engine;
+    struct client_engine *client_engine;
     struct hf_call *ticket; /* NULL: nobody waits for it */
     enum call_kind kind;
     enum call_state state;
@@ -130,15 +130,15 @@ struct call {
 
 /* ---- news, in the order in which it happened ---- */
 
-enum news_kind { NEWS_EVENT, NEWS_DONE, NEWS_LEADER };
+enum notification_kind { NOTIFICATION_EVENT, NOTIFICATION_DONE, NOTIFICATION_LEADER };
 
-struct news {
+struct notification {
     struct list link;
-    enum news_kind kind;
+    enum notification_kind kind;
 };
 
-struct news_event {
-    struct news news;
+struct notification_event {
+    struct notification notification;
     enum hf_event_type type;
     struct hf_lock *lock; /* a reference, or NULL */
     int64_t safe_until_ms;
@@ -148,7 +148,7 @@ struct news_event {
 
 /* What the caller of a call gets: the public hf_call. Lives until its end was delivered. */
 struct hf_call {
-    struct news news; /* NEWS_DONE */
+    struct notification notification; /* NOTIFICATION_DONE */
     struct hf_client *client;
     struct call *call; /* NULL: it is over */
     bool is_done;
@@ -165,8 +165,8 @@ struct hf_call {
 };
 
 /* What an observer is told: who leads. */
-struct news_leader {
-    struct news news;
+struct notification_leader {
+    struct notification notification;
     struct hf_call *ticket;
     bool vacant;
     uint32_t candidates;
@@ -210,7 +210,7 @@ struct session {
 
 /* ---- all of it ---- */
 
-struct engine_options {
+struct client_engine_options {
     char client_id[LIMIT_CLIENT + 1];
     char metadata[LIMIT_METADATA + 1];
     int64_t session_ttl_ms;
@@ -232,8 +232,8 @@ struct early_loss {
     char why[WHY_TEXT];
 };
 
-struct engine {
-    struct engine_options options;
+struct client_engine {
+    struct client_engine_options options;
     struct hf_client *client;
     struct endpoints endpoints;
     struct link links[ENGINE_LINKS];
@@ -249,7 +249,7 @@ struct engine {
     struct list waiting;
     struct list sent;
     unsigned long_sent;
-    struct list news;
+    struct list notification;
     int64_t now_ms;
     int64_t next_call_ms; /* no call has anything due before */
     int64_t next_lock_ms; /* no lock has */
@@ -271,67 +271,75 @@ struct engine {
 };
 
 /* `endpoints` as for endpoints_init, whose complaint is returned; `seed` is random. */
-const char *engine_init(struct engine *e, const struct engine_options *options,
-                        const char *endpoints, const uint64_t seed[2], int64_t now_ms);
-/* Frees everything: calls are finished with HF_ERR_CANCELLED first, see engine_cancel_all. */
-void engine_close(struct engine *e);
+const char *client_engine_init(struct client_engine *e, const struct client_engine_options *options,
+                               const char *endpoints, const uint64_t seed[2], int64_t now_ms);
+/* Frees everything: calls are finished with HF_ERR_CANCELLED first, see client_engine_cancel_all. */
+void client_engine_close(struct client_engine *e);
 
 /* Does what is due and sends what can be sent; each entry below ends with it. */
-void engine_go(struct engine *e, int64_t now_ms);
-/* When engine_go is due again. */
-int64_t engine_next_ms(const struct engine *e);
+void client_engine_go(struct client_engine *e, int64_t now_ms);
+/* When client_engine_go is due again. */
+int64_t client_engine_next_ms(const struct client_engine *e);
 
 /* The socket of a link: it is connected (`peer` is its numeric address), it broke or could not be
  * made, and bytes came. Output lies in links[i].out; links[i].generation tells sockets apart. */
-void engine_connected(struct engine *e, unsigned link, const char *peer, int64_t now_ms);
-void engine_broken(struct engine *e, unsigned link, const char *why, int64_t now_ms);
-void engine_input(struct engine *e, unsigned link, struct slice bytes, int64_t now_ms);
+void client_engine_connected(struct client_engine *e, unsigned link, const char *peer,
+                             int64_t now_ms);
+void client_engine_broken(struct client_engine *e, unsigned link, const char *why, int64_t now_ms);
+void client_engine_input(struct client_engine *e, unsigned link, struct slice bytes,
+                         int64_t now_ms);
 
 /* The caller's wishes. A ticket that was given to one of these comes back in `news`, done; a call
  * without one is made in the background. */
-void engine_ready(struct engine *e, struct hf_call *ticket, uint32_t timeout_ms, int64_t now_ms);
+void client_engine_ready(struct client_engine *e, struct hf_call *ticket, uint32_t timeout_ms,
+                         int64_t now_ms);
 /* The ticket, or else the call, takes over the caller's reference of `lock`. */
-void engine_acquire(struct engine *e, struct hf_lock *lock, struct hf_call *ticket, int64_t now_ms);
+void client_engine_acquire(struct client_engine *e, struct hf_lock *lock, struct hf_call *ticket,
+                           int64_t now_ms);
 /* Likewise: the handle is given back. HF_ERR_LOST at once when it is lost; then there is no call,
  * and the ticket is not used. */
-int engine_release(struct engine *e, struct hf_lock *lock, struct hf_call *ticket, int64_t now_ms);
-int engine_renew(struct engine *e, struct hf_lock *lock, uint32_t ttl_ms, struct hf_call *ticket,
-                 int64_t now_ms);
-int engine_proclaim(struct engine *e, struct hf_lock *lock, const char *value,
-                    struct hf_call *ticket, int64_t now_ms);
-void engine_by_handle(struct engine *e, enum call_kind kind, uint64_t token, const char *lease,
-                      uint32_t ttl_ms, struct hf_call *ticket, int64_t now_ms);
-void engine_observe(struct engine *e, const char *name, struct hf_call *ticket, int64_t now_ms);
-void engine_cancel(struct engine *e, struct hf_call *ticket, int64_t now_ms);
+int client_engine_release(struct client_engine *e, struct hf_lock *lock, struct hf_call *ticket,
+                          int64_t now_ms);
+int client_engine_renew(struct client_engine *e, struct hf_lock *lock, uint32_t ttl_ms,
+                        struct hf_call *ticket, int64_t now_ms);
+int client_engine_proclaim(struct client_engine *e, struct hf_lock *lock, const char *value,
+                           struct hf_call *ticket, int64_t now_ms);
+void client_engine_by_handle(struct client_engine *e, enum call_kind kind, uint64_t token,
+                             const char *lease, uint32_t ttl_ms, struct hf_call *ticket,
+                             int64_t now_ms);
+void client_engine_observe(struct client_engine *e, const char *name, struct hf_call *ticket,
+                           int64_t now_ms);
+void client_engine_cancel(struct client_engine *e, struct hf_call *ticket, int64_t now_ms);
 /* All calls that have a ticket. */
-void engine_cancel_all(struct engine *e, int64_t now_ms);
+void client_engine_cancel_all(struct client_engine *e, int64_t now_ms);
 /* Begins to close the session; `is_closed` when that is done, or there is nothing to close. */
-void engine_shut(struct engine *e, int64_t now_ms);
+void client_engine_shut(struct client_engine *e, int64_t now_ms);
 
 /* ---- between the files of the engine ---- */
 
-void engine_heard_leader(struct engine *e, struct link *link, const char *text);
-void engine_heard_epoch(struct engine *e, uint64_t epoch);
+void client_engine_heard_leader(struct client_engine *e, struct link *link, const char *text);
+void client_engine_heard_epoch(struct client_engine *e, uint64_t epoch);
 /* This node refuses for want of a leader, or does not answer although it lives: another one is
  * tried if that lasts. And it answers. */
-void engine_no_leader(struct engine *e);
-void engine_has_leader(struct engine *e);
+void client_engine_no_leader(struct client_engine *e);
+void client_engine_has_leader(struct client_engine *e);
 /* How long a node that owes an answer may be silent. */
-int64_t engine_silence_ms(const struct engine *e);
-struct link *engine_link(struct engine *e); /* the current one, or NULL */
+int64_t client_engine_silence_ms(const struct client_engine *e);
+struct link *client_engine_link(struct client_engine *e); /* the current one, or NULL */
 /* There is no link, and each endpoint has failed so often that it is only probed, one at a time:
  * calls fail at once. */
-bool engine_circuit_is_open(const struct engine *e);
-void engine_next_id(struct engine *e, char out[REQUEST_ID_TEXT]);
+bool client_engine_circuit_is_open(const struct client_engine *e);
+void client_engine_next_id(struct client_engine *e, char out[REQUEST_ID_TEXT]);
 
 /* session.c */
 void session_init(struct session *s);
 void session_close(struct session *s);
-void session_tick(struct engine *e); /* deadlines */
-void session_go(struct engine *e);   /* opens, resumes, keeps alive */
-void session_lose(struct engine *e, const char *why);
-void session_hurry(struct engine *e, int64_t ttl_ms); /* a lock with that TTL is there, or asked */
-int64_t session_next_ms(const struct engine *e);
+void session_tick(struct client_engine *e); /* deadlines */
+void session_go(struct client_engine *e);   /* opens, resumes, keeps alive */
+void session_lose(struct client_engine *e, const char *why);
+void session_hurry(struct client_engine *e,
+                   int64_t ttl_ms); /* a lock with that TTL is there, or asked */
+int64_t session_next_ms(const struct client_engine *e);
 
 /* lock.c */
 struct hf_lock *lock_new(const char *const *names, size_t count,
@@ -346,17 +354,17 @@ void lock_confirmed(struct hf_lock *lock, int64_t sent_ms);
 void lock_renewal_sent(struct call *call);
 void lock_renewal_ended(struct call *call, enum renewal how);
 void lock_gone(struct hf_lock *lock); /* the caller has given the handle back */
-void locks_tick(struct engine *e);
-void locks_lose_all(struct engine *e, const char *why);
-void locks_epoch(struct engine *e);
-void locks_check_all(struct engine *e); /* after a resume */
-void locks_go(struct engine *e);
-struct hf_lock *locks_find(struct engine *e, uint64_t token);
+void locks_tick(struct client_engine *e);
+void locks_lose_all(struct client_engine *e, const char *why);
+void locks_epoch(struct client_engine *e);
+void locks_check_all(struct client_engine *e); /* after a resume */
+void locks_go(struct client_engine *e);
+struct hf_lock *locks_find(struct client_engine *e, uint64_t token);
 /* The service says that a lock is lost whose grant was not read yet. */
-void locks_lost_early(struct engine *e, uint64_t token, const char *why);
+void locks_lost_early(struct client_engine *e, uint64_t token, const char *why);
 
 /* call.c */
-struct call *call_new(struct engine *e, enum call_kind kind, struct hf_lock *lock,
+struct call *call_new(struct client_engine *e, enum call_kind kind, struct hf_lock *lock,
                       struct hf_call *ticket);
 void call_begin(struct call *call, int64_t deadline_ms);
 /* Tells the caller, and frees the call. */
@@ -364,13 +372,13 @@ void call_finish(struct call *call, int error, const char *text);
 /* Tells the caller; the call goes on without it. */
 void call_leave(struct call *call, int error, const char *text);
 void call_retry(struct call *call, bool at_once);
-void calls_tick(struct engine *e);
-void calls_go(struct engine *e);
+void calls_tick(struct client_engine *e);
+void calls_go(struct client_engine *e);
 /* The session is no more: what was sent in it ends. */
-void calls_session_lost(struct engine *e, const char *why);
+void calls_session_lost(struct client_engine *e, const char *why);
 /* The service does not open one: what waits for it ends. */
-void calls_session_refused(struct engine *e, int error, const char *text);
-void calls_free_all(struct engine *e);
+void calls_session_refused(struct client_engine *e, int error, const char *text);
+void calls_free_all(struct client_engine *e);
 
 /* request.c: a call's path and its message; malloc'd. */
 const char *request_path(const struct call *call);
@@ -380,11 +388,11 @@ void answer_read(struct call *call, enum rpc_end end);
 void answer_observed(struct call *call, struct slice message);
 
 /* news.c */
-void news_event(struct engine *e, enum hf_event_type type, struct hf_lock *lock,
-                int64_t deadline_at_ms, const char *text);
-void news_done(struct engine *e, struct hf_call *ticket);
-struct news *news_take(struct engine *e);
-void news_free(struct news *news);
+void notification_event(struct client_engine *e, enum hf_event_type type, struct hf_lock *lock,
+                        int64_t deadline_at_ms, const char *text);
+void notification_done(struct client_engine *e, struct hf_call *ticket);
+struct notification *notification_take(struct client_engine *e);
+void notification_free(struct notification *notification);
 struct hf_call *ticket_new(struct hf_client *client);
 void ticket_free(struct hf_call *ticket);
 

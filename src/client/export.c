@@ -51,7 +51,7 @@ static int by_handle(hf_client *c, enum call_kind kind, const char *handle, uint
         return error;
     }
     struct hf_call *ticket = ticket_new(c);
-    engine_by_handle(&c->engine, kind, token, lease, ttl_ms, ticket, client_now_ms());
+    client_engine_by_handle(&c->client_engine, kind, token, lease, ttl_ms, ticket, client_now_ms());
     error = client_wait(c, ticket, NULL, &left_ms);
     client_leave(c);
     if (error == 0 && expires_in_ms != NULL) {

@@ -88,7 +88,7 @@ static bool drain(int fd)
 static void fail(struct hf_client *c, unsigned i, const char *why)
 {
     drop(&c->io.links[i]);
-    engine_broken(&c->engine, i, why, client_now_ms());
+    client_engine_broken(&c->client_engine, i, why, client_now_ms());
 }
 
 /* Begins a connection to the next address. False: none is left. */
@@ -178,7 +178,7 @@ static void see_connect(struct hf_client *c, unsigned i)
     freeaddrinfo(l->addresses);
     l->addresses = NULL;
     peer_of(l->fd, peer, sizeof(peer));
-    engine_connected(&c->engine, i, peer, client_now_ms());
+    client_engine_connected(&c->client_engine, i, peer, client_now_ms());
 }
 
 /* ---- bytes ---- */
@@ -188,12 +188,13 @@ static void receive(struct hf_client *c, unsigned i)
     struct io_link *l = &c->io.links[i];
     uint8_t bytes[READ_SIZE];
     for (unsigned times = 0; times < READ_TIMES; times++) {
-        if (c->engine.links[i].generation != l->generation) {
+        if (c->client_engine.links[i].generation != l->generation) {
             return; /* the engine has given this connection up */
         }
         ssize_t len = recv(l->fd, bytes, sizeof(bytes), 0);
         if (len > 0) {
-            engine_input(&c->engine, i, slice_make(bytes, (size_t)len), client_now_ms());
+            client_engine_input(&c->client_engine, i, slice_make(bytes, (size_t)len),
+                                client_now_ms());
         } else if (len == 0) {
             fail(c, i, "the connection was closed");
             return;
@@ -219,7 +220,7 @@ void io_read(struct hf_client *c)
     }
     for (unsigned i = 0; i < ENGINE_LINKS; i++) {
         struct io_link *l = &c->io.links[i];
-        if (c->engine.links[i].generation != l->generation) {
+        if (c->client_engine.links[i].generation != l->generation) {
             continue;
         }
         if (l->resolve != NULL) {
@@ -235,7 +236,7 @@ void io_read(struct hf_client *c)
 static void transmit(struct hf_client *c, unsigned i)
 {
     struct io_link *l = &c->io.links[i];
-    struct link *link = &c->engine.links[i];
+    struct link *link = &c->client_engine.links[i];
     while (l->fd >= 0 && !l->is_connecting && buffer_len(&link->out) > 0) {
         struct slice out = buffer_bytes(&link->out);
         ssize_t len = send(l->fd, out.data, out.len, MSG_NOSIGNAL);
@@ -250,7 +251,7 @@ static void transmit(struct hf_client *c, unsigned i)
 
 static void set_timer(struct hf_client *c)
 {
-    int64_t next_ms = engine_next_ms(&c->engine);
+    int64_t next_ms = client_engine_next_ms(&c->client_engine);
     if (next_ms == c->io.timer_ms) {
         return;
     }
@@ -268,12 +269,12 @@ void io_write(struct hf_client *c)
 {
     for (unsigned i = 0; i < ENGINE_LINKS; i++) {
         struct io_link *l = &c->io.links[i];
-        const struct link *link = &c->engine.links[i];
+        const struct link *link = &c->client_engine.links[i];
         if (l->generation != link->generation) {
             drop(l);
             l->generation = link->generation;
             if (link->state == LINK_DIALING) {
-                const struct endpoint *p = &c->engine.endpoints.at[link->endpoint];
+                const struct endpoint *p = &c->client_engine.endpoints.at[link->endpoint];
                 l->resolve = resolve_new(p->host, p->port, c->io.wake_fd);
                 io_wake(&c->io);
             }
@@ -290,7 +291,7 @@ int io_pollfds(const struct hf_client *c, struct pollfd *fds, unsigned max)
     for (unsigned i = 0; i < ENGINE_LINKS; i++) {
         const struct io_link *l = &c->io.links[i];
         if (l->fd >= 0) {
-            bool writes = l->is_connecting || buffer_len(&c->engine.links[i].out) > 0;
+            bool writes = l->is_connecting || buffer_len(&c->client_engine.links[i].out) > 0;
             all[count++] = (struct pollfd){l->fd, (short)(writes ? POLLIN | POLLOUT : POLLIN), 0};
         }
     }

@@ -4,10 +4,10 @@
 #include "client/deadline.h"
 #include "client/rpc.h"
 
-void link_init(struct link *link, struct engine *engine)
+void link_init(struct link *link, struct client_engine *client_engine)
 {
     memset(link, 0, sizeof(*link));
-    link->engine = engine;
+    link->client_engine = client_engine;
     link->endpoint = -1;
     buffer_init(&link->out, memory_system(), LINK_OUTPUT + HTTP2_CLIENT_PIECE);
 }

@@ -11,7 +11,7 @@
 #include "client/endpoints.h"
 #include "wire/http2_client.h"
 
-struct engine;
+struct client_engine;
 
 enum link_state {
     LINK_FREE,
@@ -25,7 +25,7 @@ enum {
 };
 
 struct link {
-    struct engine *engine;
+    struct client_engine *client_engine;
     enum link_state state;
     uint32_t generation; /* of the socket that belongs to it: a new one for each dial and close */
     int endpoint;
@@ -39,7 +39,7 @@ struct link {
     unsigned owed;         /* answers that should come soon */
 };
 
-void link_init(struct link *link, struct engine *engine);
+void link_init(struct link *link, struct client_engine *client_engine);
 void link_dial(struct link *link, int endpoint, const char *authority, int64_t until_ms);
 /* Closes it; everything on it ends. */
 void link_close(struct link *link);

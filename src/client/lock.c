@@ -58,7 +58,7 @@ void lock_unref(struct hf_lock *lock)
 
 int64_t lock_safe_until(const struct hf_lock *lock)
 {
-    const struct session *s = &lock->engine->session;
+    const struct session *s = &lock->client_engine->session;
     if (lock->state != LOCK_HELD || !s->is_open || lock->session_number != s->number) {
         return 0;
     }
@@ -67,13 +67,13 @@ int64_t lock_safe_until(const struct hf_lock *lock)
 
 static int64_t jeopardy_at(const struct hf_lock *lock)
 {
-    return lock_life_jeopardy_at(&lock->life, lock->engine->session.life);
+    return lock_life_jeopardy_at(&lock->life, lock->client_engine->session.life);
 }
 
 /* Its deadline may be earlier than it was, and its TTL shorter. Returns when jeopardy begins. */
 static int64_t look_again(struct hf_lock *lock)
 {
-    struct engine *e = lock->engine;
+    struct client_engine *e = lock->client_engine;
     int64_t next_ms = jeopardy_at(lock);
     e->next_lock_ms = next_ms < e->next_lock_ms ? next_ms : e->next_lock_ms;
     session_hurry(e, lock_life_ttl(&lock->life));
@@ -84,7 +84,7 @@ static int64_t look_again(struct hf_lock *lock)
 
 void lock_granted(struct hf_lock *lock)
 {
-    struct engine *e = lock->engine;
+    struct client_engine *e = lock->client_engine;
     lock->state = LOCK_HELD;
     list_append(&e->locks, &lock->link);
     look_again(lock);
@@ -96,7 +96,7 @@ void lock_granted(struct hf_lock *lock)
     }
 }
 
-void locks_lost_early(struct engine *e, uint64_t token, const char *why)
+void locks_lost_early(struct client_engine *e, uint64_t token, const char *why)
 {
     struct early_loss *early = &e->early[e->early_count++ % ENGINE_EARLY];
     early->token = token;
@@ -105,11 +105,11 @@ void locks_lost_early(struct engine *e, uint64_t token, const char *why)
 
 void lock_confirmed(struct hf_lock *lock, int64_t sent_ms)
 {
-    struct engine *e = lock->engine;
+    struct client_engine *e = lock->client_engine;
     lock_life_confirm(&lock->life, sent_ms);
     if (e->now_ms < look_again(lock) && lock->in_jeopardy) {
         lock->in_jeopardy = false;
-        news_event(e, HF_EVENT_SAFE, lock, 0, "confirmed");
+        notification_event(e, HF_EVENT_SAFE, lock, 0, "confirmed");
     }
 }
 
@@ -135,7 +135,7 @@ void lock_renewal_ended(struct call *call, enum renewal how)
 
 void lock_lose(struct hf_lock *lock, const char *why, const char *words)
 {
-    struct engine *e = lock->engine;
+    struct client_engine *e = lock->client_engine;
     if (lock->state != LOCK_HELD) {
         return;
     }
@@ -143,7 +143,8 @@ void lock_lose(struct hf_lock *lock, const char *why, const char *words)
     list_remove(&lock->link);
     list_remove(&lock->check_link);
     snprintf(lock->loss, sizeof(lock->loss), "%s", why);
-    news_event(e, HF_EVENT_LOST, lock, 0, words != NULL && words[0] != '\0' ? words : lock->loss);
+    notification_event(e, HF_EVENT_LOST, lock, 0,
+                       words != NULL && words[0] != '\0' ? words : lock->loss);
 }
 
 /* Ours no more, but the service may think otherwise, and the session's keep-alives would keep it
@@ -151,12 +152,12 @@ void lock_lose(struct hf_lock *lock, const char *why, const char *words)
 static void lose_and_give_back(struct hf_lock *lock, const char *why)
 {
     lock_lose(lock, why, NULL);
-    struct call *call = call_new(lock->engine, CALL_RELEASE, lock, NULL);
-    call->retry_at_ms = lock->engine->now_ms + lock->asked.lock_delay_ms;
+    struct call *call = call_new(lock->client_engine, CALL_RELEASE, lock, NULL);
+    call->retry_at_ms = lock->client_engine->now_ms + lock->asked.lock_delay_ms;
     call_begin(call, NEVER_MS);
 }
 
-void locks_lose_all(struct engine *e, const char *why)
+void locks_lose_all(struct client_engine *e, const char *why)
 {
     while (!list_is_empty(&e->locks)) {
         lock_lose(LIST_OBJECT(e->locks.next, struct hf_lock, link), why, NULL);
@@ -164,7 +165,7 @@ void locks_lose_all(struct engine *e, const char *why)
     e->next_lock_ms = NEVER_MS;
 }
 
-void locks_epoch(struct engine *e)
+void locks_epoch(struct client_engine *e)
 {
     struct list *next;
     for (struct list *at = e->locks.next; at != &e->locks; at = next) {
@@ -187,7 +188,7 @@ void lock_gone(struct hf_lock *lock)
     }
 }
 
-struct hf_lock *locks_find(struct engine *e, uint64_t token)
+struct hf_lock *locks_find(struct client_engine *e, uint64_t token)
 {
     for (struct list *at = e->locks.next; at != &e->locks; at = at->next) {
         struct hf_lock *lock = LIST_OBJECT(at, struct hf_lock, link);
@@ -200,7 +201,7 @@ struct hf_lock *locks_find(struct engine *e, uint64_t token)
 
 /* ---- deadlines ---- */
 
-void locks_tick(struct engine *e)
+void locks_tick(struct client_engine *e)
 {
     if (e->now_ms < e->next_lock_ms) {
         return;
@@ -220,8 +221,8 @@ void locks_tick(struct engine *e)
         bool in_jeopardy = standing == STANDING_JEOPARDY;
         if (in_jeopardy != lock->in_jeopardy) {
             lock->in_jeopardy = in_jeopardy;
-            news_event(e, in_jeopardy ? HF_EVENT_JEOPARDY : HF_EVENT_SAFE, lock, 0,
-                       in_jeopardy ? "unconfirmed" : "confirmed");
+            notification_event(e, in_jeopardy ? HF_EVENT_JEOPARDY : HF_EVENT_SAFE, lock, 0,
+                               in_jeopardy ? "unconfirmed" : "confirmed");
         }
         e->any_jeopardy = e->any_jeopardy || in_jeopardy;
         int64_t next_ms = in_jeopardy ? safe_until_ms : jeopardy_at(lock);
@@ -231,7 +232,7 @@ void locks_tick(struct engine *e)
 
 /* ---- after a resume: what happened to them while nobody could tell us? ---- */
 
-void locks_check_all(struct engine *e)
+void locks_check_all(struct client_engine *e)
 {
     for (struct list *at = e->locks.next; at != &e->locks; at = at->next) {
         struct hf_lock *lock = LIST_OBJECT(at, struct hf_lock, link);
@@ -239,7 +240,7 @@ void locks_check_all(struct engine *e)
     }
 }
 
-void locks_go(struct engine *e)
+void locks_go(struct client_engine *e)
 {
     while (e->checks < ENGINE_CHECKS && !list_is_empty(&e->to_check)) {
         struct hf_lock *lock = LIST_OBJECT(list_take(&e->to_check), struct hf_lock, check_link);

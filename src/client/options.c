@@ -93,7 +93,7 @@ static int options_check(const struct hf_options *o)
 }
 
 int options_read(const struct hf_options *given, struct hf_options *whole,
-                 struct engine_options *out)
+                 struct client_engine_options *out)
 {
     memset(whole, 0, sizeof(*whole));
     if (given != NULL) {

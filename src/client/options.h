@@ -7,7 +7,7 @@
 /* `given` may be NULL, or shorter than ours: from a program that was built with an older header.
  * 0, or HF_ERR_INVALID with its text. */
 int options_read(const struct hf_options *given, struct hf_options *whole,
-                 struct engine_options *out);
+                 struct client_engine_options *out);
 /* The text, else $HOLDFAST_ENDPOINTS, else the default. */
 const char *options_endpoints(const char *given);
 

@@ -80,7 +80,7 @@ static void encode_campaign(struct call *call, const struct times *t)
     Holdfast__V1__CampaignRequest m = HOLDFAST__V1__CAMPAIGN_REQUEST__INIT;
     m.name = lock->names[0];
     m.value = lock->value;
-    m.session_id = call->engine->session.id;
+    m.session_id = call->client_engine->session.id;
     m.ttl = t->ttl;
     m.wait_timeout = t->wait;
     m.owner = lock->owner;
@@ -97,7 +97,7 @@ static void encode_multi(struct call *call, const struct times *t)
     Holdfast__V1__MultiLockRequest m = HOLDFAST__V1__MULTI_LOCK_REQUEST__INIT;
     m.n_resource_ids = lock->count;
     m.resource_ids = lock->names;
-    m.session_id = call->engine->session.id;
+    m.session_id = call->client_engine->session.id;
     m.ttl = t->ttl;
     m.wait_timeout = t->wait;
     m.tier = tier_of(lock->asked.tier);
@@ -114,7 +114,7 @@ static void encode_lock(struct call *call, const struct times *t)
 {
     struct hf_lock *lock = call->lock;
     Holdfast__V1__LockRequest m = HOLDFAST__V1__LOCK_REQUEST__INIT;
-    m.session_id = call->engine->session.id;
+    m.session_id = call->client_engine->session.id;
     m.resource_id = lock->names[0];
     m.ttl = t->ttl;
     m.wait_timeout = t->wait;
@@ -138,7 +138,7 @@ static void encode_release(struct call *call)
     const struct hf_lock *lock = call->lock;
     Holdfast__V1__UnlockRequest m = HOLDFAST__V1__UNLOCK_REQUEST__INIT;
     if (lock != NULL) {
-        m.session_id = call->engine->session.id;
+        m.session_id = call->client_engine->session.id;
         m.resource_id = lock->count > 1 ? proto_text("") : lock->names[0];
         m.fence_token = lock->token;
         m.request_id = call->request_id;
@@ -156,7 +156,7 @@ static void encode_renew(struct call *call)
     Holdfast__V1__RenewRequest m = HOLDFAST__V1__RENEW_REQUEST__INIT;
     Duration ttl = duration_of(call->ttl_ms);
     if (lock != NULL) {
-        m.session_id = call->engine->session.id;
+        m.session_id = call->client_engine->session.id;
         m.resource_id = lock->count > 1 ? proto_text("") : lock->names[0];
         m.fence_token = lock->token;
     } else {
@@ -173,7 +173,7 @@ static void encode_proclaim(struct call *call)
     m.name = call->lock->names[0];
     m.value = call->value;
     m.epoch = call->lock->token;
-    m.session_id = call->engine->session.id;
+    m.session_id = call->client_engine->session.id;
     m.request_id = call->request_id;
     pack(call, &m.base);
 }
@@ -182,7 +182,7 @@ void request_encode(struct call *call)
 {
     struct times times;
     if (call->request_id[0] == '\0') {
-        engine_next_id(call->engine, call->request_id);
+        client_engine_next_id(call->client_engine, call->request_id);
     }
     switch (call->kind) {
     case CALL_ACQUIRE:

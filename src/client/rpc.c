@@ -110,7 +110,7 @@ static void on_header(void *call, struct slice name, struct slice value)
     } else if (slice_equal(name, slice_of("holdfast-leader"))) {
         char leader[ENDPOINT_TEXT];
         copy_text(leader, sizeof(leader), value);
-        engine_heard_leader(rpc->link->engine, rpc->link, leader);
+        client_engine_heard_leader(rpc->link->client_engine, rpc->link, leader);
     }
 }
 

@@ -32,7 +32,7 @@ void session_close(struct session *s)
 
 /* ---- what the link owes ---- */
 
-static void owe(struct engine *e)
+static void owe(struct client_engine *e)
 {
     if (!e->session.owes) {
         e->session.owes = true;
@@ -41,7 +41,7 @@ static void owe(struct engine *e)
     }
 }
 
-static void paid(struct engine *e)
+static void paid(struct client_engine *e)
 {
     if (e->session.owes) {
         e->session.owes = false;
@@ -51,7 +51,7 @@ static void paid(struct engine *e)
 
 /* ---- sending ---- */
 
-static void send(struct engine *e, const SessionRequest *request)
+static void send(struct client_engine *e, const SessionRequest *request)
 {
     size_t len;
     uint8_t *bytes = proto_pack(&request->base, &len);
@@ -60,7 +60,7 @@ static void send(struct engine *e, const SessionRequest *request)
 }
 
 /* The shortest TTL that the keep-alives have to serve. */
-static int64_t shortest_ttl(struct engine *e)
+static int64_t shortest_ttl(struct client_engine *e)
 {
     int64_t ttl_ms = e->session.life.ttl_ms;
     if (e->orphan_ttl_ms < ttl_ms) {
@@ -81,7 +81,7 @@ static int64_t shortest_ttl(struct engine *e)
     return ttl_ms;
 }
 
-static void send_keepalive(struct engine *e)
+static void send_keepalive(struct client_engine *e)
 {
     struct session *s = &e->session;
     Holdfast__V1__SessionRequest__KeepAlive keepalive =
@@ -100,7 +100,7 @@ static void send_keepalive(struct engine *e)
     owe(e);
 }
 
-static void send_close(struct engine *e)
+static void send_close(struct client_engine *e)
 {
     Holdfast__V1__SessionRequest__Close close = HOLDFAST__V1__SESSION_REQUEST__CLOSE__INIT;
     SessionRequest request = HOLDFAST__V1__SESSION_REQUEST__INIT;
@@ -111,7 +111,7 @@ static void send_close(struct engine *e)
     owe(e);
 }
 
-static bool start(struct engine *e, struct link *link, const SessionRequest *request)
+static bool start(struct client_engine *e, struct link *link, const SessionRequest *request)
 {
     size_t len;
     uint8_t *bytes = proto_pack(&request->base, &len);
@@ -130,7 +130,7 @@ static bool start(struct engine *e, struct link *link, const SessionRequest *req
     return started;
 }
 
-static void start_open(struct engine *e, struct link *link)
+static void start_open(struct client_engine *e, struct link *link)
 {
     struct session *s = &e->session;
     /* The older the first sending, the less would be left of the session that it opened. */
@@ -138,7 +138,7 @@ static void start_open(struct engine *e, struct link *link)
         s->first_sent_ms = 0;
     }
     if (s->first_sent_ms == 0) {
-        engine_next_id(e, s->request_id);
+        client_engine_next_id(e, s->request_id);
     }
     Holdfast__V1__SessionRequest__Open open = HOLDFAST__V1__SESSION_REQUEST__OPEN__INIT;
     SessionRequest request = HOLDFAST__V1__SESSION_REQUEST__INIT;
@@ -156,7 +156,7 @@ static void start_open(struct engine *e, struct link *link)
     }
 }
 
-static void start_resume(struct engine *e, struct link *link)
+static void start_resume(struct client_engine *e, struct link *link)
 {
     Holdfast__V1__SessionRequest__Resume resume = HOLDFAST__V1__SESSION_REQUEST__RESUME__INIT;
     SessionRequest request = HOLDFAST__V1__SESSION_REQUEST__INIT;
@@ -168,10 +168,10 @@ static void start_resume(struct engine *e, struct link *link)
     }
 }
 
-void session_go(struct engine *e)
+void session_go(struct client_engine *e)
 {
     struct session *s = &e->session;
-    struct link *link = engine_link(e);
+    struct link *link = client_engine_link(e);
     if (link == NULL || e->is_closed) {
         return;
     }
@@ -197,7 +197,7 @@ void session_go(struct engine *e)
     }
 }
 
-void session_hurry(struct engine *e, int64_t ttl_ms)
+void session_hurry(struct client_engine *e, int64_t ttl_ms)
 {
     struct session *s = &e->session;
     int64_t due_ms = s->keepalive_sent_ms + ttl_ms / 3;
@@ -206,9 +206,9 @@ void session_hurry(struct engine *e, int64_t ttl_ms)
     }
 }
 
-static int64_t patience_until(const struct engine *e);
+static int64_t patience_until(const struct client_engine *e);
 
-int64_t session_next_ms(const struct engine *e)
+int64_t session_next_ms(const struct client_engine *e)
 {
     const struct session *s = &e->session;
     int64_t next_ms = NEVER_MS;
@@ -227,7 +227,7 @@ int64_t session_next_ms(const struct engine *e)
 
 /* ---- its end, and its deadlines ---- */
 
-void session_lose(struct engine *e, const char *why)
+void session_lose(struct client_engine *e, const char *why)
 {
     struct session *s = &e->session;
     if (!s->is_open) {
@@ -247,18 +247,18 @@ void session_lose(struct engine *e, const char *why)
     if (s->is_closing) {
         e->is_closed = true;
     } else {
-        news_event(e, HF_EVENT_LOST, NULL, 0, why);
+        notification_event(e, HF_EVENT_LOST, NULL, 0, why);
     }
 }
 
 /* When a node that lives, but does not answer the session, is to be left. */
-static int64_t patience_until(const struct engine *e)
+static int64_t patience_until(const struct client_engine *e)
 {
     const struct session *s = &e->session;
-    return s->owes ? s->owed_since_ms + 2 * engine_silence_ms(e) : NEVER_MS;
+    return s->owes ? s->owed_since_ms + 2 * client_engine_silence_ms(e) : NEVER_MS;
 }
 
-void session_tick(struct engine *e)
+void session_tick(struct client_engine *e)
 {
     struct session *s = &e->session;
     if (e->now_ms >= patience_until(e)) {
@@ -275,14 +275,14 @@ void session_tick(struct engine *e)
     case STANDING_JEOPARDY:
         if (!s->in_jeopardy) {
             s->in_jeopardy = true;
-            news_event(e, HF_EVENT_JEOPARDY, NULL, 0, "unconfirmed");
+            notification_event(e, HF_EVENT_JEOPARDY, NULL, 0, "unconfirmed");
         }
         break;
     case STANDING_SAFE:
     default:
         if (s->in_jeopardy) {
             s->in_jeopardy = false;
-            news_event(e, HF_EVENT_SAFE, NULL, 0, "confirmed");
+            notification_event(e, HF_EVENT_SAFE, NULL, 0, "confirmed");
         }
         break;
     }
@@ -290,12 +290,12 @@ void session_tick(struct engine *e)
 
 /* ---- what the stream says ---- */
 
-static void on_opened(struct engine *e, const Holdfast__V1__SessionResponse__Opened *m)
+static void on_opened(struct client_engine *e, const Holdfast__V1__SessionResponse__Opened *m)
 {
     struct session *s = &e->session;
     s->is_heard = true;
     s->attempts = 0;
-    engine_has_leader(e);
+    client_engine_has_leader(e);
     if (s->is_open) {
         locks_check_all(e); /* an answer is still owed to the keep-alive that followed */
     } else if (m->session_id[0] != '\0') {
@@ -312,10 +312,10 @@ static void on_opened(struct engine *e, const Holdfast__V1__SessionResponse__Ope
         s->keepalive_sent_ms = s->first_sent_ms;
         s->next_keepalive_ms = s->first_sent_ms + s->every_ms;
     }
-    engine_heard_epoch(e, m->epoch);
+    client_engine_heard_epoch(e, m->epoch);
 }
 
-static void on_alive(struct engine *e, const Holdfast__V1__SessionResponse__Alive *m)
+static void on_alive(struct client_engine *e, const Holdfast__V1__SessionResponse__Alive *m)
 {
     struct session *s = &e->session;
     struct keepalive *k = &s->out[m->number % SESSION_KEEPALIVES];
@@ -329,12 +329,12 @@ static void on_alive(struct engine *e, const Holdfast__V1__SessionResponse__Aliv
     }
     if (m->number == s->keepalive_number) {
         paid(e);
-        engine_has_leader(e);
+        client_engine_has_leader(e);
     }
-    engine_heard_epoch(e, m->epoch);
+    client_engine_heard_epoch(e, m->epoch);
 }
 
-static void on_notice(struct engine *e, const Holdfast__V1__SessionResponse__Notice *m)
+static void on_notice(struct client_engine *e, const Holdfast__V1__SessionResponse__Notice *m)
 {
     struct hf_lock *lock = locks_find(e, m->fence_token);
     switch (m->news) {
@@ -347,22 +347,23 @@ static void on_notice(struct engine *e, const Holdfast__V1__SessionResponse__Not
         break;
     case HOLDFAST__V1__SESSION_RESPONSE__NEWS__REVOKE_REQUESTED:
         if (lock != NULL) {
-            news_event(e, HF_EVENT_REVOKE_REQUESTED, lock,
-                       e->now_ms + duration_ms(m->deadline_in, 0), m->reason);
+            notification_event(e, HF_EVENT_REVOKE_REQUESTED, lock,
+                               e->now_ms + duration_ms(m->deadline_in, 0), m->reason);
         }
         break;
     case HOLDFAST__V1__SESSION_RESPONSE__NEWS__JEOPARDY:
-        engine_no_leader(e); /* a hint to look elsewhere; our own clock says when it is jeopardy */
+        client_engine_no_leader(
+            e); /* a hint to look elsewhere; our own clock says when it is jeopardy */
         break;
     case HOLDFAST__V1__SESSION_RESPONSE__NEWS__SAFE:
-        engine_has_leader(e);
+        client_engine_has_leader(e);
         break;
     default:
         break;
     }
 }
 
-static void on_closed(struct engine *e, const Holdfast__V1__SessionResponse__Closed *m)
+static void on_closed(struct client_engine *e, const Holdfast__V1__SessionResponse__Closed *m)
 {
     struct session *s = &e->session;
     if (strcmp(m->how, "draining") == 0) {
@@ -376,7 +377,7 @@ static void on_closed(struct engine *e, const Holdfast__V1__SessionResponse__Clo
 
 static void on_message(void *owner, struct slice bytes)
 {
-    struct engine *e = owner;
+    struct client_engine *e = owner;
     SessionResponse *m = holdfast__v1__session_response__unpack(NULL, bytes.len, bytes.data);
     if (m == NULL) {
         return; /* the stream goes on; if it was an answer, the deadline will show it */
@@ -400,7 +401,7 @@ static void on_message(void *owner, struct slice bytes)
     holdfast__v1__session_response__free_unpacked(m, NULL);
 }
 
-static void retry_later(struct engine *e)
+static void retry_later(struct client_engine *e)
 {
     struct session *s = &e->session;
     int64_t wait_ms = RETRY_MS << (s->attempts < 5 ? s->attempts : 5);
@@ -410,7 +411,7 @@ static void retry_later(struct engine *e)
 }
 
 /* The stream ended with a status. */
-static void on_status(struct engine *e)
+static void on_status(struct client_engine *e)
 {
     struct session *s = &e->session;
     const struct rpc *rpc = &s->rpc;
@@ -426,7 +427,7 @@ static void on_status(struct engine *e)
     case GRPC_UNAVAILABLE:
     case GRPC_DEADLINE_EXCEEDED:
         if (!s->is_heard || rpc->status != GRPC_OK) {
-            engine_no_leader(e);
+            client_engine_no_leader(e);
         }
         return;
     case GRPC_PERMISSION_DENIED:
@@ -452,7 +453,7 @@ static void on_status(struct engine *e)
 
 static void on_end(void *owner, enum rpc_end end)
 {
-    struct engine *e = owner;
+    struct client_engine *e = owner;
     struct session *s = &e->session;
     paid(e);
     memset(s->out, 0, sizeof(s->out));

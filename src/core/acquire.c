@@ -1,26 +1,26 @@
 /* Acquire: one name or several, now or after a wait. docs/CORE.md has the order of the decisions.
  */
-#include "core/asking.h"
+#include "core/acquire_request.h"
 
 /* Insertion sort: there are at most 64 names, and mostly one. False when a name occurs twice. */
-static bool sort_names(struct asking *ask)
+static bool sort_names(struct acquire_request *req)
 {
-    const struct names *names = &ask->a->names;
-    ask->count = names->count;
+    const struct names *names = &req->a->names;
+    req->count = names->count;
     for (uint32_t i = 0; i < names->count; i++) {
         uint32_t at = i;
         while (at > 0) {
-            int order = slice_compare(ask->names[at - 1], names->at[i]);
+            int order = slice_compare(req->names[at - 1], names->at[i]);
             if (order == 0) {
                 return false;
             }
             if (order < 0) {
                 break;
             }
-            ask->names[at] = ask->names[at - 1];
+            req->names[at] = req->names[at - 1];
             at--;
         }
-        ask->names[at] = names->at[i];
+        req->names[at] = names->at[i];
     }
     return true;
 }
@@ -44,7 +44,7 @@ static void reenter(struct core *c, ref grant, struct result *out)
 }
 
 /* S4.1: what the same owner already has. True when that decides the request. */
-static bool decided_by_own(struct core *c, const struct asking *ask, uint32_t i,
+static bool decided_by_own(struct core *c, const struct acquire_request *req, uint32_t i,
                            const struct own *own, struct result *out)
 {
     uint64_t bit = UINT64_C(1) << i;
@@ -53,22 +53,22 @@ static bool decided_by_own(struct core *c, const struct asking *ask, uint32_t i,
     }
     const struct grant *g = own->grant == 0 ? NULL : grant_at(c, own->grant);
     bool same = g != NULL && grant_parts(c, g) == 1 && g->depth < UINT16_MAX &&
-                lock_at(c, g->lock)->mode == ask->a->mode && g->permits == ask->a->permits;
-    if ((ask->a->flags & ACQUIRE_REENTRANT) && same) {
+                lock_at(c, g->lock)->mode == req->a->mode && g->permits == req->a->permits;
+    if ((req->a->flags & ACQUIRE_REENTRANT) && same) {
         reenter(c, own->grant, out);
     } else {
-        result_holder(c, ask->locks[i], out);
+        result_holder(c, req->locks[i], out);
         refuse(out, REASON_ALREADY_HELD);
     }
     return true;
 }
 
 /* True when the name is in use in another mode class or with another limit. */
-static bool decided_by_class(struct core *c, const struct asking *ask, uint32_t i,
+static bool decided_by_class(struct core *c, const struct acquire_request *req, uint32_t i,
                              struct result *out)
 {
-    const struct command_acquire *a = ask->a;
-    const struct lock *l = lock_at(c, ask->locks[i]);
+    const struct command_acquire *a = req->a;
+    const struct lock *l = lock_at(c, req->locks[i]);
     if (!lock_in_use(c, l)) {
         return false;
     }
@@ -77,54 +77,55 @@ static bool decided_by_class(struct core *c, const struct asking *ask, uint32_t 
         (a->mode != MODE_SEMAPHORE || lock_extra_at(c, l->extra)->limit == a->limit)) {
         return false;
     }
-    result_holder(c, ask->locks[i], out);
+    result_holder(c, req->locks[i], out);
     refuse(out, other_class ? REASON_MODE_MISMATCH : REASON_LIMIT_MISMATCH);
     return true;
 }
 
-static void find_locks(struct core *c, struct asking *ask)
+static void find_locks(struct core *c, struct acquire_request *req)
 {
-    uint32_t tenant = ask->cmd->tenant;
-    for (uint32_t i = 0; i < ask->count; i++) {
+    uint32_t tenant = req->cmd->tenant;
+    for (uint32_t i = 0; i < req->count; i++) {
         core_step(c, 1);
-        ask->hashes[i] = hash_name(c, tenant, ask->names[i]);
-        ask->locks[i] = lock_find_hashed(c, ask->hashes[i], tenant, ask->names[i]);
-        if (ask->locks[i] != 0 && c->backlog) {
-            lock_prune(c, ask->locks[i]);
-            ask->locks[i] = lock_find_hashed(c, ask->hashes[i], tenant, ask->names[i]);
+        req->hashes[i] = hash_name(c, tenant, req->names[i]);
+        req->locks[i] = lock_find_hashed(c, req->hashes[i], tenant, req->names[i]);
+        if (req->locks[i] != 0 && c->backlog) {
+            lock_prune(c, req->locks[i]);
+            req->locks[i] = lock_find_hashed(c, req->hashes[i], tenant, req->names[i]);
         }
     }
 }
 
 /* True when one of the names decides the request, in canonical order. */
-static bool decided_by_names(struct core *c, struct asking *ask, struct result *out)
+static bool decided_by_names(struct core *c, struct acquire_request *req, struct result *out)
 {
-    if (ask->a->mode == MODE_SEMAPHORE && ask->a->permits > ask->a->limit) {
-        out->name = ask->names[0];
+    if (req->a->mode == MODE_SEMAPHORE && req->a->permits > req->a->limit) {
+        out->name = req->names[0];
         refuse(out, REASON_PERMITS_EXCEED_LIMIT);
         return true;
     }
-    find_locks(c, ask);
-    for (uint32_t i = 0; c->backlog && i < ask->count; i++) {
-        counter_prune(c, ask->cmd->tenant, ask->names[i]);
+    find_locks(c, req);
+    for (uint32_t i = 0; c->backlog && i < req->count; i++) {
+        counter_prune(c, req->cmd->tenant, req->names[i]);
     }
     struct own own;
-    find_own(c, ask, &own);
-    for (uint32_t i = 0; i < ask->count; i++) {
-        if (counter_find(c, ask->cmd->tenant, ask->names[i]) != NULL) {
-            out->name = ask->names[i];
+    find_own(c, req, &own);
+    for (uint32_t i = 0; i < req->count; i++) {
+        if (counter_find(c, req->cmd->tenant, req->names[i]) != NULL) {
+            out->name = req->names[i];
             refuse(out, REASON_WRONG_KIND); /* S13.5 */
             return true;
         }
-        if (ask->locks[i] != 0 &&
-            (decided_by_own(c, ask, i, &own, out) || decided_by_class(c, ask, i, out))) {
+        if (req->locks[i] != 0 &&
+            (decided_by_own(c, req, i, &own, out) || decided_by_class(c, req, i, out))) {
             return true;
         }
     }
     return false;
 }
 
-static bool is_free_for(struct core *c, const struct asking *ask, ref lock, uint32_t *budget)
+static bool is_free_for(struct core *c, const struct acquire_request *req, ref lock,
+                        uint32_t *budget)
 {
     if (lock == 0) {
         return true;
@@ -133,7 +134,7 @@ static bool is_free_for(struct core *c, const struct asking *ask, ref lock, uint
     if (!lock_in_use(c, l)) {
         return !lock_is_delayed(c, l);
     }
-    if (lock_is_delayed(c, l) || !lock_has_room(c, l, (enum mode)ask->a->mode, ask->a->permits)) {
+    if (lock_is_delayed(c, l) || !lock_has_room(c, l, (enum mode)req->a->mode, req->a->permits)) {
         return false;
     }
     bool unsure = false;
@@ -142,31 +143,31 @@ static bool is_free_for(struct core *c, const struct asking *ask, ref lock, uint
 
 /* Granting and queueing. */
 
-static ref session_of(struct core *c, const struct asking *ask)
+static ref session_of(struct core *c, const struct acquire_request *req)
 {
-    if (ask->session != 0) {
-        return ask->session;
+    if (req->session != 0) {
+        return req->session;
     }
-    return session_new(c, ask->cmd->tenant, ask->a->lease, ask->a->client, true, ask->a->ttl_ms);
+    return session_new(c, req->cmd->tenant, req->a->lease, req->a->client, true, req->a->ttl_ms);
 }
 
-static void make_locks(struct core *c, struct asking *ask)
+static void make_locks(struct core *c, struct acquire_request *req)
 {
-    for (uint32_t i = 0; i < ask->count; i++) {
-        if (ask->locks[i] == 0) {
-            ask->locks[i] = lock_new(c, ask->hashes[i], ask->cmd->tenant, ask->names[i]);
+    for (uint32_t i = 0; i < req->count; i++) {
+        if (req->locks[i] == 0) {
+            req->locks[i] = lock_new(c, req->hashes[i], req->cmd->tenant, req->names[i]);
         }
-        if (!lock_in_use(c, lock_at(c, ask->locks[i]))) {
-            lock_set_mode(c, ask->locks[i], (enum mode)ask->a->mode, ask->a->limit);
+        if (!lock_in_use(c, lock_at(c, req->locks[i]))) {
+            lock_set_mode(c, req->locks[i], (enum mode)req->a->mode, req->a->limit);
         }
     }
 }
 
-static void grant_now(struct core *c, struct asking *ask, ref request, struct result *out)
+static void grant_now(struct core *c, struct acquire_request *req, ref request, struct result *out)
 {
-    const struct command_acquire *a = ask->a;
-    make_locks(c, ask);
-    struct grant_terms terms = {.session = session_of(c, ask),
+    const struct command_acquire *a = req->a;
+    make_locks(c, req);
+    struct grant_terms terms = {.session = session_of(c, req),
                                 .owner = a->owner,
                                 .metadata = a->metadata,
                                 .value = a->value,
@@ -177,25 +178,25 @@ static void grant_now(struct core *c, struct asking *ask, ref request, struct re
                                 .permits = a->permits,
                                 .key_flags = a->flags & ACQUIRE_KEY ? GRANT_IS_KEY : 0,
                                 .mode = (enum mode)a->mode};
-    answer_granted(c, grant_give(c, ask->locks, ask->count, &terms, NULL), out);
+    answer_granted(c, grant_give(c, req->locks, req->count, &terms, NULL), out);
 }
 
-static ref enqueue(struct core *c, struct asking *ask, struct result *out)
+static ref enqueue(struct core *c, struct acquire_request *req, struct result *out)
 {
-    for (uint32_t i = 0; i < ask->count; i++) {
+    for (uint32_t i = 0; i < req->count; i++) {
         const struct lock_extra *x =
-            ask->locks[i] == 0 ? NULL : lock_extra_get(c, lock_at(c, ask->locks[i]));
+            req->locks[i] == 0 ? NULL : lock_extra_get(c, lock_at(c, req->locks[i]));
         if (x != NULL && x->queue_length >= LIMIT_QUEUE) {
             out->error = HF_QUEUE_FULL;
             return 0;
         }
     }
-    if (ask->session == 0 && crowd_for(c, ask->a->node) == 0) {
+    if (req->session == 0 && node_waiters_for(c, req->a->node) == 0) {
         out->error = HF_TOO_MANY_NODES;
         return 0;
     }
-    make_locks(c, ask);
-    ref waiter = waiter_new(c, ask->a, session_of(c, ask), ask->locks, ask->count);
+    make_locks(c, req);
+    ref waiter = waiter_new(c, req->a, session_of(c, req), req->locks, req->count);
     waiter_announce(c, waiter_at(c, waiter), &(struct event){.type = EVENT_QUEUED});
     answer_queued(c, waiter, out);
     return waiter;
@@ -208,38 +209,38 @@ static void refuse_as_busy(struct core *c, ref lock, struct result *out)
 }
 
 /* Decides a new request. When it is granted or queued, `request` is linked with it. */
-static void decide(struct core *c, struct asking *ask, const struct request_key *key, bool remember,
-                   struct result *out)
+static void decide(struct core *c, struct acquire_request *req, const struct request_key *key,
+                   bool remember, struct result *out)
 {
-    if (decided_by_names(c, ask, out)) {
+    if (decided_by_names(c, req, out)) {
         return;
     }
-    if (ask->session != 0 &&
-        session_at(c, ask->session)->entries + ask->count > LIMIT_SESSION_ENTRIES) {
+    if (req->session != 0 &&
+        session_at(c, req->session)->entries + req->count > LIMIT_SESSION_ENTRIES) {
         out->error = HF_TOO_MANY_LOCKS;
         return;
     }
     ref busy = 0;
     uint32_t budget = LIMIT_WAKE_STEPS; /* for all names together (S2.1) */
-    for (uint32_t i = 0; i < ask->count && busy == 0; i++) {
-        busy = is_free_for(c, ask, ask->locks[i], &budget) ? 0 : ask->locks[i];
+    for (uint32_t i = 0; i < req->count && busy == 0; i++) {
+        busy = is_free_for(c, req, req->locks[i], &budget) ? 0 : req->locks[i];
     }
     if (busy == 0) {
-        grant_now(c, ask, remember ? request_new(c, key) : 0, out);
+        grant_now(c, req, remember ? request_new(c, key) : 0, out);
         return;
     }
-    if (ask->a->wait_ms == 0) {
+    if (req->a->wait_ms == 0) {
         refuse_as_busy(c, busy, out);
         return;
     }
-    if ((ask->a->flags & ACQUIRE_DETECT_DEADLOCK) && ask->session != 0 &&
-        deadlock_would_close(c, ask->session, ask->a->owner, ask->locks, ask->count,
-                             (enum mode)ask->a->mode, out)) {
+    if ((req->a->flags & ACQUIRE_DETECT_DEADLOCK) && req->session != 0 &&
+        deadlock_would_close(c, req->session, req->a->owner, req->locks, req->count,
+                             (enum mode)req->a->mode, out)) {
         result_holder(c, busy, out);
         refuse(out, REASON_DEADLOCK);
         return;
     }
-    ref waiter = enqueue(c, ask, out);
+    ref waiter = enqueue(c, req, out);
     if (waiter != 0 && remember) {
         request_wait(c, request_new(c, key), waiter);
     }
@@ -247,12 +248,12 @@ static void decide(struct core *c, struct asking *ask, const struct request_key 
 
 void apply_acquire(struct core *c, const struct command *cmd, struct result *out)
 {
-    struct asking ask;
-    ask.cmd = cmd;
-    ask.a = &cmd->acquire;
-    ask.session = 0;
+    struct acquire_request req;
+    req.cmd = cmd;
+    req.a = &cmd->acquire;
+    req.session = 0;
     if (!id_is_zero(cmd->session)) {
-        out->error = session_for(c, cmd->tenant, cmd->session, &ask.session);
+        out->error = session_for(c, cmd->tenant, cmd->session, &req.session);
         if (out->error != HF_OK) {
             return;
         }
@@ -260,7 +261,7 @@ void apply_acquire(struct core *c, const struct command *cmd, struct result *out
     struct request_key key;
     enum request_found found;
     ref request;
-    out->error = request_look(c, cmd, ask.session, &key, &found, &request);
+    out->error = request_look(c, cmd, req.session, &key, &found, &request);
     if (out->error != HF_OK) {
         return;
     }
@@ -268,18 +269,18 @@ void apply_acquire(struct core *c, const struct command *cmd, struct result *out
         answer_again(c, request, cmd->acquire.node, out);
         return;
     }
-    if (!sort_names(&ask)) {
+    if (!sort_names(&req)) {
         out->error = HF_DUPLICATE_NAME;
         return;
     }
-    if (known_by_lease(c, &ask, out)) {
+    if (known_by_lease(c, &req, out)) {
         return;
     }
-    if (ask.session == 0 && table_count(&c->sessions) >= LIMIT_SESSIONS) {
+    if (req.session == 0 && table_count(&c->sessions) >= LIMIT_SESSIONS) {
         out->error = HF_TOO_MANY_SESSIONS;
         return;
     }
-    decide(c, &ask, &key, found == REQUEST_NEW, out);
+    decide(c, &req, &key, found == REQUEST_NEW, out);
     bool settled =
         out->outcome == OUTCOME_REFUSED || (out->outcome == OUTCOME_GRANTED && out->depth > 1);
     if (found == REQUEST_NEW && out->error == HF_OK && settled) {

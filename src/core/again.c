@@ -1,6 +1,6 @@
 /* Repeated acquires: a retry, or a client that reconnected (S7.1, S8). They are recognised by
  * request id or seq, or else by lease id, which a node draws once and keeps for its retries. */
-#include "core/asking.h"
+#include "core/acquire_request.h"
 
 ref lease_find(const struct core *c, struct id lease)
 {
@@ -95,7 +95,7 @@ static void attach_again(struct core *c, ref waiter, uint32_t node, struct resul
 {
     struct waiter *w = waiter_at(c, waiter);
     struct id lease = w->lease;
-    if (session_at(c, w->session)->is_private && crowd_for(c, node) == 0) {
+    if (session_at(c, w->session)->is_private && node_waiters_for(c, node) == 0) {
         out->error = HF_TOO_MANY_NODES;
         return;
     }
@@ -161,22 +161,22 @@ static ref lock_of(const struct core *c, bool is_grant, ref target, uint32_t i)
 }
 
 /* Whether the lease id was drawn for this request. */
-static bool is_same_request(const struct core *c, const struct asking *ask, bool is_grant,
+static bool is_same_request(const struct core *c, const struct acquire_request *req, bool is_grant,
                             ref target)
 {
     ref session = is_grant ? grant_at(c, target)->session : waiter_at(c, target)->session;
     uint32_t parts = is_grant ? grant_parts(c, grant_at(c, target)) : waiter_at(c, target)->parts;
     const struct session *s = session_at(c, session);
-    if (s->tenant != ask->cmd->tenant || parts != ask->count) {
+    if (s->tenant != req->cmd->tenant || parts != req->count) {
         return false;
     }
-    if (ask->session != 0 ? session != ask->session
-                          : !s->is_private || !slice_equal(session_client(s), ask->a->client)) {
+    if (req->session != 0 ? session != req->session
+                          : !s->is_private || !slice_equal(session_client(s), req->a->client)) {
         return false;
     }
     for (uint32_t i = 0; i < parts; i++) {
         ref lock = lock_of(c, is_grant, target, i);
-        if (!slice_equal(lock_name(lock_at(c, lock)), ask->names[i])) {
+        if (!slice_equal(lock_name(lock_at(c, lock)), req->names[i])) {
             return false;
         }
     }
@@ -184,13 +184,13 @@ static bool is_same_request(const struct core *c, const struct asking *ask, bool
 }
 
 /* True when the lease id is known; `out` is then the answer. */
-bool known_by_lease(struct core *c, const struct asking *ask, struct result *out)
+bool known_by_lease(struct core *c, const struct acquire_request *req, struct result *out)
 {
-    struct id lease = ask->a->lease;
+    struct id lease = req->a->lease;
     bool is_grant = false;
     ref target = lease_target(c, lease, &is_grant);
     if (target != 0) {
-        if (!is_same_request(c, ask, is_grant, target)) {
+        if (!is_same_request(c, req, is_grant, target)) {
             out->error = HF_REQUEST_ID_REUSED;
             return true;
         }
@@ -199,13 +199,13 @@ bool known_by_lease(struct core *c, const struct asking *ask, struct result *out
                 out->replayed = true;
                 answer_granted(c, target, out);
             } else {
-                attach_again(c, target, ask->a->node, out);
+                attach_again(c, target, req->a->node, out);
             }
             return true;
         }
     }
     const struct ended_grant *e = history_by_lease(c, lease);
-    if (e != NULL && e->tenant == ask->cmd->tenant) {
+    if (e != NULL && e->tenant == req->cmd->tenant) {
         out->replayed = true;
         out->outcome = OUTCOME_GRANTED;
         out->token = e->token;

@@ -113,9 +113,10 @@ bool timer_is_right(struct census *n, ref obj, uint64_t due_ms, bool may_be_stal
 
 static const char *check_numbers(const struct core *c)
 {
-    const uint64_t numbers[] = {
-        c->index,        c->now_ms,       c->wall_ms,     c->ticket,           c->attachment,
-        c->crowd_number, c->audit_number, c->fence_floor, c->fence_rejections, c->counter_change};
+    const uint64_t numbers[] = {c->index,         c->now_ms,      c->wall_ms,
+                                c->ticket,        c->attachment,  c->node_waiters_number,
+                                c->audit_number,  c->fence_floor, c->fence_rejections,
+                                c->counter_change};
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         if (numbers[i] >= LIMIT_NUMBER) {
             return "I1: a number is 2^53 or more";
@@ -300,8 +301,8 @@ static const char *check_waiter(struct census *n, ref obj, ref session)
     if (w->ticket == 0 || w->ticket > c->ticket) {
         return "I10: a ticket was never given";
     }
-    if (w->attachment == 0 || w->attachment > c->attachment || (w->crowd != 0) != s->is_private ||
-        (!s->is_private && w->detached_until_ms != 0)) {
+    if (w->attachment == 0 || w->attachment > c->attachment ||
+        (w->node_waiters != 0) != s->is_private || (!s->is_private && w->detached_until_ms != 0)) {
         return "I22: a waiter is attached wrongly";
     }
     keyed_add(&n->attachments, w->attachment, obj);
@@ -445,7 +446,7 @@ static const char *check_sums(struct census *n)
     if (n->by_token != table_count(&c->tokens)) {
         return "I20: the table of tokens does not match the grants";
     }
-    if (n->crowded != n->private_waiters) {
+    if (n->in_node_waiters != n->private_waiters) {
         return "I22: the nodes' lists do not match the waiters";
     }
     if (n->requests != table_count(&c->requests)) {

@@ -16,7 +16,7 @@ struct census {
     uint64_t held; /* grants, reached from their locks */
     uint64_t waiters;
     uint64_t private_waiters;
-    uint64_t crowded; /* waiters, reached from their node's list */
+    uint64_t in_node_waiters; /* waiters, reached from their node's list */
     uint64_t places;
     uint64_t queued; /* places, reached from their locks */
     uint64_t leases;

@@ -278,10 +278,10 @@ const char *check_locks(struct census *n)
 /* Whether the names of this waiter will be woken because its node is gone (S7.3). */
 static bool is_to_be_visited(const struct core *c, const struct waiter *w)
 {
-    if (w->crowd == 0 || crowd_at(c, w->crowd)->revisit == 0) {
+    if (w->node_waiters == 0 || node_waiters_at(c, w->node_waiters)->revisit == 0) {
         return false;
     }
-    return w->attachment >= waiter_at(c, crowd_at(c, w->crowd)->revisit)->attachment;
+    return w->attachment >= waiter_at(c, node_waiters_at(c, w->node_waiters)->revisit)->attachment;
 }
 
 enum queue_state { BEHIND, FIRST, TO_BE_SERVED };
@@ -328,30 +328,32 @@ bool is_forgotten(const struct core *c, const struct waiter *w)
 static const char *check_crowd(struct census *n, ref obj)
 {
     const struct core *c = n->c;
-    const struct crowd *crowd = crowd_at(c, obj);
+    const struct node_waiters *node_waiters = node_waiters_at(c, obj);
     struct walk w;
     uint64_t last = 0;
-    WALK(&w, c, member, crowd->waiters, waiter, in_crowd, LIMIT_SESSIONS)
+    WALK(&w, c, member, node_waiters->waiters, waiter, in_node_waiters, LIMIT_SESSIONS)
     {
         const struct waiter *waiter = waiter_at(c, member);
-        if (waiter->crowd != obj || waiter->node != crowd->node || waiter->attachment <= last) {
+        if (waiter->node_waiters != obj || waiter->node != node_waiters->node ||
+            waiter->attachment <= last) {
             return "I22: a waiter is in the list of another node, or at the wrong place";
         }
         last = waiter->attachment;
-        n->crowded++;
+        n->in_node_waiters++;
     }
     if (w.is_broken) {
         return broken_ring;
     }
-    if (crowd->waiters == 0) {
+    if (node_waiters->waiters == 0) {
         return "I22: a node's list of waiters is empty";
     }
-    uint64_t due_ms = crowd->gone ? crowd->until_ms : UINT64_MAX;
+    uint64_t due_ms = node_waiters->gone ? node_waiters->until_ms : UINT64_MAX;
     if (!timer_is_right(n, obj, due_ms, false) || timer_at(c, obj) != due_ms) {
         return "I21: the timer of a node's waiters is wrong";
     }
-    if ((crowd->revisit != 0) != (crowd->revisited.next != 0) ||
-        (crowd->revisit != 0 && (!crowd->gone || waiter_at(c, crowd->revisit)->crowd != obj))) {
+    if ((node_waiters->revisit != 0) != (node_waiters->revisited.next != 0) ||
+        (node_waiters->revisit != 0 &&
+         (!node_waiters->gone || waiter_at(c, node_waiters->revisit)->node_waiters != obj))) {
         return "I23: a list to be visited is not of a gone node, or has no next waiter";
     }
     return NULL;
@@ -363,30 +365,31 @@ const char *check_crowds(struct census *n)
     struct walk w;
     uint64_t last = 0;
     uint64_t to_visit = 0;
-    WALK(&w, c, obj, c->all_crowds, crowd, all, LIMIT_NODES)
+    WALK(&w, c, obj, c->all_crowds, node_waiters, all, LIMIT_NODES)
     {
-        const struct crowd *crowd = crowd_at(c, obj);
-        if (crowd->kind != KIND_CROWD || crowd->number <= last || crowd->number > c->crowd_number) {
+        const struct node_waiters *node_waiters = node_waiters_at(c, obj);
+        if (node_waiters->kind != KIND_CROWD || node_waiters->number <= last ||
+            node_waiters->number > c->node_waiters_number) {
             return "I22: the nodes' lists of waiters are out of order";
         }
         const char *broken = check_crowd(n, obj);
         if (broken != NULL) {
             return broken;
         }
-        RING_EACH(c, other, c->all_crowds, crowd, all)
+        RING_EACH(c, other, c->all_crowds, node_waiters, all)
         {
-            const struct crowd *o = crowd_at(c, other);
-            if (other != obj && !o->gone && !crowd->gone && o->node == crowd->node) {
+            const struct node_waiters *o = node_waiters_at(c, other);
+            if (other != obj && !o->gone && !node_waiters->gone && o->node == node_waiters->node) {
                 return "I22: a node has two lists of waiters";
             }
         }
-        last = crowd->number;
-        to_visit += crowd->revisit != 0;
+        last = node_waiters->number;
+        to_visit += node_waiters->revisit != 0;
     }
     if (w.is_broken) {
         return broken_ring;
     }
-    size_t offset = offsetof(struct crowd, revisited);
+    size_t offset = offsetof(struct node_waiters, revisited);
     return ring_length(c, c->revisits, offset, LIMIT_NODES) == to_visit
                ? NULL
                : "I23: the ring of lists to be visited does not match the lists";

@@ -139,8 +139,8 @@ struct waiter {
     ref session;
     ref lease_next;
     struct links in_session;
-    struct links in_crowd;
-    ref crowd; /* the waiters of its node; 0 for a waiter of a real session */
+    struct links in_node_waiters;
+    ref node_waiters; /* the waiters of its node; 0 for a waiter of a real session */
     ref request;
     ref metadata;
     ref value;
@@ -168,7 +168,7 @@ struct place {
 
 /* The waiters attached through one node. When the node is gone, the whole list is detached in one
  * step and a later waiter starts a new one. So the command is O(1) (S7.3). */
-struct crowd {
+struct node_waiters {
     uint8_t kind;
     uint8_t gone;
     uint16_t unused;

@@ -1,22 +1,25 @@
 /* Finds which requested names the same (session, owner) already holds or waits for (S4.1). */
-#include "core/asking.h"
+#include "core/acquire_request.h"
 
 /* A grant past its deadline does not count, swept or not (S1.7). */
-static bool is_own_grant(const struct core *c, const struct asking *ask, const struct grant *g)
+static bool is_own_grant(const struct core *c, const struct acquire_request *req,
+                         const struct grant *g)
 {
-    return slice_equal(grant_owner(g), ask->a->owner) && !(c->backlog && grant_is_dead(c, g));
+    return slice_equal(grant_owner(g), req->a->owner) && !(c->backlog && grant_is_dead(c, g));
 }
 
-static bool is_own_waiter(const struct core *c, const struct asking *ask, const struct waiter *w)
+static bool is_own_waiter(const struct core *c, const struct acquire_request *req,
+                          const struct waiter *w)
 {
-    return slice_equal(waiter_owner(w), ask->a->owner) && !(c->backlog && waiter_is_dead(c, w));
+    return slice_equal(waiter_owner(w), req->a->owner) && !(c->backlog && waiter_is_dead(c, w));
 }
 
 /* One name: walks the lock's holders and the session's holds in parallel. A common element is found
  * after at most the length of the shorter list. The same for waiters. */
-static void find_own_of_one(struct core *c, const struct asking *ask, ref lock, struct own *own)
+static void find_own_of_one(struct core *c, const struct acquire_request *req, ref lock,
+                            struct own *own)
 {
-    const struct session *s = session_at(c, ask->session);
+    const struct session *s = session_at(c, req->session);
     const ref holders = lock_at(c, lock)->holders;
     ref x = RING_FIRST(c, holders, grant, in_lock);
     ref y = RING_FIRST(c, s->holds, grant, in_session);
@@ -24,8 +27,8 @@ static void find_own_of_one(struct core *c, const struct asking *ask, ref lock, 
         core_step(c, 1);
         const struct grant *g = grant_at(c, x);
         const struct grant *h = grant_at(c, y);
-        bool by_lock = g->session == ask->session && is_own_grant(c, ask, g);
-        if (by_lock || (h->lock == lock && is_own_grant(c, ask, h))) {
+        bool by_lock = g->session == req->session && is_own_grant(c, req, g);
+        if (by_lock || (h->lock == lock && is_own_grant(c, req, h))) {
             own->held = 1;
             own->grant = by_lock ? x : y;
             return;
@@ -42,8 +45,8 @@ static void find_own_of_one(struct core *c, const struct asking *ask, ref lock, 
         core_step(c, 1);
         const struct waiter *w = waiter_at(c, place_at(c, place)->waiter);
         const struct waiter *v = waiter_at(c, waiter);
-        if ((w->session == ask->session && is_own_waiter(c, ask, w)) ||
-            (place_at(c, part)->lock == lock && is_own_waiter(c, ask, v))) {
+        if ((w->session == req->session && is_own_waiter(c, req, w)) ||
+            (place_at(c, part)->lock == lock && is_own_waiter(c, req, v))) {
             own->waited_for = 1;
             return;
         }
@@ -78,26 +81,26 @@ static uint64_t bit_of(const struct numbered *locks, uint32_t count, ref lock)
 }
 
 /* Several names: one walk over the session's entries, at most 10,000, instead of one per name. */
-static void find_own_of_many(struct core *c, const struct asking *ask, struct own *own)
+static void find_own_of_many(struct core *c, const struct acquire_request *req, struct own *own)
 {
     struct numbered locks[LIMIT_MULTILOCK_NAMES];
     uint32_t count = 0;
-    for (uint32_t i = 0; i < ask->count; i++) {
-        if (ask->locks[i] == 0) {
+    for (uint32_t i = 0; i < req->count; i++) {
+        if (req->locks[i] == 0) {
             continue;
         }
         uint32_t at = count++;
-        for (; at > 0 && locks[at - 1].lock > ask->locks[i]; at--) {
+        for (; at > 0 && locks[at - 1].lock > req->locks[i]; at--) {
             locks[at] = locks[at - 1];
         }
-        locks[at] = (struct numbered){ask->locks[i], i};
+        locks[at] = (struct numbered){req->locks[i], i};
     }
-    const struct session *s = session_at(c, ask->session);
+    const struct session *s = session_at(c, req->session);
     RING_EACH(c, obj, s->holds, grant, in_session)
     {
         const struct grant *g = grant_at(c, obj);
         core_step(c, 1);
-        if (is_own_grant(c, ask, g)) {
+        if (is_own_grant(c, req, g)) {
             own->held |= bit_of(locks, count, g->lock);
         }
     }
@@ -105,22 +108,22 @@ static void find_own_of_many(struct core *c, const struct asking *ask, struct ow
     {
         const struct waiter *w = waiter_at(c, obj);
         core_step(c, w->parts);
-        for (ref p = is_own_waiter(c, ask, w) ? w->places : 0; p != 0;
+        for (ref p = is_own_waiter(c, req, w) ? w->places : 0; p != 0;
              p = place_at(c, p)->sibling) {
             own->waited_for |= bit_of(locks, count, place_at(c, p)->lock);
         }
     }
 }
 
-void find_own(struct core *c, const struct asking *ask, struct own *own)
+void find_own(struct core *c, const struct acquire_request *req, struct own *own)
 {
     *own = (struct own){0, 0, 0};
-    if (ask->session == 0) {
+    if (req->session == 0) {
         return; /* a private session is new */
     }
-    if (ask->count > 1) {
-        find_own_of_many(c, ask, own);
-    } else if (ask->locks[0] != 0) {
-        find_own_of_one(c, ask, ask->locks[0], own);
+    if (req->count > 1) {
+        find_own_of_many(c, req, own);
+    } else if (req->locks[0] != 0) {
+        find_own_of_one(c, req, req->locks[0], own);
     }
 }

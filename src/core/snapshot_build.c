@@ -161,7 +161,7 @@ static const char *build_state(struct builder *b, struct reader *r)
     c->epoch = read_u64(r);
     c->ticket = read_u64(r);
     c->attachment = read_u64(r);
-    c->crowd_number = read_u64(r);
+    c->node_waiters_number = read_u64(r);
     c->audit_number = read_u64(r);
     c->fence_floor = read_u64(r);
     c->fence_rejections = read_u64(r);
@@ -177,9 +177,10 @@ static const char *build_state(struct builder *b, struct reader *r)
     if (!reader_done(r) || backlog > 1) {
         return undecodable;
     }
-    const uint64_t numbers[] = {
-        c->index,        c->now_ms,       c->wall_ms,     c->ticket,           c->attachment,
-        c->crowd_number, c->audit_number, c->fence_floor, c->fence_rejections, c->counter_change};
+    const uint64_t numbers[] = {c->index,         c->now_ms,      c->wall_ms,
+                                c->ticket,        c->attachment,  c->node_waiters_number,
+                                c->audit_number,  c->fence_floor, c->fence_rejections,
+                                c->counter_change};
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         if (numbers[i] >= LIMIT_NUMBER) {
             return "a number is 2^53 or more";
@@ -201,9 +202,9 @@ static const char *build_state(struct builder *b, struct reader *r)
 
 static ref find_crowd(const struct core *c, uint64_t number)
 {
-    RING_EACH(c, obj, c->all_crowds, crowd, all)
+    RING_EACH(c, obj, c->all_crowds, node_waiters, all)
     {
-        if (crowd_at(c, obj)->number == number) {
+        if (node_waiters_at(c, obj)->number == number) {
             return obj;
         }
     }
@@ -223,27 +224,27 @@ static const char *build_crowd(struct builder *b, struct reader *r)
     if (b->counts[RECORD_CROWD] > LIMIT_NODES) {
         return "there are more than 64";
     }
-    if (number == 0 || number > c->crowd_number ||
-        (c->all_crowds != 0 && number <= crowd_at(c, c->all_crowds)->number)) {
+    if (number == 0 || number > c->node_waiters_number ||
+        (c->all_crowds != 0 && number <= node_waiters_at(c, c->all_crowds)->number)) {
         return "its number is out of order";
     }
     if (gone && (until_ms == 0 || until_ms >= SNAPSHOT_DEADLINE_END)) {
         return "its time is out of range";
     }
-    RING_EACH(c, other, c->all_crowds, crowd, all)
+    RING_EACH(c, other, c->all_crowds, node_waiters, all)
     {
-        if (!gone && !crowd_at(c, other)->gone && crowd_at(c, other)->node == node) {
+        if (!gone && !node_waiters_at(c, other)->gone && node_waiters_at(c, other)->node == node) {
             return "its node has two";
         }
     }
     ref obj = 0;
-    struct crowd *crowd = pool_alloc(&c->pool, sizeof(*crowd), &obj);
-    crowd->kind = KIND_CROWD;
-    crowd->gone = gone;
-    crowd->node = node;
-    crowd->number = number;
-    crowd->until_ms = until_ms;
-    RING_APPEND(c, &c->all_crowds, obj, crowd, all);
+    struct node_waiters *node_waiters = pool_alloc(&c->pool, sizeof(*node_waiters), &obj);
+    node_waiters->kind = KIND_CROWD;
+    node_waiters->gone = gone;
+    node_waiters->node = node;
+    node_waiters->number = number;
+    node_waiters->until_ms = until_ms;
+    RING_APPEND(c, &c->all_crowds, obj, node_waiters, all);
     if (gone) {
         timer_set(c, obj, until_ms);
     }
@@ -261,15 +262,15 @@ static const char *build_revisit(struct builder *b, struct reader *r)
     if (obj == 0) {
         return "its list of waiters does not exist";
     }
-    struct crowd *crowd = crowd_at(c, obj);
-    if (!crowd->gone || crowd->revisit != 0) {
+    struct node_waiters *node_waiters = node_waiters_at(c, obj);
+    if (!node_waiters->gone || node_waiters->revisit != 0) {
         return "its list of waiters is not to be visited, or occurs twice";
     }
-    RING_EACH(c, waiter, crowd->waiters, waiter, in_crowd)
+    RING_EACH(c, waiter, node_waiters->waiters, waiter, in_node_waiters)
     {
         if (waiter_at(c, waiter)->attachment == attachment) {
-            crowd->revisit = waiter;
-            RING_APPEND(c, &c->revisits, obj, crowd, revisited);
+            node_waiters->revisit = waiter;
+            RING_APPEND(c, &c->revisits, obj, node_waiters, revisited);
             return NULL;
         }
     }
@@ -319,8 +320,9 @@ static const char *link_all(struct builder *b)
     }
     for (size_t i = 0; i < b->waiters.count; i++) {
         ref obj = b->waiters.at[i].who;
-        if (waiter_at(c, obj)->crowd != 0) {
-            RING_APPEND(c, &crowd_at(c, waiter_at(c, obj)->crowd)->waiters, obj, waiter, in_crowd);
+        if (waiter_at(c, obj)->node_waiters != 0) {
+            RING_APPEND(c, &node_waiters_at(c, waiter_at(c, obj)->node_waiters)->waiters, obj,
+                        waiter, in_node_waiters);
         }
     }
     keyed_close(&b->sharers);

@@ -37,13 +37,13 @@ enum {
 
 #define SNAPSHOT_RECORDS(X)                                                                   \
     X(STATE, state)                                                                           \
-    X(CROWD, crowd)                                                                           \
+    X(CROWD, node_waiters)                                                                    \
     X(SESSION, session)                                                                       \
     X(REPLY, reply) /* of the session; by seq */                                              \
     X(GRANT, grant) /* of the session */                                                      \
     X(PART, part)   /* of a multi-lock: its second and later names */                         \
     X(WAITER, waiter)                                                                         \
-    X(REVISIT, revisit) /* struct crowd in core->revisits */                                  \
+    X(REVISIT, revisit) /* struct node_waiters in core->revisits */                           \
     X(DELAYED, delayed)                                                                       \
     X(WOKEN, woken)                                                                           \
     X(REQUEST, request) /* by id, done: DONE_OF_CLIENTS */                                    \

@@ -16,7 +16,7 @@ struct waiter_fields {
     struct slice metadata;
     struct slice value;
     struct id lease;
-    uint64_t crowd_number;
+    uint64_t node_waiters_number;
     uint64_t limit;
     uint64_t permits;
     uint64_t wait_deadline_ms;
@@ -42,7 +42,7 @@ static void read_waiter(struct reader *r, const struct session *s, struct waiter
     f->value = read_slice(r, LIMIT_VALUE);
     if (s->is_private) {
         f->lease = s->id;
-        f->crowd_number = read_u64(r);
+        f->node_waiters_number = read_u64(r);
     } else {
         f->lease = read_id(r);
     }
@@ -186,13 +186,14 @@ static const char *build_place(struct builder *b, struct reader *r, ref waiter, 
 static const char *join_crowd(struct builder *b, ref waiter, uint64_t number)
 {
     struct core *c = b->c;
-    RING_EACH(c, obj, c->all_crowds, crowd, all)
+    RING_EACH(c, obj, c->all_crowds, node_waiters, all)
     {
-        if (crowd_at(c, obj)->number == number) {
+        if (node_waiters_at(c, obj)->number == number) {
             struct waiter *w = waiter_at(c, waiter);
-            w->crowd = obj;
-            return crowd_at(c, obj)->node == w->node ? NULL
-                                                     : "its list of waiters is of another node";
+            w->node_waiters = obj;
+            return node_waiters_at(c, obj)->node == w->node
+                       ? NULL
+                       : "its list of waiters is of another node";
         }
     }
     return "its list of waiters does not exist";
@@ -228,7 +229,7 @@ const char *build_waiter(struct builder *b, struct reader *r)
         return undecodable;
     }
     if (current(b)->is_private) {
-        wrong = join_crowd(b, obj, f.crowd_number);
+        wrong = join_crowd(b, obj, f.node_waiters_number);
     } else {
         table_insert(&c->leases, hash_id(c, w->lease), obj);
     }

@@ -121,7 +121,7 @@ static void put_state(struct out *o)
     write_u64(&w, c->epoch);
     write_u64(&w, c->ticket);
     write_u64(&w, c->attachment);
-    write_u64(&w, c->crowd_number);
+    write_u64(&w, c->node_waiters_number);
     write_u64(&w, c->audit_number);
     write_u64(&w, c->fence_floor);
     write_u64(&w, c->fence_rejections);
@@ -138,15 +138,15 @@ static void put_state(struct out *o)
 static void put_crowds(struct out *o)
 {
     const struct core *c = o->c;
-    RING_EACH(c, obj, c->all_crowds, crowd, all)
+    RING_EACH(c, obj, c->all_crowds, node_waiters, all)
     {
-        const struct crowd *crowd = crowd_at(c, obj);
+        const struct node_waiters *node_waiters = node_waiters_at(c, obj);
         struct writer w = record_begin(o, RECORD_CROWD);
-        write_u64(&w, crowd->number);
-        write_u64(&w, crowd->node);
-        write_u8(&w, crowd->gone);
-        if (crowd->gone) {
-            write_u64(&w, crowd->until_ms);
+        write_u64(&w, node_waiters->number);
+        write_u64(&w, node_waiters->node);
+        write_u8(&w, node_waiters->gone);
+        if (node_waiters->gone) {
+            write_u64(&w, node_waiters->until_ms);
         }
         record_end(o, &w);
     }
@@ -155,12 +155,12 @@ static void put_crowds(struct out *o)
 static void put_revisits(struct out *o)
 {
     const struct core *c = o->c;
-    RING_EACH(c, obj, c->revisits, crowd, revisited)
+    RING_EACH(c, obj, c->revisits, node_waiters, revisited)
     {
-        const struct crowd *crowd = crowd_at(c, obj);
+        const struct node_waiters *node_waiters = node_waiters_at(c, obj);
         struct writer w = record_begin(o, RECORD_REVISIT);
-        write_u64(&w, crowd->number);
-        write_u64(&w, waiter_at(c, crowd->revisit)->attachment);
+        write_u64(&w, node_waiters->number);
+        write_u64(&w, waiter_at(c, node_waiters->revisit)->attachment);
         record_end(o, &w);
     }
 }
@@ -324,8 +324,8 @@ static void put_waiter(struct out *o, ref obj)
     write_slice(&w, waiter_owner(waiter));
     write_slice(&w, blob_slice(c, waiter->metadata));
     write_slice(&w, blob_slice(c, waiter->value));
-    if (waiter->crowd != 0) {
-        write_u64(&w, crowd_at(c, waiter->crowd)->number);
+    if (waiter->node_waiters != 0) {
+        write_u64(&w, node_waiters_at(c, waiter->node_waiters)->number);
     } else {
         write_id(&w, waiter->lease);
     }

@@ -30,7 +30,7 @@ struct core {
     uint64_t epoch;
     uint64_t ticket;     /* of the last waiter */
     uint64_t attachment; /* the last number given to a connection of a waiter or a session */
-    uint64_t crowd_number;
+    uint64_t node_waiters_number;
     uint64_t audit_number; /* of the last record */
     uint64_t fence_floor;
     uint64_t fence_rejections;
@@ -63,7 +63,7 @@ struct core {
     ref all_crowds;
     ref delayed;  /* lock_extra, in the order the delays began */
     ref woken;    /* lock_extra, in the order they were woken */
-    ref revisits; /* struct crowd: detached and not yet walked */
+    ref revisits; /* struct node_waiters: detached and not yet walked */
     ref ended_sessions_ring;
     ref fence_ring;
     ref counter_ring;
@@ -113,7 +113,7 @@ CORE_ACCESS(detail)
 CORE_ACCESS(group)
 CORE_ACCESS(waiter)
 CORE_ACCESS(place)
-CORE_ACCESS(crowd)
+CORE_ACCESS(node_waiters)
 CORE_ACCESS(request)
 CORE_ACCESS(ended_grant)
 CORE_ACCESS(ended_session)
@@ -269,11 +269,11 @@ void waiter_remove(struct core *c, ref waiter);
 /* The first place in the queue whose waiter is alive and attached, 0 if there is none. In a backlog
  * dead waiters on the way are ended. Sets *unsure when the budget ran out first. */
 ref queue_front(struct core *c, ref lock, uint32_t *budget, bool *unsure);
-ref crowd_for(struct core *c, uint32_t node);
+ref node_waiters_for(struct core *c, uint32_t node);
 /* Ends the waiters of a gone node, at most *budget entries; true when none is left. */
-bool crowd_leave(struct core *c, ref crowd, uint32_t *budget);
-void crowd_drop_if_empty(struct core *c, ref crowd);
-void crowd_revisit_next(struct core *c, ref crowd);
+bool node_waiters_leave(struct core *c, ref node_waiters, uint32_t *budget);
+void node_waiters_drop_if_empty(struct core *c, ref node_waiters);
+void node_waiters_revisit_next(struct core *c, ref node_waiters);
 void apply_cancel(struct core *c, const struct command *cmd, struct result *out);
 void apply_detach(struct core *c, const struct command *cmd, struct result *out);
 void apply_node_gone(struct core *c, const struct command *cmd, struct result *out);

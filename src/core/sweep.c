@@ -20,7 +20,7 @@ static uint64_t due_ms(const struct core *c, ref obj)
     case KIND_LOCK:
         return lock_extra_at(c, lock_at(c, obj)->extra)->delayed_until_ms;
     case KIND_CROWD:
-        return crowd_at(c, obj)->until_ms;
+        return node_waiters_at(c, obj)->until_ms;
     case KIND_COUNTER:
         return counter_at(c, obj)->deadline_ms;
     }
@@ -88,7 +88,7 @@ static bool end_due(struct core *c, ref obj, struct budget *b)
     case KIND_CROWD: {
         uint32_t left = b->entries >= LIMIT_SWEEP_LOCKS ? 0 : LIMIT_SWEEP_LOCKS - b->entries;
         uint32_t before = left;
-        bool all = crowd_leave(c, obj, &left);
+        bool all = node_waiters_leave(c, obj, &left);
         b->entries += before - left;
         return all;
     }

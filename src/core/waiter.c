@@ -21,10 +21,10 @@ static bool in_real_session(const struct core *c, const struct waiter *w)
 static uint64_t leaves_at_ms(const struct core *c, const struct waiter *w)
 {
     uint64_t at = w->detached_until_ms == 0 ? UINT64_MAX : w->detached_until_ms;
-    if (w->crowd != 0) {
-        const struct crowd *crowd = crowd_at(c, w->crowd);
-        if (crowd->gone && crowd->until_ms < at) {
-            at = crowd->until_ms;
+    if (w->node_waiters != 0) {
+        const struct node_waiters *node_waiters = node_waiters_at(c, w->node_waiters);
+        if (node_waiters->gone && node_waiters->until_ms < at) {
+            at = node_waiters->until_ms;
         }
     }
     return at;
@@ -70,13 +70,13 @@ void waiter_end_dead(struct core *c, ref waiter)
 
 /* Crowds. */
 
-ref crowd_for(struct core *c, uint32_t node)
+ref node_waiters_for(struct core *c, uint32_t node)
 {
     uint32_t count = 0;
-    RING_EACH(c, who, c->all_crowds, crowd, all)
+    RING_EACH(c, who, c->all_crowds, node_waiters, all)
     {
-        const struct crowd *crowd = crowd_at(c, who);
-        if (crowd->node == node && !crowd->gone) {
+        const struct node_waiters *node_waiters = node_waiters_at(c, who);
+        if (node_waiters->node == node && !node_waiters->gone) {
             return who;
         }
         core_step(c, 1);
@@ -86,73 +86,73 @@ ref crowd_for(struct core *c, uint32_t node)
         return 0;
     }
     ref who = 0;
-    struct crowd *crowd = pool_alloc(&c->pool, sizeof(*crowd), &who);
-    crowd->kind = KIND_CROWD;
-    crowd->node = node;
-    crowd->number = ++c->crowd_number;
-    RING_APPEND(c, &c->all_crowds, who, crowd, all);
+    struct node_waiters *node_waiters = pool_alloc(&c->pool, sizeof(*node_waiters), &who);
+    node_waiters->kind = KIND_CROWD;
+    node_waiters->node = node;
+    node_waiters->number = ++c->node_waiters_number;
+    RING_APPEND(c, &c->all_crowds, who, node_waiters, all);
     return who;
 }
 
-void crowd_drop_if_empty(struct core *c, ref who)
+void node_waiters_drop_if_empty(struct core *c, ref who)
 {
-    struct crowd *crowd = crowd_at(c, who);
-    if (crowd->waiters != 0) {
+    struct node_waiters *node_waiters = node_waiters_at(c, who);
+    if (node_waiters->waiters != 0) {
         return;
     }
-    hf_assert(crowd->revisit == 0 && crowd->revisited.next == 0);
-    if (crowd->timer != 0) {
+    hf_assert(node_waiters->revisit == 0 && node_waiters->revisited.next == 0);
+    if (node_waiters->timer != 0) {
         timer_set(c, who, UINT64_MAX);
     }
-    RING_REMOVE(c, &c->all_crowds, who, crowd, all);
-    pool_free(&c->pool, who, sizeof(*crowd));
+    RING_REMOVE(c, &c->all_crowds, who, node_waiters, all);
+    pool_free(&c->pool, who, sizeof(*node_waiters));
 }
 
-static void crowd_join(struct core *c, ref who, ref waiter)
+static void node_waiters_join(struct core *c, ref who, ref waiter)
 {
-    struct crowd *crowd = crowd_at(c, who);
-    hf_assert(!crowd->gone);
-    waiter_at(c, waiter)->crowd = who;
-    RING_APPEND(c, &crowd->waiters, waiter, waiter, in_crowd);
+    struct node_waiters *node_waiters = node_waiters_at(c, who);
+    hf_assert(!node_waiters->gone);
+    waiter_at(c, waiter)->node_waiters = who;
+    RING_APPEND(c, &node_waiters->waiters, waiter, waiter, in_node_waiters);
 }
 
-static void crowd_part(struct core *c, ref waiter)
+static void node_waiters_part(struct core *c, ref waiter)
 {
     struct waiter *w = waiter_at(c, waiter);
-    if (w->crowd == 0) {
+    if (w->node_waiters == 0) {
         return;
     }
-    ref who = w->crowd;
-    struct crowd *crowd = crowd_at(c, who);
-    if (crowd->revisit == waiter) {
-        crowd_revisit_next(c, who);
+    ref who = w->node_waiters;
+    struct node_waiters *node_waiters = node_waiters_at(c, who);
+    if (node_waiters->revisit == waiter) {
+        node_waiters_revisit_next(c, who);
     }
-    RING_REMOVE(c, &crowd->waiters, waiter, waiter, in_crowd);
-    w->crowd = 0;
-    crowd_drop_if_empty(c, who);
+    RING_REMOVE(c, &node_waiters->waiters, waiter, waiter, in_node_waiters);
+    w->node_waiters = 0;
+    node_waiters_drop_if_empty(c, who);
 }
 
 /* The walk over a crowd that has just been detached goes one waiter further. */
-void crowd_revisit_next(struct core *c, ref who)
+void node_waiters_revisit_next(struct core *c, ref who)
 {
-    struct crowd *crowd = crowd_at(c, who);
-    crowd->revisit =
-        ring_after(&c->pool, crowd->waiters, crowd->revisit, offsetof(struct waiter, in_crowd));
-    if (crowd->revisit == 0) {
-        RING_REMOVE(c, &c->revisits, who, crowd, revisited);
+    struct node_waiters *node_waiters = node_waiters_at(c, who);
+    node_waiters->revisit = ring_after(&c->pool, node_waiters->waiters, node_waiters->revisit,
+                                       offsetof(struct waiter, in_node_waiters));
+    if (node_waiters->revisit == 0) {
+        RING_REMOVE(c, &c->revisits, who, node_waiters, revisited);
     }
 }
 
-bool crowd_leave(struct core *c, ref who, uint32_t *budget)
+bool node_waiters_leave(struct core *c, ref who, uint32_t *budget)
 {
     for (;;) {
-        ref waiter = RING_FIRST(c, crowd_at(c, who)->waiters, waiter, in_crowd);
+        ref waiter = RING_FIRST(c, node_waiters_at(c, who)->waiters, waiter, in_node_waiters);
         uint32_t parts = waiter_at(c, waiter)->parts;
         if (parts > *budget) {
             return false;
         }
         *budget -= parts;
-        bool last = waiter == crowd_at(c, who)->waiters;
+        bool last = waiter == node_waiters_at(c, who)->waiters;
         waiter_end(c, waiter, REASON_DETACHED);
         if (last) {
             return true; /* and the crowd is gone with it */
@@ -214,7 +214,7 @@ ref waiter_new(struct core *c, const struct command_acquire *a, ref session, con
         link = &place_at(c, *link)->sibling;
     }
     if (s->is_private) {
-        crowd_join(c, crowd_for(c, a->node), who);
+        node_waiters_join(c, node_waiters_for(c, a->node), who);
     } else {
         table_insert(&c->leases, hash_id(c, w->lease), who);
     }
@@ -232,14 +232,15 @@ void waiter_attach(struct core *c, ref waiter, uint32_t node)
     event_about_waiter(c, w, &e);
     event_emit(c, &e);
     if (!in_real_session(c, w)) {
-        ref crowd = crowd_for(c, node);
-        if (crowd == w->crowd) { /* to the end of its order */
-            RING_REMOVE(c, &crowd_at(c, crowd)->waiters, waiter, waiter, in_crowd);
-            w->crowd = 0;
+        ref node_waiters = node_waiters_for(c, node);
+        if (node_waiters == w->node_waiters) { /* to the end of its order */
+            RING_REMOVE(c, &node_waiters_at(c, node_waiters)->waiters, waiter, waiter,
+                        in_node_waiters);
+            w->node_waiters = 0;
         } else {
-            crowd_part(c, waiter);
+            node_waiters_part(c, waiter);
         }
-        crowd_join(c, crowd, waiter);
+        node_waiters_join(c, node_waiters, waiter);
     }
     w->node = node;
     w->attachment = ++c->attachment;
@@ -281,7 +282,7 @@ void waiter_remove(struct core *c, ref waiter)
     if (!s->is_private) {
         table_remove(&c->leases, hash_id(c, w->lease), waiter);
     }
-    crowd_part(c, waiter);
+    node_waiters_part(c, waiter);
     ref p = w->places;
     while (p != 0) {
         ref next = place_at(c, p)->sibling;
@@ -427,22 +428,22 @@ void apply_detach(struct core *c, const struct command *cmd, struct result *out)
 
 void apply_node_gone(struct core *c, const struct command *cmd, struct result *out)
 {
-    RING_EACH(c, who, c->all_crowds, crowd, all)
+    RING_EACH(c, who, c->all_crowds, node_waiters, all)
     {
-        struct crowd *crowd = crowd_at(c, who);
+        struct node_waiters *node_waiters = node_waiters_at(c, who);
         core_step(c, 1);
-        if (crowd->node != cmd->node_gone.node || crowd->gone) {
+        if (node_waiters->node != cmd->node_gone.node || node_waiters->gone) {
             continue;
         }
-        crowd->gone = 1;
-        crowd->until_ms = c->now_ms + LIMIT_DETACHED_MS;
-        timer_set(c, who, crowd->until_ms);
-        crowd->revisit = RING_FIRST(c, crowd->waiters, waiter, in_crowd);
-        RING_APPEND(c, &c->revisits, who, crowd, revisited);
+        node_waiters->gone = 1;
+        node_waiters->until_ms = c->now_ms + LIMIT_DETACHED_MS;
+        timer_set(c, who, node_waiters->until_ms);
+        node_waiters->revisit = RING_FIRST(c, node_waiters->waiters, waiter, in_node_waiters);
+        RING_APPEND(c, &c->revisits, who, node_waiters, revisited);
         out->count = 1;
         struct event e = {.type = EVENT_DETACHED,
-                          .node = crowd->node,
-                          .deadline_ms = crowd->until_ms,
+                          .node = node_waiters->node,
+                          .deadline_ms = node_waiters->until_ms,
                           .parts = 1};
         event_emit(c, &e);
         return;

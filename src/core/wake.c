@@ -96,14 +96,14 @@ static bool wake_one(struct core *c, ref lock, uint32_t *budget)
 static void revisit_crowds(struct core *c, uint32_t *budget)
 {
     while (c->revisits != 0 && *budget > 0) {
-        ref obj = RING_FIRST(c, c->revisits, crowd, revisited);
-        const struct waiter *w = waiter_at(c, crowd_at(c, obj)->revisit);
+        ref obj = RING_FIRST(c, c->revisits, node_waiters, revisited);
+        const struct waiter *w = waiter_at(c, node_waiters_at(c, obj)->revisit);
         for (ref p = w->places; p != 0; p = place_at(c, p)->sibling) {
             core_step(c, 1);
             lock_wake(c, place_at(c, p)->lock);
         }
         *budget -= w->parts < *budget ? w->parts : *budget;
-        crowd_revisit_next(c, obj);
+        node_waiters_revisit_next(c, obj);
     }
 }
 

@@ -1,5 +1,5 @@
 /* The life of a node: how it begins, and how it ends. Its folder and its replica are opened in
- * node_start.c, the rooms around them in node_rooms.c; the rhythm is in node_turn.c, and what it
+ * node_start.c, the rooms around them in node_parts.c; the rhythm is in node_turn.c, and what it
  * does without being asked in node_duties.c. */
 #include "node/node.h"
 
@@ -54,17 +54,17 @@ static void detach_earlier_life(struct node *n)
 static bool open_resp(struct node *n, char problem[NODE_PROBLEM])
 {
     const struct node_options *o = &n->options;
-    struct door_options door = {.protocol = DOOR_RESP,
-                                .net = &n->net,
-                                .service = n->service,
-                                .journal = o->journal,
-                                .listen = o->resp,
-                                .clients = n->clients,
-                                .refusals = n->refusals};
+    struct client_listener_options door = {.protocol = CLIENT_RESP,
+                                           .net = &n->net,
+                                           .service = n->service,
+                                           .journal = o->journal,
+                                           .listen = o->resp,
+                                           .clients = n->clients,
+                                           .refusals = n->refusals};
     if (o->resp_is_off) {
         return true;
     }
-    n->resp = door_new(&door, problem, NODE_PROBLEM);
+    n->resp = client_listener_new(&door, problem, NODE_PROBLEM);
     if (n->resp == NULL && !o->resp_is_asked_for) {
         journal_note(o->journal, WARN, NODE, "resp_not_served", JOURNAL_TEXT("reason", problem),
                      JOURNAL_TEXT("next", "name a free address with --resp, or say --resp off"));
@@ -109,13 +109,13 @@ bool node_start_serving(struct node *n, char problem[NODE_PROBLEM])
     snprintf(service.resp_password, sizeof(service.resp_password), "%s",
              o->resp_password != NULL ? o->resp_password : "");
     n->service = service_new(&service);
-    struct door_options door = {.net = &n->net,
-                                .service = n->service,
-                                .journal = o->journal,
-                                .listen = o->client,
-                                .clients = n->clients,
-                                .refusals = n->refusals};
-    n->door = door_new(&door, problem, NODE_PROBLEM);
+    struct client_listener_options door = {.net = &n->net,
+                                           .service = n->service,
+                                           .journal = o->journal,
+                                           .listen = o->client,
+                                           .clients = n->clients,
+                                           .refusals = n->refusals};
+    n->door = client_listener_new(&door, problem, NODE_PROBLEM);
     if (n->door == NULL || !open_resp(n, problem)) {
         return false;
     }
@@ -240,20 +240,20 @@ static void close_all(struct node *n)
     uv_close((uv_handle_t *)&n->timer, on_closed);
 }
 
-static void shut_doors(struct node *n)
+static void shut_listeners(struct node *n)
 {
     if (n->door != NULL) {
-        door_shut(n->door);
+        client_listener_shut(n->door);
     }
     if (n->resp != NULL) {
-        door_shut(n->resp);
+        client_listener_shut(n->resp);
     }
 }
 
 static uint32_t count_clients(const struct node *n)
 {
-    return (n->door != NULL ? door_clients(n->door) : 0) +
-           (n->resp != NULL ? door_clients(n->resp) : 0);
+    return (n->door != NULL ? client_listener_clients(n->door) : 0) +
+           (n->resp != NULL ? client_listener_clients(n->resp) : 0);
 }
 
 void node_step_stop(struct node *n, struct replica_time now)
@@ -261,7 +261,7 @@ void node_step_stop(struct node *n, struct replica_time now)
     uint64_t since_us = now.boot_us - n->phase_us;
     if (n->phase == NODE_HANDING_OVER && (!n->transferring || since_us > HAND_OVER_US)) {
         service_drain(n->service);
-        shut_doors(n);
+        shut_listeners(n);
         enter(n, NODE_DRAINING, now.boot_us);
     } else if (n->phase == NODE_DRAINING && (count_clients(n) == 0 || since_us > DRAIN_US)) {
         enter(n, NODE_CLOSING, now.boot_us);
@@ -279,7 +279,7 @@ static void abandon(struct node *n)
 {
     n->phase = NODE_CLOSING;
     n->options.on_stopped = ignore_stopped;
-    shut_doors(n);
+    shut_listeners(n);
     close_all(n);
     uv_run(n->options.loop, UV_RUN_DEFAULT);
     node_free(n);
@@ -299,8 +299,8 @@ void node_free(struct node *n)
         forward_free(n->forward);
         memory_tier_free(n->tier);
         service_free(n->service);
-        door_free(n->door);
-        door_free(n->resp);
+        client_listener_free(n->door);
+        client_listener_free(n->resp);
         snapshot_fetch_free(n->fetch);
         snapshot_child_free(n->child);
         peers_free(n->peers);
@@ -318,12 +318,12 @@ void node_free(struct node *n)
 
 uint16_t node_client_port(const struct node *n)
 {
-    return n->door != NULL ? door_port(n->door) : 0;
+    return n->door != NULL ? client_listener_port(n->door) : 0;
 }
 
 uint16_t node_resp_port(const struct node *n)
 {
-    return n->resp != NULL ? door_port(n->resp) : 0;
+    return n->resp != NULL ? client_listener_port(n->resp) : 0;
 }
 
 uint16_t node_peer_port(const struct node *n)

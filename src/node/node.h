@@ -13,11 +13,11 @@
 #include <uv.h>
 
 #include "base/buffer.h"
+#include "base/journal.h"
 #include "base/limits.h"
 #include "net/address.h"
-#include "node/journal.h"
-#include "node/peer_protocol.h"
-#include "node/redis_tier.h"
+#include "node/peers/peer_protocol.h"
+#include "redis/tier.h"
 #include "service/gateway.h"
 
 struct node;
@@ -56,7 +56,7 @@ struct node_options {
     uint64_t connection_bytes;        /* memory of all HTTP connections, see service/service.h */
     uint64_t state_max;               /* bytes of state (S12.14); 0: no limit */
     uint32_t segment_bytes;           /* 0: storage's own default */
-    bool log_by_thread;               /* no direct writes, see node/logger.h */
+    bool log_by_thread;               /* no direct writes, see node/log/logger.h */
     uint32_t max_clients;             /* connections of all listeners for clients together */
     uint32_t max_clients_per_address; /* 0: no such limit */
     enum tier resp_tier;

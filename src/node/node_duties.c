@@ -166,13 +166,13 @@ static void note_closed_connections(struct node *n, struct replica_time now)
     n->closed_note_us = now.boot_us + CLOSED_NOTE_US;
 }
 
-void node_keep_house(struct node *n, struct replica_time now)
+void node_maintain(struct node *n, struct replica_time now)
 {
     look_if_ready(n);
-    if (now.boot_us < n->housekeeping_us) {
+    if (now.boot_us < n->maintenance_us) {
         return;
     }
-    n->housekeeping_us = now.boot_us + HOUSE_US;
+    n->maintenance_us = now.boot_us + HOUSE_US;
     declare_gone(n, now);
     node_step_streams(n, now);
     hand_over_if_full(n, now);

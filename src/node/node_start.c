@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "node/state_load.h"
+#include "node/snapshot/state_load.h"
 #include "storage/bytes.h"
 #include "storage/disk_posix.h"
 #include "storage/log_stream.h"

@@ -3,17 +3,17 @@
 #define HOLDFAST_NODE_NODE_STATE_H
 
 #include "net/net.h"
-#include "node/descriptors.h"
-#include "node/door.h"
-#include "node/forward.h"
-#include "node/known_stores.h"
-#include "node/logger.h"
+#include "node/clients/client_listener.h"
+#include "node/clients/descriptors.h"
+#include "node/forward/forward.h"
+#include "node/log/logger.h"
 #include "node/node.h"
-#include "node/peers.h"
-#include "node/snapshot_child.h"
-#include "node/snapshot_fetch.h"
-#include "node/snapshot_give.h"
-#include "node/snapshot_send.h"
+#include "node/peers/known_stores.h"
+#include "node/peers/peers.h"
+#include "node/snapshot/snapshot_child.h"
+#include "node/snapshot/snapshot_fetch.h"
+#include "node/snapshot/snapshot_give.h"
+#include "node/snapshot/snapshot_send.h"
 #include "node/stall.h"
 #include "replica/memory_tier.h"
 #include "replica/replica.h"
@@ -109,7 +109,7 @@ struct node {
     uv_poll_t timer;
     uint64_t timer_us; /* that it is set to */
     uint64_t awake_ms; /* boot time since the loop last slept, for what counts in ms; 0: not read */
-    uint64_t housekeeping_us;
+    uint64_t maintenance_us;
     uint64_t closed_noted;   /* connections closed because of their memory that the log names */
     uint64_t closed_note_us; /* boot time before which the log does not name more */
     struct stall stall;      /* when on_turn was last; whether sockets are read first (S1.5) */
@@ -169,7 +169,7 @@ bool node_open_timer(struct node *n, char problem[NODE_PROBLEM]);
 void node_on_turn(void *ctx);
 void node_on_sleep(void *ctx);
 
-/* node_rooms.c */
+/* node_parts.c */
 void node_open_disk_users(struct node *n);
 bool node_open_peers(struct node *n, char problem[NODE_PROBLEM]);
 void node_on_fetched(void *ctx, struct core *core, uint64_t bytes);
@@ -253,6 +253,6 @@ void node_follow_change(struct node *n);
 /* node_streams.c: `node_gone` was applied here, on the leader; one step of what follows. */
 void node_streams_gone(struct node *n, uint32_t node);
 void node_step_streams(struct node *n, struct replica_time now);
-void node_keep_house(struct node *n, struct replica_time now);
+void node_maintain(struct node *n, struct replica_time now);
 
 #endif

@@ -5,7 +5,7 @@
  * node that has started again, begins a walk over the sessions. Streams that the node carried up to
  * then are reported as broken, by their numbers. A stream that was resumed, on whichever node, has a
  * later number and is left alone. A node that was taken for gone and is not sees the event, and
- * raises its streams again (service/session_stream.c). */
+ * raises its streams again (service/request/session_stream.c). */
 #include "core/view.h"
 #include "node/node_state.h"
 

@@ -4,8 +4,8 @@
  * They go back on the connection that the other node asks on, as an answer to no question (number
  * 0), so that none overtakes the answer that it belongs to. When that connection breaks, the other
  * node asks again about everybody who waits (S7), and tells anew what it wants to hear. */
-#include "node/event_codec.h"
-#include "node/forward_state.h"
+#include "node/forward/event_codec.h"
+#include "node/forward/forward_state.h"
 #include "node/node_state.h"
 
 /* ---- what the tier asks for ---- */

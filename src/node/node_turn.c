@@ -100,7 +100,7 @@ void node_on_sleep(void *ctx)
     if (n->phase >= NODE_CLOSING) {
         return;
     }
-    uint64_t due = n->housekeeping_us;
+    uint64_t due = n->maintenance_us;
     if (n->replica != NULL) {
         logger_begin(n->logger); /* the disk works while what was committed is applied */
         if (replica_is_answering(n->replica)) {
@@ -221,5 +221,5 @@ void node_on_turn(void *ctx)
         n->changed = false;
         node_follow_change(n);
     }
-    node_keep_house(n, now);
+    node_maintain(n, now);
 }

@@ -12,7 +12,7 @@
 
 #include "base/limits.h"
 #include "core/core.h"
-#include "node/peer_protocol.h"
+#include "node/peers/peer_protocol.h"
 #include "storage/store.h"
 
 struct offline_member {

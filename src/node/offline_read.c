@@ -7,7 +7,7 @@
 
 #include "core/entry.h"
 #include "node/node.h"
-#include "node/state_load.h"
+#include "node/snapshot/state_load.h"
 #include "replica/replica.h"
 #include "storage/disk_posix.h"
 

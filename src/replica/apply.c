@@ -78,7 +78,7 @@ static void on_result(void *ctx, uint32_t number, const struct command *command,
         if (cookie != NULL) {
             bool is_answered = result->outcome != OUTCOME_QUEUED;    /* else an event will do it */
             if (is_answered && command->type != COMMAND_KEEPALIVE) { /* which comes by the clock */
-                crowd_answer(&r->crowd, crowd_who(command));
+                return_predictor_note_answer(&r->predictor, client_hash_of_command(command));
             }
             r->options.ports.on_result(r->options.ports.ctx, cookie, REPLICA_DONE, command, result);
         }
@@ -121,7 +121,7 @@ static void apply_command(struct replica *r, uint64_t index, const struct replic
                           struct flight *mine, struct replica_time now)
 {
     if (mine != NULL) {
-        crowd_begin(&r->crowd);
+        return_predictor_begin_batch(&r->predictor);
     }
     r->applying = mine;
     enum hf_error error = entry_apply(r->core, index, entry->bytes, on_result, r);
@@ -146,10 +146,11 @@ static void apply_command(struct replica *r, uint64_t index, const struct replic
         r->answering = true;
         r->peer_waits = r->peer_waits || mine->for_peer;
         for (uint32_t i = 0; i < mine->barriers.count; i++) {
-            crowd_answer(&r->crowd, 0);
+            return_predictor_note_answer(&r->predictor, 0);
             r->options.ports.on_barrier(r->options.ports.ctx, mine->barriers.at[i], true);
         }
-        r->expected = crowd_expected(&r->crowd) + r->commands.count + r->barriers.count - r->lazy;
+        r->expected = return_predictor_expected(&r->predictor) + r->commands.count +
+                      r->barriers.count - r->lazy;
         flight_drop(r, (uint32_t)(mine - r->flights));
     }
 }

@@ -6,9 +6,9 @@
 #include "replica/batch.h"
 #include "replica/clock.h"
 #include "replica/contact.h"
-#include "replica/crowd.h"
 #include "replica/engine.h"
 #include "replica/replica.h"
+#include "replica/return_predictor.h"
 
 #define BATCH_BYTES (1u << 20)
 #define BATCH_COMMANDS 16384u
@@ -50,7 +50,7 @@ struct replica {
 
     struct flight flights[MAX_FLIGHTS]; /* oldest first */
     uint32_t flight_count;
-    struct crowd crowd;
+    struct predictor predictor;
     uint32_t expected; /* who will probably ask soon: see batch.h */
     uint64_t answered_us;
     uint64_t heard_us;

@@ -80,7 +80,7 @@ static void batch_note(struct replica *r, uint32_t who, struct replica_time now)
     if (r->commands.count + r->barriers.count == 0) {
         r->first_us = now.boot_us;
     }
-    crowd_hear(&r->crowd, who);
+    return_predictor_note_request(&r->predictor, who);
     r->heard_us = batch_heard_us(r->heard_us, now.boot_us);
 }
 
@@ -115,7 +115,7 @@ static enum hf_error batch_add(struct replica *r, const struct command *command,
     if (r->commands.count == BATCH_COMMANDS || !entry_writer_add(&r->writer, command)) {
         return HF_BUSY;
     }
-    batch_note(r, crowd_who(command), now);
+    batch_note(r, client_hash_of_command(command), now);
     if (is_lazy(command->type)) {
         if (r->lazy == r->commands.count + r->barriers.count && r->lazy == 0) {
             r->first_us = now.boot_us;
@@ -336,7 +336,7 @@ void replica_on_event(void *ctx, const struct event *event)
         r->peer_waits = true; /* the node that it is attached through */
     }
     if (answers_a_waiter && event->attachment != 0 && event->part <= 1) { /* once */
-        crowd_answer(&r->crowd, crowd_who_is(event->session, event->client));
+        return_predictor_note_answer(&r->predictor, client_hash(event->session, event->client));
     }
     r->options.ports.on_event(r->options.ports.ctx, event);
 }
@@ -384,7 +384,7 @@ struct replica *replica_new(const struct replica_options *options,
     r->apply_us = UINT64_MAX;
     r->buffer = memory_alloc(options->memory, BATCH_BYTES);
     batch_reset(r);
-    crowd_init(&r->crowd);
+    return_predictor_init(&r->predictor);
     r->core = start->core;
     if (r->core == NULL) {
         struct core_options core_options = {.memory = options->memory,

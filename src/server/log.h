@@ -5,7 +5,7 @@
 #define HOLDFAST_SERVER_LOG_H
 
 #include "base/buffer.h"
-#include "node/journal.h"
+#include "base/journal.h"
 #include "server/config.h"
 
 struct log_levels {

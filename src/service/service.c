@@ -1,8 +1,8 @@
 /* The service as a whole: its parts are opened, run and closed here. */
-#include "service/http2_conn.h"
-#include "service/session.h"
+#include "service/http/http2_conn.h"
+#include "service/request/session.h"
+#include "service/request/watch.h"
 #include "service/state.h"
-#include "service/watch.h"
 
 static uint64_t or_default(uint64_t value, uint64_t otherwise)
 {
@@ -25,7 +25,7 @@ struct service *service_new(const struct service_options *options)
     hf_assert(status.node <= UINT32_MAX);
     s->node = (uint32_t)status.node;
     buffer_init(&s->scratch, memory, SERVICE_ANSWER_MAX);
-    ask_open_all(s);
+    pending_open_all(s);
     event_ring_open(&s->events, memory, o->event_bytes);
     event_ring_reset(&s->events, (struct event_id){core_index(service_core(s)), UINT32_MAX});
     list_init(&s->changes);
@@ -51,7 +51,7 @@ void service_free(struct service *s)
     http2_close_all(s);
     member_close_all(s);
     event_ring_close(&s->events);
-    ask_close_all(s);
+    pending_close_all(s);
     buffer_close(&s->scratch);
     memory_free(s->memory, s, sizeof(*s));
 }
@@ -80,10 +80,10 @@ void service_on_event(struct service *s, const struct event *event)
     session_stream_on_event(s, event);
     resp_on_event(s, event);
     if (event->node == s->node) {
-        ask_on_event(s, event);
+        pending_on_event(s, event);
     }
     if (event->type == EVENT_EPOCH) {
-        ask_repeat_memory(s, true); /* the tier EFFICIENCY begins empty (S10.2) */
+        pending_repeat_memory(s, true); /* the tier EFFICIENCY begins empty (S10.2) */
     }
 }
 
@@ -97,14 +97,14 @@ enum service_wants service_wants(const struct service *s)
 
 void service_leader_lost(struct service *s)
 {
-    ask_repeat_memory(s, false);
+    pending_repeat_memory(s, false);
 }
 
 void service_state_replaced(struct service *s)
 {
     event_ring_reset(&s->events, (struct event_id){core_index(service_core(s)), UINT32_MAX});
-    ask_forget_early(s);
-    ask_repeat_all(s);
+    pending_forget_early(s);
+    pending_repeat_all(s);
     session_state_replaced(s);
     watch_state_replaced(s);
     s->pump = true;
@@ -112,7 +112,7 @@ void service_state_replaced(struct service *s)
 
 void service_run(struct service *s)
 {
-    ask_run(s);
+    pending_run(s);
     watch_run(s);
     download_run(s);
     http_conn_run_all(s);
@@ -121,7 +121,7 @@ void service_run(struct service *s)
     resp_run_all(s);
     service_transact(s); /* those that have just begun */
     /* What the connections have just asked for may be due at once. */
-    ask_run(s);
+    pending_run(s);
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b)
@@ -131,7 +131,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 
 uint64_t service_next_ms(const struct service *s)
 {
-    return earlier(earlier(earlier(ask_next_ms(s), watch_next_ms(s)),
+    return earlier(earlier(earlier(pending_next_ms(s), watch_next_ms(s)),
                            earlier(download_next_ms(s), http_conn_next_ms(s))),
                    resp_next_ms(s));
 }

@@ -6,10 +6,10 @@
 #include "base/heap.h"
 #include "base/pool.h"
 #include "base/table.h"
-#include "service/ask.h"
-#include "service/conn_budget.h"
-#include "service/event_ring.h"
+#include "service/http/conn_budget.h"
 #include "service/list.h"
+#include "service/request/event_ring.h"
+#include "service/request/pending.h"
 #include "service/service.h"
 #include "wire/http1_response.h"
 
@@ -45,7 +45,7 @@ struct service {
     uint64_t waiting_count;
     struct list told;
     struct list errands;
-    struct ask_news *early; /* at attachment modulo SERVICE_EARLY */
+    struct wait_outcome *early; /* at attachment modulo SERVICE_EARLY */
     uint64_t early_lost[2]; /* the highest attachment of each tier that was dropped from there */
     struct list gathered;   /* keep-alives */
     uint32_t gathered_count;
@@ -123,44 +123,46 @@ static inline struct id service_random_id(const struct service *s)
 uint64_t service_cluster_ms(const struct service *s);
 
 /* ask.c and its errands, for service.c. */
-void ask_open_all(struct service *s);
-void ask_close_all(struct service *s);
-void ask_on_event(struct service *s, const struct event *event);
-void ask_forget_early(struct service *s);
-void ask_repeat_all(struct service *s);
+void pending_open_all(struct service *s);
+void pending_close_all(struct service *s);
+void pending_on_event(struct service *s, const struct event *event);
+void pending_forget_early(struct service *s);
+void pending_repeat_all(struct service *s);
 /* Those that wait in the tier EFFICIENCY; `is_void`: nobody knows them there any more. */
-void ask_repeat_memory(struct service *s, bool is_void);
-void ask_run(struct service *s);
-uint64_t ask_next_ms(const struct service *s);
+void pending_repeat_memory(struct service *s, bool is_void);
+void pending_run(struct service *s);
+uint64_t pending_next_ms(const struct service *s);
 
 /* Between the files ask*.c. */
-static inline struct ask *ask_at(const struct service *s, ref who)
+static inline struct pending_request *pending_at(const struct service *s, ref who)
 {
     return pool_at(&s->pool, who);
 }
 
-static inline uint32_t ask_hash(uint64_t attachment)
+static inline uint32_t pending_hash(uint64_t attachment)
 {
     return (uint32_t)(attachment ^ attachment >> 32);
 }
 
-struct ask *ask_new(struct service *s, ask_answer_fn on_answer, void *owner);
-void ask_free(struct ask *a);
-void ask_send(struct ask *a, const struct command *command);
-void ask_keep_command(struct ask *a, const struct command *command);
-void ask_cancel_step(struct ask *a, enum hf_error error, const struct result *result);
-void ask_answer(struct ask *a, enum hf_error error, const struct result *result);
-void ask_tell(struct ask *a, const struct ask_news *news);
-void ask_stop_waiting(struct ask *a);
-void ask_errand(struct ask *a, enum ask_errand errand);
-void ask_timer(struct ask *a, uint64_t at_ms);
-void ask_park(struct ask *a);
-void ask_unpark(struct ask *a);
-void ask_submit_again(struct ask *a);
-void ask_leave(struct ask *a, enum hf_error error, const struct result *result);
-void ask_errand_run(struct ask *a);
-void ask_errand_done(struct ask *a, enum hf_error error, const struct result *result);
-void ask_answer_told(struct ask *a);
+struct pending_request *pending_new(struct service *s, pending_answer_fn on_answer, void *owner);
+void pending_free(struct pending_request *a);
+void pending_send(struct pending_request *a, const struct command *command);
+void pending_keep_command(struct pending_request *a, const struct command *command);
+void pending_cancel_step(struct pending_request *a, enum hf_error error,
+                         const struct result *result);
+void pending_answer(struct pending_request *a, enum hf_error error, const struct result *result);
+void pending_tell(struct pending_request *a, const struct wait_outcome *news);
+void pending_stop_waiting(struct pending_request *a);
+void pending_cleanup(struct pending_request *a, enum pending_cleanup errand);
+void pending_timer(struct pending_request *a, uint64_t at_ms);
+void pending_park(struct pending_request *a);
+void pending_unpark(struct pending_request *a);
+void pending_submit_again(struct pending_request *a);
+void pending_leave(struct pending_request *a, enum hf_error error, const struct result *result);
+void pending_cleanup_run(struct pending_request *a);
+void pending_cleanup_done(struct pending_request *a, enum hf_error error,
+                          const struct result *result);
+void pending_answer_told(struct pending_request *a);
 void keepalive_run(struct service *s);
 void keepalive_close_all(struct service *s);
 

@@ -35,7 +35,7 @@ def varint(data, at):
 
 
 def sender(data):
-    """The node that sent this HELLO (src/node/peer_protocol.c); None: it is not all here yet."""
+    """The node that sent this HELLO (src/node/peers/peer_protocol.c); None: it is not all here yet."""
     try:
         at = 5 + 8
         for _ in range(3):  # oldest, newest, purpose

@@ -90,17 +90,17 @@ static void check_lock(struct play *p, unsigned i)
     }
 }
 
-static void drain_news(struct play *p)
+static void drain_notifications(struct play *p)
 {
     /* Tickets are taken by their calls; the rest is read and forgotten. */
     struct list *next_link;
-    struct list *head = &p->w.engine.news;
+    struct list *head = &p->w.client_engine.notification;
     for (struct list *at = head->next; at != head; at = next_link) {
-        struct news *news = LIST_OBJECT(at, struct news, link);
+        struct notification *notification = LIST_OBJECT(at, struct notification, link);
         next_link = at->next;
-        if (news->kind != NEWS_DONE) {
+        if (notification->kind != NOTIFICATION_DONE) {
             list_remove(at);
-            news_free(news);
+            notification_free(notification);
         }
     }
 }
@@ -137,7 +137,7 @@ static void check(struct play *p)
     for (unsigned i = 0; i < LOCKS; i++) {
         check_lock(p, i);
     }
-    drain_news(p);
+    drain_notifications(p);
 }
 
 /* ---- what the input may do ---- */
@@ -190,8 +190,8 @@ static void begin_renew(struct play *p)
         return;
     }
     struct hf_call *ticket = ticket_new(NULL);
-    if (engine_renew(&p->w.engine, p->locks[i], ttls_ms[how / LOCKS % 4], ticket, p->w.now_ms) !=
-        0) {
+    if (client_engine_renew(&p->w.client_engine, p->locks[i], ttls_ms[how / LOCKS % 4], ticket,
+                            p->w.now_ms) != 0) {
         ticket_free(ticket);
         return;
     }
@@ -313,7 +313,8 @@ static void step(struct play *p)
         if (p->is_hostile) {
             lie(p);
         } else if (p->calls[op / 16 % CALLS].ticket != NULL) {
-            engine_cancel(&p->w.engine, p->calls[op / 16 % CALLS].ticket, p->w.now_ms);
+            client_engine_cancel(&p->w.client_engine, p->calls[op / 16 % CALLS].ticket,
+                                 p->w.now_ms);
             world_settle(&p->w);
         }
         break;

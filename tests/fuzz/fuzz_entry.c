@@ -1,7 +1,7 @@
 /* Arbitrary bytes as a log entry, applied to a core that has one of everything: a damaged entry
  * changes nothing at all, any other leaves a state in which the invariants hold, and a core
  * restored from a snapshot takes the same entry to the same state. */
-#include "../common/rich_core.h"
+#include "../support/rich_core.h"
 
 #include "core/entry.h"
 

@@ -3,7 +3,7 @@
  * it hands out as path and query is decoded. */
 #include <strings.h>
 
-#include "../common/http1_events.h"
+#include "../support/http1_events.h"
 #include "base/text.h"
 #include "wire/uri.h"
 

@@ -16,8 +16,8 @@
 
 #include "core/view.h"
 #include "fake_gateway.h"
-#include "service/http_api.h"
-#include "service/rpc.h"
+#include "service/grpc/rpc.h"
+#include "service/http/http_api.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

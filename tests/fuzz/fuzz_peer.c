@@ -1,8 +1,8 @@
 /* Arbitrary bytes as what another node sends: frames, and in them introductions, requests, results
  * and changes of members. What is understood must say the same when it is written again. */
-#include "node/event_codec.h"
-#include "node/forward_state.h"
-#include "node/peer_protocol.h"
+#include "node/forward/event_codec.h"
+#include "node/forward/forward_state.h"
+#include "node/peers/peer_protocol.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

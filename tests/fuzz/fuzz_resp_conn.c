@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "parties.h"
-#include "service/resp_api.h"
+#include "service/resp/api.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -131,7 +131,7 @@ static void *open_conn(struct party *p, unsigned number)
     return resp_conn_new(parties_service, &options);
 }
 
-static void ask(struct party *p, uint8_t which)
+static void pending(struct party *p, uint8_t which)
 {
     const char *line = requests[which % (sizeof(requests) / sizeof(requests[0]))];
     parties_send(p, line, strlen(line));
@@ -159,21 +159,21 @@ static void check_rest(const struct core_stats *core, const struct service_stats
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct parties_door door = {.name = "fuzz_resp_conn",
-                                             .open = open_conn,
-                                             .receive = resp_receive,
-                                             .wants_input = resp_wants_input,
-                                             .end = resp_end,
-                                             .output = resp_output,
-                                             .written = resp_written,
-                                             .is_finished = resp_is_finished,
-                                             .close = resp_close,
-                                             .check = check_answer,
-                                             .ask = ask,
-                                             .step = step,
-                                             .check_rest = check_rest,
-                                             .rest_turns = 10,
-                                             .rest_ms = 10000000};
+    static const struct parties_transport door = {.name = "fuzz_resp_conn",
+                                                  .open = open_conn,
+                                                  .receive = resp_receive,
+                                                  .wants_input = resp_wants_input,
+                                                  .end = resp_end,
+                                                  .output = resp_output,
+                                                  .written = resp_written,
+                                                  .is_finished = resp_is_finished,
+                                                  .close = resp_close,
+                                                  .check = check_answer,
+                                                  .pending = pending,
+                                                  .step = step,
+                                                  .check_rest = check_rest,
+                                                  .rest_turns = 10,
+                                                  .rest_ms = 10000000};
     parties_play(&door, data, size);
     return 0;
 }

@@ -7,7 +7,7 @@
  * After each command the invariants must hold. Two cores with different hash keys run side by side,
  * and at any time the second is thrown away and made anew from a snapshot of the first: they must
  * say the same, to the last event, and give the same snapshot in the end. */
-#include "../common/core_harness.h"
+#include "../support/core_harness.h"
 
 #include "base/limits.h"
 #include "core/view.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "parties.h"
-#include "service/http_api.h"
+#include "service/http/http_api.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -103,7 +103,7 @@ static void *open_conn(struct party *p, unsigned number)
     return http_conn_new(parties_service, &options);
 }
 
-static void ask(struct party *p, uint8_t which)
+static void pending(struct party *p, uint8_t which)
 {
     const char *request = requests[which % (sizeof(requests) / sizeof(requests[0]))];
     const char *bar = strchr(request, '|');
@@ -144,21 +144,21 @@ static void check_rest(const struct core_stats *core, const struct service_stats
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct parties_door door = {.name = "fuzz_service",
-                                             .open = open_conn,
-                                             .receive = http_receive,
-                                             .wants_input = http_wants_input,
-                                             .end = http_end,
-                                             .output = http_output,
-                                             .written = http_written,
-                                             .is_finished = http_is_finished,
-                                             .close = http_close,
-                                             .check = check_answer,
-                                             .ask = ask,
-                                             .step = step,
-                                             .check_rest = check_rest,
-                                             .rest_turns = 60,
-                                             .rest_ms = 1000};
+    static const struct parties_transport door = {.name = "fuzz_service",
+                                                  .open = open_conn,
+                                                  .receive = http_receive,
+                                                  .wants_input = http_wants_input,
+                                                  .end = http_end,
+                                                  .output = http_output,
+                                                  .written = http_written,
+                                                  .is_finished = http_is_finished,
+                                                  .close = http_close,
+                                                  .check = check_answer,
+                                                  .pending = pending,
+                                                  .step = step,
+                                                  .check_rest = check_rest,
+                                                  .rest_turns = 60,
+                                                  .rest_ms = 1000};
     parties_play(&door, data, size);
     return 0;
 }

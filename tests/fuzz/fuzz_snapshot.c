@@ -6,7 +6,7 @@
  *
  * and the rest of the first byte chooses the size of the pieces. What is restored must have the
  * invariants and give the very same bytes again: one state has one snapshot. */
-#include "../common/core_harness.h"
+#include "../support/core_harness.h"
 
 #include "base/codec.h"
 #include "core/snapshot_format.h"

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "../common/rich_core.h"
+#include "../support/rich_core.h"
 
 #include "base/codec.h"
 #include "core/entry.h"
@@ -48,7 +48,7 @@ static const uint8_t *packed_sessions(void)
 
 static struct command example_of_acquire(void)
 {
-    struct command c = rich_asking(0, 900, "multi/a");
+    struct command c = rich_acquire_command(0, 900, "multi/a");
     rich_add_name(&c, "plain");
     c.acquire.delay_ms = 1000;
     c.acquire.metadata = slice_of("{\"a\":1}");

@@ -10,7 +10,7 @@ enum { PARTIES = 4, STEPS_MAX = 400 };
 struct fake_gateway parties_gateway;
 struct service *parties_service;
 
-static const struct parties_door *door;
+static const struct parties_transport *door;
 static struct party parties[PARTIES];
 
 _Noreturn void parties_broken(const char *what, const char *text)
@@ -97,7 +97,7 @@ static size_t step(const uint8_t *data, size_t size)
     uint8_t argument = size > 2 ? data[2] : 0;
     switch (data[0]) {
     case 'q':
-        door->ask(p, argument);
+        door->pending(p, argument);
         return 3;
     case 's': {
         size_t len = size > 3 && argument < size - 3 ? argument : (size > 3 ? size - 3 : 0);
@@ -165,7 +165,7 @@ static void come_to_rest(void)
     }
 }
 
-void parties_play(const struct parties_door *of, const uint8_t *data, size_t size)
+void parties_play(const struct parties_transport *of, const uint8_t *data, size_t size)
 {
     door = of;
     fake_gateway_open(&parties_gateway);

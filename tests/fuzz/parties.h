@@ -22,7 +22,7 @@ struct party {
     size_t size;
 };
 
-struct parties_door {
+struct parties_transport {
     const char *name; /* of the target */
     void *(*open)(struct party *p, unsigned number);
     void (*receive)(void *conn, struct slice bytes);
@@ -34,7 +34,7 @@ struct parties_door {
     void (*close)(void *conn);
     /* The length of the complete answer at the front, which is well-formed; 0: there is none. */
     size_t (*check)(struct party *p);
-    void (*ask)(struct party *p, uint8_t which);
+    void (*pending)(struct party *p, uint8_t which);
     bool (*step)(uint8_t letter); /* false: it is not one of its own */
     /* When all are gone and `rest_turns` times `rest_ms` have passed, nothing of theirs is left. */
     void (*check_rest)(const struct core_stats *core, const struct service_stats *service);
@@ -77,7 +77,7 @@ extern struct fake_gateway parties_gateway;
 extern struct service *parties_service;
 
 /* Plays the input from nothing to the end. */
-void parties_play(const struct parties_door *door, const uint8_t *data, size_t size);
+void parties_play(const struct parties_transport *door, const uint8_t *data, size_t size);
 void parties_send(struct party *p, const void *data, size_t len);
 /* For `ready` of a connection: nobody waits to be told. */
 void parties_ignore(void *owner);

@@ -59,12 +59,12 @@ static void free_holdings(struct model *m)
     model_list_free(&m->sessions);
     model_list_free(&m->names);
     model_list_free(&m->woken);
-    for (size_t i = 0; i < m->crowds.count; i++) {
-        struct model_crowd *crowd = m->crowds.at[i];
-        model_list_free(&crowd->waiters);
-        free(crowd);
+    for (size_t i = 0; i < m->node_waiters_all.count; i++) {
+        struct model_node_waiters *node_waiters = m->node_waiters_all.at[i];
+        model_list_free(&node_waiters->waiters);
+        free(node_waiters);
     }
-    model_list_free(&m->crowds);
+    model_list_free(&m->node_waiters_all);
     model_list_free(&m->revisits);
 }
 

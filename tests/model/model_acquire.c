@@ -89,14 +89,14 @@ static void attach_anew(struct model *m, struct model_waiter *w, uint32_t node)
     memset(&more, 0, sizeof(more));
     more.reason = REASON_SUPERSEDED;
     model_emit_waiter(m, EVENT_SUPERSEDED, w, 0, &more);
-    if (w->crowd != NULL) {
-        struct model_crowd *crowd = model_crowd_for(m, node);
-        if (crowd == w->crowd) { /* to the end of its order */
-            hf_assert(model_list_remove(&crowd->waiters, w));
+    if (w->node_waiters != NULL) {
+        struct model_node_waiters *node_waiters = model_node_waiters_for(m, node);
+        if (node_waiters == w->node_waiters) { /* to the end of its order */
+            hf_assert(model_list_remove(&node_waiters->waiters, w));
         } else {
-            model_crowd_part(m, w);
+            model_node_waiters_part(m, w);
         }
-        model_crowd_join(crowd, w);
+        model_node_waiters_join(node_waiters, w);
     }
     w->attachment = ++m->last_attachment;
     w->node = node;
@@ -155,7 +155,7 @@ void model_answer_waiter(struct model *m, struct model_waiter *w, uint32_t node,
 {
     uint32_t tenant = w->r.session->tenant;
     struct id lease = w->r.lease;
-    if (w->crowd != NULL && model_crowd_for(m, node) == NULL) {
+    if (w->node_waiters != NULL && model_node_waiters_for(m, node) == NULL) {
         out->error = HF_TOO_MANY_NODES;
         return;
     }
@@ -313,7 +313,7 @@ static void enqueue(struct model *m, const struct command *c, const struct reque
         w->r.names[i]->furnished = true;
     }
     if (w->r.session->is_private) {
-        model_crowd_join(model_crowd_for(m, w->node), w);
+        model_node_waiters_join(model_node_waiters_for(m, w->node), w);
     }
     for (uint32_t i = 0; i < w->r.parts; i++) {
         model_emit_waiter(m, EVENT_QUEUED, w, i, NULL);
@@ -345,7 +345,7 @@ static bool wait_or_refuse(struct model *m, const struct command *c, const struc
             return false;
         }
     }
-    if (r->session->is_private && model_crowd_for(m, c->acquire.node) == NULL) {
+    if (r->session->is_private && model_node_waiters_for(m, c->acquire.node) == NULL) {
         out->error = HF_TOO_MANY_NODES;
         return false;
     }

@@ -193,7 +193,7 @@ void model_end_waiter(struct model *m, struct model_waiter *w, enum reason reaso
 {
     struct model_session *s = w->r.session;
     hf_assert(model_list_remove(&m->waiters, w) && model_list_remove(&s->waiters, w));
-    model_crowd_part(m, w);
+    model_node_waiters_part(m, w);
     struct event more;
     memset(&more, 0, sizeof(more));
     more.reason = reason;

@@ -123,7 +123,9 @@ uint64_t model_grant_due(const struct model_grant *g)
 uint64_t model_waiter_leaves(const struct model_waiter *w)
 {
     uint64_t leaves = w->detached_until_ms != 0 ? w->detached_until_ms : NEVER;
-    return w->crowd != NULL && w->crowd->gone ? earlier(leaves, w->crowd->until_ms) : leaves;
+    return w->node_waiters != NULL && w->node_waiters->gone
+               ? earlier(leaves, w->node_waiters->until_ms)
+               : leaves;
 }
 
 bool model_waiter_detached(const struct model_waiter *w)

@@ -122,7 +122,7 @@ struct model_grant {
 
 /* The private waiters that are attached through one node. When the node is gone they are a group of
  * detached waiters, and who comes through it later makes a new crowd. */
-struct model_crowd {
+struct model_node_waiters {
     uint64_t number;
     uint32_t node;
     bool gone;
@@ -138,8 +138,8 @@ struct model_waiter {
     uint32_t node;
     uint64_t wait_deadline_ms;
     uint64_t timer_ms;
-    uint64_t detached_until_ms; /* 0: not by itself */
-    struct model_crowd *crowd;  /* NULL: in a session */
+    uint64_t detached_until_ms;              /* 0: not by itself */
+    struct model_node_waiters *node_waiters; /* NULL: in a session */
 };
 
 /* The ends of grants and of sessions are remembered in rings of LIMIT_ENDED. */
@@ -201,7 +201,7 @@ struct model {
     struct list grants;  /* in token order */
     struct list waiters; /* in ticket order */
     struct list woken;   /* names, in the order they were woken */
-    struct list crowds;
+    struct list node_waiters_all;
     struct list revisits; /* crowds that are gone and have names left to wake */
     struct list live_memos;
     /* Rings: the slot of number n is n modulo the size. The second array has a hash of each key, so
@@ -306,13 +306,13 @@ bool model_ended_lease_anywhere(const struct model *m, struct id lease);
 bool model_ended_session_anywhere(const struct model *m, struct id id);
 void model_request_free(struct request *r);
 
-/* model_crowd.c */
+/* model_node_waiters.c */
 /* The crowd that a newcomer through the node joins; NULL when there are too many. */
-struct model_crowd *model_crowd_for(struct model *m, uint32_t node);
-void model_crowd_join(struct model_crowd *crowd, struct model_waiter *w);
-void model_crowd_part(struct model *m, struct model_waiter *w);
+struct model_node_waiters *model_node_waiters_for(struct model *m, uint32_t node);
+void model_node_waiters_join(struct model_node_waiters *node_waiters, struct model_waiter *w);
+void model_node_waiters_part(struct model *m, struct model_waiter *w);
 /* Wakes the names of waiters who were detached with their node. */
-void model_crowd_revisit(struct model *m, uint32_t *steps);
+void model_node_waiters_revisit(struct model *m, uint32_t *steps);
 
 /* model_wake.c: handing over. */
 /* The first waiter that can be given something, dead and detached ones aside. Each one looked at is

@@ -46,7 +46,8 @@ static bool id_order(enum kind kind, const void *a, const void *b)
         return name_order(x->tenant, &x->text, y->tenant, &y->text);
     }
     case KIND_GROUP:
-        return ((const struct model_crowd *)a)->number < ((const struct model_crowd *)b)->number;
+        return ((const struct model_node_waiters *)a)->number <
+               ((const struct model_node_waiters *)b)->number;
     case KIND_NOTHING:
         break;
     }
@@ -99,9 +100,10 @@ static struct due find_first(const struct model *m)
         struct model_waiter *w = m->waiters.at[i];
         consider(&first, KIND_WAITER, w->timer_ms, w);
     }
-    for (size_t i = 0; i < m->crowds.count; i++) {
-        struct model_crowd *crowd = m->crowds.at[i];
-        consider(&first, KIND_GROUP, crowd->gone ? crowd->until_ms : NEVER, crowd);
+    for (size_t i = 0; i < m->node_waiters_all.count; i++) {
+        struct model_node_waiters *node_waiters = m->node_waiters_all.at[i];
+        consider(&first, KIND_GROUP, node_waiters->gone ? node_waiters->until_ms : NEVER,
+                 node_waiters);
     }
     for (size_t i = 0; i < m->names.count; i++) {
         struct model_name *name = m->names.at[i];
@@ -183,10 +185,10 @@ struct tally {
 };
 
 /* The waiters of a group leave one by one; false when the sweep ends before the group does. */
-static bool end_group(struct model *m, struct model_crowd *crowd, struct tally *tally)
+static bool end_group(struct model *m, struct model_node_waiters *node_waiters, struct tally *tally)
 {
-    for (size_t left = crowd->waiters.count; left > 0; left--) {
-        struct model_waiter *w = crowd->waiters.at[0];
+    for (size_t left = node_waiters->waiters.count; left > 0; left--) {
+        struct model_waiter *w = node_waiters->waiters.at[0];
         if (tally->entries + w->r.parts > LIMIT_SWEEP_LOCKS) {
             return false;
         }

@@ -152,7 +152,7 @@ static enum ready ready_everywhere(struct model *m, const struct model_waiter *w
 static void grant_waiter(struct model *m, struct model_waiter *w)
 {
     hf_assert(model_list_remove(&m->waiters, w) && model_list_remove(&w->r.session->waiters, w));
-    model_crowd_part(m, w);
+    model_node_waiters_part(m, w);
     for (uint32_t i = 0; i < w->r.parts; i++) {
         hf_assert(model_list_remove(&w->r.names[i]->queue, w));
         model_wake(m, w->r.names[i]);
@@ -191,7 +191,7 @@ static bool serve_name(struct model *m, struct model_name *name, uint32_t *steps
 void model_serve(struct model *m)
 {
     uint32_t steps = LIMIT_WAKE_STEPS;
-    model_crowd_revisit(m, &steps);
+    model_node_waiters_revisit(m, &steps);
     while (m->woken.count > 0 && steps > 0) {
         struct model_name *name = m->woken.at[0];
         steps--;

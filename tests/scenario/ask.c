@@ -589,7 +589,7 @@ static bool ask_any(struct player *p, struct words *w, struct asked *out)
     return ask_by_actor(w, &actor, out);
 }
 
-bool ask(struct player *p, struct words *w, struct asked *out)
+bool req(struct player *p, struct words *w, struct asked *out)
 {
     if (!ask_any(p, w, out)) {
         return false;

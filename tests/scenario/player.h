@@ -168,7 +168,7 @@ struct facts *look_at_audit(struct player *p, size_t *count);
 /* ---- ask.c: commands from words ---- */
 
 /* False when the words are no command. */
-bool ask(struct player *p, struct words *w, struct asked *out);
+bool req(struct player *p, struct words *w, struct asked *out);
 /* What every command may have: true when the next words were such an option. */
 bool ask_common_option(struct words *w, struct asked *out);
 

@@ -404,7 +404,7 @@ static void play_together(struct player *p, const struct line *line)
         asked[i].line = child;
         asked[i].text = split_at_arrow(p, items.at[i], &asked[i].expected);
         words_split(p, asked[i].text, &w);
-        if (!ask(p, &w, &asked[i])) {
+        if (!req(p, &w, &asked[i])) {
             player_fail(p, "not a command");
         }
     }
@@ -432,7 +432,7 @@ static void play_plain(struct player *p, const struct line *line)
     facts_init(&asked.got, &p->step);
     bool is_command = false;
     if (!play_special(p, &w, &asked.got) && !look(p, &w, &asked.got)) {
-        is_command = ask(p, &w, &asked);
+        is_command = req(p, &w, &asked);
         if (!is_command) {
             player_fail(p, "do not understand this step");
         }

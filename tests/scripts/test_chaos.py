@@ -263,7 +263,7 @@ def test_a_release_that_is_lost_before_the_client_said_so_is_named():
 
 
 def hello(node):
-    """As src/node/peer_protocol.c writes it, as far as the proxy reads."""
+    """As src/node/peers/peer_protocol.c writes it, as far as the proxy reads."""
     payload = b"HOLDPEER" + bytes([1, 1, 1]) + bytes([0]) + bytes([4]) + b"test" + bytes([node, 2]) + bytes(20)
     return (len(payload) + 1).to_bytes(4, "little") + b"\x01" + payload
 

@@ -63,8 +63,8 @@ def test_operations_have_names_of_their_own():
 
 
 def routes():
-    """The rows of src/service/router.c as (METHOD, path template)."""
-    text = (ROOT / "src/service/router.c").read_text()
+    """The rows of src/service/http/router.c as (METHOD, path template)."""
+    text = (ROOT / "src/service/http/router.c").read_text()
     words = dict(re.findall(r'#define (\w+) "([^"]+)"', text))
     rows = re.findall(r"\{HTTP_(\w+), ROUTE_(\w+), ([^,]+), (NULL|\"[^\"]*\"), (?:api_\w+)", text)
     for method, kind, prefix, tail in rows:

@@ -220,7 +220,7 @@ struct request {
     uint8_t bytes[];
 };
 
-/* As src/node/forward.c does it. HF_BUSY: nothing was done, later. */
+/* As src/node/forward/forward.c does it. HF_BUSY: nothing was done, later. */
 static enum hf_error take(struct node *n, struct call *c, const struct command *command,
                           void *cookie)
 {

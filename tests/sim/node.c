@@ -2,7 +2,7 @@
 #include "world.h"
 
 #include "keys.h"
-#include "node/state_load.h"
+#include "node/snapshot/state_load.h"
 #include "tier.h"
 
 static struct node *node_of(void *ctx)
@@ -208,7 +208,7 @@ static void declare_gone(struct node *n)
 }
 
 /* Ten times a second, as the node's own. */
-static void keep_house(struct happening *h)
+static void maintain(struct happening *h)
 {
     struct node *n = &world.nodes[h->node];
     if (node_is(h)) {
@@ -218,7 +218,7 @@ static void keep_house(struct happening *h)
     if (node_is(h)) {
         snapshot_drop_log(n);
         disk_idle(n);
-        happen(100000, keep_house, n->id);
+        happen(100000, maintain, n->id);
     }
 }
 
@@ -378,7 +378,7 @@ bool node_start(struct node *n)
           ull(start.term), ull(start.first), ull(start.first + start.count - 1),
           ull(start.snapshot.index));
     trace_mark(n->id, "starts");
-    happen(100000, keep_house, n->id);
+    happen(100000, maintain, n->id);
     node_after(n);
     return true;
 }

@@ -3,7 +3,7 @@
 #include "world.h"
 
 #include "core/snapshot.h"
-#include "node/state_load.h"
+#include "node/snapshot/state_load.h"
 
 enum { BLOCK = 4096, PIECES_AT_ONCE = 8, PATIENCE_US = 1200000 };
 

@@ -27,7 +27,7 @@
 #include "base/limits.h"
 #include "core/core.h"
 #include "disk_fake.h"
-#include "node/known_stores.h"
+#include "node/peers/known_stores.h"
 #include "replica/replica.h"
 #include "storage/store.h"
 

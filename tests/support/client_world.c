@@ -21,17 +21,18 @@ void world_init(struct world *w)
 void world_begin(struct world *w, const char *endpoints)
 {
     const uint64_t seed[2] = {42, 0xfeed};
-    hf_assert(engine_init(&w->engine, &w->options, endpoints, seed, w->now_ms) == NULL);
+    hf_assert(client_engine_init(&w->client_engine, &w->options, endpoints, seed, w->now_ms) ==
+              NULL);
     w->is_begun = true;
-    engine_go(&w->engine, w->now_ms);
+    client_engine_go(&w->client_engine, w->now_ms);
     world_settle(w);
 }
 
 void world_close(struct world *w)
 {
     if (w->is_begun) {
-        engine_cancel_all(&w->engine, w->now_ms);
-        engine_close(&w->engine);
+        client_engine_cancel_all(&w->client_engine, w->now_ms);
+        client_engine_close(&w->client_engine);
     }
     for (int i = 0; i < WORLD_NODES; i++) {
         fake_close(&w->nodes[i]);
@@ -51,7 +52,7 @@ static void hang_up(struct world *w, unsigned i)
 static bool follow(struct world *w, unsigned i)
 {
     struct world_socket *s = &w->sockets[i];
-    const struct link *link = &w->engine.links[i];
+    const struct link *link = &w->client_engine.links[i];
     if (s->generation == link->generation) {
         return false;
     }
@@ -60,14 +61,14 @@ static bool follow(struct world *w, unsigned i)
     if (link->state != LINK_DIALING) {
         return true;
     }
-    s->node = w->engine.endpoints.at[link->endpoint].host[1] - '0';
+    s->node = w->client_engine.endpoints.at[link->endpoint].host[1] - '0';
     hf_assert(s->node >= 0 && s->node < WORLD_NODES);
     w->dials[s->node]++;
     if (w->refuses[s->node]) {
-        engine_broken(&w->engine, i, "connection refused", w->now_ms);
+        client_engine_broken(&w->client_engine, i, "connection refused", w->now_ms);
     } else {
         s->conn = fake_conn_new(&w->nodes[s->node]);
-        engine_connected(&w->engine, i, "", w->now_ms);
+        client_engine_connected(&w->client_engine, i, "", w->now_ms);
     }
     return true;
 }
@@ -75,7 +76,7 @@ static bool follow(struct world *w, unsigned i)
 static bool send_out(struct world *w, unsigned i)
 {
     struct world_socket *s = &w->sockets[i];
-    struct link *link = &w->engine.links[i];
+    struct link *link = &w->client_engine.links[i];
     if (s->conn == NULL || buffer_len(&link->out) == 0 || w->stalls_out[s->node]) {
         return false;
     }
@@ -85,7 +86,7 @@ static bool send_out(struct world *w, unsigned i)
     link_flush(link);
     if (!is_well) {
         hang_up(w, i);
-        engine_broken(&w->engine, i, "connection reset", w->now_ms);
+        client_engine_broken(&w->client_engine, i, "connection reset", w->now_ms);
     }
     return true;
 }
@@ -101,7 +102,7 @@ static bool take_in(struct world *w, unsigned i)
     fake_conn_output(s->conn, &in);
     bool is_some = buffer_len(&in) > 0;
     if (is_some) {
-        engine_input(&w->engine, i, buffer_bytes(&in), w->now_ms);
+        client_engine_input(&w->client_engine, i, buffer_bytes(&in), w->now_ms);
     }
     buffer_close(&in);
     return is_some;
@@ -116,7 +117,8 @@ void world_settle(struct world *w)
         for (unsigned i = 0; i < ENGINE_LINKS; i++) {
             moves = follow(w, i) || moves;
             moves = send_out(w, i) || moves;
-            moves = (w->sockets[i].generation == w->engine.links[i].generation && take_in(w, i)) ||
+            moves = (w->sockets[i].generation == w->client_engine.links[i].generation &&
+                     take_in(w, i)) ||
                     moves;
         }
     }
@@ -128,16 +130,16 @@ void world_run(struct world *w, int64_t ms)
     world_settle(w);
     for (unsigned times = 0;; times++) {
         hf_assert(times < 100000); /* it would spin */
-        int64_t next_ms = engine_next_ms(&w->engine);
+        int64_t next_ms = client_engine_next_ms(&w->client_engine);
         if (next_ms > until_ms) {
             break;
         }
         w->now_ms = next_ms > w->now_ms ? next_ms : w->now_ms;
-        engine_go(&w->engine, w->now_ms);
+        client_engine_go(&w->client_engine, w->now_ms);
         world_settle(w);
     }
     w->now_ms = until_ms;
-    engine_go(&w->engine, w->now_ms);
+    client_engine_go(&w->client_engine, w->now_ms);
     world_settle(w);
 }
 
@@ -147,7 +149,7 @@ void world_kill(struct world *w, int node)
     for (unsigned i = 0; i < ENGINE_LINKS; i++) {
         if (w->sockets[i].conn != NULL && w->sockets[i].node == node) {
             hang_up(w, i);
-            engine_broken(&w->engine, i, "connection reset", w->now_ms);
+            client_engine_broken(&w->client_engine, i, "connection reset", w->now_ms);
         }
     }
     world_settle(w);
@@ -160,7 +162,7 @@ void world_start(struct world *w, int node)
 
 int world_current(const struct world *w)
 {
-    return w->engine.current < 0 ? -1 : w->sockets[w->engine.current].node;
+    return w->client_engine.current < 0 ? -1 : w->sockets[w->client_engine.current].node;
 }
 
 /* ---- calls and news ---- */
@@ -170,7 +172,7 @@ struct hf_call *world_acquire(struct world *w, const char *name, const struct hf
     struct hf_lock_options none = HF_LOCK_OPTIONS;
     struct hf_call *ticket = ticket_new(NULL);
     struct hf_lock *lock = lock_new(&name, 1, o != NULL ? o : &none, "{}");
-    engine_acquire(&w->engine, lock, ticket, w->now_ms);
+    client_engine_acquire(&w->client_engine, lock, ticket, w->now_ms);
     world_settle(w);
     return ticket;
 }
@@ -178,7 +180,7 @@ struct hf_call *world_acquire(struct world *w, const char *name, const struct hf
 struct hf_call *world_release(struct world *w, struct hf_lock *lock)
 {
     struct hf_call *ticket = ticket_new(NULL);
-    int error = engine_release(&w->engine, lock, ticket, w->now_ms);
+    int error = client_engine_release(&w->client_engine, lock, ticket, w->now_ms);
     if (error != 0) {
         ticket->error = error;
         ticket->is_done = true;
@@ -191,7 +193,7 @@ int world_await(struct world *w, struct hf_call *ticket, int64_t ms, struct hf_l
 {
     int64_t until_ms = w->now_ms + ms;
     while (!ticket->is_done && w->now_ms < until_ms) {
-        int64_t next_ms = engine_next_ms(&w->engine);
+        int64_t next_ms = client_engine_next_ms(&w->client_engine);
         int64_t step_ms = next_ms - w->now_ms;
         step_ms = step_ms < 1 ? 1 : step_ms;
         world_run(w, step_ms < until_ms - w->now_ms ? step_ms : until_ms - w->now_ms);
@@ -210,16 +212,17 @@ int world_await(struct world *w, struct hf_call *ticket, int64_t ms, struct hf_l
 
 bool world_event(struct world *w, enum hf_event_type type, const struct hf_lock *lock, char *text)
 {
-    for (struct list *at = w->engine.news.next; at != &w->engine.news; at = at->next) {
-        struct news *news = LIST_OBJECT(at, struct news, link);
-        struct news_event *event = (struct news_event *)news;
-        if (news->kind == NEWS_EVENT && event->type == type &&
+    for (struct list *at = w->client_engine.notification.next; at != &w->client_engine.notification;
+         at = at->next) {
+        struct notification *notification = LIST_OBJECT(at, struct notification, link);
+        struct notification_event *event = (struct notification_event *)notification;
+        if (notification->kind == NOTIFICATION_EVENT && event->type == type &&
             (lock == NULL || event->lock == lock)) {
             if (text != NULL) {
                 snprintf(text, WORDS_TEXT, "%s", event->text);
             }
             list_remove(at);
-            news_free(news);
+            notification_free(notification);
             return true;
         }
     }

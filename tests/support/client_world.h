@@ -15,7 +15,7 @@ struct world_socket {
 };
 
 struct world {
-    struct engine engine;
+    struct client_engine client_engine;
     struct fake nodes[WORLD_NODES]; /* "n0:1", "n1:1", "n2:1" */
     bool refuses[WORLD_NODES];      /* connections */
     bool stalls_out[WORLD_NODES];   /* what the client sends is on its way */
@@ -23,7 +23,7 @@ struct world {
     unsigned dials[WORLD_NODES];
     struct world_socket sockets[ENGINE_LINKS];
     int64_t now_ms;
-    struct engine_options options;
+    struct client_engine_options options;
     bool is_begun;
 };
 

@@ -2,7 +2,7 @@
 #include "base_testing.h"
 
 #include "forward_world.h"
-#include "service/memory_page.h"
+#include "service/request/memory_page.h"
 
 struct forward_fake fake;
 static struct counted counted;
@@ -302,7 +302,7 @@ static void ask_in(struct forward *f, struct asked *asked, uint64_t source, uint
     assert_int_equal(asked->answers, 0); /* never before the call returned */
 }
 
-void forward_ask(struct forward *f, struct asked *asked, uint64_t lease)
+void forward_request(struct forward *f, struct asked *asked, uint64_t lease)
 {
     ask_in(f, asked, 0, lease, TIER_CORRECTNESS);
 }
@@ -312,12 +312,12 @@ void forward_ask_of(struct forward *f, struct asked *asked, uint64_t source, uin
     ask_in(f, asked, source, lease, TIER_CORRECTNESS);
 }
 
-void forward_ask_memory(struct forward *f, struct asked *asked, uint64_t lease)
+void forward_request_memory(struct forward *f, struct asked *asked, uint64_t lease)
 {
     ask_in(f, asked, 0, lease, TIER_EFFICIENCY);
 }
 
-void forward_ask_barrier(struct forward *f, struct asked *asked)
+void forward_request_barrier(struct forward *f, struct asked *asked)
 {
     *asked = (struct asked){.call = {.done = forward_on_done, .owner = asked}};
     forward_barrier(f, &asked->call);

@@ -4,8 +4,8 @@
 #ifndef HOLDFAST_TESTS_FORWARD_WORLD_H
 #define HOLDFAST_TESTS_FORWARD_WORLD_H
 
-#include "node/forward.h"
-#include "node/result_codec.h"
+#include "node/forward/forward.h"
+#include "node/forward/result_codec.h"
 
 enum { FORWARD_MANY = 8192 };
 
@@ -76,11 +76,11 @@ struct slice forward_encode_acquire(uint8_t *buffer, size_t size);
 /* What a `struct asked` is told with. */
 void forward_on_done(struct gateway_call *call, enum hf_error error, const struct result *result);
 /* A client's call: an acquire, one in the tier EFFICIENCY, a barrier. */
-void forward_ask(struct forward *f, struct asked *asked, uint64_t lease);
+void forward_request(struct forward *f, struct asked *asked, uint64_t lease);
 /* ... of a client on that connection (gateway_call.source). */
 void forward_ask_of(struct forward *f, struct asked *asked, uint64_t source, uint64_t lease);
-void forward_ask_memory(struct forward *f, struct asked *asked, uint64_t lease);
-void forward_ask_barrier(struct forward *f, struct asked *asked);
+void forward_request_memory(struct forward *f, struct asked *asked, uint64_t lease);
+void forward_request_barrier(struct forward *f, struct asked *asked);
 /* The peer's answer to the request with this place in `fake`. */
 void forward_answer_remotely(struct forward *f, uint32_t request, uint8_t status, uint64_t token);
 

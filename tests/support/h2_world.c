@@ -252,7 +252,7 @@ void h2_put(struct h2_client *h, struct h2_call *call, const ProtobufCMessage *m
     free(bytes);
 }
 
-struct h2_call *h2_ask(struct h2_client *h, const char *path, const ProtobufCMessage *message)
+struct h2_call *h2_unary(struct h2_client *h, const char *path, const ProtobufCMessage *message)
 {
     struct h2_call *call = h2_start(h, path, NULL);
     h2_put(h, call, message, true);

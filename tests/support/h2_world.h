@@ -58,7 +58,7 @@ void h2_cancel(struct h2_client *h, struct h2_call *call);
 struct h2_call *h2_start(struct h2_client *h, const char *path, const char *timeout);
 void h2_put(struct h2_client *h, struct h2_call *call, const ProtobufCMessage *message,
             bool is_last);
-struct h2_call *h2_ask(struct h2_client *h, const char *path, const ProtobufCMessage *message);
+struct h2_call *h2_unary(struct h2_client *h, const char *path, const ProtobufCMessage *message);
 /* The next message of the answer, to be freed by protobuf_c_message_free_unpacked; NULL: none. */
 void *h2_message(struct h2_call *call, const ProtobufCMessageDescriptor *type);
 

@@ -209,7 +209,8 @@ static void record(const char *method, const char *target, const struct reply *r
     (void)fclose(file);
 }
 
-struct reply client_ask(struct client *c, const char *method, const char *target, const char *body)
+struct reply client_request_to(struct client *c, const char *method, const char *target,
+                               const char *body)
 {
     size_t body_len = body == NULL ? 0 : strlen(body);
     size_t size = strlen(target) + body_len + 200;
@@ -355,7 +356,7 @@ char *json_text_at(const char *body, const char *path)
 void expect(struct client *c, const char *method, const char *target, const char *body, int status,
             const char *expected)
 {
-    struct reply r = client_ask(c, method, target, body);
+    struct reply r = client_request_to(c, method, target, body);
     if (r.status != status) {
         fail_msg("%s %s %s: %d instead of %d: %s", method, target, body == NULL ? "" : body,
                  r.status, status, r.body == NULL ? "" : r.body);

@@ -4,7 +4,7 @@
 #define HOLDFAST_TESTS_HTTP_WORLD_H
 
 #include "fake_gateway.h"
-#include "service/http_api.h"
+#include "service/http/http_api.h"
 
 enum { WORLD_CLIENTS = 64 };
 
@@ -53,7 +53,8 @@ void client_close(struct client *c);
 struct reply client_reply(struct client *c);
 void reply_free(struct reply *r);
 /* A request with a body, and its answer. */
-struct reply client_ask(struct client *c, const char *method, const char *target, const char *body);
+struct reply client_request_to(struct client *c, const char *method, const char *target,
+                               const char *body);
 /* The text that a stream has brought, taken out, with its chunks put together. */
 char *client_stream(struct client *c);
 
@@ -65,7 +66,7 @@ void expect_json(const char *body, const char *expected);
 uint64_t json_number_at(const char *body, const char *path);
 char *json_text_at(const char *body, const char *path);
 
-/* client_ask, the status and expect_json in one. */
+/* client_request_to, the status and expect_json in one. */
 void expect(struct client *c, const char *method, const char *target, const char *body, int status,
             const char *expected);
 

@@ -181,7 +181,7 @@ void resp_expect_start(struct resp_client *c, const char *expected)
     forget(c);
 }
 
-void resp_ask(struct resp_client *c, const char *line, const char *expected)
+void resp_request(struct resp_client *c, const char *line, const char *expected)
 {
     resp_say(c, line);
     resp_expect(c, expected);

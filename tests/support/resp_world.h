@@ -4,7 +4,7 @@
 #define HOLDFAST_TESTS_RESP_WORLD_H
 
 #include "fake_gateway.h"
-#include "service/resp_api.h"
+#include "service/resp/api.h"
 
 enum { RESP_CLIENTS = 16 };
 
@@ -46,6 +46,6 @@ void resp_expect(struct resp_client *c, const char *expected);
 /* ... unless it begins with this. */
 void resp_expect_start(struct resp_client *c, const char *expected);
 /* resp_say and resp_expect in one. */
-void resp_ask(struct resp_client *c, const char *line, const char *expected);
+void resp_request(struct resp_client *c, const char *line, const char *expected);
 
 #endif

@@ -42,7 +42,7 @@ static inline int tear_down(void **state)
 /* Its id, to be freed. */
 static inline char *open_session(struct client *c, const char *body)
 {
-    struct reply r = client_ask(c, "POST", "/api/v1/sessions", body);
+    struct reply r = client_request_to(c, "POST", "/api/v1/sessions", body);
     assert_int_equal(r.status, 200);
     char *id = json_text_at(r.body, "session_id");
     reply_free(&r);

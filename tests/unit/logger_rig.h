@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "node/logger.h"
+#include "node/log/logger.h"
 #include "storage/disk_posix.h"
 #include "temporary.h"
 

@@ -6,7 +6,7 @@
 #include "redis_world.h"
 
 #include "in_time.h"
-#include "node/redis_tier.h"
+#include "redis/tier.h"
 
 enum { SAID = 64 };
 

@@ -12,7 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
-#include "node/redis_backend.h"
+#include "redis/backend.h"
 #include "temporary.h"
 
 /* Short where a test waits for it, long where a busy machine must not meet it. */

@@ -62,7 +62,7 @@ static inline void expect_reply(struct client *c, int status, const char *expect
 static inline struct client *waiter(const char *body)
 {
     struct client *c = world_client(&world, false);
-    struct reply r = client_ask(c, "POST", TARGET, body);
+    struct reply r = client_request_to(c, "POST", TARGET, body);
     if (r.status != 0) {
         fail_msg("should wait, and says %s", r.body);
     }

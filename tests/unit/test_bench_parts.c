@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/bench_histogram.h"
-#include "cli/bench_protocol.h"
+#include "bench/histogram.h"
+#include "bench/protocol.h"
 
 /* ---- the histogram ---- */
 
@@ -124,7 +124,7 @@ static struct heard hear_by(const struct bench_protocol *protocol, enum bench_ve
     struct buffer out;
     buffer_init(&out, memory_system(), 1 << 16);
     void *open = protocol->open("node:1", 1);
-    struct bench_ask ask = {
+    struct bench_request ask = {
         .verb = verb, .session = slice_of("5e55"), .name = slice_of("n"), .client = slice_of("c")};
     protocol->begin(open, &out);
     protocol->ask(open, 0, &ask, &out);
@@ -228,10 +228,10 @@ static void requests_name_their_lock_session_and_token(void **state)
     struct buffer out;
     buffer_init(&out, memory_system(), 1 << 16);
     void *http = bench_http.open("node:1", 1);
-    struct bench_ask ask = {.verb = BENCH_RELEASE,
-                            .session = slice_of("5e55"),
-                            .name = slice_of("bench/1"),
-                            .token = 4096};
+    struct bench_request ask = {.verb = BENCH_RELEASE,
+                                .session = slice_of("5e55"),
+                                .name = slice_of("bench/1"),
+                                .token = 4096};
     bench_http.ask(http, 0, &ask, &out);
     assert_true(slice_equal(
         buffer_bytes(&out),
@@ -295,7 +295,7 @@ static void a_lock_of_redis_is_released_by_the_value_that_took_it(void **state)
     struct buffer out;
     buffer_init(&out, memory_system(), 1 << 16);
     void *resp = bench_resp.open("node:1", 1);
-    struct bench_ask ask = {
+    struct bench_request ask = {
         .verb = BENCH_ACQUIRE, .session = slice_of("5e55"), .name = slice_of("bench/1")};
     bench_resp.ask(resp, 0, &ask, &out);
     buffer_append(&out, "", 1);

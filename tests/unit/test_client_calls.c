@@ -194,7 +194,7 @@ static void a_wait_that_is_withdrawn_is_given_back_when_it_is_granted(void **sta
     world_begin(w, "n0:1");
     fake_hold(&w->nodes[0], "a");
     struct hf_call *ticket = world_acquire(w, "a", &options);
-    engine_cancel(&w->engine, ticket, w->now_ms);
+    client_engine_cancel(&w->client_engine, ticket, w->now_ms);
     assert_int_equal(world_await(w, ticket, 0, NULL), HF_ERR_CANCELLED);
     fake_free(&w->nodes[0], "a");
     world_settle(w);
@@ -204,7 +204,7 @@ static void a_wait_that_is_withdrawn_is_given_back_when_it_is_granted(void **sta
 
 static bool has_no_calls(const struct world *w)
 {
-    return list_is_empty(&w->engine.waiting) && list_is_empty(&w->engine.sent);
+    return list_is_empty(&w->client_engine.waiting) && list_is_empty(&w->client_engine.sent);
 }
 
 /* Until the service has answered it, under the id of the acquire (S7.5). */
@@ -222,7 +222,7 @@ static void a_wait_that_is_withdrawn_leaves_the_queue(void **state)
     assert_int_equal(fake_count(node, "Lock"), 1);
     const struct fake_request *asked = &node->requests[node->request_count - 1];
     node->forget = 1; /* the first answer to it says nothing */
-    engine_cancel(&w->engine, ticket, w->now_ms);
+    client_engine_cancel(&w->client_engine, ticket, w->now_ms);
     assert_int_equal(world_await(w, ticket, 0, NULL), HF_ERR_CANCELLED);
     world_run(w, 1000);
     assert_int_equal(fake_count(node, "Lock"), 3);
@@ -252,7 +252,7 @@ static void a_grant_that_a_cancel_meets_is_given_up_by_the_service(void **state)
     world_run(w, 10);
     fake_free(node, "a");
     assert_int_not_equal(fake_holder(node, "a"), 0);
-    engine_cancel(&w->engine, ticket, w->now_ms);
+    client_engine_cancel(&w->client_engine, ticket, w->now_ms);
     assert_int_equal(world_await(w, ticket, 0, NULL), HF_ERR_CANCELLED);
     world_run(w, 100);
     assert_int_equal(fake_holder(node, "a"), 0);
@@ -324,7 +324,7 @@ static void who_knows_one_node_soon_knows_all(void **state)
     w->nodes[0].members[3] = "n2:1";
     world_begin(w, "n0:1");
     world_run(w, 10);
-    assert_int_equal(w->engine.endpoints.count, 3);
+    assert_int_equal(w->client_engine.endpoints.count, 3);
     w->refuses[1] = true;
     world_kill(w, 0);
     struct hf_lock *lock = take(w, "a", NULL);
@@ -501,7 +501,7 @@ static void an_observer_hears_changes_and_survives_a_reconnect(void **state)
     struct world *w = *state;
     world_begin(w, "n0:1");
     struct hf_call *ticket = ticket_new(NULL);
-    engine_observe(&w->engine, "chief", ticket, w->now_ms);
+    client_engine_observe(&w->client_engine, "chief", ticket, w->now_ms);
     world_settle(w);
     fake_elect(&w->nodes[0], "anna", "10.0.0.1");
     world_settle(w);
@@ -513,16 +513,17 @@ static void an_observer_hears_changes_and_survives_a_reconnect(void **state)
     world_settle(w);
     unsigned heard = 0;
     bool was_vacant = false;
-    for (struct list *at = w->engine.news.next; at != &w->engine.news; at = at->next) {
-        struct news *news = LIST_OBJECT(at, struct news, link);
-        if (news->kind == NEWS_LEADER) {
+    for (struct list *at = w->client_engine.notification.next; at != &w->client_engine.notification;
+         at = at->next) {
+        struct notification *notification = LIST_OBJECT(at, struct notification, link);
+        if (notification->kind == NOTIFICATION_LEADER) {
             heard++;
-            was_vacant = ((struct news_leader *)news)->vacant;
+            was_vacant = ((struct notification_leader *)notification)->vacant;
         }
     }
     assert_int_equal(heard, 2);
     assert_true(was_vacant);
-    engine_cancel(&w->engine, ticket, w->now_ms);
+    client_engine_cancel(&w->client_engine, ticket, w->now_ms);
     assert_int_equal(world_await(w, ticket, 0, NULL), HF_ERR_CANCELLED);
 }
 

@@ -8,13 +8,13 @@ static void the_circuit_opens_and_is_probed_now_and_then(void **state)
     w->refuses[0] = true;
     world_begin(w, "n0:1");
     world_run(w, 1000);
-    assert_true(endpoints_all_open(&w->engine.endpoints));
+    assert_true(endpoints_all_open(&w->client_engine.endpoints));
     unsigned before = w->dials[0];
     world_run(w, 20000);
     assert_in_range(w->dials[0] - before, 10, 21); /* every one to two seconds */
     world_start(w, 0);
     world_run(w, 2500);
-    assert_false(endpoints_all_open(&w->engine.endpoints));
+    assert_false(endpoints_all_open(&w->client_engine.endpoints));
     lock_unref(take(w, "a", NULL));
 }
 
@@ -29,7 +29,7 @@ static void calls_fail_at_once_while_the_circuit_is_open(void **state)
     struct hf_call *early = world_acquire(w, "c", NULL);
     assert_false(early->is_done); /* the circuit is closed: it waits for the next attempt */
     world_run(w, 2000);
-    assert_true(engine_circuit_is_open(&w->engine));
+    assert_true(client_engine_circuit_is_open(&w->client_engine));
     assert_false(early->is_done);
     unsigned before = w->dials[0] + w->dials[1];
 
@@ -40,14 +40,14 @@ static void calls_fail_at_once_while_the_circuit_is_open(void **state)
     assert_non_null(strstr(ticket->text, "the next attempt is in "));
     assert_int_equal(world_await(w, ticket, 0, NULL), HF_ERR_UNREACHABLE);
     ticket = ticket_new(NULL);
-    assert_int_equal(engine_renew(&w->engine, lock, 0, ticket, w->now_ms), 0);
+    assert_int_equal(client_engine_renew(&w->client_engine, lock, 0, ticket, w->now_ms), 0);
     assert_int_equal(world_await(w, ticket, 0, NULL), HF_ERR_UNREACHABLE);
     assert_int_equal(world_await(w, world_release(w, lock), 0, NULL), HF_ERR_UNREACHABLE);
     assert_int_equal(w->dials[0] + w->dials[1], before); /* no call brings an attempt forward */
 
     world_start(w, 0); /* where both locks are; what was begun goes on there */
     world_run(w, 2500);
-    assert_false(engine_circuit_is_open(&w->engine));
+    assert_false(client_engine_circuit_is_open(&w->client_engine));
     assert_int_equal(fake_holder(&w->nodes[0], "a"), 0);
     assert_int_equal(other->state, LOCK_HELD);
     assert_int_equal(world_await(w, early, 0, &lock), 0);
@@ -62,7 +62,7 @@ static void an_open_circuit_is_probed_by_one_attempt_at_a_time(void **state)
     w->refuses[0] = w->refuses[1] = true;
     world_begin(w, "n0:1,n1:1");
     world_run(w, 2000);
-    assert_true(engine_circuit_is_open(&w->engine));
+    assert_true(client_engine_circuit_is_open(&w->client_engine));
     /* Now connections are made, and nothing is said on them: each attempt lasts a second. */
     world_start(w, 0);
     world_start(w, 1);
@@ -85,7 +85,7 @@ static void waiting_for_a_connection_waits_also_while_the_circuit_is_open(void *
     world_begin(w, "n0:1");
     world_run(w, 2000);
     struct hf_call *ticket = ticket_new(NULL);
-    engine_ready(&w->engine, ticket, 5000, w->now_ms);
+    client_engine_ready(&w->client_engine, ticket, 5000, w->now_ms);
     assert_false(ticket->is_done);
     world_start(w, 0);
     assert_int_equal(world_await(w, ticket, 2500, NULL), 0);

@@ -96,7 +96,7 @@ static void a_late_answer_does_not_rescue_what_is_lost(void **state)
     w->now_ms += 30000;
     w->nodes[0].is_deaf = false;
     world_settle(w);
-    engine_go(&w->engine, w->now_ms);
+    client_engine_go(&w->client_engine, w->now_ms);
     assert_int_equal(lock->state, LOCK_LOST);
     assert_int_equal(left(w, lock), 0);
     world_run(w, 60000);
@@ -128,7 +128,7 @@ static void a_renewal_that_is_tried_again_counts_from_its_last_sending(void **st
     struct hf_lock *lock = take(w, "a", NULL);
     struct hf_call *ticket = ticket_new(NULL);
     w->nodes[0].refuse = 2;
-    assert_int_equal(engine_renew(&w->engine, lock, 0, ticket, w->now_ms), 0);
+    assert_int_equal(client_engine_renew(&w->client_engine, lock, 0, ticket, w->now_ms), 0);
     int64_t begun_ms = w->now_ms;
     assert_int_equal(world_await(w, ticket, 3000, NULL), 0);
     assert_int_equal(fake_count(&w->nodes[0], "Renew"), 1); /* two were refused before that */
@@ -139,7 +139,7 @@ static void a_renewal_that_is_tried_again_counts_from_its_last_sending(void **st
 static struct hf_call *renew(struct world *w, struct hf_lock *lock, uint32_t ttl_ms)
 {
     struct hf_call *ticket = ticket_new(NULL);
-    assert_int_equal(engine_renew(&w->engine, lock, ttl_ms, ticket, w->now_ms), 0);
+    assert_int_equal(client_engine_renew(&w->client_engine, lock, ttl_ms, ticket, w->now_ms), 0);
     world_settle(w);
     return ticket;
 }
@@ -233,14 +233,14 @@ static void keep_alives_are_never_sent_again_under_their_number(void **state)
     struct hf_lock *lock = take(w, "a", NULL);
     w->stalls_in[0] = true; /* the answer is on its way when the connection breaks */
     world_run(w, 10000);
-    uint64_t number = w->engine.session.keepalive_number;
+    uint64_t number = w->client_engine.session.keepalive_number;
     world_kill(w, 0);
     world_start(w, 0);
     w->stalls_in[0] = false;
     int64_t before_ms = w->now_ms;
     world_run(w, 1000);
-    assert_true(w->engine.session.keepalive_number > number);
-    assert_true(w->engine.session.life.confirmed_ms >= before_ms);
+    assert_true(w->client_engine.session.keepalive_number > number);
+    assert_true(w->client_engine.session.life.confirmed_ms >= before_ms);
     lock_unref(lock);
 }
 
@@ -364,9 +364,9 @@ static void closing_says_so_to_the_service(void **state)
     struct world *w = *state;
     world_begin(w, "n0:1");
     struct hf_lock *lock = take(w, "a", NULL);
-    engine_shut(&w->engine, w->now_ms);
+    client_engine_shut(&w->client_engine, w->now_ms);
     world_settle(w);
-    assert_true(w->engine.is_closed);
+    assert_true(w->client_engine.is_closed);
     assert_int_equal(w->nodes[0].closed, 1);
     lock_unref(lock);
 }

@@ -4,8 +4,8 @@
 
 #include <arpa/inet.h>
 
-#include "node/client_table.h"
-#include "node/descriptors.h"
+#include "node/clients/client_table.h"
+#include "node/clients/descriptors.h"
 
 enum { ENTRIES = 64 };
 

@@ -1,7 +1,7 @@
 /* The ring of the newest events, by itself: what streams are resumed from (S9.3). */
 #include "base_testing.h"
 
-#include "service/event_ring.h"
+#include "service/request/event_ring.h"
 
 static void the_ring_keeps_the_newest_and_knows_what_it_lost(void **state)
 {

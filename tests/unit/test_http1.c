@@ -1,7 +1,7 @@
 /* Tests of the HTTP/1.1 parser: what it understands. What it refuses is in test_http1_strict.c. */
 #include "base_testing.h"
 
-#include "../common/http1_events.h"
+#include "../support/http1_events.h"
 
 /* What the parser reports about `text`, as http1_events.h writes it down. */
 static void assert_reports(const char *text, const char *expected)

@@ -3,7 +3,7 @@
  * two calls does not show. */
 #include "base_testing.h"
 
-#include "../common/http1_events.h"
+#include "../support/http1_events.h"
 
 struct refusal {
     const char *text;

@@ -153,7 +153,7 @@ static void answer(struct world *w, int32_t id)
     assert_int_equal(nghttp2_submit_response(w->server, id, headers, 2, NULL), 0);
 }
 
-static struct http2_stream *ask(struct world *w, struct heard *h, bool keep_open)
+static struct http2_stream *pending(struct world *w, struct heard *h, bool keep_open)
 {
     return http2_client_request(w->client, "/a/b", NULL, 0, slice_of("hello"), keep_open, h);
 }
@@ -173,7 +173,7 @@ static void a_request_is_sent_and_answered_once(void **state)
 {
     struct world *w = *state;
     static struct heard h;
-    assert_non_null(ask(w, &h, false));
+    assert_non_null(pending(w, &h, false));
     assert_true(settle(w));
     assert_int_equal(w->served[0].body, 5);
     assert_true(w->served[0].is_ended);
@@ -190,7 +190,7 @@ static void a_stream_that_was_kept_open_takes_more_until_its_end(void **state)
 {
     struct world *w = *state;
     static struct heard h;
-    struct http2_stream *s = ask(w, &h, true);
+    struct http2_stream *s = pending(w, &h, true);
     assert_true(settle(w));
     assert_false(w->served[0].is_ended);
     http2_client_send(s, slice_of("more"), false);
@@ -206,7 +206,7 @@ static void an_answer_before_the_end_of_the_request_ends_the_stream(void **state
 {
     struct world *w = *state;
     static struct heard h;
-    assert_non_null(ask(w, &h, true));
+    assert_non_null(pending(w, &h, true));
     assert_true(settle(w));
     answer(w, 1);
     assert_true(settle(w));
@@ -231,7 +231,7 @@ static void a_refused_stream_was_not_touched(void **state)
 {
     struct world *w = *state;
     static struct heard h;
-    assert_non_null(ask(w, &h, true));
+    assert_non_null(pending(w, &h, true));
     assert_true(settle(w));
     assert_int_equal(nghttp2_submit_rst_stream(w->server, 0, 1, NGHTTP2_REFUSED_STREAM), 0);
     assert_true(settle(w));
@@ -243,7 +243,7 @@ static void a_reset_stream_may_have_been(void **state)
 {
     struct world *w = *state;
     static struct heard h;
-    assert_non_null(ask(w, &h, true));
+    assert_non_null(pending(w, &h, true));
     assert_true(settle(w));
     assert_int_equal(nghttp2_submit_rst_stream(w->server, 0, 1, NGHTTP2_INTERNAL_ERROR), 0);
     assert_true(settle(w));
@@ -258,9 +258,9 @@ static void goaway_tells_what_was_not_touched_and_takes_no_more(void **state)
     static struct heard first;
     static struct heard second;
     static struct heard third;
-    assert_non_null(ask(w, &first, true));
+    assert_non_null(pending(w, &first, true));
     assert_true(settle(w));
-    assert_non_null(ask(w, &second, true));
+    assert_non_null(pending(w, &second, true));
     /* The second has not been seen when the other end says that it goes. */
     assert_int_equal(nghttp2_submit_goaway(w->server, 0, 1, NGHTTP2_NO_ERROR, NULL, 0), 0);
     const uint8_t *data;
@@ -269,7 +269,7 @@ static void goaway_tells_what_was_not_touched_and_takes_no_more(void **state)
         assert_true(http2_client_input(w->client, slice_make(data, (size_t)len)));
     }
     assert_true(http2_client_is_going(w->client));
-    assert_null(ask(w, &third, false));
+    assert_null(pending(w, &third, false));
     answer(w, 1);
     (void)settle(w);
     assert_int_equal(first.ends, 1);
@@ -285,7 +285,7 @@ static void more_requests_than_are_taken_wait_their_turn(void **state)
     static struct heard h[5];
     assert_true(settle(w));
     for (int i = 0; i < 5; i++) {
-        assert_non_null(ask(w, &h[i], false));
+        assert_non_null(pending(w, &h[i], false));
     }
     assert_true(settle(w));
     assert_int_equal(w->count, 3);
@@ -302,10 +302,10 @@ static void what_was_withdrawn_tells_its_owner_nothing(void **state)
     struct world *w = *state;
     static struct heard sent;
     static struct heard unsent;
-    struct http2_stream *s = ask(w, &sent, true);
+    struct http2_stream *s = pending(w, &sent, true);
     assert_true(settle(w));
     http2_client_cancel(s);
-    http2_client_cancel(ask(w, &unsent, false));
+    http2_client_cancel(pending(w, &unsent, false));
     assert_true(settle(w));
     assert_true(w->served[0].is_reset);
     assert_int_equal(w->count, 1); /* the other one never left */
@@ -318,9 +318,9 @@ static void a_client_that_is_freed_ends_its_streams(void **state)
     struct world *w = *state;
     static struct heard sent;
     static struct heard unsent;
-    assert_non_null(ask(w, &sent, true));
+    assert_non_null(pending(w, &sent, true));
     assert_true(settle(w));
-    assert_non_null(ask(w, &unsent, true));
+    assert_non_null(pending(w, &unsent, true));
     http2_client_free(w->client);
     w->client = NULL;
     assert_int_equal(sent.ends, 1);

@@ -1,7 +1,7 @@
 /* The invariants see what they say they see: each is broken by hand, and named. */
 #include "base_testing.h"
 
-#include "../common/rich_core.h"
+#include "../support/rich_core.h"
 #include "core/state.h"
 
 static struct counted memory;
@@ -304,7 +304,7 @@ static void a_waiter_without_a_timer(struct core *c)
 
 static void a_crowd_with_a_wrong_timer(struct core *c)
 {
-    crowd_at(c, waiter_of(c, 44)->crowd)->until_ms++;
+    node_waiters_at(c, waiter_of(c, 44)->node_waiters)->until_ms++;
 }
 
 static void a_waiter_of_another_node(struct core *c)
@@ -319,8 +319,8 @@ static void a_number_of_two_attachments(struct core *c)
 
 static void a_visit_to_a_crowd_that_is_there(struct core *c)
 {
-    struct crowd *crowd = crowd_at(c, waiter_of(c, 42)->crowd);
-    crowd->revisit = RING_FIRST(c, crowd->waiters, waiter, in_crowd);
+    struct node_waiters *node_waiters = node_waiters_at(c, waiter_of(c, 42)->node_waiters);
+    node_waiters->revisit = RING_FIRST(c, node_waiters->waiters, waiter, in_node_waiters);
 }
 
 static void a_request_that_lost_its_grant(struct core *c)

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "node/child_descriptors.h"
+#include "node/snapshot/child_descriptors.h"
 
 enum { NOT_FILTERED = 90, STILL_OPEN = 91, NOT_KEPT = 92 };
 

@@ -5,11 +5,11 @@
 #include <fcntl.h>
 
 #include "base/tier.h"
-#include "node/event_codec.h"
-#include "node/known_stores.h"
-#include "node/peer_protocol.h"
-#include "node/result_codec.h"
-#include "service/memory_page.h"
+#include "node/forward/event_codec.h"
+#include "node/forward/result_codec.h"
+#include "node/peers/known_stores.h"
+#include "node/peers/peer_protocol.h"
+#include "service/request/memory_page.h"
 #include "storage/disk_posix.h"
 #include "temporary.h"
 
@@ -507,8 +507,8 @@ static struct slice page_of(const struct core *core, enum memory_page_kind kind,
                             struct buffer *out)
 {
     uint8_t bytes[MEMORY_ASK_BYTES];
-    struct memory_ask ask = {.kind = kind, .limit = 100, .name = text(name)};
-    size_t len = memory_ask_encode(&ask, bytes);
+    struct memory_request pending = {.kind = kind, .limit = 100, .name = text(name)};
+    size_t len = memory_request_encode(&pending, bytes);
     buffer_truncate(out, 0);
     assert_true(memory_page_write(core, slice_make(bytes, len), out));
     assert_false(memory_page_write(core, slice_make(bytes, len - 1), out));

@@ -12,7 +12,7 @@ static void on_the_leader_it_is_submitted_and_answered(void **state)
     struct forward *f = forward_begin();
     struct asked a;
     forward_lead();
-    forward_ask(f, &a, 7);
+    forward_request(f, &a, 7);
     forward_run(f);
     assert_int_equal(fake.submitted, 1);
     assert_int_equal(fake.leases[0].low, 7);
@@ -33,8 +33,8 @@ static void a_busy_replica_gets_it_later_and_in_order(void **state)
     struct asked b;
     forward_lead();
     fake.submit_error = HF_BUSY;
-    forward_ask(f, &a, 1);
-    forward_ask(f, &b, 2);
+    forward_request(f, &a, 1);
+    forward_request(f, &b, 2);
     forward_run(f);
     assert_int_equal(fake.submitted, 0);
     fake.submit_error = HF_OK;
@@ -51,7 +51,7 @@ static void what_was_not_done_here_is_tried_at_the_next_leader(void **state)
     struct forward *f = forward_begin();
     struct asked a;
     forward_lead();
-    forward_ask(f, &a, 1);
+    forward_request(f, &a, 1);
     forward_run(f);
     forward_follow(f, 2);
     forward_on_result(f, fake.cookies[0], REPLICA_NOT_DONE, NULL);
@@ -69,7 +69,7 @@ static void after_lost_leadership_the_first_to_tell_wins(void **state)
     struct forward *f = forward_begin();
     struct asked a;
     forward_lead();
-    forward_ask(f, &a, 1);
+    forward_request(f, &a, 1);
     forward_run(f);
     forward_follow(f, 2); /* in flight here: the outcome is not known */
     forward_run(f);
@@ -91,7 +91,7 @@ static void a_follower_sends_it_to_the_leader(void **state)
     struct forward *f = forward_begin();
     struct asked a;
     forward_follow(f, 3);
-    forward_ask(f, &a, 1);
+    forward_request(f, &a, 1);
     forward_run(f);
     assert_int_equal(fake.requests, 1);
     assert_int_equal(fake.peers[0], 3);
@@ -109,7 +109,7 @@ static void a_broken_link_means_the_same_bytes_once_more(void **state)
     struct forward *f = forward_begin();
     struct asked a;
     forward_follow(f, 3);
-    forward_ask(f, &a, 1);
+    forward_request(f, &a, 1);
     forward_run(f);
     fake.link_up = false;
     forward_on_down(f, 3);
@@ -132,7 +132,7 @@ static void another_leader_is_asked_without_waiting_for_the_old_one(void **state
     struct forward *f = forward_begin();
     struct asked a;
     forward_follow(f, 3);
-    forward_ask(f, &a, 1);
+    forward_request(f, &a, 1);
     forward_run(f);
     forward_follow(f, 4);
     forward_run(f);
@@ -149,14 +149,14 @@ static void what_came_to_nothing_everywhere_is_unavailable(void **state)
     struct forward *f = forward_begin();
     struct asked a;
     forward_follow(f, 0);
-    forward_ask(f, &a, 1);
+    forward_request(f, &a, 1);
     forward_pass(f, 2900);
     assert_int_equal(a.answers, 0);
     forward_pass(f, 200);
     assert_int_equal(a.answers, 1);
     assert_int_equal(a.error, HF_UNAVAILABLE);
     /* The next one need not wait: there is no leader, and has been none for long. */
-    forward_ask(f, &a, 2);
+    forward_request(f, &a, 2);
     forward_run(f);
     assert_int_equal(a.answers, 1);
     assert_int_equal(a.error, HF_UNAVAILABLE);
@@ -194,7 +194,7 @@ static void refusals_leave_no_doubt(void **state)
     struct forward *f = forward_begin();
     struct asked a;
     forward_follow(f, 3);
-    forward_ask(f, &a, 1);
+    forward_request(f, &a, 1);
     forward_run(f);
     forward_answer_remotely(f, 0, NOT_DONE, 0);
     forward_follow(f, 0);
@@ -213,7 +213,7 @@ static void what_may_have_been_done_is_outcome_unknown(void **state)
         if (way == 3) {
             forward_lead();
         }
-        forward_ask(f, &a, 1);
+        forward_request(f, &a, 1);
         forward_run(f);
         if (way == 0) { /* sent, and never answered */
             forward_pass(f, 20);
@@ -293,7 +293,7 @@ static void a_barrier_on_a_follower_waits_for_its_own_state(void **state)
     struct asked a;
     forward_follow(f, 3);
     fake.core_index = 99;
-    forward_ask_barrier(f, &a);
+    forward_request_barrier(f, &a);
     forward_run(f);
     assert_int_equal(fake.kinds[0], BARRIER);
     static const uint8_t index[8] = {101};
@@ -314,7 +314,7 @@ static void a_barrier_that_is_not_reached_is_unavailable_and_never_unknown(void 
     struct forward *f = forward_begin();
     struct asked a;
     forward_lead();
-    forward_ask_barrier(f, &a);
+    forward_request_barrier(f, &a);
     forward_run(f);
     assert_int_equal(fake.barriers, 1);
     forward_follow(f, 0);
@@ -337,7 +337,7 @@ static void everything_waits_for_the_first_command(void **state)
     gone.node_gone.node = 1;
     forward_lead();
     forward_submit_first(f, &gone, &first.call);
-    forward_ask(f, &a, 1);
+    forward_request(f, &a, 1);
     forward_run(f);
     assert_int_equal(fake.submitted, 1);
     struct result result = {.token = 0};
@@ -356,8 +356,8 @@ static void a_full_disk_refuses_commands_and_lets_reads_through(void **state)
     struct asked read;
     forward_lead();
     forward_set_read_only(f, true, false);
-    forward_ask(f, &a, 1);
-    forward_ask_barrier(f, &read);
+    forward_request(f, &a, 1);
+    forward_request_barrier(f, &read);
     forward_run(f);
     assert_int_equal(fake.barriers, 1);
     assert_int_equal(fake.submitted, 1);
@@ -368,7 +368,7 @@ static void a_full_disk_refuses_commands_and_lets_reads_through(void **state)
     forward_pass(f, 3100);
     assert_int_equal(a.error, HF_DISK_FULL);
     forward_set_read_only(f, true, true);
-    forward_ask(f, &a, 2);
+    forward_request(f, &a, 2);
     forward_run(f);
     assert_int_equal(a.error, HF_DISK_FULL); /* there is no other */
     forward_end(f);
@@ -460,7 +460,7 @@ static void every_answer_of_the_leader_tells_its_epoch(void **state)
     f = forward_begin();
     fake.protocol = PEER_PROTOCOL_EPOCH;
     forward_follow(f, 3);
-    forward_ask(f, &a, 1);
+    forward_request(f, &a, 1);
     forward_run(f);
     assert_int_equal(forward_epoch(f), 0);
     assert_true(forward_on_answer(f, 3, fake.numbers[0], DONE, buffer_bytes(&keepalive)));
@@ -468,13 +468,13 @@ static void every_answer_of_the_leader_tells_its_epoch(void **state)
     assert_int_equal(a.result.type, COMMAND_KEEPALIVE);
     assert_int_equal(a.result.count, 1);
     assert_int_equal(forward_epoch(f), 7);
-    forward_ask_barrier(f, &a);
+    forward_request_barrier(f, &a);
     forward_run(f);
     assert_true(forward_on_answer(f, 3, fake.numbers[1], DONE, buffer_bytes(&barrier)));
     forward_run(f);
     assert_int_equal(a.answers, 1);
     /* An answer without it is garbled: the connection is closed. */
-    forward_ask(f, &a, 2);
+    forward_request(f, &a, 2);
     forward_run(f);
     assert_false(forward_on_answer(f, 3, fake.numbers[2], DONE, slice_of("short")));
     forward_end(f);
@@ -493,11 +493,11 @@ static void an_older_epoch_does_not_replace_a_newer_one(void **state)
     fake.protocol = PEER_PROTOCOL_EPOCH;
     fake.core_index = 1;
     forward_follow(f, 3);
-    forward_ask_barrier(f, &a);
+    forward_request_barrier(f, &a);
     forward_run(f);
     assert_true(forward_on_answer(f, 3, fake.numbers[0], DONE, slice_make(newer, 16)));
     forward_run(f);
-    forward_ask_barrier(f, &a);
+    forward_request_barrier(f, &a);
     forward_run(f);
     assert_true(forward_on_answer(f, 3, fake.numbers[1], DONE, slice_make(older, 16)));
     forward_run(f);
@@ -529,7 +529,7 @@ static void a_change_that_names_the_leader_waits_for_the_next_one_and_others_pas
     forward_run(f);
     assert_int_equal(fake.requests, 1);
     forward_answer_remotely(f, 0, NOT_DONE, 0);
-    forward_ask(f, &a, 7);
+    forward_request(f, &a, 7);
     forward_pass(f, 400);
     assert_int_equal(fake.requests, 2);
     assert_int_equal(fake.kinds[1], COMMAND);

@@ -70,8 +70,8 @@ static void what_the_leaders_batches_never_had_room_for_is_busy(void **state)
     struct asked behind;
     forward_lead();
     fake.submit_error = HF_BUSY;
-    forward_ask(f, &first, 1);
-    forward_ask(f, &behind, 2);
+    forward_request(f, &first, 1);
+    forward_request(f, &behind, 2);
     forward_pass(f, 2900);
     assert_int_equal(first.answers, 0);
     forward_pass(f, 200);
@@ -87,7 +87,7 @@ static void what_another_leader_had_no_room_for_is_busy_while_it_leads(void **st
         struct forward *f = forward_begin();
         struct asked a;
         forward_follow(f, 3);
-        forward_ask(f, &a, 1);
+        forward_request(f, &a, 1);
         forward_run(f);
         forward_answer_remotely(f, 0, BUSY, 0);
         forward_follow(f, later);
@@ -106,7 +106,7 @@ static void a_tier_without_a_majority_is_not_busy_but_unavailable(void **state)
     struct asked a;
     forward_lead();
     fake.taken = TIER_LATER;
-    forward_ask_memory(f, &a, 1);
+    forward_request_memory(f, &a, 1);
     forward_pass(f, 3100);
     assert_int_equal(a.error, HF_UNAVAILABLE);
     forward_end(f);

@@ -12,8 +12,8 @@ static void a_full_state_refuses_at_once_and_proposes_nothing(void **state)
     struct asked quick;
     forward_lead();
     fake.judged = HF_STATE_FULL;
-    forward_ask(f, &durable, 1);
-    forward_ask_memory(f, &quick, 2);
+    forward_request(f, &durable, 1);
+    forward_request_memory(f, &quick, 2);
     forward_run(f);
     assert_int_equal(durable.answers, 1);
     assert_int_equal(durable.result.error, HF_STATE_FULL);
@@ -35,8 +35,8 @@ static void what_is_proposed_is_pending_until_its_outcome_is_known(void **state)
     struct result done = {.type = COMMAND_ACQUIRE};
     forward_lead();
     fake.adds = 700;
-    forward_ask(f, &first, 1);
-    forward_ask(f, &second, 2);
+    forward_request(f, &first, 1);
+    forward_request(f, &second, 2);
     forward_run(f);
     assert_int_equal(limit.pending, 1400);
     forward_on_result(f, fake.cookies[0], REPLICA_DONE, &done);
@@ -60,7 +60,7 @@ static void what_is_in_flight_is_awaited_before_a_refusal(void **state)
     struct result done = {.type = COMMAND_ACQUIRE};
     forward_lead();
     fake.judged = HF_BUSY;
-    forward_ask(f, &asked, 1);
+    forward_request(f, &asked, 1);
     forward_pass(f, 100);
     assert_int_equal(asked.answers, 0);
     fake.judged = HF_OK;
@@ -84,7 +84,7 @@ static void only_a_leader_with_a_majority_refuses(void **state)
     forward_lead();
     fake.judged = HF_STATE_FULL;
     fake.no_majority = true;
-    forward_ask(f, &asked, 1);
+    forward_request(f, &asked, 1);
     forward_pass(f, 100);
     assert_int_equal(asked.answers, 0);
     assert_int_equal(limit.refused, 0);

@@ -77,7 +77,7 @@ static void the_leaders_memory_answers_at_once_and_nothing_is_proposed(void **st
     forward_lead();
     fake.taken = TIER_TAKEN;
     fake.tells_at_once = true;
-    forward_ask_memory(f, &a, 7);
+    forward_request_memory(f, &a, 7);
     assert_false(forward_has_answered(f));
     forward_run(f);
     assert_int_equal(fake.asked, TIER_EFFICIENCY);
@@ -98,8 +98,8 @@ static void what_memory_confirms_later_is_answered_then(void **state)
     struct asked b;
     forward_lead();
     fake.taken = TIER_TAKEN;
-    forward_ask_memory(f, &a, 7);
-    forward_ask_memory(f, &b, 8);
+    forward_request_memory(f, &a, 7);
+    forward_request_memory(f, &b, 8);
     forward_run(f);
     assert_int_equal(a.answers, 0);
     struct result result = {.token = 1026};
@@ -121,10 +121,10 @@ static void what_memory_holds_back_is_in_nobodys_way(void **state)
     struct asked b;
     forward_lead();
     fake.taken = TIER_LATER;
-    forward_ask_memory(f, &a, 7);
+    forward_request_memory(f, &a, 7);
     forward_run(f);
     assert_int_equal(a.answers, 0);
-    forward_ask(f, &b, 8);
+    forward_request(f, &b, 8);
     forward_run(f);
     assert_int_equal(fake.submitted, 1);
     assert_int_equal(fake.leases[0].low, 8);
@@ -133,7 +133,7 @@ static void what_memory_holds_back_is_in_nobodys_way(void **state)
     forward_pass(f, 20);
     assert_int_equal(a.answers, 1);
     fake.taken = TIER_LATER;
-    forward_ask_memory(f, &a, 9);
+    forward_request_memory(f, &a, 9);
     forward_pass(f, 3100); /* no majority all the while: surely not done */
     assert_int_equal(a.answers, 1);
     assert_int_equal(a.error, HF_UNAVAILABLE);
@@ -146,7 +146,7 @@ static void an_acquire_for_the_log_is_counted_until_it_is_settled(void **state)
     struct forward *f = forward_begin_with_tier();
     struct asked a;
     forward_lead();
-    forward_ask(f, &a, 7);
+    forward_request(f, &a, 7);
     forward_run(f);
     assert_int_equal(fake.proposed, 1);
     assert_int_equal(fake.settled, 0);
@@ -167,7 +167,7 @@ static void a_follower_says_which_tier_and_hears_the_epoch(void **state)
     struct forward *f = forward_begin_with_tier();
     struct asked a;
     forward_follow(f, 2);
-    forward_ask_memory(f, &a, 7);
+    forward_request_memory(f, &a, 7);
     forward_run(f);
     assert_int_equal(fake.offered, 0);
     assert_int_equal(fake.kinds[0], MEMORY);

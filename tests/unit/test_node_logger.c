@@ -5,7 +5,7 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 
-#include "node/logger.h"
+#include "node/log/logger.h"
 #include "storage/disk_posix.h"
 #include "temporary.h"
 

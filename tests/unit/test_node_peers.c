@@ -5,7 +5,7 @@
 #include <arpa/inet.h>
 #include <unistd.h>
 
-#include "node/peers.h"
+#include "node/peers/peers.h"
 
 struct end {
     struct world *world;

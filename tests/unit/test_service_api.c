@@ -8,8 +8,8 @@ static void acquire_release_and_renew_speak_as_in_seed_002(void **state)
 {
     struct client *c = world_client(&world, false);
     struct reply r =
-        client_ask(c, "POST", "/api/v1/locks/payment-processor/acquire",
-                   "{\"client_id\":\"worker-7\",\"ttl_ms\":30000,\"wait_timeout_ms\":5000}");
+        client_request_to(c, "POST", "/api/v1/locks/payment-processor/acquire",
+                          "{\"client_id\":\"worker-7\",\"ttl_ms\":30000,\"wait_timeout_ms\":5000}");
     assert_int_equal(r.status, 200);
     expect_json(r.body, "acquired=true fencing_token=2048 lease_id=* expires_in_ms=30000 "
                         "expires_at=\"2024-11-15T08:50:07.123Z\" tier=\"CORRECTNESS\" reason=-");
@@ -145,8 +145,8 @@ static void a_multi_lock_is_one_token(void **state)
 static void a_multi_lock_of_one_name_is_released_by_its_name_or_lease(void **state)
 {
     struct client *c = world_client(&world, false);
-    struct reply r = client_ask(c, "POST", "/api/v1/multilock/acquire",
-                                "{\"client_id\":\"a\",\"names\":[\"x\"]}");
+    struct reply r = client_request_to(c, "POST", "/api/v1/multilock/acquire",
+                                       "{\"client_id\":\"a\",\"names\":[\"x\"]}");
     char *lease = json_text_at(r.body, "lease_id");
     reply_free(&r);
     char body[200];
@@ -160,9 +160,9 @@ static void a_multi_lock_of_one_name_is_released_by_its_name_or_lease(void **sta
 static void the_dialect_of_seed_001_is_spoken_as_written(void **state)
 {
     struct client *c = world_client(&world, false);
-    struct reply r = client_ask(c, "POST", "/v1/locks/acquire",
-                                "{\"resource\":\"tenant_123:billing-close:2026-04\","
-                                "\"ownerId\":\"worker-7\",\"ttlSeconds\":60}");
+    struct reply r = client_request_to(c, "POST", "/v1/locks/acquire",
+                                       "{\"resource\":\"tenant_123:billing-close:2026-04\","
+                                       "\"ownerId\":\"worker-7\",\"ttlSeconds\":60}");
     assert_int_equal(r.status, 200);
     expect_json(r.body, "acquired=true leaseId=* fencingToken=2048 "
                         "expiresAt=\"2024-11-15T08:50:37.123Z\" lease_id=-");
@@ -212,7 +212,7 @@ static void a_session_carries_its_locks(void **state)
     expect(c, "POST", "/api/v1/locks/n/release", body, 200, "released=true depth=1");
     (void)snprintf(target, sizeof(target), "/api/v1/sessions/%s/keepalive", id);
     world_pass(&world, 5000);
-    struct reply r = client_ask(c, "POST", target, NULL);
+    struct reply r = client_request_to(c, "POST", target, NULL);
     assert_int_equal(r.status, 0); /* it waits for company */
     world_pass(&world, 100);
     r = client_reply(c);
@@ -250,7 +250,7 @@ static void keepalives_ride_together(void **state)
         char target[100];
         (void)snprintf(target, sizeof(target), "/api/v1/sessions/%s/keepalive",
                        i == 7 ? "0123456789abcdef0123456789abcdef" : ids[i]);
-        struct reply r = client_ask(c[i], "POST", target, "{}");
+        struct reply r = client_request_to(c[i], "POST", target, "{}");
         assert_int_equal(r.status, 0);
     }
     world_pass(&world, 5); /* one of them is not known here, and might be a short one */
@@ -319,12 +319,12 @@ static void errors_name_the_range_of_a_ttl_that_is_in_force(void **state)
         char body[128];
         (void)snprintf(body, sizeof(body),
                        "{\"resource\":\"x\",\"ownerId\":\"b\",\"ttlSeconds\":%s}", wrong[i]);
-        expect_message(client_ask(c, "POST", "/v1/locks/acquire", body),
+        expect_message(client_request_to(c, "POST", "/v1/locks/acquire", body),
                        "ttlSeconds: must be a whole number from 1 to 86400\"");
     }
-    expect_message(
-        client_ask(c, "POST", "/api/v1/locks/x/acquire", "{\"client_id\":\"a\",\"ttl_ms\":0.5}"),
-        "ttl_ms: must be a whole number from 1000 to 86400000\"");
+    expect_message(client_request_to(c, "POST", "/api/v1/locks/x/acquire",
+                                     "{\"client_id\":\"a\",\"ttl_ms\":0.5}"),
+                   "ttl_ms: must be a whole number from 1000 to 86400000\"");
 }
 
 static void deadlocks_are_not_searched_for_without_a_session(void **state)

@@ -61,14 +61,14 @@ static void nobodys_token_or_id_leaks(void **state)
     char *session = open_session(a, "{\"client_id\":\"a\"}");
     char body[200];
     (void)snprintf(body, sizeof(body), "{\"session_id\":\"%s\"}", session);
-    struct reply r = client_ask(a, "POST", "/api/v1/locks/n/acquire", body);
+    struct reply r = client_request_to(a, "POST", "/api/v1/locks/n/acquire", body);
     char *lease = json_text_at(r.body, "lease_id");
     uint64_t token = json_number_at(r.body, "fencing_token");
     char number[32];
     (void)snprintf(number, sizeof(number), "%llu", (unsigned long long)token);
     reply_free(&r);
-    client_ask(w, "POST", "/api/v1/locks/n/acquire",
-               "{\"client_id\":\"w\",\"wait_timeout_ms\":-1}");
+    client_request_to(w, "POST", "/api/v1/locks/n/acquire",
+                      "{\"client_id\":\"w\",\"wait_timeout_ms\":-1}");
     static const char *const questions[][3] = {
         {"POST", "/api/v1/locks/n/acquire", "{\"client_id\":\"b\"}"},
         {"POST", "/api/v1/locks/n/release", "{\"client_id\":\"b\",\"fencing_token\":1}"},
@@ -83,7 +83,7 @@ static void nobodys_token_or_id_leaks(void **state)
         {"GET", "/api/v1/cluster", NULL},
     };
     for (size_t i = 0; i < sizeof(questions) / sizeof(questions[0]); i++) {
-        r = client_ask(b, questions[i][0], questions[i][1], questions[i][2]);
+        r = client_request_to(b, questions[i][0], questions[i][1], questions[i][2]);
         assert_int_equal(r.status, 200);
         assert_null(strstr(r.body, lease));
         assert_null(strstr(r.body, session));
@@ -99,10 +99,10 @@ static void nobodys_token_or_id_leaks(void **state)
     assert_null(strstr(events, "token"));
     assert_null(strstr(events, "event: lost\n")); /* that is for the one who lost it */
     free(events);
-    r = client_ask(boss, "GET", "/api/v1/locks/n", NULL);
+    r = client_request_to(boss, "GET", "/api/v1/locks/n", NULL);
     expect_json(r.body, "holders.0.fencing_token=* holders.0.lease_id=*");
     reply_free(&r);
-    r = client_ask(boss, "GET", "/api/v1/locks", NULL); /* not even to operators */
+    r = client_request_to(boss, "GET", "/api/v1/locks", NULL); /* not even to operators */
     assert_null(strstr(r.body, "1d1d1d1d"));
     reply_free(&r);
     free(session);
@@ -127,7 +127,7 @@ static void a_list_has_prefixes_and_pages(void **state)
         char target[100];
         (void)snprintf(target, sizeof(target), "/api/v1/locks?prefix=job%%2F&limit=20&cursor=%s",
                        cursor);
-        struct reply r = client_ask(c, "GET", target, NULL);
+        struct reply r = client_request_to(c, "GET", target, NULL);
         assert_int_equal(r.status, 200);
         for (const char *at = r.body; (at = strstr(at, "\"name\":\"job/")) != NULL; at++) {
             seen++;
@@ -161,10 +161,10 @@ static void a_show_has_holders_and_waiters_in_order(void **state)
     struct client *w2 = world_client(&world, true);
     expect(c, "POST", "/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"owner\":\"t1\"}", 200,
            NULL);
-    (void)client_ask(w1, "POST", "/api/v1/locks/n/acquire",
-                     "{\"client_id\":\"w1\",\"wait_timeout_ms\":60000}");
-    (void)client_ask(w2, "POST", "/api/v1/locks/n/acquire",
-                     "{\"client_id\":\"w2\",\"wait_timeout_ms\":-1,\"mode\":\"shared\"}");
+    (void)client_request_to(w1, "POST", "/api/v1/locks/n/acquire",
+                            "{\"client_id\":\"w1\",\"wait_timeout_ms\":60000}");
+    (void)client_request_to(w2, "POST", "/api/v1/locks/n/acquire",
+                            "{\"client_id\":\"w2\",\"wait_timeout_ms\":-1,\"mode\":\"shared\"}");
     expect(c, "GET", "/api/v1/locks/n", NULL, 200,
            "held=true holder_count=1 queue_length=2 holders.0.client_id=\"a\" "
            "holders.0.owner=\"t1\" holders.0.fencing_token=2048 holders.0.session_id=- "
@@ -204,7 +204,7 @@ static void the_cluster_is_described(void **state)
     world.gateway.status.serving = false;
     world.gateway.status.members_change = true;
     world.gateway.status.leader_client_address = "";
-    struct reply r = client_ask(c, "GET", "/api/v1/cluster", NULL);
+    struct reply r = client_request_to(c, "GET", "/api/v1/cluster", NULL);
     expect_json(r.body, "leader=null serving=false members_changing=true");
     assert_null(strstr(r.head, "Holdfast-Leader"));
     reply_free(&r);
@@ -231,7 +231,7 @@ static void members_are_changed_by_operators(void **state)
     struct client *c = world_client(&world, true);
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         for (int refused = 0; refused < 2; refused++) {
-            struct reply r = client_ask(c, table[i].method, table[i].target, table[i].body);
+            struct reply r = client_request_to(c, table[i].method, table[i].target, table[i].body);
             assert_int_equal(r.status, 0);
             assert_int_equal(g->change_kind, table[i].change);
             assert_int_equal(g->change_id, table[i].id);
@@ -253,36 +253,36 @@ static void members_are_changed_by_operators(void **state)
     struct client *stranger = world_client(&world, false);
     expect(stranger, "DELETE", "/api/v1/members/4", NULL, 403, "error.code=\"denied\"");
     /* Who goes before the answer came does no harm, and neither does an answer that never comes. */
-    (void)client_ask(c, "DELETE", "/api/v1/members/4", NULL);
+    (void)client_request_to(c, "DELETE", "/api/v1/members/4", NULL);
     client_close(c);
     struct gateway_change_call *call = g->change;
     g->change = NULL;
     call->done(call, HF_OK, NULL);
     c = world_client(&world, true);
-    (void)client_ask(c, "DELETE", "/api/v1/members/4", NULL);
+    (void)client_request_to(c, "DELETE", "/api/v1/members/4", NULL);
 }
 
 static void probes_and_the_description(void **state)
 {
     struct client *c = world_client(&world, false);
-    struct reply r = client_ask(c, "GET", "/livez", NULL);
+    struct reply r = client_request_to(c, "GET", "/livez", NULL);
     assert_int_equal(r.status, 200);
     assert_string_equal(r.body, "ok\n");
     reply_free(&r);
-    r = client_ask(c, "GET", "/readyz?verbose", NULL);
+    r = client_request_to(c, "GET", "/readyz?verbose", NULL);
     assert_int_equal(r.status, 200);
     assert_non_null(strstr(r.body, "[+]leader ok\n"));
     reply_free(&r);
     world.gateway.status.serving = false;
-    r = client_ask(c, "GET", "/readyz?verbose", NULL);
+    r = client_request_to(c, "GET", "/readyz?verbose", NULL);
     assert_int_equal(r.status, 503);
     assert_non_null(strstr(r.body, "[-]serving failed\n"));
     reply_free(&r);
-    r = client_ask(c, "GET", "/openapi.yaml", NULL);
+    r = client_request_to(c, "GET", "/openapi.yaml", NULL);
     assert_int_equal(r.status, 200);
     assert_int_equal(strncmp(r.body, "openapi: 3.1", 12), 0);
     reply_free(&r);
-    r = client_ask(c, "HEAD", "/livez", NULL);
+    r = client_request_to(c, "HEAD", "/livez", NULL);
     assert_int_equal(r.status, 0); /* its length is told, its body is not sent */
     assert_non_null(strstr((char *)c->got, "Content-Length: 3\r\n\r\n"));
 }

@@ -1,4 +1,4 @@
-/* Tests of the memory that HTTP connections may hold together (service/conn_budget.h): what is
+/* Tests of the memory that HTTP connections may hold together (service/http/conn_budget.h): what is
  * counted, which connection is closed, what is reset, and how much one turn does. */
 #include "base_testing.h"
 

@@ -81,7 +81,7 @@ static void a_grant_that_comes_before_the_cancel_is_released(void **state)
     world_run(&world);
     struct client *c = world_client(&world, false);
     world.gateway.is_held = true;
-    (void)client_ask(c, "POST", TARGET, cancel_body);
+    (void)client_request_to(c, "POST", TARGET, cancel_body);
     deliver_one_step(); /* the acquire, which waits; the cancel is submitted */
     release_elsewhere(2048);
     assert_int_equal(look().holders, 1);
@@ -101,7 +101,7 @@ static void a_wait_that_is_attached_anew_meanwhile_leaves_too(void **state)
     world_run(&world);
     struct client *c = world_client(&world, false);
     world.gateway.is_held = true;
-    (void)client_ask(c, "POST", TARGET, cancel_body);
+    (void)client_request_to(c, "POST", TARGET, cancel_body);
     deliver_one_step();
     attach_elsewhere();
     world.gateway.is_held = false;
@@ -131,7 +131,7 @@ static void who_goes_while_it_cancels_leaves_the_queue_all_the_same(void **state
         assert_int_equal(look().queue_length, 1);
         struct client *c = world_client(&world, false);
         world.gateway.is_held = true;
-        (void)client_ask(c, "POST", TARGET, cancel_body);
+        (void)client_request_to(c, "POST", TARGET, cancel_body);
         if (steps == 1) {
             deliver_one_step();
         }
@@ -175,7 +175,7 @@ static void a_cancel_names_its_request(void **state)
 static void a_cancel_of_one_level_keeps_the_others(void **state)
 {
     struct client *a = world_client(&world, false);
-    struct reply r = client_ask(a, "POST", "/api/v1/sessions", "{\"client_id\":\"a\"}");
+    struct reply r = client_request_to(a, "POST", "/api/v1/sessions", "{\"client_id\":\"a\"}");
     char *id = json_text_at(r.body, "session_id");
     char body[300];
     reply_free(&r);
@@ -201,7 +201,7 @@ static void a_campaign_is_withdrawn_likewise(void **state)
     struct client *b = world_client(&world, false);
     const char *target = "/api/v1/elections/n/campaign";
     expect(a, "POST", target, "{\"client_id\":\"a\",\"value\":\"x\"}", 200, "elected=true");
-    (void)client_ask(b, "POST", target, wait_body);
+    (void)client_request_to(b, "POST", target, wait_body);
     assert_int_equal(look().queue_length, 1);
     expect(a, "POST", target, cancel_body, 200, "elected=false reason=\"cancelled\"");
     assert_int_equal(look().queue_length, 0);

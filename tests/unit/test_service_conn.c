@@ -85,7 +85,7 @@ static void a_flood_of_requests_is_held_back(void **state)
 {
     struct client *c = world_client(&world, false);
     const char *one = "GET /api/v1/cluster HTTP/1.1\r\nHost: t\r\n\r\n";
-    struct reply r = client_ask(c, "GET", "/api/v1/cluster", NULL);
+    struct reply r = client_request_to(c, "GET", "/api/v1/cluster", NULL);
     size_t answer = strlen(r.head) + r.body_len;
     reply_free(&r);
     c->is_deaf = true;
@@ -284,7 +284,7 @@ static void each_bad_request_has_its_code(void **state)
             client_send(c, bad->request);
             r = client_reply(c);
         } else {
-            r = client_ask(c, "POST", bad->target, bad->body);
+            r = client_request_to(c, "POST", bad->target, bad->body);
         }
         char expected[100];
         (void)snprintf(expected, sizeof(expected), "error.code=\"%s\" error.message=*", bad->code);
@@ -319,11 +319,11 @@ static void the_wrong_method_is_told_the_right_ones(void **state)
     };
     struct client *c = world_client(&world, false);
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        struct reply r = client_ask(c, table[i][0], table[i][1], NULL);
+        struct reply r = client_request_to(c, table[i][0], table[i][1], NULL);
         assert_int_equal(r.status, 405);
         assert_non_null(strstr(r.head, table[i][2]));
         reply_free(&r);
-        r = client_ask(c, "OPTIONS", table[i][1], NULL);
+        r = client_request_to(c, "OPTIONS", table[i][1], NULL);
         assert_int_equal(r.status, 204);
         assert_non_null(strstr(r.head, table[i][2]));
         reply_free(&r);
@@ -333,8 +333,8 @@ static void the_wrong_method_is_told_the_right_ones(void **state)
 static void the_message_names_the_field(void **state)
 {
     struct client *c = world_client(&world, false);
-    struct reply r =
-        client_ask(c, "POST", "/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"ttl_ms\":5}");
+    struct reply r = client_request_to(c, "POST", "/api/v1/locks/n/acquire",
+                                       "{\"client_id\":\"a\",\"ttl_ms\":5}");
     char *message = json_text_at(r.body, "error.message");
     assert_string_equal(message, "ttl_ms: must be a whole number from 1000 to 86400000");
     free(message);
@@ -374,14 +374,14 @@ static void pages_of_others_are_served_where_nothing_else_is(void **state)
     world_close(&world);
     world_open(&world, &counted.memory, &more);
     struct client *c = world_client(&world, false);
-    struct reply r = client_ask(c, "GET", "/", NULL);
+    struct reply r = client_request_to(c, "GET", "/", NULL);
     assert_int_equal(r.status, 200);
     assert_string_equal(r.body, page);
     assert_non_null(strstr(r.head, "Content-Type: text/html\r\n"));
     reply_free(&r);
     expect(c, "GET", "/other", NULL, 404, "error.code=\"not_found\"");
     expect(c, "POST", "/", NULL, 404, "error.code=\"not_found\"");
-    r = client_ask(c, "GET", "/livez", NULL);
+    r = client_request_to(c, "GET", "/livez", NULL);
     assert_string_equal(r.body, "ok\n");
     reply_free(&r);
 }
@@ -436,8 +436,8 @@ static void a_wait_has_no_such_end(void **state)
     struct client *b = world_client(&world, false);
     expect(a, "POST", "/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"ttl_ms\":3600000}", 200,
            "acquired=true");
-    (void)client_ask(b, "POST", "/api/v1/locks/n/acquire",
-                     "{\"client_id\":\"b\",\"wait_timeout_ms\":-1}");
+    (void)client_request_to(b, "POST", "/api/v1/locks/n/acquire",
+                            "{\"client_id\":\"b\",\"wait_timeout_ms\":-1}");
     world_pass(&world, 3500000);
     assert_non_null(b->conn);
     world_pass(&world, 100000);

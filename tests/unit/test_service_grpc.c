@@ -82,7 +82,7 @@ static bool unlock(const char *name, const char *client, uint64_t token)
     m.resource_id = (char *)(uintptr_t)name;
     m.client_id = (char *)(uintptr_t)client;
     m.fence_token = token;
-    struct h2_call *call = h2_ask(&h, LOCK "Unlock", &m.base);
+    struct h2_call *call = h2_unary(&h, LOCK "Unlock", &m.base);
     h2_expect(call, GRPC_OK, "");
     Holdfast__V1__UnlockResponse *r = h2_message(call, &holdfast__v1__unlock_response__descriptor);
     bool is_released = r->released;
@@ -137,18 +137,18 @@ static void an_error_has_its_status_and_its_code(void **state)
     m.resource_id = (char *)(uintptr_t) "a";
     m.client_id = (char *)(uintptr_t) "me";
     m.ttl = &ttl;
-    h2_expect(h2_ask(&h, LOCK "Lock", &m.base), GRPC_INVALID_ARGUMENT, "field_range");
+    h2_expect(h2_unary(&h, LOCK "Lock", &m.base), GRPC_INVALID_ARGUMENT, "field_range");
     ttl.seconds = -1;
-    h2_expect(h2_ask(&h, LOCK "Lock", &m.base), GRPC_INVALID_ARGUMENT, "field_range");
+    h2_expect(h2_unary(&h, LOCK "Lock", &m.base), GRPC_INVALID_ARGUMENT, "field_range");
     m.ttl = NULL;
     m.mode = (Holdfast__V1__Mode)77;
-    h2_expect(h2_ask(&h, LOCK "Lock", &m.base), GRPC_INVALID_ARGUMENT, "invalid_mode");
+    h2_expect(h2_unary(&h, LOCK "Lock", &m.base), GRPC_INVALID_ARGUMENT, "invalid_mode");
     m.mode = HOLDFAST__V1__MODE__MODE_UNSPECIFIED;
     m.metadata = (char *)(uintptr_t) "1,\"x\":2";
-    h2_expect(h2_ask(&h, LOCK "Lock", &m.base), GRPC_INVALID_ARGUMENT, "invalid_metadata");
+    h2_expect(h2_unary(&h, LOCK "Lock", &m.base), GRPC_INVALID_ARGUMENT, "invalid_metadata");
     m.metadata = (char *)(uintptr_t) "";
     m.session_id = (char *)(uintptr_t) "0123456789abcdef0123456789abcdef";
-    h2_expect(h2_ask(&h, LOCK "Lock", &m.base), GRPC_NOT_FOUND, "session_not_found");
+    h2_expect(h2_unary(&h, LOCK "Lock", &m.base), GRPC_NOT_FOUND, "session_not_found");
     world.gateway.fails = HF_UNAVAILABLE;
     h2_expect(lock_with("a", "me", 0, "", NULL), GRPC_UNAVAILABLE, "unavailable");
     world.gateway.fails = HF_OUTCOME_UNKNOWN;
@@ -164,7 +164,7 @@ static void metadata_is_kept_as_the_http_api_keeps_it(void **state)
     m.resource_id = (char *)(uintptr_t) "a";
     m.client_id = (char *)(uintptr_t) "me";
     m.metadata = (char *)(uintptr_t) "{ \"host\" : [1, 2.50] }";
-    h2_expect(h2_ask(&h, LOCK "Lock", &m.base), GRPC_OK, "");
+    h2_expect(h2_unary(&h, LOCK "Lock", &m.base), GRPC_OK, "");
     assert_true(view_lock(world.gateway.core, 0, slice_of("a"), &view));
     assert_true(slice_equal(view.first.holder.metadata, slice_of("{\"host\":[1,2.50]}")));
 }
@@ -304,7 +304,7 @@ static void a_client_that_vanished_loses_its_place(void **state)
     m.resource_id = (char *)(uintptr_t) "n";
     m.client_id = (char *)(uintptr_t) "a";
     m.ttl = &day;
-    h2_expect(h2_ask(&h, LOCK "Lock", &m.base), GRPC_OK, "");
+    h2_expect(h2_unary(&h, LOCK "Lock", &m.base), GRPC_OK, "");
     struct h2_call *waiter = lock_with("n", "b", -1, "", NULL);
     for (int i = 0; i < 30; i++) {
         h2_pass(&h, 10000); /* it answers pings */

@@ -9,7 +9,7 @@
 #include <holdfast/v1/lock.pb-c.h>
 
 #include "core/view.h"
-#include "service/reply.h"
+#include "service/http/reply.h"
 
 #define LOCK "/holdfast.v1.LockService/"
 
@@ -157,7 +157,7 @@ static void lock_in(const char *session, const char *name)
     Holdfast__V1__LockRequest m = HOLDFAST__V1__LOCK_REQUEST__INIT;
     m.resource_id = text(name);
     m.session_id = text(session);
-    struct h2_call *call = h2_ask(&h, LOCK "Lock", &m.base);
+    struct h2_call *call = h2_unary(&h, LOCK "Lock", &m.base);
     h2_expect(call, GRPC_OK, "");
     Holdfast__V1__LockResponse *r = h2_message(call, &holdfast__v1__lock_response__descriptor);
     assert_true(r->acquired);
@@ -350,7 +350,7 @@ static void the_holder_is_asked_to_give_up_and_told_of_loss(void **state)
     revoke.actor_id = text("op");
     revoke.reason = text("repairs");
     revoke.deadline = &grace;
-    h2_expect(h2_ask(&h, "/holdfast.v1.AdminService/Revoke", &revoke.base), GRPC_OK, "");
+    h2_expect(h2_unary(&h, "/holdfast.v1.AdminService/Revoke", &revoke.base), GRPC_OK, "");
     Response *m = hear(call, ANSWER(NOTICE));
     assert_int_equal(m->notice->news, NEWS(REVOKE_REQUESTED));
     assert_string_equal(m->notice->resource_id, "n");
@@ -478,7 +478,7 @@ static struct h2_call *watch(const char *prefix, const char *after)
     Holdfast__V1__WatchRequest m = HOLDFAST__V1__WATCH_REQUEST__INIT;
     m.prefix = text(prefix);
     m.after_id = text(after);
-    return h2_ask(&h, LOCK "Watch", &m.base);
+    return h2_unary(&h, LOCK "Watch", &m.base);
 }
 
 static void hear_event(struct h2_call *call, const char *type, const char *name, char id[32])
@@ -579,7 +579,7 @@ static void a_connection_with_a_stream_is_not_idle_and_one_without_is_told_goodb
     h2_run(&h);
     assert_true(http_conn_is_idle(h.client->conn));
     Grpc__Health__V1__HealthCheckRequest m = GRPC__HEALTH__V1__HEALTH_CHECK_REQUEST__INIT;
-    struct h2_call *call = h2_ask(&h, "/grpc.health.v1.Health/Watch", &m.base);
+    struct h2_call *call = h2_unary(&h, "/grpc.health.v1.Health/Watch", &m.base);
     assert_false(http_conn_is_idle(h.client->conn));
     h2_cancel(&h, call);
     assert_true(http_conn_is_idle(h.client->conn));
@@ -596,7 +596,7 @@ static void a_connection_with_a_stream_is_not_idle_and_one_without_is_told_goodb
 static void health_is_asked_and_watched(void **state)
 {
     Grpc__Health__V1__HealthCheckRequest m = GRPC__HEALTH__V1__HEALTH_CHECK_REQUEST__INIT;
-    struct h2_call *call = h2_ask(&h, "/grpc.health.v1.Health/Watch", &m.base);
+    struct h2_call *call = h2_unary(&h, "/grpc.health.v1.Health/Watch", &m.base);
     static const int expected[] = {
         GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING,
         GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__NOT_SERVING};
@@ -610,7 +610,7 @@ static void health_is_asked_and_watched(void **state)
         h2_run(&h);
     }
     m.service = text("nothing");
-    h2_expect(h2_ask(&h, "/grpc.health.v1.Health/Check", &m.base), GRPC_NOT_FOUND, "not_found");
+    h2_expect(h2_unary(&h, "/grpc.health.v1.Health/Check", &m.base), GRPC_NOT_FOUND, "not_found");
 }
 
 int main(void)

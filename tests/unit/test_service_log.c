@@ -61,7 +61,7 @@ static void others_are_refused_and_nothing_is_changed(void **state)
 static void what_is_no_level_is_refused_with_the_words_that_are(void **state)
 {
     struct client *c = world_client(&world, true);
-    struct reply r = client_ask(c, "PUT", PATH, "{\"log_level\":\"loud\"}");
+    struct reply r = client_request_to(c, "PUT", PATH, "{\"log_level\":\"loud\"}");
     assert_int_equal(r.status, 400);
     expect_json(r.body, "error.code=\"field_range\"");
     assert_non_null(strstr(r.body, "log_level: a level is one of debug, info"));
@@ -77,7 +77,7 @@ static void what_is_no_level_is_refused_with_the_words_that_are(void **state)
 static void the_path_says_which_methods_it_has(void **state)
 {
     struct client *c = world_client(&world, true);
-    struct reply r = client_ask(c, "POST", PATH, "{}");
+    struct reply r = client_request_to(c, "POST", PATH, "{}");
     assert_int_equal(r.status, 405);
     assert_non_null(strstr(r.head, "Allow: GET, HEAD, PUT, OPTIONS\r\n"));
     reply_free(&r);

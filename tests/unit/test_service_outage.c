@@ -8,7 +8,7 @@ static void unavailable_promises_that_nothing_was_done(void **state)
 {
     struct client *c = world_client(&world, false);
     world.gateway.fails = HF_UNAVAILABLE;
-    struct reply r = client_ask(c, "POST", TARGET, "{\"client_id\":\"a\"}");
+    struct reply r = client_request_to(c, "POST", TARGET, "{\"client_id\":\"a\"}");
     assert_int_equal(r.status, 503);
     assert_non_null(strstr(r.head, "Retry-After: 1\r\n"));
     expect_json(r.body, "error.code=\"unavailable\" error.message=*");
@@ -19,10 +19,10 @@ static void unavailable_promises_that_nothing_was_done(void **state)
 }
 
 /* Asks under conditions where nobody knows what happened; the answer names an id. */
-static char *ask_in_the_dark(struct client *c, const char *target, const char *body)
+static char *pending_in_the_dark(struct client *c, const char *target, const char *body)
 {
     world.gateway.fails = HF_OUTCOME_UNKNOWN;
-    struct reply r = client_ask(c, "POST", target, body);
+    struct reply r = client_request_to(c, "POST", target, body);
     world.gateway.fails = HF_OK;
     assert_int_equal(r.status, 504);
     expect_json(r.body, "error.code=\"outcome_unknown\" error.request_id=*");
@@ -37,17 +37,17 @@ static void an_unknown_outcome_can_be_asked_for_again(void **state)
     char body[300];
     for (int done = 0; done < 2; done++) {
         world.gateway.does_before = done;
-        char *id = ask_in_the_dark(c, TARGET, "{\"client_id\":\"a\",\"ttl_ms\":5000}");
+        char *id = pending_in_the_dark(c, TARGET, "{\"client_id\":\"a\",\"ttl_ms\":5000}");
         (void)snprintf(body, sizeof(body),
                        "{\"client_id\":\"a\",\"ttl_ms\":5000,\"request_id\":\"%s\"}", id);
-        struct reply r = client_ask(c, "POST", TARGET, body);
+        struct reply r = client_request_to(c, "POST", TARGET, body);
         expect_json(r.body, done ? "acquired=true replayed=true" : "acquired=true replayed=-");
         uint64_t token = json_number_at(r.body, "fencing_token");
         reply_free(&r);
         free(id);
         (void)snprintf(body, sizeof(body), "{\"client_id\":\"a\",\"fencing_token\":%llu}",
                        (unsigned long long)token);
-        id = ask_in_the_dark(c, "/api/v1/locks/n/release", body);
+        id = pending_in_the_dark(c, "/api/v1/locks/n/release", body);
         (void)snprintf(body, sizeof(body),
                        "{\"client_id\":\"a\",\"fencing_token\":%llu,\"request_id\":\"%s\"}",
                        (unsigned long long)token, id);
@@ -55,7 +55,7 @@ static void an_unknown_outcome_can_be_asked_for_again(void **state)
         free(id);
     }
     world.gateway.does_before = true;
-    char *id = ask_in_the_dark(c, "/api/v1/sessions", "{\"client_id\":\"a\"}");
+    char *id = pending_in_the_dark(c, "/api/v1/sessions", "{\"client_id\":\"a\"}");
     (void)snprintf(body, sizeof(body), "{\"client_id\":\"a\",\"request_id\":\"%s\"}", id);
     expect(c, "POST", "/api/v1/sessions", body, 200, "session_id=* replayed=true");
     expect(c, "GET", "/api/v1/sessions", NULL, 200, "sessions.0=* sessions.1=-");
@@ -65,7 +65,7 @@ static void an_unknown_outcome_can_be_asked_for_again(void **state)
 static void the_clients_own_id_is_named(void **state)
 {
     struct client *c = world_client(&world, false);
-    char *id = ask_in_the_dark(c, TARGET, "{\"client_id\":\"a\",\"request_id\":\"mine\"}");
+    char *id = pending_in_the_dark(c, TARGET, "{\"client_id\":\"a\",\"request_id\":\"mine\"}");
     assert_string_equal(id, "mine");
     free(id);
 }
@@ -76,14 +76,14 @@ static void a_wait_in_the_dark_keeps_its_place_for_a_while(void **state)
     struct client *b = world_client(&world, false);
     char body[200];
     world.gateway.does_before = true;
-    char *id = ask_in_the_dark(b, TARGET, "{\"client_id\":\"b\",\"wait_timeout_ms\":60000}");
+    char *id = pending_in_the_dark(b, TARGET, "{\"client_id\":\"b\",\"wait_timeout_ms\":60000}");
     world_run(&world);
     world_pass(&world, 600);
     assert_int_equal(world.gateway.submitted[COMMAND_DETACH], 1);
     assert_int_equal(look().queue_length, 1);
     (void)snprintf(body, sizeof(body),
                    "{\"client_id\":\"b\",\"wait_timeout_ms\":60000,\"request_id\":\"%s\"}", id);
-    (void)client_ask(b, "POST", TARGET, body);
+    (void)client_request_to(b, "POST", TARGET, body);
     expect_nothing(b);
     release(a, "a", 2048);
     expect_reply(b, 200, "acquired=true");
@@ -95,9 +95,9 @@ static void who_is_gone_in_the_dark_leaves_nothing_behind(void **state)
     for (int waits = 0; waits < 2; waits++) {
         struct client *b = world_client(&world, false);
         world.gateway.is_held = true;
-        (void)client_ask(b, "POST", TARGET,
-                         waits ? "{\"client_id\":\"b\",\"wait_timeout_ms\":-1}"
-                               : "{\"client_id\":\"b\"}");
+        (void)client_request_to(b, "POST", TARGET,
+                                waits ? "{\"client_id\":\"b\",\"wait_timeout_ms\":-1}"
+                                      : "{\"client_id\":\"b\"}");
         client_close(b);
         world.gateway.is_held = false;
         world.gateway.fails = HF_OUTCOME_UNKNOWN;
@@ -133,7 +133,7 @@ static void a_wait_whose_end_is_not_heard_of_is_asked_for_with_a_limit(void **st
     (void)holder("a");
     struct client *b = world_client(&world, false);
     world.gateway.is_held = true;
-    (void)client_ask(b, "POST", TARGET, "{\"client_id\":\"b\",\"wait_timeout_ms\":3000}");
+    (void)client_request_to(b, "POST", TARGET, "{\"client_id\":\"b\",\"wait_timeout_ms\":3000}");
     assert_int_equal(world.gateway.first->call->within_ms, 3500);
     world.gateway.is_held = false;
     world_run(&world);
@@ -148,13 +148,13 @@ static void a_wait_whose_end_is_not_heard_of_is_asked_for_with_a_limit(void **st
     expect_nothing(b);
     /* A short wait has time to find the next leader; one without a request to wait has all of it. */
     struct client *d = world_client(&world, false);
-    (void)client_ask(d, "POST", TARGET, "{\"client_id\":\"d\",\"wait_timeout_ms\":1}");
+    (void)client_request_to(d, "POST", TARGET, "{\"client_id\":\"d\",\"wait_timeout_ms\":1}");
     assert_int_equal(world.gateway.last->call->within_ms, 2000);
     struct client *e = world_client(&world, false);
-    (void)client_ask(e, "POST", TARGET, "{\"client_id\":\"e\",\"wait_timeout_ms\":-1}");
+    (void)client_request_to(e, "POST", TARGET, "{\"client_id\":\"e\",\"wait_timeout_ms\":-1}");
     assert_int_equal(world.gateway.last->call->within_ms, 0);
     struct client *g = world_client(&world, false);
-    (void)client_ask(g, "POST", TARGET, "{\"client_id\":\"g\"}");
+    (void)client_request_to(g, "POST", TARGET, "{\"client_id\":\"g\"}");
     assert_int_equal(world.gateway.last->call->within_ms, 0);
 }
 
@@ -162,7 +162,7 @@ static void a_wait_whose_end_is_not_heard_of_is_asked_for_with_a_limit(void **st
 static void a_level_of_a_re_entered_lock_is_given_back_once(void **state)
 {
     struct client *a = world_client(&world, false);
-    struct reply r = client_ask(a, "POST", "/api/v1/sessions", "{\"client_id\":\"a\"}");
+    struct reply r = client_request_to(a, "POST", "/api/v1/sessions", "{\"client_id\":\"a\"}");
     char *id = json_text_at(r.body, "session_id");
     reply_free(&r);
     char body[200];
@@ -171,7 +171,7 @@ static void a_level_of_a_re_entered_lock_is_given_back_once(void **state)
     expect(a, "POST", TARGET, body, 200, "acquired=true depth=2");
     struct client *b = world_client(&world, false);
     b->is_deaf = true;
-    (void)client_ask(b, "POST", TARGET, body);
+    (void)client_request_to(b, "POST", TARGET, body);
     assert_int_equal(look().first.depth, 3);
     client_close(b);
     world.gateway.fails = HF_OUTCOME_UNKNOWN;
@@ -186,7 +186,7 @@ static void a_level_of_a_re_entered_lock_is_given_back_once(void **state)
 /* Enters twice, and returns the body to enter again with, which the caller frees. */
 static char *enter_twice(struct client *a)
 {
-    struct reply r = client_ask(a, "POST", "/api/v1/sessions", "{\"client_id\":\"a\"}");
+    struct reply r = client_request_to(a, "POST", "/api/v1/sessions", "{\"client_id\":\"a\"}");
     char *id = json_text_at(r.body, "session_id");
     reply_free(&r);
     char *body = malloc(300);
@@ -204,7 +204,7 @@ static void an_acquire_that_enters_again_is_counted_once_however_often_it_is_sen
     char *body = enter_twice(a);
     struct result first;
     world.gateway.is_held = true;
-    (void)client_ask(a, "POST", TARGET, body);
+    (void)client_request_to(a, "POST", TARGET, body);
     fake_gateway_apply(&world.gateway, &world.gateway.first->command, &first);
     assert_int_equal(first.depth, 3);
     world.gateway.is_held = false;
@@ -220,7 +220,7 @@ static void an_acquire_that_enters_again_in_the_dark_can_be_asked_for_again(void
     char *body = enter_twice(a);
     for (int done = 0; done < 2; done++) {
         world.gateway.does_before = done;
-        char *id = ask_in_the_dark(a, TARGET, body);
+        char *id = pending_in_the_dark(a, TARGET, body);
         char again[400];
         (void)snprintf(again, sizeof(again), "%.*s,\"request_id\":\"%s\"}", (int)strlen(body) - 1,
                        body, id);
@@ -239,7 +239,7 @@ static void a_level_that_was_entered_in_the_dark_is_given_back_for_who_is_gone(v
     char *body = enter_twice(a);
     struct client *b = world_client(&world, false);
     world.gateway.is_held = true;
-    (void)client_ask(b, "POST", TARGET, body);
+    (void)client_request_to(b, "POST", TARGET, body);
     client_close(b);
     world.gateway.is_held = false;
     world.gateway.fails = HF_OUTCOME_UNKNOWN;
@@ -347,8 +347,8 @@ static void an_event_may_come_before_its_result(void **state)
     struct client *d = world_client(&world, false);
     (void)a;
     world.gateway.is_late = true;
-    (void)client_ask(b, "POST", TARGET, "{\"client_id\":\"b\",\"wait_timeout_ms\":60000}");
-    (void)client_ask(d, "POST", TARGET, "{\"client_id\":\"d\",\"wait_timeout_ms\":500}");
+    (void)client_request_to(b, "POST", TARGET, "{\"client_id\":\"b\",\"wait_timeout_ms\":60000}");
+    (void)client_request_to(d, "POST", TARGET, "{\"client_id\":\"d\",\"wait_timeout_ms\":500}");
     fake_gateway_pass(&world.gateway, 500);
     struct command c;
     struct result r;
@@ -370,7 +370,7 @@ static void an_early_event_that_was_pushed_out_is_asked_for(void **state)
     struct client *b = world_client(&world, false);
     (void)a;
     world.gateway.is_late = true;
-    (void)client_ask(b, "POST", TARGET, "{\"client_id\":\"b\",\"wait_timeout_ms\":60000}");
+    (void)client_request_to(b, "POST", TARGET, "{\"client_id\":\"b\",\"wait_timeout_ms\":60000}");
     struct command c;
     struct result r;
     command_init(&c, COMMAND_RELEASE);
@@ -408,7 +408,7 @@ static void a_draining_node_sends_everybody_elsewhere(void **state)
     client_send(stream, "GET /api/v1/watch HTTP/1.1\r\nHost: t\r\n\r\n");
     struct client *busy = world_client(&world, false);
     world.gateway.is_held = true;
-    (void)client_ask(busy, "POST", "/api/v1/locks/m/acquire", "{\"client_id\":\"z\"}");
+    (void)client_request_to(busy, "POST", "/api/v1/locks/m/acquire", "{\"client_id\":\"z\"}");
     service_drain(world.service);
     world.gateway.is_held = false;
     world_run(&world);
@@ -426,7 +426,7 @@ static void a_draining_node_sends_everybody_elsewhere(void **state)
     assert_null(stream->conn);
     assert_int_equal(look().queue_length, 1); /* the place of the one with an id */
     struct client *late = world_client(&world, false);
-    struct reply ready = client_ask(late, "GET", "/readyz", NULL);
+    struct reply ready = client_request_to(late, "GET", "/readyz", NULL);
     assert_int_equal(ready.status, 503);
     reply_free(&ready);
 }

@@ -13,8 +13,8 @@ static void set_with_nx_is_an_acquire(void **state)
 {
     struct resp_client *a = client();
     struct resp_client *b = client();
-    resp_ask(a, "SET lock me NX PX 30000", "+OK|");
-    resp_ask(b, "SET lock you NX PX 30000", "$-1|");
+    resp_request(a, "SET lock me NX PX 30000", "+OK|");
+    resp_request(b, "SET lock you NX PX 30000", "$-1|");
     assert_int_equal(submitted(COMMAND_ACQUIRE), 2);
     assert_int_equal(submitted(COMMAND_TRANSACT), 0);
     struct key_view view;
@@ -23,12 +23,12 @@ static void set_with_nx_is_an_acquire(void **state)
     assert_memory_equal(view.value.data, "me", 2);
     assert_int_equal(view.client.len, strlen("resp:10.0.0.1:4000"));
     assert_memory_equal(view.client.data, "resp:10.0.0.1:4000", view.client.len);
-    resp_ask(b, "HELLO 3 SETNAME worker",
-             "%7|$6|server|$5|redis|$7|version|$5|7.0.0|$5|proto|:3|"
-             "$2|id|:2|$4|mode|$10|standalone|$4|role|$6|master|"
-             "$7|modules|*0|");
-    resp_ask(b, "SET lock you NX PX 30000", "_|");
-    resp_ask(b, "SET other you NX EX 5", "+OK|");
+    resp_request(b, "HELLO 3 SETNAME worker",
+                 "%7|$6|server|$5|redis|$7|version|$5|7.0.0|$5|proto|:3|"
+                 "$2|id|:2|$4|mode|$10|standalone|$4|role|$6|master|"
+                 "$7|modules|*0|");
+    resp_request(b, "SET lock you NX PX 30000", "_|");
+    resp_request(b, "SET other you NX EX 5", "+OK|");
     view_key(world.gateway.core, 0, slice_of("other"), &view);
     assert_memory_equal(view.client.data, "resp:worker@10.0.0.2:4000", view.client.len);
 }
@@ -44,7 +44,7 @@ static void answers_come_in_the_order_of_the_requests(void **state)
     assert_int_equal(submitted(COMMAND_ACQUIRE), 3);
 }
 
-/* Connections take turns by this number (node/forward_turns.c). */
+/* Connections take turns by this number (node/forward/forward_turns.c). */
 static void requests_carry_the_number_of_their_connection(void **state)
 {
     struct resp_client *a = client();
@@ -85,7 +85,7 @@ static void reads_that_came_together_share_a_barrier(void **state)
     resp_world_run(&world);
     resp_expect(c, "$1|1|:5|:2|$1|x|+string|");
     assert_int_equal(world.gateway.barriers, 1);
-    resp_ask(c, "GET a", "$1|1|");
+    resp_request(c, "GET a", "$1|1|");
     assert_int_equal(world.gateway.barriers, 2);
 }
 
@@ -133,9 +133,9 @@ static void an_idle_connection_ends_after_an_hour_a_subscriber_does_not(void **s
     struct resp_client *idle = client();
     struct resp_client *listens = client();
     resp_say(listens, "SUBSCRIBE c");
-    resp_ask(idle, "PING", "+PONG|");
+    resp_request(idle, "PING", "+PONG|");
     resp_world_pass(&world, 3500000);
-    resp_ask(idle, "PING", "+PONG|");
+    resp_request(idle, "PING", "+PONG|");
     resp_world_pass(&world, 3500000);
     assert_non_null(idle->conn);
     resp_world_pass(&world, 200000);
@@ -148,15 +148,15 @@ static void a_connection_is_idle_while_nothing_hangs_on_it(void **state)
 {
     struct resp_client *c = client();
     assert_true(resp_conn_is_idle(c->conn));
-    resp_ask(c, "SET lock me NX PX 30000", "+OK|");
+    resp_request(c, "SET lock me NX PX 30000", "+OK|");
     assert_true(resp_conn_is_idle(c->conn)); /* the lock does not hang on the connection */
     resp_send_bytes(c, "PI", 2);
     assert_false(resp_conn_is_idle(c->conn));
-    resp_ask(c, "NG", "+PONG|");
+    resp_request(c, "NG", "+PONG|");
     assert_true(resp_conn_is_idle(c->conn));
-    resp_ask(c, "MULTI", "+OK|");
+    resp_request(c, "MULTI", "+OK|");
     assert_false(resp_conn_is_idle(c->conn));
-    resp_ask(c, "DISCARD", "+OK|");
+    resp_request(c, "DISCARD", "+OK|");
     assert_true(resp_conn_is_idle(c->conn));
     struct resp_client *waits = client();
     resp_say(waits, "HF.ACQUIRE lock you PX 30000 WAIT 60000");
@@ -197,7 +197,7 @@ static void a_lock_whose_grant_was_never_told_is_given_back(void **state)
     resp_say(a, "SET lock me NX PX 30000");
     resp_client_close(a);
     resp_world_run(&world);
-    resp_ask(b, "SET lock you NX PX 30000", "+OK|");
+    resp_request(b, "SET lock you NX PX 30000", "+OK|");
 }
 
 static void a_connection_may_go_at_any_time(void **state)
@@ -214,8 +214,8 @@ static void a_connection_may_go_at_any_time(void **state)
         resp_world_run(&world);
     }
     struct resp_client *c = client();
-    resp_ask(c, "GET n", "$1|1|");
-    resp_ask(c, "EXISTS lock", ":0|");
+    resp_request(c, "GET n", "$1|1|");
+    resp_request(c, "EXISTS lock", ":0|");
 }
 
 static void a_client_that_sends_no_more_still_gets_its_answers(void **state)
@@ -242,31 +242,31 @@ static void quit_ends_it(void **state)
 static void commands_about_the_connection(void **state)
 {
     struct resp_client *c = client();
-    resp_ask(c, "PING hello", "$5|hello|");
-    resp_ask(c, "CLIENT ID", ":1|");
-    resp_ask(c, "CLIENT GETNAME", "$-1|");
-    resp_ask(c, "CLIENT SETNAME worker-1", "+OK|");
-    resp_ask(c, "CLIENT GETNAME", "$8|worker-1|");
+    resp_request(c, "PING hello", "$5|hello|");
+    resp_request(c, "CLIENT ID", ":1|");
+    resp_request(c, "CLIENT GETNAME", "$-1|");
+    resp_request(c, "CLIENT SETNAME worker-1", "+OK|");
+    resp_request(c, "CLIENT GETNAME", "$8|worker-1|");
     resp_say(c, "CLIENT SETNAME \"a b\"");
     resp_expect_start(c, "-ERR Client names cannot contain spaces");
-    resp_ask(c, "CLIENT SETINFO lib-name redis-py", "+OK|");
+    resp_request(c, "CLIENT SETINFO lib-name redis-py", "+OK|");
     resp_say(c, "CLIENT NONSENSE");
     resp_expect_start(c, "-ERR unknown subcommand");
-    resp_ask(c, "SELECT 0", "+OK|");
-    resp_ask(c, "SELECT 1", "-ERR DB index is out of range|");
-    resp_ask(c, "HELLO 4", "-NOPROTO unsupported protocol version|");
-    resp_ask(c, "TIME", "*2|$10|1731660577|$6|123000|");
-    resp_ask(c, "CONFIG GET sav*", "*2|$4|save|$0||");
-    resp_ask(c, "COMMAND GETKEYS SET a b", "*1|$1|a|");
-    resp_ask(c, "COMMAND INFO get nonsense",
-             "*2|*10|$3|get|:2|*2|+readonly|+fast|:1|:1|:1|*0|*0|*0|*0|*-1|");
-    resp_ask(c, "GET", "-ERR wrong number of arguments for 'get' command|");
-    resp_ask(
+    resp_request(c, "SELECT 0", "+OK|");
+    resp_request(c, "SELECT 1", "-ERR DB index is out of range|");
+    resp_request(c, "HELLO 4", "-NOPROTO unsupported protocol version|");
+    resp_request(c, "TIME", "*2|$10|1731660577|$6|123000|");
+    resp_request(c, "CONFIG GET sav*", "*2|$4|save|$0||");
+    resp_request(c, "COMMAND GETKEYS SET a b", "*1|$1|a|");
+    resp_request(c, "COMMAND INFO get nonsense",
+                 "*2|*10|$3|get|:2|*2|+readonly|+fast|:1|:1|:1|*0|*0|*0|*0|*-1|");
+    resp_request(c, "GET", "-ERR wrong number of arguments for 'get' command|");
+    resp_request(
         c, "AUTH x",
         "-ERR AUTH <password> called without any password configured for the default user. Are "
         "you sure your configuration is correct?|");
-    resp_ask(c, "RESET", "+RESET|");
-    resp_ask(c, "CLIENT GETNAME", "$-1|");
+    resp_request(c, "RESET", "+RESET|");
+    resp_request(c, "CLIENT GETNAME", "$-1|");
     resp_say(c, "INFO");
     assert_non_null(strstr(c->got, "redis_version:"));
     assert_non_null(strstr(c->got, "loading:0"));
@@ -277,25 +277,26 @@ static void commands_about_the_connection(void **state)
 static void a_password_is_asked_for(void **state)
 {
     struct resp_client *c = client();
-    resp_ask(c, "GET a", "-NOAUTH Authentication required.|");
-    resp_ask(c, "NONSENSE", "-NOAUTH Authentication required.|");
-    resp_ask(c, "SET a 1 NX PX 5000", "-NOAUTH Authentication required.|");
-    resp_ask(c, "AUTH secret", "-WRONGPASS invalid username-password pair or user is disabled.|");
-    resp_ask(c, "AUTH \"\"", "-WRONGPASS invalid username-password pair or user is disabled.|");
-    resp_ask(c, "AUTH \"se cretse cret\"",
-             "-WRONGPASS invalid username-password pair or user is disabled.|");
-    resp_ask(c, "AUTH someone \"se cret\"",
-             "-WRONGPASS invalid username-password pair or user is disabled.|");
+    resp_request(c, "GET a", "-NOAUTH Authentication required.|");
+    resp_request(c, "NONSENSE", "-NOAUTH Authentication required.|");
+    resp_request(c, "SET a 1 NX PX 5000", "-NOAUTH Authentication required.|");
+    resp_request(c, "AUTH secret",
+                 "-WRONGPASS invalid username-password pair or user is disabled.|");
+    resp_request(c, "AUTH \"\"", "-WRONGPASS invalid username-password pair or user is disabled.|");
+    resp_request(c, "AUTH \"se cretse cret\"",
+                 "-WRONGPASS invalid username-password pair or user is disabled.|");
+    resp_request(c, "AUTH someone \"se cret\"",
+                 "-WRONGPASS invalid username-password pair or user is disabled.|");
     resp_say(c, "HELLO 3");
     resp_expect_start(c, "-NOAUTH HELLO must be called");
-    resp_ask(c, "AUTH \"se cret\"", "+OK|");
-    resp_ask(c, "SET a 1 NX PX 5000", "+OK|");
+    resp_request(c, "AUTH \"se cret\"", "+OK|");
+    resp_request(c, "SET a 1 NX PX 5000", "+OK|");
     resp_say(c, "RESET");
     resp_expect(c, "+RESET|");
-    resp_ask(c, "GET a", "-NOAUTH Authentication required.|");
+    resp_request(c, "GET a", "-NOAUTH Authentication required.|");
     resp_say(c, "HELLO 2 AUTH default \"se cret\"");
     resp_expect_start(c, "*14\r\n");
-    resp_ask(c, "GET a", "$1|1|");
+    resp_request(c, "GET a", "$1|1|");
     assert_int_equal(submitted(COMMAND_ACQUIRE), 1);
 }
 
@@ -306,24 +307,25 @@ static void messages_reach_everybody_who_listens(void **state)
     struct resp_client *a = client();
     struct resp_client *b = client();
     struct resp_client *c = client();
-    resp_ask(a, "SUBSCRIBE news other", "*3|$9|subscribe|$4|news|:1|*3|$9|subscribe|$5|other|:2|");
-    resp_ask(b, "PSUBSCRIBE n*s", "*3|$10|psubscribe|$3|n*s|:1|");
-    resp_ask(c, "PUBLISH news hello", ":2|");
+    resp_request(a, "SUBSCRIBE news other",
+                 "*3|$9|subscribe|$4|news|:1|*3|$9|subscribe|$5|other|:2|");
+    resp_request(b, "PSUBSCRIBE n*s", "*3|$10|psubscribe|$3|n*s|:1|");
+    resp_request(c, "PUBLISH news hello", ":2|");
     resp_expect(a, "*3|$7|message|$4|news|$5|hello|");
     resp_expect(b, "*4|$8|pmessage|$3|n*s|$4|news|$5|hello|");
-    resp_ask(c, "PUBLISH nobody hello", ":0|");
-    resp_ask(c, "PUBSUB NUMSUB news", "*2|$4|news|:1|");
+    resp_request(c, "PUBLISH nobody hello", ":0|");
+    resp_request(c, "PUBSUB NUMSUB news", "*2|$4|news|:1|");
     struct resp_client *d = client();
     resp_say(d, "HELLO 3");
     resp_expect_start(d, "%7\r\n");
-    resp_ask(d, "PUBSUB NUMSUB news none", "*4|$4|news|:1|$4|none|:0|"); /* no map: as Redis */
-    resp_ask(d, "PUBSUB NUMSUB", "*0|");
-    resp_ask(a, "UNSUBSCRIBE", "*3|$11|unsubscribe|$4|news|:1|*3|$11|unsubscribe|$5|other|:0|");
-    resp_ask(a, "UNSUBSCRIBE", "*3|$11|unsubscribe|$-1|:0|");
-    resp_ask(c, "PUBLISH news again", ":1|");
+    resp_request(d, "PUBSUB NUMSUB news none", "*4|$4|news|:1|$4|none|:0|"); /* no map: as Redis */
+    resp_request(d, "PUBSUB NUMSUB", "*0|");
+    resp_request(a, "UNSUBSCRIBE", "*3|$11|unsubscribe|$4|news|:1|*3|$11|unsubscribe|$5|other|:0|");
+    resp_request(a, "UNSUBSCRIBE", "*3|$11|unsubscribe|$-1|:0|");
+    resp_request(c, "PUBLISH news again", ":1|");
     resp_expect(a, "");
-    resp_ask(b, "PUNSUBSCRIBE n*s",
-             "*4|$8|pmessage|$3|n*s|$4|news|$5|again|*3|$12|punsubscribe|$3|n*s|:0|");
+    resp_request(b, "PUNSUBSCRIBE n*s",
+                 "*4|$8|pmessage|$3|n*s|$4|news|$5|again|*3|$12|punsubscribe|$3|n*s|:0|");
 }
 
 static void a_subscriber_of_resp2_may_do_little_else(void **state)
@@ -333,11 +335,11 @@ static void a_subscriber_of_resp2_may_do_little_else(void **state)
     c->got_len = 0;
     resp_say(c, "GET a");
     resp_expect_start(c, "-ERR Can't execute 'get'");
-    resp_ask(c, "PING", "*2|$4|pong|$0||");
+    resp_request(c, "PING", "*2|$4|pong|$0||");
     resp_say(c, "HELLO 3");
     c->got_len = 0;
-    resp_ask(c, "GET a", "_|");
-    resp_ask(c, "PUBLISH news x", ">3|$7|message|$4|news|$1|x|:1|");
+    resp_request(c, "GET a", "_|");
+    resp_request(c, "PUBLISH news x", ">3|$7|message|$4|news|$1|x|:1|");
 }
 
 static void a_subscriber_that_does_not_read_is_dropped(void **state)
@@ -382,7 +384,7 @@ static void errors_have_the_form_of_redis(void **state)
         resp_expect_start(c, cases[i].start);
     }
     world.gateway.fails = HF_OK;
-    resp_ask(c, "INCR n", ":1|");
+    resp_request(c, "INCR n", ":1|");
 }
 
 static void a_node_that_stops_answers_first(void **state)

@@ -18,40 +18,40 @@ static int set_up_short(void **state)
 static void set_takes_every_option_of_redis(void **state)
 {
     struct resp_client *c = client();
-    resp_ask(c, "SET k v", "+OK|");
-    resp_ask(c, "TTL k", ":86400|"); /* without one it is the longest */
-    resp_ask(c, "SET k w EX 10", "+OK|");
-    resp_ask(c, "PTTL k", ":10000|");
-    resp_ask(c, "SET k x KEEPTTL", "+OK|");
-    resp_ask(c, "PTTL k", ":10000|");
-    resp_ask(c, "SET k y XX PX 20000 GET", "$1|x|");
-    resp_ask(c, "GET k", "$1|y|");
-    resp_ask(c, "PTTL k", ":20000|");
-    resp_ask(c, "SET k z NX GET", "$1|y|");
-    resp_ask(c, "SET free z XX", "$-1|");
-    resp_ask(c, "SET free z XX GET", "$-1|");
-    resp_ask(c, "EXISTS free", ":0|");
-    resp_ask(c, "SET k z PXAT 1731660607123", "+OK|");
-    resp_ask(c, "PTTL k", ":30000|");
-    resp_ask(c, "SET k z EXAT 1731660587", "+OK|");
-    resp_ask(c, "PTTL k", ":9877|");
-    resp_ask(c, "SETEX k 30 v", "+OK|");
-    resp_ask(c, "PSETEX k 5000 v", "+OK|");
-    resp_ask(c, "PTTL k", ":5000|");
-    resp_ask(c, "SETNX k v", ":0|");
-    resp_ask(c, "SETNX other v", ":1|");
-    resp_ask(c, "STRLEN k", ":1|");
-    resp_ask(c, "MGET k nothing other", "*3|$1|v|$-1|$1|v|");
+    resp_request(c, "SET k v", "+OK|");
+    resp_request(c, "TTL k", ":86400|"); /* without one it is the longest */
+    resp_request(c, "SET k w EX 10", "+OK|");
+    resp_request(c, "PTTL k", ":10000|");
+    resp_request(c, "SET k x KEEPTTL", "+OK|");
+    resp_request(c, "PTTL k", ":10000|");
+    resp_request(c, "SET k y XX PX 20000 GET", "$1|x|");
+    resp_request(c, "GET k", "$1|y|");
+    resp_request(c, "PTTL k", ":20000|");
+    resp_request(c, "SET k z NX GET", "$1|y|");
+    resp_request(c, "SET free z XX", "$-1|");
+    resp_request(c, "SET free z XX GET", "$-1|");
+    resp_request(c, "EXISTS free", ":0|");
+    resp_request(c, "SET k z PXAT 1731660607123", "+OK|");
+    resp_request(c, "PTTL k", ":30000|");
+    resp_request(c, "SET k z EXAT 1731660587", "+OK|");
+    resp_request(c, "PTTL k", ":9877|");
+    resp_request(c, "SETEX k 30 v", "+OK|");
+    resp_request(c, "PSETEX k 5000 v", "+OK|");
+    resp_request(c, "PTTL k", ":5000|");
+    resp_request(c, "SETNX k v", ":0|");
+    resp_request(c, "SETNX other v", ":1|");
+    resp_request(c, "STRLEN k", ":1|");
+    resp_request(c, "MGET k nothing other", "*3|$1|v|$-1|$1|v|");
 }
 
 static void set_refuses_what_makes_no_lock(void **state)
 {
     struct resp_client *c = client();
-    resp_ask(c, "SET k v NX XX", "-ERR syntax error|");
-    resp_ask(c, "SET k v PX", "-ERR syntax error|");
-    resp_ask(c, "SET k v PX 5000 EX 5", "-ERR syntax error|");
-    resp_ask(c, "SET k v EX ten", "-ERR value is not an integer or out of range|");
-    resp_ask(c, "SET k v EX 5x", "-ERR value is not an integer or out of range|");
+    resp_request(c, "SET k v NX XX", "-ERR syntax error|");
+    resp_request(c, "SET k v PX", "-ERR syntax error|");
+    resp_request(c, "SET k v PX 5000 EX 5", "-ERR syntax error|");
+    resp_request(c, "SET k v EX ten", "-ERR value is not an integer or out of range|");
+    resp_request(c, "SET k v EX 5x", "-ERR value is not an integer or out of range|");
     static const char *const times[] = {"SET k v PX 0",
                                         "SET k v NX PX -1",
                                         "SET k v NX PX 999",
@@ -84,13 +84,13 @@ static void set_refuses_what_makes_no_lock(void **state)
     memset(large + 4, 'k', 513);
     resp_say(c, large);
     resp_expect_start(c, "-ERR invalid key");
-    resp_ask(c, "EXISTS k", ":0|");
+    resp_request(c, "EXISTS k", ":0|");
 }
 
 static void an_expire_time_out_of_range_is_told_the_range(void **state)
 {
     struct resp_client *c = client(); /* its ttl-min is 250 ms */
-    resp_ask(c, "SET k v NX PX 250", "+OK|");
+    resp_request(c, "SET k v NX PX 250", "+OK|");
     resp_say(c, "SET k v PX 249");
     resp_expect_start(c, "-ERR invalid expire time: a lock lives for at least ttl-min = 250 ms");
 }
@@ -98,21 +98,21 @@ static void an_expire_time_out_of_range_is_told_the_range(void **state)
 static void getrange_is_a_part_of_the_value(void **state)
 {
     struct resp_client *c = client();
-    resp_ask(c, "SET k abcdef NX PX 5000", "+OK|");
-    resp_ask(c, "GETRANGE k 0 2", "$3|abc|");
-    resp_ask(c, "GETRANGE k 2 100", "$4|cdef|");
-    resp_ask(c, "GETRANGE k -2 -1", "$2|ef|");
-    resp_ask(c, "GETRANGE k -100 0", "$1|a|");
-    resp_ask(c, "GETRANGE k 3 1", "$0||");
-    resp_ask(c, "GETRANGE k 6 9223372036854775807", "$0||");
-    resp_ask(c, "GETRANGE k -9223372036854775808 -9223372036854775808", "$0||");
-    resp_ask(c, "GETRANGE nothing 0 -1", "$0||");
-    resp_ask(c, "GETRANGE k 0 x", "-ERR value is not an integer or out of range|");
-    resp_ask(c, "INCRBY n 120", ":120|");
-    resp_ask(c, "GETRANGE n 1 1", "$1|2|");
+    resp_request(c, "SET k abcdef NX PX 5000", "+OK|");
+    resp_request(c, "GETRANGE k 0 2", "$3|abc|");
+    resp_request(c, "GETRANGE k 2 100", "$4|cdef|");
+    resp_request(c, "GETRANGE k -2 -1", "$2|ef|");
+    resp_request(c, "GETRANGE k -100 0", "$1|a|");
+    resp_request(c, "GETRANGE k 3 1", "$0||");
+    resp_request(c, "GETRANGE k 6 9223372036854775807", "$0||");
+    resp_request(c, "GETRANGE k -9223372036854775808 -9223372036854775808", "$0||");
+    resp_request(c, "GETRANGE nothing 0 -1", "$0||");
+    resp_request(c, "GETRANGE k 0 x", "-ERR value is not an integer or out of range|");
+    resp_request(c, "INCRBY n 120", ":120|");
+    resp_request(c, "GETRANGE n 1 1", "$1|2|");
     take_elsewhere("l");
-    resp_ask(c, "GETRANGE l 9 -1", "$4|curl|");
-    resp_ask(c, "HSET h f 1", ":1|");
+    resp_request(c, "GETRANGE l 9 -1", "$4|curl|");
+    resp_request(c, "HSET h f 1", ":1|");
     resp_say(c, "GETRANGE h 0 1");
     resp_expect_start(c, "-WRONGTYPE ");
 }
@@ -121,34 +121,34 @@ static void several_locks_are_taken_together(void **state)
 {
     struct resp_client *a = client();
     struct resp_client *b = client();
-    resp_ask(a, "MSETNX x 1 y 2", ":1|");
-    resp_ask(a, "TTL y", ":86400|");
-    resp_ask(b, "MSETNX z 1 y 2", ":0|");
-    resp_ask(b, "EXISTS z", ":0|");
+    resp_request(a, "MSETNX x 1 y 2", ":1|");
+    resp_request(a, "TTL y", ":86400|");
+    resp_request(b, "MSETNX z 1 y 2", ":0|");
+    resp_request(b, "EXISTS z", ":0|");
     resp_say(b, "MSET z 1 y 2");
     resp_expect_start(b, "-ERR the lock is held by another connection");
-    resp_ask(b, "EXISTS z", ":0|");
-    resp_ask(a, "MSET y 3 z 4 y 5", "+OK|");
-    resp_ask(b, "MGET x y z", "*3|$1|1|$1|5|$1|4|");
-    resp_ask(a, "MSET y", "-ERR wrong number of arguments for 'mset' command|");
-    resp_ask(a, "MSET y 1 z", "-ERR wrong number of arguments for 'mset' command|");
-    resp_ask(a, "MSETNX y 1 z", "-ERR wrong number of arguments for 'msetnx' command|");
+    resp_request(b, "EXISTS z", ":0|");
+    resp_request(a, "MSET y 3 z 4 y 5", "+OK|");
+    resp_request(b, "MGET x y z", "*3|$1|1|$1|5|$1|4|");
+    resp_request(a, "MSET y", "-ERR wrong number of arguments for 'mset' command|");
+    resp_request(a, "MSET y 1 z", "-ERR wrong number of arguments for 'mset' command|");
+    resp_request(a, "MSETNX y 1 z", "-ERR wrong number of arguments for 'msetnx' command|");
     resp_say(a, "MSETNX a//b 1");
     resp_expect_start(a, "-ERR invalid key");
-    resp_ask(a, "COMMAND GETKEYS MSET y 1 z 2", "*2|$1|y|$1|z|");
-    resp_ask(a, "COMMAND GETKEYS DEL y z", "*2|$1|y|$1|z|");
+    resp_request(a, "COMMAND GETKEYS MSET y 1 z 2", "*2|$1|y|$1|z|");
+    resp_request(a, "COMMAND GETKEYS DEL y z", "*2|$1|y|$1|z|");
 }
 
 static void a_value_may_be_any_bytes(void **state)
 {
     struct resp_client *c = client();
-    resp_ask(c, "SET k \"\\x00\\xff\\r\\n\" NX PX 5000", "+OK|");
+    resp_request(c, "SET k \"\\x00\\xff\\r\\n\" NX PX 5000", "+OK|");
     resp_say(c, "GET k");
     assert_int_equal(c->got_len, 10);
     assert_memory_equal(c->got, "$4\r\n\0\xff\r\n\r\n", 10);
     c->got_len = 0;
-    resp_ask(c, "SET e \"\" NX PX 5000", "+OK|");
-    resp_ask(c, "GET e", "$0||");
+    resp_request(c, "SET e \"\" NX PX 5000", "+OK|");
+    resp_request(c, "GET e", "$0||");
 }
 
 /* ---- whose lock it is ---- */
@@ -157,27 +157,27 @@ static void another_connections_lock_is_not_overwritten(void **state)
 {
     struct resp_client *a = client();
     struct resp_client *b = client();
-    resp_ask(a, "SET k mine NX PX 30000", "+OK|");
+    resp_request(a, "SET k mine NX PX 30000", "+OK|");
     resp_say(b, "SET k yours");
     resp_expect_start(b, "-ERR the lock is held by another connection");
     resp_say(b, "SET k yours XX PX 5000");
     resp_expect_start(b, "-ERR the lock is held by another connection");
-    resp_ask(b, "SET k yours NX GET", "$4|mine|");
-    resp_ask(a, "SET k still-mine KEEPTTL", "+OK|");
-    resp_ask(b, "GET k", "$10|still-mine|");
-    resp_ask(b, "PEXPIRE k 40000", ":1|"); /* longer harms nobody's exclusion ... */
-    resp_say(b, "PEXPIRE k 1000");         /* ... shorter would be a hidden force-unlock */
+    resp_request(b, "SET k yours NX GET", "$4|mine|");
+    resp_request(a, "SET k still-mine KEEPTTL", "+OK|");
+    resp_request(b, "GET k", "$10|still-mine|");
+    resp_request(b, "PEXPIRE k 40000", ":1|"); /* longer harms nobody's exclusion ... */
+    resp_say(b, "PEXPIRE k 1000");             /* ... shorter would be a hidden force-unlock */
     resp_expect_start(b, "-ERR the lock is held by another connection");
-    resp_ask(a, "PEXPIRE k 1000", ":1|");
+    resp_request(a, "PEXPIRE k 1000", ":1|");
     assert_int_equal(audited(), 0);
 }
 
 static void del_of_ones_own_lock_is_a_release(void **state)
 {
     struct resp_client *a = client();
-    resp_ask(a, "SET k v NX PX 30000", "+OK|");
-    resp_ask(a, "DEL k nothing", ":1|");
-    resp_ask(a, "UNLINK k", ":0|");
+    resp_request(a, "SET k v NX PX 30000", "+OK|");
+    resp_request(a, "DEL k nothing", ":1|");
+    resp_request(a, "UNLINK k", ":0|");
     assert_int_equal(audited(), 0);
 }
 
@@ -185,14 +185,14 @@ static void del_of_a_foreign_lock_is_an_audited_force_unlock(void **state)
 {
     struct resp_client *a = client();
     struct resp_client *b = client();
-    resp_ask(a, "SET k v NX PX 30000", "+OK|");
-    resp_ask(b, "DEL k", ":1|");
+    resp_request(a, "SET k v NX PX 30000", "+OK|");
+    resp_request(b, "DEL k", ":1|");
     assert_int_equal(audited(), 1);
-    resp_ask(a, "SET k v NX PX 30000", "+OK|");
-    resp_ask(b, "PEXPIRE k 0", ":1|");
+    resp_request(a, "SET k v NX PX 30000", "+OK|");
+    resp_request(b, "PEXPIRE k 0", ":1|");
     assert_int_equal(audited(), 2);
     take_elsewhere("k");
-    resp_ask(b, "DEL k", ":1|");
+    resp_request(b, "DEL k", ":1|");
     assert_int_equal(audited(), 3);
 }
 
@@ -200,15 +200,15 @@ static void del_of_a_foreign_lock_can_be_switched_off(void **state)
 {
     struct resp_client *a = client();
     struct resp_client *b = client();
-    resp_ask(a, "SET k v NX PX 30000", "+OK|");
-    resp_ask(b, "SET own v NX PX 30000", "+OK|");
+    resp_request(a, "SET k v NX PX 30000", "+OK|");
+    resp_request(b, "SET own v NX PX 30000", "+OK|");
     resp_say(b, "DEL own k");
     resp_expect_start(b, "-NOPERM ");
-    resp_ask(b, "EXISTS own k", ":2|"); /* all or nothing */
+    resp_request(b, "EXISTS own k", ":2|"); /* all or nothing */
     resp_say(b, "EXPIRE k 0");
     resp_expect_start(b, "-NOPERM ");
-    resp_ask(b, "DEL own", ":1|");
-    resp_ask(a, "DEL k", ":1|");
+    resp_request(b, "DEL own", ":1|");
+    resp_request(a, "DEL k", ":1|");
     assert_int_equal(audited(), 0);
 }
 
@@ -216,10 +216,10 @@ static void a_lock_of_another_api_is_a_key(void **state)
 {
     struct resp_client *c = client();
     take_elsewhere("k");
-    resp_ask(c, "SET k v NX PX 5000", "$-1|");
-    resp_ask(c, "GET k", "$13|holdfast:curl|");
-    resp_ask(c, "TYPE k", "+string|");
-    resp_ask(c, "PTTL k", ":30000|");
+    resp_request(c, "SET k v NX PX 5000", "$-1|");
+    resp_request(c, "GET k", "$13|holdfast:curl|");
+    resp_request(c, "TYPE k", "+string|");
+    resp_request(c, "PTTL k", ":30000|");
     resp_say(c, "SET k v");
     resp_expect_start(c, "-ERR the lock is held");
     resp_say(c, "EXPIRE k 60");
@@ -235,39 +235,39 @@ static void a_lock_of_another_api_is_a_key(void **state)
 static void expire_renews_with_every_rule(void **state)
 {
     struct resp_client *c = client();
-    resp_ask(c, "SET k v NX PX 10000", "+OK|");
-    resp_ask(c, "EXPIRE k 20", ":1|");
-    resp_ask(c, "PTTL k", ":20000|");
-    resp_ask(c, "PEXPIRE k 15000 GT", ":0|");
-    resp_ask(c, "PEXPIRE k 15000 LT", ":1|");
-    resp_ask(c, "PEXPIRE k 16000 NX", ":0|"); /* a lock always has one */
-    resp_ask(c, "PEXPIRE k 16000 XX", ":1|");
-    resp_ask(c, "PEXPIRE k 17000 XX GT", ":1|");
-    resp_ask(c, "PTTL k", ":17000|");
-    resp_ask(c, "PEXPIREAT k 1731660607123", ":1|");
-    resp_ask(c, "PTTL k", ":30000|");
-    resp_ask(c, "PEXPIRETIME k", ":1731660607123|");
-    resp_ask(c, "EXPIRE nothing 10", ":0|");
-    resp_ask(c, "TTL nothing", ":-2|");
+    resp_request(c, "SET k v NX PX 10000", "+OK|");
+    resp_request(c, "EXPIRE k 20", ":1|");
+    resp_request(c, "PTTL k", ":20000|");
+    resp_request(c, "PEXPIRE k 15000 GT", ":0|");
+    resp_request(c, "PEXPIRE k 15000 LT", ":1|");
+    resp_request(c, "PEXPIRE k 16000 NX", ":0|"); /* a lock always has one */
+    resp_request(c, "PEXPIRE k 16000 XX", ":1|");
+    resp_request(c, "PEXPIRE k 17000 XX GT", ":1|");
+    resp_request(c, "PTTL k", ":17000|");
+    resp_request(c, "PEXPIREAT k 1731660607123", ":1|");
+    resp_request(c, "PTTL k", ":30000|");
+    resp_request(c, "PEXPIRETIME k", ":1731660607123|");
+    resp_request(c, "EXPIRE nothing 10", ":0|");
+    resp_request(c, "TTL nothing", ":-2|");
     resp_say(c, "PEXPIRE k 16000 NX GT");
     resp_expect_start(c, "-ERR NX and XX, GT or LT");
     resp_say(c, "EXPIRE k 90000");
     resp_expect_start(c, "-ERR invalid expire time");
     resp_say(c, "PERSIST k");
     resp_expect_start(c, "-ERR a lock without a TTL");
-    resp_ask(c, "EXPIRE k -1", ":1|");
-    resp_ask(c, "EXISTS k", ":0|");
+    resp_request(c, "EXPIRE k -1", ":1|");
+    resp_request(c, "EXISTS k", ":0|");
 }
 
 static void a_lock_expires(void **state)
 {
     struct resp_client *c = client();
-    resp_ask(c, "SET k v NX PX 5000", "+OK|");
+    resp_request(c, "SET k v NX PX 5000", "+OK|");
     resp_world_pass(&world, 4000);
-    resp_ask(c, "PTTL k", ":1000|");
+    resp_request(c, "PTTL k", ":1000|");
     resp_world_pass(&world, 1001);
-    resp_ask(c, "GET k", "$-1|");
-    resp_ask(c, "SET k w NX PX 5000", "+OK|");
+    resp_request(c, "GET k", "$-1|");
+    resp_request(c, "SET k w NX PX 5000", "+OK|");
 }
 
 /* ---- counters, hashes, lists ---- */
@@ -275,107 +275,107 @@ static void a_lock_expires(void **state)
 static void counters_are_apart_from_locks(void **state)
 {
     struct resp_client *c = client();
-    resp_ask(c, "INCR n", ":1|");
-    resp_ask(c, "INCRBY n 41", ":42|");
-    resp_ask(c, "DECR n", ":41|");
-    resp_ask(c, "DECRBY n 50", ":-9|");
-    resp_ask(c, "GET n", "$2|-9|");
-    resp_ask(c, "TTL n", ":-1|");
-    resp_ask(c, "TYPE n", "+string|");
-    resp_ask(c, "INCRBY n 9223372036854775807", ":9223372036854775798|");
-    resp_ask(c, "INCRBY n 10", "-ERR increment or decrement would overflow|");
+    resp_request(c, "INCR n", ":1|");
+    resp_request(c, "INCRBY n 41", ":42|");
+    resp_request(c, "DECR n", ":41|");
+    resp_request(c, "DECRBY n 50", ":-9|");
+    resp_request(c, "GET n", "$2|-9|");
+    resp_request(c, "TTL n", ":-1|");
+    resp_request(c, "TYPE n", "+string|");
+    resp_request(c, "INCRBY n 9223372036854775807", ":9223372036854775798|");
+    resp_request(c, "INCRBY n 10", "-ERR increment or decrement would overflow|");
     resp_say(c, "SET n v");
     resp_expect_start(c, "-WRONGTYPE ");
-    resp_ask(c, "SET n v NX PX 5000", "$-1|");
-    resp_ask(c, "DEL n", ":1|");
-    resp_ask(c, "EXISTS n", ":0|");
+    resp_request(c, "SET n v NX PX 5000", "$-1|");
+    resp_request(c, "DEL n", ":1|");
+    resp_request(c, "EXISTS n", ":0|");
 }
 
 static void a_counter_may_have_a_ttl(void **state)
 {
     struct resp_client *a = client();
     struct resp_client *b = client();
-    resp_ask(a, "INCR n", ":1|");
-    resp_ask(a, "PERSIST n", ":0|");
-    resp_ask(a, "EXPIRE n 10", ":1|");
-    resp_ask(b, "PTTL n", ":10000|");
-    resp_ask(b, "PEXPIRETIME n", ":1731660587123|");
+    resp_request(a, "INCR n", ":1|");
+    resp_request(a, "PERSIST n", ":0|");
+    resp_request(a, "EXPIRE n 10", ":1|");
+    resp_request(b, "PTTL n", ":10000|");
+    resp_request(b, "PEXPIRETIME n", ":1731660587123|");
     resp_world_pass(&world, 4000);
-    resp_ask(b, "INCR n", ":2|"); /* keeps it */
-    resp_ask(a, "TTL n", ":6|");
-    resp_ask(b, "PEXPIRE n 1", ":1|"); /* nobody's own: it may be made shorter, below ttl-min */
-    resp_ask(b, "PEXPIRE n 3000", ":1|");
+    resp_request(b, "INCR n", ":2|"); /* keeps it */
+    resp_request(a, "TTL n", ":6|");
+    resp_request(b, "PEXPIRE n 1", ":1|"); /* nobody's own: it may be made shorter, below ttl-min */
+    resp_request(b, "PEXPIRE n 3000", ":1|");
     resp_world_pass(&world, 3000);
-    resp_ask(a, "GET n", "$-1|");
-    resp_ask(a, "TTL n", ":-2|");
-    resp_ask(a, "EXPIRE n 10", ":0|");
-    resp_ask(a, "PERSIST n", ":0|");
-    resp_ask(a, "INCR n", ":1|"); /* a new window, without an end */
-    resp_ask(a, "TTL n", ":-1|");
-    resp_ask(a, "EXPIRE n 2678400", ":1|");
-    resp_ask(a, "EXPIRE n 60", ":1|");
-    resp_ask(a, "PERSIST n", ":1|");
+    resp_request(a, "GET n", "$-1|");
+    resp_request(a, "TTL n", ":-2|");
+    resp_request(a, "EXPIRE n 10", ":0|");
+    resp_request(a, "PERSIST n", ":0|");
+    resp_request(a, "INCR n", ":1|"); /* a new window, without an end */
+    resp_request(a, "TTL n", ":-1|");
+    resp_request(a, "EXPIRE n 2678400", ":1|");
+    resp_request(a, "EXPIRE n 60", ":1|");
+    resp_request(a, "PERSIST n", ":1|");
     resp_world_pass(&world, 100000);
-    resp_ask(a, "GET n", "$1|1|");
-    resp_ask(a, "TTL n", ":-1|");
-    resp_ask(a, "EXPIRE n 0", ":1|");
-    resp_ask(a, "EXISTS n", ":0|");
+    resp_request(a, "GET n", "$1|1|");
+    resp_request(a, "TTL n", ":-1|");
+    resp_request(a, "EXPIRE n 0", ":1|");
+    resp_request(a, "EXISTS n", ":0|");
     assert_int_equal(audited(), 0);
 }
 
 static void the_ttl_of_a_counter_takes_every_rule(void **state)
 {
     struct resp_client *c = client();
-    resp_ask(c, "INCR n", ":1|");
-    resp_ask(c, "EXPIRE n 10 XX", ":0|");
-    resp_ask(c, "EXPIRE n 10 GT", ":0|"); /* none is the longest */
-    resp_ask(c, "EXPIRE n 10 XX LT", ":0|");
-    resp_ask(c, "TTL n", ":-1|");
-    resp_ask(c, "EXPIRE n 20 LT", ":1|");
-    resp_ask(c, "EXPIRE n 10 NX", ":0|");
-    resp_ask(c, "EXPIRE n 10 GT", ":0|");
-    resp_ask(c, "EXPIRE n 10 XX LT", ":1|");
-    resp_ask(c, "EXPIRE n 30 XX GT", ":1|");
-    resp_ask(c, "TTL n", ":30|");
-    resp_ask(c, "PERSIST n", ":1|");
-    resp_ask(c, "EXPIRE n 40 NX", ":1|");
-    resp_ask(c, "PEXPIREAT n 1731660607123", ":1|");
-    resp_ask(c, "PTTL n", ":30000|");
+    resp_request(c, "INCR n", ":1|");
+    resp_request(c, "EXPIRE n 10 XX", ":0|");
+    resp_request(c, "EXPIRE n 10 GT", ":0|"); /* none is the longest */
+    resp_request(c, "EXPIRE n 10 XX LT", ":0|");
+    resp_request(c, "TTL n", ":-1|");
+    resp_request(c, "EXPIRE n 20 LT", ":1|");
+    resp_request(c, "EXPIRE n 10 NX", ":0|");
+    resp_request(c, "EXPIRE n 10 GT", ":0|");
+    resp_request(c, "EXPIRE n 10 XX LT", ":1|");
+    resp_request(c, "EXPIRE n 30 XX GT", ":1|");
+    resp_request(c, "TTL n", ":30|");
+    resp_request(c, "PERSIST n", ":1|");
+    resp_request(c, "EXPIRE n 40 NX", ":1|");
+    resp_request(c, "PEXPIREAT n 1731660607123", ":1|");
+    resp_request(c, "PTTL n", ":30000|");
     resp_say(c, "EXPIRE n 2678401");
     resp_expect_start(c, "-ERR invalid expire time: a counter lives for at most 2678400000 ms");
-    resp_ask(c, "EXPIRE n ten", "-ERR value is not an integer or out of range|");
-    resp_ask(c, "TTL n", ":30|");
-    resp_ask(c, "EXPIREAT n 1", ":1|");
-    resp_ask(c, "EXISTS n", ":0|");
+    resp_request(c, "EXPIRE n ten", "-ERR value is not an integer or out of range|");
+    resp_request(c, "TTL n", ":30|");
+    resp_request(c, "EXPIREAT n 1", ":1|");
+    resp_request(c, "EXISTS n", ":0|");
 }
 
 static void hashes_are_locks_with_fields(void **state)
 {
     struct resp_client *a = client();
     struct resp_client *b = client();
-    resp_ask(a, "HSET h f 1 g two f 3", ":2|");
-    resp_ask(a, "HGETALL h", "*4|$1|f|$1|3|$1|g|$3|two|");
-    resp_ask(a, "TYPE h", "+hash|");
-    resp_ask(a, "TTL h", ":86400|");
-    resp_ask(a, "HINCRBY h f 4", ":7|");
-    resp_ask(a, "HINCRBY h new -2", ":-2|");
-    resp_ask(a, "HINCRBY h g 1", "-ERR hash value is not an integer|");
-    resp_ask(a, "HEXISTS h g", ":1|");
-    resp_ask(a, "HEXISTS h x", ":0|");
-    resp_ask(a, "HMGET h g x f", "*3|$3|two|$-1|$1|7|");
-    resp_ask(a, "HKEYS h", "*3|$1|f|$1|g|$3|new|");
-    resp_ask(a, "HLEN h", ":3|");
+    resp_request(a, "HSET h f 1 g two f 3", ":2|");
+    resp_request(a, "HGETALL h", "*4|$1|f|$1|3|$1|g|$3|two|");
+    resp_request(a, "TYPE h", "+hash|");
+    resp_request(a, "TTL h", ":86400|");
+    resp_request(a, "HINCRBY h f 4", ":7|");
+    resp_request(a, "HINCRBY h new -2", ":-2|");
+    resp_request(a, "HINCRBY h g 1", "-ERR hash value is not an integer|");
+    resp_request(a, "HEXISTS h g", ":1|");
+    resp_request(a, "HEXISTS h x", ":0|");
+    resp_request(a, "HMGET h g x f", "*3|$3|two|$-1|$1|7|");
+    resp_request(a, "HKEYS h", "*3|$1|f|$1|g|$3|new|");
+    resp_request(a, "HLEN h", ":3|");
     resp_say(a, "GET h");
     resp_expect_start(a, "-WRONGTYPE ");
     resp_say(b, "HSET h f 9");
     resp_expect_start(b, "-ERR the lock is held by another connection");
     resp_say(b, "HDEL h f");
     resp_expect_start(b, "-ERR the lock is held by another connection");
-    resp_ask(b, "HGET h f", "$1|7|");
-    resp_ask(a, "HDEL h f g nothing", ":2|");
-    resp_ask(a, "HGETALL h", "*2|$3|new|$2|-2|");
-    resp_ask(a, "HDEL h new", ":1|");
-    resp_ask(b, "SET h v NX PX 5000", "+OK|"); /* the last field was the lock's end */
+    resp_request(b, "HGET h f", "$1|7|");
+    resp_request(a, "HDEL h f g nothing", ":2|");
+    resp_request(a, "HGETALL h", "*2|$3|new|$2|-2|");
+    resp_request(a, "HDEL h new", ":1|");
+    resp_request(b, "SET h v NX PX 5000", "+OK|"); /* the last field was the lock's end */
     resp_say(a, "HGET h f");
     resp_expect_start(a, "-WRONGTYPE ");
     resp_say(a, "HSET x f");
@@ -388,16 +388,16 @@ static void a_hash_has_a_limit(void **state)
 {
     struct resp_client *c = client();
     char line[2100] = "HSET h a";
-    resp_ask(c, "HSET h f 1", ":1|");
+    resp_request(c, "HSET h f 1", ":1|");
     memset(line + 8, 'x', 2000);
     memcpy(line + 2008, " 1", 3);
-    resp_ask(c, line, ":1|");
+    resp_request(c, line, ":1|");
     line[7] = 'b';
-    resp_ask(c, line, ":1|");
+    resp_request(c, line, ":1|");
     line[7] = 'c';
     resp_say(c, line);
     resp_expect_start(c, "-ERR the fields of a hash take at most");
-    resp_ask(c, "HLEN h", ":3|");
+    resp_request(c, "HLEN h", ":3|");
 }
 
 static void scan_finds_every_key_once(void **state)
@@ -435,15 +435,15 @@ static void scan_finds_every_key_once(void **state)
     }
     assert_int_equal(seen, 10);
     c->got_len = 0;
-    resp_ask(c, "DBSIZE", ":101|");
+    resp_request(c, "DBSIZE", ":101|");
     resp_say(c, "SCAN 0 COUNT 1000 MATCH *[0-9]9");
     assert_non_null(strstr(c->got, "job:19\r\n"));
     assert_null(strstr(c->got, "job:9\r\n"));
     assert_null(strstr(c->got, "job:18\r\n"));
     c->got_len = 0;
-    resp_ask(c, "SCAN x", "-ERR invalid cursor|");
-    resp_ask(c, "SCAN 4294967296", "-ERR invalid cursor|");
-    resp_ask(c, "SCAN 0 COUNT 0", "-ERR syntax error|");
+    resp_request(c, "SCAN x", "-ERR invalid cursor|");
+    resp_request(c, "SCAN 4294967296", "-ERR invalid cursor|");
+    resp_request(c, "SCAN 0 COUNT 0", "-ERR syntax error|");
 }
 
 int main(void)

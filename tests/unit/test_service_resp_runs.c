@@ -1,9 +1,9 @@
 /* Runs of commands of the Redis protocol that meet on keys, that belong together, and that a script
- * makes (service/keyspace.h). */
+ * makes (service/resp/keyspace.h). */
 #include "resp_testing.h"
 
-#include "service/keyspace_state.h"
-#include "service/resp_conn.h"
+#include "service/resp/conn.h"
+#include "service/resp/keyspace_state.h"
 
 /* ---- runs that meet ---- */
 
@@ -57,7 +57,7 @@ static void after_eight_conflicts_the_client_is_told_to_try_again(void **state)
     struct resp_client *c = client();
     struct resp_client *own = client();
     uint64_t before = world.gateway.submitted[COMMAND_TRANSACT];
-    resp_ask(own, "SET k v NX PX 5000", "+OK|");
+    resp_request(own, "SET k v NX PX 5000", "+OK|");
     resp_send_only(c, "SET k w XX GET\r\n");
     for (unsigned i = 0; i < 8; i++) {
         world.gateway.is_held = true;
@@ -69,7 +69,7 @@ static void after_eight_conflicts_the_client_is_told_to_try_again(void **state)
     resp_world_run(&world);
     resp_expect_start(c, "-TRYAGAIN ");
     assert_int_equal(world.gateway.submitted[COMMAND_TRANSACT] - before, 8);
-    resp_ask(c, "GET k", "$1|v|");
+    resp_request(c, "GET k", "$1|v|");
 }
 
 static bool is_never_settled(void *ctx)
@@ -94,33 +94,33 @@ static void multi_and_exec_are_one_transaction(void **state)
 {
     struct resp_client *a = client();
     struct resp_client *b = client();
-    resp_ask(a, "MULTI", "+OK|");
-    resp_ask(a, "SET k \"a b\" NX PX 5000", "+QUEUED|");
-    resp_ask(a, "INCR n", "+QUEUED|");
-    resp_ask(a, "GET k", "+QUEUED|");
-    resp_ask(a, "HGET k f", "+QUEUED|");
-    resp_ask(b, "EXISTS k n", ":0|");
-    resp_ask(a, "EXEC", "*4|+OK|:1|$3|a b|-WRONGTYPE " KEY_WRONG_TYPE "|");
+    resp_request(a, "MULTI", "+OK|");
+    resp_request(a, "SET k \"a b\" NX PX 5000", "+QUEUED|");
+    resp_request(a, "INCR n", "+QUEUED|");
+    resp_request(a, "GET k", "+QUEUED|");
+    resp_request(a, "HGET k f", "+QUEUED|");
+    resp_request(b, "EXISTS k n", ":0|");
+    resp_request(a, "EXEC", "*4|+OK|:1|$3|a b|-WRONGTYPE " KEY_WRONG_TYPE "|");
     assert_int_equal(world.gateway.submitted[COMMAND_TRANSACT], 1);
-    resp_ask(b, "GET k", "$3|a b|");
-    resp_ask(a, "EXEC", "-ERR EXEC without MULTI|");
-    resp_ask(a, "MULTI", "+OK|");
-    resp_ask(a, "EXEC", "*0|");
-    resp_ask(a, "MULTI", "+OK|");
-    resp_ask(a, "INCR n", "+QUEUED|");
-    resp_ask(a, "MULTI", "-ERR MULTI calls can not be nested|");
-    resp_ask(a, "DISCARD", "+OK|");
-    resp_ask(a, "DISCARD", "-ERR DISCARD without MULTI|");
-    resp_ask(a, "MULTI", "+OK|");
-    resp_ask(a, "INCR n", "+QUEUED|");
+    resp_request(b, "GET k", "$3|a b|");
+    resp_request(a, "EXEC", "-ERR EXEC without MULTI|");
+    resp_request(a, "MULTI", "+OK|");
+    resp_request(a, "EXEC", "*0|");
+    resp_request(a, "MULTI", "+OK|");
+    resp_request(a, "INCR n", "+QUEUED|");
+    resp_request(a, "MULTI", "-ERR MULTI calls can not be nested|");
+    resp_request(a, "DISCARD", "+OK|");
+    resp_request(a, "DISCARD", "-ERR DISCARD without MULTI|");
+    resp_request(a, "MULTI", "+OK|");
+    resp_request(a, "INCR n", "+QUEUED|");
     resp_say(a, "NONSENSE");
     resp_expect_start(a, "-ERR unknown command");
-    resp_ask(a, "EXEC", "-EXECABORT Transaction discarded because of previous errors.|");
-    resp_ask(a, "MULTI", "+OK|");
+    resp_request(a, "EXEC", "-EXECABORT Transaction discarded because of previous errors.|");
+    resp_request(a, "MULTI", "+OK|");
     resp_say(a, "SUBSCRIBE c");
     resp_expect_start(a, "-ERR 'subscribe' is not possible");
-    resp_ask(a, "EXEC", "-EXECABORT Transaction discarded because of previous errors.|");
-    resp_ask(a, "GET n", "$1|1|");
+    resp_request(a, "EXEC", "-EXECABORT Transaction discarded because of previous errors.|");
+    resp_request(a, "GET n", "$1|1|");
 }
 
 /* S10: the leader's memory is read without a barrier, and by nobody else. */
@@ -129,10 +129,10 @@ static void keys_of_the_tier_efficiency_are_in_the_memory_of_the_leader(void **s
     struct resp_client *c = client();
     world.service->options.resp_tier = TIER_EFFICIENCY;
     world.service->gateway.memory_core = world.gateway.gateway.core; /* there is one core here */
-    resp_ask(c, "SET k v NX PX 5000", "+OK|");
-    resp_ask(c, "GET k", "$1|v|");
-    resp_ask(c, "PEXPIRE k 10000", ":1|");
-    resp_ask(c, "DEL k", ":1|");
+    resp_request(c, "SET k v NX PX 5000", "+OK|");
+    resp_request(c, "GET k", "$1|v|");
+    resp_request(c, "PEXPIRE k 10000", ":1|");
+    resp_request(c, "DEL k", ":1|");
     assert_int_equal(world.gateway.barriers, 0);
     world.service->gateway.memory_core = NULL;
     resp_say(c, "GET k");
@@ -248,7 +248,7 @@ static void a_script_sees_what_it_has_done(void **state)
     call(k, "HF.TOKEN k v", "ERR"); /* it has none before it is done */
     submit(k, OUTCOME_DONE);
     struct resp_client *c = client();
-    resp_ask(c, "MGET k n h", "*3|$1|v|$1|2|$-1|");
+    resp_request(c, "MGET k n h", "*3|$1|v|$1|2|$-1|");
 }
 
 static void a_script_counts_within_a_window(void **state)
@@ -259,30 +259,30 @@ static void a_script_counts_within_a_window(void **state)
     call(k, "PEXPIRE n 10000", "1");
     call(k, "PTTL n", "10000");
     submit(k, OUTCOME_DONE);
-    resp_ask(c, "PTTL n", ":10000|");
+    resp_request(c, "PTTL n", ":10000|");
     k = script("a");
     call(k, "PERSIST n", "1");
     call(k, "PTTL n", "-1");
     call(k, "PERSIST n", "0");
     call(k, "EXPIRE n 20", "1");
     submit(k, OUTCOME_DONE);
-    resp_ask(c, "PTTL n", ":20000|");
+    resp_request(c, "PTTL n", ":20000|");
     k = script("a"); /* what is new after a DEL has no TTL of the old one */
     call(k, "DEL n", "1");
     call(k, "PTTL n", "-2");
     call(k, "INCRBY n 7", "7");
     call(k, "PTTL n", "-1");
     submit(k, OUTCOME_DONE);
-    resp_ask(c, "TTL n", ":-1|");
-    resp_ask(c, "GET n", "$1|7|");
+    resp_request(c, "TTL n", ":-1|");
+    resp_request(c, "GET n", "$1|7|");
 }
 
 /* The window ended between the script's reading and its writing: it is run again. */
 static void a_window_that_ended_meanwhile_is_a_conflict(void **state)
 {
     struct resp_client *c = client();
-    resp_ask(c, "INCR n", ":1|");
-    resp_ask(c, "PEXPIRE n 1000", ":1|");
+    resp_request(c, "INCR n", ":1|");
+    resp_request(c, "PEXPIRE n 1000", ":1|");
     struct keyspace *k = script("a");
     call(k, "INCR n", "2");
     fake_gateway_pass(&world.gateway, 1000);
@@ -295,7 +295,7 @@ static void a_window_that_ended_meanwhile_is_a_conflict(void **state)
 static void a_script_that_compared_may_delete(void **state)
 {
     struct resp_client *c = client();
-    resp_ask(c, "SET k v NX PX 30000", "+OK|");
+    resp_request(c, "SET k v NX PX 30000", "+OK|");
     struct keyspace *k = script("b");
     call(k, "EXISTS k", "1"); /* that it is there says nothing about whose it is */
     call(k, "SET k w", "ERR");
@@ -303,7 +303,7 @@ static void a_script_that_compared_may_delete(void **state)
     call(k, "DEL k", "1");
     submit(k, OUTCOME_DONE);
     assert_int_equal(audited(), 0);
-    resp_ask(c, "SET k v NX PX 30000", "+OK|");
+    resp_request(c, "SET k v NX PX 30000", "+OK|");
     k = script("b");
     call(k, "DEL k", "1"); /* Redisson's forceUnlock */
     submit(k, OUTCOME_DONE);
@@ -313,7 +313,7 @@ static void a_script_that_compared_may_delete(void **state)
 static void a_script_is_done_only_if_nothing_it_read_has_changed(void **state)
 {
     struct resp_client *c = client();
-    resp_ask(c, "SET k v NX PX 30000", "+OK|");
+    resp_request(c, "SET k v NX PX 30000", "+OK|");
     struct keyspace *k = script("b");
     call(k, "GET k", "v");
     call(k, "SET other w", "OK");
@@ -332,7 +332,7 @@ static void a_script_is_done_only_if_nothing_it_read_has_changed(void **state)
     fake_gateway_apply(&world.gateway, &command, &r);
     assert_int_equal(r.outcome, OUTCOME_REFUSED);
     assert_int_equal(r.reason, REASON_CONFLICT);
-    resp_ask(c, "EXISTS other third", ":1|");
+    resp_request(c, "EXISTS other third", ":1|");
 }
 
 static void a_script_has_bounds(void **state)

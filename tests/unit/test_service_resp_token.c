@@ -40,15 +40,15 @@ static void a_token_is_given_to_the_owner_only(void **state)
 {
     struct resp_client *a = client();
     struct resp_client *b = client();
-    resp_ask(a, "SET k mine NX PX 5000", "+OK|");
+    resp_request(a, "SET k mine NX PX 5000", "+OK|");
     assert_int_equal(ask_integer(a, "HF.TOKEN k mine"), token_of("k"));
     assert_int_equal(ask_integer(b, "HF.TOKEN k mine"), token_of("k")); /* of the same pool */
-    resp_ask(b, "HF.TOKEN k yours", "$-1|");
-    resp_ask(b, "HF.TOKEN k min", "$-1|");
-    resp_ask(b, "HF.TOKEN k \"\"", "$-1|");
-    resp_ask(b, "HF.TOKEN nothing mine", "$-1|");
-    resp_ask(b, "INCR n", ":1|");
-    resp_ask(b, "HF.TOKEN n 1", "$-1|");
+    resp_request(b, "HF.TOKEN k yours", "$-1|");
+    resp_request(b, "HF.TOKEN k min", "$-1|");
+    resp_request(b, "HF.TOKEN k \"\"", "$-1|");
+    resp_request(b, "HF.TOKEN nothing mine", "$-1|");
+    resp_request(b, "INCR n", ":1|");
+    resp_request(b, "HF.TOKEN n 1", "$-1|");
     resp_say(b, "HF.TOKEN a//b v");
     resp_expect_start(b, "-ERR invalid key");
 }
@@ -57,42 +57,42 @@ static void a_holder_that_paused_does_not_get_the_next_holders_token(void **stat
 {
     struct resp_client *a = client();
     struct resp_client *b = client();
-    resp_ask(a, "SET k first NX PX 1000", "+OK|");
+    resp_request(a, "SET k first NX PX 1000", "+OK|");
     uint64_t first = ask_integer(a, "HF.TOKEN k first");
     resp_world_pass(&world, 1001);
-    resp_ask(b, "SET k second NX PX 5000", "+OK|");
-    resp_ask(a, "HF.TOKEN k first", "$-1|");
+    resp_request(b, "SET k second NX PX 5000", "+OK|");
+    resp_request(a, "HF.TOKEN k first", "$-1|");
     assert_true(ask_integer(b, "HF.TOKEN k second") > first);
 }
 
 static void the_owner_of_a_hash_is_one_of_its_fields(void **state)
 {
     struct resp_client *a = client();
-    resp_ask(a, "HSET h uuid:7 1", ":1|");
+    resp_request(a, "HSET h uuid:7 1", ":1|");
     assert_int_equal(ask_integer(a, "HF.TOKEN h uuid:7"), token_of("h"));
-    resp_ask(a, "HF.TOKEN h uuid:8", "$-1|");
-    resp_ask(a, "HF.TOKEN h 1", "$-1|");
+    resp_request(a, "HF.TOKEN h uuid:8", "$-1|");
+    resp_request(a, "HF.TOKEN h 1", "$-1|");
 }
 
 static void a_lock_of_another_api_gives_no_token(void **state)
 {
     struct resp_client *c = client();
     take_elsewhere("k");
-    resp_ask(c, "GET k", "$13|holdfast:curl|");
-    resp_ask(c, "HF.TOKEN k holdfast:curl", "$-1|"); /* everybody can read that */
-    resp_ask(c, "HF.TOKEN k \"\"", "$-1|");
+    resp_request(c, "GET k", "$13|holdfast:curl|");
+    resp_request(c, "HF.TOKEN k holdfast:curl", "$-1|"); /* everybody can read that */
+    resp_request(c, "HF.TOKEN k \"\"", "$-1|");
 }
 
 static void the_old_form_says_what_to_use(void **state)
 {
     struct resp_client *c = client();
-    resp_ask(c, "SET k v NX PX 5000", "+OK|");
+    resp_request(c, "SET k v NX PX 5000", "+OK|");
     resp_say(c, "HF.TOKEN k");
     assert_non_null(strstr(c->got, "HF.TOKEN key value"));
     assert_non_null(strstr(c->got, "HF.ACQUIRE key value PX ms"));
     resp_expect_start(c, "-ERR HF.TOKEN needs the value");
-    resp_ask(c, "HF.TOKEN k v w", "-ERR wrong number of arguments for 'hf.token' command|");
-    resp_ask(c, "HF.TOKEN", "-ERR wrong number of arguments for 'hf.token' command|");
+    resp_request(c, "HF.TOKEN k v w", "-ERR wrong number of arguments for 'hf.token' command|");
+    resp_request(c, "HF.TOKEN", "-ERR wrong number of arguments for 'hf.token' command|");
 }
 
 /* ---- HF.ACQUIRE ---- */
@@ -104,13 +104,13 @@ static void acquire_answers_with_the_token(void **state)
     uint64_t first = ask_integer(a, "HF.ACQUIRE k mine PX 5000");
     assert_int_equal(first, token_of("k"));
     assert_int_equal(submitted(COMMAND_ACQUIRE), 1);
-    resp_ask(b, "GET k", "$4|mine|");
-    resp_ask(b, "PTTL k", ":5000|");
-    resp_ask(b, "HF.ACQUIRE k yours PX 5000", "$-1|");
-    resp_ask(b, "HF.ACQUIRE k yours PX 5000 WAIT 0", "$-1|");
-    resp_ask(a, "DEL k", ":1|");
+    resp_request(b, "GET k", "$4|mine|");
+    resp_request(b, "PTTL k", ":5000|");
+    resp_request(b, "HF.ACQUIRE k yours PX 5000", "$-1|");
+    resp_request(b, "HF.ACQUIRE k yours PX 5000 WAIT 0", "$-1|");
+    resp_request(a, "DEL k", ":1|");
     assert_true(ask_integer(b, "hf.acquire k yours wait 0 px 5000") > first);
-    resp_ask(a, "SET other v NX PX 5000", "+OK|"); /* which stays as it was */
+    resp_request(a, "SET other v NX PX 5000", "+OK|"); /* which stays as it was */
 }
 
 static void acquire_refuses_what_makes_no_lock(void **state)
@@ -150,10 +150,10 @@ static void acquire_refuses_what_makes_no_lock(void **state)
     memcpy(large + 13 + 4097, " PX 5000", 9);
     resp_say(c, large);
     resp_expect_start(c, "-ERR a value is at most");
-    resp_ask(c, "INCR n", ":1|");
+    resp_request(c, "INCR n", ":1|");
     resp_say(c, "HF.ACQUIRE n v PX 5000");
     resp_expect_start(c, "$-1\r\n"); /* a counter is in the way, as for SET NX */
-    resp_ask(c, "EXISTS k", ":0|");
+    resp_request(c, "EXISTS k", ":0|");
 }
 
 static void acquire_waits_for_its_turn(void **state)
@@ -166,7 +166,7 @@ static void acquire_waits_for_its_turn(void **state)
     assert_int_equal(waiting(), 1);
     resp_world_pass(&world, 2000);
     resp_expect(b, "");
-    resp_ask(a, "DEL k", ":1|");
+    resp_request(a, "DEL k", ":1|");
     char expected[64];
     assert_true(token_of("k") > first);
     snprintf(expected, sizeof(expected), ":%llu|:5000|", (unsigned long long)token_of("k"));
@@ -204,8 +204,8 @@ static void who_waits_and_closes_leaves_the_queue(void **state)
     struct lock_view lock;
     assert_true(view_lock(world.gateway.core, 0, slice_of("k"), &lock));
     assert_int_equal(lock.queue_length, 0);
-    resp_ask(a, "DEL k", ":1|");
-    resp_ask(a, "EXISTS k", ":0|");
+    resp_request(a, "DEL k", ":1|");
+    resp_request(a, "EXISTS k", ":0|");
 }
 
 static void a_grant_that_was_never_told_is_given_back(void **state)
@@ -215,24 +215,24 @@ static void a_grant_that_was_never_told_is_given_back(void **state)
     (void)ask_integer(a, "HF.ACQUIRE k mine PX 30000");
     resp_say(b, "HF.ACQUIRE k yours PX 5000 WAIT 20000");
     b->is_deaf = true;
-    resp_ask(a, "DEL k", ":1|");
-    resp_ask(a, "GET k", "$5|yours|");
+    resp_request(a, "DEL k", ":1|");
+    resp_request(a, "GET k", "$5|yours|");
     resp_client_close(b);
     resp_world_run(&world);
-    resp_ask(a, "EXISTS k", ":0|");
+    resp_request(a, "EXISTS k", ":0|");
 }
 
 static void acquire_is_no_part_of_a_transaction(void **state)
 {
     struct resp_client *c = client();
-    resp_ask(c, "MULTI", "+OK|");
+    resp_request(c, "MULTI", "+OK|");
     resp_say(c, "HF.ACQUIRE k v PX 5000");
     resp_expect_start(c, "-ERR 'hf.acquire' is not possible inside a transaction");
     resp_say(c, "EXEC");
     resp_expect_start(c, "-EXECABORT");
     resp_say(c, "EVAL \"return redis.call('hf.acquire','k','v','PX','5000')\" 0");
     resp_expect_start(c, "-ERR This Redis command is not allowed from script");
-    resp_ask(c, "EXISTS k", ":0|");
+    resp_request(c, "EXISTS k", ":0|");
 }
 
 int main(void)

@@ -16,19 +16,19 @@ static void a_script_is_one_command(void **state)
 {
     struct resp_client *a = client();
     struct resp_client *b = client();
-    resp_ask(a, "EVAL \"return {KEYS[1], ARGV[1]}\" 1 k v", "*2|$1|k|$1|v|");
+    resp_request(a, "EVAL \"return {KEYS[1], ARGV[1]}\" 1 k v", "*2|$1|k|$1|v|");
     assert_int_equal(transactions(), 0); /* it asked for nothing */
-    resp_ask(a,
-             "EVAL \"for i, k in ipairs(KEYS) do redis.call('set', k, i) end "
-             "return redis.call('publish', 'c', 'x')\" 3 x y z",
-             ":0|");
+    resp_request(a,
+                 "EVAL \"for i, k in ipairs(KEYS) do redis.call('set', k, i) end "
+                 "return redis.call('publish', 'c', 'x')\" 3 x y z",
+                 ":0|");
     assert_int_equal(transactions(), 1);
-    resp_ask(b, "MGET x y z", "*3|$1|1|$1|2|$1|3|");
-    resp_ask(b, "EVAL " TAKE " 1 x mine", "$-1|");
+    resp_request(b, "MGET x y z", "*3|$1|1|$1|2|$1|3|");
+    resp_request(b, "EVAL " TAKE " 1 x mine", "$-1|");
     assert_int_equal(transactions(), 2); /* what it saw is confirmed */
-    resp_ask(b, "EVAL " DROP " 1 x 2", ":0|");
-    resp_ask(b, "EVAL " DROP " 1 x 1", ":1|");
-    resp_ask(b, "EVAL " TAKE " 1 x mine", "+OK|");
+    resp_request(b, "EVAL " DROP " 1 x 2", ":0|");
+    resp_request(b, "EVAL " DROP " 1 x 1", ":1|");
+    resp_request(b, "EVAL " TAKE " 1 x mine", "+OK|");
     struct key_view view;
     view_key(world.gateway.core, 0, slice_of("x"), &view);
     assert_memory_equal(view.value.data, "mine", 4);
@@ -66,7 +66,7 @@ static void after_eight_conflicts_a_script_is_given_up(void **state)
     resp_world_run(&world);
     resp_expect_start(c, "-TRYAGAIN ");
     assert_int_equal(transactions(), 8);
-    resp_ask(c, "EXISTS j", ":0|");
+    resp_request(c, "EXISTS j", ":0|");
 }
 
 static void a_script_that_breaks_off_changes_nothing(void **state)
@@ -79,7 +79,7 @@ static void a_script_that_breaks_off_changes_nothing(void **state)
         snprintf(line, sizeof(line), "EVAL \"redis.call('set', KEYS[1], 1) %s\" 1 k", ends[i]);
         resp_say(c, line);
         resp_expect_start(c, "-");
-        resp_ask(c, "EXISTS k", ":0|");
+        resp_request(c, "EXISTS k", ":0|");
     }
     struct service_stats stats;
     service_stats(world.service, &stats);
@@ -87,32 +87,32 @@ static void a_script_that_breaks_off_changes_nothing(void **state)
     assert_int_equal(stats.resp_stopped, 2);
     resp_say(c, "EVAL \"redis.call('set', KEYS[1], 1) return {err='MY own'}\" 1 k");
     resp_expect(c, "-MY own|");
-    resp_ask(c, "EXISTS k", ":1|");
+    resp_request(c, "EXISTS k", ":1|");
 }
 
 static void scripts_are_known_by_name_until_they_are_flushed(void **state)
 {
     struct resp_client *c = client();
     const char *by_name = "EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0";
-    resp_ask(c, by_name, "-NOSCRIPT No matching script. Please use EVAL.|");
-    resp_ask(c, "SCRIPT LOAD \"return 1\"", "$40|e0e1f9fabfc9d4800c877a703b823ac0578ff8db|");
-    resp_ask(c, by_name, ":1|");
-    resp_ask(c, "EVALSHA_RO E0E1F9FABFC9D4800C877A703B823AC0578FF8DB 0", ":1|");
-    resp_ask(c, "SCRIPT EXISTS e0e1f9fabfc9d4800c877a703b823ac0578ff8db x", "*2|:1|:0|");
-    resp_ask(c, "SCRIPT FLUSH", "+OK|");
-    resp_ask(c, by_name, "-NOSCRIPT No matching script. Please use EVAL.|");
+    resp_request(c, by_name, "-NOSCRIPT No matching script. Please use EVAL.|");
+    resp_request(c, "SCRIPT LOAD \"return 1\"", "$40|e0e1f9fabfc9d4800c877a703b823ac0578ff8db|");
+    resp_request(c, by_name, ":1|");
+    resp_request(c, "EVALSHA_RO E0E1F9FABFC9D4800C877A703B823AC0578FF8DB 0", ":1|");
+    resp_request(c, "SCRIPT EXISTS e0e1f9fabfc9d4800c877a703b823ac0578ff8db x", "*2|:1|:0|");
+    resp_request(c, "SCRIPT FLUSH", "+OK|");
+    resp_request(c, by_name, "-NOSCRIPT No matching script. Please use EVAL.|");
 }
 
 static void a_script_that_was_forgotten_between_two_runs_is_asked_for(void **state)
 {
     struct resp_client *c = client();
     struct resp_client *other = client();
-    resp_ask(c, "SCRIPT LOAD " TAKE, "$40|589a721ea62b059bb6d9747303c25120391c5114|");
+    resp_request(c, "SCRIPT LOAD " TAKE, "$40|589a721ea62b059bb6d9747303c25120391c5114|");
     world.gateway.is_held = true;
     resp_send_only(c, "EVALSHA 589a721ea62b059bb6d9747303c25120391c5114 1 k v\r\n");
     resp_world_run(&world);
     take_elsewhere("k");
-    resp_ask(other, "SCRIPT FLUSH", "+OK|");
+    resp_request(other, "SCRIPT FLUSH", "+OK|");
     world.gateway.is_held = false;
     resp_world_run(&world);
     resp_expect(c, "-NOSCRIPT No matching script. Please use EVAL.|");
@@ -131,7 +131,7 @@ static void a_script_may_not_do_all_that_a_client_may(void **state)
     }
     resp_say(c, "EVAL_RO \"return redis.call('del', KEYS[1])\" 1 k");
     resp_expect_start(c, "-ERR Write commands are not allowed from read-only scripts.");
-    resp_ask(c, "EVAL_RO \"return redis.call('get', KEYS[1])\" 1 k", "$-1|");
+    resp_request(c, "EVAL_RO \"return redis.call('get', KEYS[1])\" 1 k", "$-1|");
 }
 
 static void scripts_that_come_behind_each_other_are_run_in_order(void **state)
@@ -146,18 +146,19 @@ static void scripts_that_come_behind_each_other_are_run_in_order(void **state)
 static void a_script_in_a_transaction_takes_back_only_what_it_did(void **state)
 {
     struct resp_client *c = client();
-    resp_ask(c, "MULTI", "+OK|");
-    resp_ask(c, "SET a 1", "+QUEUED|");
-    resp_ask(
+    resp_request(c, "MULTI", "+OK|");
+    resp_request(c, "SET a 1", "+QUEUED|");
+    resp_request(
         c,
         "EVAL \"redis.call('set', KEYS[1], 2) redis.call('set', KEYS[2], 2) error('x', 0)\" 2 a b",
         "+QUEUED|");
-    resp_ask(c, "GET b", "+QUEUED|");
-    resp_ask(c, "EVAL \"return redis.call('get', KEYS[1])\" 1 a", "+QUEUED|");
-    resp_ask(c, "EXEC",
-             "*4|+OK|-ERR x script: a20af8dfe872638fe393065f6d596c77863ab47e, on @user_script:1.|"
-             "$-1|$1|1|");
-    resp_ask(c, "MGET a b", "*2|$1|1|$-1|");
+    resp_request(c, "GET b", "+QUEUED|");
+    resp_request(c, "EVAL \"return redis.call('get', KEYS[1])\" 1 a", "+QUEUED|");
+    resp_request(
+        c, "EXEC",
+        "*4|+OK|-ERR x script: a20af8dfe872638fe393065f6d596c77863ab47e, on @user_script:1.|"
+        "$-1|$1|1|");
+    resp_request(c, "MGET a b", "*2|$1|1|$-1|");
     assert_int_equal(transactions(), 1);
 }
 

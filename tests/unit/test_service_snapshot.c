@@ -45,7 +45,7 @@ static void expect_bytes(const void *data, size_t len, size_t from)
     }
 }
 
-static struct client *ask_for_one(void)
+static struct client *pending_for_one(void)
 {
     struct client *c = world_client(&world, true);
     client_send(c, REQUEST);
@@ -56,7 +56,7 @@ static struct client *ask_for_one(void)
 
 static void it_comes_whole_and_the_connection_goes_on(void **state)
 {
-    struct client *c = ask_for_one();
+    struct client *c = pending_for_one();
     fake_gateway_give(&world.gateway, BYTES);
     world_run(&world);
     struct reply r = client_reply(c);
@@ -101,7 +101,7 @@ static size_t sip(struct client *c, size_t max, size_t at, size_t head)
 
 static void a_slow_reader_costs_no_memory(void **state)
 {
-    struct client *c = ask_for_one();
+    struct client *c = pending_for_one();
     uint64_t memory = counted.bytes;
     c->is_deaf = true;
     fake_gateway_give(&world.gateway, BYTES);
@@ -128,7 +128,7 @@ static void a_slow_reader_costs_no_memory(void **state)
 
 static void one_who_stalls_is_cut_off(void **state)
 {
-    struct client *c = ask_for_one();
+    struct client *c = pending_for_one();
     c->is_deaf = true;
     fake_gateway_give(&world.gateway, BYTES);
     world_pass(&world, 29000);
@@ -161,7 +161,7 @@ static void one_who_vanishes_leaves_nothing(void **state)
 
 static void a_disk_that_cannot_read_cuts_it_off(void **state)
 {
-    struct client *c = ask_for_one();
+    struct client *c = pending_for_one();
     world.gateway.snapshot_breaks = true;
     fake_gateway_give(&world.gateway, BYTES);
     world_run(&world);
@@ -212,7 +212,7 @@ static void a_node_that_serves_nobody_gives_none(void **state)
 
 static void it_is_not_waited_for_without_end(void **state)
 {
-    struct client *c = ask_for_one();
+    struct client *c = pending_for_one();
     world_pass(&world, 299000);
     assert_int_equal(client_reply(c).status, 0);
     world_pass(&world, 2000);
@@ -224,7 +224,7 @@ static void it_is_not_waited_for_without_end(void **state)
 
 static void a_node_that_stops_sends_on_what_it_began(void **state)
 {
-    struct client *sent = ask_for_one();
+    struct client *sent = pending_for_one();
     sent->is_deaf = true;
     fake_gateway_give(&world.gateway, BYTES);
     world_run(&world);

@@ -50,8 +50,9 @@ static void a_multi_lock_waits_for_all_its_names(void **state)
 {
     struct client *a = holder("a");
     struct client *b = world_client(&world, false);
-    (void)client_ask(b, "POST", "/api/v1/multilock/acquire",
-                     "{\"client_id\":\"b\",\"names\":[\"m\",\"n\"],\"wait_timeout_ms\":1000}");
+    (void)client_request_to(
+        b, "POST", "/api/v1/multilock/acquire",
+        "{\"client_id\":\"b\",\"names\":[\"m\",\"n\"],\"wait_timeout_ms\":1000}");
     expect_nothing(b);
     release(a, "a", 2048);
     expect_reply(b, 200, "acquired=true fencing_token=3072");
@@ -64,12 +65,12 @@ static void the_end_of_the_session_ends_its_waits(void **state)
     (void)holder("a");
     struct client *b = world_client(&world, false);
     struct reply r =
-        client_ask(b, "POST", "/api/v1/sessions", "{\"client_id\":\"b\",\"ttl_ms\":2000}");
+        client_request_to(b, "POST", "/api/v1/sessions", "{\"client_id\":\"b\",\"ttl_ms\":2000}");
     char *id = json_text_at(r.body, "session_id");
     char body[200];
     (void)snprintf(body, sizeof(body), "{\"session_id\":\"%s\",\"wait_timeout_ms\":60000}", id);
     reply_free(&r);
-    (void)client_ask(b, "POST", TARGET, body);
+    (void)client_request_to(b, "POST", TARGET, body);
     world_pass(&world, 2000);
     expect_reply(b, 410, "error.code=\"session_expired\"");
     free(id);
@@ -81,8 +82,9 @@ static void a_deadlock_is_explained(void **state)
     char *ids[2];
     char body[300];
     for (int i = 0; i < 2; i++) {
-        struct reply r = client_ask(c[i], "POST", "/api/v1/sessions",
-                                    i == 0 ? "{\"client_id\":\"a\"}" : "{\"client_id\":\"b\"}");
+        struct reply r =
+            client_request_to(c[i], "POST", "/api/v1/sessions",
+                              i == 0 ? "{\"client_id\":\"a\"}" : "{\"client_id\":\"b\"}");
         ids[i] = json_text_at(r.body, "session_id");
         reply_free(&r);
         (void)snprintf(body, sizeof(body), "{\"session_id\":\"%s\"}", ids[i]);
@@ -92,7 +94,7 @@ static void a_deadlock_is_explained(void **state)
     (void)snprintf(body, sizeof(body),
                    "{\"session_id\":\"%s\",\"wait_timeout_ms\":-1,\"detect_deadlock\":true}",
                    ids[0]);
-    (void)client_ask(c[0], "POST", "/api/v1/locks/m/acquire", body);
+    (void)client_request_to(c[0], "POST", "/api/v1/locks/m/acquire", body);
     expect_nothing(c[0]);
     (void)snprintf(body, sizeof(body),
                    "{\"session_id\":\"%s\",\"wait_timeout_ms\":-1,\"detect_deadlock\":true}",
@@ -210,7 +212,7 @@ static void a_grant_whose_answer_is_not_written_is_released(void **state)
 {
     struct client *b = world_client(&world, false);
     b->is_deaf = true;
-    (void)client_ask(b, "POST", TARGET, "{\"client_id\":\"b\"}");
+    (void)client_request_to(b, "POST", TARGET, "{\"client_id\":\"b\"}");
     assert_int_equal(look().holders, 1);
     client_close(b);
     world_run(&world);
@@ -236,7 +238,7 @@ static void a_grant_whose_answer_is_written_stays(void **state)
     /* Partly written is not written. */
     struct client *c = world_client(&world, false);
     c->is_deaf = true;
-    (void)client_ask(c, "POST", "/api/v1/locks/m/acquire", "{\"client_id\":\"c\"}");
+    (void)client_request_to(c, "POST", "/api/v1/locks/m/acquire", "{\"client_id\":\"c\"}");
     http_conn_written(c->conn, http_conn_output(c->conn).len - 1);
     client_close(c);
     world_run(&world);
@@ -249,7 +251,7 @@ static void a_grant_that_can_be_asked_for_again_is_kept(void **state)
     struct client *b = world_client(&world, false);
     const char *body = "{\"client_id\":\"b\",\"request_id\":\"r\"}";
     b->is_deaf = true;
-    (void)client_ask(b, "POST", TARGET, body);
+    (void)client_request_to(b, "POST", TARGET, body);
     client_close(b);
     world_run(&world);
     assert_int_equal(look().holders, 1);
@@ -261,7 +263,7 @@ static void who_goes_while_the_answer_is_under_way_leaves_nothing_behind(void **
 {
     struct client *b = world_client(&world, false);
     world.gateway.is_held = true;
-    (void)client_ask(b, "POST", TARGET, "{\"client_id\":\"b\"}"); /* will be granted */
+    (void)client_request_to(b, "POST", TARGET, "{\"client_id\":\"b\"}"); /* will be granted */
     client_close(b);
     world.gateway.is_held = false;
     world_run(&world);
@@ -270,7 +272,7 @@ static void who_goes_while_the_answer_is_under_way_leaves_nothing_behind(void **
     (void)holder("a");
     struct client *d = world_client(&world, false);
     world.gateway.is_held = true;
-    (void)client_ask(d, "POST", TARGET, "{\"client_id\":\"d\",\"wait_timeout_ms\":-1}");
+    (void)client_request_to(d, "POST", TARGET, "{\"client_id\":\"d\",\"wait_timeout_ms\":-1}");
     client_close(d);
     world.gateway.is_held = false;
     world_run(&world);

@@ -24,7 +24,7 @@ static void act(struct client *c, const char *what, const char *name, uint64_t t
                    token == 0 ? "{\"client_id\":\"a\"}"
                               : "{\"client_id\":\"a\",\"fencing_token\":%llu}",
                    (unsigned long long)token);
-    struct reply r = client_ask(c, "POST", target, body);
+    struct reply r = client_request_to(c, "POST", target, body);
     assert_int_equal(r.status, 200);
     reply_free(&r);
 }
@@ -423,7 +423,7 @@ static void who_follows_the_stream_knows_the_truth(void **state)
             if (tokens[i] == 0) {
                 char target[100];
                 (void)snprintf(target, sizeof(target), "/api/v1/locks/%s/acquire", name);
-                struct reply r = client_ask(c, "POST", target, "{\"client_id\":\"a\"}");
+                struct reply r = client_request_to(c, "POST", target, "{\"client_id\":\"a\"}");
                 tokens[i] = json_number_at(r.body, "fencing_token");
                 reply_free(&r);
             } else {

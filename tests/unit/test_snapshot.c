@@ -2,7 +2,7 @@
  * whatever is damaged is refused with a reason. */
 #include "base_testing.h"
 
-#include "../common/rich_core.h"
+#include "../support/rich_core.h"
 #include "core/snapshot_format.h"
 
 static struct counted memory;

@@ -1,8 +1,8 @@
 /* Fetching a snapshot over a real socket from a sender that the test plays: slow, then silent. */
 #include "base_testing.h"
 
-#include "node/snapshot_fetch.h"
-#include "node/snapshot_send.h"
+#include "node/snapshot/snapshot_fetch.h"
+#include "node/snapshot/snapshot_send.h"
 #include "replica/replica.h"
 #include "storage/disk_posix.h"
 #include "temporary.h"

@@ -2,7 +2,7 @@
  * refused with a reason that names what is wrong. */
 #include "base_testing.h"
 
-#include "../common/core_harness.h"
+#include "../support/core_harness.h"
 #include "base/codec.h"
 #include "core/snapshot_format.h"
 

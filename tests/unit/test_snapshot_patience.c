@@ -1,8 +1,8 @@
-/* How long a snapshot is waited for: node/snapshot_patience.h, with a clock and a link that the test
+/* How long a snapshot is waited for: node/snapshot/snapshot_patience.h, with a clock and a link that the test
  * plays. */
 #include "base_testing.h"
 
-#include "node/snapshot_patience.h"
+#include "node/snapshot/snapshot_patience.h"
 
 enum { ELECTION_MS = 300, SILENCE_MS = 4 * ELECTION_MS, START_MS = 5000 };
 

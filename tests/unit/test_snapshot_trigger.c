@@ -2,7 +2,7 @@
  * differs from node to node. */
 #include "base_testing.h"
 
-#include "node/snapshot_child.h"
+#include "node/snapshot/snapshot_child.h"
 #include "replica_alone.h"
 
 #define MIB (UINT64_C(1) << 20)

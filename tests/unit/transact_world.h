@@ -8,7 +8,7 @@
 #include "core/snapshot.h"
 #include "core/view.h"
 
-#include "../common/core_harness.h"
+#include "../support/core_harness.h"
 
 struct world {
     struct core *core;

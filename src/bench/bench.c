@@ -1,0 +1,83 @@
+/* The command `holdfast bench`: settings, nodes, load, report. */
+#include "cli/commands.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "bench/report.h"
+#include "cli/exits.h"
+
+/* By default, and with `holdfast dev`, the Redis protocol is there: 4653 and 4655. */
+enum { RESP_ABOVE = 2 };
+
+/* About 70 KiB of histograms: not on the stack. */
+static struct bench_result result;
+static struct bench_targets targets;
+
+static int fail(const char *problem)
+{
+    fprintf(stderr, "holdfast: %s\n", problem);
+    return EXIT_UNREACHABLE;
+}
+
+static int report(const struct bench_settings *settings)
+{
+    int code = 0;
+    if (settings->json) {
+        bench_report_json(settings, &targets, &result);
+    } else {
+        bench_report_table(settings, &targets, &result);
+    }
+    if (settings->samples != NULL && !bench_report_samples(settings->samples, &result)) {
+        fprintf(stderr, "holdfast: %s: %s\n", settings->samples, strerror(errno));
+        code = EXIT_OURS;
+    }
+    if (result.cycles == 0 && !result.interrupted) {
+        char problem[BENCH_PROBLEM];
+        (void)snprintf(problem, sizeof(problem), "not one cycle was finished; the last error: %s",
+                       result.last_error[0] != '\0' ? result.last_error : "none");
+        code = fail(problem);
+    }
+    return code;
+}
+
+int bench_main(int count, char **arguments)
+{
+    struct bench_settings settings;
+    char problem[BENCH_PROBLEM] = "";
+    if (!bench_settings_read(&settings, count, arguments)) {
+        fprintf(stderr, "holdfast: `holdfast bench --help` says more\n");
+        return EXIT_USAGE;
+    }
+    if (settings.help) {
+        bench_settings_print_help();
+        return 0;
+    }
+    int code = bench_targets_find(settings.endpoints, &targets);
+    if (code != 0) {
+        return code;
+    }
+    if (targets.leader == 0 || targets.count == 0) {
+        return fail("the cluster has no leader now; `holdfast status` says more");
+    }
+    if (!settings.via_any && !targets.leads) {
+        return fail("the leader's client address is not known; use --via any");
+    }
+    if (settings.resp != NULL && !bench_targets_of_list(settings.resp, &targets)) {
+        fprintf(stderr, "holdfast: --resp \"%s\" is not HOST:PORT,...\n", settings.resp);
+        return EXIT_USAGE;
+    }
+    if (settings.resp == NULL && settings.protocol == &bench_resp) {
+        bench_targets_shift(&targets, RESP_ABOVE);
+    }
+    bool on_terminal = isatty(STDERR_FILENO) != 0;
+    bool ran = bench_load_run(&settings, &targets, on_terminal ? bench_report_progress : NULL,
+                              &result, problem);
+    if (on_terminal) {
+        fprintf(stderr, "\r\033[K");
+    }
+    code = ran ? report(&settings) : fail(problem);
+    bench_result_close(&result);
+    return code;
+}

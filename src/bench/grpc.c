@@ -1,0 +1,225 @@
+/* gRPC for `holdfast bench`: LockService over HTTP/2, many clients on a connection if wanted.
+ *
+ * A client's session is a Session stream that stays open beside its calls. */
+#include <google/protobuf/duration.pb-c.h>
+#include <holdfast/v1/lock.pb-c.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "bench/calls.h"
+
+#define SERVICE "/holdfast.v1.LockService/"
+
+/* ---- asking ---- */
+
+static Holdfast__V1__Tier tier_of(struct slice name)
+{
+    return slice_equal(name, slice_of("EFFICIENCY")) ? HOLDFAST__V1__TIER__EFFICIENCY
+                                                     : HOLDFAST__V1__TIER__CORRECTNESS;
+}
+
+static void ask_lock(struct bench_slot *s, const struct bench_request *ask)
+{
+    Holdfast__V1__LockRequest request = HOLDFAST__V1__LOCK_REQUEST__INIT;
+    Google__Protobuf__Duration wait = GOOGLE__PROTOBUF__DURATION__INIT;
+    request.resource_id = bench_text(ask->name);
+    request.session_id = bench_text(ask->session);
+    request.tier = tier_of(ask->tier);
+    if (ask->wait_ms > 0) {
+        wait.seconds = (int64_t)(ask->wait_ms / 1000);
+        wait.nanos = (int32_t)(ask->wait_ms % 1000 * 1000000);
+        request.wait_timeout = &wait;
+    }
+    bench_call_start(&s->unary, SERVICE "Lock", &request.base, false);
+}
+
+static void ask_unlock(struct bench_slot *s, const struct bench_request *ask)
+{
+    Holdfast__V1__UnlockRequest request = HOLDFAST__V1__UNLOCK_REQUEST__INIT;
+    request.resource_id = bench_text(ask->name);
+    request.fence_token = ask->token;
+    request.session_id = bench_text(ask->session);
+    bench_call_start(&s->unary, SERVICE "Unlock", &request.base, false);
+}
+
+static void ask_session(struct bench_slot *s, const struct bench_request *ask)
+{
+    Holdfast__V1__SessionRequest request = HOLDFAST__V1__SESSION_REQUEST__INIT;
+    Holdfast__V1__SessionRequest__Open open = HOLDFAST__V1__SESSION_REQUEST__OPEN__INIT;
+    Holdfast__V1__SessionRequest__KeepAlive alive = HOLDFAST__V1__SESSION_REQUEST__KEEP_ALIVE__INIT;
+    Holdfast__V1__SessionRequest__Close close = HOLDFAST__V1__SESSION_REQUEST__CLOSE__INIT;
+    Google__Protobuf__Duration ttl = GOOGLE__PROTOBUF__DURATION__INIT;
+    if (ask->verb == BENCH_OPEN) {
+        ttl.seconds = (int64_t)(ask->ttl_ms / 1000);
+        open.client_id = bench_text(ask->client);
+        open.ttl = &ttl;
+        request.request_case = HOLDFAST__V1__SESSION_REQUEST__REQUEST_OPEN;
+        request.open = &open;
+        bench_call_start(&s->stream, SERVICE "Session", &request.base, true);
+        return;
+    }
+    if (ask->verb == BENCH_KEEPALIVE) {
+        alive.number = ++s->counter;
+        request.request_case = HOLDFAST__V1__SESSION_REQUEST__REQUEST_KEEP_ALIVE;
+        request.keep_alive = &alive;
+    } else {
+        request.request_case = HOLDFAST__V1__SESSION_REQUEST__REQUEST_CLOSE;
+        request.close = &close;
+    }
+    bench_call_send(&s->stream, &request.base);
+}
+
+static void ask_one(struct bench_slot *s, const struct bench_request *ask)
+{
+    if (ask->verb == BENCH_ACQUIRE) {
+        ask_lock(s, ask);
+    } else if (ask->verb == BENCH_RELEASE) {
+        ask_unlock(s, ask);
+    } else {
+        ask_session(s, ask);
+    }
+}
+
+/* ---- answers ---- */
+
+/* Room for what protobuf-c makes of one answer; the next one takes it over. An answer that is
+ * larger than any of ours counts as one that cannot be read. */
+struct room {
+    size_t used;
+    _Alignas(max_align_t) uint8_t bytes[8 << 10];
+};
+
+static void *take(void *ctx, size_t size)
+{
+    struct room *room = ctx;
+    size_t rounded = (size + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
+    if (rounded > sizeof(room->bytes) - room->used) {
+        return NULL;
+    }
+    void *piece = room->bytes + room->used;
+    room->used += rounded;
+    return piece;
+}
+
+static void give_back(void *ctx, void *piece)
+{
+    (void)ctx;
+    (void)piece;
+}
+
+/* NULL: it is none. It lasts until the next. */
+static void *unpack(const ProtobufCMessageDescriptor *type, struct slice message)
+{
+    static struct room room;
+    static ProtobufCAllocator allocator = {take, give_back, &room};
+    room.used = 0;
+    return protobuf_c_message_unpack(type, &allocator, message.len, message.data);
+}
+
+static void note_reason(struct bench_call *c, Holdfast__V1__Reason reason)
+{
+    const ProtobufCEnumValue *value =
+        protobuf_c_enum_descriptor_get_value(&holdfast__v1__reason__descriptor, (int)reason);
+    (void)snprintf(c->code, sizeof(c->code), "%s", value == NULL ? "unknown" : value->name);
+}
+
+static void on_locked(struct bench_call *c, struct slice message)
+{
+    const Holdfast__V1__LockResponse *r = unpack(&holdfast__v1__lock_response__descriptor, message);
+    if (r == NULL) {
+        return;
+    }
+    c->slot->is_done = r->acquired && r->lock_handle != NULL;
+    if (c->slot->is_done) {
+        c->slot->token = r->lock_handle->fence_token;
+    } else {
+        note_reason(c, r->reason);
+    }
+}
+
+static void on_unlocked(struct bench_call *c, struct slice message)
+{
+    const Holdfast__V1__UnlockResponse *r =
+        unpack(&holdfast__v1__unlock_response__descriptor, message);
+    if (r == NULL) {
+        return;
+    }
+    c->slot->is_done = r->released;
+    if (!r->released) {
+        note_reason(c, r->reason);
+    }
+}
+
+static void on_session_message(struct bench_call *c, struct slice message)
+{
+    struct bench_answer answer = {.fine = true};
+    const Holdfast__V1__SessionResponse *r =
+        unpack(&holdfast__v1__session_response__descriptor, message);
+    if (r == NULL) {
+        return;
+    }
+    enum bench_verb verb = c->slot->verb;
+    if (r->response_case == HOLDFAST__V1__SESSION_RESPONSE__RESPONSE_OPENED && verb == BENCH_OPEN) {
+        answer.session = slice_of(r->opened->session_id);
+        bench_slot_tell(c->slot, &answer);
+    } else if ((r->response_case == HOLDFAST__V1__SESSION_RESPONSE__RESPONSE_ALIVE &&
+                verb == BENCH_KEEPALIVE) ||
+               (r->response_case == HOLDFAST__V1__SESSION_RESPONSE__RESPONSE_CLOSED &&
+                verb == BENCH_CLOSE)) {
+        bench_slot_tell(c->slot, &answer);
+    }
+}
+
+static void on_message(struct bench_call *c, struct slice message)
+{
+    if (c == &c->slot->stream) {
+        on_session_message(c, message);
+    } else if (c->slot->verb == BENCH_ACQUIRE) {
+        on_locked(c, message);
+    } else {
+        on_unlocked(c, message);
+    }
+}
+
+static void on_session_end(struct bench_call *c)
+{
+    struct bench_slot *s = c->slot;
+    struct bench_answer answer = {.fine = true};
+    if (s->verb == BENCH_CLOSE) {
+        bench_slot_tell(s, &answer);
+    } else if (s->verb == BENCH_OPEN || s->verb == BENCH_KEEPALIVE) {
+        bench_call_tell_failure(c);
+    }
+}
+
+static void on_end(struct bench_call *c)
+{
+    struct bench_slot *s = c->slot;
+    if (c == &s->stream) {
+        on_session_end(c);
+    } else if (c->status == GRPC_OK && s->is_done) {
+        struct bench_answer answer = {.fine = true, .token = s->token};
+        bench_slot_tell(s, &answer);
+    } else {
+        bench_call_tell_failure(c);
+    }
+}
+
+static const struct bench_calls_handler handler = {ask_one, on_message, on_end};
+
+static void *grpc_open(const char *host, uint32_t slots)
+{
+    return bench_calls_open(host, slots, &handler);
+}
+
+const struct bench_protocol bench_grpc = {
+    .name = "grpc",
+    .multiplexes = true,
+    .waits = true,
+    .sessions_follow = true,
+    .open = grpc_open,
+    .close = bench_calls_close,
+    .begin = bench_calls_begin,
+    .ask = bench_calls_request,
+    .receive = bench_calls_receive,
+};

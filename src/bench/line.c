@@ -1,0 +1,202 @@
+/* Connections of the load: they connect, come again when they are lost, and carry bytes. */
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "bench/load_state.h"
+
+enum { BUFFER_MAX = 4 << 20, READ_SIZE = 16 << 10 };
+
+bool line_open(struct line *s)
+{
+    struct load *l = s->load;
+    s->fd = -1;
+    s->target = l->settings->via_any ? s->number % l->targets->count : 0;
+    s->protocol = l->settings->protocol->open(l->targets->at[s->target].host, s->clients);
+    buffer_init(&s->in, memory_system(), BUFFER_MAX);
+    buffer_init(&s->out, memory_system(), BUFFER_MAX);
+    return s->protocol != NULL;
+}
+
+static void shut(struct line *s)
+{
+    if (s->fd >= 0) {
+        close(s->fd); /* which also takes it out of epoll */
+    }
+    s->fd = -1;
+    s->state = LINE_DOWN;
+    s->waits_to_write = false;
+    buffer_truncate(&s->in, 0);
+    buffer_truncate(&s->out, 0);
+}
+
+void line_close(struct line *s)
+{
+    shut(s);
+    s->load->settings->protocol->close(s->protocol);
+    buffer_close(&s->in);
+    buffer_close(&s->out);
+}
+
+static void watch(struct line *s, int operation, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.ptr = s};
+    int status = epoll_ctl(s->load->epoll, operation, s->fd, &event);
+    hf_assert(status == 0);
+}
+
+/* Lost, or not reached: again in a while, at the next node. */
+void line_give_up(struct line *s, const char *code, const char *message)
+{
+    struct load *l = s->load;
+    load_error(l, code, message);
+    shut(s);
+    s->target = (s->target + 1) % l->targets->count;
+    l->result->reconnects++;
+    for (uint32_t i = 0; i < s->clients; i++) {
+        client_on_loss(&l->clients[s->first_client + i]);
+    }
+    ref who = (ref)l->settings->clients + s->number + 1;
+    load_set_timer(l, &s->timer, who, bench_now_ns() + RECONNECT_MS * MS);
+}
+
+static void fail(struct line *s, const char *code, int error)
+{
+    char words[BENCH_PROBLEM];
+    (void)snprintf(words, sizeof(words), "%s: %s", s->load->targets->at[s->target].host,
+                   strerror(error));
+    line_give_up(s, code, words);
+}
+
+static void start(struct line *s)
+{
+    struct load *l = s->load;
+    s->state = LINE_UP;
+    watch(s, EPOLL_CTL_MOD, EPOLLIN | EPOLLET); /* see on_readable */
+    l->settings->protocol->begin(s->protocol, &s->out);
+    for (uint32_t i = 0; i < s->clients; i++) {
+        client_next(&l->clients[s->first_client + i]);
+    }
+    line_flush(s);
+}
+
+void line_connect(struct line *s)
+{
+    const struct bench_target *target = &s->load->targets->at[s->target];
+    int on = 1;
+    s->fd =
+        socket(target->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+    if (s->fd < 0) {
+        fail(s, "no_socket", errno);
+        return;
+    }
+    (void)setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    s->state = LINE_CONNECTING;
+    if (connect(s->fd, (const struct sockaddr *)&target->address, target->address_len) != 0 &&
+        errno != EINPROGRESS) {
+        fail(s, "not_connected", errno);
+        return;
+    }
+    watch(s, EPOLL_CTL_ADD, EPOLLOUT);
+}
+
+void line_flush(struct line *s)
+{
+    if (s->state != LINE_UP || buffer_len(&s->out) == 0) {
+        return;
+    }
+    struct slice bytes = buffer_bytes(&s->out);
+    ssize_t sent = send(s->fd, bytes.data, bytes.len, MSG_NOSIGNAL);
+    if (sent < 0 && errno != EAGAIN && errno != EINTR) {
+        fail(s, "connection_lost", errno);
+        return;
+    }
+    buffer_consume(&s->out, sent < 0 ? 0 : (size_t)sent);
+    bool rest = buffer_len(&s->out) > 0;
+    if (rest != s->waits_to_write) {
+        s->waits_to_write = rest;
+        watch(s, EPOLL_CTL_MOD, rest ? EPOLLIN | EPOLLOUT | EPOLLET : EPOLLIN | EPOLLET);
+    }
+}
+
+static void on_answer(void *ctx, const struct bench_answer *answer)
+{
+    struct line *s = ctx;
+    hf_assert(answer->slot < s->clients);
+    client_on_answer(&s->load->clients[s->first_client + answer->slot], answer);
+}
+
+static void work_off(struct line *s, struct slice bytes, size_t *used)
+{
+    const char *problem = NULL;
+    *used =
+        s->load->settings->protocol->receive(s->protocol, bytes, &s->out, on_answer, s, &problem);
+    if (problem != NULL) {
+        *used = 0;
+        line_give_up(s, "bad_answer", problem);
+    }
+}
+
+/* Mostly an answer comes in one piece and is worked off where it was read. */
+static void receive(struct line *s, struct slice bytes)
+{
+    size_t used = 0;
+    if (buffer_len(&s->in) == 0) {
+        work_off(s, bytes, &used);
+        if (s->state == LINE_UP && used < bytes.len) {
+            (void)buffer_append(&s->in, bytes.data + used, bytes.len - used);
+        }
+    } else {
+        (void)buffer_append_slice(&s->in, bytes);
+        work_off(s, buffer_bytes(&s->in), &used);
+        if (s->state == LINE_UP) {
+            buffer_consume(&s->in, used);
+        }
+    }
+    if (s->in.overflowed) {
+        line_give_up(s, "bad_answer", "an answer that is too long");
+    }
+}
+
+/* epoll tells once that something came, and is not asked again about each connection before the
+ * loop sleeps: that is cheaper. So all of it is read: what does not fill the room was all. */
+static void on_readable(struct line *s)
+{
+    uint8_t bytes[READ_SIZE];
+    ssize_t got;
+    do {
+        got = recv(s->fd, bytes, sizeof(bytes), 0);
+        if (got > 0) {
+            receive(s, slice_make(bytes, (size_t)got));
+        }
+    } while (s->state == LINE_UP && (got == sizeof(bytes) || (got < 0 && errno == EINTR)));
+    if (got > 0) {
+        return;
+    }
+    if (got == 0) {
+        fail(s, "connection_lost", ECONNRESET);
+    } else if (errno != EAGAIN) {
+        fail(s, "connection_lost", errno);
+    }
+}
+
+void line_on_event(struct line *s, uint32_t events)
+{
+    if (s->state == LINE_CONNECTING) {
+        int error = 0;
+        socklen_t len = sizeof(error);
+        (void)getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &len);
+        if (error != 0) {
+            fail(s, "not_connected", error);
+        } else {
+            start(s);
+        }
+        return;
+    }
+    if (s->state == LINE_UP && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
+        on_readable(s);
+    }
+    line_flush(s);
+}

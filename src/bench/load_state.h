@@ -1,0 +1,128 @@
+/* The load from inside: shared by bench_load.c (phases and the loop), bench_client.c (what a client
+ * does next) and bench_line.c (connections, "line" for short).
+ *
+ *     PREPARE: every client opens its session, and they acquire the locks that are to be held
+ *     WARM, MEASURE: cycles, for a time
+ *     CLOSE: every client closes its session, and together those of the held locks
+ *
+ * PREPARE and CLOSE are over when every client has nothing left to do: is at the gate. */
+#ifndef HOLDFAST_BENCH_LOAD_STATE_H
+#define HOLDFAST_BENCH_LOAD_STATE_H
+
+#include "base/heap.h"
+#include "bench/load.h"
+
+enum bench_phase { PHASE_PREPARE, PHASE_WARM, PHASE_MEASURE, PHASE_CLOSE, PHASE_OVER };
+
+#define MS UINT64_C(1000000) /* in ns */
+#define SECOND (1000 * MS)
+
+enum {
+    SESSION_TTL_MS = 30000, /* kept alive at a third of it; see load_ttl_ms */
+    PATIENCE_MS = 20,       /* a client's turn at the one lock takes less */
+    ARRIVALS = 5000,        /* so many begin to wait for the one lock each second */
+    ERROR_PAUSE_MS = 10,
+    RECONNECT_MS = 100,
+    REQUEST_MS = 10000, /* a request that takes longer is given up */
+    SILENCE_MS = 15000, /* PREPARE and CLOSE end when so long nothing was answered */
+};
+
+struct held_session {
+    char id[BENCH_SESSION];
+};
+
+struct client {
+    struct load *load;
+    struct line *line;
+    uint32_t number; /* from 0 */
+    uint32_t slot;
+    bool waits_for_answer;
+    bool at_gate;
+    bool is_held_work; /* the request outstanding is about a held session */
+    bool is_in_doubt;  /* whether it still waits: its session has to end */
+    enum bench_verb verb;
+    char session[BENCH_SESSION]; /* "": none */
+    char name[48];               /* of the lock that it holds or asks for */
+    uint64_t token;              /* 0: holds nothing */
+    uint64_t cycle;
+    uint64_t sent_ns;
+    uint64_t asked_ns; /* what its latency counts from: when it was sent, or due */
+    uint64_t due_ns;   /* when the next cycle should begin, with a rate */
+    uint64_t keepalive_ns;
+    uint32_t timer; /* its position in the heap */
+    uint32_t held_session;
+    uint32_t held_locks; /* of that session */
+};
+
+enum line_state { LINE_DOWN, LINE_CONNECTING, LINE_UP };
+
+struct line {
+    struct load *load;
+    uint32_t number;
+    int fd;
+    enum line_state state;
+    bool waits_to_write;
+    unsigned target;
+    uint32_t first_client;
+    uint32_t clients;
+    uint32_t timer;
+    void *protocol;
+    struct buffer in;
+    struct buffer out;
+};
+
+struct load {
+    const struct bench_settings *settings;
+    const struct bench_targets *targets;
+    struct bench_result *result;
+    bench_progress_fn *on_progress;
+    char *problem;
+    bool failed; /* in PREPARE */
+    enum bench_phase phase;
+    uint64_t phase_ns; /* when it began */
+    uint64_t progress_ns;
+    uint64_t answer_ns; /* when the last answer came */
+    uint32_t run;       /* random: names are fresh in every run */
+    int epoll;
+    int timer_fd;
+    uint64_t timer_ns;
+    struct heap timers; /* clients, and behind them lines */
+    struct client *clients;
+    struct line *lines;
+    uint32_t at_gate;
+    struct held_session *held;
+    uint32_t held_sessions;
+    uint32_t held_taken; /* sessions that are somebody's work, or done */
+    uint64_t held_locks;
+    uint64_t released_ns; /* when the release of the one lock was sent; 0: it is held */
+};
+
+uint64_t bench_now_ns(void);
+
+/* Of a client's session, and of its waiting: many that queue at one lock wait long, and cannot keep
+ * their sessions alive meanwhile, since each has one request outstanding. */
+static inline uint64_t load_ttl_ms(const struct bench_settings *s)
+{
+    uint64_t queue_ms = s->contended ? s->clients * PATIENCE_MS : 0;
+    return queue_ms > SESSION_TTL_MS ? queue_ms : SESSION_TTL_MS;
+}
+
+/* bench_load.c */
+void load_error(struct load *l, const char *code, const char *message);
+void load_set_timer(struct load *l, uint32_t *position, ref who, uint64_t at_ns);
+
+/* bench_client.c */
+void client_next(struct client *c);
+void client_on_answer(struct client *c, const struct bench_answer *answer);
+/* Its connection is gone, and what it asked with it. */
+void client_on_loss(struct client *c);
+
+/* bench_line.c */
+bool line_open(struct line *s);
+void line_close(struct line *s);
+void line_on_event(struct line *s, uint32_t events);
+void line_connect(struct line *s);
+void line_give_up(struct line *s, const char *code, const char *message);
+void line_flush(struct line *s);
+
+#endif

@@ -1,0 +1,201 @@
+/* Reading the flags of `holdfast bench`: one table, as far as they are alike. */
+#include "bench/settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "server/config_value.h"
+
+#define DAY_MS (24u * 3600 * 1000)
+
+enum kind { NUMBER, DURATION, TEXT, SWITCH, API, VIA, TIER };
+
+struct flag {
+    const char *name;
+    enum kind kind;
+    size_t offset;
+    uint64_t min;
+    uint64_t max;
+    const char *argument;
+    const char *help;
+};
+
+#define AT(member) offsetof(struct bench_settings, member)
+
+/* clang-format off */
+static const struct flag flags[] = {
+    {"--clients", NUMBER, AT(clients), 1, BENCH_CLIENTS_MAX, "N", "each has a session and one request outstanding (64)"},
+    {"--seconds", DURATION, AT(measure_ms), 100, DAY_MS, "S", "how long to measure (10)"},
+    {"--warmup", DURATION, AT(warmup_ms), 0, DAY_MS, "S", "how long to run before that (2)"},
+    {"--connections", NUMBER, AT(connections), 1, BENCH_CLIENTS_MAX, "K", "that carry them (one for each client)"},
+    {"--api", API, AT(protocol), 0, 0, "http|grpc|resp", "the protocol (grpc; http with --held); resp is that of Redis"},
+    {"--via", VIA, AT(via_any), 0, 0, "leader|any", "ask the leader, or all nodes in turn, which forward (leader)"},
+    {"--tier", TIER, AT(tier), 0, 0, "TIER", "correctness or efficiency (the server's choice)"},
+    {"--endpoints", TEXT, AT(endpoints), 0, 0, "LIST", "HOST:PORT,... (HOLDFAST_ENDPOINTS, or 127.0.0.1:4653)"},
+    {"--rate", NUMBER, AT(rate), 1, BENCH_RATE_MAX, "R", "begin R cycles a second, whatever the answers take; latency then counts from when a cycle was due"},
+    {"--held", NUMBER, AT(held), 0, BENCH_HELD_MAX, "N", "hold N other locks meanwhile, 500 to a session (0)"},
+    {"--contended", SWITCH, AT(contended), 0, 0, "", "all clients want the same lock and wait for it: how fast is it handed over?"},
+    {"--resp", TEXT, AT(resp), 0, 0, "LIST", "HOST:PORT,... for --api resp, the leader first (two above the ports for clients)"},
+    {"--samples", TEXT, AT(samples), 0, 0, "FILE", "write every acquire there: when it began (wall clock, us) and what it took (us)"},
+    {"--json", SWITCH, AT(json), 0, 0, "", "print one JSON object"},
+    {"--help", SWITCH, AT(help), 0, 0, "", "this list"},
+};
+/* clang-format on */
+
+enum { FLAGS = sizeof(flags) / sizeof(flags[0]) };
+
+void bench_settings_print_help(void)
+{
+    printf("holdfast bench: how many locks a second a cluster takes and gives back.\n\n");
+    for (unsigned i = 0; i < FLAGS; i++) {
+        char left[40];
+        (void)snprintf(left, sizeof(left), "%s %s", flags[i].name, flags[i].argument);
+        printf("  %-22s %s\n", left, flags[i].help);
+    }
+    printf("\nA cycle is an acquire and a release of a fresh name under bench/. Sessions and locks "
+           "that it\nmade are given back at the end. Exit codes: 0, 64 usage, 69 no node was "
+           "reached or none answered.\n");
+}
+
+static bool complain(const char *flag, const char *words)
+{
+    fprintf(stderr, "holdfast: %s %s\n", flag, words);
+    return false;
+}
+
+static bool read_number(struct bench_settings *s, const struct flag *flag, const char *text)
+{
+    uint64_t value = 0;
+    bool fine =
+        flag->kind == DURATION ? value_duration_ms(text, &value) : value_number(text, &value);
+    if (!fine || value < flag->min || value > flag->max) {
+        if (flag->kind == DURATION) {
+            fprintf(stderr, "holdfast: %s is a duration of %u ms to 24h, not \"%s\"\n", flag->name,
+                    (unsigned)flag->min, text);
+        } else {
+            fprintf(stderr, "holdfast: %s is a number from %u to %u, not \"%s\"\n", flag->name,
+                    (unsigned)flag->min, (unsigned)flag->max, text);
+        }
+        return false;
+    }
+    memcpy((char *)s + flag->offset, &value, sizeof(value));
+    return true;
+}
+
+static bool read_api(struct bench_settings *s, const char *text)
+{
+    static const struct bench_protocol *const built[] = {&bench_http, &bench_grpc, &bench_resp};
+    for (size_t i = 0; i < sizeof(built) / sizeof(built[0]); i++) {
+        if (strcmp(text, built[i]->name) == 0) {
+            s->protocol = built[i];
+            return true;
+        }
+    }
+    return complain("--api", "is http, grpc or resp");
+}
+
+static bool read_value(struct bench_settings *s, const struct flag *flag, const char *text)
+{
+    void *at = (char *)s + flag->offset;
+    switch (flag->kind) {
+    case NUMBER:
+    case DURATION:
+        return read_number(s, flag, text);
+    case API:
+        return read_api(s, text);
+    case VIA:
+        s->via_any = strcmp(text, "any") == 0;
+        return s->via_any || strcmp(text, "leader") == 0 ||
+               complain(flag->name, "is leader or any");
+    case TIER:
+        s->tier = strcmp(text, "efficiency") == 0 || strcmp(text, "EFFICIENCY") == 0
+                      ? "EFFICIENCY"
+                      : "CORRECTNESS";
+        return strcmp(s->tier, "EFFICIENCY") == 0 || strcmp(text, "correctness") == 0 ||
+               strcmp(text, "CORRECTNESS") == 0 ||
+               complain(flag->name, "is correctness or efficiency");
+    case TEXT:
+        memcpy(at, &text, sizeof(text));
+        return text[0] != '\0' || complain(flag->name, "needs a value");
+    case SWITCH:
+        break;
+    }
+    return false;
+}
+
+static const struct flag *find_flag(const char *text, size_t len)
+{
+    for (unsigned i = 0; i < FLAGS; i++) {
+        if (strlen(flags[i].name) == len && memcmp(flags[i].name, text, len) == 0) {
+            return &flags[i];
+        }
+    }
+    return NULL;
+}
+
+static bool check(struct bench_settings *s)
+{
+    if (s->protocol == NULL) {
+        s->protocol = s->held > 0 ? &bench_http : &bench_grpc;
+    }
+    if (s->connections == 0) {
+        s->connections = s->clients;
+    }
+    if (s->connections > s->clients) {
+        return complain("--connections", "cannot be more than --clients");
+    }
+    if (s->connections < s->clients && !s->protocol->multiplexes) {
+        return complain(
+            "--connections",
+            "has to be as many as --clients: this protocol carries one request at a time");
+    }
+    if (s->held > 0 && s->protocol != &bench_http) {
+        return complain("--held", "needs --api http");
+    }
+    if (s->contended && !s->protocol->waits) {
+        return complain("--contended", "needs --api grpc or http: the Redis protocol has no queue");
+    }
+    if (s->contended && s->rate > 0) {
+        return complain("--contended", "goes as fast as it can: leave --rate out");
+    }
+    if (s->protocol == &bench_resp && s->tier[0] != '\0') {
+        return complain("--tier", "is not the client's choice with --api resp: the server's "
+                                  "configuration names it");
+    }
+    if (s->resp != NULL && s->protocol != &bench_resp) {
+        return complain("--resp", "needs --api resp");
+    }
+    return true;
+}
+
+bool bench_settings_read(struct bench_settings *s, int count, char **arguments)
+{
+    *s = (struct bench_settings){
+        .clients = 64,
+        .measure_ms = 10000,
+        .warmup_ms = 2000,
+        .tier = "",
+    };
+    for (int i = 0; i < count; i++) {
+        const char *equals = strchr(arguments[i], '=');
+        size_t len = equals != NULL ? (size_t)(equals - arguments[i]) : strlen(arguments[i]);
+        const struct flag *flag =
+            strcmp(arguments[i], "-h") == 0 ? find_flag("--help", 6) : find_flag(arguments[i], len);
+        if (flag == NULL) {
+            return complain("bench has no flag", arguments[i]);
+        }
+        if (flag->kind == SWITCH) {
+            bool on = true;
+            memcpy((char *)s + flag->offset, &on, sizeof(on));
+            continue;
+        }
+        const char *value = equals != NULL ? equals + 1 : i + 1 < count ? arguments[++i] : NULL;
+        if (value == NULL) {
+            return complain(flag->name, "needs a value");
+        }
+        if (!read_value(s, flag, value)) {
+            return false;
+        }
+    }
+    return s->help || check(s);
+}

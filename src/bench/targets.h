@@ -1,0 +1,36 @@
+/* Which nodes `holdfast bench` loads: asked of the cluster itself, by GET /api/v1/cluster. */
+#ifndef HOLDFAST_BENCH_TARGETS_H
+#define HOLDFAST_BENCH_TARGETS_H
+
+#include <netinet/in.h>
+
+#include "bench/settings.h"
+
+enum { BENCH_TARGETS_MAX = 64, BENCH_HOST = 272, BENCH_PROBLEM = 400 };
+
+struct bench_target {
+    char host[BENCH_HOST]; /* HOST:PORT */
+    struct sockaddr_storage address;
+    socklen_t address_len;
+};
+
+struct bench_targets {
+    struct bench_target at[BENCH_TARGETS_MAX];
+    unsigned count; /* healthy nodes, the leader first if `leads` */
+    bool leads;     /* the leader's address is known */
+    uint64_t leader;
+    uint64_t members;
+    char version[32]; /* of the server, "" if it does not tell */
+};
+
+/* NULL endpoints are those of the environment, or the default. 0, or else it has said why, and it
+ * is the exit code. */
+int bench_targets_find(const char *endpoints, struct bench_targets *out);
+
+/* "HOST:PORT,..." instead of what the cluster says; the first one counts as the leader. False: one
+ * of them is no address, or there are too many. */
+bool bench_targets_of_list(const char *list, struct bench_targets *out);
+/* The same hosts, with ports that are `by` higher. */
+void bench_targets_shift(struct bench_targets *targets, unsigned by);
+
+#endif

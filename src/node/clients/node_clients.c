@@ -1,0 +1,158 @@
+/* Client connections of all ports of a node: how many there may be, and what the log says when that
+ * is not enough. Who is closed and who is refused is decided in client_table.c. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "node/node_state.h"
+
+enum {
+    LOOPBACK_RESERVED = 8,
+    QUIET_US = 60000000,      /* between two lines of the log about the same shortage */
+    SEGMENT_BYTES = 16 << 20, /* where no size is set */
+};
+
+/* The log is cut when it is half again as large as `snapshot_bytes`; or later, when snapshots are
+ * large, so what it has now counts too. */
+static uint64_t log_segments(const struct node *n)
+{
+    const struct node_options *o = &n->options;
+    uint64_t segment = o->segment_bytes != 0 ? o->segment_bytes : SEGMENT_BYTES;
+    uint64_t expected = o->snapshot_bytes / 2 * 3 / segment + 2;
+    struct logger_stats stats = {0};
+    if (n->logger != NULL) {
+        logger_stats(n->logger, &stats);
+    }
+    uint64_t there = stats.disk_bytes / segment;
+    return there > expected ? there : expected;
+}
+
+/* What max-clients allows, or what is left of the descriptors if that is less. */
+static uint32_t allowed(struct node *n)
+{
+    struct descriptor_shares shares;
+    n->descriptors.log_segments = log_segments(n);
+    descriptors_share(&n->descriptors, &shares);
+    return shares.clients < n->options.max_clients ? shares.clients : n->options.max_clients;
+}
+
+/* Of so many, for clients on this machine. */
+static uint32_t reserved_of(uint32_t max)
+{
+    return max / 8 < LOOPBACK_RESERVED ? max / 8 : LOOPBACK_RESERVED;
+}
+
+static void say_lowered(struct node *n, uint32_t max)
+{
+    uint64_t needed = descriptors_needed(&n->descriptors, n->options.max_clients);
+    char next[160];
+    snprintf(
+        next, sizeof(next),
+        "raise the hard limit of open files (ulimit -Hn, or LimitNOFILE= of the unit) to %llu, "
+        "or set max-clients to at most %u",
+        ull(needed), max);
+    journal_note(
+        n->options.journal, WARN, CLIENT, "max_clients_lowered",
+        JOURNAL_NUMBER("max_clients", n->options.max_clients), JOURNAL_NUMBER("in_force", max),
+        JOURNAL_NUMBER("open_files_limit", n->descriptors.limit), JOURNAL_TEXT("next", next));
+}
+
+void node_on_accept_paused(void *ctx, int error)
+{
+    struct node *n = ctx;
+    uint64_t now_us = node_now(n).boot_us;
+    if (now_us < n->paused_said_us) {
+        return;
+    }
+    n->paused_said_us = now_us + QUIET_US;
+    journal_note(
+        n->options.journal, WARN, CLIENT, "accept_paused", JOURNAL_TEXT("reason", strerror(error)),
+        JOURNAL_NUMBER("pauses", n->net.accept_pauses),
+        JOURNAL_TEXT("next", error == ENFILE
+                                 ? "raise fs.file-max, or stop what uses the machine's files"
+                                 : "raise the hard limit of open files (ulimit -Hn, or "
+                                   "LimitNOFILE= of the unit), or lower max-clients"));
+}
+
+bool node_open_clients(struct node *n, char problem[NODE_PROBLEM])
+{
+    n->descriptors.limit = descriptors_limit();
+    uint32_t max = allowed(n);
+    if (max < DESCRIPTORS_CLIENTS && max < n->options.max_clients) {
+        snprintf(problem, NODE_PROBLEM,
+                 "this process may open %llu files, and a node needs %llu: raise the hard limit "
+                 "(ulimit -Hn, or LimitNOFILE= of the unit)",
+                 ull(n->descriptors.limit),
+                 ull(descriptors_needed(&n->descriptors, DESCRIPTORS_CLIENTS)));
+        return false;
+    }
+    if (max < n->options.max_clients) {
+        say_lowered(n, max);
+        n->limits_said_us = n->started_us + QUIET_US;
+    }
+    struct client_limits limits = {.max = max,
+                                   .per_address = n->options.max_clients_per_address,
+                                   .reserved = reserved_of(max)};
+    uint64_t hash_key = 0;
+    (void)uv_random(NULL, NULL, &hash_key, sizeof(hash_key), 0, NULL);
+    n->clients = client_table_new(n->options.memory, &limits, hash_key);
+    n->refusals = refusals_new(n->options.memory);
+    return true;
+}
+
+void node_close_clients(struct node *n)
+{
+    client_table_free(n->clients);
+    refusals_free(n->refusals);
+}
+
+uint32_t node_peer_connections(const struct node *n)
+{
+    struct descriptor_shares shares;
+    descriptors_share(&n->descriptors, &shares);
+    return shares.peers;
+}
+
+/* The log may have more files than were expected, or fewer again. */
+static void follow_log(struct node *n, const struct client_table_stats *stats,
+                       struct replica_time now)
+{
+    uint32_t max = allowed(n);
+    if (max < DESCRIPTORS_CLIENTS && max < n->options.max_clients) {
+        max = DESCRIPTORS_CLIENTS < n->options.max_clients ? DESCRIPTORS_CLIENTS
+                                                           : n->options.max_clients;
+    }
+    if (max == stats->max) {
+        return;
+    }
+    if (max < stats->max && now.boot_us >= n->limits_said_us) {
+        n->limits_said_us = now.boot_us + QUIET_US;
+        say_lowered(n, max);
+    }
+    client_table_set_max(n->clients, max, client_listener_evict);
+}
+
+static void say_refused(struct node *n, const struct client_table_stats *stats,
+                        struct replica_time now)
+{
+    if ((stats->refused == n->refused_said && stats->evicted == n->evicted_said) ||
+        now.boot_us < n->refused_said_us) {
+        return;
+    }
+    n->refused_said_us = now.boot_us + QUIET_US;
+    journal_note(n->options.journal, WARN, CLIENT, "clients_over_limit",
+                 JOURNAL_NUMBER("refused", stats->refused - n->refused_said),
+                 JOURNAL_NUMBER("idle_closed", stats->evicted - n->evicted_said),
+                 JOURNAL_NUMBER("clients", stats->count), JOURNAL_NUMBER("max", stats->max),
+                 JOURNAL_TEXT("next", "raise max-clients, or see who connects (log-level "
+                                      "client=debug) and let those share connections"));
+    n->refused_said = stats->refused;
+    n->evicted_said = stats->evicted;
+}
+
+void node_step_clients(struct node *n, struct replica_time now)
+{
+    struct client_table_stats stats;
+    client_table_stats(n->clients, &stats);
+    follow_log(n, &stats, now);
+    say_refused(n, &stats, now);
+}

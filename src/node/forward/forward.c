@@ -1,0 +1,680 @@
+/* Calls of this node on their way to the leader and back. See forward.h for the states. */
+#include "node/forward/forward_state.h"
+
+#include <stdio.h>
+
+enum { RETRY_MS = 20 };
+
+static struct cookie nobody = {COOKIE_NOBODY, false, 0};
+
+void *forward_no_cookie(void)
+{
+    return &nobody;
+}
+
+uint64_t forward_now_ms(const struct forward *f)
+{
+    return f->options.boot_ms != NULL ? f->options.boot_ms(f->options.ctx)
+                                      : f->options.now(f->options.ctx).boot_us / 1000;
+}
+
+/* ---- attempts ---- */
+
+/* Whether doing it twice is the same as once: by its id, or by what it names (S8.3). Without an id
+ * an operator's command is not, nor is an acquire that may enter a lock again: each counts. */
+static bool is_safe(const struct command *command)
+{
+    if (command->request_id.len > 0 || command->seq > 0) {
+        return true;
+    }
+    switch (command->type) {
+    case COMMAND_FORCE_UNLOCK:
+    case COMMAND_REVOKE:
+    case COMMAND_FENCE_RESET:
+        return false;
+    case COMMAND_ACQUIRE:
+        return id_is_zero(command->session) || (command->acquire.flags & ACQUIRE_REENTRANT) == 0;
+    default:
+        return true;
+    }
+}
+
+static enum tier_taken offer(struct forward *f, enum tier tier, const struct command *command,
+                             struct cookie *cookie, struct replica_time now)
+{
+    if (f->options.tier == NULL) {
+        return tier == TIER_EFFICIENCY ? TIER_LATER : TIER_PROPOSE;
+    }
+    struct tier_time time = {.cluster_ms = replica_cluster_ms(f->replica, now),
+                             .wall_ms = now.wall_ms,
+                             .majority = !f->reading && replica_has_majority(f->replica, now)};
+    return memory_tier_submit(f->options.tier, tier, command, cookie, time);
+}
+
+/* ---- the limit of the state (S12.14) ---- */
+
+/* HF_STATE_FULL is final, so only a leader gives it that is one for sure: another one may know that
+ * an earlier try was done. */
+static enum hf_error admit(struct forward *f, const struct command *command,
+                           struct replica_time now, uint64_t *adds)
+{
+    struct admission *a = f->options.admission;
+    *adds = 0;
+    if (a == NULL) {
+        return HF_OK;
+    }
+    const struct core *memory =
+        f->options.memory_core != NULL ? f->options.memory_core(f->options.ctx) : NULL;
+    enum hf_error error = admission_judge(a, replica_core(f->replica), memory, command, adds);
+    if (error != HF_STATE_FULL) {
+        return error;
+    }
+    struct replica_status status;
+    replica_status(f->replica, now, &status);
+    if (!status.serving) {
+        return HF_UNAVAILABLE;
+    }
+    if (!replica_has_majority(f->replica, now)) {
+        return HF_BUSY;
+    }
+    a->refused++;
+    return HF_STATE_FULL;
+}
+
+/* An answer, and no reason to look for another leader. */
+static enum hf_error refuse_here(struct forward *f, const struct command *command,
+                                 struct cookie *cookie, enum hf_error error)
+{
+    struct result refused = {.type = command->type, .error = error};
+    forward_on_result(f, cookie, REPLICA_DONE, &refused);
+    return HF_OK;
+}
+
+enum hf_error forward_take(struct forward *f, enum tier tier, const struct command *command,
+                           struct cookie *cookie, struct replica_time now)
+{
+    if (f->paused) {
+        return HF_UNAVAILABLE;
+    }
+    uint64_t adds;
+    enum hf_error error = admit(f, command, now, &adds);
+    if (error == HF_STATE_FULL) {
+        return refuse_here(f, command, cookie, error);
+    }
+    if (error != HF_OK) {
+        return error;
+    }
+    enum tier_taken taken = offer(f, tier, command, cookie, now);
+    if (taken != TIER_PROPOSE) {
+        return taken == TIER_TAKEN ? HF_OK : HF_BUSY;
+    }
+    if (f->read_only) {
+        return HF_UNAVAILABLE;
+    }
+    error = replica_submit(f->replica, command, cookie, now);
+    if (error == HF_NOT_UPGRADED) {
+        return refuse_here(f, command, cookie, error);
+    }
+    if (error == HF_OK && adds > 0) {
+        cookie->adds += adds;
+        f->options.admission->pending += adds;
+    }
+    if (error == HF_OK && f->options.tier != NULL && memory_tier_is_counted(command)) {
+        cookie->is_counted = true;
+        memory_tier_on_proposed(f->options.tier, command);
+    }
+    return error;
+}
+
+static enum hf_error submit_here(struct forward *f, struct call *call, struct replica_time now)
+{
+    if (call->kind == FORWARD_BARRIER || call->kind == FORWARD_LOOK) {
+        return f->paused ? HF_UNAVAILABLE : replica_barrier(f->replica, call, false, now);
+    }
+    struct command command;
+    enum hf_error error = command_decode(slice_make(call->bytes, call->len), &command);
+    hf_assert(error == HF_OK);
+    return forward_take(f, call->tier, &command, &call->cookie, now);
+}
+
+/* The tier EFFICIENCY answers before submit_here returns, and then the call is gone. */
+static bool try_here(struct forward *f, struct call *call, struct replica_time now)
+{
+    if (call->kind == FORWARD_CHANGE) {
+        return change_here(f, call);
+    }
+    call->here++;
+    f->settled = NULL;
+    enum hf_error error = submit_here(f, call, now);
+    if (error != HF_OK) {
+        call->here--;
+        /* The other tier is busy when it has no majority or no token, too. */
+        f->crowded = f->crowded || (error == HF_BUSY && call->tier == TIER_CORRECTNESS);
+        return false;
+    }
+    if (f->settled != call) {
+        call_move(f, call, CALL_HERE);
+    }
+    return true;
+}
+
+static bool try_there(struct forward *f, struct call *call, uint64_t leader)
+{
+    if (!change_may_go_to(f, call, leader)) {
+        return false;
+    }
+    if (f->free_count == 0) {
+        f->crowded = true;
+        return false;
+    }
+    call_give_number(f, call);
+    enum forward_kind kind = call->tier == TIER_EFFICIENCY ? FORWARD_MEMORY : call->kind;
+    size_t len =
+        kind == FORWARD_BARRIER ? 0 : call->len; /* it may have been to look for something */
+    if (!peers_request(f->peers, leader, call->number, (uint8_t)kind,
+                       slice_make(call->bytes, len))) {
+        call_take_number(f, call);
+        return false;
+    }
+    call->peer = leader;
+    call_move(f, call, CALL_THERE);
+    return true;
+}
+
+static bool try_once(struct forward *f, struct call *call, const struct replica_status *status,
+                     struct replica_time now)
+{
+    if (f->held && !call->is_first) {
+        return false;
+    }
+    if (status->serving) {
+        return try_here(f, call, now);
+    }
+    return status->leader != 0 && !status->is_leader && try_there(f, call, status->leader);
+}
+
+/* Calls that take no turns, in order; with a full disk all calls, since barriers may pass commands
+ * that cannot go. False: what waits for the log cannot go now. */
+static bool send_in_order(struct forward *f, const struct replica_status *status,
+                          struct replica_time now)
+{
+    bool all = f->read_only;
+    struct call *call = all ? f->lists[CALL_WAITING].first : f->sources[0].first;
+    while (call != NULL) {
+        struct call *next = all ? call->next : call->source_next;
+        /* The other tier goes by its own rules: what waits for one is not in the way. Nor is a
+         * change of members that waits for the next leader. */
+        if (!try_once(f, call, status, now) && !f->held && !f->read_only &&
+            call->tier == TIER_CORRECTNESS && call->kind != FORWARD_CHANGE) {
+            return false;
+        }
+        call = next;
+    }
+    return !f->held && !f->read_only;
+}
+
+/* What cannot go now stays, and so does everything behind it. All of it came before the clock is
+ * read, so that one reading is late enough for each (S1.1). */
+static void send_waiting(struct forward *f)
+{
+    struct replica_status status;
+    struct replica_time now = f->options.now(f->options.ctx);
+    replica_status(f->replica, now, &status);
+    f->crowded = false;
+    if (!send_in_order(f, &status, now)) {
+        return;
+    }
+    turns_begin(f, status.is_leader);
+    for (struct call *call = turns_next(f); call != NULL; call = turns_next(f)) {
+        if (!try_once(f, call, &status, now)) {
+            return;
+        }
+    }
+    f->crowded = f->turn != 0; /* the rest waits for answers to what was sent */
+}
+
+/* Too many at once, or no leader for so long that it makes no sense to wait for one. */
+static void fail_if_hopeless(struct forward *f, struct call *call)
+{
+    uint32_t outstanding = forward_outstanding(f);
+    bool leaderless =
+        f->leader == 0 && forward_now_ms(f) - f->leaderless_ms > f->options.give_up_ms;
+    /* With a full disk and nobody to give the lead to, waiting makes no sense either. */
+    bool stuck = f->read_only && f->alone && call->kind == FORWARD_COMMAND;
+    call->is_too_many = outstanding > FORWARD_SLOTS;
+    if (call->is_too_many || leaderless || stuck) {
+        call->give_up_ms = 0; /* forward_run answers: not before the caller's call has returned */
+        f->overdue = true;
+    }
+    f->changed = true;
+}
+
+static void note_sender(struct forward *f, uint64_t source)
+{
+    if (source != 0) {
+        turns_note(f, source);
+    }
+}
+
+void forward_submit(struct forward *f, const struct command *command, struct gateway_call *gateway)
+{
+    size_t len = command_encode(command, f->scratch, FORWARD_SCRATCH);
+    hf_assert(len > 0);
+    uint32_t source = gateway->tier == TIER_CORRECTNESS ? turns_source(gateway->source) : 0;
+    struct call *call = call_new(f, FORWARD_COMMAND, source, slice_make(f->scratch, len));
+    call->tier = gateway->tier;
+    note_sender(f, gateway->source);
+    call->gateway = gateway;
+    gateway->in_flight = call;
+    call->is_safe = is_safe(command);
+    if (gateway->within_ms != 0 && gateway->within_ms < f->options.give_up_ms) {
+        call->give_up_ms = forward_now_ms(f) + gateway->within_ms;
+    }
+    fail_if_hopeless(f, call);
+}
+
+void forward_submit_first(struct forward *f, const struct command *command,
+                          struct gateway_call *gateway)
+{
+    f->held = true;
+    forward_submit(f, command, gateway);
+    struct call *call = gateway->in_flight;
+    call->is_first = true;
+    call->give_up_ms = UINT64_MAX; /* it makes no sense to go on without it */
+}
+
+void forward_barrier(struct forward *f, struct gateway_call *gateway)
+{
+    enum forward_kind kind = gateway->look.len > 0 ? FORWARD_LOOK : FORWARD_BARRIER;
+    struct call *call = call_new(f, kind, turns_source(gateway->source), gateway->look);
+    gateway->look = slice_make(NULL, 0);
+    note_sender(f, gateway->source);
+    call->gateway = gateway;
+    gateway->in_flight = call;
+    call->is_safe = true;
+    fail_if_hopeless(f, call);
+}
+
+void forward_change(struct forward *f, enum gateway_change change, uint64_t id, const char *address,
+                    struct gateway_change_call *gateway)
+{
+    struct change wanted = {.change = change, .id = id};
+    uint8_t bytes[CHANGE_BYTES];
+    snprintf(wanted.address, sizeof(wanted.address), "%s", address);
+    struct call *call =
+        call_new(f, FORWARD_CHANGE, 0, slice_make(bytes, change_encode(&wanted, bytes)));
+    call->change = gateway;
+    gateway->in_flight = call;
+    fail_if_hopeless(f, call);
+}
+
+void forward_set_read_only(struct forward *f, bool read_only, bool alone)
+{
+    f->read_only = read_only;
+    f->alone = alone;
+    f->changed = true;
+}
+
+void forward_set_reading(struct forward *f, bool reading)
+{
+    f->changed = f->changed || (f->reading && !reading);
+    f->reading = reading;
+}
+
+void forward_set_paused(struct forward *f, bool paused)
+{
+    f->changed = f->changed || f->paused != paused;
+    f->paused = paused;
+}
+
+/* ---- what the replica tells ---- */
+
+void forward_on_result(struct forward *f, void *cookie, enum replica_outcome outcome,
+                       const struct result *result)
+{
+    struct cookie *head = cookie;
+    if (head->is_counted) {
+        head->is_counted = false;
+        memory_tier_on_settled(f->options.tier);
+    }
+    if (head->adds > 0) {
+        f->options.admission->pending -= head->adds;
+        head->adds = 0;
+    }
+    if (head->kind == COOKIE_RELAY) {
+        relay_on_result(f, cookie, outcome, result);
+        return;
+    }
+    if (head->kind != COOKIE_CALL) {
+        return;
+    }
+    struct call *call = cookie;
+    hf_assert(call->here > 0);
+    call->here--;
+    f->settled = call;
+    f->answered = true;
+    f->changed = f->changed || f->lists[CALL_WAITING].count > 0; /* there may be room now */
+    if (call->state == CALL_ANSWERED) {
+        call_free_if_done(f, call);
+    } else if (outcome == REPLICA_DONE) {
+        call_answer(f, call, HF_OK, result, NULL);
+    } else if (call->state == CALL_HERE && call->here == 0) {
+        call_again(f, call, outcome == REPLICA_UNKNOWN);
+    } else if (outcome == REPLICA_UNKNOWN) {
+        call->doubts++;
+    }
+}
+
+void forward_on_tier_result(struct forward *f, void *cookie, const struct result *result)
+{
+    forward_on_result(f, cookie, result == NULL ? REPLICA_UNKNOWN : REPLICA_DONE, result);
+}
+
+bool forward_has_answered(struct forward *f)
+{
+    bool answered = f->answered;
+    f->answered = false;
+    return answered;
+}
+
+void forward_on_barrier(struct forward *f, void *cookie, bool reached)
+{
+    struct cookie *head = cookie;
+    if (head->kind == COOKIE_RELAY) {
+        relay_on_barrier(f, cookie, reached);
+        return;
+    }
+    struct call *call = cookie;
+    hf_assert(call->cookie.kind == COOKIE_CALL && call->here > 0);
+    call->here--;
+    if (call->state == CALL_ANSWERED) {
+        call_free_if_done(f, call);
+    } else if (reached) {
+        if (call->kind == FORWARD_LOOK) {
+            forward_look_up(f, slice_make(call->bytes, call->len), &call->page);
+        }
+        call_answer(f, call, HF_OK, NULL, NULL);
+    } else if (call->state == CALL_HERE && call->here == 0) {
+        call_again(f, call, false);
+    }
+}
+
+void forward_on_change(struct forward *f)
+{
+    f->changed = true;
+}
+
+/* ---- what the peers tell ---- */
+
+/* Takes the leader's epoch from the front of the body, see put_epoch in relay.c; and for the tier
+ * EFFICIENCY the leader's time behind it. False: they are not there. */
+static bool take_epoch(struct forward *f, const struct call *call, struct slice *body)
+{
+    bool is_memory = call->tier == TIER_EFFICIENCY;
+    if (!is_memory && peers_protocol(f->peers, call->peer, true) < PEER_PROTOCOL_EPOCH) {
+        return true;
+    }
+    struct reader r = reader_make(*body);
+    uint64_t epoch = read_fixed64(&r);
+    uint64_t cluster_ms = is_memory ? read_fixed64(&r) : 0;
+    if (r.bad) {
+        return false;
+    }
+    f->epoch = epoch > f->epoch ? epoch : f->epoch;
+    forward_hear_ms(f, cluster_ms);
+    *body = slice_make(r.at, reader_left(&r));
+    return true;
+}
+
+static void on_done_there(struct forward *f, struct call *call, struct slice body)
+{
+    struct result result;
+    struct result_scratch scratch;
+    struct reader r = reader_make(body);
+    if (call->kind == FORWARD_CHANGE) {
+        call_answer(f, call, HF_OK, NULL, "");
+    } else if (call->kind == FORWARD_BARRIER || call->kind == FORWARD_LOOK) {
+        call->index = read_fixed64(&r);
+        (void)buffer_append(&call->page, r.at, reader_left(&r));
+        call_take_number(f, call);
+        call_move(f, call, CALL_CATCHING_UP);
+        f->changed = true;
+    } else if (result_decode(body, &scratch, &result)) {
+        call_answer(f, call, HF_OK, &result, NULL);
+    } else {
+        /* It was done, but we cannot read what came of it: a newer leader during an upgrade. */
+        call->doubts++;
+        call_give_up(f, call);
+    }
+}
+
+static void refuse(struct forward *f, struct call *call, struct slice why)
+{
+    char problem[PEER_SENTENCE_MAX];
+    snprintf(problem, sizeof(problem), "%.*s", (int)why.len, (const char *)why.data);
+    call_answer(f, call, HF_MEMBERSHIP, NULL, problem);
+}
+
+bool forward_on_answer(struct forward *f, uint64_t peer, uint64_t number, uint8_t status,
+                       struct slice body)
+{
+    if (status == FORWARD_EVENT) {
+        return f->options.on_event == NULL || f->options.on_event(f->options.ctx, peer, body);
+    }
+    struct call *call = f->slots[number % FORWARD_SLOTS];
+    if (call == NULL || call->number != number || call->peer != peer) {
+        return true; /* given up, or sent to another leader meanwhile */
+    }
+    hf_assert(call->state == CALL_THERE);
+    switch (status) {
+    case FORWARD_DONE:
+        if (!take_epoch(f, call, &body) || (call->kind == FORWARD_BARRIER && body.len != 8) ||
+            (call->kind == FORWARD_LOOK && body.len < 8)) {
+            return false;
+        }
+        on_done_there(f, call, body);
+        return true;
+    case FORWARD_NOT_DONE:
+        change_declined(f, call);
+        call_again(f, call, false);
+        return true;
+    case FORWARD_BUSY:
+        call->is_too_many = call->tier == TIER_CORRECTNESS;
+        call_again(f, call, false);
+        return true;
+    case FORWARD_UNKNOWN:
+        call_again(f, call, true);
+        return true;
+    case FORWARD_REFUSED:
+        if (call->kind != FORWARD_CHANGE) {
+            return false;
+        }
+        refuse(f, call, body);
+        return true;
+    case FORWARD_MALFORMED:
+        if (call->kind ==
+            FORWARD_LOOK) { /* an older leader, during an upgrade: it has no such tier */
+            call->kind = FORWARD_BARRIER;
+            call_again(f, call, false);
+            f->changed = true;
+            return true;
+        }
+        call_move(f, call, CALL_WAITING); /* surely not done, and never will be */
+        call_give_up(f, call);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void doubt_all_there(struct forward *f, uint64_t except)
+{
+    struct call *call = f->lists[CALL_THERE].first;
+    while (call != NULL) {
+        struct call *next = call->next;
+        if (call->peer != except) {
+            call_again(f, call, true);
+        }
+        call = next;
+    }
+}
+
+void forward_on_down(struct forward *f, uint64_t peer)
+{
+    struct call *call = f->lists[CALL_THERE].first;
+    while (call != NULL) {
+        struct call *next = call->next;
+        if (call->peer == peer) {
+            call_again(f, call, true);
+        }
+        call = next;
+    }
+    f->changed = true;
+}
+
+/* ---- once per turn ---- */
+
+/* Another leader is known: what an older one was asked, and did not answer, is asked anew. */
+static void follow_leader(struct forward *f)
+{
+    struct replica_status status;
+    replica_status(f->replica, f->options.now(f->options.ctx), &status);
+    if (!status.is_leader) {
+        /* In flight when we lost the lead: the replica may still tell, a new leader may sooner. */
+        struct call *call = status.leader != 0 ? f->lists[CALL_HERE].first : NULL;
+        while (call != NULL) {
+            struct call *next = call->next;
+            if (call->is_safe) {
+                call_move(f, call, CALL_WAITING);
+            }
+            call = next;
+        }
+    }
+    if (status.leader != 0 && status.leader != f->leader) {
+        doubt_all_there(f, status.leader);
+        f->heard_ms = 0;
+    }
+    if (status.leader == 0 && f->leader != 0) {
+        f->leaderless_ms = forward_now_ms(f);
+    }
+    f->leader = status.leader;
+}
+
+static void catch_up(struct forward *f)
+{
+    if (f->lists[CALL_CATCHING_UP].first == NULL) {
+        return;
+    }
+    uint64_t applied = core_index(replica_core(f->replica));
+    struct call *call = f->lists[CALL_CATCHING_UP].first;
+    while (call != NULL) {
+        struct call *next = call->next;
+        if (call->index <= applied) {
+            call_answer(f, call, HF_OK, NULL, NULL);
+        }
+        call = next;
+    }
+}
+
+static void give_up_old(struct forward *f, uint64_t now)
+{
+    static const enum call_state states[] = {CALL_WAITING, CALL_HERE, CALL_THERE, CALL_CATCHING_UP};
+    for (unsigned i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+        struct call *call = f->lists[states[i]].first;
+        while (call != NULL) {
+            struct call *next = call->next;
+            if (call->give_up_ms <= now) {
+                call_give_up(f, call);
+            }
+            call = next;
+        }
+    }
+}
+
+void forward_run(struct forward *f)
+{
+    uint64_t now = forward_now_ms(f);
+    bool due = now >= f->retry_ms;
+    if (f->changed || due) {
+        f->changed = false;
+        follow_leader(f);
+        send_waiting(f);
+    }
+    if (f->overdue || due) {
+        f->overdue = false;
+        give_up_old(f, now);
+        f->retry_ms = now + RETRY_MS;
+    }
+    catch_up(f);
+}
+
+uint64_t forward_next_ms(const struct forward *f)
+{
+    return f->changed || f->overdue ? 0 : forward_outstanding(f) > 0 ? f->retry_ms : UINT64_MAX;
+}
+
+uint32_t forward_outstanding(const struct forward *f)
+{
+    return f->lists[CALL_WAITING].count + f->lists[CALL_HERE].count + f->lists[CALL_THERE].count +
+           f->lists[CALL_CATCHING_UP].count;
+}
+
+uint64_t forward_epoch(const struct forward *f)
+{
+    return f->epoch;
+}
+
+uint64_t forward_heard_ms(const struct forward *f)
+{
+    return f->heard_ms;
+}
+
+void forward_hear_ms(struct forward *f, uint64_t cluster_ms)
+{
+    f->heard_ms = cluster_ms > f->heard_ms ? cluster_ms : f->heard_ms;
+}
+
+/* ---- life ---- */
+
+struct forward *forward_new(const struct forward_options *options)
+{
+    const struct memory *memory = options->memory;
+    struct forward *f = memory_alloc(memory, sizeof(*f));
+    memset(f, 0, sizeof(*f));
+    f->options = *options;
+    pool_init(&f->pool, memory);
+    f->scratch = memory_alloc(memory, FORWARD_SCRATCH);
+    buffer_init(&f->encoded, memory, RESULT_BYTES_MAX + 64);
+    f->slots = memory_alloc(memory, FORWARD_SLOTS * sizeof(f->slots[0]));
+    memset(f->slots, 0, FORWARD_SLOTS * sizeof(f->slots[0]));
+    f->free_slots = memory_alloc(memory, FORWARD_SLOTS * sizeof(f->free_slots[0]));
+    for (uint32_t i = 0; i < FORWARD_SLOTS; i++) {
+        f->free_slots[f->free_count++] = FORWARD_SLOTS - 1 - i;
+    }
+    turns_open(f);
+    f->leaderless_ms = forward_now_ms(f);
+    return f;
+}
+
+void forward_connect(struct forward *f, struct replica *replica, struct peers *peers)
+{
+    f->replica = replica;
+    f->peers = peers;
+}
+
+void forward_free(struct forward *f)
+{
+    if (f == NULL) {
+        return;
+    }
+    const struct memory *memory = f->options.memory;
+    call_free_all(f);
+    pool_close(&f->pool);
+    relay_free_all(f);
+    turns_close(f);
+    buffer_close(&f->encoded);
+    memory_free(memory, f->free_slots, FORWARD_SLOTS * sizeof(f->free_slots[0]));
+    memory_free(memory, f->slots, FORWARD_SLOTS * sizeof(f->slots[0]));
+    memory_free(memory, f->scratch, FORWARD_SCRATCH);
+    memory_free(memory, f, sizeof(*f));
+}

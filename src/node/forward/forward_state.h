@@ -1,0 +1,218 @@
+/* Private to forward*.c (calls of this node) and relay.c (requests of other nodes). */
+#ifndef HOLDFAST_NODE_FORWARD_FORWARD_STATE_H
+#define HOLDFAST_NODE_FORWARD_FORWARD_STATE_H
+
+#include "base/buffer.h"
+#include "base/pool.h"
+#include "node/forward/forward.h"
+#include "node/forward/result_codec.h"
+
+/* What travels between nodes, in the frames PEER_REQUEST and PEER_ANSWER. */
+enum forward_kind {
+    FORWARD_COMMAND = 1,
+    FORWARD_BARRIER = 2,
+    FORWARD_CHANGE = 3,
+    FORWARD_MEMORY = 4,   /* a command that asks for the tier EFFICIENCY */
+    FORWARD_INTEREST = 5, /* which events of that tier the node wants to hear; no answer */
+    FORWARD_LOOK = 6,     /* a barrier, and a page of that tier (service/request/memory_page.h) */
+};
+enum forward_status {
+    FORWARD_DONE = 1,     /* body: the epoch (protocol 2); the result, of a barrier the index */
+    FORWARD_NOT_DONE = 2, /* not the leader, or no longer: it will not be done */
+    FORWARD_UNKNOWN = 3,
+    FORWARD_BUSY = 4,
+    FORWARD_MALFORMED = 5,
+    FORWARD_REFUSED = 6, /* a change of members; body: why */
+    FORWARD_EVENT = 7,   /* no answer at all (number 0): an event of the tier EFFICIENCY */
+};
+
+/* The first member of everything that the replica knows by its cookie. */
+enum cookie_kind { COOKIE_NOBODY, COOKIE_CALL, COOKIE_RELAY };
+struct cookie {
+    enum cookie_kind kind;
+    bool is_counted; /* the tier EFFICIENCY waits to hear that it is settled (S10.2) */
+    uint64_t adds;   /* bytes that admission counts as pending for it (S12.14) */
+};
+
+enum {
+    FORWARD_SLOTS = 1 << 16,    /* calls outstanding at most */
+    FORWARD_SOURCES = 1 << 12,  /* queues; connections are spread over them by their number */
+    FORWARD_WINDOW = 128,       /* calls of one queue that are sent and not answered ... */
+    FORWARD_ALONE = 512,        /* ... on the leader, while nobody else sends */
+    FORWARD_SHARED_MS = 100,    /* that long after two sent at the same time */
+    FORWARD_NODE_WINDOW = 2048, /* ... of all queues of this node */
+    FORWARD_TURN = 16,          /* calls of one queue before the next queue has its turn */
+    CALL_BYTES = 256, /* of a command that is usual; longer ones have memory of their own */
+};
+
+enum call_state {
+    CALL_WAITING,
+    CALL_HERE,
+    CALL_THERE,
+    CALL_CATCHING_UP, /* a barrier whose index our own state has not reached */
+    CALL_ANSWERED     /* kept only until the replica has told what became of it */
+};
+
+struct call {
+    struct cookie cookie;
+    struct gateway_call *gateway;       /* NULL when answered */
+    struct gateway_change_call *change; /* ... and the other one of the two */
+    enum call_state state;
+    enum forward_kind kind;
+    enum tier tier;
+    bool is_first;
+    bool is_safe;        /* may be sent again after a doubt */
+    bool is_too_many;    /* there was no room for one more */
+    uint32_t here;       /* submissions that the replica has not told about */
+    uint32_t doubts;     /* attempts that may have been done, and nobody will tell */
+    uint64_t give_up_ms; /* boot time */
+    uint64_t number;
+    uint64_t peer; /* that it was sent to last */
+    uint64_t index;
+    uint64_t not_before_ms; /* boot time; see change_declined */
+    struct call *next;      /* in the list of its state */
+    struct call *prev;
+    uint32_t source;          /* number of its queue; 0: takes no turns */
+    struct call *source_next; /* in that queue, while it waits */
+    struct call *source_prev;
+    struct buffer page; /* FORWARD_LOOK: what the leader found, while we catch up */
+    size_t len;
+    ref self;        /* in the pool; 0: too long for it */
+    uint8_t bytes[]; /* the encoded command or change, or what to look up */
+};
+
+struct call_list {
+    struct call *first;
+    struct call *last;
+    uint32_t count;
+};
+
+/* The calls of one connection that wait, in order. Two connections whose numbers are
+ * FORWARD_SOURCES apart share a queue, and then its turns. */
+struct source {
+    struct call *first;
+    struct call *last;
+    uint32_t sent;  /* of its calls, how many are here or there */
+    uint32_t taken; /* calls that it sent in its present turn */
+    uint32_t next;  /* in the ring of sources that have calls waiting; 0: it is not in it */
+    uint32_t prev;
+};
+
+struct relay {
+    struct cookie cookie;
+    uint64_t peer;
+    uint64_t link;
+    uint64_t number;
+    uint8_t kind;
+    struct relay *next;
+    struct relay *prev;
+    size_t look_len;
+    uint8_t look[]; /* FORWARD_LOOK: what to look up */
+};
+
+struct forward {
+    struct forward_options options;
+    struct replica *replica;
+    struct peers *peers;
+    struct call_list lists[CALL_ANSWERED + 1];
+    struct pool pool;       /* of calls */
+    struct source *sources; /* by number; 0: calls that take no turns */
+    uint32_t turn;          /* the source whose turn it is; 0: none waits */
+    uint32_t sent;          /* calls of all sources but 0 that are here or there */
+    uint32_t window;        /* of each source, as of the last forward_run */
+    uint64_t sender;        /* the connection, or node, that sent last */
+    uint64_t sender_ms;     /* boot time; when it did */
+    uint64_t shared_ms;     /* boot time; until then several are taken to send */
+    struct call **slots;    /* by the low bits of the number */
+    uint32_t *free_slots;
+    uint32_t free_count;
+    uint64_t generation;
+    struct relay *relays;
+    bool held;         /* the first call is not done yet */
+    bool read_only;    /* the disk is full */
+    bool alone;        /* and there is no other node */
+    bool paused;       /* the lead is being given away (S12.7) */
+    bool changed;      /* something may go now that could not at the last forward_run */
+    bool reading;      /* the sockets, before anything expires (S1.5) */
+    bool overdue;      /* something is to be given up at once */
+    bool crowded;      /* what waits for the log does so because there is too much of it */
+    bool answered;     /* see forward_has_answered */
+    uint64_t epoch;    /* the highest that a leader's answer named; our own state may be behind */
+    uint64_t heard_ms; /* cluster time, likewise: of the present leader */
+    void *settled;     /* the cookie that was told about last */
+    uint64_t leader;
+    uint64_t leaderless_ms; /* boot time; since when none is known */
+    uint64_t retry_ms;      /* boot time; when to try what waits again */
+    uint8_t *scratch;       /* of FORWARD_SCRATCH bytes, for encoding */
+    struct buffer encoded;
+};
+
+#define FORWARD_SCRATCH \
+    (512u << 10) /* the longest command: a keep-alive of LIMIT_KEEPALIVE_IDS \
+                  */
+
+/* forward.c */
+uint64_t forward_now_ms(const struct forward *f);
+/* On the leader: to the tier that it is for. HF_OK: forward_on_result follows, or was called.
+ * HF_BUSY: later. HF_UNAVAILABLE: not here. */
+enum hf_error forward_take(struct forward *f, enum tier tier, const struct command *command,
+                           struct cookie *cookie, struct replica_time now);
+
+/* forward_turns.c: connections take turns when calls are sent. */
+void turns_open(struct forward *f);
+void turns_close(struct forward *f);
+uint32_t turns_source(uint64_t source);
+/* A connection of this node, or another node, sends a call. */
+void turns_note(struct forward *f, uint64_t sender);
+/* Sets the window for what is sent next. */
+void turns_begin(struct forward *f, bool leads);
+/* The call begins or ends to be in this state. */
+void turns_enter(struct forward *f, struct call *call, enum call_state state);
+void turns_leave(struct forward *f, struct call *call, enum call_state state);
+/* The next call that may be sent, NULL: none. */
+struct call *turns_next(struct forward *f);
+
+/* forward_calls.c */
+struct call *call_new(struct forward *f, enum forward_kind kind, uint32_t source,
+                      struct slice bytes);
+void call_free_all(struct forward *f);
+void call_move(struct forward *f, struct call *call, enum call_state to);
+/* Frees it if it is answered and the replica has nothing more to tell about it. */
+void call_free_if_done(struct forward *f, struct call *call);
+void call_give_number(struct forward *f, struct call *call);
+void call_take_number(struct forward *f, struct call *call);
+/* Tells the caller; exactly once. */
+void call_answer(struct forward *f, struct call *call, enum hf_error error,
+                 const struct result *result, const char *problem);
+void call_give_up(struct forward *f, struct call *call);
+/* It was not done, or may have been done: it waits again, if that is safe. */
+void call_again(struct forward *f, struct call *call, bool doubtful);
+
+/* change_codec.c */
+struct change {
+    enum gateway_change change;
+    uint64_t id;
+    char address[PEER_ADDRESS_MAX + 1];
+};
+#define CHANGE_BYTES (PEER_ADDRESS_MAX + 32)
+size_t change_encode(const struct change *change, uint8_t at[CHANGE_BYTES]);
+bool change_decode(struct slice bytes, struct change *out);
+
+/* forward_change.c */
+/* On the leader. A change is begun or refused at once; false: neither, it waits. */
+bool change_here(struct forward *f, struct call *call);
+/* The leader that it was sent to did not begin with it. If the change names that leader, it is
+ * about to lead no more, and change_may_go_to is false for a while. */
+void change_declined(struct forward *f, struct call *call);
+bool change_may_go_to(const struct forward *f, const struct call *call, uint64_t leader);
+
+/* relay.c */
+void relay_on_result(struct forward *f, struct relay *relay, enum replica_outcome outcome,
+                     const struct result *result);
+void relay_on_barrier(struct forward *f, struct relay *relay, bool reached);
+void relay_free_all(struct forward *f);
+
+/* forward_calls.c: what the leader finds for those who look, appended; nothing when it cannot. */
+void forward_look_up(struct forward *f, struct slice look, struct buffer *out);
+
+#endif

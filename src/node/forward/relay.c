@@ -1,0 +1,193 @@
+/* Requests that other nodes forwarded to this one: submitted here if we lead, answered when the
+ * outcome is known. The asking node decides what to do about everything but DONE. */
+#include "node/forward/forward_state.h"
+
+#include "service/request/memory_page.h"
+
+static struct relay *relay_new(struct forward *f, uint64_t peer, uint64_t link, uint64_t number,
+                               struct slice look)
+{
+    struct relay *relay = memory_alloc(f->options.memory, sizeof(*relay) + look.len);
+    *relay = (struct relay){.cookie = {COOKIE_RELAY, false, 0},
+                            .peer = peer,
+                            .link = link,
+                            .number = number,
+                            .next = f->relays};
+    if (f->relays != NULL) {
+        f->relays->prev = relay;
+    }
+    f->relays = relay;
+    relay->look_len = look.len;
+    if (look.len > 0) {
+        memcpy(relay->look, look.data, look.len);
+    }
+    return relay;
+}
+
+static void relay_free(struct forward *f, struct relay *relay)
+{
+    if (relay->prev != NULL) {
+        relay->prev->next = relay->next;
+    } else {
+        f->relays = relay->next;
+    }
+    if (relay->next != NULL) {
+        relay->next->prev = relay->prev;
+    }
+    memory_free(f->options.memory, relay, sizeof(*relay) + relay->look_len);
+}
+
+void relay_free_all(struct forward *f)
+{
+    while (f->relays != NULL) {
+        relay_free(f, f->relays);
+    }
+}
+
+static void answer(struct forward *f, const struct relay *relay, enum forward_status status,
+                   struct slice body)
+{
+    peers_answer(f->peers, relay->peer, relay->link, relay->number, (uint8_t)status, body);
+}
+
+/* What the body of a DONE begins with: the leader's epoch. A node that has not applied the entry
+ * `lead` of this leader yet then shows its clients the present epoch, not the one before (S10.2).
+ * Nodes of the first protocol expect it only in answers of the tier EFFICIENCY. */
+static bool put_epoch(struct forward *f, const struct relay *relay, struct buffer *out)
+{
+    if (relay->kind != FORWARD_MEMORY &&
+        peers_protocol(f->peers, relay->peer, false) < PEER_PROTOCOL_EPOCH) {
+        return true;
+    }
+    uint8_t epoch[8];
+    struct writer w = writer_make(epoch, sizeof(epoch));
+    write_fixed64(&w, core_epoch(replica_core(f->replica)));
+    return buffer_append(out, epoch, sizeof(epoch));
+}
+
+/* Begun or refused on the spot. */
+static void on_change_request(struct forward *f, const struct relay *relay, struct slice body)
+{
+    struct change change;
+    const char *problem = "";
+    enum forward_status status = FORWARD_MALFORMED;
+    if (change_decode(body, &change)) {
+        enum hf_error error =
+            f->options.change(f->options.ctx, change.change, change.id, change.address, &problem);
+        status = error == HF_OK            ? FORWARD_DONE
+                 : error == HF_UNAVAILABLE ? FORWARD_NOT_DONE
+                 : error == HF_BUSY        ? FORWARD_BUSY
+                                           : FORWARD_REFUSED;
+    }
+    buffer_truncate(&f->encoded, 0);
+    bool fits = status != FORWARD_DONE || put_epoch(f, relay, &f->encoded);
+    hf_assert(fits);
+    answer(f, relay, status,
+           status == FORWARD_REFUSED ? slice_of(problem) : buffer_bytes(&f->encoded));
+}
+
+bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_t number,
+                        uint8_t kind, struct slice body)
+{
+    if (kind == FORWARD_INTEREST) {
+        if (f->options.on_interest != NULL && body.len == 1) {
+            f->options.on_interest(f->options.ctx, peer, link, body.data[0]);
+        }
+        return body.len == 1;
+    }
+    struct slice look = kind == FORWARD_LOOK ? body : slice_make(NULL, 0);
+    struct relay *relay = relay_new(f, peer, link, number, look);
+    relay->kind = kind;
+    turns_note(f, UINT64_MAX - peer); /* no connection has such a number */
+    enum forward_status refusal = FORWARD_NOT_DONE;
+    enum hf_error error = HF_MALFORMED;
+    if (kind == FORWARD_CHANGE) {
+        on_change_request(f, relay, body);
+        relay_free(f, relay);
+        return true;
+    }
+    if (f->paused) {
+        error = HF_UNAVAILABLE;
+    } else if (kind == FORWARD_COMMAND || kind == FORWARD_MEMORY) {
+        struct command command;
+        error = command_decode(body, &command);
+        if (error == HF_OK && command_check(&command) == HF_MALFORMED) {
+            error = HF_MALFORMED;
+        }
+        if (error == HF_OK) {
+            enum tier tier = kind == FORWARD_MEMORY ? TIER_EFFICIENCY : TIER_CORRECTNESS;
+            error = forward_take(f, tier, &command, &relay->cookie, f->options.now(f->options.ctx));
+        }
+    } else if ((kind == FORWARD_BARRIER && body.len == 0) ||
+               (kind == FORWARD_LOOK && body.len > 0 && body.len <= MEMORY_ASK_BYTES)) {
+        error = replica_barrier(f->replica, relay, true, f->options.now(f->options.ctx));
+    }
+    if (error == HF_OK) {
+        return true; /* the replica tells */
+    }
+    if (error == HF_BUSY) {
+        refusal = FORWARD_BUSY;
+    } else if (error != HF_UNAVAILABLE) {
+        refusal = FORWARD_MALFORMED;
+    }
+    answer(f, relay, refusal, slice_make(NULL, 0));
+    relay_free(f, relay);
+    return true;
+}
+
+/* A peer that did not say its own limit of the state is of a version that does not know the error
+ * state_full, and would take the outcome for unknown. This one it knows, and it is of the same kind.
+ */
+static void translate(const struct forward *f, uint64_t peer, struct result *result)
+{
+    struct peer_view view = {0};
+    if (result->error == HF_STATE_FULL && peers_view(f->peers, peer, &view) &&
+        view.state_max == 0) {
+        result->error = HF_TOO_MANY_SESSIONS;
+    }
+}
+
+void relay_on_result(struct forward *f, struct relay *relay, enum replica_outcome outcome,
+                     const struct result *result)
+{
+    if (outcome == REPLICA_DONE) {
+        buffer_truncate(&f->encoded, 0);
+        bool fits = put_epoch(f, relay, &f->encoded);
+        if (relay->kind == FORWARD_MEMORY) {
+            uint8_t time[8];
+            struct writer w = writer_make(time, sizeof(time));
+            write_fixed64(&w, replica_cluster_ms(f->replica, f->options.now(f->options.ctx)));
+            fits = fits && buffer_append(&f->encoded, time, sizeof(time));
+        }
+        struct result told = *result;
+        translate(f, relay->peer, &told);
+        fits = fits && result_encode(&told, &f->encoded);
+        hf_assert(fits);
+        answer(f, relay, FORWARD_DONE, buffer_bytes(&f->encoded));
+    } else {
+        answer(f, relay, outcome == REPLICA_NOT_DONE ? FORWARD_NOT_DONE : FORWARD_UNKNOWN,
+               slice_make(NULL, 0));
+    }
+    relay_free(f, relay);
+}
+
+void relay_on_barrier(struct forward *f, struct relay *relay, bool reached)
+{
+    if (reached) {
+        uint8_t index[8];
+        struct writer w = writer_make(index, sizeof(index));
+        write_fixed64(&w, core_index(replica_core(f->replica)));
+        struct buffer body;
+        buffer_init(&body, f->options.memory, MEMORY_PAGE_BYTES + 2 * sizeof(index));
+        (void)put_epoch(f, relay, &body);
+        (void)buffer_append(&body, index, sizeof(index));
+        if (relay->kind == FORWARD_LOOK) {
+            forward_look_up(f, slice_make(relay->look, relay->look_len), &body);
+        }
+        answer(f, relay, FORWARD_DONE, buffer_bytes(&body));
+        buffer_close(&body);
+    } else {
+        answer(f, relay, FORWARD_NOT_DONE, slice_make(NULL, 0));
+    }
+    relay_free(f, relay);
+}

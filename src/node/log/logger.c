@@ -1,0 +1,586 @@
+/* The log's own thread: see logger.h. */
+#include "node/log/logger.h"
+
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/panic.h"
+#include "node/log/logger_state.h"
+
+enum {
+    FULL_RETRY_MS = 500,
+    IDLE_MS = 1000,             /* then the log is sealed */
+    READ_AHEAD_BYTES = 1 << 20, /* for a follower that is far behind */
+};
+
+void job_list_push(struct job_list *list, struct job *job)
+{
+    job->next = NULL;
+    if (list->last != NULL) {
+        list->last->next = job;
+    } else {
+        list->first = job;
+    }
+    list->last = job;
+}
+
+struct job *job_list_pop(struct job_list *list)
+{
+    struct job *job = list->first;
+    if (job != NULL) {
+        list->first = job->next;
+        if (list->first == NULL) {
+            list->last = NULL;
+        }
+    }
+    return job;
+}
+
+static size_t job_size(const struct job *job)
+{
+    return sizeof(*job) + job->count * sizeof(job->entries[0]);
+}
+
+/* ---- the thread ---- */
+
+uint64_t logger_now_us(void)
+{
+    return uv_hrtime() / 1000;
+}
+
+/* With queue_lock. True: something changed; false: the time is over. */
+static bool wait_for_change(struct logger *l, unsigned ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    return pthread_cond_timedwait(&l->queue_changed, &l->queue_lock, &until) != ETIMEDOUT;
+}
+
+const struct log_entry *logger_merge(struct logger *l, const struct job_list *batch, size_t *count,
+                                     size_t *bytes)
+{
+    *count = batch->first->count;
+    *bytes = batch->first->bytes;
+    if (batch->first == batch->last) {
+        return batch->first->entries;
+    }
+    *count = *bytes = 0;
+    for (const struct job *job = batch->first; job != NULL; job = job->next) {
+        memcpy(&l->merged[*count], job->entries, job->count * sizeof(job->entries[0]));
+        *count += job->count;
+        *bytes += job->bytes;
+    }
+    return l->merged;
+}
+
+void logger_count_append(struct logger *l, size_t entries, size_t bytes, uint64_t since_us)
+{
+    uint64_t took_us = logger_now_us() - since_us;
+    l->stats.appends++;
+    l->stats.entries += entries;
+    l->stats.bytes += bytes;
+    l->stats.sync_us += took_us;
+    l->stats.worst_us = took_us > l->stats.worst_us ? took_us : l->stats.worst_us;
+}
+
+/* With queue_lock, which is given up meanwhile, until give_log. */
+static void take_log(struct logger *l)
+{
+    hf_assert(l->busy && l->in_flight.first == NULL);
+    pthread_mutex_unlock(&l->queue_lock);
+    pthread_mutex_lock(&l->log_lock);
+}
+
+static void give_log(struct logger *l)
+{
+    uint64_t disk_bytes = log_bytes_on_disk(l->options.store->log);
+    pthread_mutex_unlock(&l->log_lock);
+    pthread_mutex_lock(&l->queue_lock);
+    l->stats.disk_bytes = disk_bytes;
+}
+
+/* With queue_lock, which is given up meanwhile: one append. */
+static enum storage_status append(struct logger *l, const struct job_list *batch,
+                                  struct problem *problem)
+{
+    size_t count, bytes;
+    const struct log_entry *entries = logger_merge(l, batch, &count, &bytes);
+    uint64_t start_us = logger_now_us();
+    take_log(l);
+    enum storage_status status =
+        log_append(l->options.store->log, batch->first->first, entries, count, problem);
+    give_log(l);
+    if (status == STORAGE_OK) {
+        logger_count_append(l, count, bytes, start_us);
+    }
+    return status;
+}
+
+/* With queue_lock, which is given up meanwhile: who wakes up would wait for it. */
+static void wake_loop(struct logger *l)
+{
+    if (l->woken) {
+        return;
+    }
+    l->woken = true;
+    pthread_mutex_unlock(&l->queue_lock);
+    uint64_t one = 1;
+    ssize_t put = write(l->wake_fd, &one, sizeof(one));
+    hf_assert(put == (ssize_t)sizeof(one));
+    pthread_mutex_lock(&l->queue_lock);
+}
+
+static void set_full(struct logger *l, bool full, const struct problem *problem)
+{
+    if (full == l->full) {
+        return;
+    }
+    l->full = full;
+    l->full_changed = true;
+    if (problem != NULL) {
+        l->problem = *problem;
+    }
+    wake_loop(l);
+}
+
+void logger_fail(struct logger *l, const struct problem *problem)
+{
+    l->failed = true;
+    l->problem = *problem;
+    wake_loop(l);
+}
+
+void logger_take_writes(struct logger *l, struct job_list *batch)
+{
+    struct job *job = job_list_pop(&l->todo);
+    size_t count = job->count;
+    size_t bytes = job->bytes;
+    job_list_push(batch, job);
+    while (l->todo.first != NULL && l->todo.first->work == NULL &&
+           l->todo.first->first == batch->last->last + 1 &&
+           count + l->todo.first->count <= LOGGER_MERGE_ENTRIES &&
+           bytes + l->todo.first->bytes <= LOGGER_MERGE_BYTES) {
+        job = job_list_pop(&l->todo);
+        count += job->count;
+        bytes += job->bytes;
+        job_list_push(batch, job);
+    }
+}
+
+void logger_finish(struct logger *l, struct job_list *batch, enum storage_status status)
+{
+    for (struct job *job = job_list_pop(batch); job != NULL; job = job_list_pop(batch)) {
+        job->status = status;
+        job_list_push(&l->done, job);
+    }
+}
+
+/* With queue_lock, which is given up meanwhile: what is being removed makes room at once. False:
+ * there is nothing. */
+static bool trim_all(struct logger *l)
+{
+    struct snapshots *snapshots = l->options.store->snapshots;
+    bool any = snapshots_wants_trim(snapshots);
+    pthread_mutex_unlock(&l->queue_lock);
+    while (snapshots_wants_trim(snapshots)) {
+        snapshots_trim(snapshots);
+    }
+    pthread_mutex_lock(&l->queue_lock);
+    return any;
+}
+
+static void do_writes(struct logger *l)
+{
+    struct job_list batch = {NULL, NULL};
+    struct problem problem = {0};
+    logger_take_writes(l, &batch);
+    enum storage_status status = append(l, &batch, &problem);
+    while (status == STORAGE_FULL && !l->stopping) {
+        set_full(l, true, &problem);
+        if (!trim_all(l)) {
+            wait_for_change(l, FULL_RETRY_MS);
+        }
+        status = append(l, &batch, &problem);
+    }
+    if (status == STORAGE_OK) {
+        set_full(l, false, NULL);
+    } else if (status != STORAGE_FULL) {
+        logger_fail(l, &problem);
+    }
+    logger_finish(l, &batch, status);
+}
+
+static void do_work(struct logger *l)
+{
+    struct job *job = job_list_pop(&l->todo);
+    take_log(l);
+    job->status = job->work(job->ctx, &job->problem);
+    give_log(l);
+    job_list_push(&l->done, job);
+    if (job->status != STORAGE_OK && job->status != STORAGE_FULL) {
+        logger_fail(l, &job->problem);
+    }
+}
+
+/* True: nobody wanted anything for a while. The log is nobody's meanwhile. */
+static bool wait_idle(struct logger *l)
+{
+    uint64_t appends = l->stats.appends;
+    l->busy = false;
+    bool changed = l->todo.first != NULL || l->stopping || wait_for_change(l, IDLE_MS);
+    bool idle = !changed && l->todo.first == NULL && l->in_flight.first == NULL && !l->stopping &&
+                l->stats.appends == appends;
+    l->busy = idle;
+    return idle;
+}
+
+/* Nothing to do: make the next segment of a file that is filled, or say that all was durable. */
+static void do_nothing(struct logger *l)
+{
+    struct problem problem = {0};
+    enum storage_status status = STORAGE_OK;
+    struct log *log = l->options.store->log;
+    take_log(l);
+    if (log_wants_prepare(log)) {
+        status = log_prepare(log, &problem);
+    }
+    bool more = status == STORAGE_OK && log_wants_prepare(log);
+    give_log(l);
+    if (!more && wait_idle(l)) {
+        take_log(l);
+        if (log_wants_seal(log) && status == STORAGE_OK) {
+            status = log_seal(log, &problem);
+        }
+        give_log(l);
+    }
+    if (status != STORAGE_OK && status != STORAGE_FULL) {
+        logger_fail(l, &problem);
+    }
+}
+
+/* The log is the loop's, or about to be. */
+static void wait_for_loop(struct logger *l)
+{
+    if (l->in_flight.first == NULL) {
+        wake_loop(l);
+    }
+    if (l->in_flight.first != NULL || logger_is_for_loop(l)) { /* still so */
+        l->waiting = true;
+        pthread_cond_wait(&l->queue_changed, &l->queue_lock);
+        l->waiting = false;
+    }
+}
+
+static void do_next(struct logger *l)
+{
+    l->busy = true; /* all the time, so that nothing overtakes what is taken out of todo */
+    if (l->todo.first == NULL) {
+        do_nothing(l);
+    } else if (l->todo.first->work == NULL) {
+        do_writes(l);
+    } else {
+        do_work(l);
+    }
+    l->busy = false;
+    if (l->done.first != NULL) {
+        wake_loop(l);
+    }
+}
+
+/* With queue_lock. Whether the next segment's file is to be filled now: nothing else is the
+ * thread's to do, and there is room as far as is known. */
+static bool may_fill(const struct logger *l)
+{
+    bool is_free = l->todo.first == NULL || logger_is_for_loop(l);
+    return is_free && !l->stopping && log_wants_fill(l->options.store->log) &&
+           logger_now_us() >= l->fill_us;
+}
+
+/* With queue_lock, which is given up meanwhile. A step takes as long as many appends; those that
+ * the loop makes do not wait for it. */
+static void fill_beside(struct logger *l)
+{
+    struct problem problem = {0};
+    if (l->in_flight.first == NULL && logger_is_for_loop(l)) {
+        wake_loop(l); /* it may not know that the log is nobody's now */
+    }
+    pthread_mutex_unlock(&l->queue_lock);
+    enum storage_status status = log_fill(l->options.store->log, &problem);
+    pthread_mutex_lock(&l->queue_lock);
+    if (status == STORAGE_FULL) {
+        l->fill_us = logger_now_us() + FULL_RETRY_MS * 1000;
+    } else if (status != STORAGE_OK) {
+        logger_fail(l, &problem);
+    }
+}
+
+/* With queue_lock. Whether there is nothing for the thread to do but to remove files. */
+static bool may_trim(const struct logger *l)
+{
+    bool is_free = l->todo.first == NULL || logger_is_for_loop(l);
+    return is_free && !l->stopping && snapshots_wants_trim(l->options.store->snapshots);
+}
+
+/* With queue_lock, which is given up meanwhile. The log is not needed for it. */
+static void trim_beside(struct logger *l)
+{
+    if (l->in_flight.first == NULL && logger_is_for_loop(l)) {
+        wake_loop(l); /* it may not know that the log is nobody's now */
+    }
+    pthread_mutex_unlock(&l->queue_lock);
+    snapshots_trim(l->options.store->snapshots);
+    pthread_mutex_lock(&l->queue_lock);
+}
+
+static void *run(void *argument)
+{
+    struct logger *l = argument;
+    pthread_mutex_lock(&l->queue_lock);
+    while (!l->failed && (!l->stopping || l->todo.first != NULL)) {
+        if (may_fill(l)) {
+            fill_beside(l);
+        } else if (may_trim(l)) {
+            trim_beside(l);
+        } else if (l->in_flight.first != NULL || logger_is_for_loop(l)) {
+            wait_for_loop(l);
+        } else {
+            do_next(l);
+        }
+    }
+    bool failed = l->failed;
+    pthread_mutex_unlock(&l->queue_lock);
+    if (!failed) {
+        struct problem ignored;
+        pthread_mutex_lock(&l->log_lock);
+        (void)log_seal(l->options.store->log, &ignored); /* only helps to find damage later */
+        pthread_mutex_unlock(&l->log_lock);
+    }
+    return NULL;
+}
+
+/* ---- the loop's side ---- */
+
+static void job_free(struct logger *l, struct job *job)
+{
+    memory_free(l->options.memory, job, job_size(job));
+}
+
+/* With queue_lock, which is given up while it is told. */
+static void tell_state(struct logger *l)
+{
+    bool full = l->full;
+    bool full_changed = l->full_changed;
+    bool failed = l->failed && !l->failed_told;
+    if (!full_changed && !failed) {
+        return;
+    }
+    struct problem problem = l->problem;
+    l->full_changed = false;
+    l->failed_told = l->failed;
+    pthread_mutex_unlock(&l->queue_lock);
+    if (full_changed) {
+        l->options.on_full(l->options.ctx, full, problem.text);
+    }
+    if (failed) {
+        l->options.on_failed(l->options.ctx, problem.text);
+    }
+    pthread_mutex_lock(&l->queue_lock);
+}
+
+static void on_wake(uv_poll_t *handle, int status, int events)
+{
+    (void)status;
+    (void)events;
+    struct logger *l = handle->data;
+    uint64_t times;
+    ssize_t got = read(l->wake_fd, &times, sizeof(times));
+    (void)got; /* to look for nothing does no harm */
+    if (l->in_flight_file != NULL) {
+        (void)logger_end_write(l, false);
+    }
+    pthread_mutex_lock(&l->queue_lock);
+    l->woken = false;
+    tell_state(l);
+    struct job_list done = l->done;
+    l->done = (struct job_list){NULL, NULL};
+    logger_begin_write(l); /* the next one, before those are told who wait for the last */
+    pthread_mutex_unlock(&l->queue_lock);
+    for (struct job *job = job_list_pop(&done); job != NULL; job = job_list_pop(&done)) {
+        if (job->work != NULL) {
+            job->done(job->ctx, job->status, &job->problem);
+        } else if (job->status == STORAGE_OK) {
+            l->options.on_written(l->options.ctx, job->last);
+        }
+        job_free(l, job);
+    }
+}
+
+static void enqueue(struct logger *l, struct job *job)
+{
+    pthread_mutex_lock(&l->queue_lock);
+    job_list_push(&l->todo, job);
+    if (!logger_is_for_loop(l)) {
+        logger_begin_write(l);
+    }
+    pthread_mutex_unlock(&l->queue_lock);
+}
+
+void logger_begin(struct logger *l)
+{
+    pthread_mutex_lock(&l->queue_lock);
+    if (logger_is_for_loop(l)) {
+        logger_begin_write(l);
+    }
+    pthread_mutex_unlock(&l->queue_lock);
+}
+
+void logger_write(struct logger *l, uint64_t first, const struct replica_entry *entries,
+                  uint32_t count)
+{
+    hf_assert(count > 0);
+    /* What was read ahead and is replaced now must not be found again. */
+    if (l->piece.count > 0 && first <= l->piece.first + l->piece.count - 1) {
+        log_piece_free(&l->piece);
+        l->piece = (struct log_piece){0};
+    }
+    size_t size = sizeof(struct job) + count * sizeof(struct log_entry);
+    struct job *job = memory_alloc(l->options.memory, size);
+    memset(job, 0, sizeof(*job));
+    job->first = first;
+    job->last = first + count - 1;
+    job->count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        job->entries[i] = (struct log_entry){entries[i].term, entries[i].type, entries[i].bytes};
+        job->bytes += entries[i].bytes.len;
+    }
+    enqueue(l, job);
+}
+
+void logger_run(struct logger *l, logger_work_fn work, logger_done_fn done, void *ctx)
+{
+    struct job *job = memory_alloc(l->options.memory, sizeof(*job));
+    memset(job, 0, sizeof(*job));
+    job->work = work;
+    job->done = done;
+    job->ctx = ctx;
+    enqueue(l, job);
+}
+
+bool logger_read(struct logger *l, uint64_t index, struct replica_entry *out)
+{
+    struct log_piece *piece = &l->piece;
+    if (index < piece->first || index >= piece->first + piece->count) {
+        struct problem problem;
+        log_piece_free(piece);
+        *piece = (struct log_piece){0};
+        enum storage_status status =
+            log_read_beside(l->options.store->log, index, READ_AHEAD_BYTES, piece, &problem);
+        if (status != STORAGE_OK) {
+            *piece = (struct log_piece){0};
+            if (status != STORAGE_MISSING) {
+                l->options.on_failed(l->options.ctx, problem.text);
+            }
+            return false;
+        }
+    }
+    const struct log_entry *entry = &piece->entries[index - piece->first];
+    *out = (struct replica_entry){entry->term, entry->type, entry->data};
+    return true;
+}
+
+/* On the loop. Whoever waits for what was written hears of it later, as always. */
+static void clear_in_flight(struct logger *l)
+{
+    if (l->in_flight_file != NULL) {
+        (void)logger_end_write(l, true);
+        uint64_t one = 1;
+        ssize_t put = write(l->wake_fd, &one, sizeof(one));
+        hf_assert(put == (ssize_t)sizeof(one));
+    }
+}
+
+void logger_lock_all(struct logger *l)
+{
+    clear_in_flight(l);
+    pthread_mutex_lock(&l->log_lock);
+}
+
+void logger_unlock_all(struct logger *l)
+{
+    pthread_mutex_unlock(&l->log_lock);
+}
+
+void logger_stats(struct logger *l, struct logger_stats *out)
+{
+    pthread_mutex_lock(&l->queue_lock);
+    *out = l->stats;
+    pthread_mutex_unlock(&l->queue_lock);
+}
+
+/* ---- life ---- */
+
+struct logger *logger_new(const struct logger_options *options)
+{
+    struct logger *l = memory_alloc(options->memory, sizeof(*l));
+    memset(l, 0, sizeof(*l));
+    l->options = *options;
+    l->direct = log_is_direct(options->store->log);
+    snapshots_remove_in_steps(options->store->snapshots);
+    l->merged = memory_alloc(options->memory, LOGGER_MERGE_ENTRIES * sizeof(l->merged[0]));
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&l->queue_changed, &clock);
+    pthread_condattr_destroy(&clock);
+    pthread_mutex_init(&l->log_lock, NULL);
+    pthread_mutex_init(&l->queue_lock, NULL);
+    l->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    hf_assert(l->wake_fd >= 0);
+    int status = uv_poll_init(options->loop, &l->wake, l->wake_fd);
+    hf_assert(status == 0);
+    l->wake.data = l;
+    uv_poll_start(&l->wake, UV_READABLE, on_wake);
+    status = pthread_create(&l->thread, NULL, run, l);
+    hf_assert(status == 0);
+    return l;
+}
+
+void logger_stop(struct logger *l)
+{
+    clear_in_flight(l);
+    pthread_mutex_lock(&l->queue_lock);
+    l->stopping = true;
+    pthread_cond_signal(&l->queue_changed);
+    pthread_mutex_unlock(&l->queue_lock);
+    pthread_join(l->thread, NULL);
+    uv_poll_stop(&l->wake);
+    uv_close((uv_handle_t *)&l->wake, NULL);
+    close(l->wake_fd);
+}
+
+void logger_free(struct logger *l)
+{
+    if (l == NULL) {
+        return;
+    }
+    for (struct job *job = job_list_pop(&l->todo); job != NULL; job = job_list_pop(&l->todo)) {
+        job_free(l, job);
+    }
+    for (struct job *job = job_list_pop(&l->done); job != NULL; job = job_list_pop(&l->done)) {
+        job_free(l, job);
+    }
+    log_piece_free(&l->piece);
+    pthread_cond_destroy(&l->queue_changed);
+    pthread_mutex_destroy(&l->log_lock);
+    pthread_mutex_destroy(&l->queue_lock);
+    memory_free(l->options.memory, l->merged, LOGGER_MERGE_ENTRIES * sizeof(l->merged[0]));
+    memory_free(l->options.memory, l, sizeof(*l));
+}

@@ -1,0 +1,362 @@
+/* The greeting between two nodes, and frames over a connection. */
+#include "node/peers/peer_link.h"
+
+#include <stdio.h>
+
+enum {
+    GREETING_MS = 2000, /* for the whole greeting */
+    STALL_MS = 5000,
+    USER_TIMEOUT_MS =
+        2000, /* a cut cable is noticed, and a new connection tried, before TCP would */
+};
+
+/* More than this waiting and messages are dropped: the engine repeats what matters. */
+#define SEND_LIMIT (PEER_FRAME_MAX / 2)
+
+const struct connection_options peer_connection_options = {
+    .in_max = PEER_FRAME_MAX + PEER_FRAME_HEAD,
+    .out_max = SEND_LIMIT + PEER_FRAME_MAX + PEER_FRAME_HEAD,
+    .out_high = PEER_LINK_HIGH,
+    .out_low = PEER_LINK_LOW,
+    .stall_ms = STALL_MS,
+    .user_timeout_ms = USER_TIMEOUT_MS,
+    .writes_first = true, /* five nodes wait for a batch, a client only for its answer */
+    .read_under_pressure = true,
+};
+
+/* ---- saying ---- */
+
+static uint64_t now_ms(const struct peer_link *link)
+{
+    return uv_now(link->net->loop);
+}
+
+size_t peer_link_pending(const struct peer_link *link)
+{
+    return connection_pending(link->connection);
+}
+
+void peer_link_expect_drain(struct peer_link *link)
+{
+    connection_expect_drain(link->connection);
+}
+
+bool peer_link_send(struct peer_link *link, enum peer_frame type, struct slice payload)
+{
+    if (link->closed || peer_link_pending(link) > SEND_LIMIT) {
+        return false;
+    }
+    link->said_ms = now_ms(link);
+    return peer_frame_append(connection_output(link->connection), type, payload);
+}
+
+bool peer_link_send_request(struct peer_link *link, enum peer_frame type, uint64_t number,
+                            uint8_t kind, struct slice body)
+{
+    if (link->closed || peer_link_pending(link) > SEND_LIMIT) {
+        return false;
+    }
+    struct buffer *out = connection_output(link->connection);
+    uint8_t *at = peer_frame_begin(out, type, PEER_REQUEST_HEAD + body.len);
+    if (at == NULL) {
+        return false;
+    }
+    peer_request_head(at, number, kind);
+    if (body.len > 0) {
+        memcpy(at + PEER_REQUEST_HEAD, body.data, body.len);
+    }
+    buffer_commit(out, peer_frame_size(PEER_REQUEST_HEAD + body.len));
+    link->said_ms = now_ms(link);
+    return true;
+}
+
+static void introduce(struct peer_link *link, enum peer_frame type)
+{
+    const struct peer_self *self = link->self;
+    struct peer_introduction us = {
+        .oldest = PEER_PROTOCOL_OLDEST,
+        .newest = PEER_PROTOCOL_NEWEST,
+        .purpose = link->purpose,
+        .cluster = self->cluster,
+        .cluster_name = slice_of(self->cluster_name),
+        .node = self->node,
+        .to = link->dialled ? link->wanted : link->peer,
+        .store = self->store,
+        .life = self->life,
+        .number = link->number,
+        .client_address = slice_of(self->client_address),
+        .stores = slice_make(self->stores, link->tells_stores ? self->stores_len : 0),
+        .state = self->state,
+        .peer_address = slice_of(self->peer_address),
+        .used_ids = self->used_ids,
+        .state_max = self->state_max,
+    };
+    uint8_t bytes[PEER_GREETING_MAX];
+    size_t len = peer_introduction_encode(&us, bytes, sizeof(bytes));
+    hf_assert(len > 0);
+    peer_link_send(link, type, slice_make(bytes, len));
+}
+
+void peer_link_hand_over(struct peer_link *link, const struct peer_link_ops *ops, void *ctx)
+{
+    hf_assert(link->ready);
+    link->ops = ops;
+    link->ctx = ctx;
+}
+
+void peer_link_close(struct peer_link *link, const char *reason)
+{
+    link->closed = true;
+    link->ready = false;
+    connection_abort(link->connection, reason);
+}
+
+void peer_link_refuse(struct peer_link *link, const char *sentence)
+{
+    if (link->closed) {
+        return;
+    }
+    link->refused = true;
+    peer_link_send(link, PEER_REFUSE, slice_of(sentence));
+    link->closed = true;
+    link->ready = false;
+    link->ops->on_refused(link->ctx, link, sentence, true);
+    connection_close(link->connection);
+}
+
+/* ---- the greeting ---- */
+
+/* What every node would refuse; the rest is the owner's to know. */
+static bool judge(struct peer_link *link, const struct peer_introduction *who)
+{
+    char sentence[PEER_SENTENCE_MAX];
+    if (who->newest < PEER_PROTOCOL_OLDEST || who->oldest > PEER_PROTOCOL_NEWEST) {
+        snprintf(sentence, sizeof(sentence),
+                 "node %llu speaks the peer protocols %u to %u, node %llu only %u to %u",
+                 (unsigned long long)who->node, who->oldest, who->newest,
+                 (unsigned long long)link->self->node, PEER_PROTOCOL_OLDEST, PEER_PROTOCOL_NEWEST);
+    } else if (link->dialled && who->node != link->wanted) {
+        snprintf(sentence, sizeof(sentence),
+                 "this address was expected to be node %llu and is %llu",
+                 (unsigned long long)link->wanted, (unsigned long long)who->node);
+    } else if (!link->dialled && who->to != 0 && who->to != link->self->node) {
+        snprintf(sentence, sizeof(sentence), "this is node %llu, not node %llu",
+                 (unsigned long long)link->self->node, (unsigned long long)who->to);
+    } else if (link->ops->judge(link->ctx, link, who, sentence)) {
+        return true;
+    }
+    peer_link_refuse(link, sentence);
+    return false;
+}
+
+static uint32_t newest_of_both(const struct peer_introduction *who)
+{
+    return who->newest < PEER_PROTOCOL_NEWEST ? who->newest : PEER_PROTOCOL_NEWEST;
+}
+
+static void become_ready(struct peer_link *link)
+{
+    link->ready = true;
+    connection_set_timeout(link->connection, 0);
+    link->ops->on_ready(link->ctx, link);
+}
+
+/* The other end says in its own words why it does not want us. */
+static void on_refuse(struct peer_link *link, struct slice payload)
+{
+    char sentence[PEER_SENTENCE_MAX];
+    size_t len = payload.len < sizeof(sentence) - 1 ? payload.len : sizeof(sentence) - 1;
+    for (size_t i = 0; i < len; i++) {
+        uint8_t c = payload.data[i];
+        sentence[i] = c < ' ' || c == 0x7f ? '?' : (char)c;
+    }
+    sentence[len] = '\0';
+    link->refused = true;
+    link->ops->on_refused(link->ctx, link, sentence, false);
+    peer_link_close(link, "refused");
+}
+
+void peer_link_forget_introduction(struct peer_link *link)
+{
+    link->who = NULL;
+    if (link->greeting != NULL) {
+        memory_free(link->net->memory, link->greeting, link->greeting_len);
+        link->greeting = NULL;
+    }
+}
+
+static bool on_welcome(struct peer_link *link, struct slice payload)
+{
+    struct peer_introduction *who = &link->introduction;
+    if (!peer_introduction_decode(payload, who) || who->purpose != link->purpose) {
+        return false;
+    }
+    link->who = who;
+    if (judge(link, who)) {
+        link->peer = who->node;
+        link->life = who->life;
+        link->protocol = newest_of_both(who);
+        uint8_t number[8];
+        struct writer w = writer_make(number, sizeof(number));
+        write_fixed64(&w, who->number);
+        peer_link_send(link, PEER_BEGIN, slice_make(number, sizeof(number)));
+        become_ready(link);
+    }
+    link->who = NULL;
+    return true;
+}
+
+/* It is kept, since nothing is believed before BEGIN. */
+static bool on_hello(struct peer_link *link, struct slice payload)
+{
+    struct peer_introduction *who = &link->introduction;
+    link->greeting_len = payload.len;
+    link->greeting = memory_alloc(link->net->memory, payload.len);
+    memcpy(link->greeting, payload.data, payload.len);
+    if (!peer_introduction_decode(slice_make(link->greeting, payload.len), who)) {
+        return false;
+    }
+    link->who = who;
+    link->purpose = who->purpose;
+    link->peer = who->node;
+    link->life = who->life;
+    if (!judge(link, who)) {
+        return true;
+    }
+    link->protocol = newest_of_both(who);
+    link->greeted = true;
+    introduce(link, PEER_WELCOME);
+    return true;
+}
+
+static bool on_begin(struct peer_link *link, struct slice payload)
+{
+    struct reader r = reader_make(payload);
+    if (read_fixed64(&r) != link->number || !reader_done(&r)) {
+        return false;
+    }
+    become_ready(link);
+    return true;
+}
+
+static bool on_greeting(struct peer_link *link, enum peer_frame type, struct slice payload)
+{
+    if (type == PEER_REFUSE) {
+        on_refuse(link, payload);
+        return true;
+    }
+    if (link->dialled) {
+        return type == PEER_WELCOME && on_welcome(link, payload);
+    }
+    if (!link->greeted) {
+        return type == PEER_HELLO && on_hello(link, payload);
+    }
+    return type == PEER_BEGIN && on_begin(link, payload);
+}
+
+/* ---- the connection ---- */
+
+static bool on_frame(struct peer_link *link, enum peer_frame type, struct slice payload)
+{
+    if (!link->ready) {
+        return on_greeting(link, type, payload);
+    }
+    if (type == PEER_PING) {
+        return payload.len == 0;
+    }
+    if (type == PEER_REFUSE) { /* the acceptor judged us anew */
+        on_refuse(link, payload);
+        return true;
+    }
+    return type >= PEER_MESSAGE && link->ops->on_frame(link->ctx, link, type, payload);
+}
+
+static size_t on_bytes(void *owner, struct slice bytes)
+{
+    struct peer_link *link = owner;
+    size_t used = 0;
+    link->heard_ms = now_ms(link);
+    while (!link->closed) {
+        enum peer_frame type;
+        struct slice payload;
+        size_t max = link->ready ? PEER_FRAME_MAX : PEER_GREETING_MAX;
+        int64_t len =
+            peer_frame_parse(slice_make(bytes.data + used, bytes.len - used), max, &type, &payload);
+        if (len == 0) {
+            break;
+        }
+        if (len < 0 || !on_frame(link, type, payload)) {
+            peer_link_close(link, "garbled");
+            break;
+        }
+        used += (size_t)len;
+    }
+    return used;
+}
+
+static void on_pressure(void *owner, bool pressed)
+{
+    struct peer_link *link = owner;
+    if (!pressed && link->ops->on_drained != NULL && !link->closed) {
+        link->ops->on_drained(link->ctx, link);
+    }
+}
+
+static void on_connection_close(void *owner, const char *reason)
+{
+    struct peer_link *link = owner;
+    struct net *net = link->net;
+    link->closed = true;
+    link->ready = false;
+    link->ops->on_close(link->ctx, link, reason);
+    peer_link_forget_introduction(link);
+    memory_free(net->memory, link, sizeof(*link));
+}
+
+static const struct connection_handlers handlers = {
+    .on_bytes = on_bytes,
+    .on_pressure = on_pressure,
+    .on_close = on_connection_close,
+};
+
+static struct peer_link *link_new(struct net *net, struct connection *c,
+                                  const struct peer_self *self, const struct peer_link_ops *ops,
+                                  void *ctx)
+{
+    struct peer_link *link = memory_alloc(net->memory, sizeof(*link));
+    memset(link, 0, sizeof(*link));
+    link->net = net;
+    link->connection = c;
+    link->self = self;
+    link->ops = ops;
+    link->ctx = ctx;
+    link->number = connection_number(c);
+    link->tells_stores = true;
+    link->heard_ms = now_ms(link);
+    return link;
+}
+
+struct peer_link *peer_link_dial(struct net *net, struct connection *c,
+                                 const struct peer_self *self, uint64_t to,
+                                 enum peer_purpose purpose, const struct peer_link_ops *ops,
+                                 void *ctx)
+{
+    struct peer_link *link = link_new(net, c, self, ops, ctx);
+    link->dialled = true;
+    link->wanted = to;
+    link->purpose = purpose;
+    connection_start(c, &handlers, link);
+    connection_set_timeout(c, GREETING_MS);
+    introduce(link, PEER_HELLO);
+    return link;
+}
+
+struct peer_link *peer_link_accept(struct net *net, struct connection *c,
+                                   const struct peer_self *self, const struct peer_link_ops *ops,
+                                   void *ctx)
+{
+    struct peer_link *link = link_new(net, c, self, ops, ctx);
+    connection_start(c, &handlers, link);
+    connection_set_timeout(c, GREETING_MS);
+    return link;
+}

@@ -1,0 +1,211 @@
+/* The table of peers, and who is let in (S12.1). */
+#include <stdio.h>
+
+#include "node/peers/peers_state.h"
+
+enum { REFUSED_WAIT_MS = 5000, STRANGER_MS = 1000 };
+
+/* ---- the table ---- */
+
+struct peer *peers_find(const struct peers *p, uint64_t id)
+{
+    for (uint32_t i = 0; i < p->count; i++) {
+        if (p->at[i]->id == id) {
+            return p->at[i];
+        }
+    }
+    return NULL;
+}
+
+/* One that has no links and is no member makes room for a new one. */
+static struct peer *take_slot(struct peers *p)
+{
+    if (p->count < PEERS_MAX) {
+        struct peer *fresh = memory_alloc(p->options.net->memory, sizeof(*fresh));
+        p->at[p->count++] = fresh;
+        return fresh;
+    }
+    for (uint32_t i = 0; i < p->count; i++) {
+        struct peer *old = p->at[i];
+        if (old->dialer == NULL && old->out == NULL && old->in == NULL && old->waiting == NULL) {
+            return old;
+        }
+    }
+    return NULL;
+}
+
+struct peer *peers_find_or_add(struct peers *p, uint64_t id)
+{
+    struct peer *peer = peers_find(p, id);
+    if (peer == NULL) {
+        peer = take_slot(p);
+        if (peer != NULL) {
+            memset(peer, 0, sizeof(*peer));
+            peer->peers = p;
+            peer->id = id;
+        }
+    }
+    return peer;
+}
+
+/* ---- who is let in ---- */
+
+/* Half of the id tells two clusters apart; the whole is for members. */
+static void cluster_text(struct id cluster, struct slice name, char *text, size_t size)
+{
+    snprintf(text, size, "\"%.*s\" (%016llx...)", (int)name.len, (const char *)name.data,
+             (unsigned long long)cluster.high);
+}
+
+static bool judge_cluster(const struct peer_self *self, const struct peer_introduction *who,
+                          char sentence[PEER_SENTENCE_MAX])
+{
+    if (id_is_zero(who->cluster) || id_is_zero(self->cluster) ||
+        id_equal(who->cluster, self->cluster)) {
+        return true;
+    }
+    char them_text[PEER_NAME_MAX + 40];
+    char us_text[PEER_NAME_MAX + 40];
+    cluster_text(who->cluster, who->cluster_name, them_text, sizeof(them_text));
+    cluster_text(self->cluster, slice_of(self->cluster_name), us_text, sizeof(us_text));
+    snprintf(sentence, PEER_SENTENCE_MAX,
+             "node %llu belongs to the cluster %s, node %llu to the cluster %s",
+             (unsigned long long)who->node, them_text, (unsigned long long)self->node, us_text);
+    return false;
+}
+
+bool peers_judge(struct peers *p, const struct peer_introduction *who, bool dialled,
+                 char sentence[PEER_SENTENCE_MAX])
+{
+    const struct peers_options *o = &p->options;
+    const struct peer *known = peers_find(p, who->node);
+    unsigned long long them = (unsigned long long)who->node;
+    if (who->node == o->self->node) {
+        snprintf(sentence, PEER_SENTENCE_MAX, "the node id %llu is used twice", them);
+        return false;
+    }
+    if (!judge_cluster(o->self, who, sentence) ||
+        (!dialled && o->hears != NULL && !o->hears(o->ctx, who->node, sentence))) {
+        return false;
+    }
+    if (known != NULL && who->life < known->life) {
+        snprintf(sentence, PEER_SENTENCE_MAX, "this is an earlier life of node %llu", them);
+        return false;
+    }
+    uint32_t needed = o->state_version == NULL ? 0 : o->state_version(o->ctx);
+    if (who->state < needed) {
+        snprintf(sentence, PEER_SENTENCE_MAX,
+                 "the cluster's state has version %u and node %llu knows versions up to %u only: "
+                 "start it with a newer version of Holdfast",
+                 needed, them, who->state);
+        return false;
+    }
+    if (o->find_store(o->ctx, who->node, who->store) == PEER_STORE_OTHER) {
+        snprintf(sentence, PEER_SENTENCE_MAX,
+                 "node %llu lost its disk: remove it and add it under a new id", them);
+        return false;
+    }
+    return true;
+}
+
+bool peers_judge_link(void *ctx, struct peer_link *link, const struct peer_introduction *who,
+                      char sentence[PEER_SENTENCE_MAX])
+{
+    struct peers *p = ctx;
+    link->tells_stores = p->options.find_store(p->options.ctx, who->node, who->store) ==
+                         PEER_STORE_SAME; /* who is not known by its store is told no stores */
+    return peers_judge(p, who, link->dialled, sentence);
+}
+
+bool peers_is_proven(const struct peers *p, const struct peer_link *link)
+{
+    const struct peers_options *o = &p->options;
+    const struct peer_introduction *who = link->who;
+    char sentence[PEER_SENTENCE_MAX];
+    return !id_is_zero(o->self->cluster) &&
+           (id_is_zero(who->cluster) || id_equal(who->cluster, o->self->cluster)) &&
+           (o->hears == NULL || o->hears(o->ctx, who->node, sentence)) &&
+           o->find_store(o->ctx, who->node, who->store) == PEER_STORE_SAME;
+}
+
+/* Who answers where the members have its address proves its store by that. */
+static void learn(struct peers *p, const struct peer_link *link)
+{
+    const struct peers_options *o = &p->options;
+    const struct peer_introduction *who = link->who;
+    if (link->dialled && o->find_store(o->ctx, who->node, who->store) == PEER_STORE_UNKNOWN) {
+        o->note_store(o->ctx, who->node, who->store);
+    }
+    if (link->dialled && !id_is_zero(who->cluster) && id_is_zero(o->self->cluster)) {
+        o->on_cluster(o->ctx, who->cluster, who->cluster_name);
+    }
+    if (!id_is_zero(who->cluster) && o->on_told != NULL) {
+        o->on_told(o->ctx, who);
+    }
+}
+
+static void note_offered(struct peer *peer, struct slice address)
+{
+    char text[PEER_ADDRESS_MAX + 1];
+    snprintf(text, sizeof(text), "%.*s", (int)address.len, (const char *)address.data);
+    if (!address_parse(text, &peer->offered) || peer->offered.host[0] == '\0') {
+        peer->offered.port = 0;
+    }
+}
+
+struct peer *peers_note(struct peers *p, struct peer_link *link)
+{
+    const struct peer_introduction *who = link->who;
+    struct peer *peer = peers_find_or_add(p, who->node);
+    if (peer == NULL) {
+        return NULL;
+    }
+    /* A later life speaks: what an earlier one said, and we have not read, is void. */
+    if (peer->in != NULL && peer->in->life < who->life) {
+        peer_link_close(peer->in, "an earlier life");
+    }
+    peer->life = who->life > peer->life ? who->life : peer->life;
+    note_offered(peer, who->peer_address);
+    peer->state = who->state;
+    peer->state_max = who->state_max;
+    snprintf(peer->client_address, sizeof(peer->client_address), "%.*s",
+             (int)who->client_address.len, (const char *)who->client_address.data);
+    learn(p, link);
+    return peer;
+}
+
+/* Anybody can be refused, as often as they like: that is told once in a while. */
+static bool may_tell_of_stranger(struct peers *p)
+{
+    uint64_t now_ms = uv_now(p->options.net->loop);
+    if (p->stranger_ms != 0 && now_ms - p->stranger_ms < STRANGER_MS) {
+        p->strangers++;
+        return false;
+    }
+    p->stranger_ms = now_ms;
+    return true;
+}
+
+void peers_on_refused(void *ctx, struct peer_link *link, const char *sentence, bool by_us)
+{
+    struct peers *p = ctx;
+    struct peer *peer = peers_find(p, link->dialled ? link->wanted : link->peer);
+    if (link->dialled && peer != NULL && peer->dialer != NULL) {
+        dialer_slow(peer->dialer, REFUSED_WAIT_MS);
+    }
+    if (peer != NULL) {
+        char beginning[sizeof(peer->refusal)];
+        snprintf(beginning, sizeof(beginning), "%s", sentence);
+        if (strcmp(peer->refusal, beginning) == 0) {
+            return;
+        }
+        memcpy(peer->refusal, beginning, sizeof(beginning));
+    } else if (!may_tell_of_stranger(p)) {
+        return;
+    }
+    journal_note(p->options.journal, ERROR, PEER, by_us ? "peer_refused" : "refused_by_peer",
+                 JOURNAL_NUMBER("peer", link->dialled ? link->wanted : link->peer),
+                 JOURNAL_TEXT("address", connection_remote(link->connection)),
+                 JOURNAL_TEXT("reason", sentence), JOURNAL_NUMBER("not_told", p->strangers));
+    p->strangers = 0;
+}

@@ -1,0 +1,59 @@
+/* How long a node waits for a snapshot that it fetches (E20). While it waits it neither votes nor
+ * campaigns, so it must notice a sender that is gone; and a slow link must not look like one.
+ *
+ *   - Silence: nothing at all was received for four election timeouts. Any byte counts, because a
+ *     piece of 1 MiB takes longer than that on a link of 7 Mbit/s.
+ *   - No progress: no whole piece was received for a minute. So a sender that greets and closes, or
+ *     sends a byte now and then, does not hold the node for ever. It needs 140 kbit/s. */
+#ifndef HOLDFAST_NODE_SNAPSHOT_SNAPSHOT_PATIENCE_H
+#define HOLDFAST_NODE_SNAPSHOT_SNAPSHOT_PATIENCE_H
+
+#include "node/peers/peer_link.h"
+
+#define SNAPSHOT_SILENT_TIMEOUTS 4
+#define SNAPSHOT_PIECE_MS 60000
+
+struct snapshot_patience {
+    uint64_t silence_ms;   /* that ends it */
+    uint64_t heard_ms;     /* the start, or the last bytes that were received */
+    uint64_t connected_ms; /* what the present link said before it received anything */
+    uint64_t piece_ms;     /* the start, or the last whole piece */
+};
+
+static inline void snapshot_patience_begin(struct snapshot_patience *p, uint32_t election_ms,
+                                           uint64_t now_ms)
+{
+    *p = (struct snapshot_patience){.silence_ms = SNAPSHOT_SILENT_TIMEOUTS * (uint64_t)election_ms,
+                                    .heard_ms = now_ms,
+                                    .piece_ms = now_ms};
+}
+
+/* A new link. That a kernel accepted it says nothing about the process behind it. */
+static inline void snapshot_patience_connected(struct snapshot_patience *p,
+                                               const struct peer_link *link)
+{
+    p->connected_ms = link->heard_ms;
+}
+
+/* To be called before the link is gone, and before the end is asked for. */
+static inline void snapshot_patience_hear(struct snapshot_patience *p, const struct peer_link *link)
+{
+    if (link->heard_ms > p->connected_ms && link->heard_ms > p->heard_ms) {
+        p->heard_ms = link->heard_ms;
+    }
+}
+
+static inline void snapshot_patience_piece(struct snapshot_patience *p, uint64_t now_ms)
+{
+    p->piece_ms = now_ms;
+}
+
+/* When the snapshot is to be abandoned, as far as is known now. */
+static inline uint64_t snapshot_patience_end_ms(const struct snapshot_patience *p)
+{
+    uint64_t silent_ms = p->heard_ms + p->silence_ms;
+    uint64_t stuck_ms = p->piece_ms + SNAPSHOT_PIECE_MS;
+    return silent_ms < stuck_ms ? silent_ms : stuck_ms;
+}
+
+#endif

@@ -1,0 +1,60 @@
+/* Loading a state: the file's blocks go straight into the core's own reader. */
+#include "node/snapshot/state_load.h"
+
+#include "core/snapshot.h"
+
+static enum storage_status feed_all(struct snapshot_source *source, struct snapshot_reader *reader,
+                                    struct problem *problem)
+{
+    for (;;) {
+        struct snapshot_piece piece;
+        enum storage_status status = snapshot_source_next(source, &piece, problem);
+        if (status != STORAGE_OK) {
+            return status;
+        }
+        if (piece.body.len > 0 &&
+            snapshot_reader_feed(reader, piece.body.data, piece.body.len) != HF_OK) {
+            return STORAGE_OK; /* the reader's end says what is wrong */
+        }
+        if (piece.last) {
+            return STORAGE_OK;
+        }
+    }
+}
+
+enum storage_status state_load_source(struct snapshot_source *source, uint64_t index,
+                                      const struct core_options *options, struct core **out,
+                                      struct problem *problem)
+{
+    struct snapshot_reader *reader = snapshot_reader_new(options);
+    struct core *core = NULL;
+    struct snapshot_problem wrong = {""};
+    enum storage_status status = feed_all(source, reader, problem);
+    enum hf_error error = snapshot_reader_finish(reader, &core, &wrong);
+    if (status != STORAGE_OK) {
+        core_free(error == HF_OK ? core : NULL);
+        return status;
+    }
+    if (error != HF_OK) {
+        return problem_set(problem, error == HF_VERSION ? STORAGE_VERSION : STORAGE_CORRUPT,
+                           "the state in the snapshot at index %llu cannot be used: %s",
+                           (unsigned long long)index, wrong.text);
+    }
+    *out = core;
+    return STORAGE_OK;
+}
+
+enum storage_status state_load(struct store *store, uint64_t index, uint64_t term,
+                               const struct core_options *options, struct core **out,
+                               struct problem *problem)
+{
+    struct snapshot_source *source;
+    enum storage_status status =
+        snapshot_source_open(store->snapshots, index, term, &source, problem);
+    if (status != STORAGE_OK) {
+        return status;
+    }
+    status = state_load_source(source, index, options, out, problem);
+    snapshot_source_close(source);
+    return status;
+}

@@ -1,0 +1,261 @@
+/* Reading messages: what protobuf-c does not check, and the fields that several calls share. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/text.h"
+#include "service/grpc/rpc.h"
+#include "service/http/reply.h"
+
+enum { DEPTH_MAX = 8 };
+
+/* ---- the check of the bytes ---- */
+
+static bool read_varint(struct slice *bytes, uint64_t *out)
+{
+    uint64_t value = 0;
+    for (unsigned i = 0; i < 10 && i < bytes->len; i++) {
+        value |= (uint64_t)(bytes->data[i] & 0x7f) << (7 * i);
+        if (bytes->data[i] < 0x80) {
+            *bytes = slice_make(bytes->data + i + 1, bytes->len - i - 1);
+            *out = value;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool cut(struct slice *bytes, uint64_t len, struct slice *out)
+{
+    if (len > bytes->len) {
+        return false;
+    }
+    *out = slice_make(bytes->data, (size_t)len);
+    *bytes = slice_make(bytes->data + len, bytes->len - (size_t)len);
+    return true;
+}
+
+static bool check_message(const ProtobufCMessageDescriptor *type, struct slice bytes,
+                          unsigned depth);
+
+static bool check_piece(const ProtobufCMessageDescriptor *type, uint64_t number, struct slice piece,
+                        unsigned depth)
+{
+    if (number > UINT32_MAX) {
+        return false;
+    }
+    const ProtobufCFieldDescriptor *field =
+        protobuf_c_message_descriptor_get_field(type, (unsigned)number);
+    if (field == NULL) {
+        return true; /* fields of a newer version are passed over */
+    }
+    if (field->type == PROTOBUF_C_TYPE_STRING) {
+        bool has_nul = piece.len > 0 && memchr(piece.data, 0, piece.len) != NULL;
+        return !has_nul && text_is_utf8(piece);
+    }
+    return field->type != PROTOBUF_C_TYPE_MESSAGE ||
+           check_message(field->descriptor, piece, depth + 1);
+}
+
+static bool check_message(const ProtobufCMessageDescriptor *type, struct slice bytes,
+                          unsigned depth)
+{
+    if (depth > DEPTH_MAX) {
+        return false;
+    }
+    while (bytes.len > 0) {
+        uint64_t tag;
+        uint64_t value;
+        struct slice piece;
+        if (!read_varint(&bytes, &tag) || tag >> 3 == 0) {
+            return false;
+        }
+        bool is_good = false;
+        switch (tag & 7) {
+        case 0:
+            is_good = read_varint(&bytes, &value);
+            break;
+        case 1:
+            is_good = cut(&bytes, 8, &piece);
+            break;
+        case 2:
+            is_good = read_varint(&bytes, &value) && cut(&bytes, value, &piece) &&
+                      check_piece(type, tag >> 3, piece, depth);
+            break;
+        case 5:
+            is_good = cut(&bytes, 4, &piece);
+            break;
+        default:
+            break;
+        }
+        if (!is_good) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool rpc_check(const ProtobufCMessageDescriptor *type, struct slice bytes)
+{
+    return check_message(type, bytes, 0);
+}
+
+bool rpc_next_piece(struct slice *message, uint64_t *number, struct slice *value)
+{
+    uint64_t tag;
+    uint64_t len;
+    struct slice skipped;
+    *value = slice_make(NULL, 0);
+    if (message->len == 0 || !read_varint(message, &tag)) {
+        return false;
+    }
+    *number = tag >> 3;
+    switch (tag & 7) {
+    case 0:
+        return read_varint(message, &len);
+    case 1:
+        return cut(message, 8, &skipped);
+    case 2:
+        return read_varint(message, &len) && cut(message, len, value);
+    case 5:
+        return cut(message, 4, &skipped);
+    default:
+        return false;
+    }
+}
+
+/* ---- fields ---- */
+
+void rpc_body_init(struct body *b)
+{
+    memset(&b->f, 0, sizeof(b->f));
+    b->f.ttl_ms = BODY_ABSENT;
+    b->f.deadline_ms = BODY_ABSENT;
+    b->f.ttl_seconds = BODY_ABSENT;
+    b->present = 0;
+    b->is_open = false;
+}
+
+bool rpc_name(struct api_request *x, const char *name)
+{
+    size_t len = strlen(name);
+    if (len == 0 || len > sizeof(x->name_bytes)) {
+        api_request_fail(x, HF_INVALID_NAME, NULL);
+        return false;
+    }
+    memcpy(x->name_bytes, name, len);
+    x->name = slice_make(x->name_bytes, len);
+    return true;
+}
+
+static bool refuse_range(struct api_request *x, const char *field, uint64_t max_ms)
+{
+    struct fault fault;
+    fault_set(&fault, HF_FIELD_RANGE, "%s: must be a duration from 0 to %" PRIu64 " ms", field,
+              max_ms);
+    api_request_fault(x, &fault);
+    return false;
+}
+
+bool rpc_duration(struct api_request *x, const Google__Protobuf__Duration *duration,
+                  const char *field, uint64_t max_ms, uint64_t *out)
+{
+    const int64_t most_s = INT64_C(315576000000); /* as duration.proto says */
+    if (duration == NULL) {
+        return true;
+    }
+    if (duration->seconds < 0 || duration->seconds > most_s || duration->nanos < 0 ||
+        duration->nanos > 999999999) {
+        return refuse_range(x, field, max_ms);
+    }
+    uint64_t ms =
+        (uint64_t)duration->seconds * 1000 + ((uint64_t)duration->nanos + 999999) / 1000000;
+    if (ms > max_ms) {
+        return refuse_range(x, field, max_ms);
+    }
+    *out = ms;
+    return true;
+}
+
+bool rpc_wait(struct api_request *x, const Google__Protobuf__Duration *duration, struct body *b)
+{
+    uint64_t ms = 0;
+    if (duration != NULL && (duration->seconds < 0 || duration->nanos < 0)) {
+        b->f.wait_timeout_ms = -1;
+        return true;
+    }
+    if (!rpc_duration(x, duration, "wait_timeout", BODY_MOST, &ms)) {
+        return false;
+    }
+    b->f.wait_timeout_ms = (int64_t)ms;
+    return true;
+}
+
+/* The text is read as a member of an object, as the HTTP API gets it: so it is checked by the same
+ * code and kept in the same form. */
+bool rpc_metadata(struct api_request *x, const char *text, struct body *b)
+{
+    static const struct json_field fields[] = {BODY_METADATA};
+    static const char prefix[] = "{\"metadata\":";
+    size_t len = strlen(text);
+    if (len == 0) {
+        return true;
+    }
+    struct service *s = x->service;
+    size_t size = sizeof(prefix) - 1 + len + 1;
+    char *object = bump_take(&s->arena, size);
+    struct fault fault;
+    if (object == NULL || len > LIMIT_HTTP_BODY) {
+        api_request_fail(x, HF_INVALID_METADATA, NULL);
+        return false;
+    }
+    memcpy(object, prefix, sizeof(prefix) - 1);
+    memcpy(object + sizeof(prefix) - 1, text, len);
+    object[size - 1] = '}';
+    if (json_doc_open(&b->doc, s->memory, slice_make(object, size), &fault) == HF_OK) {
+        b->is_open = true;
+        if (json_doc_read(&b->doc, fields, 1, &b->f, &b->present, &fault) == HF_OK) {
+            return true;
+        }
+    }
+    body_close(b);
+    api_request_fail(x, HF_INVALID_METADATA, "metadata: must be JSON text of at most 4,096 bytes");
+    return false;
+}
+
+struct slice rpc_mode(Holdfast__V1__Mode mode)
+{
+    static const char *const words[] = {"", "exclusive", "shared", "semaphore", "election"};
+    return slice_of((unsigned)mode < sizeof(words) / sizeof(words[0]) ? words[mode] : "unknown");
+}
+
+Holdfast__V1__Tier rpc_tier_out(enum tier tier)
+{
+    return tier == TIER_EFFICIENCY ? HOLDFAST__V1__TIER__EFFICIENCY
+                                   : HOLDFAST__V1__TIER__CORRECTNESS;
+}
+
+struct slice rpc_tier(Holdfast__V1__Tier tier)
+{
+    static const char *const words[] = {"", "CORRECTNESS", "EFFICIENCY"};
+    return slice_of((unsigned)tier < sizeof(words) / sizeof(words[0]) ? words[tier] : "unknown");
+}
+
+bool rpc_page(struct api_request *x, uint32_t limit, const char *cursor, bool stale)
+{
+    uint64_t value = 0;
+    for (const char *c = cursor; *c != '\0'; c++) {
+        if (*c < '0' || *c > '9' || value >= LIMIT_NUMBER / 10) {
+            api_request_fail(x, HF_FIELD_RANGE,
+                             "cursor: must be the next_cursor of an earlier page");
+            return false;
+        }
+        value = value * 10 + (uint64_t)(*c - '0');
+    }
+    if (limit > LIMIT_PAGE_MAX) {
+        api_request_fail(x, HF_FIELD_RANGE, "limit: must be at most 1,000");
+        return false;
+    }
+    x->page =
+        (struct page){.cursor = value, .limit = limit == 0 ? LIMIT_PAGE : limit, .is_stale = stale};
+    return true;
+}

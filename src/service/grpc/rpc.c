@@ -1,0 +1,344 @@
+/* From a call's bytes to its handler, and from an answer to its bytes, see rpc.h. */
+#include "service/grpc/rpc.h"
+
+#include <stdio.h>
+
+enum { MESSAGE_TEXT = 1024, STATUS_TEXT = 4 };
+
+/* ---- the door ---- */
+
+static const char content_type[] = "application/grpc+proto";
+
+struct heads {
+    struct http2_header at[10];
+    size_t count;
+    char status[STATUS_TEXT];
+    char message[MESSAGE_TEXT];
+};
+
+static void add(struct heads *heads, const char *name, struct slice value)
+{
+    if (value.len > 0) {
+        heads->at[heads->count++] = (struct http2_header){slice_of(name), value};
+    }
+}
+
+static void add_head(struct heads *heads, struct service *s)
+{
+    add(heads, ":status", slice_of("200"));
+    add(heads, "content-type", slice_make(content_type, sizeof(content_type) - 1));
+    add(heads, "holdfast-leader", conn_leader(s));
+}
+
+static void add_error(struct heads *heads, struct api_request *x, enum hf_error error,
+                      const char *message)
+{
+    (void)snprintf(heads->status, sizeof(heads->status), "%u",
+                   (unsigned)hf_error_grpc_code(error) % 100);
+    add(heads, "grpc-status", slice_of(heads->status));
+    if (error == HF_OK) {
+        return;
+    }
+    struct slice text = slice_of(message == NULL ? hf_error_text(error) : message);
+    size_t len = grpc_encode_message(text, heads->message, sizeof(heads->message));
+    add(heads, "grpc-message", slice_make(heads->message, len));
+    add(heads, "holdfast-error-code", slice_of(hf_error_code(error)));
+    if (error == HF_OUTCOME_UNKNOWN) {
+        add(heads, "holdfast-request-id", slice_of(x->request_id));
+    }
+    if (error == HF_GRPC_ENCODING) {
+        add(heads, "grpc-accept-encoding", slice_of("identity"));
+    }
+}
+
+void rpc_over(struct stream *stream)
+{
+    if (stream->method != NULL && stream->method->over != NULL) {
+        stream->method->over(&stream->x);
+    }
+}
+
+void rpc_finish(struct api_request *x, enum hf_error error, const char *message)
+{
+    struct stream *stream = stream_of(x);
+    struct http2 *http2 = stream->conn->http2;
+    struct heads heads;
+    heads.count = 0;
+    rpc_over(stream);
+    stream_answered(stream, NULL);
+    if (stream->http2.is_begun) {
+        add_error(&heads, x, error, message);
+        http2_finish(http2, &stream->http2, heads.at, heads.count, false);
+    } else {
+        add_head(&heads, x->service);
+        add_error(&heads, x, error, message);
+        http2_respond(http2, &stream->http2, heads.at, heads.count, true);
+    }
+}
+
+static void transport_answer(struct api_request *x, const struct answer *answer)
+{
+    static const struct http2_header ok = {
+        {(const uint8_t *)"grpc-status", sizeof("grpc-status") - 1}, {(const uint8_t *)"0", 1}};
+    struct stream *stream = stream_of(x);
+    struct http2 *http2 = stream->conn->http2;
+    if (answer->error != HF_OK) {
+        if (answer->pending != NULL) {
+            (void)pending_settle(answer->pending); /* an error is no grant */
+        }
+        rpc_finish(x, answer->error, answer->message);
+        return;
+    }
+    struct heads heads;
+    heads.count = 0;
+    add_head(&heads, x->service);
+    stream_answered(stream, answer->pending);
+    x->service->budget.turn_bytes += answer->body.len;
+    http2_answer(http2, &stream->http2, heads.at, heads.count, answer->body, &ok, 1);
+}
+
+static void transport_stream(struct api_request *x)
+{
+    struct stream *stream = stream_of(x);
+    struct heads heads;
+    heads.count = 0;
+    add_head(&heads, x->service);
+    stream_set_state(stream, STREAM_OPEN);
+    conn_mark_ready(stream->conn);
+    http2_respond(stream->conn->http2, &stream->http2, heads.at, heads.count, false);
+}
+
+static void transport_piece(struct api_request *x, struct slice piece)
+{
+    struct stream *stream = stream_of(x);
+    conn_mark_ready(stream->conn);
+    http2_write(stream->conn->http2, &stream->http2, piece);
+    stream_wrote(stream);
+}
+
+/* A stream of events ends only when the client is too slow, or the node stops. */
+static void transport_end(struct api_request *x, const char *why)
+{
+    rpc_finish(x, HF_UNAVAILABLE, why);
+}
+
+static size_t transport_backlog(const struct api_request *x)
+{
+    const struct stream *stream = stream_of(x);
+    return http2_stream_backlog(&stream->http2) + buffer_len(&stream->conn->out);
+}
+
+const struct api_transport rpc_transport = {
+    false, transport_answer, transport_stream, transport_piece, transport_end, transport_backlog,
+    NULL,
+};
+
+/* ---- messages out ---- */
+
+void rpc_put(struct api_request *x, const ProtobufCMessage *message)
+{
+    struct buffer *out = &x->service->scratch;
+    size_t len = protobuf_c_message_get_packed_size(message);
+    uint8_t *room = buffer_reserve(out, GRPC_PREFIX + len);
+    if (room == NULL) {
+        out->overflowed = true; /* it is answered as too large */
+        return;
+    }
+    grpc_write_prefix(room, (uint32_t)len);
+    size_t packed = protobuf_c_message_pack(message, room + GRPC_PREFIX);
+    hf_assert(packed == len);
+    buffer_commit(out, GRPC_PREFIX + len);
+}
+
+void rpc_stream(struct api_request *x)
+{
+    transport_stream(x);
+}
+
+void rpc_send(struct api_request *x, const ProtobufCMessage *message)
+{
+    struct buffer *scratch = &x->service->scratch;
+    buffer_truncate(scratch, 0);
+    rpc_put(x, message);
+    hf_assert(!scratch->overflowed); /* what is sent so is small */
+    transport_piece(x, buffer_bytes(scratch));
+    buffer_truncate(scratch, 0);
+}
+
+/* ---- messages in ---- */
+
+static void *take(void *ctx, size_t size)
+{
+    return bump_take(ctx, size);
+}
+
+static void give_back(void *ctx, void *piece)
+{
+    (void)ctx;
+    (void)piece; /* all at once, see bump.h */
+}
+
+static void decode(struct stream *stream, struct slice bytes)
+{
+    struct service *s = stream->service;
+    ProtobufCAllocator allocator = {take, give_back, &s->arena};
+    const struct rpc_method *method = stream->method;
+    bump_reset(&s->arena);
+    s->arena.max = SERVICE_ARENA_MAX;
+    ProtobufCMessage *message = NULL;
+    if (rpc_check(method->request, bytes)) {
+        message = protobuf_c_message_unpack(method->request, &allocator, bytes.len, bytes.data);
+    }
+    if (message == NULL) {
+        api_request_fail(&stream->x, HF_PROTO_MALFORMED, NULL);
+        return;
+    }
+    method->handle(&stream->x, message);
+}
+
+/* The one message of a call. */
+static void begin_one(struct stream *stream, struct slice bytes)
+{
+    stream->is_complete = true;
+    stream_set_state(stream, STREAM_BUSY);
+    decode(stream, bytes);
+    stream_drop_body(stream);
+}
+
+static void refuse_bytes(struct stream *stream, const struct grpc_result *r)
+{
+    enum hf_error error = r->status == GRPC_UNIMPLEMENTED        ? HF_GRPC_ENCODING
+                          : r->status == GRPC_RESOURCE_EXHAUSTED ? HF_MESSAGE_TOO_LARGE
+                                                                 : HF_GRPC_FRAMING;
+    api_request_fail(&stream->x, error, NULL);
+}
+
+/* A message is complete. False: no more is read. */
+static bool take_message(struct stream *stream, struct slice message, bool is_last)
+{
+    if (stream->method->kind == RPC_MANY) {
+        decode(stream, message);
+        return stream->state != STREAM_LEAVING;
+    }
+    if (stream->has_message) {
+        api_request_fail(&stream->x, HF_GRPC_FRAMING, "a second message in a call that takes one");
+        return false;
+    }
+    if (is_last) {
+        begin_one(stream, message);
+        return false;
+    }
+    stream->has_message = true; /* the end of the request comes later */
+    return stream_keep_body(stream, message, LIMIT_GRPC_MESSAGE);
+}
+
+void rpc_data(struct stream *stream, struct slice bytes, bool is_last)
+{
+    while (true) {
+        struct grpc_result r = grpc_reader_feed(&stream->reader, bytes);
+        bytes = slice_make(bytes.data + r.consumed, bytes.len - r.consumed);
+        if (r.event == GRPC_ERROR) {
+            refuse_bytes(stream, &r);
+            return;
+        }
+        if (r.event == GRPC_MORE) {
+            return;
+        }
+        if (!take_message(stream, r.message, is_last && bytes.len == 0)) {
+            return;
+        }
+    }
+}
+
+void rpc_end(struct stream *stream)
+{
+    if (!grpc_reader_is_between(&stream->reader)) {
+        api_request_fail(&stream->x, HF_GRPC_FRAMING, "the call ends within a message");
+    } else if (stream->method->kind == RPC_MANY) {
+        stream->method->end(&stream->x);
+    } else if (!stream->has_message) {
+        api_request_fail(&stream->x, HF_GRPC_FRAMING, "the call has no message");
+    } else {
+        begin_one(stream, buffer_bytes(&stream->body));
+    }
+}
+
+/* ---- the beginning of a call ---- */
+
+bool rpc_is_call(const struct http2_request *request)
+{
+    struct slice type = slice_of("application/grpc");
+    struct slice given = request->content_type;
+    return slice_starts_with(given, type) &&
+           (given.len == type.len || given.data[type.len] == '+' || given.data[type.len] == ';');
+}
+
+static const struct rpc_method *find_method(struct slice path)
+{
+    size_t count;
+    const struct rpc_method *methods = rpc_methods(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (slice_equal(path, slice_of(methods[i].path))) {
+            return &methods[i];
+        }
+    }
+    return NULL;
+}
+
+static enum hf_error read_head(struct stream *stream, const struct http2_request *request)
+{
+    struct slice encoding = request->grpc_encoding;
+    uint64_t timeout_ms;
+    if (request->error != HF_OK) {
+        return request->error;
+    }
+    if (request->method != HTTP_POST) {
+        return HF_METHOD_NOT_ALLOWED;
+    }
+    stream->method = find_method(request->path);
+    if (stream->method == NULL) {
+        return HF_GRPC_METHOD;
+    }
+    if (encoding.len > 0 && !slice_equal(encoding, slice_of("identity"))) {
+        return HF_GRPC_ENCODING;
+    }
+    if (request->grpc_timeout.len > 0) {
+        if (!grpc_parse_timeout(request->grpc_timeout, &timeout_ms)) {
+            return HF_GRPC_TIMEOUT;
+        }
+        stream_set_deadline(stream, service_boot_ms(stream->service) + timeout_ms);
+    }
+    return HF_OK;
+}
+
+void rpc_begin(struct stream *stream, const struct http2_request *request)
+{
+    enum hf_error error = read_head(stream, request);
+    if (error != HF_OK) {
+        stream->method = NULL;
+        api_request_fail(&stream->x, error, NULL);
+    } else if (stream->method->kind == RPC_MANY) {
+        stream_set_state(stream, STREAM_OPEN); /* it may take its time */
+    }
+}
+
+void rpc_drain(struct stream *stream)
+{
+    if (stream->method != NULL && stream->method->drain != NULL &&
+        stream->state != STREAM_LEAVING) {
+        stream->method->drain(&stream->x);
+    }
+}
+
+/* S7.2: a wait without an id is withdrawn, and a grant of it given back; what else was submitted
+ * may have been done. */
+void rpc_late(struct stream *stream)
+{
+    struct api_request *x = &stream->x;
+    if (stream->state == STREAM_LEAVING) {
+        return;
+    }
+    bool is_unknown = x->pending != NULL && (!x->pending->is_acquire || x->pending->keeps_place);
+    api_request_abandon(x);
+    api_request_fail(x, is_unknown ? HF_OUTCOME_UNKNOWN : HF_DEADLINE, NULL);
+}

@@ -1,0 +1,144 @@
+/* Calls of gRPC: what rpc*.c share. A call is an exchange whose door takes no JSON: its handler is
+ * given a decoded message, and its render function puts a message. The rules are those of the HTTP
+ * API: handlers fill in the same `struct fields` and go the same ways from there. */
+#ifndef HOLDFAST_SERVICE_GRPC_RPC_H
+#define HOLDFAST_SERVICE_GRPC_RPC_H
+
+#include <protobuf-c/protobuf-c.h>
+
+#include <google/protobuf/duration.pb-c.h>
+#include <google/protobuf/timestamp.pb-c.h>
+#include <holdfast/v1/election.pb-c.h>
+#include <holdfast/v1/lock.pb-c.h>
+
+#include "service/http/body.h"
+#include "service/http/http2_conn.h"
+
+enum rpc_kind {
+    RPC_ONE,  /* one message comes; one goes, or a stream of them */
+    RPC_MANY, /* messages come as the client likes */
+};
+
+struct rpc_method {
+    const char *path;
+    enum rpc_kind kind;
+    const ProtobufCMessageDescriptor *request;
+    /* The message lasts for the call. */
+    void (*handle)(struct api_request *x, const void *message);
+    /* RPC_MANY: the client sends no more; and the call is over, however it came to that. */
+    void (*end)(struct api_request *x);
+    void (*over)(struct api_request *x);
+    /* The node stops; NULL: nothing more to do than for every exchange. */
+    void (*drain)(struct api_request *x);
+};
+
+/* All methods, the most used first. */
+const struct rpc_method *rpc_methods(size_t *count);
+
+/* ---- answering, in rpc.c ---- */
+
+/* For render functions: the message, with its prefix, into the service's scratch. */
+void rpc_put(struct api_request *x, const ProtobufCMessage *message);
+/* For calls that answer with a stream of their own: its head, a message, its end. */
+void rpc_stream(struct api_request *x);
+void rpc_send(struct api_request *x, const ProtobufCMessage *message);
+void rpc_finish(struct api_request *x, enum hf_error error, const char *message);
+
+/* ---- reading, in rpc_read.c ---- */
+
+/* Whether the bytes are such a message, all texts are UTF-8 and none holds a NUL: protobuf-c looks
+ * at neither, and would take "a\0b" for "a". */
+bool rpc_check(const ProtobufCMessageDescriptor *type, struct slice bytes);
+
+/* The next field of a message that was checked, or is our own: false at its end. `value` has data
+ * if it is a text or a message. */
+bool rpc_next_piece(struct slice *message, uint64_t *number, struct slice *value);
+
+/* Nothing given yet. */
+void rpc_body_init(struct body *b);
+/* The name of a lock or an election, into x->name. */
+bool rpc_name(struct api_request *x, const char *name);
+/* In ms, rounded up; false when it is negative or more than `max_ms`, and then it has been answered
+ * so. NULL leaves `*out`. */
+bool rpc_duration(struct api_request *x, const Google__Protobuf__Duration *duration,
+                  const char *field, uint64_t max_ms, uint64_t *out);
+bool rpc_wait(struct api_request *x, const Google__Protobuf__Duration *duration, struct body *b);
+/* JSON text, which is checked; into b->f.metadata. */
+bool rpc_metadata(struct api_request *x, const char *text, struct body *b);
+struct slice rpc_mode(Holdfast__V1__Mode mode);
+struct slice rpc_tier(Holdfast__V1__Tier tier);
+Holdfast__V1__Tier rpc_tier_out(enum tier tier);
+/* limit, cursor and stale of a list. */
+bool rpc_page(struct api_request *x, uint32_t limit, const char *cursor, bool stale);
+
+/* ---- writing, in rpc_write.c; all of it lies in the service's arena ---- */
+
+char *rpc_string(const struct service *s, struct slice text);
+char *rpc_id(const struct service *s, struct id id);
+/* NULL when there is none. */
+Google__Protobuf__Timestamp *rpc_time(const struct service *s, uint64_t wall_ms);
+Google__Protobuf__Timestamp *rpc_when(const struct service *s, uint64_t cluster_ms);
+Google__Protobuf__Duration *rpc_ms(const struct service *s, uint64_t ms);
+Google__Protobuf__Duration *rpc_left(const struct service *s, uint64_t deadline_ms);
+Holdfast__V1__Mode rpc_mode_out(enum mode mode);
+Holdfast__V1__Reason rpc_reason_out(enum reason reason);
+Holdfast__V1__Holder *rpc_holder(const struct service *s, const struct holder_view *holder);
+uint64_t rpc_epoch(const struct service *s);
+/* Room for `count` of something; never NULL: what we write ourselves is bounded. */
+void *rpc_room(const struct service *s, size_t size);
+/* Before anything of an answer is made: what was taken before is given back. */
+void rpc_render_begin(struct service *s);
+/* next_cursor; "" on the last page. */
+char *rpc_cursor(const struct service *s, uint64_t cursor, uint64_t end);
+/* What was granted. */
+void rpc_put_grant(struct api_request *x, const struct result *r, Holdfast__V1__LockHandle *out);
+
+/* ---- the calls ---- */
+
+/* rpc_lock.c */
+void rpc_lock(struct api_request *x, const void *message);
+void rpc_multilock(struct api_request *x, const void *message);
+void rpc_unlock(struct api_request *x, const void *message);
+void rpc_renew(struct api_request *x, const void *message);
+void rpc_check_fence(struct api_request *x, const void *message);
+/* rpc_session.c */
+void rpc_session(struct api_request *x, const void *message);
+void session_call_end(struct api_request *x);
+void session_call_over(struct api_request *x);
+void session_call_drain(struct api_request *x);
+/* rpc_watch.c */
+void rpc_watch(struct api_request *x, const void *message);
+void rpc_observe(struct api_request *x, const void *message);
+/* rpc_election.c */
+void rpc_campaign(struct api_request *x, const void *message);
+void rpc_proclaim(struct api_request *x, const void *message);
+void rpc_resign(struct api_request *x, const void *message);
+void rpc_leader(struct api_request *x, const void *message);
+void rpc_leader_response(struct api_request *x, const struct lock_view *lock,
+                         Holdfast__V1__LeaderResponse *out);
+/* rpc_list.c */
+void rpc_list(struct api_request *x, const void *message);
+void rpc_show(struct api_request *x, const void *message);
+void rpc_sessions(struct api_request *x, const void *message);
+/* rpc_admin.c */
+void rpc_force_unlock(struct api_request *x, const void *message);
+void rpc_revoke(struct api_request *x, const void *message);
+void rpc_reset_fence(struct api_request *x, const void *message);
+void rpc_audit(struct api_request *x, const void *message);
+void rpc_cluster(struct api_request *x, const void *message);
+void rpc_member_add(struct api_request *x, const void *message);
+void rpc_member_promote(struct api_request *x, const void *message);
+void rpc_member_demote(struct api_request *x, const void *message);
+void rpc_member_remove(struct api_request *x, const void *message);
+void rpc_member_transfer(struct api_request *x, const void *message);
+/* rpc_health.c */
+void rpc_health(struct api_request *x, const void *message);
+void rpc_health_watch(struct api_request *x, const void *message);
+void rpc_health_over(struct api_request *x);
+void rpc_health_drain(struct api_request *x);
+/* rpc_reflection.c */
+void rpc_reflection(struct api_request *x, const void *message);
+void rpc_reflection_end(struct api_request *x);
+void rpc_reflection_drain(struct api_request *x);
+
+#endif

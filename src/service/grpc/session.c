@@ -1,0 +1,555 @@
+/* LockService.Session: a session and its life on one stream (S4.5, S4.6).
+ *
+ *            Open        done          Opened
+ *   NEW ───────────▶ OPENING ─────────────────────▶ OPEN ──Close──▶ CLOSING ──done──▶ over
+ *    │                  │ lingers: its stream is     ▲
+ *    │ Resume           ▼ told to the cluster        │
+ *    └──────────────▶ RAISING ───────────────────────┘
+ *
+ * At most one ask is in flight. A keep-alive that comes while another one has not left yet rides
+ * with it: the stamp will be later than both. */
+#include "service/request/session.h"
+#include "service/grpc/rpc.h"
+#include "service/http/reply.h"
+
+enum { BACKLOG_MAX = 64 << 10, EARLY_MAX = 64 << 10 };
+
+enum session_state { SESSION_NEW, SESSION_OPENING, SESSION_RAISING, SESSION_OPEN, SESSION_CLOSING };
+
+struct session_call {
+    struct service *service;
+    struct api_request *x;
+    ref self;
+    ref next; /* in the table of ids */
+    enum session_state state;
+    bool is_known; /* is in that table */
+    bool is_resumed;
+    bool is_ended;   /* the client sends no more */
+    bool is_closing; /* it said Close before it was open */
+    bool has_next;
+    bool lingers;
+    struct id id;
+    uint64_t ttl_ms;
+    uint64_t deadline_ms;
+    uint64_t stream; /* its number in the cluster, 0: none (S4.6) */
+    uint64_t number; /* of the keep-alive that is in flight */
+    uint64_t next_number;
+    struct buffer early; /* news that came before the first answer */
+    struct list link;    /* in service.session_calls */
+    struct list work;    /* in service.session_work */
+};
+
+static struct session_call *call_of(const struct api_request *x)
+{
+    return stream_of(x)->session;
+}
+
+static uint32_t id_hash(struct id id)
+{
+    return (uint32_t)(id.high ^ id.high >> 32 ^ id.low ^ id.low >> 32);
+}
+
+static uint32_t call_hash(const void *ctx, const void *object)
+{
+    return id_hash(((const struct session_call *)object)->id);
+}
+
+void session_calls_open(struct service *s)
+{
+    table_init(&s->sessions, s->memory, &s->pool, offsetof(struct session_call, next), call_hash,
+               s);
+    list_init(&s->session_calls);
+    list_init(&s->session_work);
+}
+
+void session_calls_close(struct service *s)
+{
+    table_close(&s->sessions);
+}
+
+uint64_t *session_call_stream(struct service *s, struct id session, uint64_t stream)
+{
+    for (ref who = table_first(&s->sessions, id_hash(session)); who != 0;) {
+        struct session_call *call = pool_at(&s->pool, who);
+        if (call->stream == stream && id_equal(call->id, session)) {
+            return &call->stream;
+        }
+        who = call->next;
+    }
+    return NULL;
+}
+
+/* ---- words to the client ---- */
+
+typedef Holdfast__V1__SessionResponse Response;
+
+static bool is_deaf(const struct session_call *call)
+{
+    return call->x->door->backlog(call->x) > BACKLOG_MAX;
+}
+
+static void say(struct session_call *call, const Response *response)
+{
+    if (call->state == SESSION_OPENING || call->state == SESSION_RAISING) {
+        struct buffer *scratch = &call->service->scratch;
+        buffer_truncate(scratch, 0);
+        rpc_put(call->x, &response->base);
+        (void)buffer_append_slice(&call->early, buffer_bytes(scratch));
+        buffer_truncate(scratch, 0);
+    } else if (is_deaf(call)) {
+        call->service->dropped_streams++;
+        rpc_finish(call->x, HF_UNAVAILABLE, "the stream is not read; resume the session");
+    } else {
+        rpc_send(call->x, &response->base);
+    }
+}
+
+static void end_with(struct session_call *call, const char *how)
+{
+    struct api_request *x = call->x;
+    Response response = HOLDFAST__V1__SESSION_RESPONSE__INIT;
+    Holdfast__V1__SessionResponse__Closed closed = HOLDFAST__V1__SESSION_RESPONSE__CLOSED__INIT;
+    closed.how = (char *)(uintptr_t)how;
+    response.response_case = HOLDFAST__V1__SESSION_RESPONSE__RESPONSE_CLOSED;
+    response.closed = &closed;
+    if (!stream_of(x)->http2.is_begun) {
+        rpc_stream(x);
+    }
+    rpc_send(x, &response.base);
+    api_request_abandon(x);
+    rpc_finish(x, HF_OK, NULL);
+}
+
+static void say_opened(struct session_call *call)
+{
+    struct service *s = call->service;
+    Response response = HOLDFAST__V1__SESSION_RESPONSE__INIT;
+    Holdfast__V1__SessionResponse__Opened opened = HOLDFAST__V1__SESSION_RESPONSE__OPENED__INIT;
+    rpc_render_begin(s);
+    opened.session_id = rpc_id(s, call->id);
+    opened.ttl = rpc_ms(s, call->ttl_ms);
+    opened.keep_alive_every = rpc_ms(s, call->ttl_ms / 3);
+    opened.expires_in = rpc_left(s, call->deadline_ms);
+    opened.epoch = rpc_epoch(s);
+    opened.leader_epoch = opened.epoch;
+    opened.resumed = call->is_resumed;
+    response.response_case = HOLDFAST__V1__SESSION_RESPONSE__RESPONSE_OPENED;
+    response.opened = &opened;
+    rpc_send(call->x, &response.base);
+}
+
+static void say_alive(struct session_call *call)
+{
+    struct service *s = call->service;
+    Response response = HOLDFAST__V1__SESSION_RESPONSE__INIT;
+    Holdfast__V1__SessionResponse__Alive alive = HOLDFAST__V1__SESSION_RESPONSE__ALIVE__INIT;
+    rpc_render_begin(s);
+    alive.number = call->number;
+    alive.expires_in = rpc_ms(s, call->ttl_ms);
+    alive.epoch = rpc_epoch(s);
+    alive.leader_epoch = alive.epoch;
+    response.response_case = HOLDFAST__V1__SESSION_RESPONSE__RESPONSE_ALIVE;
+    response.alive = &alive;
+    say(call, &response);
+}
+
+static void say_news(struct session_call *call, Holdfast__V1__SessionResponse__News news,
+                     const struct event *e)
+{
+    struct service *s = call->service;
+    Response response = HOLDFAST__V1__SESSION_RESPONSE__INIT;
+    Holdfast__V1__SessionResponse__Notice notice = HOLDFAST__V1__SESSION_RESPONSE__NOTICE__INIT;
+    rpc_render_begin(s);
+    notice.news = news;
+    if (e != NULL) {
+        notice.resource_id = rpc_string(s, e->name);
+        notice.fence_token = e->token;
+        notice.lease_id = rpc_id(s, e->lease);
+        notice.reason = rpc_string(s, e->text);
+        if (e->type == EVENT_LOST) {
+            notice.how = (char *)(uintptr_t)ended_name(e->ended);
+        } else {
+            notice.deadline_in = rpc_left(s, e->deadline_ms);
+        }
+    }
+    response.response_case = HOLDFAST__V1__SESSION_RESPONSE__RESPONSE_NOTICE;
+    response.notice = &notice;
+    say(call, &response);
+}
+
+/* ---- coming and going ---- */
+
+static struct session_call *call_new(struct api_request *x)
+{
+    struct service *s = x->service;
+    ref self = 0;
+    struct session_call *call = pool_alloc(&s->pool, sizeof(*call), &self);
+    call->self = self;
+    call->service = s;
+    call->x = x;
+    buffer_init(&call->early, s->memory, EARLY_MAX);
+    list_init(&call->link);
+    list_init(&call->work);
+    if (list_is_empty(&s->session_calls)) {
+        s->is_safe = session_is_safe(s);
+    }
+    list_append(&s->session_calls, &call->link);
+    stream_of(x)->session = call;
+    return call;
+}
+
+static void set_id(struct session_call *call, struct id id)
+{
+    hf_assert(!call->is_known);
+    call->id = id;
+    call->is_known = true;
+    table_insert(&call->service->sessions, id_hash(id), call->self);
+}
+
+void session_call_over(struct api_request *x)
+{
+    struct session_call *call = call_of(x);
+    if (call == NULL) {
+        return;
+    }
+    struct service *s = call->service;
+    stream_of(x)->session = NULL;
+    if (call->is_known) {
+        table_remove(&s->sessions, id_hash(call->id), call->self);
+    }
+    if (call->stream != 0) {
+        pending_stream_down(s, x->tenant, call->id, call->stream);
+    }
+    api_request_abandon(x);
+    list_remove(&call->link);
+    list_remove(&call->work);
+    buffer_close(&call->early);
+    pool_free(&s->pool, call->self, sizeof(*call));
+}
+
+void session_call_drain(struct api_request *x)
+{
+    if (call_of(x) != NULL) {
+        end_with(call_of(x), "draining");
+    }
+}
+
+/* ---- open, resume, close ---- */
+
+static void submit_close(struct session_call *call);
+
+static void opened(struct session_call *call)
+{
+    struct api_request *x = call->x;
+    rpc_stream(x);
+    say_opened(call);
+    call->state = SESSION_OPEN;
+    if (buffer_len(&call->early) > 0) {
+        x->door->piece(x, buffer_bytes(&call->early));
+    }
+    buffer_close(&call->early);
+    buffer_init(&call->early, call->service->memory, EARLY_MAX);
+    if (call->is_closing || call->has_next) {
+        list_append(&call->service->session_work, &call->work);
+    } else if (call->is_ended) {
+        rpc_finish(x, HF_OK, NULL);
+    }
+}
+
+static void on_raised(void *owner, enum hf_error error, const struct result *result)
+{
+    struct api_request *x = owner;
+    struct session_call *call = call_of(x);
+    if (error != HF_OK || result->error != HF_OK) {
+        api_request_answered(owner, error, result);
+        return;
+    }
+    struct pending_request *pending = x->pending;
+    x->pending = NULL;
+    (void)pending_settle(pending);
+    call->stream = result->attachment;
+    call->ttl_ms = result->ttl_ms;
+    call->deadline_ms = result->deadline_ms;
+    session_stream_check(call->service, x->tenant, call->id, call->stream);
+    opened(call);
+}
+
+static void raise_stream(struct session_call *call)
+{
+    struct command c;
+    session_stream_command(call->service, call->x->tenant, call->id, &c);
+    call->state = SESSION_RAISING;
+    call->x->pending = pending_submit(call->service, &c, true, on_raised, call->x);
+}
+
+static void on_opened(void *owner, enum hf_error error, const struct result *result)
+{
+    struct api_request *x = owner;
+    struct session_call *call = call_of(x);
+    if (error != HF_OK || result->error != HF_OK) {
+        api_request_answered(owner, error, result);
+        return;
+    }
+    struct pending_request *pending = x->pending;
+    x->pending = NULL;
+    (void)pending_settle(pending);
+    set_id(call, result->lease);
+    call->ttl_ms = result->ttl_ms != 0 ? result->ttl_ms : x->ttl_ms;
+    call->deadline_ms = result->deadline_ms;
+    if (call->lingers) {
+        list_append(&call->service->session_work, &call->work); /* its stream must be known */
+    } else {
+        opened(call);
+    }
+}
+
+static void read_open(struct session_call *call, const Holdfast__V1__SessionRequest__Open *m)
+{
+    struct api_request *x = call->x;
+    struct body b;
+    struct command c;
+    rpc_body_init(&b);
+    b.f.client_id = slice_of(m->client_id);
+    b.f.request_id = slice_of(m->request_id);
+    if (rpc_duration(x, m->ttl, "ttl", LIMIT_TTL_MAX_MS, &b.f.ttl_ms) &&
+        rpc_duration(x, m->linger, "linger", LIMIT_LINGER_MAX_MS, &b.f.linger_ms) &&
+        rpc_metadata(x, m->metadata, &b) && session_open_read(x, &b, &c)) {
+        call->state = SESSION_OPENING;
+        call->lingers = b.f.linger_ms != 0;
+        x->pending = pending_submit(call->service, &c, true, on_opened, x);
+    }
+    body_close(&b);
+}
+
+static void read_resume(struct session_call *call, const Holdfast__V1__SessionRequest__Resume *m)
+{
+    struct id id;
+    if (!reply_parse_id(slice_of(m->session_id), &id)) {
+        api_request_fail(call->x, HF_INVALID_ID, "session_id: must be 32 hexadecimal digits");
+        return;
+    }
+    set_id(call, id);
+    call->is_resumed = true;
+    raise_stream(call);
+}
+
+static void on_closed(void *owner, enum hf_error error, const struct result *result)
+{
+    struct api_request *x = owner;
+    struct session_call *call = call_of(x);
+    if (error != HF_OK || result->error != HF_OK) {
+        api_request_answered(owner, error, result);
+        return;
+    }
+    struct pending_request *pending = x->pending;
+    x->pending = NULL;
+    (void)pending_settle(pending);
+    call->stream = 0;
+    end_with(call, "session_closed");
+}
+
+static void submit_close(struct session_call *call)
+{
+    struct command c;
+    struct api_request *x = call->x;
+    api_request_abandon(x); /* a keep-alive matters no more */
+    command_init(&c, COMMAND_SESSION_CLOSE);
+    c.tenant = x->tenant;
+    c.session = call->id;
+    call->state = SESSION_CLOSING;
+    x->pending = pending_submit(call->service, &c, true, on_closed, x);
+}
+
+/* ---- keep-alives ---- */
+
+static void on_alive(void *owner, enum hf_error error, const struct result *result);
+
+static void keep_alive(struct session_call *call, uint64_t number)
+{
+    call->number = number;
+    call->has_next = false;
+    call->x->pending = pending_keepalive(call->service, call->id, on_alive, call->x);
+}
+
+/* When the cluster does not answer nothing is said: the client counts for itself (S5), and hears of
+ * JEOPARDY. */
+static void on_alive(void *owner, enum hf_error error, const struct result *result)
+{
+    struct api_request *x = owner;
+    struct session_call *call = call_of(x);
+    struct pending_request *pending = x->pending;
+    x->pending = NULL;
+    (void)pending_settle(pending);
+    if (error == HF_OK && result->error != HF_OK) {
+        call->stream = 0;
+        end_with(call, hf_error_code(result->error));
+        return;
+    }
+    if (call->has_next) {
+        list_append(&call->service->session_work, &call->work);
+    }
+    if (error == HF_OK) {
+        say_alive(call);
+    }
+}
+
+static void read_keep_alive(struct session_call *call, uint64_t number)
+{
+    struct pending_request *pending = call->x->pending;
+    if (call->state == SESSION_OPEN && pending == NULL) {
+        keep_alive(call, number);
+    } else if (call->state == SESSION_OPEN && pending->state == PENDING_GATHERED) {
+        call->number = number;
+    } else if (call->state != SESSION_CLOSING) {
+        call->has_next = true;
+        call->next_number = number;
+    }
+}
+
+/* ---- messages ---- */
+
+static bool is_in_order(struct session_call *call, int which)
+{
+    bool is_first = which == HOLDFAST__V1__SESSION_REQUEST__REQUEST_OPEN ||
+                    which == HOLDFAST__V1__SESSION_REQUEST__REQUEST_RESUME;
+    if (which == HOLDFAST__V1__SESSION_REQUEST__REQUEST__NOT_SET) {
+        api_request_fail(call->x, HF_FIELD_MISSING,
+                         "request: must be one of open, resume, keep_alive, close");
+    } else if (is_first != (call->state == SESSION_NEW)) {
+        api_request_fail(call->x, HF_FIELD_RANGE,
+                         "request: the first one is open or resume, and the following are not");
+    } else {
+        return true;
+    }
+    return false;
+}
+
+void rpc_session(struct api_request *x, const void *message)
+{
+    const Holdfast__V1__SessionRequest *m = message;
+    struct session_call *call = call_of(x) != NULL ? call_of(x) : call_new(x);
+    if (!is_in_order(call, (int)m->request_case)) {
+        return;
+    }
+    switch (m->request_case) {
+    case HOLDFAST__V1__SESSION_REQUEST__REQUEST_OPEN:
+        read_open(call, m->open);
+        break;
+    case HOLDFAST__V1__SESSION_REQUEST__REQUEST_RESUME:
+        read_resume(call, m->resume);
+        break;
+    case HOLDFAST__V1__SESSION_REQUEST__REQUEST_KEEP_ALIVE:
+        read_keep_alive(call, m->keep_alive->number);
+        break;
+    case HOLDFAST__V1__SESSION_REQUEST__REQUEST_CLOSE:
+        if (call->state == SESSION_OPEN) {
+            submit_close(call);
+        } else {
+            call->is_closing = true;
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+/* The client sends no more: as if the stream were broken, but for a session that is being closed,
+ * and one that is not open yet, whose id the client may want to know. */
+void session_call_end(struct api_request *x)
+{
+    struct session_call *call = call_of(x);
+    if (call == NULL || call->state == SESSION_OPEN) {
+        rpc_finish(x, HF_OK, NULL);
+    } else {
+        call->is_ended = true;
+    }
+}
+
+/* ---- what happens ---- */
+
+void session_on_event(struct service *s, const struct event *e)
+{
+    bool is_news = e->type == EVENT_LOST || e->type == EVENT_REVOKE_REQUESTED;
+    bool is_end = e->type == EVENT_SESSION_CLOSED || e->type == EVENT_SESSION_EXPIRED;
+    if ((!is_news && !is_end) || table_count(&s->sessions) == 0) {
+        return;
+    }
+    ref next;
+    for (ref who = table_first(&s->sessions, id_hash(e->session)); who != 0; who = next) {
+        struct session_call *call = pool_at(&s->pool, who);
+        next = call->next; /* it may be over after this */
+        if (!id_equal(call->id, e->session)) {
+            continue;
+        }
+        if (is_news) {
+            say_news(call,
+                     e->type == EVENT_LOST ? HOLDFAST__V1__SESSION_RESPONSE__NEWS__LOST
+                                           : HOLDFAST__V1__SESSION_RESPONSE__NEWS__REVOKE_REQUESTED,
+                     e);
+        } else if (call->state == SESSION_OPEN || call->state == SESSION_CLOSING) {
+            call->stream = 0;
+            end_with(call, event_name(e->type));
+        }
+    }
+}
+
+bool session_is_safe(const struct service *s)
+{
+    struct gateway_status status;
+    s->gateway.status(s->gateway.ctx, &status);
+    return status.leader != 0 && status.serving;
+}
+
+static void tell_safety(struct service *s, bool is_safe)
+{
+    struct list *next;
+    s->is_safe = is_safe;
+    for (struct list *link = s->session_calls.next; link != &s->session_calls; link = next) {
+        struct session_call *call = LIST_OBJECT(link, struct session_call, link);
+        next = link->next;
+        if (call->state == SESSION_OPEN) {
+            say_news(call,
+                     is_safe ? HOLDFAST__V1__SESSION_RESPONSE__NEWS__SAFE
+                             : HOLDFAST__V1__SESSION_RESPONSE__NEWS__JEOPARDY,
+                     NULL);
+        }
+    }
+}
+
+void session_state_replaced(struct service *s)
+{
+    struct list *next;
+    for (struct list *link = s->session_calls.next; link != &s->session_calls; link = next) {
+        struct session_call *call = LIST_OBJECT(link, struct session_call, link);
+        next = link->next;
+        if (call->state == SESSION_OPEN) {
+            rpc_finish(call->x, HF_UNAVAILABLE, "events were skipped; resume the session");
+        }
+    }
+}
+
+static void work_on(struct session_call *call)
+{
+    if (call->state == SESSION_OPENING) {
+        raise_stream(call);
+    } else if (call->state == SESSION_OPEN && call->is_closing) {
+        submit_close(call);
+    } else if (call->state == SESSION_OPEN && call->has_next && call->x->pending == NULL) {
+        keep_alive(call, call->next_number);
+    }
+}
+
+void session_run(struct service *s)
+{
+    if (list_is_empty(&s->session_calls)) {
+        return;
+    }
+    bool is_safe = session_is_safe(s);
+    if (is_safe != s->is_safe) {
+        tell_safety(s, is_safe);
+    }
+    for (struct list *link = list_take(&s->session_work); link != NULL;
+         link = list_take(&s->session_work)) {
+        work_on(LIST_OBJECT(link, struct session_call, work));
+    }
+}

@@ -1,0 +1,65 @@
+/* How much this node logs, by subsystem, while it runs. It concerns the node that was asked and no
+ * other, and is forgotten at its next start: a setting is for what should stay. */
+#include <stdio.h>
+
+#include "service/http/api.h"
+#include "service/http/body.h"
+
+enum { LEVEL_MAX = 255 };
+
+static const struct json_field level_fields[] = {BODY_TEXT(log_level, true, 1, LEVEL_MAX)};
+
+static void put_level(void *ctx, const char *subsystem, const char *level)
+{
+    struct json_writer *w = ctx;
+    json_put_text(w, subsystem, level);
+}
+
+static void render_levels(struct api_request *x, const struct result *r, struct json_writer *w)
+{
+    struct service *s = x->service;
+    json_put_u64(w, "node", s->node);
+    json_put_open(w, "levels", '{');
+    s->options.log.each(s->options.log.ctx, put_level, w);
+    json_write_close(w);
+}
+
+static bool is_allowed(struct api_request *x)
+{
+    if (!x->is_operator) {
+        api_request_fail(x, HF_DENIED, NULL);
+    } else if (x->service->options.log.each == NULL) {
+        api_request_fail(x, HF_NOT_FOUND, NULL);
+    } else {
+        return true;
+    }
+    return false;
+}
+
+void api_log_level(struct api_request *x)
+{
+    if (is_allowed(x)) {
+        api_request_answer_json(x, 200, render_levels);
+    }
+}
+
+void api_log_level_set(struct api_request *x)
+{
+    struct body b;
+    char text[LEVEL_MAX + 1];
+    if (!is_allowed(x) || !BODY_READ(x, &b, level_fields)) {
+        return;
+    }
+    (void)snprintf(text, sizeof(text), "%.*s", (int)b.f.log_level.len,
+                   (const char *)b.f.log_level.data);
+    const struct service_log *log = &x->service->options.log;
+    const char *wrong = log->set(log->ctx, text);
+    body_close(&b);
+    if (wrong == NULL) {
+        api_request_answer_json(x, 200, render_levels);
+    } else {
+        struct fault fault;
+        (void)fault_set(&fault, HF_FIELD_RANGE, "log_level: %s", wrong);
+        api_request_fault(x, &fault);
+    }
+}

@@ -1,0 +1,215 @@
+/* What operators do: force a lock open, ask its holders to give up, reset a fence, read the trail
+ * of all three. Each leaves an audit record, with the words of seed 001. */
+#include "service/http/api.h"
+#include "service/http/body.h"
+#include "service/http/reply.h"
+#include "service/request/list_lock.h"
+#include "service/request/operator.h"
+
+#define REVOKE_DEFAULT_MS 30000u
+
+#define OPERATOR_FIELDS                                                                  \
+    BODY_TEXT(actor_id, true, 1, LIMIT_ACTOR), BODY_TEXT(reason, true, 1, LIMIT_REASON), \
+        BODY_REQUEST_ID
+
+static const struct json_field force_fields[] = {
+    OPERATOR_FIELDS,
+    BODY_FIELD(BOOL, "now", now, false, 0, 0),
+};
+
+static const struct json_field revoke_fields[] = {
+    OPERATOR_FIELDS,
+    BODY_NUMBER(deadline_ms, false, 0, LIMIT_DELAY_MAX_MS),
+};
+
+static const struct json_field fence_fields[] = {
+    OPERATOR_FIELDS,
+    BODY_TEXT(resource, true, 1, LIMIT_NAME),
+    BODY_NUMBER(slot, false, 0, LIMIT_HOLDERS - 1),
+    BODY_TOKEN(false),
+};
+
+bool operator_is_allowed(struct api_request *x)
+{
+    if (!x->is_operator) {
+        api_request_fail(x, HF_DENIED, NULL);
+    }
+    return x->is_operator;
+}
+
+/* The answer repeats who did it and why. */
+static void keep_texts(struct api_request *x, const struct body *b)
+{
+    buffer_append_slice(&x->kept, b->f.actor_id);
+    buffer_append_slice(&x->kept, b->f.reason);
+    x->kept_first = b->f.actor_id.len;
+}
+
+static void put_record(struct api_request *x, const struct result *r, const char *action,
+                       struct json_writer *w)
+{
+    struct slice texts = buffer_bytes(&x->kept);
+    json_put_text(w, "action", action);
+    json_put_string(w, "resource", x->name);
+    json_put_string(w, "actorId", slice_make(texts.data, x->kept_first));
+    json_put_string(w, "reason", slice_make(texts.data + x->kept_first, texts.len - x->kept_first));
+    json_put_time(w, "createdAt", x->service->gateway.wall_ms(x->service->gateway.ctx));
+    json_put_u64(w, "holders", r->count);
+    json_put_bool(w, "more", r->more);
+    if (r->replayed) {
+        json_put_bool(w, "replayed", true);
+    }
+}
+
+static void render_force(struct api_request *x, const struct result *r, struct json_writer *w)
+{
+    put_record(x, r, x->now ? "FORCE_UNLOCK_NOW" : "FORCE_UNLOCK", w);
+}
+
+static void render_revoke(struct api_request *x, const struct result *r, struct json_writer *w)
+{
+    put_record(x, r, "REVOKE", w);
+    reply_put_when(w, x->service, "revoked_at", r->deadline_ms);
+    json_put_u64(w, "revoked_in_ms", reply_left_ms(x->service, r->deadline_ms));
+}
+
+void operator_force_unlock(struct api_request *x, const struct body *b, render_fn render)
+{
+    struct command c;
+    struct id unused;
+    bool is_given;
+    command_init(&c, COMMAND_FORCE_UNLOCK);
+    c.tenant = x->tenant;
+    c.force_unlock.name = x->name;
+    c.force_unlock.actor = b->f.actor_id;
+    c.force_unlock.reason = b->f.reason;
+    c.force_unlock.now = b->f.now;
+    x->now = b->f.now;
+    if (body_request_id(x, b, BODY_ID_DRAWN, &c, &unused, &is_given) && body_check(x, &c)) {
+        keep_texts(x, b);
+        api_request_submit(x, &c, true, render);
+    }
+}
+
+void operator_revoke(struct api_request *x, const struct body *b, render_fn render)
+{
+    struct command c;
+    struct id unused;
+    bool is_given;
+    command_init(&c, COMMAND_REVOKE);
+    c.tenant = x->tenant;
+    c.revoke.name = x->name;
+    c.revoke.actor = b->f.actor_id;
+    c.revoke.reason = b->f.reason;
+    c.revoke.grace_ms =
+        b->f.deadline_ms == BODY_ABSENT ? REVOKE_DEFAULT_MS : (uint32_t)b->f.deadline_ms;
+    if (body_request_id(x, b, BODY_ID_DRAWN, &c, &unused, &is_given) && body_check(x, &c)) {
+        keep_texts(x, b);
+        api_request_submit(x, &c, true, render);
+    }
+}
+
+static void render_fence_reset(struct api_request *x, const struct result *r, struct json_writer *w)
+{
+    json_put_text(w, "action", "FENCE_RESET");
+    json_put_u64(w, "previous", r->token);
+    json_put_u64(w, "highest", r->highest);
+    if (r->replayed) {
+        json_put_bool(w, "replayed", true);
+    }
+}
+
+void operator_fence_reset(struct api_request *x, const struct body *b, render_fn render)
+{
+    struct command c;
+    struct id unused;
+    bool is_given;
+    command_init(&c, COMMAND_FENCE_RESET);
+    c.tenant = x->tenant;
+    c.fence_reset.resource = b->f.resource;
+    c.fence_reset.slot = (uint32_t)b->f.slot;
+    c.fence_reset.token = b->f.fencing_token;
+    c.fence_reset.actor = b->f.actor_id;
+    c.fence_reset.reason = b->f.reason;
+    if (body_request_id(x, b, BODY_ID_DRAWN, &c, &unused, &is_given) && body_check(x, &c)) {
+        api_request_submit(x, &c, true, render);
+    }
+}
+
+void api_fence_reset(struct api_request *x)
+{
+    struct body b;
+    if (operator_is_allowed(x) && BODY_READ(x, &b, fence_fields)) {
+        operator_fence_reset(x, &b, render_fence_reset);
+        body_close(&b);
+    }
+}
+
+void api_force_unlock(struct api_request *x)
+{
+    struct body b;
+    if (operator_is_allowed(x) && BODY_READ(x, &b, force_fields)) {
+        operator_force_unlock(x, &b, render_force);
+        body_close(&b);
+    }
+}
+
+void api_revoke(struct api_request *x)
+{
+    struct body b;
+    if (operator_is_allowed(x) && BODY_READ(x, &b, revoke_fields)) {
+        operator_revoke(x, &b, render_revoke);
+        body_close(&b);
+    }
+}
+
+/* ---- the trail ---- */
+
+struct trail {
+    struct api_request *x;
+    struct json_writer *w;
+    uint32_t count;
+};
+
+static void on_record(void *ctx, const struct audit_view *a)
+{
+    struct trail *trail = ctx;
+    struct json_writer *w = trail->w;
+    trail->count++;
+    if (a->tenant != trail->x->tenant) {
+        return;
+    }
+    json_write_open(w, '{');
+    json_put_u64(w, "number", a->number);
+    json_put_string(w, "action", a->action);
+    json_put_string(w, "resource", a->resource);
+    json_put_string(w, "actorId", a->actor);
+    json_put_string(w, "reason", a->reason);
+    json_put_time(w, "createdAt", a->wall_ms);
+    json_put_u64(w, "holders", a->count);
+    json_put_text(w, "tier", tier_name(operator_tier_of(a)));
+    if (a->is_fence_reset) {
+        json_put_u64(w, "slot", a->slot);
+        json_put_u64(w, "previous", a->mark_before);
+        json_put_u64(w, "highest", a->mark_after);
+    }
+    json_write_close(w);
+}
+
+static void render_audit(struct api_request *x, const struct result *r, struct json_writer *w)
+{
+    struct trail trail = {.x = x, .w = w};
+    json_put_open(w, "records", '[');
+    uint64_t next = view_audit(service_core(x->service), x->page.cursor, (uint32_t)x->page.limit,
+                               on_record, &trail);
+    json_write_close(w);
+    list_put_next(w, trail.count < x->page.limit ? UINT64_MAX : next, UINT64_MAX);
+    list_put_stale(w, x);
+}
+
+void api_audit(struct api_request *x)
+{
+    if (operator_is_allowed(x)) {
+        api_request_read(x, render_audit);
+    }
+}

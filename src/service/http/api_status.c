@@ -1,0 +1,134 @@
+/* The cluster as this node sees it, the two probes, and the description of the API. */
+#include <stdio.h>
+
+#include "service/http/api.h"
+#include "service/http/openapi.h"
+
+enum { MEMBERS_MAX = 64 };
+
+static void put_member(struct json_writer *w, const struct gateway_member *m, uint64_t leader)
+{
+    json_write_open(w, '{');
+    json_put_u64(w, "id", m->id);
+    json_put_text(w, "peer_address", m->peer_address);
+    if (m->client_address[0] != '\0') {
+        json_put_text(w, "client_address", m->client_address);
+    } else {
+        json_put_null(w, "client_address");
+    }
+    json_put_text(w, "role", m->id == leader ? "leader" : m->voter ? "follower" : "learner");
+    json_put_bool(w, "voter", m->voter);
+    if (m->lag != UINT64_MAX) {
+        json_put_u64(w, "lag", m->lag);
+    } else {
+        json_put_null(w, "lag");
+    }
+    json_put_bool(w, "healthy", m->healthy);
+    json_write_close(w);
+}
+
+static void put_members(struct api_request *x, uint64_t leader, struct json_writer *w)
+{
+    const struct gateway *g = &x->service->gateway;
+    struct gateway_member members[MEMBERS_MAX];
+    uint32_t count = g->members == NULL ? 0 : g->members(g->ctx, members, MEMBERS_MAX);
+    json_put_open(w, "members", '[');
+    for (uint32_t i = 0; i < count && i < MEMBERS_MAX; i++) {
+        put_member(w, &members[i], leader);
+    }
+    json_write_close(w);
+}
+
+static void put_backend(const struct gateway_status *status, struct json_writer *w)
+{
+    json_put_open(w, "efficiency", '{');
+    json_put_text(w, "backend", status->backend);
+    json_put_bool(w, "healthy", status->backend_healthy);
+    if (status->backend_breaker != NULL) {
+        json_put_text(w, "breaker", status->backend_breaker);
+        json_put_text(w, "fallback", status->backend_fallback);
+    }
+    if (status->backend_problem[0] != '\0') {
+        json_put_text(w, "problem", status->backend_problem);
+    }
+    json_write_close(w);
+}
+
+static void render_cluster(struct api_request *x, const struct result *r, struct json_writer *w)
+{
+    struct gateway_status status;
+    x->service->gateway.status(x->service->gateway.ctx, &status);
+    json_put_u64(w, "node", status.node);
+    if (status.leader != 0) {
+        json_put_u64(w, "leader", status.leader);
+    } else {
+        json_put_null(w, "leader");
+    }
+    json_put_u64(w, "term", status.term);
+    json_put_u64(w, "epoch", status.epoch);
+    json_put_bool(w, "serving", status.serving);
+    json_put_bool(w, "members_changing", status.members_change);
+    if (status.state_max != 0) {
+        json_put_open(w, "state", '{');
+        json_put_u64(w, "bytes", status.state_bytes);
+        json_put_u64(w, "max_bytes", status.state_max);
+        json_write_close(w);
+    }
+    if (status.backend != NULL) {
+        put_backend(&status, w);
+    }
+    put_members(x, status.leader, w);
+}
+
+void api_cluster(struct api_request *x)
+{
+    api_request_answer_json(x, 200, render_cluster);
+}
+
+static void render_members(struct api_request *x, const struct result *r, struct json_writer *w)
+{
+    struct gateway_status status;
+    x->service->gateway.status(x->service->gateway.ctx, &status);
+    put_members(x, status.leader, w);
+}
+
+void api_members(struct api_request *x)
+{
+    api_request_answer_json(x, 200, render_members);
+}
+
+/* The words of Kubernetes' own probes. */
+static void answer_probe(struct api_request *x, bool is_good, const char *lines)
+{
+    struct slice ignored;
+    bool is_verbose = uri_query_text(x->parameters, "verbose", &ignored);
+    const char *plain = is_good ? "ok\n" : "not ready\n";
+    api_request_answer_text(x, is_good ? 200 : 503, "text/plain; charset=utf-8",
+                            slice_of(is_verbose ? lines : plain));
+}
+
+void api_livez(struct api_request *x)
+{
+    answer_probe(x, true, "[+]loop ok\nlivez check passed\n");
+}
+
+void api_readyz(struct api_request *x)
+{
+    struct service *s = x->service;
+    struct gateway_status status;
+    s->gateway.status(s->gateway.ctx, &status);
+    bool is_good = status.leader != 0 && status.serving && !s->draining;
+    char lines[160];
+    (void)snprintf(
+        lines, sizeof(lines), "[%c]leader %s\n[%c]serving %s\n[%c]draining %s\nreadyz check %s\n",
+        status.leader != 0 ? '+' : '-', status.leader != 0 ? "ok" : "failed",
+        status.serving ? '+' : '-', status.serving ? "ok" : "failed", s->draining ? '-' : '+',
+        s->draining ? "failed" : "ok", is_good ? "passed" : "failed");
+    answer_probe(x, is_good, lines);
+}
+
+void api_openapi(struct api_request *x)
+{
+    api_request_answer_constant(x, "application/yaml; charset=utf-8",
+                                slice_make(openapi_yaml, openapi_yaml_len));
+}

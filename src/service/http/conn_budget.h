@@ -1,0 +1,82 @@
+/* Memory of all HTTP connections together: unfinished requests, answers that clients have not
+ * taken, streams of HTTP/2. One limit for all of them, counted where the blocks are allocated.
+ *
+ * Each connection has an account, and takes the memory of its buffers from it. When the sum is
+ * above the limit, conn_budget_enforce closes the connections that hold the most until it is not.
+ * Until then no connection is read, and answers to reads are refused with `busy`, so the sum
+ * exceeds the limit by one answer at most. */
+#ifndef HOLDFAST_SERVICE_HTTP_CONN_BUDGET_H
+#define HOLDFAST_SERVICE_HTTP_CONN_BUDGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/memory.h"
+
+struct service;
+struct http_conn;
+
+enum {
+    /* Bytes of answers made between two runs of the service, after which no more input is taken
+     * until the next run: making them takes time in which the node sends no heartbeats. */
+    CONN_TURN_BYTES = 4 << 20,
+    /* ... after which reads that were already waiting are refused with `busy`. */
+    CONN_TURN_MOST = 32 << 20,
+    /* What making an answer counts besides its bytes: a read of the state, and a page (/metrics).
+     */
+    CONN_READ_COST = 4 << 10,
+    CONN_PAGE_COST = 64 << 10,
+    CONN_CLOSED_AT_ONCE = 64, /* connections closed in one run of the service */
+};
+
+struct conn_budget {
+    size_t max;
+    size_t used;
+    bool is_due;           /* conn_budget_enforce has something to do */
+    size_t turn_bytes;     /* of answers made since the last run */
+    uint64_t closed;       /* connections, since start */
+    uint64_t reset;        /* streams of HTTP/2 that did not move, since start */
+    struct list held_back; /* connections whose input waits for the next run */
+};
+
+/* Lies in its connection, which does not move. */
+struct conn_account {
+    struct memory memory; /* for buffers of the connection */
+    const struct memory *from;
+    struct conn_budget *budget;
+    size_t used;
+};
+
+void conn_budget_open(struct conn_budget *budget, size_t max);
+
+void conn_account_open(struct conn_account *account, struct conn_budget *budget,
+                       const struct memory *from);
+/* Everything was given back. */
+void conn_account_close(const struct conn_account *account);
+/* Memory that is not allocated from the account. */
+void conn_account_add(struct conn_account *account, size_t bytes);
+void conn_account_subtract(struct conn_account *account, size_t bytes);
+
+static inline bool conn_budget_is_over(const struct conn_budget *budget)
+{
+    return budget->used > budget->max;
+}
+
+/* Whether an answer that may be large is made now. If not, the request is refused with `busy`. */
+static inline bool conn_budget_admits_read(const struct conn_budget *budget)
+{
+    return !conn_budget_is_over(budget) && budget->turn_bytes <= CONN_TURN_MOST;
+}
+
+/* Whether input is taken from this connection in this turn. If not, `ready` of the connection is
+ * called in the next run. */
+bool conn_budget_takes_input(struct http_conn *conn);
+
+/* For http_conn_run_all. The first begins the next turn. The second closes the connections that
+ * hold the most while the sum is above the limit; those that have no last frame to send are closed
+ * by the caller's call of `ready` for them in the same run. */
+void conn_budget_begin_turn(struct service *s);
+void conn_budget_enforce(struct service *s);
+
+#endif

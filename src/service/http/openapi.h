@@ -1,0 +1,10 @@
+/* docs/openapi.yaml, embedded when the program is built. */
+#ifndef HOLDFAST_SERVICE_HTTP_OPENAPI_H
+#define HOLDFAST_SERVICE_HTTP_OPENAPI_H
+
+#include <stddef.h>
+
+extern const unsigned char openapi_yaml[];
+extern const size_t openapi_yaml_len;
+
+#endif

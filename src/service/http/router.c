@@ -1,0 +1,154 @@
+/* The table of the API. Rows of one path stand together; what is asked for most comes first. */
+#include "service/http/router.h"
+
+#include <stdio.h>
+
+#include "service/http/api.h"
+
+static const char *const page_parameters[] = {"prefix", "limit", "cursor", "stale", NULL};
+static const char *const show_parameters[] = {"limit", "stale", NULL};
+static const char *const session_parameters[] = {"limit", "cursor", "stale", "private", NULL};
+static const char *const stale_parameters[] = {"stale", NULL};
+static const char *const audit_parameters[] = {"limit", "cursor", "stale", NULL};
+static const char *const watch_parameters[] = {"prefix", "session_id", "last_event_id",
+                                               "list",   "reset",      NULL};
+static const char *const observe_parameters[] = {"last_event_id", NULL};
+static const char *const verbose_parameters[] = {"verbose", NULL};
+
+#define LOCKS "/api/v1/locks"
+#define SESSIONS "/api/v1/sessions"
+#define ELECTIONS "/api/v1/elections/"
+#define MULTILOCK "/api/v1/multilock/"
+#define MEMBERS "/api/v1/members"
+#define LOG_LEVEL "/api/v1/log-level"
+#define SEED "/v1/locks/"
+
+static const struct route routes[] = {
+    {HTTP_POST, ROUTE_NAME, LOCKS "/", "acquire", api_acquire, NULL},
+    {HTTP_POST, ROUTE_NAME, LOCKS "/", "release", api_release, NULL},
+    {HTTP_POST, ROUTE_NAME, LOCKS "/", "renew", api_renew, NULL},
+    {HTTP_POST, ROUTE_NAME, LOCKS "/", "force-unlock", api_force_unlock, NULL},
+    {HTTP_POST, ROUTE_NAME, LOCKS "/", "revoke", api_revoke, NULL},
+    {HTTP_GET, ROUTE_EXACT, LOCKS, NULL, api_lock_list, page_parameters},
+    {HTTP_GET, ROUTE_NAME, LOCKS "/", NULL, api_lock_show, show_parameters},
+    {HTTP_POST, ROUTE_ID, SESSIONS "/", "keepalive", api_session_keepalive, NULL},
+    {HTTP_POST, ROUTE_EXACT, SESSIONS, NULL, api_session_open, NULL},
+    {HTTP_GET, ROUTE_EXACT, SESSIONS, NULL, api_session_list, session_parameters},
+    {HTTP_DELETE, ROUTE_ID, SESSIONS "/", NULL, api_session_close, NULL},
+    {HTTP_GET, ROUTE_ID, SESSIONS "/", NULL, api_session_show, stale_parameters},
+    {HTTP_POST, ROUTE_EXACT, MULTILOCK "acquire", NULL, api_multilock_acquire, NULL},
+    {HTTP_POST, ROUTE_EXACT, MULTILOCK "release", NULL, api_multilock_release, NULL},
+    {HTTP_POST, ROUTE_EXACT, MULTILOCK "renew", NULL, api_multilock_renew, NULL},
+    {HTTP_POST, ROUTE_EXACT, "/api/v1/fence/check", NULL, api_fence_check, NULL},
+    {HTTP_POST, ROUTE_EXACT, "/api/v1/fence/reset", NULL, api_fence_reset, NULL},
+    {HTTP_POST, ROUTE_NAME, ELECTIONS, "campaign", api_campaign, NULL},
+    {HTTP_POST, ROUTE_NAME, ELECTIONS, "proclaim", api_proclaim, NULL},
+    {HTTP_POST, ROUTE_NAME, ELECTIONS, "resign", api_resign, NULL},
+    {HTTP_GET, ROUTE_NAME, ELECTIONS, "observe", api_election_observe, observe_parameters},
+    {HTTP_GET, ROUTE_NAME, ELECTIONS, NULL, api_election_show, stale_parameters},
+    {HTTP_GET, ROUTE_EXACT, "/api/v1/watch", NULL, api_watch, watch_parameters},
+    {HTTP_GET, ROUTE_EXACT, "/api/v1/audit", NULL, api_audit, audit_parameters},
+    {HTTP_GET, ROUTE_EXACT, "/api/v1/cluster", NULL, api_cluster, NULL},
+    {HTTP_GET, ROUTE_EXACT, MEMBERS, NULL, api_members, NULL},
+    {HTTP_POST, ROUTE_EXACT, MEMBERS, NULL, api_member_add, NULL},
+    {HTTP_POST, ROUTE_EXACT, MEMBERS "/transfer", NULL, api_member_transfer, NULL},
+    {HTTP_POST, ROUTE_MEMBER, MEMBERS "/", "promote", api_member_promote, NULL},
+    {HTTP_POST, ROUTE_MEMBER, MEMBERS "/", "demote", api_member_demote, NULL},
+    {HTTP_DELETE, ROUTE_MEMBER, MEMBERS "/", NULL, api_member_remove, NULL},
+    {HTTP_GET, ROUTE_EXACT, "/api/v1/snapshot", NULL, api_snapshot, NULL},
+    {HTTP_GET, ROUTE_EXACT, LOG_LEVEL, NULL, api_log_level, NULL},
+    {HTTP_PUT, ROUTE_EXACT, LOG_LEVEL, NULL, api_log_level_set, NULL},
+    {HTTP_POST, ROUTE_EXACT, SEED "acquire", NULL, api_seed_acquire, NULL},
+    {HTTP_POST, ROUTE_ID, SEED, "renew", api_seed_renew, NULL},
+    {HTTP_DELETE, ROUTE_ID, SEED, NULL, api_seed_release, NULL},
+    {HTTP_GET, ROUTE_EXACT, "/livez", NULL, api_livez, verbose_parameters},
+    {HTTP_GET, ROUTE_EXACT, "/readyz", NULL, api_readyz, verbose_parameters},
+    {HTTP_GET, ROUTE_EXACT, "/openapi.yaml", NULL, api_openapi, NULL},
+};
+
+enum { ROUTES = sizeof(routes) / sizeof(routes[0]) };
+
+const struct route *router_table(size_t *count)
+{
+    *count = ROUTES;
+    return routes;
+}
+
+static bool cut_prefix(struct slice text, const char *prefix, struct slice *rest)
+{
+    size_t len = strlen(prefix);
+    if (text.len < len || memcmp(text.data, prefix, len) != 0) {
+        return false;
+    }
+    *rest = slice_make(text.data + len, text.len - len);
+    return true;
+}
+
+static bool matches(const struct route *route, struct slice path, struct slice *variable)
+{
+    struct slice rest;
+    if (!cut_prefix(path, route->prefix, &rest)) {
+        return false;
+    }
+    if (route->kind == ROUTE_EXACT) {
+        *variable = rest;
+        return rest.len == 0;
+    }
+    if (route->tail != NULL) {
+        struct slice verb;
+        return uri_cut_verb(rest, variable, &verb) && slice_equal(verb, slice_of(route->tail));
+    }
+    *variable = rest;
+    return route->kind == ROUTE_NAME || memchr(rest.data, '/', rest.len) == NULL;
+}
+
+static void add_method(char allow[ROUTER_ALLOW], const char *method)
+{
+    size_t len = strlen(allow);
+    int added = snprintf(allow + len, ROUTER_ALLOW - len, "%s%s", len > 0 ? ", " : "", method);
+    hf_assert(added > 0 && (size_t)added < ROUTER_ALLOW - len);
+}
+
+/* The methods that the path has, each once. */
+static void list_methods(struct slice path, char allow[ROUTER_ALLOW])
+{
+    bool has[4] = {false, false, false, false};
+    struct slice variable;
+    for (size_t i = 0; i < ROUTES; i++) {
+        if (matches(&routes[i], path, &variable)) {
+            has[0] |= routes[i].method == HTTP_GET;
+            has[1] |= routes[i].method == HTTP_POST;
+            has[2] |= routes[i].method == HTTP_PUT;
+            has[3] |= routes[i].method == HTTP_DELETE;
+        }
+    }
+    allow[0] = '\0';
+    if (has[0]) {
+        add_method(allow, "GET, HEAD");
+    }
+    if (has[1]) {
+        add_method(allow, "POST");
+    }
+    if (has[2]) {
+        add_method(allow, "PUT");
+    }
+    if (has[3]) {
+        add_method(allow, "DELETE");
+    }
+    if (allow[0] != '\0') {
+        add_method(allow, "OPTIONS");
+    }
+}
+
+const struct route *router_find(enum http_method method, struct slice path, struct slice *variable,
+                                char allow[ROUTER_ALLOW])
+{
+    enum http_method wanted = method == HTTP_HEAD ? HTTP_GET : method;
+    for (size_t i = 0; i < ROUTES; i++) {
+        if (routes[i].method == wanted && matches(&routes[i], path, variable)) {
+            return &routes[i];
+        }
+    }
+    list_methods(path, allow);
+    return NULL;
+}

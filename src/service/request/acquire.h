@@ -1,0 +1,33 @@
+/* What the ways to take and to give back share: locks, elections, the dialect of seed 001, and
+ * those of gRPC. */
+#ifndef HOLDFAST_SERVICE_REQUEST_ACQUIRE_H
+#define HOLDFAST_SERVICE_REQUEST_ACQUIRE_H
+
+#include "service/http/body.h"
+
+/* Everything but the names. False when a rule is broken, and then it has been answered so. */
+bool acquire_read(struct api_request *x, const struct body *b, struct command *c,
+                  bool *keeps_place);
+
+/* Submits what acquire_read made of `b`, with its names; or withdraws it (S7.5). */
+void acquire_submit(struct api_request *x, const struct body *b, struct command *c,
+                    bool keeps_place, render_fn render);
+
+/* Whether the answer is that the client holds it now. A replayed grant may be over. */
+bool acquire_is_held(const struct result *r);
+/* Why not: a grant that is over is not held, whatever the first answer was. */
+enum reason acquire_reason(const struct result *r);
+
+/* The members that say what was granted, or why not and who is in the way. */
+void acquire_grant(struct api_request *x, const struct result *r, struct json_writer *w);
+void acquire_refusal(struct api_request *x, const struct result *r, struct json_writer *w);
+
+/* Release and renew by name and token, or lease id; see api_holder.c. */
+void holder_release(struct api_request *x, const struct body *b, struct slice name,
+                    render_fn render);
+void holder_renew(struct api_request *x, const struct body *b, struct slice name, render_fn render);
+
+/* The check of a token; see api_fence.c. */
+void fence_check(struct api_request *x, const struct body *b, render_fn render);
+
+#endif

@@ -1,0 +1,141 @@
+/* The ring of recent events, see event_ring.h. A record is a struct event whose texts follow it;
+ * one that does not fit before the end of the bytes begins anew at their start. */
+#include "service/request/event_ring.h"
+
+enum { TEXTS = 5 };
+
+struct record {
+    uint32_t size;  /* with its texts, a multiple of 8; the bytes skipped at the end, if `skips` */
+    uint32_t skips; /* nothing but the rest of the bytes */
+    struct event event;
+    uint8_t texts[];
+};
+
+static void texts_of(struct event *e, struct slice *out[TEXTS])
+{
+    out[0] = &e->name;
+    out[1] = &e->client;
+    out[2] = &e->owner;
+    out[3] = &e->actor;
+    out[4] = &e->text;
+}
+
+static size_t record_size(const struct event *e)
+{
+    size_t size = sizeof(struct record) + e->name.len + e->client.len + e->owner.len +
+                  e->actor.len + e->text.len;
+    return (size + 7) & ~(size_t)7;
+}
+
+void event_ring_open(struct event_ring *ring, const struct memory *memory, size_t size)
+{
+    size_t least = (size_t)64 << 10;
+    *ring = (struct event_ring){.memory = memory};
+    ring->size = ((size < least ? least : size) + 7) & ~(size_t)7;
+    ring->bytes = memory_alloc(memory, ring->size);
+}
+
+void event_ring_close(struct event_ring *ring)
+{
+    memory_free(ring->memory, ring->bytes, ring->size);
+}
+
+void event_ring_reset(struct event_ring *ring, struct event_id floor)
+{
+    ring->tail += 8; /* so that who was at the end is seen to have missed something */
+    ring->head = ring->tail;
+    ring->newest = floor;
+    ring->floor = floor;
+}
+
+static struct record *record_at(const struct event_ring *ring, uint64_t position)
+{
+    return (struct record *)(void *)(ring->bytes + position % ring->size);
+}
+
+static void drop_oldest(struct event_ring *ring)
+{
+    const struct record *r = record_at(ring, ring->head);
+    hf_assert(ring->head < ring->tail);
+    if (!r->skips) {
+        ring->floor = (struct event_id){r->event.index, r->event.ordinal};
+    }
+    ring->head += r->size;
+}
+
+static void make_room(struct event_ring *ring, size_t size)
+{
+    while (ring->tail + size - ring->head > ring->size) {
+        drop_oldest(ring);
+    }
+}
+
+/* Skips to the start of the bytes when the record does not fit behind the last one. */
+static void make_run(struct event_ring *ring, size_t size)
+{
+    size_t left = ring->size - ring->tail % ring->size;
+    if (left < size) {
+        make_room(ring, left);
+        struct record *r = record_at(ring, ring->tail);
+        r->size = (uint32_t)left;
+        r->skips = 1;
+        ring->tail += left;
+    }
+    make_room(ring, size);
+}
+
+void event_ring_add(struct event_ring *ring, const struct event *event)
+{
+    size_t size = record_size(event);
+    hf_assert(size <= ring->size / 2);
+    make_run(ring, size);
+    struct record *r = record_at(ring, ring->tail);
+    r->size = (uint32_t)size;
+    r->skips = 0;
+    r->event = *event;
+    struct slice *texts[TEXTS];
+    texts_of(&r->event, texts);
+    uint8_t *at = r->texts;
+    for (size_t i = 0; i < TEXTS; i++) {
+        if (texts[i]->len > 0) {
+            memcpy(at, texts[i]->data, texts[i]->len);
+        }
+        texts[i]->data = at;
+        at += texts[i]->len;
+    }
+    ring->tail += size;
+    ring->newest = (struct event_id){event->index, event->ordinal};
+}
+
+bool event_ring_next(const struct event_ring *ring, uint64_t *position, struct event *out)
+{
+    hf_assert(*position >= ring->head && *position <= ring->tail);
+    if (*position < ring->tail && record_at(ring, *position)->skips) {
+        *position += record_at(ring, *position)->size;
+    }
+    if (*position == ring->tail) {
+        return false;
+    }
+    const struct record *r = record_at(ring, *position);
+    *out = r->event;
+    *position += r->size;
+    return true;
+}
+
+bool event_ring_find(const struct event_ring *ring, struct event_id id, uint64_t *position)
+{
+    if (event_id_after(ring->floor, id)) {
+        return false;
+    }
+    uint64_t at = ring->head;
+    uint64_t before = at;
+    struct event e;
+    while (event_ring_next(ring, &at, &e)) {
+        if (event_id_after((struct event_id){e.index, e.ordinal}, id)) {
+            break;
+        }
+        before = at;
+    }
+    *position = before;
+    return true;
+}

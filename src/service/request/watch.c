@@ -1,0 +1,443 @@
+/* Streams of events to those who watch, see watch.h. They are written by service_run, and when
+ * something comes that was asked of the leader.
+ *
+ * A stream reads from the ring of recent events at its own pace. A client that does not keep up is
+ * told so and dropped while the ring still holds what comes next, so that it can resume without a
+ * gap; one that comes back later than that gets a `reset` and a full listing (S9.3). */
+#include "service/request/watch.h"
+
+#include "service/http/api.h"
+#include "service/http/reply.h"
+#include "service/request/memory_page.h"
+#include "service/request/session.h"
+#include "service/request/watch_event.h"
+
+enum {
+    BACKLOG_SOFT = 64 << 10, /* bytes not taken by the client, above which nothing is added */
+    PIECE_SOFT = 16 << 10,   /* of events that make one piece */
+    LIST_PAGE = 100,
+};
+
+static struct api_request *api_request_of(struct list *link)
+{
+    return (struct api_request *)(void *)((char *)link -
+                                          offsetof(struct api_request, watcher.link));
+}
+
+static void send_scratch(struct api_request *x)
+{
+    struct service *s = x->service;
+    if (buffer_len(&s->scratch) > 0) {
+        x->door->piece(x, buffer_bytes(&s->scratch));
+        x->watcher.beat_ms = service_boot_ms(s) + s->options.heartbeat_ms;
+    }
+    buffer_truncate(&s->scratch, 0);
+}
+
+/* ---- the end of a stream ---- */
+
+static void leave_streams(struct api_request *x)
+{
+    if (x->pending != NULL) {
+        pending_abandon(x->pending);
+        x->pending = NULL;
+    }
+    list_remove(&x->watcher.link);
+    x->service->stream_count--;
+    if (x->watcher.stream != 0) {
+        pending_stream_down(x->service, x->tenant, x->watcher.session, x->watcher.stream);
+    }
+}
+
+void watch_stop(struct api_request *x)
+{
+    if (!list_is_empty(&x->watcher.link)) {
+        leave_streams(x);
+    }
+}
+
+void watch_drop(struct api_request *x, const char *why)
+{
+    struct service *s = x->service;
+    buffer_truncate(&s->scratch, 0);
+    x->watcher.format->dropped(x, why);
+    send_scratch(x);
+    leave_streams(x);
+    s->requests++;
+    x->door->end(x, why);
+}
+
+/* ---- the listing ---- */
+
+static void on_lock(void *ctx, const struct lock_view *lock)
+{
+    struct api_request *x = ctx;
+    x->watcher.format->lock(x, lock);
+}
+
+static void write_found(struct api_request *x, struct slice page)
+{
+    struct watcher *watcher = &x->watcher;
+    uint64_t next = memory_page_locks(page, on_lock, x);
+    watcher->list_cursor = MEMORY_CURSOR + next;
+    if (next == VIEW_END) {
+        watcher->is_listing = false;
+        watcher->format->position(x, "listed");
+    }
+    x->service->pump = true; /* one page in a turn of the loop is enough */
+}
+
+static void on_looked(void *owner, enum hf_error error, const struct result *result)
+{
+    struct api_request *x = owner;
+    struct service *s = x->service;
+    struct pending_request *pending = x->pending;
+    (void)result;
+    x->pending = NULL;
+    (void)pending_settle(pending);
+    if (error != HF_OK) {
+        /* Without an id to resume from: who comes back has to begin anew. */
+        leave_streams(x);
+        s->requests++;
+        x->door->end(x, "there is no leader to ask for the tier EFFICIENCY; begin anew");
+        return;
+    }
+    buffer_truncate(&s->scratch, 0);
+    write_found(x, s->looked);
+    send_scratch(x);
+}
+
+/* What the tier EFFICIENCY holds is the leader's to say. Its events are under way to this node
+ * already: a node says what it wants to hear before it asks (node_turn.c), so there is no gap. */
+static void look_up(struct api_request *x)
+{
+    const struct core *memory = service_tier_core(x->service, TIER_EFFICIENCY);
+    uint8_t bytes[MEMORY_ASK_BYTES];
+    struct memory_request pending = {.kind = MEMORY_LOCKS,
+                                     .tenant = x->tenant,
+                                     .cursor = x->watcher.list_cursor - MEMORY_CURSOR,
+                                     .limit = LIST_PAGE,
+                                     .name = x->name};
+    struct slice look = slice_make(bytes, memory_request_encode(&pending, bytes));
+    if (memory == NULL) {
+        x->pending = pending_look(x->service, look, on_looked, x);
+        return;
+    }
+    struct buffer page;
+    buffer_init(&page, x->service->memory, MEMORY_PAGE_BYTES);
+    bool fits = memory_page_write(memory, look, &page);
+    hf_assert(fits); /* a page of this length always does */
+    write_found(x, buffer_bytes(&page));
+    buffer_close(&page);
+}
+
+/* One page. What happens meanwhile stays in the ring and follows the listing. */
+static void list_page(struct api_request *x)
+{
+    struct watcher *watcher = &x->watcher;
+    struct service *s = x->service;
+    if (!watcher->is_listed) {
+        watcher->is_listed = true;
+        watcher->format->reset(x);
+    }
+    if (watcher->list_cursor >= MEMORY_CURSOR) {
+        look_up(x);
+        return;
+    }
+    uint64_t next = view_locks(service_core(s), x->tenant, x->name, watcher->list_cursor, LIST_PAGE,
+                               on_lock, x);
+    watcher->list_cursor = next == VIEW_END ? MEMORY_CURSOR : next;
+    s->pump = true;
+}
+
+static void begin_listing(struct api_request *x)
+{
+    struct watcher *watcher = &x->watcher;
+    watcher->is_listing = watcher->kind == WATCH_PREFIX;
+    watcher->is_listed = false;
+    watcher->list_cursor = 0;
+    watcher->position = x->service->events.tail;
+    watcher->seen = x->service->events.newest;
+}
+
+/* The current leader, at the beginning and after events were missed. Elections are in the log. */
+static void write_leader(struct api_request *x)
+{
+    struct lock_view lock = {.has_holder = false};
+    (void)view_lock(service_core(x->service), x->tenant, x->name, &lock);
+    x->watcher.format->leader(x, &lock);
+}
+
+/* Events were pushed out of the ring before they were read, or skipped by a snapshot. */
+static void start_over(struct api_request *x)
+{
+    begin_listing(x);
+    if (x->watcher.kind == WATCH_ELECTION) {
+        write_leader(x);
+    } else if (x->watcher.kind == WATCH_SESSION) {
+        x->watcher.format->reset(x);
+        x->watcher.format->position(x, "ready");
+    }
+}
+
+/* ---- pumping ---- */
+
+/* Too slow is who falls behind by more than half of the ring. One that resumed from further back is
+ * given the time to catch up, and is too slow when it falls back further still. */
+static bool is_too_slow(struct api_request *x)
+{
+    const struct event_ring *ring = &x->service->events;
+    struct watcher *watcher = &x->watcher;
+    uint64_t behind = ring->tail - watcher->position;
+    uint64_t slack = watcher->behind + ring->size / 8;
+    if (behind < watcher->behind) {
+        watcher->behind = behind;
+    }
+    return behind > ring->size / 2 && behind > slack;
+}
+
+static void add_event(struct api_request *x, const struct event *e)
+{
+    struct watcher *watcher = &x->watcher;
+    watcher->seen = (struct event_id){e->index, e->ordinal};
+    if (watch_is_for(x, e)) {
+        watcher->format->event(x, e);
+    }
+}
+
+/* Fills one piece. False when there is nothing more to say for now. */
+static bool fill_piece(struct api_request *x)
+{
+    struct service *s = x->service;
+    struct watcher *watcher = &x->watcher;
+    struct event e;
+    buffer_truncate(&s->scratch, 0);
+    if (x->pending != NULL) {
+        return false; /* the leader is being asked */
+    }
+    if (watcher->position < s->events.head) {
+        start_over(x);
+    }
+    if (watcher->is_listing) {
+        list_page(x);
+        return false;
+    }
+    while (buffer_len(&s->scratch) < PIECE_SOFT) {
+        if (!event_ring_next(&s->events, &watcher->position, &e)) {
+            return false;
+        }
+        add_event(x, &e);
+    }
+    return true;
+}
+
+/* Writes what there is, as far as the client takes it. */
+static void pump(struct api_request *x)
+{
+    struct service *s = x->service;
+    while (x->door->backlog(x) < BACKLOG_SOFT) {
+        bool is_more = fill_piece(x);
+        send_scratch(x);
+        if (!is_more) {
+            return;
+        }
+    }
+    if (is_too_slow(x)) {
+        s->dropped_streams++;
+        watch_drop(x, "too slow; resume after the last event");
+    }
+}
+
+static void beat(struct api_request *x, uint64_t now_ms)
+{
+    if (x->watcher.beat_ms <= now_ms) {
+        x->watcher.beat_ms = now_ms + x->service->options.heartbeat_ms;
+        if (x->door->backlog(x) < BACKLOG_SOFT) {
+            x->watcher.format->beat(x);
+        }
+    }
+}
+
+void watch_run(struct service *s)
+{
+    bool is_due = s->pump || s->events_pumped != s->events.tail;
+    uint64_t now_ms = s->stream_count > 0 ? service_boot_ms(s) : 0;
+    struct list *next;
+    s->pump = false;
+    s->events_pumped = s->events.tail;
+    for (struct list *link = s->streams.next; link != &s->streams; link = next) {
+        struct api_request *x = api_request_of(link);
+        next = link->next;
+        if (is_due) {
+            pump(x);
+        }
+        if (!list_is_empty(link)) {
+            beat(x, now_ms);
+        }
+    }
+}
+
+uint64_t watch_next_ms(const struct service *s)
+{
+    uint64_t next_ms = UINT64_MAX;
+    if (s->stream_count > 0 && (s->pump || s->events_pumped != s->events.tail)) {
+        return 0;
+    }
+    for (struct list *link = s->streams.next; link != &s->streams; link = link->next) {
+        const struct api_request *x = api_request_of(link);
+        next_ms = x->watcher.beat_ms < next_ms ? x->watcher.beat_ms : next_ms;
+    }
+    return next_ms;
+}
+
+void watch_state_replaced(struct service *s)
+{
+    for (struct list *link = s->streams.next; link != &s->streams; link = link->next) {
+        struct watcher *watcher = LIST_OBJECT(link, struct watcher, link);
+        const struct api_request *x = LIST_OBJECT(watcher, struct api_request, watcher);
+        session_stream_check(s, x->tenant, watcher->session, watcher->stream);
+    }
+}
+
+/* ---- the beginning ---- */
+
+/* Everything is read and checked, and the state is up to date. */
+static void start(struct api_request *x, bool is_known)
+{
+    struct service *s = x->service;
+    struct watcher *watcher = &x->watcher;
+    watcher->beat_ms = service_boot_ms(s) + s->options.heartbeat_ms;
+    list_append(&s->streams, &watcher->link);
+    s->stream_count++;
+    watcher->behind = s->events.tail - watcher->position;
+    x->door->stream(x);
+    buffer_truncate(&s->scratch, 0);
+    if (watcher->kind == WATCH_ELECTION) {
+        write_leader(x);
+    } else if (!watcher->is_listing) {
+        if (watcher->is_resumed && watcher->kind == WATCH_SESSION && !is_known) {
+            watcher->format->reset(x);
+        }
+        watcher->format->position(x, "ready");
+    }
+    send_scratch(x);
+    s->pump = true;
+}
+
+static void on_barrier(void *owner, enum hf_error error, const struct result *result)
+{
+    struct api_request *x = owner;
+    struct pending_request *pending = x->pending;
+    struct watcher *watcher = &x->watcher;
+    struct service *s = x->service;
+    if (error != HF_OK || (result != NULL && result->error != HF_OK)) {
+        api_request_answered(owner, error, result);
+        return;
+    }
+    if (result != NULL) {
+        watcher->stream = result->attachment; /* of the session's stream */
+    }
+    struct event_id asked = watcher->seen;
+    bool is_resumed = watcher->is_resumed;
+    bool is_known = is_resumed && asked.index <= core_index(service_core(s)) &&
+                    event_ring_find(&s->events, asked, &watcher->position);
+    if (is_resumed && !is_known && watcher->no_reset) {
+        if (watcher->stream != 0) {
+            pending_stream_down(s, x->tenant, watcher->session, watcher->stream);
+        }
+        api_request_answered(owner, HF_EVENTS_TRIMMED, NULL);
+        return;
+    }
+    x->pending = NULL;
+    (void)pending_settle(pending);
+    if (!is_known) {
+        bool is_wanted = watcher->is_listing || is_resumed;
+        begin_listing(x);
+        watcher->is_listing = watcher->is_listing && is_wanted;
+    } else {
+        watcher->is_listing = false;
+    }
+    start(x, is_known);
+    session_stream_check(s, x->tenant, watcher->session, watcher->stream);
+}
+
+static enum hf_error read_position(struct api_request *x, struct fault *fault)
+{
+    struct slice text = x->last_event_id;
+    (void)uri_query_text(x->parameters, "last_event_id", &text);
+    if (text.len == 0) {
+        return HF_OK;
+    }
+    if (!watch_parse_id(text, &x->watcher.seen)) {
+        return fault_set(fault, HF_FIELD_TYPE, "last_event_id: must be INDEX-ORDINAL");
+    }
+    x->watcher.is_resumed = true;
+    return HF_OK;
+}
+
+void watch_begin(struct api_request *x)
+{
+    struct service *s = x->service;
+    if (x->method == HTTP_HEAD) {
+        api_request_answer_text(x, 200, "text/event-stream", slice_make(NULL, 0));
+    } else if (x->watcher.kind == WATCH_SESSION) {
+        struct command c;
+        session_stream_command(s, x->tenant, x->watcher.session, &c);
+        x->pending = pending_submit(s, &c, true, on_barrier, x);
+    } else {
+        x->pending = pending_barrier(s, on_barrier, x);
+    }
+}
+
+/* False when it is neither true nor false, and then it has been answered so. */
+static bool read_flag(struct api_request *x, const char *key, bool otherwise, bool *out)
+{
+    struct slice text;
+    struct fault fault;
+    *out = otherwise;
+    if (!uri_query_text(x->parameters, key, &text)) {
+        return true;
+    }
+    *out = slice_equal(text, slice_of("true"));
+    if (*out || slice_equal(text, slice_of("false"))) {
+        return true;
+    }
+    (void)fault_set(&fault, HF_FIELD_RANGE, "%s: must be true or false", key);
+    api_request_fault(x, &fault);
+    return false;
+}
+
+void api_watch(struct api_request *x)
+{
+    struct fault fault;
+    struct slice session;
+    if (read_position(x, &fault) != HF_OK) {
+        api_request_fault(x, &fault);
+        return;
+    }
+    bool is_reset_sent;
+    if (!read_flag(x, "list", false, &x->watcher.is_listing) ||
+        !read_flag(x, "reset", true, &is_reset_sent)) {
+        return;
+    }
+    x->watcher.no_reset = !is_reset_sent;
+    if (uri_query_text(x->parameters, "session_id", &session)) {
+        if (!reply_parse_id(session, &x->watcher.session)) {
+            api_request_fail(x, HF_INVALID_ID, "session_id: must be 32 hexadecimal digits");
+            return;
+        }
+        x->watcher.kind = WATCH_SESSION;
+    }
+    watch_begin(x);
+}
+
+void api_election_observe(struct api_request *x)
+{
+    struct fault fault;
+    x->watcher.kind = WATCH_ELECTION;
+    if (read_position(x, &fault) != HF_OK) {
+        api_request_fault(x, &fault);
+        return;
+    }
+    watch_begin(x);
+}

@@ -1,0 +1,16 @@
+/* Events as text, and who may see which: for watch.c and those who begin a stream. */
+#ifndef HOLDFAST_SERVICE_REQUEST_WATCH_EVENT_H
+#define HOLDFAST_SERVICE_REQUEST_WATCH_EVENT_H
+
+#include "service/request/api_request.h"
+
+/* "INDEX-ORDINAL". */
+bool watch_parse_id(struct slice text, struct event_id *out);
+
+/* Whether this stream shows the event. */
+bool watch_is_for(const struct api_request *x, const struct event *e);
+
+/* Server-sent events. */
+extern const struct watch_format watch_sse;
+
+#endif

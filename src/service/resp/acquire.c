@@ -1,0 +1,138 @@
+/* SET with NX and HF.ACQUIRE on their way: the existing acquire, with a value. Several of one
+ * connection travel together; their answers are written in the order in which they were asked for,
+ * and a grant whose answer never left is given back (S7.2). */
+#include "service/resp/conn.h"
+
+struct resp_acquire {
+    struct list link; /* in conn.acquires */
+    struct resp_conn *conn;
+    struct pending_request *awaited;
+    ref self;
+    bool is_answered;
+    bool is_granted;
+    bool gives_token;
+    uint64_t token;
+    enum hf_error error;
+};
+
+/* Not where the keys cannot be read: what such a client could take there it could not give back. */
+bool resp_is_acquire(const struct resp_conn *conn, const struct slice *args, uint32_t count,
+                     struct resp_set *out)
+{
+    const struct service *s = conn->service;
+    if (service_tier_core(s, s->options.resp_tier) == NULL) {
+        return false;
+    }
+    return conn->command->run == key_set
+               ? resp_set_is_acquire(s, args, count, out)
+               : conn->command->run == key_acquire && resp_token_is_acquire(s, args, count, out);
+}
+
+static void free_acquire(struct resp_acquire *a)
+{
+    list_remove(&a->link);
+    a->conn->acquire_count--;
+    pool_free(&resp_shared(a->conn)->pool, a->self, sizeof(*a));
+}
+
+static void write_answer(struct resp_acquire *a)
+{
+    struct resp_conn *conn = a->conn;
+    struct resp_writer w = resp_conn_writer(conn);
+    if (a->error != HF_OK) {
+        resp_conn_fail(conn, a->error);
+    } else if (a->is_granted && a->gives_token) {
+        resp_integer(&w, (int64_t)a->token);
+    } else if (a->is_granted) {
+        buffer_append(&conn->out, "+OK\r\n", 5);
+    } else {
+        resp_null(&w);
+    }
+    if (!pending_settle(a->awaited)) {
+        a->awaited->mark = conn->written + buffer_len(&conn->out);
+        list_append(&conn->unwritten, &a->awaited->link);
+    }
+}
+
+/* As far as there are answers without a gap. */
+static void write_answers(struct resp_conn *conn)
+{
+    while (!list_is_empty(&conn->acquires)) {
+        struct resp_acquire *a = LIST_OBJECT(conn->acquires.next, struct resp_acquire, link);
+        if (!a->is_answered) {
+            break;
+        }
+        write_answer(a);
+        free_acquire(a);
+    }
+    if (list_is_empty(&conn->acquires)) {
+        conn->mode = RESP_MODE_IDLE;
+    }
+    resp_conn_mark_ready(conn);
+}
+
+static void on_answer(void *owner, enum hf_error error, const struct result *result)
+{
+    struct resp_acquire *a = owner;
+    a->is_answered = true;
+    a->error = error != HF_OK ? error : result->error;
+    a->is_granted =
+        a->error == HF_OK && result->outcome == OUTCOME_GRANTED && result->ended == ENDED_NOT;
+    a->token = a->is_granted ? result->token : 0;
+    write_answers(a->conn);
+}
+
+void resp_acquire_begin(struct resp_conn *conn, const struct resp_set *set)
+{
+    struct service *s = conn->service;
+    struct command command;
+    command_init(&command, COMMAND_ACQUIRE);
+    command.tenant = conn->options.tenant;
+    command.acquire.lease = service_random_id(s);
+    command.acquire.node = s->node;
+    command.acquire.client = slice_make(conn->client, conn->client_len);
+    command.acquire.names.count = 1;
+    command.acquire.names.at[0] = set->name;
+    command.acquire.ttl_ms = set->ttl_ms;
+    command.acquire.wait_ms = set->wait_ms;
+    command.acquire.flags = ACQUIRE_KEY;
+    command.acquire.value = set->value;
+    ref self = 0;
+    struct resp_acquire *a = pool_alloc(&resp_shared(conn)->pool, sizeof(*a), &self);
+    a->self = self;
+    a->conn = conn;
+    a->gives_token = set->gives_token;
+    list_init(&a->link);
+    list_append(&conn->acquires, &a->link);
+    conn->acquire_count++;
+    conn->mode = RESP_MODE_ACQUIRING;
+    a->awaited = pending_submit_tier(s, &command, s->options.resp_tier, false, on_answer, a);
+}
+
+void resp_acquire_abandon_all(struct resp_conn *conn)
+{
+    while (!list_is_empty(&conn->acquires)) {
+        struct resp_acquire *a = LIST_OBJECT(conn->acquires.next, struct resp_acquire, link);
+        pending_abandon(a->awaited);
+        free_acquire(a);
+    }
+}
+
+static bool may_wait(const struct resp_conn *conn)
+{
+    for (struct list *link = conn->acquires.next; link != &conn->acquires; link = link->next) {
+        if (LIST_OBJECT(link, struct resp_acquire, link)->awaited->may_wait) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void resp_acquire_end(struct resp_conn *conn)
+{
+    if (may_wait(conn)) {
+        resp_acquire_abandon_all(conn);
+        conn->mode = RESP_MODE_IDLE;
+        resp_conn_shut(conn);
+    }
+}

@@ -1,0 +1,302 @@
+/* Commands about the connection: who it is, which protocol it speaks, its end. */
+#include "service/resp/conn.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/text.h"
+#include "service/resp/number.h"
+
+#define SAME_PASSWORD "invalid username-password pair or user is disabled."
+
+/* Takes as long for a wrong password as for the right one of the same length. */
+static bool is_password(const struct service *s, struct slice text)
+{
+    const char *password = s->options.resp_password;
+    size_t len = strlen(password);
+    unsigned difference = (unsigned)(len != text.len);
+    for (size_t i = 0; i < text.len; i++) {
+        difference |= (unsigned)text.data[i] ^ (unsigned)(uint8_t)password[len > 0 ? i % len : 0];
+    }
+    return difference == 0;
+}
+
+/* True: it may go on; otherwise it was told why not. `user` is "default" where none is named. */
+static bool authenticate(struct resp_conn *conn, struct slice user, struct slice password)
+{
+    bool is_default = resp_is_word(user, "DEFAULT");
+    if (conn->service->options.resp_password[0] == '\0') {
+        return is_default; /* anybody is it */
+    }
+    if (!is_default || !is_password(conn->service, password)) {
+        return false;
+    }
+    conn->is_authenticated = true;
+    return true;
+}
+
+void resp_auth(struct resp_conn *conn, const struct slice *args, uint32_t count)
+{
+    struct resp_writer w = resp_conn_writer(conn);
+    if (count > 3) {
+        resp_conn_error(conn, "ERR", "wrong number of arguments for 'auth' command");
+    } else if (count == 2 && conn->service->options.resp_password[0] == '\0') {
+        resp_conn_error(conn, "ERR",
+                        "AUTH <password> called without any password configured for the default "
+                        "user. Are you sure your configuration is correct?");
+    } else if (authenticate(conn, count == 3 ? args[1] : slice_of("default"), args[count - 1])) {
+        resp_simple(&w, "OK");
+    } else {
+        resp_conn_error(conn, "WRONGPASS", SAME_PASSWORD);
+    }
+}
+
+/* ---- names ---- */
+
+/* As Redis has it: what CLIENT LIST prints stays one word. */
+static bool is_name(struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.data[i] < '!') {
+            return false;
+        }
+    }
+    return text.len <= RESP_NAME_MAX && text_is_plain(text);
+}
+
+static void copy(char to[RESP_NAME_MAX + 1], struct slice text)
+{
+    memcpy(to, text.data, text.len);
+    to[text.len] = '\0';
+}
+
+static bool set_name(struct resp_conn *conn, struct slice name)
+{
+    if (!is_name(name)) {
+        resp_conn_error(conn, "ERR",
+                        "Client names cannot contain spaces, newlines or special characters, and "
+                        "have at most %d bytes",
+                        RESP_NAME_MAX);
+        return false;
+    }
+    copy(conn->name, name);
+    resp_conn_name(conn);
+    return true;
+}
+
+/* ---- HELLO ---- */
+
+static void put_hello(struct resp_conn *conn)
+{
+    struct resp_writer w = resp_conn_writer(conn);
+    resp_map(&w, 7);
+    resp_text(&w, "server");
+    resp_text(&w, "redis"); /* clients look at it */
+    resp_text(&w, "version");
+    resp_text(&w, RESP_REDIS_VERSION);
+    resp_text(&w, "proto");
+    resp_integer(&w, conn->protocol);
+    resp_text(&w, "id");
+    resp_integer(&w, (int64_t)conn->id);
+    resp_text(&w, "mode");
+    resp_text(&w, "standalone"); /* any node will do, so there is nobody to be sent to */
+    resp_text(&w, "role");
+    resp_text(&w, "master");
+    resp_text(&w, "modules");
+    resp_array(&w, 0);
+}
+
+void resp_hello(struct resp_conn *conn, const struct slice *args, uint32_t count)
+{
+    int64_t version = conn->protocol;
+    struct slice name = slice_make(NULL, 0);
+    bool has_name = false;
+    if (count > 1 && (!resp_parse_number(args[1], &version) || version < 2 || version > 3)) {
+        resp_conn_error(conn, "NOPROTO", "unsupported protocol version");
+        return;
+    }
+    for (uint32_t i = 2; i < count; i++) {
+        if (resp_is_word(args[i], "AUTH") && i + 2 < count) {
+            if (!authenticate(conn, args[i + 1], args[i + 2])) {
+                resp_conn_error(conn, "WRONGPASS", SAME_PASSWORD);
+                return;
+            }
+            i += 2;
+        } else if (resp_is_word(args[i], "SETNAME") && i + 1 < count) {
+            name = args[++i];
+            has_name = true;
+        } else {
+            resp_conn_error(conn, "ERR", "Syntax error in HELLO option '%.*s'",
+                            (int)(args[i].len < 64 ? args[i].len : 64), (const char *)args[i].data);
+            return;
+        }
+    }
+    if (!conn->is_authenticated) {
+        resp_conn_error(conn, "NOAUTH",
+                        "HELLO must be called with the client already authenticated, otherwise the "
+                        "HELLO <proto> AUTH <user> <pass> option can be used to authenticate the "
+                        "client and select the RESP protocol version at the same time");
+        return;
+    }
+    if (has_name && !set_name(conn, name)) {
+        return;
+    }
+    conn->protocol = (int)version;
+    put_hello(conn);
+}
+
+/* ---- CLIENT ---- */
+
+static void describe(const struct resp_conn *c, struct buffer *out)
+{
+    uint64_t now_ms = service_boot_ms(c->service);
+    buffer_printf(out,
+                  "id=%" PRIu64 " addr=%s name=%s age=%" PRIu64 " idle=%" PRIu64
+                  " flags=%s db=0 sub=%u psub=%u qbuf=%zu omem=%zu cmd=%s user=default "
+                  "lib-name=%s lib-ver=%s resp=%d\n",
+                  c->id, c->address, c->name, (now_ms - c->born_ms) / 1000,
+                  (now_ms - c->heard_ms) / 1000, resp_is_subscribed(c) ? "P" : "N",
+                  (unsigned)c->channel_count, (unsigned)c->pattern_count, buffer_len(&c->in),
+                  buffer_len(&c->out), c->last != NULL ? c->last->name : "NULL", c->lib_name,
+                  c->lib_ver, c->protocol);
+}
+
+static void put_clients(struct resp_conn *conn, bool all)
+{
+    struct resp_shared *shared = resp_shared(conn);
+    struct resp_writer w = resp_conn_writer(conn);
+    struct buffer text;
+    buffer_init(&text, conn->service->memory, RESP_REPLY_MAX);
+    if (!all) {
+        describe(conn, &text);
+    }
+    for (struct list *link = shared->conns.next; all && link != &shared->conns; link = link->next) {
+        describe(LIST_OBJECT(link, struct resp_conn, link), &text);
+    }
+    resp_bulk(&w, buffer_bytes(&text)); /* as many as fit */
+    buffer_close(&text);
+}
+
+static void set_info(struct resp_conn *conn, struct slice what, struct slice value)
+{
+    struct resp_writer w = resp_conn_writer(conn);
+    bool is_name_of = resp_is_word(what, "LIB-NAME");
+    if (!is_name_of && !resp_is_word(what, "LIB-VER")) {
+        resp_conn_error(conn, "ERR", "Unrecognized option '%.*s'",
+                        (int)(what.len < 64 ? what.len : 64), (const char *)what.data);
+    } else if (!is_name(value)) {
+        resp_conn_error(conn, "ERR",
+                        "lib-name and lib-ver cannot contain spaces, newlines or special "
+                        "characters");
+    } else {
+        copy(is_name_of ? conn->lib_name : conn->lib_ver, value);
+        resp_simple(&w, "OK");
+    }
+}
+
+void resp_client(struct resp_conn *conn, const struct slice *args, uint32_t count)
+{
+    struct resp_writer w = resp_conn_writer(conn);
+    struct slice what = args[1];
+    if (resp_is_word(what, "ID") && count == 2) {
+        resp_integer(&w, (int64_t)conn->id);
+    } else if (resp_is_word(what, "GETNAME") && count == 2) {
+        if (conn->name[0] == '\0') {
+            resp_null(&w);
+        } else {
+            resp_text(&w, conn->name);
+        }
+    } else if (resp_is_word(what, "SETNAME") && count == 3) {
+        if (set_name(conn, args[2])) {
+            resp_simple(&w, "OK");
+        }
+    } else if (resp_is_word(what, "SETINFO") && count == 4) {
+        set_info(conn, args[2], args[3]);
+    } else if (resp_is_word(what, "INFO") && count == 2) {
+        put_clients(conn, false);
+    } else if (resp_is_word(what, "LIST") && count == 2) {
+        put_clients(conn, true);
+    } else if ((resp_is_word(what, "NO-EVICT") || resp_is_word(what, "NO-TOUCH")) && count == 3) {
+        resp_simple(&w, "OK"); /* nothing is evicted here */
+    } else {
+        resp_conn_error(conn, "ERR", "unknown subcommand or wrong number of arguments for '%.*s'",
+                        (int)(what.len < 64 ? what.len : 64), (const char *)what.data);
+    }
+}
+
+/* ---- the rest ---- */
+
+void resp_ping(struct resp_conn *conn, const struct slice *args, uint32_t count)
+{
+    struct resp_writer w = resp_conn_writer(conn);
+    if (count > 2) {
+        resp_conn_error(conn, "ERR", "wrong number of arguments for 'ping' command");
+    } else if (conn->protocol == 2 && resp_is_subscribed(conn)) {
+        resp_array(&w, 2);
+        resp_text(&w, "pong");
+        resp_bulk(&w, count == 2 ? args[1] : slice_make("", 0));
+    } else if (count == 2) {
+        resp_bulk(&w, args[1]);
+    } else {
+        resp_simple(&w, "PONG");
+    }
+}
+
+void resp_echo(struct resp_conn *conn, const struct slice *args, uint32_t count)
+{
+    (void)count;
+    struct resp_writer w = resp_conn_writer(conn);
+    resp_bulk(&w, args[1]);
+}
+
+void resp_select(struct resp_conn *conn, const struct slice *args, uint32_t count)
+{
+    (void)count;
+    int64_t number;
+    struct resp_writer w = resp_conn_writer(conn);
+    if (!resp_parse_number(args[1], &number)) {
+        resp_conn_error(conn, "ERR", "value is not an integer or out of range");
+    } else if (number != 0) {
+        resp_conn_error(conn, "ERR", "DB index is out of range");
+    } else {
+        resp_simple(&w, "OK");
+    }
+}
+
+void resp_quit(struct resp_conn *conn, const struct slice *args, uint32_t count)
+{
+    (void)args;
+    (void)count;
+    struct resp_writer w = resp_conn_writer(conn);
+    resp_simple(&w, "OK");
+    resp_conn_shut(conn);
+}
+
+void resp_reset(struct resp_conn *conn, const struct slice *args, uint32_t count)
+{
+    (void)args;
+    (void)count;
+    resp_pubsub_leave(conn);
+    resp_multi_end(conn);
+    conn->protocol = 2;
+    conn->name[0] = '\0';
+    resp_conn_name(conn);
+    conn->is_authenticated = conn->service->options.resp_password[0] == '\0';
+    struct resp_writer w = resp_conn_writer(conn);
+    resp_simple(&w, "RESET");
+}
+
+void resp_time(struct resp_conn *conn, const struct slice *args, uint32_t count)
+{
+    (void)args;
+    (void)count;
+    const struct service *s = conn->service;
+    struct resp_writer w = resp_conn_writer(conn);
+    uint64_t ms = s->gateway.wall_ms(s->gateway.ctx);
+    char text[24];
+    resp_array(&w, 2);
+    int len = snprintf(text, sizeof(text), "%" PRIu64, ms / 1000);
+    resp_bulk(&w, slice_make(text, (size_t)len));
+    len = snprintf(text, sizeof(text), "%" PRIu64, ms % 1000 * 1000);
+    resp_bulk(&w, slice_make(text, (size_t)len));
+}

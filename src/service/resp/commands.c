@@ -1,0 +1,295 @@
+/* The table of commands of the Redis protocol, how a command is found in it, and COMMAND, which
+ * tells clients what is there. */
+#include "service/resp/conn.h"
+
+#include <stdio.h>
+
+#include "service/resp/number.h"
+
+#define LOCAL(handler) RESP_LOCAL, .local = (handler)
+#define READ(handler) RESP_READ, .run = (handler)
+#define CHANGE(handler) RESP_CHANGE, .run = (handler)
+#define CONNECTION "connection"
+#define RW (RESP_WRITE | RESP_FAST)
+#define RO (RESP_READONLY | RESP_FAST)
+
+/* clang-format off */
+/* name, arity, flags, first key, last key, step, group, summary, kind and handler */
+#define ROW(name, arity, flags, first, last, step, group, summary, how) \
+    {name, arity, flags, first, last, step, group, summary, how}
+
+static const struct resp_command commands[] = {
+    ROW("auth", -2, RESP_FAST | RESP_NO_SCRIPT | RESP_NO_AUTH, 0, 0, 0, CONNECTION, "Authenticates the connection.", LOCAL(resp_auth)),
+    ROW("client", -2, RESP_NO_SCRIPT, 0, 0, 0, CONNECTION, "About this connection and the others.", LOCAL(resp_client)),
+    ROW("command", -1, 0, 0, 0, 0, "server", "Tells which commands there are.", LOCAL(resp_command)),
+    ROW("config", -2, RESP_ADMIN | RESP_NO_SCRIPT, 0, 0, 0, "server", "CONFIG GET only: what some clients ask for.", LOCAL(resp_config)),
+    ROW("dbsize", 1, RO | RESP_NO_SCRIPT, 0, 0, 0, "server", "How many names are held, waited for or delayed.", READ(key_dbsize)),
+    ROW("decr", 2, RW, 1, 1, 1, "string", "Lowers a counter by one.", CHANGE(key_incr)),
+    ROW("decrby", 3, RW, 1, 1, 1, "string", "Lowers a counter.", CHANGE(key_incr)),
+    ROW("del", -2, RESP_WRITE, 1, -1, 1, "generic", "Releases one's own lock, forces another's open.", CHANGE(key_del)),
+    ROW("discard", 1, RESP_FAST | RESP_NO_SCRIPT, 0, 0, 0, "transactions", "Forgets what came since MULTI.", LOCAL(resp_discard)),
+    ROW("echo", 2, RESP_FAST, 0, 0, 0, CONNECTION, "Answers with its argument.", LOCAL(resp_echo)),
+    ROW("eval", -3, RESP_NO_SCRIPT, 0, 0, 0, "scripting", "Runs a script.", CHANGE(key_eval)),
+    ROW("eval_ro", -3, RESP_NO_SCRIPT, 0, 0, 0, "scripting", "Runs a script that changes nothing.", CHANGE(key_eval)),
+    ROW("evalsha", -3, RESP_NO_SCRIPT, 0, 0, 0, "scripting", "Runs a script that the node knows.", CHANGE(key_eval)),
+    ROW("evalsha_ro", -3, RESP_NO_SCRIPT, 0, 0, 0, "scripting", "Runs a script that the node knows and that changes nothing.", CHANGE(key_eval)),
+    ROW("exec", 1, RESP_NO_SCRIPT, 0, 0, 0, "transactions", "Does what came since MULTI, all at once.", CHANGE(key_exec)),
+    ROW("exists", -2, RO, 1, -1, 1, "generic", "How many of the keys are held.", READ(key_exists)),
+    ROW("expire", -3, RW, 1, 1, 1, "generic", "Renews a lock, or sets the TTL of a counter, in seconds.", CHANGE(key_expire)),
+    ROW("expireat", -3, RW, 1, 1, 1, "generic", "Renews a lock, or keeps a counter, until a time, in seconds.", CHANGE(key_expire)),
+    ROW("expiretime", 2, RO, 1, 1, 1, "generic", "When a lock expires, in seconds.", READ(key_ttl)),
+    ROW("get", 2, RO, 1, 1, 1, "string", "The value that the holder has set.", READ(key_get)),
+    ROW("getrange", 4, RESP_READONLY, 1, 1, 1, "string", "A part of the value.", READ(key_getrange)),
+    ROW("hdel", -3, RW, 1, 1, 1, "hash", "Removes fields; the last one releases the lock.", CHANGE(key_hdel)),
+    ROW("hello", -1, RESP_FAST | RESP_NO_SCRIPT | RESP_NO_AUTH | RESP_WHEN_SUBSCRIBED, 0, 0, 0, CONNECTION, "Chooses RESP2 or RESP3.", LOCAL(resp_hello)),
+    ROW("hexists", 3, RO, 1, 1, 1, "hash", "Whether a field is there.", READ(key_hexists)),
+    ROW("hf.acquire", -3, RESP_WRITE | RESP_NO_SCRIPT, 1, 1, 1, "holdfast", "Acquires a lock, waits for it if so wanted, and answers with its fencing token.", CHANGE(key_acquire)),
+    ROW("hf.token", -2, RO, 1, 1, 1, "holdfast", "The fencing token of a lock, for whoever knows its value.", READ(key_token)),
+    ROW("hget", 3, RO, 1, 1, 1, "hash", "What a field holds.", READ(key_hget)),
+    ROW("hgetall", 2, RESP_READONLY, 1, 1, 1, "hash", "All fields and what they hold.", READ(key_hgetall)),
+    ROW("hincrby", 4, RW, 1, 1, 1, "hash", "Raises a field.", CHANGE(key_hincrby)),
+    ROW("hkeys", 2, RESP_READONLY, 1, 1, 1, "hash", "All fields.", READ(key_hgetall)),
+    ROW("hlen", 2, RO, 1, 1, 1, "hash", "How many fields there are.", READ(key_hlen)),
+    ROW("hmget", -3, RO, 1, 1, 1, "hash", "What several fields hold.", READ(key_hmget)),
+    ROW("hmset", -4, RW, 1, 1, 1, "hash", "Sets fields.", CHANGE(key_hset)),
+    ROW("hset", -4, RW, 1, 1, 1, "hash", "Sets fields.", CHANGE(key_hset)),
+    ROW("hvals", 2, RESP_READONLY, 1, 1, 1, "hash", "What all fields hold.", READ(key_hgetall)),
+    ROW("incr", 2, RW, 1, 1, 1, "string", "Raises a counter by one.", CHANGE(key_incr)),
+    ROW("incrby", 3, RW, 1, 1, 1, "string", "Raises a counter.", CHANGE(key_incr)),
+    ROW("info", -1, 0, 0, 0, 0, "server", "About this node.", LOCAL(resp_info)),
+    ROW("mget", -2, RO, 1, -1, 1, "string", "The values of several keys.", READ(key_mget)),
+    ROW("mset", -3, RESP_WRITE, 1, -1, 2, "string", "SET of several keys, for 24 h.", CHANGE(key_mset)),
+    ROW("msetnx", -3, RESP_WRITE, 1, -1, 2, "string", "Acquires several locks for 24 h, all or none.", CHANGE(key_msetnx)),
+    ROW("multi", 1, RESP_FAST | RESP_NO_SCRIPT, 0, 0, 0, "transactions", "Keeps commands until EXEC.", LOCAL(resp_multi)),
+    ROW("persist", 2, RW, 1, 1, 1, "generic", "Takes the TTL of a counter away; refused for a lock, which always has one.", CHANGE(key_persist)),
+    ROW("pexpire", -3, RW, 1, 1, 1, "generic", "Renews a lock, or sets the TTL of a counter, in milliseconds.", CHANGE(key_expire)),
+    ROW("pexpireat", -3, RW, 1, 1, 1, "generic", "Renews a lock, or keeps a counter, until a time, in milliseconds.", CHANGE(key_expire)),
+    ROW("pexpiretime", 2, RO, 1, 1, 1, "generic", "When a lock expires, in milliseconds.", READ(key_ttl)),
+    ROW("ping", -1, RESP_FAST | RESP_WHEN_SUBSCRIBED, 0, 0, 0, CONNECTION, "Answers PONG.", LOCAL(resp_ping)),
+    ROW("psetex", 4, RESP_WRITE, 1, 1, 1, "string", "SET with a TTL in milliseconds.", CHANGE(key_setex)),
+    ROW("psubscribe", -2, RESP_PUBSUB | RESP_NO_SCRIPT | RESP_WHEN_SUBSCRIBED, 0, 0, 0, "pubsub", "Listens to channels that match.", LOCAL(resp_psubscribe)),
+    ROW("pttl", 2, RO, 1, 1, 1, "generic", "How long a lock lasts, in milliseconds.", READ(key_ttl)),
+    ROW("publish", 3, RESP_PUBSUB | RESP_FAST, 0, 0, 0, "pubsub", "Tells a channel, on every node.", CHANGE(key_publish)),
+    ROW("pubsub", -2, RESP_PUBSUB | RESP_NO_SCRIPT, 0, 0, 0, "pubsub", "Who listens on this node.", LOCAL(resp_pubsub)),
+    ROW("punsubscribe", -1, RESP_PUBSUB | RESP_NO_SCRIPT | RESP_WHEN_SUBSCRIBED, 0, 0, 0, "pubsub", "Listens no more.", LOCAL(resp_punsubscribe)),
+    ROW("quit", -1, RESP_FAST | RESP_NO_SCRIPT | RESP_NO_AUTH | RESP_WHEN_SUBSCRIBED, 0, 0, 0, CONNECTION, "Ends the connection.", LOCAL(resp_quit)),
+    ROW("reset", 1, RESP_FAST | RESP_NO_SCRIPT | RESP_NO_AUTH | RESP_WHEN_SUBSCRIBED, 0, 0, 0, CONNECTION, "Makes the connection as new.", LOCAL(resp_reset)),
+    ROW("scan", -2, RESP_READONLY | RESP_NO_SCRIPT, 0, 0, 0, "generic", "Lists keys, page by page.", READ(key_scan)),
+    ROW("script", -2, RESP_NO_SCRIPT, 0, 0, 0, "scripting", "About the scripts that the node knows.", LOCAL(resp_script)),
+    ROW("select", 2, RESP_FAST | RESP_NO_SCRIPT, 0, 0, 0, CONNECTION, "There is database 0 only.", LOCAL(resp_select)),
+    ROW("set", -3, RESP_WRITE, 1, 1, 1, "string", "With NX acquires the lock; else changes one's own.", CHANGE(key_set)),
+    ROW("setex", 4, RESP_WRITE, 1, 1, 1, "string", "SET with a TTL in seconds.", CHANGE(key_setex)),
+    ROW("setnx", 3, RW, 1, 1, 1, "string", "SET with NX, for 24 h.", CHANGE(key_setnx)),
+    ROW("strlen", 2, RO, 1, 1, 1, "string", "How long the value is.", READ(key_strlen)),
+    ROW("subscribe", -2, RESP_PUBSUB | RESP_NO_SCRIPT | RESP_WHEN_SUBSCRIBED, 0, 0, 0, "pubsub", "Listens to channels.", LOCAL(resp_subscribe)),
+    ROW("time", 1, RESP_FAST | RESP_NO_SCRIPT, 0, 0, 0, "server", "The wall clock of this node.", LOCAL(resp_time)),
+    ROW("ttl", 2, RO, 1, 1, 1, "generic", "How long a lock lasts, in seconds.", READ(key_ttl)),
+    ROW("type", 2, RO, 1, 1, 1, "generic", "string, hash or none.", READ(key_type)),
+    ROW("unlink", -2, RW, 1, -1, 1, "generic", "As DEL.", CHANGE(key_del)),
+    ROW("unsubscribe", -1, RESP_PUBSUB | RESP_NO_SCRIPT | RESP_WHEN_SUBSCRIBED, 0, 0, 0, "pubsub", "Listens no more.", LOCAL(resp_unsubscribe)),
+};
+/* clang-format on */
+
+enum { COMMANDS = sizeof(commands) / sizeof(commands[0]), LONGEST = 16 };
+
+/* ---- finding ---- */
+
+const struct resp_command *resp_command_all(uint32_t *count)
+{
+    *count = COMMANDS;
+    return commands;
+}
+
+static uint8_t small_letter(uint8_t c)
+{
+    return c >= 'A' && c <= 'Z' ? (uint8_t)(c - 'A' + 'a') : c;
+}
+
+static bool is_name_of(const struct resp_command *command, struct slice name)
+{
+    const char *other = command->name;
+    for (size_t i = 0; i < name.len; i++, other++) {
+        if (*other == '\0' || small_letter(name.data[i]) != (uint8_t)*other) {
+            return false;
+        }
+    }
+    return *other == '\0';
+}
+
+/* The rows are in the order of their names. */
+const struct resp_command *resp_command_find(struct slice name)
+{
+    char small[LONGEST];
+    if (name.len == 0 || name.len >= sizeof(small)) {
+        return NULL;
+    }
+    for (size_t i = 0; i < name.len; i++) {
+        small[i] = (char)small_letter(name.data[i]);
+    }
+    small[name.len] = '\0';
+    size_t low = 0;
+    size_t high = COMMANDS;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        int order = strcmp(small, commands[middle].name);
+        if (order == 0) {
+            return &commands[middle];
+        }
+        if (order < 0) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return NULL;
+}
+
+const struct resp_command *resp_command_again(const struct resp_command *last, struct slice name)
+{
+    return last != NULL && is_name_of(last, name) ? last : resp_command_find(name);
+}
+
+bool resp_command_takes(const struct resp_command *command, uint32_t count)
+{
+    return command->arity >= 0 ? count == (uint32_t)command->arity
+                               : count >= (uint32_t)-command->arity;
+}
+
+/* ---- COMMAND ---- */
+
+static void put_flags(struct resp_writer *w, uint32_t flags)
+{
+    static const struct {
+        uint32_t flag;
+        const char *word;
+    } words[] = {{RESP_WRITE, "write"},    {RESP_READONLY, "readonly"},
+                 {RESP_FAST, "fast"},      {RESP_ADMIN, "admin"},
+                 {RESP_PUBSUB, "pubsub"},  {RESP_NO_SCRIPT, "noscript"},
+                 {RESP_NO_AUTH, "no_auth"}};
+    uint32_t count = 0;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        count += (flags & words[i].flag) != 0;
+    }
+    resp_array(w, count);
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (flags & words[i].flag) {
+            resp_simple(w, words[i].word);
+        }
+    }
+}
+
+/* As Redis 7 describes one; we have no ACL categories, tips, key specifications or subcommands. */
+static void put_info(struct resp_writer *w, const struct resp_command *c)
+{
+    resp_array(w, 10);
+    resp_text(w, c->name);
+    resp_integer(w, c->arity);
+    put_flags(w, c->flags);
+    resp_integer(w, c->first_key);
+    resp_integer(w, c->last_key);
+    resp_integer(w, c->key_step);
+    for (int i = 0; i < 4; i++) {
+        resp_array(w, 0);
+    }
+}
+
+static void put_docs(struct resp_writer *w, const struct resp_command *c)
+{
+    resp_text(w, c->name);
+    resp_map(w, 3);
+    resp_text(w, "summary");
+    resp_text(w, c->summary);
+    resp_text(w, "since");
+    resp_text(w, "1.0.0");
+    resp_text(w, "group");
+    resp_text(w, c->group);
+}
+
+static void put_all(struct resp_writer *w)
+{
+    resp_array(w, COMMANDS);
+    for (size_t i = 0; i < COMMANDS; i++) {
+        put_info(w, &commands[i]);
+    }
+}
+
+static void put_all_docs(struct resp_writer *w)
+{
+    resp_map(w, COMMANDS);
+    for (size_t i = 0; i < COMMANDS; i++) {
+        put_docs(w, &commands[i]);
+    }
+}
+
+static void put_some_docs(struct resp_writer *w, const struct slice *names, uint32_t count)
+{
+    uint32_t known = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        known += resp_command_find(names[i]) != NULL;
+    }
+    resp_map(w, known);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct resp_command *c = resp_command_find(names[i]);
+        if (c != NULL) {
+            put_docs(w, c);
+        }
+    }
+}
+
+static void put_keys(struct resp_conn *conn, const struct slice *args, uint32_t count)
+{
+    struct resp_writer w = resp_conn_writer(conn);
+    const struct resp_command *c = resp_command_find(args[0]);
+    if (c == NULL || !resp_command_takes(c, count)) {
+        resp_conn_error(conn, "ERR", "Invalid command specified");
+        return;
+    }
+    if (c->first_key == 0) {
+        resp_conn_error(conn, "ERR", "The command has no key arguments");
+        return;
+    }
+    uint32_t last = c->last_key < 0 ? count - (uint32_t)-c->last_key : (uint32_t)c->last_key;
+    uint32_t step = (uint32_t)c->key_step;
+    resp_array(&w, (last - (uint32_t)c->first_key) / step + 1);
+    for (uint32_t i = (uint32_t)c->first_key; i <= last; i += step) {
+        resp_bulk(&w, args[i]);
+    }
+}
+
+void resp_command(struct resp_conn *conn, const struct slice *args, uint32_t count)
+{
+    struct resp_writer w = resp_conn_writer(conn);
+    if (count == 1) {
+        put_all(&w);
+    } else if (resp_is_word(args[1], "COUNT") && count == 2) {
+        resp_integer(&w, COMMANDS);
+    } else if (resp_is_word(args[1], "LIST") && count == 2) {
+        resp_array(&w, COMMANDS);
+        for (size_t i = 0; i < COMMANDS; i++) {
+            resp_text(&w, commands[i].name);
+        }
+    } else if (resp_is_word(args[1], "INFO") && count == 2) {
+        put_all(&w);
+    } else if (resp_is_word(args[1], "INFO")) {
+        resp_array(&w, count - 2);
+        for (uint32_t i = 2; i < count; i++) {
+            const struct resp_command *c = resp_command_find(args[i]);
+            if (c == NULL) {
+                resp_null_array(&w);
+            } else {
+                put_info(&w, c);
+            }
+        }
+    } else if (resp_is_word(args[1], "DOCS")) {
+        if (count == 2) {
+            put_all_docs(&w);
+        } else {
+            put_some_docs(&w, args + 2, count - 2);
+        }
+    } else if (resp_is_word(args[1], "GETKEYS") && count > 2) {
+        put_keys(conn, args + 2, count - 2);
+    } else {
+        resp_conn_error(conn, "ERR", "unknown subcommand or wrong number of arguments for '%.*s'",
+                        (int)(args[1].len < 64 ? args[1].len : 64), (const char *)args[1].data);
+    }
+}

@@ -1,0 +1,608 @@
+/* One connection of the Redis protocol, see resp_api.h and the picture in resp_conn.h: from bytes
+ * to requests, whose turn it is, and what is written when. */
+#include "service/resp/conn.h"
+
+#include <stdio.h>
+
+void resp_conn_mark_ready(struct resp_conn *conn)
+{
+    if (list_is_empty(&conn->ready)) {
+        list_append(&resp_shared(conn)->ready, &conn->ready);
+    }
+}
+
+/* ---- clocks ---- */
+
+/* Everything in one list has the same time to wait, so its order is that of the deadlines. Whoever
+ * listens to channels may be silent for ever; TCP notices when it is gone. */
+static void update_clock(struct resp_conn *conn)
+{
+    struct resp_shared *shared = resp_shared(conn);
+    bool is_worked_on = conn->mode != RESP_MODE_IDLE || conn->kept != NULL;
+    enum resp_clock clock = conn->is_closing                             ? RESP_CLOCK_TRANSFER
+                            : is_worked_on || buffer_len(&conn->out) > 0 ? RESP_CLOCK_NONE
+                            : buffer_len(&conn->in) > 0                  ? RESP_CLOCK_TRANSFER
+                            : resp_is_subscribed(conn)                   ? RESP_CLOCK_NONE
+                                                                         : RESP_CLOCK_IDLE;
+    if (clock == conn->clock) {
+        if (clock == RESP_CLOCK_IDLE && conn->since_ms != conn->heard_ms) {
+            conn->since_ms = conn->heard_ms;
+            list_append(&shared->idle, &conn->deadline);
+        }
+        return;
+    }
+    conn->clock = clock;
+    if (clock == RESP_CLOCK_NONE) {
+        list_remove(&conn->deadline);
+        return;
+    }
+    conn->since_ms = service_boot_ms(conn->service);
+    list_append(clock == RESP_CLOCK_IDLE ? &shared->idle : &shared->transfers, &conn->deadline);
+}
+
+void resp_conn_shut(struct resp_conn *conn)
+{
+    conn->is_closing = true;
+    update_clock(conn);
+    resp_conn_mark_ready(conn);
+}
+
+/* ---- coming and going ---- */
+
+/* Who holds what it takes: its name, if it has one, and where it is. */
+void resp_conn_name(struct resp_conn *conn)
+{
+    int len = snprintf(conn->client, sizeof(conn->client), "resp:%s%s%s", conn->name,
+                       conn->name[0] != '\0' ? "@" : "", conn->address);
+    hf_assert(len > 0 && (size_t)len < sizeof(conn->client));
+    conn->client_len = (size_t)len;
+}
+
+struct resp_conn *resp_conn_new(struct service *s, const struct resp_conn_options *options)
+{
+    struct resp_shared *shared = s->resp;
+    struct resp_conn *conn = memory_alloc(s->memory, sizeof(*conn));
+    memset(conn, 0, sizeof(*conn));
+    conn->service = s;
+    conn->options = *options;
+    conn->source = ++s->sources;
+    conn->options.address = NULL;
+    snprintf(conn->address, sizeof(conn->address), "%s", options->address);
+    conn->protocol = 2;
+    conn->id = ++shared->ids;
+    conn->born_ms = conn->heard_ms = service_boot_ms(s);
+    conn->is_authenticated = s->options.resp_password[0] == '\0';
+    buffer_init(&conn->in, s->memory, RESP_INPUT_MAX);
+    buffer_init(&conn->out, s->memory, RESP_OUTPUT_MAX);
+    buffer_init(&conn->reply, s->memory, RESP_REPLY_MAX);
+    buffer_init(&conn->multi, s->memory, RESP_MULTI_MAX);
+    list_init(&conn->acquires);
+    list_init(&conn->pending);
+    list_init(&conn->unwritten);
+    list_init(&conn->channels);
+    list_init(&conn->patterns);
+    list_init(&conn->link);
+    list_init(&conn->ready);
+    list_init(&conn->deadline);
+    resp_conn_name(conn);
+    list_append(&shared->conns, &conn->link);
+    shared->conn_count++;
+    shared->connections++;
+    update_clock(conn);
+    return conn;
+}
+
+static void forget_kept(struct resp_conn *conn)
+{
+    if (conn->kept != NULL) {
+        memory_free(conn->service->memory, conn->kept,
+                    sizeof(*conn->kept) + conn->kept->count * sizeof(conn->kept->words[0]));
+        conn->kept = NULL;
+    }
+}
+
+static void forget_parser(struct resp_conn *conn)
+{
+    if (conn->parser != NULL) {
+        memory_free(conn->service->memory, conn->parser, sizeof(*conn->parser));
+        conn->parser = NULL;
+    }
+}
+
+void resp_conn_close(struct resp_conn *conn)
+{
+    struct service *s = conn->service;
+    resp_acquire_abandon_all(conn);
+    resp_pubsub_leave(conn);
+    if (conn->awaited != NULL) {
+        pending_abandon(conn->awaited);
+    }
+    for (struct list *link = list_take(&conn->unwritten); link != NULL;
+         link = list_take(&conn->unwritten)) {
+        pending_abandon(LIST_OBJECT(link, struct pending_request, link));
+    }
+    forget_kept(conn);
+    forget_parser(conn);
+    list_remove(&conn->pending);
+    list_remove(&conn->link);
+    list_remove(&conn->ready);
+    list_remove(&conn->deadline);
+    s->resp->conn_count--;
+    buffer_close(&conn->in);
+    buffer_close(&conn->out);
+    buffer_close(&conn->reply);
+    buffer_close(&conn->multi);
+    memory_free(s->memory, conn, sizeof(*conn));
+}
+
+/* ---- requests ---- */
+
+static bool may_begin(const struct resp_conn *conn)
+{
+    return !conn->is_closing && conn->broken == NULL && buffer_len(&conn->out) < RESP_OUTPUT_SOFT;
+}
+
+/* Most requests come whole, and one parser serves all connections. A request that is cut keeps what
+ * was read of it in a parser of its own. */
+static bool parse(struct resp_conn *conn)
+{
+    struct resp_shared *shared = resp_shared(conn);
+    struct resp_parser *parser = conn->parser;
+    size_t len = buffer_len(&conn->in);
+    if (len == 0) {
+        return false;
+    }
+    if (parser == NULL) {
+        parser = &shared->parser;
+        resp_parser_init(parser);
+    }
+    uint8_t *bytes = conn->in.data + conn->in.start;
+    struct resp_result r = resp_feed(parser, bytes, len);
+    if (r.status == RESP_ERROR) {
+        conn->broken = r.error;
+        return false;
+    }
+    if (r.status == RESP_INCOMPLETE) {
+        if (conn->parser == NULL) {
+            conn->parser = memory_alloc(conn->service->memory, sizeof(*conn->parser));
+            *conn->parser = *parser;
+        }
+        return false;
+    }
+    conn->taken = r.consumed;
+    uint32_t count = resp_count(parser);
+    for (uint32_t i = 0; i < count; i++) {
+        shared->args[i] = resp_argument(parser, bytes, i);
+    }
+    shared->arg_count = count;
+    forget_parser(conn);
+    return true;
+}
+
+/* The request at the front is done with. */
+static void consume(struct resp_conn *conn)
+{
+    if (conn->command != NULL || conn->kept != NULL || resp_shared(conn)->arg_count > 0) {
+        resp_shared(conn)->commands++;
+    }
+    conn->fresh -= conn->fresh < conn->taken ? conn->fresh : conn->taken;
+    buffer_consume(&conn->in, conn->taken);
+    conn->taken = 0;
+    forget_kept(conn);
+}
+
+/* It stays at the front; its words are found again by where they lie. */
+static void keep(struct resp_conn *conn)
+{
+    struct resp_shared *shared = resp_shared(conn);
+    uint32_t count = shared->arg_count;
+    struct resp_kept *kept =
+        memory_alloc(conn->service->memory, sizeof(*kept) + count * sizeof(kept->words[0]));
+    const uint8_t *bytes = conn->in.data + conn->in.start;
+    kept->count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        kept->words[i].offset = (uint32_t)(shared->args[i].data - bytes);
+        kept->words[i].size = (uint32_t)shared->args[i].len;
+    }
+    conn->kept = kept;
+}
+
+const struct slice *resp_conn_args(struct resp_conn *conn, uint32_t *count)
+{
+    struct resp_shared *shared = resp_shared(conn);
+    const struct resp_kept *kept = conn->kept;
+    const uint8_t *bytes = conn->in.data + conn->in.start;
+    for (uint32_t i = 0; i < kept->count; i++) {
+        shared->args[i] = slice_make(bytes + kept->words[i].offset, kept->words[i].size);
+    }
+    shared->arg_count = kept->count;
+    *count = kept->count;
+    return shared->args;
+}
+
+/* ---- whose turn it is ---- */
+
+/* The start of an argument, for people; an error must stay a line. */
+static int shown(struct slice text)
+{
+    return text.len < 128 ? (int)text.len : 128;
+}
+
+static void answer_unknown(struct resp_conn *conn, const struct slice *args, uint32_t count)
+{
+    char words[160] = "";
+    size_t len = 0;
+    for (uint32_t i = 1; i < count && len < sizeof(words) - 40; i++) {
+        len +=
+            (size_t)snprintf(words + len, sizeof(words) - len, "'%.*s' ",
+                             args[i].len < 32 ? (int)args[i].len : 32, (const char *)args[i].data);
+    }
+    resp_conn_error(conn, "ERR", "unknown command '%.*s', with args beginning with: %s",
+                    shown(args[0]), (const char *)args[0].data, words);
+}
+
+/* Answers with an error, and returns true, when the request may not be begun at all. */
+static bool is_refused(struct resp_conn *conn, const struct slice *args, uint32_t count)
+{
+    const struct resp_command *command = conn->command;
+    bool is_known = command != NULL;
+    if (!conn->is_authenticated && !(is_known && (command->flags & RESP_NO_AUTH))) {
+        resp_conn_error(conn, "NOAUTH", "Authentication required.");
+    } else if (!is_known) {
+        answer_unknown(conn, args, count);
+    } else if (!resp_command_takes(command, count)) {
+        resp_conn_error(conn, "ERR", "wrong number of arguments for '%s' command", command->name);
+    } else if (conn->protocol == 2 && resp_is_subscribed(conn) &&
+               !(command->flags & RESP_WHEN_SUBSCRIBED)) {
+        resp_conn_error(conn, "ERR",
+                        "Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT "
+                        "/ RESET are allowed in this context",
+                        command->name);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static void on_barrier(void *owner, enum hf_error error, const struct result *result)
+{
+    struct resp_conn *conn = owner;
+    (void)result;
+    bool is_settled = pending_settle(conn->awaited);
+    hf_assert(is_settled);
+    conn->awaited = NULL;
+    conn->mode = RESP_MODE_IDLE;
+    if (error != HF_OK) {
+        resp_conn_fail(conn, error);
+        resp_conn_done(conn);
+        return;
+    }
+    conn->fresh = conn->covered;
+    resp_conn_mark_ready(conn);
+}
+
+/* All reads that are here by now share one barrier (S9.1). */
+static void begin_reading(struct resp_conn *conn)
+{
+    conn->mode = RESP_MODE_READING;
+    conn->covered = buffer_len(&conn->in);
+    conn->awaited = pending_barrier(conn->service, on_barrier, conn);
+}
+
+/* Begins the request, whose words are in shared.args. True: it is answered or on its way, and its
+ * bytes are not needed any more. */
+static bool begin(struct resp_conn *conn)
+{
+    const struct slice *args = resp_shared(conn)->args;
+    uint32_t count = resp_shared(conn)->arg_count;
+    struct resp_set set;
+    bool may_join = conn->mode == RESP_MODE_ACQUIRING && conn->acquire_count < RESP_ACQUIRES &&
+                    conn->command != NULL && resp_is_acquire(conn, args, count, &set);
+    if (conn->mode != RESP_MODE_IDLE && !may_join) {
+        return false;
+    }
+    conn->last = conn->command;
+    if (may_join) {
+        resp_acquire_begin(conn, &set);
+        return true;
+    }
+    if (is_refused(conn, args, count)) {
+        conn->multi_failed = conn->is_multi;
+        return true;
+    }
+    if (resp_multi_takes(conn, args, count)) {
+        return true;
+    }
+    switch (conn->command->kind) {
+    case RESP_LOCAL:
+        conn->command->local(conn, args, count);
+        return true;
+    case RESP_READ:
+        /* What the leader's memory holds now is the newest there is. */
+        if (conn->taken <= conn->fresh || conn->service->options.resp_tier == TIER_EFFICIENCY) {
+            resp_look(conn, args, count);
+            return true;
+        }
+        begin_reading(conn);
+        break;
+    case RESP_CHANGE:
+        conn->fresh = 0;
+        if (resp_is_acquire(conn, args, count, &set)) {
+            resp_acquire_begin(conn, &set);
+            return true;
+        }
+        resp_transact_begin(conn);
+        break;
+    }
+    return false;
+}
+
+static void advance(struct resp_conn *conn)
+{
+    struct resp_shared *shared = resp_shared(conn);
+    conn->service->source = conn->source;
+    while (may_begin(conn)) {
+        uint32_t count;
+        if (conn->kept != NULL) {
+            if (conn->mode != RESP_MODE_IDLE) {
+                break;
+            }
+            (void)resp_conn_args(conn, &count);
+        } else if (!parse(conn)) {
+            break;
+        } else {
+            conn->command =
+                shared->arg_count > 0 ? resp_command_again(conn->last, shared->args[0]) : NULL;
+        }
+        if (shared->arg_count == 0 || begin(conn)) {
+            consume(conn);
+        } else {
+            if (conn->kept == NULL) {
+                keep(conn);
+            }
+            break;
+        }
+    }
+    conn->service->source = 0;
+    if (conn->broken != NULL && conn->mode == RESP_MODE_IDLE && !conn->is_closing) {
+        resp_conn_error(conn, "ERR", "Protocol error: %s", conn->broken);
+        resp_conn_shut(conn);
+    }
+    if (conn->out.overflowed) {
+        resp_conn_shut(conn);
+    }
+    if (conn->is_closing) {
+        forget_parser(conn);
+    } else if (conn->is_ended && conn->mode == RESP_MODE_IDLE && conn->kept == NULL &&
+               may_begin(conn)) {
+        resp_conn_shut(conn); /* half a request, or none */
+    }
+    buffer_release_above(&conn->in, RESP_BUFFER_KEPT);
+    update_clock(conn);
+    if (buffer_len(&conn->out) > 0) {
+        resp_conn_mark_ready(conn);
+    }
+}
+
+void resp_conn_done(struct resp_conn *conn)
+{
+    hf_assert(conn->awaited == NULL && conn->kept != NULL);
+    conn->mode = RESP_MODE_IDLE;
+    consume(conn);
+    resp_conn_mark_ready(conn);
+}
+
+/* ---- the caller's side ---- */
+
+void resp_conn_receive(struct resp_conn *conn, struct slice bytes)
+{
+    hf_assert(bytes.len <= RESP_CONN_READ);
+    if (conn->is_closing || conn->is_ended) {
+        return;
+    }
+    bool is_taken = buffer_append_slice(&conn->in, bytes);
+    hf_assert(is_taken); /* see resp_conn_wants_input */
+    conn->heard_ms = service_boot_ms(conn->service);
+    advance(conn);
+}
+
+bool resp_conn_wants_input(const struct resp_conn *conn)
+{
+    bool is_held = conn->kept != NULL || conn->mode != RESP_MODE_IDLE || !may_begin(conn);
+    return !conn->is_ended && !conn->is_closing &&
+           (!is_held || buffer_len(&conn->in) < RESP_INPUT_SOFT);
+}
+
+void resp_conn_end(struct resp_conn *conn)
+{
+    conn->is_ended = true;
+    resp_acquire_end(conn);
+    advance(conn);
+    resp_conn_mark_ready(conn);
+}
+
+struct slice resp_conn_output(const struct resp_conn *conn)
+{
+    return buffer_bytes(&conn->out);
+}
+
+void resp_conn_written(struct resp_conn *conn, size_t len)
+{
+    buffer_consume(&conn->out, len);
+    buffer_release_above(&conn->out, RESP_BUFFER_KEPT);
+    conn->written += len;
+    while (!list_is_empty(&conn->unwritten)) {
+        struct pending_request *awaited =
+            LIST_OBJECT(conn->unwritten.next, struct pending_request, link);
+        if (awaited->mark > conn->written) {
+            break;
+        }
+        pending_written(awaited);
+    }
+    if (buffer_len(&conn->out) == 0) {
+        update_clock(conn);
+    }
+    if (buffer_len(&conn->in) > 0 && may_begin(conn) && conn->mode == RESP_MODE_IDLE) {
+        resp_conn_mark_ready(conn);
+    }
+}
+
+bool resp_conn_is_finished(const struct resp_conn *conn)
+{
+    return conn->is_closing && buffer_len(&conn->out) == 0 && conn->mode == RESP_MODE_IDLE;
+}
+
+bool resp_conn_is_idle(const struct resp_conn *conn)
+{
+    return conn->clock == RESP_CLOCK_IDLE && !conn->is_multi && !conn->is_ended &&
+           list_is_empty(&conn->unwritten);
+}
+
+void resp_conn_retire(struct resp_conn *conn)
+{
+    hf_assert(resp_conn_is_idle(conn));
+    conn->is_closing = true;
+}
+
+/* ---- answers ---- */
+
+void resp_conn_error(struct resp_conn *conn, const char *code, const char *format, ...)
+{
+    char text[LIMIT_RESP_ERROR];
+    struct resp_writer w = resp_conn_writer(conn);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    resp_error(&w, code, "%s", text);
+    resp_shared(conn)->errors++;
+}
+
+/* ---- all of them ---- */
+
+void resp_open_all(struct service *s)
+{
+    struct resp_shared *shared = memory_alloc(s->memory, sizeof(*shared));
+    memset(shared, 0, sizeof(*shared));
+    list_init(&shared->conns);
+    list_init(&shared->ready);
+    list_init(&shared->transfers);
+    list_init(&shared->idle);
+    list_init(&shared->pending);
+    pool_init(&shared->pool, s->memory);
+    shared->born_ms = service_boot_ms(s);
+    keyspace_open(&shared->keyspace, s);
+    s->resp = shared;
+    resp_set_open(s);
+    resp_pubsub_open(s);
+}
+
+void resp_close_all(struct service *s)
+{
+    struct resp_shared *shared = s->resp;
+    hf_assert(list_is_empty(&shared->conns));
+    resp_script_close(s);
+    resp_pubsub_close(s);
+    keyspace_close(&shared->keyspace);
+    pool_close(&shared->pool);
+    memory_free(s->memory, shared, sizeof(*shared));
+}
+
+static void run_deadlines(struct service *s)
+{
+    struct resp_shared *shared = s->resp;
+    uint64_t now_ms = service_boot_ms(s);
+    while (!list_is_empty(&shared->transfers)) {
+        struct resp_conn *conn = LIST_OBJECT(shared->transfers.next, struct resp_conn, deadline);
+        if (conn->since_ms + s->options.request_ms > now_ms) {
+            break;
+        }
+        list_remove(&conn->deadline);
+        if (conn->is_closing) { /* the client does not read the last answer */
+            buffer_truncate(&conn->out, 0);
+        } else {
+            conn->clock = RESP_CLOCK_NONE;
+            resp_conn_error(conn, "ERR", "Protocol error: the request did not arrive in time");
+            resp_conn_shut(conn);
+        }
+        resp_conn_mark_ready(conn);
+    }
+    while (!list_is_empty(&shared->idle)) {
+        struct resp_conn *conn = LIST_OBJECT(shared->idle.next, struct resp_conn, deadline);
+        if (conn->since_ms + RESP_IDLE_MS > now_ms) {
+            break;
+        }
+        resp_conn_shut(conn);
+    }
+}
+
+void resp_run_all(struct service *s)
+{
+    struct resp_shared *shared = s->resp;
+    run_deadlines(s);
+    struct list ready;
+    list_init(&ready);
+    list_move_all(&ready, &shared->ready);
+    for (struct list *link = list_take(&ready); link != NULL; link = list_take(&ready)) {
+        struct resp_conn *conn = LIST_OBJECT(link, struct resp_conn, ready);
+        if (buffer_len(&conn->in) > 0 || conn->is_ended) {
+            advance(conn);
+        }
+        update_clock(conn);
+        list_remove(&conn->ready);                /* whatever became of it is told now */
+        conn->options.ready(conn->options.owner); /* the connection may be gone after this */
+    }
+}
+
+uint64_t resp_next_ms(const struct service *s)
+{
+    const struct resp_shared *shared = s->resp;
+    if (!list_is_empty(&shared->ready) || shared->is_behind) {
+        return 0;
+    }
+    uint64_t next_ms = UINT64_MAX;
+    if (!list_is_empty(&shared->transfers)) {
+        const struct resp_conn *conn =
+            LIST_OBJECT(shared->transfers.next, struct resp_conn, deadline);
+        next_ms = conn->since_ms + s->options.request_ms;
+    }
+    if (!list_is_empty(&shared->idle)) {
+        const struct resp_conn *conn = LIST_OBJECT(shared->idle.next, struct resp_conn, deadline);
+        uint64_t idle_ms = conn->since_ms + RESP_IDLE_MS;
+        next_ms = idle_ms < next_ms ? idle_ms : next_ms;
+    }
+    if (!list_is_empty(&shared->pending)) { /* in the order in which they are given up */
+        const struct resp_conn *conn = LIST_OBJECT(shared->pending.next, struct resp_conn, pending);
+        next_ms = conn->give_up_ms < next_ms ? conn->give_up_ms : next_ms;
+    }
+    return next_ms;
+}
+
+void resp_drain_all(struct service *s)
+{
+    struct resp_shared *shared = s->resp;
+    for (struct list *link = shared->conns.next; link != &shared->conns; link = link->next) {
+        struct resp_conn *conn = LIST_OBJECT(link, struct resp_conn, link);
+        conn->is_ended = true; /* what was asked for is answered, and no more is taken in */
+        resp_conn_mark_ready(conn);
+    }
+}
+
+void resp_on_event(struct service *s, const struct event *event)
+{
+    if (event->type == EVENT_PUBLISHED) {
+        resp_pubsub_deliver(s, event->name, event->text);
+    }
+}
+
+void resp_stats(const struct service *s, struct service_stats *out)
+{
+    const struct resp_shared *shared = s->resp;
+    out->resp_connections = shared->conn_count;
+    out->resp_accepted = shared->connections;
+    out->resp_commands = shared->commands;
+    out->resp_errors = shared->errors;
+    out->resp_conflicts = shared->conflicts;
+    out->resp_dropped = shared->dropped;
+    resp_script_stats(s, out);
+}

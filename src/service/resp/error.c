@@ -1,0 +1,54 @@
+/* Errors of operation in the form of Redis: a word that clients look at, and a sentence. */
+#include "service/resp/conn.h"
+
+const char *resp_error_code(enum hf_error error)
+{
+    switch (error) {
+    case HF_UNAVAILABLE:
+        return "CLUSTERDOWN"; /* nothing was done; clients of Redis try again */
+    case HF_BUSY:
+        return "TRYAGAIN";
+    case HF_DISK_FULL:
+        return "MISCONF";
+    case HF_STATE_FULL:
+        return "OOM"; /* what Redis says at maxmemory */
+    case HF_OUTCOME_UNKNOWN:
+        return "OUTCOMEUNKNOWN";
+    case HF_WRONG_TIER:
+        return "WRONGTIER";
+    default:
+        return "ERR";
+    }
+}
+
+static const char *words(enum hf_error error)
+{
+    switch (error) {
+    case HF_OUTCOME_UNKNOWN:
+        return "it may have been done: look at the key (GET, TTL) before you rely on either";
+    case HF_STATE_FULL:
+        return "state_full: the state has reached its limit (state-max), nothing was done; delete "
+               "keys, or raise state-max on all nodes";
+    case HF_INVALID_METADATA:
+        return "a value is at most 4,096 bytes";
+    default:
+        return hf_error_text(error);
+    }
+}
+
+void resp_put_error(struct resp_writer *w, enum hf_error error)
+{
+    const char *code = resp_error_code(error);
+    if (strcmp(code, "ERR") == 0) {
+        resp_error(w, code, "%s: %s", hf_error_code(error), words(error));
+    } else {
+        resp_error(w, code, "%s", words(error));
+    }
+}
+
+void resp_conn_fail(struct resp_conn *conn, enum hf_error error)
+{
+    struct resp_writer w = resp_conn_writer(conn);
+    resp_put_error(&w, error);
+    resp_shared(conn)->errors++;
+}

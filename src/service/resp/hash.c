@@ -1,0 +1,336 @@
+/* Small hashes as the value of a lock: Redisson keeps a holder and its depth in one.
+ *
+ * A value is a run of fields, each two lengths of two bytes, the field and what it holds. With at
+ * most 4,096 bytes of them all, looking through them is the quickest. */
+#include "service/resp/conn.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "service/resp/number.h"
+
+enum { FIELD_HEAD = 4 };
+
+struct field {
+    struct slice name;
+    struct slice value;
+    size_t at;  /* where it begins */
+    size_t end; /* where the next one does */
+};
+
+static size_t length_at(const uint8_t *at)
+{
+    return (size_t)at[0] | (size_t)at[1] << 8;
+}
+
+/* The field at `at`; false at the end, or where the bytes are none. */
+static bool next_field(struct slice hash, size_t at, struct field *out)
+{
+    if (at > hash.len || hash.len - at < FIELD_HEAD) {
+        return false;
+    }
+    size_t name_len = length_at(hash.data + at);
+    size_t value_len = length_at(hash.data + at + 2);
+    if (hash.len - at - FIELD_HEAD < name_len + value_len) {
+        return false;
+    }
+    const uint8_t *bytes = hash.data + at + FIELD_HEAD;
+    *out = (struct field){slice_make(bytes, name_len), slice_make(bytes + name_len, value_len), at,
+                          at + FIELD_HEAD + name_len + value_len};
+    return true;
+}
+
+static bool find_field(struct slice hash, struct slice name, struct field *out)
+{
+    for (size_t at = 0; next_field(hash, at, out); at = out->end) {
+        if (slice_equal(out->name, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool resp_hash_has(struct slice hash, struct slice field)
+{
+    struct field f;
+    return find_field(hash, field, &f);
+}
+
+static uint32_t count_fields(struct slice hash)
+{
+    struct field f;
+    uint32_t count = 0;
+    for (size_t at = 0; next_field(hash, at, &f); at = f.end) {
+        count++;
+    }
+    return count;
+}
+
+/* The hash of a key that is one, or an empty one; false, and `to` was told, when it is another. */
+static bool open_hash(struct keyspace *k, struct slice name, const struct key_sink *to,
+                      struct key **key, struct slice *hash)
+{
+    *key = keyspace_key(k, name, to);
+    if (*key == NULL) {
+        return false;
+    }
+    if (key_is_present(*key) && (*key)->kind != KEY_HASH) {
+        to->error(to->ctx, "WRONGTYPE", KEY_WRONG_TYPE);
+        return false;
+    }
+    *hash = (*key)->kind == KEY_HASH ? (*key)->value : slice_make(NULL, 0);
+    return true;
+}
+
+/* ---- reading ---- */
+
+void key_hget(struct keyspace *k, const struct slice *args, uint32_t count,
+              const struct key_sink *to)
+{
+    (void)count;
+    struct key *key;
+    struct slice hash;
+    struct field f;
+    if (!open_hash(k, args[1], to, &key, &hash)) {
+        return;
+    }
+    key->is_compared = true;
+    if (find_field(hash, args[2], &f)) {
+        to->bulk(to->ctx, f.value);
+    } else {
+        to->null(to->ctx);
+    }
+}
+
+void key_hmget(struct keyspace *k, const struct slice *args, uint32_t count,
+               const struct key_sink *to)
+{
+    struct key *key;
+    struct slice hash;
+    struct field f;
+    if (!open_hash(k, args[1], to, &key, &hash)) {
+        return;
+    }
+    key->is_compared = true;
+    to->array(to->ctx, count - 2);
+    for (uint32_t i = 2; i < count; i++) {
+        if (find_field(hash, args[i], &f)) {
+            to->bulk(to->ctx, f.value);
+        } else {
+            to->null(to->ctx);
+        }
+    }
+}
+
+/* HGETALL, HKEYS, HVALS. */
+void key_hgetall(struct keyspace *k, const struct slice *args, uint32_t count,
+                 const struct key_sink *to)
+{
+    (void)count;
+    struct key *key;
+    struct slice hash;
+    struct field f;
+    if (!open_hash(k, args[1], to, &key, &hash)) {
+        return;
+    }
+    key->is_compared = true;
+    bool has_names = !resp_is_word(args[0], "HVALS");
+    bool has_values = !resp_is_word(args[0], "HKEYS");
+    if (has_names && has_values) {
+        to->map(to->ctx, count_fields(hash));
+    } else {
+        to->array(to->ctx, count_fields(hash));
+    }
+    for (size_t at = 0; next_field(hash, at, &f); at = f.end) {
+        if (has_names) {
+            to->bulk(to->ctx, f.name);
+        }
+        if (has_values) {
+            to->bulk(to->ctx, f.value);
+        }
+    }
+}
+
+void key_hexists(struct keyspace *k, const struct slice *args, uint32_t count,
+                 const struct key_sink *to)
+{
+    (void)count;
+    struct key *key;
+    struct slice hash;
+    struct field f;
+    if (open_hash(k, args[1], to, &key, &hash)) {
+        key->is_compared = true;
+        to->integer(to->ctx, find_field(hash, args[2], &f));
+    }
+}
+
+void key_hlen(struct keyspace *k, const struct slice *args, uint32_t count,
+              const struct key_sink *to)
+{
+    (void)count;
+    struct key *key;
+    struct slice hash;
+    if (open_hash(k, args[1], to, &key, &hash)) {
+        to->integer(to->ctx, count_fields(hash));
+    }
+}
+
+/* ---- changing ---- */
+
+static bool may_change(const struct keyspace *k, const struct key *key, const struct key_sink *to)
+{
+    if (key->kind == KEY_RESERVED) {
+        to->error(
+            to->ctx, "ERR",
+            "the lock is free and not to be had now: a lock-delay runs, or others wait for it");
+        return false;
+    }
+    if (!key_is_own(k, key)) {
+        to->error(to->ctx, "ERR",
+                  "the lock is held by another connection: compare it in a script (HEXISTS, HGET) "
+                  "before it is changed");
+        return false;
+    }
+    return true;
+}
+
+/* `hash` without the field at `without` (NULL: all of it), and with another behind it. */
+static bool make_hash(struct keyspace *k, struct slice hash, const struct field *without,
+                      struct slice name, struct slice value, struct slice *out,
+                      const struct key_sink *to)
+{
+    size_t size = hash.len + FIELD_HEAD + name.len + value.len;
+    size_t cut = without != NULL ? without->end - without->at : 0;
+    uint8_t *bytes = NULL;
+    if (size - cut <= LIMIT_VALUE) {
+        bytes = bump_take(&k->arena, size);
+    }
+    if (bytes == NULL) {
+        to->error(to->ctx, "ERR", "the fields of a hash take at most 4,096 bytes");
+        return false;
+    }
+    size_t before = without != NULL ? without->at : hash.len;
+    size_t len = before;
+    if (before > 0) {
+        memcpy(bytes, hash.data, before);
+    }
+    uint8_t *head = bytes + len;
+    head[0] = (uint8_t)name.len;
+    head[1] = (uint8_t)(name.len >> 8);
+    head[2] = (uint8_t)value.len;
+    head[3] = (uint8_t)(value.len >> 8);
+    len += FIELD_HEAD;
+    memcpy(bytes + len, name.data, name.len);
+    memcpy(bytes + len + name.len, value.data, value.len);
+    len += name.len + value.len;
+    if (without != NULL && without->end < hash.len) {
+        memcpy(bytes + len, hash.data + without->end, hash.len - without->end);
+        len += hash.len - without->end;
+    }
+    *out = slice_make(bytes, len);
+    return true;
+}
+
+static void put_hash(struct keyspace *k, struct key *key, struct slice hash)
+{
+    bool is_new = !key_is_present(key);
+    key_put(k, key, KEY_HASH, hash, is_new ? LIMIT_TTL_MAX_MS : 0);
+}
+
+void key_hset(struct keyspace *k, const struct slice *args, uint32_t count,
+              const struct key_sink *to)
+{
+    struct key *key;
+    struct slice hash;
+    int64_t added = 0;
+    if (count % 2 != 0) {
+        to->error(to->ctx, "ERR", "wrong number of arguments for 'hset' command");
+        return;
+    }
+    if (!open_hash(k, args[1], to, &key, &hash) || !may_change(k, key, to)) {
+        return;
+    }
+    for (uint32_t i = 2; i < count; i += 2) {
+        struct field f;
+        bool is_there = find_field(hash, args[i], &f);
+        if (!make_hash(k, hash, is_there ? &f : NULL, args[i], args[i + 1], &hash, to)) {
+            return;
+        }
+        added += !is_there;
+    }
+    put_hash(k, key, hash);
+    if (resp_is_word(args[0], "HMSET")) {
+        to->status(to->ctx, "OK");
+    } else {
+        to->integer(to->ctx, added);
+    }
+}
+
+void key_hincrby(struct keyspace *k, const struct slice *args, uint32_t count,
+                 const struct key_sink *to)
+{
+    (void)count;
+    struct key *key;
+    struct slice hash;
+    struct field f;
+    int64_t by;
+    int64_t number = 0;
+    char text[24];
+    if (!resp_parse_number(args[3], &by)) {
+        to->error(to->ctx, "ERR", "value is not an integer or out of range");
+        return;
+    }
+    if (!open_hash(k, args[1], to, &key, &hash) || !may_change(k, key, to)) {
+        return;
+    }
+    bool is_there = find_field(hash, args[2], &f);
+    if (is_there && !resp_parse_number(f.value, &number)) {
+        to->error(to->ctx, "ERR", "hash value is not an integer");
+        return;
+    }
+    if (__builtin_add_overflow(number, by, &number)) {
+        to->error(to->ctx, "ERR", "increment or decrement would overflow");
+        return;
+    }
+    int len = snprintf(text, sizeof(text), "%" PRId64, number);
+    if (make_hash(k, hash, is_there ? &f : NULL, args[2], slice_make(text, (size_t)len), &hash,
+                  to)) {
+        put_hash(k, key, hash);
+        to->integer(to->ctx, number);
+    }
+}
+
+void key_hdel(struct keyspace *k, const struct slice *args, uint32_t count,
+              const struct key_sink *to)
+{
+    struct key *key;
+    struct slice hash;
+    int64_t gone = 0;
+    if (!open_hash(k, args[1], to, &key, &hash)) {
+        return;
+    }
+    for (uint32_t i = 2; i < count; i++) {
+        struct field f;
+        if (!find_field(hash, args[i], &f)) {
+            continue;
+        }
+        if (gone == 0 && !may_change(k, key, to)) {
+            return;
+        }
+        uint8_t *bytes = bump_take(&k->arena, hash.len);
+        if (bytes == NULL) {
+            to->error(to->ctx, "ERR", "the transaction takes too much memory");
+            return;
+        }
+        memcpy(bytes, hash.data, f.at);
+        memcpy(bytes + f.at, hash.data + f.end, hash.len - f.end);
+        hash = slice_make(bytes, hash.len - (f.end - f.at));
+        gone++;
+    }
+    if (gone > 0 && hash.len > 0) {
+        put_hash(k, key, hash);
+    } else if (gone > 0) {
+        key_drop(k, key); /* it may be changed, so it is its own */
+    }
+    to->integer(to->ctx, gone);
+}

@@ -1,0 +1,371 @@
+/* Commands on keys of any kind: whether they are there, what they are, how long they last, and
+ * their end. Reading a key's value is noted, so that a script which compared it may act on it. */
+#include "service/resp/conn.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "service/resp/number.h"
+
+/* ---- reading ---- */
+
+enum { KEY_TEXT_MAX = sizeof("holdfast:") + LIMIT_CLIENT };
+
+/* The value as a string; `text` holds what is not stored as one. False: there is none, and `to` has
+ * the error if the key is of another type, nothing if it is absent. */
+static bool read_value(struct key *key, char text[KEY_TEXT_MAX], struct slice *out,
+                       const struct key_sink *to)
+{
+    int len;
+    key->is_compared = true;
+    switch (key->kind) {
+    case KEY_STRING:
+        *out = key->value;
+        return true;
+    case KEY_COUNTER:
+        len = snprintf(text, KEY_TEXT_MAX, "%" PRId64, key->number);
+        *out = slice_make(text, (size_t)len);
+        return true;
+    case KEY_LOCK: /* of another API: it says whose it is */
+        len = snprintf(text, KEY_TEXT_MAX, "holdfast:%.*s", (int)key->seen.client.len,
+                       (const char *)key->seen.client.data);
+        *out = slice_make(text, (size_t)len);
+        return true;
+    case KEY_HASH:
+        to->error(to->ctx, "WRONGTYPE", KEY_WRONG_TYPE);
+        return false;
+    case KEY_ABSENT:
+    case KEY_RESERVED:
+        break;
+    }
+    return false;
+}
+
+static void put_value(struct key *key, const struct key_sink *to)
+{
+    char text[KEY_TEXT_MAX];
+    struct slice value;
+    if (read_value(key, text, &value, to)) {
+        to->bulk(to->ctx, value);
+    } else if (!key_is_present(key)) {
+        to->null(to->ctx);
+    }
+}
+
+void key_get(struct keyspace *k, const struct slice *args, uint32_t count,
+             const struct key_sink *to)
+{
+    (void)count;
+    struct key *key = keyspace_key(k, args[1], to);
+    if (key != NULL) {
+        put_value(key, to);
+    }
+}
+
+/* From `start` to `end`, both included; negative ones count from the end. */
+void key_getrange(struct keyspace *k, const struct slice *args, uint32_t count,
+                  const struct key_sink *to)
+{
+    (void)count;
+    char text[KEY_TEXT_MAX];
+    int64_t start;
+    int64_t end;
+    struct slice value = slice_make("", 0);
+    if (!resp_parse_number(args[2], &start) || !resp_parse_number(args[3], &end)) {
+        to->error(to->ctx, "ERR", "value is not an integer or out of range");
+        return;
+    }
+    struct key *key = keyspace_key(k, args[1], to);
+    if (key == NULL || (!read_value(key, text, &value, to) && key_is_present(key))) {
+        return;
+    }
+    int64_t len = (int64_t)value.len;
+    start = start >= 0 ? start : start < -len ? 0 : start + len;
+    end = end >= len ? len - 1 : end >= 0 ? end : end < -len ? -1 : end + len;
+    bool is_empty = start > end;
+    to->bulk(to->ctx, is_empty ? slice_make("", 0)
+                               : slice_make(value.data + start, (size_t)(end - start + 1)));
+}
+
+/* A name that cannot be one has no value; what is no string has none either, as in Redis. */
+void key_mget(struct keyspace *k, const struct slice *args, uint32_t count,
+              const struct key_sink *to)
+{
+    for (uint32_t i = 1; i < count; i++) { /* errors first: an array cannot be taken back */
+        if (keyspace_key(k, args[i], to) == NULL) {
+            return;
+        }
+    }
+    to->array(to->ctx, count - 1);
+    for (uint32_t i = 1; i < count; i++) {
+        struct key *key = keyspace_key(k, args[i], to);
+        if (key->kind == KEY_HASH) {
+            to->null(to->ctx);
+        } else {
+            put_value(key, to);
+        }
+    }
+}
+
+void key_strlen(struct keyspace *k, const struct slice *args, uint32_t count,
+                const struct key_sink *to)
+{
+    (void)count;
+    struct key *key = keyspace_key(k, args[1], to);
+    if (key == NULL) {
+        return;
+    }
+    if (key->kind == KEY_STRING || !key_is_present(key)) {
+        to->integer(to->ctx, key->kind == KEY_STRING ? (int64_t)key->value.len : 0);
+    } else {
+        to->error(to->ctx, "WRONGTYPE", KEY_WRONG_TYPE);
+    }
+}
+
+void key_exists(struct keyspace *k, const struct slice *args, uint32_t count,
+                const struct key_sink *to)
+{
+    int64_t found = 0;
+    for (uint32_t i = 1; i < count; i++) {
+        const struct key *key = keyspace_key(k, args[i], to);
+        if (key == NULL) {
+            return;
+        }
+        found += key_is_present(key);
+    }
+    to->integer(to->ctx, found);
+}
+
+void key_type(struct keyspace *k, const struct slice *args, uint32_t count,
+              const struct key_sink *to)
+{
+    (void)count;
+    const struct key *key = keyspace_key(k, args[1], to);
+    if (key != NULL) {
+        to->status(to->ctx, !key_is_present(key)    ? "none"
+                            : key->kind == KEY_HASH ? "hash"
+                                                    : "string");
+    }
+}
+
+/* TTL, PTTL, EXPIRETIME, PEXPIRETIME. */
+void key_ttl(struct keyspace *k, const struct slice *args, uint32_t count,
+             const struct key_sink *to)
+{
+    (void)count;
+    const struct key *key = keyspace_key(k, args[1], to);
+    if (key == NULL) {
+        return;
+    }
+    if (!key_is_present(key)) {
+        to->integer(to->ctx, -2);
+        return;
+    }
+    if (key->deadline_ms == 0) { /* a counter */
+        to->integer(to->ctx, -1);
+        return;
+    }
+    bool is_ms = args[0].data[0] == 'p' || args[0].data[0] == 'P';
+    bool is_when = args[0].len > 4;
+    const struct service *s = k->service;
+    /* What the state still has is there, even if its last moment is just passing. */
+    uint64_t left_ms = key->deadline_ms > k->now_ms ? key->deadline_ms - k->now_ms : 1;
+    uint64_t ms = is_when ? s->gateway.wall_ms(s->gateway.ctx) + left_ms : left_ms;
+    to->integer(to->ctx, (int64_t)(is_ms ? ms : (ms + 500) / 1000));
+}
+
+/* ---- the end ---- */
+
+void key_del(struct keyspace *k, const struct slice *args, uint32_t count,
+             const struct key_sink *to)
+{
+    int64_t dropped = 0;
+    for (uint32_t i = 1; i < count; i++) { /* all or nothing */
+        struct key *key = keyspace_key(k, args[i], to);
+        if (key == NULL || (key_is_present(key) && !key_may_drop(k, key, to))) {
+            return;
+        }
+    }
+    for (uint32_t i = 1; i < count; i++) {
+        struct key *key = keyspace_key(k, args[i], to);
+        if (key_is_present(key)) {
+            key_drop(k, key);
+            dropped++;
+        }
+    }
+    to->integer(to->ctx, dropped);
+}
+
+/* ---- time ---- */
+
+enum expire_rule { EXPIRE_ALWAYS, EXPIRE_NX, EXPIRE_XX, EXPIRE_GT, EXPIRE_LT };
+
+struct expire_request {
+    enum expire_rule rule;
+    bool needs_ttl; /* XX, also beside GT or LT */
+    bool ends_it;   /* the time is past */
+    struct resp_time time;
+};
+
+static bool read_rule(const struct slice *args, uint32_t count, struct expire_request *out)
+{
+    static const char *const words[] = {"", "NX", "XX", "GT", "LT"};
+    for (uint32_t i = 3; i < count; i++) {
+        unsigned found = EXPIRE_NX;
+        while (found <= EXPIRE_LT && !resp_is_word(args[i], words[found])) {
+            found++;
+        }
+        bool is_doubled = out->rule != EXPIRE_ALWAYS &&
+                          !(out->rule == EXPIRE_XX && (found == EXPIRE_GT || found == EXPIRE_LT));
+        if (found > EXPIRE_LT || is_doubled) {
+            return false;
+        }
+        out->rule = (enum expire_rule)found;
+        out->needs_ttl = out->needs_ttl || found == EXPIRE_XX;
+    }
+    return true;
+}
+
+/* A lock always has a TTL, a counter may have none, which is then the longest. */
+static bool rule_holds(const struct expire_request *request, const struct key *key,
+                       uint64_t deadline_ms)
+{
+    bool has_ttl = key->deadline_ms != 0;
+    if (request->needs_ttl && !has_ttl) {
+        return false;
+    }
+    switch (request->rule) {
+    case EXPIRE_NX:
+        return !has_ttl;
+    case EXPIRE_GT:
+        return has_ttl && deadline_ms > key->deadline_ms;
+    case EXPIRE_LT:
+        return !has_ttl || deadline_ms < key->deadline_ms;
+    case EXPIRE_ALWAYS:
+    case EXPIRE_XX:
+        break;
+    }
+    return true;
+}
+
+static bool is_past(const struct service *s, struct resp_time time)
+{
+    int64_t number;
+    if (!resp_parse_number(time.text, &number)) {
+        return false;
+    }
+    return number <= 0 || (time.is_absolute && (uint64_t)number <= UINT64_MAX / time.unit_ms &&
+                           (uint64_t)number * time.unit_ms <= s->gateway.wall_ms(s->gateway.ctx));
+}
+
+static void set_deadline(struct keyspace *k, struct key *key, uint32_t ttl_ms,
+                         const struct key_sink *to)
+{
+    if (key->kind == KEY_LOCK) {
+        to->error(to->ctx, "ERR",
+                  "the lock was taken through another API: only its holder may renew it, there");
+    } else if (!key_is_own(k, key) && k->now_ms + ttl_ms < key->deadline_ms) {
+        to->error(
+            to->ctx, "ERR",
+            "the lock is held by another connection: its life may be made longer, not shorter, "
+            "unless a script compares its value");
+    } else {
+        key_set_ttl(k, key, ttl_ms);
+        to->integer(to->ctx, 1);
+    }
+}
+
+/* EXPIRE, PEXPIRE, EXPIREAT, PEXPIREAT. */
+void key_expire(struct keyspace *k, const struct slice *args, uint32_t count,
+                const struct key_sink *to)
+{
+    uint32_t ttl_ms = 0;
+    uint8_t last = args[0].data[args[0].len - 1];
+    bool is_ms = args[0].data[0] == 'p' || args[0].data[0] == 'P';
+    struct expire_request request = {
+        .time = {args[2], is_ms ? 1 : 1000, last == 't' || last == 'T'}};
+    if (!read_rule(args, count, &request)) {
+        to->error(to->ctx, "ERR",
+                  "NX and XX, GT or LT options at the same time are not compatible");
+        return;
+    }
+    struct key *key = keyspace_key(k, args[1], to);
+    if (key == NULL) {
+        return;
+    }
+    request.ends_it = is_past(k->service, request.time);
+    const char *problem = request.ends_it ? NULL
+                          : key->kind == KEY_COUNTER
+                              ? resp_counter_ttl_ms(k->service, request.time, &ttl_ms)
+                              : resp_ttl_ms(k->service, request.time, &ttl_ms);
+    if (problem != NULL) {
+        to->error(to->ctx, "ERR", problem);
+    } else if (!key_is_present(key) || !rule_holds(&request, key, k->now_ms + ttl_ms)) {
+        to->integer(to->ctx, 0);
+    } else if (!request.ends_it) {
+        set_deadline(k, key, ttl_ms, to);
+    } else if (key_may_drop(k, key, to)) {
+        key_drop(k, key);
+        to->integer(to->ctx, 1);
+    }
+}
+
+void key_persist(struct keyspace *k, const struct slice *args, uint32_t count,
+                 const struct key_sink *to)
+{
+    (void)count;
+    struct key *key = keyspace_key(k, args[1], to);
+    if (key == NULL) {
+        return;
+    }
+    if (!key_is_present(key)) {
+        to->integer(to->ctx, 0);
+    } else if (key->kind != KEY_COUNTER) {
+        to->error(to->ctx, "ERR",
+                  "a lock without a TTL could be held for ever: PERSIST is for counters only");
+    } else {
+        to->integer(to->ctx, key->deadline_ms != 0);
+        key_persist_counter(key);
+    }
+}
+
+/* ---- counters ---- */
+
+/* INCR, DECR, INCRBY, DECRBY: counters are apart from the locks. They keep the TTL that they have.
+ */
+void key_incr(struct keyspace *k, const struct slice *args, uint32_t count,
+              const struct key_sink *to)
+{
+    int64_t by = 1;
+    if (count > 2 && !resp_parse_number(args[2], &by)) {
+        to->error(to->ctx, "ERR", "value is not an integer or out of range");
+        return;
+    }
+    bool is_down = args[0].data[0] == 'd' || args[0].data[0] == 'D';
+    struct key *key = keyspace_key(k, args[1], to);
+    if (key == NULL) {
+        return;
+    }
+    if (key->kind != KEY_ABSENT && key->kind != KEY_COUNTER) {
+        to->error(to->ctx, "WRONGTYPE", "the key is a lock; INCR counts in keys of its own");
+        return;
+    }
+    int64_t number = key->kind == KEY_COUNTER ? key->number : 0;
+    bool overflows = is_down ? __builtin_sub_overflow(number, by, &number)
+                             : __builtin_add_overflow(number, by, &number);
+    if (overflows) {
+        to->error(to->ctx, "ERR", "increment or decrement would overflow");
+        return;
+    }
+    key_set_number(key, number);
+    to->integer(to->ctx, number);
+}
+
+void key_publish(struct keyspace *k, const struct slice *args, uint32_t count,
+                 const struct key_sink *to)
+{
+    (void)count;
+    if (keyspace_publish(k, args[1], args[2], to)) {
+        to->integer(to->ctx, (int64_t)resp_pubsub_receivers(k->service, args[1]));
+    }
+}

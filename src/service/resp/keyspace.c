@@ -1,0 +1,340 @@
+/* The overlay of keyspace.h: keys as they were read, with the run's own changes, and how both
+ * become one `transact`. */
+#include "service/resp/keyspace_state.h"
+
+#include <stdio.h>
+
+#include "base/text.h"
+#include "service/resp/commands.h"
+#include "service/state.h"
+
+void keyspace_open(struct keyspace *k, struct service *s)
+{
+    k->service = s;
+    bump_init(&k->arena, s->memory, KEYSPACE_ARENA_MAX);
+    k->checks = memory_alloc(s->memory, LIMIT_TRANSACT_BYTES);
+    k->effects = memory_alloc(s->memory, LIMIT_TRANSACT_BYTES);
+}
+
+void keyspace_close(struct keyspace *k)
+{
+    memory_free(k->service->memory, k->checks, LIMIT_TRANSACT_BYTES);
+    memory_free(k->service->memory, k->effects, LIMIT_TRANSACT_BYTES);
+    bump_close(&k->arena);
+}
+
+bool keyspace_begin(struct keyspace *k, uint32_t tenant, struct slice client, bool is_looking)
+{
+    bump_reset(&k->arena);
+    k->core = service_tier_core(k->service, k->service->options.resp_tier);
+    k->tenant = tenant;
+    k->client = client;
+    k->now_ms = service_cluster_ms(k->service);
+    k->is_looking = is_looking;
+    k->is_script = false;
+    k->conn = NULL;
+    k->count = 0;
+    k->message_count = 0;
+    return k->core != NULL;
+}
+
+void keyspace_enter_script(struct keyspace *k)
+{
+    k->is_script = true;
+}
+
+struct service *keyspace_service(const struct keyspace *k)
+{
+    return k->service;
+}
+
+uint64_t keyspace_now_ms(const struct keyspace *k)
+{
+    return k->now_ms;
+}
+
+struct bump *keyspace_arena(struct keyspace *k)
+{
+    return &k->arena;
+}
+
+/* ---- calls of scripts ---- */
+
+void keyspace_call(struct keyspace *k, const struct slice *args, uint32_t count,
+                   const struct key_sink *to)
+{
+    const struct resp_command *command = count > 0 ? resp_command_find(args[0]) : NULL;
+    if (command == NULL) {
+        to->error(to->ctx, "ERR", "Unknown Redis command called from script");
+    } else if (command->kind == RESP_LOCAL || (command->flags & RESP_NO_SCRIPT)) {
+        to->error(to->ctx, "ERR", "This Redis command is not allowed from script");
+    } else if (!resp_command_takes(command, count)) {
+        to->error(to->ctx, "ERR", "Wrong number of args calling Redis command from script");
+    } else {
+        command->run(k, args, count, to);
+    }
+}
+
+/* ---- reading ---- */
+
+bool keyspace_copy(struct keyspace *k, struct slice *text, const struct key_sink *to)
+{
+    uint8_t *copy = text->len == 0 ? (uint8_t *)"" : bump_take(&k->arena, text->len);
+    if (copy == NULL) {
+        to->error(to->ctx, "ERR", "the transaction takes too much memory");
+        return false;
+    }
+    if (text->len > 0) {
+        memcpy(copy, text->data, text->len);
+    }
+    text->data = copy;
+    return true;
+}
+
+static struct key *find_key(struct keyspace *k, struct slice name)
+{
+    for (uint32_t i = 0; i < k->count; i++) {
+        if (slice_equal(k->keys[i].name, name)) {
+            return &k->keys[i];
+        }
+    }
+    return NULL;
+}
+
+struct key *keyspace_key(struct keyspace *k, struct slice name, const struct key_sink *to)
+{
+    struct key *key = k->is_looking ? NULL : find_key(k, name);
+    if (key != NULL) {
+        return key;
+    }
+    if (!text_is_name(name)) {
+        to->error(to->ctx, "ERR",
+                  "invalid key: a key is a lock name, 1 to 512 bytes of UTF-8 without control "
+                  "characters and without an empty, '.' or '..' segment between slashes");
+        return NULL;
+    }
+    if (k->is_looking) {
+        k->count = 0; /* nothing is noted, so one place is enough */
+    } else if (k->count == LIMIT_CHECKS) {
+        to->error(to->ctx, "ERR", "limit_transaction: a command or script has at most 64 keys");
+        return NULL;
+    } else if (!keyspace_copy(k, &name, to)) {
+        return NULL;
+    }
+    key = &k->keys[k->count++];
+    memset(key, 0, sizeof(*key));
+    key->name = name;
+    view_key(k->core, k->tenant, name, &key->seen);
+    key->kind = key->seen.kind;
+    key->value = key->seen.value;
+    key->number = key->seen.number;
+    key->deadline_ms = key->seen.deadline_ms;
+    return key;
+}
+
+bool key_is_own(const struct keyspace *k, const struct key *key)
+{
+    if (key->seen.kind == KEY_ABSENT || key->seen.kind == KEY_COUNTER) {
+        return true; /* the run's own work, or nobody's */
+    }
+    if (key->seen.kind != KEY_STRING && key->seen.kind != KEY_HASH) {
+        return false;
+    }
+    return (k->is_script && key->is_compared) || slice_equal(key->seen.client, k->client);
+}
+
+/* ---- changing ---- */
+
+void key_put(struct keyspace *k, struct key *key, enum key_kind kind, struct slice value,
+             uint32_t ttl_ms)
+{
+    key->kind = kind;
+    key->value = value;
+    key->is_changed = true;
+    key->is_forced = false;
+    if (ttl_ms != 0) {
+        key_set_ttl(k, key, ttl_ms);
+    }
+}
+
+void key_set_ttl(struct keyspace *k, struct key *key, uint32_t ttl_ms)
+{
+    key->ttl_ms = ttl_ms;
+    key->deadline_ms = k->now_ms + ttl_ms;
+    key->is_persisted = false;
+}
+
+void key_persist_counter(struct key *key)
+{
+    key->ttl_ms = 0;
+    key->deadline_ms = 0;
+    key->is_persisted = key->seen.kind == KEY_COUNTER && key->seen.deadline_ms != 0;
+}
+
+void key_set_number(struct key *key, int64_t number)
+{
+    if (key->kind != KEY_COUNTER) {
+        key_persist_counter(key); /* it is a new one, also where the run dropped one before */
+    }
+    key->kind = KEY_COUNTER;
+    key->number = number;
+    key->is_changed = true;
+}
+
+bool key_may_drop(const struct keyspace *k, const struct key *key, const struct key_sink *to)
+{
+    if (!key_is_own(k, key) && k->service->options.resp_del_refused) {
+        to->error(to->ctx, "NOPERM",
+                  "the lock was taken by another connection, and its deletion is switched off "
+                  "(resp-del = refuse); compare its value in a script, or use force-unlock");
+        return false;
+    }
+    return true;
+}
+
+void key_drop(struct keyspace *k, struct key *key)
+{
+    key->is_forced = !key_is_own(k, key);
+    key->kind = KEY_ABSENT;
+    key->is_changed = true;
+    key->ttl_ms = 0;
+}
+
+bool keyspace_publish(struct keyspace *k, struct slice channel, struct slice text,
+                      const struct key_sink *to)
+{
+    if (channel.len == 0 || channel.len > LIMIT_NAME || !text_is_plain(channel)) {
+        to->error(to->ctx, "ERR",
+                  "a channel is 1 to 512 bytes of UTF-8 without control characters");
+        return false;
+    }
+    if (text.len > LIMIT_VALUE) {
+        to->error(to->ctx, "ERR", "a message is at most 4,096 bytes");
+        return false;
+    }
+    if (k->message_count == LIMIT_EFFECTS) {
+        to->error(to->ctx, "ERR", "limit_transaction: a script publishes at most 64 messages");
+        return false;
+    }
+    if (!keyspace_copy(k, &channel, to) || !keyspace_copy(k, &text, to)) {
+        return false;
+    }
+    k->messages[k->message_count++] = (struct key_message){channel, text};
+    return true;
+}
+
+void keyspace_cancel(struct keyspace *k)
+{
+    for (uint32_t i = 0; i < k->count; i++) {
+        k->keys[i].kind = k->keys[i].seen.kind;
+        k->keys[i].is_changed = false;
+        k->keys[i].ttl_ms = 0;
+        k->keys[i].is_persisted = false;
+    }
+    k->message_count = 0;
+}
+
+/* ---- as a command ---- */
+
+static bool has_effect(const struct key *key)
+{
+    bool was = key->seen.kind != KEY_ABSENT && key->seen.kind != KEY_RESERVED;
+    if (!key_is_present(key) && !was) {
+        return false; /* it came and went within the run */
+    }
+    return key->is_changed || key->ttl_ms != 0 || key->is_persisted;
+}
+
+static struct effect effect_of(const struct keyspace *k, const struct key *key)
+{
+    struct effect e = {.name = key->name, .ttl_ms = key->ttl_ms};
+    if (!key_is_present(key)) {
+        e.kind = EFFECT_DROP;
+        e.flags = key->is_forced ? EFFECT_FORCED : 0;
+        e.ttl_ms = 0;
+    } else if (key->kind == KEY_COUNTER) {
+        e.kind = EFFECT_COUNTER;
+        e.number = key->number;
+        e.flags = key->ttl_ms != 0 ? EFFECT_TTL : key->is_persisted ? EFFECT_PERSIST : 0;
+    } else if (key->is_changed) {
+        e.kind = EFFECT_PUT;
+        e.flags = key->kind == KEY_HASH ? EFFECT_HASH : 0;
+        e.value = key->value;
+        e.lease = service_random_id(k->service);
+    } else {
+        e.kind = EFFECT_EXPIRE;
+    }
+    return e;
+}
+
+enum hf_error keyspace_build(struct keyspace *k, struct command *out)
+{
+    struct packer checks = packer_make(k->checks, LIMIT_TRANSACT_BYTES);
+    struct packer effects = packer_make(k->effects, LIMIT_TRANSACT_BYTES);
+    bool fits = true;
+    bool is_forced = false;
+    for (uint32_t i = 0; i < k->count; i++) {
+        const struct key *key = &k->keys[i];
+        struct key_check check = {key->name, key->seen.version};
+        fits = pack_check(&checks, &check) && fits;
+        if (has_effect(key)) {
+            struct effect effect = effect_of(k, key);
+            fits = pack_effect(&effects, &effect) && fits;
+            is_forced = is_forced || (effect.flags & EFFECT_FORCED) != 0;
+        }
+    }
+    for (uint32_t i = 0; i < k->message_count; i++) {
+        struct effect effect = {
+            .kind = EFFECT_PUBLISH, .name = k->messages[i].channel, .value = k->messages[i].text};
+        fits = pack_effect(&effects, &effect) && fits;
+    }
+    command_init(out, COMMAND_TRANSACT);
+    out->tenant = k->tenant;
+    out->transact.id = service_random_id(k->service);
+    out->transact.client = k->client;
+    if (is_forced) {
+        out->transact.actor = k->client;
+        out->transact.reason = slice_of(k->is_script ? "deleted by a script over the Redis protocol"
+                                                     : "DEL over the Redis protocol");
+    }
+    out->transact.checks = packer_list(&checks);
+    out->transact.effects = packer_list(&effects);
+    return !fits ? HF_TRANSACT_TOO_LARGE : command_check(out);
+}
+
+/* ---- runs that meet ---- */
+
+static uint32_t slot_of(struct slice name)
+{
+    uint32_t hash = 2166136261u; /* FNV-1a */
+    for (size_t i = 0; i < name.len; i++) {
+        hash = (hash ^ name.data[i]) * 16777619u;
+    }
+    return (hash ^ hash >> 15) % KEYSPACE_WRITTEN;
+}
+
+bool keyspace_is_idle(const struct keyspace *k)
+{
+    return k->count == 0 && k->message_count == 0;
+}
+
+bool keyspace_is_busy(const struct keyspace *k)
+{
+    uint64_t mark = core_index(k->core) + 1;
+    for (uint32_t i = 0; i < k->count; i++) {
+        if (k->written[slot_of(k->keys[i].name)] == mark) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void keyspace_submitted(struct keyspace *k)
+{
+    uint64_t mark = core_index(k->core) + 1;
+    for (uint32_t i = 0; i < k->count; i++) {
+        if (has_effect(&k->keys[i])) {
+            k->written[slot_of(k->keys[i].name)] = mark;
+        }
+    }
+}

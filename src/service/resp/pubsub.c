@@ -1,0 +1,294 @@
+/* Channels: who listens to what on this node. A message is an event of the log (PUBLISH is a
+ * transaction), so the subscribers of every node hear it, in the same order. One that does not read
+ * is dropped when too much waits for it. */
+#include "service/resp/conn.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "service/resp/number.h"
+
+struct subscription {
+    struct list by_conn;
+    struct list by_pattern; /* in shared.patterns */
+    ref next;               /* in shared.channels */
+    ref self;
+    struct resp_conn *conn;
+    uint32_t hash;
+    uint32_t len;
+    uint8_t text[];
+};
+
+/* Keyed, so that nobody finds channels that meet. */
+static uint32_t hash_of(const struct resp_shared *shared, struct slice text)
+{
+    return (uint32_t)XXH3_64bits_withSeed(text.data, text.len, shared->hash_key);
+}
+
+static uint32_t subscription_hash(const void *ctx, const void *object)
+{
+    (void)ctx;
+    return ((const struct subscription *)object)->hash;
+}
+
+void resp_pubsub_open(struct service *s)
+{
+    struct resp_shared *shared = s->resp;
+    list_init(&shared->patterns);
+    shared->hash_key = service_random_id(s).low;
+    table_init(&shared->channels, s->memory, &shared->pool, offsetof(struct subscription, next),
+               subscription_hash, shared);
+}
+
+void resp_pubsub_close(struct service *s)
+{
+    table_close(&s->resp->channels);
+}
+
+static struct slice text_of(const struct subscription *sub)
+{
+    return slice_make(sub->text, sub->len);
+}
+
+static struct subscription *find_in(const struct list *head, struct slice text)
+{
+    for (const struct list *link = head->next; link != head; link = link->next) {
+        struct subscription *sub = LIST_OBJECT(link, struct subscription, by_conn);
+        if (slice_equal(text_of(sub), text)) {
+            return sub;
+        }
+    }
+    return NULL;
+}
+
+static void add(struct resp_conn *conn, struct slice text, bool is_pattern)
+{
+    struct resp_shared *shared = resp_shared(conn);
+    ref self = 0;
+    struct subscription *sub = pool_alloc(&shared->pool, sizeof(*sub) + text.len, &self);
+    sub->self = self;
+    sub->conn = conn;
+    sub->len = (uint32_t)text.len;
+    memcpy(sub->text, text.data, text.len);
+    sub->hash = hash_of(shared, text);
+    list_init(&sub->by_conn);
+    list_init(&sub->by_pattern);
+    list_append(is_pattern ? &conn->patterns : &conn->channels, &sub->by_conn);
+    if (is_pattern) {
+        list_append(&shared->patterns, &sub->by_pattern);
+        conn->pattern_count++;
+        shared->pattern_count++;
+    } else {
+        table_insert(&shared->channels, sub->hash, self);
+        conn->channel_count++;
+    }
+}
+
+static void drop(struct subscription *sub, bool is_pattern)
+{
+    struct resp_conn *conn = sub->conn;
+    struct resp_shared *shared = resp_shared(conn);
+    list_remove(&sub->by_conn);
+    if (is_pattern) {
+        list_remove(&sub->by_pattern);
+        conn->pattern_count--;
+        shared->pattern_count--;
+    } else {
+        table_remove(&shared->channels, sub->hash, sub->self);
+        conn->channel_count--;
+    }
+    pool_free(&shared->pool, sub->self, sizeof(*sub) + sub->len);
+}
+
+void resp_pubsub_leave(struct resp_conn *conn)
+{
+    while (!list_is_empty(&conn->channels)) {
+        drop(LIST_OBJECT(conn->channels.next, struct subscription, by_conn), false);
+    }
+    while (!list_is_empty(&conn->patterns)) {
+        drop(LIST_OBJECT(conn->patterns.next, struct subscription, by_conn), true);
+    }
+}
+
+/* ---- commands ---- */
+
+/* "subscribe", the channel, and how many there are now. */
+static void confirm(struct resp_conn *conn, const char *what, struct slice text, bool is_none)
+{
+    struct resp_writer w = resp_conn_writer(conn);
+    resp_push(&w, 3);
+    resp_text(&w, what);
+    if (is_none) {
+        resp_null(&w);
+    } else {
+        resp_bulk(&w, text);
+    }
+    resp_integer(&w, (int64_t)conn->channel_count + conn->pattern_count);
+}
+
+static void subscribe(struct resp_conn *conn, const struct slice *args, uint32_t count,
+                      bool is_pattern)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        if (find_in(is_pattern ? &conn->patterns : &conn->channels, args[i]) == NULL) {
+            if (conn->channel_count + conn->pattern_count == LIMIT_RESP_SUBSCRIPTIONS) {
+                resp_conn_error(conn, "ERR", "a connection has at most %d subscriptions",
+                                LIMIT_RESP_SUBSCRIPTIONS);
+                return;
+            }
+            size_t most = is_pattern ? LIMIT_RESP_PATTERN : LIMIT_NAME;
+            if (args[i].len > most) {
+                resp_conn_error(conn, "ERR", "a channel has at most %d bytes, a pattern %d",
+                                LIMIT_NAME, LIMIT_RESP_PATTERN);
+                return;
+            }
+            /* Each message is held against each pattern. */
+            if (is_pattern && resp_shared(conn)->pattern_count == LIMIT_RESP_PATTERNS) {
+                resp_conn_error(conn, "ERR", "this node has as many patterns as it may (%d)",
+                                LIMIT_RESP_PATTERNS);
+                return;
+            }
+            add(conn, args[i], is_pattern);
+        }
+        confirm(conn, is_pattern ? "psubscribe" : "subscribe", args[i], false);
+    }
+}
+
+static void unsubscribe(struct resp_conn *conn, const struct slice *args, uint32_t count,
+                        bool is_pattern)
+{
+    struct list *all = is_pattern ? &conn->patterns : &conn->channels;
+    const char *what = is_pattern ? "punsubscribe" : "unsubscribe";
+    if (count == 1 && list_is_empty(all)) {
+        confirm(conn, what, slice_make(NULL, 0), true);
+    }
+    while (count == 1 && !list_is_empty(all)) {
+        struct subscription *sub = LIST_OBJECT(all->next, struct subscription, by_conn);
+        uint8_t text[LIMIT_NAME];
+        size_t len = sub->len;
+        memcpy(text, sub->text, len);
+        drop(sub, is_pattern);
+        confirm(conn, what, slice_make(text, len), false);
+    }
+    for (uint32_t i = 1; i < count; i++) {
+        struct subscription *sub = find_in(all, args[i]);
+        if (sub != NULL) {
+            drop(sub, is_pattern);
+        }
+        confirm(conn, what, args[i], false);
+    }
+}
+
+void resp_subscribe(struct resp_conn *conn, const struct slice *args, uint32_t count)
+{
+    subscribe(conn, args, count, false);
+}
+
+void resp_psubscribe(struct resp_conn *conn, const struct slice *args, uint32_t count)
+{
+    subscribe(conn, args, count, true);
+}
+
+void resp_unsubscribe(struct resp_conn *conn, const struct slice *args, uint32_t count)
+{
+    unsubscribe(conn, args, count, false);
+}
+
+void resp_punsubscribe(struct resp_conn *conn, const struct slice *args, uint32_t count)
+{
+    unsubscribe(conn, args, count, true);
+}
+
+static uint64_t count_channel(struct service *s, struct slice channel)
+{
+    const struct resp_shared *shared = s->resp;
+    uint64_t count = 0;
+    uint32_t hash = hash_of(shared, channel);
+    for (ref at = table_first(&shared->channels, hash); at != 0;) {
+        const struct subscription *sub = pool_at(&shared->pool, at);
+        count += sub->hash == hash && slice_equal(text_of(sub), channel);
+        at = sub->next;
+    }
+    return count;
+}
+
+/* PUBSUB NUMSUB, NUMPAT: of this node. */
+void resp_pubsub(struct resp_conn *conn, const struct slice *args, uint32_t count)
+{
+    struct resp_writer w = resp_conn_writer(conn);
+    if (resp_is_word(args[1], "NUMSUB")) {
+        resp_array(&w, 2 * (count - 2)); /* a flat list in RESP3, too, as in Redis */
+        for (uint32_t i = 2; i < count; i++) {
+            resp_bulk(&w, args[i]);
+            resp_integer(&w, (int64_t)count_channel(conn->service, args[i]));
+        }
+    } else if (resp_is_word(args[1], "NUMPAT") && count == 2) {
+        resp_integer(&w, resp_shared(conn)->pattern_count);
+    } else {
+        resp_conn_error(conn, "ERR", "unknown subcommand or wrong number of arguments for '%.*s'",
+                        (int)(args[1].len < 64 ? args[1].len : 64), (const char *)args[1].data);
+    }
+}
+
+/* ---- messages ---- */
+
+/* Answers in full, or nothing: a client that cannot keep up is let go. */
+static void push(struct subscription *sub, bool is_pattern, struct slice channel,
+                 struct slice message)
+{
+    struct resp_conn *conn = sub->conn;
+    struct resp_writer w = resp_conn_writer(conn);
+    if (conn->is_closing) {
+        return;
+    }
+    resp_push(&w, is_pattern ? 4 : 3);
+    resp_text(&w, is_pattern ? "pmessage" : "message");
+    if (is_pattern) {
+        resp_bulk(&w, text_of(sub));
+    }
+    resp_bulk(&w, channel);
+    resp_bulk(&w, message);
+    if (buffer_len(&conn->out) > RESP_PUSH_MAX || conn->out.overflowed) {
+        resp_shared(conn)->dropped++;
+        buffer_truncate(&conn->out, 0);
+        resp_conn_shut(conn);
+        return;
+    }
+    resp_conn_mark_ready(conn);
+}
+
+void resp_pubsub_deliver(struct service *s, struct slice channel, struct slice message)
+{
+    struct resp_shared *shared = s->resp;
+    uint32_t hash = hash_of(shared, channel);
+    shared->published++;
+    for (ref at = table_first(&shared->channels, hash); at != 0;) {
+        struct subscription *sub = pool_at(&shared->pool, at);
+        at = sub->next;
+        if (sub->hash == hash && slice_equal(text_of(sub), channel)) {
+            push(sub, false, channel, message);
+        }
+    }
+    for (struct list *link = shared->patterns.next; link != &shared->patterns; link = link->next) {
+        struct subscription *sub = LIST_OBJECT(link, struct subscription, by_pattern);
+        if (resp_matches(text_of(sub), channel)) {
+            push(sub, true, channel, message);
+        }
+    }
+}
+
+uint64_t resp_pubsub_receivers(struct service *s, struct slice channel)
+{
+    uint64_t count = count_channel(s, channel);
+    const struct list *head = &s->resp->patterns;
+    for (const struct list *link = head->next; link != head; link = link->next) {
+        const struct subscription *sub = LIST_OBJECT(link, struct subscription, by_pattern);
+        count += resp_matches(text_of(sub), channel);
+    }
+    return count;
+}
+
+bool resp_has_subscribers(const struct service *s)
+{
+    return table_count(&s->resp->channels) > 0 || s->resp->pattern_count > 0;
+}

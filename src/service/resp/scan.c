@@ -1,0 +1,163 @@
+/* SCAN and DBSIZE, over the paged list of names (S9.2): locks first, then counters. A cursor is
+ * that of the list; one bit more says which of the two it is in. */
+#include "service/resp/conn.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "service/resp/number.h"
+
+#define SCAN_COUNTERS (UINT64_C(1) << 40)
+
+struct found {
+    struct found *next;
+    struct slice name;
+};
+
+struct scan {
+    struct keyspace *k;
+    struct slice match; /* empty: everything */
+    enum { SCAN_ANY, SCAN_STRING, SCAN_HASH, SCAN_OTHER } type;
+    uint32_t limit;
+    uint32_t count;
+    bool is_full; /* too much memory: the page is cut, which the client learns */
+    struct found *first;
+    struct found **last;
+};
+
+static void add(struct scan *scan, struct slice name)
+{
+    if (scan->match.len > 0 && !resp_matches(scan->match, name)) {
+        return;
+    }
+    struct found *found = bump_take(&scan->k->arena, sizeof(*found));
+    if (found == NULL) {
+        scan->is_full = true;
+        return;
+    }
+    *found = (struct found){NULL, name};
+    *scan->last = found;
+    scan->last = &found->next;
+    scan->count++;
+}
+
+static void on_lock(void *ctx, const struct lock_view *lock)
+{
+    struct scan *scan = ctx;
+    if (!lock->has_holder) {
+        return; /* waited for, or delayed: no key */
+    }
+    if (scan->type != SCAN_ANY) {
+        struct key_view view;
+        view_key(scan->k->core, scan->k->tenant, lock->name, &view);
+        if ((view.kind == KEY_HASH) != (scan->type == SCAN_HASH)) {
+            return;
+        }
+    }
+    add(scan, lock->name);
+}
+
+static void on_counter(void *ctx, struct slice name, int64_t number)
+{
+    (void)number;
+    struct scan *scan = ctx;
+    if (scan->type != SCAN_HASH) {
+        add(scan, name);
+    }
+}
+
+static const char *read_options(const struct slice *args, uint32_t count, struct scan *scan)
+{
+    for (uint32_t i = 2; i < count; i += 2) {
+        int64_t number;
+        if (i + 1 == count) {
+            return "syntax error";
+        }
+        if (resp_is_word(args[i], "MATCH")) {
+            scan->match = args[i + 1];
+        } else if (resp_is_word(args[i], "COUNT")) {
+            if (!resp_parse_number(args[i + 1], &number)) {
+                return "value is not an integer or out of range";
+            }
+            if (number < 1) {
+                return "syntax error";
+            }
+            scan->limit = number < LIMIT_PAGE_MAX ? (uint32_t)number : LIMIT_PAGE_MAX;
+        } else if (resp_is_word(args[i], "TYPE")) {
+            scan->type = resp_is_word(args[i + 1], "STRING") ? SCAN_STRING
+                         : resp_is_word(args[i + 1], "HASH") ? SCAN_HASH
+                                                             : SCAN_OTHER;
+        } else {
+            return "syntax error";
+        }
+    }
+    return NULL;
+}
+
+/* What every name that matches begins with. */
+static struct slice prefix_of(struct slice match)
+{
+    size_t len = 0;
+    while (len < match.len && memchr("*?[\\", match.data[len], 4) == NULL) {
+        len++;
+    }
+    return slice_make(match.data, len);
+}
+
+static uint64_t look(struct scan *scan, uint64_t cursor)
+{
+    const struct core *core = scan->k->core;
+    uint32_t tenant = scan->k->tenant;
+    if (scan->type == SCAN_OTHER) {
+        return 0;
+    }
+    if (cursor < SCAN_COUNTERS) {
+        uint64_t next =
+            view_locks(core, tenant, prefix_of(scan->match), cursor, scan->limit, on_lock, scan);
+        return next == VIEW_END ? SCAN_COUNTERS : next;
+    }
+    uint64_t next =
+        view_counters(core, tenant, cursor - SCAN_COUNTERS, scan->limit, on_counter, scan);
+    return next == VIEW_END ? 0 : next + SCAN_COUNTERS;
+}
+
+void key_scan(struct keyspace *k, const struct slice *args, uint32_t count,
+              const struct key_sink *to)
+{
+    struct scan scan = {.k = k, .limit = 10, .last = &scan.first};
+    int64_t cursor;
+    if (!resp_parse_number(args[1], &cursor) || cursor < 0 ||
+        (uint64_t)cursor > SCAN_COUNTERS + VIEW_END || cursor == VIEW_END) {
+        to->error(to->ctx, "ERR", "invalid cursor");
+        return;
+    }
+    const char *problem = read_options(args, count, &scan);
+    if (problem != NULL) {
+        to->error(to->ctx, "ERR", problem);
+        return;
+    }
+    uint64_t next = look(&scan, (uint64_t)cursor);
+    if (scan.is_full) {
+        to->error(to->ctx, "ERR", "the page is too large: ask with a lower COUNT");
+        return;
+    }
+    char text[24];
+    int len = snprintf(text, sizeof(text), "%" PRIu64, next);
+    to->array(to->ctx, 2);
+    to->bulk(to->ctx, slice_make(text, (size_t)len));
+    to->array(to->ctx, scan.count);
+    for (const struct found *found = scan.first; found != NULL; found = found->next) {
+        to->bulk(to->ctx, found->name);
+    }
+}
+
+/* Names that are held, waited for or delayed, as `holdfast ls` shows them. */
+void key_dbsize(struct keyspace *k, const struct slice *args, uint32_t count,
+                const struct key_sink *to)
+{
+    (void)args;
+    (void)count;
+    struct core_stats stats;
+    core_stats(k->core, &stats);
+    to->integer(to->ctx, (int64_t)stats.names);
+}

@@ -1,0 +1,306 @@
+/* SET and its older relatives. SET with NX is the acquire of a lock; resp_acquire.c sends it as
+ * such where nothing but the lock decides about the answer. SET without NX changes the value of a
+ * lock that is the caller's own, or takes a free one. */
+#include "service/resp/conn.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/text.h"
+#include "service/resp/number.h"
+
+struct set_options {
+    bool nx;
+    bool xx;
+    bool get;
+    bool keep_ttl;
+    bool has_ttl;
+    uint32_t ttl_ms;
+    const char *problem; /* NULL: none */
+};
+
+void resp_set_open(struct service *s)
+{
+    snprintf(s->resp->expire_problem, sizeof(s->resp->expire_problem),
+             "invalid expire time: a lock lives for at least ttl-min = %" PRIu32
+             " ms and at most %" PRIu32 " ms (24 h); do not retry with the same time",
+             s->options.ttl_min_ms, LIMIT_TTL_MAX_MS);
+}
+
+static const char *read_ttl(const struct service *s, struct resp_time time, uint64_t min_ms,
+                            uint64_t max_ms, const char *problem, uint32_t *ttl_ms)
+{
+    int64_t number;
+    if (!resp_parse_number(time.text, &number)) {
+        return "value is not an integer or out of range";
+    }
+    int64_t most = INT64_MAX / 1000;
+    if (number <= 0 || number > most) {
+        return problem;
+    }
+    uint64_t ms = (uint64_t)number * time.unit_ms;
+    if (time.is_absolute) {
+        uint64_t now_ms = s->gateway.wall_ms(s->gateway.ctx);
+        ms = ms > now_ms ? ms - now_ms : 0;
+    }
+    if (ms < min_ms || ms > max_ms) {
+        return problem;
+    }
+    *ttl_ms = (uint32_t)ms;
+    return NULL;
+}
+
+const char *resp_ttl_ms(const struct service *s, struct resp_time time, uint32_t *ttl_ms)
+{
+    return read_ttl(s, time, s->options.ttl_min_ms, LIMIT_TTL_MAX_MS, s->resp->expire_problem,
+                    ttl_ms);
+}
+
+const char *resp_counter_ttl_ms(const struct service *s, struct resp_time time, uint32_t *ttl_ms)
+{
+    return read_ttl(s, time, 1, LIMIT_COUNTER_TTL_MAX_MS,
+                    "invalid expire time: a counter lives for at most 2678400000 ms (31 days)",
+                    ttl_ms);
+}
+
+static bool take_ttl(const struct service *s, struct set_options *o, struct slice word,
+                     struct slice value)
+{
+    bool is_seconds = resp_is_word(word, "EX") || resp_is_word(word, "EXAT");
+    bool is_absolute = resp_is_word(word, "EXAT") || resp_is_word(word, "PXAT");
+    if (!is_seconds && !is_absolute && !resp_is_word(word, "PX")) {
+        return false;
+    }
+    if (o->has_ttl || o->keep_ttl) {
+        o->problem = "syntax error";
+    } else {
+        o->has_ttl = true;
+        struct resp_time time = {value, is_seconds ? 1000 : 1, is_absolute};
+        o->problem = resp_ttl_ms(s, time, &o->ttl_ms);
+    }
+    return true;
+}
+
+/* What stands behind the value. */
+static void read_options(const struct service *s, const struct slice *args, uint32_t count,
+                         struct set_options *o)
+{
+    *o = (struct set_options){.problem = NULL};
+    for (uint32_t i = 3; i < count && o->problem == NULL; i++) {
+        struct slice word = args[i];
+        if (resp_is_word(word, "NX") && !o->xx) {
+            o->nx = true;
+        } else if (resp_is_word(word, "XX") && !o->nx) {
+            o->xx = true;
+        } else if (resp_is_word(word, "GET")) {
+            o->get = true;
+        } else if (resp_is_word(word, "KEEPTTL") && !o->has_ttl) {
+            o->keep_ttl = true;
+        } else if (i + 1 < count && take_ttl(s, o, word, args[i + 1])) {
+            i++;
+        } else {
+            o->problem = "syntax error";
+        }
+    }
+}
+
+bool resp_set_is_acquire(const struct service *s, const struct slice *args, uint32_t count,
+                         struct resp_set *out)
+{
+    struct set_options o;
+    if (count < 4 || args[2].len > LIMIT_VALUE || !text_is_name(args[1])) {
+        return false;
+    }
+    read_options(s, args, count, &o);
+    if (o.problem != NULL || !o.nx || o.get || o.keep_ttl) {
+        return false;
+    }
+    *out = (struct resp_set){
+        .name = args[1], .value = args[2], .ttl_ms = o.has_ttl ? o.ttl_ms : LIMIT_TTL_MAX_MS};
+    return true;
+}
+
+/* ---- over a keyspace ---- */
+
+static void put_old(const struct key *key, const struct key_sink *to)
+{
+    if (key->kind == KEY_STRING) {
+        to->bulk(to->ctx, key->value);
+    } else {
+        to->null(to->ctx);
+    }
+}
+
+static bool may_replace(const struct keyspace *k, const struct key *key, const struct key_sink *to)
+{
+    if (key->kind == KEY_COUNTER) {
+        to->error(to->ctx, "WRONGTYPE", "the key is a counter (INCR), not a lock");
+        return false;
+    }
+    if (key->kind == KEY_RESERVED) {
+        to->error(
+            to->ctx, "ERR",
+            "the lock is free and not to be had now: a lock-delay runs, or others wait for it");
+        return false;
+    }
+    if (!key_is_own(k, key)) {
+        to->error(to->ctx, "ERR",
+                  "the lock is held by another connection: SET it with NX, or compare its value in "
+                  "a script");
+        return false;
+    }
+    return true;
+}
+
+static void do_set(struct keyspace *k, struct slice name, struct slice value,
+                   const struct set_options *o, const struct key_sink *to)
+{
+    if (value.len > LIMIT_VALUE) {
+        to->error(to->ctx, "ERR", "a value is at most 4,096 bytes");
+        return;
+    }
+    struct key *key = keyspace_key(k, name, to);
+    if (key == NULL) {
+        return;
+    }
+    if (o->get && (key->kind == KEY_HASH || key->kind == KEY_LOCK || key->kind == KEY_COUNTER)) {
+        to->error(to->ctx, "WRONGTYPE", KEY_WRONG_TYPE);
+        return;
+    }
+    bool is_there = key_is_present(key);
+    if ((o->nx && (is_there || key->kind == KEY_RESERVED)) || (o->xx && !is_there)) {
+        if (o->get) {
+            put_old(key, to);
+        } else {
+            to->null(to->ctx);
+        }
+        return;
+    }
+    if (!may_replace(k, key, to) || !keyspace_copy(k, &value, to)) {
+        return;
+    }
+    struct key old = *key;
+    uint32_t ttl_ms = o->keep_ttl && is_there ? 0 : o->has_ttl ? o->ttl_ms : LIMIT_TTL_MAX_MS;
+    key_put(k, key, KEY_STRING, value, ttl_ms);
+    if (o->get) {
+        put_old(&old, to);
+    } else {
+        to->status(to->ctx, "OK");
+    }
+}
+
+void key_set(struct keyspace *k, const struct slice *args, uint32_t count,
+             const struct key_sink *to)
+{
+    struct set_options o;
+    read_options(k->service, args, count, &o);
+    if (o.problem != NULL) {
+        to->error(to->ctx, "ERR", o.problem);
+        return;
+    }
+    do_set(k, args[1], args[2], &o, to);
+}
+
+void key_setnx(struct keyspace *k, const struct slice *args, uint32_t count,
+               const struct key_sink *to)
+{
+    (void)count;
+    struct key *key = keyspace_key(k, args[1], to);
+    struct slice value = args[2];
+    if (key == NULL) {
+        return;
+    }
+    if (key_is_present(key) || key->kind == KEY_RESERVED) {
+        to->integer(to->ctx, 0);
+    } else if (value.len > LIMIT_VALUE) {
+        to->error(to->ctx, "ERR", "a value is at most 4,096 bytes");
+    } else if (keyspace_copy(k, &value, to)) {
+        key_put(k, key, KEY_STRING, value, LIMIT_TTL_MAX_MS);
+        to->integer(to->ctx, 1);
+    }
+}
+
+/* SETEX and PSETEX: key, time, value. */
+void key_setex(struct keyspace *k, const struct slice *args, uint32_t count,
+               const struct key_sink *to)
+{
+    (void)count;
+    struct set_options o = {.has_ttl = true};
+    struct resp_time time = {args[2], resp_is_word(args[0], "SETEX") ? 1000 : 1, false};
+    o.problem = resp_ttl_ms(k->service, time, &o.ttl_ms);
+    if (o.problem != NULL) {
+        to->error(to->ctx, "ERR", o.problem);
+        return;
+    }
+    do_set(k, args[1], args[3], &o, to);
+}
+
+/* Whether the words behind the name are pairs of keys and values that may be set. */
+static bool are_pairs(const struct slice *args, uint32_t count, const struct key_sink *to)
+{
+    if (count % 2 == 0) {
+        to->error(to->ctx, "ERR",
+                  resp_is_word(args[0], "MSET") ? "wrong number of arguments for 'mset' command"
+                                                : "wrong number of arguments for 'msetnx' command");
+        return false;
+    }
+    for (uint32_t i = 2; i < count; i += 2) {
+        if (args[i].len > LIMIT_VALUE) {
+            to->error(to->ctx, "ERR", "a value is at most 4,096 bytes");
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool put_pairs(struct keyspace *k, const struct slice *args, uint32_t count,
+                      const struct key_sink *to)
+{
+    for (uint32_t i = 1; i < count; i += 2) {
+        struct key *key = keyspace_key(k, args[i], to);
+        struct slice value = args[i + 1];
+        if (!keyspace_copy(k, &value, to)) {
+            return false;
+        }
+        key_put(k, key, KEY_STRING, value, LIMIT_TTL_MAX_MS);
+    }
+    return true;
+}
+
+void key_mset(struct keyspace *k, const struct slice *args, uint32_t count,
+              const struct key_sink *to)
+{
+    if (!are_pairs(args, count, to)) {
+        return;
+    }
+    for (uint32_t i = 1; i < count; i += 2) { /* all or nothing */
+        struct key *key = keyspace_key(k, args[i], to);
+        if (key == NULL || !may_replace(k, key, to)) {
+            return;
+        }
+    }
+    if (put_pairs(k, args, count, to)) {
+        to->status(to->ctx, "OK");
+    }
+}
+
+void key_msetnx(struct keyspace *k, const struct slice *args, uint32_t count,
+                const struct key_sink *to)
+{
+    if (!are_pairs(args, count, to)) {
+        return;
+    }
+    bool is_free = true;
+    for (uint32_t i = 1; i < count; i += 2) {
+        const struct key *key = keyspace_key(k, args[i], to);
+        if (key == NULL) {
+            return;
+        }
+        is_free = is_free && key->kind == KEY_ABSENT;
+    }
+    if (!is_free) {
+        to->integer(to->ctx, 0);
+    } else if (put_pairs(k, args, count, to)) {
+        to->integer(to->ctx, 1);
+    }
+}

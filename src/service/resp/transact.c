@@ -1,0 +1,268 @@
+/* Commands and scripts that change something. A run reads the applied state, and what it read and
+ * wants becomes one `transact` (keyspace.h). Runs are made when the last batch of the leader is
+ * applied and the next one is not sealed, elsewhere at once; a run that met a conflict is made
+ * again, on a follower behind a barrier, since its own state may be what was too old. */
+#include <inttypes.h>
+
+#include "service/resp/conn.h"
+
+/* ---- where answers go ---- */
+
+static void put_status(void *ctx, const char *text)
+{
+    resp_simple(ctx, text);
+}
+
+static void put_error(void *ctx, const char *code, const char *text)
+{
+    resp_error(ctx, code, "%s", text);
+}
+
+static void put_integer(void *ctx, int64_t value)
+{
+    resp_integer(ctx, value);
+}
+
+static void put_bulk(void *ctx, struct slice bytes)
+{
+    resp_bulk(ctx, bytes);
+}
+
+static void put_null(void *ctx)
+{
+    resp_null(ctx);
+}
+
+static void put_array(void *ctx, uint32_t count)
+{
+    resp_array(ctx, count);
+}
+
+static void put_map(void *ctx, uint32_t pairs)
+{
+    resp_map(ctx, pairs);
+}
+
+struct key_sink resp_sink(struct resp_writer *w)
+{
+    return (struct key_sink){w,        put_status, put_error, put_integer,
+                             put_bulk, put_null,   put_array, put_map};
+}
+
+struct resp_writer *resp_sink_writer(const struct key_sink *sink)
+{
+    hf_assert(sink->status == put_status);
+    return sink->ctx;
+}
+
+/* The tier EFFICIENCY is in the leader's memory: nobody else can read it. */
+static void put_not_here(struct resp_writer *w, const struct service *s)
+{
+    struct gateway_status status;
+    s->gateway.status(s->gateway.ctx, &status);
+    if (status.leader == status.node || status.leader == 0) {
+        resp_put_error(w, HF_UNAVAILABLE);
+    } else {
+        resp_error(
+            w, "READONLY",
+            "the keys are in the memory of the leader (resp-tier = efficiency), which is node "
+            "%" PRIu64 ": ask there",
+            status.leader);
+    }
+}
+
+static struct slice client_of(const struct resp_conn *conn)
+{
+    return slice_make(conn->client, conn->client_len);
+}
+
+void resp_look(struct resp_conn *conn, const struct slice *args, uint32_t count)
+{
+    struct keyspace *k = &resp_shared(conn)->keyspace;
+    struct resp_writer w = resp_conn_writer(conn);
+    struct key_sink sink = resp_sink(&w);
+    if (!keyspace_begin(k, conn->options.tenant, client_of(conn), true)) {
+        put_not_here(&w, conn->service);
+        resp_shared(conn)->errors++;
+        return;
+    }
+    conn->command->run(k, args, count, &sink);
+}
+
+/* ---- the life of a transaction ---- */
+
+void resp_transact_begin(struct resp_conn *conn)
+{
+    conn->mode = RESP_MODE_TRANSACTING;
+    conn->attempts = 0;
+    conn->needs_barrier = false;
+    conn->busy_index = 0;
+    conn->give_up_ms = service_boot_ms(conn->service) + RESP_PENDING_MS;
+    list_append(&resp_shared(conn)->pending, &conn->pending);
+}
+
+static void answer(struct resp_conn *conn)
+{
+    struct slice reply = buffer_bytes(&conn->reply);
+    if (reply.len > 0 && reply.data[0] == '-') {
+        resp_shared(conn)->errors++;
+    }
+    buffer_append_slice(&conn->out, reply);
+    if (conn->command->run == key_exec) {
+        resp_multi_end(conn);
+    }
+    buffer_truncate(&conn->reply, 0);
+    buffer_release(&conn->reply);
+    resp_conn_done(conn);
+}
+
+static void answer_error(struct resp_conn *conn, enum hf_error error)
+{
+    struct resp_writer w = {&conn->reply, conn->protocol};
+    buffer_truncate(&conn->reply, 0);
+    resp_put_error(&w, error);
+    answer(conn);
+}
+
+static void answer_try_again(struct resp_conn *conn)
+{
+    struct resp_writer w = {&conn->reply, conn->protocol};
+    buffer_truncate(&conn->reply, 0);
+    resp_error(&w, "TRYAGAIN", "the keys were changed by others each time; nothing was done");
+    answer(conn);
+}
+
+static bool is_replicated(const struct service *s)
+{
+    return s->options.resp_tier == TIER_CORRECTNESS;
+}
+
+static bool leads(const struct service *s)
+{
+    struct gateway_status status;
+    s->gateway.status(s->gateway.ctx, &status);
+    return status.leader == status.node;
+}
+
+static void on_done(void *owner, enum hf_error error, const struct result *result)
+{
+    struct resp_conn *conn = owner;
+    bool is_settled = pending_settle(conn->awaited);
+    hf_assert(is_settled);
+    conn->awaited = NULL;
+    if (error != HF_OK || result->error != HF_OK) {
+        answer_error(conn, error != HF_OK ? error : result->error);
+    } else if (result->outcome == OUTCOME_DONE) {
+        answer(conn);
+    } else if (++conn->attempts == RESP_ATTEMPTS) {
+        answer_try_again(conn);
+    } else {
+        resp_shared(conn)->conflicts++;
+        conn->needs_barrier = is_replicated(conn->service) && !leads(conn->service);
+        list_append(&resp_shared(conn)->pending, &conn->pending);
+    }
+}
+
+static void on_barrier(void *owner, enum hf_error error, const struct result *result)
+{
+    struct resp_conn *conn = owner;
+    (void)result;
+    bool is_settled = pending_settle(conn->awaited);
+    hf_assert(is_settled);
+    conn->awaited = NULL;
+    if (error != HF_OK) {
+        answer_error(conn, error);
+        return;
+    }
+    conn->needs_barrier = false;
+    list_append(&resp_shared(conn)->pending, &conn->pending);
+}
+
+static void run(struct resp_conn *conn)
+{
+    struct service *s = conn->service;
+    struct keyspace *k = &resp_shared(conn)->keyspace;
+    struct resp_writer w = {&conn->reply, conn->protocol};
+    struct key_sink sink = resp_sink(&w);
+    struct command command;
+    uint32_t count;
+    const struct slice *args = resp_conn_args(conn, &count);
+    buffer_truncate(&conn->reply, 0);
+    if (!keyspace_begin(k, conn->options.tenant, client_of(conn), false)) {
+        put_not_here(&w, s);
+        answer(conn);
+        return;
+    }
+    k->conn = conn;
+    conn->command->run(k, args, count, &sink);
+    if (conn->reply.overflowed) {
+        answer_error(conn, HF_ANSWER_TOO_LARGE);
+        return;
+    }
+    if (!k->is_script && buffer_bytes(&conn->reply).data[0] == '-') {
+        keyspace_cancel(k); /* a command does all or nothing; a script sees to that itself */
+    }
+    if (keyspace_is_busy(k)) {
+        conn->busy_index = core_index(k->core) + 1; /* no use before it has moved on */
+        list_append(&resp_shared(conn)->pending, &conn->pending);
+        return;
+    }
+    if (keyspace_is_idle(k)) {
+        answer(conn);
+        return;
+    }
+    enum hf_error error = keyspace_build(k, &command);
+    if (error != HF_OK) {
+        answer_error(conn, error);
+        return;
+    }
+    keyspace_submitted(k);
+    conn->awaited = pending_submit_tier(s, &command, s->options.resp_tier, false, on_done, conn);
+}
+
+bool service_has_transactions(const struct service *s)
+{
+    return !list_is_empty(&s->resp->pending);
+}
+
+void resp_begin_turn(struct service *s)
+{
+    s->resp->is_behind = false;
+}
+
+void service_transact(struct service *s)
+{
+    struct resp_shared *shared = s->resp;
+    if (list_is_empty(&shared->pending) || shared->is_behind) {
+        return;
+    }
+    bool may_run =
+        s->gateway.is_settled == NULL || !is_replicated(s) || s->gateway.is_settled(s->gateway.ctx);
+    uint64_t now_ms = service_boot_ms(s);
+    const struct core *core = service_tier_core(s, s->options.resp_tier);
+    uint64_t index = core == NULL ? 0 : core_index(core);
+    struct list pending;
+    list_init(&pending);
+    list_move_all(&pending, &shared->pending);
+    struct resp_script_work before = resp_script_work(s);
+    for (struct list *link = list_take(&pending); link != NULL; link = list_take(&pending)) {
+        struct resp_conn *conn = LIST_OBJECT(link, struct resp_conn, pending);
+        if (conn->give_up_ms <= now_ms && !may_run) {
+            answer_error(conn, HF_UNAVAILABLE); /* a batch in flight, and no majority takes it */
+        } else if (conn->give_up_ms <= now_ms) {
+            answer_try_again(conn);
+        } else if (!may_run || conn->busy_index == index + 1) {
+            list_append(&shared->pending, &conn->pending);
+        } else if (conn->needs_barrier) {
+            s->source = conn->source;
+            conn->awaited = pending_barrier(s, on_barrier, conn);
+        } else if (resp_script_turn_is_over(s, before)) {
+            shared->is_behind = true; /* the other nodes are to hear from us in between */
+            list_append(&shared->pending, &conn->pending);
+        } else {
+            s->source = conn->source;
+            run(conn);
+        }
+    }
+    s->source = 0;
+}
