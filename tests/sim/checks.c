@@ -56,6 +56,16 @@ void check_snapshot(const struct node *n, const struct core *core,
 
 /* ---- leaders and commits ---- */
 
+/* Who leads a term has voted for itself in it, durably, also as the only voter (E1, E13). */
+static void check_own_vote(const struct node *n, uint64_t term)
+{
+    const struct meta_state *meta = &n->store.meta.state;
+    if (meta->term != term || meta->vote != (uint64_t)n->id) {
+        breach("E13", "node %d leads term %llu, its disk says that it voted for %llu in term %llu",
+               n->id, ull(term), ull(meta->vote), ull(meta->term));
+    }
+}
+
 static void check_leader(const struct node *n, uint64_t term, uint64_t cluster_ms)
 {
     if (term >= MAX_TERMS) {
@@ -67,6 +77,7 @@ static void check_leader(const struct node *n, uint64_t term, uint64_t cluster_m
         world.counts.elections++;
         trace("node %d leads in term %llu", n->id, ull(term));
         trace_mark(n->id, "leads");
+        check_own_vote(n, term);
         corners_elected(n);
         corners_led(n, term);
         if (cluster_ms < n->heard_ms) {

@@ -253,6 +253,43 @@ static void leave_behind(const struct node *leader)
     }
 }
 
+/* ---- a follower whose log begins above what its leader knows that it has (E17) ---- */
+
+static void compact(struct happening *h)
+{
+    struct node *n = &world.nodes[h->node];
+    if (node_is(h) && !n->failed) {
+        replica_want_snapshot(n->replica, node_time(n));
+        node_after(n);
+    }
+}
+
+static void leader_compacts_again(struct happening *h)
+{
+    struct node *n = &world.nodes[h->node];
+    if (node_is(h)) {
+        replica_set_snapshot_bytes(n->replica, snapshot_trigger(n));
+    }
+}
+
+/* The leader does not hear the follower, which gets more entries and takes a snapshot. The leader
+ * takes none, so that it sends entries when it hears the follower again. */
+static void lose_answers(const struct node *leader)
+{
+    int node = some_node();
+    if (node == 0 || node == leader->id) {
+        return;
+    }
+    uint64_t for_us = 400000 + about(400000);
+    world.counts.answers_lost++;
+    trace("the leader does not hear node %d", node);
+    replica_set_snapshot_bytes(leader->replica, UINT64_MAX);
+    happen(for_us + 3000000, leader_compacts_again, leader->id);
+    network_cut(node, leader->id, for_us);
+    happen(200000 + chance_below(150000), compact, node);
+    quiet_after(for_us, 0, "a follower's answers were lost");
+}
+
 /* ---- all of them ---- */
 
 void corners_late(struct happening *h)
@@ -262,13 +299,16 @@ void corners_late(struct happening *h)
     if (leader == NULL || leader->failed || leader->paused_until_us > world.now_us) {
         return;
     }
-    switch (chance_below(4)) {
+    switch (chance_below(5)) {
     case 0:
     case 1:
         begin_rivals(leader, 0);
         break;
     case 2:
         late_pre_votes(leader);
+        break;
+    case 3:
+        lose_answers(leader);
         break;
     default:
         leave_behind(leader);

@@ -48,25 +48,30 @@ static void cut_somehow(int leader, int other, uint64_t for_us)
     }
 }
 
-/* ---- a promotion (E15) ---- */
-
-static int some_learner(const struct node *leader)
+/* Often one of four voters, or of three that become four, is down during the pause: then all others
+ * are needed. 0: none. */
+static int keep_one_down(const struct node *leader, int except, uint32_t voters)
 {
-    struct replica_member members[MAX_NODES];
-    uint32_t count = replica_members(leader->replica, members, MAX_NODES);
-    uint32_t from = (uint32_t)chance_below(count);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct replica_member *m = &members[(from + i) % count];
-        if (!m->voter && world.nodes[m->id].up) {
-            return (int)m->id;
-        }
+    struct node *n = &world.nodes[members_other_voter(leader, except)];
+    if (voters != 4 || n->id == 0 || n->held_down || n->lost || one_in(3)) {
+        return 0;
     }
-    return 0;
+    n->held_down = true;
+    if (!shadow_has_majority()) {
+        n->held_down = false;
+        return 0;
+    }
+    world.counts.kept_down++;
+    trace("node %d stays down", n->id);
+    node_crash(n, one_in(2));
+    return n->id;
 }
+
+/* ---- a promotion (E15) ---- */
 
 static void promote_and_cut(struct node *leader)
 {
-    int learner = some_learner(leader);
+    int learner = members_learner(leader);
     if (learner == 0) {
         (void)members_add(leader);
         return;
@@ -87,24 +92,11 @@ static void promote_and_cut(struct node *leader)
     if (one_in(3)) {
         die_in(leader, chance_below(4000), one_in(2));
     }
-    quiet_after(for_us + 1000, 0, "a promotion that was cut off");
+    int down = keep_one_down(leader, learner, members_voters(leader));
+    quiet_after(for_us + 1000, down, "a promotion that was cut off");
 }
 
 /* ---- a leader that leaves (E13, E16) ---- */
-
-static int some_other_voter(const struct node *leader)
-{
-    struct replica_member members[MAX_NODES];
-    uint32_t count = replica_members(leader->replica, members, MAX_NODES);
-    uint32_t from = (uint32_t)chance_below(count);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct replica_member *m = &members[(from + i) % count];
-        if (m->voter && m->id != (uint64_t)leader->id && world.nodes[m->id].up) {
-            return (int)m->id;
-        }
-    }
-    return 0;
-}
 
 /* Once the other has the change, neither hears the other any more. */
 static void wait_for_change(struct happening *h)
@@ -141,7 +133,6 @@ static void after_leaving(struct node *leader, int other)
         quiet_after(for_us + 1000, 0, "a leader left, and died");
         break;
     case 1: /* the lead is given away at the same time */
-        world.counts.transfers_in_change++;
         members_transfer(leader, (uint64_t)other);
         if (one_in(2)) {
             network_cut(other, leader->id, for_us);
@@ -168,7 +159,7 @@ static void after_leaving(struct node *leader, int other)
 
 static void leader_leaves(struct node *leader)
 {
-    int other = some_other_voter(leader);
+    int other = members_other_voter(leader, 0);
     bool remove = one_in(2);
     if (other == 0) {
         return;
@@ -187,17 +178,18 @@ static void leader_leaves(struct node *leader)
 
 static void other_leaves(struct node *leader)
 {
-    int other = some_other_voter(leader);
+    int other = members_other_voter(leader, 0);
     if (other == 0 || members_change(leader, one_in(2) ? REPLICA_REMOVE : REPLICA_DEMOTE,
                                      (uint64_t)other) != HF_OK) {
         return;
     }
     uint64_t for_us = 20000 + about(500000);
-    cut_somehow(leader->id, one_in(2) ? other : some_other_voter(leader), for_us);
+    cut_somehow(leader->id, one_in(2) ? other : members_other_voter(leader, 0), for_us);
     if (one_in(2)) {
         die_in(leader, chance_below(4000), one_in(2));
     }
-    quiet_after(for_us + 1000, 0, "a voter left");
+    int down = keep_one_down(leader, other, members_voters(leader) + 1);
+    quiet_after(for_us + 1000, down, "a voter left");
 }
 
 /* ---- a voter loses power (E13) ---- */
@@ -220,6 +212,11 @@ void corners_small(struct happening *h)
     struct node *leader = leader_now();
     if (leader == NULL || leader->paused_until_us > world.now_us || leader->failed ||
         (members_voters(leader) > 4 && !one_in(3))) {
+        return;
+    }
+    if (one_in(3)) {
+        corners_transfer(leader);
+        node_after(leader);
         return;
     }
     switch (chance_below(5)) {

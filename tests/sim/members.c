@@ -28,6 +28,37 @@ uint32_t members_voters(const struct node *leader)
     return voters;
 }
 
+/* One that is up, neither the leader nor `except`; 0: there is none. */
+int members_other_voter(const struct node *leader, int except)
+{
+    struct replica_member members[MAX_NODES];
+    uint32_t count = replica_members(leader->replica, members, MAX_NODES);
+    uint32_t from = (uint32_t)chance_below(count);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct replica_member *m = &members[(from + i) % count];
+        if (m->voter && m->id != (uint64_t)leader->id && m->id != (uint64_t)except &&
+            world.nodes[m->id].up) {
+            return (int)m->id;
+        }
+    }
+    return 0;
+}
+
+/* One that is up; 0: there is none. */
+int members_learner(const struct node *leader)
+{
+    struct replica_member members[MAX_NODES];
+    uint32_t count = replica_members(leader->replica, members, MAX_NODES);
+    uint32_t from = (uint32_t)chance_below(count);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct replica_member *m = &members[(from + i) % count];
+        if (!m->voter && world.nodes[m->id].up) {
+            return (int)m->id;
+        }
+    }
+    return 0;
+}
+
 /* While a disk is lost every voter counts: who would leave only makes it worse. */
 static bool may_leave(const struct node *leader, enum replica_change what, uint64_t id)
 {
@@ -171,7 +202,7 @@ void members_retarget(struct happening *h)
     trace("%u voters and %u learners are wanted", world.target_voters, world.target_learners);
 }
 
-/* S12.7: not with a batch in flight. A change of members on its way is none. */
+/* S12.7: not with a batch in flight. E13: not with a change of members that is not committed. */
 void members_transfer(struct node *leader, uint64_t to)
 {
     struct replica_status s;
@@ -184,7 +215,12 @@ void members_transfer(struct node *leader, uint64_t to)
     }
     world.counts.transfers++;
     trace("node %d gives the lead to %llu", leader->id, ull(to));
-    if (s.last_index > s.commit_index && change <= s.commit_index) {
+    if (change > s.commit_index) {
+        breach("E13",
+               "node %d gives the lead away, and the change of members at %llu is not "
+               "committed",
+               leader->id, ull(change));
+    } else if (s.last_index > s.commit_index) {
         violation("node %d gives the lead away with entry %llu in flight (S12.7)", leader->id,
                   ull(s.last_index));
     }

@@ -349,6 +349,7 @@ bool node_start(struct node *n)
     }
     n->flipped = false;
     n->up = true;
+    n->up_since_us = world.now_us;
     n->paused_until_us = 0;
     memset(n->answered_us, 0, sizeof(n->answered_us));
     n->serving_since_us = 0;

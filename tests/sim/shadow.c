@@ -212,14 +212,9 @@ static bool is_there(uint64_t id)
     return n->used && !n->lost && !n->flipped && !n->held_down;
 }
 
-struct tally {
-    bool majority;   /* of every configuration */
-    bool all;        /* all voters of every one */
-    uint32_t voters; /* of any of them, by bit */
-};
-
-/* The change `back` before the last of a node's log, if it has so many. */
-static void count_change(const struct node *n, uint32_t back, struct tally *t)
+/* The change `back` before the last of a node's log, if it has so many: `majority` stays true if
+ * most of its voters are there. */
+static void count_change(const struct node *n, uint32_t back, bool *majority)
 {
     if (n->change_count <= back) {
         return;
@@ -230,19 +225,17 @@ static void count_change(const struct node *n, uint32_t back, struct tally *t)
     uint32_t voters = 0;
     uint32_t there = 0;
     if (raft_configuration_decode(&buffer, &conf) != 0) {
-        t->majority = false;
+        *majority = false;
         return;
     }
     for (unsigned i = 0; i < conf.n; i++) {
         if (conf.servers[i].role == RAFT_VOTER) {
             voters++;
             there += is_there(conf.servers[i].id);
-            t->voters |= UINT32_C(1) << conf.servers[i].id;
         }
     }
     raft_configuration_close(&conf);
-    t->majority = t->majority && there * 2 > voters;
-    t->all = t->all && there == voters;
+    *majority = *majority && there * 2 > voters;
 }
 
 static const struct node *with_newest_change(void)
@@ -259,59 +252,44 @@ static const struct node *with_newest_change(void)
     return newest;
 }
 
-/* Who has the last change, of its members; whether a node there has learned that it does not vote
- * any more, and others may not know. */
-static void look_at_members(const struct node *newest, struct tally *t, bool *settled, bool *leaves)
+/* Whether all members of the last change have it. Counts the last two changes of each of them. */
+static bool look_at_members(const struct node *newest, bool *majority)
 {
     const uint32_t last = newest->change_count - 1;
     struct raft_buffer buffer = {newest->changes[last].bytes, newest->changes[last].len};
     struct raft_configuration conf;
-    *settled = true;
-    *leaves = false;
+    bool settled = true;
     if (raft_configuration_decode(&buffer, &conf) != 0) {
-        *t = (struct tally){0};
-        return;
+        *majority = false;
+        return false;
     }
     for (unsigned i = 0; i < conf.n; i++) {
         const struct node *n = &world.nodes[conf.servers[i].id];
-        *settled = *settled && n->change_count > 0 &&
-                   n->changes[n->change_count - 1].index == newest->changes[last].index;
+        settled = settled && n->change_count > 0 &&
+                  n->changes[n->change_count - 1].index == newest->changes[last].index;
         if (is_there(conf.servers[i].id)) {
-            count_change(n, 0, t);
-            count_change(n, 1, t);
-        }
-    }
-    for (unsigned i = 0; i < conf.n; i++) {
-        if (conf.servers[i].role == RAFT_VOTER) {
-            t->voters &= ~(UINT32_C(1) << conf.servers[i].id);
+            count_change(n, 0, majority);
+            count_change(n, 1, majority);
         }
     }
     raft_configuration_close(&conf);
-    *leaves = t->voters != 0;
+    return settled;
 }
 
 /* Whether those who are to be up must be able to elect a leader: a majority by the last change of
  * members that all of its members have; or, while one is on its way, by the last two changes of
- * each of them. Where a voter leaves that is not enough: a server that has the entry which says
- * that it does not vote does not stand for election, and does not vote for who lacks that entry
- * (libraft; Raft's thesis, 4.2.2, lets it). Then all voters, before and after, are to be up. */
+ * each of them. */
 bool shadow_has_majority(void)
 {
     const struct node *newest = with_newest_change();
-    struct tally last = {true, true, 0};
-    struct tally each = {true, true, 0};
-    bool settled;
-    bool leaves;
+    bool last = true;
+    bool each = true;
     if (newest == NULL) {
         return false;
     }
     count_change(newest, 0, &last);
     count_change(newest, 1, &each);
-    look_at_members(newest, &each, &settled, &leaves);
-    if (settled) {
-        return last.majority;
-    }
-    return last.majority && each.majority && (!leaves || (last.all && each.all));
+    return last && (look_at_members(newest, &each) || each);
 }
 
 void shadow_free(struct node *n)

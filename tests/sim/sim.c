@@ -346,18 +346,20 @@ static void report(const struct options *options, uint64_t seeds, const struct c
     printf(
         "small: %llu worlds begin with one or two voters, %.1f %% of the time one votes, %.1f %% "
         "two; %llu new numbers wanted, %llu promotions cut off, %llu leaders left (%llu refused), "
-        "%llu with a transfer, %llu powerless\n",
+        "%llu with a transfer, %llu powerless, %llu late demotions, %llu kept down\n",
         ull(c->small_worlds), (double)c->sole_voter_us / simulated / 1e4,
         (double)c->two_voters_us / simulated / 1e4, ull(c->retargets), ull(c->promotions_cut),
         ull(c->leaders_left), ull(c->leaders_refused), ull(c->transfers_in_change),
-        ull(c->voters_cut_power));
+        ull(c->voters_cut_power), ull(c->late_timeouts), ull(c->kept_down));
     printf(
         "late: %llu stalls with %llu messages and %llu lost, %llu of an earlier term; %llu rivals "
         "(%llu beaten in their term), %llu late pre-votes, %llu candidates cut off, %llu sources "
-        "of a snapshot died; %llu quiet windows, %llu judged; %llu overlooked\n",
+        "of a snapshot died, %llu followers not heard; %llu quiet windows, %llu judged; %llu "
+        "overlooked\n",
         ull(c->stalls), ull(c->parked), ull(c->lost_in_stall), ull(c->late_messages),
         ull(c->rivals), ull(c->rivals_won), ull(c->late_pre_votes), ull(c->candidates_cut),
-        ull(c->installs_beheaded), ull(c->windows), ull(c->windows_judged), ull(c->overlooked));
+        ull(c->installs_beheaded), ull(c->answers_lost), ull(c->windows), ull(c->windows_judged),
+        ull(c->overlooked));
     printf("fence: %llu checks, %llu late writes, %llu refused; %llu taken away; counters raised "
            "%llu times, %llu conflicts; histories: %llu "
            "judged, %llu "

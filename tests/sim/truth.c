@@ -20,7 +20,7 @@ static uint32_t fence_count[NAMES];
 static uint64_t last_token;
 static uint64_t last_at_ms;
 static int watched;
-static uint64_t healthy_since_us;
+static uint64_t well_since_us[MAX_NODES + 1]; /* under the leader that is watched; 0: it is not */
 
 /* ---- holders ---- */
 
@@ -133,28 +133,38 @@ static bool is_well(const struct node *n)
            n->slow_until_us <= world.now_us && n->full_until_us == 0;
 }
 
-/* The leader and a majority of voters run, and hear each other. */
+/* Whether the leader itself, or a follower that hears it and that it hears, has been well for so long
+ * that it must have caught up: one that has just started, or was cut off, first gets what it
+ * missed. */
+static bool is_well_for_long(const struct node *leader, const struct node *n)
+{
+    bool is_now = is_well(n) &&
+                  (n == leader ||
+                   (network_reaches(leader->id, n->id) && network_reaches(n->id, leader->id) &&
+                    network_is_quick(leader->id, n->id) && network_is_quick(n->id, leader->id)));
+    if (!is_now) {
+        well_since_us[n->id] = 0;
+    } else if (well_since_us[n->id] < n->up_since_us) {
+        well_since_us[n->id] = world.now_us;
+    }
+    return is_now && world.now_us > well_since_us[n->id] + HEALTHY_US;
+}
+
+/* The leader and a majority of voters run and hear each other, the same ones for a while. */
 static bool is_healthy(const struct node *leader)
 {
     struct replica_member members[MAX_NODES];
     uint32_t voters = 0;
     uint32_t well = 0;
-    if (leader == NULL || !is_well(leader) ||
-        world.now_us < leader->serving_since_us + HEALTHY_US) {
-        return false;
-    }
     uint32_t count = replica_members(leader->replica, members, MAX_NODES);
     for (uint32_t i = 0; i < count; i++) {
-        const struct node *n = &world.nodes[members[i].id];
         if (members[i].voter) {
             voters++;
-            well += n == leader ||
-                    (is_well(n) && network_reaches(leader->id, n->id) &&
-                     network_reaches(n->id, leader->id) && network_is_quick(leader->id, n->id) &&
-                     network_is_quick(n->id, leader->id));
+            well += is_well_for_long(leader, &world.nodes[members[i].id]);
         }
     }
-    return well * 2 > voters;
+    return well * 2 > voters && is_well_for_long(leader, leader) &&
+           world.now_us > leader->serving_since_us + UINT64_C(2) * HEALTHY_US;
 }
 
 /* What is due is done within a second, the time without a healthy leader aside (issue of leases
@@ -162,25 +172,23 @@ static bool is_healthy(const struct node *leader)
 void truth_watch(void)
 {
     const struct node *leader = leader_now();
-    if (!is_healthy(leader)) {
-        watched = 0;
-        return;
+    int id = leader == NULL ? 0 : leader->id;
+    if (watched != id) {
+        watched = id;
+        memset(well_since_us, 0, sizeof(well_since_us));
     }
-    if (watched != leader->id) {
-        watched = leader->id;
-        healthy_since_us = world.now_us;
+    if (leader == NULL || !is_healthy(leader)) {
+        return;
     }
     struct replica_status s;
     replica_status(leader->replica, node_time(leader), &s);
     uint64_t due_ms = core_next_due_ms(replica_core(leader->replica));
-    if (world.now_us > healthy_since_us + HEALTHY_US && due_ms < s.cluster_ms &&
-        s.cluster_ms - due_ms > LATE_MS) {
+    if (due_ms < s.cluster_ms && s.cluster_ms - due_ms > LATE_MS) {
         violation("something has been due for %llu ms under a healthy leader",
                   ull(s.cluster_ms - due_ms));
     }
     uint64_t tier_ms = memory_tier_next_ms(leader->tier);
-    if (world.now_us > healthy_since_us + HEALTHY_US && tier_ms < s.cluster_ms &&
-        s.cluster_ms - tier_ms > LATE_MS) {
+    if (tier_ms < s.cluster_ms && s.cluster_ms - tier_ms > LATE_MS) {
         violation("something has been due in the tier EFFICIENCY for %llu ms",
                   ull(s.cluster_ms - tier_ms));
     }
@@ -197,6 +205,7 @@ void truth_end(void)
     tier_truth_forget();
     book_free(replicated);
     replicated = NULL;
-    last_token = last_at_ms = healthy_since_us = 0;
+    last_token = last_at_ms = 0;
+    memset(well_since_us, 0, sizeof(well_since_us));
     watched = 0;
 }

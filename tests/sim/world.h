@@ -124,6 +124,7 @@ struct node {
     struct taking *taking;
     struct fetching *fetching;
     uint64_t drop_before;
+    uint64_t up_since_us;
     uint64_t down_since_us;
     uint32_t declared[MAX_NODES + 1]; /* lives of others that it said are gone */
 
@@ -214,7 +215,7 @@ struct counts {
         retargets, promotions_cut, leaders_left, leaders_refused, transfers_in_change,
         voters_cut_power, stalls, parked, lost_in_stall, late_messages, rivals, rivals_won,
         late_pre_votes, candidates_cut, installs_beheaded, windows, windows_judged, sole_voter_us,
-        two_voters_us;
+        two_voters_us, kept_down, late_timeouts, answers_lost;
 };
 
 struct world {
@@ -273,6 +274,8 @@ enum hf_error members_change(struct node *leader, enum replica_change what, uint
 bool members_add(struct node *leader);
 void members_retire(struct node *leader, bool remove); /* transfers, and the next leader does it */
 uint32_t members_voters(const struct node *leader);
+int members_other_voter(const struct node *leader, int except);
+int members_learner(const struct node *leader);
 void members_retarget(struct happening *h);
 bool members_are_stuck(void);
 void members_transfer(struct node *leader, uint64_t to);
@@ -280,11 +283,13 @@ void members_schedule(void);
 
 /* ---- quiet.c: whether there is a leader when nothing more goes wrong ---- */
 /* From then on no faults for a few seconds, all links are whole and all nodes up but `down` (0:
- * none). If a majority of voters is up, somebody must lead at the end of it. */
+ * none). If a majority of voters is up, somebody must lead at the end of it, and every voter that
+ * is up must have caught up. */
 void quiet_after(uint64_t in_us, int down, const char *after_what);
 
-/* ---- corners_small.c, corners_late.c ---- */
+/* ---- corners_small.c, corners_transfer.c, corners_late.c ---- */
 void corners_small(struct happening *h);
+void corners_transfer(struct node *leader);
 void corners_stall(struct happening *h);
 void corners_late(struct happening *h);
 void corners_stood(const struct node *n, uint64_t term);      /* it votes for itself */
