@@ -1,9 +1,8 @@
-/* The commands: everything that changes the state of the locks, and nothing else does. One list
- * below gives each command its struct, its encoding, its decoding, its name and the digest by which
- * a repeated request id is recognised (S8.1).
+/* The commands: the only way to change the state of the locks. One list below gives each command
+ * its struct, encoding, decoding, name and the digest that recognises a repeated request id (S8.1).
  *
- * Roles of fields: BODY is what the client asked for and is part of the digest; EDGE was drawn by
- * the node that took the request in (lease ids, its own number) and may differ in a retry. */
+ * Roles of fields: BODY comes from the client and is part of the digest. EDGE was drawn by the node
+ * that received the request (lease ids, its own number) and may differ in a retry. */
 #ifndef HOLDFAST_CORE_COMMAND_H
 #define HOLDFAST_CORE_COMMAND_H
 
@@ -22,15 +21,15 @@ enum mode {
 
 const char *mode_name(enum mode mode);
 
-/* What a name is while it has holders or waiters (S6.3): exclusive and shared requests share one
- * queue, semaphores and elections are among themselves. */
+/* The class of a name while it has holders or waiters (S6.3): exclusive and shared requests share
+ * one queue; semaphores and elections do not mix with others. */
 static inline enum mode mode_class(enum mode mode)
 {
     return mode == MODE_SHARED ? MODE_EXCLUSIVE : mode;
 }
 
 enum {
-    ACQUIRE_REENTRANT = 1,       /* the same (session, owner) may take it again (S4.1) */
+    ACQUIRE_REENTRANT = 1,       /* the same (session, owner) may acquire it again (S4.1) */
     ACQUIRE_DETECT_DEADLOCK = 2, /* S6.4 */
     ACQUIRE_KEY = 4,             /* a key with a value (S13): exclusive, one name, no session */
     ACQUIRE_FLAGS = 7
@@ -38,8 +37,8 @@ enum {
 
 #define WAIT_FOREVER UINT64_MAX
 
-/* How a request id begins that a node drew, 32 hexadecimal digits follow. The core keeps such ids
- * apart from those of clients when they are done (S8.3). */
+/* Prefix of a request id that a node drew; 32 hexadecimal digits follow. The core remembers such
+ * ids separately from those of clients (S8.3). */
 #define REQUEST_ID_NODE "node-"
 #define REQUEST_ID_LEASE "lease-" /* of an acquire: the digits are its lease id */
 
@@ -56,30 +55,30 @@ struct ids {
 struct id ids_at(const struct ids *ids, uint32_t i);
 
 /*        symbol        name           what it does */
-#define COMMAND_LIST(X)                                                                           \
-    X(LEAD, lead)       /* a new leader's first entry; starts an epoch (S1.3, S3.1) */            \
-    X(TICK, tick)       /* lets time pass */                                                      \
-    X(ADVANCE, advance) /* reserves tokens (S3.1) */                                              \
-    X(UPGRADE, upgrade) /* raises the version of the state machine */                             \
-    X(SESSION_OPEN, session_open)                                                                 \
-    X(KEEPALIVE, keepalive) /* many sessions in one command (S4.5) */                             \
-    X(SESSION_CLOSE, session_close)                                                               \
-    X(STREAM_UP, stream_up)     /* the session's stream is connected (S4.6) */                    \
-    X(STREAM_DOWN, stream_down) /* ... is broken */                                               \
-    X(ACQUIRE, acquire)         /* one name or several; try or wait */                            \
-    X(CANCEL, cancel)           /* a waiter leaves its queue (S7.1, S7.2) */                      \
-    X(DETACH, detach)           /* a waiter lost its connection and keeps its place (S7.3) */     \
-    X(NODE_GONE, node_gone)     /* all waiters attached through that node are detached (S7.3) */  \
-    X(RELEASE, release)                                                                           \
-    X(RENEW, renew)                                                                               \
-    X(PROCLAIM, proclaim) /* an election's leader changes its value */                            \
-    X(FORCE_UNLOCK, force_unlock)                                                                 \
-    X(REVOKE, revoke)           /* asks the holders to give up by a deadline */                   \
-    X(FENCE_CHECK, fence_check) /* S11 */                                                         \
-    X(TRANSACT, transact)       /* compares keys and changes them, all or nothing (S13) */        \
-    X(NOTE, note)               /* an operator's deed in the tier without a log, for the trail */ \
-    X(FENCE_RESET, fence_reset) /* an operator sets the mark of a resource (S11) */               \
-    X(STREAM_THROUGH, stream_through) /* as STREAM_UP, and names the node that carries it */
+#define COMMAND_LIST(X)                                                                          \
+    X(LEAD, lead)       /* a new leader's first entry; starts an epoch (S1.3, S3.1) */           \
+    X(TICK, tick)       /* lets time pass */                                                     \
+    X(ADVANCE, advance) /* reserves tokens (S3.1) */                                             \
+    X(UPGRADE, upgrade) /* raises the version of the state machine */                            \
+    X(SESSION_OPEN, session_open)                                                                \
+    X(KEEPALIVE, keepalive) /* many sessions in one command (S4.5) */                            \
+    X(SESSION_CLOSE, session_close)                                                              \
+    X(STREAM_UP, stream_up)     /* the session's stream is connected (S4.6) */                   \
+    X(STREAM_DOWN, stream_down) /* the session's stream is broken (S4.6) */                      \
+    X(ACQUIRE, acquire)         /* one name or several; with or without waiting */               \
+    X(CANCEL, cancel)           /* a waiter leaves its queue (S7.1, S7.2) */                     \
+    X(DETACH, detach)           /* a waiter lost its connection and keeps its place (S7.3) */    \
+    X(NODE_GONE, node_gone)     /* all waiters attached through that node are detached (S7.3) */ \
+    X(RELEASE, release)                                                                          \
+    X(RENEW, renew)                                                                              \
+    X(PROCLAIM, proclaim) /* an election's leader changes its value */                           \
+    X(FORCE_UNLOCK, force_unlock)                                                                \
+    X(REVOKE, revoke)           /* requests the holders to release by a deadline */              \
+    X(FENCE_CHECK, fence_check) /* S11 */                                                        \
+    X(TRANSACT, transact)       /* compares keys and changes them, all or nothing (S13) */       \
+    X(NOTE, note) /* an operator's action in the tier without a log, for the audit trail */      \
+    X(FENCE_RESET, fence_reset)       /* an operator sets the mark of a resource (S11) */        \
+    X(STREAM_THROUGH, stream_through) /* as STREAM_UP, with the node of the stream */
 
 /*      role, type, name, largest value or length */
 #define COMMAND_FIELDS_lead(F) F(EDGE, u32, node, UINT32_MAX)
@@ -119,8 +118,8 @@ struct id ids_at(const struct ids *ids, uint32_t i);
     F(EDGE, id, lease, 0)        \
     F(EDGE, u64, attachment, UINT64_MAX)
 #define COMMAND_FIELDS_node_gone(F) F(EDGE, u32, node, UINT32_MAX)
-/* A grant is named by its lease id, or by its token; with a token, the name and the client are
- * checked when given. A single lock's token needs its name, a multi-lock's does not. */
+/* A grant is identified by its lease id or its token. With a token, name and client are checked
+ * when given. The token of a single lock needs its name; that of a multi-lock does not. */
 #define COMMAND_FIELDS_release(F)        \
     F(BODY, slice, name, LIMIT_NAME)     \
     F(BODY, slice, client, LIMIT_CLIENT) \
@@ -151,8 +150,8 @@ struct id ids_at(const struct ids *ids, uint32_t i);
     F(BODY, slice, resource, LIMIT_NAME)  \
     F(BODY, u32, slot, LIMIT_HOLDERS - 1) \
     F(BODY, u64, token, LIMIT_NUMBER - 1)
-/* The id is drawn by the node, once, and kept through its own retries. `client` becomes the holder
- * of what is taken; actor and reason are needed when something is dropped by force. */
+/* The node draws the id once and keeps it for its retries. `client` becomes the holder of acquired
+ * names. actor and reason are required when something is dropped by force. */
 #define COMMAND_FIELDS_transact(F)        \
     F(EDGE, id, id, 0)                    \
     F(BODY, slice, client, LIMIT_CLIENT)  \
@@ -161,7 +160,7 @@ struct id ids_at(const struct ids *ids, uint32_t i);
     F(BODY, checks, checks, LIMIT_CHECKS) \
     F(BODY, effects, effects, LIMIT_EFFECTS)
 
-/* `action` is that of the record (audit_view.kind). */
+/* `action` is the action of the record (audit_view.kind). */
 #define COMMAND_FIELDS_note(F)           \
     F(BODY, u32, action, UINT32_MAX)     \
     F(BODY, slice, name, LIMIT_NAME)     \
@@ -169,7 +168,7 @@ struct id ids_at(const struct ids *ids, uint32_t i);
     F(BODY, slice, reason, LIMIT_REASON) \
     F(BODY, u32, count, UINT32_MAX)
 
-/* `token` is the mark that it gets; 0: one above all that were issued, which nobody has. */
+/* `token` becomes the mark; 0: a token above all issued ones, which no grant has. */
 #define COMMAND_FIELDS_fence_reset(F)     \
     F(BODY, slice, resource, LIMIT_NAME)  \
     F(BODY, u32, slot, LIMIT_HOLDERS - 1) \
@@ -203,7 +202,7 @@ COMMAND_LIST(X)
 #undef X
 #undef F
 
-/* The slices point into the bytes that were decoded, or to where the caller let them point. */
+/* The slices point into the decoded bytes, or into memory of the caller. */
 struct command {
     enum command_type type;
     uint32_t tenant;         /* 0 for now (S12.9) */
@@ -220,21 +219,21 @@ struct command {
 
 const char *command_name(enum command_type type);
 
-/* Sets everything that every command has and the scalars of its own part to zero. */
+/* Sets the common fields and the scalars of the command's own part to zero. */
 void command_init(struct command *command, enum command_type type);
 
-/* The encoded length, or 0 when `size` bytes do not hold it. */
+/* The encoded length, or 0 when it exceeds `size`. */
 size_t command_encode(const struct command *command, void *buffer, size_t size);
 
-/* Decodes exactly these bytes; HF_MALFORMED leaves `out` unspecified. Only the form is checked:
+/* Decodes exactly these bytes; HF_MALFORMED leaves `out` unspecified. Checks only the form;
  * command_check has the rules. */
 enum hf_error command_decode(struct slice bytes, struct command *out);
 
-/* The rules that need no state: lengths, text, ranges. The edge calls it to refuse early and
- * apply calls it again, so that a bad command changes nothing on any node. */
+/* The rules that need no state: lengths, text, ranges. The receiving node calls it to refuse early.
+ * core_apply calls it again, so that an invalid command changes nothing on any node. */
 enum hf_error command_check(const struct command *command);
 
-/* The first version of the state machine that knows it (core.h). */
+/* The first version of the state machine that supports the command (core.h). */
 static inline uint32_t command_since(const struct command *command)
 {
     if (command->type == COMMAND_FENCE_RESET || command->type == COMMAND_STREAM_THROUGH) {
@@ -247,7 +246,8 @@ static inline uint32_t command_since(const struct command *command)
     return is_key || command->type == COMMAND_NOTE ? 2 : 1;
 }
 
-/* A digest of the type and the BODY fields: two commands with one request id must agree in it. */
+/* A digest of the type and the BODY fields. Two commands with the same request id must have the
+ * same digest. */
 uint64_t command_digest(const struct command *command);
 
 #endif

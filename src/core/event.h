@@ -30,7 +30,7 @@
     X(EPOCH, epoch) /* a node leads now; token is the epoch */                                     \
     X(UPGRADED, upgraded)                                                                          \
     X(PUBLISHED, published) /* name: the channel, text: the message, client: the sender (S13.7) */ \
-    X(LINGERS, lingers)     /* a session's stream (`attachment`) broke; ends at deadline_ms */
+    X(LINGERS, lingers)     /* the session's stream (`attachment`) broke; it ends at deadline_ms */
 
 enum event_type {
     EVENT_NONE,

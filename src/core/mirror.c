@@ -1,5 +1,5 @@
-/* What a core needs that stands next to a replicated one, see core.h: told tokens, attachment
- * numbers of its own, and sessions that live in the other. */
+/* Support for a core next to a replicated one, see core.h: tokens supplied by the caller,
+ * attachment numbers of its own, and sessions that live in the other core. */
 #include "core/state.h"
 
 void core_set_tokens(struct core *c, uint64_t first, uint64_t end)
@@ -14,7 +14,7 @@ uint64_t token_highest(const struct core *c)
     return c->token_end != 0 ? c->token_next - 1 : c->counter << 10;
 }
 
-/* How many below it are given in the other core only. */
+/* How many tokens below it belong to the other core. */
 static uint64_t multiples_below(uint64_t token)
 {
     return (token + TOKEN_SCALE - 1) / TOKEN_SCALE;
@@ -50,21 +50,21 @@ void core_set_attachments(struct core *c, uint64_t last)
     c->attachment = last;
 }
 
-/* Like session_for, of a state that is only read. */
+/* Like session_for, for a state that is only read. */
 static enum hf_error find_alive(const struct core *c, const struct core *from, uint32_t tenant,
                                 struct id id, const struct session **out)
 {
-    ref who = session_find(from, id);
-    if (who == 0) {
+    ref obj = session_find(from, id);
+    if (obj == 0) {
         return history_session_of(from, tenant, id) == ENDED_NOT ? HF_SESSION_NOT_FOUND
                                                                  : HF_SESSION_EXPIRED;
     }
-    const struct session *s = session_at(from, who);
+    const struct session *s = session_at(from, obj);
     if (s->is_private || s->tenant != tenant) {
         return HF_SESSION_NOT_FOUND;
     }
     if (session_deadline(from, s) <= c->now_ms) {
-        return HF_SESSION_EXPIRED; /* dead there too, swept or not (S1.7) */
+        return HF_SESSION_EXPIRED; /* dead there, swept or not (S1.7) */
     }
     *out = s;
     return HF_OK;
@@ -78,8 +78,8 @@ enum hf_error core_mirror_session(struct core *c, const struct core *from, uint3
     if (error != HF_OK) {
         return error;
     }
-    ref who = session_find(c, id);
-    if (who == 0) {
+    ref obj = session_find(c, id);
+    if (obj == 0) {
         if (history_session(c, id) != ENDED_NOT) {
             return HF_SESSION_EXPIRED;
         }
@@ -89,19 +89,19 @@ enum hf_error core_mirror_session(struct core *c, const struct core *from, uint3
         if (table_count(&c->sessions) >= LIMIT_SESSIONS) {
             return HF_TOO_MANY_SESSIONS;
         }
-        who = session_new(c, tenant, id, session_client(there), false, there->ttl_ms);
+        obj = session_new(c, tenant, id, session_client(there), false, there->ttl_ms);
     }
-    struct session *s = session_at(c, who);
+    struct session *s = session_at(c, obj);
     if (s->is_private) {
-        return HF_REQUEST_ID_REUSED; /* the id of somebody's lease */
+        return HF_REQUEST_ID_REUSED; /* the id is in use as a lease id */
     }
     const struct session_extra *extra = session_extra_get(from, there);
     uint64_t lingers_until_ms = extra == NULL ? 0 : extra->lingers_until_ms;
     if (lingers_until_ms != 0 || s->extra != 0) {
-        session_extra_make(c, who)->lingers_until_ms = lingers_until_ms;
+        session_extra_make(c, obj)->lingers_until_ms = lingers_until_ms;
     }
     s->life_ms = there->life_ms;
-    timer_lower(c, who, session_deadline(c, s));
+    timer_lower(c, obj, session_deadline(c, s));
     return HF_OK;
 }
 
@@ -110,12 +110,12 @@ bool session_is_mirrored(const struct core *c, const struct session *s)
     return c->token_end != 0 && !s->is_private;
 }
 
-/* Its deadline came, and the other core has not ended it: a keep-alive may be under way there. It
- * lives on for a moment, and again, until the other one has decided. */
-void session_put_off(struct core *c, ref who)
+/* The deadline passed, but the other core has not ended the session: a keep-alive may be in flight
+ * there. Extends it by a moment, repeatedly, until the other core has decided. */
+void session_put_off(struct core *c, ref obj)
 {
     enum { MOMENT_MS = 20 };
-    struct session *s = session_at(c, who);
+    struct session *s = session_at(c, obj);
     struct session_extra *x = session_extra_get(c, s);
     uint64_t until_ms = c->now_ms + MOMENT_MS;
     if (s->life_ms + s->ttl_ms < until_ms) {
@@ -124,24 +124,24 @@ void session_put_off(struct core *c, ref who)
     if (x != NULL && x->lingers_until_ms != 0 && x->lingers_until_ms < until_ms) {
         x->lingers_until_ms = until_ms;
     }
-    timer_set(c, who, session_deadline(c, s));
+    timer_set(c, obj, session_deadline(c, s));
 }
 
 void core_end_session(struct core *c, struct id id, bool expired)
 {
-    ref who = session_find(c, id);
-    if (who != 0 && !session_at(c, who)->is_private) {
-        session_end(c, who, expired ? ENDED_SESSION_EXPIRED : ENDED_SESSION_CLOSED);
+    ref obj = session_find(c, id);
+    if (obj != 0 && !session_at(c, obj)->is_private) {
+        session_end(c, obj, expired ? ENDED_SESSION_EXPIRED : ENDED_SESSION_CLOSED);
     }
 }
 
 static void end_lease(struct core *c, struct id lease, enum ended how)
 {
     bool is_grant = false;
-    ref who = lease_target(c, lease, &is_grant);
-    if (who != 0 && is_grant) {
+    ref obj = lease_target(c, lease, &is_grant);
+    if (obj != 0 && is_grant) {
         struct slice none = slice_make(NULL, 0);
-        grant_end(c, who, how, c->now_ms, none, none, false);
+        grant_end(c, obj, how, c->now_ms, none, none, false);
         wake_all(c);
     }
 }

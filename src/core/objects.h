@@ -47,7 +47,7 @@ struct session_extra {
     uint64_t stream;           /* the number of the latest stream (S4.6) */
     uint64_t lingers_until_ms; /* 0: the stream is up, or no linger time was requested */
     uint32_t linger_ms;
-    uint32_t node;    /* that carries the stream; 0: not known (before version 4) */
+    uint32_t node;    /* of the stream; 0: unknown (before version 4) */
     ref metadata;     /* blob */
     ref replies;      /* requests by seq, rising */
     uint32_t unacked; /* how many */

@@ -1,4 +1,4 @@
-/* Sessions: the unit of life (S4). */
+/* Sessions (S4): they own grants and waiters, and a keep-alive confirms all of them. */
 #include "core/state.h"
 
 size_t session_size(const struct session *s)
@@ -13,13 +13,13 @@ struct slice session_client(const struct session *s)
 
 ref session_find(const struct core *c, struct id id)
 {
-    ref who = table_first(&c->sessions, hash_id(c, id));
-    while (who != 0) {
-        const struct session *s = session_at(c, who);
+    ref obj = table_first(&c->sessions, hash_id(c, id));
+    while (obj != 0) {
+        const struct session *s = session_at(c, obj);
         if (id_equal(s->id, id)) {
-            return who;
+            return obj;
         }
-        who = s->next;
+        obj = s->next;
     }
     return 0;
 }
@@ -41,7 +41,7 @@ struct session_extra *session_extra_make(struct core *c, ref session)
 uint64_t session_deadline(const struct core *c, const struct session *s)
 {
     if (s->is_private && s->holds == 0) {
-        return UINT64_MAX; /* it waits, and the wait has the deadline (S4.3) */
+        return UINT64_MAX; /* a waiting private session: the wait has the deadline (S4.3) */
     }
     uint64_t deadline = s->life_ms + s->ttl_ms;
     const struct session_extra *x = session_extra_get(c, s);
@@ -49,7 +49,7 @@ uint64_t session_deadline(const struct core *c, const struct session *s)
         deadline = x->lingers_until_ms;
     }
     if (deadline <= c->now_ms && session_is_mirrored(c, s)) {
-        deadline = c->now_ms + 1; /* it ends when the other core has ended it, not before */
+        deadline = c->now_ms + 1; /* it ends only after the other core has ended it */
     }
     return deadline;
 }
@@ -61,20 +61,20 @@ bool session_is_dead(const struct core *c, const struct session *s)
 
 enum hf_error session_for(struct core *c, uint32_t tenant, struct id id, ref *out)
 {
-    ref who = session_find(c, id);
-    if (who == 0) {
+    ref obj = session_find(c, id);
+    if (obj == 0) {
         return history_session_of(c, tenant, id) == ENDED_NOT ? HF_SESSION_NOT_FOUND
                                                               : HF_SESSION_EXPIRED;
     }
-    const struct session *s = session_at(c, who);
+    const struct session *s = session_at(c, obj);
     if (s->is_private || s->tenant != tenant) {
         return HF_SESSION_NOT_FOUND;
     }
     if (c->backlog && session_is_dead(c, s)) {
-        session_end(c, who, ENDED_SESSION_EXPIRED);
+        session_end(c, obj, ENDED_SESSION_EXPIRED);
         return HF_SESSION_EXPIRED;
     }
-    *out = who;
+    *out = obj;
     return HF_OK;
 }
 
@@ -82,8 +82,8 @@ ref session_new(struct core *c, uint32_t tenant, struct id id, struct slice clie
                 uint32_t ttl_ms)
 {
     hf_assert(client.len >= 1 && client.len <= LIMIT_CLIENT);
-    ref who = 0;
-    struct session *s = pool_alloc(&c->pool, sizeof(*s) + client.len, &who);
+    ref obj = 0;
+    struct session *s = pool_alloc(&c->pool, sizeof(*s) + client.len, &obj);
     s->kind = KIND_SESSION;
     s->is_private = is_private;
     s->tenant = tenant;
@@ -92,34 +92,34 @@ ref session_new(struct core *c, uint32_t tenant, struct id id, struct slice clie
     s->life_ms = c->now_ms;
     s->client_len = (uint8_t)client.len;
     memcpy(s->client, client.data, client.len);
-    table_insert(&c->sessions, hash_id(c, id), who);
-    RING_APPEND(c, &c->all_sessions, who, session, all);
+    table_insert(&c->sessions, hash_id(c, id), obj);
+    RING_APPEND(c, &c->all_sessions, obj, session, all);
     core_step(c, 1);
-    return who;
+    return obj;
 }
 
-static void session_remove(struct core *c, ref who)
+static void session_remove(struct core *c, ref obj)
 {
-    struct session *s = session_at(c, who);
+    struct session *s = session_at(c, obj);
     hf_assert(s->holds == 0 && s->waits == 0 && s->entries == 0);
     if (s->timer != 0) {
-        timer_set(c, who, UINT64_MAX);
+        timer_set(c, obj, UINT64_MAX);
     }
     if (s->extra != 0) {
-        request_drop_all(c, who);
+        request_drop_all(c, obj);
         blob_free(c, session_extra_at(c, s->extra)->metadata);
         pool_free(&c->pool, s->extra, sizeof(struct session_extra));
     }
-    table_remove(&c->sessions, hash_id(c, s->id), who);
-    RING_REMOVE(c, &c->all_sessions, who, session, all);
-    pool_free(&c->pool, who, session_size(s));
+    table_remove(&c->sessions, hash_id(c, s->id), obj);
+    RING_REMOVE(c, &c->all_sessions, obj, session, all);
+    pool_free(&c->pool, obj, session_size(s));
 }
 
-void session_drop_if_empty(struct core *c, ref who)
+void session_drop_if_empty(struct core *c, ref obj)
 {
-    const struct session *s = session_at(c, who);
+    const struct session *s = session_at(c, obj);
     if (s->is_private && s->holds == 0 && s->waits == 0) {
-        session_remove(c, who);
+        session_remove(c, obj);
     }
 }
 
@@ -134,13 +134,13 @@ static void announce(struct core *c, enum event_type type, const struct session 
                                   .parts = 1});
 }
 
-/* Waiters first, so that no lock of the session is handed to the session itself. A private session
- * goes with its only waiter or grant. */
-void session_end(struct core *c, ref who, enum ended how)
+/* Ends the waiters first, so that no lock of the session is granted to the session itself. A
+ * private session is removed with its only waiter or grant. */
+void session_end(struct core *c, ref obj, enum ended how)
 {
-    struct session *s = session_at(c, who);
+    struct session *s = session_at(c, obj);
     struct slice none = slice_make(NULL, 0);
-    /* A mirrored one has a deadline to come until it is ended. */
+    /* A mirrored session is ended before its deadline. */
     uint64_t at_ms =
         how == ENDED_SESSION_EXPIRED && session_is_dead(c, s) ? session_deadline(c, s) : c->now_ms;
     if (s->is_private) {
@@ -160,15 +160,15 @@ void session_end(struct core *c, ref who, enum ended how)
     }
     announce(c, how == ENDED_SESSION_CLOSED ? EVENT_SESSION_CLOSED : EVENT_SESSION_EXPIRED, s, how);
     history_add_session(c, s->tenant, s->id, how);
-    session_remove(c, who);
+    session_remove(c, obj);
     core_step(c, 1);
 }
 
 /* Commands. */
 
-static void answer_about(const struct core *c, ref who, struct result *out)
+static void answer_about(const struct core *c, ref obj, struct result *out)
 {
-    const struct session *s = session_at(c, who);
+    const struct session *s = session_at(c, obj);
     out->lease = s->id;
     out->deadline_ms = session_deadline(c, s);
     out->ttl_ms = s->ttl_ms;
@@ -178,18 +178,18 @@ static void open_new(struct core *c, const struct command *cmd, ref session, str
 {
     (void)session;
     const struct command_session_open *o = &cmd->session_open;
-    ref who = session_find(c, o->id);
-    if (who != 0) {
-        const struct session *s = session_at(c, who);
+    ref obj = session_find(c, o->id);
+    if (obj != 0) {
+        const struct session *s = session_at(c, obj);
         if (s->is_private || s->tenant != cmd->tenant ||
             !slice_equal(session_client(s), o->client)) {
             out->error = HF_REQUEST_ID_REUSED;
         } else if (session_is_dead(c, s)) {
-            session_end(c, who, ENDED_SESSION_EXPIRED);
+            session_end(c, obj, ENDED_SESSION_EXPIRED);
             out->error = HF_SESSION_EXPIRED;
         } else {
             out->replayed = true;
-            answer_about(c, who, out);
+            answer_about(c, obj, out);
         }
         return;
     }
@@ -205,15 +205,15 @@ static void open_new(struct core *c, const struct command *cmd, ref session, str
         out->error = HF_TOO_MANY_SESSIONS;
         return;
     }
-    who = session_new(c, cmd->tenant, o->id, o->client, false, o->ttl_ms);
+    obj = session_new(c, cmd->tenant, o->id, o->client, false, o->ttl_ms);
     if (o->linger_ms != 0 || o->metadata.len > 0) {
-        struct session_extra *x = session_extra_make(c, who);
+        struct session_extra *x = session_extra_make(c, obj);
         x->linger_ms = o->linger_ms;
         x->metadata = blob_new(c, o->metadata);
     }
-    timer_set(c, who, session_deadline(c, session_at(c, who)));
-    announce(c, EVENT_SESSION_OPENED, session_at(c, who), ENDED_NOT);
-    answer_about(c, who, out);
+    timer_set(c, obj, session_deadline(c, session_at(c, obj)));
+    announce(c, EVENT_SESSION_OPENED, session_at(c, obj), ENDED_NOT);
+    answer_about(c, obj, out);
 }
 
 void apply_session_open(struct core *c, const struct command *cmd, struct result *out)
@@ -223,8 +223,8 @@ void apply_session_open(struct core *c, const struct command *cmd, struct result
 
 void apply_session_close(struct core *c, const struct command *cmd, struct result *out)
 {
-    ref who = 0;
-    enum hf_error error = session_for(c, cmd->tenant, cmd->session, &who);
+    ref obj = 0;
+    enum hf_error error = session_for(c, cmd->tenant, cmd->session, &obj);
     if (error == HF_SESSION_EXPIRED && history_session(c, cmd->session) == ENDED_SESSION_CLOSED) {
         out->replayed = true;
         return;
@@ -233,26 +233,26 @@ void apply_session_close(struct core *c, const struct command *cmd, struct resul
         out->error = error;
         return;
     }
-    session_end(c, who, ENDED_SESSION_CLOSED);
+    session_end(c, obj, ENDED_SESSION_CLOSED);
 }
 
 void apply_keepalive(struct core *c, const struct command *cmd, struct result *out)
 {
     const struct ids *ids = &cmd->keepalive.sessions;
     for (uint32_t i = 0; i < ids->count; i++) {
-        ref who = session_find(c, ids_at(ids, i));
+        ref obj = session_find(c, ids_at(ids, i));
         enum hf_error error = HF_OK;
         core_step(c, 1);
-        if (who == 0) {
+        if (obj == 0) {
             error = history_session_of(c, cmd->tenant, ids_at(ids, i)) == ENDED_NOT
                         ? HF_SESSION_NOT_FOUND
                         : HF_SESSION_EXPIRED;
         } else {
-            struct session *s = session_at(c, who);
+            struct session *s = session_at(c, obj);
             if (s->is_private || s->tenant != cmd->tenant) {
                 error = HF_SESSION_NOT_FOUND;
             } else if (session_is_dead(c, s)) {
-                error = HF_SESSION_EXPIRED; /* left to the sweep: ending it is too much work here */
+                error = HF_SESSION_EXPIRED; /* the sweep ends it: that is too much work here */
             } else {
                 s->life_ms = c->now_ms;
             }
@@ -266,15 +266,15 @@ void apply_keepalive(struct core *c, const struct command *cmd, struct result *o
 static void stream_begin(struct core *c, const struct command *cmd, uint32_t node,
                          struct result *out)
 {
-    ref who = 0;
-    out->error = session_for(c, cmd->tenant, cmd->session, &who);
+    ref obj = 0;
+    out->error = session_for(c, cmd->tenant, cmd->session, &obj);
     if (out->error == HF_OK) {
-        struct session_extra *x = session_extra_make(c, who);
+        struct session_extra *x = session_extra_make(c, obj);
         x->stream = ++c->attachment;
         x->node = node;
         x->lingers_until_ms = 0;
         out->attachment = x->stream;
-        answer_about(c, who, out);
+        answer_about(c, obj, out);
     }
 }
 
@@ -288,7 +288,7 @@ void apply_stream_through(struct core *c, const struct command *cmd, struct resu
     stream_begin(c, cmd, cmd->stream_through.node, out);
 }
 
-/* The node that carries the stream may think that it is up, and raises it again then. */
+/* Notifies the node of the stream. If the stream is in fact up, the node announces it again. */
 static void announce_lingers(struct core *c, const struct session *s, const struct session_extra *x)
 {
     if (c->version >= 4) {
@@ -305,12 +305,12 @@ static void announce_lingers(struct core *c, const struct session *s, const stru
 
 void apply_stream_down(struct core *c, const struct command *cmd, struct result *out)
 {
-    ref who = 0;
-    out->error = session_for(c, cmd->tenant, cmd->session, &who);
+    ref obj = 0;
+    out->error = session_for(c, cmd->tenant, cmd->session, &obj);
     if (out->error != HF_OK) {
         return;
     }
-    struct session_extra *x = session_extra_get(c, session_at(c, who));
+    struct session_extra *x = session_extra_get(c, session_at(c, obj));
     if (x == NULL || x->stream == 0 || x->stream != cmd->stream_down.stream) {
         out->outcome = OUTCOME_REFUSED;
         out->reason = REASON_SUPERSEDED;
@@ -318,8 +318,8 @@ void apply_stream_down(struct core *c, const struct command *cmd, struct result 
     }
     if (x->linger_ms != 0 && x->lingers_until_ms == 0) {
         x->lingers_until_ms = c->now_ms + x->linger_ms;
-        timer_lower(c, who, session_deadline(c, session_at(c, who)));
-        announce_lingers(c, session_at(c, who), x);
+        timer_lower(c, obj, session_deadline(c, session_at(c, obj)));
+        announce_lingers(c, session_at(c, obj), x);
     }
-    answer_about(c, who, out);
+    answer_about(c, obj, out);
 }

@@ -152,12 +152,12 @@ const char *build_reply(struct builder *b, struct reader *r)
     if (x->unacked == LIMIT_SESSION_UNACKED) {
         return "its session has more than 1,024";
     }
-    ref who = 0;
-    struct request *reply = pool_alloc(&c->pool, sizeof(*reply), &who);
+    ref obj = 0;
+    struct request *reply = pool_alloc(&c->pool, sizeof(*reply), &obj);
     *reply = fields;
     reply->tenant = current(b)->tenant;
     reply->session = current(b)->id;
-    RING_APPEND(c, &x->replies, who, request, ring);
+    RING_APPEND(c, &x->replies, obj, request, ring);
     x->unacked++;
     b->open_ties += !is_done;
     return NULL;
@@ -177,18 +177,18 @@ struct tie read_tie(struct reader *r, unsigned kind)
     return tie;
 }
 
-/* Begins behind the last one found: they mostly come in the same order. */
+/* Starts behind the reply found last: most are in the same order. */
 static ref find_reply(struct builder *b, uint64_t seq)
 {
     const struct core *c = b->c;
     const struct session_extra *x = session_extra_get(c, current(b));
-    ref who = b->reply_at;
+    ref obj = b->reply_at;
     for (uint32_t i = 0; x != NULL && i < x->unacked; i++) {
-        who = who == 0 ? RING_FIRST(c, x->replies, request, ring)
-                       : ring_links(&c->pool, who, offsetof(struct request, ring))->next;
-        if (request_at(c, who)->seq == seq) {
-            b->reply_at = who;
-            return who;
+        obj = obj == 0 ? RING_FIRST(c, x->replies, request, ring)
+                       : ring_links(&c->pool, obj, offsetof(struct request, ring))->next;
+        if (request_at(c, obj)->seq == seq) {
+            b->reply_at = obj;
+            return obj;
         }
     }
     return 0;

@@ -58,9 +58,9 @@ struct session_view {
     struct slice metadata;
     uint32_t ttl_ms;
     uint32_t linger_ms;
-    bool lingers;         /* its stream is known to be broken, and that time runs (S4.6) */
+    bool lingers;         /* its stream is broken and the linger time runs (S4.6) */
     uint64_t stream;      /* the number of its latest stream; 0: it had none */
-    uint32_t node;        /* that carries or carried it; 0: not known */
+    uint32_t node;        /* of that stream; 0: unknown */
     uint64_t deadline_ms; /* UINT64_MAX while a private session waits (S4.3) */
     uint32_t entries;     /* names held or waited for */
     bool is_private;

@@ -1,5 +1,5 @@
-/* Waiters: requests that wait, their places in queues, and the connections they are attached
- * through (S6, S7). Joining and leaving a queue is O(1). */
+/* Waiters: waiting requests, their places in queues, and the connections to which they are attached
+ * (S6, S7). Joining and leaving a queue is O(1). */
 #include "core/state.h"
 
 size_t waiter_size(const struct waiter *w)
@@ -17,7 +17,7 @@ static bool in_real_session(const struct core *c, const struct waiter *w)
     return !session_at(c, w->session)->is_private;
 }
 
-/* Until when a detached waiter keeps its place; UINT64_MAX: it is attached. */
+/* How long a detached waiter keeps its place; UINT64_MAX: it is attached. */
 static uint64_t leaves_at_ms(const struct core *c, const struct waiter *w)
 {
     uint64_t at = w->detached_until_ms == 0 ? UINT64_MAX : w->detached_until_ms;
@@ -35,7 +35,8 @@ bool waiter_is_detached(const struct core *c, const struct waiter *w)
     return leaves_at_ms(c, w) != UINT64_MAX;
 }
 
-/* When the sweep must look at it for its own sake; sessions and crowds have timers of their own. */
+/* When the sweep must visit the waiter itself; sessions and the lists of gone nodes have timers of
+ * their own. */
 uint64_t waiter_due_ms(const struct core *c, const struct waiter *w)
 {
     (void)c;
@@ -68,16 +69,16 @@ void waiter_end_dead(struct core *c, ref waiter)
     waiter_end(c, waiter, why);
 }
 
-/* Crowds. */
+/* The waiters of each node. */
 
 ref node_waiters_for(struct core *c, uint32_t node)
 {
     uint32_t count = 0;
-    RING_EACH(c, who, c->all_crowds, node_waiters, all)
+    RING_EACH(c, obj, c->all_crowds, node_waiters, all)
     {
-        const struct node_waiters *node_waiters = node_waiters_at(c, who);
+        const struct node_waiters *node_waiters = node_waiters_at(c, obj);
         if (node_waiters->node == node && !node_waiters->gone) {
-            return who;
+            return obj;
         }
         core_step(c, 1);
         count++;
@@ -85,34 +86,34 @@ ref node_waiters_for(struct core *c, uint32_t node)
     if (count >= LIMIT_NODES) {
         return 0;
     }
-    ref who = 0;
-    struct node_waiters *node_waiters = pool_alloc(&c->pool, sizeof(*node_waiters), &who);
+    ref obj = 0;
+    struct node_waiters *node_waiters = pool_alloc(&c->pool, sizeof(*node_waiters), &obj);
     node_waiters->kind = KIND_CROWD;
     node_waiters->node = node;
     node_waiters->number = ++c->node_waiters_number;
-    RING_APPEND(c, &c->all_crowds, who, node_waiters, all);
-    return who;
+    RING_APPEND(c, &c->all_crowds, obj, node_waiters, all);
+    return obj;
 }
 
-void node_waiters_drop_if_empty(struct core *c, ref who)
+void node_waiters_drop_if_empty(struct core *c, ref obj)
 {
-    struct node_waiters *node_waiters = node_waiters_at(c, who);
+    struct node_waiters *node_waiters = node_waiters_at(c, obj);
     if (node_waiters->waiters != 0) {
         return;
     }
     hf_assert(node_waiters->revisit == 0 && node_waiters->revisited.next == 0);
     if (node_waiters->timer != 0) {
-        timer_set(c, who, UINT64_MAX);
+        timer_set(c, obj, UINT64_MAX);
     }
-    RING_REMOVE(c, &c->all_crowds, who, node_waiters, all);
-    pool_free(&c->pool, who, sizeof(*node_waiters));
+    RING_REMOVE(c, &c->all_crowds, obj, node_waiters, all);
+    pool_free(&c->pool, obj, sizeof(*node_waiters));
 }
 
-static void node_waiters_join(struct core *c, ref who, ref waiter)
+static void node_waiters_join(struct core *c, ref obj, ref waiter)
 {
-    struct node_waiters *node_waiters = node_waiters_at(c, who);
+    struct node_waiters *node_waiters = node_waiters_at(c, obj);
     hf_assert(!node_waiters->gone);
-    waiter_at(c, waiter)->node_waiters = who;
+    waiter_at(c, waiter)->node_waiters = obj;
     RING_APPEND(c, &node_waiters->waiters, waiter, waiter, in_node_waiters);
 }
 
@@ -122,40 +123,40 @@ static void node_waiters_part(struct core *c, ref waiter)
     if (w->node_waiters == 0) {
         return;
     }
-    ref who = w->node_waiters;
-    struct node_waiters *node_waiters = node_waiters_at(c, who);
+    ref obj = w->node_waiters;
+    struct node_waiters *node_waiters = node_waiters_at(c, obj);
     if (node_waiters->revisit == waiter) {
-        node_waiters_revisit_next(c, who);
+        node_waiters_revisit_next(c, obj);
     }
     RING_REMOVE(c, &node_waiters->waiters, waiter, waiter, in_node_waiters);
     w->node_waiters = 0;
-    node_waiters_drop_if_empty(c, who);
+    node_waiters_drop_if_empty(c, obj);
 }
 
-/* The walk over a crowd that has just been detached goes one waiter further. */
-void node_waiters_revisit_next(struct core *c, ref who)
+/* Advances the walk over a list that has just been detached by one waiter. */
+void node_waiters_revisit_next(struct core *c, ref obj)
 {
-    struct node_waiters *node_waiters = node_waiters_at(c, who);
+    struct node_waiters *node_waiters = node_waiters_at(c, obj);
     node_waiters->revisit = ring_after(&c->pool, node_waiters->waiters, node_waiters->revisit,
                                        offsetof(struct waiter, in_node_waiters));
     if (node_waiters->revisit == 0) {
-        RING_REMOVE(c, &c->revisits, who, node_waiters, revisited);
+        RING_REMOVE(c, &c->revisits, obj, node_waiters, revisited);
     }
 }
 
-bool node_waiters_leave(struct core *c, ref who, uint32_t *budget)
+bool node_waiters_leave(struct core *c, ref obj, uint32_t *budget)
 {
     for (;;) {
-        ref waiter = RING_FIRST(c, node_waiters_at(c, who)->waiters, waiter, in_node_waiters);
+        ref waiter = RING_FIRST(c, node_waiters_at(c, obj)->waiters, waiter, in_node_waiters);
         uint32_t parts = waiter_at(c, waiter)->parts;
         if (parts > *budget) {
             return false;
         }
         *budget -= parts;
-        bool last = waiter == node_waiters_at(c, who)->waiters;
+        bool last = waiter == node_waiters_at(c, obj)->waiters;
         waiter_end(c, waiter, REASON_DETACHED);
         if (last) {
-            return true; /* and the crowd is gone with it */
+            return true; /* the empty list was freed with it */
         }
     }
 }
@@ -164,16 +165,16 @@ bool node_waiters_leave(struct core *c, ref who, uint32_t *budget)
 
 static void place_add(struct core *c, ref waiter, ref lock, ref *link)
 {
-    ref who = 0;
-    struct place *p = pool_alloc(&c->pool, sizeof(*p), &who);
+    ref obj = 0;
+    struct place *p = pool_alloc(&c->pool, sizeof(*p), &obj);
     p->waiter = waiter;
     p->lock = lock;
-    *link = who;
+    *link = obj;
     struct lock_extra *x = lock_extra_make(c, lock);
-    RING_APPEND(c, &x->queue, who, place, in_queue);
+    RING_APPEND(c, &x->queue, obj, place, in_queue);
     x->queue_length++;
     if (x->cursor == 0) {
-        x->cursor = who;
+        x->cursor = obj;
     }
     core_step(c, 1);
 }
@@ -181,8 +182,8 @@ static void place_add(struct core *c, ref waiter, ref lock, ref *link)
 ref waiter_new(struct core *c, const struct command_acquire *a, ref session, const ref *locks,
                uint32_t count)
 {
-    ref who = 0;
-    struct waiter *w = pool_alloc(&c->pool, sizeof(*w) + a->owner.len, &who);
+    ref obj = 0;
+    struct waiter *w = pool_alloc(&c->pool, sizeof(*w) + a->owner.len, &obj);
     w->kind = KIND_WAITER;
     w->mode = (uint8_t)a->mode;
     w->flags = (uint8_t)a->flags;
@@ -205,26 +206,26 @@ ref waiter_new(struct core *c, const struct command_acquire *a, ref session, con
         memcpy(w->owner, a->owner.data, a->owner.len);
     }
     struct session *s = session_at(c, session);
-    RING_APPEND(c, &s->waits, who, waiter, in_session);
+    RING_APPEND(c, &s->waits, obj, waiter, in_session);
     s->entries += count;
     c->waiters++;
     ref *link = &w->places;
     for (uint32_t i = 0; i < count; i++) {
-        place_add(c, who, locks[i], link);
+        place_add(c, obj, locks[i], link);
         link = &place_at(c, *link)->sibling;
     }
     if (s->is_private) {
-        node_waiters_join(c, node_waiters_for(c, a->node), who);
+        node_waiters_join(c, node_waiters_for(c, a->node), obj);
     } else {
-        table_insert(&c->leases, hash_id(c, w->lease), who);
+        table_insert(&c->leases, hash_id(c, w->lease), obj);
     }
     if (w->wait_deadline_ms != UINT64_MAX) {
-        timer_set(c, who, w->wait_deadline_ms);
+        timer_set(c, obj, w->wait_deadline_ms);
     }
-    return who;
+    return obj;
 }
 
-/* S7.1: the newest connection counts, the older one is told so. */
+/* S7.1: the newest connection counts; the older one gets a SUPERSEDED event. */
 void waiter_attach(struct core *c, ref waiter, uint32_t node)
 {
     struct waiter *w = waiter_at(c, waiter);
@@ -233,7 +234,7 @@ void waiter_attach(struct core *c, ref waiter, uint32_t node)
     event_emit(c, &e);
     if (!in_real_session(c, w)) {
         ref node_waiters = node_waiters_for(c, node);
-        if (node_waiters == w->node_waiters) { /* to the end of its order */
+        if (node_waiters == w->node_waiters) { /* moves to the end of the list */
             RING_REMOVE(c, &node_waiters_at(c, node_waiters)->waiters, waiter, waiter,
                         in_node_waiters);
             w->node_waiters = 0;
@@ -258,17 +259,17 @@ void waiter_attach(struct core *c, ref waiter, uint32_t node)
 
 /* Leaving. */
 
-static void place_remove(struct core *c, ref who)
+static void place_remove(struct core *c, ref obj)
 {
-    struct place *p = place_at(c, who);
+    struct place *p = place_at(c, obj);
     struct lock_extra *x = lock_extra_at(c, lock_at(c, p->lock)->extra);
-    if (x->cursor == who) {
-        x->cursor = ring_after(&c->pool, x->queue, who, offsetof(struct place, in_queue));
+    if (x->cursor == obj) {
+        x->cursor = ring_after(&c->pool, x->queue, obj, offsetof(struct place, in_queue));
     }
-    RING_REMOVE(c, &x->queue, who, place, in_queue);
+    RING_REMOVE(c, &x->queue, obj, place, in_queue);
     x->queue_length--;
     lock_wake(c, p->lock);
-    pool_free(&c->pool, who, sizeof(*p));
+    pool_free(&c->pool, obj, sizeof(*p));
     core_step(c, 1);
 }
 
@@ -337,19 +338,19 @@ ref queue_front(struct core *c, ref lock, uint32_t *budget, bool *unsure)
             *unsure = true;
             return 0;
         }
-        ref who = x->cursor;
-        ref waiter = place_at(c, who)->waiter;
+        ref obj = x->cursor;
+        ref waiter = place_at(c, obj)->waiter;
         const struct waiter *w = waiter_at(c, waiter);
         (*budget)--;
         core_step(c, 1);
         if (c->backlog && waiter_is_dead(c, w)) {
-            uint32_t more = w->parts - 1; /* all its places go: a step each */
+            uint32_t more = w->parts - 1; /* all its places are removed: one step each */
             *budget -= more < *budget ? more : *budget;
             waiter_end_dead(c, waiter);
         } else if (waiter_is_detached(c, w)) {
-            x->cursor = ring_after(&c->pool, x->queue, who, offsetof(struct place, in_queue));
+            x->cursor = ring_after(&c->pool, x->queue, obj, offsetof(struct place, in_queue));
         } else {
-            return who;
+            return obj;
         }
     }
     return 0;
@@ -357,31 +358,31 @@ ref queue_front(struct core *c, ref lock, uint32_t *budget, bool *unsure)
 
 /* Commands. */
 
-/* The waiter with that lease id, if it is alive; else 0 and the answer in `out`. */
+/* The live waiter with that lease id; else 0, and the answer in `out`. */
 static ref find_waiter(struct core *c, const struct command *cmd, struct id lease,
                        uint64_t attachment, struct result *out)
 {
     bool is_grant = false;
-    ref who = lease_target(c, lease, &is_grant);
+    ref obj = lease_target(c, lease, &is_grant);
     out->outcome = OUTCOME_REFUSED;
     out->reason = REASON_NOT_WAITING;
-    if (who == 0) {
+    if (obj == 0) {
         return 0;
     }
     if (is_grant) {
-        const struct grant *g = grant_at(c, who);
+        const struct grant *g = grant_at(c, obj);
         if (session_at(c, g->session)->tenant == cmd->tenant &&
             !(c->backlog && grant_is_dead(c, g))) {
             out->token = g->token;
         }
         return 0;
     }
-    const struct waiter *w = waiter_at(c, who);
+    const struct waiter *w = waiter_at(c, obj);
     if (session_at(c, w->session)->tenant != cmd->tenant) {
         return 0;
     }
     if (c->backlog && waiter_is_dead(c, w)) {
-        waiter_end_dead(c, who);
+        waiter_end_dead(c, obj);
         return 0;
     }
     if (w->attachment != attachment) {
@@ -390,14 +391,14 @@ static ref find_waiter(struct core *c, const struct command *cmd, struct id leas
     }
     out->outcome = OUTCOME_DONE;
     out->reason = REASON_NONE;
-    return who;
+    return obj;
 }
 
 void apply_cancel(struct core *c, const struct command *cmd, struct result *out)
 {
-    ref who = find_waiter(c, cmd, cmd->cancel.lease, cmd->cancel.attachment, out);
-    if (who != 0) {
-        waiter_end(c, who, REASON_CANCELLED);
+    ref obj = find_waiter(c, cmd, cmd->cancel.lease, cmd->cancel.attachment, out);
+    if (obj != 0) {
+        waiter_end(c, obj, REASON_CANCELLED);
     }
 }
 
@@ -411,16 +412,16 @@ static void wake_places(struct core *c, const struct waiter *w)
 
 void apply_detach(struct core *c, const struct command *cmd, struct result *out)
 {
-    ref who = find_waiter(c, cmd, cmd->detach.lease, cmd->detach.attachment, out);
-    if (who == 0) {
+    ref obj = find_waiter(c, cmd, cmd->detach.lease, cmd->detach.attachment, out);
+    if (obj == 0) {
         return;
     }
-    struct waiter *w = waiter_at(c, who);
+    struct waiter *w = waiter_at(c, obj);
     if (in_real_session(c, w) || waiter_is_detached(c, w)) {
         return;
     }
     w->detached_until_ms = c->now_ms + LIMIT_DETACHED_MS;
-    timer_lower(c, who, w->detached_until_ms);
+    timer_lower(c, obj, w->detached_until_ms);
     struct event e = {.type = EVENT_DETACHED, .deadline_ms = w->detached_until_ms};
     waiter_announce(c, w, &e);
     wake_places(c, w);
@@ -428,18 +429,18 @@ void apply_detach(struct core *c, const struct command *cmd, struct result *out)
 
 void apply_node_gone(struct core *c, const struct command *cmd, struct result *out)
 {
-    RING_EACH(c, who, c->all_crowds, node_waiters, all)
+    RING_EACH(c, obj, c->all_crowds, node_waiters, all)
     {
-        struct node_waiters *node_waiters = node_waiters_at(c, who);
+        struct node_waiters *node_waiters = node_waiters_at(c, obj);
         core_step(c, 1);
         if (node_waiters->node != cmd->node_gone.node || node_waiters->gone) {
             continue;
         }
         node_waiters->gone = 1;
         node_waiters->until_ms = c->now_ms + LIMIT_DETACHED_MS;
-        timer_set(c, who, node_waiters->until_ms);
+        timer_set(c, obj, node_waiters->until_ms);
         node_waiters->revisit = RING_FIRST(c, node_waiters->waiters, waiter, in_node_waiters);
-        RING_APPEND(c, &c->revisits, who, node_waiters, revisited);
+        RING_APPEND(c, &c->revisits, obj, node_waiters, revisited);
         out->count = 1;
         struct event e = {.type = EVENT_DETACHED,
                           .node = node_waiters->node,

@@ -556,7 +556,7 @@ static void newer_versions_are_told_from_damage(void **state)
     snapshot.data[SNAPSHOT_MAGIC_BYTES + 4] = 0;
     assert_refused(snapshot.data, snapshot.len, HF_CORRUPT, "version 0");
     snapshot.data[0] = 'x';
-    assert_refused(snapshot.data, snapshot.len, HF_CORRUPT, "no snapshot");
+    assert_refused(snapshot.data, snapshot.len, HF_CORRUPT, "not a snapshot");
     bytes_free(&snapshot);
     core_free(empty);
 }

@@ -275,7 +275,7 @@ static void lies_about_sessions_are_named(void **state)
     f = (struct forge){.version = 2};
     forge_state(&f, 7, 0, 0);
     forge_session(&f, 1, "a", false);
-    assert_forgery_refused(&f, "more or fewer");
+    assert_forgery_refused(&f, "differs from the first record");
 }
 
 static void lies_about_grants_are_named(void **state)
@@ -358,7 +358,7 @@ static void lies_about_waiters_are_named(void **state)
     forge_session(&f, 1, "a", false);
     forge_grant(&f, 1024, 7, "x", MODE_EXCLUSIVE);
     forge_waiter(&f, 1, 8, "x", true);
-    assert_forgery_refused(&f, "waiter 1: its name has a holder that says");
+    assert_forgery_refused(&f, "waiter 1: its name has a holder whose flags");
 
     f = (struct forge){.version = 2};
     forge_state(&f, 2, 1, 2);
@@ -409,12 +409,12 @@ static void records_out_of_place_are_refused(void **state)
     f = (struct forge){.version = 2};
     forge_state(&f, 0, 0, 0);
     forge_add(&f, unknown, sizeof(unknown));
-    assert_forgery_refused(&f, "no known type");
+    assert_forgery_refused(&f, "next record is unknown");
 
     f = (struct forge){.version = 2};
     forge_state(&f, 0, 0, 0);
     f.records++; /* and says so at the end */
-    assert_forgery_refused(&f, "end 1: it counts other records");
+    assert_forgery_refused(&f, "end 1: its counts do not match");
 }
 
 static void forge_request(struct forge *f, enum record_type record_type, enum command_type type,
@@ -526,7 +526,7 @@ static void a_liar_gets_no_more_memory_than_the_bytes_are_worth(void **state)
     f = (struct forge){.version = 2};
     forge_state(&f, 0, 0, 0);
     bytes_add(&f.bytes, "\xff\xff\x7f", 3);
-    assert_refused(f.bytes.data, f.bytes.len, HF_CORRUPT, "length of what follows");
+    assert_refused(f.bytes.data, f.bytes.len, HF_CORRUPT, "length of the next record");
     bytes_free(&f.bytes);
 }
 
