@@ -129,7 +129,7 @@ static uint32_t *timer_slot(const struct core *c, ref obj)
         return &waiter_at(c, obj)->timer;
     case KIND_LOCK:
         return &lock_extra_at(c, lock_at(c, obj)->extra)->timer;
-    case KIND_CROWD:
+    case KIND_NODE_WAITERS:
         return &node_waiters_at(c, obj)->timer;
     case KIND_COUNTER:
         return &counter_at(c, obj)->timer;
@@ -162,7 +162,7 @@ static bool timer_before(const void *ctx, ref a, ref b)
         const struct lock *y = lock_at(c, b);
         return name_before(x->tenant, lock_name(x), y->tenant, lock_name(y));
     }
-    case KIND_CROWD:
+    case KIND_NODE_WAITERS:
         return node_waiters_at(c, a)->number < node_waiters_at(c, b)->number;
     case KIND_COUNTER: {
         const struct counter *x = counter_at(c, a);

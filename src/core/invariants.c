@@ -468,8 +468,8 @@ const char *check_all(const struct core *c, bool trusts_tables)
     struct census n = {.c = c, .trusts_tables = trusts_tables, .first_timer_ms = UINT64_MAX};
     keyed_init(&n.tokens, c->memory);
     keyed_init(&n.attachments, c->memory);
-    const char *(*const checks[])(struct census *) = {check_locks, check_sessions, check_crowds,
-                                                      check_memory, check_sums};
+    const char *(*const checks[])(struct census *) = {
+        check_locks, check_sessions, check_all_node_waiters, check_memory, check_sums};
     const char *broken = check_numbers(c);
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]) && broken == NULL; i++) {
         broken = checks[i](&n);

@@ -61,7 +61,7 @@ bool timer_is_right(struct census *n, ref obj, uint64_t due_ms, bool may_be_stal
 
 /* invariants_lock.c: names, queues, the waiters of each node. */
 const char *check_locks(struct census *n);
-const char *check_crowds(struct census *n);
+const char *check_all_node_waiters(struct census *n);
 /* True for a lost wake-up: the waiter could be granted, and no pending work will do it. */
 bool is_forgotten(const struct core *c, const struct waiter *w);
 

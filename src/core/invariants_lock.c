@@ -325,7 +325,7 @@ bool is_forgotten(const struct core *c, const struct waiter *w)
 
 /* The waiters of each node. */
 
-static const char *check_crowd(struct census *n, ref obj)
+static const char *check_node_waiters(struct census *n, ref obj)
 {
     const struct core *c = n->c;
     const struct node_waiters *node_waiters = node_waiters_at(c, obj);
@@ -359,24 +359,24 @@ static const char *check_crowd(struct census *n, ref obj)
     return NULL;
 }
 
-const char *check_crowds(struct census *n)
+const char *check_all_node_waiters(struct census *n)
 {
     const struct core *c = n->c;
     struct walk w;
     uint64_t last = 0;
     uint64_t to_visit = 0;
-    WALK(&w, c, obj, c->all_crowds, node_waiters, all, LIMIT_NODES)
+    WALK(&w, c, obj, c->all_node_waiters, node_waiters, all, LIMIT_NODES)
     {
         const struct node_waiters *node_waiters = node_waiters_at(c, obj);
-        if (node_waiters->kind != KIND_CROWD || node_waiters->number <= last ||
+        if (node_waiters->kind != KIND_NODE_WAITERS || node_waiters->number <= last ||
             node_waiters->number > c->node_waiters_number) {
             return "I22: the nodes' lists of waiters are out of order";
         }
-        const char *broken = check_crowd(n, obj);
+        const char *broken = check_node_waiters(n, obj);
         if (broken != NULL) {
             return broken;
         }
-        RING_EACH(c, other, c->all_crowds, node_waiters, all)
+        RING_EACH(c, other, c->all_node_waiters, node_waiters, all)
         {
             const struct node_waiters *o = node_waiters_at(c, other);
             if (other != obj && !o->gone && !node_waiters->gone && o->node == node_waiters->node) {

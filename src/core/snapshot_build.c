@@ -200,9 +200,9 @@ static const char *build_state(struct builder *b, struct reader *r)
 
 /* The waiters of each node. */
 
-static ref find_crowd(const struct core *c, uint64_t number)
+static ref find_node_waiters(const struct core *c, uint64_t number)
 {
-    RING_EACH(c, obj, c->all_crowds, node_waiters, all)
+    RING_EACH(c, obj, c->all_node_waiters, node_waiters, all)
     {
         if (node_waiters_at(c, obj)->number == number) {
             return obj;
@@ -211,7 +211,7 @@ static ref find_crowd(const struct core *c, uint64_t number)
     return 0;
 }
 
-static const char *build_crowd(struct builder *b, struct reader *r)
+static const char *build_node_waiters(struct builder *b, struct reader *r)
 {
     struct core *c = b->c;
     uint64_t number = read_u64(r);
@@ -221,17 +221,17 @@ static const char *build_crowd(struct builder *b, struct reader *r)
     if (!reader_done(r) || gone > 1) {
         return undecodable;
     }
-    if (b->counts[RECORD_CROWD] > LIMIT_NODES) {
+    if (b->counts[RECORD_NODE_WAITERS] > LIMIT_NODES) {
         return "there are more than 64";
     }
     if (number == 0 || number > c->node_waiters_number ||
-        (c->all_crowds != 0 && number <= node_waiters_at(c, c->all_crowds)->number)) {
+        (c->all_node_waiters != 0 && number <= node_waiters_at(c, c->all_node_waiters)->number)) {
         return "its number is out of order";
     }
     if (gone && (until_ms == 0 || until_ms >= SNAPSHOT_DEADLINE_END)) {
         return "its time is out of range";
     }
-    RING_EACH(c, other, c->all_crowds, node_waiters, all)
+    RING_EACH(c, other, c->all_node_waiters, node_waiters, all)
     {
         if (!gone && !node_waiters_at(c, other)->gone && node_waiters_at(c, other)->node == node) {
             return "its node has two";
@@ -239,12 +239,12 @@ static const char *build_crowd(struct builder *b, struct reader *r)
     }
     ref obj = 0;
     struct node_waiters *node_waiters = pool_alloc(&c->pool, sizeof(*node_waiters), &obj);
-    node_waiters->kind = KIND_CROWD;
+    node_waiters->kind = KIND_NODE_WAITERS;
     node_waiters->gone = gone;
     node_waiters->node = node;
     node_waiters->number = number;
     node_waiters->until_ms = until_ms;
-    RING_APPEND(c, &c->all_crowds, obj, node_waiters, all);
+    RING_APPEND(c, &c->all_node_waiters, obj, node_waiters, all);
     if (gone) {
         timer_set(c, obj, until_ms);
     }
@@ -254,7 +254,7 @@ static const char *build_crowd(struct builder *b, struct reader *r)
 static const char *build_revisit(struct builder *b, struct reader *r)
 {
     struct core *c = b->c;
-    ref obj = find_crowd(c, read_u64(r));
+    ref obj = find_node_waiters(c, read_u64(r));
     uint64_t attachment = read_u64(r);
     if (!reader_done(r)) {
         return undecodable;
@@ -378,7 +378,7 @@ const char *builder_take(struct builder *b, enum record_type type, struct reader
 {
     static const char *(*const builders[RECORD_COUNT])(struct builder *, struct reader *) = {
         [RECORD_STATE] = build_state,
-        [RECORD_CROWD] = build_crowd,
+        [RECORD_NODE_WAITERS] = build_node_waiters,
         [RECORD_SESSION] = build_session,
         [RECORD_REPLY] = build_reply,
         [RECORD_GRANT] = build_grant,

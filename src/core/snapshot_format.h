@@ -37,7 +37,7 @@ enum {
 
 #define SNAPSHOT_RECORDS(X)                                                                   \
     X(STATE, state)                                                                           \
-    X(CROWD, node_waiters)                                                                    \
+    X(NODE_WAITERS, node_waiters)                                                             \
     X(SESSION, session)                                                                       \
     X(REPLY, reply) /* of the session; by seq */                                              \
     X(GRANT, grant) /* of the session */                                                      \

@@ -183,10 +183,10 @@ static const char *build_place(struct builder *b, struct reader *r, ref waiter, 
     return NULL;
 }
 
-static const char *join_crowd(struct builder *b, ref waiter, uint64_t number)
+static const char *join_node_waiters(struct builder *b, ref waiter, uint64_t number)
 {
     struct core *c = b->c;
-    RING_EACH(c, obj, c->all_crowds, node_waiters, all)
+    RING_EACH(c, obj, c->all_node_waiters, node_waiters, all)
     {
         if (node_waiters_at(c, obj)->number == number) {
             struct waiter *w = waiter_at(c, waiter);
@@ -229,7 +229,7 @@ const char *build_waiter(struct builder *b, struct reader *r)
         return undecodable;
     }
     if (current(b)->is_private) {
-        wrong = join_crowd(b, obj, f.node_waiters_number);
+        wrong = join_node_waiters(b, obj, f.node_waiters_number);
     } else {
         table_insert(&c->leases, hash_id(c, w->lease), obj);
     }

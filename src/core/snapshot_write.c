@@ -135,13 +135,13 @@ static void put_state(struct out *o)
     record_end(o, &w);
 }
 
-static void put_crowds(struct out *o)
+static void put_node_waiters(struct out *o)
 {
     const struct core *c = o->c;
-    RING_EACH(c, obj, c->all_crowds, node_waiters, all)
+    RING_EACH(c, obj, c->all_node_waiters, node_waiters, all)
     {
         const struct node_waiters *node_waiters = node_waiters_at(c, obj);
-        struct writer w = record_begin(o, RECORD_CROWD);
+        struct writer w = record_begin(o, RECORD_NODE_WAITERS);
         write_u64(&w, node_waiters->number);
         write_u64(&w, node_waiters->node);
         write_u8(&w, node_waiters->gone);
@@ -547,7 +547,7 @@ bool snapshot_write(const struct core *core, snapshot_sink_fn sink, void *ctx)
     XXH3_64bits_reset(&o.hash);
     put_header(&o);
     put_state(&o);
-    put_crowds(&o);
+    put_node_waiters(&o);
     put_sessions(&o);
     put_revisits(&o);
     put_delayed_and_woken(&o);

@@ -60,7 +60,7 @@ struct core {
 
     /* Rings; see core/ring.h. */
     ref all_sessions;
-    ref all_crowds;
+    ref all_node_waiters;
     ref delayed;  /* lock_extra, in the order the delays began */
     ref woken;    /* lock_extra, in the order they were woken */
     ref revisits; /* struct node_waiters: detached and not yet walked */

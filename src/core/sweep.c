@@ -19,7 +19,7 @@ static uint64_t due_ms(const struct core *c, ref obj)
         return waiter_due_ms(c, waiter_at(c, obj));
     case KIND_LOCK:
         return lock_extra_at(c, lock_at(c, obj)->extra)->delayed_until_ms;
-    case KIND_CROWD:
+    case KIND_NODE_WAITERS:
         return node_waiters_at(c, obj)->until_ms;
     case KIND_COUNTER:
         return counter_at(c, obj)->deadline_ms;
@@ -57,7 +57,7 @@ static bool end_due(struct core *c, ref obj, struct budget *b)
         entries = 1;
         break;
     case KIND_LOCK:
-    case KIND_CROWD:
+    case KIND_NODE_WAITERS:
         break;
     }
     if (kind == KIND_SESSION && session_is_mirrored(c, session_at(c, obj))) {
@@ -85,7 +85,7 @@ static bool end_due(struct core *c, ref obj, struct budget *b)
     case KIND_COUNTER:
         counter_remove(c, obj);
         break;
-    case KIND_CROWD: {
+    case KIND_NODE_WAITERS: {
         uint32_t left = b->entries >= LIMIT_SWEEP_LOCKS ? 0 : LIMIT_SWEEP_LOCKS - b->entries;
         uint32_t before = left;
         bool all = node_waiters_leave(c, obj, &left);

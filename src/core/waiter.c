@@ -74,7 +74,7 @@ void waiter_end_dead(struct core *c, ref waiter)
 ref node_waiters_for(struct core *c, uint32_t node)
 {
     uint32_t count = 0;
-    RING_EACH(c, obj, c->all_crowds, node_waiters, all)
+    RING_EACH(c, obj, c->all_node_waiters, node_waiters, all)
     {
         const struct node_waiters *node_waiters = node_waiters_at(c, obj);
         if (node_waiters->node == node && !node_waiters->gone) {
@@ -88,10 +88,10 @@ ref node_waiters_for(struct core *c, uint32_t node)
     }
     ref obj = 0;
     struct node_waiters *node_waiters = pool_alloc(&c->pool, sizeof(*node_waiters), &obj);
-    node_waiters->kind = KIND_CROWD;
+    node_waiters->kind = KIND_NODE_WAITERS;
     node_waiters->node = node;
     node_waiters->number = ++c->node_waiters_number;
-    RING_APPEND(c, &c->all_crowds, obj, node_waiters, all);
+    RING_APPEND(c, &c->all_node_waiters, obj, node_waiters, all);
     return obj;
 }
 
@@ -105,7 +105,7 @@ void node_waiters_drop_if_empty(struct core *c, ref obj)
     if (node_waiters->timer != 0) {
         timer_set(c, obj, UINT64_MAX);
     }
-    RING_REMOVE(c, &c->all_crowds, obj, node_waiters, all);
+    RING_REMOVE(c, &c->all_node_waiters, obj, node_waiters, all);
     pool_free(&c->pool, obj, sizeof(*node_waiters));
 }
 
@@ -429,7 +429,7 @@ void apply_detach(struct core *c, const struct command *cmd, struct result *out)
 
 void apply_node_gone(struct core *c, const struct command *cmd, struct result *out)
 {
-    RING_EACH(c, obj, c->all_crowds, node_waiters, all)
+    RING_EACH(c, obj, c->all_node_waiters, node_waiters, all)
     {
         struct node_waiters *node_waiters = node_waiters_at(c, obj);
         core_step(c, 1);

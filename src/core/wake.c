@@ -93,7 +93,7 @@ static bool wake_one(struct core *c, ref lock, uint32_t *budget)
 
 /* The waiters of a gone node were detached in one step; this wakes the names in whose queues they
  * are first. */
-static void revisit_crowds(struct core *c, uint32_t *budget)
+static void revisit_node_waiters(struct core *c, uint32_t *budget)
 {
     while (c->revisits != 0 && *budget > 0) {
         ref obj = RING_FIRST(c, c->revisits, node_waiters, revisited);
@@ -110,7 +110,7 @@ static void revisit_crowds(struct core *c, uint32_t *budget)
 void wake_all(struct core *c)
 {
     uint32_t budget = LIMIT_WAKE_STEPS;
-    revisit_crowds(c, &budget);
+    revisit_node_waiters(c, &budget);
     while (c->woken != 0 && budget > 0) {
         ref extra = RING_FIRST(c, c->woken, lock_extra, woken);
         ref lock = lock_extra_at(c, extra)->lock;

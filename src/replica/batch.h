@@ -21,7 +21,7 @@ struct batch_situation {
     uint32_t lazy;        /* of those, how many are in no hurry */
     uint64_t lazy_us;     /* how long those may wait */
     uint32_t expected;    /* who waited when the last batch was answered, and of those whom it
-                             answered as many as usually come back (crowd.h) */
+                             answered as many as usually come back (return_predictor.h) */
     uint64_t answered_us; /* when their answers had left */
     uint64_t heard_us;    /* that, or when the last of those came who came in time */
     uint64_t first_us;    /* when the first of the waiting came */

@@ -1,4 +1,4 @@
-/* See crowd.h. */
+/* See return_predictor.h. */
 #include "replica/return_predictor.h"
 
 #include "base/panic.h"
@@ -76,7 +76,7 @@ void return_predictor_begin_batch(struct predictor *c)
 
 void return_predictor_note_answer(struct predictor *c, uint32_t who)
 {
-    uint16_t *place = &c->away[who % CROWD_PLACES];
+    uint16_t *place = &c->away[who % NODE_WAITERS_PLACES];
     if (*place < UINT16_MAX) {
         (*place)++;
         c->answered++;
@@ -85,7 +85,7 @@ void return_predictor_note_answer(struct predictor *c, uint32_t who)
 
 void return_predictor_note_request(struct predictor *c, uint32_t who)
 {
-    uint16_t *place = &c->away[who % CROWD_PLACES];
+    uint16_t *place = &c->away[who % NODE_WAITERS_PLACES];
     if (*place > 0) {
         (*place)--;
         c->returned++;

@@ -13,12 +13,12 @@
 
 #include "core/command.h"
 
-#define CROWD_PLACES 4096u
+#define NODE_WAITERS_PLACES 4096u
 
 struct predictor {
-    uint16_t away[CROWD_PLACES]; /* whom the last batch answered and who is not back yet */
-    uint32_t answered;           /* by the last batch */
-    uint32_t returned;           /* of those, before the next batch is answered */
+    uint16_t away[NODE_WAITERS_PLACES]; /* whom the last batch answered and who is not back yet */
+    uint32_t answered;                  /* by the last batch */
+    uint32_t returned;                  /* of those, before the next batch is answered */
     /* The same of the batches before, each counting for less than the one after it. */
     uint64_t answered_before;
     uint64_t returned_before;

@@ -313,11 +313,11 @@ bool coverage_complete(void)
         }
     }
     for (int e = 0; e < EXTRA_COUNT; e++) {
-        bool needs_crowd = e == EXTRA_FAR_POSITION || e == EXTRA_MORE;
+        bool needs_many_waiters = e == EXTRA_FAR_POSITION || e == EXTRA_MORE;
         /* With the real limits test_transact.c and the scenarios once_* see to these. */
         bool needs_tiny =
             e == EXTRA_TRANSACTS_FULL || e == EXTRA_DRAWN_FULL || e == EXTRA_OPERATORS_FULL;
-        if (extras[e] == 0 && !(TINY_LIMITS ? needs_crowd : needs_tiny)) {
+        if (extras[e] == 0 && !(TINY_LIMITS ? needs_many_waiters : needs_tiny)) {
             complete = missing("", extra_names[e], "", "");
         }
     }

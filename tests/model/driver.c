@@ -482,7 +482,7 @@ int main(int argc, char **argv)
     uint64_t share = commands > 0 && commands < total ? commands * 1000 / total + 1 : 1000;
     int passed = 0;
     int failed = 0;
-    for (int kind = 0; kind < (TINY_LIMITS ? PROFILE_CROWD : PROFILE_COUNT); kind++) {
+    for (int kind = 0; kind < (TINY_LIMITS ? PROFILE_MANY_WAITERS : PROFILE_COUNT); kind++) {
         bool good = run_profile((enum profile_kind)kind, share);
         passed += good;
         failed += !good;

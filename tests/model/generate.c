@@ -140,7 +140,7 @@ static uint64_t any_step(struct generator *g)
 uint32_t generator_entry(struct generator *g, uint64_t *time_ms, uint64_t *wall_ms)
 {
     uint64_t step_ms = 0;
-    if (g->kind == PROFILE_CROWD || g->kind == PROFILE_RINGS) {
+    if (g->kind == PROFILE_MANY_WAITERS || g->kind == PROFILE_RINGS) {
         burst_begin(g);
     }
     uint32_t count = burst_entry(g, &step_ms);

@@ -13,7 +13,7 @@ struct model_node_waiters *model_node_waiters_for(struct model *m, uint32_t node
         return NULL;
     }
     struct model_node_waiters *node_waiters = model_alloc(sizeof(*node_waiters));
-    node_waiters->number = ++m->last_crowd;
+    node_waiters->number = ++m->last_node_waiters;
     node_waiters->node = node;
     model_list_add(&m->node_waiters_all, node_waiters);
     return node_waiters;

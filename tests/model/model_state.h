@@ -194,7 +194,7 @@ struct model {
     uint64_t epoch;
     uint64_t last_ticket;
     uint64_t last_attachment;
-    uint64_t last_crowd;
+    uint64_t last_node_waiters;
     bool backlog;
     struct list names;
     struct list sessions;

@@ -153,7 +153,7 @@ const struct profile profiles[PROFILE_COUNT] = {
                  [COMMAND_RENEW] = 15, [COMMAND_PROCLAIM] = 25, [COMMAND_FORCE_UNLOCK] = 20,
                  [COMMAND_REVOKE] = 25, [COMMAND_FENCE_CHECK] = 25, [COMMAND_TRANSACT] = 15},
         },
-    [PROFILE_CROWD] =
+    [PROFILE_MANY_WAITERS] =
         {
             .name = "crowd",
             .seeds = 12,

@@ -302,7 +302,7 @@ static void a_waiter_without_a_timer(struct core *c)
     w->wait_deadline_ms -= 1;
 }
 
-static void a_crowd_with_a_wrong_timer(struct core *c)
+static void node_waiters_with_a_wrong_timer(struct core *c)
 {
     node_waiters_at(c, waiter_of(c, 44)->node_waiters)->until_ms++;
 }
@@ -317,7 +317,7 @@ static void a_number_of_two_attachments(struct core *c)
     waiter_of(c, 43)->attachment = waiter_of(c, 40)->attachment;
 }
 
-static void a_visit_to_a_crowd_that_is_there(struct core *c)
+static void a_revisit_of_node_waiters_that_are_attached(struct core *c)
 {
     struct node_waiters *node_waiters = node_waiters_at(c, waiter_of(c, 42)->node_waiters);
     node_waiters->revisit = RING_FIRST(c, node_waiters->waiters, waiter, in_node_waiters);
@@ -485,10 +485,10 @@ static void each_broken_invariant_is_named(void **state)
         BROKEN(21, a_session_with_a_late_timer),
         BROKEN(21, a_grant_without_a_timer),
         BROKEN(21, a_waiter_without_a_timer),
-        BROKEN(21, a_crowd_with_a_wrong_timer),
+        BROKEN(21, node_waiters_with_a_wrong_timer),
         BROKEN(22, a_waiter_of_another_node),
         BROKEN(22, a_number_of_two_attachments),
-        BROKEN(23, a_visit_to_a_crowd_that_is_there),
+        BROKEN(23, a_revisit_of_node_waiters_that_are_attached),
         BROKEN(24, a_request_that_lost_its_grant),
         BROKEN(24, a_reply_that_lost_its_grant),
         BROKEN(24, a_request_that_is_done_and_holds),

@@ -5,7 +5,7 @@
 
 static struct predictor predictor;
 
-static int open_crowd(void **state)
+static int open_node_waiters(void **state)
 {
     (void)state;
     return_predictor_init(&predictor);
@@ -101,7 +101,7 @@ static void where_most_come_back_all_are_expected(void **state)
     assert_int_equal(return_predictor_expected(&predictor), 40);
 }
 
-static void a_crowd_that_changes_its_ways_is_believed_after_a_few_batches(void **state)
+static void changed_behaviour_of_clients_is_noticed_after_a_few_batches(void **state)
 {
     (void)state;
     for (int i = 0; i < 1000; i++) {
@@ -182,7 +182,7 @@ static void a_client_is_known_by_its_session_or_else_by_its_name(void **state)
     assert_int_not_equal(client_hash_of_command(&acquire), client_hash_of_command(&release));
 }
 
-#define T(name) cmocka_unit_test_setup(name, open_crowd)
+#define T(name) cmocka_unit_test_setup(name, open_node_waiters)
 
 int main(void)
 {
@@ -194,7 +194,7 @@ int main(void)
         T(who_comes_twice_is_back_once),
         T(half_of_them_are_expected_where_half_come),
         T(where_most_come_back_all_are_expected),
-        T(a_crowd_that_changes_its_ways_is_believed_after_a_few_batches),
+        T(changed_behaviour_of_clients_is_noticed_after_a_few_batches),
         T(batches_that_answer_nobody_change_nothing),
         T(the_threads_of_one_session_are_counted_one_by_one),
         T(a_place_that_is_full_takes_no_more),
