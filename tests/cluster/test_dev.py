@@ -134,7 +134,7 @@ def test_a_folder_of_a_cluster_of_another_size_is_refused(dev, tmp_path):
     process.send_signal(signal.SIGINT)
     process.wait(PATIENCE)
     done = run("dev", "--nodes", "5", "--dir", tmp_path / "dev", "--base-port", base)
-    assert done.returncode == 1 and "holds a cluster of 3 nodes" in done.stderr
+    assert done.returncode == 1 and "contains a cluster of 3 nodes" in done.stderr
 
 
 def tips(process):
