@@ -1,8 +1,8 @@
-/* `holdfast bench`: how fast a cluster is, for its makers and for its users. */
+/* `holdfast bench`: measures the throughput and the latency of a cluster. */
 #ifndef HOLDFAST_CLI_BENCH_H
 #define HOLDFAST_CLI_BENCH_H
 
-/* The arguments behind the word `bench`. Returns the exit code. */
+/* `arguments` are those after the word `bench`. Returns the exit code. */
 int bench_main(int count, char **arguments);
 
 #endif

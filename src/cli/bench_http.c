@@ -1,8 +1,8 @@
 /* HTTP/1.1 for `holdfast bench`: one request at a time on a connection, JSON in and out.
  *
- * It shares two cores with the servers that it measures, so answers are searched for the one field
- * that is needed instead of being parsed: a quote inside a JSON text has a backslash in front of
- * it, so `"fencing_token":` can only be a key. */
+ * The bench shares the CPU with the servers that it measures. So it searches an answer for the one
+ * field it needs instead of parsing it. A quote inside a JSON string has a backslash before it, so
+ * `"fencing_token":` can only be a key. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <strings.h>
@@ -35,7 +35,7 @@ static void http_begin(void *state, struct buffer *out)
     (void)out;
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static int text_len(struct slice text)
 {
@@ -92,7 +92,8 @@ static void write_line(struct buffer *out, const struct bench_ask *ask)
     }
 }
 
-static void http_ask(void *state, uint32_t slot, const struct bench_ask *ask, struct buffer *out)
+static void http_request(void *state, uint32_t slot, const struct bench_ask *ask,
+                         struct buffer *out)
 {
     struct http *h = state;
     char body[512];
@@ -117,8 +118,8 @@ static const char *find(struct slice in, const char *text)
     return in.len == 0 ? NULL : memmem(in.data, in.len, text, strlen(text));
 }
 
-/* What stands behind a key, up to the end of the answer. */
-static bool behind(struct slice body, const char *key, struct slice *rest)
+/* The bytes after a key, up to the end of the answer. */
+static bool after_key(struct slice body, const char *key, struct slice *rest)
 {
     const char *at = find(body, key);
     if (at == NULL) {
@@ -134,7 +135,7 @@ static bool read_number(struct slice body, const char *key, uint64_t *out)
     struct slice rest;
     uint64_t value = 0;
     size_t i = 0;
-    if (!behind(body, key, &rest)) {
+    if (!after_key(body, key, &rest)) {
         return false;
     }
     for (; i < rest.len && i < 17 && rest.data[i] >= '0' && rest.data[i] <= '9'; i++) {
@@ -144,11 +145,11 @@ static bool read_number(struct slice body, const char *key, uint64_t *out)
     return i > 0;
 }
 
-/* The text as it stands there, up to its quote. */
+/* The text as received, up to its closing quote. */
 static bool read_text(struct slice body, const char *key, struct slice *out)
 {
     struct slice rest;
-    if (!behind(body, key, &rest)) {
+    if (!after_key(body, key, &rest)) {
         return false;
     }
     const uint8_t *end = rest.len == 0 ? NULL : memchr(rest.data, '"', rest.len);
@@ -164,7 +165,7 @@ static void copy_text(struct slice text, char *to, size_t size)
     (void)snprintf(to, size, "%.*s", text_len(text), text_of(text));
 }
 
-static void tell_failure(int status, struct slice body, struct bench_answer *a)
+static void set_failure(int status, struct slice body, struct bench_answer *a)
 {
     struct slice code;
     struct slice message;
@@ -180,8 +181,8 @@ static void tell_failure(int status, struct slice body, struct bench_answer *a)
     }
 }
 
-static void tell(const struct http *h, int status, struct slice body, bench_answer_fn *on_answer,
-                 void *ctx)
+static void report_answer(const struct http *h, int status, struct slice body,
+                          bench_answer_fn *on_answer, void *ctx)
 {
     struct bench_answer a = {.fine = status == 200 || status == 201};
     if (a.fine) {
@@ -202,12 +203,12 @@ static void tell(const struct http *h, int status, struct slice body, bench_answ
         }
     }
     if (!a.fine) {
-        tell_failure(status, body, &a);
+        set_failure(status, body, &a);
     }
     on_answer(ctx, &a);
 }
 
-/* Header names are spelt as one likes. */
+/* Header names are case-insensitive. */
 static bool body_length(struct slice head, size_t *out)
 {
     static const char name[] = "\ncontent-length:";
@@ -237,17 +238,17 @@ static size_t http_receive(void *state, struct slice bytes, struct buffer *out,
     struct http *h = state;
     const char *end = find(bytes, "\r\n\r\n");
     if (end == NULL) {
-        *problem = bytes.len > HEAD_MAX ? "an answer without an end of its head" : NULL;
+        *problem = bytes.len > HEAD_MAX ? "the head of the answer has no end" : NULL;
         return 0;
     }
     struct slice head = slice_make(bytes.data, (size_t)((const uint8_t *)end - bytes.data) + 4);
     size_t body_len = 0;
     if (!slice_starts_with(head, slice_of(version)) || head.len < sizeof(version) + 3) {
-        *problem = "an answer that is not HTTP/1.1";
+        *problem = "the answer is not HTTP/1.1";
         return 0;
     }
     if (!body_length(head, &body_len) || body_len > BODY_MAX) {
-        *problem = "an answer whose length is not told, or too large";
+        *problem = "the answer has no length, or is too large";
         return 0;
     }
     if (bytes.len < head.len + body_len) {
@@ -255,7 +256,7 @@ static size_t http_receive(void *state, struct slice bytes, struct buffer *out,
     }
     const uint8_t *digits = head.data + sizeof(version) - 1;
     int status = (digits[0] - '0') * 100 + (digits[1] - '0') * 10 + (digits[2] - '0');
-    tell(h, status, slice_make(bytes.data + head.len, body_len), on_answer, ctx);
+    report_answer(h, status, slice_make(bytes.data + head.len, body_len), on_answer, ctx);
     return head.len + body_len;
 }
 
@@ -266,6 +267,6 @@ const struct bench_protocol bench_http = {
     .open = http_open,
     .close = http_close,
     .begin = http_begin,
-    .ask = http_ask,
+    .ask = http_request,
     .receive = http_receive,
 };

@@ -1,4 +1,4 @@
-/* Figures as JSON, as a table and as CSV. */
+/* Prints results as JSON, as a table and as CSV. */
 #include "cli/bench_report.h"
 
 #include <inttypes.h>

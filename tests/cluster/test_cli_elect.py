@@ -72,9 +72,9 @@ def test_listen_prints_who_leads_and_each_change_and_that_nobody_does(cluster):
     thread.join()
     assert listener.wait() == 0
     listener.stderr.close()
-    assert lines[0].endswith("nobody leads")
+    assert lines[0].endswith("no leader")
     assert lines[1].endswith(" leads: red one")
-    assert lines[2].endswith("nobody leads")
+    assert lines[2].endswith("no leader")
 
 
 def test_wrong_usage_is_64_and_unreachable_69_and_a_missing_command_127():

@@ -28,7 +28,7 @@ def test_a_node_is_added_catches_up_votes_leads_and_leaves(make_cluster, tmp_pat
         assert rows[4]["voter"] and rows[4]["role"] == "follower"
         assert good(cluster, "member", "transfer", "4") == "node 4 leads\n"
         assert good(cluster, "member", "transfer") in {f"node {i} leads\n" for i in (1, 2, 3)}
-        assert good(cluster, "member", "demote", "4") == "node 4 votes no more\n"
+        assert good(cluster, "member", "demote", "4") == "node 4 is a learner\n"
         assert "node 4 is removed" in good(cluster, "member", "remove", "4")
         assert "learner" not in good(cluster, "member", "list")
     finally:
@@ -49,12 +49,12 @@ def test_the_leader_is_removed_and_demoted_by_one_command(make_cluster, count):
     others = [n for n in cluster if n is not leader]
     done = ask([leader], "member", "remove", str(leader.id))
     assert done.returncode == 0, done
-    assert done.stdout == f"node {leader.id} is removed; its number is never used again\n", done
+    assert done.stdout == f"node {leader.id} is removed; its id is never used again\n", done
     rows = json.loads(good(others, "member", "list", "--json"))["members"]
     assert {row["id"] for row in rows} == {n.id for n in others}
     if count > 2:
         second = others[0].cluster()["leader"]
-        assert good(others, "member", "demote", str(second)) == f"node {second} votes no more\n"
+        assert good(others, "member", "demote", str(second)) == f"node {second} is a learner\n"
 
         def caught_up():
             rows = json.loads(good(others, "member", "list", "--json"))["members"]

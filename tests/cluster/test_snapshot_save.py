@@ -205,9 +205,9 @@ def answering(*pieces):
 
 
 @pytest.mark.parametrize("harm, code, said", [
-    (lambda good: good[:-1], 69, "broke off after"),
+    (lambda good: good[:-1], 69, "ended after"),
     (lambda good: good[:200] + bytes([good[200] ^ 1]) + good[201:], 70, "damaged"),
-    (lambda good: b"", 69, "broke off after 0 of"),
+    (lambda good: b"", 69, "ended after 0 of"),
 ])
 def test_what_comes_damaged_or_half_is_not_kept(make_cluster, tmp_path, harm, code, said):
     node = make_cluster(1).nodes[1]

@@ -106,7 +106,7 @@ def test_beside_a_running_cluster_only_by_force(backup, tmp_path):
     (["inspect"], 64, "snapshot inspect FILE"),
     (["destroy", "x"], 64, "snapshot inspect FILE"),
     (["save", "x", "--timeout", "soon"], 64, "is not a duration"),
-    (["save", "x", "--endpoints", ","], 64, "none is named"),
+    (["save", "x", "--endpoints", ","], 64, "the list is empty"),
     (["save", "/no/such/folder/x"], 1, "/no/such/folder/x.part: cannot create it"),
     (["inspect", "x", "y"], 64, "unexpected argument"),
     (["inspect", "/no/such/file"], 1, "there is no such file"),
