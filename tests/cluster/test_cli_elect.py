@@ -41,7 +41,7 @@ def test_without_a_command_it_leads_until_a_signal(cluster):
     assert leader(cluster, "king") is not None
     process.send_signal(signal.SIGTERM)
     said = process.communicate()[1]
-    assert process.returncode == 143 and said.startswith("holdfast: king: given back"), said
+    assert process.returncode == 143 and said.startswith("holdfast: king: released"), said
     assert leader(cluster, "king") is None
 
 

@@ -94,7 +94,7 @@ def test_beside_a_running_cluster_only_by_force(backup, tmp_path):
     cluster, path, _ = backup
     folder = tmp_path / "restored"
     done = restore(path, folder, 7, 1, "--reason", "a copy to look at")
-    assert done.returncode == 1 and "node 1 answers at" in done.stderr and not folder.exists()
+    assert done.returncode == 1 and "node 1 still answers at" in done.stderr and not folder.exists()
     done = restore(path, folder, 7, 1, "--reason", "a copy to look at", "--force")
     assert done.returncode == 0 and folder.exists()
     assert cluster.nodes[1].acquire("goes-on").json["acquired"]
