@@ -17,47 +17,47 @@ static Holdfast__V1__Tier tier_of(struct slice name)
                                                      : HOLDFAST__V1__TIER__CORRECTNESS;
 }
 
-static void send_lock(struct bench_slot *s, const struct bench_ask *ask)
+static void send_lock(struct bench_slot *s, const struct bench_ask *call)
 {
     Holdfast__V1__LockRequest request = HOLDFAST__V1__LOCK_REQUEST__INIT;
     Google__Protobuf__Duration wait = GOOGLE__PROTOBUF__DURATION__INIT;
-    request.resource_id = bench_text(ask->name);
-    request.session_id = bench_text(ask->session);
-    request.tier = tier_of(ask->tier);
-    if (ask->wait_ms > 0) {
-        wait.seconds = (int64_t)(ask->wait_ms / 1000);
-        wait.nanos = (int32_t)(ask->wait_ms % 1000 * 1000000);
+    request.resource_id = bench_text(call->name);
+    request.session_id = bench_text(call->session);
+    request.tier = tier_of(call->tier);
+    if (call->wait_ms > 0) {
+        wait.seconds = (int64_t)(call->wait_ms / 1000);
+        wait.nanos = (int32_t)(call->wait_ms % 1000 * 1000000);
         request.wait_timeout = &wait;
     }
     bench_call_start(&s->unary, SERVICE "Lock", &request.base, false);
 }
 
-static void send_unlock(struct bench_slot *s, const struct bench_ask *ask)
+static void send_unlock(struct bench_slot *s, const struct bench_ask *call)
 {
     Holdfast__V1__UnlockRequest request = HOLDFAST__V1__UNLOCK_REQUEST__INIT;
-    request.resource_id = bench_text(ask->name);
-    request.fence_token = ask->token;
-    request.session_id = bench_text(ask->session);
+    request.resource_id = bench_text(call->name);
+    request.fence_token = call->token;
+    request.session_id = bench_text(call->session);
     bench_call_start(&s->unary, SERVICE "Unlock", &request.base, false);
 }
 
-static void send_session(struct bench_slot *s, const struct bench_ask *ask)
+static void send_session(struct bench_slot *s, const struct bench_ask *call)
 {
     Holdfast__V1__SessionRequest request = HOLDFAST__V1__SESSION_REQUEST__INIT;
     Holdfast__V1__SessionRequest__Open open = HOLDFAST__V1__SESSION_REQUEST__OPEN__INIT;
     Holdfast__V1__SessionRequest__KeepAlive alive = HOLDFAST__V1__SESSION_REQUEST__KEEP_ALIVE__INIT;
     Holdfast__V1__SessionRequest__Close close = HOLDFAST__V1__SESSION_REQUEST__CLOSE__INIT;
     Google__Protobuf__Duration ttl = GOOGLE__PROTOBUF__DURATION__INIT;
-    if (ask->verb == BENCH_OPEN) {
-        ttl.seconds = (int64_t)(ask->ttl_ms / 1000);
-        open.client_id = bench_text(ask->client);
+    if (call->verb == BENCH_OPEN) {
+        ttl.seconds = (int64_t)(call->ttl_ms / 1000);
+        open.client_id = bench_text(call->client);
         open.ttl = &ttl;
         request.request_case = HOLDFAST__V1__SESSION_REQUEST__REQUEST_OPEN;
         request.open = &open;
         bench_call_start(&s->stream, SERVICE "Session", &request.base, true);
         return;
     }
-    if (ask->verb == BENCH_KEEPALIVE) {
+    if (call->verb == BENCH_KEEPALIVE) {
         alive.number = ++s->counter;
         request.request_case = HOLDFAST__V1__SESSION_REQUEST__REQUEST_KEEP_ALIVE;
         request.keep_alive = &alive;
@@ -68,14 +68,14 @@ static void send_session(struct bench_slot *s, const struct bench_ask *ask)
     bench_call_send(&s->stream, &request.base);
 }
 
-static void send_request(struct bench_slot *s, const struct bench_ask *ask)
+static void send_request(struct bench_slot *s, const struct bench_ask *call)
 {
-    if (ask->verb == BENCH_ACQUIRE) {
-        send_lock(s, ask);
-    } else if (ask->verb == BENCH_RELEASE) {
-        send_unlock(s, ask);
+    if (call->verb == BENCH_ACQUIRE) {
+        send_lock(s, call);
+    } else if (call->verb == BENCH_RELEASE) {
+        send_unlock(s, call);
     } else {
-        send_session(s, ask);
+        send_session(s, call);
     }
 }
 

@@ -47,20 +47,21 @@ static const char *text_of(struct slice text)
     return text.len == 0 ? "" : (const char *)text.data;
 }
 
-static int write_body(char *body, size_t size, const struct bench_ask *ask)
+static int write_body(char *body, size_t size, const struct bench_ask *call)
 {
-    switch (ask->verb) {
+    switch (call->verb) {
     case BENCH_OPEN:
         return snprintf(body, size, "{\"client_id\":\"%.*s\",\"ttl_ms\":%" PRIu64 "}",
-                        text_len(ask->client), text_of(ask->client), ask->ttl_ms);
+                        text_len(call->client), text_of(call->client), call->ttl_ms);
     case BENCH_ACQUIRE:
-        return snprintf(
-            body, size, "{\"session_id\":\"%.*s\"%s%.*s%s,\"wait_timeout_ms\":%" PRIu64 "}",
-            text_len(ask->session), text_of(ask->session), ask->tier.len > 0 ? ",\"tier\":\"" : "",
-            text_len(ask->tier), text_of(ask->tier), ask->tier.len > 0 ? "\"" : "", ask->wait_ms);
+        return snprintf(body, size,
+                        "{\"session_id\":\"%.*s\"%s%.*s%s,\"wait_timeout_ms\":%" PRIu64 "}",
+                        text_len(call->session), text_of(call->session),
+                        call->tier.len > 0 ? ",\"tier\":\"" : "", text_len(call->tier),
+                        text_of(call->tier), call->tier.len > 0 ? "\"" : "", call->wait_ms);
     case BENCH_RELEASE:
         return snprintf(body, size, "{\"session_id\":\"%.*s\",\"fencing_token\":%" PRIu64 "}",
-                        text_len(ask->session), text_of(ask->session), ask->token);
+                        text_len(call->session), text_of(call->session), call->token);
     case BENCH_KEEPALIVE:
     case BENCH_CLOSE:
         break;
@@ -69,40 +70,40 @@ static int write_body(char *body, size_t size, const struct bench_ask *ask)
     return 0;
 }
 
-static void write_line(struct buffer *out, const struct bench_ask *ask)
+static void write_line(struct buffer *out, const struct bench_ask *call)
 {
-    struct slice session = ask->session;
-    switch (ask->verb) {
+    struct slice session = call->session;
+    switch (call->verb) {
     case BENCH_OPEN:
         buffer_append_text(out, "POST /api/v1/sessions");
         break;
     case BENCH_KEEPALIVE:
     case BENCH_CLOSE:
-        buffer_append_text(out, ask->verb == BENCH_CLOSE ? "DELETE /api/v1/sessions/"
-                                                         : "POST /api/v1/sessions/");
+        buffer_append_text(out, call->verb == BENCH_CLOSE ? "DELETE /api/v1/sessions/"
+                                                          : "POST /api/v1/sessions/");
         buffer_append_slice(out, session);
-        buffer_append_text(out, ask->verb == BENCH_CLOSE ? "" : "/keepalive");
+        buffer_append_text(out, call->verb == BENCH_CLOSE ? "" : "/keepalive");
         break;
     case BENCH_ACQUIRE:
     case BENCH_RELEASE:
         buffer_append_text(out, "POST /api/v1/locks/");
-        buffer_append_slice(out, ask->name);
-        buffer_append_text(out, ask->verb == BENCH_ACQUIRE ? "/acquire" : "/release");
+        buffer_append_slice(out, call->name);
+        buffer_append_text(out, call->verb == BENCH_ACQUIRE ? "/acquire" : "/release");
         break;
     }
 }
 
-static void http_request(void *state, uint32_t slot, const struct bench_ask *ask,
+static void http_request(void *state, uint32_t slot, const struct bench_ask *call,
                          struct buffer *out)
 {
     struct http *h = state;
     char body[512];
     char head[160];
     hf_assert(slot == 0);
-    h->verb = ask->verb;
-    int body_len = write_body(body, sizeof(body), ask);
+    h->verb = call->verb;
+    int body_len = write_body(body, sizeof(body), call);
     hf_assert(body_len >= 0 && (size_t)body_len < sizeof(body));
-    write_line(out, ask);
+    write_line(out, call);
     int head_len =
         snprintf(head, sizeof(head), " HTTP/1.1\r\nHost: %.100s\r\nContent-Length: %d\r\n\r\n",
                  h->host, body_len);

@@ -71,29 +71,29 @@ static void put_request(struct buffer *out, const struct slice *words, size_t co
     hf_assert(!out->overflowed);
 }
 
-static void put_acquire(struct resp *r, const struct bench_ask *ask, struct buffer *out)
+static void put_acquire(struct resp *r, const struct bench_ask *call, struct buffer *out)
 {
     char ttl[24];
     (void)snprintf(r->value, sizeof(r->value), "%016" PRIx64 "%" PRIu64, r->salt, r->count++);
     (void)snprintf(ttl, sizeof(ttl), "%d", LOCK_TTL_MS);
-    const struct slice words[] = {slice_of("SET"), ask->name,      slice_of(r->value),
+    const struct slice words[] = {slice_of("SET"), call->name,     slice_of(r->value),
                                   slice_of("NX"),  slice_of("PX"), slice_of(ttl)};
     put_request(out, words, sizeof(words) / sizeof(words[0]));
 }
 
-static void resp_request(void *state, uint32_t slot, const struct bench_ask *ask,
+static void resp_request(void *state, uint32_t slot, const struct bench_ask *call,
                          struct buffer *out)
 {
     struct resp *r = state;
     hf_assert(slot == 0);
-    r->verb = ask->verb;
-    if (ask->verb == BENCH_ACQUIRE) {
-        put_acquire(r, ask, out);
-    } else if (ask->verb == BENCH_RELEASE) {
-        const struct slice words[] = {slice_of("EVALSHA"), ask->session, slice_of("1"), ask->name,
+    r->verb = call->verb;
+    if (call->verb == BENCH_ACQUIRE) {
+        put_acquire(r, call, out);
+    } else if (call->verb == BENCH_RELEASE) {
+        const struct slice words[] = {slice_of("EVALSHA"), call->session, slice_of("1"), call->name,
                                       slice_of(r->value)};
         put_request(out, words, sizeof(words) / sizeof(words[0]));
-    } else if (ask->verb == BENCH_OPEN) {
+    } else if (call->verb == BENCH_OPEN) {
         const struct slice words[] = {slice_of("SCRIPT"), slice_of("LOAD"),
                                       slice_of(release_script)};
         put_request(out, words, sizeof(words) / sizeof(words[0]));

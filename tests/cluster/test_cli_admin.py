@@ -50,7 +50,7 @@ def test_show_tells_who_holds_who_waits_and_what_comes_next(cluster):
     waits = wait_for(cluster, "show/a", "second")
     text = good(cluster, "show", "show/a")
     assert "first" in text and str(token) in text and '{"host":"h1"}' in text
-    assert "when first is done, second gets it" in text
+    assert "second gets it when first releases it" in text
     assert json.loads(good(cluster, "show", "show/a", "--json"))["waiters"][0]["client_id"] == "second"
     node(cluster).release("show/a", token, client="first")
     waits.join()
