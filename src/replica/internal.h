@@ -65,13 +65,14 @@ struct replica {
     uint64_t log_bytes; /* since the last snapshot */
     uint64_t last_tick_us;
     uint64_t upgrade_us; /* the next upgrade is not proposed before this time */
-    uint64_t tell_us;    /* when the commit index is sent to followers (E11); UINT64_MAX: no need */
-    bool peer_waits;     /* ... and a follower waits for it */
-    bool taking;         /* a snapshot is being written */
-    bool abandons;       /* the install ends as soon as what is committed is on disk */
-    bool puts_off;       /* in this call: applying may be deferred, see replica.c */
-    uint64_t apply_us;   /* deferred until then; UINT64_MAX: nothing is deferred */
-    bool unwatched;      /* ... and no request at this node waits for it */
+    uint64_t
+        send_commit_us; /* when the commit index is sent to followers (E11); UINT64_MAX: no need */
+    bool peer_waits;    /* ... and a follower waits for it */
+    bool taking;        /* a snapshot is being written */
+    bool abandons;      /* the install ends as soon as what is committed is on disk */
+    bool may_defer_apply; /* in this call: applying may be deferred, see replica.c */
+    uint64_t apply_us;    /* deferred until then; UINT64_MAX: nothing is deferred */
+    bool unwatched;       /* ... and no request at this node waits for it */
     bool in_call;
     struct plausible plausible;
     const char *refusal;  /* why the last message was refused */

@@ -71,7 +71,7 @@ enum tier_taken {
     TIER_PROPOSE, /* not for this tier */
     TIER_LATER,   /* not now: no majority, no token, or a command in flight in the log decides it */
 };
-enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier asked,
+enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier requested,
                                    const struct command *command, void *cookie,
                                    struct tier_time now);
 

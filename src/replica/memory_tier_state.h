@@ -49,11 +49,11 @@ void tier_begin(struct memory_tier *t, struct tier_time now);
 /* tier_confirm.c */
 void tier_on_core_event(void *ctx, const struct event *event);
 /* Reports the result of an applied command, or keeps it until the backend has confirmed it. */
-void tier_tell(struct memory_tier *t, const struct command *command, void *cookie,
-               const struct result *result);
+void tier_report(struct memory_tier *t, const struct command *command, void *cookie,
+                 const struct result *result);
 /* After something was applied: reports the end of unconfirmed grants to their requests. */
 void tier_settle_over(struct memory_tier *t);
 /* The leadership ends. */
-void tier_drop_held(struct memory_tier *t, bool tell);
+void tier_drop_held(struct memory_tier *t, bool report);
 
 #endif
