@@ -12,7 +12,7 @@
 
 enum { HOST_TEXT = 256, PROGRAM_TEXT = 64 };
 
-/* ---- who we are, for people ---- */
+/* ---- the client's identity, for display ---- */
 
 struct identity {
     char host[HOST_TEXT];
@@ -57,11 +57,11 @@ static void default_client_id(const struct identity *who, char *out, size_t size
 {
     snprintf(out, size, "%.150s/%ld/%s", who->host, who->pid, who->program);
     if (!text_is_plain(slice_of(out))) {
-        snprintf(out, size, "%ld", who->pid); /* a program may call itself anything */
+        snprintf(out, size, "%ld", who->pid); /* the name of a program may be anything */
     }
 }
 
-/* ---- a client's ---- */
+/* ---- options of a client ---- */
 
 static bool is_ttl(uint32_t ttl_ms)
 {
@@ -135,7 +135,7 @@ const char *options_endpoints(const char *given)
     return given == NULL || given[0] == '\0' ? "127.0.0.1:4653" : given;
 }
 
-/* ---- a lock's ---- */
+/* ---- options of a lock ---- */
 
 static int check_names(const char *const *names, size_t count)
 {
