@@ -5,7 +5,8 @@
  *                       │        ▲
  *       locks ◀─────────┤        │
  *         │          session ────┘
- *         └──▶ notifications ◀─┘
+ *         ▼           ▼
+ *         notifications
  *
  * Every entry function takes the time (CLOCK_BOOTTIME, ms) and first does what is due. So an answer
  * that is read after a deadline never extends that deadline (S5.2). Callbacks of the transport only

@@ -241,8 +241,8 @@ int fence_marks_save(void *arg, const char *resource, uint64_t mark)
         return -1;
     }
     if (m->path != NULL && !write_file(m)) {
-        /* It is not known whether the file reached the disk. Memory keeps what the caller is told:
-         * not saved. */
+        /* It is not known whether the file reached the disk. Memory keeps the earlier
+         * mark, because the caller gets an error. */
         int error = errno;
         if (before == 0) {
             take(m, resource);
