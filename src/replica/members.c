@@ -117,6 +117,15 @@ static bool answered_lately(const struct replica *r, uint64_t id, struct replica
     return heard_us != 0 && now.boot_us - heard_us <= within_us;
 }
 
+/* E5 */
+static bool has_caught_up(const struct engine *e, uint64_t id)
+{
+    raft_index match = 0;
+    uint64_t commit = raft_commit_index(&e->raft);
+    uint64_t needed = e->commit_before < commit ? e->commit_before : commit;
+    return raft_match_index(&e->raft, id, &match) == 0 && match >= needed;
+}
+
 static const char *check(const struct replica *r, enum replica_change change, uint64_t id,
                          struct replica_time now)
 {
@@ -136,14 +145,13 @@ static const char *check(const struct replica *r, enum replica_change change, ui
     if (id == raft->id && change != REPLICA_PROMOTE) { /* E16 */
         return "this node leads; transfer the leadership first, then ask the new leader";
     }
-    raft_index match = 0;
     switch (change) {
     case REPLICA_PROMOTE:
         if (server->role == RAFT_VOTER) {
             return "it is a voter already";
         }
-        if (raft_match_index(raft, id, &match) != 0 || match < raft_commit_index(raft)) {
-            return "it has not caught up with the log yet; try again when its lag is 0";
+        if (!has_caught_up(e, id)) {
+            return "it has not caught up with the log yet; try again when its lag is small";
         }
         if (!answered_lately(r, id, now)) {
             return "it does not answer the leader; check its network and try again";
