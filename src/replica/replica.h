@@ -91,7 +91,7 @@ void replica_written(struct replica *r, uint64_t last, struct replica_time now);
 bool replica_may_catch_up(const struct replica *r);
 void replica_catch_up(struct replica *r, struct replica_time now);
 /* `unwatched`: no request at this node waits for what is applied. Then no timer guards against a
- * hanging disk. The next message applies what is overdue, or the timeout after the last message. */
+ * hanging disk: the next message, or the election timer without one, applies what is overdue. */
 void replica_set_unwatched(struct replica *r, bool unwatched);
 void replica_snapshot_taken(struct replica *r, uint64_t index, struct replica_time now);
 void replica_snapshot_failed(struct replica *r, struct replica_time now);
