@@ -218,7 +218,7 @@ static bool take_message(struct stream *stream, struct slice message, bool is_la
 {
     if (stream->method->kind == RPC_MANY) {
         decode(stream, message);
-        return stream->state != STREAM_LEAVING;
+        return stream->state != STREAM_SENDING;
     }
     if (stream->has_message) {
         api_request_fail(&stream->x, HF_GRPC_FRAMING, "a second message in a call that takes one");
@@ -325,7 +325,7 @@ void rpc_begin(struct stream *stream, const struct http2_request *request)
 void rpc_drain(struct stream *stream)
 {
     if (stream->method != NULL && stream->method->drain != NULL &&
-        stream->state != STREAM_LEAVING) {
+        stream->state != STREAM_SENDING) {
         stream->method->drain(&stream->x);
     }
 }
@@ -335,7 +335,7 @@ void rpc_drain(struct stream *stream)
 void rpc_late(struct stream *stream)
 {
     struct api_request *x = &stream->x;
-    if (stream->state == STREAM_LEAVING) {
+    if (stream->state == STREAM_SENDING) {
         return;
     }
     bool is_unknown = x->pending != NULL && (!x->pending->is_acquire || x->pending->keeps_place);

@@ -85,7 +85,7 @@ Holdfast__V1__Reason rpc_reason_out(enum reason reason);
 Holdfast__V1__Holder *rpc_holder(const struct service *s, const struct holder_view *holder);
 uint64_t rpc_epoch(const struct service *s);
 /* Room for `count` of something; never NULL: what we write ourselves is bounded. */
-void *rpc_room(const struct service *s, size_t size);
+void *rpc_alloc(const struct service *s, size_t size);
 /* Before anything of an answer is made: what was taken before is given back. */
 void rpc_render_begin(struct service *s);
 /* next_cursor; "" on the last page. */

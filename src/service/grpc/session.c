@@ -85,7 +85,7 @@ typedef Holdfast__V1__SessionResponse Response;
 
 static bool is_deaf(const struct session_call *call)
 {
-    return call->x->door->backlog(call->x) > BACKLOG_MAX;
+    return call->x->transport->backlog(call->x) > BACKLOG_MAX;
 }
 
 static void say(struct session_call *call, const Response *response)
@@ -245,7 +245,7 @@ static void opened(struct session_call *call)
     say_opened(call);
     call->state = SESSION_OPEN;
     if (buffer_len(&call->early) > 0) {
-        x->door->piece(x, buffer_bytes(&call->early));
+        x->transport->piece(x, buffer_bytes(&call->early));
     }
     buffer_close(&call->early);
     buffer_init(&call->early, call->service->memory, EARLY_MAX);

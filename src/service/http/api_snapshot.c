@@ -1,11 +1,12 @@
-/* A backup by call: a snapshot with everything that was acknowledged before, as a file that comes
- * piece by piece. Its pieces are read when the client has taken those before, so a slow client
- * costs a place and a file, and no memory.
+/* A backup through the API: a snapshot that includes every command acknowledged before, sent as a
+ * file. A piece is read from disk when the client has read the earlier ones. So a slow client costs
+ * one of DOWNLOADS_MAX places and a file, but no memory.
  *
- *   BARRIER ──the state is up to date──▶ TAKING ──the file is there──▶ SENDING ──all read──▶
- * LEAVING └──503                              └──503, too late                └──stalled, the
- * disk──▶ cut
- */
+ *   BARRIER ──state is current──▶ TAKING ──file is there──▶ SENDING ──all read──▶ FLUSHING
+ *      │                             │                         │                      │
+ *      └──error──▶ 503               ├──error──▶ 503           │ client stalls,       │ sent
+ *                                    └──TAKE_MS──▶ 503         ▼ read error           ▼
+ *                                                            cut off                done */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -21,7 +22,7 @@ enum {
     BACKLOG_END = 16 << 10,   /* ... and below which the rest leaves by itself */
 };
 
-enum download_state { DOWNLOAD_BARRIER, DOWNLOAD_TAKING, DOWNLOAD_SENDING, DOWNLOAD_LEAVING };
+enum download_state { DOWNLOAD_BARRIER, DOWNLOAD_TAKING, DOWNLOAD_SENDING, DOWNLOAD_FLUSHING };
 
 struct download {
     struct gateway_snapshot_call call;
@@ -41,7 +42,7 @@ static void close_file(struct download *d)
     if (d->state == DOWNLOAD_TAKING || d->state == DOWNLOAD_SENDING) {
         s->gateway.snapshot_close(s->gateway.ctx, &d->call);
     }
-    d->state = DOWNLOAD_LEAVING;
+    d->state = DOWNLOAD_FLUSHING;
 }
 
 void download_abandon(struct api_request *x)
@@ -76,7 +77,7 @@ static void finish(struct api_request *x)
 {
     download_abandon(x);
     x->service->requests++;
-    x->door->end(x, "the snapshot is over");
+    x->transport->end(x, "the snapshot is over");
 }
 
 static bool send_piece(struct download *d)
@@ -91,14 +92,14 @@ static bool send_piece(struct download *d)
         return false;
     }
     d->offset += len;
-    x->door->piece(x, slice_make(to, len));
+    x->transport->piece(x, slice_make(to, len));
     return true;
 }
 
 static void go_on(struct download *d, uint64_t now_ms)
 {
     struct api_request *x = d->x;
-    size_t backlog = x->door->backlog(x);
+    size_t backlog = x->transport->backlog(x);
     if (backlog < d->backlog) {
         d->backlog = backlog;
         d->deadline_ms = now_ms + STALL_MS;
@@ -109,7 +110,7 @@ static void go_on(struct download *d, uint64_t now_ms)
             return;
         }
         d->deadline_ms = now_ms + STALL_MS;
-        backlog = x->door->backlog(x);
+        backlog = x->transport->backlog(x);
         d->backlog = backlog;
     }
     if (d->offset == d->bytes) {
@@ -139,7 +140,7 @@ static void begin_sending(struct api_request *x, const struct gateway_snapshot *
     d->state = DOWNLOAD_SENDING;
     d->bytes = about->bytes;
     d->deadline_ms = service_boot_ms(x->service) + STALL_MS;
-    x->door->long_answer(x, &answer);
+    x->transport->long_answer(x, &answer);
     if (x->method == HTTP_HEAD) {
         finish(x);
     }
@@ -164,7 +165,7 @@ void download_run(struct service *s)
     for (struct list *link = s->downloads.next; link != &s->downloads; link = next) {
         struct download *d = LIST_OBJECT(link, struct download, link);
         next = link->next;
-        if (d->state == DOWNLOAD_SENDING || d->state == DOWNLOAD_LEAVING) {
+        if (d->state == DOWNLOAD_SENDING || d->state == DOWNLOAD_FLUSHING) {
             go_on(d, now_ms);
         } else if (d->state == DOWNLOAD_TAKING && now_ms >= d->deadline_ms) {
             refuse(d->x, HF_UNAVAILABLE,
@@ -180,10 +181,10 @@ uint64_t download_next_ms(const struct service *s)
     for (struct list *link = s->downloads.next; link != &s->downloads; link = link->next) {
         const struct download *d = LIST_OBJECT(link, struct download, link);
         uint64_t at_ms = d->state == DOWNLOAD_BARRIER ? UINT64_MAX : d->deadline_ms;
-        size_t room = d->state == DOWNLOAD_SENDING   ? BACKLOG_SOFT
-                      : d->state == DOWNLOAD_LEAVING ? BACKLOG_END + 1
-                                                     : 0;
-        if (room > 0 && d->x->door->backlog(d->x) < room) {
+        size_t limit = d->state == DOWNLOAD_SENDING    ? BACKLOG_SOFT
+                       : d->state == DOWNLOAD_FLUSHING ? BACKLOG_END + 1
+                                                       : 0;
+        if (limit > 0 && d->x->transport->backlog(d->x) < limit) {
             at_ms = 0;
         }
         next_ms = at_ms < next_ms ? at_ms : next_ms;

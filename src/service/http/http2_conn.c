@@ -71,10 +71,10 @@ static void on_data(void *owner, struct http2_stream *http2, struct slice bytes,
     struct stream *stream = stream_from(http2);
     struct http_conn *conn = owner;
     http2_consume(conn->http2, http2, bytes.len);
-    if (stream->state == STREAM_LEAVING || stream->is_complete) {
+    if (stream->state == STREAM_SENDING || stream->is_complete) {
         return; /* it was answered before it was complete, or says more than was asked for */
     }
-    if (stream->x.door == &rpc_transport) {
+    if (stream->x.transport == &rpc_transport) {
         rpc_data(stream, bytes, is_last);
     } else {
         http2_request_data(stream, bytes);
@@ -84,11 +84,11 @@ static void on_data(void *owner, struct http2_stream *http2, struct slice bytes,
 static void on_end(void *owner, struct http2_stream *http2)
 {
     struct stream *stream = stream_from(http2);
-    if (stream->state == STREAM_LEAVING || stream->is_complete) {
+    if (stream->state == STREAM_SENDING || stream->is_complete) {
         return;
     }
     stream->is_complete = true;
-    if (stream->x.door == &rpc_transport) {
+    if (stream->x.transport == &rpc_transport) {
         rpc_end(stream);
     } else {
         http2_request_end(stream);

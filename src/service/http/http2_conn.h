@@ -14,7 +14,7 @@
 #include "wire/grpc.h"
 #include "wire/http2.h"
 
-enum stream_state { STREAM_COMING, STREAM_BUSY, STREAM_OPEN, STREAM_LEAVING, STREAM_GONE };
+enum stream_state { STREAM_RECEIVING, STREAM_BUSY, STREAM_OPEN, STREAM_SENDING, STREAM_CLOSED };
 
 struct rpc_method;
 
@@ -66,7 +66,8 @@ void http2_run_all(struct service *s);
 uint64_t http2_next_ms(const struct service *s);
 
 /* http2_stream.c. A stream of the connection; it is freed by stream_over and http2_run_all. */
-struct stream *stream_new(struct http_conn *conn, int32_t id, const struct api_transport *door);
+struct stream *stream_new(struct http_conn *conn, int32_t id,
+                          const struct api_transport *transport);
 /* The client takes no more of it, or the connection is gone. */
 void stream_over(struct stream *stream, bool is_clean);
 void stream_free(struct stream *stream);

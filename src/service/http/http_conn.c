@@ -64,7 +64,7 @@ void conn_mark_ready(struct http_conn *conn)
 
 /* ---- coming and going ---- */
 
-static const struct api_transport door;
+static const struct api_transport http1_transport;
 
 struct http_conn *http_conn_new(struct service *s, const struct http_conn_options *options)
 {
@@ -72,7 +72,7 @@ struct http_conn *http_conn_new(struct service *s, const struct http_conn_option
     memset(conn, 0, sizeof(*conn));
     conn->options = *options;
     conn->source = ++s->sources;
-    api_request_init(&conn->x, s, &door);
+    api_request_init(&conn->x, s, &http1_transport);
     conn->x.tenant = options->tenant;
     conn->x.is_operator = options->is_operator;
     http1_init(&conn->parser);
@@ -126,7 +126,7 @@ bool conn_may_go_on(const struct http_conn *conn)
            buffer_len(&conn->out) < OUTPUT_SOFT;
 }
 
-/* ---- the door ---- */
+/* ---- the http1_transport ---- */
 
 struct slice conn_date(struct service *s)
 {
@@ -161,7 +161,7 @@ static void request_over(struct http_conn *conn)
 {
     struct service *s = conn->x.service;
     api_request_close(&conn->x);
-    api_request_init(&conn->x, s, &door);
+    api_request_init(&conn->x, s, &http1_transport);
     conn->is_kept = false;
     buffer_truncate(&conn->head, 0);
     buffer_truncate(&conn->body, 0);
@@ -267,7 +267,7 @@ static size_t transport_backlog(const struct api_request *x)
     return buffer_len(&conn_of((struct api_request *)(uintptr_t)x)->out);
 }
 
-static const struct api_transport door = {
+static const struct api_transport http1_transport = {
     true,          transport_answer,  transport_stream,      transport_piece,
     transport_end, transport_backlog, transport_long_answer,
 };

@@ -28,7 +28,7 @@ static void send_scratch(struct api_request *x)
 {
     struct service *s = x->service;
     if (buffer_len(&s->scratch) > 0) {
-        x->door->piece(x, buffer_bytes(&s->scratch));
+        x->transport->piece(x, buffer_bytes(&s->scratch));
         x->watcher.beat_ms = service_boot_ms(s) + s->options.heartbeat_ms;
     }
     buffer_truncate(&s->scratch, 0);
@@ -64,7 +64,7 @@ void watch_drop(struct api_request *x, const char *why)
     send_scratch(x);
     leave_streams(x);
     s->requests++;
-    x->door->end(x, why);
+    x->transport->end(x, why);
 }
 
 /* ---- the listing ---- */
@@ -99,7 +99,7 @@ static void on_looked(void *owner, enum hf_error error, const struct result *res
         /* Without an id to resume from: who comes back has to begin anew. */
         leave_streams(x);
         s->requests++;
-        x->door->end(x, "there is no leader to ask for the tier EFFICIENCY; begin anew");
+        x->transport->end(x, "there is no leader to ask for the tier EFFICIENCY; begin anew");
         return;
     }
     buffer_truncate(&s->scratch, 0);
@@ -235,7 +235,7 @@ static bool fill_piece(struct api_request *x)
 static void pump(struct api_request *x)
 {
     struct service *s = x->service;
-    while (x->door->backlog(x) < BACKLOG_SOFT) {
+    while (x->transport->backlog(x) < BACKLOG_SOFT) {
         bool is_more = fill_piece(x);
         send_scratch(x);
         if (!is_more) {
@@ -252,7 +252,7 @@ static void beat(struct api_request *x, uint64_t now_ms)
 {
     if (x->watcher.beat_ms <= now_ms) {
         x->watcher.beat_ms = now_ms + x->service->options.heartbeat_ms;
-        if (x->door->backlog(x) < BACKLOG_SOFT) {
+        if (x->transport->backlog(x) < BACKLOG_SOFT) {
             x->watcher.format->beat(x);
         }
     }
@@ -310,7 +310,7 @@ static void start(struct api_request *x, bool is_known)
     list_append(&s->streams, &watcher->link);
     s->stream_count++;
     watcher->behind = s->events.tail - watcher->position;
-    x->door->stream(x);
+    x->transport->stream(x);
     buffer_truncate(&s->scratch, 0);
     if (watcher->kind == WATCH_ELECTION) {
         write_leader(x);

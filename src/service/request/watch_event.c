@@ -88,7 +88,7 @@ static void write_reset(struct api_request *x)
 
 static void write_beat(struct api_request *x)
 {
-    x->door->piece(x, slice_of(": still here\n\n"));
+    x->transport->piece(x, slice_of(": still here\n\n"));
 }
 
 static void write_lock(struct api_request *x, const struct lock_view *lock)
