@@ -1,5 +1,4 @@
-/* AdminService: what changes something, the trail of that, and the cluster. Listings are in
- * rpc_list.c. */
+/* AdminService: operator actions, the audit log, and the cluster. Listings are in list.c. */
 #include <holdfast/v1/admin.pb-c.h>
 
 #include "service/grpc/rpc.h"
@@ -96,7 +95,7 @@ void rpc_reset_fence(struct api_request *x, const void *message)
     }
 }
 
-/* ---- the trail ---- */
+/* ---- the audit log ---- */
 
 struct trail {
     struct api_request *x;

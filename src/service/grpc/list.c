@@ -1,5 +1,5 @@
-/* AdminService: who holds what, who waits, which sessions there are. Tokens, session and lease ids
- * are for operators (S4.4). */
+/* AdminService: lists of locks and sessions, and one lock with its holders and waiters. Only
+ * operators see tokens, session and lease ids (S4.4). */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -8,7 +8,8 @@
 #include "service/grpc/rpc.h"
 #include "service/request/list_lock.h"
 
-/* A page ends with the bucket in which its limit was reached, so it may be longer. */
+/* A page ends with the hash bucket in which its limit is reached, so it may be longer than the
+ * limit. */
 struct rows {
     struct api_request *x;
     void **at;
@@ -76,7 +77,7 @@ static void on_lock(void *ctx, const struct lock_view *lock)
     add_row(rows, lock_info(rows->x->service, lock));
 }
 
-/* What a stale read cannot see here (S9.1, S10). */
+/* The tier that a stale read on this node lacks (S9.1, S10). */
 static Holdfast__V1__Tier omitted(const struct api_request *x)
 {
     return x->page.is_omitted ? rpc_tier_out(TIER_EFFICIENCY)

@@ -1,8 +1,8 @@
-/* LockService: what is asked once and answered once. */
+/* LockService, the unary calls. */
 #include "service/grpc/rpc.h"
 #include "service/request/acquire.h"
 
-/* ---- taking ---- */
+/* ---- acquire ---- */
 
 void rpc_put_grant(struct api_request *x, const struct result *r, Holdfast__V1__LockHandle *out)
 {
@@ -19,7 +19,7 @@ void rpc_put_grant(struct api_request *x, const struct result *r, Holdfast__V1__
     out->depth = r->depth;
 }
 
-/* The other names of a multi-lock were kept one behind the other, each with its NUL. */
+/* x->kept has the other names of a multi-lock, each terminated by NUL. */
 static void put_names(struct api_request *x, Holdfast__V1__LockHandle *out)
 {
     struct slice all = buffer_bytes(&x->kept);
@@ -161,7 +161,7 @@ void rpc_multilock(struct api_request *x, const void *message)
     body_close(&b);
 }
 
-/* ---- giving back and keeping ---- */
+/* ---- release and renew ---- */
 
 static void render_unlock(struct api_request *x, const struct result *r, struct json_writer *w)
 {

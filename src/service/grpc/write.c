@@ -1,4 +1,4 @@
-/* The pieces that messages are made of, as reply.c has them for JSON. */
+/* The common parts of messages, as reply.c for JSON. */
 #include "service/grpc/rpc.h"
 #include "service/http/reply.h"
 
@@ -78,7 +78,7 @@ Holdfast__V1__Mode rpc_mode_out(enum mode mode)
     return HOLDFAST__V1__MODE__EXCLUSIVE;
 }
 
-/* Both lists have the same words in the same order. */
+/* Both enums have the same names in the same order. */
 #define SAME(symbol)                                                            \
     _Static_assert((int)REASON_##symbol == (int)HOLDFAST__V1__REASON__##symbol, \
                    "lock.proto and result.h differ")

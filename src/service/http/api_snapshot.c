@@ -14,12 +14,12 @@
 #include "service/http/reply.h"
 
 enum {
-    DOWNLOADS_MAX = 2,        /* at once: each keeps a file on the disk */
-    TAKE_MS = 300000,         /* for the snapshot to be taken */
-    STALL_MS = 30000,         /* without a byte that the client takes */
-    PIECE = 128 << 10,        /* read at a time: the loop waits for the disk meanwhile */
-    BACKLOG_SOFT = 256 << 10, /* not taken by the client, above which nothing is read */
-    BACKLOG_END = 16 << 10,   /* ... and below which the rest leaves by itself */
+    DOWNLOADS_MAX = 2,        /* at the same time: each keeps a file on disk */
+    TAKE_MS = 300000,         /* time limit to take the snapshot */
+    STALL_MS = 30000,         /* time limit without any byte read by the client */
+    PIECE = 128 << 10,        /* bytes of one read, which blocks the event loop */
+    BACKLOG_SOFT = 256 << 10, /* bytes of unsent output above which nothing is read */
+    BACKLOG_END = 16 << 10,   /* bytes of unsent output at which the download is finished */
 };
 
 enum download_state { DOWNLOAD_BARRIER, DOWNLOAD_TAKING, DOWNLOAD_SENDING, DOWNLOAD_FLUSHING };
@@ -31,11 +31,11 @@ struct download {
     enum download_state state;
     uint64_t bytes;
     uint64_t offset;      /* of the next piece */
-    size_t backlog;       /* the lowest since the last piece: others on the connection add to it */
+    size_t backlog;       /* the lowest since the last piece; other streams may add to it */
     uint64_t deadline_ms; /* boot time */
 };
 
-/* The file is no longer needed. */
+/* Closes the snapshot file, if it is open or being taken. */
 static void close_file(struct download *d)
 {
     struct service *s = d->x->service;
@@ -67,7 +67,7 @@ static void refuse(struct api_request *x, enum hf_error error, const char *probl
 void download_drain(struct api_request *x)
 {
     if (x->download->state == DOWNLOAD_TAKING) {
-        refuse(x, HF_UNAVAILABLE, "the node stops; ask another one");
+        refuse(x, HF_UNAVAILABLE, "the node is stopping; use another node");
     }
 }
 
@@ -77,7 +77,7 @@ static void finish(struct api_request *x)
 {
     download_abandon(x);
     x->service->requests++;
-    x->transport->end(x, "the snapshot is over");
+    x->transport->end(x, "end of the snapshot");
 }
 
 static bool send_piece(struct download *d)
@@ -169,8 +169,7 @@ void download_run(struct service *s)
             go_on(d, now_ms);
         } else if (d->state == DOWNLOAD_TAKING && now_ms >= d->deadline_ms) {
             refuse(d->x, HF_UNAVAILABLE,
-                   "this node did not take a snapshot in time; its log may say why, and another "
-                   "node may be faster");
+                   "this node did not take a snapshot in time; see its log, or use another node");
         }
     }
 }

@@ -1,4 +1,4 @@
-/* One stream: its states and its time, and the door through which the HTTP API answers on it. */
+/* One HTTP/2 stream: its states and timeouts, and the transport for answers of the HTTP API. */
 #include "service/http/http2_conn.h"
 
 #include <inttypes.h>
@@ -6,7 +6,7 @@
 
 enum {
     STREAM_OUT_MAX = SERVICE_ANSWER_MAX + (1 << 20),
-    NGHTTP2_STREAM_BYTES = 1 << 10, /* what nghttp2 allocates for a stream and its frames, about */
+    NGHTTP2_STREAM_BYTES = 1 << 10, /* nghttp2's memory for a stream and its frames, about */
     STREAM_BYTES = sizeof(struct stream) + NGHTTP2_STREAM_BYTES,
 };
 
@@ -48,7 +48,7 @@ void stream_set_state(struct stream *stream, enum stream_state state)
     }
 }
 
-/* In http2_answers while the client has not taken what was written. */
+/* The stream is in http2_answers while it has unsent output. */
 void stream_wrote(struct stream *stream)
 {
     struct service *s = stream->service;
@@ -105,7 +105,7 @@ bool stream_keep_body(struct stream *stream, struct slice bytes, size_t max)
         return false;
     }
     bool is_kept = buffer_append_slice(&stream->body, bytes);
-    hf_assert(is_kept); /* that was checked */
+    hf_assert(is_kept); /* checked above */
     conn->body_bytes += bytes.len;
     return true;
 }
@@ -154,7 +154,7 @@ void stream_answered(struct stream *stream, struct pending_request *pending)
     conn_mark_ready(stream->conn);
 }
 
-/* ---- the door ---- */
+/* ---- the transport ---- */
 
 struct heads {
     struct http2_header at[12];
@@ -252,9 +252,9 @@ static void transport_end(struct api_request *x, const char *why)
 {
     struct stream *stream = stream_of(x);
     stream_answered(stream, NULL);
-    if (stream->owed > 0) { /* what never comes */
+    if (stream->owed > 0) { /* incomplete: the reset reports it */
         http2_reset(stream->conn->http2, &stream->http2, true);
-    } else if (x->method != HTTP_HEAD) { /* which ended with its head */
+    } else if (x->method != HTTP_HEAD) { /* the answer to HEAD ended with its headers */
         http2_finish(stream->conn->http2, &stream->http2, NULL, 0, true);
     }
 }

@@ -147,11 +147,11 @@ static void give_result(struct api_request *x, struct pending_request *pending, 
 static const char *wrong_tier_text(const struct api_request *x)
 {
     return x->tier == TIER_EFFICIENCY ? "the name is held, waited for or delayed in the tier "
-                                        "CORRECTNESS; ask for that tier, "
-                                        "or again when the name is free"
+                                        "CORRECTNESS; use that tier, "
+                                        "or retry when the name is free"
                                       : "the name is held, waited for or delayed in the tier "
-                                        "EFFICIENCY; ask for that tier, "
-                                        "or again when the name is free";
+                                        "EFFICIENCY; use that tier, "
+                                        "or retry when the name is free";
 }
 
 void api_request_answered(void *owner, enum hf_error error, const struct result *result)
@@ -274,7 +274,8 @@ void api_request_drain(struct api_request *x)
     } else if (x->pending != NULL && x->pending->may_wait) {
         pending_abandon(x->pending);
         x->pending = NULL;
-        give_error(x, NULL, HF_UNAVAILABLE, "the node stops; ask another one");
+        give_error(x, NULL, HF_UNAVAILABLE,
+                   "the node is stopping; send the request to another node");
     }
 }
 

@@ -11,7 +11,7 @@ bool operator_is_allowed(struct api_request *x);
 /* api_operator.c. The name is x->name; actor and reason are stored in x->kept for the answer. */
 void operator_force_unlock(struct api_request *x, const struct body *b, render_fn render);
 void operator_revoke(struct api_request *x, const struct body *b, render_fn render);
-/* The resource is in the body. fencing_token 0: a mark above every token (S11). */
+/* The resource is in the body. fencing_token 0: a mark that no token reaches (S11). */
 void operator_fence_reset(struct api_request *x, const struct body *b, render_fn render);
 
 /* The tier of the lock that a record is about. The tier EFFICIENCY has no log; the log of
