@@ -123,8 +123,8 @@ struct pending_request *pending_look(struct service *s, struct slice look,
 struct pending_request *pending_keepalive(struct service *s, struct id session,
                                           pending_answer_fn on_answer, void *owner);
 
-/* Call after on_answer. True: the request is finished and freed. False: it is a grant that the
- * client cannot request again. Keep it until the answer is written, then call pending_written; call
+/* Call after on_answer. True: the owner must not use it again. False: it is a grant that the client
+ * cannot request again. Keep it until the answer is written, then call pending_written; call
  * pending_abandon if the answer cannot be written. */
 bool pending_settle(struct pending_request *pending);
 void pending_written(struct pending_request *pending);
