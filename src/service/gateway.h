@@ -1,7 +1,6 @@
-/* How a request reaches the replicated state, whichever node it came to. The node implements it: on
- * the leader it submits to the replica, elsewhere it forwards to the leader and relays the answer;
- * it retries with the same command while that is safe, and gives up within a bounded time (S8.4).
- */
+/* How a request on any node reaches the replicated state. The node implements this interface: the
+ * leader submits to its replica, a follower forwards to the leader and relays the answer. It
+ * retries with the same command while that is safe, and gives up within a bounded time (S8.4). */
 #ifndef HOLDFAST_SERVICE_GATEWAY_H
 #define HOLDFAST_SERVICE_GATEWAY_H
 
@@ -10,29 +9,27 @@
 
 struct gateway_call;
 
-/* Exactly once per call, never before the call returned. HF_OK: `result` is the core's answer
- * (which may be an error of its own). HF_UNAVAILABLE, HF_BUSY, HF_DISK_FULL: nothing was or will
- * be done.
- * HF_OUTCOME_UNKNOWN: it may have been done; ask again with the same request id. `result` is
- * borrowed. */
+/* Called exactly once per call, never before the call returned. HF_OK: `result` is the core's
+ * answer, which may hold an error itself. HF_UNAVAILABLE, HF_BUSY, HF_DISK_FULL: the command was
+ * not and will not be applied. HF_OUTCOME_UNKNOWN: it may have been applied; retry with the same
+ * request id. `result` is borrowed. */
 typedef void (*gateway_done_fn)(struct gateway_call *call, enum hf_error error,
                                 const struct result *result);
 
-/* Embedded in whatever the caller keeps about its request; must stay valid until `done`. */
+/* Embedded in the caller's request; must stay valid until `done`. */
 struct gateway_call {
     gateway_done_fn done;
     void *owner; /* the caller's */
-    /* The tier that an acquire asks for (S10). Whatever names a token goes where that is from,
-     * whatever this says; a lease id alone, an attachment number and a name find their own tier. */
+    /* The tier that an acquire requests (S10). A command with a token goes to the tier of the token
+     * instead. The gateway finds the tier of a lease id, an attachment number or a name itself. */
     enum tier tier;
-    /* Of a barrier: what the leader is to look up in the tier EFFICIENCY then (memory_page.h),
-     * which is copied; and while `done` runs, what it found. Both empty: nothing. */
+    /* Of a barrier. `look`: query for the tier EFFICIENCY of the leader (memory_page.h), copied.
+     * `page`: its result, valid while `done` runs. Both empty: no query. */
     struct slice look;
     struct slice page;
-    /* The connection that sent the request; connections take turns. 0: the node itself. */
+    /* The connection that sent the request, for fair scheduling. 0: the node itself. */
     uint64_t source;
-    /* Of a command: when to give up at the latest, from now. 0, or longer than the gateway's own
-     * limit: that limit. */
+    /* Of a command: time limit from now. 0, or longer than the gateway's own limit: that limit. */
     uint32_t within_ms;
     void *in_flight; /* the gateway's */
 };
@@ -44,47 +41,47 @@ struct gateway_status {
     uint64_t term;
     uint64_t epoch;
     bool serving;        /* a leader with a majority is known and answers */
-    bool members_change; /* a change of the members has begun and is not committed */
-    /* What counts against the limit of the state (S12.14), and the limit; 0: none. */
+    bool members_change; /* a membership change has begun and is not committed */
+    /* Bytes that count against the limit of the state (S12.14), and the limit; 0: none. */
     uint64_t state_bytes;
     uint64_t state_max;
-    /* What the tier EFFICIENCY stands on, as this node sees it (S10.3). */
+    /* The backend of the tier EFFICIENCY, as this node sees it (S10.3). */
     const char *backend; /* "embedded" or "redis"; NULL: not known */
     bool backend_healthy;
-    const char *backend_breaker;  /* of "redis": "closed", "open" or "half_open"; */
+    const char *backend_breaker;  /* of "redis": "closed", "open" or "half_open" */
     const char *backend_fallback; /* "fail", "embedded" or "correctness" */
-    char backend_problem[128];    /* the last one; "": none since it is well */
+    char backend_problem[128];    /* the last problem; "": none since the backend is healthy */
 };
 
-/* One member of the cluster, as this node knows it. */
+/* One member of the cluster, as this node sees it. */
 struct gateway_member {
     uint64_t id;
     const char *peer_address;
     const char *client_address; /* "" when unknown */
     bool voter;
-    bool healthy; /* heard from within an election timeout; this node itself is */
+    bool healthy; /* a message arrived within an election timeout; always true for this node */
     uint64_t lag; /* log entries behind the leader; UINT64_MAX: not known here */
 };
 
-/* What an operator changes about the members (DESIGN). The rules are kept by the leader. */
+/* A membership change by an operator (DESIGN). The leader enforces the rules. */
 enum gateway_change {
     GATEWAY_ADD, /* as a non-voter; it catches up, then it may be promoted */
     GATEWAY_PROMOTE,
     GATEWAY_DEMOTE,
     GATEWAY_REMOVE,
-    GATEWAY_TRANSFER, /* the lead; to id 0: to whoever is best */
+    GATEWAY_TRANSFER, /* of leadership; id 0: the leader chooses the most suitable voter */
     GATEWAY_CHANGES
 };
 
-/* As gateway_call. HF_OK: the leader has begun with it, and `members` shows when it is in force.
- * HF_MEMBERSHIP: refused, `problem` says why. HF_UNAVAILABLE, HF_OUTCOME_UNKNOWN: as there. */
+/* As gateway_call. HF_OK: the leader has begun the change; `members` shows when it is in force.
+ * HF_MEMBERSHIP: refused, `problem` is the reason. HF_UNAVAILABLE, HF_OUTCOME_UNKNOWN: as there. */
 struct gateway_change_call {
     void (*done)(struct gateway_change_call *call, enum hf_error error, const char *problem);
     void *owner;
     void *in_flight;
 };
 
-/* A file that holds the whole state as of `index`. */
+/* A file with the complete state as of `index`. */
 struct gateway_snapshot {
     struct id cluster;
     uint64_t index;
@@ -92,10 +89,10 @@ struct gateway_snapshot {
     uint64_t bytes;
 };
 
-/* The caller's, from snapshot_open to snapshot_close. */
+/* Owned by the caller; must stay valid from snapshot_open to snapshot_close. */
 struct gateway_snapshot_call {
-    /* Once, unless it is closed first; never before snapshot_open returned. With HF_OK it may be
-     * read from now on; else `problem` is a sentence, or NULL. May close it. */
+    /* Called once, unless the caller closes first; never before snapshot_open returned. HF_OK:
+     * snapshot_read is allowed from now on. Else `problem` is a sentence, or NULL. May close it. */
     void (*done)(struct gateway_snapshot_call *call, enum hf_error error,
                  const struct gateway_snapshot *about, const char *problem);
     void *owner;
@@ -106,35 +103,35 @@ struct gateway {
     void *ctx;
     /* The command is copied. */
     void (*submit)(void *ctx, const struct command *command, struct gateway_call *call);
-    /* done(HF_OK, NULL) once the local state shows all that was done before (S9.1). */
+    /* done(HF_OK, NULL) once the local state includes every command completed before (S9.1). */
     void (*barrier)(void *ctx, struct gateway_call *call);
-    /* Whether what is read of the state now is as new as a command that is submitted now will find
-     * it, as far as this node can know: on the leader, no batch is in flight. NULL: always. */
+    /* Whether a command submitted now would be applied to the state as it is now, as far as this
+     * node can determine: on the leader, no batch is in flight. NULL: always. */
     bool (*is_settled)(void *ctx);
     /* This node's applied state, for reading after a barrier, or for `stale` reads. */
     const struct core *(*core)(void *ctx);
-    /* The state of the tier EFFICIENCY, which only the leader has: NULL elsewhere, and while it is
-     * not served. May be NULL itself. */
+    /* The state of the tier EFFICIENCY. Returns NULL on a follower and while the tier is not
+     * served. The function pointer may be NULL. */
     const struct core *(*memory_core)(void *ctx);
     void (*status)(void *ctx, struct gateway_status *out);
-    /* Random ids and clocks, which the service does not read itself. */
+    /* Random ids and clocks; the service has no other source of them. */
     struct id (*random_id)(void *ctx);
     uint64_t (*wall_ms)(void *ctx);
     uint64_t (*boot_ms)(void *ctx);
-    /* The cluster time of this moment, as well as this node knows it (S1.2): for `expires_in_ms`,
-     * never to decide. NULL: the newest stamp in the state stands for it. */
+    /* This node's estimate of the cluster time (S1.2). For display (`expires_in_ms`) only; never
+     * decide anything by it. NULL: the newest timestamp in the state is used. */
     uint64_t (*cluster_ms)(void *ctx);
-    /* Fills in at most `max` members and returns how many; the texts last until the next call.
-     * NULL: none are known. */
+    /* Fills in at most `max` members and returns how many. The strings are valid until the next
+     * call. NULL: no members are known. */
     uint32_t (*members)(void *ctx, struct gateway_member *out, uint32_t max);
     /* `address` ("HOST:PORT" of the peer port) is for GATEWAY_ADD, else "". Both are copied. NULL:
      * members cannot be changed here. */
     void (*change_member)(void *ctx, enum gateway_change change, uint64_t id, const char *address,
                           struct gateway_change_call *call);
-    /* A snapshot with all that this node's state holds now; it is taken unless the newest one is
-     * such. The file stays until snapshot_close. NULL: there is none to be had here. */
+    /* Opens a snapshot of this node's current state, and takes a new one if the newest is older.
+     * The file stays until snapshot_close. NULL: this gateway has no snapshots. */
     void (*snapshot_open)(void *ctx, struct gateway_snapshot_call *call);
-    /* `len` of its bytes, from `offset` on. False: the disk does not give them. */
+    /* Reads `len` bytes at `offset`. False: the read from disk failed. */
     bool (*snapshot_read)(void *ctx, struct gateway_snapshot_call *call, uint64_t offset, void *to,
                           size_t len);
     void (*snapshot_close)(void *ctx, struct gateway_snapshot_call *call);

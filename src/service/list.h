@@ -1,4 +1,4 @@
-/* The list of base, under the name by which this room knows it. */
+/* The linked list of base/, included under the service module's own path. */
 #ifndef HOLDFAST_SERVICE_LIST_H
 #define HOLDFAST_SERVICE_LIST_H
 

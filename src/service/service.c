@@ -1,4 +1,4 @@
-/* The service as a whole: its parts are opened, run and closed here. */
+/* Opens, runs and closes the parts of the service. */
 #include "service/http/http2_conn.h"
 #include "service/request/session.h"
 #include "service/request/watch.h"
@@ -63,9 +63,8 @@ uint64_t service_cluster_ms(const struct service *s)
     return now_ms > applied_ms ? now_ms : applied_ms;
 }
 
-/* Events of the tier EFFICIENCY have no number that lasts: in the ring they stand behind the last
- * replicated one and under its number, so that who resumes from there goes on behind them (S9.3).
- */
+/* Events of the tier EFFICIENCY have no permanent id. In the ring they follow the last replicated
+ * event and carry its id, so a watcher that resumes from that id continues after them (S9.3). */
 void service_on_event(struct service *s, const struct event *event)
 {
     if (event->tier == TIER_CORRECTNESS) {
@@ -119,9 +118,8 @@ void service_run(struct service *s)
     resp_begin_turn(s);
     service_transact(s);
     resp_run_all(s);
-    service_transact(s); /* those that have just begun */
-    /* What the connections have just asked for may be due at once. */
-    pending_run(s);
+    service_transact(s); /* transactions that resp_run_all started */
+    pending_run(s);      /* requests that the connections just submitted may be due at once */
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b)

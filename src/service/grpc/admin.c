@@ -1,5 +1,4 @@
-/* AdminService: what changes something, the trail of that, and the cluster. Listings are in
- * rpc_list.c. */
+/* AdminService: operator actions, the audit log, and the cluster. Listings are in list.c. */
 #include <holdfast/v1/admin.pb-c.h>
 
 #include "service/grpc/rpc.h"
@@ -96,7 +95,7 @@ void rpc_reset_fence(struct api_request *x, const void *message)
     }
 }
 
-/* ---- the trail ---- */
+/* ---- the audit log ---- */
 
 struct trail {
     struct api_request *x;
@@ -113,7 +112,7 @@ static void on_record(void *ctx, const struct audit_view *a)
     if (a->tenant != trail->x->tenant || (wanted.len > 0 && !slice_equal(wanted, a->resource))) {
         return;
     }
-    Holdfast__V1__AuditRecord *record = rpc_room(s, sizeof(*record));
+    Holdfast__V1__AuditRecord *record = rpc_alloc(s, sizeof(*record));
     holdfast__v1__audit_record__init(record);
     record->number = a->number;
     record->action = rpc_string(s, a->action);
@@ -134,7 +133,7 @@ static void render_audit(struct api_request *x, const struct result *r, struct j
     Holdfast__V1__AuditResponse out = HOLDFAST__V1__AUDIT_RESPONSE__INIT;
     struct trail trail = {.x = x, .out = &out};
     rpc_render_begin(x->service);
-    out.records = rpc_room(x->service, (size_t)x->page.limit * sizeof(*out.records));
+    out.records = rpc_alloc(x->service, (size_t)x->page.limit * sizeof(*out.records));
     uint64_t next = view_audit(service_core(x->service), x->page.cursor, (uint32_t)x->page.limit,
                                on_record, &trail);
     out.next_cursor = rpc_cursor(x->service, next, trail.count < x->page.limit ? next : UINT64_MAX);
@@ -155,7 +154,7 @@ void rpc_audit(struct api_request *x, const void *message)
 static Holdfast__V1__Member *put_member(const struct service *s, const struct gateway_member *m,
                                         uint64_t leader)
 {
-    Holdfast__V1__Member *out = rpc_room(s, sizeof(*out));
+    Holdfast__V1__Member *out = rpc_alloc(s, sizeof(*out));
     holdfast__v1__member__init(out);
     out->id = m->id;
     out->peer_address = rpc_string(s, slice_of(m->peer_address));

@@ -1,4 +1,4 @@
-/* grpc.health.v1.Health: whether this node serves, asked once or watched. */
+/* grpc.health.v1.Health: whether this node serves; Check and Watch. */
 #include <grpc/health/v1/health.pb-c.h>
 
 #include "service/grpc/rpc.h"
@@ -13,7 +13,7 @@ static bool is_serving(const struct service *s)
     return status.leader != 0 && status.serving && !s->draining;
 }
 
-/* "" is the node as a whole. */
+/* "" is the whole node. */
 static bool is_service(const char *name)
 {
     size_t count;
@@ -50,7 +50,7 @@ void rpc_health(struct api_request *x, const void *message)
 
 /* ---- Watch ---- */
 
-static void say(struct api_request *x)
+static void send_status(struct api_request *x)
 {
     Response out = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
     out.status = is_serving(x->service) ? STATUS(SERVING) : STATUS(NOT_SERVING);
@@ -62,7 +62,7 @@ void rpc_health_watch(struct api_request *x, const void *message)
     const Grpc__Health__V1__HealthCheckRequest *m = message;
     struct service *s = x->service;
     rpc_stream(x);
-    if (!is_service(m->service)) { /* the standard has it wait until there is one */
+    if (!is_service(m->service)) { /* the standard requires to keep the watch open */
         Response out = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
         out.status = STATUS(SERVICE_UNKNOWN);
         rpc_send(x, &out.base);
@@ -72,7 +72,7 @@ void rpc_health_watch(struct api_request *x, const void *message)
         s->was_serving = is_serving(s);
     }
     list_append(&s->health_watches, &stream_of(x)->health);
-    say(x);
+    send_status(x);
 }
 
 void rpc_health_over(struct api_request *x)
@@ -83,9 +83,9 @@ void rpc_health_over(struct api_request *x)
 void rpc_health_drain(struct api_request *x)
 {
     if (!list_is_empty(&stream_of(x)->health)) {
-        say(x);
+        send_status(x);
     }
-    rpc_finish(x, HF_UNAVAILABLE, "the node stops; ask another one");
+    rpc_finish(x, HF_UNAVAILABLE, "the node is stopping; use another node");
 }
 
 void rpc_health_run(struct service *s)
@@ -96,6 +96,6 @@ void rpc_health_run(struct service *s)
     s->was_serving = !s->was_serving;
     for (struct list *link = s->health_watches.next; link != &s->health_watches;
          link = link->next) {
-        say(&LIST_OBJECT(link, struct stream, health)->x);
+        send_status(&LIST_OBJECT(link, struct stream, health)->x);
     }
 }

@@ -1,5 +1,5 @@
-/* AdminService: who holds what, who waits, which sessions there are. Tokens, session and lease ids
- * are for operators (S4.4). */
+/* AdminService: lists of locks and sessions, and one lock with its holders and waiters. Only
+ * operators see tokens, session and lease ids (S4.4). */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -8,7 +8,8 @@
 #include "service/grpc/rpc.h"
 #include "service/request/list_lock.h"
 
-/* A page ends with the bucket in which its limit was reached, so it may be longer. */
+/* A page ends with the hash bucket in which its limit is reached, so it may be longer than the
+ * limit. */
 struct rows {
     struct api_request *x;
     void **at;
@@ -20,7 +21,7 @@ static void add_row(struct rows *rows, void *row)
 {
     if (rows->count == rows->room) {
         size_t room = rows->room == 0 ? 128 : rows->room * 2;
-        void **larger = rpc_room(rows->x->service, room * sizeof(*larger));
+        void **larger = rpc_alloc(rows->x->service, room * sizeof(*larger));
         if (rows->count > 0) {
             memcpy(larger, rows->at, rows->count * sizeof(*larger));
         }
@@ -33,7 +34,7 @@ static void add_row(struct rows *rows, void *row)
 char *rpc_cursor(const struct service *s, uint64_t cursor, uint64_t end)
 {
     enum { DIGITS = 21 };
-    char *text = rpc_room(s, DIGITS);
+    char *text = rpc_alloc(s, DIGITS);
     text[0] = '\0';
     if (cursor != end) {
         (void)snprintf(text, DIGITS, "%" PRIu64, cursor);
@@ -52,7 +53,7 @@ static bool is_cursor(struct api_request *x)
 
 static Holdfast__V1__LockInfo *lock_info(const struct service *s, const struct lock_view *lock)
 {
-    Holdfast__V1__LockInfo *out = rpc_room(s, sizeof(*out));
+    Holdfast__V1__LockInfo *out = rpc_alloc(s, sizeof(*out));
     holdfast__v1__lock_info__init(out);
     out->resource_id = rpc_string(s, lock->name);
     out->mode = rpc_mode_out(lock->mode);
@@ -76,7 +77,7 @@ static void on_lock(void *ctx, const struct lock_view *lock)
     add_row(rows, lock_info(rows->x->service, lock));
 }
 
-/* What a stale read cannot see here (S9.1, S10). */
+/* The tier that a stale read on this node lacks (S9.1, S10). */
 static Holdfast__V1__Tier omitted(const struct api_request *x)
 {
     return x->page.is_omitted ? rpc_tier_out(TIER_EFFICIENCY)
@@ -117,7 +118,7 @@ static void on_grant(void *ctx, const struct grant_view *g)
     struct showing *show = ctx;
     struct api_request *x = show->holders.x;
     const struct service *s = x->service;
-    Holdfast__V1__HolderInfo *out = rpc_room(s, sizeof(*out));
+    Holdfast__V1__HolderInfo *out = rpc_alloc(s, sizeof(*out));
     holdfast__v1__holder_info__init(out);
     out->holder = rpc_holder(s, &g->holder);
     out->slot = g->slot;
@@ -139,7 +140,7 @@ static void on_waiter(void *ctx, const struct waiter_view *waiter)
     struct showing *show = ctx;
     struct api_request *x = show->waiters.x;
     const struct service *s = x->service;
-    Holdfast__V1__WaiterInfo *out = rpc_room(s, sizeof(*out));
+    Holdfast__V1__WaiterInfo *out = rpc_alloc(s, sizeof(*out));
     holdfast__v1__waiter_info__init(out);
     out->position = (uint32_t)show->waiters.count + 1;
     out->client_id = rpc_string(s, waiter->client);
@@ -193,7 +194,7 @@ static void on_session(void *ctx, const struct session_view *session)
     if (session->is_private && !x->page.is_private) {
         return;
     }
-    Holdfast__V1__SessionInfo *out = rpc_room(s, sizeof(*out));
+    Holdfast__V1__SessionInfo *out = rpc_alloc(s, sizeof(*out));
     holdfast__v1__session_info__init(out);
     if (x->is_operator) {
         out->session_id = rpc_id(s, session->id);

@@ -1,8 +1,8 @@
-/* LockService: what is asked once and answered once. */
+/* LockService, the unary calls. */
 #include "service/grpc/rpc.h"
 #include "service/request/acquire.h"
 
-/* ---- taking ---- */
+/* ---- acquire ---- */
 
 void rpc_put_grant(struct api_request *x, const struct result *r, Holdfast__V1__LockHandle *out)
 {
@@ -19,7 +19,7 @@ void rpc_put_grant(struct api_request *x, const struct result *r, Holdfast__V1__
     out->depth = r->depth;
 }
 
-/* The other names of a multi-lock were kept one behind the other, each with its NUL. */
+/* x->kept has the other names of a multi-lock, each terminated by NUL. */
 static void put_names(struct api_request *x, Holdfast__V1__LockHandle *out)
 {
     struct slice all = buffer_bytes(&x->kept);
@@ -30,7 +30,7 @@ static void put_names(struct api_request *x, Holdfast__V1__LockHandle *out)
     for (size_t i = 0; i < all.len; i++) {
         count += all.data[i] == 0;
     }
-    out->resource_ids = rpc_room(x->service, count * sizeof(char *));
+    out->resource_ids = rpc_alloc(x->service, count * sizeof(char *));
     for (size_t at = 0; at < all.len; at += strlen((const char *)all.data + at) + 1) {
         out->resource_ids[out->n_resource_ids++] = (char *)(uintptr_t)(all.data + at);
     }
@@ -49,9 +49,9 @@ static void put_refusal(struct api_request *x, const struct result *r,
     if (r->cycle_length == 0) {
         return;
     }
-    out->cycle = rpc_room(s, r->cycle_length * sizeof(*out->cycle));
+    out->cycle = rpc_alloc(s, r->cycle_length * sizeof(*out->cycle));
     for (uint32_t i = 0; i < r->cycle_length; i++) {
-        Holdfast__V1__CycleStep *step = rpc_room(s, sizeof(*step));
+        Holdfast__V1__CycleStep *step = rpc_alloc(s, sizeof(*step));
         holdfast__v1__cycle_step__init(step);
         step->client_id = rpc_string(s, r->cycle[i].client);
         step->owner = rpc_string(s, r->cycle[i].owner);
@@ -161,7 +161,7 @@ void rpc_multilock(struct api_request *x, const void *message)
     body_close(&b);
 }
 
-/* ---- giving back and keeping ---- */
+/* ---- release and renew ---- */
 
 static void render_unlock(struct api_request *x, const struct result *r, struct json_writer *w)
 {

@@ -46,7 +46,7 @@ static bool check_piece(const ProtobufCMessageDescriptor *type, uint64_t number,
     const ProtobufCFieldDescriptor *field =
         protobuf_c_message_descriptor_get_field(type, (unsigned)number);
     if (field == NULL) {
-        return true; /* fields of a newer version are passed over */
+        return true; /* a field of a newer version is ignored */
     }
     if (field->type == PROTOBUF_C_TYPE_STRING) {
         bool has_nul = piece.len > 0 && memchr(piece.data, 0, piece.len) != NULL;
@@ -159,7 +159,7 @@ static bool refuse_range(struct api_request *x, const char *field, uint64_t max_
 bool rpc_duration(struct api_request *x, const Google__Protobuf__Duration *duration,
                   const char *field, uint64_t max_ms, uint64_t *out)
 {
-    const int64_t most_s = INT64_C(315576000000); /* as duration.proto says */
+    const int64_t most_s = INT64_C(315576000000); /* the limit in duration.proto */
     if (duration == NULL) {
         return true;
     }
@@ -190,8 +190,8 @@ bool rpc_wait(struct api_request *x, const Google__Protobuf__Duration *duration,
     return true;
 }
 
-/* The text is read as a member of an object, as the HTTP API gets it: so it is checked by the same
- * code and kept in the same form. */
+/* Reads the text as a member of a JSON object, like the HTTP API: the same code checks it, and it
+ * is stored in the same form. */
 bool rpc_metadata(struct api_request *x, const char *text, struct body *b)
 {
     static const struct json_field fields[] = {BODY_METADATA};

@@ -1,6 +1,6 @@
-/* Server reflection: tools like grpcurl ask which services there are, and for the files that
- * describe them. The files were embedded as one FileDescriptorSet when the program was built; they
- * are walked as they lie, by the few field numbers of descriptor.proto that matter. */
+/* Server reflection: tools like grpcurl list the services and read the files that describe them.
+ * The files are embedded as one encoded FileDescriptorSet. It is searched without decoding, by the
+ * few field numbers of descriptor.proto that matter. */
 #include <grpc/reflection/v1alpha/reflection.pb-c.h>
 
 #include "service/grpc/descriptors.h"
@@ -41,8 +41,7 @@ static struct slice text_field(struct slice message, uint64_t number)
     return slice_make(NULL, 0);
 }
 
-/* What is left of `symbol` behind `name` and a dot; "" when it is that name. False when it is
- * neither. */
+/* The rest of `symbol` after `name` and a dot; "" if they are equal. False: no match. */
 static bool cut_name(struct slice symbol, struct slice name, struct slice *rest)
 {
     if (!slice_starts_with(symbol, name)) {
@@ -79,7 +78,7 @@ static bool message_has(struct slice message, struct slice symbol)
     struct slice rest;
     uint64_t field;
     while (rpc_next_piece(&message, &field, &child)) {
-        /* Ours nest one level deep. */
+        /* Holdfast's messages nest one level deep. */
         if (field == MESSAGE_NESTED && child.data != NULL &&
             cut_name(symbol, text_field(child, ANY_NAME), &rest) &&
             (rest.len == 0 || has_child(child, MESSAGE_FIELD, rest))) {
@@ -130,7 +129,7 @@ static bool find_file(struct slice wanted, bool by_name, struct slice *out)
 
 /* ---- answers ---- */
 
-static void say_error(struct api_request *x, Response *out, const char *message)
+static void put_error(struct api_request *x, Response *out, const char *message)
 {
     Grpc__Reflection__V1alpha__ErrorResponse error =
         GRPC__REFLECTION__V1ALPHA__ERROR_RESPONSE__INIT;
@@ -142,11 +141,11 @@ static void say_error(struct api_request *x, Response *out, const char *message)
     rpc_send(x, &out->base);
 }
 
-static void say_file(struct api_request *x, Response *out, const char *wanted, bool by_name)
+static void put_file(struct api_request *x, Response *out, const char *wanted, bool by_name)
 {
     struct slice file;
     if (!find_file(slice_of(wanted), by_name, &file)) {
-        say_error(x, out, by_name ? "there is no such file" : "no file has this symbol");
+        put_error(x, out, by_name ? "there is no such file" : "no file has this symbol");
         return;
     }
     ProtobufCBinaryData data = {file.len, (uint8_t *)(uintptr_t)file.data};
@@ -160,8 +159,8 @@ static void say_file(struct api_request *x, Response *out, const char *wanted, b
     rpc_send(x, &out->base);
 }
 
-/* The services of the table, each once; those that no file describes are left out. */
-static void say_services(struct api_request *x, Response *out)
+/* The services of the method table, each once. Services without a descriptor file are omitted. */
+static void put_services(struct api_request *x, Response *out)
 {
     struct service *s = x->service;
     Grpc__Reflection__V1alpha__ServiceResponse rows[SERVICES_MAX];
@@ -203,16 +202,16 @@ void rpc_reflection(struct api_request *x, const void *message)
     }
     switch (m->message_request_case) {
     case GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_FILE_BY_FILENAME:
-        say_file(x, &out, m->file_by_filename, true);
+        put_file(x, &out, m->file_by_filename, true);
         break;
     case GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_FILE_CONTAINING_SYMBOL:
-        say_file(x, &out, m->file_containing_symbol, false);
+        put_file(x, &out, m->file_containing_symbol, false);
         break;
     case GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_LIST_SERVICES:
-        say_services(x, &out);
+        put_services(x, &out);
         break;
     default:
-        say_error(x, &out, "there are no extensions here");
+        put_error(x, &out, "there are no extensions here");
         break;
     }
 }
@@ -224,5 +223,5 @@ void rpc_reflection_end(struct api_request *x)
 
 void rpc_reflection_drain(struct api_request *x)
 {
-    rpc_finish(x, HF_UNAVAILABLE, "the node stops; ask another one");
+    rpc_finish(x, HF_UNAVAILABLE, "the node is stopping; use another node");
 }

@@ -1,11 +1,11 @@
-/* From a call's bytes to its handler, and from an answer to its bytes, see rpc.h. */
+/* From the bytes of a call to its handler, and from an answer to its bytes, see rpc.h. */
 #include "service/grpc/rpc.h"
 
 #include <stdio.h>
 
 enum { MESSAGE_TEXT = 1024, STATUS_TEXT = 4 };
 
-/* ---- the door ---- */
+/* ---- the transport ---- */
 
 static const char content_type[] = "application/grpc+proto";
 
@@ -141,7 +141,7 @@ void rpc_put(struct api_request *x, const ProtobufCMessage *message)
     size_t len = protobuf_c_message_get_packed_size(message);
     uint8_t *room = buffer_reserve(out, GRPC_PREFIX + len);
     if (room == NULL) {
-        out->overflowed = true; /* it is answered as too large */
+        out->overflowed = true; /* the answer becomes HF_ANSWER_TOO_LARGE */
         return;
     }
     grpc_write_prefix(room, (uint32_t)len);
@@ -160,7 +160,7 @@ void rpc_send(struct api_request *x, const ProtobufCMessage *message)
     struct buffer *scratch = &x->service->scratch;
     buffer_truncate(scratch, 0);
     rpc_put(x, message);
-    hf_assert(!scratch->overflowed); /* what is sent so is small */
+    hf_assert(!scratch->overflowed); /* messages of a stream are small */
     transport_piece(x, buffer_bytes(scratch));
     buffer_truncate(scratch, 0);
 }
@@ -175,7 +175,7 @@ static void *take(void *ctx, size_t size)
 static void give_back(void *ctx, void *piece)
 {
     (void)ctx;
-    (void)piece; /* all at once, see bump.h */
+    (void)piece; /* the arena is freed as a whole, see bump.h */
 }
 
 static void decode(struct stream *stream, struct slice bytes)
@@ -196,7 +196,7 @@ static void decode(struct stream *stream, struct slice bytes)
     method->handle(&stream->x, message);
 }
 
-/* The one message of a call. */
+/* Handles the one message of a call. */
 static void begin_one(struct stream *stream, struct slice bytes)
 {
     stream->is_complete = true;
@@ -218,7 +218,7 @@ static bool take_message(struct stream *stream, struct slice message, bool is_la
 {
     if (stream->method->kind == RPC_MANY) {
         decode(stream, message);
-        return stream->state != STREAM_LEAVING;
+        return stream->state != STREAM_SENDING;
     }
     if (stream->has_message) {
         api_request_fail(&stream->x, HF_GRPC_FRAMING, "a second message in a call that takes one");
@@ -228,7 +228,7 @@ static bool take_message(struct stream *stream, struct slice message, bool is_la
         begin_one(stream, message);
         return false;
     }
-    stream->has_message = true; /* the end of the request comes later */
+    stream->has_message = true; /* the call begins at the end of the request */
     return stream_keep_body(stream, message, LIMIT_GRPC_MESSAGE);
 }
 
@@ -318,24 +318,24 @@ void rpc_begin(struct stream *stream, const struct http2_request *request)
         stream->method = NULL;
         api_request_fail(&stream->x, error, NULL);
     } else if (stream->method->kind == RPC_MANY) {
-        stream_set_state(stream, STREAM_OPEN); /* it may take its time */
+        stream_set_state(stream, STREAM_OPEN); /* no timeout for receiving the request */
     }
 }
 
 void rpc_drain(struct stream *stream)
 {
     if (stream->method != NULL && stream->method->drain != NULL &&
-        stream->state != STREAM_LEAVING) {
+        stream->state != STREAM_SENDING) {
         stream->method->drain(&stream->x);
     }
 }
 
-/* S7.2: a wait without an id is withdrawn, and a grant of it given back; what else was submitted
- * may have been done. */
+/* S7.2: a wait without a request id is cancelled, and its grant released. The outcome of any other
+ * submitted command is unknown. */
 void rpc_late(struct stream *stream)
 {
     struct api_request *x = &stream->x;
-    if (stream->state == STREAM_LEAVING) {
+    if (stream->state == STREAM_SENDING) {
         return;
     }
     bool is_unknown = x->pending != NULL && (!x->pending->is_acquire || x->pending->keeps_place);

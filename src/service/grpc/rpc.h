@@ -1,6 +1,7 @@
-/* Calls of gRPC: what rpc*.c share. A call is an exchange whose door takes no JSON: its handler is
- * given a decoded message, and its render function puts a message. The rules are those of the HTTP
- * API: handlers fill in the same `struct fields` and go the same ways from there. */
+/* gRPC calls, for the files of grpc/. A call is an api_request on a transport without JSON: its
+ * handler gets a decoded message, and its render function writes a message. Handlers fill in the
+ * same `struct fields` as the HTTP API and use the same functions from there, so the rules are the
+ * same. */
 #ifndef HOLDFAST_SERVICE_GRPC_RPC_H
 #define HOLDFAST_SERVICE_GRPC_RPC_H
 
@@ -15,55 +16,56 @@
 #include "service/http/http2_conn.h"
 
 enum rpc_kind {
-    RPC_ONE,  /* one message comes; one goes, or a stream of them */
-    RPC_MANY, /* messages come as the client likes */
+    RPC_ONE,  /* one request message; one answer, or a stream of them */
+    RPC_MANY, /* a stream of request messages */
 };
 
 struct rpc_method {
     const char *path;
     enum rpc_kind kind;
     const ProtobufCMessageDescriptor *request;
-    /* The message lasts for the call. */
+    /* The message is borrowed for the call. */
     void (*handle)(struct api_request *x, const void *message);
-    /* RPC_MANY: the client sends no more; and the call is over, however it came to that. */
+    /* RPC_MANY. `end`: the client's stream has ended. `over`: the call is finished, for any
+     * reason. */
     void (*end)(struct api_request *x);
     void (*over)(struct api_request *x);
-    /* The node stops; NULL: nothing more to do than for every exchange. */
+    /* The node stops; NULL: api_request_drain is enough. */
     void (*drain)(struct api_request *x);
 };
 
-/* All methods, the most used first. */
+/* All methods, the most frequent first. */
 const struct rpc_method *rpc_methods(size_t *count);
 
 /* ---- answering, in rpc.c ---- */
 
-/* For render functions: the message, with its prefix, into the service's scratch. */
+/* For render functions: writes the message, with its prefix, into service.scratch. */
 void rpc_put(struct api_request *x, const ProtobufCMessage *message);
-/* For calls that answer with a stream of their own: its head, a message, its end. */
+/* For calls that answer with a stream: its headers, a message, its end. */
 void rpc_stream(struct api_request *x);
 void rpc_send(struct api_request *x, const ProtobufCMessage *message);
 void rpc_finish(struct api_request *x, enum hf_error error, const char *message);
 
-/* ---- reading, in rpc_read.c ---- */
+/* ---- reading, in read.c ---- */
 
-/* Whether the bytes are such a message, all texts are UTF-8 and none holds a NUL: protobuf-c looks
- * at neither, and would take "a\0b" for "a". */
+/* Whether the bytes are a valid message of that type, and all strings are UTF-8 without NUL.
+ * protobuf-c checks neither, and would read "a\0b" as "a". */
 bool rpc_check(const ProtobufCMessageDescriptor *type, struct slice bytes);
 
-/* The next field of a message that was checked, or is our own: false at its end. `value` has data
- * if it is a text or a message. */
+/* The next field of a checked or embedded message; false at its end. `value` has data if the field
+ * is a string or a message. */
 bool rpc_next_piece(struct slice *message, uint64_t *number, struct slice *value);
 
-/* Nothing given yet. */
+/* An empty body: no field is present. */
 void rpc_body_init(struct body *b);
 /* The name of a lock or an election, into x->name. */
 bool rpc_name(struct api_request *x, const char *name);
-/* In ms, rounded up; false when it is negative or more than `max_ms`, and then it has been answered
- * so. NULL leaves `*out`. */
+/* In ms, rounded up. False: negative or more than `max_ms`, and the request has been answered. NULL
+ * leaves `*out` unchanged. */
 bool rpc_duration(struct api_request *x, const Google__Protobuf__Duration *duration,
                   const char *field, uint64_t max_ms, uint64_t *out);
 bool rpc_wait(struct api_request *x, const Google__Protobuf__Duration *duration, struct body *b);
-/* JSON text, which is checked; into b->f.metadata. */
+/* Checks the JSON text and stores it in b->f.metadata. */
 bool rpc_metadata(struct api_request *x, const char *text, struct body *b);
 struct slice rpc_mode(Holdfast__V1__Mode mode);
 struct slice rpc_tier(Holdfast__V1__Tier tier);
@@ -71,7 +73,7 @@ Holdfast__V1__Tier rpc_tier_out(enum tier tier);
 /* limit, cursor and stale of a list. */
 bool rpc_page(struct api_request *x, uint32_t limit, const char *cursor, bool stale);
 
-/* ---- writing, in rpc_write.c; all of it lies in the service's arena ---- */
+/* ---- writing, in write.c; everything is allocated in service.arena ---- */
 
 char *rpc_string(const struct service *s, struct slice text);
 char *rpc_id(const struct service *s, struct id id);
@@ -84,43 +86,43 @@ Holdfast__V1__Mode rpc_mode_out(enum mode mode);
 Holdfast__V1__Reason rpc_reason_out(enum reason reason);
 Holdfast__V1__Holder *rpc_holder(const struct service *s, const struct holder_view *holder);
 uint64_t rpc_epoch(const struct service *s);
-/* Room for `count` of something; never NULL: what we write ourselves is bounded. */
-void *rpc_room(const struct service *s, size_t size);
-/* Before anything of an answer is made: what was taken before is given back. */
+/* Allocates in service.arena. Never NULL: the size of an answer is bounded. */
+void *rpc_alloc(const struct service *s, size_t size);
+/* Call before an answer is rendered: frees what was allocated before. */
 void rpc_render_begin(struct service *s);
 /* next_cursor; "" on the last page. */
 char *rpc_cursor(const struct service *s, uint64_t cursor, uint64_t end);
-/* What was granted. */
+/* The grant. */
 void rpc_put_grant(struct api_request *x, const struct result *r, Holdfast__V1__LockHandle *out);
 
 /* ---- the calls ---- */
 
-/* rpc_lock.c */
+/* lock.c */
 void rpc_lock(struct api_request *x, const void *message);
 void rpc_multilock(struct api_request *x, const void *message);
 void rpc_unlock(struct api_request *x, const void *message);
 void rpc_renew(struct api_request *x, const void *message);
 void rpc_check_fence(struct api_request *x, const void *message);
-/* rpc_session.c */
+/* session.c */
 void rpc_session(struct api_request *x, const void *message);
 void session_call_end(struct api_request *x);
 void session_call_over(struct api_request *x);
 void session_call_drain(struct api_request *x);
-/* rpc_watch.c */
+/* watch.c */
 void rpc_watch(struct api_request *x, const void *message);
 void rpc_observe(struct api_request *x, const void *message);
-/* rpc_election.c */
+/* election.c */
 void rpc_campaign(struct api_request *x, const void *message);
 void rpc_proclaim(struct api_request *x, const void *message);
 void rpc_resign(struct api_request *x, const void *message);
 void rpc_leader(struct api_request *x, const void *message);
 void rpc_leader_response(struct api_request *x, const struct lock_view *lock,
                          Holdfast__V1__LeaderResponse *out);
-/* rpc_list.c */
+/* list.c */
 void rpc_list(struct api_request *x, const void *message);
 void rpc_show(struct api_request *x, const void *message);
 void rpc_sessions(struct api_request *x, const void *message);
-/* rpc_admin.c */
+/* admin.c */
 void rpc_force_unlock(struct api_request *x, const void *message);
 void rpc_revoke(struct api_request *x, const void *message);
 void rpc_reset_fence(struct api_request *x, const void *message);
@@ -131,12 +133,12 @@ void rpc_member_promote(struct api_request *x, const void *message);
 void rpc_member_demote(struct api_request *x, const void *message);
 void rpc_member_remove(struct api_request *x, const void *message);
 void rpc_member_transfer(struct api_request *x, const void *message);
-/* rpc_health.c */
+/* health.c */
 void rpc_health(struct api_request *x, const void *message);
 void rpc_health_watch(struct api_request *x, const void *message);
 void rpc_health_over(struct api_request *x);
 void rpc_health_drain(struct api_request *x);
-/* rpc_reflection.c */
+/* reflection.c */
 void rpc_reflection(struct api_request *x, const void *message);
 void rpc_reflection_end(struct api_request *x);
 void rpc_reflection_drain(struct api_request *x);

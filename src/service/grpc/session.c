@@ -1,40 +1,49 @@
-/* LockService.Session: a session and its life on one stream (S4.5, S4.6).
+/* LockService.Session: a session and its keep-alives on one stream (S4.5, S4.6).
  *
- *            Open        done          Opened
- *   NEW ───────────▶ OPENING ─────────────────────▶ OPEN ──Close──▶ CLOSING ──done──▶ over
- *    │                  │ lingers: its stream is     ▲
- *    │ Resume           ▼ told to the cluster        │
- *    └──────────────▶ RAISING ───────────────────────┘
+ *         Open              result
+ *   NEW ────────▶ OPENING ──────────▶ OPEN ──Close──▶ CLOSING ──result──▶ over
+ *    │               │                  ▲
+ *    │               │ lingers          │
+ *    │ Resume        ▼        result    │
+ *    └────────▶ REGISTERING ────────────┘
  *
- * At most one ask is in flight. A keep-alive that comes while another one has not left yet rides
- * with it: the stamp will be later than both. */
+ * REGISTERING: the number of the stream is registered in the replicated state.
+ *
+ * At most one pending request is in flight. Keep-alives that arrive meanwhile are merged into one:
+ * its timestamp is later than all of them. */
 #include "service/request/session.h"
 #include "service/grpc/rpc.h"
 #include "service/http/reply.h"
 
 enum { BACKLOG_MAX = 64 << 10, EARLY_MAX = 64 << 10 };
 
-enum session_state { SESSION_NEW, SESSION_OPENING, SESSION_RAISING, SESSION_OPEN, SESSION_CLOSING };
+enum session_state {
+    SESSION_NEW,
+    SESSION_OPENING,
+    SESSION_REGISTERING,
+    SESSION_OPEN,
+    SESSION_CLOSING
+};
 
 struct session_call {
     struct service *service;
     struct api_request *x;
     ref self;
-    ref next; /* in the table of ids */
+    ref next; /* in service.sessions */
     enum session_state state;
-    bool is_known; /* is in that table */
+    bool is_known; /* is in service.sessions */
     bool is_resumed;
-    bool is_ended;   /* the client sends no more */
-    bool is_closing; /* it said Close before it was open */
+    bool is_ended;   /* the client's stream has ended */
+    bool is_closing; /* Close was received before the session was open */
     bool has_next;
     bool lingers;
     struct id id;
     uint64_t ttl_ms;
     uint64_t deadline_ms;
-    uint64_t stream; /* its number in the cluster, 0: none (S4.6) */
-    uint64_t number; /* of the keep-alive that is in flight */
+    uint64_t stream; /* its number in the replicated state, 0: none (S4.6) */
+    uint64_t number; /* of the keep-alive in flight */
     uint64_t next_number;
-    struct buffer early; /* news that came before the first answer */
+    struct buffer early; /* messages to be sent after Opened */
     struct list link;    /* in service.session_calls */
     struct list work;    /* in service.session_work */
 };
@@ -79,24 +88,24 @@ uint64_t *session_call_stream(struct service *s, struct id session, uint64_t str
     return NULL;
 }
 
-/* ---- words to the client ---- */
+/* ---- messages to the client ---- */
 
 typedef Holdfast__V1__SessionResponse Response;
 
-static bool is_deaf(const struct session_call *call)
+static bool is_stalled(const struct session_call *call)
 {
-    return call->x->door->backlog(call->x) > BACKLOG_MAX;
+    return call->x->transport->backlog(call->x) > BACKLOG_MAX;
 }
 
-static void say(struct session_call *call, const Response *response)
+static void send_message(struct session_call *call, const Response *response)
 {
-    if (call->state == SESSION_OPENING || call->state == SESSION_RAISING) {
+    if (call->state == SESSION_OPENING || call->state == SESSION_REGISTERING) {
         struct buffer *scratch = &call->service->scratch;
         buffer_truncate(scratch, 0);
         rpc_put(call->x, &response->base);
         (void)buffer_append_slice(&call->early, buffer_bytes(scratch));
         buffer_truncate(scratch, 0);
-    } else if (is_deaf(call)) {
+    } else if (is_stalled(call)) {
         call->service->dropped_streams++;
         rpc_finish(call->x, HF_UNAVAILABLE, "the stream is not read; resume the session");
     } else {
@@ -120,7 +129,7 @@ static void end_with(struct session_call *call, const char *how)
     rpc_finish(x, HF_OK, NULL);
 }
 
-static void say_opened(struct session_call *call)
+static void send_opened(struct session_call *call)
 {
     struct service *s = call->service;
     Response response = HOLDFAST__V1__SESSION_RESPONSE__INIT;
@@ -138,7 +147,7 @@ static void say_opened(struct session_call *call)
     rpc_send(call->x, &response.base);
 }
 
-static void say_alive(struct session_call *call)
+static void send_alive(struct session_call *call)
 {
     struct service *s = call->service;
     Response response = HOLDFAST__V1__SESSION_RESPONSE__INIT;
@@ -150,11 +159,11 @@ static void say_alive(struct session_call *call)
     alive.leader_epoch = alive.epoch;
     response.response_case = HOLDFAST__V1__SESSION_RESPONSE__RESPONSE_ALIVE;
     response.alive = &alive;
-    say(call, &response);
+    send_message(call, &response);
 }
 
-static void say_news(struct session_call *call, Holdfast__V1__SessionResponse__News news,
-                     const struct event *e)
+static void send_notice(struct session_call *call, Holdfast__V1__SessionResponse__News news,
+                        const struct event *e)
 {
     struct service *s = call->service;
     Response response = HOLDFAST__V1__SESSION_RESPONSE__INIT;
@@ -174,10 +183,10 @@ static void say_news(struct session_call *call, Holdfast__V1__SessionResponse__N
     }
     response.response_case = HOLDFAST__V1__SESSION_RESPONSE__RESPONSE_NOTICE;
     response.notice = &notice;
-    say(call, &response);
+    send_message(call, &response);
 }
 
-/* ---- coming and going ---- */
+/* ---- open and close of a call ---- */
 
 static struct session_call *call_new(struct api_request *x)
 {
@@ -242,10 +251,10 @@ static void opened(struct session_call *call)
 {
     struct api_request *x = call->x;
     rpc_stream(x);
-    say_opened(call);
+    send_opened(call);
     call->state = SESSION_OPEN;
     if (buffer_len(&call->early) > 0) {
-        x->door->piece(x, buffer_bytes(&call->early));
+        x->transport->piece(x, buffer_bytes(&call->early));
     }
     buffer_close(&call->early);
     buffer_init(&call->early, call->service->memory, EARLY_MAX);
@@ -256,7 +265,7 @@ static void opened(struct session_call *call)
     }
 }
 
-static void on_raised(void *owner, enum hf_error error, const struct result *result)
+static void on_registered(void *owner, enum hf_error error, const struct result *result)
 {
     struct api_request *x = owner;
     struct session_call *call = call_of(x);
@@ -274,12 +283,12 @@ static void on_raised(void *owner, enum hf_error error, const struct result *res
     opened(call);
 }
 
-static void raise_stream(struct session_call *call)
+static void register_stream(struct session_call *call)
 {
     struct command c;
     session_stream_command(call->service, call->x->tenant, call->id, &c);
-    call->state = SESSION_RAISING;
-    call->x->pending = pending_submit(call->service, &c, true, on_raised, call->x);
+    call->state = SESSION_REGISTERING;
+    call->x->pending = pending_submit(call->service, &c, true, on_registered, call->x);
 }
 
 static void on_opened(void *owner, enum hf_error error, const struct result *result)
@@ -297,7 +306,7 @@ static void on_opened(void *owner, enum hf_error error, const struct result *res
     call->ttl_ms = result->ttl_ms != 0 ? result->ttl_ms : x->ttl_ms;
     call->deadline_ms = result->deadline_ms;
     if (call->lingers) {
-        list_append(&call->service->session_work, &call->work); /* its stream must be known */
+        list_append(&call->service->session_work, &call->work); /* to register its stream */
     } else {
         opened(call);
     }
@@ -330,7 +339,7 @@ static void read_resume(struct session_call *call, const Holdfast__V1__SessionRe
     }
     set_id(call, id);
     call->is_resumed = true;
-    raise_stream(call);
+    register_stream(call);
 }
 
 static void on_closed(void *owner, enum hf_error error, const struct result *result)
@@ -352,7 +361,7 @@ static void submit_close(struct session_call *call)
 {
     struct command c;
     struct api_request *x = call->x;
-    api_request_abandon(x); /* a keep-alive matters no more */
+    api_request_abandon(x); /* a keep-alive in flight is obsolete */
     command_init(&c, COMMAND_SESSION_CLOSE);
     c.tenant = x->tenant;
     c.session = call->id;
@@ -371,8 +380,8 @@ static void keep_alive(struct session_call *call, uint64_t number)
     call->x->pending = pending_keepalive(call->service, call->id, on_alive, call->x);
 }
 
-/* When the cluster does not answer nothing is said: the client counts for itself (S5), and hears of
- * JEOPARDY. */
+/* If the cluster does not answer, nothing is sent: the client measures its own deadline (S5), and
+ * receives JEOPARDY. */
 static void on_alive(void *owner, enum hf_error error, const struct result *result)
 {
     struct api_request *x = owner;
@@ -389,7 +398,7 @@ static void on_alive(void *owner, enum hf_error error, const struct result *resu
         list_append(&call->service->session_work, &call->work);
     }
     if (error == HF_OK) {
-        say_alive(call);
+        send_alive(call);
     }
 }
 
@@ -406,7 +415,7 @@ static void read_keep_alive(struct session_call *call, uint64_t number)
     }
 }
 
-/* ---- messages ---- */
+/* ---- messages from the client ---- */
 
 static bool is_in_order(struct session_call *call, int which)
 {
@@ -453,8 +462,8 @@ void rpc_session(struct api_request *x, const void *message)
     }
 }
 
-/* The client sends no more: as if the stream were broken, but for a session that is being closed,
- * and one that is not open yet, whose id the client may want to know. */
+/* The client's stream has ended. This counts as a broken stream, except while the session is being
+ * closed, and before it is open: the client may still need its id. */
 void session_call_end(struct api_request *x)
 {
     struct session_call *call = call_of(x);
@@ -465,27 +474,28 @@ void session_call_end(struct api_request *x)
     }
 }
 
-/* ---- what happens ---- */
+/* ---- events ---- */
 
 void session_on_event(struct service *s, const struct event *e)
 {
-    bool is_news = e->type == EVENT_LOST || e->type == EVENT_REVOKE_REQUESTED;
+    bool is_notice = e->type == EVENT_LOST || e->type == EVENT_REVOKE_REQUESTED;
     bool is_end = e->type == EVENT_SESSION_CLOSED || e->type == EVENT_SESSION_EXPIRED;
-    if ((!is_news && !is_end) || table_count(&s->sessions) == 0) {
+    if ((!is_notice && !is_end) || table_count(&s->sessions) == 0) {
         return;
     }
     ref next;
     for (ref who = table_first(&s->sessions, id_hash(e->session)); who != 0; who = next) {
         struct session_call *call = pool_at(&s->pool, who);
-        next = call->next; /* it may be over after this */
+        next = call->next; /* the call may be freed below */
         if (!id_equal(call->id, e->session)) {
             continue;
         }
-        if (is_news) {
-            say_news(call,
-                     e->type == EVENT_LOST ? HOLDFAST__V1__SESSION_RESPONSE__NEWS__LOST
-                                           : HOLDFAST__V1__SESSION_RESPONSE__NEWS__REVOKE_REQUESTED,
-                     e);
+        if (is_notice) {
+            send_notice(call,
+                        e->type == EVENT_LOST
+                            ? HOLDFAST__V1__SESSION_RESPONSE__NEWS__LOST
+                            : HOLDFAST__V1__SESSION_RESPONSE__NEWS__REVOKE_REQUESTED,
+                        e);
         } else if (call->state == SESSION_OPEN || call->state == SESSION_CLOSING) {
             call->stream = 0;
             end_with(call, event_name(e->type));
@@ -508,10 +518,10 @@ static void tell_safety(struct service *s, bool is_safe)
         struct session_call *call = LIST_OBJECT(link, struct session_call, link);
         next = link->next;
         if (call->state == SESSION_OPEN) {
-            say_news(call,
-                     is_safe ? HOLDFAST__V1__SESSION_RESPONSE__NEWS__SAFE
-                             : HOLDFAST__V1__SESSION_RESPONSE__NEWS__JEOPARDY,
-                     NULL);
+            send_notice(call,
+                        is_safe ? HOLDFAST__V1__SESSION_RESPONSE__NEWS__SAFE
+                                : HOLDFAST__V1__SESSION_RESPONSE__NEWS__JEOPARDY,
+                        NULL);
         }
     }
 }
@@ -531,7 +541,7 @@ void session_state_replaced(struct service *s)
 static void work_on(struct session_call *call)
 {
     if (call->state == SESSION_OPENING) {
-        raise_stream(call);
+        register_stream(call);
     } else if (call->state == SESSION_OPEN && call->is_closing) {
         submit_close(call);
     } else if (call->state == SESSION_OPEN && call->has_next && call->x->pending == NULL) {

@@ -1,5 +1,5 @@
-/* LockService.Watch and ElectionService.Observe: streams of events as messages. Who sees what, and
- * from where on, is watch.c's business. */
+/* LockService.Watch and ElectionService.Observe: streams of events as messages. request/watch.c
+ * selects the events and the position. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -16,7 +16,7 @@ static void format_event_id(struct event_id id, char out[EVENT_ID_TEXT])
     (void)snprintf(out, EVENT_ID_TEXT, "%" PRIu64 "-%" PRIu32, id.index, id.ordinal);
 }
 
-/* Events of the tier EFFICIENCY have none: no node keeps them, to resume after (S9.3, S10). */
+/* Events of the tier EFFICIENCY have no id to resume after: no node stores them (S9.3, S10). */
 static void format_id_of(const struct event *e, char out[EVENT_ID_TEXT])
 {
     out[0] = '\0';
@@ -105,7 +105,7 @@ static void write_lock(struct api_request *x, const struct lock_view *lock)
     rpc_put(x, &out.base);
 }
 
-/* gRPC has no comments: an HTTP/2 ping shows that both ends are there. */
+/* No message: gRPC has no comments. HTTP/2 pings check the connection instead. */
 static void beat(struct api_request *x)
 {
     struct stream *stream = stream_of(x);
@@ -182,7 +182,7 @@ static void observe_leader(struct api_request *x, const struct lock_view *lock)
 
 static void observe_nothing(struct api_request *x, const char *why)
 {
-    (void)x; /* the status of the call says it */
+    (void)x; /* the status of the call reports it */
     (void)why;
 }
 

@@ -1,4 +1,4 @@
-/* The pieces that messages are made of, as reply.c has them for JSON. */
+/* The common parts of messages, as reply.c for JSON. */
 #include "service/grpc/rpc.h"
 #include "service/http/reply.h"
 
@@ -8,7 +8,7 @@ void rpc_render_begin(struct service *s)
     s->arena.max = SERVICE_RENDER_MAX;
 }
 
-void *rpc_room(const struct service *s, size_t size)
+void *rpc_alloc(const struct service *s, size_t size)
 {
     void *room = bump_take((struct bump *)(uintptr_t)&s->arena, size);
     hf_assert(room != NULL);
@@ -22,7 +22,7 @@ char *rpc_string(const struct service *s, struct slice text)
 
 char *rpc_id(const struct service *s, struct id id)
 {
-    char *text = rpc_room(s, REPLY_ID + 1);
+    char *text = rpc_alloc(s, REPLY_ID + 1);
     if (id_is_zero(id)) {
         text[0] = '\0';
     } else {
@@ -33,7 +33,7 @@ char *rpc_id(const struct service *s, struct id id)
 
 Google__Protobuf__Timestamp *rpc_time(const struct service *s, uint64_t wall_ms)
 {
-    Google__Protobuf__Timestamp *t = rpc_room(s, sizeof(*t));
+    Google__Protobuf__Timestamp *t = rpc_alloc(s, sizeof(*t));
     google__protobuf__timestamp__init(t);
     t->seconds = (int64_t)(wall_ms / 1000);
     t->nanos = (int32_t)(wall_ms % 1000) * 1000000;
@@ -50,7 +50,7 @@ Google__Protobuf__Timestamp *rpc_when(const struct service *s, uint64_t cluster_
 
 Google__Protobuf__Duration *rpc_ms(const struct service *s, uint64_t ms)
 {
-    Google__Protobuf__Duration *d = rpc_room(s, sizeof(*d));
+    Google__Protobuf__Duration *d = rpc_alloc(s, sizeof(*d));
     google__protobuf__duration__init(d);
     d->seconds = (int64_t)(ms / 1000);
     d->nanos = (int32_t)(ms % 1000) * 1000000;
@@ -78,7 +78,7 @@ Holdfast__V1__Mode rpc_mode_out(enum mode mode)
     return HOLDFAST__V1__MODE__EXCLUSIVE;
 }
 
-/* Both lists have the same words in the same order. */
+/* Both enums have the same names in the same order. */
 #define SAME(symbol)                                                            \
     _Static_assert((int)REASON_##symbol == (int)HOLDFAST__V1__REASON__##symbol, \
                    "lock.proto and result.h differ")
@@ -114,7 +114,7 @@ Holdfast__V1__Reason rpc_reason_out(enum reason reason)
 
 Holdfast__V1__Holder *rpc_holder(const struct service *s, const struct holder_view *holder)
 {
-    Holdfast__V1__Holder *out = rpc_room(s, sizeof(*out));
+    Holdfast__V1__Holder *out = rpc_alloc(s, sizeof(*out));
     holdfast__v1__holder__init(out);
     out->client_id = rpc_string(s, holder->client);
     out->owner = rpc_string(s, holder->owner);

@@ -1,4 +1,4 @@
-/* Elections: a lock whose holder is the leader and says something. The token is the epoch. */
+/* Elections: a lock whose holder is the leader and publishes a value. The token is the epoch. */
 #include "service/http/api.h"
 #include "service/http/reply.h"
 #include "service/request/acquire.h"
@@ -36,7 +36,7 @@ static const struct json_field resign_fields[] = {
     BODY_CLIENT, BODY_SESSION, BODY_TOKEN(false), EPOCH, BODY_REQUEST_ID, BODY_SEQ,
 };
 
-/* Of an election the fencing token is also called the epoch. Either will do. */
+/* The fencing token of an election is also called epoch. Either field is accepted. */
 static bool read_epoch(struct api_request *x, struct body *b)
 {
     if (b->f.fencing_token == 0) {

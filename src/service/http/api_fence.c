@@ -1,4 +1,4 @@
-/* The check of a fencing token by the service itself (S11). */
+/* Checks a fencing token (S11). */
 #include "service/http/api.h"
 #include "service/http/body.h"
 #include "service/request/acquire.h"
@@ -10,8 +10,8 @@ static const struct json_field check_fields[] = {
     BODY_REQUEST_ID,
 };
 
-/* Only the resource itself knows whether it asks inside its own serialised write, so for all that
- * we can say the answer is advice. */
+/* The service cannot verify that the resource calls it inside its own serialised write, so the
+ * answer is advisory. */
 static void render_check(struct api_request *x, const struct result *r, struct json_writer *w)
 {
     json_put_bool(w, "accepted", r->accepted);

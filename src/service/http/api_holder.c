@@ -12,7 +12,7 @@ static const struct json_field renew_fields[] = {
     BODY_CLIENT, BODY_SESSION, BODY_TOKEN(true), BODY_REQUEST_ID, BODY_SEQ, BODY_TTL,
 };
 
-/* A multi-lock of one name is known by that name or by its lease id only. */
+/* A multi-lock of one name is identified by that name or by its lease id only. */
 #define MULTILOCK_FIELDS                                                                       \
     BODY_CLIENT, BODY_SESSION, BODY_TOKEN(false), BODY_REQUEST_ID, BODY_SEQ,                   \
         BODY_TEXT(lease_id, false, 1, 64),                                                     \
@@ -29,7 +29,7 @@ static void render_release(struct api_request *x, const struct result *r, struct
     json_put_bool(w, "released", r->outcome == OUTCOME_DONE);
     json_put_text(w, "reason", reason_name(r->reason));
     if (r->depth > 0) {
-        json_put_u64(w, "depth", r->depth); /* still held, that often */
+        json_put_u64(w, "depth", r->depth); /* re-entrant levels that remain */
     }
     if (r->ended != ENDED_NOT) {
         json_put_text(w, "ended", ended_name(r->ended));
@@ -51,11 +51,11 @@ static void render_renew(struct api_request *x, const struct result *r, struct j
     if (r->ended != ENDED_NOT) {
         json_put_text(w, "ended", ended_name(r->ended));
     }
-    reply_put_epoch(w, x->service); /* a sign of life, as a keep-alive is */
+    reply_put_epoch(w, x->service); /* as in the answer to a keep-alive */
 }
 
-/* What release and renew have in common. Whoever knows the lease id was given the handle, and need
- * not know by whom: then the client is checked only if it is named. */
+/* Common part of release and renew. The lease id is enough to identify the hold: the client is then
+ * checked only if the request names it. */
 static bool read_holder(struct api_request *x, const struct body *b, enum body_id from,
                         struct command *c, struct slice *client)
 {
@@ -83,7 +83,7 @@ void holder_release(struct api_request *x, const struct body *b, struct slice na
     }
 }
 
-/* A renewal gets no id of ours: each attempt is new (S5.1). */
+/* The node draws no request id for a renewal: each attempt is a new one (S5.1). */
 void holder_renew(struct api_request *x, const struct body *b, struct slice name, render_fn render)
 {
     struct command c;

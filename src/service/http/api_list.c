@@ -1,5 +1,5 @@
-/* Who holds what, who waits: the list of all names and one name in detail. Tokens, session and
- * lease ids of others are shown by the latter only, and only to operators (S4.4). */
+/* The list of all names, and one name with its holders and waiters. Only the latter shows tokens,
+ * session and lease ids of others, and only to operators (S4.4). */
 #include "service/http/api.h"
 #include "service/http/reply.h"
 #include "service/request/list_lock.h"
@@ -68,8 +68,8 @@ bool list_is_cursor(uint64_t cursor)
     return cursor < VIEW_END || (cursor >= MEMORY_CURSOR && cursor < MEMORY_CURSOR + VIEW_END);
 }
 
-/* The first page of the tier EFFICIENCY is on the last of the other, however long that is: the
- * leader was asked for it along with the barrier. */
+/* The last page of the tier CORRECTNESS also has the first page of EFFICIENCY: the barrier carried
+ * the query for it. */
 static uint64_t list_next(uint64_t next)
 {
     return next == VIEW_END ? LIST_END : MEMORY_CURSOR + next;
@@ -212,7 +212,7 @@ void list_show(struct api_request *x, struct lock_view *lock)
 {
     if (!memory_page_lock(x->service->looked, lock) &&
         !view_lock(service_core(x->service), x->tenant, x->name, lock)) {
-        *lock = (struct lock_view){.name = x->name}; /* every name is there, free */
+        *lock = (struct lock_view){.name = x->name}; /* an unknown name is a free lock */
     }
 }
 

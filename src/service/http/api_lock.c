@@ -74,8 +74,9 @@ bool acquire_read(struct api_request *x, const struct body *b, struct command *c
         return false;
     }
     if (b->f.reentrant && !id_is_zero(c->session) && c->request_id.len == 0 && c->seq == 0) {
-        /* The core knows an acquire by its lease id only if it made the hold. One that enters a
-         * hold again would be counted with each try, so the node names it (S8.1). */
+        /* The lease id identifies an acquire to the core only if that acquire created the hold.
+         * Each attempt to re-enter a hold would add a level, so the node sets a request id
+         * (S8.1). */
         c->request_id = slice_of(x->request_id);
     }
     a->node = x->service->node;

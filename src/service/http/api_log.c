@@ -1,5 +1,5 @@
-/* How much this node logs, by subsystem, while it runs. It concerns the node that was asked and no
- * other, and is forgotten at its next start: a setting is for what should stay. */
+/* Log levels by subsystem, changed at run time. A change affects only the node that receives the
+ * request, and is lost at its next start; use the configuration for permanent levels. */
 #include <stdio.h>
 
 #include "service/http/api.h"

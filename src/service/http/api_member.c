@@ -1,5 +1,5 @@
-/* Changes of the cluster's members by operators. The rules are the leader's; what it refuses comes
- * back with its reason, and the list of members shows when a change is in force. */
+/* Membership changes by operators. The leader enforces the rules and returns the reason of a
+ * refusal. The list of members shows when a change is in force. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -16,7 +16,7 @@ static const struct json_field transfer_fields[] = {
     BODY_FIELD(UINT, "to", member, false, 1, UINT32_MAX),
 };
 
-/* Outlives its exchange when the client goes first. */
+/* Outlives its request if the client disconnects first. */
 struct member_change {
     struct gateway_change_call call;
     struct service *service;
@@ -127,7 +127,7 @@ void api_member_transfer(struct api_request *x)
     }
 }
 
-/* Those that name a member in the path and nothing in the body. */
+/* Changes with the member in the path and an empty body. */
 static void change_one(struct api_request *x, enum gateway_change kind)
 {
     struct body b;

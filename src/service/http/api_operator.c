@@ -1,5 +1,5 @@
-/* What operators do: force a lock open, ask its holders to give up, reset a fence, read the trail
- * of all three. Each leaves an audit record, with the words of seed 001. */
+/* Operator actions: force-unlock, revoke, fence reset, and reading the audit log. Each change
+ * leaves an audit record, in the terms of seed 001. */
 #include "service/http/api.h"
 #include "service/http/body.h"
 #include "service/http/reply.h"
@@ -37,7 +37,7 @@ bool operator_is_allowed(struct api_request *x)
     return x->is_operator;
 }
 
-/* The answer repeats who did it and why. */
+/* Stores actor and reason for the answer. */
 static void keep_texts(struct api_request *x, const struct body *b)
 {
     buffer_append_slice(&x->kept, b->f.actor_id);
@@ -163,7 +163,7 @@ void api_revoke(struct api_request *x)
     }
 }
 
-/* ---- the trail ---- */
+/* ---- the audit log ---- */
 
 struct trail {
     struct api_request *x;

@@ -1,4 +1,4 @@
-/* The dialect of seed 001, word for word: camelCase, seconds, a lease id in the path. */
+/* The API of seed 001, with its exact names: camelCase, seconds, a lease id in the path. */
 #include "service/http/api.h"
 #include "service/http/reply.h"
 #include "service/request/acquire.h"

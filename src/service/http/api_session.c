@@ -1,4 +1,4 @@
-/* Sessions: one sign of life for everything that a client holds (S4). */
+/* Sessions: one keep-alive for everything that a client holds (S4). */
 #include "service/http/api.h"
 #include "service/http/body.h"
 #include "service/http/reply.h"
@@ -67,11 +67,11 @@ static void render_keepalive(struct api_request *x, const struct result *r, stru
     struct session_view session;
     json_put_bool(w, "alive", true);
     if (view_session(service_core(x->service), x->id, &session)) {
-        /* The stamp is not older than the answer, so this is what is left at least. */
+        /* The timestamp is not older than the answer, so this is a lower bound. */
         uint64_t now_ms = service_cluster_ms(x->service);
         put_life(x, x->id, session.ttl_ms, now_ms + session.ttl_ms, w);
     } else {
-        reply_put_id(w, "session_id", x->id); /* opened elsewhere, and not yet heard of here */
+        reply_put_id(w, "session_id", x->id); /* opened on another node, not applied here yet */
         reply_put_epoch(w, x->service);
     }
 }
@@ -173,7 +173,7 @@ static void render_show(struct api_request *x, const struct result *r, struct js
         x->refused = HF_SESSION_NOT_FOUND;
         return;
     }
-    put_session(x, &session, true, w); /* whoever knows the id may see it */
+    put_session(x, &session, true, w); /* the id in the request authorizes it */
     list_put_stale(w, x);
 }
 

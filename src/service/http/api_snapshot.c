@@ -1,11 +1,12 @@
-/* A backup by call: a snapshot with everything that was acknowledged before, as a file that comes
- * piece by piece. Its pieces are read when the client has taken those before, so a slow client
- * costs a place and a file, and no memory.
+/* A backup through the API: a snapshot that includes every command acknowledged before, sent as a
+ * file. A piece is read from disk when the client has read the earlier ones. So a slow client costs
+ * one of DOWNLOADS_MAX places and a file, but no memory.
  *
- *   BARRIER ──the state is up to date──▶ TAKING ──the file is there──▶ SENDING ──all read──▶
- * LEAVING └──503                              └──503, too late                └──stalled, the
- * disk──▶ cut
- */
+ *   BARRIER ──state is current──▶ TAKING ──file is there──▶ SENDING ──all read──▶ FLUSHING
+ *      │                             │                         │                      │
+ *      └──error──▶ 503               ├──error──▶ 503           │ client stalls,       │ sent
+ *                                    └──TAKE_MS──▶ 503         ▼ read error           ▼
+ *                                                            cut off                done */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -13,15 +14,15 @@
 #include "service/http/reply.h"
 
 enum {
-    DOWNLOADS_MAX = 2,        /* at once: each keeps a file on the disk */
-    TAKE_MS = 300000,         /* for the snapshot to be taken */
-    STALL_MS = 30000,         /* without a byte that the client takes */
-    PIECE = 128 << 10,        /* read at a time: the loop waits for the disk meanwhile */
-    BACKLOG_SOFT = 256 << 10, /* not taken by the client, above which nothing is read */
-    BACKLOG_END = 16 << 10,   /* ... and below which the rest leaves by itself */
+    DOWNLOADS_MAX = 2,        /* at the same time: each keeps a file on disk */
+    TAKE_MS = 300000,         /* time limit to take the snapshot */
+    STALL_MS = 30000,         /* time limit without any byte read by the client */
+    PIECE = 128 << 10,        /* bytes of one read, which blocks the event loop */
+    BACKLOG_SOFT = 256 << 10, /* bytes of unsent output above which nothing is read */
+    BACKLOG_END = 16 << 10,   /* bytes of unsent output at which the download is finished */
 };
 
-enum download_state { DOWNLOAD_BARRIER, DOWNLOAD_TAKING, DOWNLOAD_SENDING, DOWNLOAD_LEAVING };
+enum download_state { DOWNLOAD_BARRIER, DOWNLOAD_TAKING, DOWNLOAD_SENDING, DOWNLOAD_FLUSHING };
 
 struct download {
     struct gateway_snapshot_call call;
@@ -30,18 +31,18 @@ struct download {
     enum download_state state;
     uint64_t bytes;
     uint64_t offset;      /* of the next piece */
-    size_t backlog;       /* the lowest since the last piece: others on the connection add to it */
+    size_t backlog;       /* the lowest since the last piece; other streams may add to it */
     uint64_t deadline_ms; /* boot time */
 };
 
-/* The file is no longer needed. */
+/* Closes the snapshot file, if it is open or being taken. */
 static void close_file(struct download *d)
 {
     struct service *s = d->x->service;
     if (d->state == DOWNLOAD_TAKING || d->state == DOWNLOAD_SENDING) {
         s->gateway.snapshot_close(s->gateway.ctx, &d->call);
     }
-    d->state = DOWNLOAD_LEAVING;
+    d->state = DOWNLOAD_FLUSHING;
 }
 
 void download_abandon(struct api_request *x)
@@ -66,7 +67,7 @@ static void refuse(struct api_request *x, enum hf_error error, const char *probl
 void download_drain(struct api_request *x)
 {
     if (x->download->state == DOWNLOAD_TAKING) {
-        refuse(x, HF_UNAVAILABLE, "the node stops; ask another one");
+        refuse(x, HF_UNAVAILABLE, "the node is stopping; use another node");
     }
 }
 
@@ -76,7 +77,7 @@ static void finish(struct api_request *x)
 {
     download_abandon(x);
     x->service->requests++;
-    x->door->end(x, "the snapshot is over");
+    x->transport->end(x, "end of the snapshot");
 }
 
 static bool send_piece(struct download *d)
@@ -91,14 +92,14 @@ static bool send_piece(struct download *d)
         return false;
     }
     d->offset += len;
-    x->door->piece(x, slice_make(to, len));
+    x->transport->piece(x, slice_make(to, len));
     return true;
 }
 
 static void go_on(struct download *d, uint64_t now_ms)
 {
     struct api_request *x = d->x;
-    size_t backlog = x->door->backlog(x);
+    size_t backlog = x->transport->backlog(x);
     if (backlog < d->backlog) {
         d->backlog = backlog;
         d->deadline_ms = now_ms + STALL_MS;
@@ -109,7 +110,7 @@ static void go_on(struct download *d, uint64_t now_ms)
             return;
         }
         d->deadline_ms = now_ms + STALL_MS;
-        backlog = x->door->backlog(x);
+        backlog = x->transport->backlog(x);
         d->backlog = backlog;
     }
     if (d->offset == d->bytes) {
@@ -139,7 +140,7 @@ static void begin_sending(struct api_request *x, const struct gateway_snapshot *
     d->state = DOWNLOAD_SENDING;
     d->bytes = about->bytes;
     d->deadline_ms = service_boot_ms(x->service) + STALL_MS;
-    x->door->long_answer(x, &answer);
+    x->transport->long_answer(x, &answer);
     if (x->method == HTTP_HEAD) {
         finish(x);
     }
@@ -164,12 +165,11 @@ void download_run(struct service *s)
     for (struct list *link = s->downloads.next; link != &s->downloads; link = next) {
         struct download *d = LIST_OBJECT(link, struct download, link);
         next = link->next;
-        if (d->state == DOWNLOAD_SENDING || d->state == DOWNLOAD_LEAVING) {
+        if (d->state == DOWNLOAD_SENDING || d->state == DOWNLOAD_FLUSHING) {
             go_on(d, now_ms);
         } else if (d->state == DOWNLOAD_TAKING && now_ms >= d->deadline_ms) {
             refuse(d->x, HF_UNAVAILABLE,
-                   "this node did not take a snapshot in time; its log may say why, and another "
-                   "node may be faster");
+                   "this node did not take a snapshot in time; see its log, or use another node");
         }
     }
 }
@@ -180,10 +180,10 @@ uint64_t download_next_ms(const struct service *s)
     for (struct list *link = s->downloads.next; link != &s->downloads; link = link->next) {
         const struct download *d = LIST_OBJECT(link, struct download, link);
         uint64_t at_ms = d->state == DOWNLOAD_BARRIER ? UINT64_MAX : d->deadline_ms;
-        size_t room = d->state == DOWNLOAD_SENDING   ? BACKLOG_SOFT
-                      : d->state == DOWNLOAD_LEAVING ? BACKLOG_END + 1
-                                                     : 0;
-        if (room > 0 && d->x->door->backlog(d->x) < room) {
+        size_t limit = d->state == DOWNLOAD_SENDING    ? BACKLOG_SOFT
+                       : d->state == DOWNLOAD_FLUSHING ? BACKLOG_END + 1
+                                                       : 0;
+        if (limit > 0 && d->x->transport->backlog(d->x) < limit) {
             at_ms = 0;
         }
         next_ms = at_ms < next_ms ? at_ms : next_ms;

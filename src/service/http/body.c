@@ -24,8 +24,8 @@ uint64_t body_ttl_min_seconds(const struct api_request *x)
     return (x->service->options.ttl_min_ms + 999u) / 1000u;
 }
 
-/* The tables cannot know `ttl-min`. Reads a bad body again with it, so that the error names the
- * range that is in force. */
+/* The static tables lack the configured `ttl-min`. Reads a bad body again with it, so that the
+ * error names the configured range. */
 static void name_ttl_range(const struct api_request *x, struct body *b,
                            const struct json_field *table, size_t count, struct fault *fault)
 {
@@ -105,7 +105,7 @@ bool body_session(struct api_request *x, const struct body *b, struct command *c
     return true;
 }
 
-/* "lease-" or "session-" and an id: the one that an earlier answer named. */
+/* "lease-" or "session-" and an id, as an earlier answer named it. */
 static bool parse_drawn(struct slice text, const char *prefix, struct id *out)
 {
     size_t len = strlen(prefix);
@@ -113,7 +113,7 @@ static bool parse_drawn(struct slice text, const char *prefix, struct id *out)
            reply_parse_id(slice_make(text.data + len, text.len - len), out);
 }
 
-/* By hand: every acquire and release comes by here. */
+/* Formats without snprintf: every acquire and release runs this. */
 static void keep_request_id(struct api_request *x, const char *prefix, struct slice id)
 {
     size_t len = strlen(prefix);
@@ -125,15 +125,15 @@ static void keep_request_id(struct api_request *x, const char *prefix, struct sl
     x->request_id[len + id.len] = '\0';
 }
 
-/* Names a drawn id in x->request_id, for an answer that has to tell it. */
-static void tell_drawn(struct api_request *x, const char *prefix, struct id id)
+/* Stores a drawn id in x->request_id, for an answer that returns it. */
+static void store_drawn_id(struct api_request *x, const char *prefix, struct id id)
 {
     char text[REPLY_ID + 1];
     reply_format_id(id, text);
     keep_request_id(x, prefix, slice_make(text, REPLY_ID));
 }
 
-/* What the client gave, by either way. */
+/* The request id in the body or in the header. */
 static bool given_id(struct api_request *x, const struct body *b, struct slice *out)
 {
     struct slice id = b->f.request_id;
@@ -164,10 +164,10 @@ bool body_request_id(struct api_request *x, const struct body *b, enum body_id f
     if (draws_id) {
         *drawn = service_random_id(x->service);
         if (!*is_given) {
-            tell_drawn(x, prefix, *drawn);
+            store_drawn_id(x, prefix, *drawn);
         }
     } else if (from == BODY_ID_DRAWN && !*is_given) {
-        tell_drawn(x, REQUEST_ID_NODE, service_random_id(x->service));
+        store_drawn_id(x, REQUEST_ID_NODE, service_random_id(x->service));
         command->request_id = slice_of(x->request_id);
     }
     return true;

@@ -1,11 +1,11 @@
-/* The body of a request: which fields a call takes, and the rules that several calls share. */
+/* The body of a request: the fields of each call, and the rules that several calls share. */
 #ifndef HOLDFAST_SERVICE_HTTP_BODY_H
 #define HOLDFAST_SERVICE_HTTP_BODY_H
 
 #include "service/request/api_request.h"
 #include "wire/json.h"
 
-/* Every field of every call; each takes some of them. */
+/* The fields of all calls; each call uses some of them. */
 struct fields {
     struct slice client_id;
     struct slice session_id;
@@ -42,7 +42,7 @@ struct fields {
     bool now;
 };
 
-/* Of ttl_ms, ttl_seconds and deadline_ms, when the client does not name them. */
+/* Value of ttl_ms, ttl_seconds and deadline_ms if the body lacks them. */
 #define BODY_ABSENT UINT64_MAX
 #define BODY_MOST ((int64_t)LIMIT_NUMBER - 1)
 #define BODY_FIELD(type_, name_, member_, required_, min_, max_)             \
@@ -55,7 +55,7 @@ struct fields {
 #define BODY_NUMBER(member, required, min, max) \
     BODY_FIELD(UINT, #member, member, required, min, max)
 
-/* Rows that several tables have. Ranges of TTLs are checked by body_ttl, which knows the limits. */
+/* Rows of several tables. body_ttl checks the range of TTLs against the configured limits. */
 #define BODY_CLIENT BODY_TEXT(client_id, false, 1, LIMIT_CLIENT)
 #define BODY_SESSION BODY_TEXT(session_id, false, 1, 64)
 #define BODY_REQUEST_ID BODY_TEXT(request_id, false, 1, LIMIT_REQUEST_ID)
@@ -67,13 +67,13 @@ struct fields {
 
 struct body {
     struct fields f;
-    uint64_t present; /* bit i: row i of the table was there */
+    uint64_t present; /* bit i: the body has the field of row i of the table */
     bool is_open;
     struct json_doc doc;
 };
 
-/* Reads x->body. False when it is bad, and then it has been answered so. Texts last until
- * body_close. An empty body is an empty object if nothing is required. */
+/* Reads x->body. False: it is invalid, and the request has been answered. Strings are valid until
+ * body_close. An empty body is an empty object if no field is required. */
 bool body_read(struct api_request *x, struct body *b, const struct json_field *table, size_t count);
 void body_close(struct body *b);
 
@@ -84,35 +84,35 @@ void body_close(struct body *b);
 /* session_id, seq, acked_through. */
 bool body_session(struct api_request *x, const struct body *b, struct command *command);
 
-/* Where a request_id comes from when the client gives none (S8.1). */
+/* Source of the request id if the client gives none (S8.1). */
 enum body_id {
     BODY_ID_OWN,     /* only from the client */
     BODY_ID_DRAWN,   /* 128 random bits */
-    BODY_ID_LEASE,   /* the lease id, which the core knows the acquire by */
-    BODY_ID_SESSION, /* likewise the session's id */
+    BODY_ID_LEASE,   /* the lease id, which identifies the acquire to the core */
+    BODY_ID_SESSION, /* likewise the session id */
 };
 
-/* request_id or the header Idempotency-Key. For LEASE and SESSION also draws the id, or takes it
- * from a request_id that an earlier answer named; `*is_given` says whether the client has an id to
- * ask again with. */
+/* Reads request_id or the header Idempotency-Key. For LEASE and SESSION it also draws the id, or
+ * takes it from a request_id that an earlier answer named. `*is_given`: the client has an id to
+ * retry with. */
 bool body_request_id(struct api_request *x, const struct body *b, enum body_id from,
                      struct command *command, struct id *drawn, bool *is_given);
 
-/* ttl_ms within the limits; `otherwise` when it is absent. */
 /* The smallest `ttlSeconds`: ttl-min, rounded up. */
 uint64_t body_ttl_min_seconds(const struct api_request *x);
+/* ttl_ms within the limits; `otherwise` if it is absent. */
 bool body_ttl(struct api_request *x, const struct body *b, uint32_t otherwise, uint32_t *ttl_ms);
 
-/* An id among the fields; absent leaves it zero. */
+/* Parses an id; an absent field leaves it zero. */
 bool body_id(struct api_request *x, struct slice text, const char *field, struct id *out);
 
-/* client_id, which only a session can stand in for. */
+/* client_id; required without a session. */
 bool body_client(struct api_request *x, const struct body *b, struct slice *out);
 
-/* The tier: what the exchange submits goes there. */
+/* Sets x->tier. */
 bool body_tier(struct api_request *x, const struct body *b);
 
-/* What the core would refuse is refused before it is replicated. */
+/* Applies the checks of the core before the command is replicated. */
 bool body_check(struct api_request *x, const struct command *command);
 
 #define BODY_TTL_DEFAULT_MS 30000u

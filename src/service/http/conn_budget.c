@@ -1,10 +1,10 @@
-/* See conn_budget.h. */
+/* Memory limit of HTTP connections, see conn_budget.h. */
 #include "service/http/conn_budget.h"
 
 #include "service/http/http2_conn.h"
 
-/* The largest block of output behind which a last frame is sent. A connection with a larger one
- * does not read, or holds the memory that is needed. */
+/* Bytes of output up to which a last frame is appended. A connection with more output does not
+ * read, or holds the memory that must be freed. */
 enum { LAST_FRAME_BEHIND = 32 << 10 };
 
 static void *account_alloc(void *ctx, size_t size)
@@ -115,7 +115,7 @@ void conn_budget_enforce(struct service *s)
     for (int i = 0; i < CONN_CLOSED_AT_ONCE && conn_budget_is_over(&s->budget); i++) {
         struct http_conn *conn = largest(s);
         if (conn == NULL || conn->account.used == 0) {
-            return; /* the rest is in connections whose end is on its way */
+            return; /* connections that are being closed hold the rest */
         }
         close_conn(conn);
         s->budget.closed++;

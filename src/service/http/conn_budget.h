@@ -1,5 +1,5 @@
-/* Memory of all HTTP connections together: unfinished requests, answers that clients have not
- * taken, streams of HTTP/2. One limit for all of them, counted where the blocks are allocated.
+/* Memory limit for all HTTP connections together: unfinished requests, unsent answers, HTTP/2
+ * streams. The bytes are counted where the blocks are allocated.
  *
  * Each connection has an account, and takes the memory of its buffers from it. When the sum is
  * above the limit, conn_budget_enforce closes the connections that hold the most until it is not.
@@ -23,8 +23,7 @@ enum {
     CONN_TURN_BYTES = 4 << 20,
     /* ... after which reads that were already waiting are refused with `busy`. */
     CONN_TURN_MOST = 32 << 20,
-    /* What making an answer counts besides its bytes: a read of the state, and a page (/metrics).
-     */
+    /* Added to the bytes of an answer: for a read of the state, and for a page (/metrics). */
     CONN_READ_COST = 4 << 10,
     CONN_PAGE_COST = 64 << 10,
     CONN_CLOSED_AT_ONCE = 64, /* connections closed in one run of the service */
@@ -40,7 +39,7 @@ struct conn_budget {
     struct list held_back; /* connections whose input waits for the next run */
 };
 
-/* Lies in its connection, which does not move. */
+/* Embedded in its connection, which must not move. */
 struct conn_account {
     struct memory memory; /* for buffers of the connection */
     const struct memory *from;
@@ -52,7 +51,7 @@ void conn_budget_open(struct conn_budget *budget, size_t max);
 
 void conn_account_open(struct conn_account *account, struct conn_budget *budget,
                        const struct memory *from);
-/* Everything was given back. */
+/* All memory must be freed before. */
 void conn_account_close(const struct conn_account *account);
 /* Memory that is not allocated from the account. */
 void conn_account_add(struct conn_account *account, size_t bytes);

@@ -1,13 +1,13 @@
-/* Connections of HTTP/2 and the times of their streams, see http2_conn.h. */
+/* HTTP/2 connections and the timeouts of their streams, see http2_conn.h. */
 #include "service/http/http2_conn.h"
 
 #include "service/request/session.h"
 
 enum {
-    PIECE = 2 << 10,   /* bytes of input between two looks at what the turn may still do */
-    LEAVE_FACTOR = 3,  /* output that does not move for so many times the time of a request ends */
-    QUIET_MS = 60000,  /* a client that says nothing for so long is asked whether it is there ... */
-    ANSWER_MS = 20000, /* ... and has so long to say yes */
+    PIECE = 2 << 10,   /* bytes of input between two checks of the turn's budget */
+    LEAVE_FACTOR = 3,  /* times request_ms: a stream with no output sent for so long is reset */
+    QUIET_MS = 60000,  /* without input, after which a ping is sent */
+    ANSWER_MS = 20000, /* time limit for the answer to the ping */
 };
 
 static struct stream *stream_from(struct http2_stream *http2)
@@ -15,7 +15,7 @@ static struct stream *stream_from(struct http2_stream *http2)
     return (struct stream *)(void *)((char *)http2 - offsetof(struct stream, http2));
 }
 
-/* ---- grants that were not taken ---- */
+/* ---- grants whose answer was not received ---- */
 
 enum {
     RECENT = sizeof(((struct recent_grants *)0)->at) / sizeof(((struct recent_grants *)0)->at[0])
@@ -41,14 +41,14 @@ static void give_back(struct http_conn *conn, uint32_t tenant, struct id lease, 
     for (struct list *link = conn->unwritten.next; link != &conn->unwritten; link = link->next) {
         struct pending_request *pending = LIST_OBJECT(link, struct pending_request, link);
         if (id_equal(pending->lease, lease)) {
-            pending_abandon(pending); /* and not once more when its bytes have left */
+            pending_abandon(pending); /* removes it from `unwritten`, so it is released once */
             return;
         }
     }
     pending_give_back(conn->x.service, tenant, lease, tier);
 }
 
-/* ---- what the client does ---- */
+/* ---- callbacks of wire/http2 ---- */
 
 static struct http2_stream *on_request(void *owner, int32_t id, const struct http2_request *request)
 {
@@ -71,10 +71,10 @@ static void on_data(void *owner, struct http2_stream *http2, struct slice bytes,
     struct stream *stream = stream_from(http2);
     struct http_conn *conn = owner;
     http2_consume(conn->http2, http2, bytes.len);
-    if (stream->state == STREAM_LEAVING || stream->is_complete) {
-        return; /* it was answered before it was complete, or says more than was asked for */
+    if (stream->state == STREAM_SENDING || stream->is_complete) {
+        return; /* answered early, or data after the complete message */
     }
-    if (stream->x.door == &rpc_transport) {
+    if (stream->x.transport == &rpc_transport) {
         rpc_data(stream, bytes, is_last);
     } else {
         http2_request_data(stream, bytes);
@@ -84,11 +84,11 @@ static void on_data(void *owner, struct http2_stream *http2, struct slice bytes,
 static void on_end(void *owner, struct http2_stream *http2)
 {
     struct stream *stream = stream_from(http2);
-    if (stream->state == STREAM_LEAVING || stream->is_complete) {
+    if (stream->state == STREAM_SENDING || stream->is_complete) {
         return;
     }
     stream->is_complete = true;
-    if (stream->x.door == &rpc_transport) {
+    if (stream->x.transport == &rpc_transport) {
         rpc_end(stream);
     } else {
         http2_request_end(stream);
@@ -143,8 +143,8 @@ static void drop_streams(struct http_conn *conn)
     }
 }
 
-/* Whether all has been said, or nothing more can be. */
-static void look(struct http_conn *conn)
+/* Closes the connection if HTTP/2 has nothing more to send or receive. */
+static void check_over(struct http_conn *conn)
 {
     if (conn->state == CONN_HTTP2 && http2_is_over(conn->http2)) {
         drop_streams(conn);
@@ -153,8 +153,8 @@ static void look(struct http_conn *conn)
     conn_update_clock(conn);
 }
 
-/* Streams that are opened and broken off in a row make work and cost the client nothing; a crowd of
- * waiters that gives up at once is no attack. */
+/* Limits the rate of stream resets: opening and resetting streams costs the server, not the client.
+ * The burst is large enough for many waiting calls that are cancelled together. */
 static bool may_reset(struct http_conn *conn, uint32_t resets)
 {
     uint64_t now_ms = service_boot_ms(conn->x.service);
@@ -169,8 +169,7 @@ static bool may_reset(struct http_conn *conn, uint32_t resets)
     return is_enough;
 }
 
-/* Returns how many bytes were read: all of them, unless the answers to the first ones are all that
- * this turn may make. */
+/* Returns how many bytes were processed: all, unless the budget of this turn is used up. */
 static size_t read_pieces(struct http_conn *conn, struct slice bytes)
 {
     size_t used = 0;
@@ -189,7 +188,7 @@ static size_t read_pieces(struct http_conn *conn, struct slice bytes)
 
 void http2_conn_receive(struct http_conn *conn, struct slice bytes)
 {
-    if (buffer_len(&conn->in) > 0) { /* it comes first */
+    if (buffer_len(&conn->in) > 0) { /* earlier input first */
         size_t used = read_pieces(conn, buffer_bytes(&conn->in));
         buffer_consume(&conn->in, used);
         buffer_release(&conn->in);
@@ -212,10 +211,10 @@ void http2_conn_receive(struct http_conn *conn, struct slice bytes)
     if (buffer_len(&conn->out) > 0) {
         conn_mark_ready(conn);
     }
-    look(conn);
+    check_over(conn);
 }
 
-/* Nobody in this protocol sends no more and goes on reading: the client is gone. */
+/* An HTTP/2 client does not half-close: at the end of its input it is gone. */
 void http2_conn_end(struct http_conn *conn)
 {
     drop_streams(conn);
@@ -226,7 +225,7 @@ void http2_conn_end(struct http_conn *conn)
 void http2_conn_flush(struct http_conn *conn)
 {
     http2_flush(conn->http2);
-    look(conn);
+    check_over(conn);
 }
 
 void http2_conn_written(struct http_conn *conn)
@@ -240,7 +239,7 @@ void http2_conn_written(struct http_conn *conn)
 
 void http2_conn_drain(struct http_conn *conn)
 {
-    struct list streams; /* an answer may end other streams too, and they leave this list then */
+    struct list streams; /* an answer may end other streams and remove them from this list */
     list_init(&streams);
     list_move_all(&streams, &conn->streams);
     for (struct list *link = list_take(&streams); link != NULL; link = list_take(&streams)) {
@@ -269,7 +268,7 @@ void http2_conn_close(struct http_conn *conn)
     conn->http2 = NULL;
 }
 
-/* ---- times ---- */
+/* ---- timeouts ---- */
 
 static bool deadline_before(const void *ctx, ref a, ref b)
 {
@@ -336,9 +335,9 @@ static uint64_t quiet_until_ms(const struct http_conn *conn)
     return conn->since_ms + (conn->is_pinged ? ANSWER_MS : QUIET_MS);
 }
 
-/* A client that vanished without a word must not keep its place in queues for ever. Those that were
- * asked stand among those that were not, so the order of the list is not quite that of the times;
- * who is behind another one waits a little longer. */
+/* Detects clients that vanished without closing, which must not keep their place in queues. The
+ * list mixes connections with and without a ping, so it is not strictly ordered by deadline: a
+ * connection may be handled a little late. */
 static void run_quiet(struct service *s)
 {
     uint64_t now_ms = list_is_empty(&s->quiet) ? 0 : service_boot_ms(s);

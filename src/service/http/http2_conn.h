@@ -1,11 +1,12 @@
-/* HTTP/2 connections and their streams: what http2_*.c and rpc*.c share.
+/* HTTP/2 connections and their streams, for http2_*.c and grpc/.
  *
- * A stream carries one exchange, as an HTTP/1.1 connection does one at a time. Whether its door
- * speaks JSON or gRPC is decided by the content type of the request.
+ * A stream carries one api_request. The content type of the request selects the transport, JSON or
+ * gRPC.
  *
- *           head            request complete          answer               all of it left
- *   (none) ──────▶ COMING ──────────────────▶ BUSY ──────────▶ LEAVING ──────────────────▶ GONE
- *                                               └──stream──▶ STREAM ──end──▶ LEAVING
+ *       head               request complete          answer              all sent
+ *   ───────────▶ RECEIVING ──────────────────▶ BUSY ──────────▶ SENDING ──────────▶ CLOSED
+ *                                               │                  ▲
+ *                                               └─stream─▶ OPEN ───┘ end
  */
 #ifndef HOLDFAST_SERVICE_HTTP_HTTP2_CONN_H
 #define HOLDFAST_SERVICE_HTTP_HTTP2_CONN_H
@@ -14,27 +15,27 @@
 #include "wire/grpc.h"
 #include "wire/http2.h"
 
-enum stream_state { STREAM_COMING, STREAM_BUSY, STREAM_OPEN, STREAM_LEAVING, STREAM_GONE };
+enum stream_state { STREAM_RECEIVING, STREAM_BUSY, STREAM_OPEN, STREAM_SENDING, STREAM_CLOSED };
 
 struct rpc_method;
 
 struct stream {
     struct http2_stream http2;
-    struct http_conn *conn; /* NULL when GONE */
+    struct http_conn *conn; /* NULL when CLOSED */
     struct service *service;
     ref self;
     enum stream_state state;
-    bool is_complete;  /* the request has come as a whole */
+    bool is_complete;  /* the request has been received completely */
     bool has_message;  /* of gRPC: the one message of the call is in `body` */
-    uint64_t since_ms; /* boot time: when it came into its list of the service */
+    uint64_t since_ms; /* boot time: when it was added to the list of `clock` */
     uint32_t deadline; /* position in the heap, 0: none */
     struct list link;  /* in conn.streams; in service.http2_gone */
     struct list clock; /* in service.http2_requests or http2_answers, ordered by since_ms */
-    struct pending_request *pending; /* a grant, until its answer has left (S7.2) */
-    uint64_t owed;                   /* of an answer of known length: what has not been given */
+    struct pending_request *pending; /* a grant, until its answer is sent (S7.2) */
+    uint64_t owed;                   /* of an answer of known length: bytes still to be written */
     struct api_request x;
-    struct buffer head;        /* texts of the request that x names */
-    struct buffer body;        /* of the request; of gRPC: a message that waits for the end */
+    struct buffer head;        /* strings of the request that x points to */
+    struct buffer body;        /* of the request; of gRPC: a message, until its end */
     struct grpc_reader reader; /* of gRPC */
     const struct rpc_method *method;
     struct session_call *session; /* of LockService.Session */
@@ -48,16 +49,16 @@ static inline struct stream *stream_of(const struct api_request *x)
 
 /* http2_conn.c, for http_conn.c and service.c. */
 void http2_conn_begin(struct http_conn *conn);
-/* Reads what waits in conn.in, and then `bytes`; what this turn does not read waits there. */
+/* Processes conn.in, then `bytes`. Input beyond the budget of this turn is stored in conn.in. */
 void http2_conn_receive(struct http_conn *conn, struct slice bytes);
 void http2_conn_end(struct http_conn *conn);
 void http2_conn_flush(struct http_conn *conn);
 void http2_conn_written(struct http_conn *conn);
 void http2_conn_drain(struct http_conn *conn);
 void http2_conn_close(struct http_conn *conn);
-/* Ends all streams. `says_why`: and puts a GOAWAY with ENHANCE_YOUR_CALM behind the output. */
+/* Ends all streams. `says_why`: also appends a GOAWAY with ENHANCE_YOUR_CALM to the output. */
 void http2_conn_break_off(struct http_conn *conn, bool says_why);
-/* A grant that nobody can ask for again has left on that stream. */
+/* A grant that the client cannot request again was sent on that stream. */
 void http2_remember_grant(struct http_conn *conn, int32_t stream,
                           const struct pending_request *pending);
 void http2_open_all(struct service *s);
@@ -65,23 +66,24 @@ void http2_close_all(struct service *s);
 void http2_run_all(struct service *s);
 uint64_t http2_next_ms(const struct service *s);
 
-/* http2_stream.c. A stream of the connection; it is freed by stream_over and http2_run_all. */
-struct stream *stream_new(struct http_conn *conn, int32_t id, const struct api_transport *door);
-/* The client takes no more of it, or the connection is gone. */
+/* http2_stream.c. The connection owns the stream; stream_over closes it, http2_run_all frees it. */
+struct stream *stream_new(struct http_conn *conn, int32_t id,
+                          const struct api_transport *transport);
+/* The stream is closed, or the connection is gone. */
 void stream_over(struct stream *stream, bool is_clean);
 void stream_free(struct stream *stream);
 void stream_set_state(struct stream *stream, enum stream_state state);
-/* The answer was given, with an ask that is settled when it has left. */
+/* The answer is written. `pending` is settled when the answer is sent. */
 void stream_answered(struct stream *stream, struct pending_request *pending);
 void stream_set_deadline(struct stream *stream, uint64_t at_ms);
-/* A stream of events has output; some output of a stream was sent. They keep the list of streams
- * whose client has to take something (http2_run_all resets those that do not move). */
+/* A stream of events has output; some output of a stream was sent. These maintain
+ * service.http2_answers; http2_run_all resets streams in it whose client does not read. */
 void stream_wrote(struct stream *stream);
 void stream_moved(struct stream *stream);
-/* Counts bytes of the body that are kept. False: too many, and it has been answered so. */
+/* Appends to the body. False: the limit is exceeded, and the request has been answered. */
 bool stream_keep_body(struct stream *stream, struct slice bytes, size_t max);
 void stream_drop_body(struct stream *stream);
-/* The doors: JSON, and gRPC in rpc.c. */
+/* The transports: JSON, and gRPC in grpc/rpc.c. */
 extern const struct api_transport http2_transport;
 extern const struct api_transport rpc_transport;
 
@@ -90,18 +92,18 @@ void http2_request_begin(struct stream *stream, const struct http2_request *requ
 void http2_request_data(struct stream *stream, struct slice bytes);
 void http2_request_end(struct stream *stream);
 
-/* rpc.c: calls of gRPC. */
+/* grpc/rpc.c: gRPC calls. */
 bool rpc_is_call(const struct http2_request *request);
 void rpc_begin(struct stream *stream, const struct http2_request *request);
 void rpc_data(struct stream *stream, struct slice bytes, bool is_last);
 void rpc_end(struct stream *stream);
-/* The client is gone, or has been answered. */
+/* The client is gone, or its call has been answered. */
 void rpc_over(struct stream *stream);
 /* The node stops. */
 void rpc_drain(struct stream *stream);
-/* rpc_health.c: tells those who watch when it changes. */
+/* grpc/health.c: notifies the watches of a change. */
 void rpc_health_run(struct service *s);
-/* Its deadline is over. */
+/* The deadline of the call has passed. */
 void rpc_late(struct stream *stream);
 
 #endif

@@ -1,5 +1,5 @@
-/* Requests of the HTTP API over HTTP/2. What a request says is copied, since its body may come in
- * later calls. */
+/* Requests of the HTTP API over HTTP/2. The strings of a request are copied, because its body may
+ * arrive in later calls. */
 #include "service/http/http2_conn.h"
 
 static void keep_texts(struct stream *stream, const struct http2_request *request)
@@ -11,7 +11,7 @@ static void keep_texts(struct stream *stream, const struct http2_request *reques
                                  request->origin, request->idempotency_key, request->last_event_id};
     for (size_t i = 0; i < sizeof(to) / sizeof(to[0]); i++) {
         bool is_kept = buffer_append_slice(&stream->head, from[i]);
-        hf_assert(is_kept); /* it is as large as a head may be */
+        hf_assert(is_kept); /* the capacity is the limit of a head */
     }
     size_t at = 0;
     struct slice all = buffer_bytes(&stream->head);

@@ -1,4 +1,4 @@
-/* One stream: its states and its time, and the door through which the HTTP API answers on it. */
+/* One HTTP/2 stream: its states and timeouts, and the transport for answers of the HTTP API. */
 #include "service/http/http2_conn.h"
 
 #include <inttypes.h>
@@ -6,11 +6,11 @@
 
 enum {
     STREAM_OUT_MAX = SERVICE_ANSWER_MAX + (1 << 20),
-    NGHTTP2_STREAM_BYTES = 1 << 10, /* what nghttp2 allocates for a stream and its frames, about */
+    NGHTTP2_STREAM_BYTES = 1 << 10, /* nghttp2's memory for a stream and its frames, about */
     STREAM_BYTES = sizeof(struct stream) + NGHTTP2_STREAM_BYTES,
 };
 
-struct stream *stream_new(struct http_conn *conn, int32_t id, const struct api_transport *door)
+struct stream *stream_new(struct http_conn *conn, int32_t id, const struct api_transport *transport)
 {
     struct service *s = conn->x.service;
     ref self = 0;
@@ -21,7 +21,7 @@ struct stream *stream_new(struct http_conn *conn, int32_t id, const struct api_t
     const struct memory *memory = &conn->account.memory;
     conn_account_add(&conn->account, STREAM_BYTES);
     http2_stream_init(&stream->http2, id, memory, STREAM_OUT_MAX);
-    api_request_init(&stream->x, s, door);
+    api_request_init(&stream->x, s, transport);
     stream->x.tenant = conn->options.tenant;
     stream->x.is_operator = conn->options.is_operator;
     buffer_init(&stream->head, memory, LIMIT_HTTP_HEADER_BYTES);
@@ -31,7 +31,7 @@ struct stream *stream_new(struct http_conn *conn, int32_t id, const struct api_t
     list_init(&stream->clock);
     list_init(&stream->health);
     list_append(&conn->streams, &stream->link);
-    stream_set_state(stream, STREAM_COMING);
+    stream_set_state(stream, STREAM_RECEIVING);
     return stream;
 }
 
@@ -39,16 +39,16 @@ void stream_set_state(struct stream *stream, enum stream_state state)
 {
     struct service *s = stream->service;
     stream->state = state;
-    if (state == STREAM_COMING || state == STREAM_LEAVING) {
+    if (state == STREAM_RECEIVING || state == STREAM_SENDING) {
         stream->since_ms = service_boot_ms(s);
-        list_append(state == STREAM_COMING ? &s->http2_requests : &s->http2_answers,
+        list_append(state == STREAM_RECEIVING ? &s->http2_requests : &s->http2_answers,
                     &stream->clock);
     } else {
         list_remove(&stream->clock);
     }
 }
 
-/* In http2_answers while the client has not taken what was written. */
+/* The stream is in http2_answers while it has unsent output. */
 void stream_wrote(struct stream *stream)
 {
     struct service *s = stream->service;
@@ -62,7 +62,7 @@ void stream_wrote(struct stream *stream)
 void stream_moved(struct stream *stream)
 {
     struct service *s = stream->service;
-    if (list_is_empty(&stream->clock) || stream->state == STREAM_COMING) {
+    if (list_is_empty(&stream->clock) || stream->state == STREAM_RECEIVING) {
         return;
     }
     if (stream->state == STREAM_OPEN && http2_stream_backlog(&stream->http2) == 0) {
@@ -105,7 +105,7 @@ bool stream_keep_body(struct stream *stream, struct slice bytes, size_t max)
         return false;
     }
     bool is_kept = buffer_append_slice(&stream->body, bytes);
-    hf_assert(is_kept); /* that was checked */
+    hf_assert(is_kept); /* checked above */
     conn->body_bytes += bytes.len;
     return true;
 }
@@ -113,7 +113,7 @@ bool stream_keep_body(struct stream *stream, struct slice bytes, size_t max)
 void stream_over(struct stream *stream, bool is_clean)
 {
     struct http_conn *conn = stream->conn;
-    hf_assert(stream->state != STREAM_GONE);
+    hf_assert(stream->state != STREAM_CLOSED);
     stream_drop_body(stream);
     rpc_over(stream);
     api_request_abandon(&stream->x);
@@ -126,7 +126,7 @@ void stream_over(struct stream *stream, bool is_clean)
     }
     stream->pending = NULL;
     stream_set_deadline(stream, UINT64_MAX);
-    stream_set_state(stream, STREAM_GONE);
+    stream_set_state(stream, STREAM_CLOSED);
     api_request_close(&stream->x);
     grpc_reader_close(&stream->reader);
     buffer_close(&stream->head);
@@ -147,14 +147,14 @@ void stream_free(struct stream *stream)
 void stream_answered(struct stream *stream, struct pending_request *pending)
 {
     stream_set_deadline(stream, UINT64_MAX);
-    stream_set_state(stream, STREAM_LEAVING);
+    stream_set_state(stream, STREAM_SENDING);
     if (pending != NULL && !pending_settle(pending)) {
         stream->pending = pending;
     }
     conn_mark_ready(stream->conn);
 }
 
-/* ---- the door ---- */
+/* ---- the transport ---- */
 
 struct heads {
     struct http2_header at[12];
@@ -252,9 +252,9 @@ static void transport_end(struct api_request *x, const char *why)
 {
     struct stream *stream = stream_of(x);
     stream_answered(stream, NULL);
-    if (stream->owed > 0) { /* what never comes */
+    if (stream->owed > 0) { /* incomplete: the reset reports it */
         http2_reset(stream->conn->http2, &stream->http2, true);
-    } else if (x->method != HTTP_HEAD) { /* which ended with its head */
+    } else if (x->method != HTTP_HEAD) { /* the answer to HEAD ended with its headers */
         http2_finish(stream->conn->http2, &stream->http2, NULL, 0, true);
     }
 }

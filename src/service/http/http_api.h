@@ -1,10 +1,9 @@
-/* The door of HTTP/1.1, HTTP/2 and gRPC: bytes of one client connection in, bytes out, no socket.
+/* HTTP/1.1, HTTP/2 and gRPC: bytes of one client connection in, bytes out, no socket.
  *
- * Of HTTP/1.1 one request at a time is worked on; others that a client has sent behind it wait in
- * the input, and are answered in their order. A connection that begins with the preface of HTTP/2
- * speaks that, with many requests at a time; those of gRPC are told by their content type. What the
- * service has to say at a time of its own choosing (a lock that was waited for, an event) appears
- * in the output, and `ready` is called.
+ * HTTP/1.1 handles one request at a time; pipelined requests stay in the input and are answered in
+ * their order. A connection that begins with the HTTP/2 preface uses HTTP/2 with concurrent
+ * requests; the content type identifies gRPC calls. Answers and events that become available later
+ * (a grant after a wait) are added to the output, and `ready` is called.
  *
  *     read bytes ─▶ http_conn_receive          output ─▶ write ─▶ http_conn_written
  *     end of input ─▶ http_conn_end            http_conn_is_finished ─▶ close the socket
@@ -19,13 +18,13 @@
 
 struct http_conn;
 
-/* The most that may be given to http_conn_receive at once. */
+/* Maximum number of bytes for one call of http_conn_receive. */
 #define HTTP_CONN_READ (64u << 10)
 
 struct http_conn_options {
     void *owner; /* the caller's */
-    /* There is something to write, the connection is finished, or input is wanted again. Comes from
-     * service_run only. May write, and may close the connection. */
+    /* There is output, the connection is finished, or it takes input again. Called by service_run
+     * only. May write, and may close the connection. */
     void (*ready)(void *owner);
     uint32_t tenant;
     bool is_operator; /* may see tokens and ids of others, force locks open and read the audit */
@@ -34,28 +33,29 @@ struct http_conn_options {
 struct http_conn *http_conn_new(struct service *s, const struct http_conn_options *options);
 
 /* Bytes from the client, at most HTTP_CONN_READ, and only while http_conn_wants_input. Answers that
- * need nobody else are in the output when it returns. */
+ * need no other node are in the output when it returns. */
 void http_conn_receive(struct http_conn *conn, struct slice bytes);
-/* A connection that has to wait for the next turn is noted, and `ready` is called then. */
+/* Whether it takes input now. If only the budget of this turn prevents it, `ready` is called in the
+ * next turn. */
 bool http_conn_wants_input(struct http_conn *conn);
 
-/* The client sends no more. A wait counts as given up (S7.2); other requests are still answered. */
+/* End of the client's input. A waiting request is abandoned (S7.2); others are still answered. */
 void http_conn_end(struct http_conn *conn);
 
-/* What is to be written, from its front; and so many bytes of it have been. */
+/* The bytes to write; http_conn_written: the first `len` of them were written. */
 struct slice http_conn_output(const struct http_conn *conn);
 void http_conn_written(struct http_conn *conn, size_t len);
 
-/* Nothing more will come, and everything was written. */
+/* No more output will follow, and all of it was written. */
 bool http_conn_is_finished(const struct http_conn *conn);
 
-/* No request is in progress, no stream is open and everything was written: nothing is lost when
- * the connection is closed now. */
+/* No request is in progress, no stream is open and all output was written: closing now loses
+ * nothing. */
 bool http_conn_is_idle(const struct http_conn *conn);
-/* An idle connection is about to be closed: of HTTP/2, GOAWAY is in the output. */
+/* Prepares an idle connection for closing: with HTTP/2, adds a GOAWAY to the output. */
 void http_conn_retire(struct http_conn *conn);
 
-/* The connection is gone, with everything that was not written (S7.2, S7.3). Frees it. */
+/* The socket is gone; unwritten answers are lost (S7.2, S7.3). Frees the connection. */
 void http_conn_close(struct http_conn *conn);
 
 #endif

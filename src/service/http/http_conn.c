@@ -1,8 +1,8 @@
-/* One connection, see http_api.h: its states and deadlines, and what it writes. From its preface on
- * a connection of HTTP/2 is seen to by http2_conn.c.
+/* One connection, see http_api.h: its states, deadlines and output. After the HTTP/2 preface,
+ * http2_conn.c handles the connection.
  *
- * S7.2: a grant that nobody can ask for again is kept in `unwritten` until its answer has left; if
- * the connection goes first, it is released. */
+ * S7.2: a grant that the client cannot request again is kept in `unwritten` until its answer is
+ * written. If the connection closes before, the grant is released. */
 #include "service/http/http_conn.h"
 
 #include "service/http/http2_conn.h"
@@ -22,8 +22,8 @@ static bool is_between_requests(const struct http_conn *conn)
     return conn->state == CONN_IDLE && buffer_len(&conn->in) == 0 && http1_is_idle(&conn->parser);
 }
 
-/* Which time is running. Everything in one list has the same time to wait, so its order is that of
- * the deadlines. */
+/* Selects the timeout. All connections in a list have the same timeout, so the list is in the order
+ * of the deadlines. */
 void conn_update_clock(struct http_conn *conn)
 {
     struct service *s = conn->x.service;
@@ -51,7 +51,7 @@ void conn_set_state(struct http_conn *conn, enum conn_state state)
 {
     conn->state = state;
     if (state != CONN_IDLE && state != CONN_BODY) {
-        conn_update_clock(conn); /* the others are seen to when the input has been worked off */
+        conn_update_clock(conn); /* conn_advance updates the clock for the other states */
     }
 }
 
@@ -62,9 +62,9 @@ void conn_mark_ready(struct http_conn *conn)
     }
 }
 
-/* ---- coming and going ---- */
+/* ---- open and close ---- */
 
-static const struct api_transport door;
+static const struct api_transport http1_transport;
 
 struct http_conn *http_conn_new(struct service *s, const struct http_conn_options *options)
 {
@@ -72,7 +72,7 @@ struct http_conn *http_conn_new(struct service *s, const struct http_conn_option
     memset(conn, 0, sizeof(*conn));
     conn->options = *options;
     conn->source = ++s->sources;
-    api_request_init(&conn->x, s, &door);
+    api_request_init(&conn->x, s, &http1_transport);
     conn->x.tenant = options->tenant;
     conn->x.is_operator = options->is_operator;
     http1_init(&conn->parser);
@@ -126,7 +126,7 @@ bool conn_may_go_on(const struct http_conn *conn)
            buffer_len(&conn->out) < OUTPUT_SOFT;
 }
 
-/* ---- the door ---- */
+/* ---- the transport ---- */
 
 struct slice conn_date(struct service *s)
 {
@@ -156,12 +156,12 @@ static void furnish(struct http_conn *conn, int status, const char *content_type
     conn->response.close = conn->response.close || s->draining;
 }
 
-/* The request is over: the next one may begin. */
+/* The request is finished; the next one may begin. */
 static void request_over(struct http_conn *conn)
 {
     struct service *s = conn->x.service;
     api_request_close(&conn->x);
-    api_request_init(&conn->x, s, &door);
+    api_request_init(&conn->x, s, &http1_transport);
     conn->is_kept = false;
     buffer_truncate(&conn->head, 0);
     buffer_truncate(&conn->body, 0);
@@ -251,14 +251,14 @@ static void transport_end(struct api_request *x, const char *why)
     hf_assert(conn->state == CONN_STREAM);
     if (conn->is_long) {
         conn->is_long = false;
-        /* What is owed never comes: the end of the connection tells the client. */
+        /* The answer is incomplete: the client detects it by the end of the connection. */
         conn->response.close = conn->response.close || conn->owed > 0 || x->service->draining;
         request_over(conn);
         return;
     }
     bool is_written = http1_response_end(&conn->out, &conn->response);
     hf_assert(is_written);
-    conn->response.close = true; /* whoever streams again connects again */
+    conn->response.close = true; /* a new stream needs a new connection */
     request_over(conn);
 }
 
@@ -267,7 +267,7 @@ static size_t transport_backlog(const struct api_request *x)
     return buffer_len(&conn_of((struct api_request *)(uintptr_t)x)->out);
 }
 
-static const struct api_transport door = {
+static const struct api_transport http1_transport = {
     true,          transport_answer,  transport_stream,      transport_piece,
     transport_end, transport_backlog, transport_long_answer,
 };
@@ -411,7 +411,7 @@ void http_conn_run_all(struct service *s)
         if (conn->state == CONN_HTTP2) {
             http2_conn_flush(conn);
         }
-        list_remove(&conn->ready);                /* whatever became of it is told now */
+        list_remove(&conn->ready);                /* this call reports every change so far */
         conn->options.ready(conn->options.owner); /* the connection may be gone after this */
     }
 }

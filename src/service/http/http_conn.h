@@ -1,4 +1,4 @@
-/* One connection in memory: what http_conn.c, http_request.c and http2_*.c share.
+/* One HTTP connection, for http_conn.c, http_request.c and http2_*.c.
  *
  *           head            body complete            answer
  *   IDLE ─────────▶ BODY ────────────────▶ BUSY ─────────────▶ IDLE, or CLOSING
@@ -15,17 +15,17 @@
 #include "wire/http1_response.h"
 
 enum {
-    INPUT_SOFT = 64 << 10,   /* more than this is not asked for while a request is worked on */
-    OUTPUT_SOFT = 256 << 10, /* no further request is begun while so much waits to be written */
+    INPUT_SOFT = 64 << 10,   /* bytes of input at which no more is read */
+    OUTPUT_SOFT = 256 << 10, /* bytes of output at which no further request is started */
     OUTPUT_MAX = 20 << 20,
     INPUT_MAX = INPUT_SOFT + (int)HTTP_CONN_READ,
 };
 
-/* Which of its times is running: see service_options. */
+/* The timeout that applies, see service_options. */
 enum conn_clock { CLOCK_NONE, CLOCK_IDLE, CLOCK_TRANSFER, CLOCK_QUIET };
 
-/* The newest grants of a connection of HTTP/2 that nobody can ask for again, by stream: if the
- * client cancels such a call it has not taken the answer, and the lock is given back (S7.2). */
+/* The newest grants of an HTTP/2 connection that the client cannot request again, by stream. If the
+ * client cancels such a call, it has not received the answer, and the lock is released (S7.2). */
 struct recent_grants {
     uint32_t next;
     struct {
@@ -45,28 +45,28 @@ struct http_conn {
     struct conn_account account; /* that its buffers and streams are allocated from */
     enum conn_state state;
     enum conn_clock clock;
-    bool is_ended;      /* no more input comes */
+    bool is_ended;      /* the client's input has ended */
     bool is_broken_off; /* by conn_budget_enforce */
-    bool is_kept;       /* what x names was copied into `head` */
+    bool is_kept;       /* the strings of x were copied into `head` */
     struct http1 parser;
     struct buffer in;
     struct buffer out;
-    struct buffer head;             /* of a request whose body is still coming */
-    struct buffer body;             /* what has come of it in earlier calls */
-    struct slice piece;             /* the part of the body that lies in `in` */
-    uint64_t written;               /* bytes, ever */
+    struct buffer head;             /* of a request whose body is not complete */
+    struct buffer body;             /* the part of the body received in earlier calls */
+    struct slice piece;             /* the part of the body that is in `in` */
+    uint64_t written;               /* bytes, since the connection was opened */
     uint64_t since_ms;              /* boot time: when the clock started */
-    struct http1_response response; /* as the request decides */
-    bool is_long;                   /* in CONN_STREAM: the length was told, ... */
-    uint64_t owed;                  /* ... and so much of it has not been given */
-    struct list unwritten;          /* asks */
-    struct http2 *http2;            /* NULL: it speaks HTTP/1.1 */
+    struct http1_response response; /* version and options taken from the request */
+    bool is_long;                   /* in CONN_STREAM: an answer of known length */
+    uint64_t owed;                  /* if is_long: bytes still to be written */
+    struct list unwritten;          /* pending requests with a grant that is not written */
+    struct http2 *http2;            /* NULL: HTTP/1.1 */
     struct list streams;            /* of HTTP/2 */
-    uint32_t resets;                /* that are left to the client ... */
-    uint64_t resets_ms;             /* ... as of then, boot time */
-    struct recent_grants *recent;   /* NULL: there was none yet */
-    bool is_pinged;                 /* since it was heard last */
-    size_t body_bytes;              /* of requests that are still coming, on all streams */
+    uint32_t resets;                /* stream resets that the client may still send, */
+    uint64_t resets_ms;             /* as of this boot time */
+    struct recent_grants *recent;   /* NULL: none yet */
+    bool is_pinged;                 /* a ping was sent since the last received bytes */
+    size_t body_bytes;              /* of incomplete requests, on all streams */
     struct list link;               /* in service.conns */
     struct list ready;              /* in service.ready */
     struct list held_back;          /* in service.budget.held_back */
@@ -77,16 +77,16 @@ struct http_conn {
 void conn_set_state(struct http_conn *conn, enum conn_state state);
 void conn_update_clock(struct http_conn *conn);
 void conn_mark_ready(struct http_conn *conn);
-/* Another request may be begun, or its body read. */
+/* Whether another request may be started, or its body read. */
 bool conn_may_go_on(const struct http_conn *conn);
 
-/* http_request.c: works off the input as far as it goes. */
+/* http_request.c: processes the input as far as possible. */
 void conn_advance(struct http_conn *conn);
 /* The headers Date and Holdfast-Leader of an answer; either may be empty. */
 struct slice conn_date(struct service *s);
 struct slice conn_leader(const struct service *s);
 
-/* A request that cannot be read: one answer, and the connection is over. */
+/* Answers a request that cannot be read, and closes the connection. */
 void conn_refuse(struct http_conn *conn, enum hf_error error);
 
 #endif

@@ -1,5 +1,5 @@
-/* From bytes to requests. What a request says is used where it lies in the input; only when its
- * body comes in a later call is it copied, since the input may lie elsewhere then. */
+/* From bytes to requests. The strings of a request point into the input. They are copied only if
+ * the body continues in a later call, because the input buffer may move. */
 #include "service/http/http2_conn.h"
 #include "service/http/http_conn.h"
 
@@ -42,7 +42,7 @@ static void keep_slice(struct http_conn *conn, struct slice *text, size_t *at)
     *at += text->len;
 }
 
-/* The request goes on in a later call, when `in` may lie elsewhere. */
+/* Copies the request: it continues in a later call, and `in` may move. */
 static void keep_request(struct http_conn *conn)
 {
     struct api_request *x = &conn->x;
@@ -51,7 +51,7 @@ static void keep_request(struct http_conn *conn)
     if (!conn->is_kept) {
         for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
             bool is_kept = buffer_append_slice(&conn->head, *texts[i]);
-            hf_assert(is_kept); /* it is as large as a head may be */
+            hf_assert(is_kept); /* the capacity is the limit of a head */
         }
         size_t at = 0;
         for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -61,14 +61,14 @@ static void keep_request(struct http_conn *conn)
     }
     if (conn->piece.len > 0) {
         bool is_kept = buffer_append_slice(&conn->body, conn->piece);
-        hf_assert(is_kept); /* the parser has counted */
+        hf_assert(is_kept); /* the parser enforces the limit */
         conn->piece = slice_make(NULL, 0);
     }
 }
 
 static void add_piece(struct http_conn *conn, struct slice piece)
 {
-    if (conn->piece.len > 0) { /* a second one: together they lie in `body` */
+    if (conn->piece.len > 0) { /* a second piece: `body` collects them */
         bool is_kept = buffer_append_slice(&conn->body, conn->piece);
         hf_assert(is_kept);
     }
@@ -136,7 +136,7 @@ void conn_advance(struct http_conn *conn)
         keep_request(conn);
     }
     if (conn->is_ended && !is_more && conn_may_go_on(conn)) {
-        conn_set_state(conn, CONN_CLOSING); /* half a request, or none */
+        conn_set_state(conn, CONN_CLOSING); /* an incomplete request, or none */
     }
     if (conn->state == CONN_CLOSING) {
         used = all.len;

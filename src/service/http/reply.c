@@ -13,7 +13,7 @@ void reply_format_id(struct id id, char out[REPLY_ID + 1])
     out[REPLY_ID] = '\0';
 }
 
-/* Of a small hexadecimal digit; 16 and more: it is none. */
+/* The value of a lower-case hexadecimal digit; 16 or more: not a digit. */
 static unsigned digit_of(uint8_t c)
 {
     unsigned number = (unsigned)c - '0';

@@ -1,5 +1,5 @@
-/* The pieces that answers are made of: ids, times, holders. What a stranger may see of a holder is
- * decided here (S4.4). */
+/* The common parts of answers: ids, times, holders. Decides what other clients see of a holder
+ * (S4.4). */
 #ifndef HOLDFAST_SERVICE_HTTP_REPLY_H
 #define HOLDFAST_SERVICE_HTTP_REPLY_H
 
@@ -10,14 +10,14 @@
 /* An id is written as 32 hexadecimal digits. */
 enum { REPLY_ID = 32 };
 void reply_format_id(struct id id, char out[REPLY_ID + 1]);
-/* False when it is none; small letters only, so that an id has one form. */
+/* False: not an id. Accepts lower case only, so that each id has one form. */
 bool reply_parse_id(struct slice text, struct id *out);
 void reply_put_id(struct json_writer *w, const char *key, struct id id);
 
-/* A cluster time as a wall clock in ms, for people. */
+/* A cluster time as wall-clock time in ms, for display. */
 uint64_t reply_wall_ms(const struct service *s, uint64_t cluster_ms);
 
-/* How long until a deadline in cluster time; 0 when it has passed. */
+/* Time until a deadline in cluster time; 0 if it has passed. */
 uint64_t reply_left_ms(const struct service *s, uint64_t deadline_ms);
 
 /* A cluster time as RFC 3339; null when it is 0 or UINT64_MAX. */
@@ -26,16 +26,16 @@ void reply_put_when(struct json_writer *w, const struct service *s, const char *
 /* expires_at and expires_in_ms. */
 void reply_put_expiry(struct json_writer *w, const struct service *s, uint64_t deadline_ms);
 
-/* Metadata is JSON text in the state: every door that takes it in sees to that. Empty is null. */
+/* The state stores metadata as JSON text; every transport checks it on input. Empty is null. */
 void reply_put_metadata(struct json_writer *w, struct slice metadata);
 
-/* The members of a holder that everybody may see. */
+/* The public members of a holder. */
 void reply_holder_members(struct json_writer *w, const struct service *s,
                           const struct holder_view *holder);
 
-/* Of the leader: when it is another one, what was held in the tier EFFICIENCY is lost (S10.2). */
+/* Epoch of the leader. If it changes, all locks of the tier EFFICIENCY are lost (S10.2). */
 uint64_t reply_epoch(const struct service *s);
-/* Of the leader, not of an election. */
+/* Writes the epoch of the leader, not of an election. */
 void reply_put_epoch(struct json_writer *w, const struct service *s);
 
 #endif

@@ -1,4 +1,4 @@
-/* The table of the API. Rows of one path stand together; what is asked for most comes first. */
+/* The route table. Rows of one path are adjacent; the most frequent paths come first. */
 #include "service/http/router.h"
 
 #include <stdio.h>
@@ -109,7 +109,7 @@ static void add_method(char allow[ROUTER_ALLOW], const char *method)
     hf_assert(added > 0 && (size_t)added < ROUTER_ALLOW - len);
 }
 
-/* The methods that the path has, each once. */
+/* Lists the methods of the path, each once. */
 static void list_methods(struct slice path, char allow[ROUTER_ALLOW])
 {
     bool has[4] = {false, false, false, false};

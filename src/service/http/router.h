@@ -1,4 +1,4 @@
-/* Which handler a request belongs to, by method and path. */
+/* Finds the handler of a request by method and path. */
 #ifndef HOLDFAST_SERVICE_HTTP_ROUTER_H
 #define HOLDFAST_SERVICE_HTTP_ROUTER_H
 
@@ -6,7 +6,7 @@
 
 enum route_kind {
     ROUTE_EXACT,  /* the path is `prefix` */
-    ROUTE_NAME,   /* prefix NAME, or prefix NAME / tail: a name may hold slashes */
+    ROUTE_NAME,   /* prefix NAME, or prefix NAME / tail; a name may contain slashes */
     ROUTE_ID,     /* prefix ID, or prefix ID / tail */
     ROUTE_MEMBER, /* the same with the number of a member */
 };
@@ -17,13 +17,13 @@ struct route {
     const char *prefix;
     const char *tail; /* NULL: none */
     void (*handle)(struct api_request *x);
-    const char *const *parameters; /* that the query may have, ends with NULL; NULL: none */
+    const char *const *parameters; /* allowed in the query, ends with NULL; NULL: none */
 };
 
 enum { ROUTER_ALLOW = 48 };
 
-/* The route and what stands in the path for its name or id, as it was sent. NULL when there is
- * none; `allow` then lists the methods that the path has, and is "" when it has none. */
+/* Returns the route; `variable` is the name or id in the path, not decoded. NULL: no route; `allow`
+ * then lists the methods of the path, "" if there are none. */
 const struct route *router_find(enum http_method method, struct slice path, struct slice *variable,
                                 char allow[ROUTER_ALLOW]);
 

@@ -1,11 +1,11 @@
-/* What the ways to take and to give back share: locks, elections, the dialect of seed 001, and
- * those of gRPC. */
+/* Shared rules of acquire, release and renew: for locks, elections, the API of seed 001, and
+ * gRPC. */
 #ifndef HOLDFAST_SERVICE_REQUEST_ACQUIRE_H
 #define HOLDFAST_SERVICE_REQUEST_ACQUIRE_H
 
 #include "service/http/body.h"
 
-/* Everything but the names. False when a rule is broken, and then it has been answered so. */
+/* Reads everything but the names. False: a rule is broken, and the request has been answered. */
 bool acquire_read(struct api_request *x, const struct body *b, struct command *c,
                   bool *keeps_place);
 
@@ -13,12 +13,12 @@ bool acquire_read(struct api_request *x, const struct body *b, struct command *c
 void acquire_submit(struct api_request *x, const struct body *b, struct command *c,
                     bool keeps_place, render_fn render);
 
-/* Whether the answer is that the client holds it now. A replayed grant may be over. */
+/* Whether the client holds the lock now. A replayed grant may be over. */
 bool acquire_is_held(const struct result *r);
-/* Why not: a grant that is over is not held, whatever the first answer was. */
+/* The reason why it does not. A replayed grant that is over is not held. */
 enum reason acquire_reason(const struct result *r);
 
-/* The members that say what was granted, or why not and who is in the way. */
+/* The members of the answer: the grant; or the reason and the current holder. */
 void acquire_grant(struct api_request *x, const struct result *r, struct json_writer *w);
 void acquire_refusal(struct api_request *x, const struct result *r, struct json_writer *w);
 

@@ -1,4 +1,4 @@
-/* From a request to its handler, and from a result to its answer, see exchange.h. */
+/* From a request to its handler, and from a result to its answer, see api_request.h. */
 #include "service/request/api_request.h"
 
 #include "service/http/reply.h"
@@ -8,12 +8,13 @@
 enum {
     RETRY_AFTER_S = 1,
     KEPT_MAX = 8 << 10,
-    SCRATCH_KEPT = 1 << 20, /* a larger buffer is given back after the answer it was for */
+    SCRATCH_KEPT = 1 << 20, /* bytes; a larger scratch buffer is freed after its answer */
 };
 
-void api_request_init(struct api_request *x, struct service *s, const struct api_transport *door)
+void api_request_init(struct api_request *x, struct service *s,
+                      const struct api_transport *transport)
 {
-    x->door = door;
+    x->transport = transport;
     x->service = s;
     x->route = NULL;
     x->name = slice_make(NULL, 0);
@@ -53,7 +54,7 @@ static void give(struct api_request *x, int status, struct pending_request *pend
         error = HF_ANSWER_TOO_LARGE;
         message = hf_error_text(error);
         status = hf_error_http_status(error);
-        if (x->door->is_json) {
+        if (x->transport->is_json) {
             struct json_writer w;
             json_writer_init(&w, &s->scratch);
             json_write_error(&w, error, NULL);
@@ -69,7 +70,7 @@ static void give(struct api_request *x, int status, struct pending_request *pend
         .pending = pending,
     };
     s->requests++;
-    x->door->answer(x, &answer);
+    x->transport->answer(x, &answer);
     buffer_truncate(&s->scratch, 0);
     if (s->scratch.capacity > SCRATCH_KEPT) {
         buffer_release(&s->scratch);
@@ -90,7 +91,7 @@ static void give_error(struct api_request *x, struct pending_request *pending, e
         message = hf_error_text(error);
     }
     begin_json(x, &w);
-    if (!x->door->is_json) {
+    if (!x->transport->is_json) {
         give(x, hf_error_http_status(error), pending, error, message);
         return;
     }
@@ -122,7 +123,7 @@ static void give_result(struct api_request *x, struct pending_request *pending, 
                         const struct result *result)
 {
     struct json_writer w;
-    bool is_json = x->door->is_json;
+    bool is_json = x->transport->is_json;
     if (result == NULL && !conn_budget_admits_read(&x->service->budget)) {
         give_error(x, pending, HF_BUSY, NULL);
         return;
@@ -146,11 +147,11 @@ static void give_result(struct api_request *x, struct pending_request *pending, 
 static const char *wrong_tier_text(const struct api_request *x)
 {
     return x->tier == TIER_EFFICIENCY ? "the name is held, waited for or delayed in the tier "
-                                        "CORRECTNESS; ask for that tier, "
-                                        "or again when the name is free"
+                                        "CORRECTNESS; use that tier, "
+                                        "or retry when the name is free"
                                       : "the name is held, waited for or delayed in the tier "
-                                        "EFFICIENCY; ask for that tier, "
-                                        "or again when the name is free";
+                                        "EFFICIENCY; use that tier, "
+                                        "or retry when the name is free";
 }
 
 void api_request_answered(void *owner, enum hf_error error, const struct result *result)
@@ -179,7 +180,7 @@ void api_request_answer_text(struct api_request *x, int status, const char *cont
 {
     struct answer answer = {.status = status, .content_type = content_type, .body = body};
     x->service->requests++;
-    x->door->answer(x, &answer);
+    x->transport->answer(x, &answer);
 }
 
 void api_request_answer_constant(struct api_request *x, const char *content_type, struct slice body)
@@ -187,10 +188,10 @@ void api_request_answer_constant(struct api_request *x, const char *content_type
     struct answer answer = {
         .status = 200, .content_type = content_type, .body = body, .is_constant = true};
     x->service->requests++;
-    x->door->answer(x, &answer);
+    x->transport->answer(x, &answer);
 }
 
-/* ---- what handlers ask for ---- */
+/* ---- what handlers call ---- */
 
 void api_request_submit(struct api_request *x, const struct command *command, bool keeps_place,
                         render_fn render)
@@ -222,7 +223,7 @@ void api_request_read(struct api_request *x, render_fn render)
     x->pending = pending_barrier(x->service, api_request_answered, x);
 }
 
-/* Pages of the tier EFFICIENCY follow those of the other: their cursors are above all of those. */
+/* Pages of the tier EFFICIENCY follow those of CORRECTNESS; their cursors are higher. */
 static uint64_t memory_cursor(const struct api_request *x)
 {
     return x->page.cursor < MEMORY_CURSOR ? 0 : x->page.cursor - MEMORY_CURSOR;
@@ -232,12 +233,12 @@ void api_request_look(struct api_request *x, enum memory_page_kind kind, render_
 {
     struct service *s = x->service;
     uint8_t bytes[MEMORY_ASK_BYTES];
-    struct memory_request pending = {.kind = kind,
+    struct memory_request request = {.kind = kind,
                                      .tenant = x->tenant,
                                      .cursor = memory_cursor(x),
                                      .limit = (uint32_t)x->page.limit,
                                      .name = x->name};
-    struct slice look = slice_make(bytes, memory_request_encode(&pending, bytes));
+    struct slice look = slice_make(bytes, memory_request_encode(&request, bytes));
     x->render = render;
     if (!x->page.is_stale) {
         x->pending = pending_look(s, look, api_request_answered, x);
@@ -273,14 +274,15 @@ void api_request_drain(struct api_request *x)
     } else if (x->pending != NULL && x->pending->may_wait) {
         pending_abandon(x->pending);
         x->pending = NULL;
-        give_error(x, NULL, HF_UNAVAILABLE, "the node stops; ask another one");
+        give_error(x, NULL, HF_UNAVAILABLE,
+                   "the node is stopping; send the request to another node");
     }
 }
 
 /* ---- from the request to its handler ---- */
 
-/* A page in a browser may not make the browser's owner lock and unlock things here. Requests that a
- * page of ours makes come from our own origin. */
+/* Refuses writes that a web page of another origin sends through a user's browser (CSRF).
+ * Holdfast's own pages have the origin of this host. */
 static bool is_cross_origin(const struct api_request *x)
 {
     if (x->origin.len == 0 || x->method == HTTP_GET || x->method == HTTP_HEAD) {
@@ -304,7 +306,7 @@ static void answer_without_route(struct api_request *x, const char *allow)
     if (allow[0] != '\0' && x->method == HTTP_OPTIONS) {
         struct answer answer = {.status = 204, .allow = allow};
         s->requests++;
-        x->door->answer(x, &answer);
+        x->transport->answer(x, &answer);
     } else if (allow[0] != '\0') {
         struct json_writer w;
         begin_json(x, &w);
@@ -314,7 +316,7 @@ static void answer_without_route(struct api_request *x, const char *allow)
                                 .body = buffer_bytes(&s->scratch),
                                 .allow = allow};
         s->requests++;
-        x->door->answer(x, &answer);
+        x->transport->answer(x, &answer);
     } else if (is_get && !conn_budget_admits_read(&s->budget)) {
         api_request_fail(x, HF_BUSY, NULL);
     } else if (is_get && s->options.page != NULL &&

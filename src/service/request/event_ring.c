@@ -1,12 +1,12 @@
-/* The ring of recent events, see event_ring.h. A record is a struct event whose texts follow it;
- * one that does not fit before the end of the bytes begins anew at their start. */
+/* The ring of recent events, see event_ring.h. A record is a struct event, followed by its strings.
+ * A record that does not fit before the end of the buffer starts at offset 0. */
 #include "service/request/event_ring.h"
 
 enum { TEXTS = 5 };
 
 struct record {
-    uint32_t size;  /* with its texts, a multiple of 8; the bytes skipped at the end, if `skips` */
-    uint32_t skips; /* nothing but the rest of the bytes */
+    uint32_t size;  /* with its strings, a multiple of 8 */
+    uint32_t skips; /* 1: holds no event, only fills the end of the buffer */
     struct event event;
     uint8_t texts[];
 };
@@ -42,7 +42,7 @@ void event_ring_close(struct event_ring *ring)
 
 void event_ring_reset(struct event_ring *ring, struct event_id floor)
 {
-    ring->tail += 8; /* so that who was at the end is seen to have missed something */
+    ring->tail += 8; /* so that a watcher at the end is before the head: it missed events */
     ring->head = ring->tail;
     ring->newest = floor;
     ring->floor = floor;
@@ -63,25 +63,25 @@ static void drop_oldest(struct event_ring *ring)
     ring->head += r->size;
 }
 
-static void make_room(struct event_ring *ring, size_t size)
+static void free_space(struct event_ring *ring, size_t size)
 {
     while (ring->tail + size - ring->head > ring->size) {
         drop_oldest(ring);
     }
 }
 
-/* Skips to the start of the bytes when the record does not fit behind the last one. */
+/* Skips to the start of the buffer if the record does not fit before its end. */
 static void make_run(struct event_ring *ring, size_t size)
 {
     size_t left = ring->size - ring->tail % ring->size;
     if (left < size) {
-        make_room(ring, left);
+        free_space(ring, left);
         struct record *r = record_at(ring, ring->tail);
         r->size = (uint32_t)left;
         r->skips = 1;
         ring->tail += left;
     }
-    make_room(ring, size);
+    free_space(ring, size);
 }
 
 void event_ring_add(struct event_ring *ring, const struct event *event)

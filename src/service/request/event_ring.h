@@ -1,14 +1,14 @@
-/* The recent events of this node, for those who watch: a run of bytes of fixed size, in which the
- * newest push out the oldest (S9.3).
+/* The recent events of this node, for watchers: a ring buffer of fixed size in which new events
+ * overwrite the oldest (S9.3).
  *
- * A position is a number of bytes since the beginning of time, so it never means anything else. */
+ * A position counts the bytes written since the ring was opened, so positions are never reused. */
 #ifndef HOLDFAST_SERVICE_REQUEST_EVENT_RING_H
 #define HOLDFAST_SERVICE_REQUEST_EVENT_RING_H
 
 #include "base/memory.h"
 #include "core/event.h"
 
-/* "index-ordinal": everything up to this event has been seen. */
+/* "index-ordinal": every event up to this one has been seen. */
 struct event_id {
     uint64_t index;
     uint32_t ordinal;
@@ -24,25 +24,25 @@ struct event_ring {
     uint8_t *bytes;
     size_t size;
     uint64_t head; /* position of the oldest event */
-    uint64_t tail; /* ... of the one that comes next */
+    uint64_t tail; /* position of the next event */
     struct event_id newest;
-    struct event_id floor; /* the newest event that is not here any more, or never was */
+    struct event_id floor; /* the newest event that is not in the ring: overwritten or skipped */
 };
 
-/* `size` is rounded up to hold at least a few events of any length. */
+/* `size` is in bytes; it is raised to hold at least a few events of any length. */
 void event_ring_open(struct event_ring *ring, const struct memory *memory, size_t size);
 void event_ring_close(struct event_ring *ring);
 
-/* Drops everything: the events up to `floor` are not known. */
+/* Drops all events; those up to `floor` are not available. */
 void event_ring_reset(struct event_ring *ring, struct event_id floor);
 
 void event_ring_add(struct event_ring *ring, const struct event *event);
 
-/* The event at `*position`, which moves on to the next; false at the end. The slices lie in the
- * ring and last until the next event is added. `*position` must not be before the head. */
+/* Reads the event at `*position` and advances it; false at the end. The slices point into the ring
+ * and are valid until the next event is added. `*position` must not be before the head. */
 bool event_ring_next(const struct event_ring *ring, uint64_t *position, struct event *out);
 
-/* The position of the first event after `id`; false when some that came after it are gone. */
+/* The position of the first event after `id`; false: events after `id` were overwritten. */
 bool event_ring_find(const struct event_ring *ring, struct event_id id, uint64_t *position);
 
 #endif

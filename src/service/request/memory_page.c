@@ -1,5 +1,5 @@
-/* Pages of the tier EFFICIENCY as bytes, see memory_page.h. A page is a version, then rows that
- * each begin with a letter, then the letter of the end with the next cursor. */
+/* Encodes pages of the tier EFFICIENCY, see memory_page.h. A page is a version, rows that each
+ * begin with a letter, and an end row with the next cursor. */
 #include "service/request/memory_page.h"
 
 #include "base/codec.h"
@@ -8,20 +8,20 @@
 enum { PAGE_FORMAT = 1, ROW_LOCK = 'l', ROW_GRANT = 'g', ROW_WAITER = 'w', ROW_SESSION = 's' };
 enum { ROW_END = 'e', ROW_MAX = 16 << 10 };
 
-size_t memory_request_encode(const struct memory_request *pending, uint8_t at[MEMORY_ASK_BYTES])
+size_t memory_request_encode(const struct memory_request *request, uint8_t at[MEMORY_ASK_BYTES])
 {
     struct writer w = writer_make(at, MEMORY_ASK_BYTES);
     write_u8(&w, PAGE_FORMAT);
-    write_u8(&w, (uint8_t)pending->kind);
-    write_u64(&w, pending->tenant);
-    write_u64(&w, pending->cursor);
-    write_u64(&w, pending->limit);
-    write_slice(&w, pending->name);
+    write_u8(&w, (uint8_t)request->kind);
+    write_u64(&w, request->tenant);
+    write_u64(&w, request->cursor);
+    write_u64(&w, request->limit);
+    write_slice(&w, request->name);
     hf_assert(!w.full);
     return (size_t)(w.at - at);
 }
 
-static bool pending_decode(struct slice bytes, struct memory_request *out)
+static bool request_decode(struct slice bytes, struct memory_request *out)
 {
     struct reader r = reader_make(bytes);
     bool is_known = read_u8(&r) == PAGE_FORMAT;
@@ -55,7 +55,7 @@ static bool row_begin(struct page_writer *p, struct writer *w, uint8_t letter)
 static void row_end(struct page_writer *p, const struct writer *w)
 {
     const uint8_t *room = w->end - ROW_MAX;
-    hf_assert(!w->full); /* every text of a view has its limit */
+    hf_assert(!w->full); /* every string of a view has a limit */
     buffer_commit(p->out, (size_t)(w->at - room));
 }
 
@@ -139,7 +139,7 @@ static void on_waiter(void *ctx, const struct waiter_view *waiter)
     row_end(p, &w);
 }
 
-/* Mirrored sessions are listed where they live. */
+/* Mirrored sessions are listed in the tier they belong to. */
 static void on_session(void *ctx, const struct session_view *session)
 {
     struct page_writer *p = ctx;
@@ -158,20 +158,20 @@ static void on_session(void *ctx, const struct session_view *session)
     row_end(p, &w);
 }
 
-static uint64_t write_rows(const struct core *core, const struct memory_request *pending,
+static uint64_t write_rows(const struct core *core, const struct memory_request *request,
                            struct page_writer *p)
 {
     struct lock_view lock;
-    switch (pending->kind) {
+    switch (request->kind) {
     case MEMORY_LOCKS:
-        return view_locks(core, pending->tenant, pending->name, pending->cursor, pending->limit,
+        return view_locks(core, request->tenant, request->name, request->cursor, request->limit,
                           on_lock, p);
     case MEMORY_SESSIONS:
-        return view_sessions(core, pending->tenant, pending->cursor, pending->limit, on_session, p);
+        return view_sessions(core, request->tenant, request->cursor, request->limit, on_session, p);
     case MEMORY_LOCK:
-        if (view_lock(core, pending->tenant, pending->name, &lock)) {
+        if (view_lock(core, request->tenant, request->name, &lock)) {
             on_lock(p, &lock);
-            (void)view_holders_and_waiters(core, pending->tenant, pending->name, pending->limit,
+            (void)view_holders_and_waiters(core, request->tenant, request->name, request->limit,
                                            on_grant, on_waiter, p);
         }
         return VIEW_END;
@@ -182,14 +182,14 @@ static uint64_t write_rows(const struct core *core, const struct memory_request 
 
 bool memory_page_write(const struct core *core, struct slice bytes, struct buffer *out)
 {
-    struct memory_request pending;
+    struct memory_request request;
     struct page_writer p = {.out = out};
     struct writer w;
     uint8_t format = PAGE_FORMAT;
-    if (!pending_decode(bytes, &pending) || !buffer_append(out, &format, 1)) {
+    if (!request_decode(bytes, &request) || !buffer_append(out, &format, 1)) {
         return false;
     }
-    uint64_t next = core == NULL ? VIEW_END : write_rows(core, &pending, &p);
+    uint64_t next = core == NULL ? VIEW_END : write_rows(core, &request, &p);
     if (!p.is_bad && row_begin(&p, &w, ROW_END)) {
         write_u64(&w, next);
         row_end(&p, &w);
@@ -274,8 +274,8 @@ static void read_session(struct reader *r, struct session_view *session)
     session->entries = read_u32(r);
 }
 
-/* What somebody wants to hear of a page; any may be NULL. */
-struct page_ear {
+/* Callbacks for the rows of a page; each may be NULL. */
+struct page_visitor {
     view_lock_fn on_lock;
     view_grant_fn on_grant;
     view_waiter_fn on_waiter;
@@ -283,7 +283,7 @@ struct page_ear {
     void *ctx;
 };
 
-static uint64_t read_page(struct slice page, const struct page_ear *ear)
+static uint64_t read_page(struct slice page, const struct page_visitor *visitor)
 {
     struct reader r = reader_make(page);
     struct lock_view lock;
@@ -297,26 +297,26 @@ static uint64_t read_page(struct slice page, const struct page_ear *ear)
         switch (read_u8(&r)) {
         case ROW_LOCK:
             read_lock(&r, &lock);
-            if (!r.bad && ear->on_lock != NULL) {
-                ear->on_lock(ear->ctx, &lock);
+            if (!r.bad && visitor->on_lock != NULL) {
+                visitor->on_lock(visitor->ctx, &lock);
             }
             break;
         case ROW_GRANT:
             read_grant(&r, &grant);
-            if (!r.bad && ear->on_grant != NULL) {
-                ear->on_grant(ear->ctx, &grant);
+            if (!r.bad && visitor->on_grant != NULL) {
+                visitor->on_grant(visitor->ctx, &grant);
             }
             break;
         case ROW_WAITER:
             read_waiter(&r, &waiter);
-            if (!r.bad && ear->on_waiter != NULL) {
-                ear->on_waiter(ear->ctx, &waiter);
+            if (!r.bad && visitor->on_waiter != NULL) {
+                visitor->on_waiter(visitor->ctx, &waiter);
             }
             break;
         case ROW_SESSION:
             read_session(&r, &session);
-            if (!r.bad && ear->on_session != NULL) {
-                ear->on_session(ear->ctx, &session);
+            if (!r.bad && visitor->on_session != NULL) {
+                visitor->on_session(visitor->ctx, &session);
             }
             break;
         case ROW_END: {
@@ -332,12 +332,12 @@ static uint64_t read_page(struct slice page, const struct page_ear *ear)
 
 uint64_t memory_page_locks(struct slice page, view_lock_fn on, void *ctx)
 {
-    return read_page(page, &(struct page_ear){.on_lock = on, .ctx = ctx});
+    return read_page(page, &(struct page_visitor){.on_lock = on, .ctx = ctx});
 }
 
 uint64_t memory_page_sessions(struct slice page, view_session_fn on, void *ctx)
 {
-    return read_page(page, &(struct page_ear){.on_session = on, .ctx = ctx});
+    return read_page(page, &(struct page_visitor){.on_session = on, .ctx = ctx});
 }
 
 static void keep_lock(void *ctx, const struct lock_view *lock)
@@ -348,7 +348,7 @@ static void keep_lock(void *ctx, const struct lock_view *lock)
 bool memory_page_lock(struct slice page, struct lock_view *out)
 {
     struct lock_view found = {.name = slice_make(NULL, 0)};
-    (void)read_page(page, &(struct page_ear){.on_lock = keep_lock, .ctx = &found});
+    (void)read_page(page, &(struct page_visitor){.on_lock = keep_lock, .ctx = &found});
     if (found.name.len == 0) {
         return false;
     }
@@ -359,6 +359,6 @@ bool memory_page_lock(struct slice page, struct lock_view *out)
 void memory_page_holders(struct slice page, view_grant_fn on_grant_, view_waiter_fn on_waiter_,
                          void *ctx)
 {
-    (void)read_page(page,
-                    &(struct page_ear){.on_grant = on_grant_, .on_waiter = on_waiter_, .ctx = ctx});
+    (void)read_page(
+        page, &(struct page_visitor){.on_grant = on_grant_, .on_waiter = on_waiter_, .ctx = ctx});
 }

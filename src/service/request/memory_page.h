@@ -1,6 +1,6 @@
-/* A page of what the tier EFFICIENCY holds, as bytes. Only the leader has it (S10): a node that is
- * asked for a list or for one name asks the leader along with its barrier (gateway_call.look), and
- * renders the answer like its own state. */
+/* A page of the state of the tier EFFICIENCY, encoded. Only the leader has that state (S10). For a
+ * list or a single name, a node sends a query to the leader together with its barrier
+ * (gateway_call.look), and renders the page like its own state. */
 #ifndef HOLDFAST_SERVICE_REQUEST_MEMORY_PAGE_H
 #define HOLDFAST_SERVICE_REQUEST_MEMORY_PAGE_H
 
@@ -20,13 +20,13 @@ struct memory_request {
 #define MEMORY_ASK_BYTES (LIMIT_NAME + 64)
 #define MEMORY_PAGE_BYTES (16u << 20)
 
-size_t memory_request_encode(const struct memory_request *pending, uint8_t at[MEMORY_ASK_BYTES]);
+size_t memory_request_encode(const struct memory_request *request, uint8_t at[MEMORY_ASK_BYTES]);
 
-/* The leader's side: appends the page that these bytes ask for. `core` may be NULL: nothing is
- * there. False: they are garbled, or it does not fit. */
-bool memory_page_write(const struct core *core, struct slice pending, struct buffer *out);
+/* On the leader: appends the page for an encoded request. `core` may be NULL: an empty page. False:
+ * the request is malformed, or the page does not fit. */
+bool memory_page_write(const struct core *core, struct slice request, struct buffer *out);
 
-/* The other side. An empty page is one where nothing is. Views have their `tier` set. Lists return
+/* On the other nodes. An empty slice is an empty page. Views have their `tier` set. Lists return
  * the next cursor, VIEW_END at the end. */
 uint64_t memory_page_locks(struct slice page, view_lock_fn on_lock, void *ctx);
 uint64_t memory_page_sessions(struct slice page, view_session_fn on_session, void *ctx);

@@ -1,20 +1,21 @@
-/* What operators do, for the doors. Each is answered by `render`, or at once where a rule is
- * broken. */
+/* Operator actions, for the transports. `render` makes the answer. A broken rule is answered at
+ * once. */
 #ifndef HOLDFAST_SERVICE_REQUEST_OPERATOR_H
 #define HOLDFAST_SERVICE_REQUEST_OPERATOR_H
 
 #include "service/http/body.h"
 
-/* False when they may not, and then it has been answered so. */
+/* False: the client is not an operator, and the request has been answered. */
 bool operator_is_allowed(struct api_request *x);
 
-/* api_operator.c. The name is x->name; the answer finds actor and reason in x->kept. */
+/* api_operator.c. The name is x->name; actor and reason are stored in x->kept for the answer. */
 void operator_force_unlock(struct api_request *x, const struct body *b, render_fn render);
 void operator_revoke(struct api_request *x, const struct body *b, render_fn render);
-/* The resource is in the body; fencing_token 0: a mark that nobody's token reaches (S11). */
+/* The resource is in the body. fencing_token 0: a mark that no token reaches (S11). */
 void operator_fence_reset(struct api_request *x, const struct body *b, render_fn render);
 
-/* Of the lock that a record is about: the log notes what was done in the one that has none. */
+/* The tier of the lock that a record is about. The tier EFFICIENCY has no log; the log of
+ * CORRECTNESS holds a note of the action. */
 static inline enum tier operator_tier_of(const struct audit_view *record)
 {
     return record->is_note ? TIER_EFFICIENCY : TIER_CORRECTNESS;

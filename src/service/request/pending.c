@@ -1,5 +1,5 @@
-/* Commands on their way and waits held open, see ask.h. What events do to them is in wait_outcome.c,
- * what is left to do when a client is gone in pending_leave.c, keep-alives are in pending_keepalive.c. */
+/* Submitted commands and waiting acquires, see pending.h. pending_wait.c handles events,
+ * pending_cleanup.c disconnected clients, pending_keepalive.c keep-alives. */
 #include "service/state.h"
 
 /* ---- memory, lists and timers ---- */
@@ -28,8 +28,8 @@ void pending_open_all(struct service *s)
                parked_hash, s);
     heap_init(&s->timers, s->memory, &timer_ops, s);
     list_init(&s->waiting);
-    list_init(&s->told);
-    list_init(&s->errands);
+    list_init(&s->notified);
+    list_init(&s->cleanups);
     list_init(&s->gathered);
     list_init(&s->rounds);
     s->gathered_due_ms = UINT64_MAX;
@@ -90,7 +90,7 @@ void pending_unpark(struct pending_request *a)
     }
 }
 
-/* It no longer waits for an answer. */
+/* Removes the request from all timers, tables and lists. */
 void pending_stop_waiting(struct pending_request *a)
 {
     pending_timer(a, UINT64_MAX);
@@ -114,12 +114,12 @@ void pending_free(struct pending_request *a)
     pool_free(&s->pool, a->self, sizeof(*a));
 }
 
-/* ---- asking ---- */
+/* ---- submitting ---- */
 
 static void on_done(struct gateway_call *call, enum hf_error error, const struct result *result);
 
-/* How long the gateway may take, 0: as long as for any request. A client that waits is answered soon
- * after the end of its wait, also where no leader can be reached. */
+/* Time limit for the gateway; 0: its default. A client that waits gets its answer shortly after the
+ * end of its wait, even if no leader is reachable. */
 static uint32_t within_ms(const struct pending_request *a, const struct command *command)
 {
     if (!a->may_wait || a->gone || a->state == PENDING_CLEANUP) {
@@ -165,18 +165,19 @@ struct pending_request *pending_submit(struct service *s, const struct command *
     return pending_submit_tier(s, command, TIER_CORRECTNESS, keeps_place, on_answer, owner);
 }
 
-/* The leader would find it by itself; but the answer of that tier brings the leader's clock with
- * it, without which another node would tell too long a time. */
-static enum tier tier_of(const struct command *command, enum tier asked)
+/* The tier of the command's token, if it has one. The leader finds the tier itself, but only an
+ * answer of the tier EFFICIENCY carries the leader's clock. Without that clock a follower would
+ * report too long a time to expiry. */
+static enum tier tier_of(const struct command *command, enum tier requested)
 {
     uint64_t token = command->type == COMMAND_RELEASE    ? command->release.token
                      : command->type == COMMAND_RENEW    ? command->renew.token
                      : command->type == COMMAND_PROCLAIM ? command->proclaim.token
                                                          : 0;
-    return token == 0 ? asked : tier_of_token(token);
+    return token == 0 ? requested : tier_of_token(token);
 }
 
-/* An acquire that may enter a lock again: what it did is found out by its id, not by its lease. */
+/* A re-entrant acquire: its effect is identified by its request id, not by its lease. */
 static bool is_counted(const struct command *command)
 {
     return command->type == COMMAND_ACQUIRE && !id_is_zero(command->session) &&
@@ -228,9 +229,9 @@ struct pending_request *pending_look(struct service *s, struct slice look,
     return a;
 }
 
-/* The acquire once more. One that the core remembers by its id goes as it was. One that it knows by
- * its lease id only would begin a new wait if the old one is over: it gets what is left (S7.4), and
- * nothing if there is no client to wait for. */
+/* Submits the acquire again. With a request id or a sequence number, the core recognizes it and the
+ * command is unchanged. With a lease id only, it would start a new wait if the old one is over: it
+ * gets the remaining wait time (S7.4), or none if the client is gone. */
 void pending_submit_again(struct pending_request *a)
 {
     struct service *s = a->service;
@@ -273,7 +274,7 @@ void pending_answer(struct pending_request *a, enum hf_error error, const struct
     a->on_answer(a->owner, error, result);
 }
 
-/* When the client is answered at the latest: shortly after the wait should have ended (S7.6). */
+/* The latest time to answer the client: shortly after the end of the wait (S7.6). */
 static uint64_t give_up_at(const struct pending_request *a)
 {
     if (a->wait_deadline_ms == UINT64_MAX) {
@@ -299,30 +300,30 @@ static void park(struct pending_request *a, const struct result *result)
     a->give_up_ms = give_up_at(a);
     pending_timer(a, a->give_up_ms == UINT64_MAX
                          ? UINT64_MAX
-                         : a->give_up_ms - SERVICE_WAIT_GRACE_MS + SERVICE_WAIT_ASK_MS);
+                         : a->give_up_ms - SERVICE_WAIT_GRACE_MS + SERVICE_WAIT_QUERY_MS);
     struct wait_outcome *early = &s->early[a->attachment % SERVICE_EARLY];
     bool is_early = early->attachment == a->attachment && id_equal(early->lease, a->lease);
     if (a->again || (!is_early && a->attachment <= s->early_lost[a->tier])) {
         a->again = false;
         pending_cleanup(a, CLEANUP_AGAIN);
     } else if (is_early) {
-        pending_tell(a, early);
+        pending_notify(a, early);
         *early = (struct wait_outcome){.type = EVENT_NONE};
     } else {
         pending_park(a);
     }
 }
 
-/* The answer to a repeated acquire, when that could not be asked: nothing is known about the wait,
- * so it goes on, within its bounds. */
-static bool is_tried_later(struct pending_request *a)
+/* A repeated acquire did not reach the leader: the outcome is unknown, so the wait continues until
+ * give_up_ms. False: the client is gone, or the time is over. */
+static bool retry_later(struct pending_request *a)
 {
     uint64_t now_ms = service_boot_ms(a->service);
     if (a->gone || now_ms >= a->give_up_ms) {
         return false;
     }
     a->state = PENDING_WAITING;
-    a->errand = CLEANUP_AGAIN;
+    a->cleanup = CLEANUP_AGAIN;
     uint64_t retry_ms = now_ms + SERVICE_RETRY_MS;
     pending_timer(a, retry_ms < a->give_up_ms ? retry_ms : a->give_up_ms);
     return true;
@@ -349,7 +350,7 @@ static void on_done(struct gateway_call *call, enum hf_error error, const struct
     }
     a->service->looked = call->page;
     if (a->repeated && is_not_reached(error)) {
-        if (is_tried_later(a)) {
+        if (retry_later(a)) {
             return;
         }
         error = HF_OUTCOME_UNKNOWN;
@@ -360,7 +361,7 @@ static void on_done(struct gateway_call *call, enum hf_error error, const struct
     }
     if (a->repeated && is_answered && result->outcome == OUTCOME_REFUSED &&
         (result->reason == REASON_HELD || result->reason == REASON_DELAYED)) {
-        struct result late = *result; /* the time that was left was too short */
+        struct result late = *result; /* the remaining wait time was too short */
         late.reason = REASON_TIMEOUT;
         pending_answer(a, error, &late);
         return;
@@ -377,7 +378,7 @@ bool pending_settle(struct pending_request *a)
         return false;
     }
     if (a->unknown && a->may_wait) {
-        /* It may be waiting, attached to nobody. The client was given an id to come back with. */
+        /* The acquire may wait without an attached node. The answer names an id to retry with. */
         a->gone = true;
         a->keeps_place = true;
         pending_leave(a, HF_OUTCOME_UNKNOWN, NULL);
@@ -400,22 +401,22 @@ void pending_abandon(struct pending_request *a)
     switch (a->state) {
     case PENDING_SUBMITTED:
     case PENDING_GATHERED:
-        return; /* what comes back decides */
+        return; /* the result decides */
     case PENDING_WAITING:
-        if (a->errand == CLEANUP_AGAIN) {
-            pending_leave(a, HF_OUTCOME_UNKNOWN, NULL); /* its attachment number may be void */
+        if (a->cleanup == CLEANUP_AGAIN) {
+            pending_leave(a, HF_OUTCOME_UNKNOWN, NULL); /* its attachment may be outdated */
         } else {
             pending_cleanup(a, a->keeps_place ? CLEANUP_DETACH : CLEANUP_CANCEL);
         }
         return;
     case PENDING_NOTIFIED:
-        a->held = a->news.type == EVENT_GRANTED;
-        a->lease = a->held ? a->news.lease : a->lease;
+        a->held = a->outcome.type == EVENT_GRANTED;
+        a->lease = a->held ? a->outcome.lease : a->lease;
         break;
     case PENDING_ANSWERED:
         break;
     case PENDING_CLEANUP:
-        hf_panic(__FILE__, __LINE__, "an ask that leaves has no owner to abandon it");
+        hf_panic(__FILE__, __LINE__, "pending_abandon was called in the state CLEANUP");
     }
     if (a->held && !a->keeps_place) {
         pending_cleanup(a, CLEANUP_RELEASE);
@@ -435,7 +436,7 @@ static void run_timers(struct service *s, uint64_t now_ms)
             pending_cleanup(a, CLEANUP_AGAIN);
         } else {
             hf_assert(a->state == PENDING_CLEANUP);
-            list_append(&s->errands, &a->work);
+            list_append(&s->cleanups, &a->work);
         }
     }
 }
@@ -444,20 +445,21 @@ void pending_run(struct service *s)
 {
     run_timers(s, service_boot_ms(s));
     keepalive_run(s);
-    for (struct list *link = list_take(&s->told); link != NULL; link = list_take(&s->told)) {
-        pending_answer_told(LIST_OBJECT(link, struct pending_request, work));
+    for (struct list *link = list_take(&s->notified); link != NULL;
+         link = list_take(&s->notified)) {
+        pending_answer_notified(LIST_OBJECT(link, struct pending_request, work));
     }
-    struct list errands;
-    list_init(&errands);
-    list_move_all(&errands, &s->errands);
-    for (struct list *link = list_take(&errands); link != NULL; link = list_take(&errands)) {
+    struct list cleanups;
+    list_init(&cleanups);
+    list_move_all(&cleanups, &s->cleanups);
+    for (struct list *link = list_take(&cleanups); link != NULL; link = list_take(&cleanups)) {
         pending_cleanup_run(LIST_OBJECT(link, struct pending_request, work));
     }
 }
 
 uint64_t pending_next_ms(const struct service *s)
 {
-    if (!list_is_empty(&s->told) || !list_is_empty(&s->errands)) {
+    if (!list_is_empty(&s->notified) || !list_is_empty(&s->cleanups)) {
         return 0;
     }
     uint64_t next_ms = heap_min_at(&s->timers);

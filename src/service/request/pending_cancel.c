@@ -1,5 +1,4 @@
-/* Withdraws an acquire that its client names by request id, also through another node than the one
- * it waits at (S7.5).
+/* Withdraws an acquire that its client identifies by request id, on any node (S7.5).
  *
  *      the acquire again ──QUEUED──▶ cancel ──done──▶ answered: CANCELLED
  *        │  ▲     │ GRANTED            │ │ granted meanwhile        ▲
@@ -8,17 +7,17 @@
  *        └──anything else──▶ answered with that
  *
  * The same acquire is submitted first. Its id makes it the request that is withdrawn, and its
- * result names the lease and the attachment number that a cancel needs. If the cluster had not
+ * result names the lease and the attachment number that a cancel needs. If the cluster has not
  * received the request yet, this attempt uses up its id: a copy that arrives later is a replay and
- * gets no lock. Each step is sent when the cluster has answered the one before, so the client knows
- * from its answer that the request is over. */
+ * gets no lock. Each step is sent after the result of the previous one, so the answer proves that
+ * the request is over. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "service/state.h"
 
-/* For the id of the release, see pending_cleanup_run: the same in every attempt of one cancel. A re-entered
- * lock loses one level, however often the client sends the cancel. */
+/* For the id of the release, see pending_cleanup_run: the same in every attempt of one cancel. So a
+ * re-entered lock loses one level, however often the client sends the cancel. */
 static struct id request_hash(const struct command *acquire)
 {
     struct slice client = acquire->acquire.client;
@@ -43,18 +42,18 @@ struct pending_request *pending_cancel(struct service *s, const struct command *
     a->lease = command.acquire.lease;
     a->cleanup_id = request_hash(&command);
     if (command.request_id.len == 0 && command.seq == 0) {
-        command.acquire.wait_ms = 0; /* known by its lease id: if the wait is over, no new one */
+        command.acquire.wait_ms = 0; /* identified by its lease only: must not start a new wait */
     }
     pending_keep_command(a, &command);
     pending_send(a, &command);
     return a;
 }
 
-/* Submitted by service_run. */
-static void go_on_with(struct pending_request *a, enum pending_cleanup step)
+/* service_run submits the step. */
+static void schedule_step(struct pending_request *a, enum pending_cleanup step)
 {
-    a->errand = step;
-    list_append(&a->service->errands, &a->work);
+    a->cleanup = step;
+    list_append(&a->service->cleanups, &a->work);
 }
 
 static void answer_cancelled(struct pending_request *a)
@@ -69,10 +68,10 @@ static void on_acquire_result(struct pending_request *a, const struct result *re
     if (result->outcome == OUTCOME_QUEUED) {
         a->lease = result->lease;
         a->attachment = result->attachment;
-        go_on_with(a, CLEANUP_CANCEL);
+        schedule_step(a, CLEANUP_CANCEL);
     } else if (result->outcome == OUTCOME_GRANTED && result->ended == ENDED_NOT) {
         a->lease = result->lease;
-        go_on_with(a, CLEANUP_RELEASE);
+        schedule_step(a, CLEANUP_RELEASE);
     } else {
         pending_answer(a, HF_OK, result);
     }
@@ -83,24 +82,25 @@ static void on_cancel_result(struct pending_request *a, const struct result *res
     if (result->outcome == OUTCOME_DONE) {
         answer_cancelled(a);
     } else if (result->token != 0) {
-        go_on_with(a, CLEANUP_RELEASE);
+        schedule_step(a, CLEANUP_RELEASE);
     } else {
-        go_on_with(a, CLEANUP_AGAIN); /* attached anew by an older attempt, or over: which? */
+        schedule_step(a, CLEANUP_AGAIN); /* an older attempt attached it again, or it is over */
     }
 }
 
-/* The client is gone: what is left is done for it, and tried again until the cluster answers. */
-static void go_on_alone(struct pending_request *a, enum hf_error error, const struct result *result)
+/* The client is gone: does the remaining steps, and retries until the cluster answers. */
+static void continue_as_cleanup(struct pending_request *a, enum hf_error error,
+                                const struct result *result)
 {
     a->cancels = false;
-    if (a->errand == CLEANUP_CANCEL || a->errand == CLEANUP_RELEASE) {
+    if (a->cleanup == CLEANUP_CANCEL || a->cleanup == CLEANUP_RELEASE) {
         a->state = PENDING_CLEANUP;
         pending_cleanup_done(a, error, result);
     } else if (error == HF_OK) {
         pending_leave(a, error, result);
     } else {
-        pending_leave(a, HF_OUTCOME_UNKNOWN,
-                      NULL); /* the request may wait since an earlier attempt */
+        /* The acquire may wait since an earlier attempt. */
+        pending_leave(a, HF_OUTCOME_UNKNOWN, NULL);
     }
 }
 
@@ -108,12 +108,12 @@ void pending_cancel_step(struct pending_request *a, enum hf_error error,
                          const struct result *result)
 {
     if (a->gone) {
-        go_on_alone(a, error, result);
+        continue_as_cleanup(a, error, result);
     } else if (error != HF_OK || result->error != HF_OK) {
         pending_answer(a, error, result);
-    } else if (a->errand == CLEANUP_CANCEL) {
+    } else if (a->cleanup == CLEANUP_CANCEL) {
         on_cancel_result(a, result);
-    } else if (a->errand == CLEANUP_RELEASE) {
+    } else if (a->cleanup == CLEANUP_RELEASE) {
         answer_cancelled(a);
     } else {
         on_acquire_result(a, result);

@@ -1,25 +1,26 @@
-/* What is left to do about a request whose client is gone (S7.2, S7.3). Each errand is one command,
- * submitted by service_run and tried again until the cluster has answered it. */
+/* Cleanup of requests whose client is gone (S7.2, S7.3). Each cleanup is one command that
+ * service_run submits and retries until the cluster has answered it. */
 #include "service/http/reply.h"
 #include "service/request/session.h"
 #include "service/state.h"
 
-void pending_cleanup(struct pending_request *a, enum pending_cleanup errand)
+void pending_cleanup(struct pending_request *a, enum pending_cleanup cleanup)
 {
     hf_assert(!a->in_flight);
     pending_timer(a, UINT64_MAX);
-    if (a->gone || errand != CLEANUP_AGAIN) {
-        bool was_parked = a->is_parked; /* its events are still ours to swallow */
+    if (a->gone || cleanup != CLEANUP_AGAIN) {
+        bool was_parked = a->is_parked; /* stays parked, to discard its events */
         a->is_parked = false;
         pending_stop_waiting(a);
         a->is_parked = was_parked;
         a->state = PENDING_CLEANUP;
     }
-    a->errand = errand;
-    if (errand == CLEANUP_RELEASE && id_is_zero(a->cleanup_id)) {
-        a->cleanup_id = service_random_id(a->service); /* a re-entered lock would lose two levels */
+    a->cleanup = cleanup;
+    if (cleanup == CLEANUP_RELEASE && id_is_zero(a->cleanup_id)) {
+        /* Without an id, a retry would take a second level off a re-entered lock. */
+        a->cleanup_id = service_random_id(a->service);
     }
-    list_append(&a->service->errands, &a->work);
+    list_append(&a->service->cleanups, &a->work);
 }
 
 void pending_leave(struct pending_request *a, enum hf_error error, const struct result *result)
@@ -35,18 +36,18 @@ void pending_leave(struct pending_request *a, enum hf_error error, const struct 
         return;
     }
     if (error == HF_OUTCOME_UNKNOWN && a->command != 0) {
-        pending_cleanup(a, CLEANUP_AGAIN); /* where does it stand? */
+        pending_cleanup(a, CLEANUP_AGAIN); /* to learn the outcome */
         return;
     }
     if (error == HF_OUTCOME_UNKNOWN && !a->keeps_place) {
-        pending_cleanup(a, CLEANUP_RELEASE); /* if it was granted at all */
+        pending_cleanup(a, CLEANUP_RELEASE); /* has no effect if it was not granted */
         return;
     }
     if (is_answered && result->outcome == OUTCOME_QUEUED) {
         pending_unpark(a);
         a->lease = result->lease;
         a->attachment = result->attachment;
-        pending_park(a); /* to swallow its events */
+        pending_park(a); /* to discard its events */
         pending_cleanup(a, a->keeps_place ? CLEANUP_DETACH : CLEANUP_CANCEL);
     } else if (is_answered && result->outcome == OUTCOME_GRANTED && result->ended == ENDED_NOT &&
                !a->keeps_place) {
@@ -69,7 +70,7 @@ void pending_give_back(struct service *s, uint32_t tenant, struct id lease, enum
 }
 
 static void about_stream(struct service *s, uint32_t tenant, struct id session, uint64_t stream,
-                         enum pending_cleanup errand)
+                         enum pending_cleanup cleanup)
 {
     struct pending_request *a = pending_new(s, NULL, NULL);
     a->state = PENDING_CLEANUP;
@@ -77,7 +78,7 @@ static void about_stream(struct service *s, uint32_t tenant, struct id session, 
     a->tenant = tenant;
     a->lease = session;
     a->attachment = stream;
-    pending_cleanup(a, errand);
+    pending_cleanup(a, cleanup);
 }
 
 void pending_stream_down(struct service *s, uint32_t tenant, struct id session, uint64_t stream)
@@ -90,7 +91,7 @@ void pending_stream_up(struct service *s, uint32_t tenant, struct id session, ui
     about_stream(s, tenant, session, stream, CLEANUP_STREAM_UP);
 }
 
-/* The id of a release: other leases have other ids. */
+/* The id of a release; differs for each lease. */
 static struct id release_id(const struct pending_request *a)
 {
     return (struct id){a->cleanup_id.high ^ a->lease.high, a->cleanup_id.low ^ a->lease.low};
@@ -100,12 +101,12 @@ void pending_cleanup_run(struct pending_request *a)
 {
     struct command command;
     char id[sizeof(REQUEST_ID_NODE) + REPLY_ID] = REQUEST_ID_NODE;
-    switch (a->errand) {
+    switch (a->cleanup) {
     case CLEANUP_AGAIN:
         pending_unpark(a);
         if (a->state == PENDING_WAITING) {
             a->state = PENDING_SUBMITTED;
-            a->errand = CLEANUP_NONE;
+            a->cleanup = CLEANUP_NONE;
         }
         pending_submit_again(a);
         return;
@@ -135,7 +136,7 @@ void pending_cleanup_run(struct pending_request *a)
         break;
     case CLEANUP_NONE:
     default:
-        hf_panic(__FILE__, __LINE__, "an ask without an errand was to run one");
+        hf_panic(__FILE__, __LINE__, "a pending request without a cleanup is in the list cleanups");
     }
     command.tenant = a->tenant;
     pending_send(a, &command);
@@ -148,13 +149,13 @@ void pending_cleanup_done(struct pending_request *a, enum hf_error error,
         pending_timer(a, service_boot_ms(a->service) + SERVICE_RETRY_MS);
         return;
     }
-    if (a->errand == CLEANUP_AGAIN) {
+    if (a->cleanup == CLEANUP_AGAIN) {
         pending_leave(a, HF_OK, result);
-    } else if (a->errand == CLEANUP_CANCEL && result->error == HF_OK &&
+    } else if (a->cleanup == CLEANUP_CANCEL && result->error == HF_OK &&
                result->reason == REASON_NOT_WAITING && result->token != 0) {
         pending_unpark(a);
-        pending_cleanup(a, CLEANUP_RELEASE); /* it was granted in the meantime */
-    } else if (a->errand == CLEANUP_STREAM_UP && result->error == HF_OK) {
+        pending_cleanup(a, CLEANUP_RELEASE); /* granted before the cancel */
+    } else if (a->cleanup == CLEANUP_STREAM_UP && result->error == HF_OK) {
         session_stream_raised(a->service, a->tenant, a->lease, a->attachment, result->attachment);
         pending_free(a);
     } else {

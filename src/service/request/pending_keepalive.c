@@ -1,17 +1,17 @@
-/* Keep-alives, gathered (S4.5): all that arrive within min(100 ms, TTL/20) ride in one command.
- * That is safe, since its stamp is then later than their arrival. */
+/* Keep-alives (S4.5): all that arrive within min(100 ms, TTL/20) are sent in one command. This is
+ * safe, because the timestamp of the command is later than their arrival. */
 #include "base/codec.h"
 #include "core/view.h"
 #include "service/state.h"
 
 enum { GATHER_MS = 100, GATHER_TTL_PART = 20 };
 
-/* One command and those that ride in it. */
+/* One command and its keep-alives. */
 struct round {
     struct gateway_call call;
     struct service *service;
     struct list link;
-    struct list pendings; /* in the order of the ids */
+    struct list requests; /* in the order of the ids */
     uint32_t count;
     uint8_t packed[]; /* the ids */
 };
@@ -30,7 +30,7 @@ struct pending_request *pending_keepalive(struct service *s, struct id session,
     list_append(&s->gathered, &a->link);
     s->gathered_count++;
     struct session_view view;
-    uint32_t ttl_ms = LIMIT_TTL_MIN_MS; /* a session that this node has not heard of yet */
+    uint32_t ttl_ms = LIMIT_TTL_MIN_MS; /* of a session that this node has not applied yet */
     if (view_session(service_core(s), session, &view)) {
         ttl_ms = view.ttl_ms;
     }
@@ -50,8 +50,8 @@ static void round_done(struct gateway_call *call, enum hf_error error, const str
     struct round *r = call->owner;
     list_remove(&r->link);
     uint32_t i = 0;
-    for (struct list *link = list_take(&r->pendings); link != NULL;
-         link = list_take(&r->pendings), i++) {
+    for (struct list *link = list_take(&r->requests); link != NULL;
+         link = list_take(&r->requests), i++) {
         struct pending_request *a = LIST_OBJECT(link, struct pending_request, link);
         struct result one = {.type = COMMAND_KEEPALIVE};
         if (error == HF_OK) {
@@ -75,18 +75,18 @@ static void round_start(struct service *s, uint32_t count)
     r->service = s;
     r->count = count;
     r->call = (struct gateway_call){.done = round_done, .owner = r};
-    list_init(&r->pendings);
+    list_init(&r->requests);
     list_init(&r->link);
     list_append(&s->rounds, &r->link);
     for (uint32_t i = 0; i < count; i++) {
         struct list *link = list_take(&s->gathered);
         struct pending_request *a = LIST_OBJECT(link, struct pending_request, link);
         struct id id = a->lease;
-        a->state = PENDING_SUBMITTED; /* what comes now is too late for it */
+        a->state = PENDING_SUBMITTED;
         struct writer w = writer_make(r->packed + (size_t)i * 16, 16);
         write_fixed64(&w, id.high);
         write_fixed64(&w, id.low);
-        list_append(&r->pendings, link);
+        list_append(&r->requests, link);
     }
     struct command command;
     command_init(&command, COMMAND_KEEPALIVE);

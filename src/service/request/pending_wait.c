@@ -1,9 +1,9 @@
-/* What events say about waits that are held open here.
+/* Applies events to the acquires that wait on this node.
  *
- * An event can overtake the result it belongs to: a follower hears of the result from the leader
- * over one connection, and of the log over another. Events about attachment numbers that are not
- * known here yet are kept for a while in `early`; when one was dropped from there, the wait is
- * asked for again, which tells how it stands. */
+ * An event can arrive before the result it belongs to: a follower receives results from the leader
+ * over one connection, and log entries over another. `early` keeps events about unknown attachment
+ * numbers. If such an event was overwritten, the acquire is submitted again to learn its
+ * outcome. */
 #include "core/view.h"
 #include "replica/memory_tier.h"
 #include "service/state.h"
@@ -21,53 +21,53 @@ static struct pending_request *parked_find(const struct service *s, uint64_t att
     return NULL;
 }
 
-void pending_tell(struct pending_request *a, const struct wait_outcome *news)
+void pending_notify(struct pending_request *a, const struct wait_outcome *outcome)
 {
     pending_unpark(a);
     pending_timer(a, UINT64_MAX);
     a->state = PENDING_NOTIFIED;
-    a->errand = CLEANUP_NONE;
-    a->news = *news;
-    list_append(&a->service->told, &a->work);
+    a->cleanup = CLEANUP_NONE;
+    a->outcome = *outcome;
+    list_append(&a->service->notified, &a->work);
 }
 
-static void keep_early(struct service *s, const struct wait_outcome *news)
+static void keep_early(struct service *s, const struct wait_outcome *outcome)
 {
-    struct wait_outcome *slot = &s->early[news->attachment % SERVICE_EARLY];
+    struct wait_outcome *slot = &s->early[outcome->attachment % SERVICE_EARLY];
     uint64_t *lost = &s->early_lost[tier_of_attachment(slot->attachment)];
-    if (slot->type != EVENT_NONE && slot->attachment != news->attachment &&
+    if (slot->type != EVENT_NONE && slot->attachment != outcome->attachment &&
         slot->attachment > *lost) {
         *lost = slot->attachment;
     }
-    *slot = *news;
+    *slot = *outcome;
 }
 
 void pending_on_event(struct service *s, const struct event *e)
 {
     bool is_grant = e->type == EVENT_GRANTED && e->attachment != 0;
     if (e->type == EVENT_DETACHED && id_is_zero(e->lease)) {
-        pending_repeat_all(s); /* we were taken for dead (S7.3), and are not */
+        pending_repeat_all(s); /* the cluster treated this node as failed (S7.3) */
         return;
     }
-    if (e->part > 1 || /* of a multi-lock, the first name speaks for all */
+    if (e->part > 1 || /* of a multi-lock, the event of the first name is enough */
         (!is_grant && e->type != EVENT_WAIT_ENDED && e->type != EVENT_SUPERSEDED)) {
         return;
     }
-    struct wait_outcome news = {.type = e->type,
-                                .reason = e->reason,
-                                .mode = e->mode,
-                                .slot = e->slot,
-                                .attachment = e->attachment,
-                                .token = e->token,
-                                .deadline_ms = e->deadline_ms,
-                                .lease = e->lease};
+    struct wait_outcome outcome = {.type = e->type,
+                                   .reason = e->reason,
+                                   .mode = e->mode,
+                                   .slot = e->slot,
+                                   .attachment = e->attachment,
+                                   .token = e->token,
+                                   .deadline_ms = e->deadline_ms,
+                                   .lease = e->lease};
     struct pending_request *a = parked_find(s, e->attachment);
     if (a == NULL) {
-        keep_early(s, &news);
+        keep_early(s, &outcome);
     } else if (a->state == PENDING_WAITING) {
-        pending_tell(a, &news);
+        pending_notify(a, &outcome);
     } else {
-        pending_unpark(a); /* it is leaving, and the answer to that will say the same */
+        pending_unpark(a); /* in CLEANUP: the result of that command has the same outcome */
     }
 }
 
@@ -107,7 +107,7 @@ void pending_repeat_memory(struct service *s, bool is_void)
 
 /* ---- the answer ---- */
 
-/* Who is in the way now, for a wait that ended without a grant. */
+/* The current holder and queue, for a wait that ended without a grant. */
 static void describe_name(const struct core *core, const struct command *command,
                           struct result *out)
 {
@@ -135,12 +135,12 @@ static void grant_result(const struct pending_request *a, const struct command *
                          struct result *out)
 {
     out->outcome = OUTCOME_GRANTED;
-    out->mode = a->news.mode;
-    out->token = a->news.token;
-    out->lease = a->news.lease;
-    out->deadline_ms = a->news.deadline_ms;
+    out->mode = a->outcome.mode;
+    out->token = a->outcome.token;
+    out->lease = a->outcome.lease;
+    out->deadline_ms = a->outcome.deadline_ms;
     out->ttl_ms = command->acquire.ttl_ms;
-    out->slot = a->news.slot;
+    out->slot = a->outcome.slot;
     out->depth = 1;
 }
 
@@ -148,11 +148,11 @@ static void refusal_result(const struct pending_request *a, const struct command
                            struct result *out)
 {
     out->outcome = OUTCOME_REFUSED;
-    out->reason = a->news.reason;
-    if (a->news.reason == REASON_SESSION_ENDED) {
+    out->reason = a->outcome.reason;
+    if (a->outcome.reason == REASON_SESSION_ENDED) {
         *out = (struct result){.type = COMMAND_ACQUIRE, .error = HF_SESSION_EXPIRED};
-    } else if (a->news.reason == REASON_DETACHED) {
-        /* We were out of touch for too long, and the place is lost. */
+    } else if (a->outcome.reason == REASON_DETACHED) {
+        /* This node was disconnected for too long, and the place in the queue is lost. */
         *out = (struct result){.type = COMMAND_ACQUIRE, .error = HF_UNAVAILABLE};
     } else {
         const struct core *core = service_tier_core(a->service, a->tier);
@@ -162,7 +162,7 @@ static void refusal_result(const struct pending_request *a, const struct command
     }
 }
 
-void pending_answer_told(struct pending_request *a)
+void pending_answer_notified(struct pending_request *a)
 {
     struct service *s = a->service;
     struct command command;
@@ -170,7 +170,7 @@ void pending_answer_told(struct pending_request *a)
     enum hf_error error = command_decode(bytes, &command);
     hf_assert(error == HF_OK && a->state == PENDING_NOTIFIED);
     struct result result = {.type = COMMAND_ACQUIRE, .deadlock_unchecked = a->unchecked};
-    if (a->news.type == EVENT_GRANTED) {
+    if (a->outcome.type == EVENT_GRANTED) {
         grant_result(a, &command, &result);
     } else {
         refusal_result(a, &command, &result);

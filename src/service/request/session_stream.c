@@ -1,5 +1,5 @@
-/* The stream of a session in the replicated state (S4.6): which command raises it, and raising it
- * again when the cluster took this node for gone and the stream is up. */
+/* The stream of a session in the replicated state (S4.6): the command that registers it, and
+ * registering it again if the cluster treated this node as failed while the stream works. */
 #include "core/view.h"
 #include "service/request/api_request.h"
 #include "service/request/session.h"
@@ -8,7 +8,7 @@
 void session_stream_command(const struct service *s, uint32_t tenant, struct id session,
                             struct command *out)
 {
-    /* Before version 4 the state does not know which node carries a stream. */
+    /* Before version 4 the state does not record the node of a stream. */
     bool names_node = core_version(service_core(s)) >= 4;
     command_init(out, names_node ? COMMAND_STREAM_THROUGH : COMMAND_STREAM_UP);
     out->tenant = tenant;
@@ -29,7 +29,7 @@ static uint64_t *watch_stream(struct service *s, struct id session, uint64_t str
     return NULL;
 }
 
-/* Where the number of that stream is kept; NULL: this node does not carry it. */
+/* Where the number of that stream is stored; NULL: the stream is not on this node. */
 static uint64_t *find_stream(struct service *s, struct id session, uint64_t stream)
 {
     uint64_t *found = session_call_stream(s, session, stream);

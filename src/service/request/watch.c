@@ -1,9 +1,9 @@
-/* Streams of events to those who watch, see watch.h. They are written by service_run, and when
- * something comes that was asked of the leader.
+/* Streams of events, see watch.h. service_run writes them; so does the result of a query to the
+ * leader.
  *
- * A stream reads from the ring of recent events at its own pace. A client that does not keep up is
- * told so and dropped while the ring still holds what comes next, so that it can resume without a
- * gap; one that comes back later than that gets a `reset` and a full listing (S9.3). */
+ * Each stream has its own position in the ring of recent events. A client that is too slow is
+ * notified and dropped while the ring still has its next event, so it can resume without a gap. A
+ * client that resumes later gets a `reset` and a full listing (S9.3). */
 #include "service/request/watch.h"
 
 #include "service/http/api.h"
@@ -13,8 +13,8 @@
 #include "service/request/watch_event.h"
 
 enum {
-    BACKLOG_SOFT = 64 << 10, /* bytes not taken by the client, above which nothing is added */
-    PIECE_SOFT = 16 << 10,   /* of events that make one piece */
+    BACKLOG_SOFT = 64 << 10, /* bytes of unsent output above which nothing is added */
+    PIECE_SOFT = 16 << 10,   /* bytes of events in one piece, about */
     LIST_PAGE = 100,
 };
 
@@ -28,7 +28,7 @@ static void send_scratch(struct api_request *x)
 {
     struct service *s = x->service;
     if (buffer_len(&s->scratch) > 0) {
-        x->door->piece(x, buffer_bytes(&s->scratch));
+        x->transport->piece(x, buffer_bytes(&s->scratch));
         x->watcher.beat_ms = service_boot_ms(s) + s->options.heartbeat_ms;
     }
     buffer_truncate(&s->scratch, 0);
@@ -64,7 +64,7 @@ void watch_drop(struct api_request *x, const char *why)
     send_scratch(x);
     leave_streams(x);
     s->requests++;
-    x->door->end(x, why);
+    x->transport->end(x, why);
 }
 
 /* ---- the listing ---- */
@@ -96,10 +96,10 @@ static void on_looked(void *owner, enum hf_error error, const struct result *res
     x->pending = NULL;
     (void)pending_settle(pending);
     if (error != HF_OK) {
-        /* Without an id to resume from: who comes back has to begin anew. */
+        /* The listing is incomplete, so there is no id to resume from. */
         leave_streams(x);
         s->requests++;
-        x->door->end(x, "there is no leader to ask for the tier EFFICIENCY; begin anew");
+        x->transport->end(x, "cannot list the tier EFFICIENCY: no leader; start a new watch");
         return;
     }
     buffer_truncate(&s->scratch, 0);
@@ -107,18 +107,19 @@ static void on_looked(void *owner, enum hf_error error, const struct result *res
     send_scratch(x);
 }
 
-/* What the tier EFFICIENCY holds is the leader's to say. Its events are under way to this node
- * already: a node says what it wants to hear before it asks (node_turn.c), so there is no gap. */
+/* Lists the tier EFFICIENCY, on a follower by a query to the leader. There is no gap between
+ * listing and events: a node subscribes to the events of the tier before it sends the query
+ * (node_turn.c). */
 static void look_up(struct api_request *x)
 {
     const struct core *memory = service_tier_core(x->service, TIER_EFFICIENCY);
     uint8_t bytes[MEMORY_ASK_BYTES];
-    struct memory_request pending = {.kind = MEMORY_LOCKS,
+    struct memory_request request = {.kind = MEMORY_LOCKS,
                                      .tenant = x->tenant,
                                      .cursor = x->watcher.list_cursor - MEMORY_CURSOR,
                                      .limit = LIST_PAGE,
                                      .name = x->name};
-    struct slice look = slice_make(bytes, memory_request_encode(&pending, bytes));
+    struct slice look = slice_make(bytes, memory_request_encode(&request, bytes));
     if (memory == NULL) {
         x->pending = pending_look(x->service, look, on_looked, x);
         return;
@@ -126,12 +127,12 @@ static void look_up(struct api_request *x)
     struct buffer page;
     buffer_init(&page, x->service->memory, MEMORY_PAGE_BYTES);
     bool fits = memory_page_write(memory, look, &page);
-    hf_assert(fits); /* a page of this length always does */
+    hf_assert(fits); /* a page of LIST_PAGE rows always does */
     write_found(x, buffer_bytes(&page));
     buffer_close(&page);
 }
 
-/* One page. What happens meanwhile stays in the ring and follows the listing. */
+/* Writes one page. Events that occur meanwhile stay in the ring and follow the listing. */
 static void list_page(struct api_request *x)
 {
     struct watcher *watcher = &x->watcher;
@@ -160,7 +161,8 @@ static void begin_listing(struct api_request *x)
     watcher->seen = x->service->events.newest;
 }
 
-/* The current leader, at the beginning and after events were missed. Elections are in the log. */
+/* The current leader, at the start and after missed events. Elections are in the tier
+ * CORRECTNESS. */
 static void write_leader(struct api_request *x)
 {
     struct lock_view lock = {.has_holder = false};
@@ -168,7 +170,7 @@ static void write_leader(struct api_request *x)
     x->watcher.format->leader(x, &lock);
 }
 
-/* Events were pushed out of the ring before they were read, or skipped by a snapshot. */
+/* Events were overwritten in the ring before they were read, or skipped by a snapshot. */
 static void start_over(struct api_request *x)
 {
     begin_listing(x);
@@ -182,8 +184,9 @@ static void start_over(struct api_request *x)
 
 /* ---- pumping ---- */
 
-/* Too slow is who falls behind by more than half of the ring. One that resumed from further back is
- * given the time to catch up, and is too slow when it falls back further still. */
+/* A stream is too slow if it is more than half of the ring behind. A stream that resumed from
+ * further back may catch up; it is too slow if its distance grows by more than an eighth of the
+ * ring. */
 static bool is_too_slow(struct api_request *x)
 {
     const struct event_ring *ring = &x->service->events;
@@ -205,7 +208,7 @@ static void add_event(struct api_request *x, const struct event *e)
     }
 }
 
-/* Fills one piece. False when there is nothing more to say for now. */
+/* Fills one piece. False: nothing more to send for now. */
 static bool fill_piece(struct api_request *x)
 {
     struct service *s = x->service;
@@ -213,7 +216,7 @@ static bool fill_piece(struct api_request *x)
     struct event e;
     buffer_truncate(&s->scratch, 0);
     if (x->pending != NULL) {
-        return false; /* the leader is being asked */
+        return false; /* a query to the leader is in flight */
     }
     if (watcher->position < s->events.head) {
         start_over(x);
@@ -231,11 +234,11 @@ static bool fill_piece(struct api_request *x)
     return true;
 }
 
-/* Writes what there is, as far as the client takes it. */
+/* Writes events until the output is full or no event is left. */
 static void pump(struct api_request *x)
 {
     struct service *s = x->service;
-    while (x->door->backlog(x) < BACKLOG_SOFT) {
+    while (x->transport->backlog(x) < BACKLOG_SOFT) {
         bool is_more = fill_piece(x);
         send_scratch(x);
         if (!is_more) {
@@ -252,7 +255,7 @@ static void beat(struct api_request *x, uint64_t now_ms)
 {
     if (x->watcher.beat_ms <= now_ms) {
         x->watcher.beat_ms = now_ms + x->service->options.heartbeat_ms;
-        if (x->door->backlog(x) < BACKLOG_SOFT) {
+        if (x->transport->backlog(x) < BACKLOG_SOFT) {
             x->watcher.format->beat(x);
         }
     }
@@ -301,7 +304,7 @@ void watch_state_replaced(struct service *s)
 
 /* ---- the beginning ---- */
 
-/* Everything is read and checked, and the state is up to date. */
+/* Starts the stream. The request is checked, and the state is current. */
 static void start(struct api_request *x, bool is_known)
 {
     struct service *s = x->service;
@@ -310,7 +313,7 @@ static void start(struct api_request *x, bool is_known)
     list_append(&s->streams, &watcher->link);
     s->stream_count++;
     watcher->behind = s->events.tail - watcher->position;
-    x->door->stream(x);
+    x->transport->stream(x);
     buffer_truncate(&s->scratch, 0);
     if (watcher->kind == WATCH_ELECTION) {
         write_leader(x);
@@ -337,10 +340,10 @@ static void on_barrier(void *owner, enum hf_error error, const struct result *re
     if (result != NULL) {
         watcher->stream = result->attachment; /* of the session's stream */
     }
-    struct event_id asked = watcher->seen;
+    struct event_id resume_after = watcher->seen;
     bool is_resumed = watcher->is_resumed;
-    bool is_known = is_resumed && asked.index <= core_index(service_core(s)) &&
-                    event_ring_find(&s->events, asked, &watcher->position);
+    bool is_known = is_resumed && resume_after.index <= core_index(service_core(s)) &&
+                    event_ring_find(&s->events, resume_after, &watcher->position);
     if (is_resumed && !is_known && watcher->no_reset) {
         if (watcher->stream != 0) {
             pending_stream_down(s, x->tenant, watcher->session, watcher->stream);
@@ -389,7 +392,7 @@ void watch_begin(struct api_request *x)
     }
 }
 
-/* False when it is neither true nor false, and then it has been answered so. */
+/* False: the value is neither true nor false, and the request has been answered. */
 static bool read_flag(struct api_request *x, const char *key, bool otherwise, bool *out)
 {
     struct slice text;

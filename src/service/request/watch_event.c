@@ -1,5 +1,5 @@
-/* Events as server-sent events, and who may see which (S4.4). Tokens and ids are shown only on the
- * stream of the very session that they belong to. */
+/* Events as server-sent events, and which stream receives which (S4.4). Tokens and ids are shown
+ * only on the stream of the session that they belong to. */
 #include "service/request/watch_event.h"
 
 #include <inttypes.h>
@@ -47,7 +47,7 @@ bool watch_is_for(const struct api_request *x, const struct event *e)
         return false;
     }
     if (e->type == EVENT_LINGERS) {
-        return false; /* for the node that carries the stream */
+        return false; /* for the node of the stream only */
     }
     switch (x->watcher.kind) {
     case WATCH_ELECTION:
@@ -59,15 +59,16 @@ bool watch_is_for(const struct api_request *x, const struct event *e)
     case WATCH_PREFIX:
         break;
     }
-    /* The first two are for the one they concern; others see the same as expired, forced, revoked.
-     * A message is for the subscribers of the Redis protocol: its channel is no lock (S13.7). */
+    /* LOST and SUPERSEDED are for the affected session. Other streams have the events expired,
+     * forced or revoked instead. PUBLISHED is for Redis-protocol subscribers: its channel is no
+     * lock (S13.7). */
     if (e->type == EVENT_LOST || e->type == EVENT_SUPERSEDED || e->type == EVENT_PUBLISHED) {
         return false;
     }
     return slice_starts_with(e->name, x->name);
 }
 
-/* "id: ...", "event: ..." and "data: ", for one's own JSON and an empty line. */
+/* "id: ...", "event: ..." and "data: "; the caller adds the JSON and an empty line. */
 static void write_head(struct buffer *out, const char *type, struct event_id id)
 {
     buffer_printf(out, "id: %" PRIu64 "-%" PRIu32 "\nevent: %s\ndata: ", id.index, id.ordinal,
@@ -88,7 +89,7 @@ static void write_reset(struct api_request *x)
 
 static void write_beat(struct api_request *x)
 {
-    x->door->piece(x, slice_of(": still here\n\n"));
+    x->transport->piece(x, slice_of(": still here\n\n"));
 }
 
 static void write_lock(struct api_request *x, const struct lock_view *lock)
@@ -183,7 +184,7 @@ static void write_event(struct api_request *x, const struct event *e)
     bool is_leader = e->type == EVENT_LEADER_CHANGED || e->type == EVENT_PROCLAIMED;
     if (e->tier == TIER_CORRECTNESS) {
         write_head(out, event_name(e->type), (struct event_id){e->index, e->ordinal});
-    } else { /* nothing to resume from: no node keeps it (S9.3, S10) */
+    } else { /* no id to resume from: no node stores the event (S9.3, S10) */
         buffer_printf(out, "event: %s\ndata: ", event_name(e->type));
     }
     json_writer_init(&w, out);
@@ -208,7 +209,7 @@ static void write_event(struct api_request *x, const struct event *e)
         json_put_text(&w, "ended", ended_name(e->ended));
     }
     if (has_deadline(e)) {
-        /* Counted from the entry and not from our own clock: the same on every node, and later. */
+        /* Relative to the log entry, not to the local clock: the same on every node, and later. */
         json_put_time(&w, deadline_key(e->type), e->wall_ms + e->deadline_ms - e->at_ms);
     }
     put_text(&w, "actor_id", e->actor);
