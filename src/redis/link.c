@@ -232,8 +232,7 @@ static void attempt(struct redis_link *l)
         return;
     }
     if (l->resolving) {
-        l->phase = LINK_RESOLVING; /* a resolution of an earlier attempt is running; use its
-                                    * result */
+        l->phase = LINK_RESOLVING; /* an earlier resolution is running; use it */
         return;
     }
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};

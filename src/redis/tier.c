@@ -1,5 +1,4 @@
-/* Grants, from the request to Redis to the give-back, and their timing; see the diagram in
- * tier.h. */
+/* Grants, from the request to Redis to the give-back, and their timing. tier.h has a diagram. */
 #include "redis/tier_state.h"
 
 enum {

@@ -1,5 +1,5 @@
-/* The table of commands of the Redis protocol, how a command is found in it, and COMMAND, which
- * tells clients what is there. */
+/* The command table of the Redis protocol, the lookup in it, and COMMAND, which reports it to
+ * clients. */
 #include "service/resp/conn.h"
 
 #include <stdio.h>
@@ -92,7 +92,7 @@ static const struct resp_command commands[] = {
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]), LONGEST = 16 };
 
-/* ---- finding ---- */
+/* ---- lookup ---- */
 
 const struct resp_command *resp_command_all(uint32_t *count)
 {
@@ -116,7 +116,7 @@ static bool is_name_of(const struct resp_command *command, struct slice name)
     return *other == '\0';
 }
 
-/* The rows are in the order of their names. */
+/* The rows are sorted by name. */
 const struct resp_command *resp_command_find(struct slice name)
 {
     char small[LONGEST];
@@ -178,7 +178,7 @@ static void put_flags(struct resp_writer *w, uint32_t flags)
     }
 }
 
-/* As Redis 7 describes one; we have no ACL categories, tips, key specifications or subcommands. */
+/* Format of Redis 7. There are no ACL categories, tips, key specifications or subcommands. */
 static void put_info(struct resp_writer *w, const struct resp_command *c)
 {
     resp_array(w, 10);

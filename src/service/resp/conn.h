@@ -63,12 +63,11 @@ struct resp_conn {
     uint64_t source;   /* see gateway_call */
     uint64_t since_ms; /* boot time: when the clock started */
     uint64_t born_ms;
-    uint64_t heard_ms;
+    uint64_t received_ms;
     struct buffer in;
     struct buffer out;
     struct resp_parser *parser; /* of a request received in part; NULL: none */
-    const char *broken;         /* protocol error in the input; reported after all earlier
-                                 * replies */
+    const char *broken;         /* protocol error; reported after all earlier replies */
 
     const struct resp_command *command; /* of the first request; NULL: unknown command */
     const struct resp_command *last;    /* for CLIENT LIST */
@@ -206,7 +205,7 @@ bool resp_hash_has(struct slice hash, struct slice field);
 /* transact.c */
 void resp_transact_begin(struct resp_conn *conn);
 /* Runs a command that only reads. */
-void resp_look(struct resp_conn *conn, const struct slice *args, uint32_t count);
+void resp_read(struct resp_conn *conn, const struct slice *args, uint32_t count);
 /* A sink that writes to a connection or to another buffer, and the writer behind such a sink. Every
  * handler that is not called from a script has such a sink. */
 struct key_sink resp_sink(struct resp_writer *w);

@@ -42,7 +42,7 @@ struct keyspace {
     uint32_t tenant;
     struct slice client; /* client id of the run */
     uint64_t now_ms;     /* cluster time */
-    bool is_looking;     /* plain read after a barrier: no checks, no changes */
+    bool is_read_only;   /* plain read after a barrier: no checks, no changes */
     bool is_script;
     uint32_t count;
     struct key keys[LIMIT_CHECKS];
@@ -60,7 +60,7 @@ void keyspace_close(struct keyspace *k);
 
 /* Begins a run. `client` must be valid until it ends. False: this node has no state to read
  * (S10.1). */
-bool keyspace_begin(struct keyspace *k, uint32_t tenant, struct slice client, bool is_looking);
+bool keyspace_begin(struct keyspace *k, uint32_t tenant, struct slice client, bool is_read_only);
 /* Another run is changing a key that this run has read; its result is not applied yet. */
 bool keyspace_is_busy(const struct keyspace *k);
 /* The run has read and changed nothing: there is nothing to submit. */
