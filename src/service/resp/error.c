@@ -25,7 +25,7 @@ static const char *words(enum hf_error error)
 {
     switch (error) {
     case HF_OUTCOME_UNKNOWN:
-        return "it may have been done: look at the key (GET, TTL) before you rely on either";
+        return "the command may have been applied: check the key (GET, TTL) before you continue";
     case HF_STATE_FULL:
         return "state_full: the state has reached its limit (state-max), nothing was done; delete "
                "keys, or raise state-max on all nodes";

@@ -134,7 +134,7 @@ void resp_config(struct resp_conn *conn, const struct slice *args, uint32_t coun
     uint32_t found = 0;
     if (!resp_is_word(args[1], "GET") || count < 3) {
         resp_conn_error(conn, "ERR",
-                        "only CONFIG GET is known here; settings are in holdfast-serve(1)");
+                        "only CONFIG GET is supported; holdfast-serve(1) describes the settings");
         return;
     }
     for (size_t i = 0; i < all; i++) {

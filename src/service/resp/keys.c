@@ -263,12 +263,12 @@ static void set_deadline(struct keyspace *k, struct key *key, uint32_t ttl_ms,
 {
     if (key->kind == KEY_LOCK) {
         to->error(to->ctx, "ERR",
-                  "the lock was taken through another API: only its holder may renew it, there");
+                  "the lock was taken through another API: only its holder can renew it, through "
+                  "that API");
     } else if (!key_is_own(k, key) && k->now_ms + ttl_ms < key->deadline_ms) {
-        to->error(
-            to->ctx, "ERR",
-            "the lock is held by another connection: its life may be made longer, not shorter, "
-            "unless a script compares its value");
+        to->error(to->ctx, "ERR",
+                  "the lock is held by another connection: its TTL can be extended, not shortened, "
+                  "unless a script compares its value");
     } else {
         key_set_ttl(k, key, ttl_ms);
         to->integer(to->ctx, 1);
@@ -321,8 +321,7 @@ void key_persist(struct keyspace *k, const struct slice *args, uint32_t count,
     if (!key_is_present(key)) {
         to->integer(to->ctx, 0);
     } else if (key->kind != KEY_COUNTER) {
-        to->error(to->ctx, "ERR",
-                  "a lock without a TTL could be held for ever: PERSIST is for counters only");
+        to->error(to->ctx, "ERR", "PERSIST works on counters only: a lock must have a TTL");
     } else {
         to->integer(to->ctx, key->deadline_ms != 0);
         key_persist_counter(key);
@@ -346,7 +345,7 @@ void key_incr(struct keyspace *k, const struct slice *args, uint32_t count,
         return;
     }
     if (key->kind != KEY_ABSENT && key->kind != KEY_COUNTER) {
-        to->error(to->ctx, "WRONGTYPE", "the key is a lock; INCR counts in keys of its own");
+        to->error(to->ctx, "WRONGTYPE", "the key is a lock; INCR and DECR work on counters only");
         return;
     }
     int64_t number = key->kind == KEY_COUNTER ? key->number : 0;

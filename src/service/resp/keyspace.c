@@ -185,7 +185,7 @@ bool key_may_drop(const struct keyspace *k, const struct key *key, const struct 
 {
     if (!key_is_own(k, key) && k->service->options.resp_del_refused) {
         to->error(to->ctx, "NOPERM",
-                  "the lock was taken by another connection, and its deletion is switched off "
+                  "the lock was taken by another connection, and its deletion is disabled "
                   "(resp-del = refuse); compare its value in a script, or use force-unlock");
         return false;
     }

@@ -144,7 +144,7 @@ static void subscribe(struct resp_conn *conn, const struct slice *args, uint32_t
             }
             /* Each message is compared with each pattern. */
             if (is_pattern && resp_shared(conn)->pattern_count == LIMIT_RESP_PATTERNS) {
-                resp_conn_error(conn, "ERR", "this node has as many patterns as it may (%d)",
+                resp_conn_error(conn, "ERR", "this node has reached its limit of %d patterns",
                                 LIMIT_RESP_PATTERNS);
                 return;
             }

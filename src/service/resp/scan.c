@@ -138,7 +138,7 @@ void key_scan(struct keyspace *k, const struct slice *args, uint32_t count,
     }
     uint64_t next = scan_page(&scan, (uint64_t)cursor);
     if (scan.is_full) {
-        to->error(to->ctx, "ERR", "the page is too large: ask with a lower COUNT");
+        to->error(to->ctx, "ERR", "the page is too large: use a lower COUNT");
         return;
     }
     char text[24];

@@ -160,13 +160,13 @@ static void script_help(struct resp_conn *conn)
     static const char *const lines[] = {
         "SCRIPT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
         "EXISTS <sha1> [<sha1> ...]",
-        "    Whether this node knows the scripts.",
+        "    Reports for each script whether this node has it.",
         "FLUSH [ASYNC|SYNC]",
-        "    Makes this node forget all scripts.",
+        "    Deletes all scripts of this node.",
         "KILL",
-        "    Refused: a script ends by itself, within its limits.",
+        "    Refused: the limits of a script end it.",
         "LOAD <script>",
-        "    Makes the script known to this node.",
+        "    Stores the script on this node.",
         "HELP",
         "    Prints this help.",
     };

@@ -140,7 +140,7 @@ static bool may_replace(const struct keyspace *k, const struct key *key, const s
     if (key->kind == KEY_RESERVED) {
         to->error(
             to->ctx, "ERR",
-            "the lock is free and not to be had now: a lock-delay runs, or others wait for it");
+            "the lock is free, but a lock-delay or a queue prevents acquiring it; try again later");
         return false;
     }
     if (!key_is_own(k, key)) {

@@ -81,8 +81,8 @@ void key_token(struct keyspace *k, const struct slice *args, uint32_t count,
     if (count == 2) {
         to->error(
             to->ctx, "ERR",
-            "HF.TOKEN needs the value that the lock was taken with (HF.TOKEN key value), since "
-            "a token is for its owner only; HF.ACQUIRE key value PX ms answers with it at once");
+            "HF.TOKEN needs the value that the lock was acquired with (HF.TOKEN key value): only "
+            "its owner may read the token; HF.ACQUIRE key value PX ms returns it directly");
         return;
     }
     if (count > 3) {
@@ -97,7 +97,7 @@ void key_token(struct keyspace *k, const struct slice *args, uint32_t count,
     if (!is_owner(key, args[2])) {
         to->null(to->ctx);
     } else if (key->seen.token == 0) {
-        to->error(to->ctx, "ERR", "the token is given when the script is done: call HF.TOKEN then");
+        to->error(to->ctx, "ERR", "the lock gets its token after the script: call HF.TOKEN then");
     } else {
         to->integer(to->ctx, (int64_t)key->seen.token);
     }

@@ -66,7 +66,7 @@ static void put_not_here(struct resp_writer *w, const struct service *s)
         resp_error(
             w, "READONLY",
             "the keys are in the memory of the leader (resp-tier = efficiency), which is node "
-            "%" PRIu64 ": ask there",
+            "%" PRIu64 "; connect to that node",
             status.leader);
     }
 }
@@ -128,7 +128,8 @@ static void answer_try_again(struct resp_conn *conn)
 {
     struct resp_writer w = {&conn->reply, conn->protocol};
     buffer_truncate(&conn->reply, 0);
-    resp_error(&w, "TRYAGAIN", "the keys were changed by others each time; nothing was done");
+    resp_error(&w, "TRYAGAIN",
+               "other clients changed the keys in each attempt; nothing was done, try again");
     answer(conn);
 }
 
