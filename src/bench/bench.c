@@ -8,10 +8,11 @@
 #include "bench/report.h"
 #include "cli/exits.h"
 
-/* By default, and with `holdfast dev`, the Redis protocol is there: 4653 and 4655. */
+/* The Redis port is two above the client port: 4653 and 4655, by default and with `holdfast
+ * dev`. */
 enum { RESP_ABOVE = 2 };
 
-/* About 70 KiB of histograms: not on the stack. */
+/* About 70 KiB of histograms: too large for the stack. */
 static struct bench_result result;
 static struct bench_targets targets;
 

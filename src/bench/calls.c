@@ -1,4 +1,4 @@
-/* Calls of gRPC by memory, see bench_calls.h. */
+/* gRPC calls without a socket; see calls.h. */
 #include "bench/calls.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@ enum { MESSAGE_MAX = 64 << 10, REQUEST_MAX = 1024, OUTPUT_ENOUGH = 1 << 20 };
 
 static const struct http2_client_handler http2_handler;
 
-/* ---- coming and going ---- */
+/* ---- open and close ---- */
 
 static size_t size_of(uint32_t slots)
 {
@@ -66,18 +66,19 @@ void bench_calls_begin(void *state, struct buffer *out)
     end_connection(g);
     g->http2 = http2_client_new(memory_system(), &http2_handler, g->host, "holdfast-bench");
     for (uint32_t i = 0; i < g->slots; i++) {
-        g->slot[i].is_asked = false;
+        g->slot[i].is_outstanding = false;
     }
     flush(g, out);
 }
 
-/* ---- telling ---- */
+/* ---- reporting ---- */
 
 void bench_slot_tell(struct bench_slot *s, struct bench_answer *answer)
 {
-    /* Before anything was heard there is nobody to tell: the load waits for its answer in vain. */
-    if (s->is_asked && !s->calls->is_ending && s->calls->on_answer != NULL) {
-        s->is_asked = false;
+    /* on_answer is NULL until the first receive. A failure before that is not reported, and the
+     * load's timeout handles the request. */
+    if (s->is_outstanding && !s->calls->is_ending && s->calls->on_answer != NULL) {
+        s->is_outstanding = false;
         answer->slot = s->number;
         s->calls->on_answer(s->calls->on_answer_ctx, answer);
     }
@@ -94,7 +95,7 @@ void bench_call_tell_failure(struct bench_call *c)
     bench_slot_tell(c->slot, &answer);
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static struct slice pack(const ProtobufCMessage *message, uint8_t *out, size_t size)
 {
@@ -133,17 +134,17 @@ void bench_call_send(struct bench_call *c, const ProtobufCMessage *message)
     }
 }
 
-void bench_calls_request(void *state, uint32_t number, const struct bench_request *ask,
+void bench_calls_request(void *state, uint32_t number, const struct bench_request *request,
                          struct buffer *out)
 {
     struct bench_calls *g = state;
-    hf_assert(number < g->slots && !g->slot[number].is_asked);
+    hf_assert(number < g->slots && !g->slot[number].is_outstanding);
     struct bench_slot *s = &g->slot[number];
-    s->is_asked = true;
+    s->is_outstanding = true;
     s->is_done = false;
     s->token = 0;
-    s->verb = ask->verb;
-    g->handler->ask(s, ask);
+    s->verb = request->verb;
+    g->handler->request(s, request);
     flush(g, out);
 }
 
@@ -171,7 +172,7 @@ static void on_data(void *ctx, struct slice data)
     while (data.len > 0) {
         struct grpc_result r = grpc_reader_feed(&c->reader, data);
         if (r.event == GRPC_ERROR) {
-            return; /* its end tells */
+            return; /* on_end reports it */
         }
         data = slice_make(data.data + r.consumed, data.len - r.consumed);
         if (r.event == GRPC_MESSAGE) {

@@ -1,5 +1,4 @@
-/* What a client does next: its session, its keep-alives, its cycles, and its part of the locks that
- * are held meanwhile. */
+/* The next step of a client: its session, keep-alives, cycles, and its part of the held locks. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -10,41 +9,42 @@ static const struct bench_protocol *protocol_of(const struct client *c)
     return c->load->settings->protocol;
 }
 
-static void ask(struct client *c, const struct bench_request *what, uint64_t now_ns)
+static void send_request(struct client *c, const struct bench_request *what, uint64_t now_ns)
 {
     c->verb = what->verb;
     c->waits_for_answer = true;
     c->sent_ns = now_ns;
-    c->asked_ns = now_ns;
+    c->start_ns = now_ns;
     protocol_of(c)->ask(c->line->protocol, c->slot, what, &c->line->out);
 }
 
-static void ask_about_session(struct client *c, enum bench_verb verb, const char *id,
-                              uint64_t now_ns)
+static void send_about_session(struct client *c, enum bench_verb verb, const char *id,
+                               uint64_t now_ns)
 {
     struct bench_request what = {.verb = verb, .session = slice_of(id)};
-    ask(c, &what, now_ns);
+    send_request(c, &what, now_ns);
 }
 
-static void ask_open(struct client *c, uint64_t ttl_ms, uint64_t now_ns)
+static void send_open(struct client *c, uint64_t ttl_ms, uint64_t now_ns)
 {
     char client[32];
     (void)snprintf(client, sizeof(client), "bench-%08" PRIx32 "-%" PRIu32, c->load->run, c->number);
     struct bench_request what = {.verb = BENCH_OPEN, .client = slice_of(client), .ttl_ms = ttl_ms};
-    ask(c, &what, now_ns);
+    send_request(c, &what, now_ns);
 }
 
-static void arrive_at_gate(struct client *c)
+static void finish_phase(struct client *c)
 {
-    if (!c->at_gate) {
-        c->at_gate = true;
-        c->load->at_gate++;
+    if (!c->is_finished) {
+        c->is_finished = true;
+        c->load->finished++;
     }
 }
 
-/* ---- the locks that are held meanwhile ---- */
+/* ---- held locks ---- */
 
-/* Long enough for everything, since nobody keeps them alive, and yet they end if we are killed. */
+/* Long enough for the whole run, since no keep-alives are sent. The locks still expire if the bench
+ * is killed. */
 static uint64_t held_ttl_ms(const struct bench_settings *s)
 {
     uint64_t ttl_ms = s->warmup_ms + s->measure_ms + 900000;
@@ -60,11 +60,11 @@ static bool begin_held_session(struct client *c, uint64_t now_ns)
     c->is_held_work = true;
     c->held_session = l->held_taken++;
     c->held_locks = 0;
-    ask_open(c, held_ttl_ms(l->settings), now_ns);
+    send_open(c, held_ttl_ms(l->settings), now_ns);
     return true;
 }
 
-/* How many of them are its own. */
+/* The number of held locks of this session. */
 static uint64_t held_share(const struct load *l, uint32_t session)
 {
     uint64_t before = (uint64_t)session * BENCH_HELD_PER_SESSION;
@@ -72,7 +72,7 @@ static uint64_t held_share(const struct load *l, uint32_t session)
     return left < BENCH_HELD_PER_SESSION ? left : BENCH_HELD_PER_SESSION;
 }
 
-static bool go_on_holding(struct client *c, uint64_t now_ns)
+static bool continue_holding(struct client *c, uint64_t now_ns)
 {
     struct load *l = c->load;
     if (!c->is_held_work || c->held_locks == held_share(l, c->held_session)) {
@@ -80,7 +80,7 @@ static bool go_on_holding(struct client *c, uint64_t now_ns)
         return begin_held_session(c, now_ns);
     }
     if (l->held[c->held_session].id[0] == '\0') {
-        ask_open(c, held_ttl_ms(l->settings), now_ns);
+        send_open(c, held_ttl_ms(l->settings), now_ns);
         return true;
     }
     (void)snprintf(c->name, sizeof(c->name), "bench/%08" PRIx32 "/held/%06" PRIu32 "-%04" PRIu32,
@@ -89,7 +89,7 @@ static bool go_on_holding(struct client *c, uint64_t now_ns)
                                  .session = slice_of(l->held[c->held_session].id),
                                  .name = slice_of(c->name),
                                  .tier = slice_of(l->settings->tier)};
-    ask(c, &what, now_ns);
+    send_request(c, &what, now_ns);
     return true;
 }
 
@@ -112,7 +112,7 @@ static bool close_held_session(struct client *c, uint64_t now_ns)
         const char *id = l->held[--l->held_taken].id;
         if (id[0] != '\0') {
             c->is_held_work = true;
-            ask_about_session(c, BENCH_CLOSE, id, now_ns);
+            send_about_session(c, BENCH_CLOSE, id, now_ns);
             return true;
         }
     }
@@ -144,9 +144,9 @@ static void begin_cycle(struct client *c, uint64_t now_ns)
                                  .name = slice_of(c->name),
                                  .tier = slice_of(s->tier),
                                  .wait_ms = s->contended ? load_ttl_ms(s) / 2 : 0};
-    ask(c, &what, now_ns);
+    send_request(c, &what, now_ns);
     if (s->rate > 0) {
-        c->asked_ns = c->due_ns; /* what it waited for its turn counts */
+        c->start_ns = c->due_ns; /* latency includes the delay since it was due */
         c->due_ns += SECOND * s->clients / s->rate;
     }
 }
@@ -157,7 +157,7 @@ static void release(struct client *c, uint64_t now_ns)
                                  .session = slice_of(c->session),
                                  .name = slice_of(c->name),
                                  .token = c->token};
-    ask(c, &what, now_ns);
+    send_request(c, &what, now_ns);
     c->load->released_ns = now_ns;
 }
 
@@ -168,7 +168,7 @@ static void add_sample(struct bench_result *r, uint64_t began_ns, uint64_t took_
     }
 }
 
-/* With one lock for all, a grant follows the release of whoever had it before. */
+/* With one lock for all clients, a grant follows the release by its previous holder. */
 static void measure_handover(struct load *l, uint64_t now_ns)
 {
     if (l->settings->contended && l->released_ns != 0) {
@@ -182,11 +182,11 @@ static void measure(struct client *c, const struct bench_answer *answer, uint64_
     if (c->load->phase != PHASE_MEASURE || !answer->fine) {
         return;
     }
-    uint64_t took_ns = now_ns - c->asked_ns;
+    uint64_t took_ns = now_ns - c->start_ns;
     if (c->verb == BENCH_ACQUIRE) {
         histogram_add(&r->acquire, took_ns);
         measure_handover(c->load, now_ns);
-        add_sample(r, c->asked_ns, took_ns);
+        add_sample(r, c->start_ns, took_ns);
     } else if (c->verb == BENCH_RELEASE) {
         histogram_add(&r->release, took_ns);
         r->cycles++;
@@ -198,21 +198,21 @@ static void measure(struct client *c, const struct bench_answer *answer, uint64_
 static void next_cycle_step(struct client *c, uint64_t now_ns)
 {
     if (c->session[0] == '\0') {
-        ask_open(c, load_ttl_ms(c->load->settings), now_ns);
+        send_open(c, load_ttl_ms(c->load->settings), now_ns);
     } else if (c->is_in_doubt) {
         c->is_in_doubt = false;
-        ask_about_session(c, BENCH_CLOSE, c->session, now_ns);
+        send_about_session(c, BENCH_CLOSE, c->session, now_ns);
     } else if (c->token != 0) {
         release(c, now_ns);
     } else if (now_ns >= c->keepalive_ns) {
-        ask_about_session(c, BENCH_KEEPALIVE, c->session, now_ns);
+        send_about_session(c, BENCH_KEEPALIVE, c->session, now_ns);
     } else {
         begin_cycle(c, now_ns);
     }
 }
 
-/* Nobody keeps its session alive while many locks are taken: it is opened, or renewed, last. Very
- * many clients come one after the other, as they would in life. */
+/* A client sends no keep-alives while it acquires held locks, so it opens its own session last.
+ * More than ARRIVALS clients start one after the other. */
 static void prepare(struct client *c, uint64_t now_ns)
 {
     uint64_t due_ns = c->load->phase_ns + c->number * SECOND / ARRIVALS;
@@ -220,22 +220,22 @@ static void prepare(struct client *c, uint64_t now_ns)
         load_set_timer(c->load, &c->timer, c->number + 1, due_ns);
         return;
     }
-    if (!go_on_holding(c, now_ns)) {
+    if (!continue_holding(c, now_ns)) {
         if (c->session[0] == '\0') {
-            ask_open(c, load_ttl_ms(c->load->settings), now_ns);
+            send_open(c, load_ttl_ms(c->load->settings), now_ns);
         } else {
-            arrive_at_gate(c);
+            finish_phase(c);
         }
     }
 }
 
-static void wind_up(struct client *c, uint64_t now_ns)
+static void close_sessions(struct client *c, uint64_t now_ns)
 {
     c->is_held_work = false;
     if (c->session[0] != '\0') {
-        ask_about_session(c, BENCH_CLOSE, c->session, now_ns);
+        send_about_session(c, BENCH_CLOSE, c->session, now_ns);
     } else if (!close_held_session(c, now_ns)) {
-        arrive_at_gate(c);
+        finish_phase(c);
     }
 }
 
@@ -243,7 +243,7 @@ void client_next(struct client *c)
 {
     uint64_t now_ns = bench_now_ns();
     if (c->line->state != LINE_UP && c->load->phase == PHASE_CLOSE) {
-        arrive_at_gate(c); /* its session ends by itself */
+        finish_phase(c); /* its session expires */
     }
     if (c->waits_for_answer || c->line->state != LINE_UP) {
         return;
@@ -258,7 +258,7 @@ void client_next(struct client *c)
         next_cycle_step(c, now_ns);
         break;
     case PHASE_CLOSE:
-        wind_up(c, now_ns);
+        close_sessions(c, now_ns);
         break;
     case PHASE_OVER:
         break;
@@ -289,16 +289,17 @@ static void on_own_answer(struct client *c, const struct bench_answer *answer, u
     }
 }
 
-/* "Nothing was done, try again": a node says so when more is asked at once than a batch takes. */
+/* The codes for "nothing was done, try again". A node sends them if a batch cannot take all
+ * requests. */
 static bool may_be_repeated(const struct bench_answer *answer)
 {
     return !answer->fine &&
            (strcmp(answer->code, "unavailable") == 0 || strcmp(answer->code, "busy") == 0);
 }
 
-/* What may be repeated is: the client does not forget what it holds. Else a lock whose release
- * failed is left to the end of the session; a session that is gone is opened anew; what is closed
- * at the end may be gone already. */
+/* A retryable request is repeated and the client keeps its lock. After another error, a lock whose
+ * release failed ends with its session, and a lost session is opened again. A session that is
+ * closed at the end may already be gone. */
 static void on_refusal(struct client *c, const struct bench_answer *answer, uint64_t now_ns)
 {
     bool repeats = may_be_repeated(answer);
@@ -306,7 +307,7 @@ static void on_refusal(struct client *c, const struct bench_answer *answer, uint
         load_error(c->load, answer->code, answer->message);
     }
     c->token = repeats ? c->token : 0;
-    /* Its place in the queue of the one lock may be kept, and would be in everybody's way. */
+    /* Its place in the queue of the contended lock may remain and would block the other clients. */
     c->is_in_doubt = c->load->settings->contended && !repeats;
     if (c->verb == BENCH_CLOSE || strncmp(answer->code, "session_", 8) == 0) {
         c->session[0] = '\0';
@@ -322,7 +323,7 @@ void client_on_answer(struct client *c, const struct bench_answer *answer)
     }
     c->waits_for_answer = false;
     if (!may_be_repeated(answer)) {
-        c->load->answer_ns = now_ns; /* PREPARE ends when nothing else is heard for long */
+        c->load->answer_ns = now_ns; /* PREPARE ends if no other answers arrive for long */
     }
     if (!answer->fine) {
         on_refusal(c, answer, now_ns);
@@ -342,10 +343,10 @@ void client_on_loss(struct client *c)
     c->waits_for_answer = false;
     c->token = 0;
     if (protocol_of(c)->sessions_follow) {
-        c->session[0] = '\0'; /* it ends by itself */
+        c->session[0] = '\0'; /* the session expires */
     }
     load_set_timer(c->load, &c->timer, c->number + 1, UINT64_MAX);
     if (c->load->phase == PHASE_CLOSE) {
-        arrive_at_gate(c);
+        finish_phase(c);
     }
 }

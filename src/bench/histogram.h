@@ -1,8 +1,8 @@
-/* A histogram of latencies: log-linear, so that its error is bounded at every size.
+/* A histogram of latencies: log-linear, so that its relative error is bounded.
  *
- * Each power of two is cut into HISTOGRAM_PARTS equal buckets; a value is known to one part in that
- * many (0.8 %), from a nanosecond to half an hour, in memory that does not grow. The largest and
- * the smallest value are kept exactly. It is plain data: zeroed is empty, and it may be copied. */
+ * Each power of two is divided into HISTOGRAM_PARTS equal buckets. So the error is at most one part
+ * in that many (0.8 %), from a nanosecond to half an hour, in constant memory. The largest and the
+ * smallest value are exact. It is plain data: zeroed is empty, and it may be copied. */
 #ifndef HOLDFAST_BENCH_HISTOGRAM_H
 #define HOLDFAST_BENCH_HISTOGRAM_H
 
@@ -24,8 +24,8 @@ struct histogram {
 
 void histogram_add(struct histogram *h, uint64_t value);
 
-/* The value that `share` of all (in 1/100,000: 50,000 is the median) are not above, rounded up to
- * the end of its bucket, never above `max`. 0 when empty. */
+/* The value that `share` of all values (in 1/100,000: 50,000 is the median) do not exceed, rounded
+ * up to the end of its bucket, at most `max`. 0 when empty. */
 uint64_t histogram_at(const struct histogram *h, uint32_t share);
 
 enum { HISTOGRAM_ALL = 100000 };

@@ -1,4 +1,4 @@
-/* Connections of the load: they connect, come again when they are lost, and carry bytes. */
+/* Connections of the load: connect, reconnect after a loss, send and receive. */
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ bool line_open(struct line *s)
 static void shut(struct line *s)
 {
     if (s->fd >= 0) {
-        close(s->fd); /* which also takes it out of epoll */
+        close(s->fd); /* also removes it from epoll */
     }
     s->fd = -1;
     s->state = LINE_DOWN;
@@ -47,7 +47,7 @@ static void watch(struct line *s, int operation, uint32_t events)
     hf_assert(status == 0);
 }
 
-/* Lost, or not reached: again in a while, at the next node. */
+/* Drops the connection and connects to the next node after a wait. */
 void line_give_up(struct line *s, const char *code, const char *message)
 {
     struct load *l = s->load;
@@ -58,8 +58,8 @@ void line_give_up(struct line *s, const char *code, const char *message)
     for (uint32_t i = 0; i < s->clients; i++) {
         client_on_loss(&l->clients[s->first_client + i]);
     }
-    ref who = (ref)l->settings->clients + s->number + 1;
-    load_set_timer(l, &s->timer, who, bench_now_ns() + RECONNECT_MS * MS);
+    ref owner = (ref)l->settings->clients + s->number + 1;
+    load_set_timer(l, &s->timer, owner, bench_now_ns() + RECONNECT_MS * MS);
 }
 
 static void fail(struct line *s, const char *code, int error)
@@ -128,7 +128,7 @@ static void on_answer(void *ctx, const struct bench_answer *answer)
     client_on_answer(&s->load->clients[s->first_client + answer->slot], answer);
 }
 
-static void work_off(struct line *s, struct slice bytes, size_t *used)
+static void decode(struct line *s, struct slice bytes, size_t *used)
 {
     const char *problem = NULL;
     *used =
@@ -139,18 +139,18 @@ static void work_off(struct line *s, struct slice bytes, size_t *used)
     }
 }
 
-/* Mostly an answer comes in one piece and is worked off where it was read. */
+/* Most answers arrive in one piece and are processed without a copy. */
 static void receive(struct line *s, struct slice bytes)
 {
     size_t used = 0;
     if (buffer_len(&s->in) == 0) {
-        work_off(s, bytes, &used);
+        decode(s, bytes, &used);
         if (s->state == LINE_UP && used < bytes.len) {
             (void)buffer_append(&s->in, bytes.data + used, bytes.len - used);
         }
     } else {
         (void)buffer_append_slice(&s->in, bytes);
-        work_off(s, buffer_bytes(&s->in), &used);
+        decode(s, buffer_bytes(&s->in), &used);
         if (s->state == LINE_UP) {
             buffer_consume(&s->in, used);
         }
@@ -160,8 +160,8 @@ static void receive(struct line *s, struct slice bytes)
     }
 }
 
-/* epoll tells once that something came, and is not asked again about each connection before the
- * loop sleeps: that is cheaper. So all of it is read: what does not fill the room was all. */
+/* Edge-triggered epoll reports new bytes once, which saves a check of each connection per turn. So
+ * this reads until recv returns less than the buffer holds. */
 static void on_readable(struct line *s)
 {
     uint8_t bytes[READ_SIZE];

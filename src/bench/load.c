@@ -1,4 +1,4 @@
-/* Phases and the loop of the load, see bench_load_state.h. */
+/* Phases and event loop of the load; see load_state.h. */
 #include "bench/load.h"
 
 #include <errno.h>
@@ -57,8 +57,8 @@ static void count_error(struct bench_result *r, const char *code)
     r->errors++;
 }
 
-/* While it prepares an error ends it, since what it would measure is not what was asked for; later
- * errors are figures too. */
+/* An error in PREPARE ends the run, since the measurement would differ from the settings. Errors in
+ * MEASURE are counted. */
 void load_error(struct load *l, const char *code, const char *message)
 {
     if (l->phase == PHASE_PREPARE && !l->failed) {
@@ -78,26 +78,26 @@ static bool timer_before(const void *ctx, ref a, ref b)
     return a < b;
 }
 
-static void timer_moved(void *ctx, ref who, uint32_t position)
+static void timer_moved(void *ctx, ref owner, uint32_t position)
 {
     struct load *l = ctx;
     uint32_t clients = (uint32_t)l->settings->clients;
-    if (who <= clients) {
-        l->clients[who - 1].timer = position;
+    if (owner <= clients) {
+        l->clients[owner - 1].timer = position;
     } else {
-        l->lines[who - 1 - clients].timer = position;
+        l->lines[owner - 1 - clients].timer = position;
     }
 }
 
 static const struct heap_ops timer_ops = {timer_before, timer_moved};
 
-void load_set_timer(struct load *l, uint32_t *position, ref who, uint64_t at_ns)
+void load_set_timer(struct load *l, uint32_t *position, ref owner, uint64_t at_ns)
 {
     if (*position != 0) {
         heap_remove(&l->timers, *position);
     }
     if (at_ns != UINT64_MAX) {
-        heap_insert(&l->timers, at_ns, who);
+        heap_insert(&l->timers, at_ns, owner);
     }
 }
 
@@ -106,21 +106,21 @@ static void run_timers(struct load *l)
     uint32_t clients = (uint32_t)l->settings->clients;
     uint64_t now_ns = bench_now_ns();
     while (heap_min_at(&l->timers) <= now_ns) {
-        ref who = heap_min(&l->timers);
-        if (who <= clients) {
-            struct client *c = &l->clients[who - 1];
-            load_set_timer(l, &c->timer, who, UINT64_MAX);
+        ref owner = heap_min(&l->timers);
+        if (owner <= clients) {
+            struct client *c = &l->clients[owner - 1];
+            load_set_timer(l, &c->timer, owner, UINT64_MAX);
             client_next(c);
             line_flush(c->line);
         } else {
-            struct line *s = &l->lines[who - 1 - clients];
-            load_set_timer(l, &s->timer, who, UINT64_MAX);
+            struct line *s = &l->lines[owner - 1 - clients];
+            load_set_timer(l, &s->timer, owner, UINT64_MAX);
             line_connect(s);
         }
     }
 }
 
-/* epoll counts milliseconds, and a rate needs better. */
+/* epoll timeouts are in milliseconds; a rate needs a finer timer. */
 static void arm_timer(struct load *l)
 {
     uint64_t at_ns = heap_min_at(&l->timers);
@@ -141,17 +141,17 @@ static void on_timer(struct load *l)
 {
     uint64_t times;
     ssize_t got = read(l->timer_fd, &times, sizeof(times));
-    (void)got; /* that it woke us is all that counts */
+    (void)got; /* only the wake-up matters */
     l->timer_ns = UINT64_MAX;
 }
 
 /* ---- phases ---- */
 
-static void kick_all(struct load *l)
+static void start_all(struct load *l)
 {
-    l->at_gate = 0;
+    l->finished = 0;
     for (uint32_t i = 0; i < l->settings->clients; i++) {
-        l->clients[i].at_gate = false;
+        l->clients[i].is_finished = false;
     }
     for (uint32_t i = 0; i < l->settings->clients; i++) {
         client_next(&l->clients[i]);
@@ -166,7 +166,7 @@ static void begin_phase(struct load *l, enum bench_phase phase, uint64_t now_ns)
     if (l->phase == PHASE_PREPARE) {
         r->held_ns = now_ns - l->phase_ns;
         for (uint32_t i = 0; i < s->clients; i++) {
-            /* They begin evenly spread over their interval, and a long queue forms in time. */
+            /* Spreads the start of the clients evenly, so that a long queue builds up over time. */
             uint64_t rate = s->contended ? ARRIVALS : s->rate;
             l->clients[i].due_ns = rate == 0 ? 0 : now_ns + SECOND * i / rate;
         }
@@ -185,7 +185,7 @@ static void begin_phase(struct load *l, enum bench_phase phase, uint64_t now_ns)
     l->progress_ns = now_ns;
     l->answer_ns = now_ns;
     if (!was_cycling) {
-        kick_all(l); /* from WARM to MEASURE everybody just goes on */
+        start_all(l); /* from WARM to MEASURE clients continue */
     }
 }
 
@@ -193,9 +193,9 @@ static void step_phase(struct load *l, uint64_t now_ns)
 {
     const struct bench_settings *s = l->settings;
     uint64_t passed_ms = (now_ns - l->phase_ns) / MS;
-    bool all_at_gate = l->at_gate == s->clients;
+    bool all_finished = l->finished == s->clients;
     bool silent = now_ns - l->answer_ns > SILENCE_MS * MS;
-    /* A long queue is not worked off to its end: what is left ends by its TTL. */
+    /* A long queue is not processed to its end: the rest ends by its TTL. */
     bool enough = s->contended && passed_ms > SILENCE_MS;
     if (interrupted && l->phase < PHASE_CLOSE) {
         l->result->interrupted = true;
@@ -208,19 +208,19 @@ static void step_phase(struct load *l, uint64_t now_ns)
         begin_phase(l, PHASE_CLOSE, now_ns);
     } else if (l->phase == PHASE_PREPARE && silent) {
         load_error(l, "silence", "no node answers any more");
-    } else if (l->phase == PHASE_PREPARE && all_at_gate) {
+    } else if (l->phase == PHASE_PREPARE && all_finished) {
         begin_phase(l, PHASE_WARM, now_ns);
     } else if (l->phase == PHASE_WARM && passed_ms >= s->warmup_ms) {
         begin_phase(l, PHASE_MEASURE, now_ns);
     } else if (l->phase == PHASE_MEASURE && passed_ms >= s->measure_ms) {
         begin_phase(l, PHASE_CLOSE, now_ns);
-    } else if (l->phase == PHASE_CLOSE && (all_at_gate || silent || enough)) {
+    } else if (l->phase == PHASE_CLOSE && (all_finished || silent || enough)) {
         begin_phase(l, PHASE_OVER, now_ns);
     }
 }
 
-/* Whatever is overdue, about ten times a second. */
-static void look_around(struct load *l, uint64_t now_ns)
+/* Handles overdue requests and progress, about ten times a second. */
+static void check_overdue(struct load *l, uint64_t now_ns)
 {
     static const char *const names[] = {"preparing", "warming up", "measuring", "cleaning up", ""};
     const struct bench_settings *s = l->settings;
@@ -267,12 +267,12 @@ static void run(struct load *l)
         step_phase(l, now_ns);
         if (now_ns - looked_ns >= TURN_MS * MS) {
             looked_ns = now_ns;
-            look_around(l, now_ns);
+            check_overdue(l, now_ns);
         }
     }
 }
 
-/* ---- beginning and end ---- */
+/* ---- open and close ---- */
 
 static bool raise_file_limit(uint64_t connections, char problem[BENCH_PROBLEM])
 {
@@ -294,7 +294,7 @@ static bool raise_file_limit(uint64_t connections, char problem[BENCH_PROBLEM])
 
 static void *zeroed(size_t count, size_t size)
 {
-    size_t total = count * size + 1; /* never empty */
+    size_t total = count * size + 1; /* never 0 bytes */
     void *block = memory_alloc(memory_system(), total);
     memset(block, 0, total);
     return block;
@@ -305,7 +305,7 @@ static void drop(void *block, size_t count, size_t size)
     memory_free(memory_system(), block, count * size + 1);
 }
 
-/* Clients are dealt out to connections as evenly as possible. */
+/* Distributes clients evenly over the connections. */
 static void open_clients(struct load *l)
 {
     uint32_t clients = (uint32_t)l->settings->clients;

@@ -1,7 +1,7 @@
-/* What `holdfast bench` needs of a protocol: bytes that ask, and bytes that answer. One file each;
- * none of them knows sockets, clocks or the load.
+/* The interface of `holdfast bench` to a protocol: encodes requests and decodes answers. One file
+ * for each protocol, without sockets, clocks or knowledge of the load.
  *
- * The clients of a connection are its slots, from 0; each has one request outstanding at most. */
+ * The clients of a connection are its slots, from 0. Each has at most one outstanding request. */
 #ifndef HOLDFAST_BENCH_PROTOCOL_H
 #define HOLDFAST_BENCH_PROTOCOL_H
 
@@ -17,10 +17,10 @@ enum bench_verb {
 
 enum { BENCH_SESSION = 64, BENCH_CODE = 48, BENCH_MESSAGE = 200 };
 
-/* Its texts have a NUL behind them. */
+/* Its texts are followed by a NUL. */
 struct bench_request {
     enum bench_verb verb;
-    struct slice session; /* its id; for all but OPEN */
+    struct slice session; /* session id; for all but OPEN */
     struct slice client;  /* for OPEN */
     struct slice name;
     struct slice tier; /* empty: the server's choice */
@@ -31,10 +31,10 @@ struct bench_request {
 
 struct bench_answer {
     uint32_t slot;
-    bool fine;            /* it was done */
+    bool fine;            /* the request succeeded */
     uint64_t token;       /* of ACQUIRE */
-    struct slice session; /* of OPEN; lasts as long as the call */
-    /* When it was not done: a word to count by, and a sentence. */
+    struct slice session; /* of OPEN; valid during the call */
+    /* On failure: a code for counting, and a sentence. */
     char code[BENCH_CODE];
     char message[BENCH_MESSAGE];
 };
@@ -45,18 +45,19 @@ struct bench_protocol {
     const char *name;
     bool multiplexes;     /* whether a connection may have more than one slot */
     bool waits;           /* whether an acquire may wait */
-    bool sessions_follow; /* with the connection the session is gone for its client */
+    bool sessions_follow; /* losing the connection loses the session */
 
-    /* The state of one connection. `host` is the server's HOST:PORT, and outlives it. */
+    /* Creates the state of one connection. `host` is the server's HOST:PORT and must outlive it. */
     void *(*open)(const char *host, uint32_t slots);
     void (*close)(void *state);
-    /* A new connection to the server begins; what it must say first is appended to `out`. */
+    /* A new connection to the server begins. Appends the protocol's first bytes to `out`. */
     void (*begin)(void *state, struct buffer *out);
-    void (*ask)(void *state, uint32_t slot, const struct bench_request *ask, struct buffer *out);
-    /* Works off `bytes`, calls `on_answer` (which may ask anew at once) for each whole answer in
-     * them, and returns how many it consumed; those after them come again with more behind them.
-     * What the protocol itself has to say is appended to `out`. On bytes that are no answers it
-     * sets `*problem`, and the connection is given up. */
+    void (*ask)(void *state, uint32_t slot, const struct bench_request *request,
+                struct buffer *out);
+    /* Decodes `bytes` and calls `on_answer` for each complete answer; the callback may send the
+     * next request. Returns the number of bytes consumed; the caller passes the rest again with
+     * more bytes behind it. Appends bytes of the protocol itself to `out`. On malformed bytes it
+     * sets `*problem`, and the caller drops the connection. */
     size_t (*receive)(void *state, struct slice bytes, struct buffer *out,
                       bench_answer_fn *on_answer, void *ctx, const char **problem);
 };

@@ -1,9 +1,8 @@
-/* The Redis protocol for `holdfast bench`: a lock as Redis's own documentation has it. It is taken
- * by SET name value NX PX ttl with a value of its own, and given back by a script that deletes it
- * if it still has that value. The same bytes go to Holdfast and, for comparison, to Redis
- * (bench/peers).
+/* The Redis protocol for `holdfast bench`: the lock of Redis's documentation. SET name value NX PX
+ * ttl with a unique value acquires it. A script that deletes the key if it still has that value
+ * releases it. The same bytes go to Holdfast and, for comparison, to Redis (bench/peers).
  *
- * There are no sessions: opening one loads the script, whose digest is the session's id. */
+ * There are no sessions: opening one loads the script, whose digest is the session id. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/random.h>
@@ -17,8 +16,8 @@ static const char release_script[] =
     "    return redis.call(\"del\",KEYS[1])\nelse\n    return 0\nend\n";
 
 struct resp {
-    enum bench_verb verb; /* of the request that is outstanding */
-    uint64_t salt;        /* so that no two connections have the same values */
+    enum bench_verb verb; /* of the outstanding request */
+    uint64_t salt;        /* makes values unique to a connection */
     uint64_t count;
     char value[VALUE]; /* of the last acquire */
 };
@@ -46,7 +45,7 @@ static void resp_begin(void *state, struct buffer *out)
     (void)out;
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static void put_head(struct buffer *out, char kind, size_t value)
 {
@@ -71,42 +70,41 @@ static void put_request(struct buffer *out, const struct slice *words, size_t co
     hf_assert(!out->overflowed);
 }
 
-static void ask_acquire(struct resp *r, const struct bench_request *ask, struct buffer *out)
+static void put_acquire(struct resp *r, const struct bench_request *request, struct buffer *out)
 {
     char ttl[24];
     (void)snprintf(r->value, sizeof(r->value), "%016" PRIx64 "%" PRIu64, r->salt, r->count++);
     (void)snprintf(ttl, sizeof(ttl), "%d", LOCK_TTL_MS);
-    const struct slice words[] = {slice_of("SET"), ask->name,      slice_of(r->value),
+    const struct slice words[] = {slice_of("SET"), request->name,  slice_of(r->value),
                                   slice_of("NX"),  slice_of("PX"), slice_of(ttl)};
     put_request(out, words, sizeof(words) / sizeof(words[0]));
 }
 
-static void resp_request(void *state, uint32_t slot, const struct bench_request *ask,
+static void resp_request(void *state, uint32_t slot, const struct bench_request *request,
                          struct buffer *out)
 {
     struct resp *r = state;
     hf_assert(slot == 0);
-    r->verb = ask->verb;
-    if (ask->verb == BENCH_ACQUIRE) {
-        ask_acquire(r, ask, out);
-    } else if (ask->verb == BENCH_RELEASE) {
-        const struct slice words[] = {slice_of("EVALSHA"), ask->session, slice_of("1"), ask->name,
-                                      slice_of(r->value)};
+    r->verb = request->verb;
+    if (request->verb == BENCH_ACQUIRE) {
+        put_acquire(r, request, out);
+    } else if (request->verb == BENCH_RELEASE) {
+        const struct slice words[] = {slice_of("EVALSHA"), request->session, slice_of("1"),
+                                      request->name, slice_of(r->value)};
         put_request(out, words, sizeof(words) / sizeof(words[0]));
-    } else if (ask->verb == BENCH_OPEN) {
+    } else if (request->verb == BENCH_OPEN) {
         const struct slice words[] = {slice_of("SCRIPT"), slice_of("LOAD"),
                                       slice_of(release_script)};
         put_request(out, words, sizeof(words) / sizeof(words[0]));
     } else {
-        const struct slice words[] = {slice_of("PING")}; /* there is nothing to renew or to close */
+        const struct slice words[] = {slice_of("PING")}; /* nothing to renew or close */
         put_request(out, words, 1);
     }
 }
 
 /* ---- answers ---- */
 
-/* One answer of those that come here: a line, and for '$' the bytes behind it. Returns what it
- * takes, 0 when it is not all there. */
+/* Reads one answer: a line, and for '$' the bytes behind it. Returns its size; 0: incomplete. */
 static size_t read_answer(struct slice bytes, struct slice *line, struct slice *bulk,
                           const char **problem)
 {
@@ -140,9 +138,9 @@ static size_t read_answer(struct slice bytes, struct slice *line, struct slice *
     return taken + len + 2;
 }
 
-static void tell_failure(struct slice line, struct bench_answer *a)
+static void read_failure(struct slice line, struct bench_answer *a)
 {
-    if (line.data[0] != '-') { /* no error, yet not what was wanted: nil, or 0 */
+    if (line.data[0] != '-') { /* not an error, but nil or 0: refused */
         (void)snprintf(a->code, sizeof(a->code), "refused");
         (void)snprintf(a->message, sizeof(a->message), "refused: somebody else holds it");
         return;
@@ -183,7 +181,7 @@ static size_t resp_receive(void *state, struct slice bytes, struct buffer *out,
         break;
     }
     if (!a.fine) {
-        tell_failure(line, &a);
+        read_failure(line, &a);
     }
     on_answer(ctx, &a);
     return taken;

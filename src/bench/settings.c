@@ -1,4 +1,4 @@
-/* Reading the flags of `holdfast bench`: one table, as far as they are alike. */
+/* Parses the flags of `holdfast bench` from one table. */
 #include "bench/settings.h"
 
 #include <stdio.h>
