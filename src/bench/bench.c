@@ -36,7 +36,7 @@ static int report(const struct bench_settings *settings)
     }
     if (result.cycles == 0 && !result.interrupted) {
         char problem[BENCH_PROBLEM];
-        (void)snprintf(problem, sizeof(problem), "not one cycle was finished; the last error: %s",
+        (void)snprintf(problem, sizeof(problem), "no cycle was completed; last error: %s",
                        result.last_error[0] != '\0' ? result.last_error : "none");
         code = fail(problem);
     }
@@ -48,7 +48,7 @@ int bench_main(int count, char **arguments)
     struct bench_settings settings;
     char problem[BENCH_PROBLEM] = "";
     if (!bench_settings_read(&settings, count, arguments)) {
-        fprintf(stderr, "holdfast: `holdfast bench --help` says more\n");
+        fprintf(stderr, "holdfast: see `holdfast bench --help`\n");
         return EXIT_USAGE;
     }
     if (settings.help) {
@@ -60,7 +60,7 @@ int bench_main(int count, char **arguments)
         return code;
     }
     if (targets.leader == 0 || targets.count == 0) {
-        return fail("the cluster has no leader now; `holdfast status` says more");
+        return fail("the cluster has no leader now; see `holdfast status`");
     }
     if (!settings.via_any && !targets.leads) {
         return fail("the leader's client address is not known; use --via any");

@@ -203,6 +203,6 @@ size_t bench_calls_receive(void *state, struct slice bytes, struct buffer *out,
     g->is_receiving = false;
     flush(g, out);
     sound = sound && !http2_client_is_over(g->http2);
-    *problem = sound ? NULL : "an answer that is not HTTP/2";
+    *problem = sound ? NULL : "malformed answer: not HTTP/2";
     return bytes.len;
 }

@@ -239,17 +239,17 @@ static size_t http_receive(void *state, struct slice bytes, struct buffer *out,
     struct http *h = state;
     const char *end = find(bytes, "\r\n\r\n");
     if (end == NULL) {
-        *problem = bytes.len > HEAD_MAX ? "an answer without an end of its head" : NULL;
+        *problem = bytes.len > HEAD_MAX ? "malformed answer: the HTTP header is too long" : NULL;
         return 0;
     }
     struct slice head = slice_make(bytes.data, (size_t)((const uint8_t *)end - bytes.data) + 4);
     size_t body_len = 0;
     if (!slice_starts_with(head, slice_of(version)) || head.len < sizeof(version) + 3) {
-        *problem = "an answer that is not HTTP/1.1";
+        *problem = "malformed answer: not HTTP/1.1";
         return 0;
     }
     if (!body_length(head, &body_len) || body_len > BODY_MAX) {
-        *problem = "an answer whose length is not told, or too large";
+        *problem = "malformed answer: Content-Length is missing or too large";
         return 0;
     }
     if (bytes.len < head.len + body_len) {

@@ -156,7 +156,7 @@ static void receive(struct line *s, struct slice bytes)
         }
     }
     if (s->in.overflowed) {
-        line_give_up(s, "bad_answer", "an answer that is too long");
+        line_give_up(s, "bad_answer", "malformed answer: too long");
     }
 }
 

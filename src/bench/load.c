@@ -207,7 +207,7 @@ static void step_phase(struct load *l, uint64_t now_ns)
     } else if (l->phase == PHASE_PREPARE && l->failed) {
         begin_phase(l, PHASE_CLOSE, now_ns);
     } else if (l->phase == PHASE_PREPARE && silent) {
-        load_error(l, "silence", "no node answers any more");
+        load_error(l, "silence", "no node has answered for 15 s");
     } else if (l->phase == PHASE_PREPARE && all_finished) {
         begin_phase(l, PHASE_WARM, now_ns);
     } else if (l->phase == PHASE_WARM && passed_ms >= s->warmup_ms) {
@@ -283,10 +283,11 @@ static bool raise_file_limit(uint64_t connections, char problem[BENCH_PROBLEM])
     }
     limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < wanted) {
-        (void)snprintf(problem, BENCH_PROBLEM,
-                       "this process may open %llu files; raise it (ulimit -n) for so many "
-                       "connections",
-                       (unsigned long long)limit.rlim_max);
+        (void)snprintf(
+            problem, BENCH_PROBLEM,
+            "this process may open only %llu files, too few for the connections; raise the "
+            "limit (ulimit -n)",
+            (unsigned long long)limit.rlim_max);
         return false;
     }
     return true;

@@ -110,12 +110,12 @@ static size_t read_answer(struct slice bytes, struct slice *line, struct slice *
 {
     const uint8_t *end = bytes.len == 0 ? NULL : memchr(bytes.data, '\n', bytes.len);
     if (end == NULL) {
-        *problem = bytes.len > LINE_MAX_BYTES ? "an answer without an end of its line" : NULL;
+        *problem = bytes.len > LINE_MAX_BYTES ? "malformed answer: the line is too long" : NULL;
         return 0;
     }
     size_t taken = (size_t)(end - bytes.data) + 1;
     if (taken < 3 || end[-1] != '\r' || memchr("+-:$_", bytes.data[0], 5) == NULL) {
-        *problem = "an answer that is not of the Redis protocol";
+        *problem = "malformed answer: not the Redis protocol";
         return 0;
     }
     *line = slice_make(bytes.data, taken - 2);
@@ -127,7 +127,7 @@ static size_t read_answer(struct slice bytes, struct slice *line, struct slice *
     for (size_t i = 1; i < line->len; i++) {
         len = len * 10 + (size_t)(line->data[i] - '0');
         if (line->data[i] < '0' || line->data[i] > '9' || len > LINE_MAX_BYTES) {
-            *problem = "an answer whose length is none, or too large";
+            *problem = "malformed answer: the length is invalid or too large";
             return 0;
         }
     }
@@ -142,7 +142,7 @@ static void read_failure(struct slice line, struct bench_answer *a)
 {
     if (line.data[0] != '-') { /* not an error, but nil or 0: refused */
         (void)snprintf(a->code, sizeof(a->code), "refused");
-        (void)snprintf(a->message, sizeof(a->message), "refused: somebody else holds it");
+        (void)snprintf(a->message, sizeof(a->message), "refused: another client holds the lock");
         return;
     }
     const uint8_t *space = memchr(line.data, ' ', line.len);

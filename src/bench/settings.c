@@ -27,16 +27,16 @@ static const struct flag flags[] = {
     {"--clients", NUMBER, AT(clients), 1, BENCH_CLIENTS_MAX, "N", "each has a session and one request outstanding (64)"},
     {"--seconds", DURATION, AT(measure_ms), 100, DAY_MS, "S", "how long to measure (10)"},
     {"--warmup", DURATION, AT(warmup_ms), 0, DAY_MS, "S", "how long to run before that (2)"},
-    {"--connections", NUMBER, AT(connections), 1, BENCH_CLIENTS_MAX, "K", "that carry them (one for each client)"},
-    {"--api", API, AT(protocol), 0, 0, "http|grpc|resp", "the protocol (grpc; http with --held); resp is that of Redis"},
-    {"--via", VIA, AT(via_any), 0, 0, "leader|any", "ask the leader, or all nodes in turn, which forward (leader)"},
+    {"--connections", NUMBER, AT(connections), 1, BENCH_CLIENTS_MAX, "K", "connections for all clients (one for each client)"},
+    {"--api", API, AT(protocol), 0, 0, "http|grpc|resp", "protocol (grpc; http with --held); resp is the Redis protocol"},
+    {"--via", VIA, AT(via_any), 0, 0, "leader|any", "send to the leader, or to all nodes in turn, which forward (leader)"},
     {"--tier", TIER, AT(tier), 0, 0, "TIER", "correctness or efficiency (the server's choice)"},
     {"--endpoints", TEXT, AT(endpoints), 0, 0, "LIST", "HOST:PORT,... (HOLDFAST_ENDPOINTS, or 127.0.0.1:4653)"},
-    {"--rate", NUMBER, AT(rate), 1, BENCH_RATE_MAX, "R", "begin R cycles a second, whatever the answers take; latency then counts from when a cycle was due"},
-    {"--held", NUMBER, AT(held), 0, BENCH_HELD_MAX, "N", "hold N other locks meanwhile, 500 to a session (0)"},
-    {"--contended", SWITCH, AT(contended), 0, 0, "", "all clients want the same lock and wait for it: how fast is it handed over?"},
-    {"--resp", TEXT, AT(resp), 0, 0, "LIST", "HOST:PORT,... for --api resp, the leader first (two above the ports for clients)"},
-    {"--samples", TEXT, AT(samples), 0, 0, "FILE", "write every acquire there: when it began (wall clock, us) and what it took (us)"},
+    {"--rate", NUMBER, AT(rate), 1, BENCH_RATE_MAX, "R", "start R cycles a second, regardless of answers; latency counts from when a cycle was due"},
+    {"--held", NUMBER, AT(held), 0, BENCH_HELD_MAX, "N", "hold N other locks during the run, 500 per session (0)"},
+    {"--contended", SWITCH, AT(contended), 0, 0, "", "all clients wait for the same lock: measures the handover"},
+    {"--resp", TEXT, AT(resp), 0, 0, "LIST", "HOST:PORT,... for --api resp, the leader first (client ports plus 2)"},
+    {"--samples", TEXT, AT(samples), 0, 0, "FILE", "write every acquire to FILE: start (wall clock, us) and duration (us)"},
     {"--json", SWITCH, AT(json), 0, 0, "", "print one JSON object"},
     {"--help", SWITCH, AT(help), 0, 0, "", "this list"},
 };
@@ -46,14 +46,15 @@ enum { FLAGS = sizeof(flags) / sizeof(flags[0]) };
 
 void bench_settings_print_help(void)
 {
-    printf("holdfast bench: how many locks a second a cluster takes and gives back.\n\n");
+    printf(
+        "holdfast bench: measures how many locks per second a cluster acquires and releases.\n\n");
     for (unsigned i = 0; i < FLAGS; i++) {
         char left[40];
         (void)snprintf(left, sizeof(left), "%s %s", flags[i].name, flags[i].argument);
         printf("  %-22s %s\n", left, flags[i].help);
     }
     printf("\nA cycle is an acquire and a release of a fresh name under bench/. Sessions and locks "
-           "that it\nmade are given back at the end. Exit codes: 0, 64 usage, 69 no node was "
+           "of the\nrun are released at the end. Exit codes: 0, 64 usage, 69 no node was "
            "reached or none answered.\n");
 }
 
@@ -147,7 +148,7 @@ static bool check(struct bench_settings *s)
     if (s->connections < s->clients && !s->protocol->multiplexes) {
         return complain(
             "--connections",
-            "has to be as many as --clients: this protocol carries one request at a time");
+            "must equal --clients: this protocol carries one request at a time per connection");
     }
     if (s->held > 0 && s->protocol != &bench_http) {
         return complain("--held", "needs --api http");
@@ -156,11 +157,11 @@ static bool check(struct bench_settings *s)
         return complain("--contended", "needs --api grpc or http: the Redis protocol has no queue");
     }
     if (s->contended && s->rate > 0) {
-        return complain("--contended", "goes as fast as it can: leave --rate out");
+        return complain("--contended", "cannot be combined with --rate");
     }
     if (s->protocol == &bench_resp && s->tier[0] != '\0') {
-        return complain("--tier", "is not the client's choice with --api resp: the server's "
-                                  "configuration names it");
+        return complain("--tier", "cannot be combined with --api resp: the server's configuration "
+                                  "sets the tier");
     }
     if (s->resp != NULL && s->protocol != &bench_resp) {
         return complain("--resp", "needs --api resp");

@@ -148,8 +148,8 @@ static void on_answer(void *owner, const struct redis_answer *answer)
     struct redis_result result = {.verdict = REDIS_AWAY, .problem = ""};
     if (answer->outcome == REDIS_ANSWERED) {
         if (!read_reply(answer->reply, pending->takes, &result)) {
-            result = (struct redis_result){.verdict = REDIS_UNSURE,
-                                           .problem = "the answer is not one of our script's"};
+            result =
+                (struct redis_result){.verdict = REDIS_UNSURE, .problem = "the reply is malformed"};
         }
     } else {
         result.verdict = answer->outcome == REDIS_DOUBT ? REDIS_UNSURE : REDIS_AWAY;

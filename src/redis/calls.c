@@ -290,7 +290,7 @@ static void on_reply(redisAsyncContext *context, void *data, void *owner)
             link_lost(l, context->errstr);
         }
         if (s->kind == COMMAND_CALL) {
-            report(l, s, REDIS_DOUBT, NULL, "the connection was lost before it answered");
+            report(l, s, REDIS_DOUBT, NULL, "the connection was lost before the reply");
         } else {
             command_free(l, s);
         }
@@ -327,8 +327,7 @@ void calls_on_time(struct redis_link *l)
 {
     uint64_t now = link_now_ms(l);
     while (first_deadline(&l->unsent) <= now) {
-        refuse(l, LIST_OBJECT(l->unsent.next, struct link_command, all),
-               "it cannot be reached in time");
+        refuse(l, LIST_OBJECT(l->unsent.next, struct link_command, all), "no connection in time");
     }
     if (first_deadline(&l->sent) <= now && l->phase == LINK_UP) {
         /* If the loop itself is late, the reply may already be in the socket. */
@@ -336,7 +335,7 @@ void calls_on_time(struct redis_link *l)
     }
     if (first_deadline(&l->sent) <= now && l->phase == LINK_UP) {
         l->view.timeouts++;
-        link_lost(l, "it did not answer in time");
+        link_lost(l, "no reply in time");
     }
     if (l->phase == LINK_UP && list_is_empty(&l->sent) && now - l->reply_ms >= l->options.idle_ms) {
         const char *words[] = {"PING"};

@@ -211,7 +211,7 @@ void keys_on_due(struct redis_tier *t, struct claim *claim)
     }
     if (!keys_cover(t, claim, claim->ttl_ms)) {
         claims_set_due(&t->claims, claim, tier_now_ms(t) + claim->ttl_ms);
-        tier_lose(t, claim, "Redis has not confirmed its key for too long");
+        tier_lose(t, claim, "Redis has not confirmed the key in time");
         return;
     }
     claims_set_due(&t->claims, claim, tier_now_ms(t) + RETRY_MS);
@@ -285,7 +285,7 @@ static void on_renew(struct redis_tier *t, const struct key_request *a,
         t->options.on_renewed(t->options.ctx, a->token, REDIS_FOREIGN);
         hold = claims_find_token(&t->claims, a->token);
         if (hold != NULL) {
-            tier_lose_hold(t, hold, "its key in Redis is not ours any more");
+            tier_lose_hold(t, hold, "the key in Redis belongs to another holder or is gone");
         }
         return;
     }
@@ -329,7 +329,7 @@ static void on_one_name(struct redis_tier *t, const struct key_request *a,
     if (result->verdict == REDIS_DONE) {
         note_life(t, claim, a);
     } else if (result->verdict == REDIS_GONE && a->kind == REQUEST_EXTEND) {
-        tier_lose(t, claim, "its key in Redis is not ours any more");
+        tier_lose(t, claim, "the key in Redis belongs to another holder or is gone");
     } else if (a->kind == REQUEST_HAND_OVER) {
         claims_set_due(&t->claims, claim, tier_now_ms(t)); /* check it */
     }

@@ -159,7 +159,7 @@ static void connect_to(struct redis_link *l, const char *host)
                                      : redisAsyncConnect(host, l->options.address.port);
     l->phase = LINK_CONNECTING;
     if (context == NULL) {
-        link_lost(l, "no memory for a connection");
+        link_lost(l, "out of memory");
         return;
     }
     context->data = l;
@@ -173,7 +173,7 @@ static void connect_to(struct redis_link *l, const char *host)
     }
     l->context = context;
     if (!redis_socket_attach(context, l->options.net->loop, l->options.net->memory)) {
-        link_lost(l, "the loop does not take the socket");
+        link_lost(l, "the event loop cannot watch the socket");
         return;
     }
     redisAsyncSetConnectCallback(context, on_connect);
@@ -255,7 +255,8 @@ static void on_timer(uv_timer_t *timer)
     if (l->phase == LINK_WAITING && link_now_ms(l) >= l->attempt_ms) {
         attempt(l);
     } else if (l->phase != LINK_WAITING && l->phase != LINK_UP && link_now_ms(l) >= l->attempt_ms) {
-        link_lost(l, l->phase == LINK_GREETING ? "it does not answer" : "it cannot be reached");
+        link_lost(l, l->phase == LINK_GREETING ? "no reply to the greeting in time"
+                                               : "cannot connect in time");
     }
     calls_on_time(l);
     rest_breaker(l);

@@ -153,7 +153,7 @@ def test_what_cannot_be_done_is_said(make_cluster):
         (["--api", "grpc", "--held", "5"], "needs --api http"),
         (["--api", "resp", "--contended"], "no queue"),
         (["--api", "resp", "--tier", "efficiency"], "server's configuration"),
-        (["--contended", "--rate", "5"], "leave --rate out"),
+        (["--contended", "--rate", "5"], "combined with --rate"),
         (["--resp", "127.0.0.1:1"], "needs --api resp"),
         (["--nonsense"], "no flag"),
         (["--rate"], "needs a value"),
