@@ -17,7 +17,6 @@ static uint32_t bucket_of(uint64_t value)
     return (shift + 1) * HISTOGRAM_PARTS + part;
 }
 
-/* The largest value of the bucket. */
 static uint64_t bucket_end(uint32_t bucket)
 {
     if (bucket < HISTOGRAM_PARTS) {

@@ -40,8 +40,8 @@ struct bench_result {
 /* Passed to the callback about once a second: the results so far. */
 struct bench_progress {
     const char *phase;
-    uint64_t passed_ns; /* since the phase began */
-    uint64_t done;      /* in the unit of the phase: locks held, or cycles */
+    uint64_t passed_ns;
+    uint64_t done; /* in the unit of the phase: locks held, or cycles */
     const struct bench_result *so_far;
 };
 

@@ -95,7 +95,7 @@ struct redis_backend {
     char cluster[33];
     struct redis_call trial;
     char trial_key[REDIS_PREFIX_MAX + 16];
-    struct redis_call call; /* the call being built */
+    struct redis_call call;
     char keys[LIMIT_MULTILOCK_NAMES][KEY_MAX];
     char numbers[LIMIT_MULTILOCK_NAMES + 4][NUMBER_TEXT];
     uint32_t number_count;

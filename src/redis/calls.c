@@ -6,7 +6,7 @@
 #include "base/buffer.h"
 
 /* The longest call: 64 names of 512 bytes with a prefix, and the arguments. */
-#define COMMAND_MAX (256u << 10)
+#define LINK_COMMAND_MAX (256u << 10)
 
 static uint64_t now_us(void)
 {
@@ -44,7 +44,7 @@ static struct link_command *command_new(struct redis_link *l, enum link_command_
 static void command_free(struct redis_link *l, struct link_command *s)
 {
     list_remove(&s->all);
-    l->view.outstanding -= s->kind == COMMAND_CALL;
+    l->view.outstanding -= s->kind == LINK_COMMAND_CALL;
     memory_free(l->options.net->memory, s, sizeof(*s) + s->len);
 }
 
@@ -54,7 +54,7 @@ static void on_reply(redisAsyncContext *context, void *reply, void *data);
 
 static void send_command(struct redis_link *l, struct link_command *s)
 {
-    if (s->kind == COMMAND_CALL || s->kind == COMMAND_TRIAL) {
+    if (s->kind == LINK_COMMAND_CALL || s->kind == LINK_COMMAND_TRIAL) {
         memcpy(s->bytes + s->digest_at, l->digests[s->script], DIGEST);
     }
     s->deadline_ms = link_now_ms(l) + l->options.timeout_ms;
@@ -69,7 +69,7 @@ static void send_words(struct redis_link *l, enum link_command_kind kind, uint32
                        const char *words[], uint32_t count)
 {
     struct buffer bytes;
-    buffer_init(&bytes, l->options.net->memory, COMMAND_MAX);
+    buffer_init(&bytes, l->options.net->memory, LINK_COMMAND_MAX);
     put_count(&bytes, '*', count);
     for (uint32_t i = 0; i < count; i++) {
         put_word(&bytes, slice_of(words[i]));
@@ -83,7 +83,7 @@ static void send_words(struct redis_link *l, enum link_command_kind kind, uint32
 static void load_script(struct redis_link *l, uint32_t script)
 {
     const char *words[] = {"SCRIPT", "LOAD", l->options.scripts[script]};
-    send_words(l, COMMAND_LOAD, script, words, 3);
+    send_words(l, LINK_COMMAND_LOAD, script, words, 3);
 }
 
 void calls_greet(struct redis_link *l)
@@ -92,15 +92,15 @@ void calls_greet(struct redis_link *l)
     l->greetings = 1u + (o->password[0] != '\0' ? 1u : 0u) + o->script_count;
     if (o->password[0] != '\0' && o->user[0] != '\0') {
         const char *words[] = {"AUTH", o->user, o->password};
-        send_words(l, COMMAND_AUTH, 0, words, 3);
+        send_words(l, LINK_COMMAND_AUTH, 0, words, 3);
     } else if (o->password[0] != '\0') {
         const char *words[] = {"AUTH", o->password};
-        send_words(l, COMMAND_AUTH, 0, words, 2);
+        send_words(l, LINK_COMMAND_AUTH, 0, words, 2);
     }
     char db[16];
     snprintf(db, sizeof(db), "%u", o->db);
     const char *words[] = {"SELECT", db};
-    send_words(l, COMMAND_SELECT, 0, words, 2);
+    send_words(l, LINK_COMMAND_SELECT, 0, words, 2);
     for (uint32_t i = 0; i < o->script_count; i++) {
         load_script(l, i);
     }
@@ -132,7 +132,7 @@ static struct link_command *call_new(struct redis_link *l, enum link_command_kin
     hf_assert(call->script < l->options.script_count && !l->closing);
     hf_assert(call->key_count + call->argument_count <= REDIS_ARGUMENTS_MAX);
     struct buffer bytes;
-    buffer_init(&bytes, l->options.net->memory, COMMAND_MAX);
+    buffer_init(&bytes, l->options.net->memory, LINK_COMMAND_MAX);
     char keys[16];
     uint32_t count = call->key_count + call->argument_count;
     put_count(&bytes, '*', 3 + count);
@@ -155,13 +155,13 @@ static struct link_command *call_new(struct redis_link *l, enum link_command_kin
 
 void calls_try(struct redis_link *l)
 {
-    send_command(l, call_new(l, COMMAND_TRIAL, l->options.trial));
+    send_command(l, call_new(l, LINK_COMMAND_TRIAL, l->options.trial));
 }
 
 void redis_link_call(struct redis_link *l, const struct redis_call *call, redis_done_fn done,
                      void *owner)
 {
-    struct link_command *s = call_new(l, COMMAND_CALL, call);
+    struct link_command *s = call_new(l, LINK_COMMAND_CALL, call);
     s->done = done;
     s->owner = owner;
     s->deadline_ms = link_now_ms(l) + l->options.timeout_ms;
@@ -229,7 +229,7 @@ static void on_call_error(struct redis_link *l, struct link_command *s, const re
     } else {
         link_failed(l, problem);
     }
-    if (s->kind == COMMAND_TRIAL) {
+    if (s->kind == LINK_COMMAND_TRIAL) {
         command_free(l, s);
     } else {
         report(l, s, REDIS_REFUSED, NULL, problem);
@@ -240,7 +240,7 @@ static void on_call_reply(struct redis_link *l, struct link_command *s, const re
 {
     if (reply->type != REDIS_REPLY_ERROR) {
         link_succeeded(l);
-        if (s->kind == COMMAND_TRIAL) {
+        if (s->kind == LINK_COMMAND_TRIAL) {
             command_free(l, s);
         } else {
             report(l, s, REDIS_ANSWERED, reply, NULL);
@@ -258,7 +258,7 @@ static void on_own_reply(struct redis_link *l, struct link_command *s, const red
     char problem[160];
     enum link_command_kind kind = s->kind;
     bool right = reply->type != REDIS_REPLY_ERROR;
-    if (kind == COMMAND_LOAD && right) {
+    if (kind == LINK_COMMAND_LOAD && right) {
         right = reply->type == REDIS_REPLY_STRING && reply->len == DIGEST;
         if (right) {
             memcpy(l->digests[s->script], reply->str, DIGEST);
@@ -268,10 +268,10 @@ static void on_own_reply(struct redis_link *l, struct link_command *s, const red
     if (right && l->phase == LINK_GREETING) {
         link_greeted(l);
     } else if (!right && l->context != NULL) {
-        static const char *const words[] = {[COMMAND_AUTH] = "AUTH",
-                                            [COMMAND_SELECT] = "SELECT",
-                                            [COMMAND_LOAD] = "SCRIPT LOAD",
-                                            [COMMAND_PING] = "PING"};
+        static const char *const words[] = {[LINK_COMMAND_AUTH] = "AUTH",
+                                            [LINK_COMMAND_SELECT] = "SELECT",
+                                            [LINK_COMMAND_LOAD] = "SCRIPT LOAD",
+                                            [LINK_COMMAND_PING] = "PING"};
         snprintf(problem, sizeof(problem), "%s: %.*s", words[kind],
                  (int)(reply->len < 120 ? reply->len : 120), reply->str != NULL ? reply->str : "");
         link_lost(l, problem);
@@ -289,7 +289,7 @@ static void on_reply(redisAsyncContext *context, void *data, void *owner)
             l->context = NULL;
             link_lost(l, context->errstr);
         }
-        if (s->kind == COMMAND_CALL) {
+        if (s->kind == LINK_COMMAND_CALL) {
             report(l, s, REDIS_DOUBT, NULL, "the connection was lost before the reply");
         } else {
             command_free(l, s);
@@ -299,7 +299,7 @@ static void on_reply(redisAsyncContext *context, void *data, void *owner)
     if (l->context == context) {
         l->reply_ms = link_now_ms(l);
     }
-    if (s->kind == COMMAND_CALL || s->kind == COMMAND_TRIAL) {
+    if (s->kind == LINK_COMMAND_CALL || s->kind == LINK_COMMAND_TRIAL) {
         on_call_reply(l, s, reply);
     } else {
         on_own_reply(l, s, reply);
@@ -340,7 +340,7 @@ void calls_on_time(struct redis_link *l)
     if (l->phase == LINK_UP && list_is_empty(&l->sent) && now - l->reply_ms >= l->options.idle_ms) {
         const char *words[] = {"PING"};
         l->view.pings++;
-        send_words(l, COMMAND_PING, 0, words, 1);
+        send_words(l, LINK_COMMAND_PING, 0, words, 1);
     }
     report_refused(l);
 }

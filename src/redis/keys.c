@@ -168,7 +168,6 @@ static void give_back(struct redis_tier *t, struct claim *claim)
     }
 }
 
-/* The newest holder. */
 static const struct hold *newest(const struct redis_tier *t, const struct claim *claim)
 {
     return claims_hold(&t->claims, claims_part(&t->claims, claim->parts)->hold);
@@ -320,7 +319,7 @@ static void on_one_name(struct redis_tier *t, const struct key_request *a,
     if (a->kind == REQUEST_HAND_OVER && answered) {
         tier_on_left(t, claim, a->token, a->from + 1);
     } else if (a->kind == REQUEST_HAND_OVER) {
-        claim->token = claim->token == a->token ? a->from : claim->token; /* retry */
+        claim->token = claim->token == a->token ? a->from : claim->token;
         tier_on_not_left(t, claim);
     }
     if (claim->parts == 0) {
@@ -331,7 +330,7 @@ static void on_one_name(struct redis_tier *t, const struct key_request *a,
     } else if (result->verdict == REDIS_GONE && a->kind == REQUEST_EXTEND) {
         tier_lose(t, claim, "the key in Redis belongs to another holder or is gone");
     } else if (a->kind == REQUEST_HAND_OVER) {
-        claims_set_due(&t->claims, claim, tier_now_ms(t)); /* check it */
+        claims_set_due(&t->claims, claim, tier_now_ms(t));
     }
 }
 

@@ -13,12 +13,12 @@ enum { DIGEST = 40 };
 
 /* What was sent. */
 enum link_command_kind {
-    COMMAND_CALL,
-    COMMAND_AUTH,
-    COMMAND_SELECT,
-    COMMAND_LOAD,
-    COMMAND_PING,
-    COMMAND_TRIAL
+    LINK_COMMAND_CALL,
+    LINK_COMMAND_AUTH,
+    LINK_COMMAND_SELECT,
+    LINK_COMMAND_LOAD,
+    LINK_COMMAND_PING,
+    LINK_COMMAND_TRIAL
 };
 
 struct link_command {

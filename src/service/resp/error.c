@@ -11,7 +11,7 @@ const char *resp_error_code(enum hf_error error)
     case HF_DISK_FULL:
         return "MISCONF";
     case HF_STATE_FULL:
-        return "OOM"; /* Redis's code at maxmemory */
+        return "OOM";
     case HF_OUTCOME_UNKNOWN:
         return "OUTCOMEUNKNOWN";
     case HF_WRONG_TIER:

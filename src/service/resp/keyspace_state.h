@@ -93,7 +93,6 @@ void key_put(struct keyspace *k, struct key *key, enum key_kind kind, struct sli
              uint32_t ttl_ms);
 void key_set_ttl(struct keyspace *k, struct key *key, uint32_t ttl_ms);
 void key_set_number(struct key *key, int64_t number);
-/* Counter: removes the deadline. */
 void key_persist_counter(struct key *key);
 /* False: the key belongs to another holder and force is disabled; the error was sent to `to`. */
 bool key_may_drop(const struct keyspace *k, const struct key *key, const struct key_sink *to);

@@ -46,7 +46,6 @@ void resp_script_stats(const struct service *s, struct service_stats *out)
 
 /* ---- a run ---- */
 
-/* Runs one redis.call. */
 static void call_command(void *ctx, const struct slice *args, uint32_t count, bool is_read_only,
                          struct resp_writer *out)
 {
