@@ -1,4 +1,4 @@
-/* The scripts, their arguments and what their answers mean. */
+/* The scripts, their arguments, and how their replies are read. */
 #include "redis/backend.h"
 
 #include <hiredis/hiredis.h>
@@ -16,8 +16,8 @@ enum script {
     SCRIPTS
 };
 
-/* Keys that are no strings are somebody else's: GETRANGE fails on them, hence pcall. Each script
- * looks first and writes then, so that it does all or nothing. */
+/* A key that is not a string belongs to another user. GETRANGE fails on it, hence pcall. Each
+ * script checks all keys before it writes, so that it does all or nothing. */
 static const char take_script[] =
     "local value = 'hf:' .. ARGV[1] .. ':' .. ARGV[2] .. ':' .. ARGV[5]\n"
     "if #KEYS == 1 and redis.call('SET', KEYS[1], value, 'NX', 'PX', ARGV[4]) then\n"
@@ -44,7 +44,7 @@ static const char hand_over_script[] =
     "           'PX', ARGV[4])\n"
     "return {1}\n";
 
-/* A later token of ours is no other holder: it shares the name, and so does the key. */
+/* A later token of ours is not another holder: it shares the name and the key. */
 static const char extend_script[] =
     "for i, key in ipairs(KEYS) do\n"
     "  local held = redis.pcall('GETRANGE', key, 0, 63)\n"
@@ -59,7 +59,7 @@ static const char extend_script[] =
     "end\n"
     "return {1}\n";
 
-/* Earlier tokens of this lead are what a doubtful call may have left. */
+/* A call with unknown outcome may have left an earlier token of this lead. */
 static const char give_back_script[] =
     "local missing = 0\n"
     "for i, key in ipairs(KEYS) do\n"
@@ -95,16 +95,16 @@ struct redis_backend {
     char cluster[33];
     struct redis_call trial;
     char trial_key[REDIS_PREFIX_MAX + 16];
-    struct redis_call call; /* the one that is being made */
+    struct redis_call call;
     char keys[LIMIT_MULTILOCK_NAMES][KEY_MAX];
     char numbers[LIMIT_MULTILOCK_NAMES + 4][NUMBER_TEXT];
     uint32_t number_count;
-    struct list asked;
+    struct list pending;
 };
 
-/* ---- answers ---- */
+/* ---- replies ---- */
 
-struct asked {
+struct pending_call {
     struct redis_backend *backend;
     struct list all;
     redis_result_fn done;
@@ -112,7 +112,7 @@ struct asked {
     bool takes;
 };
 
-/* {1}: done. {0, which, value, pttl}: not, and why. Anything else is not from our scripts. */
+/* {1}: done. {0, index, value, pttl}: not done. Any other reply is not from our scripts. */
 static bool read_reply(const redisReply *reply, bool takes, struct redis_result *out)
 {
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 1 ||
@@ -144,21 +144,21 @@ static bool read_reply(const redisReply *reply, bool takes, struct redis_result 
 
 static void on_answer(void *owner, const struct redis_answer *answer)
 {
-    struct asked *asked = owner;
+    struct pending_call *pending = owner;
     struct redis_result result = {.verdict = REDIS_AWAY, .problem = ""};
     if (answer->outcome == REDIS_ANSWERED) {
-        if (!read_reply(answer->reply, asked->takes, &result)) {
-            result = (struct redis_result){.verdict = REDIS_UNSURE,
-                                           .problem = "the answer is not one of our script's"};
+        if (!read_reply(answer->reply, pending->takes, &result)) {
+            result =
+                (struct redis_result){.verdict = REDIS_UNSURE, .problem = "the reply is malformed"};
         }
     } else {
         result.verdict = answer->outcome == REDIS_DOUBT ? REDIS_UNSURE : REDIS_AWAY;
         result.problem = answer->problem;
     }
-    redis_result_fn done = asked->done;
-    void *to = asked->owner;
-    list_remove(&asked->all);
-    memory_free(asked->backend->options.link.net->memory, asked, sizeof(*asked));
+    redis_result_fn done = pending->done;
+    void *to = pending->owner;
+    list_remove(&pending->all);
+    memory_free(pending->backend->options.link.net->memory, pending, sizeof(*pending));
     done(to, &result);
 }
 
@@ -195,12 +195,12 @@ static void add_number(struct redis_backend *b, uint64_t number)
 
 static void finish(struct redis_backend *b, redis_result_fn done, void *owner)
 {
-    struct asked *asked = memory_alloc(b->options.link.net->memory, sizeof(*asked));
-    *asked = (struct asked){
+    struct pending_call *pending = memory_alloc(b->options.link.net->memory, sizeof(*pending));
+    *pending = (struct pending_call){
         .backend = b, .done = done, .owner = owner, .takes = b->call.script == SCRIPT_TAKE};
-    list_init(&asked->all);
-    list_append(&b->asked, &asked->all);
-    redis_link_call(b->link, &b->call, on_answer, asked);
+    list_init(&pending->all);
+    list_append(&b->pending, &pending->all);
+    redis_link_call(b->link, &b->call, on_answer, pending);
 }
 
 void redis_take(struct redis_backend *b, const struct redis_names *names, uint64_t token,
@@ -256,17 +256,17 @@ void redis_give_back(struct redis_backend *b, const struct redis_names *names,
     finish(b, done, owner);
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 struct redis_backend *redis_backend_new(const struct redis_backend_options *options)
 {
     struct redis_backend *b = memory_alloc(options->link.net->memory, sizeof(*b));
     memset(b, 0, sizeof(*b));
     b->options = *options;
-    list_init(&b->asked);
+    list_init(&b->pending);
     snprintf(b->cluster, sizeof(b->cluster), "%016" PRIx64 "%016" PRIx64, options->cluster.high,
              options->cluster.low);
-    /* No lock has such a name: it has an empty segment. */
+    /* No lock has this name: it contains an empty segment. */
     int len = snprintf(b->trial_key, sizeof(b->trial_key), "%s//trial", options->prefix);
     b->trial = (struct redis_call){.script = SCRIPT_TRIAL, .key_count = 1, .argument_count = 1};
     b->trial.at[0] = slice_make(b->trial_key, (size_t)len);
@@ -283,10 +283,11 @@ struct redis_backend *redis_backend_new(const struct redis_backend_options *opti
 void redis_backend_close(struct redis_backend *b)
 {
     if (b != NULL) {
-        redis_link_close(b->link); /* which forgets what it was asked */
-        while (!list_is_empty(&b->asked)) {
-            struct asked *asked = LIST_OBJECT(list_take(&b->asked), struct asked, all);
-            memory_free(b->options.link.net->memory, asked, sizeof(*asked));
+        redis_link_close(b->link); /* drops outstanding calls */
+        while (!list_is_empty(&b->pending)) {
+            struct pending_call *pending =
+                LIST_OBJECT(list_take(&b->pending), struct pending_call, all);
+            memory_free(b->options.link.net->memory, pending, sizeof(*pending));
         }
         memory_free(b->options.link.net->memory, b, sizeof(*b));
     }

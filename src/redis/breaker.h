@@ -1,7 +1,7 @@
-/* A circuit breaker: whether to ask a Redis that has failed. Pure; time (ms) is an argument.
+/* A circuit breaker: whether to call a Redis that has failed. Pure; time (ms) is an argument.
  *
- * redis_link.h draws its states. The time that it stays open is doubled with each trial that fails,
- * between two bounds, and begins anew after a success. */
+ * The diagram in link.h shows its states. Each failed trial doubles the time that it stays open,
+ * between two bounds. A success resets this time to the minimum. */
 #ifndef HOLDFAST_REDIS_BREAKER_H
 #define HOLDFAST_REDIS_BREAKER_H
 
@@ -17,17 +17,17 @@ struct breaker {
 
     enum redis_breaker state;
     uint32_t failures;
-    uint32_t open_ms; /* how long it opens the next time */
+    uint32_t open_ms; /* how long it stays open the next time */
     uint64_t until_ms;
     uint64_t opened;
 };
 
 void breaker_init(struct breaker *b, uint32_t limit, uint32_t open_min_ms, uint32_t open_max_ms);
-/* True when it opened by this. */
+/* True: this failure opened it. */
 bool breaker_failed(struct breaker *b, uint64_t now_ms);
-/* True when it closed by this. */
+/* True: this success closed it. */
 bool breaker_succeeded(struct breaker *b);
-/* True when it is half open by this: its time is over, and one trial must be made now. */
+/* True: it is now half open, because its time is over. The caller must make one trial now. */
 bool breaker_rest(struct breaker *b, uint64_t now_ms);
 const char *redis_breaker_name(enum redis_breaker breaker);
 

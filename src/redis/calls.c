@@ -1,19 +1,19 @@
-/* What is said to Redis, each with its deadline: calls of scripts, the greeting, signs of life. */
+/* Commands sent to Redis, each with its deadline: script calls, the greeting, PING. */
 #include "redis/link_state.h"
 
 #include <stdio.h>
 
 #include "base/buffer.h"
 
-/* The longest call: 64 names of 512 bytes under a prefix, and an owner's words. */
-#define SAY_MAX (256u << 10)
+/* The longest call: 64 names of 512 bytes with a prefix, and the arguments. */
+#define LINK_COMMAND_MAX (256u << 10)
 
 static uint64_t now_us(void)
 {
     return uv_hrtime() / 1000;
 }
 
-/* ---- bytes ---- */
+/* ---- encoding ---- */
 
 static void put_count(struct buffer *out, char kind, uint64_t count)
 {
@@ -29,21 +29,22 @@ static void put_word(struct buffer *out, struct slice word)
     buffer_append_text(out, "\r\n");
 }
 
-static struct say *say_new(struct redis_link *l, enum say_kind kind, const struct buffer *bytes)
+static struct link_command *command_new(struct redis_link *l, enum link_command_kind kind,
+                                        const struct buffer *bytes)
 {
     struct slice body = buffer_bytes(bytes);
     hf_assert(!bytes->overflowed);
-    struct say *s = memory_alloc(l->options.net->memory, sizeof(*s) + body.len);
-    *s = (struct say){.link = l, .kind = kind, .begun_us = now_us(), .len = body.len};
+    struct link_command *s = memory_alloc(l->options.net->memory, sizeof(*s) + body.len);
+    *s = (struct link_command){.link = l, .kind = kind, .begun_us = now_us(), .len = body.len};
     memcpy(s->bytes, body.data, body.len);
     list_init(&s->all);
     return s;
 }
 
-static void say_free(struct redis_link *l, struct say *s)
+static void command_free(struct redis_link *l, struct link_command *s)
 {
     list_remove(&s->all);
-    l->view.outstanding -= s->kind == SAY_CALL;
+    l->view.outstanding -= s->kind == LINK_COMMAND_CALL;
     memory_free(l->options.net->memory, s, sizeof(*s) + s->len);
 }
 
@@ -51,38 +52,38 @@ static void say_free(struct redis_link *l, struct say *s)
 
 static void on_reply(redisAsyncContext *context, void *reply, void *data);
 
-static void say_now(struct redis_link *l, struct say *s)
+static void send_command(struct redis_link *l, struct link_command *s)
 {
-    if (s->kind == SAY_CALL || s->kind == SAY_TRIAL) {
+    if (s->kind == LINK_COMMAND_CALL || s->kind == LINK_COMMAND_TRIAL) {
         memcpy(s->bytes + s->digest_at, l->digests[s->script], DIGEST);
     }
     s->deadline_ms = link_now_ms(l) + l->options.timeout_ms;
     list_append(&l->sent, &s->all);
     int status =
         redisAsyncFormattedCommand(l->context, on_reply, s, (const char *)s->bytes, s->len);
-    hf_assert(status == REDIS_OK); /* it refuses only on contexts that are being freed */
+    hf_assert(status == REDIS_OK); /* hiredis refuses only on a context that is being freed */
 }
 
-/* One line of the greeting, or a sign of life. */
-static void say_words(struct redis_link *l, enum say_kind kind, uint32_t script,
-                      const char *words[], uint32_t count)
+/* Sends one command of the greeting, or a PING. */
+static void send_words(struct redis_link *l, enum link_command_kind kind, uint32_t script,
+                       const char *words[], uint32_t count)
 {
     struct buffer bytes;
-    buffer_init(&bytes, l->options.net->memory, SAY_MAX);
+    buffer_init(&bytes, l->options.net->memory, LINK_COMMAND_MAX);
     put_count(&bytes, '*', count);
     for (uint32_t i = 0; i < count; i++) {
         put_word(&bytes, slice_of(words[i]));
     }
-    struct say *s = say_new(l, kind, &bytes);
+    struct link_command *s = command_new(l, kind, &bytes);
     s->script = script;
     buffer_close(&bytes);
-    say_now(l, s);
+    send_command(l, s);
 }
 
 static void load_script(struct redis_link *l, uint32_t script)
 {
     const char *words[] = {"SCRIPT", "LOAD", l->options.scripts[script]};
-    say_words(l, SAY_LOAD, script, words, 3);
+    send_words(l, LINK_COMMAND_LOAD, script, words, 3);
 }
 
 void calls_greet(struct redis_link *l)
@@ -91,15 +92,15 @@ void calls_greet(struct redis_link *l)
     l->greetings = 1u + (o->password[0] != '\0' ? 1u : 0u) + o->script_count;
     if (o->password[0] != '\0' && o->user[0] != '\0') {
         const char *words[] = {"AUTH", o->user, o->password};
-        say_words(l, SAY_AUTH, 0, words, 3);
+        send_words(l, LINK_COMMAND_AUTH, 0, words, 3);
     } else if (o->password[0] != '\0') {
         const char *words[] = {"AUTH", o->password};
-        say_words(l, SAY_AUTH, 0, words, 2);
+        send_words(l, LINK_COMMAND_AUTH, 0, words, 2);
     }
     char db[16];
     snprintf(db, sizeof(db), "%u", o->db);
     const char *words[] = {"SELECT", db};
-    say_words(l, SAY_SELECT, 0, words, 2);
+    send_words(l, LINK_COMMAND_SELECT, 0, words, 2);
     for (uint32_t i = 0; i < o->script_count; i++) {
         load_script(l, i);
     }
@@ -108,11 +109,11 @@ void calls_greet(struct redis_link *l)
 void calls_send_waiting(struct redis_link *l)
 {
     while (l->phase == LINK_UP && !list_is_empty(&l->unsent)) {
-        say_now(l, LIST_OBJECT(list_take(&l->unsent), struct say, all));
+        send_command(l, LIST_OBJECT(list_take(&l->unsent), struct link_command, all));
     }
 }
 
-static void refuse(struct redis_link *l, struct say *s, const char *problem)
+static void refuse(struct redis_link *l, struct link_command *s, const char *problem)
 {
     s->problem = problem;
     list_append(&l->refused, &s->all);
@@ -121,16 +122,17 @@ static void refuse(struct redis_link *l, struct say *s, const char *problem)
 void calls_refuse_waiting(struct redis_link *l, const char *problem)
 {
     while (!list_is_empty(&l->unsent)) {
-        refuse(l, LIST_OBJECT(list_take(&l->unsent), struct say, all), problem);
+        refuse(l, LIST_OBJECT(list_take(&l->unsent), struct link_command, all), problem);
     }
 }
 
-static struct say *call_new(struct redis_link *l, enum say_kind kind, const struct redis_call *call)
+static struct link_command *call_new(struct redis_link *l, enum link_command_kind kind,
+                                     const struct redis_call *call)
 {
     hf_assert(call->script < l->options.script_count && !l->closing);
     hf_assert(call->key_count + call->argument_count <= REDIS_ARGUMENTS_MAX);
     struct buffer bytes;
-    buffer_init(&bytes, l->options.net->memory, SAY_MAX);
+    buffer_init(&bytes, l->options.net->memory, LINK_COMMAND_MAX);
     char keys[16];
     uint32_t count = call->key_count + call->argument_count;
     put_count(&bytes, '*', 3 + count);
@@ -144,7 +146,7 @@ static struct say *call_new(struct redis_link *l, enum say_kind kind, const stru
     for (uint32_t i = 0; i < count; i++) {
         put_word(&bytes, call->at[i]);
     }
-    struct say *s = say_new(l, kind, &bytes);
+    struct link_command *s = command_new(l, kind, &bytes);
     buffer_close(&bytes);
     s->script = call->script;
     s->digest_at = digest_at;
@@ -153,13 +155,13 @@ static struct say *call_new(struct redis_link *l, enum say_kind kind, const stru
 
 void calls_try(struct redis_link *l)
 {
-    say_now(l, call_new(l, SAY_TRIAL, l->options.trial));
+    send_command(l, call_new(l, LINK_COMMAND_TRIAL, l->options.trial));
 }
 
 void redis_link_call(struct redis_link *l, const struct redis_call *call, redis_done_fn done,
                      void *owner)
 {
-    struct say *s = call_new(l, SAY_CALL, call);
+    struct link_command *s = call_new(l, LINK_COMMAND_CALL, call);
     s->done = done;
     s->owner = owner;
     s->deadline_ms = link_now_ms(l) + l->options.timeout_ms;
@@ -176,10 +178,10 @@ void redis_link_call(struct redis_link *l, const struct redis_call *call, redis_
     link_set_timer(l);
 }
 
-/* ---- answers ---- */
+/* ---- replies ---- */
 
-static void tell(struct redis_link *l, struct say *s, enum redis_outcome outcome,
-                 const redisReply *reply, const char *problem)
+static void report(struct redis_link *l, struct link_command *s, enum redis_outcome outcome,
+                   const redisReply *reply, const char *problem)
 {
     struct redis_answer answer = {.outcome = outcome, .reply = reply, .problem = problem};
     redis_done_fn done = s->done;
@@ -194,7 +196,7 @@ static void tell(struct redis_link *l, struct say *s, enum redis_outcome outcome
         l->view.answer_worst_us =
             took_us > l->view.answer_worst_us ? took_us : l->view.answer_worst_us;
     }
-    say_free(l, s);
+    command_free(l, s);
     if (!l->closing) {
         done(owner, &answer);
     }
@@ -205,21 +207,21 @@ static bool starts_with(const redisReply *reply, const char *word)
     return reply->len >= strlen(word) && memcmp(reply->str, word, strlen(word)) == 0;
 }
 
-/* The script was forgotten (SCRIPT FLUSH, another server behind the address): nothing was done. */
-static void load_and_send_again(struct redis_link *l, struct say *s)
+/* Redis lacks the script (SCRIPT FLUSH, or another server at the address): nothing was done. */
+static void load_and_send_again(struct redis_link *l, struct link_command *s)
 {
     l->view.reloads++;
     s->reloaded = true;
     load_script(l, s->script);
-    say_now(l, s);
+    send_command(l, s);
 }
 
-static void on_call_error(struct redis_link *l, struct say *s, const redisReply *reply)
+static void on_call_error(struct redis_link *l, struct link_command *s, const redisReply *reply)
 {
     char problem[128];
     snprintf(problem, sizeof(problem), "%.*s", (int)(reply->len < 120 ? reply->len : 120),
              reply->str);
-    /* It is another server now than the one that we greeted, or has become one: look again. */
+    /* The server has changed since the greeting: reconnect. */
     bool lost = starts_with(reply, "READONLY") || starts_with(reply, "NOAUTH") ||
                 starts_with(reply, "LOADING") || starts_with(reply, "MASTERDOWN");
     if (l->phase == LINK_UP && lost) {
@@ -227,21 +229,21 @@ static void on_call_error(struct redis_link *l, struct say *s, const redisReply 
     } else {
         link_failed(l, problem);
     }
-    if (s->kind == SAY_TRIAL) {
-        say_free(l, s);
+    if (s->kind == LINK_COMMAND_TRIAL) {
+        command_free(l, s);
     } else {
-        tell(l, s, REDIS_REFUSED, NULL, problem);
+        report(l, s, REDIS_REFUSED, NULL, problem);
     }
 }
 
-static void on_call_reply(struct redis_link *l, struct say *s, const redisReply *reply)
+static void on_call_reply(struct redis_link *l, struct link_command *s, const redisReply *reply)
 {
     if (reply->type != REDIS_REPLY_ERROR) {
         link_succeeded(l);
-        if (s->kind == SAY_TRIAL) {
-            say_free(l, s);
+        if (s->kind == LINK_COMMAND_TRIAL) {
+            command_free(l, s);
         } else {
-            tell(l, s, REDIS_ANSWERED, reply, NULL);
+            report(l, s, REDIS_ANSWERED, reply, NULL);
         }
     } else if (starts_with(reply, "NOSCRIPT") && !s->reloaded && l->phase == LINK_UP) {
         load_and_send_again(l, s);
@@ -250,26 +252,26 @@ static void on_call_reply(struct redis_link *l, struct say *s, const redisReply 
     }
 }
 
-/* The greeting and signs of life. */
-static void on_own_reply(struct redis_link *l, struct say *s, const redisReply *reply)
+/* Replies to the greeting and to PING. */
+static void on_own_reply(struct redis_link *l, struct link_command *s, const redisReply *reply)
 {
     char problem[160];
-    enum say_kind kind = s->kind;
+    enum link_command_kind kind = s->kind;
     bool right = reply->type != REDIS_REPLY_ERROR;
-    if (kind == SAY_LOAD && right) {
+    if (kind == LINK_COMMAND_LOAD && right) {
         right = reply->type == REDIS_REPLY_STRING && reply->len == DIGEST;
         if (right) {
             memcpy(l->digests[s->script], reply->str, DIGEST);
         }
     }
-    say_free(l, s);
+    command_free(l, s);
     if (right && l->phase == LINK_GREETING) {
         link_greeted(l);
     } else if (!right && l->context != NULL) {
-        static const char *const words[] = {[SAY_AUTH] = "AUTH",
-                                            [SAY_SELECT] = "SELECT",
-                                            [SAY_LOAD] = "SCRIPT LOAD",
-                                            [SAY_PING] = "PING"};
+        static const char *const words[] = {[LINK_COMMAND_AUTH] = "AUTH",
+                                            [LINK_COMMAND_SELECT] = "SELECT",
+                                            [LINK_COMMAND_LOAD] = "SCRIPT LOAD",
+                                            [LINK_COMMAND_PING] = "PING"};
         snprintf(problem, sizeof(problem), "%s: %.*s", words[kind],
                  (int)(reply->len < 120 ? reply->len : 120), reply->str != NULL ? reply->str : "");
         link_lost(l, problem);
@@ -278,26 +280,26 @@ static void on_own_reply(struct redis_link *l, struct say *s, const redisReply *
 
 static void on_reply(redisAsyncContext *context, void *data, void *owner)
 {
-    struct say *s = owner;
+    struct link_command *s = owner;
     struct redis_link *l = s->link;
     const redisReply *reply = data;
     if (reply == NULL) {
         if (l->context == context) {
-            /* hiredis is letting go of it: nothing more can be said there. */
+            /* hiredis is freeing the context: it accepts no more commands. */
             l->context = NULL;
             link_lost(l, context->errstr);
         }
-        if (s->kind == SAY_CALL) {
-            tell(l, s, REDIS_DOUBT, NULL, "the connection was lost before it answered");
+        if (s->kind == LINK_COMMAND_CALL) {
+            report(l, s, REDIS_DOUBT, NULL, "the connection was lost before the reply");
         } else {
-            say_free(l, s);
+            command_free(l, s);
         }
         return;
     }
     if (l->context == context) {
-        l->heard_ms = link_now_ms(l);
+        l->reply_ms = link_now_ms(l);
     }
-    if (s->kind == SAY_CALL || s->kind == SAY_TRIAL) {
+    if (s->kind == LINK_COMMAND_CALL || s->kind == LINK_COMMAND_TRIAL) {
         on_call_reply(l, s, reply);
     } else {
         on_own_reply(l, s, reply);
@@ -309,14 +311,15 @@ static void on_reply(redisAsyncContext *context, void *data, void *owner)
 
 static uint64_t first_deadline(const struct list *list)
 {
-    return list_is_empty(list) ? UINT64_MAX : LIST_OBJECT(list->next, struct say, all)->deadline_ms;
+    return list_is_empty(list) ? UINT64_MAX
+                               : LIST_OBJECT(list->next, struct link_command, all)->deadline_ms;
 }
 
-static void tell_refused(struct redis_link *l)
+static void report_refused(struct redis_link *l)
 {
     while (!list_is_empty(&l->refused)) {
-        struct say *s = LIST_OBJECT(list_take(&l->refused), struct say, all);
-        tell(l, s, REDIS_NOT_SENT, NULL, s->problem);
+        struct link_command *s = LIST_OBJECT(list_take(&l->refused), struct link_command, all);
+        report(l, s, REDIS_NOT_SENT, NULL, s->problem);
     }
 }
 
@@ -324,22 +327,22 @@ void calls_on_time(struct redis_link *l)
 {
     uint64_t now = link_now_ms(l);
     while (first_deadline(&l->unsent) <= now) {
-        refuse(l, LIST_OBJECT(l->unsent.next, struct say, all), "it cannot be reached in time");
+        refuse(l, LIST_OBJECT(l->unsent.next, struct link_command, all), "no connection in time");
     }
     if (first_deadline(&l->sent) <= now && l->phase == LINK_UP) {
-        /* If it is we who are late, the answer lies in the socket. */
+        /* If the loop itself is late, the reply may already be in the socket. */
         redisAsyncHandleRead(l->context);
     }
     if (first_deadline(&l->sent) <= now && l->phase == LINK_UP) {
         l->view.timeouts++;
-        link_lost(l, "it did not answer in time");
+        link_lost(l, "no reply in time");
     }
-    if (l->phase == LINK_UP && list_is_empty(&l->sent) && now - l->heard_ms >= l->options.idle_ms) {
+    if (l->phase == LINK_UP && list_is_empty(&l->sent) && now - l->reply_ms >= l->options.idle_ms) {
         const char *words[] = {"PING"};
         l->view.pings++;
-        say_words(l, SAY_PING, 0, words, 1);
+        send_words(l, LINK_COMMAND_PING, 0, words, 1);
     }
-    tell_refused(l);
+    report_refused(l);
 }
 
 uint64_t calls_next_ms(const struct redis_link *l)
@@ -350,7 +353,7 @@ uint64_t calls_next_ms(const struct redis_link *l)
     uint64_t due = first_deadline(&l->unsent);
     if (l->phase == LINK_UP) {
         uint64_t sent = first_deadline(&l->sent);
-        uint64_t ping = list_is_empty(&l->sent) ? l->heard_ms + l->options.idle_ms : UINT64_MAX;
+        uint64_t ping = list_is_empty(&l->sent) ? l->reply_ms + l->options.idle_ms : UINT64_MAX;
         due = sent < due ? sent : due;
         due = ping < due ? ping : due;
     }
@@ -362,7 +365,7 @@ void calls_forget(struct redis_link *l)
     struct list *const lists[] = {&l->unsent, &l->sent, &l->refused};
     for (unsigned i = 0; i < 3; i++) {
         while (!list_is_empty(lists[i])) {
-            say_free(l, LIST_OBJECT(lists[i]->next, struct say, all));
+            command_free(l, LIST_OBJECT(lists[i]->next, struct link_command, all));
         }
     }
 }

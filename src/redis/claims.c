@@ -1,10 +1,10 @@
-/* Names, grants and their parts in one pool, see redis_claims.h. */
+/* Names, grants and their parts in one pool; see claims.h. */
 #include "redis/claims.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* ---- finding ---- */
+/* ---- lookup ---- */
 
 static uint32_t hash_name(const struct claims *c, struct slice name)
 {
@@ -32,19 +32,19 @@ static uint32_t hash_of_leaver(const void *ctx, const void *object)
     return hash_token(ctx, ((const struct leaver *)object)->token);
 }
 
-struct claim *claims_claim(const struct claims *c, ref who)
+struct claim *claims_claim(const struct claims *c, ref object)
 {
-    return pool_at(&c->pool, who);
+    return pool_at(&c->pool, object);
 }
 
-struct hold *claims_hold(const struct claims *c, ref who)
+struct hold *claims_hold(const struct claims *c, ref object)
 {
-    return pool_at(&c->pool, who);
+    return pool_at(&c->pool, object);
 }
 
-struct part *claims_part(const struct claims *c, ref who)
+struct part *claims_part(const struct claims *c, ref object)
 {
-    return pool_at(&c->pool, who);
+    return pool_at(&c->pool, object);
 }
 
 struct claim *claims_find_name(const struct claims *c, struct slice name)
@@ -68,7 +68,7 @@ struct hold *claims_find_token(const struct claims *c, uint64_t token)
     return r == 0 ? NULL : claims_hold(c, r);
 }
 
-/* ---- what is due ---- */
+/* ---- due times ---- */
 
 static bool lower_ref_first(const void *ctx, ref a, ref b)
 {
@@ -76,20 +76,20 @@ static bool lower_ref_first(const void *ctx, ref a, ref b)
     return a < b;
 }
 
-static void claim_moved(void *ctx, ref who, uint32_t position)
+static void claim_moved(void *ctx, ref object, uint32_t position)
 {
-    claims_claim(ctx, who)->position = position;
+    claims_claim(ctx, object)->position = position;
 }
 
-static void hold_moved(void *ctx, ref who, uint32_t position)
+static void hold_moved(void *ctx, ref object, uint32_t position)
 {
-    claims_hold(ctx, who)->position = position;
+    claims_hold(ctx, object)->position = position;
 }
 
 static const struct heap_ops claim_ops = {.before = lower_ref_first, .moved = claim_moved};
 static const struct heap_ops hold_ops = {.before = lower_ref_first, .moved = hold_moved};
 
-static void set_time(struct heap *heap, ref who, uint32_t position, uint64_t at_ms)
+static void set_time(struct heap *heap, ref object, uint32_t position, uint64_t at_ms)
 {
     if (at_ms == UINT64_MAX) {
         if (position != 0) {
@@ -98,7 +98,7 @@ static void set_time(struct heap *heap, ref who, uint32_t position, uint64_t at_
     } else if (position != 0) {
         heap_change(heap, position, at_ms);
     } else {
-        heap_insert(heap, at_ms, who);
+        heap_insert(heap, at_ms, object);
     }
 }
 
@@ -132,7 +132,7 @@ struct claim *claims_take_marked(struct claims *c)
     return claim;
 }
 
-/* ---- life ---- */
+/* ---- create and free ---- */
 
 void claims_init(struct claims *c, const struct memory *memory, uint64_t key)
 {
@@ -253,11 +253,11 @@ void claims_drop_part(struct claims *c, struct hold *hold, struct slice name)
     }
 }
 
-/* ---- who has let go ---- */
+/* ---- former holders ---- */
 
-static struct leaver *leaver_at(const struct claims *c, ref who)
+static struct leaver *leaver_at(const struct claims *c, ref object)
 {
-    return pool_at(&c->pool, who);
+    return pool_at(&c->pool, object);
 }
 
 struct leaver *claims_find_leaver(const struct claims *c, uint64_t token)
@@ -302,7 +302,7 @@ ref claims_settle(struct claims *c, struct claim *claim, uint64_t above, uint64_
             continue;
         }
         table_remove(&c->leavers, hash_token(c, leaver->token), leaver->self);
-        if (leaver->is_asked) {
+        if (leaver->is_awaited) {
             leaver->next = settled;
             settled = leaver->self;
         } else {

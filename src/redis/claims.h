@@ -1,5 +1,5 @@
-/* Names whose keys in Redis are ours, or may be, and the grants that they belong to; found by name,
- * by token, and by what is due next. Private to redis_tier*.c. No I/O. */
+/* Names whose keys in Redis are or may be ours, and the grants they belong to. Lookup by name, by
+ * token, and by next due time. Private to tier.c and keys.c. No I/O. */
 #ifndef HOLDFAST_REDIS_CLAIMS_H
 #define HOLDFAST_REDIS_CLAIMS_H
 
@@ -13,27 +13,27 @@ struct claim {
     ref next; /* in the table */
     uint32_t hash;
     uint32_t position; /* in the heap */
-    ref parts;         /* who holds it, the newest first */
-    ref leaving;       /* who held it, until Redis knows */
-    uint64_t token;    /* that the key has, if Redis did what it was told */
-    uint64_t highest;  /* that was ever sent to Redis for it */
-    uint64_t until_ms; /* so long a key of ours lives there at the least; 0: there is none */
-    uint64_t gone_ms;  /* ... and may live; 0: there is none */
-    uint32_t ttl_ms;   /* the longest of its holders */
-    bool is_dirty;     /* something has ended; see to it at the end of the turn */
-    bool is_busy;      /* it is being extended */
+    ref parts;         /* its holders, the newest first */
+    ref leaving;       /* former holders, until Redis has answered */
+    uint64_t token;    /* of the key, if Redis did the last operation */
+    uint64_t highest;  /* highest token ever sent to Redis for it */
+    uint64_t until_ms; /* a key of ours exists until then at least; 0: no key */
+    uint64_t gone_ms;  /* no key of ours exists after this time; 0: no key */
+    uint32_t ttl_ms;   /* the longest TTL of its holders */
+    bool is_dirty;     /* a holder has ended; settle at the end of the turn */
+    bool is_busy;      /* an extend is in flight */
     ref next_dirty;
     uint16_t name_len;
     uint8_t name[];
 };
 
-enum hold_state { HOLD_GATHERING, HOLD_ASKING, HOLD_POLLING, HOLD_HELD };
+enum hold_state { HOLD_GATHERING, HOLD_REQUESTED, HOLD_POLLING, HOLD_HELD };
 
 /* A grant. */
 struct hold {
     ref self;
     ref next;
-    uint32_t position; /* in the heap of those that poll */
+    uint32_t position; /* in the heap `polls` */
     enum hold_state state;
     ref parts;
     uint64_t token;
@@ -42,9 +42,9 @@ struct hold {
     uint32_t backoff_ms;
     uint64_t wait_until_ms;
     bool is_new;
-    bool is_told;    /* that it takes longer */
-    bool is_lost;    /* on_lost was called */
-    bool is_renewed; /* somebody waits for on_renewed */
+    bool is_waiting_reported; /* REDIS_WAITING was reported */
+    bool is_lost;             /* on_lost was called */
+    bool is_renewed;          /* on_renewed is due */
     uint8_t client_len;
     uint8_t client[];
 };
@@ -57,16 +57,16 @@ struct part {
     ref next_of_hold;
     ref next_of_claim;
     ref prev_of_claim;
-    uint64_t prior_ms; /* the claim's gone_ms before this part asked for it */
+    uint64_t prior_ms; /* the claim's gone_ms before this part was requested */
 };
 
-/* A grant that has ended: Redis may still have a key of its own. */
+/* A grant that has ended. Redis may still have a key with its token. */
 struct leaver {
     ref self;
     ref next; /* in the table */
     uint64_t token;
-    uint32_t names; /* of which that is so */
-    bool is_asked;  /* somebody waits to hear of it */
+    uint32_t names;  /* number of its names for which that is so */
+    bool is_awaited; /* on_released is due */
 };
 
 /* One of those names. */
@@ -78,23 +78,23 @@ struct leaving {
 
 struct claims {
     const struct memory *memory;
-    uint64_t key; /* of the hash */
+    uint64_t key; /* of the hash function */
     struct pool pool;
     struct table names;
     struct table tokens;
     struct table leavers; /* by token */
-    struct heap due;      /* claims: when to extend them, or to give them back again */
+    struct heap due;      /* claims: when to extend them, or to retry giving them back */
     struct heap polls;    /* holds */
     ref dirty;
-    uint64_t waiting; /* holds that are not held */
+    uint64_t waiting; /* holds that are not in HOLD_HELD */
 };
 
 void claims_init(struct claims *c, const struct memory *memory, uint64_t key);
 void claims_close(struct claims *c);
 
-struct claim *claims_claim(const struct claims *c, ref who);
-struct hold *claims_hold(const struct claims *c, ref who);
-struct part *claims_part(const struct claims *c, ref who);
+struct claim *claims_claim(const struct claims *c, ref object);
+struct hold *claims_hold(const struct claims *c, ref object);
+struct part *claims_part(const struct claims *c, ref object);
 struct claim *claims_find_name(const struct claims *c, struct slice name);
 struct hold *claims_find_token(const struct claims *c, uint64_t token);
 static inline struct slice claim_name(const struct claim *c)
@@ -103,25 +103,25 @@ static inline struct slice claim_name(const struct claim *c)
 }
 
 struct hold *claims_add_hold(struct claims *c, uint64_t token, struct slice client);
-/* The name becomes a part of the grant; its claim is made if need be. */
+/* Makes the name a part of the grant. Creates its claim if there is none. */
 struct claim *claims_add_part(struct claims *c, struct hold *hold, struct slice name);
-/* The reverse; the claim stays. Frees the hold with its last part. */
+/* Removes the part; the claim stays. Frees the hold with its last part. */
 void claims_drop_part(struct claims *c, struct hold *hold, struct slice name);
 void claims_set_state(struct claims *c, struct hold *hold, enum hold_state state);
-/* UINT64_MAX: not at all. */
+/* UINT64_MAX: never. */
 void claims_set_due(struct claims *c, struct claim *claim, uint64_t at_ms);
 void claims_set_poll(struct claims *c, struct hold *hold, uint64_t at_ms);
 void claims_mark(struct claims *c, struct claim *claim);
 struct claim *claims_take_marked(struct claims *c);
-/* The grant of this token has held the name, and has no part of it any more. */
+/* The grant with this token has held the name and no longer has a part for it. */
 void claims_leave(struct claims *c, struct claim *claim, uint64_t token);
 struct leaver *claims_find_leaver(const struct claims *c, uint64_t token);
-/* Redis has no key of this name any more that is of a token between the two, which are not meant
- * themselves. Returns those of whom that was the last name, and somebody asked; by `next`. */
+/* Redis has no key of this name with a token strictly between the two. Returns the leavers whose
+ * last name this was and that are awaited, linked by `next`. */
 ref claims_settle(struct claims *c, struct claim *claim, uint64_t above, uint64_t below);
-/* Takes the first of them off that list: its token. */
+/* Removes the first leaver from that list and returns its token. */
 uint64_t claims_take_settled(struct claims *c, ref *list);
-/* Nobody holds it or is leaving it, and it is not marked. */
+/* The claim must have no holders and no former holders, and must not be marked. */
 void claims_free(struct claims *c, struct claim *claim);
 
 #endif

@@ -1,29 +1,35 @@
-/* Keys in Redis: taken, extended, handed over, given back, and what the answers say of them. */
+/* Takes, extends, hands over and gives back keys in Redis, and handles the replies. */
 #include "redis/tier_state.h"
 
 #include "base/list.h"
 
 enum {
-    MARGIN_MS = 1000, /* of a key's life, beside two TTLs */
-    SLACK_MS = 500,   /* that a key must outlive its lock by */
-    DRIFT = 500,      /* S1.6: clocks differ by a thousandth, both ways */
+    MARGIN_MS = 1000, /* a key lives for two TTLs and this */
+    SLACK_MS = 500,   /* a key must outlive its lock by this */
+    DRIFT = 500,      /* S1.6: clocks drift by 1/1000 in each direction */
     RETRY_MS = 250,
     GIVE_BACK_MS = 1000,
 };
 
-enum asked_kind { ASKED_TAKE, ASKED_RENEW, ASKED_EXTEND, ASKED_HAND_OVER, ASKED_GIVE_BACK };
+enum key_request_kind {
+    REQUEST_TAKE,
+    REQUEST_RENEW,
+    REQUEST_EXTEND,
+    REQUEST_HAND_OVER,
+    REQUEST_GIVE_BACK
+};
 
-struct asked_key {
+struct key_request {
     struct list all;
     struct redis_tier *tier;
     uint64_t generation;
-    enum asked_kind kind;
+    enum key_request_kind kind;
     uint64_t token;
-    uint64_t from; /* ASKED_HAND_OVER: the token that has ended */
+    uint64_t from; /* REQUEST_HAND_OVER: the token that has ended */
     uint64_t sent_ms;
     uint32_t ttl_ms;
     uint16_t name_len;
-    uint8_t name[]; /* of those about one name */
+    uint8_t name[]; /* of a request about one name */
 };
 
 static uint64_t life_ms(const struct redis_tier *t, uint32_t ttl_ms)
@@ -36,28 +42,28 @@ bool keys_cover(const struct redis_tier *t, const struct claim *claim, uint32_t 
     return claim->until_ms >= tier_now_ms(t) + ttl_ms + ttl_ms / DRIFT + SLACK_MS;
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
-static struct asked_key *asked_new(struct redis_tier *t, enum asked_kind kind, uint64_t token,
-                                   uint32_t ttl_ms, struct slice name)
+static struct key_request *request_new(struct redis_tier *t, enum key_request_kind kind,
+                                       uint64_t token, uint32_t ttl_ms, struct slice name)
 {
-    struct asked_key *a = memory_alloc(t->claims.memory, sizeof(*a) + name.len);
-    *a = (struct asked_key){.tier = t,
-                            .generation = t->generation,
-                            .kind = kind,
-                            .token = token,
-                            .sent_ms = tier_now_ms(t),
-                            .ttl_ms = ttl_ms,
-                            .name_len = (uint16_t)name.len};
+    struct key_request *a = memory_alloc(t->claims.memory, sizeof(*a) + name.len);
+    *a = (struct key_request){.tier = t,
+                              .generation = t->generation,
+                              .kind = kind,
+                              .token = token,
+                              .sent_ms = tier_now_ms(t),
+                              .ttl_ms = ttl_ms,
+                              .name_len = (uint16_t)name.len};
     if (name.len > 0) {
         memcpy(a->name, name.data, name.len);
     }
     list_init(&a->all);
-    list_append(&t->asked, &a->all);
+    list_append(&t->requests, &a->all);
     return a;
 }
 
-static void asked_free(struct asked_key *a)
+static void request_free(struct key_request *a)
 {
     list_remove(&a->all);
     memory_free(a->tier->claims.memory, a, sizeof(*a) + a->name_len);
@@ -65,8 +71,8 @@ static void asked_free(struct asked_key *a)
 
 void keys_forget(struct redis_tier *t)
 {
-    while (!list_is_empty(&t->asked)) {
-        asked_free(LIST_OBJECT(t->asked.next, struct asked_key, all));
+    while (!list_is_empty(&t->requests)) {
+        request_free(LIST_OBJECT(t->requests.next, struct key_request, all));
     }
 }
 
@@ -104,13 +110,14 @@ void keys_take(struct redis_tier *t, struct hold *hold)
         claim->highest = hold->token > claim->highest ? hold->token : claim->highest;
         claim->gone_ms = gone_ms > claim->gone_ms ? gone_ms : claim->gone_ms;
     }
-    claims_set_state(&t->claims, hold, HOLD_ASKING);
+    claims_set_state(&t->claims, hold, HOLD_REQUESTED);
     redis_take(t->backend, &names, hold->token, t->floor, px_ms,
                slice_make(hold->client, hold->client_len), on_result,
-               asked_new(t, ASKED_TAKE, hold->token, ttl_ms, slice_make(NULL, 0)));
+               request_new(t, REQUEST_TAKE, hold->token, ttl_ms, slice_make(NULL, 0)));
 }
 
-/* The only holder's own token; of several that share the name the key has one, and any will do. */
+/* The lowest token that the key may have. One holder: its token. Several holders share a key that
+ * has the token of one of them: the first token of this lead. */
 static uint64_t token_of(const struct redis_tier *t, const struct claim *claim)
 {
     const struct part *first = claims_part(&t->claims, claim->parts);
@@ -130,7 +137,7 @@ void keys_renew(struct redis_tier *t, struct hold *hold)
     }
     hold->is_renewed = true;
     redis_extend(t->backend, &names, tokens, life_ms(t, hold->ttl_ms), on_result,
-                 asked_new(t, ASKED_RENEW, hold->token, hold->ttl_ms, slice_make(NULL, 0)));
+                 request_new(t, REQUEST_RENEW, hold->token, hold->ttl_ms, slice_make(NULL, 0)));
 }
 
 static void extend(struct redis_tier *t, struct claim *claim)
@@ -139,10 +146,10 @@ static void extend(struct redis_tier *t, struct claim *claim)
     uint64_t token = token_of(t, claim);
     claim->is_busy = true;
     redis_extend(t->backend, &names, &token, life_ms(t, claim->ttl_ms), on_result,
-                 asked_new(t, ASKED_EXTEND, token, claim->ttl_ms, claim_name(claim)));
+                 request_new(t, REQUEST_EXTEND, token, claim->ttl_ms, claim_name(claim)));
 }
 
-/* Nobody holds it any more. */
+/* The name has no holder. */
 static void give_back(struct redis_tier *t, struct claim *claim)
 {
     uint64_t now_ms = tier_now_ms(t);
@@ -155,27 +162,26 @@ static void give_back(struct redis_tier *t, struct claim *claim)
     if (redis_backend_is_usable(t->backend)) {
         const struct redis_names names = {.count = 1, .at = {claim_name(claim)}};
         redis_give_back(t->backend, &names, &claim->highest, t->floor, on_result,
-                        asked_new(t, ASKED_GIVE_BACK, claim->highest, 0, claim_name(claim)));
+                        request_new(t, REQUEST_GIVE_BACK, claim->highest, 0, claim_name(claim)));
     } else {
         tier_on_not_left(t, claim);
     }
 }
 
-/* Of those that hold it. */
 static const struct hold *newest(const struct redis_tier *t, const struct claim *claim)
 {
     return claims_hold(&t->claims, claims_part(&t->claims, claim->parts)->hold);
 }
 
-/* A later token has ended than that of the newest of those that are left. */
+/* Hands the key over if its token has ended and is later than that of the newest holder. */
 static bool hand_over(struct redis_tier *t, struct claim *claim)
 {
     const struct hold *hold = newest(t, claim);
     if (hold->state != HOLD_HELD || claim->token <= hold->token) {
         return false;
     }
-    struct asked_key *a =
-        asked_new(t, ASKED_HAND_OVER, hold->token, claim->ttl_ms, claim_name(claim));
+    struct key_request *a =
+        request_new(t, REQUEST_HAND_OVER, hold->token, claim->ttl_ms, claim_name(claim));
     a->from = claim->token;
     claim->token = hold->token;
     redis_hand_over(t->backend, claim_name(claim), a->from, hold->token, life_ms(t, claim->ttl_ms),
@@ -190,7 +196,7 @@ void keys_settle(struct redis_tier *t, struct claim *claim)
         return;
     }
     const struct hold *hold = newest(t, claim);
-    if (hold->state == HOLD_HELD) { /* else those who let go hear when it is answered */
+    if (hold->state == HOLD_HELD) { /* otherwise the reply to its take reports former holders */
         tier_on_left(t, claim, 0, hold->token);
         (void)hand_over(t, claim);
     }
@@ -204,7 +210,7 @@ void keys_on_due(struct redis_tier *t, struct claim *claim)
     }
     if (!keys_cover(t, claim, claim->ttl_ms)) {
         claims_set_due(&t->claims, claim, tier_now_ms(t) + claim->ttl_ms);
-        tier_lose(t, claim, "Redis has not confirmed its key for too long");
+        tier_lose(t, claim, "Redis has not confirmed the key in time");
         return;
     }
     claims_set_due(&t->claims, claim, tier_now_ms(t) + RETRY_MS);
@@ -213,28 +219,28 @@ void keys_on_due(struct redis_tier *t, struct claim *claim)
     }
 }
 
-/* ---- answers ---- */
+/* ---- replies ---- */
 
-/* A key of this name was ours after `sent_ms`, with its life from then on: a new one, or an older
- * life made longer. */
-static void note_life(struct redis_tier *t, struct claim *claim, const struct asked_key *a)
+/* At `sent_ms` or later Redis gave the key a new lifetime, or prolonged it. */
+static void note_life(struct redis_tier *t, struct claim *claim, const struct key_request *a)
 {
     uint64_t until_ms = a->sent_ms + life_ms(t, a->ttl_ms);
-    bool is_new = a->kind == ASKED_TAKE || a->kind == ASKED_HAND_OVER;
+    bool is_new = a->kind == REQUEST_TAKE || a->kind == REQUEST_HAND_OVER;
     claim->ttl_ms = is_new || a->ttl_ms > claim->ttl_ms ? a->ttl_ms : claim->ttl_ms;
     claim->until_ms = is_new || until_ms > claim->until_ms ? until_ms : claim->until_ms;
     claim->gone_ms = until_ms + MARGIN_MS > claim->gone_ms ? until_ms + MARGIN_MS : claim->gone_ms;
     claims_set_due(&t->claims, claim, a->sent_ms + claim->ttl_ms / 2);
 }
 
-static void on_take(struct redis_tier *t, const struct asked_key *a,
+static void on_take(struct redis_tier *t, const struct key_request *a,
                     const struct redis_result *result)
 {
     struct hold *hold = claims_find_token(&t->claims, a->token);
-    if (hold == NULL || hold->state != HOLD_ASKING) {
-        return; /* ended meanwhile: it is being given back */
+    if (hold == NULL || hold->state != HOLD_REQUESTED) {
+        return; /* it has ended and is being given back */
     }
-    /* Or somebody outside has one of the names: what is left of the others waits for this one. */
+    /* REDIS_HELD: another user has one of the names. Keys that former holders left on the other
+     * names stay reserved for this grant. */
     bool answered = result->verdict == REDIS_DONE || result->verdict == REDIS_HELD;
     for (ref r = hold->parts; r != 0; r = claims_part(&t->claims, r)->next_of_hold) {
         struct part *part = claims_part(&t->claims, r);
@@ -242,7 +248,7 @@ static void on_take(struct redis_tier *t, const struct asked_key *a,
         if (result->verdict == REDIS_DONE) {
             note_life(t, claim, a);
         } else if (result->verdict == REDIS_AWAY || result->verdict == REDIS_HELD) {
-            claim->gone_ms = part->prior_ms; /* nothing new of ours is there */
+            claim->gone_ms = part->prior_ms; /* Redis has no new key of ours */
         }
         if (answered) {
             tier_on_left(t, claim, 0, hold->token);
@@ -253,11 +259,11 @@ static void on_take(struct redis_tier *t, const struct asked_key *a,
     tier_on_take(t, hold, result);
 }
 
-static void on_renew(struct redis_tier *t, const struct asked_key *a,
+static void on_renew(struct redis_tier *t, const struct key_request *a,
                      const struct redis_result *result)
 {
     struct hold *hold = claims_find_token(&t->claims, a->token);
-    if (hold == NULL) { /* it ended: how, the next try is told */
+    if (hold == NULL) { /* it has ended; the next request reports how */
         t->options.on_renewed(t->options.ctx, a->token, REDIS_AGAIN);
         return;
     }
@@ -278,7 +284,7 @@ static void on_renew(struct redis_tier *t, const struct asked_key *a,
         t->options.on_renewed(t->options.ctx, a->token, REDIS_FOREIGN);
         hold = claims_find_token(&t->claims, a->token);
         if (hold != NULL) {
-            tier_lose_hold(t, hold, "its key in Redis is not ours any more");
+            tier_lose_hold(t, hold, "the key in Redis belongs to another holder or is gone");
         }
         return;
     }
@@ -297,7 +303,7 @@ static void on_given_back(struct redis_tier *t, struct claim *claim, uint64_t to
     }
 }
 
-static void on_one_name(struct redis_tier *t, const struct asked_key *a,
+static void on_one_name(struct redis_tier *t, const struct key_request *a,
                         const struct redis_result *result)
 {
     struct claim *claim = claims_find_name(&t->claims, slice_make(a->name, a->name_len));
@@ -305,15 +311,15 @@ static void on_one_name(struct redis_tier *t, const struct asked_key *a,
     if (claim == NULL) {
         return;
     }
-    if (a->kind == ASKED_GIVE_BACK) {
+    if (a->kind == REQUEST_GIVE_BACK) {
         on_given_back(t, claim, a->token, answered);
         return;
     }
-    claim->is_busy = claim->is_busy && a->kind != ASKED_EXTEND;
-    if (a->kind == ASKED_HAND_OVER && answered) {
+    claim->is_busy = claim->is_busy && a->kind != REQUEST_EXTEND;
+    if (a->kind == REQUEST_HAND_OVER && answered) {
         tier_on_left(t, claim, a->token, a->from + 1);
-    } else if (a->kind == ASKED_HAND_OVER) {
-        claim->token = claim->token == a->token ? a->from : claim->token; /* once more */
+    } else if (a->kind == REQUEST_HAND_OVER) {
+        claim->token = claim->token == a->token ? a->from : claim->token;
         tier_on_not_left(t, claim);
     }
     if (claim->parts == 0) {
@@ -321,25 +327,25 @@ static void on_one_name(struct redis_tier *t, const struct asked_key *a,
     }
     if (result->verdict == REDIS_DONE) {
         note_life(t, claim, a);
-    } else if (result->verdict == REDIS_GONE && a->kind == ASKED_EXTEND) {
-        tier_lose(t, claim, "its key in Redis is not ours any more");
-    } else if (a->kind == ASKED_HAND_OVER) {
-        claims_set_due(&t->claims, claim, tier_now_ms(t)); /* look at it */
+    } else if (result->verdict == REDIS_GONE && a->kind == REQUEST_EXTEND) {
+        tier_lose(t, claim, "the key in Redis belongs to another holder or is gone");
+    } else if (a->kind == REQUEST_HAND_OVER) {
+        claims_set_due(&t->claims, claim, tier_now_ms(t));
     }
 }
 
 static void on_result(void *owner, const struct redis_result *result)
 {
-    struct asked_key *a = owner;
+    struct key_request *a = owner;
     struct redis_tier *t = a->tier;
     if (a->generation == t->generation && t->floor != 0) {
-        if (a->kind == ASKED_TAKE) {
+        if (a->kind == REQUEST_TAKE) {
             on_take(t, a, result);
-        } else if (a->kind == ASKED_RENEW) {
+        } else if (a->kind == REQUEST_RENEW) {
             on_renew(t, a, result);
         } else {
             on_one_name(t, a, result);
         }
     }
-    asked_free(a);
+    request_free(a);
 }

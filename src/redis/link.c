@@ -1,4 +1,4 @@
-/* The connection to Redis: made, greeted, lost, made again, and the timer for all of it. */
+/* The connection to Redis: connects, greets, reconnects, and runs the timer. */
 #include "redis/link_state.h"
 
 #include <arpa/inet.h>
@@ -21,7 +21,7 @@ uint64_t link_now_ms(const struct redis_link *l)
     return uv_now(l->options.net->loop);
 }
 
-static void tell_change(struct redis_link *l)
+static void notify_change(struct redis_link *l)
 {
     if (l->options.on_change != NULL && !l->closing) {
         l->options.on_change(l->options.ctx);
@@ -40,7 +40,7 @@ void link_failed(struct redis_link *l, const char *problem)
                      JOURNAL_NUMBER("ms", l->breaker.until_ms - link_now_ms(l)),
                      JOURNAL_TEXT("problem", l->view.problem));
         calls_refuse_waiting(l, "the circuit breaker is open");
-        tell_change(l);
+        notify_change(l);
     }
 }
 
@@ -50,14 +50,14 @@ void link_succeeded(struct redis_link *l)
     if (breaker_succeeded(&l->breaker)) {
         journal_note(l->options.journal, INFO, NODE, "redis_breaker_closed",
                      JOURNAL_NUMBER("answered", l->view.answered));
-        tell_change(l);
+        notify_change(l);
     }
     if (l->breaker.state == REDIS_CLOSED) {
         l->view.problem[0] = '\0';
     }
 }
 
-/* A connection that stands is what a trial is made on. */
+/* The trial needs a connection. */
 static void rest_breaker(struct redis_link *l)
 {
     if (l->phase == LINK_UP && breaker_rest(&l->breaker, link_now_ms(l))) {
@@ -67,14 +67,14 @@ static void rest_breaker(struct redis_link *l)
     }
 }
 
-/* ---- ends ---- */
+/* ---- close and loss ---- */
 
 static void wait_and_retry(struct redis_link *l)
 {
     uint32_t wait = l->wait_ms;
     l->wait_ms = wait > l->options.wait_max_ms / 2 ? l->options.wait_max_ms : wait * 2;
     l->phase = LINK_WAITING;
-    /* Half to one and a half, so that many nodes do not knock in step. */
+    /* 50 % to 150 % of the wait, so that nodes do not reconnect in step. */
     l->attempt_ms = link_now_ms(l) + wait / 2 + net_random(l->options.net, wait + 1);
 }
 
@@ -85,7 +85,7 @@ void link_lost(struct redis_link *l, const char *problem)
     if (l->closing || l->phase == LINK_WAITING) {
         return;
     }
-    /* `problem` may lie in the context. */
+    /* `problem` may point into the context. */
     snprintf(l->view.problem, sizeof(l->view.problem), "%s", problem);
     l->view.connects_failed += !was_up;
     l->view.up = false;
@@ -96,10 +96,10 @@ void link_lost(struct redis_link *l, const char *problem)
                  JOURNAL_NUMBER("retry_ms", l->attempt_ms - link_now_ms(l)));
     link_failed(l, l->view.problem);
     if (context != NULL) {
-        redisAsyncFree(context); /* what was sent on it is told REDIS_DOUBT */
+        redisAsyncFree(context); /* reports REDIS_DOUBT for all commands sent on it */
     }
     link_set_timer(l);
-    tell_change(l);
+    notify_change(l);
 }
 
 /* ---- connecting ---- */
@@ -149,7 +149,7 @@ void link_greeted(struct redis_link *l)
                  JOURNAL_TEXT("to", l->options.path[0] != '\0' ? l->options.path : where));
     rest_breaker(l);
     calls_send_waiting(l);
-    tell_change(l);
+    notify_change(l);
 }
 
 static void connect_to(struct redis_link *l, const char *host)
@@ -159,7 +159,7 @@ static void connect_to(struct redis_link *l, const char *host)
                                      : redisAsyncConnect(host, l->options.address.port);
     l->phase = LINK_CONNECTING;
     if (context == NULL) {
-        link_lost(l, "no memory for a connection");
+        link_lost(l, "out of memory");
         return;
     }
     context->data = l;
@@ -173,14 +173,14 @@ static void connect_to(struct redis_link *l, const char *host)
     }
     l->context = context;
     if (!redis_socket_attach(context, l->options.net->loop, l->options.net->memory)) {
-        link_lost(l, "the loop does not take the socket");
+        link_lost(l, "the event loop cannot watch the socket");
         return;
     }
     redisAsyncSetConnectCallback(context, on_connect);
     redisAsyncSetDisconnectCallback(context, on_disconnect);
 }
 
-/* Of several addresses each attempt takes the next. */
+/* Each attempt takes the next of several addresses. */
 static void choose_address(struct redis_link *l, const struct addrinfo *list, char *host,
                            size_t size)
 {
@@ -212,7 +212,7 @@ static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *
     }
     uv_freeaddrinfo(list);
     if (l->phase != LINK_RESOLVING) {
-        return; /* it took too long */
+        return; /* the attempt has timed out */
     }
     if (host[0] == '\0') {
         link_lost(l, status != 0 ? uv_strerror(status) : "the name has no address");
@@ -222,7 +222,7 @@ static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *
     link_set_timer(l);
 }
 
-/* hiredis would resolve a name itself, and the loop would stand still meanwhile. */
+/* Resolves the name here: hiredis would block the loop. */
 static void attempt(struct redis_link *l)
 {
     struct sockaddr_storage number;
@@ -232,7 +232,7 @@ static void attempt(struct redis_link *l)
         return;
     }
     if (l->resolving) {
-        l->phase = LINK_RESOLVING; /* of an earlier attempt; it will do */
+        l->phase = LINK_RESOLVING; /* an earlier resolution is running; use it */
         return;
     }
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
@@ -255,7 +255,8 @@ static void on_timer(uv_timer_t *timer)
     if (l->phase == LINK_WAITING && link_now_ms(l) >= l->attempt_ms) {
         attempt(l);
     } else if (l->phase != LINK_WAITING && l->phase != LINK_UP && link_now_ms(l) >= l->attempt_ms) {
-        link_lost(l, l->phase == LINK_GREETING ? "it does not answer" : "it cannot be reached");
+        link_lost(l, l->phase == LINK_GREETING ? "no reply to the greeting in time"
+                                               : "cannot connect in time");
     }
     calls_on_time(l);
     rest_breaker(l);
@@ -282,7 +283,7 @@ void link_set_timer(struct redis_link *l)
     }
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 struct redis_link *redis_link_new(const struct redis_link_options *options)
 {

@@ -1,4 +1,4 @@
-/* Private to redis_link.c (the connection) and redis_calls.c (what is said on it). */
+/* Private to link.c (the connection) and calls.c (commands sent on it). */
 #ifndef HOLDFAST_REDIS_LINK_STATE_H
 #define HOLDFAST_REDIS_LINK_STATE_H
 
@@ -11,21 +11,28 @@ enum link_phase { LINK_WAITING, LINK_RESOLVING, LINK_CONNECTING, LINK_GREETING, 
 
 enum { DIGEST = 40 };
 
-/* What a reply on the connection is about. */
-enum say_kind { SAY_CALL, SAY_AUTH, SAY_SELECT, SAY_LOAD, SAY_PING, SAY_TRIAL };
+/* What was sent. */
+enum link_command_kind {
+    LINK_COMMAND_CALL,
+    LINK_COMMAND_AUTH,
+    LINK_COMMAND_SELECT,
+    LINK_COMMAND_LOAD,
+    LINK_COMMAND_PING,
+    LINK_COMMAND_TRIAL
+};
 
-struct say {
+struct link_command {
     struct redis_link *link;
-    struct list all; /* the order of their deadlines */
-    enum say_kind kind;
-    bool reloaded; /* Redis had forgotten the script, once */
+    struct list all; /* in a list ordered by deadline */
+    enum link_command_kind kind;
+    bool reloaded; /* the script was loaded again, once */
     uint32_t script;
     redis_done_fn done;
     void *owner;
     uint64_t begun_us;
     uint64_t deadline_ms;
     const char *problem; /* why it will not be sent */
-    size_t digest_at;    /* where in the bytes the script's digest belongs */
+    size_t digest_at;    /* position of the script's digest in the bytes */
     size_t len;
     uint8_t bytes[];
 };
@@ -36,11 +43,11 @@ struct redis_link {
     bool closing;
 
     redisAsyncContext *context; /* NULL unless connecting or further */
-    uint32_t greetings;         /* answers that the greeting still waits for */
-    uint64_t attempt_ms;        /* when the next one begins; while at it: when it has failed */
+    uint32_t greetings;         /* replies that the greeting still waits for */
+    uint64_t attempt_ms;        /* start of the next attempt; during an attempt: its deadline */
     uint32_t wait_ms;
-    uint32_t attempts; /* at a name that has several addresses */
-    uint64_t heard_ms;
+    uint32_t attempts; /* selects one of several addresses of a name */
+    uint64_t reply_ms;
     char digests[REDIS_SCRIPTS_MAX][DIGEST];
 
     uv_timer_t timer;
@@ -50,31 +57,31 @@ struct redis_link {
 
     struct breaker breaker;
     struct list unsent;  /* calls that wait for the connection */
-    struct list sent;    /* everything that waits for a reply */
-    struct list refused; /* calls that will not be sent, to be told so */
+    struct list sent;    /* commands that wait for a reply */
+    struct list refused; /* calls that will not be sent and must be reported */
     struct redis_link_view view;
 };
 
-/* redis_link.c */
+/* link.c */
 uint64_t link_now_ms(const struct redis_link *l);
-/* The connection is no good: it is dropped, and made anew after a wait. */
+/* Drops the connection and reconnects after a wait. */
 void link_lost(struct redis_link *l, const char *problem);
 void link_failed(struct redis_link *l, const char *problem);
 void link_succeeded(struct redis_link *l);
-/* One answer of the greeting less to wait for. */
+/* One reply of the greeting has arrived. */
 void link_greeted(struct redis_link *l);
 void link_set_timer(struct redis_link *l);
 void link_free_if_done(struct redis_link *l);
 
-/* redis_calls.c */
+/* calls.c */
 void calls_greet(struct redis_link *l);
 void calls_try(struct redis_link *l);
 void calls_send_waiting(struct redis_link *l);
 void calls_refuse_waiting(struct redis_link *l, const char *problem);
-/* What is due; may lose the link. */
+/* Handles what is due. May lose the link. */
 void calls_on_time(struct redis_link *l);
 uint64_t calls_next_ms(const struct redis_link *l);
-/* For the end: nobody is told. */
+/* Frees all commands without calling back. */
 void calls_forget(struct redis_link *l);
 
 #endif

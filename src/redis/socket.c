@@ -1,4 +1,4 @@
-/* The hooks by which hiredis says what it waits for, and the events that it is told. */
+/* The event hooks of hiredis, implemented with uv_poll_t. */
 #include "redis/socket.h"
 
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 struct redis_socket {
     uv_poll_t poll;
     const struct memory *memory;
-    redisAsyncContext *context; /* NULL once hiredis has let go */
+    redisAsyncContext *context; /* NULL after hiredis has freed it */
     int wanted;
 };
 
@@ -25,8 +25,8 @@ static void watch(struct redis_socket *s)
     }
 }
 
-/* An error on the socket is no event of its own: libuv stops watching and gives a status. hiredis
- * finds out what it was by reading or writing, so it is let do both. */
+/* libuv reports a socket error as a status and stops watching. hiredis finds the error by reading
+ * or writing, so both are called. */
 static void on_event(uv_poll_t *poll, int status, int events)
 {
     struct redis_socket *s = poll->data;
@@ -78,7 +78,7 @@ static void on_closed(uv_handle_t *handle)
     memory_free(s->memory, s, sizeof(*s));
 }
 
-/* The descriptor is closed right after this: the loop must have forgotten it. */
+/* hiredis closes the descriptor right after this, so the loop must stop watching it first. */
 static void clean_up(void *data)
 {
     struct redis_socket *s = data;

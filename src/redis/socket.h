@@ -1,4 +1,4 @@
-/* Gives hiredis the node's loop: one uv_poll_t for one asynchronous context. */
+/* Connects hiredis to the node's loop: one uv_poll_t for each asynchronous context. */
 #ifndef HOLDFAST_REDIS_SOCKET_H
 #define HOLDFAST_REDIS_SOCKET_H
 
@@ -9,8 +9,8 @@
 
 struct redisAsyncContext;
 
-/* From now on the context's socket is watched; it ends with the context, whoever frees that. False
- * when the loop refuses the descriptor. */
+/* Starts watching the context's socket. Watching ends when the context is freed. False: the loop
+ * refuses the descriptor. */
 bool redis_socket_attach(struct redisAsyncContext *context, uv_loop_t *loop,
                          const struct memory *memory);
 

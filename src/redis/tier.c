@@ -1,10 +1,10 @@
-/* Grants, from asking Redis to giving back, and the rhythm of it; redis_tier.h draws it. */
+/* Grants, from the request to Redis to the give-back, and their timing. tier.h has a diagram. */
 #include "redis/tier_state.h"
 
 enum {
-    BACKOFF_MIN_MS = 20, /* of one who waits for somebody outside */
+    BACKOFF_MIN_MS = 20, /* for a grant that waits for another user of Redis */
     BACKOFF_MAX_MS = 500,
-    RUN_MAX = 256, /* keys seen to in one turn */
+    RUN_MAX = 256, /* keys handled in one turn */
     SCAN_BUCKETS = 256,
 };
 
@@ -15,15 +15,15 @@ uint64_t tier_now_ms(const struct redis_tier *t)
 
 /* ---- grants ---- */
 
-static void tell_grant(struct redis_tier *t, uint64_t token, enum redis_word word,
-                       const struct redis_result *result)
+static void report_grant(struct redis_tier *t, uint64_t token, enum redis_word word,
+                         const struct redis_result *result)
 {
     struct slice holder = result == NULL ? slice_make(NULL, 0) : result->holder;
     t->options.on_grant(t->options.ctx, token, word, holder,
                         result == NULL ? 0 : result->holder_ms);
 }
 
-/* It is no business of Redis any more; what may be there of it is given back. */
+/* Removes the grant; keys that may exist for it are given back. */
 static void forget_hold(struct redis_tier *t, struct hold *hold)
 {
     while (true) {
@@ -49,14 +49,14 @@ static void poll_later(struct redis_tier *t, struct hold *hold, uint64_t holder_
 {
     uint64_t token = hold->token;
     uint64_t wait_ms = next_backoff(hold, t->options.backend.link.net);
-    wait_ms = holder_ms + 1 < wait_ms ? holder_ms + 1 : wait_ms; /* that is when it ends there */
+    wait_ms = holder_ms + 1 < wait_ms ? holder_ms + 1 : wait_ms; /* when its key expires */
     uint64_t at_ms = tier_now_ms(t) + wait_ms;
     claims_set_state(&t->claims, hold, HOLD_POLLING);
     claims_set_poll(&t->claims, hold, at_ms < hold->wait_until_ms ? at_ms : hold->wait_until_ms);
     hold->is_new = false;
-    if (!hold->is_told) {
-        hold->is_told = true;
-        tell_grant(t, token, REDIS_WAITING, NULL);
+    if (!hold->is_waiting_reported) {
+        hold->is_waiting_reported = true;
+        report_grant(t, token, REDIS_WAITING, NULL);
     }
 }
 
@@ -66,14 +66,14 @@ static void on_away(struct redis_tier *t, struct hold *hold, const struct redis_
     if (t->options.fallback == REDIS_FALLBACK_EMBEDDED) {
         t->view.embedded++;
         forget_hold(t, hold);
-        tell_grant(t, token, REDIS_CONFIRMED, NULL);
+        report_grant(t, token, REDIS_CONFIRMED, NULL);
     } else if (hold->is_new) {
         forget_hold(t, hold);
-        tell_grant(t, token,
-                   t->options.fallback == REDIS_FALLBACK_FAIL ? REDIS_FAILED : REDIS_AGAIN, NULL);
+        report_grant(t, token,
+                     t->options.fallback == REDIS_FALLBACK_FAIL ? REDIS_FAILED : REDIS_AGAIN, NULL);
     } else if (tier_now_ms(t) >= hold->wait_until_ms) {
         forget_hold(t, hold);
-        tell_grant(t, token, REDIS_FOREIGN, result);
+        report_grant(t, token, REDIS_FOREIGN, result);
     } else {
         poll_later(t, hold, UINT64_MAX - 1);
     }
@@ -85,13 +85,13 @@ void tier_on_take(struct redis_tier *t, struct hold *hold, const struct redis_re
     if (result->verdict == REDIS_DONE) {
         claims_set_state(&t->claims, hold, HOLD_HELD);
         t->view.granted++;
-        tell_grant(t, token, REDIS_CONFIRMED, NULL);
+        report_grant(t, token, REDIS_CONFIRMED, NULL);
     } else if (result->verdict != REDIS_HELD) {
         on_away(t, hold, result);
     } else if (tier_now_ms(t) >= hold->wait_until_ms) {
         t->view.foreign++;
         forget_hold(t, hold);
-        tell_grant(t, token, REDIS_FOREIGN, result);
+        report_grant(t, token, REDIS_FOREIGN, result);
     } else {
         poll_later(t, hold, result->holder_ms == UINT64_MAX ? UINT64_MAX - 1 : result->holder_ms);
     }
@@ -103,7 +103,7 @@ static void poll_now(struct redis_tier *t, struct hold *hold)
         uint64_t token = hold->token;
         t->view.foreign++;
         forget_hold(t, hold);
-        tell_grant(t, token, REDIS_FOREIGN, NULL);
+        report_grant(t, token, REDIS_FOREIGN, NULL);
     } else if (redis_backend_is_usable(t->backend)) {
         keys_take(t, hold);
     } else {
@@ -166,13 +166,13 @@ void redis_tier_end(struct redis_tier *t, uint64_t token, struct slice name)
     }
 }
 
-/* ---- who has let go ---- */
+/* ---- former holders ---- */
 
 bool redis_tier_release(struct redis_tier *t, uint64_t token)
 {
     struct leaver *leaver = claims_find_leaver(&t->claims, token);
     if (leaver != NULL) {
-        leaver->is_asked = true;
+        leaver->is_awaited = true;
     }
     return leaver != NULL;
 }
@@ -192,8 +192,8 @@ void tier_on_not_left(struct redis_tier *t, const struct claim *claim)
         const struct leaving *leaving = pool_at(&t->claims.pool, r);
         struct leaver *leaver = pool_at(&t->claims.pool, leaving->leaver);
         r = leaving->next_of_claim;
-        if (leaver->is_asked) {
-            leaver->is_asked = false;
+        if (leaver->is_awaited) {
+            leaver->is_awaited = false;
             t->options.on_released(t->options.ctx, leaver->token, REDIS_AGAIN);
         }
     }
@@ -222,23 +222,23 @@ void tier_lose(struct redis_tier *t, const struct claim *claim, const char *why)
         r = part->next_of_claim;
         if (hold->state == HOLD_HELD && !hold->is_lost) {
             tier_lose_hold(t, hold, why);
-            r = claim->parts; /* it may have ended already, and others with it */
+            r = claim->parts; /* it and others may have ended in the callback */
         }
     }
 }
 
-/* ---- the rhythm ---- */
+/* ---- timing ---- */
 
-static void look_soon(void *ctx, ref who)
+static void check_soon(void *ctx, ref object)
 {
     struct redis_tier *t = ctx;
-    struct claim *claim = claims_claim(&t->claims, who);
+    struct claim *claim = claims_claim(&t->claims, object);
     if (claim->parts != 0 && claim->until_ms != 0) {
         claims_set_due(&t->claims, claim, tier_now_ms(t));
     }
 }
 
-/* A Redis that comes back may have forgotten everything: each key is looked at again. */
+/* After a reconnect Redis may have lost its data: check every key. */
 static void scan_after_reconnect(struct redis_tier *t)
 {
     struct redis_link_view link;
@@ -248,7 +248,7 @@ static void scan_after_reconnect(struct redis_tier *t)
         t->scan = 0;
     }
     for (int i = 0; i < SCAN_BUCKETS && t->scan != TABLE_SCAN_END; i++) {
-        t->scan = table_scan(&t->claims.names, t->scan, look_soon, t);
+        t->scan = table_scan(&t->claims.names, t->scan, check_soon, t);
     }
 }
 
@@ -285,7 +285,7 @@ uint64_t redis_tier_next_ms(const struct redis_tier *t)
     return due_ms < poll_ms ? due_ms : poll_ms;
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 struct redis_tier *redis_tier_new(const struct redis_tier_options *options)
 {
@@ -294,7 +294,7 @@ struct redis_tier *redis_tier_new(const struct redis_tier_options *options)
     memset(t, 0, sizeof(*t));
     t->options = *options;
     t->scan = TABLE_SCAN_END;
-    list_init(&t->asked);
+    list_init(&t->requests);
     claims_init(&t->claims, memory, options->backend.cluster.low);
     t->backend = redis_backend_new(&options->backend);
     return t;

@@ -1,25 +1,25 @@
-/* What a Redis behind the EFFICIENCY tier confirms, keeps alive and is given back (S10.3).
+/* Confirms, keeps alive and gives back the keys of the EFFICIENCY tier in a Redis (S10.3).
  *
- * The core in the leader's memory decides among our own clients: sessions, queues, TTLs, tokens.
- * Redis decides between them and everybody else who locks there. So a grant is told only after
- * Redis has taken the keys:
+ * The core in the leader's memory decides between our own clients: sessions, queues, TTLs, tokens.
+ * Redis decides between them and other users of that Redis. So a grant is reported only after Redis
+ * has taken the keys:
  *
- *      asking ──done──▶ held ──ended──▶ given back
- *        ▲ │ held there, and its wait goes on; Redis is away, and it is no new acquire
- *        │ ▼
- *      polling ──its wait is over──▶ refused
+ *      requested ──done──▶ held ──ended──▶ given back
+ *        ▲ │ another user holds it, and the wait is not over;
+ *        │ ▼ or Redis is unavailable, and this is not a new acquire
+ *      polling ──the wait is over──▶ refused
  *
- * A key lives for 2 TTL and a margin, and is extended every half TTL while somebody holds it. So
- * whatever prolongs a lock by its TTL, a keep-alive too, finds a key that lives long enough. When
- * Redis has not confirmed that for so long that it could end first, or says that the key is not
- * ours any more, the grant is lost, and the holder is told.
+ * A key lives for 2 TTL and a margin, and is extended every half TTL while it has a holder. So a
+ * renewal or keep-alive that prolongs a lock by its TTL finds a key that lives long enough. A grant
+ * is lost when the key could expire before the lock without a confirmation by Redis, or when Redis
+ * reports that the key is not ours. The holder is notified.
  *
- * What ended is given back once per turn: a waiter that follows takes the key over, so that
- * nobody outside comes between. What could not be given back is tried again until its PX is over.
- * Who released it hears so when Redis has answered: to the giving back, or to the one that follows.
+ * Keys of ended grants are given back once per turn. If a waiter follows, it takes the key over, so
+ * that no other user of Redis gets it in between. A failed give-back is retried until PX is over. A
+ * release is confirmed when Redis has answered the give-back, or the take of the next holder.
  *
- * Times are boot time in ms. The tier's own calls (options) must not be made before the function
- * that they are about has returned: they come from redis_tier_run and from the loop. */
+ * Times are boot time in ms. The callbacks in the options are called from redis_tier_run and from
+ * the loop, never before the function that they concern has returned. */
 #ifndef HOLDFAST_REDIS_TIER_H
 #define HOLDFAST_REDIS_TIER_H
 
@@ -27,17 +27,17 @@
 
 struct redis_tier;
 
-/* What becomes of a new acquire while Redis is away. */
+/* What happens to a new acquire while Redis is unavailable. */
 enum redis_fallback {
-    REDIS_FALLBACK_FAIL,        /* it is refused: unavailable */
+    REDIS_FALLBACK_FAIL,        /* refuse it: unavailable */
     REDIS_FALLBACK_EMBEDDED,    /* the leader's memory alone grants it */
-    REDIS_FALLBACK_CORRECTNESS, /* the other tier does */
+    REDIS_FALLBACK_CORRECTNESS, /* the CORRECTNESS tier grants it */
 };
 
-/* What an operator says. */
+/* Settings of the operator. */
 struct redis_settings {
     struct address address;
-    char path[REDIS_PATH_MAX + 1]; /* instead, if it is not "" */
+    char path[REDIS_PATH_MAX + 1]; /* replaces the address unless "" */
     char user[REDIS_SECRET_MAX + 1];
     char password[REDIS_SECRET_MAX + 1];
     uint32_t db;
@@ -48,23 +48,23 @@ struct redis_settings {
 
 enum redis_word {
     REDIS_CONFIRMED,
-    REDIS_WAITING, /* of a grant: it takes longer, and goes on until the wait is over */
-    REDIS_FOREIGN, /* of a grant: somebody else has it; of a renewal: it is lost */
-    REDIS_FAILED,  /* Redis is away, and nothing was granted */
-    REDIS_AGAIN,   /* ... and it should be asked for again, by the fallback or a little later */
+    REDIS_WAITING, /* grant: not confirmed yet; continues until the wait is over */
+    REDIS_FOREIGN, /* grant: another user holds it; renewal: it is lost */
+    REDIS_FAILED,  /* Redis is unavailable; nothing was granted */
+    REDIS_AGAIN,   /* the same; submit it again, to the fallback or later */
 };
 
-/* One name under a token; of a multi-lock there are several. Borrowed for the call. */
+/* One name under a token; a multi-lock has several. Borrowed for the call. */
 struct redis_hold {
     struct slice name;
     struct slice client;
     uint64_t token;
     struct id lease;
-    uint32_t part;    /* from 1 ... */
-    uint32_t parts;   /* ... of so many */
-    uint32_t ttl_ms;  /* the whole of it */
-    uint64_t wait_ms; /* how long it may still be waited for; UINT64_MAX: for ever */
-    bool is_new;      /* an acquire; false: it had waited in the queue */
+    uint32_t part;    /* number of this part, from 1 ... */
+    uint32_t parts;   /* ... to this count */
+    uint32_t ttl_ms;  /* the full TTL */
+    uint64_t wait_ms; /* remaining wait; UINT64_MAX: no limit */
+    bool is_new;      /* a new acquire; false: it waited in the queue */
 };
 
 struct redis_tier_options {
@@ -72,50 +72,51 @@ struct redis_tier_options {
     enum redis_fallback fallback;
     void *ctx;
     uint64_t (*now_ms)(void *ctx);
-    /* About a grant that redis_tier_grant took. `holder` and `holder_ms` with REDIS_FOREIGN. */
+    /* Result of a grant for which redis_tier_grant returned true. `holder` and `holder_ms` are set
+     * with REDIS_FOREIGN. */
     void (*on_grant)(void *ctx, uint64_t token, enum redis_word word, struct slice holder,
                      uint64_t holder_ms);
     void (*on_renewed)(void *ctx, uint64_t token, enum redis_word word);
-    /* REDIS_CONFIRMED: no key is of this token any more. REDIS_AGAIN: Redis has not answered. */
+    /* REDIS_CONFIRMED: no key has this token. REDIS_AGAIN: Redis has not answered. */
     void (*on_released)(void *ctx, uint64_t token, enum redis_word word);
-    /* The grant must end: its key is gone, or soon will be. redis_tier_end may come before it
-     * returns. */
+    /* The grant must end: its key is gone or about to expire. The callback may call
+     * redis_tier_end. */
     void (*on_lost)(void *ctx, uint64_t token, struct id lease, const char *why);
 };
 
 struct redis_tier *redis_tier_new(const struct redis_tier_options *options);
 void redis_tier_close(struct redis_tier *t);
 
-/* A lead begins with this first token, or ends (0): all is forgotten, and nothing is given back;
- * what is left in Redis ends by PX, when its holders have heard of it. */
+/* A lead begins with this first token, or ends (0). Forgets all grants and gives nothing back:
+ * their keys in Redis expire by PX, after their holders have learned of it. */
 void redis_tier_begin(struct redis_tier *t, uint64_t floor);
 
-/* Where a new acquire goes now: REDIS_CONFIRMED: here; REDIS_FAILED: nowhere; REDIS_AGAIN: to the
+/* Where a new acquire goes now. REDIS_CONFIRMED: here. REDIS_FAILED: nowhere. REDIS_AGAIN: to the
  * other tier. */
 enum redis_word redis_tier_route(const struct redis_tier *t);
-/* False: confirmed, without Redis (fallback `embedded`). True: on_grant follows, once for all
+/* False: confirmed without Redis (fallback `embedded`). True: on_grant follows, once for all
  * parts. */
 bool redis_tier_grant(struct redis_tier *t, const struct redis_hold *hold);
 /* False: there is nothing to confirm. True: on_renewed follows. */
 bool redis_tier_renew(struct redis_tier *t, uint64_t token, uint32_t ttl_ms);
 void redis_tier_end(struct redis_tier *t, uint64_t token, struct slice name);
-/* After it ended. False: there is nothing of it in Redis. True: on_released follows. */
+/* Call after the grant ended. False: Redis has no key of it. True: on_released follows. */
 bool redis_tier_release(struct redis_tier *t, uint64_t token);
 
-/* Once per turn, after grants and ends; and at the time (boot ms) that redis_tier_next_ms names. */
+/* Call once per turn, after grants and ends, and at the time (boot ms) of redis_tier_next_ms. */
 void redis_tier_run(struct redis_tier *t);
 uint64_t redis_tier_next_ms(const struct redis_tier *t);
 
 struct redis_tier_view {
     struct redis_link_view link;
     enum redis_fallback fallback;
-    uint64_t keys;     /* that are, or may be, ours */
-    uint64_t holds;    /* that they belong to */
-    uint64_t waiting;  /* grants that Redis has not confirmed */
-    uint64_t granted;  /* confirmed by Redis, ever */
-    uint64_t foreign;  /* refusals because somebody outside holds it */
-    uint64_t embedded; /* granted without it, by the fallback */
-    uint64_t lost;     /* grants that ended because of it */
+    uint64_t keys;     /* keys that are or may be ours */
+    uint64_t holds;    /* grants they belong to */
+    uint64_t waiting;  /* grants not confirmed by Redis yet */
+    uint64_t granted;  /* confirmed by Redis since start */
+    uint64_t foreign;  /* refusals because another user of Redis holds the name */
+    uint64_t embedded; /* granted without Redis, by the fallback */
+    uint64_t lost;     /* grants lost because of Redis */
 };
 void redis_tier_view(const struct redis_tier *t, struct redis_tier_view *out);
 const char *redis_fallback_name(enum redis_fallback fallback);

@@ -1,4 +1,4 @@
-/* Private to redis_tier.c (what it is told) and redis_keys.c (what it asks of Redis). */
+/* Private to tier.c (grants) and keys.c (requests to Redis). */
 #ifndef HOLDFAST_REDIS_TIER_STATE_H
 #define HOLDFAST_REDIS_TIER_STATE_H
 
@@ -10,33 +10,34 @@ struct redis_tier {
     struct redis_tier_options options;
     struct redis_backend *backend;
     uint64_t floor;      /* 0: this node does not lead */
-    uint64_t generation; /* of leads: answers to an earlier one are not for this one */
+    uint64_t generation; /* number of the lead; results for an earlier lead are ignored */
     struct claims claims;
-    uint64_t connects; /* at which every key was looked at */
-    uint64_t scan;     /* looking at them again; TABLE_SCAN_END: done */
-    struct list asked; /* of Redis, and not answered */
+    uint64_t connects;    /* connection count at the last check of all keys */
+    uint64_t scan;        /* position of the check of all keys; TABLE_SCAN_END: done */
+    struct list requests; /* sent to Redis, not answered */
     struct redis_tier_view view;
 };
 
-/* redis_tier.c */
+/* tier.c */
 uint64_t tier_now_ms(const struct redis_tier *t);
 void tier_on_take(struct redis_tier *t, struct hold *hold, const struct redis_result *result);
-/* The grants of this name are over. */
+/* Ends the grants of this name as lost. */
 void tier_lose(struct redis_tier *t, const struct claim *claim, const char *why);
-/* Redis has answered: no key of the name is of a token between the two. */
+/* Redis has answered: no key of the name has a token strictly between the two. */
 void tier_on_left(struct redis_tier *t, struct claim *claim, uint64_t above, uint64_t below);
-/* It has not: whoever asked hears that nobody knows. */
+/* Redis has not answered: reports REDIS_AGAIN for awaited releases. */
 void tier_on_not_left(struct redis_tier *t, const struct claim *claim);
 void tier_lose_hold(struct redis_tier *t, struct hold *hold, const char *why);
 
-/* redis_keys.c: questions; the answers change the claims and come to the functions above. */
+/* keys.c: requests to Redis. Their results change the claims and call the functions above. */
 void keys_take(struct redis_tier *t, struct hold *hold);
 void keys_renew(struct redis_tier *t, struct hold *hold);
-/* After something ended: handed over to who is left, or given back. Frees claims that are over. */
+/* After a holder ended: hands the key over to a remaining holder, or gives it back. May free the
+ * claim. */
 void keys_settle(struct redis_tier *t, struct claim *claim);
-/* Its time has come: extended, or given back again. */
+/* The claim is due: extends the key, or retries giving it back. */
 void keys_on_due(struct redis_tier *t, struct claim *claim);
-/* Whether it lives long enough for a lock that is prolonged by `ttl_ms` now. */
+/* Whether the key lives long enough for a lock that is prolonged by `ttl_ms` now. */
 bool keys_cover(const struct redis_tier *t, const struct claim *claim, uint32_t ttl_ms);
 void keys_forget(struct redis_tier *t);
 

@@ -1,6 +1,6 @@
-/* SET with NX and HF.ACQUIRE on their way: the existing acquire, with a value. Several of one
- * connection travel together; their answers are written in the order in which they were asked for,
- * and a grant whose answer never left is given back (S7.2). */
+/* SET with NX and HF.ACQUIRE, submitted as an acquire with a value. Several acquires of one
+ * connection may be in flight. Their replies are written in the order of the requests. A grant
+ * whose reply was never sent is released (S7.2). */
 #include "service/resp/conn.h"
 
 struct resp_acquire {
@@ -15,7 +15,8 @@ struct resp_acquire {
     enum hf_error error;
 };
 
-/* Not where the keys cannot be read: what such a client could take there it could not give back. */
+/* False where this node cannot read the keys: a client could acquire a lock there but not release
+ * it. */
 bool resp_is_acquire(const struct resp_conn *conn, const struct slice *args, uint32_t count,
                      struct resp_set *out)
 {
@@ -54,7 +55,7 @@ static void write_answer(struct resp_acquire *a)
     }
 }
 
-/* As far as there are answers without a gap. */
+/* Writes the replies up to the first missing one. */
 static void write_answers(struct resp_conn *conn)
 {
     while (!list_is_empty(&conn->acquires)) {

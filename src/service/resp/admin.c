@@ -1,4 +1,4 @@
-/* Commands about the connection: who it is, which protocol it speaks, its end. */
+/* Commands about the connection: identity, protocol version, close. */
 #include "service/resp/conn.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 #define SAME_PASSWORD "invalid username-password pair or user is disabled."
 
-/* Takes as long for a wrong password as for the right one of the same length. */
+/* Takes the same time for a wrong password as for the right one of that length. */
 static bool is_password(const struct service *s, struct slice text)
 {
     const char *password = s->options.resp_password;
@@ -21,12 +21,12 @@ static bool is_password(const struct service *s, struct slice text)
     return difference == 0;
 }
 
-/* True: it may go on; otherwise it was told why not. `user` is "default" where none is named. */
+/* True: authenticated. False: the error was sent. `user` is "default" if the client named none. */
 static bool authenticate(struct resp_conn *conn, struct slice user, struct slice password)
 {
     bool is_default = resp_is_word(user, "DEFAULT");
     if (conn->service->options.resp_password[0] == '\0') {
-        return is_default; /* anybody is it */
+        return is_default; /* no password is configured */
     }
     if (!is_default || !is_password(conn->service, password)) {
         return false;
@@ -53,7 +53,7 @@ void resp_auth(struct resp_conn *conn, const struct slice *args, uint32_t count)
 
 /* ---- names ---- */
 
-/* As Redis has it: what CLIENT LIST prints stays one word. */
+/* As in Redis: no spaces, so that CLIENT LIST prints it as one word. */
 static bool is_name(struct slice text)
 {
     for (size_t i = 0; i < text.len; i++) {
@@ -91,7 +91,7 @@ static void put_hello(struct resp_conn *conn)
     struct resp_writer w = resp_conn_writer(conn);
     resp_map(&w, 7);
     resp_text(&w, "server");
-    resp_text(&w, "redis"); /* clients look at it */
+    resp_text(&w, "redis"); /* clients check this value */
     resp_text(&w, "version");
     resp_text(&w, RESP_REDIS_VERSION);
     resp_text(&w, "proto");
@@ -99,7 +99,7 @@ static void put_hello(struct resp_conn *conn)
     resp_text(&w, "id");
     resp_integer(&w, (int64_t)conn->id);
     resp_text(&w, "mode");
-    resp_text(&w, "standalone"); /* any node will do, so there is nobody to be sent to */
+    resp_text(&w, "standalone"); /* every node accepts all requests */
     resp_text(&w, "role");
     resp_text(&w, "master");
     resp_text(&w, "modules");
@@ -155,7 +155,7 @@ static void describe(const struct resp_conn *c, struct buffer *out)
                   " flags=%s db=0 sub=%u psub=%u qbuf=%zu omem=%zu cmd=%s user=default "
                   "lib-name=%s lib-ver=%s resp=%d\n",
                   c->id, c->address, c->name, (now_ms - c->born_ms) / 1000,
-                  (now_ms - c->heard_ms) / 1000, resp_is_subscribed(c) ? "P" : "N",
+                  (now_ms - c->received_ms) / 1000, resp_is_subscribed(c) ? "P" : "N",
                   (unsigned)c->channel_count, (unsigned)c->pattern_count, buffer_len(&c->in),
                   buffer_len(&c->out), c->last != NULL ? c->last->name : "NULL", c->lib_name,
                   c->lib_ver, c->protocol);
@@ -173,7 +173,7 @@ static void put_clients(struct resp_conn *conn, bool all)
     for (struct list *link = shared->conns.next; all && link != &shared->conns; link = link->next) {
         describe(LIST_OBJECT(link, struct resp_conn, link), &text);
     }
-    resp_bulk(&w, buffer_bytes(&text)); /* as many as fit */
+    resp_bulk(&w, buffer_bytes(&text)); /* as much as fits */
     buffer_close(&text);
 }
 
@@ -217,14 +217,14 @@ void resp_client(struct resp_conn *conn, const struct slice *args, uint32_t coun
     } else if (resp_is_word(what, "LIST") && count == 2) {
         put_clients(conn, true);
     } else if ((resp_is_word(what, "NO-EVICT") || resp_is_word(what, "NO-TOUCH")) && count == 3) {
-        resp_simple(&w, "OK"); /* nothing is evicted here */
+        resp_simple(&w, "OK"); /* no connection is evicted here */
     } else {
         resp_conn_error(conn, "ERR", "unknown subcommand or wrong number of arguments for '%.*s'",
                         (int)(what.len < 64 ? what.len : 64), (const char *)what.data);
     }
 }
 
-/* ---- the rest ---- */
+/* ---- other commands ---- */
 
 void resp_ping(struct resp_conn *conn, const struct slice *args, uint32_t count)
 {

@@ -1,5 +1,5 @@
-/* The table of commands of the Redis protocol, how a command is found in it, and COMMAND, which
- * tells clients what is there. */
+/* The command table of the Redis protocol, the lookup in it, and COMMAND, which reports it to
+ * clients. */
 #include "service/resp/conn.h"
 
 #include <stdio.h>
@@ -20,79 +20,79 @@
 
 static const struct resp_command commands[] = {
     ROW("auth", -2, RESP_FAST | RESP_NO_SCRIPT | RESP_NO_AUTH, 0, 0, 0, CONNECTION, "Authenticates the connection.", LOCAL(resp_auth)),
-    ROW("client", -2, RESP_NO_SCRIPT, 0, 0, 0, CONNECTION, "About this connection and the others.", LOCAL(resp_client)),
-    ROW("command", -1, 0, 0, 0, 0, "server", "Tells which commands there are.", LOCAL(resp_command)),
-    ROW("config", -2, RESP_ADMIN | RESP_NO_SCRIPT, 0, 0, 0, "server", "CONFIG GET only: what some clients ask for.", LOCAL(resp_config)),
-    ROW("dbsize", 1, RO | RESP_NO_SCRIPT, 0, 0, 0, "server", "How many names are held, waited for or delayed.", READ(key_dbsize)),
-    ROW("decr", 2, RW, 1, 1, 1, "string", "Lowers a counter by one.", CHANGE(key_incr)),
-    ROW("decrby", 3, RW, 1, 1, 1, "string", "Lowers a counter.", CHANGE(key_incr)),
-    ROW("del", -2, RESP_WRITE, 1, -1, 1, "generic", "Releases one's own lock, forces another's open.", CHANGE(key_del)),
-    ROW("discard", 1, RESP_FAST | RESP_NO_SCRIPT, 0, 0, 0, "transactions", "Forgets what came since MULTI.", LOCAL(resp_discard)),
-    ROW("echo", 2, RESP_FAST, 0, 0, 0, CONNECTION, "Answers with its argument.", LOCAL(resp_echo)),
+    ROW("client", -2, RESP_NO_SCRIPT, 0, 0, 0, CONNECTION, "Reports and configures connections.", LOCAL(resp_client)),
+    ROW("command", -1, 0, 0, 0, 0, "server", "Describes the supported commands.", LOCAL(resp_command)),
+    ROW("config", -2, RESP_ADMIN | RESP_NO_SCRIPT, 0, 0, 0, "server", "CONFIG GET only: settings that some clients read.", LOCAL(resp_config)),
+    ROW("dbsize", 1, RO | RESP_NO_SCRIPT, 0, 0, 0, "server", "Counts names that are held, have waiters or a lock-delay.", READ(key_dbsize)),
+    ROW("decr", 2, RW, 1, 1, 1, "string", "Decrements a counter by one.", CHANGE(key_incr)),
+    ROW("decrby", 3, RW, 1, 1, 1, "string", "Decrements a counter.", CHANGE(key_incr)),
+    ROW("del", -2, RESP_WRITE, 1, -1, 1, "generic", "Releases a lock of this connection; force-unlocks any other.", CHANGE(key_del)),
+    ROW("discard", 1, RESP_FAST | RESP_NO_SCRIPT, 0, 0, 0, "transactions", "Discards the commands since MULTI.", LOCAL(resp_discard)),
+    ROW("echo", 2, RESP_FAST, 0, 0, 0, CONNECTION, "Returns its argument.", LOCAL(resp_echo)),
     ROW("eval", -3, RESP_NO_SCRIPT, 0, 0, 0, "scripting", "Runs a script.", CHANGE(key_eval)),
-    ROW("eval_ro", -3, RESP_NO_SCRIPT, 0, 0, 0, "scripting", "Runs a script that changes nothing.", CHANGE(key_eval)),
-    ROW("evalsha", -3, RESP_NO_SCRIPT, 0, 0, 0, "scripting", "Runs a script that the node knows.", CHANGE(key_eval)),
-    ROW("evalsha_ro", -3, RESP_NO_SCRIPT, 0, 0, 0, "scripting", "Runs a script that the node knows and that changes nothing.", CHANGE(key_eval)),
-    ROW("exec", 1, RESP_NO_SCRIPT, 0, 0, 0, "transactions", "Does what came since MULTI, all at once.", CHANGE(key_exec)),
-    ROW("exists", -2, RO, 1, -1, 1, "generic", "How many of the keys are held.", READ(key_exists)),
+    ROW("eval_ro", -3, RESP_NO_SCRIPT, 0, 0, 0, "scripting", "Runs a read-only script.", CHANGE(key_eval)),
+    ROW("evalsha", -3, RESP_NO_SCRIPT, 0, 0, 0, "scripting", "Runs a script stored on this node.", CHANGE(key_eval)),
+    ROW("evalsha_ro", -3, RESP_NO_SCRIPT, 0, 0, 0, "scripting", "Runs a read-only script stored on this node.", CHANGE(key_eval)),
+    ROW("exec", 1, RESP_NO_SCRIPT, 0, 0, 0, "transactions", "Executes the commands since MULTI atomically.", CHANGE(key_exec)),
+    ROW("exists", -2, RO, 1, -1, 1, "generic", "Counts the keys that exist.", READ(key_exists)),
     ROW("expire", -3, RW, 1, 1, 1, "generic", "Renews a lock, or sets the TTL of a counter, in seconds.", CHANGE(key_expire)),
-    ROW("expireat", -3, RW, 1, 1, 1, "generic", "Renews a lock, or keeps a counter, until a time, in seconds.", CHANGE(key_expire)),
-    ROW("expiretime", 2, RO, 1, 1, 1, "generic", "When a lock expires, in seconds.", READ(key_ttl)),
-    ROW("get", 2, RO, 1, 1, 1, "string", "The value that the holder has set.", READ(key_get)),
-    ROW("getrange", 4, RESP_READONLY, 1, 1, 1, "string", "A part of the value.", READ(key_getrange)),
+    ROW("expireat", -3, RW, 1, 1, 1, "generic", "Sets the expiry time of a lock or counter, in seconds.", CHANGE(key_expire)),
+    ROW("expiretime", 2, RO, 1, 1, 1, "generic", "Returns the expiry time of a key, in seconds.", READ(key_ttl)),
+    ROW("get", 2, RO, 1, 1, 1, "string", "Returns the value of a key.", READ(key_get)),
+    ROW("getrange", 4, RESP_READONLY, 1, 1, 1, "string", "Returns a part of the value.", READ(key_getrange)),
     ROW("hdel", -3, RW, 1, 1, 1, "hash", "Removes fields; the last one releases the lock.", CHANGE(key_hdel)),
     ROW("hello", -1, RESP_FAST | RESP_NO_SCRIPT | RESP_NO_AUTH | RESP_WHEN_SUBSCRIBED, 0, 0, 0, CONNECTION, "Chooses RESP2 or RESP3.", LOCAL(resp_hello)),
-    ROW("hexists", 3, RO, 1, 1, 1, "hash", "Whether a field is there.", READ(key_hexists)),
-    ROW("hf.acquire", -3, RESP_WRITE | RESP_NO_SCRIPT, 1, 1, 1, "holdfast", "Acquires a lock, waits for it if so wanted, and answers with its fencing token.", CHANGE(key_acquire)),
-    ROW("hf.token", -2, RO, 1, 1, 1, "holdfast", "The fencing token of a lock, for whoever knows its value.", READ(key_token)),
-    ROW("hget", 3, RO, 1, 1, 1, "hash", "What a field holds.", READ(key_hget)),
-    ROW("hgetall", 2, RESP_READONLY, 1, 1, 1, "hash", "All fields and what they hold.", READ(key_hgetall)),
-    ROW("hincrby", 4, RW, 1, 1, 1, "hash", "Raises a field.", CHANGE(key_hincrby)),
-    ROW("hkeys", 2, RESP_READONLY, 1, 1, 1, "hash", "All fields.", READ(key_hgetall)),
-    ROW("hlen", 2, RO, 1, 1, 1, "hash", "How many fields there are.", READ(key_hlen)),
-    ROW("hmget", -3, RO, 1, 1, 1, "hash", "What several fields hold.", READ(key_hmget)),
+    ROW("hexists", 3, RO, 1, 1, 1, "hash", "Reports whether a field exists.", READ(key_hexists)),
+    ROW("hf.acquire", -3, RESP_WRITE | RESP_NO_SCRIPT, 1, 1, 1, "holdfast", "Acquires a lock, optionally waits for it, and returns its fencing token.", CHANGE(key_acquire)),
+    ROW("hf.token", -2, RO, 1, 1, 1, "holdfast", "Returns the fencing token of a lock, given its value.", READ(key_token)),
+    ROW("hget", 3, RO, 1, 1, 1, "hash", "Returns the value of a field.", READ(key_hget)),
+    ROW("hgetall", 2, RESP_READONLY, 1, 1, 1, "hash", "Returns all fields and values.", READ(key_hgetall)),
+    ROW("hincrby", 4, RW, 1, 1, 1, "hash", "Increments a field.", CHANGE(key_hincrby)),
+    ROW("hkeys", 2, RESP_READONLY, 1, 1, 1, "hash", "Returns all fields.", READ(key_hgetall)),
+    ROW("hlen", 2, RO, 1, 1, 1, "hash", "Counts the fields.", READ(key_hlen)),
+    ROW("hmget", -3, RO, 1, 1, 1, "hash", "Returns the values of several fields.", READ(key_hmget)),
     ROW("hmset", -4, RW, 1, 1, 1, "hash", "Sets fields.", CHANGE(key_hset)),
     ROW("hset", -4, RW, 1, 1, 1, "hash", "Sets fields.", CHANGE(key_hset)),
-    ROW("hvals", 2, RESP_READONLY, 1, 1, 1, "hash", "What all fields hold.", READ(key_hgetall)),
-    ROW("incr", 2, RW, 1, 1, 1, "string", "Raises a counter by one.", CHANGE(key_incr)),
-    ROW("incrby", 3, RW, 1, 1, 1, "string", "Raises a counter.", CHANGE(key_incr)),
-    ROW("info", -1, 0, 0, 0, 0, "server", "About this node.", LOCAL(resp_info)),
-    ROW("mget", -2, RO, 1, -1, 1, "string", "The values of several keys.", READ(key_mget)),
+    ROW("hvals", 2, RESP_READONLY, 1, 1, 1, "hash", "Returns all values.", READ(key_hgetall)),
+    ROW("incr", 2, RW, 1, 1, 1, "string", "Increments a counter by one.", CHANGE(key_incr)),
+    ROW("incrby", 3, RW, 1, 1, 1, "string", "Increments a counter.", CHANGE(key_incr)),
+    ROW("info", -1, 0, 0, 0, 0, "server", "Describes this node.", LOCAL(resp_info)),
+    ROW("mget", -2, RO, 1, -1, 1, "string", "Returns the values of several keys.", READ(key_mget)),
     ROW("mset", -3, RESP_WRITE, 1, -1, 2, "string", "SET of several keys, for 24 h.", CHANGE(key_mset)),
     ROW("msetnx", -3, RESP_WRITE, 1, -1, 2, "string", "Acquires several locks for 24 h, all or none.", CHANGE(key_msetnx)),
-    ROW("multi", 1, RESP_FAST | RESP_NO_SCRIPT, 0, 0, 0, "transactions", "Keeps commands until EXEC.", LOCAL(resp_multi)),
-    ROW("persist", 2, RW, 1, 1, 1, "generic", "Takes the TTL of a counter away; refused for a lock, which always has one.", CHANGE(key_persist)),
+    ROW("multi", 1, RESP_FAST | RESP_NO_SCRIPT, 0, 0, 0, "transactions", "Queues commands until EXEC.", LOCAL(resp_multi)),
+    ROW("persist", 2, RW, 1, 1, 1, "generic", "Removes the TTL of a counter; refused for a lock.", CHANGE(key_persist)),
     ROW("pexpire", -3, RW, 1, 1, 1, "generic", "Renews a lock, or sets the TTL of a counter, in milliseconds.", CHANGE(key_expire)),
-    ROW("pexpireat", -3, RW, 1, 1, 1, "generic", "Renews a lock, or keeps a counter, until a time, in milliseconds.", CHANGE(key_expire)),
-    ROW("pexpiretime", 2, RO, 1, 1, 1, "generic", "When a lock expires, in milliseconds.", READ(key_ttl)),
-    ROW("ping", -1, RESP_FAST | RESP_WHEN_SUBSCRIBED, 0, 0, 0, CONNECTION, "Answers PONG.", LOCAL(resp_ping)),
+    ROW("pexpireat", -3, RW, 1, 1, 1, "generic", "Sets the expiry time of a lock or counter, in milliseconds.", CHANGE(key_expire)),
+    ROW("pexpiretime", 2, RO, 1, 1, 1, "generic", "Returns the expiry time of a key, in milliseconds.", READ(key_ttl)),
+    ROW("ping", -1, RESP_FAST | RESP_WHEN_SUBSCRIBED, 0, 0, 0, CONNECTION, "Returns PONG.", LOCAL(resp_ping)),
     ROW("psetex", 4, RESP_WRITE, 1, 1, 1, "string", "SET with a TTL in milliseconds.", CHANGE(key_setex)),
-    ROW("psubscribe", -2, RESP_PUBSUB | RESP_NO_SCRIPT | RESP_WHEN_SUBSCRIBED, 0, 0, 0, "pubsub", "Listens to channels that match.", LOCAL(resp_psubscribe)),
-    ROW("pttl", 2, RO, 1, 1, 1, "generic", "How long a lock lasts, in milliseconds.", READ(key_ttl)),
-    ROW("publish", 3, RESP_PUBSUB | RESP_FAST, 0, 0, 0, "pubsub", "Tells a channel, on every node.", CHANGE(key_publish)),
-    ROW("pubsub", -2, RESP_PUBSUB | RESP_NO_SCRIPT, 0, 0, 0, "pubsub", "Who listens on this node.", LOCAL(resp_pubsub)),
-    ROW("punsubscribe", -1, RESP_PUBSUB | RESP_NO_SCRIPT | RESP_WHEN_SUBSCRIBED, 0, 0, 0, "pubsub", "Listens no more.", LOCAL(resp_punsubscribe)),
-    ROW("quit", -1, RESP_FAST | RESP_NO_SCRIPT | RESP_NO_AUTH | RESP_WHEN_SUBSCRIBED, 0, 0, 0, CONNECTION, "Ends the connection.", LOCAL(resp_quit)),
-    ROW("reset", 1, RESP_FAST | RESP_NO_SCRIPT | RESP_NO_AUTH | RESP_WHEN_SUBSCRIBED, 0, 0, 0, CONNECTION, "Makes the connection as new.", LOCAL(resp_reset)),
+    ROW("psubscribe", -2, RESP_PUBSUB | RESP_NO_SCRIPT | RESP_WHEN_SUBSCRIBED, 0, 0, 0, "pubsub", "Subscribes to channels that match a pattern.", LOCAL(resp_psubscribe)),
+    ROW("pttl", 2, RO, 1, 1, 1, "generic", "Returns the remaining TTL of a key, in milliseconds.", READ(key_ttl)),
+    ROW("publish", 3, RESP_PUBSUB | RESP_FAST, 0, 0, 0, "pubsub", "Publishes a message to a channel on every node.", CHANGE(key_publish)),
+    ROW("pubsub", -2, RESP_PUBSUB | RESP_NO_SCRIPT, 0, 0, 0, "pubsub", "Counts the subscriptions of this node.", LOCAL(resp_pubsub)),
+    ROW("punsubscribe", -1, RESP_PUBSUB | RESP_NO_SCRIPT | RESP_WHEN_SUBSCRIBED, 0, 0, 0, "pubsub", "Unsubscribes from patterns.", LOCAL(resp_punsubscribe)),
+    ROW("quit", -1, RESP_FAST | RESP_NO_SCRIPT | RESP_NO_AUTH | RESP_WHEN_SUBSCRIBED, 0, 0, 0, CONNECTION, "Closes the connection.", LOCAL(resp_quit)),
+    ROW("reset", 1, RESP_FAST | RESP_NO_SCRIPT | RESP_NO_AUTH | RESP_WHEN_SUBSCRIBED, 0, 0, 0, CONNECTION, "Resets the state of the connection.", LOCAL(resp_reset)),
     ROW("scan", -2, RESP_READONLY | RESP_NO_SCRIPT, 0, 0, 0, "generic", "Lists keys, page by page.", READ(key_scan)),
-    ROW("script", -2, RESP_NO_SCRIPT, 0, 0, 0, "scripting", "About the scripts that the node knows.", LOCAL(resp_script)),
-    ROW("select", 2, RESP_FAST | RESP_NO_SCRIPT, 0, 0, 0, CONNECTION, "There is database 0 only.", LOCAL(resp_select)),
-    ROW("set", -3, RESP_WRITE, 1, 1, 1, "string", "With NX acquires the lock; else changes one's own.", CHANGE(key_set)),
+    ROW("script", -2, RESP_NO_SCRIPT, 0, 0, 0, "scripting", "Manages the scripts stored on this node.", LOCAL(resp_script)),
+    ROW("select", 2, RESP_FAST | RESP_NO_SCRIPT, 0, 0, 0, CONNECTION, "Selects a database; only 0 exists.", LOCAL(resp_select)),
+    ROW("set", -3, RESP_WRITE, 1, 1, 1, "string", "With NX acquires a lock; otherwise changes the caller's lock.", CHANGE(key_set)),
     ROW("setex", 4, RESP_WRITE, 1, 1, 1, "string", "SET with a TTL in seconds.", CHANGE(key_setex)),
     ROW("setnx", 3, RW, 1, 1, 1, "string", "SET with NX, for 24 h.", CHANGE(key_setnx)),
-    ROW("strlen", 2, RO, 1, 1, 1, "string", "How long the value is.", READ(key_strlen)),
-    ROW("subscribe", -2, RESP_PUBSUB | RESP_NO_SCRIPT | RESP_WHEN_SUBSCRIBED, 0, 0, 0, "pubsub", "Listens to channels.", LOCAL(resp_subscribe)),
-    ROW("time", 1, RESP_FAST | RESP_NO_SCRIPT, 0, 0, 0, "server", "The wall clock of this node.", LOCAL(resp_time)),
-    ROW("ttl", 2, RO, 1, 1, 1, "generic", "How long a lock lasts, in seconds.", READ(key_ttl)),
-    ROW("type", 2, RO, 1, 1, 1, "generic", "string, hash or none.", READ(key_type)),
-    ROW("unlink", -2, RW, 1, -1, 1, "generic", "As DEL.", CHANGE(key_del)),
-    ROW("unsubscribe", -1, RESP_PUBSUB | RESP_NO_SCRIPT | RESP_WHEN_SUBSCRIBED, 0, 0, 0, "pubsub", "Listens no more.", LOCAL(resp_unsubscribe)),
+    ROW("strlen", 2, RO, 1, 1, 1, "string", "Returns the length of the value.", READ(key_strlen)),
+    ROW("subscribe", -2, RESP_PUBSUB | RESP_NO_SCRIPT | RESP_WHEN_SUBSCRIBED, 0, 0, 0, "pubsub", "Subscribes to channels.", LOCAL(resp_subscribe)),
+    ROW("time", 1, RESP_FAST | RESP_NO_SCRIPT, 0, 0, 0, "server", "Returns the wall-clock time of this node.", LOCAL(resp_time)),
+    ROW("ttl", 2, RO, 1, 1, 1, "generic", "Returns the remaining TTL of a key, in seconds.", READ(key_ttl)),
+    ROW("type", 2, RO, 1, 1, 1, "generic", "Returns string, hash or none.", READ(key_type)),
+    ROW("unlink", -2, RW, 1, -1, 1, "generic", "Same as DEL.", CHANGE(key_del)),
+    ROW("unsubscribe", -1, RESP_PUBSUB | RESP_NO_SCRIPT | RESP_WHEN_SUBSCRIBED, 0, 0, 0, "pubsub", "Unsubscribes from channels.", LOCAL(resp_unsubscribe)),
 };
 /* clang-format on */
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]), LONGEST = 16 };
 
-/* ---- finding ---- */
+/* ---- lookup ---- */
 
 const struct resp_command *resp_command_all(uint32_t *count)
 {
@@ -116,7 +116,7 @@ static bool is_name_of(const struct resp_command *command, struct slice name)
     return *other == '\0';
 }
 
-/* The rows are in the order of their names. */
+/* The rows are sorted by name. */
 const struct resp_command *resp_command_find(struct slice name)
 {
     char small[LONGEST];
@@ -178,7 +178,7 @@ static void put_flags(struct resp_writer *w, uint32_t flags)
     }
 }
 
-/* As Redis 7 describes one; we have no ACL categories, tips, key specifications or subcommands. */
+/* Format of Redis 7. There are no ACL categories, tips, key specifications or subcommands. */
 static void put_info(struct resp_writer *w, const struct resp_command *c)
 {
     resp_array(w, 10);

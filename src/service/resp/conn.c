@@ -1,5 +1,5 @@
-/* One connection of the Redis protocol, see resp_api.h and the picture in resp_conn.h: from bytes
- * to requests, whose turn it is, and what is written when. */
+/* One Redis-protocol connection; see api.h and the diagram in conn.h. Splits the input into
+ * requests, decides when each begins, and writes the output. */
 #include "service/resp/conn.h"
 
 #include <stdio.h>
@@ -13,8 +13,8 @@ void resp_conn_mark_ready(struct resp_conn *conn)
 
 /* ---- clocks ---- */
 
-/* Everything in one list has the same time to wait, so its order is that of the deadlines. Whoever
- * listens to channels may be silent for ever; TCP notices when it is gone. */
+/* All connections in one list have the same timeout, so the list is in the order of deadlines. A
+ * subscriber may be silent without limit; TCP detects when it is gone. */
 static void update_clock(struct resp_conn *conn)
 {
     struct resp_shared *shared = resp_shared(conn);
@@ -25,8 +25,8 @@ static void update_clock(struct resp_conn *conn)
                             : resp_is_subscribed(conn)                   ? RESP_CLOCK_NONE
                                                                          : RESP_CLOCK_IDLE;
     if (clock == conn->clock) {
-        if (clock == RESP_CLOCK_IDLE && conn->since_ms != conn->heard_ms) {
-            conn->since_ms = conn->heard_ms;
+        if (clock == RESP_CLOCK_IDLE && conn->since_ms != conn->received_ms) {
+            conn->since_ms = conn->received_ms;
             list_append(&shared->idle, &conn->deadline);
         }
         return;
@@ -47,9 +47,9 @@ void resp_conn_shut(struct resp_conn *conn)
     resp_conn_mark_ready(conn);
 }
 
-/* ---- coming and going ---- */
+/* ---- open and close ---- */
 
-/* Who holds what it takes: its name, if it has one, and where it is. */
+/* Client id: the name, if set, and the address. */
 void resp_conn_name(struct resp_conn *conn)
 {
     int len = snprintf(conn->client, sizeof(conn->client), "resp:%s%s%s", conn->name,
@@ -70,7 +70,7 @@ struct resp_conn *resp_conn_new(struct service *s, const struct resp_conn_option
     snprintf(conn->address, sizeof(conn->address), "%s", options->address);
     conn->protocol = 2;
     conn->id = ++shared->ids;
-    conn->born_ms = conn->heard_ms = service_boot_ms(s);
+    conn->born_ms = conn->received_ms = service_boot_ms(s);
     conn->is_authenticated = s->options.resp_password[0] == '\0';
     buffer_init(&conn->in, s->memory, RESP_INPUT_MAX);
     buffer_init(&conn->out, s->memory, RESP_OUTPUT_MAX);
@@ -142,8 +142,8 @@ static bool may_begin(const struct resp_conn *conn)
     return !conn->is_closing && conn->broken == NULL && buffer_len(&conn->out) < RESP_OUTPUT_SOFT;
 }
 
-/* Most requests come whole, and one parser serves all connections. A request that is cut keeps what
- * was read of it in a parser of its own. */
+/* Most requests arrive complete, so one parser serves all connections. A partial request gets its
+ * own parser, which keeps its progress. */
 static bool parse(struct resp_conn *conn)
 {
     struct resp_shared *shared = resp_shared(conn);
@@ -179,7 +179,7 @@ static bool parse(struct resp_conn *conn)
     return true;
 }
 
-/* The request at the front is done with. */
+/* Removes the first request from the input. */
 static void consume(struct resp_conn *conn)
 {
     if (conn->command != NULL || conn->kept != NULL || resp_shared(conn)->arg_count > 0) {
@@ -191,7 +191,7 @@ static void consume(struct resp_conn *conn)
     forget_kept(conn);
 }
 
-/* It stays at the front; its words are found again by where they lie. */
+/* Keeps the first request in the input and records the positions of its words. */
 static void keep(struct resp_conn *conn)
 {
     struct resp_shared *shared = resp_shared(conn);
@@ -220,9 +220,9 @@ const struct slice *resp_conn_args(struct resp_conn *conn, uint32_t *count)
     return shared->args;
 }
 
-/* ---- whose turn it is ---- */
+/* ---- order of requests ---- */
 
-/* The start of an argument, for people; an error must stay a line. */
+/* Limits an argument in an error message, which must fit in one line. */
 static int shown(struct slice text)
 {
     return text.len < 128 ? (int)text.len : 128;
@@ -241,7 +241,7 @@ static void answer_unknown(struct resp_conn *conn, const struct slice *args, uin
                     shown(args[0]), (const char *)args[0].data, words);
 }
 
-/* Answers with an error, and returns true, when the request may not be begun at all. */
+/* True: the request cannot begin, and the error was sent. */
 static bool is_refused(struct resp_conn *conn, const struct slice *args, uint32_t count)
 {
     const struct resp_command *command = conn->command;
@@ -281,7 +281,7 @@ static void on_barrier(void *owner, enum hf_error error, const struct result *re
     resp_conn_mark_ready(conn);
 }
 
-/* All reads that are here by now share one barrier (S9.1). */
+/* All reads received so far share one barrier (S9.1). */
 static void begin_reading(struct resp_conn *conn)
 {
     conn->mode = RESP_MODE_READING;
@@ -289,8 +289,8 @@ static void begin_reading(struct resp_conn *conn)
     conn->awaited = pending_barrier(conn->service, on_barrier, conn);
 }
 
-/* Begins the request, whose words are in shared.args. True: it is answered or on its way, and its
- * bytes are not needed any more. */
+/* Begins the request whose words are in shared.args. True: it is answered or submitted, and its
+ * bytes are no longer needed. */
 static bool begin(struct resp_conn *conn)
 {
     const struct slice *args = resp_shared(conn)->args;
@@ -318,9 +318,9 @@ static bool begin(struct resp_conn *conn)
         conn->command->local(conn, args, count);
         return true;
     case RESP_READ:
-        /* What the leader's memory holds now is the newest there is. */
+        /* EFFICIENCY: the leader's memory always has the newest state. */
         if (conn->taken <= conn->fresh || conn->service->options.resp_tier == TIER_EFFICIENCY) {
-            resp_look(conn, args, count);
+            resp_read(conn, args, count);
             return true;
         }
         begin_reading(conn);
@@ -375,7 +375,7 @@ static void advance(struct resp_conn *conn)
         forget_parser(conn);
     } else if (conn->is_ended && conn->mode == RESP_MODE_IDLE && conn->kept == NULL &&
                may_begin(conn)) {
-        resp_conn_shut(conn); /* half a request, or none */
+        resp_conn_shut(conn); /* the rest of the input is a partial request or empty */
     }
     buffer_release_above(&conn->in, RESP_BUFFER_KEPT);
     update_clock(conn);
@@ -392,7 +392,7 @@ void resp_conn_done(struct resp_conn *conn)
     resp_conn_mark_ready(conn);
 }
 
-/* ---- the caller's side ---- */
+/* ---- functions for the caller ---- */
 
 void resp_conn_receive(struct resp_conn *conn, struct slice bytes)
 {
@@ -402,7 +402,7 @@ void resp_conn_receive(struct resp_conn *conn, struct slice bytes)
     }
     bool is_taken = buffer_append_slice(&conn->in, bytes);
     hf_assert(is_taken); /* see resp_conn_wants_input */
-    conn->heard_ms = service_boot_ms(conn->service);
+    conn->received_ms = service_boot_ms(conn->service);
     advance(conn);
 }
 
@@ -464,7 +464,7 @@ void resp_conn_retire(struct resp_conn *conn)
     conn->is_closing = true;
 }
 
-/* ---- answers ---- */
+/* ---- replies ---- */
 
 void resp_conn_error(struct resp_conn *conn, const char *code, const char *format, ...)
 {
@@ -478,7 +478,7 @@ void resp_conn_error(struct resp_conn *conn, const char *code, const char *forma
     resp_shared(conn)->errors++;
 }
 
-/* ---- all of them ---- */
+/* ---- all connections ---- */
 
 void resp_open_all(struct service *s)
 {
@@ -518,7 +518,7 @@ static void run_deadlines(struct service *s)
             break;
         }
         list_remove(&conn->deadline);
-        if (conn->is_closing) { /* the client does not read the last answer */
+        if (conn->is_closing) { /* the client does not read the last reply */
             buffer_truncate(&conn->out, 0);
         } else {
             conn->clock = RESP_CLOCK_NONE;
@@ -549,8 +549,8 @@ void resp_run_all(struct service *s)
             advance(conn);
         }
         update_clock(conn);
-        list_remove(&conn->ready);                /* whatever became of it is told now */
-        conn->options.ready(conn->options.owner); /* the connection may be gone after this */
+        list_remove(&conn->ready);                /* the call below reports all changes so far */
+        conn->options.ready(conn->options.owner); /* may free the connection */
     }
 }
 
@@ -571,7 +571,7 @@ uint64_t resp_next_ms(const struct service *s)
         uint64_t idle_ms = conn->since_ms + RESP_IDLE_MS;
         next_ms = idle_ms < next_ms ? idle_ms : next_ms;
     }
-    if (!list_is_empty(&shared->pending)) { /* in the order in which they are given up */
+    if (!list_is_empty(&shared->pending)) { /* ordered by give_up_ms */
         const struct resp_conn *conn = LIST_OBJECT(shared->pending.next, struct resp_conn, pending);
         next_ms = conn->give_up_ms < next_ms ? conn->give_up_ms : next_ms;
     }
@@ -583,7 +583,7 @@ void resp_drain_all(struct service *s)
     struct resp_shared *shared = s->resp;
     for (struct list *link = shared->conns.next; link != &shared->conns; link = link->next) {
         struct resp_conn *conn = LIST_OBJECT(link, struct resp_conn, link);
-        conn->is_ended = true; /* what was asked for is answered, and no more is taken in */
+        conn->is_ended = true; /* answer the requests received; accept no more input */
         resp_conn_mark_ready(conn);
     }
 }

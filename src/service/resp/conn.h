@@ -1,14 +1,15 @@
-/* One connection of the Redis protocol in memory: what resp_*.c share.
+/* State of one Redis-protocol connection, shared by the files of service/resp.
  *
- *            SET NX                  READ                        CHANGE
- *   ACQUIRING ◀───── IDLE ──────────────▶ READING     IDLE ────────────────▶ TRANSACTING
- *       │ more SET NX ▲ all are answered     │ barrier  ▲                        │ runs, is
- * submitted, └─────────────┘ ◀────────────────────┘          └── answered ────────────┘ conflict:
- * again
+ *            ┌──SET NX──▶ ACQUIRING ────all are answered──┐
+ *            │            (further SET NX join)           │
+ *   IDLE ────┼──READ────▶ READING ──────barrier passed────┼──▶ IDLE
+ *            │                                            │
+ *            └──CHANGE──▶ TRANSACTING ──answered──────────┘
+ *                         (conflict: runs and is submitted again)
  *
- * Acquires of one connection are on their way together, since the log keeps their order. Anything
- * else begins only when all before it is answered, so a client always sees what it did itself, and
- * answers are in the order of the requests. What has not begun lies in the input. */
+ * Several acquires of one connection may be in flight, since the log keeps their order. Any other
+ * request begins only after all earlier requests are answered. So a client sees its own changes,
+ * and replies have the order of the requests. Requests that have not begun stay in the input. */
 #ifndef HOLDFAST_SERVICE_RESP_CONN_H
 #define HOLDFAST_SERVICE_RESP_CONN_H
 
@@ -18,22 +19,21 @@
 #include "service/state.h"
 #include "wire/resp.h"
 
-/* What clients are told that we speak: a Redis of that version, as far as it goes. */
+/* The Redis version reported to clients. */
 #define RESP_REDIS_VERSION "7.0.0"
 
 enum {
-    RESP_INPUT_SOFT = 64 << 10, /* more is not asked for while a request is worked on */
+    RESP_INPUT_SOFT = 64 << 10, /* stop reading at this size while a request is in progress */
     RESP_INPUT_MAX = (int)LIMIT_RESP_REQUEST + 2 * (int)RESP_CONN_READ,
-    RESP_OUTPUT_SOFT =
-        256 << 10, /* no further request is begun while so much waits to be written */
+    RESP_OUTPUT_SOFT = 256 << 10, /* begin no further request while this much output is unwritten */
     RESP_OUTPUT_MAX = 4 << 20,
-    RESP_BUFFER_KEPT = 1 << 10, /* of either buffer, between two requests */
-    RESP_REPLY_MAX = 1 << 20,   /* bytes of one answer of a command or script that changes */
+    RESP_BUFFER_KEPT = 1 << 10, /* capacity kept of each buffer between requests */
+    RESP_REPLY_MAX = 1 << 20,   /* bytes in one reply of a CHANGE command or script */
     RESP_MULTI_MAX = 64 << 10,  /* bytes of the commands between MULTI and EXEC */
-    RESP_PUSH_MAX = 1 << 20,    /* bytes that a subscriber may leave unread before it is dropped */
-    RESP_ACQUIRES = 1024,       /* of one connection, on their way */
-    RESP_ATTEMPTS = 8,          /* of a transaction (issue: then -TRYAGAIN) */
-    RESP_PENDING_MS = 5000,     /* until a transaction that does not get its turn is given up */
+    RESP_PUSH_MAX = 1 << 20,    /* unread bytes after which a subscriber is dropped */
+    RESP_ACQUIRES = 1024,       /* in flight on one connection */
+    RESP_ATTEMPTS = 8,          /* of one transaction; then -TRYAGAIN */
+    RESP_PENDING_MS = 5000,     /* a transaction that could not run for this long is refused */
     RESP_NAME_MAX = 100,        /* bytes of CLIENT SETNAME */
     RESP_IDLE_MS = 3600000,
 };
@@ -41,7 +41,7 @@ enum {
 enum resp_mode { RESP_MODE_IDLE, RESP_MODE_ACQUIRING, RESP_MODE_READING, RESP_MODE_TRANSACTING };
 enum resp_clock { RESP_CLOCK_NONE, RESP_CLOCK_IDLE, RESP_CLOCK_TRANSFER };
 
-/* The request that is worked on, or waits for its turn: where its words lie in the input. */
+/* The request in progress, or waiting to begin: positions of its words in the input. */
 struct resp_kept {
     uint32_t count;
     struct {
@@ -55,47 +55,47 @@ struct resp_conn {
     struct resp_conn_options options;
     enum resp_mode mode;
     enum resp_clock clock;
-    bool is_ended;   /* no more input comes */
-    bool is_closing; /* nothing more is begun; the end follows the output */
+    bool is_ended;   /* the client sends no more input */
+    bool is_closing; /* begin no further request; close after the output is written */
     bool is_authenticated;
     int protocol;
     uint64_t id;
     uint64_t source;   /* see gateway_call */
     uint64_t since_ms; /* boot time: when the clock started */
     uint64_t born_ms;
-    uint64_t heard_ms;
+    uint64_t received_ms;
     struct buffer in;
     struct buffer out;
-    struct resp_parser *parser; /* of a request that comes in pieces; NULL: of none */
-    const char *broken;         /* what is wrong with the input; told when all before is answered */
+    struct resp_parser *parser; /* of a request received in part; NULL: none */
+    const char *broken;         /* protocol error; reported after all earlier replies */
 
-    const struct resp_command *command; /* of the request at the front; NULL: there is no such */
+    const struct resp_command *command; /* of the first request; NULL: unknown command */
     const struct resp_command *last;    /* for CLIENT LIST */
-    struct resp_kept *kept;             /* NULL: it has not been read yet */
-    size_t taken;                       /* its bytes in the input */
-    size_t covered;                     /* READING: bytes of input that the barrier is for */
+    struct resp_kept *kept;             /* NULL: the request is not parsed yet */
+    size_t taken;                       /* size of the request in the input */
+    size_t covered;                     /* READING: bytes of input that the barrier covers */
     size_t fresh;                       /* bytes of input whose reads need no further barrier */
     struct pending_request *awaited;    /* READING, TRANSACTING */
 
-    struct list acquires; /* in order */
+    struct list acquires; /* in the order of the requests */
     uint32_t acquire_count;
 
     struct buffer reply; /* of a transaction that is not confirmed yet */
     uint32_t attempts;
-    bool needs_barrier;  /* before it is run again */
-    uint64_t busy_index; /* the state's, plus one, at which another run was changing its keys */
+    bool needs_barrier;  /* before the next attempt */
+    uint64_t busy_index; /* core index plus one at which another run was changing the keys */
     uint64_t give_up_ms; /* boot time */
     struct list pending; /* in shared.pending */
 
-    uint64_t written; /* bytes, ever */
+    uint64_t written; /* bytes since the connection opened */
     struct list unwritten;
 
-    bool is_multi;     /* between MULTI and EXEC; resp_multi.c */
-    bool multi_failed; /* ... and something was wrong, so EXEC does nothing */
+    bool is_multi;     /* between MULTI and EXEC; see multi.c */
+    bool multi_failed; /* a queued command was invalid: EXEC does nothing */
     uint32_t multi_count;
-    struct buffer multi; /* the commands that wait for EXEC */
+    struct buffer multi; /* the queued commands */
 
-    struct list channels; /* subscriptions; resp_pubsub.c */
+    struct list channels; /* subscriptions; see pubsub.c */
     struct list patterns;
     uint32_t channel_count;
     uint32_t pattern_count;
@@ -104,7 +104,7 @@ struct resp_conn {
     char name[RESP_NAME_MAX + 1]; /* CLIENT SETNAME */
     char lib_name[RESP_NAME_MAX + 1];
     char lib_ver[RESP_NAME_MAX + 1];
-    char client[LIMIT_CLIENT + 1]; /* who holds what it takes */
+    char client[LIMIT_CLIENT + 1]; /* client id that owns the locks it acquires */
     size_t client_len;
 
     struct list link;     /* in shared.conns */
@@ -112,34 +112,34 @@ struct resp_conn {
     struct list deadline; /* in shared.idle or shared.transfers */
 };
 
-/* What all connections of a service share. */
+/* State shared by all connections of a service. */
 struct resp_shared {
     struct list conns;
     uint64_t conn_count;
     struct list ready;
-    struct list transfers; /* in the middle of a request, or of the last answer */
+    struct list transfers; /* connections with a partial request or an unwritten last reply */
     struct list idle;
-    struct list pending;   /* transactions that are to be run */
+    struct list pending;   /* transactions waiting to run */
     struct pool pool;      /* acquires and subscriptions */
-    uint64_t hash_key;     /* of channels */
+    uint64_t hash_key;     /* keys the hash of channels */
     struct table channels; /* subscriptions by channel */
-    struct list patterns;  /* ... to patterns */
+    struct list patterns;  /* subscriptions to patterns */
     uint32_t pattern_count;
-    struct keyspace keyspace;      /* of the run that is going on */
-    struct script_engine *scripts; /* NULL: none has come yet */
-    bool is_behind;                /* scripts took long, and some transactions had to wait */
+    struct keyspace keyspace;      /* of the current run */
+    struct script_engine *scripts; /* NULL: no script was received yet */
+    bool is_behind;                /* script time was used up and transactions are waiting */
     struct resp_parser parser;
-    struct slice args[LIMIT_RESP_ARGUMENTS]; /* the words of the request that is looked at */
+    struct slice args[LIMIT_RESP_ARGUMENTS]; /* the words of the current request */
     uint32_t arg_count;
     uint64_t born_ms; /* boot time */
     uint64_t ids;
-    uint64_t connections;     /* ever */
-    uint64_t commands;        /* ever */
-    uint64_t errors;          /* answers that were errors */
-    uint64_t conflicts;       /* transactions that were run again */
-    uint64_t dropped;         /* subscribers that were too slow */
-    uint64_t published;       /* messages that came by */
-    char expire_problem[192]; /* the answer to a TTL out of range, with the range */
+    uint64_t connections;     /* since start */
+    uint64_t commands;        /* since start */
+    uint64_t errors;          /* error replies */
+    uint64_t conflicts;       /* transactions that ran again */
+    uint64_t dropped;         /* subscribers dropped for slow reading */
+    uint64_t published;       /* messages delivered to this node */
+    char expire_problem[192]; /* reply to a TTL out of range; contains the range */
 };
 
 static inline struct resp_shared *resp_shared(const struct resp_conn *conn)
@@ -157,84 +157,84 @@ static inline bool resp_is_subscribed(const struct resp_conn *conn)
     return conn->channel_count + conn->pattern_count > 0;
 }
 
-/* resp_conn.c */
+/* conn.c */
 void resp_conn_mark_ready(struct resp_conn *conn);
 void resp_conn_shut(struct resp_conn *conn);
-/* "-CODE text" as the answer to the request, and counted. */
+/* Replies "-CODE text" to the request and counts the error. */
 void resp_conn_error(struct resp_conn *conn, const char *code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* The request at the front is answered; the next may begin, in resp_run_all. */
+/* The first request is answered; resp_run_all begins the next. */
 void resp_conn_done(struct resp_conn *conn);
-/* The words of the request at the front, in shared.args. */
+/* The words of the first request, in shared.args. */
 const struct slice *resp_conn_args(struct resp_conn *conn, uint32_t *count);
-/* Its holder's name, after CLIENT SETNAME. */
+/* Sets the client id from the connection's name (CLIENT SETNAME) and address. */
 void resp_conn_name(struct resp_conn *conn);
 
-/* resp_error.c: what the gateway or the core said, as Redis would. */
+/* error.c: maps errors of the gateway and the core to Redis errors. */
 const char *resp_error_code(enum hf_error error);
 void resp_conn_fail(struct resp_conn *conn, enum hf_error error);
 void resp_put_error(struct resp_writer *w, enum hf_error error);
 
-/* resp_acquire.c: SET with NX and HF.ACQUIRE, as the acquire that they are. */
+/* acquire.c: SET with NX and HF.ACQUIRE, submitted as an acquire. */
 struct resp_set {
     struct slice name;
     struct slice value;
     uint32_t ttl_ms;
     uint64_t wait_ms;
-    bool gives_token; /* the answer is the fencing token, not OK */
+    bool gives_token; /* reply with the fencing token instead of OK */
 };
-/* False: the command in `args` is none, or has a fault, which the general way reports. */
+/* False: `args` is not an acquire, or is invalid; the CHANGE path reports the fault. */
 bool resp_is_acquire(const struct resp_conn *conn, const struct slice *args, uint32_t count,
                      struct resp_set *out);
 void resp_acquire_begin(struct resp_conn *conn, const struct resp_set *set);
 void resp_acquire_abandon_all(struct resp_conn *conn);
-/* The client sends nothing more. One that waits for a lock is taken for gone (S7.2). */
+/* The client sends no more input. Acquires that wait for a lock are abandoned (S7.2). */
 void resp_acquire_end(struct resp_conn *conn);
 
-/* resp_set.c: fills in shared.expire_problem. */
+/* set.c: fills in shared.expire_problem. */
 void resp_set_open(struct service *s);
-/* resp_set.c, resp_token.c: whether a SET, or an HF.ACQUIRE, is a plain acquire without a fault. */
+/* set.c, token.c: whether SET or HF.ACQUIRE is a valid plain acquire. */
 bool resp_set_is_acquire(const struct service *s, const struct slice *args, uint32_t count,
                          struct resp_set *out);
 bool resp_token_is_acquire(const struct service *s, const struct slice *args, uint32_t count,
                            struct resp_set *out);
 
-/* resp_hash.c: whether a value of the kind KEY_HASH has this field. */
+/* hash.c: whether a value of kind KEY_HASH has this field. */
 bool resp_hash_has(struct slice hash, struct slice field);
 
-/* resp_transact.c */
+/* transact.c */
 void resp_transact_begin(struct resp_conn *conn);
-/* A READ, or anything else that only looks. */
-void resp_look(struct resp_conn *conn, const struct slice *args, uint32_t count);
-/* A sink that writes onto a connection or into any other buffer; and the writer behind such a one,
- * which every handler that is not called from a script has. */
+/* Runs a command that only reads. */
+void resp_read(struct resp_conn *conn, const struct slice *args, uint32_t count);
+/* A sink that writes to a connection or to another buffer, and the writer behind such a sink. Every
+ * handler that is not called from a script has such a sink. */
 struct key_sink resp_sink(struct resp_writer *w);
 struct resp_writer *resp_sink_writer(const struct key_sink *sink);
 
-/* resp_multi.c: true when the command was kept for EXEC, or refused there. */
+/* multi.c: true when the command was queued for EXEC, or refused. */
 bool resp_multi_takes(struct resp_conn *conn, const struct slice *args, uint32_t count);
 void resp_multi_end(struct resp_conn *conn);
 
-/* resp_pubsub.c */
+/* pubsub.c */
 void resp_pubsub_open(struct service *s);
 void resp_pubsub_close(struct service *s);
 void resp_pubsub_leave(struct resp_conn *conn);
 void resp_pubsub_deliver(struct service *s, struct slice channel, struct slice message);
 uint64_t resp_pubsub_receivers(struct service *s, struct slice channel);
 
-/* resp_script.c */
+/* script.c */
 void resp_script_close(struct service *s);
 struct resp_script_work {
     uint64_t busy_us;
     uint64_t steps;
 };
-/* What scripts have taken so far. */
+/* Time and steps that scripts have used since start. */
 struct resp_script_work resp_script_work(const struct service *s);
-/* Whether scripts have taken all that one turn gives them since then. */
+/* Whether scripts have used the limit of one turn since `before`. */
 bool resp_script_turn_is_over(const struct service *s, struct resp_script_work before);
 void resp_script_stats(const struct service *s, struct service_stats *out);
 
-/* The handlers of the table. */
+/* Handlers of the command table. */
 #define RESP_LOCAL_HANDLER(name) \
     void name(struct resp_conn *conn, const struct slice *args, uint32_t count)
 RESP_LOCAL_HANDLER(resp_hello);

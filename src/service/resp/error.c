@@ -1,17 +1,17 @@
-/* Errors of operation in the form of Redis: a word that clients look at, and a sentence. */
+/* Maps errors to Redis replies: a code that clients test, and a sentence. */
 #include "service/resp/conn.h"
 
 const char *resp_error_code(enum hf_error error)
 {
     switch (error) {
     case HF_UNAVAILABLE:
-        return "CLUSTERDOWN"; /* nothing was done; clients of Redis try again */
+        return "CLUSTERDOWN"; /* nothing was done; Redis clients retry */
     case HF_BUSY:
         return "TRYAGAIN";
     case HF_DISK_FULL:
         return "MISCONF";
     case HF_STATE_FULL:
-        return "OOM"; /* what Redis says at maxmemory */
+        return "OOM";
     case HF_OUTCOME_UNKNOWN:
         return "OUTCOMEUNKNOWN";
     case HF_WRONG_TIER:
@@ -25,7 +25,7 @@ static const char *words(enum hf_error error)
 {
     switch (error) {
     case HF_OUTCOME_UNKNOWN:
-        return "it may have been done: look at the key (GET, TTL) before you rely on either";
+        return "the command may have been applied: check the key (GET, TTL) before you continue";
     case HF_STATE_FULL:
         return "state_full: the state has reached its limit (state-max), nothing was done; delete "
                "keys, or raise state-max on all nodes";

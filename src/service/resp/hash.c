@@ -1,7 +1,7 @@
-/* Small hashes as the value of a lock: Redisson keeps a holder and its depth in one.
+/* Small hashes as the value of a lock. Redisson stores a holder and its depth in one.
  *
- * A value is a run of fields, each two lengths of two bytes, the field and what it holds. With at
- * most 4,096 bytes of them all, looking through them is the quickest. */
+ * A value is a sequence of fields. Each field is two lengths of two bytes, the field name and its
+ * value. A hash has at most 4,096 bytes, so lookup is a linear search. */
 #include "service/resp/conn.h"
 
 #include <inttypes.h>
@@ -14,8 +14,8 @@ enum { FIELD_HEAD = 4 };
 struct field {
     struct slice name;
     struct slice value;
-    size_t at;  /* where it begins */
-    size_t end; /* where the next one does */
+    size_t at;  /* where the field begins */
+    size_t end; /* where the next field begins */
 };
 
 static size_t length_at(const uint8_t *at)
@@ -23,7 +23,7 @@ static size_t length_at(const uint8_t *at)
     return (size_t)at[0] | (size_t)at[1] << 8;
 }
 
-/* The field at `at`; false at the end, or where the bytes are none. */
+/* Reads the field at `at`. False: end of the hash, or malformed bytes. */
 static bool next_field(struct slice hash, size_t at, struct field *out)
 {
     if (at > hash.len || hash.len - at < FIELD_HEAD) {
@@ -66,7 +66,7 @@ static uint32_t count_fields(struct slice hash)
     return count;
 }
 
-/* The hash of a key that is one, or an empty one; false, and `to` was told, when it is another. */
+/* Returns the hash of the key, or an empty one. False: another type; the error was sent to `to`. */
 static bool open_hash(struct keyspace *k, struct slice name, const struct key_sink *to,
                       struct key **key, struct slice *hash)
 {
@@ -182,7 +182,7 @@ static bool may_change(const struct keyspace *k, const struct key *key, const st
     if (key->kind == KEY_RESERVED) {
         to->error(
             to->ctx, "ERR",
-            "the lock is free and not to be had now: a lock-delay runs, or others wait for it");
+            "the lock is free, but a lock-delay or a queue prevents acquiring it; try again later");
         return false;
     }
     if (!key_is_own(k, key)) {
@@ -194,7 +194,7 @@ static bool may_change(const struct keyspace *k, const struct key *key, const st
     return true;
 }
 
-/* `hash` without the field at `without` (NULL: all of it), and with another behind it. */
+/* Copies `hash` without the field `without` (NULL: completely) and appends another field. */
 static bool make_hash(struct keyspace *k, struct slice hash, const struct field *without,
                       struct slice name, struct slice value, struct slice *out,
                       const struct key_sink *to)
@@ -330,7 +330,7 @@ void key_hdel(struct keyspace *k, const struct slice *args, uint32_t count,
     if (gone > 0 && hash.len > 0) {
         put_hash(k, key, hash);
     } else if (gone > 0) {
-        key_drop(k, key); /* it may be changed, so it is its own */
+        key_drop(k, key); /* the change was allowed, so the key is its own */
     }
     to->integer(to->ctx, gone);
 }

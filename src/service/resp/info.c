@@ -1,4 +1,4 @@
-/* INFO and CONFIG GET: what clients and their tools read, as far as it means something here. */
+/* INFO and CONFIG GET: the values that clients and tools read, as far as they apply here. */
 #include "service/resp/conn.h"
 
 #include <inttypes.h>
@@ -47,7 +47,7 @@ static void put_stats(struct resp_conn *conn, struct buffer *out)
                   shared->connections, shared->commands, shared->errors);
 }
 
-/* A client needs no other node for anything: this one takes everything in. */
+/* Clients need no other node: each node accepts all requests. */
 static void put_replication(struct resp_conn *conn, struct buffer *out)
 {
     struct gateway_status status;
@@ -85,7 +85,7 @@ static const struct {
     {"CLUSTER", "Cluster", put_cluster}, {"KEYSPACE", "Keyspace", put_keyspace},
 };
 
-static bool is_asked_for(const char *word, const struct slice *args, uint32_t count)
+static bool is_section_requested(const char *word, const struct slice *args, uint32_t count)
 {
     if (count == 1) {
         return true;
@@ -105,7 +105,7 @@ void resp_info(struct resp_conn *conn, const struct slice *args, uint32_t count)
     struct buffer text;
     buffer_init(&text, conn->service->memory, 1 << 14);
     for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
-        if (is_asked_for(sections[i].word, args, count)) {
+        if (is_section_requested(sections[i].word, args, count)) {
             buffer_printf(&text, "%s# %s\r\n", buffer_len(&text) > 0 ? "\r\n" : "",
                           sections[i].title);
             sections[i].put(conn, &text);
@@ -134,7 +134,7 @@ void resp_config(struct resp_conn *conn, const struct slice *args, uint32_t coun
     uint32_t found = 0;
     if (!resp_is_word(args[1], "GET") || count < 3) {
         resp_conn_error(conn, "ERR",
-                        "only CONFIG GET is known here; settings are in holdfast-serve(1)");
+                        "only CONFIG GET is supported; holdfast-serve(1) describes the settings");
         return;
     }
     for (size_t i = 0; i < all; i++) {

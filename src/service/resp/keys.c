@@ -1,5 +1,5 @@
-/* Commands on keys of any kind: whether they are there, what they are, how long they last, and
- * their end. Reading a key's value is noted, so that a script which compared it may act on it. */
+/* Commands on keys of any type: existence, type, TTL, deletion. Reading a value is recorded, so
+ * that a script that compared it may change the key. */
 #include "service/resp/conn.h"
 
 #include <inttypes.h>
@@ -11,8 +11,8 @@
 
 enum { KEY_TEXT_MAX = sizeof("holdfast:") + LIMIT_CLIENT };
 
-/* The value as a string; `text` holds what is not stored as one. False: there is none, and `to` has
- * the error if the key is of another type, nothing if it is absent. */
+/* Returns the value as a string; `text` is the storage for numbers. False: no value. If the key has
+ * another type, the error was sent to `to`. */
 static bool read_value(struct key *key, char text[KEY_TEXT_MAX], struct slice *out,
                        const struct key_sink *to)
 {
@@ -26,7 +26,7 @@ static bool read_value(struct key *key, char text[KEY_TEXT_MAX], struct slice *o
         len = snprintf(text, KEY_TEXT_MAX, "%" PRId64, key->number);
         *out = slice_make(text, (size_t)len);
         return true;
-    case KEY_LOCK: /* of another API: it says whose it is */
+    case KEY_LOCK: /* of another API: its value is the holder */
         len = snprintf(text, KEY_TEXT_MAX, "holdfast:%.*s", (int)key->seen.client.len,
                        (const char *)key->seen.client.data);
         *out = slice_make(text, (size_t)len);
@@ -62,7 +62,7 @@ void key_get(struct keyspace *k, const struct slice *args, uint32_t count,
     }
 }
 
-/* From `start` to `end`, both included; negative ones count from the end. */
+/* From `start` to `end`, both included; negative positions count from the end. */
 void key_getrange(struct keyspace *k, const struct slice *args, uint32_t count,
                   const struct key_sink *to)
 {
@@ -87,11 +87,11 @@ void key_getrange(struct keyspace *k, const struct slice *args, uint32_t count,
                                : slice_make(value.data + start, (size_t)(end - start + 1)));
 }
 
-/* A name that cannot be one has no value; what is no string has none either, as in Redis. */
+/* A key that is not a string yields nil, as in Redis. */
 void key_mget(struct keyspace *k, const struct slice *args, uint32_t count,
               const struct key_sink *to)
 {
-    for (uint32_t i = 1; i < count; i++) { /* errors first: an array cannot be taken back */
+    for (uint32_t i = 1; i < count; i++) { /* find errors first: an array cannot be withdrawn */
         if (keyspace_key(k, args[i], to) == NULL) {
             return;
         }
@@ -161,20 +161,20 @@ void key_ttl(struct keyspace *k, const struct slice *args, uint32_t count,
         to->integer(to->ctx, -2);
         return;
     }
-    if (key->deadline_ms == 0) { /* a counter */
+    if (key->deadline_ms == 0) { /* a counter without a TTL */
         to->integer(to->ctx, -1);
         return;
     }
     bool is_ms = args[0].data[0] == 'p' || args[0].data[0] == 'P';
     bool is_when = args[0].len > 4;
     const struct service *s = k->service;
-    /* What the state still has is there, even if its last moment is just passing. */
+    /* A key in the state exists, even if its deadline is passing just now. */
     uint64_t left_ms = key->deadline_ms > k->now_ms ? key->deadline_ms - k->now_ms : 1;
     uint64_t ms = is_when ? s->gateway.wall_ms(s->gateway.ctx) + left_ms : left_ms;
     to->integer(to->ctx, (int64_t)(is_ms ? ms : (ms + 500) / 1000));
 }
 
-/* ---- the end ---- */
+/* ---- deletion ---- */
 
 void key_del(struct keyspace *k, const struct slice *args, uint32_t count,
              const struct key_sink *to)
@@ -202,8 +202,8 @@ enum expire_rule { EXPIRE_ALWAYS, EXPIRE_NX, EXPIRE_XX, EXPIRE_GT, EXPIRE_LT };
 
 struct expire_request {
     enum expire_rule rule;
-    bool needs_ttl; /* XX, also beside GT or LT */
-    bool ends_it;   /* the time is past */
+    bool needs_ttl; /* XX, also together with GT or LT */
+    bool ends_it;   /* the requested time is in the past: delete */
     struct resp_time time;
 };
 
@@ -226,7 +226,7 @@ static bool read_rule(const struct slice *args, uint32_t count, struct expire_re
     return true;
 }
 
-/* A lock always has a TTL, a counter may have none, which is then the longest. */
+/* A lock always has a TTL. A counter may have none, which counts as infinite. */
 static bool rule_holds(const struct expire_request *request, const struct key *key,
                        uint64_t deadline_ms)
 {
@@ -263,12 +263,12 @@ static void set_deadline(struct keyspace *k, struct key *key, uint32_t ttl_ms,
 {
     if (key->kind == KEY_LOCK) {
         to->error(to->ctx, "ERR",
-                  "the lock was taken through another API: only its holder may renew it, there");
+                  "the lock was taken through another API: only its holder can renew it, through "
+                  "that API");
     } else if (!key_is_own(k, key) && k->now_ms + ttl_ms < key->deadline_ms) {
-        to->error(
-            to->ctx, "ERR",
-            "the lock is held by another connection: its life may be made longer, not shorter, "
-            "unless a script compares its value");
+        to->error(to->ctx, "ERR",
+                  "the lock is held by another connection: its TTL can be extended, not shortened, "
+                  "unless a script compares its value");
     } else {
         key_set_ttl(k, key, ttl_ms);
         to->integer(to->ctx, 1);
@@ -321,8 +321,7 @@ void key_persist(struct keyspace *k, const struct slice *args, uint32_t count,
     if (!key_is_present(key)) {
         to->integer(to->ctx, 0);
     } else if (key->kind != KEY_COUNTER) {
-        to->error(to->ctx, "ERR",
-                  "a lock without a TTL could be held for ever: PERSIST is for counters only");
+        to->error(to->ctx, "ERR", "PERSIST works on counters only: a lock must have a TTL");
     } else {
         to->integer(to->ctx, key->deadline_ms != 0);
         key_persist_counter(key);
@@ -331,8 +330,7 @@ void key_persist(struct keyspace *k, const struct slice *args, uint32_t count,
 
 /* ---- counters ---- */
 
-/* INCR, DECR, INCRBY, DECRBY: counters are apart from the locks. They keep the TTL that they have.
- */
+/* INCR, DECR, INCRBY, DECRBY. Counters are separate from locks. They keep their TTL. */
 void key_incr(struct keyspace *k, const struct slice *args, uint32_t count,
               const struct key_sink *to)
 {
@@ -347,7 +345,7 @@ void key_incr(struct keyspace *k, const struct slice *args, uint32_t count,
         return;
     }
     if (key->kind != KEY_ABSENT && key->kind != KEY_COUNTER) {
-        to->error(to->ctx, "WRONGTYPE", "the key is a lock; INCR counts in keys of its own");
+        to->error(to->ctx, "WRONGTYPE", "the key is a lock; INCR and DECR work on counters only");
         return;
     }
     int64_t number = key->kind == KEY_COUNTER ? key->number : 0;

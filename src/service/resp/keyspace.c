@@ -1,5 +1,5 @@
-/* The overlay of keyspace.h: keys as they were read, with the run's own changes, and how both
- * become one `transact`. */
+/* The overlay of keyspace.h: keys as read, the run's own changes, and how both become one
+ * `transact`. */
 #include "service/resp/keyspace_state.h"
 
 #include <stdio.h>
@@ -23,14 +23,14 @@ void keyspace_close(struct keyspace *k)
     bump_close(&k->arena);
 }
 
-bool keyspace_begin(struct keyspace *k, uint32_t tenant, struct slice client, bool is_looking)
+bool keyspace_begin(struct keyspace *k, uint32_t tenant, struct slice client, bool is_read_only)
 {
     bump_reset(&k->arena);
     k->core = service_tier_core(k->service, k->service->options.resp_tier);
     k->tenant = tenant;
     k->client = client;
     k->now_ms = service_cluster_ms(k->service);
-    k->is_looking = is_looking;
+    k->is_read_only = is_read_only;
     k->is_script = false;
     k->conn = NULL;
     k->count = 0;
@@ -58,7 +58,7 @@ struct bump *keyspace_arena(struct keyspace *k)
     return &k->arena;
 }
 
-/* ---- calls of scripts ---- */
+/* ---- calls from scripts ---- */
 
 void keyspace_call(struct keyspace *k, const struct slice *args, uint32_t count,
                    const struct key_sink *to)
@@ -103,7 +103,7 @@ static struct key *find_key(struct keyspace *k, struct slice name)
 
 struct key *keyspace_key(struct keyspace *k, struct slice name, const struct key_sink *to)
 {
-    struct key *key = k->is_looking ? NULL : find_key(k, name);
+    struct key *key = k->is_read_only ? NULL : find_key(k, name);
     if (key != NULL) {
         return key;
     }
@@ -113,8 +113,8 @@ struct key *keyspace_key(struct keyspace *k, struct slice name, const struct key
                   "characters and without an empty, '.' or '..' segment between slashes");
         return NULL;
     }
-    if (k->is_looking) {
-        k->count = 0; /* nothing is noted, so one place is enough */
+    if (k->is_read_only) {
+        k->count = 0; /* reads are not recorded, so one slot is enough */
     } else if (k->count == LIMIT_CHECKS) {
         to->error(to->ctx, "ERR", "limit_transaction: a command or script has at most 64 keys");
         return NULL;
@@ -135,7 +135,7 @@ struct key *keyspace_key(struct keyspace *k, struct slice name, const struct key
 bool key_is_own(const struct keyspace *k, const struct key *key)
 {
     if (key->seen.kind == KEY_ABSENT || key->seen.kind == KEY_COUNTER) {
-        return true; /* the run's own work, or nobody's */
+        return true; /* created by the run, or without an owner */
     }
     if (key->seen.kind != KEY_STRING && key->seen.kind != KEY_HASH) {
         return false;
@@ -174,7 +174,7 @@ void key_persist_counter(struct key *key)
 void key_set_number(struct key *key, int64_t number)
 {
     if (key->kind != KEY_COUNTER) {
-        key_persist_counter(key); /* it is a new one, also where the run dropped one before */
+        key_persist_counter(key); /* a new counter, even if the run deleted one before */
     }
     key->kind = KEY_COUNTER;
     key->number = number;
@@ -185,7 +185,7 @@ bool key_may_drop(const struct keyspace *k, const struct key *key, const struct 
 {
     if (!key_is_own(k, key) && k->service->options.resp_del_refused) {
         to->error(to->ctx, "NOPERM",
-                  "the lock was taken by another connection, and its deletion is switched off "
+                  "the lock was taken by another connection, and its deletion is disabled "
                   "(resp-del = refuse); compare its value in a script, or use force-unlock");
         return false;
     }
@@ -234,13 +234,13 @@ void keyspace_cancel(struct keyspace *k)
     k->message_count = 0;
 }
 
-/* ---- as a command ---- */
+/* ---- conversion to a command ---- */
 
 static bool has_effect(const struct key *key)
 {
     bool was = key->seen.kind != KEY_ABSENT && key->seen.kind != KEY_RESERVED;
     if (!key_is_present(key) && !was) {
-        return false; /* it came and went within the run */
+        return false; /* created and deleted within the run */
     }
     return key->is_changed || key->ttl_ms != 0 || key->is_persisted;
 }
@@ -302,7 +302,7 @@ enum hf_error keyspace_build(struct keyspace *k, struct command *out)
     return !fits ? HF_TRANSACT_TOO_LARGE : command_check(out);
 }
 
-/* ---- runs that meet ---- */
+/* ---- concurrent runs ---- */
 
 static uint32_t slot_of(struct slice name)
 {

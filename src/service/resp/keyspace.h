@@ -1,13 +1,13 @@
-/* The keys of the Redis protocol, as one command or one script sees them: the applied state of this
- * node with the caller's own changes laid over it.
+/* The keys that one command or script sees: the applied state of this node, overlaid with the run's
+ * own changes.
  *
- * A key is a lock name. What a run reads is noted with its version, what it changes stays in the
- * overlay; at the end both become one `transact`, which the core does as a whole, or not at all
- * when something that was read has changed meanwhile. Then the run is made again, from the
- * beginning. So a run must do nothing but call keyspace_call and give its answer to a sink.
+ * A key is a lock name. The run records each key it reads with its version, and keeps its changes
+ * in the overlay. At the end both become one `transact`. The core applies it completely, or rejects
+ * it if a key that was read has changed. Then the run starts again from the beginning. So a run
+ * must have no effect except calls of keyspace_call and its reply to a sink.
  *
- * The commands themselves are in resp_keys*.c; a script's redis.call and a client's command are the
- * same function. */
+ * The commands are in keys.c, set.c, hash.c, scan.c, multi.c and token.c. A script's redis.call and
+ * a client's command use the same functions. */
 #ifndef HOLDFAST_SERVICE_RESP_KEYSPACE_H
 #define HOLDFAST_SERVICE_RESP_KEYSPACE_H
 
@@ -15,8 +15,9 @@
 #include "core/view.h"
 #include "service/service.h"
 
-/* Where an answer goes: onto a connection, or onto a script's stack. One call for a plain value; an
- * array or a map announces how many calls follow. All texts are borrowed for the call. */
+/* Receives a reply: writes it to a connection or pushes it on a script's stack. A plain value is
+ * one call. An array or a map announces the number of calls that follow. Texts are borrowed for the
+ * call. */
 struct key_sink {
     void *ctx;
     void (*status)(void *ctx, const char *text); /* "OK" */
@@ -31,23 +32,24 @@ struct key_sink {
 
 struct keyspace;
 
-/* Does one command, `args[0]` being its name, as a script may: commands about connections,
- * subscriptions and scripts are refused, with Redis's words. Exactly one answer goes to `to`. */
+/* Runs one command that a script may call; `args[0]` is its name. Refuses commands about
+ * connections, subscriptions and scripts with Redis's error texts. Sends exactly one reply to
+ * `to`. */
 void keyspace_call(struct keyspace *k, const struct slice *args, uint32_t count,
                    const struct key_sink *to);
 
-/* From here on the run is a script: a key whose value it has read (GET, HGET, HEXISTS, HGETALL,
- * ...) is its own to change or delete, since it had the chance to compare. */
+/* Marks the run as a script. A script may change or delete a key whose value it has read (GET,
+ * HGET, HEXISTS, HGETALL, ...), since it could compare the value. */
 void keyspace_enter_script(struct keyspace *k);
 
-/* It wants nothing, after all: a script that ended with an error. What it read is still checked
- * before its answer is given. */
+/* Discards the changes, for a script that failed. The keys it read are still checked before its
+ * reply is sent. */
 void keyspace_cancel(struct keyspace *k);
 
-/* The service in whose name it runs, and the time that it sees, which does not pass meanwhile. */
+/* The service of the run, and its time, which stays constant during the run. */
 struct service *keyspace_service(const struct keyspace *k);
 uint64_t keyspace_now_ms(const struct keyspace *k);
-/* Memory that lasts until the run is over. NULL: it has taken too much. */
+/* Memory that is valid until the run ends. NULL: the run has exceeded its limit. */
 struct bump *keyspace_arena(struct keyspace *k);
 
 #endif

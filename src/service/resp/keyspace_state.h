@@ -1,4 +1,4 @@
-/* A run over the keys in memory: what keyspace.c and the commands in resp_keys*.c share. */
+/* State of a run over the keys, shared by keyspace.c and the command files (keys.c, set.c, ...). */
 #ifndef HOLDFAST_SERVICE_RESP_KEYSPACE_STATE_H
 #define HOLDFAST_SERVICE_RESP_KEYSPACE_STATE_H
 
@@ -6,25 +6,25 @@
 #include "service/resp/keyspace.h"
 
 enum {
-    KEYSPACE_WRITTEN = 1024,      /* slots that remember which keys are being changed */
-    KEYSPACE_ARENA_MAX = 4 << 20, /* bytes that one run may take */
+    KEYSPACE_WRITTEN = 1024,      /* slots that record which keys are being changed */
+    KEYSPACE_ARENA_MAX = 4 << 20, /* bytes that one run may allocate */
     KEYSPACE_SCAN_MAX = 1 << 16,
 };
 
-/* One key, as it was in the state and as the run has it now. */
+/* One key: its applied state and the overlay of the run. */
 struct key {
     struct slice name;
     struct key_view seen;
-    /* The overlay. */
+    /* Overlay: */
     enum key_kind kind;
     struct slice value;
     int64_t number;
     uint64_t deadline_ms;
-    uint32_t ttl_ms;   /* the new one; 0: as it was */
-    bool is_changed;   /* value or kind */
-    bool is_forced;    /* its end: somebody else's lock */
-    bool is_compared;  /* a script has read its value */
-    bool is_persisted; /* a counter: it loses the deadline that it had */
+    uint32_t ttl_ms;   /* the new TTL; 0: unchanged */
+    bool is_changed;   /* value or kind has changed */
+    bool is_forced;    /* deletes a lock of another holder */
+    bool is_compared;  /* the script has read its value */
+    bool is_persisted; /* counter: loses its deadline */
 };
 
 struct key_message {
@@ -36,13 +36,13 @@ struct resp_conn;
 
 struct keyspace {
     struct service *service;
-    struct resp_conn *conn; /* whose command it is; for EXEC */
+    struct resp_conn *conn; /* the connection of the command; for EXEC */
     struct bump arena;
-    const struct core *core; /* that is read: of the tier that these clients get */
+    const struct core *core; /* the core to read: that of the configured tier */
     uint32_t tenant;
-    struct slice client; /* in whose name */
+    struct slice client; /* client id of the run */
     uint64_t now_ms;     /* cluster time */
-    bool is_looking;     /* a plain read after a barrier: nothing is checked, nothing changed */
+    bool is_read_only;   /* plain read after a barrier: no checks, no changes */
     bool is_script;
     uint32_t count;
     struct key keys[LIMIT_CHECKS];
@@ -50,29 +50,30 @@ struct keyspace {
     struct key_message messages[LIMIT_EFFECTS];
     uint8_t *checks;  /* LIMIT_TRANSACT_BYTES */
     uint8_t *effects; /* LIMIT_TRANSACT_BYTES */
-    /* By the hash of the key: the state's index, plus one, when a change of it was last submitted.
-     * While the state has not moved on, whoever runs over it again would only meet a conflict. */
+    /* By hash of the key: core index plus one when a change was last submitted. Until the core's
+     * index has moved past it, another run over the key would only conflict. */
     uint64_t written[KEYSPACE_WRITTEN];
 };
 
 void keyspace_open(struct keyspace *k, struct service *s);
 void keyspace_close(struct keyspace *k);
 
-/* A run begins; `client` lasts until it is over. False: this node has nothing to read (S10.1). */
-bool keyspace_begin(struct keyspace *k, uint32_t tenant, struct slice client, bool is_looking);
-/* Something that it read is being changed by another run, whose result is not there yet. */
+/* Begins a run. `client` must be valid until it ends. False: this node has no state to read
+ * (S10.1). */
+bool keyspace_begin(struct keyspace *k, uint32_t tenant, struct slice client, bool is_read_only);
+/* Another run is changing a key that this run has read; its result is not applied yet. */
 bool keyspace_is_busy(const struct keyspace *k);
-/* It read nothing and wants nothing: no need to ask anybody. */
+/* The run has read and changed nothing: there is nothing to submit. */
 bool keyspace_is_idle(const struct keyspace *k);
-/* What it read and what it wants as one command, which lasts until the next run. HF_OK, or why it
- * cannot be. */
+/* Builds one command from the keys read and the changes; valid until the next run. Returns HF_OK,
+ * or why the command cannot be built. */
 enum hf_error keyspace_build(struct keyspace *k, struct command *out);
-/* It was submitted. */
+/* Call after the command was submitted. */
 void keyspace_submitted(struct keyspace *k);
 
 /* ---- for the commands ---- */
 
-/* The key, noted as read. NULL: it cannot be one, and `to` was told. */
+/* Returns the key and records it as read. NULL: invalid name; the error was sent to `to`. */
 struct key *keyspace_key(struct keyspace *k, struct slice name, const struct key_sink *to);
 
 static inline bool key_is_present(const struct key *key)
@@ -80,20 +81,20 @@ static inline bool key_is_present(const struct key *key)
     return key->kind != KEY_ABSENT && key->kind != KEY_RESERVED;
 }
 
-/* Whether this run may change it without force: the lock was taken through this connection, or a
- * script has looked at its value. */
+/* Whether the run may change the key without force: the lock was acquired through this connection,
+ * or the script has read its value. */
 bool key_is_own(const struct keyspace *k, const struct key *key);
 
-/* A copy that lasts as long as the run; false, and `to` was told, when it takes too much. */
+/* Copies the text to memory of the run. False: the run exceeds its limit; the error was sent to
+ * `to`. */
 bool keyspace_copy(struct keyspace *k, struct slice *text, const struct key_sink *to);
 
 void key_put(struct keyspace *k, struct key *key, enum key_kind kind, struct slice value,
              uint32_t ttl_ms);
 void key_set_ttl(struct keyspace *k, struct key *key, uint32_t ttl_ms);
 void key_set_number(struct key *key, int64_t number);
-/* A counter: no deadline any more. */
 void key_persist_counter(struct key *key);
-/* False: it is somebody else's, and that is switched off; `to` was told. */
+/* False: the key belongs to another holder and force is disabled; the error was sent to `to`. */
 bool key_may_drop(const struct keyspace *k, const struct key *key, const struct key_sink *to);
 void key_drop(struct keyspace *k, struct key *key);
 bool keyspace_publish(struct keyspace *k, struct slice channel, struct slice text,

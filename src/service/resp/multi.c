@@ -1,6 +1,6 @@
-/* MULTI and EXEC: commands that are kept until EXEC, and then run one after the other as one run
- * over the keys, so that they become one `transact`. Clients use it for pipelines, too (redis-py
- * does by default). What is about connections cannot be among them. */
+/* MULTI and EXEC. Commands are queued until EXEC and then executed in one run over the keys, so
+ * that they become one `transact`. Clients also use it for pipelines (redis-py by default).
+ * Commands about connections are refused. */
 #include "service/resp/conn.h"
 
 void resp_multi(struct resp_conn *conn, const struct slice *args, uint32_t count)
@@ -73,8 +73,8 @@ bool resp_multi_takes(struct resp_conn *conn, const struct slice *args, uint32_t
     return true;
 }
 
-/* One after the other; an error is the answer of its command, and the others are done, as in Redis.
- */
+/* Runs the commands in order. An error is the reply of its command only; the others are still
+ * executed, as in Redis. */
 static void run_all(struct keyspace *k, struct resp_conn *conn, const struct key_sink *to)
 {
     struct resp_shared *shared = resp_shared(conn);
@@ -84,7 +84,7 @@ static void run_all(struct keyspace *k, struct resp_conn *conn, const struct key
     while (left > 0) {
         resp_parser_init(&shared->parser);
         struct resp_result r = resp_feed(&shared->parser, at, left);
-        hf_assert(r.status == RESP_REQUEST); /* we wrote it ourselves */
+        hf_assert(r.status == RESP_REQUEST); /* queued by us, so it is valid */
         uint32_t count = resp_count(&shared->parser);
         for (uint32_t i = 0; i < count; i++) {
             shared->args[i] = resp_argument(&shared->parser, at, i);

@@ -1,4 +1,4 @@
-/* Numbers, words and patterns of requests, see resp_number.h. */
+/* Numbers, words and patterns in requests; see number.h. */
 #include "service/resp/number.h"
 
 #include "base/limits.h"
@@ -26,7 +26,7 @@ bool resp_parse_number(struct slice text, int64_t *out)
     return true;
 }
 
-/* One place of the pattern against one byte; *at moves behind it. */
+/* Matches one pattern element against one byte; *at moves behind the element. */
 static bool matches_one(struct slice pattern, size_t *at, uint8_t c)
 {
     uint8_t p = pattern.data[*at];
@@ -64,9 +64,8 @@ static bool matches_one(struct slice pattern, size_t *at, uint8_t c)
     return is_in != is_not;
 }
 
-/* Goes back to the last star only: what an earlier one took need never be looked at again. Even so
- * it could take the product of both lengths, for each of ten thousand names; such a pattern is
- * made for that, and matches nothing. */
+/* Backtracks to the last star only: earlier stars need no second try. The cost can still be the
+ * product of both lengths for each of ten thousand names. The step limit stops hostile patterns. */
 bool resp_matches(struct slice pattern, struct slice text)
 {
     uint32_t steps = 0;

@@ -6,10 +6,10 @@
 
 struct service;
 
-/* A whole number as Redis reads it: no space, no plus, no leading zeros. */
+/* Parses a whole number like Redis: no space, no plus, no leading zeros. */
 bool resp_parse_number(struct slice text, int64_t *out);
-/* The same word, in letters of either size; `word` is in capitals. Here, since a SET is compared
- * with a dozen of them, nearly all of another length or another first letter. */
+/* Compares words, ignoring case; `word` is upper case. Inline: SET compares with a dozen words, and
+ * most differ in length or first letter. */
 static inline bool resp_is_word(struct slice text, const char *word)
 {
     if (text.len != strlen(word)) {
@@ -23,18 +23,18 @@ static inline bool resp_is_word(struct slice text, const char *word)
     }
     return true;
 }
-/* Redis's glob: * ? [a-z] [^a] and a backslash; within LIMIT_RESP_MATCH steps, else it does not. */
+/* Redis's glob: * ? [a-z] [^a] and a backslash. No match after LIMIT_RESP_MATCH steps. */
 bool resp_matches(struct slice pattern, struct slice text);
 
-/* A TTL as a client says it: a number, in units of so many milliseconds; a time from now on, or
- * (is_absolute) one of the wall clock. */
+/* A TTL as sent by a client: a number of units of `unit_ms`, relative, or a wall-clock time
+ * (is_absolute). */
 struct resp_time {
     struct slice text;
     uint64_t unit_ms;
     bool is_absolute;
 };
-/* As milliseconds from now on, within what a lock, or a counter, may live. NULL: fine; otherwise a
- * sentence. */
+/* Converts to milliseconds from now, within the limits of a lock or a counter. Returns NULL, or a
+ * sentence that describes the error. */
 const char *resp_ttl_ms(const struct service *s, struct resp_time time, uint32_t *ttl_ms);
 const char *resp_counter_ttl_ms(const struct service *s, struct resp_time time, uint32_t *ttl_ms);
 

@@ -1,6 +1,6 @@
-/* Channels: who listens to what on this node. A message is an event of the log (PUBLISH is a
- * transaction), so the subscribers of every node hear it, in the same order. One that does not read
- * is dropped when too much waits for it. */
+/* Subscriptions of this node. A message is an event of the log (PUBLISH is a transaction), so
+ * subscribers on every node receive it, in the same order. A subscriber that does not read is
+ * dropped when too many bytes are unread. */
 #include "service/resp/conn.h"
 
 #define XXH_INLINE_ALL
@@ -19,7 +19,7 @@ struct subscription {
     uint8_t text[];
 };
 
-/* Keyed, so that nobody finds channels that meet. */
+/* Keyed, so that clients cannot construct colliding channels. */
 static uint32_t hash_of(const struct resp_shared *shared, struct slice text)
 {
     return (uint32_t)XXH3_64bits_withSeed(text.data, text.len, shared->hash_key);
@@ -112,7 +112,7 @@ void resp_pubsub_leave(struct resp_conn *conn)
 
 /* ---- commands ---- */
 
-/* "subscribe", the channel, and how many there are now. */
+/* "subscribe", the channel, and the number of subscriptions. */
 static void confirm(struct resp_conn *conn, const char *what, struct slice text, bool is_none)
 {
     struct resp_writer w = resp_conn_writer(conn);
@@ -142,9 +142,9 @@ static void subscribe(struct resp_conn *conn, const struct slice *args, uint32_t
                                 LIMIT_NAME, LIMIT_RESP_PATTERN);
                 return;
             }
-            /* Each message is held against each pattern. */
+            /* Each message is compared with each pattern. */
             if (is_pattern && resp_shared(conn)->pattern_count == LIMIT_RESP_PATTERNS) {
-                resp_conn_error(conn, "ERR", "this node has as many patterns as it may (%d)",
+                resp_conn_error(conn, "ERR", "this node has reached its limit of %d patterns",
                                 LIMIT_RESP_PATTERNS);
                 return;
             }
@@ -212,12 +212,12 @@ static uint64_t count_channel(struct service *s, struct slice channel)
     return count;
 }
 
-/* PUBSUB NUMSUB, NUMPAT: of this node. */
+/* PUBSUB NUMSUB, NUMPAT: for this node. */
 void resp_pubsub(struct resp_conn *conn, const struct slice *args, uint32_t count)
 {
     struct resp_writer w = resp_conn_writer(conn);
     if (resp_is_word(args[1], "NUMSUB")) {
-        resp_array(&w, 2 * (count - 2)); /* a flat list in RESP3, too, as in Redis */
+        resp_array(&w, 2 * (count - 2)); /* a flat list also in RESP3, as in Redis */
         for (uint32_t i = 2; i < count; i++) {
             resp_bulk(&w, args[i]);
             resp_integer(&w, (int64_t)count_channel(conn->service, args[i]));
@@ -232,7 +232,7 @@ void resp_pubsub(struct resp_conn *conn, const struct slice *args, uint32_t coun
 
 /* ---- messages ---- */
 
-/* Answers in full, or nothing: a client that cannot keep up is let go. */
+/* Writes the complete message, or drops a subscriber that does not keep up. */
 static void push(struct subscription *sub, bool is_pattern, struct slice channel,
                  struct slice message)
 {

@@ -1,5 +1,5 @@
-/* SCAN and DBSIZE, over the paged list of names (S9.2): locks first, then counters. A cursor is
- * that of the list; one bit more says which of the two it is in. */
+/* SCAN and DBSIZE, over the paged list of names (S9.2): locks first, then counters. The cursor is
+ * that of the list, with one more bit that selects locks or counters. */
 #include "service/resp/conn.h"
 
 #include <inttypes.h>
@@ -20,7 +20,7 @@ struct scan {
     enum { SCAN_ANY, SCAN_STRING, SCAN_HASH, SCAN_OTHER } type;
     uint32_t limit;
     uint32_t count;
-    bool is_full; /* too much memory: the page is cut, which the client learns */
+    bool is_full; /* out of memory: the client gets an error */
     struct found *first;
     struct found **last;
 };
@@ -45,7 +45,7 @@ static void on_lock(void *ctx, const struct lock_view *lock)
 {
     struct scan *scan = ctx;
     if (!lock->has_holder) {
-        return; /* waited for, or delayed: no key */
+        return; /* has waiters or a lock-delay only: not a key */
     }
     if (scan->type != SCAN_ANY) {
         struct key_view view;
@@ -94,7 +94,7 @@ static const char *read_options(const struct slice *args, uint32_t count, struct
     return NULL;
 }
 
-/* What every name that matches begins with. */
+/* The literal prefix of the pattern. */
 static struct slice prefix_of(struct slice match)
 {
     size_t len = 0;
@@ -104,7 +104,7 @@ static struct slice prefix_of(struct slice match)
     return slice_make(match.data, len);
 }
 
-static uint64_t look(struct scan *scan, uint64_t cursor)
+static uint64_t scan_page(struct scan *scan, uint64_t cursor)
 {
     const struct core *core = scan->k->core;
     uint32_t tenant = scan->k->tenant;
@@ -136,9 +136,9 @@ void key_scan(struct keyspace *k, const struct slice *args, uint32_t count,
         to->error(to->ctx, "ERR", problem);
         return;
     }
-    uint64_t next = look(&scan, (uint64_t)cursor);
+    uint64_t next = scan_page(&scan, (uint64_t)cursor);
     if (scan.is_full) {
-        to->error(to->ctx, "ERR", "the page is too large: ask with a lower COUNT");
+        to->error(to->ctx, "ERR", "the page is too large: use a lower COUNT");
         return;
     }
     char text[24];
@@ -151,7 +151,7 @@ void key_scan(struct keyspace *k, const struct slice *args, uint32_t count,
     }
 }
 
-/* Names that are held, waited for or delayed, as `holdfast ls` shows them. */
+/* Counts names that are held, have waiters or have a lock-delay, like `holdfast ls`. */
 void key_dbsize(struct keyspace *k, const struct slice *args, uint32_t count,
                 const struct key_sink *to)
 {

@@ -1,15 +1,15 @@
-/* EVAL, EVALSHA, SCRIPT: the scripts of clients, by src/script/. A script's redis.call is a command
- * over the keyspace of the run, so all that it read and wants becomes one `transact`, and it is run
- * again, from its beginning, when others were quicker (resp_transact.c).
+/* EVAL, EVALSHA, SCRIPT: client scripts, executed by src/script/. A script's redis.call is a
+ * command over the keyspace of the run. So its reads and changes become one `transact`, and the
+ * script runs again from the beginning after a conflict (transact.c).
  *
- * Scripts are known to the node that was told them. A client that asks another one for EVALSHA is
- * answered NOSCRIPT and sends the text, as it would to a Redis that was started anew. */
+ * Scripts are stored only on the node that received them. Another node answers EVALSHA with
+ * NOSCRIPT; the client then sends the text, as it does after a restart of Redis. */
 #include "service/resp/conn.h"
 
 #include "script/script.h"
 #include "service/resp/number.h"
 
-/* Made when the first script comes. */
+/* Created with the first script. */
 static struct script_engine *scripts(struct service *s)
 {
     if (s->resp->scripts == NULL) {
@@ -46,7 +46,6 @@ void resp_script_stats(const struct service *s, struct service_stats *out)
 
 /* ---- a run ---- */
 
-/* One redis.call. */
 static void call_command(void *ctx, const struct slice *args, uint32_t count, bool is_read_only,
                          struct resp_writer *out)
 {
@@ -59,8 +58,8 @@ static void call_command(void *ctx, const struct slice *args, uint32_t count, bo
     keyspace_call(ctx, args, count, &sink);
 }
 
-/* "numkeys key... arg...", from the third word on; false, and `to` was told, when it is not that.
- */
+/* Parses "numkeys key... arg..." from the third word on. False: invalid; the error was sent to
+ * `to`. */
 static bool read_call(const struct slice *args, uint32_t count, struct script_call *call,
                       const struct key_sink *to)
 {
@@ -81,14 +80,14 @@ static bool read_call(const struct slice *args, uint32_t count, struct script_ca
     return false;
 }
 
-/* What the run had before the script: between MULTI and EXEC there are commands before it. */
+/* State of the run before the script. In MULTI, other commands may come before the script. */
 struct before {
     uint32_t count;
     uint32_t message_count;
     struct key *keys;
 };
 
-static bool remember(struct keyspace *k, struct before *before, const struct key_sink *to)
+static bool save(struct keyspace *k, struct before *before, const struct key_sink *to)
 {
     *before = (struct before){k->count, k->message_count, NULL};
     if (k->count == 0) {
@@ -103,9 +102,9 @@ static bool remember(struct keyspace *k, struct before *before, const struct key
     return true;
 }
 
-/* A script that broke off wants nothing. What it read is still to be checked: its error may come
- * from that. */
-static void go_back(struct keyspace *k, const struct before *before)
+/* Discards the changes of a failed script. Keys it read are still checked, since they may have
+ * caused the error. */
+static void restore(struct keyspace *k, const struct before *before)
 {
     keyspace_cancel(k);
     k->message_count = before->message_count;
@@ -121,7 +120,8 @@ static void go_back(struct keyspace *k, const struct before *before)
     }
 }
 
-/* EVAL, EVALSHA and both with _RO; only clients call them, so the sink is that of a connection. */
+/* EVAL, EVALSHA and their _RO variants. Only clients call them, so the sink belongs to a
+ * connection. */
 void key_eval(struct keyspace *k, const struct slice *args, uint32_t count,
               const struct key_sink *to)
 {
@@ -140,15 +140,15 @@ void key_eval(struct keyspace *k, const struct slice *args, uint32_t count,
         if (is_by_name) {
             to->error(to->ctx, "NOSCRIPT", "No matching script. Please use EVAL.");
         }
-        return; /* it does not compile, and the client was told */
+        return; /* it does not compile; the error was sent */
     }
     struct before before;
-    if (!remember(k, &before, to)) {
+    if (!save(k, &before, to)) {
         return;
     }
     keyspace_enter_script(k);
     if (!script_run(engine, script, &call, out)) {
-        go_back(k, &before);
+        restore(k, &before);
     }
 }
 
@@ -159,13 +159,13 @@ static void script_help(struct resp_conn *conn)
     static const char *const lines[] = {
         "SCRIPT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
         "EXISTS <sha1> [<sha1> ...]",
-        "    Whether this node knows the scripts.",
+        "    Reports for each script whether this node has it.",
         "FLUSH [ASYNC|SYNC]",
-        "    Makes this node forget all scripts.",
+        "    Deletes all scripts of this node.",
         "KILL",
-        "    Refused: a script ends by itself, within its limits.",
+        "    Refused: the limits of a script end it.",
         "LOAD <script>",
-        "    Makes the script known to this node.",
+        "    Stores the script on this node.",
         "HELP",
         "    Prints this help.",
     };

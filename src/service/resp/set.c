@@ -1,6 +1,6 @@
-/* SET and its older relatives. SET with NX is the acquire of a lock; resp_acquire.c sends it as
- * such where nothing but the lock decides about the answer. SET without NX changes the value of a
- * lock that is the caller's own, or takes a free one. */
+/* SET and its variants. SET with NX acquires a lock; acquire.c submits it as an acquire where only
+ * the lock decides the reply. SET without NX changes the value of a lock that the caller owns, or
+ * acquires a free one. */
 #include "service/resp/conn.h"
 
 #include <inttypes.h>
@@ -81,7 +81,7 @@ static bool take_ttl(const struct service *s, struct set_options *o, struct slic
     return true;
 }
 
-/* What stands behind the value. */
+/* Parses the options after the value. */
 static void read_options(const struct service *s, const struct slice *args, uint32_t count,
                          struct set_options *o)
 {
@@ -140,7 +140,7 @@ static bool may_replace(const struct keyspace *k, const struct key *key, const s
     if (key->kind == KEY_RESERVED) {
         to->error(
             to->ctx, "ERR",
-            "the lock is free and not to be had now: a lock-delay runs, or others wait for it");
+            "the lock is free, but a lock-delay or a queue prevents acquiring it; try again later");
         return false;
     }
     if (!key_is_own(k, key)) {
@@ -235,7 +235,7 @@ void key_setex(struct keyspace *k, const struct slice *args, uint32_t count,
     do_set(k, args[1], args[3], &o, to);
 }
 
-/* Whether the words behind the name are pairs of keys and values that may be set. */
+/* Whether the words after the name are pairs of valid keys and values. */
 static bool are_pairs(const struct slice *args, uint32_t count, const struct key_sink *to)
 {
     if (count % 2 == 0) {

@@ -1,9 +1,9 @@
-/* Fencing tokens for clients of Redis: HF.ACQUIRE, which answers with the token of the lock that it
- * takes, and HF.TOKEN, which gives it to the lock's owner again.
+/* Fencing tokens for Redis clients. HF.ACQUIRE replies with the token of the lock it acquires.
+ * HF.TOKEN returns the token to the owner again.
  *
  * A token belongs to one grant. A holder that paused past its TTL must not get the token of the
- * next grant, or the fence would let it pass; so whoever wants a token names the value that its
- * lock was taken with, and gets nil when the lock has another one. */
+ * next grant, or the fence would accept it. So HF.TOKEN requires the value that the lock was
+ * acquired with, and replies nil if the lock has another value. */
 #include "service/resp/conn.h"
 
 #include "base/text.h"
@@ -12,7 +12,7 @@
 static const char usage[] =
     "syntax error: HF.ACQUIRE key value PX milliseconds [WAIT milliseconds]";
 
-/* What stands behind the value. NULL, or what is wrong. */
+/* Parses the options after the value. Returns NULL, or a description of the error. */
 static const char *read_options(const struct service *s, const struct slice *args, uint32_t count,
                                 struct resp_set *out)
 {
@@ -51,8 +51,8 @@ bool resp_token_is_acquire(const struct service *s, const struct slice *args, ui
     return read_options(s, args, count, out) == NULL;
 }
 
-/* Reached only with a fault: a good one is an acquire (resp_acquire.c), and neither a script nor
- * MULTI may contain it. */
+/* Called only with an invalid command: a valid one is an acquire (acquire.c). Scripts and MULTI
+ * refuse it. */
 void key_acquire(struct keyspace *k, const struct slice *args, uint32_t count,
                  const struct key_sink *to)
 {
@@ -63,12 +63,12 @@ void key_acquire(struct keyspace *k, const struct slice *args, uint32_t count,
     } else if (args[2].len > LIMIT_VALUE) {
         to->error(to->ctx, "ERR", "a value is at most 4,096 bytes");
     } else if (keyspace_key(k, args[1], to) != NULL) {
-        /* The leader changed between the two looks at the command. */
+        /* The leader changed after the command was first checked. */
         to->error(to->ctx, "TRYAGAIN", "the leader has just changed; nothing was done");
     }
 }
 
-/* The owner is who knows the value; of a hash, who knows a field, as Redisson's holders do. */
+/* An owner presents the value; for a hash one of its fields, as Redisson does. */
 static bool is_owner(const struct key *key, struct slice value)
 {
     return (key->kind == KEY_STRING && slice_equal(key->value, value)) ||
@@ -81,8 +81,8 @@ void key_token(struct keyspace *k, const struct slice *args, uint32_t count,
     if (count == 2) {
         to->error(
             to->ctx, "ERR",
-            "HF.TOKEN needs the value that the lock was taken with (HF.TOKEN key value), since "
-            "a token is for its owner only; HF.ACQUIRE key value PX ms answers with it at once");
+            "HF.TOKEN needs the value that the lock was acquired with (HF.TOKEN key value): only "
+            "its owner may read the token; HF.ACQUIRE key value PX ms returns it directly");
         return;
     }
     if (count > 3) {
@@ -97,7 +97,7 @@ void key_token(struct keyspace *k, const struct slice *args, uint32_t count,
     if (!is_owner(key, args[2])) {
         to->null(to->ctx);
     } else if (key->seen.token == 0) {
-        to->error(to->ctx, "ERR", "the token is given when the script is done: call HF.TOKEN then");
+        to->error(to->ctx, "ERR", "the lock gets its token after the script: call HF.TOKEN then");
     } else {
         to->integer(to->ctx, (int64_t)key->seen.token);
     }

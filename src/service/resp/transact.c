@@ -1,12 +1,12 @@
-/* Commands and scripts that change something. A run reads the applied state, and what it read and
- * wants becomes one `transact` (keyspace.h). Runs are made when the last batch of the leader is
- * applied and the next one is not sealed, elsewhere at once; a run that met a conflict is made
- * again, on a follower behind a barrier, since its own state may be what was too old. */
+/* Commands and scripts that change keys. A run reads the applied state; its reads and changes
+ * become one `transact` (keyspace.h). The leader starts runs only when its last batch is applied
+ * and the next one is not sealed; other nodes start them at once. After a conflict the run is
+ * repeated. A follower first waits for a barrier, since its state may have been too old. */
 #include <inttypes.h>
 
 #include "service/resp/conn.h"
 
-/* ---- where answers go ---- */
+/* ---- reply sinks ---- */
 
 static void put_status(void *ctx, const char *text)
 {
@@ -55,7 +55,7 @@ struct resp_writer *resp_sink_writer(const struct key_sink *sink)
     return sink->ctx;
 }
 
-/* The tier EFFICIENCY is in the leader's memory: nobody else can read it. */
+/* The state of the EFFICIENCY tier is in the leader's memory: other nodes cannot read it. */
 static void put_not_here(struct resp_writer *w, const struct service *s)
 {
     struct gateway_status status;
@@ -66,7 +66,7 @@ static void put_not_here(struct resp_writer *w, const struct service *s)
         resp_error(
             w, "READONLY",
             "the keys are in the memory of the leader (resp-tier = efficiency), which is node "
-            "%" PRIu64 ": ask there",
+            "%" PRIu64 "; connect to that node",
             status.leader);
     }
 }
@@ -76,7 +76,7 @@ static struct slice client_of(const struct resp_conn *conn)
     return slice_make(conn->client, conn->client_len);
 }
 
-void resp_look(struct resp_conn *conn, const struct slice *args, uint32_t count)
+void resp_read(struct resp_conn *conn, const struct slice *args, uint32_t count)
 {
     struct keyspace *k = &resp_shared(conn)->keyspace;
     struct resp_writer w = resp_conn_writer(conn);
@@ -89,7 +89,7 @@ void resp_look(struct resp_conn *conn, const struct slice *args, uint32_t count)
     conn->command->run(k, args, count, &sink);
 }
 
-/* ---- the life of a transaction ---- */
+/* ---- transactions ---- */
 
 void resp_transact_begin(struct resp_conn *conn)
 {
@@ -128,7 +128,8 @@ static void answer_try_again(struct resp_conn *conn)
 {
     struct resp_writer w = {&conn->reply, conn->protocol};
     buffer_truncate(&conn->reply, 0);
-    resp_error(&w, "TRYAGAIN", "the keys were changed by others each time; nothing was done");
+    resp_error(&w, "TRYAGAIN",
+               "other clients changed the keys in each attempt; nothing was done, try again");
     answer(conn);
 }
 
@@ -200,10 +201,10 @@ static void run(struct resp_conn *conn)
         return;
     }
     if (!k->is_script && buffer_bytes(&conn->reply).data[0] == '-') {
-        keyspace_cancel(k); /* a command does all or nothing; a script sees to that itself */
+        keyspace_cancel(k); /* a command does all or nothing; a script handles this itself */
     }
     if (keyspace_is_busy(k)) {
-        conn->busy_index = core_index(k->core) + 1; /* no use before it has moved on */
+        conn->busy_index = core_index(k->core) + 1; /* no retry before the core's index has moved */
         list_append(&resp_shared(conn)->pending, &conn->pending);
         return;
     }
@@ -248,7 +249,7 @@ void service_transact(struct service *s)
     for (struct list *link = list_take(&pending); link != NULL; link = list_take(&pending)) {
         struct resp_conn *conn = LIST_OBJECT(link, struct resp_conn, pending);
         if (conn->give_up_ms <= now_ms && !may_run) {
-            answer_error(conn, HF_UNAVAILABLE); /* a batch in flight, and no majority takes it */
+            answer_error(conn, HF_UNAVAILABLE); /* a batch is in flight and has no majority */
         } else if (conn->give_up_ms <= now_ms) {
             answer_try_again(conn);
         } else if (!may_run || conn->busy_index == index + 1) {
@@ -257,7 +258,7 @@ void service_transact(struct service *s)
             s->source = conn->source;
             conn->awaited = pending_barrier(s, on_barrier, conn);
         } else if (resp_script_turn_is_over(s, before)) {
-            shared->is_behind = true; /* the other nodes are to hear from us in between */
+            shared->is_behind = true; /* give the loop time for messages to other nodes */
             list_append(&shared->pending, &conn->pending);
         } else {
             s->source = conn->source;
