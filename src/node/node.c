@@ -54,17 +54,17 @@ static void detach_earlier_life(struct node *n)
 static bool open_resp(struct node *n, char problem[NODE_PROBLEM])
 {
     const struct node_options *o = &n->options;
-    struct client_listener_options door = {.protocol = CLIENT_RESP,
-                                           .net = &n->net,
-                                           .service = n->service,
-                                           .journal = o->journal,
-                                           .listen = o->resp,
-                                           .clients = n->clients,
-                                           .refusals = n->refusals};
+    struct client_listener_options listener = {.protocol = CLIENT_RESP,
+                                               .net = &n->net,
+                                               .service = n->service,
+                                               .journal = o->journal,
+                                               .listen = o->resp,
+                                               .clients = n->clients,
+                                               .refusals = n->refusals};
     if (o->resp_is_off) {
         return true;
     }
-    n->resp = client_listener_new(&door, problem, NODE_PROBLEM);
+    n->resp = client_listener_new(&listener, problem, NODE_PROBLEM);
     if (n->resp == NULL && !o->resp_is_asked_for) {
         journal_note(o->journal, WARN, NODE, "resp_not_served", JOURNAL_TEXT("reason", problem),
                      JOURNAL_TEXT("next", "name a free address with --resp, or say --resp off"));
@@ -109,14 +109,14 @@ bool node_start_serving(struct node *n, char problem[NODE_PROBLEM])
     snprintf(service.resp_password, sizeof(service.resp_password), "%s",
              o->resp_password != NULL ? o->resp_password : "");
     n->service = service_new(&service);
-    struct client_listener_options door = {.net = &n->net,
-                                           .service = n->service,
-                                           .journal = o->journal,
-                                           .listen = o->client,
-                                           .clients = n->clients,
-                                           .refusals = n->refusals};
-    n->door = client_listener_new(&door, problem, NODE_PROBLEM);
-    if (n->door == NULL || !open_resp(n, problem)) {
+    struct client_listener_options listener = {.net = &n->net,
+                                               .service = n->service,
+                                               .journal = o->journal,
+                                               .listen = o->client,
+                                               .clients = n->clients,
+                                               .refusals = n->refusals};
+    n->http = client_listener_new(&listener, problem, NODE_PROBLEM);
+    if (n->http == NULL || !open_resp(n, problem)) {
         return false;
     }
     n->phase = NODE_RUNNING;
@@ -242,8 +242,8 @@ static void close_all(struct node *n)
 
 static void shut_listeners(struct node *n)
 {
-    if (n->door != NULL) {
-        client_listener_shut(n->door);
+    if (n->http != NULL) {
+        client_listener_shut(n->http);
     }
     if (n->resp != NULL) {
         client_listener_shut(n->resp);
@@ -252,7 +252,7 @@ static void shut_listeners(struct node *n)
 
 static uint32_t count_clients(const struct node *n)
 {
-    return (n->door != NULL ? client_listener_clients(n->door) : 0) +
+    return (n->http != NULL ? client_listener_clients(n->http) : 0) +
            (n->resp != NULL ? client_listener_clients(n->resp) : 0);
 }
 
@@ -299,7 +299,7 @@ void node_free(struct node *n)
         forward_free(n->forward);
         memory_tier_free(n->tier);
         service_free(n->service);
-        client_listener_free(n->door);
+        client_listener_free(n->http);
         client_listener_free(n->resp);
         snapshot_fetch_free(n->fetch);
         snapshot_child_free(n->child);
@@ -318,7 +318,7 @@ void node_free(struct node *n)
 
 uint16_t node_client_port(const struct node *n)
 {
-    return n->door != NULL ? client_listener_port(n->door) : 0;
+    return n->http != NULL ? client_listener_port(n->http) : 0;
 }
 
 uint16_t node_resp_port(const struct node *n)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-    HOUSE_US = 100000,
+    MAINTENANCE_US = 100000,
     GONE_MS = 1000, /* S7.3 */
     RETRY_TRANSFER_US = 5000000,
     CLOSED_NOTE_US = 60000000, /* between two notes about closed connections */
@@ -172,7 +172,7 @@ void node_maintain(struct node *n, struct replica_time now)
     if (now.boot_us < n->maintenance_us) {
         return;
     }
-    n->maintenance_us = now.boot_us + HOUSE_US;
+    n->maintenance_us = now.boot_us + MAINTENANCE_US;
     declare_gone(n, now);
     node_step_streams(n, now);
     hand_over_if_full(n, now);

@@ -120,8 +120,8 @@ static uint64_t cluster_ms(void *ctx)
 {
     struct node *n = ctx;
     uint64_t here_ms = replica_cluster_ms(n->replica, node_now(n));
-    uint64_t heard_ms = forward_heard_ms(n->forward);
-    return heard_ms > here_ms ? heard_ms : here_ms;
+    uint64_t received_ms = forward_leader_ms(n->forward);
+    return received_ms > here_ms ? received_ms : here_ms;
 }
 
 static void fill_member(struct node *n, const struct replica_member *member,

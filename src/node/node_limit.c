@@ -1,5 +1,6 @@
 /* The limit of the state (S12.14) on a running node: the smallest of what the members have memory
- * for, and what the log says when the state comes near it. The decisions are replica/admission.c's. */
+ * for, and what the log says when the state comes near it. The decisions are
+ * replica/admission.c's. */
 #include "node/node_state.h"
 
 /* Between two notes about refused commands. */

@@ -196,10 +196,10 @@ bool node_open_peers(struct node *n, char problem[NODE_PROBLEM])
                                     .on_down = on_down,
                                     .on_ended = on_ended,
                                     .on_snapshot_link = on_snapshot_link,
-                                    .hears = node_hears,
+                                    .admits = node_admits,
                                     .find_store = node_find_store,
                                     .note_store = node_note_store,
-                                    .on_told = node_on_told,
+                                    .on_introduced = node_on_introduced,
                                     .state_version = state_version,
                                     .on_cluster = node_on_cluster};
     n->peers = peers_new(&options, problem, NODE_PROBLEM);

@@ -31,16 +31,16 @@ static enum tier_word route(void *ctx)
 static bool grant(void *ctx, const struct tier_hold *hold)
 {
     struct node *n = ctx;
-    const struct redis_hold asked = {.name = hold->name,
-                                     .client = hold->client,
-                                     .token = hold->token,
-                                     .lease = hold->lease,
-                                     .part = hold->part,
-                                     .parts = hold->parts,
-                                     .ttl_ms = hold->ttl_ms,
-                                     .wait_ms = hold->wait_ms,
-                                     .is_new = hold->is_new};
-    return redis_tier_grant(n->redis, &asked);
+    const struct redis_hold request = {.name = hold->name,
+                                       .client = hold->client,
+                                       .token = hold->token,
+                                       .lease = hold->lease,
+                                       .part = hold->part,
+                                       .parts = hold->parts,
+                                       .ttl_ms = hold->ttl_ms,
+                                       .wait_ms = hold->wait_ms,
+                                       .is_new = hold->is_new};
+    return redis_tier_grant(n->redis, &request);
 }
 
 static bool renew(void *ctx, uint64_t token, uint32_t ttl_ms)

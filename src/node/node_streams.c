@@ -3,8 +3,8 @@
  * The node that carries a stream reports its end, unless that node has ended or cannot be reached.
  * Then the leader reports it: each `node_gone` that it applies, proposed by itself (S7.3) or by a
  * node that has started again, begins a walk over the sessions. Streams that the node carried up to
- * then are reported as broken, by their numbers. A stream that was resumed, on whichever node, has a
- * later number and is left alone. A node that was taken for gone and is not sees the event, and
+ * then are reported as broken, by their numbers. A stream that was resumed, on whichever node, has
+ * a later number and is left alone. A node that was taken for gone and is not sees the event, and
  * raises its streams again (service/request/session_stream.c). */
 #include "core/view.h"
 #include "node/node_state.h"
@@ -54,7 +54,8 @@ static void visit_session(void *ctx, const struct session_view *session)
         replica_submit(visit->n->replica, &down, forward_no_cookie(), visit->now) != HF_OK;
 }
 
-/* One page. A page that was not done to its end is done again: reporting an end twice is harmless. */
+/* One page. A page that was not done to its end is done again: reporting an end twice is
+ * harmless. */
 static void step(struct node *n, struct node_stream_walk *walk, struct replica_time now)
 {
     struct visit visit = {.n = n, .walk = walk, .now = now};

@@ -70,7 +70,8 @@ static void on_event(void *ctx, const struct event *event)
         if (is_wanted(n, &n->interests[i], event)) {
             len = len != 0 ? len : event_encode(event, bytes);
             hf_assert(len > 0);
-            (void)peers_tell(n->peers, n->interests[i].peer, FORWARD_EVENT, slice_make(bytes, len));
+            (void)peers_notify(n->peers, n->interests[i].peer, FORWARD_EVENT,
+                               slice_make(bytes, len));
         }
     }
 }
@@ -145,7 +146,7 @@ bool node_on_peer_event(void *ctx, uint64_t peer, struct slice body)
         return false;
     }
     if (peer == n->leader) {
-        forward_hear_ms(n->forward, event.at_ms);
+        forward_note_leader_ms(n->forward, event.at_ms);
         service_on_event(n->service, &event);
     }
     return true;
@@ -153,8 +154,8 @@ bool node_on_peer_event(void *ctx, uint64_t peer, struct slice body)
 
 void node_tier_link(struct node *n, uint64_t peer, bool is_up)
 {
-    if (n->told_leader == peer) {
-        n->told_leader = 0;
+    if (n->interest_leader == peer) {
+        n->interest_leader = 0;
     }
     if (!is_up && n->service != NULL && peer == n->leader) {
         service_leader_lost(n->service);
@@ -163,18 +164,18 @@ void node_tier_link(struct node *n, uint64_t peer, bool is_up)
 
 /* The leader is told what this node wants to hear; again when it is another one, or the connection
  * is. */
-static void tell_interest(struct node *n)
+static void send_interest(struct node *n)
 {
     enum service_wants wants = service_wants(n->service);
     if (n->leader == 0 || n->leader == n->options.id ||
-        (n->told_leader == n->leader && n->told_wants == wants) ||
-        (n->told_leader != n->leader && wants == SERVICE_WANTS_NOTHING)) {
+        (n->interest_leader == n->leader && n->interest_level == wants) ||
+        (n->interest_leader != n->leader && wants == SERVICE_WANTS_NOTHING)) {
         return;
     }
     uint8_t level = (uint8_t)wants;
     if (peers_request(n->peers, n->leader, 0, FORWARD_INTEREST, slice_make(&level, 1))) {
-        n->told_leader = n->leader;
-        n->told_wants = wants;
+        n->interest_leader = n->leader;
+        n->interest_level = wants;
     }
 }
 
@@ -182,7 +183,7 @@ static void tell_interest(struct node *n)
 
 void node_step_tier(struct node *n, struct replica_time now)
 {
-    tell_interest(n);
+    send_interest(n);
     if (memory_tier_is_on(n->tier)) {
         struct tier_time time = {.cluster_ms = replica_cluster_ms(n->replica, now),
                                  .wall_ms = now.wall_ms,

@@ -68,7 +68,7 @@ void client_table_free(struct client_table *t)
 
 /* ---- hosts ---- */
 
-/* Keyed, so that nobody can choose addresses whose hashes collide. */
+/* Keyed, so that an attacker cannot choose addresses whose hashes collide. */
 static uint32_t hash_of(const struct client_table *t, const struct ip_address *ip)
 {
     return (uint32_t)XXH3_64bits_withSeed(ip->bytes, sizeof(ip->bytes), t->hash_key);

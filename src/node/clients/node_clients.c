@@ -1,5 +1,5 @@
-/* Client connections of all ports of a node: how many there may be, and what the log says when that
- * is not enough. Who is closed and who is refused is decided in client_table.c. */
+/* The limit of client connections of a node, and what is logged when it is reached. client_table.c
+ * decides which connections are closed or refused. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -7,12 +7,12 @@
 
 enum {
     LOOPBACK_RESERVED = 8,
-    QUIET_US = 60000000,      /* between two lines of the log about the same shortage */
-    SEGMENT_BYTES = 16 << 20, /* where no size is set */
+    QUIET_US = 60000000,      /* between two journal lines about the same shortage */
+    SEGMENT_BYTES = 16 << 20, /* if no size is configured */
 };
 
-/* The log is cut when it is half again as large as `snapshot_bytes`; or later, when snapshots are
- * large, so what it has now counts too. */
+/* The log is cut when it reaches 1.5 times `snapshot_bytes`. With large snapshots that happens
+ * later, so the current number of segments counts, too. */
 static uint64_t log_segments(const struct node *n)
 {
     const struct node_options *o = &n->options;
@@ -26,7 +26,7 @@ static uint64_t log_segments(const struct node *n)
     return there > expected ? there : expected;
 }
 
-/* What max-clients allows, or what is left of the descriptors if that is less. */
+/* The smaller of max-clients and the descriptors left for clients. */
 static uint32_t allowed(struct node *n)
 {
     struct descriptor_shares shares;
@@ -35,7 +35,7 @@ static uint32_t allowed(struct node *n)
     return shares.clients < n->options.max_clients ? shares.clients : n->options.max_clients;
 }
 
-/* Of so many, for clients on this machine. */
+/* How many of `max` connections are reserved for clients on this machine. */
 static uint32_t reserved_of(uint32_t max)
 {
     return max / 8 < LOOPBACK_RESERVED ? max / 8 : LOOPBACK_RESERVED;
@@ -60,10 +60,10 @@ void node_on_accept_paused(void *ctx, int error)
 {
     struct node *n = ctx;
     uint64_t now_us = node_now(n).boot_us;
-    if (now_us < n->paused_said_us) {
+    if (now_us < n->paused_logged_us) {
         return;
     }
-    n->paused_said_us = now_us + QUIET_US;
+    n->paused_logged_us = now_us + QUIET_US;
     journal_note(
         n->options.journal, WARN, CLIENT, "accept_paused", JOURNAL_TEXT("reason", strerror(error)),
         JOURNAL_NUMBER("pauses", n->net.accept_pauses),
@@ -87,7 +87,7 @@ bool node_open_clients(struct node *n, char problem[NODE_PROBLEM])
     }
     if (max < n->options.max_clients) {
         say_lowered(n, max);
-        n->limits_said_us = n->started_us + QUIET_US;
+        n->limits_logged_us = n->started_us + QUIET_US;
     }
     struct client_limits limits = {.max = max,
                                    .per_address = n->options.max_clients_per_address,
@@ -112,7 +112,7 @@ uint32_t node_peer_connections(const struct node *n)
     return shares.peers;
 }
 
-/* The log may have more files than were expected, or fewer again. */
+/* Adapts the limit to the current number of log files. */
 static void follow_log(struct node *n, const struct client_table_stats *stats,
                        struct replica_time now)
 {
@@ -124,8 +124,8 @@ static void follow_log(struct node *n, const struct client_table_stats *stats,
     if (max == stats->max) {
         return;
     }
-    if (max < stats->max && now.boot_us >= n->limits_said_us) {
-        n->limits_said_us = now.boot_us + QUIET_US;
+    if (max < stats->max && now.boot_us >= n->limits_logged_us) {
+        n->limits_logged_us = now.boot_us + QUIET_US;
         say_lowered(n, max);
     }
     client_table_set_max(n->clients, max, client_listener_evict);
@@ -134,19 +134,19 @@ static void follow_log(struct node *n, const struct client_table_stats *stats,
 static void say_refused(struct node *n, const struct client_table_stats *stats,
                         struct replica_time now)
 {
-    if ((stats->refused == n->refused_said && stats->evicted == n->evicted_said) ||
-        now.boot_us < n->refused_said_us) {
+    if ((stats->refused == n->refused_logged && stats->evicted == n->evicted_logged) ||
+        now.boot_us < n->refused_logged_us) {
         return;
     }
-    n->refused_said_us = now.boot_us + QUIET_US;
+    n->refused_logged_us = now.boot_us + QUIET_US;
     journal_note(n->options.journal, WARN, CLIENT, "clients_over_limit",
-                 JOURNAL_NUMBER("refused", stats->refused - n->refused_said),
-                 JOURNAL_NUMBER("idle_closed", stats->evicted - n->evicted_said),
+                 JOURNAL_NUMBER("refused", stats->refused - n->refused_logged),
+                 JOURNAL_NUMBER("idle_closed", stats->evicted - n->evicted_logged),
                  JOURNAL_NUMBER("clients", stats->count), JOURNAL_NUMBER("max", stats->max),
                  JOURNAL_TEXT("next", "raise max-clients, or see who connects (log-level "
                                       "client=debug) and let those share connections"));
-    n->refused_said = stats->refused;
-    n->evicted_said = stats->evicted;
+    n->refused_logged = stats->refused;
+    n->evicted_logged = stats->evicted;
 }
 
 void node_step_clients(struct node *n, struct replica_time now)

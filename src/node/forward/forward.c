@@ -5,11 +5,11 @@
 
 enum { RETRY_MS = 20 };
 
-static struct cookie nobody = {COOKIE_NOBODY, false, 0};
+static struct cookie no_cookie = {COOKIE_NONE, false, 0};
 
 void *forward_no_cookie(void)
 {
-    return &nobody;
+    return &no_cookie;
 }
 
 uint64_t forward_now_ms(const struct forward *f)
@@ -149,7 +149,7 @@ static bool try_here(struct forward *f, struct call *call, struct replica_time n
     if (error != HF_OK) {
         call->here--;
         /* The other tier is busy when it has no majority or no token, too. */
-        f->crowded = f->crowded || (error == HF_BUSY && call->tier == TIER_CORRECTNESS);
+        f->saturated = f->saturated || (error == HF_BUSY && call->tier == TIER_CORRECTNESS);
         return false;
     }
     if (f->settled != call) {
@@ -164,7 +164,7 @@ static bool try_there(struct forward *f, struct call *call, uint64_t leader)
         return false;
     }
     if (f->free_count == 0) {
-        f->crowded = true;
+        f->saturated = true;
         return false;
     }
     call_give_number(f, call);
@@ -220,7 +220,7 @@ static void send_waiting(struct forward *f)
     struct replica_status status;
     struct replica_time now = f->options.now(f->options.ctx);
     replica_status(f->replica, now, &status);
-    f->crowded = false;
+    f->saturated = false;
     if (!send_in_order(f, &status, now)) {
         return;
     }
@@ -230,7 +230,7 @@ static void send_waiting(struct forward *f)
             return;
         }
     }
-    f->crowded = f->turn != 0; /* the rest waits for answers to what was sent */
+    f->saturated = f->turn != 0; /* the rest waits for answers to what was sent */
 }
 
 /* Too many at once, or no leader for so long that it makes no sense to wait for one. */
@@ -421,7 +421,7 @@ static bool take_epoch(struct forward *f, const struct call *call, struct slice 
         return false;
     }
     f->epoch = epoch > f->epoch ? epoch : f->epoch;
-    forward_hear_ms(f, cluster_ms);
+    forward_note_leader_ms(f, cluster_ms);
     *body = slice_make(r.at, reader_left(&r));
     return true;
 }
@@ -552,7 +552,7 @@ static void follow_leader(struct forward *f)
     }
     if (status.leader != 0 && status.leader != f->leader) {
         doubt_all_there(f, status.leader);
-        f->heard_ms = 0;
+        f->leader_ms = 0;
     }
     if (status.leader == 0 && f->leader != 0) {
         f->leaderless_ms = forward_now_ms(f);
@@ -624,14 +624,14 @@ uint64_t forward_epoch(const struct forward *f)
     return f->epoch;
 }
 
-uint64_t forward_heard_ms(const struct forward *f)
+uint64_t forward_leader_ms(const struct forward *f)
 {
-    return f->heard_ms;
+    return f->leader_ms;
 }
 
-void forward_hear_ms(struct forward *f, uint64_t cluster_ms)
+void forward_note_leader_ms(struct forward *f, uint64_t cluster_ms)
 {
-    f->heard_ms = cluster_ms > f->heard_ms ? cluster_ms : f->heard_ms;
+    f->leader_ms = cluster_ms > f->leader_ms ? cluster_ms : f->leader_ms;
 }
 
 /* ---- life ---- */

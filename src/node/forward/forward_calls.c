@@ -169,7 +169,7 @@ void call_give_up(struct forward *f, struct call *call)
     bool full = f->read_only && call->kind == FORWARD_COMMAND;
     /* Not "no leader": who asks again at once, and elsewhere, would only make it worse. */
     bool busy =
-        f->leader != 0 && (call->is_too_many || (f->crowded && call->tier == TIER_CORRECTNESS));
+        f->leader != 0 && (call->is_too_many || (f->saturated && call->tier == TIER_CORRECTNESS));
     enum hf_error error = doubtful ? HF_OUTCOME_UNKNOWN
                           : full   ? HF_DISK_FULL
                           : busy   ? HF_BUSY

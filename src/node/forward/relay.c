@@ -136,7 +136,8 @@ bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_
 }
 
 /* A peer that did not say its own limit of the state is of a version that does not know the error
- * state_full, and would take the outcome for unknown. This one it knows, and it is of the same kind.
+ * state_full, and would take the outcome for unknown. This one it knows, and it is of the same
+ * kind.
  */
 static void translate(const struct forward *f, uint64_t peer, struct result *result)
 {
@@ -159,9 +160,9 @@ void relay_on_result(struct forward *f, struct relay *relay, enum replica_outcom
             write_fixed64(&w, replica_cluster_ms(f->replica, f->options.now(f->options.ctx)));
             fits = fits && buffer_append(&f->encoded, time, sizeof(time));
         }
-        struct result told = *result;
-        translate(f, relay->peer, &told);
-        fits = fits && result_encode(&told, &f->encoded);
+        struct result sent = *result;
+        translate(f, relay->peer, &sent);
+        fits = fits && result_encode(&sent, &f->encoded);
         hf_assert(fits);
         answer(f, relay, FORWARD_DONE, buffer_bytes(&f->encoded));
     } else {

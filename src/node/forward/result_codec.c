@@ -137,11 +137,11 @@ static void write_fields(struct writer *w, const struct result *result)
 
 bool result_encode(const struct result *result, struct buffer *out)
 {
-    uint8_t *room = buffer_reserve(out, RESULT_BYTES_MAX);
-    if (room == NULL) {
+    uint8_t *space = buffer_reserve(out, RESULT_BYTES_MAX);
+    if (space == NULL) {
         return false;
     }
-    struct writer w = writer_make(room, RESULT_BYTES_MAX);
+    struct writer w = writer_make(space, RESULT_BYTES_MAX);
     write_u8(&w, RESULT_FORMAT);
     write_fields(&w, result);
     write_bytes(&w, result->alive, alive_count(result));
@@ -154,7 +154,7 @@ bool result_encode(const struct result *result, struct buffer *out)
     if (w.full) {
         return false;
     }
-    buffer_commit(out, (size_t)(w.at - room));
+    buffer_commit(out, (size_t)(w.at - space));
     return true;
 }
 

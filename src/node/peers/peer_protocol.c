@@ -1,7 +1,7 @@
 /* Frames and greetings between nodes: encoding and decoding, checked and bounded. */
 #include "node/peers/peer_protocol.h"
 
-/* First in every introduction, so that anything else that connects is told apart at once. */
+/* First in every introduction, to detect other protocols. */
 static const uint8_t magic[8] = {'H', 'O', 'L', 'D', 'P', 'E', 'E', 'R'};
 
 static void put_length(uint8_t *at, uint32_t value)
@@ -103,7 +103,7 @@ bool peer_introduction_decode(struct slice payload, struct peer_introduction *ou
     who.number = read_u64(&r);
     who.client_address = read_slice(&r, PEER_ADDRESS_MAX);
     who.stores = read_slice(&r, PEER_STORES_MAX);
-    who.state = reader_left(&r) > 0 ? read_u32(&r) : 1; /* the first did not say */
+    who.state = reader_left(&r) > 0 ? read_u32(&r) : 1; /* the first version did not send it */
     who.peer_address = reader_left(&r) > 0 ? read_slice(&r, PEER_ADDRESS_MAX) : slice_make(NULL, 0);
     who.used_ids = reader_left(&r) > 0 ? read_u64(&r) : 0;
     who.state_max = reader_left(&r) > 0 ? read_u64(&r) : 0;
