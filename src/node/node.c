@@ -1,6 +1,5 @@
-/* The life of a node: how it begins, and how it ends. Its folder and its replica are opened in
- * node_start.c, the rooms around them in node_parts.c; the rhythm is in node_turn.c, and what it
- * does without being asked in node_duties.c. */
+/* Start and stop of a node. node_start.c opens its folder and its replica, node_parts.c the other
+ * modules. node_turn.c runs the turns of the loop, node_duties.c the background work. */
 #include "node/node.h"
 
 #include <stdio.h>
@@ -10,7 +9,7 @@
 #include "storage/disk_posix.h"
 
 enum {
-    HAND_OVER_US = 2000000, /* the longest that each phase of a stop may take */
+    HAND_OVER_US = 2000000, /* the longest duration of each phase of a stop */
     DRAIN_US = 3000000,
 };
 
@@ -27,19 +26,19 @@ void node_set_term(struct node *n, uint64_t term)
     }
 }
 
-/* ---- beginning ---- */
+/* ---- start ---- */
 
 static void on_first_done(struct gateway_call *call, enum hf_error error,
                           const struct result *result)
 {
     (void)result;
     struct node *n = call->owner;
-    hf_assert(error == HF_OK); /* it is never given up */
+    hf_assert(error == HF_OK); /* this call never times out */
     n->first_done = true;
 }
 
-/* Whoever waited through an earlier life of this node lost the connection: they are detached (S7.3)
- * before anybody new can wait through it. */
+/* The clients that waited through the previous run of this node lost their connections. Detaches
+ * their waiters (S7.3) before new clients can wait through this node. */
 static void detach_earlier_life(struct node *n)
 {
     struct command gone;
@@ -49,8 +48,7 @@ static void detach_earlier_life(struct node *n)
     forward_submit_first(n->forward, &gone, &n->first);
 }
 
-/* Nobody asked for the port that Redis clients come to by default: a node whose neighbour has it
- * does without. */
+/* If the Redis port is only the default and in use, the node starts without it. */
 static bool open_resp(struct node *n, char problem[NODE_PROBLEM])
 {
     const struct node_options *o = &n->options;
@@ -67,13 +65,12 @@ static bool open_resp(struct node *n, char problem[NODE_PROBLEM])
     n->resp = client_listener_new(&listener, problem, NODE_PROBLEM);
     if (n->resp == NULL && !o->resp_is_asked_for) {
         journal_note(o->journal, WARN, NODE, "resp_not_served", JOURNAL_TEXT("reason", problem),
-                     JOURNAL_TEXT("next", "name a free address with --resp, or say --resp off"));
+                     JOURNAL_TEXT("next", "set --resp to a free address, or to off"));
         return true;
     }
     return n->resp != NULL;
 }
 
-/* The cluster is known: everything that stands on the replicated state. */
 bool node_start_serving(struct node *n, char problem[NODE_PROBLEM])
 {
     const struct node_options *o = &n->options;
@@ -177,7 +174,7 @@ struct node *node_new(const struct node_options *options, char problem[NODE_PROB
     return n;
 }
 
-/* ---- the end ---- */
+/* ---- stop ---- */
 
 static void enter(struct node *n, enum node_phase phase, uint64_t now_us)
 {
@@ -274,7 +271,7 @@ static void ignore_stopped(void *ctx)
     (void)ctx;
 }
 
-/* It could not begin: nothing stays open. Nobody else uses the loop yet. */
+/* The start failed: closes everything. Nothing else uses the loop yet. */
 static void abandon(struct node *n)
 {
     n->phase = NODE_CLOSING;
@@ -285,7 +282,6 @@ static void abandon(struct node *n)
     node_free(n);
 }
 
-/* Everything was closed, and the loop has run since. */
 void node_free(struct node *n)
 {
     if (n == NULL) {

@@ -1,8 +1,8 @@
-/* The rooms around the replica: the log's thread, snapshots, peers, forwarding; what they tell, and
- * to whom it goes. */
+/* Opens the modules around the replica (log thread, snapshots, peers, forwarding), and routes their
+ * callbacks. */
 #include "node/node_state.h"
 
-/* ---- from the log's thread, the snapshot child and the fetch ---- */
+/* ---- from the log thread, the snapshot child and the fetch ---- */
 
 static void on_written(void *ctx, uint64_t last)
 {

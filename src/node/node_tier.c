@@ -1,14 +1,14 @@
-/* The tier EFFICIENCY in a running node (replica/memory_tier.h): it begins and ends with the
- * leadership, and its events find their way to the nodes where somebody waits for them.
+/* The tier EFFICIENCY in a running node (replica/memory_tier.h): it starts and stops with the
+ * leadership, and the leader sends its events to the nodes with waiting clients.
  *
- * They go back on the connection that the other node asks on, as an answer to no question (number
- * 0), so that none overtakes the answer that it belongs to. When that connection breaks, the other
- * node asks again about everybody who waits (S7), and tells anew what it wants to hear. */
+ * Events use the connection that carries the other node's requests, as answers with number 0. So no
+ * event overtakes the answer that it belongs to. When that connection breaks, the other node
+ * queries the state of all its waiting clients again (S7), and repeats its subscription. */
 #include "node/forward/event_codec.h"
 #include "node/forward/forward_state.h"
 #include "node/node_state.h"
 
-/* ---- what the tier asks for ---- */
+/* ---- from the tier ---- */
 
 static const struct core *replicated(void *ctx)
 {
@@ -109,7 +109,8 @@ void node_follow_tier(struct node *n)
 
 /* ---- interest ---- */
 
-/* Members are those that may have somebody who waits; what else a node wants to hear it tells. */
+/* Every member may have waiting clients and gets their events. A node subscribes to other
+ * events. */
 void node_tier_members(struct node *n)
 {
     struct node_interest old[LIMIT_NODES];
@@ -162,8 +163,7 @@ void node_tier_link(struct node *n, uint64_t peer, bool is_up)
     }
 }
 
-/* The leader is told what this node wants to hear; again when it is another one, or the connection
- * is. */
+/* Sends this node's subscription to the leader; again after a new leader or a new connection. */
 static void send_interest(struct node *n)
 {
     enum service_wants wants = service_wants(n->service);

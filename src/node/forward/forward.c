@@ -1,4 +1,4 @@
-/* Calls of this node on their way to the leader and back. See forward.h for the states. */
+/* Calls of this node to the leader. See forward.h for the states. */
 #include "node/forward/forward_state.h"
 
 #include <stdio.h>
@@ -20,8 +20,8 @@ uint64_t forward_now_ms(const struct forward *f)
 
 /* ---- attempts ---- */
 
-/* Whether doing it twice is the same as once: by its id, or by what it names (S8.3). Without an id
- * an operator's command is not, nor is an acquire that may enter a lock again: each counts. */
+/* Whether the command is idempotent, by its id or by what it names (S8.3). Not idempotent without
+ * an id: an operator's command, and a re-entrant acquire, which increments the hold count. */
 static bool is_safe(const struct command *command)
 {
     if (command->request_id.len > 0 || command->seq > 0) {
@@ -53,8 +53,8 @@ static enum tier_taken offer(struct forward *f, enum tier tier, const struct com
 
 /* ---- the limit of the state (S12.14) ---- */
 
-/* HF_STATE_FULL is final, so only a leader gives it that is one for sure: another one may know that
- * an earlier try was done. */
+/* HF_STATE_FULL is final, so only a confirmed leader may return it: another leader may have applied
+ * an earlier attempt. */
 static enum hf_error admit(struct forward *f, const struct command *command,
                            struct replica_time now, uint64_t *adds)
 {
@@ -81,7 +81,7 @@ static enum hf_error admit(struct forward *f, const struct command *command,
     return HF_STATE_FULL;
 }
 
-/* An answer, and no reason to look for another leader. */
+/* Answers the call with the error. It is not sent to another leader. */
 static enum hf_error refuse_here(struct forward *f, const struct command *command,
                                  struct cookie *cookie, enum hf_error error)
 {
@@ -137,7 +137,7 @@ static enum hf_error submit_here(struct forward *f, struct call *call, struct re
     return forward_take(f, call->tier, &command, &call->cookie, now);
 }
 
-/* The tier EFFICIENCY answers before submit_here returns, and then the call is gone. */
+/* The tier EFFICIENCY answers before submit_here returns: the call may be freed then. */
 static bool try_here(struct forward *f, struct call *call, struct replica_time now)
 {
     if (call->kind == FORWARD_CHANGE) {
@@ -148,7 +148,7 @@ static bool try_here(struct forward *f, struct call *call, struct replica_time n
     enum hf_error error = submit_here(f, call, now);
     if (error != HF_OK) {
         call->here--;
-        /* The other tier is busy when it has no majority or no token, too. */
+        /* The tier EFFICIENCY is also busy if it has no majority or no token. */
         f->saturated = f->saturated || (error == HF_BUSY && call->tier == TIER_CORRECTNESS);
         return false;
     }
@@ -169,8 +169,7 @@ static bool try_there(struct forward *f, struct call *call, uint64_t leader)
     }
     call_give_number(f, call);
     enum forward_kind kind = call->tier == TIER_EFFICIENCY ? FORWARD_MEMORY : call->kind;
-    size_t len =
-        kind == FORWARD_BARRIER ? 0 : call->len; /* it may have been to look for something */
+    size_t len = kind == FORWARD_BARRIER ? 0 : call->len; /* it may have been a FORWARD_LOOK */
     if (!peers_request(f->peers, leader, call->number, (uint8_t)kind,
                        slice_make(call->bytes, len))) {
         call_take_number(f, call);
@@ -193,8 +192,8 @@ static bool try_once(struct forward *f, struct call *call, const struct replica_
     return status->leader != 0 && !status->is_leader && try_there(f, call, status->leader);
 }
 
-/* Calls that take no turns, in order; with a full disk all calls, since barriers may pass commands
- * that cannot go. False: what waits for the log cannot go now. */
+/* Sends, in order, the calls that take no turns; with a full disk all calls, since barriers may
+ * overtake commands that cannot be sent. False: calls for the log cannot be sent now. */
 static bool send_in_order(struct forward *f, const struct replica_status *status,
                           struct replica_time now)
 {
@@ -202,8 +201,8 @@ static bool send_in_order(struct forward *f, const struct replica_status *status
     struct call *call = all ? f->lists[CALL_WAITING].first : f->sources[0].first;
     while (call != NULL) {
         struct call *next = all ? call->next : call->source_next;
-        /* The other tier goes by its own rules: what waits for one is not in the way. Nor is a
-         * change of members that waits for the next leader. */
+        /* A call for one tier does not block calls for the other. A change of members that waits
+         * for the next leader blocks nothing. */
         if (!try_once(f, call, status, now) && !f->held && !f->read_only &&
             call->tier == TIER_CORRECTNESS && call->kind != FORWARD_CHANGE) {
             return false;
@@ -213,8 +212,8 @@ static bool send_in_order(struct forward *f, const struct replica_status *status
     return !f->held && !f->read_only;
 }
 
-/* What cannot go now stays, and so does everything behind it. All of it came before the clock is
- * read, so that one reading is late enough for each (S1.1). */
+/* A call that cannot be sent now stays, and so do all calls behind it. All calls arrived before the
+ * clock is read, so one reading is late enough for each (S1.1). */
 static void send_waiting(struct forward *f)
 {
     struct replica_status status;
@@ -230,20 +229,20 @@ static void send_waiting(struct forward *f)
             return;
         }
     }
-    f->saturated = f->turn != 0; /* the rest waits for answers to what was sent */
+    f->saturated = f->turn != 0; /* the rest waits for answers to sent calls */
 }
 
-/* Too many at once, or no leader for so long that it makes no sense to wait for one. */
+/* Fails the call if there are too many, or if there was no leader for too long. */
 static void fail_if_hopeless(struct forward *f, struct call *call)
 {
     uint32_t outstanding = forward_outstanding(f);
     bool leaderless =
         f->leader == 0 && forward_now_ms(f) - f->leaderless_ms > f->options.give_up_ms;
-    /* With a full disk and nobody to give the lead to, waiting makes no sense either. */
+    /* With a full disk and no other node that could lead, waiting is useless. */
     bool stuck = f->read_only && f->alone && call->kind == FORWARD_COMMAND;
     call->is_too_many = outstanding > FORWARD_SLOTS;
     if (call->is_too_many || leaderless || stuck) {
-        call->give_up_ms = 0; /* forward_run answers: not before the caller's call has returned */
+        call->give_up_ms = 0; /* forward_run answers it, after the caller's call has returned */
         f->overdue = true;
     }
     f->changed = true;
@@ -280,7 +279,7 @@ void forward_submit_first(struct forward *f, const struct command *command,
     forward_submit(f, command, gateway);
     struct call *call = gateway->in_flight;
     call->is_first = true;
-    call->give_up_ms = UINT64_MAX; /* it makes no sense to go on without it */
+    call->give_up_ms = UINT64_MAX; /* the node cannot continue without it */
 }
 
 void forward_barrier(struct forward *f, struct gateway_call *gateway)
@@ -327,7 +326,7 @@ void forward_set_paused(struct forward *f, bool paused)
     f->paused = paused;
 }
 
-/* ---- what the replica tells ---- */
+/* ---- from the replica ---- */
 
 void forward_on_result(struct forward *f, void *cookie, enum replica_outcome outcome,
                        const struct result *result)
@@ -353,7 +352,7 @@ void forward_on_result(struct forward *f, void *cookie, enum replica_outcome out
     call->here--;
     f->settled = call;
     f->answered = true;
-    f->changed = f->changed || f->lists[CALL_WAITING].count > 0; /* there may be room now */
+    f->changed = f->changed || f->lists[CALL_WAITING].count > 0; /* a window may be open now */
     if (call->state == CALL_ANSWERED) {
         call_free_if_done(f, call);
     } else if (outcome == REPLICA_DONE) {
@@ -404,10 +403,10 @@ void forward_on_change(struct forward *f)
     f->changed = true;
 }
 
-/* ---- what the peers tell ---- */
+/* ---- from the peers ---- */
 
-/* Takes the leader's epoch from the front of the body, see put_epoch in relay.c; and for the tier
- * EFFICIENCY the leader's time behind it. False: they are not there. */
+/* Takes the leader's epoch from the front of the body, see put_epoch in relay.c; for the tier
+ * EFFICIENCY also the leader's time that follows. False: they are missing. */
 static bool take_epoch(struct forward *f, const struct call *call, struct slice *body)
 {
     bool is_memory = call->tier == TIER_EFFICIENCY;
@@ -442,7 +441,7 @@ static void on_done_there(struct forward *f, struct call *call, struct slice bod
     } else if (result_decode(body, &scratch, &result)) {
         call_answer(f, call, HF_OK, &result, NULL);
     } else {
-        /* It was done, but we cannot read what came of it: a newer leader during an upgrade. */
+        /* It was done, but we cannot decode the result: a newer leader during an upgrade. */
         call->doubts++;
         call_give_up(f, call);
     }
@@ -463,7 +462,7 @@ bool forward_on_answer(struct forward *f, uint64_t peer, uint64_t number, uint8_
     }
     struct call *call = f->slots[number % FORWARD_SLOTS];
     if (call == NULL || call->number != number || call->peer != peer) {
-        return true; /* given up, or sent to another leader meanwhile */
+        return true; /* timed out, or sent to another leader meanwhile */
     }
     hf_assert(call->state == CALL_THERE);
     switch (status) {
@@ -492,14 +491,13 @@ bool forward_on_answer(struct forward *f, uint64_t peer, uint64_t number, uint8_
         refuse(f, call, body);
         return true;
     case FORWARD_MALFORMED:
-        if (call->kind ==
-            FORWARD_LOOK) { /* an older leader, during an upgrade: it has no such tier */
+        if (call->kind == FORWARD_LOOK) { /* an older leader during an upgrade, without that tier */
             call->kind = FORWARD_BARRIER;
             call_again(f, call, false);
             f->changed = true;
             return true;
         }
-        call_move(f, call, CALL_WAITING); /* surely not done, and never will be */
+        call_move(f, call, CALL_WAITING); /* it was not done, and will not be */
         call_give_up(f, call);
         return true;
     default:
@@ -534,13 +532,13 @@ void forward_on_down(struct forward *f, uint64_t peer)
 
 /* ---- once per turn ---- */
 
-/* Another leader is known: what an older one was asked, and did not answer, is asked anew. */
+/* A new leader is known: sends the unanswered calls of the old leader again. */
 static void follow_leader(struct forward *f)
 {
     struct replica_status status;
     replica_status(f->replica, f->options.now(f->options.ctx), &status);
     if (!status.is_leader) {
-        /* In flight when we lost the lead: the replica may still tell, a new leader may sooner. */
+        /* In flight when we lost the lead: the new leader may answer before our replica does. */
         struct call *call = status.leader != 0 ? f->lists[CALL_HERE].first : NULL;
         while (call != NULL) {
             struct call *next = call->next;
@@ -634,7 +632,7 @@ void forward_note_leader_ms(struct forward *f, uint64_t cluster_ms)
     f->leader_ms = cluster_ms > f->leader_ms ? cluster_ms : f->leader_ms;
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 struct forward *forward_new(const struct forward_options *options)
 {

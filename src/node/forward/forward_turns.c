@@ -7,9 +7,8 @@
  * connections send FORWARD_TURN calls each in turn. Every node does so with its own connections,
  * and the window of a node is its share of the leader's batches.
  *
- * Where a batch takes long, a small window makes a pipeline slow. A connection that is the only one
- * to send has a larger window; only the leader knows that, since other nodes see only their own
- * connections. */
+ * If a batch takes long, a small window makes a pipeline slow. So the only connection that sends
+ * has a larger window. Only the leader applies this: other nodes see only their own connections. */
 #include "node/forward/forward_state.h"
 
 void turns_open(struct forward *f)
@@ -110,7 +109,7 @@ void turns_leave(struct forward *f, struct call *call, enum call_state state)
         hf_assert(s->sent > 0 && f->sent > 0);
         s->sent--;
         f->sent--;
-        f->changed = f->changed || f->turn != 0; /* a window has room again */
+        f->changed = f->changed || f->turn != 0; /* a window is open again */
     }
     if (state != CALL_WAITING) {
         return;

@@ -230,7 +230,7 @@ static void do_work(struct logger *l)
     }
 }
 
-/* Waits without owning the log. True: no job was queued for a while. */
+/* Releases the log and waits. True: nothing happened for IDLE_MS, and the thread owns the log. */
 static bool wait_idle(struct logger *l)
 {
     uint64_t appends = l->stats.appends;
@@ -243,7 +243,7 @@ static bool wait_idle(struct logger *l)
 }
 
 /* The queue is empty: prepares the next segment from a filled file, or seals the log. */
-static void do_nothing(struct logger *l)
+static void do_idle_work(struct logger *l)
 {
     struct problem problem = {0};
     enum storage_status status = STORAGE_OK;
@@ -283,7 +283,7 @@ static void do_next(struct logger *l)
 {
     l->busy = true; /* throughout, so that no direct write overtakes a job taken from todo */
     if (l->todo.first == NULL) {
-        do_nothing(l);
+        do_idle_work(l);
     } else if (l->todo.first->work == NULL) {
         do_writes(l);
     } else {
@@ -310,7 +310,7 @@ static void fill_beside(struct logger *l)
 {
     struct problem problem = {0};
     if (l->in_flight.first == NULL && logger_is_for_loop(l)) {
-        wake_loop(l); /* it may not know that the log is nobody's now */
+        wake_loop(l); /* the log may have become free without notice */
     }
     pthread_mutex_unlock(&l->queue_lock);
     enum storage_status status = log_fill(l->options.store->log, &problem);
@@ -333,7 +333,7 @@ static bool may_trim(const struct logger *l)
 static void trim_beside(struct logger *l)
 {
     if (l->in_flight.first == NULL && logger_is_for_loop(l)) {
-        wake_loop(l); /* it may not know that the log is nobody's now */
+        wake_loop(l); /* the log may have become free without notice */
     }
     pthread_mutex_unlock(&l->queue_lock);
     snapshots_trim(l->options.store->snapshots);
