@@ -62,8 +62,9 @@ static void note_dropped(struct node *n)
                  JOURNAL_NUMBER("offset", dropped->offset), JOURNAL_NUMBER("bytes", dropped->bytes),
                  JOURNAL_NUMBER("first_index", dropped->first),
                  JOURNAL_NUMBER("last_index", dropped->last),
-                 JOURNAL_TEXT("text", "the last write to the log is not whole, as a power cut or a "
-                                      "kill leaves it; after neither of them check the disk"));
+                 JOURNAL_TEXT("text", "the last write to the log is incomplete and was dropped, as "
+                                      "after a power cut or a kill; if neither happened, check "
+                                      "the disk"));
 }
 
 bool node_open_store(struct node *n, char problem[NODE_PROBLEM])
@@ -145,7 +146,8 @@ bool node_bootstrap(struct node *n, char problem[NODE_PROBLEM])
 {
     if (!n->options.bootstrap) {
         snprintf(problem, NODE_PROBLEM,
-                 "%s was begun, but its cluster never was: start it once with --bootstrap",
+                 "%s has a node without a cluster, from an interrupted bootstrap: start it once "
+                 "with --bootstrap",
                  n->options.data);
         return false;
     }

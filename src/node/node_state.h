@@ -201,7 +201,7 @@ void node_publish_stores(struct node *n);
 bool node_admits(void *ctx, uint64_t id, char sentence[PEER_SENTENCE_MAX]);
 enum peer_store node_find_store(void *ctx, uint64_t id, struct id store);
 void node_note_store(void *ctx, uint64_t id, struct id store);
-void node_on_introduced(void *ctx, const struct peer_introduction *who);
+void node_on_introduced(void *ctx, const struct peer_introduction *intro);
 /* The members may have changed. */
 void node_follow_stores(struct node *n);
 

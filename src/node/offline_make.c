@@ -126,8 +126,8 @@ bool offline_make(struct offline_state *state, const struct offline_new *options
     struct problem wrong;
     struct id fresh, store;
     if (!is_empty_or_missing(options->path)) {
-        snprintf(problem, OFFLINE_PROBLEM, "%s is not empty: name a folder that is not there yet",
-                 options->path);
+        snprintf(problem, OFFLINE_PROBLEM,
+                 "%s is not empty: choose a folder that does not exist yet", options->path);
         return false;
     }
     if (!draw(&fresh) || !draw(&store)) {

@@ -68,7 +68,7 @@ void node_on_accept_paused(void *ctx, int error)
         n->options.journal, WARN, CLIENT, "accept_paused", JOURNAL_TEXT("reason", strerror(error)),
         JOURNAL_NUMBER("pauses", n->net.accept_pauses),
         JOURNAL_TEXT("next", error == ENFILE
-                                 ? "raise fs.file-max, or stop what uses the machine's files"
+                                 ? "raise fs.file-max, or stop other processes with many open files"
                                  : "raise the hard limit of open files (ulimit -Hn, or "
                                    "LimitNOFILE= of the unit), or lower max-clients"));
 }
@@ -143,8 +143,8 @@ static void say_refused(struct node *n, const struct client_table_stats *stats,
                  JOURNAL_NUMBER("refused", stats->refused - n->refused_logged),
                  JOURNAL_NUMBER("idle_closed", stats->evicted - n->evicted_logged),
                  JOURNAL_NUMBER("clients", stats->count), JOURNAL_NUMBER("max", stats->max),
-                 JOURNAL_TEXT("next", "raise max-clients, or see who connects (log-level "
-                                      "client=debug) and let those share connections"));
+                 JOURNAL_TEXT("next", "raise max-clients, or find the clients that connect "
+                                      "(log-level client=debug) and make them share connections"));
     n->refused_logged = stats->refused;
     n->evicted_logged = stats->evicted;
 }

@@ -46,30 +46,30 @@ void turns_begin(struct forward *f, bool leads)
 }
 
 /* A source that begins to wait has its turn last. */
-static void ring_add(struct forward *f, uint32_t who)
+static void ring_add(struct forward *f, uint32_t number)
 {
-    struct source *s = &f->sources[who];
+    struct source *s = &f->sources[number];
     if (f->turn == 0) {
-        f->turn = who;
-        s->next = s->prev = who;
+        f->turn = number;
+        s->next = s->prev = number;
         s->taken = 0;
         return;
     }
     struct source *first = &f->sources[f->turn];
     s->next = f->turn;
     s->prev = first->prev;
-    f->sources[first->prev].next = who;
-    first->prev = who;
+    f->sources[first->prev].next = number;
+    first->prev = number;
     s->taken = 0;
 }
 
-static void ring_remove(struct forward *f, uint32_t who)
+static void ring_remove(struct forward *f, uint32_t number)
 {
-    struct source *s = &f->sources[who];
+    struct source *s = &f->sources[number];
     f->sources[s->prev].next = s->next;
     f->sources[s->next].prev = s->prev;
-    if (f->turn == who) {
-        f->turn = s->next == who ? 0 : s->next;
+    if (f->turn == number) {
+        f->turn = s->next == number ? 0 : s->next;
     }
     s->next = s->prev = 0;
 }

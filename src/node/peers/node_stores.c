@@ -116,13 +116,13 @@ static void note_met(struct node *n)
 }
 
 /* Adds the reported store ids that are missing, and keeps free entries for all members. */
-void node_on_introduced(void *ctx, const struct peer_introduction *who)
+void node_on_introduced(void *ctx, const struct peer_introduction *intro)
 {
     struct node *n = ctx;
-    bool changed = known_stores_raise_used(&n->known, who->used_ids);
+    bool changed = known_stores_raise_used(&n->known, intro->used_ids);
     uint64_t id;
     struct id store;
-    for (struct slice left = who->stores; peer_stores_next(&left, &id, &store);) {
+    for (struct slice left = intro->stores; peer_stores_next(&left, &id, &store);) {
         bool is_gone =
             id <= n->known.removed && (n->replica == NULL || !replica_is_member(n->replica, id));
         if (id != n->options.id && id <= UINT32_MAX && !is_gone &&

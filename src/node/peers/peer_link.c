@@ -127,31 +127,32 @@ void peer_link_refuse(struct peer_link *link, const char *sentence)
 /* ---- the greeting ---- */
 
 /* The checks that need no owner, then the owner's. */
-static bool check_introduction(struct peer_link *link, const struct peer_introduction *who)
+static bool check_introduction(struct peer_link *link, const struct peer_introduction *intro)
 {
     char sentence[PEER_SENTENCE_MAX];
-    if (who->newest < PEER_PROTOCOL_OLDEST || who->oldest > PEER_PROTOCOL_NEWEST) {
+    if (intro->newest < PEER_PROTOCOL_OLDEST || intro->oldest > PEER_PROTOCOL_NEWEST) {
         snprintf(sentence, sizeof(sentence),
-                 "node %llu speaks the peer protocols %u to %u, node %llu only %u to %u",
-                 (unsigned long long)who->node, who->oldest, who->newest,
+                 "no common version of the peer protocol: node %llu supports %u to %u, node %llu "
+                 "%u to %u; upgrade the older one",
+                 (unsigned long long)intro->node, intro->oldest, intro->newest,
                  (unsigned long long)link->self->node, PEER_PROTOCOL_OLDEST, PEER_PROTOCOL_NEWEST);
-    } else if (link->dialled && who->node != link->wanted) {
+    } else if (link->dialled && intro->node != link->wanted) {
         snprintf(sentence, sizeof(sentence),
-                 "this address was expected to be node %llu and is %llu",
-                 (unsigned long long)link->wanted, (unsigned long long)who->node);
-    } else if (!link->dialled && who->to != 0 && who->to != link->self->node) {
+                 "this address should be node %llu, but node %llu answers; check the addresses",
+                 (unsigned long long)link->wanted, (unsigned long long)intro->node);
+    } else if (!link->dialled && intro->to != 0 && intro->to != link->self->node) {
         snprintf(sentence, sizeof(sentence), "this is node %llu, not node %llu",
-                 (unsigned long long)link->self->node, (unsigned long long)who->to);
-    } else if (link->ops->check(link->ctx, link, who, sentence)) {
+                 (unsigned long long)link->self->node, (unsigned long long)intro->to);
+    } else if (link->ops->check(link->ctx, link, intro, sentence)) {
         return true;
     }
     peer_link_refuse(link, sentence);
     return false;
 }
 
-static uint32_t newest_of_both(const struct peer_introduction *who)
+static uint32_t newest_of_both(const struct peer_introduction *intro)
 {
-    return who->newest < PEER_PROTOCOL_NEWEST ? who->newest : PEER_PROTOCOL_NEWEST;
+    return intro->newest < PEER_PROTOCOL_NEWEST ? intro->newest : PEER_PROTOCOL_NEWEST;
 }
 
 static void become_ready(struct peer_link *link)
@@ -178,7 +179,7 @@ static void on_refuse(struct peer_link *link, struct slice payload)
 
 void peer_link_forget_introduction(struct peer_link *link)
 {
-    link->who = NULL;
+    link->intro = NULL;
     if (link->greeting != NULL) {
         memory_free(link->net->memory, link->greeting, link->greeting_len);
         link->greeting = NULL;
@@ -187,43 +188,43 @@ void peer_link_forget_introduction(struct peer_link *link)
 
 static bool on_welcome(struct peer_link *link, struct slice payload)
 {
-    struct peer_introduction *who = &link->introduction;
-    if (!peer_introduction_decode(payload, who) || who->purpose != link->purpose) {
+    struct peer_introduction *intro = &link->introduction;
+    if (!peer_introduction_decode(payload, intro) || intro->purpose != link->purpose) {
         return false;
     }
-    link->who = who;
-    if (check_introduction(link, who)) {
-        link->peer = who->node;
-        link->life = who->life;
-        link->protocol = newest_of_both(who);
+    link->intro = intro;
+    if (check_introduction(link, intro)) {
+        link->peer = intro->node;
+        link->life = intro->life;
+        link->protocol = newest_of_both(intro);
         uint8_t number[8];
         struct writer w = writer_make(number, sizeof(number));
-        write_fixed64(&w, who->number);
+        write_fixed64(&w, intro->number);
         peer_link_send(link, PEER_BEGIN, slice_make(number, sizeof(number)));
         become_ready(link);
     }
-    link->who = NULL;
+    link->intro = NULL;
     return true;
 }
 
 /* Keeps a copy of HELLO: it is used only after BEGIN. */
 static bool on_hello(struct peer_link *link, struct slice payload)
 {
-    struct peer_introduction *who = &link->introduction;
+    struct peer_introduction *intro = &link->introduction;
     link->greeting_len = payload.len;
     link->greeting = memory_alloc(link->net->memory, payload.len);
     memcpy(link->greeting, payload.data, payload.len);
-    if (!peer_introduction_decode(slice_make(link->greeting, payload.len), who)) {
+    if (!peer_introduction_decode(slice_make(link->greeting, payload.len), intro)) {
         return false;
     }
-    link->who = who;
-    link->purpose = who->purpose;
-    link->peer = who->node;
-    link->life = who->life;
-    if (!check_introduction(link, who)) {
+    link->intro = intro;
+    link->purpose = intro->purpose;
+    link->peer = intro->node;
+    link->life = intro->life;
+    if (!check_introduction(link, intro)) {
         return true;
     }
-    link->protocol = newest_of_both(who);
+    link->protocol = newest_of_both(intro);
     link->greeted = true;
     introduce(link, PEER_WELCOME);
     return true;

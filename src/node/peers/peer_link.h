@@ -31,8 +31,8 @@ struct peer_self {
 
 struct peer_link_ops {
     /* Whether the other node is admitted. If not, `sentence` is the reason, which is sent to it.
-     * Keep nothing of `who` yet: a dialler has not proven that it is alive. */
-    bool (*check)(void *ctx, struct peer_link *link, const struct peer_introduction *who,
+     * Keep nothing of `intro` yet: a dialler has not proven that it is alive. */
+    bool (*check)(void *ctx, struct peer_link *link, const struct peer_introduction *intro,
                   char sentence[PEER_SENTENCE_MAX]);
     /* Refused, by us or by the other end. on_close follows. */
     void (*on_refused)(void *ctx, struct peer_link *link, const char *sentence, bool by_us);
@@ -61,7 +61,7 @@ struct peer_link {
     void *origin;
     /* The other end's introduction. Accepted link: valid until peer_link_forget_introduction or the
      * close. Dialled link: valid only in `check` and on_ready. */
-    const struct peer_introduction *who;
+    const struct peer_introduction *intro;
     bool sends_stores; /* set by `check`: our WELCOME lists the known stores */
 
     /* Private. */

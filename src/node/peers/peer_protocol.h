@@ -100,7 +100,7 @@ int64_t peer_frame_parse(struct slice bytes, size_t max, enum peer_frame *type,
                          struct slice *payload);
 
 /* The payload of HELLO and WELCOME. Returns the length, 0 if `size` is too small. */
-size_t peer_introduction_encode(const struct peer_introduction *who, void *buffer, size_t size);
+size_t peer_introduction_encode(const struct peer_introduction *intro, void *buffer, size_t size);
 /* False: not a Holdfast node, or malformed. Fields that a newer protocol appends are ignored. */
 bool peer_introduction_decode(struct slice payload, struct peer_introduction *out);
 

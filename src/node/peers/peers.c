@@ -149,7 +149,7 @@ static void on_ready(void *ctx, struct peer_link *link)
 {
     struct peers *p = ctx;
     char sentence[PEER_SENTENCE_MAX];
-    if (!peers_check(p, link->who, link->dialled, sentence)) { /* may have changed since HELLO */
+    if (!peers_check(p, link->intro, link->dialled, sentence)) { /* may have changed since HELLO */
         peer_link_refuse(link, sentence);
         return;
     }

@@ -56,7 +56,7 @@ struct peers_options {
     /* The node answered at its configured address: record its store id durably. */
     void (*note_store)(void *ctx, uint64_t node, struct id store);
     /* The introduction of a proven member: its `stores` and `used_ids` may be new. May be NULL. */
-    void (*on_introduced)(void *ctx, const struct peer_introduction *who);
+    void (*on_introduced)(void *ctx, const struct peer_introduction *intro);
     /* The version of our state: a node that does not support it is refused. May be NULL. */
     uint32_t (*state_version)(void *ctx);
     /* This node joins and has learned its cluster: make it durable. */
@@ -93,7 +93,7 @@ uint64_t peers_link(const struct peers *p, uint64_t id);
 uint32_t peers_protocol(const struct peers *p, uint64_t id, bool dialled);
 
 /* Whether a node is admitted; if not, `sentence` is the reason. Also used for snapshot links. */
-bool peers_check(struct peers *p, const struct peer_introduction *who, bool dialled,
+bool peers_check(struct peers *p, const struct peer_introduction *intro, bool dialled,
                  char sentence[PEER_SENTENCE_MAX]);
 void peers_secure(struct peers *p, struct connection *c, bool dialled);
 const struct address *peers_address(const struct peers *p, uint64_t id); /* NULL: not known */

@@ -57,50 +57,51 @@ static void cluster_text(struct id cluster, struct slice name, char *text, size_
              (unsigned long long)cluster.high);
 }
 
-static bool check_cluster(const struct peer_self *self, const struct peer_introduction *who,
+static bool check_cluster(const struct peer_self *self, const struct peer_introduction *intro,
                           char sentence[PEER_SENTENCE_MAX])
 {
-    if (id_is_zero(who->cluster) || id_is_zero(self->cluster) ||
-        id_equal(who->cluster, self->cluster)) {
+    if (id_is_zero(intro->cluster) || id_is_zero(self->cluster) ||
+        id_equal(intro->cluster, self->cluster)) {
         return true;
     }
     char them_text[PEER_NAME_MAX + 40];
     char us_text[PEER_NAME_MAX + 40];
-    cluster_text(who->cluster, who->cluster_name, them_text, sizeof(them_text));
+    cluster_text(intro->cluster, intro->cluster_name, them_text, sizeof(them_text));
     cluster_text(self->cluster, slice_of(self->cluster_name), us_text, sizeof(us_text));
     snprintf(sentence, PEER_SENTENCE_MAX,
              "node %llu belongs to the cluster %s, node %llu to the cluster %s",
-             (unsigned long long)who->node, them_text, (unsigned long long)self->node, us_text);
+             (unsigned long long)intro->node, them_text, (unsigned long long)self->node, us_text);
     return false;
 }
 
-bool peers_check(struct peers *p, const struct peer_introduction *who, bool dialled,
+bool peers_check(struct peers *p, const struct peer_introduction *intro, bool dialled,
                  char sentence[PEER_SENTENCE_MAX])
 {
     const struct peers_options *o = &p->options;
-    const struct peer *known = peers_find(p, who->node);
-    unsigned long long them = (unsigned long long)who->node;
-    if (who->node == o->self->node) {
-        snprintf(sentence, PEER_SENTENCE_MAX, "the node id %llu is used twice", them);
+    const struct peer *known = peers_find(p, intro->node);
+    unsigned long long them = (unsigned long long)intro->node;
+    if (intro->node == o->self->node) {
+        snprintf(sentence, PEER_SENTENCE_MAX,
+                 "the node id %llu is used twice: give each node its own id", them);
         return false;
     }
-    if (!check_cluster(o->self, who, sentence) ||
-        (!dialled && o->admits != NULL && !o->admits(o->ctx, who->node, sentence))) {
+    if (!check_cluster(o->self, intro, sentence) ||
+        (!dialled && o->admits != NULL && !o->admits(o->ctx, intro->node, sentence))) {
         return false;
     }
-    if (known != NULL && who->life < known->life) {
+    if (known != NULL && intro->life < known->life) {
         snprintf(sentence, PEER_SENTENCE_MAX, "this is an earlier life of node %llu", them);
         return false;
     }
     uint32_t needed = o->state_version == NULL ? 0 : o->state_version(o->ctx);
-    if (who->state < needed) {
+    if (intro->state < needed) {
         snprintf(sentence, PEER_SENTENCE_MAX,
                  "the cluster's state has version %u and node %llu knows versions up to %u only: "
                  "start it with a newer version of Holdfast",
-                 needed, them, who->state);
+                 needed, them, intro->state);
         return false;
     }
-    if (o->find_store(o->ctx, who->node, who->store) == PEER_STORE_OTHER) {
+    if (o->find_store(o->ctx, intro->node, intro->store) == PEER_STORE_OTHER) {
         snprintf(sentence, PEER_SENTENCE_MAX,
                  "node %llu lost its disk: remove it and add it under a new id", them);
         return false;
@@ -108,39 +109,39 @@ bool peers_check(struct peers *p, const struct peer_introduction *who, bool dial
     return true;
 }
 
-bool peers_check_link(void *ctx, struct peer_link *link, const struct peer_introduction *who,
+bool peers_check_link(void *ctx, struct peer_link *link, const struct peer_introduction *intro,
                       char sentence[PEER_SENTENCE_MAX])
 {
     struct peers *p = ctx;
-    link->sends_stores = p->options.find_store(p->options.ctx, who->node, who->store) ==
+    link->sends_stores = p->options.find_store(p->options.ctx, intro->node, intro->store) ==
                          PEER_STORE_SAME; /* a node without a proven store id gets no stores */
-    return peers_check(p, who, link->dialled, sentence);
+    return peers_check(p, intro, link->dialled, sentence);
 }
 
 bool peers_is_proven(const struct peers *p, const struct peer_link *link)
 {
     const struct peers_options *o = &p->options;
-    const struct peer_introduction *who = link->who;
+    const struct peer_introduction *intro = link->intro;
     char sentence[PEER_SENTENCE_MAX];
     return !id_is_zero(o->self->cluster) &&
-           (id_is_zero(who->cluster) || id_equal(who->cluster, o->self->cluster)) &&
-           (o->admits == NULL || o->admits(o->ctx, who->node, sentence)) &&
-           o->find_store(o->ctx, who->node, who->store) == PEER_STORE_SAME;
+           (id_is_zero(intro->cluster) || id_equal(intro->cluster, o->self->cluster)) &&
+           (o->admits == NULL || o->admits(o->ctx, intro->node, sentence)) &&
+           o->find_store(o->ctx, intro->node, intro->store) == PEER_STORE_SAME;
 }
 
 /* A node that answers at the address of a member proves its store id by that. */
 static void learn(struct peers *p, const struct peer_link *link)
 {
     const struct peers_options *o = &p->options;
-    const struct peer_introduction *who = link->who;
-    if (link->dialled && o->find_store(o->ctx, who->node, who->store) == PEER_STORE_UNKNOWN) {
-        o->note_store(o->ctx, who->node, who->store);
+    const struct peer_introduction *intro = link->intro;
+    if (link->dialled && o->find_store(o->ctx, intro->node, intro->store) == PEER_STORE_UNKNOWN) {
+        o->note_store(o->ctx, intro->node, intro->store);
     }
-    if (link->dialled && !id_is_zero(who->cluster) && id_is_zero(o->self->cluster)) {
-        o->on_cluster(o->ctx, who->cluster, who->cluster_name);
+    if (link->dialled && !id_is_zero(intro->cluster) && id_is_zero(o->self->cluster)) {
+        o->on_cluster(o->ctx, intro->cluster, intro->cluster_name);
     }
-    if (!id_is_zero(who->cluster) && o->on_introduced != NULL) {
-        o->on_introduced(o->ctx, who);
+    if (!id_is_zero(intro->cluster) && o->on_introduced != NULL) {
+        o->on_introduced(o->ctx, intro);
     }
 }
 
@@ -155,21 +156,21 @@ static void note_offered(struct peer *peer, struct slice address)
 
 struct peer *peers_note(struct peers *p, struct peer_link *link)
 {
-    const struct peer_introduction *who = link->who;
-    struct peer *peer = peers_find_or_add(p, who->node);
+    const struct peer_introduction *intro = link->intro;
+    struct peer *peer = peers_find_or_add(p, intro->node);
     if (peer == NULL) {
         return NULL;
     }
     /* The node has restarted: unread bytes of its earlier run are void. */
-    if (peer->in != NULL && peer->in->life < who->life) {
+    if (peer->in != NULL && peer->in->life < intro->life) {
         peer_link_close(peer->in, "an earlier life");
     }
-    peer->life = who->life > peer->life ? who->life : peer->life;
-    note_offered(peer, who->peer_address);
-    peer->state = who->state;
-    peer->state_max = who->state_max;
+    peer->life = intro->life > peer->life ? intro->life : peer->life;
+    note_offered(peer, intro->peer_address);
+    peer->state = intro->state;
+    peer->state_max = intro->state_max;
     snprintf(peer->client_address, sizeof(peer->client_address), "%.*s",
-             (int)who->client_address.len, (const char *)who->client_address.data);
+             (int)intro->client_address.len, (const char *)intro->client_address.data);
     learn(p, link);
     return peer;
 }

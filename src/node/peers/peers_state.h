@@ -45,7 +45,7 @@ struct peer *peers_find(const struct peers *p, uint64_t id);
 /* NULL: the table is full. */
 struct peer *peers_find_or_add(struct peers *p, uint64_t id);
 /* The ops `check` and `on_refused` of the links of this table. */
-bool peers_check_link(void *ctx, struct peer_link *link, const struct peer_introduction *who,
+bool peers_check_link(void *ctx, struct peer_link *link, const struct peer_introduction *intro,
                       char sentence[PEER_SENTENCE_MAX]);
 /* Keeps the introduction of a link whose identity is proven. NULL: the table is full. */
 struct peer *peers_note(struct peers *p, struct peer_link *link);

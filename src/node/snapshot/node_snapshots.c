@@ -39,8 +39,8 @@ void node_step_snapshots(struct node *n, struct replica_time now)
         return;
     }
     if (snapshot_child_has_failed(n->child)) {
-        snapshot_gives_fail(&n->gives, "this node cannot write a snapshot now; its log says why, "
-                                       "and another node may have room for one");
+        snapshot_gives_fail(&n->gives, "this node cannot write a snapshot now; its log has the "
+                                       "reason; try another node");
     } else if (!snapshot_child_is_busy(n->child)) {
         replica_want_snapshot(n->replica, now);
     }

@@ -164,12 +164,12 @@ static bool on_frame(void *ctx, struct peer_link *link, enum peer_frame type, st
     return true;
 }
 
-static bool check(void *ctx, struct peer_link *link, const struct peer_introduction *who,
+static bool check(void *ctx, struct peer_link *link, const struct peer_introduction *intro,
                   char sentence[PEER_SENTENCE_MAX])
 {
     (void)link;
     struct snapshot_fetch *s = ctx;
-    return peers_check(s->options.peers, who, true, sentence);
+    return peers_check(s->options.peers, intro, true, sentence);
 }
 
 static void on_refused(void *ctx, struct peer_link *link, const char *sentence, bool by_us)

@@ -123,7 +123,7 @@ static void open_newest(struct giving *giving)
         journal_note(o->journal, ERROR, SNAPSHOT, "snapshot_unreadable",
                      JOURNAL_TEXT("reason", problem.text));
         giving->call->done(giving->call, HF_UNAVAILABLE, NULL,
-                           "this node cannot read its snapshot; its log says why");
+                           "this node cannot read its snapshot; its log has the reason");
         return;
     }
     about.bytes = snapshot_source_bytes(giving->source);

@@ -82,12 +82,12 @@ static bool on_frame(void *ctx, struct peer_link *link, enum peer_frame type, st
     return true;
 }
 
-static bool check(void *ctx, struct peer_link *link, const struct peer_introduction *who,
+static bool check(void *ctx, struct peer_link *link, const struct peer_introduction *intro,
                   char sentence[PEER_SENTENCE_MAX])
 {
     (void)ctx;
     (void)link;
-    (void)who;
+    (void)intro;
     snprintf(sentence, PEER_SENTENCE_MAX, "the greeting is over");
     return false;
 }
