@@ -145,10 +145,11 @@ static enum storage_status write_first_entry(struct node *n, struct slice bytes,
 bool node_bootstrap(struct node *n, char problem[NODE_PROBLEM])
 {
     if (!n->options.bootstrap) {
-        snprintf(problem, NODE_PROBLEM,
-                 "%s has a node without a cluster, from an interrupted bootstrap: start it once "
-                 "with --bootstrap",
-                 n->options.data);
+        snprintf(
+            problem, NODE_PROBLEM,
+            "the node in %s never became a member of a cluster: start it with the option of its "
+            "first start, --bootstrap or --join",
+            n->options.data);
         return false;
     }
     struct replica_member members[LIMIT_NODES];

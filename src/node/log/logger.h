@@ -1,6 +1,5 @@
-/* All disk writes of a running node except term and vote: log writes, one sync per batch (S12.3),
- * and slow work that must keep its order with them: naming a snapshot, dropping or resetting the
- * log, loading a state.
+/* The log writes of a running node, one sync per batch (S12.3), and slow disk work that must keep
+ * its order with them: naming a snapshot, dropping or resetting the log, loading a state.
  *
  *      loop: write, run ──queue──┬──▶ thread: append+sync, work ──┬──done──▶ loop: on_written, done
  *                                └──▶ kernel: a direct write ─────┘
