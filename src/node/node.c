@@ -182,7 +182,7 @@ static void enter(struct node *n, enum node_phase phase, uint64_t now_us)
     n->phase_us = now_us;
 }
 
-static bool is_anybody_reachable(const struct node *n)
+static bool is_any_reachable(const struct node *n)
 {
     for (uint32_t i = 0; i < n->absence_count; i++) {
         struct peer_view view;
@@ -203,7 +203,7 @@ void node_stop(struct node *n)
     if (n->replica != NULL) {
         struct replica_status status;
         replica_status(n->replica, node_now(n), &status);
-        if (status.is_leader && is_anybody_reachable(n)) {
+        if (status.is_leader && is_any_reachable(n)) {
             node_transfer(n, 0);
         }
     }

@@ -109,7 +109,7 @@ static void on_dropped(void *ctx, enum storage_status status, const struct probl
     n->dropping = false;
 }
 
-static void let_old_log_go(struct node *n)
+static void drop_old_log(struct node *n)
 {
     uint64_t start = replica_log_start(n->replica);
     if (start > n->drop_before && !n->dropping && !snapshot_fetch_is_busy(n->fetch)) {
@@ -175,7 +175,7 @@ void node_maintain(struct node *n, struct replica_time now)
     declare_gone(n, now);
     node_step_streams(n, now);
     hand_over_if_full(n, now);
-    let_old_log_go(n);
+    drop_old_log(n);
     node_step_clients(n, now);
     note_closed_connections(n, now);
     node_step_limit(n, now);

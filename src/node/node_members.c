@@ -37,7 +37,7 @@ static bool is_member(struct node *n, uint64_t id)
 }
 
 /* Why `to` cannot become the leader; NULL: it can. */
-static const char *why_not_to(struct node *n, uint64_t to)
+static const char *transfer_problem(struct node *n, uint64_t to)
 {
     uint32_t count = replica_members(n->replica, n->member_scratch, LIMIT_NODES);
     if (to == n->options.id) {
@@ -55,7 +55,7 @@ static const char *why_not_to(struct node *n, uint64_t to)
 static enum hf_error begin_transfer(struct node *n, const struct replica_status *status,
                                     uint64_t to, const char **problem)
 {
-    *problem = why_not_to(n, to);
+    *problem = transfer_problem(n, to);
     if (*problem == NULL && n->transferring) {
         *problem = "the leadership is being transferred already";
     }
@@ -86,7 +86,7 @@ static bool is_another_voter_reachable(struct node *n)
 /* HF_UNAVAILABLE: this node transfers the leadership, and the next leader makes the change. */
 static enum hf_error transfer_first(struct node *n, const char **problem)
 {
-    if (why_not_to(n, 0) != NULL) {
+    if (transfer_problem(n, 0) != NULL) {
         *problem = "it is the only voter";
         return HF_MEMBERSHIP;
     }

@@ -41,7 +41,7 @@ static uint32_t reserved_of(uint32_t max)
     return max / 8 < LOOPBACK_RESERVED ? max / 8 : LOOPBACK_RESERVED;
 }
 
-static void say_lowered(struct node *n, uint32_t max)
+static void log_lowered(struct node *n, uint32_t max)
 {
     uint64_t needed = descriptors_needed(&n->descriptors, n->options.max_clients);
     char next[160];
@@ -86,7 +86,7 @@ bool node_open_clients(struct node *n, char problem[NODE_PROBLEM])
         return false;
     }
     if (max < n->options.max_clients) {
-        say_lowered(n, max);
+        log_lowered(n, max);
         n->limits_logged_us = n->started_us + QUIET_US;
     }
     struct client_limits limits = {.max = max,
@@ -126,12 +126,12 @@ static void follow_log(struct node *n, const struct client_table_stats *stats,
     }
     if (max < stats->max && now.boot_us >= n->limits_logged_us) {
         n->limits_logged_us = now.boot_us + QUIET_US;
-        say_lowered(n, max);
+        log_lowered(n, max);
     }
     client_table_set_max(n->clients, max, client_listener_evict);
 }
 
-static void say_refused(struct node *n, const struct client_table_stats *stats,
+static void log_refused(struct node *n, const struct client_table_stats *stats,
                         struct replica_time now)
 {
     if ((stats->refused == n->refused_logged && stats->evicted == n->evicted_logged) ||
@@ -154,5 +154,5 @@ void node_step_clients(struct node *n, struct replica_time now)
     struct client_table_stats stats;
     client_table_stats(n->clients, &stats);
     follow_log(n, &stats, now);
-    say_refused(n, &stats, now);
+    log_refused(n, &stats, now);
 }

@@ -233,7 +233,7 @@ static void send_waiting(struct forward *f)
 }
 
 /* Fails the call if there are too many, or if there was no leader for too long. */
-static void fail_if_hopeless(struct forward *f, struct call *call)
+static void fail_early(struct forward *f, struct call *call)
 {
     uint32_t outstanding = forward_outstanding(f);
     bool leaderless =
@@ -269,7 +269,7 @@ void forward_submit(struct forward *f, const struct command *command, struct gat
     if (gateway->within_ms != 0 && gateway->within_ms < f->options.give_up_ms) {
         call->give_up_ms = forward_now_ms(f) + gateway->within_ms;
     }
-    fail_if_hopeless(f, call);
+    fail_early(f, call);
 }
 
 void forward_submit_first(struct forward *f, const struct command *command,
@@ -291,7 +291,7 @@ void forward_barrier(struct forward *f, struct gateway_call *gateway)
     call->gateway = gateway;
     gateway->in_flight = call;
     call->is_safe = true;
-    fail_if_hopeless(f, call);
+    fail_early(f, call);
 }
 
 void forward_change(struct forward *f, enum gateway_change change, uint64_t id, const char *address,
@@ -304,7 +304,7 @@ void forward_change(struct forward *f, enum gateway_change change, uint64_t id, 
         call_new(f, FORWARD_CHANGE, 0, slice_make(bytes, change_encode(&wanted, bytes)));
     call->change = gateway;
     gateway->in_flight = call;
-    fail_if_hopeless(f, call);
+    fail_early(f, call);
 }
 
 void forward_set_read_only(struct forward *f, bool read_only, bool alone)
@@ -574,7 +574,7 @@ static void catch_up(struct forward *f)
     }
 }
 
-static void give_up_old(struct forward *f, uint64_t now)
+static void fail_overdue(struct forward *f, uint64_t now)
 {
     static const enum call_state states[] = {CALL_WAITING, CALL_HERE, CALL_THERE, CALL_CATCHING_UP};
     for (unsigned i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
@@ -600,7 +600,7 @@ void forward_run(struct forward *f)
     }
     if (f->overdue || due) {
         f->overdue = false;
-        give_up_old(f, now);
+        fail_overdue(f, now);
         f->retry_ms = now + RETRY_MS;
     }
     catch_up(f);

@@ -306,7 +306,7 @@ static bool may_fill(const struct logger *l)
 
 /* With queue_lock, which is released meanwhile. A step takes as long as many appends; direct writes
  * of the loop do not wait for it. */
-static void fill_beside(struct logger *l)
+static void fill_next_segment(struct logger *l)
 {
     struct problem problem = {0};
     if (l->in_flight.first == NULL && logger_is_for_loop(l)) {
@@ -330,7 +330,7 @@ static bool may_trim(const struct logger *l)
 }
 
 /* With queue_lock, which is released meanwhile. Does not need the log. */
-static void trim_beside(struct logger *l)
+static void trim_step(struct logger *l)
 {
     if (l->in_flight.first == NULL && logger_is_for_loop(l)) {
         wake_loop(l); /* the log may have become free without notice */
@@ -346,9 +346,9 @@ static void *run(void *argument)
     pthread_mutex_lock(&l->queue_lock);
     while (!l->failed && (!l->stopping || l->todo.first != NULL)) {
         if (may_fill(l)) {
-            fill_beside(l);
+            fill_next_segment(l);
         } else if (may_trim(l)) {
-            trim_beside(l);
+            trim_step(l);
         } else if (l->in_flight.first != NULL || logger_is_for_loop(l)) {
             wait_for_loop(l);
         } else {

@@ -64,7 +64,7 @@ static uint64_t monotonic_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static void give_way(struct writing *w)
+static void pause_after_piece(struct writing *w)
 {
     uint64_t took_ns = monotonic_ns() - w->began_ns;
     struct timespec pause = {
@@ -85,7 +85,7 @@ static bool put(void *ctx, const void *data, size_t len)
     }
     w->since_pause += len;
     if (w->since_pause >= PIECE_BYTES) {
-        give_way(w);
+        pause_after_piece(w);
     }
     return true;
 }
@@ -133,7 +133,7 @@ static void fail(struct snapshot_child *s, const char *why)
     s->pause_ms = s->pause_ms * 2 < PAUSE_MAX_MS ? s->pause_ms * 2 : PAUSE_MAX_MS;
 }
 
-static enum storage_status name_it(void *ctx, struct problem *problem)
+static enum storage_status name_file(void *ctx, struct problem *problem)
 {
     struct snapshot_child *s = ctx;
     struct snapshot_output *output = s->output;
@@ -184,7 +184,7 @@ static void on_ended(struct snapshot_child *s, int status)
     s->pid = 0;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
         s->phase = NAMING;
-        logger_run(s->options.logger, name_it, on_named, s);
+        logger_run(s->options.logger, name_file, on_named, s);
         return;
     }
     abort_output(s);

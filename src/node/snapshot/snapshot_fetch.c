@@ -39,7 +39,7 @@ static uint64_t now_ms(const struct snapshot_fetch *s)
     return uv_now(s->options.net->loop);
 }
 
-static void let_go(struct snapshot_fetch *s)
+static void disconnect(struct snapshot_fetch *s)
 {
     dialer_close(s->dialer);
     s->dialer = NULL;
@@ -57,7 +57,7 @@ static void drop_intake(struct snapshot_fetch *s)
     s->intake = NULL;
 }
 
-static void on_kept_too_long(uv_timer_t *timer)
+static void on_keep_timeout(uv_timer_t *timer)
 {
     drop_intake(timer->data);
 }
@@ -69,9 +69,9 @@ static void abandon(struct snapshot_fetch *s, const char *reason, bool keeps)
     journal_note(s->options.journal, WARN, SNAPSHOT, "snapshot_abandoned",
                  JOURNAL_NUMBER("index", s->index), JOURNAL_NUMBER("peer", s->peer),
                  JOURNAL_TEXT("reason", reason));
-    let_go(s);
+    disconnect(s);
     if (keeps) {
-        uv_timer_start(&s->timer, on_kept_too_long, KEEP_MS, 0);
+        uv_timer_start(&s->timer, on_keep_timeout, KEEP_MS, 0);
     } else {
         drop_intake(s);
     }
@@ -79,7 +79,7 @@ static void abandon(struct snapshot_fetch *s, const char *reason, bool keeps)
     s->options.on_abandoned(s->options.ctx);
 }
 
-static void on_impatient(uv_timer_t *timer)
+static void on_timeout(uv_timer_t *timer)
 {
     struct snapshot_fetch *s = timer->data;
     if (s->link != NULL) {
@@ -87,7 +87,7 @@ static void on_impatient(uv_timer_t *timer)
     }
     uint64_t end_ms = snapshot_patience_end_ms(&s->patience);
     if (now_ms(s) < end_ms) {
-        uv_timer_start(&s->timer, on_impatient, end_ms - now_ms(s), 0);
+        uv_timer_start(&s->timer, on_timeout, end_ms - now_ms(s), 0);
     } else {
         abandon(s, "its sender is silent, or too slow", true);
     }
@@ -158,7 +158,7 @@ static bool on_frame(void *ctx, struct peer_link *link, enum peer_frame type, st
         abandon(s, "it ended too early", false);
         return true;
     }
-    let_go(s);
+    disconnect(s);
     s->phase = INSTALLING;
     logger_run(s->options.logger, install, on_installed, s);
     return true;
@@ -264,7 +264,7 @@ void snapshot_fetch_start(struct snapshot_fetch *s, uint64_t peer,
                  JOURNAL_NUMBER("index", s->index), JOURNAL_NUMBER("peer", peer),
                  JOURNAL_NUMBER("from", snapshot_intake_received(s->intake)));
     snapshot_patience_begin(&s->patience, s->options.election_ms, s->started_ms);
-    uv_timer_start(&s->timer, on_impatient, s->patience.silence_ms, 0);
+    uv_timer_start(&s->timer, on_timeout, s->patience.silence_ms, 0);
     const struct address *address = peers_address(s->options.peers, peer);
     if (address == NULL) {
         return; /* the peer was removed meanwhile; the timer ends the fetch */
@@ -297,7 +297,7 @@ struct snapshot_fetch *snapshot_fetch_new(const struct snapshot_fetch_options *o
 void snapshot_fetch_stop(struct snapshot_fetch *s)
 {
     s->stopped = true;
-    let_go(s);
+    disconnect(s);
     uv_close((uv_handle_t *)&s->timer, NULL);
 }
 
