@@ -1,6 +1,5 @@
-/* The life of a node: how it begins, and how it ends. Its folder and its replica are opened in
- * node_start.c, the rooms around them in node_parts.c; the rhythm is in node_turn.c, and what it
- * does without being asked in node_duties.c. */
+/* Start and stop of a node. node_start.c opens its folder and its replica, node_parts.c the other
+ * modules. node_turn.c runs the turns of the loop, node_duties.c the background work. */
 #include "node/node.h"
 
 #include <stdio.h>
@@ -10,7 +9,7 @@
 #include "storage/disk_posix.h"
 
 enum {
-    HAND_OVER_US = 2000000, /* the longest that each phase of a stop may take */
+    HAND_OVER_US = 2000000, /* the longest duration of each phase of a stop */
     DRAIN_US = 3000000,
 };
 
@@ -27,19 +26,19 @@ void node_set_term(struct node *n, uint64_t term)
     }
 }
 
-/* ---- beginning ---- */
+/* ---- start ---- */
 
 static void on_first_done(struct gateway_call *call, enum hf_error error,
                           const struct result *result)
 {
     (void)result;
     struct node *n = call->owner;
-    hf_assert(error == HF_OK); /* it is never given up */
+    hf_assert(error == HF_OK); /* this call never times out */
     n->first_done = true;
 }
 
-/* Whoever waited through an earlier life of this node lost the connection: they are detached (S7.3)
- * before anybody new can wait through it. */
+/* The clients that waited through the previous run of this node lost their connections. Detaches
+ * their waiters (S7.3) before new clients can wait through this node. */
 static void detach_earlier_life(struct node *n)
 {
     struct command gone;
@@ -49,31 +48,29 @@ static void detach_earlier_life(struct node *n)
     forward_submit_first(n->forward, &gone, &n->first);
 }
 
-/* Nobody asked for the port that Redis clients come to by default: a node whose neighbour has it
- * does without. */
+/* If the Redis port is only the default and in use, the node starts without it. */
 static bool open_resp(struct node *n, char problem[NODE_PROBLEM])
 {
     const struct node_options *o = &n->options;
-    struct client_listener_options door = {.protocol = CLIENT_RESP,
-                                           .net = &n->net,
-                                           .service = n->service,
-                                           .journal = o->journal,
-                                           .listen = o->resp,
-                                           .clients = n->clients,
-                                           .refusals = n->refusals};
+    struct client_listener_options listener = {.protocol = CLIENT_RESP,
+                                               .net = &n->net,
+                                               .service = n->service,
+                                               .journal = o->journal,
+                                               .listen = o->resp,
+                                               .clients = n->clients,
+                                               .refusals = n->refusals};
     if (o->resp_is_off) {
         return true;
     }
-    n->resp = client_listener_new(&door, problem, NODE_PROBLEM);
+    n->resp = client_listener_new(&listener, problem, NODE_PROBLEM);
     if (n->resp == NULL && !o->resp_is_asked_for) {
         journal_note(o->journal, WARN, NODE, "resp_not_served", JOURNAL_TEXT("reason", problem),
-                     JOURNAL_TEXT("next", "name a free address with --resp, or say --resp off"));
+                     JOURNAL_TEXT("next", "set --resp to a free address, or to off"));
         return true;
     }
     return n->resp != NULL;
 }
 
-/* The cluster is known: everything that stands on the replicated state. */
 bool node_start_serving(struct node *n, char problem[NODE_PROBLEM])
 {
     const struct node_options *o = &n->options;
@@ -109,14 +106,14 @@ bool node_start_serving(struct node *n, char problem[NODE_PROBLEM])
     snprintf(service.resp_password, sizeof(service.resp_password), "%s",
              o->resp_password != NULL ? o->resp_password : "");
     n->service = service_new(&service);
-    struct client_listener_options door = {.net = &n->net,
-                                           .service = n->service,
-                                           .journal = o->journal,
-                                           .listen = o->client,
-                                           .clients = n->clients,
-                                           .refusals = n->refusals};
-    n->door = client_listener_new(&door, problem, NODE_PROBLEM);
-    if (n->door == NULL || !open_resp(n, problem)) {
+    struct client_listener_options listener = {.net = &n->net,
+                                               .service = n->service,
+                                               .journal = o->journal,
+                                               .listen = o->client,
+                                               .clients = n->clients,
+                                               .refusals = n->refusals};
+    n->http = client_listener_new(&listener, problem, NODE_PROBLEM);
+    if (n->http == NULL || !open_resp(n, problem)) {
         return false;
     }
     n->phase = NODE_RUNNING;
@@ -177,7 +174,7 @@ struct node *node_new(const struct node_options *options, char problem[NODE_PROB
     return n;
 }
 
-/* ---- the end ---- */
+/* ---- stop ---- */
 
 static void enter(struct node *n, enum node_phase phase, uint64_t now_us)
 {
@@ -185,7 +182,7 @@ static void enter(struct node *n, enum node_phase phase, uint64_t now_us)
     n->phase_us = now_us;
 }
 
-static bool is_anybody_reachable(const struct node *n)
+static bool is_any_reachable(const struct node *n)
 {
     for (uint32_t i = 0; i < n->absence_count; i++) {
         struct peer_view view;
@@ -206,7 +203,7 @@ void node_stop(struct node *n)
     if (n->replica != NULL) {
         struct replica_status status;
         replica_status(n->replica, node_now(n), &status);
-        if (status.is_leader && is_anybody_reachable(n)) {
+        if (status.is_leader && is_any_reachable(n)) {
             node_transfer(n, 0);
         }
     }
@@ -242,8 +239,8 @@ static void close_all(struct node *n)
 
 static void shut_listeners(struct node *n)
 {
-    if (n->door != NULL) {
-        client_listener_shut(n->door);
+    if (n->http != NULL) {
+        client_listener_shut(n->http);
     }
     if (n->resp != NULL) {
         client_listener_shut(n->resp);
@@ -252,7 +249,7 @@ static void shut_listeners(struct node *n)
 
 static uint32_t count_clients(const struct node *n)
 {
-    return (n->door != NULL ? client_listener_clients(n->door) : 0) +
+    return (n->http != NULL ? client_listener_clients(n->http) : 0) +
            (n->resp != NULL ? client_listener_clients(n->resp) : 0);
 }
 
@@ -274,7 +271,7 @@ static void ignore_stopped(void *ctx)
     (void)ctx;
 }
 
-/* It could not begin: nothing stays open. Nobody else uses the loop yet. */
+/* The start failed: closes everything. Nothing else uses the loop yet. */
 static void abandon(struct node *n)
 {
     n->phase = NODE_CLOSING;
@@ -285,7 +282,6 @@ static void abandon(struct node *n)
     node_free(n);
 }
 
-/* Everything was closed, and the loop has run since. */
 void node_free(struct node *n)
 {
     if (n == NULL) {
@@ -299,7 +295,7 @@ void node_free(struct node *n)
         forward_free(n->forward);
         memory_tier_free(n->tier);
         service_free(n->service);
-        client_listener_free(n->door);
+        client_listener_free(n->http);
         client_listener_free(n->resp);
         snapshot_fetch_free(n->fetch);
         snapshot_child_free(n->child);
@@ -318,7 +314,7 @@ void node_free(struct node *n)
 
 uint16_t node_client_port(const struct node *n)
 {
-    return n->door != NULL ? client_listener_port(n->door) : 0;
+    return n->http != NULL ? client_listener_port(n->http) : 0;
 }
 
 uint16_t node_resp_port(const struct node *n)

@@ -1,12 +1,17 @@
 /* One running node: storage, peers, replica, service and the client port, on one loop.
  *
- *      node_new ──▶ starting ──store open, cluster known──▶ running ──node_stop──▶ handing over
- *                                                                                       │
- *                            on_stopped ◀── closing ◀── draining ◀── the lead is another's, or
- * nobody's
+ *     node_new ──▶ starting ──store open, cluster known──▶ running
+ *                                                             │ node_stop
+ *                                                             ▼
+ *                                                        handing over
+ *                                                             │ this node does not lead
+ *                                                             ▼
+ *                          on_stopped ◀── closing ◀──────  draining
  *
- * One turn of the loop: sockets are read and the log's thread is heard; then, in on_turn, timers,
- * the service, forwarding, and the batch is closed; then everything is written. */
+ * One turn of the loop:
+ *   1. read the sockets and take the results of the log thread
+ *   2. on_turn: run timers, service and forwarding, then close the batch
+ *   3. write all output */
 #ifndef HOLDFAST_NODE_NODE_H
 #define HOLDFAST_NODE_NODE_H
 
@@ -38,24 +43,24 @@ struct node_options {
     struct node_member
         members[LIMIT_NODES]; /* of a new cluster, or of one to join; self included */
     uint32_t member_count;
-    bool bootstrap; /* begin the cluster, if the folder is new (S12.1) */
+    bool bootstrap; /* create the cluster if the folder is new (S12.1) */
     bool join;      /* the folder may be new: an existing cluster will add this node */
 
-    struct address client; /* where to listen */
+    struct address client; /* listen addresses */
     struct address peer;
-    struct address resp;    /* where Redis clients are served */
-    bool resp_is_asked_for; /* by somebody: then the node does not start without that port */
+    struct address resp;    /* for the Redis protocol */
+    bool resp_is_asked_for; /* configured explicitly: the node does not start without that port */
     bool resp_is_off;
-    char client_advertised[PEER_ADDRESS_MAX + 1]; /* what others are told; "": made of `client` */
+    char client_advertised[PEER_ADDRESS_MAX + 1]; /* sent to other nodes; "": made of `client` */
 
     uint32_t election_ms;
     uint32_t heartbeat_ms;
-    uint32_t request_ms; /* until a request that reaches no leader is given up */
+    uint32_t request_ms; /* a request that reaches no leader fails after this time */
     uint32_t ttl_min_ms;
-    uint64_t snapshot_bytes;          /* of log */
+    uint64_t snapshot_bytes;          /* bytes of log that trigger a snapshot */
     uint64_t connection_bytes;        /* memory of all HTTP connections, see service/service.h */
     uint64_t state_max;               /* bytes of state (S12.14); 0: no limit */
-    uint32_t segment_bytes;           /* 0: storage's own default */
+    uint32_t segment_bytes;           /* 0: the default of storage */
     bool log_by_thread;               /* no direct writes, see node/log/logger.h */
     uint32_t max_clients;             /* connections of all listeners for clients together */
     uint32_t max_clients_per_address; /* 0: no such limit */
@@ -66,31 +71,31 @@ struct node_options {
     struct redis_settings redis;
 
     void *ctx;
-    /* Pages of the client port that are not the API's, see service/service.h. May be NULL. */
+    /* Pages of the client port outside the API, see service/service.h. May be NULL. */
     bool (*page)(void *ctx, struct slice path, struct buffer *out, const char **content_type);
-    /* Once: a leader serves, and this node answers. */
+    /* Called once, when a leader serves and this node answers requests. */
     void (*on_ready)(void *ctx, uint64_t leader);
-    /* The process must end, now: the disk failed. */
+    /* The disk failed: the process must end now. */
     void (*on_failed)(void *ctx, const char *text);
-    /* All is closed; node_free comes next. */
+    /* Everything is closed; call node_free next. */
     void (*on_stopped)(void *ctx);
 };
 
 #define NODE_PROBLEM 640
-/* NULL, and a sentence, when it cannot start; then the loop is as it was. */
+/* On failure: returns NULL, sets `problem`, and leaves no handle in the loop. */
 struct node *node_new(const struct node_options *options, char problem[NODE_PROBLEM]);
-/* Hands leadership over, lets clients finish, closes. on_stopped follows, within a few seconds. */
+/* Transfers the leadership, lets clients finish, closes. on_stopped follows within seconds. */
 void node_stop(struct node *n);
-/* Takes a snapshot now, or as soon as it may. */
+/* Takes a snapshot now, or as soon as possible. */
 void node_take_snapshot(struct node *n);
-/* After on_stopped, when the loop has nothing left to do; runs it for the last handles. */
+/* Call after on_stopped, when the loop is idle. Runs the loop to close the last handles. */
 void node_free(struct node *n);
 
 uint16_t node_client_port(const struct node *n);
 uint16_t node_peer_port(const struct node *n);
 uint16_t node_resp_port(const struct node *n); /* 0: not served */
 
-/* What there is to see of a node that serves; all counters since its start. */
+/* Status and metrics of a node that serves. Counters count since its start. */
 struct node_view {
     uint64_t node;
     struct id cluster;
@@ -102,16 +107,16 @@ struct node_view {
     uint64_t last_index, stored_index, commit_index, applied_index, snapshot_index;
     uint64_t snapshot_bytes, log_disk_bytes;
     uint64_t appends, direct_appends, appended_entries, appended_bytes, append_us, append_worst_us;
-    uint64_t outstanding; /* requests on their way to the leader, or waiting for it */
+    uint64_t outstanding; /* requests in flight to the leader, or waiting for one */
     uint64_t connections, requests, waiting, streams, dropped_streams;
     uint64_t clients, clients_max, clients_refused, clients_evicted, accept_pauses;
     uint64_t connection_bytes, connection_bytes_max, connections_closed, stalled_streams;
     uint64_t resp_connections, resp_accepted, resp_commands, resp_errors, resp_conflicts,
         resp_dropped, resp_scripts, resp_stopped;
     struct core_stats state;
-    struct core_stats memory; /* of the tier EFFICIENCY; zero where this node does not lead */
-    /* What counts against the limit of the state, the limit that the leader would apply (0: none),
-     * commands that were refused because of it. */
+    struct core_stats memory; /* of the tier EFFICIENCY; zero if this node does not lead */
+    /* Bytes that count against the state limit; the limit that a leader applies (0: none);
+     * commands refused because of it. */
     uint64_t state_bytes, state_max, state_refused;
     bool state_nearly_full;
     uint64_t counter, epoch;
@@ -119,10 +124,10 @@ struct node_view {
     struct redis_tier_view redis;
 };
 void node_view(struct node *n, struct node_view *out);
-/* As service/gateway.h has it. */
+/* See service/gateway.h. */
 uint32_t node_members(struct node *n, struct gateway_member *out, uint32_t max);
 
-/* Whether the folder holds a node already. */
+/* Whether the folder already contains the data of a node. */
 bool node_folder_is_used(const char *data);
 
 #endif

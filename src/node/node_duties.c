@@ -1,14 +1,14 @@
-/* What a node does without being asked: follows changes of leadership and members, declares nodes
- * gone (S7.3), lets old log go. */
+/* Background work of a node: follows changes of leadership and members, declares nodes gone (S7.3),
+ * drops old log. */
 #include "node/node_state.h"
 
 #include <string.h>
 
 enum {
-    HOUSE_US = 100000,
+    MAINTENANCE_US = 100000,
     GONE_MS = 1000, /* S7.3 */
     RETRY_TRANSFER_US = 5000000,
-    CLOSED_NOTE_US = 60000000, /* between two notes about closed connections */
+    CLOSED_NOTE_US = 60000000, /* between two journal lines about closed connections */
 };
 
 /* ---- changes ---- */
@@ -65,9 +65,9 @@ void node_follow_change(struct node *n)
     note_leader(n, &status);
 }
 
-/* ---- from time to time ---- */
+/* ---- periodic work ---- */
 
-/* The waiters of a node that is gone are detached; once, until it is heard again. */
+/* Detaches the waiters of a node that is gone; once, until the node is reachable again. */
 static void declare_gone(struct node *n, struct replica_time now)
 {
     if (!n->serving || now.boot_us - n->serving_us < GONE_MS * UINT64_C(1000)) {
@@ -84,8 +84,7 @@ static void declare_gone(struct node *n, struct replica_time now)
         struct command gone;
         command_init(&gone, COMMAND_NODE_GONE);
         gone.node_gone.node = (uint32_t)absence->id;
-        /* Without a majority it could not be committed, and the other tier is not served (S10.1).
-         */
+        /* Without a majority it cannot commit, and the tier EFFICIENCY is not served (S10.1). */
         if (!absence->declared && replica_has_majority(n->replica, now) &&
             replica_submit(n->replica, &gone, forward_no_cookie(), now) == HF_OK) {
             absence->declared = true;
@@ -104,13 +103,13 @@ static enum storage_status drop_log(void *ctx, struct problem *problem)
 
 static void on_dropped(void *ctx, enum storage_status status, const struct problem *problem)
 {
-    (void)status; /* what must not be is told by the logger itself; a full disk can wait */
+    (void)status; /* the logger reports failures itself; after a full disk this is tried again */
     (void)problem;
     struct node *n = ctx;
     n->dropping = false;
 }
 
-static void let_old_log_go(struct node *n)
+static void drop_old_log(struct node *n)
 {
     uint64_t start = replica_log_start(n->replica);
     if (start > n->drop_before && !n->dropping && !snapshot_fetch_is_busy(n->fetch)) {
@@ -120,7 +119,7 @@ static void let_old_log_go(struct node *n)
     }
 }
 
-/* A leader that cannot write gives the lead to one that can. */
+/* A leader with a full disk transfers the leadership to a node that can write. */
 static void hand_over_if_full(struct node *n, struct replica_time now)
 {
     if (n->disk_full && n->serving && n->absence_count > 0 && now.boot_us >= n->retry_transfer_us) {
@@ -172,11 +171,11 @@ void node_maintain(struct node *n, struct replica_time now)
     if (now.boot_us < n->maintenance_us) {
         return;
     }
-    n->maintenance_us = now.boot_us + HOUSE_US;
+    n->maintenance_us = now.boot_us + MAINTENANCE_US;
     declare_gone(n, now);
     node_step_streams(n, now);
     hand_over_if_full(n, now);
-    let_old_log_go(n);
+    drop_old_log(n);
     node_step_clients(n, now);
     note_closed_connections(n, now);
     node_step_limit(n, now);

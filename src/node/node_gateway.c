@@ -1,4 +1,4 @@
-/* What the service asks of the node (service/gateway.h). */
+/* The callbacks of the service into the node (service/gateway.h). */
 #include "node/node_state.h"
 
 #include <errno.h>
@@ -38,7 +38,8 @@ bool node_is_serving(const struct node *n)
     if (n->replica == NULL || !n->first_done) {
         return false;
     }
-    replica_status(n->replica, (struct replica_time){0, 0}, &status); /* it asks for no time */
+    replica_status(n->replica, (struct replica_time){0, 0},
+                   &status); /* no field that needs the time is used */
     if (status.is_leader) {
         return status.serving;
     }
@@ -65,7 +66,8 @@ static void fill_status(void *ctx, struct gateway_status *out)
 {
     struct node *n = ctx;
     struct replica_status status;
-    replica_status(n->replica, (struct replica_time){0, 0}, &status); /* it asks for no time */
+    replica_status(n->replica, (struct replica_time){0, 0},
+                   &status); /* no field that needs the time is used */
     *out = (struct gateway_status){
         .node = n->options.id,
         .leader = status.leader,
@@ -80,13 +82,13 @@ static void fill_status(void *ctx, struct gateway_status *out)
     node_redis_status(n, out);
 }
 
-/* uv_random asks for 256 bytes at a time, which is a system call for every 16 ids. */
+/* Fills the buffer with one system call. uv_random makes one for every 16 ids. */
 static void draw(struct node *n)
 {
     size_t got = 0;
     while (got < sizeof(n->random)) {
         ssize_t len = getrandom(n->random + got, sizeof(n->random) - got, 0);
-        hf_assert(len > 0 || errno == EINTR); /* without it every id would be guessed */
+        hf_assert(len > 0 || errno == EINTR); /* without randomness ids would be predictable */
         got += len > 0 ? (size_t)len : 0;
     }
     n->random_left = sizeof(n->random);
@@ -120,8 +122,8 @@ static uint64_t cluster_ms(void *ctx)
 {
     struct node *n = ctx;
     uint64_t here_ms = replica_cluster_ms(n->replica, node_now(n));
-    uint64_t heard_ms = forward_heard_ms(n->forward);
-    return heard_ms > here_ms ? heard_ms : here_ms;
+    uint64_t received_ms = forward_leader_ms(n->forward);
+    return received_ms > here_ms ? received_ms : here_ms;
 }
 
 static void fill_member(struct node *n, const struct replica_member *member,

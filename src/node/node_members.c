@@ -1,17 +1,17 @@
-/* Changes of members and of the lead, on the node that leads. The rules of membership are the
- * replica's; here is what needs time: the lead can only be given away with no batch in flight
- * (S12.7), and under load there always is one unless nothing new is submitted for a moment.
+/* Changes of members and leadership transfers, on the leader. The replica has the rules of
+ * membership. A transfer needs a moment without a batch in flight (S12.7), so submission is paused
+ * until it is done.
  *
  * A leader neither demotes nor removes itself (E16). It transfers the leadership first and answers
- * HF_UNAVAILABLE; whoever sent the change keeps it and sends it to the next leader (forward.h). */
+ * HF_UNAVAILABLE; the sender keeps the change and sends it to the next leader (forward.h). */
 #include "node/node_state.h"
 
 #include <stdio.h>
 
 enum {
     TRANSFER_US = 1000000,
-    FAILED_US = 2000000, /* so long after a failed transfer a change that needs one is refused */
-    NEW_US = 1000000,    /* a leader waits so long for the first answers of all voters */
+    FAILED_US = 2000000, /* after a failed transfer, changes that need one are refused this long */
+    NEW_US = 1000000, /* a new leader waits at most this long for the first answers of all voters */
 };
 
 static const struct {
@@ -36,8 +36,8 @@ static bool is_member(struct node *n, uint64_t id)
     return false;
 }
 
-/* NULL: it may become the leader. */
-static const char *why_not_to(struct node *n, uint64_t to)
+/* Why `to` cannot become the leader; NULL: it can. */
+static const char *transfer_problem(struct node *n, uint64_t to)
 {
     uint32_t count = replica_members(n->replica, n->member_scratch, LIMIT_NODES);
     if (to == n->options.id) {
@@ -55,7 +55,7 @@ static const char *why_not_to(struct node *n, uint64_t to)
 static enum hf_error begin_transfer(struct node *n, const struct replica_status *status,
                                     uint64_t to, const char **problem)
 {
-    *problem = why_not_to(n, to);
+    *problem = transfer_problem(n, to);
     if (*problem == NULL && n->transferring) {
         *problem = "the leadership is being transferred already";
     }
@@ -83,10 +83,10 @@ static bool is_another_voter_reachable(struct node *n)
     return false;
 }
 
-/* HF_UNAVAILABLE: this node is about to lead no more, and the next leader makes the change. */
+/* HF_UNAVAILABLE: this node transfers the leadership, and the next leader makes the change. */
 static enum hf_error transfer_first(struct node *n, const char **problem)
 {
-    if (why_not_to(n, 0) != NULL) {
+    if (transfer_problem(n, 0) != NULL) {
         *problem = "it is the only voter";
         return HF_MEMBERSHIP;
     }
@@ -104,8 +104,8 @@ static enum hf_error transfer_first(struct node *n, const char **problem)
     return HF_UNAVAILABLE;
 }
 
-/* A new leader has heard of its own entry from a majority only. Until the other voters have
- * answered too, it cannot tell one that lacks the current members from one that has them. */
+/* A new leader has acknowledgements of its own entry from a majority only. It cannot tell whether
+ * another voter has the current members until that voter answers, too. */
 static bool awaits_first_answers(struct node *n, uint64_t but)
 {
     if (n->serving && node_now(n).boot_us >= n->serving_us + NEW_US) {
@@ -187,8 +187,8 @@ void node_transfer(struct node *n, uint64_t to)
     forward_set_paused(n->forward, true);
 }
 
-/* Who can take over at once: the engine tells a server to stand for election only one time, and
- * that one ignores it unless it has the whole log. 0: nobody yet. */
+/* The voter that can take over now, 0: none yet. The engine sends TimeoutNow only once, and a voter
+ * ignores it unless it has the whole log. */
 static uint64_t ready_successor(struct node *n, const struct replica_status *status)
 {
     uint32_t count = replica_members(n->replica, n->member_scratch, LIMIT_NODES);
@@ -209,9 +209,9 @@ static enum hf_error try_transfer(struct node *n, const struct replica_status *s
                                   struct replica_time now, const char **problem)
 {
     if (n->transfer_begun && status->leader == n->options.id) {
-        n->transfer_begun = false; /* the engine gave up, and we lead again */
+        n->transfer_begun = false; /* the engine's transfer timed out, and this node leads again */
     }
-    /* Not before a membership change is committed: only some voters may have it (E13). */
+    /* Not while a membership change is uncommitted: only some voters may have it (E13). */
     bool may_begin = !n->transfer_begun && !status->members_change;
     uint64_t to = may_begin ? ready_successor(n, status) : 0;
     if (to == 0) {

@@ -1,8 +1,8 @@
-/* The rooms around the replica: the log's thread, snapshots, peers, forwarding; what they tell, and
- * to whom it goes. */
+/* Opens the modules around the replica (log thread, snapshots, peers, forwarding), and routes their
+ * callbacks. */
 #include "node/node_state.h"
 
-/* ---- from the log's thread, the snapshot child and the fetch ---- */
+/* ---- from the log thread, the snapshot child and the fetch ---- */
 
 static void on_written(void *ctx, uint64_t last)
 {
@@ -196,10 +196,10 @@ bool node_open_peers(struct node *n, char problem[NODE_PROBLEM])
                                     .on_down = on_down,
                                     .on_ended = on_ended,
                                     .on_snapshot_link = on_snapshot_link,
-                                    .hears = node_hears,
+                                    .admits = node_admits,
                                     .find_store = node_find_store,
                                     .note_store = node_note_store,
-                                    .on_told = node_on_told,
+                                    .on_introduced = node_on_introduced,
                                     .state_version = state_version,
                                     .on_cluster = node_on_cluster};
     n->peers = peers_new(&options, problem, NODE_PROBLEM);

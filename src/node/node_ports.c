@@ -1,5 +1,4 @@
-/* What the replica asks of the world (replica/ports.h): disks, peers, snapshots; and to whom
- * results and events go. */
+/* The callbacks of the replica (replica/ports.h): disk, peers, snapshots, results and events. */
 #include "node/node_state.h"
 
 #include <stdio.h>
@@ -45,7 +44,7 @@ static void take_snapshot(void *ctx, const struct core *core, const struct repli
 static void fetch_snapshot(void *ctx, uint64_t peer, const struct replica_snapshot *about)
 {
     struct node *n = ctx;
-    n->cancel_child = true; /* in the next turn: the replica must not be called from here */
+    n->cancel_child = true; /* done in the next turn: do not call the replica from here */
     snapshot_fetch_start(n->fetch, peer, about);
 }
 
@@ -68,7 +67,7 @@ static void on_barrier(void *ctx, void *cookie, bool reached)
     forward_on_barrier(n->forward, cookie, reached);
 }
 
-/* The seed's words for what operators look for, by the leader alone: the others saw the same. */
+/* Journal events for operators. Only the leader logs them: every node applies the same events. */
 static const char *const lock_words[EVENT_COUNT] = {
     [EVENT_GRANTED] = "lock_acquired",
     [EVENT_RELEASED] = "lock_released",
@@ -86,7 +85,7 @@ void node_note_event(struct node *n, const struct event *e)
     const struct journal *journal = n->options.journal;
     if (!n->serving || lock_words[e->type] == NULL ||
         !journal->wants(journal->ctx, JOURNAL_INFO, JOURNAL_LOCK)) {
-        return; /* before anything is worded: every grant and release comes by here */
+        return; /* before any formatting: this runs for every grant and release */
     }
     char lease[33];
     snprintf(lease, sizeof(lease), "%016llx%016llx", ull(e->lease.high), ull(e->lease.low));

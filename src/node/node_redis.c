@@ -1,10 +1,10 @@
-/* An operator's own Redis (redis_tier.h) as the backend of the tier EFFICIENCY
- * (replica/tier_backend.h): the words of one are those of the other. */
+/* An external Redis (redis/tier.h) as the backend of the tier EFFICIENCY (replica/tier_backend.h):
+ * translates between the two interfaces. */
 #include <stdio.h>
 
 #include "node/node_state.h"
 
-/* ---- what the tier asks for ---- */
+/* ---- from the tier ---- */
 
 static enum tier_word word_of(enum redis_word word)
 {
@@ -31,16 +31,16 @@ static enum tier_word route(void *ctx)
 static bool grant(void *ctx, const struct tier_hold *hold)
 {
     struct node *n = ctx;
-    const struct redis_hold asked = {.name = hold->name,
-                                     .client = hold->client,
-                                     .token = hold->token,
-                                     .lease = hold->lease,
-                                     .part = hold->part,
-                                     .parts = hold->parts,
-                                     .ttl_ms = hold->ttl_ms,
-                                     .wait_ms = hold->wait_ms,
-                                     .is_new = hold->is_new};
-    return redis_tier_grant(n->redis, &asked);
+    const struct redis_hold request = {.name = hold->name,
+                                       .client = hold->client,
+                                       .token = hold->token,
+                                       .lease = hold->lease,
+                                       .part = hold->part,
+                                       .parts = hold->parts,
+                                       .ttl_ms = hold->ttl_ms,
+                                       .wait_ms = hold->wait_ms,
+                                       .is_new = hold->is_new};
+    return redis_tier_grant(n->redis, &request);
 }
 
 static bool renew(void *ctx, uint64_t token, uint32_t ttl_ms)
@@ -61,7 +61,7 @@ static bool release(void *ctx, uint64_t token)
     return redis_tier_release(n->redis, token);
 }
 
-/* ---- what Redis says ---- */
+/* ---- from Redis ---- */
 
 static uint64_t now_ms(void *ctx)
 {
@@ -95,11 +95,11 @@ static void on_lost(void *ctx, uint64_t token, struct id lease, const char *why)
 {
     struct node *n = ctx;
     (void)token;
-    (void)why; /* is in the journal already */
+    (void)why; /* already logged */
     memory_tier_lose(n->tier, lease);
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 void node_open_redis(struct node *n)
 {
@@ -147,7 +147,7 @@ void node_close_redis(struct node *n)
     }
 }
 
-/* The words of the other end, in one line of ASCII. */
+/* Copies untrusted text of the other end as one line of ASCII. */
 static void copy_problem(const char *from, char to[128])
 {
     snprintf(to, 128, "%s", from);

@@ -1,5 +1,4 @@
-/* How a node begins: its folder, its identity (S12.1), and the replica out of what the disk holds.
- */
+/* Start of a node: its folder, its identity (S12.1), and the replica from what is on disk. */
 #include "node/node_state.h"
 
 #include <stdio.h>
@@ -63,8 +62,9 @@ static void note_dropped(struct node *n)
                  JOURNAL_NUMBER("offset", dropped->offset), JOURNAL_NUMBER("bytes", dropped->bytes),
                  JOURNAL_NUMBER("first_index", dropped->first),
                  JOURNAL_NUMBER("last_index", dropped->last),
-                 JOURNAL_TEXT("text", "the last write to the log is not whole, as a power cut or a "
-                                      "kill leaves it; after neither of them check the disk"));
+                 JOURNAL_TEXT("text", "the last write to the log is incomplete and was dropped, as "
+                                      "after a power cut or a kill; if neither happened, check "
+                                      "the disk"));
 }
 
 bool node_open_store(struct node *n, char problem[NODE_PROBLEM])
@@ -109,8 +109,8 @@ bool node_open_store(struct node *n, char problem[NODE_PROBLEM])
 
 /* ---- a new cluster ---- */
 
-/* Every first member comes to the same id by itself, from what they are all told; one that is alone
- * needs nobody's consent. */
+/* Every first member derives the same cluster id from the common settings. A single first member
+ * draws a random one. */
 static bool choose_cluster(struct node *n, struct slice entry, struct id *out,
                            char problem[NODE_PROBLEM])
 {
@@ -145,9 +145,11 @@ static enum storage_status write_first_entry(struct node *n, struct slice bytes,
 bool node_bootstrap(struct node *n, char problem[NODE_PROBLEM])
 {
     if (!n->options.bootstrap) {
-        snprintf(problem, NODE_PROBLEM,
-                 "%s was begun, but its cluster never was: start it once with --bootstrap",
-                 n->options.data);
+        snprintf(
+            problem, NODE_PROBLEM,
+            "the node in %s never became a member of a cluster: start it with the option of its "
+            "first start, --bootstrap or --join",
+            n->options.data);
         return false;
     }
     struct replica_member members[LIMIT_NODES];
@@ -176,7 +178,7 @@ bool node_bootstrap(struct node *n, char problem[NODE_PROBLEM])
     return true;
 }
 
-/* A node that joins learns from the first member it talks to where it belongs. */
+/* A node that joins learns its cluster from the first member that it reaches. */
 void node_on_cluster(void *ctx, struct id cluster, struct slice name)
 {
     (void)name;
@@ -194,8 +196,8 @@ void node_on_cluster(void *ctx, struct id cluster, struct slice name)
 
 /* ---- the replica ---- */
 
-/* The log as the replica reads it at its start: beside the log's thread, which is up already and
- * makes segments ahead of need. */
+/* Reads the log for the start of the replica. The log thread already runs, and may create the next
+ * segment concurrently. */
 static bool next_entry(void *ctx, struct replica_entry *out)
 {
     const struct log_entry *entry = log_stream_next(ctx);

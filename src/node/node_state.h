@@ -1,4 +1,4 @@
-/* The node in memory, and what its files share. Private to node*.c. */
+/* The node in memory, and the functions that its files share. Private to node*.c. */
 #ifndef HOLDFAST_NODE_NODE_STATE_H
 #define HOLDFAST_NODE_NODE_STATE_H
 
@@ -20,7 +20,7 @@
 #include "service/service.h"
 
 enum node_phase {
-    NODE_STARTING, /* a node that joins waits to hear of its cluster */
+    NODE_STARTING, /* a node that joins waits for its cluster id */
     NODE_RUNNING,
     NODE_HANDING_OVER,
     NODE_DRAINING,
@@ -28,23 +28,23 @@ enum node_phase {
     NODE_STOPPED
 };
 
-/* A member that the leader has declared gone, so that it does so once. */
+/* Whether the leader has already declared a member gone. */
 struct node_absence {
     uint64_t id;
     bool declared;
 };
 
-/* A walk over the sessions, for the streams that a gone node carried; node_streams.c. */
+/* An iteration over the sessions, for the streams of a node that is gone; node_streams.c. */
 struct node_stream_walk {
     uint64_t node;   /* 0: none */
-    uint64_t last;   /* number: later streams are left alone */
+    uint64_t last;   /* stream number: later streams are not affected */
     uint64_t cursor; /* of view_sessions */
 };
 
-/* What another node wants to hear of the tier EFFICIENCY. */
+/* The events of the tier EFFICIENCY that another node subscribed to. */
 struct node_interest {
     uint64_t peer;
-    uint64_t link; /* on which it said so; void when it has another one */
+    uint64_t link; /* the link of that subscription, which ends with the link */
     enum service_wants level;
 };
 
@@ -61,11 +61,11 @@ struct node {
     struct store store;
     bool store_open;
     struct known_stores known;
-    struct known_stores met; /* stores of nodes that are no members; see node_note_store */
-    uint64_t committed_ids[LIMIT_NODES]; /* the members that were committed last, of those known */
+    struct known_stores met;             /* stores of non-members; see node_note_store */
+    uint64_t committed_ids[LIMIT_NODES]; /* the members of the last committed configuration */
     uint32_t committed_count;
     struct peer_self self;
-    char address_text[ADDRESS_TEXT]; /* of our peer port, as members know it */
+    char address_text[ADDRESS_TEXT]; /* of our peer port, as in the configuration */
 
     struct logger *logger;
     struct peers *peers;
@@ -76,46 +76,46 @@ struct node {
     struct replica *replica;
     struct forward *forward;
     struct service *service;
-    struct door *door;
-    struct door *resp; /* NULL: not served */
+    struct client_listener *http;
+    struct client_listener *resp; /* NULL: not served */
 
-    /* Client connections of all doors; node_clients.c. */
+    /* Client connections of all listeners; node_clients.c. */
     struct client_table *clients;
     struct refusals *refusals;
     struct descriptor_use descriptors;
-    uint64_t limits_said_us; /* boot time until which each of these is not logged again */
-    uint64_t refused_said_us;
-    uint64_t paused_said_us;
-    uint64_t refused_said; /* what the log has told of */
-    uint64_t evicted_said;
+    uint64_t limits_logged_us; /* boot time before which each of these is not logged again */
+    uint64_t refused_logged_us;
+    uint64_t paused_logged_us;
+    uint64_t refused_logged; /* counts that are already logged */
+    uint64_t evicted_logged;
 
-    /* The tier EFFICIENCY: the leader's side, then everybody else's; node_tier.c. */
+    /* The tier EFFICIENCY: the leader's side, then the followers'; node_tier.c. */
     struct memory_tier *tier;
-    struct redis_tier *redis; /* behind it; NULL: none */
+    struct redis_tier *redis; /* its backend; NULL: none */
     uint64_t tier_term;
     struct node_interest interests[LIMIT_NODES];
     uint32_t interest_count;
-    uint64_t told_leader;
-    enum service_wants told_wants;
+    uint64_t interest_leader; /* the leader that has our interest_level; 0: none */
+    enum service_wants interest_level;
 
     /* The limit of the state (S12.14); node_limit.c. */
     struct admission admission;
-    bool state_warned;        /* it is nearly full, and the log says so */
-    uint64_t state_refused;   /* refusals that the log has told of */
-    uint64_t state_refuse_us; /* boot time before which it does not tell of more */
+    bool state_warned;        /* it is nearly full, and that is logged */
+    uint64_t state_refused;   /* refusals that are logged */
+    uint64_t state_refuse_us; /* boot time before which no more are logged */
 
     /* Time. */
     int timer_fd;
     uv_poll_t timer;
-    uint64_t timer_us; /* that it is set to */
-    uint64_t awake_ms; /* boot time since the loop last slept, for what counts in ms; 0: not read */
+    uint64_t timer_us; /* when it fires */
+    uint64_t awake_ms; /* boot time, read once after the loop slept (node_awake_ms); 0: not read */
     uint64_t maintenance_us;
-    uint64_t closed_noted;   /* connections closed because of their memory that the log names */
-    uint64_t closed_note_us; /* boot time before which the log does not name more */
-    struct stall stall;      /* when on_turn was last; whether sockets are read first (S1.5) */
+    uint64_t closed_noted;   /* connections closed because of their memory, already logged */
+    uint64_t closed_note_us; /* boot time before which no more are logged */
+    struct stall stall;      /* time of the last on_turn; whether sockets are read first (S1.5) */
     uv_idle_t awake;
 
-    /* What we have acted on. */
+    /* The state that this node has acted on. */
     bool changed;
     bool serving;
     bool ready;
@@ -123,23 +123,23 @@ struct node {
     uint64_t leader;
     uint64_t term;
     uint64_t snapshot_size; /* of the newest, in bytes */
-    uint64_t drop_before;   /* the log's thread reads it while `dropping` */
+    uint64_t drop_before;   /* the log thread reads it while `dropping` */
     bool dropping;
-    bool cancel_child; /* a snapshot comes from the leader: ours is not needed */
+    bool cancel_child; /* the leader sends a snapshot: cancel our own */
     bool disk_full;
-    bool transferring;   /* the lead: asked for, ... */
-    bool transfer_begun; /* ... and the engine is at it */
+    bool transferring;   /* a transfer of the leadership is requested */
+    bool transfer_begun; /* the engine has started it */
     uint64_t transfer_to;
     uint64_t transfer_until_us;
-    uint64_t transfer_failed_us; /* when the last one ended and we still led; 0: it did not */
+    uint64_t transfer_failed_us; /* when the last transfer failed; 0: it did not */
     uint64_t retry_transfer_us;
-    bool first_done; /* our own earlier life's waiters are detached */
+    bool first_done; /* the waiters of our previous run are detached */
     struct gateway_call first;
     struct node_absence absences[LIMIT_NODES];
     uint32_t absence_count;
     struct node_stream_walk stream_walks[LIMIT_NODES];
 
-    uint8_t random[4096]; /* for ids to come; drawn together */
+    uint8_t random[4096]; /* for future ids, read in one call */
     uint32_t random_left;
     struct replica_member member_scratch[LIMIT_NODES];
     char member_text[LIMIT_NODES][ADDRESS_TEXT];
@@ -152,16 +152,16 @@ static inline unsigned long long ull(uint64_t n)
 }
 
 /* node.c */
-/* The cluster is known: everything that stands on the replicated state. */
+/* Starts everything that needs the replicated state. The cluster id must be known. */
 bool node_start_serving(struct node *n, char problem[NODE_PROBLEM]);
 void node_step_stop(struct node *n, struct replica_time now);
 void node_fail(struct node *n, const char *text);
-/* Every line of the log names it. */
+/* Sets the term that every line of the journal contains. */
 void node_set_term(struct node *n, uint64_t term);
 
 /* node_turn.c */
 struct replica_time node_now(const struct node *n);
-/* After a stall the sockets are read before anything expires (S1.5). */
+/* After a stall the sockets are read before anything expires (S1.5). See stall_is_late. */
 bool node_is_late(const struct node *n, struct replica_time now);
 uint64_t node_boot_us(void);
 uint64_t node_awake_ms(struct node *n);
@@ -176,17 +176,17 @@ void node_on_fetched(void *ctx, struct core *core, uint64_t bytes);
 void node_on_abandoned(void *ctx);
 void node_on_disk_failed(void *ctx, const char *text);
 
-/* node_clients.c: how many client connections there may be. */
+/* node_clients.c: the limits of client connections. */
 bool node_open_clients(struct node *n, char problem[NODE_PROBLEM]);
 void node_close_clients(struct node *n);
-/* Connections that other nodes may make. */
+/* The limit of incoming peer connections. */
 uint32_t node_peer_connections(const struct node *n);
 void node_step_clients(struct node *n, struct replica_time now);
 void node_on_accept_paused(void *ctx, int error);
 
 /* node_limit.c: the limit of the state. */
 void node_step_limit(struct node *n, struct replica_time now);
-/* Bytes that count against it. */
+/* Bytes that count against the limit. */
 uint64_t node_state_bytes(struct node *n);
 
 /* node_start.c */
@@ -196,21 +196,21 @@ bool node_bootstrap(struct node *n, char problem[NODE_PROBLEM]);
 bool node_start_replica(struct node *n, char problem[NODE_PROBLEM]);
 void node_on_cluster(void *ctx, struct id cluster, struct slice name);
 
-/* node_stores.c: who is heard (S12.10), and whose store is known (S12.1). */
+/* node_stores.c: which nodes are admitted (S12.10), and their store ids (S12.1). */
 void node_publish_stores(struct node *n);
-bool node_hears(void *ctx, uint64_t id, char sentence[PEER_SENTENCE_MAX]);
+bool node_admits(void *ctx, uint64_t id, char sentence[PEER_SENTENCE_MAX]);
 enum peer_store node_find_store(void *ctx, uint64_t id, struct id store);
 void node_note_store(void *ctx, uint64_t id, struct id store);
-void node_on_told(void *ctx, const struct peer_introduction *who);
+void node_on_introduced(void *ctx, const struct peer_introduction *intro);
 /* The members may have changed. */
 void node_follow_stores(struct node *n);
 
-/* node_ports.c: what the replica asks for. */
+/* node_ports.c: the callbacks of the replica. */
 struct replica_ports node_ports(struct node *n);
 
 void node_note_event(struct node *n, const struct event *e);
 
-/* node_redis.c: the Redis behind it. */
+/* node_redis.c: the Redis backend of the tier EFFICIENCY. */
 void node_open_redis(struct node *n);
 void node_close_redis(struct node *n);
 void node_redis_status(const struct node *n, struct gateway_status *out);
@@ -218,7 +218,7 @@ void node_redis_status(const struct node *n, struct gateway_status *out);
 /* node_tier.c: the tier EFFICIENCY. */
 void node_open_tier(struct node *n);
 struct tier_time node_tier_now(void *ctx);
-/* Leadership may have changed; may be called from inside the replica. */
+/* Call when the leadership may have changed; also from inside the replica. */
 void node_follow_tier(struct node *n);
 void node_tier_members(struct node *n);
 void node_on_interest(void *ctx, uint64_t peer, uint64_t link, uint8_t level);
@@ -229,28 +229,28 @@ uint64_t node_tier_next_us(struct node *n);
 void node_tier_gone(struct node *n, const struct command *gone, struct replica_time now);
 const struct core *node_memory_core(void *ctx);
 
-/* node_gateway.c: what the service asks for. */
+/* node_gateway.c: the callbacks of the service. */
 struct gateway node_gateway(struct node *n);
 bool node_is_serving(const struct node *n);
 
-/* node_members.c: changes of members, and of the lead. */
+/* node_members.c: changes of members and leadership transfers. */
 enum hf_error node_change_member(void *ctx, enum gateway_change change, uint64_t id,
                                  const char *address, const char **problem);
-/* Gives the lead away, to 0: to whoever is best; then nothing new is submitted here until that is
- * done, or has failed. */
+/* Transfers the leadership to `to`, 0: to the best voter. Nothing new is submitted here until the
+ * transfer is done or has failed. */
 void node_transfer(struct node *n, uint64_t to);
 void node_step_transfer(struct node *n, struct replica_time now);
 
-/* node_snapshots.c: snapshots that clients ask for. */
+/* node_snapshots.c: snapshots that clients request. */
 void node_snapshot_open(void *ctx, struct gateway_snapshot_call *call);
 bool node_snapshot_read(void *ctx, struct gateway_snapshot_call *call, uint64_t offset, void *to,
                         size_t len);
 void node_snapshot_close(void *ctx, struct gateway_snapshot_call *call);
 void node_step_snapshots(struct node *n, struct replica_time now);
 
-/* node_duties.c: what a node does without being asked. */
+/* node_duties.c: background work. */
 void node_follow_change(struct node *n);
-/* node_streams.c: `node_gone` was applied here, on the leader; one step of what follows. */
+/* node_streams.c: the leader applied `node_gone`; node_step_streams does one step of the rest. */
 void node_streams_gone(struct node *n, uint32_t node);
 void node_step_streams(struct node *n, struct replica_time now);
 void node_maintain(struct node *n, struct replica_time now);

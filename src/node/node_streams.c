@@ -1,15 +1,15 @@
 /* Streams of sessions whose node is gone (S4.6).
  *
- * The node that carries a stream reports its end, unless that node has ended or cannot be reached.
- * Then the leader reports it: each `node_gone` that it applies, proposed by itself (S7.3) or by a
- * node that has started again, begins a walk over the sessions. Streams that the node carried up to
- * then are reported as broken, by their numbers. A stream that was resumed, on whichever node, has a
- * later number and is left alone. A node that was taken for gone and is not sees the event, and
- * raises its streams again (service/request/session_stream.c). */
+ * The node that carries a stream reports its end, unless that node has ended or is unreachable.
+ * Then the leader reports it. Each `node_gone` that the leader applies, proposed by itself (S7.3)
+ * or by a restarted node, starts an iteration over the sessions. It reports the streams that the
+ * node carried up to then as broken, by their numbers. A resumed stream has a later number and is
+ * not affected. A node that was declared gone by mistake receives the event, and opens its streams
+ * again (service/request/session_stream.c). */
 #include "core/view.h"
 #include "node/node_state.h"
 
-enum { STREAMS_A_STEP = 1000 }; /* sessions that one step looks at, and somewhat more */
+enum { STREAMS_A_STEP = 1000 }; /* sessions examined in one step, approximately */
 
 void node_streams_gone(struct node *n, uint32_t node)
 {
@@ -35,7 +35,7 @@ struct visit {
     struct node *n;
     const struct node_stream_walk *walk;
     struct replica_time now;
-    bool is_refused; /* the batch is full, or this node leads no more */
+    bool is_refused; /* the batch is full, or this node no longer leads */
 };
 
 static void visit_session(void *ctx, const struct session_view *session)
@@ -54,7 +54,8 @@ static void visit_session(void *ctx, const struct session_view *session)
         replica_submit(visit->n->replica, &down, forward_no_cookie(), visit->now) != HF_OK;
 }
 
-/* One page. A page that was not done to its end is done again: reporting an end twice is harmless. */
+/* One page. A page that was not done to its end is done again: reporting an end twice is
+ * harmless. */
 static void step(struct node *n, struct node_stream_walk *walk, struct replica_time now)
 {
     struct visit visit = {.n = n, .walk = walk, .now = now};
@@ -76,7 +77,7 @@ void node_step_streams(struct node *n, struct replica_time now)
         if (walk->node != 0 && n->serving) {
             step(n, walk, now);
         } else {
-            walk->node = 0; /* the next leader declares nodes gone by itself */
+            walk->node = 0; /* the next leader declares nodes gone itself */
         }
     }
 }

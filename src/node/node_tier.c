@@ -1,14 +1,14 @@
-/* The tier EFFICIENCY in a running node (replica/memory_tier.h): it begins and ends with the
- * leadership, and its events find their way to the nodes where somebody waits for them.
+/* The tier EFFICIENCY in a running node (replica/memory_tier.h): it starts and stops with the
+ * leadership, and the leader sends its events to the nodes with waiting clients.
  *
- * They go back on the connection that the other node asks on, as an answer to no question (number
- * 0), so that none overtakes the answer that it belongs to. When that connection breaks, the other
- * node asks again about everybody who waits (S7), and tells anew what it wants to hear. */
+ * Events use the connection that carries the other node's requests, as answers with number 0. So no
+ * event overtakes the answer that it belongs to. When that connection breaks, the other node
+ * queries the state of all its waiting clients again (S7), and repeats its subscription. */
 #include "node/forward/event_codec.h"
 #include "node/forward/forward_state.h"
 #include "node/node_state.h"
 
-/* ---- what the tier asks for ---- */
+/* ---- from the tier ---- */
 
 static const struct core *replicated(void *ctx)
 {
@@ -70,7 +70,8 @@ static void on_event(void *ctx, const struct event *event)
         if (is_wanted(n, &n->interests[i], event)) {
             len = len != 0 ? len : event_encode(event, bytes);
             hf_assert(len > 0);
-            (void)peers_tell(n->peers, n->interests[i].peer, FORWARD_EVENT, slice_make(bytes, len));
+            (void)peers_notify(n->peers, n->interests[i].peer, FORWARD_EVENT,
+                               slice_make(bytes, len));
         }
     }
 }
@@ -108,7 +109,8 @@ void node_follow_tier(struct node *n)
 
 /* ---- interest ---- */
 
-/* Members are those that may have somebody who waits; what else a node wants to hear it tells. */
+/* Every member may have waiting clients and gets their events. A node subscribes to other
+ * events. */
 void node_tier_members(struct node *n)
 {
     struct node_interest old[LIMIT_NODES];
@@ -145,7 +147,7 @@ bool node_on_peer_event(void *ctx, uint64_t peer, struct slice body)
         return false;
     }
     if (peer == n->leader) {
-        forward_hear_ms(n->forward, event.at_ms);
+        forward_note_leader_ms(n->forward, event.at_ms);
         service_on_event(n->service, &event);
     }
     return true;
@@ -153,28 +155,27 @@ bool node_on_peer_event(void *ctx, uint64_t peer, struct slice body)
 
 void node_tier_link(struct node *n, uint64_t peer, bool is_up)
 {
-    if (n->told_leader == peer) {
-        n->told_leader = 0;
+    if (n->interest_leader == peer) {
+        n->interest_leader = 0;
     }
     if (!is_up && n->service != NULL && peer == n->leader) {
         service_leader_lost(n->service);
     }
 }
 
-/* The leader is told what this node wants to hear; again when it is another one, or the connection
- * is. */
-static void tell_interest(struct node *n)
+/* Sends this node's subscription to the leader; again after a new leader or a new connection. */
+static void send_interest(struct node *n)
 {
     enum service_wants wants = service_wants(n->service);
     if (n->leader == 0 || n->leader == n->options.id ||
-        (n->told_leader == n->leader && n->told_wants == wants) ||
-        (n->told_leader != n->leader && wants == SERVICE_WANTS_NOTHING)) {
+        (n->interest_leader == n->leader && n->interest_level == wants) ||
+        (n->interest_leader != n->leader && wants == SERVICE_WANTS_NOTHING)) {
         return;
     }
     uint8_t level = (uint8_t)wants;
     if (peers_request(n->peers, n->leader, 0, FORWARD_INTEREST, slice_make(&level, 1))) {
-        n->told_leader = n->leader;
-        n->told_wants = wants;
+        n->interest_leader = n->leader;
+        n->interest_level = wants;
     }
 }
 
@@ -182,7 +183,7 @@ static void tell_interest(struct node *n)
 
 void node_step_tier(struct node *n, struct replica_time now)
 {
-    tell_interest(n);
+    send_interest(n);
     if (memory_tier_is_on(n->tier)) {
         struct tier_time time = {.cluster_ms = replica_cluster_ms(n->replica, now),
                                  .wall_ms = now.wall_ms,

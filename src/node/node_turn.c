@@ -1,4 +1,4 @@
-/* The rhythm of a node: its clocks and its timer, and what happens in one turn of the loop. */
+/* One turn of the loop of a node, its clocks and its timer. */
 #include <stdio.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -7,8 +7,8 @@
 #include "node/node_state.h"
 
 #define TIMER_UNSET UINT64_MAX
-/* A timer that fires so much too early is left as it is: while a batch gathers, its time moves with
- * everybody who comes, and to set a timer costs more than to be woken once for nothing. */
+/* A timer that fires at most this early is not set again. The deadline of an open batch moves with
+ * every request, and setting a timer costs more than one spurious wake-up. */
 #define TIMER_EARLY_US 1000
 
 /* ---- clocks ---- */
@@ -39,18 +39,18 @@ static void on_timer(uv_poll_t *timer, int status, int events)
     struct node *n = timer->data;
     uint64_t times;
     ssize_t got = read(n->timer_fd, &times, sizeof(times));
-    (void)got; /* that it woke the loop is all that counts: on_turn looks at the clock */
+    (void)got; /* it only wakes the loop: on_turn reads the clock */
     n->timer_us = TIMER_UNSET;
 }
 
-/* libuv's own timers count milliseconds, and a batch waits 200 µs. */
+/* A timerfd, since timers of libuv count milliseconds and a batch waits 200 µs. */
 static void set_timer(struct node *n, uint64_t due_us)
 {
     if (due_us >= n->timer_us && due_us - n->timer_us <= TIMER_EARLY_US) {
         return;
     }
     n->timer_us = due_us;
-    due_us = due_us == 0 ? 1 : due_us; /* 0 would switch it off */
+    due_us = due_us == 0 ? 1 : due_us; /* 0 would disarm it */
     struct itimerspec spec = {.it_value = {.tv_sec = (time_t)(due_us / 1000000),
                                            .tv_nsec = (long)(due_us % 1000000) * 1000}};
     int status = timerfd_settime(n->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
@@ -72,8 +72,8 @@ static bool is_watched(const struct node *n)
     return n->net.guests > 0 || forward_outstanding(n->forward) > 0;
 }
 
-/* What this turn had to say has left, the acknowledgement to the leader too: now there is time for
- * the rest. True: somebody here may have an interest in it, so the loop takes another turn. */
+/* Does work that was delayed until the output of this turn, including the acknowledgement to the
+ * leader, was sent. True: clients of this node may need its results, so the loop runs again. */
 static bool catch_up(struct node *n)
 {
     if (!replica_may_catch_up(n->replica)) {
@@ -83,8 +83,8 @@ static bool catch_up(struct node *n)
     return n->changed || is_watched(n);
 }
 
-/* To read a clock costs a hundredth of a request, and each would read several for its time limits:
- * one reading serves all of a turn. What is stamped (S1.1) has a reading of its own. */
+/* Boot time, read once per turn: every request would otherwise read the clock several times for its
+ * timeouts. Time stamps (S1.1) read the clock themselves. */
 uint64_t node_awake_ms(struct node *n)
 {
     if (n->awake_ms == 0) {
@@ -102,14 +102,14 @@ void node_on_sleep(void *ctx)
     }
     uint64_t due = n->maintenance_us;
     if (n->replica != NULL) {
-        logger_begin(n->logger); /* the disk works while what was committed is applied */
+        logger_begin(n->logger); /* the disk writes while committed entries are applied */
         if (replica_is_answering(n->replica)) {
             replica_answers_left(n->replica, node_now(n));
         }
         if (catch_up(n)) {
             due = 0;
         }
-        replica_set_unwatched(n->replica, !is_watched(n)); /* to set a timer twice a batch costs */
+        replica_set_unwatched(n->replica, !is_watched(n)); /* saves a timer call per batch */
         due = earlier(due, replica_next_us(n->replica));
         due = earlier(due, from_ms(forward_next_ms(n->forward)));
         due = earlier(due, from_ms(service_next_ms(n->service)));
@@ -144,8 +144,8 @@ bool node_is_late(const struct node *n, struct replica_time now)
     return stall_is_late(&n->stall, now.boot_us);
 }
 
-/* S1.5: after a stall, what came meanwhile is read before a batch may be sealed: keep-alives that
- * lie in our sockets must not be late because we were. */
+/* S1.5: after a stall the sockets are read before a batch may be sealed. Keep-alives that arrived
+ * during the stall must not expire because of it. */
 static bool is_reading_first(struct node *n, struct replica_time now)
 {
     uint64_t pause_us = now.boot_us - n->stall.turn_us;
@@ -161,7 +161,7 @@ static bool is_reading_first(struct node *n, struct replica_time now)
     return reading;
 }
 
-/* A node that joins begins when it has heard of its cluster. */
+/* A node that joins starts to serve when it has its cluster id. */
 static void start_if_known(struct node *n)
 {
     char problem[NODE_PROBLEM];
@@ -193,7 +193,7 @@ void node_on_turn(void *ctx)
     bool reading = is_reading_first(n, now);
     forward_set_reading(n->forward, reading);
     if (!reading && service_has_transactions(n->service)) {
-        /* They read what is applied, so they come first in a batch, before it can be closed. */
+        /* Transactions read the applied state, so they must be first in a batch. */
         service_transact(n->service);
         forward_run(n->forward);
     }
@@ -201,16 +201,16 @@ void node_on_turn(void *ctx)
         replica_on_timer(n->replica, now);
     }
     node_step_transfer(n, now);
-    forward_run(n->forward); /* what became of earlier calls, before the service answers ... */
+    forward_run(n->forward); /* complete earlier calls before the service answers ... */
     node_step_snapshots(n, now);
     service_run(n->service);
     if (!reading) {
         node_step_tier(n, now);
     }
     (void)forward_has_answered(n->forward);
-    forward_run(n->forward); /* ... and what it asks for now */
+    forward_run(n->forward); /* ... and send its new calls */
     if (forward_has_answered(n->forward)) {
-        service_run(n->service); /* the tier EFFICIENCY answers at once */
+        service_run(n->service); /* the tier EFFICIENCY has answered already */
     }
     node_step_snapshots(n, now);
     struct replica_time sealing = node_now(n);

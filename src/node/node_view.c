@@ -1,4 +1,4 @@
-/* What there is to see of a running node: for its page, for metrics. Reads, and changes nothing. */
+/* Status of a running node, for its page and its metrics. Read-only. */
 #include "node/node_state.h"
 
 static void view_replica(struct node *n, struct node_view *out)

@@ -1,12 +1,12 @@
-/* A state that no node runs: read from the folder of a stopped node or from a snapshot file, shown,
- * and made into the folder of a new cluster's first member (S3.3). What `holdfast recover` and
- * `holdfast snapshot` share.
+/* A state that no node runs: read from the folder of a stopped node or from a snapshot file, and
+ * made into the folder of the first member of a new cluster (S3.3). Used by `holdfast recover` and
+ * `holdfast snapshot`.
  *
  *      folder of a stopped node ─┐
  *                                ├─▶ offline_state ──offline_make──▶ folder of a new cluster
  *      snapshot file ────────────┘
  *
- * Blocks; for commands that do nothing else. */
+ * All functions block. */
 #ifndef HOLDFAST_NODE_OFFLINE_H
 #define HOLDFAST_NODE_OFFLINE_H
 
@@ -23,10 +23,10 @@ struct offline_member {
 
 struct offline_state {
     struct id cluster;
-    uint64_t node;           /* 0: it comes from a file */
-    uint64_t snapshot_index; /* 0: there was none */
+    uint64_t node;           /* 0: read from a snapshot file */
+    uint64_t snapshot_index; /* 0: no snapshot */
     uint64_t snapshot_bytes;
-    uint64_t index; /* of the last entry, which is applied like all before it */
+    uint64_t index; /* of the last entry; all entries up to it are applied */
     uint64_t term;  /* of that entry */
     uint64_t known_term;
     uint64_t members_index;
@@ -42,33 +42,33 @@ struct offline_state {
 
 #define OFFLINE_PROBLEM 640
 
-/* Reads a stopped node's folder: the snapshot, and every entry of its log, known to be committed or
- * not: one that was acknowledged may be among the last ones, and nobody is left to ask. Opens it as
- * a start of the node does, so the log's tail is made durable; what it holds stays the same. False,
- * and a sentence: another process uses it, it is another node's, it holds none, it is damaged. */
+/* Reads the folder of a stopped node: the snapshot, and every entry of its log, also those not
+ * known to be committed. An acknowledged entry may be among them, and no other node can confirm it.
+ * Opens the folder like the start of a node: makes the log's tail durable, changes nothing else.
+ * False, with a problem: another process uses it, it belongs to another node, it contains no node,
+ * or it is damaged. */
 bool offline_read_folder(struct offline_state *state, const char *path, uint64_t node,
                          char problem[OFFLINE_PROBLEM]);
 /* Reads and checks a snapshot file of any name. */
 bool offline_read_file(struct offline_state *state, const char *path,
                        char problem[OFFLINE_PROBLEM]);
-/* Also for a state that could not be read. */
+/* Also call it for a state that could not be read. */
 void offline_close(struct offline_state *state);
 
 struct offline_new {
-    const char *path;    /* of the new folder; there may be an empty one */
-    uint64_t node;       /* who will be the only member, ... */
-    const char *address; /* ... and where others reach it */
+    const char *path;    /* of the new folder, which must be missing or empty */
+    uint64_t node;       /* id of the only member */
+    const char *address; /* of its peer port */
     struct slice actor;  /* for the audit record */
     struct slice reason;
     uint64_t wall_ms;
 };
 
-/* Does what S3.3 says to the state, and makes it durable as the folder of a cluster of one, with
- * new cluster and store ids. `*cluster` is the new one's. On failure what was written is removed.
- */
+/* Changes the state as S3.3 requires, and writes it durably as the folder of a cluster of one, with
+ * new cluster and store ids. Sets `*cluster` to the new id. On failure removes what it wrote. */
 bool offline_make(struct offline_state *state, const struct offline_new *options,
                   struct id *cluster, char problem[OFFLINE_PROBLEM]);
-/* Removes what offline_make made: the files that lie directly in the folder, and the folder. */
+/* Removes the result of offline_make: the files directly in the folder, and the folder. */
 void offline_remove(const char *path);
 
 #endif

@@ -1,5 +1,5 @@
-/* Making the folder of a new cluster out of a state (S3.3). In the order that storage/store.h asks
- * for; `bootstrapped` comes last, so that a folder that is not whole never starts as a node. */
+/* Makes the folder of a new cluster from a state (S3.3), in the order that storage/store.h
+ * requires. `bootstrapped` is written last, so that an incomplete folder never starts as a node. */
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
@@ -126,8 +126,8 @@ bool offline_make(struct offline_state *state, const struct offline_new *options
     struct problem wrong;
     struct id fresh, store;
     if (!is_empty_or_missing(options->path)) {
-        snprintf(problem, OFFLINE_PROBLEM, "%s is not empty: name a folder that is not there yet",
-                 options->path);
+        snprintf(problem, OFFLINE_PROBLEM,
+                 "%s is not empty: choose a folder that does not exist yet", options->path);
         return false;
     }
     if (!draw(&fresh) || !draw(&store)) {

@@ -1,4 +1,4 @@
-/* Reading a state offline: the same steps as at a node's start, without a replica. */
+/* Reads a state offline: the same steps as at the start of a node, without a replica. */
 #include "node/offline.h"
 
 #include <stdio.h>

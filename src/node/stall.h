@@ -1,4 +1,4 @@
-/* Detects that the event loop stood still for longer than a second, and decides when a batch may be
+/* Detects that the event loop was blocked for more than a second, and decides when a batch may be
  * sealed after that (S1.5). A keep-alive that arrived during the stall is still in a socket: it is
  * read before the batch gets its time stamp. Pure: the caller passes the time. */
 #ifndef HOLDFAST_NODE_STALL_H
@@ -9,7 +9,7 @@
 
 enum {
     STALL_US = 1000000,
-    STALL_TURNS = 200, /* reading first takes at most so many turns */
+    STALL_TURNS = 200, /* reading first takes at most this many turns */
 };
 
 struct stall {

@@ -375,7 +375,7 @@ static void a_full_list_makes_room_for_a_member(void **state)
     for (uint64_t id = 1; id <= KNOWN_STORES_MAX; id++) {
         assert_true(known_stores_add(&known, id, (struct id){id, id}));
     }
-    known_stores_make_room(&known, (struct known_members){members, 2});
+    known_stores_evict(&known, (struct known_members){members, 2});
     assert_null(known_stores_find(&known, 3));
     assert_true(known_stores_is_used(&known, 3));
     assert_non_null(known_stores_find(&known, 2));

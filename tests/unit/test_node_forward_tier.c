@@ -182,7 +182,7 @@ static void a_follower_says_which_tier_and_hears_the_epoch(void **state)
     assert_int_equal(a.answers, 1);
     assert_int_equal(a.result.token, 9217);
     assert_int_equal(forward_epoch(f), 9);
-    assert_int_equal(forward_heard_ms(f), 10000);
+    assert_int_equal(forward_leader_ms(f), 10000);
     forward_end(f);
 }
 

@@ -90,7 +90,7 @@ static void on_snapshot_link(void *ctx, struct peer_link *link)
     peer_link_close(link, "the test does not want it");
 }
 
-static bool hears(void *ctx, uint64_t node, char sentence[PEER_SENTENCE_MAX])
+static bool admits(void *ctx, uint64_t node, char sentence[PEER_SENTENCE_MAX])
 {
     struct end *e = ctx;
     snprintf(sentence, PEER_SENTENCE_MAX, "node %d is no member", (int)node);
@@ -115,7 +115,7 @@ static void note_store(void *ctx, uint64_t node, struct id store)
     e->first_store_of[node] = store.low;
 }
 
-static void on_told(void *ctx, const struct peer_introduction *who)
+static void on_introduced(void *ctx, const struct peer_introduction *who)
 {
     struct end *e = ctx;
     uint64_t node;
@@ -197,10 +197,10 @@ static void end_open(struct world *w, int i, uint64_t node, uint64_t cluster, ui
                                     .on_down = on_down,
                                     .on_ended = on_ended,
                                     .on_snapshot_link = on_snapshot_link,
-                                    .hears = hears,
+                                    .admits = admits,
                                     .find_store = find_store,
                                     .note_store = note_store,
-                                    .on_told = on_told,
+                                    .on_introduced = on_introduced,
                                     .state_version = state_version,
                                     .on_cluster = on_cluster};
     char problem[512];

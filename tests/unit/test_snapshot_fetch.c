@@ -82,7 +82,7 @@ static bool on_frame(void *ctx, struct peer_link *link, enum peer_frame type, st
     return true;
 }
 
-static bool judge(void *ctx, struct peer_link *link, const struct peer_introduction *who,
+static bool check(void *ctx, struct peer_link *link, const struct peer_introduction *who,
                   char sentence[PEER_SENTENCE_MAX])
 {
     (void)ctx;
@@ -115,7 +115,7 @@ static void on_close(void *ctx, struct peer_link *link, const char *reason)
     }
 }
 
-static const struct peer_link_ops sender_ops = {.judge = judge,
+static const struct peer_link_ops sender_ops = {.check = check,
                                                 .on_refused = on_refused,
                                                 .on_ready = on_ready,
                                                 .on_frame = on_frame,
@@ -130,7 +130,7 @@ static void on_snapshot_link(void *ctx, struct peer_link *link)
 
 /* ---- peers that know each other ---- */
 
-static bool hears(void *ctx, uint64_t node, char sentence[PEER_SENTENCE_MAX])
+static bool admits(void *ctx, uint64_t node, char sentence[PEER_SENTENCE_MAX])
 {
     (void)ctx;
     (void)node;
@@ -153,7 +153,7 @@ static void note_store(void *ctx, uint64_t node, struct id store)
     (void)store;
 }
 
-static void on_told(void *ctx, const struct peer_introduction *who)
+static void on_introduced(void *ctx, const struct peer_introduction *who)
 {
     (void)ctx;
     (void)who;
@@ -197,10 +197,10 @@ static void open_peers(struct world *w, int i)
                                     .on_down = on_peer,
                                     .on_ended = on_peer,
                                     .on_snapshot_link = on_snapshot_link,
-                                    .hears = hears,
+                                    .admits = admits,
                                     .find_store = find_store,
                                     .note_store = note_store,
-                                    .on_told = on_told,
+                                    .on_introduced = on_introduced,
                                     .state_version = state_version};
     w->peers[i] = peers_new(&options, problem, sizeof(problem));
     assert_non_null(w->peers[i]);

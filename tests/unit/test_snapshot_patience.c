@@ -10,14 +10,14 @@ static void begin(struct snapshot_patience *p, struct peer_link *link)
 {
     memset(link, 0, sizeof(*link));
     snapshot_patience_begin(p, ELECTION_MS, START_MS);
-    link->heard_ms = START_MS + 100; /* when it was connected */
+    link->received_ms = START_MS + 100; /* when it was connected */
     snapshot_patience_connected(p, link);
 }
 
 static uint64_t end_after_bytes(struct snapshot_patience *p, struct peer_link *link, uint64_t at_ms)
 {
-    link->heard_ms = at_ms;
-    snapshot_patience_hear(p, link);
+    link->received_ms = at_ms;
+    snapshot_patience_note_bytes(p, link);
     return snapshot_patience_end_ms(p);
 }
 
@@ -27,7 +27,7 @@ static void a_sender_that_is_silent_is_waited_for_four_election_timeouts(void **
     struct snapshot_patience p;
     struct peer_link link;
     begin(&p, &link);
-    snapshot_patience_hear(&p, &link);
+    snapshot_patience_note_bytes(&p, &link);
     assert_int_equal(snapshot_patience_end_ms(&p), START_MS + SILENCE_MS);
 }
 
@@ -50,9 +50,9 @@ static void a_connection_alone_is_no_sign_of_life(void **state)
     struct snapshot_patience p;
     struct peer_link link;
     begin(&p, &link);
-    link.heard_ms = START_MS + 900; /* a second link */
+    link.received_ms = START_MS + 900; /* a second link */
     snapshot_patience_connected(&p, &link);
-    snapshot_patience_hear(&p, &link);
+    snapshot_patience_note_bytes(&p, &link);
     assert_int_equal(snapshot_patience_end_ms(&p), START_MS + SILENCE_MS);
 }
 
@@ -63,9 +63,9 @@ static void what_an_earlier_link_received_counts(void **state)
     struct peer_link link;
     begin(&p, &link);
     end_after_bytes(&p, &link, START_MS + 800);
-    link.heard_ms = START_MS + 900;
+    link.received_ms = START_MS + 900;
     snapshot_patience_connected(&p, &link);
-    snapshot_patience_hear(&p, &link);
+    snapshot_patience_note_bytes(&p, &link);
     assert_int_equal(snapshot_patience_end_ms(&p), START_MS + 800 + SILENCE_MS);
 }
 

@@ -1,6 +1,6 @@
-/* Client connections: bytes of a socket into one of the service's doors, its output back. Output
- * stays with the service until the kernel has it, so that a grant whose answer could not be written
- * is known and given back (S7.2). */
+/* Client connections: passes bytes between a socket and an API connection of the service. The
+ * service keeps output until the kernel has it, so that it can release a grant whose answer could
+ * not be written (S7.2). */
 #include "node/clients/client_listener.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 enum { STALL_MS = 30000 };
 
-struct door {
+struct client_listener {
     struct client_listener_options options;
     struct listener *listener;
     uint16_t port;
@@ -20,12 +20,12 @@ struct door {
 
 struct client {
     struct client_entry entry;
-    struct door *door;
+    struct client_listener *listener;
     struct connection *connection;
-    void *conn; /* the service's */
+    void *conn; /* connection object of the service */
 };
 
-/* What the service's doors have in common; service/http/http_api.h and resp_api.h say what each does. */
+/* The common operations of service/http/http_api.h and service/resp/api.h. */
 struct protocol {
     void *(*open)(struct service *s, struct client *client);
     void (*receive)(void *conn, struct slice bytes);
@@ -103,18 +103,18 @@ _Static_assert(HTTP_CONN_READ == RESP_CONN_READ, "one loop feeds both");
 
 static const struct protocol *protocol_of(const struct client *client)
 {
-    return client->door->options.protocol == CLIENT_HTTP ? &http_protocol : &resp_protocol;
+    return client->listener->options.protocol == CLIENT_HTTP ? &http_protocol : &resp_protocol;
 }
 
 static const struct connection_options client_connection = {
-    .in_max = 4 * HTTP_CONN_READ, /* held back while a request is worked on */
+    .in_max = 4 * HTTP_CONN_READ, /* buffered while a request is in progress */
     .out_max = 32u << 20,
     .out_high = 1u << 20,
     .out_low = 256u << 10,
     .stall_ms = STALL_MS,
 };
 
-/* What the service has to say is fetched at the end of the turn; when all is said, the end. */
+/* Schedules pending output for the end of the turn. Closes a finished connection without output. */
 static void look(struct client *client)
 {
     const struct protocol *p = protocol_of(client);
@@ -123,7 +123,8 @@ static void look(struct client *client)
     } else if (p->is_finished(client->conn)) {
         connection_close(client->connection);
     }
-    client_table_set_idle(client->door->options.clients, &client->entry, p->is_idle(client->conn));
+    client_table_set_idle(client->listener->options.clients, &client->entry,
+                          p->is_idle(client->conn));
 }
 
 static size_t on_bytes(void *owner, struct slice bytes)
@@ -175,14 +176,14 @@ static void on_written(void *owner, size_t len)
 static void on_close(void *owner, const char *reason)
 {
     struct client *client = owner;
-    struct door *d = client->door;
-    journal_note(d->options.journal, DEBUG, CLIENT, "client_disconnected",
+    struct client_listener *l = client->listener;
+    journal_note(l->options.journal, DEBUG, CLIENT, "client_disconnected",
                  JOURNAL_TEXT("address", connection_remote(client->connection)),
                  JOURNAL_TEXT("reason", reason));
     protocol_of(client)->close(client->conn);
-    client_table_remove(d->options.clients, &client->entry);
-    d->clients--;
-    memory_free(d->options.net->memory, client, sizeof(*client));
+    client_table_remove(l->options.clients, &client->entry);
+    l->clients--;
+    memory_free(l->options.net->memory, client, sizeof(*client));
 }
 
 static const struct connection_handlers handlers = {
@@ -202,67 +203,67 @@ void client_listener_evict(struct client_entry *entry)
 
 static void on_accept(void *ctx, struct connection *c)
 {
-    struct door *d = ctx;
-    struct client *client = memory_alloc(d->options.net->memory, sizeof(*client));
-    enum client_verdict verdict = client_table_admit(d->options.clients, &client->entry,
+    struct client_listener *l = ctx;
+    struct client *client = memory_alloc(l->options.net->memory, sizeof(*client));
+    enum client_verdict verdict = client_table_admit(l->options.clients, &client->entry,
                                                      connection_ip(c), client_listener_evict);
     if (verdict != CLIENT_ADMITTED) {
-        memory_free(d->options.net->memory, client, sizeof(*client));
-        refuse(d->options.refusals, c,
-               d->options.protocol == CLIENT_RESP ? REFUSE_RESP : REFUSE_HTTP);
+        memory_free(l->options.net->memory, client, sizeof(*client));
+        refuse(l->options.refusals, c,
+               l->options.protocol == CLIENT_RESP ? REFUSE_RESP : REFUSE_HTTP);
         return;
     }
-    client->door = d;
+    client->listener = l;
     client->connection = c;
-    client->conn = protocol_of(client)->open(d->options.service, client);
-    d->clients++;
-    journal_note(d->options.journal, DEBUG, CLIENT, "client_connected",
+    client->conn = protocol_of(client)->open(l->options.service, client);
+    l->clients++;
+    journal_note(l->options.journal, DEBUG, CLIENT, "client_connected",
                  JOURNAL_TEXT("address", connection_remote(c)));
     connection_start(c, &handlers, client);
     look(client);
 }
 
-struct door *client_listener_new(const struct client_listener_options *options, char *problem,
-                                 size_t problem_size)
+struct client_listener *client_listener_new(const struct client_listener_options *options,
+                                            char *problem, size_t problem_size)
 {
     struct net *net = options->net;
-    struct door *d = memory_alloc(net->memory, sizeof(*d));
-    *d = (struct door){.options = *options};
+    struct client_listener *l = memory_alloc(net->memory, sizeof(*l));
+    *l = (struct client_listener){.options = *options};
     struct listener_options listen = {.address = options->listen,
                                       .connection = client_connection,
                                       .max_connections = UINT32_MAX,
                                       .on_accept = on_accept,
-                                      .ctx = d};
+                                      .ctx = l};
     char words[LISTENER_PROBLEM];
-    d->listener = listener_new(net, &listen, words);
-    if (d->listener == NULL) {
+    l->listener = listener_new(net, &listen, words);
+    if (l->listener == NULL) {
         snprintf(problem, problem_size, "%s", words);
-        memory_free(net->memory, d, sizeof(*d));
+        memory_free(net->memory, l, sizeof(*l));
         return NULL;
     }
-    d->port = listener_port(d->listener);
-    return d;
+    l->port = listener_port(l->listener);
+    return l;
 }
 
-void client_listener_shut(struct door *d)
+void client_listener_shut(struct client_listener *l)
 {
-    listener_close(d->listener);
-    d->listener = NULL;
+    listener_close(l->listener);
+    l->listener = NULL;
 }
 
-void client_listener_free(struct door *d)
+void client_listener_free(struct client_listener *l)
 {
-    if (d != NULL) {
-        memory_free(d->options.net->memory, d, sizeof(*d));
+    if (l != NULL) {
+        memory_free(l->options.net->memory, l, sizeof(*l));
     }
 }
 
-uint16_t client_listener_port(const struct door *d)
+uint16_t client_listener_port(const struct client_listener *l)
 {
-    return d->port;
+    return l->port;
 }
 
-uint32_t client_listener_clients(const struct door *d)
+uint32_t client_listener_clients(const struct client_listener *l)
 {
-    return d->clients;
+    return l->clients;
 }

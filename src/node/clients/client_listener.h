@@ -1,5 +1,5 @@
-/* The ports of clients: sockets on one side, the service's connections on the other, of HTTP or of
- * the Redis protocol. */
+/* A listener for clients of one protocol, HTTP or Redis. Connects each accepted socket to a
+ * connection object of the service. */
 #ifndef HOLDFAST_NODE_CLIENTS_CLIENT_LISTENER_H
 #define HOLDFAST_NODE_CLIENTS_CLIENT_LISTENER_H
 
@@ -10,7 +10,7 @@
 #include "node/clients/refusal.h"
 #include "service/service.h"
 
-struct door;
+struct client_listener;
 
 enum client_protocol { CLIENT_HTTP, CLIENT_RESP };
 
@@ -24,18 +24,18 @@ struct client_listener_options {
     struct refusals *refusals;    /* likewise */
 };
 
-/* NULL, with a sentence, when the address cannot be listened on. */
-struct door *client_listener_new(const struct client_listener_options *options, char *problem,
-                                 size_t problem_size);
-/* Takes no more clients; those that are there go on until they are done. */
-void client_listener_shut(struct door *d);
-/* After that, and after every connection is gone. */
-void client_listener_free(struct door *d);
+/* On failure to listen: returns NULL and sets `problem`. */
+struct client_listener *client_listener_new(const struct client_listener_options *options,
+                                            char *problem, size_t problem_size);
+/* Accepts no more clients; existing connections continue until they are done. */
+void client_listener_shut(struct client_listener *l);
+/* Call after client_listener_shut, when every connection is closed. */
+void client_listener_free(struct client_listener *l);
 
-/* For client_table.h: closes a connection of any door in favour of a new one. */
+/* For client_table.h: closes a connection of any listener in favour of a new one. */
 void client_listener_evict(struct client_entry *entry);
 
-uint16_t client_listener_port(const struct door *d);
-uint32_t client_listener_clients(const struct door *d);
+uint16_t client_listener_port(const struct client_listener *l);
+uint32_t client_listener_clients(const struct client_listener *l);
 
 #endif

@@ -68,7 +68,7 @@ void client_table_free(struct client_table *t)
 
 /* ---- hosts ---- */
 
-/* Keyed, so that nobody can choose addresses whose hashes collide. */
+/* Keyed, so that an attacker cannot choose addresses whose hashes collide. */
 static uint32_t hash_of(const struct client_table *t, const struct ip_address *ip)
 {
     return (uint32_t)XXH3_64bits_withSeed(ip->bytes, sizeof(ip->bytes), t->hash_key);
@@ -157,7 +157,7 @@ static struct client_entry *oldest_of_all(const struct client_table *t)
     return remote->idle_number < local->idle_number ? remote : local;
 }
 
-static struct client_entry *oldest_there(const struct client_host *host)
+static struct client_entry *oldest_at_address(const struct client_host *host)
 {
     return list_is_empty(&host->idle)
                ? NULL
@@ -181,15 +181,15 @@ static bool evict_one(struct client_table *t, struct client_entry *entry, client
     return true;
 }
 
-static bool make_way_at_address(struct client_table *t, const struct ip_address *ip,
-                                client_evict_fn evict)
+static bool evict_at_address(struct client_table *t, const struct ip_address *ip,
+                             client_evict_fn evict)
 {
     const struct client_host *host = t->limits.per_address == 0 ? NULL : find_host(t, ip);
     return host == NULL || host->count < t->limits.per_address ||
-           evict_one(t, oldest_there(host), evict);
+           evict_one(t, oldest_at_address(host), evict);
 }
 
-static bool make_way(struct client_table *t, bool is_loopback, client_evict_fn evict)
+static bool evict_to_limit(struct client_table *t, bool is_loopback, client_evict_fn evict)
 {
     if (!is_loopback && t->count[REMOTE] >= t->limits.max - t->limits.reserved &&
         !evict_one(t, oldest_of(t, REMOTE), evict)) {
@@ -202,11 +202,11 @@ enum client_verdict client_table_admit(struct client_table *t, struct client_ent
                                        const struct ip_address *ip, client_evict_fn evict)
 {
     bool is_loopback = ip_is_loopback(ip);
-    if (!make_way_at_address(t, ip, evict)) {
+    if (!evict_at_address(t, ip, evict)) {
         t->refused++;
         return CLIENT_OVER_PER_ADDRESS;
     }
-    if (!make_way(t, is_loopback, evict)) {
+    if (!evict_to_limit(t, is_loopback, evict)) {
         t->refused++;
         return CLIENT_OVER_MAX;
     }

@@ -1,5 +1,5 @@
-/* All client connections of a node, whichever listener accepted them: how many there may be, and
- * which one is closed in favour of a new one when that many are there. No sockets in here.
+/* All client connections of a node, of all listeners: their limits, and which connection is closed
+ * in favour of a new one when a limit is reached. Uses no sockets.
  *
  * A connection is idle while nothing is in progress on it and nothing is bound to it; its owner
  * reports that. When a limit is reached, the connection that has been idle for longest is closed;
@@ -10,7 +10,7 @@
  *     reserved      those not from loopback   ... that is not from loopback
  *     per_address   those of one address      of that address
  *
- * `reserved` connections of `max` are for clients on this machine: operators, above all. */
+ * `reserved` connections of `max` are for clients on this machine, mainly for operators. */
 #ifndef HOLDFAST_NODE_CLIENTS_CLIENT_TABLE_H
 #define HOLDFAST_NODE_CLIENTS_CLIENT_TABLE_H
 
@@ -46,7 +46,7 @@ enum client_verdict {
     CLIENT_OVER_PER_ADDRESS, /* refused: all connections of that address are */
 };
 
-/* The owner closes the connection; the table has forgotten it already. */
+/* The owner closes the connection; the table has removed it already. */
 typedef void (*client_evict_fn)(struct client_entry *entry);
 
 /* What happened since the start. */
@@ -62,16 +62,16 @@ struct client_table *client_table_new(const struct memory *memory,
 /* Every entry must have been removed. */
 void client_table_free(struct client_table *t);
 
-/* A new connection, not idle. `evict` is called for connections that make way for it. */
+/* Adds a new connection, not idle. Calls `evict` for connections closed in favour of it. */
 enum client_verdict client_table_admit(struct client_table *t, struct client_entry *entry,
                                        const struct ip_address *ip, client_evict_fn evict);
-/* The connection is gone. Nothing happens when it is not in the table. */
+/* Removes a closed connection. Does nothing if it is not in the table. */
 void client_table_remove(struct client_table *t, struct client_entry *entry);
-/* Nothing happens when it is not in the table, or is so already. */
+/* Does nothing if it is not in the table, or is in that state already. */
 void client_table_set_idle(struct client_table *t, struct client_entry *entry, bool is_idle);
 
-/* A new limit, more than `reserved`. Of connections above it the idle ones are closed, oldest
- * first; others live on. */
+/* Sets a new limit, above `reserved`. While there are more connections than that, closes idle ones,
+ * oldest first; keeps the others. */
 void client_table_set_max(struct client_table *t, uint32_t max, client_evict_fn evict);
 
 void client_table_stats(const struct client_table *t, struct client_table_stats *out);

@@ -1,9 +1,9 @@
-/* Who gets how many of the process's file descriptors.
+/* How the file descriptors of the process are shared.
  *
  *     limit = open at the start + fixed + log + peers + refusals + clients
  *
- * Client connections get what the others leave, so that the log, snapshots and other nodes never
- * lack a descriptor, however many clients there are. */
+ * Client connections get the rest, so that the log, snapshots and peers never lack a descriptor,
+ * however many clients there are. */
 #ifndef HOLDFAST_NODE_CLIENTS_DESCRIPTORS_H
 #define HOLDFAST_NODE_CLIENTS_DESCRIPTORS_H
 
@@ -11,9 +11,9 @@
 
 enum {
     DESCRIPTORS_FIXED = 32, /* loop, timers, listening sockets, resolver, Redis, snapshot files */
-    DESCRIPTORS_LOG = 32,   /* of the log at least: segments, and the one that is being made */
+    DESCRIPTORS_LOG = 32,   /* minimum for the log: its segments, and the next one */
     DESCRIPTORS_REFUSALS = 16, /* connections that are being refused */
-    DESCRIPTORS_CLIENTS = 16,  /* with fewer for clients a node does not start */
+    DESCRIPTORS_CLIENTS = 16,  /* minimum for clients: with fewer a node does not start */
 };
 
 struct descriptor_use {
@@ -23,8 +23,8 @@ struct descriptor_use {
 };
 
 struct descriptor_shares {
-    uint32_t clients; /* 0 where the others need all */
-    uint32_t peers;   /* connections that other nodes made; as many again are for our own */
+    uint32_t clients; /* 0: the others need all */
+    uint32_t peers;   /* incoming peer connections; the same number is kept for outgoing ones */
 };
 
 void descriptors_share(const struct descriptor_use *use, struct descriptor_shares *out);

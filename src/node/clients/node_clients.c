@@ -1,5 +1,5 @@
-/* Client connections of all ports of a node: how many there may be, and what the log says when that
- * is not enough. Who is closed and who is refused is decided in client_table.c. */
+/* The limit of client connections of a node, and what is logged when it is reached. client_table.c
+ * decides which connections are closed or refused. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -7,12 +7,12 @@
 
 enum {
     LOOPBACK_RESERVED = 8,
-    QUIET_US = 60000000,      /* between two lines of the log about the same shortage */
-    SEGMENT_BYTES = 16 << 20, /* where no size is set */
+    QUIET_US = 60000000,      /* between two journal lines about the same shortage */
+    SEGMENT_BYTES = 16 << 20, /* if no size is configured */
 };
 
-/* The log is cut when it is half again as large as `snapshot_bytes`; or later, when snapshots are
- * large, so what it has now counts too. */
+/* The log is cut when it reaches 1.5 times `snapshot_bytes`. With large snapshots that happens
+ * later, so the current number of segments counts, too. */
 static uint64_t log_segments(const struct node *n)
 {
     const struct node_options *o = &n->options;
@@ -26,7 +26,7 @@ static uint64_t log_segments(const struct node *n)
     return there > expected ? there : expected;
 }
 
-/* What max-clients allows, or what is left of the descriptors if that is less. */
+/* The smaller of max-clients and the descriptors left for clients. */
 static uint32_t allowed(struct node *n)
 {
     struct descriptor_shares shares;
@@ -35,13 +35,13 @@ static uint32_t allowed(struct node *n)
     return shares.clients < n->options.max_clients ? shares.clients : n->options.max_clients;
 }
 
-/* Of so many, for clients on this machine. */
+/* How many of `max` connections are reserved for clients on this machine. */
 static uint32_t reserved_of(uint32_t max)
 {
     return max / 8 < LOOPBACK_RESERVED ? max / 8 : LOOPBACK_RESERVED;
 }
 
-static void say_lowered(struct node *n, uint32_t max)
+static void log_lowered(struct node *n, uint32_t max)
 {
     uint64_t needed = descriptors_needed(&n->descriptors, n->options.max_clients);
     char next[160];
@@ -60,15 +60,15 @@ void node_on_accept_paused(void *ctx, int error)
 {
     struct node *n = ctx;
     uint64_t now_us = node_now(n).boot_us;
-    if (now_us < n->paused_said_us) {
+    if (now_us < n->paused_logged_us) {
         return;
     }
-    n->paused_said_us = now_us + QUIET_US;
+    n->paused_logged_us = now_us + QUIET_US;
     journal_note(
         n->options.journal, WARN, CLIENT, "accept_paused", JOURNAL_TEXT("reason", strerror(error)),
         JOURNAL_NUMBER("pauses", n->net.accept_pauses),
         JOURNAL_TEXT("next", error == ENFILE
-                                 ? "raise fs.file-max, or stop what uses the machine's files"
+                                 ? "raise fs.file-max, or stop other processes with many open files"
                                  : "raise the hard limit of open files (ulimit -Hn, or "
                                    "LimitNOFILE= of the unit), or lower max-clients"));
 }
@@ -86,8 +86,8 @@ bool node_open_clients(struct node *n, char problem[NODE_PROBLEM])
         return false;
     }
     if (max < n->options.max_clients) {
-        say_lowered(n, max);
-        n->limits_said_us = n->started_us + QUIET_US;
+        log_lowered(n, max);
+        n->limits_logged_us = n->started_us + QUIET_US;
     }
     struct client_limits limits = {.max = max,
                                    .per_address = n->options.max_clients_per_address,
@@ -112,7 +112,7 @@ uint32_t node_peer_connections(const struct node *n)
     return shares.peers;
 }
 
-/* The log may have more files than were expected, or fewer again. */
+/* Adapts the limit to the current number of log files. */
 static void follow_log(struct node *n, const struct client_table_stats *stats,
                        struct replica_time now)
 {
@@ -124,29 +124,29 @@ static void follow_log(struct node *n, const struct client_table_stats *stats,
     if (max == stats->max) {
         return;
     }
-    if (max < stats->max && now.boot_us >= n->limits_said_us) {
-        n->limits_said_us = now.boot_us + QUIET_US;
-        say_lowered(n, max);
+    if (max < stats->max && now.boot_us >= n->limits_logged_us) {
+        n->limits_logged_us = now.boot_us + QUIET_US;
+        log_lowered(n, max);
     }
     client_table_set_max(n->clients, max, client_listener_evict);
 }
 
-static void say_refused(struct node *n, const struct client_table_stats *stats,
+static void log_refused(struct node *n, const struct client_table_stats *stats,
                         struct replica_time now)
 {
-    if ((stats->refused == n->refused_said && stats->evicted == n->evicted_said) ||
-        now.boot_us < n->refused_said_us) {
+    if ((stats->refused == n->refused_logged && stats->evicted == n->evicted_logged) ||
+        now.boot_us < n->refused_logged_us) {
         return;
     }
-    n->refused_said_us = now.boot_us + QUIET_US;
+    n->refused_logged_us = now.boot_us + QUIET_US;
     journal_note(n->options.journal, WARN, CLIENT, "clients_over_limit",
-                 JOURNAL_NUMBER("refused", stats->refused - n->refused_said),
-                 JOURNAL_NUMBER("idle_closed", stats->evicted - n->evicted_said),
+                 JOURNAL_NUMBER("refused", stats->refused - n->refused_logged),
+                 JOURNAL_NUMBER("idle_closed", stats->evicted - n->evicted_logged),
                  JOURNAL_NUMBER("clients", stats->count), JOURNAL_NUMBER("max", stats->max),
-                 JOURNAL_TEXT("next", "raise max-clients, or see who connects (log-level "
-                                      "client=debug) and let those share connections"));
-    n->refused_said = stats->refused;
-    n->evicted_said = stats->evicted;
+                 JOURNAL_TEXT("next", "raise max-clients, or find the clients that connect "
+                                      "(log-level client=debug) and make them share connections"));
+    n->refused_logged = stats->refused;
+    n->evicted_logged = stats->evicted;
 }
 
 void node_step_clients(struct node *n, struct replica_time now)
@@ -154,5 +154,5 @@ void node_step_clients(struct node *n, struct replica_time now)
     struct client_table_stats stats;
     client_table_stats(n->clients, &stats);
     follow_log(n, &stats, now);
-    say_refused(n, &stats, now);
+    log_refused(n, &stats, now);
 }

@@ -1,4 +1,4 @@
-/* The last words to a client that is over the limit, see refusal.h. */
+/* Answers to clients over the limit, see refusal.h. */
 #include "node/clients/refusal.h"
 
 #include "base/error.h"
@@ -41,9 +41,9 @@ void refusals_free(struct refusals *r)
     memory_free(r->memory, r, sizeof(*r));
 }
 
-/* ---- what is said ---- */
+/* ---- the answers ---- */
 
-static void say_http1(struct refusals *r, struct buffer *out)
+static void append_http1(struct refusals *r, struct buffer *out)
 {
     struct json_writer w;
     buffer_truncate(&r->body, 0);
@@ -56,9 +56,9 @@ static void say_http1(struct refusals *r, struct buffer *out)
     (void)http1_response_write(out, &response, buffer_bytes(&r->body));
 }
 
-/* Empty SETTINGS, which a server begins with, and GOAWAY: no stream was or will be served, so that
- * a client may send everything elsewhere. */
-static void say_http2(struct buffer *out)
+/* Empty SETTINGS, which a server must send first, and GOAWAY: no stream was or will be served, so a
+ * client may safely repeat all requests elsewhere. */
+static void append_http2(struct buffer *out)
 {
     static const char reason[] = "limit_clients";
     enum { REASON = sizeof(reason) - 1 };
@@ -78,7 +78,7 @@ static void say_http2(struct buffer *out)
 
 static bool begins_http2(struct slice bytes)
 {
-    /* No method of HTTP/1.1 begins so. */
+    /* No method of HTTP/1.1 begins with this. */
     static const char preface[] = "PRI ";
     size_t len = bytes.len < sizeof(preface) - 1 ? bytes.len : sizeof(preface) - 1;
     return memcmp(bytes.data, preface, len) == 0;
@@ -91,9 +91,9 @@ static size_t on_bytes(void *owner, struct slice bytes)
     struct refusal *refusal = owner;
     struct buffer *out = connection_output(refusal->connection);
     if (begins_http2(bytes)) {
-        say_http2(out);
+        append_http2(out);
     } else {
-        say_http1(refusal->all, out);
+        append_http1(refusal->all, out);
     }
     connection_close(refusal->connection);
     return bytes.len;

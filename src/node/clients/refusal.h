@@ -1,9 +1,9 @@
-/* Client connections that are over the limit: each gets the error of its protocol, and its end.
+/* Refuses client connections over the limit: sends the error of the protocol, then closes.
  *
- * HTTP is answered when the first bytes of the request have come, since they say whether it is
- * HTTP/1.1 (503 `limit_clients`) or HTTP/2 (GOAWAY); the Redis protocol at once ("-ERR max number
- * of clients reached"). A connection takes its descriptor for a second at most. Only
- * DESCRIPTORS_REFUSALS are treated so at a time; others are closed without an answer. */
+ * HTTP is answered after the first bytes of the request, which show whether it is HTTP/1.1
+ * (503 `limit_clients`) or HTTP/2 (GOAWAY). The Redis protocol is answered immediately ("-ERR max
+ * number of clients reached"). A connection keeps its descriptor for a second at most. At most
+ * DESCRIPTORS_REFUSALS connections are answered at a time; others are closed without an answer. */
 #ifndef HOLDFAST_NODE_CLIENTS_REFUSAL_H
 #define HOLDFAST_NODE_CLIENTS_REFUSAL_H
 
@@ -14,10 +14,10 @@ struct refusals;
 enum refusal_protocol { REFUSE_HTTP, REFUSE_RESP };
 
 struct refusals *refusals_new(const struct memory *memory);
-/* Every connection must be gone. */
+/* Every connection must be closed. */
 void refusals_free(struct refusals *r);
 
-/* Takes over a connection that was accepted and not started. */
+/* Takes ownership of a connection that was accepted and not started. */
 void refuse(struct refusals *r, struct connection *c, enum refusal_protocol protocol);
 
 #endif

@@ -1,4 +1,4 @@
-/* A change of members as bytes on its way to the leader. */
+/* Encodes a change of members, which is sent to the leader. */
 #include "base/codec.h"
 #include "node/forward/forward_state.h"
 

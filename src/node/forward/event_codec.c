@@ -1,4 +1,4 @@
-/* Events as bytes, see event_codec.h. A test fills every field and compares. */
+/* Encodes events, see event_codec.h. A test fills every field and compares. */
 #include "node/forward/event_codec.h"
 
 #include "base/codec.h"

@@ -1,5 +1,5 @@
-/* An event as bytes, for the way from the leader to a node where somebody waits to hear of it: the
- * tier EFFICIENCY has no log that would tell (S10). */
+/* Encodes an event of the tier EFFICIENCY, which the leader sends to nodes with waiting clients.
+ * That tier has no log that would carry it (S10). */
 #ifndef HOLDFAST_NODE_FORWARD_EVENT_CODEC_H
 #define HOLDFAST_NODE_FORWARD_EVENT_CODEC_H
 
@@ -10,9 +10,9 @@
     (256 + LIMIT_NAME + LIMIT_CLIENT + LIMIT_OWNER + LIMIT_ACTOR + \
      (LIMIT_VALUE > LIMIT_REASON ? LIMIT_VALUE : LIMIT_REASON))
 
-/* The length; 0 when it does not fit, which EVENT_BYTES_MAX prevents. */
+/* Returns the length; 0 if it does not fit, which EVENT_BYTES_MAX prevents. */
 size_t event_encode(const struct event *event, uint8_t at[EVENT_BYTES_MAX]);
-/* The slices point into `bytes`. False: garbled. */
+/* The slices of `out` point into `bytes`. False: malformed. */
 bool event_decode(struct slice bytes, struct event *out);
 
 #endif

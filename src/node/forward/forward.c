@@ -1,15 +1,15 @@
-/* Calls of this node on their way to the leader and back. See forward.h for the states. */
+/* Calls of this node to the leader. See forward.h for the states. */
 #include "node/forward/forward_state.h"
 
 #include <stdio.h>
 
 enum { RETRY_MS = 20 };
 
-static struct cookie nobody = {COOKIE_NOBODY, false, 0};
+static struct cookie no_cookie = {COOKIE_NONE, false, 0};
 
 void *forward_no_cookie(void)
 {
-    return &nobody;
+    return &no_cookie;
 }
 
 uint64_t forward_now_ms(const struct forward *f)
@@ -20,8 +20,8 @@ uint64_t forward_now_ms(const struct forward *f)
 
 /* ---- attempts ---- */
 
-/* Whether doing it twice is the same as once: by its id, or by what it names (S8.3). Without an id
- * an operator's command is not, nor is an acquire that may enter a lock again: each counts. */
+/* Whether the command is idempotent, by its id or by what it names (S8.3). Not idempotent without
+ * an id: an operator's command, and a re-entrant acquire, which increments the hold count. */
 static bool is_safe(const struct command *command)
 {
     if (command->request_id.len > 0 || command->seq > 0) {
@@ -53,8 +53,8 @@ static enum tier_taken offer(struct forward *f, enum tier tier, const struct com
 
 /* ---- the limit of the state (S12.14) ---- */
 
-/* HF_STATE_FULL is final, so only a leader gives it that is one for sure: another one may know that
- * an earlier try was done. */
+/* HF_STATE_FULL is final, so only a confirmed leader may return it: another leader may have applied
+ * an earlier attempt. */
 static enum hf_error admit(struct forward *f, const struct command *command,
                            struct replica_time now, uint64_t *adds)
 {
@@ -81,7 +81,7 @@ static enum hf_error admit(struct forward *f, const struct command *command,
     return HF_STATE_FULL;
 }
 
-/* An answer, and no reason to look for another leader. */
+/* Answers the call with the error. It is not sent to another leader. */
 static enum hf_error refuse_here(struct forward *f, const struct command *command,
                                  struct cookie *cookie, enum hf_error error)
 {
@@ -137,7 +137,7 @@ static enum hf_error submit_here(struct forward *f, struct call *call, struct re
     return forward_take(f, call->tier, &command, &call->cookie, now);
 }
 
-/* The tier EFFICIENCY answers before submit_here returns, and then the call is gone. */
+/* The tier EFFICIENCY answers before submit_here returns: the call may be freed then. */
 static bool try_here(struct forward *f, struct call *call, struct replica_time now)
 {
     if (call->kind == FORWARD_CHANGE) {
@@ -148,8 +148,8 @@ static bool try_here(struct forward *f, struct call *call, struct replica_time n
     enum hf_error error = submit_here(f, call, now);
     if (error != HF_OK) {
         call->here--;
-        /* The other tier is busy when it has no majority or no token, too. */
-        f->crowded = f->crowded || (error == HF_BUSY && call->tier == TIER_CORRECTNESS);
+        /* The tier EFFICIENCY is also busy if it has no majority or no token. */
+        f->saturated = f->saturated || (error == HF_BUSY && call->tier == TIER_CORRECTNESS);
         return false;
     }
     if (f->settled != call) {
@@ -164,13 +164,12 @@ static bool try_there(struct forward *f, struct call *call, uint64_t leader)
         return false;
     }
     if (f->free_count == 0) {
-        f->crowded = true;
+        f->saturated = true;
         return false;
     }
     call_give_number(f, call);
     enum forward_kind kind = call->tier == TIER_EFFICIENCY ? FORWARD_MEMORY : call->kind;
-    size_t len =
-        kind == FORWARD_BARRIER ? 0 : call->len; /* it may have been to look for something */
+    size_t len = kind == FORWARD_BARRIER ? 0 : call->len; /* it may have been a FORWARD_LOOK */
     if (!peers_request(f->peers, leader, call->number, (uint8_t)kind,
                        slice_make(call->bytes, len))) {
         call_take_number(f, call);
@@ -193,8 +192,8 @@ static bool try_once(struct forward *f, struct call *call, const struct replica_
     return status->leader != 0 && !status->is_leader && try_there(f, call, status->leader);
 }
 
-/* Calls that take no turns, in order; with a full disk all calls, since barriers may pass commands
- * that cannot go. False: what waits for the log cannot go now. */
+/* Sends, in order, the calls that take no turns; with a full disk all calls, since barriers may
+ * overtake commands that cannot be sent. False: calls for the log cannot be sent now. */
 static bool send_in_order(struct forward *f, const struct replica_status *status,
                           struct replica_time now)
 {
@@ -202,8 +201,8 @@ static bool send_in_order(struct forward *f, const struct replica_status *status
     struct call *call = all ? f->lists[CALL_WAITING].first : f->sources[0].first;
     while (call != NULL) {
         struct call *next = all ? call->next : call->source_next;
-        /* The other tier goes by its own rules: what waits for one is not in the way. Nor is a
-         * change of members that waits for the next leader. */
+        /* A call for one tier does not block calls for the other. A change of members that waits
+         * for the next leader blocks nothing. */
         if (!try_once(f, call, status, now) && !f->held && !f->read_only &&
             call->tier == TIER_CORRECTNESS && call->kind != FORWARD_CHANGE) {
             return false;
@@ -213,14 +212,14 @@ static bool send_in_order(struct forward *f, const struct replica_status *status
     return !f->held && !f->read_only;
 }
 
-/* What cannot go now stays, and so does everything behind it. All of it came before the clock is
- * read, so that one reading is late enough for each (S1.1). */
+/* A call that cannot be sent now stays, and so do all calls behind it. All calls arrived before the
+ * clock is read, so one reading is late enough for each (S1.1). */
 static void send_waiting(struct forward *f)
 {
     struct replica_status status;
     struct replica_time now = f->options.now(f->options.ctx);
     replica_status(f->replica, now, &status);
-    f->crowded = false;
+    f->saturated = false;
     if (!send_in_order(f, &status, now)) {
         return;
     }
@@ -230,20 +229,20 @@ static void send_waiting(struct forward *f)
             return;
         }
     }
-    f->crowded = f->turn != 0; /* the rest waits for answers to what was sent */
+    f->saturated = f->turn != 0; /* the rest waits for answers to sent calls */
 }
 
-/* Too many at once, or no leader for so long that it makes no sense to wait for one. */
-static void fail_if_hopeless(struct forward *f, struct call *call)
+/* Fails the call if there are too many, or if there was no leader for too long. */
+static void fail_early(struct forward *f, struct call *call)
 {
     uint32_t outstanding = forward_outstanding(f);
     bool leaderless =
         f->leader == 0 && forward_now_ms(f) - f->leaderless_ms > f->options.give_up_ms;
-    /* With a full disk and nobody to give the lead to, waiting makes no sense either. */
+    /* With a full disk and no other node that could lead, waiting is useless. */
     bool stuck = f->read_only && f->alone && call->kind == FORWARD_COMMAND;
     call->is_too_many = outstanding > FORWARD_SLOTS;
     if (call->is_too_many || leaderless || stuck) {
-        call->give_up_ms = 0; /* forward_run answers: not before the caller's call has returned */
+        call->give_up_ms = 0; /* forward_run answers it, after the caller's call has returned */
         f->overdue = true;
     }
     f->changed = true;
@@ -270,7 +269,7 @@ void forward_submit(struct forward *f, const struct command *command, struct gat
     if (gateway->within_ms != 0 && gateway->within_ms < f->options.give_up_ms) {
         call->give_up_ms = forward_now_ms(f) + gateway->within_ms;
     }
-    fail_if_hopeless(f, call);
+    fail_early(f, call);
 }
 
 void forward_submit_first(struct forward *f, const struct command *command,
@@ -280,7 +279,7 @@ void forward_submit_first(struct forward *f, const struct command *command,
     forward_submit(f, command, gateway);
     struct call *call = gateway->in_flight;
     call->is_first = true;
-    call->give_up_ms = UINT64_MAX; /* it makes no sense to go on without it */
+    call->give_up_ms = UINT64_MAX; /* the node cannot continue without it */
 }
 
 void forward_barrier(struct forward *f, struct gateway_call *gateway)
@@ -292,7 +291,7 @@ void forward_barrier(struct forward *f, struct gateway_call *gateway)
     call->gateway = gateway;
     gateway->in_flight = call;
     call->is_safe = true;
-    fail_if_hopeless(f, call);
+    fail_early(f, call);
 }
 
 void forward_change(struct forward *f, enum gateway_change change, uint64_t id, const char *address,
@@ -305,7 +304,7 @@ void forward_change(struct forward *f, enum gateway_change change, uint64_t id, 
         call_new(f, FORWARD_CHANGE, 0, slice_make(bytes, change_encode(&wanted, bytes)));
     call->change = gateway;
     gateway->in_flight = call;
-    fail_if_hopeless(f, call);
+    fail_early(f, call);
 }
 
 void forward_set_read_only(struct forward *f, bool read_only, bool alone)
@@ -327,7 +326,7 @@ void forward_set_paused(struct forward *f, bool paused)
     f->paused = paused;
 }
 
-/* ---- what the replica tells ---- */
+/* ---- from the replica ---- */
 
 void forward_on_result(struct forward *f, void *cookie, enum replica_outcome outcome,
                        const struct result *result)
@@ -353,7 +352,7 @@ void forward_on_result(struct forward *f, void *cookie, enum replica_outcome out
     call->here--;
     f->settled = call;
     f->answered = true;
-    f->changed = f->changed || f->lists[CALL_WAITING].count > 0; /* there may be room now */
+    f->changed = f->changed || f->lists[CALL_WAITING].count > 0; /* a window may be open now */
     if (call->state == CALL_ANSWERED) {
         call_free_if_done(f, call);
     } else if (outcome == REPLICA_DONE) {
@@ -404,10 +403,10 @@ void forward_on_change(struct forward *f)
     f->changed = true;
 }
 
-/* ---- what the peers tell ---- */
+/* ---- from the peers ---- */
 
-/* Takes the leader's epoch from the front of the body, see put_epoch in relay.c; and for the tier
- * EFFICIENCY the leader's time behind it. False: they are not there. */
+/* Takes the leader's epoch from the front of the body, see put_epoch in relay.c; for the tier
+ * EFFICIENCY also the leader's time that follows. False: they are missing. */
 static bool take_epoch(struct forward *f, const struct call *call, struct slice *body)
 {
     bool is_memory = call->tier == TIER_EFFICIENCY;
@@ -421,7 +420,7 @@ static bool take_epoch(struct forward *f, const struct call *call, struct slice 
         return false;
     }
     f->epoch = epoch > f->epoch ? epoch : f->epoch;
-    forward_hear_ms(f, cluster_ms);
+    forward_note_leader_ms(f, cluster_ms);
     *body = slice_make(r.at, reader_left(&r));
     return true;
 }
@@ -442,7 +441,7 @@ static void on_done_there(struct forward *f, struct call *call, struct slice bod
     } else if (result_decode(body, &scratch, &result)) {
         call_answer(f, call, HF_OK, &result, NULL);
     } else {
-        /* It was done, but we cannot read what came of it: a newer leader during an upgrade. */
+        /* It was done, but we cannot decode the result: a newer leader during an upgrade. */
         call->doubts++;
         call_give_up(f, call);
     }
@@ -463,7 +462,7 @@ bool forward_on_answer(struct forward *f, uint64_t peer, uint64_t number, uint8_
     }
     struct call *call = f->slots[number % FORWARD_SLOTS];
     if (call == NULL || call->number != number || call->peer != peer) {
-        return true; /* given up, or sent to another leader meanwhile */
+        return true; /* timed out, or sent to another leader meanwhile */
     }
     hf_assert(call->state == CALL_THERE);
     switch (status) {
@@ -492,14 +491,13 @@ bool forward_on_answer(struct forward *f, uint64_t peer, uint64_t number, uint8_
         refuse(f, call, body);
         return true;
     case FORWARD_MALFORMED:
-        if (call->kind ==
-            FORWARD_LOOK) { /* an older leader, during an upgrade: it has no such tier */
+        if (call->kind == FORWARD_LOOK) { /* an older leader during an upgrade, without that tier */
             call->kind = FORWARD_BARRIER;
             call_again(f, call, false);
             f->changed = true;
             return true;
         }
-        call_move(f, call, CALL_WAITING); /* surely not done, and never will be */
+        call_move(f, call, CALL_WAITING); /* it was not done, and will not be */
         call_give_up(f, call);
         return true;
     default:
@@ -534,13 +532,13 @@ void forward_on_down(struct forward *f, uint64_t peer)
 
 /* ---- once per turn ---- */
 
-/* Another leader is known: what an older one was asked, and did not answer, is asked anew. */
+/* A new leader is known: sends the unanswered calls of the old leader again. */
 static void follow_leader(struct forward *f)
 {
     struct replica_status status;
     replica_status(f->replica, f->options.now(f->options.ctx), &status);
     if (!status.is_leader) {
-        /* In flight when we lost the lead: the replica may still tell, a new leader may sooner. */
+        /* In flight when we lost the lead: the new leader may answer before our replica does. */
         struct call *call = status.leader != 0 ? f->lists[CALL_HERE].first : NULL;
         while (call != NULL) {
             struct call *next = call->next;
@@ -552,7 +550,7 @@ static void follow_leader(struct forward *f)
     }
     if (status.leader != 0 && status.leader != f->leader) {
         doubt_all_there(f, status.leader);
-        f->heard_ms = 0;
+        f->leader_ms = 0;
     }
     if (status.leader == 0 && f->leader != 0) {
         f->leaderless_ms = forward_now_ms(f);
@@ -576,7 +574,7 @@ static void catch_up(struct forward *f)
     }
 }
 
-static void give_up_old(struct forward *f, uint64_t now)
+static void fail_overdue(struct forward *f, uint64_t now)
 {
     static const enum call_state states[] = {CALL_WAITING, CALL_HERE, CALL_THERE, CALL_CATCHING_UP};
     for (unsigned i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
@@ -602,7 +600,7 @@ void forward_run(struct forward *f)
     }
     if (f->overdue || due) {
         f->overdue = false;
-        give_up_old(f, now);
+        fail_overdue(f, now);
         f->retry_ms = now + RETRY_MS;
     }
     catch_up(f);
@@ -624,17 +622,17 @@ uint64_t forward_epoch(const struct forward *f)
     return f->epoch;
 }
 
-uint64_t forward_heard_ms(const struct forward *f)
+uint64_t forward_leader_ms(const struct forward *f)
 {
-    return f->heard_ms;
+    return f->leader_ms;
 }
 
-void forward_hear_ms(struct forward *f, uint64_t cluster_ms)
+void forward_note_leader_ms(struct forward *f, uint64_t cluster_ms)
 {
-    f->heard_ms = cluster_ms > f->heard_ms ? cluster_ms : f->heard_ms;
+    f->leader_ms = cluster_ms > f->leader_ms ? cluster_ms : f->leader_ms;
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 struct forward *forward_new(const struct forward_options *options)
 {

@@ -1,16 +1,15 @@
-/* How a request reaches the replicated state (service/gateway.h), whichever node it came to: here
- * if this node leads, else over the link to the leader, which relays the answer.
+/* Brings a request of the service (service/gateway.h) to the replicated state: submits it here if
+ * this node leads, else sends it to the leader, which relays the answer.
  *
- *      waiting ──we lead──▶ here ──done──▶ answered
- *         │ ▲                │ not done, or leadership lost
- *         │ └────────────────┤
- *         │                  │ not done, link down, another leader
- *         └──another leads──▶ there ──done──▶ answered (a barrier first waits for our own state)
- *      any: ──too late──▶ answered: UNAVAILABLE, or BUSY, if it was surely done nowhere, else
- *                                     OUTCOME_UNKNOWN
+ *      waiting ──this node leads─────▶ here  ──done──▶ answered
+ *      waiting ──another node leads──▶ there ──done──▶ answered (barrier: when our state caught up)
+ *      here    ──not done, leadership lost───────────▶ waiting
+ *      there   ──not done, link down, new leader─────▶ waiting
+ *      any     ──timeout──▶ answered: UNAVAILABLE or BUSY if it was certainly not done,
+ *                                     else OUTCOME_UNKNOWN
  *
- * The same bytes are sent again after a doubt, which is safe: commands carry a lease id or a
- * request id (S8), and those that do not are not sent again. */
+ * A call whose outcome is in doubt is sent again with the same bytes. That is safe: commands carry
+ * a lease id or a request id (S8), and a command without one is not sent again. */
 #ifndef HOLDFAST_NODE_FORWARD_FORWARD_H
 #define HOLDFAST_NODE_FORWARD_FORWARD_H
 
@@ -30,23 +29,23 @@ struct forward_options {
     uint32_t give_up_ms;
     void *ctx;
     struct replica_time (*now)(void *ctx);
-    uint64_t (*boot_ms)(void *ctx); /* the same in ms, and cheaper, for time limits; NULL: `now` */
+    uint64_t (*boot_ms)(void *ctx); /* boot time in ms, cheaper, for timeouts; NULL: use `now` */
     struct admission *admission;    /* the limit of the state; NULL: none */
-    struct memory_tier *tier;       /* NULL: there is none, and who asks for it waits in vain */
+    struct memory_tier *tier;       /* tier EFFICIENCY; NULL: none, its calls time out */
     const struct core *(*memory_core)(void *ctx); /* its state, or NULL; may be NULL without it */
-    /* Of that tier, may be NULL without it: a node says what it wants to hear; an event came. */
+    /* Of that tier, may be NULL without it: a node subscribes to events; an event was received. */
     void (*on_interest)(void *ctx, uint64_t peer, uint64_t link, uint8_t level);
     bool (*on_event)(void *ctx, uint64_t peer, struct slice body);
-    /* Changes the members, here, where this node leads: HF_OK, HF_MEMBERSHIP with a problem,
-     * HF_UNAVAILABLE (it does not lead) or HF_BUSY (try again). */
+    /* Changes the members on the leader. HF_OK, HF_MEMBERSHIP with a problem, HF_UNAVAILABLE (this
+     * node does not lead) or HF_BUSY (try again). */
     enum hf_error (*change)(void *ctx, enum gateway_change change, uint64_t id, const char *address,
                             const char **problem);
 };
 
 struct forward *forward_new(const struct forward_options *options);
-/* What is outstanding is forgotten, and nobody is called. The replica must be gone. */
+/* Drops outstanding calls without callbacks. The replica must be freed before. */
 void forward_free(struct forward *f);
-/* Both are there before the first call, and stay. */
+/* Call it before the first call. Both must outlive `f`. */
 void forward_connect(struct forward *f, struct replica *replica, struct peers *peers);
 
 /* The gateway's calls. */
@@ -54,17 +53,17 @@ void forward_submit(struct forward *f, const struct command *command, struct gat
 void forward_barrier(struct forward *f, struct gateway_call *call);
 void forward_change(struct forward *f, enum gateway_change change, uint64_t id, const char *address,
                     struct gateway_change_call *call);
-/* Before all others, which wait until it is done; used once, at the start of a node's life. */
+/* Submits a command before all others, which wait until it is done. Used once, at the start. */
 void forward_submit_first(struct forward *f, const struct command *command,
                           struct gateway_call *call);
-/* The disk is full: nothing new is submitted on this node, and what waits is refused in time; at
- * once when it is `alone` and cannot hope for another leader. */
+/* The disk is full: nothing new is submitted on this node, and waiting calls time out. If the node
+ * is `alone`, so that no other can lead, they fail immediately. */
 void forward_set_read_only(struct forward *f, bool read_only, bool alone);
-/* After a stall the sockets are read first (S1.5): the tier EFFICIENCY expires nothing meanwhile,
- * and so takes nothing. */
+/* After a stall the sockets are read first (S1.5): meanwhile the tier EFFICIENCY expires nothing
+ * and accepts no command. */
 void forward_set_reading(struct forward *f, bool reading);
-/* The lead is being given away: nothing is submitted here, so that the batch in flight is the last.
- */
+/* The leadership is being transferred: nothing is submitted here, so that the batch in flight is
+ * the last one. */
 void forward_set_paused(struct forward *f, bool paused);
 
 /* From the replica. */
@@ -72,11 +71,11 @@ void forward_on_result(struct forward *f, void *cookie, enum replica_outcome out
                        const struct result *result);
 void forward_on_barrier(struct forward *f, void *cookie, bool reached);
 void forward_on_change(struct forward *f);
-/* From the tier EFFICIENCY: as the replica's. NULL: it cannot be known. */
+/* The same from the tier EFFICIENCY. `result` NULL: the outcome is unknown. */
 void forward_on_tier_result(struct forward *f, void *cookie, const struct result *result);
-/* Something was answered since the last call that the service has not seen to. */
+/* Whether calls were answered since the last call of this: the service has to handle them. */
 bool forward_has_answered(struct forward *f);
-/* For commands of the node itself, whose result nobody waits for. */
+/* For commands of the node itself, whose result is not used. */
 void *forward_no_cookie(void);
 
 /* From the peers. */
@@ -86,16 +85,16 @@ bool forward_on_answer(struct forward *f, uint64_t peer, uint64_t number, uint8_
                        struct slice body);
 void forward_on_down(struct forward *f, uint64_t peer);
 
-/* Once per turn of the loop, outside of the replica: sends what waits, gives up what is too old. */
+/* Once per turn of the loop, outside of the replica: sends waiting calls, fails overdue calls. */
 void forward_run(struct forward *f);
-/* When to run again at the latest, in boot time (ms); UINT64_MAX: nothing is outstanding. */
+/* Latest boot time (ms) of the next forward_run; UINT64_MAX: nothing is outstanding. */
 uint64_t forward_next_ms(const struct forward *f);
 uint32_t forward_outstanding(const struct forward *f);
-/* The highest epoch that a leader's answer named, or 0. The own state may be behind it (S10.2). */
+/* The highest epoch in an answer of a leader, or 0. Our own state may be behind it (S10.2). */
 uint64_t forward_epoch(const struct forward *f);
-/* The cluster time that the present leader named last; its answers of the tier EFFICIENCY may be
- * ahead of what this node has applied. For showing, as gateway.cluster_ms. */
-uint64_t forward_heard_ms(const struct forward *f);
-void forward_hear_ms(struct forward *f, uint64_t cluster_ms);
+/* The last cluster time from the current leader. Its answers of the tier EFFICIENCY may be ahead of
+ * what this node has applied. For display only, like gateway.cluster_ms. */
+uint64_t forward_leader_ms(const struct forward *f);
+void forward_note_leader_ms(struct forward *f, uint64_t cluster_ms);
 
 #endif

@@ -1,5 +1,5 @@
-/* The calls themselves: the list of each state, the numbers by which answers find them, and their
- * end. */
+/* Call objects: the list of each state, the numbers that match answers to calls, and their
+ * completion. */
 #include "node/forward/forward_state.h"
 
 #include "service/request/memory_page.h"
@@ -44,7 +44,7 @@ void call_move(struct forward *f, struct call *call, enum call_state to)
     turns_enter(f, call, to);
 }
 
-/* Hundreds come and go in a turn: those of usual length are the pool's. */
+/* Hundreds are allocated in a turn: calls of usual length come from the pool. */
 static struct call *call_alloc(struct forward *f, size_t len)
 {
     struct call *call;
@@ -134,7 +134,7 @@ void forward_look_up(struct forward *f, struct slice look, struct buffer *out)
     }
 }
 
-/* ---- the end of a call ---- */
+/* ---- completion ---- */
 
 void call_answer(struct forward *f, struct call *call, enum hf_error error,
                  const struct result *result, const char *problem)
@@ -164,12 +164,12 @@ void call_answer(struct forward *f, struct call *call, enum hf_error error,
 void call_give_up(struct forward *f, struct call *call)
 {
     bool doubtful = call->doubts > 0 || call->state == CALL_THERE || call->here > 0;
-    /* A barrier changes nothing, so there is nothing to doubt. */
+    /* A barrier changes nothing, so its outcome is never in doubt. */
     doubtful = doubtful && call->kind != FORWARD_BARRIER && call->kind != FORWARD_LOOK;
     bool full = f->read_only && call->kind == FORWARD_COMMAND;
-    /* Not "no leader": who asks again at once, and elsewhere, would only make it worse. */
+    /* Not "no leader": an immediate retry on another node would only add load. */
     bool busy =
-        f->leader != 0 && (call->is_too_many || (f->crowded && call->tier == TIER_CORRECTNESS));
+        f->leader != 0 && (call->is_too_many || (f->saturated && call->tier == TIER_CORRECTNESS));
     enum hf_error error = doubtful ? HF_OUTCOME_UNKNOWN
                           : full   ? HF_DISK_FULL
                           : busy   ? HF_BUSY
@@ -177,7 +177,6 @@ void call_give_up(struct forward *f, struct call *call)
     call_answer(f, call, error, NULL, hf_error_text(error));
 }
 
-/* It was not done, or may have been done: try again if that is safe. */
 void call_again(struct forward *f, struct call *call, bool doubtful)
 {
     call_take_number(f, call);

@@ -1,5 +1,5 @@
-/* Where a change of members goes. It is begun or refused at once, and is never sent twice when it
- * is unknown whether it was made. */
+/* Sends a change of members. The leader begins or refuses it immediately. A change that may have
+ * been made is never sent again. */
 #include "node/forward/forward_state.h"
 
 enum { DECLINED_MS = 500 };
@@ -19,8 +19,8 @@ bool change_here(struct forward *f, struct call *call)
     return true;
 }
 
-/* A leader that is to be demoted or removed transfers the leadership first. Sent to it again
- * meanwhile, the change could be on its way when it leads no more, and would be in doubt. */
+/* A leader that is to be demoted or removed transfers the leadership first. A change sent to it
+ * meanwhile could be in flight when it stops leading, and would be in doubt. */
 void change_declined(struct forward *f, struct call *call)
 {
     struct change change;

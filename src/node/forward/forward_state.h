@@ -7,42 +7,42 @@
 #include "node/forward/forward.h"
 #include "node/forward/result_codec.h"
 
-/* What travels between nodes, in the frames PEER_REQUEST and PEER_ANSWER. */
+/* Kinds of PEER_REQUEST and statuses of PEER_ANSWER. */
 enum forward_kind {
     FORWARD_COMMAND = 1,
     FORWARD_BARRIER = 2,
     FORWARD_CHANGE = 3,
-    FORWARD_MEMORY = 4,   /* a command that asks for the tier EFFICIENCY */
-    FORWARD_INTEREST = 5, /* which events of that tier the node wants to hear; no answer */
+    FORWARD_MEMORY = 4,   /* a command for the tier EFFICIENCY */
+    FORWARD_INTEREST = 5, /* which events of that tier the node subscribes to; no answer */
     FORWARD_LOOK = 6,     /* a barrier, and a page of that tier (service/request/memory_page.h) */
 };
 enum forward_status {
-    FORWARD_DONE = 1,     /* body: the epoch (protocol 2); the result, of a barrier the index */
-    FORWARD_NOT_DONE = 2, /* not the leader, or no longer: it will not be done */
+    FORWARD_DONE = 1,     /* body: the epoch (protocol 2), then the result or a barrier's index */
+    FORWARD_NOT_DONE = 2, /* this node does not lead: it was not done, and will not be */
     FORWARD_UNKNOWN = 3,
     FORWARD_BUSY = 4,
     FORWARD_MALFORMED = 5,
     FORWARD_REFUSED = 6, /* a change of members; body: why */
-    FORWARD_EVENT = 7,   /* no answer at all (number 0): an event of the tier EFFICIENCY */
+    FORWARD_EVENT = 7,   /* not an answer (number 0): an event of the tier EFFICIENCY */
 };
 
-/* The first member of everything that the replica knows by its cookie. */
-enum cookie_kind { COOKIE_NOBODY, COOKIE_CALL, COOKIE_RELAY };
+/* The first member of every object that is the cookie of a replica submission. */
+enum cookie_kind { COOKIE_NONE, COOKIE_CALL, COOKIE_RELAY };
 struct cookie {
     enum cookie_kind kind;
-    bool is_counted; /* the tier EFFICIENCY waits to hear that it is settled (S10.2) */
+    bool is_counted; /* the tier EFFICIENCY must be notified when it is settled (S10.2) */
     uint64_t adds;   /* bytes that admission counts as pending for it (S12.14) */
 };
 
 enum {
-    FORWARD_SLOTS = 1 << 16,    /* calls outstanding at most */
+    FORWARD_SLOTS = 1 << 16,    /* maximum of outstanding calls */
     FORWARD_SOURCES = 1 << 12,  /* queues; connections are spread over them by their number */
-    FORWARD_WINDOW = 128,       /* calls of one queue that are sent and not answered ... */
-    FORWARD_ALONE = 512,        /* ... on the leader, while nobody else sends */
-    FORWARD_SHARED_MS = 100,    /* that long after two sent at the same time */
-    FORWARD_NODE_WINDOW = 2048, /* ... of all queues of this node */
+    FORWARD_WINDOW = 128,       /* maximum of sent, unanswered calls of one queue */
+    FORWARD_ALONE = 512,        /* the same on the leader, while only one queue sends */
+    FORWARD_SHARED_MS = 100,    /* several are taken to send for this long after two did */
+    FORWARD_NODE_WINDOW = 2048, /* maximum of sent, unanswered calls of all queues of this node */
     FORWARD_TURN = 16,          /* calls of one queue before the next queue has its turn */
-    CALL_BYTES = 256, /* of a command that is usual; longer ones have memory of their own */
+    CALL_BYTES = 256,           /* longer commands are allocated outside of the pool */
 };
 
 enum call_state {
@@ -50,24 +50,24 @@ enum call_state {
     CALL_HERE,
     CALL_THERE,
     CALL_CATCHING_UP, /* a barrier whose index our own state has not reached */
-    CALL_ANSWERED     /* kept only until the replica has told what became of it */
+    CALL_ANSWERED     /* kept only until the replica has reported all submissions */
 };
 
 struct call {
     struct cookie cookie;
-    struct gateway_call *gateway;       /* NULL when answered */
-    struct gateway_change_call *change; /* ... and the other one of the two */
+    struct gateway_call *gateway;       /* exactly one of these two is set; */
+    struct gateway_change_call *change; /* both are NULL when answered */
     enum call_state state;
     enum forward_kind kind;
     enum tier tier;
     bool is_first;
-    bool is_safe;        /* may be sent again after a doubt */
-    bool is_too_many;    /* there was no room for one more */
-    uint32_t here;       /* submissions that the replica has not told about */
-    uint32_t doubts;     /* attempts that may have been done, and nobody will tell */
+    bool is_safe;        /* may be sent again when an attempt is in doubt */
+    bool is_too_many;    /* over the limit of outstanding calls */
+    uint32_t here;       /* submissions that the replica has not reported yet */
+    uint32_t doubts;     /* attempts whose outcome will never be known */
     uint64_t give_up_ms; /* boot time */
     uint64_t number;
-    uint64_t peer; /* that it was sent to last */
+    uint64_t peer; /* the node that it was sent to last */
     uint64_t index;
     uint64_t not_before_ms; /* boot time; see change_declined */
     struct call *next;      /* in the list of its state */
@@ -75,7 +75,7 @@ struct call {
     uint32_t source;          /* number of its queue; 0: takes no turns */
     struct call *source_next; /* in that queue, while it waits */
     struct call *source_prev;
-    struct buffer page; /* FORWARD_LOOK: what the leader found, while we catch up */
+    struct buffer page; /* FORWARD_LOOK: the leader's page, while our state catches up */
     size_t len;
     ref self;        /* in the pool; 0: too long for it */
     uint8_t bytes[]; /* the encoded command or change, or what to look up */
@@ -92,9 +92,9 @@ struct call_list {
 struct source {
     struct call *first;
     struct call *last;
-    uint32_t sent;  /* of its calls, how many are here or there */
-    uint32_t taken; /* calls that it sent in its present turn */
-    uint32_t next;  /* in the ring of sources that have calls waiting; 0: it is not in it */
+    uint32_t sent;  /* its calls in the states HERE and THERE */
+    uint32_t taken; /* calls that it sent in its current turn */
+    uint32_t next;  /* in the ring of sources with waiting calls; 0: not in the ring */
     uint32_t prev;
 };
 
@@ -118,31 +118,31 @@ struct forward {
     struct pool pool;       /* of calls */
     struct source *sources; /* by number; 0: calls that take no turns */
     uint32_t turn;          /* the source whose turn it is; 0: none waits */
-    uint32_t sent;          /* calls of all sources but 0 that are here or there */
+    uint32_t sent;          /* calls of all sources but 0 in the states HERE and THERE */
     uint32_t window;        /* of each source, as of the last forward_run */
     uint64_t sender;        /* the connection, or node, that sent last */
-    uint64_t sender_ms;     /* boot time; when it did */
-    uint64_t shared_ms;     /* boot time; until then several are taken to send */
+    uint64_t sender_ms;     /* boot time of that */
+    uint64_t shared_ms;     /* boot time until which several are taken to send */
     struct call **slots;    /* by the low bits of the number */
     uint32_t *free_slots;
     uint32_t free_count;
     uint64_t generation;
     struct relay *relays;
-    bool held;         /* the first call is not done yet */
-    bool read_only;    /* the disk is full */
-    bool alone;        /* and there is no other node */
-    bool paused;       /* the lead is being given away (S12.7) */
-    bool changed;      /* something may go now that could not at the last forward_run */
-    bool reading;      /* the sockets, before anything expires (S1.5) */
-    bool overdue;      /* something is to be given up at once */
-    bool crowded;      /* what waits for the log does so because there is too much of it */
-    bool answered;     /* see forward_has_answered */
-    uint64_t epoch;    /* the highest that a leader's answer named; our own state may be behind */
-    uint64_t heard_ms; /* cluster time, likewise: of the present leader */
-    void *settled;     /* the cookie that was told about last */
+    bool held;          /* the first call is not done yet */
+    bool read_only;     /* the disk is full */
+    bool alone;         /* and there is no other node */
+    bool paused;        /* the leadership is being transferred (S12.7) */
+    bool changed;       /* a call that could not be sent in the last forward_run may be now */
+    bool reading;       /* sockets are read before anything expires (S1.5) */
+    bool overdue;       /* a call must fail in the next forward_run */
+    bool saturated;     /* calls wait for the log because too many are in flight */
+    bool answered;      /* see forward_has_answered */
+    uint64_t epoch;     /* see forward_epoch */
+    uint64_t leader_ms; /* see forward_leader_ms */
+    void *settled;      /* the cookie that the replica reported last */
     uint64_t leader;
-    uint64_t leaderless_ms; /* boot time; since when none is known */
-    uint64_t retry_ms;      /* boot time; when to try what waits again */
+    uint64_t leaderless_ms; /* boot time since which no leader is known */
+    uint64_t retry_ms;      /* boot time of the next attempt for waiting calls */
     uint8_t *scratch;       /* of FORWARD_SCRATCH bytes, for encoding */
     struct buffer encoded;
 };
@@ -153,8 +153,8 @@ struct forward {
 
 /* forward.c */
 uint64_t forward_now_ms(const struct forward *f);
-/* On the leader: to the tier that it is for. HF_OK: forward_on_result follows, or was called.
- * HF_BUSY: later. HF_UNAVAILABLE: not here. */
+/* On the leader: submits a command to its tier. HF_OK: forward_on_result follows, or was called.
+ * HF_BUSY: try later. HF_UNAVAILABLE: this node cannot take it. */
 enum hf_error forward_take(struct forward *f, enum tier tier, const struct command *command,
                            struct cookie *cookie, struct replica_time now);
 
@@ -164,9 +164,9 @@ void turns_close(struct forward *f);
 uint32_t turns_source(uint64_t source);
 /* A connection of this node, or another node, sends a call. */
 void turns_note(struct forward *f, uint64_t sender);
-/* Sets the window for what is sent next. */
+/* Sets the window for the calls that are sent next. */
 void turns_begin(struct forward *f, bool leads);
-/* The call begins or ends to be in this state. */
+/* The call enters or leaves this state. */
 void turns_enter(struct forward *f, struct call *call, enum call_state state);
 void turns_leave(struct forward *f, struct call *call, enum call_state state);
 /* The next call that may be sent, NULL: none. */
@@ -177,15 +177,15 @@ struct call *call_new(struct forward *f, enum forward_kind kind, uint32_t source
                       struct slice bytes);
 void call_free_all(struct forward *f);
 void call_move(struct forward *f, struct call *call, enum call_state to);
-/* Frees it if it is answered and the replica has nothing more to tell about it. */
+/* Frees the call if it is answered and the replica has reported all its submissions. */
 void call_free_if_done(struct forward *f, struct call *call);
 void call_give_number(struct forward *f, struct call *call);
 void call_take_number(struct forward *f, struct call *call);
-/* Tells the caller; exactly once. */
+/* Reports the outcome to the caller, exactly once. */
 void call_answer(struct forward *f, struct call *call, enum hf_error error,
                  const struct result *result, const char *problem);
 void call_give_up(struct forward *f, struct call *call);
-/* It was not done, or may have been done: it waits again, if that is safe. */
+/* An attempt was not done, or is in doubt: the call waits again if that is safe. */
 void call_again(struct forward *f, struct call *call, bool doubtful);
 
 /* change_codec.c */
@@ -199,10 +199,10 @@ size_t change_encode(const struct change *change, uint8_t at[CHANGE_BYTES]);
 bool change_decode(struct slice bytes, struct change *out);
 
 /* forward_change.c */
-/* On the leader. A change is begun or refused at once; false: neither, it waits. */
+/* On the leader: begins or refuses a change immediately. False: neither, the change waits. */
 bool change_here(struct forward *f, struct call *call);
-/* The leader that it was sent to did not begin with it. If the change names that leader, it is
- * about to lead no more, and change_may_go_to is false for a while. */
+/* The leader did not begin the change. If the change names that leader, it is about to transfer the
+ * leadership, and change_may_go_to is false for a while. */
 void change_declined(struct forward *f, struct call *call);
 bool change_may_go_to(const struct forward *f, const struct call *call, uint64_t leader);
 
@@ -212,7 +212,7 @@ void relay_on_result(struct forward *f, struct relay *relay, enum replica_outcom
 void relay_on_barrier(struct forward *f, struct relay *relay, bool reached);
 void relay_free_all(struct forward *f);
 
-/* forward_calls.c: what the leader finds for those who look, appended; nothing when it cannot. */
+/* forward_calls.c: appends the page that a FORWARD_LOOK requests; on failure appends nothing. */
 void forward_look_up(struct forward *f, struct slice look, struct buffer *out);
 
 #endif

@@ -7,9 +7,8 @@
  * connections send FORWARD_TURN calls each in turn. Every node does so with its own connections,
  * and the window of a node is its share of the leader's batches.
  *
- * Where a batch takes long, a small window makes a pipeline slow. A connection that is the only one
- * to send has a larger window; only the leader knows that, since other nodes see only their own
- * connections. */
+ * If a batch takes long, a small window makes a pipeline slow. So the only connection that sends
+ * has a larger window. Only the leader applies this: other nodes see only their own connections. */
 #include "node/forward/forward_state.h"
 
 void turns_open(struct forward *f)
@@ -47,30 +46,30 @@ void turns_begin(struct forward *f, bool leads)
 }
 
 /* A source that begins to wait has its turn last. */
-static void ring_add(struct forward *f, uint32_t who)
+static void ring_add(struct forward *f, uint32_t number)
 {
-    struct source *s = &f->sources[who];
+    struct source *s = &f->sources[number];
     if (f->turn == 0) {
-        f->turn = who;
-        s->next = s->prev = who;
+        f->turn = number;
+        s->next = s->prev = number;
         s->taken = 0;
         return;
     }
     struct source *first = &f->sources[f->turn];
     s->next = f->turn;
     s->prev = first->prev;
-    f->sources[first->prev].next = who;
-    first->prev = who;
+    f->sources[first->prev].next = number;
+    first->prev = number;
     s->taken = 0;
 }
 
-static void ring_remove(struct forward *f, uint32_t who)
+static void ring_remove(struct forward *f, uint32_t number)
 {
-    struct source *s = &f->sources[who];
+    struct source *s = &f->sources[number];
     f->sources[s->prev].next = s->next;
     f->sources[s->next].prev = s->prev;
-    if (f->turn == who) {
-        f->turn = s->next == who ? 0 : s->next;
+    if (f->turn == number) {
+        f->turn = s->next == number ? 0 : s->next;
     }
     s->next = s->prev = 0;
 }
@@ -110,7 +109,7 @@ void turns_leave(struct forward *f, struct call *call, enum call_state state)
         hf_assert(s->sent > 0 && f->sent > 0);
         s->sent--;
         f->sent--;
-        f->changed = f->changed || f->turn != 0; /* a window has room again */
+        f->changed = f->changed || f->turn != 0; /* a window is open again */
     }
     if (state != CALL_WAITING) {
         return;

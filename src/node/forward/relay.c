@@ -1,5 +1,5 @@
-/* Requests that other nodes forwarded to this one: submitted here if we lead, answered when the
- * outcome is known. The asking node decides what to do about everything but DONE. */
+/* Requests that other nodes forwarded to this one: submitted if this node leads, answered when the
+ * outcome is known. The node that sent the request handles every status but DONE. */
 #include "node/forward/forward_state.h"
 
 #include "service/request/memory_page.h"
@@ -50,9 +50,9 @@ static void answer(struct forward *f, const struct relay *relay, enum forward_st
     peers_answer(f->peers, relay->peer, relay->link, relay->number, (uint8_t)status, body);
 }
 
-/* What the body of a DONE begins with: the leader's epoch. A node that has not applied the entry
- * `lead` of this leader yet then shows its clients the present epoch, not the one before (S10.2).
- * Nodes of the first protocol expect it only in answers of the tier EFFICIENCY. */
+/* Puts the leader's epoch at the front of the body of a DONE. So a node that has not applied this
+ * leader's entry `lead` yet reports the current epoch to its clients (S10.2). Nodes with protocol 1
+ * expect it only in answers of the tier EFFICIENCY. */
 static bool put_epoch(struct forward *f, const struct relay *relay, struct buffer *out)
 {
     if (relay->kind != FORWARD_MEMORY &&
@@ -65,7 +65,7 @@ static bool put_epoch(struct forward *f, const struct relay *relay, struct buffe
     return buffer_append(out, epoch, sizeof(epoch));
 }
 
-/* Begun or refused on the spot. */
+/* Begins or refuses the change immediately. */
 static void on_change_request(struct forward *f, const struct relay *relay, struct slice body)
 {
     struct change change;
@@ -123,7 +123,7 @@ bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_
         error = replica_barrier(f->replica, relay, true, f->options.now(f->options.ctx));
     }
     if (error == HF_OK) {
-        return true; /* the replica tells */
+        return true; /* the replica reports the outcome */
     }
     if (error == HF_BUSY) {
         refusal = FORWARD_BUSY;
@@ -135,9 +135,8 @@ bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_
     return true;
 }
 
-/* A peer that did not say its own limit of the state is of a version that does not know the error
- * state_full, and would take the outcome for unknown. This one it knows, and it is of the same kind.
- */
+/* A peer that sent no state limit runs a version without the error state_full, and would treat the
+ * outcome as unknown. Replaces it by an error of the same kind that the peer supports. */
 static void translate(const struct forward *f, uint64_t peer, struct result *result)
 {
     struct peer_view view = {0};
@@ -159,9 +158,9 @@ void relay_on_result(struct forward *f, struct relay *relay, enum replica_outcom
             write_fixed64(&w, replica_cluster_ms(f->replica, f->options.now(f->options.ctx)));
             fits = fits && buffer_append(&f->encoded, time, sizeof(time));
         }
-        struct result told = *result;
-        translate(f, relay->peer, &told);
-        fits = fits && result_encode(&told, &f->encoded);
+        struct result sent = *result;
+        translate(f, relay->peer, &sent);
+        fits = fits && result_encode(&sent, &f->encoded);
         hf_assert(fits);
         answer(f, relay, FORWARD_DONE, buffer_bytes(&f->encoded));
     } else {

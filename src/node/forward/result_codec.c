@@ -1,11 +1,11 @@
-/* Results as bytes: one table names every field, its kind and its largest value, and both
- * directions walk through it. A field that is forgotten here would be zero on a follower only, so a
- * test fills every byte of a result and compares. */
+/* Encodes results: one table lists every field, its kind and its largest value, for both
+ * directions. A missing field would be zero on followers only, so a test fills every byte of a
+ * result and compares. */
 #include "node/forward/result_codec.h"
 
 #include "base/codec.h"
 
-/* Of what is relayed; the peers of a cluster may differ in version during an upgrade. */
+/* Format of relayed results; nodes may differ in version during an upgrade. */
 #define RESULT_FORMAT 1u
 
 enum kind { NUMBER, ID, BYTES };
@@ -106,7 +106,7 @@ static void set_number(struct result *result, const struct field *field, uint64_
     }
 }
 
-/* How many answers a keep-alive has; `count` means something else in other results. */
+/* The number of answers of a keep-alive; `count` has another meaning in other results. */
 static uint32_t alive_count(const struct result *result)
 {
     return result->type == COMMAND_KEEPALIVE && result->error == HF_OK ? result->count : 0;
@@ -137,11 +137,11 @@ static void write_fields(struct writer *w, const struct result *result)
 
 bool result_encode(const struct result *result, struct buffer *out)
 {
-    uint8_t *room = buffer_reserve(out, RESULT_BYTES_MAX);
-    if (room == NULL) {
+    uint8_t *space = buffer_reserve(out, RESULT_BYTES_MAX);
+    if (space == NULL) {
         return false;
     }
-    struct writer w = writer_make(room, RESULT_BYTES_MAX);
+    struct writer w = writer_make(space, RESULT_BYTES_MAX);
     write_u8(&w, RESULT_FORMAT);
     write_fields(&w, result);
     write_bytes(&w, result->alive, alive_count(result));
@@ -154,7 +154,7 @@ bool result_encode(const struct result *result, struct buffer *out)
     if (w.full) {
         return false;
     }
-    buffer_commit(out, (size_t)(w.at - room));
+    buffer_commit(out, (size_t)(w.at - space));
     return true;
 }
 

@@ -1,22 +1,22 @@
-/* A command's result as bytes, for the way from the leader to the node that the client asked. */
+/* Encodes the result of a command, which the leader sends to the node that forwarded it. */
 #ifndef HOLDFAST_NODE_FORWARD_RESULT_CODEC_H
 #define HOLDFAST_NODE_FORWARD_RESULT_CODEC_H
 
 #include "base/buffer.h"
 #include "core/result.h"
 
-/* A result in bytes is never longer. */
+/* Upper bound of an encoded result. */
 #define RESULT_BYTES_MAX (128u << 10)
 
-/* Appends it; false when it does not fit. */
+/* Appends the encoded result. False: it does not fit. */
 bool result_encode(const struct result *result, struct buffer *out);
 
-/* What a decoded result points to besides the bytes it came from. */
+/* Memory that a decoded result points to, besides the encoded bytes. */
 struct result_scratch {
     struct cycle_step cycle[LIMIT_DEADLOCK_CYCLE];
 };
 
-/* The slices of `out` point into `bytes`. False: garbled. */
+/* The slices of `out` point into `bytes`. False: malformed. */
 bool result_decode(struct slice bytes, struct result_scratch *scratch, struct result *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* The log's own thread: see logger.h. */
+/* The log thread, and the loop's side of it: see logger.h. */
 #include "node/log/logger.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 enum {
     FULL_RETRY_MS = 500,
-    IDLE_MS = 1000,             /* then the log is sealed */
+    IDLE_MS = 1000,             /* after this the log is sealed */
     READ_AHEAD_BYTES = 1 << 20, /* for a follower that is far behind */
 };
 
@@ -50,7 +50,7 @@ uint64_t logger_now_us(void)
     return uv_hrtime() / 1000;
 }
 
-/* With queue_lock. True: something changed; false: the time is over. */
+/* With queue_lock. True: something changed; false: timeout. */
 static bool wait_for_change(struct logger *l, unsigned ms)
 {
     struct timespec until;
@@ -91,7 +91,7 @@ void logger_count_append(struct logger *l, size_t entries, size_t bytes, uint64_
     l->stats.worst_us = took_us > l->stats.worst_us ? took_us : l->stats.worst_us;
 }
 
-/* With queue_lock, which is given up meanwhile, until give_log. */
+/* With queue_lock, which is released until release_log. */
 static void take_log(struct logger *l)
 {
     hf_assert(l->busy && l->in_flight.first == NULL);
@@ -99,7 +99,7 @@ static void take_log(struct logger *l)
     pthread_mutex_lock(&l->log_lock);
 }
 
-static void give_log(struct logger *l)
+static void release_log(struct logger *l)
 {
     uint64_t disk_bytes = log_bytes_on_disk(l->options.store->log);
     pthread_mutex_unlock(&l->log_lock);
@@ -107,7 +107,7 @@ static void give_log(struct logger *l)
     l->stats.disk_bytes = disk_bytes;
 }
 
-/* With queue_lock, which is given up meanwhile: one append. */
+/* With queue_lock, which is released meanwhile: one append. */
 static enum storage_status append(struct logger *l, const struct job_list *batch,
                                   struct problem *problem)
 {
@@ -117,14 +117,14 @@ static enum storage_status append(struct logger *l, const struct job_list *batch
     take_log(l);
     enum storage_status status =
         log_append(l->options.store->log, batch->first->first, entries, count, problem);
-    give_log(l);
+    release_log(l);
     if (status == STORAGE_OK) {
         logger_count_append(l, count, bytes, start_us);
     }
     return status;
 }
 
-/* With queue_lock, which is given up meanwhile: who wakes up would wait for it. */
+/* With queue_lock, which is released meanwhile, so that the woken loop does not wait for it. */
 static void wake_loop(struct logger *l)
 {
     if (l->woken) {
@@ -183,8 +183,8 @@ void logger_finish(struct logger *l, struct job_list *batch, enum storage_status
     }
 }
 
-/* With queue_lock, which is given up meanwhile: what is being removed makes room at once. False:
- * there is nothing. */
+/* With queue_lock, which is released meanwhile. Completes pending removals of files to free disk
+ * space. False: there are none. */
 static bool trim_all(struct logger *l)
 {
     struct snapshots *snapshots = l->options.store->snapshots;
@@ -223,14 +223,14 @@ static void do_work(struct logger *l)
     struct job *job = job_list_pop(&l->todo);
     take_log(l);
     job->status = job->work(job->ctx, &job->problem);
-    give_log(l);
+    release_log(l);
     job_list_push(&l->done, job);
     if (job->status != STORAGE_OK && job->status != STORAGE_FULL) {
         logger_fail(l, &job->problem);
     }
 }
 
-/* True: nobody wanted anything for a while. The log is nobody's meanwhile. */
+/* Releases the log and waits. True: nothing happened for IDLE_MS, and the thread owns the log. */
 static bool wait_idle(struct logger *l)
 {
     uint64_t appends = l->stats.appends;
@@ -242,8 +242,8 @@ static bool wait_idle(struct logger *l)
     return idle;
 }
 
-/* Nothing to do: make the next segment of a file that is filled, or say that all was durable. */
-static void do_nothing(struct logger *l)
+/* The queue is empty: prepares the next segment from a filled file, or seals the log. */
+static void do_idle_work(struct logger *l)
 {
     struct problem problem = {0};
     enum storage_status status = STORAGE_OK;
@@ -253,20 +253,20 @@ static void do_nothing(struct logger *l)
         status = log_prepare(log, &problem);
     }
     bool more = status == STORAGE_OK && log_wants_prepare(log);
-    give_log(l);
+    release_log(l);
     if (!more && wait_idle(l)) {
         take_log(l);
         if (log_wants_seal(log) && status == STORAGE_OK) {
             status = log_seal(log, &problem);
         }
-        give_log(l);
+        release_log(l);
     }
     if (status != STORAGE_OK && status != STORAGE_FULL) {
         logger_fail(l, &problem);
     }
 }
 
-/* The log is the loop's, or about to be. */
+/* The loop owns the log, or is about to take it. */
 static void wait_for_loop(struct logger *l)
 {
     if (l->in_flight.first == NULL) {
@@ -281,9 +281,9 @@ static void wait_for_loop(struct logger *l)
 
 static void do_next(struct logger *l)
 {
-    l->busy = true; /* all the time, so that nothing overtakes what is taken out of todo */
+    l->busy = true; /* throughout, so that no direct write overtakes a job taken from todo */
     if (l->todo.first == NULL) {
-        do_nothing(l);
+        do_idle_work(l);
     } else if (l->todo.first->work == NULL) {
         do_writes(l);
     } else {
@@ -295,8 +295,8 @@ static void do_next(struct logger *l)
     }
 }
 
-/* With queue_lock. Whether the next segment's file is to be filled now: nothing else is the
- * thread's to do, and there is room as far as is known. */
+/* With queue_lock. Whether to fill the file of the next segment now: the thread has no other work,
+ * and the disk is not known to be full. */
 static bool may_fill(const struct logger *l)
 {
     bool is_free = l->todo.first == NULL || logger_is_for_loop(l);
@@ -304,13 +304,13 @@ static bool may_fill(const struct logger *l)
            logger_now_us() >= l->fill_us;
 }
 
-/* With queue_lock, which is given up meanwhile. A step takes as long as many appends; those that
- * the loop makes do not wait for it. */
-static void fill_beside(struct logger *l)
+/* With queue_lock, which is released meanwhile. A step takes as long as many appends; direct writes
+ * of the loop do not wait for it. */
+static void fill_next_segment(struct logger *l)
 {
     struct problem problem = {0};
     if (l->in_flight.first == NULL && logger_is_for_loop(l)) {
-        wake_loop(l); /* it may not know that the log is nobody's now */
+        wake_loop(l); /* the log may have become free without notice */
     }
     pthread_mutex_unlock(&l->queue_lock);
     enum storage_status status = log_fill(l->options.store->log, &problem);
@@ -322,18 +322,18 @@ static void fill_beside(struct logger *l)
     }
 }
 
-/* With queue_lock. Whether there is nothing for the thread to do but to remove files. */
+/* With queue_lock. Whether the thread has nothing to do but remove files. */
 static bool may_trim(const struct logger *l)
 {
     bool is_free = l->todo.first == NULL || logger_is_for_loop(l);
     return is_free && !l->stopping && snapshots_wants_trim(l->options.store->snapshots);
 }
 
-/* With queue_lock, which is given up meanwhile. The log is not needed for it. */
-static void trim_beside(struct logger *l)
+/* With queue_lock, which is released meanwhile. Does not need the log. */
+static void trim_step(struct logger *l)
 {
     if (l->in_flight.first == NULL && logger_is_for_loop(l)) {
-        wake_loop(l); /* it may not know that the log is nobody's now */
+        wake_loop(l); /* the log may have become free without notice */
     }
     pthread_mutex_unlock(&l->queue_lock);
     snapshots_trim(l->options.store->snapshots);
@@ -346,9 +346,9 @@ static void *run(void *argument)
     pthread_mutex_lock(&l->queue_lock);
     while (!l->failed && (!l->stopping || l->todo.first != NULL)) {
         if (may_fill(l)) {
-            fill_beside(l);
+            fill_next_segment(l);
         } else if (may_trim(l)) {
-            trim_beside(l);
+            trim_step(l);
         } else if (l->in_flight.first != NULL || logger_is_for_loop(l)) {
             wait_for_loop(l);
         } else {
@@ -360,31 +360,31 @@ static void *run(void *argument)
     if (!failed) {
         struct problem ignored;
         pthread_mutex_lock(&l->log_lock);
-        (void)log_seal(l->options.store->log, &ignored); /* only helps to find damage later */
+        (void)log_seal(l->options.store->log, &ignored); /* optional: helps to find damage later */
         pthread_mutex_unlock(&l->log_lock);
     }
     return NULL;
 }
 
-/* ---- the loop's side ---- */
+/* ---- on the loop ---- */
 
 static void job_free(struct logger *l, struct job *job)
 {
     memory_free(l->options.memory, job, job_size(job));
 }
 
-/* With queue_lock, which is given up while it is told. */
-static void tell_state(struct logger *l)
+/* With queue_lock, which is released during the callbacks. */
+static void report_state(struct logger *l)
 {
     bool full = l->full;
     bool full_changed = l->full_changed;
-    bool failed = l->failed && !l->failed_told;
+    bool failed = l->failed && !l->failed_reported;
     if (!full_changed && !failed) {
         return;
     }
     struct problem problem = l->problem;
     l->full_changed = false;
-    l->failed_told = l->failed;
+    l->failed_reported = l->failed;
     pthread_mutex_unlock(&l->queue_lock);
     if (full_changed) {
         l->options.on_full(l->options.ctx, full, problem.text);
@@ -402,16 +402,16 @@ static void on_wake(uv_poll_t *handle, int status, int events)
     struct logger *l = handle->data;
     uint64_t times;
     ssize_t got = read(l->wake_fd, &times, sizeof(times));
-    (void)got; /* to look for nothing does no harm */
+    (void)got; /* a spurious wake-up is harmless */
     if (l->in_flight_file != NULL) {
         (void)logger_end_write(l, false);
     }
     pthread_mutex_lock(&l->queue_lock);
     l->woken = false;
-    tell_state(l);
+    report_state(l);
     struct job_list done = l->done;
     l->done = (struct job_list){NULL, NULL};
-    logger_begin_write(l); /* the next one, before those are told who wait for the last */
+    logger_begin_write(l); /* start the next write before the callbacks of the last one */
     pthread_mutex_unlock(&l->queue_lock);
     for (struct job *job = job_list_pop(&done); job != NULL; job = job_list_pop(&done)) {
         if (job->work != NULL) {
@@ -446,7 +446,7 @@ void logger_write(struct logger *l, uint64_t first, const struct replica_entry *
                   uint32_t count)
 {
     hf_assert(count > 0);
-    /* What was read ahead and is replaced now must not be found again. */
+    /* Drop entries that were read ahead and are replaced now. */
     if (l->piece.count > 0 && first <= l->piece.first + l->piece.count - 1) {
         log_piece_free(&l->piece);
         l->piece = (struct log_piece){0};
@@ -496,7 +496,7 @@ bool logger_read(struct logger *l, uint64_t index, struct replica_entry *out)
     return true;
 }
 
-/* On the loop. Whoever waits for what was written hears of it later, as always. */
+/* On the loop: waits for the direct write in flight. Its callbacks run later, as usual. */
 static void clear_in_flight(struct logger *l)
 {
     if (l->in_flight_file != NULL) {
@@ -525,7 +525,7 @@ void logger_stats(struct logger *l, struct logger_stats *out)
     pthread_mutex_unlock(&l->queue_lock);
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 struct logger *logger_new(const struct logger_options *options)
 {

@@ -1,13 +1,14 @@
-/* The loop's own writes: an append that fits into the open segment is a direct write
- * (storage/disk.h) that the loop begins and hears the end of, so that no thread is woken for it.
+/* Direct writes: the loop itself starts and completes an append that fits into the open segment
+ * (storage/disk.h), so that no thread is woken for it.
  *
- *      todo ──begin──▶ air ──DONE──▶ done          (told from on_wake)
- *        ▲              ├───AGAIN──▶ todo, first, by the thread
- *        │              └───FAILED─▶ done, and the logger has failed
- *        └── the log says no: the same, by the thread
+ *      todo ──begin──▶ in_flight ──DONE────▶ done (reported from on_wake)
+ *                          │
+ *                          ├──────AGAIN────▶ front of todo, marked for the thread
+ *                          └──────FAILED───▶ done, and the logger has failed
+ *      todo ──the log refuses a direct write──▶ todo, marked for the thread
  *
- * Order is kept: one thing at a time has the log (logger_state.h), and what comes meanwhile waits
- * in todo, where writes that follow each other become one. */
+ * Order is kept: the log has one owner at a time (logger_state.h). Later jobs wait in todo, where
+ * consecutive writes are merged. */
 #include "node/log/logger_state.h"
 
 #include "base/panic.h"
@@ -20,15 +21,15 @@ bool logger_is_for_loop(const struct logger *l)
 }
 
 /* With queue_lock. */
-static void call_thread(struct logger *l)
+static void wake_thread(struct logger *l)
 {
     if (l->waiting || (l->todo.first != NULL && !logger_is_for_loop(l))) {
         pthread_cond_signal(&l->queue_changed);
     }
 }
 
-/* With queue_lock. What is in the air goes back to where it came from, for the thread. */
-static void give_back(struct logger *l)
+/* With queue_lock. Moves the jobs in flight to the front of todo, for the thread. */
+static void requeue(struct logger *l)
 {
     l->in_flight.first->by_thread = true;
     l->in_flight.last->next = l->todo.first;
@@ -38,7 +39,7 @@ static void give_back(struct logger *l)
     l->in_flight_file = NULL;
 }
 
-/* Without locks; the log is the loop's. */
+/* Without locks; the loop owns the log. */
 static enum disk_direct submit(struct logger *l, const struct log_entry *entries)
 {
     struct log *log = l->options.store->log;
@@ -65,7 +66,7 @@ static enum disk_direct submit(struct logger *l, const struct log_entry *entries
 void logger_begin_write(struct logger *l)
 {
     if (l->in_flight.first != NULL || l->busy) {
-        return; /* who has the log goes on when he is done */
+        return; /* the owner of the log continues with the queue when it is done */
     }
     if (logger_is_for_loop(l)) {
         logger_take_writes(l, &l->in_flight);
@@ -79,9 +80,9 @@ void logger_begin_write(struct logger *l)
             return;
         }
         l->direct = how != DISK_DIRECT_NEVER;
-        give_back(l);
+        requeue(l);
     }
-    call_thread(l);
+    wake_thread(l);
 }
 
 bool logger_end_write(struct logger *l, bool wait)
@@ -104,10 +105,10 @@ bool logger_end_write(struct logger *l, bool wait)
         logger_fail(l, &problem);
     } else {
         l->direct = how != DISK_DIRECT_NEVER;
-        give_back(l);
+        requeue(l);
     }
     l->in_flight_file = NULL;
-    call_thread(l);
+    wake_thread(l);
     pthread_mutex_unlock(&l->queue_lock);
     return true;
 }

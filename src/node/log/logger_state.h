@@ -1,9 +1,11 @@
-/* The logger in memory, as logger.c and logger_direct.c share it. Private to them.
+/* The logger in memory. Private to logger.c and logger_direct.c.
  *
- * The log is the thread's while `busy`, the loop's while there is something in the `air`, and
- * nobody's at other times; both change only under queue_lock, and never hold together. Whoever uses
- * the log holds log_lock as well, which keeps it from logger_lock_all. To fill the file that will
- * be the next segment the thread needs neither (log_fill). */
+ * Who owns the log:
+ *   - `busy`: the thread.
+ *   - `in_flight` not empty: the loop, with a direct write outstanding.
+ *   - Neither: the log is free. Never both. Both change only under queue_lock.
+ * The owner also holds log_lock while it uses the log, which excludes logger_lock_all. The thread
+ * fills the file of the next segment without owning the log (log_fill). */
 #ifndef HOLDFAST_NODE_LOG_LOGGER_STATE_H
 #define HOLDFAST_NODE_LOG_LOGGER_STATE_H
 
@@ -12,7 +14,7 @@
 #include "node/log/logger.h"
 
 enum {
-    LOGGER_MERGE_BYTES = 4 << 20, /* of writes that are made one */
+    LOGGER_MERGE_BYTES = 4 << 20, /* of writes that are merged into one */
     LOGGER_MERGE_ENTRIES = 4096,
 };
 
@@ -39,33 +41,33 @@ struct job_list {
 struct logger {
     struct logger_options options;
     pthread_t thread;
-    int wake_fd; /* an eventfd: uv_async spins when its sender was interrupted in the middle */
+    int wake_fd; /* an eventfd: uv_async spins if its sender is preempted in the middle */
     uv_poll_t wake;
 
-    /* In this order. */
+    /* Lock order: log_lock, then queue_lock. */
     pthread_mutex_t log_lock;   /* see above */
-    pthread_mutex_t queue_lock; /* guards the rest; log_lock is not taken with it */
+    pthread_mutex_t queue_lock; /* guards the rest; do not take log_lock while holding it */
     pthread_cond_t queue_changed;
     struct job_list todo;
     struct job_list done;
-    struct job_list in_flight; /* writes that are made directly just now, as one */
-    bool direct;               /* writes are made directly if they can be */
-    bool busy;                 /* the thread is at something */
-    bool waiting;              /* the thread wants the log as soon as the air is empty */
+    struct job_list in_flight; /* the jobs of the direct write that is outstanding */
+    bool direct;               /* use direct writes where possible */
+    bool busy;                 /* the thread owns the log */
+    bool waiting;              /* the thread takes the log as soon as in_flight is empty */
     bool stopping;
     bool full;
     bool full_changed;
     bool failed;
-    bool failed_told;
-    bool woken; /* the loop was told, and did not look yet */
+    bool failed_reported;
+    bool woken; /* wake_fd is signalled, and the loop has not handled it yet */
     struct problem problem;
     struct logger_stats stats;
 
-    uint64_t fill_us;                 /* the thread's: not before then, there was no room */
-    struct log_entry *merged;         /* of whoever has the log */
-    struct log_piece piece;           /* the loop's: read ahead */
-    struct disk_file *in_flight_file; /* the loop's: of what is in the air */
-    size_t in_flight_count;           /* its entries */
+    uint64_t fill_us;                 /* thread only: no log_fill before this time, disk was full */
+    struct log_entry *merged;         /* used by the owner of the log */
+    struct log_piece piece;           /* loop only: entries read ahead */
+    struct disk_file *in_flight_file; /* loop only: file of the outstanding direct write */
+    size_t in_flight_count;           /* entries of that write */
     size_t in_flight_bytes;
     uint64_t in_flight_since_us;
 };
@@ -76,28 +78,29 @@ uint64_t logger_now_us(void);
 void job_list_push(struct job_list *list, struct job *job);
 struct job *job_list_pop(struct job_list *list);
 
-/* All with queue_lock. */
+/* The caller holds queue_lock. */
 
-/* Takes the first write and those that go on where it ends. A single one may be of any length. */
+/* Takes the first write and the writes that continue it. A single write may have any length. */
 void logger_take_writes(struct logger *l, struct job_list *batch);
-/* The entries of the jobs of `batch`, which are writes that follow each other, as one list. */
+/* The entries of the jobs of `batch`, which are consecutive writes, as one list. */
 const struct log_entry *logger_merge(struct logger *l, const struct job_list *batch, size_t *count,
                                      size_t *bytes);
 void logger_count_append(struct logger *l, size_t entries, size_t bytes, uint64_t since_us);
-/* The jobs are done; the loop hears of it when it is woken. */
+/* Marks the jobs as done. The caller wakes the loop, which reports them. */
 void logger_finish(struct logger *l, struct job_list *batch, enum storage_status status);
 void logger_fail(struct logger *l, const struct problem *problem);
 
-/* ---- logger_direct.c: the loop's own writes ---- */
+/* ---- logger_direct.c: direct writes by the loop ---- */
 
-/* With queue_lock. Whether what is to be done next is a write that the loop makes. */
+/* With queue_lock. Whether the next job is a direct write. */
 bool logger_is_for_loop(const struct logger *l);
 
-/* On the loop, with queue_lock, which is given up meanwhile: begins to write what is next, if the
- * log is nobody's and it can be; else the thread is told if there is something for it. */
+/* On the loop, with queue_lock, which is released meanwhile. Starts a direct write of the next
+ * jobs, if the log is free and the write can be direct. Otherwise wakes the thread if it has
+ * work. */
 void logger_begin_write(struct logger *l);
 
-/* On the loop, without locks: hears what became of what is in the air. False: nothing yet. */
+/* On the loop, without locks: completes the outstanding direct write. False: it is not done yet. */
 bool logger_end_write(struct logger *l, bool wait);
 
 #endif

@@ -1,6 +1,6 @@
-/* The file is text, for the operator's eyes: a line a node, and a checksum at the end. What
- * `removed` and `used` are is in the place of the store of a node that cannot be, so that older
- * versions of Holdfast can read the file, too. */
+/* The file is text, readable for an operator: one line per node, and a checksum at the end.
+ * `removed` and `used` are stored as the store id of an impossible node id, so that older versions
+ * of Holdfast can read the file. */
 #include "node/peers/known_stores.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #define TEMPORARY "known-stores.tmp"
 enum { LINE = 64, FILE_MAX = sizeof(TITLE) + (KNOWN_STORES_MAX + 2) * LINE };
 
-/* The node that cannot be. */
+/* The impossible node id. */
 #define IDS_LINE UINT64_MAX
 
 const struct known_store *known_stores_find(const struct known_stores *known, uint64_t node)
@@ -99,7 +99,7 @@ bool known_stores_follow(struct known_stores *known, struct known_members before
     return true;
 }
 
-void known_stores_make_room(struct known_stores *known, struct known_members now)
+void known_stores_evict(struct known_stores *known, struct known_members now)
 {
     uint32_t lowest = known->count;
     for (uint32_t i = 0; i < known->count; i++) {

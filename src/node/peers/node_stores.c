@@ -1,8 +1,8 @@
-/* Who this node hears (S12.10), and whose store it knows (S12.1).
+/* Which nodes this node admits (S12.10), and which store ids it has recorded (S12.1).
  *
- * A member is known by the configuration in our log. That may be behind: a node that was away, or
- * was just added, has not heard of members that came since, and one of those may lead. So a node is
- * heard, too, whose store another member has told us, unless we saw it removed. */
+ * The configuration in our log defines the members. Our log may be behind: it can lack a member
+ * that was added since, and that member may lead. So this node also admits a node whose store id
+ * another member reported, unless it saw that node removed. */
 #include "node/node_state.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ static bool is_in_options(const struct node *n, uint64_t id)
     return false;
 }
 
-bool node_hears(void *ctx, uint64_t id, char sentence[PEER_SENTENCE_MAX])
+bool node_admits(void *ctx, uint64_t id, char sentence[PEER_SENTENCE_MAX])
 {
     struct node *n = ctx;
     bool has_members =
@@ -39,7 +39,7 @@ bool node_hears(void *ctx, uint64_t id, char sentence[PEER_SENTENCE_MAX])
     }
     if (n->replica != NULL && id <= KNOWN_STORES_ID_MAX &&
         known_stores_find(&n->known, id) != NULL) {
-        return true; /* above KNOWN_STORES_ID_MAX an entry does not end with the membership */
+        return true; /* above KNOWN_STORES_ID_MAX an entry outlives the membership */
     }
     snprintf(
         sentence, PEER_SENTENCE_MAX,
@@ -85,26 +85,26 @@ static struct known_members committed(const struct node *n)
     return (struct known_members){n->committed_ids, n->committed_count};
 }
 
-/* An id whose store is in `known` is a used one. So a node that is no member by our log is kept in
- * memory only: two nodes that wait to be added may meet, and neither id is used by that. Such a
- * node may have a new folder the next time. */
+/* An entry in `known` marks its id as used. So the store id of a non-member is kept only in memory
+ * (`met`): two nodes that wait to be added may connect to each other without using up their ids.
+ * A non-member may have a new store id after a restart. */
 void node_note_store(void *ctx, uint64_t id, struct id store)
 {
     struct node *n = ctx;
     if (n->replica == NULL || !replica_is_member(n->replica, id)) {
         known_stores_remove(&n->met, id);
         if (!known_stores_add(&n->met, id, store)) {
-            n->met.count = 0; /* they are met again */
+            n->met.count = 0; /* they are added again when they reconnect */
         }
         return;
     }
-    known_stores_make_room(&n->known, committed(n));
+    known_stores_evict(&n->known, committed(n));
     if (known_stores_add(&n->known, id, store)) {
         save(n);
     }
 }
 
-/* Those that we met before they were members. */
+/* Moves the nodes that became members from `met` to `known`. */
 static void note_met(struct node *n)
 {
     for (uint32_t i = n->met.count; i > 0; i--) {
@@ -118,14 +118,14 @@ static void note_met(struct node *n)
     }
 }
 
-/* Takes what it does not know itself, as long as there is room for all members. */
-void node_on_told(void *ctx, const struct peer_introduction *who)
+/* Adds the reported store ids that are missing, and keeps free entries for all members. */
+void node_on_introduced(void *ctx, const struct peer_introduction *intro)
 {
     struct node *n = ctx;
-    bool changed = known_stores_raise_used(&n->known, who->used_ids);
+    bool changed = known_stores_raise_used(&n->known, intro->used_ids);
     uint64_t id;
     struct id store;
-    for (struct slice left = who->stores; peer_stores_next(&left, &id, &store);) {
+    for (struct slice left = intro->stores; peer_stores_next(&left, &id, &store);) {
         bool is_gone =
             id <= n->known.removed && (n->replica == NULL || !replica_is_member(n->replica, id));
         if (id != n->options.id && id <= UINT32_MAX && !is_gone &&

@@ -7,10 +7,10 @@ enum {
     GREETING_MS = 2000, /* for the whole greeting */
     STALL_MS = 5000,
     USER_TIMEOUT_MS =
-        2000, /* a cut cable is noticed, and a new connection tried, before TCP would */
+        2000, /* TCP_USER_TIMEOUT: detects a cut cable earlier than TCP does by default */
 };
 
-/* More than this waiting and messages are dropped: the engine repeats what matters. */
+/* With more pending output than this, messages are dropped: the engine sends them again. */
 #define SEND_LIMIT (PEER_FRAME_MAX / 2)
 
 const struct connection_options peer_connection_options = {
@@ -20,11 +20,11 @@ const struct connection_options peer_connection_options = {
     .out_low = PEER_LINK_LOW,
     .stall_ms = STALL_MS,
     .user_timeout_ms = USER_TIMEOUT_MS,
-    .writes_first = true, /* five nodes wait for a batch, a client only for its answer */
+    .writes_first = true, /* all nodes wait for a batch; one client waits for an answer */
     .read_under_pressure = true,
 };
 
-/* ---- saying ---- */
+/* ---- sending ---- */
 
 static uint64_t now_ms(const struct peer_link *link)
 {
@@ -46,7 +46,7 @@ bool peer_link_send(struct peer_link *link, enum peer_frame type, struct slice p
     if (link->closed || peer_link_pending(link) > SEND_LIMIT) {
         return false;
     }
-    link->said_ms = now_ms(link);
+    link->sent_ms = now_ms(link);
     return peer_frame_append(connection_output(link->connection), type, payload);
 }
 
@@ -66,7 +66,7 @@ bool peer_link_send_request(struct peer_link *link, enum peer_frame type, uint64
         memcpy(at + PEER_REQUEST_HEAD, body.data, body.len);
     }
     buffer_commit(out, peer_frame_size(PEER_REQUEST_HEAD + body.len));
-    link->said_ms = now_ms(link);
+    link->sent_ms = now_ms(link);
     return true;
 }
 
@@ -85,7 +85,7 @@ static void introduce(struct peer_link *link, enum peer_frame type)
         .life = self->life,
         .number = link->number,
         .client_address = slice_of(self->client_address),
-        .stores = slice_make(self->stores, link->tells_stores ? self->stores_len : 0),
+        .stores = slice_make(self->stores, link->sends_stores ? self->stores_len : 0),
         .state = self->state,
         .peer_address = slice_of(self->peer_address),
         .used_ids = self->used_ids,
@@ -126,32 +126,33 @@ void peer_link_refuse(struct peer_link *link, const char *sentence)
 
 /* ---- the greeting ---- */
 
-/* What every node would refuse; the rest is the owner's to know. */
-static bool judge(struct peer_link *link, const struct peer_introduction *who)
+/* The checks that need no owner, then the owner's. */
+static bool check_introduction(struct peer_link *link, const struct peer_introduction *intro)
 {
     char sentence[PEER_SENTENCE_MAX];
-    if (who->newest < PEER_PROTOCOL_OLDEST || who->oldest > PEER_PROTOCOL_NEWEST) {
+    if (intro->newest < PEER_PROTOCOL_OLDEST || intro->oldest > PEER_PROTOCOL_NEWEST) {
         snprintf(sentence, sizeof(sentence),
-                 "node %llu speaks the peer protocols %u to %u, node %llu only %u to %u",
-                 (unsigned long long)who->node, who->oldest, who->newest,
+                 "no common version of the peer protocol: node %llu supports %u to %u, node %llu "
+                 "%u to %u; upgrade the older one",
+                 (unsigned long long)intro->node, intro->oldest, intro->newest,
                  (unsigned long long)link->self->node, PEER_PROTOCOL_OLDEST, PEER_PROTOCOL_NEWEST);
-    } else if (link->dialled && who->node != link->wanted) {
+    } else if (link->dialled && intro->node != link->wanted) {
         snprintf(sentence, sizeof(sentence),
-                 "this address was expected to be node %llu and is %llu",
-                 (unsigned long long)link->wanted, (unsigned long long)who->node);
-    } else if (!link->dialled && who->to != 0 && who->to != link->self->node) {
+                 "this address should be node %llu, but node %llu answers; check the addresses",
+                 (unsigned long long)link->wanted, (unsigned long long)intro->node);
+    } else if (!link->dialled && intro->to != 0 && intro->to != link->self->node) {
         snprintf(sentence, sizeof(sentence), "this is node %llu, not node %llu",
-                 (unsigned long long)link->self->node, (unsigned long long)who->to);
-    } else if (link->ops->judge(link->ctx, link, who, sentence)) {
+                 (unsigned long long)link->self->node, (unsigned long long)intro->to);
+    } else if (link->ops->check(link->ctx, link, intro, sentence)) {
         return true;
     }
     peer_link_refuse(link, sentence);
     return false;
 }
 
-static uint32_t newest_of_both(const struct peer_introduction *who)
+static uint32_t newest_of_both(const struct peer_introduction *intro)
 {
-    return who->newest < PEER_PROTOCOL_NEWEST ? who->newest : PEER_PROTOCOL_NEWEST;
+    return intro->newest < PEER_PROTOCOL_NEWEST ? intro->newest : PEER_PROTOCOL_NEWEST;
 }
 
 static void become_ready(struct peer_link *link)
@@ -161,7 +162,7 @@ static void become_ready(struct peer_link *link)
     link->ops->on_ready(link->ctx, link);
 }
 
-/* The other end says in its own words why it does not want us. */
+/* The other end refuses us. Its reason is untrusted: control characters are replaced. */
 static void on_refuse(struct peer_link *link, struct slice payload)
 {
     char sentence[PEER_SENTENCE_MAX];
@@ -178,7 +179,7 @@ static void on_refuse(struct peer_link *link, struct slice payload)
 
 void peer_link_forget_introduction(struct peer_link *link)
 {
-    link->who = NULL;
+    link->intro = NULL;
     if (link->greeting != NULL) {
         memory_free(link->net->memory, link->greeting, link->greeting_len);
         link->greeting = NULL;
@@ -187,43 +188,43 @@ void peer_link_forget_introduction(struct peer_link *link)
 
 static bool on_welcome(struct peer_link *link, struct slice payload)
 {
-    struct peer_introduction *who = &link->introduction;
-    if (!peer_introduction_decode(payload, who) || who->purpose != link->purpose) {
+    struct peer_introduction *intro = &link->introduction;
+    if (!peer_introduction_decode(payload, intro) || intro->purpose != link->purpose) {
         return false;
     }
-    link->who = who;
-    if (judge(link, who)) {
-        link->peer = who->node;
-        link->life = who->life;
-        link->protocol = newest_of_both(who);
+    link->intro = intro;
+    if (check_introduction(link, intro)) {
+        link->peer = intro->node;
+        link->life = intro->life;
+        link->protocol = newest_of_both(intro);
         uint8_t number[8];
         struct writer w = writer_make(number, sizeof(number));
-        write_fixed64(&w, who->number);
+        write_fixed64(&w, intro->number);
         peer_link_send(link, PEER_BEGIN, slice_make(number, sizeof(number)));
         become_ready(link);
     }
-    link->who = NULL;
+    link->intro = NULL;
     return true;
 }
 
-/* It is kept, since nothing is believed before BEGIN. */
+/* Keeps a copy of HELLO: it is used only after BEGIN. */
 static bool on_hello(struct peer_link *link, struct slice payload)
 {
-    struct peer_introduction *who = &link->introduction;
+    struct peer_introduction *intro = &link->introduction;
     link->greeting_len = payload.len;
     link->greeting = memory_alloc(link->net->memory, payload.len);
     memcpy(link->greeting, payload.data, payload.len);
-    if (!peer_introduction_decode(slice_make(link->greeting, payload.len), who)) {
+    if (!peer_introduction_decode(slice_make(link->greeting, payload.len), intro)) {
         return false;
     }
-    link->who = who;
-    link->purpose = who->purpose;
-    link->peer = who->node;
-    link->life = who->life;
-    if (!judge(link, who)) {
+    link->intro = intro;
+    link->purpose = intro->purpose;
+    link->peer = intro->node;
+    link->life = intro->life;
+    if (!check_introduction(link, intro)) {
         return true;
     }
-    link->protocol = newest_of_both(who);
+    link->protocol = newest_of_both(intro);
     link->greeted = true;
     introduce(link, PEER_WELCOME);
     return true;
@@ -264,7 +265,7 @@ static bool on_frame(struct peer_link *link, enum peer_frame type, struct slice 
     if (type == PEER_PING) {
         return payload.len == 0;
     }
-    if (type == PEER_REFUSE) { /* the acceptor judged us anew */
+    if (type == PEER_REFUSE) { /* the acceptor may refuse later, when the members change */
         on_refuse(link, payload);
         return true;
     }
@@ -275,7 +276,7 @@ static size_t on_bytes(void *owner, struct slice bytes)
 {
     struct peer_link *link = owner;
     size_t used = 0;
-    link->heard_ms = now_ms(link);
+    link->received_ms = now_ms(link);
     while (!link->closed) {
         enum peer_frame type;
         struct slice payload;
@@ -331,8 +332,8 @@ static struct peer_link *link_new(struct net *net, struct connection *c,
     link->ops = ops;
     link->ctx = ctx;
     link->number = connection_number(c);
-    link->tells_stores = true;
-    link->heard_ms = now_ms(link);
+    link->sends_stores = true;
+    link->received_ms = now_ms(link);
     return link;
 }
 

@@ -1,9 +1,9 @@
-/* One framed connection between two nodes, from the greeting to the end. See peer_protocol.h for
- * what is said; who is let in is the owner's to judge.
+/* One framed connection between two nodes, from the greeting to the close. peer_protocol.h defines
+ * the frames. The owner decides, by the op `check`, whether the other node is admitted.
  *
  *      dialled:   HELLO sent ──WELCOME──▶ ready (BEGIN sent)
- *      accepted:  silent ──HELLO──▶ WELCOME sent ──BEGIN──▶ ready
- *      any: ──refused, garbled, silent──▶ closed */
+ *      accepted:  idle ──HELLO──▶ WELCOME sent ──BEGIN──▶ ready
+ *      any:       ──refused, malformed, timed out──▶ closed */
 #ifndef HOLDFAST_NODE_PEERS_PEER_LINK_H
 #define HOLDFAST_NODE_PEERS_PEER_LINK_H
 
@@ -12,8 +12,8 @@
 
 struct peer_link;
 
-/* Who this node is; shared by all links and changed only when a node that joins learns its cluster.
- */
+/* The identity of this node. All links share it. It changes only when a node that joins learns its
+ * cluster. */
 struct peer_self {
     struct id cluster;
     char cluster_name[PEER_NAME_MAX + 1];
@@ -21,64 +21,64 @@ struct peer_self {
     struct id store;
     uint64_t life;
     char client_address[PEER_ADDRESS_MAX + 1];
-    char peer_address[PEER_ADDRESS_MAX + 1]; /* as members know it; "": not known */
-    uint8_t stores[PEER_STORES_MAX];         /* that we know (S12.1) */
+    char peer_address[PEER_ADDRESS_MAX + 1]; /* where members dial this node; "": not known */
+    uint8_t stores[PEER_STORES_MAX];         /* store ids of other nodes (S12.1) */
     size_t stores_len;
-    uint32_t state; /* the newest version of the state machine that we know */
+    uint32_t state; /* newest state machine version that this node supports */
     uint64_t used_ids;
     uint64_t state_max; /* PEER_NO_LIMIT: none */
 };
 
 struct peer_link_ops {
-    /* Whether the other end is who it should be; if not, why, in a sentence that is sent to it.
-     * Nothing of what it says is kept yet: whoever dialled us has not proven that it is alive. */
-    bool (*judge)(void *ctx, struct peer_link *link, const struct peer_introduction *who,
+    /* Whether the other node is admitted. If not, `sentence` is the reason, which is sent to it.
+     * Keep nothing of `intro` yet: a dialler has not proven that it is alive. */
+    bool (*check)(void *ctx, struct peer_link *link, const struct peer_introduction *intro,
                   char sentence[PEER_SENTENCE_MAX]);
-    /* Refused, by us or by the other end. The end follows. */
+    /* Refused, by us or by the other end. on_close follows. */
     void (*on_refused)(void *ctx, struct peer_link *link, const char *sentence, bool by_us);
     void (*on_ready)(void *ctx, struct peer_link *link);
-    /* False: it makes no sense, the link is aborted. Only after on_ready. */
+    /* False: the frame is invalid, the link is aborted. Only after on_ready. */
     bool (*on_frame)(void *ctx, struct peer_link *link, enum peer_frame type, struct slice payload);
     /* Output is below PEER_LINK_LOW, after peer_link_expect_drain; may be NULL. */
     void (*on_drained)(void *ctx, struct peer_link *link);
-    /* The link is gone when this returns. */
+    /* The link is freed when this returns. */
     void (*on_close)(void *ctx, struct peer_link *link, const char *reason);
 };
 
 struct peer_link {
-    /* To be read by the owner. */
-    uint64_t peer;   /* 0: it has not said yet */
+    /* The owner may read these. */
+    uint64_t peer;   /* 0: not received yet */
     uint64_t life;   /* of the peer */
-    uint64_t number; /* of this link in this process; later ones have higher numbers */
+    uint64_t number; /* of this link in this process; later links have higher numbers */
     enum peer_purpose purpose;
     uint32_t protocol; /* the newest version that both ends announced; 0: not greeted yet */
     bool dialled;
     bool ready;
     bool refused;
-    uint64_t heard_ms; /* loop time of the last bytes */
-    uint64_t said_ms;  /* ... that went out */
-    void *owner;       /* the owner's own, both */
+    uint64_t received_ms; /* loop time of the last bytes received */
+    uint64_t sent_ms;     /* loop time of the last bytes sent */
+    void *owner;          /* for the owner's use, like `origin` */
     void *origin;
-    /* What the other end said of itself. Until peer_link_forget_introduction, or the end; of a link
-     * that was dialled only in judge and on_ready. */
-    const struct peer_introduction *who;
-    bool tells_stores; /* to be set by judge: our WELCOME lists the stores that we know */
+    /* The other end's introduction. Accepted link: valid until peer_link_forget_introduction or the
+     * close. Dialled link: valid only in `check` and on_ready. */
+    const struct peer_introduction *intro;
+    bool sends_stores; /* set by `check`: our WELCOME lists the known stores */
 
     /* Private. */
     struct connection *connection;
     const struct peer_self *self;
     const struct peer_link_ops *ops;
     void *ctx;
-    uint64_t wanted; /* whom we dialled */
-    bool greeted;    /* accepted: WELCOME is sent */
+    uint64_t wanted; /* the node that we dialled */
+    bool greeted;    /* accepted link: WELCOME is sent */
     bool closed;
     struct net *net;
     struct peer_introduction introduction;
-    uint8_t *greeting; /* its bytes, of an accepted link */
+    uint8_t *greeting; /* accepted link: the bytes of its HELLO */
     size_t greeting_len;
 };
 
-/* Both take over the connection and start it. Freed after on_close. */
+/* Both take ownership of the connection and start it. The link is freed after on_close. */
 struct peer_link *peer_link_dial(struct net *net, struct connection *c,
                                  const struct peer_self *self, uint64_t to,
                                  enum peer_purpose purpose, const struct peer_link_ops *ops,
@@ -87,22 +87,21 @@ struct peer_link *peer_link_accept(struct net *net, struct connection *c,
                                    const struct peer_self *self, const struct peer_link_ops *ops,
                                    void *ctx);
 
-/* Appends a frame to what goes out in this turn. False when too much waits already: it is not sent.
- */
+/* Appends a frame to the output of this turn. False: not sent, too much output is pending. */
 bool peer_link_send(struct peer_link *link, enum peer_frame type, struct slice payload);
-/* A request or an answer: head and body. */
+/* The same for a request or an answer: head and body. */
 bool peer_link_send_request(struct peer_link *link, enum peer_frame type, uint64_t number,
                             uint8_t kind, struct slice body);
-/* Bytes that wait to be taken by the other end. */
+/* Bytes of output that the other end has not taken yet. */
 size_t peer_link_pending(const struct peer_link *link);
 
-/* What was said in the greeting is not needed any more. */
+/* Frees the introduction of an accepted link. */
 void peer_link_forget_introduction(struct peer_link *link);
 
-/* Another owner takes over a link that is ready. */
+/* Gives a ready link to another owner. */
 void peer_link_hand_over(struct peer_link *link, const struct peer_link_ops *ops, void *ctx);
 
-/* Says why, and closes. */
+/* Sends the reason to the other end, and closes. */
 void peer_link_refuse(struct peer_link *link, const char *sentence);
 void peer_link_close(struct peer_link *link, const char *reason);
 
@@ -111,7 +110,7 @@ void peer_link_expect_drain(struct peer_link *link);
 #define PEER_LINK_HIGH (1u << 20)
 #define PEER_LINK_LOW (256u << 10)
 
-/* How connections between nodes are set up. */
+/* Options of all connections between nodes. */
 extern const struct connection_options peer_connection_options;
 
 #endif

@@ -1,7 +1,7 @@
 /* Frames and greetings between nodes: encoding and decoding, checked and bounded. */
 #include "node/peers/peer_protocol.h"
 
-/* First in every introduction, so that anything else that connects is told apart at once. */
+/* First in every introduction, to detect other protocols. */
 static const uint8_t magic[8] = {'H', 'O', 'L', 'D', 'P', 'E', 'E', 'R'};
 
 static void put_length(uint8_t *at, uint32_t value)
@@ -60,60 +60,61 @@ int64_t peer_frame_parse(struct slice bytes, size_t max, enum peer_frame *type,
     return 4 + (int64_t)len;
 }
 
-size_t peer_introduction_encode(const struct peer_introduction *who, void *buffer, size_t size)
+size_t peer_introduction_encode(const struct peer_introduction *intro, void *buffer, size_t size)
 {
     struct writer w = writer_make(buffer, size);
     write_bytes(&w, magic, sizeof(magic));
-    write_u64(&w, who->oldest);
-    write_u64(&w, who->newest);
-    write_u64(&w, (uint64_t)who->purpose);
-    write_id(&w, who->cluster);
-    write_slice(&w, who->cluster_name);
-    write_u64(&w, who->node);
-    write_u64(&w, who->to);
-    write_id(&w, who->store);
-    write_u64(&w, who->life);
-    write_u64(&w, who->number);
-    write_slice(&w, who->client_address);
-    write_slice(&w, who->stores);
-    write_u64(&w, who->state);
-    write_slice(&w, who->peer_address);
-    write_u64(&w, who->used_ids);
-    write_u64(&w, who->state_max);
+    write_u64(&w, intro->oldest);
+    write_u64(&w, intro->newest);
+    write_u64(&w, (uint64_t)intro->purpose);
+    write_id(&w, intro->cluster);
+    write_slice(&w, intro->cluster_name);
+    write_u64(&w, intro->node);
+    write_u64(&w, intro->to);
+    write_id(&w, intro->store);
+    write_u64(&w, intro->life);
+    write_u64(&w, intro->number);
+    write_slice(&w, intro->client_address);
+    write_slice(&w, intro->stores);
+    write_u64(&w, intro->state);
+    write_slice(&w, intro->peer_address);
+    write_u64(&w, intro->used_ids);
+    write_u64(&w, intro->state_max);
     return w.full ? 0 : (size_t)(w.at - (uint8_t *)buffer);
 }
 
 bool peer_introduction_decode(struct slice payload, struct peer_introduction *out)
 {
-    struct peer_introduction who;
+    struct peer_introduction intro;
     if (payload.len < sizeof(magic) || memcmp(payload.data, magic, sizeof(magic)) != 0) {
         return false;
     }
     struct reader r =
         reader_make(slice_make(payload.data + sizeof(magic), payload.len - sizeof(magic)));
-    who.oldest = read_u32(&r);
-    who.newest = read_u32(&r);
+    intro.oldest = read_u32(&r);
+    intro.newest = read_u32(&r);
     uint64_t purpose = read_u64(&r);
-    who.cluster = read_id(&r);
-    who.cluster_name = read_slice(&r, PEER_NAME_MAX);
-    who.node = read_u64(&r);
-    who.to = read_u64(&r);
-    who.store = read_id(&r);
-    who.life = read_u64(&r);
-    who.number = read_u64(&r);
-    who.client_address = read_slice(&r, PEER_ADDRESS_MAX);
-    who.stores = read_slice(&r, PEER_STORES_MAX);
-    who.state = reader_left(&r) > 0 ? read_u32(&r) : 1; /* the first did not say */
-    who.peer_address = reader_left(&r) > 0 ? read_slice(&r, PEER_ADDRESS_MAX) : slice_make(NULL, 0);
-    who.used_ids = reader_left(&r) > 0 ? read_u64(&r) : 0;
-    who.state_max = reader_left(&r) > 0 ? read_u64(&r) : 0;
-    if (r.bad || who.state == 0 || who.life > PEER_LIFE_MAX ||
-        (purpose != PEER_FOR_MESSAGES && purpose != PEER_FOR_SNAPSHOT) || id_is_zero(who.store) ||
-        who.node == 0 || who.oldest > who.newest) {
+    intro.cluster = read_id(&r);
+    intro.cluster_name = read_slice(&r, PEER_NAME_MAX);
+    intro.node = read_u64(&r);
+    intro.to = read_u64(&r);
+    intro.store = read_id(&r);
+    intro.life = read_u64(&r);
+    intro.number = read_u64(&r);
+    intro.client_address = read_slice(&r, PEER_ADDRESS_MAX);
+    intro.stores = read_slice(&r, PEER_STORES_MAX);
+    intro.state = reader_left(&r) > 0 ? read_u32(&r) : 1; /* the first version did not send it */
+    intro.peer_address =
+        reader_left(&r) > 0 ? read_slice(&r, PEER_ADDRESS_MAX) : slice_make(NULL, 0);
+    intro.used_ids = reader_left(&r) > 0 ? read_u64(&r) : 0;
+    intro.state_max = reader_left(&r) > 0 ? read_u64(&r) : 0;
+    if (r.bad || intro.state == 0 || intro.life > PEER_LIFE_MAX ||
+        (purpose != PEER_FOR_MESSAGES && purpose != PEER_FOR_SNAPSHOT) || id_is_zero(intro.store) ||
+        intro.node == 0 || intro.oldest > intro.newest) {
         return false;
     }
-    who.purpose = (enum peer_purpose)purpose;
-    *out = who;
+    intro.purpose = (enum peer_purpose)purpose;
+    *out = intro;
     return true;
 }
 

@@ -1,5 +1,5 @@
-/* The links of the peers: dialled and accepted, what comes and goes on them. Who is let in is
- * decided in peers_admit.c. */
+/* The links of the peers, dialled and accepted, and their frames. peers_admit.c decides which nodes
+ * are admitted. */
 #include <stdio.h>
 
 #include "net/listener.h"
@@ -8,12 +8,12 @@
 enum {
     MAX_INCOMING = 4 * LIMIT_NODES,
     CONNECT_MS = 1000,
-    WAIT_MIN_MS = 5, /* whether the leader has ended is wanted soon */
+    WAIT_MIN_MS = 5, /* short, to detect quickly that the leader has ended */
     WAIT_MAX_MS = 500,
     TICK_MS = 100,
-    PING_MS = 200,    /* something is said at least this often */
-    SILENT_MS = 3000, /* who says nothing for so long is not there */
-    PROOF_MS = 5000,  /* until an accepted link has proven whose it is */
+    PING_MS = 200,    /* something is sent at least this often */
+    SILENT_MS = 3000, /* a link without input for this time is closed */
+    PROOF_MS = 5000,  /* time for an accepted link to prove its identity */
 };
 
 static uint64_t now_ms(const struct peers *p)
@@ -21,19 +21,20 @@ static uint64_t now_ms(const struct peers *p)
     return uv_now(p->options.net->loop);
 }
 
-/* ---- what comes ---- */
+/* ---- receiving ---- */
 
 static const char unproven[] = "this node has not reached that node at its address yet";
 
-static void note_heard(struct peer *peer, const struct peer_link *link)
+static void note_received(struct peer *peer, const struct peer_link *link)
 {
-    if (!peer->heard || link->heard_ms > peer->heard_ms) {
-        peer->heard_ms = link->heard_ms;
+    if (!peer->has_received || link->received_ms > peer->received_ms) {
+        peer->received_ms = link->received_ms;
     }
-    peer->heard = true;
+    peer->has_received = true;
 }
 
-/* An accepted link becomes the peer's, once it has proven whose it is. True: it is now. */
+/* Makes an accepted link the incoming link of its peer, if its identity is proven. Returns whether
+ * it did. */
 static bool attach(struct peers *p, struct peer_link *link)
 {
     if (link->closed || !peers_is_proven(p, link)) {
@@ -44,7 +45,7 @@ static bool attach(struct peers *p, struct peer_link *link)
         peer_link_close(link, "an earlier life");
         return false;
     }
-    /* An older one is void, and so is what we have not read of it. */
+    /* A newer link replaces the older one, whose unread bytes are dropped. */
     if (peer != NULL && peer->in != NULL) {
         if (peer->in->number > link->number) {
             peer_link_close(link, "a newer connection is there");
@@ -63,7 +64,7 @@ static bool attach(struct peers *p, struct peer_link *link)
     peer->in = link;
     peer->waiting = peer->waiting == link ? NULL : peer->waiting;
     peer->refusal[0] = '\0';
-    note_heard(peer, link);
+    note_received(peer, link);
     connection_set_timeout(link->connection, 0);
     peer_link_forget_introduction(link);
     return true;
@@ -91,7 +92,7 @@ static bool on_frame(void *ctx, struct peer_link *link, enum peer_frame type, st
 {
     struct peers *p = ctx;
     if (link->owner == NULL && !attach(p, link)) {
-        if (type != PEER_MESSAGE && !link->closed) { /* which is lost; a request wants an answer */
+        if (type != PEER_MESSAGE && !link->closed) { /* a message may be lost, a request not */
             peer_link_refuse(link, unproven);
         }
         return true;
@@ -118,7 +119,7 @@ static void on_dialled_ready(struct peers *p, struct peer_link *link)
     link->owner = peer;
     peer->refusal[0] = '\0';
     peer->out = link;
-    peer->told = false;
+    peer->reported = false;
     dialer_good(peer->dialer);
     journal_note(p->options.journal, INFO, PEER, "peer_connected", JOURNAL_NUMBER("peer", peer->id),
                  JOURNAL_TEXT("address", connection_remote(link->connection)),
@@ -129,8 +130,9 @@ static void on_dialled_ready(struct peers *p, struct peer_link *link)
     p->options.on_up(p->options.ctx, peer->id);
 }
 
-/* Of a member that we dial: until it has answered there. Others have nothing to wait for. */
-static void let_wait(struct peer *peer, struct peer_link *link)
+/* Keeps the link of a member that we dial until that member answers at its address. Refuses the
+ * links of other nodes, which nothing would prove. */
+static void await_proof(struct peer *peer, struct peer_link *link)
 {
     if (peer == NULL || peer->dialer == NULL) {
         peer_link_refuse(link, unproven);
@@ -147,7 +149,7 @@ static void on_ready(void *ctx, struct peer_link *link)
 {
     struct peers *p = ctx;
     char sentence[PEER_SENTENCE_MAX];
-    if (!peers_judge(p, link->who, link->dialled, sentence)) { /* it changed meanwhile */
+    if (!peers_check(p, link->intro, link->dialled, sentence)) { /* may have changed since HELLO */
         peer_link_refuse(link, sentence);
         return;
     }
@@ -157,7 +159,7 @@ static void on_ready(void *ctx, struct peer_link *link)
     }
     struct peer *peer = peers_find(p, link->peer);
     if (peer != NULL && peer->dialer != NULL && peer->out == NULL) {
-        dialer_hurry(peer->dialer); /* it is there */
+        dialer_hurry(peer->dialer); /* the peer is up */
     }
     if (link->purpose == PEER_FOR_SNAPSHOT) {
         if (peers_is_proven(p, link)) {
@@ -169,7 +171,7 @@ static void on_ready(void *ctx, struct peer_link *link)
         return;
     }
     if (!attach(p, link) && !link->closed) {
-        let_wait(peer, link);
+        await_proof(peer, link);
     }
 }
 
@@ -197,7 +199,7 @@ static void on_link_close(void *ctx, struct peer_link *link, const char *reason)
         peer->waiting = NULL;
     }
     if (peer->in == link) {
-        note_heard(peer, link);
+        note_received(peer, link);
         peer->in = NULL;
         if (peer->on_demand) {
             stop_dialling(peer);
@@ -212,7 +214,7 @@ static void on_link_close(void *ctx, struct peer_link *link, const char *reason)
 }
 
 static const struct peer_link_ops accepted_ops = {
-    .judge = peers_judge_link,
+    .check = peers_check_link,
     .on_refused = peers_on_refused,
     .on_ready = on_ready,
     .on_frame = on_frame,
@@ -239,7 +241,7 @@ static void on_dialled_close(void *ctx, struct peer_link *link, const char *reas
 {
     struct peers *p = ctx;
     on_link_close(p, link, reason);
-    /* The dialer that made the link may be gone, or replaced by one for another address. */
+    /* The dialer that made the link may be closed, or replaced by one for another address. */
     struct peer *peer = peers_find(p, link->wanted);
     if (peer != NULL && peer->dialer != NULL && peer->dialer == link->origin) {
         dialer_lost(peer->dialer);
@@ -247,7 +249,7 @@ static void on_dialled_close(void *ctx, struct peer_link *link, const char *reas
 }
 
 static const struct peer_link_ops dialled_ops = {
-    .judge = peers_judge_link,
+    .check = peers_check_link,
     .on_refused = peers_on_refused,
     .on_ready = on_ready,
     .on_frame = on_frame,
@@ -264,14 +266,14 @@ static void on_connected(void *ctx, struct connection *c)
     link->origin = peer->dialer;
 }
 
-static void on_failed(void *ctx, bool nobody_there, const char *reason)
+static void on_failed(void *ctx, bool refused_port, const char *reason)
 {
     struct peer *peer = ctx;
-    if (nobody_there) {
+    if (refused_port) {
         peer->peers->options.on_ended(peer->peers->options.ctx, peer->id);
     }
-    if (!peer->told) {
-        peer->told = true;
+    if (!peer->reported) {
+        peer->reported = true;
         journal_note(peer->peers->options.journal, WARN, PEER, "peer_unreachable",
                      JOURNAL_NUMBER("peer", peer->id), JOURNAL_TEXT("address", peer->address_text),
                      JOURNAL_TEXT("reason", reason));
@@ -300,7 +302,7 @@ void peers_set(struct peers *p, uint64_t id, const struct address *address)
     hf_assert(id != 0 && id != p->options.self->node);
     struct peer *peer = peers_find_or_add(p, id);
     if (peer == NULL) {
-        return; /* more members than LIMIT_NODES: the replica does not let it come to that */
+        return; /* more members than LIMIT_NODES: the replica prevents that */
     }
     peer->on_demand = false;
     if (peer->dialer != NULL) {
@@ -325,7 +327,7 @@ void peers_review(struct peers *p)
     char sentence[PEER_SENTENCE_MAX];
     for (uint32_t i = 0; i < p->count; i++) {
         struct peer *peer = p->at[i];
-        if (p->options.hears == NULL || p->options.hears(p->options.ctx, peer->id, sentence)) {
+        if (p->options.admits == NULL || p->options.admits(p->options.ctx, peer->id, sentence)) {
             continue;
         }
         if (peer->dialer != NULL) {
@@ -345,7 +347,7 @@ bool peers_send(struct peers *p, uint64_t id, struct slice message)
     if (peer != NULL && peer->dialer == NULL && peer->in != NULL && peer->offered.port != 0 &&
         !p->closing) {
         peer->on_demand = true;
-        begin_dialling(peer, &peer->offered); /* the engine sends it again */
+        begin_dialling(peer, &peer->offered); /* the engine sends the message again */
     }
     return peer != NULL && peer->out != NULL && peer->out->ready && message.len < PEER_FRAME_MAX &&
            peer_link_send(peer->out, PEER_MESSAGE, message);
@@ -366,14 +368,14 @@ bool peers_answer(struct peers *p, uint64_t id, uint64_t link, uint64_t number, 
         return false;
     }
     if (!peer_link_send_request(peer->in, PEER_ANSWER, number, status, body)) {
-        /* The other end counts on an answer or on the end of the connection. */
+        /* The other end expects an answer, or that the connection closes. */
         peer_link_close(peer->in, "too many answers wait");
         return false;
     }
     return true;
 }
 
-bool peers_tell(struct peers *p, uint64_t id, uint8_t status, struct slice body)
+bool peers_notify(struct peers *p, uint64_t id, uint8_t status, struct slice body)
 {
     struct peer *peer = peers_find(p, id);
     return peer != NULL && peer->in != NULL &&
@@ -401,19 +403,19 @@ static void on_timer(uv_timer_t *timer)
     uint64_t now = now_ms(p);
     for (uint32_t i = 0; i < p->count; i++) {
         struct peer *peer = p->at[i];
-        if (peer->out != NULL && peer->out->ready && now - peer->out->said_ms >= PING_MS) {
+        if (peer->out != NULL && peer->out->ready && now - peer->out->sent_ms >= PING_MS) {
             peer_link_send(peer->out, PEER_PING, slice_make(NULL, 0));
         }
         if (peer->in != NULL) {
-            note_heard(peer, peer->in);
-            if (now - peer->in->heard_ms > SILENT_MS) {
+            note_received(peer, peer->in);
+            if (now - peer->in->received_ms > SILENT_MS) {
                 peer_link_close(peer->in, "silent");
             }
         }
     }
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 struct peers *peers_new(const struct peers_options *options, char *problem, size_t problem_size)
 {
@@ -477,7 +479,7 @@ void peers_free(struct peers *p)
     memory_free(memory, p, sizeof(*p));
 }
 
-/* ---- looking ---- */
+/* ---- queries ---- */
 
 const struct address *peers_address(const struct peers *p, uint64_t id)
 {
@@ -491,9 +493,9 @@ bool peers_view(const struct peers *p, uint64_t id, struct peer_view *out)
     if (peer == NULL) {
         return false;
     }
-    uint64_t heard_ms = peer->heard_ms;
-    if (peer->in != NULL && peer->in->heard_ms > heard_ms) {
-        heard_ms = peer->in->heard_ms;
+    uint64_t received_ms = peer->received_ms;
+    if (peer->in != NULL && peer->in->received_ms > received_ms) {
+        received_ms = peer->in->received_ms;
     }
     *out = (struct peer_view){
         .id = id,
@@ -503,7 +505,7 @@ bool peers_view(const struct peers *p, uint64_t id, struct peer_view *out)
         .address = peer->address_text,
         .client_address = peer->client_address,
         .reachable = peer->out != NULL && peer->out->ready,
-        .silent_ms = peer->heard ? now_ms(p) - heard_ms : UINT64_MAX,
+        .silent_ms = peer->has_received ? now_ms(p) - received_ms : UINT64_MAX,
     };
     return true;
 }

@@ -1,9 +1,9 @@
-/* The table of peers, and who is let in (S12.1). */
+/* The table of peers, and which nodes are admitted (S12.1). */
 #include <stdio.h>
 
 #include "node/peers/peers_state.h"
 
-enum { REFUSED_WAIT_MS = 5000, STRANGER_MS = 1000 };
+enum { REFUSED_WAIT_MS = 5000, UNKNOWN_LOG_MS = 1000 };
 
 /* ---- the table ---- */
 
@@ -17,7 +17,7 @@ struct peer *peers_find(const struct peers *p, uint64_t id)
     return NULL;
 }
 
-/* One that has no links and is no member makes room for a new one. */
+/* If the table is full, reuses the slot of a non-member without links. */
 static struct peer *take_slot(struct peers *p)
 {
     if (p->count < PEERS_MAX) {
@@ -48,59 +48,60 @@ struct peer *peers_find_or_add(struct peers *p, uint64_t id)
     return peer;
 }
 
-/* ---- who is let in ---- */
+/* ---- admission ---- */
 
-/* Half of the id tells two clusters apart; the whole is for members. */
+/* Shows half of the id: enough to distinguish clusters; only members may see all of it. */
 static void cluster_text(struct id cluster, struct slice name, char *text, size_t size)
 {
     snprintf(text, size, "\"%.*s\" (%016llx...)", (int)name.len, (const char *)name.data,
              (unsigned long long)cluster.high);
 }
 
-static bool judge_cluster(const struct peer_self *self, const struct peer_introduction *who,
+static bool check_cluster(const struct peer_self *self, const struct peer_introduction *intro,
                           char sentence[PEER_SENTENCE_MAX])
 {
-    if (id_is_zero(who->cluster) || id_is_zero(self->cluster) ||
-        id_equal(who->cluster, self->cluster)) {
+    if (id_is_zero(intro->cluster) || id_is_zero(self->cluster) ||
+        id_equal(intro->cluster, self->cluster)) {
         return true;
     }
     char them_text[PEER_NAME_MAX + 40];
     char us_text[PEER_NAME_MAX + 40];
-    cluster_text(who->cluster, who->cluster_name, them_text, sizeof(them_text));
+    cluster_text(intro->cluster, intro->cluster_name, them_text, sizeof(them_text));
     cluster_text(self->cluster, slice_of(self->cluster_name), us_text, sizeof(us_text));
     snprintf(sentence, PEER_SENTENCE_MAX,
              "node %llu belongs to the cluster %s, node %llu to the cluster %s",
-             (unsigned long long)who->node, them_text, (unsigned long long)self->node, us_text);
+             (unsigned long long)intro->node, them_text, (unsigned long long)self->node, us_text);
     return false;
 }
 
-bool peers_judge(struct peers *p, const struct peer_introduction *who, bool dialled,
+bool peers_check(struct peers *p, const struct peer_introduction *intro, bool dialled,
                  char sentence[PEER_SENTENCE_MAX])
 {
     const struct peers_options *o = &p->options;
-    const struct peer *known = peers_find(p, who->node);
-    unsigned long long them = (unsigned long long)who->node;
-    if (who->node == o->self->node) {
-        snprintf(sentence, PEER_SENTENCE_MAX, "the node id %llu is used twice", them);
+    const struct peer *known = peers_find(p, intro->node);
+    unsigned long long them = (unsigned long long)intro->node;
+    if (intro->node == o->self->node) {
+        snprintf(sentence, PEER_SENTENCE_MAX,
+                 "the node id %llu is used twice: give each node its own id", them);
         return false;
     }
-    if (!judge_cluster(o->self, who, sentence) ||
-        (!dialled && o->hears != NULL && !o->hears(o->ctx, who->node, sentence))) {
+    if (!check_cluster(o->self, intro, sentence) ||
+        (!dialled && o->admits != NULL && !o->admits(o->ctx, intro->node, sentence))) {
         return false;
     }
-    if (known != NULL && who->life < known->life) {
+    if (known != NULL && intro->life < known->life) {
         snprintf(sentence, PEER_SENTENCE_MAX, "this is an earlier life of node %llu", them);
         return false;
     }
     uint32_t needed = o->state_version == NULL ? 0 : o->state_version(o->ctx);
-    if (who->state < needed) {
+    if (intro->state < needed) {
         snprintf(sentence, PEER_SENTENCE_MAX,
                  "the cluster's state has version %u and node %llu knows versions up to %u only: "
                  "start it with a newer version of Holdfast",
-                 needed, them, who->state);
+                 needed, them, intro->state);
         return false;
     }
-    if (o->find_store(o->ctx, who->node, who->store) == PEER_STORE_OTHER) {
+    if (o->find_store(o->ctx, intro->node, intro->store) == PEER_STORE_OTHER) {
         snprintf(sentence, PEER_SENTENCE_MAX,
                  "node %llu lost its disk: remove it and add it under a new id", them);
         return false;
@@ -108,39 +109,39 @@ bool peers_judge(struct peers *p, const struct peer_introduction *who, bool dial
     return true;
 }
 
-bool peers_judge_link(void *ctx, struct peer_link *link, const struct peer_introduction *who,
+bool peers_check_link(void *ctx, struct peer_link *link, const struct peer_introduction *intro,
                       char sentence[PEER_SENTENCE_MAX])
 {
     struct peers *p = ctx;
-    link->tells_stores = p->options.find_store(p->options.ctx, who->node, who->store) ==
-                         PEER_STORE_SAME; /* who is not known by its store is told no stores */
-    return peers_judge(p, who, link->dialled, sentence);
+    link->sends_stores = p->options.find_store(p->options.ctx, intro->node, intro->store) ==
+                         PEER_STORE_SAME; /* a node without a proven store id gets no stores */
+    return peers_check(p, intro, link->dialled, sentence);
 }
 
 bool peers_is_proven(const struct peers *p, const struct peer_link *link)
 {
     const struct peers_options *o = &p->options;
-    const struct peer_introduction *who = link->who;
+    const struct peer_introduction *intro = link->intro;
     char sentence[PEER_SENTENCE_MAX];
     return !id_is_zero(o->self->cluster) &&
-           (id_is_zero(who->cluster) || id_equal(who->cluster, o->self->cluster)) &&
-           (o->hears == NULL || o->hears(o->ctx, who->node, sentence)) &&
-           o->find_store(o->ctx, who->node, who->store) == PEER_STORE_SAME;
+           (id_is_zero(intro->cluster) || id_equal(intro->cluster, o->self->cluster)) &&
+           (o->admits == NULL || o->admits(o->ctx, intro->node, sentence)) &&
+           o->find_store(o->ctx, intro->node, intro->store) == PEER_STORE_SAME;
 }
 
-/* Who answers where the members have its address proves its store by that. */
+/* A node that answers at the address of a member proves its store id by that. */
 static void learn(struct peers *p, const struct peer_link *link)
 {
     const struct peers_options *o = &p->options;
-    const struct peer_introduction *who = link->who;
-    if (link->dialled && o->find_store(o->ctx, who->node, who->store) == PEER_STORE_UNKNOWN) {
-        o->note_store(o->ctx, who->node, who->store);
+    const struct peer_introduction *intro = link->intro;
+    if (link->dialled && o->find_store(o->ctx, intro->node, intro->store) == PEER_STORE_UNKNOWN) {
+        o->note_store(o->ctx, intro->node, intro->store);
     }
-    if (link->dialled && !id_is_zero(who->cluster) && id_is_zero(o->self->cluster)) {
-        o->on_cluster(o->ctx, who->cluster, who->cluster_name);
+    if (link->dialled && !id_is_zero(intro->cluster) && id_is_zero(o->self->cluster)) {
+        o->on_cluster(o->ctx, intro->cluster, intro->cluster_name);
     }
-    if (!id_is_zero(who->cluster) && o->on_told != NULL) {
-        o->on_told(o->ctx, who);
+    if (!id_is_zero(intro->cluster) && o->on_introduced != NULL) {
+        o->on_introduced(o->ctx, intro);
     }
 }
 
@@ -155,34 +156,34 @@ static void note_offered(struct peer *peer, struct slice address)
 
 struct peer *peers_note(struct peers *p, struct peer_link *link)
 {
-    const struct peer_introduction *who = link->who;
-    struct peer *peer = peers_find_or_add(p, who->node);
+    const struct peer_introduction *intro = link->intro;
+    struct peer *peer = peers_find_or_add(p, intro->node);
     if (peer == NULL) {
         return NULL;
     }
-    /* A later life speaks: what an earlier one said, and we have not read, is void. */
-    if (peer->in != NULL && peer->in->life < who->life) {
+    /* The node has restarted: unread bytes of its earlier run are void. */
+    if (peer->in != NULL && peer->in->life < intro->life) {
         peer_link_close(peer->in, "an earlier life");
     }
-    peer->life = who->life > peer->life ? who->life : peer->life;
-    note_offered(peer, who->peer_address);
-    peer->state = who->state;
-    peer->state_max = who->state_max;
+    peer->life = intro->life > peer->life ? intro->life : peer->life;
+    note_offered(peer, intro->peer_address);
+    peer->state = intro->state;
+    peer->state_max = intro->state_max;
     snprintf(peer->client_address, sizeof(peer->client_address), "%.*s",
-             (int)who->client_address.len, (const char *)who->client_address.data);
+             (int)intro->client_address.len, (const char *)intro->client_address.data);
     learn(p, link);
     return peer;
 }
 
-/* Anybody can be refused, as often as they like: that is told once in a while. */
-static bool may_tell_of_stranger(struct peers *p)
+/* Limits the rate at which refusals of unknown nodes are logged: anyone can cause them. */
+static bool may_log_unknown(struct peers *p)
 {
     uint64_t now_ms = uv_now(p->options.net->loop);
-    if (p->stranger_ms != 0 && now_ms - p->stranger_ms < STRANGER_MS) {
-        p->strangers++;
+    if (p->unknown_logged_ms != 0 && now_ms - p->unknown_logged_ms < UNKNOWN_LOG_MS) {
+        p->unknown_unlogged++;
         return false;
     }
-    p->stranger_ms = now_ms;
+    p->unknown_logged_ms = now_ms;
     return true;
 }
 
@@ -200,12 +201,12 @@ void peers_on_refused(void *ctx, struct peer_link *link, const char *sentence, b
             return;
         }
         memcpy(peer->refusal, beginning, sizeof(beginning));
-    } else if (!may_tell_of_stranger(p)) {
+    } else if (!may_log_unknown(p)) {
         return;
     }
     journal_note(p->options.journal, ERROR, PEER, by_us ? "peer_refused" : "refused_by_peer",
                  JOURNAL_NUMBER("peer", link->dialled ? link->wanted : link->peer),
                  JOURNAL_TEXT("address", connection_remote(link->connection)),
-                 JOURNAL_TEXT("reason", sentence), JOURNAL_NUMBER("not_told", p->strangers));
-    p->strangers = 0;
+                 JOURNAL_TEXT("reason", sentence), JOURNAL_NUMBER("not_told", p->unknown_unlogged));
+    p->unknown_unlogged = 0;
 }

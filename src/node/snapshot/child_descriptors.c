@@ -1,5 +1,5 @@
-/* Closing descriptors by raw system calls: the library's functions want a newer version of it, or
- * allocate (opendir). */
+/* Uses raw system calls: the functions of the C library need a newer version of it, or allocate
+ * (opendir). */
 #include "node/snapshot/child_descriptors.h"
 
 #include <dirent.h>
@@ -41,8 +41,8 @@ static int number_of(const char *name)
     return number;
 }
 
-/* The kernel lists descriptors by their number, so those that are closed meanwhile do not hide
- * others. */
+/* The kernel lists descriptors in order of their number, so closing them during the iteration skips
+ * none. */
 static bool close_listed(int keep)
 {
     _Alignas(struct entry) char listing[LISTING_BYTES];

@@ -1,5 +1,5 @@
-/* Snapshots that clients ask for (service/gateway.h): which index they have to hold, and how one is
- * taken when the newest does not. */
+/* Snapshots that clients request (service/gateway.h): which index they must contain, and how one is
+ * taken if the newest is too old. */
 #include "node/node_state.h"
 
 void node_snapshot_open(void *ctx, struct gateway_snapshot_call *call)
@@ -7,7 +7,7 @@ void node_snapshot_open(void *ctx, struct gateway_snapshot_call *call)
     struct node *n = ctx;
     struct replica_status status;
     replica_status(n->replica, node_now(n), &status);
-    /* A barrier may be told of while the entry it waited for is being applied. */
+    /* A barrier may complete while the entry that it waited for is being applied. */
     uint64_t shown = core_index(replica_core(n->replica));
     snapshot_give_open(&n->gives, shown > status.applied_index ? shown : status.applied_index,
                        call);
@@ -26,7 +26,7 @@ void node_snapshot_close(void *ctx, struct gateway_snapshot_call *call)
     snapshot_give_close(call);
 }
 
-/* One that is under way may be too old, so this is looked at whenever none is. */
+/* A snapshot in progress may be too old for a call. So this runs again whenever none is. */
 void node_step_snapshots(struct node *n, struct replica_time now)
 {
     struct replica_status status;
@@ -39,8 +39,8 @@ void node_step_snapshots(struct node *n, struct replica_time now)
         return;
     }
     if (snapshot_child_has_failed(n->child)) {
-        snapshot_gives_fail(&n->gives, "this node cannot write a snapshot now; its log says why, "
-                                       "and another node may have room for one");
+        snapshot_gives_fail(&n->gives, "this node cannot write a snapshot now; its log has the "
+                                       "reason; try another node");
     } else if (!snapshot_child_is_busy(n->child)) {
         replica_want_snapshot(n->replica, now);
     }

@@ -1,6 +1,6 @@
-/* The snapshot child and its parent. What runs between fork and _exit may only read memory and
- * write one file: the other threads of the process do not exist there, and a lock that one of them
- * held would never be given back. */
+/* The snapshot child and its parent. The code between fork and _exit may only read memory and write
+ * one file: the other threads do not exist in the child, and a lock that one of them held would
+ * never be released. */
 #include "node/snapshot/snapshot_child.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ enum {
     EXIT_FAILED = 1,
     EXIT_FULL = 2,
     EXIT_ORPHAN = 3,
-    PIECE_BYTES = 1 << 20, /* is synced, and followed by a pause */
+    PIECE_BYTES = 1 << 20, /* the child syncs and pauses after each piece */
     GIVE_WAY_MAX_NS = 20000000,
 };
 
@@ -38,19 +38,19 @@ struct snapshot_child {
     uint64_t bytes; /* of the file */
     uint64_t started_ms;
     uint32_t pause_ms;
-    bool cancelled; /* while the file is named, which cannot be interrupted */
+    bool cancelled; /* while the log thread names the file, which cannot be interrupted */
     bool stopped;
     struct pinned {
         uint64_t index;
         uint64_t term;
-    } newest, previous; /* kept: a follower may just have been told to fetch it */
+    } newest, previous; /* `previous` is kept: a follower may be about to fetch it */
     uint64_t term;
 };
 
 /* ---- in the child ---- */
 
-/* The log's syncs wait for what the child writes, so the child gives way after each piece: as long
- * as the piece took, which leaves the log at least half of the disk. */
+/* The syncs of the log wait for the child's writes. So the child pauses after each piece for as
+ * long as the piece took, which leaves the log at least half of the disk time. */
 struct writing {
     struct snapshot_output *output;
     size_t since_pause;
@@ -64,7 +64,7 @@ static uint64_t monotonic_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static void give_way(struct writing *w)
+static void pause_after_piece(struct writing *w)
 {
     uint64_t took_ns = monotonic_ns() - w->began_ns;
     struct timespec pause = {
@@ -85,7 +85,7 @@ static bool put(void *ctx, const void *data, size_t len)
     }
     w->since_pause += len;
     if (w->since_pause >= PIECE_BYTES) {
-        give_way(w);
+        pause_after_piece(w);
     }
     return true;
 }
@@ -97,7 +97,7 @@ static _Noreturn void child(struct snapshot_output *output, const struct core *c
         _exit(EXIT_ORPHAN);
     }
     (void)prctl(PR_SET_NAME, "snapshot");
-    (void)setpriority(PRIO_PROCESS, 0, 10); /* requests come first */
+    (void)setpriority(PRIO_PROCESS, 0, 10); /* requests have priority */
     child_descriptors_close(disk_posix_descriptor(snapshot_output_file(output)));
     struct problem problem;
     struct writing writing = {.output = output, .began_ns = monotonic_ns()};
@@ -133,7 +133,7 @@ static void fail(struct snapshot_child *s, const char *why)
     s->pause_ms = s->pause_ms * 2 < PAUSE_MAX_MS ? s->pause_ms * 2 : PAUSE_MAX_MS;
 }
 
-static enum storage_status name_it(void *ctx, struct problem *problem)
+static enum storage_status name_file(void *ctx, struct problem *problem)
 {
     struct snapshot_child *s = ctx;
     struct snapshot_output *output = s->output;
@@ -184,7 +184,7 @@ static void on_ended(struct snapshot_child *s, int status)
     s->pid = 0;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
         s->phase = NAMING;
-        logger_run(s->options.logger, name_it, on_named, s);
+        logger_run(s->options.logger, name_file, on_named, s);
         return;
     }
     abort_output(s);
@@ -277,7 +277,7 @@ bool snapshot_child_has_failed(const struct snapshot_child *s)
     return s->phase == PAUSING;
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 struct snapshot_child *snapshot_child_new(const struct snapshot_child_options *options)
 {

@@ -1,8 +1,9 @@
-/* Taking a snapshot without stopping: a forked child writes the state as it was at the fork, while
- * the parent goes on and shares its memory with it (S12.5).
+/* Takes a snapshot without stopping the node: a forked child writes the state as it was at the
+ * fork, while the parent continues and shares its memory with the child (S12.5).
  *
- *      idle ──take──▶ child writes ──ended well──▶ the log's thread names the file ──▶ on_taken,
- * idle └──failed, killed──▶ a pause, longer each time ──▶ on_failed, idle */
+ *      idle ──take──▶ child writes ──success──▶ log thread names the file ──▶ on_taken, idle
+ *                          │
+ *                          └──failed, killed──▶ pause, longer each time ──▶ on_failed, idle */
 #ifndef HOLDFAST_NODE_SNAPSHOT_SNAPSHOT_CHILD_H
 #define HOLDFAST_NODE_SNAPSHOT_SNAPSHOT_CHILD_H
 
@@ -19,11 +20,12 @@ struct snapshot_child_options {
     const struct journal *journal;
     void *ctx;
     void (*on_taken)(void *ctx, uint64_t index, uint64_t bytes);
-    void (*on_failed)(void *ctx); /* to be tried again */
+    void (*on_failed)(void *ctx); /* the caller may try again */
 };
 
-/* The log after which a node takes the next one (S12.5): `least`, or twice the last one's bytes;
- * and up to 7/16 more, so that no two nodes of a group do it at the same moment. */
+/* Bytes of log that trigger the next snapshot (S12.5): the larger of `least` and twice the last
+ * snapshot, plus up to 7/16, so that the nodes of a cluster do not take snapshots
+ * simultaneously. */
 static inline uint64_t snapshot_trigger_bytes(uint64_t least, uint64_t last_bytes, uint64_t node)
 {
     uint64_t twice = last_bytes > UINT64_MAX / 4 ? UINT64_MAX / 2 : 2 * last_bytes;
@@ -32,17 +34,17 @@ static inline uint64_t snapshot_trigger_bytes(uint64_t least, uint64_t last_byte
 }
 
 struct snapshot_child *snapshot_child_new(const struct snapshot_child_options *options);
-/* Kills the child if there is one. Calls nobody. The loop must run once more, then free. */
+/* Kills the child if there is one. Makes no callbacks. The loop must run once more before free. */
 void snapshot_child_stop(struct snapshot_child *s);
 void snapshot_child_free(struct snapshot_child *s);
 
-/* Only when none is under way. */
+/* Only if no snapshot is in progress. */
 void snapshot_child_take(struct snapshot_child *s, struct id cluster, const struct core *core,
                          const struct replica_snapshot *about);
-/* A newer one comes from the leader: whatever is under way ends with on_failed, at once. */
+/* The leader sends a newer snapshot: the one in progress ends with on_failed immediately. */
 void snapshot_child_cancel(struct snapshot_child *s);
 bool snapshot_child_is_busy(const struct snapshot_child *s);
-/* The last one could not be written, and the pause after that is not over. */
+/* The last snapshot failed, and the pause after it is not over. */
 bool snapshot_child_has_failed(const struct snapshot_child *s);
 
 #endif

@@ -12,7 +12,7 @@ enum {
     CONNECT_MS = 1000,
     WAIT_MIN_MS = 50,
     WAIT_MAX_MS = 1000,
-    KEEP_MS = 60000, /* what was received of an abandoned snapshot */
+    KEEP_MS = 60000, /* how long the bytes of an abandoned snapshot are kept */
 };
 
 enum phase { IDLE, RECEIVING, INSTALLING };
@@ -23,11 +23,11 @@ struct snapshot_fetch {
     uint64_t peer;
     uint64_t index;
     uint64_t term;
-    struct snapshot_intake *intake; /* while idle: of the one above, which was abandoned */
+    struct snapshot_intake *intake; /* while idle: kept bytes of the abandoned snapshot above */
     struct dialer *dialer;
     struct peer_link *link;
     struct snapshot_patience patience;
-    uv_timer_t timer; /* of the patience; while idle, of what is kept */
+    uv_timer_t timer; /* for `patience`; while idle, for the kept intake */
     uint64_t started_ms;
     struct core *core;
     uint64_t bytes; /* of the file */
@@ -39,7 +39,7 @@ static uint64_t now_ms(const struct snapshot_fetch *s)
     return uv_now(s->options.net->loop);
 }
 
-static void let_go(struct snapshot_fetch *s)
+static void disconnect(struct snapshot_fetch *s)
 {
     dialer_close(s->dialer);
     s->dialer = NULL;
@@ -57,21 +57,21 @@ static void drop_intake(struct snapshot_fetch *s)
     s->intake = NULL;
 }
 
-static void on_kept_too_long(uv_timer_t *timer)
+static void on_keep_timeout(uv_timer_t *timer)
 {
     drop_intake(timer->data);
 }
 
-/* Nothing but the intake's own file was written: the node goes on with the log that it has. `keeps`:
- * what was received is sound, and is kept for a while, since the leader announces it again. */
+/* Ends the fetch. Only the intake's file was written: the node continues with its log. `keeps`: the
+ * received bytes are valid; keep them for a while, since the leader repeats its announcement. */
 static void abandon(struct snapshot_fetch *s, const char *reason, bool keeps)
 {
     journal_note(s->options.journal, WARN, SNAPSHOT, "snapshot_abandoned",
                  JOURNAL_NUMBER("index", s->index), JOURNAL_NUMBER("peer", s->peer),
                  JOURNAL_TEXT("reason", reason));
-    let_go(s);
+    disconnect(s);
     if (keeps) {
-        uv_timer_start(&s->timer, on_kept_too_long, KEEP_MS, 0);
+        uv_timer_start(&s->timer, on_keep_timeout, KEEP_MS, 0);
     } else {
         drop_intake(s);
     }
@@ -79,21 +79,21 @@ static void abandon(struct snapshot_fetch *s, const char *reason, bool keeps)
     s->options.on_abandoned(s->options.ctx);
 }
 
-static void on_impatient(uv_timer_t *timer)
+static void on_timeout(uv_timer_t *timer)
 {
     struct snapshot_fetch *s = timer->data;
     if (s->link != NULL) {
-        snapshot_patience_hear(&s->patience, s->link);
+        snapshot_patience_note_bytes(&s->patience, s->link);
     }
     uint64_t end_ms = snapshot_patience_end_ms(&s->patience);
     if (now_ms(s) < end_ms) {
-        uv_timer_start(&s->timer, on_impatient, end_ms - now_ms(s), 0);
+        uv_timer_start(&s->timer, on_timeout, end_ms - now_ms(s), 0);
     } else {
         abandon(s, "its sender is silent, or too slow", true);
     }
 }
 
-/* ---- all of it is there ---- */
+/* ---- the snapshot is complete ---- */
 
 static enum storage_status install(void *ctx, struct problem *problem)
 {
@@ -105,7 +105,7 @@ static enum storage_status install(void *ctx, struct problem *problem)
         status =
             state_load(s->options.store, s->index, s->term, &s->options.core, &s->core, problem);
     }
-    /* The old log goes only after what replaces it is durable, and was seen to be sound. */
+    /* Reset the log only after the snapshot that replaces it is durable and checked. */
     if (status == STORAGE_OK) {
         status = log_reset(s->options.store->log, s->index, s->term, problem);
     }
@@ -158,18 +158,18 @@ static bool on_frame(void *ctx, struct peer_link *link, enum peer_frame type, st
         abandon(s, "it ended too early", false);
         return true;
     }
-    let_go(s);
+    disconnect(s);
     s->phase = INSTALLING;
     logger_run(s->options.logger, install, on_installed, s);
     return true;
 }
 
-static bool judge(void *ctx, struct peer_link *link, const struct peer_introduction *who,
+static bool check(void *ctx, struct peer_link *link, const struct peer_introduction *intro,
                   char sentence[PEER_SENTENCE_MAX])
 {
     (void)link;
     struct snapshot_fetch *s = ctx;
-    return peers_judge(s->options.peers, who, true, sentence);
+    return peers_check(s->options.peers, intro, true, sentence);
 }
 
 static void on_refused(void *ctx, struct peer_link *link, const char *sentence, bool by_us)
@@ -200,7 +200,7 @@ static void on_close(void *ctx, struct peer_link *link, const char *reason)
         return;
     }
     s->link = NULL;
-    snapshot_patience_hear(&s->patience, link);
+    snapshot_patience_note_bytes(&s->patience, link);
     if (s->dialer != NULL) {
         journal_note(s->options.journal, WARN, SNAPSHOT, "snapshot_connection_lost",
                      JOURNAL_NUMBER("peer", s->peer), JOURNAL_TEXT("reason", reason));
@@ -209,7 +209,7 @@ static void on_close(void *ctx, struct peer_link *link, const char *reason)
 }
 
 static const struct peer_link_ops ops = {
-    .judge = judge,
+    .check = check,
     .on_refused = on_refused,
     .on_ready = on_ready,
     .on_frame = on_frame,
@@ -225,7 +225,7 @@ static void on_connected(void *ctx, struct connection *c)
     snapshot_patience_connected(&s->patience, s->link);
 }
 
-/* What is kept of an abandoned one is the beginning of this one; FETCH says how much there is. */
+/* Whether the kept intake is the beginning of this snapshot. FETCH then requests only the rest. */
 static bool is_kept(const struct snapshot_fetch *s, uint64_t peer,
                     const struct replica_snapshot *about)
 {
@@ -264,10 +264,10 @@ void snapshot_fetch_start(struct snapshot_fetch *s, uint64_t peer,
                  JOURNAL_NUMBER("index", s->index), JOURNAL_NUMBER("peer", peer),
                  JOURNAL_NUMBER("from", snapshot_intake_received(s->intake)));
     snapshot_patience_begin(&s->patience, s->options.election_ms, s->started_ms);
-    uv_timer_start(&s->timer, on_impatient, s->patience.silence_ms, 0);
+    uv_timer_start(&s->timer, on_timeout, s->patience.silence_ms, 0);
     const struct address *address = peers_address(s->options.peers, peer);
     if (address == NULL) {
-        return; /* it was removed meanwhile: nothing will come */
+        return; /* the peer was removed meanwhile; the timer ends the fetch */
     }
     struct dialer_options options = {.address = *address,
                                      .connection = peer_connection_options,
@@ -297,7 +297,7 @@ struct snapshot_fetch *snapshot_fetch_new(const struct snapshot_fetch_options *o
 void snapshot_fetch_stop(struct snapshot_fetch *s)
 {
     s->stopped = true;
-    let_go(s);
+    disconnect(s);
     uv_close((uv_handle_t *)&s->timer, NULL);
 }
 

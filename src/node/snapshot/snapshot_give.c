@@ -1,14 +1,14 @@
-/* Snapshots for clients, see snapshot_give.h. A file is opened once, when it is new enough; from
- * then on it is pinned (S12.4), and newer ones may come and go. */
+/* Snapshots for clients, see snapshot_give.h. A file is opened once, when it is new enough. It
+ * stays pinned (S12.4) until the call closes, whatever happens to newer snapshots. */
 #include "node/snapshot/snapshot_give.h"
 
 struct giving {
     struct snapshot_gives *all;
     struct gateway_snapshot_call *call;
-    struct list link; /* in `waiting`, until it is there */
-    uint64_t index;   /* at least */
+    struct list link; /* in `waiting`, until the snapshot is there */
+    uint64_t index;   /* minimum index of the snapshot */
     struct snapshot_source *source;
-    uint64_t given; /* bytes */
+    uint64_t given; /* bytes read by the client */
 };
 
 void snapshot_gives_init(struct snapshot_gives *g, const struct snapshot_give_options *options)
@@ -42,7 +42,7 @@ bool snapshot_give_read(struct gateway_snapshot_call *call, uint64_t offset, voi
     return true;
 }
 
-/* ---- letting go ---- */
+/* ---- unpinning ---- */
 
 static void prune(struct snapshot_gives *g);
 
@@ -54,7 +54,7 @@ static enum storage_status remove_old(void *ctx, struct problem *problem)
 
 static void on_removed(void *ctx, enum storage_status status, const struct problem *problem)
 {
-    (void)status; /* what must not be is told by the logger itself */
+    (void)status; /* the logger reports failures itself */
     (void)problem;
     struct snapshot_gives *g = ctx;
     g->pruning = false;
@@ -76,7 +76,7 @@ static void close_source(struct giving *giving)
 {
     struct snapshot_gives *g = giving->all;
     bool is_whole = giving->given == snapshot_source_bytes(giving->source);
-    if (giving->given > 0) { /* else only its size was asked for */
+    if (giving->given > 0) { /* else the client requested only the size */
         journal_note(g->options.journal, INFO, SNAPSHOT,
                      is_whole ? "snapshot_given" : "snapshot_cut",
                      JOURNAL_NUMBER("bytes", giving->given),
@@ -97,7 +97,7 @@ void snapshot_give_close(struct gateway_snapshot_call *call)
     memory_free(giving->all->options.memory, giving, sizeof(*giving));
 }
 
-/* ---- those who wait ---- */
+/* ---- waiting calls ---- */
 
 static void open_newest(struct giving *giving)
 {
@@ -123,7 +123,7 @@ static void open_newest(struct giving *giving)
         journal_note(o->journal, ERROR, SNAPSHOT, "snapshot_unreadable",
                      JOURNAL_TEXT("reason", problem.text));
         giving->call->done(giving->call, HF_UNAVAILABLE, NULL,
-                           "this node cannot read its snapshot; its log says why");
+                           "this node cannot read its snapshot; its log has the reason");
         return;
     }
     about.bytes = snapshot_source_bytes(giving->source);
@@ -137,7 +137,7 @@ bool snapshot_gives_step(struct snapshot_gives *g, uint64_t newest_index)
         struct giving *giving = LIST_OBJECT(link, struct giving, link);
         next = link->next;
         if (newest_index >= giving->index) {
-            open_newest(giving); /* it may be closed and gone after this */
+            open_newest(giving); /* may close and free `giving` */
         }
     }
     return !list_is_empty(&g->waiting);

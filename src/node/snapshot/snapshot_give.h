@@ -1,8 +1,8 @@
-/* Gives the bytes of a snapshot to a client that asks for a backup (service/gateway.h): waits until
- * one is there that is new enough, keeps its file while it is read, and lets it go then.
+/* Serves the bytes of a snapshot to a client that requests a backup (service/gateway.h): waits for
+ * a snapshot that is new enough, pins its file while the client reads, and then unpins it.
  *
- *      open ──▶ waits ──newest index is enough──▶ read ... ──▶ close ──▶ what is old is removed
- *                 └──cannot be taken──▶ HF_UNAVAILABLE
+ *      open ──▶ waiting ──newest index is enough──▶ read ... ──▶ close ──▶ old files are removed
+ *                  └──snapshot failed──▶ HF_UNAVAILABLE
  */
 #ifndef HOLDFAST_NODE_SNAPSHOT_SNAPSHOT_GIVE_H
 #define HOLDFAST_NODE_SNAPSHOT_SNAPSHOT_GIVE_H
@@ -19,25 +19,25 @@ struct snapshot_give_options {
     struct logger *logger;
 };
 
-/* All of them; lies in the node, and needs no closing. */
+/* All of them. Part of the node; needs no closing. */
 struct snapshot_gives {
     struct snapshot_give_options options;
     struct list waiting;
-    bool pruning;     /* the log's thread is at it */
-    bool prune_again; /* another one was let go meanwhile */
+    bool pruning;     /* the log thread removes old files */
+    bool prune_again; /* another file was unpinned meanwhile */
 };
 
 void snapshot_gives_init(struct snapshot_gives *g, const struct snapshot_give_options *options);
 
-/* `index` is what the snapshot has to hold at least. */
+/* The snapshot must be of `index` or later. */
 void snapshot_give_open(struct snapshot_gives *g, uint64_t index,
                         struct gateway_snapshot_call *call);
 bool snapshot_give_read(struct gateway_snapshot_call *call, uint64_t offset, void *to, size_t len);
 void snapshot_give_close(struct gateway_snapshot_call *call);
 
-/* The newest snapshot is of `newest_index`. True when some wait for a newer one. */
+/* The newest snapshot is of `newest_index`. True: some calls wait for a newer one. */
 bool snapshot_gives_step(struct snapshot_gives *g, uint64_t newest_index);
-/* None can be taken: those who wait are told so. */
+/* No snapshot can be taken: fails all waiting calls with HF_UNAVAILABLE. */
 void snapshot_gives_fail(struct snapshot_gives *g, const char *problem);
 
 #endif

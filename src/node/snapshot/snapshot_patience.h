@@ -1,5 +1,5 @@
 /* How long a node waits for a snapshot that it fetches (E20). While it waits it neither votes nor
- * campaigns, so it must notice a sender that is gone; and a slow link must not look like one.
+ * campaigns, so it must detect a dead sender, but not mistake a slow link for one.
  *
  *   - Silence: nothing at all was received for four election timeouts. Any byte counts, because a
  *     piece of 1 MiB takes longer than that on a link of 7 Mbit/s.
@@ -14,9 +14,9 @@
 #define SNAPSHOT_PIECE_MS 60000
 
 struct snapshot_patience {
-    uint64_t silence_ms;   /* that ends it */
-    uint64_t heard_ms;     /* the start, or the last bytes that were received */
-    uint64_t connected_ms; /* what the present link said before it received anything */
+    uint64_t silence_ms;   /* silence that ends the fetch */
+    uint64_t received_ms;  /* the start, or the last bytes that were received */
+    uint64_t connected_ms; /* received_ms of the current link when it was connected */
     uint64_t piece_ms;     /* the start, or the last whole piece */
 };
 
@@ -24,22 +24,23 @@ static inline void snapshot_patience_begin(struct snapshot_patience *p, uint32_t
                                            uint64_t now_ms)
 {
     *p = (struct snapshot_patience){.silence_ms = SNAPSHOT_SILENT_TIMEOUTS * (uint64_t)election_ms,
-                                    .heard_ms = now_ms,
+                                    .received_ms = now_ms,
                                     .piece_ms = now_ms};
 }
 
-/* A new link. That a kernel accepted it says nothing about the process behind it. */
+/* A new link. It does not count as received bytes: a kernel accepts for a dead process, too. */
 static inline void snapshot_patience_connected(struct snapshot_patience *p,
                                                const struct peer_link *link)
 {
-    p->connected_ms = link->heard_ms;
+    p->connected_ms = link->received_ms;
 }
 
-/* To be called before the link is gone, and before the end is asked for. */
-static inline void snapshot_patience_hear(struct snapshot_patience *p, const struct peer_link *link)
+/* Call before the link is freed, and before snapshot_patience_end_ms. */
+static inline void snapshot_patience_note_bytes(struct snapshot_patience *p,
+                                                const struct peer_link *link)
 {
-    if (link->heard_ms > p->connected_ms && link->heard_ms > p->heard_ms) {
-        p->heard_ms = link->heard_ms;
+    if (link->received_ms > p->connected_ms && link->received_ms > p->received_ms) {
+        p->received_ms = link->received_ms;
     }
 }
 
@@ -48,10 +49,10 @@ static inline void snapshot_patience_piece(struct snapshot_patience *p, uint64_t
     p->piece_ms = now_ms;
 }
 
-/* When the snapshot is to be abandoned, as far as is known now. */
+/* When to abandon the snapshot if nothing more is received. */
 static inline uint64_t snapshot_patience_end_ms(const struct snapshot_patience *p)
 {
-    uint64_t silent_ms = p->heard_ms + p->silence_ms;
+    uint64_t silent_ms = p->received_ms + p->silence_ms;
     uint64_t stuck_ms = p->piece_ms + SNAPSHOT_PIECE_MS;
     return silent_ms < stuck_ms ? silent_ms : stuck_ms;
 }

@@ -27,7 +27,7 @@ static void close_source(struct sender *s)
     }
 }
 
-/* Until the link has enough to do, or all of it is sent. */
+/* Sends pieces until the link has enough pending output, or all is sent. */
 static void pump(struct sender *s)
 {
     while (s->source != NULL && peer_link_pending(s->link) <= PEER_LINK_HIGH) {
@@ -82,12 +82,12 @@ static bool on_frame(void *ctx, struct peer_link *link, enum peer_frame type, st
     return true;
 }
 
-static bool judge(void *ctx, struct peer_link *link, const struct peer_introduction *who,
+static bool check(void *ctx, struct peer_link *link, const struct peer_introduction *intro,
                   char sentence[PEER_SENTENCE_MAX])
 {
     (void)ctx;
     (void)link;
-    (void)who;
+    (void)intro;
     snprintf(sentence, PEER_SENTENCE_MAX, "the greeting is over");
     return false;
 }
@@ -122,7 +122,7 @@ static void on_close(void *ctx, struct peer_link *link, const char *reason)
 }
 
 static const struct peer_link_ops ops = {
-    .judge = judge,
+    .check = check,
     .on_refused = on_refused,
     .on_ready = on_ready,
     .on_frame = on_frame,

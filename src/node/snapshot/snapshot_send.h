@@ -1,5 +1,5 @@
-/* Gives the bytes of a snapshot to a peer that asks for them, piece by piece, as fast as it takes
- * them (S12.4). The file is kept while somebody reads it. */
+/* Sends a snapshot to a peer that requests it, piece by piece, as fast as the peer takes them
+ * (S12.4). The file is pinned meanwhile. */
 #ifndef HOLDFAST_NODE_SNAPSHOT_SNAPSHOT_SEND_H
 #define HOLDFAST_NODE_SNAPSHOT_SNAPSHOT_SEND_H
 
@@ -14,11 +14,11 @@ struct snapshot_send_options {
     struct logger *logger;
 };
 
-/* Takes over a link whose other end wants a snapshot, until it closes. The options must outlive it.
- */
+/* Takes ownership of a link whose other end requests a snapshot. The options must outlive the
+ * link. */
 void snapshot_send(const struct snapshot_send_options *options, struct peer_link *link);
 
-/* FETCH: what is wanted, and from which byte on. END carries nothing. */
+/* Payload of FETCH: which snapshot, and the first byte. END has no payload. */
 #define SNAPSHOT_FETCH_BYTES 24u
 void snapshot_fetch_encode(uint8_t at[SNAPSHOT_FETCH_BYTES], uint64_t index, uint64_t term,
                            uint64_t offset);

@@ -1,4 +1,4 @@
-/* Loading a state: the file's blocks go straight into the core's own reader. */
+/* Loads a state: feeds the blocks of the file to the snapshot reader of the core. */
 #include "node/snapshot/state_load.h"
 
 #include "core/snapshot.h"
@@ -14,7 +14,7 @@ static enum storage_status feed_all(struct snapshot_source *source, struct snaps
         }
         if (piece.body.len > 0 &&
             snapshot_reader_feed(reader, piece.body.data, piece.body.len) != HF_OK) {
-            return STORAGE_OK; /* the reader's end says what is wrong */
+            return STORAGE_OK; /* the end of the reader reports the error */
         }
         if (piece.last) {
             return STORAGE_OK;
