@@ -8,7 +8,7 @@
 #include "bench/report.h"
 #include "cli/exits.h"
 
-/* By default, and with `holdfast dev`, the Redis protocol is there: 4653 and 4655. */
+/* With the default ports and with `holdfast dev`, the Redis port is the client port + 2. */
 enum { RESP_ABOVE = 2 };
 
 /* About 70 KiB of histograms: not on the stack. */
@@ -35,7 +35,7 @@ static int report(const struct bench_settings *settings)
     }
     if (result.cycles == 0 && !result.interrupted) {
         char problem[BENCH_PROBLEM];
-        (void)snprintf(problem, sizeof(problem), "not one cycle was finished; the last error: %s",
+        (void)snprintf(problem, sizeof(problem), "no cycle was completed; the last error: %s",
                        result.last_error[0] != '\0' ? result.last_error : "none");
         code = fail(problem);
     }
@@ -47,7 +47,7 @@ int bench_main(int count, char **arguments)
     struct bench_settings settings;
     char problem[BENCH_PROBLEM] = "";
     if (!bench_settings_read(&settings, count, arguments)) {
-        fprintf(stderr, "holdfast: `holdfast bench --help` says more\n");
+        fprintf(stderr, "holdfast: see `holdfast bench --help`\n");
         return EXIT_USAGE;
     }
     if (settings.help) {
@@ -59,10 +59,10 @@ int bench_main(int count, char **arguments)
         return code;
     }
     if (targets.leader == 0 || targets.count == 0) {
-        return fail("the cluster has no leader now; `holdfast status` says more");
+        return fail("the cluster has no leader now; see `holdfast status`");
     }
     if (!settings.via_any && !targets.leads) {
-        return fail("the leader's client address is not known; use --via any");
+        return fail("the client address of the leader is unknown; use --via any");
     }
     if (settings.resp != NULL && !bench_targets_of_list(settings.resp, &targets)) {
         fprintf(stderr, "holdfast: --resp \"%s\" is not HOST:PORT,...\n", settings.resp);

@@ -1,4 +1,4 @@
-/* Calls of gRPC by memory, see bench_calls.h. */
+/* gRPC calls in memory buffers, see calls.h. */
 #include "bench/calls.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@ enum { MESSAGE_MAX = 64 << 10, REQUEST_MAX = 1024, OUTPUT_ENOUGH = 1 << 20 };
 
 static const struct http2_client_handler http2_handler;
 
-/* ---- coming and going ---- */
+/* ---- connections ---- */
 
 static size_t size_of(uint32_t slots)
 {
@@ -71,11 +71,11 @@ void bench_calls_begin(void *state, struct buffer *out)
     flush(g, out);
 }
 
-/* ---- telling ---- */
+/* ---- reporting answers ---- */
 
 void bench_slot_tell(struct bench_slot *s, struct bench_answer *answer)
 {
-    /* Before anything was heard there is nobody to tell: the load waits for its answer in vain. */
+    /* Before the first bytes are received there is no callback; the load times out then. */
     if (s->is_asked && !s->calls->is_ending && s->calls->on_answer != NULL) {
         s->is_asked = false;
         answer->slot = s->number;
@@ -94,7 +94,7 @@ void bench_call_tell_failure(struct bench_call *c)
     bench_slot_tell(c->slot, &answer);
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static struct slice pack(const ProtobufCMessage *message, uint8_t *out, size_t size)
 {
@@ -171,7 +171,7 @@ static void on_data(void *ctx, struct slice data)
     while (data.len > 0) {
         struct grpc_result r = grpc_reader_feed(&c->reader, data);
         if (r.event == GRPC_ERROR) {
-            return; /* its end tells */
+            return; /* on_end reports the failure */
         }
         data = slice_make(data.data + r.consumed, data.len - r.consumed);
         if (r.event == GRPC_MESSAGE) {
@@ -202,6 +202,6 @@ size_t bench_calls_receive(void *state, struct slice bytes, struct buffer *out,
     g->is_receiving = false;
     flush(g, out);
     sound = sound && !http2_client_is_over(g->http2);
-    *problem = sound ? NULL : "an answer that is not HTTP/2";
+    *problem = sound ? NULL : "the answer is not HTTP/2";
     return bytes.len;
 }

@@ -1,5 +1,5 @@
-/* What a client does next: its session, its keep-alives, its cycles, and its part of the locks that
- * are held meanwhile. */
+/* The steps of a client: its session, its keep-alives, its cycles, and its part of the locks of
+ * --held. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -10,7 +10,7 @@ static const struct bench_protocol *protocol_of(const struct client *c)
     return c->load->settings->protocol;
 }
 
-static void ask(struct client *c, const struct bench_request *what, uint64_t now_ns)
+static void send_request(struct client *c, const struct bench_request *what, uint64_t now_ns)
 {
     c->verb = what->verb;
     c->waits_for_answer = true;
@@ -19,19 +19,19 @@ static void ask(struct client *c, const struct bench_request *what, uint64_t now
     protocol_of(c)->ask(c->line->protocol, c->slot, what, &c->line->out);
 }
 
-static void ask_about_session(struct client *c, enum bench_verb verb, const char *id,
-                              uint64_t now_ns)
+static void send_session_request(struct client *c, enum bench_verb verb, const char *id,
+                                 uint64_t now_ns)
 {
     struct bench_request what = {.verb = verb, .session = slice_of(id)};
-    ask(c, &what, now_ns);
+    send_request(c, &what, now_ns);
 }
 
-static void ask_open(struct client *c, uint64_t ttl_ms, uint64_t now_ns)
+static void send_open(struct client *c, uint64_t ttl_ms, uint64_t now_ns)
 {
     char client[32];
     (void)snprintf(client, sizeof(client), "bench-%08" PRIx32 "-%" PRIu32, c->load->run, c->number);
     struct bench_request what = {.verb = BENCH_OPEN, .client = slice_of(client), .ttl_ms = ttl_ms};
-    ask(c, &what, now_ns);
+    send_request(c, &what, now_ns);
 }
 
 static void arrive_at_gate(struct client *c)
@@ -42,9 +42,10 @@ static void arrive_at_gate(struct client *c)
     }
 }
 
-/* ---- the locks that are held meanwhile ---- */
+/* ---- the locks of --held ---- */
 
-/* Long enough for everything, since nobody keeps them alive, and yet they end if we are killed. */
+/* These sessions get no keep-alives, so their TTL covers the whole run. They expire if the bench is
+ * killed. */
 static uint64_t held_ttl_ms(const struct bench_settings *s)
 {
     uint64_t ttl_ms = s->warmup_ms + s->measure_ms + 900000;
@@ -60,11 +61,11 @@ static bool begin_held_session(struct client *c, uint64_t now_ns)
     c->is_held_work = true;
     c->held_session = l->held_taken++;
     c->held_locks = 0;
-    ask_open(c, held_ttl_ms(l->settings), now_ns);
+    send_open(c, held_ttl_ms(l->settings), now_ns);
     return true;
 }
 
-/* How many of them are its own. */
+/* The number of locks of this session. */
 static uint64_t held_share(const struct load *l, uint32_t session)
 {
     uint64_t before = (uint64_t)session * BENCH_HELD_PER_SESSION;
@@ -72,7 +73,7 @@ static uint64_t held_share(const struct load *l, uint32_t session)
     return left < BENCH_HELD_PER_SESSION ? left : BENCH_HELD_PER_SESSION;
 }
 
-static bool go_on_holding(struct client *c, uint64_t now_ns)
+static bool continue_holding(struct client *c, uint64_t now_ns)
 {
     struct load *l = c->load;
     if (!c->is_held_work || c->held_locks == held_share(l, c->held_session)) {
@@ -80,7 +81,7 @@ static bool go_on_holding(struct client *c, uint64_t now_ns)
         return begin_held_session(c, now_ns);
     }
     if (l->held[c->held_session].id[0] == '\0') {
-        ask_open(c, held_ttl_ms(l->settings), now_ns);
+        send_open(c, held_ttl_ms(l->settings), now_ns);
         return true;
     }
     (void)snprintf(c->name, sizeof(c->name), "bench/%08" PRIx32 "/held/%06" PRIu32 "-%04" PRIu32,
@@ -89,7 +90,7 @@ static bool go_on_holding(struct client *c, uint64_t now_ns)
                                  .session = slice_of(l->held[c->held_session].id),
                                  .name = slice_of(c->name),
                                  .tier = slice_of(l->settings->tier)};
-    ask(c, &what, now_ns);
+    send_request(c, &what, now_ns);
     return true;
 }
 
@@ -112,7 +113,7 @@ static bool close_held_session(struct client *c, uint64_t now_ns)
         const char *id = l->held[--l->held_taken].id;
         if (id[0] != '\0') {
             c->is_held_work = true;
-            ask_about_session(c, BENCH_CLOSE, id, now_ns);
+            send_session_request(c, BENCH_CLOSE, id, now_ns);
             return true;
         }
     }
@@ -144,9 +145,9 @@ static void begin_cycle(struct client *c, uint64_t now_ns)
                                  .name = slice_of(c->name),
                                  .tier = slice_of(s->tier),
                                  .wait_ms = s->contended ? load_ttl_ms(s) / 2 : 0};
-    ask(c, &what, now_ns);
+    send_request(c, &what, now_ns);
     if (s->rate > 0) {
-        c->asked_ns = c->due_ns; /* what it waited for its turn counts */
+        c->asked_ns = c->due_ns; /* a late start counts as latency */
         c->due_ns += SECOND * s->clients / s->rate;
     }
 }
@@ -157,7 +158,7 @@ static void release(struct client *c, uint64_t now_ns)
                                  .session = slice_of(c->session),
                                  .name = slice_of(c->name),
                                  .token = c->token};
-    ask(c, &what, now_ns);
+    send_request(c, &what, now_ns);
     c->load->released_ns = now_ns;
 }
 
@@ -168,7 +169,7 @@ static void add_sample(struct bench_result *r, uint64_t began_ns, uint64_t took_
     }
 }
 
-/* With one lock for all, a grant follows the release of whoever had it before. */
+/* With --contended, a grant follows the release of the previous holder. */
 static void measure_handover(struct load *l, uint64_t now_ns)
 {
     if (l->settings->contended && l->released_ns != 0) {
@@ -198,21 +199,21 @@ static void measure(struct client *c, const struct bench_answer *answer, uint64_
 static void next_cycle_step(struct client *c, uint64_t now_ns)
 {
     if (c->session[0] == '\0') {
-        ask_open(c, load_ttl_ms(c->load->settings), now_ns);
+        send_open(c, load_ttl_ms(c->load->settings), now_ns);
     } else if (c->is_in_doubt) {
         c->is_in_doubt = false;
-        ask_about_session(c, BENCH_CLOSE, c->session, now_ns);
+        send_session_request(c, BENCH_CLOSE, c->session, now_ns);
     } else if (c->token != 0) {
         release(c, now_ns);
     } else if (now_ns >= c->keepalive_ns) {
-        ask_about_session(c, BENCH_KEEPALIVE, c->session, now_ns);
+        send_session_request(c, BENCH_KEEPALIVE, c->session, now_ns);
     } else {
         begin_cycle(c, now_ns);
     }
 }
 
-/* Nobody keeps its session alive while many locks are taken: it is opened, or renewed, last. Very
- * many clients come one after the other, as they would in life. */
+/* Acquires the held locks first and opens the session of the client last, because it gets no
+ * keep-alives until then. With very many clients, they start at ARRIVALS per second. */
 static void prepare(struct client *c, uint64_t now_ns)
 {
     uint64_t due_ns = c->load->phase_ns + c->number * SECOND / ARRIVALS;
@@ -220,20 +221,20 @@ static void prepare(struct client *c, uint64_t now_ns)
         load_set_timer(c->load, &c->timer, c->number + 1, due_ns);
         return;
     }
-    if (!go_on_holding(c, now_ns)) {
+    if (!continue_holding(c, now_ns)) {
         if (c->session[0] == '\0') {
-            ask_open(c, load_ttl_ms(c->load->settings), now_ns);
+            send_open(c, load_ttl_ms(c->load->settings), now_ns);
         } else {
             arrive_at_gate(c);
         }
     }
 }
 
-static void wind_up(struct client *c, uint64_t now_ns)
+static void close_sessions(struct client *c, uint64_t now_ns)
 {
     c->is_held_work = false;
     if (c->session[0] != '\0') {
-        ask_about_session(c, BENCH_CLOSE, c->session, now_ns);
+        send_session_request(c, BENCH_CLOSE, c->session, now_ns);
     } else if (!close_held_session(c, now_ns)) {
         arrive_at_gate(c);
     }
@@ -243,7 +244,7 @@ void client_next(struct client *c)
 {
     uint64_t now_ns = bench_now_ns();
     if (c->line->state != LINE_UP && c->load->phase == PHASE_CLOSE) {
-        arrive_at_gate(c); /* its session ends by itself */
+        arrive_at_gate(c); /* its session expires */
     }
     if (c->waits_for_answer || c->line->state != LINE_UP) {
         return;
@@ -258,7 +259,7 @@ void client_next(struct client *c)
         next_cycle_step(c, now_ns);
         break;
     case PHASE_CLOSE:
-        wind_up(c, now_ns);
+        close_sessions(c, now_ns);
         break;
     case PHASE_OVER:
         break;
@@ -289,16 +290,17 @@ static void on_own_answer(struct client *c, const struct bench_answer *answer, u
     }
 }
 
-/* "Nothing was done, try again": a node says so when more is asked at once than a batch takes. */
+/* Whether the server did nothing and the request may be sent again, for example because more
+ * requests arrived at once than fit into a batch. */
 static bool may_be_repeated(const struct bench_answer *answer)
 {
     return !answer->fine &&
            (strcmp(answer->code, "unavailable") == 0 || strcmp(answer->code, "busy") == 0);
 }
 
-/* What may be repeated is: the client does not forget what it holds. Else a lock whose release
- * failed is left to the end of the session; a session that is gone is opened anew; what is closed
- * at the end may be gone already. */
+/* If the request may be repeated, the client keeps its lock and repeats it. Else a lock whose release
+ * failed remains until the session ends, and a lost session is opened again. A session that
+ * fails to close may have ended already. */
 static void on_refusal(struct client *c, const struct bench_answer *answer, uint64_t now_ns)
 {
     bool repeats = may_be_repeated(answer);
@@ -306,7 +308,7 @@ static void on_refusal(struct client *c, const struct bench_answer *answer, uint
         load_error(c->load, answer->code, answer->message);
     }
     c->token = repeats ? c->token : 0;
-    /* Its place in the queue of the one lock may be kept, and would be in everybody's way. */
+    /* The waiter may still be in the queue of the lock and would delay the others. */
     c->is_in_doubt = c->load->settings->contended && !repeats;
     if (c->verb == BENCH_CLOSE || strncmp(answer->code, "session_", 8) == 0) {
         c->session[0] = '\0';
@@ -322,7 +324,7 @@ void client_on_answer(struct client *c, const struct bench_answer *answer)
     }
     c->waits_for_answer = false;
     if (!may_be_repeated(answer)) {
-        c->load->answer_ns = now_ns; /* PREPARE ends when nothing else is heard for long */
+        c->load->answer_ns = now_ns; /* PREPARE fails after SILENCE_MS without such an answer */
     }
     if (!answer->fine) {
         on_refusal(c, answer, now_ns);
@@ -342,7 +344,7 @@ void client_on_loss(struct client *c)
     c->waits_for_answer = false;
     c->token = 0;
     if (protocol_of(c)->sessions_follow) {
-        c->session[0] = '\0'; /* it ends by itself */
+        c->session[0] = '\0'; /* the session ends with the connection */
     }
     load_set_timer(c->load, &c->timer, c->number + 1, UINT64_MAX);
     if (c->load->phase == PHASE_CLOSE) {

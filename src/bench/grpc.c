@@ -1,6 +1,5 @@
-/* gRPC for `holdfast bench`: LockService over HTTP/2, many clients on a connection if wanted.
- *
- * A client's session is a Session stream that stays open beside its calls. */
+/* gRPC for `holdfast bench`: LockService over HTTP/2. A connection can carry many clients. The
+ * session of a client is a Session stream that stays open beside its calls. */
 #include <google/protobuf/duration.pb-c.h>
 #include <holdfast/v1/lock.pb-c.h>
 #include <stddef.h>
@@ -10,7 +9,7 @@
 
 #define SERVICE "/holdfast.v1.LockService/"
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static Holdfast__V1__Tier tier_of(struct slice name)
 {
@@ -18,47 +17,47 @@ static Holdfast__V1__Tier tier_of(struct slice name)
                                                      : HOLDFAST__V1__TIER__CORRECTNESS;
 }
 
-static void ask_lock(struct bench_slot *s, const struct bench_request *ask)
+static void send_lock(struct bench_slot *s, const struct bench_request *call)
 {
     Holdfast__V1__LockRequest request = HOLDFAST__V1__LOCK_REQUEST__INIT;
     Google__Protobuf__Duration wait = GOOGLE__PROTOBUF__DURATION__INIT;
-    request.resource_id = bench_text(ask->name);
-    request.session_id = bench_text(ask->session);
-    request.tier = tier_of(ask->tier);
-    if (ask->wait_ms > 0) {
-        wait.seconds = (int64_t)(ask->wait_ms / 1000);
-        wait.nanos = (int32_t)(ask->wait_ms % 1000 * 1000000);
+    request.resource_id = bench_text(call->name);
+    request.session_id = bench_text(call->session);
+    request.tier = tier_of(call->tier);
+    if (call->wait_ms > 0) {
+        wait.seconds = (int64_t)(call->wait_ms / 1000);
+        wait.nanos = (int32_t)(call->wait_ms % 1000 * 1000000);
         request.wait_timeout = &wait;
     }
     bench_call_start(&s->unary, SERVICE "Lock", &request.base, false);
 }
 
-static void ask_unlock(struct bench_slot *s, const struct bench_request *ask)
+static void send_unlock(struct bench_slot *s, const struct bench_request *call)
 {
     Holdfast__V1__UnlockRequest request = HOLDFAST__V1__UNLOCK_REQUEST__INIT;
-    request.resource_id = bench_text(ask->name);
-    request.fence_token = ask->token;
-    request.session_id = bench_text(ask->session);
+    request.resource_id = bench_text(call->name);
+    request.fence_token = call->token;
+    request.session_id = bench_text(call->session);
     bench_call_start(&s->unary, SERVICE "Unlock", &request.base, false);
 }
 
-static void ask_session(struct bench_slot *s, const struct bench_request *ask)
+static void send_session(struct bench_slot *s, const struct bench_request *call)
 {
     Holdfast__V1__SessionRequest request = HOLDFAST__V1__SESSION_REQUEST__INIT;
     Holdfast__V1__SessionRequest__Open open = HOLDFAST__V1__SESSION_REQUEST__OPEN__INIT;
     Holdfast__V1__SessionRequest__KeepAlive alive = HOLDFAST__V1__SESSION_REQUEST__KEEP_ALIVE__INIT;
     Holdfast__V1__SessionRequest__Close close = HOLDFAST__V1__SESSION_REQUEST__CLOSE__INIT;
     Google__Protobuf__Duration ttl = GOOGLE__PROTOBUF__DURATION__INIT;
-    if (ask->verb == BENCH_OPEN) {
-        ttl.seconds = (int64_t)(ask->ttl_ms / 1000);
-        open.client_id = bench_text(ask->client);
+    if (call->verb == BENCH_OPEN) {
+        ttl.seconds = (int64_t)(call->ttl_ms / 1000);
+        open.client_id = bench_text(call->client);
         open.ttl = &ttl;
         request.request_case = HOLDFAST__V1__SESSION_REQUEST__REQUEST_OPEN;
         request.open = &open;
         bench_call_start(&s->stream, SERVICE "Session", &request.base, true);
         return;
     }
-    if (ask->verb == BENCH_KEEPALIVE) {
+    if (call->verb == BENCH_KEEPALIVE) {
         alive.number = ++s->counter;
         request.request_case = HOLDFAST__V1__SESSION_REQUEST__REQUEST_KEEP_ALIVE;
         request.keep_alive = &alive;
@@ -69,50 +68,50 @@ static void ask_session(struct bench_slot *s, const struct bench_request *ask)
     bench_call_send(&s->stream, &request.base);
 }
 
-static void ask_one(struct bench_slot *s, const struct bench_request *ask)
+static void send_request(struct bench_slot *s, const struct bench_request *call)
 {
-    if (ask->verb == BENCH_ACQUIRE) {
-        ask_lock(s, ask);
-    } else if (ask->verb == BENCH_RELEASE) {
-        ask_unlock(s, ask);
+    if (call->verb == BENCH_ACQUIRE) {
+        send_lock(s, call);
+    } else if (call->verb == BENCH_RELEASE) {
+        send_unlock(s, call);
     } else {
-        ask_session(s, ask);
+        send_session(s, call);
     }
 }
 
 /* ---- answers ---- */
 
-/* Room for what protobuf-c makes of one answer; the next one takes it over. An answer that is
- * larger than any of ours counts as one that cannot be read. */
-struct room {
+/* Memory for one unpacked answer; the next answer reuses it. An answer that does not fit counts as
+ * unreadable; answers of Holdfast fit. */
+struct arena {
     size_t used;
     _Alignas(max_align_t) uint8_t bytes[8 << 10];
 };
 
-static void *take(void *ctx, size_t size)
+static void *arena_alloc(void *ctx, size_t size)
 {
-    struct room *room = ctx;
+    struct arena *arena = ctx;
     size_t rounded = (size + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
-    if (rounded > sizeof(room->bytes) - room->used) {
+    if (rounded > sizeof(arena->bytes) - arena->used) {
         return NULL;
     }
-    void *piece = room->bytes + room->used;
-    room->used += rounded;
+    void *piece = arena->bytes + arena->used;
+    arena->used += rounded;
     return piece;
 }
 
-static void give_back(void *ctx, void *piece)
+static void arena_free(void *ctx, void *piece)
 {
     (void)ctx;
     (void)piece;
 }
 
-/* NULL: it is none. It lasts until the next. */
+/* Returns NULL if the message cannot be decoded. The result is valid until the next call. */
 static void *unpack(const ProtobufCMessageDescriptor *type, struct slice message)
 {
-    static struct room room;
-    static ProtobufCAllocator allocator = {take, give_back, &room};
-    room.used = 0;
+    static struct arena arena;
+    static ProtobufCAllocator allocator = {arena_alloc, arena_free, &arena};
+    arena.used = 0;
     return protobuf_c_message_unpack(type, &allocator, message.len, message.data);
 }
 
@@ -205,7 +204,7 @@ static void on_end(struct bench_call *c)
     }
 }
 
-static const struct bench_calls_handler handler = {ask_one, on_message, on_end};
+static const struct bench_calls_handler handler = {send_request, on_message, on_end};
 
 static void *grpc_open(const char *host, uint32_t slots)
 {

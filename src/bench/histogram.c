@@ -1,4 +1,4 @@
-/* Buckets by the highest bit and the bits behind it, see bench_histogram.h. */
+/* A bucket is chosen by the highest bit of a value and the bits below it, see histogram.h. */
 #include "bench/histogram.h"
 
 #include "base/panic.h"
@@ -6,7 +6,7 @@
 static uint32_t bucket_of(uint64_t value)
 {
     if (value < HISTOGRAM_PARTS) {
-        return (uint32_t)value; /* so small that each has its own */
+        return (uint32_t)value; /* small values have a bucket each */
     }
     uint32_t bits = 64 - (uint32_t)__builtin_clzll(value);
     if (bits > HISTOGRAM_VALUE_BITS) {
@@ -17,7 +17,7 @@ static uint32_t bucket_of(uint64_t value)
     return (shift + 1) * HISTOGRAM_PARTS + part;
 }
 
-/* The largest value that falls into it. */
+/* The largest value of the bucket. */
 static uint64_t bucket_end(uint32_t bucket)
 {
     if (bucket < HISTOGRAM_PARTS) {
@@ -44,7 +44,7 @@ uint64_t histogram_at(const struct histogram *h, uint32_t share)
     if (h->count == 0) {
         return 0;
     }
-    /* In two steps, since the product of both may not fit. */
+    /* In two steps, because the product may overflow. */
     uint64_t rank = h->count / HISTOGRAM_ALL * share +
                     (h->count % HISTOGRAM_ALL * share + HISTOGRAM_ALL - 1) / HISTOGRAM_ALL;
     rank = rank == 0 ? 1 : rank;
@@ -57,6 +57,6 @@ uint64_t histogram_at(const struct histogram *h, uint32_t share)
         }
     }
     uint64_t end = bucket_end(bucket);
-    /* The last bucket has no end. */
+    /* The last bucket is unbounded. */
     return end > h->max || bucket == HISTOGRAM_BUCKETS - 1 ? h->max : end;
 }

@@ -1,8 +1,8 @@
-/* A histogram of latencies: log-linear, so that its error is bounded at every size.
+/* A log-linear histogram of latencies with a bounded relative error.
  *
- * Each power of two is cut into HISTOGRAM_PARTS equal buckets; a value is known to one part in that
- * many (0.8 %), from a nanosecond to half an hour, in memory that does not grow. The largest and
- * the smallest value are kept exactly. It is plain data: zeroed is empty, and it may be copied. */
+ * Each power of two is divided into HISTOGRAM_PARTS equal buckets, so the error is at most 0.8 %, from
+ * 1 ns to half an hour, in constant memory. Minimum and maximum are exact. The struct is plain
+ * data: all zeros is an empty histogram, and it may be copied. */
 #ifndef HOLDFAST_BENCH_HISTOGRAM_H
 #define HOLDFAST_BENCH_HISTOGRAM_H
 
@@ -24,8 +24,8 @@ struct histogram {
 
 void histogram_add(struct histogram *h, uint64_t value);
 
-/* The value that `share` of all (in 1/100,000: 50,000 is the median) are not above, rounded up to
- * the end of its bucket, never above `max`. 0 when empty. */
+/* The quantile of `share` / HISTOGRAM_ALL (50,000 is the median), rounded up to the end of its
+ * bucket and at most `max`. 0 if the histogram is empty. */
 uint64_t histogram_at(const struct histogram *h, uint32_t share);
 
 enum { HISTOGRAM_ALL = 100000 };

@@ -1,8 +1,8 @@
 /* HTTP/1.1 for `holdfast bench`: one request at a time on a connection, JSON in and out.
  *
- * It shares two cores with the servers that it measures, so answers are searched for the one field
- * that is needed instead of being parsed: a quote inside a JSON text has a backslash in front of
- * it, so `"fencing_token":` can only be a key. */
+ * The bench shares the CPU with the servers that it measures. So it searches an answer for the one
+ * field it needs instead of parsing it. A quote inside a JSON string has a backslash before it, so
+ * `"fencing_token":` can only be a key. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <strings.h>
@@ -35,7 +35,7 @@ static void http_begin(void *state, struct buffer *out)
     (void)out;
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static int text_len(struct slice text)
 {
@@ -47,20 +47,21 @@ static const char *text_of(struct slice text)
     return text.len == 0 ? "" : (const char *)text.data;
 }
 
-static int write_body(char *body, size_t size, const struct bench_request *ask)
+static int write_body(char *body, size_t size, const struct bench_request *call)
 {
-    switch (ask->verb) {
+    switch (call->verb) {
     case BENCH_OPEN:
         return snprintf(body, size, "{\"client_id\":\"%.*s\",\"ttl_ms\":%" PRIu64 "}",
-                        text_len(ask->client), text_of(ask->client), ask->ttl_ms);
+                        text_len(call->client), text_of(call->client), call->ttl_ms);
     case BENCH_ACQUIRE:
-        return snprintf(
-            body, size, "{\"session_id\":\"%.*s\"%s%.*s%s,\"wait_timeout_ms\":%" PRIu64 "}",
-            text_len(ask->session), text_of(ask->session), ask->tier.len > 0 ? ",\"tier\":\"" : "",
-            text_len(ask->tier), text_of(ask->tier), ask->tier.len > 0 ? "\"" : "", ask->wait_ms);
+        return snprintf(body, size,
+                        "{\"session_id\":\"%.*s\"%s%.*s%s,\"wait_timeout_ms\":%" PRIu64 "}",
+                        text_len(call->session), text_of(call->session),
+                        call->tier.len > 0 ? ",\"tier\":\"" : "", text_len(call->tier),
+                        text_of(call->tier), call->tier.len > 0 ? "\"" : "", call->wait_ms);
     case BENCH_RELEASE:
         return snprintf(body, size, "{\"session_id\":\"%.*s\",\"fencing_token\":%" PRIu64 "}",
-                        text_len(ask->session), text_of(ask->session), ask->token);
+                        text_len(call->session), text_of(call->session), call->token);
     case BENCH_KEEPALIVE:
     case BENCH_CLOSE:
         break;
@@ -69,40 +70,40 @@ static int write_body(char *body, size_t size, const struct bench_request *ask)
     return 0;
 }
 
-static void write_line(struct buffer *out, const struct bench_request *ask)
+static void write_line(struct buffer *out, const struct bench_request *call)
 {
-    struct slice session = ask->session;
-    switch (ask->verb) {
+    struct slice session = call->session;
+    switch (call->verb) {
     case BENCH_OPEN:
         buffer_append_text(out, "POST /api/v1/sessions");
         break;
     case BENCH_KEEPALIVE:
     case BENCH_CLOSE:
-        buffer_append_text(out, ask->verb == BENCH_CLOSE ? "DELETE /api/v1/sessions/"
-                                                         : "POST /api/v1/sessions/");
+        buffer_append_text(out, call->verb == BENCH_CLOSE ? "DELETE /api/v1/sessions/"
+                                                          : "POST /api/v1/sessions/");
         buffer_append_slice(out, session);
-        buffer_append_text(out, ask->verb == BENCH_CLOSE ? "" : "/keepalive");
+        buffer_append_text(out, call->verb == BENCH_CLOSE ? "" : "/keepalive");
         break;
     case BENCH_ACQUIRE:
     case BENCH_RELEASE:
         buffer_append_text(out, "POST /api/v1/locks/");
-        buffer_append_slice(out, ask->name);
-        buffer_append_text(out, ask->verb == BENCH_ACQUIRE ? "/acquire" : "/release");
+        buffer_append_slice(out, call->name);
+        buffer_append_text(out, call->verb == BENCH_ACQUIRE ? "/acquire" : "/release");
         break;
     }
 }
 
-static void http_ask(void *state, uint32_t slot, const struct bench_request *ask,
-                     struct buffer *out)
+static void http_request(void *state, uint32_t slot, const struct bench_request *call,
+                         struct buffer *out)
 {
     struct http *h = state;
     char body[512];
     char head[160];
     hf_assert(slot == 0);
-    h->verb = ask->verb;
-    int body_len = write_body(body, sizeof(body), ask);
+    h->verb = call->verb;
+    int body_len = write_body(body, sizeof(body), call);
     hf_assert(body_len >= 0 && (size_t)body_len < sizeof(body));
-    write_line(out, ask);
+    write_line(out, call);
     int head_len =
         snprintf(head, sizeof(head), " HTTP/1.1\r\nHost: %.100s\r\nContent-Length: %d\r\n\r\n",
                  h->host, body_len);
@@ -118,8 +119,8 @@ static const char *find(struct slice in, const char *text)
     return in.len == 0 ? NULL : memmem(in.data, in.len, text, strlen(text));
 }
 
-/* What stands behind a key, up to the end of the answer. */
-static bool behind(struct slice body, const char *key, struct slice *rest)
+/* The bytes after a key, up to the end of the answer. */
+static bool after_key(struct slice body, const char *key, struct slice *rest)
 {
     const char *at = find(body, key);
     if (at == NULL) {
@@ -135,7 +136,7 @@ static bool read_number(struct slice body, const char *key, uint64_t *out)
     struct slice rest;
     uint64_t value = 0;
     size_t i = 0;
-    if (!behind(body, key, &rest)) {
+    if (!after_key(body, key, &rest)) {
         return false;
     }
     for (; i < rest.len && i < 17 && rest.data[i] >= '0' && rest.data[i] <= '9'; i++) {
@@ -145,11 +146,11 @@ static bool read_number(struct slice body, const char *key, uint64_t *out)
     return i > 0;
 }
 
-/* The text as it stands there, up to its quote. */
+/* The text as received, up to its closing quote. */
 static bool read_text(struct slice body, const char *key, struct slice *out)
 {
     struct slice rest;
-    if (!behind(body, key, &rest)) {
+    if (!after_key(body, key, &rest)) {
         return false;
     }
     const uint8_t *end = rest.len == 0 ? NULL : memchr(rest.data, '"', rest.len);
@@ -165,7 +166,7 @@ static void copy_text(struct slice text, char *to, size_t size)
     (void)snprintf(to, size, "%.*s", text_len(text), text_of(text));
 }
 
-static void tell_failure(int status, struct slice body, struct bench_answer *a)
+static void set_failure(int status, struct slice body, struct bench_answer *a)
 {
     struct slice code;
     struct slice message;
@@ -181,8 +182,8 @@ static void tell_failure(int status, struct slice body, struct bench_answer *a)
     }
 }
 
-static void tell(const struct http *h, int status, struct slice body, bench_answer_fn *on_answer,
-                 void *ctx)
+static void report_answer(const struct http *h, int status, struct slice body,
+                          bench_answer_fn *on_answer, void *ctx)
 {
     struct bench_answer a = {.fine = status == 200 || status == 201};
     if (a.fine) {
@@ -203,12 +204,12 @@ static void tell(const struct http *h, int status, struct slice body, bench_answ
         }
     }
     if (!a.fine) {
-        tell_failure(status, body, &a);
+        set_failure(status, body, &a);
     }
     on_answer(ctx, &a);
 }
 
-/* Header names are spelt as one likes. */
+/* Header names are case-insensitive. */
 static bool body_length(struct slice head, size_t *out)
 {
     static const char name[] = "\ncontent-length:";
@@ -238,17 +239,17 @@ static size_t http_receive(void *state, struct slice bytes, struct buffer *out,
     struct http *h = state;
     const char *end = find(bytes, "\r\n\r\n");
     if (end == NULL) {
-        *problem = bytes.len > HEAD_MAX ? "an answer without an end of its head" : NULL;
+        *problem = bytes.len > HEAD_MAX ? "the head of the answer has no end" : NULL;
         return 0;
     }
     struct slice head = slice_make(bytes.data, (size_t)((const uint8_t *)end - bytes.data) + 4);
     size_t body_len = 0;
     if (!slice_starts_with(head, slice_of(version)) || head.len < sizeof(version) + 3) {
-        *problem = "an answer that is not HTTP/1.1";
+        *problem = "the answer is not HTTP/1.1";
         return 0;
     }
     if (!body_length(head, &body_len) || body_len > BODY_MAX) {
-        *problem = "an answer whose length is not told, or too large";
+        *problem = "the answer has no length, or is too large";
         return 0;
     }
     if (bytes.len < head.len + body_len) {
@@ -256,7 +257,7 @@ static size_t http_receive(void *state, struct slice bytes, struct buffer *out,
     }
     const uint8_t *digits = head.data + sizeof(version) - 1;
     int status = (digits[0] - '0') * 100 + (digits[1] - '0') * 10 + (digits[2] - '0');
-    tell(h, status, slice_make(bytes.data + head.len, body_len), on_answer, ctx);
+    report_answer(h, status, slice_make(bytes.data + head.len, body_len), on_answer, ctx);
     return head.len + body_len;
 }
 
@@ -267,6 +268,6 @@ const struct bench_protocol bench_http = {
     .open = http_open,
     .close = http_close,
     .begin = http_begin,
-    .ask = http_ask,
+    .ask = http_request,
     .receive = http_receive,
 };

@@ -1,4 +1,4 @@
-/* Connections of the load: they connect, come again when they are lost, and carry bytes. */
+/* Connections of the load: connecting, reconnecting after a loss, and sending and receiving. */
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ bool line_open(struct line *s)
 static void shut(struct line *s)
 {
     if (s->fd >= 0) {
-        close(s->fd); /* which also takes it out of epoll */
+        close(s->fd); /* also removes it from epoll */
     }
     s->fd = -1;
     s->state = LINE_DOWN;
@@ -40,14 +40,15 @@ void line_close(struct line *s)
     buffer_close(&s->out);
 }
 
-static void watch(struct line *s, int operation, uint32_t events)
+static void set_events(struct line *s, int operation, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data.ptr = s};
     int status = epoll_ctl(s->load->epoll, operation, s->fd, &event);
     hf_assert(status == 0);
 }
 
-/* Lost, or not reached: again in a while, at the next node. */
+/* Closes a connection that is lost or was not established. It connects to the next node after
+ * RECONNECT_MS. */
 void line_give_up(struct line *s, const char *code, const char *message)
 {
     struct load *l = s->load;
@@ -74,7 +75,7 @@ static void start(struct line *s)
 {
     struct load *l = s->load;
     s->state = LINE_UP;
-    watch(s, EPOLL_CTL_MOD, EPOLLIN | EPOLLET); /* see on_readable */
+    set_events(s, EPOLL_CTL_MOD, EPOLLIN | EPOLLET); /* see on_readable */
     l->settings->protocol->begin(s->protocol, &s->out);
     for (uint32_t i = 0; i < s->clients; i++) {
         client_next(&l->clients[s->first_client + i]);
@@ -99,7 +100,7 @@ void line_connect(struct line *s)
         fail(s, "not_connected", errno);
         return;
     }
-    watch(s, EPOLL_CTL_ADD, EPOLLOUT);
+    set_events(s, EPOLL_CTL_ADD, EPOLLOUT);
 }
 
 void line_flush(struct line *s)
@@ -117,7 +118,7 @@ void line_flush(struct line *s)
     bool rest = buffer_len(&s->out) > 0;
     if (rest != s->waits_to_write) {
         s->waits_to_write = rest;
-        watch(s, EPOLL_CTL_MOD, rest ? EPOLLIN | EPOLLOUT | EPOLLET : EPOLLIN | EPOLLET);
+        set_events(s, EPOLL_CTL_MOD, rest ? EPOLLIN | EPOLLOUT | EPOLLET : EPOLLIN | EPOLLET);
     }
 }
 
@@ -128,7 +129,7 @@ static void on_answer(void *ctx, const struct bench_answer *answer)
     client_on_answer(&s->load->clients[s->first_client + answer->slot], answer);
 }
 
-static void work_off(struct line *s, struct slice bytes, size_t *used)
+static void process(struct line *s, struct slice bytes, size_t *used)
 {
     const char *problem = NULL;
     *used =
@@ -139,29 +140,29 @@ static void work_off(struct line *s, struct slice bytes, size_t *used)
     }
 }
 
-/* Mostly an answer comes in one piece and is worked off where it was read. */
+/* A complete answer is processed in the read buffer, without a copy. This is the usual case. */
 static void receive(struct line *s, struct slice bytes)
 {
     size_t used = 0;
     if (buffer_len(&s->in) == 0) {
-        work_off(s, bytes, &used);
+        process(s, bytes, &used);
         if (s->state == LINE_UP && used < bytes.len) {
             (void)buffer_append(&s->in, bytes.data + used, bytes.len - used);
         }
     } else {
         (void)buffer_append_slice(&s->in, bytes);
-        work_off(s, buffer_bytes(&s->in), &used);
+        process(s, buffer_bytes(&s->in), &used);
         if (s->state == LINE_UP) {
             buffer_consume(&s->in, used);
         }
     }
     if (s->in.overflowed) {
-        line_give_up(s, "bad_answer", "an answer that is too long");
+        line_give_up(s, "bad_answer", "the answer is too long");
     }
 }
 
-/* epoll tells once that something came, and is not asked again about each connection before the
- * loop sleeps: that is cheaper. So all of it is read: what does not fill the room was all. */
+/* The socket is edge-triggered, which saves epoll work, so all bytes must be read. A read that does
+ * not fill the buffer has read all of them. */
 static void on_readable(struct line *s)
 {
     uint8_t bytes[READ_SIZE];

@@ -1,4 +1,4 @@
-/* Phases and the loop of the load, see bench_load_state.h. */
+/* Phases and the loop of the load, see load_state.h. */
 #include "bench/load.h"
 
 #include <errno.h>
@@ -57,8 +57,8 @@ static void count_error(struct bench_result *r, const char *code)
     r->errors++;
 }
 
-/* While it prepares an error ends it, since what it would measure is not what was asked for; later
- * errors are figures too. */
+/* An error in PREPARE ends the run, because the measured load would not be the requested one. Errors
+ * in MEASURE are counted. */
 void load_error(struct load *l, const char *code, const char *message)
 {
     if (l->phase == PHASE_PREPARE && !l->failed) {
@@ -120,7 +120,7 @@ static void run_timers(struct load *l)
     }
 }
 
-/* epoll counts milliseconds, and a rate needs better. */
+/* A timerfd, because the timeout of epoll has a resolution of 1 ms, which is too coarse for --rate. */
 static void arm_timer(struct load *l)
 {
     uint64_t at_ns = heap_min_at(&l->timers);
@@ -141,7 +141,7 @@ static void on_timer(struct load *l)
 {
     uint64_t times;
     ssize_t got = read(l->timer_fd, &times, sizeof(times));
-    (void)got; /* that it woke us is all that counts */
+    (void)got; /* only the wake-up matters */
     l->timer_ns = UINT64_MAX;
 }
 
@@ -166,7 +166,7 @@ static void begin_phase(struct load *l, enum bench_phase phase, uint64_t now_ns)
     if (l->phase == PHASE_PREPARE) {
         r->held_ns = now_ns - l->phase_ns;
         for (uint32_t i = 0; i < s->clients; i++) {
-            /* They begin evenly spread over their interval, and a long queue forms in time. */
+            /* Spread the starts evenly, so that clients do not begin in one burst. */
             uint64_t rate = s->contended ? ARRIVALS : s->rate;
             l->clients[i].due_ns = rate == 0 ? 0 : now_ns + SECOND * i / rate;
         }
@@ -185,7 +185,7 @@ static void begin_phase(struct load *l, enum bench_phase phase, uint64_t now_ns)
     l->progress_ns = now_ns;
     l->answer_ns = now_ns;
     if (!was_cycling) {
-        kick_all(l); /* from WARM to MEASURE everybody just goes on */
+        kick_all(l); /* from WARM to MEASURE all clients continue */
     }
 }
 
@@ -195,7 +195,7 @@ static void step_phase(struct load *l, uint64_t now_ns)
     uint64_t passed_ms = (now_ns - l->phase_ns) / MS;
     bool all_at_gate = l->at_gate == s->clients;
     bool silent = now_ns - l->answer_ns > SILENCE_MS * MS;
-    /* A long queue is not worked off to its end: what is left ends by its TTL. */
+    /* Do not wait for a long queue to drain: remaining sessions expire by their TTL. */
     bool enough = s->contended && passed_ms > SILENCE_MS;
     if (interrupted && l->phase < PHASE_CLOSE) {
         l->result->interrupted = true;
@@ -207,7 +207,7 @@ static void step_phase(struct load *l, uint64_t now_ns)
     } else if (l->phase == PHASE_PREPARE && l->failed) {
         begin_phase(l, PHASE_CLOSE, now_ns);
     } else if (l->phase == PHASE_PREPARE && silent) {
-        load_error(l, "silence", "no node answers any more");
+        load_error(l, "silence", "no node answers");
     } else if (l->phase == PHASE_PREPARE && all_at_gate) {
         begin_phase(l, PHASE_WARM, now_ns);
     } else if (l->phase == PHASE_WARM && passed_ms >= s->warmup_ms) {
@@ -219,8 +219,8 @@ static void step_phase(struct load *l, uint64_t now_ns)
     }
 }
 
-/* Whatever is overdue, about ten times a second. */
-static void look_around(struct load *l, uint64_t now_ns)
+/* Handles overdue requests and progress reports, about ten times per second. */
+static void check_overdue(struct load *l, uint64_t now_ns)
 {
     static const char *const names[] = {"preparing", "warming up", "measuring", "cleaning up", ""};
     const struct bench_settings *s = l->settings;
@@ -247,7 +247,7 @@ static void look_around(struct load *l, uint64_t now_ns)
 static void run(struct load *l)
 {
     struct epoll_event events[EVENTS];
-    uint64_t looked_ns = 0;
+    uint64_t checked_ns = 0;
     for (uint32_t i = 0; i < l->settings->connections; i++) {
         line_connect(&l->lines[i]);
     }
@@ -265,14 +265,14 @@ static void run(struct load *l)
         run_timers(l);
         uint64_t now_ns = bench_now_ns();
         step_phase(l, now_ns);
-        if (now_ns - looked_ns >= TURN_MS * MS) {
-            looked_ns = now_ns;
-            look_around(l, now_ns);
+        if (now_ns - checked_ns >= TURN_MS * MS) {
+            checked_ns = now_ns;
+            check_overdue(l, now_ns);
         }
     }
 }
 
-/* ---- beginning and end ---- */
+/* ---- start and end ---- */
 
 static bool raise_file_limit(uint64_t connections, char problem[BENCH_PROBLEM])
 {
@@ -284,8 +284,8 @@ static bool raise_file_limit(uint64_t connections, char problem[BENCH_PROBLEM])
     limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < wanted) {
         (void)snprintf(problem, BENCH_PROBLEM,
-                       "this process may open %llu files; raise it (ulimit -n) for so many "
-                       "connections",
+                       "this process may open only %llu files, too few for the connections; raise "
+                       "the limit (ulimit -n) or use fewer connections",
                        (unsigned long long)limit.rlim_max);
         return false;
     }
@@ -305,7 +305,7 @@ static void drop(void *block, size_t count, size_t size)
     memory_free(memory_system(), block, count * size + 1);
 }
 
-/* Clients are dealt out to connections as evenly as possible. */
+/* Distributes the clients evenly over the connections. */
 static void open_clients(struct load *l)
 {
     uint32_t clients = (uint32_t)l->settings->clients;

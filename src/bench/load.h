@@ -14,40 +14,41 @@ struct bench_error {
 };
 
 struct bench_sample {
-    uint64_t began_ns; /* on the monotonic clock; when it was due, with a rate */
+    uint64_t began_ns; /* on the monotonic clock; with a rate, the time it was due */
     uint64_t took_ns;
 };
 
 struct bench_result {
-    struct histogram acquire; /* ns, as are all times here */
+    struct histogram acquire; /* all times in ns */
     struct histogram release;
-    struct histogram handover; /* of the one lock: from asking for its release to the next grant */
+    struct histogram handover; /* --contended: from the release request to the next grant */
     uint64_t cycles;
     uint64_t measured_ns;
-    uint64_t cpu_ns;  /* what the bench itself used meanwhile */
-    uint64_t held_ns; /* what it took to acquire those of `held` */
+    uint64_t cpu_ns;  /* CPU time of the bench itself during the measurement */
+    uint64_t held_ns; /* time to acquire the locks of `held` */
     uint64_t errors;
-    struct bench_error by_code[BENCH_CODES]; /* the last one stands for all others */
+    struct bench_error by_code[BENCH_CODES]; /* if all are used, the last counts all other codes */
     unsigned codes;
     char last_error[BENCH_MESSAGE];
     uint64_t reconnects;
-    bool interrupted; /* by Ctrl-C; the figures are of the time until then */
+    bool interrupted; /* by Ctrl-C; the result covers the time until then */
     struct bench_sample *samples;
     size_t sample_count;
     size_t sample_capacity;
 };
 
-/* Called about once a second with what there is so far. */
+/* The argument of the progress callback, about once per second. */
 struct bench_progress {
     const char *phase;
     uint64_t passed_ns; /* since the phase began */
-    uint64_t done;      /* of what the phase counts: locks held, or cycles */
+    uint64_t done;      /* in PREPARE: held locks; later: cycles */
     const struct bench_result *so_far;
 };
 
 typedef void bench_progress_fn(const struct bench_progress *progress);
 
-/* False: it could not begin, and `problem` says why. The caller frees the result either way. */
+/* On failure, returns false with a sentence in `problem`. The caller closes the result in both
+ * cases. */
 bool bench_load_run(const struct bench_settings *settings, const struct bench_targets *targets,
                     bench_progress_fn *on_progress, struct bench_result *result,
                     char problem[BENCH_PROBLEM]);

@@ -1,11 +1,11 @@
-/* The load from inside: shared by bench_load.c (phases and the loop), bench_client.c (what a client
- * does next) and bench_line.c (connections, "line" for short).
+/* Internal state of the load, shared by load.c (phases and event loop), client.c (the
+ * steps of a client) and line.c (connections; a "line" is a connection).
  *
- *     PREPARE: every client opens its session, and they acquire the locks that are to be held
- *     WARM, MEASURE: cycles, for a time
- *     CLOSE: every client closes its session, and together those of the held locks
+ *     PREPARE         the clients acquire the locks of --held and open their sessions
+ *     WARM, MEASURE   the clients run cycles for a fixed time
+ *     CLOSE           the clients close their sessions and those of the held locks
  *
- * PREPARE and CLOSE are over when every client has nothing left to do: is at the gate. */
+ * PREPARE and CLOSE end when every client has nothing left to do, that is, is at the gate. */
 #ifndef HOLDFAST_BENCH_LOAD_STATE_H
 #define HOLDFAST_BENCH_LOAD_STATE_H
 
@@ -18,13 +18,13 @@ enum bench_phase { PHASE_PREPARE, PHASE_WARM, PHASE_MEASURE, PHASE_CLOSE, PHASE_
 #define SECOND (1000 * MS)
 
 enum {
-    SESSION_TTL_MS = 30000, /* kept alive at a third of it; see load_ttl_ms */
-    PATIENCE_MS = 20,       /* a client's turn at the one lock takes less */
-    ARRIVALS = 5000,        /* so many begin to wait for the one lock each second */
+    SESSION_TTL_MS = 30000, /* a keep-alive is sent after a third of it; see load_ttl_ms */
+    PATIENCE_MS = 20,       /* with --contended, a client holds the lock for less than this */
+    ARRIVALS = 5000,        /* clients that start per second with --contended */
     ERROR_PAUSE_MS = 10,
     RECONNECT_MS = 100,
-    REQUEST_MS = 10000, /* a request that takes longer is given up */
-    SILENCE_MS = 15000, /* PREPARE and CLOSE end when so long nothing was answered */
+    REQUEST_MS = 10000, /* timeout of a request */
+    SILENCE_MS = 15000, /* PREPARE and CLOSE end after this time without an answer */
 };
 
 struct held_session {
@@ -38,16 +38,16 @@ struct client {
     uint32_t slot;
     bool waits_for_answer;
     bool at_gate;
-    bool is_held_work; /* the request outstanding is about a held session */
-    bool is_in_doubt;  /* whether it still waits: its session has to end */
+    bool is_held_work; /* the outstanding request is for a held session */
+    bool is_in_doubt;  /* it may still be in the queue: its session must be closed */
     enum bench_verb verb;
     char session[BENCH_SESSION]; /* "": none */
-    char name[48];               /* of the lock that it holds or asks for */
+    char name[48];               /* of the lock that it holds or requests */
     uint64_t token;              /* 0: holds nothing */
     uint64_t cycle;
     uint64_t sent_ns;
-    uint64_t asked_ns; /* what its latency counts from: when it was sent, or due */
-    uint64_t due_ns;   /* when the next cycle should begin, with a rate */
+    uint64_t asked_ns; /* start of the latency: when it was sent or, with a rate, due */
+    uint64_t due_ns;   /* with a rate: when the next cycle is due */
     uint64_t keepalive_ns;
     uint32_t timer; /* its position in the heap */
     uint32_t held_session;
@@ -81,43 +81,43 @@ struct load {
     enum bench_phase phase;
     uint64_t phase_ns; /* when it began */
     uint64_t progress_ns;
-    uint64_t answer_ns; /* when the last answer came */
-    uint32_t run;       /* random: names are fresh in every run */
+    uint64_t answer_ns; /* time of the last answer */
+    uint32_t run;       /* random: each run uses new lock names */
     int epoll;
     int timer_fd;
     uint64_t timer_ns;
-    struct heap timers; /* clients, and behind them lines */
+    struct heap timers; /* refs: clients from 1, then lines */
     struct client *clients;
     struct line *lines;
     uint32_t at_gate;
     struct held_session *held;
     uint32_t held_sessions;
-    uint32_t held_taken; /* sessions that are somebody's work, or done */
+    uint32_t held_taken; /* sessions assigned to a client */
     uint64_t held_locks;
-    uint64_t released_ns; /* when the release of the one lock was sent; 0: it is held */
+    uint64_t released_ns; /* --contended: when the release was sent; 0: the lock is held */
 };
 
 uint64_t bench_now_ns(void);
 
-/* Of a client's session, and of its waiting: many that queue at one lock wait long, and cannot keep
- * their sessions alive meanwhile, since each has one request outstanding. */
+/* The TTL of the session of a client and the timeout of its acquire request. A client has one
+ * outstanding request, so it sends no keep-alive while it waits in a long queue. */
 static inline uint64_t load_ttl_ms(const struct bench_settings *s)
 {
     uint64_t queue_ms = s->contended ? s->clients * PATIENCE_MS : 0;
     return queue_ms > SESSION_TTL_MS ? queue_ms : SESSION_TTL_MS;
 }
 
-/* bench_load.c */
+/* load.c */
 void load_error(struct load *l, const char *code, const char *message);
 void load_set_timer(struct load *l, uint32_t *position, ref who, uint64_t at_ns);
 
-/* bench_client.c */
+/* client.c */
 void client_next(struct client *c);
 void client_on_answer(struct client *c, const struct bench_answer *answer);
-/* Its connection is gone, and what it asked with it. */
+/* The connection of the client, and with it the outstanding request, is lost. */
 void client_on_loss(struct client *c);
 
-/* bench_line.c */
+/* line.c */
 bool line_open(struct line *s);
 void line_close(struct line *s);
 void line_on_event(struct line *s, uint32_t events);

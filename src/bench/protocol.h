@@ -1,7 +1,7 @@
-/* What `holdfast bench` needs of a protocol: bytes that ask, and bytes that answer. One file each;
- * none of them knows sockets, clocks or the load.
+/* The interface of a protocol of `holdfast bench`: it encodes requests and decodes answers. A
+ * protocol uses no sockets, no clocks and no state of the load.
  *
- * The clients of a connection are its slots, from 0; each has one request outstanding at most. */
+ * The clients of a connection are its slots, from 0. A slot has at most one outstanding request. */
 #ifndef HOLDFAST_BENCH_PROTOCOL_H
 #define HOLDFAST_BENCH_PROTOCOL_H
 
@@ -17,7 +17,7 @@ enum bench_verb {
 
 enum { BENCH_SESSION = 64, BENCH_CODE = 48, BENCH_MESSAGE = 200 };
 
-/* Its texts have a NUL behind them. */
+/* The texts are NUL-terminated. */
 struct bench_request {
     enum bench_verb verb;
     struct slice session; /* its id; for all but OPEN */
@@ -31,10 +31,10 @@ struct bench_request {
 
 struct bench_answer {
     uint32_t slot;
-    bool fine;            /* it was done */
+    bool fine;            /* the request succeeded */
     uint64_t token;       /* of ACQUIRE */
-    struct slice session; /* of OPEN; lasts as long as the call */
-    /* When it was not done: a word to count by, and a sentence. */
+    struct slice session; /* of OPEN; valid during the callback */
+    /* If it failed: a code for the statistics, and a sentence. */
     char code[BENCH_CODE];
     char message[BENCH_MESSAGE];
 };
@@ -45,18 +45,18 @@ struct bench_protocol {
     const char *name;
     bool multiplexes;     /* whether a connection may have more than one slot */
     bool waits;           /* whether an acquire may wait */
-    bool sessions_follow; /* with the connection the session is gone for its client */
+    bool sessions_follow; /* the loss of the connection ends the session */
 
-    /* The state of one connection. `host` is the server's HOST:PORT, and outlives it. */
+    /* Creates the state of one connection. `host` is HOST:PORT of the server and must outlive it. */
     void *(*open)(const char *host, uint32_t slots);
     void (*close)(void *state);
-    /* A new connection to the server begins; what it must say first is appended to `out`. */
+    /* A new connection is established. Appends the first bytes to send to `out`. */
     void (*begin)(void *state, struct buffer *out);
     void (*ask)(void *state, uint32_t slot, const struct bench_request *ask, struct buffer *out);
-    /* Works off `bytes`, calls `on_answer` (which may ask anew at once) for each whole answer in
-     * them, and returns how many it consumed; those after them come again with more behind them.
-     * What the protocol itself has to say is appended to `out`. On bytes that are no answers it
-     * sets `*problem`, and the connection is given up. */
+    /* Decodes `bytes`, calls `on_answer` for each complete answer and returns the bytes consumed.
+     * `on_answer` may send the next request. The rest is passed again together with further bytes.
+     * Bytes that the protocol itself must send are appended to `out`. If `bytes` are invalid, sets
+     * `*problem`; the caller closes the connection. */
     size_t (*receive)(void *state, struct slice bytes, struct buffer *out,
                       bench_answer_fn *on_answer, void *ctx, const char **problem);
 };

@@ -1,4 +1,4 @@
-/* Figures as JSON, as a table and as CSV. */
+/* Prints results as JSON, as a table and as CSV. */
 #include "bench/report.h"
 
 #include <inttypes.h>

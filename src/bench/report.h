@@ -1,4 +1,4 @@
-/* What `holdfast bench` prints: one JSON object, or a table for people; and its samples. */
+/* The output of `holdfast bench`: one JSON object or a table, and the file of samples. */
 #ifndef HOLDFAST_BENCH_REPORT_H
 #define HOLDFAST_BENCH_REPORT_H
 
@@ -8,9 +8,9 @@ void bench_report_json(const struct bench_settings *settings, const struct bench
                        const struct bench_result *result);
 void bench_report_table(const struct bench_settings *settings, const struct bench_targets *targets,
                         const struct bench_result *result);
-/* One line on a terminal, which the next one overwrites. */
+/* Prints one line to the terminal, which the next call overwrites. */
 void bench_report_progress(const struct bench_progress *progress);
-/* CSV: began_us (wall clock), took_us. False when the file could not be written; errno says why. */
+/* Writes CSV: began_us (wall clock), took_us. False with errno if the file cannot be written. */
 bool bench_report_samples(const char *path, const struct bench_result *result);
 
 #endif

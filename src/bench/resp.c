@@ -1,9 +1,9 @@
-/* The Redis protocol for `holdfast bench`: a lock as Redis's own documentation has it. It is taken
- * by SET name value NX PX ttl with a value of its own, and given back by a script that deletes it
- * if it still has that value. The same bytes go to Holdfast and, for comparison, to Redis
- * (bench/peers).
+/* The Redis protocol for `holdfast bench`: a lock as in the documentation of Redis. The client
+ * acquires it with SET name value NX PX ttl and a unique value, and releases it with a script that
+ * deletes the key if it still has that value. Holdfast and, for comparison, Redis (bench/peers) get
+ * the same bytes.
  *
- * There are no sessions: opening one loads the script, whose digest is the session's id. */
+ * There are no sessions: opening one loads the script, and its digest is the id of the session. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/random.h>
@@ -18,7 +18,7 @@ static const char release_script[] =
 
 struct resp {
     enum bench_verb verb; /* of the request that is outstanding */
-    uint64_t salt;        /* so that no two connections have the same values */
+    uint64_t salt;        /* random: makes values unique across connections */
     uint64_t count;
     char value[VALUE]; /* of the last acquire */
 };
@@ -46,7 +46,7 @@ static void resp_begin(void *state, struct buffer *out)
     (void)out;
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static void put_head(struct buffer *out, char kind, size_t value)
 {
@@ -71,53 +71,53 @@ static void put_request(struct buffer *out, const struct slice *words, size_t co
     hf_assert(!out->overflowed);
 }
 
-static void ask_acquire(struct resp *r, const struct bench_request *ask, struct buffer *out)
+static void put_acquire(struct resp *r, const struct bench_request *call, struct buffer *out)
 {
     char ttl[24];
     (void)snprintf(r->value, sizeof(r->value), "%016" PRIx64 "%" PRIu64, r->salt, r->count++);
     (void)snprintf(ttl, sizeof(ttl), "%d", LOCK_TTL_MS);
-    const struct slice words[] = {slice_of("SET"), ask->name,      slice_of(r->value),
+    const struct slice words[] = {slice_of("SET"), call->name,     slice_of(r->value),
                                   slice_of("NX"),  slice_of("PX"), slice_of(ttl)};
     put_request(out, words, sizeof(words) / sizeof(words[0]));
 }
 
-static void resp_request(void *state, uint32_t slot, const struct bench_request *ask,
+static void resp_request(void *state, uint32_t slot, const struct bench_request *call,
                          struct buffer *out)
 {
     struct resp *r = state;
     hf_assert(slot == 0);
-    r->verb = ask->verb;
-    if (ask->verb == BENCH_ACQUIRE) {
-        ask_acquire(r, ask, out);
-    } else if (ask->verb == BENCH_RELEASE) {
-        const struct slice words[] = {slice_of("EVALSHA"), ask->session, slice_of("1"), ask->name,
+    r->verb = call->verb;
+    if (call->verb == BENCH_ACQUIRE) {
+        put_acquire(r, call, out);
+    } else if (call->verb == BENCH_RELEASE) {
+        const struct slice words[] = {slice_of("EVALSHA"), call->session, slice_of("1"), call->name,
                                       slice_of(r->value)};
         put_request(out, words, sizeof(words) / sizeof(words[0]));
-    } else if (ask->verb == BENCH_OPEN) {
+    } else if (call->verb == BENCH_OPEN) {
         const struct slice words[] = {slice_of("SCRIPT"), slice_of("LOAD"),
                                       slice_of(release_script)};
         put_request(out, words, sizeof(words) / sizeof(words[0]));
     } else {
-        const struct slice words[] = {slice_of("PING")}; /* there is nothing to renew or to close */
+        const struct slice words[] = {slice_of("PING")}; /* nothing to renew or close */
         put_request(out, words, 1);
     }
 }
 
 /* ---- answers ---- */
 
-/* One answer of those that come here: a line, and for '$' the bytes behind it. Returns what it
- * takes, 0 when it is not all there. */
+/* Reads one answer: a line and, for '$', the bytes after it. Returns its length, or 0 if it is
+ * incomplete. */
 static size_t read_answer(struct slice bytes, struct slice *line, struct slice *bulk,
                           const char **problem)
 {
     const uint8_t *end = bytes.len == 0 ? NULL : memchr(bytes.data, '\n', bytes.len);
     if (end == NULL) {
-        *problem = bytes.len > LINE_MAX_BYTES ? "an answer without an end of its line" : NULL;
+        *problem = bytes.len > LINE_MAX_BYTES ? "the line of the answer has no end" : NULL;
         return 0;
     }
     size_t taken = (size_t)(end - bytes.data) + 1;
     if (taken < 3 || end[-1] != '\r' || memchr("+-:$_", bytes.data[0], 5) == NULL) {
-        *problem = "an answer that is not of the Redis protocol";
+        *problem = "the answer is not in the Redis protocol";
         return 0;
     }
     *line = slice_make(bytes.data, taken - 2);
@@ -129,7 +129,7 @@ static size_t read_answer(struct slice bytes, struct slice *line, struct slice *
     for (size_t i = 1; i < line->len; i++) {
         len = len * 10 + (size_t)(line->data[i] - '0');
         if (line->data[i] < '0' || line->data[i] > '9' || len > LINE_MAX_BYTES) {
-            *problem = "an answer whose length is none, or too large";
+            *problem = "the length in the answer is invalid or too large";
             return 0;
         }
     }
@@ -140,11 +140,11 @@ static size_t read_answer(struct slice bytes, struct slice *line, struct slice *
     return taken + len + 2;
 }
 
-static void tell_failure(struct slice line, struct bench_answer *a)
+static void set_failure(struct slice line, struct bench_answer *a)
 {
-    if (line.data[0] != '-') { /* no error, yet not what was wanted: nil, or 0 */
+    if (line.data[0] != '-') { /* not an error: nil, or 0 */
         (void)snprintf(a->code, sizeof(a->code), "refused");
-        (void)snprintf(a->message, sizeof(a->message), "refused: somebody else holds it");
+        (void)snprintf(a->message, sizeof(a->message), "refused: another client holds the lock");
         return;
     }
     const uint8_t *space = memchr(line.data, ' ', line.len);
@@ -183,7 +183,7 @@ static size_t resp_receive(void *state, struct slice bytes, struct buffer *out,
         break;
     }
     if (!a.fine) {
-        tell_failure(line, &a);
+        set_failure(line, &a);
     }
     on_answer(ctx, &a);
     return taken;

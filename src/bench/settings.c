@@ -1,4 +1,4 @@
-/* Reading the flags of `holdfast bench`: one table, as far as they are alike. */
+/* The table of the flags of `holdfast bench`, and their parser. */
 #include "bench/settings.h"
 
 #include <stdio.h>
@@ -24,19 +24,19 @@ struct flag {
 
 /* clang-format off */
 static const struct flag flags[] = {
-    {"--clients", NUMBER, AT(clients), 1, BENCH_CLIENTS_MAX, "N", "each has a session and one request outstanding (64)"},
-    {"--seconds", DURATION, AT(measure_ms), 100, DAY_MS, "S", "how long to measure (10)"},
-    {"--warmup", DURATION, AT(warmup_ms), 0, DAY_MS, "S", "how long to run before that (2)"},
-    {"--connections", NUMBER, AT(connections), 1, BENCH_CLIENTS_MAX, "K", "that carry them (one for each client)"},
-    {"--api", API, AT(protocol), 0, 0, "http|grpc|resp", "the protocol (grpc; http with --held); resp is that of Redis"},
-    {"--via", VIA, AT(via_any), 0, 0, "leader|any", "ask the leader, or all nodes in turn, which forward (leader)"},
-    {"--tier", TIER, AT(tier), 0, 0, "TIER", "correctness or efficiency (the server's choice)"},
-    {"--endpoints", TEXT, AT(endpoints), 0, 0, "LIST", "HOST:PORT,... (HOLDFAST_ENDPOINTS, or 127.0.0.1:4653)"},
-    {"--rate", NUMBER, AT(rate), 1, BENCH_RATE_MAX, "R", "begin R cycles a second, whatever the answers take; latency then counts from when a cycle was due"},
-    {"--held", NUMBER, AT(held), 0, BENCH_HELD_MAX, "N", "hold N other locks meanwhile, 500 to a session (0)"},
-    {"--contended", SWITCH, AT(contended), 0, 0, "", "all clients want the same lock and wait for it: how fast is it handed over?"},
-    {"--resp", TEXT, AT(resp), 0, 0, "LIST", "HOST:PORT,... for --api resp, the leader first (two above the ports for clients)"},
-    {"--samples", TEXT, AT(samples), 0, 0, "FILE", "write every acquire there: when it began (wall clock, us) and what it took (us)"},
+    {"--clients", NUMBER, AT(clients), 1, BENCH_CLIENTS_MAX, "N", "clients, each with a session and one outstanding request (default: 64)"},
+    {"--seconds", DURATION, AT(measure_ms), 100, DAY_MS, "S", "duration of the measurement (default: 10)"},
+    {"--warmup", DURATION, AT(warmup_ms), 0, DAY_MS, "S", "duration of the load before the measurement (default: 2)"},
+    {"--connections", NUMBER, AT(connections), 1, BENCH_CLIENTS_MAX, "K", "connections that the clients share (default: one per client)"},
+    {"--api", API, AT(protocol), 0, 0, "http|grpc|resp", "protocol; resp is the Redis protocol (default: grpc; with --held, http)"},
+    {"--via", VIA, AT(via_any), 0, 0, "leader|any", "send requests to the leader, or to all nodes, which forward them (default: leader)"},
+    {"--tier", TIER, AT(tier), 0, 0, "TIER", "correctness or efficiency (default: correctness)"},
+    {"--endpoints", TEXT, AT(endpoints), 0, 0, "LIST", "HOST:PORT,... (default: HOLDFAST_ENDPOINTS, else 127.0.0.1:4653)"},
+    {"--rate", NUMBER, AT(rate), 1, BENCH_RATE_MAX, "R", "start R cycles per second at fixed times; latency counts from the time a cycle was due"},
+    {"--held", NUMBER, AT(held), 0, BENCH_HELD_MAX, "N", "hold N other locks during the run, 500 per session (default: 0)"},
+    {"--contended", SWITCH, AT(contended), 0, 0, "", "all clients wait for the same lock; measures the time from release to the next grant"},
+    {"--resp", TEXT, AT(resp), 0, 0, "LIST", "HOST:PORT,... for --api resp, the leader first (default: the client ports + 2)"},
+    {"--samples", TEXT, AT(samples), 0, 0, "FILE", "write the start (wall clock, us) and the duration (us) of every acquire to FILE as CSV"},
     {"--json", SWITCH, AT(json), 0, 0, "", "print one JSON object"},
     {"--help", SWITCH, AT(help), 0, 0, "", "this list"},
 };
@@ -46,15 +46,17 @@ enum { FLAGS = sizeof(flags) / sizeof(flags[0]) };
 
 void bench_settings_print_help(void)
 {
-    printf("holdfast bench: how many locks a second a cluster takes and gives back.\n\n");
+    printf(
+        "holdfast bench: measures how many locks per second a cluster acquires and releases.\n\n");
     for (unsigned i = 0; i < FLAGS; i++) {
         char left[40];
         (void)snprintf(left, sizeof(left), "%s %s", flags[i].name, flags[i].argument);
         printf("  %-22s %s\n", left, flags[i].help);
     }
-    printf("\nA cycle is an acquire and a release of a fresh name under bench/. Sessions and locks "
-           "that it\nmade are given back at the end. Exit codes: 0, 64 usage, 69 no node was "
-           "reached or none answered.\n");
+    printf(
+        "\nA cycle is an acquire and a release of a new lock name under bench/. All sessions and "
+        "locks are\nclosed at the end. Exit codes: 0 success, 64 wrong usage, 69 no node is "
+        "reachable or none answered.\n");
 }
 
 static bool complain(const char *flag, const char *words)
@@ -70,10 +72,10 @@ static bool read_number(struct bench_settings *s, const struct flag *flag, const
         flag->kind == DURATION ? value_duration_ms(text, &value) : value_number(text, &value);
     if (!fine || value < flag->min || value > flag->max) {
         if (flag->kind == DURATION) {
-            fprintf(stderr, "holdfast: %s is a duration of %u ms to 24h, not \"%s\"\n", flag->name,
-                    (unsigned)flag->min, text);
+            fprintf(stderr, "holdfast: %s must be a duration of %u ms to 24h, not \"%s\"\n",
+                    flag->name, (unsigned)flag->min, text);
         } else {
-            fprintf(stderr, "holdfast: %s is a number from %u to %u, not \"%s\"\n", flag->name,
+            fprintf(stderr, "holdfast: %s must be a number from %u to %u, not \"%s\"\n", flag->name,
                     (unsigned)flag->min, (unsigned)flag->max, text);
         }
         return false;
@@ -91,7 +93,7 @@ static bool read_api(struct bench_settings *s, const char *text)
             return true;
         }
     }
-    return complain("--api", "is http, grpc or resp");
+    return complain("--api", "must be http, grpc or resp");
 }
 
 static bool read_value(struct bench_settings *s, const struct flag *flag, const char *text)
@@ -106,14 +108,14 @@ static bool read_value(struct bench_settings *s, const struct flag *flag, const 
     case VIA:
         s->via_any = strcmp(text, "any") == 0;
         return s->via_any || strcmp(text, "leader") == 0 ||
-               complain(flag->name, "is leader or any");
+               complain(flag->name, "must be leader or any");
     case TIER:
         s->tier = strcmp(text, "efficiency") == 0 || strcmp(text, "EFFICIENCY") == 0
                       ? "EFFICIENCY"
                       : "CORRECTNESS";
         return strcmp(s->tier, "EFFICIENCY") == 0 || strcmp(text, "correctness") == 0 ||
                strcmp(text, "CORRECTNESS") == 0 ||
-               complain(flag->name, "is correctness or efficiency");
+               complain(flag->name, "must be correctness or efficiency");
     case TEXT:
         memcpy(at, &text, sizeof(text));
         return text[0] != '\0' || complain(flag->name, "needs a value");
@@ -142,12 +144,11 @@ static bool check(struct bench_settings *s)
         s->connections = s->clients;
     }
     if (s->connections > s->clients) {
-        return complain("--connections", "cannot be more than --clients");
+        return complain("--connections", "must not be more than --clients");
     }
     if (s->connections < s->clients && !s->protocol->multiplexes) {
-        return complain(
-            "--connections",
-            "has to be as many as --clients: this protocol carries one request at a time");
+        return complain("--connections",
+                        "must equal --clients: a connection of this protocol carries one client");
     }
     if (s->held > 0 && s->protocol != &bench_http) {
         return complain("--held", "needs --api http");
@@ -156,11 +157,11 @@ static bool check(struct bench_settings *s)
         return complain("--contended", "needs --api grpc or http: the Redis protocol has no queue");
     }
     if (s->contended && s->rate > 0) {
-        return complain("--contended", "goes as fast as it can: leave --rate out");
+        return complain("--contended", "cannot be combined with --rate");
     }
     if (s->protocol == &bench_resp && s->tier[0] != '\0') {
-        return complain("--tier", "is not the client's choice with --api resp: the server's "
-                                  "configuration names it");
+        return complain("--tier", "cannot be used with --api resp: the setting resp-tier of the "
+                                  "server selects the tier");
     }
     if (s->resp != NULL && s->protocol != &bench_resp) {
         return complain("--resp", "needs --api resp");

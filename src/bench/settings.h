@@ -9,13 +9,13 @@ struct bench_settings {
     uint64_t connections;
     uint64_t measure_ms;
     uint64_t warmup_ms;
-    uint64_t rate; /* cycles per second that are begun; 0: as many as there is time for */
-    uint64_t held; /* locks that are held meanwhile */
+    uint64_t rate; /* cycles started per second; 0: no limit */
+    uint64_t held; /* locks that are held during the run */
     const struct bench_protocol *protocol;
     const char *tier;      /* "" or a name in capitals */
-    const char *endpoints; /* NULL: those of the environment */
+    const char *endpoints; /* NULL: HOLDFAST_ENDPOINTS or the default */
     const char *samples;   /* a file, or NULL */
-    const char *resp;      /* addresses of the Redis protocol; NULL: two above the clients' */
+    const char *resp;      /* addresses of the Redis protocol; NULL: the client ports + 2 */
     bool via_any;
     bool contended; /* one lock for all */
     bool json;
@@ -29,8 +29,7 @@ enum {
     BENCH_RATE_MAX = 10000000,
 };
 
-/* False: something is wrong with them, and has been said on stderr. Texts of `arguments` are
- * referred to, not copied. */
+/* On failure, prints the problem to stderr and returns false. `s` points into `arguments`. */
 bool bench_settings_read(struct bench_settings *s, int count, char **arguments);
 void bench_settings_print_help(void);
 

@@ -1,4 +1,4 @@
-/* What the cluster says of itself, and the addresses behind it. */
+/* Reads the members of the cluster and resolves their addresses. */
 #include "bench/targets.h"
 
 #include <netdb.h>
@@ -8,7 +8,7 @@
 #include "cli/api.h"
 #include "cli/exits.h"
 
-/* "HOST:PORT" or "[IPV6]:PORT". False: it is none, or the name is not known. */
+/* Resolves "HOST:PORT" or "[IPV6]:PORT". False: invalid, or the name cannot be resolved. */
 static bool resolve(struct slice text, struct bench_target *out)
 {
     char host[BENCH_HOST];

@@ -1,4 +1,4 @@
-/* Which nodes `holdfast bench` loads: asked of the cluster itself, by GET /api/v1/cluster. */
+/* The nodes that `holdfast bench` sends requests to, from GET /api/v1/cluster. */
 #ifndef HOLDFAST_BENCH_TARGETS_H
 #define HOLDFAST_BENCH_TARGETS_H
 
@@ -20,17 +20,17 @@ struct bench_targets {
     bool leads;     /* the leader's address is known */
     uint64_t leader;
     uint64_t members;
-    char version[32]; /* of the server, "" if it does not tell */
+    char version[32]; /* of the server; "": unknown */
 };
 
-/* NULL endpoints are those of the environment, or the default. 0, or else it has said why, and it
- * is the exit code. */
+/* `endpoints` NULL: HOLDFAST_ENDPOINTS or the default. Returns 0; else prints the problem and
+ * returns the exit code. */
 int bench_targets_find(const char *endpoints, struct bench_targets *out);
 
-/* "HOST:PORT,..." instead of what the cluster says; the first one counts as the leader. False: one
- * of them is no address, or there are too many. */
+/* Uses the list "HOST:PORT,..." instead; the first one counts as the leader. False: an address is
+ * invalid, or there are too many. */
 bool bench_targets_of_list(const char *list, struct bench_targets *out);
-/* The same hosts, with ports that are `by` higher. */
+/* Adds `by` to all ports. */
 void bench_targets_shift(struct bench_targets *targets, unsigned by);
 
 #endif

@@ -1,4 +1,4 @@
-/* The endpoints in turn, see api.h. */
+/* Sends a request to the endpoints in turn, see api.h. */
 #include "cli/api.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "cli/say.h"
 
 #define DEFAULT_ENDPOINT "127.0.0.1:4653"
-#define NO_LEADER "it knows no leader, or is busy"
+#define NO_LEADER "it sees no leader, or it is busy"
 
 enum { CONNECT_MS = 1000, ATTEMPT_MIN_MS = 1000, PAUSE_MS = 100, REFUSAL_MAX = 16 << 10 };
 
@@ -25,8 +25,8 @@ bool api_init(struct api *api, const struct cli_common *common)
     while (*list != '\0') {
         size_t len = strcspn(list, ", ");
         if (len >= HTTP_ENDPOINT || api->count == API_ENDPOINTS) {
-            cli_say("--endpoints: at most %d of them, each of less than %d bytes", API_ENDPOINTS,
-                    HTTP_ENDPOINT);
+            cli_say("--endpoints: at most %d endpoints are allowed, each shorter than %d bytes",
+                    API_ENDPOINTS, HTTP_ENDPOINT);
             return false;
         }
         if (len > 0) {
@@ -36,12 +36,12 @@ bool api_init(struct api *api, const struct cli_common *common)
         list += strspn(list, ", ");
     }
     if (api->count == 0) {
-        cli_say("--endpoints: none is named; write HOST:PORT,HOST:PORT");
+        cli_say("--endpoints: the list is empty; write HOST:PORT,HOST:PORT");
     }
     return api->count > 0;
 }
 
-static bool has_any_said(const struct api *api)
+static bool has_any_refused(const struct api *api)
 {
     for (unsigned i = 0; i < api->count; i++) {
         if (api->has_said[i]) {
@@ -53,13 +53,13 @@ static bool has_any_said(const struct api *api)
 
 void api_problem(const struct api *api, char *out, size_t size)
 {
-    size_t len =
-        (size_t)snprintf(out, size, "%s: tried ",
-                         has_any_said(api) ? "no endpoint can do it now" : "no endpoint answered");
+    size_t len = (size_t)snprintf(out, size, "%s: tried ",
+                                  has_any_refused(api) ? "no endpoint can serve the request now"
+                                                       : "no endpoint answered");
     for (unsigned i = 0; i < api->count && len < size; i++) {
         len += (size_t)snprintf(out + len, size - len, "%s%s (%s)", i == 0 ? "" : ", ",
                                 api->endpoints[i],
-                                api->problems[i][0] != '\0' ? api->problems[i] : "not asked");
+                                api->problems[i][0] != '\0' ? api->problems[i] : "not tried");
     }
 }
 
@@ -69,21 +69,20 @@ static int fail_unreachable(const struct api *api)
     if (!api->is_quiet) {
         api_problem(api, text, sizeof(text));
         cli_say("%s; %s", text,
-                has_any_said(api) ? "`holdfast status` tells which nodes are silent"
-                                  : API_NOBODY_THERE);
+                has_any_refused(api) ? "`holdfast status` shows which nodes are unreachable"
+                                     : API_NOBODY_THERE);
     }
     return EXIT_UNREACHABLE;
 }
 
-/* What one endpoint made of it. */
 enum attempt {
     ATTEMPT_ANSWERED,
-    ATTEMPT_NOTHING_DONE, /* refused, or 503: another one may be asked */
-    ATTEMPT_UNKNOWN,      /* the request was sent, and no answer came */
+    ATTEMPT_NOTHING_DONE, /* not connected, or 503: another endpoint may be tried */
+    ATTEMPT_UNKNOWN,      /* the request was sent, and no answer was received */
 };
 
-/* A node that cannot do it now says why. */
-static void keep_words(struct api *api, unsigned index, struct http *h, int64_t deadline_ms)
+/* Keeps the message of a 503 for api_problem. */
+static void keep_refusal(struct api *api, unsigned index, struct http *h, int64_t deadline_ms)
 {
     struct buffer text;
     struct fault fault;
@@ -117,17 +116,17 @@ static enum attempt attempt(struct api *api, unsigned index, const struct api_re
             outcome = h->status == 503 ? ATTEMPT_NOTHING_DONE : ATTEMPT_ANSWERED;
         }
     }
-    /* What a node said is worth more than that it did not say it again in the time that was left.
-     */
+    /* Keep the message of an earlier 503: it explains more than a later timeout. */
     if (h->status == 503) {
-        keep_words(api, index, h, deadline_ms);
+        keep_refusal(api, index, h, deadline_ms);
     } else if (!api->has_said[index]) {
         (void)snprintf(api->problems[index], HTTP_PROBLEM, "%s", h->problem);
     }
     return outcome;
 }
 
-/* Each gets its share of what is left, so that one that hangs does not take it all. */
+/* The deadline of one attempt: an equal share of the time left, so that an endpoint that hangs does
+ * not use all of it. */
 static int64_t share(int64_t deadline_ms, unsigned endpoints_left)
 {
     int64_t now_ms = clock_boot_ms();
@@ -136,13 +135,13 @@ static int64_t share(int64_t deadline_ms, unsigned endpoints_left)
     return now_ms + part_ms < deadline_ms ? now_ms + part_ms : deadline_ms;
 }
 
-/* 0: `h` has the head of an answer. While some say that there is no leader, the round begins again:
- * elections take less than a second. */
-static int ask_all(struct api *api, const struct api_request *request, int64_t deadline_ms,
+/* Returns 0 if `h` has the head of an answer, else the exit code. If an endpoint answers 503, tries
+ * all of them again until the deadline: an election takes less than a second. */
+static int try_all(struct api *api, const struct api_request *request, int64_t deadline_ms,
                    struct http *h)
 {
     for (;;) {
-        bool was_heard = false;
+        bool was_answered = false;
         for (unsigned i = 0; i < api->count; i++) {
             unsigned index = (api->current + i) % api->count;
             enum attempt outcome =
@@ -151,16 +150,16 @@ static int ask_all(struct api *api, const struct api_request *request, int64_t d
                 api->current = index;
                 return 0;
             }
-            was_heard |= h->status != 0;
+            was_answered |= h->status != 0;
             http_close(h);
             if (outcome == ATTEMPT_UNKNOWN && request->repeat == API_ONCE) {
-                cli_say("%s took the request and gave no answer (%s): it may have been done; look "
-                        "before you ask again",
+                cli_say("%s received the request and sent no answer (%s): the request may have "
+                        "been executed; check the state before you repeat it",
                         api->endpoints[index], api->problems[index]);
                 return EXIT_UNREACHABLE;
             }
         }
-        if (!was_heard || clock_boot_ms() + PAUSE_MS >= deadline_ms) {
+        if (!was_answered || clock_boot_ms() + PAUSE_MS >= deadline_ms) {
             return fail_unreachable(api);
         }
         struct timespec pause = {0, PAUSE_MS * 1000000L};
@@ -176,12 +175,12 @@ static int read_answer(struct http *h, struct api_answer *answer, int64_t deadli
         state = http_read_body(h, &answer->text, deadline_ms);
     } while (state == HTTP_MORE);
     if (state == HTTP_BROKEN) {
-        cli_say("the answer of %s broke off: %s; ask again", h->authority, h->problem);
+        cli_say("the answer of %s is incomplete: %s; try again", h->authority, h->problem);
         return EXIT_UNREACHABLE;
     }
     answer->tree = json_tree_parse(buffer_bytes(&answer->text), &fault);
     if (answer->tree == NULL) {
-        cli_say("what answers at %s is no Holdfast node (status %d, %s)", h->authority, h->status,
+        cli_say("the server at %s is not a Holdfast node (status %d, %s)", h->authority, h->status,
                 fault.text);
         return EXIT_UNREACHABLE;
     }
@@ -207,7 +206,7 @@ int api_call(struct api *api, const struct api_request *request, struct api_answ
 {
     struct http h;
     int64_t deadline_ms = clock_boot_ms() + (int64_t)api->timeout_ms;
-    int code = ask_all(api, request, deadline_ms, &h);
+    int code = try_all(api, request, deadline_ms, &h);
     if (code != 0) {
         return code;
     }
@@ -234,7 +233,7 @@ int api_stream(struct api *api, const char *target, struct http *http)
 {
     struct api_request request = {"GET", target, slice_make(NULL, 0), API_REPEAT};
     int64_t deadline_ms = clock_boot_ms() + (int64_t)api->timeout_ms;
-    int code = ask_all(api, &request, deadline_ms, http);
+    int code = try_all(api, &request, deadline_ms, http);
     if (code != 0 || http->status == 200) {
         return code;
     }

@@ -1,4 +1,4 @@
-/* Lists that come in pages (S9.2), and the small things that every request needs. */
+/* Lists in pages (S9.2), and helpers for requests. */
 #include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static void keep_page(struct api_pages *pages, struct api_answer *answer, const 
     for (size_t i = 0; i < count; i++) {
         pages->items[pages->count++] = json_tree_at(array, i);
     }
-    answer->tree = NULL; /* it is the pages' now */
+    answer->tree = NULL; /* `pages` owns it now */
 }
 
 int api_pages_read(struct api *api, const char *target, const char *key, struct api_pages *pages)
@@ -54,7 +54,7 @@ int api_pages_read(struct api *api, const char *target, const char *key, struct 
             return 0;
         }
     }
-    cli_say("the list does not end; use a prefix");
+    cli_say("the list has too many pages; use a prefix");
     api_pages_close(pages);
     return EXIT_FAILED;
 }

@@ -1,4 +1,4 @@
-/* Tables for people, see columns.h. */
+/* Text tables, see columns.h. */
 #include "cli/columns.h"
 
 #include <stdlib.h>
@@ -18,8 +18,7 @@ void columns_close(struct columns *t)
     buffer_close(&t->cells);
 }
 
-/* UTF-8 is counted by its first bytes. Wide characters count as one: the table is then a little
- * ragged, and nothing worse. */
+/* Counts the characters of UTF-8. Wide characters count as one, so they misalign a row. */
 static size_t count_characters(struct slice text)
 {
     size_t count = 0;

@@ -1,4 +1,4 @@
-/* A table for people: columns as wide as what is in them, a heading, colour only on a terminal.
+/* A text table: a heading, columns as wide as their contents, colour only on a terminal.
  *
  *     struct columns t;
  *     columns_init(&t, 3);
@@ -7,7 +7,7 @@
  *     columns_print(&t, stdout);
  *     columns_close(&t);
  *
- * The first row is the heading. Without a row behind it nothing but the heading is printed. */
+ * The first row is the heading. */
 #ifndef HOLDFAST_CLI_COLUMNS_H
 #define HOLDFAST_CLI_COLUMNS_H
 
@@ -21,7 +21,7 @@ enum cli_colour { COLOUR_NONE, COLOUR_BOLD, COLOUR_RED, COLOUR_GREEN, COLOUR_YEL
 
 struct columns {
     unsigned count;
-    struct buffer cells; /* each: a byte of colour, the text, a NUL */
+    struct buffer cells; /* each: one byte of colour, the text, a NUL */
     size_t cell_count;
     size_t width[COLUMNS_MOST]; /* in characters */
 };
@@ -29,19 +29,19 @@ struct columns {
 void columns_init(struct columns *t, unsigned count);
 void columns_close(struct columns *t);
 
-/* The next cell. Control characters become '?', so that a name cannot move the cursor. */
+/* Adds a cell. Control characters become '?', so that a name cannot move the cursor. */
 void columns_slice(struct columns *t, struct slice text);
 void columns_text(struct columns *t, const char *text);
 void columns_printf(struct columns *t, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Of the cell that was added last. */
+/* Sets the colour of the last cell. */
 void columns_colour(struct columns *t, enum cli_colour colour);
 
 void columns_print(struct columns *t, FILE *to);
 
-/* Whether `to` is a terminal that likes colour: NO_COLOR is not set and TERM is not dumb. */
+/* Whether `to` is a terminal with colours: NO_COLOR is not set and TERM is not dumb. */
 bool cli_has_colour(FILE *to);
-/* The sequences, or "" where there is no colour. */
+/* The escape sequences, or "" without colour. */
 const char *cli_colour_on(enum cli_colour colour, bool has_colour);
 const char *cli_colour_off(enum cli_colour colour, bool has_colour);
 

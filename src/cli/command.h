@@ -1,5 +1,5 @@
-/* One row for each word after `holdfast`: from it come the help, the completion of shells and the
- * call. A new command is a file of its own in src/cli (or a room below) and a row in commands.c. */
+/* One row for each command. Help, shell completion and dispatch use it. A new command is a file in
+ * src/cli (or a module below) and a row in commands.c. */
 #ifndef HOLDFAST_CLI_COMMAND_H
 #define HOLDFAST_CLI_COMMAND_H
 
@@ -10,21 +10,22 @@
 
 struct cli_command {
     const char *name;
-    const char *summary;                     /* a few words, for the list */
-    const char *usage;                       /* what stands behind the name: "NAME --reason TEXT" */
-    const char *example;                     /* lines that could be typed, with a word about each */
-    int (*run)(int count, char **arguments); /* what stands behind the name; gives the exit code */
+    const char *summary;                     /* one line, for the list of commands */
+    const char *usage;                       /* the arguments: "NAME --reason TEXT" */
+    const char *example;                     /* for `--help` */
+    int (*run)(int count, char **arguments); /* gets the arguments; returns the exit code */
 
     /* The flags, for help, completion and cli_options_read. NULL: it prints its own `--help`. */
     const struct cli_option *options;
-    const char *about; /* more sentences for `--help`; may be NULL */
+    const char *about; /* description for `--help`; may be NULL */
 };
 
-/* NULL: there is no such command. */
+/* Returns NULL if there is no such command. */
 const struct cli_command *cli_command_find(const char *name);
-/* In the order in which they are shown; NULL behind the last one. */
+/* In the order of the list; NULL after the last one. */
 const struct cli_command *cli_command_at(unsigned index);
-/* It takes something away from others, so it is never proposed in place of an unknown word. */
+/* Whether it removes locks or data of others; such a command is never suggested for an unknown
+ * word. */
 bool cli_command_is_destructive(const struct cli_command *command);
 
 #endif

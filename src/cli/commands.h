@@ -1,5 +1,5 @@
-/* The functions behind the words, one file each: see the rows in commands.c. Each gets what stands
- * behind its word and gives the exit code. */
+/* The functions of the commands in commands.c, one file each. Each gets the arguments after the name
+ * of the command and returns the exit code. */
 #ifndef HOLDFAST_CLI_COMMANDS_H
 #define HOLDFAST_CLI_COMMANDS_H
 

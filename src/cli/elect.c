@@ -1,5 +1,5 @@
-/* `holdfast elect NAME [VALUE] [-- COMMAND]`: be the leader, and run a command as long as that
- * lasts; `--listen` only looks who leads. */
+/* `holdfast elect NAME [VALUE] [-- COMMAND]`: runs a command while this client is the elected leader.
+ * `--listen` only prints the leader. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,27 +22,28 @@ struct options {
 #define AT(member) offsetof(struct options, member)
 
 const struct cli_option elect_options[] = {
-    {"listen", 0, CLI_FLAG, AT(listen), NULL,
-     "do not run for it: print who leads, and each change"},
-    {"changes", 0, CLI_NUMBER, AT(changes), "N", "with --listen: end after so many lines"},
-    {"nonblock", 'n', CLI_FLAG, AT(no_wait), NULL, "do not wait: end with 75 when another leads"},
-    {"wait", 'w', CLI_DURATION, AT(wait_ms), "DURATION", "wait so long (without limit)"},
+    {"listen", 0, CLI_FLAG, AT(listen), NULL, "do not take part: print the leader and each change"},
+    {"changes", 0, CLI_NUMBER, AT(changes), "N", "with --listen: exit after N lines"},
+    {"nonblock", 'n', CLI_FLAG, AT(no_wait), NULL,
+     "do not wait: exit with 75 if another client leads"},
+    {"wait", 'w', CLI_DURATION, AT(wait_ms), "DURATION",
+     "maximum time to wait (default: no limit)"},
     {"ttl", 't', CLI_DURATION, AT(wrap.ttl_ms), "DURATION",
-     "how long the lead outlives the last confirmation (30s)"},
+     "time from the last confirmation to the end of the leadership (default: 30s)"},
     {"kill-after", 'k', CLI_DURATION, AT(wrap.kill_after_ms), "DURATION",
-     "from TERM to KILL when the lead is lost (a sixth of the TTL, at most 5s)"},
+     "time from TERM to KILL if the leadership is lost (default: TTL/6, at most 5s)"},
     {"lock-delay", 0, CLI_DURATION, AT(wrap.lock_delay_ms), "DURATION",
-     "nobody leads so long after it was lost (the time for TERM and KILL, and a second)"},
+     "time without a leader after a loss (default: the time for TERM and KILL + 1s)"},
     {"conflict-exit-code", 'E', CLI_NUMBER, AT(wrap.conflict), "CODE",
-     "the exit code when it is not elected (75)"},
+     "exit code if not elected (default: 75)"},
     {"status-fd", 0, CLI_NUMBER, AT(wrap.status_fd), "N",
-     "write one line of JSON there at the end: acquired, token, lost, child_exit, reason"},
-    {"verbose", 'v', CLI_FLAG, AT(wrap.is_verbose), NULL, "say what happens, on stderr"},
+     "at the end, write a JSON line to it: acquired, token, lost, child_exit, reason"},
+    {"verbose", 'v', CLI_FLAG, AT(wrap.is_verbose), NULL, "print events to stderr"},
     CLI_COMMON_OPTIONS(struct options),
     CLI_OPTIONS_END,
 };
 
-/* Without a command the reign itself is the work: it is told on stdout, for whoever reads it. */
+/* Without a command, stdout reports that this client is elected. */
 static void announce(const struct options *o, const char *name, uint64_t epoch)
 {
     if (o->common.json) {
@@ -100,14 +101,14 @@ int elect_main(int count, char **arguments)
         return EXIT_USAGE;
     }
     if (o.listen && (has_command || before > 1)) {
-        cli_say("elect: --listen takes a name and nothing else");
+        cli_say("elect: --listen takes one NAME and no other argument");
         return EXIT_USAGE;
     }
     const char *name = words.items[0];
     if (o.listen) {
         return elect_listen(&o.common, name, o.changes);
     }
-    words.items[words.count] = NULL; /* the vector's own NULL was there, or a word that moved up */
+    words.items[words.count] = NULL; /* words moved up, so this may not be the NULL of argv */
     if (has_command) {
         int code = program_find(&program, words.items + before);
         if (code != 0) {

@@ -1,5 +1,4 @@
-/* Following an election, see elect_listen.h. The stream goes on over the death of nodes; "nobody
- * leads" is an event like any other. */
+/* Follows an election, see elect_listen.h. The stream continues at another node if a node fails. */
 #include "cli/elect_listen.h"
 
 #include <stdio.h>
@@ -23,14 +22,14 @@ static void print_line(const struct sse_event *e)
     printf("%s  ",
            human_time(json_tree_text(json_tree_get(leader, is_first ? "since" : "at")), when));
     if (client.len == 0) {
-        printf("nobody leads\n");
+        printf("no leader\n");
     } else {
         printf("%.*s leads%s%.*s\n", TEXT(client), value.len > 0 ? ": " : "", TEXT(value));
     }
     json_tree_free(tree);
 }
 
-static bool is_news(const struct sse_event *e)
+static bool is_leader_event(const struct sse_event *e)
 {
     return strcmp(e->type, "leader") == 0 || strcmp(e->type, "leader_changed") == 0 ||
            strcmp(e->type, "proclaimed") == 0;
@@ -61,7 +60,7 @@ int elect_listen(const struct cli_common *common, const char *name, uint64_t cha
             code = EXIT_UNREACHABLE;
             break;
         }
-        if (state != SSE_EVENT || !is_news(&event)) {
+        if (state != SSE_EVENT || !is_leader_event(&event)) {
             continue;
         }
         seen++;
@@ -72,7 +71,7 @@ int elect_listen(const struct cli_common *common, const char *name, uint64_t cha
             print_line(&event);
         }
         if (fflush(stdout) != 0) {
-            break; /* nobody reads it any more */
+            break; /* the reader of stdout has closed it */
         }
     }
     sse_close(&sse);

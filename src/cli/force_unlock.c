@@ -1,4 +1,4 @@
-/* `holdfast force-unlock NAME --reason TEXT`: ends every hold on a name. */
+/* `holdfast force-unlock NAME --reason TEXT`: takes a lock away from all its holders. */
 #include <stdio.h>
 
 #include "cli/commands.h"
@@ -15,11 +15,11 @@ struct options {
 
 const struct cli_option force_unlock_options[] = {
     {"reason", 'r', CLI_TEXT, offsetof(struct options, reason), "TEXT",
-     "why, for the audit trail; required"},
+     "reason, for the audit record; required"},
     {"now", 0, CLI_FLAG, offsetof(struct options, now), NULL,
-     "skip the lock-delay: another gets it while the holder may still run"},
+     "skip the lock-delay: another client can acquire it while the holder still runs"},
     {"actor", 0, CLI_TEXT, offsetof(struct options, actor), "NAME",
-     "who does it, for the audit trail (USER@HOST)"},
+     "name of the operator, for the audit record (default: USER@HOST)"},
     CLI_COMMON_OPTIONS(struct options),
     CLI_OPTIONS_END,
 };
@@ -49,9 +49,10 @@ int force_unlock_main(int count, char **arguments)
         api_print_json(&answer);
     } else {
         unsigned holders = (unsigned)json_tree_u64(json_tree_get(answer.tree, "holders"), 0);
-        printf("%s: %u holder%s forced out%s\n", words.items[0], holders, holders == 1 ? "" : "s",
-               json_tree_true(json_tree_get(answer.tree, "more")) ? "; there are more, ask again"
-                                                                  : "");
+        printf("%s: %u holder%s removed%s\n", words.items[0], holders, holders == 1 ? "" : "s",
+               json_tree_true(json_tree_get(answer.tree, "more"))
+                   ? "; there are more, run the command again"
+                   : "");
     }
     api_answer_close(&answer);
     return 0;

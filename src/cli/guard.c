@@ -1,4 +1,4 @@
-/* The wrapper's end of the guard, see guard.h. */
+/* The side of the wrapper, see guard.h. */
 #include "cli/guard.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ bool guard_start(struct guard *g, const struct guard_plan *plan)
     if (shared == MAP_FAILED) {
         return false;
     }
-    /* Messages are whole or not there, and none is lost. */
+    /* SOCK_SEQPACKET delivers complete messages and loses none. */
     int wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (wake < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
         return false;
@@ -43,7 +43,8 @@ bool guard_start(struct guard *g, const struct guard_plan *plan)
     return true;
 }
 
-/* For the standby. Later deadlines it sees when it looks, an earlier one it is woken for. */
+/* Stores the deadline for the standby. An earlier deadline wakes it; a later one it reads when its
+ * timer expires. */
 static void share_deadline(const struct guard *g, int64_t deadline_ms)
 {
     int64_t before_ms = atomic_exchange(&g->shared->deadline_ms, deadline_ms);
@@ -60,9 +61,9 @@ void guard_send(const struct guard *g, const struct guard_message *message)
          message->deadline_ms < atomic_load(&g->shared->deadline_ms))) {
         share_deadline(g, message->deadline_ms);
     }
-    /* Its queue has room for many. When it is full the guard was stopped, and we must not stop with
-     * it: what it misses is only that the lock is held for longer; by itself it ends the command at
-     * the last deadline that it heard. When it is gone, the standby tells, or guard_receive. */
+    /* The queue is full only if the guard is stopped, and the wrapper must not block with it. The
+     * guard then misses only later deadlines, and ends the command at the last one it received. If
+     * the guard is gone, the standby or guard_receive reports it. */
     while (send(g->fd, message, sizeof(*message), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
            errno == EINTR) {
     }
@@ -90,7 +91,7 @@ void guard_close(struct guard *g)
         int status = 0;
         pid_t got = waitpid(g->standby, &status, WUNTRACED);
         if (got > 0 && WIFSTOPPED(status)) {
-            (void)kill(g->standby, SIGKILL); /* the guard does without */
+            (void)kill(g->standby, SIGKILL); /* the guard does not need it */
         } else if (got > 0 || errno != EINTR) {
             break;
         }

@@ -1,12 +1,12 @@
-/* The guard: a small process between the wrapper (`holdfast lock`) and the command. It is the
- * command's parent and holds the deadline, so that the command is dead in time even when the
- * wrapper is stopped, killed or hangs.
+/* The guard: a small process between the wrapper (`holdfast lock`) and the command. It is the parent
+ * of the command and enforces the deadline, so that the command is dead in time even if the wrapper
+ * is stopped, is killed or hangs.
  *
  *     wrapper ── parent of ──> standby ── parent of ──> guard ── parent of ──> command
- *        └──────────────────── socket ────────────────────┘        in a process group of its own
+ *        └──────────────────── socket ────────────────────┘        in its own process group
  *
- * The wrapper tells the guard how long the lock is certainly held, after each confirmation; the
- * guard counts by itself, on CLOCK_BOOTTIME:
+ * After each confirmation the wrapper sends the guard the time until which the lock is certainly
+ * held. The guard has its own timer, on CLOCK_BOOTTIME:
  *
  *     idle ──START──▶ running ──1──▶ ending ──2──▶ killing
  *       │                │                            │
@@ -15,18 +15,17 @@
  *      gone            EXITED                       EXITED
  *
  *     1  STOP, or the wrapper is gone, or term_ms + kill_ms are left until the deadline
- *     2  term_ms later, or kill_ms before the deadline, or when the command itself is dead
+ *     2  term_ms later, or kill_ms before the deadline, or after the death of the command
  *
- * Ending means TERM (and CONT, for those that are stopped) to the process group; killing means KILL
- * to it and to every descendant, by the cgroup where there is one (guard_cgroup.h). The guard is a
- * sub-reaper: whoever left the group becomes its child when its parent is dead, and is killed then.
- * Once it ends, nothing makes it go on again: a confirmation that comes too late changes nothing.
+ * Ending: TERM (and CONT, for stopped processes) to the process group. Killing: KILL to the group
+ * and to every descendant, through the cgroup if there is one (guard_cgroup.h). The guard is a
+ * sub-reaper: a process that left the group becomes its child after its parent is dead, and is
+ * killed then. Ending is final: a later confirmation changes nothing.
  *
- * The standby does nothing but wait, for the case that the guard cannot do its work. It kills the
- * command and every descendant, which become its children, when the guard was killed, or when half
- * of kill_ms is left until the deadline and the guard, which is stopped or hangs, has not ended
- * everything by then. The wrapper writes the deadline to memory that all three share, so that it
- * reaches the standby without the guard.
+ * The standby replaces a guard that cannot do its work. It kills the command and all descendants,
+ * which become its children, in two cases. The guard was killed. Or half of kill_ms is left until
+ * the deadline and the guard, stopped or hanging, has not ended everything. The wrapper writes the
+ * deadline to shared memory, so that the standby gets it without the guard.
  *
  *     killed                  what ends the command
  *     wrapper                 the guard, at once, with TERM first
@@ -35,11 +34,10 @@
  *     wrapper and guard       as for the guard alone
  *     wrapper and standby     the guard
  *     guard and standby       the kernel, and the wrapper for the descendants
- *     all three               the kernel; a descendant that left the command lives on
+ *     all three               the kernel; a descendant that left the command survives
  *
- * Guard and standby ignore every signal but KILL and STOP, and each is in a process group of its
- * own, so that what stops a shell's job does not stop them. They are started before the wrapper has
- * any thread. */
+ * Guard and standby ignore every signal but KILL and STOP. Each has its own process group, so that
+ * stopping a job of the shell does not stop them. They are forked before the wrapper has threads. */
 #ifndef HOLDFAST_CLI_GUARD_H
 #define HOLDFAST_CLI_GUARD_H
 
@@ -52,16 +50,16 @@
 enum guard_word {
     /* from the wrapper */
     GUARD_START = 1, /* deadline_ms, token: run the command; value 1: it gets the terminal */
-    GUARD_DEADLINE,  /* deadline_ms: confirmed until then */
-    GUARD_STOP,      /* the lock is lost: end the command now; deadline_ms, or 0: dead by then */
-    GUARD_SIGNAL,    /* value: pass it on to the command's process group */
-    GUARD_RESUME,    /* the shell let the job go on; value 1: it has the terminal */
+    GUARD_DEADLINE,  /* deadline_ms: the lock is confirmed until then */
+    GUARD_STOP,      /* the lock is lost: end the command now, by deadline_ms (0: as before) */
+    GUARD_SIGNAL,    /* value: forward this signal to the process group of the command */
+    GUARD_RESUME,    /* the shell continued the job; value 1: the job has the terminal */
     /* from the guard */
     GUARD_STARTED, /* pid */
     GUARD_NOT_RUN, /* value: errno of execve or fork */
-    GUARD_PAUSED,  /* value: the signal that stopped the command, for the shell's job control */
-    GUARD_ENDING,  /* by itself: the deadline came near; value 1: the standby was killed */
-    GUARD_EXITED,  /* value: as waitpid says; pid: one that could not be killed, or 0 */
+    GUARD_PAUSED,  /* value: the signal that stopped the command, for job control */
+    GUARD_ENDING, /* the guard ends the command: value 0: the deadline; 1: the standby was killed */
+    GUARD_EXITED, /* value: status of waitpid; pid: a process that could not be killed, or 0 */
     /* from the standby */
     GUARD_REPLACED, /* all are dead; pid as above; value 1: the guard missed the deadline */
 };
@@ -74,11 +72,11 @@ struct guard_message {
     uint64_t token;
 };
 
-/* Memory of all three processes. */
+/* Memory that all three processes share. */
 struct guard_shared {
-    _Atomic(int64_t) deadline_ms; /* by the wrapper; 0: the command was not started */
-    _Atomic(pid_t) guard;         /* by the standby */
-    _Atomic(pid_t) child;         /* by the command itself, before execve */
+    _Atomic(int64_t) deadline_ms; /* set by the wrapper; 0: the command was not started */
+    _Atomic(pid_t) guard;         /* set by the standby */
+    _Atomic(pid_t) child;         /* set by the command itself, before execve */
 };
 
 struct guard_cgroup;
@@ -88,32 +86,32 @@ struct guard_plan {
     char *const *arguments;
     const char *lock;            /* for HOLDFAST_LOCK */
     int terminal;                /* for job control, or -1 */
-    const sigset_t *mask;        /* the command's */
+    const sigset_t *mask;        /* signal mask of the command */
     int64_t term_ms;             /* between TERM and KILL */
     int64_t kill_ms;             /* between KILL and the deadline */
     struct guard_cgroup *cgroup; /* for the command, or NULL */
 };
 
 struct guard {
-    int fd;   /* of the socket; readable when there is a message, or both are gone */
-    int wake; /* an eventfd: the deadline in the shared memory has come nearer */
+    int fd;   /* the socket; readable if there is a message, or both processes are gone */
+    int wake; /* an eventfd: the deadline in the shared memory is earlier now */
     pid_t standby;
     struct guard_shared *shared;
 };
 
-/* Forks both. False with errno. The caller has no other thread. */
+/* Forks both processes. False with errno. The caller must have no other thread. */
 bool guard_start(struct guard *g, const struct guard_plan *plan);
 void guard_send(const struct guard *g, const struct guard_message *message);
-/* Does not wait. 1: there was one; 0: none now; -1: guard and standby are gone. */
+/* Does not wait. 1: received a message; 0: none now; -1: guard and standby are gone. */
 int guard_receive(const struct guard *g, struct guard_message *message);
-/* Closes the socket, which is their end if the guard is idle, and waits for the standby. One that
- * is stopped is killed: the guard has ended the command, or ends it now. */
+/* Closes the socket, which ends both processes if the guard is idle, and waits for the standby.
+ * Kills a standby that is stopped: the guard has ended the command, or ends it now. */
 void guard_close(struct guard *g);
 
-/* What the standby does, which forks the guard. `wake` as in struct guard. */
+/* The main function of the standby, which forks the guard. `wake` as in struct guard. */
 _Noreturn void guard_standby(int fd, int wake, struct guard_shared *shared,
                              const struct guard_plan *plan);
-/* What the guard does. `standby` is readable when the standby is gone. */
+/* The main function of the guard. `standby` is readable if the standby is gone. */
 _Noreturn void guard_main(int fd, int standby, struct guard_shared *shared,
                           const struct guard_plan *plan);
 

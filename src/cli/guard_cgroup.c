@@ -1,4 +1,4 @@
-/* See guard_cgroup.h. */
+/* The cgroup of the command, see guard_cgroup.h. */
 #include "cli/guard_cgroup.h"
 
 #include <dirent.h>
@@ -17,7 +17,7 @@
 
 enum { REMOVE_ROUNDS = 100, NAMES_TRIED = 10 };
 
-/* Version 2 alone, or beside version 1. */
+/* cgroup version 2 alone, or beside version 1. */
 static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
 
 static bool has_cgroup(const struct guard_cgroup *c)
@@ -25,7 +25,7 @@ static bool has_cgroup(const struct guard_cgroup *c)
     return c != NULL && c->path[0] != '\0';
 }
 
-/* One of the files of the cgroup, or of the one above it. */
+/* Opens a file of the cgroup or, with a shorter `path_len`, of its parent. */
 static int open_file(const struct guard_cgroup *c, size_t path_len, const char *name, int flags)
 {
     char path[PATH_MAX + NAME_MAX + 2];
@@ -33,9 +33,9 @@ static int open_file(const struct guard_cgroup *c, size_t path_len, const char *
     return open(path, flags | O_CLOEXEC);
 }
 
-/* ---- made ---- */
+/* ---- creating ---- */
 
-/* The folder of the cgroup that this process is in. */
+/* Writes the folder of the cgroup of this process. */
 static bool find_own(char *out, size_t size)
 {
     char line[PATH_MAX];
@@ -63,8 +63,7 @@ static bool find_own(char *out, size_t size)
     return is_found;
 }
 
-/* Where wrapper, guard and standby were killed together nobody has removed it. One that is not
- * empty is not removed. */
+/* Removes empty cgroups that remain after wrapper, guard and standby were killed together. */
 static void remove_stale(const char *parent)
 {
     DIR *folder = opendir(parent);
@@ -92,13 +91,13 @@ bool guard_cgroup_make(struct guard_cgroup *c)
     }
     remove_stale(parent);
     c->parent_len = strlen(parent);
-    /* The number behind the process id is for processes of other name spaces, with the same id. */
+    /* The number after the process id tells processes of several PID namespaces apart. */
     int made = -1;
     for (int i = 0; i < NAMES_TRIED && made != 0; i++) {
         (void)snprintf(c->path, sizeof(c->path), "%s/" PREFIX "%d-%d", parent, (int)getpid(), i);
         made = mkdir(c->path, 0755);
     }
-    /* Older kernels have no cgroup.kill, and a mount for reading only refuses it. */
+    /* Older kernels have no cgroup.kill, and a read-only mount refuses to open it. */
     if (made == 0) {
         c->kill = open_file(c, strlen(c->path), "cgroup.kill", O_WRONLY);
         if (c->kill >= 0) {
@@ -112,7 +111,7 @@ bool guard_cgroup_make(struct guard_cgroup *c)
     return false;
 }
 
-/* ---- used ---- */
+/* ---- using ---- */
 
 static bool write_text(int fd, const char *text)
 {
@@ -138,7 +137,7 @@ void guard_cgroup_kill(const struct guard_cgroup *c)
     }
 }
 
-/* Calls `visit` for each, until it gives false. Zombies are not listed. */
+/* Calls `visit` for each process until it returns false. Zombies are not listed. */
 static void each_member(const struct guard_cgroup *c, bool (*visit)(pid_t pid, void *arg),
                         void *arg)
 {
@@ -170,7 +169,7 @@ pid_t guard_cgroup_member(const struct guard_cgroup *c)
     return found;
 }
 
-/* ---- removed ---- */
+/* ---- removing ---- */
 
 static bool move(pid_t pid, void *arg)
 {

@@ -1,4 +1,4 @@
-/* Starting the command and ending its whole family, see guard_child.h. */
+/* Starts the command and kills it with all descendants, see guard_child.h. */
 #include "cli/guard_child.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 extern char **environ;
 
-/* A script without its first line, as execvp(3) and shells treat it. */
+/* Runs a script without a #! line with /bin/sh, as execvp(3) does. */
 static void run_as_script(const struct guard_plan *plan)
 {
     size_t count = 1;
@@ -33,20 +33,20 @@ static void run_as_script(const struct guard_plan *plan)
     }
 }
 
-/* In the child: everything that execve keeps is set up here. */
+/* In the child: sets up everything that execve keeps. */
 static _Noreturn void become_command(const struct guard_plan *plan, struct guard_shared *shared,
                                      uint64_t token, bool has_terminal, pid_t guard, int problem)
 {
     char text[24];
-    /* Before it can start anything: whoever has to end it finds it, and all that it starts. */
+    /* Before it can fork: guard and standby must find it and all its descendants. */
     atomic_store(&shared->child, getpid());
     guard_cgroup_enter(plan->cgroup);
     (void)snprintf(text, sizeof(text), "%" PRIu64, token);
     (void)setpgid(0, 0);
     if (has_terminal && plan->terminal >= 0) {
-        (void)tcsetpgrp(plan->terminal, getpid()); /* TTOU is blocked, so this does not stop us */
+        (void)tcsetpgrp(plan->terminal, getpid()); /* TTOU is blocked, so this does not stop it */
     }
-    /* When the guard is killed nobody would hold the deadline. */
+    /* A killed guard cannot enforce the deadline. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != guard) {
         _exit(0);
@@ -79,8 +79,8 @@ pid_t guard_child_start(const struct guard_plan *plan, struct guard_shared *shar
     int error = errno;
     (void)close(problem[1]);
     if (child > 0) {
-        (void)setpgid(child, child); /* both do it, so that it is done whoever runs first */
-        ssize_t got = read(problem[0], &error, sizeof(error)); /* the end comes with execve */
+        (void)setpgid(child, child); /* both do it, because either may run first */
+        ssize_t got = read(problem[0], &error, sizeof(error)); /* execve closes the other end */
         if (got == (ssize_t)sizeof(error)) {
             (void)waitpid(child, NULL, 0);
             child = -1;
@@ -91,10 +91,10 @@ pid_t guard_child_start(const struct guard_plan *plan, struct guard_shared *shar
     return child;
 }
 
-enum { KILL_ROUNDS = 100 }; /* before others are heard again */
+enum { KILL_ROUNDS = 100 }; /* then the caller handles other events */
 
 /* The children of this process, which has one thread. Without this file of /proc only the process
- * group is killed, which the man page says. */
+ * group is killed, as the man page documents. */
 static FILE *open_children(void)
 {
     char path[64];
@@ -102,7 +102,7 @@ static FILE *open_children(void)
     return fopen(path, "re");
 }
 
-/* Whether it is dead, or no child of ours any more; `how` WNOWAIT leaves it to be reaped later. */
+/* Whether it is dead or no longer our child; with `how` WNOWAIT it is not reaped. */
 static bool is_dead(pid_t child, int how)
 {
     siginfo_t info = {.si_pid = 0};
@@ -112,8 +112,8 @@ static bool is_dead(pid_t child, int how)
     return info.si_pid == child;
 }
 
-/* Kills and reaps the children that the list shows, all but the leader. *seen is one that was
- * there; says whether any was reaped. */
+/* Kills and reaps the listed children except the leader. `*seen` is one of them. Returns whether any
+ * was reaped. */
 static bool kill_listed(FILE *children, pid_t leader, pid_t *seen)
 {
     bool has_reaped = false;
@@ -128,16 +128,16 @@ static bool kill_listed(FILE *children, pid_t leader, pid_t *seen)
     return has_reaped;
 }
 
-/* The orphans of one that dies become our children before its death can be seen, but a list that
- * was read earlier does not show them. So all are dead only when a list that was read after the
- * leader's death shows nobody else. */
+/* The orphans of a process become our children before its death is visible, but a list that was read
+ * earlier does not have them. So all are dead only if a list that was read after the death of the
+ * leader has no other child. */
 pid_t guard_child_kill_all(pid_t leader, const struct guard_cgroup *cgroup)
 {
     pid_t seen = 0;
     bool has_reaped = true;
     siginfo_t info;
     guard_cgroup_kill(cgroup);
-    /* While the leader is not reaped its number means this group and no other. */
+    /* Until the leader is reaped, its pid cannot denote another group. */
     if (leader > 0 && waitid(P_PID, (id_t)leader, &info, WEXITED | WNOHANG | WNOWAIT) == 0) {
         (void)kill(-leader, SIGKILL);
     }

@@ -1,5 +1,5 @@
-/* The guard process: one loop over the wrapper's words, the death of children and the deadline. The
- * states are drawn in guard.h. */
+/* The guard process: one loop over messages of the wrapper, the death of children and the deadline.
+ * guard.h has the diagram of the states. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -18,8 +18,8 @@
 enum state { IDLE, RUNNING, ENDING, KILLING };
 
 enum {
-    KILL_AGAIN_MS = 20, /* while descendants become ours one after the other */
-    UNDEAD_MS = 10000,  /* a process that outlives KILL hangs in the kernel; then we tell */
+    KILL_AGAIN_MS = 20, /* descendants become our children one generation after the other */
+    UNDEAD_MS = 10000,  /* a process that survives KILL this long hangs in the kernel: report it */
 };
 
 struct guarding {
@@ -27,16 +27,16 @@ struct guarding {
     enum state state;
     struct guard_shared *shared;
     int wrapper; /* the socket; -1: the wrapper is gone */
-    int standby; /* readable when the standby is gone; -1: that was seen */
+    int standby; /* readable if the standby is gone; -1: that was handled */
     int signals;
     int timer;
     pid_t child;
     int64_t deadline_ms;
-    int64_t kill_ms;    /* of ENDING: when KILL comes */
-    int64_t give_up_ms; /* of KILLING */
+    int64_t kill_ms;    /* in ENDING: time of KILL */
+    int64_t give_up_ms; /* in KILLING */
 };
 
-static void tell(const struct guarding *g, enum guard_word word, int value, int64_t pid)
+static void report(const struct guarding *g, enum guard_word word, int value, int64_t pid)
 {
     struct guard_message message = {.word = (int32_t)word, .value = value, .pid = pid};
     if (g->wrapper >= 0) {
@@ -65,7 +65,7 @@ static void set_timer(const struct guarding *g)
         at_ms = clock_boot_ms() + KILL_AGAIN_MS;
         break;
     }
-    /* Zero would disarm it; a time that has passed fires at once. */
+    /* Zero would disarm the timer; a time in the past fires at once. */
     at_ms = g->state != IDLE && at_ms < 1 ? 1 : at_ms;
     struct itimerspec when = {.it_value = {at_ms / 1000, at_ms % 1000 * 1000000}};
     hf_assert(timerfd_settime(g->timer, TFD_TIMER_ABSTIME, &when, NULL) == 0);
@@ -74,7 +74,7 @@ static void set_timer(const struct guarding *g)
 static _Noreturn void finish(const struct guarding *g, int status, pid_t undead)
 {
     guard_cgroup_remove(g->plan->cgroup);
-    tell(g, GUARD_EXITED, status, undead);
+    report(g, GUARD_EXITED, status, undead);
     _exit(0);
 }
 
@@ -104,8 +104,8 @@ static void begin_killing(struct guarding *g)
     g->give_up_ms = clock_boot_ms() + UNDEAD_MS;
 }
 
-/* What must be dead is killed until it is. */
-static void go_on_killing(struct guarding *g)
+/* Sends KILL again until all are dead or UNDEAD_MS have passed. */
+static void continue_killing(struct guarding *g)
 {
     pid_t alive = guard_child_kill_all(g->child, g->plan->cgroup);
     if (alive == 0) {
@@ -120,12 +120,12 @@ static void start(struct guarding *g, const struct guard_message *m)
 {
     g->child = guard_child_start(g->plan, g->shared, m->token, m->value == 1);
     if (g->child < 0) {
-        tell(g, GUARD_NOT_RUN, errno, 0);
+        report(g, GUARD_NOT_RUN, errno, 0);
         _exit(0);
     }
     g->deadline_ms = m->deadline_ms;
     g->state = RUNNING;
-    tell(g, GUARD_STARTED, 0, g->child);
+    report(g, GUARD_STARTED, 0, g->child);
 }
 
 static void on_message(struct guarding *g, const struct guard_message *m)
@@ -160,7 +160,7 @@ static void on_message(struct guarding *g, const struct guard_message *m)
     }
 }
 
-/* All that the wrapper has said. */
+/* Handles all messages of the wrapper, and its end. */
 static void on_wrapper(struct guarding *g)
 {
     struct guard_message message;
@@ -177,25 +177,26 @@ static void on_wrapper(struct guarding *g)
     if (g->state == IDLE) {
         _exit(0);
     }
-    /* Nobody will renew the lock; it is ours until the deadline, and no longer than that. */
+    /* The lock is not renewed any more; it is held until the deadline. */
     (void)close(g->wrapper);
     g->wrapper = -1;
     begin_ending(g, g->deadline_ms - g->plan->kill_ms);
 }
 
-/* Should we be killed too, nobody would find what has left the command. */
+/* Without a standby, descendants that left the command would survive the death of the guard. So the
+ * command ends. */
 static void on_standby(struct guarding *g)
 {
     (void)close(g->standby);
     g->standby = -1;
     if (g->state == RUNNING) {
         begin_ending(g, g->deadline_ms - g->plan->kill_ms);
-        tell(g, GUARD_ENDING, 1, 0);
+        report(g, GUARD_ENDING, 1, 0);
     }
 }
 
-/* What has become of the command since the last look; false: nothing. */
-static bool look_at_child(struct guarding *g)
+/* Handles one change of state of the command; false: there was none. */
+static bool check_child(struct guarding *g)
 {
     siginfo_t info = {.si_pid = 0};
     if (waitid(P_PID, (id_t)g->child, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) != 0 ||
@@ -203,17 +204,17 @@ static bool look_at_child(struct guarding *g)
         return false;
     }
     if (info.si_code == CLD_STOPPED) {
-        /* Taken, so that it is told once. */
+        /* Consume the state, so that it is reported once. */
         (void)waitid(P_PID, (id_t)g->child, &info, WSTOPPED | WNOHANG);
-        tell(g, GUARD_PAUSED, info.si_status, 0);
+        report(g, GUARD_PAUSED, info.si_status, 0);
         return true;
     }
     if (g->state == RUNNING) {
-        /* What it left running in the background is its own affair. */
+        /* The command ended by itself: its background processes may continue. */
         finish(g, reap(g->child), 0);
     }
     if (g->state == ENDING) {
-        begin_killing(g); /* the rest of its family must not outlive it */
+        begin_killing(g); /* its descendants must not survive it */
     }
     return false;
 }
@@ -224,10 +225,10 @@ static void on_children(struct guarding *g)
     struct signalfd_siginfo ignored;
     while (read(g->signals, &ignored, sizeof(ignored)) > 0) {
     }
-    while (g->state != IDLE && look_at_child(g)) {
+    while (g->state != IDLE && check_child(g)) {
     }
     if (g->state == KILLING) {
-        go_on_killing(g);
+        continue_killing(g);
     }
 }
 
@@ -237,12 +238,12 @@ static void on_timer(struct guarding *g)
     (void)!read(g->timer, &ignored, sizeof(ignored));
     if (g->state == RUNNING && clock_boot_ms() >= term_at_ms(g)) {
         begin_ending(g, g->deadline_ms - g->plan->kill_ms);
-        tell(g, GUARD_ENDING, 0, 0);
+        report(g, GUARD_ENDING, 0, 0);
     } else if (g->state == ENDING && clock_boot_ms() >= g->kill_ms) {
         begin_killing(g);
     }
     if (g->state == KILLING) {
-        go_on_killing(g);
+        continue_killing(g);
     }
 }
 
@@ -256,7 +257,7 @@ static void prepare(struct guarding *g)
     (void)sigprocmask(SIG_SETMASK, &all, NULL);
     (void)sigemptyset(&children);
     (void)sigaddset(&children, SIGCHLD);
-    (void)signal(SIGCHLD, SIG_DFL); /* an inherited SIG_IGN would reap our child behind our back */
+    (void)signal(SIGCHLD, SIG_DFL); /* an inherited SIG_IGN would reap the child */
     g->signals = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
     g->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     hf_assert(g->signals >= 0 && g->timer >= 0);
@@ -276,7 +277,7 @@ _Noreturn void guard_main(int fd, int standby, struct guard_shared *shared,
         if (poll(fds, 4, -1) < 0) {
             continue;
         }
-        /* What the wrapper said first: a deadline is true whenever it is read. */
+        /* Messages first: a later deadline must take effect before the timer is handled. */
         if (g.wrapper >= 0 && fds[2].revents != 0) {
             on_wrapper(&g);
         }

@@ -1,10 +1,10 @@
-/* The standby: the guard's parent, which ends the command when the guard cannot. See guard.h.
+/* The standby: the parent of the guard, which ends the command if the guard cannot. See guard.h.
  *
- *     WAITING ──the guard ended by itself──▶ gone
+ *     WAITING ──the guard exited──▶ gone
  *        │
- *        └──the guard was killed, or killed by the standby since the deadline is here──▶ KILLING
- *
- *     KILLING ──all are dead, or one hangs in the kernel──▶ REPLACED is told, gone */
+ *        │ the guard was killed, possibly by the standby because it missed the deadline
+ *        ▼
+ *     KILLING ──all are dead, or one hangs in the kernel──▶ sends REPLACED, gone */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -21,7 +21,7 @@
 #include "cli/guard_child.h"
 
 enum {
-    KILL_AGAIN_MS = 20, /* as the guard does */
+    KILL_AGAIN_MS = 20, /* both as in guard_main.c */
     UNDEAD_MS = 10000,
 };
 
@@ -33,12 +33,12 @@ struct standby {
     int signals;
     int timer;
     pid_t guard;
-    bool has_missed; /* the guard, its deadline */
+    bool has_missed; /* the guard missed the deadline */
     bool is_killing;
     int64_t give_up_ms;
 };
 
-/* When everything must be dead that the guard has not ended. */
+/* The time at which the standby kills everything that the guard has not ended. */
 static int64_t act_at_ms(const struct standby *s)
 {
     return atomic_load(&s->shared->deadline_ms) - s->plan->kill_ms / 2;
@@ -67,7 +67,7 @@ static _Noreturn void leave(const struct standby *s)
     _exit(0);
 }
 
-static void go_on_killing(const struct standby *s)
+static void continue_killing(const struct standby *s)
 {
     pid_t alive = guard_child_kill_all(atomic_load(&s->shared->child), s->plan->cgroup);
     if (alive == 0 || clock_boot_ms() >= s->give_up_ms) {
@@ -78,15 +78,15 @@ static void go_on_killing(const struct standby *s)
     }
 }
 
-/* Whatever became of the guard's children, they are ours once it is dead. */
-static void look_at_guard(struct standby *s)
+/* After the death of the guard, its children are children of the standby. */
+static void check_guard(struct standby *s)
 {
     int status = 0;
     if (s->is_killing || waitpid(s->guard, &status, WNOHANG) != s->guard) {
         return;
     }
     if (WIFEXITED(status)) {
-        leave(s); /* it has ended the command, or had none, and has told so */
+        leave(s); /* the guard has ended the command, or had none, and has reported it */
     }
     s->is_killing = true;
     s->give_up_ms = clock_boot_ms() + UNDEAD_MS;
@@ -97,7 +97,7 @@ static void on_timer(struct standby *s)
     uint64_t ignored;
     (void)!read(s->timer, &ignored, sizeof(ignored));
     if (!s->is_killing && has_started(s) && clock_boot_ms() >= act_at_ms(s)) {
-        /* The guard is stopped, or hangs. Its death makes its children ours. */
+        /* The guard is stopped or hangs. Its death makes its children ours. */
         s->has_missed = true;
         guard_cgroup_kill(s->plan->cgroup);
         (void)kill(s->guard, SIGKILL);
@@ -129,7 +129,7 @@ static void start_guard(struct standby *s)
         (void)close(alive[1]);
         guard_main(s->wrapper, alive[0], s->shared, s->plan);
     }
-    (void)close(alive[0]); /* the other end stays open for as long as we live */
+    (void)close(alive[0]); /* the other end stays open until the standby ends */
     if (s->guard < 0) {
         _exit(0); /* the wrapper finds the socket closed */
     }
@@ -153,12 +153,12 @@ _Noreturn void guard_standby(int fd, int wake, struct guard_shared *shared,
         while (read(s.signals, &info, sizeof(info)) > 0) {
         }
         (void)!read(s.wake, &ignored, sizeof(ignored));
-        look_at_guard(&s);
+        check_guard(&s);
         if (fds[1].revents != 0) {
             on_timer(&s);
         }
         if (s.is_killing) {
-            go_on_killing(&s);
+            continue_killing(&s);
         }
     }
 }

@@ -1,4 +1,4 @@
-/* The connection of the small HTTP client, see http.h; http_answer.c reads what comes back. */
+/* The connection of the HTTP client, see http.h; http_answer.c parses the answer. */
 #include "cli/http.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ static bool fail_errno(struct http *h, int error)
     return fail(h, strerror_r(error, words, sizeof(words)));
 }
 
-/* HOST:PORT, [IPV6]:PORT, HOST; http:// before it and a slash behind it do no harm. */
+/* Accepts HOST:PORT, [IPV6]:PORT or HOST, with an optional http:// before it and a slash after it. */
 static bool split_endpoint(const char *endpoint, char host[HTTP_ENDPOINT], char port[8])
 {
     if (strncmp(endpoint, "http://", 7) == 0) {
@@ -100,7 +100,7 @@ bool http_open(struct http *h, const char *endpoint, int64_t deadline_ms)
     *h = (struct http){.fd = -1};
     buffer_init(&h->in, memory_system(), HTTP_HEAD_MAX);
     if (!split_endpoint(endpoint, host, port)) {
-        return fail(h, "this is not HOST:PORT");
+        return fail(h, "it is not HOST:PORT");
     }
     bool is_ipv6 = strchr(host, ':') != NULL;
     (void)snprintf(h->authority, sizeof(h->authority), is_ipv6 ? "[%s]:%s" : "%s:%s", host, port);
@@ -161,17 +161,17 @@ bool http_send(struct http *h, const char *method, const char *target, struct sl
     return is_sent;
 }
 
-/* Reads once. False: the end, or it is broken; `*is_end` says which. */
+/* Reads once. False: the end of the connection if `*is_end`, else an error. */
 static bool read_some(struct http *h, int64_t deadline_ms, bool *is_end)
 {
     *is_end = false;
     for (;;) {
-        size_t room = buffer_room(&h->in) < 16384 ? buffer_room(&h->in) : 16384;
-        uint8_t *to = room == 0 ? NULL : buffer_reserve(&h->in, room);
+        size_t space = buffer_room(&h->in) < 16384 ? buffer_room(&h->in) : 16384;
+        uint8_t *to = space == 0 ? NULL : buffer_reserve(&h->in, space);
         if (to == NULL) {
             return fail(h, "the head of the answer is too large");
         }
-        ssize_t got = recv(h->fd, to, room, 0);
+        ssize_t got = recv(h->fd, to, space, 0);
         if (got >= 0) {
             buffer_commit(&h->in, (size_t)got);
             *is_end = got == 0;

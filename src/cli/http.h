@@ -1,13 +1,13 @@
-/* A small HTTP/1.1 client for tools: one connection, one request, waits with a deadline. Reads
- * answers with a length, in chunks, or up to the end of the connection; streams too.
+/* A small HTTP/1.1 client for tools: one connection, one request, blocking with a deadline. Reads
+ * answers with a length, in chunks, or up to the end of the connection; also streams.
  *
  *     http_open(&h, "10.0.0.1:4653", deadline);
  *     http_send(&h, "GET", "/api/v1/locks", body, deadline);
- *     http_read_head(&h, deadline);                          now h.status is there
+ *     http_read_head(&h, deadline);                          sets h.status
  *     while (http_read_body(&h, &out, deadline) == HTTP_MORE) ...
  *     http_close(&h);
  *
- * The deadline is on clock_boot_ms. What went wrong is a few words in `h.problem`. */
+ * The deadline is on clock_boot_ms. After a failure, `h.problem` has a few words about it. */
 #ifndef HOLDFAST_CLI_HTTP_H
 #define HOLDFAST_CLI_HTTP_H
 
@@ -19,10 +19,10 @@ enum http_state { HTTP_MORE, HTTP_DONE, HTTP_BROKEN };
 
 struct http {
     int fd;                        /* -1: none */
-    char authority[HTTP_ENDPOINT]; /* what the endpoint is called, for the header Host */
+    char authority[HTTP_ENDPOINT]; /* the endpoint, for the header Host */
     struct buffer in;
     int status;
-    unsigned retry_after_s; /* 0: not said */
+    unsigned retry_after_s; /* 0: not given */
     bool is_chunked;
     bool has_length;
     bool chunk_open; /* the rest of a chunk follows, then its CR LF */
@@ -31,16 +31,16 @@ struct http {
     char problem[HTTP_PROBLEM];
 };
 
-/* False: h->problem says why. Whatever they return, http_close ends it. */
+/* On failure, return false and set h->problem. http_close must be called in any case. */
 bool http_open(struct http *h, const char *endpoint, int64_t deadline_ms);
 bool http_send(struct http *h, const char *method, const char *target, struct slice body,
                int64_t deadline_ms);
 bool http_read_head(struct http *h, int64_t deadline_ms);
-/* Appends what there is of the body, at least a byte unless it is over. */
+/* Appends the available bytes of the body, at least one unless the body has ended. */
 enum http_state http_read_body(struct http *h, struct buffer *out, int64_t deadline_ms);
 void http_close(struct http *h);
 
-/* Appends `text` with everything escaped but letters, digits and -._~, and '/' where `is_path`. */
+/* Appends `text`; escapes all but letters, digits, -._~ and, if `is_path`, '/'. */
 void http_escape(struct buffer *out, struct slice text, bool is_path);
 
 #endif

@@ -1,4 +1,4 @@
-/* The grammar of answers, see http_answer.h. */
+/* The parser of answers, see http_answer.h. */
 #include "cli/http_answer.h"
 
 #include <stdio.h>
@@ -30,7 +30,7 @@ static bool read_digits(struct slice text, unsigned base, uint64_t *out)
     return text.len > 0;
 }
 
-/* The line up to CR LF, which is cut off; false when its end has not come. */
+/* Cuts a line without its CR LF from `rest`; false if the line is incomplete. */
 static bool cut_line(struct slice *rest, struct slice *line)
 {
     const uint8_t *end = rest->len == 0 ? NULL : memmem(rest->data, rest->len, "\r\n", 2);
@@ -94,11 +94,11 @@ enum http_state http_take_head(struct http *h)
         return HTTP_MORE;
     }
     if (!cut_line(&rest, &line) || !take_status(h, line)) {
-        return broken(h, "what answers there does not speak HTTP");
+        return broken(h, "the server does not use HTTP");
     }
     while (cut_line(&rest, &line) && line.len > 0) {
         if (!take_header(h, line)) {
-            return broken(h, "its answer has a head that is not understood");
+            return broken(h, "the head of its answer is invalid");
         }
     }
     buffer_consume(&h->in, total - rest.len);
@@ -115,14 +115,14 @@ static void move(struct http *h, struct buffer *out, size_t len)
     buffer_consume(&h->in, len);
 }
 
-/* CR LF behind a chunk, then the size of the next one. */
+/* Reads the CR LF after a chunk, then the size of the next one. */
 static enum http_state take_chunk_line(struct http *h)
 {
     struct slice rest = buffer_bytes(&h->in);
     size_t total = rest.len;
     struct slice line;
     if (h->chunk_open && (!cut_line(&rest, &line) || line.len > 0)) {
-        return total < 2 ? HTTP_MORE : broken(h, "a chunk of its answer does not end");
+        return total < 2 ? HTTP_MORE : broken(h, "a chunk of its answer has no end");
     }
     if (!cut_line(&rest, &line)) {
         return rest.len < CHUNK_LINE ? HTTP_MORE : broken(h, "a chunk of its answer has no size");

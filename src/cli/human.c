@@ -1,4 +1,4 @@
-/* Times and spans, see human.h. */
+/* Formats times and durations, see human.h. */
 #include "cli/human.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* `holdfast lock NAME... -- COMMAND`: flock(1), if it knew about clusters. */
+/* `holdfast lock NAME... -- COMMAND`: flock(1) for locks of a cluster. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,28 +29,29 @@ struct options {
 #define AT(member) offsetof(struct options, member)
 
 const struct cli_option lock_options[] = {
-    {"nonblock", 'n', CLI_FLAG, AT(no_wait), NULL, "do not wait: end with 75 when it is held"},
-    {"wait", 'w', CLI_DURATION, AT(wait_ms), "DURATION", "wait so long (without limit)"},
-    {"shared", 's', CLI_FLAG, AT(is_shared), NULL, "a shared lock: others may share it"},
-    {"exclusive", 'x', CLI_FLAG, AT(is_exclusive), NULL, "an exclusive lock, which is the default"},
-    {"limit", 'l', CLI_NUMBER, AT(limit), "N", "a semaphore: N permits in all"},
-    {"permits", 'p', CLI_NUMBER, AT(permits), "K", "and K of them are wanted (1)"},
+    {"nonblock", 'n', CLI_FLAG, AT(no_wait), NULL, "do not wait: exit with 75 if it is held"},
+    {"wait", 'w', CLI_DURATION, AT(wait_ms), "DURATION",
+     "maximum time to wait (default: no limit)"},
+    {"shared", 's', CLI_FLAG, AT(is_shared), NULL, "acquire a shared lock"},
+    {"exclusive", 'x', CLI_FLAG, AT(is_exclusive), NULL, "acquire an exclusive lock (the default)"},
+    {"limit", 'l', CLI_NUMBER, AT(limit), "N", "acquire a semaphore with N permits in total"},
+    {"permits", 'p', CLI_NUMBER, AT(permits), "K", "with --limit: permits to acquire (default: 1)"},
     {"ttl", 't', CLI_DURATION, AT(wrap.ttl_ms), "DURATION",
-     "how long the lock outlives the last confirmation (30s)"},
+     "time from the last confirmation to the end of the lock (default: 30s)"},
     {"kill-after", 'k', CLI_DURATION, AT(wrap.kill_after_ms), "DURATION",
-     "from TERM to KILL when the lock is lost (a sixth of the TTL, at most 5s)"},
+     "time from TERM to KILL if the lock is lost (default: TTL/6, at most 5s)"},
     {"lock-delay", 0, CLI_DURATION, AT(wrap.lock_delay_ms), "DURATION",
-     "nobody gets it so long after it was lost (the time for TERM and KILL, and a second)"},
+     "time after a loss before it can be acquired (default: the time for TERM and KILL + 1s)"},
     {"conflict-exit-code", 'E', CLI_NUMBER, AT(wrap.conflict), "CODE",
-     "the exit code when it is not acquired (75)"},
+     "exit code if it is not acquired (default: 75)"},
     {"command", 'c', CLI_TEXT, AT(command), "STRING", "run STRING with $SHELL -c"},
     {"status-fd", 0, CLI_NUMBER, AT(wrap.status_fd), "N",
-     "write one line of JSON there at the end: acquired, token, lost, child_exit, reason"},
+     "at the end, write a JSON line to it: acquired, token, lost, child_exit, reason"},
     {"tier", 0, CLI_TEXT, AT(tier), "TIER",
-     "correctness, or efficiency: faster, and lost when the leader changes (correctness)"},
+     "correctness, or efficiency: faster, lost if the leader changes (default: correctness)"},
     {"detect-deadlock", 0, CLI_FLAG, AT(detect_deadlock), NULL,
-     "do not wait where that would close a circle"},
-    {"verbose", 'v', CLI_FLAG, AT(wrap.is_verbose), NULL, "say what happens, on stderr"},
+     "fail instead of waiting if waiting would be a deadlock"},
+    {"verbose", 'v', CLI_FLAG, AT(wrap.is_verbose), NULL, "print events to stderr"},
     CLI_ENDPOINTS_OPTION(struct options),
     CLI_TIMEOUT_OPTION(struct options),
     CLI_OPTIONS_END,
@@ -59,31 +60,33 @@ const struct cli_option lock_options[] = {
 static bool fail(const char *problem)
 {
     cli_say("lock: %s", problem);
-    cli_say("it is: holdfast lock NAME... [FLAGS] -- COMMAND...   (`holdfast lock --help`)");
+    cli_say("usage: holdfast lock NAME... [FLAGS] -- COMMAND...   (`holdfast lock --help`)");
     return false;
 }
 
 static bool check(struct options *o)
 {
     if (o->is_shared && o->is_exclusive) {
-        return fail("-s and -x exclude each other");
+        return fail("-s and -x cannot be combined");
     }
     if (o->limit == 0 && o->permits != 0) {
         return fail("--permits needs --limit");
     }
     if (o->limit != 0 && (o->is_shared || o->limit > UINT32_MAX || o->permits > o->limit)) {
-        return fail(o->is_shared ? "a semaphore is not shared" : "more permits than the limit");
+        return fail(o->is_shared
+                        ? "--limit and -s cannot be combined"
+                        : "--permits must not be more than --limit, which is at most 2^32-1");
     }
     if (o->tier != NULL) {
         o->is_fast = strcasecmp(o->tier, "efficiency") == 0;
         if (!o->is_fast && strcasecmp(o->tier, "correctness") != 0) {
-            return fail("--tier is correctness or efficiency");
+            return fail("--tier must be correctness or efficiency");
         }
     }
     return wrap_check(&o->wrap);
 }
 
-/* Which words are names and which the command. Without `--` it is as in flock(1): one name, then
+/* Splits the words into names and the command. Without `--` it is as in flock(1): one name, then
  * the command. */
 static bool split(struct options *o, struct cli_words *words, int *names)
 {
@@ -94,16 +97,17 @@ static bool split(struct options *o, struct cli_words *words, int *names)
         words->count = 1;
     }
     if (*names == 0) {
-        return fail("a name is missing");
+        return fail("NAME is missing");
     }
     if (*names > NAMES_MAX) {
-        return fail("at most 64 names");
+        return fail("at most 64 names are allowed");
     }
     if ((words->count > *names) == (o->command != NULL)) {
-        return fail(o->command != NULL ? "both -c and a command" : "a command is missing");
+        return fail(o->command != NULL ? "-c and a COMMAND cannot be combined"
+                                       : "COMMAND is missing");
     }
     if (*names > 1 && (o->is_shared || o->limit != 0)) {
-        return fail("several names are taken together only as exclusive locks");
+        return fail("several names can only be acquired as exclusive locks");
     }
     return true;
 }
@@ -179,7 +183,7 @@ int lock_main(int count, char **arguments)
     }
     join(joined, sizeof(joined), words.items, name_count);
     char **command = words.items + name_count;
-    words.items[words.count] = NULL; /* behind the last there is room: the vector's own NULL */
+    words.items[words.count] = NULL; /* at most at the place of the NULL of argv */
     static char text[1 << 17];
     int code = 0;
     if (o.command != NULL) {

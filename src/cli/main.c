@@ -1,4 +1,4 @@
-/* The `holdfast` command: one word, then what belongs to it. */
+/* The `holdfast` program: finds the command by its name and runs it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static void print_list(FILE *to)
                 "  holdfast --version\n");
 }
 
-/* From the table, or by the command itself where it has a table of its own. */
+/* Prints the help from the table, or runs `--help` of a command that has its own. */
 static int print_help(const struct cli_command *row)
 {
     if (row->options == NULL) {
@@ -38,7 +38,7 @@ static int print_help(const struct cli_command *row)
 
 enum { GUESS_MIN = 2 }; /* letters */
 
-/* How many of the first letters are the same: enough to guess what was meant. */
+/* Suggests the command with the longest common prefix. */
 static const struct cli_command *guess(const char *text)
 {
     const struct cli_command *best = NULL;
@@ -57,7 +57,7 @@ static const struct cli_command *guess(const char *text)
     return best;
 }
 
-/* Words of other lock services, for which there is no command. */
+/* Commands of other lock services that have no counterpart here. */
 static bool is_release(const char *name)
 {
     return strcmp(name, "release") == 0 || strcmp(name, "unlock") == 0;
@@ -67,15 +67,15 @@ static int fail_unknown(const char *name)
 {
     const struct cli_command *meant = guess(name);
     if (is_release(name)) {
-        cli_say("there is no command \"%s\": `holdfast lock` gives the lock back when its command "
-                "ends; `holdfast show NAME` tells who holds it",
+        cli_say("there is no command \"%s\": `holdfast lock` releases the lock when its command "
+                "ends; `holdfast show NAME` shows the holder",
                 name);
     } else if (meant != NULL) {
         cli_say("there is no command \"%s\"; did you mean \"%s\"?", name, meant->name);
     } else {
         cli_say("there is no command \"%s\"", name);
     }
-    cli_say("`holdfast --help` lists them");
+    cli_say("`holdfast --help` lists the commands");
     return EXIT_USAGE;
 }
 

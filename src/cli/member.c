@@ -1,4 +1,4 @@
-/* `holdfast member list|add|remove|promote|demote|transfer`: who belongs to the cluster. */
+/* `holdfast member list|add|remove|promote|demote|transfer`: the members of the cluster. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -17,23 +17,24 @@ struct options {
 
 const struct cli_option member_options[] = {
     {"wait", 'w', CLI_DURATION, offsetof(struct options, wait_ms), "DURATION",
-     "for the change to be in force, and for a new node to catch up (60s)"},
-    {"no-wait", 0, CLI_FLAG, offsetof(struct options, no_wait), NULL, "only begin with it"},
+     "time to wait for the change to take effect and for a new node to catch up (default: 60s)"},
+    {"no-wait", 0, CLI_FLAG, offsetof(struct options, no_wait), NULL,
+     "start the change and do not wait for it"},
     CLI_COMMON_OPTIONS(struct options),
     CLI_OPTIONS_END,
 };
 
 struct verb {
     const char *name;
-    int words; /* behind it, at least */
-    int more;  /* at most */
+    int words; /* minimum number of arguments */
+    int more;  /* maximum */
     const char *usage;
     enum member_goal goal;
 };
 
 static const struct verb verbs[] = {
     {"list", 0, 0, "list", MEMBER_ANY},
-    {"add", 2, 2, "add ID HOST:PORT   (of its peer port; start it with `serve --join`)",
+    {"add", 2, 2, "add ID HOST:PORT   (its peer address; start the node with `serve --join`)",
      MEMBER_CAUGHT_UP},
     {"remove", 1, 1, "remove ID", MEMBER_GONE},
     {"promote", 1, 1, "promote ID", MEMBER_VOTES},
@@ -51,14 +52,14 @@ static const struct verb *find_verb(const struct cli_words *words)
         if (words->count - 1 >= v->words && words->count - 1 <= v->more) {
             return v;
         }
-        cli_say("it is: holdfast member %s", v->usage);
+        cli_say("usage: holdfast member %s", v->usage);
         return NULL;
     }
-    cli_say("member: one of list, add, remove, promote, demote, transfer is missing");
+    cli_say("member: the action must be one of list, add, remove, promote, demote, transfer");
     return NULL;
 }
 
-/* The members as the leader sees them: how far they are behind is in its view only. */
+/* The members as the leader sees them: only the leader reports their lag. */
 static int list(struct api *api, bool json)
 {
     struct api_answer answer;
@@ -110,7 +111,7 @@ static int change(struct api *api, const struct options *o, const struct verb *v
 {
     uint64_t id = 0;
     if (words->count > 1 && (!value_number(words->items[1], &id) || id == 0)) {
-        cli_say("member %s: \"%s\" is not the number of a node", v->name, words->items[1]);
+        cli_say("member %s: \"%s\" is not the id of a node", v->name, words->items[1]);
         return EXIT_USAGE;
     }
     struct member_wait wait = {.api = api, .goal = v->goal, .id = id};

@@ -1,5 +1,5 @@
-/* Waiting for a change of the members, see member_wait.h. The service says that it has begun; when
- * it is in force is seen in the list. */
+/* Waits for a change of the members, see member_wait.h. The service answers when the change has
+ * started; the list of members shows when it is in effect. */
 #include "cli/member_wait.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 
 enum { POLL_MS = 200 };
 
-/* A node that is removed, or dies, no longer says how the change goes on: others are asked then. */
+/* Adds the other members as endpoints: the node in use may be removed or may fail. */
 static void learn_endpoints(struct member_wait *w, const struct json_t *members)
 {
     struct api *api = w->api;
@@ -45,7 +45,7 @@ int member_wait_begin(struct member_wait *w)
     return code;
 }
 
-/* What a removed node knows of the members gets no newer. */
+/* Changes to another endpoint if this one is the removed node, which gets no further updates. */
 static void leave_removed_node(const struct member_wait *w, const struct json_t *tree)
 {
     if (w->goal == MEMBER_GONE && json_tree_u64(json_tree_get(tree, "node"), 0) == w->id) {
@@ -59,7 +59,7 @@ static bool is_reached(const struct member_wait *w, const struct json_t *tree)
     bool votes = json_tree_true(json_tree_get(row, "voter"));
     uint64_t leader = json_tree_u64(json_tree_get(tree, "leader"), 0);
     if (w->goal != MEMBER_LEADS && json_tree_true(json_tree_get(tree, "members_changing"))) {
-        return false; /* in the list already, but a leader that dies now may take it along */
+        return false; /* in the list but not committed: a change of leader could undo it */
     }
     switch (w->goal) {
     case MEMBER_CAUGHT_UP:
@@ -79,7 +79,7 @@ static bool is_reached(const struct member_wait *w, const struct json_t *tree)
     return true;
 }
 
-/* One line that is written over on a terminal; elsewhere a line when something changed. */
+/* On a terminal one line that is overwritten; elsewhere a new line for each change. */
 static void show_progress(const struct member_wait *w, const struct json_t *tree, char last[96])
 {
     char now[96];
@@ -91,7 +91,7 @@ static void show_progress(const struct member_wait *w, const struct json_t *tree
     if (row == NULL) {
         (void)snprintf(now, sizeof(now), "node %" PRIu64 ": being added", w->id);
     } else if (!json_tree_true(json_tree_get(row, "healthy")) || lag == NULL) {
-        (void)snprintf(now, sizeof(now), "node %" PRIu64 ": does not answer yet", w->id);
+        (void)snprintf(now, sizeof(now), "node %" PRIu64 ": not reachable yet", w->id);
     } else {
         (void)snprintf(now, sizeof(now), "node %" PRIu64 ": %" PRIu64 " entries behind", w->id,
                        json_tree_u64(lag, 0));
@@ -109,20 +109,20 @@ static void print_result(const struct member_wait *w, const struct json_t *tree)
     switch (w->goal) {
     case MEMBER_CAUGHT_UP:
         printf("node %" PRIu64 " has caught up as a learner; `holdfast member promote %" PRIu64
-               "` makes it vote\n",
+               "` makes it a voter\n",
                w->id, w->id);
         break;
     case MEMBER_GONE:
-        printf("node %" PRIu64 " is removed; its number is never used again\n", w->id);
+        printf("node %" PRIu64 " is removed; its id is never used again\n", w->id);
         break;
     case MEMBER_VOTES:
-        printf("node %" PRIu64 " votes\n", w->id);
+        printf("node %" PRIu64 " is a voter\n", w->id);
         break;
     case MEMBER_LEARNS:
-        printf("node %" PRIu64 " votes no more\n", w->id);
+        printf("node %" PRIu64 " is a learner\n", w->id);
         break;
     case MEMBER_LEADS:
-        printf("node %" PRIu64 " leads\n", leader);
+        printf("node %" PRIu64 " is the leader\n", leader);
         break;
     case MEMBER_ANY:
         break;
@@ -153,8 +153,8 @@ int member_wait_end(struct member_wait *w, uint64_t wait_ms, bool is_quiet)
             return 0;
         }
         if (clock_boot_ms() >= deadline_ms) {
-            cli_say("the change has begun and is not in force after %" PRIu64 " ms%s; `holdfast "
-                    "status` shows how it goes on",
+            cli_say("the change has started and is not in effect after %" PRIu64 " ms%s; "
+                    "`holdfast status` shows its progress",
                     wait_ms,
                     w->goal == MEMBER_CAUGHT_UP ? ": is the node running, with `serve --join`?"
                                                 : "");

@@ -1,4 +1,4 @@
-/* Waiting until a change of the members is in force, and showing how far it has come. */
+/* Waits until a change of the members is in effect, and shows the progress. */
 #ifndef HOLDFAST_CLI_MEMBER_WAIT_H
 #define HOLDFAST_CLI_MEMBER_WAIT_H
 
@@ -6,11 +6,11 @@
 
 enum member_goal {
     MEMBER_ANY,
-    MEMBER_CAUGHT_UP, /* it is there, answers, and is no entry behind */
+    MEMBER_CAUGHT_UP, /* it is a member, healthy, and its lag is 0 */
     MEMBER_GONE,
     MEMBER_VOTES,
     MEMBER_LEARNS,
-    MEMBER_LEADS, /* it, or with id 0 any other one than before */
+    MEMBER_LEADS, /* with id 0: any node except the old leader */
 };
 
 struct member_wait {
@@ -20,10 +20,11 @@ struct member_wait {
     uint64_t old_leader;
 };
 
-/* Before the change: who leads now, and where the other members are, which become endpoints of
- * `api` too. Gives the exit code. */
+/* Call before the change. Stores the current leader and adds the members to the endpoints of `api`.
+ * Returns the exit code. */
 int member_wait_begin(struct member_wait *w);
-/* After it. Progress goes to stderr, the result to stdout unless `is_quiet`. */
+/* Call after the change has started. Prints progress to stderr, and the result to stdout unless
+ * `is_quiet`. Returns the exit code. */
 int member_wait_end(struct member_wait *w, uint64_t wait_ms, bool is_quiet);
 
 #endif

@@ -6,7 +6,7 @@
 #include "cli/columns.h"
 
 enum {
-    LEADER_MS = 1000, /* its view is a better one, and not worth a longer wait */
+    LEADER_MS = 1000, /* timeout for the view of the leader, which is optional */
     STATE_MIN_MS = 200,
 };
 
@@ -78,7 +78,7 @@ void members_print(const struct json_t *members)
         struct slice client = json_tree_text(json_tree_get(row, "client_address"));
         columns_printf(&t, "%" PRIu64, json_tree_u64(json_tree_get(row, "id"), 0));
         columns_slice(&t, json_tree_text(json_tree_get(row, "role")));
-        columns_text(&t, is_healthy ? "healthy" : "silent");
+        columns_text(&t, is_healthy ? "healthy" : "unreachable");
         columns_colour(&t, is_healthy ? COLOUR_GREEN : COLOUR_RED);
         if (lag != NULL) {
             columns_printf(&t, "%" PRIu64, json_tree_u64(lag, 0));

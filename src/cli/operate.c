@@ -1,4 +1,4 @@
-/* A request of an operator, see operate.h. */
+/* Sends a request of an operator, see operate.h. */
 #include "cli/operate.h"
 
 #include "cli/say.h"
@@ -6,8 +6,7 @@
 bool operate_has_reason(const char *command, const char *reason)
 {
     if (reason == NULL || reason[0] == '\0') {
-        cli_say("%s: --reason TEXT is missing: it is kept in the audit trail, for whoever asks why",
-                command);
+        cli_say("%s: --reason TEXT is missing; the audit record stores it", command);
         return false;
     }
     return true;

@@ -1,4 +1,4 @@
-/* Reading flags by a table, see options.h. */
+/* Parses flags according to a table, see options.h. */
 #include "cli/options.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ struct reading {
 static const char *const expected[] = {
     [CLI_TEXT] = "a text",
     [CLI_NUMBER] = "a whole number",
-    [CLI_DURATION] = "a duration: seconds, or a number with ms, s, m or h behind it",
+    [CLI_DURATION] = "a duration: a number of seconds, or a number with the unit ms, s, m or h",
 };
 
 static bool fail_flag(const struct reading *r, const char *flag, const char *problem)
@@ -99,7 +99,7 @@ static bool read_long(struct reading *r, const char *argument)
     return set_value(r, option, argument, value);
 }
 
-/* `-abVALUE`: letters until one takes the rest, or the next argument, as its value. */
+/* `-abVALUE`: flags until one takes the rest, or the next argument, as its value. */
 static bool read_letters(struct reading *r, const char *argument)
 {
     for (const char *letter = argument + 1; *letter != '\0'; letter++) {
@@ -134,7 +134,7 @@ bool cli_options_read(const char *command, const struct cli_option *options, enu
                 return false;
             }
         } else {
-            arguments[words->count++] = argument; /* never ahead of what is read */
+            arguments[words->count++] = argument; /* the index is never above r.at */
         }
     }
     return true;
@@ -148,11 +148,11 @@ bool cli_words_check(const char *command, const struct cli_words *words, int min
     const struct cli_command *row = cli_command_find(command);
     const char *usage = row == NULL ? "" : row->usage;
     if (words->count < min) {
-        cli_say("%s: something is missing", command);
+        cli_say("%s: an argument is missing", command);
     } else {
-        cli_say("%s: \"%s\" is too much", command, words->items[max]);
+        cli_say("%s: unexpected argument \"%s\"", command, words->items[max]);
     }
-    cli_say("it is: holdfast %s%s%s", command, usage[0] == '\0' ? "" : " ", usage);
+    cli_say("usage: holdfast %s%s%s", command, usage[0] == '\0' ? "" : " ", usage);
     return false;
 }
 

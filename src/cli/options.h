@@ -27,7 +27,7 @@ struct cli_option {
     char letter;      /* 0: none */
     enum cli_option_type type;
     size_t offset;
-    const char *value; /* what it takes, for people: "DURATION" */
+    const char *value; /* placeholder of the value in the help text: "DURATION" */
     const char *help;
 };
 
@@ -36,57 +36,56 @@ struct cli_option {
         NULL, 0, CLI_FLAG, 0, NULL, NULL \
     }
 
-/* What every command has that asks the service. */
+/* The options of every command that sends requests to the service. */
 struct cli_common {
     const char *endpoints; /* NULL: HOLDFAST_ENDPOINTS, else the default port on this machine */
     uint64_t timeout_ms;
     bool json;
 };
 
-#define CLI_ENDPOINTS_OPTION(type)                                                   \
-    {                                                                                \
-        "endpoints", 0, CLI_TEXT, offsetof(type, common.endpoints), "HOST:PORT,...", \
-            "nodes to ask, in turn (HOLDFAST_ENDPOINTS, else 127.0.0.1:4653)"        \
+#define CLI_ENDPOINTS_OPTION(type)                                                    \
+    {                                                                                 \
+        "endpoints", 0, CLI_TEXT, offsetof(type, common.endpoints), "HOST:PORT,...",  \
+            "nodes to try in turn (default: HOLDFAST_ENDPOINTS, else 127.0.0.1:4653)" \
     }
 #define CLI_TIMEOUT_OPTION(type)                                                   \
     {                                                                              \
         "timeout", 0, CLI_DURATION, offsetof(type, common.timeout_ms), "DURATION", \
-            "until it gives up (5s)"                                               \
+            "timeout of a request (default: 5s)"                                   \
     }
-#define CLI_JSON_OPTION(type)                                   \
-    {                                                           \
-        "json", 0, CLI_FLAG, offsetof(type, common.json), NULL, \
-            "the service's answer, for programs"                \
+#define CLI_JSON_OPTION(type)                                                \
+    {                                                                        \
+        "json", 0, CLI_FLAG, offsetof(type, common.json), NULL, "print JSON" \
     }
 #define CLI_COMMON_OPTIONS(type) \
     CLI_ENDPOINTS_OPTION(type), CLI_TIMEOUT_OPTION(type), CLI_JSON_OPTION(type)
 
-/* The value of cli_common before anything is read. */
+/* The defaults of struct cli_common. */
 #define CLI_COMMON_DEFAULT \
     {                      \
         NULL, 5000, false  \
     }
 
 enum cli_order {
-    CLI_ANY_ORDER,  /* flags and words as they come */
-    CLI_WORDS_LAST, /* the first word ends the flags: what follows belongs to another program */
+    CLI_ANY_ORDER,  /* flags and words in any order */
+    CLI_WORDS_LAST, /* the first word ends the flags: the rest belongs to another program */
 };
 
 struct cli_words {
     int count;
-    char **items;  /* what is no flag, NULL behind the last; lies in the caller's arguments */
-    int separator; /* how many of them came before `--`; -1: there was none */
+    char **items;  /* the arguments that are not flags; points into the arguments of the caller */
+    int separator; /* number of words before `--`; -1: there is no `--` */
 };
 
-/* Fills in the members of `out` whose flags are there; the caller sets defaults first. False: it
- * has said on stderr what is wrong and what to do, and the exit code is EXIT_USAGE. */
+/* Sets the members of `out` whose flags are given; the caller sets defaults first. On failure,
+ * prints the problem to stderr and returns false; the exit code is EXIT_USAGE. */
 bool cli_options_read(const char *command, const struct cli_option *options, enum cli_order order,
                       int count, char **arguments, void *out, struct cli_words *words);
 
-/* Whether the number of words is right; else it says so, and what the usage is. */
+/* Whether the number of words is right; else prints the problem and the usage. */
 bool cli_words_check(const char *command, const struct cli_words *words, int min, int max);
 
-/* One line each. */
+/* Prints one line for each option. */
 void cli_options_print(const struct cli_option *options, FILE *to);
 
 #endif

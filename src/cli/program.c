@@ -1,4 +1,4 @@
-/* Finding the command, see program.h. */
+/* Finds the command to run, see program.h. */
 #include "cli/program.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 
-/* 0: it can be run; else errno. */
+/* Returns 0 if it can be run, else errno. */
 static int check(const char *path)
 {
     struct stat file;
@@ -30,7 +30,8 @@ static int check(const char *path)
 static int fail(const char *name, int error)
 {
     bool is_missing = error == ENOENT || error == ENOTDIR;
-    cli_say("%s: %s; nothing was locked", name, is_missing ? "command not found" : strerror(error));
+    cli_say("%s: %s; no lock was requested", name,
+            is_missing ? "command not found" : strerror(error));
     return is_missing ? EXIT_NO_COMMAND : EXIT_CANNOT_RUN;
 }
 
@@ -48,7 +49,7 @@ int program_find(struct program *p, char **arguments)
         error = strlen(name) < sizeof(p->path) ? check(name) : ENAMETOOLONG;
         return error == 0 ? 0 : fail(name, error);
     }
-    /* The first that can be run; failing that, what is wrong with the first that is there. */
+    /* Use the first that can be run; else report the error of the first that exists. */
     for (path = path != NULL ? path : DEFAULT_PATH;; path++) {
         size_t len = strcspn(path, ":");
         int made = snprintf(p->path, sizeof(p->path), "%.*s%s%s", (int)len, path,

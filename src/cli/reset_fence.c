@@ -16,12 +16,13 @@ struct options {
 
 const struct cli_option reset_fence_options[] = {
     {"reason", 'r', CLI_TEXT, offsetof(struct options, reason), "TEXT",
-     "why, for the audit trail; required"},
+     "reason, for the audit record; required"},
     {"token", 0, CLI_NUMBER, offsetof(struct options, token), "TOKEN",
-     "the lowest token to accept from now on (none that was issued so far)"},
-    {"slot", 0, CLI_NUMBER, offsetof(struct options, slot), "N", "of a semaphore (0)"},
+     "lowest token to accept (default: above all tokens issued so far)"},
+    {"slot", 0, CLI_NUMBER, offsetof(struct options, slot), "N",
+     "slot of a semaphore (default: 0)"},
     {"actor", 0, CLI_TEXT, offsetof(struct options, actor), "NAME",
-     "who does it, for the audit trail (USER@HOST)"},
+     "name of the operator, for the audit record (default: USER@HOST)"},
     CLI_COMMON_OPTIONS(struct options),
     CLI_OPTIONS_END,
 };
@@ -50,7 +51,7 @@ int reset_fence_main(int count, char **arguments)
     if (o.common.json) {
         api_print_json(&answer);
     } else {
-        printf("%s: the fence refuses tokens below %" PRIu64 " (before: %" PRIu64 ")%s\n",
+        printf("%s: the fence check rejects tokens below %" PRIu64 " (before: %" PRIu64 ")%s\n",
                words.items[0], json_tree_u64(json_tree_get(answer.tree, "highest"), 0),
                json_tree_u64(json_tree_get(answer.tree, "previous"), 0),
                o.token == 0 ? "; holders must acquire again" : "");

@@ -1,4 +1,4 @@
-/* `holdfast revoke NAME --reason TEXT`: asks the holders to finish, and takes the lock away at the
+/* `holdfast revoke NAME --reason TEXT`: notifies the holders, and takes the lock away at the
  * deadline. */
 #include <stdio.h>
 
@@ -16,11 +16,11 @@ struct options {
 
 const struct cli_option revoke_options[] = {
     {"reason", 'r', CLI_TEXT, offsetof(struct options, reason), "TEXT",
-     "why, for the holders and the audit trail; required"},
+     "reason, for the holders and the audit record; required"},
     {"deadline", 'd', CLI_DURATION, offsetof(struct options, deadline_ms), "DURATION",
-     "from now; then it is taken away (30s)"},
+     "time until the lock is taken away (default: 30s)"},
     {"actor", 0, CLI_TEXT, offsetof(struct options, actor), "NAME",
-     "who does it, for the audit trail (USER@HOST)"},
+     "name of the operator, for the audit record (default: USER@HOST)"},
     CLI_COMMON_OPTIONS(struct options),
     CLI_OPTIONS_END,
 };
@@ -52,7 +52,7 @@ int revoke_main(int count, char **arguments)
         char text[HUMAN_TEXT];
         unsigned holders = (unsigned)json_tree_u64(json_tree_get(answer.tree, "holders"), 0);
         uint64_t left_ms = json_tree_u64(json_tree_get(answer.tree, "revoked_in_ms"), 0);
-        printf("%s: %u holder%s asked to finish; it is taken away in %s\n", words.items[0], holders,
+        printf("%s: %u holder%s notified; the lock is taken away in %s\n", words.items[0], holders,
                holders == 1 ? "" : "s", human_span(left_ms, text));
     }
     api_answer_close(&answer);

@@ -1,4 +1,4 @@
-/* Lines on stderr, see say.h. */
+/* Messages on stderr, see say.h. */
 #include "cli/say.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* `holdfast sessions`: who is there, how long each lives without a sign of life, what it holds. */
+/* `holdfast sessions`: the open sessions, when they expire, and how many locks they hold. */
 #include "cli/api.h"
 #include "cli/columns.h"
 #include "cli/commands.h"
@@ -12,7 +12,7 @@ struct options {
 
 const struct cli_option sessions_options[] = {
     {"private", 'p', CLI_FLAG, offsetof(struct options, is_private), NULL,
-     "also those of locks that were taken without a session"},
+     "also list the private sessions of locks that were acquired without one"},
     CLI_COMMON_OPTIONS(struct options),
     CLI_OPTIONS_END,
 };

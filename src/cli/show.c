@@ -1,5 +1,4 @@
-/* `holdfast show NAME`: who holds it, since when, who waits in which order, what comes next, and
- * who waits for whom. */
+/* `holdfast show NAME`: the holders of a lock, its queue, the next change, and the wait-for graph. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -17,7 +16,7 @@ struct options {
 
 const struct cli_option show_options[] = {
     {"no-graph", 0, CLI_FLAG, offsetof(struct options, no_graph), NULL,
-     "without looking at other names for who waits for whom"},
+     "do not read other locks to show which client waits for which"},
     CLI_COMMON_OPTIONS(struct options),
     CLI_OPTIONS_END,
 };
@@ -118,7 +117,7 @@ static void print_waiters(const struct json_t *waiters, uint64_t queue_length)
         columns_slice(&t, text_of(row, "client_id"));
         columns_slice(&t, text_of(row, "mode"));
         columns_printf(&t, "node %" PRIu64 "%s", json_tree_u64(json_tree_get(row, "node"), 0),
-                       is_detached ? ", cut off" : "");
+                       is_detached ? ", detached" : "");
         const struct json_t *end = json_tree_get(row, "gives_up_at");
         columns_text(&t, end != NULL ? human_time(json_tree_text(end), text) : "never");
         add_metadata(&t, row);
@@ -131,7 +130,7 @@ static void print_waiters(const struct json_t *waiters, uint64_t queue_length)
     columns_close(&t);
 }
 
-/* What would happen next, in a sentence. */
+/* Prints the next change of the lock as a sentence. */
 static void print_next(const struct json_t *lock)
 {
     const struct json_t *holders = json_tree_get(lock, "holders");
@@ -143,22 +142,22 @@ static void print_next(const struct json_t *lock)
     char when[HUMAN_TEXT];
     printf("\nNext: ");
     if (json_tree_get(lock, "delayed_until") != NULL) {
-        printf("it ended uncleanly, so nobody gets it before %s",
+        printf("the last holder did not release it, so it cannot be acquired before %s",
                human_time(text_of(lock, "delayed_until"), when));
         if (waiter != NULL) {
-            printf("; then %.*s does", TEXT(waits));
+            printf("; then %.*s gets it", TEXT(waits));
         }
     } else if (holder == NULL && reserved.len > 0) {
-        printf("it is kept free for the multi-lock of %.*s, which waits for other names",
-               TEXT(reserved));
+        printf("it is reserved for %.*s, which waits for several locks at once", TEXT(reserved));
     } else if (holder == NULL) {
-        printf("whoever asks gets it");
+        printf("the next client that requests it gets it");
     } else if (waiter != NULL) {
-        printf("when %.*s %s, %.*s gets it; %s at the latest, unless it is renewed", TEXT(holds),
-               json_tree_count(holders) > 1 ? "and the others are done" : "is done", TEXT(waits),
+        printf("%.*s gets it when %.*s %s, at %s at the latest unless the holder renews it",
+               TEXT(waits), TEXT(holds),
+               json_tree_count(holders) > 1 ? "and the other holders release it" : "releases it",
                human_time(text_of(holder, "expires_at"), when));
     } else {
-        printf("nobody waits; it is free when %.*s is done, or at %s unless it is renewed",
+        printf("no client waits; it is free when %.*s releases it, or at %s unless it is renewed",
                TEXT(holds), human_time(text_of(holder, "expires_at"), when));
     }
     printf("\n");

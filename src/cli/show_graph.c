@@ -1,8 +1,8 @@
 /* The wait-for graph, see show_graph.h.
  *
- * The service lists names with their queues; an edge goes from whoever waits for a name to whoever
- * holds it. All queued names are read (at most NAMES_MAX, and it says when there are more), then
- * the graph is walked from the holders of the one name, depth first. */
+ * An edge goes from each waiter of a lock to each of its holders. Reads all locks with queues (at
+ * most NAMES_MAX; reports if there are more), then walks the graph depth first from the holders of
+ * one lock. */
 #include "cli/show_graph.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ struct graph {
     size_t count;
     bool is_cut;
     unsigned lines;
-    const struct json_t *path[DEPTH_MAX]; /* the holders above */
+    const struct json_t *path[DEPTH_MAX]; /* from the root to the current holder */
 };
 
 #define TEXT(s) (int)(s).len, (const char *)(s).data
@@ -40,7 +40,7 @@ int show_graph_ask(struct api *api, struct slice name, struct api_answer *answer
     return code;
 }
 
-/* An owner is a session and a word (S4.1); who may not see sessions goes by the client. */
+/* An owner is a session and an owner name (S4.1). If sessions are not visible, compare clients. */
 static bool is_same(const struct json_t *a, const struct json_t *b)
 {
     struct slice session = text_of(a, "session_id");
@@ -86,7 +86,7 @@ static bool is_above(const struct graph *g, unsigned depth, const struct json_t 
 
 static void walk(struct graph *g, const struct json_t *who, unsigned depth);
 
-/* `who` waits for `lock`: a line for each that holds it. */
+/* `who` waits for `lock`: prints a line for each holder. */
 static void walk_lock(struct graph *g, const struct json_t *who, const struct json_t *lock,
                       unsigned depth)
 {
@@ -98,10 +98,10 @@ static void walk_lock(struct graph *g, const struct json_t *who, const struct js
         struct slice held = text_of(holder, "client_id");
         bool is_circle = is_above(g, depth, holder);
         if (g->lines++ == 0) {
-            printf("\nWho waits for whom:\n");
+            printf("\nWaiting clients:\n");
         }
         printf("%*s%.*s waits for %.*s, held by %.*s%s\n", (int)(2 * depth), "", TEXT(client),
-               TEXT(name), TEXT(held), is_circle ? "   <- a circle: this is a deadlock" : "");
+               TEXT(name), TEXT(held), is_circle ? "   <- a cycle: this is a deadlock" : "");
         if (!is_circle) {
             walk(g, holder, depth);
         }
@@ -135,8 +135,7 @@ int show_graph_print(struct api *api, const struct json_t *lock)
         walk(g, json_tree_at(holders, i), 0);
     }
     if (code == 0 && g->is_cut) {
-        printf("\nMore than %d names have queues; only the first ones were looked at.\n",
-               NAMES_MAX);
+        printf("\nMore than %d locks have queues; only the first ones were read.\n", NAMES_MAX);
     }
     for (size_t i = 0; i < g->count; i++) {
         api_answer_close(&g->names[i]);

@@ -1,5 +1,5 @@
-/* Who waits for whom, from one name on: its holders may wait for other names, whose holders may
- * wait in turn. */
+/* The wait-for graph of one lock: its holders may wait for other locks, whose holders may wait
+ * too. */
 #ifndef HOLDFAST_CLI_SHOW_GRAPH_H
 #define HOLDFAST_CLI_SHOW_GRAPH_H
 
@@ -7,8 +7,8 @@
 
 /* GET /api/v1/locks/NAME, as api_call. */
 int show_graph_ask(struct api *api, struct slice name, struct api_answer *answer);
-/* Prints the graph below `lock` (an answer of the call above), if a holder of it waits for
- * anything; a circle is called so. Gives the exit code. */
+/* Prints the graph of `lock` (an answer of show_graph_ask) if one of its holders waits, and marks
+ * cycles. Returns the exit code. */
 int show_graph_print(struct api *api, const struct json_t *lock);
 
 #endif

@@ -1,5 +1,5 @@
-/* `holdfast snapshot save FILE`: fetches a backup from a running cluster. What needs no cluster is
- * in server/snapshot_tool.c. */
+/* `holdfast snapshot save FILE`: fetches a backup from a running cluster. The parts that need no
+ * cluster are in server/snapshot_tool.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,13 +15,13 @@
 #include "server/snapshot_tool.h"
 
 enum {
-    TIMEOUT_MS = 120000, /* until it begins to come: a large state takes its time to be written */
+    TIMEOUT_MS = 120000, /* until the first byte: the node writes the snapshot first */
     STALL_MS = 30000,    /* without a byte */
-    PROGRESS_MS = 100,   /* between two words about it */
+    PROGRESS_MS = 100,   /* between two progress lines */
     RECEIVE_MAX = 64 << 10,
 };
 
-/* On a terminal one line of stderr, which is written over. */
+/* On a terminal, one line of stderr that is overwritten. */
 struct progress {
     bool is_shown;
     uint64_t bytes;
@@ -74,16 +74,16 @@ static int receive(struct http *h, struct snapshot_file *file, struct progress *
     }
     buffer_close(&bytes);
     if (code == 0 && state == HTTP_BROKEN) {
-        cli_say("what %s sent broke off after %" PRIu64 " of %" PRIu64
-                " bytes: %s; nothing was kept, ask again",
+        cli_say("the snapshot from %s ended after %" PRIu64 " of %" PRIu64
+                " bytes: %s; nothing was saved, try again",
                 h->authority, progress->received, progress->bytes, h->problem);
         code = EXIT_UNREACHABLE;
     }
     return code;
 }
 
-static void tell(const struct snapshot_save *request, const struct snapshot_file *file,
-                 const char *endpoint)
+static void print_result(const struct snapshot_save *request, const struct snapshot_file *file,
+                         const char *endpoint)
 {
     const struct snapshot_info *info = &file->info;
     FILE *to = strcmp(request->file, "-") == 0 ? stderr : stdout;
@@ -113,7 +113,7 @@ static void tell(const struct snapshot_save *request, const struct snapshot_file
     buffer_close(&text);
 }
 
-/* The file is opened first: what is wrong with it is known before the cluster has any work. */
+/* Opens the file first, so that a problem with it is found before the cluster creates a snapshot. */
 static int fetch(const struct snapshot_save *request, struct api *api, struct snapshot_file *file)
 {
     struct http http;
@@ -145,13 +145,13 @@ static int save(const struct snapshot_save *request)
     struct snapshot_file file;
     if (request->timeout != NULL && !value_duration_ms(request->timeout, &common.timeout_ms)) {
         cli_say(
-            "--timeout: \"%s\" is not a duration: seconds, or a number with ms, s, m or h behind "
-            "it",
+            "--timeout: \"%s\" is not a duration: a number of seconds, or a number with the unit "
+            "ms, s, m or h",
             request->timeout);
         return EXIT_USAGE;
     }
     if (strcmp(request->file, "-") == 0 && isatty(STDOUT_FILENO) == 1) {
-        cli_say("- is for a pipe or a file: a snapshot on a terminal helps nobody");
+        cli_say("the snapshot is not written to a terminal: redirect stdout to a file or a pipe");
         return EXIT_USAGE;
     }
     if (!api_init(&api, &common)) {
@@ -159,7 +159,7 @@ static int save(const struct snapshot_save *request)
     }
     int code = fetch(request, &api, &file);
     if (code == 0) {
-        tell(request, &file, api.endpoints[api.current]);
+        print_result(request, &file, api.endpoints[api.current]);
     }
     snapshot_file_abandon(&file);
     return code;

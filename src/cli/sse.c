@@ -9,7 +9,7 @@
 #include "cli/say.h"
 
 enum {
-    SILENCE_MS = 60000, /* a node that says nothing for so long is gone: it sends signs of life */
+    SILENCE_MS = 60000, /* without a byte the connection counts as lost: nodes send keep-alives */
     GIVE_UP_MS = 60000,
     PAUSE_MS = 250,
 };
@@ -54,8 +54,8 @@ static void copy_word(char out[SSE_WORD], const char *text, size_t len)
     (void)snprintf(out, SSE_WORD, "%.*s", (int)len, text);
 }
 
-/* One event is lines `id: `, `event: `, `data: ` and an empty one; others are comments. True when
- * it is whole and has data. */
+/* An event is the lines `id: `, `event: `, `data: ` and an empty line; others are comments. True if
+ * there is a complete event. */
 static bool take_event(struct sse *s, struct sse_event *e)
 {
     buffer_consume(&s->text, s->read);
@@ -87,7 +87,7 @@ static bool take_event(struct sse *s, struct sse_event *e)
     return false;
 }
 
-/* False: nobody could be reached. */
+/* False: no endpoint was reachable. */
 static bool reconnect(struct sse *s)
 {
     int64_t end_ms = clock_boot_ms() + GIVE_UP_MS;
@@ -104,12 +104,12 @@ static bool reconnect(struct sse *s)
     if (!s->is_open) {
         char text[1400];
         api_problem(s->api, text, sizeof(text));
-        cli_say("the stream broke and %s", text);
+        cli_say("the event stream was interrupted, and %s", text);
     }
     return s->is_open;
 }
 
-/* True: something came. False: the deadline, or the stream is broken. */
+/* True: received bytes. False: the deadline or, if `*is_broken`, the stream is lost. */
 static bool read_more(struct sse *s, int64_t deadline_ms, bool *is_broken)
 {
     int64_t silence_ms = s->heard_ms + SILENCE_MS;
@@ -135,7 +135,7 @@ enum sse_state sse_next(struct sse *s, struct sse_event *event, int64_t deadline
             if (strcmp(event->type, "dropped") != 0) {
                 return SSE_EVENT;
             }
-            is_broken = true; /* it says so, and that the rest can be had by resuming */
+            is_broken = true; /* the node dropped the stream; a new one resumes it */
         }
         if (!is_broken && !read_more(s, deadline_ms, &is_broken) && !is_broken) {
             return SSE_TIMEOUT;

@@ -1,4 +1,4 @@
-/* `holdfast status`: who leads, who is there, whether it serves. */
+/* `holdfast status`: the leader, the members, and whether the cluster serves. */
 #include <inttypes.h>
 
 #include "cli/api.h"
@@ -17,7 +17,7 @@ const struct cli_option status_options[] = {
     CLI_OPTIONS_END,
 };
 
-/* What counts against state-max; nodes of older versions do not say it. */
+/* The bytes that count against state-max; older nodes do not report them. */
 static void print_state(const struct json_t *state)
 {
     const double mib = 1 << 20;
@@ -29,7 +29,7 @@ static void print_state(const struct json_t *state)
     }
 }
 
-static void print_people(const struct json_t *tree, bool is_serving)
+static void print_text(const struct json_t *tree, bool is_serving)
 {
     bool has_colour = cli_has_colour(stdout);
     enum cli_colour colour = is_serving ? COLOUR_GREEN : COLOUR_RED;
@@ -41,7 +41,7 @@ static void print_people(const struct json_t *tree, bool is_serving)
     } else {
         printf("no leader");
     }
-    printf("  term %" PRIu64 "  as node %" PRIu64 " sees it\n\n",
+    printf("  term %" PRIu64 "  reported by node %" PRIu64 "\n\n",
            json_tree_u64(json_tree_get(tree, "term"), 0),
            json_tree_u64(json_tree_get(tree, "node"), 0));
     if (json_tree_get(tree, "state") != NULL) {
@@ -68,7 +68,7 @@ int status_main(int count, char **arguments)
     if (o.common.json) {
         api_print_json(&answer);
     } else {
-        print_people(answer.tree, is_serving);
+        print_text(answer.tree, is_serving);
     }
     api_answer_close(&answer);
     if (!is_serving) {

@@ -46,7 +46,7 @@ static pid_t parent_of(pid_t process)
     int parent = 0;
     (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)process);
     FILE *file = fopen(path, "re");
-    /* The name in parentheses may hold anything, but we made no group with a name of that kind. */
+    /* A process name with a ')' would not parse; then the own parent is used. */
     if (file == NULL || fscanf(file, "%*d (%*[^)]) %*c %d", &parent) != 1) {
         parent = getppid();
     }
@@ -58,13 +58,13 @@ static pid_t parent_of(pid_t process)
 
 bool terminal_stop_job(void)
 {
-    /* The kernel stops no group that has no parent in its session; neither must we. The group may
-     * be a script's, whose shell is in it. */
+    /* The kernel does not stop a group without a parent in its session, and neither may we. The
+     * group may belong to a script whose shell is in it. */
     pid_t parent = parent_of(getpgrp());
     if (getsid(parent) != getsid(0) || getpgid(parent) == getpgrp()) {
         return false;
     }
-    (void)kill(0, SIGTSTP); /* the others of a pipeline; we have it blocked */
+    (void)kill(0, SIGTSTP); /* the rest of the pipeline; it is blocked here */
     (void)kill(getpid(), SIGSTOP);
     return true;
 }

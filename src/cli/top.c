@@ -1,4 +1,4 @@
-/* `holdfast top`: the busiest names, from the stream of events, once a second. */
+/* `holdfast top`: the busiest locks, counted from the event stream, once per interval. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,30 +22,31 @@ struct options {
 
 const struct cli_option top_options[] = {
     {"interval", 'i', CLI_DURATION, offsetof(struct options, interval_ms), "DURATION",
-     "between two pictures (1s)"},
-    {"rows", 'n', CLI_NUMBER, offsetof(struct options, rows), "N", "names that are shown (20)"},
-    {"once", '1', CLI_FLAG, offsetof(struct options, once), NULL, "one picture, and the end"},
+     "time between two updates (default: 1s)"},
+    {"rows", 'n', CLI_NUMBER, offsetof(struct options, rows), "N",
+     "number of locks to show (default: 20)"},
+    {"once", '1', CLI_FLAG, offsetof(struct options, once), NULL, "print once and exit"},
     CLI_COMMON_OPTIONS(struct options),
     CLI_OPTIONS_END,
 };
 
-/* What happened to a name since the last picture. */
-struct heat {
+/* The events of a lock since the last update. */
+struct lock_activity {
     char name[NAME_TEXT];
-    char client[64]; /* who got it last */
+    char client[64]; /* of the last grant */
     unsigned granted, queued, ended, lost;
 };
 
 struct top {
-    struct heat *names;
-    uint16_t *slots; /* by the hash of the name: its place in `names`, plus 1 */
+    struct lock_activity *names;
+    uint16_t *slots; /* hash table: the index in `names` plus 1, or 0 */
     size_t count;
-    unsigned others; /* events of names for which there was no room */
+    unsigned others; /* events of locks that did not fit into `names` */
     unsigned total;
 };
 
-/* The slot of a name, or the free one where it belongs. Names are chosen by others, but who floods
- * this picture with equal hashes only slows down his own operator. */
+/* The slot of a name, or the free slot for it. The hash is not protected against collisions: they
+ * slow down this command only. */
 static uint16_t *find_slot(const struct top *top, struct slice name)
 {
     uint32_t hash = 2166136261u;
@@ -60,8 +61,8 @@ static uint16_t *find_slot(const struct top *top, struct slice name)
     return &top->slots[at];
 }
 
-/* NULL: there is no room for one more. */
-static struct heat *find(struct top *top, struct slice name)
+/* Returns NULL if `names` is full. */
+static struct lock_activity *find(struct top *top, struct slice name)
 {
     uint16_t *slot = find_slot(top, name);
     if (*slot != 0) {
@@ -70,9 +71,9 @@ static struct heat *find(struct top *top, struct slice name)
     if (top->count == NAMES_MAX || name.len >= NAME_TEXT) {
         return NULL;
     }
-    struct heat *fresh = &top->names[top->count++];
+    struct lock_activity *fresh = &top->names[top->count++];
     *slot = (uint16_t)top->count;
-    *fresh = (struct heat){.granted = 0};
+    *fresh = (struct lock_activity){.granted = 0};
     (void)snprintf(fresh->name, NAME_TEXT, "%.*s", (int)name.len, (const char *)name.data);
     return fresh;
 }
@@ -83,33 +84,33 @@ static void count_event(struct top *top, const struct sse_event *e)
     struct json_t *tree = json_tree_parse(e->data, &fault);
     struct slice name = json_tree_text(json_tree_get(tree, "name"));
     struct slice client = json_tree_text(json_tree_get(tree, "client_id"));
-    struct heat *heat = name.len == 0 ? NULL : find(top, name);
+    struct lock_activity *activity = name.len == 0 ? NULL : find(top, name);
     top->total += name.len > 0;
-    top->others += name.len > 0 && heat == NULL;
-    if (heat != NULL) {
+    top->others += name.len > 0 && activity == NULL;
+    if (activity != NULL) {
         bool is_grant = strcmp(e->type, "granted") == 0;
-        heat->granted += is_grant;
-        heat->queued += strcmp(e->type, "queued") == 0;
-        heat->ended += strcmp(e->type, "released") == 0;
-        heat->lost += strcmp(e->type, "expired") == 0 || strcmp(e->type, "forced") == 0 ||
-                      strcmp(e->type, "revoked") == 0;
+        activity->granted += is_grant;
+        activity->queued += strcmp(e->type, "queued") == 0;
+        activity->ended += strcmp(e->type, "released") == 0;
+        activity->lost += strcmp(e->type, "expired") == 0 || strcmp(e->type, "forced") == 0 ||
+                          strcmp(e->type, "revoked") == 0;
         if (is_grant) {
-            (void)snprintf(heat->client, sizeof(heat->client), "%.*s", (int)client.len,
+            (void)snprintf(activity->client, sizeof(activity->client), "%.*s", (int)client.len,
                            (const char *)client.data);
         }
     }
     json_tree_free(tree);
 }
 
-static unsigned warmth(const struct heat *h)
+static unsigned event_count(const struct lock_activity *h)
 {
     return h->granted + h->queued + h->ended + h->lost;
 }
 
-static int hottest_first(const void *a, const void *b)
+static int busiest_first(const void *a, const void *b)
 {
-    const struct heat *x = a, *y = b;
-    unsigned p = warmth(x), q = warmth(y);
+    const struct lock_activity *x = a, *y = b;
+    unsigned p = event_count(x), q = event_count(y);
     return p != q ? (p < q) - (p > q) : strcmp(x->name, y->name);
 }
 
@@ -124,7 +125,7 @@ static void print_json(const struct top *top, size_t rows, uint64_t interval_ms)
     json_put_u64(&w, "events", top->total);
     json_put_open(&w, "names", '[');
     for (size_t i = 0; i < rows; i++) {
-        const struct heat *h = &top->names[i];
+        const struct lock_activity *h = &top->names[i];
         json_write_open(&w, '{');
         json_put_text(&w, "name", h->name);
         json_put_u64(&w, "granted", h->granted);
@@ -146,7 +147,7 @@ static void print_table(const struct top *top, size_t rows, uint64_t interval_ms
     char span[HUMAN_TEXT];
     static const char *const heading[] = {"NAME", "GRANTED", "QUEUED", "RELEASED", "LOST", "LAST"};
     if (isatty(STDOUT_FILENO) == 1) {
-        printf("\x1b[H\x1b[J"); /* what every terminal since the VT100 knows */
+        printf("\x1b[H\x1b[J"); /* VT100: cursor home, clear to the end */
     }
     printf("%u events in %s, %zu%s names\n\n", top->total, human_span(interval_ms, span),
            top->count, top->others > 0 ? "+" : "");
@@ -155,7 +156,7 @@ static void print_table(const struct top *top, size_t rows, uint64_t interval_ms
         columns_text(&t, heading[i]);
     }
     for (size_t i = 0; i < rows; i++) {
-        const struct heat *h = &top->names[i];
+        const struct lock_activity *h = &top->names[i];
         columns_text(&t, h->name);
         columns_printf(&t, "%u", h->granted);
         columns_printf(&t, "%u", h->queued);
@@ -182,7 +183,7 @@ static int run(struct sse *s, const struct options *o, struct top *top)
         if (state == SSE_FAILED) {
             return EXIT_UNREACHABLE;
         }
-        qsort(top->names, top->count, sizeof(*top->names), hottest_first);
+        qsort(top->names, top->count, sizeof(*top->names), busiest_first);
         size_t rows = top->count < o->rows ? top->count : (size_t)o->rows;
         if (o->common.json) {
             print_json(top, rows, o->interval_ms);

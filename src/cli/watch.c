@@ -1,4 +1,4 @@
-/* `holdfast watch [PREFIX]`: what happens, as it happens. */
+/* `holdfast watch [PREFIX]`: prints lock events as they happen. */
 #include <stdio.h>
 
 #include "cli/clock.h"
@@ -17,9 +17,9 @@ struct options {
 
 const struct cli_option watch_options[] = {
     {"since", 0, CLI_TEXT, offsetof(struct options, since), "ID",
-     "go on behind this event, as `--json` shows them"},
-    {"list", 'l', CLI_FLAG, offsetof(struct options, list), NULL, "begin with what there is"},
-    {"events", 'n', CLI_NUMBER, offsetof(struct options, events), "N", "end after so many"},
+     "continue after the event with this id (`--json` prints ids)"},
+    {"list", 'l', CLI_FLAG, offsetof(struct options, list), NULL, "print the current state first"},
+    {"events", 'n', CLI_NUMBER, offsetof(struct options, events), "N", "exit after N events"},
     CLI_COMMON_OPTIONS(struct options),
     CLI_OPTIONS_END,
 };
@@ -47,7 +47,7 @@ static enum cli_colour colour_of(const char *type)
     return COLOUR_NONE;
 }
 
-/* " key value", where there is one. */
+/* Prints `word` and the value of `key`, if there is one. */
 static void print_field(const struct json_t *tree, const char *key, const char *word)
 {
     struct slice text = json_tree_text(json_tree_get(tree, key));
@@ -94,7 +94,7 @@ static int follow(struct sse *s, const struct options *o)
         }
         count += strcmp(event.type, "ready") != 0;
         if (fflush(stdout) != 0) {
-            return EXIT_FAILED; /* nobody reads it any more */
+            return EXIT_FAILED; /* the reader of stdout has closed it */
         }
     }
     return 0;

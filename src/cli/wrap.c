@@ -1,4 +1,5 @@
-/* The beginning and the end of a wrapped command, see wrap.h; wrap_run.c has the middle. */
+/* The start and the end of a wrapped command, see wrap.h; wrap_run.c waits for the lock and the
+ * command. */
 #include "cli/wrap.h"
 
 #include <errno.h>
@@ -19,13 +20,13 @@
 #include "cli/show_graph.h"
 
 enum {
-    HEARING_MS = 1000, /* a loss by force is heard of within this, or the lock-delay is too short */
+    HEARING_MS = 1000, /* part of the default lock-delay: time to learn of a forced loss */
     LOOK_MS = 1000,
     COMMAND_TEXT = 256,
     TTL_MAX_MS = 86400000,
 };
 
-/* Those that go to the command, those of job control, and PIPE, which must not end us. */
+/* Signals that go to the command, signals of job control, and PIPE, which must not end us. */
 static const int our_signals[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1,  SIGUSR2,
                                   SIGALRM, SIGTSTP, SIGCONT, SIGTTOU, SIGWINCH, SIGPIPE};
 
@@ -39,16 +40,17 @@ bool wrap_check(struct wrap_options *o)
         o->kill_after_ms = o->ttl_ms / 6 < 5000 ? o->ttl_ms / 6 : 5000;
     }
     if (o->kill_after_ms > o->ttl_ms / 2) {
-        cli_say("--kill-after: must be at most half of the TTL: the command is told to end so long "
-                "before the lock is lost");
+        cli_say("--kill-after: must be at most half of the TTL, because TERM is sent that long "
+                "before the lock ends");
         return false;
     }
     if (o->conflict > 255) {
-        cli_say("-E: an exit code is from 0 to 255");
+        cli_say("-E: an exit code must be from 0 to 255");
         return false;
     }
     if (o->status_fd != 0 && (o->status_fd > INT32_MAX || fcntl((int)o->status_fd, F_GETFD) < 0)) {
-        cli_say("--status-fd: %" PRIu64 " is not open; write for example 3>status", o->status_fd);
+        cli_say("--status-fd: descriptor %" PRIu64 " is not open; add for example 3>status",
+                o->status_fd);
         return false;
     }
     return true;
@@ -134,11 +136,12 @@ int wrap_begin(struct wrap *w, const struct wrap_options *o, struct program *pro
     }
     terminal_open(&w->terminal);
     if (program != NULL) {
-        /* If the guard is killed, what it was the parent of becomes ours, to be ended by us. */
+        /* If guard and standby are killed, their children become ours, and we must end them. */
         (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
         bool has_cgroup = guard_cgroup_make(&w->cgroup);
         if (!has_cgroup && o->is_verbose) {
-            cli_say("%s: without a cgroup (%s); what leaves the command is found one by one",
+            cli_say("%s: cannot create a cgroup (%s); descendants that leave the process group are "
+                    "found one by one",
                     o->what, strerror(errno));
         }
         w->plan = (struct guard_plan){.path = program->path,
@@ -166,7 +169,7 @@ void wrap_lock_options(const struct wrap *w, struct hf_lock_options *options)
     options->lock_delay_ms = (uint32_t)delay_ms;
 }
 
-/* ---- what the client tells ---- */
+/* ---- callbacks of the client ---- */
 
 static void remember_holder(struct wrap *w)
 {
@@ -236,13 +239,13 @@ static void on_event(hf_client *client, const struct hf_event *e, void *arg)
         break;
     case HF_EVENT_JEOPARDY:
         if (w->o->is_verbose) {
-            cli_say("%s: not confirmed any more; safe for %" PRId64 " ms", w->o->what,
-                    e->safe_for_ms);
+            cli_say("%s: no confirmation from the cluster; still held for %" PRId64 " ms",
+                    w->o->what, e->safe_for_ms);
         }
         break;
     case HF_EVENT_REVOKE_REQUESTED:
         w->revoked_ms = clock_boot_ms() + (e->deadline_ms > 0 ? e->deadline_ms : 0);
-        cli_say("%s: an operator wants it back in %" PRId64 " ms: %s", w->o->what, e->deadline_ms,
+        cli_say("%s: an operator revokes it in %" PRId64 " ms: %s", w->o->what, e->deadline_ms,
                 e->text != NULL ? e->text : "");
         break;
     default:
@@ -289,8 +292,8 @@ static void write_status(const struct wrap *w, bool is_acquired, uint64_t token)
     buffer_close(&out);
 }
 
-/* A lock that is still ours is given back; the loss that is only heard now is a loss as well. */
-static void give_back(struct wrap *w)
+/* Releases a lock that is still held. A loss that the release reports counts as a loss. */
+static void release(struct wrap *w)
 {
     if (w->lock == NULL || w->is_lost) {
         return;
@@ -302,7 +305,7 @@ static void give_back(struct wrap *w)
         (void)snprintf(w->loss, sizeof(w->loss), "expired");
     } else if (error != 0) {
         char span[HUMAN_TEXT];
-        cli_say("%s could not be released (%s); it is free in %s at the latest", w->o->what,
+        cli_say("%s could not be released (%s); it expires in %s at the latest", w->o->what,
                 hf_last_error(), human_span(w->o->ttl_ms, span));
     }
 }
@@ -311,7 +314,7 @@ static int exit_code(const struct wrap *w)
 {
     if (w->is_lost) {
         cli_say("%s was lost (%s%s%s)%s", w->o->what, w->loss, w->words[0] != '\0' ? ": " : "",
-                w->words, w->is_over ? " while the command ran; it was stopped" : "");
+                w->words, w->is_over ? " while the command ran; the command was killed" : "");
         return EXIT_LOST;
     }
     if (w->run_error != 0) {
@@ -319,15 +322,15 @@ static int exit_code(const struct wrap *w)
         return w->run_error == ENOENT ? EXIT_NO_COMMAND : EXIT_CANNOT_RUN;
     }
     if (w->caught != 0) {
-        cli_say("%s: given back after a signal (%s)", w->o->what, strsignal(w->caught));
+        cli_say("%s: released after a signal (%s)", w->o->what, strsignal(w->caught));
         return EXIT_SIGNAL + w->caught;
     }
     return WIFEXITED(w->child_status) ? WEXITSTATUS(w->child_status)
                                       : EXIT_SIGNAL + WTERMSIG(w->child_status);
 }
 
-/* ^C on a terminal goes to the whole job, a script around us too, which ends only if we die of it
- * as well. The command has a group of its own and got it alone, so we pass it on, and die. */
+/* ^C on a terminal must reach the whole job, also a script that runs us, which ends only if we die
+ * of SIGINT too. Only the group of the command received it, so send it to our group and die of it. */
 static void share_interrupt(const struct wrap *w)
 {
     bool was_interrupted =
@@ -352,7 +355,7 @@ int wrap_end(struct wrap *w, int code)
         guard_close(&w->guard);
     }
     guard_cgroup_remove(w->plan.cgroup);
-    give_back(w);
+    release(w);
     if (code == 0) {
         code = exit_code(w);
     }
@@ -360,7 +363,7 @@ int wrap_end(struct wrap *w, int code)
     if (w->client != NULL) {
         struct hf_client_stats stats = {.size = sizeof(stats)};
         bool is_connected = hf_client_stats(w->client, &stats) == 0 && stats.is_connected;
-        /* Whoever cannot be reached need not be waited for: the TTL frees what there is. */
+        /* Do not wait for a cluster that is unreachable: the TTL frees the locks. */
         if (is_connected) {
             hf_client_close(w->client);
         } else {

@@ -1,8 +1,7 @@
-/* The middle of a wrapped command: waiting for the lock, then for the command. See wrap.h.
+/* Waits for the lock, then for the command. See wrap.h.
  *
- * Nothing here must hold for the command to be dead in time: that is the guard's. Here the guard is
- * told how long the lock is confirmed, signals are passed on, and the shell's job control is
- * played. */
+ * The guard alone ensures that the command is dead in time; nothing here is needed for that. This
+ * file sends deadlines to the guard, forwards signals, and handles job control. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -22,19 +21,20 @@
 
 enum {
     CLIENT_FDS = 16,
-    LOOK_PARTS = 20, /* of a TTL: how often the guard is told of confirmations */
+    LOOK_PARTS = 20, /* the guard gets confirmations every TTL / 20, at least every LOOK_MAX_MS */
     LOOK_MAX_MS = 1000,
     UNDEAD_MS = 10000,
-    MARGIN_PARTS = 10,  /* of a TTL: so long the lock is kept after a death of the guard */
-    ELECTION_MS = 1000, /* a cluster has no leader for less than this after one died */
-    STATE_MS = 1000,    /* the time for asking whether the cluster serves */
+    MARGIN_PARTS = 10,  /* the lock is kept for TTL / 10 after the guard was killed */
+    ELECTION_MS = 1000, /* an election takes less than this */
+    STATE_MS = 1000,    /* timeout of the query whether the cluster serves */
 };
 
-static void tell_guard(const struct wrap *w, enum guard_word word, int value, int64_t deadline_ms)
+static void send_to_guard(const struct wrap *w, enum guard_word word, int value,
+                          int64_t deadline_ms)
 {
     struct guard_message m = {.word = (int32_t)word, .value = value, .deadline_ms = deadline_ms};
     if (w->guard.fd < 0) {
-        return; /* all is over */
+        return; /* the guard is closed */
     }
     if (word == GUARD_START) {
         m.token = hf_lock_token(w->lock);
@@ -42,8 +42,8 @@ static void tell_guard(const struct wrap *w, enum guard_word word, int value, in
     guard_send(&w->guard, &m);
 }
 
-/* Until when the lock is certainly held. The clock is read first: if we are paused between the two
- * lines, the answer is too early and never too late. */
+/* The time until which the lock is certainly held. The clock is read first: a pause between the two
+ * lines makes the result too early, never too late. */
 static int64_t held_until_ms(const struct wrap *w)
 {
     int64_t now_ms = clock_boot_ms();
@@ -55,11 +55,11 @@ static void confirm(struct wrap *w)
 {
     int64_t until_ms = held_until_ms(w);
     if (!w->is_lost && until_ms != w->told_ms) {
-        tell_guard(w, GUARD_DEADLINE, 0, until_ms);
+        send_to_guard(w, GUARD_DEADLINE, 0, until_ms);
         w->told_ms = until_ms;
     }
     if (w->is_lost && !w->was_told) {
-        tell_guard(w, GUARD_STOP, 0, clock_boot_ms() + w->plan.term_ms + w->plan.kill_ms);
+        send_to_guard(w, GUARD_STOP, 0, clock_boot_ms() + w->plan.term_ms + w->plan.kill_ms);
         w->was_told = true;
     }
 }
@@ -82,12 +82,12 @@ static void lose_by_deadline(struct wrap *w)
 static void warn_of_undead(int64_t pid)
 {
     if (pid != 0) {
-        cli_say("process %" PRId64 " hangs in the kernel and could not be killed", pid);
+        cli_say("process %" PRId64 " could not be killed: it hangs in the kernel", pid);
     }
 }
 
-/* Guard and standby were killed. The command has died with the guard, but what it started may live:
- * with us as the sub-reaper that is ours now, and can be ended as the guard would. */
+/* Guard and standby were killed. The command died with the guard, but its descendants may live. They
+ * are children of this process now, which is a sub-reaper, so it kills them as the guard would. */
 static void replace_both(struct wrap *w)
 {
     int64_t give_up_ms = clock_boot_ms() + UNDEAD_MS;
@@ -104,8 +104,8 @@ static void replace_both(struct wrap *w)
     lose_guard(w);
 }
 
-/* A descendant may have acted until a moment ago, in ways that reach what the lock protects only
- * now. So nobody else gets it yet: the session is kept for a fixed part of the TTL. */
+/* A descendant may have acted until now, and its writes may reach the protected resource later. So
+ * keep the session, and with it the lock, for a fixed part of the TTL. */
 static void keep_margin(struct wrap *w)
 {
     int64_t end_ms = clock_boot_ms() + (int64_t)w->o->ttl_ms / MARGIN_PARTS;
@@ -119,17 +119,17 @@ static void on_paused(struct wrap *w, int signal)
 {
     bool wants_terminal = signal == SIGTTIN || signal == SIGTTOU;
     if (signal == SIGSTOP) {
-        return; /* somebody's own doing; the lock is kept for it */
+        return; /* stopped by an explicit SIGSTOP: keep the lock */
     }
     if (wants_terminal && terminal_is_ours(&w->terminal)) {
-        tell_guard(w, GUARD_RESUME, 1, 0);
+        send_to_guard(w, GUARD_RESUME, 1, 0);
         return;
     }
     terminal_take(&w->terminal, w->child, true);
     if (!terminal_stop_job()) {
-        tell_guard(w, GUARD_RESUME, 1, 0);
+        send_to_guard(w, GUARD_RESUME, 1, 0);
     }
-    /* What the shell says next comes as SIGCONT. */
+    /* The shell continues the job with SIGCONT. */
 }
 
 static void on_guard(struct wrap *w)
@@ -196,9 +196,9 @@ static void on_signal(struct wrap *w, int signal)
             w->caught = signal;
         }
     } else if (signal == SIGCONT) {
-        tell_guard(w, GUARD_RESUME, terminal_is_ours(&w->terminal) ? 1 : 0, 0);
+        send_to_guard(w, GUARD_RESUME, terminal_is_ours(&w->terminal) ? 1 : 0, 0);
     } else {
-        tell_guard(w, GUARD_SIGNAL, signal, 0);
+        send_to_guard(w, GUARD_SIGNAL, signal, 0);
     }
 }
 
@@ -217,7 +217,7 @@ void wrap_turn(struct wrap *w, int most_ms)
     struct pollfd fds[2 + CLIENT_FDS];
     int client_ms = -1;
     fds[0] = (struct pollfd){w->signals, POLLIN, 0};
-    fds[1] = (struct pollfd){w->guard.fd, POLLIN, 0}; /* poll passes over -1 */
+    fds[1] = (struct pollfd){w->guard.fd, POLLIN, 0}; /* poll ignores -1 */
     int count = hf_client_pollfds(w->client, fds + 2, CLIENT_FDS, &client_ms);
     int wait_ms = client_ms >= 0 && (most_ms < 0 || client_ms < most_ms) ? client_ms : most_ms;
     if (poll(fds, 2 + (nfds_t)(count < CLIENT_FDS ? count : CLIENT_FDS), wait_ms) < 0) {
@@ -234,13 +234,13 @@ void wrap_turn(struct wrap *w, int most_ms)
 
 /* ---- the answer ---- */
 
-/* Whether the cluster serves, by its own word; into `problem` what happened if nobody answered. */
-static enum members_state look(const struct wrap *w, char *problem, size_t size)
+/* Queries whether the cluster serves. `problem` gets the message if no endpoint answered. */
+static enum members_state query_state(const struct wrap *w, char *problem, size_t size)
 {
     struct cli_common common = {w->o->endpoints, STATE_MS, false};
     struct api api;
     if (!api_init(&api, &common)) {
-        return MEMBERS_SERVING; /* which changes nothing */
+        return MEMBERS_SERVING; /* the caller continues as before */
     }
     enum members_state state = members_state(&api);
     api_problem(&api, problem, size);
@@ -251,15 +251,15 @@ static int fail_unreached(const struct wrap *w, enum members_state state, const 
 {
     switch (state) {
     case MEMBERS_IDLE:
-        cli_say("%s: %s%s" MEMBERS_NO_MAJORITY " (`holdfast status` lists them)", w->o->what,
-                problem, problem[0] != '\0' ? "; " : "");
+        cli_say("%s: %s%s" MEMBERS_NO_MAJORITY " (see `holdfast status`)", w->o->what, problem,
+                problem[0] != '\0' ? "; " : "");
         break;
     case MEMBERS_UNREACHED:
         cli_say("%s: %s; " API_NOBODY_THERE, w->o->what, problem);
         break;
     case MEMBERS_SERVING:
     default:
-        cli_say("%s: %s; `holdfast status` tells how the cluster is", w->o->what, problem);
+        cli_say("%s: %s; `holdfast status` shows the state of the cluster", w->o->what, problem);
         break;
     }
     return EXIT_UNREACHABLE;
@@ -280,7 +280,7 @@ static int refuse(struct wrap *w)
     case HF_ERR_UNKNOWN:
     case HF_ERR_LOST:
     case HF_ERR_PROTOCOL:
-        state = look(w, problem, sizeof(problem));
+        state = query_state(w, problem, sizeof(problem));
         return fail_unreached(
             w, state, state == MEMBERS_IDLE && w->error == HF_ERR_UNREACHABLE ? "" : w->refusal);
     case HF_ERR_MEMORY:
@@ -291,7 +291,7 @@ static int refuse(struct wrap *w)
         if (w->error == HF_ERR_HELD || w->error == HF_ERR_TIMEOUT) {
             wrap_ask_holder(w);
         }
-        cli_say("%s was not acquired (%s): %s; `holdfast show` tells more", w->o->what,
+        cli_say("%s was not acquired (%s): %s; `holdfast show` has details", w->o->what,
                 hf_error_name(w->error), w->refusal);
         return (int)w->o->conflict;
     }
@@ -305,13 +305,13 @@ static void withdraw(struct wrap *w, hf_call *call)
     }
 }
 
-/* Who does not wait for the lock does not wait for a majority either: the cluster is asked whether
- * it serves once an election would be over, and again as often. Gives the exit code, 0: go on. */
+/* A client that does not wait for the lock does not wait for a majority either. Called every
+ * ELECTION_MS; gives up if the cluster does not serve. Returns the exit code, or 0 to continue. */
 static int give_up_early(struct wrap *w, hf_call *call)
 {
     char problem[sizeof(w->refusal)];
-    enum members_state state = look(w, problem, sizeof(problem));
-    hf_client_process(w->client); /* it may have been answered meanwhile */
+    enum members_state state = query_state(w, problem, sizeof(problem));
+    hf_client_process(w->client); /* the answer may have arrived */
     if (state == MEMBERS_SERVING || w->is_answered) {
         return 0;
     }
@@ -360,7 +360,7 @@ void wrap_run(struct wrap *w)
     }
     w->has_started = true;
     w->told_ms = held_until_ms(w);
-    tell_guard(w, GUARD_START, terminal_to_give(&w->terminal) ? 1 : 0, w->told_ms);
+    send_to_guard(w, GUARD_START, terminal_to_give(&w->terminal) ? 1 : 0, w->told_ms);
     while (!w->is_over) {
         wrap_turn(w, most_ms);
         if (!w->is_over) {

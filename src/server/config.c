@@ -1,5 +1,5 @@
-/* The table of settings, and the four sources. What must fit together is checked in config_check.c.
- */
+/* The table of settings, and their four sources: defaults, file, environment, flags. Rules between
+ * settings are checked in config_check.c. */
 #include "server/config.h"
 
 #include <ctype.h>
@@ -14,15 +14,15 @@
 #include "server/config_value.h"
 
 enum kind {
-    NUMBER,
-    DURATION,
-    SIZE,
-    SWITCH,
-    TEXT,
-    SECRET, /* a text that is never shown, and no flag: the list of processes shows those */
-    ADDRESS,
-    DOOR, /* an address, or "off" */
-    WORD, /* one of those that `argument` has between bars: its number, from 0 */
+    KIND_NUMBER,
+    KIND_DURATION,
+    KIND_SIZE,
+    KIND_SWITCH,
+    KIND_TEXT,
+    KIND_SECRET, /* a text that is never printed and is no flag: the process list shows flags */
+    KIND_ADDRESS,
+    KIND_LISTENER, /* an address, or "off" */
+    KIND_WORD,     /* one of the words in `argument`, which `|` separates; stored as 0, 1, ... */
 };
 
 struct setting {
@@ -31,61 +31,78 @@ struct setting {
     size_t offset;
     size_t size; /* of a text */
     const char *fallback;
-    const char *argument; /* for people */
-    const char *help;     /* NULL: not shown */
+    const char *argument; /* placeholder of the value in the help text */
+    const char *help;     /* NULL: hidden */
     bool flag_only;
 };
 
-#define AT(member) offsetof(struct config, member), sizeof(((struct config *)0)->member)
+/* The kind, the offset and the size of a member. A member of another type does not compile. */
+#define MEMBER(type, member)                          \
+    _Generic(&((struct config *)NULL)->member, type * \
+             : offsetof(struct config, member)),      \
+        sizeof(((struct config *)NULL)->member)
+#define CHARS(member)                                                                           \
+    _Generic(&((struct config *)NULL)->member, char(*)[sizeof(((struct config *)NULL)->member)] \
+             : offsetof(struct config, member)),                                                \
+        sizeof(((struct config *)NULL)->member)
+#define NUMBER(member) KIND_NUMBER, MEMBER(uint64_t, member)
+#define DURATION(member) KIND_DURATION, MEMBER(uint64_t, member)
+#define SIZE(member) KIND_SIZE, MEMBER(uint64_t, member)
+#define WORD(member) KIND_WORD, MEMBER(uint64_t, member)
+#define SWITCH(member) KIND_SWITCH, MEMBER(bool, member)
+#define TEXT(member) KIND_TEXT, CHARS(member)
+#define SECRET(member) KIND_SECRET, CHARS(member)
+#define ADDRESS(member) KIND_ADDRESS, MEMBER(struct address, member)
+#define LISTENER(member) KIND_LISTENER, MEMBER(struct address, member)
 
 /* clang-format off */
 static const struct setting settings[] = {
-    {"id", NUMBER, AT(id), "1", "N", "this node's number in the cluster", false},
-    {"data", TEXT, AT(data), "", "DIR", "where it keeps its log and snapshots", false},
-    {"client", ADDRESS, AT(client), "127.0.0.1:4653", "HOST:PORT", "where clients are served", false},
-    {"peer", ADDRESS, AT(peer), "127.0.0.1:4654", "HOST:PORT", "where other nodes connect (default with --cluster: this node's entry there)", false},
-    {"resp", DOOR, AT(resp), "127.0.0.1:4655", "HOST:PORT", "where clients of the Redis protocol are served; off: nowhere", false},
-    {"resp-password", SECRET, AT(resp_password), "", "PASSWORD", "what AUTH asks them for; in the file or in HOLDFAST_RESP_PASSWORD only", false},
-    {"resp-tier", WORD, AT(resp_tier), "correctness", "correctness|efficiency", "the tier that their locks are in", false},
-    {"resp-del", WORD, AT(resp_del), "allow", "allow|refuse", "their plain DEL of another one's lock: an audited force-unlock, or an error", false},
-    {"advertise-client", TEXT, AT(advertise_client), "", "HOST:PORT", "the client address that others are told (default: --client)", false},
-    {"cluster", TEXT, AT(cluster), "", "1=HOST:PORT,2=HOST:PORT,...", "the first members by their peer addresses", false},
-    {"cluster-name", TEXT, AT(cluster_name), "holdfast", "NAME", "told in messages; clusters with other names keep apart", false},
-    {"bootstrap", SWITCH, AT(bootstrap), "false", "", "begin a new cluster, if the folder is empty", false},
-    {"join", SWITCH, AT(join), "false", "", "an existing cluster will add this node", false},
-    {"insecure", SWITCH, AT(insecure), "false", "", "serve on addresses that other machines reach, without credentials", false},
-    {"election-timeout", DURATION, AT(election_ms), "300ms", "DURATION", "without word from the leader", false},
-    {"heartbeat", DURATION, AT(heartbeat_ms), "50ms", "DURATION", "between two words of the leader", false},
-    {"request-timeout", DURATION, AT(request_ms), "3s", "DURATION", "until a request that reaches no leader is given up", false},
-    {"ttl-min", DURATION, AT(ttl_min_ms), "1s", "DURATION", "the shortest TTL that is accepted", false},
-    {"snapshot-log-size", SIZE, AT(snapshot_bytes), "64MiB", "SIZE", "of log after which a snapshot is taken", false},
-    {"segment-size", SIZE, AT(segment_bytes), "16MiB", "SIZE", "of a file of the log", false},
-    {"connections-max-bytes", SIZE, AT(connection_bytes), "0", "SIZE", "memory of all HTTP connections together; above it those that hold the most are closed (0: an eighth of the machine's or the container's memory)", false},
-    {"state-max", SIZE, AT(state_bytes), "0", "SIZE", "memory of live state, locks, sessions and values of both tiers; above it whatever adds more is refused; the smallest of the members counts (0: a quarter of the machine's or the container's memory)", false},
-    {"disk-io", WORD, AT(disk_io), "auto", "auto|thread", "who waits for the log's writes: the kernel where the file system is known to be good at it, else a thread; or always a thread", false},
-    {"max-clients", NUMBER, AT(max_clients), "10000", "N", "client connections of all ports at the same time, up to 8 of them kept for clients on this machine; less where the limit of open files is too small", false},
-    {"max-clients-per-address", NUMBER, AT(max_clients_per_address), "0", "N", "of them from one address; 0: no such limit", false},
-    {"log-format", WORD, AT(log_format), "json", "json|text", "one JSON object a line, or lines for people", false},
-    {"log-level", TEXT, AT(log_level), "info,lock=warn", "LEVEL,...", "debug, info, warn or error; SUBSYSTEM=LEVEL for one of node, raft, peer, disk, snapshot, client, lock; read again on SIGHUP", false},
-    {"log-file", TEXT, AT(log_file), "", "FILE", "append the log to a file, opened anew on SIGHUP (default: stderr)", false},
-    {"efficiency-backend", TEXT, AT(efficiency_backend), "embedded", "embedded|redis", "what the tier EFFICIENCY stands on: the leader's memory alone, or an own Redis as well", false},
-    {"efficiency-fallback", TEXT, AT(efficiency_fallback), "", "fail|embedded|correctness", "what becomes of new acquires while that Redis is away; must be named with it", false},
-    {"redis", TEXT, AT(redis), "", "HOST:PORT|PATH", "that Redis, or the path of its socket", false},
-    {"redis-user", TEXT, AT(redis_user), "", "NAME", "whom to be there (default: the default user)", false},
-    {"redis-password", SECRET, AT(redis_password), "", "SECRET", "its password; in the file or in HOLDFAST_REDIS_PASSWORD only", false},
-    {"redis-db", NUMBER, AT(redis_db), "0", "N", "the number of its database", false},
-    {"redis-prefix", TEXT, AT(redis_prefix), "holdfast:", "TEXT", "a lock's key there is this and its name", false},
-    {"redis-timeout", DURATION, AT(redis_timeout_ms), "250ms", "DURATION", "until it counts as away", false},
-    {"config", TEXT, AT(file), "", "FILE", "settings as `name = value` lines", true},
-    {"check", SWITCH, AT(check), "false", "", "check the settings, print them, and do nothing", true},
-    {"help", SWITCH, AT(help), "false", "", "this list", true},
-    {"ready-fd", NUMBER, AT(ready_fd), "0", "N", NULL, true},
+    {"id", NUMBER(id), "1", "N", "id of this node in the cluster", false},
+    {"data", TEXT(data), "", "DIR", "folder of the log and the snapshots (default: /var/lib/holdfast for root, else ~/.local/state/holdfast)", false},
+    {"client", ADDRESS(client), "127.0.0.1:4653", "HOST:PORT", "address of the HTTP and gRPC API for clients", false},
+    {"peer", ADDRESS(peer), "127.0.0.1:4654", "HOST:PORT", "address for connections from other nodes; if --cluster is given, its entry for this node is the default", false},
+    {"resp", LISTENER(resp), "127.0.0.1:4655", "HOST:PORT", "address for clients that use the Redis protocol, or off", false},
+    {"resp-password", SECRET(resp_password), "", "PASSWORD", "password that Redis-protocol clients must send with AUTH; only in the file or in HOLDFAST_RESP_PASSWORD", false},
+    {"resp-tier", WORD(resp_tier), "correctness", "correctness|efficiency", "tier of the locks of Redis-protocol clients", false},
+    {"resp-del", WORD(resp_del), "allow", "allow|refuse", "plain DEL of a lock that another connection holds: allow it as a force-unlock with an audit record, or refuse it with an error", false},
+    {"advertise-client", TEXT(advertise_client), "", "HOST:PORT", "client address that this node reports to clients and to other nodes (default: --client)", false},
+    {"cluster", TEXT(cluster), "", "1=HOST:PORT,2=HOST:PORT,...", "initial members and their peer addresses, including this node", false},
+    {"cluster-name", TEXT(cluster_name), "holdfast", "NAME", "name of the cluster; clusters with different names do not connect to each other", false},
+    {"bootstrap", SWITCH(bootstrap), "false", "", "create a new cluster if the data folder is empty", false},
+    {"join", SWITCH(join), "false", "", "with an empty data folder, wait until an existing cluster adds this node", false},
+    {"insecure", SWITCH(insecure), "false", "", "allow addresses that other machines can reach, without authentication", false},
+    {"election-timeout", DURATION(election_ms), "300ms", "DURATION", "time without a message from the leader before a node starts an election", false},
+    {"heartbeat", DURATION(heartbeat_ms), "50ms", "DURATION", "interval between heartbeats of the leader", false},
+    {"request-timeout", DURATION(request_ms), "3s", "DURATION", "time before a request that reaches no leader fails", false},
+    {"ttl-min", DURATION(ttl_min_ms), "1s", "DURATION", "shortest TTL that is accepted", false},
+    {"snapshot-log-size", SIZE(snapshot_bytes), "64MiB", "SIZE", "size of the log after which a snapshot is taken", false},
+    {"segment-size", SIZE(segment_bytes), "16MiB", "SIZE", "size of one log file", false},
+    {"connections-max-bytes", SIZE(connection_bytes), "0", "SIZE", "memory limit of all HTTP connections together; above it, the connections that use the most are closed; 0: an eighth of the memory of the machine or container", false},
+    {"state-max", SIZE(state_bytes), "0", "SIZE", "memory limit of the live state of both tiers; above it, requests that add state are refused; the smallest value of all members applies; 0: a quarter of the memory of the machine or container", false},
+    {"disk-io", WORD(disk_io), "auto", "auto|thread", "auto: write the log with asynchronous direct I/O where the file system is known to support it well, else in a thread; thread: always in a thread", false},
+    {"max-clients", NUMBER(max_clients), "10000", "N", "limit of client connections on all ports, of which up to 8 are reserved for clients on this machine; lower if the limit of open files is too small", false},
+    {"max-clients-per-address", NUMBER(max_clients_per_address), "0", "N", "limit of client connections from one IP address; 0: no limit", false},
+    {"log-format", WORD(log_format), "json", "json|text", "json: one JSON object per line; text: plain lines", false},
+    {"log-level", TEXT(log_level), "info,lock=warn", "LEVEL,...", "debug, info, warn, error or off; SUBSYSTEM=LEVEL sets one of node, raft, peer, disk, snapshot, client, lock; read again on SIGHUP", false},
+    {"log-file", TEXT(log_file), "", "FILE", "append the log to this file, which is reopened on SIGHUP (default: stderr)", false},
+    {"efficiency-backend", TEXT(efficiency_backend), "embedded", "embedded|redis", "storage of the EFFICIENCY tier: the memory of the leader only, or also a Redis server", false},
+    {"efficiency-fallback", TEXT(efficiency_fallback), "", "fail|embedded|correctness", "handling of new acquire requests while that Redis server is unreachable; required with efficiency-backend = redis", false},
+    {"redis", TEXT(redis), "", "HOST:PORT|PATH", "address of that Redis server, or the path of its Unix socket", false},
+    {"redis-user", TEXT(redis_user), "", "NAME", "user name for that Redis server (default: the default user)", false},
+    {"redis-password", SECRET(redis_password), "", "SECRET", "password for that Redis server; only in the file or in HOLDFAST_REDIS_PASSWORD", false},
+    {"redis-db", NUMBER(redis_db), "0", "N", "database number in that Redis server", false},
+    {"redis-prefix", TEXT(redis_prefix), "holdfast:", "TEXT", "prefix of keys in that Redis server; the lock name follows it", false},
+    {"redis-timeout", DURATION(redis_timeout_ms), "250ms", "DURATION", "time without a response after which that Redis server counts as unreachable", false},
+    {"config", TEXT(file), "", "FILE", "file with settings, one `name = value` per line", true},
+    {"check", SWITCH(check), "false", "", "check the settings, print them, and exit", true},
+    {"help", SWITCH(help), "false", "", "this list", true},
+    {"ready-fd", NUMBER(ready_fd), "0", "N", NULL, true},
 };
 /* clang-format on */
 
 enum { SETTINGS = sizeof(settings) / sizeof(settings[0]) };
 _Static_assert((int)SETTINGS <= (int)CONFIG_SETTINGS_MAX,
-               "config.h has room for the origins of all settings");
+               "struct config has an origin for every setting");
 
 static const struct setting *find_setting(const char *name, size_t len)
 {
@@ -100,17 +117,17 @@ static const struct setting *find_setting(const char *name, size_t len)
 /* ---- one value ---- */
 
 static const char *const expected[] = {
-    [NUMBER] = "a number",
-    [DURATION] = "a duration (seconds, or with ms, s, m or h behind it)",
-    [SIZE] = "a size (bytes, or with K, M or G behind it)",
-    [SWITCH] = "true or false",
-    [TEXT] = "a shorter text",
-    [SECRET] = "a password of at most 128 bytes",
-    [DOOR] = "an address (HOST:PORT, [IPV6]:PORT, or :PORT for all interfaces) or off",
-    [ADDRESS] = "an address (HOST:PORT, [IPV6]:PORT, or :PORT for all interfaces)",
+    [KIND_NUMBER] = "a number",
+    [KIND_DURATION] = "a duration (a number of seconds, or a number with the unit ms, s, m or h)",
+    [KIND_SIZE] = "a size (a number of bytes, or a number with the unit K, M or G)",
+    [KIND_SWITCH] = "true or false",
+    [KIND_TEXT] = "short enough",
+    [KIND_SECRET] = "a password of at most 128 bytes",
+    [KIND_LISTENER] = "an address (HOST:PORT, [IPV6]:PORT, or :PORT for all interfaces) or off",
+    [KIND_ADDRESS] = "an address (HOST:PORT, [IPV6]:PORT, or :PORT for all interfaces)",
 };
 
-/* The number of `text` among words with bars between them. */
+/* The position of `text` in `words`, which are separated by `|`. */
 static bool find_word(const char *words, const char *text, uint64_t *number)
 {
     size_t len = strlen(text);
@@ -139,30 +156,30 @@ static bool set_value(struct config *config, const struct setting *setting, cons
     uint64_t number = 0;
     bool fine;
     switch (setting->kind) {
-    case SWITCH:
+    case KIND_SWITCH:
         return value_switch(text, at);
-    case ADDRESS:
+    case KIND_ADDRESS:
         return address_parse(text, at);
-    case DOOR:
+    case KIND_LISTENER:
         if (strcmp(text, "off") == 0) {
             *(struct address *)at = (struct address){.host = CONFIG_OFF};
             return true;
         }
         return address_parse(text, at);
-    case TEXT:
-    case SECRET:
+    case KIND_TEXT:
+    case KIND_SECRET:
         if (strlen(text) >= setting->size) {
             return false;
         }
         snprintf(at, setting->size, "%s", text);
         return true;
-    case WORD:
+    case KIND_WORD:
         fine = find_word(setting->argument, text, &number);
         break;
-    case DURATION:
+    case KIND_DURATION:
         fine = value_duration_ms(text, &number);
         break;
-    case SIZE:
+    case KIND_SIZE:
         fine = value_size(text, &number);
         break;
     default:
@@ -175,7 +192,7 @@ static bool set_value(struct config *config, const struct setting *setting, cons
     return fine;
 }
 
-/* ---- where it was set ---- */
+/* ---- origins ---- */
 
 static void variable_name(const struct setting *setting, char name[64])
 {
@@ -225,7 +242,7 @@ static bool apply(struct config *config, const struct setting *setting, const ch
     config->origins[setting - settings] = origin;
     if (!set_value(config, setting, text)) {
         config_blame(config, setting->name, problems);
-        if (setting->kind == WORD) {
+        if (setting->kind == KIND_WORD) {
             buffer_printf(problems, "\"%s\" is not ", text);
             for (const char *c = setting->argument; *c != '\0'; c++) {
                 if (*c == '|') {
@@ -236,8 +253,8 @@ static bool apply(struct config *config, const struct setting *setting, const ch
             }
             buffer_append_text(problems, "\n");
         } else {
-            buffer_printf(problems, "\"%s\" is not %s\n", setting->kind == SECRET ? "..." : text,
-                          expected[setting->kind]);
+            buffer_printf(problems, "\"%s\" is not %s\n",
+                          setting->kind == KIND_SECRET ? "..." : text, expected[setting->kind]);
         }
         return false;
     }
@@ -279,7 +296,7 @@ struct reading {
     const char *path;
     int line;
     bool fine;
-    char last[64]; /* the key that a continued line goes on with */
+    char last[64]; /* the key that a continuation line belongs to */
 };
 
 static char *read_line(char *text, int size, void *stream)
@@ -290,7 +307,8 @@ static char *read_line(char *text, int size, void *stream)
         r->line++;
         if (strchr(text, '\n') == NULL && !feof(r->file)) {
             buffer_printf(r->problems,
-                          "%s:%d: the line is too long; go on in the next one, after a space\n",
+                          "%s:%d: the line is too long; continue in the next line, which must "
+                          "begin with a space\n",
                           r->path, r->line);
             r->fine = false;
             for (int c = fgetc(r->file); c != EOF && c != '\n'; c = fgetc(r->file)) {
@@ -300,7 +318,7 @@ static char *read_line(char *text, int size, void *stream)
     return got;
 }
 
-/* A list may go on in the next line. */
+/* Appends a continuation line to the list of members; any other value is copied. */
 static void join_lines(struct reading *r, const struct setting *setting, const char *value,
                        char *joined, size_t size)
 {
@@ -321,7 +339,7 @@ static int on_pair(void *user, const char *section, const char *name, const char
     snprintf(where, sizeof(where), "%s:%d", r->path, r->line);
     const struct setting *setting = find_setting(name, strlen(name));
     if (section[0] != '\0') {
-        buffer_printf(r->problems, "%s: %s: there are no sections like [%s]\n", where, name,
+        buffer_printf(r->problems, "%s: %s: sections like [%s] are not supported\n", where, name,
                       section);
     } else if (setting == NULL || setting->flag_only) {
         buffer_printf(r->problems, "%s: %s: there is no such setting\n", where, name);
@@ -372,7 +390,7 @@ static bool apply_environment(struct config *config, struct buffer *problems)
 
 /* ---- flags ---- */
 
-/* `--name VALUE`, `--name=VALUE`, and `--name` alone for a switch. Advances past what it used. */
+/* Reads `--name VALUE`, `--name=VALUE`, or `--name` alone for a switch, and advances `*at`. */
 static bool apply_flag(struct config *config, int count, char **arguments, int *at,
                        struct buffer *problems)
 {
@@ -389,15 +407,15 @@ static bool apply_flag(struct config *config, int count, char **arguments, int *
         buffer_printf(problems, "%s: there is no such flag\n", flag);
         return false;
     }
-    if (setting->kind == SECRET) {
+    if (setting->kind == KIND_SECRET) {
         buffer_printf(problems,
-                      "--%s: the list of processes would show it; set it in the file or in the "
-                      "environment\n",
+                      "--%s: not accepted as a flag, because the process list would show it; set "
+                      "it in the file or in the environment\n",
                       setting->name);
         return false;
     }
     const char *value = equals != NULL ? equals + 1 : NULL;
-    if (value == NULL && setting->kind == SWITCH) {
+    if (value == NULL && setting->kind == KIND_SWITCH) {
         value = "true";
     } else if (value == NULL) {
         if (*at == count) {
@@ -419,12 +437,12 @@ static bool apply_flags(struct config *config, int count, char **arguments, stru
     return fine;
 }
 
-/* ---- all of them ---- */
+/* ---- all sources ---- */
 
 bool config_load(struct config *config, int count, char **arguments, struct buffer *problems)
 {
     apply_defaults(config);
-    /* The flags name the file, whose settings they are stronger than: so they are read twice. */
+    /* Flags name the file and override its settings, so they are read before and after it. */
     bool fine = apply_flags(config, count, arguments, problems);
     if (!fine || config->help) {
         return fine;
@@ -450,11 +468,11 @@ void config_print_help(struct buffer *out)
     for (unsigned i = 0; i < SETTINGS; i++) {
         const struct setting *s = &settings[i];
         if (s->help != NULL) {
-            buffer_printf(out, "  %s%s %s\n        %s%s%s%s\n", s->kind == SECRET ? "  " : "--",
-                          s->name, s->argument, s->help,
-                          s->fallback[0] != '\0' && s->kind != SWITCH ? " (" : "",
-                          s->kind != SWITCH ? s->fallback : "",
-                          s->fallback[0] != '\0' && s->kind != SWITCH ? ")" : "");
+            buffer_printf(out, "  %s%s %s\n        %s%s%s%s\n",
+                          s->kind == KIND_SECRET ? "  " : "--", s->name, s->argument, s->help,
+                          s->fallback[0] != '\0' && s->kind != KIND_SWITCH ? " (default: " : "",
+                          s->kind != KIND_SWITCH ? s->fallback : "",
+                          s->fallback[0] != '\0' && s->kind != KIND_SWITCH ? ")" : "");
         }
     }
 }
@@ -469,35 +487,36 @@ void config_print(const struct config *config, struct buffer *out)
         if (s->flag_only) {
             continue;
         }
-        if (s->kind == SECRET) {
+        if (s->kind == KIND_SECRET) {
             buffer_printf(out, "# %s is %s\n", s->name,
                           *(const char *)at != '\0' ? "set" : "not set");
             continue;
         }
-        if (s->kind != TEXT && s->kind != SWITCH && s->kind != ADDRESS && s->kind != DOOR) {
+        if (s->kind != KIND_TEXT && s->kind != KIND_SWITCH && s->kind != KIND_ADDRESS &&
+            s->kind != KIND_LISTENER) {
             memcpy(&number, at, sizeof(number));
         }
         switch (s->kind) {
-        case SWITCH:
+        case KIND_SWITCH:
             snprintf(text, sizeof(text), "%s", *(const bool *)at ? "true" : "false");
             break;
-        case DOOR:
-        case ADDRESS:
+        case KIND_LISTENER:
+        case KIND_ADDRESS:
             address_format(at, text, sizeof(text));
             if (config_is_off(at)) {
                 snprintf(text, sizeof(text), "off");
             }
             break;
-        case TEXT:
+        case KIND_TEXT:
             snprintf(text, sizeof(text), "%s", (const char *)at);
             break;
-        case DURATION:
+        case KIND_DURATION:
             value_print_duration(number, text, sizeof(text));
             break;
-        case SIZE:
+        case KIND_SIZE:
             value_print_size(number, text, sizeof(text));
             break;
-        case WORD:
+        case KIND_WORD:
             print_word(s->argument, number, text, sizeof(text));
             break;
         default:

@@ -1,7 +1,6 @@
-/* What `holdfast serve` is told: by flags, else by HOLDFAST_* in the environment, else by the file
- * that
- * --config names, else by default. One table in config.c has every setting; its name is the long
- * flag, the key in the file and, in capitals, the variable. */
+/* The settings of `holdfast serve`. A flag overrides the variable HOLDFAST_NAME, which overrides
+ * the file of --config, which overrides the default. One table in config.c has every setting; its
+ * name is the flag, the key in the file and, in capitals, the variable. */
 #ifndef HOLDFAST_SERVER_CONFIG_H
 #define HOLDFAST_SERVER_CONFIG_H
 
@@ -17,14 +16,14 @@
 #define CONFIG_LEVELS 256
 
 #define CONFIG_PASSWORD 129
-#define CONFIG_OFF "off" /* a host that is none */
+#define CONFIG_OFF "off" /* the host of a listener that is switched off */
 
-/* In the order in which config.c's table has the words. */
+/* In the order of the words in the table of config.c. */
 enum config_log_format { LOG_JSON, LOG_TEXT };
 enum config_resp_del { RESP_DEL_ALLOW, RESP_DEL_REFUSE };
 enum config_disk_io { DISK_IO_AUTO, DISK_IO_THREAD };
 
-/* Where a setting comes from, so that what is wrong with it can be said with its place. */
+/* Where a setting was set; error messages name the place. */
 enum config_source { CONFIG_DEFAULT, CONFIG_FILE, CONFIG_ENVIRONMENT, CONFIG_FLAG };
 enum { CONFIG_SETTINGS_MAX = 48 };
 
@@ -40,8 +39,8 @@ struct config {
     struct address peer;
     struct address resp;
     char resp_password[CONFIG_PASSWORD];
-    uint64_t resp_tier; /* as enum tier has them */
-    uint64_t resp_del;
+    uint64_t resp_tier; /* an enum tier */
+    uint64_t resp_del;  /* an enum config_resp_del */
     char advertise_client[PEER_ADDRESS_MAX + 1];
     char cluster[CONFIG_CLUSTER];
     char cluster_name[PEER_NAME_MAX + 1];
@@ -53,8 +52,8 @@ struct config {
     uint64_t request_ms;
     uint64_t ttl_min_ms;
     uint64_t snapshot_bytes;
-    uint64_t connection_bytes; /* 0: a share of the memory, see serve.c */
-    uint64_t state_bytes;      /* 0: likewise */
+    uint64_t connection_bytes; /* 0: a share of the usable memory, see serve.c */
+    uint64_t state_bytes;      /* 0: the same */
     uint64_t segment_bytes;
     uint64_t disk_io; /* an enum config_disk_io */
     uint64_t max_clients;
@@ -71,39 +70,39 @@ struct config {
     char redis_prefix[REDIS_PREFIX_MAX + 1];
     uint64_t redis_timeout_ms;
 
-    /* Of flags only. */
+    /* Flags only. */
     char file[CONFIG_PATH];
     bool check;
     bool help;
-    uint64_t ready_fd; /* 0: none; "ready LEADER\n" is written there */
+    uint64_t ready_fd; /* "ready LEADER\n" is written to this descriptor; 0: none */
 
-    /* Made of the settings of Redis by config_load, if it is the backend. */
+    /* Derived by config_load from the Redis settings if Redis is the backend. */
     bool has_redis;
     struct redis_settings redis_settings;
-    /* Made of `cluster` by config_load. */
+    /* Derived by config_load from `cluster`. */
     struct node_member members[LIMIT_NODES];
     uint32_t member_count;
     struct config_origin origins[CONFIG_SETTINGS_MAX]; /* in the order of the table */
 };
 
-/* Reads all sources and checks them together. False: every problem is a line in `problems`, each
- * with its file and line, flag or variable. */
+/* Reads all sources and checks the result. On failure, `problems` has one line for each problem,
+ * which names the file and line, the flag or the variable. */
 bool config_load(struct config *config, int count, char **arguments, struct buffer *problems);
 
-/* Begins a sentence about a setting: "FILE:3: heartbeat: ", "--heartbeat: ", "HOLDFAST_HEARTBEAT:
- * "; its name alone when nobody set it. */
+/* Appends the origin of a setting as the start of a message: "FILE:3: heartbeat: ",
+ * "--heartbeat: " or "HOLDFAST_HEARTBEAT: "; only the name if the setting has its default. */
 void config_blame(const struct config *config, const char *name, struct buffer *problems);
-/* A port that was switched off. */
+/* Whether the listener is switched off. */
 static inline bool config_is_off(const struct address *address)
 {
     return address->port == 0 && strcmp(address->host, CONFIG_OFF) == 0;
 }
-/* Whether anybody did. */
+/* Whether the file, the environment or a flag sets it. */
 bool config_was_set(const struct config *config, const char *name);
 
-/* The table as a help text. */
+/* Appends the help text of all settings. */
 void config_print_help(struct buffer *out);
-/* The settings in force, as a file that could be read again. */
+/* Appends the effective settings in the format of the settings file, without the passwords. */
 void config_print(const struct config *config, struct buffer *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* The rules between settings: the list of members, addresses that others reach, times that must
- * keep a distance. */
+/* The rules between settings: the list of members, addresses that other machines can reach, ranges
+ * of numbers, and the Redis backend. */
 #include "server/config_check.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 #include "server/config_value.h"
 #include "server/log.h"
 
-#define SEGMENT_MIN (9u << 20) /* the largest entry must fit, with what surrounds it */
+#define SEGMENT_MIN (9u << 20) /* the largest entry with its headers must fit */
 #define SEGMENT_MAX (1u << 30)
 
 static bool complain(const struct config *config, struct buffer *problems, const char *setting,
@@ -52,7 +52,7 @@ static bool add_member(struct config *config, const char *text, struct buffer *p
     if (config->member_count == LIMIT_NODES) {
         return complain(config, problems, "cluster", "there are at most 64 members");
     }
-    /* Sorted, so that every member makes the same of the same list. */
+    /* Sorted by id, so that the order in the setting does not matter. */
     uint32_t at = config->member_count++;
     for (; at > 0 && config->members[at - 1].id > member.id; at--) {
         config->members[at] = config->members[at - 1];
@@ -70,7 +70,7 @@ static bool read_members(struct config *config, struct buffer *problems)
         char text[PEER_ADDRESS_MAX + 40];
         size_t len = strcspn(at, ",");
         snprintf(text, sizeof(text), "%.*s", (int)len, at);
-        /* Blanks around a member are for the eye. */
+        /* Ignore blanks around a member. */
         char *begin = text + strspn(text, " \t");
         begin[strcspn(begin, " \t")] = '\0';
         if (begin[0] != '\0') {
@@ -94,11 +94,11 @@ static const struct node_member *find_self(const struct config *config)
 static bool check_members(struct config *config, struct buffer *problems)
 {
     if (config->cluster[0] == '\0') {
-        /* One node: it is its own cluster, and may begin it. */
+        /* A single node is a cluster of its own and may bootstrap it. */
         config->members[0] = (struct node_member){config->id, config->peer};
         config->member_count = 1;
         if (config->join) {
-            return complain(config, problems, "join", "needs --cluster, to know whom to ask");
+            return complain(config, problems, "join", "needs --cluster with the members to join");
         }
         config->bootstrap = true;
         return true;
@@ -106,7 +106,7 @@ static bool check_members(struct config *config, struct buffer *problems)
     const struct node_member *self = find_self(config);
     if (self == NULL) {
         config_blame(config, "cluster", problems);
-        buffer_printf(problems, "does not name node %" PRIu64 ", which this is (--id)\n",
+        buffer_printf(problems, "does not name node %" PRIu64 ", the id of this node (--id)\n",
                       config->id);
         return false;
     }
@@ -114,15 +114,15 @@ static bool check_members(struct config *config, struct buffer *problems)
         config->peer = self->address;
     }
     if (config->bootstrap && config->join) {
-        return complain(config, problems, "join", "and bootstrap exclude each other");
+        return complain(config, problems, "join", "cannot be combined with bootstrap");
     }
     return true;
 }
 
 /* ---- addresses ---- */
 
-/* Without credentials whoever reaches a port can do everything: only this machine may, unless the
- * operator says otherwise. */
+/* There is no authentication: every client that can connect may do everything. So only loopback
+ * addresses are accepted, unless the operator sets `insecure`. */
 static bool check_reach(const struct config *config, const char *name,
                         const struct address *address, struct buffer *problems)
 {
@@ -140,8 +140,8 @@ static bool check_reach(const struct config *config, const char *name,
         if (!address_is_loopback(&found[i])) {
             config_blame(config, name, problems);
             buffer_printf(problems,
-                          "other machines reach %s, and there are no credentials yet that would "
-                          "keep strangers out: listen on 127.0.0.1, or say --insecure\n",
+                          "other machines can reach %s, and clients are not authenticated: listen "
+                          "on 127.0.0.1, or allow it with --insecure\n",
                           text);
             return false;
         }
@@ -204,15 +204,15 @@ static bool check_numbers(const struct config *config, struct buffer *problems)
            fine;
 }
 
-/* ---- the Redis behind the tier EFFICIENCY ---- */
+/* ---- the Redis backend of the EFFICIENCY tier ---- */
 
 static bool check_redis_place(struct config *config, struct buffer *problems)
 {
     struct redis_settings *r = &config->redis_settings;
     if (config->redis[0] == '\0') {
-        return complain(
-            config, problems, "redis",
-            "efficiency-backend = redis needs its HOST:PORT, or the path of its socket");
+        return complain(config, problems, "redis",
+                        "efficiency-backend = redis needs the HOST:PORT or the socket path of the "
+                        "Redis server");
     }
     if (config->redis[0] == '/' && strlen(config->redis) <= REDIS_PATH_MAX) {
         memcpy(r->path, config->redis, strlen(config->redis) + 1);
@@ -220,8 +220,9 @@ static bool check_redis_place(struct config *config, struct buffer *problems)
     }
     if (!address_parse(config->redis, &r->address) || r->address.host[0] == '\0' ||
         r->address.port == 0) {
-        return complain(config, problems, "redis",
-                        "must be HOST:PORT, or a path of at most 107 bytes that begins with /");
+        return complain(
+            config, problems, "redis",
+            "must be HOST:PORT, or a socket path of at most 107 bytes that begins with /");
     }
     return true;
 }
@@ -231,7 +232,8 @@ static bool check_redis_words(struct config *config, struct buffer *problems)
     struct redis_settings *r = &config->redis_settings;
     for (const char *c = config->redis_prefix; *c != '\0'; c++) {
         if ((unsigned char)*c < ' ' || *c == 0x7f) {
-            return complain(config, problems, "redis-prefix", "must not hold control characters");
+            return complain(config, problems, "redis-prefix",
+                            "must not contain control characters");
         }
     }
     if (config->redis_user[0] != '\0' && config->redis_password[0] == '\0') {
@@ -246,9 +248,9 @@ static bool check_redis_words(struct config *config, struct buffer *problems)
     }
     return complain(
         config, problems, "efficiency-fallback",
-        "say what becomes of new acquires while Redis is away: fail (they are refused), "
-        "embedded (the leader's memory alone grants them) or correctness (the other "
-        "tier does)");
+        "must be set, to say what happens to new acquire requests while Redis is unreachable: "
+        "fail (they are refused), embedded (the memory of the leader grants them) or correctness "
+        "(the CORRECTNESS tier grants them)");
 }
 
 static bool check_redis(struct config *config, struct buffer *problems)
@@ -267,7 +269,7 @@ static bool check_redis(struct config *config, struct buffer *problems)
         for (unsigned i = 0; i < sizeof(redis_only) / sizeof(redis_only[0]); i++) {
             if (redis_only[i].value[0] != '\0') {
                 fine = complain(config, problems, redis_only[i].name,
-                                "has no meaning without efficiency-backend = redis");
+                                "is only valid with efficiency-backend = redis");
             }
         }
         return strcmp(config->efficiency_backend, "embedded") == 0
@@ -277,8 +279,9 @@ static bool check_redis(struct config *config, struct buffer *problems)
     fine = check_redis_place(config, problems);
     if (config->resp_tier == TIER_EFFICIENCY) {
         fine = complain(config, problems, "resp-tier",
-                        "the keys of Redis clients cannot be in a tier that stands on a Redis: say "
-                        "correctness, or efficiency-backend = embedded");
+                        "locks of Redis-protocol clients cannot be in the EFFICIENCY tier while "
+                        "its backend is Redis: set resp-tier = correctness, or efficiency-backend "
+                        "= embedded");
     }
     fine = check_redis_words(config, problems) && fine;
     fine = check_range(config, "redis-timeout", config->redis_timeout_ms, REDIS_TIMEOUT_MIN_MS,
@@ -305,12 +308,12 @@ bool config_check(struct config *config, struct buffer *problems)
     fine = check_redis(config, problems) && fine;
     fine = check_reach(config, "client", &config->client, problems) && fine;
     fine = check_reach(config, "peer", &config->peer, problems) && fine;
-    /* A password is all that the Redis protocol has, and there it is enough. */
+    /* Redis-protocol clients are authenticated if there is a password. */
     if (!config_is_off(&config->resp) && config->resp_password[0] == '\0') {
         fine = check_reach(config, "resp", &config->resp, problems) && fine;
     }
     if (config->data[0] == '\0') {
-        fine = complain(config, problems, "data", "names no folder");
+        fine = complain(config, problems, "data", "must not be empty");
     }
     if (config->cluster_name[0] == '\0' || strpbrk(config->cluster_name, "\"\\\n\r\t") != NULL) {
         fine =

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* A decimal number with up to three digits behind the point, in thousandths; `*rest` is behind it.
- */
+/* Reads a decimal number as thousandths; further digits after the point are ignored. `*rest` points
+ * to the first character after it. */
 static bool read_thousandths(const char *text, uint64_t *out, const char **rest)
 {
     uint64_t value = 0;

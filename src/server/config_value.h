@@ -1,5 +1,5 @@
-/* Values of settings as people write them. Each function says whether the text is one; `out` is
- * untouched if not. */
+/* Parsing and printing values of settings. A parser returns false if the text is not such a value;
+ * `out` is untouched then. */
 #ifndef HOLDFAST_SERVER_CONFIG_VALUE_H
 #define HOLDFAST_SERVER_CONFIG_VALUE_H
 
@@ -8,13 +8,12 @@
 #include <stdint.h>
 
 bool value_number(const char *text, uint64_t *out);
-/* Seconds, with a fraction if you like, or with ms, s, m or h behind them. */
+/* Seconds, or a number with the unit ms, s, m or h. A fraction is allowed. */
 bool value_duration_ms(const char *text, uint64_t *out);
-/* Bytes, or with K, M, G (KiB, MiB, GiB mean the same: powers of 1024) behind them. */
+/* Bytes, or a number with the unit K, M, G, KiB, MiB or GiB, which are powers of 1024. */
 bool value_size(const char *text, uint64_t *out);
 bool value_switch(const char *text, bool *out); /* true, yes, on, 1 and their opposites */
 
-/* The reverse, for printing. */
 void value_print_duration(uint64_t ms, char *text, size_t size);
 void value_print_size(uint64_t bytes, char *text, size_t size);
 

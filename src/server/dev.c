@@ -1,4 +1,4 @@
-/* The command `holdfast dev`: flags, and what is said on the terminal. */
+/* The command `holdfast dev`: its flags and its output. */
 #include "server/dev.h"
 
 #include <limits.h>
@@ -23,15 +23,15 @@ struct options {
 
 static const char usage[] =
     "holdfast dev: a local cluster of real processes.\n\n"
-    "  --nodes N        how many (5; 1 to 9)\n"
-    "  --dir DIR        where their folders and logs are (default: holdfast-dev beside the data "
-    "folder)\n"
-    "  --base-port P    the client port of node 1 (4653). Node i has P+10*(i-1) for clients, the "
-    "next\n"
-    "                   one for peers and the one after it for the Redis protocol\n\n"
-    "Prints a line for each node, then `ready` with the endpoints. Ctrl-C stops all of them; the "
-    "folder\n"
-    "stays, and the next start goes on where this one ended.\n";
+    "  --nodes N        number of nodes, 1 to 9 (default: 5)\n"
+    "  --dir DIR        folder for the data and the logs of all nodes\n"
+    "                   (default: /var/lib/holdfast-dev for root, else "
+    "~/.local/state/holdfast-dev)\n"
+    "  --base-port P    client port of node 1 (default: 4653)\n"
+    "                   Node i uses P+10*(i-1) for clients, the next port for peers and the one\n"
+    "                   after that for the Redis protocol.\n\n"
+    "Prints a line for each node, then `ready` with the endpoints. Ctrl-C stops all nodes. The\n"
+    "folder stays, and the next start continues with the same data.\n";
 
 static void default_dir(struct options *o)
 {
@@ -82,18 +82,20 @@ static bool parse(struct options *o, int count, char **arguments)
         }
     }
     if (o->nodes < 1 || o->nodes > DEV_NODES_MAX) {
-        fprintf(stderr, "holdfast: --nodes is 1 to %d\n", DEV_NODES_MAX);
+        fprintf(stderr, "holdfast: --nodes must be 1 to %d\n", DEV_NODES_MAX);
         return false;
     }
     if (o->base_port < 1 || o->base_port + DEV_PORT_STEP * o->nodes > UINT16_MAX) {
-        fprintf(stderr, "holdfast: --base-port is too high for %u nodes, or 0\n",
+        fprintf(stderr,
+                "holdfast: --base-port must not be 0, and the ports of %u nodes must be below "
+                "65536\n",
                 (unsigned)o->nodes);
         return false;
     }
     return true;
 }
 
-/* ---- on the terminal ---- */
+/* ---- output ---- */
 
 static void print_nodes(const struct dev_cluster *c)
 {
@@ -105,7 +107,7 @@ static void print_nodes(const struct dev_cluster *c)
     fflush(stdout);
 }
 
-/* What a shell that searches PATH would run; false: nothing. */
+/* Finds the program that a shell would run for `name`; false if PATH has none. */
 static bool find_in_path(const char *name, char *out, size_t size)
 {
     const char *at = getenv("PATH");
@@ -121,8 +123,8 @@ static bool find_in_path(const char *name, char *out, size_t size)
     return false;
 }
 
-/* This program as it can be typed in any folder: "holdfast" where PATH leads to it, else its path,
- * between quotes where a shell would not take it as one word. */
+/* Writes the shell word that runs this program in any folder: "holdfast" if PATH leads to it, else
+ * its path, quoted if necessary. */
 static void write_name(char *out, size_t size)
 {
     static const char plain[] =
@@ -154,7 +156,7 @@ static void print_ready(const struct dev_cluster *c, unsigned leader)
     for (unsigned i = 0; i < c->count; i++) {
         printf("%s127.0.0.1:%u", i == 0 ? "" : ",", c->nodes[i].client_port);
     }
-    printf("\n\nTry it in another window; any node will do:\n"
+    printf("\n\nTry it in another terminal, with any node:\n"
            "  %s lock --endpoints 127.0.0.1:%u demo -- sleep 30\n"
            "  %s show --endpoints 127.0.0.1:%u demo\n",
            name, first, name, last);
@@ -164,7 +166,7 @@ static void print_ready(const struct dev_cluster *c, unsigned leader)
                "  curl -s http://127.0.0.1:%u/api/v1/cluster\n",
                first, last);
     }
-    printf("  kill -9 %d    # end a node without warning\n"
+    printf("  kill -9 %d    # crash a node\n"
            "Ctrl-C stops all.\n",
            (int)c->nodes[0].pid);
     fflush(stdout);
@@ -190,7 +192,8 @@ static bool all_ready(const struct dev_cluster *c)
     return true;
 }
 
-/* True: ready. False: told to stop, or a node cannot start; `*code` says which. */
+/* True: all nodes are ready. False: a stop signal was received, or a node did not start; `*code` is
+ * the exit code. */
 static bool wait_until_ready(struct dev_cluster *c, int *code)
 {
     struct dev_node *node = NULL;
@@ -201,7 +204,7 @@ static bool wait_until_ready(struct dev_cluster *c, int *code)
             *code = 0;
             return false;
         case DEV_ENDED:
-            fprintf(stderr, "holdfast: node %u does not start; its log says:\n", node->id);
+            fprintf(stderr, "holdfast: node %u did not start; the end of its log:\n", node->id);
             dev_node_print_log(node);
             *code = EXIT_START_FAILED;
             return false;
@@ -231,7 +234,7 @@ static int watch(struct dev_cluster *c)
             running--;
         }
     }
-    printf("no node is left\n");
+    printf("all nodes have ended\n");
     return EXIT_START_FAILED;
 }
 
@@ -240,7 +243,7 @@ int dev_main(int count, char **arguments)
     struct options options;
     static struct dev_cluster cluster;
     if (!parse(&options, count, arguments)) {
-        fprintf(stderr, "holdfast: `holdfast dev --help` says more\n");
+        fprintf(stderr, "holdfast: see `holdfast dev --help`\n");
         return EXIT_USAGE;
     }
     if (options.help) {

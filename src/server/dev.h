@@ -1,8 +1,8 @@
-/* `holdfast dev`: a whole cluster of real processes on this machine, to play and to test with. */
+/* `holdfast dev`: a cluster of real processes on this machine, for trying out and for tests. */
 #ifndef HOLDFAST_SERVER_DEV_H
 #define HOLDFAST_SERVER_DEV_H
 
-/* The arguments behind the word `dev`. Returns the exit code. */
+/* `arguments` are those after the word `dev`. Returns the exit code. */
 int dev_main(int count, char **arguments);
 
 #endif

@@ -20,7 +20,7 @@
 #include "node/node.h"
 
 enum {
-    STOP_MS = 10000, /* then it is killed */
+    STOP_MS = 10000, /* from SIGTERM to SIGKILL */
     CHILD_READY_FD = 3,
     LOG_TAIL = 2000,
     LIST_MAX = 512,
@@ -28,7 +28,7 @@ enum {
 
 static int signal_fd = -1;
 
-/* ---- before ---- */
+/* ---- preparing ---- */
 
 void dev_cluster_init(struct dev_cluster *c, unsigned count, uint16_t base_port, const char *dir)
 {
@@ -66,8 +66,8 @@ bool dev_cluster_ports_are_free(const struct dev_cluster *c)
             uint16_t port = (uint16_t)(c->nodes[i].client_port + j);
             if (!is_free(port)) {
                 fprintf(stderr,
-                        "holdfast: port %u, the %s port of node %u, is taken by another program: "
-                        "stop it, or choose others with --base-port\n",
+                        "holdfast: port %u, the %s port of node %u, is in use by another program: "
+                        "stop it, or choose other ports with --base-port\n",
                         port, uses[j], c->nodes[i].id);
                 return false;
             }
@@ -84,7 +84,8 @@ static bool make_folder(const char *path)
         if (part[i] == '/') {
             part[i] = '\0';
             if (mkdir(part, 0700) != 0 && errno != EEXIST) {
-                fprintf(stderr, "holdfast: cannot make the folder %s: %s\n", part, strerror(errno));
+                fprintf(stderr, "holdfast: cannot create the folder %s: %s\n", part,
+                        strerror(errno));
                 return false;
             }
             part[i] = '/';
@@ -93,7 +94,7 @@ static bool make_folder(const char *path)
     return true;
 }
 
-/* A cluster that was made with other numbers does not become one of these. */
+/* Refuses a folder whose cluster was created with another number of nodes or another base port. */
 bool dev_cluster_prepare_folder(const struct dev_cluster *c)
 {
     char path[DEV_PATH + 16];
@@ -109,8 +110,8 @@ bool dev_cluster_prepare_folder(const struct dev_cluster *c)
         fclose(file);
         if (got == 2 && (count != c->count || port != c->base_port)) {
             fprintf(stderr,
-                    "holdfast: %s holds a cluster of %u nodes at base port %u: give --nodes %u "
-                    "--base-port %u, or another --dir, or remove the folder\n",
+                    "holdfast: %s contains a cluster of %u nodes with base port %u: use --nodes %u "
+                    "--base-port %u, or another --dir\n",
                     c->dir, count, port, count, port);
             return false;
         }
@@ -165,10 +166,10 @@ static _Noreturn void become_node(const struct dev_cluster *c, const struct dev_
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    (void)setpgid(0, 0); /* Ctrl-C is ours: we stop them in order */
+    (void)setpgid(0, 0); /* Ctrl-C goes to the parent only, which stops the nodes */
     int log = open(node->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
     int nothing = open("/dev/null", O_RDWR);
-    /* dup2 onto itself would leave the descriptor to be closed by exec. */
+    /* dup2 of a descriptor onto itself does not clear FD_CLOEXEC. */
     int kept =
         ready_fd == CHILD_READY_FD ? fcntl(ready_fd, F_SETFD, 0) : dup2(ready_fd, CHILD_READY_FD);
     if (log < 0 || nothing < 0 || kept < 0) {
@@ -189,7 +190,7 @@ static bool start_node(struct dev_cluster *c, struct dev_node *node, bool bootst
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) {
-        fprintf(stderr, "holdfast: cannot make a pipe: %s\n", strerror(errno));
+        fprintf(stderr, "holdfast: cannot create a pipe: %s\n", strerror(errno));
         return false;
     }
     pid_t parent = getpid();
@@ -219,7 +220,8 @@ bool dev_cluster_start(struct dev_cluster *c)
     sigaddset(&mine, SIGCHLD);
     sigprocmask(SIG_BLOCK, &mine, NULL);
     signal_fd = signalfd(-1, &mine, SFD_CLOEXEC | SFD_NONBLOCK);
-    /* Once: a node that is missing later has lost its disk, and must say so (S12.1). */
+    /* Bootstrap only if no node has data. An empty folder later means a lost disk, which the node
+     * must report (S12.1). */
     bool bootstrap = true;
     for (unsigned i = 0; i < c->count; i++) {
         bootstrap = bootstrap && !node_folder_is_used(c->nodes[i].folder);
@@ -265,15 +267,15 @@ static enum dev_event take_signal(struct dev_cluster *c, struct dev_node **node,
     return reap(c, node, status) ? DEV_ENDED : DEV_NOTHING;
 }
 
-/* "ready LEADER", or the end of the pipe. */
-static enum dev_event take_word(struct dev_node *node)
+/* Reads "ready LEADER", or the end of the pipe. */
+static enum dev_event read_ready(struct dev_node *node)
 {
     char text[64];
     ssize_t got = read(node->ready_fd, text, sizeof(text) - 1);
     close(node->ready_fd);
     node->ready_fd = -1;
     if (got <= 0) {
-        return DEV_NOTHING; /* SIGCHLD tells the rest */
+        return DEV_NOTHING; /* the node has ended: SIGCHLD follows */
     }
     text[got] = '\0';
     node->ready = sscanf(text, "ready %u", &node->leader) == 1;
@@ -297,7 +299,7 @@ enum dev_event dev_cluster_wait(struct dev_cluster *c, int timeout_ms, struct de
     for (unsigned i = 0; i < c->count; i++) {
         if (fds[i + 1].revents != 0) {
             *node = &c->nodes[i];
-            return take_word(&c->nodes[i]);
+            return read_ready(&c->nodes[i]);
         }
     }
     return take_signal(c, node, status);
@@ -340,7 +342,7 @@ void dev_cluster_stop(struct dev_cluster *c)
             until += STOP_MS;
         }
         if (dev_cluster_wait(c, (int)left, &node, &status) == DEV_SIGNAL) {
-            signal_all(c, SIGKILL); /* told twice */
+            signal_all(c, SIGKILL); /* a second stop signal */
         }
     }
 }

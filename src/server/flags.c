@@ -1,4 +1,4 @@
-/* Reading flags by a table. */
+/* Reads the flags of a command according to a table. */
 #include "server/flags.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ bool flags_read(const char *command, const struct flag *flags, unsigned flag_cou
         const char *text = arguments[i];
         if (text[0] != '-' || text[1] == '\0') {
             if (words->count == max_words) {
-                return complain(command, text, " is one word too many");
+                return complain(command, text, ": unexpected argument");
             }
             words->at[words->count++] = text;
             continue;

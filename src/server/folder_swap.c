@@ -1,5 +1,5 @@
-/* RENAME_EXCHANGE swaps two names atomically. Two renames would leave a moment without a data
- * folder, and a node that starts just then would begin a cluster from nothing. */
+/* RENAME_EXCHANGE swaps two names atomically. Between two renames there would be no data folder,
+ * and a node that starts at that time would bootstrap an empty cluster. */
 #include "server/folder_swap.h"
 
 #include <dirent.h>
@@ -17,12 +17,12 @@ static bool complain(const char *what, const char *path)
     return false;
 }
 
-/* A command run by root must leave files that the node's own user can write. */
+/* If root runs the command, the user of the node must be able to write the new files. */
 static bool give_to_owner(const char *data, const char *fresh)
 {
     struct stat owner;
     if (stat(data, &owner) != 0) {
-        return complain("look at", data);
+        return complain("read the owner of", data);
     }
     if (geteuid() != 0 || owner.st_uid == 0) {
         return true;
@@ -37,7 +37,7 @@ static bool give_to_owner(const char *data, const char *fresh)
         }
     }
     if (!fine) {
-        complain("give to its owner", fresh);
+        complain("change the owner of", fresh);
     }
     if (dir != NULL) {
         closedir(dir);
@@ -67,19 +67,19 @@ bool folder_swap(const char *data, const char *fresh, const char *backup)
         return false;
     }
     if (renameat2(AT_FDCWD, fresh, AT_FDCWD, data, RENAME_EXCHANGE) != 0) {
-        complain("put the new folder into the place of", data);
+        complain("swap the new folder with", data);
         fprintf(stderr,
                 "holdfast: nothing was changed. If the folder is a mount point, or the file "
-                "system cannot swap folders, say --into DIR and start the node on that\n");
+                "system cannot swap folders, use --into DIR and start the node with that folder\n");
         return false;
     }
-    /* From here on the new one is in force; what follows only names the old one. */
+    /* `data` is the new folder now. The rest only renames the old one. */
     if (!sync_parent(data)) {
         return true;
     }
     if (rename(fresh, backup) != 0) {
         complain("rename the old folder", fresh);
-        fprintf(stderr, "holdfast: the recovery is done; the folder from before is %s\n", fresh);
+        fprintf(stderr, "holdfast: the recovery is complete; the old folder is %s\n", fresh);
         return true;
     }
     (void)sync_parent(data);

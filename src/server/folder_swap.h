@@ -1,4 +1,4 @@
-/* A finished folder takes another one's place, in one step. */
+/* Replaces a data folder by a finished new one, atomically. */
 #ifndef HOLDFAST_SERVER_FOLDER_SWAP_H
 #define HOLDFAST_SERVER_FOLDER_SWAP_H
 
@@ -6,9 +6,9 @@
 
 enum { FOLDER_PATH = 4096 };
 
-/* `fresh`, beside `data`, becomes `data`; what was there becomes `backup`. At no moment, whatever
- * fails, is there no folder or half a folder at `data`. The files get the owner of the old ones.
- * False: what is wrong was said on stderr, and `data` is as it was. */
+/* Makes `fresh`, on the same file system, the folder `data`, and renames the old one to `backup`.
+ * `data` is a complete folder at all times, also after a failure. The new files get the owner of
+ * the old folder. On failure, prints the problem to stderr; `data` is unchanged. */
 bool folder_swap(const char *data, const char *fresh, const char *backup);
 
 #endif

@@ -1,4 +1,4 @@
-/* Lines of the log. Written with one write(2) each, so that lines of several processes that share a
+/* Writes the lines of the log. Each line is one write(2), so that lines of processes that share a
  * terminal do not mix. */
 #include "server/log.h"
 
@@ -55,14 +55,14 @@ const char *log_levels_change(const char *text, struct log_levels *out)
         const char *word = equals != NULL ? equals + 1 : text;
         int level = find_word(level_words, JOURNAL_LEVELS + 1, word, (size_t)(text + len - word));
         if (level < 0) {
-            return "a level is one of debug, info, warn, error, off";
+            return "a level must be one of debug, info, warn, error, off";
         }
         int subsystem = -1;
         if (equals != NULL) {
             subsystem =
                 find_word(subsystem_words, JOURNAL_SUBSYSTEMS, text, (size_t)(equals - text));
             if (subsystem < 0) {
-                return "a subsystem is one of node, raft, peer, disk, snapshot, client, lock";
+                return "a subsystem must be one of node, raft, peer, disk, snapshot, client, lock";
             }
         }
         for (int i = 0; i < JOURNAL_SUBSYSTEMS; i++) {
@@ -154,7 +154,7 @@ static void write_event(void *ctx, enum journal_level level, enum journal_subsys
     struct slice line = buffer_bytes(&log->line);
     if (!log->line.overflowed) {
         ssize_t written = write(log->fd, line.data, line.len);
-        (void)written; /* there is nobody to tell that nobody can be told */
+        (void)written; /* a failed write to the log cannot be reported */
     }
 }
 
@@ -172,7 +172,7 @@ static const char *set_levels(void *ctx, const char *text)
     struct log_sink *log = ctx;
     const char *wrong = log_levels_change(text, &log->levels);
     if (wrong == NULL) {
-        /* Said at whatever level is left, since it explains why the log is quiet from here on. */
+        /* Written at any level, because it explains which events the log omits from now on. */
         const struct journal_field field = JOURNAL_TEXT("log_level", text);
         write_event(log, JOURNAL_WARN, JOURNAL_NODE, "log_level_changed", &field, 1);
     }

@@ -1,6 +1,5 @@
-/* The log for operators: one event a line on stderr or in a file, as JSON or for people (issue 3,
- * point 10). Each has time, level, subsystem, event, node and term, then the fields of the event.
- */
+/* The log for operators: one event per line on stderr or in a file, as JSON or as text. Each line
+ * has time, level, subsystem, event, node and term, then the fields of the event. */
 #ifndef HOLDFAST_SERVER_LOG_H
 #define HOLDFAST_SERVER_LOG_H
 
@@ -9,20 +8,20 @@
 #include "server/config.h"
 
 struct log_levels {
-    enum journal_level at[JOURNAL_SUBSYSTEMS]; /* JOURNAL_LEVELS: nothing */
+    enum journal_level at[JOURNAL_SUBSYSTEMS]; /* JOURNAL_LEVELS: off */
 };
 
-/* Reads "info" or "info,raft=debug,lock=off"; what is not named is at info. NULL, or what is wrong;
- * `out` is untouched then. */
+/* Parses "info" or "info,raft=debug,lock=off"; subsystems that are not named are at info. Returns
+ * NULL, or a sentence about the problem; `out` is untouched then. */
 const char *log_levels_parse(const char *text, struct log_levels *out);
-/* The same, but what is not named stays as it is. */
+/* The same, but subsystems that are not named keep their level. */
 const char *log_levels_change(const char *text, struct log_levels *levels);
 
 struct log_sink {
-    struct log_levels levels; /* may be changed at any time */
+    struct log_levels levels; /* may change at any time */
     enum config_log_format format;
     int fd;
-    const char *path; /* NULL: `fd` was given, and is not ours */
+    const char *path; /* NULL: `fd` belongs to the caller */
     uint64_t node;
     uint64_t term;
     struct buffer line;
@@ -30,11 +29,11 @@ struct log_sink {
 
 void log_sink_init(struct log_sink *log, int fd, enum config_log_format format, uint64_t node);
 void log_sink_close(struct log_sink *log);
-/* Writes to the end of this file from now on, which is made if need be; with the path of before it
- * is opened anew, so that whoever rotates logs may have moved it away. False: errno says why, and
- * the log goes on as before. The path must stay valid. */
+/* Opens the file, creates it if necessary, and appends to it from now on. With the same path it
+ * reopens the file, for log rotation. On failure, errno is set and the log continues as before.
+ * `path` must stay valid until log_sink_close. */
 bool log_sink_open(struct log_sink *log, const char *path);
-/* The journal that a node writes to; the sink must outlive it. */
+/* The journal of a node; the sink must outlive it. */
 struct journal log_sink_journal(struct log_sink *log);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a node measures, in the text format of Prometheus. */
+/* The metrics of a node in the text format of Prometheus. */
 #ifndef HOLDFAST_SERVER_METRICS_H
 #define HOLDFAST_SERVER_METRICS_H
 

@@ -1,5 +1,4 @@
-/* Showing an offline state. The names of the first locks are shown since they tell an operator more
- * than any number whether this is the state he thinks it is. */
+/* Prints an offline state. The names of the first locks help an operator to recognize the state. */
 #include "server/offline_show.h"
 
 #include <inttypes.h>
@@ -19,7 +18,7 @@ void cluster_id_format(struct id id, char text[CLUSTER_ID_TEXT])
 /* ---- locks ---- */
 
 struct listing {
-    struct json_writer *json; /* NULL: for people */
+    struct json_writer *json; /* NULL: print text */
     unsigned shown;
 };
 
@@ -62,7 +61,7 @@ static unsigned list_locks(const struct core *core, struct json_writer *json)
     return l.shown;
 }
 
-/* ---- for people ---- */
+/* ---- text ---- */
 
 static void show_time(const char *title, uint64_t wall_ms)
 {
@@ -95,7 +94,7 @@ void offline_show(const struct offline_state *state, const char *where)
     for (uint32_t i = 0; i < state->member_count; i++) {
         const struct offline_member *m = &state->members[i];
         printf("    node %" PRIu64 "  %s  %s%s\n", m->id, m->address,
-               m->voter ? "voter" : "learner", m->id == state->node ? "  (this one)" : "");
+               m->voter ? "voter" : "learner", m->id == state->node ? "  (this node)" : "");
     }
     printf("  state        %" PRIu64 " grants, %" PRIu64 " waiting, %" PRIu64
            " sessions, highest token below %" PRIu64 "\n",
@@ -106,7 +105,7 @@ void offline_show(const struct offline_state *state, const char *where)
     }
 }
 
-/* ---- for programs ---- */
+/* ---- JSON ---- */
 
 void offline_show_json(const struct offline_state *state, const char *where)
 {

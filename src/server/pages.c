@@ -1,12 +1,12 @@
-/* The front page: which node this is, how the cluster is, and where to go from here. No script, no
- * picture, nothing from elsewhere: it works in every browser, and in curl. */
+/* The front page: the node, the state of the cluster, and links. It has no scripts, no images and
+ * no external resources, so it works in every browser and in curl. */
 #include "server/pages.h"
 
 #include <inttypes.h>
 
 #include "server/metrics.h"
 
-/* Text of others in HTML. */
+/* Appends text that may contain special characters of HTML. */
 static void put_text(struct buffer *out, const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -33,7 +33,7 @@ static void put_member(struct buffer *out, const struct gateway_member *m, uint6
                   m->id == leader ? "leader"
                   : m->voter      ? "follower"
                                   : "learner",
-                  m->healthy ? "heard" : "silent");
+                  m->healthy ? "reachable" : "unreachable");
     put_text(out, m->client_address);
     buffer_append_text(out, "</td><td>");
     put_text(out, m->peer_address);
@@ -57,19 +57,22 @@ static void put_front(const struct node_view *v, const struct gateway_member *me
     put_text(out, v->cluster_name);
     buffer_printf(out, "\" (%016" PRIx64 "%016" PRIx64 "): ", v->cluster.high, v->cluster.low);
     if (v->serving) {
-        buffer_printf(out, "node %" PRIu64 " leads in term %" PRIu64 ", and it serves.</p>\n",
+        buffer_printf(out,
+                      "node %" PRIu64 " is the leader in term %" PRIu64 " and serves requests."
+                      "</p>\n",
                       v->leader, v->term);
     } else {
-        buffer_append_text(out, "<b>no leader with a majority is known here, so nothing is "
+        buffer_append_text(out, "<b>this node sees no leader with a majority, so no lock is "
                                 "granted.</b></p>\n");
     }
     buffer_printf(out,
-                  "<p>%" PRIu64 " names held, %" PRIu64 " waiting, %" PRIu64 " sessions, %" PRIu64
+                  "<p>%" PRIu64 " locks held, %" PRIu64 " waiting, %" PRIu64 " sessions, %" PRIu64
                   " requests answered by this node in %" PRIu64 " s.</p>\n",
                   v->state.grants, v->state.waiters, v->state.sessions, v->requests,
                   v->uptime_ms / 1000);
-    buffer_append_text(out, "<table><tr><th>node</th><th>role</th><th>is</th><th>clients</th>"
-                            "<th>peers</th><th>lag</th></tr>\n");
+    buffer_append_text(out,
+                       "<table><tr><th>node</th><th>role</th><th>status</th>"
+                       "<th>client address</th><th>peer address</th><th>lag (entries)</th></tr>\n");
     for (uint32_t i = 0; i < count; i++) {
         put_member(out, &members[i], v->leader);
     }

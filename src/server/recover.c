@@ -1,10 +1,9 @@
-/* The command `holdfast recover`: shows what a folder holds, asks to be sure, and makes it the
- * first member of a new cluster.
+/* The command `holdfast recover`: shows the contents of a data folder, requires a confirmation, and
+ * makes the folder the first member of a new cluster.
  *
- * Everything it can find out by itself, it refuses by itself: another process in the folder,
- * another node's folder, a cluster that has its majority, a member that still answers. What it
- * cannot know, that no majority runs somewhere else, it makes the operator say: by typing the
- * cluster's id. */
+ * It refuses what it can detect: another process in the folder, the folder of another node, a
+ * cluster that has its majority, a member that still answers. It cannot detect a majority that runs
+ * elsewhere, so the operator confirms by typing the id of the cluster that there is none. */
 #include "server/recover.h"
 
 #include <inttypes.h>
@@ -35,7 +34,7 @@ struct recover {
 
     uint64_t node;
     char address[ADDRESS_TEXT];
-    char path[PATH_MAX]; /* of the data folder, without links */
+    char path[PATH_MAX]; /* of the data folder, without symbolic links */
     struct offline_state state;
     struct offline_new fresh;
 };
@@ -44,16 +43,18 @@ static struct recover r;
 
 /* clang-format off */
 static const struct flag flags[] = {
-    {"--data", "DIR", "the folder of the stopped node", &r.data, NULL},
-    {"--id", "N", "the number of that node", &r.id, NULL},
-    {"--cluster", "N=HOST:PORT", "recover: N is that node, and where others will reach it. Without "
-     "this, the folder is only shown", &r.cluster, NULL},
-    {"--reason", "TEXT", "for the audit trail", &r.reason, NULL},
-    {"--actor", "NAME", "for the audit trail (default: you)", &r.actor, NULL},
-    {"--confirm", "CLUSTER_ID", "the id of the lost cluster, where nobody can be asked to type it",
+    {"--data", "DIR", "data folder of the stopped node", &r.data, NULL},
+    {"--id", "N", "id of that node", &r.id, NULL},
+    {"--cluster", "N=HOST:PORT", "recover: id and peer address of that node in the new cluster. "
+     "Without this flag, the folder is only shown", &r.cluster, NULL},
+    {"--reason", "TEXT", "reason, for the audit record", &r.reason, NULL},
+    {"--actor", "NAME", "name of the operator, for the audit record (default: the current user)",
+     &r.actor, NULL},
+    {"--confirm", "CLUSTER_ID", "confirm with the id of the lost cluster instead of typing it",
      &r.confirm, NULL},
-    {"--into", "DIR", "leave the folder as it is, and make the new one here", &r.into, NULL},
-    {"--force", NULL, "even though other members answer, or the node is no voter", NULL, &r.force},
+    {"--into", "DIR", "leave the folder unchanged and create the new one here", &r.into, NULL},
+    {"--force", NULL, "recover although other members answer or the node is not a voter", NULL,
+     &r.force},
     {"--json", NULL, "show the folder as one JSON object", NULL, &r.json},
     {"--help", NULL, "this list", NULL, &r.help},
 };
@@ -64,19 +65,21 @@ enum { FLAGS = sizeof(flags) / sizeof(flags[0]) };
 static void print_help(void)
 {
     printf(
-        "holdfast recover: a new cluster out of one node's folder, for when most voters are lost\n"
-        "for good. Look first, on every node that is left:\n\n"
+        "holdfast recover: creates a new cluster from the data folder of one node, if a majority\n"
+        "of the voters is lost permanently. First show the folder of every remaining node:\n\n"
         "  holdfast recover --data DIR --id N\n\n"
-        "Take the one with the highest term, and of those with the highest index. Stop all others "
-        "for\ngood. Then:\n\n"
+        "Choose the node with the highest term and, among equal terms, the highest index. Stop "
+        "all\n"
+        "other nodes permanently. Then run:\n\n"
         "  holdfast recover --data DIR --id N --cluster N=HOST:PORT --reason TEXT\n\n"
-        "All sessions end as lost, names that were held stay closed for the longest TTL, tokens "
-        "rise by\n2^42, the cluster gets a new id. The old folder is kept beside the new one. "
-        "Others join with empty\nfolders (`serve --join`).\n\n");
+        "All sessions are lost. Locks that were held cannot be acquired for the longest TTL.\n"
+        "Fencing tokens increase by 2^42. The cluster gets a new id. The old folder is kept "
+        "beside\n"
+        "the new one. Other nodes join with empty folders (`serve --join`).\n\n");
     flags_print(stdout, flags, FLAGS);
 }
 
-/* ---- is it sensible? ---- */
+/* ---- safety checks ---- */
 
 static const struct offline_member *find_self(void)
 {
@@ -97,59 +100,60 @@ static unsigned count_voters(void)
     return count;
 }
 
-static bool is_sensible(void)
+static bool is_recoverable(void)
 {
     const struct offline_member *self = find_self();
     if (self != NULL && self->voter && count_voters() == 1) {
-        fprintf(stderr, "holdfast: this node is the only voter of its cluster, so it has its "
-                        "majority: start it, there is nothing to recover\n");
+        fprintf(stderr, "holdfast: this node is the only voter of its cluster, so it has a "
+                        "majority: start it with `holdfast serve`, there is nothing to recover\n");
         return false;
     }
     if ((self == NULL || !self->voter) && !r.force) {
         fprintf(stderr,
-                "holdfast: node %" PRIu64 " %s: its state may be old. Recover from a voter, or say "
-                "--force\n",
-                r.node, self == NULL ? "is no member any more" : "is no voter");
+                "holdfast: node %" PRIu64 " %s: its state may be old. Recover from a voter; if "
+                "there is none, use --force\n",
+                r.node, self == NULL ? "is no longer a member" : "is not a voter");
         return false;
     }
     return check_others_are_gone(&r.state, r.node) || r.force;
 }
 
-/* ---- is it wanted? ---- */
+/* ---- confirmation ---- */
 
 static bool is_confirmed(void)
 {
     char cluster[CLUSTER_ID_TEXT];
     char typed[CLUSTER_ID_TEXT + 2] = "";
-    const char *said = r.confirm;
+    const char *answer = r.confirm;
     cluster_id_format(r.state.cluster, cluster);
-    if (said == NULL && isatty(STDIN_FILENO)) {
-        printf("\nA new cluster will begin with this state. If a majority of the old one runs "
-               "anywhere, or comes\nback, both will grant the same locks. Type the id of the old "
-               "cluster to go on: ");
+    if (answer == NULL && isatty(STDIN_FILENO)) {
+        printf(
+            "\nThis creates a new cluster with this state. If a majority of the old cluster runs "
+            "now or later,\nboth clusters grant the same locks. Type the id of the old cluster "
+            "to continue: ");
         fflush(stdout);
         if (fgets(typed, sizeof(typed), stdin) == NULL) {
             typed[0] = '\0';
         }
         typed[strcspn(typed, "\n")] = '\0';
-        said = typed;
+        answer = typed;
     }
-    if (said == NULL) {
+    if (answer == NULL) {
         fprintf(stderr,
-                "holdfast: nothing was changed: to recover, add --confirm %s when you are sure "
-                "that no majority of the old cluster runs or will come back\n",
+                "holdfast: nothing was changed: to recover, add --confirm %s if you are sure "
+                "that no majority of the old cluster runs now or later\n",
                 cluster);
         return false;
     }
-    if (strcmp(said, cluster) != 0) {
+    if (strcmp(answer, cluster) != 0) {
         fprintf(stderr, "holdfast: nothing was changed: \"%s\" is not the id of this cluster\n",
-                said);
+                answer);
         return false;
     }
     return true;
 }
 
-/* ---- doing it ---- */
+/* ---- recovery ---- */
 
 static bool make(struct id *cluster, char backup[PATH_MAX + 64])
 {
@@ -161,8 +165,8 @@ static bool make(struct id *cluster, char backup[PATH_MAX + 64])
     snprintf(beside, sizeof(beside), "%s.recovering", r.path);
     if (r.into == NULL && access(beside, F_OK) == 0) {
         fprintf(stderr,
-                "holdfast: %s is left over from a recovery that did not end: either half of a new "
-                "folder or all of the old one. Look at it, move it away, and try again\n",
+                "holdfast: %s remains from an interrupted recovery: it is either an incomplete new "
+                "folder or the complete old one. Inspect it, move it away, and try again\n",
                 beside);
         return false;
     }
@@ -193,7 +197,7 @@ static int recover(void)
     char backup[PATH_MAX + 64];
     char text[CLUSTER_ID_TEXT];
     struct id cluster;
-    if (!is_sensible()) {
+    if (!is_recoverable()) {
         return EXIT_START_FAILED;
     }
     if (!check_audit(r.actor, r.reason, &r.fresh) || !is_confirmed()) {
@@ -204,11 +208,11 @@ static int recover(void)
     }
     cluster_id_format(cluster, text);
     printf("\nrecovered: node %" PRIu64 " is the only member of the new cluster %s\n"
-           "  the state from before is in %s\n"
+           "  the old folder is %s\n"
            "  start it:        holdfast serve --id %" PRIu64 " --data %s --cluster %s\n"
-           "  then, each other node with an empty folder and --join, and add it "
+           "  then start each other node with an empty folder and --join, and add it "
            "(docs/OPERATION.md)\n"
-           "  never start a node on a folder of the old cluster again\n",
+           "  never start a node with a folder of the old cluster again\n",
            r.node, text, backup, r.node, r.into != NULL ? r.into : r.data, r.cluster);
     return 0;
 }
@@ -225,7 +229,7 @@ int recover_main(int count, char **arguments)
         return 0;
     }
     if (r.data == NULL) {
-        fprintf(stderr, "holdfast: --data DIR is needed: the folder of the stopped node\n");
+        fprintf(stderr, "holdfast: recover needs --data DIR, the folder of the stopped node\n");
         return EXIT_USAGE;
     }
     if (!check_node_id(r.id, &r.node) ||

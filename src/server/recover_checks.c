@@ -21,7 +21,7 @@ bool check_node_id(const char *text, uint64_t *out)
     if (text != NULL && value_number(text, out) && *out >= 1 && *out <= UINT32_MAX) {
         return true;
     }
-    fprintf(stderr, "holdfast: --id needs the number of the node, 1 to 4294967295\n");
+    fprintf(stderr, "holdfast: --id must be the id of the node, 1 to 4294967295\n");
     return false;
 }
 
@@ -33,8 +33,8 @@ bool check_self(const char *cluster, uint64_t node, char address[ADDRESS_TEXT])
     const char *equals = strchr(cluster, '=');
     size_t len = equals == NULL ? 0 : (size_t)(equals - cluster);
     if (strchr(cluster, ',') != NULL) {
-        fprintf(stderr, "holdfast: --cluster: name this node only; the others join the new cluster "
-                        "afterwards, with empty folders\n");
+        fprintf(stderr, "holdfast: --cluster: name this node only; the other nodes join the new "
+                        "cluster afterwards, with empty folders\n");
         return false;
     }
     snprintf(id_text, sizeof(id_text), "%.*s", (int)len, cluster);
@@ -64,7 +64,7 @@ bool check_audit(const char *actor, const char *reason, struct offline_new *out)
 {
     out->actor = slice_of(actor != NULL ? actor : user_name());
     if (reason == NULL) {
-        fprintf(stderr, "holdfast: --reason TEXT is needed: it goes into the audit trail\n");
+        fprintf(stderr, "holdfast: --reason TEXT is missing; the audit record needs it\n");
         return false;
     }
     out->reason = slice_of(reason);
@@ -88,9 +88,9 @@ uint64_t now_wall_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* ---- is anybody there? ---- */
+/* ---- probing other members ---- */
 
-/* A socket that is being connected, or -1. */
+/* Returns a socket with a connection in progress, or -1. */
 static int begin_probe(const char *text)
 {
     struct address address;
@@ -150,8 +150,8 @@ bool check_others_are_gone(const struct offline_state *state, uint64_t self)
         }
         if (answered[i]) {
             fprintf(stderr,
-                    "holdfast: node %" PRIu64 " answers at %s: stop every node that is left "
-                    "before you recover\n",
+                    "holdfast: node %" PRIu64 " still answers at %s: stop every remaining node of "
+                    "the old cluster first\n",
                     state->members[i].id, state->members[i].address);
             gone = false;
         }

@@ -1,4 +1,4 @@
-/* One node as a process: settings, limits of the process, signals, and the way out. */
+/* One node as a process: settings, process limits, signals and exit codes. */
 #include "server/serve.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ struct serve {
     bool stopping;
 };
 
-/* ---- what the node tells ---- */
+/* ---- callbacks of the node ---- */
 
 static void on_ready(void *ctx, uint64_t leader)
 {
@@ -38,13 +38,13 @@ static void on_ready(void *ctx, uint64_t leader)
         char text[64];
         int len = snprintf(text, sizeof(text), "ready %llu\n", (unsigned long long)leader);
         ssize_t written = write((int)s->config.ready_fd, text, (size_t)len);
-        (void)written; /* whoever started us may be gone */
+        (void)written; /* the parent process may have ended */
         close((int)s->config.ready_fd);
         s->config.ready_fd = 0;
     }
 }
 
-/* A node whose disk failed must not go on, and must not tidy up either. */
+/* After a disk failure the node must exit at once, without a clean shutdown. */
 static void on_failed(void *ctx, const char *text)
 {
     struct serve *s = ctx;
@@ -75,7 +75,7 @@ static void on_stop_signal(uv_signal_t *handle, int number)
 {
     struct serve *s = handle->data;
     if (s->stopping) {
-        fprintf(stderr, "holdfast: told twice to stop, so at once\n");
+        fprintf(stderr, "holdfast: second stop signal: exiting now\n");
         _exit(128 + number);
     }
     s->stopping = true;
@@ -105,7 +105,7 @@ static void on_hangup(uv_signal_t *handle, int number)
     buffer_close(&problems);
 }
 
-/* An operator wants a snapshot now: before an upgrade, or to compare two nodes. */
+/* Takes a snapshot now: before an upgrade, or to compare two nodes. */
 static void on_user_signal(uv_signal_t *handle, int number)
 {
     (void)number;
@@ -142,12 +142,12 @@ static void prepare_process(void)
         files.rlim_cur = files.rlim_max;
         (void)setrlimit(RLIMIT_NOFILE, &files);
     }
-    /* S12.5: with huge pages a snapshot's child would make us copy 2 MiB for every byte we change.
-     */
+    /* S12.5: while the child process of a snapshot runs, the first write to a page copies it. A huge
+     * page would be a copy of 2 MiB. */
     (void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 }
 
-/* The folders above the data folder; the last one is made by storage, with its name synced. */
+/* Creates the parents of the data folder; storage creates the data folder and syncs its name. */
 static bool make_parents(const char *path)
 {
     char part[CONFIG_PATH];
@@ -155,7 +155,8 @@ static bool make_parents(const char *path)
         if (path[i] == '/') {
             snprintf(part, sizeof(part), "%.*s", (int)i, path);
             if (mkdir(part, 0700) != 0 && errno != EEXIST) {
-                fprintf(stderr, "holdfast: cannot make the folder %s: %s\n", part, strerror(errno));
+                fprintf(stderr, "holdfast: cannot create the folder %s: %s\n", part,
+                        strerror(errno));
                 return false;
             }
         }
@@ -163,7 +164,7 @@ static bool make_parents(const char *path)
     return true;
 }
 
-/* Of `connections-max-bytes`: an eighth of the memory that this process may use. */
+/* The value of `connections-max-bytes`; 0 becomes an eighth of the usable memory. */
 static uint64_t connection_bytes(const struct config *c)
 {
     enum { SHARE = 8 };
@@ -175,8 +176,8 @@ static uint64_t connection_bytes(const struct config *c)
     return share < least ? least : share;
 }
 
-/* Of `state-max`: a quarter of it. A snapshot, the pool's free blocks and what is only remembered
- * need room besides. */
+/* The value of `state-max`; 0 becomes a quarter of the usable memory. The rest is for a snapshot,
+ * free blocks of the pool and remembered requests. */
 static uint64_t state_bytes(const struct config *c)
 {
     enum { SHARE = 4 };
@@ -231,15 +232,15 @@ static void fill_options(struct serve *s, struct node_options *o)
     memcpy(o->members, c->members, sizeof(o->members));
     memcpy(o->client_advertised, c->advertise_client, sizeof(o->client_advertised));
     if (o->client_advertised[0] == '\0' && c->client.host[0] == '\0') {
-        /* All interfaces is no address to be told to others: the host of the peer port is. */
-        struct address told = {.port = c->client.port};
-        memcpy(told.host, c->members[0].address.host, sizeof(told.host));
+        /* The wildcard address cannot be advertised: use the host of the peer address. */
+        struct address advertised = {.port = c->client.port};
+        memcpy(advertised.host, c->members[0].address.host, sizeof(advertised.host));
         for (uint32_t i = 0; i < c->member_count; i++) {
             if (c->members[i].id == c->id) {
-                memcpy(told.host, c->members[i].address.host, sizeof(told.host));
+                memcpy(advertised.host, c->members[i].address.host, sizeof(advertised.host));
             }
         }
-        address_format(&told, o->client_advertised, sizeof(o->client_advertised));
+        address_format(&advertised, o->client_advertised, sizeof(o->client_advertised));
     }
 }
 
@@ -296,12 +297,12 @@ int serve_main(int count, char **arguments)
     }
     if (s.config.help) {
         printf(
-            "holdfast serve: one node. With no settings, one that is a cluster by itself.\n\n"
-            "Each setting can also be HOLDFAST_NAME in the environment, or a line `name = value` "
-            "in\n"
-            "the file that --config names. Flags beat the environment, which beats the file.\n\n"
-            "SIGTERM hands the lead over, lets clients finish and ends it; SIGHUP reads log-level "
-            "again;\nSIGUSR1 takes a snapshot.\n\n");
+            "holdfast serve: runs one node. Without settings it is a cluster of one node.\n\n"
+            "Each setting can also be the variable HOLDFAST_NAME, or a line `name = value` in the\n"
+            "file of --config. A flag overrides the variable, which overrides the file.\n\n"
+            "SIGTERM transfers leadership, finishes open requests and stops the node. SIGHUP "
+            "reads\n"
+            "log-level again and reopens the log file. SIGUSR1 takes a snapshot.\n\n");
         config_print_help(&text);
         return print_and_close(&text, stdout, "", 0);
     }

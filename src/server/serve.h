@@ -1,11 +1,11 @@
-/* `holdfast serve`: one node in the foreground until it is told to stop. */
+/* `holdfast serve`: runs one node in the foreground until a stop signal. */
 #ifndef HOLDFAST_SERVER_SERVE_H
 #define HOLDFAST_SERVER_SERVE_H
 
-/* The arguments behind the word `serve`. Returns the exit code. */
+/* `arguments` are those after the word `serve`. Returns the exit code. */
 int serve_main(int count, char **arguments);
 
-/* What it says about itself. */
+/* Exit codes of all commands of this module. */
 #define EXIT_USAGE 64
 #define EXIT_START_FAILED 1
 #define EXIT_DISK_FAILED 74

@@ -1,4 +1,4 @@
-/* Receiving a snapshot into a file of any name, see snapshot_file.h. */
+/* Receives a snapshot into a file, see snapshot_file.h. */
 #include "server/snapshot_file.h"
 
 #include <errno.h>
@@ -28,7 +28,8 @@ static bool is_stdout(const struct snapshot_file *f)
 
 /* ---- FILE.part ---- */
 
-/* Whoever had it before may have given it its name, or removed it, before we had the lock. */
+/* Whether FILE.part is still the file that we locked. Its previous owner may have renamed or removed
+ * it before we had the lock. */
 static bool is_still_part(const struct snapshot_file *f)
 {
     struct stat ours, named;
@@ -39,16 +40,16 @@ static bool is_still_part(const struct snapshot_file *f)
 static bool open_part(struct snapshot_file *f, struct problem *problem)
 {
     for (;;) {
-        f->fd = open(f->part, O_WRONLY | O_CREAT | O_CLOEXEC, 0600); /* it holds lease ids */
+        f->fd = open(f->part, O_WRONLY | O_CREAT | O_CLOEXEC, 0600); /* it contains lease ids */
         if (f->fd < 0) {
             return fail(problem, f->part, "create it");
         }
         if (flock(f->fd, LOCK_EX | LOCK_NB) != 0) {
             (void)close(f->fd);
-            f->fd = -1; /* so that it is not removed: it is somebody else's */
+            f->fd = -1; /* another process owns the file: do not remove it */
             (void)problem_set(problem, STORAGE_LOCKED,
-                              "%s: another command is writing it; wait for that, or choose another "
-                              "name",
+                              "%s: another command is writing this file; wait for it, or choose "
+                              "another file name",
                               f->part);
             return false;
         }
@@ -61,7 +62,8 @@ static bool open_part(struct snapshot_file *f, struct problem *problem)
 
 static bool refuse_existing(const char *path, struct problem *problem)
 {
-    (void)problem_set(problem, STORAGE_EXISTS, "%s is there already; --force replaces it", path);
+    (void)problem_set(problem, STORAGE_EXISTS,
+                      "%s exists already; choose another name, or replace it with --force", path);
     return false;
 }
 
@@ -70,7 +72,7 @@ bool snapshot_file_open(struct snapshot_file *f, const char *path, bool replaces
 {
     struct stat about;
     *f = (struct snapshot_file){.path = path, .replaces = replaces, .fd = -1};
-    f->check.name = "the snapshot that is received";
+    f->check.name = "the received snapshot";
     if (is_stdout(f)) {
         f->fd = STDOUT_FILENO;
         return true;
@@ -84,7 +86,7 @@ bool snapshot_file_open(struct snapshot_file *f, const char *path, bool replaces
         return refuse_existing(path, problem);
     }
     if (is_there && !S_ISREG(about.st_mode)) {
-        (void)problem_set(problem, STORAGE_EXISTS, "%s is there and is no file", path);
+        (void)problem_set(problem, STORAGE_EXISTS, "%s exists and is not a regular file", path);
         return false;
     }
     return open_part(f, problem);
@@ -115,7 +117,7 @@ static bool accept_piece(struct snapshot_file *f, struct problem *problem)
                              problem) != STORAGE_OK) {
         return false;
     }
-    f->info.configuration = slice_make(NULL, 0); /* it lay in the piece */
+    f->info.configuration = slice_make(NULL, 0); /* it points into the piece */
     size_t len = f->piece_used;
     f->piece_used = 0;
     return write_all(f, f->piece, len, problem);
@@ -126,7 +128,8 @@ bool snapshot_file_put(struct snapshot_file *f, struct slice bytes, struct probl
     while (bytes.len > 0) {
         size_t need = snapshot_check_need(&f->check, f->piece, f->piece_used);
         if (need == 0) {
-            (void)problem_set(problem, STORAGE_CORRUPT, "%s goes on behind its end", f->check.name);
+            (void)problem_set(problem, STORAGE_CORRUPT, "%s has bytes after its end",
+                              f->check.name);
             return false;
         }
         if (need > f->piece_size) {
@@ -156,7 +159,7 @@ static bool give_name(struct snapshot_file *f, struct problem *problem)
     if (renameat2(AT_FDCWD, f->part, AT_FDCWD, f->path, RENAME_NOREPLACE) == 0) {
         return true;
     }
-    if (errno == EINVAL || errno == ENOSYS) { /* a file system without it; link is as careful */
+    if (errno == EINVAL || errno == ENOSYS) { /* not supported here; link does not replace either */
         return (link(f->part, f->path) == 0 && unlink(f->part) == 0) ||
                (errno == EEXIST ? refuse_existing(f->path, problem)
                                 : fail(problem, f->part, "rename it"));
@@ -184,8 +187,8 @@ bool snapshot_file_finish(struct snapshot_file *f, struct problem *problem)
 {
     if (!f->check.done) {
         (void)problem_set(problem, STORAGE_CORRUPT,
-                          "%s is cut off after %" PRIu64 " bytes: its end never came",
-                          f->check.name, f->check.offset + f->piece_used);
+                          "%s is incomplete: it ended after %" PRIu64 " bytes", f->check.name,
+                          f->check.offset + f->piece_used);
         return false;
     }
     if (is_stdout(f)) {
@@ -197,7 +200,7 @@ bool snapshot_file_finish(struct snapshot_file *f, struct problem *problem)
     if (!give_name(f, problem)) {
         return false;
     }
-    (void)close(f->fd); /* and with it the lock: from now on it is not ours to remove */
+    (void)close(f->fd); /* releases the lock: abandon must not remove the file any more */
     f->fd = -1;
     return sync_folder(f, problem);
 }

@@ -1,5 +1,5 @@
-/* The command `holdfast snapshot`. A backup is what `save` fetched, or a copy of a node's newest
- * snapshot-INDEX-TERM: such a file is whole when it has that name, and never changes. */
+/* The command `holdfast snapshot`. A backup is a file that `save` fetched, or a copy of the newest
+ * snapshot-INDEX-TERM of a node: a file with that name is complete and never changes. */
 #include "server/snapshot_tool.h"
 
 #include <inttypes.h>
@@ -26,15 +26,15 @@ static struct {
 
 /* clang-format off */
 static const struct flag flags[] = {
-    {"--endpoints", "HOST:PORT,...", "save: nodes to ask, in turn (HOLDFAST_ENDPOINTS, else 127.0.0.1:4653)", &given.endpoints, NULL},
-    {"--timeout", "DURATION", "save: until it begins to come (2m); after that, 30s without a byte are too long", &given.timeout, NULL},
-    {"--json", NULL, "save, inspect: one JSON object", NULL, &given.json},
-    {"--data", "DIR", "restore: the new folder, which is empty or not there", &given.data, NULL},
-    {"--id", "N", "restore: the number of the node that will run on it", &given.id, NULL},
-    {"--cluster", "N=HOST:PORT", "restore: that node, and where others will reach it", &given.cluster, NULL},
-    {"--reason", "TEXT", "restore: for the audit trail", &given.reason, NULL},
-    {"--actor", "NAME", "restore: for the audit trail (default: you)", &given.actor, NULL},
-    {"--force", NULL, "save: even though there is such a file; restore: even though members of the old cluster answer", NULL, &given.force},
+    {"--endpoints", "HOST:PORT,...", "save: nodes to try in turn (default: HOLDFAST_ENDPOINTS, else 127.0.0.1:4653)", &given.endpoints, NULL},
+    {"--timeout", "DURATION", "save: time until the first byte (default: 2m); later, 30s without a byte are an error", &given.timeout, NULL},
+    {"--json", NULL, "save, inspect: print one JSON object", NULL, &given.json},
+    {"--data", "DIR", "restore: the new data folder, which must be empty or not exist", &given.data, NULL},
+    {"--id", "N", "restore: id of the node that will use the folder", &given.id, NULL},
+    {"--cluster", "N=HOST:PORT", "restore: id and peer address of that node", &given.cluster, NULL},
+    {"--reason", "TEXT", "restore: reason, for the audit record", &given.reason, NULL},
+    {"--actor", "NAME", "restore: name of the operator, for the audit record (default: the current user)", &given.actor, NULL},
+    {"--force", NULL, "save: replace an existing file; restore: continue although members of the old cluster answer", NULL, &given.force},
     {"--help", NULL, "this list", NULL, &given.help},
 };
 /* clang-format on */
@@ -44,16 +44,18 @@ enum { FLAGS = sizeof(flags) / sizeof(flags[0]) };
 static void print_help(void)
 {
     printf(
-        "holdfast snapshot: backups.\n\n"
+        "holdfast snapshot: saves, inspects and restores backups.\n\n"
         "  holdfast snapshot save FILE [--endpoints HOST:PORT,...] [--force] [--json]\n"
-        "        fetches one from a running cluster, with everything that was acknowledged "
-        "before.\n"
-        "        It is checked as it comes, and is there when it is whole; - is stdout\n"
+        "        fetches a snapshot from a running cluster, with everything acknowledged before.\n"
+        "        It is checked while it is received; FILE appears when it is complete. "
+        "- is stdout\n"
         "  holdfast snapshot inspect FILE [--json]\n"
-        "        checks every byte of it, and shows what it holds\n"
+        "        checks every byte of the file and shows its contents\n"
         "  holdfast snapshot restore FILE --data DIR --id N --cluster N=HOST:PORT --reason TEXT\n"
-        "        makes it the folder of a new cluster's first member. All sessions end as lost,\n"
-        "        names that were held stay closed for the longest TTL, tokens rise by 2^42\n\n");
+        "        creates the data folder of the first member of a new cluster. All sessions are\n"
+        "        lost. Locks that were held cannot be acquired for the longest TTL. Fencing "
+        "tokens\n"
+        "        increase by 2^42\n\n");
     flags_print(stdout, flags, FLAGS);
 }
 
@@ -81,8 +83,7 @@ static int restore(struct offline_state *state, const char *path)
     offline_show(state, path);
     fflush(stdout);
     if (!check_others_are_gone(state, 0) && !given.force) {
-        fprintf(stderr,
-                "holdfast: or say --force, if the new cluster shall run beside the old one\n");
+        fprintf(stderr, "holdfast: if the new cluster is to run beside the old one, use --force\n");
         return EXIT_START_FAILED;
     }
     if (!offline_make(state, &fresh, &cluster, problem)) {
@@ -92,13 +93,13 @@ static int restore(struct offline_state *state, const char *path)
     cluster_id_format(cluster, text);
     printf("\nrestored: node %" PRIu64 " is the only member of the new cluster %s\n"
            "  start it:        holdfast serve --id %" PRIu64 " --data %s --cluster %s\n"
-           "  then, each other node with an empty folder and --join, and add it "
+           "  then start each other node with an empty folder and --join, and add it "
            "(docs/OPERATION.md)\n",
            fresh.node, text, fresh.node, given.data, given.cluster);
     return 0;
 }
 
-/* inspect and restore: of a file that is there. */
+/* inspect and restore: commands that read a snapshot file. */
 static int use_file(const char *path, bool inspects)
 {
     static struct offline_state state;
@@ -133,7 +134,7 @@ int snapshot_tool_main(int count, char **arguments,
         return use_file(words.at[1], verb[0] == 'i');
     }
     fprintf(stderr,
-            "holdfast: snapshot save FILE, snapshot inspect FILE, or snapshot restore FILE; "
-            "`holdfast snapshot --help` says more\n");
+            "holdfast: use snapshot save FILE, snapshot inspect FILE or snapshot restore FILE; "
+            "see `holdfast snapshot --help`\n");
     return EXIT_USAGE;
 }

@@ -1,11 +1,11 @@
-/* `holdfast snapshot`: a backup of a running cluster, what a snapshot file holds, and a new cluster
- * made of one (S3.3). */
+/* `holdfast snapshot`: saves a backup of a running cluster, inspects a snapshot file, and creates a
+ * new cluster from one (S3.3). */
 #ifndef HOLDFAST_SERVER_SNAPSHOT_TOOL_H
 #define HOLDFAST_SERVER_SNAPSHOT_TOOL_H
 
 #include <stdbool.h>
 
-/* What was asked for with `snapshot save`; a text is NULL when it was not given. */
+/* The arguments of `snapshot save`; NULL: not given. */
 struct snapshot_save {
     const char *file;
     const char *endpoints;
@@ -14,8 +14,8 @@ struct snapshot_save {
     bool force;
 };
 
-/* The arguments behind the word `snapshot`. `save` asks the cluster, as commands do and this room
- * does not. Returns the exit code. */
+/* `arguments` are those after the word `snapshot`. `save` is a callback because it is a client of
+ * the cluster, and this module has none. Returns the exit code. */
 int snapshot_tool_main(int count, char **arguments,
                        int (*save)(const struct snapshot_save *request));
 

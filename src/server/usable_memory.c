@@ -1,6 +1,6 @@
-/* Memory limits of the machine and of control groups. libuv reads those of cgroup v1; before 1.45 it
- * does not know those of cgroup v2, which are read here: memory.max of the own group and of each
- * group above it. */
+/* Memory limits of the machine and of control groups. libuv reads the limits of cgroup v1, and those
+ * of cgroup v2 only since 1.45. This file reads cgroup v2: memory.max of the group of this process
+ * and of each parent group. */
 #include "server/usable_memory.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ static bool read_group(const char *membership, char path[PATH])
     return found;
 }
 
-/* "max", or a file that is not there, is no limit. */
+/* Returns UINT64_MAX for "max" and for a file that cannot be read: no limit. */
 static uint64_t read_limit(const char *root, const char *group)
 {
     char path[2 * PATH + 16];

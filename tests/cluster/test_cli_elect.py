@@ -41,7 +41,7 @@ def test_without_a_command_it_leads_until_a_signal(cluster):
     assert leader(cluster, "king") is not None
     process.send_signal(signal.SIGTERM)
     said = process.communicate()[1]
-    assert process.returncode == 143 and said.startswith("holdfast: king: given back"), said
+    assert process.returncode == 143 and said.startswith("holdfast: king: released"), said
     assert leader(cluster, "king") is None
 
 
@@ -72,9 +72,9 @@ def test_listen_prints_who_leads_and_each_change_and_that_nobody_does(cluster):
     thread.join()
     assert listener.wait() == 0
     listener.stderr.close()
-    assert lines[0].endswith("nobody leads")
+    assert lines[0].endswith("no leader")
     assert lines[1].endswith(" leads: red one")
-    assert lines[2].endswith("nobody leads")
+    assert lines[2].endswith("no leader")
 
 
 def test_wrong_usage_is_64_and_unreachable_69_and_a_missing_command_127():

@@ -60,19 +60,19 @@ def test_death_by_a_signal_is_128_and_its_number(cluster):
 
 
 @pytest.mark.parametrize("line, said", [
-    ("x", "a command is missing"),
-    ("-- true", "a name is missing"),
-    ("", "a name is missing"),
-    ("x -s -x -- true", "exclude each other"),
+    ("x", "COMMAND is missing"),
+    ("-- true", "NAME is missing"),
+    ("", "NAME is missing"),
+    ("x -s -x -- true", "cannot be combined"),
     ("x --permits 2 -- true", "--permits needs --limit"),
-    ("x --limit 2 --permits 3 -- true", "more permits than the limit"),
-    ("x y -s -- true", "only as exclusive"),
+    ("x --limit 2 --permits 3 -- true", "--permits must not be more than --limit"),
+    ("x y -s -- true", "only be acquired as exclusive"),
     ("x --ttl 0 -- true", "--ttl: must be"),
     ("x --ttl 2s --kill-after 3s -- true", "--kill-after: must be at most half"),
     ("x -w soon -- true", "is not a duration"),
     ("x -E 256 -- true", "from 0 to 255"),
     ("x --status-fd 77 -- true", "77 is not open"),
-    ("x -c true -- true", "both -c and a command"),
+    ("x -c true -- true", "-c and a COMMAND cannot be combined"),
     ("x --no-such-flag -- true", "there is no such flag"),
 ])
 def test_wrong_usage_is_64(line, said):
@@ -140,7 +140,7 @@ def test_126_and_127_are_checked_before_anything_is_locked(cluster, tmp_path):
     for command, code in ((plain, 126), (tmp_path, 126), (tmp_path / "nothing", 127),
                           ("no-such-command-at-all", 127)):
         done = lock(cluster, "busy", "--", command)  # would wait for ever
-        assert done.returncode == code and "nothing was locked" in done.stderr, done
+        assert done.returncode == code and "no lock was requested" in done.stderr, done
 
 
 def test_a_script_that_its_interpreter_cannot_run_is_126_or_127_and_gives_the_lock_back(cluster, tmp_path):

@@ -23,12 +23,12 @@ def test_a_node_is_added_catches_up_votes_leads_and_leaves(make_cluster, tmp_pat
         done = ask(cluster, "member", "add", "4", f"127.0.0.1:{ports[1]}", timeout=90)
         assert done.returncode == 0, done
         assert "node 4 has caught up" in done.stdout and "node 4:" in done.stderr
-        assert good(cluster, "member", "promote", "4") == "node 4 votes\n"
+        assert good(cluster, "member", "promote", "4") == "node 4 is a voter\n"
         rows = {m["id"]: m for m in json.loads(good(cluster, "member", "list", "--json"))["members"]}
         assert rows[4]["voter"] and rows[4]["role"] == "follower"
-        assert good(cluster, "member", "transfer", "4") == "node 4 leads\n"
-        assert good(cluster, "member", "transfer") in {f"node {i} leads\n" for i in (1, 2, 3)}
-        assert good(cluster, "member", "demote", "4") == "node 4 votes no more\n"
+        assert good(cluster, "member", "transfer", "4") == "node 4 is the leader\n"
+        assert good(cluster, "member", "transfer") in {f"node {i} is the leader\n" for i in (1, 2, 3)}
+        assert good(cluster, "member", "demote", "4") == "node 4 is a learner\n"
         assert "node 4 is removed" in good(cluster, "member", "remove", "4")
         assert "learner" not in good(cluster, "member", "list")
     finally:
@@ -49,19 +49,19 @@ def test_the_leader_is_removed_and_demoted_by_one_command(make_cluster, count):
     others = [n for n in cluster if n is not leader]
     done = ask([leader], "member", "remove", str(leader.id))
     assert done.returncode == 0, done
-    assert done.stdout == f"node {leader.id} is removed; its number is never used again\n", done
+    assert done.stdout == f"node {leader.id} is removed; its id is never used again\n", done
     rows = json.loads(good(others, "member", "list", "--json"))["members"]
     assert {row["id"] for row in rows} == {n.id for n in others}
     if count > 2:
         second = others[0].cluster()["leader"]
-        assert good(others, "member", "demote", str(second)) == f"node {second} votes no more\n"
+        assert good(others, "member", "demote", str(second)) == f"node {second} is a learner\n"
 
         def caught_up():
             rows = json.loads(good(others, "member", "list", "--json"))["members"]
             return next(row for row in rows if row["id"] == second)["lag"] == 0
 
         wait_until(caught_up, "the demoted node has the change that demotes it")
-        assert good(others, "member", "promote", str(second)) == f"node {second} votes\n"
+        assert good(others, "member", "promote", str(second)) == f"node {second} is a voter\n"
     else:
         done = ask(others, "member", "remove", str(others[0].id))
         assert done.returncode == 1 and "only voter" in done.stderr, done

@@ -124,7 +124,7 @@ def test_taken_ports_are_refused_with_a_clear_word(dev, tmp_path):
         taken.listen()
         done = run("dev", "--nodes", "2", "--dir", tmp_path / "dev", "--base-port", base)
     assert done.returncode == 1
-    assert f"port {base + 11}, the peer port of node 2, is taken by another program" in done.stderr
+    assert f"port {base + 11}, the peer port of node 2, is in use by another program" in done.stderr
 
 
 def test_a_folder_of_a_cluster_of_another_size_is_refused(dev, tmp_path):
@@ -134,7 +134,7 @@ def test_a_folder_of_a_cluster_of_another_size_is_refused(dev, tmp_path):
     process.send_signal(signal.SIGINT)
     process.wait(PATIENCE)
     done = run("dev", "--nodes", "5", "--dir", tmp_path / "dev", "--base-port", base)
-    assert done.returncode == 1 and "holds a cluster of 3 nodes" in done.stderr
+    assert done.returncode == 1 and "contains a cluster of 3 nodes" in done.stderr
 
 
 def tips(process):

@@ -57,7 +57,7 @@ def test_the_front_page_says_how_it_is(make_cluster):
     node = cluster.followers()[0]
     page = node.ask("GET", "/")
     assert page.status == 200 and page.headers["Content-Type"].startswith("text/html")
-    assert f"node {cluster.leader().id} leads" in page.text
+    assert f"node {cluster.leader().id} is the leader" in page.text
     assert "a&lt;b>&amp;c" in page.text and "a<b>" not in page.text
     for link in re.findall(r'href="([^"]+)"', page.text):
         assert node.ask("GET", link).status == 200, link

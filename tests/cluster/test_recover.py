@@ -144,7 +144,7 @@ def test_nothing_happens_without_a_confirmation(lost):
         assert "recovered" not in done.stdout
     assert f"--confirm {before['cluster_id']}" in recover(node, "--reason", "x").stderr
     done = recover(node, "--confirm", before["cluster_id"])
-    assert done.returncode == 64 and "--reason TEXT is needed" in done.stderr
+    assert done.returncode == 64 and "--reason TEXT is missing" in done.stderr
     assert look(node) == before
     assert not list(node.folder.parent.glob(f"{node.folder.name}.*before*"))
 
@@ -162,7 +162,7 @@ def test_a_person_types_the_cluster_id(lost):
             os.execve(PROGRAM, [str(word) for word in command], environment())
         said = b""
         try:
-            while b"to go on: " not in said:
+            while b"to continue: " not in said:
                 said += os.read(fd, 4096)
             os.write(fd, answer.encode() + b"\n")
             while piece := os.read(fd, 4096):
@@ -195,7 +195,7 @@ def test_while_another_member_answers_it_is_refused(make_cluster):
     done = recover(node, "--reason", "x", "--confirm", cluster_id)
     assert done.returncode == 1
     for other in cluster.running():
-        assert f"node {other.id} answers at 127.0.0.1:{other.peer_port}" in done.stderr
+        assert f"node {other.id} still answers at 127.0.0.1:{other.peer_port}" in done.stderr
     assert look(node)["cluster_id"] == cluster_id
     node.start().wait_ready()
 
@@ -209,13 +209,13 @@ def test_a_cluster_that_has_its_majority_is_not_recovered(make_cluster):
 
 
 @pytest.mark.parametrize("flags, code, said", [
-    (["--id", "1"], 64, "--data DIR is needed"),
-    (["--data", "DIR"], 64, "--id needs the number"),
-    (["--data", "DIR", "--id", "one"], 64, "--id needs the number"),
+    (["--id", "1"], 64, "recover needs --data DIR"),
+    (["--data", "DIR"], 64, "--id must be the id"),
+    (["--data", "DIR", "--id", "one"], 64, "--id must be the id"),
     (["--data", "DIR", "--id", "1", "--cluster", "1=h:1,2=h:2"], 64, "name this node only"),
     (["--data", "DIR", "--id", "1", "--cluster", "2=h:1"], 64, "names node 2"),
     (["--data", "DIR", "--id", "1", "--cluster", "1=nonsense"], 64, "is not ID=HOST:PORT"),
-    (["--data", "DIR", "--id", "1", "word"], 64, "one word too many"),
+    (["--data", "DIR", "--id", "1", "word"], 64, "unexpected argument"),
     (["--data", "DIR", "--id", "1", "--nonsense"], 64, "there is no such flag"),
     (["--data", "DIR", "--id", "1", "--force=yes"], 64, "takes no value"),
     (["--data", "/no/such/folder", "--id", "1"], 1, "there is no folder"),
@@ -257,7 +257,7 @@ def test_a_recovery_that_did_not_end_is_noticed(lost):
     left = node.folder.with_name(node.folder.name + ".recovering")
     left.mkdir()
     done = recover(node, "--reason", "x", "--confirm", look(node)["cluster_id"])
-    assert done.returncode == 1 and "did not end" in done.stderr
+    assert done.returncode == 1 and "from an interrupted recovery" in done.stderr
     left.rmdir()
     sure(node)
 

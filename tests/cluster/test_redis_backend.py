@@ -403,17 +403,17 @@ def test_the_settings_are_checked(tmp_path):
     fine = ["--efficiency-backend", "redis", "--redis", "127.0.0.1:6379", "--efficiency-fallback", "fail"]
     assert check(*fine).returncode == 0
     for flags, words in [
-        (fine[:4], "efficiency-fallback: say what becomes of new acquires while Redis is away"),
-        (fine[:2] + fine[4:], "redis: efficiency-backend = redis needs its HOST:PORT"),
-        (["--redis", "127.0.0.1:6379"], "--redis: has no meaning without efficiency-backend = redis"),
+        (fine[:4], "efficiency-fallback: must be set, to say what happens to new acquire requests"),
+        (fine[:2] + fine[4:], "redis: efficiency-backend = redis needs the HOST:PORT"),
+        (["--redis", "127.0.0.1:6379"], "--redis: is only valid with efficiency-backend = redis"),
         (["--efficiency-backend", "memcached"], "--efficiency-backend: must be embedded or redis"),
-        ([*fine, "--efficiency-fallback", "hope"], "--efficiency-fallback: say what becomes of"),
+        ([*fine, "--efficiency-fallback", "hope"], "--efficiency-fallback: must be set, to say what happens to"),
         ([*fine, "--redis", "nowhere"], "--redis: must be HOST:PORT"),
         ([*fine, "--redis-timeout", "1ms"], "--redis-timeout: must be 10 ms to 60 s"),
         ([*fine, "--redis-db", "70000"], "--redis-db: must be 0 to 65535"),
         ([*fine, "--redis-user", "me"], "--redis-user: needs redis-password"),
-        ([*fine, "--resp-tier", "efficiency"], "--resp-tier: the keys of Redis clients cannot be in a tier"),
-        ([*fine, "--redis-password", "x"], "--redis-password: the list of processes would show it"),
+        ([*fine, "--resp-tier", "efficiency"], "--resp-tier: locks of Redis-protocol clients cannot be in the EFFICIENCY tier"),
+        ([*fine, "--redis-password", "x"], "--redis-password: not accepted as a flag, because the process list would show it"),
     ]:
         answer = check(*flags)
         assert answer.returncode == 64 and words in answer.stderr, (flags, answer)

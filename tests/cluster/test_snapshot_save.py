@@ -164,7 +164,7 @@ def test_a_file_is_there_when_it_is_whole_or_not_at_all(make_cluster, tmp_path):
     path = tmp_path / "backup"
     first = saved(path, node)
     refused = save(path, node)
-    assert refused.returncode == 1 and "is there already; --force replaces it" in refused.stderr
+    assert refused.returncode == 1 and "exists already; choose another name, or replace it with --force" in refused.stderr
     assert inspect(path)["index"] == first["index"]
     assert saved(path, node, more=["--force"])["index"] > first["index"]
 
@@ -183,7 +183,7 @@ def test_a_file_is_there_when_it_is_whole_or_not_at_all(make_cluster, tmp_path):
     with open(tmp_path / "busy.part", "wb") as busy:
         fcntl.flock(busy, fcntl.LOCK_EX)
         done = save(tmp_path / "busy", node)
-    assert done.returncode == 1 and "another command is writing it" in done.stderr
+    assert done.returncode == 1 and "another command is writing this file" in done.stderr
     assert (tmp_path / "busy.part").exists() and not (tmp_path / "busy").exists()
 
 
@@ -205,9 +205,9 @@ def answering(*pieces):
 
 
 @pytest.mark.parametrize("harm, code, said", [
-    (lambda good: good[:-1], 69, "broke off after"),
+    (lambda good: good[:-1], 69, "ended after"),
     (lambda good: good[:200] + bytes([good[200] ^ 1]) + good[201:], 70, "damaged"),
-    (lambda good: b"", 69, "broke off after 0 of"),
+    (lambda good: b"", 69, "ended after 0 of"),
 ])
 def test_what_comes_damaged_or_half_is_not_kept(make_cluster, tmp_path, harm, code, said):
     node = make_cluster(1).nodes[1]

@@ -94,7 +94,7 @@ def test_beside_a_running_cluster_only_by_force(backup, tmp_path):
     cluster, path, _ = backup
     folder = tmp_path / "restored"
     done = restore(path, folder, 7, 1, "--reason", "a copy to look at")
-    assert done.returncode == 1 and "node 1 answers at" in done.stderr and not folder.exists()
+    assert done.returncode == 1 and "node 1 still answers at" in done.stderr and not folder.exists()
     done = restore(path, folder, 7, 1, "--reason", "a copy to look at", "--force")
     assert done.returncode == 0 and folder.exists()
     assert cluster.nodes[1].acquire("goes-on").json["acquired"]
@@ -106,9 +106,9 @@ def test_beside_a_running_cluster_only_by_force(backup, tmp_path):
     (["inspect"], 64, "snapshot inspect FILE"),
     (["destroy", "x"], 64, "snapshot inspect FILE"),
     (["save", "x", "--timeout", "soon"], 64, "is not a duration"),
-    (["save", "x", "--endpoints", ","], 64, "none is named"),
+    (["save", "x", "--endpoints", ","], 64, "the list is empty"),
     (["save", "/no/such/folder/x"], 1, "/no/such/folder/x.part: cannot create it"),
-    (["inspect", "x", "y"], 64, "one word too many"),
+    (["inspect", "x", "y"], 64, "unexpected argument"),
     (["inspect", "/no/such/file"], 1, "there is no such file"),
     (["inspect", "/tmp"], 1, "there is no such file"),
 ])
@@ -122,7 +122,7 @@ def test_a_restore_needs_to_know_who_and_why(backup, tmp_path):
     done = run("snapshot", "restore", path)
     assert done.returncode == 64 and "restore needs --data" in done.stderr
     done = restore(path, tmp_path / "x")
-    assert done.returncode == 64 and "--reason TEXT is needed" in done.stderr
+    assert done.returncode == 64 and "--reason TEXT is missing" in done.stderr
     done = restore(path, tmp_path / "x", "seven")
-    assert done.returncode == 64 and "--id needs the number" in done.stderr
+    assert done.returncode == 64 and "--id must be the id" in done.stderr
     assert not (tmp_path / "x").exists()

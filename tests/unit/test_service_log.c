@@ -17,7 +17,7 @@ static void each(void *ctx, void (*visit)(void *to, const char *subsystem, const
 static const char *set(void *ctx, const char *text)
 {
     if (strcmp(text, "debug") != 0 && strcmp(text, "warn") != 0) {
-        return "a level is one of debug, info, warn, error, off";
+        return "a level must be one of debug, info, warn, error, off";
     }
     snprintf(ctx, sizeof(node_level), "%s", text);
     return NULL;
@@ -64,7 +64,7 @@ static void what_is_no_level_is_refused_with_the_words_that_are(void **state)
     struct reply r = client_request_to(c, "PUT", PATH, "{\"log_level\":\"loud\"}");
     assert_int_equal(r.status, 400);
     expect_json(r.body, "error.code=\"field_range\"");
-    assert_non_null(strstr(r.body, "log_level: a level is one of debug, info"));
+    assert_non_null(strstr(r.body, "log_level: a level must be one of debug, info"));
     reply_free(&r);
     expect(c, "PUT", PATH, "{\"log_level\":\"\"}", 400, "error.code=\"field_range\"");
     expect(c, "PUT", PATH, "{\"log_level\":7}", 400, "error.code=\"field_type\"");
