@@ -1,4 +1,4 @@
-/* What the answers to calls mean: an end for the caller, another try, or the end of the session. */
+/* Interprets the answers to calls: the end of the call, a retry, or the loss of the session. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,9 +9,9 @@
 
 enum verdict {
     VERDICT_FAIL,       /* with `error` */
-    VERDICT_REFUSED,    /* nothing was done: try again later */
-    VERDICT_UNKNOWN,    /* it may have been done: ask again with the same id */
-    VERDICT_NO_SESSION, /* the session is no more */
+    VERDICT_REFUSED,    /* nothing was done: retry later */
+    VERDICT_UNKNOWN,    /* it may have been done: retry with the same id */
+    VERDICT_NO_SESSION, /* the session does not exist any more */
 };
 
 struct code_row {
@@ -20,7 +20,7 @@ struct code_row {
     int error;
 };
 
-/* Stable codes first: they say more than gRPC's statuses. */
+/* Stable codes first: they are more precise than gRPC's statuses. */
 static const struct code_row codes[] = {
     {"session_expired", VERDICT_NO_SESSION, HF_ERR_LOST},
     {"session_not_found", VERDICT_NO_SESSION, HF_ERR_LOST},
@@ -32,7 +32,7 @@ static const struct code_row codes[] = {
     {"wrong_tier", VERDICT_FAIL, HF_ERR_MISMATCH},
 };
 
-static enum verdict judge(const struct rpc *rpc, int *error)
+static enum verdict classify(const struct rpc *rpc, int *error)
 {
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
         if (strcmp(rpc->code, codes[i].code) == 0) {
@@ -68,8 +68,8 @@ static enum verdict judge(const struct rpc *rpc, int *error)
     }
 }
 
-/* An answer that ends the call, and says nothing about what earlier attempts may have done: what
- * nobody waits for any more goes on until that is known, an observer until it is withdrawn. */
+/* The answer ends the call, but does not tell what earlier attempts did. An acquire or release
+ * continues in the background until that is known, an observer until it is cancelled. */
 static void give_up(struct call *call, int error)
 {
     bool matters = call->kind == CALL_ACQUIRE || call->kind == CALL_RELEASE;
@@ -88,12 +88,12 @@ static void read_error(struct call *call)
     struct client_engine *e = call->client_engine;
     const struct rpc *rpc = &call->rpc;
     int error;
-    enum verdict verdict = judge(rpc, &error);
+    enum verdict verdict = classify(rpc, &error);
     snprintf(call->text, sizeof(call->text), "%s%s%s",
              rpc->message[0] != '\0' ? rpc->message
                                      : grpc_status_name((enum grpc_status)rpc->status),
              rpc->code[0] == '\0' ? "" : ": ", rpc->code);
-    if (rpc->code[0] != '\0' && verdict != VERDICT_UNKNOWN) { /* a node says so, no proxy */
+    if (rpc->code[0] != '\0' && verdict != VERDICT_UNKNOWN) { /* from a node, not from a proxy */
         lock_renewal_ended(call, RENEWAL_NOT_APPLIED);
     }
     switch (verdict) {
@@ -164,7 +164,7 @@ static void note_holder(struct hf_call *ticket, const Holdfast__V1__Holder *hold
     snprintf(h->metadata, sizeof(h->metadata), "%s", holder->metadata);
     h->expires_in_ms = duration_ms(holder->expires_in, 0);
     if (holder->since != NULL && holder->expires_at != NULL) {
-        /* By the service's wall clock alone: now is expires_at - expires_in there. */
+        /* Uses only the service's wall clock: the present time there is expires_at - expires_in. */
         int64_t lasts_ms = seconds_ms(holder->expires_at->seconds, holder->expires_at->nanos) -
                            seconds_ms(holder->since->seconds, holder->since->nanos);
         h->held_for_ms = lasts_ms > h->expires_in_ms ? lasts_ms - h->expires_in_ms : 0;
@@ -180,7 +180,7 @@ static void refused(struct call *call, Holdfast__V1__Reason reason,
     int error = error_of(reason);
     char text[ERROR_TEXT];
     if (reason == HOLDFAST__V1__REASON__SUPERSEDED) {
-        call_retry(call, false); /* by an attempt of this very call, which is no more */
+        call_retry(call, false); /* by an earlier attempt of this call, which has ended */
         return;
     }
     snprintf(text, sizeof(text), "%s: %s%s%s",
@@ -191,7 +191,7 @@ static void refused(struct call *call, Holdfast__V1__Reason reason,
 
 /* ---- grants ---- */
 
-/* Nobody wants it, or nobody may rely on it: it is given back. */
+/* Releases a lock that no caller waits for, or that is no longer safe. */
 static void give_back(struct hf_lock *lock)
 {
     call_begin(call_new(lock->client_engine, CALL_RELEASE, lock, NULL), NEVER_MS);
@@ -206,9 +206,10 @@ static void granted(struct call *call, const Holdfast__V1__LockHandle *handle, u
     lock->session_number = e->session.number;
     lock->epoch = epoch != 0 ? epoch : e->session.epoch;
     snprintf(lock->lease, sizeof(lock->lease), "%s", handle->lease_id);
-    lock->life.known.ttl_ms = lock->asked.ttl_ms != 0 ? lock->asked.ttl_ms : e->session.life.ttl_ms;
-    /* S5.1: from its first sending; after a wait the session's keep-alives have gone further, and
-     * life_of_lock takes the later of the two. */
+    lock->life.known.ttl_ms =
+        lock->options.ttl_ms != 0 ? lock->options.ttl_ms : e->session.life.ttl_ms;
+    /* S5.1: counts from the first sending. If the session's keep-alives are later, life_of_lock
+     * uses them. */
     lock->life.known.confirmed_ms = call->first_sent_ms;
     if (call->ticket == NULL) {
         lock->is_gone = true;
@@ -217,7 +218,7 @@ static void granted(struct call *call, const Holdfast__V1__LockHandle *handle, u
         return;
     }
     lock_granted(lock);
-    if (lock->state == LOCK_HELD && lock->asked.tier == HF_EFFICIENCY) {
+    if (lock->state == LOCK_HELD && lock->options.tier == HF_EFFICIENCY) {
         client_engine_heard_epoch(e, epoch);
         locks_epoch(e);
     }
@@ -228,7 +229,7 @@ static void granted(struct call *call, const Holdfast__V1__LockHandle *handle, u
     }
     if (lock->state != LOCK_HELD) {
         lock->is_gone = true;
-        call_finish(call, HF_ERR_LOST, "it was granted, and lost before that could be told");
+        call_finish(call, HF_ERR_LOST, "it was granted, but lost before the grant was reported");
         return;
     }
     call_finish(call, 0, NULL);
@@ -278,7 +279,7 @@ static void read_campaign(struct call *call)
     holdfast__v1__campaign_response__free_unpacked(m, NULL);
 }
 
-/* ---- the others ---- */
+/* ---- other calls ---- */
 
 static void read_release(struct call *call)
 {
@@ -292,7 +293,7 @@ static void read_release(struct call *call)
     if (m->reason == HOLDFAST__V1__REASON__ALREADY_RELEASED && call->attempts > 1) {
         error = 0; /* by an earlier attempt */
     } else if (error == HF_ERR_NOT_OWNER && call->lock != NULL) {
-        error = HF_ERR_LOST; /* the token is ours: so it was taken away */
+        error = HF_ERR_LOST; /* the token was ours, so the lock was revoked */
     }
     holdfast__v1__unlock_response__free_unpacked(m, NULL);
     call_finish(call, error, NULL);
@@ -355,7 +356,7 @@ static void read_proclaim(struct call *call)
     call_finish(call, error, NULL);
 }
 
-/* Who knows one node of a cluster soon knows all of them. */
+/* Any node of a cluster reports all of them. */
 static void read_cluster(struct call *call)
 {
     Holdfast__V1__ClusterResponse *m =
@@ -367,9 +368,9 @@ static void read_cluster(struct call *call)
     call_finish(call, 0, NULL);
 }
 
-/* ---- elections, watched ---- */
+/* ---- observers ---- */
 
-/* Everything but the number of the event. */
+/* Records everything but the number of the event. */
 static void remember(struct call *call, Holdfast__V1__LeaderResponse *m, bool *is_same)
 {
     char *event_id = m->event_id;
@@ -398,7 +399,8 @@ void answer_observed(struct call *call, struct slice message)
     call->is_heard = true;
     client_engine_has_leader(e);
     remember(call, m, &is_same);
-    /* A stream says first who leads now: no news, if it was known before this stream. */
+    /* A stream begins with the present leader. That is no change if it was known before this
+     * stream. */
     if (!is_first || !is_same) {
         struct notification_leader *notification = client_alloc(sizeof(*notification));
         notification->notification.kind = NOTIFICATION_LEADER;
@@ -411,16 +413,16 @@ void answer_observed(struct call *call, struct slice message)
         }
         snprintf(notification->value, sizeof(notification->value), "%s", m->value);
         list_init(&notification->notification.link);
-        list_append(&e->notification, &notification->notification.link);
+        list_append(&e->notifications, &notification->notification.link);
     }
     holdfast__v1__leader_response__free_unpacked(m, NULL);
 }
 
-/* ---- all of them ---- */
+/* ---- all calls ---- */
 
 static void read_answer(struct call *call)
 {
-    if (call->kind != CALL_CLUSTER) { /* which a node answers by itself */
+    if (call->kind != CALL_CLUSTER) { /* a node answers that one without a leader */
         client_engine_has_leader(call->client_engine);
     }
     switch (call->kind) {
@@ -443,12 +445,12 @@ static void read_answer(struct call *call)
     case CALL_CLUSTER:
         read_cluster(call);
         break;
-    case CALL_OBSERVE: /* the stream has ended, as when a node stops */
+    case CALL_OBSERVE: /* the stream has ended, for example because a node stops */
         call_retry(call, false);
         break;
     case CALL_READY:
     default:
-        hf_panic(__FILE__, __LINE__, "a call that asks for nothing was answered");
+        hf_panic(__FILE__, __LINE__, "a call that sends no request was answered");
     }
 }
 

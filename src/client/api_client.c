@@ -1,4 +1,4 @@
-/* The public calls about a client as a whole, and elections that are watched. */
+/* The public functions for a client as a whole, and for observers of elections. */
 #include <stdio.h>
 
 #include "base/text.h"
@@ -56,7 +56,7 @@ int hf_client_pollfds(hf_client *c, struct pollfd *fds, unsigned max, int *timeo
     int count = io_pollfds(c, fds, max);
     int64_t next_ms = client_engine_next_ms(&c->client_engine);
     *timeout_ms = -1;
-    if (!list_is_empty(&c->client_engine.notification)) {
+    if (!list_is_empty(&c->client_engine.notifications)) {
         *timeout_ms = 0;
     } else if (next_ms != NEVER_MS) {
         int64_t left_ms = life_left(next_ms, client_now_ms());

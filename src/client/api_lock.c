@@ -1,4 +1,4 @@
-/* The public calls about locks: taken, given back, renewed, asked about. */
+/* The public functions for locks: acquire, release, renew, query. */
 #include <stdio.h>
 
 #include "base/text.h"
@@ -6,10 +6,10 @@
 #include "client/options.h"
 #include "client/proto.h"
 
-/* ---- taken ---- */
+/* ---- acquire ---- */
 
-/* Begins an acquire, for a ticket that is returned; NULL: *error says why not. The client is
- * entered then. */
+/* Begins an acquire and returns its ticket; the client is entered then. NULL: *error is the
+ * reason. */
 static struct hf_call *begin(hf_client *c, const char *const *names, size_t count,
                              const char *value, const struct hf_lock_options *given, bool waits,
                              int *error)
@@ -110,7 +110,7 @@ int hf_campaign_async(hf_client *c, const char *name, const char *value,
     return acquire_async(c, &name, 1, value == NULL ? "" : value, options, done, arg, out);
 }
 
-/* ---- given back ---- */
+/* ---- release ---- */
 
 static int lost(const struct hf_lock *lock)
 {
@@ -128,7 +128,7 @@ int hf_release(hf_lock *lock)
         return error;
     }
     struct hf_call *ticket = ticket_new(c);
-    lock_ref(lock); /* for what is said about it */
+    lock_ref(lock); /* for the error text */
     error = client_engine_release(&c->client_engine, lock, ticket, client_now_ms());
     if (error == 0) {
         error = client_wait(c, ticket, NULL, NULL);
@@ -173,14 +173,14 @@ void hf_lock_free(hf_lock *lock)
     struct hf_client *c = lock->client;
     if (lock->state == LOCK_HELD && lock_life_ttl(&lock->life) < c->client_engine.orphan_ttl_ms) {
         c->client_engine.orphan_ttl_ms =
-            lock_life_ttl(&lock->life); /* it goes on living by our keep-alives */
+            lock_life_ttl(&lock->life); /* our keep-alives still extend it */
     }
     lock_gone(lock);
     lock_unref(lock);
     client_leave(c);
 }
 
-/* ---- renewed, proclaimed ---- */
+/* ---- renew, proclaim ---- */
 
 int hf_renew(hf_lock *lock, uint32_t ttl_ms)
 {
@@ -230,7 +230,7 @@ int hf_proclaim(hf_lock *lock, const char *value)
     return error;
 }
 
-/* ---- asked about ---- */
+/* ---- query ---- */
 
 uint64_t hf_lock_token(const hf_lock *lock)
 {
@@ -252,7 +252,7 @@ uint32_t hf_lock_slot(const hf_lock *lock)
     return lock->slot;
 }
 
-/* Its own clock decides, also when the client's thread has not run for a while. */
+/* Uses the present time, also if the client's thread has not run for a while. */
 static int64_t look(const struct hf_lock *lock, bool *is_held)
 {
     struct hf_client *c = lock->client;

@@ -1,8 +1,8 @@
-/* Calls: sent, sent again until they are answered, and given up in time.
+/* Calls: sending, retrying until they are answered, and giving up at their deadline.
  *
- * A retry is the same request with the same id, so it is done once however often it is sent (S8);
- * renewals have no id and are new each time (S5.1). A broken link sends its calls to the next link
- * at once, a refusal waits, longer each time, with jitter. */
+ * A retry is the same request with the same id, so it takes effect once however often it is sent
+ * (S8). Renewals have no id and are new each time (S5.1). When a link breaks, its calls are sent on
+ * the next link at once. After a refusal a retry waits, longer each time, with jitter. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -26,7 +26,7 @@ static void on_message(void *owner, struct slice message)
     }
 }
 
-/* Out of `sent`, back among those that wait. */
+/* Moves the call from `sent` back to `waiting`. */
 static void unsend(struct call *call)
 {
     if (call->state == CALL_SENT) {
@@ -45,7 +45,7 @@ static void on_end(void *owner, enum rpc_end end)
 
 static const struct rpc_handler call_handler = {on_message, on_end};
 
-/* ---- their life ---- */
+/* ---- start and end ---- */
 
 struct call *call_new(struct client_engine *e, enum call_kind kind, struct hf_lock *lock,
                       struct hf_call *ticket)
@@ -76,8 +76,8 @@ static void due_at(struct client_engine *e, int64_t at_ms)
 
 static void fail_at_once(struct call *call);
 
-/* Whether it has a caller that the circuit breaker answers. CALL_READY is the caller's way to wait
- * for a connection, and an observer has no deadline: both wait. */
+/* Whether the circuit breaker may fail the call at once. CALL_READY waits for a connection on
+ * purpose, and an observer has no deadline: both wait. */
 static bool can_fail_at_once(const struct call *call)
 {
     return call->ticket != NULL && call->kind != CALL_READY && call->kind != CALL_OBSERVE;
@@ -148,7 +148,7 @@ void call_finish(struct call *call, int error, const char *text)
 void call_retry(struct call *call, bool at_once)
 {
     struct client_engine *e = call->client_engine;
-    lock_renewal_ended(call, RENEWAL_UNANSWERED); /* unless the answer said what became of it */
+    lock_renewal_ended(call, RENEWAL_UNANSWERED); /* no effect if the answer had the outcome */
     unsigned doublings = call->attempts < RETRY_DOUBLINGS ? call->attempts : RETRY_DOUBLINGS;
     int64_t wait_ms = RETRY_MS << doublings;
     wait_ms = wait_ms < RETRY_MAX_MS ? wait_ms : RETRY_MAX_MS;
@@ -166,7 +166,7 @@ void calls_free_all(struct client_engine *e)
     }
 }
 
-/* Calls `visit` for every call; it may free the one that it is given. */
+/* Calls `visit` for every call; `visit` may free its call. */
 static void calls_each(struct client_engine *e, void (*visit)(struct call *call, const void *arg),
                        const void *arg)
 {
@@ -180,7 +180,7 @@ static void calls_each(struct client_engine *e, void (*visit)(struct call *call,
     }
 }
 
-/* ---- time ---- */
+/* ---- deadlines ---- */
 
 static void describe_unreached(const struct call *call, char *out, size_t size)
 {
@@ -197,9 +197,9 @@ static void describe_unreached(const struct call *call, char *out, size_t size)
     }
 }
 
-/* An acquire that was sent, and that its caller does not wait for any more: the service is told to
- * withdraw it, under the same id, until it has answered (S7.5). A service that does not know the
- * field goes on with the wait, and a grant is given back when it comes. */
+/* An acquire that was sent and that its caller no longer waits for. The service is requested to
+ * withdraw it, under the same id, until it has answered (S7.5). A service without that field
+ * continues the wait; then a grant is released when it is received. */
 static void withdraw(struct call *call)
 {
     struct client_engine *e = call->client_engine;
@@ -211,11 +211,11 @@ static void withdraw(struct call *call)
     call->maybe_done = true;
     call->retry_at_ms = e->now_ms;
     list_remove(&call->link);
-    list_append(e->waiting.next, &call->link); /* first, before its stream is used by others */
+    list_append(e->waiting.next, &call->link); /* first, before other calls use its stream */
 }
 
-/* The circuit breaker is open. Nothing was sent, so nothing was done; a release goes on in the
- * background, as it does when its time is over. */
+/* The circuit breaker is open. Nothing was sent, so nothing was done. A release continues in the
+ * background, as it does after its deadline. */
 static void fail_at_once(struct call *call)
 {
     struct client_engine *e = call->client_engine;
@@ -247,7 +247,7 @@ static void timed_out(struct call *call)
         snprintf(text, sizeof(text), "no answer within the time for this call%s%.400s",
                  call->text[0] == '\0' ? "" : "; last: ", call->text);
     } else if (call->is_long && e->current >= 0 && e->session.is_open) {
-        error = HF_ERR_TIMEOUT; /* it waited here, behind others of this client */
+        error = HF_ERR_TIMEOUT; /* it waited in this client, behind other calls */
         snprintf(text, sizeof(text), "%s", hf_error_message(error));
     } else {
         describe_unreached(call, text, sizeof(text));
@@ -268,7 +268,8 @@ static void tick(struct call *call, const void *arg)
     int64_t due_ms = call->deadline_ms;
     if (call->first_sent_ms == 0 && call->reach_by_ms < due_ms) {
         if (call->is_long && e->current >= 0 && e->session.is_open) {
-            call->reach_by_ms = e->now_ms + e->options.call_timeout_ms; /* it only waits its turn */
+            call->reach_by_ms = e->now_ms + e->options.call_timeout_ms; /* it only waits for its
+                                                                           turn */
         }
         due_ms = call->reach_by_ms;
     }
@@ -319,12 +320,13 @@ static bool send(struct call *call, struct link *link)
     e->long_sent += call->is_long;
     list_append(&e->sent, &call->link);
     if (call->kind == CALL_ACQUIRE) {
-        session_hurry(e, call->lock->asked.ttl_ms);
+        session_hurry(e, call->lock->options.ttl_ms);
     }
     return true;
 }
 
-/* Renewals that set a TTL go one after the other, or nobody would know which was applied last. */
+/* Renewals that set a TTL are sent one after the other. Otherwise it is not known which one was
+ * applied last. */
 static bool is_behind_another(const struct call *call)
 {
     return call->kind == CALL_RENEW && call->lock != NULL && call->ttl_ms != 0 &&
@@ -359,7 +361,7 @@ void calls_go(struct client_engine *e)
     }
 }
 
-/* ---- the session has ended, or will not begin ---- */
+/* ---- the session is lost or refused ---- */
 
 static void session_lost(struct call *call, const void *why)
 {
@@ -398,7 +400,7 @@ void calls_session_refused(struct client_engine *e, int error, const char *text)
     }
 }
 
-/* ---- withdrawn by the caller ---- */
+/* ---- cancelled by the caller ---- */
 
 void client_engine_cancel(struct client_engine *e, struct hf_call *ticket, int64_t now_ms)
 {

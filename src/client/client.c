@@ -1,4 +1,4 @@
-/* A client's life: its thread, its turns, the news to callbacks, the threads that wait. */
+/* Runs a client: its thread, its iterations, the callbacks, and the threads that wait. */
 #include "client/client.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "client/options.h"
 #include "client/proto.h"
 
-/* ---- in and out ---- */
+/* ---- public calls ---- */
 
 int client_enter(struct hf_client *c, bool waits)
 {
@@ -45,14 +45,14 @@ void client_kick(struct hf_client *c)
     for (unsigned i = 0; i < ENGINE_LINKS; i++) {
         is_unsent = is_unsent || buffer_len(&c->client_engine.links[i].out) > 0;
     }
-    if (is_unsent || !list_is_empty(&c->client_engine.notification)) {
+    if (is_unsent || !list_is_empty(&c->client_engine.notifications)) {
         io_wake(&c->io);
     }
 }
 
-/* ---- news ---- */
+/* ---- notifications ---- */
 
-static void tell_event(struct hf_client *c, const struct notification_event *n)
+static void notify_event(struct hf_client *c, const struct notification_event *n)
 {
     struct hf_lock *lock = n->lock;
     int64_t now_ms = client_now_ms();
@@ -84,7 +84,7 @@ static void tell_leader(struct hf_client *c, const struct notification_leader *n
     n->ticket->changed(c, &leader, n->ticket->arg);
 }
 
-/* The handle is the caller's from here on. */
+/* The caller owns the handle from here on. */
 static struct hf_lock *hand_over(struct hf_client *c, struct hf_call *ticket)
 {
     struct hf_lock *lock = ticket->lock;
@@ -107,7 +107,7 @@ static void dispatch(struct hf_client *c)
          n = notification_take(&c->client_engine)) {
         struct hf_call *ticket = (struct hf_call *)n;
         if (n->kind == NOTIFICATION_DONE && ticket->waiter != NULL) {
-            pthread_cond_signal(ticket->waiter); /* whoever waits takes it from here */
+            pthread_cond_signal(ticket->waiter); /* the waiting thread frees it */
             continue;
         }
         struct hf_lock *lock = n->kind == NOTIFICATION_DONE ? hand_over(c, ticket) : NULL;
@@ -120,7 +120,7 @@ static void dispatch(struct hf_client *c)
         }
         pthread_mutex_unlock(&c->mutex);
         if (is_wanted && n->kind == NOTIFICATION_EVENT) {
-            tell_event(c, (struct notification_event *)n);
+            notify_event(c, (struct notification_event *)n);
         } else if (is_wanted && n->kind == NOTIFICATION_LEADER) {
             tell_leader(c, (struct notification_leader *)n);
         } else if (n->kind == NOTIFICATION_DONE) {
@@ -132,11 +132,11 @@ static void dispatch(struct hf_client *c)
     c->is_dispatching = false;
 }
 
-/* ---- turns ---- */
+/* ---- iterations ---- */
 
 static void rest(struct hf_client *c, int wait_ms)
 {
-    if (!c->is_stopping && list_is_empty(&c->client_engine.notification)) {
+    if (!c->is_stopping && list_is_empty(&c->client_engine.notifications)) {
         struct pollfd fds[2 + ENGINE_LINKS];
         int count = io_pollfds(c, fds, 2 + ENGINE_LINKS);
         pthread_mutex_unlock(&c->mutex);
@@ -163,8 +163,8 @@ void client_turn(struct hf_client *c, int wait_ms)
     }
 }
 
-/* Until something has happened that the next turn deals with. Between a turn and this, whoever
- * waits looks whether it was the turn that ended the wait. */
+/* Sleeps until there is work for the next iteration. Before that a waiting thread checks whether
+ * the last iteration has ended its wait. */
 static void client_sleep(struct hf_client *c, int wait_ms)
 {
     c->is_driven = true;
@@ -223,7 +223,7 @@ int client_wait(struct hf_client *c, struct hf_call *ticket, struct hf_lock **lo
     return error;
 }
 
-/* ---- opened ---- */
+/* ---- open ---- */
 
 static bool start_thread(struct hf_client *c)
 {
@@ -308,7 +308,7 @@ int hf_client_open(hf_client **out, const char *endpoints, const struct hf_optio
     return 0;
 }
 
-/* ---- closed ---- */
+/* ---- close ---- */
 
 static void stop(struct hf_client *c)
 {
@@ -361,7 +361,7 @@ void hf_client_close(hf_client *c)
         return;
     }
     if (client_enter(c, true) != 0) {
-        return; /* within a callback, or twice at once: it goes on living */
+        return; /* inside a callback, or concurrently: the client stays open */
     }
     client_engine_cancel_all(&c->client_engine, client_now_ms());
     client_engine_shut(&c->client_engine, client_now_ms());
@@ -374,8 +374,8 @@ void hf_client_close(hf_client *c)
     stop(c);
 }
 
-/* A child has this memory as it was at the fork, and none of its threads. If one of them held the
- * mutex it may have been in the middle of anything: then only the descriptors are given back. */
+/* A child process has a copy of the memory at the fork, and none of its threads. If another thread
+ * held the mutex then, the state may be inconsistent: so only the descriptors are closed. */
 static void abandon_in_child(struct hf_client *c)
 {
     if (pthread_mutex_trylock(&c->mutex) != 0) {
@@ -398,7 +398,7 @@ void hf_client_abandon(hf_client *c)
     if (client_enter(c, true) != 0) {
         return;
     }
-    c->client_engine.session.is_closing = true; /* nobody comes in any more */
+    c->client_engine.session.is_closing = true; /* refuses further calls */
     c->client_engine.is_closed = true;
     client_engine_cancel_all(&c->client_engine, client_now_ms());
     io_wake(&c->io);

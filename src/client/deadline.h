@@ -1,9 +1,9 @@
-/* How long something is certainly still held: the arithmetic of S5, and nothing else.
+/* How long a lock or session is certainly still held: the arithmetic of S5 only.
  *
- * A confirmation counts from the sending of the message that was confirmed, on CLOCK_BOOTTIME: the
- * service cannot have heard it earlier, so what it promises lasts at least until then plus the TTL.
- * From that, 0.1 % goes to clocks that run at different rates (S1.6) and 5 ms to rounding. Times
- * are milliseconds of that clock and always an argument. */
+ * A confirmation counts from the sending of the confirmed message, on CLOCK_BOOTTIME. The service
+ * cannot have received it earlier, so its promise lasts at least until then plus the TTL. From
+ * that, 0.1 % is subtracted for different clock rates (S1.6) and 5 ms for rounding. Times are
+ * milliseconds of that clock and always an argument. */
 #ifndef HOLDFAST_CLIENT_DEADLINE_H
 #define HOLDFAST_CLIENT_DEADLINE_H
 
@@ -15,7 +15,7 @@
 enum { DEADLINE_MARGIN_MS = 5, DEADLINE_RATE = 1000 };
 
 struct life {
-    int64_t confirmed_ms; /* when the last message that was confirmed was sent */
+    int64_t confirmed_ms; /* when the last confirmed message was sent */
     int64_t ttl_ms;
 };
 
@@ -36,8 +36,8 @@ static inline int64_t life_jeopardy_at(struct life l)
     return life_safe_until(l) - l.ttl_ms / 3;
 }
 
-/* What confirms the session confirms its locks too, and no lock outlives its session (S4.2). These
- * are the two moments of a lock. */
+/* A confirmation of the session confirms its locks too, and no lock outlives its session (S4.2).
+ * The functions below compute the two deadlines of a lock. */
 static inline struct life life_of_lock(struct life lock, struct life session)
 {
     if (session.confirmed_ms > lock.confirmed_ms) {
@@ -74,7 +74,7 @@ static inline int64_t life_left(int64_t safe_until_ms, int64_t now_ms)
     return safe_until_ms > now_ms ? safe_until_ms - now_ms : 0;
 }
 
-/* A confirmation of what was sent at `sent_ms`. An older one changes nothing. */
+/* Confirms what was sent at `sent_ms`. An older confirmation changes nothing. */
 static inline void life_confirm(struct life *l, int64_t sent_ms)
 {
     if (sent_ms > l->confirmed_ms) {
@@ -82,17 +82,17 @@ static inline void life_confirm(struct life *l, int64_t sent_ms)
     }
 }
 
-/* The lives that a lock may have at the service while renewals that set a TTL are unanswered.
+/* The deadlines that a lock may have at the service while renewals that set a TTL are unanswered.
  *
- * A renewal sent at t with TTL d is either applied, at t or later, and then the lock lives until
- * t + d at least, or it is not applied, and then the earlier TTL counts. Until the answer comes the
- * client counts on the shorter of the two. One whose answer never comes counts for as long as the
- * lock is held: nothing bounds how long a network keeps a request, so it may be applied even after
- * a later renewal was confirmed. A TTL of 0 ms says that there is no such renewal. */
+ * A renewal sent at t with TTL d is either applied, at t or later, or not. If it is, the lock lasts
+ * at least until t + d; if not, the earlier TTL counts. Until the answer is received, the client
+ * uses the shorter of the two. A renewal that is never answered counts for as long as the lock is
+ * held: a network may delay a request without bound, so it may be applied even after a later
+ * renewal was confirmed. A TTL of 0 ms means that there is no such renewal. */
 struct lock_life {
-    struct life known;      /* by the newest answer */
+    struct life known;      /* from the newest answer */
     struct life in_flight;  /* the one renewal that was sent and may still be answered */
-    struct life unanswered; /* the rest: the earliest sending and the shortest TTL of them all */
+    struct life unanswered; /* the others: their earliest send time and their shortest TTL */
 };
 
 static inline int64_t lock_life_moment(const struct lock_life *l, struct life session,
@@ -118,7 +118,7 @@ static inline int64_t lock_life_jeopardy_at(const struct lock_life *l, struct li
     return lock_life_moment(l, session, life_lock_jeopardy_at);
 }
 
-/* The shortest TTL that the service may go by. */
+/* The shortest TTL that the service may apply. */
 static inline int64_t lock_life_ttl(const struct lock_life *l)
 {
     int64_t ttl_ms = l->known.ttl_ms;
@@ -131,7 +131,7 @@ static inline int64_t lock_life_ttl(const struct lock_life *l)
     return ttl_ms;
 }
 
-/* A sign of life counts whichever TTL the service has. */
+/* A keep-alive counts whichever TTL the service has. */
 static inline void lock_life_confirm(struct lock_life *l, int64_t sent_ms)
 {
     life_confirm(&l->known, sent_ms);
@@ -139,7 +139,7 @@ static inline void lock_life_confirm(struct lock_life *l, int64_t sent_ms)
     life_confirm(&l->unanswered, sent_ms);
 }
 
-/* What becomes of a renewal that sets a TTL. There is never more than one in flight. */
+/* The outcome of a renewal that sets a TTL. There is at most one in flight. */
 enum renewal { RENEWAL_APPLIED, RENEWAL_NOT_APPLIED, RENEWAL_UNANSWERED };
 
 static inline void lock_life_renewal_sent(struct lock_life *l, int64_t ttl_ms, int64_t sent_ms)

@@ -25,7 +25,7 @@ static bool is_port(const char *text)
     return value >= 1 && value <= 65535;
 }
 
-/* Splits HOST:PORT, where an IPv6 address stands in brackets. */
+/* Splits HOST:PORT; an IPv6 address is in brackets. */
 static bool endpoint_parse(struct endpoint *p, const char *text, size_t len)
 {
     memset(p, 0, sizeof(*p));
@@ -152,7 +152,7 @@ int endpoints_pick(struct endpoints *e, int avoid, int64_t now_ms, int64_t *next
     return best;
 }
 
-/* ---- how they fared ---- */
+/* ---- results of attempts ---- */
 
 void endpoints_begun(struct endpoints *e, int which)
 {
@@ -189,7 +189,7 @@ void endpoints_failed(struct endpoints *e, int which, const char *why, int64_t n
     }
     p->not_before_ms = now_ms + endpoints_jitter(e, wait_ms);
     if (e->leader == which) {
-        e->leader = -1; /* it may well lead no more */
+        e->leader = -1; /* it may no longer lead */
     }
 }
 
@@ -218,7 +218,7 @@ void endpoints_describe(const struct endpoints *e, char *out, size_t size)
 
 int64_t endpoints_jitter(struct endpoints *e, int64_t base_ms)
 {
-    /* xorshift64: good enough to keep a crowd apart. */
+    /* xorshift64: sufficient to spread the retries of many clients. */
     e->random ^= e->random << 13;
     e->random ^= e->random >> 7;
     e->random ^= e->random << 17;

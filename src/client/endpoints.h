@@ -1,5 +1,5 @@
-/* Where the service can be found: the addresses that the caller gave and those that the service
- * itself named, which of them leads, and a circuit breaker for each. No socket, no clock.
+/* The addresses of the service: those that the caller gave and those that the service reported,
+ * which of them leads, and a circuit breaker for each. No socket, no clock.
  *
  *            3 failures in a row               its time is over
  *   CLOSED ──────────────────────▶ OPEN ───────────────────────▶ HALF OPEN
@@ -7,9 +7,9 @@
  *     │  └── success                └────────── failure ───────────┘   │
  *     └───────────────────────────────── success ──────────────────────┘
  *
- * A circuit that is closed is tried again soon after a failure, an open one is left alone for
- * longer and longer, up to ENDPOINT_OPEN_MAX_MS; then one attempt probes it. All of these times
- * have jitter, so that the clients of a cluster that comes back do not come back all at once. */
+ * A CLOSED endpoint is retried soon after a failure. An OPEN one is not tried for an increasing
+ * time, up to ENDPOINT_OPEN_MAX_MS; then one attempt probes it. All of these times have jitter, so
+ * that the clients do not all reconnect at once when a cluster is up again. */
 #ifndef HOLDFAST_CLIENT_ENDPOINTS_H
 #define HOLDFAST_CLIENT_ENDPOINTS_H
 
@@ -35,8 +35,8 @@ struct endpoint {
     char port[8];
     enum circuit circuit;
     unsigned failures;      /* in a row */
-    int64_t not_before_ms;  /* the next attempt */
-    uint64_t tried;         /* the number of its last attempt: the one tried longest ago is next */
+    int64_t not_before_ms;  /* of the next attempt */
+    uint64_t tried;         /* the number of its last attempt; the lowest one is tried next */
     char why[ENDPOINT_WHY]; /* its last failure */
 };
 
@@ -48,34 +48,34 @@ struct endpoints {
     uint64_t random; /* state of the jitter */
 };
 
-/* Reads "HOST:PORT,[IPV6]:PORT,...": NULL, or what is wrong with it in words. */
+/* Parses "HOST:PORT,[IPV6]:PORT,...". Returns NULL, or the reason why it is invalid. */
 const char *endpoints_init(struct endpoints *e, const char *list, uint64_t seed);
 
-/* The service names its leader; "" when it knows none. An address that is new is remembered, if
- * there is room. Returns its number, or -1. */
+/* The service names its leader; "" when it has none. A new address is added if there is space.
+ * Returns its number, or -1. */
 int endpoints_learn_leader(struct endpoints *e, const char *text);
 
-/* Another node of the cluster, by its own word. Addresses that say "everywhere" are no use here. */
+/* Adds another node of the cluster, as the service reports it. Wildcard addresses are ignored. */
 void endpoints_learn(struct endpoints *e, const char *text);
 
-/* The endpoint to try now: the leader if it may be tried, else the one that failed least
- * often in a row, and of those the one that was tried longest ago. -1 when none may be: *next_ms is
- * when one may. `avoid` (-1: none) is not the answer. */
+/* The endpoint to try now: the leader if it may be tried, else the one with the fewest failures in
+ * a row, and of those the one that was tried longest ago. Never `avoid` (-1: none). Returns -1 when
+ * none may be tried; then *next_ms is the time when one may. */
 int endpoints_pick(struct endpoints *e, int avoid, int64_t now_ms, int64_t *next_ms);
-/* Whether this one may be tried now. */
+/* Whether this endpoint may be tried now. */
 bool endpoints_may_try(const struct endpoints *e, int which, int64_t now_ms);
 
-/* What came of it. An attempt that was begun has to end in one of the two last. */
+/* The progress of an attempt. Each one that was begun must end in succeeded or failed. */
 void endpoints_begun(struct endpoints *e, int which);
 void endpoints_succeeded(struct endpoints *e, int which);
 void endpoints_failed(struct endpoints *e, int which, const char *why, int64_t now_ms);
 
-/* No endpoint is to be tried but as a probe. */
+/* Every endpoint may only be probed. */
 bool endpoints_all_open(const struct endpoints *e);
 /* "10.0.0.1:4653 (connection refused), 10.0.0.2:4653 (...)". */
 void endpoints_describe(const struct endpoints *e, char *out, size_t size);
 
-/* Between half of `base` and all of it. */
+/* Between half of `base_ms` and all of it. */
 int64_t endpoints_jitter(struct endpoints *e, int64_t base_ms);
 
 #endif

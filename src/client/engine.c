@@ -1,7 +1,8 @@
-/* The engine's turn: what is due, which link to use, what to send; and the entries. See engine.h.
+/* One iteration of the engine: what is due, which link to use, what to send; and the entry
+ * functions. See engine.h.
  *
- * There is at most one link in use and one that is being dialed. A link is given up for a better
- * one only when that is up: the leader's, or any other when this node drains or knows no leader. */
+ * At most one link is in use and one is being dialed. The engine leaves a link only when a better
+ * one is up: that of the leader, or any other one when this node is draining or has no leader. */
 #include "client/engine.h"
 
 #include <stdio.h>
@@ -9,9 +10,10 @@
 #include "client/proto.h"
 
 enum {
-    NO_LEADER_MS = 500, /* so long a node may be without a leader before another is tried */
+    NO_LEADER_MS = 500, /* a node may be without a leader for this long before another one is
+                           tried */
     SILENCE_MIN_MS = 100,
-    MEMBERS_MS = 60000, /* so often the service is asked for its nodes, when a link is new */
+    MEMBERS_MS = 60000, /* a new link requests the list of nodes at most this often */
     HOPS_DOUBLED = 5,   /* the longest pause between two hops: ENDPOINT_RETRY_MS << 5 */
     HOPS_FORGOTTEN_MS = 2000,
 };
@@ -35,7 +37,7 @@ const char *client_engine_init(struct client_engine *e, const struct client_engi
     for (unsigned i = 0; i < ENGINE_LINKS; i++) {
         link_init(&e->links[i], e);
     }
-    struct list *lists[] = {&e->locks, &e->to_check, &e->waiting, &e->sent, &e->notification};
+    struct list *lists[] = {&e->locks, &e->to_check, &e->waiting, &e->sent, &e->notifications};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         list_init(lists[i]);
     }
@@ -71,7 +73,7 @@ void client_engine_next_id(struct client_engine *e, char out[REQUEST_ID_TEXT])
     snprintf(out, REQUEST_ID_TEXT, "%s-%llu", e->id_prefix, (unsigned long long)++e->id_count);
 }
 
-/* ---- what the answers tell about the cluster ---- */
+/* ---- what answers contain about the cluster ---- */
 
 void client_engine_heard_leader(struct client_engine *e, struct link *link, const char *text)
 {
@@ -79,7 +81,7 @@ void client_engine_heard_leader(struct client_engine *e, struct link *link, cons
         return;
     }
     if (strcmp(text, link->peer) == 0 && link->endpoint >= 0) {
-        e->endpoints.leader = link->endpoint; /* the same by another name */
+        e->endpoints.leader = link->endpoint; /* another address of the same node */
     } else {
         (void)endpoints_learn_leader(&e->endpoints, text);
     }
@@ -112,8 +114,8 @@ void client_engine_has_leader(struct client_engine *e)
 
 /* ---- links ---- */
 
-/* The shortest TTL decides how soon a silence must be noticed: with two silences in a third of it,
- * there is time to go elsewhere before anything is in jeopardy. */
+/* The shortest TTL decides how soon a silence must be detected. Two silences fit into a third of
+ * it, so there is time to use another node before anything is in jeopardy. */
 int64_t client_engine_silence_ms(const struct client_engine *e)
 {
     int64_t ms = e->options.session_ttl_ms / 6;
@@ -142,8 +144,8 @@ static void break_link(struct client_engine *e, int which, const char *why)
 
 static void ask_members(struct client_engine *e)
 {
-    if (e->members_asked_ms == 0 || e->now_ms - e->members_asked_ms >= MEMBERS_MS) {
-        e->members_asked_ms = e->now_ms;
+    if (e->members_requested_ms == 0 || e->now_ms - e->members_requested_ms >= MEMBERS_MS) {
+        e->members_requested_ms = e->now_ms;
         call_begin(call_new(e, CALL_CLUSTER, NULL, NULL), e->now_ms + e->options.call_timeout_ms);
     }
 }
@@ -160,7 +162,7 @@ static void link_is_up(struct client_engine *e, int which)
     e->session.retry_at_ms = e->now_ms;
     e->stat_reconnects++;
     if (before >= 0 && before != which) {
-        link_close(&e->links[before]); /* what was under way there goes on here */
+        link_close(&e->links[before]); /* its calls continue on the new link */
     }
     notification_event(e, HF_EVENT_CONNECTED, NULL, 0, e->endpoints.at[link->endpoint].text);
     ask_members(e);
@@ -174,9 +176,9 @@ static void dial(struct client_engine *e, int endpoint)
               e->now_ms + e->options.connect_timeout_ms);
 }
 
-/* The first step to a leader that was named is taken at once. Nodes that do not agree, as around an
- * election, would send us to and fro as fast as the network allows: the pause before the next step
- * doubles. */
+/* The first move to a named leader is made at once. Nodes that disagree, for example during an
+ * election, could redirect the client as fast as the network allows. So the pause before the next
+ * move doubles. */
 static void note_hop(struct client_engine *e)
 {
     if (e->now_ms - e->hop_ms >= HOPS_FORGOTTEN_MS) {
@@ -187,7 +189,7 @@ static void note_hop(struct client_engine *e)
     e->hops += e->hops < HOPS_DOUBLED ? 1 : 0;
 }
 
-/* The endpoint that would be better than the current one, or -1. */
+/* The endpoint that is better than the current one, or -1. */
 static int better(struct client_engine *e, int64_t *next_ms)
 {
     const struct link *link = &e->links[e->current];
@@ -205,7 +207,7 @@ static int better(struct client_engine *e, int64_t *next_ms)
     }
     int other = endpoints_pick(&e->endpoints, link->endpoint, e->now_ms, next_ms);
     if (other < 0 && http2_client_is_going(link->http2)) {
-        break_link(e, e->current, "it is shutting down"); /* and comes back, perhaps */
+        break_link(e, e->current, "it is shutting down"); /* it may restart */
     }
     return other;
 }
@@ -222,7 +224,7 @@ static void seek(struct client_engine *e)
     int endpoint = e->current >= 0 ? better(e, &next_ms)
                                    : endpoints_pick(&e->endpoints, -1, e->now_ms, &next_ms);
     if (e->current < 0 && endpoint < 0 && next_ms == NEVER_MS) {
-        next_ms = e->now_ms; /* `better` has just given the last one up */
+        next_ms = e->now_ms; /* `better` has just failed the last endpoint */
     }
     if (endpoint >= 0) {
         dial(e, endpoint);
@@ -231,9 +233,9 @@ static void seek(struct client_engine *e)
     }
 }
 
-/* ---- the turn ---- */
+/* ---- the iteration ---- */
 
-/* What the time alone decides. It comes before anything that was read (S5.2). */
+/* Does what time alone decides, before anything that was read (S5.2). */
 static void tick(struct client_engine *e, int64_t now_ms)
 {
     e->now_ms = now_ms > e->now_ms ? now_ms : e->now_ms;
@@ -260,7 +262,7 @@ void client_engine_go(struct client_engine *e, int64_t now_ms)
         session_go(e);
         locks_go(e);
         calls_go(e);
-        calls_tick(e); /* what was just begun has a time of its own */
+        calls_tick(e); /* calls that were just begun have deadlines too */
     }
     for (unsigned i = 0; i < ENGINE_LINKS; i++) {
         link_flush(&e->links[i]);
@@ -283,7 +285,7 @@ int64_t client_engine_next_ms(const struct client_engine *e)
     return next_ms;
 }
 
-/* ---- from the sockets ---- */
+/* ---- input from the sockets ---- */
 
 void client_engine_connected(struct client_engine *e, unsigned which, const char *peer,
                              int64_t now_ms)

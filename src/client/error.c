@@ -1,4 +1,4 @@
-/* The words for what went wrong, and each thread's last ones. */
+/* The texts of errors, and the last error of each thread. */
 #include <holdfast.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -6,24 +6,24 @@
 
 #include "client/client.h"
 
-#define ERROR_LIST(X)                                                                            \
-    X(HF_ERR_HELD, "held", "somebody else holds it")                                             \
-    X(HF_ERR_TIMEOUT, "timeout", "it was not free in time")                                      \
-    X(HF_ERR_UNREACHABLE, "unreachable", "no endpoint answered in time; nothing was done")       \
-    X(HF_ERR_LOST, "lost", "the lock is held no more")                                           \
-    X(HF_ERR_DENIED, "denied", "not allowed")                                                    \
-    X(HF_ERR_INVALID, "invalid", "an argument is wrong")                                         \
-    X(HF_ERR_DELAYED, "delayed", "it ended uncleanly, and nobody gets it before its delay ends") \
-    X(HF_ERR_DEADLOCK, "deadlock", "waiting for it would close a circle")                        \
-    X(HF_ERR_ALREADY_HELD, "already_held", "this owner holds it already")                        \
-    X(HF_ERR_MISMATCH, "mismatch", "the name is in use in another mode, limit or tier")          \
-    X(HF_ERR_LIMIT, "limit", "a limit of the service was reached")                               \
-    X(HF_ERR_NOT_OWNER, "not_owner", "the token is not that of the current holder")              \
-    X(HF_ERR_UNKNOWN, "unknown", "no answer came in time; it may have been done")                \
-    X(HF_ERR_CANCELLED, "cancelled", "the call was withdrawn")                                   \
-    X(HF_ERR_STALE, "stale", "the token is older than one that was seen")                        \
-    X(HF_ERR_MEMORY, "memory", "out of memory")                                                  \
-    X(HF_ERR_SYSTEM, "system", "the system refused")                                             \
+#define ERROR_LIST(X)                                                                              \
+    X(HF_ERR_HELD, "held", "another client holds it")                                              \
+    X(HF_ERR_TIMEOUT, "timeout", "it was not free in time")                                        \
+    X(HF_ERR_UNREACHABLE, "unreachable", "no endpoint answered in time; nothing was done")         \
+    X(HF_ERR_LOST, "lost", "the lock is no longer held")                                           \
+    X(HF_ERR_DENIED, "denied", "not allowed")                                                      \
+    X(HF_ERR_INVALID, "invalid", "an argument is wrong")                                           \
+    X(HF_ERR_DELAYED, "delayed", "the last holder ended uncleanly; free when the lock-delay ends") \
+    X(HF_ERR_DEADLOCK, "deadlock", "waiting for it would cause a deadlock")                        \
+    X(HF_ERR_ALREADY_HELD, "already_held", "this owner holds it already")                          \
+    X(HF_ERR_MISMATCH, "mismatch", "the name is in use in another mode, limit or tier")            \
+    X(HF_ERR_LIMIT, "limit", "a limit of the service was reached")                                 \
+    X(HF_ERR_NOT_OWNER, "not_owner", "the token is not that of the current holder")                \
+    X(HF_ERR_UNKNOWN, "unknown", "no answer came in time; it may have been done")                  \
+    X(HF_ERR_CANCELLED, "cancelled", "the call was cancelled")                                     \
+    X(HF_ERR_STALE, "stale", "a newer token was used on this resource")                            \
+    X(HF_ERR_MEMORY, "memory", "out of memory")                                                    \
+    X(HF_ERR_SYSTEM, "system", "a system call failed")                                             \
     X(HF_ERR_PROTOCOL, "protocol", "the other end does not speak Holdfast's gRPC")
 
 const char *hf_error_name(int error)

@@ -1,4 +1,4 @@
-/* A handle as text: "hf1.TOKEN.LEASE", for another process to release or renew the lock with. */
+/* A handle as text: "hf1.TOKEN.LEASE". Another process can release or renew the lock with it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* The resource's side: a high-water mark of tokens, and three places to keep it (S11).
+/* The fence of a resource: a high-water mark of tokens, and three stores for it (S11).
  *
- * The mark is saved before the caller is told to go on: a crash in between refuses a holder that
- * might have written, never the other way round. */
+ * The mark is saved before the caller gets permission. So a crash in between may refuse a holder
+ * that was entitled to write, but never permits a stale one. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 struct hf_fence {
     pthread_mutex_t mutex;
     struct hf_fence_store store;
-    struct fence_marks *marks; /* of our own two stores, else NULL */
+    struct fence_marks *marks; /* for our own two stores, else NULL */
 };
 
 int hf_fence_open(hf_fence **out, const struct hf_fence_store *store)
@@ -81,7 +81,7 @@ static int guard(struct hf_fence *fence, const char *resource, uint64_t token, u
                          strerrordesc_np(errno));
     }
     if (token < *mark) {
-        return error_set(HF_ERR_STALE, "%s: token %llu is stale, a holder with %llu was here",
+        return error_set(HF_ERR_STALE, "%s: token %llu is stale, token %llu was used here",
                          resource, (unsigned long long)token, (unsigned long long)*mark);
     }
     if (token > *mark) {

@@ -5,8 +5,9 @@
  *     ...
  *     end COUNT
  *
- * It is written whole beside the old one, synced, and renamed: at any moment there is one that is
- * complete. A file without its last line was not written by us, and is refused. */
+ * A new file is written completely beside the old one, synced, and renamed, so at any moment one
+ * complete file exists. A file without its last line was not written by this code, and is
+ * refused. */
 #include "client/fence_marks.h"
 
 #include <errno.h>
@@ -38,7 +39,7 @@ struct fence_marks {
     int lock_fd;
 };
 
-/* Where it is, or where it belongs. */
+/* The index of the resource, or the index to insert it at. */
 static size_t find(const struct fence_marks *m, const char *resource, bool *is_there)
 {
     size_t low = 0;
@@ -189,7 +190,7 @@ static int take_file(struct fence_marks *m, const char *path)
     return error != 0 ? error : read_file(m);
 }
 
-/* ---- its life ---- */
+/* ---- open and close ---- */
 
 int fence_marks_open(struct fence_marks **out, const char *path)
 {
@@ -240,7 +241,8 @@ int fence_marks_save(void *arg, const char *resource, uint64_t mark)
         return -1;
     }
     if (m->path != NULL && !write_file(m)) {
-        /* Whether it reached the disk is not known; memory says what the caller is told. */
+        /* It is not known whether the file reached the disk. Memory keeps the earlier
+         * mark, because the caller gets an error. */
         int error = errno;
         if (before == 0) {
             take(m, resource);

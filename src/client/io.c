@@ -1,5 +1,5 @@
-/* The sockets of the engine's links, and its clock: poll(2), an eventfd to be woken by, a timerfd
- * on CLOCK_BOOTTIME. Nothing here decides anything. */
+/* The sockets of the engine's links, and its clock: poll(2), an eventfd for wake-ups, a timerfd on
+ * CLOCK_BOOTTIME. This file makes no decisions. */
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -72,11 +72,11 @@ void io_wake(struct io *io)
 {
     uint64_t one = 1;
     if (write(io->wake_fd, &one, sizeof(one)) < 0) {
-        /* The counter is at its end: then somebody was woken already. */
+        /* The counter is at its maximum: the thread is being woken already. */
     }
 }
 
-/* Whether it rang. */
+/* Whether it had fired. */
 static bool drain(int fd)
 {
     uint64_t count;
@@ -189,7 +189,7 @@ static void receive(struct hf_client *c, unsigned i)
     uint8_t bytes[READ_SIZE];
     for (unsigned times = 0; times < READ_TIMES; times++) {
         if (c->client_engine.links[i].generation != l->generation) {
-            return; /* the engine has given this connection up */
+            return; /* the engine has closed this connection */
         }
         ssize_t len = recv(l->fd, bytes, sizeof(bytes), 0);
         if (len > 0) {
@@ -206,7 +206,7 @@ static void receive(struct hf_client *c, unsigned i)
             return;
         }
         if (len > 0 && (size_t)len < sizeof(bytes)) {
-            return; /* that was all; poll will tell of more */
+            return; /* no more bytes; poll reports further ones */
         }
     }
     io_wake(&c->io);
@@ -216,7 +216,7 @@ void io_read(struct hf_client *c)
 {
     (void)drain(c->io.wake_fd);
     if (drain(c->io.timer_fd)) {
-        c->io.timer_ms = -1; /* it has to be set again */
+        c->io.timer_ms = -1; /* it must be set again */
     }
     for (unsigned i = 0; i < ENGINE_LINKS; i++) {
         struct io_link *l = &c->io.links[i];
@@ -244,7 +244,7 @@ static void transmit(struct hf_client *c, unsigned i)
             buffer_consume(&link->out, (size_t)len);
             link_flush(link);
         } else if (errno != EINTR) {
-            return; /* EAGAIN: poll will tell; all else comes back from recv */
+            return; /* EAGAIN: poll reports when to continue; recv returns other errors */
         }
     }
 }
@@ -258,7 +258,7 @@ static void set_timer(struct hf_client *c)
     c->io.timer_ms = next_ms;
     struct itimerspec at = {.it_value = {0, 0}};
     if (next_ms != NEVER_MS) {
-        next_ms = next_ms > 1 ? next_ms : 1; /* all zero would stop it */
+        next_ms = next_ms > 1 ? next_ms : 1; /* a time of zero would disarm the timer */
         at.it_value.tv_sec = (time_t)(next_ms / 1000);
         at.it_value.tv_nsec = (long)(next_ms % 1000) * 1000000;
     }

@@ -72,7 +72,7 @@ void link_flush(struct link *link)
     }
 }
 
-/* Since when it has been silent although it owes something. */
+/* Since when the peer has been silent although it owes an answer. */
 static int64_t silent_since(const struct link *link)
 {
     int64_t since_ms = link->heard_ms > link->owed_since_ms ? link->heard_ms : link->owed_since_ms;
@@ -101,7 +101,7 @@ const char *link_check(struct link *link, int64_t silence_ms, int64_t now_ms)
         return "no answer in time";
     }
     if (link->pinged_ms != 0) {
-        return "it answers no more";
+        return "it does not answer any more";
     }
     link->pinged_ms = now_ms;
     http2_client_ping(link->http2);

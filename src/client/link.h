@@ -1,9 +1,9 @@
-/* One connection of the client, without its socket: HTTP/2 by memory, what is to be sent, and
- * whether the other end still lives.
+/* One connection of the client, without its socket: HTTP/2 in memory, the output, and the detection
+ * of a dead peer.
  *
- * A link is UP once the other end has sent its SETTINGS: a process that is stopped still has a
- * kernel that accepts connections for it. After that, whoever owes an answer and is silent for
- * `silence_ms` is sent a PING; who is silent for as long again is dead. */
+ * A link is UP once the peer has sent its SETTINGS: the kernel accepts connections also for a
+ * stopped process. After that, a peer that owes an answer and is silent for `silence_ms` is sent a
+ * PING. If it is silent for as long again, it is dead. */
 #ifndef HOLDFAST_CLIENT_LINK_H
 #define HOLDFAST_CLIENT_LINK_H
 
@@ -15,7 +15,7 @@ struct client_engine;
 
 enum link_state {
     LINK_FREE,
-    LINK_DIALING, /* the socket connects, then the other end has to say what it is */
+    LINK_DIALING, /* the socket connects, then the peer has to send its SETTINGS */
     LINK_UP,
 };
 
@@ -27,7 +27,7 @@ enum {
 struct link {
     struct client_engine *client_engine;
     enum link_state state;
-    uint32_t generation; /* of the socket that belongs to it: a new one for each dial and close */
+    uint32_t generation; /* of its socket: increases with each dial and close */
     int endpoint;
     int64_t dial_until_ms;
     struct http2_client *http2; /* NULL: FREE */
@@ -35,25 +35,26 @@ struct link {
     char peer[ENDPOINT_TEXT]; /* numeric; "" when not known */
     int64_t heard_ms;
     int64_t owed_since_ms; /* when `owed` last rose from 0 */
-    int64_t pinged_ms;     /* 0: no PING is out */
-    unsigned owed;         /* answers that should come soon */
+    int64_t pinged_ms;     /* 0: no PING is unanswered */
+    unsigned owed;         /* answers that are due soon */
 };
 
 void link_init(struct link *link, struct client_engine *client_engine);
 void link_dial(struct link *link, int endpoint, const char *authority, int64_t until_ms);
-/* Closes it; everything on it ends. */
+/* Closes it; all its streams end. */
 void link_close(struct link *link);
 
-/* An answer is due soon; and it has come, or is due no more. */
+/* owe: an answer is due soon. paid: it was received, or is no longer due. */
 void link_owe(struct link *link, int64_t now_ms);
 void link_paid(struct link *link);
 
-/* False: it is to be closed. */
+/* False: the link must be closed. */
 bool link_input(struct link *link, struct slice bytes, int64_t now_ms);
-/* Puts what is to be sent into `out`. */
+/* Writes pending output to `out`. */
 void link_flush(struct link *link);
 
-/* NULL while it lives, else why it is taken for dead. Sends the PING when it is time. */
+/* NULL while the peer is alive, else the reason why it counts as dead. Sends the PING when it is
+ * due. */
 const char *link_check(struct link *link, int64_t silence_ms, int64_t now_ms);
 int64_t link_next_check(const struct link *link, int64_t silence_ms);
 

@@ -1,12 +1,12 @@
-/* Locks: the handles that callers hold, and what becomes of them.
+/* Locks: the handles of the callers, and their states.
  *
- *   ASKED ──granted──▶ HELD ──┬── released, or the handle freed ──▶ RELEASED
- *                             └── the service says so, the session is lost, the leader's epoch has
- *                                 changed, or nobody confirmed it in time ──▶ LOST, for ever
+ *   REQUESTED ──granted──▶ HELD ──┬── released, or the handle freed ──▶ RELEASED
+ *                                 └── LOST, permanently: reported by the service, session lost,
+ *                                     epoch of the leader changed, or not confirmed in time
  *
- * Deadlines only move away, as long as there are confirmations and no renewal sets a shorter TTL:
- * so one time, before which no lock can have anything due, is enough, and a look at all of them
- * when it has come. */
+ * Deadlines only move later while confirmations arrive and no renewal sets a shorter TTL. So the
+ * engine keeps one time before which no lock has anything due, and checks all locks at that
+ * time. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@ struct hf_lock *lock_new(const char *const *names, size_t count,
     for (size_t i = 0; i < count; i++) {
         lock->names[i] = client_copy(names[i]);
     }
-    lock->asked = *options;
+    lock->options = *options;
     lock->metadata = client_copy(metadata);
     lock->on_event = options->on_event;
     lock->arg = options->arg;
@@ -70,7 +70,7 @@ static int64_t jeopardy_at(const struct hf_lock *lock)
     return lock_life_jeopardy_at(&lock->life, lock->client_engine->session.life);
 }
 
-/* Its deadline may be earlier than it was, and its TTL shorter. Returns when jeopardy begins. */
+/* The deadline may be earlier than before, and the TTL shorter. Returns when jeopardy begins. */
 static int64_t look_again(struct hf_lock *lock)
 {
     struct client_engine *e = lock->client_engine;
@@ -131,7 +131,7 @@ void lock_renewal_ended(struct call *call, enum renewal how)
     }
 }
 
-/* ---- lost, given back ---- */
+/* ---- lost, released ---- */
 
 void lock_lose(struct hf_lock *lock, const char *why, const char *words)
 {
@@ -147,13 +147,13 @@ void lock_lose(struct hf_lock *lock, const char *why, const char *words)
                        words != NULL && words[0] != '\0' ? words : lock->loss);
 }
 
-/* Ours no more, but the service may think otherwise, and the session's keep-alives would keep it
- * for ever: it is given back, not before the delay that its holder asked for an unclean end. */
+/* The lock is lost for the caller, but may still be held at the service, where the session's
+ * keep-alives would keep it. So it is released, but not before the lock-delay of an unclean end. */
 static void lose_and_give_back(struct hf_lock *lock, const char *why)
 {
     lock_lose(lock, why, NULL);
     struct call *call = call_new(lock->client_engine, CALL_RELEASE, lock, NULL);
-    call->retry_at_ms = lock->client_engine->now_ms + lock->asked.lock_delay_ms;
+    call->retry_at_ms = lock->client_engine->now_ms + lock->options.lock_delay_ms;
     call_begin(call, NEVER_MS);
 }
 
@@ -171,7 +171,7 @@ void locks_epoch(struct client_engine *e)
     for (struct list *at = e->locks.next; at != &e->locks; at = next) {
         struct hf_lock *lock = LIST_OBJECT(at, struct hf_lock, link);
         next = at->next;
-        if (lock->asked.tier == HF_EFFICIENCY && lock->epoch != e->session.epoch) {
+        if (lock->options.tier == HF_EFFICIENCY && lock->epoch != e->session.epoch) {
             lock_lose(lock, "epoch", NULL);
         }
     }
@@ -230,7 +230,7 @@ void locks_tick(struct client_engine *e)
     }
 }
 
-/* ---- after a resume: what happened to them while nobody could tell us? ---- */
+/* ---- after a resume: check each lock ---- */
 
 void locks_check_all(struct client_engine *e)
 {

@@ -1,4 +1,4 @@
-/* What the engine has to tell: one queue, so that it is told in the order in which it happened. */
+/* The engine's notifications: one queue, so that they are delivered in the order of the events. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -24,19 +24,19 @@ void notification_event(struct client_engine *e, enum hf_event_type type, struct
         event->safe_until_ms = e->session.is_open ? life_safe_until(e->session.life) : 0;
     }
     list_init(&event->notification.link);
-    list_append(&e->notification, &event->notification.link);
+    list_append(&e->notifications, &event->notification.link);
 }
 
 void notification_done(struct client_engine *e, struct hf_call *ticket)
 {
     ticket->is_done = true;
     ticket->call = NULL;
-    list_append(&e->notification, &ticket->notification.link);
+    list_append(&e->notifications, &ticket->notification.link);
 }
 
 struct notification *notification_take(struct client_engine *e)
 {
-    struct list *link = list_take(&e->notification);
+    struct list *link = list_take(&e->notifications);
     return link == NULL ? NULL : LIST_OBJECT(link, struct notification, link);
 }
 

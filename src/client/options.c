@@ -12,7 +12,7 @@
 
 enum { HOST_TEXT = 256, PROGRAM_TEXT = 64 };
 
-/* ---- who we are, for people ---- */
+/* ---- the client's identity, for display ---- */
 
 struct identity {
     char host[HOST_TEXT];
@@ -20,48 +20,48 @@ struct identity {
     long pid;
 };
 
-static void identity_read(struct identity *who)
+static void identity_read(struct identity *identity)
 {
     FILE *file = fopen("/proc/self/comm", "re");
-    snprintf(who->program, sizeof(who->program), "?");
+    snprintf(identity->program, sizeof(identity->program), "?");
     if (file != NULL) {
-        if (fgets(who->program, sizeof(who->program), file) != NULL) {
-            who->program[strcspn(who->program, "\n")] = '\0';
+        if (fgets(identity->program, sizeof(identity->program), file) != NULL) {
+            identity->program[strcspn(identity->program, "\n")] = '\0';
         }
         fclose(file);
     }
-    if (gethostname(who->host, sizeof(who->host)) != 0) {
-        snprintf(who->host, sizeof(who->host), "?");
+    if (gethostname(identity->host, sizeof(identity->host)) != 0) {
+        snprintf(identity->host, sizeof(identity->host), "?");
     }
-    who->host[sizeof(who->host) - 1] = '\0';
-    who->pid = (long)getpid();
+    identity->host[sizeof(identity->host) - 1] = '\0';
+    identity->pid = (long)getpid();
 }
 
-static void default_metadata(const struct identity *who, char *out, size_t size)
+static void default_metadata(const struct identity *identity, char *out, size_t size)
 {
     struct buffer json;
     struct json_writer w;
     buffer_init(&json, memory_system(), size - 1);
     json_writer_init(&w, &json);
     json_write_open(&w, '{');
-    json_put_text(&w, "host", who->host);
-    json_put_u64(&w, "pid", (uint64_t)who->pid);
-    json_put_text(&w, "program", who->program);
+    json_put_text(&w, "host", identity->host);
+    json_put_u64(&w, "pid", (uint64_t)identity->pid);
+    json_put_text(&w, "program", identity->program);
     json_write_close(&w);
     struct slice text = buffer_bytes(&json);
     snprintf(out, size, "%.*s", (int)text.len, (const char *)text.data);
     buffer_close(&json);
 }
 
-static void default_client_id(const struct identity *who, char *out, size_t size)
+static void default_client_id(const struct identity *identity, char *out, size_t size)
 {
-    snprintf(out, size, "%.150s/%ld/%s", who->host, who->pid, who->program);
+    snprintf(out, size, "%.150s/%ld/%s", identity->host, identity->pid, identity->program);
     if (!text_is_plain(slice_of(out))) {
-        snprintf(out, size, "%ld", who->pid); /* a program may call itself anything */
+        snprintf(out, size, "%ld", identity->pid); /* the name of a program may be anything */
     }
 }
 
-/* ---- a client's ---- */
+/* ---- options of a client ---- */
 
 static bool is_ttl(uint32_t ttl_ms)
 {
@@ -106,18 +106,18 @@ int options_read(const struct hf_options *given, struct hf_options *whole,
     if (error != 0) {
         return error;
     }
-    struct identity who;
+    struct identity identity;
     memset(out, 0, sizeof(*out));
-    identity_read(&who);
+    identity_read(&identity);
     if (whole->client_id != NULL) {
         snprintf(out->client_id, sizeof(out->client_id), "%s", whole->client_id);
     } else {
-        default_client_id(&who, out->client_id, sizeof(out->client_id));
+        default_client_id(&identity, out->client_id, sizeof(out->client_id));
     }
     if (whole->metadata != NULL) {
         snprintf(out->metadata, sizeof(out->metadata), "%s", whole->metadata);
     } else {
-        default_metadata(&who, out->metadata, sizeof(out->metadata));
+        default_metadata(&identity, out->metadata, sizeof(out->metadata));
     }
     out->session_ttl_ms = whole->session_ttl_ms == 0 ? 30000 : whole->session_ttl_ms;
     out->linger_ms = whole->linger_ms;
@@ -135,7 +135,7 @@ const char *options_endpoints(const char *given)
     return given == NULL || given[0] == '\0' ? "127.0.0.1:4653" : given;
 }
 
-/* ---- a lock's ---- */
+/* ---- options of a lock ---- */
 
 static int check_names(const char *const *names, size_t count)
 {

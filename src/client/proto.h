@@ -1,4 +1,4 @@
-/* The messages of gRPC in the client's hands: durations, and memory that has to be there. */
+/* Helpers for gRPC messages: durations, and allocation that does not fail. */
 #ifndef HOLDFAST_CLIENT_PROTO_H
 #define HOLDFAST_CLIENT_PROTO_H
 
@@ -11,7 +11,7 @@
 #include "base/panic.h"
 #include "base/slice.h"
 
-/* Shorter names for what protoc-c calls by its full one. */
+/* Shorter names for those of protoc-c. */
 typedef Holdfast__V1__SessionRequest SessionRequest;
 typedef Holdfast__V1__SessionResponse SessionResponse;
 typedef Google__Protobuf__Duration Duration;
@@ -47,7 +47,7 @@ static inline Duration duration_of(int64_t ms)
     return d;
 }
 
-/* Nothing here is longer than the times of the service; a liar gets the largest. */
+/* Times of the service are never longer than this; a false value is cut to the maximum. */
 static inline int64_t seconds_ms(int64_t seconds, int32_t nanos)
 {
     const int64_t most = INT64_C(1) << 53;
@@ -63,7 +63,7 @@ static inline int64_t duration_ms(const Duration *d, int64_t absent)
     return d == NULL ? absent : seconds_ms(d->seconds, d->nanos);
 }
 
-/* Packs any message; free() it. */
+/* Packs any message; the caller frees the result with free(). */
 static inline uint8_t *proto_pack(const ProtobufCMessage *message, size_t *len)
 {
     size_t size = protobuf_c_message_get_packed_size(message);

@@ -1,5 +1,5 @@
-/* The messages that calls send. Encoded once, when the session is known: a retry with the same id
- * must have the same body (S8.1). One that is withdrawn is encoded again, under its id. */
+/* The messages that calls send. Each is encoded once, when the session is known: a retry with the
+ * same id must have the same body (S8.1). A withdrawal is encoded again, under its id. */
 #include "client/engine.h"
 #include "client/proto.h"
 
@@ -16,7 +16,7 @@ const char *request_path(const struct call *call)
         }
         return call->lock->count > 1 ? LOCK_SERVICE "MultiLock" : LOCK_SERVICE "Lock";
     case CALL_RELEASE:
-        return LOCK_SERVICE "Unlock"; /* of an election, too: resigning is releasing */
+        return LOCK_SERVICE "Unlock"; /* also for an election: resigning is releasing */
     case CALL_RENEW:
         return LOCK_SERVICE "Renew";
     case CALL_PROCLAIM:
@@ -27,7 +27,7 @@ const char *request_path(const struct call *call)
         return ADMIN_SERVICE "Cluster";
     case CALL_READY:
     default:
-        hf_panic(__FILE__, __LINE__, "a call that asks for nothing has no path");
+        hf_panic(__FILE__, __LINE__, "a call that sends no request has no path");
     }
 }
 
@@ -54,7 +54,7 @@ static Holdfast__V1__Tier tier_of(enum hf_tier tier)
     return tier == HF_EFFICIENCY ? HOLDFAST__V1__TIER__EFFICIENCY : HOLDFAST__V1__TIER__CORRECTNESS;
 }
 
-/* The times of an acquire; a pointer is NULL where the default is wanted. */
+/* The times of an acquire; a NULL pointer means the default. */
 struct times {
     Duration ttl_value;
     Duration wait_value;
@@ -66,12 +66,12 @@ struct times {
 
 static void times_of(const struct hf_lock *lock, struct times *t)
 {
-    t->ttl_value = duration_of(lock->asked.ttl_ms);
-    t->wait_value = duration_of(lock->asked.wait_ms);
-    t->delay_value = duration_of(lock->asked.lock_delay_ms);
-    t->ttl = lock->asked.ttl_ms == 0 ? NULL : &t->ttl_value;
-    t->wait = lock->asked.wait_ms == 0 ? NULL : &t->wait_value;
-    t->delay = lock->asked.lock_delay_ms == 0 ? NULL : &t->delay_value;
+    t->ttl_value = duration_of(lock->options.ttl_ms);
+    t->wait_value = duration_of(lock->options.wait_ms);
+    t->delay_value = duration_of(lock->options.lock_delay_ms);
+    t->ttl = lock->options.ttl_ms == 0 ? NULL : &t->ttl_value;
+    t->wait = lock->options.wait_ms == 0 ? NULL : &t->wait_value;
+    t->delay = lock->options.lock_delay_ms == 0 ? NULL : &t->delay_value;
 }
 
 static void encode_campaign(struct call *call, const struct times *t)
@@ -100,11 +100,11 @@ static void encode_multi(struct call *call, const struct times *t)
     m.session_id = call->client_engine->session.id;
     m.ttl = t->ttl;
     m.wait_timeout = t->wait;
-    m.tier = tier_of(lock->asked.tier);
+    m.tier = tier_of(lock->options.tier);
     m.owner = lock->owner;
     m.metadata = lock->metadata;
     m.lock_delay = t->delay;
-    m.detect_deadlock = lock->asked.detect_deadlock;
+    m.detect_deadlock = lock->options.detect_deadlock;
     m.request_id = call->request_id;
     m.cancel = call->is_withdrawn;
     pack(call, &m.base);
@@ -118,16 +118,16 @@ static void encode_lock(struct call *call, const struct times *t)
     m.resource_id = lock->names[0];
     m.ttl = t->ttl;
     m.wait_timeout = t->wait;
-    m.tier = tier_of(lock->asked.tier);
+    m.tier = tier_of(lock->options.tier);
     m.owner = lock->owner;
-    m.mode = mode_of(lock->asked.mode);
-    if (lock->asked.mode == HF_SEMAPHORE) {
-        m.limit = lock->asked.limit;
-        m.permits = lock->asked.permits;
+    m.mode = mode_of(lock->options.mode);
+    if (lock->options.mode == HF_SEMAPHORE) {
+        m.limit = lock->options.limit;
+        m.permits = lock->options.permits;
     }
     m.metadata = lock->metadata;
     m.lock_delay = t->delay;
-    m.detect_deadlock = lock->asked.detect_deadlock;
+    m.detect_deadlock = lock->options.detect_deadlock;
     m.request_id = call->request_id;
     m.cancel = call->is_withdrawn;
     pack(call, &m.base);
@@ -143,7 +143,7 @@ static void encode_release(struct call *call)
         m.fence_token = lock->token;
         m.request_id = call->request_id;
     } else {
-        /* By whoever was given the handle: idempotent by the token alone. */
+        /* From an exported handle: the token alone makes it idempotent. */
         m.fence_token = call->token;
         m.lease_id = call->lease;
     }
@@ -217,6 +217,6 @@ void request_encode(struct call *call)
     }
     case CALL_READY:
     default:
-        hf_panic(__FILE__, __LINE__, "a call that asks for nothing has no message");
+        hf_panic(__FILE__, __LINE__, "a call that sends no request has no message");
     }
 }

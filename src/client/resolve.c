@@ -1,5 +1,5 @@
-/* Looking up a name may take seconds, and the keep-alives cannot wait: so it has a thread of its
- * own. Whoever is last, that thread or its client, frees what they share. */
+/* Looks up names on a separate thread: a lookup may take seconds, and the keep-alives cannot wait.
+ * The thread and its client share the state; the last of them frees it. */
 #include <netdb.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -49,7 +49,7 @@ static void *run(void *arg)
     look_up(r, AI_ADDRCONFIG);
     atomic_store(&r->is_done, true);
     if (write(r->wake_fd, &one, sizeof(one)) < 0) {
-        /* The counter is at its end: then somebody was woken anyway. */
+        /* The counter is at its maximum: the client is being woken already. */
     }
     unref(r);
     return NULL;
@@ -66,7 +66,7 @@ struct resolve *resolve_new(const char *host, const char *port, int wake_fd)
     r->wake_fd = dup(wake_fd);
     atomic_init(&r->refs, 2);
     atomic_init(&r->is_done, false);
-    look_up(r, AI_NUMERICHOST); /* a number needs nobody's help */
+    look_up(r, AI_NUMERICHOST); /* a numeric address needs no resolver */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     if (r->error == 0 || pthread_create(&thread, NULL, run, r) != 0) {

@@ -8,7 +8,7 @@
 
 /* ---- sending ---- */
 
-/* A message with its prefix, in one piece. */
+/* Writes a message with its prefix. */
 static void frame(struct buffer *out, struct slice message)
 {
     uint8_t prefix[GRPC_PREFIX];
@@ -69,7 +69,7 @@ void rpc_cancel(struct rpc *rpc)
     }
 }
 
-/* ---- what comes back ---- */
+/* ---- receiving ---- */
 
 static bool number(struct slice text, int *out)
 {
@@ -120,13 +120,13 @@ static void on_data(void *call, struct slice data)
     while (data.len > 0) {
         struct grpc_result r = grpc_reader_feed(&rpc->reader, data);
         if (r.event == GRPC_ERROR) {
-            return; /* its end will be STRANGE */
+            return; /* it ends as RPC_STRANGE */
         }
         data = slice_make(data.data + r.consumed, data.len - r.consumed);
         if (r.event == GRPC_MESSAGE) {
             rpc->handler->on_message(rpc->owner, r.message);
             if (rpc->link == NULL) {
-                return; /* cancelled by its owner */
+                return; /* the owner has cancelled it */
             }
         }
     }

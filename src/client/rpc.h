@@ -1,5 +1,5 @@
-/* One gRPC call on one link, once: its stream, the messages that come back, and the status in the
- * trailers. Whether it is tried again is decided elsewhere. */
+/* One attempt of a gRPC call on one link: its stream, the received messages, and the status in the
+ * trailers. The caller decides about retries. */
 #ifndef HOLDFAST_CLIENT_RPC_H
 #define HOLDFAST_CLIENT_RPC_H
 
@@ -9,45 +9,45 @@
 
 enum rpc_end {
     RPC_ANSWERED,  /* there is a status */
-    RPC_UNTOUCHED, /* nothing was done: refused before it was looked at, or never sent */
-    RPC_BROKEN,    /* what became of it is not known */
-    RPC_STRANGE,   /* the other end does not speak gRPC */
+    RPC_UNTOUCHED, /* nothing was done: refused before it was processed, or never sent */
+    RPC_BROKEN,    /* the outcome is not known */
+    RPC_STRANGE,   /* the peer does not speak gRPC */
 };
 
-/* Neither may start an rpc; the engine does, when the input has been read. */
+/* Neither callback may start an rpc; the engine does that after the input has been read. */
 struct rpc_handler {
     /* Borrowed for the call. */
     void (*on_message)(void *owner, struct slice message);
-    /* Once, unless it was cancelled; then the rpc may be started again. */
+    /* Called once, unless the rpc was cancelled; then the rpc may be started again. */
     void (*on_end)(void *owner, enum rpc_end end);
 };
 
 enum {
     RPC_CODE = 48,
     RPC_MESSAGE = 256,
-    RPC_MAX_MESSAGE = 1 << 20, /* the longest that is read */
+    RPC_MAX_MESSAGE = 1 << 20, /* the longest message that is accepted */
 };
 
 struct rpc {
-    struct link *link; /* NULL: not under way */
+    struct link *link; /* NULL: not active */
     struct http2_stream *stream;
     struct grpc_reader reader;
     const struct rpc_handler *handler;
     void *owner;
-    bool is_prompt; /* an answer is due soon: the link owes it */
+    bool is_prompt; /* an answer is due soon, and the link counts it as owed */
     int http_status;
-    int status;                /* gRPC's, -1: none came */
+    int status;                /* of gRPC, -1: none was received */
     char code[RPC_CODE];       /* holdfast-error-code */
     char message[RPC_MESSAGE]; /* grpc-message, decoded */
 };
 
 extern const struct http2_client_handler rpc_http2_handler;
 
-/* False when the link takes no more. */
+/* False when the link accepts no more streams. */
 bool rpc_start(struct rpc *rpc, struct link *link, const char *path, struct slice message,
                bool keep_open, bool is_prompt, int64_t now_ms);
 void rpc_send(struct rpc *rpc, struct slice message, bool end);
-/* Takes one that is not under way, too. */
+/* Does nothing if the rpc is not active. */
 void rpc_cancel(struct rpc *rpc);
 
 static inline bool rpc_is_under_way(const struct rpc *rpc)

@@ -1,13 +1,13 @@
-/* The session and its stream (S4, S5): opened once, resumed through whatever node is reached, kept
- * alive, and lost when nobody has confirmed it in time.
+/* The session and its stream (S4, S5): opened once, resumed through any node that is reached, kept
+ * alive, and lost when it was not confirmed in time.
  *
- * A keep-alive is never sent again under its number: each is new and counts from its own sending
- * (S5.1). They go at a third of the shortest TTL there is, that of the session or of one of its
- * locks. The opening carries a request_id, so that a retry finds the session that the first attempt
- * opened, and counts from the first sending.
+ * A keep-alive is never resent under its number: each is new and counts from its own sending
+ * (S5.1). The interval is a third of the shortest TTL, of the session or of one of its locks. The
+ * opening carries a request_id, so that a retry finds the session that the first attempt opened; it
+ * counts from the first sending.
  *
- * A session that is lost is not closed: a clean end would skip the lock-delay that its locks may
- * have asked for (S6.5). It ends by its TTL. A new one takes its place for what is asked later. */
+ * A lost session is not closed: a clean end would skip the lock-delay of its locks (S6.5). It ends
+ * by its TTL. Later requests use a new session. */
 #include <stdio.h>
 
 #include "client/engine.h"
@@ -30,7 +30,7 @@ void session_close(struct session *s)
     rpc_cancel(&s->rpc);
 }
 
-/* ---- what the link owes ---- */
+/* ---- the answer that the link owes ---- */
 
 static void owe(struct client_engine *e)
 {
@@ -59,7 +59,7 @@ static void send(struct client_engine *e, const SessionRequest *request)
     free(bytes);
 }
 
-/* The shortest TTL that the keep-alives have to serve. */
+/* The shortest TTL that the keep-alives must cover. */
 static int64_t shortest_ttl(struct client_engine *e)
 {
     int64_t ttl_ms = e->session.life.ttl_ms;
@@ -70,12 +70,13 @@ static int64_t shortest_ttl(struct client_engine *e)
         const struct hf_lock *lock = LIST_OBJECT(at, struct hf_lock, link);
         ttl_ms = lock_life_ttl(&lock->life) < ttl_ms ? lock_life_ttl(&lock->life) : ttl_ms;
     }
-    /* One that waits may be granted at any moment, and then lives from the last keep-alive on. */
+    /* A waiting acquire may be granted at any moment; its TTL then counts from the last
+     * keep-alive. */
     for (struct list *at = e->sent.next; at != &e->sent; at = at->next) {
         const struct call *call = LIST_OBJECT(at, struct call, link);
-        if (call->kind == CALL_ACQUIRE && call->lock->asked.ttl_ms != 0 &&
-            call->lock->asked.ttl_ms < ttl_ms) {
-            ttl_ms = call->lock->asked.ttl_ms;
+        if (call->kind == CALL_ACQUIRE && call->lock->options.ttl_ms != 0 &&
+            call->lock->options.ttl_ms < ttl_ms) {
+            ttl_ms = call->lock->options.ttl_ms;
         }
     }
     return ttl_ms;
@@ -123,8 +124,8 @@ static bool start(struct client_engine *e, struct link *link, const SessionReque
         e->session.link = link;
         e->session.is_heard = false;
         owe(e);
-    } else { /* the connection takes no more: another is sought, this one must not be asked at once
-              */
+    } else { /* the connection accepts no more streams: find another one, and do not retry at
+                once */
         e->session.retry_at_ms = e->now_ms + RETRY_MS;
     }
     return started;
@@ -133,7 +134,7 @@ static bool start(struct client_engine *e, struct link *link, const SessionReque
 static void start_open(struct client_engine *e, struct link *link)
 {
     struct session *s = &e->session;
-    /* The older the first sending, the less would be left of the session that it opened. */
+    /* The older the first sending, the less time is left of the session that it opened. */
     if (s->first_sent_ms != 0 && e->now_ms - s->first_sent_ms > e->options.session_ttl_ms / 3) {
         s->first_sent_ms = 0;
     }
@@ -164,7 +165,7 @@ static void start_resume(struct client_engine *e, struct link *link)
     request.request_case = HOLDFAST__V1__SESSION_REQUEST__REQUEST_RESUME;
     request.resume = &resume;
     if (start(e, link, &request)) {
-        send_keepalive(e); /* resuming is no sign of life, this is */
+        send_keepalive(e); /* a resume does not extend the session, a keep-alive does */
     }
 }
 
@@ -225,7 +226,7 @@ int64_t session_next_ms(const struct client_engine *e)
     return patience_until(e) < next_ms ? patience_until(e) : next_ms;
 }
 
-/* ---- its end, and its deadlines ---- */
+/* ---- end and deadlines ---- */
 
 void session_lose(struct client_engine *e, const char *why)
 {
@@ -251,7 +252,7 @@ void session_lose(struct client_engine *e, const char *why)
     }
 }
 
-/* When a node that lives, but does not answer the session, is to be left. */
+/* When to leave a node that is alive and does not answer the session. */
 static int64_t patience_until(const struct client_engine *e)
 {
     const struct session *s = &e->session;
@@ -288,7 +289,7 @@ void session_tick(struct client_engine *e)
     }
 }
 
-/* ---- what the stream says ---- */
+/* ---- messages of the stream ---- */
 
 static void on_opened(struct client_engine *e, const Holdfast__V1__SessionResponse__Opened *m)
 {
@@ -297,7 +298,7 @@ static void on_opened(struct client_engine *e, const Holdfast__V1__SessionRespon
     s->attempts = 0;
     client_engine_has_leader(e);
     if (s->is_open) {
-        locks_check_all(e); /* an answer is still owed to the keep-alive that followed */
+        locks_check_all(e); /* the answer to the keep-alive that followed is still owed */
     } else if (m->session_id[0] != '\0') {
         paid(e);
         s->is_open = true;
@@ -324,7 +325,7 @@ static void on_alive(struct client_engine *e, const Holdfast__V1__SessionRespons
         life_confirm(&s->life, k->sent_ms);
         session_tick(e);
         if (e->any_jeopardy) {
-            e->next_lock_ms = e->now_ms; /* some of them are safe again */
+            e->next_lock_ms = e->now_ms; /* some locks are safe again */
         }
     }
     if (m->number == s->keepalive_number) {
@@ -353,7 +354,7 @@ static void on_notice(struct client_engine *e, const Holdfast__V1__SessionRespon
         break;
     case HOLDFAST__V1__SESSION_RESPONSE__NEWS__JEOPARDY:
         client_engine_no_leader(
-            e); /* a hint to look elsewhere; our own clock says when it is jeopardy */
+            e); /* a hint to find another node; the local clock decides about jeopardy */
         break;
     case HOLDFAST__V1__SESSION_RESPONSE__NEWS__SAFE:
         client_engine_has_leader(e);
@@ -380,7 +381,7 @@ static void on_message(void *owner, struct slice bytes)
     struct client_engine *e = owner;
     SessionResponse *m = holdfast__v1__session_response__unpack(NULL, bytes.len, bytes.data);
     if (m == NULL) {
-        return; /* the stream goes on; if it was an answer, the deadline will show it */
+        return; /* the stream continues; if this was an answer, the deadline still applies */
     }
     switch (m->response_case) {
     case HOLDFAST__V1__SESSION_RESPONSE__RESPONSE_OPENED:
@@ -444,7 +445,7 @@ static void on_status(struct client_engine *e)
         calls_session_refused(e, HF_ERR_PROTOCOL, rpc->message);
         break;
     default:
-        s->first_sent_ms = 0; /* whatever it was, it does not help to ask the same again */
+        s->first_sent_ms = 0; /* whatever the reason, the same request would fail again */
         return;
     }
     s->first_sent_ms = 0;
@@ -458,7 +459,7 @@ static void on_end(void *owner, enum rpc_end end)
     paid(e);
     memset(s->out, 0, sizeof(s->out));
     if (s->is_closing && s->is_close_sent) {
-        /* Without a word about it, it is asked again when there is a link. */
+        /* Without a status, the close is sent again when there is a link. */
         e->is_closed = e->is_closed || (end == RPC_ANSWERED && s->rpc.status == GRPC_OK);
         s->is_close_sent = false;
     }
@@ -475,7 +476,7 @@ static void on_end(void *owner, enum rpc_end end)
     default:
         s->retry_at_ms = e->now_ms;
         if (s->link->state == LINK_UP) {
-            retry_later(e); /* not the link broke, but this stream on it */
+            retry_later(e); /* only this stream ended, the link is up */
         }
         break;
     }

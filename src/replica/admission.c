@@ -4,13 +4,13 @@
 #include "core/effect.h"
 #include "core/view.h"
 
-/* Sizes of the objects of core/objects.h, with what the tables and the heap need for them, rounded
- * up. A test holds them against what commands really add. */
+/* Upper bounds for the sizes of the objects of core/objects.h, with their share of tables and heap.
+ * A test compares them with what commands really add. */
 enum {
     SESSION_BYTES = 256, /* also a private one, or a waiter */
-    REQUEST_BYTES = 256, /* the answer that is kept, while it waits or holds */
+    REQUEST_BYTES = 256, /* the answer that is kept while the request waits or holds */
     NAME_BYTES = 448,    /* lock, its extra, grant, its detail, or a place in a queue */
-    BLOB_BYTES = 144,    /* metadata or a value, besides its own length */
+    BLOB_BYTES = 144,    /* metadata or a value, without its own length */
     COUNTER_BYTES = 128,
     MARK_BYTES = 128,
 };
@@ -78,7 +78,7 @@ uint64_t admission_adds(const struct command *command)
 
 /* ---- what adds nothing to the state as it is ---- */
 
-/* It is entered again by its holder. */
+/* The holder acquires it again. */
 static bool holds_already(const struct core *core, const struct command *command)
 {
     const struct command_acquire *a = &command->acquire;
@@ -97,7 +97,7 @@ static bool proclaims_no_more(const struct core *core, const struct command *com
            lock.first.value.len >= command->proclaim.value.len;
 }
 
-/* A counter that is there, or a value that is not longer than the one that the key has. */
+/* The counter exists, or the value is not longer than the present value of the key. */
 static bool effect_fits(const struct core *core, uint32_t tenant, const struct effect *effect)
 {
     struct key_view key;

@@ -1,5 +1,5 @@
-/* What becomes of batches: those in flight and who waits for them, what is committed and applied.
- */
+/* Batches after they are closed: those in flight, their waiting requests, and applying committed
+ * entries. */
 #include <stdio.h>
 
 #include "base/panic.h"
@@ -76,8 +76,9 @@ static void on_result(void *ctx, uint32_t number, const struct command *command,
         hf_assert(number < r->applying->commands.count);
         void *cookie = r->applying->commands.at[number];
         if (cookie != NULL) {
-            bool is_answered = result->outcome != OUTCOME_QUEUED;    /* else an event will do it */
-            if (is_answered && command->type != COMMAND_KEEPALIVE) { /* which comes by the clock */
+            bool is_answered = result->outcome != OUTCOME_QUEUED;    /* else an event answers it */
+            if (is_answered && command->type != COMMAND_KEEPALIVE) { /* keep-alives follow a
+                                                                        timer */
                 return_predictor_note_answer(&r->predictor, client_hash_of_command(command));
             }
             r->options.ports.on_result(r->options.ports.ctx, cookie, REPLICA_DONE, command, result);
@@ -85,7 +86,7 @@ static void on_result(void *ctx, uint32_t number, const struct command *command,
     }
 }
 
-/* A snapshot went over these. */
+/* A snapshot replaced the entries of these batches. */
 void flights_lost_up_to(struct replica *r, uint64_t index)
 {
     for (uint32_t i = 0; i < r->flight_count;) {
@@ -97,9 +98,9 @@ void flights_lost_up_to(struct replica *r, uint64_t index)
     }
 }
 
-/* Of the batches that were submitted for this index, the one that the committed entry is, or NULL;
- * the others were not done, since another entry has their place for good. That an entry left our
- * own log would not prove it: another node may still have it and be elected. */
+/* Returns the batch that was submitted for this index and is the committed entry, or NULL. The
+ * other batches of this index were not done, because another entry is committed there. An entry's
+ * removal from our own log would not prove that: another node may have it and be elected. */
 static struct flight *flight_of(struct replica *r, uint64_t index, uint64_t term)
 {
     for (uint32_t i = 0; i < r->flight_count;) {

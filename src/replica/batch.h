@@ -1,36 +1,38 @@
-/* When a batch is closed: one pure function, asked in one place after each turn of the loop.
+/* Decides when a batch is closed: one pure function, called in one place after each event-loop
+ * iteration.
  *
- * One batch is in flight at a time and the next gathers meanwhile. What a batch costs (a sync, a
- * round trip, a wake-up of five processes) is shared by what is in it, so it pays to wait for those
- * who are about to ask again because the last batch answered them, as long as they keep coming, but
- * never for long. Those who gathered meanwhile wait too: else two halves of the clients take turns
- * in batches of half the size, and each batch costs the same (decisions 0011 and 0013). */
+ * One batch is in flight at a time; the next one collects commands meanwhile. All commands of a
+ * batch share its cost (a sync, a round trip, a wake-up of five processes). So a batch waits
+ * briefly for clients that the last batch answered and that will send their next request
+ * immediately. Commands that arrived during the flight wait too. Otherwise two halves of the
+ * clients alternate in batches of half the size, and each batch costs the same (decisions 0011 and
+ * 0013). */
 #ifndef HOLDFAST_REPLICA_BATCH_H
 #define HOLDFAST_REPLICA_BATCH_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define BATCH_QUIET_US 200   /* who has not come back so long after the last who did, will not */
-#define BATCH_WAIT_US 1000   /* nobody waits longer than that for others */
-#define BATCH_LAZY_US 100000 /* keep-alives and ticks alone, at most (S4.5) */
+#define BATCH_QUIET_US 200   /* after this much silence, expect no further clients */
+#define BATCH_WAIT_US 1000   /* no command waits longer than this for other clients */
+#define BATCH_LAZY_US 100000 /* keep-alives and ticks alone wait at most this long (S4.5) */
 
 struct batch_situation {
     bool in_flight;       /* the last batch is not applied yet */
-    uint32_t waiting;     /* commands and reads that wait in the open batch */
-    uint32_t lazy;        /* of those, how many are in no hurry */
-    uint64_t lazy_us;     /* how long those may wait */
-    uint32_t expected;    /* who waited when the last batch was answered, and of those whom it
-                             answered as many as usually come back (return_predictor.h) */
-    uint64_t answered_us; /* when their answers had left */
-    uint64_t heard_us;    /* that, or when the last of those came who came in time */
-    uint64_t first_us;    /* when the first of the waiting came */
+    uint32_t waiting;     /* commands and reads in the open batch */
+    uint32_t lazy;        /* of those, how many are lazy */
+    uint64_t lazy_us;     /* how long the lazy ones may wait */
+    uint32_t expected;    /* commands that waited when the last batch was answered, plus the
+                             clients of that batch that will probably return (return_predictor.h) */
+    uint64_t answered_us; /* when the answers of the last batch were written */
+    uint64_t heard_us;    /* that, or the last arrival that followed in time (batch_heard_us) */
+    uint64_t first_us;    /* when the first of the waiting commands arrived */
     uint64_t now_us;
 };
 
-/* 0: close now. UINT64_MAX: not before something happens. Otherwise: not before that time. */
+/* 0: close now. UINT64_MAX: wait for an event. Otherwise: the earliest time to close. */
 uint64_t batch_close_at_us(const struct batch_situation *s);
-/* Somebody came: what heard_us is now. */
+/* A command arrived: the new value of heard_us. */
 uint64_t batch_heard_us(uint64_t heard_us, uint64_t now_us);
 
 #endif

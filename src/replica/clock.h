@@ -1,11 +1,12 @@
-/* Cluster time (S1). While a node leads, its clock runs on CLOCK_BOOTTIME from the highest time it
- * had heard of when it began; otherwise it only remembers the highest heard, in entries and in
- * messages of leaders. So time never goes back, and a change of leader loses no more than the time
- * without one.
+/* Cluster time (S1). While a node leads, its clock runs on CLOCK_BOOTTIME, starting at the highest
+ * time that it had received. Otherwise the clock is the highest time received in entries and in
+ * messages of leaders. So time never goes back, and a change of leader loses at most the time
+ * without a leader.
  *
- * What was heard is of a term, and a later term counts alone. A leader that was cut off goes on
- * counting while its successor, whose clock lost the time between them, gives out leases; to take
- * up the old one's time later would cut those short (decision 0010). */
+ * A received time belongs to a term, and only the times of the latest term count. A partitioned
+ * leader goes on counting while its successor, whose clock is behind by the time without a leader,
+ * grants leases. Adopting the old leader's time later would shorten those leases (decision
+ * 0010). */
 #ifndef HOLDFAST_REPLICA_CLOCK_H
 #define HOLDFAST_REPLICA_CLOCK_H
 
@@ -15,7 +16,7 @@
 struct cluster_clock {
     uint64_t heard_term;
     uint64_t heard_ms;
-    uint64_t term; /* in which it runs, or ran last */
+    uint64_t term; /* in which the clock runs, or ran last */
     uint64_t base_ms;
     uint64_t base_us;
     bool running;
@@ -29,7 +30,7 @@ static inline uint64_t clock_now_ms(const struct cluster_clock *c, uint64_t boot
     return c->base_ms + (boot_us > c->base_us ? (boot_us - c->base_us) / 1000 : 0);
 }
 
-/* `term` is that of the entry, or of the leader whose message it is. */
+/* `term` is the term of the entry, or of the leader that sent the message. */
 static inline void clock_hear(struct cluster_clock *c, uint64_t term, uint64_t ms)
 {
     if (term > c->heard_term || (term == c->heard_term && ms > c->heard_ms)) {
@@ -38,14 +39,14 @@ static inline void clock_hear(struct cluster_clock *c, uint64_t term, uint64_t m
     }
 }
 
-/* `log_ms` is the highest stamp in the log (S1.3). It may be above what was heard: of a batch that
- * this node sealed before it heard of a later term, and that its election kept. */
+/* `log_ms` is the highest timestamp in the log (S1.3). It may be above the received time: this node
+ * may have written a batch before it received a later term, and its election kept that batch. */
 static inline void clock_start(struct cluster_clock *c, uint64_t term, uint64_t log_ms,
                                uint64_t boot_us)
 {
     c->term = term;
     c->base_ms = c->heard_ms > log_ms ? c->heard_ms : log_ms;
-    c->base_ms = c->base_ms > 0 ? c->base_ms : 1; /* 0 stands for no time */
+    c->base_ms = c->base_ms > 0 ? c->base_ms : 1; /* 0 means no time */
     c->base_us = boot_us;
     c->running = true;
 }

@@ -1,4 +1,4 @@
-/* Who answered a leader, see contact.h. */
+/* The answers that a leader received, see contact.h. */
 #include "replica/contact.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ void contact_note(struct contact *c, uint64_t peer, uint64_t at_us)
         i++;
     }
     if (i == LIMIT_NODES) {
-        return; /* more than can be members: it does not count */
+        return; /* more peers than there can be members: not counted */
     }
     if (i == c->count) {
         c->count++;
@@ -53,7 +53,7 @@ uint64_t contact_heard_us(const struct contact *c, uint64_t id)
     return 0;
 }
 
-/* When we sent what the peer last answered; 0: nothing in this leadership. */
+/* The send time of the message that the peer last answered; 0: none in this leadership. */
 static uint64_t last_us(const struct contact *c, uint64_t id)
 {
     for (uint32_t i = 0; i < c->count; i++) {
@@ -64,7 +64,7 @@ static uint64_t last_us(const struct contact *c, uint64_t id)
     return 0;
 }
 
-/* The latest time at which more than half of the voters had answered since. */
+/* The latest time since which more than half of the voters have answered. */
 static uint64_t majority_at(const struct contact *c, const uint64_t *voters, uint32_t count,
                             uint64_t self, uint64_t now_us)
 {

@@ -4,10 +4,10 @@
 #include "base/panic.h"
 #include "replica/message.h"
 
-/* Reported to peers as room for entries; we stop by ourselves when the disk is full. */
+/* Reported to peers as capacity for entries; this node itself stops when the disk is full. */
 #define CAPACITY UINT16_MAX
 
-/* A leader announces its snapshot again after so many election timeouts: about 2 s. */
+/* A leader announces its snapshot again after this many election timeouts: about 2 s. */
 #define INSTALL_TIMEOUTS 7
 
 static void own_members(const struct memory *memory, struct replica_snapshot *s, struct slice from)
@@ -27,7 +27,7 @@ static void drop_snapshot(const struct memory *memory, struct replica_snapshot *
 
 static void decode_members(struct slice bytes, struct raft_configuration *out)
 {
-    bool fine = members_decode(bytes, out); /* whoever gave them has checked them */
+    bool fine = members_decode(bytes, out); /* the caller has checked them */
     hf_assert(fine);
 }
 
@@ -44,7 +44,7 @@ bool engine_entry(struct engine *e, uint64_t index, struct replica_entry *out)
     return true;
 }
 
-/* What a step asks for. */
+/* Executing what a step requests. */
 
 static void queue_write(struct engine *e, uint64_t first, uint64_t last)
 {
@@ -71,7 +71,8 @@ static void take_entries(struct engine *e, const struct raft_update *u)
     unsigned count = u->entries.n;
     hf_assert(first >= e->log.first && first <= entries_last(&e->log) + 1);
     entries_truncate(&e->log, first, e->write_number);
-    if (e->reported >= first) { /* what stood there is gone; its successors are reported anew */
+    if (e->reported >= first) { /* these entries are replaced; their successors are reported
+                                   again */
         e->reported = first - 1;
     }
     for (unsigned i = 0; i < count; i++) {
@@ -79,7 +80,7 @@ static void take_entries(struct engine *e, const struct raft_update *u)
         entries_append(&e->log, &(struct replica_entry){from->term, (uint16_t)from->type,
                                                         slice_make(from->buf.base, from->buf.len)});
     }
-    raft_free(u->entries.batch[0].batch); /* it was one block for all of them */
+    raft_free(u->entries.batch[0].batch); /* one block for all entries */
     for (unsigned done = 0; done < count;) {
         unsigned n = count - done < AT_ONCE ? count - done : AT_ONCE;
         for (unsigned i = 0; i < n; i++) {
@@ -92,7 +93,7 @@ static void take_entries(struct engine *e, const struct raft_update *u)
     }
 }
 
-/* The log is kept until the snapshot is durable: engine_snapshot_abandoned goes back to it. */
+/* Keeps the log until the snapshot is durable: engine_snapshot_abandoned returns to it. */
 static void take_snapshot(struct engine *e, struct raft_update *u)
 {
     struct raft_snapshot_metadata *m = &u->snapshot.metadata;
@@ -114,8 +115,8 @@ static void take_snapshot(struct engine *e, struct raft_update *u)
     e->ports->fetch_snapshot(e->ports->ctx, e->install_from, &e->coming);
 }
 
-/* E21. During an install libraft raises it to the snapshot's index, although that may not arrive.
- */
+/* E21. During an install libraft raises the commit index to the snapshot's, although that snapshot
+ * may not arrive. */
 static void keep_commit_index(struct engine *e)
 {
     if (e->installing || e->raft.commit_index < e->committed) {
@@ -159,7 +160,7 @@ void engine_must_step(struct engine *e, struct raft_event *event, uint64_t now_m
     }
 }
 
-/* Life. */
+/* Start and end. */
 
 static bool is_only_voter(const struct raft_configuration *conf, uint64_t id)
 {
@@ -173,8 +174,8 @@ static bool is_only_voter(const struct raft_configuration *conf, uint64_t id)
     return votes && voters == 1;
 }
 
-/* What RAFT_START is told of one entry: libraft keeps the term, and reads the bytes of a membership
- * entry only. Those are a copy, which the caller frees. */
+/* One entry for RAFT_START: libraft keeps the term, and reads only the bytes of a membership entry.
+ * Those are a copy, which the caller frees. */
 static struct raft_entry start_entry(struct engine *e, uint64_t index)
 {
     const struct entry_slot *s = entries_at(&e->log, index);
@@ -191,8 +192,8 @@ static struct raft_entry start_entry(struct engine *e, uint64_t index)
     return entry;
 }
 
-/* Whether the members that RAFT_START will put into force have this node as their only voter: those
- * of the last membership entry, or else of the snapshot. */
+/* Whether RAFT_START will put members into force with this node as their only voter: those of the
+ * last membership entry, or else of the snapshot. */
 static bool starts_as_only_voter(const struct engine *e, const struct raft_event *event)
 {
     struct raft_configuration conf;
@@ -214,7 +215,7 @@ static bool starts_as_only_voter(const struct engine *e, const struct raft_event
     return result;
 }
 
-/* Starts libraft with the snapshot and the log that the engine has. */
+/* Starts libraft with the snapshot and the log of the engine. */
 static int start_raft(struct engine *e, uint64_t term, uint64_t vote, uint64_t now_ms)
 {
     struct raft_event event = {.type = RAFT_START};
@@ -256,7 +257,7 @@ static bool init_raft(struct engine *e, uint32_t seed)
     if (raft_init(&e->raft, NULL, NULL, options->id, options->address) != 0) {
         return false;
     }
-    /* It comes with one that words several lines for every step and then, as a rule, drops them. */
+    /* libraft's default tracer formats several lines for every step and usually drops them. */
     e->raft.tracer = NULL;
     raft_seed(&e->raft, seed);
     raft_set_pre_vote(&e->raft, true);
@@ -336,7 +337,7 @@ void engine_written(struct engine *e, uint64_t last, uint64_t now_ms)
     e->may_tell = true;
 }
 
-/* Whether libraft makes this follower the leader of its present term when the timer is due. */
+/* Whether libraft makes this follower the leader of its present term when the timer fires. */
 static bool would_elect_itself(const struct engine *e)
 {
     return raft_state((struct raft *)(uintptr_t)&e->raft) == RAFT_FOLLOWER && !e->installing &&
@@ -371,8 +372,9 @@ void engine_peer_ended(struct engine *e, uint64_t peer, uint64_t now_ms)
         return;
     }
     e->leader_heard_ms = 0;
-    /* The timer is put back, not the timeout cut: that stays until the next election, and would
-     * hold for the next leader, too. What libraft drew beyond the shortest is our chance. */
+    /* Moves the timer back instead of cutting the timeout: a cut timeout would stay until the next
+     * election and apply to the next leader too. libraft's random part of the timeout is used as
+     * ours. */
     uint64_t timeout = r->follower_state.randomized_election_timeout;
     uint64_t at_ms = now_ms + (timeout - r->election_timeout) / PARTS;
     if (at_ms > timeout && at_ms - timeout < r->election_timer_start) {
@@ -453,7 +455,7 @@ void engine_snapshot_installed(struct engine *e, uint64_t now_ms)
     engine_must_step(e, &event, now_ms);
 }
 
-/* Up to here the log is on disk, and no write that is in flight changes it. */
+/* The log up to this index is on disk, and no write in flight changes it. */
 static uint64_t last_on_disk(const struct engine *e)
 {
     uint64_t last = entries_last(&e->log);
@@ -463,17 +465,18 @@ static uint64_t last_on_disk(const struct engine *e)
     return last;
 }
 
-/* A follower may commit and apply what is not on its own disk yet. That must not leave the log. */
+/* A follower may commit and apply entries that are not on its own disk yet. They must not leave the
+ * log. */
 bool engine_may_abandon_snapshot(const struct engine *e)
 {
     return e->installing && last_on_disk(e) >= e->committed;
 }
 
-/* libraft has no event for a snapshot that does not arrive: it has replaced its view of the log
- * already. It is started anew with the log that is on disk (E20), because it takes all of that as
- * stored. Nothing of the snapshot was acknowledged, and nothing whose write is in flight, so nothing
- * is taken back. Such a write is not reported when it ends (take_snapshot), and what is written in
- * its place follows it to the disk. */
+/* libraft has no event for a snapshot that does not arrive: it has already replaced its view of the
+ * log. So libraft is restarted with the log that is on disk (E20), because it takes all of that log
+ * as stored. Neither the snapshot nor an entry whose write is in flight was acknowledged, so no
+ * acknowledgement is revoked. Such a write is not reported when it ends (take_snapshot), and the
+ * write that replaces it follows it to the disk. */
 void engine_snapshot_abandoned(struct engine *e, uint64_t now_ms)
 {
     hf_assert(engine_may_abandon_snapshot(e));

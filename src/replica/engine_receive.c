@@ -1,5 +1,5 @@
-/* Messages from peers. Each is checked, and where needed changed or dropped, before libraft gets
- * it; the rules are in engine.h. */
+/* Messages from peers. Each is checked, and if needed changed or dropped, before libraft gets it.
+ * The rules are in engine.h. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -50,8 +50,8 @@ static void refuse_second_leader(const struct engine *e, const struct raft_messa
     hf_panic(__FILE__, __LINE__, text);
 }
 
-/* E17: an AppendEntries of a present leader that begins below our snapshot begins at it instead.
- * The leader has what the snapshot covers, because all of it is committed. */
+/* E17: changes an AppendEntries of the present leader that begins below our snapshot to begin at
+ * it. The leader has what the snapshot covers, because all of it is committed. */
 static void begin_at_snapshot(const struct engine *e, struct message_in *in)
 {
     struct raft_append_entries *a = &in->message.append_entries;
@@ -72,7 +72,7 @@ static void begin_at_snapshot(const struct engine *e, struct message_in *in)
     }
 }
 
-/* Gives the engine entries [from, to) of a received AppendEntries, in a block of their own. */
+/* Passes entries [from, to) of a received AppendEntries to libraft, in a block of their own. */
 static void receive_part(struct engine *e, const struct raft_message *whole, unsigned from,
                          unsigned to, uint64_t now_ms)
 {
@@ -103,8 +103,8 @@ static void receive_part(struct engine *e, const struct raft_message *whole, uns
     raft_free(entries);
 }
 
-/* E12: the engine is about to take a membership entry at `index`, behind one that is not known here
- * to be committed. It is, or its successor would not exist (E5). */
+/* E12: libraft is about to get a membership entry at `index`, and the one before it is not
+ * committed here yet. It is committed, or its successor would not exist (E5). */
 static void settle_earlier_change(struct engine *e, const struct raft_append_entries *a,
                                   unsigned from, uint64_t now_ms)
 {
@@ -162,7 +162,7 @@ static void receive_append(struct engine *e, struct message_in *in, uint64_t now
     e->unanswered = in->is_unanswered; /* E11 */
     give(e, &in->message, now_ms);
     e->unanswered = false;
-    raft_free(in->entries); /* the batch went to the log, or the engine freed it */
+    raft_free(in->entries); /* the batch is in the log, or libraft freed it */
 }
 
 static void receive_snapshot(struct engine *e, struct message_in *in, uint64_t now_ms)
@@ -171,8 +171,8 @@ static void receive_snapshot(struct engine *e, struct message_in *in, uint64_t n
     if (!e->installing) {
         e->install_from = in->message.server_id;
     }
-    /* A repeated snapshot message tells the engine that the leader lives, and is then forgotten
-     * by it: what it carries stays ours. */
+    /* A repeated snapshot message only resets libraft's election timer. libraft does not take over
+     * its contents: this node still owns them. */
     bool ours = e->installing && s->term >= raft_current_term(&e->raft);
     give(e, &in->message, now_ms);
     if (ours) {
@@ -187,7 +187,8 @@ static void receive_from_leader(struct engine *e, struct message_in *in, uint64_
     e->answers_older_term = leader_term(&in->message) < raft_current_term(&e->raft); /* E14 */
     if (!e->answers_older_term) {
         e->leader_heard_ms = now_ms;
-        e->cluster_ms = in->cluster_ms; /* its answer says which message it answers (S10.1) */
+        e->cluster_ms = in->cluster_ms; /* the answer carries the time of the message that it
+                                           answers (S10.1) */
     }
     if (in->message.type == RAFT_APPEND_ENTRIES) {
         receive_append(e, in, now_ms);
@@ -210,7 +211,7 @@ static struct raft_server *own_server(struct engine *e)
     return NULL;
 }
 
-/* A follower that does not campaign remembers its last leader for ever, and refuses its vote. */
+/* A follower that does not campaign keeps its last leader, and refuses its vote because of it. */
 static void forget_absent_leader(struct engine *e, uint64_t candidate, uint64_t now_ms)
 {
     struct raft *r = &e->raft;
@@ -224,7 +225,7 @@ static void forget_absent_leader(struct engine *e, uint64_t candidate, uint64_t 
     r->follower_state.current_leader.address = NULL;
 }
 
-/* E15: whoever asks for a vote counts only those that its own configuration has as voters. */
+/* E15: a candidate counts only the voters of its own configuration. */
 static void receive_vote_request(struct engine *e, struct raft_message *m, uint64_t now_ms)
 {
     struct raft_server *self = own_server(e);
@@ -239,8 +240,8 @@ static void receive_vote_request(struct engine *e, struct raft_message *m, uint6
     }
 }
 
-/* E18: libraft looks at a candidate's fields whatever its state is, and counts a pre-vote that was
- * granted for an earlier term. */
+/* E18: libraft reads the candidate fields in any state, and counts a pre-vote that was granted for
+ * an earlier term. */
 static bool may_take_vote_result(struct engine *e, const struct raft_request_vote_result *result)
 {
     enum raft_state state = raft_state(&e->raft);
@@ -251,8 +252,8 @@ static bool may_take_vote_result(struct engine *e, const struct raft_request_vot
     return state == RAFT_CANDIDATE && e->raft.candidate_state.in_pre_vote && is_asked;
 }
 
-/* E14, of a follower whose version does not keep it: libraft would cut the index to our last one and
- * count it. */
+/* E14, from a follower of a version without that rule: libraft would cut the index to our last one
+ * and count it. */
 static bool is_garbage(const struct engine *e, uint64_t peer,
                        const struct raft_append_entries_result *result)
 {
@@ -313,7 +314,7 @@ bool engine_receive(struct engine *e, uint64_t peer, struct slice bytes, uint64_
     uint64_t term = leader_term(&in.message);
     *heard = (struct engine_heard){.term = term, .ms = term == 0 ? 0 : in.cluster_ms};
     heard->is_answer = is_result && result->term == raft_current_term(&e->raft) &&
-                       result->rejected != UINT64_MAX; /* which answers an older term, E14 */
+                       result->rejected != UINT64_MAX; /* the answer to an older term, E14 */
     heard->answer_ms = in.cluster_ms;
     receive(e, &in, now_ms);
     e->may_tell = e->may_tell || is_result;

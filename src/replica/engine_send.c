@@ -1,9 +1,9 @@
-/* What the engine sends: its messages as bytes, long ones in pieces (E10), and what it does not
- * send by itself, the commit index to followers that nothing else is about to tell (E11).
+/* What the engine sends: its messages as bytes, long ones in pieces (E10), and the commit index to
+ * followers that would otherwise not get it soon (E11), which libraft does not send.
  *
- * For that, what was sent to each follower in this term is remembered. libraft keeps the same in
- * private; the mirror here follows from what is public: a follower is streamed to after its match
- * index went up, and probed again once an older entry is sent anew. */
+ * For that the engine records what was sent to each follower in this term. libraft keeps the same
+ * data privately. The copy here follows from public data: libraft pipelines to a follower after its
+ * match index rose, and probes it again once an older entry is sent again. */
 #include "base/panic.h"
 #include "replica/engine.h"
 #include "replica/message.h"
@@ -75,7 +75,7 @@ static bool send_plain(struct engine *e, const struct raft_message *m, struct sl
 
 /* ---- entries ---- */
 
-/* How many entries behind `prev`, of at most `count`, make one message; one in any case. */
+/* How many entries after `prev`, of at most `count`, make one message; at least one. */
 static unsigned piece_of(const struct engine *e, uint64_t prev, unsigned count)
 {
     uint64_t bytes = 0;
@@ -113,8 +113,8 @@ static bool is_voter(const struct raft_configuration *conf, uint64_t id)
     return false;
 }
 
-/* E23: a voter that an uncommitted change demotes is sent only what precedes that change. False:
- * nothing can be sent to it now. */
+/* E23: cuts a message to a voter that an uncommitted change demotes to the entries before that
+ * change. False: nothing can be sent to it now. */
 static bool withhold_demotion(const struct engine *e, struct raft_message *m)
 {
     struct raft_append_entries *a = &m->append_entries;
@@ -133,9 +133,10 @@ static bool withhold_demotion(const struct engine *e, struct raft_message *m)
     return a->prev_log_term != 0;
 }
 
-/* E10: while it streams, libraft counts on all that it ordered being sent, so it is, in pieces that
- * are messages of their own. While it probes, it counts on nothing and orders the same again with
- * every heartbeat: the first piece is enough to get an answer, after which it streams. */
+/* E10: in pipeline mode libraft assumes that every message it requested is delivered. Send all of
+ * them; split a large one into several AppendEntries. In probe mode libraft assumes nothing and
+ * requests the same entries with every heartbeat. The first piece is enough to get an answer, after
+ * which libraft pipelines. */
 static void send_append(struct engine *e, const struct raft_message *whole)
 {
     struct engine_peer *p = peer_of(e, whole->server_id);
@@ -162,9 +163,9 @@ static void send_append(struct engine *e, const struct raft_message *whole)
 
 /* ---- the commit index ---- */
 
-/* E11: an AppendEntries without entries at an index that the follower has acknowledged. It cannot
- * be refused for want of entries, and its answer would tell the engine, which did not order it,
- * nothing: so it is of a kind that is not answered. */
+/* E11: an AppendEntries without entries at an index that the follower has acknowledged. The
+ * follower cannot refuse it for missing entries. libraft did not request it and gains nothing from
+ * an answer, so it is of a kind that is not answered. */
 static void tell_commit(struct engine *e, struct engine_peer *p, uint64_t index)
 {
     struct raft_message m = {.type = RAFT_APPEND_ENTRIES, .server_id = p->id};
@@ -173,7 +174,8 @@ static void tell_commit(struct engine *e, struct engine_peer *p, uint64_t index)
     m.append_entries.prev_log_term = term_of(e, index);
     m.append_entries.leader_commit = index;
     if (m.append_entries.prev_log_term == 0) {
-        return; /* it is out of our log: the follower learned of it long ago */
+        return; /* the entry is no longer in our log: the follower has had that commit index for
+                   long */
     }
     size_t len = 0;
     void *bytes = message_encode_commit(&m, e->cluster_ms, &len);
@@ -204,10 +206,9 @@ void engine_tell_commit(struct engine *e)
 
 /* ---- what was sent ---- */
 
-/* A follower acknowledges only entries that are in our log. One of our term was made by us and came
- * to the follower in a message of ours. One of an earlier term is not above our last entry at the
- * election, and the first message to each member begins at our last entry. docs/ENGINE.md has more.
- */
+/* A follower acknowledges only entries that are in our log. This node created each entry of its own
+ * term and sent it to the follower. An entry of an earlier term is not above our last entry at the
+ * election, and the first message to each member begins at our last entry. See docs/ENGINE.md. */
 bool engine_may_acknowledge(const struct engine *e, uint64_t peer, uint64_t index)
 {
     for (uint32_t i = 0; i < e->peer_count && e->peers_term == raft_current_term(&e->raft); i++) {
@@ -249,7 +250,8 @@ void engine_send(struct engine *e, const struct raft_message *ordered)
         if (e->snapshot.index == 0) {
             return;
         }
-        m.install_snapshot.last_index = e->snapshot.index; /* the newest, whatever was asked for */
+        m.install_snapshot.last_index = e->snapshot.index; /* the newest one, whichever libraft
+                                                              requested */
         m.install_snapshot.last_term = e->snapshot.term;
         m.install_snapshot.conf_index = e->snapshot.members_index;
         members = e->snapshot.members;

@@ -1,6 +1,5 @@
-/* The log in memory: term, type and length of every entry that the log still has, and the bytes of
- * the newest ones, which is what applying and up-to-date followers need. Older bytes are read from
- * disk. */
+/* The log in memory: term, type and length of every entry in the log, and the bytes of the newest
+ * entries, which applying and up-to-date followers need. Older bytes are read from disk. */
 #ifndef HOLDFAST_REPLICA_ENTRIES_H
 #define HOLDFAST_REPLICA_ENTRIES_H
 
@@ -25,11 +24,11 @@ struct entries {
     uint32_t count;
     uint32_t head;
     uint32_t capacity;
-    struct entry_slot *slots; /* a circle */
+    struct entry_slot *slots; /* a ring buffer */
     uint64_t bytes;           /* held in memory */
     uint64_t in_memory_from;  /* entries below this have no bytes here */
     uint64_t limit_bytes;
-    struct entry_garbage *garbage; /* replaced while a write of them was on its way */
+    struct entry_garbage *garbage; /* replaced while their write was in flight */
     uint32_t garbage_count;
     uint32_t garbage_capacity;
 };
@@ -48,15 +47,16 @@ struct entry_slot *entries_at(const struct entries *e, uint64_t index);
 
 /* Copies one entry to the end. */
 void entries_append(struct entries *e, const struct replica_entry *entry);
-/* Removes all from `index` on; bytes that a write up to number `writing` may read stay a while. */
+/* Removes all entries from `index` on. Bytes that a write up to number `writing` may read are kept
+ * until it is done. */
 void entries_truncate(struct entries *e, uint64_t index, uint64_t writing);
 /* The writes up to `number` are done. */
 void entries_written(struct entries *e, uint64_t number);
 /* Removes all below `index`. */
 void entries_drop_before(struct entries *e, uint64_t index);
-/* Forgets everything; the log begins anew at `first`. */
+/* Removes all entries; the log restarts at `first`. */
 void entries_reset(struct entries *e, uint64_t first, uint64_t writing);
-/* Gives bytes back, oldest first, while over the limit; none at or above `keep_from`. */
+/* Frees bytes, oldest first, while over the limit; none at or above `keep_from`. */
 void entries_evict(struct entries *e, uint64_t keep_from);
 
 #endif

@@ -1,4 +1,4 @@
-/* The replica's own state, for the files of replica/ only. */
+/* The state of the replica, private to the files of replica/. */
 #ifndef HOLDFAST_REPLICA_INTERNAL_H
 #define HOLDFAST_REPLICA_INTERNAL_H
 
@@ -13,21 +13,21 @@
 #define BATCH_BYTES (1u << 20)
 #define BATCH_COMMANDS 16384u
 
-/* The cookies of a batch, in the order of its commands, and those of reads that wait for it. */
+/* The cookies of a batch in the order of its commands, or those of the reads that wait for it. */
 struct cookies {
     void **at;
     uint32_t count;
     uint32_t capacity;
 };
 
-/* A batch that was submitted and is not known to be applied or replaced. One is enough while we
- * lead; others are left over from earlier terms of ours. */
+/* A batch that was submitted and is not yet applied or replaced. There is at most one of the
+ * present term; others are left from earlier terms in which this node led. */
 struct flight {
     uint64_t index;
     uint64_t term;
     struct cookies commands;
     struct cookies barriers;
-    bool for_peer; /* another node waits until it has applied it */
+    bool for_peer; /* another node waits until it has applied the batch */
 };
 
 #define MAX_FLIGHTS 16
@@ -44,46 +44,47 @@ struct replica {
     struct cookies commands;
     struct cookies barriers;
     uint32_t lazy;
-    uint64_t lazy_us; /* how long the lazy ones may wait */
+    uint64_t lazy_us; /* how long the lazy commands may wait */
     uint64_t first_us;
     bool for_peer;
 
     struct flight flights[MAX_FLIGHTS]; /* oldest first */
     uint32_t flight_count;
-    struct predictor predictor;
-    uint32_t expected; /* who will probably ask soon: see batch.h */
+    struct return_predictor predictor;
+    uint32_t expected; /* clients that will probably send a request soon, see batch.h */
     uint64_t answered_us;
     uint64_t heard_us;
-    bool answering; /* answers were given that have not left yet */
+    bool answering; /* answers were reported that are not written to their sockets yet */
 
     struct contact contact;
-    bool leading;        /* as far as we have acted on it */
+    bool leading;        /* this replica has acted on becoming leader */
     bool serving;        /* has applied its `lead` (S1.3) */
     uint64_t lead_index; /* of that entry, 0 while it is not submitted */
     uint64_t known_leader;
     uint64_t applied;
     uint64_t log_bytes; /* since the last snapshot */
     uint64_t last_tick_us;
-    uint64_t upgrade_us; /* not before then is another upgrade proposed */
-    uint64_t tell_us;    /* when followers are told the commit index (E11); UINT64_MAX: no need */
-    bool peer_waits;     /* ... and one of them waits for it */
-    bool taking;         /* a snapshot is being written */
-    bool abandons;       /* the install ends as soon as what is committed is on disk */
-    bool puts_off;       /* in this call: applying can wait, see replica.c */
-    uint64_t apply_us;   /* until then; UINT64_MAX: nothing was put off */
-    bool unwatched;      /* ... and nobody here waits for it */
+    uint64_t upgrade_us; /* the next upgrade is not proposed before this time */
+    uint64_t
+        send_commit_us; /* when the commit index is sent to followers (E11); UINT64_MAX: no need */
+    bool peer_waits;    /* ... and a follower waits for it */
+    bool taking;        /* a snapshot is being written */
+    bool abandons;      /* the install ends as soon as what is committed is on disk */
+    bool may_defer_apply; /* in this call: applying may be deferred, see replica.c */
+    uint64_t apply_us;    /* deferred until then; UINT64_MAX: nothing is deferred */
+    bool unwatched;       /* ... and no request at this node waits for it */
     bool in_call;
     struct plausible plausible;
     const char *refusal;  /* why the last message was refused */
     struct slice members; /* committed, as of members_index; owned */
     uint64_t members_index;
-    struct flight *applying; /* the batch whose results are being told */
+    struct flight *applying; /* the batch whose results are being reported */
 };
 
 /* ---- apply.c ---- */
 void cookies_add(const struct replica *r, struct cookies *c, void *cookie);
 void cookies_free(const struct replica *r, struct cookies *c);
-/* Tells everybody who waits, and empties both. */
+/* Reports `outcome` for all cookies, and empties both lists. */
 void fail_all(struct replica *r, struct cookies *commands, struct cookies *barriers,
               enum replica_outcome outcome);
 bool flight_in_this_term(const struct replica *r);
@@ -95,20 +96,21 @@ void apply_committed(struct replica *r, struct replica_time now);
 
 /* ---- snapshots.c ---- */
 void snapshot_if_due(struct replica *r);
-/* Ends an install that was abandoned as soon as no write is in flight. */
+/* Ends an abandoned install as soon as no write is in flight. */
 void snapshot_abandon_if_possible(struct replica *r, struct replica_time now);
 
 /* ---- upgrade.c ---- */
-/* All members know a later version of the state machine than is in force: fills in the command. */
+/* True: all members support a later version of the state machine than the one in force. Then `out`
+ * is the command that raises it. */
 bool upgrade_wanted(struct replica *r, struct command *out);
 
 /* ---- replica.c ---- */
 
-/* Brackets around each call from outside: hands the clock to the engine; acts on what became of the
- * engine's state (leadership, commits) and leaves nothing undone. */
+/* To be called at the start and at the end of each public function. replica_enter sets the engine's
+ * clock. replica_leave acts on the changes of the engine's state (leadership, commits). */
 void replica_enter(struct replica *r, struct replica_time now);
 void replica_leave(struct replica *r, struct replica_time now);
-/* What the core reports, on its way out (core_set_events). */
+/* Passes on an event of the core (core_set_events). */
 void replica_on_event(void *ctx, const struct event *event);
 
 #endif

@@ -3,7 +3,7 @@
 #include "replica/engine.h"
 #include "replica/internal.h"
 
-/* A member counts as reachable if an answer of it was received within so many heartbeats. */
+/* A member counts as reachable if an answer of it was received within this many heartbeats. */
 #define ANSWER_HEARTBEATS 2
 
 size_t replica_bootstrap_entry(const struct replica_member *members, uint32_t count, void *buffer,
@@ -77,8 +77,8 @@ const char *members_may_change(const struct engine *e)
     return NULL;
 }
 
-/* A voter that is gone for good would block every change, its own removal too: that one may go
- * without having the last configuration. */
+/* A voter that is permanently down would block every change, also its own removal. So it may be
+ * removed without having the last configuration. */
 static const char *may_remove(const struct engine *e, uint64_t id)
 {
     const struct raft *raft = &e->raft;
@@ -108,8 +108,8 @@ static unsigned voters(const struct raft *raft)
     return count;
 }
 
-/* E15: a member that cannot be reached might not learn that it votes. What counts is when its answer
- * was received: with a long round trip, each answer is to a message that was sent before the limit. */
+/* E15: an unreachable member might not learn that it is a voter. The receive time of its answer
+ * counts: with a long round trip, each answer is to a message that was sent before the limit. */
 static bool answered_lately(const struct replica *r, uint64_t id, struct replica_time now)
 {
     uint64_t within_us = ANSWER_HEARTBEATS * UINT64_C(1000) * r->options.heartbeat_ms;

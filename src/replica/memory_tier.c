@@ -26,8 +26,9 @@ void memory_tier_set_backend(struct memory_tier *t, const struct tier_backend *b
 
 /* ---- tokens (S3.1, decision 22) ---- */
 
-/* `advance` was applied, and nothing after it: nobody else has a token of the C that it went over.
- * If nothing was between it and the one before, what is left of that one stays good. */
+/* `advance` was applied, and nothing after it: no other token has a C that it skipped. If nothing
+ * was applied between it and the previous `advance`, the rest of the earlier reservation stays
+ * valid. */
 static void reserve(struct memory_tier *t, const struct result *result)
 {
     uint64_t before = result->token - result->count;
@@ -44,7 +45,7 @@ static void follow_counter(struct memory_tier *t)
         return;
     }
     hf_assert(counter > t->counter);
-    if (counter != t->reserved) { /* what was reserved is below a token that was given since */
+    if (counter != t->reserved) { /* the reservation is below a token that was granted since */
         t->since = counter;
         t->reserved = counter;
     }
@@ -66,15 +67,15 @@ static void advance_if_due(struct memory_tier *t)
     }
 }
 
-/* ---- the trail ---- */
+/* ---- audit records ---- */
 
-/* An operator's deed is noted in the log: the trail must outlive the leader. */
+/* Writes the record of an operator's action to the log: it must outlive the leadership. */
 static void on_record(void *ctx, const struct audit_view *record)
 {
     struct memory_tier *t = ctx;
     struct command note;
     if (record->number != t->noted) {
-        return; /* an earlier one could not be proposed; this one is for the next time */
+        return; /* an earlier record could not be proposed; retry both later */
     }
     command_init(&note, COMMAND_NOTE);
     note.tenant = record->tenant;
@@ -96,7 +97,7 @@ static void note_if_due(struct memory_tier *t)
     }
 }
 
-/* ---- life ---- */
+/* ---- start and end ---- */
 
 struct memory_tier *memory_tier_new(const struct memory_tier_options *options)
 {
@@ -151,7 +152,8 @@ void memory_tier_begin(struct memory_tier *t, uint64_t hash_key)
     t->advanced = 0;
     t->noted = 1;
     memset(t->pending, 0, sizeof(t->pending));
-    t->proposed = 0; /* what earlier leaderships proposed was settled before `lead` was applied */
+    t->proposed = 0; /* the proposals of earlier leaderships were settled before `lead` was
+                        applied */
     t->settled = 0;
     t->attachments = 0;
     if (t->has_backend) {
@@ -179,7 +181,7 @@ bool memory_tier_is_counted(const struct command *command)
 
 _Static_assert(LIMIT_EFFECTS <= LIMIT_MULTILOCK_NAMES, "all of a transaction fits into `names`");
 
-/* The names that the command takes, or may take: those that a transaction puts or counts in. */
+/* The names that the command acquires or may acquire: for a transaction those of its effects. */
 static const struct names *names_of(const struct command *command, struct names *scratch)
 {
     if (command->type == COMMAND_ACQUIRE) {
@@ -213,10 +215,10 @@ void memory_tier_on_proposed(struct memory_tier *t, const struct command *comman
 
 void memory_tier_on_settled(struct memory_tier *t)
 {
-    t->settled += t->settled < t->proposed; /* else it is of an earlier leadership */
+    t->settled += t->settled < t->proposed; /* else it belongs to an earlier leadership */
 }
 
-/* By a lock, or by a counter of the Redis protocol (S13.5). */
+/* Used by a lock, or by a counter of the Redis protocol (S13.5). */
 static bool is_used(const struct core *core, uint32_t tenant, const struct names *names)
 {
     struct lock_view lock;
@@ -256,7 +258,7 @@ static void apply(struct memory_tier *t, const struct command *command, void *co
     if (!id_is_zero(command->session)) {
         enum hf_error error =
             core_mirror_session(t->core, replicated(t), command->tenant, command->session);
-        /* What is named by a token is answered by it, even when the session is gone. */
+        /* A command with a token is answered by the token, even if the session is gone. */
         if (error != HF_OK && command->type == COMMAND_ACQUIRE) {
             refuse(t, command, cookie, error);
             return;
@@ -265,7 +267,7 @@ static void apply(struct memory_tier *t, const struct command *command, void *co
     t->wait_ms = command->type == COMMAND_ACQUIRE ? command->acquire.wait_ms : 0;
     core_apply(t->core, command, &result);
     if (cookie != NULL) {
-        tier_tell(t, command, cookie, &result);
+        tier_report(t, command, cookie, &result);
     }
     tier_settle_over(t);
     if (t->core != NULL) {
@@ -276,7 +278,7 @@ static void apply(struct memory_tier *t, const struct command *command, void *co
 
 /* ---- routing ---- */
 
-/* What is here already stays here, whatever the backend thinks of new acquires. */
+/* An acquire that this tier has already stays here, whatever the backend decides for new ones. */
 static enum tier_word route_of(const struct memory_tier *t, const struct command *command,
                                const struct names *names)
 {
@@ -285,12 +287,12 @@ static enum tier_word route_of(const struct memory_tier *t, const struct command
         return TIER_CONFIRMED;
     }
     enum tier_word word = t->backend.route(t->backend.ctx);
-    /* One name is in one tier: behind our own holders there is no way around them. */
+    /* A name is in one tier only: an acquire queues behind the holders of this tier. */
     return word == TIER_AGAIN && is_used(t->core, command->tenant, names) ? TIER_CONFIRMED : word;
 }
 
-/* The deadline of its session is past, and the log has not ended it: a keep-alive may be in flight
- * there, or the end. */
+/* The deadline of its session has passed, and the log has not ended the session. A keep-alive or
+ * the end may be in flight in the log. */
 static bool is_undecided(const struct memory_tier *t, const struct command *command,
                          struct tier_time now)
 {
@@ -300,12 +302,12 @@ static bool is_undecided(const struct memory_tier *t, const struct command *comm
            session.deadline_ms <= now.cluster_ms;
 }
 
-static enum tier_taken take_names(struct memory_tier *t, enum tier asked,
+static enum tier_taken take_names(struct memory_tier *t, enum tier requested,
                                   const struct command *command, void *cookie, struct tier_time now)
 {
     struct names scratch;
     const struct names *names = NULL;
-    if (asked == TIER_CORRECTNESS) {
+    if (requested == TIER_CORRECTNESS) {
         if ((core_names(t->core) == 0 && core_counters(t->core) == 0) ||
             !is_used(t->core, command->tenant, names_of(command, &scratch))) {
             return TIER_PROPOSE;
@@ -317,7 +319,7 @@ static enum tier_taken take_names(struct memory_tier *t, enum tier asked,
         return TIER_LATER;
     }
     if (t->has_backend && command->type == COMMAND_TRANSACT) {
-        refuse(t, command, cookie, HF_TIER_NOT_SERVED); /* a backend confirms acquires only */
+        refuse(t, command, cookie, HF_TIER_NOT_SERVED); /* a backend confirms only acquires */
         return TIER_TAKEN;
     }
     if (is_undecided(t, command, now)) {
@@ -326,7 +328,8 @@ static enum tier_taken take_names(struct memory_tier *t, enum tier asked,
     names = names_of(command, &scratch);
     if (is_used(replicated(t), command->tenant, names)) {
         if (t->has_backend && t->backend.falls_back) {
-            return TIER_PROPOSE; /* where an earlier one went, or this one before */
+            return TIER_PROPOSE; /* the tier that an earlier attempt, or an earlier acquire, went
+                                    to */
         }
         refuse(t, command, cookie, HF_WRONG_TIER);
         return TIER_TAKEN;
@@ -344,17 +347,17 @@ static enum tier_taken take_names(struct memory_tier *t, enum tier asked,
         return TIER_PROPOSE;
     }
     tier_begin(t, now);
-    /* A transaction takes at most a token for each name, all names of an acquire share one. */
+    /* A transaction needs up to one token for each name; all names of an acquire share one. */
     uint64_t needed = command->type == COMMAND_ACQUIRE ? 1 : names->count;
     if (core_tokens_left(t->core) < needed) {
-        advance_if_due(t); /* if it could not be proposed before */
+        advance_if_due(t); /* in case it could not be proposed before */
         return TIER_LATER;
     }
     apply(t, command, cookie);
     return TIER_TAKEN;
 }
 
-static bool is_ours(const struct memory_tier *t, enum tier asked, const struct command *command)
+static bool is_ours(const struct memory_tier *t, enum tier requested, const struct command *command)
 {
     struct lock_view lock;
     struct id lease = {0, 0};
@@ -385,26 +388,26 @@ static bool is_ours(const struct memory_tier *t, enum tier asked, const struct c
     if (token != 0) {
         return tier_of_token(token) == TIER_EFFICIENCY;
     }
-    return asked == TIER_EFFICIENCY || view_knows_lease(t->core, lease);
+    return requested == TIER_EFFICIENCY || view_knows_lease(t->core, lease);
 }
 
-enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier asked,
+enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier requested,
                                    const struct command *command, void *cookie,
                                    struct tier_time now)
 {
     hf_assert(cookie != NULL);
     if (t->core == NULL) {
-        return asked == TIER_EFFICIENCY ? TIER_LATER : TIER_PROPOSE;
+        return requested == TIER_EFFICIENCY ? TIER_LATER : TIER_PROPOSE;
     }
     if (memory_tier_is_counted(command)) {
-        return take_names(t, asked, command, cookie, now);
+        return take_names(t, requested, command, cookie, now);
     }
     bool is_gone = command->type == COMMAND_NODE_GONE;
-    if (!is_gone && !is_ours(t, asked, command)) {
+    if (!is_gone && !is_ours(t, requested, command)) {
         return TIER_PROPOSE;
     }
     if (!now.majority) {
-        return TIER_LATER; /* also a node that is gone: what is due would be granted on the way */
+        return TIER_LATER; /* also for the end of a node: applying it would grant what is due */
     }
     if (is_gone) {
         tier_begin(t, now);
@@ -416,7 +419,7 @@ enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier asked,
     return TIER_TAKEN;
 }
 
-/* ---- what happens in the replicated state ---- */
+/* ---- changes of the replicated state ---- */
 
 static void follow_session(struct memory_tier *t, uint32_t tenant, struct id id)
 {

@@ -5,10 +5,10 @@
 #include "base/panic.h"
 #include "replica/engine.h"
 
-/* On the wire only, beside libraft's types: an AppendEntries that is not answered. */
+/* Used on the wire only, in addition to libraft's types: an AppendEntries that is not answered. */
 #define TYPE_COMMIT (RAFT_TIMEOUT_NOW + 1)
 
-/* Room for everything but entries and members. */
+/* Space for everything but entries and members. */
 #define HEAD_MAX 256
 
 static void *must(void *memory)
@@ -198,8 +198,8 @@ static unsigned char take_version(struct reader *r)
     return (unsigned char)value;
 }
 
-/* Two walks over the bytes: the first finds out whether and how much, the second copies into one
- * block, which is how libraft wants to free it. */
+/* Reads the bytes twice: first to check and measure them, then to copy them into one block, because
+ * libraft frees one block. */
 static bool take_entries(struct reader *r, uint32_t count, struct raft_entry **out)
 {
     *out = NULL;
@@ -342,7 +342,7 @@ bool message_decode(struct slice bytes, uint64_t sender, const char *sender_addr
     out->message.server_id = sender;
     out->message.server_address = sender_address;
     if (!take_body(&r, out)) {
-        return false; /* what it had taken it has given back */
+        return false; /* it has freed what it had allocated */
     }
     if (!reader_done(&r) || (out->is_unanswered && out->entries != NULL)) {
         message_drop(out);

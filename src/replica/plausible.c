@@ -1,4 +1,4 @@
-/* Whether a message of a member can be true, see plausible.h. */
+/* Whether a message of a member is plausible, see plausible.h. */
 #include "replica/plausible.h"
 
 #include <stdarg.h>
@@ -8,12 +8,12 @@
 #include "replica/engine.h"
 
 #define TERM_SLACK (UINT64_C(1) << 32)
-#define TERM_MOST (UINT64_C(1) << 48) /* for who has no log yet, and so nothing to compare with */
+#define TERM_MOST (UINT64_C(1) << 48) /* for a node without a log to compare with */
 
 #define TIME_SLACK_MS 10000
 #define WINDOW_MS 60000
-#define FALL_MS 1000 /* of the line, a window */
-#define DRIFT 1000   /* S1.6: one part in so many */
+#define FALL_MS 1000 /* by which the line falls in a window, at most */
+#define DRIFT 1000   /* S1.6: one part in this many */
 #define FORGET_MS 60000
 #define SETTLE_MS 2000
 #define TIME_MOST_MS (UINT64_C(1) << 45) /* 1,100 years */
@@ -79,8 +79,8 @@ static const char *check_term(struct plausible *p, const struct engine *e,
 
 /* ---- time ---- */
 
-/* The first message may have come late, or be of an older version, whose first message as a leader
- * carries an earlier time. */
+/* The first message may be late. Or its sender runs an older version, whose first message as a
+ * leader carries an earlier time. */
 static bool is_settling(const struct plausible *p, uint64_t now_ms)
 {
     return now_ms - p->since_ms < SETTLE_MS;
@@ -114,7 +114,7 @@ static void note_time(struct plausible *p, uint64_t cluster_ms, uint64_t now_ms)
     p->heard_ms = now_ms;
 }
 
-/* The latest cluster time that is believed now. */
+/* The latest cluster time that is accepted now. */
 static uint64_t latest_ms(const struct plausible *p, const struct engine *e, uint64_t now_ms)
 {
     if (p->has_line && now_ms - p->heard_ms <= FORGET_MS && !is_settling(p, now_ms)) {
@@ -137,8 +137,8 @@ static const char *refuse_time(struct plausible *p, const struct raft_message *m
 
 /* ---- what libraft would not survive ---- */
 
-/* The term of the entry that is committed at `index` here; 0: none is, or it is not in the log any
- * more. */
+/* The term of the entry that is committed here at `index`; 0: none is, or it is no longer in the
+ * log. */
 static uint64_t committed_term(const struct engine *e, uint64_t index)
 {
     if (index == 0 || index > e->committed) {
@@ -261,7 +261,7 @@ static const char *check_vote_request(struct plausible *p, const struct raft_mes
     return is_sound ? NULL : refuse_order(p, m);
 }
 
-/* A vote is given in the term that it was asked for in. */
+/* A vote is granted in the term for which it was requested. */
 static const char *check_vote(struct plausible *p, const struct engine *e,
                               const struct raft_message *m)
 {
@@ -280,7 +280,7 @@ const char *plausible_check(struct plausible *p, const struct engine *e,
     const struct raft_message *m = &in->message;
     const char *refusal = check_term(p, e, m, now_ms);
     if (engine_is_leader(e)) {
-        note_time(p, e->cluster_ms, now_ms); /* ours is a leader's */
+        note_time(p, e->cluster_ms, now_ms); /* our time is a leader's */
     }
     if (refusal != NULL) {
         return refusal;
@@ -293,8 +293,8 @@ const char *plausible_check(struct plausible *p, const struct engine *e,
         return check_vote_request(p, m);
     case RAFT_REQUEST_VOTE_RESULT:
         return check_vote(p, e, m);
-    case RAFT_APPEND_ENTRIES_RESULT: /* its index is not always set by libraft, and bounded there */
-    case RAFT_TIMEOUT_NOW:           /* compared by libraft with what is here */
+    case RAFT_APPEND_ENTRIES_RESULT: /* libraft bounds its index, and does not always set it */
+    case RAFT_TIMEOUT_NOW:           /* libraft compares it with its own log */
         break;
     }
     return NULL;

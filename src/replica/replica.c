@@ -6,13 +6,13 @@
 #include "core/view.h"
 #include "replica/internal.h"
 
-/* How long a disk that is slow may put off applying. */
+/* How long a slow disk may defer applying. */
 #define APPLY_AT_LEAST_US 2000
 
-/* S1.4: while a deadline is pending, time is logged at least that often. */
+/* S1.4: while a deadline is pending, time is logged at least this often. */
 #define TICK_AT_LEAST_US 10000000
 
-/* An upgrade that came to nothing is proposed again. */
+/* An upgrade that was not applied is proposed again after this time. */
 #define UPGRADE_AGAIN_US 1000000
 
 static uint64_t ms_of(struct replica_time now)
@@ -46,12 +46,12 @@ static void batch_submit(struct replica *r, struct replica_time now)
         return;
     }
     f.index = entries_last(&r->engine.log);
-    if (r->flight_count == MAX_FLIGHTS) { /* left over from terms long gone */
+    if (r->flight_count == MAX_FLIGHTS) { /* left from much earlier terms */
         flight_fail(r, 0, REPLICA_UNKNOWN);
     }
     r->flights[r->flight_count++] = f;
     batch_reset(r);
-    r->engine.may_tell = false; /* it carried the commit index */
+    r->engine.may_tell = false; /* the batch carried the commit index */
 }
 
 static bool may_submit(const struct replica *r)
@@ -75,12 +75,12 @@ static uint64_t close_at_us(const struct replica *r, struct replica_time now)
     return batch_close_at_us(&s);
 }
 
-static void batch_note(struct replica *r, uint32_t who, struct replica_time now)
+static void batch_note(struct replica *r, uint32_t hash, struct replica_time now)
 {
     if (r->commands.count + r->barriers.count == 0) {
         r->first_us = now.boot_us;
     }
-    return_predictor_note_request(&r->predictor, who);
+    return_predictor_note_request(&r->predictor, hash);
     r->heard_us = batch_heard_us(r->heard_us, now.boot_us);
 }
 
@@ -89,7 +89,7 @@ static bool is_lazy(enum command_type type)
     return type == COMMAND_TICK || type == COMMAND_KEEPALIVE;
 }
 
-/* How long a lazy command may wait for others (S4.5): a twentieth of the shortest TTL in it. */
+/* A lazy command may wait for others for this part of the shortest TTL in it (S4.5). */
 enum { LAZY_PARTS = 20 };
 
 static uint64_t lazy_us(const struct replica *r, const struct command *command)
@@ -124,35 +124,35 @@ static enum hf_error batch_add(struct replica *r, const struct command *command,
         uint64_t wait_us = lazy_us(r, command);
         r->lazy_us = wait_us < r->lazy_us ? wait_us : r->lazy_us;
     } else if (r->lazy == r->commands.count + r->barriers.count) {
-        r->first_us = now.boot_us; /* the first one in a hurry */
+        r->first_us = now.boot_us; /* the first command that is not lazy */
     }
     cookies_add(r, &r->commands, cookie);
     return HF_OK;
 }
 
-/* Telling the commit index (E11). Who was just answered often asks again in a moment, and then the
- * next batch carries it: that long it waits, as the batch does, unless somebody at another node is
- * known to wait for it. */
+/* Sending the commit index (E11). Clients that were just answered often send their next request
+ * immediately, and then the next batch carries the commit index. So it waits for the same pause as
+ * the batch, unless a request at another node is known to wait for it. */
 
-static void plan_to_tell(struct replica *r, struct replica_time now)
+static void plan_commit_send(struct replica *r, struct replica_time now)
 {
     if (!r->leading || !r->engine.may_tell) {
-        r->tell_us = UINT64_MAX;
+        r->send_commit_us = UINT64_MAX;
         r->peer_waits = false;
         return;
     }
     uint64_t at_us = now.boot_us + (r->peer_waits ? 0 : BATCH_QUIET_US);
-    r->tell_us = at_us < r->tell_us ? at_us : r->tell_us;
+    r->send_commit_us = at_us < r->send_commit_us ? at_us : r->send_commit_us;
 }
 
-static void tell_if_due(struct replica *r, struct replica_time now)
+static void send_commit_if_due(struct replica *r, struct replica_time now)
 {
-    if (now.boot_us < r->tell_us) {
+    if (now.boot_us < r->send_commit_us) {
         return;
     }
     if (r->commands.count + r->barriers.count > r->lazy && !flight_in_this_term(r) &&
         may_submit(r)) {
-        r->tell_us = close_at_us(r, now); /* with the batch that is about to go */
+        r->send_commit_us = close_at_us(r, now); /* with the batch that is about to close */
         return;
     }
     replica_enter(r, now);
@@ -160,7 +160,7 @@ static void tell_if_due(struct replica *r, struct replica_time now)
     replica_leave(r, now);
 }
 
-/* Time passes by itself only where something waits for it. */
+/* Logs the time only while a deadline is pending. */
 static bool tick_is_due(const struct replica *r, struct replica_time now, uint64_t *at_us)
 {
     uint64_t due_ms = core_next_due_ms(r->core);
@@ -182,7 +182,7 @@ static void tick_if_due(struct replica *r, struct replica_time now)
         command_init(&tick, COMMAND_TICK);
         (void)batch_add(r, &tick, NULL, now);
         if (core_next_due_ms(r->core) <= core_now_ms(r->core)) {
-            r->lazy--; /* work was left over by a bound (S2.1): the rest goes at once */
+            r->lazy--; /* a bound left work over (S2.1): continue at once */
         }
     }
 }
@@ -198,7 +198,7 @@ static void upgrade_if_all_can(struct replica *r, struct replica_time now)
 
 /* Leadership. */
 
-/* S1.3: the first entry of a new leader; until it is applied nothing else is sealed. */
+/* S1.3: the first entry of a new leader. Until it is applied no other entry is submitted. */
 static void submit_lead(struct replica *r, struct replica_time now)
 {
     struct command lead;
@@ -217,7 +217,7 @@ static void submit_lead(struct replica *r, struct replica_time now)
     }
 }
 
-/* The highest stamp in the log, applied or not (S1.3). */
+/* The highest timestamp in the log, applied or not (S1.3). */
 static uint64_t log_stamp_ms(struct replica *r)
 {
     uint64_t highest_ms = core_now_ms(r->core);
@@ -242,7 +242,8 @@ static void leader_begin(struct replica *r, struct replica_time now)
     submit_lead(r, now);
 }
 
-/* What was gathered was surely not done. What is in flight may yet be: its index will tell. */
+/* The commands of the open batch were certainly not done. A batch in flight may still be committed:
+ * the entry at its index decides. */
 static void leader_end(struct replica *r, struct replica_time now)
 {
     r->leading = false;
@@ -262,8 +263,8 @@ static uint64_t leader_id(const struct replica *r)
     return id;
 }
 
-/* Highest stamp of the log (S1.3): those of entries not applied yet count as well. */
-static void hear_entries(struct replica *r, uint64_t from)
+/* Notes the timestamps of the log, also of entries that are not applied yet (S1.3). */
+static void note_entry_times(struct replica *r, uint64_t from)
 {
     for (uint64_t i = from; i <= entries_last(&r->engine.log); i++) {
         struct replica_entry entry;
@@ -280,13 +281,12 @@ void replica_enter(struct replica *r, struct replica_time now)
     r->engine.cluster_ms = clock_now_ms(&r->clock, now.boot_us);
 }
 
-/* A follower that has entries on their way to the disk, or has just acknowledged them, applies
- * later what is committed: the leader, and everybody who was promised an answer, waits for the
- * acknowledgement and for nothing else that a follower does (decision 0014). */
-static void apply_or_put_off(struct replica *r, struct replica_time now)
+/* A follower whose entries are being written, or that has just acknowledged them, defers applying.
+ * The leader and its clients wait only for the acknowledgement (decision 0014). */
+static void apply_or_defer(struct replica *r, struct replica_time now)
 {
     bool is_due = now.boot_us >= r->apply_us;
-    if (!r->puts_off || is_due || r->leading || r->engine.installing ||
+    if (!r->may_defer_apply || is_due || r->leading || r->engine.installing ||
         r->applied == raft_commit_index(&r->engine.raft)) {
         r->apply_us = UINT64_MAX;
         apply_committed(r, now);
@@ -308,9 +308,9 @@ void replica_leave(struct replica *r, struct replica_time now)
     } else if (r->leading && r->lead_index == 0) {
         submit_lead(r, now);
     }
-    apply_or_put_off(r, now);
-    r->puts_off = false;
-    if (r->leading && !engine_is_leader(&r->engine)) { /* it was voted out by what it applied */
+    apply_or_defer(r, now);
+    r->may_defer_apply = false;
+    if (r->leading && !engine_is_leader(&r->engine)) { /* what it applied ended its leadership */
         leader_end(r, now);
         r->options.ports.on_change(r->options.ports.ctx);
     }
@@ -318,14 +318,14 @@ void replica_leave(struct replica *r, struct replica_time now)
         r->known_leader = leader_id(r);
         r->options.ports.on_change(r->options.ports.ctx);
     }
-    plan_to_tell(r, now);
+    plan_commit_send(r, now);
     snapshot_if_due(r);
     uint64_t keep_from = r->applied < r->engine.reported ? r->applied : r->engine.reported;
     entries_evict(&r->engine.log, keep_from);
     r->in_call = false;
 }
 
-/* Life. */
+/* Start and end. */
 
 void replica_on_event(void *ctx, const struct event *event)
 {
@@ -333,9 +333,9 @@ void replica_on_event(void *ctx, const struct event *event)
     bool answers_a_waiter = event->type == EVENT_GRANTED || event->type == EVENT_WAIT_ENDED ||
                             event->type == EVENT_SUPERSEDED;
     if (answers_a_waiter && event->attachment != 0 && event->node != r->options.id) {
-        r->peer_waits = true; /* the node that it is attached through */
+        r->peer_waits = true; /* the node that the waiter is attached through */
     }
-    if (answers_a_waiter && event->attachment != 0 && event->part <= 1) { /* once */
+    if (answers_a_waiter && event->attachment != 0 && event->part <= 1) { /* once for all parts */
         return_predictor_note_answer(&r->predictor, client_hash(event->session, event->client));
     }
     r->options.ports.on_event(r->options.ports.ctx, event);
@@ -348,8 +348,8 @@ static void find_members(struct replica *r, const struct replica_start *start)
     }
 }
 
-/* The entries come one by one, so that only those are in memory that the engine keeps. NULL: all of
- * them are sound. */
+/* Loads the entries one by one, so that memory holds only those that the engine keeps. NULL: all of
+ * them are valid. */
 static const char *load_entries(struct replica *r, const struct replica_start *start)
 {
     struct entries *log = &r->engine.log;
@@ -380,7 +380,7 @@ struct replica *replica_new(const struct replica_options *options,
     struct replica *r = memory_alloc(options->memory, sizeof(*r));
     memset(r, 0, sizeof(*r));
     r->options = *options;
-    r->tell_us = UINT64_MAX;
+    r->send_commit_us = UINT64_MAX;
     r->apply_us = UINT64_MAX;
     r->buffer = memory_alloc(options->memory, BATCH_BYTES);
     batch_reset(r);
@@ -395,7 +395,7 @@ struct replica *replica_new(const struct replica_options *options,
     clock_hear(&r->clock, start->snapshot.term, core_now_ms(r->core));
     r->applied = start->snapshot.index;
     *problem = members_problem(start);
-    if (*problem == NULL) { /* before the start: an only voter leads in it */
+    if (*problem == NULL) { /* before the start, because an only voter leads at once */
         *problem = load_entries(r, start);
     }
     if (*problem != NULL) {
@@ -434,7 +434,7 @@ void replica_free(struct replica *r)
     memory_free(r->options.memory, r, sizeof(*r));
 }
 
-/* From the world. */
+/* Input. */
 
 uint64_t replica_next_us(const struct replica *r)
 {
@@ -450,7 +450,7 @@ uint64_t replica_next_us(const struct replica *r)
     if (!r->unwatched || r->engine.write_count == 0) {
         next = next < r->apply_us ? next : r->apply_us;
     }
-    return next < r->tell_us ? next : r->tell_us;
+    return next < r->send_commit_us ? next : r->send_commit_us;
 }
 
 void replica_on_timer(struct replica *r, struct replica_time now)
@@ -479,13 +479,14 @@ bool replica_receive(struct replica *r, uint64_t peer, struct slice message,
     bool fine = engine_receive(&r->engine, peer, message, ms_of(now), &heard);
     clock_hear(&r->clock, heard.term, heard.ms);
     if (fine && heard.is_answer && r->leading) {
-        /* It may have waited in our socket: what counts is when we sent what it answers. */
+        /* The answer may have waited in our socket: the send time of the answered message
+         * counts. */
         uint64_t sent_us = clock_when_us(&r->clock, heard.answer_ms);
         contact_note(&r->contact, peer, sent_us < now.boot_us ? sent_us : now.boot_us);
         contact_hear(&r->contact, peer, now.boot_us);
     }
-    hear_entries(r, last + 1);
-    r->puts_off = r->engine.write_count > 0;
+    note_entry_times(r, last + 1);
+    r->may_defer_apply = r->engine.write_count > 0;
     replica_leave(r, now);
     r->refusal = heard.refusal;
     return fine;
@@ -496,7 +497,7 @@ void replica_written(struct replica *r, uint64_t last, struct replica_time now)
     replica_enter(r, now);
     engine_written(&r->engine, last, ms_of(now));
     snapshot_abandon_if_possible(r, now);
-    r->puts_off = true;
+    r->may_defer_apply = true;
     replica_leave(r, now);
 }
 
@@ -555,18 +556,18 @@ void replica_flush(struct replica *r, struct replica_time now)
         batch_submit(r, now);
         replica_leave(r, now);
     }
-    tell_if_due(r, now);
+    send_commit_if_due(r, now);
 }
 
-/* Who was answered can only come back when the answer has left: writing 64 of them takes longer
- * than the pause by which batch.c knows that nobody comes any more. */
+/* A client can return only when its answer is written. Writing 64 answers takes longer than
+ * BATCH_QUIET_US, so that pause begins now. */
 void replica_answers_left(struct replica *r, struct replica_time now)
 {
     r->answering = false;
     r->answered_us = now.boot_us;
     r->heard_us = now.boot_us;
-    if (r->tell_us != UINT64_MAX && !r->peer_waits) {
-        r->tell_us = now.boot_us + BATCH_QUIET_US;
+    if (r->send_commit_us != UINT64_MAX && !r->peer_waits) {
+        r->send_commit_us = now.boot_us + BATCH_QUIET_US;
     }
 }
 

@@ -4,13 +4,13 @@
 #include "base/panic.h"
 
 enum {
-    FADES = 8,   /* what a batch counts for falls by an eighth with each one after it */
-    BELIEF = 64, /* in how many answers, to begin with */
-    MOST = 3,    /* where three of four come back, the others are on their way */
-    MOST_OF = 4,
+    DECAY = 8,            /* the weight of a batch falls by an eighth with each later batch */
+    INITIAL_ANSWERS = 64, /* clients that the initial prediction counts as answered and returned */
+    MOST_DIVIDEND = 3,    /* where three of four return, all are expected */
+    MOST_DIVISOR = 4,
 };
 
-static uint32_t who_of_text(struct slice text)
+static uint32_t hash_of_text(struct slice text)
 {
     uint32_t hash = 2166136261u; /* FNV-1a */
     for (size_t i = 0; i < text.len; i++) {
@@ -19,7 +19,7 @@ static uint32_t who_of_text(struct slice text)
     return text.len == 0 ? 0 : hash ^ hash >> 12;
 }
 
-static uint32_t who_of_id(struct id id)
+static uint32_t hash_of_id(struct id id)
 {
     uint64_t bits = id.high ^ id.low;
     return (uint32_t)(bits ^ bits >> 32);
@@ -47,7 +47,7 @@ static struct slice client_of(const struct command *command)
 
 uint32_t client_hash(struct id session, struct slice client)
 {
-    return id_is_zero(session) ? who_of_text(client) : who_of_id(session);
+    return id_is_zero(session) ? hash_of_text(client) : hash_of_id(session);
 }
 
 uint32_t client_hash_of_command(const struct command *command)
@@ -55,48 +55,49 @@ uint32_t client_hash_of_command(const struct command *command)
     return client_hash(command->session, client_of(command));
 }
 
-void return_predictor_init(struct predictor *c)
+void return_predictor_init(struct return_predictor *p)
 {
-    *c = (struct predictor){.answered_before = BELIEF, .returned_before = BELIEF};
+    *p = (struct return_predictor){.answered_decayed = INITIAL_ANSWERS,
+                                   .returned_decayed = INITIAL_ANSWERS};
 }
 
-void return_predictor_begin_batch(struct predictor *c)
+void return_predictor_begin_batch(struct return_predictor *p)
 {
-    hf_assert(c->returned <= c->answered);
-    if (c->answered > 0) {
-        c->answered_before += (uint64_t)c->answered * FADES - c->answered_before / FADES;
-        c->returned_before += (uint64_t)c->returned * FADES - c->returned_before / FADES;
+    hf_assert(p->returned <= p->answered);
+    if (p->answered > 0) {
+        p->answered_decayed += (uint64_t)p->answered * DECAY - p->answered_decayed / DECAY;
+        p->returned_decayed += (uint64_t)p->returned * DECAY - p->returned_decayed / DECAY;
     }
-    if (c->returned < c->answered) { /* else all places are 0 */
-        memset(c->away, 0, sizeof(c->away));
+    if (p->returned < p->answered) { /* else all slots are 0 */
+        memset(p->awaited, 0, sizeof(p->awaited));
     }
-    c->answered = 0;
-    c->returned = 0;
+    p->answered = 0;
+    p->returned = 0;
 }
 
-void return_predictor_note_answer(struct predictor *c, uint32_t who)
+void return_predictor_note_answer(struct return_predictor *p, uint32_t hash)
 {
-    uint16_t *place = &c->away[who % NODE_WAITERS_PLACES];
-    if (*place < UINT16_MAX) {
-        (*place)++;
-        c->answered++;
-    }
-}
-
-void return_predictor_note_request(struct predictor *c, uint32_t who)
-{
-    uint16_t *place = &c->away[who % NODE_WAITERS_PLACES];
-    if (*place > 0) {
-        (*place)--;
-        c->returned++;
+    uint16_t *slot = &p->awaited[hash % RETURN_SLOTS];
+    if (*slot < UINT16_MAX) {
+        (*slot)++;
+        p->answered++;
     }
 }
 
-uint32_t return_predictor_expected(const struct predictor *c)
+void return_predictor_note_request(struct return_predictor *p, uint32_t hash)
 {
-    uint64_t of = c->answered_before;
-    if (c->returned_before * MOST_OF >= of * MOST) {
-        return c->answered;
+    uint16_t *slot = &p->awaited[hash % RETURN_SLOTS];
+    if (*slot > 0) {
+        (*slot)--;
+        p->returned++;
     }
-    return (uint32_t)((c->answered * c->returned_before + of / 2) / of);
+}
+
+uint32_t return_predictor_expected(const struct return_predictor *p)
+{
+    uint64_t answered = p->answered_decayed;
+    if (p->returned_decayed * MOST_DIVISOR >= answered * MOST_DIVIDEND) {
+        return p->answered;
+    }
+    return (uint32_t)((p->answered * p->returned_decayed + answered / 2) / answered);
 }

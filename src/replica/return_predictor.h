@@ -1,42 +1,43 @@
-/* How many of those whom a batch answers ask again at once: batch.c waits for so many, no more.
+/* Predicts how many clients send their next request right after they are answered; batch.c keeps a
+ * batch open for that many.
  *
- * Clients that do one thing after the other come back as soon as they are answered, and a batch is
- * larger if it waits for them. Where requests come as they come (many users, a little each) those
- * who were answered are not about to ask again: who waits for them waits for strangers, and those
- * come evenly, so the waiting never ends before its time. Counting arrivals does not tell the two
- * apart, because strangers fill the places; so each is known by his session or his client's name.
+ * A client with one outstanding request sends the next one as soon as it has its answer, so a short
+ * wait makes the next batch larger. Independent clients do not, and waiting for them only adds
+ * latency. The arrival rate can be the same in both cases. So the predictor counts how many of the
+ * clients that one batch answers return before the next batch is answered.
  *
- * Places are by hash: two who share one are taken for each other, which costs a few microseconds.
- * So are those whom nothing tells apart: the threads of one session, readers. */
+ * Clients are indexed by a hash of the session id or the client name. A collision merges two
+ * clients; so does the hash 0 of all clients that have neither. That costs microseconds, not
+ * correctness. */
 #ifndef HOLDFAST_REPLICA_RETURN_PREDICTOR_H
 #define HOLDFAST_REPLICA_RETURN_PREDICTOR_H
 
 #include "core/command.h"
 
-#define NODE_WAITERS_PLACES 4096u
+#define RETURN_SLOTS 4096u
 
-struct predictor {
-    uint16_t away[NODE_WAITERS_PLACES]; /* whom the last batch answered and who is not back yet */
-    uint32_t answered;                  /* by the last batch */
-    uint32_t returned;                  /* of those, before the next batch is answered */
-    /* The same of the batches before, each counting for less than the one after it. */
-    uint64_t answered_before;
-    uint64_t returned_before;
+struct return_predictor {
+    uint16_t awaited[RETURN_SLOTS]; /* answered by the last batch, not back yet */
+    uint32_t answered;              /* clients answered by the last batch */
+    uint32_t returned;              /* of those, how many are back */
+    uint64_t answered_decayed;      /* the same two, exponentially decayed over earlier batches */
+    uint64_t returned_decayed;
 };
 
-/* Whose command it is; 0: nothing tells. */
+/* The hash of the client that sends the command; 0: the command names no client. */
 uint32_t client_hash_of_command(const struct command *command);
 uint32_t client_hash(struct id session, struct slice client);
 
-/* At first it is believed that everybody comes back. */
-void return_predictor_init(struct predictor *c);
-/* A batch is about to be answered; whoever of the last one is not back now, is late. */
-void return_predictor_begin_batch(struct predictor *c);
-void return_predictor_note_answer(struct predictor *c, uint32_t who);
-/* Somebody asks. */
-void return_predictor_note_request(struct predictor *c, uint32_t who);
-/* How many of those whom the last batch answered will probably be back soon: all where most are,
- * since on a busy machine some are late now and then, and a batch of nearly all of them pays. */
-uint32_t return_predictor_expected(const struct predictor *c);
+/* The initial prediction is that all clients return. */
+void return_predictor_init(struct return_predictor *p);
+/* To be called before the answers of a batch are noted. A client of the batch before that is not
+ * back yet counts as not returned. */
+void return_predictor_begin_batch(struct return_predictor *p);
+void return_predictor_note_answer(struct return_predictor *p, uint32_t hash);
+/* A request was received. */
+void return_predictor_note_request(struct return_predictor *p, uint32_t hash);
+/* How many of the clients that the last batch answered will probably return soon. Returns all of
+ * them where most return: the others are only late, and a larger batch is worth the wait. */
+uint32_t return_predictor_expected(const struct return_predictor *p);
 
 #endif

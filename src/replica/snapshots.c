@@ -1,5 +1,5 @@
-/* Snapshots of a replica: when one is taken, one that is received, and one that does not arrive.
- * The bytes are the node's business (ports.h). */
+/* Snapshots of a replica: taking one, installing a received one, and abandoning one that does not
+ * arrive. The node reads and writes the bytes (ports.h). */
 #include "base/panic.h"
 #include "replica/internal.h"
 
@@ -34,7 +34,7 @@ void replica_snapshot_taken(struct replica *r, uint64_t index, struct replica_ti
     hf_assert(r->taking);
     r->taking = false;
     if (r->engine.installing || r->engine.coming.index != index) {
-        return; /* one from the leader overtook it */
+        return; /* a snapshot from the leader replaced it */
     }
     replica_enter(r, now);
     engine_snapshot_taken(&r->engine, r->options.trailing, ms_of(now));
@@ -84,7 +84,7 @@ void replica_snapshot_installed(struct replica *r, struct core *core, struct rep
     replica_leave(r, now);
 }
 
-/* Else it is tried again when a write has ended. */
+/* If it is not possible yet, the end of a write tries it again. */
 void snapshot_abandon_if_possible(struct replica *r, struct replica_time now)
 {
     if (r->abandons && engine_may_abandon_snapshot(&r->engine)) {

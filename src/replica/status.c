@@ -1,4 +1,4 @@
-/* What a member tells of itself, see replica.h. Reads, and changes nothing. */
+/* Read-only queries of the state of a member, see replica.h. */
 #include "replica/internal.h"
 
 void replica_status(const struct replica *r, struct replica_time now, struct replica_status *out)

@@ -1,20 +1,21 @@
-/* The seam behind the EFFICIENCY tier (S10.3): where a backend, for example an operator's Redis,
- * confirms what the memory of the leader has decided.
+/* The interface to a backend of the EFFICIENCY tier (S10.3), for example an operator's Redis. The
+ * backend confirms what the leader's memory has decided.
  *
- * The core in memory stays the one that decides queues, sessions, TTLs and tokens. A backend hears
- * of each name that is given away, kept longer or given back. While it has not confirmed a grant
- * nobody is told of it: neither the result of the acquire nor an event leaves the tier.
+ * The core in memory decides queues, sessions, TTLs and tokens. The backend is called for each name
+ * that is granted, renewed or released. Until it has confirmed a grant, neither the result of the
+ * acquire nor an event leaves the tier.
  *
- *      core: GRANTED ─▶ grant() ──memory_tier_confirm(token, word), and by the word:
- *           TIER_CONFIRMED ─▶ the result, or the event, is told
- *           TIER_WAITS ─▶ it waits like one in the queue, and another word comes
- *           TIER_FOREIGN, TIER_FAILED, TIER_AGAIN ─▶ it is taken back
- *      core: renewed ─▶ renew() ──memory_tier_confirm_renewal─▶ the result is told
+ *      core: GRANTED ─▶ grant() ──▶ memory_tier_confirm(token, word), with the word:
+ *           TIER_CONFIRMED ─▶ the result, or the event, is reported
+ *           TIER_WAITS ─▶ it waits like one in the queue, and another word follows
+ *           TIER_FOREIGN, TIER_FAILED, TIER_AGAIN ─▶ the grant is revoked
+ *      core: renewed ─▶ renew() ──▶ memory_tier_confirm_renewal ──▶ the result is reported
  *      core: released, expired, forced ─▶ end()
- *      core: released ─▶ release() ──memory_tier_confirm_release─▶ the result is told
- *      the backend lost it: memory_tier_lose ─▶ it expires, end() comes before that returns
+ *      core: released ─▶ release() ──▶ memory_tier_confirm_release ──▶ the result is reported
+ *      the backend lost it: memory_tier_lose ─▶ it expires; end() is called before that returns
  *
- * Calls come from inside memory_tier_*: a backend must not call back before it has returned. */
+ * The backend is called from inside memory_tier_*. It must not call the tier before it has
+ * returned. */
 #ifndef HOLDFAST_REPLICA_TIER_BACKEND_H
 #define HOLDFAST_REPLICA_TIER_BACKEND_H
 
@@ -27,14 +28,15 @@ struct memory_tier;
 
 enum tier_word {
     TIER_CONFIRMED,
-    TIER_WAITS,   /* of a grant: it takes longer */
-    TIER_FOREIGN, /* of a grant: somebody else has it there, and the wait is over; of a renewal:
-                     lost */
-    TIER_FAILED,  /* the backend is away, nothing is granted */
-    TIER_AGAIN,   /* ... and it should be asked for again; of a renewal or release: nobody knows */
+    TIER_WAITS,   /* a grant: it takes longer */
+    TIER_FOREIGN, /* a grant: another holder has it in the backend, and the wait is over; a
+                     renewal: lost */
+    TIER_FAILED,  /* the backend is not reachable, nothing is granted */
+    TIER_AGAIN,   /* ... and the client should retry; a renewal or release: the result is not
+                     known */
 };
 
-/* One name under a token; of a multi-lock there are several. Borrowed for the call. */
+/* One name under a token; a multi-lock has several. Borrowed for the call. */
 struct tier_hold {
     struct slice name;
     struct slice client;
@@ -42,32 +44,34 @@ struct tier_hold {
     struct id lease;
     uint32_t part;    /* from 1 ... */
     uint32_t parts;   /* ... of so many */
-    uint32_t ttl_ms;  /* the whole of it; its session may leave less */
-    uint64_t wait_ms; /* how long it may still be waited for; UINT64_MAX: without limit */
-    bool is_new;      /* an acquire; false: it had waited */
+    uint32_t ttl_ms;  /* the full TTL; the deadline of its session may be earlier */
+    uint64_t wait_ms; /* the remaining wait; UINT64_MAX: no limit */
+    bool is_new;      /* a new acquire; false: it has waited in the queue */
 };
 
 struct tier_backend {
     void *ctx;
-    /* A lead begins whose tokens are above this one, or (0) ends: all is void. */
+    /* `first` > 0: a leadership begins, and its tokens are above `first`. 0: it ends, and every
+     * grant is void. */
     void (*lead)(void *ctx, uint64_t first);
-    /* Where a new acquire goes now: TIER_CONFIRMED: here; TIER_FAILED: nowhere; TIER_AGAIN: to the
+    /* Where a new acquire goes now. TIER_CONFIRMED: here; TIER_FAILED: nowhere; TIER_AGAIN: to the
      * other tier. */
     enum tier_word (*route)(void *ctx);
-    /* Acquires that asked for this tier may be in the other one, by the above. */
+    /* Because of `route`, acquires that requested this tier may be in the other one. */
     bool falls_back;
-    /* False: there is no need to wait, it is confirmed. True: memory_tier_confirm follows. Asked
-     * for each part; confirmed once for the token. */
+    /* False: it is confirmed already. True: memory_tier_confirm follows. Called for each part;
+     * confirmed once for the token. */
     bool (*grant)(void *ctx, const struct tier_hold *hold);
-    /* False: no need to wait. True: memory_tier_confirm_renewal follows. */
+    /* False: it is confirmed already. True: memory_tier_confirm_renewal follows. */
     bool (*renew)(void *ctx, uint64_t token, uint32_t ttl_ms);
     void (*end)(void *ctx, uint64_t token, struct slice name);
-    /* After all of it ended. False: no need to wait. True: memory_tier_confirm_release follows. */
+    /* Called after all parts ended. False: it is confirmed already. True:
+     * memory_tier_confirm_release follows. */
     bool (*release)(void *ctx, uint64_t token);
 };
 
-/* Unknown tokens (ended meanwhile) are ignored, by all of them. `holder` (for people, any bytes)
- * and `holder_ms` (UINT64_MAX: without end) go with TIER_FOREIGN. */
+/* All of these ignore unknown tokens, which ended meanwhile. `holder` (any bytes, for display) and
+ * `holder_ms` (UINT64_MAX: no limit) are used with TIER_FOREIGN. */
 void memory_tier_confirm(struct memory_tier *t, uint64_t token, enum tier_word word,
                          struct slice holder, uint64_t holder_ms);
 void memory_tier_confirm_renewal(struct memory_tier *t, uint64_t token, enum tier_word word);

@@ -1,10 +1,10 @@
-/* What a backend must confirm before anybody is told (tier_backend.h).
+/* What a backend must confirm before it is reported (tier_backend.h).
  *
- *      granted by the core ─▶ held ──confirmed──▶ told
- *                              │ │ it takes longer: the acquire is answered like a queued one, with
- *                              │ │ an attachment number of ours, and the grant does not expire
- *                              │ └──▶ waits ──confirmed──▶ told by the event, its TTL starts now
- *                              └─ refused, or over ──▶ taken back: the core forgets that it was */
+ *      granted by the core ─▶ held ──confirmed──▶ reported
+ *                              │ │ it takes longer: the acquire is answered like a queued one,
+ *                              │ │ with an attachment number of this tier; the grant stays
+ *                              │ └──▶ waits ──confirmed──▶ reported by the event, its TTL starts now
+ *                              └─ refused, or over ──▶ revoked: the core removes the grant */
 #include "base/panic.h"
 #include "replica/memory_tier_state.h"
 
@@ -23,7 +23,7 @@ static uint64_t left_ms(uint64_t deadline_ms, uint64_t now_ms)
     return deadline_ms == UINT64_MAX ? UINT64_MAX : deadline_ms > now_ms ? deadline_ms - now_ms : 0;
 }
 
-static bool ask_backend(struct memory_tier *t, const struct event *e)
+static bool request_grant(struct memory_tier *t, const struct event *e)
 {
     bool is_new = e->attachment == 0;
     struct tier_hold hold = {
@@ -56,7 +56,7 @@ static void hold_grant(struct memory_tier *t, struct held *h, const struct event
     held_event(&t->held, h, e);
 }
 
-/* Nobody was told that it began: nobody is told that it ended, but who asked for it. */
+/* Its start was not reported, so its end is not reported either, except to its own request. */
 static void note_over(struct memory_tier *t, struct held *h)
 {
     if (!h->is_over) {
@@ -73,7 +73,7 @@ void tier_on_core_event(void *ctx, const struct event *from)
     struct event event = *from;
     event.tier = TIER_EFFICIENCY;
     if (event.type == EVENT_SESSION_CLOSED || event.type == EVENT_SESSION_EXPIRED) {
-        return; /* of a mirrored one: the replicated state has told so already, or will */
+        return; /* of a mirrored session: the replicated state reports its end */
     }
     if (!t->has_backend || event.token == 0) {
         t->options.on_event(t->options.ctx, &event);
@@ -86,7 +86,7 @@ void tier_on_core_event(void *ctx, const struct event *from)
     if (t->muted == event.token) {
         return;
     }
-    if (event.type == EVENT_GRANTED && ask_backend(t, &event)) {
+    if (event.type == EVENT_GRANTED && request_grant(t, &event)) {
         hold_grant(t, h, &event);
     } else if (h != NULL && is_end(event.type)) {
         note_over(t, h);
@@ -105,8 +105,8 @@ void tier_on_core_event(void *ctx, const struct event *from)
 
 /* ---- results ---- */
 
-static void tell_queued(struct memory_tier *t, const struct held *h, void *cookie,
-                        const struct result *from)
+static void report_queued(struct memory_tier *t, const struct held *h, void *cookie,
+                          const struct result *from)
 {
     struct result result = {.type = COMMAND_ACQUIRE,
                             .outcome = OUTCOME_QUEUED,
@@ -119,7 +119,7 @@ static void tell_queued(struct memory_tier *t, const struct held *h, void *cooki
     t->options.on_result(t->options.ctx, cookie, &result);
 }
 
-/* A number of ours, above those that the core gives. */
+/* An attachment number of this tier, above those of the core. */
 static void attach(struct memory_tier *t, struct held *h, uint32_t node)
 {
     uint64_t epoch = core_epoch(t->options.replicated(t->options.ctx));
@@ -129,7 +129,8 @@ static void attach(struct memory_tier *t, struct held *h, uint32_t node)
     h->is_queued = true;
 }
 
-/* S7.1: who asks again is attached anew, and the older connection hears that it is void. */
+/* S7.1: a repeated request gets a new attachment, and the older connection is notified that its own
+ * is void. */
 static void attach_again(struct memory_tier *t, struct held *h, uint32_t node)
 {
     struct event superseded = {.type = EVENT_SUPERSEDED,
@@ -152,15 +153,15 @@ static void keep_result(struct held_table *table, void *cookie, const struct res
     held_result(table, h != NULL ? h : held_add(table, result->token), cookie, result);
 }
 
-void tier_tell(struct memory_tier *t, const struct command *command, void *cookie,
-               const struct result *result)
+void tier_report(struct memory_tier *t, const struct command *command, void *cookie,
+                 const struct result *result)
 {
     if (t->has_backend && result->error == HF_OK && command->type == COMMAND_ACQUIRE &&
         result->outcome == OUTCOME_GRANTED) {
         struct held *h = held_find(&t->held, result->token);
         if (h != NULL && h->is_queued) {
             attach_again(t, h, command->acquire.node);
-            tell_queued(t, h, cookie, result);
+            report_queued(t, h, cookie, result);
             return;
         }
         if (h != NULL) {
@@ -175,7 +176,8 @@ void tier_tell(struct memory_tier *t, const struct command *command, void *cooki
         keep_result(&t->renewals, cookie, result);
         return;
     }
-    /* Also one that was released already: it asks again, since nobody could tell. */
+    /* Also for a grant that was released before: the client repeats the release because its result
+     * was not known. */
     if (t->has_backend && result->error == HF_OK && command->type == COMMAND_RELEASE &&
         result->token != 0 && t->backend.release(t->backend.ctx, result->token)) {
         keep_result(&t->releases, cookie, result);
@@ -184,27 +186,27 @@ void tier_tell(struct memory_tier *t, const struct command *command, void *cooki
     t->options.on_result(t->options.ctx, cookie, result);
 }
 
-/* ---- the core, unseen ---- */
+/* ---- silent changes of the core ---- */
 
-static void begin_unseen(struct memory_tier *t)
+static void begin_silent(struct memory_tier *t)
 {
     struct tier_time now = t->options.now(t->options.ctx);
     if (now.majority) {
         tier_begin(t, now);
-    } else { /* time does not go on without one (S10.1) */
+    } else { /* without a majority, time does not advance (S10.1) */
         core_begin(t->core, ++t->index, core_now_ms(t->core), core_wall_ms(t->core));
     }
 }
 
-static void take_back(struct memory_tier *t, const struct held *h)
+static void revoke(struct memory_tier *t, const struct held *h)
 {
-    begin_unseen(t);
+    begin_silent(t);
     t->muted = h->token;
     core_take_back(t->core, h->lease);
     t->muted = 0;
 }
 
-/* Returns its deadline. */
+/* Returns the new deadline. */
 static uint64_t set_ttl(struct memory_tier *t, struct id lease, uint32_t ttl_ms)
 {
     struct command renew;
@@ -212,7 +214,7 @@ static uint64_t set_ttl(struct memory_tier *t, struct id lease, uint32_t ttl_ms)
     command_init(&renew, COMMAND_RENEW);
     renew.renew.lease = lease;
     renew.renew.ttl_ms = ttl_ms;
-    begin_unseen(t);
+    begin_silent(t);
     core_apply(t->core, &renew, &result);
     return result.error == HF_OK && result.outcome == OUTCOME_DONE ? result.deadline_ms : 0;
 }
@@ -220,15 +222,15 @@ static uint64_t set_ttl(struct memory_tier *t, struct id lease, uint32_t ttl_ms)
 void memory_tier_lose(struct memory_tier *t, struct id lease)
 {
     if (t->core != NULL) {
-        begin_unseen(t);
+        begin_silent(t);
         core_expire(t->core, lease);
         tier_settle_over(t);
     }
 }
 
-/* ---- words of the backend ---- */
+/* ---- calls of the backend ---- */
 
-static void tell_confirmed(struct memory_tier *t, struct held *h, uint64_t deadline_ms)
+static void report_confirmed(struct memory_tier *t, struct held *h, uint64_t deadline_ms)
 {
     struct held_item *item = held_item_take(h);
     while (item != NULL) {
@@ -247,7 +249,7 @@ static void tell_confirmed(struct memory_tier *t, struct held *h, uint64_t deadl
     }
 }
 
-/* Any bytes, as the name of a client: what cannot be shown is not. */
+/* Makes any bytes printable as the name of a client. */
 static struct slice shown(struct slice holder, uint8_t text[HOLDER_MAX])
 {
     size_t len = holder.len < HOLDER_MAX ? holder.len : HOLDER_MAX;
@@ -257,8 +259,8 @@ static struct slice shown(struct slice holder, uint8_t text[HOLDER_MAX])
     return slice_make(text, len);
 }
 
-static void tell_refused(struct memory_tier *t, const struct held_item *item, enum tier_word word,
-                         struct slice holder, uint64_t holder_ms)
+static void report_refused(struct memory_tier *t, const struct held_item *item, enum tier_word word,
+                           struct slice holder, uint64_t holder_ms)
 {
     uint8_t text[HOLDER_MAX];
     uint64_t now_ms = core_now_ms(t->core);
@@ -286,8 +288,8 @@ static void tell_refused(struct memory_tier *t, const struct held_item *item, en
     t->options.on_result(t->options.ctx, item->cookie, &result);
 }
 
-static void tell_wait_ended(struct memory_tier *t, const struct held *h,
-                            const struct held_item *item, enum reason reason)
+static void report_wait_ended(struct memory_tier *t, const struct held *h,
+                              const struct held_item *item, enum reason reason)
 {
     struct event event = item->event;
     event.type = EVENT_WAIT_ENDED;
@@ -298,24 +300,25 @@ static void tell_wait_ended(struct memory_tier *t, const struct held *h,
     t->options.on_event(t->options.ctx, &event);
 }
 
-/* Who asked for it hears that there is nothing; of the rest nobody hears. */
-static void tell_nothing(struct memory_tier *t, struct held *h, enum tier_word word,
-                         enum reason reason, struct slice holder, uint64_t holder_ms)
+/* Reports to the waiting requests that nothing was granted; drops the other events. */
+static void report_not_granted(struct memory_tier *t, struct held *h, enum tier_word word,
+                               enum reason reason, struct slice holder, uint64_t holder_ms)
 {
     struct held_item *item = held_item_take(h);
     while (item != NULL) {
         if (item->cookie != NULL) {
-            tell_refused(t, item, word, holder, holder_ms);
+            report_refused(t, item, word, holder, holder_ms);
         } else if (item->event.type == EVENT_GRANTED && item->event.part == 1 && h->is_queued) {
-            tell_wait_ended(t, h, item, reason);
+            report_wait_ended(t, h, item, reason);
         }
         held_item_free(&t->held, item);
         item = held_item_take(h);
     }
 }
 
-/* It waits like one in the queue: for that it must not expire, and whoever asked is told. */
-static void wait_on(struct memory_tier *t, struct held *h)
+/* The grant waits like a request in the queue: it must not expire, and its request is answered with
+ * "queued". */
+static void keep_waiting(struct memory_tier *t, struct held *h)
 {
     (void)set_ttl(t, h->lease, LIMIT_TTL_MAX_MS);
     struct held_item **at = &h->first;
@@ -331,7 +334,7 @@ static void wait_on(struct memory_tier *t, struct held *h)
         if (!h->is_queued) {
             attach(t, h, h->node);
         }
-        tell_queued(t, h, item->cookie, &item->result);
+        report_queued(t, h, item->cookie, &item->result);
         held_item_free(&t->held, item);
     }
 }
@@ -344,25 +347,25 @@ void memory_tier_confirm(struct memory_tier *t, uint64_t token, enum tier_word w
         return;
     }
     if (word == TIER_WAITS) {
-        wait_on(t, h);
+        keep_waiting(t, h);
         tier_settle_over(t);
         return;
     }
     held_take(&t->held, h);
     if (word == TIER_CONFIRMED) {
-        /* A TTL begins when the wait is over (S4.3). */
+        /* The TTL begins when the wait is over (S4.3). */
         uint64_t deadline_ms = h->is_queued ? set_ttl(t, h->lease, h->ttl_ms) : 0;
-        tell_confirmed(t, h, deadline_ms);
+        report_confirmed(t, h, deadline_ms);
     } else {
-        take_back(t, h);
-        tell_nothing(t, h, word, REASON_TIMEOUT, holder, holder_ms);
+        revoke(t, h);
+        report_not_granted(t, h, word, REASON_TIMEOUT, holder, holder_ms);
     }
     held_free(&t->held, h);
     tier_settle_over(t);
 }
 
-static void tell_kept(struct memory_tier *t, struct held_table *table, uint64_t token,
-                      enum tier_word word)
+static void report_kept(struct memory_tier *t, struct held_table *table, uint64_t token,
+                        enum tier_word word)
 {
     struct held *h = held_find(table, token);
     if (h == NULL) {
@@ -388,13 +391,13 @@ static void tell_kept(struct memory_tier *t, struct held_table *table, uint64_t 
 
 void memory_tier_confirm_renewal(struct memory_tier *t, uint64_t token, enum tier_word word)
 {
-    tell_kept(t, &t->renewals, token, word);
+    report_kept(t, &t->renewals, token, word);
 }
 
 void memory_tier_confirm_release(struct memory_tier *t, uint64_t token, enum tier_word word)
 {
     hf_assert(word == TIER_CONFIRMED || word == TIER_AGAIN);
-    tell_kept(t, &t->releases, token, word);
+    report_kept(t, &t->releases, token, word);
 }
 
 /* ---- ends ---- */
@@ -404,12 +407,12 @@ void tier_settle_over(struct memory_tier *t)
     while (t->over != NULL) {
         struct held *h = t->over;
         t->over = h->next_over;
-        tell_nothing(t, h, TIER_FOREIGN, REASON_CANCELLED, slice_make(NULL, 0), 0);
+        report_not_granted(t, h, TIER_FOREIGN, REASON_CANCELLED, slice_make(NULL, 0), 0);
         held_free(&t->held, h);
     }
 }
 
-void tier_drop_held(struct memory_tier *t, bool tell)
+void tier_drop_held(struct memory_tier *t, bool report)
 {
     struct held_table *const tables[] = {&t->held, &t->renewals, &t->releases};
     for (unsigned i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
@@ -417,7 +420,7 @@ void tier_drop_held(struct memory_tier *t, bool tell)
         while (h != NULL) {
             struct held_item *item = held_item_take(h);
             while (item != NULL) {
-                if (item->cookie != NULL && tell) {
+                if (item->cookie != NULL && report) {
                     t->options.on_result(t->options.ctx, item->cookie, NULL);
                 }
                 held_item_free(tables[i], item);

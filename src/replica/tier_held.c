@@ -1,9 +1,9 @@
-/* What is not told yet, see tier_held.h. */
+/* Results and events that are held back, see tier_held.h. */
 #include "replica/tier_held.h"
 
 #include "base/panic.h"
 
-/* Tokens are numbered one by one. */
+/* Tokens are consecutive numbers. */
 static struct held **bucket_of(struct held_table *t, uint64_t token)
 {
     return &t->buckets[token % HELD_BUCKETS];
@@ -78,7 +78,8 @@ static struct held_item *item_add(struct held_table *t, struct held *h, size_t b
     return item;
 }
 
-/* A grant's or a renewal's answer points to nothing that the next command could change. */
+/* The result of a grant or a renewal contains no pointer to anything that the next command could
+ * change. */
 void held_result(struct held_table *t, struct held *h, void *cookie, const struct result *result)
 {
     hf_assert(cookie != NULL);

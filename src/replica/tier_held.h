@@ -1,5 +1,5 @@
-/* What a backend has not confirmed (tier_backend.h): grants of the EFFICIENCY tier that nobody is
- * told of yet, with the answers and the events that will tell; found by token. */
+/* Grants of the EFFICIENCY tier that a backend has not confirmed yet (tier_backend.h), with the
+ * results and events that are held back until then. They are found by token. */
 #ifndef HOLDFAST_REPLICA_TIER_HELD_H
 #define HOLDFAST_REPLICA_TIER_HELD_H
 
@@ -23,10 +23,10 @@ struct held {
     uint64_t token;
     struct id lease;
     uint32_t ttl_ms;
-    bool is_queued; /* whoever asked was told that it waits */
+    bool is_queued; /* its request was answered with "queued" */
     bool is_over;   /* the grant has ended before it was confirmed */
     uint64_t attachment;
-    uint32_t node; /* that it is attached through */
+    uint32_t node; /* the node that it is attached through */
     uint64_t wait_deadline_ms;
     struct held_item *first;
     struct held_item *last;
@@ -39,18 +39,18 @@ struct held_table {
 };
 
 struct held *held_find(const struct held_table *t, uint64_t token);
-/* That is not there yet. */
+/* The token must not be in the table. */
 struct held *held_add(struct held_table *t, uint64_t token);
-/* Takes it out; it is the caller's then, until held_free. */
+/* Removes it from the table; the caller owns it until held_free. */
 void held_take(struct held_table *t, struct held *h);
-/* Any, taken out; NULL: there is none. */
+/* Removes any one; NULL: the table is empty. */
 struct held *held_take_any(struct held_table *t);
 void held_free(struct held_table *t, struct held *h);
 
 /* Both are copied. */
 void held_result(struct held_table *t, struct held *h, void *cookie, const struct result *result);
 void held_event(struct held_table *t, struct held *h, const struct event *event);
-/* The first item, taken out; NULL: there is none. */
+/* Removes the first item; NULL: there is none. */
 struct held_item *held_item_take(struct held *h);
 void held_item_free(struct held_table *t, struct held_item *item);
 

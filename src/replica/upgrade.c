@@ -1,12 +1,12 @@
-/* The version of the state (S12.9): it rises when all members have said that they know the next
- * one, so that none ever meets a command or a snapshot that it does not know. Until then the
- * commands of later versions are refused (replica_submit). */
+/* The version of the state machine (S12.9). It rises when all members have reported that they
+ * support the next one, so that no member gets a command or a snapshot that it does not support.
+ * Until then replica_submit refuses the commands of later versions. */
 #include "replica/internal.h"
 
-/* A log that is longer is of a cluster that has served. */
+/* A cluster with a longer log has served requests. */
 #define NEW_CLUSTER_ENTRIES 64
 
-/* Nobody was ever served: the log has nothing but what leaders begin with. */
+/* No request was ever served: the log contains only the first entries of leaders. */
 static bool is_new_cluster(struct replica *r)
 {
     uint64_t last = entries_last(&r->engine.log);
@@ -32,8 +32,9 @@ static uint32_t version_of(const struct replica *r, uint64_t member)
     return p->peer_version == NULL ? 0 : p->peer_version(p->ctx, member);
 }
 
-/* What all members know, 0 when one of them has not said. Of a new cluster only those count that
- * have: who comes later and is older has missed nothing, and is told why it may not take part. */
+/* The version that all members support, 0 when one of them has not reported. In a new cluster only
+ * members that have reported count: an older node that connects later has missed nothing, and is
+ * refused with a reason. */
 static uint32_t version_of_all(struct replica *r)
 {
     struct replica_member members[LIMIT_NODES];

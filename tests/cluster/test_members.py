@@ -303,3 +303,25 @@ def test_leadership_goes_round_under_load_and_no_request_fails(make_cluster):
             wait_until(lambda t=to: cluster.leader().id == t, f"node {to} leads")
         load.wait_more(10)
     load.check(cluster.leader())
+
+
+def test_a_node_joins_when_none_of_the_first_members_is_left(make_cluster, joiner):
+    """The beginning of the log has members that are gone, and the leader is not among them. The new node knows the leader by its
+    settings until its own log has itself as a member."""
+    cluster = make_cluster(2)
+    for i in range(800):  # more than one message of log
+        assert cluster.nodes[1].acquire(f"before-{i}", ttl_ms=600000, metadata={"text": "x" * 4000}).json["acquired"]
+    third = joiner(cluster, 3)
+    change_until_done(cluster.nodes[1], "POST", "", {"id": 3, "address": third.peer})
+    change_until_done(cluster.nodes[1], "POST", "/3/promote")
+    third.wait_ready()
+    for ident in (1, 2):
+        change_until_done(third, "DELETE", f"/{ident}")
+        wait_until(lambda: standing(third, ident) is None, "it is gone")  # noqa: B023
+        cluster.nodes[ident].kill()
+    wait_until(lambda: third.cluster()["leader"] == 3, "it leads alone")
+    fourth = joiner(cluster, 4, knows=f"3={third.peer}")
+    change_until_done(third, "POST", "", {"id": 4, "address": fourth.peer})
+    change_until_done(third, "POST", "/4/promote")
+    fourth.wait_ready()
+    assert fourth.show("before-799").json["held"]

@@ -94,7 +94,7 @@ static void drain_notifications(struct play *p)
 {
     /* Tickets are taken by their calls; the rest is read and forgotten. */
     struct list *next_link;
-    struct list *head = &p->w.client_engine.notification;
+    struct list *head = &p->w.client_engine.notifications;
     for (struct list *at = head->next; at != head; at = next_link) {
         struct notification *notification = LIST_OBJECT(at, struct notification, link);
         next_link = at->next;

@@ -212,8 +212,8 @@ int world_await(struct world *w, struct hf_call *ticket, int64_t ms, struct hf_l
 
 bool world_event(struct world *w, enum hf_event_type type, const struct hf_lock *lock, char *text)
 {
-    for (struct list *at = w->client_engine.notification.next; at != &w->client_engine.notification;
-         at = at->next) {
+    for (struct list *at = w->client_engine.notifications.next;
+         at != &w->client_engine.notifications; at = at->next) {
         struct notification *notification = LIST_OBJECT(at, struct notification, link);
         struct notification_event *event = (struct notification_event *)notification;
         if (notification->kind == NOTIFICATION_EVENT && event->type == type &&

@@ -513,8 +513,8 @@ static void an_observer_hears_changes_and_survives_a_reconnect(void **state)
     world_settle(w);
     unsigned heard = 0;
     bool was_vacant = false;
-    for (struct list *at = w->client_engine.notification.next; at != &w->client_engine.notification;
-         at = at->next) {
+    for (struct list *at = w->client_engine.notifications.next;
+         at != &w->client_engine.notifications; at = at->next) {
         struct notification *notification = LIST_OBJECT(at, struct notification, link);
         if (notification->kind == NOTIFICATION_LEADER) {
             heard++;

@@ -1,19 +1,19 @@
-/* Who comes back: crowd.h. */
+/* Unit tests of replica/return_predictor.h. */
 #include "base_testing.h"
 
 #include "replica/return_predictor.h"
 
-static struct predictor predictor;
+static struct return_predictor predictor;
 
-static int open_node_waiters(void **state)
+static int init_predictor(void **state)
 {
     (void)state;
     return_predictor_init(&predictor);
     return 0;
 }
 
-/* One batch answers `answered` clients, numbered from `first`; those up to `back` come again. */
-static void play(uint32_t first, uint32_t answered, uint32_t back)
+/* One batch answers `answered` clients, numbered from `first`; the first `back` of them return. */
+static void run_batch(uint32_t first, uint32_t answered, uint32_t back)
 {
     return_predictor_begin_batch(&predictor);
     for (uint32_t i = 0; i < answered; i++) {
@@ -24,80 +24,80 @@ static void play(uint32_t first, uint32_t answered, uint32_t back)
     }
 }
 
-static void at_first_everybody_is_expected_back(void **state)
+static void at_first_all_clients_are_expected(void **state)
 {
     (void)state;
     assert_int_equal(return_predictor_expected(&predictor), 0);
-    play(1, 64, 0);
+    run_batch(1, 64, 0);
     assert_int_equal(return_predictor_expected(&predictor), 64);
 }
 
-static void those_who_always_come_back_are_all_expected(void **state)
+static void clients_that_always_return_are_all_expected(void **state)
 {
     (void)state;
     for (int i = 0; i < 100; i++) {
-        play(1, 64, 64);
+        run_batch(1, 64, 64);
         assert_int_equal(return_predictor_expected(&predictor), 64);
     }
 }
 
-static void those_who_never_come_back_are_soon_not_expected(void **state)
+static void clients_that_never_return_are_soon_not_expected(void **state)
 {
     (void)state;
     for (int i = 0; i < 40; i++) {
-        play(1 + 64 * (uint32_t)i, 64, 0); /* others each time */
+        run_batch(1 + 64 * (uint32_t)i, 64, 0); /* different clients each time */
     }
     assert_int_equal(return_predictor_expected(&predictor), 0);
 }
 
-static void strangers_do_not_count_as_those_who_come_back(void **state)
+static void requests_of_other_clients_do_not_count_as_returns(void **state)
 {
     (void)state;
     for (int i = 0; i < 40; i++) {
-        play(1, 14, 0);
-        for (uint32_t who = 1000; who < 1020; who++) {
-            return_predictor_note_request(&predictor, who);
+        run_batch(1, 14, 0);
+        for (uint32_t hash = 1000; hash < 1020; hash++) {
+            return_predictor_note_request(&predictor, hash);
         }
     }
     assert_int_equal(return_predictor_expected(&predictor), 0);
 }
 
-static void who_comes_twice_is_back_once(void **state)
+static void a_client_with_two_requests_returns_once(void **state)
 {
     (void)state;
     for (int i = 0; i < 40; i++) {
-        play(1, 10, 5);
-        for (uint32_t who = 1; who <= 5; who++) {
-            return_predictor_note_request(&predictor, who);
+        run_batch(1, 10, 5);
+        for (uint32_t hash = 1; hash <= 5; hash++) {
+            return_predictor_note_request(&predictor, hash);
         }
     }
     assert_int_equal(return_predictor_expected(&predictor), 5);
 }
 
-static void half_of_them_are_expected_where_half_come(void **state)
+static void half_are_expected_where_half_return(void **state)
 {
     (void)state;
     for (int i = 0; i < 40; i++) {
-        play(1, 14, 7);
+        run_batch(1, 14, 7);
     }
-    play(1, 14, 0);
+    run_batch(1, 14, 0);
     assert_int_equal(return_predictor_expected(&predictor), 7);
-    play(1, 1, 0); /* a lone one as soon as not */
+    run_batch(1, 1, 0); /* a single client: either prediction is right */
     assert_true(return_predictor_expected(&predictor) <= 1);
 }
 
-static void where_most_come_back_all_are_expected(void **state)
+static void all_are_expected_where_most_return(void **state)
 {
     (void)state;
     for (int i = 0; i < 40; i++) {
-        play(1, 64, 48);
+        run_batch(1, 64, 48);
     }
-    play(1, 64, 0);
+    run_batch(1, 64, 0);
     assert_int_equal(return_predictor_expected(&predictor), 64);
     for (int i = 0; i < 40; i++) {
-        play(1, 64, 40);
+        run_batch(1, 64, 40);
     }
-    play(1, 64, 0);
+    run_batch(1, 64, 0);
     assert_int_equal(return_predictor_expected(&predictor), 40);
 }
 
@@ -105,29 +105,29 @@ static void changed_behaviour_of_clients_is_noticed_after_a_few_batches(void **s
 {
     (void)state;
     for (int i = 0; i < 1000; i++) {
-        play(1, 64, 0);
+        run_batch(1, 64, 0);
     }
     for (int i = 0; i < 20; i++) {
-        play(1, 64, 64);
+        run_batch(1, 64, 64);
     }
-    play(1, 64, 0);
+    run_batch(1, 64, 0);
     assert_true(return_predictor_expected(&predictor) > 56);
     for (int i = 0; i < 20; i++) {
-        play(1, 64, 0);
+        run_batch(1, 64, 0);
     }
     assert_true(return_predictor_expected(&predictor) < 8);
 }
 
-static void batches_that_answer_nobody_change_nothing(void **state)
+static void batches_without_answers_change_nothing(void **state)
 {
     (void)state;
     for (int i = 0; i < 40; i++) {
-        play(1, 14, 7);
+        run_batch(1, 14, 7);
     }
     for (int i = 0; i < 10000; i++) {
-        play(1, 0, 0);
+        run_batch(1, 0, 0);
     }
-    play(1, 14, 0);
+    run_batch(1, 14, 0);
     assert_int_equal(return_predictor_expected(&predictor), 7);
 }
 
@@ -147,7 +147,7 @@ static void the_threads_of_one_session_are_counted_one_by_one(void **state)
     assert_int_equal(return_predictor_expected(&predictor), 300);
 }
 
-static void a_place_that_is_full_takes_no_more(void **state)
+static void a_full_slot_counts_no_further(void **state)
 {
     (void)state;
     return_predictor_begin_batch(&predictor);
@@ -182,22 +182,22 @@ static void a_client_is_known_by_its_session_or_else_by_its_name(void **state)
     assert_int_not_equal(client_hash_of_command(&acquire), client_hash_of_command(&release));
 }
 
-#define T(name) cmocka_unit_test_setup(name, open_node_waiters)
+#define T(name) cmocka_unit_test_setup(name, init_predictor)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(at_first_everybody_is_expected_back),
-        T(those_who_always_come_back_are_all_expected),
-        T(those_who_never_come_back_are_soon_not_expected),
-        T(strangers_do_not_count_as_those_who_come_back),
-        T(who_comes_twice_is_back_once),
-        T(half_of_them_are_expected_where_half_come),
-        T(where_most_come_back_all_are_expected),
+        T(at_first_all_clients_are_expected),
+        T(clients_that_always_return_are_all_expected),
+        T(clients_that_never_return_are_soon_not_expected),
+        T(requests_of_other_clients_do_not_count_as_returns),
+        T(a_client_with_two_requests_returns_once),
+        T(half_are_expected_where_half_return),
+        T(all_are_expected_where_most_return),
         T(changed_behaviour_of_clients_is_noticed_after_a_few_batches),
-        T(batches_that_answer_nobody_change_nothing),
+        T(batches_without_answers_change_nothing),
         T(the_threads_of_one_session_are_counted_one_by_one),
-        T(a_place_that_is_full_takes_no_more),
+        T(a_full_slot_counts_no_further),
         T(a_client_is_known_by_its_session_or_else_by_its_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

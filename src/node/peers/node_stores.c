@@ -25,14 +25,17 @@ bool node_hears(void *ctx, uint64_t id, char sentence[PEER_SENTENCE_MAX])
     if (n->replica != NULL && replica_is_member(n->replica, id)) {
         return true;
     }
-    if (!has_members && is_in_options(n, id)) {
-        return true; /* it joins, and knows the others by its settings only */
-    }
-    if (n->replica != NULL && id <= n->known.removed) {
+    if (has_members && id <= n->known.removed) {
         snprintf(sentence, PEER_SENTENCE_MAX,
                  "node %llu is no member of this cluster any more; ids are never used again",
                  ull(id));
         return false;
+    }
+    /* A node that joins knows the others by its settings. The first entries of the log may have
+     * members that are all gone, so the settings count until the log has this node as a member. */
+    bool is_joining = !has_members || !replica_is_member(n->replica, n->options.id);
+    if (is_joining && is_in_options(n, id)) {
+        return true;
     }
     if (n->replica != NULL && id <= KNOWN_STORES_ID_MAX &&
         known_stores_find(&n->known, id) != NULL) {
