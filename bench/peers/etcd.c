@@ -198,6 +198,6 @@ const struct bench_protocol peer_etcd = {
     .open = etcd_open,
     .close = bench_calls_close,
     .begin = bench_calls_begin,
-    .ask = bench_calls_request,
+    .request = bench_calls_request,
     .receive = bench_calls_receive,
 };

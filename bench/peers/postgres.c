@@ -271,7 +271,7 @@ const struct bench_protocol peer_postgres = {
     .open = table_open,
     .close = postgres_close,
     .begin = postgres_begin,
-    .ask = postgres_ask,
+    .request = postgres_ask,
     .receive = postgres_receive,
 };
 
@@ -281,6 +281,6 @@ const struct bench_protocol peer_advisory = {
     .open = advisory_open,
     .close = postgres_close,
     .begin = postgres_begin,
-    .ask = postgres_ask,
+    .request = postgres_ask,
     .receive = postgres_receive,
 };

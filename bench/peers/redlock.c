@@ -45,7 +45,7 @@ struct redlock_client {
     uint64_t cycle;
     bool is_releasing;
     unsigned votes; /* of this step */
-    uint64_t asked_ns;
+    uint64_t started_ns;
     struct link links[SERVERS_MAX];
 };
 
@@ -87,7 +87,7 @@ static void send_all(struct redlock_client *c, const char *bytes, int len)
         }
     }
     c->votes = 0;
-    c->asked_ns = clock_ns(CLOCK_MONOTONIC);
+    c->started_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
 static void ask(struct redlock_client *c)
@@ -116,7 +116,7 @@ static void ask(struct redlock_client *c)
 static void measure(struct redlock_client *c)
 {
     struct bench_result *r = c->load->result;
-    uint64_t took_ns = clock_ns(CLOCK_MONOTONIC) - c->asked_ns;
+    uint64_t took_ns = clock_ns(CLOCK_MONOTONIC) - c->started_ns;
     if (!c->load->is_measuring) {
         return;
     }

@@ -259,6 +259,6 @@ const struct bench_protocol peer_zookeeper = {
     .open = zookeeper_open,
     .close = zookeeper_close,
     .begin = zookeeper_begin,
-    .ask = zookeeper_ask,
+    .request = zookeeper_ask,
     .receive = zookeeper_receive,
 };

@@ -58,7 +58,7 @@ static void ensure_space(struct buffer *b, size_t len)
 
 uint8_t *buffer_reserve(struct buffer *b, size_t len)
 {
-    if (b->overflowed || len > buffer_room(b)) {
+    if (b->overflowed || len > buffer_space(b)) {
         b->overflowed = true;
         return NULL;
     }
@@ -68,7 +68,7 @@ uint8_t *buffer_reserve(struct buffer *b, size_t len)
 
 void buffer_commit(struct buffer *b, size_t len)
 {
-    hf_assert(len <= b->capacity - b->end && len <= buffer_room(b));
+    hf_assert(len <= b->capacity - b->end && len <= buffer_space(b));
     b->end += len;
 }
 
@@ -96,7 +96,7 @@ bool buffer_vprintf(struct buffer *b, const char *format, va_list arguments)
     bool fits = true;
     if (len < sizeof(guess)) {
         fits = buffer_append(b, guess, len);
-    } else if (b->overflowed || len > buffer_room(b)) {
+    } else if (b->overflowed || len > buffer_space(b)) {
         b->overflowed = true;
         fits = false;
     } else {

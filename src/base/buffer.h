@@ -43,7 +43,7 @@ static inline struct slice buffer_bytes(const struct buffer *b)
 }
 
 /* How many more bytes may be appended. */
-static inline size_t buffer_room(const struct buffer *b)
+static inline size_t buffer_space(const struct buffer *b)
 {
     return b->max - buffer_len(b);
 }
@@ -63,7 +63,7 @@ bool buffer_vprintf(struct buffer *b, const char *format, va_list arguments)
 static inline bool buffer_append(struct buffer *b, const void *data, size_t len)
 {
     /* Fast path: responses are written in many small pieces. */
-    if (len == 0 || len > b->capacity - b->end || len > buffer_room(b) || b->overflowed) {
+    if (len == 0 || len > b->capacity - b->end || len > buffer_space(b) || b->overflowed) {
         return buffer_append_slowly(b, data, len);
     }
     memcpy(b->data + b->end, data, len);

@@ -66,7 +66,7 @@ void bench_calls_begin(void *state, struct buffer *out)
     end_connection(g);
     g->http2 = http2_client_new(memory_system(), &http2_handler, g->host, "holdfast-bench");
     for (uint32_t i = 0; i < g->slots; i++) {
-        g->slot[i].is_asked = false;
+        g->slot[i].is_outstanding = false;
     }
     flush(g, out);
 }
@@ -76,8 +76,8 @@ void bench_calls_begin(void *state, struct buffer *out)
 void bench_slot_tell(struct bench_slot *s, struct bench_answer *answer)
 {
     /* Before the first bytes are received there is no callback; the load times out then. */
-    if (s->is_asked && !s->calls->is_ending && s->calls->on_answer != NULL) {
-        s->is_asked = false;
+    if (s->is_outstanding && !s->calls->is_ending && s->calls->on_answer != NULL) {
+        s->is_outstanding = false;
         answer->slot = s->number;
         s->calls->on_answer(s->calls->on_answer_ctx, answer);
     }
@@ -133,17 +133,17 @@ void bench_call_send(struct bench_call *c, const ProtobufCMessage *message)
     }
 }
 
-void bench_calls_request(void *state, uint32_t number, const struct bench_request *ask,
+void bench_calls_request(void *state, uint32_t number, const struct bench_request *request,
                          struct buffer *out)
 {
     struct bench_calls *g = state;
-    hf_assert(number < g->slots && !g->slot[number].is_asked);
+    hf_assert(number < g->slots && !g->slot[number].is_outstanding);
     struct bench_slot *s = &g->slot[number];
-    s->is_asked = true;
+    s->is_outstanding = true;
     s->is_done = false;
     s->token = 0;
-    s->verb = ask->verb;
-    g->handler->ask(s, ask);
+    s->verb = request->verb;
+    g->handler->request(s, request);
     flush(g, out);
 }
 

@@ -23,7 +23,7 @@ struct bench_call {
 struct bench_slot {
     struct bench_calls *calls;
     uint32_t number;
-    bool is_asked; /* a request is outstanding */
+    bool is_outstanding; /* a request is outstanding */
     enum bench_verb verb;
     struct bench_call unary;
     struct bench_call stream;
@@ -33,7 +33,7 @@ struct bench_slot {
 };
 
 struct bench_calls_handler {
-    void (*ask)(struct bench_slot *slot, const struct bench_request *ask);
+    void (*request)(struct bench_slot *slot, const struct bench_request *request);
     void (*on_message)(struct bench_call *call, struct slice message);
     void (*on_end)(struct bench_call *call);
 };
@@ -56,7 +56,7 @@ struct bench_calls *bench_calls_open(const char *host, uint32_t slots,
 /* The functions of struct bench_protocol except `open`. */
 void bench_calls_close(void *state);
 void bench_calls_begin(void *state, struct buffer *out);
-void bench_calls_request(void *state, uint32_t slot, const struct bench_request *ask,
+void bench_calls_request(void *state, uint32_t slot, const struct bench_request *request,
                          struct buffer *out);
 size_t bench_calls_receive(void *state, struct slice bytes, struct buffer *out,
                            bench_answer_fn *on_answer, void *ctx, const char **problem);

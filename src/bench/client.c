@@ -15,8 +15,8 @@ static void send_request(struct client *c, const struct bench_request *what, uin
     c->verb = what->verb;
     c->waits_for_answer = true;
     c->sent_ns = now_ns;
-    c->asked_ns = now_ns;
-    protocol_of(c)->ask(c->line->protocol, c->slot, what, &c->line->out);
+    c->started_ns = now_ns;
+    protocol_of(c)->request(c->line->protocol, c->slot, what, &c->line->out);
 }
 
 static void send_session_request(struct client *c, enum bench_verb verb, const char *id,
@@ -147,7 +147,7 @@ static void begin_cycle(struct client *c, uint64_t now_ns)
                                  .wait_ms = s->contended ? load_ttl_ms(s) / 2 : 0};
     send_request(c, &what, now_ns);
     if (s->rate > 0) {
-        c->asked_ns = c->due_ns; /* a late start counts as latency */
+        c->started_ns = c->due_ns; /* a late start counts as latency */
         c->due_ns += SECOND * s->clients / s->rate;
     }
 }
@@ -183,11 +183,11 @@ static void measure(struct client *c, const struct bench_answer *answer, uint64_
     if (c->load->phase != PHASE_MEASURE || !answer->fine) {
         return;
     }
-    uint64_t took_ns = now_ns - c->asked_ns;
+    uint64_t took_ns = now_ns - c->started_ns;
     if (c->verb == BENCH_ACQUIRE) {
         histogram_add(&r->acquire, took_ns);
         measure_handover(c->load, now_ns);
-        add_sample(r, c->asked_ns, took_ns);
+        add_sample(r, c->started_ns, took_ns);
     } else if (c->verb == BENCH_RELEASE) {
         histogram_add(&r->release, took_ns);
         r->cycles++;

@@ -219,6 +219,6 @@ const struct bench_protocol bench_grpc = {
     .open = grpc_open,
     .close = bench_calls_close,
     .begin = bench_calls_begin,
-    .ask = bench_calls_request,
+    .request = bench_calls_request,
     .receive = bench_calls_receive,
 };

@@ -268,6 +268,6 @@ const struct bench_protocol bench_http = {
     .open = http_open,
     .close = http_close,
     .begin = http_begin,
-    .ask = http_request,
+    .request = http_request,
     .receive = http_receive,
 };

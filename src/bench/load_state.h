@@ -46,8 +46,8 @@ struct client {
     uint64_t token;              /* 0: holds nothing */
     uint64_t cycle;
     uint64_t sent_ns;
-    uint64_t asked_ns; /* start of the latency: when it was sent or, with a rate, due */
-    uint64_t due_ns;   /* with a rate: when the next cycle is due */
+    uint64_t started_ns; /* start of the latency: when it was sent or, with a rate, due */
+    uint64_t due_ns;     /* with a rate: when the next cycle is due */
     uint64_t keepalive_ns;
     uint32_t timer; /* its position in the heap */
     uint32_t held_session;

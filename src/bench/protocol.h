@@ -52,7 +52,8 @@ struct bench_protocol {
     void (*close)(void *state);
     /* A new connection is established. Appends the first bytes to send to `out`. */
     void (*begin)(void *state, struct buffer *out);
-    void (*ask)(void *state, uint32_t slot, const struct bench_request *ask, struct buffer *out);
+    void (*request)(void *state, uint32_t slot, const struct bench_request *request,
+                    struct buffer *out);
     /* Decodes `bytes`, calls `on_answer` for each complete answer and returns the bytes consumed.
      * `on_answer` may send the next request. The rest is passed again together with further bytes.
      * Bytes that the protocol itself must send are appended to `out`. If `bytes` are invalid, sets

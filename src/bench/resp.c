@@ -196,6 +196,6 @@ const struct bench_protocol bench_resp = {
     .open = resp_open,
     .close = resp_close,
     .begin = resp_begin,
-    .ask = resp_request,
+    .request = resp_request,
     .receive = resp_receive,
 };

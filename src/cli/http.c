@@ -166,7 +166,7 @@ static bool read_some(struct http *h, int64_t deadline_ms, bool *is_end)
 {
     *is_end = false;
     for (;;) {
-        size_t space = buffer_room(&h->in) < 16384 ? buffer_room(&h->in) : 16384;
+        size_t space = buffer_space(&h->in) < 16384 ? buffer_space(&h->in) : 16384;
         uint8_t *to = space == 0 ? NULL : buffer_reserve(&h->in, space);
         if (to == NULL) {
             return fail(h, "the head of the answer is too large");

@@ -156,7 +156,7 @@ enum http_state http_take_body(struct http *h, struct buffer *out)
         if (here == 0) {
             return HTTP_MORE;
         }
-        if (here > buffer_room(out)) {
+        if (here > buffer_space(out)) {
             return broken(h, "its answer is too large");
         }
         move(h, out, here);

@@ -173,7 +173,7 @@ int show_main(int count, char **arguments)
         !cli_words_check("show", &words, 1, 1) || !api_init(&api, &o.common)) {
         return EXIT_USAGE;
     }
-    int code = show_graph_ask(&api, slice_of(words.items[0]), &answer);
+    int code = show_graph_query(&api, slice_of(words.items[0]), &answer);
     if (code != 0) {
         return code;
     }

@@ -27,7 +27,7 @@ static struct slice text_of(const struct json_t *object, const char *key)
     return json_tree_text(json_tree_get(object, key));
 }
 
-int show_graph_ask(struct api *api, struct slice name, struct api_answer *answer)
+int show_graph_query(struct api *api, struct slice name, struct api_answer *answer)
 {
     struct buffer target;
     buffer_init(&target, memory_system(), API_TARGET);
@@ -67,7 +67,7 @@ static int read_queued(struct graph *g, struct api *api)
             g->is_cut = true;
             break;
         }
-        code = show_graph_ask(api, text_of(pages.items[i], "name"), &g->names[g->count]);
+        code = show_graph_query(api, text_of(pages.items[i], "name"), &g->names[g->count]);
         g->count += code == 0;
     }
     api_pages_close(&pages);

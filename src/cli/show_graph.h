@@ -6,8 +6,8 @@
 #include "cli/api.h"
 
 /* GET /api/v1/locks/NAME, as api_call. */
-int show_graph_ask(struct api *api, struct slice name, struct api_answer *answer);
-/* Prints the graph of `lock` (an answer of show_graph_ask) if one of its holders waits, and marks
+int show_graph_query(struct api *api, struct slice name, struct api_answer *answer);
+/* Prints the graph of `lock` (an answer of show_graph_query) if one of its holders waits, and marks
  * cycles. Returns the exit code. */
 int show_graph_print(struct api *api, const struct json_t *lock);
 

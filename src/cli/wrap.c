@@ -199,7 +199,7 @@ void wrap_done(hf_client *client, int error, hf_lock *lock, void *arg)
     }
 }
 
-void wrap_ask_holder(struct wrap *w)
+void wrap_query_holder(struct wrap *w)
 {
     struct cli_common common = {w->o->endpoints, LOOK_MS, false};
     struct api api;
@@ -208,7 +208,7 @@ void wrap_ask_holder(struct wrap *w)
         return;
     }
     api.is_quiet = true;
-    if (show_graph_ask(&api, slice_of(w->o->first), &answer) != 0) {
+    if (show_graph_query(&api, slice_of(w->o->first), &answer) != 0) {
         return;
     }
     const struct json_t *holder = json_tree_at(json_tree_get(answer.tree, "holders"), 0);

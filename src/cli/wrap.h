@@ -56,12 +56,12 @@ struct wrap {
     int child_status; /* of waitpid */
     int run_error;    /* errno if the command could not be run */
     bool is_lost;
-    bool was_told;      /* the guard has the information that the lock is lost */
-    bool lost_guard;    /* guard or standby were killed */
-    char loss[64];      /* the kind: "forced", "unconfirmed", ... */
-    char words[256];    /* the reason of the operator, or empty */
-    int64_t revoked_ms; /* on clock_boot_ms; 0: not revoked */
-    int64_t told_ms;    /* the last deadline sent to the guard */
+    bool was_notified;   /* the guard has the information that the lock is lost */
+    bool lost_guard;     /* guard or standby were killed */
+    char loss[64];       /* the kind: "forced", "unconfirmed", ... */
+    char words[256];     /* the reason of the operator, or empty */
+    int64_t revoked_ms;  /* on clock_boot_ms; 0: not revoked */
+    int64_t reported_ms; /* the last deadline sent to the guard */
 };
 
 /* Checks the common options. On failure, prints the problem and returns false. */
@@ -82,7 +82,7 @@ int wrap_end(struct wrap *w, int code);
 
 /* Queries the holder and writes it to w->refusal, unless the refusal names it. A refusal that was
  * repeated through another node does not. */
-void wrap_ask_holder(struct wrap *w);
+void wrap_query_holder(struct wrap *w);
 
 /* One turn of the loop, at most `most_ms`. For wrap.c and wrap_run.c only. */
 void wrap_turn(struct wrap *w, int most_ms);

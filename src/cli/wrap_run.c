@@ -54,13 +54,13 @@ static int64_t held_until_ms(const struct wrap *w)
 static void confirm(struct wrap *w)
 {
     int64_t until_ms = held_until_ms(w);
-    if (!w->is_lost && until_ms != w->told_ms) {
+    if (!w->is_lost && until_ms != w->reported_ms) {
         send_to_guard(w, GUARD_DEADLINE, 0, until_ms);
-        w->told_ms = until_ms;
+        w->reported_ms = until_ms;
     }
-    if (w->is_lost && !w->was_told) {
+    if (w->is_lost && !w->was_notified) {
         send_to_guard(w, GUARD_STOP, 0, clock_boot_ms() + w->plan.term_ms + w->plan.kill_ms);
-        w->was_told = true;
+        w->was_notified = true;
     }
 }
 
@@ -153,7 +153,7 @@ static void on_guard(struct wrap *w)
             on_paused(w, m.value);
             break;
         case GUARD_ENDING:
-            w->was_told = true;
+            w->was_notified = true;
             if (m.value == 1) {
                 lose_guard(w);
             } else {
@@ -289,7 +289,7 @@ static int refuse(struct wrap *w)
         return EXIT_OURS;
     default:
         if (w->error == HF_ERR_HELD || w->error == HF_ERR_TIMEOUT) {
-            wrap_ask_holder(w);
+            wrap_query_holder(w);
         }
         cli_say("%s was not acquired (%s): %s; `holdfast show` has details", w->o->what,
                 hf_error_name(w->error), w->refusal);
@@ -359,8 +359,8 @@ void wrap_run(struct wrap *w)
         return;
     }
     w->has_started = true;
-    w->told_ms = held_until_ms(w);
-    send_to_guard(w, GUARD_START, terminal_to_give(&w->terminal) ? 1 : 0, w->told_ms);
+    w->reported_ms = held_until_ms(w);
+    send_to_guard(w, GUARD_START, terminal_to_give(&w->terminal) ? 1 : 0, w->reported_ms);
     while (!w->is_over) {
         wrap_turn(w, most_ms);
         if (!w->is_over) {

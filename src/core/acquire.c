@@ -134,7 +134,8 @@ static bool is_free_for(struct core *c, const struct acquire_request *req, ref l
     if (!lock_in_use(c, l)) {
         return !lock_is_delayed(c, l);
     }
-    if (lock_is_delayed(c, l) || !lock_has_room(c, l, (enum mode)req->a->mode, req->a->permits)) {
+    if (lock_is_delayed(c, l) ||
+        !lock_has_capacity(c, l, (enum mode)req->a->mode, req->a->permits)) {
         return false;
     }
     bool unsure = false;

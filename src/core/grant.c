@@ -179,7 +179,7 @@ static ref grant_new(struct core *c, ref lock, const struct grant_terms *terms, 
         memcpy(g->tail + lease_bytes, terms->owner.data, terms->owner.len);
     }
     struct lock *l = lock_at(c, lock);
-    hf_assert(lock_has_room(c, l, terms->mode, terms->permits));
+    hf_assert(lock_has_capacity(c, l, terms->mode, terms->permits));
     if (terms->mode == MODE_SHARED) {
         (void)lock_extra_make(c, lock); /* it counts the holders */
     }

@@ -316,7 +316,8 @@ bool is_forgotten(const struct core *c, const struct waiter *w)
     }
     for (ref p = w->places; p != 0; p = place_at(c, p)->sibling) {
         const struct lock *l = lock_at(c, place_at(c, p)->lock);
-        if (!lock_has_room(c, l, (enum mode)w->mode, w->permits) || queue_state_of(c, p) != FIRST) {
+        if (!lock_has_capacity(c, l, (enum mode)w->mode, w->permits) ||
+            queue_state_of(c, p) != FIRST) {
             return false;
         }
     }

@@ -106,7 +106,7 @@ bool lock_is_delayed(const struct core *c, const struct lock *l)
 }
 
 /* Whether the holders leave capacity; the caller checks queue and delay. */
-bool lock_has_room(const struct core *c, const struct lock *l, enum mode mode, uint32_t permits)
+bool lock_has_capacity(const struct core *c, const struct lock *l, enum mode mode, uint32_t permits)
 {
     switch (mode) {
     case MODE_SHARED:

@@ -186,7 +186,8 @@ uint32_t lock_holders(const struct core *c, const struct lock *l);
 bool lock_in_use(const struct core *c,
                  const struct lock *l); /* held or waited for: mode is fixed */
 bool lock_is_delayed(const struct core *c, const struct lock *l);
-bool lock_has_room(const struct core *c, const struct lock *l, enum mode mode, uint32_t permits);
+bool lock_has_capacity(const struct core *c, const struct lock *l, enum mode mode,
+                       uint32_t permits);
 void lock_delay(struct core *c, ref lock, uint64_t until_ms);
 void lock_delay_over(struct core *c, ref lock);
 void lock_wake(struct core *c, ref lock);

@@ -6,7 +6,7 @@
 static bool fits(const struct core *c, ref lock, const struct waiter *w)
 {
     const struct lock *l = lock_at(c, lock);
-    return !lock_is_delayed(c, l) && lock_has_room(c, l, (enum mode)w->mode, w->permits);
+    return !lock_is_delayed(c, l) && lock_has_capacity(c, l, (enum mode)w->mode, w->permits);
 }
 
 enum ready { READY, NOT_READY, UNSURE };

@@ -37,7 +37,7 @@ struct connection *connection_new(struct net *net, const struct connection_optio
     }
     net->all = c;
     net->connections++;
-    net->guests += c->options.writes_first ? 0 : 1;
+    net->client_connections += c->options.writes_first ? 0 : 1;
     return c;
 }
 
@@ -188,7 +188,7 @@ static void on_handle_closed(uv_handle_t *handle)
         c->all_next->all_link = c->all_link;
     }
     net->connections--;
-    net->guests -= c->options.writes_first ? 0 : 1;
+    net->client_connections -= c->options.writes_first ? 0 : 1;
     memory_free(net->memory, c, sizeof(*c));
 }
 

@@ -37,7 +37,7 @@ struct net {
     uint64_t writes; /* system calls */
     uint64_t accept_pauses;
     uint32_t connections;
-    uint32_t guests; /* connections without `writes_first`: clients, not peers */
+    uint32_t client_connections; /* connections without `writes_first`: clients, not peers */
 
     /* Private to src/net. */
     uv_prepare_t before_poll;

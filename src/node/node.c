@@ -63,7 +63,7 @@ static bool open_resp(struct node *n, char problem[NODE_PROBLEM])
         return true;
     }
     n->resp = client_listener_new(&listener, problem, NODE_PROBLEM);
-    if (n->resp == NULL && !o->resp_is_asked_for) {
+    if (n->resp == NULL && !o->resp_is_configured) {
         journal_note(o->journal, WARN, NODE, "resp_not_served", JOURNAL_TEXT("reason", problem),
                      JOURNAL_TEXT("next", "set --resp to a free address, or to off"));
         return true;

@@ -48,8 +48,8 @@ struct node_options {
 
     struct address client; /* listen addresses */
     struct address peer;
-    struct address resp;    /* for the Redis protocol */
-    bool resp_is_asked_for; /* configured explicitly: the node does not start without that port */
+    struct address resp;     /* for the Redis protocol */
+    bool resp_is_configured; /* configured explicitly: the node does not start without that port */
     bool resp_is_off;
     char client_advertised[PEER_ADDRESS_MAX + 1]; /* sent to other nodes; "": made of `client` */
 

@@ -69,7 +69,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 
 static bool is_watched(const struct node *n)
 {
-    return n->net.guests > 0 || forward_outstanding(n->forward) > 0;
+    return n->net.client_connections > 0 || forward_outstanding(n->forward) > 0;
 }
 
 /* Does work that was delayed until the output of this turn, including the acknowledgement to the

@@ -205,7 +205,7 @@ static void fill_options(struct serve *s, struct node_options *o)
         .client = c->client,
         .peer = c->peer,
         .resp = c->resp,
-        .resp_is_asked_for = config_was_set(c, "resp"),
+        .resp_is_configured = config_was_set(c, "resp"),
         .resp_is_off = config_is_off(&c->resp),
         .resp_del_refused = c->resp_del == RESP_DEL_REFUSE,
         .resp_password = c->resp_password,

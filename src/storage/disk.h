@@ -66,7 +66,7 @@ struct disk_ops {
     enum storage_status (*sync_folder)(struct disk *disk, struct problem *problem);
     enum storage_status (*lock)(struct disk *disk, const char *name, struct disk_file **out,
                                 struct problem *problem);
-    enum storage_status (*room)(struct disk *disk, uint64_t *bytes, struct problem *problem);
+    enum storage_status (*space)(struct disk *disk, uint64_t *bytes, struct problem *problem);
 
     enum storage_status (*read)(struct disk_file *file, uint64_t offset, void *data, size_t len,
                                 size_t *got, struct problem *problem);
@@ -137,10 +137,10 @@ static inline enum storage_status disk_lock(struct disk *disk, const char *name,
 }
 
 /* Free space in bytes. */
-static inline enum storage_status disk_room(struct disk *disk, uint64_t *bytes,
-                                            struct problem *problem)
+static inline enum storage_status disk_space(struct disk *disk, uint64_t *bytes,
+                                             struct problem *problem)
 {
-    return disk->ops->room(disk, bytes, problem);
+    return disk->ops->space(disk, bytes, problem);
 }
 
 /* `*got` is less than `len` only at the end of the file. */

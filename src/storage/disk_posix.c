@@ -221,7 +221,7 @@ static enum storage_status posix_lock(struct disk *disk, const char *name, struc
     return STORAGE_OK;
 }
 
-static enum storage_status posix_room(struct disk *disk, uint64_t *bytes, struct problem *problem)
+static enum storage_status posix_space(struct disk *disk, uint64_t *bytes, struct problem *problem)
 {
     struct folder *folder = folder_of(disk);
     struct statvfs information;
@@ -319,7 +319,7 @@ static const struct disk_ops posix_ops = {
     .unlink = posix_unlink,
     .sync_folder = posix_sync_folder,
     .lock = posix_lock,
-    .room = posix_room,
+    .space = posix_space,
     .read = posix_read,
     .write = posix_write,
     .sync = posix_sync,

@@ -100,7 +100,7 @@ static bool line_failed(struct http1 *p, struct http1_result *r, enum line_resul
 
 static void begin_request(struct http1 *p)
 {
-    p->has_host = p->has_length = p->asked_close = p->asked_keep_alive = false;
+    p->has_host = p->has_length = p->wants_close = p->wants_keep_alive = false;
     p->field_count = 0;
     p->body_left = p->body_read = p->extra_read = 0;
     p->host = p->path = p->query = (struct http1_span){0, 0};

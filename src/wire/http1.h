@@ -76,8 +76,8 @@ struct http1 {
     bool blank_seen; /* the empty line that may precede a request has been skipped */
     bool has_host;   /* this and the next: headers found in this head */
     bool has_length;
-    bool asked_close;
-    bool asked_keep_alive;
+    bool wants_close;
+    bool wants_keep_alive;
     uint8_t field_count;
     enum hf_error error;
     uint32_t line;        /* offset of the current line, in the bytes passed */

@@ -293,8 +293,8 @@ static void note_connection(struct http1 *p, struct slice value)
         struct slice word = value;
         bool more = cut(&value, ',', &word);
         word = trim(word);
-        p->asked_close |= is_word(word, slice_of("close"));
-        p->asked_keep_alive |= is_word(word, slice_of("keep-alive"));
+        p->wants_close |= is_word(word, slice_of("close"));
+        p->wants_keep_alive |= is_word(word, slice_of("keep-alive"));
         if (!more) {
             return;
         }
@@ -359,7 +359,7 @@ enum hf_error head_finish(struct http1 *p, const uint8_t *bytes)
     if (request->minor == 1 && !p->has_host) {
         return HF_HTTP_HOST;
     }
-    request->keep_alive = !p->asked_close && (request->minor == 1 || p->asked_keep_alive);
+    request->keep_alive = !p->wants_close && (request->minor == 1 || p->wants_keep_alive);
     request->expect_continue &= request->chunked || request->content_length > 0;
     request->host = slice_make(bytes + p->host.at, p->host.len);
     request->query = slice_make(bytes + p->query.at, p->query.len);

@@ -54,7 +54,7 @@ static bool name_free_for(struct model *m, struct model_name *name, const struct
                           uint32_t *steps)
 {
     bool unsure = false;
-    return model_name_has_room(m, name, r->mode, r->limit, r->permits) &&
+    return model_name_has_capacity(m, name, r->mode, r->limit, r->permits) &&
            model_front(m, name, steps, &unsure) == NULL && !unsure;
 }
 

@@ -322,8 +322,8 @@ struct model_waiter *model_front(struct model *m, struct model_name *name, uint3
 void model_wake(struct model *m, struct model_name *name);
 void model_serve(struct model *m);
 /* Is there room for it on this name, queue aside? */
-bool model_name_has_room(const struct model *m, const struct model_name *name, enum mode mode,
-                         uint32_t limit, uint32_t permits);
+bool model_name_has_capacity(const struct model *m, const struct model_name *name, enum mode mode,
+                             uint32_t limit, uint32_t permits);
 struct model_grant *model_grant(struct model *m, const struct request *r,
                                 const struct model_waiter *waited);
 

@@ -19,8 +19,8 @@ static bool all_shared(const struct model_name *name)
     return true;
 }
 
-bool model_name_has_room(const struct model *m, const struct model_name *name, enum mode mode,
-                         uint32_t limit, uint32_t permits)
+bool model_name_has_capacity(const struct model *m, const struct model_name *name, enum mode mode,
+                             uint32_t limit, uint32_t permits)
 {
     if (name->delayed_until_ms > m->now_ms) {
         return false;
@@ -142,7 +142,7 @@ static enum ready ready_everywhere(struct model *m, const struct model_waiter *w
             return UNSURE;
         }
         if (front != w ||
-            !model_name_has_room(m, w->r.names[i], w->r.mode, w->r.limit, w->r.permits)) {
+            !model_name_has_capacity(m, w->r.names[i], w->r.mode, w->r.limit, w->r.permits)) {
             return NOT_READY;
         }
     }
@@ -170,7 +170,7 @@ static bool serve_name(struct model *m, struct model_name *name, uint32_t *steps
         if (unsure) {
             return false;
         }
-        if (w == NULL || !model_name_has_room(m, name, w->r.mode, w->r.limit, w->r.permits)) {
+        if (w == NULL || !model_name_has_capacity(m, name, w->r.mode, w->r.limit, w->r.permits)) {
             return true;
         }
         if (w->r.parts > 1) {

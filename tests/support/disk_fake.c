@@ -154,7 +154,7 @@ static enum storage_status fake_lock(struct disk *disk, const char *name, struct
     return STORAGE_OK;
 }
 
-static enum storage_status fake_room(struct disk *disk, uint64_t *bytes, struct problem *problem)
+static enum storage_status fake_space(struct disk *disk, uint64_t *bytes, struct problem *problem)
 {
     struct disk_fake *fake = fake_of(disk);
     (void)problem;
@@ -289,7 +289,7 @@ static const struct disk_ops fake_ops = {
     .unlink = fake_unlink,
     .sync_folder = fake_sync_folder,
     .lock = fake_lock,
-    .room = fake_room,
+    .space = fake_space,
     .read = fake_read,
     .write = fake_write,
     .sync = fake_sync,

@@ -419,13 +419,13 @@ static void room_is_used_up_before_the_bytes_are_looked_at_again(void **state)
     for (int i = 0; i < 10; i++) {
         assert_int_equal(admission_judge(&a, w->core, NULL, &c, &adds), HF_OK);
         assert_true(adds == most);
-        assert_true(a.room == (9 - (uint64_t)i) * most);
+        assert_true(a.space == (9 - (uint64_t)i) * most);
         a.pending += adds;
     }
     assert_int_equal(judge(w, &a, &c), HF_BUSY);
     a.pending = 0; /* nothing came of them */
     assert_int_equal(judge(w, &a, &c), HF_OK);
-    assert_true(a.room == 9 * most);
+    assert_true(a.space == 9 * most);
 }
 
 static void both_tiers_count(void **state)

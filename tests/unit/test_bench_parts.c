@@ -127,7 +127,7 @@ static struct heard hear_by(const struct bench_protocol *protocol, enum bench_ve
     struct bench_request ask = {
         .verb = verb, .session = slice_of("5e55"), .name = slice_of("n"), .client = slice_of("c")};
     protocol->begin(open, &out);
-    protocol->ask(open, 0, &ask, &out);
+    protocol->request(open, 0, &ask, &out);
     assert_true(buffer_len(&out) > 0);
     *problem = NULL;
     for (size_t len = 0; len < strlen(answer) && *problem == NULL; len++) {
@@ -232,7 +232,7 @@ static void requests_name_their_lock_session_and_token(void **state)
                                 .session = slice_of("5e55"),
                                 .name = slice_of("bench/1"),
                                 .token = 4096};
-    bench_http.ask(http, 0, &ask, &out);
+    bench_http.request(http, 0, &ask, &out);
     assert_true(slice_equal(
         buffer_bytes(&out),
         slice_of("POST /api/v1/locks/bench/1/release HTTP/1.1\r\nHost: node:1\r\n"
@@ -297,7 +297,7 @@ static void a_lock_of_redis_is_released_by_the_value_that_took_it(void **state)
     void *resp = bench_resp.open("node:1", 1);
     struct bench_request ask = {
         .verb = BENCH_ACQUIRE, .session = slice_of("5e55"), .name = slice_of("bench/1")};
-    bench_resp.ask(resp, 0, &ask, &out);
+    bench_resp.request(resp, 0, &ask, &out);
     buffer_append(&out, "", 1);
     char value[33];
     int len = 0;
@@ -309,7 +309,7 @@ static void a_lock_of_redis_is_released_by_the_value_that_took_it(void **state)
         strstr((const char *)buffer_bytes(&out).data, "NX\r\n$2\r\nPX\r\n$5\r\n30000\r\n"));
     buffer_truncate(&out, 0);
     ask.verb = BENCH_RELEASE;
-    bench_resp.ask(resp, 0, &ask, &out);
+    bench_resp.request(resp, 0, &ask, &out);
     char expected[200];
     (void)snprintf(expected, sizeof(expected),
                    "*5\r\n$7\r\nEVALSHA\r\n$4\r\n5e55\r\n$1\r\n1\r\n$7\r\nbench/1\r\n$%d\r\n%s\r\n",

@@ -69,7 +69,7 @@ static void an_append_past_the_limit_appends_nothing_and_is_remembered(void **st
     buffer_truncate(&f.buffer, 7);
     assert_true(buffer_append_text(&f.buffer, "xyz"));
     assert_holds(&f.buffer, "1234567xyz");
-    assert_int_equal(buffer_room(&f.buffer), 0);
+    assert_int_equal(buffer_space(&f.buffer), 0);
     fixture_close(&f);
 }
 
@@ -189,7 +189,7 @@ static void a_full_buffer_that_is_consumed_slowly_is_not_moved_at_each_step(void
     (void)state;
     struct fixture f;
     fixture_init(&f, 10000);
-    while (buffer_room(&f.buffer) > 0)
+    while (buffer_space(&f.buffer) > 0)
         buffer_append_byte(&f.buffer, 'x');
     unsigned moves = 0;
     for (int i = 0; i < 100000; i++) {

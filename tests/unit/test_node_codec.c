@@ -506,7 +506,7 @@ static void acquire_in(struct core *core, const char *name, uint64_t lease, uint
 static struct slice page_of(const struct core *core, enum memory_page_kind kind, const char *name,
                             struct buffer *out)
 {
-    uint8_t bytes[MEMORY_ASK_BYTES];
+    uint8_t bytes[MEMORY_REQUEST_BYTES];
     struct memory_request pending = {.kind = kind, .limit = 100, .name = text(name)};
     size_t len = memory_request_encode(&pending, bytes);
     buffer_truncate(out, 0);

@@ -43,7 +43,7 @@ enum hf_error replica_submit(struct replica *r, const struct command *command, v
     (void)now;
     assert_non_null(cookie);
     assert_int_equal(command->type, COMMAND_STREAM_DOWN);
-    if (world.room == 0) {
+    if (world.space == 0) {
         return world.refuses;
     }
     world.room--;
@@ -62,7 +62,7 @@ static int set_up(void **state)
     world.node = calloc(1, sizeof(*world.node));
     world.node->serving = true;
     world.now_ms = 1000;
-    world.room = UINT32_MAX;
+    world.space = UINT32_MAX;
     world.refuses = HF_BUSY;
     return 0;
 }
@@ -159,9 +159,9 @@ static void many_streams_are_broken_in_bounded_steps(void **state)
     node_streams_gone(world.node, GONE);
     run_steps(1);
     assert_in_range(world.submitted, 1, 1100);
-    world.room = 10; /* the batch is full for a while */
+    world.space = 10; /* the batch is full for a while */
     run_steps(3);
-    world.room = UINT32_MAX;
+    world.space = UINT32_MAX;
     run_steps(20);
     for (uint64_t i = 1; i <= MANY; i++) {
         assert_true(lingers(i));

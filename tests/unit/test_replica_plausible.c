@@ -205,17 +205,17 @@ static void time_cannot_be_pushed_ahead_in_small_steps(void **state)
     struct alone a;
     alone_open(&a, 3);
     uint64_t begin_us = a.now.boot_us;
-    uint64_t told_ms = 1000000;
-    assert_true(hears(&a, 2, told_ms));
+    uint64_t reported_ms = 1000000;
+    assert_true(hears(&a, 2, reported_ms));
     while (a.now.boot_us - begin_us < UINT64_C(86400000000)) {
         alone_pass_us(&a, 1000000);
-        if (hears(&a, 2, told_ms + 2000)) {
-            told_ms += 2000;
-        } else if (hears(&a, 2, told_ms + 1000)) {
-            told_ms += 1000;
+        if (hears(&a, 2, reported_ms + 2000)) {
+            reported_ms += 2000;
+        } else if (hears(&a, 2, reported_ms + 1000)) {
+            reported_ms += 1000;
         }
     }
-    uint64_t gained_ms = told_ms - 1000000 - (a.now.boot_us - begin_us) / 1000;
+    uint64_t gained_ms = reported_ms - 1000000 - (a.now.boot_us - begin_us) / 1000;
     assert_in_range(gained_ms, 5000, 10000 + 2 * 86400);
     alone_close(&a);
 }

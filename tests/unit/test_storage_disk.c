@@ -92,7 +92,7 @@ static void check_bytes(struct disk *disk)
     assert_done(disk_read_all(file, 10, bytes, 4, &problem));
     disk_close(file);
     uint64_t room;
-    assert_done(disk_room(disk, &room, &problem));
+    assert_done(disk_space(disk, &room, &problem));
     assert_true(room > 0);
     struct disk_file *lock, *second;
     assert_done(disk_lock(disk, "lock", &lock, &problem));
@@ -328,7 +328,7 @@ static void it_stops_fails_and_fills_up_when_told(void **state)
     disk_fake_set_capacity(fake, SECTORS * 512 + 100);
     char bytes[200] = "";
     uint64_t size, room;
-    assert_done(disk_room(disk, &room, &problem));
+    assert_done(disk_space(disk, &room, &problem));
     assert_int_equal(room, 100);
     assert_problem(disk_write(file, SECTORS * 512, bytes, 200, &problem), STORAGE_FULL, "full");
     assert_done(disk_size(file, &size, &problem));

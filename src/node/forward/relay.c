@@ -119,7 +119,7 @@ bool forward_on_request(struct forward *f, uint64_t peer, uint64_t link, uint64_
             error = forward_take(f, tier, &command, &relay->cookie, f->options.now(f->options.ctx));
         }
     } else if ((kind == FORWARD_BARRIER && body.len == 0) ||
-               (kind == FORWARD_LOOK && body.len > 0 && body.len <= MEMORY_ASK_BYTES)) {
+               (kind == FORWARD_LOOK && body.len > 0 && body.len <= MEMORY_REQUEST_BYTES)) {
         error = replica_barrier(f->replica, relay, true, f->options.now(f->options.ctx));
     }
     if (error == HF_OK) {

@@ -19,7 +19,7 @@ static uint32_t get_length(const uint8_t *at)
 uint8_t *peer_frame_begin(struct buffer *out, enum peer_frame type, size_t len)
 {
     hf_assert(len < PEER_FRAME_MAX);
-    if (peer_frame_size(len) > buffer_room(out)) {
+    if (peer_frame_size(len) > buffer_space(out)) {
         return NULL;
     }
     uint8_t *at = buffer_reserve(out, peer_frame_size(len));

@@ -232,7 +232,7 @@ static uint64_t memory_cursor(const struct api_request *x)
 void api_request_look(struct api_request *x, enum memory_page_kind kind, render_fn render)
 {
     struct service *s = x->service;
-    uint8_t bytes[MEMORY_ASK_BYTES];
+    uint8_t bytes[MEMORY_REQUEST_BYTES];
     struct memory_request request = {.kind = kind,
                                      .tenant = x->tenant,
                                      .cursor = memory_cursor(x),

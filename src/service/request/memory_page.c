@@ -8,9 +8,9 @@
 enum { PAGE_FORMAT = 1, ROW_LOCK = 'l', ROW_GRANT = 'g', ROW_WAITER = 'w', ROW_SESSION = 's' };
 enum { ROW_END = 'e', ROW_MAX = 16 << 10 };
 
-size_t memory_request_encode(const struct memory_request *request, uint8_t at[MEMORY_ASK_BYTES])
+size_t memory_request_encode(const struct memory_request *request, uint8_t at[MEMORY_REQUEST_BYTES])
 {
-    struct writer w = writer_make(at, MEMORY_ASK_BYTES);
+    struct writer w = writer_make(at, MEMORY_REQUEST_BYTES);
     write_u8(&w, PAGE_FORMAT);
     write_u8(&w, (uint8_t)request->kind);
     write_u64(&w, request->tenant);

@@ -17,10 +17,10 @@ struct memory_request {
     struct slice name; /* or the prefix of a list */
 };
 
-#define MEMORY_ASK_BYTES (LIMIT_NAME + 64)
+#define MEMORY_REQUEST_BYTES (LIMIT_NAME + 64)
 #define MEMORY_PAGE_BYTES (16u << 20)
 
-size_t memory_request_encode(const struct memory_request *request, uint8_t at[MEMORY_ASK_BYTES]);
+size_t memory_request_encode(const struct memory_request *request, uint8_t at[MEMORY_REQUEST_BYTES]);
 
 /* On the leader: appends the page for an encoded request. `core` may be NULL: an empty page. False:
  * the request is malformed, or the page does not fit. */

@@ -113,7 +113,7 @@ static void on_looked(void *owner, enum hf_error error, const struct result *res
 static void look_up(struct api_request *x)
 {
     const struct core *memory = service_tier_core(x->service, TIER_EFFICIENCY);
-    uint8_t bytes[MEMORY_ASK_BYTES];
+    uint8_t bytes[MEMORY_REQUEST_BYTES];
     struct memory_request request = {.kind = MEMORY_LOCKS,
                                      .tenant = x->tenant,
                                      .cursor = x->watcher.list_cursor - MEMORY_CURSOR,
