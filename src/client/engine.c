@@ -142,7 +142,7 @@ static void break_link(struct client_engine *e, int which, const char *why)
     }
 }
 
-static void ask_members(struct client_engine *e)
+static void query_members(struct client_engine *e)
 {
     if (e->members_requested_ms == 0 || e->now_ms - e->members_requested_ms >= MEMBERS_MS) {
         e->members_requested_ms = e->now_ms;
@@ -165,7 +165,7 @@ static void link_is_up(struct client_engine *e, int which)
         link_close(&e->links[before]); /* its calls continue on the new link */
     }
     notification_event(e, HF_EVENT_CONNECTED, NULL, 0, e->endpoints.at[link->endpoint].text);
-    ask_members(e);
+    query_members(e);
 }
 
 static void dial(struct client_engine *e, int endpoint)

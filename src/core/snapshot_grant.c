@@ -70,7 +70,7 @@ static void read_grant(struct reader *r, bool is_private, struct grant_fields *f
 static const char *check_grant_times(const struct builder *b, const struct grant_fields *f)
 {
     bool own_ttl = f->ttl_ms != 0;
-    bool asked = (f->flags & GRANT_HAS_REVOKE) != 0;
+    bool has_revoke = (f->flags & GRANT_HAS_REVOKE) != 0;
     if (!is_past(b, f->since_ms) || !is_past(b, f->life_ms)) {
         return "its time is in the future";
     }
@@ -80,12 +80,12 @@ static const char *check_grant_times(const struct builder *b, const struct grant
     if ((f->flags & GRANT_HAS_LIFE) && (!own_ttl || f->life_ms <= f->since_ms)) {
         return "its renewal is out of place";
     }
-    if (asked && (!is_deadline(f->revoke_at_ms) || f->revoke_record == 0 ||
-                  f->revoke_record > b->c->audit_number)) {
+    if (has_revoke && (!is_deadline(f->revoke_at_ms) || f->revoke_record == 0 ||
+                       f->revoke_record > b->c->audit_number)) {
         return "its revocation is out of range";
     }
     bool has_timer = (f->flags & GRANT_HAS_TIMER) != 0;
-    if (has_timer != (own_ttl || asked) || (has_timer && !is_deadline(f->timer_ms))) {
+    if (has_timer != (own_ttl || has_revoke) || (has_timer && !is_deadline(f->timer_ms))) {
         return "its deadline is out of place";
     }
     return f->delay_ms <= LIMIT_DELAY_MAX_MS ? NULL : "its lock-delay is out of range";

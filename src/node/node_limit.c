@@ -62,7 +62,7 @@ static void note_refused(struct node *n, uint64_t bytes, struct replica_time now
 void node_step_limit(struct node *n, struct replica_time now)
 {
     n->admission.max = smallest_limit(n);
-    n->admission.room = 0; /* recounted at the next command: some commands bypass the count */
+    n->admission.space = 0; /* recounted at the next command: some commands bypass the count */
     uint64_t bytes = node_state_bytes(n);
     note_fill(n, bytes);
     note_refused(n, bytes, now);

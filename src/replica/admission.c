@@ -164,14 +164,14 @@ enum hf_error admission_judge(struct admission *a, const struct core *replicated
                               uint64_t *adds)
 {
     uint64_t most = a->max == 0 ? 0 : admission_adds(command);
-    if (most <= a->room) {
-        a->room -= most;
+    if (most <= a->space) {
+        a->space -= most;
         *adds = most;
         return HF_OK;
     }
     uint64_t bytes = admission_bytes(replicated, memory) + a->pending + most;
     if (bytes <= a->max) {
-        a->room = a->max - bytes;
+        a->space = a->max - bytes;
         *adds = most;
         return HF_OK;
     }

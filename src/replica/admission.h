@@ -26,7 +26,7 @@ struct admission {
     uint64_t refused; /* commands, since the start; the caller counts */
     /* Commands that add at most this much in total are admitted without computing the bytes again,
      * which is the fast path. The caller sets it to 0 from time to time, and when `max` changes. */
-    uint64_t room;
+    uint64_t space;
 };
 
 /* The warning begins at the first share of the limit and ends below the second. */

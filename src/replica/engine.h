@@ -106,8 +106,9 @@ struct engine_peer {
     uint64_t match;   /* as of the last entries sent */
     uint64_t through; /* index of the last entry sent */
     uint64_t ordered; /* the highest index that libraft requested to send, also as a snapshot */
-    uint64_t told;    /* the commit index that was sent, limited to entries that the follower has */
-    bool probed;      /* libraft probes it and does not pipeline, E10 */
+    uint64_t
+        sent_commit; /* the commit index that was sent, limited to entries that the follower has */
+    bool probed;     /* libraft probes it and does not pipeline, E10 */
 };
 
 struct engine {

@@ -248,8 +248,8 @@ static bool may_take_vote_result(struct engine *e, const struct raft_request_vot
     if (!result->pre_vote) {
         return state != RAFT_FOLLOWER;
     }
-    bool is_asked = !result->vote_granted || result->term == raft_current_term(&e->raft) + 1;
-    return state == RAFT_CANDIDATE && e->raft.candidate_state.in_pre_vote && is_asked;
+    bool is_expected = !result->vote_granted || result->term == raft_current_term(&e->raft) + 1;
+    return state == RAFT_CANDIDATE && e->raft.candidate_state.in_pre_vote && is_expected;
 }
 
 /* E14, from a follower of a version without that rule: libraft would cut the index to our last one

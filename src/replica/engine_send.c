@@ -156,8 +156,8 @@ static void send_append(struct engine *e, const struct raft_message *whole)
         a->prev_log_index += a->n_entries;
         a->prev_log_term = term_of(e, a->prev_log_index);
         p->through = a->prev_log_index;
-        uint64_t told = lower(a->leader_commit, p->through);
-        p->told = told > p->told ? told : p->told;
+        uint64_t sent_commit = lower(a->leader_commit, p->through);
+        p->sent_commit = sent_commit > p->sent_commit ? sent_commit : p->sent_commit;
     } while (left > 0 && !p->probed);
 }
 
@@ -180,7 +180,7 @@ static void tell_commit(struct engine *e, struct engine_peer *p, uint64_t index)
     size_t len = 0;
     void *bytes = message_encode_commit(&m, e->cluster_ms, &len);
     if (send_bytes(e, p->id, bytes, len)) {
-        p->told = index;
+        p->sent_commit = index;
     }
 }
 
@@ -198,7 +198,7 @@ void engine_tell_commit(struct engine *e)
         }
         struct engine_peer *p = peer_of(e, id);
         uint64_t known = lower(raft_commit_index(&e->raft), match);
-        if (known > p->told) {
+        if (known > p->sent_commit) {
             tell_commit(e, p, known);
         }
     }

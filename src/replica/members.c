@@ -143,7 +143,7 @@ static const char *check(const struct replica *r, enum replica_change change, ui
         return "no member has this id";
     }
     if (id == raft->id && change != REPLICA_PROMOTE) { /* E16 */
-        return "this node leads; transfer the leadership first, then ask the new leader";
+        return "this node leads; transfer the leadership first, then repeat the request";
     }
     switch (change) {
     case REPLICA_PROMOTE:

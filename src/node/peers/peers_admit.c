@@ -207,6 +207,7 @@ void peers_on_refused(void *ctx, struct peer_link *link, const char *sentence, b
     journal_note(p->options.journal, ERROR, PEER, by_us ? "peer_refused" : "refused_by_peer",
                  JOURNAL_NUMBER("peer", link->dialled ? link->wanted : link->peer),
                  JOURNAL_TEXT("address", connection_remote(link->connection)),
-                 JOURNAL_TEXT("reason", sentence), JOURNAL_NUMBER("not_told", p->unknown_unlogged));
+                 JOURNAL_TEXT("reason", sentence),
+                 JOURNAL_NUMBER("not_logged", p->unknown_unlogged));
     p->unknown_unlogged = 0;
 }

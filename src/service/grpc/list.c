@@ -14,19 +14,19 @@ struct rows {
     struct api_request *x;
     void **at;
     size_t count;
-    size_t room;
+    size_t space;
 };
 
 static void add_row(struct rows *rows, void *row)
 {
-    if (rows->count == rows->room) {
-        size_t room = rows->room == 0 ? 128 : rows->room * 2;
-        void **larger = rpc_alloc(rows->x->service, room * sizeof(*larger));
+    if (rows->count == rows->space) {
+        size_t space = rows->space == 0 ? 128 : rows->space * 2;
+        void **larger = rpc_alloc(rows->x->service, space * sizeof(*larger));
         if (rows->count > 0) {
             memcpy(larger, rows->at, rows->count * sizeof(*larger));
         }
         rows->at = larger;
-        rows->room = room;
+        rows->space = space;
     }
     rows->at[rows->count++] = row;
 }

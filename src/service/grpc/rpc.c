@@ -139,13 +139,13 @@ void rpc_put(struct api_request *x, const ProtobufCMessage *message)
 {
     struct buffer *out = &x->service->scratch;
     size_t len = protobuf_c_message_get_packed_size(message);
-    uint8_t *room = buffer_reserve(out, GRPC_PREFIX + len);
-    if (room == NULL) {
+    uint8_t *space = buffer_reserve(out, GRPC_PREFIX + len);
+    if (space == NULL) {
         out->overflowed = true; /* the answer becomes HF_ANSWER_TOO_LARGE */
         return;
     }
-    grpc_write_prefix(room, (uint32_t)len);
-    size_t packed = protobuf_c_message_pack(message, room + GRPC_PREFIX);
+    grpc_write_prefix(space, (uint32_t)len);
+    size_t packed = protobuf_c_message_pack(message, space + GRPC_PREFIX);
     hf_assert(packed == len);
     buffer_commit(out, GRPC_PREFIX + len);
 }

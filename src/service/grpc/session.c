@@ -162,14 +162,14 @@ static void send_alive(struct session_call *call)
     send_message(call, &response);
 }
 
-static void send_notice(struct session_call *call, Holdfast__V1__SessionResponse__News news,
+static void send_notice(struct session_call *call, Holdfast__V1__SessionResponse__News notice_kind,
                         const struct event *e)
 {
     struct service *s = call->service;
     Response response = HOLDFAST__V1__SESSION_RESPONSE__INIT;
     Holdfast__V1__SessionResponse__Notice notice = HOLDFAST__V1__SESSION_RESPONSE__NOTICE__INIT;
     rpc_render_begin(s);
-    notice.news = news;
+    notice.news = notice_kind;
     if (e != NULL) {
         notice.resource_id = rpc_string(s, e->name);
         notice.fence_token = e->token;

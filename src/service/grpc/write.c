@@ -10,9 +10,9 @@ void rpc_render_begin(struct service *s)
 
 void *rpc_alloc(const struct service *s, size_t size)
 {
-    void *room = bump_take((struct bump *)(uintptr_t)&s->arena, size);
-    hf_assert(room != NULL);
-    return room;
+    void *space = bump_take((struct bump *)(uintptr_t)&s->arena, size);
+    hf_assert(space != NULL);
+    return space;
 }
 
 char *rpc_string(const struct service *s, struct slice text)

@@ -289,8 +289,8 @@ void http_conn_receive(struct http_conn *conn, struct slice bytes)
 
 bool http_conn_wants_input(struct http_conn *conn)
 {
-    bool has_room = conn->state != CONN_HTTP2 || buffer_len(&conn->out) < OUTPUT_SOFT;
-    return has_room && buffer_len(&conn->in) < INPUT_SOFT && !conn->is_ended &&
+    bool has_space = conn->state != CONN_HTTP2 || buffer_len(&conn->out) < OUTPUT_SOFT;
+    return has_space && buffer_len(&conn->in) < INPUT_SOFT && !conn->is_ended &&
            conn->state != CONN_CLOSING && conn_budget_takes_input(conn);
 }
 

@@ -42,21 +42,21 @@ struct page_writer {
 
 static bool row_begin(struct page_writer *p, struct writer *w, uint8_t letter)
 {
-    uint8_t *room = buffer_reserve(p->out, ROW_MAX);
-    if (room == NULL) {
+    uint8_t *space = buffer_reserve(p->out, ROW_MAX);
+    if (space == NULL) {
         p->is_bad = true;
         return false;
     }
-    *w = writer_make(room, ROW_MAX);
+    *w = writer_make(space, ROW_MAX);
     write_u8(w, letter);
     return true;
 }
 
 static void row_end(struct page_writer *p, const struct writer *w)
 {
-    const uint8_t *room = w->end - ROW_MAX;
+    const uint8_t *space = w->end - ROW_MAX;
     hf_assert(!w->full); /* every string of a view has a limit */
-    buffer_commit(p->out, (size_t)(w->at - room));
+    buffer_commit(p->out, (size_t)(w->at - space));
 }
 
 static void write_holder(struct writer *w, const struct holder_view *h)
