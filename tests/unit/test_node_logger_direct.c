@@ -172,7 +172,7 @@ static void a_full_disk_is_waited_out(void **state)
     write_some(&r, 4, 1, 1); /* does not overtake what waits for room */
     assert_null(play.file);
     run_until(&r, 4);
-    while (r.space == 0) {
+    while (r.room == 0) {
         uv_run(&r.loop, UV_RUN_ONCE);
     }
     assert_int_equal(r.full, 1);
