@@ -12,8 +12,8 @@ static struct {
     struct node *node;
     uint64_t index;
     uint64_t now_ms;
-    enum hf_error refuses; /* what replica_submit answers after `room` more commands */
-    uint32_t room;
+    enum hf_error refuses; /* what replica_submit answers after `space` more commands */
+    uint32_t space;
     uint32_t submitted;
 } world;
 
@@ -46,7 +46,7 @@ enum hf_error replica_submit(struct replica *r, const struct command *command, v
     if (world.space == 0) {
         return world.refuses;
     }
-    world.room--;
+    world.space--;
     world.submitted++;
     assert_int_equal(apply(command).error, HF_OK);
     return HF_OK;
