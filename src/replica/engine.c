@@ -125,22 +125,6 @@ static void keep_commit_index(struct engine *e)
     e->committed = e->raft.commit_index;
 }
 
-/* E5 */
-static void note_commit_index(struct engine *e, uint64_t now_ms)
-{
-    uint64_t term = engine_is_leader(e) ? raft_current_term(&e->raft) : 0;
-    if (term == 0 || term != e->commit_noted_term) {
-        e->commit_noted_term = term;
-        e->commit_before = UINT64_MAX;
-    } else if (now_ms - e->commit_noted_ms >= e->raft.election_timeout) {
-        e->commit_before = e->commit_noted;
-    } else {
-        return;
-    }
-    e->commit_noted = e->committed;
-    e->commit_noted_ms = now_ms;
-}
-
 int engine_step(struct engine *e, struct raft_event *event, uint64_t now_ms)
 {
     struct raft_update u;
@@ -151,7 +135,6 @@ int engine_step(struct engine *e, struct raft_event *event, uint64_t now_ms)
         return error;
     }
     keep_commit_index(e);
-    note_commit_index(e, now_ms);
     if (u.flags & (RAFT_UPDATE_CURRENT_TERM | RAFT_UPDATE_VOTED_FOR)) { /* E1 */
         e->ports->save_vote(e->ports->ctx, raft_current_term(&e->raft), raft_voted_for(&e->raft));
     }

@@ -16,9 +16,8 @@
  *
  * E5  Members change one at a time. Conditions: no change is uncommitted, the leader has committed
  *     an entry of its term, every voter has the last configuration, and no transfer is in progress.
- *     A member is promoted only if it has acknowledged what was committed an election timeout ago.
- *     Requiring the present commit index would refuse every promotion under load: an only voter
- *     commits without waiting for others.
+ *     A member is promoted only if it has acknowledged everything that is committed: with less, the
+ *     simulator found clusters that elect no leader any more.
  *
  * E6  A received membership entry is always the first entry of what libraft is given (S12.6).
  *
@@ -125,12 +124,6 @@ struct engine {
     uint64_t write_done;   /* number of the newest write that is done */
     uint64_t reported;     /* highest index reported as persisted */
     uint64_t committed;    /* the highest commit index since the start of the process, E21 */
-    /* While this node leads, E5. `commit_before`: the commit index of one to two election timeouts
-     * ago; UINT64_MAX: it has not led for that long. */
-    uint64_t commit_before;
-    uint64_t commit_noted;
-    uint64_t commit_noted_ms;
-    uint64_t commit_noted_term; /* 0: this node does not lead */
     bool installing;
     bool started;
     uint64_t install_from; /* the peer that sends the snapshot */

@@ -121,9 +121,7 @@ static bool answered_lately(const struct replica *r, uint64_t id, struct replica
 static bool has_caught_up(const struct engine *e, uint64_t id)
 {
     raft_index match = 0;
-    uint64_t commit = raft_commit_index(&e->raft);
-    uint64_t needed = e->commit_before < commit ? e->commit_before : commit;
-    return raft_match_index(&e->raft, id, &match) == 0 && match >= needed;
+    return raft_match_index(&e->raft, id, &match) == 0 && match >= raft_commit_index(&e->raft);
 }
 
 static const char *check(const struct replica *r, enum replica_change change, uint64_t id,
@@ -151,7 +149,7 @@ static const char *check(const struct replica *r, enum replica_change change, ui
             return "it is a voter already";
         }
         if (!has_caught_up(e, id)) {
-            return "it has not caught up with the log yet; try again when its lag is small";
+            return "it has not caught up with the log yet; try again when its lag is 0";
         }
         if (!answered_lately(r, id, now)) {
             return "it does not answer the leader; check its network and try again";

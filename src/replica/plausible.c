@@ -268,8 +268,9 @@ static const char *check_vote(struct plausible *p, const struct engine *e,
     const struct raft_request_vote_result *v = &m->request_vote_result;
     uint64_t ours = raft_current_term((struct raft *)(uintptr_t)&e->raft);
     if (v->vote_granted && v->term > ours + 1) {
-        return refuse(p, "node %llu gives its vote in term %llu, for which this node did not request votes",
-                      (ull)m->server_id, (ull)v->term);
+        return refuse(
+            p, "node %llu gives its vote in term %llu, for which this node did not request votes",
+            (ull)m->server_id, (ull)v->term);
     }
     return NULL;
 }

@@ -171,11 +171,6 @@ void check_node(struct node *n)
                ull(n->commit_index), ull(s.commit_index));
     }
     n->commit_index = s.commit_index;
-    if (world.now_us - n->commit_noted_us >= 600000) { /* two election timeouts, E5 */
-        n->commit_before = n->commit_noted;
-        n->commit_noted = n->commit_index;
-        n->commit_noted_us = world.now_us;
-    }
     if (s.is_leader) {
         check_leader(n, s.term, s.cluster_ms);
         if (s.commit_index > committed) {

@@ -354,7 +354,7 @@ bool node_start(struct node *n)
     memset(n->answered_us, 0, sizeof(n->answered_us));
     n->serving_since_us = 0;
     n->looked_at = 0;
-    n->commit_index = n->commit_before = n->commit_noted = 0;
+    n->commit_index = 0;
     n->pre_votes = 0;
     n->told_to_stand = 0;
     n->members_changed = true;

@@ -121,8 +121,8 @@ static bool is_voter(const struct raft_configuration *conf, uint64_t id)
     return false;
 }
 
-/* Who votes before and after has the change before. Who votes from now on has what was committed two
- * election timeouts ago. */
+/* A server that votes before and after has the change before. One that votes from now on has what is
+ * committed. */
 static void check_voters(const struct node *n, const struct raft_configuration *now,
                          const struct raft_configuration *next, uint64_t commit)
 {
@@ -168,7 +168,7 @@ void shadow_check_change(const struct node *n, uint64_t index, struct slice byte
     struct raft_buffer new = {(void *)(uintptr_t)bytes.data, bytes.len};
     if (raft_configuration_decode(&old, &now) == 0) {
         if (raft_configuration_decode(&new, &next) == 0) {
-            check_voters(n, &now, &next, n->commit_before);
+            check_voters(n, &now, &next, s.commit_index);
             raft_configuration_close(&next);
         }
         raft_configuration_close(&now);

@@ -96,9 +96,6 @@ struct node {
     uint64_t heard_ms;
     uint64_t serving_since_us; /* on world time, 0: it does not serve */
     uint64_t commit_index;     /* the highest of this life */
-    uint64_t commit_before;    /* the same, between 0.6 and 1.2 s ago; a lower bound after a start */
-    uint64_t commit_noted;
-    uint64_t commit_noted_us;
     uint32_t pre_votes;        /* by bit: who would vote for it in the next term */
     uint64_t told_to_stand;    /* the term in which the leader told it to */
     uint64_t looked_at;        /* the index at which its state was compared last in this life */

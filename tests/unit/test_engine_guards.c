@@ -270,38 +270,6 @@ static void a_member_far_away_is_promoted(void **state)
     }
 }
 
-/* E5: the voters commit while the answers of a learner are on their way, so it never has the present
- * commit index. It is promoted with what was committed an election timeout ago, and not with less. */
-static void a_member_is_promoted_under_load(void **state)
-{
-    (void)state;
-    const char *problem = NULL;
-    for (int behind = 1; behind <= 30; behind += 29) { /* rounds of 50 ms */
-        struct alone a;
-        uint64_t had[40] = {0};
-        alone_open(&a, 3);
-        alone_lead(&a, 3);
-        assert_int_equal(change(&a, REPLICA_ADD, 4, &problem), HF_OK);
-        alone_all_written(&a);
-        for (int i = 0; i < 40; i++) {
-            alone_submit(&a);
-            alone_all_written(&a);
-            had[i] = alone_last_index(&a);
-            alone_acknowledge(&a, 4, had[i < behind ? 0 : i - behind], 0);
-            alone_acknowledge(&a, 2, had[i], 0);
-            alone_acknowledge(&a, 3, had[i], 0);
-            alone_run(&a, 50000);
-        }
-        if (behind == 1) {
-            assert_int_equal(change(&a, REPLICA_PROMOTE, 4, &problem), HF_OK);
-        } else {
-            assert_int_not_equal(change(&a, REPLICA_PROMOTE, 4, &problem), HF_OK);
-            assert_non_null(strstr(problem, "not caught up"));
-        }
-        alone_close(&a);
-    }
-}
-
 /* ---- E16 ---- */
 
 static void the_leader_neither_demotes_nor_removes_itself(void **state)
@@ -732,7 +700,6 @@ int main(void)
         cmocka_unit_test(a_server_votes_that_does_not_know_that_it_is_a_voter),
         cmocka_unit_test(only_a_member_that_answers_is_promoted),
         cmocka_unit_test(a_member_far_away_is_promoted),
-        cmocka_unit_test(a_member_is_promoted_under_load),
         cmocka_unit_test(the_leader_neither_demotes_nor_removes_itself),
         cmocka_unit_test(entries_from_the_first_on_are_taken_behind_the_snapshot),
         cmocka_unit_test(what_the_snapshot_covers_is_acknowledged_up_to_it),
