@@ -266,8 +266,11 @@ static bool look_at_members(const struct node *newest, bool *majority)
     }
     for (unsigned i = 0; i < conf.n; i++) {
         const struct node *n = &world.nodes[conf.servers[i].id];
+        uint64_t index = newest->changes[last].index;
+        /* Durably: a crash takes back what is not. */
         settled = settled && n->change_count > 0 &&
-                  n->changes[n->change_count - 1].index == newest->changes[last].index;
+                  n->changes[n->change_count - 1].index == index &&
+                  (n->durable.last >= index || n->durable.base >= index);
         if (is_there(conf.servers[i].id)) {
             count_change(n, 0, majority);
             count_change(n, 1, majority);
