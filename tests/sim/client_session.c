@@ -37,12 +37,19 @@ bool clients_safe_until(uint64_t token, uint64_t *safe_us, int *client)
     return false;
 }
 
-/* How long a lock lasts at least, for the judge: both clocks may be off. */
+/* Both clocks may be off by 0.1 %, and a stamp has whole milliseconds: it may be up to one earlier
+ * than the grant. */
+static uint64_t least_us(uint64_t ttl_ms)
+{
+    return ttl_ms == 0 ? 0 : (ttl_ms - 1) * 998;
+}
+
+/* How long a lock lasts at least, for the checker of histories. */
 uint64_t client_lease_us(const struct client *c, uint64_t from_us, uint64_t ttl_ms)
 {
-    uint64_t us = ttl_ms * 998;
+    uint64_t us = least_us(ttl_ms);
     if (c->in_session) {
-        uint64_t end_us = c->alive_us + c->session_ttl_ms * 998;
+        uint64_t end_us = c->alive_us + least_us(c->session_ttl_ms);
         us = end_us <= from_us ? 0 : end_us - from_us < us ? end_us - from_us : us;
     }
     return us;
