@@ -18,7 +18,7 @@ static void on_full(void *ctx, bool full, const char *text)
     if (full) {
         journal_note(n->options.journal, ERROR, DISK, "disk_full", JOURNAL_TEXT("reason", text));
     } else {
-        journal_note(n->options.journal, INFO, DISK, "disk_has_space",
+        journal_note(n->options.journal, INFO, DISK, "disk_has_room",
                      JOURNAL_TEXT("data", n->options.data));
     }
     n->disk_full = full;
