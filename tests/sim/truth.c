@@ -133,12 +133,14 @@ static bool is_well(const struct node *n)
            n->slow_until_us <= world.now_us && n->full_until_us == 0;
 }
 
-/* Whether the leader itself, or a follower that hears it and that it hears, has been well for so long
- * that it must have caught up: one that has just started, or was cut off, first gets what it
- * missed. */
+/* Whether the leader itself, or a follower that has all that is committed and is connected in both
+ * directions, has been well for a while. One that has just started, or was cut off, first gets what
+ * it missed; a change of members may make a majority depend on it. */
 static bool is_well_for_long(const struct node *leader, const struct node *n)
 {
-    bool is_now = is_well(n) &&
+    bool has_log =
+        n->durable.last >= leader->commit_index || n->durable.base >= leader->commit_index;
+    bool is_now = is_well(n) && has_log &&
                   (n == leader ||
                    (network_reaches(leader->id, n->id) && network_reaches(n->id, leader->id) &&
                     network_is_quick(leader->id, n->id) && network_is_quick(n->id, leader->id)));
