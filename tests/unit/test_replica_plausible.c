@@ -440,7 +440,7 @@ static void a_log_that_cannot_be_is_refused(void **state)
     alone_close(&a);
 }
 
-static void a_vote_that_nobody_asked_for_is_refused(void **state)
+static void a_vote_that_was_not_requested_is_refused(void **state)
 {
     (void)state;
     struct alone a;
@@ -450,7 +450,7 @@ static void a_vote_that_nobody_asked_for_is_refused(void **state)
     struct word w = of_type(RAFT_REQUEST_VOTE_RESULT, 7);
     w.message.request_vote_result.vote_granted = true;
     w.message.request_vote_result.pre_vote = true;
-    assert_refused(&a, w, "nobody asked");
+    assert_refused(&a, w, "did not request votes");
     alone_close(&a);
 }
 
@@ -582,7 +582,7 @@ int main(void)
         cmocka_unit_test(a_committed_entry_that_cannot_be_decoded_ends_the_node_and_is_named),
         cmocka_unit_test(what_contradicts_committed_entries_is_refused),
         cmocka_unit_test(a_log_that_cannot_be_is_refused),
-        cmocka_unit_test(a_vote_that_nobody_asked_for_is_refused),
+        cmocka_unit_test(a_vote_that_was_not_requested_is_refused),
         cmocka_unit_test(members_that_are_not_whole_are_refused),
         cmocka_unit_test(members_without_a_voter_are_refused),
         cmocka_unit_test(a_snapshot_message_with_half_of_its_members_is_refused),
