@@ -20,7 +20,8 @@ struct memory_request {
 #define MEMORY_REQUEST_BYTES (LIMIT_NAME + 64)
 #define MEMORY_PAGE_BYTES (16u << 20)
 
-size_t memory_request_encode(const struct memory_request *request, uint8_t at[MEMORY_REQUEST_BYTES]);
+size_t memory_request_encode(const struct memory_request *request,
+                             uint8_t at[MEMORY_REQUEST_BYTES]);
 
 /* On the leader: appends the page for an encoded request. `core` may be NULL: an empty page. False:
  * the request is malformed, or the page does not fit. */
