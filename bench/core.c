@@ -85,7 +85,7 @@ static void flush(struct load *load)
         fprintf(stderr, "bench/core: an entry was not accepted\n");
         exit(1);
     }
-    entry_writer_init(&load->writer, load->entry, sizeof(load->entry));
+    entry_writer_init(&load->writer, CORE_VERSION, load->entry, sizeof(load->entry));
 }
 
 static void add(struct load *load, const struct command *command)
@@ -152,7 +152,7 @@ static struct load *load_new(uint64_t locks, bool in_session)
     struct core_options options = {.memory = memory_system(), .hash_key = 42};
     load->core = core_new(&options);
     load->in_session = in_session;
-    entry_writer_init(&load->writer, load->entry, sizeof(load->entry));
+    entry_writer_init(&load->writer, CORE_VERSION, load->entry, sizeof(load->entry));
     for (uint64_t i = 0; i < locks; i++) {
         if (in_session && i % LOCKS_PER_SESSION == 0) {
             open_session(load, i / LOCKS_PER_SESSION);

@@ -1,14 +1,8 @@
 /* Encoding, decoding and digests of commands, generated from the list in command.h. */
 #include "core/command.h"
 
-#include "base/codec.h"
 #include "base/panic.h"
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
-/* The first byte of each command; a new layout gets another value. */
-#define COMMAND_FORMAT 1
+#include "core/digest.h"
 
 const char *mode_name(enum mode mode)
 {
@@ -20,7 +14,7 @@ const char *mode_name(enum mode mode)
 const char *command_name(enum command_type type)
 {
     static const char *const names[COMMAND_COUNT] = {"none",
-#define X(symbol, name) #name,
+#define X(symbol, name, since) #name,
                                                      COMMAND_LIST(X)
 #undef X
     };
@@ -36,116 +30,59 @@ struct id ids_at(const struct ids *ids, uint32_t i)
     return (struct id){high, read_fixed64(&r)};
 }
 
-/* Fields: how each type is cleared, written, read and digested. */
+/* Types of fields that only commands have. */
 
-static void clear_u32(uint32_t *field)
-{
-    *field = 0;
-}
-
-static void clear_u64(uint64_t *field)
-{
-    *field = 0;
-}
-
-static void clear_id(struct id *field)
-{
-    *field = (struct id){0, 0};
-}
-
-static void clear_ids(struct ids *field)
+static void field_clear_ids(struct ids *field)
 {
     *field = (struct ids){0, NULL};
 }
 
-static void clear_slice(struct slice *field)
-{
-    *field = slice_make(NULL, 0);
-}
-
-static void clear_names(struct names *field)
+static void field_clear_names(struct names *field)
 {
     field->count = 0;
 }
 
-static void clear_checks(struct packed *field)
+static void field_clear_checks(struct packed *field)
 {
     *field = (struct packed){0, {NULL, 0}};
 }
 
-static void clear_effects(struct packed *field)
+static void field_clear_effects(struct packed *field)
 {
-    clear_checks(field);
+    field_clear_checks(field);
 }
 
-static void put_u32(struct writer *w, const uint32_t *field)
+static void field_put_ids(struct writer *w, uint32_t version, const struct ids *field)
 {
-    write_u64(w, *field);
-}
-
-static void put_u64(struct writer *w, const uint64_t *field)
-{
-    write_u64(w, *field);
-}
-
-static void put_id(struct writer *w, const struct id *field)
-{
-    write_id(w, *field);
-}
-
-static void put_ids(struct writer *w, const struct ids *field)
-{
+    (void)version;
     write_u64(w, field->count);
     write_bytes(w, field->packed, (size_t)field->count * 16);
 }
 
-static void put_slice(struct writer *w, const struct slice *field)
+static void field_put_names(struct writer *w, uint32_t version, const struct names *field)
 {
-    write_slice(w, *field);
-}
-
-static void put_names(struct writer *w, const struct names *field)
-{
+    (void)version;
     write_u64(w, field->count);
     for (uint32_t i = 0; i < field->count; i++) {
         write_slice(w, field->at[i]);
     }
 }
 
-static void put_checks(struct writer *w, const struct packed *field)
+static void field_put_checks(struct writer *w, uint32_t version, const struct packed *field)
 {
+    (void)version;
     write_u64(w, field->count);
     write_slice(w, field->bytes);
 }
 
-static void put_effects(struct writer *w, const struct packed *field)
+static void field_put_effects(struct writer *w, uint32_t version, const struct packed *field)
 {
-    put_checks(w, field);
+    field_put_checks(w, version, field);
 }
 
-static void take_u64(struct reader *r, uint64_t *field, uint64_t max)
+static void field_take_ids(struct reader *r, uint32_t version, struct ids *field, uint64_t max)
 {
-    *field = read_u64(r);
-    if (*field > max) {
-        r->bad = true;
-    }
-}
-
-static void take_u32(struct reader *r, uint32_t *field, uint64_t max)
-{
-    uint64_t value = 0;
-    take_u64(r, &value, max);
-    *field = (uint32_t)value;
-}
-
-static void take_id(struct reader *r, struct id *field, uint64_t max)
-{
-    (void)max;
-    *field = read_id(r);
-}
-
-static void take_ids(struct reader *r, struct ids *field, uint64_t max)
-{
+    (void)version;
     uint64_t count = read_u64(r);
     if (r->bad || count > max || count * 16 > reader_left(r)) {
         r->bad = true;
@@ -155,13 +92,9 @@ static void take_ids(struct reader *r, struct ids *field, uint64_t max)
     r->at += count * 16;
 }
 
-static void take_slice(struct reader *r, struct slice *field, uint64_t max)
+static void field_take_names(struct reader *r, uint32_t version, struct names *field, uint64_t max)
 {
-    *field = read_slice(r, (size_t)max);
-}
-
-static void take_names(struct reader *r, struct names *field, uint64_t max)
-{
+    (void)version;
     uint64_t count = read_u64(r);
     if (r->bad || count > max) {
         r->bad = true;
@@ -174,8 +107,10 @@ static void take_names(struct reader *r, struct names *field, uint64_t max)
 }
 
 /* Checks the elements, too, so that every entry that was decoded can be applied completely. */
-static void take_checks(struct reader *r, struct packed *field, uint64_t max)
+static void field_take_checks(struct reader *r, uint32_t version, struct packed *field,
+                              uint64_t max)
 {
+    (void)version;
     uint64_t count = read_u64(r);
     struct slice bytes = read_slice(r, LIMIT_TRANSACT_BYTES);
     struct reader list = reader_make(bytes);
@@ -188,8 +123,10 @@ static void take_checks(struct reader *r, struct packed *field, uint64_t max)
     *field = (struct packed){(uint32_t)found, bytes};
 }
 
-static void take_effects(struct reader *r, struct packed *field, uint64_t max)
+static void field_take_effects(struct reader *r, uint32_t version, struct packed *field,
+                               uint64_t max)
 {
+    (void)version;
     uint64_t count = read_u64(r);
     struct slice bytes = read_slice(r, LIMIT_TRANSACT_BYTES);
     struct reader list = reader_make(bytes);
@@ -202,155 +139,210 @@ static void take_effects(struct reader *r, struct packed *field, uint64_t max)
     *field = (struct packed){(uint32_t)found, bytes};
 }
 
-static uint64_t mix_u64(uint64_t digest, const uint64_t *field)
+static bool field_is_set_ids(const struct ids *field)
 {
-    uint8_t bytes[8];
-    struct writer w = writer_make(bytes, sizeof(bytes));
-    write_fixed64(&w, *field);
-    return XXH3_64bits_withSeed(bytes, sizeof(bytes), digest);
+    return field->count > 0;
 }
 
-static uint64_t mix_u32(uint64_t digest, const uint32_t *field)
+static bool field_is_set_names(const struct names *field)
 {
-    uint64_t wide = *field;
-    return mix_u64(digest, &wide);
+    return field->count > 0;
 }
 
-static uint64_t mix_id(uint64_t digest, const struct id *field)
+static bool field_is_set_checks(const struct packed *field)
 {
-    return mix_u64(mix_u64(digest, &field->high), &field->low);
+    return field->count > 0;
 }
 
-static uint64_t mix_slice(uint64_t digest, const struct slice *field)
+static bool field_is_set_effects(const struct packed *field)
 {
-    uint64_t len = field->len;
-    digest = mix_u64(digest, &len);
-    return len == 0 ? digest : XXH3_64bits_withSeed(field->data, field->len, digest);
+    return field->count > 0;
 }
 
-static uint64_t mix_names(uint64_t digest, const struct names *field)
+static uint64_t digest_add_names(uint64_t digest, const struct names *field)
 {
-    digest = mix_u32(digest, &field->count);
+    digest = digest_add_u32(digest, &field->count);
     for (uint32_t i = 0; i < field->count; i++) {
-        digest = mix_slice(digest, &field->at[i]);
+        digest = digest_add_slice(digest, &field->at[i]);
     }
     return digest;
 }
 
-static uint64_t mix_checks(uint64_t digest, const struct packed *field)
+static uint64_t digest_add_checks(uint64_t digest, const struct packed *field)
 {
-    return mix_slice(digest, &field->bytes);
+    return digest_add_slice(digest, &field->bytes);
 }
 
-static uint64_t mix_effects(uint64_t digest, const struct packed *field)
+static uint64_t digest_add_effects(uint64_t digest, const struct packed *field)
 {
-    return mix_slice(digest, &field->bytes);
+    return digest_add_slice(digest, &field->bytes);
 }
+
+#define CLEAR(role, since, type, name, limit) field_clear_##type(&f->name);
 
 void command_init(struct command *c, enum command_type type)
 {
     hf_assert(type > COMMAND_NONE && type < COMMAND_COUNT);
     c->type = type;
-    c->tenant = 0;
-    c->session = (struct id){0, 0};
-    c->request_id = slice_make(NULL, 0);
-    c->seq = 0;
-    c->acked_through = 0;
+    {
+        struct command *f = c;
+        COMMAND_COMMON_FIELDS(CLEAR)
+    }
     switch (type) {
-#define F(role, kind, field, max) clear_##kind(&part->field);
-#define X(symbol, name)                         \
-    case COMMAND_##symbol: {                    \
-        struct command_##name *part = &c->name; \
-        part->unused = 0;                       \
-        COMMAND_FIELDS_##name(F) break;         \
+#define X(symbol, name, since)               \
+    case COMMAND_##symbol: {                 \
+        struct command_##name *f = &c->name; \
+        f->unused = 0;                       \
+        COMMAND_FIELDS_##name(CLEAR) break;  \
     }
         COMMAND_LIST(X)
 #undef X
-#undef F
     case COMMAND_NONE:
     case COMMAND_COUNT:
         break;
     }
 }
 
-size_t command_encode(const struct command *c, void *buffer, size_t size)
+/* The first version that has all fields of the listed roles that are set. */
+#define NEED_BODY(since, type, name)                                                            \
+    if ((since) > RECORD_FORMAT_1_VERSION && (since) > need && field_is_set_##type(&f->name)) { \
+        need = (since);                                                                         \
+    }
+#define NEED_EDGE(since, type, name) NEED_BODY(since, type, name)
+#define NEED_COMMON(since, type, name) NEED_BODY(since, type, name)
+#define NEED_HINT(since, type, name) \
+    if ((since) <= version) {        \
+        NEED_BODY(since, type, name) \
+    }
+#define NEED(role, since, type, name, limit) NEED_##role(since, type, name)
+
+/* The first version whose list has all fields that are set; HINTs above `version` are not counted. */
+static uint32_t fields_since(const struct command *c, uint32_t version)
 {
-    hf_assert(c->type > COMMAND_NONE && c->type < COMMAND_COUNT);
-    struct writer w = writer_make(buffer, size);
-    write_u8(&w, COMMAND_FORMAT);
-    write_u8(&w, (uint8_t)c->type);
-    write_u64(&w, c->tenant);
-    write_id(&w, c->session);
-    write_slice(&w, c->request_id);
-    write_u64(&w, c->seq);
-    write_u64(&w, c->acked_through);
+    (void)version;
+    uint32_t need = 1;
+    {
+        const struct command *f = c;
+        (void)f;
+        COMMAND_COMMON_FIELDS(NEED)
+    }
     switch (c->type) {
-#define F(role, kind, field, max) put_##kind(&w, &part->field);
-#define X(symbol, name)                               \
-    case COMMAND_##symbol: {                          \
-        const struct command_##name *part = &c->name; \
-        (void)part;                                   \
-        COMMAND_FIELDS_##name(F) break;               \
+#define X(symbol, name, since)                     \
+    case COMMAND_##symbol: {                       \
+        const struct command_##name *f = &c->name; \
+        (void)f;                                   \
+        COMMAND_FIELDS_##name(NEED) break;         \
     }
         COMMAND_LIST(X)
 #undef X
-#undef F
     case COMMAND_NONE:
     case COMMAND_COUNT:
         break;
     }
-    return w.full ? 0 : (size_t)(w.at - (uint8_t *)buffer);
+    return need;
+}
+
+uint32_t command_since(const struct command *c)
+{
+    static const uint8_t types[COMMAND_COUNT] = {0,
+#define X(symbol, name, since) since,
+                                                 COMMAND_LIST(X)
+#undef X
+    };
+    hf_assert(c->type > COMMAND_NONE && c->type < COMMAND_COUNT);
+    uint32_t since = fields_since(c, 0);
+    since = types[c->type] > since ? types[c->type] : since;
+    if (c->type == COMMAND_ACQUIRE && (c->acquire.flags & ACQUIRE_KEY) != 0 && since < 2) {
+        since = 2;
+    }
+    uint32_t effects = c->type == COMMAND_TRANSACT ? effects_since(&c->transact.effects) : 0;
+    return effects > since ? effects : since;
+}
+
+size_t command_encode(const struct command *c, uint32_t target, void *buffer, size_t size)
+{
+    hf_assert(c->type > COMMAND_NONE && c->type < COMMAND_COUNT);
+    uint8_t format = record_format(fields_since(c, target));
+    uint32_t version = record_version(format);
+    hf_assert(version <= RECORD_FORMAT_1_VERSION || version <= target);
+    struct writer out = writer_make(buffer, size);
+    struct writer *w = &out;
+    write_u8(w, format);
+    write_u8(w, (uint8_t)c->type);
+    {
+        const struct command *f = c;
+        COMMAND_COMMON_FIELDS(FIELD_PUT)
+    }
+    switch (c->type) {
+#define X(symbol, name, since)                     \
+    case COMMAND_##symbol: {                       \
+        const struct command_##name *f = &c->name; \
+        (void)f;                                   \
+        COMMAND_FIELDS_##name(FIELD_PUT) break;    \
+    }
+        COMMAND_LIST(X)
+#undef X
+    case COMMAND_NONE:
+    case COMMAND_COUNT:
+        break;
+    }
+    return out.full ? 0 : (size_t)(out.at - (uint8_t *)buffer);
 }
 
 enum hf_error command_decode(struct slice bytes, struct command *out)
 {
-    struct reader r = reader_make(bytes);
-    uint8_t format = read_u8(&r);
-    uint8_t type = read_u8(&r);
-    if (r.bad || format != COMMAND_FORMAT || type == COMMAND_NONE || type >= COMMAND_COUNT) {
+    struct reader in = reader_make(bytes);
+    struct reader *r = &in;
+    uint8_t format = read_u8(r);
+    uint8_t type = read_u8(r);
+    uint32_t version = record_version(format);
+    if (!in.bad && version > CORE_VERSION) {
+        return HF_VERSION;
+    }
+    if (in.bad || version == 0 || type == COMMAND_NONE || type >= COMMAND_COUNT) {
         return HF_MALFORMED;
     }
     out->type = (enum command_type)type;
-    out->tenant = read_u32(&r);
-    out->session = read_id(&r);
-    out->request_id = read_slice(&r, LIMIT_REQUEST_ID);
-    out->seq = read_u64(&r);
-    out->acked_through = read_u64(&r);
+    {
+        struct command *f = out;
+        COMMAND_COMMON_FIELDS(FIELD_TAKE)
+    }
     switch (out->type) {
-#define F(role, kind, field, max) take_##kind(&r, &part->field, max);
-#define X(symbol, name)                           \
-    case COMMAND_##symbol: {                      \
-        struct command_##name *part = &out->name; \
-        part->unused = 0;                         \
-        COMMAND_FIELDS_##name(F) break;           \
+#define X(symbol, name, since)                   \
+    case COMMAND_##symbol: {                     \
+        struct command_##name *f = &out->name;   \
+        f->unused = 0;                           \
+        COMMAND_FIELDS_##name(FIELD_TAKE) break; \
     }
         COMMAND_LIST(X)
 #undef X
-#undef F
     case COMMAND_NONE:
     case COMMAND_COUNT:
         break;
     }
-    return reader_done(&r) ? HF_OK : HF_MALFORMED;
+    if (!reader_done(r) || record_format(fields_since(out, version)) != format) {
+        return HF_MALFORMED; /* the second: a lower format has all fields that are set */
+    }
+    return HF_OK;
 }
 
-#define DIGEST_BODY(kind, field) digest = mix_##kind(digest, &part->field);
-#define DIGEST_EDGE(kind, field)
+#define DIGEST_BODY(since, type, name) digest = DIGEST_FIELD(digest, since, type, name, &f->name);
+#define DIGEST_EDGE(since, type, name)
+#define DIGEST_HINT(since, type, name)
+#define DIGEST(role, since, type, name, limit) DIGEST_##role(since, type, name)
 
 uint64_t command_digest(const struct command *c)
 {
     uint64_t digest = (uint64_t)c->type;
     switch (c->type) {
-#define F(role, kind, field, max) DIGEST_##role(kind, field)
-#define X(symbol, name)                               \
-    case COMMAND_##symbol: {                          \
-        const struct command_##name *part = &c->name; \
-        (void)part;                                   \
-        COMMAND_FIELDS_##name(F) break;               \
+#define X(symbol, name, since)                     \
+    case COMMAND_##symbol: {                       \
+        const struct command_##name *f = &c->name; \
+        (void)f;                                   \
+        COMMAND_FIELDS_##name(DIGEST) break;       \
     }
         COMMAND_LIST(X)
 #undef X
-#undef F
     case COMMAND_NONE:
     case COMMAND_COUNT:
         break;

@@ -1,8 +1,13 @@
 /* The commands: the only way to change the state of the locks. One list below gives each command
  * its struct, encoding, decoding, name and the digest that recognises a repeated request id (S8.1).
  *
- * Roles of fields: BODY comes from the client and is part of the digest. EDGE was drawn by the node
- * that received the request (lease ids, its own number) and may differ in a retry. */
+ * Roles of fields (core/field.h):
+ *   BODY  from the client, part of the digest. A command that has a BODY field of a later version
+ *         than the state is refused (`not_upgraded`).
+ *   EDGE  drawn by the node that received the request (lease ids, its own number); may differ in a
+ *         retry.
+ *   HINT  from the client, for display only: not part of the digest, and left out while the state
+ *         has an earlier version. */
 #ifndef HOLDFAST_CORE_COMMAND_H
 #define HOLDFAST_CORE_COMMAND_H
 
@@ -10,6 +15,7 @@
 #include "base/limits.h"
 #include "base/slice.h"
 #include "core/effect.h"
+#include "core/field.h"
 
 enum mode {
     MODE_EXCLUSIVE,
@@ -54,164 +60,164 @@ struct ids {
 
 struct id ids_at(const struct ids *ids, uint32_t i);
 
-/*        symbol        name           what it does */
+/* Symbol, name, the first version of the state that has it; what it does. */
 #define COMMAND_LIST(X)                                                                          \
-    X(LEAD, lead)       /* a new leader's first entry; starts an epoch (S1.3, S3.1) */           \
-    X(TICK, tick)       /* lets time pass */                                                     \
-    X(ADVANCE, advance) /* reserves tokens (S3.1) */                                             \
-    X(UPGRADE, upgrade) /* raises the version of the state machine */                            \
-    X(SESSION_OPEN, session_open)                                                                \
-    X(KEEPALIVE, keepalive) /* many sessions in one command (S4.5) */                            \
-    X(SESSION_CLOSE, session_close)                                                              \
-    X(STREAM_UP, stream_up)     /* the session's stream is connected (S4.6) */                   \
-    X(STREAM_DOWN, stream_down) /* the session's stream is broken (S4.6) */                      \
-    X(ACQUIRE, acquire)         /* one name or several; with or without waiting */               \
-    X(CANCEL, cancel)           /* a waiter leaves its queue (S7.1, S7.2) */                     \
-    X(DETACH, detach)           /* a waiter lost its connection and keeps its place (S7.3) */    \
-    X(NODE_GONE, node_gone)     /* all waiters attached through that node are detached (S7.3) */ \
-    X(RELEASE, release)                                                                          \
-    X(RENEW, renew)                                                                              \
-    X(PROCLAIM, proclaim) /* an election's leader changes its value */                           \
-    X(FORCE_UNLOCK, force_unlock)                                                                \
-    X(REVOKE, revoke)           /* requests the holders to release by a deadline */              \
-    X(FENCE_CHECK, fence_check) /* S11 */                                                        \
-    X(TRANSACT, transact)       /* compares keys and changes them, all or nothing (S13) */       \
-    X(NOTE, note) /* an operator's action in the tier without a log, for the audit trail */      \
-    X(FENCE_RESET, fence_reset)       /* an operator sets the mark of a resource (S11) */        \
-    X(STREAM_THROUGH, stream_through) /* as STREAM_UP, with the node of the stream */
+    X(LEAD, lead, 1)       /* a new leader's first entry; starts an epoch (S1.3, S3.1) */        \
+    X(TICK, tick, 1)       /* lets time pass */                                                  \
+    X(ADVANCE, advance, 1) /* reserves tokens (S3.1) */                                          \
+    X(UPGRADE, upgrade, 1) /* raises the version of the state machine */                         \
+    X(SESSION_OPEN, session_open, 1)                                                             \
+    X(KEEPALIVE, keepalive, 1) /* many sessions in one command (S4.5) */                         \
+    X(SESSION_CLOSE, session_close, 1)                                                           \
+    X(STREAM_UP, stream_up, 1)     /* the session's stream is connected (S4.6) */                \
+    X(STREAM_DOWN, stream_down, 1) /* the session's stream is broken (S4.6) */                   \
+    X(ACQUIRE, acquire, 1)         /* one name or several; with or without waiting */            \
+    X(CANCEL, cancel, 1)           /* a waiter leaves its queue (S7.1, S7.2) */                  \
+    X(DETACH, detach, 1)           /* a waiter lost its connection and keeps its place (S7.3) */ \
+    X(NODE_GONE, node_gone, 1) /* all waiters attached through that node are detached (S7.3) */  \
+    X(RELEASE, release, 1)                                                                       \
+    X(RENEW, renew, 1)                                                                           \
+    X(PROCLAIM, proclaim, 1) /* an election's leader changes its value */                        \
+    X(FORCE_UNLOCK, force_unlock, 1)                                                             \
+    X(REVOKE, revoke, 1)           /* requests the holders to release by a deadline */           \
+    X(FENCE_CHECK, fence_check, 1) /* S11 */                                                     \
+    X(TRANSACT, transact, 2)       /* compares keys and changes them, all or nothing (S13) */    \
+    X(NOTE, note, 2) /* an operator's action in the tier without a log, for the audit trail */   \
+    X(FENCE_RESET, fence_reset, 4)       /* an operator sets the mark of a resource (S11) */     \
+    X(STREAM_THROUGH, stream_through, 4) /* as STREAM_UP, with the node of the stream */
 
-/*      role, type, name, largest value or length */
-#define COMMAND_FIELDS_lead(F) F(EDGE, u32, node, UINT32_MAX)
+/* The fields of each command: role, since, type, name, largest value or length. */
+#define COMMAND_FIELDS_lead(F) F(EDGE, 1, u32, node, UINT32_MAX)
 #define COMMAND_FIELDS_tick(F)
 #define COMMAND_FIELDS_advance(F)
-#define COMMAND_FIELDS_upgrade(F) F(BODY, u32, version, UINT32_MAX)
-#define COMMAND_FIELDS_session_open(F)   \
-    F(EDGE, id, id, 0)                   \
-    F(BODY, slice, client, LIMIT_CLIENT) \
-    F(BODY, u32, ttl_ms, UINT32_MAX)     \
-    F(BODY, u32, linger_ms, UINT32_MAX)  \
-    F(BODY, slice, metadata, LIMIT_METADATA)
-#define COMMAND_FIELDS_keepalive(F) F(EDGE, ids, sessions, LIMIT_KEEPALIVE_IDS)
+#define COMMAND_FIELDS_upgrade(F) F(BODY, 1, u32, version, UINT32_MAX)
+#define COMMAND_FIELDS_session_open(F)      \
+    F(EDGE, 1, id, id, 0)                   \
+    F(BODY, 1, slice, client, LIMIT_CLIENT) \
+    F(BODY, 1, u32, ttl_ms, UINT32_MAX)     \
+    F(BODY, 1, u32, linger_ms, UINT32_MAX)  \
+    F(BODY, 1, slice, metadata, LIMIT_METADATA)
+#define COMMAND_FIELDS_keepalive(F) F(EDGE, 1, ids, sessions, LIMIT_KEEPALIVE_IDS)
 #define COMMAND_FIELDS_session_close(F)
 #define COMMAND_FIELDS_stream_up(F)
-#define COMMAND_FIELDS_stream_through(F) F(EDGE, u32, node, UINT32_MAX)
-#define COMMAND_FIELDS_stream_down(F) F(EDGE, u64, stream, UINT64_MAX)
-#define COMMAND_FIELDS_acquire(F)                \
-    F(EDGE, id, lease, 0)                        \
-    F(EDGE, u32, node, UINT32_MAX)               \
-    F(BODY, slice, client, LIMIT_CLIENT)         \
-    F(BODY, slice, owner, LIMIT_OWNER)           \
-    F(BODY, names, names, LIMIT_MULTILOCK_NAMES) \
-    F(BODY, u32, mode, MODE_COUNT - 1)           \
-    F(BODY, u32, limit, UINT32_MAX)              \
-    F(BODY, u32, permits, UINT32_MAX)            \
-    F(BODY, u32, ttl_ms, UINT32_MAX)             \
-    F(BODY, u64, wait_ms, UINT64_MAX)            \
-    F(BODY, u32, delay_ms, UINT32_MAX)           \
-    F(BODY, u32, flags, ACQUIRE_FLAGS)           \
-    F(BODY, slice, metadata, LIMIT_METADATA)     \
-    F(BODY, slice, value, LIMIT_VALUE)
+#define COMMAND_FIELDS_stream_through(F) F(EDGE, 1, u32, node, UINT32_MAX)
+#define COMMAND_FIELDS_stream_down(F) F(EDGE, 1, u64, stream, UINT64_MAX)
+#define COMMAND_FIELDS_acquire(F)                   \
+    F(EDGE, 1, id, lease, 0)                        \
+    F(EDGE, 1, u32, node, UINT32_MAX)               \
+    F(BODY, 1, slice, client, LIMIT_CLIENT)         \
+    F(BODY, 1, slice, owner, LIMIT_OWNER)           \
+    F(BODY, 1, names, names, LIMIT_MULTILOCK_NAMES) \
+    F(BODY, 1, u32, mode, MODE_COUNT - 1)           \
+    F(BODY, 1, u32, limit, UINT32_MAX)              \
+    F(BODY, 1, u32, permits, UINT32_MAX)            \
+    F(BODY, 1, u32, ttl_ms, UINT32_MAX)             \
+    F(BODY, 1, u64, wait_ms, UINT64_MAX)            \
+    F(BODY, 1, u32, delay_ms, UINT32_MAX)           \
+    F(BODY, 1, u32, flags, ACQUIRE_FLAGS)           \
+    F(BODY, 1, slice, metadata, LIMIT_METADATA)     \
+    F(BODY, 1, slice, value, LIMIT_VALUE)
 #define COMMAND_FIELDS_cancel(F) \
-    F(EDGE, id, lease, 0)        \
-    F(EDGE, u64, attachment, UINT64_MAX)
+    F(EDGE, 1, id, lease, 0)     \
+    F(EDGE, 1, u64, attachment, UINT64_MAX)
 #define COMMAND_FIELDS_detach(F) \
-    F(EDGE, id, lease, 0)        \
-    F(EDGE, u64, attachment, UINT64_MAX)
-#define COMMAND_FIELDS_node_gone(F) F(EDGE, u32, node, UINT32_MAX)
+    F(EDGE, 1, id, lease, 0)     \
+    F(EDGE, 1, u64, attachment, UINT64_MAX)
+#define COMMAND_FIELDS_node_gone(F) F(EDGE, 1, u32, node, UINT32_MAX)
 /* A grant is identified by its lease id or its token. With a token, name and client are checked
  * when given. The token of a single lock needs its name; that of a multi-lock does not. */
-#define COMMAND_FIELDS_release(F)        \
-    F(BODY, slice, name, LIMIT_NAME)     \
-    F(BODY, slice, client, LIMIT_CLIENT) \
-    F(BODY, id, lease, 0)                \
-    F(BODY, u64, token, LIMIT_NUMBER - 1)
-#define COMMAND_FIELDS_renew(F)           \
-    F(BODY, slice, name, LIMIT_NAME)      \
-    F(BODY, slice, client, LIMIT_CLIENT)  \
-    F(BODY, id, lease, 0)                 \
-    F(BODY, u64, token, LIMIT_NUMBER - 1) \
-    F(BODY, u32, ttl_ms, UINT32_MAX)
-#define COMMAND_FIELDS_proclaim(F)        \
-    F(BODY, slice, name, LIMIT_NAME)      \
-    F(BODY, slice, client, LIMIT_CLIENT)  \
-    F(BODY, u64, token, LIMIT_NUMBER - 1) \
-    F(BODY, slice, value, LIMIT_VALUE)
-#define COMMAND_FIELDS_force_unlock(F)   \
-    F(BODY, slice, name, LIMIT_NAME)     \
-    F(BODY, slice, actor, LIMIT_ACTOR)   \
-    F(BODY, slice, reason, LIMIT_REASON) \
-    F(BODY, u32, now, 1)
-#define COMMAND_FIELDS_revoke(F)         \
-    F(BODY, slice, name, LIMIT_NAME)     \
-    F(BODY, slice, actor, LIMIT_ACTOR)   \
-    F(BODY, slice, reason, LIMIT_REASON) \
-    F(BODY, u32, grace_ms, UINT32_MAX)
-#define COMMAND_FIELDS_fence_check(F)     \
-    F(BODY, slice, resource, LIMIT_NAME)  \
-    F(BODY, u32, slot, LIMIT_HOLDERS - 1) \
-    F(BODY, u64, token, LIMIT_NUMBER - 1)
+#define COMMAND_FIELDS_release(F)           \
+    F(BODY, 1, slice, name, LIMIT_NAME)     \
+    F(BODY, 1, slice, client, LIMIT_CLIENT) \
+    F(BODY, 1, id, lease, 0)                \
+    F(BODY, 1, u64, token, LIMIT_NUMBER - 1)
+#define COMMAND_FIELDS_renew(F)              \
+    F(BODY, 1, slice, name, LIMIT_NAME)      \
+    F(BODY, 1, slice, client, LIMIT_CLIENT)  \
+    F(BODY, 1, id, lease, 0)                 \
+    F(BODY, 1, u64, token, LIMIT_NUMBER - 1) \
+    F(BODY, 1, u32, ttl_ms, UINT32_MAX)
+#define COMMAND_FIELDS_proclaim(F)           \
+    F(BODY, 1, slice, name, LIMIT_NAME)      \
+    F(BODY, 1, slice, client, LIMIT_CLIENT)  \
+    F(BODY, 1, u64, token, LIMIT_NUMBER - 1) \
+    F(BODY, 1, slice, value, LIMIT_VALUE)
+#define COMMAND_FIELDS_force_unlock(F)      \
+    F(BODY, 1, slice, name, LIMIT_NAME)     \
+    F(BODY, 1, slice, actor, LIMIT_ACTOR)   \
+    F(BODY, 1, slice, reason, LIMIT_REASON) \
+    F(BODY, 1, u32, now, 1)
+#define COMMAND_FIELDS_revoke(F)            \
+    F(BODY, 1, slice, name, LIMIT_NAME)     \
+    F(BODY, 1, slice, actor, LIMIT_ACTOR)   \
+    F(BODY, 1, slice, reason, LIMIT_REASON) \
+    F(BODY, 1, u32, grace_ms, UINT32_MAX)
+#define COMMAND_FIELDS_fence_check(F)        \
+    F(BODY, 1, slice, resource, LIMIT_NAME)  \
+    F(BODY, 1, u32, slot, LIMIT_HOLDERS - 1) \
+    F(BODY, 1, u64, token, LIMIT_NUMBER - 1)
 /* The node draws the id once and keeps it for its retries. `client` becomes the holder of acquired
  * names. actor and reason are required when something is dropped by force. */
-#define COMMAND_FIELDS_transact(F)        \
-    F(EDGE, id, id, 0)                    \
-    F(BODY, slice, client, LIMIT_CLIENT)  \
-    F(BODY, slice, actor, LIMIT_ACTOR)    \
-    F(BODY, slice, reason, LIMIT_REASON)  \
-    F(BODY, checks, checks, LIMIT_CHECKS) \
-    F(BODY, effects, effects, LIMIT_EFFECTS)
+#define COMMAND_FIELDS_transact(F)           \
+    F(EDGE, 1, id, id, 0)                    \
+    F(BODY, 1, slice, client, LIMIT_CLIENT)  \
+    F(BODY, 1, slice, actor, LIMIT_ACTOR)    \
+    F(BODY, 1, slice, reason, LIMIT_REASON)  \
+    F(BODY, 1, checks, checks, LIMIT_CHECKS) \
+    F(BODY, 1, effects, effects, LIMIT_EFFECTS)
 
 /* `action` is the action of the record (audit_view.kind). */
-#define COMMAND_FIELDS_note(F)           \
-    F(BODY, u32, action, UINT32_MAX)     \
-    F(BODY, slice, name, LIMIT_NAME)     \
-    F(BODY, slice, actor, LIMIT_ACTOR)   \
-    F(BODY, slice, reason, LIMIT_REASON) \
-    F(BODY, u32, count, UINT32_MAX)
+#define COMMAND_FIELDS_note(F)              \
+    F(BODY, 1, u32, action, UINT32_MAX)     \
+    F(BODY, 1, slice, name, LIMIT_NAME)     \
+    F(BODY, 1, slice, actor, LIMIT_ACTOR)   \
+    F(BODY, 1, slice, reason, LIMIT_REASON) \
+    F(BODY, 1, u32, count, UINT32_MAX)
 
 /* `token` becomes the mark; 0: a token above all issued ones, which no grant has. */
-#define COMMAND_FIELDS_fence_reset(F)     \
-    F(BODY, slice, resource, LIMIT_NAME)  \
-    F(BODY, u32, slot, LIMIT_HOLDERS - 1) \
-    F(BODY, u64, token, LIMIT_NUMBER - 1) \
-    F(BODY, slice, actor, LIMIT_ACTOR)    \
-    F(BODY, slice, reason, LIMIT_REASON)
+#define COMMAND_FIELDS_fence_reset(F)        \
+    F(BODY, 1, slice, resource, LIMIT_NAME)  \
+    F(BODY, 1, u32, slot, LIMIT_HOLDERS - 1) \
+    F(BODY, 1, u64, token, LIMIT_NUMBER - 1) \
+    F(BODY, 1, slice, actor, LIMIT_ACTOR)    \
+    F(BODY, 1, slice, reason, LIMIT_REASON)
 
 enum command_type {
     COMMAND_NONE,
-#define X(symbol, name) COMMAND_##symbol,
+#define X(symbol, name, since) COMMAND_##symbol,
     COMMAND_LIST(X)
 #undef X
         COMMAND_COUNT
 };
 
-#define COMMAND_C_u32 uint32_t
-#define COMMAND_C_u64 uint64_t
-#define COMMAND_C_id struct id
-#define COMMAND_C_ids struct ids
-#define COMMAND_C_slice struct slice
-#define COMMAND_C_names struct names
-#define COMMAND_C_checks struct packed
-#define COMMAND_C_effects struct packed
+FIELD_NUMBER_TYPE(command_type, enum command_type)
+FIELD_NUMBER_TYPE(mode, enum mode)
+typedef struct ids FIELD_C_ids;
+typedef struct names FIELD_C_names;
+typedef struct packed FIELD_C_checks;
+typedef struct packed FIELD_C_effects;
 
-#define F(role, type, name, max) COMMAND_C_##type name;
-#define X(symbol, name)                          \
-    struct command_##name {                      \
-        COMMAND_FIELDS_##name(F) uint8_t unused; \
+#define X(symbol, name, since)                              \
+    struct command_##name {                                 \
+        COMMAND_FIELDS_##name(FIELD_MEMBER) uint8_t unused; \
     };
 COMMAND_LIST(X)
 #undef X
-#undef F
+
+/* Fields that every command may have. */
+#define COMMAND_COMMON_FIELDS(F)                                                         \
+    F(COMMON, 1, u32, tenant, UINT32_MAX)             /* 0 for now (S12.9) */            \
+    F(COMMON, 1, id, session, 0)                      /* zero: none */                   \
+    F(COMMON, 1, slice, request_id, LIMIT_REQUEST_ID) /* empty: none (S8.1) */           \
+    F(COMMON, 1, u64, seq, UINT64_MAX)                /* 0: none; in a session (S8.2) */ \
+    F(COMMON, 1, u64, acked_through, UINT64_MAX)
 
 /* The slices point into the decoded bytes, or into memory of the caller. */
 struct command {
     enum command_type type;
-    uint32_t tenant;         /* 0 for now (S12.9) */
-    struct id session;       /* zero: none */
-    struct slice request_id; /* empty: none (S8.1) */
-    uint64_t seq;            /* 0: none; only in a session (S8.2) */
-    uint64_t acked_through;
+    COMMAND_COMMON_FIELDS(FIELD_MEMBER)
     union {
-#define X(symbol, name) struct command_##name name;
+#define X(symbol, name, since) struct command_##name name;
         COMMAND_LIST(X)
 #undef X
     };
@@ -222,32 +228,27 @@ const char *command_name(enum command_type type);
 /* Sets the common fields and the scalars of the command's own part to zero. */
 void command_init(struct command *command, enum command_type type);
 
-/* The encoded length, or 0 when it exceeds `size`. */
-size_t command_encode(const struct command *command, void *buffer, size_t size);
+/* Encodes the command for a state of this version; pass CORE_VERSION for a copy that this program
+ * decodes. HINT fields of a later version are left out; other fields of a later version must not be
+ * set (command_since). The format is the lowest that has all fields that are set, so a command has
+ * exactly one encoding. Returns the length, or 0 when it exceeds `size`. */
+size_t command_encode(const struct command *command, uint32_t version, void *buffer, size_t size);
 
-/* Decodes exactly these bytes; HF_MALFORMED leaves `out` unspecified. Checks only the form;
- * command_check has the rules. */
+/* Decodes exactly these bytes. HF_MALFORMED and HF_VERSION (a newer program wrote them) leave `out`
+ * unspecified. Checks only the form; command_check has the rules. */
 enum hf_error command_decode(struct slice bytes, struct command *out);
 
 /* The rules that need no state: lengths, text, ranges. The receiving node calls it to refuse early.
  * core_apply calls it again, so that an invalid command changes nothing on any node. */
 enum hf_error command_check(const struct command *command);
 
-/* The first version of the state machine that supports the command (core.h). */
-static inline uint32_t command_since(const struct command *command)
-{
-    if (command->type == COMMAND_FENCE_RESET || command->type == COMMAND_STREAM_THROUGH) {
-        return 4;
-    }
-    if (command->type == COMMAND_TRANSACT) {
-        return effects_since(&command->transact.effects);
-    }
-    bool is_key = command->type == COMMAND_ACQUIRE && (command->acquire.flags & ACQUIRE_KEY) != 0;
-    return is_key || command->type == COMMAND_NOTE ? 2 : 1;
-}
+/* The first version of the state machine that supports the command: its type, its effects, and its
+ * fields other than HINTs. */
+uint32_t command_since(const struct command *command);
 
 /* A digest of the type and the BODY fields. Two commands with the same request id must have the
- * same digest. */
+ * same digest. A field of a later version than 4 is part of it only when it is set: a retry across
+ * an upgrade has the digest of the first attempt. */
 uint64_t command_digest(const struct command *command);
 
 #endif

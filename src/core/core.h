@@ -29,17 +29,6 @@ struct core_options {
     uint32_t version; /* of a new state; 0: version 1, the first of every replicated state */
 };
 
-/* Versions of the state machine. Each adds commands (command_since) and possibly changes the layout
- * of the snapshot. `upgrade` raises the version of a state when all members support the new one;
- * until then, commands of a later version are refused.
- *   1  locks, sessions, elections, fence marks
- *   2  keys, counters and transactions (S13); notes of the tier without a log (S10)
- *   3  `advance` raises C by 64, not by one (S3.1, decision 22); the audit trail marks notes;
- *      the answer `not_held` is remembered (S8)
- *   4  a fence check refuses tokens that were never issued; `fence_reset` (S11); requests that are
- *      done are remembered in three memories (S8.3); counters may have a TTL (S13.5) */
-#define CORE_VERSION 4
-
 /* The caller owns the result and frees it with core_free, which takes NULL. */
 struct core *core_new(const struct core_options *options);
 void core_free(struct core *core);

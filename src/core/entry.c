@@ -10,10 +10,11 @@
 /* Number of commands decoded together. An entry with at most this many is decoded only once. */
 #define GROUP 64
 
-void entry_writer_init(struct entry_writer *w, void *buffer, size_t size)
+void entry_writer_init(struct entry_writer *w, uint32_t version, void *buffer, size_t size)
 {
     hf_assert(size >= ENTRY_HEADER + 8);
-    *w = (struct entry_writer){.buffer = buffer, .size = size, .len = ENTRY_HEADER};
+    *w = (struct entry_writer){
+        .buffer = buffer, .size = size, .len = ENTRY_HEADER, .version = version};
 }
 
 bool entry_writer_add(struct entry_writer *w, const struct command *command)
@@ -21,7 +22,7 @@ bool entry_writer_add(struct entry_writer *w, const struct command *command)
     uint8_t *at = w->buffer + w->len;
     size_t space = w->size - w->len;
     /* The length takes at most 4 bytes. The command is written after them and then moved up. */
-    size_t len = space <= 4 + 8 ? 0 : command_encode(command, at + 4, space - 4 - 8);
+    size_t len = space <= 4 + 8 ? 0 : command_encode(command, w->version, at + 4, space - 4 - 8);
     if (len == 0) {
         w->full = true;
         return false;
@@ -104,7 +105,7 @@ static enum hf_error decode(struct reader *r, struct command *out)
 {
     enum hf_error error = command_decode(read_slice(r, LIMIT_ENTRY), out);
     if (r->bad || error != HF_OK) {
-        return HF_MALFORMED;
+        return !r->bad && error == HF_VERSION ? HF_VERSION : HF_MALFORMED;
     }
     bool is_newer = out->type == COMMAND_UPGRADE && out->upgrade.version > CORE_VERSION;
     return is_newer ? HF_VERSION : HF_OK;

@@ -10,11 +10,12 @@ struct entry_writer {
     uint8_t *buffer;
     size_t size;
     size_t len;
+    uint32_t version; /* of the state that the entry is for */
     uint32_t count;
     bool full; /* a command did not fit and was not added */
 };
 
-void entry_writer_init(struct entry_writer *w, void *buffer, size_t size);
+void entry_writer_init(struct entry_writer *w, uint32_t version, void *buffer, size_t size);
 /* False when it does not fit; the entry is then unchanged. */
 bool entry_writer_add(struct entry_writer *w, const struct command *command);
 /* Stamps and pads the entry; returns its total length. An entry is stamped when it is sealed, after

@@ -4,6 +4,7 @@
 #ifndef HOLDFAST_CORE_EVENT_H
 #define HOLDFAST_CORE_EVENT_H
 
+#include "base/tier.h"
 #include "core/result.h"
 
 #define EVENT_LIST(X)                                                                              \
@@ -40,34 +41,49 @@ enum event_type {
         EVENT_COUNT
 };
 
+FIELD_NUMBER_TYPE(event_type, enum event_type)
+
+/* The fields of an event, in the order in which nodes send them. Role ALL: watchers may see it, as
+ * far as S4.4 allows; NODE: only nodes see it.
+ *
+ * tier                enum tier; the core sets 0 (S10)
+ * index, ordinal      the log entry, and the number within it, from 0
+ * part, parts         number of this name in a multi-lock, and of how many; parts is 1 otherwise
+ * node                to which the waiter is attached
+ * at_ms, wall_ms      cluster time, and the wall clock for display
+ * text                an operator's reason; the value of an election; a message, any bytes */
+#define EVENT_TEXT_MAX (LIMIT_VALUE > LIMIT_REASON ? LIMIT_VALUE : LIMIT_REASON)
+#define EVENT_FIELDS(F)                          \
+    F(ALL, 1, event_type, type, EVENT_COUNT - 1) \
+    F(ALL, 1, u32, tier, TIER_EFFICIENCY)        \
+    F(NODE, 1, u32, tenant, UINT32_MAX)          \
+    F(ALL, 1, u64, index, UINT64_MAX)            \
+    F(ALL, 1, u32, ordinal, UINT32_MAX)          \
+    F(NODE, 1, u32, part, UINT32_MAX)            \
+    F(NODE, 1, u32, parts, UINT32_MAX)           \
+    F(NODE, 1, u32, node, UINT32_MAX)            \
+    F(ALL, 1, u64, at_ms, UINT64_MAX)            \
+    F(ALL, 1, u64, wall_ms, UINT64_MAX)          \
+    F(ALL, 1, u64, token, UINT64_MAX)            \
+    F(NODE, 1, u64, attachment, UINT64_MAX)      \
+    F(ALL, 1, u64, deadline_ms, UINT64_MAX)      \
+    F(ALL, 1, reason, reason, REASON_COUNT - 1)  \
+    F(ALL, 1, ended, ended, ENDED_COUNT - 1)     \
+    F(ALL, 1, mode, mode, MODE_COUNT - 1)        \
+    F(ALL, 1, u32, slot, UINT32_MAX)             \
+    F(NODE, 1, id, session, 0)                   \
+    F(NODE, 1, id, lease, 0)                     \
+    F(ALL, 1, slice, name, LIMIT_NAME)           \
+    F(ALL, 1, slice, client, LIMIT_CLIENT)       \
+    F(ALL, 1, slice, owner, LIMIT_OWNER)         \
+    F(ALL, 1, slice, actor, LIMIT_ACTOR)         \
+    F(ALL, 1, slice, text, EVENT_TEXT_MAX)
+
 /* Slices are borrowed for the duration of the callback. Fields that do not apply are zero. */
 struct event {
-    enum event_type type;
-    uint32_t tier; /* enum tier; the core sets 0 (S10) */
-    uint32_t tenant;
-    uint64_t index;   /* of the log entry */
-    uint32_t ordinal; /* within the entry, from 0 */
-    uint32_t part;    /* number of this name in a multi-lock */
-    uint32_t parts;   /* names of the multi-lock; 1 otherwise */
-    uint32_t node;    /* to which the waiter is attached */
-    uint64_t at_ms;   /* cluster time */
-    uint64_t wall_ms; /* for display */
-    uint64_t token;
-    uint64_t attachment;
-    uint64_t deadline_ms;
+    EVENT_FIELDS(FIELD_MEMBER)
     uint32_t ttl_ms;           /* GRANTED: of the lock; its session may end earlier */
     uint64_t wait_deadline_ms; /* GRANTED after a wait: when the wait would have ended */
-    struct id session;
-    struct id lease;
-    enum reason reason;
-    enum ended ended;
-    enum mode mode;
-    uint32_t slot;
-    struct slice name;
-    struct slice client;
-    struct slice owner;
-    struct slice actor;
-    struct slice text; /* an operator's reason; the value of an election; a message, any bytes */
 };
 
 const char *event_name(enum event_type type);

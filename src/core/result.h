@@ -61,16 +61,44 @@ enum ended {
         ENDED_COUNT
 };
 
-/* What clients other than its owner may see of a holder (S4.4). */
+FIELD_NUMBER_TYPE(error, enum hf_error)
+FIELD_NUMBER_TYPE(outcome, enum outcome)
+FIELD_NUMBER_TYPE(reason, enum reason)
+FIELD_NUMBER_TYPE(ended, enum ended)
+
+/* What clients other than its owner may see of a holder (S4.4): role, since, type, name, limit (see
+ * core/field.h). The role is ALL: every client may see it. */
+#define HOLDER_FIELDS(F)                       \
+    F(ALL, 1, slice, client, LIMIT_CLIENT)     \
+    F(ALL, 1, slice, owner, LIMIT_OWNER)       \
+    F(ALL, 1, slice, metadata, LIMIT_METADATA) \
+    F(ALL, 1, mode, mode, MODE_COUNT - 1)      \
+    F(ALL, 1, u32, permits, UINT32_MAX)        \
+    F(ALL, 1, u64, since_ms, UINT64_MAX)       \
+    F(ALL, 1, u64, deadline_ms, UINT64_MAX)
+
 struct holder_view {
-    struct slice client;
-    struct slice owner;
-    struct slice metadata;
-    enum mode mode;
-    uint32_t permits;
-    uint64_t since_ms;
-    uint64_t deadline_ms;
+    HOLDER_FIELDS(FIELD_MEMBER)
 };
+
+/* A holder as a field of another record. */
+typedef struct holder_view FIELD_C_holder;
+static inline void field_clear_holder(struct holder_view *f)
+{
+    *f = (struct holder_view){0};
+}
+
+static inline void field_put_holder(struct writer *w, uint32_t version, const struct holder_view *f)
+{
+    HOLDER_FIELDS(FIELD_PUT)
+}
+
+static inline void field_take_holder(struct reader *r, uint32_t version, struct holder_view *f,
+                                     uint64_t max)
+{
+    (void)max;
+    HOLDER_FIELDS(FIELD_TAKE)
+}
 
 /* One owner in a cycle: it waits for `name`, which the next owner holds or waits for before it. */
 struct cycle_step {
@@ -79,40 +107,64 @@ struct cycle_step {
     struct slice name;
 };
 
+/* The fields of an answer, in the order in which nodes send them. Role ANSWER.
+ *
+ * type                    error: not HF_OK: nothing was done and the other fields are zero
+ * ended                   of a grant that had already ended
+ * replayed                repeats the answer to an earlier command with this id
+ * deadlock_unchecked      S6.4
+ * accepted                fence check
+ * token                   the grant's. LEAD: the epoch. ADVANCE: C. transact: the last token given.
+ *                         fence_reset: the mark before it
+ * lease                   the grant's; a replayed acquire gets the original one
+ * deadline_ms             of the grant, the session or the revocation, in cluster time
+ * ttl_ms                  in force
+ * attachment              QUEUED: the number to cancel with; stream_up: the stream's
+ * wait_deadline_ms        QUEUED; UINT64_MAX: none
+ * delayed_until_ms        REASON_DELAYED, also while a delay runs
+ * highest                 fence check and fence_reset: the mark afterwards
+ * slot                    of a semaphore grant (S11)
+ * depth                   how often the owner holds it
+ * queue_position          from 1; LIMIT_POSITION + 1: further back
+ * count                   holders forced out or requested to release. Keep-alive: sessions reported.
+ *                         transact: effects applied. ADVANCE: by how much C rose
+ * more                    force-unlock: call again for the rest (S2.1)
+ * holder                  the first of `holders`, if has_holder
+ * reserved_for            the client whose multi-lock reserves the free name (S6.2)
+ * name                    the name, of several, that caused the refusal; transact: the key */
+#define RESULT_FIELDS(F)                                \
+    F(ANSWER, 1, command_type, type, COMMAND_COUNT - 1) \
+    F(ANSWER, 1, error, error, HF_ERROR_COUNT - 1)      \
+    F(ANSWER, 1, outcome, outcome, OUTCOME_REFUSED)     \
+    F(ANSWER, 1, reason, reason, REASON_COUNT - 1)      \
+    F(ANSWER, 1, ended, ended, ENDED_COUNT - 1)         \
+    F(ANSWER, 1, flag, replayed, 1)                     \
+    F(ANSWER, 1, flag, deadlock_unchecked, 1)           \
+    F(ANSWER, 1, flag, accepted, 1)                     \
+    F(ANSWER, 1, mode, mode, MODE_COUNT - 1)            \
+    F(ANSWER, 1, u64, token, LIMIT_NUMBER - 1)          \
+    F(ANSWER, 1, id, lease, 0)                          \
+    F(ANSWER, 1, u64, deadline_ms, UINT64_MAX)          \
+    F(ANSWER, 1, u64, ttl_ms, UINT64_MAX)               \
+    F(ANSWER, 1, u64, attachment, UINT64_MAX)           \
+    F(ANSWER, 1, u64, wait_deadline_ms, UINT64_MAX)     \
+    F(ANSWER, 1, u64, delayed_until_ms, UINT64_MAX)     \
+    F(ANSWER, 1, u64, highest, UINT64_MAX)              \
+    F(ANSWER, 1, u32, slot, UINT32_MAX)                 \
+    F(ANSWER, 1, u32, depth, UINT32_MAX)                \
+    F(ANSWER, 1, u32, queue_length, UINT32_MAX)         \
+    F(ANSWER, 1, u32, queue_position, UINT32_MAX)       \
+    F(ANSWER, 1, u32, count, UINT32_MAX)                \
+    F(ANSWER, 1, flag, more, 1)                         \
+    F(ANSWER, 1, flag, has_holder, 1)                   \
+    F(ANSWER, 1, u32, holders, UINT32_MAX)              \
+    F(ANSWER, 1, holder, holder, 0)                     \
+    F(ANSWER, 1, slice, reserved_for, LIMIT_CLIENT)     \
+    F(ANSWER, 1, slice, name, LIMIT_NAME)
+
 /* Slices are borrowed from the state until the next command or sweep. */
 struct result {
-    enum command_type type;
-    enum hf_error error; /* not HF_OK: nothing was done and the other fields are zero */
-    enum outcome outcome;
-    enum reason reason;
-    enum ended ended;        /* of a grant that had already ended */
-    bool replayed;           /* repeats the answer to an earlier command with this id */
-    bool deadlock_unchecked; /* S6.4 */
-    bool accepted;           /* fence check */
-    enum mode mode;
-    /* The grant's token. LEAD: the epoch. ADVANCE: C. transact: the last token given. fence_reset:
-     * the mark before it. */
-    uint64_t token;
-    struct id lease;           /* the grant's; a replayed acquire gets the original one */
-    uint64_t deadline_ms;      /* of the grant, the session or the revocation, in cluster time */
-    uint64_t ttl_ms;           /* in force */
-    uint64_t attachment;       /* QUEUED: the number to cancel with; stream_up: the stream's */
-    uint64_t wait_deadline_ms; /* QUEUED; UINT64_MAX: none */
-    uint64_t delayed_until_ms; /* REASON_DELAYED, also while a delay runs */
-    uint64_t highest;          /* fence check and fence_reset: the mark afterwards */
-    uint32_t slot;             /* of a semaphore grant (S11) */
-    uint32_t depth;            /* how often the owner holds it */
-    uint32_t queue_length;
-    uint32_t queue_position; /* from 1; LIMIT_POSITION + 1: further back */
-    /* Holders forced out or requested to release. Keep-alive: sessions reported. transact: effects
-     * applied. ADVANCE: by how much C rose. */
-    uint32_t count;
-    bool more; /* force-unlock: call again for the rest (S2.1) */
-    bool has_holder;
-    uint32_t holders;
-    struct holder_view holder; /* the first one */
-    struct slice reserved_for; /* the client whose multi-lock reserves the free name (S6.2) */
-    struct slice name;    /* the name, of several, that caused the refusal; transact: the key */
+    RESULT_FIELDS(FIELD_MEMBER)
     const uint8_t *alive; /* keep-alive: an hf_error for each id: OK, NOT_FOUND, EXPIRED */
     const struct cycle_step *cycle; /* REASON_DEADLOCK; begins with the owner of this request */
     uint32_t cycle_length;

@@ -3,9 +3,8 @@
 #ifndef HOLDFAST_CORE_SNAPSHOT_BUILD_H
 #define HOLDFAST_CORE_SNAPSHOT_BUILD_H
 
-#include "base/codec.h"
 #include "core/keyed.h"
-#include "core/snapshot_format.h"
+#include "core/snapshot_record.h"
 
 struct builder {
     struct core *c;
@@ -87,15 +86,6 @@ const char *session_complete(struct builder *b);
 /* Counts names that the current session holds or waits for. */
 const char *count_entries(struct builder *b, uint32_t entries, bool is_new);
 
-/* How a waiter or a grant identifies the request that it answers. */
-struct tie {
-    unsigned kind;
-    struct slice id;
-    uint64_t digest;
-    uint64_t seq;
-};
-
-struct tie read_tie(struct reader *r, unsigned kind);
 /* Links the request with its waiter or grant; `*out` becomes the request. */
 const char *build_tie(struct builder *b, const struct tie *tie, enum request_state state,
                       ref target, ref *out);

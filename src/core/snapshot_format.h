@@ -77,7 +77,8 @@ static inline uint8_t snapshot_end_of(uint32_t format)
 }
 
 /* Flags select the optional fields that follow. The two lowest bits of a grant's, a waiter's and a
- * place's flags are a mode: of a place, the mode of the name. */
+ * place's flags are not used: up to version 4 a mode is there (snapshot_record.h); of a place, the
+ * mode of the name. */
 enum {
     AUDIT_IS_NOTE = 0x80, /* added to the action; since version 3 */
 
@@ -92,15 +93,16 @@ enum {
     GRANT_HAS_REVOKE = 16,
     GRANT_HAS_TIMER = 32,
     GRANT_REQUEST_SHIFT = 6,
+    GRANT_FLAGS = 252,
 
     WAITER_HAS_DEADLINE = 4,
     WAITER_IS_DETACHED = 8,
     WAITER_HAS_TIMER = 16,
     WAITER_REQUEST_SHIFT = 5,
-    WAITER_FLAGS = 127,
+    WAITER_FLAGS = 124,
 
     PLACE_IS_CURSOR = 4,
-    PLACE_FLAGS = 7,
+    PLACE_FLAGS = PLACE_IS_CURSOR,
 };
 
 /* The number of bits of a count. The first record announces the sizes of the largest tables in this

@@ -3,95 +3,31 @@
 
 #include "base/text.h"
 
-struct grant_fields {
-    unsigned flags;
-    unsigned mode;
-    struct slice name;
-    uint64_t token;
-    uint64_t since_ms;
-    uint64_t parts;
-    uint64_t depth;
-    uint64_t delay_ms;
-    struct slice owner;
-    struct id lease;
-    uint64_t limit;
-    uint64_t permits;
-    uint64_t slot;
-    uint64_t ttl_ms;
-    struct slice metadata;
-    struct slice value;
-    uint64_t life_ms;
-    uint64_t revoke_at_ms;
-    uint64_t revoke_record;
-    uint64_t timer_ms;
-    struct tie tie;
-    uint8_t key_flags; /* 0: not a key */
-    uint32_t changes;
-};
-
-static void read_grant(struct reader *r, bool is_private, struct grant_fields *f)
-{
-    *f = (struct grant_fields){.flags = read_u8(r), .timer_ms = UINT64_MAX};
-    f->mode = f->flags & MODE_BITS;
-    f->name = read_slice(r, LIMIT_NAME);
-    f->token = read_u64(r);
-    f->since_ms = read_u64(r);
-    f->parts = read_u64(r);
-    f->depth = read_u64(r);
-    f->delay_ms = read_u64(r);
-    f->owner = read_slice(r, LIMIT_OWNER);
-    if (!is_private) {
-        f->lease = read_id(r);
-    }
-    if (f->mode == MODE_SEMAPHORE) {
-        f->limit = read_u64(r);
-        f->permits = read_u64(r);
-        f->slot = read_u64(r);
-    }
-    f->ttl_ms = read_u64(r);
-    f->metadata = read_slice(r, LIMIT_METADATA);
-    f->value = read_slice(r, LIMIT_VALUE);
-    f->life_ms = f->flags & GRANT_HAS_LIFE ? read_u64(r) : f->since_ms;
-    if (f->flags & GRANT_HAS_REVOKE) {
-        f->revoke_at_ms = read_u64(r);
-        f->revoke_record = read_u64(r);
-    }
-    if (f->flags & GRANT_HAS_TIMER) {
-        f->timer_ms = read_u64(r);
-    }
-    f->tie = read_tie(r, f->flags >> GRANT_REQUEST_SHIFT);
-    if (reader_left(r) > 0) {
-        f->key_flags = read_u8(r);
-        f->changes = read_u32(r);
-        r->bad = r->bad || (f->key_flags & GRANT_IS_KEY) == 0;
-    }
-}
-
-static const char *check_grant_times(const struct builder *b, const struct grant_fields *f)
+static const char *check_grant_times(const struct builder *b, const struct grant_record *f)
 {
     bool own_ttl = f->ttl_ms != 0;
-    bool has_revoke = (f->flags & GRANT_HAS_REVOKE) != 0;
+    bool has_revoke = (f->head.flags & GRANT_HAS_REVOKE) != 0;
     if (!is_past(b, f->since_ms) || !is_past(b, f->life_ms)) {
         return "its time is in the future";
     }
     if (own_ttl && (current(b)->is_private || !is_ttl(f->ttl_ms))) {
         return "its TTL is out of range";
     }
-    if ((f->flags & GRANT_HAS_LIFE) && (!own_ttl || f->life_ms <= f->since_ms)) {
+    if ((f->head.flags & GRANT_HAS_LIFE) && (!own_ttl || f->life_ms <= f->since_ms)) {
         return "its renewal is out of place";
     }
     if (has_revoke && (!is_deadline(f->revoke_at_ms) || f->revoke_record == 0 ||
                        f->revoke_record > b->c->audit_number)) {
         return "its revocation is out of range";
     }
-    bool has_timer = (f->flags & GRANT_HAS_TIMER) != 0;
+    bool has_timer = (f->head.flags & GRANT_HAS_TIMER) != 0;
     if (has_timer != (own_ttl || has_revoke) || (has_timer && !is_deadline(f->timer_ms))) {
         return "its deadline is out of place";
     }
     return f->delay_ms <= LIMIT_DELAY_MAX_MS ? NULL : "its lock-delay is out of range";
 }
 
-static const char *check_grant(const struct builder *b, const struct grant_fields *f)
+static const char *check_grant(const struct builder *b, const struct grant_record *f)
 {
     const struct session *s = current(b);
     if (f->token == 0 || f->token > b->c->counter << 10) {
@@ -101,7 +37,7 @@ static const char *check_grant(const struct builder *b, const struct grant_field
         return "its token is out of order";
     }
     if (f->parts == 0 || f->parts > LIMIT_MULTILOCK_NAMES ||
-        (f->parts > 1 && f->mode != MODE_EXCLUSIVE)) {
+        (f->parts > 1 && f->head.mode != MODE_EXCLUSIVE)) {
         return "it has a wrong number of parts";
     }
     if (f->depth == 0 || f->depth > UINT16_MAX ||
@@ -114,17 +50,18 @@ static const char *check_grant(const struct builder *b, const struct grant_field
     if (!s->is_private && (id_is_zero(f->lease) || is_id_taken(b->c, f->lease))) {
         return "its lease id is missing or comes twice";
     }
-    if (f->mode == MODE_SEMAPHORE &&
+    if (f->head.mode == MODE_SEMAPHORE &&
         (f->permits == 0 || f->permits > f->limit || f->slot >= f->limit)) {
         return "its permits or its slot are out of range";
     }
-    bool is_key = f->key_flags != 0;
-    if (is_key && (b->c->version < 2 || !s->is_private || f->mode != MODE_EXCLUSIVE ||
-                   f->parts > 1 || (f->key_flags & ~GRANT_KEY_FLAGS) != 0)) {
+    bool is_key = f->key.flags != 0;
+    if (is_key && (b->c->version < 2 || !s->is_private || f->head.mode != MODE_EXCLUSIVE ||
+                   f->parts > 1 || (f->key.flags & ~GRANT_KEY_FLAGS) != 0)) {
         return "it cannot be a key";
     }
     if (!text_is_utf8(f->metadata) ||
-        (!is_key && (!text_is_utf8(f->value) || (f->value.len > 0 && f->mode != MODE_ELECTION)))) {
+        (!is_key &&
+         (!text_is_utf8(f->value) || (f->value.len > 0 && f->head.mode != MODE_ELECTION)))) {
         return "its metadata or value is not valid";
     }
     return check_grant_times(b, f);
@@ -174,7 +111,7 @@ static const char *join_holders(struct builder *b, ref obj, bool has_extra)
     return l->mode == MODE_SEMAPHORE ? take_slot(b, x, g) : NULL;
 }
 
-static ref new_grant(struct builder *b, ref lock, const struct grant_fields *f)
+static ref new_grant(struct builder *b, ref lock, const struct grant_record *f)
 {
     struct core *c = b->c;
     struct session *s = current(b);
@@ -191,7 +128,7 @@ static ref new_grant(struct builder *b, ref lock, const struct grant_fields *f)
     g->owner_len = (uint8_t)f->owner.len;
     g->token = f->token;
     g->since_ms = f->since_ms;
-    g->flags = f->key_flags;
+    g->flags = f->key.flags;
     if (lease_bytes > 0) {
         g->flags |= GRANT_HAS_LEASE;
         memcpy(g->tail, &f->lease, sizeof(f->lease));
@@ -205,22 +142,22 @@ static ref new_grant(struct builder *b, ref lock, const struct grant_fields *f)
 }
 
 /* Sets the fields that only the first part of a grant has. */
-static const char *set_first_part(struct builder *b, ref obj, const struct grant_fields *f)
+static const char *set_first_part(struct builder *b, ref obj, const struct grant_record *f)
 {
     struct core *c = b->c;
     const struct grant *g = grant_at(c, obj);
     if (f->ttl_ms != 0 || f->metadata.len > 0 || f->value.len > 0 || f->revoke_at_ms != 0 ||
-        f->tie.kind != TIED_TO_NONE || f->changes > 0) {
+        f->tie.kind != TIED_TO_NONE || f->key.changes > 0) {
         struct detail *d = grant_detail_make(c, obj);
         d->ttl_ms = (uint32_t)f->ttl_ms;
         d->life_ms = f->life_ms;
         d->revoke_at_ms = f->revoke_at_ms;
         d->revoke_record = f->revoke_record;
-        d->changes = f->changes;
+        d->changes = f->key.changes;
         d->metadata = blob_new(c, f->metadata);
         d->value = blob_new(c, f->value);
     }
-    if (f->parts > 1 || f->mode == MODE_SHARED || f->mode == MODE_SEMAPHORE) {
+    if (f->parts > 1 || f->head.mode == MODE_SHARED || f->head.mode == MODE_SEMAPHORE) {
         grant_detail_make(c, obj)->by_token = 1;
         table_insert(&c->tokens, hash_token(c, g->token), g->detail);
     }
@@ -246,8 +183,8 @@ static const char *set_first_part(struct builder *b, ref obj, const struct grant
 
 const char *build_grant(struct builder *b, struct reader *r)
 {
-    struct grant_fields f;
-    read_grant(r, current(b)->is_private, &f);
+    struct grant_record f;
+    grant_record_read(r, b->c->version, current(b)->is_private, &f);
     if (!reader_done(r)) {
         return undecodable;
     }
@@ -255,14 +192,14 @@ const char *build_grant(struct builder *b, struct reader *r)
     const char *wrong = check_grant(b, &f);
     wrong = wrong != NULL ? wrong : count_entries(b, 1, true);
     if (wrong == NULL) {
-        wrong = build_name(b, current(b)->tenant, f.name, f.mode, f.limit, &lock);
+        wrong = build_name(b, current(b)->tenant, f.name, f.head.mode, f.limit, &lock);
     }
     if (wrong != NULL) {
         return wrong;
     }
     b->last_token = f.token;
     ref obj = new_grant(b, lock, &f);
-    wrong = join_holders(b, obj, (f.flags & GRANT_LOCK_HAS_EXTRA) != 0);
+    wrong = join_holders(b, obj, (f.head.flags & GRANT_LOCK_HAS_EXTRA) != 0);
     return wrong != NULL ? wrong : set_first_part(b, obj, &f);
 }
 
@@ -290,7 +227,7 @@ const char *build_part(struct builder *b, struct reader *r)
     if (wrong != NULL) {
         return wrong;
     }
-    struct grant_fields f = {.token = first->token,
+    struct grant_record f = {.token = first->token,
                              .since_ms = first->since_ms,
                              .depth = 1,
                              .delay_ms = first->delay_ms,

@@ -190,58 +190,65 @@ const char *build_fence(struct builder *b, struct reader *r)
     return NULL;
 }
 
-const char *build_audit(struct builder *b, struct reader *r)
+static const char *check_audit(const struct builder *b, const struct audit_fields *f, bool is_note,
+                               uint8_t action)
 {
-    struct core *c = b->c;
-    struct audit_record fields = {.number = read_u64(r)};
-    fields.index = read_u64(r);
-    fields.wall_ms = read_u64(r);
-    fields.tenant = read_u32(r);
-    uint8_t action = read_u8(r);
-    fields.is_note = c->version >= 3 && (action & AUDIT_IS_NOTE) != 0;
-    fields.action = fields.is_note ? (uint8_t)(action & ~AUDIT_IS_NOTE) : action;
-    fields.count = read_u32(r);
-    struct slice resource = read_slice(r, LIMIT_NAME);
-    struct slice actor = read_slice(r, LIMIT_ACTOR);
-    struct slice reason = read_slice(r, LIMIT_REASON);
-    if (fields.action == AUDIT_FENCE_RESET) {
-        fields.slot = read_u32(r);
-        fields.mark_before = read_u64(r);
-        fields.mark_after = read_u64(r);
-    }
-    if (!reader_done(r)) {
-        return undecodable;
-    }
-    if (fields.number == 0 || fields.number > c->audit_number ||
-        (c->audit_ring != 0 && fields.number != audit_record_at(c, c->audit_ring)->number + 1)) {
+    const struct core *c = b->c;
+    if (f->number == 0 || f->number > c->audit_number ||
+        (c->audit_ring != 0 && f->number != audit_record_at(c, c->audit_ring)->number + 1)) {
         return "its number is out of order";
     }
     if (b->counts[RECORD_AUDIT] > LIMIT_AUDIT) {
         return "there are more than 10,000";
     }
-    if (fields.index > c->index || fields.wall_ms >= LIMIT_NUMBER || fields.action >= AUDIT_COUNT ||
-        (fields.is_note && fields.action >= AUDIT_RECOVER) ||
-        (fields.action == AUDIT_FENCE_RESET && c->version < 4)) {
+    if (f->index > c->index || f->wall_ms >= LIMIT_NUMBER || action >= AUDIT_COUNT ||
+        (is_note && action >= AUDIT_RECOVER) || (action == AUDIT_FENCE_RESET && c->version < 4)) {
         return "its index, time or action is out of range";
     }
-    if (fields.slot >= LIMIT_HOLDERS || fields.mark_before >= LIMIT_NUMBER ||
-        fields.mark_after >= LIMIT_NUMBER) {
+    if (f->slot >= LIMIT_HOLDERS || f->mark_before >= LIMIT_NUMBER ||
+        f->mark_after >= LIMIT_NUMBER) {
         return "its slot or a mark is out of range";
     }
-    if (!text_is_plain(resource) || !text_is_plain(actor) || !text_is_plain(reason)) {
+    if (!text_is_plain(f->resource) || !text_is_plain(f->actor) || !text_is_plain(f->reason)) {
         return "its text is not valid";
     }
+    return NULL;
+}
+
+const char *build_audit(struct builder *b, struct reader *r)
+{
+    struct core *c = b->c;
+    struct audit_fields f;
+    audit_fields_read(r, c->version, &f);
+    bool is_note = c->version >= 3 && (f.action & AUDIT_IS_NOTE) != 0;
+    uint8_t action = is_note ? (uint8_t)(f.action & ~AUDIT_IS_NOTE) : f.action;
+    if (!reader_done(r)) {
+        return undecodable;
+    }
+    const char *wrong = check_audit(b, &f, is_note, action);
+    if (wrong != NULL) {
+        return wrong;
+    }
     ref obj = 0;
-    struct audit_record *a =
-        pool_alloc(&c->pool, sizeof(*a) + resource.len + actor.len + reason.len, &obj);
-    *a = fields;
-    a->resource_len = (uint16_t)resource.len;
-    a->actor_len = (uint8_t)actor.len;
-    a->reason_len = (uint16_t)reason.len;
-    struct writer text = writer_make(a->text, resource.len + actor.len + reason.len);
-    write_bytes(&text, resource.data, resource.len);
-    write_bytes(&text, actor.data, actor.len);
-    write_bytes(&text, reason.data, reason.len);
+    size_t text_len = f.resource.len + f.actor.len + f.reason.len;
+    struct audit_record *a = pool_alloc(&c->pool, sizeof(*a) + text_len, &obj);
+    a->number = f.number;
+    a->index = f.index;
+    a->wall_ms = f.wall_ms;
+    a->tenant = f.tenant;
+    a->action = action;
+    a->is_note = is_note;
+    a->count = f.count;
+    a->slot = f.slot;
+    a->mark_before = f.mark_before;
+    a->mark_after = f.mark_after;
+    a->resource_len = (uint16_t)f.resource.len;
+    a->actor_len = (uint8_t)f.actor.len;
+    a->reason_len = (uint16_t)f.reason.len;
+    struct writer text = writer_make(a->text, text_len);
+    write_bytes(&text, f.resource.data, f.resource.len);
+    write_bytes(&text, f.actor.data, f.actor.len);
+    write_bytes(&text, f.reason.data, f.reason.len);
     audit_append(c, obj);
     return NULL;
 }

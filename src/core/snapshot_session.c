@@ -3,91 +3,77 @@
 
 #include "base/text.h"
 
-static const char *check_extra(const struct builder *b, const struct session_extra *x,
-                               struct slice metadata)
+static const char *check_extra(const struct builder *b, const struct session_record *f)
 {
-    if (x->acked_through >= LIMIT_NUMBER || x->stream > b->c->attachment) {
+    if (f->acked_through >= LIMIT_NUMBER || f->stream > b->c->attachment) {
         return "its stream or seq is out of range";
     }
-    if (x->node != 0 && x->stream == 0) {
+    if (f->node != 0 && f->stream == 0) {
         return "it has no stream, and a node that carries it";
     }
-    if (x->linger_ms > LIMIT_LINGER_MAX_MS || x->lingers_until_ms >= SNAPSHOT_DEADLINE_END ||
-        (x->lingers_until_ms != 0 && x->linger_ms == 0)) {
+    if (f->linger_ms > LIMIT_LINGER_MAX_MS || f->lingers_until_ms >= SNAPSHOT_DEADLINE_END ||
+        (f->lingers_until_ms != 0 && f->linger_ms == 0)) {
         return "its linger time is out of range";
     }
-    return text_is_utf8(metadata) ? NULL : "its metadata is no UTF-8";
+    return text_is_utf8(f->metadata) ? NULL : "its metadata is no UTF-8";
 }
 
-static const char *check_session(const struct builder *b, uint8_t flags, struct id id,
-                                 struct slice client, uint64_t ttl_ms, uint64_t life_ms,
-                                 uint64_t timer_ms)
+static const char *check_session(const struct builder *b, const struct session_record *f)
 {
-    if (flags > SESSION_FLAGS || id_is_zero(id)) {
+    if (id_is_zero(f->id)) {
         return undecodable;
     }
     if (b->counts[RECORD_SESSION] > LIMIT_SESSIONS) {
         return "there are more than 16,000,000";
     }
-    if (client.len == 0) {
+    if (f->client.len == 0) {
         return "client id is empty";
     }
-    if (!text_is_plain(client)) {
+    if (!text_is_plain(f->client)) {
         return "client id is not valid";
     }
-    if (is_id_taken(b->c, id)) {
+    if (is_id_taken(b->c, f->id)) {
         return "its id comes twice";
     }
-    if (!is_ttl(ttl_ms)) {
+    if (!is_ttl(f->ttl_ms)) {
         return "its TTL is out of range";
     }
-    if (!is_past(b, life_ms)) {
+    if (!is_past(b, f->life_ms)) {
         return "its last sign of life is in the future";
     }
-    if ((flags & SESSION_HAS_TIMER) && !is_deadline(timer_ms)) {
+    if ((f->flags & SESSION_HAS_TIMER) && !is_deadline(f->timer_ms)) {
         return "its deadline is out of range";
     }
-    if ((flags & SESSION_IS_PRIVATE) && (flags & SESSION_HAS_EXTRA)) {
+    if ((f->flags & SESSION_IS_PRIVATE) && (f->flags & SESSION_HAS_EXTRA)) {
         return "it is private and has what only real sessions have";
     }
-    return NULL;
+    return check_extra(b, f);
 }
 
 const char *build_session(struct builder *b, struct reader *r)
 {
     struct core *c = b->c;
-    struct session_extra extra = {0};
-    struct slice metadata = slice_make(NULL, 0);
-    uint8_t flags = read_u8(r);
-    uint32_t tenant = read_u32(r);
-    struct id id = read_id(r);
-    struct slice client = read_slice(r, LIMIT_CLIENT);
-    uint32_t ttl_ms = read_u32(r);
-    uint64_t life_ms = read_u64(r);
-    uint64_t timer_ms = flags & SESSION_HAS_TIMER ? read_u64(r) : UINT64_MAX;
-    if (flags & SESSION_HAS_EXTRA) {
-        extra.acked_through = read_u64(r);
-        extra.stream = read_u64(r);
-        extra.linger_ms = read_u32(r);
-        extra.lingers_until_ms = read_u64(r);
-        extra.node = c->version >= 4 ? read_u32(r) : 0;
-        metadata = read_slice(r, LIMIT_METADATA);
-    }
+    struct session_record f;
+    session_record_read(r, c->version, &f);
     if (!reader_done(r)) {
         return undecodable;
     }
-    const char *wrong = check_session(b, flags, id, client, ttl_ms, life_ms, timer_ms);
-    wrong = wrong != NULL ? wrong : check_extra(b, &extra, metadata);
+    const char *wrong = check_session(b, &f);
     if (wrong != NULL) {
         return wrong;
     }
-    b->session = session_new(c, tenant, id, client, (flags & SESSION_IS_PRIVATE) != 0, ttl_ms);
-    current(b)->life_ms = life_ms;
-    timer_set(c, b->session, timer_ms);
-    if (flags & SESSION_HAS_EXTRA) {
+    bool is_private = (f.flags & SESSION_IS_PRIVATE) != 0;
+    b->session = session_new(c, f.tenant, f.id, f.client, is_private, f.ttl_ms);
+    current(b)->life_ms = f.life_ms;
+    timer_set(c, b->session, f.timer_ms);
+    if (f.flags & SESSION_HAS_EXTRA) {
         struct session_extra *x = session_extra_make(c, b->session);
-        *x = extra;
-        x->metadata = blob_new(c, metadata);
+        x->acked_through = f.acked_through;
+        x->stream = f.stream;
+        x->linger_ms = f.linger_ms;
+        x->lingers_until_ms = f.lingers_until_ms;
+        x->node = f.node;
+        x->metadata = blob_new(c, f.metadata);
     }
     b->last_token = 0;
     b->last_ticket = 0;
@@ -161,20 +147,6 @@ const char *build_reply(struct builder *b, struct reader *r)
     x->unacked++;
     b->open_ties += !is_done;
     return NULL;
-}
-
-struct tie read_tie(struct reader *r, unsigned kind)
-{
-    struct tie tie = {.kind = kind};
-    if (kind == TIED_BY_ID) {
-        tie.id = read_slice(r, LIMIT_REQUEST_ID);
-        tie.digest = read_fixed64(r);
-    } else if (kind == TIED_BY_SEQ) {
-        tie.seq = read_u64(r);
-    } else if (kind != TIED_TO_NONE) {
-        r->bad = true;
-    }
-    return tie;
 }
 
 /* Starts behind the reply found last: most are in the same order. */

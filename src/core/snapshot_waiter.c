@@ -3,70 +3,10 @@
 
 #include "base/text.h"
 
-struct waiter_fields {
-    unsigned flags;
-    unsigned mode;
-    uint8_t acquire_flags;
-    uint64_t ticket;
-    uint64_t attachment;
-    uint32_t node;
-    uint64_t ttl_ms;
-    uint64_t delay_ms;
-    struct slice owner;
-    struct slice metadata;
-    struct slice value;
-    struct id lease;
-    uint64_t node_waiters_number;
-    uint64_t limit;
-    uint64_t permits;
-    uint64_t wait_deadline_ms;
-    uint64_t detached_until_ms;
-    uint64_t timer_ms;
-    struct tie tie;
-    uint64_t parts;
-};
-
-static void read_waiter(struct reader *r, const struct session *s, struct waiter_fields *f)
-{
-    *f = (struct waiter_fields){
-        .flags = read_u8(r), .wait_deadline_ms = UINT64_MAX, .timer_ms = UINT64_MAX};
-    f->mode = f->flags & MODE_BITS;
-    f->acquire_flags = read_u8(r);
-    f->ticket = read_u64(r);
-    f->attachment = read_u64(r);
-    f->node = read_u32(r);
-    f->ttl_ms = read_u64(r);
-    f->delay_ms = read_u64(r);
-    f->owner = read_slice(r, LIMIT_OWNER);
-    f->metadata = read_slice(r, LIMIT_METADATA);
-    f->value = read_slice(r, LIMIT_VALUE);
-    if (s->is_private) {
-        f->lease = s->id;
-        f->node_waiters_number = read_u64(r);
-    } else {
-        f->lease = read_id(r);
-    }
-    if (f->mode == MODE_SEMAPHORE) {
-        f->limit = read_u64(r);
-        f->permits = read_u64(r);
-    }
-    if (f->flags & WAITER_HAS_DEADLINE) {
-        f->wait_deadline_ms = read_u64(r);
-    }
-    if (f->flags & WAITER_IS_DETACHED) {
-        f->detached_until_ms = read_u64(r);
-    }
-    if (f->flags & WAITER_HAS_TIMER) {
-        f->timer_ms = read_u64(r);
-    }
-    f->tie = read_tie(r, (f->flags & WAITER_FLAGS) >> WAITER_REQUEST_SHIFT);
-    f->parts = read_u64(r);
-}
-
-static const char *check_waiter(const struct builder *b, const struct waiter_fields *f)
+static const char *check_waiter(const struct builder *b, const struct waiter_record *f)
 {
     const struct session *s = current(b);
-    if (f->flags > WAITER_FLAGS || f->acquire_flags > ACQUIRE_FLAGS) {
+    if (f->acquire_flags > ACQUIRE_FLAGS) {
         return undecodable;
     }
     if (f->ticket <= b->last_ticket || f->ticket > b->c->ticket) {
@@ -76,7 +16,7 @@ static const char *check_waiter(const struct builder *b, const struct waiter_fie
         return "its attachment number is out of range";
     }
     if (f->parts == 0 || f->parts > LIMIT_MULTILOCK_NAMES ||
-        (f->parts > 1 && f->mode != MODE_EXCLUSIVE)) {
+        (f->parts > 1 && f->head.mode != MODE_EXCLUSIVE)) {
         return "it has a wrong number of names";
     }
     if (!is_ttl(f->ttl_ms) && (s->is_private || f->ttl_ms != 0)) {
@@ -90,32 +30,33 @@ static const char *check_waiter(const struct builder *b, const struct waiter_fie
     }
     bool is_key = (f->acquire_flags & ACQUIRE_KEY) != 0;
     if (is_key &&
-        (b->c->version < 2 || !s->is_private || f->mode != MODE_EXCLUSIVE || f->parts > 1)) {
+        (b->c->version < 2 || !s->is_private || f->head.mode != MODE_EXCLUSIVE || f->parts > 1)) {
         return "it cannot become a key";
     }
     if (!text_is_plain(f->owner) || !text_is_utf8(f->metadata) ||
-        (!is_key && (!text_is_utf8(f->value) || (f->value.len > 0 && f->mode != MODE_ELECTION)))) {
+        (!is_key &&
+         (!text_is_utf8(f->value) || (f->value.len > 0 && f->head.mode != MODE_ELECTION)))) {
         return "its owner, metadata or value is not valid";
     }
-    if (f->mode == MODE_SEMAPHORE && (f->permits == 0 || f->permits > f->limit)) {
+    if (f->head.mode == MODE_SEMAPHORE && (f->permits == 0 || f->permits > f->limit)) {
         return "its permits are out of range";
     }
-    if (((f->flags & WAITER_HAS_DEADLINE) && f->wait_deadline_ms >= LIMIT_NUMBER) ||
-        ((f->flags & WAITER_IS_DETACHED) && !is_deadline(f->detached_until_ms)) ||
-        ((f->flags & WAITER_HAS_TIMER) && !is_deadline(f->timer_ms))) {
+    if (((f->head.flags & WAITER_HAS_DEADLINE) && f->wait_deadline_ms >= LIMIT_NUMBER) ||
+        ((f->head.flags & WAITER_IS_DETACHED) && !is_deadline(f->detached_until_ms)) ||
+        ((f->head.flags & WAITER_HAS_TIMER) && !is_deadline(f->timer_ms))) {
         return "its deadline is out of range";
     }
     return s->is_private || f->detached_until_ms == 0 ? NULL : "it is detached in a real session";
 }
 
-static ref new_waiter(struct builder *b, const struct waiter_fields *f)
+static ref new_waiter(struct builder *b, const struct waiter_record *f)
 {
     struct core *c = b->c;
     ref obj = 0;
     struct waiter *w = pool_alloc(&c->pool, sizeof(*w) + f->owner.len, &obj);
     w->kind = KIND_WAITER;
-    w->mode = (uint8_t)f->mode;
-    w->flags = f->acquire_flags;
+    w->mode = f->head.mode;
+    w->flags = (uint8_t)f->acquire_flags;
     w->session = b->session;
     w->parts = (uint32_t)f->parts;
     w->ttl_ms = (uint32_t)f->ttl_ms;
@@ -123,7 +64,7 @@ static ref new_waiter(struct builder *b, const struct waiter_fields *f)
     w->limit = (uint32_t)f->limit;
     w->permits = (uint32_t)f->permits;
     w->node = f->node;
-    w->lease = f->lease;
+    w->lease = f->is_private ? current(b)->id : f->lease;
     w->ticket = f->ticket;
     w->attachment = f->attachment;
     w->wait_deadline_ms = f->wait_deadline_ms;
@@ -148,12 +89,11 @@ static const char *build_place(struct builder *b, struct reader *r, ref waiter, 
     struct core *c = b->c;
     const struct waiter *w = waiter_at(c, waiter);
     struct slice name = read_slice(r, LIMIT_NAME);
-    unsigned flags = read_u8(r);
-    unsigned mode = flags & MODE_BITS;
-    if (r->bad || flags > PLACE_FLAGS) {
+    struct record_head head = record_head_read(r, c->version, PLACE_FLAGS);
+    if (r->bad) {
         return undecodable;
     }
-    if (mode_class((enum mode)mode) != mode_class((enum mode)w->mode)) {
+    if (mode_class((enum mode)head.mode) != mode_class((enum mode)w->mode)) {
         return "its name has another mode class than the waiter";
     }
     if (before != 0 && slice_compare(lock_name(lock_at(c, place_at(c, before)->lock)), name) >= 0) {
@@ -161,7 +101,7 @@ static const char *build_place(struct builder *b, struct reader *r, ref waiter, 
     }
     ref lock = 0;
     struct lock_extra *x = NULL;
-    const char *wrong = build_name(b, current(b)->tenant, name, mode, w->limit, &lock);
+    const char *wrong = build_name(b, current(b)->tenant, name, head.mode, w->limit, &lock);
     wrong = wrong != NULL ? wrong : build_extra(b, lock, &x);
     if (wrong != NULL) {
         return wrong;
@@ -169,7 +109,7 @@ static const char *build_place(struct builder *b, struct reader *r, ref waiter, 
     if (x->queue_length == LIMIT_QUEUE) {
         return "the queue of its name is longer than 1,000,000";
     }
-    bool is_cursor = (flags & PLACE_IS_CURSOR) != 0;
+    bool is_cursor = (head.flags & PLACE_IS_CURSOR) != 0;
     if (is_cursor && x->cursor != 0) {
         return "the queue of its name has two cursors";
     }
@@ -202,8 +142,8 @@ static const char *join_node_waiters(struct builder *b, ref waiter, uint64_t num
 const char *build_waiter(struct builder *b, struct reader *r)
 {
     struct core *c = b->c;
-    struct waiter_fields f;
-    read_waiter(r, current(b), &f);
+    struct waiter_record f;
+    waiter_record_read(r, c->version, current(b)->is_private, &f);
     if (r->bad) {
         return undecodable;
     }

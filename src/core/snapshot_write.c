@@ -41,8 +41,7 @@
  *   ended, fence marks, audit, counters, transactions: everything, in the order of their rings. */
 #include "core/snapshot.h"
 
-#include "base/codec.h"
-#include "core/snapshot_format.h"
+#include "core/snapshot_record.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -194,26 +193,18 @@ static void put_reply(struct out *o, const struct request *r)
     record_end(o, &w);
 }
 
-static unsigned tie_of(const struct core *c, ref request)
+static struct tie tie_of(const struct core *c, ref request)
 {
     if (request == 0) {
-        return TIED_TO_NONE;
-    }
-    return request_at(c, request)->id_len > 0 ? TIED_BY_ID : TIED_BY_SEQ;
-}
-
-static void put_tie(struct writer *w, const struct core *c, ref request)
-{
-    if (request == 0) {
-        return;
+        return (struct tie){.kind = TIED_TO_NONE};
     }
     const struct request *r = request_at(c, request);
-    if (r->id_len > 0) {
-        write_slice(w, slice_make(r->text + r->scope_len, r->id_len));
-        write_fixed64(w, r->digest);
-    } else {
-        write_u64(w, r->seq);
+    if (r->id_len == 0) {
+        return (struct tie){.kind = TIED_BY_SEQ, .seq = r->seq};
     }
+    return (struct tie){.kind = TIED_BY_ID,
+                        .id = slice_make(r->text + r->scope_len, r->id_len),
+                        .digest = r->digest};
 }
 
 static void put_done_requests(struct out *o, enum record_type type, enum done_kind where)
@@ -254,6 +245,14 @@ static void put_part(struct out *o, const struct grant *g)
     record_end(o, &w);
 }
 
+static uint32_t grant_record_flags(const struct lock *l, const struct detail *d, bool has_life,
+                                   unsigned tie)
+{
+    return (l->extra != 0 ? GRANT_LOCK_HAS_EXTRA : 0u) | (has_life ? GRANT_HAS_LIFE : 0u) |
+           (d->revoke_at_ms != 0 ? GRANT_HAS_REVOKE : 0u) | (d->timer != 0 ? GRANT_HAS_TIMER : 0u) |
+           tie << GRANT_REQUEST_SHIFT;
+}
+
 static void put_grant(struct out *o, ref obj)
 {
     static const struct detail none;
@@ -262,126 +261,108 @@ static void put_grant(struct out *o, ref obj)
     const struct lock *l = lock_at(c, g->lock);
     const struct detail *d = g->detail == 0 ? &none : detail_at(c, g->detail);
     bool has_life = d->ttl_ms != 0 && d->life_ms != g->since_ms;
-    unsigned flags = l->mode | tie_of(c, d->request) << GRANT_REQUEST_SHIFT;
-    flags |= l->extra != 0 ? GRANT_LOCK_HAS_EXTRA : 0;
-    flags |= has_life ? GRANT_HAS_LIFE : 0;
-    flags |= d->revoke_at_ms != 0 ? GRANT_HAS_REVOKE : 0;
-    flags |= d->timer != 0 ? GRANT_HAS_TIMER : 0;
+    struct tie tie = tie_of(c, d->request);
+    struct grant_record f = {
+        .head = {l->mode, grant_record_flags(l, d, has_life, tie.kind)},
+        .is_private = (g->flags & GRANT_HAS_LEASE) == 0,
+        .name = lock_name(l),
+        .token = g->token,
+        .since_ms = g->since_ms,
+        .parts = grant_parts(c, g),
+        .depth = g->depth,
+        .delay_ms = g->delay_ms,
+        .owner = grant_owner(g),
+        .lease = grant_lease(c, g),
+        .limit = limit_of(c, l),
+        .permits = g->permits,
+        .slot = g->slot,
+        .ttl_ms = d->ttl_ms,
+        .metadata = blob_slice(c, d->metadata),
+        .value = blob_slice(c, d->value),
+        .life_ms = d->life_ms,
+        .revoke_at_ms = d->revoke_at_ms,
+        .revoke_record = d->revoke_record,
+        .timer_ms = d->timer != 0 ? timer_at(c, obj) : UINT64_MAX,
+        .tie = tie,
+        .key = {(uint8_t)(g->flags & GRANT_KEY_FLAGS), d->changes},
+    };
     struct writer w = record_begin(o, RECORD_GRANT);
-    write_u8(&w, (uint8_t)flags);
-    write_slice(&w, lock_name(l));
-    write_u64(&w, g->token);
-    write_u64(&w, g->since_ms);
-    write_u64(&w, grant_parts(c, g));
-    write_u64(&w, g->depth);
-    write_u64(&w, g->delay_ms);
-    write_slice(&w, grant_owner(g));
-    if (g->flags & GRANT_HAS_LEASE) {
-        write_id(&w, grant_lease(c, g));
-    }
-    if (l->mode == MODE_SEMAPHORE) {
-        write_u64(&w, limit_of(c, l));
-        write_u64(&w, g->permits);
-        write_u64(&w, g->slot);
-    }
-    write_u64(&w, d->ttl_ms);
-    write_slice(&w, blob_slice(c, d->metadata));
-    write_slice(&w, blob_slice(c, d->value));
-    if (has_life) {
-        write_u64(&w, d->life_ms);
-    }
-    if (d->revoke_at_ms != 0) {
-        write_u64(&w, d->revoke_at_ms);
-        write_u64(&w, d->revoke_record);
-    }
-    if (d->timer != 0) {
-        write_u64(&w, timer_at(c, obj));
-    }
-    put_tie(&w, c, d->request);
-    if (g->flags & GRANT_IS_KEY) {
-        write_u8(&w, (uint8_t)(g->flags & GRANT_KEY_FLAGS));
-        write_u64(&w, d->changes);
-    }
+    grant_record_write(&w, c->version, &f);
     record_end(o, &w);
+}
+
+static uint32_t waiter_record_flags(const struct waiter *waiter, unsigned tie)
+{
+    return (waiter->wait_deadline_ms != UINT64_MAX ? WAITER_HAS_DEADLINE : 0u) |
+           (waiter->detached_until_ms != 0 ? WAITER_IS_DETACHED : 0u) |
+           (waiter->timer != 0 ? WAITER_HAS_TIMER : 0u) | tie << WAITER_REQUEST_SHIFT;
 }
 
 static void put_waiter(struct out *o, ref obj)
 {
     const struct core *c = o->c;
     const struct waiter *waiter = waiter_at(c, obj);
-    unsigned flags = waiter->mode | tie_of(c, waiter->request) << WAITER_REQUEST_SHIFT;
-    flags |= waiter->wait_deadline_ms != UINT64_MAX ? WAITER_HAS_DEADLINE : 0;
-    flags |= waiter->detached_until_ms != 0 ? WAITER_IS_DETACHED : 0;
-    flags |= waiter->timer != 0 ? WAITER_HAS_TIMER : 0;
+    bool is_private = waiter->node_waiters != 0;
+    struct tie tie = tie_of(c, waiter->request);
+    struct waiter_record f = {
+        .head = {waiter->mode, waiter_record_flags(waiter, tie.kind)},
+        .is_private = is_private,
+        .acquire_flags = waiter->flags,
+        .ticket = waiter->ticket,
+        .attachment = waiter->attachment,
+        .node = waiter->node,
+        .ttl_ms = waiter->ttl_ms,
+        .delay_ms = waiter->delay_ms,
+        .owner = waiter_owner(waiter),
+        .metadata = blob_slice(c, waiter->metadata),
+        .value = blob_slice(c, waiter->value),
+        .node_waiters_number = is_private ? node_waiters_at(c, waiter->node_waiters)->number : 0,
+        .lease = waiter->lease,
+        .limit = waiter->limit,
+        .permits = waiter->permits,
+        .wait_deadline_ms = waiter->wait_deadline_ms,
+        .detached_until_ms = waiter->detached_until_ms,
+        .timer_ms = waiter->timer != 0 ? timer_at(c, obj) : UINT64_MAX,
+        .tie = tie,
+        .parts = waiter->parts,
+    };
     struct writer w = record_begin(o, RECORD_WAITER);
-    write_u8(&w, (uint8_t)flags);
-    write_u8(&w, waiter->flags);
-    write_u64(&w, waiter->ticket);
-    write_u64(&w, waiter->attachment);
-    write_u64(&w, waiter->node);
-    write_u64(&w, waiter->ttl_ms);
-    write_u64(&w, waiter->delay_ms);
-    write_slice(&w, waiter_owner(waiter));
-    write_slice(&w, blob_slice(c, waiter->metadata));
-    write_slice(&w, blob_slice(c, waiter->value));
-    if (waiter->node_waiters != 0) {
-        write_u64(&w, node_waiters_at(c, waiter->node_waiters)->number);
-    } else {
-        write_id(&w, waiter->lease);
-    }
-    if (waiter->mode == MODE_SEMAPHORE) {
-        write_u64(&w, waiter->limit);
-        write_u64(&w, waiter->permits);
-    }
-    if (waiter->wait_deadline_ms != UINT64_MAX) {
-        write_u64(&w, waiter->wait_deadline_ms);
-    }
-    if (waiter->detached_until_ms != 0) {
-        write_u64(&w, waiter->detached_until_ms);
-    }
-    if (waiter->timer != 0) {
-        write_u64(&w, timer_at(c, obj));
-    }
-    put_tie(&w, c, waiter->request);
-    write_u64(&w, waiter->parts);
+    waiter_record_write(&w, c->version, &f);
     for (ref p = waiter->places; p != 0; p = place_at(c, p)->sibling) {
         const struct lock *l = lock_at(c, place_at(c, p)->lock);
-        write_slice(&w, lock_name(l));
         bool is_cursor = lock_extra_at(c, l->extra)->cursor == p;
-        write_u8(&w, (uint8_t)(l->mode | (is_cursor ? PLACE_IS_CURSOR : 0)));
+        write_slice(&w, lock_name(l));
+        record_head_write(&w, c->version,
+                          &(struct record_head){l->mode, is_cursor ? PLACE_IS_CURSOR : 0});
     }
     record_end(o, &w);
 }
 
 static void put_session(struct out *o, ref obj)
 {
+    static const struct session_extra none;
     const struct core *c = o->c;
     const struct session *s = session_at(c, obj);
+    const struct session_extra *x = s->extra == 0 ? &none : session_extra_at(c, s->extra);
+    struct session_record f = {
+        .flags = (s->is_private ? SESSION_IS_PRIVATE : 0u) |
+                 (s->timer != 0 ? SESSION_HAS_TIMER : 0u) |
+                 (s->extra != 0 ? SESSION_HAS_EXTRA : 0u),
+        .tenant = s->tenant,
+        .id = s->id,
+        .client = session_client(s),
+        .ttl_ms = s->ttl_ms,
+        .life_ms = s->life_ms,
+        .timer_ms = s->timer != 0 ? timer_at(c, obj) : UINT64_MAX,
+        .acked_through = x->acked_through,
+        .stream = x->stream,
+        .linger_ms = x->linger_ms,
+        .lingers_until_ms = x->lingers_until_ms,
+        .node = x->node,
+        .metadata = blob_slice(c, x->metadata),
+    };
     struct writer w = record_begin(o, RECORD_SESSION);
-    write_u8(&w, (uint8_t)((s->is_private ? SESSION_IS_PRIVATE : 0) |
-                           (s->timer != 0 ? SESSION_HAS_TIMER : 0) |
-                           (s->extra != 0 ? SESSION_HAS_EXTRA : 0)));
-    write_u64(&w, s->tenant);
-    write_id(&w, s->id);
-    write_slice(&w, session_client(s));
-    write_u64(&w, s->ttl_ms);
-    write_u64(&w, s->life_ms);
-    if (s->timer != 0) {
-        write_u64(&w, timer_at(c, obj));
-    }
-    if (s->extra == 0) {
-        record_end(o, &w);
-        return;
-    }
-    const struct session_extra *x = session_extra_at(c, s->extra);
-    write_u64(&w, x->acked_through);
-    write_u64(&w, x->stream);
-    write_u64(&w, x->linger_ms);
-    write_u64(&w, x->lingers_until_ms);
-    if (c->version >= 4) {
-        write_u64(&w, x->node);
-    }
-    write_slice(&w, blob_slice(c, x->metadata));
+    session_record_write(&w, c->version, &f);
     record_end(o, &w);
     RING_EACH(c, reply, x->replies, request, ring)
     {
@@ -485,21 +466,22 @@ static void put_fences_and_audit(struct out *o)
     RING_EACH(c, obj, c->audit_ring, audit_record, ring)
     {
         const struct audit_record *a = audit_record_at(c, obj);
+        struct audit_fields f = {
+            .number = a->number,
+            .index = a->index,
+            .wall_ms = a->wall_ms,
+            .tenant = a->tenant,
+            .action = (uint8_t)(a->action | (a->is_note ? AUDIT_IS_NOTE : 0)),
+            .count = a->count,
+            .resource = audit_resource(a),
+            .actor = audit_actor(a),
+            .reason = audit_reason(a),
+            .slot = a->slot,
+            .mark_before = a->mark_before,
+            .mark_after = a->mark_after,
+        };
         struct writer w = record_begin(o, RECORD_AUDIT);
-        write_u64(&w, a->number);
-        write_u64(&w, a->index);
-        write_u64(&w, a->wall_ms);
-        write_u64(&w, a->tenant);
-        write_u8(&w, (uint8_t)(a->action | (a->is_note ? AUDIT_IS_NOTE : 0)));
-        write_u64(&w, a->count);
-        write_slice(&w, audit_resource(a));
-        write_slice(&w, audit_actor(a));
-        write_slice(&w, audit_reason(a));
-        if (a->action == AUDIT_FENCE_RESET) {
-            write_u64(&w, a->slot);
-            write_u64(&w, a->mark_before);
-            write_u64(&w, a->mark_after);
-        }
+        audit_fields_write(&w, c->version, &f);
         record_end(o, &w);
     }
 }

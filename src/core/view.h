@@ -5,64 +5,86 @@
 
 #include "core/core.h"
 
-/* One grant; only operators may see token, session and lease (S4.4). */
+/* What a list shows of grants, waiters, names and sessions: role, since, type, name, limit (see
+ * core/field.h). Roles: ALL clients may see it, OPERATOR: only operators (S4.4), NODE: only the
+ * service, to render the others. Nodes send pages of these records to each other. */
+
+/* parts: names under the token. revoke_at_ms 0: no revocation. value: of an election or a key; a
+ * key's may be any bytes. */
+#define GRANT_VIEW_FIELDS(F)                 \
+    F(ALL, 1, holder, holder, 0)             \
+    F(OPERATOR, 1, u64, token, UINT64_MAX)   \
+    F(OPERATOR, 1, id, session, 0)           \
+    F(OPERATOR, 1, id, lease, 0)             \
+    F(ALL, 1, u32, slot, UINT32_MAX)         \
+    F(ALL, 1, u32, depth, UINT32_MAX)        \
+    F(ALL, 1, u32, parts, UINT32_MAX)        \
+    F(ALL, 1, u64, revoke_at_ms, UINT64_MAX) \
+    F(ALL, 1, slice, value, LIMIT_VALUE)
+
 struct grant_view {
-    struct holder_view holder;
-    uint64_t token;
-    struct id session;
-    struct id lease;
-    uint32_t slot;
-    uint32_t depth;
-    uint32_t parts;        /* names under the token */
-    uint64_t revoke_at_ms; /* 0: no revocation */
-    struct slice value;    /* of an election or a key; a key's may be any bytes */
-    bool is_key;           /* taken by ACQUIRE_KEY or a transaction (S13) */
+    GRANT_VIEW_FIELDS(FIELD_MEMBER)
+    bool is_key; /* taken by ACQUIRE_KEY or a transaction (S13); not sent */
 };
+
+/* ticket: rises in the order of arrival. wait_deadline_ms UINT64_MAX: none. */
+#define WAITER_VIEW_FIELDS(F)                    \
+    F(ALL, 1, slice, client, LIMIT_CLIENT)       \
+    F(ALL, 1, slice, owner, LIMIT_OWNER)         \
+    F(ALL, 1, slice, metadata, LIMIT_METADATA)   \
+    F(ALL, 1, mode, mode, MODE_COUNT - 1)        \
+    F(ALL, 1, u32, permits, UINT32_MAX)          \
+    F(ALL, 1, u32, parts, UINT32_MAX)            \
+    F(ALL, 1, u32, node, UINT32_MAX)             \
+    F(ALL, 1, flag, detached, 1)                 \
+    F(ALL, 1, u64, ticket, UINT64_MAX)           \
+    F(NODE, 1, u64, attachment, UINT64_MAX)      \
+    F(ALL, 1, u64, wait_deadline_ms, UINT64_MAX) \
+    F(OPERATOR, 1, id, session, 0)               \
+    F(OPERATOR, 1, id, lease, 0)
 
 struct waiter_view {
-    struct slice client;
-    struct slice owner;
-    struct slice metadata;
-    enum mode mode;
-    uint32_t permits;
-    uint32_t parts;
-    uint32_t node;
-    bool detached;
-    uint64_t ticket; /* rises in the order of arrival */
-    uint64_t attachment;
-    uint64_t wait_deadline_ms; /* UINT64_MAX: none */
-    struct id session;
-    struct id lease;
+    WAITER_VIEW_FIELDS(FIELD_MEMBER)
 };
+
+/* limit, permits_used: of a semaphore. delayed_until_ms 0: no delay. */
+#define LOCK_VIEW_FIELDS(F)                      \
+    F(ALL, 1, slice, name, LIMIT_NAME)           \
+    F(NODE, 1, u32, tenant, UINT32_MAX)          \
+    F(ALL, 1, mode, mode, MODE_COUNT - 1)        \
+    F(ALL, 1, u32, limit, UINT32_MAX)            \
+    F(ALL, 1, u32, permits_used, UINT32_MAX)     \
+    F(ALL, 1, u32, holders, UINT32_MAX)          \
+    F(ALL, 1, u32, queue_length, UINT32_MAX)     \
+    F(ALL, 1, u64, delayed_until_ms, UINT64_MAX) \
+    F(ALL, 1, slice, reserved_for, LIMIT_CLIENT) \
+    F(ALL, 1, flag, has_holder, 1)
 
 struct lock_view {
-    uint32_t tier; /* enum tier; the core sets 0 (S10) */
-    struct slice name;
-    uint32_t tenant;
-    enum mode mode;
-    uint32_t limit;        /* semaphore */
-    uint32_t permits_used; /* semaphore */
-    uint32_t holders;
-    uint32_t queue_length;
-    uint64_t delayed_until_ms; /* 0: no delay */
-    struct slice reserved_for;
-    bool has_holder;
-    struct grant_view first; /* the earliest holder */
+    uint32_t tier; /* enum tier; the core sets 0 (S10); not sent */
+    LOCK_VIEW_FIELDS(FIELD_MEMBER)
+    struct grant_view first; /* the earliest holder, if has_holder */
 };
 
+/* deadline_ms: UINT64_MAX while a private session waits (S4.3). entries: names held or waited
+ * for. */
+#define SESSION_VIEW_FIELDS(F)                 \
+    F(OPERATOR, 1, id, id, 0)                  \
+    F(NODE, 1, u32, tenant, UINT32_MAX)        \
+    F(ALL, 1, slice, client, LIMIT_CLIENT)     \
+    F(ALL, 1, slice, metadata, LIMIT_METADATA) \
+    F(ALL, 1, u32, ttl_ms, UINT32_MAX)         \
+    F(ALL, 1, u32, linger_ms, UINT32_MAX)      \
+    F(ALL, 1, u64, deadline_ms, UINT64_MAX)    \
+    F(ALL, 1, u32, entries, UINT32_MAX)
+
+/* Only sessions of the tier EFFICIENCY are sent. They have no stream. */
 struct session_view {
     uint32_t tier; /* as above */
-    struct id id;
-    uint32_t tenant;
-    struct slice client;
-    struct slice metadata;
-    uint32_t ttl_ms;
-    uint32_t linger_ms;
-    bool lingers;         /* its stream is broken and the linger time runs (S4.6) */
-    uint64_t stream;      /* the number of its latest stream; 0: it had none */
-    uint32_t node;        /* of that stream; 0: unknown */
-    uint64_t deadline_ms; /* UINT64_MAX while a private session waits (S4.3) */
-    uint32_t entries;     /* names held or waited for */
+    SESSION_VIEW_FIELDS(FIELD_MEMBER)
+    bool lingers;    /* its stream is broken and the linger time runs (S4.6) */
+    uint64_t stream; /* the number of its latest stream; 0: it had none */
+    uint32_t node;   /* of that stream; 0: unknown */
     bool is_private;
 };
 

@@ -68,7 +68,8 @@ static void on_event(void *ctx, const struct event *event)
     service_on_event(n->service, event);
     for (uint32_t i = 0; i < n->interest_count; i++) {
         if (is_wanted(n, &n->interests[i], event)) {
-            len = len != 0 ? len : event_encode(event, bytes);
+            len =
+                len != 0 ? len : event_encode(event, core_version(replica_core(n->replica)), bytes);
             hf_assert(len > 0);
             (void)peers_notify(n->peers, n->interests[i].peer, FORWARD_EVENT,
                                slice_make(bytes, len));

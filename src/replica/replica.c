@@ -24,7 +24,7 @@ static uint64_t ms_of(struct replica_time now)
 
 static void batch_reset(struct replica *r)
 {
-    entry_writer_init(&r->writer, r->buffer, BATCH_BYTES);
+    entry_writer_init(&r->writer, 1, r->buffer, BATCH_BYTES); /* batch_add sets the version */
     r->commands = (struct cookies){0};
     r->barriers = (struct cookies){0};
     r->lazy = 0;
@@ -112,6 +112,7 @@ static uint64_t lazy_us(const struct replica *r, const struct command *command)
 static enum hf_error batch_add(struct replica *r, const struct command *command, void *cookie,
                                struct replica_time now)
 {
+    r->writer.version = core_version(r->core); /* versions only rise */
     if (r->commands.count == BATCH_COMMANDS || !entry_writer_add(&r->writer, command)) {
         return HF_BUSY;
     }
@@ -206,7 +207,7 @@ static void submit_lead(struct replica *r, struct replica_time now)
     lead.lead.node = (uint32_t)r->options.id;
     uint8_t buffer[256];
     struct entry_writer w;
-    entry_writer_init(&w, buffer, sizeof(buffer));
+    entry_writer_init(&w, core_version(r->core), buffer, sizeof(buffer));
     struct command upgrade;
     bool fits = entry_writer_add(&w, &lead);
     fits = fits && (!upgrade_wanted(r, &upgrade) || entry_writer_add(&w, &upgrade));

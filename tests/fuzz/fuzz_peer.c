@@ -41,7 +41,7 @@ static void check_result(struct slice body)
         return;
     }
     buffer_init(&bytes, memory_system(), RESULT_BYTES_MAX);
-    hf_assert(result_encode(&result, &bytes));
+    hf_assert(result_encode(&result, CORE_VERSION, &bytes));
     hf_assert(slice_equal(buffer_bytes(&bytes), body));
     buffer_close(&bytes);
 }
@@ -51,7 +51,7 @@ static void check_event(struct slice body)
     struct event event;
     uint8_t bytes[EVENT_BYTES_MAX];
     if (event_decode(body, &event)) {
-        hf_assert(slice_equal(slice_make(bytes, event_encode(&event, bytes)), body));
+        hf_assert(slice_equal(slice_make(bytes, event_encode(&event, CORE_VERSION, bytes)), body));
     }
 }
 

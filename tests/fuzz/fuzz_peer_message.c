@@ -127,7 +127,7 @@ static size_t put_batch(uint8_t *bytes, size_t size, uint64_t stamp_ms)
 {
     struct entry_writer w;
     struct command tick;
-    entry_writer_init(&w, bytes, size);
+    entry_writer_init(&w, CORE_VERSION, bytes, size);
     command_init(&tick, COMMAND_TICK);
     (void)entry_writer_add(&w, &tick);
     return entry_writer_seal(&w, stamp_ms, 1);

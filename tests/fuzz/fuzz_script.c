@@ -147,7 +147,7 @@ static void remember(struct world *w, const struct command *c, const struct resu
 static void run(struct world *w, const struct command *c)
 {
     uint8_t bytes[4096];
-    size_t len = command_encode(c, bytes, sizeof(bytes));
+    size_t len = command_encode(c, CORE_VERSION, bytes, sizeof(bytes));
     struct command decoded;
     if (len == 0 || command_decode(slice_make(bytes, len), &decoded) != HF_OK) {
         die("a command", "it did not survive its encoding");

@@ -191,7 +191,7 @@ static void save_entry(const char *name, enum command_type from, enum command_ty
 {
     uint8_t buffer[8192];
     struct entry_writer w;
-    entry_writer_init(&w, buffer, sizeof(buffer));
+    entry_writer_init(&w, CORE_VERSION, buffer, sizeof(buffer));
     for (unsigned type = from; type <= to; type++) {
         struct command c = example((enum command_type)type);
         hf_assert(entry_writer_add(&w, &c));
@@ -206,7 +206,7 @@ static void make_commands(void)
         struct command c = example((enum command_type)type);
         const char *name = command_name((enum command_type)type);
         uint8_t buffer[4096];
-        save("command", name, buffer, command_encode(&c, buffer, sizeof(buffer)));
+        save("command", name, buffer, command_encode(&c, CORE_VERSION, buffer, sizeof(buffer)));
         save_entry(name, (enum command_type)type, (enum command_type)type, 1002000);
     }
     save_entry("all", COMMAND_LEAD, COMMAND_FENCE_RESET, 1003000);

@@ -116,8 +116,8 @@ void describe_command(FILE *f, const struct command *c)
     field_u64(f, "seq", &c->seq);
     field_u64(f, "acked", &c->acked_through);
     switch (c->type) {
-#define F(role, kind, field, max) field_##kind(f, #field, &part->field);
-#define X(symbol, name)                               \
+#define F(role, since, kind, field, max) field_##kind(f, #field, &part->field);
+#define X(symbol, name, since)                        \
     case COMMAND_##symbol: {                          \
         const struct command_##name *part = &c->name; \
         (void)part;                                   \

@@ -123,7 +123,7 @@ static void remember(struct run *run, const struct command *c)
 {
     static uint8_t buffer[1 << 18];
     struct past *past = &run->last[run->number % LAST];
-    size_t len = command_encode(c, buffer, sizeof(buffer));
+    size_t len = command_encode(c, CORE_VERSION, buffer, sizeof(buffer));
     if (past->len < len || past->bytes == NULL) {
         free(past->bytes);
         past->bytes = malloc(len + 1);
@@ -331,7 +331,7 @@ static void run_entry(struct run *run, uint64_t limit)
     uint64_t wall_ms = 0;
     uint32_t count = generator_entry(run->generator, &run->time_ms, &wall_ms);
     struct entry_writer writer;
-    entry_writer_init(&writer, run->entry, ENTRY_BYTES);
+    entry_writer_init(&writer, CORE_VERSION, run->entry, ENTRY_BYTES);
     for (uint32_t i = 0; i < count && run->number + i < limit; i++) {
         struct command c;
         generator_command(run->generator, &c);

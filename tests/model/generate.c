@@ -276,7 +276,7 @@ static enum command_type any_type(struct generator *g)
 static void keep_for_later(struct generator *g, const struct command *c)
 {
     static uint8_t buffer[1 << 18];
-    size_t len = command_encode(c, buffer, sizeof(buffer));
+    size_t len = command_encode(c, CORE_VERSION, buffer, sizeof(buffer));
     if (len == 0 || len > 4096) {
         return;
     }

@@ -134,7 +134,7 @@ void player_check(struct player *p)
 void player_entry(struct player *p, struct asked *asked, uint32_t count)
 {
     struct entry_writer w;
-    entry_writer_init(&w, p->entry, LIMIT_ENTRY);
+    entry_writer_init(&w, CORE_VERSION, p->entry, LIMIT_ENTRY);
     for (uint32_t i = 0; i < count; i++) {
         if (!entry_writer_add(&w, &asked[i].command)) {
             player_fail(p, "the entry is full");

@@ -92,7 +92,7 @@ const struct sent *cast_sent(struct player *p, const char *label)
 void cast_remember(struct player *p, const char *label, const struct command *command,
                    struct hold *hold)
 {
-    size_t len = command_encode(command, p->entry, LIMIT_ENTRY);
+    size_t len = command_encode(command, CORE_VERSION, p->entry, LIMIT_ENTRY);
     hf_assert(len > 0);
     if (len > p->last_room) {
         p->last_room = len * 2;

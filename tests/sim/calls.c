@@ -319,7 +319,7 @@ void call_send(int client, int lane, uint64_t attempt, int node, enum tier tier,
                const struct command *command, uint32_t name)
 {
     uint8_t bytes[1024];
-    size_t len = command_encode(command, bytes, sizeof(bytes));
+    size_t len = command_encode(command, CORE_VERSION, bytes, sizeof(bytes));
     if (len == 0) {
         violation("a command cannot be encoded");
     }

@@ -37,7 +37,7 @@ static void fake_submit(void *ctx, const struct command *command, struct gateway
     hf_assert(!g->is_inside); /* the replica must not be called back */
     uint8_t *bytes = malloc(COMMAND_BYTES);
     hf_assert(bytes != NULL);
-    size_t len = command_encode(command, bytes, COMMAND_BYTES);
+    size_t len = command_encode(command, CORE_VERSION, bytes, COMMAND_BYTES);
     hf_assert(len > 0);
     struct fake_call *c = add_call(g, call, len);
     memcpy(c->bytes, bytes, len);

@@ -43,6 +43,12 @@ enum hf_error replica_barrier(struct replica *r, void *cookie, bool for_peer,
     return HF_OK;
 }
 
+uint32_t core_version(const struct core *core)
+{
+    (void)core;
+    return CORE_VERSION;
+}
+
 const struct core *replica_core(const struct replica *r)
 {
     (void)r;
@@ -277,7 +283,7 @@ struct slice forward_encode_acquire(uint8_t *buffer, size_t size)
 {
     struct command command;
     forward_make_acquire(&command, 5);
-    return slice_make(buffer, command_encode(&command, buffer, size));
+    return slice_make(buffer, command_encode(&command, CORE_VERSION, buffer, size));
 }
 
 void forward_on_done(struct gateway_call *call, enum hf_error error, const struct result *result)
@@ -329,7 +335,7 @@ void forward_answer_remotely(struct forward *f, uint32_t request, uint8_t status
     buffer_init(&body, memory_system(), RESULT_BYTES_MAX);
     if (status == DONE) {
         struct result result = {.type = COMMAND_ACQUIRE, .token = token};
-        assert_true(result_encode(&result, &body));
+        assert_true(result_encode(&result, CORE_VERSION, &body));
     }
     assert_true(forward_on_answer(f, fake.peers[request], fake.numbers[request], status,
                                   buffer_bytes(&body)));

@@ -237,7 +237,7 @@ static inline size_t alone_batch(uint8_t *buffer, size_t size, size_t padding)
     struct command command;
     static char text[LIMIT_REASON];
     memset(text, 'x', sizeof(text));
-    entry_writer_init(&w, buffer, size);
+    entry_writer_init(&w, CORE_VERSION, buffer, size);
     command_init(&command, COMMAND_TICK);
     (void)entry_writer_add(&w, &command);
     command_init(&command, COMMAND_FORCE_UNLOCK); /* of nothing: changes nothing */

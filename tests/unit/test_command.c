@@ -164,10 +164,10 @@ static void every_command_survives_encoding(void **state)
         uint8_t second[4096];
         fill(&in, (enum command_type)type);
         assert_int_equal(command_check(&in), HF_OK);
-        size_t len = command_encode(&in, first, sizeof(first));
+        size_t len = command_encode(&in, CORE_VERSION, first, sizeof(first));
         assert_true(len > 0);
         assert_int_equal(command_decode(slice_make(first, len), &out), HF_OK);
-        assert_int_equal(command_encode(&out, second, sizeof(second)), len);
+        assert_int_equal(command_encode(&out, CORE_VERSION, second, sizeof(second)), len);
         assert_memory_equal(first, second, len);
         assert_true(command_digest(&in) == command_digest(&out));
     }
@@ -180,7 +180,7 @@ static void fields_come_back_as_they_were(void **state)
     struct command out;
     uint8_t bytes[4096];
     fill(&in, COMMAND_ACQUIRE);
-    size_t len = command_encode(&in, bytes, sizeof(bytes));
+    size_t len = command_encode(&in, CORE_VERSION, bytes, sizeof(bytes));
     assert_int_equal(command_decode(slice_make(bytes, len), &out), HF_OK);
     assert_int_equal(out.tenant, 5);
     assert_true(id_equal(out.session, session_id));
@@ -201,7 +201,7 @@ static void every_truncation_is_refused(void **state)
         struct command out;
         uint8_t bytes[4096];
         fill(&in, (enum command_type)type);
-        size_t len = command_encode(&in, bytes, sizeof(bytes));
+        size_t len = command_encode(&in, CORE_VERSION, bytes, sizeof(bytes));
         for (size_t cut = 0; cut < len; cut++) {
             assert_int_equal(command_decode(slice_make(bytes, cut), &out), HF_MALFORMED);
         }
@@ -216,9 +216,9 @@ static void a_buffer_too_small_is_said_so(void **state)
     struct command in;
     uint8_t bytes[4096];
     fill(&in, COMMAND_ACQUIRE);
-    size_t len = command_encode(&in, bytes, sizeof(bytes));
+    size_t len = command_encode(&in, CORE_VERSION, bytes, sizeof(bytes));
     for (size_t size = 0; size < len; size++) {
-        assert_int_equal(command_encode(&in, bytes, size), 0);
+        assert_int_equal(command_encode(&in, CORE_VERSION, bytes, size), 0);
     }
 }
 
@@ -431,7 +431,7 @@ static void on_result(void *ctx, uint32_t number, const struct command *command,
 static size_t make_entry(uint8_t *buffer, size_t size, uint32_t commands)
 {
     struct entry_writer w;
-    entry_writer_init(&w, buffer, size);
+    entry_writer_init(&w, CORE_VERSION, buffer, size);
     for (uint32_t i = 0; i < commands; i++) {
         struct command c;
         fill(&c, COMMAND_FENCE_CHECK);
@@ -503,7 +503,7 @@ static void an_entry_that_is_full_says_so_and_stays_whole(void **state)
     (void)state;
     uint8_t buffer[128];
     struct entry_writer w;
-    entry_writer_init(&w, buffer, sizeof(buffer));
+    entry_writer_init(&w, CORE_VERSION, buffer, sizeof(buffer));
     struct command c;
     fill(&c, COMMAND_FENCE_CHECK);
     uint32_t added = 0;
@@ -536,7 +536,7 @@ static void an_upgrade_to_a_version_that_is_not_known_is_told_apart_from_damage(
     struct entry_writer w;
     struct command c;
     struct core *core = core_for_test();
-    entry_writer_init(&w, buffer, sizeof(buffer));
+    entry_writer_init(&w, CORE_VERSION, buffer, sizeof(buffer));
     command_init(&c, COMMAND_ADVANCE);
     assert_true(entry_writer_add(&w, &c));
     command_init(&c, COMMAND_UPGRADE);

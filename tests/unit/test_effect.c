@@ -55,7 +55,7 @@ static void the_lists_of_a_transaction_come_back_as_they_were(void **state)
     struct command out;
     uint8_t bytes[4096];
     fill(&in);
-    size_t len = command_encode(&in, bytes, sizeof(bytes));
+    size_t len = command_encode(&in, CORE_VERSION, bytes, sizeof(bytes));
     assert_int_equal(command_decode(slice_make(bytes, len), &out), HF_OK);
     struct reader r = packed_reader(&out.transact.checks);
     struct key_check check;
@@ -191,7 +191,7 @@ static void a_transaction_has_at_most_64_effects_and_40_kib(void **state)
     assert_true(pack_effect(&p, &e));
     c.transact.effects = packer_list(&p);
     assert_int_equal(command_check(&c), HF_TRANSACT_TOO_LARGE);
-    size_t len = command_encode(&c, encoded, sizeof(encoded));
+    size_t len = command_encode(&c, CORE_VERSION, encoded, sizeof(encoded));
     struct command out;
     assert_int_equal(command_decode(slice_make(encoded, len), &out), HF_MALFORMED);
 

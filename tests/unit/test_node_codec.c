@@ -78,7 +78,7 @@ static void a_result_survives_the_way_with_every_field(void **state)
     struct buffer bytes;
     buffer_init(&bytes, memory_system(), RESULT_BYTES_MAX);
     fill_result(&sent, cycle, 2);
-    assert_true(result_encode(&sent, &bytes));
+    assert_true(result_encode(&sent, CORE_VERSION, &bytes));
     assert_true(result_decode(buffer_bytes(&bytes), &scratch, &got));
     assert_text(got.holder.client, "client");
     assert_text(got.holder.owner, "owner");
@@ -117,7 +117,7 @@ static void a_keep_alive_brings_an_answer_for_each_session(void **state)
     struct result_scratch scratch;
     struct buffer bytes;
     buffer_init(&bytes, memory_system(), RESULT_BYTES_MAX);
-    assert_true(result_encode(&sent, &bytes));
+    assert_true(result_encode(&sent, CORE_VERSION, &bytes));
     assert_true(result_decode(buffer_bytes(&bytes), &scratch, &got));
     assert_int_equal(got.count, LIMIT_KEEPALIVE_IDS);
     assert_memory_equal(got.alive, alive, sizeof(alive));
@@ -135,7 +135,7 @@ static void random_bytes_are_no_result(void **state)
     struct buffer bytes;
     buffer_init(&bytes, memory_system(), RESULT_BYTES_MAX);
     fill_result(&result, cycle, 1);
-    assert_true(result_encode(&result, &bytes));
+    assert_true(result_encode(&result, CORE_VERSION, &bytes));
     size_t len = buffer_len(&bytes);
     for (int i = 0; i < 100000; i++) {
         uint8_t copy[512];
@@ -401,7 +401,7 @@ static void an_event_survives_the_way_with_every_field(void **state)
     sent.owner = text("owner");
     sent.actor = text("actor");
     sent.text = text("text");
-    size_t len = event_encode(&sent, bytes);
+    size_t len = event_encode(&sent, CORE_VERSION, bytes);
     assert_true(len > 0);
     assert_true(event_decode(slice_make(bytes, len), &got));
     assert_text(got.name, "the/name");
@@ -507,7 +507,8 @@ static struct slice page_of(const struct core *core, enum memory_page_kind kind,
                             struct buffer *out)
 {
     uint8_t bytes[MEMORY_REQUEST_BYTES];
-    struct memory_request pending = {.kind = kind, .limit = 100, .name = text(name)};
+    struct memory_request pending = {
+        .version = CORE_VERSION, .kind = kind, .limit = 100, .name = text(name)};
     size_t len = memory_request_encode(&pending, bytes);
     buffer_truncate(out, 0);
     assert_true(memory_page_write(core, slice_make(bytes, len), out));

@@ -176,7 +176,7 @@ static void a_follower_says_which_tier_and_hears_the_epoch(void **state)
     static const uint8_t head[16] = {9, 0, 0, 0, 0, 0, 0, 0, 0x10, 0x27};
     struct result result = {.type = COMMAND_ACQUIRE, .token = 9217};
     assert_true(buffer_append(&body, head, sizeof(head)));
-    assert_true(result_encode(&result, &body));
+    assert_true(result_encode(&result, CORE_VERSION, &body));
     assert_true(forward_on_answer(f, 2, fake.numbers[0], DONE, buffer_bytes(&body)));
     buffer_close(&body);
     assert_int_equal(a.answers, 1);

@@ -187,11 +187,11 @@ static void an_entry_that_is_stamped_ahead_of_time_is_refused(void **state)
     alone_open(&a, 3);
     assert_true(hears(&a, 2, 1000000));
     alone_pass_us(&a, 2000000);
-    entry_writer_init(&w, bytes, sizeof(bytes));
+    entry_writer_init(&w, CORE_VERSION, bytes, sizeof(bytes));
     size_t len = entry_writer_seal(&w, 1002000 + 2 * HOURS_MS, 1);
     struct replica_entry entry = {2, RAFT_COMMAND, slice_make(bytes, len)};
     assert_refused(&a, with_entry(heartbeat(2, 1002000), &entry), "cluster time");
-    entry_writer_init(&w, bytes, sizeof(bytes));
+    entry_writer_init(&w, CORE_VERSION, bytes, sizeof(bytes));
     entry.bytes.len = entry_writer_seal(&w, 1002000, 1);
     struct word fine = with_entry(heartbeat(2, 1002000), &entry);
     assert_true(says(&a, &fine));

@@ -6,12 +6,12 @@
 #include "base/buffer.h"
 #include "core/event.h"
 
-#define EVENT_BYTES_MAX                                            \
-    (256 + LIMIT_NAME + LIMIT_CLIENT + LIMIT_OWNER + LIMIT_ACTOR + \
-     (LIMIT_VALUE > LIMIT_REASON ? LIMIT_VALUE : LIMIT_REASON))
+#define EVENT_BYTES_MAX \
+    (256 + LIMIT_NAME + LIMIT_CLIENT + LIMIT_OWNER + LIMIT_ACTOR + EVENT_TEXT_MAX)
 
-/* Returns the length; 0 if it does not fit, which EVENT_BYTES_MAX prevents. */
-size_t event_encode(const struct event *event, uint8_t at[EVENT_BYTES_MAX]);
+/* Encodes it for receivers whose state has at least this version. Returns the length; 0 if it does
+ * not fit, which EVENT_BYTES_MAX prevents. */
+size_t event_encode(const struct event *event, uint32_t version, uint8_t at[EVENT_BYTES_MAX]);
 /* The slices of `out` point into `bytes`. False: malformed. */
 bool event_decode(struct slice bytes, struct event *out);
 

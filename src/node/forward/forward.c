@@ -257,7 +257,7 @@ static void note_sender(struct forward *f, uint64_t source)
 
 void forward_submit(struct forward *f, const struct command *command, struct gateway_call *gateway)
 {
-    size_t len = command_encode(command, f->scratch, FORWARD_SCRATCH);
+    size_t len = command_encode(command, CORE_VERSION, f->scratch, FORWARD_SCRATCH);
     hf_assert(len > 0);
     uint32_t source = gateway->tier == TIER_CORRECTNESS ? turns_source(gateway->source) : 0;
     struct call *call = call_new(f, FORWARD_COMMAND, source, slice_make(f->scratch, len));

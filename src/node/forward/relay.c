@@ -160,7 +160,7 @@ void relay_on_result(struct forward *f, struct relay *relay, enum replica_outcom
         }
         struct result sent = *result;
         translate(f, relay->peer, &sent);
-        fits = fits && result_encode(&sent, &f->encoded);
+        fits = fits && result_encode(&sent, core_version(replica_core(f->replica)), &f->encoded);
         hf_assert(fits);
         answer(f, relay, FORWARD_DONE, buffer_bytes(&f->encoded));
     } else {

@@ -8,8 +8,9 @@
 /* Upper bound of an encoded result. */
 #define RESULT_BYTES_MAX (128u << 10)
 
-/* Appends the encoded result. False: it does not fit. */
-bool result_encode(const struct result *result, struct buffer *out);
+/* Appends the result, encoded for a receiver whose state has at least this version. False: it does
+ * not fit. */
+bool result_encode(const struct result *result, uint32_t version, struct buffer *out);
 
 /* Memory that a decoded result points to, besides the encoded bytes. */
 struct result_scratch {

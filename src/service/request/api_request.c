@@ -233,7 +233,8 @@ void api_request_look(struct api_request *x, enum memory_page_kind kind, render_
 {
     struct service *s = x->service;
     uint8_t bytes[MEMORY_REQUEST_BYTES];
-    struct memory_request request = {.kind = kind,
+    struct memory_request request = {.version = core_version(service_core(s)),
+                                     .kind = kind,
                                      .tenant = x->tenant,
                                      .cursor = memory_cursor(x),
                                      .limit = (uint32_t)x->page.limit,

@@ -10,6 +10,7 @@
 enum memory_page_kind { MEMORY_LOCKS = 1, MEMORY_LOCK = 2, MEMORY_SESSIONS = 3 };
 
 struct memory_request {
+    uint32_t version; /* of the state, which every member supports */
     enum memory_page_kind kind;
     uint32_t tenant;
     uint64_t cursor;

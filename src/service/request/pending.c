@@ -153,7 +153,7 @@ void pending_send(struct pending_request *a, const struct command *command)
 void pending_keep_command(struct pending_request *a, const struct command *command)
 {
     struct service *s = a->service;
-    size_t len = command_encode(command, s->encoded, SERVICE_COMMAND_MAX);
+    size_t len = command_encode(command, CORE_VERSION, s->encoded, SERVICE_COMMAND_MAX);
     hf_assert(len > 0);
     a->command_len = (uint32_t)len;
     memcpy(pool_alloc(&s->pool, len, &a->command), s->encoded, len);

@@ -114,7 +114,8 @@ static void look_up(struct api_request *x)
 {
     const struct core *memory = service_tier_core(x->service, TIER_EFFICIENCY);
     uint8_t bytes[MEMORY_REQUEST_BYTES];
-    struct memory_request request = {.kind = MEMORY_LOCKS,
+    struct memory_request request = {.version = core_version(service_core(x->service)),
+                                     .kind = MEMORY_LOCKS,
                                      .tenant = x->tenant,
                                      .cursor = x->watcher.list_cursor - MEMORY_CURSOR,
                                      .limit = LIST_PAGE,
