@@ -178,6 +178,13 @@ static uint64_t digest_add_effects(uint64_t digest, const struct packed *field)
     return digest_add_slice(digest, &field->bytes);
 }
 
+struct carried carried_by(const struct command_acquire *acquire)
+{
+#define F(role, since, type, name, limit) .name = acquire->name,
+    return (struct carried){CARRIED_FIELDS(F)};
+#undef F
+}
+
 #define CLEAR(role, since, type, name, limit) field_clear_##type(&f->name);
 
 void command_init(struct command *c, enum command_type type)

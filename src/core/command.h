@@ -117,6 +117,11 @@ struct id ids_at(const struct ids *ids, uint32_t i);
     F(BODY, 1, u32, flags, ACQUIRE_FLAGS)           \
     F(BODY, 1, slice, metadata, LIMIT_METADATA)     \
     F(BODY, 1, slice, value, LIMIT_VALUE)
+/* The fields of an acquire that its waiter and its grant carry unchanged. */
+#define CARRIED_FIELDS(F)                          \
+    F(CARRIED, 1, slice, metadata, LIMIT_METADATA) \
+    F(CARRIED, 1, slice, value, LIMIT_VALUE) /* of an election or a key */
+
 #define COMMAND_FIELDS_cancel(F) \
     F(EDGE, 1, id, lease, 0)     \
     F(EDGE, 1, u64, attachment, UINT64_MAX)
@@ -192,6 +197,11 @@ enum command_type {
 
 FIELD_NUMBER_TYPE(command_type, enum command_type)
 FIELD_NUMBER_TYPE(mode, enum mode)
+
+struct carried {
+    CARRIED_FIELDS(FIELD_MEMBER)
+};
+
 typedef struct ids FIELD_C_ids;
 typedef struct names FIELD_C_names;
 typedef struct packed FIELD_C_checks;
@@ -241,6 +251,11 @@ enum hf_error command_decode(struct slice bytes, struct command *out);
 /* The rules that need no state: lengths, text, ranges. The receiving node calls it to refuse early.
  * core_apply calls it again, so that an invalid command changes nothing on any node. */
 enum hf_error command_check(const struct command *command);
+
+struct carried carried_by(const struct command_acquire *acquire);
+
+/* The part of command_check for these fields, also for those of a snapshot. */
+enum hf_error carried_check(const struct carried *carried, enum mode mode, bool is_key);
 
 /* The first version of the state machine that supports the command: its type, its effects, and its
  * fields other than HINTs. */

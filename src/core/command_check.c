@@ -24,6 +24,19 @@ static enum hf_error check_mode(const struct command_acquire *a)
     return a->limit == 0 && a->permits == 0 ? HF_OK : HF_INVALID_LIMIT;
 }
 
+enum hf_error carried_check(const struct carried *carried, enum mode mode, bool is_key)
+{
+    if (carried->metadata.len > LIMIT_METADATA || !text_is_utf8(carried->metadata) ||
+        carried->value.len > LIMIT_VALUE) {
+        return HF_INVALID_METADATA;
+    }
+    if (is_key) {
+        return HF_OK; /* its value may be any bytes (S13.1) */
+    }
+    bool may_have_value = carried->value.len == 0 || mode == MODE_ELECTION;
+    return may_have_value && text_is_utf8(carried->value) ? HF_OK : HF_INVALID_METADATA;
+}
+
 static enum hf_error check_acquire(const struct command *c)
 {
     const struct command_acquire *a = &c->acquire;
@@ -55,11 +68,11 @@ static enum hf_error check_acquire(const struct command *c)
     if (a->delay_ms > LIMIT_DELAY_MAX_MS) {
         return HF_INVALID_DELAY;
     }
-    bool is_key = (a->flags & ACQUIRE_KEY) != 0; /* a key's value may be any bytes (S13.1) */
-    if (a->metadata.len > LIMIT_METADATA || !text_is_utf8(a->metadata) ||
-        a->value.len > LIMIT_VALUE ||
-        (!is_key && (!text_is_utf8(a->value) || (a->value.len > 0 && a->mode != MODE_ELECTION)))) {
-        return HF_INVALID_METADATA;
+    bool is_key = (a->flags & ACQUIRE_KEY) != 0;
+    struct carried carried = carried_by(a);
+    error = carried_check(&carried, (enum mode)a->mode, is_key);
+    if (error != HF_OK) {
+        return error;
     }
     if (is_key && (in_session || a->mode != MODE_EXCLUSIVE || a->names.count != 1)) {
         return HF_INVALID_MODE;

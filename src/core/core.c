@@ -102,6 +102,34 @@ void blob_free(struct core *c, ref obj)
     }
 }
 
+struct carried_refs carried_new(struct core *c, const struct carried *from)
+{
+#define F(role, since, type, name, limit) .name = blob_new(c, from->name),
+    return (struct carried_refs){CARRIED_FIELDS(F)};
+#undef F
+}
+
+void carried_free(struct core *c, const struct carried_refs *refs)
+{
+#define F(role, since, type, name, limit) blob_free(c, refs->name);
+    CARRIED_FIELDS(F)
+#undef F
+}
+
+struct carried carried_slices(const struct core *c, const struct carried_refs *refs)
+{
+#define F(role, since, type, name, limit) .name = blob_slice(c, refs->name),
+    return (struct carried){CARRIED_FIELDS(F)};
+#undef F
+}
+
+bool carried_is_empty(const struct carried *carried)
+{
+#define F(role, since, type, name, limit) &&carried->name.len == 0
+    return true CARRIED_FIELDS(F);
+#undef F
+}
+
 struct slice blob_slice(const struct core *c, ref obj)
 {
     if (obj == 0) {

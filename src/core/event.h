@@ -51,7 +51,9 @@ FIELD_NUMBER_TYPE(event_type, enum event_type)
  * part, parts         number of this name in a multi-lock, and of how many; parts is 1 otherwise
  * node                to which the waiter is attached
  * at_ms, wall_ms      cluster time, and the wall clock for display
- * text                an operator's reason; the value of an election; a message, any bytes */
+ * text                an operator's reason; the value of an election; a message, any bytes
+ * ttl_ms              GRANTED: of the lock; its session may end earlier
+ * wait_deadline_ms    GRANTED after a wait: when the wait would have ended */
 #define EVENT_TEXT_MAX (LIMIT_VALUE > LIMIT_REASON ? LIMIT_VALUE : LIMIT_REASON)
 #define EVENT_FIELDS(F)                          \
     F(ALL, 1, event_type, type, EVENT_COUNT - 1) \
@@ -77,13 +79,13 @@ FIELD_NUMBER_TYPE(event_type, enum event_type)
     F(ALL, 1, slice, client, LIMIT_CLIENT)       \
     F(ALL, 1, slice, owner, LIMIT_OWNER)         \
     F(ALL, 1, slice, actor, LIMIT_ACTOR)         \
-    F(ALL, 1, slice, text, EVENT_TEXT_MAX)
+    F(ALL, 1, slice, text, EVENT_TEXT_MAX)       \
+    F(ALL, 5, u32, ttl_ms, UINT32_MAX)           \
+    F(NODE, 5, u64, wait_deadline_ms, UINT64_MAX)
 
 /* Slices are borrowed for the duration of the callback. Fields that do not apply are zero. */
 struct event {
     EVENT_FIELDS(FIELD_MEMBER)
-    uint32_t ttl_ms;           /* GRANTED: of the lock; its session may end earlier */
-    uint64_t wait_deadline_ms; /* GRANTED after a wait: when the wait would have ended */
 };
 
 const char *event_name(enum event_type type);

@@ -229,11 +229,10 @@ static void make_side_objects(struct core *c, ref first, const struct grant_term
     if (several || l->mode == MODE_SHARED || l->mode == MODE_SEMAPHORE) {
         index_by_token(c, first);
     }
-    if (own_ttl || terms->metadata.len > 0 || terms->value.len > 0 || terms->request != 0) {
+    if (own_ttl || !carried_is_empty(&terms->carried) || terms->request != 0) {
         struct detail *d = grant_detail_make(c, first);
         d->ttl_ms = own_ttl ? terms->ttl_ms : 0;
-        d->metadata = blob_new(c, terms->metadata);
-        d->value = blob_new(c, terms->value);
+        d->carried = carried_new(c, &terms->carried);
     }
     if (g->flags & GRANT_HAS_LEASE) {
         table_insert(&c->leases, hash_id(c, terms->lease), first);
@@ -285,7 +284,7 @@ static void announce_grant(struct core *c, const ref *parts, uint32_t count,
         event_emit(c, &e);
         if (lock_at(c, g->lock)->mode == MODE_ELECTION) {
             const struct detail *d = grant_detail(c, g);
-            announce_leader(c, g, g->token, blob_slice(c, d == NULL ? 0 : d->value));
+            announce_leader(c, g, g->token, blob_slice(c, d == NULL ? 0 : d->carried.value));
         }
     }
 }
@@ -371,8 +370,7 @@ static void detail_free(struct core *c, ref grant)
     if (d->by_token) {
         table_remove(&c->tokens, hash_token(c, g->token), g->detail);
     }
-    blob_free(c, d->metadata);
-    blob_free(c, d->value);
+    carried_free(c, &d->carried);
     pool_free(&c->pool, g->detail, sizeof(*d));
 }
 

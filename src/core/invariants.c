@@ -138,7 +138,8 @@ static const char *check_numbers(const struct core *c)
 static const char *check_later_part(const struct core *c, const struct grant *g,
                                     const struct detail *d, const struct grant *first)
 {
-    if (d->ttl_ms != 0 || d->request != 0 || d->metadata != 0 || d->value != 0 || d->timer != 0 ||
+    struct carried carried = carried_slices(c, &d->carried);
+    if (d->ttl_ms != 0 || d->request != 0 || !carried_is_empty(&carried) || d->timer != 0 ||
         d->revoke_at_ms != 0 || d->by_token) {
         return "I19: a later part of a multi-lock has what only the first may have";
     }

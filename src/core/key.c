@@ -38,7 +38,7 @@ static void fill_lock(const struct core *c, const struct lock *l, const struct g
     out->deadline_ms = grant_deadline(c, g);
     out->version = (struct key_version){g->token, 0, out->deadline_ms};
     if (out->kind != KEY_LOCK && d != NULL) {
-        out->value = blob_slice(c, d->value);
+        out->value = blob_slice(c, d->carried.value);
         out->version.changes = d->changes;
     }
 }

@@ -23,6 +23,13 @@ struct blob {
     uint8_t bytes[];
 };
 
+/* The fields of struct carried, each a blob or 0. */
+struct carried_refs {
+#define F(role, since, type, name, limit) ref name;
+    CARRIED_FIELDS(F)
+#undef F
+};
+
 struct session {
     uint8_t kind;
     uint8_t is_private; /* made for one lock; its id is that lock's lease id (S4.3) */
@@ -110,11 +117,10 @@ struct grant {
 /* Fields that most grants do not need: a TTL of their own, a group, metadata. */
 struct detail {
     ref grant;
-    ref token_next;  /* chain of core->tokens; shared, semaphore and multi-lock grants are there */
-    ref group;       /* struct group of a multi-lock, or 0 */
-    ref request;     /* struct request that made it, or 0 */
-    ref metadata;    /* blob */
-    ref value;       /* blob; elections and keys */
+    ref token_next; /* chain of core->tokens; shared, semaphore and multi-lock grants are there */
+    ref group;      /* struct group of a multi-lock, or 0 */
+    ref request;    /* struct request that made it, or 0 */
+    struct carried_refs carried;
     uint32_t ttl_ms; /* 0: the session's. Of a multi-lock only the first part has one */
     uint32_t timer;
     uint64_t life_ms;       /* of the grant or its last renewal */
@@ -142,8 +148,7 @@ struct waiter {
     struct links in_node_waiters;
     ref node_waiters; /* the waiters of its node; 0 for a waiter of a real session */
     ref request;
-    ref metadata;
-    ref value;
+    struct carried_refs carried;
     uint32_t parts;
     uint32_t timer;
     uint32_t ttl_ms;

@@ -199,11 +199,11 @@ static void proclaim_new(struct core *c, const struct command *cmd, ref session,
         return;
     }
     struct detail *d = grant_detail_make(c, grant);
-    blob_free(c, d->value);
-    d->value = blob_new(c, p->value);
+    blob_free(c, d->carried.value);
+    d->carried.value = blob_new(c, p->value);
     struct event e = {.type = EVENT_PROCLAIMED};
     event_about_grant(c, g, &e);
-    e.text = blob_slice(c, d->value);
+    e.text = blob_slice(c, d->carried.value);
     event_emit(c, &e);
     result_from_grant(c, grant, out);
 }

@@ -87,7 +87,7 @@ void holder_view_fill(const struct core *c, const struct grant *g, struct holder
     *out = (struct holder_view){
         .client = session_client(s),
         .owner = grant_owner(g),
-        .metadata = blob_slice(c, d == NULL ? 0 : d->metadata),
+        .metadata = blob_slice(c, d == NULL ? 0 : d->carried.metadata),
         .mode = (enum mode)l->mode,
         .permits = g->permits,
         .since_ms = g->since_ms,

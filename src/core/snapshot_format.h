@@ -12,7 +12,8 @@
  * writing again gives identical bytes.
  *
  * The format follows from the version of the state, so that every member that supports that version
- * can read it. Format 3 is of version 4. Format 2 is of versions 2 and 3: its counters have no
+ * can read it. Format 4 is of version 5: its heads are wider (snapshot_record.h). Format 3 is of
+ * version 4. Format 2 is of versions 2 and 3: its counters have no
  * deadline, and its sessions do not have the node of their stream. It has no DRAWN_REQUEST or
  * OPERATOR_REQUEST records, so its end record has the number of the first of them. Format 1 is of
  * version 1: it has neither counters nor transactions, the number of its end record is lower
@@ -23,7 +24,7 @@
 #include "core/state.h"
 
 #define SNAPSHOT_MAGIC "\x89HFsnap\n" /* not text: a transfer in text mode damages it */
-#define SNAPSHOT_FORMAT 3
+#define SNAPSHOT_FORMAT 4
 
 enum {
     SNAPSHOT_MAGIC_BYTES = 8,
@@ -67,7 +68,7 @@ enum record_type {
 
 static inline uint32_t snapshot_format_of(uint32_t version)
 {
-    return version == 1 ? 1 : version < 4 ? 2 : 3;
+    return version == 1 ? 1 : version < 4 ? 2 : version - 1;
 }
 
 /* The record number of the end record in this format. */

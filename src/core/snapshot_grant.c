@@ -59,9 +59,7 @@ static const char *check_grant(const struct builder *b, const struct grant_recor
                    f->parts > 1 || (f->key.flags & ~GRANT_KEY_FLAGS) != 0)) {
         return "it cannot be a key";
     }
-    if (!text_is_utf8(f->metadata) ||
-        (!is_key &&
-         (!text_is_utf8(f->value) || (f->value.len > 0 && f->head.mode != MODE_ELECTION)))) {
+    if (carried_check(&f->carried, (enum mode)f->head.mode, is_key) != HF_OK) {
         return "its metadata or value is not valid";
     }
     return check_grant_times(b, f);
@@ -146,7 +144,7 @@ static const char *set_first_part(struct builder *b, ref obj, const struct grant
 {
     struct core *c = b->c;
     const struct grant *g = grant_at(c, obj);
-    if (f->ttl_ms != 0 || f->metadata.len > 0 || f->value.len > 0 || f->revoke_at_ms != 0 ||
+    if (f->ttl_ms != 0 || !carried_is_empty(&f->carried) || f->revoke_at_ms != 0 ||
         f->tie.kind != TIED_TO_NONE || f->key.changes > 0) {
         struct detail *d = grant_detail_make(c, obj);
         d->ttl_ms = (uint32_t)f->ttl_ms;
@@ -154,8 +152,7 @@ static const char *set_first_part(struct builder *b, ref obj, const struct grant
         d->revoke_at_ms = f->revoke_at_ms;
         d->revoke_record = f->revoke_record;
         d->changes = f->key.changes;
-        d->metadata = blob_new(c, f->metadata);
-        d->value = blob_new(c, f->value);
+        d->carried = carried_new(c, &f->carried);
     }
     if (f->parts > 1 || f->head.mode == MODE_SHARED || f->head.mode == MODE_SEMAPHORE) {
         grant_detail_make(c, obj)->by_token = 1;

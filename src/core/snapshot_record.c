@@ -69,6 +69,17 @@ static void field_take_tie(struct reader *r, uint32_t version, struct tie *tie, 
     }
 }
 
+static void field_put_carried(struct writer *w, uint32_t version, const struct carried *f)
+{
+    CARRIED_FIELDS(FIELD_PUT)
+}
+
+static void field_take_carried(struct reader *r, uint32_t version, struct carried *f, uint64_t max)
+{
+    (void)max;
+    CARRIED_FIELDS(FIELD_TAKE)
+}
+
 /* Up to version 4 the record ends before it if the grant is no key. */
 static void field_put_key(struct writer *w, uint32_t version, const struct key_mark *key)
 {

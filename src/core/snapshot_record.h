@@ -31,6 +31,7 @@ struct key_mark {
 typedef uint8_t FIELD_C_byte; /* always one byte, also above 127 */
 typedef struct tie FIELD_C_tie;
 typedef struct key_mark FIELD_C_key;
+typedef struct carried FIELD_C_carried;
 
 #define SESSION_RECORD(F)                                                        \
     F(true, 1, u32, flags, SESSION_FLAGS)                                        \
@@ -65,8 +66,7 @@ struct session_record {
     F(f->head.mode == MODE_SEMAPHORE, 1, u64, permits, UINT64_MAX)                \
     F(f->head.mode == MODE_SEMAPHORE, 1, u64, slot, UINT64_MAX)                   \
     F(true, 1, u64, ttl_ms, UINT64_MAX)                                           \
-    F(true, 1, slice, metadata, LIMIT_METADATA)                                   \
-    F(true, 1, slice, value, LIMIT_VALUE)                                         \
+    F(true, 1, carried, carried, 0)                                               \
     F((f->head.flags & GRANT_HAS_LIFE) != 0, 1, u64, life_ms, UINT64_MAX)         \
     F((f->head.flags & GRANT_HAS_REVOKE) != 0, 1, u64, revoke_at_ms, UINT64_MAX)  \
     F((f->head.flags & GRANT_HAS_REVOKE) != 0, 1, u64, revoke_record, UINT64_MAX) \
@@ -90,8 +90,7 @@ struct grant_record {
     F(true, 1, u64, ttl_ms, UINT64_MAX)                                                 \
     F(true, 1, u64, delay_ms, UINT64_MAX)                                               \
     F(true, 1, slice, owner, LIMIT_OWNER)                                               \
-    F(true, 1, slice, metadata, LIMIT_METADATA)                                         \
-    F(true, 1, slice, value, LIMIT_VALUE)                                               \
+    F(true, 1, carried, carried, 0)                                                     \
     F(f->is_private, 1, u64, node_waiters_number, UINT64_MAX)                           \
     F(!f->is_private, 1, id, lease, 0)                                                  \
     F(f->head.mode == MODE_SEMAPHORE, 1, u64, limit, UINT64_MAX)                        \

@@ -33,9 +33,8 @@ static const char *check_waiter(const struct builder *b, const struct waiter_rec
         (b->c->version < 2 || !s->is_private || f->head.mode != MODE_EXCLUSIVE || f->parts > 1)) {
         return "it cannot become a key";
     }
-    if (!text_is_plain(f->owner) || !text_is_utf8(f->metadata) ||
-        (!is_key &&
-         (!text_is_utf8(f->value) || (f->value.len > 0 && f->head.mode != MODE_ELECTION)))) {
+    if (!text_is_plain(f->owner) ||
+        carried_check(&f->carried, (enum mode)f->head.mode, is_key) != HF_OK) {
         return "its owner, metadata or value is not valid";
     }
     if (f->head.mode == MODE_SEMAPHORE && (f->permits == 0 || f->permits > f->limit)) {
@@ -69,8 +68,7 @@ static ref new_waiter(struct builder *b, const struct waiter_record *f)
     w->attachment = f->attachment;
     w->wait_deadline_ms = f->wait_deadline_ms;
     w->detached_until_ms = f->detached_until_ms;
-    w->metadata = blob_new(c, f->metadata);
-    w->value = blob_new(c, f->value);
+    w->carried = carried_new(c, &f->carried);
     w->owner_len = (uint8_t)f->owner.len;
     if (f->owner.len > 0) {
         memcpy(w->owner, f->owner.data, f->owner.len);

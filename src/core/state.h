@@ -156,6 +156,10 @@ uint32_t hash_fence(const struct core *c, uint32_t tenant, struct slice name, ui
 ref blob_new(struct core *c, struct slice bytes); /* 0 for none */
 void blob_free(struct core *c, ref obj);
 struct slice blob_slice(const struct core *c, ref obj);
+struct carried_refs carried_new(struct core *c, const struct carried *from);
+void carried_free(struct core *c, const struct carried_refs *refs);
+struct carried carried_slices(const struct core *c, const struct carried_refs *refs);
+bool carried_is_empty(const struct carried *carried);
 /* Sets, moves or (UINT64_MAX) clears the deadline at which the sweep visits the object. */
 void timer_set(struct core *c, ref obj, uint64_t at_ms);
 /* Sets the deadline if the present one is later or missing. The sweep corrects an early one. */
@@ -199,8 +203,7 @@ void lock_prune(struct core *c, ref lock);
 struct grant_terms {
     ref session;
     struct slice owner;
-    struct slice metadata;
-    struct slice value;
+    struct carried carried;
     struct id lease;
     ref request;
     uint32_t ttl_ms;

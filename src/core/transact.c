@@ -249,7 +249,7 @@ static ref take(struct core *c, const struct command *cmd, const struct effect *
     }
     struct grant_terms terms = {
         .session = session_new(c, cmd->tenant, e->lease, cmd->transact.client, true, e->ttl_ms),
-        .value = e->value,
+        .carried = {.value = e->value},
         .lease = e->lease,
         .ttl_ms = e->ttl_ms,
         .key_flags = key_flags(e),
@@ -261,8 +261,8 @@ static void set_value(struct core *c, ref grant, const struct effect *e)
 {
     struct detail *d = grant_detail_make(c, grant);
     struct grant *g = grant_at(c, grant);
-    blob_free(c, d->value);
-    d->value = blob_new(c, e->value);
+    blob_free(c, d->carried.value);
+    d->carried.value = blob_new(c, e->value);
     d->changes++;
     g->flags = (uint8_t)((g->flags & ~GRANT_KEY_FLAGS) | key_flags(e));
     if (e->ttl_ms != 0) {

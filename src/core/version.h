@@ -10,13 +10,14 @@
  *      the answer `not_held` is remembered (S8)
  *   4  a fence check refuses tokens that were never issued; `fence_reset` (S11); requests that are
  *      done are remembered in three memories (S8.3); counters may have a TTL (S13.5); the node of
- *      a stream is recorded (S4.6) */
+ *      a stream is recorded (S4.6)
+ *   5  heads of snapshot records have a byte for the mode and a number for the flags */
 #ifndef HOLDFAST_CORE_VERSION_H
 #define HOLDFAST_CORE_VERSION_H
 
 #include <stdint.h>
 
-#define CORE_VERSION 4
+#define CORE_VERSION 5
 
 /* The first byte of a record is its format: the version that its list of fields is taken from. The
  * versions up to 4 have one list, format 1. */

@@ -22,11 +22,10 @@ static void grant_view_fill(const struct core *c, ref grant, struct grant_view *
         .depth = g->depth,
         .parts = grant_parts(c, g),
         .revoke_at_ms = d == NULL ? 0 : d->revoke_at_ms,
-        .value = blob_slice(c, d == NULL ? 0 : d->value),
+        .value = blob_slice(c, d == NULL ? 0 : d->carried.value),
         .is_key = (g->flags & GRANT_IS_KEY) != 0,
     };
     holder_view_fill(c, g, &out->holder);
-    out->holder.metadata = blob_slice(c, d == NULL ? 0 : d->metadata);
 }
 
 static void lock_view_fill(const struct core *c, const struct lock *l, struct lock_view *out)
@@ -67,7 +66,7 @@ static void waiter_view_fill(const struct core *c, const struct waiter *w, struc
     *out = (struct waiter_view){
         .client = session_client(s),
         .owner = waiter_owner(w),
-        .metadata = blob_slice(c, w->metadata),
+        .metadata = blob_slice(c, w->carried.metadata),
         .mode = (enum mode)w->mode,
         .permits = w->permits,
         .parts = w->parts,

@@ -199,8 +199,8 @@ ref waiter_new(struct core *c, const struct command_acquire *a, ref session, con
     w->attachment = ++c->attachment;
     w->wait_deadline_ms =
         a->wait_ms >= LIMIT_NUMBER - c->now_ms ? UINT64_MAX : c->now_ms + a->wait_ms;
-    w->metadata = blob_new(c, a->metadata);
-    w->value = blob_new(c, a->value);
+    struct carried carried = carried_by(a);
+    w->carried = carried_new(c, &carried);
     w->owner_len = (uint8_t)a->owner.len;
     if (a->owner.len > 0) {
         memcpy(w->owner, a->owner.data, a->owner.len);
@@ -324,8 +324,7 @@ void waiter_end(struct core *c, ref waiter, enum reason reason)
     }
     ref session = w->session;
     waiter_remove(c, waiter);
-    blob_free(c, w->metadata);
-    blob_free(c, w->value);
+    carried_free(c, &w->carried);
     pool_free(&c->pool, waiter, waiter_size(w));
     session_drop_if_empty(c, session);
 }

@@ -38,8 +38,7 @@ static void give(struct core *c, ref waiter)
     }
     struct grant_terms terms = {.session = w->session,
                                 .owner = waiter_owner(w),
-                                .metadata = blob_slice(c, w->metadata),
-                                .value = blob_slice(c, w->value),
+                                .carried = carried_slices(c, &w->carried),
                                 .lease = w->lease,
                                 .request = w->request,
                                 .ttl_ms = w->ttl_ms,
@@ -50,8 +49,7 @@ static void give(struct core *c, ref waiter)
     hf_assert(!session_is_dead(c, session_at(c, w->session))); /* etcd#11456 */
     waiter_remove(c, waiter);
     (void)grant_give(c, locks, count, &terms, w);
-    blob_free(c, w->metadata);
-    blob_free(c, w->value);
+    carried_free(c, &w->carried);
     pool_free(&c->pool, waiter, waiter_size(w));
 }
 

@@ -2,8 +2,6 @@
  * A record that does not fit before the end of the buffer starts at offset 0. */
 #include "service/request/event_ring.h"
 
-enum { TEXTS = 5 };
-
 struct record {
     uint32_t size;  /* with its strings, a multiple of 8 */
     uint32_t skips; /* 1: holds no event, only fills the end of the buffer */
@@ -11,20 +9,33 @@ struct record {
     uint8_t texts[];
 };
 
-static void texts_of(struct event *e, struct slice *out[TEXTS])
-{
-    out[0] = &e->name;
-    out[1] = &e->client;
-    out[2] = &e->owner;
-    out[3] = &e->actor;
-    out[4] = &e->text;
-}
+/* Applies `each` to every string of an event: the slices of its list of fields. */
+#define TEXT_slice(each, name) each(name)
+#define TEXT_id(each, name)
+#define TEXT_u32(each, name)
+#define TEXT_u64(each, name)
+#define TEXT_mode(each, name)
+#define TEXT_reason(each, name)
+#define TEXT_ended(each, name)
+#define TEXT_event_type(each, name)
 
 static size_t record_size(const struct event *e)
 {
-    size_t size = sizeof(struct record) + e->name.len + e->client.len + e->owner.len +
-                  e->actor.len + e->text.len;
+    size_t size = sizeof(struct record);
+#define ADD_LENGTH(name) size += e->name.len;
+#define F(role, since, type, name, limit) TEXT_##type(ADD_LENGTH, name)
+    EVENT_FIELDS(F)
+#undef F
     return (size + 7) & ~(size_t)7;
+}
+
+static void copy_text(uint8_t **at, struct slice *text)
+{
+    if (text->len > 0) {
+        memcpy(*at, text->data, text->len);
+    }
+    text->data = *at;
+    *at += text->len;
 }
 
 void event_ring_open(struct event_ring *ring, const struct memory *memory, size_t size)
@@ -93,16 +104,11 @@ void event_ring_add(struct event_ring *ring, const struct event *event)
     r->size = (uint32_t)size;
     r->skips = 0;
     r->event = *event;
-    struct slice *texts[TEXTS];
-    texts_of(&r->event, texts);
     uint8_t *at = r->texts;
-    for (size_t i = 0; i < TEXTS; i++) {
-        if (texts[i]->len > 0) {
-            memcpy(at, texts[i]->data, texts[i]->len);
-        }
-        texts[i]->data = at;
-        at += texts[i]->len;
-    }
+#define COPY(name) copy_text(&at, &r->event.name);
+#define F(role, since, type, name, limit) TEXT_##type(COPY, name)
+    EVENT_FIELDS(F)
+#undef F
     ring->tail += size;
     ring->newest = (struct event_id){event->index, event->ordinal};
 }
