@@ -170,7 +170,7 @@ static void grant_now(struct core *c, struct acquire_request *req, ref request, 
     make_locks(c, req);
     struct grant_terms terms = {.session = session_of(c, req),
                                 .owner = a->owner,
-                                .carried = carried_by(a),
+                                .carried = carried_by(a, c->version),
                                 .lease = a->lease,
                                 .request = request,
                                 .ttl_ms = a->ttl_ms,

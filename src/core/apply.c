@@ -256,9 +256,11 @@ static void keep_slices(struct core *c, struct result *out)
     size_t at = 0;
     keep(c, &at, &out->name);
     keep(c, &at, &out->reserved_for);
-    keep(c, &at, &out->holder.client);
-    keep(c, &at, &out->holder.owner);
-    keep(c, &at, &out->holder.metadata);
+#define KEEP(name) keep(c, &at, &out->holder.name);
+#define F(role, since, type, name, limit) FIELD_SLICE_##type(KEEP, name)
+    HOLDER_FIELDS(F)
+#undef F
+#undef KEEP
     for (uint32_t i = 0; i < out->cycle_length; i++) {
         keep(c, &at, &c->cycle[i].client);
         keep(c, &at, &c->cycle[i].owner);
@@ -337,7 +339,7 @@ void core_recover(struct core *c, struct slice actor, struct slice reason)
     }
     c->counter += UINT64_C(1) << 32;
     hf_assert(c->counter < LIMIT_NUMBER >> 10);
-    audit_add(c, AUDIT_RECOVER, 0, slice_of("*"), actor, reason, sessions);
+    audit_add(c, &(struct audit_entry){AUDIT_RECOVER, 0, sessions, {slice_of("*"), actor, reason}});
     do {
         wake_all(c);
     } while (wake_pending(c));

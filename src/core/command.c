@@ -178,9 +178,10 @@ static uint64_t digest_add_effects(uint64_t digest, const struct packed *field)
     return digest_add_slice(digest, &field->bytes);
 }
 
-struct carried carried_by(const struct command_acquire *acquire)
+struct carried carried_by(const struct command_acquire *acquire, uint32_t version)
 {
-#define F(role, since, type, name, limit) .name = acquire->name,
+#define F(role, since, type, name, limit) \
+    .name = (since) <= version ? acquire->name : slice_make(NULL, 0),
     return (struct carried){CARRIED_FIELDS(F)};
 #undef F
 }
@@ -247,6 +248,32 @@ static uint32_t fields_since(const struct command *c, uint32_t version)
         break;
     }
     return need;
+}
+
+#define DROP_HINT(since, type, name)  \
+    if ((since) > version) {          \
+        field_clear_##type(&f->name); \
+    }
+#define DROP_BODY(since, type, name)
+#define DROP_EDGE(since, type, name)
+#define DROP(role, since, type, name, limit) DROP_##role(since, type, name)
+
+void command_drop_hints(struct command *c, uint32_t version)
+{
+    (void)version;
+    switch (c->type) {
+#define X(symbol, name, since)               \
+    case COMMAND_##symbol: {                 \
+        struct command_##name *f = &c->name; \
+        (void)f;                             \
+        COMMAND_FIELDS_##name(DROP) break;   \
+    }
+        COMMAND_LIST(X)
+#undef X
+    case COMMAND_NONE:
+    case COMMAND_COUNT:
+        break;
+    }
 }
 
 uint32_t command_since(const struct command *c)

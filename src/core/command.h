@@ -252,10 +252,14 @@ enum hf_error command_decode(struct slice bytes, struct command *out);
  * core_apply calls it again, so that an invalid command changes nothing on any node. */
 enum hf_error command_check(const struct command *command);
 
-struct carried carried_by(const struct command_acquire *acquire);
+/* What a state of this version keeps of them. */
+struct carried carried_by(const struct command_acquire *acquire, uint32_t version);
 
 /* The part of command_check for these fields, also for those of a snapshot. */
 enum hf_error carried_check(const struct carried *carried, enum mode mode, bool is_key);
+
+/* Clears the HINT fields that a state of this version does not have. */
+void command_drop_hints(struct command *command, uint32_t version);
 
 /* The first version of the state machine that supports the command: its type, its effects, and its
  * fields other than HINTs. */

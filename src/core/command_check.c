@@ -69,7 +69,7 @@ static enum hf_error check_acquire(const struct command *c)
         return HF_INVALID_DELAY;
     }
     bool is_key = (a->flags & ACQUIRE_KEY) != 0;
-    struct carried carried = carried_by(a);
+    struct carried carried = carried_by(a, CORE_VERSION);
     error = carried_check(&carried, (enum mode)a->mode, is_key);
     if (error != HF_OK) {
         return error;

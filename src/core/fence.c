@@ -154,7 +154,8 @@ static void reset_new(struct core *c, const struct command *cmd, ref session, st
     mark->token = token > c->fence_floor ? token : c->fence_floor; /* no mark is below the floor */
     heap_change(&c->fence_heap, mark->position, mark->token);
     out->highest = mark->token;
-    (void)audit_add(c, AUDIT_FENCE_RESET, cmd->tenant, f->resource, f->actor, f->reason, 0);
+    (void)audit_add(c, &(struct audit_entry){
+                           AUDIT_FENCE_RESET, cmd->tenant, 0, {f->resource, f->actor, f->reason}});
     struct audit_record *record = audit_record_at(c, c->audit_ring);
     record->slot = f->slot;
     record->mark_before = out->token;

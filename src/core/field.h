@@ -31,6 +31,16 @@
         field_clear_##type(&f->name);                     \
     }
 
+/* FIELD_SLICE_##type(each, name) is each(name) for a field of type slice, and empty for others. */
+#define FIELD_SLICE_slice(each, name) each(name)
+#define FIELD_SLICE_id(each, name)
+#define FIELD_SLICE_u32(each, name)
+#define FIELD_SLICE_u64(each, name)
+#define FIELD_SLICE_mode(each, name)
+#define FIELD_SLICE_reason(each, name)
+#define FIELD_SLICE_ended(each, name)
+#define FIELD_SLICE_event_type(each, name)
+
 /* The operations of a type that is a number in C. */
 #define FIELD_NUMBER_TYPE(type, c_type)                                                          \
     typedef c_type FIELD_C_##type;                                                               \

@@ -257,6 +257,9 @@ struct fence_mark {
     char name[];
 };
 
+/* The texts of an audit record, in the order in which they are stored. */
+enum audit_text { AUDIT_RESOURCE, AUDIT_ACTOR, AUDIT_REASON, AUDIT_TEXTS };
+
 struct audit_record {
     struct links ring;
     uint32_t tenant;
@@ -269,10 +272,8 @@ struct audit_record {
     uint32_t slot;
     uint8_t action;
     bool is_note; /* written by `note`; since version 3 */
-    uint8_t actor_len;
-    uint16_t resource_len;
-    uint16_t reason_len;
-    char text[]; /* resource, actor, reason */
+    uint16_t text_len[AUDIT_TEXTS];
+    char text[]; /* the texts, one after the other */
 };
 
 enum audit_action {

@@ -14,45 +14,51 @@ const char *audit_action_name(enum audit_action action)
     return names[action];
 }
 
-struct slice audit_resource(const struct audit_record *a)
+struct slice audit_text(const struct audit_record *a, enum audit_text which)
 {
-    return slice_make(a->text, a->resource_len);
-}
-
-struct slice audit_actor(const struct audit_record *a)
-{
-    return slice_make(a->text + a->resource_len, a->actor_len);
-}
-
-struct slice audit_reason(const struct audit_record *a)
-{
-    return slice_make(a->text + a->resource_len + a->actor_len, a->reason_len);
+    size_t before = 0;
+    for (unsigned i = 0; i < (unsigned)which; i++) {
+        before += a->text_len[i];
+    }
+    return slice_make(a->text + before, a->text_len[which]);
 }
 
 size_t audit_size(const struct audit_record *a)
 {
-    return sizeof(*a) + a->resource_len + a->actor_len + a->reason_len;
+    size_t size = sizeof(*a);
+    for (unsigned i = 0; i < AUDIT_TEXTS; i++) {
+        size += a->text_len[i];
+    }
+    return size;
 }
 
-uint64_t audit_add(struct core *c, enum audit_action action, uint32_t tenant, struct slice resource,
-                   struct slice actor, struct slice reason, uint32_t count)
+ref audit_record_new(struct core *c, const struct slice text[AUDIT_TEXTS])
 {
     ref obj = 0;
-    size_t text_len = resource.len + actor.len + reason.len;
-    struct audit_record *a = pool_alloc(&c->pool, sizeof(*a) + text_len, &obj);
-    a->tenant = tenant;
-    a->count = count;
+    size_t size = sizeof(struct audit_record);
+    for (unsigned i = 0; i < AUDIT_TEXTS; i++) {
+        size += text[i].len;
+    }
+    struct audit_record *a = pool_alloc(&c->pool, size, &obj);
+    struct writer w = writer_make(a->text, size - sizeof(*a));
+    for (unsigned i = 0; i < AUDIT_TEXTS; i++) {
+        hf_assert(text[i].len <= UINT16_MAX);
+        a->text_len[i] = (uint16_t)text[i].len;
+        write_bytes(&w, text[i].data, text[i].len);
+    }
+    return obj;
+}
+
+uint64_t audit_add(struct core *c, const struct audit_entry *entry)
+{
+    ref obj = audit_record_new(c, entry->text);
+    struct audit_record *a = audit_record_at(c, obj);
+    a->tenant = entry->tenant;
+    a->count = entry->count;
     a->number = ++c->audit_number;
     a->index = c->index;
     a->wall_ms = c->wall_ms;
-    a->action = (uint8_t)action;
-    a->resource_len = (uint16_t)resource.len;
-    a->actor_len = (uint8_t)actor.len;
-    a->reason_len = (uint16_t)reason.len;
-    struct writer text = writer_make(a->text, text_len);
-    write_bytes(&text, resource.data, resource.len);
-    write_bytes(&text, actor.data, actor.len);
-    write_bytes(&text, reason.data, reason.len);
+    a->action = (uint8_t)entry->action;
     audit_append(c, obj);
     core_step(c, 1);
     return c->audit_number;
@@ -137,8 +143,10 @@ static void force_unlock_new(struct core *c, const struct command *cmd, ref sess
     for (uint32_t i = 0; i < out->count; i++) {
         grant_end(c, holders[i], ENDED_FORCED, c->now_ms, f->actor, f->reason, f->now);
     }
-    audit_add(c, f->now ? AUDIT_FORCE_UNLOCK_NOW : AUDIT_FORCE_UNLOCK, cmd->tenant, f->name,
-              f->actor, f->reason, out->count);
+    audit_add(c, &(struct audit_entry){f->now ? AUDIT_FORCE_UNLOCK_NOW : AUDIT_FORCE_UNLOCK,
+                                       cmd->tenant,
+                                       out->count,
+                                       {f->name, f->actor, f->reason}});
 }
 
 void apply_force_unlock(struct core *c, const struct command *cmd, struct result *out)
@@ -180,7 +188,8 @@ static void revoke_new(struct core *c, const struct command *cmd, ref session, s
         return;
     }
     uint64_t at_ms = c->now_ms + r->grace_ms;
-    uint64_t record = audit_add(c, AUDIT_REVOKE, cmd->tenant, r->name, r->actor, r->reason, 0);
+    uint64_t record = audit_add(
+        c, &(struct audit_entry){AUDIT_REVOKE, cmd->tenant, 0, {r->name, r->actor, r->reason}});
     uint32_t looked_at = 0;
     RING_EACH(c, obj, lock_at(c, lock)->holders, grant, in_lock)
     {
@@ -207,17 +216,20 @@ void apply_revoke(struct core *c, const struct command *cmd, struct result *out)
 }
 
 /* Revoked holders of one name in one entry share one record. */
-static bool audit_add_to_newest(struct core *c, enum audit_action action, uint32_t tenant,
-                                struct slice resource, struct slice actor, struct slice reason)
+static bool audit_add_to_newest(struct core *c, const struct audit_entry *entry)
 {
     if (c->audit_ring == 0) {
         return false;
     }
     struct audit_record *a = audit_record_at(c, c->audit_ring);
-    if (a->action != action || a->is_note || a->index != c->index || a->tenant != tenant ||
-        !slice_equal(audit_resource(a), resource) || !slice_equal(audit_actor(a), actor) ||
-        !slice_equal(audit_reason(a), reason)) {
+    if (a->action != entry->action || a->is_note || a->index != c->index ||
+        a->tenant != entry->tenant) {
         return false;
+    }
+    for (unsigned i = 0; i <= AUDIT_REASON; i++) {
+        if (!slice_equal(audit_text(a, (enum audit_text)i), entry->text[i])) {
+            return false;
+        }
     }
     a->count++;
     return true;
@@ -233,10 +245,12 @@ void revoke_take(struct core *c, ref grant)
     uint8_t actor_bytes[LIMIT_ACTOR];
     uint8_t reason_bytes[LIMIT_REASON];
     uint8_t name_bytes[LIMIT_NAME];
-    struct slice actor = requested == NULL ? slice_of("unknown") : audit_actor(requested);
-    struct slice reason = requested == NULL ? slice_of("unknown") : audit_reason(requested);
+    struct slice actor =
+        requested == NULL ? slice_of("unknown") : audit_text(requested, AUDIT_ACTOR);
+    struct slice reason =
+        requested == NULL ? slice_of("unknown") : audit_text(requested, AUDIT_REASON);
     struct slice name =
-        requested == NULL ? lock_name(lock_at(c, g->lock)) : audit_resource(requested);
+        requested == NULL ? lock_name(lock_at(c, g->lock)) : audit_text(requested, AUDIT_RESOURCE);
     uint32_t tenant = session_at(c, g->session)->tenant;
     memcpy(actor_bytes, actor.data, actor.len);
     memcpy(reason_bytes, reason.data, reason.len);
@@ -245,8 +259,9 @@ void revoke_take(struct core *c, ref grant)
     reason.data = reason_bytes;
     name.data = name_bytes;
     grant_end(c, first, ENDED_REVOKED, c->now_ms, actor, reason, false);
-    if (!audit_add_to_newest(c, AUDIT_REVOKE_TAKEN, tenant, name, actor, reason)) {
-        audit_add(c, AUDIT_REVOKE_TAKEN, tenant, name, actor, reason, 1);
+    struct audit_entry entry = {AUDIT_REVOKE_TAKEN, tenant, 1, {name, actor, reason}};
+    if (!audit_add_to_newest(c, &entry)) {
+        audit_add(c, &entry);
     }
 }
 
@@ -258,7 +273,10 @@ void apply_note(struct core *c, const struct command *cmd, struct result *out)
         out->error = HF_MALFORMED;
         return;
     }
-    audit_add(c, (enum audit_action)n->action, cmd->tenant, n->name, n->actor, n->reason, n->count);
+    audit_add(c, &(struct audit_entry){(enum audit_action)n->action,
+                                       cmd->tenant,
+                                       n->count,
+                                       {n->name, n->actor, n->reason}});
     audit_record_at(c, c->audit_ring)->is_note = c->version >= 3;
     out->count = n->count;
 }

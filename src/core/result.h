@@ -81,6 +81,9 @@ struct holder_view {
     HOLDER_FIELDS(FIELD_MEMBER)
 };
 
+/* The longest strings of a holder together. */
+#define HOLDER_BYTES (LIMIT_CLIENT + LIMIT_OWNER + LIMIT_METADATA)
+
 /* A holder as a field of another record. */
 typedef struct holder_view FIELD_C_holder;
 static inline void field_clear_holder(struct holder_view *f)

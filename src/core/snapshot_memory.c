@@ -229,9 +229,9 @@ const char *build_audit(struct builder *b, struct reader *r)
     if (wrong != NULL) {
         return wrong;
     }
-    ref obj = 0;
-    size_t text_len = f.resource.len + f.actor.len + f.reason.len;
-    struct audit_record *a = pool_alloc(&c->pool, sizeof(*a) + text_len, &obj);
+    const struct slice text[AUDIT_TEXTS] = {f.resource, f.actor, f.reason};
+    ref obj = audit_record_new(c, text);
+    struct audit_record *a = audit_record_at(c, obj);
     a->number = f.number;
     a->index = f.index;
     a->wall_ms = f.wall_ms;
@@ -242,13 +242,6 @@ const char *build_audit(struct builder *b, struct reader *r)
     a->slot = f.slot;
     a->mark_before = f.mark_before;
     a->mark_after = f.mark_after;
-    a->resource_len = (uint16_t)f.resource.len;
-    a->actor_len = (uint8_t)f.actor.len;
-    a->reason_len = (uint16_t)f.reason.len;
-    struct writer text = writer_make(a->text, text_len);
-    write_bytes(&text, f.resource.data, f.resource.len);
-    write_bytes(&text, f.actor.data, f.actor.len);
-    write_bytes(&text, f.reason.data, f.reason.len);
     audit_append(c, obj);
     return NULL;
 }

@@ -92,8 +92,8 @@ struct core {
 #define TOKEN_SCALE 1024u
 
 /* All that a result can point to: name, holder, reserved_for, cycle. */
-#define KEPT_BYTES                                                  \
-    (LIMIT_NAME + 2 * LIMIT_CLIENT + LIMIT_OWNER + LIMIT_METADATA + \
+#define KEPT_BYTES                              \
+    (LIMIT_NAME + LIMIT_CLIENT + HOLDER_BYTES + \
      LIMIT_DEADLOCK_CYCLE * (LIMIT_CLIENT + LIMIT_OWNER + LIMIT_NAME))
 
 /* Typed access to the pool. */
@@ -362,14 +362,19 @@ void apply_force_unlock(struct core *c, const struct command *cmd, struct result
 void apply_revoke(struct core *c, const struct command *cmd, struct result *out);
 void apply_note(struct core *c, const struct command *cmd, struct result *out);
 void revoke_take(struct core *c, ref grant);
-uint64_t audit_add(struct core *c, enum audit_action action, uint32_t tenant, struct slice resource,
-                   struct slice actor, struct slice reason, uint32_t count);
+struct audit_entry {
+    enum audit_action action;
+    uint32_t tenant;
+    uint32_t count;
+    struct slice text[AUDIT_TEXTS];
+};
+/* Allocates a record with these texts; its other fields are zero. */
+ref audit_record_new(struct core *c, const struct slice text[AUDIT_TEXTS]);
+uint64_t audit_add(struct core *c, const struct audit_entry *entry); /* returns its number */
 void audit_append(struct core *c, ref record); /* gives it the next number; drops the oldest */
 size_t audit_size(const struct audit_record *a);
 const struct audit_record *audit_find(const struct core *c, uint64_t number);
-struct slice audit_resource(const struct audit_record *a);
-struct slice audit_actor(const struct audit_record *a);
-struct slice audit_reason(const struct audit_record *a);
+struct slice audit_text(const struct audit_record *a, enum audit_text which);
 const char *audit_action_name(enum audit_action action);
 
 /* ---- fence.c ---- */

@@ -199,7 +199,7 @@ ref waiter_new(struct core *c, const struct command_acquire *a, ref session, con
     w->attachment = ++c->attachment;
     w->wait_deadline_ms =
         a->wait_ms >= LIMIT_NUMBER - c->now_ms ? UINT64_MAX : c->now_ms + a->wait_ms;
-    struct carried carried = carried_by(a);
+    struct carried carried = carried_by(a, c->version);
     w->carried = carried_new(c, &carried);
     w->owner_len = (uint8_t)a->owner.len;
     if (a->owner.len > 0) {

@@ -95,9 +95,13 @@ void acquire_submit(struct api_request *x, const struct body *b, struct command 
     if (b->f.cancel && !keeps_place) {
         api_request_fail(x, HF_FIELD_MISSING,
                          "request_id: is required with cancel; it names the request to withdraw");
-    } else if (!body_check(x, c)) {
         return;
-    } else if (b->f.cancel) {
+    }
+    if (!body_check(x, c)) {
+        return;
+    }
+    command_drop_hints(c, core_version(service_core(x->service)));
+    if (b->f.cancel) {
         api_request_cancel(x, c, render);
     } else {
         api_request_submit(x, c, keeps_place, render);

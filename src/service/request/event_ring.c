@@ -9,21 +9,11 @@ struct record {
     uint8_t texts[];
 };
 
-/* Applies `each` to every string of an event: the slices of its list of fields. */
-#define TEXT_slice(each, name) each(name)
-#define TEXT_id(each, name)
-#define TEXT_u32(each, name)
-#define TEXT_u64(each, name)
-#define TEXT_mode(each, name)
-#define TEXT_reason(each, name)
-#define TEXT_ended(each, name)
-#define TEXT_event_type(each, name)
-
 static size_t record_size(const struct event *e)
 {
     size_t size = sizeof(struct record);
 #define ADD_LENGTH(name) size += e->name.len;
-#define F(role, since, type, name, limit) TEXT_##type(ADD_LENGTH, name)
+#define F(role, since, type, name, limit) FIELD_SLICE_##type(ADD_LENGTH, name)
     EVENT_FIELDS(F)
 #undef F
     return (size + 7) & ~(size_t)7;
@@ -106,7 +96,7 @@ void event_ring_add(struct event_ring *ring, const struct event *event)
     r->event = *event;
     uint8_t *at = r->texts;
 #define COPY(name) copy_text(&at, &r->event.name);
-#define F(role, since, type, name, limit) TEXT_##type(COPY, name)
+#define F(role, since, type, name, limit) FIELD_SLICE_##type(COPY, name)
     EVENT_FIELDS(F)
 #undef F
     ring->tail += size;
