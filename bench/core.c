@@ -29,7 +29,7 @@ static double seconds_now(void)
 
 /* One core with a load on it. Commands travel as they do in a node: encoded into entries of BATCH
  * commands, decoded, applied; only the applying, which includes the decoding, is timed. */
-struct load {
+struct core_load {
     struct core *core;
     uint64_t index;
     bool in_session;
@@ -58,7 +58,7 @@ static void on_result(void *ctx, uint32_t number, const struct command *command,
                       const struct result *result)
 {
     (void)number;
-    struct load *load = ctx;
+    struct core_load *load = ctx;
     bool fine = command->type == COMMAND_ACQUIRE ? result->outcome == OUTCOME_GRANTED
                                                  : result->outcome == OUTCOME_DONE;
     if (result->error != HF_OK || !fine) {
@@ -71,7 +71,7 @@ static void on_result(void *ctx, uint32_t number, const struct command *command,
     }
 }
 
-static void flush(struct load *load)
+static void flush(struct core_load *load)
 {
     if (load->writer.count == 0) {
         return;
@@ -88,7 +88,7 @@ static void flush(struct load *load)
     entry_writer_init(&load->writer, CORE_VERSION, load->entry, sizeof(load->entry));
 }
 
-static void add(struct load *load, const struct command *command)
+static void add(struct core_load *load, const struct command *command)
 {
     if (load->writer.count == BATCH || !entry_writer_add(&load->writer, command)) {
         flush(load);
@@ -96,7 +96,7 @@ static void add(struct load *load, const struct command *command)
     }
 }
 
-static void open_session(struct load *load, uint64_t number)
+static void open_session(struct core_load *load, uint64_t number)
 {
     struct command c;
     command_init(&c, COMMAND_SESSION_OPEN);
@@ -107,7 +107,7 @@ static void open_session(struct load *load, uint64_t number)
 }
 
 /* The sessions for `number` and its neighbours are made as the first of them comes. */
-static void acquire(struct load *load, uint64_t number, uint64_t session)
+static void acquire(struct core_load *load, uint64_t number, uint64_t session)
 {
     char name[40];
     struct command c;
@@ -124,7 +124,7 @@ static void acquire(struct load *load, uint64_t number, uint64_t session)
     add(load, &c);
 }
 
-static void release(struct load *load, uint64_t number, uint64_t token)
+static void release(struct core_load *load, uint64_t number, uint64_t token)
 {
     char name[40];
     struct command c;
@@ -135,16 +135,16 @@ static void release(struct load *load, uint64_t number, uint64_t token)
     add(load, &c);
 }
 
-static void load_close(struct load *load)
+static void load_close(struct core_load *load)
 {
     core_free(load->core);
     free(load);
 }
 
 /* A core with `locks` live locks. */
-static struct load *load_new(uint64_t locks, bool in_session)
+static struct core_load *load_new(uint64_t locks, bool in_session)
 {
-    struct load *load = calloc(1, sizeof(*load));
+    struct core_load *load = calloc(1, sizeof(*load));
     if (load == NULL) {
         fprintf(stderr, "bench/core: out of memory\n");
         exit(1);
@@ -165,7 +165,7 @@ static struct load *load_new(uint64_t locks, bool in_session)
 }
 
 /* Acquire and release on fresh names beside the live ones; pairs a second. */
-static double run_pairs(struct load *load, uint64_t pairs)
+static double run_pairs(struct core_load *load, uint64_t pairs)
 {
     uint64_t session = UINT32_MAX; /* one of its own */
     if (load->in_session) {
@@ -212,7 +212,7 @@ struct snapshot_times {
 };
 
 /* Restoring is measured with the writing that feeds it, which is then taken off. */
-static struct snapshot_times run_snapshot(const struct load *load)
+static struct snapshot_times run_snapshot(const struct core_load *load)
 {
     struct snapshot_times t = {0, 0, 0};
     double start = seconds_now();
@@ -258,7 +258,7 @@ static void seconds_figure(const char *key, double value, const char *text)
 static void measure_million(bool in_session)
 {
     const uint64_t locks = 1000000;
-    struct load *load = load_new(locks, in_session);
+    struct core_load *load = load_new(locks, in_session);
     struct core_stats stats;
     core_stats(load->core, &stats);
     double bytes = (double)stats.bytes / (double)locks;
@@ -284,7 +284,7 @@ static void measure_growth(uint64_t largest)
     double first_ns = 0;
     double last_ratio = 0;
     for (uint64_t locks = 1000; locks <= largest; locks *= 10) {
-        struct load *load = load_new(locks, true);
+        struct core_load *load = load_new(locks, true);
         double ns = 1e9 / run_pairs(load, 1000000);
         load_close(load);
         first_ns = first_ns == 0 ? ns : first_ns;

@@ -31,7 +31,7 @@ enum {
 static const char script[] = "if redis.call(\"get\",KEYS[1]) == ARGV[1] then "
                              "return redis.call(\"del\",KEYS[1]) else return 0 end";
 
-struct link {
+struct redlock_link {
     struct redlock_client *client;
     int fd;
     uint64_t answers; /* so far: 2 for each cycle */
@@ -46,7 +46,7 @@ struct redlock_client {
     bool is_releasing;
     unsigned votes; /* of this step */
     uint64_t started_ns;
-    struct link links[SERVERS_MAX];
+    struct redlock_link links[SERVERS_MAX];
 };
 
 struct redlock {
@@ -142,7 +142,7 @@ static void on_vote(struct redlock_client *c, uint64_t answer)
     }
 }
 
-static void on_line(struct link *k, const char *line, size_t len)
+static void on_line(struct redlock_link *k, const char *line, size_t len)
 {
     uint64_t answer = k->answers++;
     bool yes = answer % 2 == 0 ? len == 3 && memcmp(line, "+OK", 3) == 0
@@ -156,7 +156,7 @@ static void on_line(struct link *k, const char *line, size_t len)
     }
 }
 
-static void on_readable(struct link *k)
+static void on_readable(struct redlock_link *k)
 {
     ssize_t got = recv(k->fd, k->in + k->in_len, IN_MAX - k->in_len, MSG_DONTWAIT);
     if (got <= 0) {
@@ -185,7 +185,7 @@ static bool connect_client(struct redlock_client *c)
     struct redlock *l = c->load;
     for (unsigned i = 0; i < l->targets->count; i++) {
         const struct bench_target *target = &l->targets->at[i];
-        struct link *k = &c->links[i];
+        struct redlock_link *k = &c->links[i];
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = k};
         int on = 1;
         k->client = c;

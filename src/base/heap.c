@@ -19,7 +19,7 @@ enum {
 /* Avoids overflow in the arithmetic on positions. */
 static const uint32_t max_count = UINT32_MAX - HEAP_ARITY;
 
-struct entry {
+struct heap_entry {
     uint64_t at;
     ref who;
 };
@@ -44,14 +44,14 @@ static struct heap_group *group_at(const struct heap *h, uint32_t group)
     return &h->segments[group >> HEAP_SEGMENT_SHIFT][group & (HEAP_SEGMENT_GROUPS - 1)];
 }
 
-static struct entry load(const struct heap *h, uint32_t position)
+static struct heap_entry load(const struct heap *h, uint32_t position)
 {
     const struct heap_group *g = group_at(h, group_of(position));
     uint32_t lane = lane_of(position);
-    return (struct entry){g->at[lane], g->who[lane]};
+    return (struct heap_entry){g->at[lane], g->who[lane]};
 }
 
-static void store(struct heap *h, uint32_t position, struct entry e)
+static void store(struct heap *h, uint32_t position, struct heap_entry e)
 {
     struct heap_group *g = group_at(h, group_of(position));
     uint32_t lane = lane_of(position);
@@ -59,23 +59,23 @@ static void store(struct heap *h, uint32_t position, struct entry e)
     g->who[lane] = e.who;
 }
 
-static void move_to(struct heap *h, uint32_t position, struct entry e)
+static void move_to(struct heap *h, uint32_t position, struct heap_entry e)
 {
     store(h, position, e);
     h->ops->moved(h->ctx, e.who, position);
 }
 
-static bool is_before(const struct heap *h, struct entry a, struct entry b)
+static bool is_before(const struct heap *h, struct heap_entry a, struct heap_entry b)
 {
     return a.at != b.at ? a.at < b.at : h->ops->before(h->ctx, a.who, b.who);
 }
 
 /* Moves parents down into the hole until `e` fits; returns the final hole. */
-static uint32_t hole_up(struct heap *h, uint32_t hole, struct entry e)
+static uint32_t hole_up(struct heap *h, uint32_t hole, struct heap_entry e)
 {
     while (hole != ROOT) {
         uint32_t parent = group_of(hole);
-        struct entry above = load(h, parent);
+        struct heap_entry above = load(h, parent);
         if (!is_before(h, e, above))
             break;
         move_to(h, hole, above);
@@ -85,16 +85,16 @@ static uint32_t hole_up(struct heap *h, uint32_t hole, struct entry e)
 }
 
 /* Moves the first of the children up into the hole until `e` fits. */
-static uint32_t hole_down(struct heap *h, uint32_t hole, struct entry e)
+static uint32_t hole_down(struct heap *h, uint32_t hole, struct heap_entry e)
 {
     uint32_t last_group = group_of(h->count);
     while (hole <= last_group) {
         const struct heap_group *g = group_at(h, hole);
         uint32_t lanes = hole < last_group ? HEAP_ARITY : lane_of(h->count) + 1;
         uint32_t best = 0;
-        struct entry child = {g->at[0], g->who[0]};
+        struct heap_entry child = {g->at[0], g->who[0]};
         for (uint32_t lane = 1; lane < lanes; lane++) {
-            struct entry sibling = {g->at[lane], g->who[lane]};
+            struct heap_entry sibling = {g->at[lane], g->who[lane]};
             if (is_before(h, sibling, child)) {
                 child = sibling;
                 best = lane;
@@ -109,7 +109,7 @@ static uint32_t hole_down(struct heap *h, uint32_t hole, struct entry e)
 }
 
 /* Places `e`, which was at `from` (0: not in the heap), starting with a hole at `hole`. */
-static void settle(struct heap *h, uint32_t hole, struct entry e, uint32_t from)
+static void settle(struct heap *h, uint32_t hole, struct heap_entry e, uint32_t from)
 {
     uint32_t position = hole_up(h, hole, e);
     if (position == hole)
@@ -169,7 +169,7 @@ void heap_insert(struct heap *h, uint64_t at, ref who)
     if (h->segment_count < segments_for(h->count + 1))
         add_segment(h);
     h->count++;
-    struct entry e = {at, who};
+    struct heap_entry e = {at, who};
     move_to(h, hole_up(h, h->count, e), e);
 }
 
@@ -178,7 +178,7 @@ void heap_remove(struct heap *h, uint32_t position)
     hf_assert(position >= 1 && position <= h->count);
     ref removed = load(h, position).who;
     uint32_t last = h->count;
-    struct entry moving = load(h, last);
+    struct heap_entry moving = load(h, last);
     h->count--;
     if (position != last)
         settle(h, position, moving, last);
@@ -191,7 +191,7 @@ void heap_remove(struct heap *h, uint32_t position)
 void heap_change(struct heap *h, uint32_t position, uint64_t at)
 {
     hf_assert(position >= 1 && position <= h->count);
-    settle(h, position, (struct entry){at, load(h, position).who}, position);
+    settle(h, position, (struct heap_entry){at, load(h, position).who}, position);
 }
 
 uint64_t heap_at(const struct heap *h, uint32_t position)

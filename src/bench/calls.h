@@ -12,7 +12,7 @@
 
 struct bench_call {
     struct bench_slot *slot;
-    struct http2_stream *stream; /* NULL: none */
+    struct http2_client_stream *stream; /* NULL: none */
     struct grpc_reader reader;
     int status; /* of gRPC; -1: not received */
     char code[BENCH_CODE];

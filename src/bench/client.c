@@ -5,12 +5,12 @@
 
 #include "bench/load_state.h"
 
-static const struct bench_protocol *protocol_of(const struct client *c)
+static const struct bench_protocol *protocol_of(const struct bench_client *c)
 {
     return c->load->settings->protocol;
 }
 
-static void send_request(struct client *c, const struct bench_request *what, uint64_t now_ns)
+static void send_request(struct bench_client *c, const struct bench_request *what, uint64_t now_ns)
 {
     c->verb = what->verb;
     c->waits_for_answer = true;
@@ -19,14 +19,14 @@ static void send_request(struct client *c, const struct bench_request *what, uin
     protocol_of(c)->request(c->line->protocol, c->slot, what, &c->line->out);
 }
 
-static void send_session_request(struct client *c, enum bench_verb verb, const char *id,
+static void send_session_request(struct bench_client *c, enum bench_verb verb, const char *id,
                                  uint64_t now_ns)
 {
     struct bench_request what = {.verb = verb, .session = slice_of(id)};
     send_request(c, &what, now_ns);
 }
 
-static void send_open(struct client *c, uint64_t ttl_ms, uint64_t now_ns)
+static void send_open(struct bench_client *c, uint64_t ttl_ms, uint64_t now_ns)
 {
     char client[32];
     (void)snprintf(client, sizeof(client), "bench-%08" PRIx32 "-%" PRIu32, c->load->run, c->number);
@@ -34,7 +34,7 @@ static void send_open(struct client *c, uint64_t ttl_ms, uint64_t now_ns)
     send_request(c, &what, now_ns);
 }
 
-static void arrive_at_gate(struct client *c)
+static void arrive_at_gate(struct bench_client *c)
 {
     if (!c->at_gate) {
         c->at_gate = true;
@@ -52,7 +52,7 @@ static uint64_t held_ttl_ms(const struct bench_settings *s)
     return ttl_ms < 86400000 ? ttl_ms : 86400000;
 }
 
-static bool begin_held_session(struct client *c, uint64_t now_ns)
+static bool begin_held_session(struct bench_client *c, uint64_t now_ns)
 {
     struct load *l = c->load;
     if (l->held_taken == l->held_sessions) {
@@ -73,7 +73,7 @@ static uint64_t held_share(const struct load *l, uint32_t session)
     return left < BENCH_HELD_PER_SESSION ? left : BENCH_HELD_PER_SESSION;
 }
 
-static bool continue_holding(struct client *c, uint64_t now_ns)
+static bool continue_holding(struct bench_client *c, uint64_t now_ns)
 {
     struct load *l = c->load;
     if (!c->is_held_work || c->held_locks == held_share(l, c->held_session)) {
@@ -94,7 +94,7 @@ static bool continue_holding(struct client *c, uint64_t now_ns)
     return true;
 }
 
-static void on_held_answer(struct client *c, const struct bench_answer *answer)
+static void on_held_answer(struct bench_client *c, const struct bench_answer *answer)
 {
     struct load *l = c->load;
     if (c->verb == BENCH_OPEN) {
@@ -106,7 +106,7 @@ static void on_held_answer(struct client *c, const struct bench_answer *answer)
     }
 }
 
-static bool close_held_session(struct client *c, uint64_t now_ns)
+static bool close_held_session(struct bench_client *c, uint64_t now_ns)
 {
     struct load *l = c->load;
     while (l->held_taken > 0) {
@@ -122,7 +122,7 @@ static bool close_held_session(struct client *c, uint64_t now_ns)
 
 /* ---- cycles ---- */
 
-static void make_name(struct client *c)
+static void make_name(struct bench_client *c)
 {
     if (c->load->settings->contended) {
         (void)snprintf(c->name, sizeof(c->name), "bench/%08" PRIx32 "/contended", c->load->run);
@@ -132,7 +132,7 @@ static void make_name(struct client *c)
                    c->load->run, c->number, c->cycle++);
 }
 
-static void begin_cycle(struct client *c, uint64_t now_ns)
+static void begin_cycle(struct bench_client *c, uint64_t now_ns)
 {
     const struct bench_settings *s = c->load->settings;
     if (c->due_ns > now_ns) {
@@ -152,7 +152,7 @@ static void begin_cycle(struct client *c, uint64_t now_ns)
     }
 }
 
-static void release(struct client *c, uint64_t now_ns)
+static void release(struct bench_client *c, uint64_t now_ns)
 {
     struct bench_request what = {.verb = BENCH_RELEASE,
                                  .session = slice_of(c->session),
@@ -177,7 +177,7 @@ static void measure_handover(struct load *l, uint64_t now_ns)
     }
 }
 
-static void measure(struct client *c, const struct bench_answer *answer, uint64_t now_ns)
+static void measure(struct bench_client *c, const struct bench_answer *answer, uint64_t now_ns)
 {
     struct bench_result *r = c->load->result;
     if (c->load->phase != PHASE_MEASURE || !answer->fine) {
@@ -196,7 +196,7 @@ static void measure(struct client *c, const struct bench_answer *answer, uint64_
 
 /* ---- steps ---- */
 
-static void next_cycle_step(struct client *c, uint64_t now_ns)
+static void next_cycle_step(struct bench_client *c, uint64_t now_ns)
 {
     if (c->session[0] == '\0') {
         send_open(c, load_ttl_ms(c->load->settings), now_ns);
@@ -214,7 +214,7 @@ static void next_cycle_step(struct client *c, uint64_t now_ns)
 
 /* Acquires the held locks first and opens the session of the client last, because it gets no
  * keep-alives until then. With very many clients, they start at ARRIVALS per second. */
-static void prepare(struct client *c, uint64_t now_ns)
+static void prepare(struct bench_client *c, uint64_t now_ns)
 {
     uint64_t due_ns = c->load->phase_ns + c->number * SECOND / ARRIVALS;
     if (c->number > ARRIVALS && due_ns > now_ns) {
@@ -230,7 +230,7 @@ static void prepare(struct client *c, uint64_t now_ns)
     }
 }
 
-static void close_sessions(struct client *c, uint64_t now_ns)
+static void close_sessions(struct bench_client *c, uint64_t now_ns)
 {
     c->is_held_work = false;
     if (c->session[0] != '\0') {
@@ -240,7 +240,7 @@ static void close_sessions(struct client *c, uint64_t now_ns)
     }
 }
 
-void client_next(struct client *c)
+void client_next(struct bench_client *c)
 {
     uint64_t now_ns = bench_now_ns();
     if (c->line->state != LINE_UP && c->load->phase == PHASE_CLOSE) {
@@ -266,7 +266,8 @@ void client_next(struct client *c)
     }
 }
 
-static void on_own_answer(struct client *c, const struct bench_answer *answer, uint64_t now_ns)
+static void on_own_answer(struct bench_client *c, const struct bench_answer *answer,
+                          uint64_t now_ns)
 {
     switch (c->verb) {
     case BENCH_OPEN:
@@ -301,7 +302,7 @@ static bool may_be_repeated(const struct bench_answer *answer)
 /* If the request may be repeated, the client keeps its lock and repeats it. Else a lock whose release
  * failed remains until the session ends, and a lost session is opened again. A session that
  * fails to close may have ended already. */
-static void on_refusal(struct client *c, const struct bench_answer *answer, uint64_t now_ns)
+static void on_refusal(struct bench_client *c, const struct bench_answer *answer, uint64_t now_ns)
 {
     bool repeats = may_be_repeated(answer);
     if (!repeats || c->load->phase != PHASE_PREPARE) {
@@ -316,7 +317,7 @@ static void on_refusal(struct client *c, const struct bench_answer *answer, uint
     load_set_timer(c->load, &c->timer, c->number + 1, now_ns + ERROR_PAUSE_MS * MS);
 }
 
-void client_on_answer(struct client *c, const struct bench_answer *answer)
+void client_on_answer(struct bench_client *c, const struct bench_answer *answer)
 {
     uint64_t now_ns = bench_now_ns();
     if (!c->waits_for_answer) {
@@ -339,7 +340,7 @@ void client_on_answer(struct client *c, const struct bench_answer *answer)
     client_next(c);
 }
 
-void client_on_loss(struct client *c)
+void client_on_loss(struct bench_client *c)
 {
     c->waits_for_answer = false;
     c->token = 0;

@@ -11,7 +11,7 @@
 
 enum { HEAD_MAX = 16 << 10, BODY_MAX = 1 << 20 };
 
-struct http {
+struct bench_http {
     const char *host;
     enum bench_verb verb; /* of the request that is outstanding */
 };
@@ -19,14 +19,14 @@ struct http {
 static void *http_open(const char *host, uint32_t slots)
 {
     hf_assert(slots == 1);
-    struct http *h = memory_alloc(memory_system(), sizeof(*h));
-    *h = (struct http){.host = host};
+    struct bench_http *h = memory_alloc(memory_system(), sizeof(*h));
+    *h = (struct bench_http){.host = host};
     return h;
 }
 
 static void http_close(void *state)
 {
-    memory_free(memory_system(), state, sizeof(struct http));
+    memory_free(memory_system(), state, sizeof(struct bench_http));
 }
 
 static void http_begin(void *state, struct buffer *out)
@@ -96,7 +96,7 @@ static void write_line(struct buffer *out, const struct bench_request *call)
 static void http_request(void *state, uint32_t slot, const struct bench_request *call,
                          struct buffer *out)
 {
-    struct http *h = state;
+    struct bench_http *h = state;
     char body[512];
     char head[160];
     hf_assert(slot == 0);
@@ -182,7 +182,7 @@ static void set_failure(int status, struct slice body, struct bench_answer *a)
     }
 }
 
-static void report_answer(const struct http *h, int status, struct slice body,
+static void report_answer(const struct bench_http *h, int status, struct slice body,
                           bench_answer_fn *on_answer, void *ctx)
 {
     struct bench_answer a = {.fine = status == 200 || status == 201};
@@ -236,7 +236,7 @@ static size_t http_receive(void *state, struct slice bytes, struct buffer *out,
 {
     static const char version[] = "HTTP/1.1 ";
     (void)out;
-    struct http *h = state;
+    struct bench_http *h = state;
     const char *end = find(bytes, "\r\n\r\n");
     if (end == NULL) {
         *problem = bytes.len > HEAD_MAX ? "the head of the answer has no end" : NULL;

@@ -108,7 +108,7 @@ static void run_timers(struct load *l)
     while (heap_min_at(&l->timers) <= now_ns) {
         ref who = heap_min(&l->timers);
         if (who <= clients) {
-            struct client *c = &l->clients[who - 1];
+            struct bench_client *c = &l->clients[who - 1];
             load_set_timer(l, &c->timer, who, UINT64_MAX);
             client_next(c);
             line_flush(c->line);
@@ -226,7 +226,7 @@ static void check_overdue(struct load *l, uint64_t now_ns)
     const struct bench_settings *s = l->settings;
     uint64_t patience_ms = s->contended ? load_ttl_ms(s) : REQUEST_MS;
     for (uint32_t i = 0; i < s->clients; i++) {
-        struct client *c = &l->clients[i];
+        struct bench_client *c = &l->clients[i];
         if (c->waits_for_answer && c->line->state == LINE_UP &&
             now_ns > c->sent_ns + patience_ms * MS) {
             line_give_up(c->line, "no_answer", "a request was not answered in time");
@@ -318,7 +318,8 @@ static void open_clients(struct load *l)
         s->first_client = next;
         s->clients = clients / lines + (i < clients % lines ? 1 : 0);
         for (uint32_t slot = 0; slot < s->clients; slot++, next++) {
-            l->clients[next] = (struct client){.load = l, .line = s, .number = next, .slot = slot};
+            l->clients[next] =
+                (struct bench_client){.load = l, .line = s, .number = next, .slot = slot};
         }
         bool opened = line_open(s);
         hf_assert(opened);

@@ -31,7 +31,7 @@ struct held_session {
     char id[BENCH_SESSION];
 };
 
-struct client {
+struct bench_client {
     struct load *load;
     struct line *line;
     uint32_t number; /* from 0 */
@@ -87,7 +87,7 @@ struct load {
     int timer_fd;
     uint64_t timer_ns;
     struct heap timers; /* refs: clients from 1, then lines */
-    struct client *clients;
+    struct bench_client *clients;
     struct line *lines;
     uint32_t at_gate;
     struct held_session *held;
@@ -112,10 +112,10 @@ void load_error(struct load *l, const char *code, const char *message);
 void load_set_timer(struct load *l, uint32_t *position, ref who, uint64_t at_ns);
 
 /* client.c */
-void client_next(struct client *c);
-void client_on_answer(struct client *c, const struct bench_answer *answer);
+void client_next(struct bench_client *c);
+void client_on_answer(struct bench_client *c, const struct bench_answer *answer);
 /* The connection of the client, and with it the outstanding request, is lost. */
-void client_on_loss(struct client *c);
+void client_on_loss(struct bench_client *c);
 
 /* line.c */
 bool line_open(struct line *s);

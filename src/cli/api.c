@@ -103,7 +103,7 @@ static void keep_refusal(struct api *api, unsigned index, struct http *h, int64_
     buffer_close(&text);
 }
 
-static enum attempt attempt(struct api *api, unsigned index, const struct api_request *request,
+static enum attempt attempt(struct api *api, unsigned index, const struct cli_request *request,
                             int64_t deadline_ms, struct http *h)
 {
     int64_t now_ms = clock_boot_ms();
@@ -137,7 +137,7 @@ static int64_t share(int64_t deadline_ms, unsigned endpoints_left)
 
 /* Returns 0 if `h` has the head of an answer, else the exit code. If an endpoint answers 503, tries
  * all of them again until the deadline: an election takes less than a second. */
-static int try_all(struct api *api, const struct api_request *request, int64_t deadline_ms,
+static int try_all(struct api *api, const struct cli_request *request, int64_t deadline_ms,
                    struct http *h)
 {
     for (;;) {
@@ -202,7 +202,7 @@ static int fail_refused(const struct api *api, int status, const struct json_t *
                                             : EXIT_FAILED;
 }
 
-int api_call(struct api *api, const struct api_request *request, struct api_answer *answer)
+int api_call(struct api *api, const struct cli_request *request, struct api_answer *answer)
 {
     struct http h;
     int64_t deadline_ms = clock_boot_ms() + (int64_t)api->timeout_ms;
@@ -225,13 +225,13 @@ int api_call(struct api *api, const struct api_request *request, struct api_answ
 
 int api_get(struct api *api, const char *target, struct api_answer *answer)
 {
-    struct api_request request = {"GET", target, slice_make(NULL, 0), API_REPEAT};
+    struct cli_request request = {"GET", target, slice_make(NULL, 0), API_REPEAT};
     return api_call(api, &request, answer);
 }
 
 int api_stream(struct api *api, const char *target, struct http *http)
 {
-    struct api_request request = {"GET", target, slice_make(NULL, 0), API_REPEAT};
+    struct cli_request request = {"GET", target, slice_make(NULL, 0), API_REPEAT};
     int64_t deadline_ms = clock_boot_ms() + (int64_t)api->timeout_ms;
     int code = try_all(api, &request, deadline_ms, http);
     if (code != 0 || http->status == 200) {

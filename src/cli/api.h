@@ -28,7 +28,7 @@ enum api_repeat {
     API_ONCE,   /* try another endpoint only if this one certainly did nothing */
 };
 
-struct api_request {
+struct cli_request {
     const char *method;
     const char *target;
     struct slice body; /* JSON, may be empty */
@@ -42,7 +42,7 @@ struct api_answer {
 
 /* Returns 0 for status 200; the caller closes the answer. Else prints the problem and returns the
  * exit code; there is nothing to close. */
-int api_call(struct api *api, const struct api_request *request, struct api_answer *answer);
+int api_call(struct api *api, const struct cli_request *request, struct api_answer *answer);
 int api_get(struct api *api, const char *target, struct api_answer *answer);
 void api_answer_close(struct api_answer *answer);
 

@@ -5,12 +5,12 @@
 #include "cli/exits.h"
 #include "cli/human.h"
 
-struct options {
+struct audit_settings {
     struct cli_common common;
 };
 
 const struct cli_option audit_options[] = {
-    CLI_COMMON_OPTIONS(struct options),
+    CLI_COMMON_OPTIONS(struct audit_settings),
     CLI_OPTIONS_END,
 };
 
@@ -38,7 +38,7 @@ static void print_table(const struct api_pages *pages)
 
 int audit_main(int count, char **arguments)
 {
-    struct options o = {CLI_COMMON_DEFAULT};
+    struct audit_settings o = {CLI_COMMON_DEFAULT};
     struct cli_words words;
     struct api api;
     struct api_pages pages;

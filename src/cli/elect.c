@@ -10,7 +10,7 @@
 #include "cli/say.h"
 #include "cli/wrap.h"
 
-struct options {
+struct elect_settings {
     struct cli_common common;
     struct wrap_options wrap;
     bool listen;
@@ -19,7 +19,7 @@ struct options {
     uint64_t changes;
 };
 
-#define AT(member) offsetof(struct options, member)
+#define AT(member) offsetof(struct elect_settings, member)
 
 const struct cli_option elect_options[] = {
     {"listen", 0, CLI_FLAG, AT(listen), NULL, "do not take part: print the leader and each change"},
@@ -39,12 +39,12 @@ const struct cli_option elect_options[] = {
     {"status-fd", 0, CLI_NUMBER, AT(wrap.status_fd), "N",
      "at the end, write a JSON line to it: acquired, token, lost, child_exit, reason"},
     {"verbose", 'v', CLI_FLAG, AT(wrap.is_verbose), NULL, "print events to stderr"},
-    CLI_COMMON_OPTIONS(struct options),
+    CLI_COMMON_OPTIONS(struct elect_settings),
     CLI_OPTIONS_END,
 };
 
 /* Without a command, stdout reports that this client is elected. */
-static void announce(const struct options *o, const char *name, uint64_t epoch)
+static void announce(const struct elect_settings *o, const char *name, uint64_t epoch)
 {
     if (o->common.json) {
         printf("{\"elected\":true,\"epoch\":%" PRIu64 "}\n", epoch);
@@ -54,7 +54,8 @@ static void announce(const struct options *o, const char *name, uint64_t epoch)
     (void)fflush(stdout);
 }
 
-static int run(struct options *o, const char *name, const char *value, struct program *program)
+static int run(struct elect_settings *o, const char *name, const char *value,
+               struct program *program)
 {
     struct wrap w;
     struct hf_lock_options lock = HF_LOCK_OPTIONS;
@@ -85,9 +86,9 @@ static int run(struct options *o, const char *name, const char *value, struct pr
 
 int elect_main(int count, char **arguments)
 {
-    struct options o = {.common = CLI_COMMON_DEFAULT,
-                        .wrap = {.ttl_ms = 30000, .conflict = EXIT_NOT_ACQUIRED},
-                        .wait_ms = UINT64_MAX};
+    struct elect_settings o = {.common = CLI_COMMON_DEFAULT,
+                               .wrap = {.ttl_ms = 30000, .conflict = EXIT_NOT_ACQUIRED},
+                               .wait_ms = UINT64_MAX};
     struct cli_words words;
     struct program program;
     if (!cli_options_read("elect", elect_options, CLI_ANY_ORDER, count, arguments, &o, &words) ||

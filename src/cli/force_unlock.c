@@ -6,7 +6,7 @@
 #include "cli/human.h"
 #include "cli/operate.h"
 
-struct options {
+struct force_unlock_settings {
     struct cli_common common;
     const char *reason;
     const char *actor;
@@ -14,19 +14,19 @@ struct options {
 };
 
 const struct cli_option force_unlock_options[] = {
-    {"reason", 'r', CLI_TEXT, offsetof(struct options, reason), "TEXT",
+    {"reason", 'r', CLI_TEXT, offsetof(struct force_unlock_settings, reason), "TEXT",
      "reason, for the audit record; required"},
-    {"now", 0, CLI_FLAG, offsetof(struct options, now), NULL,
+    {"now", 0, CLI_FLAG, offsetof(struct force_unlock_settings, now), NULL,
      "skip the lock-delay: another client can acquire it while the holder still runs"},
-    {"actor", 0, CLI_TEXT, offsetof(struct options, actor), "NAME",
+    {"actor", 0, CLI_TEXT, offsetof(struct force_unlock_settings, actor), "NAME",
      "name of the operator, for the audit record (default: USER@HOST)"},
-    CLI_COMMON_OPTIONS(struct options),
+    CLI_COMMON_OPTIONS(struct force_unlock_settings),
     CLI_OPTIONS_END,
 };
 
 int force_unlock_main(int count, char **arguments)
 {
-    struct options o = {.common = CLI_COMMON_DEFAULT};
+    struct force_unlock_settings o = {.common = CLI_COMMON_DEFAULT};
     struct cli_words words;
     struct api api;
     struct api_answer answer;

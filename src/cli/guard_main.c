@@ -15,7 +15,7 @@
 #include "cli/guard_cgroup.h"
 #include "cli/guard_child.h"
 
-enum state { IDLE, RUNNING, ENDING, KILLING };
+enum guard_state { IDLE, RUNNING, ENDING, KILLING };
 
 enum {
     KILL_AGAIN_MS = 20, /* descendants become our children one generation after the other */
@@ -24,7 +24,7 @@ enum {
 
 struct guarding {
     const struct guard_plan *plan;
-    enum state state;
+    enum guard_state state;
     struct guard_shared *shared;
     int wrapper; /* the socket; -1: the wrapper is gone */
     int standby; /* readable if the standby is gone; -1: that was handled */

@@ -11,7 +11,7 @@
 
 enum { NAMES_TEXT = 64 * 514, NAMES_MAX = 64 };
 
-struct options {
+struct lock_settings {
     struct cli_common common;
     struct wrap_options wrap;
     bool no_wait;
@@ -26,7 +26,7 @@ struct options {
     const char *command;
 };
 
-#define AT(member) offsetof(struct options, member)
+#define AT(member) offsetof(struct lock_settings, member)
 
 const struct cli_option lock_options[] = {
     {"nonblock", 'n', CLI_FLAG, AT(no_wait), NULL, "do not wait: exit with 75 if it is held"},
@@ -52,8 +52,8 @@ const struct cli_option lock_options[] = {
     {"detect-deadlock", 0, CLI_FLAG, AT(detect_deadlock), NULL,
      "fail instead of waiting if waiting would be a deadlock"},
     {"verbose", 'v', CLI_FLAG, AT(wrap.is_verbose), NULL, "print events to stderr"},
-    CLI_ENDPOINTS_OPTION(struct options),
-    CLI_TIMEOUT_OPTION(struct options),
+    CLI_ENDPOINTS_OPTION(struct lock_settings),
+    CLI_TIMEOUT_OPTION(struct lock_settings),
     CLI_OPTIONS_END,
 };
 
@@ -64,7 +64,7 @@ static bool fail(const char *problem)
     return false;
 }
 
-static bool check(struct options *o)
+static bool check(struct lock_settings *o)
 {
     if (o->is_shared && o->is_exclusive) {
         return fail("-s and -x cannot be combined");
@@ -88,7 +88,7 @@ static bool check(struct options *o)
 
 /* Splits the words into names and the command. Without `--` it is as in flock(1): one name, then
  * the command. */
-static bool split(struct options *o, struct cli_words *words, int *names)
+static bool split(struct lock_settings *o, struct cli_words *words, int *names)
 {
     *names = words->separator >= 0 ? words->separator : words->count > 0 ? 1 : 0;
     if (words->separator < 0 && words->count == 3 && o->command == NULL &&
@@ -131,7 +131,8 @@ static void join(char *out, size_t size, char **items, int count)
     }
 }
 
-static int run(struct options *o, const char *const *names, size_t count, struct program *program)
+static int run(struct lock_settings *o, const char *const *names, size_t count,
+               struct program *program)
 {
     struct wrap w;
     struct hf_lock_options lock = HF_LOCK_OPTIONS;
@@ -166,9 +167,9 @@ static int run(struct options *o, const char *const *names, size_t count, struct
 int lock_main(int count, char **arguments)
 {
     static char joined[NAMES_TEXT];
-    struct options o = {.common = CLI_COMMON_DEFAULT,
-                        .wrap = {.ttl_ms = 30000, .conflict = EXIT_NOT_ACQUIRED},
-                        .wait_ms = UINT64_MAX};
+    struct lock_settings o = {.common = CLI_COMMON_DEFAULT,
+                              .wrap = {.ttl_ms = 30000, .conflict = EXIT_NOT_ACQUIRED},
+                              .wait_ms = UINT64_MAX};
     struct cli_words words;
     struct program program;
     int name_count;

@@ -7,12 +7,12 @@
 #include "cli/exits.h"
 #include "cli/human.h"
 
-struct options {
+struct ls_settings {
     struct cli_common common;
 };
 
 const struct cli_option ls_options[] = {
-    CLI_COMMON_OPTIONS(struct options),
+    CLI_COMMON_OPTIONS(struct ls_settings),
     CLI_OPTIONS_END,
 };
 
@@ -90,7 +90,7 @@ static void print_table(const struct api_pages *pages)
 
 int ls_main(int count, char **arguments)
 {
-    struct options o = {CLI_COMMON_DEFAULT};
+    struct ls_settings o = {CLI_COMMON_DEFAULT};
     struct cli_words words;
     struct api api;
     if (!cli_options_read("ls", ls_options, CLI_ANY_ORDER, count, arguments, &o, &words) ||

@@ -9,18 +9,18 @@
 #include "cli/say.h"
 #include "server/config_value.h"
 
-struct options {
+struct member_settings {
     struct cli_common common;
     bool no_wait;
     uint64_t wait_ms;
 };
 
 const struct cli_option member_options[] = {
-    {"wait", 'w', CLI_DURATION, offsetof(struct options, wait_ms), "DURATION",
+    {"wait", 'w', CLI_DURATION, offsetof(struct member_settings, wait_ms), "DURATION",
      "time to wait for the change to take effect and for a new node to catch up (default: 60s)"},
-    {"no-wait", 0, CLI_FLAG, offsetof(struct options, no_wait), NULL,
+    {"no-wait", 0, CLI_FLAG, offsetof(struct member_settings, no_wait), NULL,
      "start the change and do not wait for it"},
-    CLI_COMMON_OPTIONS(struct options),
+    CLI_COMMON_OPTIONS(struct member_settings),
     CLI_OPTIONS_END,
 };
 
@@ -99,14 +99,14 @@ static int begin(struct api *api, const struct verb *v, uint64_t id, const char 
     }
     json_write_close(&w);
     bool is_delete = v->goal == MEMBER_GONE;
-    struct api_request request = {is_delete ? "DELETE" : "POST", target,
+    struct cli_request request = {is_delete ? "DELETE" : "POST", target,
                                   is_delete ? slice_make(NULL, 0) : buffer_bytes(&body), API_ONCE};
     int code = api_call(api, &request, answer);
     buffer_close(&body);
     return code;
 }
 
-static int change(struct api *api, const struct options *o, const struct verb *v,
+static int change(struct api *api, const struct member_settings *o, const struct verb *v,
                   const struct cli_words *words)
 {
     uint64_t id = 0;
@@ -133,7 +133,7 @@ static int change(struct api *api, const struct options *o, const struct verb *v
 
 int member_main(int count, char **arguments)
 {
-    struct options o = {.common = CLI_COMMON_DEFAULT, .wait_ms = 60000};
+    struct member_settings o = {.common = CLI_COMMON_DEFAULT, .wait_ms = 60000};
     struct cli_words words;
     struct api api;
     if (!cli_options_read("member", member_options, CLI_ANY_ORDER, count, arguments, &o, &words)) {

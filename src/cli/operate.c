@@ -61,7 +61,7 @@ int operate_call(struct api *api, const struct operate *o, struct api_answer *an
     buffer_init(&body, memory_system(), 64 << 10);
     write_target(o, &target);
     write_body(o, &body);
-    struct api_request request = {"POST", (const char *)buffer_bytes(&target).data,
+    struct cli_request request = {"POST", (const char *)buffer_bytes(&target).data,
                                   buffer_bytes(&body), API_REPEAT};
     int code = api_call(api, &request, answer);
     buffer_close(&target);

@@ -6,7 +6,7 @@
 #include "cli/exits.h"
 #include "cli/operate.h"
 
-struct options {
+struct reset_fence_settings {
     struct cli_common common;
     const char *reason;
     const char *actor;
@@ -15,21 +15,21 @@ struct options {
 };
 
 const struct cli_option reset_fence_options[] = {
-    {"reason", 'r', CLI_TEXT, offsetof(struct options, reason), "TEXT",
+    {"reason", 'r', CLI_TEXT, offsetof(struct reset_fence_settings, reason), "TEXT",
      "reason, for the audit record; required"},
-    {"token", 0, CLI_NUMBER, offsetof(struct options, token), "TOKEN",
+    {"token", 0, CLI_NUMBER, offsetof(struct reset_fence_settings, token), "TOKEN",
      "lowest token to accept (default: above all tokens issued so far)"},
-    {"slot", 0, CLI_NUMBER, offsetof(struct options, slot), "N",
+    {"slot", 0, CLI_NUMBER, offsetof(struct reset_fence_settings, slot), "N",
      "slot of a semaphore (default: 0)"},
-    {"actor", 0, CLI_TEXT, offsetof(struct options, actor), "NAME",
+    {"actor", 0, CLI_TEXT, offsetof(struct reset_fence_settings, actor), "NAME",
      "name of the operator, for the audit record (default: USER@HOST)"},
-    CLI_COMMON_OPTIONS(struct options),
+    CLI_COMMON_OPTIONS(struct reset_fence_settings),
     CLI_OPTIONS_END,
 };
 
 int reset_fence_main(int count, char **arguments)
 {
-    struct options o = {.common = CLI_COMMON_DEFAULT};
+    struct reset_fence_settings o = {.common = CLI_COMMON_DEFAULT};
     struct cli_words words;
     struct api api;
     struct api_answer answer;

@@ -7,7 +7,7 @@
 #include "cli/human.h"
 #include "cli/operate.h"
 
-struct options {
+struct revoke_settings {
     struct cli_common common;
     const char *reason;
     const char *actor;
@@ -15,19 +15,19 @@ struct options {
 };
 
 const struct cli_option revoke_options[] = {
-    {"reason", 'r', CLI_TEXT, offsetof(struct options, reason), "TEXT",
+    {"reason", 'r', CLI_TEXT, offsetof(struct revoke_settings, reason), "TEXT",
      "reason, for the holders and the audit record; required"},
-    {"deadline", 'd', CLI_DURATION, offsetof(struct options, deadline_ms), "DURATION",
+    {"deadline", 'd', CLI_DURATION, offsetof(struct revoke_settings, deadline_ms), "DURATION",
      "time until the lock is taken away (default: 30s)"},
-    {"actor", 0, CLI_TEXT, offsetof(struct options, actor), "NAME",
+    {"actor", 0, CLI_TEXT, offsetof(struct revoke_settings, actor), "NAME",
      "name of the operator, for the audit record (default: USER@HOST)"},
-    CLI_COMMON_OPTIONS(struct options),
+    CLI_COMMON_OPTIONS(struct revoke_settings),
     CLI_OPTIONS_END,
 };
 
 int revoke_main(int count, char **arguments)
 {
-    struct options o = {.common = CLI_COMMON_DEFAULT, .deadline_ms = 30000};
+    struct revoke_settings o = {.common = CLI_COMMON_DEFAULT, .deadline_ms = 30000};
     struct cli_words words;
     struct api api;
     struct api_answer answer;

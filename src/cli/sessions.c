@@ -5,15 +5,15 @@
 #include "cli/exits.h"
 #include "cli/human.h"
 
-struct options {
+struct sessions_settings {
     struct cli_common common;
     bool is_private;
 };
 
 const struct cli_option sessions_options[] = {
-    {"private", 'p', CLI_FLAG, offsetof(struct options, is_private), NULL,
+    {"private", 'p', CLI_FLAG, offsetof(struct sessions_settings, is_private), NULL,
      "also list the private sessions of locks that were acquired without one"},
-    CLI_COMMON_OPTIONS(struct options),
+    CLI_COMMON_OPTIONS(struct sessions_settings),
     CLI_OPTIONS_END,
 };
 
@@ -51,7 +51,7 @@ static void print_table(const struct api_pages *pages)
 
 int sessions_main(int count, char **arguments)
 {
-    struct options o = {CLI_COMMON_DEFAULT, false};
+    struct sessions_settings o = {CLI_COMMON_DEFAULT, false};
     struct cli_words words;
     struct api api;
     struct api_pages pages;

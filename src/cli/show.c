@@ -9,15 +9,15 @@
 #include "cli/human.h"
 #include "cli/show_graph.h"
 
-struct options {
+struct show_settings {
     struct cli_common common;
     bool no_graph;
 };
 
 const struct cli_option show_options[] = {
-    {"no-graph", 0, CLI_FLAG, offsetof(struct options, no_graph), NULL,
+    {"no-graph", 0, CLI_FLAG, offsetof(struct show_settings, no_graph), NULL,
      "do not read other locks to show which client waits for which"},
-    CLI_COMMON_OPTIONS(struct options),
+    CLI_COMMON_OPTIONS(struct show_settings),
     CLI_OPTIONS_END,
 };
 
@@ -165,7 +165,7 @@ static void print_next(const struct json_t *lock)
 
 int show_main(int count, char **arguments)
 {
-    struct options o = {.common = CLI_COMMON_DEFAULT};
+    struct show_settings o = {.common = CLI_COMMON_DEFAULT};
     struct cli_words words;
     struct api api;
     struct api_answer answer;

@@ -8,12 +8,12 @@
 #include "cli/members.h"
 #include "cli/say.h"
 
-struct options {
+struct status_settings {
     struct cli_common common;
 };
 
 const struct cli_option status_options[] = {
-    CLI_COMMON_OPTIONS(struct options),
+    CLI_COMMON_OPTIONS(struct status_settings),
     CLI_OPTIONS_END,
 };
 
@@ -52,7 +52,7 @@ static void print_text(const struct json_t *tree, bool is_serving)
 
 int status_main(int count, char **arguments)
 {
-    struct options o = {CLI_COMMON_DEFAULT};
+    struct status_settings o = {CLI_COMMON_DEFAULT};
     struct cli_words words;
     struct api api;
     struct api_answer answer;

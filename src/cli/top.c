@@ -13,7 +13,7 @@
 
 enum { NAMES_MAX = 4096, SLOTS = 4 * NAMES_MAX, NAME_TEXT = 513 };
 
-struct options {
+struct top_settings {
     struct cli_common common;
     uint64_t interval_ms;
     uint64_t rows;
@@ -21,12 +21,12 @@ struct options {
 };
 
 const struct cli_option top_options[] = {
-    {"interval", 'i', CLI_DURATION, offsetof(struct options, interval_ms), "DURATION",
+    {"interval", 'i', CLI_DURATION, offsetof(struct top_settings, interval_ms), "DURATION",
      "time between two updates (default: 1s)"},
-    {"rows", 'n', CLI_NUMBER, offsetof(struct options, rows), "N",
+    {"rows", 'n', CLI_NUMBER, offsetof(struct top_settings, rows), "N",
      "number of locks to show (default: 20)"},
-    {"once", '1', CLI_FLAG, offsetof(struct options, once), NULL, "print once and exit"},
-    CLI_COMMON_OPTIONS(struct options),
+    {"once", '1', CLI_FLAG, offsetof(struct top_settings, once), NULL, "print once and exit"},
+    CLI_COMMON_OPTIONS(struct top_settings),
     CLI_OPTIONS_END,
 };
 
@@ -169,7 +169,7 @@ static void print_table(const struct top *top, size_t rows, uint64_t interval_ms
     columns_close(&t);
 }
 
-static int run(struct sse *s, const struct options *o, struct top *top)
+static int run(struct sse *s, const struct top_settings *o, struct top *top)
 {
     for (;;) {
         int64_t end_ms = clock_boot_ms() + (int64_t)o->interval_ms;
@@ -198,7 +198,7 @@ static int run(struct sse *s, const struct options *o, struct top *top)
 
 int top_main(int count, char **arguments)
 {
-    struct options o = {.common = CLI_COMMON_DEFAULT, .interval_ms = 1000, .rows = 20};
+    struct top_settings o = {.common = CLI_COMMON_DEFAULT, .interval_ms = 1000, .rows = 20};
     struct cli_words words;
     struct api api;
     struct sse sse;

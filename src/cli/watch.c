@@ -8,7 +8,7 @@
 #include "cli/human.h"
 #include "cli/sse.h"
 
-struct options {
+struct watch_settings {
     struct cli_common common;
     const char *since;
     uint64_t events;
@@ -16,11 +16,13 @@ struct options {
 };
 
 const struct cli_option watch_options[] = {
-    {"since", 0, CLI_TEXT, offsetof(struct options, since), "ID",
+    {"since", 0, CLI_TEXT, offsetof(struct watch_settings, since), "ID",
      "continue after the event with this id (`--json` prints ids)"},
-    {"list", 'l', CLI_FLAG, offsetof(struct options, list), NULL, "print the current state first"},
-    {"events", 'n', CLI_NUMBER, offsetof(struct options, events), "N", "exit after N events"},
-    CLI_COMMON_OPTIONS(struct options),
+    {"list", 'l', CLI_FLAG, offsetof(struct watch_settings, list), NULL,
+     "print the current state first"},
+    {"events", 'n', CLI_NUMBER, offsetof(struct watch_settings, events), "N",
+     "exit after N events"},
+    CLI_COMMON_OPTIONS(struct watch_settings),
     CLI_OPTIONS_END,
 };
 
@@ -75,7 +77,7 @@ static void print_line(const struct sse_event *e)
     json_tree_free(tree);
 }
 
-static int follow(struct sse *s, const struct options *o)
+static int follow(struct sse *s, const struct watch_settings *o)
 {
     struct sse_event event;
     uint64_t count = 0;
@@ -102,7 +104,7 @@ static int follow(struct sse *s, const struct options *o)
 
 int watch_main(int count, char **arguments)
 {
-    struct options o = {.common = CLI_COMMON_DEFAULT};
+    struct watch_settings o = {.common = CLI_COMMON_DEFAULT};
     struct cli_words words;
     struct api api;
     struct sse sse;

@@ -70,7 +70,7 @@ static enum verdict classify(const struct rpc *rpc, int *error)
 
 /* The answer ends the call, but does not tell what earlier attempts did. An acquire or release
  * continues in the background until that is known, an observer until it is cancelled. */
-static void give_up(struct call *call, int error)
+static void give_up(struct client_call *call, int error)
 {
     bool matters = call->kind == CALL_ACQUIRE || call->kind == CALL_RELEASE;
     if (call->kind == CALL_OBSERVE) {
@@ -83,7 +83,7 @@ static void give_up(struct call *call, int error)
     }
 }
 
-static void read_error(struct call *call)
+static void read_error(struct client_call *call)
 {
     struct client_engine *e = call->client_engine;
     const struct rpc *rpc = &call->rpc;
@@ -174,7 +174,7 @@ static void note_holder(struct hf_call *ticket, const Holdfast__V1__Holder *hold
     ticket->holder = h;
 }
 
-static void refused(struct call *call, Holdfast__V1__Reason reason,
+static void refused(struct client_call *call, Holdfast__V1__Reason reason,
                     const Holdfast__V1__Holder *holder, const char *name)
 {
     int error = error_of(reason);
@@ -194,10 +194,11 @@ static void refused(struct call *call, Holdfast__V1__Reason reason,
 /* Releases a lock that no caller waits for, or that is no longer safe. */
 static void give_back(struct hf_lock *lock)
 {
-    call_begin(call_new(lock->client_engine, CALL_RELEASE, lock, NULL), NEVER_MS);
+    call_begin(client_call_new(lock->client_engine, CALL_RELEASE, lock, NULL), NEVER_MS);
 }
 
-static void granted(struct call *call, const Holdfast__V1__LockHandle *handle, uint64_t epoch)
+static void granted(struct client_call *call, const Holdfast__V1__LockHandle *handle,
+                    uint64_t epoch)
 {
     struct client_engine *e = call->client_engine;
     struct hf_lock *lock = call->lock;
@@ -235,12 +236,12 @@ static void granted(struct call *call, const Holdfast__V1__LockHandle *handle, u
     call_finish(call, 0, NULL);
 }
 
-static void not_understood(struct call *call)
+static void not_understood(struct client_call *call)
 {
     call_finish(call, HF_ERR_PROTOCOL, "the answer cannot be read");
 }
 
-static void read_lock(struct call *call)
+static void read_lock(struct client_call *call)
 {
     Holdfast__V1__LockResponse *m =
         holdfast__v1__lock_response__unpack(NULL, call->answer_len, call->answer);
@@ -260,7 +261,7 @@ static void read_lock(struct call *call)
     holdfast__v1__lock_response__free_unpacked(m, NULL);
 }
 
-static void read_campaign(struct call *call)
+static void read_campaign(struct client_call *call)
 {
     Holdfast__V1__CampaignResponse *m =
         holdfast__v1__campaign_response__unpack(NULL, call->answer_len, call->answer);
@@ -281,7 +282,7 @@ static void read_campaign(struct call *call)
 
 /* ---- other calls ---- */
 
-static void read_release(struct call *call)
+static void read_release(struct client_call *call)
 {
     Holdfast__V1__UnlockResponse *m =
         holdfast__v1__unlock_response__unpack(NULL, call->answer_len, call->answer);
@@ -311,7 +312,7 @@ static const char *loss_of(Holdfast__V1__Reason reason)
     }
 }
 
-static void read_renew(struct call *call)
+static void read_renew(struct client_call *call)
 {
     struct hf_lock *lock = call->lock;
     Holdfast__V1__RenewResponse *m =
@@ -339,7 +340,7 @@ static void read_renew(struct call *call)
     call_finish(call, error, NULL);
 }
 
-static void read_proclaim(struct call *call)
+static void read_proclaim(struct client_call *call)
 {
     Holdfast__V1__ProclaimResponse *m =
         holdfast__v1__proclaim_response__unpack(NULL, call->answer_len, call->answer);
@@ -357,7 +358,7 @@ static void read_proclaim(struct call *call)
 }
 
 /* Any node of a cluster reports all of them. */
-static void read_cluster(struct call *call)
+static void read_cluster(struct client_call *call)
 {
     Holdfast__V1__ClusterResponse *m =
         holdfast__v1__cluster_response__unpack(NULL, call->answer_len, call->answer);
@@ -371,7 +372,7 @@ static void read_cluster(struct call *call)
 /* ---- observers ---- */
 
 /* Records everything but the number of the event. */
-static void remember(struct call *call, Holdfast__V1__LeaderResponse *m, bool *is_same)
+static void remember(struct client_call *call, Holdfast__V1__LeaderResponse *m, bool *is_same)
 {
     char *event_id = m->event_id;
     size_t len;
@@ -385,7 +386,7 @@ static void remember(struct call *call, Holdfast__V1__LeaderResponse *m, bool *i
     call->answer_len = len;
 }
 
-void answer_observed(struct call *call, struct slice message)
+void answer_observed(struct client_call *call, struct slice message)
 {
     struct client_engine *e = call->client_engine;
     Holdfast__V1__LeaderResponse *m =
@@ -420,7 +421,7 @@ void answer_observed(struct call *call, struct slice message)
 
 /* ---- all calls ---- */
 
-static void read_answer(struct call *call)
+static void read_answer(struct client_call *call)
 {
     if (call->kind != CALL_CLUSTER) { /* a node answers that one without a leader */
         client_engine_has_leader(call->client_engine);
@@ -454,7 +455,7 @@ static void read_answer(struct call *call)
     }
 }
 
-void answer_read(struct call *call, enum rpc_end end)
+void answer_read(struct client_call *call, enum rpc_end end)
 {
     switch (end) {
     case RPC_ANSWERED:

@@ -30,9 +30,9 @@ static struct hf_call *begin(hf_client *c, const char *const *names, size_t coun
         return NULL;
     }
     struct hf_call *ticket = ticket_new(c);
-    struct hf_lock *lock =
-        lock_new(names, count, &options,
-                 options.metadata != NULL ? options.metadata : c->client_engine.options.metadata);
+    struct hf_lock *lock = client_lock_new(
+        names, count, &options,
+        options.metadata != NULL ? options.metadata : c->client_engine.options.metadata);
     lock->client = c;
     lock->is_election = value != NULL;
     lock->value = value != NULL ? client_copy(value) : NULL;

@@ -13,7 +13,7 @@ enum { RETRY_MS = 10, RETRY_MAX_MS = 400, RETRY_DOUBLINGS = 6 };
 
 static void on_message(void *owner, struct slice message)
 {
-    struct call *call = owner;
+    struct client_call *call = owner;
     if (call->kind == CALL_OBSERVE) {
         answer_observed(call, message);
         return;
@@ -27,7 +27,7 @@ static void on_message(void *owner, struct slice message)
 }
 
 /* Moves the call from `sent` back to `waiting`. */
-static void unsend(struct call *call)
+static void unsend(struct client_call *call)
 {
     if (call->state == CALL_SENT) {
         call->state = CALL_WAITING;
@@ -38,7 +38,7 @@ static void unsend(struct call *call)
 
 static void on_end(void *owner, enum rpc_end end)
 {
-    struct call *call = owner;
+    struct client_call *call = owner;
     unsend(call);
     answer_read(call, end);
 }
@@ -47,10 +47,10 @@ static const struct rpc_handler call_handler = {on_message, on_end};
 
 /* ---- start and end ---- */
 
-struct call *call_new(struct client_engine *e, enum call_kind kind, struct hf_lock *lock,
-                      struct hf_call *ticket)
+struct client_call *client_call_new(struct client_engine *e, enum call_kind kind,
+                                    struct hf_lock *lock, struct hf_call *ticket)
 {
-    struct call *call = client_alloc(sizeof(*call));
+    struct client_call *call = client_alloc(sizeof(*call));
     call->client_engine = e;
     call->kind = kind;
     call->ticket = ticket;
@@ -74,16 +74,16 @@ static void due_at(struct client_engine *e, int64_t at_ms)
     e->next_call_ms = at_ms < e->next_call_ms ? at_ms : e->next_call_ms;
 }
 
-static void fail_at_once(struct call *call);
+static void fail_at_once(struct client_call *call);
 
 /* Whether the circuit breaker may fail the call at once. CALL_READY waits for a connection on
  * purpose, and an observer has no deadline: both wait. */
-static bool can_fail_at_once(const struct call *call)
+static bool can_fail_at_once(const struct client_call *call)
 {
     return call->ticket != NULL && call->kind != CALL_READY && call->kind != CALL_OBSERVE;
 }
 
-void call_begin(struct call *call, int64_t deadline_ms)
+void call_begin(struct client_call *call, int64_t deadline_ms)
 {
     struct client_engine *e = call->client_engine;
     call->deadline_ms = deadline_ms;
@@ -102,7 +102,7 @@ void call_begin(struct call *call, int64_t deadline_ms)
     }
 }
 
-static void call_free(struct call *call)
+static void call_free(struct client_call *call)
 {
     struct client_engine *e = call->client_engine;
     rpc_cancel(&call->rpc);
@@ -120,7 +120,7 @@ static void call_free(struct call *call)
     free(call);
 }
 
-void call_leave(struct call *call, int error, const char *text)
+void call_leave(struct client_call *call, int error, const char *text)
 {
     struct hf_call *ticket = call->ticket;
     call->deadline_ms = NEVER_MS;
@@ -139,13 +139,13 @@ void call_leave(struct call *call, int error, const char *text)
     notification_done(call->client_engine, ticket);
 }
 
-void call_finish(struct call *call, int error, const char *text)
+void call_finish(struct client_call *call, int error, const char *text)
 {
     call_leave(call, error, text);
     call_free(call);
 }
 
-void call_retry(struct call *call, bool at_once)
+void call_retry(struct client_call *call, bool at_once)
 {
     struct client_engine *e = call->client_engine;
     lock_renewal_ended(call, RENEWAL_UNANSWERED); /* no effect if the answer had the outcome */
@@ -161,28 +161,28 @@ void calls_free_all(struct client_engine *e)
     struct list *lists[] = {&e->waiting, &e->sent};
     for (unsigned i = 0; i < 2; i++) {
         while (!list_is_empty(lists[i])) {
-            call_free(LIST_OBJECT(lists[i]->next, struct call, link));
+            call_free(LIST_OBJECT(lists[i]->next, struct client_call, link));
         }
     }
 }
 
 /* Calls `visit` for every call; `visit` may free its call. */
-static void calls_each(struct client_engine *e, void (*visit)(struct call *call, const void *arg),
-                       const void *arg)
+static void calls_each(struct client_engine *e,
+                       void (*visit)(struct client_call *call, const void *arg), const void *arg)
 {
     struct list *lists[] = {&e->waiting, &e->sent};
     for (unsigned i = 0; i < 2; i++) {
         struct list *next;
         for (struct list *at = lists[i]->next; at != lists[i]; at = next) {
             next = at->next;
-            visit(LIST_OBJECT(at, struct call, link), arg);
+            visit(LIST_OBJECT(at, struct client_call, link), arg);
         }
     }
 }
 
 /* ---- deadlines ---- */
 
-static void describe_unreached(const struct call *call, char *out, size_t size)
+static void describe_unreached(const struct client_call *call, char *out, size_t size)
 {
     struct client_engine *e = call->client_engine;
     char tried[ERROR_TEXT / 2];
@@ -200,7 +200,7 @@ static void describe_unreached(const struct call *call, char *out, size_t size)
 /* An acquire that was sent and that its caller no longer waits for. The service is requested to
  * withdraw it, under the same id, until it has answered (S7.5). A service without that field
  * continues the wait; then a grant is released when it is received. */
-static void withdraw(struct call *call)
+static void withdraw(struct client_call *call)
 {
     struct client_engine *e = call->client_engine;
     rpc_cancel(&call->rpc);
@@ -216,7 +216,7 @@ static void withdraw(struct call *call)
 
 /* The circuit breaker is open. Nothing was sent, so nothing was done. A release continues in the
  * background, as it does after its deadline. */
-static void fail_at_once(struct call *call)
+static void fail_at_once(struct client_call *call)
 {
     struct client_engine *e = call->client_engine;
     char tried[ERROR_TEXT / 2];
@@ -237,7 +237,7 @@ static void fail_at_once(struct call *call)
     }
 }
 
-static void timed_out(struct call *call)
+static void timed_out(struct client_call *call)
 {
     struct client_engine *e = call->client_engine;
     char text[ERROR_TEXT];
@@ -262,7 +262,7 @@ static void timed_out(struct call *call)
     }
 }
 
-static void tick(struct call *call, const void *arg)
+static void tick(struct client_call *call, const void *arg)
 {
     struct client_engine *e = call->client_engine;
     int64_t due_ms = call->deadline_ms;
@@ -293,7 +293,7 @@ void calls_tick(struct client_engine *e)
 
 /* ---- sending ---- */
 
-static bool send(struct call *call, struct link *link)
+static bool send(struct client_call *call, struct link *link)
 {
     struct client_engine *e = call->client_engine;
     if (call->body == NULL) {
@@ -327,7 +327,7 @@ static bool send(struct call *call, struct link *link)
 
 /* Renewals that set a TTL are sent one after the other. Otherwise it is not known which one was
  * applied last. */
-static bool is_behind_another(const struct call *call)
+static bool is_behind_another(const struct client_call *call)
 {
     return call->kind == CALL_RENEW && call->lock != NULL && call->ttl_ms != 0 &&
            call->lock->life.in_flight.ttl_ms != 0;
@@ -343,7 +343,7 @@ void calls_go(struct client_engine *e)
     uint32_t most_long = most > 2 * ENGINE_SHORT_STREAMS ? most - ENGINE_SHORT_STREAMS : most / 2;
     struct list *next;
     for (struct list *at = e->waiting.next; at != &e->waiting; at = next) {
-        struct call *call = LIST_OBJECT(at, struct call, link);
+        struct client_call *call = LIST_OBJECT(at, struct client_call, link);
         next = at->next;
         if (call->kind == CALL_READY) {
             if (e->session.is_open) {
@@ -363,7 +363,7 @@ void calls_go(struct client_engine *e)
 
 /* ---- the session is lost or refused ---- */
 
-static void session_lost(struct call *call, const void *why)
+static void session_lost(struct client_call *call, const void *why)
 {
     bool is_of_session =
         call->session_number != 0 || (call->lock != NULL && call->kind != CALL_ACQUIRE);
@@ -379,14 +379,14 @@ void calls_session_lost(struct client_engine *e, const char *why)
     calls_each(e, session_lost, why);
 }
 
-struct refusal {
+struct session_refusal {
     int error;
     const char *text;
 };
 
-static void session_refused(struct call *call, const void *arg)
+static void session_refused(struct client_call *call, const void *arg)
 {
-    const struct refusal *refusal = arg;
+    const struct session_refusal *refusal = arg;
     if (call->ticket != NULL && (call->needs_session || call->kind == CALL_READY)) {
         call_finish(call, refusal->error, refusal->text);
     }
@@ -394,7 +394,7 @@ static void session_refused(struct call *call, const void *arg)
 
 void calls_session_refused(struct client_engine *e, int error, const char *text)
 {
-    struct refusal refusal = {error, text};
+    struct session_refusal refusal = {error, text};
     if (!e->session.is_open) {
         calls_each(e, session_refused, &refusal);
     }
@@ -404,7 +404,7 @@ void calls_session_refused(struct client_engine *e, int error, const char *text)
 
 void client_engine_cancel(struct client_engine *e, struct hf_call *ticket, int64_t now_ms)
 {
-    struct call *call = ticket->call;
+    struct client_call *call = ticket->call;
     if (call == NULL) {
         return;
     }
@@ -420,7 +420,7 @@ void client_engine_cancel(struct client_engine *e, struct hf_call *ticket, int64
     client_engine_go(e, now_ms);
 }
 
-static void cancel(struct call *call, const void *arg)
+static void cancel(struct client_call *call, const void *arg)
 {
     if (call->ticket != NULL) {
         call_finish(call, HF_ERR_CANCELLED, "the client was closed");

@@ -18,7 +18,7 @@ void client_engine_ready(struct client_engine *e, struct hf_call *ticket, uint32
                          int64_t now_ms)
 {
     set_time(e, now_ms);
-    call_begin(call_new(e, CALL_READY, NULL, ticket), e->now_ms + timeout_ms);
+    call_begin(client_call_new(e, CALL_READY, NULL, ticket), e->now_ms + timeout_ms);
     client_engine_go(e, now_ms);
 }
 
@@ -29,7 +29,7 @@ void client_engine_acquire(struct client_engine *e, struct hf_lock *lock, struct
     int64_t wait_ms = lock->options.wait_ms;
     lock->client_engine = e;
     snprintf(lock->owner, sizeof(lock->owner), "h%llu", (unsigned long long)++e->owner_count);
-    struct call *call = call_new(e, CALL_ACQUIRE, lock, ticket);
+    struct client_call *call = client_call_new(e, CALL_ACQUIRE, lock, ticket);
     call->is_long = wait_ms != 0;
     lock_unref(lock); /* the call has its own reference now, and passes it to the ticket */
     call_begin(call, wait_ms < 0 || wait_ms >= NEVER_MS - timeout_at(e) ? NEVER_MS
@@ -50,7 +50,7 @@ int client_engine_release(struct client_engine *e, struct hf_lock *lock, struct 
     bool held = is_held(e, lock, now_ms);
     lock_gone(lock);
     if (held) {
-        call_begin(call_new(e, CALL_RELEASE, lock, ticket), timeout_at(e));
+        call_begin(client_call_new(e, CALL_RELEASE, lock, ticket), timeout_at(e));
     }
     lock_unref(lock);
     client_engine_go(e, now_ms);
@@ -63,7 +63,7 @@ int client_engine_renew(struct client_engine *e, struct hf_lock *lock, uint32_t 
     if (!is_held(e, lock, now_ms)) {
         return HF_ERR_LOST;
     }
-    struct call *call = call_new(e, CALL_RENEW, lock, ticket);
+    struct client_call *call = client_call_new(e, CALL_RENEW, lock, ticket);
     call->ttl_ms = ttl_ms;
     call_begin(call, timeout_at(e));
     client_engine_go(e, now_ms);
@@ -76,7 +76,7 @@ int client_engine_proclaim(struct client_engine *e, struct hf_lock *lock, const 
     if (!is_held(e, lock, now_ms)) {
         return HF_ERR_LOST;
     }
-    struct call *call = call_new(e, CALL_PROCLAIM, lock, ticket);
+    struct client_call *call = client_call_new(e, CALL_PROCLAIM, lock, ticket);
     call->value = client_copy(value);
     call_begin(call, timeout_at(e));
     client_engine_go(e, now_ms);
@@ -88,7 +88,7 @@ void client_engine_by_handle(struct client_engine *e, enum call_kind kind, uint6
                              int64_t now_ms)
 {
     set_time(e, now_ms);
-    struct call *call = call_new(e, kind, NULL, ticket);
+    struct client_call *call = client_call_new(e, kind, NULL, ticket);
     call->token = token;
     call->ttl_ms = ttl_ms;
     snprintf(call->lease, sizeof(call->lease), "%s", lease);
@@ -100,7 +100,7 @@ void client_engine_observe(struct client_engine *e, const char *name, struct hf_
                            int64_t now_ms)
 {
     set_time(e, now_ms);
-    struct call *call = call_new(e, CALL_OBSERVE, NULL, ticket);
+    struct client_call *call = client_call_new(e, CALL_OBSERVE, NULL, ticket);
     call->name = client_copy(name);
     call->is_long = true;
     call_begin(call, NEVER_MS);

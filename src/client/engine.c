@@ -146,7 +146,8 @@ static void query_members(struct client_engine *e)
 {
     if (e->members_requested_ms == 0 || e->now_ms - e->members_requested_ms >= MEMBERS_MS) {
         e->members_requested_ms = e->now_ms;
-        call_begin(call_new(e, CALL_CLUSTER, NULL, NULL), e->now_ms + e->options.call_timeout_ms);
+        call_begin(client_call_new(e, CALL_CLUSTER, NULL, NULL),
+                   e->now_ms + e->options.call_timeout_ms);
     }
 }
 

@@ -91,17 +91,17 @@ enum call_kind {
 /*   WAITING ──sent──▶ SENT ──answered──▶ freed
  *      ▲               │
  *      └──── retry ────┘ */
-enum call_state { CALL_WAITING, CALL_SENT };
+enum client_call_state { CALL_WAITING, CALL_SENT };
 
 /* A request that is retried until it is answered or its deadline passes. `ticket` belongs to the
  * caller and may end earlier. Then the call continues in the background, because its effect has to
  * be known or undone. */
-struct call {
+struct client_call {
     struct list link; /* engine.waiting or engine.sent */
     struct client_engine *client_engine;
     struct hf_call *ticket; /* NULL: no caller waits for it */
     enum call_kind kind;
-    enum call_state state;
+    enum client_call_state state;
     struct rpc rpc;
     struct hf_lock *lock;
     char *name;     /* OBSERVE */
@@ -155,7 +155,7 @@ struct notification_event {
 struct hf_call {
     struct notification notification; /* NOTIFICATION_DONE */
     struct hf_client *client;
-    struct call *call; /* NULL: the call has ended */
+    struct client_call *call; /* NULL: the call has ended */
     bool is_done;
     bool is_cancelled; /* an observer that was cancelled */
     int error;
@@ -188,7 +188,7 @@ struct keepalive {
     int64_t sent_ms;
 };
 
-struct session {
+struct client_session {
     struct rpc rpc; /* its stream */
     bool is_open;   /* `id` is a session that is not lost */
     bool is_heard;  /* this stream has received its first answer */
@@ -245,7 +245,7 @@ struct client_engine {
     int current;          /* the link that calls use, -1: none is up */
     bool wants_move;      /* this node is draining or has no leader: find another one */
     int64_t no_leader_ms; /* since when it refuses because it has no leader, 0: it does not */
-    struct session session;
+    struct client_session session;
     struct list locks;
     struct list to_check;
     unsigned checks;
@@ -341,8 +341,8 @@ bool client_engine_circuit_is_open(const struct client_engine *e);
 void client_engine_next_id(struct client_engine *e, char out[REQUEST_ID_TEXT]);
 
 /* session.c */
-void session_init(struct session *s);
-void session_close(struct session *s);
+void session_init(struct client_session *s);
+void session_close(struct client_session *s);
 void session_tick(struct client_engine *e); /* deadlines */
 void session_go(struct client_engine *e);   /* opens, resumes, keeps alive */
 void session_lose(struct client_engine *e, const char *why);
@@ -351,8 +351,8 @@ void session_hurry(struct client_engine *e,
 int64_t session_next_ms(const struct client_engine *e);
 
 /* lock.c */
-struct hf_lock *lock_new(const char *const *names, size_t count,
-                         const struct hf_lock_options *options, const char *metadata);
+struct hf_lock *client_lock_new(const char *const *names, size_t count,
+                                const struct hf_lock_options *options, const char *metadata);
 void lock_ref(struct hf_lock *lock);
 void lock_unref(struct hf_lock *lock);
 void lock_granted(struct hf_lock *lock);
@@ -360,8 +360,8 @@ void lock_lose(struct hf_lock *lock, const char *why, const char *words);
 int64_t lock_safe_until(const struct hf_lock *lock);
 void lock_confirmed(struct hf_lock *lock, int64_t sent_ms);
 /* Begin and end of a renewal that sets a TTL, see struct lock_life. */
-void lock_renewal_sent(struct call *call);
-void lock_renewal_ended(struct call *call, enum renewal how);
+void lock_renewal_sent(struct client_call *call);
+void lock_renewal_ended(struct client_call *call, enum renewal how);
 void lock_gone(struct hf_lock *lock); /* the caller has given the handle back */
 void locks_tick(struct client_engine *e);
 void locks_lose_all(struct client_engine *e, const char *why);
@@ -373,14 +373,14 @@ struct hf_lock *locks_find(struct client_engine *e, uint64_t token);
 void locks_lost_early(struct client_engine *e, uint64_t token, const char *why);
 
 /* call.c */
-struct call *call_new(struct client_engine *e, enum call_kind kind, struct hf_lock *lock,
-                      struct hf_call *ticket);
-void call_begin(struct call *call, int64_t deadline_ms);
+struct client_call *client_call_new(struct client_engine *e, enum call_kind kind,
+                                    struct hf_lock *lock, struct hf_call *ticket);
+void call_begin(struct client_call *call, int64_t deadline_ms);
 /* Reports the result to the caller, and frees the call. */
-void call_finish(struct call *call, int error, const char *text);
+void call_finish(struct client_call *call, int error, const char *text);
 /* Reports the result to the caller; the call continues without it. */
-void call_leave(struct call *call, int error, const char *text);
-void call_retry(struct call *call, bool at_once);
+void call_leave(struct client_call *call, int error, const char *text);
+void call_retry(struct client_call *call, bool at_once);
 void calls_tick(struct client_engine *e);
 void calls_go(struct client_engine *e);
 /* The session is lost: ends the calls that were sent in it. */
@@ -390,11 +390,11 @@ void calls_session_refused(struct client_engine *e, int error, const char *text)
 void calls_free_all(struct client_engine *e);
 
 /* request.c: path and message of a call; the caller frees the message. */
-const char *request_path(const struct call *call);
-void request_encode(struct call *call);
+const char *request_path(const struct client_call *call);
+void request_encode(struct client_call *call);
 /* answer.c: interprets the answer to a call. Ends the call or retries it. */
-void answer_read(struct call *call, enum rpc_end end);
-void answer_observed(struct call *call, struct slice message);
+void answer_read(struct client_call *call, enum rpc_end end);
+void answer_observed(struct client_call *call, struct slice message);
 
 /* notification.c */
 void notification_event(struct client_engine *e, enum hf_event_type type, struct hf_lock *lock,

@@ -13,8 +13,8 @@
 #include "client/engine.h"
 #include "client/proto.h"
 
-struct hf_lock *lock_new(const char *const *names, size_t count,
-                         const struct hf_lock_options *options, const char *metadata)
+struct hf_lock *client_lock_new(const char *const *names, size_t count,
+                                const struct hf_lock_options *options, const char *metadata)
 {
     struct hf_lock *lock = client_alloc(sizeof(*lock));
     lock->refs = 1;
@@ -58,7 +58,7 @@ void lock_unref(struct hf_lock *lock)
 
 int64_t lock_safe_until(const struct hf_lock *lock)
 {
-    const struct session *s = &lock->client_engine->session;
+    const struct client_session *s = &lock->client_engine->session;
     if (lock->state != LOCK_HELD || !s->is_open || lock->session_number != s->number) {
         return 0;
     }
@@ -113,7 +113,7 @@ void lock_confirmed(struct hf_lock *lock, int64_t sent_ms)
     }
 }
 
-void lock_renewal_sent(struct call *call)
+void lock_renewal_sent(struct client_call *call)
 {
     hf_assert(call->lock->life.in_flight.ttl_ms == 0);
     call->sets_ttl = true;
@@ -123,7 +123,7 @@ void lock_renewal_sent(struct call *call)
     }
 }
 
-void lock_renewal_ended(struct call *call, enum renewal how)
+void lock_renewal_ended(struct client_call *call, enum renewal how)
 {
     if (call->sets_ttl) {
         call->sets_ttl = false;
@@ -152,7 +152,7 @@ void lock_lose(struct hf_lock *lock, const char *why, const char *words)
 static void lose_and_give_back(struct hf_lock *lock, const char *why)
 {
     lock_lose(lock, why, NULL);
-    struct call *call = call_new(lock->client_engine, CALL_RELEASE, lock, NULL);
+    struct client_call *call = client_call_new(lock->client_engine, CALL_RELEASE, lock, NULL);
     call->retry_at_ms = lock->client_engine->now_ms + lock->options.lock_delay_ms;
     call_begin(call, NEVER_MS);
 }
@@ -244,7 +244,7 @@ void locks_go(struct client_engine *e)
 {
     while (e->checks < ENGINE_CHECKS && !list_is_empty(&e->to_check)) {
         struct hf_lock *lock = LIST_OBJECT(list_take(&e->to_check), struct hf_lock, check_link);
-        struct call *call = call_new(e, CALL_RENEW, lock, NULL);
+        struct client_call *call = client_call_new(e, CALL_RENEW, lock, NULL);
         call->is_check = true;
         e->checks++;
         call_begin(call, NEVER_MS);

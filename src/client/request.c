@@ -7,7 +7,7 @@
 #define ADMIN_SERVICE "/holdfast.v1.AdminService/"
 #define ELECTION_SERVICE "/holdfast.v1.ElectionService/"
 
-const char *request_path(const struct call *call)
+const char *request_path(const struct client_call *call)
 {
     switch (call->kind) {
     case CALL_ACQUIRE:
@@ -31,7 +31,7 @@ const char *request_path(const struct call *call)
     }
 }
 
-static void pack(struct call *call, const ProtobufCMessage *message)
+static void pack(struct client_call *call, const ProtobufCMessage *message)
 {
     call->body = proto_pack(message, &call->body_len);
 }
@@ -74,7 +74,7 @@ static void times_of(const struct hf_lock *lock, struct times *t)
     t->delay = lock->options.lock_delay_ms == 0 ? NULL : &t->delay_value;
 }
 
-static void encode_campaign(struct call *call, const struct times *t)
+static void encode_campaign(struct client_call *call, const struct times *t)
 {
     struct hf_lock *lock = call->lock;
     Holdfast__V1__CampaignRequest m = HOLDFAST__V1__CAMPAIGN_REQUEST__INIT;
@@ -91,7 +91,7 @@ static void encode_campaign(struct call *call, const struct times *t)
     pack(call, &m.base);
 }
 
-static void encode_multi(struct call *call, const struct times *t)
+static void encode_multi(struct client_call *call, const struct times *t)
 {
     struct hf_lock *lock = call->lock;
     Holdfast__V1__MultiLockRequest m = HOLDFAST__V1__MULTI_LOCK_REQUEST__INIT;
@@ -110,7 +110,7 @@ static void encode_multi(struct call *call, const struct times *t)
     pack(call, &m.base);
 }
 
-static void encode_lock(struct call *call, const struct times *t)
+static void encode_lock(struct client_call *call, const struct times *t)
 {
     struct hf_lock *lock = call->lock;
     Holdfast__V1__LockRequest m = HOLDFAST__V1__LOCK_REQUEST__INIT;
@@ -133,7 +133,7 @@ static void encode_lock(struct call *call, const struct times *t)
     pack(call, &m.base);
 }
 
-static void encode_release(struct call *call)
+static void encode_release(struct client_call *call)
 {
     const struct hf_lock *lock = call->lock;
     Holdfast__V1__UnlockRequest m = HOLDFAST__V1__UNLOCK_REQUEST__INIT;
@@ -150,7 +150,7 @@ static void encode_release(struct call *call)
     pack(call, &m.base);
 }
 
-static void encode_renew(struct call *call)
+static void encode_renew(struct client_call *call)
 {
     const struct hf_lock *lock = call->lock;
     Holdfast__V1__RenewRequest m = HOLDFAST__V1__RENEW_REQUEST__INIT;
@@ -167,7 +167,7 @@ static void encode_renew(struct call *call)
     pack(call, &m.base);
 }
 
-static void encode_proclaim(struct call *call)
+static void encode_proclaim(struct client_call *call)
 {
     Holdfast__V1__ProclaimRequest m = HOLDFAST__V1__PROCLAIM_REQUEST__INIT;
     m.name = call->lock->names[0];
@@ -178,7 +178,7 @@ static void encode_proclaim(struct call *call)
     pack(call, &m.base);
 }
 
-void request_encode(struct call *call)
+void request_encode(struct client_call *call)
 {
     struct times times;
     if (call->request_id[0] == '\0') {

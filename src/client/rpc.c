@@ -43,7 +43,7 @@ bool rpc_start(struct rpc *rpc, struct link *link, const char *path, struct slic
     return true;
 }
 
-void rpc_send(struct rpc *rpc, struct slice message, bool end)
+void rpc_send_message(struct rpc *rpc, struct slice message, bool end)
 {
     struct buffer body;
     frame(&body, message);

@@ -30,7 +30,7 @@ enum {
 
 struct rpc {
     struct link *link; /* NULL: not active */
-    struct http2_stream *stream;
+    struct http2_client_stream *stream;
     struct grpc_reader reader;
     const struct rpc_handler *handler;
     void *owner;
@@ -46,7 +46,7 @@ extern const struct http2_client_handler rpc_http2_handler;
 /* False when the link accepts no more streams. */
 bool rpc_start(struct rpc *rpc, struct link *link, const char *path, struct slice message,
                bool keep_open, bool is_prompt, int64_t now_ms);
-void rpc_send(struct rpc *rpc, struct slice message, bool end);
+void rpc_send_message(struct rpc *rpc, struct slice message, bool end);
 /* Does nothing if the rpc is not active. */
 void rpc_cancel(struct rpc *rpc);
 

@@ -19,13 +19,13 @@ enum { RETRY_MS = 20, RETRY_MAX_MS = 500, REFUSED_MS = 1000 };
 
 static const struct rpc_handler stream_handler;
 
-void session_init(struct session *s)
+void session_init(struct client_session *s)
 {
     s->rpc.handler = &stream_handler;
     s->every_ms = NEVER_MS;
 }
 
-void session_close(struct session *s)
+void session_close(struct client_session *s)
 {
     rpc_cancel(&s->rpc);
 }
@@ -55,7 +55,7 @@ static void send(struct client_engine *e, const SessionRequest *request)
 {
     size_t len;
     uint8_t *bytes = proto_pack(&request->base, &len);
-    rpc_send(&e->session.rpc, slice_make(bytes, len), false);
+    rpc_send_message(&e->session.rpc, slice_make(bytes, len), false);
     free(bytes);
 }
 
@@ -73,7 +73,7 @@ static int64_t shortest_ttl(struct client_engine *e)
     /* A waiting acquire may be granted at any moment; its TTL then counts from the last
      * keep-alive. */
     for (struct list *at = e->sent.next; at != &e->sent; at = at->next) {
-        const struct call *call = LIST_OBJECT(at, struct call, link);
+        const struct client_call *call = LIST_OBJECT(at, struct client_call, link);
         if (call->kind == CALL_ACQUIRE && call->lock->options.ttl_ms != 0 &&
             call->lock->options.ttl_ms < ttl_ms) {
             ttl_ms = call->lock->options.ttl_ms;
@@ -84,7 +84,7 @@ static int64_t shortest_ttl(struct client_engine *e)
 
 static void send_keepalive(struct client_engine *e)
 {
-    struct session *s = &e->session;
+    struct client_session *s = &e->session;
     Holdfast__V1__SessionRequest__KeepAlive keepalive =
         HOLDFAST__V1__SESSION_REQUEST__KEEP_ALIVE__INIT;
     SessionRequest request = HOLDFAST__V1__SESSION_REQUEST__INIT;
@@ -133,7 +133,7 @@ static bool start(struct client_engine *e, struct link *link, const SessionReque
 
 static void start_open(struct client_engine *e, struct link *link)
 {
-    struct session *s = &e->session;
+    struct client_session *s = &e->session;
     /* The older the first sending, the less time is left of the session that it opened. */
     if (s->first_sent_ms != 0 && e->now_ms - s->first_sent_ms > e->options.session_ttl_ms / 3) {
         s->first_sent_ms = 0;
@@ -171,7 +171,7 @@ static void start_resume(struct client_engine *e, struct link *link)
 
 void session_go(struct client_engine *e)
 {
-    struct session *s = &e->session;
+    struct client_session *s = &e->session;
     struct link *link = client_engine_link(e);
     if (link == NULL || e->is_closed) {
         return;
@@ -200,7 +200,7 @@ void session_go(struct client_engine *e)
 
 void session_hurry(struct client_engine *e, int64_t ttl_ms)
 {
-    struct session *s = &e->session;
+    struct client_session *s = &e->session;
     int64_t due_ms = s->keepalive_sent_ms + ttl_ms / 3;
     if (s->is_open && ttl_ms > 0 && due_ms < s->next_keepalive_ms) {
         s->next_keepalive_ms = due_ms;
@@ -211,7 +211,7 @@ static int64_t patience_until(const struct client_engine *e);
 
 int64_t session_next_ms(const struct client_engine *e)
 {
-    const struct session *s = &e->session;
+    const struct client_session *s = &e->session;
     int64_t next_ms = NEVER_MS;
     if (s->is_open) {
         next_ms = s->in_jeopardy ? life_safe_until(s->life) : life_jeopardy_at(s->life);
@@ -230,7 +230,7 @@ int64_t session_next_ms(const struct client_engine *e)
 
 void session_lose(struct client_engine *e, const char *why)
 {
-    struct session *s = &e->session;
+    struct client_session *s = &e->session;
     if (!s->is_open) {
         return;
     }
@@ -255,13 +255,13 @@ void session_lose(struct client_engine *e, const char *why)
 /* When to leave a node that is alive and does not answer the session. */
 static int64_t patience_until(const struct client_engine *e)
 {
-    const struct session *s = &e->session;
+    const struct client_session *s = &e->session;
     return s->owes ? s->owed_since_ms + 2 * client_engine_silence_ms(e) : NEVER_MS;
 }
 
 void session_tick(struct client_engine *e)
 {
-    struct session *s = &e->session;
+    struct client_session *s = &e->session;
     if (e->now_ms >= patience_until(e)) {
         s->owed_since_ms = e->now_ms;
         e->wants_move = true;
@@ -293,7 +293,7 @@ void session_tick(struct client_engine *e)
 
 static void on_opened(struct client_engine *e, const Holdfast__V1__SessionResponse__Opened *m)
 {
-    struct session *s = &e->session;
+    struct client_session *s = &e->session;
     s->is_heard = true;
     s->attempts = 0;
     client_engine_has_leader(e);
@@ -318,7 +318,7 @@ static void on_opened(struct client_engine *e, const Holdfast__V1__SessionRespon
 
 static void on_alive(struct client_engine *e, const Holdfast__V1__SessionResponse__Alive *m)
 {
-    struct session *s = &e->session;
+    struct client_session *s = &e->session;
     struct keepalive *k = &s->out[m->number % SESSION_KEEPALIVES];
     if (m->number != 0 && k->number == m->number) {
         k->number = 0;
@@ -366,7 +366,7 @@ static void on_notice(struct client_engine *e, const Holdfast__V1__SessionRespon
 
 static void on_closed(struct client_engine *e, const Holdfast__V1__SessionResponse__Closed *m)
 {
-    struct session *s = &e->session;
+    struct client_session *s = &e->session;
     if (strcmp(m->how, "draining") == 0) {
         e->wants_move = true;
     } else if (s->is_closing) {
@@ -404,7 +404,7 @@ static void on_message(void *owner, struct slice bytes)
 
 static void retry_later(struct client_engine *e)
 {
-    struct session *s = &e->session;
+    struct client_session *s = &e->session;
     int64_t wait_ms = RETRY_MS << (s->attempts < 5 ? s->attempts : 5);
     s->attempts++;
     s->retry_at_ms = e->now_ms + endpoints_jitter(&e->endpoints,
@@ -414,7 +414,7 @@ static void retry_later(struct client_engine *e)
 /* The stream ended with a status. */
 static void on_status(struct client_engine *e)
 {
-    struct session *s = &e->session;
+    struct client_session *s = &e->session;
     const struct rpc *rpc = &s->rpc;
     bool is_gone =
         strcmp(rpc->code, "session_expired") == 0 || strcmp(rpc->code, "session_not_found") == 0;
@@ -455,7 +455,7 @@ static void on_status(struct client_engine *e)
 static void on_end(void *owner, enum rpc_end end)
 {
     struct client_engine *e = owner;
-    struct session *s = &e->session;
+    struct client_session *s = &e->session;
     paid(e);
     memset(s->out, 0, sizeof(s->out));
     if (s->is_closing && s->is_close_sent) {

@@ -141,9 +141,9 @@ struct slice blob_slice(const struct core *c, ref obj)
 
 /* Timers: one heap for all deadlines. */
 
-static enum kind kind_of(const struct core *c, ref obj)
+static enum object_kind kind_of(const struct core *c, ref obj)
 {
-    return (enum kind) * (const uint8_t *)pool_at(&c->pool, obj);
+    return (enum object_kind) * (const uint8_t *)pool_at(&c->pool, obj);
 }
 
 static uint32_t *timer_slot(const struct core *c, ref obj)
@@ -174,7 +174,7 @@ static bool name_before(uint32_t tenant, struct slice name, uint32_t other_tenan
 static bool timer_before(const void *ctx, ref a, ref b)
 {
     const struct core *c = ctx;
-    enum kind kind = kind_of(c, a);
+    enum object_kind kind = kind_of(c, a);
     if (kind != kind_of(c, b)) {
         return kind < kind_of(c, b);
     }

@@ -10,7 +10,7 @@ struct owner {
     uint32_t from;     /* its predecessor */
 };
 
-struct search {
+struct deadlock_search {
     struct core *c;
     uint32_t edges;
     uint32_t visits;
@@ -27,7 +27,7 @@ static bool is_owner(const struct owner *o, ref session, struct slice name)
     return o->session == session && slice_equal(o->name, name);
 }
 
-static bool visit(struct search *w)
+static bool visit(struct deadlock_search *w)
 {
     w->visits++;
     core_step(w->c, 1);
@@ -37,7 +37,7 @@ static bool visit(struct search *w)
     return !w->exhausted;
 }
 
-static bool holds_something(struct search *w, ref session, struct slice owner)
+static bool holds_something(struct deadlock_search *w, ref session, struct slice owner)
 {
     const ref last = session_at(w->c, session)->holds;
     RING_EACH(w->c, obj, last, grant, in_session)
@@ -54,7 +54,8 @@ static bool holds_something(struct search *w, ref session, struct slice owner)
 }
 
 /* owners[from] waits for (session, owner) at the lock `via`. */
-static void edge(struct search *w, uint32_t from, struct slice via, ref session, struct slice owner)
+static void edge(struct deadlock_search *w, uint32_t from, struct slice via, ref session,
+                 struct slice owner)
 {
     if (w->edges == LIMIT_DEADLOCK_EDGES) {
         w->exhausted = true;
@@ -80,7 +81,7 @@ static void edge(struct search *w, uint32_t from, struct slice via, ref session,
 }
 
 /* Follows everything that owners[from] waits for in `mode` at `place` (0: it would be the last). */
-static void expand(struct search *w, uint32_t from, ref lock, ref place, enum mode mode)
+static void expand(struct deadlock_search *w, uint32_t from, ref lock, ref place, enum mode mode)
 {
     struct core *c = w->c;
     const struct lock *l = lock_at(c, lock);
@@ -111,7 +112,7 @@ static void expand(struct search *w, uint32_t from, ref lock, ref place, enum mo
     }
 }
 
-static void expand_owner(struct search *w, uint32_t from)
+static void expand_owner(struct deadlock_search *w, uint32_t from)
 {
     struct core *c = w->c;
     const struct owner o = w->owners[from];
@@ -134,7 +135,7 @@ static void expand_owner(struct search *w, uint32_t from)
     }
 }
 
-static void report(struct search *w, struct result *out)
+static void report(struct deadlock_search *w, struct result *out)
 {
     uint32_t length = 1;
     for (uint32_t i = w->last; i != 0; i = w->owners[i].from) {
@@ -157,7 +158,7 @@ static void report(struct search *w, struct result *out)
 bool deadlock_would_close(struct core *c, ref session, struct slice owner, const ref *locks,
                           uint32_t count, enum mode mode, struct result *out)
 {
-    struct search w;
+    struct deadlock_search w;
     w.c = c;
     w.edges = w.visits = 0;
     w.exhausted = w.closed = false;

@@ -16,7 +16,14 @@
 #include "core/ring.h"
 
 /* The kinds of objects with a deadline, in the order in which equal deadlines are handled. */
-enum kind { KIND_SESSION = 1, KIND_GRANT, KIND_WAITER, KIND_LOCK, KIND_NODE_WAITERS, KIND_COUNTER };
+enum object_kind {
+    KIND_SESSION = 1,
+    KIND_GRANT,
+    KIND_WAITER,
+    KIND_LOCK,
+    KIND_NODE_WAITERS,
+    KIND_COUNTER
+};
 
 struct blob {
     uint32_t len;

@@ -10,7 +10,7 @@ struct budget {
 
 static uint64_t due_ms(const struct core *c, ref obj)
 {
-    switch ((enum kind) * (const uint8_t *)pool_at(&c->pool, obj)) {
+    switch ((enum object_kind) * (const uint8_t *)pool_at(&c->pool, obj)) {
     case KIND_SESSION:
         return session_deadline(c, session_at(c, obj));
     case KIND_GRANT:
@@ -41,7 +41,7 @@ static bool end_due(struct core *c, ref obj, struct budget *b)
 {
     uint32_t sessions = 0;
     uint32_t entries = 0;
-    enum kind kind = (enum kind) * (const uint8_t *)pool_at(&c->pool, obj);
+    enum object_kind kind = (enum object_kind) * (const uint8_t *)pool_at(&c->pool, obj);
     switch (kind) {
     case KIND_SESSION:
         sessions = 1;

@@ -115,7 +115,7 @@ bool view_holders_and_waiters(const struct core *c, uint32_t tenant, struct slic
 
 /* Pages. */
 
-struct page {
+struct view_page {
     const struct core *c;
     uint32_t tenant;
     struct slice prefix;
@@ -127,8 +127,8 @@ struct page {
     uint32_t found;
 };
 
-static uint64_t page_run(const struct table *t, struct page *page, uint64_t cursor, uint32_t limit,
-                         table_visit_fn visit)
+static uint64_t page_run(const struct table *t, struct view_page *page, uint64_t cursor,
+                         uint32_t limit, table_visit_fn visit)
 {
     do {
         cursor = table_scan(t, cursor, visit, page);
@@ -139,7 +139,7 @@ static uint64_t page_run(const struct table *t, struct page *page, uint64_t curs
 
 static void visit_lock(void *ctx, ref obj)
 {
-    struct page *page = ctx;
+    struct view_page *page = ctx;
     const struct lock *l = lock_at(page->c, obj);
     page->visits++;
     if (l->tenant == page->tenant && lock_is_visible(page->c, l) &&
@@ -154,13 +154,14 @@ static void visit_lock(void *ctx, ref obj)
 uint64_t view_locks(const struct core *c, uint32_t tenant, struct slice prefix, uint64_t cursor,
                     uint32_t limit, view_lock_fn on_lock, void *ctx)
 {
-    struct page page = {.c = c, .tenant = tenant, .prefix = prefix, .on_lock = on_lock, .ctx = ctx};
+    struct view_page page = {
+        .c = c, .tenant = tenant, .prefix = prefix, .on_lock = on_lock, .ctx = ctx};
     return page_run(&c->locks, &page, cursor, limit, visit_lock);
 }
 
 static void visit_counter(void *ctx, ref obj)
 {
-    struct page *page = ctx;
+    struct view_page *page = ctx;
     const struct counter *n = counter_at(page->c, obj);
     page->visits++;
     if (n->tenant == page->tenant && !counter_is_dead(page->c, n)) {
@@ -172,7 +173,7 @@ static void visit_counter(void *ctx, ref obj)
 uint64_t view_counters(const struct core *c, uint32_t tenant, uint64_t cursor, uint32_t limit,
                        view_counter_fn on_counter, void *ctx)
 {
-    struct page page = {.c = c, .tenant = tenant, .on_counter = on_counter, .ctx = ctx};
+    struct view_page page = {.c = c, .tenant = tenant, .on_counter = on_counter, .ctx = ctx};
     return page_run(&c->counters, &page, cursor, limit, visit_counter);
 }
 
@@ -208,7 +209,7 @@ static void session_view_fill(const struct core *c, const struct session *s,
 
 static void visit_session(void *ctx, ref obj)
 {
-    struct page *page = ctx;
+    struct view_page *page = ctx;
     const struct session *s = session_at(page->c, obj);
     page->visits++;
     if (s->tenant == page->tenant) {
@@ -222,7 +223,7 @@ static void visit_session(void *ctx, ref obj)
 uint64_t view_sessions(const struct core *c, uint32_t tenant, uint64_t cursor, uint32_t limit,
                        view_session_fn on_session, void *ctx)
 {
-    struct page page = {.c = c, .tenant = tenant, .on_session = on_session, .ctx = ctx};
+    struct view_page page = {.c = c, .tenant = tenant, .on_session = on_session, .ctx = ctx};
     return page_run(&c->sessions, &page, cursor, limit, visit_session);
 }
 

@@ -6,12 +6,12 @@
 
 enum { ADDRESSES = 8 };
 
-enum phase { WAITING, RESOLVING, CONNECTING, CONNECTED };
+enum dialer_phase { WAITING, RESOLVING, CONNECTING, CONNECTED };
 
 struct dialer {
     struct net *net;
     struct dialer_options options;
-    enum phase phase;
+    enum dialer_phase phase;
     uint32_t wait_ms; /* before the next attempt */
     uint32_t slow_ms;
     bool closing;

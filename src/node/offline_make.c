@@ -11,7 +11,7 @@
 #include "replica/replica.h"
 #include "storage/disk_posix.h"
 
-struct writing {
+struct offline_writer {
     struct snapshot_output *output;
     struct problem *wrong;
     enum storage_status status;
@@ -19,7 +19,7 @@ struct writing {
 
 static bool put(void *ctx, const void *data, size_t len)
 {
-    struct writing *w = ctx;
+    struct offline_writer *w = ctx;
     w->status = snapshot_output_put(w->output, data, len, w->wrong);
     return w->status == STORAGE_OK;
 }
@@ -27,7 +27,7 @@ static bool put(void *ctx, const void *data, size_t len)
 static enum storage_status write_snapshot(struct store *store, const struct core *core,
                                           const struct snapshot_info *info, struct problem *wrong)
 {
-    struct writing w = {.wrong = wrong};
+    struct offline_writer w = {.wrong = wrong};
     w.status = snapshot_output_begin(store->snapshots, info, 0, &w.output, wrong);
     if (w.status != STORAGE_OK) {
         return w.status;

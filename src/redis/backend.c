@@ -7,7 +7,7 @@
 
 #include "base/list.h"
 
-enum script {
+enum backend_script {
     SCRIPT_TAKE,
     SCRIPT_HAND_OVER,
     SCRIPT_EXTEND,
@@ -164,7 +164,8 @@ static void on_answer(void *owner, const struct redis_answer *answer)
 
 /* ---- calls ---- */
 
-static void begin(struct redis_backend *b, enum script script, const struct redis_names *names)
+static void begin(struct redis_backend *b, enum backend_script script,
+                  const struct redis_names *names)
 {
     hf_assert(names->count >= 1 && names->count <= LIMIT_MULTILOCK_NAMES);
     size_t prefix = strlen(b->options.prefix);

@@ -20,13 +20,13 @@
 
 /* ---- replies to Lua ---- */
 
-struct reader {
+struct reply_reader {
     const uint8_t *at;
     const uint8_t *end;
 };
 
 /* Our host writes complete replies: anything else is a bug. */
-static struct slice read_line(struct reader *r)
+static struct slice read_line(struct reply_reader *r)
 {
     const uint8_t *start = r->at;
     const uint8_t *end = memchr(start, '\r', (size_t)(r->end - start));
@@ -68,9 +68,9 @@ static void push_null(lua_State *lua)
     }
 }
 
-static void push_value(lua_State *lua, struct reader *r);
+static void push_value(lua_State *lua, struct reply_reader *r);
 
-static void push_array(lua_State *lua, struct reader *r, int64_t count)
+static void push_array(lua_State *lua, struct reply_reader *r, int64_t count)
 {
     vm_charge(lua, (uint64_t)count);
     lua_createtable(lua, (int)count, 0);
@@ -81,7 +81,7 @@ static void push_array(lua_State *lua, struct reader *r, int64_t count)
 }
 
 /* {map = {key = value}}, {set = {member = true}} */
-static void push_keyed(lua_State *lua, struct reader *r, const char *field, int64_t count)
+static void push_keyed(lua_State *lua, struct reply_reader *r, const char *field, int64_t count)
 {
     vm_charge(lua, (uint64_t)count);
     lua_createtable(lua, 0, 1);
@@ -98,14 +98,14 @@ static void push_keyed(lua_State *lua, struct reader *r, const char *field, int6
     lua_setfield(lua, -2, field);
 }
 
-static void push_bulk(lua_State *lua, struct reader *r, int64_t len)
+static void push_bulk(lua_State *lua, struct reply_reader *r, int64_t len)
 {
     hf_assert(len + 2 <= r->end - r->at);
     lua_pushlstring(lua, (const char *)r->at, (size_t)len);
     r->at += len + 2;
 }
 
-static void push_value(lua_State *lua, struct reader *r)
+static void push_value(lua_State *lua, struct reply_reader *r)
 {
     luaL_checkstack(lua, 4, "reply nested too deep");
     struct slice line = read_line(r);
@@ -158,7 +158,7 @@ static void push_value(lua_State *lua, struct reader *r)
 
 void convert_push(lua_State *lua, struct slice reply)
 {
-    struct reader r = {reply.data, reply.data + reply.len};
+    struct reply_reader r = {reply.data, reply.data + reply.len};
     push_value(lua, &r);
     hf_assert(r.at == r.end);
 }

@@ -13,7 +13,7 @@
 #include "server/config_check.h"
 #include "server/config_value.h"
 
-enum kind {
+enum setting_kind {
     KIND_NUMBER,
     KIND_DURATION,
     KIND_SIZE,
@@ -27,7 +27,7 @@ enum kind {
 
 struct setting {
     const char *name;
-    enum kind kind;
+    enum setting_kind kind;
     size_t offset;
     size_t size; /* of a text */
     const char *fallback;
@@ -289,7 +289,7 @@ static void apply_defaults(struct config *config)
 
 /* ---- the file ---- */
 
-struct reading {
+struct config_reader {
     struct config *config;
     struct buffer *problems;
     FILE *file;
@@ -301,7 +301,7 @@ struct reading {
 
 static char *read_line(char *text, int size, void *stream)
 {
-    struct reading *r = stream;
+    struct config_reader *r = stream;
     char *got = fgets(text, size, r->file);
     if (got != NULL) {
         r->line++;
@@ -319,7 +319,7 @@ static char *read_line(char *text, int size, void *stream)
 }
 
 /* Appends a continuation line to the list of members; any other value is copied. */
-static void join_lines(struct reading *r, const struct setting *setting, const char *value,
+static void join_lines(struct config_reader *r, const struct setting *setting, const char *value,
                        char *joined, size_t size)
 {
     const char *before = (const char *)r->config + setting->offset;
@@ -334,7 +334,7 @@ static void join_lines(struct reading *r, const struct setting *setting, const c
 
 static int on_pair(void *user, const char *section, const char *name, const char *value)
 {
-    struct reading *r = user;
+    struct config_reader *r = user;
     char where[CONFIG_PATH + 16];
     snprintf(where, sizeof(where), "%s:%d", r->path, r->line);
     const struct setting *setting = find_setting(name, strlen(name));
@@ -357,7 +357,8 @@ static int on_pair(void *user, const char *section, const char *name, const char
 
 static bool apply_file(struct config *config, struct buffer *problems)
 {
-    struct reading r = {.config = config, .problems = problems, .path = config->file, .fine = true};
+    struct config_reader r = {
+        .config = config, .problems = problems, .path = config->file, .fine = true};
     r.file = fopen(config->file, "re");
     if (r.file == NULL) {
         buffer_printf(problems, "%s: cannot be read: %s\n", config->file, strerror(errno));

@@ -14,7 +14,7 @@
 
 enum { READY_MS = 20000 };
 
-struct options {
+struct dev_settings {
     uint64_t nodes;
     uint64_t base_port;
     char dir[DEV_PATH];
@@ -33,7 +33,7 @@ static const char usage[] =
     "Prints a line for each node, then `ready` with the endpoints. Ctrl-C stops all nodes. The\n"
     "folder stays, and the next start continues with the same data.\n";
 
-static void default_dir(struct options *o)
+static void default_dir(struct dev_settings *o)
 {
     const char *state = getenv("XDG_STATE_HOME");
     const char *home = getenv("HOME");
@@ -46,7 +46,7 @@ static void default_dir(struct options *o)
     }
 }
 
-static bool apply(struct options *o, const char *flag, const char *value)
+static bool apply(struct dev_settings *o, const char *flag, const char *value)
 {
     if (strcmp(flag, "--dir") == 0) {
         int len = snprintf(o->dir, sizeof(o->dir), "%s", value);
@@ -56,9 +56,9 @@ static bool apply(struct options *o, const char *flag, const char *value)
     return value_number(value, to);
 }
 
-static bool parse(struct options *o, int count, char **arguments)
+static bool parse(struct dev_settings *o, int count, char **arguments)
 {
-    *o = (struct options){.nodes = 5, .base_port = 4653};
+    *o = (struct dev_settings){.nodes = 5, .base_port = 4653};
     default_dir(o);
     for (int i = 0; i < count; i++) {
         char flag[32];
@@ -240,7 +240,7 @@ static int watch(struct dev_cluster *c)
 
 int dev_main(int count, char **arguments)
 {
-    struct options options;
+    struct dev_settings options;
     static struct dev_cluster cluster;
     if (!parse(&options, count, arguments)) {
         fprintf(stderr, "holdfast: see `holdfast dev --help`\n");

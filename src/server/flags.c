@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-static const struct flag *find(const struct flag *flags, unsigned flag_count, const char *text,
-                               size_t len)
+static const struct server_flag *find(const struct server_flag *flags, unsigned flag_count,
+                                      const char *text, size_t len)
 {
     for (unsigned i = 0; i < flag_count; i++) {
         if (strlen(flags[i].name) == len && memcmp(flags[i].name, text, len) == 0) {
@@ -20,8 +20,8 @@ static bool complain(const char *command, const char *text, const char *what)
     return false;
 }
 
-bool flags_read(const char *command, const struct flag *flags, unsigned flag_count, int count,
-                char **arguments, unsigned max_words, struct flag_words *words)
+bool flags_read(const char *command, const struct server_flag *flags, unsigned flag_count,
+                int count, char **arguments, unsigned max_words, struct flag_words *words)
 {
     words->count = 0;
     for (int i = 0; i < count; i++) {
@@ -35,7 +35,7 @@ bool flags_read(const char *command, const struct flag *flags, unsigned flag_cou
         }
         const char *equals = strchr(text, '=');
         size_t len = equals != NULL ? (size_t)(equals - text) : strlen(text);
-        const struct flag *flag = find(flags, flag_count, text, len);
+        const struct server_flag *flag = find(flags, flag_count, text, len);
         if (flag == NULL) {
             return complain(command, text, ": there is no such flag");
         }
@@ -55,7 +55,7 @@ bool flags_read(const char *command, const struct flag *flags, unsigned flag_cou
     return true;
 }
 
-void flags_print(FILE *to, const struct flag *flags, unsigned flag_count)
+void flags_print(FILE *to, const struct server_flag *flags, unsigned flag_count)
 {
     for (unsigned i = 0; i < flag_count; i++) {
         fprintf(to, "  %s %s\n        %s\n", flags[i].name,

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-struct flag {
+struct server_flag {
     const char *name;     /* "--data" */
     const char *argument; /* placeholder of the value in the help text; NULL: it is a switch */
     const char *help;
@@ -22,9 +22,9 @@ struct flag_words {
 
 /* Reads `--flag value`, `--flag=value`, switches and at most `max_words` other words. On failure,
  * prints the problem to stderr after the name `command`, and returns false. */
-bool flags_read(const char *command, const struct flag *flags, unsigned flag_count, int count,
-                char **arguments, unsigned max_words, struct flag_words *words);
+bool flags_read(const char *command, const struct server_flag *flags, unsigned flag_count,
+                int count, char **arguments, unsigned max_words, struct flag_words *words);
 
-void flags_print(FILE *to, const struct flag *flags, unsigned flag_count);
+void flags_print(FILE *to, const struct server_flag *flags, unsigned flag_count);
 
 #endif

@@ -5,12 +5,12 @@
 #include <inttypes.h>
 #include <stddef.h>
 
-enum kind { GAUGE, COUNTER };
+enum metric_kind { GAUGE, COUNTER };
 enum unit { PLAIN, FLAG, MS, US }; /* of the member; times are printed in seconds */
 
 struct metric {
     const char *name;
-    enum kind kind;
+    enum metric_kind kind;
     enum unit unit;
     size_t offset;
     const char *help;
@@ -111,7 +111,7 @@ static const struct metric redis_metrics[] = {
 };
 /* clang-format on */
 
-static void put_title(struct buffer *out, const char *name, enum kind kind, const char *help)
+static void put_title(struct buffer *out, const char *name, enum metric_kind kind, const char *help)
 {
     buffer_printf(out, "# HELP holdfast_%s %s\n# TYPE holdfast_%s %s\n", name, help, name,
                   kind == COUNTER ? "counter" : "gauge");

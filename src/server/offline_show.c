@@ -17,14 +17,14 @@ void cluster_id_format(struct id id, char text[CLUSTER_ID_TEXT])
 
 /* ---- locks ---- */
 
-struct listing {
+struct offline_listing {
     struct json_writer *json; /* NULL: print text */
     unsigned shown;
 };
 
 static void on_lock(void *ctx, const struct lock_view *lock)
 {
-    struct listing *l = ctx;
+    struct offline_listing *l = ctx;
     if (l->shown == LOCKS_SHOWN || lock->holders == 0) {
         return;
     }
@@ -54,7 +54,7 @@ static void on_lock(void *ctx, const struct lock_view *lock)
 
 static unsigned list_locks(const struct core *core, struct json_writer *json)
 {
-    struct listing l = {.json = json};
+    struct offline_listing l = {.json = json};
     for (uint64_t cursor = 0; cursor < VIEW_END && l.shown < LOCKS_SHOWN;) {
         cursor = view_locks(core, 0, slice_of(""), cursor, LOCKS_SHOWN, on_lock, &l);
     }

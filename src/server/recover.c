@@ -42,7 +42,7 @@ struct recover {
 static struct recover r;
 
 /* clang-format off */
-static const struct flag flags[] = {
+static const struct server_flag flags[] = {
     {"--data", "DIR", "data folder of the stopped node", &r.data, NULL},
     {"--id", "N", "id of that node", &r.id, NULL},
     {"--cluster", "N=HOST:PORT", "recover: id and peer address of that node in the new cluster. "

@@ -25,7 +25,7 @@ static struct {
 } given;
 
 /* clang-format off */
-static const struct flag flags[] = {
+static const struct server_flag flags[] = {
     {"--endpoints", "HOST:PORT,...", "save: nodes to try in turn (default: HOLDFAST_ENDPOINTS, else 127.0.0.1:4653)", &given.endpoints, NULL},
     {"--timeout", "DURATION", "save: time until the first byte (default: 2m); later, 30s without a byte are an error", &given.timeout, NULL},
     {"--json", NULL, "save, inspect: print one JSON object", NULL, &given.json},

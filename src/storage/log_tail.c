@@ -109,14 +109,14 @@ static bool is_repaired_at(const struct log_scan *scan, uint8_t *bytes, uint32_t
     return right;
 }
 
-struct search {
+struct repair_search {
     uint32_t from, end; /* the bytes of the record that may be wrong */
     uint32_t size;      /* from its header, 0 when that is not possible */
 };
 
 /* Finds the byte whose change makes the record valid; sets its place and the record. */
 static bool find_repair(const struct log_scan *scan, uint8_t *bytes, uint32_t len,
-                        const struct search *search, uint32_t *at, struct log_record *record)
+                        const struct repair_search *search, uint32_t *at, struct log_record *record)
 {
     for (*at = search->from; *at < search->end; ++*at) {
         bool all = *at < LOG_RECORD || search->size <= REPAIR_BYTE_MAX;
@@ -136,8 +136,8 @@ static bool is_among_others(const struct log_scan *scan, uint32_t at, uint32_t l
     return count_set(scan, from, end) > RIGHT_MIN;
 }
 
-static bool is_one_byte_wrong(const struct log_scan *scan, const struct search *search, char *why,
-                              size_t why_size)
+static bool is_one_byte_wrong(const struct log_scan *scan, const struct repair_search *search,
+                              char *why, size_t why_size)
 {
     uint32_t left = scan->segment->size - scan->offset;
     uint32_t len = left < REPAIR_BIT_MAX ? left : REPAIR_BIT_MAX;
@@ -172,7 +172,7 @@ bool log_tail_is_damage(const struct log_scan *scan, char *why, size_t why_size)
     if (is_written_over_zeros(scan, size, why, why_size)) {
         return true;
     }
-    struct search search = {.end = LOG_RECORD, .size = size};
+    struct repair_search search = {.end = LOG_RECORD, .size = size};
     if (segment->blank && misses_sector(scan, scan->offset, scan->offset + size)) {
         /* A sector of zeros was not written, unless the length is wrong. */
         search.from = LOG_LENGTH;

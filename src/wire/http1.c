@@ -12,7 +12,7 @@
 #include "base/panic.h"
 #include "wire/http1_head.h"
 
-enum state {
+enum http1_state {
     HEAD_LINE,
     HEAD_FIELDS,
     FIXED,
@@ -329,7 +329,7 @@ static bool step_end(struct http1 *p, struct http1_result *r)
 
 static bool step(struct http1 *p, struct slice bytes, struct http1_result *r)
 {
-    switch ((enum state)p->state) {
+    switch ((enum http1_state)p->state) {
     case HEAD_LINE:
         return step_head_line(p, bytes, r);
     case HEAD_FIELDS:

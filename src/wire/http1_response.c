@@ -6,14 +6,14 @@
 #include "wire/civil.h"
 #include "wire/http1_head.h"
 
-struct reason {
+struct status_line {
     int status;
     const char *line;
 };
 
 /* The statuses that base/error.h and the service use. Others get a line without a reason, which is
  * legal. */
-static const struct reason reasons[] = {
+static const struct status_line reasons[] = {
 #define R(status, reason)                             \
     {                                                 \
         status, "HTTP/1.1 " #status " " reason "\r\n" \

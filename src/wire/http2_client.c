@@ -26,7 +26,7 @@ struct http2_client {
     bool is_going;
 };
 
-struct http2_stream {
+struct http2_client_stream {
     struct list link;
     struct http2_client *client;
     struct buffer body; /* not sent yet */
@@ -37,7 +37,7 @@ struct http2_stream {
     void *call;       /* NULL: cancelled */
 };
 
-static void stream_free(struct http2_stream *s)
+static void stream_free(struct http2_client_stream *s)
 {
     struct http2_client *c = s->client;
     list_remove(&s->link);
@@ -53,7 +53,8 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
                      void *user)
 {
     struct http2_client *c = user;
-    struct http2_stream *s = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+    struct http2_client_stream *s =
+        nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
     if (s != NULL && s->call != NULL) {
         c->handler->on_header(s->call, slice_make(name, name_len), slice_make(value, value_len));
     }
@@ -64,7 +65,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
                    size_t len, void *user)
 {
     struct http2_client *c = user;
-    struct http2_stream *s = nghttp2_session_get_stream_user_data(session, id);
+    struct http2_client_stream *s = nghttp2_session_get_stream_user_data(session, id);
     if (s != NULL && s->call != NULL) {
         c->handler->on_data(s->call, slice_make(data, len));
     }
@@ -82,7 +83,8 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
         c->is_going = true;
     } else if (frame->hd.type == NGHTTP2_HEADERS && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) {
         /* The response arrived before the whole request was sent: the rest is not needed. */
-        struct http2_stream *s = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+        struct http2_client_stream *s =
+            nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
         if (s != NULL && !s->is_ended) {
             http2_client_send(s, slice_make(NULL, 0), true);
         }
@@ -93,7 +95,8 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
     if (frame->hd.type == NGHTTP2_HEADERS) {
-        struct http2_stream *s = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+        struct http2_client_stream *s =
+            nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
         if (s != NULL) {
             s->has_left = true;
         }
@@ -104,7 +107,7 @@ static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *u
 static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *user)
 {
     struct http2_client *c = user;
-    struct http2_stream *s = nghttp2_session_get_stream_user_data(session, id);
+    struct http2_client_stream *s = nghttp2_session_get_stream_user_data(session, id);
     if (s == NULL) {
         return 0;
     }
@@ -119,7 +122,7 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *
 static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *out, size_t size,
                          uint32_t *flags, nghttp2_data_source *source, void *user)
 {
-    struct http2_stream *s = source->ptr;
+    struct http2_client_stream *s = source->ptr;
     struct slice rest = buffer_bytes(&s->body);
     size_t len = rest.len < size ? rest.len : size;
     if (len == 0 && !s->is_ended) {
@@ -176,7 +179,7 @@ void http2_client_free(struct http2_client *c)
     }
     /* nghttp2 frees its streams without a callback. */
     for (struct list *link = c->streams.next; link != &c->streams; link = c->streams.next) {
-        struct http2_stream *s = LIST_OBJECT(link, struct http2_stream, link);
+        struct http2_client_stream *s = LIST_OBJECT(link, struct http2_client_stream, link);
         if (s->call != NULL) {
             c->handler->on_end(s->call, NGHTTP2_CANCEL, !s->has_left);
         }
@@ -219,9 +222,10 @@ static nghttp2_nv lasting(const char *name, struct slice value)
     return pair(name, value, NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE);
 }
 
-struct http2_stream *http2_client_request(struct http2_client *c, const char *path,
-                                          const struct http2_header *extra, size_t extra_count,
-                                          struct slice body, bool keep_open, void *call)
+struct http2_client_stream *http2_client_request(struct http2_client *c, const char *path,
+                                                 const struct http2_client_header *extra,
+                                                 size_t extra_count, struct slice body,
+                                                 bool keep_open, void *call)
 {
     hf_assert(call != NULL && extra_count <= MAX_EXTRA);
     if (c->is_going || !nghttp2_session_check_request_allowed(c->session)) {
@@ -239,7 +243,7 @@ struct http2_stream *http2_client_request(struct http2_client *c, const char *pa
     for (size_t i = 0; i < extra_count; i++) {
         headers[FIXED_HEADERS + i] = pair(extra[i].name, extra[i].value, NGHTTP2_NV_FLAG_NONE);
     }
-    struct http2_stream *s = memory_alloc(c->memory, sizeof(*s));
+    struct http2_client_stream *s = memory_alloc(c->memory, sizeof(*s));
     memset(s, 0, sizeof(*s));
     s->client = c;
     s->call = call;
@@ -260,7 +264,7 @@ struct http2_stream *http2_client_request(struct http2_client *c, const char *pa
     return s;
 }
 
-void http2_client_send(struct http2_stream *s, struct slice bytes, bool end)
+void http2_client_send(struct http2_client_stream *s, struct slice bytes, bool end)
 {
     if (s->is_ended) {
         return;
@@ -273,7 +277,7 @@ void http2_client_send(struct http2_stream *s, struct slice bytes, bool end)
     }
 }
 
-void http2_client_cancel(struct http2_stream *s)
+void http2_client_cancel(struct http2_client_stream *s)
 {
     s->call = NULL;
     /* Also valid before the request was sent: then nghttp2 closes the stream without sending it. */

@@ -5,7 +5,7 @@
  * ended. Its handler is called for headers (trailers too), for data and, exactly once, for its end.
  * Clear text with prior knowledge.
  *
- * The client owns the streams. A `struct http2_stream` is valid until on_end returns. Handlers may
+ * The client owns the streams. A `struct http2_client_stream` is valid until on_end returns. Handlers may
  * call everything but http2_client_free and http2_client_input. */
 #ifndef HOLDFAST_WIRE_HTTP2_CLIENT_H
 #define HOLDFAST_WIRE_HTTP2_CLIENT_H
@@ -13,7 +13,7 @@
 #include "base/buffer.h"
 
 struct http2_client;
-struct http2_stream;
+struct http2_client_stream;
 
 struct http2_client_handler {
     /* Of the response or its trailers; names are in lower case, ":status" is one of them. */
@@ -25,7 +25,7 @@ struct http2_client_handler {
 };
 
 /* A header of a request, in addition to those that gRPC requires. */
-struct http2_header {
+struct http2_client_header {
     const char *name;
     struct slice value;
 };
@@ -47,14 +47,15 @@ void http2_client_output(struct http2_client *client, struct buffer *out, size_t
 /* Begins a request: POST `path` with the message `body` (with its gRPC prefix; it is copied). With
  * `keep_open` more may be sent. NULL when this connection accepts no more requests: the server sent
  * GOAWAY, or the stream ids are used up. `call` is passed to the handler. */
-struct http2_stream *http2_client_request(struct http2_client *client, const char *path,
-                                          const struct http2_header *extra, size_t extra_count,
-                                          struct slice body, bool keep_open, void *call);
+struct http2_client_stream *http2_client_request(struct http2_client *client, const char *path,
+                                                 const struct http2_client_header *extra,
+                                                 size_t extra_count, struct slice body,
+                                                 bool keep_open, void *call);
 /* More bytes for a stream that was kept open; `end`: nothing follows. Bytes after that end, or
  * after the end of the response, are dropped. */
-void http2_client_send(struct http2_stream *stream, struct slice bytes, bool end);
+void http2_client_send(struct http2_client_stream *stream, struct slice bytes, bool end);
 /* Cancels the stream. on_end is not called; the caller must not use the stream any more. */
-void http2_client_cancel(struct http2_stream *stream);
+void http2_client_cancel(struct http2_client_stream *stream);
 
 /* Sends a PING. http2_client_pongs counts the answers. */
 void http2_client_ping(struct http2_client *client);

@@ -29,7 +29,7 @@ struct asked {
 };
 
 struct play {
-    struct world w;
+    struct client_world w;
     const uint8_t *at;
     const uint8_t *end;
     bool is_hostile;

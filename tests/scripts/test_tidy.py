@@ -170,3 +170,15 @@ def test_private_words_are_found_where_the_text_is_plain(tmp_path):
     assert 'src/net/x.c:6: error: "crowd" is not a word of the field' in result.stdout
     assert 'docs/CORE.md:1: error: "told" is not a word of the field' in result.stdout
     assert "tidy: 2 files, 2 errors" in result.stdout, "tests are not among the plain paths yet"
+
+
+def test_a_tag_has_one_definition(tmp_path):
+    write(tmp_path / "src/net/a.c", CLEAN + "struct link {\n    int x;\n};\n")
+    write(tmp_path / "src/net/b.h", "/* Only declares it: struct link { */\nstruct link;\nvoid use(struct link *link);\n")
+    write(tmp_path / "tests/unit/c.c", "struct link {\n    int x;\n};\n")
+    assert tidy(tmp_path).returncode == 0
+    write(tmp_path / "src/node/d.c", CLEAN + "enum link { UP, DOWN };\n")
+    result = tidy(tmp_path)
+    assert result.returncode == 1
+    assert "src/node/d.c:8: error: src/net/a.c defines link too" in result.stdout
+    assert "1 errors" in result.stdout

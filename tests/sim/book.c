@@ -3,7 +3,7 @@
 
 enum { MAX_HOLDERS = 64, MAX_WAITERS = 64 };
 
-struct holder {
+struct book_holder {
     uint64_t token;
     struct id session;
     enum mode mode;
@@ -17,7 +17,7 @@ struct waiting {
 };
 
 struct name {
-    struct holder holders[MAX_HOLDERS];
+    struct book_holder holders[MAX_HOLDERS];
     uint32_t holder_count;
     struct waiting waiters[MAX_WAITERS]; /* in the order they came */
     uint32_t waiter_count;
@@ -140,7 +140,7 @@ static void granted(const struct book *b, int k, struct name *n, const struct ev
     if (n->holder_count == MAX_HOLDERS) {
         violation("more holders than clients");
     }
-    n->holders[n->holder_count++] = (struct holder){e->token, e->session, e->mode};
+    n->holders[n->holder_count++] = (struct book_holder){e->token, e->session, e->mode};
 }
 
 static void ended(const struct book *b, int k, struct name *n, const struct event *e)

@@ -7,7 +7,7 @@
 enum { CALLS = 1 << 14, NO_COOKIE = 1, LATER_TRIES = 40 };
 
 /* Who waits for what was submitted; a cookie is a place in this ring. */
-static struct call {
+static struct sim_call {
     uint64_t serial;
     int client;
     int lane;
@@ -37,9 +37,9 @@ static void arrive(struct happening *h)
     client_hears(h->data);
 }
 
-static void answer_client(const struct answer *a, int entry, uint32_t entry_life)
+static void answer_client(const struct sim_answer *a, int entry, uint32_t entry_life)
 {
-    const struct node *n = &world.nodes[entry];
+    const struct sim_node *n = &world.nodes[entry];
     if (!n->up || n->life != entry_life || (world.faults && one_in(world.weather.loss))) {
         return;
     }
@@ -49,7 +49,7 @@ static void answer_client(const struct answer *a, int entry, uint32_t entry_life
 }
 
 /* From the node that knows it, by way of the one that the client is connected to. */
-static void answer_by(const struct node *n, const struct call *c, struct answer *a)
+static void answer_by(const struct sim_node *n, const struct sim_call *c, struct sim_answer *a)
 {
     a->client = c->client;
     a->lane = c->lane;
@@ -59,14 +59,14 @@ static void answer_by(const struct node *n, const struct call *c, struct answer 
     }
 }
 
-static struct call *call_of(const void *cookie)
+static struct sim_call *call_of(const void *cookie)
 {
     uint64_t serial = (uint64_t)(uintptr_t)cookie;
-    struct call *c = &calls[serial % CALLS];
+    struct sim_call *c = &calls[serial % CALLS];
     return serial != NO_COOKIE && c->serial == serial ? c : NULL;
 }
 
-static void fill(const struct node *n, const struct result *r, struct answer *a)
+static void fill(const struct sim_node *n, const struct result *r, struct sim_answer *a)
 {
     a->error = r->error;
     a->outcome = r->outcome;
@@ -86,20 +86,20 @@ void *calls_nobody(void)
     return (void *)(uintptr_t)NO_COOKIE;
 }
 
-void clients_tier_result(struct node *n, void *cookie, const struct result *r)
+void clients_tier_result(struct sim_node *n, void *cookie, const struct result *r)
 {
-    const struct call *c = call_of(cookie);
-    struct answer a = {.kind = ANSWER_RESULT, .by_tier = true};
+    const struct sim_call *c = call_of(cookie);
+    struct sim_answer a = {.kind = ANSWER_RESULT, .by_tier = true};
     if (c != NULL && !n->failed) {
         fill(n, r, &a);
         answer_by(n, c, &a);
     }
 }
 
-void clients_result(struct node *n, void *cookie, enum replica_outcome outcome,
+void clients_result(struct sim_node *n, void *cookie, enum replica_outcome outcome,
                     const struct result *r)
 {
-    struct call *c = call_of(cookie);
+    struct sim_call *c = call_of(cookie);
     if (c != NULL && c->is_counted) {
         c->is_counted = false;
         memory_tier_on_settled(n->tier);
@@ -107,9 +107,9 @@ void clients_result(struct node *n, void *cookie, enum replica_outcome outcome,
     if (c == NULL || n->failed) {
         return;
     }
-    struct answer a = {.kind = outcome == REPLICA_DONE       ? ANSWER_RESULT
-                               : outcome == REPLICA_NOT_DONE ? ANSWER_UNAVAILABLE
-                                                             : ANSWER_UNKNOWN};
+    struct sim_answer a = {.kind = outcome == REPLICA_DONE       ? ANSWER_RESULT
+                                   : outcome == REPLICA_NOT_DONE ? ANSWER_UNAVAILABLE
+                                                                 : ANSWER_UNKNOWN};
     if (outcome == REPLICA_DONE) {
         fill(n, r, &a);
         if (c->is_fence && r->error == HF_OK && !r->replayed) {
@@ -126,13 +126,13 @@ void clients_result(struct node *n, void *cookie, enum replica_outcome outcome,
 }
 
 /* S9.1: the state shows now everything that was done before. */
-void clients_barrier(struct node *n, void *cookie, bool reached)
+void clients_barrier(struct sim_node *n, void *cookie, bool reached)
 {
-    struct call *c = call_of(cookie);
+    struct sim_call *c = call_of(cookie);
     if (c == NULL || n->failed) {
         return;
     }
-    struct answer a = {.kind = reached ? ANSWER_READ : ANSWER_UNAVAILABLE};
+    struct sim_answer a = {.kind = reached ? ANSWER_READ : ANSWER_UNAVAILABLE};
     if (reached) {
         char name[16];
         struct replica_status s;
@@ -152,7 +152,7 @@ void clients_barrier(struct node *n, void *cookie, bool reached)
 }
 
 /* A wait is over: the node that the waiter is attached through sees it and tells (S7.3). */
-void clients_event(const struct node *n, const struct event *e)
+void clients_event(const struct sim_node *n, const struct event *e)
 {
     uint64_t client = e->lease.high;
     uint32_t life = 0;
@@ -161,7 +161,7 @@ void clients_event(const struct node *n, const struct event *e)
         client_entry((int)client, &life) != n->id || life != n->life) {
         return;
     }
-    struct answer a = {
+    struct sim_answer a = {
         .kind = e->type == EVENT_GRANTED ? ANSWER_GRANTED : ANSWER_WAIT_ENDED,
         .client = (int)client,
         .lease = e->lease,
@@ -172,7 +172,7 @@ void clients_event(const struct node *n, const struct event *e)
 }
 
 /* Likewise in the tier EFFICIENCY: the leader tells that node. */
-void clients_tier_event(const struct node *leader, const struct event *e)
+void clients_tier_event(const struct sim_node *leader, const struct event *e)
 {
     uint64_t client = e->lease.high;
     uint32_t life = 0;
@@ -185,7 +185,7 @@ void clients_tier_event(const struct node *leader, const struct event *e)
         (entry != leader->id && !network_reaches(leader->id, entry))) {
         return;
     }
-    struct answer a = {
+    struct sim_answer a = {
         .kind = e->type == EVENT_GRANTED ? ANSWER_GRANTED : ANSWER_WAIT_ENDED,
         .client = (int)client,
         .lease = e->lease,
@@ -197,12 +197,12 @@ void clients_tier_event(const struct node *leader, const struct event *e)
     answer_client(&a, entry, life);
 }
 
-void clients_node_died(const struct node *n)
+void clients_node_died(const struct sim_node *n)
 {
     for (int i = 1; i <= CLIENTS; i++) {
         uint32_t life = 0;
         if (client_entry(i, &life) == n->id && life == n->life && !one_in(4)) {
-            struct answer a = {.kind = ANSWER_BROKEN, .client = i};
+            struct sim_answer a = {.kind = ANSWER_BROKEN, .client = i};
             struct happening *h = happen(step_us(), arrive, 0);
             h->data = malloc(sizeof(a));
             memcpy(h->data, &a, sizeof(a));
@@ -212,8 +212,8 @@ void clients_node_died(const struct node *n)
 
 /* ---- there ---- */
 
-struct request {
-    struct call call;
+struct sim_request {
+    struct sim_call call;
     int hops;
     int later;  /* how often it was put off */
     size_t len; /* of the encoded command */
@@ -221,7 +221,7 @@ struct request {
 };
 
 /* As src/node/forward/forward.c does it. HF_BUSY: nothing was done, later. */
-static enum hf_error take(struct node *n, struct call *c, const struct command *command,
+static enum hf_error take(struct sim_node *n, struct sim_call *c, const struct command *command,
                           void *cookie)
 {
     enum tier_taken taken = tier_submit(n, c->tier, command, cookie);
@@ -237,11 +237,11 @@ static enum hf_error take(struct node *n, struct call *c, const struct command *
 }
 
 /* False: it is to be submitted once more, later. */
-static bool submit(struct node *n, const struct request *r)
+static bool submit(struct sim_node *n, const struct sim_request *r)
 {
     struct command command;
     uint64_t serial = next_serial++;
-    struct call *c = &calls[serial % CALLS];
+    struct sim_call *c = &calls[serial % CALLS];
     *c = r->call;
     c->serial = serial;
     world.counts.commands++;
@@ -263,7 +263,7 @@ static bool submit(struct node *n, const struct request *r)
         return false;
     }
     if (error != HF_OK) {
-        struct answer a = {.kind = ANSWER_UNAVAILABLE};
+        struct sim_answer a = {.kind = ANSWER_UNAVAILABLE};
         answer_by(n, c, &a);
         return true;
     }
@@ -274,12 +274,12 @@ static bool submit(struct node *n, const struct request *r)
 
 static void at_node(struct happening *h)
 {
-    struct node *n = &world.nodes[h->node];
-    struct request *r = h->data;
+    struct sim_node *n = &world.nodes[h->node];
+    struct sim_request *r = h->data;
     struct replica_status s;
     if (!n->up || n->failed) {
         if (r->hops == 0) { /* nobody listens there */
-            struct answer a = {.kind = ANSWER_BROKEN, .client = r->call.client};
+            struct sim_answer a = {.kind = ANSWER_BROKEN, .client = r->call.client};
             client_hears(&a);
         }
         return;
@@ -299,7 +299,7 @@ static void at_node(struct happening *h)
     }
     if (r->hops > 0 || s.leader == 0 || s.leader == (uint64_t)n->id || s.leader > MAX_NODES ||
         !network_reaches(n->id, (int)s.leader)) {
-        struct answer a = {.kind = ANSWER_UNAVAILABLE};
+        struct sim_answer a = {.kind = ANSWER_UNAVAILABLE};
         answer_by(n, &r->call, &a);
         return;
     }
@@ -309,7 +309,7 @@ static void at_node(struct happening *h)
     h->data = NULL;
 }
 
-static void send_it(struct request *r, int node)
+static void send_it(struct sim_request *r, int node)
 {
     r->call.entry = node;
     happen(step_us(), at_node, node)->data = r;
@@ -323,8 +323,8 @@ void call_send(int client, int lane, uint64_t attempt, int node, enum tier tier,
     if (len == 0) {
         violation("a command cannot be encoded");
     }
-    struct request *r = calloc(1, sizeof(*r) + len);
-    r->call = (struct call){.client = client, .lane = lane, .attempt = attempt, .tier = tier};
+    struct sim_request *r = calloc(1, sizeof(*r) + len);
+    r->call = (struct sim_call){.client = client, .lane = lane, .attempt = attempt, .tier = tier};
     if (command->type == COMMAND_FENCE_CHECK) {
         r->call.is_fence = true;
         r->call.token = command->fence_check.token;
@@ -337,13 +337,13 @@ void call_send(int client, int lane, uint64_t attempt, int node, enum tier tier,
 
 void call_read(int client, int lane, uint64_t attempt, int node, uint32_t name)
 {
-    struct request *r = calloc(1, sizeof(*r));
-    r->call = (struct call){.client = client,
-                            .lane = lane,
-                            .attempt = attempt,
-                            .is_read = true,
-                            .name = name,
-                            .committed = check_committed()};
+    struct sim_request *r = calloc(1, sizeof(*r));
+    r->call = (struct sim_call){.client = client,
+                                .lane = lane,
+                                .attempt = attempt,
+                                .is_read = true,
+                                .name = name,
+                                .committed = check_committed()};
     send_it(r, node);
 }
 

@@ -16,7 +16,7 @@ enum answer_kind {
     ANSWER_BROKEN, /* the connection */
 };
 
-struct answer {
+struct sim_answer {
     enum answer_kind kind;
     int client;
     int lane;
@@ -44,7 +44,7 @@ void *calls_nobody(void); /* the cookie of a command that nobody waits for */
 void calls_end(void);
 
 /* clients.c: what comes back. */
-void client_hears(const struct answer *answer);
+void client_hears(const struct sim_answer *answer);
 int client_entry(int client, uint32_t *life); /* the node that it is connected to */
 
 #endif

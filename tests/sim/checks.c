@@ -39,7 +39,7 @@ static struct at_index *at(uint64_t index)
 }
 
 /* E7: a snapshot is of what is durable here. */
-void check_snapshot(const struct node *n, const struct core *core,
+void check_snapshot(const struct sim_node *n, const struct core *core,
                     const struct replica_snapshot *about_it)
 {
     if (core_index(core) > about_it->index || about_it->index > n->durable.last ||
@@ -57,7 +57,7 @@ void check_snapshot(const struct node *n, const struct core *core,
 /* ---- leaders and commits ---- */
 
 /* Who leads a term has voted for itself in it, durably, also as the only voter (E1, E13). */
-static void check_own_vote(const struct node *n, uint64_t term)
+static void check_own_vote(const struct sim_node *n, uint64_t term)
 {
     const struct meta_state *meta = &n->store.meta.state;
     if (meta->term != term || meta->vote != (uint64_t)n->id) {
@@ -66,7 +66,7 @@ static void check_own_vote(const struct node *n, uint64_t term)
     }
 }
 
-static void check_leader(const struct node *n, uint64_t term, uint64_t cluster_ms)
+static void check_leader(const struct sim_node *n, uint64_t term, uint64_t cluster_ms)
 {
     if (term >= MAX_TERMS) {
         violation("too many terms");
@@ -94,7 +94,7 @@ static void check_leader(const struct node *n, uint64_t term, uint64_t cluster_m
 }
 
 /* What a leader has committed is on the disks of a majority. */
-static void check_commit(const struct node *n, uint64_t index)
+static void check_commit(const struct sim_node *n, uint64_t index)
 {
     struct replica_member members[MAX_NODES];
     uint32_t count = replica_members(n->replica, members, MAX_NODES);
@@ -110,7 +110,7 @@ static void check_commit(const struct node *n, uint64_t index)
     }
     if (have * 2 <= voters && term != 0) {
         for (uint32_t i = 0; i < count; i++) {
-            const struct node *v = &world.nodes[members[i].id];
+            const struct sim_node *v = &world.nodes[members[i].id];
             fprintf(stderr, "node %d%s: durable %llu to %llu, term %llu of %llu\n", v->id,
                     members[i].voter ? "" : " (no voter)", ull(v->durable.base),
                     ull(v->durable.last), ull(terms_at(&v->durable, index)), ull(term));
@@ -141,7 +141,7 @@ static uint64_t state_hash(const struct core *core)
 
 /* Snapshots at equal indexes are equal, byte for byte. Once when a node comes to such an index, in
  * each of its lives: a state that was restored is looked at anew. */
-static void check_state(struct node *n, uint64_t every)
+static void check_state(struct sim_node *n, uint64_t every)
 {
     const struct core *core = replica_core(n->replica);
     uint64_t index = core_index(core);
@@ -162,7 +162,7 @@ static void check_state(struct node *n, uint64_t every)
     }
 }
 
-void check_node(struct node *n)
+void check_node(struct sim_node *n)
 {
     struct replica_status s;
     replica_status(n->replica, node_time(n), &s);
@@ -203,7 +203,7 @@ static uint64_t hash_event(const struct event *e)
     return XXH3_64bits_withSeed(e->client.data, e->client.len, hash);
 }
 
-void check_event(const struct node *n, const struct event *e)
+void check_event(const struct sim_node *n, const struct event *e)
 {
     struct at_index *a = at(e->index);
     uint64_t hash = hash_event(e);
@@ -235,7 +235,7 @@ void check_event(const struct node *n, const struct event *e)
 bool check_all_agree(char *why, size_t size)
 {
     struct replica_member members[MAX_NODES];
-    const struct node *leader = leader_now();
+    const struct sim_node *leader = leader_now();
     if (leader == NULL) {
         snprintf(why, size, "there is no leader");
         return false;
@@ -244,7 +244,7 @@ bool check_all_agree(char *why, size_t size)
     uint64_t index = core_index(replica_core(leader->replica));
     uint64_t hash = state_hash(replica_core(leader->replica));
     for (uint32_t i = 0; i < count; i++) {
-        const struct node *n = &world.nodes[members[i].id];
+        const struct sim_node *n = &world.nodes[members[i].id];
         if (!members[i].voter || n->lost) {
             continue;
         }

@@ -44,7 +44,7 @@ enum doing {
     CHANGING
 };
 
-struct hold {
+struct sim_hold {
     uint64_t token;
     uint32_t names[3];
     uint32_t count;
@@ -57,7 +57,7 @@ struct hold {
 };
 
 /* A transaction on its way. */
-struct change {
+struct sim_transaction {
     uint64_t number; /* of keys, see keys.h; 0: of counters */
     uint32_t counters[2];
     uint64_t seen[2];
@@ -67,7 +67,7 @@ struct change {
     uint8_t effects[256];
 };
 
-struct client {
+struct sim_client {
     int id;
     double rate;
     enum doing doing;
@@ -84,8 +84,8 @@ struct client {
     uint32_t tries;
     uint32_t number; /* of requests */
     struct id lease;
-    struct hold hold;
-    struct change change;
+    struct sim_hold hold;
+    struct sim_transaction change;
     uint64_t old_token;
     uint32_t old_name;
     /* A session, if it uses one. */
@@ -101,69 +101,69 @@ struct client {
     uint64_t epoch; /* the highest that it heard of (S10.2) */
 };
 
-extern struct client clients[CLIENTS + 1];
+extern struct sim_client clients[CLIENTS + 1];
 extern bool clients_stopping;
 
 /* ---- clients.c ---- */
 void client_record_one(uint32_t name, struct history_op op);
 /* For each name that it holds or asks for. */
-void client_record(const struct client *c, struct history_op op);
-void client_choose_entry(struct client *c);
-void client_begin(struct client *c, enum doing doing, enum command_type type);
-void client_submit(struct client *c);
-void client_idle(struct client *c, uint64_t in_us);
-void client_next_step(struct client *c, uint64_t in_us);
+void client_record(const struct sim_client *c, struct history_op op);
+void client_choose_entry(struct sim_client *c);
+void client_begin(struct sim_client *c, enum doing doing, enum command_type type);
+void client_submit(struct sim_client *c);
+void client_idle(struct sim_client *c, uint64_t in_us);
+void client_next_step(struct sim_client *c, uint64_t in_us);
 uint64_t client_think_us(void);
 
 /* ---- client_session.c ---- */
-uint64_t client_safe_until(const struct client *c, uint64_t from_us, uint64_t ttl_ms);
-uint64_t client_session_safe_us(const struct client *c);
-void client_confirm(struct client *c, uint64_t sent_us);
-uint64_t client_lease_us(const struct client *c, uint64_t from_us, uint64_t ttl_ms);
+uint64_t client_safe_until(const struct sim_client *c, uint64_t from_us, uint64_t ttl_ms);
+uint64_t client_session_safe_us(const struct sim_client *c);
+void client_confirm(struct sim_client *c, uint64_t sent_us);
+uint64_t client_lease_us(const struct sim_client *c, uint64_t from_us, uint64_t ttl_ms);
 void client_keep_alive(struct happening *h);
-void client_open_session(struct client *c);
-void client_close_session(struct client *c);
-void client_session_is_gone(struct client *c);
-void client_hear_keepalive(struct client *c, const struct answer *a);
+void client_open_session(struct sim_client *c);
+void client_close_session(struct sim_client *c);
+void client_session_is_gone(struct sim_client *c);
+void client_hear_keepalive(struct sim_client *c, const struct sim_answer *a);
 
 /* ---- client_operator.c ---- */
-void client_meddle(struct client *c);
-void client_hear_meddling(struct client *c, const struct answer *a);
-void client_give_up_meddling(struct client *c);
-bool client_may_lose(const struct client *c); /* what it holds, to the operator */
+void client_meddle(struct sim_client *c);
+void client_hear_meddling(struct sim_client *c, const struct sim_answer *a);
+void client_give_up_meddling(struct sim_client *c);
+bool client_may_lose(const struct sim_client *c); /* what it holds, to the operator */
 
 /* ---- client_tier.c ---- */
 enum tier client_choose_tier(uint32_t name);
-enum tier client_tier(const struct client *c); /* of what it is doing */
+enum tier client_tier(const struct sim_client *c); /* of what it is doing */
 /* An answer came: whoever holds something of an older epoch has lost it. */
-void client_hear_epoch(struct client *c, const struct answer *a);
-bool client_is_lost(const struct client *c);
+void client_hear_epoch(struct sim_client *c, const struct sim_answer *a);
+bool client_is_lost(const struct sim_client *c);
 /* What it was told of the lock that it holds. */
-void client_check_held(const struct client *c, const struct answer *a, bool held);
-void client_wrong_tier(struct client *c);
+void client_check_held(const struct sim_client *c, const struct sim_answer *a, bool held);
+void client_wrong_tier(struct sim_client *c);
 
 /* ---- client_key.c ---- */
-void client_change(struct client *c);
-void client_hear_change(struct client *c, const struct answer *a);
-void client_give_up_change(struct client *c);
+void client_change(struct sim_client *c);
+void client_hear_change(struct sim_client *c, const struct sim_answer *a);
+void client_give_up_change(struct sim_client *c);
 void client_changes_judge(void);
 void client_changes_end(void);
 
 /* ---- client_put.c ---- */
-void client_put(struct client *c, const struct node *n);
-void client_hear_put(struct client *c, const struct answer *a);
+void client_put(struct sim_client *c, const struct sim_node *n);
+void client_hear_put(struct sim_client *c, const struct sim_answer *a);
 
 /* ---- client_lock.c ---- */
-void client_acquire(struct client *c);
-void client_hold(struct client *c, const struct answer *a, bool waited);
-void client_not_granted(struct client *c, enum reason reason);
-void client_give_up_acquire(struct client *c);
-uint64_t client_may_last_us(const struct client *c);
-void client_hear_acquire(struct client *c, const struct answer *a);
-void client_while_holding(struct client *c);
-void client_check_fence(struct client *c);
-void client_hear_renewal(struct client *c, const struct answer *a);
-void client_hear_release(struct client *c, const struct answer *a);
-void client_give_up_release(struct client *c);
+void client_acquire(struct sim_client *c);
+void client_hold(struct sim_client *c, const struct sim_answer *a, bool waited);
+void client_not_granted(struct sim_client *c, enum reason reason);
+void client_give_up_acquire(struct sim_client *c);
+uint64_t client_may_last_us(const struct sim_client *c);
+void client_hear_acquire(struct sim_client *c, const struct sim_answer *a);
+void client_while_holding(struct sim_client *c);
+void client_check_fence(struct sim_client *c);
+void client_hear_renewal(struct sim_client *c, const struct sim_answer *a);
+void client_hear_release(struct sim_client *c, const struct sim_answer *a);
+void client_give_up_release(struct sim_client *c);
 
 #endif

@@ -6,7 +6,7 @@
 #include "core/view.h"
 #include "register.h"
 
-static struct counter {
+static struct counter_history {
     struct register_op *ops;
     size_t count;
     size_t capacity;
@@ -14,7 +14,7 @@ static struct counter {
 
 static void put(uint32_t counter, const struct register_op *op)
 {
-    struct counter *n = &counters[counter];
+    struct counter_history *n = &counters[counter];
     if (n->count == n->capacity) {
         n->capacity = n->capacity == 0 ? 64 : n->capacity * 2;
         n->ops = realloc(n->ops, n->capacity * sizeof(*n->ops));
@@ -22,7 +22,7 @@ static void put(uint32_t counter, const struct register_op *op)
     n->ops[n->count++] = *op;
 }
 
-static void record(const struct client *c, enum register_outcome outcome, uint64_t return_us)
+static void record(const struct sim_client *c, enum register_outcome outcome, uint64_t return_us)
 {
     for (uint32_t i = 0; i < c->change.count; i++) {
         struct register_op op = {
@@ -37,10 +37,10 @@ static void record(const struct client *c, enum register_outcome outcome, uint64
     }
 }
 
-static void add(struct client *c, struct packer *checks, struct packer *effects, uint32_t i)
+static void add(struct sim_client *c, struct packer *checks, struct packer *effects, uint32_t i)
 {
     struct key_view view;
-    struct change *h = &c->change;
+    struct sim_transaction *h = &c->change;
     snprintf(h->names[i], sizeof(h->names[i]), "c%u", h->counters[i]);
     view_key(replica_core(world.nodes[c->entry].replica), 0, slice_of(h->names[i]), &view);
     h->seen[i] = view.kind == KEY_COUNTER ? (uint64_t)view.number : 0;
@@ -52,9 +52,9 @@ static void add(struct client *c, struct packer *checks, struct packer *effects,
     }
 }
 
-void client_change(struct client *c)
+void client_change(struct sim_client *c)
 {
-    const struct node *n = &world.nodes[c->entry];
+    const struct sim_node *n = &world.nodes[c->entry];
     if (!n->up || n->failed || n->lost || n->paused_until_us > world.now_us) {
         client_choose_entry(c);
         client_idle(c, 1000);
@@ -65,7 +65,7 @@ void client_change(struct client *c)
         return;
     }
     client_begin(c, CHANGING, COMMAND_TRANSACT);
-    struct change *h = &c->change;
+    struct sim_transaction *h = &c->change;
     h->number = 0;
     struct packer checks = packer_make(h->checks, sizeof(h->checks));
     struct packer effects = packer_make(h->effects, sizeof(h->effects));
@@ -82,7 +82,7 @@ void client_change(struct client *c)
     client_submit(c);
 }
 
-void client_hear_change(struct client *c, const struct answer *a)
+void client_hear_change(struct sim_client *c, const struct sim_answer *a)
 {
     if (c->change.number != 0) {
         client_hear_put(c, a);
@@ -99,7 +99,7 @@ void client_hear_change(struct client *c, const struct answer *a)
     client_idle(c, client_think_us());
 }
 
-void client_give_up_change(struct client *c)
+void client_give_up_change(struct sim_client *c)
 {
     if (c->change.number == 0) { /* the others are looked for in the log */
         record(c, REGISTER_UNKNOWN, REGISTER_NEVER);

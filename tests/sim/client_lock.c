@@ -5,7 +5,7 @@
 
 /* ---- acquiring ---- */
 
-static void choose_names(struct client *c, uint32_t count)
+static void choose_names(struct sim_client *c, uint32_t count)
 {
     struct names *names = &c->command.acquire.names;
     uint32_t first = c->id == OPERATOR || one_in(12)
@@ -20,11 +20,11 @@ static void choose_names(struct client *c, uint32_t count)
     }
 }
 
-void client_acquire(struct client *c)
+void client_acquire(struct sim_client *c)
 {
     client_begin(c, ASKING, COMMAND_ACQUIRE);
     struct command_acquire *a = &c->command.acquire;
-    c->hold = (struct hold){0};
+    c->hold = (struct sim_hold){0};
     choose_names(c, one_in(10) ? 2 + (uint32_t)chance_below(2) : 1);
     c->hold.tier = client_choose_tier(c->hold.names[0]);
     c->hold.shared = c->hold.count == 1 && one_in(4); /* multi-locks are exclusive */
@@ -39,7 +39,7 @@ void client_acquire(struct client *c)
     client_submit(c);
 }
 
-static struct history_op grant_op(const struct client *c, uint64_t token)
+static struct history_op grant_op(const struct sim_client *c, uint64_t token)
 {
     return (struct history_op){.kind = HISTORY_GRANT,
                                .token = token,
@@ -51,9 +51,9 @@ static struct history_op grant_op(const struct client *c, uint64_t token)
                                .lease_us = client_lease_us(c, c->call_us, c->hold.ttl_ms)};
 }
 
-void client_hold(struct client *c, const struct answer *a, bool waited)
+void client_hold(struct sim_client *c, const struct sim_answer *a, bool waited)
 {
-    struct hold *h = &c->hold;
+    struct sim_hold *h = &c->hold;
     uint64_t token = a->token;
     h->token = token;
     h->epoch = a->epoch;
@@ -83,13 +83,13 @@ void client_hold(struct client *c, const struct answer *a, bool waited)
 }
 
 /* How long an acquire of which nothing is heard may still come, wait and hold. */
-uint64_t client_may_last_us(const struct client *c)
+uint64_t client_may_last_us(const struct sim_client *c)
 {
     return (c->command.acquire.wait_ms + c->hold.ttl_ms + 25000) * 1000;
 }
 
 /* Gives up something that may be held: in a session it would be for as long as that lives. */
-static void leave(struct client *c)
+static void leave(struct sim_client *c)
 {
     if (c->in_session) {
         client_session_is_gone(c);
@@ -98,7 +98,7 @@ static void leave(struct client *c)
     }
 }
 
-void client_give_up_acquire(struct client *c)
+void client_give_up_acquire(struct sim_client *c)
 {
     c->hold.token = 0;
     client_record(c, (struct history_op){.kind = HISTORY_ACQUIRE,
@@ -108,7 +108,7 @@ void client_give_up_acquire(struct client *c)
     leave(c);
 }
 
-void client_not_granted(struct client *c, enum reason reason)
+void client_not_granted(struct sim_client *c, enum reason reason)
 {
     world.counts.refused++;
     struct history_op op = {.kind = HISTORY_REFUSAL,
@@ -129,7 +129,7 @@ void client_not_granted(struct client *c, enum reason reason)
     client_idle(c, client_think_us());
 }
 
-void client_hear_acquire(struct client *c, const struct answer *a)
+void client_hear_acquire(struct sim_client *c, const struct sim_answer *a)
 {
     if (a->error == HF_SESSION_EXPIRED || a->error == HF_SESSION_NOT_FOUND) {
         client_record(
@@ -161,14 +161,15 @@ void client_hear_acquire(struct client *c, const struct answer *a)
 
 /* ---- holding ---- */
 
-static void by_token(struct client *c, struct slice *name, struct slice *client, uint64_t *token)
+static void by_token(struct sim_client *c, struct slice *name, struct slice *client,
+                     uint64_t *token)
 {
     *name = c->hold.count == 1 ? slice_of(c->names[0]) : slice_make(NULL, 0);
     *client = slice_of("client");
     *token = c->hold.token;
 }
 
-static void renew(struct client *c)
+static void renew(struct sim_client *c)
 {
     client_begin(c, RENEWING, COMMAND_RENEW);
     struct command_renew *r = &c->command.renew;
@@ -177,7 +178,7 @@ static void renew(struct client *c)
     client_submit(c);
 }
 
-static void release(struct client *c)
+static void release(struct sim_client *c)
 {
     client_begin(c, RELEASING, COMMAND_RELEASE);
     struct command_release *r = &c->command.release;
@@ -188,7 +189,7 @@ static void release(struct client *c)
     client_submit(c);
 }
 
-void client_check_fence(struct client *c)
+void client_check_fence(struct sim_client *c)
 {
     bool late = c->old_token != 0 && one_in(3);
     uint32_t name = late ? c->old_name : c->hold.names[0];
@@ -208,7 +209,7 @@ void client_check_fence(struct client *c)
     client_submit(c);
 }
 
-void client_while_holding(struct client *c)
+void client_while_holding(struct sim_client *c)
 {
     if (world.now_us < c->hold.until_us) {
         if (one_in(4)) {
@@ -229,7 +230,7 @@ void client_while_holding(struct client *c)
     }
 }
 
-void client_hear_renewal(struct client *c, const struct answer *a)
+void client_hear_renewal(struct sim_client *c, const struct sim_answer *a)
 {
     bool held = a->error == HF_OK && a->outcome != OUTCOME_REFUSED;
     client_check_held(c, a, held);
@@ -252,7 +253,7 @@ void client_hear_renewal(struct client *c, const struct answer *a)
     }
 }
 
-void client_hear_release(struct client *c, const struct answer *a)
+void client_hear_release(struct sim_client *c, const struct sim_answer *a)
 {
     bool held = a->error == HF_OK && (a->outcome != OUTCOME_REFUSED ||
                                       (a->reason == REASON_ALREADY_RELEASED && c->tries > 1));
@@ -265,7 +266,7 @@ void client_hear_release(struct client *c, const struct answer *a)
     client_idle(c, client_think_us());
 }
 
-void client_give_up_release(struct client *c)
+void client_give_up_release(struct sim_client *c)
 {
     client_record(c, (struct history_op){.kind = HISTORY_RELEASE,
                                          .token = c->hold.token,

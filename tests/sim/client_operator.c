@@ -23,7 +23,7 @@ static uint32_t choose(void)
     return first;
 }
 
-void client_meddle(struct client *c)
+void client_meddle(struct sim_client *c)
 {
     client_begin(c, MEDDLING, one_in(2) ? COMMAND_FORCE_UNLOCK : COMMAND_REVOKE);
     c->name = choose();
@@ -43,7 +43,7 @@ void client_meddle(struct client *c)
 }
 
 /* A multi-lock of which one name is taken away is gone from all of them. */
-static void record(const struct client *c, bool held, uint64_t return_us)
+static void record(const struct sim_client *c, bool held, uint64_t return_us)
 {
     bool forced = c->command.type == COMMAND_FORCE_UNLOCK;
     struct history_op op = {
@@ -65,7 +65,7 @@ static void record(const struct client *c, bool held, uint64_t return_us)
     }
 }
 
-void client_hear_meddling(struct client *c, const struct answer *a)
+void client_hear_meddling(struct sim_client *c, const struct sim_answer *a)
 {
     if (a->error != HF_OK && a->error != HF_NOT_HELD) {
         violation("the operator got the error %s", hf_error_code(a->error));
@@ -84,13 +84,13 @@ void client_hear_meddling(struct client *c, const struct answer *a)
     client_idle(c, client_think_us());
 }
 
-void client_give_up_meddling(struct client *c)
+void client_give_up_meddling(struct sim_client *c)
 {
     record(c, true, HISTORY_NEVER);
     client_idle(c, client_think_us());
 }
 
-bool client_may_lose(const struct client *c)
+bool client_may_lose(const struct sim_client *c)
 {
     for (uint32_t i = 0; i < c->hold.count; i++) {
         uint32_t name = c->hold.names[i];

@@ -22,7 +22,7 @@ static struct key_change choose(uint32_t key, bool there)
 }
 
 /* INCR and EXPIRE, PERSIST, DEL of a counter. The TTL is of version 4. */
-static struct key_change choose_count(const struct node *n, uint32_t key, bool there)
+static struct key_change choose_count(const struct sim_node *n, uint32_t key, bool there)
 {
     struct key_change e = {.key = key, .kind = EFFECT_COUNTER};
     uint64_t what = chance_below(8);
@@ -36,7 +36,7 @@ static struct key_change choose_count(const struct node *n, uint32_t key, bool t
 }
 
 /* Reads the keys and decides. False: not now. */
-static bool compose(const struct node *n, struct transaction *t, struct packer *checks)
+static bool compose(const struct sim_node *n, struct transaction *t, struct packer *checks)
 {
     uint32_t first = (uint32_t)chance_below(KEYS);
     uint32_t count = one_in(3) ? 2 : 1;
@@ -65,7 +65,7 @@ static bool compose(const struct node *n, struct transaction *t, struct packer *
     return true;
 }
 
-static void pack(const struct client *c, const struct transaction *t, struct packer *effects)
+static void pack(const struct sim_client *c, const struct transaction *t, struct packer *effects)
 {
     char value[24];
     snprintf(value, sizeof(value), "%llu", ull(c->change.number));
@@ -86,9 +86,9 @@ static void pack(const struct client *c, const struct transaction *t, struct pac
     }
 }
 
-void client_put(struct client *c, const struct node *n)
+void client_put(struct sim_client *c, const struct sim_node *n)
 {
-    struct change *h = &c->change;
+    struct sim_transaction *h = &c->change;
     struct packer checks = packer_make(h->checks, sizeof(h->checks));
     struct packer effects = packer_make(h->effects, sizeof(h->effects));
     struct transaction t;
@@ -107,7 +107,7 @@ void client_put(struct client *c, const struct node *n)
     client_submit(c);
 }
 
-void client_hear_put(struct client *c, const struct answer *a)
+void client_hear_put(struct sim_client *c, const struct sim_answer *a)
 {
     bool conflict = a->outcome == OUTCOME_REFUSED && a->reason == REASON_CONFLICT;
     if (a->error != HF_OK || (a->outcome != OUTCOME_DONE && !conflict)) {

@@ -4,20 +4,20 @@
 /* ---- what a client counts on ---- */
 
 /* S5.2: less 0.1 % and 5 ms, on a clock that may be off by S1.6. */
-uint64_t client_safe_until(const struct client *c, uint64_t from_us, uint64_t ttl_ms)
+uint64_t client_safe_until(const struct sim_client *c, uint64_t from_us, uint64_t ttl_ms)
 {
     double own_us = (double)(ttl_ms * 999 - 5000);
     return from_us + (uint64_t)(own_us / c->rate);
 }
 
-uint64_t client_session_safe_us(const struct client *c)
+uint64_t client_session_safe_us(const struct sim_client *c)
 {
     return client_safe_until(c, c->alive_us, c->session_ttl_ms);
 }
 
-void client_confirm(struct client *c, uint64_t sent_us)
+void client_confirm(struct sim_client *c, uint64_t sent_us)
 {
-    struct hold *h = &c->hold;
+    struct sim_hold *h = &c->hold;
     uint64_t safe_us = client_safe_until(c, sent_us, h->ttl_ms);
     if (c->in_session && client_session_safe_us(c) < safe_us) {
         safe_us = client_session_safe_us(c);
@@ -45,7 +45,7 @@ static uint64_t least_us(uint64_t ttl_ms)
 }
 
 /* How long a lock lasts at least, for the checker of histories. */
-uint64_t client_lease_us(const struct client *c, uint64_t from_us, uint64_t ttl_ms)
+uint64_t client_lease_us(const struct sim_client *c, uint64_t from_us, uint64_t ttl_ms)
 {
     uint64_t us = least_us(ttl_ms);
     if (c->in_session) {
@@ -59,7 +59,7 @@ uint64_t client_lease_us(const struct client *c, uint64_t from_us, uint64_t ttl_
 
 void client_keep_alive(struct happening *h)
 {
-    struct client *c = &clients[h->a];
+    struct sim_client *c = &clients[h->a];
     if (h->b != c->attempt[KEEPALIVE] || clients_stopping) {
         return;
     }
@@ -82,7 +82,7 @@ void client_keep_alive(struct happening *h)
     next->b = c->attempt[KEEPALIVE];
 }
 
-void client_open_session(struct client *c)
+void client_open_session(struct sim_client *c)
 {
     c->session_ttl_ms = 800 + chance_below(2500);
     c->seq = c->acked = 0;
@@ -96,7 +96,7 @@ void client_open_session(struct client *c)
 }
 
 /* With what it holds, in both tiers. That may be gone already: nobody is told. */
-void client_close_session(struct client *c)
+void client_close_session(struct sim_client *c)
 {
     client_begin(c, CLOSING, COMMAND_SESSION_CLOSE);
     c->command.session = c->session;
@@ -110,7 +110,7 @@ void client_close_session(struct client *c)
     client_submit(c);
 }
 
-void client_session_is_gone(struct client *c)
+void client_session_is_gone(struct sim_client *c)
 {
     c->session = (struct id){0, 0};
     c->hold.safe_us = 0;
@@ -118,14 +118,14 @@ void client_session_is_gone(struct client *c)
     client_idle(c, client_think_us());
 }
 
-void client_hear_keepalive(struct client *c, const struct answer *a)
+void client_hear_keepalive(struct sim_client *c, const struct sim_answer *a)
 {
     if (a->attempt != c->attempt[KEEPALIVE] || a->kind != ANSWER_RESULT || a->error != HF_OK ||
         !a->alive) {
         return;
     }
     c->alive_us = c->keepalive_us;
-    struct hold *h = &c->hold;
+    struct sim_hold *h = &c->hold;
     if (h->token != 0 && world.now_us < h->safe_us) {
         client_confirm(c, c->keepalive_us);
         client_record(

@@ -11,20 +11,20 @@ enum tier client_choose_tier(uint32_t name)
 }
 
 /* Whatever names a token goes where the token is from. */
-enum tier client_tier(const struct client *c)
+enum tier client_tier(const struct sim_client *c)
 {
     return c->doing == ASKING || c->doing == RELEASING || c->doing == RENEWING ? c->hold.tier
                                                                                : TIER_CORRECTNESS;
 }
 
-bool client_is_lost(const struct client *c)
+bool client_is_lost(const struct sim_client *c)
 {
     return c->hold.tier == TIER_EFFICIENCY && c->hold.epoch < c->epoch;
 }
 
-void client_hear_epoch(struct client *c, const struct answer *a)
+void client_hear_epoch(struct sim_client *c, const struct sim_answer *a)
 {
-    struct hold *h = &c->hold;
+    struct sim_hold *h = &c->hold;
     if (a->epoch <= c->epoch) {
         return;
     }
@@ -44,7 +44,7 @@ void client_hear_epoch(struct client *c, const struct answer *a)
 }
 
 /* S10.2: nobody knows of it under another leader. */
-void client_check_held(const struct client *c, const struct answer *a, bool held)
+void client_check_held(const struct sim_client *c, const struct sim_answer *a, bool held)
 {
     if (held && c->hold.tier == TIER_EFFICIENCY && a->outcome != OUTCOME_REFUSED &&
         a->epoch != c->hold.epoch) {
@@ -54,7 +54,7 @@ void client_check_held(const struct client *c, const struct answer *a, bool held
 }
 
 /* Nothing was done; but of an acquire that was sent before nothing may be known. */
-void client_wrong_tier(struct client *c)
+void client_wrong_tier(struct sim_client *c)
 {
     if (c->tries > 1) {
         client_record(c, (struct history_op){.kind = HISTORY_ACQUIRE,

@@ -6,10 +6,10 @@
 
 enum { JUDGE_STEPS = 3000000 };
 
-struct client clients[CLIENTS + 1];
+struct sim_client clients[CLIENTS + 1];
 bool clients_stopping;
 
-static struct record {
+static struct lock_history {
     struct history_op *ops;
     size_t count;
     size_t capacity;
@@ -17,14 +17,14 @@ static struct record {
 
 void client_record_one(uint32_t name, struct history_op op)
 {
-    struct record *r = &history[name];
+    struct lock_history *r = &history[name];
     if (r->count == r->capacity) {
         r->capacity = r->capacity == 0 ? 256 : r->capacity * 2;
         r->ops = realloc(r->ops, r->capacity * sizeof(*r->ops));
     }
     r->ops[r->count++] = op;
 }
-void client_record(const struct client *c, struct history_op op)
+void client_record(const struct sim_client *c, struct history_op op)
 {
     op.client = c->id;
     if (c->hold.tier == TIER_EFFICIENCY) {
@@ -37,7 +37,7 @@ void client_record(const struct client *c, struct history_op op)
 
 /* ---- sending ---- */
 
-void client_choose_entry(struct client *c)
+void client_choose_entry(struct sim_client *c)
 {
     for (int i = 0; i < 10; i++) {
         c->entry = 1 + (int)chance_below(MAX_NODES);
@@ -54,7 +54,7 @@ int client_entry(int client, uint32_t *life)
     return clients[client].entry;
 }
 
-void client_submit(struct client *c)
+void client_submit(struct sim_client *c)
 {
     c->tries++;
     world.counts.retries += c->tries > 1;
@@ -66,7 +66,7 @@ void client_submit(struct client *c)
     }
 }
 
-void client_begin(struct client *c, enum doing doing, enum command_type type)
+void client_begin(struct sim_client *c, enum doing doing, enum command_type type)
 {
     c->doing = doing;
     c->call_us = world.now_us;
@@ -88,7 +88,7 @@ void client_begin(struct client *c, enum doing doing, enum command_type type)
     }
 }
 
-void client_idle(struct client *c, uint64_t in_us)
+void client_idle(struct sim_client *c, uint64_t in_us)
 {
     c->doing = IDLE;
     if (c->command.seq != 0) {
@@ -104,14 +104,14 @@ uint64_t client_think_us(void)
 
 /* ---- what next ---- */
 
-static void look(struct client *c)
+static void look(struct sim_client *c)
 {
     client_begin(c, READING, COMMAND_TICK);
     c->name = (uint32_t)chance_below(one_in(2) ? HOT_NAMES : JUDGED_NAMES);
     client_submit(c);
 }
 
-static void begin_something(struct client *c)
+static void begin_something(struct sim_client *c)
 {
     if (world.now_us < world.calm_until_us) {
         client_next_step(c, 50000 + chance_below(200000));
@@ -131,7 +131,7 @@ static void begin_something(struct client *c)
 }
 
 /* Nothing was heard: once more, elsewhere; or it is given up. */
-static void again(struct client *c)
+static void again(struct sim_client *c)
 {
     if (c->tries < TRIES && c->doing != RENEWING) {
         client_choose_entry(c);
@@ -167,7 +167,7 @@ static void again(struct client *c)
 
 static void step(struct happening *h)
 {
-    struct client *c = &clients[h->a];
+    struct sim_client *c = &clients[h->a];
     if (h->b != c->attempt[MAIN] || clients_stopping) {
         return;
     }
@@ -183,14 +183,14 @@ static void step(struct happening *h)
     }
 }
 
-void client_next_step(struct client *c, uint64_t in_us)
+void client_next_step(struct sim_client *c, uint64_t in_us)
 {
     struct happening *h = happen(in_us, step, 0);
     h->a = (uint64_t)c->id;
     h->b = ++c->attempt[MAIN];
 }
 
-static void hear_result(struct client *c, const struct answer *a)
+static void hear_result(struct sim_client *c, const struct sim_answer *a)
 {
     c->done++;
     world.counts.answers++;
@@ -239,9 +239,9 @@ static void hear_result(struct client *c, const struct answer *a)
     }
 }
 
-void client_hears(const struct answer *a)
+void client_hears(const struct sim_answer *a)
 {
-    struct client *c = &clients[a->client];
+    struct sim_client *c = &clients[a->client];
     if (clients_stopping) {
         return;
     }
@@ -297,7 +297,7 @@ uint64_t clients_least_done(void)
 void clients_begin(void)
 {
     for (int i = 1; i <= CLIENTS; i++) {
-        struct client *c = &clients[i];
+        struct sim_client *c = &clients[i];
         c->id = i;
         c->rate = 1.0 + ((double)chance_below(1000) - 500.0) / 1e6;
         c->in_session = i % 5 >= 3 && i != OPERATOR;
@@ -311,7 +311,7 @@ void clients_begin(void)
 void clients_stop(void)
 {
     for (int i = 1; i <= CLIENTS; i++) {
-        struct client *c = &clients[i];
+        struct sim_client *c = &clients[i];
         if (c->doing == ASKING || c->doing == WAITING) {
             client_give_up_acquire(c);
         } else if (c->doing == RELEASING) {

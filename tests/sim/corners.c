@@ -7,7 +7,7 @@
 
 /* A leader and one follower are cut off from the others with a change of members that only they
  * have. The others elect a leader that never saw it, and it is truncated away again. */
-static void cut_off_with_change(const struct node *leader, int friend)
+static void cut_off_with_change(const struct sim_node *leader, int friend)
 {
     uint64_t for_us = 400000 + about(world.weather.cut_for);
     world.counts.corners++;
@@ -26,7 +26,7 @@ static void cut_off_with_change(const struct node *leader, int friend)
  * majority by the members of then, so nobody may change these any more. */
 static bool goes_on(const struct happening *h)
 {
-    const struct node *n = &world.nodes[h->from];
+    const struct sim_node *n = &world.nodes[h->from];
     return is_rough() && n->up && !n->failed && n->life == h->from_life;
 }
 
@@ -47,8 +47,8 @@ static void poll_again(const struct happening *h, void (*run)(struct happening *
 /* The second is begun as soon as it may be, and the first thing that the follower hears since. */
 static void begin_second(struct happening *h)
 {
-    struct node *leader = &world.nodes[h->from];
-    struct link *l = &world.links[h->from][h->a];
+    struct sim_node *leader = &world.nodes[h->from];
+    struct sim_link *l = &world.links[h->from][h->a];
     if (!goes_on(h) || h->b == 0) {
         return;
     }
@@ -65,8 +65,8 @@ static void begin_second(struct happening *h)
 /* Once the follower has the first it hears nothing more; but its answer is heard. */
 static void wait_for_first(struct happening *h)
 {
-    const struct node *leader = &world.nodes[h->from];
-    const struct node *friend = &world.nodes[h->a];
+    const struct sim_node *leader = &world.nodes[h->from];
+    const struct sim_node *friend = &world.nodes[h->a];
     if (!goes_on(h) || h->b == 0) {
         return;
     }
@@ -82,7 +82,7 @@ static void wait_for_first(struct happening *h)
 /* The follower gets the change in one message with what it missed (S12.6). */
 static void corner_now(struct happening *h)
 {
-    struct node *leader = &world.nodes[h->from];
+    struct sim_node *leader = &world.nodes[h->from];
     world.links[leader->id][h->a].cut = false;
     if (!goes_on(h) || !members_change_now(leader)) {
         return;
@@ -99,7 +99,7 @@ static void corner_now(struct happening *h)
 void corners_make(struct happening *h)
 {
     (void)h;
-    const struct node *leader = leader_now();
+    const struct sim_node *leader = leader_now();
     int friend = some_node();
     if (leader == NULL || friend == 0 || friend == leader->id) {
         return;
@@ -119,7 +119,7 @@ void corners_make(struct happening *h)
  * them has the longer log, the others the higher term (E4). */
 enum { BEHEADED = 2, BEHEADING_US = 4000000, RETRY_US = 50000 };
 
-static bool may_behead(const struct node *leader)
+static bool may_behead(const struct sim_node *leader)
 {
     struct replica_member members[MAX_NODES];
     uint32_t voters = 0;
@@ -128,7 +128,7 @@ static bool may_behead(const struct node *leader)
     }
     uint32_t count = replica_members(leader->replica, members, MAX_NODES);
     for (uint32_t i = 0; i < count; i++) {
-        const struct node *n = &world.nodes[members[i].id];
+        const struct sim_node *n = &world.nodes[members[i].id];
         voters += members[i].voter;
         if (members[i].voter && (!n->up || n->paused_until_us > world.now_us)) {
             return false;
@@ -139,7 +139,7 @@ static bool may_behead(const struct node *leader)
 
 static void behead(struct happening *h)
 {
-    const struct node *leader = leader_now();
+    const struct sim_node *leader = leader_now();
     if (!may_behead(leader)) {
         if (h->b > 0) {
             happen(RETRY_US, behead, 0)->b = h->b - 1;
@@ -159,7 +159,7 @@ static void behead(struct happening *h)
 
 static void die(struct happening *h)
 {
-    struct node *n = &world.nodes[h->a];
+    struct sim_node *n = &world.nodes[h->a];
     if (!world.faults || !n->up || n->life != h->from_life || n->lost) {
         return;
     }
@@ -172,7 +172,7 @@ static void die(struct happening *h)
     node_crash(n, false);
 }
 
-void corners_elected(const struct node *n)
+void corners_elected(const struct sim_node *n)
 {
     if (world.to_behead > 0) {
         struct happening *h = happen(1, die, 0); /* before anybody hears of it */

@@ -9,7 +9,7 @@ void corners_stall(struct happening *h)
 {
     (void)h;
     static const uint32_t sockets[] = {3, 30, 1000};
-    const struct node *leader = leader_now();
+    const struct sim_node *leader = leader_now();
     int from = leader != NULL && !one_in(3) ? leader->id : some_node();
     int to = some_node();
     if (from == 0 || to == 0 || from == to) {
@@ -84,7 +84,7 @@ static void wait_for_rival(struct happening *h)
 
 static void give_lead(struct happening *h)
 {
-    struct node *leader = &world.nodes[rivals.leader];
+    struct sim_node *leader = &world.nodes[rivals.leader];
     if (!rivals_go_on() || leader_now() != leader) {
         return;
     }
@@ -106,7 +106,7 @@ static void give_lead(struct happening *h)
 }
 
 /* `follower` 0: any. */
-static bool choose_rivals(const struct node *leader, int follower)
+static bool choose_rivals(const struct sim_node *leader, int follower)
 {
     struct replica_member members[MAX_NODES];
     int voters[MAX_NODES];
@@ -136,7 +136,7 @@ static bool choose_rivals(const struct node *leader, int follower)
     return true;
 }
 
-static void begin_rivals(const struct node *leader, int follower)
+static void begin_rivals(const struct sim_node *leader, int follower)
 {
     if ((rivals.leader != 0 && world.now_us < rivals.until_us) ||
         !choose_rivals(leader, follower)) {
@@ -147,14 +147,14 @@ static void begin_rivals(const struct node *leader, int follower)
 }
 
 /* A snapshot is announced: that message will wait. */
-void corners_announcing(const struct node *n, int to)
+void corners_announcing(const struct sim_node *n, int to)
 {
     if (is_rough() && world.weather.late != 0 && world.counts.beheadings == 0 && one_in(2)) {
         begin_rivals(n, to);
     }
 }
 
-void corners_led(const struct node *n, uint64_t term)
+void corners_led(const struct sim_node *n, uint64_t term)
 {
     if (rivals_go_on() && n->id == rivals.leader) {
         world.counts.rivals_won += term == term_of(rivals.follower);
@@ -169,7 +169,7 @@ void corners_led(const struct node *n, uint64_t term)
 
 static void stall_answers(struct happening *h)
 {
-    const struct node *leader = leader_now();
+    const struct sim_node *leader = leader_now();
     if (leader == NULL || !is_rough() || leader->id == (int)h->a) {
         return;
     }
@@ -182,7 +182,7 @@ static void stall_answers(struct happening *h)
 
 /* A follower does not hear the leader and calls for pre-votes; when it hears it again, the answers
  * come. */
-static void late_pre_votes(const struct node *leader)
+static void late_pre_votes(const struct sim_node *leader)
 {
     int node = some_node();
     if (node == 0 || node == leader->id) {
@@ -204,7 +204,7 @@ static void cut_candidate(struct happening *h)
     }
 }
 
-void corners_stood(const struct node *n, uint64_t term)
+void corners_stood(const struct sim_node *n, uint64_t term)
 {
     (void)term;
     if (is_rough() && world.weather.late != 0 && world.counts.beheadings == 0 && one_in(12)) {
@@ -217,8 +217,8 @@ void corners_stood(const struct node *n, uint64_t term)
 
 static void kill_source(struct happening *h)
 {
-    struct node *source = &world.nodes[h->a];
-    const struct node *n = &world.nodes[h->from];
+    struct sim_node *source = &world.nodes[h->a];
+    const struct sim_node *n = &world.nodes[h->from];
     if (!is_rough() || world.counts.beheadings > 0 || !source->up || source->lost || !n->up ||
         n->life != h->from_life || snapshot_fetched_index(n) == 0) {
         return;
@@ -234,7 +234,7 @@ static void kill_source(struct happening *h)
     quiet_after(1000, source->id, "the source of a snapshot died");
 }
 
-void corners_fetching(const struct node *n, uint64_t source)
+void corners_fetching(const struct sim_node *n, uint64_t source)
 {
     if (is_rough() && one_in(world.weather.kill_installer)) {
         struct happening *h = happen(chance_below(20000), kill_source, 0);
@@ -245,7 +245,7 @@ void corners_fetching(const struct node *n, uint64_t source)
 }
 
 /* A follower misses so much that it needs a snapshot. */
-static void leave_behind(const struct node *leader)
+static void leave_behind(const struct sim_node *leader)
 {
     int node = some_node();
     if (node != 0 && node != leader->id) {
@@ -257,7 +257,7 @@ static void leave_behind(const struct node *leader)
 
 static void compact(struct happening *h)
 {
-    struct node *n = &world.nodes[h->node];
+    struct sim_node *n = &world.nodes[h->node];
     if (node_is(h) && !n->failed) {
         replica_want_snapshot(n->replica, node_time(n));
         node_after(n);
@@ -266,7 +266,7 @@ static void compact(struct happening *h)
 
 static void leader_compacts_again(struct happening *h)
 {
-    struct node *n = &world.nodes[h->node];
+    struct sim_node *n = &world.nodes[h->node];
     if (node_is(h)) {
         replica_set_snapshot_bytes(n->replica, snapshot_trigger(n));
     }
@@ -274,7 +274,7 @@ static void leader_compacts_again(struct happening *h)
 
 /* The leader does not hear the follower, which gets more entries and takes a snapshot. The leader
  * takes none, so that it sends entries when it hears the follower again. */
-static void lose_answers(const struct node *leader)
+static void lose_answers(const struct sim_node *leader)
 {
     int node = some_node();
     if (node == 0 || node == leader->id) {
@@ -295,7 +295,7 @@ static void lose_answers(const struct node *leader)
 void corners_late(struct happening *h)
 {
     (void)h;
-    const struct node *leader = leader_now();
+    const struct sim_node *leader = leader_now();
     if (leader == NULL || leader->failed || leader->paused_until_us > world.now_us) {
         return;
     }

@@ -5,7 +5,7 @@
 
 enum { POLL_US = 40, POLLS = 2000 };
 
-static bool is_same(const struct node *n, uint32_t life)
+static bool is_same(const struct sim_node *n, uint32_t life)
 {
     return is_rough() && n->up && !n->failed && n->life == life;
 }
@@ -14,13 +14,13 @@ static bool is_same(const struct node *n, uint32_t life)
 
 static void lose_power(struct happening *h)
 {
-    struct node *n = &world.nodes[h->a];
+    struct sim_node *n = &world.nodes[h->a];
     if (is_same(n, h->from_life)) {
         node_crash(n, h->b != 0);
     }
 }
 
-static void die_in(const struct node *n, uint64_t in_us, bool power)
+static void die_in(const struct sim_node *n, uint64_t in_us, bool power)
 {
     struct happening *h = happen(in_us, lose_power, 0);
     h->a = (uint64_t)n->id;
@@ -50,9 +50,9 @@ static void cut_somehow(int leader, int other, uint64_t for_us)
 
 /* Often one of four voters, or of three that become four, is down during the pause: then all others
  * are needed. 0: none. */
-static int keep_one_down(const struct node *leader, int except, uint32_t voters)
+static int keep_one_down(const struct sim_node *leader, int except, uint32_t voters)
 {
-    struct node *n = &world.nodes[members_other_voter(leader, except)];
+    struct sim_node *n = &world.nodes[members_other_voter(leader, except)];
     if (voters != 4 || n->id == 0 || n->held_down || n->lost || one_in(3)) {
         return 0;
     }
@@ -69,7 +69,7 @@ static int keep_one_down(const struct node *leader, int except, uint32_t voters)
 
 /* ---- a promotion (E15) ---- */
 
-static void promote_and_cut(struct node *leader)
+static void promote_and_cut(struct sim_node *leader)
 {
     int learner = members_learner(leader);
     if (learner == 0) {
@@ -101,8 +101,8 @@ static void promote_and_cut(struct node *leader)
 /* Once the other has the change, neither hears the other any more. */
 static void wait_for_change(struct happening *h)
 {
-    const struct node *leader = &world.nodes[h->from];
-    const struct node *other = &world.nodes[h->a];
+    const struct sim_node *leader = &world.nodes[h->from];
+    const struct sim_node *other = &world.nodes[h->a];
     if (!is_same(leader, h->from_life) || h->b == 0) {
         return;
     }
@@ -123,7 +123,7 @@ static void wait_for_change(struct happening *h)
     next->len = h->len;
 }
 
-static void after_leaving(struct node *leader, int other)
+static void after_leaving(struct sim_node *leader, int other)
 {
     uint64_t for_us = 20000 + about(500000);
     switch (chance_below(4)) {
@@ -157,7 +157,7 @@ static void after_leaving(struct node *leader, int other)
     }
 }
 
-static void leader_leaves(struct node *leader)
+static void leader_leaves(struct sim_node *leader)
 {
     int other = members_other_voter(leader, 0);
     bool remove = one_in(2);
@@ -176,7 +176,7 @@ static void leader_leaves(struct node *leader)
 
 /* ---- a follower that leaves, and has heard of it ---- */
 
-static void other_leaves(struct node *leader)
+static void other_leaves(struct sim_node *leader)
 {
     int other = members_other_voter(leader, 0);
     if (other == 0 || members_change(leader, one_in(2) ? REPLICA_REMOVE : REPLICA_DEMOTE,
@@ -194,7 +194,7 @@ static void other_leaves(struct node *leader)
 
 /* ---- a voter loses power (E13) ---- */
 
-static void cut_power(struct node *leader)
+static void cut_power(struct sim_node *leader)
 {
     world.counts.voters_cut_power++;
     leader->slow_us = 20000 + chance_below(100000);
@@ -209,7 +209,7 @@ static void cut_power(struct node *leader)
 void corners_small(struct happening *h)
 {
     (void)h;
-    struct node *leader = leader_now();
+    struct sim_node *leader = leader_now();
     if (leader == NULL || leader->paused_until_us > world.now_us || leader->failed ||
         (members_voters(leader) > 4 && !one_in(3))) {
         return;

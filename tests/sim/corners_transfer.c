@@ -14,7 +14,7 @@ enum {
 
 static bool goes_on(const struct happening *h)
 {
-    const struct node *leader = &world.nodes[h->from];
+    const struct sim_node *leader = &world.nodes[h->from];
     return is_rough() && leader->up && !leader->failed && leader->life == h->from_life &&
            leader_now() == leader;
 }
@@ -34,7 +34,7 @@ static struct happening *then(const struct happening *h, uint64_t in_us,
 
 static void try_transfer(struct happening *h)
 {
-    struct node *leader = &world.nodes[h->from];
+    struct sim_node *leader = &world.nodes[h->from];
     if (!goes_on(h) || h->b == 0 || leader->commit_index >= h->len) {
         return;
     }
@@ -48,7 +48,7 @@ static void try_transfer(struct happening *h)
 /* The answers that commit the change come late. */
 static void change_and_transfer(struct happening *h)
 {
-    struct node *leader = &world.nodes[h->from];
+    struct sim_node *leader = &world.nodes[h->from];
     if (!goes_on(h)) {
         return;
     }
@@ -88,7 +88,7 @@ static void release_late(struct happening *h)
 
 static void demote_late(struct happening *h)
 {
-    struct node *leader = &world.nodes[h->from];
+    struct sim_node *leader = &world.nodes[h->from];
     if (!goes_on(h) || h->b == 0) {
         network_release(h->from, (int)h->a);
         return;
@@ -104,7 +104,7 @@ static void demote_late(struct happening *h)
 
 static void give_late(struct happening *h)
 {
-    struct node *leader = &world.nodes[h->from];
+    struct sim_node *leader = &world.nodes[h->from];
     if (!goes_on(h) || h->b == 0) {
         network_release(h->from, (int)h->a);
         return;
@@ -140,7 +140,7 @@ static void hold_answers(struct happening *h)
 /* ---- both ---- */
 
 /* The clients rest: with a batch in flight the lead is not given away (E9). */
-void corners_transfer(struct node *leader)
+void corners_transfer(struct sim_node *leader)
 {
     int other = members_other_voter(leader, 0);
     bool late = other != 0 && members_voters(leader) == 2 && !one_in(4);

@@ -9,8 +9,8 @@
 
 enum { FULL_RETRY_US = 500000, MERGE_ENTRIES = 256, READ_AHEAD = 16 << 10 };
 
-struct job {
-    struct job *next;
+struct disk_job {
+    struct disk_job *next;
     disk_work_fn work; /* NULL: a write */
     disk_done_fn done;
     uint64_t first;
@@ -19,22 +19,22 @@ struct job {
 };
 
 struct disk_queue {
-    struct job *first;
-    struct job *last;
+    struct disk_job *first;
+    struct disk_job *last;
     uint32_t running; /* jobs from the front that are under way, as one */
     uint64_t idle_since_us;
 };
 
-static void advance(struct node *n);
+static void advance(struct sim_node *n);
 
 /* ---- doing it ---- */
 
-static enum storage_status append(struct node *n, const struct disk_queue *q,
+static enum storage_status append(struct sim_node *n, const struct disk_queue *q,
                                   struct problem *problem)
 {
     static struct log_entry merged[MERGE_ENTRIES + 64];
     size_t count = 0;
-    const struct job *job = q->first;
+    const struct disk_job *job = q->first;
     for (uint32_t i = 0; i < q->running; i++, job = job->next) {
         for (uint32_t k = 0; k < job->count; k++) {
             merged[count++] = (struct log_entry){job->entries[k].term, job->entries[k].type,
@@ -47,15 +47,15 @@ static enum storage_status append(struct node *n, const struct disk_queue *q,
                : log_append(n->store.log, q->first->first, merged, count, problem);
 }
 
-static enum storage_status perform(struct node *n, struct problem *problem)
+static enum storage_status perform(struct sim_node *n, struct problem *problem)
 {
     const struct disk_queue *q = n->queue;
     return q->first->work == NULL ? append(n, q, problem) : q->first->work(n, problem);
 }
 
-static struct job *take(struct disk_queue *q)
+static struct disk_job *take(struct disk_queue *q)
 {
-    struct job *job = q->first;
+    struct disk_job *job = q->first;
     q->first = job->next;
     if (q->first == NULL) {
         q->last = NULL;
@@ -64,11 +64,11 @@ static struct job *take(struct disk_queue *q)
 }
 
 /* Tells the replica. Each of these calls may ask for more work, behind what is there. */
-static void tell(struct node *n, enum storage_status status)
+static void tell(struct sim_node *n, enum storage_status status)
 {
     struct disk_queue *q = n->queue;
     uint32_t life = n->life;
-    struct job *told[MERGE_ENTRIES + 1];
+    struct disk_job *told[MERGE_ENTRIES + 1];
     uint32_t count = q->running;
     for (uint32_t i = 0; i < count; i++) {
         told[i] = take(q);
@@ -76,13 +76,13 @@ static void tell(struct node *n, enum storage_status status)
     q->running = 0;
     q->idle_since_us = world.now_us;
     for (uint32_t i = 0; i < count && n->up && n->life == life; i++) {
-        struct job *job = told[i];
+        struct disk_job *job = told[i];
         if (job->work == NULL) {
             shadow_wrote(n, job->first, job->entries, job->count);
         }
     }
     for (uint32_t i = 0; i < count; i++) {
-        struct job *job = told[i];
+        struct disk_job *job = told[i];
         if (n->up && n->life == life) {
             if (job->work == NULL) {
                 replica_written(n->replica, job->first + job->count - 1, node_time(n));
@@ -97,7 +97,7 @@ static void tell(struct node *n, enum storage_status status)
 
 static void on_time(struct happening *h)
 {
-    struct node *n = &world.nodes[h->node];
+    struct sim_node *n = &world.nodes[h->node];
     if (!node_is(h)) {
         return;
     }
@@ -118,7 +118,7 @@ static void on_time(struct happening *h)
     }
 }
 
-static uint64_t work_us(const struct node *n)
+static uint64_t work_us(const struct sim_node *n)
 {
     uint64_t us = 100 + chance_below(600);
     if (is_rough() && one_in(world.weather.slow_write)) {
@@ -131,14 +131,14 @@ static uint64_t work_us(const struct node *n)
 }
 
 /* Writes that go on where the one before ends are made one, as the node does it. */
-static void advance(struct node *n)
+static void advance(struct sim_node *n)
 {
     struct disk_queue *q = n->queue;
     if (q->first == NULL || q->running > 0) {
         return;
     }
     q->running = 1;
-    const struct job *job = q->first;
+    const struct disk_job *job = q->first;
     uint32_t count = job->count;
     while (job->work == NULL && job->next != NULL && job->next->work == NULL &&
            job->next->first == job->first + job->count &&
@@ -150,7 +150,7 @@ static void advance(struct node *n)
     happen(work_us(n), on_time, n->id);
 }
 
-static void enqueue(struct node *n, struct job *job)
+static void enqueue(struct sim_node *n, struct disk_job *job)
 {
     struct disk_queue *q = n->queue;
     if (q->last != NULL) {
@@ -162,9 +162,9 @@ static void enqueue(struct node *n, struct job *job)
     advance(n);
 }
 
-void disk_run(struct node *n, disk_work_fn work, disk_done_fn done)
+void disk_run(struct sim_node *n, disk_work_fn work, disk_done_fn done)
 {
-    struct job *job = calloc(1, sizeof(*job));
+    struct disk_job *job = calloc(1, sizeof(*job));
     job->work = work;
     job->done = done;
     enqueue(n, job);
@@ -172,26 +172,26 @@ void disk_run(struct node *n, disk_work_fn work, disk_done_fn done)
 
 /* ---- the log ---- */
 
-static void forget_piece(struct node *n)
+static void forget_piece(struct sim_node *n)
 {
     log_piece_free(&n->piece);
     n->piece = (struct log_piece){0};
 }
 
-void disk_write_entries(struct node *n, uint64_t first, const struct replica_entry *entries,
+void disk_write_entries(struct sim_node *n, uint64_t first, const struct replica_entry *entries,
                         uint32_t count)
 {
     if (n->piece.count > 0 && first <= n->piece.first + n->piece.count - 1) {
         forget_piece(n);
     }
-    struct job *job = calloc(1, sizeof(*job) + count * sizeof(job->entries[0]));
+    struct disk_job *job = calloc(1, sizeof(*job) + count * sizeof(job->entries[0]));
     job->first = first;
     job->count = count;
     memcpy(job->entries, entries, count * sizeof(*entries)); /* the bytes are borrowed */
     enqueue(n, job);
 }
 
-bool disk_read_entry(struct node *n, uint64_t index, struct replica_entry *out)
+bool disk_read_entry(struct sim_node *n, uint64_t index, struct replica_entry *out)
 {
     struct log_piece *piece = &n->piece;
     if (index < piece->first || index >= piece->first + piece->count) {
@@ -212,10 +212,10 @@ bool disk_read_entry(struct node *n, uint64_t index, struct replica_entry *out)
     return true;
 }
 
-uint64_t disk_pending_from(const struct node *n)
+uint64_t disk_pending_from(const struct sim_node *n)
 {
     uint64_t from = UINT64_MAX;
-    for (const struct job *job = n->queue->first; job != NULL; job = job->next) {
+    for (const struct disk_job *job = n->queue->first; job != NULL; job = job->next) {
         if (job->work == NULL && job->first < from) {
             from = job->first;
         }
@@ -223,23 +223,23 @@ uint64_t disk_pending_from(const struct node *n)
     return from;
 }
 
-static enum storage_status prepare(struct node *n, struct problem *problem)
+static enum storage_status prepare(struct sim_node *n, struct problem *problem)
 {
     return log_prepare(n->store.log, problem);
 }
 
-static enum storage_status seal(struct node *n, struct problem *problem)
+static enum storage_status seal(struct sim_node *n, struct problem *problem)
 {
     return log_seal(n->store.log, problem);
 }
 
-static void nothing(struct node *n, enum storage_status status)
+static void nothing(struct sim_node *n, enum storage_status status)
 {
     (void)n;
     (void)status;
 }
 
-void disk_idle(struct node *n)
+void disk_idle(struct sim_node *n)
 {
     if (n->queue->first != NULL) {
         return;
@@ -253,7 +253,7 @@ void disk_idle(struct node *n)
 
 /* ---- life ---- */
 
-bool disk_begin(struct node *n, struct problem *problem)
+bool disk_begin(struct sim_node *n, struct problem *problem)
 {
     struct store_options options = {
         .node = (uint64_t)n->id,
@@ -275,7 +275,7 @@ bool disk_begin(struct node *n, struct problem *problem)
 }
 
 /* What is under way is done in part; from then on nothing reaches the disk, whatever is tried. */
-void disk_crash(struct node *n, bool power)
+void disk_crash(struct sim_node *n, bool power)
 {
     struct problem ignored;
     if (n->queue->running > 0 && !n->failed && !disk_fake_has_stopped(n->fake)) {

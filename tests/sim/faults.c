@@ -17,13 +17,13 @@ int some_node(void)
 /* Often the leader, on whom most depends. */
 static int some_target(void)
 {
-    const struct node *leader = leader_now();
+    const struct sim_node *leader = leader_now();
     return leader != NULL && one_in(2) ? leader->id : some_node();
 }
 
 static void restart(struct happening *h)
 {
-    struct node *n = &world.nodes[h->a];
+    struct sim_node *n = &world.nodes[h->a];
     if (n->used && !n->up && !n->lost && !n->held_down) {
         (void)node_start(n);
     }
@@ -85,7 +85,7 @@ static void jump(struct happening *h)
 static void slow_disk(struct happening *h)
 {
     (void)h;
-    struct node *n = &world.nodes[some_target()];
+    struct sim_node *n = &world.nodes[some_target()];
     n->slow_us = 20000 + chance_below(400000);
     n->slow_until_us = world.now_us + about(2000000);
     world.counts.slow_disks++;
@@ -93,7 +93,7 @@ static void slow_disk(struct happening *h)
 
 static void room_again(struct happening *h)
 {
-    struct node *n = &world.nodes[h->a];
+    struct sim_node *n = &world.nodes[h->a];
     n->full_until_us = 0;
     disk_fake_set_capacity(n->fake, UINT64_MAX);
 }
@@ -102,7 +102,7 @@ static void full_disk(struct happening *h)
 {
     (void)h;
     int node = some_target();
-    struct node *n = &world.nodes[node];
+    struct sim_node *n = &world.nodes[node];
     if (node == 0 || n->full_until_us != 0) {
         return;
     }
@@ -131,7 +131,7 @@ static void stop_disk(struct happening *h)
 static bool may_lose(int node)
 {
     struct replica_member members[MAX_NODES];
-    const struct node *leader = leader_now();
+    const struct sim_node *leader = leader_now();
     if (leader == NULL || node == 0) {
         return false;
     }
@@ -161,7 +161,7 @@ static void visit_file(void *ctx, const char *name)
 
 /* A bit of some file. The log must be sealed: until then damage in its last batch looks like a
  * write that the power cut (log.h). */
-static void flip(struct node *n)
+static void flip(struct sim_node *n)
 {
     char name[DISK_NAME_MAX + 1] = "";
     struct problem problem;
@@ -183,7 +183,7 @@ static void flip(struct node *n)
 }
 
 /* Comes back with an empty disk under its old id: nobody may listen to it (S12.1). */
-static void wipe(struct node *n)
+static void wipe(struct sim_node *n)
 {
     world.counts.wiped++;
     node_crash(n, true);
@@ -255,7 +255,7 @@ static void isolate(struct happening *h)
 /* Under load there is nearly always a batch in flight: it is tried again for a while. */
 static void give_lead(struct happening *h)
 {
-    struct node *leader = leader_now();
+    struct sim_node *leader = leader_now();
     if (leader == NULL || leader->failed || leader->paused_until_us > world.now_us) {
         return;
     }
@@ -293,7 +293,7 @@ static void calm(struct happening *h)
 
 /* ---- again and again ---- */
 
-static struct fault {
+static struct fault_source {
     uint64_t *every;
     void (*make)(struct happening *h);
 } faults[] = {
@@ -323,7 +323,7 @@ static void again(struct happening *h)
     if (!world.faults) {
         return;
     }
-    const struct fault *f = &faults[h->a];
+    const struct fault_source *f = &faults[h->a];
     if (world.counts.beheadings == 0 && /* that ends a world, and nothing else comes between */
         is_rough() && world.now_us >= world.undisturbed_until_us) {
         f->make(h);
@@ -348,7 +348,7 @@ void faults_schedule(void)
 void faults_mend(void)
 {
     for (int i = 1; i <= MAX_NODES; i++) {
-        struct node *n = &world.nodes[i];
+        struct sim_node *n = &world.nodes[i];
         for (int k = 1; k <= MAX_NODES; k++) {
             world.links[i][k].cut = false;
             world.links[i][k].slow_until_us = 0;
@@ -378,7 +378,7 @@ static void keep_some_down(void)
         return;
     }
     for (int i = 0; i < 8; i++) {
-        struct node *n = &world.nodes[some_node()];
+        struct sim_node *n = &world.nodes[some_node()];
         if (n->id != 0 && !n->lost) {
             n->held_down = true;
             if (!shadow_has_majority()) {
@@ -396,7 +396,7 @@ static void keep_some_down(void)
 void faults_release(void)
 {
     for (int i = 1; i <= MAX_NODES; i++) {
-        struct node *n = &world.nodes[i];
+        struct sim_node *n = &world.nodes[i];
         if (n->held_down) {
             n->held_down = false;
             (void)node_start(n);

@@ -9,32 +9,32 @@
 
 enum { MAX_HOLDERS = 40, SEEN_BITS = 14 };
 
-struct holder {
+struct history_holder {
     uint64_t token;
     uint64_t may_end_us; /* not earlier */
     uint64_t revoked_us; /* or not earlier than that */
     bool shared;
 };
 
-struct state {
-    struct holder holders[MAX_HOLDERS];
+struct history_state {
+    struct history_holder holders[MAX_HOLDERS];
     uint32_t count;
     uint64_t last_token;
     uint64_t now_us; /* not earlier */
 };
 
-struct node {
+struct history_node {
     const struct history_op *op;
-    struct node *next; /* of those left, by time of call */
-    struct node *before;
+    struct history_node *next; /* of those left, by time of call */
+    struct history_node *before;
     uint64_t key; /* its part in the hash of what is done */
 };
 
-struct search {
+struct history_search {
     const struct history_op *ops;
     size_t count;
-    struct node *nodes;
-    struct node head;
+    struct history_node *nodes;
+    struct history_node head;
     const struct history_op **unknown; /* acquires without an outcome */
     size_t unknown_count;
     const struct history_op **lost; /* what ends holders, without an outcome or of another name */
@@ -50,7 +50,7 @@ struct search {
 
 /* ---- the model ---- */
 
-static struct holder *find(struct state *s, uint64_t token)
+static struct history_holder *find(struct history_state *s, uint64_t token)
 {
     for (uint32_t i = 0; i < s->count; i++) {
         if (s->holders[i].token == token) {
@@ -60,13 +60,13 @@ static struct holder *find(struct state *s, uint64_t token)
     return NULL;
 }
 
-static void drop(struct state *s, struct holder *h)
+static void drop(struct history_state *s, struct history_holder *h)
 {
     *h = s->holders[--s->count];
 }
 
 /* Ends a holder by expiry, if that may have been by the time of return. */
-static bool expire(struct state *s, struct holder *h, const struct history_op *op)
+static bool expire(struct history_state *s, struct history_holder *h, const struct history_op *op)
 {
     uint64_t us = h->may_end_us < h->revoked_us ? h->may_end_us : h->revoked_us;
     if (us > op->return_us) {
@@ -77,7 +77,7 @@ static bool expire(struct state *s, struct holder *h, const struct history_op *o
     return true;
 }
 
-static bool grant(struct state *s, const struct history_op *op, uint64_t may_end_us)
+static bool grant(struct history_state *s, const struct history_op *op, uint64_t may_end_us)
 {
     if (op->token <= s->last_token || s->count == MAX_HOLDERS) {
         return false;
@@ -88,12 +88,13 @@ static bool grant(struct state *s, const struct history_op *op, uint64_t may_end
         }
     }
     s->last_token = op->token;
-    s->holders[s->count++] = (struct holder){op->token, may_end_us, HISTORY_NEVER, op->shared};
+    s->holders[s->count++] =
+        (struct history_holder){op->token, may_end_us, HISTORY_NEVER, op->shared};
     return true;
 }
 
 /* Whether an acquire whose fate nobody knows, or one that waits, may stand in the way. */
-static bool may_be_in_the_way(const struct search *search, const struct history_op *op)
+static bool may_be_in_the_way(const struct history_search *search, const struct history_op *op)
 {
     for (size_t i = 0; i < search->unknown_count; i++) {
         const struct history_op *u = search->unknown[i];
@@ -101,8 +102,8 @@ static bool may_be_in_the_way(const struct search *search, const struct history_
             return true;
         }
     }
-    for (const struct node *n = search->head.next; n != NULL && n->op->call_us <= op->return_us;
-         n = n->next) {
+    for (const struct history_node *n = search->head.next;
+         n != NULL && n->op->call_us <= op->return_us; n = n->next) {
         if (n->op->waits && n->op != op) {
             return true;
         }
@@ -110,7 +111,8 @@ static bool may_be_in_the_way(const struct search *search, const struct history_
     return false;
 }
 
-static bool refuse(const struct search *search, const struct state *s, const struct history_op *op)
+static bool refuse(const struct history_search *search, const struct history_state *s,
+                   const struct history_op *op)
 {
     for (uint32_t i = 0; i < s->count; i++) {
         if (!op->shared || !s->holders[i].shared) {
@@ -120,7 +122,7 @@ static bool refuse(const struct search *search, const struct state *s, const str
     return may_be_in_the_way(search, op);
 }
 
-static bool nobody_holds(struct state *s, const struct history_op *op)
+static bool nobody_holds(struct history_state *s, const struct history_op *op)
 {
     for (uint32_t i = s->count; i-- > 0;) {
         if (!expire(s, &s->holders[i], op)) {
@@ -131,7 +133,8 @@ static bool nobody_holds(struct state *s, const struct history_op *op)
 }
 
 /* An operator ends them, or says until when they may stay. Who holds it may be unknown. */
-static bool take_away(const struct search *search, struct state *s, const struct history_op *op)
+static bool take_away(const struct history_search *search, struct history_state *s,
+                      const struct history_op *op)
 {
     if (!op->held) {
         return nobody_holds(s, op);
@@ -145,7 +148,7 @@ static bool take_away(const struct search *search, struct state *s, const struct
     }
     uint64_t us = op->call_us + op->lease_us;
     for (uint32_t i = 0; i < s->count; i++) {
-        struct holder *h = &s->holders[i];
+        struct history_holder *h = &s->holders[i];
         h->revoked_us = us < h->revoked_us ? us : h->revoked_us;
     }
     return true;
@@ -158,7 +161,8 @@ static int by_token(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-static bool read_name(const struct search *search, struct state *s, const struct history_op *op)
+static bool read_name(const struct history_search *search, struct history_state *s,
+                      const struct history_op *op)
 {
     if (op->token == 0) {
         return nobody_holds(s, op);
@@ -188,7 +192,7 @@ static uint64_t lost_end_us(const struct history_op *lost, const struct history_
     return us > op->call_us ? us : op->call_us;
 }
 
-static uint64_t may_end_us(const struct search *search, const struct history_op *op)
+static uint64_t may_end_us(const struct history_search *search, const struct history_op *op)
 {
     uint64_t us = op->call_us + op->lease_us;
     for (size_t i = 0; i < search->lost_count; i++) {
@@ -198,9 +202,10 @@ static uint64_t may_end_us(const struct search *search, const struct history_op 
     return us;
 }
 
-static bool apply(const struct search *search, struct state *s, const struct history_op *op)
+static bool apply(const struct history_search *search, struct history_state *s,
+                  const struct history_op *op)
 {
-    struct holder *h;
+    struct history_holder *h;
     s->now_us = op->call_us > s->now_us ? op->call_us : s->now_us;
     bool fine = false;
     switch (op->kind) {
@@ -255,7 +260,7 @@ static uint64_t mix(uint64_t z)
 }
 
 /* Those with an outcome into the list of what is left; the rest apart. */
-static size_t lay_out(struct search *s)
+static size_t lay_out(struct history_search *s)
 {
     const struct history_op **sorted = malloc((s->count + 1) * sizeof(*sorted));
     size_t known = 0;
@@ -276,10 +281,10 @@ static size_t lay_out(struct search *s)
     }
     qsort(s->granted, s->granted_count, sizeof(*s->granted), by_token);
     qsort(sorted, known, sizeof(*sorted), by_call);
-    struct node *before = &s->head;
+    struct history_node *before = &s->head;
     for (size_t i = 0; i < known; i++) {
-        struct node *n = &s->nodes[i];
-        *n = (struct node){.op = sorted[i], .before = before, .key = mix(i + 1)};
+        struct history_node *n = &s->nodes[i];
+        *n = (struct history_node){.op = sorted[i], .before = before, .key = mix(i + 1)};
         before->next = n;
         before = n;
     }
@@ -287,7 +292,7 @@ static size_t lay_out(struct search *s)
     return known;
 }
 
-static void lift(struct node *n)
+static void lift(struct history_node *n)
 {
     n->before->next = n->next;
     if (n->next != NULL) {
@@ -295,7 +300,7 @@ static void lift(struct node *n)
     }
 }
 
-static void put_back(struct node *n)
+static void put_back(struct history_node *n)
 {
     n->before->next = n;
     if (n->next != NULL) {
@@ -303,17 +308,17 @@ static void put_back(struct node *n)
     }
 }
 
-static uint64_t state_hash(const struct state *s, uint64_t done)
+static uint64_t state_hash(const struct history_state *s, uint64_t done)
 {
     uint64_t hash = done ^ mix(s->last_token + 1);
     for (uint32_t i = 0; i < s->count; i++) {
-        const struct holder *h = &s->holders[i];
+        const struct history_holder *h = &s->holders[i];
         hash += mix(h->token * 2 + 1) ^ mix(h->may_end_us) ^ mix(h->revoked_us * 2 + 1);
     }
     return mix(hash + mix(s->now_us)) | 1;
 }
 
-static void remember(struct search *s, uint64_t hash)
+static void remember(struct history_search *s, uint64_t hash)
 {
     if (s->seen == NULL) { /* most histories never go back, and clearing it takes a while */
         s->seen = calloc((size_t)1 << SEEN_BITS, sizeof(*s->seen));
@@ -321,7 +326,8 @@ static void remember(struct search *s, uint64_t hash)
     s->seen[hash >> (64 - SEEN_BITS)] = hash;
 }
 
-static bool is_dead_end(const struct search *s, const struct state *state, uint64_t done)
+static bool is_dead_end(const struct history_search *s, const struct history_state *state,
+                        uint64_t done)
 {
     if (s->seen == NULL) {
         return false;
@@ -331,30 +337,30 @@ static bool is_dead_end(const struct search *s, const struct state *state, uint6
 }
 
 struct level {
-    struct node *taken;
-    struct state before;
+    struct history_node *taken;
+    struct history_state before;
     uint64_t done_before;
 };
 
 /* The next candidate at or after `from`: called before everything that is left returned. */
-static struct node *candidate(const struct search *s, struct node *from)
+static struct history_node *candidate(const struct history_search *s, struct history_node *from)
 {
     uint64_t first_return_us = HISTORY_NEVER;
-    for (struct node *n = s->head.next; n != NULL && n->op->call_us <= first_return_us;
+    for (struct history_node *n = s->head.next; n != NULL && n->op->call_us <= first_return_us;
          n = n->next) {
         first_return_us = n->op->return_us < first_return_us ? n->op->return_us : first_return_us;
     }
     return from != NULL && from->op->call_us <= first_return_us ? from : NULL;
 }
 
-static enum history_verdict run(struct search *s, struct level *levels, size_t known)
+static enum history_verdict run(struct history_search *s, struct level *levels, size_t known)
 {
-    struct state state = {0};
+    struct history_state state = {0};
     uint64_t done = 0;
     size_t depth = 0;
-    struct node *next = s->head.next;
+    struct history_node *next = s->head.next;
     while (depth < known) {
-        struct node *n = candidate(s, next);
+        struct history_node *n = candidate(s, next);
         if (++s->steps > s->max_steps) {
             return HISTORY_UNDECIDED;
         }
@@ -398,7 +404,7 @@ enum history_verdict history_check(const struct history_op *ops, size_t count, u
 {
     static const char *const words[] = {"grant", "refusal", "release", "renewal",
                                         "read",  "acquire", "force",   "revocation"};
-    struct search s = {.ops = ops, .count = count, .max_steps = max_steps};
+    struct history_search s = {.ops = ops, .count = count, .max_steps = max_steps};
     s.nodes = calloc(count + 1, sizeof(*s.nodes));
     s.unknown = calloc(count + 1, sizeof(*s.unknown));
     s.lost = calloc(count + 1, sizeof(*s.lost));

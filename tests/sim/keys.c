@@ -26,7 +26,7 @@ static uint64_t now_ms;
 static uint64_t applied;
 
 /* Tokens that the core gave, which the model takes up in the same order. */
-static struct grants {
+static struct key_grants {
     struct {
         uint64_t index;
         uint64_t token;
@@ -40,7 +40,7 @@ const char *keys_name(uint32_t key)
     return names[key];
 }
 
-bool keys_read(const struct node *n, uint32_t key, struct key_state *out,
+bool keys_read(const struct sim_node *n, uint32_t key, struct key_state *out,
                struct key_version *version)
 {
     struct key_view view;
@@ -154,7 +154,7 @@ void keys_written(uint64_t first, const struct replica_entry *entries, uint32_t 
 void keys_granted(const struct event *e)
 {
     for (uint32_t k = 0; k < KEYS; k++) {
-        struct grants *g = &grants[k];
+        struct key_grants *g = &grants[k];
         if (slice_equal(e->name, slice_of(keys_name(k)))) {
             if (g->count == MAX_GRANTS) {
                 violation("%s was granted without a transaction", keys_name(k));
@@ -169,7 +169,7 @@ void keys_granted(const struct event *e)
 
 static uint64_t take_token(uint32_t key, uint64_t index)
 {
-    struct grants *g = &grants[key];
+    struct key_grants *g = &grants[key];
     if (g->count == 0 || g->at[0].index != index) {
         violation("a transaction at %llu takes %s, and it is not granted (S13.4)", ull(index),
                   keys_name(key));
@@ -269,7 +269,7 @@ static bool apply(const struct written *w)
     return w->count > 0;
 }
 
-static void compare(const struct node *n)
+static void compare(const struct sim_node *n)
 {
     for (uint32_t k = 0; k < KEYS; k++) {
         struct key_state now;
@@ -303,7 +303,7 @@ static void drop_written(uint64_t up_to)
 }
 
 /* Whoever is first to apply an entry has it in its log. */
-void keys_applied(const struct node *n)
+void keys_applied(const struct sim_node *n)
 {
     uint64_t index = core_index(replica_core(n->replica));
     bool changed = false;

@@ -44,7 +44,7 @@ struct transaction {
 
 const char *keys_name(uint32_t key);
 /* Reads it on that node. False: it is nothing that a transaction should touch now. */
-bool keys_read(const struct node *n, uint32_t key, struct key_state *out,
+bool keys_read(const struct sim_node *n, uint32_t key, struct key_state *out,
                struct key_version *version);
 
 /* Its id is made of its number, the first is 1. */
@@ -54,7 +54,7 @@ void keys_told(uint64_t number, bool done);
 
 /* Entries that a node writes; what it has applied; a key that was granted, in log order. */
 void keys_written(uint64_t first, const struct replica_entry *entries, uint32_t count);
-void keys_applied(const struct node *n);
+void keys_applied(const struct sim_node *n);
 void keys_granted(const struct event *e);
 void keys_judge(void);
 void keys_end(void);

@@ -7,7 +7,7 @@
 static uint64_t retiring;
 static enum replica_change retiring_by;
 
-static struct node *unused_node(void)
+static struct sim_node *unused_node(void)
 {
     for (int i = 1; i <= MAX_NODES; i++) {
         if (!world.nodes[i].used) {
@@ -17,7 +17,7 @@ static struct node *unused_node(void)
     return NULL;
 }
 
-uint32_t members_voters(const struct node *leader)
+uint32_t members_voters(const struct sim_node *leader)
 {
     struct replica_member members[MAX_NODES];
     uint32_t count = replica_members(leader->replica, members, MAX_NODES);
@@ -29,7 +29,7 @@ uint32_t members_voters(const struct node *leader)
 }
 
 /* One that is up, neither the leader nor `except`; 0: there is none. */
-int members_other_voter(const struct node *leader, int except)
+int members_other_voter(const struct sim_node *leader, int except)
 {
     struct replica_member members[MAX_NODES];
     uint32_t count = replica_members(leader->replica, members, MAX_NODES);
@@ -45,7 +45,7 @@ int members_other_voter(const struct node *leader, int except)
 }
 
 /* One that is up; 0: there is none. */
-int members_learner(const struct node *leader)
+int members_learner(const struct sim_node *leader)
 {
     struct replica_member members[MAX_NODES];
     uint32_t count = replica_members(leader->replica, members, MAX_NODES);
@@ -60,12 +60,12 @@ int members_learner(const struct node *leader)
 }
 
 /* While a disk is lost every voter counts: who would leave only makes it worse. */
-static bool may_leave(const struct node *leader, enum replica_change what, uint64_t id)
+static bool may_leave(const struct sim_node *leader, enum replica_change what, uint64_t id)
 {
     struct replica_member members[MAX_NODES];
     uint32_t count = replica_members(leader->replica, members, MAX_NODES);
     for (uint32_t i = 0; i < count; i++) {
-        const struct node *n = &world.nodes[members[i].id];
+        const struct sim_node *n = &world.nodes[members[i].id];
         if (n->lost || n->flipped) {
             return what != REPLICA_DEMOTE && (what != REPLICA_REMOVE || world.nodes[id].lost);
         }
@@ -73,7 +73,7 @@ static bool may_leave(const struct node *leader, enum replica_change what, uint6
     return true;
 }
 
-enum hf_error members_change(struct node *leader, enum replica_change what, uint64_t id)
+enum hf_error members_change(struct sim_node *leader, enum replica_change what, uint64_t id)
 {
     static const char *const words[] = {"add", "promote", "demote", "remove"};
     const char *problem = NULL;
@@ -92,9 +92,9 @@ enum hf_error members_change(struct node *leader, enum replica_change what, uint
     return error;
 }
 
-bool members_add(struct node *leader)
+bool members_add(struct sim_node *leader)
 {
-    struct node *n = unused_node();
+    struct sim_node *n = unused_node();
     struct problem problem;
     if (n == NULL || members_change(leader, REPLICA_ADD, (uint64_t)n->id) != HF_OK) {
         return false;
@@ -113,7 +113,7 @@ bool members_add(struct node *leader)
 
 /* A leader that is to leave gives the lead away first; the next one does the rest, as the command
  * `member remove` has it. */
-void members_retire(struct node *leader, bool remove)
+void members_retire(struct sim_node *leader, bool remove)
 {
     retiring = (uint64_t)leader->id;
     retiring_by = remove ? REPLICA_REMOVE : REPLICA_DEMOTE;
@@ -121,7 +121,7 @@ void members_retire(struct node *leader, bool remove)
 }
 
 /* Who was to leave and does not lead any more leaves. */
-static bool retire(struct node *leader, const struct replica_member *members, uint32_t count)
+static bool retire(struct sim_node *leader, const struct replica_member *members, uint32_t count)
 {
     if (retiring == 0 || !world.faults) {
         return false;
@@ -143,7 +143,7 @@ static bool retire(struct node *leader, const struct replica_member *members, ui
 }
 
 /* A voter leaves: any, also the leader, whom some try to remove directly, which may be refused. */
-static void shrink(struct node *leader, const struct replica_member *members, uint32_t count)
+static void shrink(struct sim_node *leader, const struct replica_member *members, uint32_t count)
 {
     const struct replica_member *m = &members[chance_below(count)];
     bool remove = one_in(2) && world.nodes[MAX_NODES - 8].used == false;
@@ -160,7 +160,7 @@ static void shrink(struct node *leader, const struct replica_member *members, ui
 }
 
 /* What has to be done, if anything; whether something was tried. */
-static bool repair(struct node *leader, const struct replica_member *members, uint32_t count)
+static bool repair(struct sim_node *leader, const struct replica_member *members, uint32_t count)
 {
     uint32_t voters = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -203,7 +203,7 @@ void members_retarget(struct happening *h)
 }
 
 /* S12.7: not with a batch in flight. E13: not with a change of members that is not committed. */
-void members_transfer(struct node *leader, uint64_t to)
+void members_transfer(struct sim_node *leader, uint64_t to)
 {
     struct replica_status s;
     const char *problem = NULL;
@@ -226,7 +226,7 @@ void members_transfer(struct node *leader, uint64_t to)
     }
 }
 
-static void shuffle(struct node *leader, const struct replica_member *members, uint32_t count)
+static void shuffle(struct sim_node *leader, const struct replica_member *members, uint32_t count)
 {
     const struct replica_member *m = &members[chance_below(count)];
     bool may_remove = members_voters(leader) >= world.target_voters && world.target_voters > 1;
@@ -263,7 +263,7 @@ static void shuffle(struct node *leader, const struct replica_member *members, u
 }
 
 /* Any change that may be made now. */
-bool members_change_now(struct node *leader)
+bool members_change_now(struct sim_node *leader)
 {
     struct replica_member members[MAX_NODES];
     uint32_t count = replica_members(leader->replica, members, MAX_NODES);
@@ -272,7 +272,7 @@ bool members_change_now(struct node *leader)
             return members_change(leader, REPLICA_REMOVE, members[i].id) == HF_OK;
         }
     }
-    const struct node *n = unused_node();
+    const struct sim_node *n = unused_node();
     if (n == NULL || n->id > MAX_NODES - 6) { /* some are kept for the operator */
         return members_change(leader, REPLICA_DEMOTE, members[chance_below(count)].id) == HF_OK;
     }
@@ -280,13 +280,13 @@ bool members_change_now(struct node *leader)
 }
 
 /* Mostly who serves; sometimes whoever says that it leads, new or long deposed. */
-static struct node *some_leader(void)
+static struct sim_node *some_leader(void)
 {
     if (!world.faults || !one_in(3)) {
         return leader_now();
     }
     for (int i = 1; i <= MAX_NODES; i++) {
-        struct node *n = &world.nodes[i];
+        struct sim_node *n = &world.nodes[i];
         struct replica_status s;
         if (n->up && n->serving_since_us == 0) {
             replica_status(n->replica, node_time(n), &s);
@@ -301,7 +301,7 @@ static struct node *some_leader(void)
 static void operate(struct happening *h)
 {
     struct replica_member members[MAX_NODES];
-    struct node *leader = some_leader();
+    struct sim_node *leader = some_leader();
     bool busy = false;
     bool is_quiet = world.faults && !is_rough();
     if (leader != NULL && leader->paused_until_us <= world.now_us && !is_quiet) {
@@ -320,7 +320,7 @@ static void operate(struct happening *h)
 /* Whether a change that was begun never ends, which would forbid all others (E8). */
 bool members_are_stuck(void)
 {
-    struct node *leader = leader_now();
+    struct sim_node *leader = leader_now();
     const char *problem = "";
     if (leader == NULL) {
         return false;
@@ -334,7 +334,7 @@ bool members_are_stuck(void)
 static void note_size(struct happening *h)
 {
     enum { EVERY_US = 100000 };
-    const struct node *leader = leader_now();
+    const struct sim_node *leader = leader_now();
     uint32_t voters = leader == NULL ? 0 : members_voters(leader);
     world.counts.sole_voter_us += voters == 1 ? EVERY_US : 0;
     world.counts.two_voters_us += voters == 2 ? EVERY_US : 0;

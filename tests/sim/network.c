@@ -51,19 +51,19 @@ static const char *message_word(uint64_t type)
 
 bool network_reaches(int from, int to)
 {
-    const struct link *l = &world.links[from][to];
+    const struct sim_link *l = &world.links[from][to];
     return world.nodes[from].up && world.nodes[to].up && !l->cut && world.now_us >= l->usable_us;
 }
 
 bool network_is_quick(int from, int to)
 {
-    const struct link *l = &world.links[from][to];
+    const struct sim_link *l = &world.links[from][to];
     return l->slow_until_us < world.now_us && !l->stalled && l->last_us < world.now_us + 200000;
 }
 
 void network_break(int one, int other)
 {
-    struct link *both[] = {&world.links[one][other], &world.links[other][one]};
+    struct sim_link *both[] = {&world.links[one][other], &world.links[other][one]};
     for (int i = 0; i < 2; i++) {
         both[i]->greeted = false;
         both[i]->connection++;
@@ -73,7 +73,7 @@ void network_break(int one, int other)
 
 static void heal(struct happening *h)
 {
-    struct link *l = &world.links[h->a][h->b];
+    struct sim_link *l = &world.links[h->a][h->b];
     if (world.now_us >= l->cut_until_us) { /* else another cut is longer */
         l->cut = false;
     }
@@ -81,7 +81,7 @@ static void heal(struct happening *h)
 
 void network_cut(int from, int to, uint64_t for_us)
 {
-    struct link *l = &world.links[from][to];
+    struct sim_link *l = &world.links[from][to];
     l->cut = true;
     l->cut_until_us =
         world.now_us + for_us > l->cut_until_us ? world.now_us + for_us : l->cut_until_us;
@@ -106,7 +106,7 @@ void network_cut_off(int node, uint64_t for_us)
  * sockets for seconds and arrives all the same, unless the connection breaks. */
 void network_release(int from, int to)
 {
-    struct link *l = &world.links[from][to];
+    struct sim_link *l = &world.links[from][to];
     l->stalled = false;
     while (l->parked != NULL) {
         struct happening *h = l->parked;
@@ -119,7 +119,7 @@ void network_release(int from, int to)
 
 static void release(struct happening *h)
 {
-    struct link *l = &world.links[h->from][h->a];
+    struct sim_link *l = &world.links[h->from][h->a];
     if (l->stalled && l->in_stall == h->b) {
         network_release(h->from, (int)h->a);
     }
@@ -127,7 +127,7 @@ static void release(struct happening *h)
 
 void network_stall(int from, int to, uint32_t fits, uint64_t for_us)
 {
-    struct link *l = &world.links[from][to];
+    struct sim_link *l = &world.links[from][to];
     if (l->stalled || from == to) {
         return;
     }
@@ -159,7 +159,7 @@ void network_end(void)
 }
 
 /* The message waits behind the others, or is lost where no more fit. */
-static void park(struct link *l, struct happening *h)
+static void park(struct sim_link *l, struct happening *h)
 {
     h->next = NULL;
     *l->parked_end = h;
@@ -170,7 +170,7 @@ static void park(struct link *l, struct happening *h)
 
 /* ---- greetings ---- */
 
-static void learn(struct node *n, uint64_t id, struct id store)
+static void learn(struct sim_node *n, uint64_t id, struct id store)
 {
     struct problem problem;
     if (id == (uint64_t)n->id || known_stores_find(&n->known, id) != NULL ||
@@ -184,7 +184,7 @@ static void learn(struct node *n, uint64_t id, struct id store)
 
 /* S12.10, as node_stores.c does it. */
 
-static void follow_members(struct node *n)
+static void follow_members(struct sim_node *n)
 {
     struct problem problem;
     uint64_t now[MAX_NODES];
@@ -203,12 +203,12 @@ static void follow_members(struct node *n)
 }
 
 /* An only voter sends while it starts, before it is asked anything. */
-static bool is_member(const struct node *n, uint64_t id)
+static bool is_member(const struct sim_node *n, uint64_t id)
 {
     return n->replica == NULL || replica_is_member(n->replica, id);
 }
 
-static bool hears(struct node *n, const struct node *other)
+static bool hears(struct sim_node *n, const struct sim_node *other)
 {
     struct replica_member any;
     uint64_t id = (uint64_t)other->id;
@@ -223,7 +223,7 @@ static bool hears(struct node *n, const struct node *other)
 }
 
 /* What a node knows of others' stores it tells to whoever it greets. */
-static bool meet(struct node *n, const struct node *other)
+static bool meet(struct sim_node *n, const struct sim_node *other)
 {
     const struct known_store *known = known_stores_find(&n->known, (uint64_t)other->id);
     struct id store = other->store.meta.state.store;
@@ -243,7 +243,7 @@ static bool meet(struct node *n, const struct node *other)
 }
 
 /* S12.1: who is listened to has the disk that it was known by. */
-static void check_store(const struct node *n, const struct node *other)
+static void check_store(const struct sim_node *n, const struct sim_node *other)
 {
     for (uint32_t i = 0; i < n->known.count; i++) {
         if (n->known.at[i].node == (uint64_t)other->id &&
@@ -253,7 +253,7 @@ static void check_store(const struct node *n, const struct node *other)
     }
 }
 
-static bool greet(struct link *l, struct node *from, struct node *to)
+static bool greet(struct sim_link *l, struct sim_node *from, struct sim_node *to)
 {
     if (l->greeted && l->from_life == from->life && l->to_life == to->life) {
         return true;
@@ -275,7 +275,7 @@ static bool greet(struct link *l, struct node *from, struct node *to)
 /* ---- messages ---- */
 
 /* What a node has heard of cluster time, from the leader of the latest term (S1.2). */
-static void note_time(struct node *n, int from, const struct head *head)
+static void note_time(struct sim_node *n, int from, const struct head *head)
 {
     if (head->type == RAFT_APPEND_ENTRIES_RESULT) {
         n->answered_us[from] = world.now_us;
@@ -291,7 +291,7 @@ static void note_time(struct node *n, int from, const struct head *head)
 
 /* libraft answers a message of an earlier term with what the stack holds (E14): zeros, anything, or
  * the index of an entry. */
-static __attribute__((noinline)) void leave_on_stack(const struct node *n)
+static __attribute__((noinline)) void leave_on_stack(const struct sim_node *n)
 {
     volatile uint64_t left[512];
     const uint64_t some[] = {0, UINT64_MAX, n->memory.last + 1, n->memory.last + 50,
@@ -304,9 +304,9 @@ static __attribute__((noinline)) void leave_on_stack(const struct node *n)
 
 static void deliver(struct happening *h)
 {
-    struct node *n = &world.nodes[h->node];
-    const struct node *from = &world.nodes[h->from];
-    const struct link *l = &world.links[h->from][h->node];
+    struct sim_node *n = &world.nodes[h->node];
+    const struct sim_node *from = &world.nodes[h->from];
+    const struct sim_link *l = &world.links[h->from][h->node];
     if (!node_is(h) || !from->up || from->life != h->from_life || l->cut || l->connection != h->a) {
         return;
     }
@@ -333,7 +333,7 @@ static void deliver(struct happening *h)
     node_after(n);
 }
 
-static uint64_t delay_us(const struct link *l)
+static uint64_t delay_us(const struct sim_link *l)
 {
     uint64_t us = 50 + chance_below(one_in(10) ? 5000 : 600);
     if (is_rough() && one_in(world.weather.slow_net)) {
@@ -345,7 +345,7 @@ static uint64_t delay_us(const struct link *l)
     return us;
 }
 
-void network_send(struct node *n, uint64_t peer, struct slice message)
+void network_send(struct sim_node *n, uint64_t peer, struct slice message)
 {
     if (peer == 0 || peer > MAX_NODES || !world.nodes[peer].used || n->failed) {
         return;
@@ -355,8 +355,8 @@ void network_send(struct node *n, uint64_t peer, struct slice message)
     if (type == RAFT_INSTALL_SNAPSHOT) {
         corners_announcing(n, (int)peer);
     }
-    struct node *to = &world.nodes[peer];
-    struct link *l = &world.links[n->id][peer];
+    struct sim_node *to = &world.nodes[peer];
+    struct sim_link *l = &world.links[n->id][peer];
     if (!network_reaches(n->id, to->id) || !greet(l, n, to) ||
         (is_rough() && one_in(world.weather.loss))) {
         return;

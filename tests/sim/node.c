@@ -5,18 +5,18 @@
 #include "node/snapshot/state_load.h"
 #include "tier.h"
 
-static struct node *node_of(void *ctx)
+static struct sim_node *node_of(void *ctx)
 {
     return ctx;
 }
 
 bool node_is(const struct happening *h)
 {
-    const struct node *n = &world.nodes[h->node];
+    const struct sim_node *n = &world.nodes[h->node];
     return n->up && n->life == h->life;
 }
 
-struct replica_time node_time(const struct node *n)
+struct replica_time node_time(const struct sim_node *n)
 {
     uint64_t boot_us = n->offset_us + (uint64_t)((double)world.now_us * n->rate);
     return (struct replica_time){boot_us, 1700000000000 + n->wall_ms + world.now_us / 1000};
@@ -24,7 +24,7 @@ struct replica_time node_time(const struct node *n)
 
 /* A storage call failed: the node says nothing more, and is dead as soon as the call that it is in
  * has returned. */
-void node_fail(struct node *n, const char *why)
+void node_fail(struct sim_node *n, const char *why)
 {
     if (!n->failed) {
         n->failed = true;
@@ -36,7 +36,7 @@ void node_fail(struct node *n, const char *why)
 
 static void port_save_vote(void *ctx, uint64_t term, uint64_t vote)
 {
-    struct node *n = node_of(ctx);
+    struct sim_node *n = node_of(ctx);
     struct problem problem;
     promise_vote(n, term, vote);
     if (vote == (uint64_t)n->id) {
@@ -50,7 +50,7 @@ static void port_save_vote(void *ctx, uint64_t term, uint64_t vote)
 static void port_write(void *ctx, uint64_t first, const struct replica_entry *entries,
                        uint32_t count)
 {
-    struct node *n = node_of(ctx);
+    struct sim_node *n = node_of(ctx);
     shadow_truncated(n, first);
     terms_put(&n->memory, first, entries, count);
     for (uint32_t i = 0; i < count; i++) {
@@ -88,7 +88,7 @@ static void port_fetch_snapshot(void *ctx, uint64_t peer, const struct replica_s
 static void port_on_result(void *ctx, void *cookie, enum replica_outcome outcome,
                            const struct command *command, const struct result *result)
 {
-    struct node *n = node_of(ctx);
+    struct sim_node *n = node_of(ctx);
     if (outcome == REPLICA_DONE) {
         memory_tier_on_replicated(n->tier, command, result);
     }
@@ -97,7 +97,7 @@ static void port_on_result(void *ctx, void *cookie, enum replica_outcome outcome
 
 static void port_on_event(void *ctx, const struct event *event)
 {
-    struct node *n = node_of(ctx);
+    struct sim_node *n = node_of(ctx);
     check_event(n, event);
     if (event->type == EVENT_UPGRADED && world.newest_us == 0 && n->replica != NULL &&
         core_version(replica_core(n->replica)) == CORE_VERSION) {
@@ -123,14 +123,14 @@ static void port_on_change(void *ctx)
 
 static void restart(struct happening *h)
 {
-    struct node *n = &world.nodes[h->a];
+    struct sim_node *n = &world.nodes[h->a];
     if (n->used && !n->up && !n->lost && !n->held_down) {
         (void)node_start(n);
     }
 }
 
 /* E2: a timer that is always due is one that was not asked for anew. */
-static void check_timer(struct node *n)
+static void check_timer(struct sim_node *n)
 {
     enum { WINDOW_US = 10000, MOST = 500 };
     if (world.now_us > n->timers_since_us + WINDOW_US) {
@@ -145,7 +145,7 @@ static void check_timer(struct node *n)
 
 static void timer(struct happening *h)
 {
-    struct node *n = &world.nodes[h->node];
+    struct sim_node *n = &world.nodes[h->node];
     if (!node_is(h) || h->b != n->timer_us) {
         return;
     }
@@ -157,7 +157,7 @@ static void timer(struct happening *h)
     node_after(n);
 }
 
-void node_after(struct node *n)
+void node_after(struct sim_node *n)
 {
     if (!n->up) {
         return;
@@ -184,7 +184,7 @@ void node_after(struct node *n)
 }
 
 /* S7.3: a leader says when a node has been gone for more than a second; once a life of it. */
-static void declare_gone(struct node *n)
+static void declare_gone(struct sim_node *n)
 {
     struct replica_member members[MAX_NODES];
     if (n->serving_since_us == 0 || world.now_us < n->serving_since_us + 1000000) {
@@ -192,7 +192,7 @@ static void declare_gone(struct node *n)
     }
     uint32_t count = replica_members(n->replica, members, MAX_NODES);
     for (uint32_t i = 0; i < count; i++) {
-        const struct node *other = &world.nodes[members[i].id];
+        const struct sim_node *other = &world.nodes[members[i].id];
         struct command gone;
         command_init(&gone, COMMAND_NODE_GONE);
         gone.node_gone.node = (uint32_t)members[i].id;
@@ -210,7 +210,7 @@ static void declare_gone(struct node *n)
 /* Ten times a second, as the node's own. */
 static void maintain(struct happening *h)
 {
-    struct node *n = &world.nodes[h->node];
+    struct sim_node *n = &world.nodes[h->node];
     if (node_is(h)) {
         declare_gone(n);
         node_after(n);
@@ -224,7 +224,7 @@ static void maintain(struct happening *h)
 
 /* ---- starting ---- */
 
-static bool load(struct node *n, struct replica_start *start, struct replica_entry **entries,
+static bool load(struct sim_node *n, struct replica_start *start, struct replica_entry **entries,
                  struct log_piece *piece, struct problem *problem)
 {
     struct core_options options = {.memory = memory_system(), .hash_key = (uint64_t)n->id};
@@ -255,7 +255,7 @@ static bool load(struct node *n, struct replica_start *start, struct replica_ent
 }
 
 /* The shadow begins anew with what the disk holds, which must be what it promised. */
-static void take_over(struct node *n, const struct replica_start *start)
+static void take_over(struct sim_node *n, const struct replica_start *start)
 {
     shadow_opened(n, start);
     shadow_reset_changes(n);
@@ -292,7 +292,7 @@ static uint32_t port_peer_version(void *ctx, uint64_t peer)
                                                                      : CORE_VERSION;
 }
 
-static struct replica *make_replica(struct node *n, const struct replica_start *start,
+static struct replica *make_replica(struct sim_node *n, const struct replica_start *start,
                                     const char **reason)
 {
     struct replica_options options = {
@@ -315,7 +315,7 @@ static struct replica *make_replica(struct node *n, const struct replica_start *
 }
 
 /* Damage that was done is found and named; a disk that nobody damaged is never refused. */
-static void refused(struct node *n, const struct problem *problem)
+static void refused(struct sim_node *n, const struct problem *problem)
 {
     trace("node %d does not start: %s", n->id, problem->text);
     if (problem->status == STORAGE_FULL) {
@@ -329,7 +329,7 @@ static void refused(struct node *n, const struct problem *problem)
     n->lost = true;
 }
 
-bool node_start(struct node *n)
+bool node_start(struct sim_node *n)
 {
     struct problem problem = {.text = ""};
     struct replica_start start = {0};
@@ -388,8 +388,8 @@ bool node_start(struct node *n)
 /* Who dials a machine whose process has ended is told so (E22); who loses power says nothing. */
 static void hears_of_end(struct happening *h)
 {
-    struct node *n = &world.nodes[h->node];
-    const struct node *ended = &world.nodes[h->from];
+    struct sim_node *n = &world.nodes[h->node];
+    const struct sim_node *ended = &world.nodes[h->from];
     if (!node_is(h) || ended->up || world.links[h->node][h->from].cut ||
         world.links[h->from][h->node].cut) {
         return;
@@ -398,7 +398,7 @@ static void hears_of_end(struct happening *h)
     node_after(n);
 }
 
-static void tell_end(const struct node *n)
+static void tell_end(const struct sim_node *n)
 {
     for (int i = 1; i <= MAX_NODES; i++) {
         if (i != n->id && world.nodes[i].up) {
@@ -408,7 +408,7 @@ static void tell_end(const struct node *n)
     }
 }
 
-void node_crash(struct node *n, bool power)
+void node_crash(struct sim_node *n, bool power)
 {
     if (!n->up) {
         if (power) {
@@ -444,12 +444,12 @@ void node_crash(struct node *n, bool power)
 
 /* ---- all of them ---- */
 
-struct node *leader_now(void)
+struct sim_node *leader_now(void)
 {
-    struct node *best = NULL;
+    struct sim_node *best = NULL;
     uint64_t best_term = 0;
     for (int i = 1; i <= MAX_NODES; i++) {
-        struct node *n = &world.nodes[i];
+        struct sim_node *n = &world.nodes[i];
         if (n->up && n->serving_since_us != 0) {
             struct replica_status s;
             replica_status(n->replica, node_time(n), &s);
@@ -464,12 +464,12 @@ struct node *leader_now(void)
 
 void node_make(int id)
 {
-    struct node *n = &world.nodes[id];
+    struct sim_node *n = &world.nodes[id];
     n->used = true;
     n->fake = disk_fake_new(chance());
 }
 
-static void bootstrap(struct node *n, struct slice entry)
+static void bootstrap(struct sim_node *n, struct slice entry)
 {
     struct problem problem;
     if (!disk_begin(n, &problem)) {
@@ -515,7 +515,7 @@ void nodes_begin(void)
     uint8_t bytes[1024];
     world.cluster = (struct id){chance() | 1, chance()};
     for (int i = 1; i <= MAX_NODES; i++) {
-        struct node *n = &world.nodes[i];
+        struct sim_node *n = &world.nodes[i];
         n->id = i;
         /* S1.6: the rates of two clocks are 0.1 % apart at most. */
         n->rate = 1.0 + ((double)chance_below(1000) - 500.0) / 1e6;
@@ -537,7 +537,7 @@ void nodes_begin(void)
 void nodes_end(void)
 {
     for (int i = 1; i <= MAX_NODES; i++) {
-        struct node *n = &world.nodes[i];
+        struct sim_node *n = &world.nodes[i];
         if (n->up) {
             node_crash(n, false);
         }

@@ -6,12 +6,12 @@
 #include "replica/internal.h"
 #include "replica/message.h"
 
-static const struct raft *raft_of(const struct node *n)
+static const struct raft *raft_of(const struct sim_node *n)
 {
     return &n->replica->engine.raft;
 }
 
-static void decode(const struct node *n, struct slice message, struct message_in *in)
+static void decode(const struct sim_node *n, struct slice message, struct message_in *in)
 {
     if (!message_decode(message, (uint64_t)n->id, "", in)) {
         violation("node %d sends a message that cannot be read", n->id);
@@ -21,7 +21,8 @@ static void decode(const struct node *n, struct slice message, struct message_in
 /* ---- what a follower has ---- */
 
 /* Entries that a follower says it has are durable, and stay (Raft, 5.3; engine.h E3). */
-static void check_ack(const struct node *n, const struct node *leader, uint64_t term, uint64_t last)
+static void check_ack(const struct sim_node *n, const struct sim_node *leader, uint64_t term,
+                      uint64_t last)
 {
     struct replica_status s;
     if (!leader->up || leader->failed) {
@@ -44,8 +45,8 @@ static void check_ack(const struct node *n, const struct node *leader, uint64_t 
 /* What the leader will count. While the follower is in the leader's term nothing but this leader
  * changes its log, so what was true when it was sent is true now. In a later term the follower may
  * have dropped it again; the leader of the earlier one may still count it, and did by then. */
-static void check_counted(const struct node *leader, const struct node *follower, uint64_t term,
-                          uint64_t last)
+static void check_counted(const struct sim_node *leader, const struct sim_node *follower,
+                          uint64_t term, uint64_t last)
 {
     struct replica_status s;
     replica_status(leader->replica, node_time(leader), &s);
@@ -70,7 +71,7 @@ static void check_counted(const struct node *leader, const struct node *follower
 /* ---- votes ---- */
 
 /* A vote that is given is on the disk (E1). */
-static void check_vote(const struct node *n, uint64_t peer, uint64_t term)
+static void check_vote(const struct sim_node *n, uint64_t peer, uint64_t term)
 {
     const struct meta_state *meta = &n->store.meta.state;
     if (meta->term != term || meta->vote != peer) {
@@ -79,7 +80,8 @@ static void check_vote(const struct node *n, uint64_t peer, uint64_t term)
     }
 }
 
-static void check_counted_vote(const struct node *n, const struct node *voter, uint64_t term)
+static void check_counted_vote(const struct sim_node *n, const struct sim_node *voter,
+                               uint64_t term)
 {
     const struct meta_state *meta = &voter->store.meta.state;
     if (!voter->lost &&
@@ -92,7 +94,7 @@ static void check_counted_vote(const struct node *n, const struct node *voter, u
 
 /* Only who was told by the leader to stand may call for votes against it, and only in the next
  * term (E19). */
-static void check_call(const struct node *n, const struct raft_request_vote *call)
+static void check_call(const struct sim_node *n, const struct raft_request_vote *call)
 {
     if (call->disrupt_leader && (call->pre_vote || call->term != n->told_to_stand)) {
         breach("E19",
@@ -104,7 +106,7 @@ static void check_call(const struct node *n, const struct raft_request_vote *cal
 /* A node raises its term and votes for itself after most voters said that they would vote for it,
  * or because the leader told it to: else a node that was cut off comes back with a term that
  * deposes a leader that all others hear (Raft's thesis, 9.6; E19). */
-void promise_vote(struct node *n, uint64_t term, uint64_t vote)
+void promise_vote(struct sim_node *n, uint64_t term, uint64_t vote)
 {
     uint64_t had = n->store.meta.state.term;
     if (term == had) {
@@ -135,7 +137,7 @@ void promise_vote(struct node *n, uint64_t term, uint64_t vote)
 
 /* ---- when they are sent, and received ---- */
 
-void promise_sent(struct node *n, uint64_t peer, uint64_t type, struct slice message)
+void promise_sent(struct sim_node *n, uint64_t peer, uint64_t type, struct slice message)
 {
     struct message_in in;
     if (type != RAFT_APPEND_ENTRIES_RESULT && type != RAFT_REQUEST_VOTE_RESULT &&
@@ -158,7 +160,7 @@ void promise_sent(struct node *n, uint64_t peer, uint64_t type, struct slice mes
     }
 }
 
-static void before_vote_result(struct node *n, const struct node *from,
+static void before_vote_result(struct sim_node *n, const struct sim_node *from,
                                const struct raft_request_vote_result *r, struct promise_before *b)
 {
     const struct raft *raft = raft_of(n);
@@ -173,8 +175,8 @@ static void before_vote_result(struct node *n, const struct node *from,
     }
 }
 
-void promise_before(struct node *n, const struct node *from, uint64_t type, struct slice message,
-                    struct promise_before *b)
+void promise_before(struct sim_node *n, const struct sim_node *from, uint64_t type,
+                    struct slice message, struct promise_before *b)
 {
     struct message_in in;
     *b = (struct promise_before){.term = raft_current_term(raft_of(n))};
@@ -196,7 +198,8 @@ void promise_before(struct node *n, const struct node *from, uint64_t type, stru
 }
 
 /* An answer to a call that is over changes nothing (E18). */
-void promise_after(const struct node *n, const struct node *from, const struct promise_before *b)
+void promise_after(const struct sim_node *n, const struct sim_node *from,
+                   const struct promise_before *b)
 {
     if (b->is_stale && !n->failed && raft_current_term(raft_of(n)) != b->term) {
         breach("E18",

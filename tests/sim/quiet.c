@@ -11,18 +11,18 @@ static uint64_t due_index; /* what every voter that is up must have committed at
 
 static void note_due_index(struct happening *h)
 {
-    const struct node *leader = leader_now();
+    const struct sim_node *leader = leader_now();
     due_index = leader == NULL ? 0 : leader->commit_index;
     (void)h;
 }
 
 /* A node that was down in the last half of the pause has an excuse. */
-static void check_caught_up(const struct node *leader)
+static void check_caught_up(const struct sim_node *leader)
 {
     struct replica_member members[MAX_NODES];
     uint32_t count = replica_members(leader->replica, members, MAX_NODES);
     for (uint32_t i = 0; i < count; i++) {
-        const struct node *n = &world.nodes[members[i].id];
+        const struct sim_node *n = &world.nodes[members[i].id];
         bool was_up = n->up && !n->failed && !n->lost &&
                       (n->down_since_us == 0 || n->down_since_us + WINDOW_US / 2 < world.now_us);
         if (members[i].voter && was_up && n->commit_index < due_index) {
@@ -35,7 +35,7 @@ static void check_caught_up(const struct node *leader)
 
 static void judge(struct happening *h)
 {
-    struct node *down = &world.nodes[h->a];
+    struct sim_node *down = &world.nodes[h->a];
     if (world.faults && world.counts.beheadings == 0) {
         world.counts.windows_judged += h->b;
         if (h->b != 0 && leader_now() == NULL) {

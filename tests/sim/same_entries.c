@@ -41,8 +41,8 @@ static void grow(void)
     free(old);
 }
 
-void same_entries_written(const struct node *n, uint64_t first, const struct replica_entry *entries,
-                          uint32_t count)
+void same_entries_written(const struct sim_node *n, uint64_t first,
+                          const struct replica_entry *entries, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         const struct replica_entry *e = &entries[i];

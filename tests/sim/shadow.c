@@ -48,7 +48,7 @@ bool terms_has(const struct terms *t, uint64_t index, uint64_t term)
 
 /* ---- the log on the disk ---- */
 
-void shadow_wrote(struct node *n, uint64_t first, const struct replica_entry *entries,
+void shadow_wrote(struct sim_node *n, uint64_t first, const struct replica_entry *entries,
                   uint32_t count)
 {
     if (first > n->durable.last + 1) {
@@ -59,7 +59,7 @@ void shadow_wrote(struct node *n, uint64_t first, const struct replica_entry *en
 }
 
 /* Everything that was durable is still there. */
-void shadow_opened(struct node *n, const struct replica_start *found)
+void shadow_opened(struct sim_node *n, const struct replica_start *found)
 {
     uint64_t covered = found->snapshot.index;
     uint64_t last = found->first + found->count - 1;
@@ -82,7 +82,7 @@ void shadow_opened(struct node *n, const struct replica_start *found)
 
 /* ---- members ---- */
 
-void shadow_note_change(struct node *n, uint64_t index, struct slice bytes)
+void shadow_note_change(struct sim_node *n, uint64_t index, struct slice bytes)
 {
     const uint32_t max = sizeof(n->changes) / sizeof(n->changes[0]);
     if (n->change_count == max) {
@@ -98,7 +98,7 @@ void shadow_note_change(struct node *n, uint64_t index, struct slice bytes)
     n->members_moved = true;
 }
 
-void shadow_truncated(struct node *n, uint64_t first)
+void shadow_truncated(struct sim_node *n, uint64_t first)
 {
     while (n->change_count > 0 && n->changes[n->change_count - 1].index >= first) {
         free(n->changes[--n->change_count].bytes);
@@ -106,7 +106,7 @@ void shadow_truncated(struct node *n, uint64_t first)
     }
 }
 
-void shadow_reset_changes(struct node *n)
+void shadow_reset_changes(struct sim_node *n)
 {
     shadow_truncated(n, 0);
 }
@@ -123,12 +123,12 @@ static bool is_voter(const struct raft_configuration *conf, uint64_t id)
 
 /* A server that votes before and after has the change before. One that votes from now on has what is
  * committed. */
-static void check_voters(const struct node *n, const struct raft_configuration *now,
+static void check_voters(const struct sim_node *n, const struct raft_configuration *now,
                          const struct raft_configuration *next, uint64_t commit)
 {
     uint64_t last = n->changes[n->change_count - 1].index;
     for (unsigned i = 0; i < next->n; i++) {
-        const struct node *v = &world.nodes[next->servers[i].id];
+        const struct sim_node *v = &world.nodes[next->servers[i].id];
         if (next->servers[i].role != RAFT_VOTER || v == n || v->lost || v->flipped) {
             continue;
         }
@@ -144,7 +144,7 @@ static void check_voters(const struct node *n, const struct raft_configuration *
 
 /* E5, when a leader begins a change: one at a time, not before it has committed something of its
  * own, and everybody who votes is where it must be. */
-void shadow_check_change(const struct node *n, uint64_t index, struct slice bytes)
+void shadow_check_change(const struct sim_node *n, uint64_t index, struct slice bytes)
 {
     struct replica_status s;
     struct raft_configuration now, next;
@@ -176,7 +176,7 @@ void shadow_check_change(const struct node *n, uint64_t index, struct slice byte
 }
 
 /* The members in force are those of the last membership entry in the log, committed or not. */
-void shadow_check_members(struct node *n)
+void shadow_check_members(struct sim_node *n)
 {
     struct replica_member members[MAX_NODES];
     struct raft_configuration conf;
@@ -209,13 +209,13 @@ void shadow_check_members(struct node *n)
 /* Who comes back, or is here. */
 static bool is_there(uint64_t id)
 {
-    const struct node *n = &world.nodes[id];
+    const struct sim_node *n = &world.nodes[id];
     return n->used && !n->lost && !n->flipped && !n->held_down;
 }
 
 /* The change `back` before the last of a node's log, if it has so many: `majority` stays true if
  * most of its voters are there. */
-static void count_change(const struct node *n, uint32_t back, bool *majority)
+static void count_change(const struct sim_node *n, uint32_t back, bool *majority)
 {
     if (n->change_count <= back) {
         return;
@@ -239,11 +239,11 @@ static void count_change(const struct node *n, uint32_t back, bool *majority)
     *majority = *majority && there * 2 > voters;
 }
 
-static const struct node *with_newest_change(void)
+static const struct sim_node *with_newest_change(void)
 {
-    const struct node *newest = NULL;
+    const struct sim_node *newest = NULL;
     for (int i = 1; i <= MAX_NODES; i++) {
-        const struct node *n = &world.nodes[i];
+        const struct sim_node *n = &world.nodes[i];
         if (n->change_count > 0 &&
             (newest == NULL || n->changes[n->change_count - 1].index >
                                    newest->changes[newest->change_count - 1].index)) {
@@ -254,7 +254,7 @@ static const struct node *with_newest_change(void)
 }
 
 /* Whether all members of the last change have it. Counts the last two changes of each of them. */
-static bool look_at_members(const struct node *newest, bool *majority)
+static bool look_at_members(const struct sim_node *newest, bool *majority)
 {
     const uint32_t last = newest->change_count - 1;
     struct raft_buffer buffer = {newest->changes[last].bytes, newest->changes[last].len};
@@ -265,7 +265,7 @@ static bool look_at_members(const struct node *newest, bool *majority)
         return false;
     }
     for (unsigned i = 0; i < conf.n; i++) {
-        const struct node *n = &world.nodes[conf.servers[i].id];
+        const struct sim_node *n = &world.nodes[conf.servers[i].id];
         uint64_t index = newest->changes[last].index;
         /* Durably: a crash takes back what is not. */
         settled = settled && n->change_count > 0 &&
@@ -285,7 +285,7 @@ static bool look_at_members(const struct node *newest, bool *majority)
  * each of them. */
 bool shadow_has_majority(void)
 {
-    const struct node *newest = with_newest_change();
+    const struct sim_node *newest = with_newest_change();
     bool last = true;
     bool each = true;
     if (newest == NULL) {
@@ -296,7 +296,7 @@ bool shadow_has_majority(void)
     return last && (look_at_members(newest, &each) || each);
 }
 
-void shadow_free(struct node *n)
+void shadow_free(struct sim_node *n)
 {
     shadow_reset_changes(n);
     free(n->memory.at);

@@ -39,7 +39,7 @@ static void watch(struct happening *h)
     happen(50000, watch, 0);
 }
 
-static void one_world(const struct options *options)
+static void one_world(const struct sim_options *options)
 {
     memset(&world, 0, sizeof(world));
     world.options = *options;
@@ -145,7 +145,7 @@ struct shared {
     char said[64][SAID_MAX];
 };
 
-static void start(struct worker *w, struct counts *counts, char *said, struct options options)
+static void start(struct worker *w, struct counts *counts, char *said, struct sim_options options)
 {
     options.seed = w->seed;
     options.said = said;
@@ -167,7 +167,7 @@ static void start(struct worker *w, struct counts *counts, char *said, struct op
 
 /* ---- kinds of violations ---- */
 
-static struct kind {
+static struct violation_kind {
     char text[SAID_MAX]; /* without its numbers */
     uint64_t seeds;
     uint64_t first; /* some of them */
@@ -208,7 +208,7 @@ static void note_kind(const char *said, uint64_t seed)
 static void report_kinds(void)
 {
     for (uint32_t done = 0; done < kind_count; done++) {
-        struct kind *most = &kinds[0];
+        struct violation_kind *most = &kinds[0];
         for (uint32_t i = 1; i < kind_count; i++) {
             most = kinds[i].seeds > most->seeds ? &kinds[i] : most;
         }
@@ -248,7 +248,7 @@ struct plan {
 };
 
 /* How many passed. */
-static uint64_t run_seeds(const struct options *options, const struct plan *plan,
+static uint64_t run_seeds(const struct sim_options *options, const struct plan *plan,
                           struct counts *sum, uint64_t *failed)
 {
     uint64_t seeds = plan->seeds;
@@ -319,7 +319,7 @@ static double cpu_seconds(int who)
            (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
-static void report(const struct options *options, uint64_t seeds, const struct counts *c)
+static void report(const struct sim_options *options, uint64_t seeds, const struct counts *c)
 {
     double simulated = (double)seeds *
                        ((double)options->seconds + (double)(HEAL_US + PROGRESS_US + REST_US) / 1e6);
@@ -391,7 +391,7 @@ static uint64_t number(const char *text)
 
 int main(int argc, char **argv)
 {
-    struct options options = {.seed = 1, .seconds = 60};
+    struct sim_options options = {.seed = 1, .seconds = 60};
     struct plan plan = {.seeds = 1};
     uint64_t within = 0; /* no limit */
     long cores = sysconf(_SC_NPROCESSORS_ONLN);

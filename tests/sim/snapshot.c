@@ -7,7 +7,7 @@
 
 enum { BLOCK = 4096, PIECES_AT_ONCE = 8, PATIENCE_US = 1200000 };
 
-struct pinned {
+struct sim_pinned {
     uint64_t index;
     uint64_t term;
 };
@@ -17,9 +17,9 @@ struct taking {
     struct snapshot_output *output; /* NULL: none is written */
     bool naming;
     bool cancelled;
-    struct pinned now;
-    struct pinned newest;
-    struct pinned previous;
+    struct sim_pinned now;
+    struct sim_pinned newest;
+    struct sim_pinned previous;
 };
 
 struct fetching {
@@ -37,7 +37,7 @@ struct fetching {
     } members;
 };
 
-static struct taking *taking_of(struct node *n)
+static struct taking *taking_of(struct sim_node *n)
 {
     if (n->taking == NULL) {
         n->taking = calloc(1, sizeof(*n->taking));
@@ -45,7 +45,7 @@ static struct taking *taking_of(struct node *n)
     return n->taking;
 }
 
-static struct fetching *fetching_of(struct node *n)
+static struct fetching *fetching_of(struct sim_node *n)
 {
     if (n->fetching == NULL) {
         n->fetching = calloc(1, sizeof(*n->fetching));
@@ -55,18 +55,18 @@ static struct fetching *fetching_of(struct node *n)
 
 /* ---- old log ---- */
 
-static enum storage_status drop(struct node *n, struct problem *problem)
+static enum storage_status drop(struct sim_node *n, struct problem *problem)
 {
     return log_drop_before(n->store.log, n->drop_before, problem);
 }
 
-static void dropped(struct node *n, enum storage_status status)
+static void dropped(struct sim_node *n, enum storage_status status)
 {
     (void)n;
     (void)status; /* what did not go now goes later */
 }
 
-void snapshot_drop_log(struct node *n)
+void snapshot_drop_log(struct sim_node *n)
 {
     uint64_t start = replica_log_start(n->replica);
     if (start > n->drop_before && !fetching_of(n)->busy) {
@@ -78,7 +78,7 @@ void snapshot_drop_log(struct node *n)
 /* ---- taking ---- */
 
 /* S12.5, with a floor of our own. */
-uint64_t snapshot_trigger(const struct node *n)
+uint64_t snapshot_trigger(const struct sim_node *n)
 {
     uint64_t twice = 2 * snapshots_newest_bytes(n->store.snapshots);
     return twice > n->snapshot_bytes ? twice : n->snapshot_bytes;
@@ -86,14 +86,14 @@ uint64_t snapshot_trigger(const struct node *n)
 
 static void tell_failed(struct happening *h)
 {
-    struct node *n = &world.nodes[h->node];
+    struct sim_node *n = &world.nodes[h->node];
     if (node_is(h)) {
         replica_snapshot_failed(n->replica, node_time(n));
         node_after(n);
     }
 }
 
-static void fail(struct node *n)
+static void fail(struct sim_node *n)
 {
     struct taking *t = taking_of(n);
     snapshot_output_abort(t->output);
@@ -101,7 +101,7 @@ static void fail(struct node *n)
     happen(50000 + chance_below(200000), tell_failed, n->id);
 }
 
-static enum storage_status name_it(struct node *n, struct problem *problem)
+static enum storage_status name_it(struct sim_node *n, struct problem *problem)
 {
     struct taking *t = taking_of(n);
     struct snapshot_output *output = t->output;
@@ -117,12 +117,12 @@ static enum storage_status name_it(struct node *n, struct problem *problem)
     t->previous = t->newest;
     t->newest = t->now;
     if (!snapshots_pin(all, t->newest.index, t->newest.term)) {
-        t->newest = (struct pinned){0, 0};
+        t->newest = (struct sim_pinned){0, 0};
     }
     return snapshots_prune(all, problem);
 }
 
-static void on_named(struct node *n, enum storage_status status)
+static void on_named(struct sim_node *n, enum storage_status status)
 {
     struct taking *t = taking_of(n);
     t->naming = false;
@@ -141,7 +141,7 @@ static void on_named(struct node *n, enum storage_status status)
 /* The child has ended. */
 static void on_ended(struct happening *h)
 {
-    struct node *n = &world.nodes[h->node];
+    struct sim_node *n = &world.nodes[h->node];
     struct problem problem;
     if (!node_is(h) || taking_of(n)->output == NULL || taking_of(n)->now.index != h->a) {
         return;
@@ -161,7 +161,8 @@ static bool put(void *ctx, const void *data, size_t len)
     return snapshot_output_put(ctx, data, len, &problem) == STORAGE_OK;
 }
 
-void snapshot_take(struct node *n, const struct core *core, const struct replica_snapshot *about_it)
+void snapshot_take(struct sim_node *n, const struct core *core,
+                   const struct replica_snapshot *about_it)
 {
     struct taking *t = taking_of(n);
     struct snapshot_info info = {.cluster = world.cluster,
@@ -171,7 +172,7 @@ void snapshot_take(struct node *n, const struct core *core, const struct replica
                                  .configuration = about_it->members};
     struct problem problem;
     check_snapshot(n, core, about_it);
-    t->now = (struct pinned){about_it->index, about_it->term};
+    t->now = (struct sim_pinned){about_it->index, about_it->term};
     if (snapshot_output_begin(n->store.snapshots, &info, BLOCK, &t->output, &problem) !=
         STORAGE_OK) {
         t->output = NULL;
@@ -188,7 +189,7 @@ void snapshot_take(struct node *n, const struct core *core, const struct replica
 /* A snapshot of the leader's overtakes the one that is being taken. */
 static void cancel(struct happening *h)
 {
-    struct node *n = &world.nodes[h->node];
+    struct sim_node *n = &world.nodes[h->node];
     struct taking *t = taking_of(n);
     if (!node_is(h)) {
         return;
@@ -205,7 +206,7 @@ static void cancel(struct happening *h)
 
 /* ---- fetching ---- */
 
-static enum storage_status install(struct node *n, struct problem *problem)
+static enum storage_status install(struct sim_node *n, struct problem *problem)
 {
     struct fetching *f = fetching_of(n);
     struct core_options options = {.memory = memory_system(), .hash_key = (uint64_t)n->id};
@@ -224,14 +225,14 @@ static enum storage_status install(struct node *n, struct problem *problem)
     return status;
 }
 
-static void give_up(struct node *n, const char *why)
+static void give_up(struct sim_node *n, const char *why)
 {
     node_fail(n, why);
     node_after(n);
 }
 
 /* E20: it goes on with its own log. */
-static void abandon(struct node *n, const char *why)
+static void abandon(struct sim_node *n, const char *why)
 {
     struct fetching *f = fetching_of(n);
     trace("node %d abandons the snapshot at %llu: %s", n->id, ull(f->index), why);
@@ -243,7 +244,7 @@ static void abandon(struct node *n, const char *why)
     node_after(n);
 }
 
-static void on_installed(struct node *n, enum storage_status status)
+static void on_installed(struct sim_node *n, enum storage_status status)
 {
     struct fetching *f = fetching_of(n);
     struct core *core = f->core;
@@ -266,7 +267,7 @@ static void on_installed(struct node *n, enum storage_status status)
 }
 
 /* Some pieces; false when there will never be more of it. */
-static bool receive_some(struct fetching *f, struct node *peer, bool *complete)
+static bool receive_some(struct fetching *f, struct sim_node *peer, bool *complete)
 {
     struct problem problem;
     struct snapshot_source *source;
@@ -288,12 +289,12 @@ static bool receive_some(struct fetching *f, struct node *peer, bool *complete)
 
 static void on_pieces(struct happening *h)
 {
-    struct node *n = &world.nodes[h->node];
+    struct sim_node *n = &world.nodes[h->node];
     struct fetching *f = fetching_of(n);
     if (!node_is(h) || !f->busy || f->intake == NULL) {
         return;
     }
-    struct node *peer = &world.nodes[f->peer];
+    struct sim_node *peer = &world.nodes[f->peer];
     bool complete = false;
     if (!network_reaches(f->peer, n->id) || !network_reaches(n->id, f->peer) ||
         peer->paused_until_us > world.now_us) {
@@ -316,7 +317,7 @@ static void on_pieces(struct happening *h)
     happen(500 + chance_below(20000), on_pieces, n->id);
 }
 
-void snapshot_fetch(struct node *n, uint64_t peer, const struct replica_snapshot *about_it)
+void snapshot_fetch(struct sim_node *n, uint64_t peer, const struct replica_snapshot *about_it)
 {
     struct fetching *f = fetching_of(n);
     struct snapshot_info expected = {.cluster = world.cluster,
@@ -350,12 +351,12 @@ void snapshot_fetch(struct node *n, uint64_t peer, const struct replica_snapshot
     corners_fetching(n, peer);
 }
 
-uint64_t snapshot_fetched_index(const struct node *n)
+uint64_t snapshot_fetched_index(const struct sim_node *n)
 {
     return n->fetching != NULL && n->fetching->busy ? n->fetching->index : 0;
 }
 
-void snapshot_forget(struct node *n)
+void snapshot_forget(struct sim_node *n)
 {
     if (n->taking != NULL) {
         snapshot_output_abort(n->taking->output);

@@ -18,12 +18,12 @@ static struct told {
 } told;
 
 /* Whatever came during a pause comes at the moment in which it ends (world.c). */
-static bool is_late(const struct node *n)
+static bool is_late(const struct sim_node *n)
 {
     return n->paused_until_us == world.now_us && n->paused_for_us > STALL_US;
 }
 
-static struct tier_time now_of(struct node *n)
+static struct tier_time now_of(struct sim_node *n)
 {
     struct replica_time now = node_time(n);
     return (struct tier_time){.cluster_ms = replica_cluster_ms(n->replica, now),
@@ -35,7 +35,7 @@ static struct tier_time now_of(struct node *n)
 
 static const struct core *replicated(void *ctx)
 {
-    const struct node *n = ctx;
+    const struct sim_node *n = ctx;
     return replica_core(n->replica);
 }
 
@@ -46,7 +46,7 @@ static struct tier_time now(void *ctx)
 
 static void on_result(void *ctx, void *cookie, const struct result *result)
 {
-    struct node *n = ctx;
+    struct sim_node *n = ctx;
     if (result == NULL) {
         violation("node %d: the tier knows no outcome, and has no backend", n->id);
     }
@@ -56,26 +56,26 @@ static void on_result(void *ctx, void *cookie, const struct result *result)
 
 static void on_again(void *ctx, void *cookie)
 {
-    const struct node *n = ctx;
+    const struct sim_node *n = ctx;
     (void)cookie;
     violation("node %d: the tier wants to be asked again, and has no backend", n->id);
 }
 
 static void on_event(void *ctx, const struct event *event)
 {
-    const struct node *n = ctx;
+    const struct sim_node *n = ctx;
     tier_truth_event(n, event);
     clients_tier_event(n, event);
 }
 
 static bool propose(void *ctx, const struct command *command)
 {
-    struct node *n = ctx;
+    struct sim_node *n = ctx;
     n->tier_proposed = replica_submit(n->replica, command, calls_nobody(), node_time(n)) == HF_OK;
     return n->tier_proposed;
 }
 
-void tier_open(struct node *n)
+void tier_open(struct sim_node *n)
 {
     struct memory_tier_options options = {.memory = memory_system(),
                                           .ctx = n,
@@ -89,7 +89,7 @@ void tier_open(struct node *n)
     n->tier_term = 0;
 }
 
-void tier_close(struct node *n)
+void tier_close(struct sim_node *n)
 {
     memory_tier_free(n->tier);
     n->tier = NULL;
@@ -99,7 +99,7 @@ void tier_close(struct node *n)
 
 /* ---- the lead ---- */
 
-void tier_follow(struct node *n)
+void tier_follow(struct sim_node *n)
 {
     struct replica_status s;
     if (n->replica == NULL || n->tier == NULL) {
@@ -121,7 +121,7 @@ void tier_follow(struct node *n)
 /* ---- time ---- */
 
 /* What the tier proposed is on its way without delay. */
-static void flush(struct node *n)
+static void flush(struct sim_node *n)
 {
     if (n->tier_proposed) {
         n->tier_proposed = false;
@@ -129,7 +129,7 @@ static void flush(struct node *n)
     }
 }
 
-void tier_run(struct node *n)
+void tier_run(struct sim_node *n)
 {
     if (memory_tier_is_on(n->tier) && !is_late(n)) {
         memory_tier_run(n->tier, now_of(n));
@@ -137,7 +137,7 @@ void tier_run(struct node *n)
     }
 }
 
-uint64_t tier_next_us(const struct node *n)
+uint64_t tier_next_us(const struct sim_node *n)
 {
     uint64_t due_ms = memory_tier_next_ms(n->tier);
     if (due_ms == UINT64_MAX) {
@@ -148,7 +148,7 @@ uint64_t tier_next_us(const struct node *n)
     return at_us <= now_us ? now_us + RETRY_US : at_us; /* it could not be done now */
 }
 
-void tier_node_gone(struct node *n, const struct command *gone)
+void tier_node_gone(struct sim_node *n, const struct command *gone)
 {
     struct tier_time time = now_of(n);
     time.majority = true; /* or it would not have been declared */
@@ -157,7 +157,7 @@ void tier_node_gone(struct node *n, const struct command *gone)
 
 /* ---- commands ---- */
 
-enum tier_taken tier_submit(struct node *n, enum tier asked, const struct command *command,
+enum tier_taken tier_submit(struct sim_node *n, enum tier asked, const struct command *command,
                             void *cookie)
 {
     bool held = tier_truth_holds(n, command);

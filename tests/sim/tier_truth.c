@@ -27,7 +27,7 @@ static uint64_t highest;
 /* ---- life ---- */
 
 /* S10: it begins with nothing. */
-struct tier_truth *tier_truth_begin(const struct node *n)
+struct tier_truth *tier_truth_begin(const struct sim_node *n)
 {
     const struct core *core = memory_tier_core(n->tier);
     struct core_stats stats;
@@ -76,7 +76,7 @@ static uint64_t next_epoch(uint64_t epoch)
 
 /* S3.1: above everything that this leader has seen; of the newest leader above everything at all,
  * of an older one below everything of the next. So no token is given twice, either. */
-static void check_token(const struct node *n, const struct tier_truth *t, uint64_t token)
+static void check_token(const struct sim_node *n, const struct tier_truth *t, uint64_t token)
 {
     uint64_t next = next_epoch(t->epoch);
     if (tier_of_token(token) != TIER_EFFICIENCY || token / TIER_TOKENS < t->epoch) {
@@ -103,7 +103,7 @@ static void check_token(const struct node *n, const struct tier_truth *t, uint64
 }
 
 /* S10.1. What was heard during a pause counts as heard when it ends. */
-static void check_majority(const struct node *n, uint64_t token)
+static void check_majority(const struct sim_node *n, uint64_t token)
 {
     struct replica_member members[MAX_NODES];
     uint32_t count = replica_members(n->replica, members, MAX_NODES);
@@ -134,7 +134,7 @@ bool tier_truth_has_grant(uint64_t token, uint32_t name)
     return false;
 }
 
-static void granted(const struct node *n, struct tier_truth *t, int k, const struct event *e)
+static void granted(const struct sim_node *n, struct tier_truth *t, int k, const struct event *e)
 {
     struct lock_view lock;
     if (e->part == 1) {
@@ -150,7 +150,7 @@ static void granted(const struct node *n, struct tier_truth *t, int k, const str
     grants_add(&grants, e->token, k);
 }
 
-void tier_truth_event(const struct node *n, const struct event *e)
+void tier_truth_event(const struct sim_node *n, const struct event *e)
 {
     struct tier_truth *t = n->tier_truth;
     int k = book_number(e->name);
@@ -173,7 +173,7 @@ uint64_t tier_truth_highest(void)
 
 /* ---- what happens in the log ---- */
 
-void tier_truth_replicated(const struct node *n, const struct event *e)
+void tier_truth_replicated(const struct sim_node *n, const struct event *e)
 {
     struct tier_truth *t = n->tier_truth;
     int k = book_number(e->name);
@@ -204,7 +204,7 @@ static uint64_t token_of(const struct command *command)
                                             : 0;
 }
 
-bool tier_truth_holds(const struct node *n, const struct command *command)
+bool tier_truth_holds(const struct sim_node *n, const struct command *command)
 {
     uint64_t token = token_of(command);
     return token != 0 && n->tier_truth != NULL && book_has_token(n->tier_truth->book, token);
@@ -221,7 +221,7 @@ static bool is_used(const struct core *core, const struct names *names)
     return false;
 }
 
-static void check_acquire(const struct node *n, enum tier asked, const struct command *command,
+static void check_acquire(const struct sim_node *n, enum tier asked, const struct command *command,
                           const struct result *r)
 {
     const struct names *names = &command->acquire.names;
@@ -249,7 +249,7 @@ static void check_acquire(const struct node *n, enum tier asked, const struct co
     }
 }
 
-void tier_truth_result(const struct node *n, enum tier asked, const struct command *command,
+void tier_truth_result(const struct sim_node *n, enum tier asked, const struct command *command,
                        bool held, const struct result *r)
 {
     uint64_t token = token_of(command);

@@ -10,7 +10,7 @@ enum { RING = 4096, WINDOW_US = 400000, SCALE = 400, LEFT = 90, TOP = 60, ROW = 
 
 enum what { NOTHING, MESSAGE, MARK, HOLD, HOLD_END };
 
-static struct seen {
+static struct traced_event {
     enum what what;
     int from; /* or the node, or the name */
     int to;
@@ -21,26 +21,26 @@ static struct seen {
 } ring[RING];
 static uint64_t ring_next;
 
-static struct seen *next(void)
+static struct traced_event *next(void)
 {
     return &ring[ring_next++ % RING];
 }
 
 void trace_message(int from, int to, uint64_t sent_us, uint64_t arrived_us, const char *what)
 {
-    *next() = (struct seen){MESSAGE, from, to, sent_us, arrived_us, 0, what};
+    *next() = (struct traced_event){MESSAGE, from, to, sent_us, arrived_us, 0, what};
 }
 
 void trace_mark(int node, const char *what)
 {
-    *next() = (struct seen){MARK, node, 0, world.now_us, world.now_us, 0, what};
+    *next() = (struct traced_event){MARK, node, 0, world.now_us, world.now_us, 0, what};
 }
 
 void trace_hold(uint32_t name, uint64_t token, bool begins)
 {
     uint64_t until_us = begins ? UINT64_MAX : world.now_us;
-    *next() =
-        (struct seen){begins ? HOLD : HOLD_END, (int)name, 0, world.now_us, until_us, token, ""};
+    *next() = (struct traced_event){
+        begins ? HOLD : HOLD_END, (int)name, 0, world.now_us, until_us, token, ""};
 }
 
 /* ---- the picture ---- */
@@ -50,9 +50,9 @@ static void match_ends(void)
 {
     uint64_t first = ring_next > RING ? ring_next - RING : 0;
     for (uint64_t end = first; end < ring_next; end++) {
-        const struct seen *e = &ring[end % RING];
+        const struct traced_event *e = &ring[end % RING];
         for (uint64_t i = end; e->what == HOLD_END && i > first; i--) {
-            struct seen *s = &ring[(i - 1) % RING];
+            struct traced_event *s = &ring[(i - 1) % RING];
             if (s->what == HOLD && s->token == e->token && s->from == e->from) {
                 s->to_us = e->to_us;
                 break;
@@ -99,7 +99,7 @@ static void draw_frame(FILE *f, uint64_t start_us, int rows[MAX_NODES + 1], int 
     }
 }
 
-static void draw_one(FILE *f, const struct seen *s, uint64_t start_us, const int *rows,
+static void draw_one(FILE *f, const struct traced_event *s, uint64_t start_us, const int *rows,
                      int row_count)
 {
     uint64_t from_us = s->from_us < start_us ? start_us : s->from_us;
@@ -163,7 +163,7 @@ static void draw(const char *text)
     uint64_t start_us = world.now_us > WINDOW_US ? world.now_us - WINDOW_US : 0;
     draw_frame(f, start_us, rows, row_count, title);
     for (uint64_t i = ring_next > RING ? ring_next - RING : 0; i < ring_next; i++) {
-        const struct seen *s = &ring[i % RING];
+        const struct traced_event *s = &ring[i % RING];
         if (s->to_us >= start_us) {
             draw_one(f, s, start_us, rows, row_count);
         }

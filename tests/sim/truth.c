@@ -127,7 +127,7 @@ void truth_fence(uint32_t resource, uint64_t index, uint64_t token, bool accepte
 
 /* ---- lateness ---- */
 
-static bool is_well(const struct node *n)
+static bool is_well(const struct sim_node *n)
 {
     return n->up && !n->failed && !n->lost && n->paused_until_us <= world.now_us &&
            n->slow_until_us <= world.now_us && n->full_until_us == 0;
@@ -136,7 +136,7 @@ static bool is_well(const struct node *n)
 /* Whether the leader itself, or a follower that has all that is committed and is connected in both
  * directions, has been well for a while. One that has just started, or was cut off, first gets what
  * it missed; a change of members may make a majority depend on it. */
-static bool is_well_for_long(const struct node *leader, const struct node *n)
+static bool is_well_for_long(const struct sim_node *leader, const struct sim_node *n)
 {
     bool has_log =
         n->durable.last >= leader->commit_index || n->durable.base >= leader->commit_index;
@@ -153,7 +153,7 @@ static bool is_well_for_long(const struct node *leader, const struct node *n)
 }
 
 /* The leader and a majority of voters run and hear each other, the same ones for a while. */
-static bool is_healthy(const struct node *leader)
+static bool is_healthy(const struct sim_node *leader)
 {
     struct replica_member members[MAX_NODES];
     uint32_t voters = 0;
@@ -173,7 +173,7 @@ static bool is_healthy(const struct node *leader)
  * that outlive their deadline). */
 void truth_watch(void)
 {
-    const struct node *leader = leader_now();
+    const struct sim_node *leader = leader_now();
     int id = leader == NULL ? 0 : leader->id;
     if (watched != id) {
         watched = id;

@@ -98,7 +98,7 @@ struct happening *happen(uint64_t in_us, void (*run)(struct happening *h), int n
     return h;
 }
 
-void node_pause(struct node *n, uint64_t for_us)
+void node_pause(struct sim_node *n, uint64_t for_us)
 {
     if (n->paused_until_us < world.now_us + for_us) {
         n->paused_until_us = world.now_us + for_us;
@@ -106,7 +106,7 @@ void node_pause(struct node *n, uint64_t for_us)
     }
 }
 
-void node_resume(struct node *n)
+void node_resume(struct sim_node *n)
 {
     if (n->paused_until_us <= world.now_us) {
         return;
@@ -142,7 +142,7 @@ bool world_step(void)
     }
     struct happening *h = pop();
     world.now_us = h->at_us;
-    const struct node *n = &world.nodes[h->node];
+    const struct sim_node *n = &world.nodes[h->node];
     if (h->node != 0 && n->up && n->paused_until_us > world.now_us) {
         h->at_us = n->paused_until_us; /* it waits, and keeps its place */
         h->is_delayed = true;

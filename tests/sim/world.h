@@ -74,7 +74,7 @@ struct fetching;
 struct memory_tier;
 struct tier_truth;
 
-struct node {
+struct sim_node {
     int id;
     bool used; /* part of the world */
     bool up;
@@ -140,7 +140,7 @@ struct node {
 };
 
 /* One direction between two nodes. */
-struct link {
+struct sim_link {
     bool cut;
     bool greeted;
     uint64_t cut_until_us;
@@ -193,7 +193,7 @@ struct weather {
     uint64_t think_us; /* between two commands of a client; one time in ten ten times as long */
 };
 
-struct options {
+struct sim_options {
     uint64_t seed;
     uint64_t seconds; /* with faults; some quiet ones follow */
     bool trace;
@@ -219,15 +219,15 @@ struct counts {
 };
 
 struct world {
-    struct options options;
+    struct sim_options options;
     struct weather weather;
     uint64_t now_us;
     uint64_t random;
     uint64_t next_number;
     struct happening *wheel[SLOTS]; /* see world.c */
     uint64_t waiting;               /* how many are in it */
-    struct node nodes[MAX_NODES + 1];
-    struct link links[MAX_NODES + 1][MAX_NODES + 1]; /* from, to */
+    struct sim_node nodes[MAX_NODES + 1];
+    struct sim_link links[MAX_NODES + 1][MAX_NODES + 1]; /* from, to */
     struct id cluster;
     bool faults;
     uint64_t quiet_until_us;       /* no faults until then, see quiet.c */
@@ -253,9 +253,9 @@ struct happening *happen(uint64_t in_us, void (*run)(struct happening *h), int n
 struct happening *happening_make(void (*run)(struct happening *h), int node);
 void happening_push(struct happening *h, uint64_t in_us);
 /* What is to happen at a node happens at the end of its pause. A longer pause is not shortened. */
-void node_pause(struct node *n, uint64_t for_us);
+void node_pause(struct sim_node *n, uint64_t for_us);
 /* Ends its pause now. */
-void node_resume(struct node *n);
+void node_resume(struct sim_node *n);
 bool world_step(void); /* false when nothing more will happen */
 void world_close(void);
 
@@ -268,17 +268,18 @@ void faults_mend(void);    /* what is broken now; who is down starts */
 int some_node(void);       /* that is up; 0: there is none */
 void corners_make(struct happening *h);
 void corners_schedule(void);
-void corners_elected(const struct node *n);
-bool members_change_now(struct node *leader);
-enum hf_error members_change(struct node *leader, enum replica_change what, uint64_t id);
-bool members_add(struct node *leader);
-void members_retire(struct node *leader, bool remove); /* transfers, and the next leader does it */
-uint32_t members_voters(const struct node *leader);
-int members_other_voter(const struct node *leader, int except);
-int members_learner(const struct node *leader);
+void corners_elected(const struct sim_node *n);
+bool members_change_now(struct sim_node *leader);
+enum hf_error members_change(struct sim_node *leader, enum replica_change what, uint64_t id);
+bool members_add(struct sim_node *leader);
+void members_retire(struct sim_node *leader,
+                    bool remove); /* transfers, and the next leader does it */
+uint32_t members_voters(const struct sim_node *leader);
+int members_other_voter(const struct sim_node *leader, int except);
+int members_learner(const struct sim_node *leader);
 void members_retarget(struct happening *h);
 bool members_are_stuck(void);
-void members_transfer(struct node *leader, uint64_t to);
+void members_transfer(struct sim_node *leader, uint64_t to);
 void members_schedule(void);
 
 /* ---- quiet.c: whether there is a leader when nothing more goes wrong ---- */
@@ -289,20 +290,20 @@ void quiet_after(uint64_t in_us, int down, const char *after_what);
 
 /* ---- corners_small.c, corners_transfer.c, corners_late.c ---- */
 void corners_small(struct happening *h);
-void corners_transfer(struct node *leader);
+void corners_transfer(struct sim_node *leader);
 void corners_stall(struct happening *h);
 void corners_late(struct happening *h);
-void corners_stood(const struct node *n, uint64_t term);      /* it votes for itself */
-void corners_led(const struct node *n, uint64_t term);        /* it is elected */
-void corners_fetching(const struct node *n, uint64_t source); /* a snapshot */
-void corners_announcing(const struct node *n, int to);        /* ... that it has one */
+void corners_stood(const struct sim_node *n, uint64_t term);      /* it votes for itself */
+void corners_led(const struct sim_node *n, uint64_t term);        /* it is elected */
+void corners_fetching(const struct sim_node *n, uint64_t source); /* a snapshot */
+void corners_announcing(const struct sim_node *n, int to);        /* ... that it has one */
 void corners_late_begin(void);
 
 /* ---- heap.c ---- */
 void heap_begin(void);
 
 /* ---- network.c ---- */
-void network_send(struct node *n, uint64_t peer, struct slice message);
+void network_send(struct sim_node *n, uint64_t peer, struct slice message);
 bool network_reaches(int from, int to);  /* a byte that is sent now would arrive */
 bool network_is_quick(int from, int to); /* ... and soon */
 void network_break(int one, int other);
@@ -321,39 +322,40 @@ static inline bool is_rough(void)
 }
 
 /* ---- disk.c ---- */
-bool disk_begin(struct node *n, struct problem *problem); /* opens the store */
-void disk_crash(struct node *n, bool power);              /* and closes it */
-void disk_write_entries(struct node *n, uint64_t first, const struct replica_entry *entries,
+bool disk_begin(struct sim_node *n, struct problem *problem); /* opens the store */
+void disk_crash(struct sim_node *n, bool power);              /* and closes it */
+void disk_write_entries(struct sim_node *n, uint64_t first, const struct replica_entry *entries,
                         uint32_t count);
-bool disk_read_entry(struct node *n, uint64_t index, struct replica_entry *out);
+bool disk_read_entry(struct sim_node *n, uint64_t index, struct replica_entry *out);
 /* Work in order with the writes; `done` comes on time, unless the node dies before. */
-typedef enum storage_status (*disk_work_fn)(struct node *n, struct problem *problem);
-typedef void (*disk_done_fn)(struct node *n, enum storage_status status);
-void disk_run(struct node *n, disk_work_fn work, disk_done_fn done);
+typedef enum storage_status (*disk_work_fn)(struct sim_node *n, struct problem *problem);
+typedef void (*disk_done_fn)(struct sim_node *n, enum storage_status status);
+void disk_run(struct sim_node *n, disk_work_fn work, disk_done_fn done);
 /* The lowest index that a write on its way touches; UINT64_MAX: there is none. */
-uint64_t disk_pending_from(const struct node *n);
-void disk_idle(struct node *n); /* now and then: prepares, seals */
+uint64_t disk_pending_from(const struct sim_node *n);
+void disk_idle(struct sim_node *n); /* now and then: prepares, seals */
 
 /* ---- snapshot.c ---- */
-void snapshot_take(struct node *n, const struct core *core, const struct replica_snapshot *about);
-void snapshot_fetch(struct node *n, uint64_t peer, const struct replica_snapshot *about);
-uint64_t snapshot_fetched_index(const struct node *n); /* its index; 0: none is */
-void snapshot_forget(struct node *n);                  /* at a crash */
-void snapshot_drop_log(struct node *n);
-uint64_t snapshot_trigger(const struct node *n); /* bytes of log until the next one */
+void snapshot_take(struct sim_node *n, const struct core *core,
+                   const struct replica_snapshot *about);
+void snapshot_fetch(struct sim_node *n, uint64_t peer, const struct replica_snapshot *about);
+uint64_t snapshot_fetched_index(const struct sim_node *n); /* its index; 0: none is */
+void snapshot_forget(struct sim_node *n);                  /* at a crash */
+void snapshot_drop_log(struct sim_node *n);
+uint64_t snapshot_trigger(const struct sim_node *n); /* bytes of log until the next one */
 
 /* ---- node.c ---- */
 void nodes_begin(void);
 void nodes_end(void);
 void node_make(int id);
-bool node_start(struct node *n); /* false: its disk is damaged, or full */
-void node_crash(struct node *n, bool power);
-void node_fail(struct node *n, const char *why); /* a storage call failed */
-void node_after(struct node *n);                 /* after every call into its replica */
-bool node_is(const struct happening *h);         /* still the same life, and up */
-struct replica_time node_time(const struct node *n);
-struct node *leader_now(void);
-uint32_t node_members(const struct node *n, struct replica_member out[MAX_NODES]);
+bool node_start(struct sim_node *n); /* false: its disk is damaged, or full */
+void node_crash(struct sim_node *n, bool power);
+void node_fail(struct sim_node *n, const char *why); /* a storage call failed */
+void node_after(struct sim_node *n);                 /* after every call into its replica */
+bool node_is(const struct happening *h);             /* still the same life, and up */
+struct replica_time node_time(const struct sim_node *n);
+struct sim_node *leader_now(void);
+uint32_t node_members(const struct sim_node *n, struct replica_member out[MAX_NODES]);
 
 /* ---- shadow.c ---- */
 void terms_put(struct terms *t, uint64_t first, const struct replica_entry *entries,
@@ -362,21 +364,21 @@ void terms_reset(struct terms *t, uint64_t base, uint64_t base_term);
 bool terms_has(const struct terms *t, uint64_t index, uint64_t term);
 uint64_t terms_at(const struct terms *t, uint64_t index); /* 0: not there */
 /* Holds what the disk has, after a start, against what it promised. */
-void shadow_opened(struct node *n, const struct replica_start *found);
-void shadow_wrote(struct node *n, uint64_t first, const struct replica_entry *entries,
+void shadow_opened(struct sim_node *n, const struct replica_start *found);
+void shadow_wrote(struct sim_node *n, uint64_t first, const struct replica_entry *entries,
                   uint32_t count);
-void shadow_check_change(const struct node *n, uint64_t index, struct slice bytes);
-void shadow_note_change(struct node *n, uint64_t index, struct slice bytes);
-void shadow_truncated(struct node *n, uint64_t first);
-void shadow_reset_changes(struct node *n);
-void shadow_check_members(struct node *n);
+void shadow_check_change(const struct sim_node *n, uint64_t index, struct slice bytes);
+void shadow_note_change(struct sim_node *n, uint64_t index, struct slice bytes);
+void shadow_truncated(struct sim_node *n, uint64_t first);
+void shadow_reset_changes(struct sim_node *n);
+void shadow_check_members(struct sim_node *n);
 bool shadow_has_majority(void); /* without those that are lost or held down */
-void shadow_free(struct node *n);
+void shadow_free(struct sim_node *n);
 
 /* ---- checks.c ---- */
-void check_event(const struct node *n, const struct event *event);
-void check_node(struct node *n);
-void check_snapshot(const struct node *n, const struct core *core,
+void check_event(const struct sim_node *n, const struct event *event);
+void check_node(struct sim_node *n);
+void check_snapshot(const struct sim_node *n, const struct core *core,
                     const struct replica_snapshot *about);
 bool check_all_agree(char *why, size_t size);
 uint64_t check_committed(void); /* the highest index that is, anywhere */
@@ -387,16 +389,17 @@ struct promise_before {
     uint64_t term;
     bool is_stale; /* it answers a call that is over */
 };
-void promise_sent(struct node *n, uint64_t peer, uint64_t type, struct slice message);
-void promise_before(struct node *n, const struct node *from, uint64_t type, struct slice message,
-                    struct promise_before *b);
-void promise_after(const struct node *n, const struct node *from, const struct promise_before *b);
+void promise_sent(struct sim_node *n, uint64_t peer, uint64_t type, struct slice message);
+void promise_before(struct sim_node *n, const struct sim_node *from, uint64_t type,
+                    struct slice message, struct promise_before *b);
+void promise_after(const struct sim_node *n, const struct sim_node *from,
+                   const struct promise_before *b);
 /* Before term and vote go to the disk. */
-void promise_vote(struct node *n, uint64_t term, uint64_t vote);
+void promise_vote(struct sim_node *n, uint64_t term, uint64_t vote);
 
 /* ---- same_entries.c ---- */
-void same_entries_written(const struct node *n, uint64_t first, const struct replica_entry *entries,
-                          uint32_t count);
+void same_entries_written(const struct sim_node *n, uint64_t first,
+                          const struct replica_entry *entries, uint32_t count);
 void same_entries_end(void);
 
 /* ---- truth.c: on the first sight of each event, in log order ---- */
@@ -410,14 +413,14 @@ void truth_end(void);
 
 /* ---- clients.c ---- */
 void clients_begin(void);
-void clients_result(struct node *n, void *cookie, enum replica_outcome outcome,
+void clients_result(struct sim_node *n, void *cookie, enum replica_outcome outcome,
                     const struct result *result);
 /* Of the leader's tier EFFICIENCY. */
-void clients_tier_result(struct node *n, void *cookie, const struct result *result);
-void clients_tier_event(const struct node *leader, const struct event *event);
-void clients_barrier(struct node *n, void *cookie, bool reached);
-void clients_event(const struct node *n, const struct event *event);
-void clients_node_died(const struct node *n);
+void clients_tier_result(struct sim_node *n, void *cookie, const struct result *result);
+void clients_tier_event(const struct sim_node *leader, const struct event *event);
+void clients_barrier(struct sim_node *n, void *cookie, bool reached);
+void clients_event(const struct sim_node *n, const struct event *event);
+void clients_node_died(const struct sim_node *n);
 void clients_stop(void);
 uint64_t clients_least_done(void); /* answers that the unluckiest client got */
 bool clients_safe_until(uint64_t token, uint64_t *safe_us, int *client);

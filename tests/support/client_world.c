@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void world_init(struct world *w)
+void world_init(struct client_world *w)
 {
     memset(w, 0, sizeof(*w));
     w->now_ms = 1000000;
@@ -18,7 +18,7 @@ void world_init(struct world *w)
     w->options.connect_timeout_ms = 1000;
 }
 
-void world_begin(struct world *w, const char *endpoints)
+void world_begin(struct client_world *w, const char *endpoints)
 {
     const uint64_t seed[2] = {42, 0xfeed};
     hf_assert(client_engine_init(&w->client_engine, &w->options, endpoints, seed, w->now_ms) ==
@@ -28,7 +28,7 @@ void world_begin(struct world *w, const char *endpoints)
     world_settle(w);
 }
 
-void world_close(struct world *w)
+void world_close(struct client_world *w)
 {
     if (w->is_begun) {
         client_engine_cancel_all(&w->client_engine, w->now_ms);
@@ -41,7 +41,7 @@ void world_close(struct world *w)
 
 /* ---- bytes ---- */
 
-static void hang_up(struct world *w, unsigned i)
+static void hang_up(struct client_world *w, unsigned i)
 {
     if (w->sockets[i].conn != NULL) {
         fake_conn_free(w->sockets[i].conn);
@@ -49,7 +49,7 @@ static void hang_up(struct world *w, unsigned i)
     }
 }
 
-static bool follow(struct world *w, unsigned i)
+static bool follow(struct client_world *w, unsigned i)
 {
     struct world_socket *s = &w->sockets[i];
     const struct link *link = &w->client_engine.links[i];
@@ -73,7 +73,7 @@ static bool follow(struct world *w, unsigned i)
     return true;
 }
 
-static bool send_out(struct world *w, unsigned i)
+static bool send_out(struct client_world *w, unsigned i)
 {
     struct world_socket *s = &w->sockets[i];
     struct link *link = &w->client_engine.links[i];
@@ -91,7 +91,7 @@ static bool send_out(struct world *w, unsigned i)
     return true;
 }
 
-static bool take_in(struct world *w, unsigned i)
+static bool take_in(struct client_world *w, unsigned i)
 {
     struct world_socket *s = &w->sockets[i];
     struct buffer in;
@@ -108,7 +108,7 @@ static bool take_in(struct world *w, unsigned i)
     return is_some;
 }
 
-void world_settle(struct world *w)
+void world_settle(struct client_world *w)
 {
     bool moves = true;
     for (unsigned times = 0; moves; times++) {
@@ -124,7 +124,7 @@ void world_settle(struct world *w)
     }
 }
 
-void world_run(struct world *w, int64_t ms)
+void world_run(struct client_world *w, int64_t ms)
 {
     int64_t until_ms = w->now_ms + ms;
     world_settle(w);
@@ -143,7 +143,7 @@ void world_run(struct world *w, int64_t ms)
     world_settle(w);
 }
 
-void world_kill(struct world *w, int node)
+void world_kill(struct client_world *w, int node)
 {
     w->refuses[node] = true;
     for (unsigned i = 0; i < ENGINE_LINKS; i++) {
@@ -155,29 +155,30 @@ void world_kill(struct world *w, int node)
     world_settle(w);
 }
 
-void world_start(struct world *w, int node)
+void world_start(struct client_world *w, int node)
 {
     w->refuses[node] = false;
 }
 
-int world_current(const struct world *w)
+int world_current(const struct client_world *w)
 {
     return w->client_engine.current < 0 ? -1 : w->sockets[w->client_engine.current].node;
 }
 
 /* ---- calls and news ---- */
 
-struct hf_call *world_acquire(struct world *w, const char *name, const struct hf_lock_options *o)
+struct hf_call *world_acquire(struct client_world *w, const char *name,
+                              const struct hf_lock_options *o)
 {
     struct hf_lock_options none = HF_LOCK_OPTIONS;
     struct hf_call *ticket = ticket_new(NULL);
-    struct hf_lock *lock = lock_new(&name, 1, o != NULL ? o : &none, "{}");
+    struct hf_lock *lock = client_lock_new(&name, 1, o != NULL ? o : &none, "{}");
     client_engine_acquire(&w->client_engine, lock, ticket, w->now_ms);
     world_settle(w);
     return ticket;
 }
 
-struct hf_call *world_release(struct world *w, struct hf_lock *lock)
+struct hf_call *world_release(struct client_world *w, struct hf_lock *lock)
 {
     struct hf_call *ticket = ticket_new(NULL);
     int error = client_engine_release(&w->client_engine, lock, ticket, w->now_ms);
@@ -189,7 +190,7 @@ struct hf_call *world_release(struct world *w, struct hf_lock *lock)
     return ticket;
 }
 
-int world_await(struct world *w, struct hf_call *ticket, int64_t ms, struct hf_lock **lock)
+int world_await(struct client_world *w, struct hf_call *ticket, int64_t ms, struct hf_lock **lock)
 {
     int64_t until_ms = w->now_ms + ms;
     while (!ticket->is_done && w->now_ms < until_ms) {
@@ -210,7 +211,8 @@ int world_await(struct world *w, struct hf_call *ticket, int64_t ms, struct hf_l
     return error;
 }
 
-bool world_event(struct world *w, enum hf_event_type type, const struct hf_lock *lock, char *text)
+bool world_event(struct client_world *w, enum hf_event_type type, const struct hf_lock *lock,
+                 char *text)
 {
     for (struct list *at = w->client_engine.notifications.next;
          at != &w->client_engine.notifications; at = at->next) {

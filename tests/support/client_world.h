@@ -14,7 +14,7 @@ struct world_socket {
     int node;
 };
 
-struct world {
+struct client_world {
     struct client_engine client_engine;
     struct fake nodes[WORLD_NODES]; /* "n0:1", "n1:1", "n2:1" */
     bool refuses[WORLD_NODES];      /* connections */
@@ -28,29 +28,31 @@ struct world {
 };
 
 /* `options` may be changed until world_begin. */
-void world_init(struct world *w);
-void world_begin(struct world *w, const char *endpoints);
-void world_close(struct world *w);
+void world_init(struct client_world *w);
+void world_begin(struct client_world *w, const char *endpoints);
+void world_close(struct client_world *w);
 
 /* Moves bytes until nobody has any. */
-void world_settle(struct world *w);
+void world_settle(struct client_world *w);
 /* Lets time pass, doing what is due when it is due. */
-void world_run(struct world *w, int64_t ms);
+void world_run(struct client_world *w, int64_t ms);
 /* The connections of a node break, and new ones are refused; and they are taken again. */
-void world_kill(struct world *w, int node);
-void world_start(struct world *w, int node);
+void world_kill(struct client_world *w, int node);
+void world_start(struct client_world *w, int node);
 /* The node that the engine talks to, -1: none. */
-int world_current(const struct world *w);
+int world_current(const struct client_world *w);
 
 /* An acquire, begun; world_done takes a finished ticket out of the news, or says that it is not
  * finished (NULL). Events that come before it are counted. */
-struct hf_call *world_acquire(struct world *w, const char *name, const struct hf_lock_options *o);
-struct hf_call *world_release(struct world *w, struct hf_lock *lock);
+struct hf_call *world_acquire(struct client_world *w, const char *name,
+                              const struct hf_lock_options *o);
+struct hf_call *world_release(struct client_world *w, struct hf_lock *lock);
 /* Runs until it is done, at most `ms`; returns its error, -1 when it is not done. Frees the ticket;
  * *lock (may be NULL) is the caller's then. */
-int world_await(struct world *w, struct hf_call *ticket, int64_t ms, struct hf_lock **lock);
+int world_await(struct client_world *w, struct hf_call *ticket, int64_t ms, struct hf_lock **lock);
 /* Takes the next event of that type about `lock` (NULL: any) out of the news; false: none. Others
  * are left. `text` (may be NULL) has room for WORDS_TEXT. */
-bool world_event(struct world *w, enum hf_event_type type, const struct hf_lock *lock, char *text);
+bool world_event(struct client_world *w, enum hf_event_type type, const struct hf_lock *lock,
+                 char *text);
 
 #endif

@@ -21,11 +21,11 @@ static struct fake_file *file_of(struct disk_file *file)
 
 /* ---- operations, and whether they succeed ---- */
 
-enum outcome { PASS, HALF, FAIL };
+enum fake_outcome { PASS, HALF, FAIL };
 
 /* Counts an operation. When it is not to pass, `problem` is set. */
-static enum outcome operate(struct disk_fake *fake, const char *what, const char *name,
-                            struct problem *problem)
+static enum fake_outcome operate(struct disk_fake *fake, const char *what, const char *name,
+                                 struct problem *problem)
 {
     fake->operations++;
     if (fake->stop_in == 0) {
@@ -200,7 +200,7 @@ static enum storage_status fake_write(struct disk_file *file, uint64_t offset, c
         return dead(file, problem);
     }
     hf_assert(fake_file->writable);
-    enum outcome outcome = operate(fake, "write", file->name, problem);
+    enum fake_outcome outcome = operate(fake, "write", file->name, problem);
     size_t n = outcome == PASS ? len : outcome == HALF ? half_of(fake, offset, len) : 0;
     uint64_t used = fake->capacity == UINT64_MAX ? 0 : disk_fake_bytes(fake);
     uint64_t room = used > fake->capacity ? 0 : fake->capacity - used;

@@ -84,7 +84,7 @@ static ssize_t on_pull(nghttp2_session *session, int32_t id, uint8_t *buf, size_
 
 /* ---- the connection ---- */
 
-static void open_with(struct h2_client *h, struct world *w, bool is_operator,
+static void open_with(struct h2_client *h, struct http_world *w, bool is_operator,
                       const nghttp2_option *option)
 {
     nghttp2_session_callbacks *callbacks;
@@ -101,12 +101,12 @@ static void open_with(struct h2_client *h, struct world *w, bool is_operator,
     h2_run(h);
 }
 
-void h2_open(struct h2_client *h, struct world *w, bool is_operator)
+void h2_open(struct h2_client *h, struct http_world *w, bool is_operator)
 {
     open_with(h, w, is_operator, NULL);
 }
 
-void h2_open_by_hand(struct h2_client *h, struct world *w, bool is_operator)
+void h2_open_by_hand(struct h2_client *h, struct http_world *w, bool is_operator)
 {
     nghttp2_option *option;
     assert_int_equal(nghttp2_option_new(&option), 0);
@@ -142,7 +142,7 @@ static bool say(struct h2_client *h)
 
 static bool hear(struct h2_client *h)
 {
-    struct client *c = h->client;
+    struct http_client *c = h->client;
     if (c->got_len == 0) {
         return false;
     }

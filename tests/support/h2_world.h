@@ -26,7 +26,7 @@ struct h2_call {
 };
 
 struct h2_client {
-    struct client *client;
+    struct http_client *client;
     nghttp2_session *session;
     struct h2_call calls[H2_CALLS];
     size_t count;
@@ -37,9 +37,9 @@ struct h2_client {
     size_t fed; /* bytes that came in all */
 };
 
-void h2_open(struct h2_client *h, struct world *w, bool is_operator);
+void h2_open(struct h2_client *h, struct http_world *w, bool is_operator);
 /* The same, with windows that only the test moves. */
-void h2_open_by_hand(struct h2_client *h, struct world *w, bool is_operator);
+void h2_open_by_hand(struct h2_client *h, struct http_world *w, bool is_operator);
 void h2_close(struct h2_client *h);
 /* What the session wants to say, and what follows from that; until nothing moves. */
 void h2_run(struct h2_client *h);

@@ -8,14 +8,15 @@
 
 /* ---- the world ---- */
 
-void world_open(struct world *w, const struct memory *memory, const struct service_options *more)
+void world_open(struct http_world *w, const struct memory *memory,
+                const struct service_options *more)
 {
     memset(w, 0, sizeof(*w));
     w->memory = memory;
     w->service = turn_begin(&w->gateway, memory, more);
 }
 
-void world_close(struct world *w)
+void world_close(struct http_world *w)
 {
     for (size_t i = 0; i < WORLD_CLIENTS; i++) {
         client_close(&w->clients[i]);
@@ -25,7 +26,7 @@ void world_close(struct world *w)
     fake_gateway_close(&w->gateway);
 }
 
-static void take_output(struct client *c)
+static void take_output(struct http_client *c)
 {
     struct slice out = http_conn_output(c->conn);
     if (c->is_deaf || out.len == 0) {
@@ -43,7 +44,7 @@ static void take_output(struct client *c)
     http_conn_written(c->conn, out.len);
 }
 
-static void visit(struct client *c)
+static void visit(struct http_client *c)
 {
     if (c->conn == NULL) {
         return;
@@ -57,24 +58,24 @@ static void visit(struct client *c)
 
 static void visit_all(void *world)
 {
-    struct world *w = world;
+    struct http_world *w = world;
     for (size_t i = 0; i < WORLD_CLIENTS; i++) {
         visit(&w->clients[i]);
     }
 }
 
-static struct turn turn_of(struct world *w)
+static struct turn turn_of(struct http_world *w)
 {
     return (struct turn){&w->gateway, w->service, visit_all, w};
 }
 
-void world_run(struct world *w)
+void world_run(struct http_world *w)
 {
     struct turn turn = turn_of(w);
     turn_run(&turn);
 }
 
-void world_pass(struct world *w, uint64_t ms)
+void world_pass(struct http_world *w, uint64_t ms)
 {
     struct turn turn = turn_of(w);
     turn_pass(&turn, ms);
@@ -84,13 +85,13 @@ void world_pass(struct world *w, uint64_t ms)
 
 static void on_ready(void *owner)
 {
-    ((struct client *)owner)->is_readied = true;
+    ((struct http_client *)owner)->is_readied = true;
 }
 
-struct client *world_client(struct world *w, bool is_operator)
+struct http_client *world_client(struct http_world *w, bool is_operator)
 {
     for (size_t i = 0; i < WORLD_CLIENTS; i++) {
-        struct client *c = &w->clients[i];
+        struct http_client *c = &w->clients[i];
         if (c->world == NULL) {
             struct http_conn_options options = {
                 .owner = c, .ready = on_ready, .is_operator = is_operator};
@@ -103,7 +104,7 @@ struct client *world_client(struct world *w, bool is_operator)
     return NULL;
 }
 
-void client_send_only(struct client *c, const void *data, size_t len)
+void client_send_only(struct http_client *c, const void *data, size_t len)
 {
     const uint8_t *at = data;
     while (len > 0 && c->conn != NULL) {
@@ -117,18 +118,18 @@ void client_send_only(struct client *c, const void *data, size_t len)
     }
 }
 
-void client_send_bytes(struct client *c, const void *data, size_t len)
+void client_send_bytes(struct http_client *c, const void *data, size_t len)
 {
     client_send_only(c, data, len);
     world_run(c->world);
 }
 
-void client_send(struct client *c, const char *text)
+void client_send(struct http_client *c, const char *text)
 {
     client_send_bytes(c, text, strlen(text));
 }
 
-void client_close(struct client *c)
+void client_close(struct http_client *c)
 {
     if (c->conn != NULL) {
         http_conn_close(c->conn);
@@ -147,13 +148,13 @@ static char *copy_text(const void *data, size_t len)
     return text;
 }
 
-static void drop_front(struct client *c, size_t len)
+static void drop_front(struct http_client *c, size_t len)
 {
     c->got_len -= len;
     memmove(c->got, c->got + len, c->got_len + 1);
 }
 
-struct reply client_reply(struct client *c)
+struct reply client_reply(struct http_client *c)
 {
     struct reply r = {.status = 0};
     if (c->got_len == 0) {
@@ -209,7 +210,7 @@ static void record(const char *method, const char *target, const struct reply *r
     (void)fclose(file);
 }
 
-struct reply client_request_to(struct client *c, const char *method, const char *target,
+struct reply client_request_to(struct http_client *c, const char *method, const char *target,
                                const char *body)
 {
     size_t body_len = body == NULL ? 0 : strlen(body);
@@ -229,7 +230,7 @@ struct reply client_request_to(struct client *c, const char *method, const char 
     return r;
 }
 
-char *client_stream(struct client *c)
+char *client_stream(struct http_client *c)
 {
     char *text = copy_text(c->got_len == 0 ? "" : (const char *)c->got, c->got_len);
     size_t len = c->got_len;
@@ -353,8 +354,8 @@ char *json_text_at(const char *body, const char *path)
     return text;
 }
 
-void expect(struct client *c, const char *method, const char *target, const char *body, int status,
-            const char *expected)
+void expect(struct http_client *c, const char *method, const char *target, const char *body,
+            int status, const char *expected)
 {
     struct reply r = client_request_to(c, method, target, body);
     if (r.status != status) {

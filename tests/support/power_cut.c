@@ -35,8 +35,8 @@
 enum { SECTOR = 512, EARLY_ONE_IN = 4 };
 
 /* One write that is not synced yet. In the order in which they came. */
-struct held {
-    struct held *next;
+struct unsynced_write {
+    struct unsynced_write *next;
     ino_t inode;
     off_t offset;
     size_t len;
@@ -44,8 +44,8 @@ struct held {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct held *first;
-static struct held **last = &first;
+static struct unsynced_write *first;
+static struct unsynced_write **last = &first;
 static char folder[PATH_MAX]; /* "": not ours to watch */
 static char undo[PATH_MAX + 8];
 static dev_t device;
@@ -185,14 +185,14 @@ ssize_t pwrite(int fd, const void *bytes, size_t len, off_t offset)
         pthread_mutex_unlock(&lock);
         return real_pwrite(fd, bytes, len, offset);
     }
-    struct held *held = malloc(sizeof(*held) + len);
+    struct unsynced_write *held = malloc(sizeof(*held) + len);
     if (held == NULL ||
         (offset + (off_t)len > about.st_size && real_ftruncate(fd, offset + (off_t)len) != 0)) {
         free(held);
         pthread_mutex_unlock(&lock);
         return -1;
     }
-    *held = (struct held){.inode = about.st_ino, .offset = offset, .len = len};
+    *held = (struct unsynced_write){.inode = about.st_ino, .offset = offset, .len = len};
     memcpy(held->bytes, bytes, len);
     *last = held;
     last = &held->next;
@@ -208,7 +208,7 @@ ssize_t pread(int fd, void *bytes, size_t len, off_t offset)
     ssize_t got = real_pread(fd, bytes, len, offset);
     if (got > 0 && first != NULL && is_file(fd, &about)) {
         off_t end = offset + got;
-        for (const struct held *held = first; held != NULL; held = held->next) {
+        for (const struct unsynced_write *held = first; held != NULL; held = held->next) {
             off_t from = held->offset > offset ? held->offset : offset;
             off_t to = held->offset + (off_t)held->len;
             to = to < end ? to : end;
@@ -226,9 +226,9 @@ ssize_t pread(int fd, void *bytes, size_t len, off_t offset)
 static bool release(ino_t inode, int fd)
 {
     bool fine = true;
-    struct held **at = &first;
+    struct unsynced_write **at = &first;
     while (*at != NULL) {
-        struct held *held = *at;
+        struct unsynced_write *held = *at;
         if (held->inode != inode) {
             at = &held->next;
             continue;

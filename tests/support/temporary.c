@@ -16,13 +16,13 @@
 
 #include <cmocka.h>
 
-struct folder {
-    struct folder *next;
+struct temporary_folder {
+    struct temporary_folder *next;
     pid_t maker; /* a forked child has the list too, and leaves it alone */
     char path[256];
 };
 
-static struct folder *folders;
+static struct temporary_folder *folders;
 
 static int remove_one(const char *path, const struct stat *stat, int kind, struct FTW *ftw)
 {
@@ -42,7 +42,7 @@ static void remove_all(const char *path)
 static void remove_leftovers(void)
 {
     while (folders != NULL) {
-        struct folder *f = folders;
+        struct temporary_folder *f = folders;
         folders = f->next;
         if (f->maker == getpid()) {
             remove_all(f->path);
@@ -54,7 +54,7 @@ static void remove_leftovers(void)
 const char *temporary_folder(const char *under)
 {
     static int is_awaited;
-    struct folder *f = calloc(1, sizeof(*f));
+    struct temporary_folder *f = calloc(1, sizeof(*f));
     assert_non_null(f);
     if (under == NULL) {
         under = getenv("TMPDIR");
@@ -78,11 +78,11 @@ const char *temporary_folder(const char *under)
 
 void temporary_remove(const char *path)
 {
-    struct folder **at = &folders;
+    struct temporary_folder **at = &folders;
     while (*at != NULL && (*at)->path != path) {
         at = &(*at)->next;
     }
-    struct folder *f = *at;
+    struct temporary_folder *f = *at;
     assert_non_null(f);
     *at = f->next;
     remove_all(f->path);

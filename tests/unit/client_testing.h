@@ -8,7 +8,7 @@
 
 static inline int make_world(void **state)
 {
-    struct world *w = malloc(sizeof(*w));
+    struct client_world *w = malloc(sizeof(*w));
     world_init(w);
     *state = w;
     return 0;
@@ -24,7 +24,7 @@ static inline int clear_world(void **state)
 #define world_test(f) cmocka_unit_test_setup_teardown(f, make_world, clear_world)
 
 /* Takes a lock that is free. */
-static inline struct hf_lock *take(struct world *w, const char *name,
+static inline struct hf_lock *take(struct client_world *w, const char *name,
                                    const struct hf_lock_options *options)
 {
     struct hf_lock *lock = NULL;
@@ -33,7 +33,7 @@ static inline struct hf_lock *take(struct world *w, const char *name,
     return lock;
 }
 
-static inline int64_t left(const struct world *w, const struct hf_lock *lock)
+static inline int64_t left(const struct client_world *w, const struct hf_lock *lock)
 {
     return life_left(lock_safe_until(lock), w->now_ms);
 }

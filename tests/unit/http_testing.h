@@ -8,7 +8,7 @@
 #include "core/view.h"
 #include "http_world.h"
 
-static struct world world;
+static struct http_world world;
 static struct counted counted;
 
 /* So small a ring of events that a test can fill it. */
@@ -40,7 +40,7 @@ static inline int tear_down(void **state)
 }
 
 /* Its id, to be freed. */
-static inline char *open_session(struct client *c, const char *body)
+static inline char *open_session(struct http_client *c, const char *body)
 {
     struct reply r = client_request_to(c, "POST", "/api/v1/sessions", body);
     assert_int_equal(r.status, 200);

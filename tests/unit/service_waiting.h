@@ -8,7 +8,7 @@
 #include "core/view.h"
 #include "http_world.h"
 
-static struct world world;
+static struct http_world world;
 static struct counted counted;
 
 static inline int set_up(void **state)
@@ -42,13 +42,13 @@ static inline int tear_down(void **state)
 
 #define TARGET "/api/v1/locks/n/acquire"
 
-static inline void expect_nothing(struct client *c)
+static inline void expect_nothing(struct http_client *c)
 {
     struct reply r = client_reply(c);
     assert_int_equal(r.status, 0);
 }
 
-static inline void expect_reply(struct client *c, int status, const char *expected)
+static inline void expect_reply(struct http_client *c, int status, const char *expected)
 {
     struct reply r = client_reply(c);
     if (r.status != status) {
@@ -59,9 +59,9 @@ static inline void expect_reply(struct client *c, int status, const char *expect
 }
 
 /* Asks and does not get an answer yet. */
-static inline struct client *waiter(const char *body)
+static inline struct http_client *waiter(const char *body)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     struct reply r = client_request_to(c, "POST", TARGET, body);
     if (r.status != 0) {
         fail_msg("should wait, and says %s", r.body);
@@ -69,9 +69,9 @@ static inline struct client *waiter(const char *body)
     return c;
 }
 
-static inline struct client *holder(const char *client)
+static inline struct http_client *holder(const char *client)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     char body[100];
     (void)snprintf(body, sizeof(body), "{\"client_id\":\"%s\"}", client);
     expect(c, "POST", TARGET, body, 200, "acquired=true");
@@ -85,7 +85,7 @@ static inline struct lock_view look(void)
     return lock;
 }
 
-static inline void release(struct client *c, const char *client, uint64_t token)
+static inline void release(struct http_client *c, const char *client, uint64_t token)
 {
     char body[100];
     (void)snprintf(body, sizeof(body), "{\"client_id\":\"%s\",\"fencing_token\":%llu}", client,

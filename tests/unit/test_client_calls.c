@@ -7,7 +7,7 @@
 
 static void a_held_lock_is_refused_with_its_holder(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1");
     fake_hold(&w->nodes[0], "a");
     struct hf_call *ticket = world_acquire(w, "a", NULL);
@@ -22,7 +22,7 @@ static void a_held_lock_is_refused_with_its_holder(void **state)
 
 static void times_that_cannot_be_of_a_holder_are_the_longest(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     struct hf_lock_options options = HF_LOCK_OPTIONS;
     options.wait_ms = HF_WAIT_FOREVER;
     world_begin(w, "n0:1");
@@ -57,7 +57,7 @@ static void times_that_cannot_be_of_a_holder_are_the_longest(void **state)
 
 static void two_handles_are_two_owners(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     struct hf_lock_options options = HF_LOCK_OPTIONS;
     options.wait_ms = HF_WAIT_FOREVER;
     world_begin(w, "n0:1");
@@ -77,7 +77,7 @@ static void two_handles_are_two_owners(void **state)
 
 static void a_lock_granted_after_a_wait_counts_from_the_last_confirmed_keep_alive(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     struct hf_lock_options options = HF_LOCK_OPTIONS;
     options.wait_ms = HF_WAIT_FOREVER;
     world_begin(w, "n0:1");
@@ -97,7 +97,7 @@ static void a_lock_granted_after_a_wait_counts_from_the_last_confirmed_keep_aliv
 
 static void a_retry_has_the_same_id_and_the_first_grant(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     struct hf_lock *lock = NULL;
     world_begin(w, "n0:1");
     w->nodes[0].forget = 2;
@@ -112,7 +112,7 @@ static void a_retry_has_the_same_id_and_the_first_grant(void **state)
 
 static void a_connection_that_breaks_in_a_call_does_not_lose_it(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     struct hf_lock *lock = NULL;
     world_begin(w, "n0:1");
     w->nodes[0].break_after = 1;
@@ -124,7 +124,7 @@ static void a_connection_that_breaks_in_a_call_does_not_lose_it(void **state)
 
 static void a_release_that_was_done_but_not_answered_is_done(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1");
     struct hf_lock *lock = take(w, "a", NULL);
     w->nodes[0].forget = 1;
@@ -134,7 +134,7 @@ static void a_release_that_was_done_but_not_answered_is_done(void **state)
 
 static void nobody_there_is_told_in_time_with_what_was_tried(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     w->refuses[0] = w->refuses[1] = true;
     world_begin(w, "n0:1,n1:1");
     int64_t begun_ms = w->now_ms;
@@ -151,7 +151,7 @@ static void nobody_there_is_told_in_time_with_what_was_tried(void **state)
 
 static void a_forever_wait_fails_too_when_nobody_is_there(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     struct hf_lock_options options = HF_LOCK_OPTIONS;
     options.wait_ms = HF_WAIT_FOREVER;
     w->refuses[0] = true;
@@ -162,7 +162,7 @@ static void a_forever_wait_fails_too_when_nobody_is_there(void **state)
 
 static void no_leader_is_told_in_time(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1");
     w->nodes[0].has_no_leader = true;
     int64_t begun_ms = w->now_ms;
@@ -173,7 +173,7 @@ static void no_leader_is_told_in_time(void **state)
 
 static void a_grant_whose_call_was_given_up_is_given_back(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1");
     w->nodes[0].swallow = 2; /* done, and not answered; nor is the attempt to withdraw it */
     assert_int_equal(world_await(w, world_acquire(w, "a", NULL), 6000, NULL), HF_ERR_UNKNOWN);
@@ -188,7 +188,7 @@ static void a_grant_whose_call_was_given_up_is_given_back(void **state)
 /* A service of an earlier version does not know the field. */
 static void a_wait_that_is_withdrawn_is_given_back_when_it_is_granted(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     struct hf_lock_options options = HF_LOCK_OPTIONS;
     options.wait_ms = HF_WAIT_FOREVER;
     world_begin(w, "n0:1");
@@ -202,7 +202,7 @@ static void a_wait_that_is_withdrawn_is_given_back_when_it_is_granted(void **sta
     assert_int_equal(fake_holder(&w->nodes[0], "a"), 0);
 }
 
-static bool has_no_calls(const struct world *w)
+static bool has_no_calls(const struct client_world *w)
 {
     return list_is_empty(&w->client_engine.waiting) && list_is_empty(&w->client_engine.sent);
 }
@@ -210,7 +210,7 @@ static bool has_no_calls(const struct world *w)
 /* Until the service has answered it, under the id of the acquire (S7.5). */
 static void a_wait_that_is_withdrawn_leaves_the_queue(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     struct fake *node = &w->nodes[0];
     struct hf_lock_options options = HF_LOCK_OPTIONS;
     options.wait_ms = HF_WAIT_FOREVER;
@@ -241,7 +241,7 @@ static void a_wait_that_is_withdrawn_leaves_the_queue(void **state)
 /* The grant and the cancel pass each other on the way. */
 static void a_grant_that_a_cancel_meets_is_given_up_by_the_service(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     struct fake *node = &w->nodes[0];
     struct hf_lock_options options = HF_LOCK_OPTIONS;
     options.wait_ms = HF_WAIT_FOREVER;
@@ -261,7 +261,7 @@ static void a_grant_that_a_cancel_meets_is_given_up_by_the_service(void **state)
 
 static void a_release_goes_on_in_the_background(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1");
     struct hf_lock *lock = take(w, "a", NULL);
     world_kill(w, 0);
@@ -274,7 +274,7 @@ static void a_release_goes_on_in_the_background(void **state)
 
 static void waits_leave_streams_for_what_does_not_wait(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     struct hf_lock_options options = HF_LOCK_OPTIONS;
     struct hf_call *waits[20];
     options.wait_ms = HF_WAIT_FOREVER;
@@ -296,7 +296,7 @@ static void waits_leave_streams_for_what_does_not_wait(void **state)
 
 static void it_goes_to_the_leader(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     w->nodes[0].leader = w->nodes[1].leader = "n1:1";
     world_begin(w, "n0:1");
     world_run(w, 100);
@@ -307,7 +307,7 @@ static void it_goes_to_the_leader(void **state)
 
 static void it_stays_where_it_is_when_told_so(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     w->options.any_node = true;
     w->nodes[0].leader = "n1:1";
     world_begin(w, "n0:1,n1:1");
@@ -317,7 +317,7 @@ static void it_stays_where_it_is_when_told_so(void **state)
 
 static void who_knows_one_node_soon_knows_all(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     w->nodes[0].members[0] = "n0:1";
     w->nodes[0].members[1] = "n1:1";
     w->nodes[0].members[2] = "0.0.0.0:1"; /* says nothing */
@@ -334,7 +334,7 @@ static void who_knows_one_node_soon_knows_all(void **state)
 
 static void a_leader_that_cannot_be_reached_does_not_disturb(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     w->nodes[0].leader = "n1:1";
     w->refuses[1] = true;
     world_begin(w, "n0:1");
@@ -351,7 +351,7 @@ static void a_leader_that_cannot_be_reached_does_not_disturb(void **state)
 
 static void nodes_that_name_each_other_do_not_make_it_run_to_and_fro(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     w->nodes[0].leader = "n1:1";
     w->nodes[1].leader = "n0:1";
     world_begin(w, "n0:1,n1:1");
@@ -375,7 +375,7 @@ static void nodes_that_name_each_other_do_not_make_it_run_to_and_fro(void **stat
 
 static void a_waiter_follows_the_leader(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     struct hf_lock_options options = HF_LOCK_OPTIONS;
     options.wait_ms = HF_WAIT_FOREVER;
     world_begin(w, "n0:1,n1:1");
@@ -394,7 +394,7 @@ static void a_waiter_follows_the_leader(void **state)
 
 static void a_node_without_a_leader_is_left(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1,n1:1");
     w->nodes[0].has_no_leader = true;
     struct hf_lock *lock = NULL;
@@ -405,7 +405,7 @@ static void a_node_without_a_leader_is_left(void **state)
 
 static void a_node_that_lives_but_does_not_answer_keep_alives_is_left(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1,n1:1");
     struct hf_lock *lock = take(w, "a", NULL);
     fake_hold(&w->nodes[1], "a");
@@ -420,7 +420,7 @@ static void a_node_that_lives_but_does_not_answer_keep_alives_is_left(void **sta
 
 static void a_node_that_says_jeopardy_is_left_although_nobody_asks_for_anything(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1,n1:1");
     world_run(w, 100);
     fake_jeopardy(&w->nodes[0]);
@@ -431,7 +431,7 @@ static void a_node_that_says_jeopardy_is_left_although_nobody_asks_for_anything(
 
 static void a_background_release_outlives_strange_answers(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1");
     struct hf_lock *lock = take(w, "a", NULL);
     world_kill(w, 0);
@@ -445,7 +445,7 @@ static void a_background_release_outlives_strange_answers(void **state)
 
 static void a_limit_is_told_by_its_name(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1");
     w->nodes[0].limit = 1;
     struct hf_call *ticket = world_acquire(w, "a", NULL);
@@ -456,7 +456,7 @@ static void a_limit_is_told_by_its_name(void **state)
 
 static void a_stopped_node_is_left_before_anything_is_in_jeopardy(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1,n1:1");
     struct hf_lock *lock = take(w, "a", NULL);
     fake_hold(&w->nodes[1], "a"); /* so that the check after the resume finds it */
@@ -471,7 +471,7 @@ static void a_stopped_node_is_left_before_anything_is_in_jeopardy(void **state)
 
 static void goaway_moves_to_another_node_without_an_error(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1,n1:1");
     struct hf_lock *lock = take(w, "a", NULL);
     fake_hold(&w->nodes[1], "a");
@@ -485,7 +485,7 @@ static void goaway_moves_to_another_node_without_an_error(void **state)
 
 static void goaway_of_the_only_node_is_waited_out(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1");
     fake_goaway(&w->nodes[0]);
     world_settle(w);
@@ -498,7 +498,7 @@ static void goaway_of_the_only_node_is_waited_out(void **state)
 
 static void an_observer_hears_changes_and_survives_a_reconnect(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1");
     struct hf_call *ticket = ticket_new(NULL);
     client_engine_observe(&w->client_engine, "chief", ticket, w->now_ms);

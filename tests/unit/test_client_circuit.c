@@ -4,7 +4,7 @@
 
 static void the_circuit_opens_and_is_probed_now_and_then(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     w->refuses[0] = true;
     world_begin(w, "n0:1");
     world_run(w, 1000);
@@ -20,7 +20,7 @@ static void the_circuit_opens_and_is_probed_now_and_then(void **state)
 
 static void calls_fail_at_once_while_the_circuit_is_open(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1,n1:1");
     struct hf_lock *lock = take(w, "a", NULL);
     struct hf_lock *other = take(w, "b", NULL);
@@ -58,7 +58,7 @@ static void calls_fail_at_once_while_the_circuit_is_open(void **state)
 
 static void an_open_circuit_is_probed_by_one_attempt_at_a_time(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     w->refuses[0] = w->refuses[1] = true;
     world_begin(w, "n0:1,n1:1");
     world_run(w, 2000);
@@ -80,7 +80,7 @@ static void an_open_circuit_is_probed_by_one_attempt_at_a_time(void **state)
 
 static void waiting_for_a_connection_waits_also_while_the_circuit_is_open(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     w->refuses[0] = true;
     world_begin(w, "n0:1");
     world_run(w, 2000);

@@ -3,7 +3,7 @@
 
 static void it_opens_a_session_and_takes_a_lock(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1");
     struct hf_lock *lock = take(w, "a", NULL);
     assert_int_equal(w->nodes[0].opened, 1);
@@ -14,7 +14,7 @@ static void it_opens_a_session_and_takes_a_lock(void **state)
 
 static void a_lock_counts_from_the_first_sending_of_its_acquire(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1");
     int64_t sent_ms = w->now_ms;
     w->nodes[0].refuse = 3; /* it is sent again a few times: S5.1 */
@@ -29,7 +29,7 @@ static void a_lock_counts_from_the_first_sending_of_its_acquire(void **state)
 
 static void keep_alives_go_at_a_third_of_the_ttl_and_confirm_from_their_sending(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1");
     struct hf_lock *lock = take(w, "a", NULL);
     world_run(w, 10000);
@@ -43,7 +43,7 @@ static void keep_alives_go_at_a_third_of_the_ttl_and_confirm_from_their_sending(
 
 static void the_shortest_ttl_of_a_lock_sets_the_pace(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     struct hf_lock_options options = HF_LOCK_OPTIONS;
     options.ttl_ms = 3000;
     world_begin(w, "n0:1");
@@ -59,7 +59,7 @@ static void the_shortest_ttl_of_a_lock_sets_the_pace(void **state)
 
 static void without_confirmation_jeopardy_and_then_lost_come_on_time(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     char text[WORDS_TEXT];
     world_begin(w, "n0:1");
     int64_t begun_ms = w->now_ms;
@@ -86,7 +86,7 @@ static void without_confirmation_jeopardy_and_then_lost_come_on_time(void **stat
 
 static void a_late_answer_does_not_rescue_what_is_lost(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1");
     struct hf_lock *lock = take(w, "a", NULL);
     world_run(w, 10000);
@@ -106,7 +106,7 @@ static void a_late_answer_does_not_rescue_what_is_lost(void **state)
 
 static void safe_comes_again_when_a_keep_alive_is_confirmed(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1");
     struct hf_lock *lock = take(w, "a", NULL);
     w->nodes[0].is_stopped = true;
@@ -123,7 +123,7 @@ static void safe_comes_again_when_a_keep_alive_is_confirmed(void **state)
 
 static void a_renewal_that_is_tried_again_counts_from_its_last_sending(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1");
     struct hf_lock *lock = take(w, "a", NULL);
     struct hf_call *ticket = ticket_new(NULL);
@@ -136,7 +136,7 @@ static void a_renewal_that_is_tried_again_counts_from_its_last_sending(void **st
     lock_unref(lock);
 }
 
-static struct hf_call *renew(struct world *w, struct hf_lock *lock, uint32_t ttl_ms)
+static struct hf_call *renew(struct client_world *w, struct hf_lock *lock, uint32_t ttl_ms)
 {
     struct hf_call *ticket = ticket_new(NULL);
     assert_int_equal(client_engine_renew(&w->client_engine, lock, ttl_ms, ticket, w->now_ms), 0);
@@ -145,7 +145,7 @@ static struct hf_call *renew(struct world *w, struct hf_lock *lock, uint32_t ttl
 }
 
 /* How long the node keeps it after the last sign of life that the node has had. */
-static int64_t served_until(struct world *w, const struct hf_lock *lock)
+static int64_t served_until(struct client_world *w, const struct hf_lock *lock)
 {
     const struct fake_lock *served = fake_by_token(&w->nodes[0], lock->token);
     assert_non_null(served);
@@ -156,7 +156,7 @@ static int64_t served_until(struct world *w, const struct hf_lock *lock)
 
 static void a_shorter_ttl_counts_although_its_renewal_was_cut_off_after_it_was_applied(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1");
     struct hf_lock *lock = take(w, "a", NULL);
     world_run(w, 10000);
@@ -179,7 +179,7 @@ static void a_shorter_ttl_counts_although_its_renewal_was_cut_off_after_it_was_a
 
 static void a_longer_ttl_counts_when_it_is_confirmed(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1");
     struct hf_lock *lock = take(w, "a", NULL);
     assert_int_equal(world_await(w, renew(w, lock, 2000), 1000, NULL), 0);
@@ -195,7 +195,7 @@ static void a_longer_ttl_counts_when_it_is_confirmed(void **state)
 
 static void an_unanswered_shorter_ttl_outlasts_the_confirmation_of_a_longer_one(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1");
     struct hf_lock *lock = take(w, "a", NULL);
     w->nodes[0].forget = 1; /* it is done, and answered with outcome_unknown */
@@ -211,7 +211,7 @@ static void an_unanswered_shorter_ttl_outlasts_the_confirmation_of_a_longer_one(
 
 static void renewals_that_set_a_ttl_go_one_after_the_other(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1");
     struct hf_lock *lock = take(w, "a", NULL);
     w->stalls_in[0] = true;
@@ -228,7 +228,7 @@ static void renewals_that_set_a_ttl_go_one_after_the_other(void **state)
 
 static void keep_alives_are_never_sent_again_under_their_number(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1");
     struct hf_lock *lock = take(w, "a", NULL);
     w->stalls_in[0] = true; /* the answer is on its way when the connection breaks */
@@ -246,7 +246,7 @@ static void keep_alives_are_never_sent_again_under_their_number(void **state)
 
 static void after_a_loss_a_new_session_serves_new_locks(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1");
     struct hf_lock *lock = take(w, "a", NULL);
     fake_end_sessions(&w->nodes[0], "session_expired");
@@ -262,7 +262,7 @@ static void after_a_loss_a_new_session_serves_new_locks(void **state)
 
 static void a_session_that_cannot_be_resumed_is_lost(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1,n1:1");
     struct hf_lock *lock = take(w, "a", NULL);
     w->nodes[1].has_no_sessions = true;
@@ -275,7 +275,7 @@ static void a_session_that_cannot_be_resumed_is_lost(void **state)
 
 static void forced_and_revoked_are_told(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     char text[WORDS_TEXT];
     world_begin(w, "n0:1");
     struct hf_lock *first = take(w, "a", NULL);
@@ -295,7 +295,7 @@ static void forced_and_revoked_are_told(void **state)
 
 static void what_was_forced_while_nobody_could_tell_is_found_after_the_resume(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1,n1:1");
     struct hf_lock *lock = take(w, "a", NULL);
     /* n1 knows nothing of the lock: it was forced while the stream was down. */
@@ -312,7 +312,7 @@ static void what_was_forced_while_nobody_could_tell_is_found_after_the_resume(vo
 
 static void an_older_node_does_not_say_how_a_lock_was_lost(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1,n1:1");
     struct hf_lock *lock = take(w, "a", NULL);
     world_kill(w, 0);
@@ -324,7 +324,7 @@ static void an_older_node_does_not_say_how_a_lock_was_lost(void **state)
 
 static void a_new_epoch_loses_efficiency_locks_and_no_others(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     struct hf_lock_options options = HF_LOCK_OPTIONS;
     options.tier = HF_EFFICIENCY;
     world_begin(w, "n0:1");
@@ -341,7 +341,7 @@ static void a_new_epoch_loses_efficiency_locks_and_no_others(void **state)
 
 static void a_lock_of_a_shorter_ttl_is_lost_alone_and_given_back_after_its_delay(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     struct hf_lock_options options = HF_LOCK_OPTIONS;
     options.ttl_ms = 1000;
     options.lock_delay_ms = 2000;
@@ -361,7 +361,7 @@ static void a_lock_of_a_shorter_ttl_is_lost_alone_and_given_back_after_its_delay
 
 static void closing_says_so_to_the_service(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     world_begin(w, "n0:1");
     struct hf_lock *lock = take(w, "a", NULL);
     client_engine_shut(&w->client_engine, w->now_ms);
@@ -373,7 +373,7 @@ static void closing_says_so_to_the_service(void **state)
 
 static void a_session_that_is_refused_fails_the_calls_that_wait_for_it(void **state)
 {
-    struct world *w = *state;
+    struct client_world *w = *state;
     w->nodes[0].refuse_open = "client_id is wrong";
     world_begin(w, "n0:1");
     struct hf_call *ticket = world_acquire(w, "a", NULL);

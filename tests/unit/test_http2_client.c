@@ -153,7 +153,7 @@ static void answer(struct world *w, int32_t id)
     assert_int_equal(nghttp2_submit_response(w->server, id, headers, 2, NULL), 0);
 }
 
-static struct http2_stream *pending(struct world *w, struct heard *h, bool keep_open)
+static struct http2_client_stream *pending(struct world *w, struct heard *h, bool keep_open)
 {
     return http2_client_request(w->client, "/a/b", NULL, 0, slice_of("hello"), keep_open, h);
 }
@@ -190,7 +190,7 @@ static void a_stream_that_was_kept_open_takes_more_until_its_end(void **state)
 {
     struct world *w = *state;
     static struct heard h;
-    struct http2_stream *s = pending(w, &h, true);
+    struct http2_client_stream *s = pending(w, &h, true);
     assert_true(settle(w));
     assert_false(w->served[0].is_ended);
     http2_client_send(s, slice_of("more"), false);
@@ -302,7 +302,7 @@ static void what_was_withdrawn_tells_its_owner_nothing(void **state)
     struct world *w = *state;
     static struct heard sent;
     static struct heard unsent;
-    struct http2_stream *s = pending(w, &sent, true);
+    struct http2_client_stream *s = pending(w, &sent, true);
     assert_true(settle(w));
     http2_client_cancel(s);
     http2_client_cancel(pending(w, &unsent, false));

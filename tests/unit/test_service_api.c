@@ -6,7 +6,7 @@
 
 static void acquire_release_and_renew_speak_as_in_seed_002(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     struct reply r =
         client_request_to(c, "POST", "/api/v1/locks/payment-processor/acquire",
                           "{\"client_id\":\"worker-7\",\"ttl_ms\":30000,\"wait_timeout_ms\":5000}");
@@ -35,7 +35,7 @@ static void acquire_release_and_renew_speak_as_in_seed_002(void **state)
 
 static void the_four_reasons_of_a_release_are_told_apart(void **state)
 {
-    struct client *c = world_client(&world, true);
+    struct http_client *c = world_client(&world, true);
     const char *release = "{\"client_id\":\"a\",\"fencing_token\":2048}";
     expect(c, "POST", "/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"ttl_ms\":1000}", 200,
            "acquired=true fencing_token=2048");
@@ -57,7 +57,7 @@ static void the_four_reasons_of_a_release_are_told_apart(void **state)
 
 static void defaults_are_30_seconds_and_no_wait(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     expect(c, "POST", "/api/v1/locks/n/acquire", "{\"client_id\":\"a\"}", 200,
            "acquired=true expires_in_ms=30000");
     expect(c, "POST", "/api/v1/locks/n/acquire", "{\"client_id\":\"b\"}", 200,
@@ -68,7 +68,7 @@ static void defaults_are_30_seconds_and_no_wait(void **state)
 
 static void modes_and_their_refusals(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
 #define ACQUIRE(name, body, expected)                                                          \
     expect(c, "POST", "/api/v1/locks/" name "/acquire", "{\"client_id\":\"a\"," body "}", 200, \
            expected)
@@ -92,7 +92,7 @@ static void modes_and_their_refusals(void **state)
 
 static void names_may_hold_slashes_in_either_form(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     expect(c, "POST", "/api/v1/locks/a/b/acquire", "{\"client_id\":\"a\"}", 200, "acquired=true");
     expect(c, "POST", "/api/v1/locks/a%2Fb/acquire", "{\"client_id\":\"b\"}", 200,
            "acquired=false name=\"a/b\"");
@@ -120,7 +120,7 @@ static void names_may_hold_slashes_in_either_form(void **state)
 
 static void a_multi_lock_is_one_token(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     expect(c, "POST", "/api/v1/multilock/acquire", "{\"client_id\":\"a\",\"names\":[\"x\",\"y\"]}",
            200, "acquired=true fencing_token=2048");
     expect(c, "POST", "/api/v1/multilock/acquire", "{\"client_id\":\"b\",\"names\":[\"z\",\"y\"]}",
@@ -144,7 +144,7 @@ static void a_multi_lock_is_one_token(void **state)
 
 static void a_multi_lock_of_one_name_is_released_by_its_name_or_lease(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     struct reply r = client_request_to(c, "POST", "/api/v1/multilock/acquire",
                                        "{\"client_id\":\"a\",\"names\":[\"x\"]}");
     char *lease = json_text_at(r.body, "lease_id");
@@ -159,7 +159,7 @@ static void a_multi_lock_of_one_name_is_released_by_its_name_or_lease(void **sta
 
 static void the_dialect_of_seed_001_is_spoken_as_written(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     struct reply r = client_request_to(c, "POST", "/v1/locks/acquire",
                                        "{\"resource\":\"tenant_123:billing-close:2026-04\","
                                        "\"ownerId\":\"worker-7\",\"ttlSeconds\":60}");
@@ -199,7 +199,7 @@ static void the_dialect_of_seed_001_is_spoken_as_written(void **state)
 
 static void a_session_carries_its_locks(void **state)
 {
-    struct client *c = world_client(&world, true);
+    struct http_client *c = world_client(&world, true);
     expect(c, "POST", "/api/v1/sessions", "{\"client_id\":\"s\",\"ttl_ms\":9000}", 200,
            "session_id=* ttl_ms=9000 expires_in_ms=9000 keepalive_ms=3000 leader_epoch=1 epoch=1");
     char *id = open_session(c, "{\"client_id\":\"s\",\"ttl_ms\":9000,\"metadata\":[1,2]}");
@@ -239,7 +239,7 @@ static void a_session_carries_its_locks(void **state)
 static void keepalives_ride_together(void **state)
 {
     enum { MANY = 20 };
-    struct client *c[MANY];
+    struct http_client *c[MANY];
     char *ids[MANY];
     for (size_t i = 0; i < MANY; i++) {
         c[i] = world_client(&world, false);
@@ -266,7 +266,7 @@ static void keepalives_ride_together(void **state)
 
 static void an_election_has_one_leader_and_its_word(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     expect(c, "GET", "/api/v1/elections/db", NULL, 200, "leader=- candidates=0");
     expect(c, "POST", "/api/v1/elections/db/campaign",
            "{\"client_id\":\"a\",\"value\":\"host-a:1\"}", 200,
@@ -288,7 +288,7 @@ static void an_election_has_one_leader_and_its_word(void **state)
 
 static void an_election_takes_the_epoch_that_it_answered(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     expect(c, "POST", "/api/v1/elections/db/campaign", "{\"client_id\":\"a\"}", 200,
            "elected=true epoch=2048");
     expect(c, "POST", "/api/v1/elections/db/proclaim", "{\"client_id\":\"a\",\"value\":\"x\"}", 400,
@@ -313,7 +313,7 @@ static void expect_message(struct reply r, const char *message)
 
 static void errors_name_the_range_of_a_ttl_that_is_in_force(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     static const char *const wrong[] = {"0", "0.5", "-1", "86401", "9007199254740992", "\"5\""};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         char body[128];
@@ -329,7 +329,7 @@ static void errors_name_the_range_of_a_ttl_that_is_in_force(void **state)
 
 static void deadlocks_are_not_searched_for_without_a_session(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     expect(c, "POST", "/api/v1/locks/x/acquire", "{\"client_id\":\"a\",\"detect_deadlock\":true}",
            400, "error.code=\"field_missing\"");
     expect(c, "GET", "/api/v1/locks/x", NULL, 200, "held=false");
@@ -338,7 +338,7 @@ static void deadlocks_are_not_searched_for_without_a_session(void **state)
 static void
 a_fence_check_rejects_a_token_that_was_never_issued_and_an_operator_resets_the_mark(void **state)
 {
-    struct client *c = world_client(&world, true);
+    struct http_client *c = world_client(&world, true);
     expect(world_client(&world, false), "POST", "/api/v1/fence/reset",
            "{\"resource\":\"r\",\"actor_id\":\"op\",\"reason\":\"drill\"}", 403,
            "error.code=\"denied\"");
@@ -371,7 +371,7 @@ a_fence_check_rejects_a_token_that_was_never_issued_and_an_operator_resets_the_m
 
 static void a_fence_check_rejects_the_stale_token(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     expect(c, "POST", "/api/v1/fence/check", "{\"resource\":\"r\",\"fencing_token\":10}", 200,
            "accepted=true highest=10 advisory=true reason=\"ok\"");
     expect(c, "POST", "/api/v1/fence/check", "{\"resource\":\"r\",\"fencing_token\":9}", 200,

@@ -6,7 +6,7 @@
 
 static void force_unlock_is_audited(void **state)
 {
-    struct client *c = world_client(&world, true);
+    struct http_client *c = world_client(&world, true);
     expect(c, "POST", "/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"lock_delay_ms\":9000}",
            200, "acquired=true");
     expect(c, "POST", "/api/v1/locks/n/force-unlock", "{\"actor_id\":\"oncall_1\"}", 400,
@@ -42,7 +42,7 @@ static void force_unlock_is_audited(void **state)
 
 static void only_operators_force_and_read_the_trail(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     const char *body = "{\"actor_id\":\"x\",\"reason\":\"y\"}";
     expect(c, "POST", "/api/v1/locks/n/force-unlock", body, 403, "error.code=\"denied\"");
     expect(c, "POST", "/api/v1/locks/n/revoke", body, 403, "error.code=\"denied\"");
@@ -52,11 +52,11 @@ static void only_operators_force_and_read_the_trail(void **state)
 /* S4.4 */
 static void nobodys_token_or_id_leaks(void **state)
 {
-    struct client *a = world_client(&world, false);
-    struct client *b = world_client(&world, false);
-    struct client *w = world_client(&world, false);
-    struct client *boss = world_client(&world, true);
-    struct client *stream = world_client(&world, false);
+    struct http_client *a = world_client(&world, false);
+    struct http_client *b = world_client(&world, false);
+    struct http_client *w = world_client(&world, false);
+    struct http_client *boss = world_client(&world, true);
+    struct http_client *stream = world_client(&world, false);
     client_send(stream, "GET /api/v1/watch HTTP/1.1\r\nHost: t\r\n\r\n");
     char *session = open_session(a, "{\"client_id\":\"a\"}");
     char body[200];
@@ -113,7 +113,7 @@ static void nobodys_token_or_id_leaks(void **state)
 
 static void a_list_has_prefixes_and_pages(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     for (int i = 0; i < 250; i++) {
         char target[100];
         (void)snprintf(target, sizeof(target), "/api/v1/locks/%s/%d/acquire", i % 5 ? "job" : "x",
@@ -156,9 +156,9 @@ static void a_list_has_prefixes_and_pages(void **state)
 
 static void a_show_has_holders_and_waiters_in_order(void **state)
 {
-    struct client *c = world_client(&world, true);
-    struct client *w1 = world_client(&world, true);
-    struct client *w2 = world_client(&world, true);
+    struct http_client *c = world_client(&world, true);
+    struct http_client *w1 = world_client(&world, true);
+    struct http_client *w2 = world_client(&world, true);
     expect(c, "POST", "/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"owner\":\"t1\"}", 200,
            NULL);
     (void)client_request_to(w1, "POST", "/api/v1/locks/n/acquire",
@@ -177,7 +177,7 @@ static void a_show_has_holders_and_waiters_in_order(void **state)
 
 static void a_stale_read_says_so_and_needs_nobody(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     world.gateway.is_held = true;
     expect(c, "GET", "/api/v1/locks?stale=true", NULL, 200, "stale=true locks=[]");
     expect(c, "GET", "/api/v1/locks/n?stale", NULL, 200, "stale=true held=false");
@@ -192,7 +192,7 @@ static void a_stale_read_says_so_and_needs_nobody(void **state)
 
 static void the_cluster_is_described(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     expect(c, "GET", "/api/v1/cluster", NULL, 200,
            "node=1 leader=1 term=3 epoch=1 serving=true members_changing=false members.0.id=1 "
            "members.0.role=\"leader\" "
@@ -228,7 +228,7 @@ static void members_are_changed_by_operators(void **state)
         {"POST", "/api/v1/members/transfer", "{\"to\":2}", GATEWAY_TRANSFER, 2, "", "id=2"},
     };
     struct fake_gateway *g = &world.gateway;
-    struct client *c = world_client(&world, true);
+    struct http_client *c = world_client(&world, true);
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         for (int refused = 0; refused < 2; refused++) {
             struct reply r = client_request_to(c, table[i].method, table[i].target, table[i].body);
@@ -250,7 +250,7 @@ static void members_are_changed_by_operators(void **state)
     expect(c, "DELETE", "/api/v1/members/0", NULL, 400, "error.code=\"invalid_id\"");
     expect(c, "DELETE", "/api/v1/members/x", NULL, 400, "error.code=\"invalid_id\"");
     expect(c, "DELETE", "/api/v1/members/4294967296", NULL, 400, "error.code=\"invalid_id\"");
-    struct client *stranger = world_client(&world, false);
+    struct http_client *stranger = world_client(&world, false);
     expect(stranger, "DELETE", "/api/v1/members/4", NULL, 403, "error.code=\"denied\"");
     /* Who goes before the answer came does no harm, and neither does an answer that never comes. */
     (void)client_request_to(c, "DELETE", "/api/v1/members/4", NULL);
@@ -264,7 +264,7 @@ static void members_are_changed_by_operators(void **state)
 
 static void probes_and_the_description(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     struct reply r = client_request_to(c, "GET", "/livez", NULL);
     assert_int_equal(r.status, 200);
     assert_string_equal(r.body, "ok\n");

@@ -11,7 +11,7 @@ enum {
     HOLDERS = 3,
 };
 
-static struct world world;
+static struct http_world world;
 static struct h2_client holders[HOLDERS];
 
 /* "/page" and "/huge": answers that are made anew for each request. */
@@ -113,7 +113,7 @@ static void bodies_of_unfinished_requests_are_counted(void **state)
     static uint8_t body[600 << 10];
     struct h2_client *h = &holders[0];
     open_client(h, 0);
-    struct client *plain = world_client(&world, true);
+    struct http_client *plain = world_client(&world, true);
     client_send(plain,
                 "POST /api/v1/sessions HTTP/1.1\r\nHost: a\r\nContent-Length: 700000\r\n\r\n");
     client_send_bytes(plain, body, sizeof(body));
@@ -171,7 +171,7 @@ static void the_connection_that_holds_the_most_is_closed(void **state)
     h2_run(&holders[0]);
     assert_false(holders[0].has_goaway || holders[2].has_goaway);
     assert_non_null(holders[0].client->conn);
-    struct client *other = world_client(&world, true);
+    struct http_client *other = world_client(&world, true);
     expect(other, "GET", "/api/v1/locks", "", 200, "locks=*");
     close_holders();
     assert_int_equal(stats().conn_closed, 1);
@@ -181,7 +181,7 @@ static void a_plain_connection_that_does_not_read_is_closed(void **state)
 {
     open_client(&holders[0], 0);
     (void)get(&holders[0], "/page");
-    struct client *plain = world_client(&world, true);
+    struct http_client *plain = world_client(&world, true);
     plain->is_deaf = true;
     client_send(plain, "GET /huge HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_int_equal(stats().conn_closed, 1);
@@ -193,7 +193,7 @@ static void a_plain_connection_that_does_not_read_is_closed(void **state)
 
 static void a_wait_of_a_closed_connection_is_withdrawn(void **state)
 {
-    struct client *other = world_client(&world, true);
+    struct http_client *other = world_client(&world, true);
     expect(other, "POST", "/api/v1/locks/a/acquire", "{\"client_id\":\"x\",\"ttl_ms\":60000}", 200,
            "");
     open_client(&holders[0], 0);
@@ -237,7 +237,7 @@ static void a_watch_that_does_not_move_is_reset(void **state)
     struct h2_client *h = &holders[0];
     open_client(h, 64);
     struct h2_call *call = get(h, "/api/v1/watch");
-    struct client *other = world_client(&world, true);
+    struct http_client *other = world_client(&world, true);
     expect(other, "POST", "/api/v1/locks/a/acquire", "{\"client_id\":\"x\",\"ttl_ms\":600000}", 200,
            "");
     h2_pass(h, 25000);
@@ -256,7 +256,7 @@ static void a_turn_makes_a_bounded_number_of_answers(void **state)
 {
     enum { CLIENTS = 40 };
     static const char request[] = "GET /page HTTP/1.1\r\nHost: a\r\n\r\n";
-    struct client *clients[CLIENTS];
+    struct http_client *clients[CLIENTS];
     size_t answered = 0;
     for (size_t i = 0; i < CLIENTS; i++) {
         clients[i] = world_client(&world, true);
@@ -301,7 +301,7 @@ static void requests_of_one_read_are_done_in_several_turns(void **state)
     for (uint32_t i = 0; i < REQUESTS; i++) {
         len += put_request(bytes + len, 2 * i + 1);
     }
-    struct client *c = world_client(&world, true);
+    struct http_client *c = world_client(&world, true);
     client_send_bytes(c, begin, sizeof(begin) - 1);
     uint64_t before = stats().requests;
     client_send_only(c, bytes, len);

@@ -47,10 +47,10 @@ static void deliver_one_step(void)
 
 static void a_wait_leaves_the_queue_and_its_connection_is_answered(void **state)
 {
-    struct client *a = holder("a");
-    struct client *b = waiter(wait_body);
-    struct client *d = waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":-1}");
-    struct client *c = world_client(&world, false);
+    struct http_client *a = holder("a");
+    struct http_client *b = waiter(wait_body);
+    struct http_client *d = waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":-1}");
+    struct http_client *c = world_client(&world, false);
     assert_int_equal(look().queue_length, 2);
     expect(c, "POST", TARGET, cancel_body, 200, CANCELLED);
     assert_int_equal(look().queue_length, 1);
@@ -65,7 +65,7 @@ static void a_wait_leaves_the_queue_and_its_connection_is_answered(void **state)
 
 static void a_grant_is_released(void **state)
 {
-    struct client *b = world_client(&world, false);
+    struct http_client *b = world_client(&world, false);
     expect(b, "POST", TARGET, wait_body, 200, "acquired=true fencing_token=2048");
     expect(b, "POST", TARGET, cancel_body, 200, CANCELLED);
     assert_int_equal(look().holders, 0);
@@ -76,10 +76,10 @@ static void a_grant_is_released(void **state)
 static void a_grant_that_comes_before_the_cancel_is_released(void **state)
 {
     (void)holder("a");
-    struct client *b = waiter(wait_body);
+    struct http_client *b = waiter(wait_body);
     client_close(b);
     world_run(&world);
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     world.gateway.is_held = true;
     (void)client_request_to(c, "POST", TARGET, cancel_body);
     deliver_one_step(); /* the acquire, which waits; the cancel is submitted */
@@ -96,10 +96,10 @@ static void a_grant_that_comes_before_the_cancel_is_released(void **state)
 static void a_wait_that_is_attached_anew_meanwhile_leaves_too(void **state)
 {
     (void)holder("a");
-    struct client *b = waiter(wait_body);
+    struct http_client *b = waiter(wait_body);
     client_close(b);
     world_run(&world);
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     world.gateway.is_held = true;
     (void)client_request_to(c, "POST", TARGET, cancel_body);
     deliver_one_step();
@@ -112,8 +112,8 @@ static void a_wait_that_is_attached_anew_meanwhile_leaves_too(void **state)
 
 static void a_request_that_never_arrived_gets_no_lock_later(void **state)
 {
-    struct client *a = holder("a");
-    struct client *c = world_client(&world, false);
+    struct http_client *a = holder("a");
+    struct http_client *c = world_client(&world, false);
     expect(c, "POST", TARGET, cancel_body, 200, CANCELLED);
     assert_int_equal(look().queue_length, 0);
     release(a, "a", 2048);
@@ -125,11 +125,11 @@ static void who_goes_while_it_cancels_leaves_the_queue_all_the_same(void **state
 {
     (void)holder("a");
     for (int steps = 0; steps < 2; steps++) {
-        struct client *b = waiter(wait_body);
+        struct http_client *b = waiter(wait_body);
         client_close(b);
         world_run(&world);
         assert_int_equal(look().queue_length, 1);
-        struct client *c = world_client(&world, false);
+        struct http_client *c = world_client(&world, false);
         world.gateway.is_held = true;
         (void)client_request_to(c, "POST", TARGET, cancel_body);
         if (steps == 1) {
@@ -151,8 +151,8 @@ static void who_goes_while_it_cancels_leaves_the_queue_all_the_same(void **state
 static void without_a_cluster_it_is_not_done_and_says_so(void **state)
 {
     (void)holder("a");
-    struct client *b = waiter(wait_body);
-    struct client *c = world_client(&world, false);
+    struct http_client *b = waiter(wait_body);
+    struct http_client *c = world_client(&world, false);
     world.gateway.fails = HF_UNAVAILABLE;
     expect(c, "POST", TARGET, cancel_body, 503, "error.code=\"unavailable\"");
     world.gateway.fails = HF_OUTCOME_UNKNOWN;
@@ -165,7 +165,7 @@ static void without_a_cluster_it_is_not_done_and_says_so(void **state)
 
 static void a_cancel_names_its_request(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     expect(c, "POST", TARGET, "{\"client_id\":\"b\",\"cancel\":true}", 400,
            "error.code=\"field_missing\"");
     assert_int_equal(look().holders, 0);
@@ -174,7 +174,7 @@ static void a_cancel_names_its_request(void **state)
 /* One level each, however often it is sent. */
 static void a_cancel_of_one_level_keeps_the_others(void **state)
 {
-    struct client *a = world_client(&world, false);
+    struct http_client *a = world_client(&world, false);
     struct reply r = client_request_to(a, "POST", "/api/v1/sessions", "{\"client_id\":\"a\"}");
     char *id = json_text_at(r.body, "session_id");
     char body[300];
@@ -197,8 +197,8 @@ static void a_cancel_of_one_level_keeps_the_others(void **state)
 
 static void a_campaign_is_withdrawn_likewise(void **state)
 {
-    struct client *a = world_client(&world, false);
-    struct client *b = world_client(&world, false);
+    struct http_client *a = world_client(&world, false);
+    struct http_client *b = world_client(&world, false);
     const char *target = "/api/v1/elections/n/campaign";
     expect(a, "POST", target, "{\"client_id\":\"a\",\"value\":\"x\"}", 200, "elected=true");
     (void)client_request_to(b, "POST", target, wait_body);

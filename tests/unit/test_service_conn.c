@@ -1,7 +1,7 @@
 /* One connection: many requests on it, bad ones, slow ones, and ones cut anywhere. */
 #include "http_testing.h"
 
-static void expect_reply(struct client *c, int status, const char *expected)
+static void expect_reply(struct http_client *c, int status, const char *expected)
 {
     struct reply r = client_reply(c);
     if (r.status != status) {
@@ -27,7 +27,7 @@ static const char pipeline[] =
     "POST /api/v1/locks/a/acquire HTTP/1.1\r\nHost: t\r\nContent-Length: 17\r\n\r\n"
     "{\"client_id\":\"z\"}";
 
-static void check_pipeline(struct client *c)
+static void check_pipeline(struct http_client *c)
 {
     expect_reply(c, 200, "acquired=true fencing_token=2048");
     expect_reply(c, 200, NULL);
@@ -41,7 +41,7 @@ static void check_pipeline(struct client *c)
 
 static void pipelined_requests_are_answered_in_order(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     client_send(c, pipeline);
     check_pipeline(c);
 }
@@ -52,14 +52,14 @@ static void requests_may_be_cut_anywhere(void **state)
     for (size_t cut = 1; cut < len; cut++) {
         world_close(&world);
         world_open(&world, &counted.memory, &small_ring);
-        struct client *c = world_client(&world, false);
+        struct http_client *c = world_client(&world, false);
         client_send_bytes(c, pipeline, cut);
         client_send_bytes(c, pipeline + cut, len - cut);
         check_pipeline(c);
     }
     world_close(&world);
     world_open(&world, &counted.memory, &small_ring);
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     for (size_t i = 0; i < len; i++) {
         client_send_bytes(c, pipeline + i, 1);
     }
@@ -68,8 +68,8 @@ static void requests_may_be_cut_anywhere(void **state)
 
 static void what_comes_behind_a_wait_waits_too(void **state)
 {
-    struct client *a = world_client(&world, false);
-    struct client *b = world_client(&world, false);
+    struct http_client *a = world_client(&world, false);
+    struct http_client *b = world_client(&world, false);
     expect(a, "POST", "/api/v1/locks/n/acquire", "{\"client_id\":\"a\"}", 200, "acquired=true");
     client_send(b, "POST /api/v1/locks/n/acquire HTTP/1.1\r\nHost: t\r\nContent-Length: 38\r\n\r\n"
                    "{\"client_id\":\"b\",\"wait_timeout_ms\":-1}"
@@ -83,7 +83,7 @@ static void what_comes_behind_a_wait_waits_too(void **state)
 
 static void a_flood_of_requests_is_held_back(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     const char *one = "GET /api/v1/cluster HTTP/1.1\r\nHost: t\r\n\r\n";
     struct reply r = client_request_to(c, "GET", "/api/v1/cluster", NULL);
     size_t answer = strlen(r.head) + r.body_len;
@@ -109,7 +109,7 @@ static void a_flood_of_requests_is_held_back(void **state)
 
 static void a_head_and_its_body_may_come_apart(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     client_send(c, "POST /api/v1/locks/long%2Fname/acquire?  HTTP/1.1\r\n\r\n");
     struct reply r = client_reply(c);
     assert_int_equal(r.status, 400);
@@ -131,7 +131,7 @@ static void a_head_and_its_body_may_come_apart(void **state)
 
 static void expectations_are_met(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     client_send(c, "POST /api/v1/locks/n/acquire HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\n"
                    "Content-Length: 17\r\n\r\n");
     assert_string_equal((char *)c->got, "HTTP/1.1 100 Continue\r\n\r\n");
@@ -149,7 +149,7 @@ static void expectations_are_met(void **state)
 /* What the node may close in favour of a new connection. */
 static void a_connection_is_idle_between_requests_only(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     assert_true(http_conn_is_idle(c->conn));
     client_send(c, "GET /livez HT");
     assert_false(http_conn_is_idle(c->conn));
@@ -160,21 +160,21 @@ static void a_connection_is_idle_between_requests_only(void **state)
     world_run(&world);
     http_conn_written(c->conn, http_conn_output(c->conn).len);
     assert_true(http_conn_is_idle(c->conn));
-    struct client *holder = world_client(&world, false);
+    struct http_client *holder = world_client(&world, false);
     expect(holder, "POST", "/api/v1/locks/n/acquire", "{\"client_id\":\"x\"}", 200,
            "acquired=true");
     assert_true(http_conn_is_idle(holder->conn)); /* the lock does not hang on the connection */
     client_send(c, "POST /api/v1/locks/n/acquire HTTP/1.1\r\nHost: t\r\nContent-Length: 41\r\n\r\n"
                    "{\"client_id\":\"y\",\"wait_timeout_ms\":60000}");
     assert_false(http_conn_is_idle(c->conn));
-    struct client *watcher = world_client(&world, false);
+    struct http_client *watcher = world_client(&world, false);
     client_send(watcher, "GET /api/v1/watch HTTP/1.1\r\nHost: t\r\n\r\n");
     assert_false(http_conn_is_idle(watcher->conn));
 }
 
 static void a_connection_closes_when_asked(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     client_send(c, "GET /livez HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\nGET /livez");
     expect_reply(c, 200, NULL);
     assert_null(c->conn);
@@ -278,7 +278,7 @@ static void each_bad_request_has_its_code(void **state)
 {
     for (size_t i = 0; i < sizeof(bad_requests) / sizeof(bad_requests[0]); i++) {
         const struct bad *bad = &bad_requests[i];
-        struct client *c = world_client(&world, true);
+        struct http_client *c = world_client(&world, true);
         struct reply r;
         if (bad->request != NULL) {
             client_send(c, bad->request);
@@ -317,7 +317,7 @@ static void the_wrong_method_is_told_the_right_ones(void **state)
         {"POST", "/api/v1/sessions/x", "Allow: GET, HEAD, DELETE, OPTIONS\r\n"},
         {"PUT", "/api/v1/fence/check", "Allow: POST, OPTIONS\r\n"},
     };
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct reply r = client_request_to(c, table[i][0], table[i][1], NULL);
         assert_int_equal(r.status, 405);
@@ -332,7 +332,7 @@ static void the_wrong_method_is_told_the_right_ones(void **state)
 
 static void the_message_names_the_field(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     struct reply r = client_request_to(c, "POST", "/api/v1/locks/n/acquire",
                                        "{\"client_id\":\"a\",\"ttl_ms\":5}");
     char *message = json_text_at(r.body, "error.message");
@@ -343,7 +343,7 @@ static void the_message_names_the_field(void **state)
 
 static void pages_of_other_origins_may_only_look(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     client_send(c,
                 "POST /api/v1/locks/n/acquire HTTP/1.1\r\nHost: t:4653\r\nOrigin: http://evil\r\n"
                 "Content-Length: 17\r\n\r\n{\"client_id\":\"a\"}");
@@ -373,7 +373,7 @@ static void pages_of_others_are_served_where_nothing_else_is(void **state)
     struct service_options more = {.event_bytes = 64 << 10, .page = give_page, .page_ctx = page};
     world_close(&world);
     world_open(&world, &counted.memory, &more);
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     struct reply r = client_request_to(c, "GET", "/", NULL);
     assert_int_equal(r.status, 200);
     assert_string_equal(r.body, page);
@@ -388,7 +388,7 @@ static void pages_of_others_are_served_where_nothing_else_is(void **state)
 
 static void http2_is_recognised(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     const char *preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     client_send_only(c, preface, strlen(preface));
     struct slice out = http_conn_output(c->conn);
@@ -401,8 +401,8 @@ static void http2_is_recognised(void **state)
 
 static void a_request_must_arrive_in_time(void **state)
 {
-    struct client *c = world_client(&world, false);
-    struct client *d = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
+    struct http_client *d = world_client(&world, false);
     client_send(d, "POST /api/v1/locks/n/acquire HTTP/1.1\r\nHost: t\r\nContent-Length: 9\r\n\r\n");
     static const char text[] = "GET /livez HTTP";
     for (int i = 0; i < 9; i++) { /* a byte a second does not help */
@@ -419,7 +419,7 @@ static void a_request_must_arrive_in_time(void **state)
 
 static void an_idle_connection_is_closed_in_the_end(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     expect(c, "GET", "/livez", NULL, 200, NULL);
     world_pass(&world, 299999);
     assert_non_null(c->conn);
@@ -432,8 +432,8 @@ static void an_idle_connection_is_closed_in_the_end(void **state)
 
 static void a_wait_has_no_such_end(void **state)
 {
-    struct client *a = world_client(&world, false);
-    struct client *b = world_client(&world, false);
+    struct http_client *a = world_client(&world, false);
+    struct http_client *b = world_client(&world, false);
     expect(a, "POST", "/api/v1/locks/n/acquire", "{\"client_id\":\"a\",\"ttl_ms\":3600000}", 200,
            "acquired=true");
     (void)client_request_to(b, "POST", "/api/v1/locks/n/acquire",
@@ -446,7 +446,7 @@ static void a_wait_has_no_such_end(void **state)
 
 static void who_does_not_read_the_last_answer_is_closed(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     c->is_deaf = true;
     client_send(c, "GET /livez HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n");
     world_pass(&world, 9999);

@@ -9,7 +9,7 @@
 
 #define LOCK "/holdfast.v1.LockService/"
 
-static struct world world;
+static struct http_world world;
 static struct h2_client h;
 
 static int open_world(void **state)

@@ -18,7 +18,7 @@ typedef Holdfast__V1__SessionResponse Response;
 #define ANSWER(word) HOLDFAST__V1__SESSION_RESPONSE__RESPONSE_##word
 #define NEWS(word) HOLDFAST__V1__SESSION_RESPONSE__NEWS__##word
 
-static struct world world;
+static struct http_world world;
 static struct h2_client h;
 
 static int open_world(void **state)

@@ -3,7 +3,7 @@
 
 #include "http_world.h"
 
-static struct world world;
+static struct http_world world;
 static struct counted counted;
 static char node_level[256];
 
@@ -43,7 +43,7 @@ static int tear_down(void **state)
 
 static void an_operator_sees_and_changes_the_levels(void **state)
 {
-    struct client *c = world_client(&world, true);
+    struct http_client *c = world_client(&world, true);
     expect(c, "GET", PATH, NULL, 200, "node=1 levels.node=\"info\" levels.raft=\"info\"");
     expect(c, "PUT", PATH, "{\"log_level\":\"debug\"}", 200,
            "node=1 levels.node=\"debug\" levels.raft=\"info\"");
@@ -52,7 +52,7 @@ static void an_operator_sees_and_changes_the_levels(void **state)
 
 static void others_are_refused_and_nothing_is_changed(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     expect(c, "GET", PATH, NULL, 403, "error.code=\"denied\"");
     expect(c, "PUT", PATH, "{\"log_level\":\"debug\"}", 403, "error.code=\"denied\"");
     assert_string_equal(node_level, "info");
@@ -60,7 +60,7 @@ static void others_are_refused_and_nothing_is_changed(void **state)
 
 static void what_is_no_level_is_refused_with_the_words_that_are(void **state)
 {
-    struct client *c = world_client(&world, true);
+    struct http_client *c = world_client(&world, true);
     struct reply r = client_request_to(c, "PUT", PATH, "{\"log_level\":\"loud\"}");
     assert_int_equal(r.status, 400);
     expect_json(r.body, "error.code=\"field_range\"");
@@ -76,7 +76,7 @@ static void what_is_no_level_is_refused_with_the_words_that_are(void **state)
 
 static void the_path_says_which_methods_it_has(void **state)
 {
-    struct client *c = world_client(&world, true);
+    struct http_client *c = world_client(&world, true);
     struct reply r = client_request_to(c, "POST", PATH, "{}");
     assert_int_equal(r.status, 405);
     assert_non_null(strstr(r.head, "Allow: GET, HEAD, PUT, OPTIONS\r\n"));
@@ -87,7 +87,7 @@ static void where_levels_are_fixed_there_is_no_such_thing(void **state)
 {
     world_close(&world);
     world_open(&world, &counted.memory, NULL);
-    struct client *c = world_client(&world, true);
+    struct http_client *c = world_client(&world, true);
     expect(c, "GET", PATH, NULL, 404, "error.code=\"not_found\"");
     expect(c, "PUT", PATH, "{\"log_level\":\"debug\"}", 404, "error.code=\"not_found\"");
 }

@@ -6,7 +6,7 @@
 
 static void unavailable_promises_that_nothing_was_done(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     world.gateway.fails = HF_UNAVAILABLE;
     struct reply r = client_request_to(c, "POST", TARGET, "{\"client_id\":\"a\"}");
     assert_int_equal(r.status, 503);
@@ -19,7 +19,7 @@ static void unavailable_promises_that_nothing_was_done(void **state)
 }
 
 /* Asks under conditions where nobody knows what happened; the answer names an id. */
-static char *pending_in_the_dark(struct client *c, const char *target, const char *body)
+static char *pending_in_the_dark(struct http_client *c, const char *target, const char *body)
 {
     world.gateway.fails = HF_OUTCOME_UNKNOWN;
     struct reply r = client_request_to(c, "POST", target, body);
@@ -33,7 +33,7 @@ static char *pending_in_the_dark(struct client *c, const char *target, const cha
 
 static void an_unknown_outcome_can_be_asked_for_again(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     char body[300];
     for (int done = 0; done < 2; done++) {
         world.gateway.does_before = done;
@@ -64,7 +64,7 @@ static void an_unknown_outcome_can_be_asked_for_again(void **state)
 
 static void the_clients_own_id_is_named(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     char *id = pending_in_the_dark(c, TARGET, "{\"client_id\":\"a\",\"request_id\":\"mine\"}");
     assert_string_equal(id, "mine");
     free(id);
@@ -72,8 +72,8 @@ static void the_clients_own_id_is_named(void **state)
 
 static void a_wait_in_the_dark_keeps_its_place_for_a_while(void **state)
 {
-    struct client *a = holder("a");
-    struct client *b = world_client(&world, false);
+    struct http_client *a = holder("a");
+    struct http_client *b = world_client(&world, false);
     char body[200];
     world.gateway.does_before = true;
     char *id = pending_in_the_dark(b, TARGET, "{\"client_id\":\"b\",\"wait_timeout_ms\":60000}");
@@ -93,7 +93,7 @@ static void a_wait_in_the_dark_keeps_its_place_for_a_while(void **state)
 static void who_is_gone_in_the_dark_leaves_nothing_behind(void **state)
 {
     for (int waits = 0; waits < 2; waits++) {
-        struct client *b = world_client(&world, false);
+        struct http_client *b = world_client(&world, false);
         world.gateway.is_held = true;
         (void)client_request_to(b, "POST", TARGET,
                                 waits ? "{\"client_id\":\"b\",\"wait_timeout_ms\":-1}"
@@ -113,8 +113,8 @@ static void who_is_gone_in_the_dark_leaves_nothing_behind(void **state)
 static void a_wait_that_nobody_can_end_is_answered_within_bounds(void **state)
 {
     (void)holder("a");
-    struct client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":3000}");
-    struct client *d = waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":-1}");
+    struct http_client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":3000}");
+    struct http_client *d = waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":-1}");
     world.gateway.fails = HF_UNAVAILABLE;
     uint64_t stopped_ms = world.gateway.cluster_ms;
     for (int i = 0; i < 35; i++) { /* no leader, no time in the log */
@@ -131,7 +131,7 @@ static void a_wait_that_nobody_can_end_is_answered_within_bounds(void **state)
 static void a_wait_whose_end_is_not_heard_of_is_asked_for_with_a_limit(void **state)
 {
     (void)holder("a");
-    struct client *b = world_client(&world, false);
+    struct http_client *b = world_client(&world, false);
     world.gateway.is_held = true;
     (void)client_request_to(b, "POST", TARGET, "{\"client_id\":\"b\",\"wait_timeout_ms\":3000}");
     assert_int_equal(world.gateway.first->call->within_ms, 3500);
@@ -147,13 +147,13 @@ static void a_wait_whose_end_is_not_heard_of_is_asked_for_with_a_limit(void **st
     assert_int_equal(world.gateway.first->call->within_ms, 250);
     expect_nothing(b);
     /* A short wait has time to find the next leader; one without a request to wait has all of it. */
-    struct client *d = world_client(&world, false);
+    struct http_client *d = world_client(&world, false);
     (void)client_request_to(d, "POST", TARGET, "{\"client_id\":\"d\",\"wait_timeout_ms\":1}");
     assert_int_equal(world.gateway.last->call->within_ms, 2000);
-    struct client *e = world_client(&world, false);
+    struct http_client *e = world_client(&world, false);
     (void)client_request_to(e, "POST", TARGET, "{\"client_id\":\"e\",\"wait_timeout_ms\":-1}");
     assert_int_equal(world.gateway.last->call->within_ms, 0);
-    struct client *g = world_client(&world, false);
+    struct http_client *g = world_client(&world, false);
     (void)client_request_to(g, "POST", TARGET, "{\"client_id\":\"g\"}");
     assert_int_equal(world.gateway.last->call->within_ms, 0);
 }
@@ -161,7 +161,7 @@ static void a_wait_whose_end_is_not_heard_of_is_asked_for_with_a_limit(void **st
 /* A level too many would free what the client still holds. */
 static void a_level_of_a_re_entered_lock_is_given_back_once(void **state)
 {
-    struct client *a = world_client(&world, false);
+    struct http_client *a = world_client(&world, false);
     struct reply r = client_request_to(a, "POST", "/api/v1/sessions", "{\"client_id\":\"a\"}");
     char *id = json_text_at(r.body, "session_id");
     reply_free(&r);
@@ -169,7 +169,7 @@ static void a_level_of_a_re_entered_lock_is_given_back_once(void **state)
     (void)snprintf(body, sizeof(body), "{\"session_id\":\"%s\",\"reentrant\":true}", id);
     expect(a, "POST", TARGET, body, 200, "acquired=true");
     expect(a, "POST", TARGET, body, 200, "acquired=true depth=2");
-    struct client *b = world_client(&world, false);
+    struct http_client *b = world_client(&world, false);
     b->is_deaf = true;
     (void)client_request_to(b, "POST", TARGET, body);
     assert_int_equal(look().first.depth, 3);
@@ -184,7 +184,7 @@ static void a_level_of_a_re_entered_lock_is_given_back_once(void **state)
 }
 
 /* Enters twice, and returns the body to enter again with, which the caller frees. */
-static char *enter_twice(struct client *a)
+static char *enter_twice(struct http_client *a)
 {
     struct reply r = client_request_to(a, "POST", "/api/v1/sessions", "{\"client_id\":\"a\"}");
     char *id = json_text_at(r.body, "session_id");
@@ -200,7 +200,7 @@ static char *enter_twice(struct client *a)
 /* The node sends it to the next leader when it does not know what became of it at the last. */
 static void an_acquire_that_enters_again_is_counted_once_however_often_it_is_sent(void **state)
 {
-    struct client *a = world_client(&world, false);
+    struct http_client *a = world_client(&world, false);
     char *body = enter_twice(a);
     struct result first;
     world.gateway.is_held = true;
@@ -216,7 +216,7 @@ static void an_acquire_that_enters_again_is_counted_once_however_often_it_is_sen
 
 static void an_acquire_that_enters_again_in_the_dark_can_be_asked_for_again(void **state)
 {
-    struct client *a = world_client(&world, false);
+    struct http_client *a = world_client(&world, false);
     char *body = enter_twice(a);
     for (int done = 0; done < 2; done++) {
         world.gateway.does_before = done;
@@ -235,9 +235,9 @@ static void an_acquire_that_enters_again_in_the_dark_can_be_asked_for_again(void
 
 static void a_level_that_was_entered_in_the_dark_is_given_back_for_who_is_gone(void **state)
 {
-    struct client *a = world_client(&world, false);
+    struct http_client *a = world_client(&world, false);
     char *body = enter_twice(a);
-    struct client *b = world_client(&world, false);
+    struct http_client *b = world_client(&world, false);
     world.gateway.is_held = true;
     (void)client_request_to(b, "POST", TARGET, body);
     client_close(b);
@@ -256,9 +256,9 @@ static void a_level_that_was_entered_in_the_dark_is_given_back_for_who_is_gone(v
 
 static void a_node_that_was_taken_for_dead_attaches_its_waiters_again(void **state)
 {
-    struct client *a = holder("a");
-    struct client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":60000}");
-    struct client *d =
+    struct http_client *a = holder("a");
+    struct http_client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":60000}");
+    struct http_client *d =
         waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":60000,\"request_id\":\"r\"}");
     struct command c;
     struct result r;
@@ -277,9 +277,9 @@ static void a_node_that_was_taken_for_dead_attaches_its_waiters_again(void **sta
 static void a_new_state_is_asked_about_old_waits(void **state)
 {
     (void)holder("a");
-    struct client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":60000}");
-    struct client *d = waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":60000}");
-    struct client *e =
+    struct http_client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":60000}");
+    struct http_client *d = waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":60000}");
+    struct http_client *e =
         waiter("{\"client_id\":\"e\",\"wait_timeout_ms\":1000,\"request_id\":\"r\"}");
     world.gateway.service = NULL; /* the events of this are lost */
     struct command c;
@@ -302,7 +302,7 @@ static void a_new_state_is_asked_about_old_waits(void **state)
 static void a_repeated_wait_does_not_start_over(void **state)
 {
     (void)holder("a");
-    struct client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":5000}");
+    struct http_client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":5000}");
     world_pass(&world, 3000);
     service_state_replaced(world.service);
     world_run(&world);
@@ -317,7 +317,7 @@ static void a_repeated_wait_does_not_start_over(void **state)
 static void a_lost_wait_gets_the_rest_of_its_time(void **state)
 {
     (void)holder("a");
-    struct client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":5000}");
+    struct http_client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":5000}");
     world_pass(&world, 3000);
     struct command c;
     struct result r;
@@ -342,9 +342,9 @@ static void a_lost_wait_gets_the_rest_of_its_time(void **state)
 /* On a follower the log may be ahead of the leader's answer. */
 static void an_event_may_come_before_its_result(void **state)
 {
-    struct client *a = holder("a");
-    struct client *b = world_client(&world, false);
-    struct client *d = world_client(&world, false);
+    struct http_client *a = holder("a");
+    struct http_client *b = world_client(&world, false);
+    struct http_client *d = world_client(&world, false);
     (void)a;
     world.gateway.is_late = true;
     (void)client_request_to(b, "POST", TARGET, "{\"client_id\":\"b\",\"wait_timeout_ms\":60000}");
@@ -366,8 +366,8 @@ static void an_event_may_come_before_its_result(void **state)
 
 static void an_early_event_that_was_pushed_out_is_asked_for(void **state)
 {
-    struct client *a = holder("a");
-    struct client *b = world_client(&world, false);
+    struct http_client *a = holder("a");
+    struct http_client *b = world_client(&world, false);
     (void)a;
     world.gateway.is_late = true;
     (void)client_request_to(b, "POST", TARGET, "{\"client_id\":\"b\",\"wait_timeout_ms\":60000}");
@@ -401,12 +401,13 @@ static void an_early_event_that_was_pushed_out_is_asked_for(void **state)
 
 static void a_draining_node_sends_everybody_elsewhere(void **state)
 {
-    struct client *a = holder("a");
-    struct client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":-1}");
-    struct client *d = waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":-1,\"request_id\":\"r\"}");
-    struct client *stream = world_client(&world, false);
+    struct http_client *a = holder("a");
+    struct http_client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":-1}");
+    struct http_client *d =
+        waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":-1,\"request_id\":\"r\"}");
+    struct http_client *stream = world_client(&world, false);
     client_send(stream, "GET /api/v1/watch HTTP/1.1\r\nHost: t\r\n\r\n");
-    struct client *busy = world_client(&world, false);
+    struct http_client *busy = world_client(&world, false);
     world.gateway.is_held = true;
     (void)client_request_to(busy, "POST", "/api/v1/locks/m/acquire", "{\"client_id\":\"z\"}");
     service_drain(world.service);
@@ -425,7 +426,7 @@ static void a_draining_node_sends_everybody_elsewhere(void **state)
     assert_null(b->conn);
     assert_null(stream->conn);
     assert_int_equal(look().queue_length, 1); /* the place of the one with an id */
-    struct client *late = world_client(&world, false);
+    struct http_client *late = world_client(&world, false);
     struct reply ready = client_request_to(late, "GET", "/readyz", NULL);
     assert_int_equal(ready.status, 503);
     reply_free(&ready);

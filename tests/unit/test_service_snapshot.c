@@ -13,7 +13,7 @@ enum {
 #define PATH "/api/v1/snapshot"
 #define REQUEST "GET " PATH " HTTP/1.1\r\nHost: t\r\n\r\n"
 
-static struct world world;
+static struct http_world world;
 static struct counted counted;
 static const struct service_options options = {.event_bytes = 64 << 10};
 
@@ -45,9 +45,9 @@ static void expect_bytes(const void *data, size_t len, size_t from)
     }
 }
 
-static struct client *pending_for_one(void)
+static struct http_client *pending_for_one(void)
 {
-    struct client *c = world_client(&world, true);
+    struct http_client *c = world_client(&world, true);
     client_send(c, REQUEST);
     assert_int_equal(world.gateway.snapshot_count, 1);
     assert_int_equal(c->got_len, 0);
@@ -56,7 +56,7 @@ static struct client *pending_for_one(void)
 
 static void it_comes_whole_and_the_connection_goes_on(void **state)
 {
-    struct client *c = pending_for_one();
+    struct http_client *c = pending_for_one();
     fake_gateway_give(&world.gateway, BYTES);
     world_run(&world);
     struct reply r = client_reply(c);
@@ -76,7 +76,7 @@ static void it_comes_whole_and_the_connection_goes_on(void **state)
 
 static void its_head_tells_the_size_without_it(void **state)
 {
-    struct client *c = world_client(&world, true);
+    struct http_client *c = world_client(&world, true);
     client_send(c, "HEAD " PATH " HTTP/1.1\r\nHost: t\r\n\r\n");
     fake_gateway_give(&world.gateway, BYTES);
     world_run(&world);
@@ -88,7 +88,7 @@ static void its_head_tells_the_size_without_it(void **state)
 }
 
 /* Takes a few bytes of the output, as a socket with little room does. */
-static size_t sip(struct client *c, size_t max, size_t at, size_t head)
+static size_t sip(struct http_client *c, size_t max, size_t at, size_t head)
 {
     struct slice out = http_conn_output(c->conn);
     size_t len = out.len < max ? out.len : max;
@@ -101,7 +101,7 @@ static size_t sip(struct client *c, size_t max, size_t at, size_t head)
 
 static void a_slow_reader_costs_no_memory(void **state)
 {
-    struct client *c = pending_for_one();
+    struct http_client *c = pending_for_one();
     uint64_t memory = counted.bytes;
     c->is_deaf = true;
     fake_gateway_give(&world.gateway, BYTES);
@@ -128,7 +128,7 @@ static void a_slow_reader_costs_no_memory(void **state)
 
 static void one_who_stalls_is_cut_off(void **state)
 {
-    struct client *c = pending_for_one();
+    struct http_client *c = pending_for_one();
     c->is_deaf = true;
     fake_gateway_give(&world.gateway, BYTES);
     world_pass(&world, 29000);
@@ -142,7 +142,7 @@ static void one_who_stalls_is_cut_off(void **state)
 static void one_who_vanishes_leaves_nothing(void **state)
 {
     for (int when = 0; when < 3; when++) {
-        struct client *c = world_client(&world, true);
+        struct http_client *c = world_client(&world, true);
         c->is_deaf = true;
         world.gateway.is_held = when == 0; /* before the barrier, before it is taken, half-way */
         client_send(c, REQUEST);
@@ -161,7 +161,7 @@ static void one_who_vanishes_leaves_nothing(void **state)
 
 static void a_disk_that_cannot_read_cuts_it_off(void **state)
 {
-    struct client *c = pending_for_one();
+    struct http_client *c = pending_for_one();
     world.gateway.snapshot_breaks = true;
     fake_gateway_give(&world.gateway, BYTES);
     world_run(&world);
@@ -172,11 +172,11 @@ static void a_disk_that_cannot_read_cuts_it_off(void **state)
 
 static void two_at_once_and_no_more(void **state)
 {
-    struct client *a = world_client(&world, true);
-    struct client *b = world_client(&world, true);
+    struct http_client *a = world_client(&world, true);
+    struct http_client *b = world_client(&world, true);
     client_send(a, REQUEST);
     client_send(b, REQUEST);
-    struct client *c = world_client(&world, true);
+    struct http_client *c = world_client(&world, true);
     expect(c, "GET", PATH, NULL, 429, "error.code=\"limit_snapshots\"");
     fake_gateway_give(&world.gateway, 100);
     world_run(&world);
@@ -189,14 +189,14 @@ static void two_at_once_and_no_more(void **state)
 
 static void only_operators_get_it(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     expect(c, "GET", PATH, NULL, 403, "error.code=\"denied\"");
     assert_int_equal(world.gateway.barriers, 0);
 }
 
 static void a_node_that_serves_nobody_gives_none(void **state)
 {
-    struct client *c = world_client(&world, true);
+    struct http_client *c = world_client(&world, true);
     world.gateway.fails = HF_UNAVAILABLE;
     expect(c, "GET", PATH, NULL, 503, "error.code=\"unavailable\"");
     world.gateway.fails = HF_OK;
@@ -212,7 +212,7 @@ static void a_node_that_serves_nobody_gives_none(void **state)
 
 static void it_is_not_waited_for_without_end(void **state)
 {
-    struct client *c = pending_for_one();
+    struct http_client *c = pending_for_one();
     world_pass(&world, 299000);
     assert_int_equal(client_reply(c).status, 0);
     world_pass(&world, 2000);
@@ -224,11 +224,11 @@ static void it_is_not_waited_for_without_end(void **state)
 
 static void a_node_that_stops_sends_on_what_it_began(void **state)
 {
-    struct client *sent = pending_for_one();
+    struct http_client *sent = pending_for_one();
     sent->is_deaf = true;
     fake_gateway_give(&world.gateway, BYTES);
     world_run(&world);
-    struct client *waits = world_client(&world, true);
+    struct http_client *waits = world_client(&world, true);
     client_send(waits, REQUEST);
     service_drain(world.service);
     world_run(&world);

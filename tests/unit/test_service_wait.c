@@ -5,9 +5,10 @@
 
 static void a_wait_is_held_open_until_the_grant(void **state)
 {
-    struct client *a = holder("a");
-    struct client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":60000,\"ttl_ms\":7000}");
-    struct client *d = waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":-1}");
+    struct http_client *a = holder("a");
+    struct http_client *b =
+        waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":60000,\"ttl_ms\":7000}");
+    struct http_client *d = waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":-1}");
     world_pass(&world, 5000);
     expect_nothing(b);
     release(a, "a", 2048);
@@ -20,8 +21,8 @@ static void a_wait_is_held_open_until_the_grant(void **state)
 static void a_wait_ends_in_time_and_says_who_is_in_the_way(void **state)
 {
     (void)holder("a");
-    struct client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":5000}");
-    struct client *d = waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":9000}");
+    struct http_client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":5000}");
+    struct http_client *d = waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":9000}");
     world_pass(&world, 4999);
     expect_nothing(b);
     world_pass(&world, 1);
@@ -34,8 +35,8 @@ static void a_wait_ends_in_time_and_says_who_is_in_the_way(void **state)
 
 static void a_wait_of_hours_works(void **state)
 {
-    struct client *a = holder("a");
-    struct client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":36000000}");
+    struct http_client *a = holder("a");
+    struct http_client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":36000000}");
     for (int i = 0; i < 1000; i++) {
         world_pass(&world, 20000);
         expect(a, "POST", "/api/v1/locks/n/renew", "{\"client_id\":\"a\",\"fencing_token\":2048}",
@@ -48,8 +49,8 @@ static void a_wait_of_hours_works(void **state)
 
 static void a_multi_lock_waits_for_all_its_names(void **state)
 {
-    struct client *a = holder("a");
-    struct client *b = world_client(&world, false);
+    struct http_client *a = holder("a");
+    struct http_client *b = world_client(&world, false);
     (void)client_request_to(
         b, "POST", "/api/v1/multilock/acquire",
         "{\"client_id\":\"b\",\"names\":[\"m\",\"n\"],\"wait_timeout_ms\":1000}");
@@ -63,7 +64,7 @@ static void a_multi_lock_waits_for_all_its_names(void **state)
 static void the_end_of_the_session_ends_its_waits(void **state)
 {
     (void)holder("a");
-    struct client *b = world_client(&world, false);
+    struct http_client *b = world_client(&world, false);
     struct reply r =
         client_request_to(b, "POST", "/api/v1/sessions", "{\"client_id\":\"b\",\"ttl_ms\":2000}");
     char *id = json_text_at(r.body, "session_id");
@@ -78,7 +79,7 @@ static void the_end_of_the_session_ends_its_waits(void **state)
 
 static void a_deadlock_is_explained(void **state)
 {
-    struct client *c[2] = {world_client(&world, false), world_client(&world, false)};
+    struct http_client *c[2] = {world_client(&world, false), world_client(&world, false)};
     char *ids[2];
     char body[300];
     for (int i = 0; i < 2; i++) {
@@ -110,9 +111,9 @@ static void a_deadlock_is_explained(void **state)
 
 static void who_closes_without_an_id_leaves_the_queue_at_once(void **state)
 {
-    struct client *a = holder("a");
-    struct client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":-1}");
-    struct client *d = waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":-1}");
+    struct http_client *a = holder("a");
+    struct http_client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":-1}");
+    struct http_client *d = waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":-1}");
     assert_int_equal(look().queue_length, 2);
     client_close(b);
     world_run(&world);
@@ -124,12 +125,12 @@ static void who_closes_without_an_id_leaves_the_queue_at_once(void **state)
 static void the_end_of_input_counts_as_closing_for_one_who_waits(void **state)
 {
     (void)holder("a");
-    struct client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":-1}");
+    struct http_client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":-1}");
     http_conn_end(b->conn);
     world_run(&world);
     assert_null(b->conn);
     assert_int_equal(look().queue_length, 0);
-    struct client *d = world_client(&world, false);
+    struct http_client *d = world_client(&world, false);
     const char *text = "POST " TARGET " HTTP/1.1\r\nHost: t\r\nContent-Length: 17\r\n\r\n"
                        "{\"client_id\":\"d\"}";
     client_send_only(d, text, strlen(text));
@@ -141,16 +142,16 @@ static void the_end_of_input_counts_as_closing_for_one_who_waits(void **state)
 
 static void who_closes_with_an_id_keeps_the_place(void **state)
 {
-    struct client *a = holder("a");
+    struct http_client *a = holder("a");
     const char *body = "{\"client_id\":\"b\",\"wait_timeout_ms\":60000,\"request_id\":\"r1\"}";
-    struct client *b = waiter(body);
-    struct client *d = waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":-1}");
+    struct http_client *b = waiter(body);
+    struct http_client *d = waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":-1}");
     client_close(b);
     world_run(&world);
     assert_int_equal(world.gateway.submitted[COMMAND_DETACH], 1);
     assert_int_equal(look().queue_length, 2);
     world_pass(&world, 9000);
-    struct client *again = waiter(body);
+    struct http_client *again = waiter(body);
     release(a, "a", 2048);
     expect_reply(again, 200, "acquired=true fencing_token=3072");
     expect_nothing(d);
@@ -160,7 +161,7 @@ static void who_closes_with_an_id_keeps_the_place(void **state)
 static void the_header_is_a_synonym_for_the_id(void **state)
 {
     (void)holder("a");
-    struct client *b = world_client(&world, false);
+    struct http_client *b = world_client(&world, false);
     client_send(b, "POST " TARGET " HTTP/1.1\r\nHost: t\r\nIdempotency-Key: r1\r\n"
                    "Content-Length: 38\r\n\r\n{\"client_id\":\"b\",\"wait_timeout_ms\":-1}");
     expect_nothing(b);
@@ -169,7 +170,7 @@ static void the_header_is_a_synonym_for_the_id(void **state)
     assert_int_equal(world.gateway.submitted[COMMAND_DETACH], 1);
     world_pass(&world, 10000);
     assert_int_equal(look().queue_length, 0); /* it did not come back */
-    struct client *d = world_client(&world, false);
+    struct http_client *d = world_client(&world, false);
     client_send(d, "POST " TARGET " HTTP/1.1\r\nHost: t\r\nIdempotency-Key: r1\r\n"
                    "Content-Length: 37\r\n\r\n{\"client_id\":\"b\",\"request_id\":\"else\"}");
     expect_reply(d, 400, "error.code=\"invalid_request_id\"");
@@ -177,10 +178,10 @@ static void the_header_is_a_synonym_for_the_id(void **state)
 
 static void the_newer_connection_counts(void **state)
 {
-    struct client *a = holder("a");
+    struct http_client *a = holder("a");
     const char *body = "{\"client_id\":\"b\",\"wait_timeout_ms\":60000,\"request_id\":\"r1\"}";
-    struct client *b = waiter(body);
-    struct client *again = waiter(body);
+    struct http_client *b = waiter(body);
+    struct http_client *again = waiter(body);
     expect_reply(b, 200, "acquired=false reason=\"superseded\"");
     client_close(b);
     world_run(&world);
@@ -191,7 +192,7 @@ static void the_newer_connection_counts(void **state)
 
 static void an_id_with_another_body_is_refused(void **state)
 {
-    struct client *a = holder("a");
+    struct http_client *a = holder("a");
     expect(a, "POST", "/api/v1/locks/m/acquire", "{\"client_id\":\"a\",\"request_id\":\"r\"}", 200,
            "acquired=true");
     expect(a, "POST", "/api/v1/locks/m/acquire",
@@ -210,7 +211,7 @@ static void an_id_with_another_body_is_refused(void **state)
 
 static void a_grant_whose_answer_is_not_written_is_released(void **state)
 {
-    struct client *b = world_client(&world, false);
+    struct http_client *b = world_client(&world, false);
     b->is_deaf = true;
     (void)client_request_to(b, "POST", TARGET, "{\"client_id\":\"b\"}");
     assert_int_equal(look().holders, 1);
@@ -218,8 +219,8 @@ static void a_grant_whose_answer_is_not_written_is_released(void **state)
     world_run(&world);
     assert_int_equal(look().holders, 0);
     /* The same after a wait. */
-    struct client *a = holder("a");
-    struct client *d = waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":-1}");
+    struct http_client *a = holder("a");
+    struct http_client *d = waiter("{\"client_id\":\"d\",\"wait_timeout_ms\":-1}");
     d->is_deaf = true;
     release(a, "a", 3072);
     assert_int_equal(look().holders, 1);
@@ -230,13 +231,13 @@ static void a_grant_whose_answer_is_not_written_is_released(void **state)
 
 static void a_grant_whose_answer_is_written_stays(void **state)
 {
-    struct client *b = world_client(&world, false);
+    struct http_client *b = world_client(&world, false);
     expect(b, "POST", TARGET, "{\"client_id\":\"b\"}", 200, "acquired=true");
     client_close(b);
     world_run(&world);
     assert_int_equal(look().holders, 1);
     /* Partly written is not written. */
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     c->is_deaf = true;
     (void)client_request_to(c, "POST", "/api/v1/locks/m/acquire", "{\"client_id\":\"c\"}");
     http_conn_written(c->conn, http_conn_output(c->conn).len - 1);
@@ -248,20 +249,20 @@ static void a_grant_whose_answer_is_written_stays(void **state)
 
 static void a_grant_that_can_be_asked_for_again_is_kept(void **state)
 {
-    struct client *b = world_client(&world, false);
+    struct http_client *b = world_client(&world, false);
     const char *body = "{\"client_id\":\"b\",\"request_id\":\"r\"}";
     b->is_deaf = true;
     (void)client_request_to(b, "POST", TARGET, body);
     client_close(b);
     world_run(&world);
     assert_int_equal(look().holders, 1);
-    struct client *again = world_client(&world, false);
+    struct http_client *again = world_client(&world, false);
     expect(again, "POST", TARGET, body, 200, "acquired=true fencing_token=2048 replayed=true");
 }
 
 static void who_goes_while_the_answer_is_under_way_leaves_nothing_behind(void **state)
 {
-    struct client *b = world_client(&world, false);
+    struct http_client *b = world_client(&world, false);
     world.gateway.is_held = true;
     (void)client_request_to(b, "POST", TARGET, "{\"client_id\":\"b\"}"); /* will be granted */
     client_close(b);
@@ -270,7 +271,7 @@ static void who_goes_while_the_answer_is_under_way_leaves_nothing_behind(void **
     assert_int_equal(world.gateway.submitted[COMMAND_RELEASE], 1);
     assert_int_equal(look().holders, 0);
     (void)holder("a");
-    struct client *d = world_client(&world, false);
+    struct http_client *d = world_client(&world, false);
     world.gateway.is_held = true;
     (void)client_request_to(d, "POST", TARGET, "{\"client_id\":\"d\",\"wait_timeout_ms\":-1}");
     client_close(d);
@@ -283,7 +284,7 @@ static void who_goes_while_the_answer_is_under_way_leaves_nothing_behind(void **
 static void a_cancel_that_comes_too_late_becomes_a_release(void **state)
 {
     (void)holder("a");
-    struct client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":-1}");
+    struct http_client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":-1}");
     world.gateway.is_held = true;
     client_close(b);
     world_run(&world);
@@ -302,7 +303,7 @@ static void a_cancel_that_comes_too_late_becomes_a_release(void **state)
 static void errands_are_tried_until_they_are_done(void **state)
 {
     (void)holder("a");
-    struct client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":-1}");
+    struct http_client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":-1}");
     world.gateway.fails = HF_UNAVAILABLE;
     client_close(b);
     world_pass(&world, 5000);

@@ -4,9 +4,9 @@
 
 #include "service/state.h"
 
-static struct client *watch(const char *target, const char *last_id)
+static struct http_client *watch(const char *target, const char *last_id)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     char text[300];
     (void)snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: t\r\n%s%s%s\r\n", target,
                    last_id == NULL ? "" : "Last-Event-ID: ", last_id == NULL ? "" : last_id,
@@ -15,7 +15,7 @@ static struct client *watch(const char *target, const char *last_id)
     return c;
 }
 
-static void act(struct client *c, const char *what, const char *name, uint64_t token)
+static void act(struct http_client *c, const char *what, const char *name, uint64_t token)
 {
     char target[100];
     char body[100];
@@ -29,7 +29,7 @@ static void act(struct client *c, const char *what, const char *name, uint64_t t
     reply_free(&r);
 }
 
-static void free_client(struct client *c)
+static void free_client(struct http_client *c)
 {
     client_close(c);
     free(c->got);
@@ -50,7 +50,7 @@ static void last_id(const char *text, char out[64])
     }
 }
 
-static void expect_text(struct client *c, const char *expected)
+static void expect_text(struct http_client *c, const char *expected)
 {
     char *text = client_stream(c);
     if (strcmp(text, expected) != 0) {
@@ -63,9 +63,9 @@ static void expect_text(struct client *c, const char *expected)
 
 static void events_come_as_they_happen(void **state)
 {
-    struct client *c = world_client(&world, false);
-    struct client *all = watch("/api/v1/watch", NULL);
-    struct client *some = watch("/api/v1/watch?prefix=job%2F", NULL);
+    struct http_client *c = world_client(&world, false);
+    struct http_client *all = watch("/api/v1/watch", NULL);
+    struct http_client *some = watch("/api/v1/watch?prefix=job%2F", NULL);
     assert_non_null(strstr((char *)all->got, "Content-Type: text/event-stream\r\n"));
     assert_non_null(strstr((char *)all->got, "Cache-Control: no-store\r\n"));
     expect_text(all, "id: 11-4294967295\nevent: ready\ndata: {}\n\n");
@@ -92,7 +92,7 @@ static void events_come_as_they_happen(void **state)
 
 static void a_stream_shows_that_it_is_alive(void **state)
 {
-    struct client *c = watch("/api/v1/watch", NULL);
+    struct http_client *c = watch("/api/v1/watch", NULL);
     free(client_stream(c));
     world_pass(&world, 14999);
     expect_text(c, "");
@@ -109,11 +109,11 @@ static void a_stream_shows_that_it_is_alive(void **state)
 
 static void an_old_client_gets_its_stream_without_chunks(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     client_send(c, "GET /api/v1/watch HTTP/1.0\r\n\r\n");
     const char *end = strstr((char *)c->got, "\r\n\r\n");
     assert_string_equal(end + 4, "id: 11-4294967295\nevent: ready\ndata: {}\n\n");
-    struct client *head = world_client(&world, false);
+    struct http_client *head = world_client(&world, false);
     client_send(head, "HEAD /api/v1/watch HTTP/1.1\r\nHost: t\r\n\r\n");
     assert_non_null(strstr((char *)head->got, "Content-Length: 0\r\n"));
     assert_non_null(head->conn);
@@ -123,9 +123,9 @@ static void an_old_client_gets_its_stream_without_chunks(void **state)
 
 static void a_stream_is_resumed_without_a_gap_or_a_double(void **state)
 {
-    struct client *c = world_client(&world, false);
-    struct client *whole = watch("/api/v1/watch?prefix=n", NULL);
-    struct client *broken = watch("/api/v1/watch?prefix=n", NULL);
+    struct http_client *c = world_client(&world, false);
+    struct http_client *whole = watch("/api/v1/watch?prefix=n", NULL);
+    struct http_client *broken = watch("/api/v1/watch?prefix=n", NULL);
     free(client_stream(whole));
     char id[64] = "";
     size_t used = 0;
@@ -174,8 +174,8 @@ static void a_stream_is_resumed_without_a_gap_or_a_double(void **state)
 
 static void who_comes_too_late_starts_over(void **state)
 {
-    struct client *c = world_client(&world, false);
-    struct client *first = watch("/api/v1/watch", NULL);
+    struct http_client *c = world_client(&world, false);
+    struct http_client *first = watch("/api/v1/watch", NULL);
     char id[64];
     char *text = client_stream(first);
     last_id(text, id);
@@ -186,7 +186,7 @@ static void who_comes_too_late_starts_over(void **state)
         (void)snprintf(name, sizeof(name), "n%d", (int)i);
         act(c, "acquire", name, 0);
     }
-    struct client *late = watch("/api/v1/watch?prefix=n29", id);
+    struct http_client *late = watch("/api/v1/watch?prefix=n29", id);
     act(c, "release", "n299", 2048 + UINT64_C(299) * 1024);
     text = client_stream(late);
     if (strncmp(text, "event: reset\ndata: {}\n\n", 23) != 0) {
@@ -204,7 +204,7 @@ static void who_comes_too_late_starts_over(void **state)
     assert_true(released > listed);
     free(text);
     struct reply r;
-    struct client *strict = watch("/api/v1/watch?reset=false", id);
+    struct http_client *strict = watch("/api/v1/watch?reset=false", id);
     r = client_reply(strict);
     assert_int_equal(r.status, 410);
     expect_json(r.body, "error.code=\"events_trimmed\"");
@@ -218,11 +218,11 @@ static void who_comes_too_late_starts_over(void **state)
         expect_json(r.body, "error.code=\"field_range\"");
         reply_free(&r);
     }
-    struct client *future = watch("/api/v1/watch?last_event_id=999999-0", NULL);
+    struct http_client *future = watch("/api/v1/watch?last_event_id=999999-0", NULL);
     text = client_stream(future);
     assert_int_equal(strncmp(text, "event: reset\n", 13), 0); /* of another life of this cluster */
     free(text);
-    struct client *wants = watch("/api/v1/watch?list=true&prefix=n1", NULL);
+    struct http_client *wants = watch("/api/v1/watch?list=true&prefix=n1", NULL);
     text = client_stream(wants);
     assert_int_equal(strncmp(text, "event: reset\n", 13), 0);
     assert_non_null(strstr(text, "\"name\":\"n199\""));
@@ -231,11 +231,11 @@ static void who_comes_too_late_starts_over(void **state)
 
 static void a_listing_that_the_leader_cannot_finish_ends_without_an_id(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     act(c, "acquire", "n1", 0);
     /* The state is there, and then the leader is not, which has the other tier (S10). */
     world.gateway.is_held = true;
-    struct client *w = watch("/api/v1/watch?list=true", NULL);
+    struct http_client *w = watch("/api/v1/watch?list=true", NULL);
     world.gateway.is_held = false;
     assert_true(fake_gateway_deliver(&world.gateway));
     world.gateway.fails = HF_UNAVAILABLE;
@@ -269,8 +269,8 @@ static void a_listing_that_the_leader_cannot_finish_ends_without_an_id(void **st
 
 static void a_slow_reader_is_dropped_with_a_word_and_can_resume(void **state)
 {
-    struct client *c = world_client(&world, false);
-    struct client *slow = watch("/api/v1/watch", NULL);
+    struct http_client *c = world_client(&world, false);
+    struct http_client *slow = watch("/api/v1/watch", NULL);
     free(client_stream(slow));
     slow->is_deaf = true;
     uint64_t count = 0;
@@ -296,7 +296,7 @@ static void a_slow_reader_is_dropped_with_a_word_and_can_resume(void **state)
         seen++;
     }
     free(text);
-    struct client *again = watch("/api/v1/watch", id);
+    struct http_client *again = watch("/api/v1/watch", id);
     text = client_stream(again);
     assert_null(strstr(text, "event: reset\n"));
     for (const char *at = text; (at = strstr(at, "event: granted\n")) != NULL; at++) {
@@ -312,8 +312,8 @@ static void one_that_resumes_from_far_back_is_given_the_time_to_catch_up(void **
     world_close(&world);
     struct service_options options = {.event_bytes = RING};
     world_open(&world, &counted.memory, &options);
-    struct client *c = world_client(&world, false);
-    struct client *first = watch("/api/v1/watch", NULL);
+    struct http_client *c = world_client(&world, false);
+    struct http_client *first = watch("/api/v1/watch", NULL);
     char *text = client_stream(first);
     char id[64];
     last_id(text, id);
@@ -325,7 +325,7 @@ static void one_that_resumes_from_far_back_is_given_the_time_to_catch_up(void **
         (void)snprintf(name, sizeof(name), "n%d", (int)count++);
         act(c, "acquire", name, 0);
     }
-    struct client *again = watch("/api/v1/watch", id);
+    struct http_client *again = watch("/api/v1/watch", id);
     text = client_stream(again);
     assert_null(strstr(text, "event: dropped\n"));
     assert_null(strstr(text, "event: reset\n"));
@@ -339,13 +339,13 @@ static void one_that_resumes_from_far_back_is_given_the_time_to_catch_up(void **
 
 static void a_burst_larger_than_the_ring_starts_everybody_over(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     for (uint64_t i = 0; i < 400; i++) {
         char name[20];
         (void)snprintf(name, sizeof(name), "n%d", (int)i);
         act(c, "acquire", name, 0);
     }
-    struct client *fast = watch("/api/v1/watch", NULL);
+    struct http_client *fast = watch("/api/v1/watch", NULL);
     free(client_stream(fast));
     world_pass(&world, 30000); /* 400 expire in one entry, with two events each */
     char *text = client_stream(fast);
@@ -360,8 +360,8 @@ static void a_burst_larger_than_the_ring_starts_everybody_over(void **state)
 
 static void a_new_state_starts_everybody_over(void **state)
 {
-    struct client *c = world_client(&world, false);
-    struct client *w = watch("/api/v1/watch", NULL);
+    struct http_client *c = world_client(&world, false);
+    struct http_client *w = watch("/api/v1/watch", NULL);
     free(client_stream(w));
     world.gateway.service = NULL;
     act(c, "acquire", "n", 0);
@@ -409,9 +409,9 @@ static void who_follows_the_stream_knows_the_truth(void **state)
 {
     struct random random;
     random_init(&random, "the truth");
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     struct belief belief = {{false}};
-    struct client *w = watch("/api/v1/watch?list=true", NULL);
+    struct http_client *w = watch("/api/v1/watch?list=true", NULL);
     uint64_t tokens[40] = {0};
     char id[64] = "";
     for (int step = 0; step < 3000; step++) {
@@ -476,8 +476,8 @@ static void who_follows_the_stream_knows_the_truth(void **state)
 
 static void an_election_is_observed(void **state)
 {
-    struct client *c = world_client(&world, false);
-    struct client *o = watch("/api/v1/elections/db/observe", NULL);
+    struct http_client *c = world_client(&world, false);
+    struct http_client *o = watch("/api/v1/elections/db/observe", NULL);
     char *text = client_stream(o);
     assert_non_null(strstr(text, "event: leader\ndata: {\"name\":\"db\",\"leader\":null}\n\n"));
     free(text);
@@ -486,7 +486,7 @@ static void an_election_is_observed(void **state)
     expect(c, "POST", "/api/v1/elections/other/campaign", "{\"client_id\":\"a\"}", 200, NULL);
     expect(c, "POST", "/api/v1/elections/db/proclaim",
            "{\"client_id\":\"a\",\"fencing_token\":2048,\"value\":\"v2\"}", 200, NULL);
-    struct client *second = watch("/api/v1/elections/db/observe", NULL);
+    struct http_client *second = watch("/api/v1/elections/db/observe", NULL);
     text = client_stream(second);
     assert_non_null(strstr(text, "\"client_id\":\"a\",\"value\":\"v2\""));
     free(text);
@@ -504,12 +504,12 @@ static void an_election_is_observed(void **state)
 
 static void a_session_is_told_of_its_losses(void **state)
 {
-    struct client *c = world_client(&world, true);
+    struct http_client *c = world_client(&world, true);
     char *id = open_session(c, "{\"client_id\":\"s\",\"ttl_ms\":60000,\"linger_ms\":2000}");
     char target[100];
     char body[100];
     (void)snprintf(target, sizeof(target), "/api/v1/watch?session_id=%s", id);
-    struct client *own = watch(target, NULL);
+    struct http_client *own = watch(target, NULL);
     assert_int_equal(world.gateway.submitted[COMMAND_STREAM_THROUGH], 1);
     (void)snprintf(body, sizeof(body), "{\"session_id\":\"%s\"}", id);
     expect(c, "POST", "/api/v1/locks/n/acquire", body, 200, "acquired=true");
@@ -544,12 +544,12 @@ static void a_session_is_told_of_its_losses(void **state)
 
 static void a_session_whose_stream_broke_at_once_lingers_too(void **state)
 {
-    struct client *c = world_client(&world, false);
+    struct http_client *c = world_client(&world, false);
     char *id = open_session(c, "{\"client_id\":\"s\",\"ttl_ms\":60000,\"linger_ms\":2000}");
     char target[100];
     (void)snprintf(target, sizeof(target), "/api/v1/watch?session_id=%s", id);
     world.gateway.is_held = true;
-    struct client *own = watch(target, NULL);
+    struct http_client *own = watch(target, NULL);
     free_client(own);
     world.gateway.is_held = false;
     world_run(&world);

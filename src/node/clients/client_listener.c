@@ -18,7 +18,7 @@ struct client_listener {
     uint32_t clients;
 };
 
-struct client {
+struct accepted_client {
     struct client_entry entry;
     struct client_listener *listener;
     struct connection *connection;
@@ -27,7 +27,7 @@ struct client {
 
 /* The common operations of service/http/http_api.h and service/resp/api.h. */
 struct protocol {
-    void *(*open)(struct service *s, struct client *client);
+    void *(*open)(struct service *s, struct accepted_client *client);
     void (*receive)(void *conn, struct slice bytes);
     bool (*wants_input)(void *conn);
     void (*end)(void *conn);
@@ -83,13 +83,13 @@ static void on_ready(void *owner);
         name##_written, name##_is_finished, name##_is_idle,     name##_retire, name##_close,  \
     };
 
-static void *http_open(struct service *s, struct client *client)
+static void *http_open(struct service *s, struct accepted_client *client)
 {
     struct http_conn_options options = {.owner = client, .ready = on_ready, .is_operator = true};
     return http_conn_new(s, &options);
 }
 
-static void *resp_open(struct service *s, struct client *client)
+static void *resp_open(struct service *s, struct accepted_client *client)
 {
     struct resp_conn_options options = {
         .owner = client, .ready = on_ready, .address = connection_remote(client->connection)};
@@ -101,7 +101,7 @@ PROTOCOL(resp)
 
 _Static_assert(HTTP_CONN_READ == RESP_CONN_READ, "one loop feeds both");
 
-static const struct protocol *protocol_of(const struct client *client)
+static const struct protocol *protocol_of(const struct accepted_client *client)
 {
     return client->listener->options.protocol == CLIENT_HTTP ? &http_protocol : &resp_protocol;
 }
@@ -115,7 +115,7 @@ static const struct connection_options client_connection = {
 };
 
 /* Schedules pending output for the end of the turn. Closes a finished connection without output. */
-static void look(struct client *client)
+static void look(struct accepted_client *client)
 {
     const struct protocol *p = protocol_of(client);
     if (p->output(client->conn).len > 0) {
@@ -129,7 +129,7 @@ static void look(struct client *client)
 
 static size_t on_bytes(void *owner, struct slice bytes)
 {
-    struct client *client = owner;
+    struct accepted_client *client = owner;
     const struct protocol *p = protocol_of(client);
     size_t used = 0;
     while (used < bytes.len && p->wants_input(client->conn)) {
@@ -143,14 +143,14 @@ static size_t on_bytes(void *owner, struct slice bytes)
 
 static void on_end(void *owner)
 {
-    struct client *client = owner;
+    struct accepted_client *client = owner;
     protocol_of(client)->end(client->conn);
     look(client);
 }
 
 static void on_ready(void *owner)
 {
-    struct client *client = owner;
+    struct accepted_client *client = owner;
     if (protocol_of(client)->wants_input(client->conn)) {
         connection_resume(client->connection);
     }
@@ -159,13 +159,13 @@ static void on_ready(void *owner)
 
 static struct slice output(void *owner)
 {
-    struct client *client = owner;
+    struct accepted_client *client = owner;
     return protocol_of(client)->output(client->conn);
 }
 
 static void on_written(void *owner, size_t len)
 {
-    struct client *client = owner;
+    struct accepted_client *client = owner;
     protocol_of(client)->written(client->conn, len);
     if (protocol_of(client)->wants_input(client->conn)) {
         connection_resume(client->connection);
@@ -175,7 +175,7 @@ static void on_written(void *owner, size_t len)
 
 static void on_close(void *owner, const char *reason)
 {
-    struct client *client = owner;
+    struct accepted_client *client = owner;
     struct client_listener *l = client->listener;
     journal_note(l->options.journal, DEBUG, CLIENT, "client_disconnected",
                  JOURNAL_TEXT("address", connection_remote(client->connection)),
@@ -196,7 +196,7 @@ static const struct connection_handlers handlers = {
 
 void client_listener_evict(struct client_entry *entry)
 {
-    struct client *client = LIST_OBJECT(entry, struct client, entry);
+    struct accepted_client *client = LIST_OBJECT(entry, struct accepted_client, entry);
     protocol_of(client)->retire(client->conn);
     connection_dismiss(client->connection, "idle, closed in favour of a new connection");
 }
@@ -204,7 +204,7 @@ void client_listener_evict(struct client_entry *entry)
 static void on_accept(void *ctx, struct connection *c)
 {
     struct client_listener *l = ctx;
-    struct client *client = memory_alloc(l->options.net->memory, sizeof(*client));
+    struct accepted_client *client = memory_alloc(l->options.net->memory, sizeof(*client));
     enum client_verdict verdict = client_table_admit(l->options.clients, &client->entry,
                                                      connection_ip(c), client_listener_evict);
     if (verdict != CLIENT_ADMITTED) {

@@ -18,7 +18,7 @@ struct refusals {
     struct buffer body; /* of the answer of HTTP/1.1 */
 };
 
-struct refusal {
+struct refused_connection {
     struct refusals *all;
     struct connection *connection;
 };
@@ -88,7 +88,7 @@ static bool begins_http2(struct slice bytes)
 
 static size_t on_bytes(void *owner, struct slice bytes)
 {
-    struct refusal *refusal = owner;
+    struct refused_connection *refusal = owner;
     struct buffer *out = connection_output(refusal->connection);
     if (begins_http2(bytes)) {
         append_http2(out);
@@ -102,7 +102,7 @@ static size_t on_bytes(void *owner, struct slice bytes)
 static void on_close(void *owner, const char *reason)
 {
     (void)reason;
-    struct refusal *refusal = owner;
+    struct refused_connection *refusal = owner;
     struct refusals *all = refusal->all;
     all->count--;
     memory_free(all->memory, refusal, sizeof(*refusal));
@@ -116,8 +116,8 @@ void refuse(struct refusals *r, struct connection *c, enum refusal_protocol prot
         connection_abort(c, "refused");
         return;
     }
-    struct refusal *refusal = memory_alloc(r->memory, sizeof(*refusal));
-    *refusal = (struct refusal){.all = r, .connection = c};
+    struct refused_connection *refusal = memory_alloc(r->memory, sizeof(*refusal));
+    *refusal = (struct refused_connection){.all = r, .connection = c};
     r->count++;
     connection_start(c, &handlers, refusal);
     if (protocol == REFUSE_RESP) {

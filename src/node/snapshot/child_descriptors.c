@@ -16,7 +16,7 @@
 enum { LISTING_BYTES = 4096, DESCRIPTORS_MAX = 1 << 20 };
 
 /* As getdents64(2) describes it. */
-struct entry {
+struct directory_entry {
     uint64_t inode;
     int64_t next;
     uint16_t len;
@@ -45,7 +45,7 @@ static int number_of(const char *name)
  * none. */
 static bool close_listed(int keep)
 {
-    _Alignas(struct entry) char listing[LISTING_BYTES];
+    _Alignas(struct directory_entry) char listing[LISTING_BYTES];
     int folder = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0) {
         return false;
@@ -53,7 +53,8 @@ static bool close_listed(int keep)
     long got;
     while ((got = syscall(SYS_getdents64, folder, listing, sizeof(listing))) > 0) {
         for (long at = 0; at < got;) {
-            const struct entry *entry = (const struct entry *)(const void *)(listing + at);
+            const struct directory_entry *entry =
+                (const struct directory_entry *)(const void *)(listing + at);
             int number = number_of(entry->name);
             if (number >= 0 && number != keep && number != folder) {
                 (void)close(number);

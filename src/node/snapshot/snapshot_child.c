@@ -25,11 +25,11 @@ enum {
     GIVE_WAY_MAX_NS = 20000000,
 };
 
-enum phase { IDLE, WRITING, NAMING, PAUSING };
+enum snapshot_child_phase { IDLE, WRITING, NAMING, PAUSING };
 
 struct snapshot_child {
     struct snapshot_child_options options;
-    enum phase phase;
+    enum snapshot_child_phase phase;
     uv_signal_t signal;
     uv_timer_t pause;
     pid_t pid;
@@ -40,7 +40,7 @@ struct snapshot_child {
     uint32_t pause_ms;
     bool cancelled; /* while the log thread names the file, which cannot be interrupted */
     bool stopped;
-    struct pinned {
+    struct pinned_snapshot {
         uint64_t index;
         uint64_t term;
     } newest, previous; /* `previous` is kept: a follower may be about to fetch it */
@@ -51,7 +51,7 @@ struct snapshot_child {
 
 /* The syncs of the log wait for the child's writes. So the child pauses after each piece for as
  * long as the piece took, which leaves the log at least half of the disk time. */
-struct writing {
+struct child_writer {
     struct snapshot_output *output;
     size_t since_pause;
     uint64_t began_ns;
@@ -64,7 +64,7 @@ static uint64_t monotonic_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static void pause_after_piece(struct writing *w)
+static void pause_after_piece(struct child_writer *w)
 {
     uint64_t took_ns = monotonic_ns() - w->began_ns;
     struct timespec pause = {
@@ -78,7 +78,7 @@ static void pause_after_piece(struct writing *w)
 static bool put(void *ctx, const void *data, size_t len)
 {
     struct problem problem;
-    struct writing *w = ctx;
+    struct child_writer *w = ctx;
     enum storage_status status = snapshot_output_put(w->output, data, len, &problem);
     if (status != STORAGE_OK) {
         _exit(status == STORAGE_FULL ? EXIT_FULL : EXIT_FAILED);
@@ -100,7 +100,7 @@ static _Noreturn void child(struct snapshot_output *output, const struct core *c
     (void)setpriority(PRIO_PROCESS, 0, 10); /* requests have priority */
     child_descriptors_close(disk_posix_descriptor(snapshot_output_file(output)));
     struct problem problem;
-    struct writing writing = {.output = output, .began_ns = monotonic_ns()};
+    struct child_writer writing = {.output = output, .began_ns = monotonic_ns()};
     if (!snapshot_write(core, put, &writing)) {
         _exit(EXIT_FAILED);
     }
@@ -148,9 +148,9 @@ static enum storage_status name_file(void *ctx, struct problem *problem)
         snapshots_unpin(all, s->previous.index, s->previous.term);
     }
     s->previous = s->newest;
-    s->newest = (struct pinned){s->index, s->term};
+    s->newest = (struct pinned_snapshot){s->index, s->term};
     if (!snapshots_pin(all, s->newest.index, s->newest.term)) {
-        s->newest = (struct pinned){0, 0};
+        s->newest = (struct pinned_snapshot){0, 0};
     }
     return snapshots_prune(all, problem);
 }

@@ -15,11 +15,11 @@ enum {
     KEEP_MS = 60000, /* how long the bytes of an abandoned snapshot are kept */
 };
 
-enum phase { IDLE, RECEIVING, INSTALLING };
+enum snapshot_fetch_phase { IDLE, RECEIVING, INSTALLING };
 
 struct snapshot_fetch {
     struct snapshot_fetch_options options;
-    enum phase phase;
+    enum snapshot_fetch_phase phase;
     uint64_t peer;
     uint64_t index;
     uint64_t term;

@@ -97,7 +97,7 @@ void rpc_reset_fence(struct api_request *x, const void *message)
 
 /* ---- the audit log ---- */
 
-struct trail {
+struct audit_rows {
     struct api_request *x;
     Holdfast__V1__AuditResponse *out;
     uint32_t count;
@@ -105,7 +105,7 @@ struct trail {
 
 static void on_record(void *ctx, const struct audit_view *a)
 {
-    struct trail *trail = ctx;
+    struct audit_rows *trail = ctx;
     const struct service *s = trail->x->service;
     struct slice wanted = trail->x->name;
     trail->count++;
@@ -131,7 +131,7 @@ static void on_record(void *ctx, const struct audit_view *a)
 static void render_audit(struct api_request *x, const struct result *r, struct json_writer *w)
 {
     Holdfast__V1__AuditResponse out = HOLDFAST__V1__AUDIT_RESPONSE__INIT;
-    struct trail trail = {.x = x, .out = &out};
+    struct audit_rows trail = {.x = x, .out = &out};
     rpc_render_begin(x->service);
     out.records = rpc_alloc(x->service, (size_t)x->page.limit * sizeof(*out.records));
     uint64_t next = view_audit(service_core(x->service), x->page.cursor, (uint32_t)x->page.limit,

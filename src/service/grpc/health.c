@@ -3,7 +3,7 @@
 
 #include "service/grpc/rpc.h"
 
-typedef Grpc__Health__V1__HealthCheckResponse Response;
+typedef Grpc__Health__V1__HealthCheckResponse HealthResponse;
 #define STATUS(word) GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__##word
 
 static bool is_serving(const struct service *s)
@@ -33,7 +33,7 @@ static bool is_service(const char *name)
 
 static void render_health(struct api_request *x, const struct result *r, struct json_writer *w)
 {
-    Response out = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
+    HealthResponse out = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
     out.status = is_serving(x->service) ? STATUS(SERVING) : STATUS(NOT_SERVING);
     rpc_put(x, &out.base);
 }
@@ -52,7 +52,7 @@ void rpc_health(struct api_request *x, const void *message)
 
 static void send_status(struct api_request *x)
 {
-    Response out = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
+    HealthResponse out = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
     out.status = is_serving(x->service) ? STATUS(SERVING) : STATUS(NOT_SERVING);
     rpc_send(x, &out.base);
 }
@@ -63,7 +63,7 @@ void rpc_health_watch(struct api_request *x, const void *message)
     struct service *s = x->service;
     rpc_stream(x);
     if (!is_service(m->service)) { /* the standard requires to keep the watch open */
-        Response out = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
+        HealthResponse out = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
         out.status = STATUS(SERVICE_UNKNOWN);
         rpc_send(x, &out.base);
         return;

@@ -108,14 +108,14 @@ void rpc_list(struct api_request *x, const void *message)
 
 /* ---- Show ---- */
 
-struct showing {
+struct lock_rows {
     struct rows holders;
     struct rows waiters;
 };
 
 static void on_grant(void *ctx, const struct grant_view *g)
 {
-    struct showing *show = ctx;
+    struct lock_rows *show = ctx;
     struct api_request *x = show->holders.x;
     const struct service *s = x->service;
     Holdfast__V1__HolderInfo *out = rpc_alloc(s, sizeof(*out));
@@ -137,7 +137,7 @@ static void on_grant(void *ctx, const struct grant_view *g)
 
 static void on_waiter(void *ctx, const struct waiter_view *waiter)
 {
-    struct showing *show = ctx;
+    struct lock_rows *show = ctx;
     struct api_request *x = show->waiters.x;
     const struct service *s = x->service;
     Holdfast__V1__WaiterInfo *out = rpc_alloc(s, sizeof(*out));
@@ -160,7 +160,7 @@ static void on_waiter(void *ctx, const struct waiter_view *waiter)
 static void render_show(struct api_request *x, const struct result *r, struct json_writer *w)
 {
     struct lock_view lock;
-    struct showing show = {.holders = {.x = x}, .waiters = {.x = x}};
+    struct lock_rows show = {.holders = {.x = x}, .waiters = {.x = x}};
     Holdfast__V1__ShowResponse out = HOLDFAST__V1__SHOW_RESPONSE__INIT;
     list_show(x, &lock);
     rpc_render_begin(x->service);

@@ -255,7 +255,7 @@ bool rpc_page(struct api_request *x, uint32_t limit, const char *cursor, bool st
         api_request_fail(x, HF_FIELD_RANGE, "limit: must be at most 1,000");
         return false;
     }
-    x->page =
-        (struct page){.cursor = value, .limit = limit == 0 ? LIMIT_PAGE : limit, .is_stale = stale};
+    x->page = (struct list_page){
+        .cursor = value, .limit = limit == 0 ? LIMIT_PAGE : limit, .is_stale = stale};
     return true;
 }

@@ -6,8 +6,8 @@
 #include "service/grpc/descriptors.h"
 #include "service/grpc/rpc.h"
 
-typedef Grpc__Reflection__V1alpha__ServerReflectionRequest Request;
-typedef Grpc__Reflection__V1alpha__ServerReflectionResponse Response;
+typedef Grpc__Reflection__V1alpha__ServerReflectionRequest ReflectionRequest;
+typedef Grpc__Reflection__V1alpha__ServerReflectionResponse ReflectionResponse;
 
 /* Field numbers of FileDescriptorSet, FileDescriptorProto, DescriptorProto and so on. */
 enum {
@@ -129,7 +129,7 @@ static bool find_file(struct slice wanted, bool by_name, struct slice *out)
 
 /* ---- answers ---- */
 
-static void put_error(struct api_request *x, Response *out, const char *message)
+static void put_error(struct api_request *x, ReflectionResponse *out, const char *message)
 {
     Grpc__Reflection__V1alpha__ErrorResponse error =
         GRPC__REFLECTION__V1ALPHA__ERROR_RESPONSE__INIT;
@@ -141,7 +141,8 @@ static void put_error(struct api_request *x, Response *out, const char *message)
     rpc_send(x, &out->base);
 }
 
-static void put_file(struct api_request *x, Response *out, const char *wanted, bool by_name)
+static void put_file(struct api_request *x, ReflectionResponse *out, const char *wanted,
+                     bool by_name)
 {
     struct slice file;
     if (!find_file(slice_of(wanted), by_name, &file)) {
@@ -160,7 +161,7 @@ static void put_file(struct api_request *x, Response *out, const char *wanted, b
 }
 
 /* The services of the method table, each once. Services without a descriptor file are omitted. */
-static void put_services(struct api_request *x, Response *out)
+static void put_services(struct api_request *x, ReflectionResponse *out)
 {
     struct service *s = x->service;
     Grpc__Reflection__V1alpha__ServiceResponse rows[SERVICES_MAX];
@@ -193,10 +194,10 @@ static void put_services(struct api_request *x, Response *out)
 
 void rpc_reflection(struct api_request *x, const void *message)
 {
-    const Request *m = message;
-    Response out = GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_RESPONSE__INIT;
+    const ReflectionRequest *m = message;
+    ReflectionResponse out = GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_RESPONSE__INIT;
     out.valid_host = m->host;
-    out.original_request = (Request *)(uintptr_t)m;
+    out.original_request = (ReflectionRequest *)(uintptr_t)m;
     if (!stream_of(x)->http2.is_begun) {
         rpc_stream(x);
     }

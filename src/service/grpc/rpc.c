@@ -9,28 +9,28 @@ enum { MESSAGE_TEXT = 1024, STATUS_TEXT = 4 };
 
 static const char content_type[] = "application/grpc+proto";
 
-struct heads {
+struct rpc_headers {
     struct http2_header at[10];
     size_t count;
     char status[STATUS_TEXT];
     char message[MESSAGE_TEXT];
 };
 
-static void add(struct heads *heads, const char *name, struct slice value)
+static void add(struct rpc_headers *heads, const char *name, struct slice value)
 {
     if (value.len > 0) {
         heads->at[heads->count++] = (struct http2_header){slice_of(name), value};
     }
 }
 
-static void add_head(struct heads *heads, struct service *s)
+static void add_head(struct rpc_headers *heads, struct service *s)
 {
     add(heads, ":status", slice_of("200"));
     add(heads, "content-type", slice_make(content_type, sizeof(content_type) - 1));
     add(heads, "holdfast-leader", conn_leader(s));
 }
 
-static void add_error(struct heads *heads, struct api_request *x, enum hf_error error,
+static void add_error(struct rpc_headers *heads, struct api_request *x, enum hf_error error,
                       const char *message)
 {
     (void)snprintf(heads->status, sizeof(heads->status), "%u",
@@ -62,7 +62,7 @@ void rpc_finish(struct api_request *x, enum hf_error error, const char *message)
 {
     struct stream *stream = stream_of(x);
     struct http2 *http2 = stream->conn->http2;
-    struct heads heads;
+    struct rpc_headers heads;
     heads.count = 0;
     rpc_over(stream);
     stream_answered(stream, NULL);
@@ -89,7 +89,7 @@ static void transport_answer(struct api_request *x, const struct answer *answer)
         rpc_finish(x, answer->error, answer->message);
         return;
     }
-    struct heads heads;
+    struct rpc_headers heads;
     heads.count = 0;
     add_head(&heads, x->service);
     stream_answered(stream, answer->pending);
@@ -100,7 +100,7 @@ static void transport_answer(struct api_request *x, const struct answer *answer)
 static void transport_stream(struct api_request *x)
 {
     struct stream *stream = stream_of(x);
-    struct heads heads;
+    struct rpc_headers heads;
     heads.count = 0;
     add_head(&heads, x->service);
     stream_set_state(stream, STREAM_OPEN);

@@ -90,14 +90,14 @@ uint64_t *session_call_stream(struct service *s, struct id session, uint64_t str
 
 /* ---- messages to the client ---- */
 
-typedef Holdfast__V1__SessionResponse Response;
+typedef Holdfast__V1__SessionResponse StreamResponse;
 
 static bool is_stalled(const struct session_call *call)
 {
     return call->x->transport->backlog(call->x) > BACKLOG_MAX;
 }
 
-static void send_message(struct session_call *call, const Response *response)
+static void send_message(struct session_call *call, const StreamResponse *response)
 {
     if (call->state == SESSION_OPENING || call->state == SESSION_REGISTERING) {
         struct buffer *scratch = &call->service->scratch;
@@ -116,7 +116,7 @@ static void send_message(struct session_call *call, const Response *response)
 static void end_with(struct session_call *call, const char *how)
 {
     struct api_request *x = call->x;
-    Response response = HOLDFAST__V1__SESSION_RESPONSE__INIT;
+    StreamResponse response = HOLDFAST__V1__SESSION_RESPONSE__INIT;
     Holdfast__V1__SessionResponse__Closed closed = HOLDFAST__V1__SESSION_RESPONSE__CLOSED__INIT;
     closed.how = (char *)(uintptr_t)how;
     response.response_case = HOLDFAST__V1__SESSION_RESPONSE__RESPONSE_CLOSED;
@@ -132,7 +132,7 @@ static void end_with(struct session_call *call, const char *how)
 static void send_opened(struct session_call *call)
 {
     struct service *s = call->service;
-    Response response = HOLDFAST__V1__SESSION_RESPONSE__INIT;
+    StreamResponse response = HOLDFAST__V1__SESSION_RESPONSE__INIT;
     Holdfast__V1__SessionResponse__Opened opened = HOLDFAST__V1__SESSION_RESPONSE__OPENED__INIT;
     rpc_render_begin(s);
     opened.session_id = rpc_id(s, call->id);
@@ -150,7 +150,7 @@ static void send_opened(struct session_call *call)
 static void send_alive(struct session_call *call)
 {
     struct service *s = call->service;
-    Response response = HOLDFAST__V1__SESSION_RESPONSE__INIT;
+    StreamResponse response = HOLDFAST__V1__SESSION_RESPONSE__INIT;
     Holdfast__V1__SessionResponse__Alive alive = HOLDFAST__V1__SESSION_RESPONSE__ALIVE__INIT;
     rpc_render_begin(s);
     alive.number = call->number;
@@ -166,7 +166,7 @@ static void send_notice(struct session_call *call, Holdfast__V1__SessionResponse
                         const struct event *e)
 {
     struct service *s = call->service;
-    Response response = HOLDFAST__V1__SESSION_RESPONSE__INIT;
+    StreamResponse response = HOLDFAST__V1__SESSION_RESPONSE__INIT;
     Holdfast__V1__SessionResponse__Notice notice = HOLDFAST__V1__SESSION_RESPONSE__NOTICE__INIT;
     rpc_render_begin(s);
     notice.news = notice_kind;

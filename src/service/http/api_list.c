@@ -99,20 +99,20 @@ uint64_t list_sessions(struct api_request *x, view_session_fn on, void *ctx)
     return list_next(memory_page_sessions(x->service->looked, on, ctx));
 }
 
-struct listing {
+struct lock_listing {
     struct json_writer *w;
     struct api_request *x;
 };
 
 static void on_lock(void *ctx, const struct lock_view *lock)
 {
-    struct listing *l = ctx;
+    struct lock_listing *l = ctx;
     list_lock_row(l->w, l->x->service, lock);
 }
 
 static void render_list(struct api_request *x, const struct result *r, struct json_writer *w)
 {
-    struct listing l = {w, x};
+    struct lock_listing l = {w, x};
     json_put_open(w, "locks", '[');
     uint64_t next = list_locks(x, on_lock, &l);
     json_write_close(w);
@@ -131,7 +131,7 @@ void api_lock_list(struct api_request *x)
 
 /* ---- one name ---- */
 
-struct showing {
+struct lock_details {
     struct json_writer *w;
     struct api_request *x;
     bool is_election;
@@ -141,7 +141,7 @@ struct showing {
 
 static void on_grant(void *ctx, const struct grant_view *g)
 {
-    struct showing *show = ctx;
+    struct lock_details *show = ctx;
     struct json_writer *w = show->w;
     struct api_request *x = show->x;
     json_write_open(w, '{');
@@ -169,7 +169,7 @@ static void on_grant(void *ctx, const struct grant_view *g)
     json_write_close(w);
 }
 
-static void begin_waiters(struct showing *show)
+static void begin_waiters(struct lock_details *show)
 {
     if (!show->in_waiters) {
         json_write_close(show->w);
@@ -180,7 +180,7 @@ static void begin_waiters(struct showing *show)
 
 static void on_waiter(void *ctx, const struct waiter_view *waiter)
 {
-    struct showing *show = ctx;
+    struct lock_details *show = ctx;
     struct json_writer *w = show->w;
     struct api_request *x = show->x;
     begin_waiters(show);
@@ -230,7 +230,7 @@ void list_holders(struct api_request *x, const struct lock_view *lock, uint32_t 
 static void render_show(struct api_request *x, const struct result *r, struct json_writer *w)
 {
     struct lock_view lock;
-    struct showing show = {.w = w, .x = x};
+    struct lock_details show = {.w = w, .x = x};
     list_show(x, &lock);
     list_lock_members(w, x->service, &lock);
     json_put_open(w, "holders", '[');

@@ -165,7 +165,7 @@ void api_revoke(struct api_request *x)
 
 /* ---- the audit log ---- */
 
-struct trail {
+struct audit_listing {
     struct api_request *x;
     struct json_writer *w;
     uint32_t count;
@@ -173,7 +173,7 @@ struct trail {
 
 static void on_record(void *ctx, const struct audit_view *a)
 {
-    struct trail *trail = ctx;
+    struct audit_listing *trail = ctx;
     struct json_writer *w = trail->w;
     trail->count++;
     if (a->tenant != trail->x->tenant) {
@@ -198,7 +198,7 @@ static void on_record(void *ctx, const struct audit_view *a)
 
 static void render_audit(struct api_request *x, const struct result *r, struct json_writer *w)
 {
-    struct trail trail = {.x = x, .w = w};
+    struct audit_listing trail = {.x = x, .w = w};
     json_put_open(w, "records", '[');
     uint64_t next = view_audit(service_core(x->service), x->page.cursor, (uint32_t)x->page.limit,
                                on_record, &trail);

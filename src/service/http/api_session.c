@@ -129,14 +129,14 @@ static void put_session(struct api_request *x, const struct session_view *sessio
     reply_put_metadata(w, session->metadata);
 }
 
-struct listing {
+struct session_listing {
     struct api_request *x;
     struct json_writer *w;
 };
 
 static void on_session(void *ctx, const struct session_view *session)
 {
-    struct listing *l = ctx;
+    struct session_listing *l = ctx;
     if (session->is_private && !l->x->page.is_private) {
         return;
     }
@@ -147,7 +147,7 @@ static void on_session(void *ctx, const struct session_view *session)
 
 static void render_list(struct api_request *x, const struct result *r, struct json_writer *w)
 {
-    struct listing l = {x, w};
+    struct session_listing l = {x, w};
     json_put_open(w, "sessions", '[');
     uint64_t next = list_sessions(x, on_session, &l);
     json_write_close(w);

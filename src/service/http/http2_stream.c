@@ -156,7 +156,7 @@ void stream_answered(struct stream *stream, struct pending_request *pending)
 
 /* ---- the transport ---- */
 
-struct heads {
+struct http2_response_headers {
     struct http2_header at[12];
     size_t count;
     char status[4];
@@ -164,14 +164,15 @@ struct heads {
     char retry[12];
 };
 
-static void add(struct heads *heads, const char *name, struct slice value)
+static void add(struct http2_response_headers *heads, const char *name, struct slice value)
 {
     if (value.len > 0) {
         heads->at[heads->count++] = (struct http2_header){slice_of(name), value};
     }
 }
 
-static void furnish(struct heads *heads, struct service *s, int status, const char *content_type)
+static void furnish(struct http2_response_headers *heads, struct service *s, int status,
+                    const char *content_type)
 {
     heads->count = 0;
     (void)snprintf(heads->status, sizeof(heads->status), "%03u", (unsigned)status % 1000);
@@ -186,7 +187,7 @@ static void furnish(struct heads *heads, struct service *s, int status, const ch
 static void transport_answer(struct api_request *x, const struct answer *answer)
 {
     struct stream *stream = stream_of(x);
-    struct heads heads;
+    struct http2_response_headers heads;
     furnish(&heads, x->service, answer->status, answer->content_type);
     if (answer->retry_after_s > 0) {
         (void)snprintf(heads.retry, sizeof(heads.retry), "%" PRIu32, answer->retry_after_s);
@@ -214,7 +215,7 @@ static void transport_answer(struct api_request *x, const struct answer *answer)
 static void transport_stream(struct api_request *x)
 {
     struct stream *stream = stream_of(x);
-    struct heads heads;
+    struct http2_response_headers heads;
     furnish(&heads, x->service, 200, "text/event-stream");
     add(&heads, "cache-control", slice_of("no-store"));
     stream_set_state(stream, STREAM_OPEN);
@@ -225,7 +226,7 @@ static void transport_stream(struct api_request *x)
 static void transport_long_answer(struct api_request *x, const struct long_answer *answer)
 {
     struct stream *stream = stream_of(x);
-    struct heads heads;
+    struct http2_response_headers heads;
     furnish(&heads, x->service, 200, answer->content_type);
     (void)snprintf(heads.length, sizeof(heads.length), "%" PRIu64, answer->bytes);
     add(&heads, "content-length", slice_of(heads.length));

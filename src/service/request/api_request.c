@@ -19,7 +19,7 @@ void api_request_init(struct api_request *x, struct service *s,
     x->route = NULL;
     x->name = slice_make(NULL, 0);
     x->id = (struct id){0, 0};
-    x->page = (struct page){.limit = LIMIT_PAGE};
+    x->page = (struct list_page){.limit = LIMIT_PAGE};
     x->request_id[0] = '\0';
     x->kept_first = 0;
     x->now = false;
@@ -379,7 +379,7 @@ static enum hf_error read_flag(struct api_request *x, const char *key, bool *out
 /* The parameters that lists and reads share. */
 static enum hf_error read_page(struct api_request *x, struct fault *fault)
 {
-    struct page *p = &x->page;
+    struct list_page *p = &x->page;
     enum hf_error error =
         uri_query_number(x->parameters, "limit", 1, LIMIT_PAGE_MAX, &p->limit, fault);
     if (error == HF_OK) {

@@ -67,7 +67,7 @@ typedef void (*render_fn)(struct api_request *x, const struct result *result,
                           struct json_writer *w);
 
 /* The page of a list that is requested. */
-struct page {
+struct list_page {
     uint64_t cursor;
     uint64_t limit;
     bool is_private; /* include private sessions */
@@ -97,7 +97,7 @@ struct api_request {
     struct slice name; /* from the path, or the prefix of a list; stored in name_bytes */
     uint8_t name_bytes[LIMIT_NAME];
     struct id id; /* of the session or the lease in the path */
-    struct page page;
+    struct list_page page;
     char request_id[LIMIT_REQUEST_ID + 1]; /* to retry with; "": none */
     struct buffer kept;                    /* strings that the answer repeats */
     size_t kept_first;                     /* length of the first of them */

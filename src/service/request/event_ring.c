@@ -2,7 +2,7 @@
  * A record that does not fit before the end of the buffer starts at offset 0. */
 #include "service/request/event_ring.h"
 
-struct record {
+struct event_record {
     uint32_t size;  /* with its strings, a multiple of 8 */
     uint32_t skips; /* 1: holds no event, only fills the end of the buffer */
     struct event event;
@@ -11,7 +11,7 @@ struct record {
 
 static size_t record_size(const struct event *e)
 {
-    size_t size = sizeof(struct record);
+    size_t size = sizeof(struct event_record);
 #define ADD_LENGTH(name) size += e->name.len;
 #define F(role, since, type, name, limit) FIELD_SLICE_##type(ADD_LENGTH, name)
     EVENT_FIELDS(F)
@@ -49,14 +49,14 @@ void event_ring_reset(struct event_ring *ring, struct event_id floor)
     ring->floor = floor;
 }
 
-static struct record *record_at(const struct event_ring *ring, uint64_t position)
+static struct event_record *record_at(const struct event_ring *ring, uint64_t position)
 {
-    return (struct record *)(void *)(ring->bytes + position % ring->size);
+    return (struct event_record *)(void *)(ring->bytes + position % ring->size);
 }
 
 static void drop_oldest(struct event_ring *ring)
 {
-    const struct record *r = record_at(ring, ring->head);
+    const struct event_record *r = record_at(ring, ring->head);
     hf_assert(ring->head < ring->tail);
     if (!r->skips) {
         ring->floor = (struct event_id){r->event.index, r->event.ordinal};
@@ -77,7 +77,7 @@ static void make_run(struct event_ring *ring, size_t size)
     size_t left = ring->size - ring->tail % ring->size;
     if (left < size) {
         free_space(ring, left);
-        struct record *r = record_at(ring, ring->tail);
+        struct event_record *r = record_at(ring, ring->tail);
         r->size = (uint32_t)left;
         r->skips = 1;
         ring->tail += left;
@@ -90,7 +90,7 @@ void event_ring_add(struct event_ring *ring, const struct event *event)
     size_t size = record_size(event);
     hf_assert(size <= ring->size / 2);
     make_run(ring, size);
-    struct record *r = record_at(ring, ring->tail);
+    struct event_record *r = record_at(ring, ring->tail);
     r->size = (uint32_t)size;
     r->skips = 0;
     r->event = *event;
@@ -112,7 +112,7 @@ bool event_ring_next(const struct event_ring *ring, uint64_t *position, struct e
     if (*position == ring->tail) {
         return false;
     }
-    const struct record *r = record_at(ring, *position);
+    const struct event_record *r = record_at(ring, *position);
     *out = r->event;
     *position += r->size;
     return true;

@@ -11,7 +11,7 @@
 
 enum { FIELD_HEAD = 4 };
 
-struct field {
+struct hash_field {
     struct slice name;
     struct slice value;
     size_t at;  /* where the field begins */
@@ -24,7 +24,7 @@ static size_t length_at(const uint8_t *at)
 }
 
 /* Reads the field at `at`. False: end of the hash, or malformed bytes. */
-static bool next_field(struct slice hash, size_t at, struct field *out)
+static bool next_field(struct slice hash, size_t at, struct hash_field *out)
 {
     if (at > hash.len || hash.len - at < FIELD_HEAD) {
         return false;
@@ -35,12 +35,12 @@ static bool next_field(struct slice hash, size_t at, struct field *out)
         return false;
     }
     const uint8_t *bytes = hash.data + at + FIELD_HEAD;
-    *out = (struct field){slice_make(bytes, name_len), slice_make(bytes + name_len, value_len), at,
-                          at + FIELD_HEAD + name_len + value_len};
+    *out = (struct hash_field){slice_make(bytes, name_len), slice_make(bytes + name_len, value_len),
+                               at, at + FIELD_HEAD + name_len + value_len};
     return true;
 }
 
-static bool find_field(struct slice hash, struct slice name, struct field *out)
+static bool find_field(struct slice hash, struct slice name, struct hash_field *out)
 {
     for (size_t at = 0; next_field(hash, at, out); at = out->end) {
         if (slice_equal(out->name, name)) {
@@ -52,13 +52,13 @@ static bool find_field(struct slice hash, struct slice name, struct field *out)
 
 bool resp_hash_has(struct slice hash, struct slice field)
 {
-    struct field f;
+    struct hash_field f;
     return find_field(hash, field, &f);
 }
 
 static uint32_t count_fields(struct slice hash)
 {
-    struct field f;
+    struct hash_field f;
     uint32_t count = 0;
     for (size_t at = 0; next_field(hash, at, &f); at = f.end) {
         count++;
@@ -90,7 +90,7 @@ void key_hget(struct keyspace *k, const struct slice *args, uint32_t count,
     (void)count;
     struct key *key;
     struct slice hash;
-    struct field f;
+    struct hash_field f;
     if (!open_hash(k, args[1], to, &key, &hash)) {
         return;
     }
@@ -107,7 +107,7 @@ void key_hmget(struct keyspace *k, const struct slice *args, uint32_t count,
 {
     struct key *key;
     struct slice hash;
-    struct field f;
+    struct hash_field f;
     if (!open_hash(k, args[1], to, &key, &hash)) {
         return;
     }
@@ -129,7 +129,7 @@ void key_hgetall(struct keyspace *k, const struct slice *args, uint32_t count,
     (void)count;
     struct key *key;
     struct slice hash;
-    struct field f;
+    struct hash_field f;
     if (!open_hash(k, args[1], to, &key, &hash)) {
         return;
     }
@@ -157,7 +157,7 @@ void key_hexists(struct keyspace *k, const struct slice *args, uint32_t count,
     (void)count;
     struct key *key;
     struct slice hash;
-    struct field f;
+    struct hash_field f;
     if (open_hash(k, args[1], to, &key, &hash)) {
         key->is_compared = true;
         to->integer(to->ctx, find_field(hash, args[2], &f));
@@ -195,7 +195,7 @@ static bool may_change(const struct keyspace *k, const struct key *key, const st
 }
 
 /* Copies `hash` without the field `without` (NULL: completely) and appends another field. */
-static bool make_hash(struct keyspace *k, struct slice hash, const struct field *without,
+static bool make_hash(struct keyspace *k, struct slice hash, const struct hash_field *without,
                       struct slice name, struct slice value, struct slice *out,
                       const struct key_sink *to)
 {
@@ -251,7 +251,7 @@ void key_hset(struct keyspace *k, const struct slice *args, uint32_t count,
         return;
     }
     for (uint32_t i = 2; i < count; i += 2) {
-        struct field f;
+        struct hash_field f;
         bool is_there = find_field(hash, args[i], &f);
         if (!make_hash(k, hash, is_there ? &f : NULL, args[i], args[i + 1], &hash, to)) {
             return;
@@ -272,7 +272,7 @@ void key_hincrby(struct keyspace *k, const struct slice *args, uint32_t count,
     (void)count;
     struct key *key;
     struct slice hash;
-    struct field f;
+    struct hash_field f;
     int64_t by;
     int64_t number = 0;
     char text[24];
@@ -310,7 +310,7 @@ void key_hdel(struct keyspace *k, const struct slice *args, uint32_t count,
         return;
     }
     for (uint32_t i = 2; i < count; i++) {
-        struct field f;
+        struct hash_field f;
         if (!find_field(hash, args[i], &f)) {
             continue;
         }
