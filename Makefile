@@ -23,7 +23,7 @@ bench: all ## run the benchmarks
 
 bench-peers: all ## beside etcd, ZooKeeper, Redis, PostgreSQL: ROUNDS=3 of SECONDS=3; ONLY=, CLIENTS=, NODES= for less
 	@scripts/setup peers
-	@bench/compare --rounds $(or $(ROUNDS),3) --seconds $(or $(SECONDS),3) $(if $(ONLY),--only $(ONLY)) \
+	@bench/compare.py --rounds $(or $(ROUNDS),3) --seconds $(or $(SECONDS),3) $(if $(ONLY),--only $(ONLY)) \
 	    $(if $(CLIENTS),--clients $(CLIENTS)) $(if $(NODES),--nodes $(NODES))
 
 sim: all ## run the simulator: SEEDS=2000 worlds from SEED=1, SECONDS=60 each

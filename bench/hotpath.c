@@ -1,6 +1,6 @@
 /* The hot path of one node without sockets and disks: 64 connections acquire and release fresh
  * names over HTTP/1.1 again and again. Requests are parsed, become commands, are encoded and
- * decoded as on their way through the log, applied in batches of 64, and answered. bench/hotpath
+ * decoded as on their way through the log, applied in batches of 64, and answered. bench/hotpath.py
  * counts its instructions. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
  * and how many commands are committed each second (all that are outstanding travel in one entry,
  * one entry is in flight, as in a node); what a sync of the disk takes; and the time of one round
  * trip of a client, as many bytes there and back over TCP as an acquire takes, between two
- * processes that wait with epoll. bench/raft-floor compares it with a lone acquire.
+ * processes that wait with epoll. bench/raft_floor.py compares it with a lone acquire.
  *
  * Each process has one thread: messages leave before the disk is waited for, as in a node, and no
  * thread has to be woken when it is done, which is why this is a floor. With --thread the disk has

@@ -1,4 +1,4 @@
-"""What bench/compare found, as Markdown and as a picture. Pure: results in, text out.
+"""What bench/compare.py found, as Markdown and as a picture. Pure: results in, text out.
 
 Results are a list of systems, each with `name`, `label`, `version`, `nodes`, `memory` (nothing is synced), `recipe`,
 `settings`, and `runs`: for each number of clients (as text, as JSON has it) the figures of each round."""

@@ -3,7 +3,7 @@
  *     build/bench/peer_load PROTOCOL --endpoints HOST:PORT[,...] [--clients N] [--seconds S] ...
  *
  * The first address is loaded; with `--via any` all in turn. It prints the object that `holdfast
- * bench --json` prints. bench/compare starts the services and runs it. */
+ * bench --json` prints. bench/compare.py starts the services and runs it. */
 #include <stdio.h>
 
 #include "bench/report.h"

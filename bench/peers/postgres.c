@@ -4,8 +4,8 @@
  *              if it is free or expired, DELETE gives it back. Both are committed to disk.
  *   advisory   pg_try_advisory_lock, which lives in the server's memory and with the connection.
  *
- * bench/compare makes the table. Bind, Execute and Sync travel in one piece, so a step is one round
- * trip; it is answered when the server is ready for the next. */
+ * bench/compare.py makes the table. Bind, Execute and Sync travel in one piece, so a step is one
+ * round trip; it is answered when the server is ready for the next. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/random.h>

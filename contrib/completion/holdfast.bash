@@ -1,4 +1,4 @@
-# Completion of `holdfast` for bash. Written by tools/cli-docs from the program's help.
+# Completion of `holdfast` for bash. Written by tools/cli_docs.py from the program's help.
 
 _holdfast_names() {
     COMPREPLY+=($(compgen -W "$(holdfast ls --timeout 500ms 2>/dev/null | awk 'NR > 1 { print $1 }')" -- "$cur"))

@@ -1,4 +1,4 @@
-# Completion of `holdfast` for fish. Written by tools/cli-docs from the program's help.
+# Completion of `holdfast` for fish. Written by tools/cli_docs.py from the program's help.
 
 set -l commands lock elect serve dev ls show watch sessions status top audit force-unlock revoke reset-fence member recover bench snapshot
 

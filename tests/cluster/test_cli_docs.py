@@ -11,13 +11,13 @@ COMMANDS = re.findall(r"^  ([a-z-]+) {2,}\S", run("help").stdout, re.MULTILINE)
 
 
 def test_what_is_generated_is_current(tmp_path):
-    """If this fails: tools/cli-docs build/holdfast, and commit what it wrote."""
-    names = subprocess.run([ROOT / "tools" / "cli-docs", PROGRAM, tmp_path], check=True,
+    """If this fails: tools/cli_docs.py build/holdfast, and commit what it wrote."""
+    names = subprocess.run([ROOT / "tools" / "cli_docs.py", PROGRAM, tmp_path], check=True,
                            stdout=subprocess.PIPE, text=True).stdout.split()
     assert len(names) > 10
     stale = [name for name in names
              if not (ROOT / name).exists() or (tmp_path / name).read_text() != (ROOT / name).read_text()]
-    assert not stale, f"run tools/cli-docs build/holdfast: {stale}"
+    assert not stale, f"run tools/cli_docs.py build/holdfast: {stale}"
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -50,7 +50,7 @@ def test_the_bare_engine_commits_with_and_without_a_thread_for_the_disk(tmp_path
 
 
 def test_growth_prints_each_aim_and_its_figure():
-    done = run(ROOT / "bench/growth", "--only", "waiters,memory", "--rounds", 1, "--seconds", 0.2, "--nodes", 1, "--waiters", 200,
+    done = run(ROOT / "bench/growth.py", "--only", "waiters,memory", "--rounds", 1, "--seconds", 0.2, "--nodes", 1, "--waiters", 200,
                "--held", 1000)
     assert done.returncode == 0, done.stdout
     assert "200 want one lock" in done.stdout and "hand-over p50 with 64 wanting it / with 200: " in done.stdout
@@ -59,8 +59,8 @@ def test_growth_prints_each_aim_and_its_figure():
 
 def test_what_the_tools_do_not_know_is_refused():
     for tool, flags, words in (("growth", ["--only", "moons"], "there is no moons"),
-                               ("redis-compare", ["--only", "disk"], "there is no disk"),
+                               ("redis_compare", ["--only", "disk"], "there is no disk"),
                                ("latency", ["--api", "resp"], "invalid choice"),
-                               ("raft-floor", ["--rounds", "x"], "invalid int")):
-        done = run(ROOT / "bench" / tool, *flags)
+                               ("raft_floor", ["--rounds", "x"], "invalid int")):
+        done = run(ROOT / "bench" / f"{tool}.py", *flags)
         assert done.returncode == 2 and words in done.stdout, done.stdout

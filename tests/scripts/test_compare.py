@@ -1,4 +1,4 @@
-"""bench/compare: what its table and its picture say, and one real run against Redis."""
+"""bench/compare.py: what its table and its picture say, and one real run against Redis."""
 
 import importlib.util
 import json
@@ -15,7 +15,7 @@ SPEC = importlib.util.spec_from_file_location("bench_report", ROOT / "bench" / "
 report = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(report)
 
-COMPARE = ROOT / "bench" / "compare"
+COMPARE = ROOT / "bench" / "compare.py"
 
 
 def figures(cycles, p50=1.0, errors=0):

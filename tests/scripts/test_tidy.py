@@ -1,4 +1,4 @@
-"""tools/tidy: each rule catches a violation planted in an otherwise clean tree."""
+"""tools/tidy.py: each rule catches a violation planted in an otherwise clean tree."""
 
 import pytest
 
@@ -8,7 +8,7 @@ CLEAN = "/* A file. */\n#include <stdint.h>\n\nint answer(void)\n{\n    return 4
 
 
 def tidy(tree):
-    return run(ROOT / "tools/tidy", tree)
+    return run(ROOT / "tools/tidy.py", tree)
 
 
 def planted(tmp_path, path, text):

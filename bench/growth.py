@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Whether size makes it slower: many locks, many waiters, many connections, and the memory that they take.
 
-    bench/growth [--only locks,waiters,connections,memory] [--rounds 3] [--seconds 5] [--nodes 5] [--settle 10]
+    bench/growth.py [--only locks,waiters,connections,memory] [--rounds 3] [--seconds 5] [--nodes 5] [--settle 10]
                  [--locks 1000000] [--waiters 100000] [--connections 10000] [--held 500000]
 
   locks        cycles/s beside so many live locks, against 1,000; a cluster of its own for each, in turns

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Latency under conditions that matter: one contended lock handed from client to client, and half of peak load.
 
-    bench/latency [--rounds 3] [--seconds 5] [--nodes 5] [--api grpc]
+    bench/latency.py [--rounds 3] [--seconds 5] [--nodes 5] [--api grpc]
 
 Each round starts a cluster and measures a lone acquire, the hand-over of one lock that 2, 16 and 64 clients want, the peak
 of 64 clients, and cycles that are begun at half of it, where latency counts from when a cycle was due. Medians."""

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Lock+unlock cycles on five nodes of this machine, by `holdfast bench`.
 
-    bench/cluster [--seconds S] [--nodes N]      (5 s for each row, 5 nodes)
+    bench/cluster.py [--seconds S] [--nodes N]      (5 s for each row, 5 nodes)
 """
 
 import argparse

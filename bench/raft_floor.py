@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """How far a lone acquire is from what it cannot do without: one commit of the bare engine and one round trip.
 
-    bench/raft-floor [--rounds 5] [--seconds 2] [--nodes 5]
+    bench/raft_floor.py [--rounds 5] [--seconds 2] [--nodes 5]
 
 Each round runs build/bench/raft_floor (libraft, sockets and disks between as many processes, nothing else), again with a
 thread for the disk as a node has one, and one client of `holdfast bench` against a cluster. Medians; the ratio is taken

@@ -2,7 +2,7 @@
 """What a snapshot does to requests: many locks are held, cycles run at half of what the cluster can do, and
 each acquire is put beside the times in which a node took a snapshot.
 
-    bench/snapshot_load [--held 500000] [--nodes 5] [--seconds 60] [--rate R]
+    bench/snapshot_load.py [--held 500000] [--nodes 5] [--seconds 60] [--rate R]
 
 The rate is that of the cycles that are begun, and latency counts from when one was due: a stall is seen by
 all who would have asked meanwhile. Snapshots come when the log has grown enough, as always; the run goes on

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Holdfast beside Redis by Redis's own tool: redis-benchmark, SET lock:__rand_int__ t NX PX 30000.
 
-    bench/redis-compare [--rounds 5] [--seconds 4] [--connections 64] [--nodes 5] [--only memory,synced]
+    bench/redis_compare.py [--rounds 5] [--seconds 4] [--connections 64] [--nodes 5] [--only memory,synced]
 
   memory   the efficiency tier of a cluster against one Redis that keeps nothing
   synced   the consensus tier of a cluster against one Redis with appendfsync always

@@ -2,7 +2,7 @@
 """Writes what follows from the program's own help: completion for three shells, and the man pages of the
 commands whose help says all there is to say.
 
-    tools/cli-docs PROGRAM [ROOT]      (default: the repository that it lies in)
+    tools/cli_docs.py PROGRAM [ROOT]      (default: the repository that it lies in)
 
 A test compares the result with what is in the repository. Needs nothing but the standard library.
 """
@@ -55,7 +55,7 @@ def read(program):
 
 # --- shells -------------------------------------------------------------------
 
-HEAD = "# Completion of `holdfast` for {}. Written by tools/cli-docs from the program's help.\n"
+HEAD = "# Completion of `holdfast` for {}. Written by tools/cli_docs.py from the program's help.\n"
 
 
 def bash(commands):

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """How many instructions an acquire and a release take in a node, and whether they became more.
 
-    bench/hotpath             compares with bench/hotpath.json; exit status 1 when it grew by more than a tenth
-    bench/hotpath --accept    writes what was counted into bench/hotpath.json
+    bench/hotpath.py             compares with bench/hotpath.json; exit status 1 when it grew by more than a tenth
+    bench/hotpath.py --accept    writes what was counted into bench/hotpath.json
 
 Instructions are counted by callgrind, so that the figure is the same on a busy machine. It depends on the compiler: each has
 its own row, and one without a row is only shown."""
@@ -47,7 +47,7 @@ def main():
         return 0
     print(f"{instructions} instructions a pair by {name}; known: {before}, {instructions / before:.2f} times that")
     if instructions > before * TOLERANCE and "--accept" not in sys.argv[1:]:
-        print("The hot path grew by more than a tenth. If that is worth it, say why in the commit: bench/hotpath --accept")
+        print("The hot path grew by more than a tenth. If that is worth it, say why in the commit: bench/hotpath.py --accept")
         return 1
     return 0
 

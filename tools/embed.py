@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Turns a file into C, so that the program carries it.
 
-    tools/embed INPUT OUTPUT NAME
+    tools/embed.py INPUT OUTPUT NAME
 
 OUTPUT defines `const unsigned char NAME[]` and `const size_t NAME_len`.
 """
@@ -14,7 +14,7 @@ def main(arguments):
     source, target, name = arguments
     data = Path(source).read_bytes()
     lines = [
-        f"/* Made from {Path(source).name} by tools/embed. */",
+        f"/* Made from {Path(source).name} by tools/embed.py. */",
         "#include <stddef.h>",
         "",
         f"extern const unsigned char {name}[];",

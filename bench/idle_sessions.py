@@ -2,7 +2,7 @@
 """What idle sessions cost: opens N Session streams of gRPC, each on a connection of its own, keeps them
 alive for a while, and prints one JSON object.
 
-    bench/idle_sessions [--sessions 10000] [--seconds 30] [--nodes 5] [--ttl 30]
+    bench/idle_sessions.py [--sessions 10000] [--seconds 30] [--nodes 5] [--ttl 30]
 
 It starts a local cluster of its own (build/holdfast dev) and ends it. Memory is the resident set of all
 nodes, before and after; CPU is what they used while the sessions did nothing but live. The client speaks

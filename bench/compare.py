@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Holdfast beside etcd, ZooKeeper, Redis and PostgreSQL, each by its own lock recipe. `make bench-peers`.
 
-    bench/compare [--rounds 3] [--seconds 3] [--only NAME,...] [--clients 1,64,256] [--nodes 1,3,5] [--results DIR]
+    bench/compare.py [--rounds 3] [--seconds 3] [--only NAME,...] [--clients 1,64,256] [--nodes 1,3,5] [--results DIR]
 
 A round starts each system anew, one after the other, warms it up, and runs cycles with each number of clients; every
 second round goes the other way, so that no system always follows the same one. Writes peers.md, peers.json and

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Checks rules of the code base that no compiler knows.
 
-    tools/tidy [ROOT]       (default: the repository that it lies in)
+    tools/tidy.py [ROOT]       (default: the repository that it lies in)
 
 Errors: includes between the modules of src/ that point the wrong way, calls that
 we do not use, impure includes and calls in src/core, a source file that does not
@@ -191,7 +191,7 @@ def check_include(report, path, number, module, form, header):
 
 def check_includes(report, path, lines, module):
     if module not in MAY_INCLUDE:
-        report.error(path, 1, f"src/{module} is no module that tools/tidy knows: add it to its table")
+        report.error(path, 1, f"src/{module} is no module that tools/tidy.py knows: add it to its table")
         return
     for number, line in enumerate(lines, 1):
         match = INCLUDE.match(line)
