@@ -1,4 +1,4 @@
-# The front door. Meson and Ninja do the work, behind scripts/build.
+# The usual commands. Meson and Ninja do the work, behind scripts/build.
 
 .PHONY: all run test test-roots bench bench-peers sim sim-long chaos chaos-long lockset model mutants cluster failover fuzz lint format clean help
 
@@ -69,7 +69,7 @@ fuzz: ## fuzz every decoder; SECONDS=60 each, TARGETS=... for some
 	@scripts/build clang
 	@scripts/fuzz $(or $(SECONDS),60) $(TARGETS)
 
-lint: ## layout, house rules, warnings, shell scripts, purity of the core
+lint: ## layout, project rules, warnings, shell scripts, purity of the core
 	@scripts/setup build test
 	@scripts/lint
 

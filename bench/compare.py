@@ -97,7 +97,7 @@ def rounds(rows, systems, left_out, folder, options):
             try:
                 measure(service, nodes, folder, options, system["runs"])
             except SystemExit as problem:
-                # One that does not work is told, and does not keep the others from being compared.
+                # One that does not work is reported, and does not keep the others from being compared.
                 print(f"  {service.label}, {nodes}: {problem}", flush=True)
                 left_out.append(f"{report.title(system)}: {problem}")
                 systems.remove(system)

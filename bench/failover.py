@@ -3,7 +3,7 @@
 
     bench/failover.py [--kills 50] [--clients 4] [--json]
 
-Five nodes under load. Again and again the leader is killed with SIGKILL, and at the same moment a client asks
+Five nodes under load. Again and again the leader is killed with SIGKILL, and at the same moment a client requests
 a surviving node for a lock. What is measured is the time until it has it: election, the new leader's first
 entry, and the lock itself. Then the dead one is started again, and all catch up. The aim (SEMANTICS S12.8,
 default timings) is that even the longest is under a second."""

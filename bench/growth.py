@@ -16,7 +16,7 @@ import subprocess
 import time
 from statistics import median
 
-from harness import PROGRAM, Cluster, judge, save
+from harness import PROGRAM, Cluster, check_aim, save
 
 AIM_GROWTH = 0.9
 AIM_MEMORY_MB = 186
@@ -41,7 +41,7 @@ def locks(options):
             print(f"  {held} locks: {run['cycles_per_second']:.0f} cycles/s, acquire p50 {run['acquire_us']['p50'] / 1e3:.2f} ms, "
                   f"p99 {run['acquire_us']['p99'] / 1e3:.2f} ms", flush=True)
     share = median(found[options.locks]) / median(found[FEW_LOCKS])
-    return {"cycles_per_second": found}, [judge(f"cycles/s beside {options.locks:,} locks / beside {FEW_LOCKS:,}", share, AIM_GROWTH)]
+    return {"cycles_per_second": found}, [check_aim(f"cycles/s beside {options.locks:,} locks / beside {FEW_LOCKS:,}", share, AIM_GROWTH)]
 
 
 def waiters(options):
@@ -60,7 +60,7 @@ def waiters(options):
             print(f"  {clients} want one lock: {run['cycles_per_second']:.0f} hand-overs/s, p50 {run['handover_us']['p50'] / 1e3:.2f} ms, "
                   f"p99 {run['handover_us']['p99'] / 1e3:.2f} ms", flush=True)
     few, many = (median(r["p50_ms"] for r in found[c]) for c in (FEW_WAITERS, options.waiters))
-    return {"handovers": found}, [judge(f"hand-over p50 with {FEW_WAITERS} wanting it / with {options.waiters:,}", few / many, AIM_GROWTH)]
+    return {"handovers": found}, [check_aim(f"hand-over p50 with {FEW_WAITERS} wanting it / with {options.waiters:,}", few / many, AIM_GROWTH)]
 
 
 def connections(options):
@@ -69,7 +69,7 @@ def connections(options):
     print(f"  {options.connections} connections: {run['cycles_per_second']:.0f} cycles/s, acquire p50 {run['acquire_us']['p50'] / 1e3:.1f} ms, "
           f"p99 {run['acquire_us']['p99'] / 1e3:.1f} ms", flush=True)
     figures = {"cycles_per_second": run["cycles_per_second"], "acquire_us": run["acquire_us"], "reconnects": run["reconnects"]}
-    return figures, [judge(f"{options.connections:,} connections: errors and lost connections", run["errors"] + run["reconnects"], 0, at_most=True)]
+    return figures, [check_aim(f"{options.connections:,} connections: errors and lost connections", run["errors"] + run["reconnects"], 0, at_most=True)]
 
 
 def memory(options):
@@ -96,7 +96,7 @@ def memory(options):
     mb = now * 1.048576
     print(f"  leader: {before * 1.048576:.0f} MB empty; the most so far, filling included, {most * 1.048576:.0f} MB", flush=True)
     return ({"empty_mb": before * 1.048576, "held_mb": mb, "most_mb": most * 1.048576},
-            [judge(f"leader's resident memory with {options.held:,} locks in {sessions:,} sessions", mb, AIM_MEMORY_MB, " MB", at_most=True)])
+            [check_aim(f"leader's resident memory with {options.held:,} locks in {sessions:,} sessions", mb, AIM_MEMORY_MB, " MB", at_most=True)])
 
 
 PARTS = {"locks": locks, "waiters": waiters, "connections": connections, "memory": memory}
@@ -119,8 +119,8 @@ def main():
         if name not in PARTS:
             parser.error(f"there is no {name}; there are {', '.join(PARTS)}")
         print(name, flush=True)
-        figures[name], judged = PARTS[name](options)
-        aims += judged
+        figures[name], checked = PARTS[name](options)
+        aims += checked
     print(f"results: {save('growth', {'figures': figures, 'aims': aims})}")
 
 

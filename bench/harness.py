@@ -114,7 +114,7 @@ class Cluster:
         return [line for line in lines if line["event"] in names]
 
 
-def judge(what, found, aim, unit="", at_most=False):
+def check_aim(what, found, aim, unit="", at_most=False):
     """Prints a figure beside its aim, and returns both."""
     met = found <= aim if at_most else found >= aim
     digits = 0 if max(found, aim) >= 100 else 2

@@ -18,7 +18,7 @@ static char tokens[CLIENTS][24];
 
 static void on_ready(void *owner) {}
 
-static void ask(unsigned client, const char *name, const char *verb, const char *more)
+static void request(unsigned client, const char *name, const char *verb, const char *more)
 {
     char body[200];
     char request[600];
@@ -56,7 +56,7 @@ static void settle(void)
     }
 }
 
-static void play(unsigned first_round, unsigned rounds)
+static void run(unsigned first_round, unsigned rounds)
 {
     char name[64];
     char more[64];
@@ -64,14 +64,14 @@ static void play(unsigned first_round, unsigned rounds)
     for (unsigned round = first_round; round < first_round + rounds; round++) {
         for (unsigned i = 0; i < CLIENTS; i++) {
             snprintf(name, sizeof(name), "bench/%u/%u", round, i);
-            ask(i, name, "acquire", ",\"ttl_ms\":30000");
+            request(i, name, "acquire", ",\"ttl_ms\":30000");
         }
         settle();
         for (unsigned i = 0; i < CLIENTS; i++) {
             take(i, "\"fencing_token\":", tokens[i]);
             snprintf(name, sizeof(name), "bench/%u/%u", round, i);
             snprintf(more, sizeof(more), ",\"fencing_token\":%s", tokens[i]);
-            ask(i, name, "release", more);
+            request(i, name, "release", more);
         }
         settle();
         for (unsigned i = 0; i < CLIENTS; i++) {
@@ -80,10 +80,10 @@ static void play(unsigned first_round, unsigned rounds)
     }
 }
 
-/* Named so that the counter can be told where to begin. */
+/* Has a name, so that callgrind can begin to count here. */
 __attribute__((noinline)) static void measured(void)
 {
-    play(WARM_ROUNDS, ROUNDS);
+    run(WARM_ROUNDS, ROUNDS);
 }
 
 int main(void)
@@ -96,7 +96,7 @@ int main(void)
         struct http_conn_options client = {.ready = on_ready};
         connections[i] = http_conn_new(service, &client);
     }
-    play(0, WARM_ROUNDS);
+    run(0, WARM_ROUNDS);
     measured();
     for (unsigned i = 0; i < CLIENTS; i++) {
         http_conn_close(connections[i]);

@@ -48,7 +48,7 @@ def field(number, payload):
     return bytes([number << 3 | 2, len(payload)]) + payload
 
 
-# It begins with the new size of the table that the server asked for.
+# It begins with the new size of the table that the server requested.
 HEAD = b"\x20" + b"".join(literal(*pair) for pair in [
     (":method", "POST"), (":scheme", "http"), (":path", "/holdfast.v1.LockService/Session"),
     (":authority", "bench"), ("content-type", "application/grpc"), ("te", "trailers")])

@@ -37,7 +37,7 @@ struct pending {
     uint64_t last;
 };
 
-/* With --thread: one sync at a time, asked for by `wanted`, told by the eventfd. */
+/* With --thread: one sync at a time, requested by `wanted`, reported by the eventfd. */
 struct syncer {
     pthread_t thread;
     pthread_mutex_t mutex;
@@ -75,7 +75,7 @@ static uint64_t now_ms(void)
     return floor_now_ns() / 1000000;
 }
 
-/* ---- what the engine asks for ---- */
+/* ---- what the engine requests ---- */
 
 static void save_vote(void *ctx, uint64_t term, uint64_t vote)
 {
@@ -213,7 +213,7 @@ static void start_syncer(struct floor_node *n)
     }
 }
 
-static void ask_syncer(struct floor_node *n)
+static void request_syncer(struct floor_node *n)
 {
     struct syncer *s = &n->syncer;
     if (s->covers == 0) {
@@ -240,7 +240,7 @@ static void hear_syncer(struct floor_node *n)
 static void sync_log(struct floor_node *n)
 {
     if (n->pending_count > 0 && n->syncer.done_fd >= 0) {
-        ask_syncer(n);
+        request_syncer(n);
     } else if (n->pending_count > 0) {
         uint64_t began_ns = floor_now_ns();
         if (fdatasync(n->log_fd) != 0) {

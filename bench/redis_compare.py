@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from harness import judge, save
+from harness import check_aim, save
 from services import DIES_WITH_US, HoldfastEfficiencyResp, HoldfastResp, Redis, RedisSynced, program
 
 AIM = 1.0
@@ -73,7 +73,7 @@ def one_pair(name, folder, options):
         rounds.append({"holdfast": found[ours], "redis": found[theirs], "ratio": ratio})
         print(f"  round {number + 1}: {ours.label} {found[ours]['per_second']:,.0f}/s p50 {found[ours]['p50_ms']:.2f} ms, "
               f"{theirs.label} {found[theirs]['per_second']:,.0f}/s p50 {found[theirs]['p50_ms']:.2f} ms, ratio {ratio:.2f}", flush=True)
-    aim = judge(f"{ours.label}, {options.nodes} nodes / {theirs.label}", median(r["ratio"] for r in rounds), AIM)
+    aim = check_aim(f"{ours.label}, {options.nodes} nodes / {theirs.label}", median(r["ratio"] for r in rounds), AIM)
     return {"rounds": rounds, "aim": aim, "version": theirs.version()}
 
 

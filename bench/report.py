@@ -74,7 +74,7 @@ def title(system):
 
 
 def aims(systems, clients):
-    """(what, found, aim, met) of each aim that this run can judge."""
+    """(what, found, aim, met) of each aim that this run can check."""
     found = []
     ours, etcd = find(systems, "holdfast", 5), find(systems, "etcd", 5)
     if ours and 64 in clients and middle(ours, 64):
@@ -128,10 +128,10 @@ def markdown(result):
     lines = ahead(systems, clients)
     out += ["## Who is ahead of Holdfast", ""]
     out += [f"- {line}" for line in lines] or ["Nobody in this run, among what was compared."]
-    judged = aims(systems, clients)
-    if judged:
+    rows = aims(systems, clients)
+    if rows:
         out += ["", "## Aims", "", "| | found | aim | |", "|---|---|---|---|"]
-        out += [f"| {what} | {found} | {aim} | {'met' if met else '**missed**'} |" for what, found, aim, met in judged]
+        out += [f"| {what} | {found} | {aim} | {'met' if met else '**missed**'} |" for what, found, aim, met in rows]
     out += ["", "## What was run", "", "| | version | recipe | settings | the load's own CPU, % of a core | rounds apart by |",
             "|---|---|---|---|---|---|"]
     for system in systems:

@@ -48,7 +48,7 @@ def free_ports(count):
     raise SystemExit("bench: no free ports")
 
 
-def ask(url, body=None):
+def request(url, body=None):
     data = None if body is None else json.dumps(body).encode()
     with urllib.request.urlopen(urllib.request.Request(url, data), timeout=5) as answer:
         return json.loads(answer.read())
@@ -149,7 +149,7 @@ class Etcd(Service):
         def leader_first():
             leads = {}
             for client, _ in pairs:
-                status = ask(f"http://127.0.0.1:{client}/v3/maintenance/status", {})
+                status = request(f"http://127.0.0.1:{client}/v3/maintenance/status", {})
                 leads[client] = status["leader"] == status["header"]["member_id"]
             if sum(leads.values()) == 1:
                 return ",".join(f"127.0.0.1:{c}" for c in sorted(leads, key=leads.get, reverse=True))

@@ -5,7 +5,7 @@ each acquire is put beside the times in which a node took a snapshot.
     bench/snapshot_load.py [--held 500000] [--nodes 5] [--seconds 60] [--rate R]
 
 The rate is that of the cycles that are begun, and latency counts from when one was due: a stall is seen by
-all who would have asked meanwhile. Snapshots come when the log has grown enough, as always; the run goes on
+all who would have sent a request meanwhile. Snapshots come when the log has grown enough, as always; the run goes on
 until the leader has taken one, at most ten times --seconds."""
 
 import argparse

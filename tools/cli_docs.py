@@ -28,7 +28,7 @@ class Command:
     def __init__(self, program, name, summary):
         self.name = name
         self.summary = summary
-        self.help = ask(program, name, "--help")
+        self.help = output_of(program, name, "--help")
         self.flags = []  # (letter, name, value, text)
         lines = self.help.splitlines()
         for number, line in enumerate(lines):
@@ -43,13 +43,13 @@ class Command:
             self.flags.append(("h", "help", None, "flags and an example"))
 
 
-def ask(program, *words):
+def output_of(program, *words):
     done = subprocess.run([program, *words], check=True, capture_output=True, text=True, timeout=20)
     return done.stdout
 
 
 def read(program):
-    rows = re.findall(r"^  ([a-z-]+) {2,}(\S.*)$", ask(program, "help"), re.MULTILINE)
+    rows = re.findall(r"^  ([a-z-]+) {2,}(\S.*)$", output_of(program, "help"), re.MULTILINE)
     return [Command(program, name, summary) for name, summary in rows]
 
 

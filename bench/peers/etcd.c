@@ -15,26 +15,26 @@
 
 enum { KEY = 160 };
 
-static int64_t lease_of(const struct bench_request *ask)
+static int64_t lease_of(const struct bench_request *request)
 {
-    return (int64_t)strtoull((const char *)ask->session.data, NULL, 16);
+    return (int64_t)strtoull((const char *)request->session.data, NULL, 16);
 }
 
-static void make_key(const struct bench_request *ask, char out[KEY])
+static void make_key(const struct bench_request *request, char out[KEY])
 {
-    int len =
-        snprintf(out, KEY, "%s/%s", (const char *)ask->name.data, (const char *)ask->session.data);
+    int len = snprintf(out, KEY, "%s/%s", (const char *)request->name.data,
+                       (const char *)request->session.data);
     hf_assert(len > 0 && len < KEY);
 }
 
-static void ask_lock(struct bench_slot *s, const struct bench_request *ask)
+static void request_lock(struct bench_slot *s, const struct bench_request *request)
 {
     char key[KEY];
     char prefix[KEY];
     char end[KEY];
-    make_key(ask, key);
-    (void)snprintf(prefix, sizeof(prefix), "%s/", (const char *)ask->name.data);
-    (void)snprintf(end, sizeof(end), "%s%c", (const char *)ask->name.data, '/' + 1);
+    make_key(request, key);
+    (void)snprintf(prefix, sizeof(prefix), "%s/", (const char *)request->name.data);
+    (void)snprintf(end, sizeof(end), "%s%c", (const char *)request->name.data, '/' + 1);
 
     Peers__Etcd__Compare absent = PEERS__ETCD__COMPARE__INIT;
     absent.target = PEERS__ETCD__COMPARE__COMPARE_TARGET__CREATE;
@@ -42,7 +42,7 @@ static void ask_lock(struct bench_slot *s, const struct bench_request *ask)
     absent.target_union_case = PEERS__ETCD__COMPARE__TARGET_UNION_CREATE_REVISION;
     Peers__Etcd__PutRequest put = PEERS__ETCD__PUT_REQUEST__INIT;
     put.key = key;
-    put.lease = lease_of(ask);
+    put.lease = lease_of(request);
     Peers__Etcd__RangeRequest own = PEERS__ETCD__RANGE_REQUEST__INIT;
     own.key = key;
     Peers__Etcd__RangeRequest first = PEERS__ETCD__RANGE_REQUEST__INIT;
@@ -74,36 +74,36 @@ static void ask_lock(struct bench_slot *s, const struct bench_request *ask)
     bench_call_start(&s->unary, KV "Txn", &txn.base, false);
 }
 
-static void ask_unlock(struct bench_slot *s, const struct bench_request *ask)
+static void request_unlock(struct bench_slot *s, const struct bench_request *request)
 {
     char key[KEY];
-    Peers__Etcd__DeleteRangeRequest request = PEERS__ETCD__DELETE_RANGE_REQUEST__INIT;
-    make_key(ask, key);
-    request.key = key;
-    bench_call_start(&s->unary, KV "DeleteRange", &request.base, false);
+    Peers__Etcd__DeleteRangeRequest range = PEERS__ETCD__DELETE_RANGE_REQUEST__INIT;
+    make_key(request, key);
+    range.key = key;
+    bench_call_start(&s->unary, KV "DeleteRange", &range.base, false);
 }
 
-static void ask_one(struct bench_slot *s, const struct bench_request *ask)
+static void request_one(struct bench_slot *s, const struct bench_request *request)
 {
     Peers__Etcd__LeaseGrantRequest grant = PEERS__ETCD__LEASE_GRANT_REQUEST__INIT;
     Peers__Etcd__LeaseKeepAliveRequest lease = PEERS__ETCD__LEASE_KEEP_ALIVE_REQUEST__INIT;
-    switch (ask->verb) {
+    switch (request->verb) {
     case BENCH_OPEN:
-        grant.ttl = (int64_t)(ask->ttl_ms / 1000);
+        grant.ttl = (int64_t)(request->ttl_ms / 1000);
         bench_call_start(&s->unary, LEASE "LeaseGrant", &grant.base, false);
         break;
     case BENCH_KEEPALIVE: /* a stream of one, which ends with its answer */
     case BENCH_CLOSE:
-        lease.id = lease_of(ask);
-        bench_call_start(&s->unary,
-                         ask->verb == BENCH_CLOSE ? LEASE "LeaseRevoke" : LEASE "LeaseKeepAlive",
-                         &lease.base, false);
+        lease.id = lease_of(request);
+        bench_call_start(
+            &s->unary, request->verb == BENCH_CLOSE ? LEASE "LeaseRevoke" : LEASE "LeaseKeepAlive",
+            &lease.base, false);
         break;
     case BENCH_ACQUIRE:
-        ask_lock(s, ask);
+        request_lock(s, request);
         break;
     case BENCH_RELEASE:
-        ask_unlock(s, ask);
+        request_unlock(s, request);
         break;
     }
 }
@@ -185,7 +185,7 @@ static void on_end(struct bench_call *c)
     bench_slot_tell(s, &answer);
 }
 
-static const struct bench_calls_handler handler = {ask_one, on_message, on_end};
+static const struct bench_calls_handler handler = {request_one, on_message, on_end};
 
 static void *etcd_open(const char *host, uint32_t slots)
 {

@@ -87,7 +87,7 @@ static void postgres_begin(void *state, struct buffer *out)
     (void)out;
 }
 
-/* ---- asking ---- */
+/* ---- requesting ---- */
 
 /* With its closing NUL. */
 static void put_text(struct buffer *out, const char *text)
@@ -158,26 +158,26 @@ static void make_lease(struct postgres *p)
                    (unsigned)(p->salt >> 48 & 0xfff), count & UINT64_C(0xffffffffffff));
 }
 
-static void postgres_ask(void *state, uint32_t slot, const struct bench_request *ask,
-                         struct buffer *out)
+static void postgres_request(void *state, uint32_t slot, const struct bench_request *request,
+                             struct buffer *out)
 {
     struct postgres *p = state;
     hf_assert(slot == 0);
-    p->verb = ask->verb;
+    p->verb = request->verb;
     p->has_row = false;
     p->has_failed = false;
     p->ready = 0;
-    if (ask->verb == BENCH_OPEN) {
+    if (request->verb == BENCH_OPEN) {
         put_startup(p, out);
         put_parse(out, "acquire", p->recipe->acquire);
         put_parse(out, "release", p->recipe->release);
         put_sync(p, out);
-    } else if (ask->verb == BENCH_ACQUIRE) {
+    } else if (request->verb == BENCH_ACQUIRE) {
         make_lease(p);
-        const struct slice values[] = {ask->name, slice_of(p->lease), slice_of("30")};
+        const struct slice values[] = {request->name, slice_of(p->lease), slice_of("30")};
         put_execute(p, out, "acquire", values, p->recipe->has_lease ? 3 : 1);
-    } else if (ask->verb == BENCH_RELEASE) {
-        const struct slice values[] = {ask->name, slice_of(p->lease)};
+    } else if (request->verb == BENCH_RELEASE) {
+        const struct slice values[] = {request->name, slice_of(p->lease)};
         put_execute(p, out, "release", values, p->recipe->has_lease ? 2 : 1);
     } else {
         put_sync(p, out);
@@ -271,7 +271,7 @@ const struct bench_protocol peer_postgres = {
     .open = table_open,
     .close = postgres_close,
     .begin = postgres_begin,
-    .request = postgres_ask,
+    .request = postgres_request,
     .receive = postgres_receive,
 };
 
@@ -281,6 +281,6 @@ const struct bench_protocol peer_advisory = {
     .open = advisory_open,
     .close = postgres_close,
     .begin = postgres_begin,
-    .request = postgres_ask,
+    .request = postgres_request,
     .receive = postgres_receive,
 };

@@ -1,4 +1,4 @@
-/* Redlock, the lock that Redis's documentation recommends for more than one Redis: a client asks
+/* Redlock, the lock that Redis's documentation recommends for more than one Redis: a client requests
  * all servers at the same time for the same name with the same value, holds the lock when a
  * majority said yes, and gives it back by the deleting script on all of them, of which it also
  * awaits a majority.
@@ -22,7 +22,7 @@
 enum {
     SERVERS_MAX = 9,
     CLIENTS_MAX = 4096,
-    ASK_MAX = 512,
+    REQUEST_MAX = 512,
     IN_MAX = 4096,
     EVENTS = 256,
     WAIT_MS = 100
@@ -76,11 +76,11 @@ static void fail(struct redlock *l, const char *what)
     }
 }
 
-/* ---- asking ---- */
+/* ---- requesting ---- */
 
 static void send_all(struct redlock_client *c, const char *bytes, int len)
 {
-    hf_assert(len > 0 && len < ASK_MAX);
+    hf_assert(len > 0 && len < REQUEST_MAX);
     for (unsigned i = 0; i < c->load->targets->count; i++) {
         if (send(c->links[i].fd, bytes, (size_t)len, MSG_NOSIGNAL) != len) {
             fail(c->load, "a Redis does not take what is sent to it");
@@ -90,9 +90,9 @@ static void send_all(struct redlock_client *c, const char *bytes, int len)
     c->started_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
-static void ask(struct redlock_client *c)
+static void request(struct redlock_client *c)
 {
-    char bytes[ASK_MAX];
+    char bytes[REQUEST_MAX];
     char name[64];
     char value[64];
     int name_len = snprintf(name, sizeof(name), "bench/%08" PRIx32 "/%" PRIu32 "/%" PRIu64,
@@ -128,7 +128,7 @@ static void measure(struct redlock_client *c)
     }
 }
 
-/* A server said yes to what is being asked now; of a step that is over it may still come. */
+/* A server said yes to what is being requested now; of a step that is over it may still come. */
 static void on_vote(struct redlock_client *c, uint64_t answer)
 {
     if (answer != 2 * c->cycle + (c->is_releasing ? 1 : 0)) {
@@ -138,7 +138,7 @@ static void on_vote(struct redlock_client *c, uint64_t answer)
         measure(c);
         c->cycle += c->is_releasing ? 1 : 0;
         c->is_releasing = !c->is_releasing;
-        ask(c);
+        request(c);
     }
 }
 
@@ -221,7 +221,7 @@ static void run(struct redlock *l)
         l->clients[i].load = l;
         l->clients[i].number = i;
         if (connect_client(&l->clients[i])) {
-            ask(&l->clients[i]);
+            request(&l->clients[i]);
         }
     }
     turn_until(l, clock_ns(CLOCK_MONOTONIC) + s->warmup_ms * 1000000);
@@ -233,7 +233,7 @@ static void run(struct redlock *l)
     l->result->cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns;
 }
 
-/* As far as it may; a socket that cannot be had is told by itself. */
+/* As far as it may; a socket that cannot be had is reported by itself. */
 static void raise_file_limit(uint64_t files)
 {
     struct rlimit limit;

@@ -57,7 +57,7 @@ static void zookeeper_begin(void *state, struct buffer *out)
     z->xid = 0;
 }
 
-/* ---- asking ---- */
+/* ---- requesting ---- */
 
 static void put_text(struct buffer *out, const char *text)
 {
@@ -74,7 +74,7 @@ static size_t begin_request(struct zookeeper *z, struct buffer *out, int32_t typ
     return at;
 }
 
-static void ask_connect(struct buffer *out, uint64_t timeout_ms)
+static void request_connect(struct buffer *out, uint64_t timeout_ms)
 {
     static const uint8_t password[16];
     size_t at = begin_length(out);
@@ -88,7 +88,8 @@ static void ask_connect(struct buffer *out, uint64_t timeout_ms)
     end_length(out, at, false);
 }
 
-static void ask_create(struct zookeeper *z, struct buffer *out, const char *path, uint32_t flags)
+static void request_create(struct zookeeper *z, struct buffer *out, const char *path,
+                           uint32_t flags)
 {
     size_t at = begin_request(z, out, CREATE);
     put_text(out, path);
@@ -101,7 +102,7 @@ static void ask_create(struct zookeeper *z, struct buffer *out, const char *path
     end_length(out, at, false);
 }
 
-static void ask_children(struct zookeeper *z, struct buffer *out)
+static void request_children(struct zookeeper *z, struct buffer *out)
 {
     size_t at = begin_request(z, out, CHILDREN);
     put_text(out, z->parent);
@@ -109,7 +110,7 @@ static void ask_children(struct zookeeper *z, struct buffer *out)
     end_length(out, at, false);
 }
 
-static void ask_delete(struct zookeeper *z, struct buffer *out)
+static void request_delete(struct zookeeper *z, struct buffer *out)
 {
     size_t at = begin_request(z, out, DELETE);
     put_text(out, z->node);
@@ -117,30 +118,30 @@ static void ask_delete(struct zookeeper *z, struct buffer *out)
     end_length(out, at, false);
 }
 
-static void zookeeper_ask(void *state, uint32_t slot, const struct bench_request *ask,
-                          struct buffer *out)
+static void zookeeper_request(void *state, uint32_t slot, const struct bench_request *request,
+                              struct buffer *out)
 {
     struct zookeeper *z = state;
     char path[PATH + 8];
     hf_assert(slot == 0);
-    z->verb = ask->verb;
+    z->verb = request->verb;
     z->step = OTHER;
-    switch (ask->verb) {
+    switch (request->verb) {
     case BENCH_OPEN:
         z->step = CONNECT;
-        ask_connect(out, ask->ttl_ms);
+        request_connect(out, request->ttl_ms);
         break;
     case BENCH_ACQUIRE:
         z->step = MAKE_NODE;
         (void)snprintf(path, sizeof(path), "%s/lock-", z->parent);
-        ask_create(z, out, path, EPHEMERAL_SEQUENTIAL);
+        request_create(z, out, path, EPHEMERAL_SEQUENTIAL);
         break;
     case BENCH_RELEASE:
-        ask_delete(z, out);
+        request_delete(z, out);
         break;
     case BENCH_KEEPALIVE:
     case BENCH_CLOSE:
-        end_length(out, begin_request(z, out, ask->verb == BENCH_CLOSE ? CLOSE_SESSION : PING),
+        end_length(out, begin_request(z, out, request->verb == BENCH_CLOSE ? CLOSE_SESSION : PING),
                    false);
         break;
     }
@@ -191,11 +192,11 @@ static bool on_connected(struct zookeeper *z, struct slice frame, struct buffer 
     uint64_t session = get_be(frame, 8, 8);
     (void)snprintf(z->parent, sizeof(z->parent), "/bench-%016" PRIx64, session);
     z->step = MAKE_PARENT;
-    ask_create(z, out, z->parent, 0);
+    request_create(z, out, z->parent, 0);
     return session != 0;
 }
 
-/* One step of what was asked. True: it is answered. */
+/* One step of what was requested. True: it is answered. */
 static bool on_frame(struct zookeeper *z, struct slice frame, struct buffer *out,
                      struct bench_answer *a)
 {
@@ -220,7 +221,7 @@ static bool on_frame(struct zookeeper *z, struct slice frame, struct buffer *out
             return true;
         }
         z->step = LIST;
-        ask_children(z, out);
+        request_children(z, out);
         return false;
     case LIST:
         a->token = 1;
@@ -259,6 +260,6 @@ const struct bench_protocol peer_zookeeper = {
     .open = zookeeper_open,
     .close = zookeeper_close,
     .begin = zookeeper_begin,
-    .request = zookeeper_ask,
+    .request = zookeeper_request,
     .receive = zookeeper_receive,
 };

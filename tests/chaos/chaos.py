@@ -4,7 +4,7 @@
     tests/chaos/chaos.py [--seconds 90] [--seed 1] [--nodes 5 | --grow] [--power] [--out build-logs]
 
 --grow: the cluster begins with one node and grows to 3 and 5, shrinks to 2 and 1, and so on (growth.py), while faults
-strike. --power: most nodes lose what they did not sync when they are killed. The history of what the clients saw is judged by history.py. Exit status 1: a promise broke; the report says which,
+strike. --power: most nodes lose what they did not sync when they are killed. The history of what the clients saw is checked by history.py. Exit status 1: a promise broke; the report says which,
 and the nodes' logs are kept."""
 
 import argparse
@@ -162,11 +162,11 @@ def check_round(world, faults, violations):
     violations.extend(agreement.check_members(nodes, AGREE_SECONDS))
     violations.extend(agreement.check_logs(world.entries, nodes))
     attempts = [a for client in world.clients for a in list(client.attempts)]
-    violations.extend(history.judge(world.ops(), attempts, faults.away))
+    violations.extend(history.check(world.ops(), attempts, faults.away))
 
 
 def check_agreement(world, faults, is_stuck, violations):
-    """Nobody asks for anything any more."""
+    """Nobody requests anything any more."""
     nodes = list(faults.nodes.values())
     violations.extend(agreement.check_logs(world.entries, nodes))
     if not is_stuck and all(node.running for node in nodes):
@@ -202,7 +202,7 @@ def names_are_free(faults, violations):
         name, end, answer = f"wanted-{i}", now() + allowed(FREE_SECONDS), None
         while now() < end:
             body = {"client_id": "last", "ttl_ms": 1000, "wait_timeout_ms": 2000}
-            answer = node.try_ask("POST", f"/api/v1/locks/{name}/acquire", body)
+            answer = node.try_request("POST", f"/api/v1/locks/{name}/acquire", body)
             if answer is not None and answer.status == 200 and answer.json["acquired"]:
                 break
         else:
@@ -232,10 +232,10 @@ def read_node(number, node, kept):
     read = []
     connection = node.connect()
     for hold in kept:
-        asked = now()
+        requested = now()
         connection.request("GET", f"/api/v1/locks/{hold.grant.name}?stale=true")
         holders = json.loads(connection.getresponse().read()).get("holders") or [{"fencing_token": 0}]
-        read.append((number, hold.grant.name, holders[0]["fencing_token"], asked, now()))
+        read.append((number, hold.grant.name, holders[0]["fencing_token"], requested, now()))
     connection.close()
     return read
 
@@ -301,7 +301,7 @@ def drive(world, faults, options, violations):
                 process.wait()
 
 
-def told_fault(ops, fault, begin, end):
+def describe_fault(ops, fault, begin, end):
     """A fault as the report tells it: times from the first one on, and how long nobody was served."""
     last = fault.get("end", end)
     took = history.failover(ops, fault["struck"]) if fault["kind"] in AT_THE_LEADER and "struck" in fault else None
@@ -315,12 +315,12 @@ def summary(world, faults, options, violations, times, load):
     begin, end, read, kept, said = times
     ops = world.ops()
     attempts = [a for client in world.clients for a in client.attempts]
-    violations = list(dict.fromkeys(violations + history.judge(ops, attempts, faults.away, read)))
+    violations = list(dict.fromkeys(violations + history.check(ops, attempts, faults.away, read)))
     marks = history.slots(ops, begin, end)
     outcomes = collections.defaultdict(collections.Counter)
     for op in ops:
         outcomes[op.kind][op.outcome] += 1
-    told = [told_fault(ops, fault, begin, end) for fault in faults.done]
+    described = [describe_fault(ops, fault, begin, end) for fault in faults.done]
     notes = [f"{kept} grants were kept to the end and looked for on each of {len(faults.nodes)} nodes.",
              f"{len(world.entries.seen)} log entries were compared."]
     if options.grow:
@@ -341,7 +341,7 @@ def summary(world, faults, options, violations, times, load):
         "load": load, "load_after": round(os.getloadavg()[0], 1),
         "operations": sum(op.kind != "claim" for op in ops), "grants": len(history.granted(ops)), "attempts": len(attempts),
         "outcomes": outcomes, "slots": len(marks), "slots_served": sum(marks),
-        "faults": told, "probe": said, "notes": notes, "checked": CHECKED, "svg": f"{stem(options, options.seed)}.svg",
+        "faults": described, "probe": said, "notes": notes, "checked": CHECKED, "svg": f"{stem(options, options.seed)}.svg",
         "violations": violations,
     }, marks
 
@@ -356,7 +356,7 @@ def growth_notes(rounds):
 
 
 def words(options):
-    """How a run of this kind is asked for, beside seed and seconds."""
+    """How a run of this kind is requested, beside seed and seconds."""
     return ((" GROW=1" if options.grow else "" if options.nodes == 5 else f" NODES={options.nodes}")
             + (" POWER=1" if options.power else ""))
 

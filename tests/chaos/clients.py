@@ -23,7 +23,7 @@ WAIT_GRACE_SECONDS = 5.0  # SERVICE_WAIT_GRACE_MS: a node that lost its leader g
 SLACK_SECONDS = 1.5  # a machine that is busy may be late by so much, and more by its load
 KEPT_TTL_MS = 3600000
 WAIT_MS = 500
-CALL_SECONDS = 8.0  # a client asks again for so long
+CALL_SECONDS = 8.0  # a client repeats a request for so long
 PAUSE = 0.01
 now = time.monotonic
 
@@ -60,7 +60,7 @@ class Client(threading.Thread):
 
 
 class HttpClient(Client):
-    patience = None  # seconds until it asks elsewhere; None: it waits for as long as the node may take
+    patience = None  # seconds until it tries another node; None: it waits for as long as the node may take
 
     def __init__(self, world, who):
         super().__init__(world, who)
@@ -103,7 +103,7 @@ class HttpClient(Client):
         return result
 
     def call(self, kind, name, body, wait=0.0, fresh=False):
-        """Asks one machine after the other until there is a certain answer, or the time is over. `fresh`: never
+        """Sends the request to one machine after the other until there is a certain answer, or the time is over. `fresh`: never
         again under the same time of sending (a renewal, S5.1): one attempt."""
         begun = now()
         while True:
@@ -194,7 +194,7 @@ class Contender(HttpClient):
 
 
 class Holder(Client):
-    """libholdfast, by `client_probe hold`: a process a hold. It is asked again and again until when it is safe."""
+    """libholdfast, by `client_probe hold`: a process a hold. It reports again and again until when the lock is safe."""
 
     def close(self):
         if getattr(self, "process", None) is not None and self.process.poll() is None:
@@ -251,13 +251,13 @@ class Holder(Client):
         self.note(Op(self.who, "acquire", name, begun, heard[0], "ok", token, 2000, waits=True))
         end = now() + self.random.choice([0.05, 0.5, 3.0])
         while now() < end and not self.over.wait(0.05):
-            asked = self.order("check")
+            requested = self.order("check")
             heard = self.hear("check", CALL_SECONDS)
             if heard is None or heard[1][1] != "ok":
                 return
-            self.note(Op(self.who, "claim", name, asked, heard[0], "ok", token,
-                         until=asked + (int(heard[1][2]) - 1) / 1000))  # it counts whole ones
-        asked = self.order("release")
+            self.note(Op(self.who, "claim", name, requested, heard[0], "ok", token,
+                         until=requested + (int(heard[1][2]) - 1) / 1000))  # it counts whole ones
+        requested = self.order("release")
         heard = self.hear("release", CALL_SECONDS)
         ended = heard is not None and heard[1][1] == "ok"
-        self.note(Op(self.who, "release", name, asked, now(), "ok" if ended else "unknown", token))
+        self.note(Op(self.who, "release", name, requested, now(), "ok" if ended else "unknown", token))

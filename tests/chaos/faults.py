@@ -89,7 +89,7 @@ def victims_of(kind, leader, others, dice):
 
 
 def is_ready(node):
-    answer = node.try_ask("GET", "/readyz", timeout=2)
+    answer = node.try_request("GET", "/readyz", timeout=2)
     return answer is not None and answer.status == 200
 
 
@@ -100,7 +100,7 @@ class Faults:
         self.grows = grows
         self.done = []  # {kind, begin, struck (it has happened), end, machines, leader}
         self.away = {number: [] for number in machines.clients}
-        # Who strikes the node of a machine, or exchanges it, has its lock.
+        # Who strikes the node of a machine, or replaces it, has its lock.
         self.locks = {number: threading.Lock() for number in machines.clients}
 
     # --- who is who ---
@@ -176,7 +176,7 @@ class Faults:
         elif "disk" in kind:
             self.spoil(victims[0], ".full" if kind.startswith("fill") else ".slow", seconds, over)
         elif kind == "transfer leadership" and self.grows:
-            self.nodes[leader].try_ask("POST", "/api/v1/members/transfer", timeout=5)  # it may be refused
+            self.nodes[leader].try_request("POST", "/api/v1/members/transfer", timeout=5)  # it may be refused
         elif kind == "transfer leadership":
             self.change(leader, "POST", "/transfer", {"to": self.nodes[victims[0]].id})
         else:
@@ -232,7 +232,7 @@ class Faults:
         begin = now()
         node = self.nodes[number]
         status = node.stop()
-        assert status == 0, f"machine {number} ended with {status} when it was told to stop"
+        assert status == 0, f"machine {number} ended with {status} after SIGTERM"
         if roll:
             node.program = PROGRAM if node.program != PROGRAM else self.machines.other
         node.start().wait_ready()
@@ -275,13 +275,13 @@ class Faults:
         if how == ".full":
             node.wait_event("disk_has_room", before + 1)
 
-    def change(self, asked, method, path, body=None):
-        """A change of members, asked for again while it is refused for the moment."""
+    def change(self, through, method, path, body=None):
+        """A change of members, requested again while it is refused for the moment."""
         answers = []
 
         def done():
             try:
-                answers.append(self.nodes[asked].ask(method, "/api/v1/members" + path, body, timeout=5))
+                answers.append(self.nodes[through].request(method, "/api/v1/members" + path, body, timeout=5))
             except (OSError, http.client.HTTPException) as problem:
                 answers.append(problem)
                 return False
@@ -293,15 +293,15 @@ class Faults:
 
         wait_until(done, lambda: f"{method} {path}: {answers[-1]}", CHANGE_SECONDS)
 
-    def replace(self, number, asked):
+    def replace(self, number, through):
         """Out with a node, and another comes in its place under a new id (S12.1)."""
         begin = now()
         old = self.nodes[number]
-        self.change(asked, "DELETE", f"/{old.id}")
+        self.change(through, "DELETE", f"/{old.id}")
         self.discard(number)
         new = self.machines.add(number).start()
-        self.change(asked, "POST", "", {"id": new.id, "address": self.machines.address(number)})
-        self.change(asked, "POST", f"/{new.id}/promote")
+        self.change(through, "POST", "", {"id": new.id, "address": self.machines.address(number)})
+        self.change(through, "POST", f"/{new.id}/promote")
         new.wait_ready()
         self.away[number].append((begin, now()))
 

@@ -1,5 +1,5 @@
 """A cluster that grows from one node and shrinks again: an operator who adds, promotes, demotes and removes members,
-the leader too, while faults strike. Every request may be lost or refused for the moment, so a step is asked for until
+the leader too, while faults strike. Every request may be lost or refused for the moment, so a step is requested until
 the leader's list of members shows it."""
 
 import collections
@@ -79,12 +79,12 @@ class Operator(threading.Thread):
         members, leader = self.view()
         voters = [i for i, votes in members.items() if votes]
         learners = [i for i, votes in members.items() if not votes]
-        strangers = [i for i in members if self.machine_of(i) is None]
-        here = [i for i in learners if i not in strangers]
+        unknown = [i for i in members if self.machine_of(i) is None]
+        here = [i for i in learners if i not in unknown]
         free = [number for number in self.machines.clients if number not in self.machines.nodes]
         self.pause = ALONE if len(voters) == 1 and learners else PAUSE
-        if strangers:  # added twice, by a request that was late
-            self.remove(strangers[0])
+        if unknown:  # added twice, by a request that was late
+            self.remove(unknown[0])
         elif len(voters) < self.target and here and (not free or self.random.random() < 0.6):
             self.promote(self.random.choice(here))
         elif len(voters) < self.target and free:
@@ -111,7 +111,7 @@ class Operator(threading.Thread):
 
     # --- how it is done ---
 
-    def ask(self, word, ident, body=None):
+    def request(self, word, ident, body=None):
         """One attempt, through any node, the one that goes too."""
         nodes = [node for node in self.machines.nodes.values() if node.running and not node.paused]
         if not nodes:
@@ -122,7 +122,7 @@ class Operator(threading.Thread):
             self.command(word, ident)
             return
         method, path = ("DELETE", f"/{ident}") if word == "remove" else ("POST", "" if word == "add" else f"/{ident}/{word}")
-        answer = self.random.choice(nodes).try_ask(method, "/api/v1/members" + path, body, timeout=4)
+        answer = self.random.choice(nodes).try_request(method, "/api/v1/members" + path, body, timeout=4)
         if answer is None or answer.status in (200, 503, 504):
             return
         if answer.status != 409:
@@ -155,7 +155,7 @@ class Operator(threading.Thread):
                 return
             if leader == ident and word in ("remove", "demote"):
                 self.steps[f"{word} the leader"] += 1
-            self.ask(word, ident, body)
+            self.request(word, ident, body)
 
     def add(self, number):
         with self.faults.locks[number]:

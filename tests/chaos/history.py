@@ -1,4 +1,4 @@
-"""What clients saw, and the judge of it. Pure: no process, no clock of its own.
+"""What clients saw, and the check of it. Pure: no process, no clock of its own.
 
 All times are seconds on one machine's CLOCK_MONOTONIC. Nothing is assumed about what the cluster did between a
 call and its answer; so whatever is reported here is wrong in every reading of the history."""
@@ -48,7 +48,7 @@ class Hold:
 
     grant: Op
     until: float  # by the client's own count (S5), whatever was released
-    released: float = float("inf")  # when that was first asked for
+    released: float = float("inf")  # when that was first requested
     renewals: list = field(default_factory=list)
 
     @property
@@ -123,7 +123,7 @@ def check_tokens(ops):
         seen[op.token] = f"{op.client} on {op.name}"
         if latest is not None and op.returned < latest.invoked:
             wrong.append(f"token {op.token} of {op.name} was answered at {op.returned:.3f}, before the lower "
-                         f"{latest.token} of {latest.name} was asked for at {latest.invoked:.3f}")
+                         f"{latest.token} of {latest.name} was requested at {latest.invoked:.3f}")
         if latest is None or op.invoked > latest.invoked:
             latest = op
     return wrong
@@ -149,7 +149,7 @@ def check_overlaps(holds):
 
 
 def check_cut_short(ops, holds):
-    """A holder was told that it is none, while by its own count it was: the grant was lost, or cut short."""
+    """A holder was answered that it is none, while by its own count it was: the grant was lost, or cut short."""
     wrong = []
     for op in ops:
         hold = holds.get((op.name, op.token))
@@ -171,7 +171,7 @@ def check_errors(ops):
 
 
 def check_kept(holds, read):
-    """`read`: (machine, name, token that it shows or 0, when it was asked, when it answered)."""
+    """`read`: (machine, name, token that it shows or 0, when the request was sent, when it was answered)."""
     wrong = []
     by_name = {}
     for (name, _), hold in holds.items():
@@ -199,7 +199,7 @@ def check_bounds(attempts, away):
     return wrong
 
 
-def judge(ops, attempts=(), away=None, read=()):
+def check(ops, attempts=(), away=None, read=()):
     """All of it: sentences, empty where no promise broke."""
     holds = holds_of(ops)
     return [*check_tokens(ops), *check_overlaps(holds), *check_cut_short(ops, holds), *check_errors(ops),
@@ -220,7 +220,7 @@ def slots(ops, begin, end, width=0.1):
 
 
 def failover(ops, at):
-    """Seconds from `at` to the first grant that was asked for after it; None: never."""
+    """Seconds from `at` to the first grant that was requested after it; None: never."""
     after = [op.returned for op in granted(ops) if op.invoked >= at]
     return min(after) - at if after else None
 

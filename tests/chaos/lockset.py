@@ -6,7 +6,7 @@
 Some processes add numbers to a shared set: take the lock, read the whole set, add one, write it back, release.
 The lock's TTL is short, and processes are stopped (SIGSTOP) for longer than it, at any moment: as a machine that
 swaps, or a garbage collector, would do it. An addition that was confirmed and is missing at the end is a lost
-update. With a fence the resource is told the token with each write, and refuses one that is older than the newest
+update. With a fence each write gives the resource the token, and the resource refuses one that is older than the newest
 it has seen; nothing else differs. Each service runs on three nodes of this machine, with its own defaults."""
 
 import argparse
@@ -48,7 +48,7 @@ class Resource:
         self.writes = self.refused = 0
         self.confirmed = set()
 
-    def ask(self, words):
+    def request(self, words):
         with self.mutex:
             if words["do"] == "read":
                 return {"members": self.members}
@@ -67,7 +67,7 @@ class Resource:
         class Handler(socketserver.StreamRequestHandler):
             def handle(self):
                 for line in self.rfile:
-                    self.wfile.write(json.dumps(resource.ask(json.loads(line))).encode() + b"\n")
+                    self.wfile.write(json.dumps(resource.request(json.loads(line))).encode() + b"\n")
 
         server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
         server.daemon_threads = True
@@ -132,7 +132,7 @@ class Etcd:
 
     def revision(self):
         """Rises with each grant, as a token must; 0: the key has gone with its lease. (The revision in the answer's
-        header will not do: a waiter whose lease ended meanwhile is told a newer one than the holder's.)"""
+        header will not do: a waiter whose lease ended meanwhile gets a newer one than the holder's.)"""
         read = self.web.post("/v3/kv/range", {"key": self.key})
         return int(read["kvs"][0]["create_revision"]) if read and read.get("kvs") else 0
 
@@ -149,7 +149,7 @@ def worker(kind, ports, resource, number):
     service = SERVICES[kind]([int(port) for port in ports.split(",")], f"worker-{number}")
     line = socket.create_connection(("127.0.0.1", int(resource))).makefile("rw")
 
-    def ask(**words):
+    def request(**words):
         line.write(json.dumps(words) + "\n")
         line.flush()
         return json.loads(line.readline())
@@ -159,9 +159,9 @@ def worker(kind, ports, resource, number):
         token = service.take()
         if token == 0:
             continue
-        members = ask(do="read")["members"]
+        members = request(do="read")["members"]
         time.sleep(WORK_SECONDS)  # the work that the lock is for
-        ask(do="write", members=[*members, added], added=added, token=token)
+        request(do="write", members=[*members, added], added=added, token=token)
         added += WORKERS
         service.give_back()
 
@@ -255,7 +255,7 @@ def markdown(rows, versions, command):
     text += [f"| {row['service']} | {'yes' if row['fenced'] else 'no'} | {row['confirmed']} | **{row['lost']}** | "
              f"{row['refused']} | {row['pauses']} times |" for row in rows]
     text += ["", "Without a fence any lock service may lose updates, ours too: a process that is stopped while it holds the lock "
-             "writes when it goes on, whatever the service has told others meanwhile; how often it happens is chance. A lock "
+             "writes when it goes on, whatever the service has answered others meanwhile; how often it happens is chance. A lock "
              "alone does not give mutual exclusion; a token that the resource checks does. etcd gives no token with its "
              "lock; the revision that created the lock's key, read after the grant, served as one."]
     return "\n".join(text) + "\n"
@@ -285,8 +285,8 @@ def main():
             print(json.dumps(rows[-1]), flush=True)
     versions = "Holdfast as built here"
     if "etcd" in kinds:
-        asked = subprocess.run(["etcd", "--version"], check=True, capture_output=True, text=True)
-        versions += ", " + asked.stdout.splitlines()[0].replace("etcd Version:", "etcd")
+        shown = subprocess.run(["etcd", "--version"], check=True, capture_output=True, text=True)
+        versions += ", " + shown.stdout.splitlines()[0].replace("etcd Version:", "etcd")
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "lockset.md").write_text(markdown(rows, versions, f"make lockset SECONDS={options.seconds}"), encoding="utf-8")
     print(f"Report: {options.out / 'lockset.md'}")

@@ -46,9 +46,9 @@ def version():
     """The commit; "unknown" without a repository or git."""
     if shutil.which("git") is None:
         return "unknown"
-    asked = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], check=False,
+    shown = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], check=False,
                            capture_output=True, text=True)
-    return asked.stdout.strip() or "unknown"
+    return shown.stdout.strip() or "unknown"
 
 
 def markdown(lines, kind=""):

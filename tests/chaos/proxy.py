@@ -63,7 +63,7 @@ class Link:
         self.to = machine
         self.by = None
         self.first = b""
-        self.wanted = {}  # what the selector was told of each end
+        self.wanted = {}  # what the selector waits for, by end
         self.up, self.down = Side(near, far), Side(far, near)
 
     def ways(self):

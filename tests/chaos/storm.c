@@ -1,4 +1,4 @@
-/* Many calls of libholdfast, each written down, for chaos.py to judge.
+/* Many calls of libholdfast, each written down, for chaos.py to check.
  *
  *   storm ENDPOINTS SECONDS THREADS CYCLES_PER_SECOND SEED FILE
  *

@@ -1,4 +1,4 @@
-"""What the tests of the command line share: one small cluster a file, and the program asked through it."""
+"""What the tests of the command line share: one small cluster a file, and the program run against it."""
 
 import json
 import subprocess
@@ -13,14 +13,14 @@ def endpoints(nodes):
     return ",".join(f"127.0.0.1:{node.client_port}" for node in nodes)
 
 
-def ask(nodes, *arguments, timeout=30, **env):
+def run_cli(nodes, *arguments, timeout=30, **env):
     """Runs `holdfast ARGUMENTS` against these nodes, to its end."""
     return run(*arguments, timeout=timeout, env=environment(HOLDFAST_ENDPOINTS=endpoints(nodes), **env))
 
 
 def good(nodes, *arguments, **options):
     """The same, where nothing may go wrong; gives what it printed."""
-    done = ask(nodes, *arguments, **options)
+    done = run_cli(nodes, *arguments, **options)
     assert done.returncode == 0, done
     return done.stdout
 

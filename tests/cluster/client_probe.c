@@ -9,7 +9,7 @@
  *   client_probe load ENDPOINTS SECONDS THREADS
  *       takes and gives back a few names from many threads, and looks for broken promises:
  *       a call past its deadline, an error without a type, a token that comes twice or goes back, a
- *       lock granted while an earlier holder was not told that it had lost it.
+ *       lock granted while an earlier holder was not notified that it had lost it.
  *
  * Half of the load's threads share one client, the others have one each. */
 #include <holdfast.h>
@@ -218,7 +218,7 @@ static void note_grant(struct name *n, hf_lock *lock)
     }
     /* Granted by its own clock, too: a lock that was lost on the way is no grant any more. */
     if (n->holder != NULL && hf_lock_check(n->holder) == 0 && hf_lock_check(lock) == 0) {
-        broken_promise("token %llu was granted while the holder of %llu was told nothing",
+        broken_promise("token %llu was granted while the holder of %llu was not notified",
                        (unsigned long long)token, (unsigned long long)hf_lock_token(n->holder));
     }
     n->token = token > n->token ? token : n->token;

@@ -18,7 +18,7 @@ TAIL = 25
 
 
 def pytest_configure(config):
-    signal.signal(signal.SIGTERM, lambda *_: pytest.exit("told to stop"))  # and clear away
+    signal.signal(signal.SIGTERM, lambda *_: pytest.exit("stopped by SIGTERM"))  # and clear away
     config.addinivalue_line("markers", "long: takes more than a few seconds; only in `make cluster`")
     config.addinivalue_line("markers", "sanitized: also run against build-test/holdfast by `make test`")
 

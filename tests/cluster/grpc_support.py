@@ -1,4 +1,4 @@
-"""What the tests of gRPC share: the stubs that protoc makes, channels, a node to ask, and the stream of a session."""
+"""What the tests of gRPC share: the stubs that protoc makes, channels, a node, and the stream of a session."""
 
 import importlib
 import re

@@ -293,7 +293,7 @@ class Node:
     def connect(self, timeout=PATIENCE):
         return http.client.HTTPConnection(self.client_host, self.client_port, timeout=timeout)
 
-    def ask(self, method, path, body=None, timeout=PATIENCE, headers=None):
+    def request(self, method, path, body=None, timeout=PATIENCE, headers=None):
         connection = self.connect(timeout)
         try:
             data = None if body is None else json.dumps(body)
@@ -302,19 +302,19 @@ class Node:
         finally:
             connection.close()
 
-    def try_ask(self, *arguments, **options):
+    def try_request(self, *arguments, **options):
         """None where nobody answers."""
         try:
-            return self.ask(*arguments, **options)
+            return self.request(*arguments, **options)
         except (OSError, http.client.HTTPException):
             return None
 
     def acquire(self, name, client="test", ttl_ms=30000, **more):
         body = {"client_id": client, "ttl_ms": ttl_ms, **more}
-        return self.ask("POST", f"/api/v1/locks/{name}/acquire", body)
+        return self.request("POST", f"/api/v1/locks/{name}/acquire", body)
 
     def acquire_surely(self, name, **more):
-        """Asks again while the cluster is without a leader, as S8.4 says one may."""
+        """Repeats the request while the cluster is without a leader, as S8.4 says one may."""
         def granted():
             answer = self.acquire(name, request_id=f"surely-{name}"[:64], **more)
             if answer.status in (503, 504):
@@ -325,14 +325,14 @@ class Node:
         return wait_until(granted, f"an answer about {name}")
 
     def release(self, name, token, client="test"):
-        return self.ask("POST", f"/api/v1/locks/{name}/release",
+        return self.request("POST", f"/api/v1/locks/{name}/release",
                         {"client_id": client, "fencing_token": token})
 
     def show(self, name, stale=False):
-        return self.ask("GET", f"/api/v1/locks/{name}" + ("?stale=true" if stale else ""))
+        return self.request("GET", f"/api/v1/locks/{name}" + ("?stale=true" if stale else ""))
 
     def cluster(self):
-        answer = self.try_ask("GET", "/api/v1/cluster", timeout=2)
+        answer = self.try_request("GET", "/api/v1/cluster", timeout=2)
         return answer.json if answer is not None and answer.status == 200 else None
 
     def log(self):

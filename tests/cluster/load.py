@@ -12,7 +12,7 @@ PAUSE = 0.015  # between two requests of a client: the nodes have the machine, n
 
 
 class Load:
-    """Each grant is kept, so that `check` can ask for it later. A request that gets 503 or 504, or whose node
+    """Each grant is kept, so that `check` can request it later. A request that gets 503 or 504, or whose node
     is gone, is repeated with its request_id elsewhere; anything else that goes wrong is remembered in `wrong`.
 
     `plugs_are_pulled` says that connections may break in the middle of a request; without it only a
@@ -22,7 +22,7 @@ class Load:
         self.nodes = nodes
         self.plugs_are_pulled = plugs_are_pulled
         self.prefix = prefix
-        self.grants = []  # (name, token, when it was first asked for, when the answer came)
+        self.grants = []  # (name, token, when it was first requested, when the answer came)
         self.wrong = []
         self.repeated = 0
         self.over = threading.Event()
@@ -34,19 +34,19 @@ class Load:
         turn = which
         while not self.over.wait(PAUSE):
             name = f"{self.prefix}-{next(self.numbers)}"
-            asked = time.monotonic()
+            requested = time.monotonic()
             while True:
                 turn += 1
                 node = self.nodes[turn % len(self.nodes)]
-                answer = self.ask(connections, node, name)
+                answer = self.request(connections, node, name)
                 if answer is not None and answer.status == 200:
-                    self.granted(name, answer, asked)
+                    self.granted(name, answer, requested)
                     break
                 if answer is not None and answer.status not in (503, 504):
                     self.wrong.append((name, answer))
                     break
                 self.repeated += 1
-                if time.monotonic() - asked > PATIENCE:
+                if time.monotonic() - requested > PATIENCE:
                     self.wrong.append((name, "no answer", answer))
                     break
                 if self.over.wait(PAUSE):
@@ -54,13 +54,13 @@ class Load:
         for connection in connections.values():
             connection.close()
 
-    def granted(self, name, answer, asked):
+    def granted(self, name, answer, requested):
         if answer.json["acquired"]:
-            self.grants.append((name, answer.json["fencing_token"], asked, time.monotonic()))
+            self.grants.append((name, answer.json["fencing_token"], requested, time.monotonic()))
         else:
             self.wrong.append((name, answer))
 
-    def ask(self, connections, node, name):
+    def request(self, connections, node, name):
         """None where nobody answers."""
         path = f"/api/v1/locks/{name}/acquire"
         body = json.dumps({"client_id": "load", "ttl_ms": 3600000, "request_id": name})
@@ -118,9 +118,9 @@ class Load:
         """Nothing went wrong, tokens rise with time, and every grant stands in this node's own state."""
         assert not self.wrong, self.wrong[:3]
         latest = 0.0
-        for name, _, asked, answered in sorted(self.grants, key=lambda grant: grant[1]):
-            assert answered >= latest, f"{name} has a higher token than one asked for later"
-            latest = max(latest, asked)
+        for name, _, requested, answered in sorted(self.grants, key=lambda grant: grant[1]):
+            assert answered >= latest, f"{name} has a higher token than one requested later"
+            latest = max(latest, requested)
         tokens = [grant[1] for grant in self.grants]
         assert len(set(tokens)) == len(tokens), "no token is given twice"
         newest = max(self.grants, key=lambda grant: grant[1])[0]

@@ -158,7 +158,7 @@ class SpringLock:
 
 class RedissonLock:
     """RedissonLock: a hash with one field, the holder (client id and thread), whose number is the depth; unlocking is
-    told to a channel, which waiters listen to; a latch makes an unlock that is sent again harmless."""
+    published to a channel, which waiters listen to; a latch makes an unlock that is sent again harmless."""
 
     LOCK = """
     if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
@@ -222,7 +222,7 @@ class RedissonLock:
         return self.try_lock() is None
 
     def lock(self, timeout, subscribed=None):
-        """Waits for the channel, as Redisson does, and asks again when it speaks or the TTL is over."""
+        """Waits for the channel, as Redisson does, and tries again at a message or when the TTL is over."""
         if self.acquire():
             return True
         with self.client.pubsub() as pubsub:

@@ -32,7 +32,7 @@ def first_child(pid):
         return int(file.read().split()[0])
 
 
-class Story:
+class LostScenario:
     """A holder with its writer, one who waits for the same name, and all events."""
 
     def __init__(self, cluster, folder, reach=None, flags=(), command=None, user=()):
@@ -90,13 +90,13 @@ class Story:
 
 
 @pytest.fixture
-def story(make_cluster, tmp_path):
-    stories = []
+def scenario(make_cluster, tmp_path):
+    scenarios = []
 
     def make(cluster=None, **options):
-        stories.append(Story(cluster or make_cluster(3), **{"folder": tmp_path, **options}))
-        return stories[-1]
+        scenarios.append(LostScenario(cluster or make_cluster(3), **{"folder": tmp_path, **options}))
+        return scenarios[-1]
 
     yield make
-    for one in stories:
+    for one in scenarios:
         one.close()

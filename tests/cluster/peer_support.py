@@ -1,4 +1,4 @@
-"""The protocol between nodes (src/node/peers/peer_protocol.h, src/replica/message.c), spoken by a test: as a stranger, or
+"""The protocol between nodes (src/node/peers/peer_protocol.h, src/replica/message.c), spoken by a test: as an unknown node, or
 in place of a member that was stopped."""
 
 import itertools

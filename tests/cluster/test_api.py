@@ -1,4 +1,4 @@
-"""The API by table: every described operation, asked through a follower as through the leader. The harness
+"""The API by table: every described operation, requested through a follower as through the leader. The harness
 checks each answer against docs/openapi.yaml; here is what it must say."""
 
 import pytest
@@ -9,19 +9,19 @@ NAMES = ("leader", "follower")
 
 
 class Script:
-    """Asks one node, and notes which operations were asked for."""
+    """Sends requests to one node, and notes their operations."""
 
     def __init__(self, node, prefix):
         self.node = node
         self.prefix = prefix
         self.operations = set()
 
-    def ask(self, method, path, body=None, status=200, **expected):
+    def request(self, method, path, body=None, status=200, **expected):
         path = path.replace("NAME", self.prefix)
         operation = API.operation(method, path)
         assert operation is not None, f"{method} {path} is not described"
         self.operations.add(operation["operationId"])
-        answer = self.node.ask(method, path, body)
+        answer = self.node.request(method, path, body)
         assert answer.status == status, (method, path, answer)
         if expected:
             said = answer.json.get("error", answer.json)
@@ -31,142 +31,142 @@ class Script:
 
 def locks(s):
     ann = {"client_id": "ann"}
-    got = s.ask("POST", "/api/v1/locks/NAME/a/acquire",
+    got = s.request("POST", "/api/v1/locks/NAME/a/acquire",
                 {**ann, "ttl_ms": 60000, "metadata": {"pid": 7}}, acquired=True, tier="CORRECTNESS")
     token = {**ann, "fencing_token": got["fencing_token"]}
-    held = s.ask("POST", "/api/v1/locks/NAME/a/acquire", {"client_id": "bob"}, acquired=False,
+    held = s.request("POST", "/api/v1/locks/NAME/a/acquire", {"client_id": "bob"}, acquired=False,
                  reason="held", queue_length=0)
     assert held["holder"]["client_id"] == "ann" and held["holder"]["metadata"] == {"pid": 7}
-    s.ask("POST", "/api/v1/locks/NAME/a/acquire", {"client_id": "bob", "wait_timeout_ms": 50},
+    s.request("POST", "/api/v1/locks/NAME/a/acquire", {"client_id": "bob", "wait_timeout_ms": 50},
           acquired=False, reason="timeout")
-    s.ask("POST", "/api/v1/locks/NAME/a/acquire", {"client_id": "bob", "mode": "semaphore", "limit": 2},
+    s.request("POST", "/api/v1/locks/NAME/a/acquire", {"client_id": "bob", "mode": "semaphore", "limit": 2},
           acquired=False, reason="mode_mismatch")
-    s.ask("POST", "/api/v1/locks/NAME/a/renew", {**token, "ttl_ms": 90000}, renewed=True, reason="ok")
-    s.ask("POST", "/api/v1/locks/NAME/a/renew", {**token, "client_id": "bob"}, renewed=False,
+    s.request("POST", "/api/v1/locks/NAME/a/renew", {**token, "ttl_ms": 90000}, renewed=True, reason="ok")
+    s.request("POST", "/api/v1/locks/NAME/a/renew", {**token, "client_id": "bob"}, renewed=False,
           reason="not_owner")
-    s.ask("GET", "/api/v1/locks/NAME/a", held=True, queue_length=0)
-    assert [row["name"] for row in s.ask("GET", f"/api/v1/locks?prefix={s.prefix}/")["locks"]] == [
+    s.request("GET", "/api/v1/locks/NAME/a", held=True, queue_length=0)
+    assert [row["name"] for row in s.request("GET", f"/api/v1/locks?prefix={s.prefix}/")["locks"]] == [
         f"{s.prefix}/a"]
-    s.ask("POST", "/api/v1/locks/NAME/a/release", {**token, "client_id": "bob"}, released=False,
+    s.request("POST", "/api/v1/locks/NAME/a/release", {**token, "client_id": "bob"}, released=False,
           reason="not_owner")
-    s.ask("POST", "/api/v1/locks/NAME/a/release", token, released=True, reason="ok")
-    s.ask("POST", "/api/v1/locks/NAME/a/release", token, released=False, reason="already_released")
-    s.ask("GET", "/api/v1/locks/NAME/a", held=False)
+    s.request("POST", "/api/v1/locks/NAME/a/release", token, released=True, reason="ok")
+    s.request("POST", "/api/v1/locks/NAME/a/release", token, released=False, reason="already_released")
+    s.request("GET", "/api/v1/locks/NAME/a", held=False)
 
 
 def exactly_once(s):
     body = {"client_id": "ann", "ttl_ms": 60000, "request_id": s.prefix}
-    first = s.ask("POST", "/api/v1/locks/NAME/once/acquire", body, acquired=True)
-    again = s.ask("POST", "/api/v1/locks/NAME/once/acquire", body, acquired=True)
+    first = s.request("POST", "/api/v1/locks/NAME/once/acquire", body, acquired=True)
+    again = s.request("POST", "/api/v1/locks/NAME/once/acquire", body, acquired=True)
     assert again["fencing_token"] == first["fencing_token"]
-    s.ask("POST", "/api/v1/locks/NAME/once/acquire", {**body, "ttl_ms": 70000}, 409,
+    s.request("POST", "/api/v1/locks/NAME/once/acquire", {**body, "ttl_ms": 70000}, 409,
           code="request_id_reused")
 
 
 def semaphores(s):
     body = {"mode": "semaphore", "limit": 2, "permits": 1}
     for client in ("ann", "bob"):
-        s.ask("POST", "/api/v1/locks/NAME/s/acquire", {**body, "client_id": client}, acquired=True)
-    s.ask("POST", "/api/v1/locks/NAME/s/acquire", {**body, "client_id": "eve"}, reason="held")
-    s.ask("POST", "/api/v1/locks/NAME/s/acquire", {**body, "client_id": "eve", "limit": 3},
+        s.request("POST", "/api/v1/locks/NAME/s/acquire", {**body, "client_id": client}, acquired=True)
+    s.request("POST", "/api/v1/locks/NAME/s/acquire", {**body, "client_id": "eve"}, reason="held")
+    s.request("POST", "/api/v1/locks/NAME/s/acquire", {**body, "client_id": "eve", "limit": 3},
           reason="limit_mismatch")
-    s.ask("POST", "/api/v1/locks/NAME/s/acquire", {**body, "client_id": "eve", "permits": 3},
+    s.request("POST", "/api/v1/locks/NAME/s/acquire", {**body, "client_id": "eve", "permits": 3},
           reason="permits_exceed_limit")
 
 
 def multilocks(s):
     names = [f"{s.prefix}/m/{i}" for i in range(3)]
-    got = s.ask("POST", "/api/v1/multilock/acquire", {"client_id": "ann", "names": names}, acquired=True)
+    got = s.request("POST", "/api/v1/multilock/acquire", {"client_id": "ann", "names": names}, acquired=True)
     token = {"client_id": "ann", "fencing_token": got["fencing_token"]}
-    s.ask("POST", "/api/v1/multilock/acquire", {"client_id": "bob", "names": names[2:]}, acquired=False)
-    s.ask("POST", "/api/v1/multilock/acquire", {"client_id": "x", "names": [names[0]] * 2}, 400,
+    s.request("POST", "/api/v1/multilock/acquire", {"client_id": "bob", "names": names[2:]}, acquired=False)
+    s.request("POST", "/api/v1/multilock/acquire", {"client_id": "x", "names": [names[0]] * 2}, 400,
           code="duplicate_name")
-    s.ask("POST", "/api/v1/multilock/renew", token, renewed=True)
-    s.ask("POST", "/api/v1/multilock/release", token, released=True)
+    s.request("POST", "/api/v1/multilock/renew", token, renewed=True)
+    s.request("POST", "/api/v1/multilock/release", token, released=True)
 
 
 def sessions(s):
-    opened = s.ask("POST", "/api/v1/sessions", {"client_id": s.prefix, "ttl_ms": 60000})
+    opened = s.request("POST", "/api/v1/sessions", {"client_id": s.prefix, "ttl_ms": 60000})
     path = f"/api/v1/sessions/{opened['session_id']}"
-    s.ask("POST", "/api/v1/locks/NAME/of-session/acquire", {"session_id": opened["session_id"]},
+    s.request("POST", "/api/v1/locks/NAME/of-session/acquire", {"session_id": opened["session_id"]},
           acquired=True)
-    s.ask("POST", path + "/keepalive")
-    s.ask("GET", path, client_id=s.prefix)
-    assert s.prefix in [row["client_id"] for row in s.ask("GET", "/api/v1/sessions")["sessions"]]
-    s.ask("DELETE", path, closed=True)
-    s.ask("GET", "/api/v1/locks/NAME/of-session", held=False)
-    s.ask("POST", path + "/keepalive", status=410, code="session_expired")
-    s.ask("POST", "/api/v1/sessions/" + "0" * 31 + "1/keepalive", status=404, code="session_not_found")
+    s.request("POST", path + "/keepalive")
+    s.request("GET", path, client_id=s.prefix)
+    assert s.prefix in [row["client_id"] for row in s.request("GET", "/api/v1/sessions")["sessions"]]
+    s.request("DELETE", path, closed=True)
+    s.request("GET", "/api/v1/locks/NAME/of-session", held=False)
+    s.request("POST", path + "/keepalive", status=410, code="session_expired")
+    s.request("POST", "/api/v1/sessions/" + "0" * 31 + "1/keepalive", status=404, code="session_not_found")
 
 
 def elections(s):
-    got = s.ask("POST", "/api/v1/elections/NAME/campaign", {"client_id": "ann", "value": "a"},
+    got = s.request("POST", "/api/v1/elections/NAME/campaign", {"client_id": "ann", "value": "a"},
                 elected=True)
     token = {"client_id": "ann", "fencing_token": got["epoch"]}
-    s.ask("POST", "/api/v1/elections/NAME/campaign", {"client_id": "bob", "value": "b"}, elected=False)
-    s.ask("POST", "/api/v1/elections/NAME/proclaim", {**token, "value": "c"}, proclaimed=True)
-    assert s.ask("GET", "/api/v1/elections/NAME")["leader"]["value"] == "c"
-    s.ask("POST", "/api/v1/elections/NAME/resign", token, resigned=True)
-    s.ask("GET", "/api/v1/elections/NAME", leader=None)
+    s.request("POST", "/api/v1/elections/NAME/campaign", {"client_id": "bob", "value": "b"}, elected=False)
+    s.request("POST", "/api/v1/elections/NAME/proclaim", {**token, "value": "c"}, proclaimed=True)
+    assert s.request("GET", "/api/v1/elections/NAME")["leader"]["value"] == "c"
+    s.request("POST", "/api/v1/elections/NAME/resign", token, resigned=True)
+    s.request("GET", "/api/v1/elections/NAME", leader=None)
 
 
 def fences(s):
     for token, accepted in ((5, True), (5, True), (9, True), (7, False)):
-        s.ask("POST", "/api/v1/fence/check", {"resource": s.prefix, "fencing_token": token},
+        s.request("POST", "/api/v1/fence/check", {"resource": s.prefix, "fencing_token": token},
               accepted=accepted, advisory=True, highest=max(token, 9) if token != 5 else 5)
-    s.ask("POST", "/api/v1/fence/check", {"resource": s.prefix, "fencing_token": 2**53 - 1},
+    s.request("POST", "/api/v1/fence/check", {"resource": s.prefix, "fencing_token": 2**53 - 1},
           accepted=False, reason="not_issued", highest=9)
-    held = s.ask("POST", "/api/v1/locks/NAME/fenced/acquire", {"client_id": "ann"}, acquired=True)
-    s.ask("POST", "/api/v1/fence/check", {"resource": s.prefix, "fencing_token": held["fencing_token"]},
+    held = s.request("POST", "/api/v1/locks/NAME/fenced/acquire", {"client_id": "ann"}, acquired=True)
+    s.request("POST", "/api/v1/fence/check", {"resource": s.prefix, "fencing_token": held["fencing_token"]},
           accepted=True, reason="ok")
 
 
 def fence_resets(s):
     body = {"resource": s.prefix, "actor_id": "op", "reason": "it was wrong"}
-    s.ask("POST", "/api/v1/fence/reset", {**body, "slot": 1}, 404)
-    s.ask("POST", "/api/v1/fence/reset", {**body, "fencing_token": 2**53 - 1}, 400)
-    reset = s.ask("POST", "/api/v1/fence/reset", body)
-    s.ask("POST", "/api/v1/fence/check", {"resource": s.prefix, "fencing_token": reset["previous"]},
+    s.request("POST", "/api/v1/fence/reset", {**body, "slot": 1}, 404)
+    s.request("POST", "/api/v1/fence/reset", {**body, "fencing_token": 2**53 - 1}, 400)
+    reset = s.request("POST", "/api/v1/fence/reset", body)
+    s.request("POST", "/api/v1/fence/check", {"resource": s.prefix, "fencing_token": reset["previous"]},
           accepted=False, reason="stale_token", highest=reset["highest"])
-    held = s.ask("POST", "/api/v1/locks/NAME/reset/acquire", {"client_id": "ann"}, acquired=True)
-    s.ask("POST", "/api/v1/fence/check", {"resource": s.prefix, "fencing_token": held["fencing_token"]},
+    held = s.request("POST", "/api/v1/locks/NAME/reset/acquire", {"client_id": "ann"}, acquired=True)
+    s.request("POST", "/api/v1/fence/check", {"resource": s.prefix, "fencing_token": held["fencing_token"]},
           accepted=True, reason="ok")
-    s.ask("POST", "/api/v1/fence/reset", {**body, "fencing_token": reset["previous"]}, highest=reset["previous"])
-    trail = s.ask("GET", "/api/v1/audit")["records"]
+    s.request("POST", "/api/v1/fence/reset", {**body, "fencing_token": reset["previous"]}, highest=reset["previous"])
+    trail = s.request("GET", "/api/v1/audit")["records"]
     marks = [(r["previous"], r["highest"]) for r in trail if r["resource"] == s.prefix]
     assert marks == [(reset["previous"], reset["highest"]), (held["fencing_token"], reset["previous"])]
 
 
 def operators(s):
     who = {"actor_id": "op", "reason": "it hangs"}
-    s.ask("POST", "/api/v1/locks/NAME/f/acquire", {"client_id": "ann"}, acquired=True)
-    s.ask("POST", "/api/v1/locks/NAME/f/force-unlock", {"actor_id": "op"}, 400)
-    s.ask("POST", "/api/v1/locks/NAME/f/force-unlock", {**who, "now": True})
-    s.ask("POST", "/api/v1/locks/NAME/f/acquire", {"client_id": "ann"}, acquired=True)
-    s.ask("POST", "/api/v1/locks/NAME/f/revoke", {**who, "deadline_ms": 60000})
-    trail = s.ask("GET", "/api/v1/audit")["records"]
+    s.request("POST", "/api/v1/locks/NAME/f/acquire", {"client_id": "ann"}, acquired=True)
+    s.request("POST", "/api/v1/locks/NAME/f/force-unlock", {"actor_id": "op"}, 400)
+    s.request("POST", "/api/v1/locks/NAME/f/force-unlock", {**who, "now": True})
+    s.request("POST", "/api/v1/locks/NAME/f/acquire", {"client_id": "ann"}, acquired=True)
+    s.request("POST", "/api/v1/locks/NAME/f/revoke", {**who, "deadline_ms": 60000})
+    trail = s.request("GET", "/api/v1/audit")["records"]
     assert [r["action"] for r in trail if r["resource"] == f"{s.prefix}/f"] == [
         "FORCE_UNLOCK_NOW", "REVOKE"]
 
 
 def seed(s):
     body = {"resource": f"{s.prefix}/seed", "ownerId": "ann", "ttlSeconds": 60}
-    got = s.ask("POST", "/v1/locks/acquire", body, acquired=True)
-    s.ask("POST", "/v1/locks/acquire", {**body, "ownerId": "bob"}, acquired=False, reason="held")
-    s.ask("POST", f"/v1/locks/{got['leaseId']}/renew", renewed=True)
-    s.ask("DELETE", f"/v1/locks/{got['leaseId']}", released=True, reason="ok")
-    s.ask("DELETE", f"/v1/locks/{got['leaseId']}", released=False, reason="already_released")
+    got = s.request("POST", "/v1/locks/acquire", body, acquired=True)
+    s.request("POST", "/v1/locks/acquire", {**body, "ownerId": "bob"}, acquired=False, reason="held")
+    s.request("POST", f"/v1/locks/{got['leaseId']}/renew", renewed=True)
+    s.request("DELETE", f"/v1/locks/{got['leaseId']}", released=True, reason="ok")
+    s.request("DELETE", f"/v1/locks/{got['leaseId']}", released=False, reason="already_released")
 
 
 def cluster_itself(s):
-    view = s.ask("GET", "/api/v1/cluster", serving=True)
-    assert len(view["members"]) == 3 and len(s.ask("GET", "/api/v1/members")["members"]) == 3
+    view = s.request("GET", "/api/v1/cluster", serving=True)
+    assert len(view["members"]) == 3 and len(s.request("GET", "/api/v1/members")["members"]) == 3
     for method, path, body in (("POST", "", {"id": 1, "address": "127.0.0.1:1"}),
                                ("POST", "/77/promote", None), ("POST", "/77/demote", None),
                                ("DELETE", "/77", None), ("POST", "/transfer", {"to": 77})):
-        s.ask(method, "/api/v1/members" + path, body, 409, code="membership_refused")
-    assert s.ask("GET", "/livez").startswith("ok") and s.ask("GET", "/readyz").startswith("ok")
-    assert s.ask("GET", "/openapi.yaml").startswith("openapi: 3.1")
+        s.request(method, "/api/v1/members" + path, body, 409, code="membership_refused")
+    assert s.request("GET", "/livez").startswith("ok") and s.request("GET", "/readyz").startswith("ok")
+    assert s.request("GET", "/openapi.yaml").startswith("openapi: 3.1")
 
 
 CHAPTERS = (locks, exactly_once, semaphores, multilocks, sessions, elections, fences, fence_resets, operators,
@@ -179,13 +179,13 @@ ELSEWHERE = {"watch", "observe", "showLogLevel", "setLogLevel", "saveSnapshot"}
 def test_every_operation_answers_as_described_through_any_node(make_cluster):
     cluster = make_cluster(3)
     leader = cluster.leader()
-    asked = set()
+    requested = set()
     for node in (leader, cluster.followers()[0]):
         script = Script(node, f"api-{node.id}")
         for chapter in CHAPTERS:
             chapter(script)
-        asked |= script.operations
+        requested |= script.operations
     described = {operation["operationId"] for path in API.document["paths"].values()
                  for method, operation in path.items() if method in ("get", "post", "put", "delete")}
-    assert described - asked == ELSEWHERE
+    assert described - requested == ELSEWHERE
     wait_until(lambda: cluster.leader() is leader, "nothing was disturbed")

@@ -15,8 +15,8 @@ def bench(cluster, *flags, seconds="0.5"):
 
 def leftovers(node):
     """Locks and sessions under the bench's names."""
-    locks = node.ask("GET", "/api/v1/locks?prefix=bench/").json["locks"]
-    return locks + node.ask("GET", "/api/v1/sessions").json["sessions"]
+    locks = node.request("GET", "/api/v1/locks?prefix=bench/").json["locks"]
+    return locks + node.request("GET", "/api/v1/sessions").json["sessions"]
 
 
 def test_it_prints_one_object_with_the_figures_and_leaves_nothing_behind(make_cluster):
@@ -74,7 +74,7 @@ def test_the_redis_protocol_is_measured_on_the_leader_and_on_a_follower(make_clu
         figures = json.loads(done.stdout)
         assert figures["cycles"] > 4 and figures["errors"] == 0, figures
         # A lock in whose cycle the time was over stays until its TTL, as it does with Redis.
-        assert len(node.ask("GET", "/api/v1/locks?prefix=bench/").json["locks"]) <= 8
+        assert len(node.request("GET", "/api/v1/locks?prefix=bench/").json["locks"]) <= 8
     refused = bench(c, "--api", "resp", "--resp", "nonsense")
     assert refused.returncode == 64 and "HOST:PORT" in refused.stderr
 
@@ -127,7 +127,7 @@ def test_an_interrupt_ends_it_early_with_figures_and_cleans_up(make_cluster):
          "--seconds", "600", "--warmup", "0", "--json"],
         env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        wait_until(lambda: node.ask("GET", "/api/v1/locks?prefix=bench/").json["locks"], "it runs")
+        wait_until(lambda: node.request("GET", "/api/v1/locks?prefix=bench/").json["locks"], "it runs")
         os.kill(process.pid, signal.SIGINT)
         stdout, stderr = process.communicate(timeout=PATIENCE)
     finally:
@@ -170,7 +170,7 @@ def test_a_node_that_dies_costs_errors_and_not_the_run(make_cluster):
 
     def locks_of_a_new_run(node, query=""):
         """What a killed leader's clients left behind may still be there."""
-        locks = node.ask("GET", f"/api/v1/locks?prefix=bench/{query}").json["locks"]
+        locks = node.request("GET", f"/api/v1/locks?prefix=bench/{query}").json["locks"]
         return [lock for lock in locks if lock["name"].split("/")[1] not in runs]
 
     for api in ("http", "grpc"):

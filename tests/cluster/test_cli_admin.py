@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from cli_support import Watcher, ask, cluster, endpoints, good  # noqa: F401  (a fixture)
+from cli_support import Watcher, run_cli, cluster, endpoints, good  # noqa: F401  (a fixture)
 from harness import PATIENCE, PROGRAM, environment, need_terminal, wait_until
 
 
@@ -21,7 +21,7 @@ def wait_for(cluster, name, client, **more):
     """Somebody who waits for `name`, in a thread; gives the thread."""
     body = {"client_id": client, "ttl_ms": 30000, "wait_timeout_ms": 20000, **more}
     thread = threading.Thread(
-        target=lambda: node(cluster).ask("POST", f"/api/v1/locks/{name}/acquire", body, timeout=30))
+        target=lambda: node(cluster).request("POST", f"/api/v1/locks/{name}/acquire", body, timeout=30))
     thread.start()
     wait_until(lambda: client in [w["client_id"] for w in node(cluster).show(name).json["waiters"]],
                f"{client} waits")
@@ -59,10 +59,10 @@ def test_show_tells_who_holds_who_waits_and_what_comes_next(cluster):
 
 @pytest.mark.sanitized
 def test_show_finds_a_circle_of_waiters(cluster):
-    sessions = [node(cluster).ask("POST", "/api/v1/sessions", {"client_id": f"s{i}"}).json["session_id"]
+    sessions = [node(cluster).request("POST", "/api/v1/sessions", {"client_id": f"s{i}"}).json["session_id"]
                 for i in (1, 2)]
     for name, session in zip("xy", sessions):
-        node(cluster).ask("POST", f"/api/v1/locks/circle/{name}/acquire", {"session_id": session})
+        node(cluster).request("POST", f"/api/v1/locks/circle/{name}/acquire", {"session_id": session})
     waiting = [wait_for(cluster, f"circle/{name}", f"s{i}", client_id=None, session_id=session)
                for name, i, session in zip("yx", (1, 2), sessions)]
     text = good(cluster, "show", "circle/x")
@@ -70,13 +70,13 @@ def test_show_finds_a_circle_of_waiters(cluster):
     assert "s2 waits for circle/x, held by s1   <- a cycle: this is a deadlock" in text
     assert "Waiting clients" not in good(cluster, "show", "circle/x", "--no-graph")
     for session in sessions:
-        node(cluster).ask("DELETE", f"/api/v1/sessions/{session}")
+        node(cluster).request("DELETE", f"/api/v1/sessions/{session}")
     for thread in waiting:
         thread.join()
 
 
 def test_sessions_lists_them_and_with_private_all(cluster):
-    node(cluster).ask("POST", "/api/v1/sessions", {"client_id": "someone", "metadata": {"pid": 7}})
+    node(cluster).request("POST", "/api/v1/sessions", {"client_id": "someone", "metadata": {"pid": 7}})
     node(cluster).acquire("sessions/private", client="loner")
     text = good(cluster, "sessions")
     assert "someone" in text and '{"pid":7}' in text and "loner" not in text
@@ -103,24 +103,24 @@ def test_force_unlock_needs_a_reason_and_is_audited_with_who_did_it(cluster):
     assert record["action"] == "FORCE_UNLOCK" and record["resource"] == "force/a"
     assert record["reason"] == "it hangs" and "@" in record["actorId"]
     assert "it hangs" in good(cluster, "audit")
-    again = ask(cluster, "force-unlock", "force/a", "--reason", "again")
+    again = run_cli(cluster, "force-unlock", "force/a", "--reason", "again")
     assert again.returncode == 1 and "(not_held)" in again.stderr
 
 
 def test_reset_fence_needs_a_reason_and_is_audited_with_both_marks(cluster):
     token = node(cluster).acquire("fence/a", client="me").json["fencing_token"]
     check = {"resource": "fence/a", "fencing_token": token}
-    assert node(cluster).ask("POST", "/api/v1/fence/check", check).json["accepted"]
-    assert ask(cluster, "reset-fence", "fence/a").returncode == 64
+    assert node(cluster).request("POST", "/api/v1/fence/check", check).json["accepted"]
+    assert run_cli(cluster, "reset-fence", "fence/a").returncode == 64
     said = good(cluster, "reset-fence", "fence/a", "--reason", "drill")
     assert f"(before: {token}); holders must acquire again" in said
-    assert node(cluster).ask("POST", "/api/v1/fence/check", check).json["reason"] == "stale_token"
+    assert node(cluster).request("POST", "/api/v1/fence/check", check).json["reason"] == "stale_token"
     good(cluster, "reset-fence", "fence/a", "--reason", "the holder is right", "--token", str(token))
-    assert node(cluster).ask("POST", "/api/v1/fence/check", check).json["accepted"]
+    assert node(cluster).request("POST", "/api/v1/fence/check", check).json["accepted"]
     records = json.loads(good(cluster, "audit", "--json"))["records"][-2:]
     assert [r["action"] for r in records] == ["FENCE_RESET", "FENCE_RESET"]
     assert records[0]["previous"] == records[1]["highest"] == token and "@" in records[0]["actorId"]
-    unknown = ask(cluster, "reset-fence", "fence/b", "--reason", "again")
+    unknown = run_cli(cluster, "reset-fence", "fence/b", "--reason", "again")
     assert unknown.returncode == 1 and "(fence_not_found)" in unknown.stderr
 
 
@@ -130,7 +130,7 @@ def test_force_unlock_now_skips_the_delay(cluster):
         good(cluster, "force-unlock", "force/b", "--reason", "r", *flags)
         assert (node(cluster).show("force/b").json["delayed_until"] is not None) == delayed
         if delayed:
-            ask(cluster, "force-unlock", "force/b", "--reason", "lift it", "--now")
+            run_cli(cluster, "force-unlock", "force/b", "--reason", "lift it", "--now")
 
 
 def test_revoke_takes_the_lock_at_the_deadline(cluster):
@@ -226,8 +226,8 @@ def test_without_a_majority_status_says_so_and_ends_with_69(make_cluster):
         other.process.kill()
         other.process.wait()
     wait_until(lambda: not keep.cluster()["serving"], "it notices")
-    done = ask([keep], "status")
+    done = run_cli([keep], "status")
     assert done.returncode == 69 and "not serving" in done.stdout and "majority" in done.stderr
-    listed = ask([keep], "ls", "--timeout", "4s")  # a node gives up after 3
+    listed = run_cli([keep], "ls", "--timeout", "4s")  # a node gives up after 3
     assert listed.returncode == 69 and "it sees no leader" in listed.stderr
     assert "`holdfast status`" in listed.stderr and "holdfast dev" not in listed.stderr

@@ -59,7 +59,7 @@ def denying_grpc():
 
 @pytest.mark.parametrize("line", ["ls", "audit", "force-unlock x --reason r", "revoke x --reason r",
                                   "sessions", "show x", "watch", "top --once", "elect x --listen"])
-def test_what_asks_over_http_ends_with_77(denying_http, line):
+def test_a_command_over_http_ends_with_77(denying_http, line):
     done = run(*line.split(), "--endpoints", denying_http)
     assert done.returncode == 77, done
     assert done.stderr == "holdfast: this needs the rights of an operator (denied)\n"

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from cli_support import ask, cluster, endpoints, good  # noqa: F401  (a fixture)
+from cli_support import run_cli, cluster, endpoints, good  # noqa: F401  (a fixture)
 from harness import PROGRAM, environment, run, wait_until
 
 
@@ -18,7 +18,7 @@ def start(cluster, *arguments, **options):
 
 
 def leader(cluster, name):
-    return cluster.nodes[1].ask("GET", f"/api/v1/elections/{name}").json["leader"]
+    return cluster.nodes[1].request("GET", f"/api/v1/elections/{name}").json["leader"]
 
 
 def test_the_command_runs_while_it_leads_and_its_code_is_ours(cluster):
@@ -26,9 +26,9 @@ def test_the_command_runs_while_it_leads_and_its_code_is_ours(cluster):
                     "echo $HOLDFAST_TOKEN; read line; exit 5", stdin=subprocess.PIPE)
     epoch = int(process.stdout.readline())
     assert epoch > 0 and leader(cluster, "boss")["value"] == "http://me:80"
-    done = ask(cluster, "elect", "-n", "boss", "--", "true")
+    done = run_cli(cluster, "elect", "-n", "boss", "--", "true")
     assert done.returncode == 75 and "held by" in done.stderr, done
-    assert ask(cluster, "elect", "-w", "0.2", "-E", "9", "boss", "--", "true").returncode == 9
+    assert run_cli(cluster, "elect", "-w", "0.2", "-E", "9", "boss", "--", "true").returncode == 9
     process.communicate("\n")
     assert process.returncode == 5
     assert leader(cluster, "boss") is None

@@ -13,7 +13,7 @@ import pytest
 
 from cli_support import cluster, endpoints, good  # noqa: F401  (a fixture)
 from harness import PATIENCE, PROGRAM, environment, wait_until
-from lost_support import TTL, first_child, story  # noqa: F401  (a fixture)
+from lost_support import TTL, first_child, scenario  # noqa: F401  (a fixture)
 
 REDAEMONIZE = PROGRAM.parent / "tests/cluster/redaemonize"
 NOBODY = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
@@ -39,7 +39,7 @@ needs_cgroup = pytest.mark.skipif(own_cgroup() is None, reason="no cgroup can be
 
 
 @pytest.fixture(params=[pytest.param("cgroup", marks=needs_cgroup), "no cgroup"])
-def bad(request, story):  # noqa: F811
+def bad(request, scenario):  # noqa: F811
     """A holder whose command is the worst, with a cgroup and, as another user, without one."""
     def make(**options):
         if request.param == "no cgroup":
@@ -51,7 +51,7 @@ def bad(request, story):  # noqa: F811
             options |= {"folder": folder, "user": NOBODY if os.geteuid() == 0 else ()}
             if os.geteuid() != 0 and own_cgroup() is not None:
                 pytest.skip("every cgroup of this user can be divided")
-        s = story(command=[REDAEMONIZE], **options)
+        s = scenario(command=[REDAEMONIZE], **options)
         assert (request.param == "cgroup") == is_in_cgroup(first_child(s.guard())), "the command's cgroup"
         return s
 

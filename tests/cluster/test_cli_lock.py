@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from cli_support import ask, cluster, endpoints, good  # noqa: F401  (a fixture)
+from cli_support import run_cli, cluster, endpoints, good  # noqa: F401  (a fixture)
 from harness import PROGRAM, allowed, environment, run, wait_until
 
 
@@ -19,7 +19,7 @@ def node(cluster):
 
 
 def lock(cluster, *arguments, **options):
-    return ask(cluster, "lock", *arguments, **options)
+    return run_cli(cluster, "lock", *arguments, **options)
 
 
 def start(cluster, *arguments, **options):
@@ -106,16 +106,16 @@ def test_without_a_majority_it_says_what_status_says_and_does_not_wait_for_it(ma
         other.process.kill()
         other.process.wait()
     wait_until(lambda: not keep.cluster()["serving"], "it notices")
-    words = ask([keep], "status").stderr.removeprefix("holdfast: ").strip()
+    words = run_cli([keep], "status").stderr.removeprefix("holdfast: ").strip()
     for line in ("lock -n x -- echo never", "lock -w 0 x -- echo never", "elect -n x -- echo never"):
         begun = time.monotonic()
-        done = ask([keep], *line.replace(" x", " --timeout 20s x", 1).split())
+        done = run_cli([keep], *line.replace(" x", " --timeout 20s x", 1).split())
         assert time.monotonic() - begun < allowed(5), "it knows after a second"
         assert done.returncode == 69 and done.stdout == "", done
         assert words in done.stderr and "holdfast dev" not in done.stderr, done
     # Who waits for the lock waits for a majority, as long as --timeout allows.
     begun = time.monotonic()
-    done = ask([keep], "lock", "--timeout", "3s", "x", "--", "echo", "never")
+    done = run_cli([keep], "lock", "--timeout", "3s", "x", "--", "echo", "never")
     assert time.monotonic() - begun >= 3
     assert done.returncode == 69 and words in done.stderr and "holdfast dev" not in done.stderr, done
 

@@ -11,9 +11,9 @@ import time
 
 import pytest
 
-from cli_support import ask, endpoints, good
+from cli_support import run_cli, endpoints, good
 from harness import PATIENCE, PROGRAM, allowed, environment
-from lost_support import GRACE, TTL, story  # noqa: F401  (a fixture)
+from lost_support import GRACE, TTL, scenario  # noqa: F401  (a fixture)
 
 class Proxy:
     """Between clients and one node; `stall` makes it a network that swallows everything."""
@@ -57,28 +57,28 @@ class Proxy:
 
 
 @pytest.mark.sanitized
-def test_forced_out(story):
-    s = story()
+def test_forced_out(scenario):
+    s = scenario()
     good(s.cluster, "force-unlock", "prize", "--reason", "test")
     s.end(79)
 
 
-def test_revoked_by_deadline(story):
-    s = story()
+def test_revoked_by_deadline(scenario):
+    s = scenario()
     good(s.cluster, "revoke", "prize", "--reason", "test", "--deadline", "1s")
     s.end(79)
 
 
-def test_wrapper_stopped(story):
-    s = story()
+def test_wrapper_stopped(scenario):
+    s = scenario()
     s.holder.send_signal(signal.SIGSTOP)
     s.end(None)
     s.holder.send_signal(signal.SIGCONT)
     assert s.holder.wait(timeout=PATIENCE) == 79
 
 
-def test_wrapper_killed_frees_the_lock_by_its_ttl(story):
-    s = story()
+def test_wrapper_killed_frees_the_lock_by_its_ttl(scenario):
+    s = scenario()
     began = time.monotonic()
     s.holder.kill()
     s.end(-signal.SIGKILL)
@@ -87,8 +87,8 @@ def test_wrapper_killed_frees_the_lock_by_its_ttl(story):
     assert took < TTL + GRACE + 0.1 + 1 + allowed(2), took
 
 
-def test_cut_off_by_nodes_that_stop(story):
-    s = story()
+def test_cut_off_by_nodes_that_stop(scenario):
+    s = scenario()
     for node in s.cluster:
         node.process.send_signal(signal.SIGSTOP)
     try:
@@ -101,13 +101,13 @@ def test_cut_off_by_nodes_that_stop(story):
     s.end(None)
 
 
-def test_cut_off_by_a_network_that_swallows_everything(story, make_cluster):
+def test_cut_off_by_a_network_that_swallows_everything(scenario, make_cluster):
     cluster = make_cluster(3, start=False)
     proxies = [Proxy(node.client_port) for node in cluster]
     for node, proxy in zip(cluster, proxies):
         node.flags += ["--advertise-client", f"127.0.0.1:{proxy.port}"]
     cluster.start()
-    s = story(cluster, reach=",".join(f"127.0.0.1:{proxy.port}" for proxy in proxies))
+    s = scenario(cluster, reach=",".join(f"127.0.0.1:{proxy.port}" for proxy in proxies))
     try:
         for proxy in proxies:
             proxy.stall()
@@ -121,13 +121,13 @@ def test_the_status_line_says_lost(make_cluster):
     cluster = make_cluster(3)
     ours, theirs = os.pipe()
     process = subprocess.Popen(
-        [PROGRAM, "lock", "--status-fd", str(theirs), "--kill-after", "0.2", "told", "--", "sh", "-c",
+        [PROGRAM, "lock", "--status-fd", str(theirs), "--kill-after", "0.2", "notified", "--", "sh", "-c",
          "trap 'exit 5' TERM; echo up; while :; do sleep 0.05; done"],
         env=environment(HOLDFAST_ENDPOINTS=endpoints(cluster)), pass_fds=[theirs], text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     os.close(theirs)
     assert process.stdout.readline() == "up\n"
-    assert ask(cluster, "force-unlock", "told", "--reason", "test").returncode == 0
+    assert run_cli(cluster, "force-unlock", "notified", "--reason", "test").returncode == 0
     process.communicate(timeout=PATIENCE)
     with os.fdopen(ours) as status:
         line = json.loads(status.read())

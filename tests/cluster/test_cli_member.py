@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from cli_support import ask, endpoints, good
+from cli_support import run_cli, endpoints, good
 from harness import PROGRAM, Node, environment, free_ports, wait_until
 from slow_disk import SlowDisk
 
@@ -20,7 +20,7 @@ def test_a_node_is_added_catches_up_votes_leads_and_leaves(make_cluster, tmp_pat
     fourth.flags += ["--cluster", f"{peers},4=127.0.0.1:{ports[1]}"]
     fourth.start("--join")
     try:
-        done = ask(cluster, "member", "add", "4", f"127.0.0.1:{ports[1]}", timeout=90)
+        done = run_cli(cluster, "member", "add", "4", f"127.0.0.1:{ports[1]}", timeout=90)
         assert done.returncode == 0, done
         assert "node 4 has caught up" in done.stdout and "node 4:" in done.stderr
         assert good(cluster, "member", "promote", "4") == "node 4 is a voter\n"
@@ -38,7 +38,7 @@ def test_a_node_is_added_catches_up_votes_leads_and_leaves(make_cluster, tmp_pat
 
 def test_what_the_leader_refuses_ends_with_1_and_its_reason(make_cluster):
     cluster = make_cluster(3)
-    done = ask(cluster, "member", "promote", "9")
+    done = run_cli(cluster, "member", "promote", "9")
     assert done.returncode == 1 and "membership_refused" in done.stderr
 
 
@@ -47,7 +47,7 @@ def test_the_leader_is_removed_and_demoted_by_one_command(make_cluster, count):
     cluster = make_cluster(count)
     leader = cluster.leader()
     others = [n for n in cluster if n is not leader]
-    done = ask([leader], "member", "remove", str(leader.id))
+    done = run_cli([leader], "member", "remove", str(leader.id))
     assert done.returncode == 0, done
     assert done.stdout == f"node {leader.id} is removed; its id is never used again\n", done
     rows = json.loads(good(others, "member", "list", "--json"))["members"]
@@ -63,7 +63,7 @@ def test_the_leader_is_removed_and_demoted_by_one_command(make_cluster, count):
         wait_until(caught_up, "the demoted node has the change that demotes it")
         assert good(others, "member", "promote", str(second)) == f"node {second} is a voter\n"
     else:
-        done = ask(others, "member", "remove", str(others[0].id))
+        done = run_cli(others, "member", "remove", str(others[0].id))
         assert done.returncode == 1 and "only voter" in done.stderr, done
 
 

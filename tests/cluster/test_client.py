@@ -182,8 +182,8 @@ def test_a_client_cut_off_hears_lost_no_later_than_its_deadline(make_cluster, ho
         node.signal(signal.SIGSTOP)
     try:
         holder.order("check")
-        asked, check = holder.hear(r"check ok (\d+)")
-        deadline = asked + int(check[1]) / 1000
+        sent_at, check = holder.hear(r"check ok (\d+)")
+        deadline = sent_at + int(check[1]) / 1000
         at, _ = holder.hear(r"lock jeopardy (\d+)")
         assert at < deadline
         at, lost = holder.hear(r"lock lost 0 (\w+)")
@@ -223,7 +223,7 @@ def test_force_unlock_is_heard_at_once(make_cluster, hold):
     cluster = make_cluster(3)
     holder = hold(cluster, "forced", 30000)
     holder.hear(r"acquired")
-    answer = cluster.followers()[0].ask("POST", "/api/v1/locks/forced/force-unlock",
+    answer = cluster.followers()[0].request("POST", "/api/v1/locks/forced/force-unlock",
                                         {"actor_id": "operator", "reason": "stuck"})
     assert answer.status == 200, answer
     begun = time.monotonic()

@@ -168,7 +168,7 @@ def test_a_node_full_of_connections_goes_on_writing_its_log(start, wires):
     assert node.running and not node.events("failed")
     for wire in wires[1:]:
         wire.socket.close()
-    page = wait_until(lambda: (a := node.try_ask("GET", "/metrics")) and a.status == 200 and a.text,
+    page = wait_until(lambda: (a := node.try_request("GET", "/metrics")) and a.status == 200 and a.text,
                       "a client is served again")
     assert metric(page, "clients_max") == most
     assert metric(page, "clients_refused_total") >= 300
@@ -202,7 +202,7 @@ def test_one_limit_holds_for_all_ports_and_each_protocol_has_its_refusal(start, 
     answer = HTTP_REFUSAL.match(Wire(node.client_port, wires).send(b"GET /livez HTTP/1.1\r\n").rest())
     assert answer, "no refusal of HTTP/1.1"
     assert json.loads(answer[1])["error"]["code"] == "limit_clients"
-    refused = node.ask("GET", "/api/v1/cluster")
+    refused = node.request("GET", "/api/v1/cluster")
     assert refused.status == 503 and refused.code == "limit_clients" and refused.headers["Retry-After"] == "1"
     frames = Wire(node.client_port, wires).send(PREFACE).rest()
     assert frames[:9] == bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # SETTINGS

@@ -225,19 +225,19 @@ def test_log_levels_change_at_run_time(make_cluster, tmp_path):
 def test_log_levels_change_by_a_call(make_cluster):
     cluster = make_cluster(2)
     node = cluster.nodes[1]
-    before = node.ask("GET", "/api/v1/log-level").json
+    before = node.request("GET", "/api/v1/log-level").json
     assert before["node"] == 1 and before["levels"]["lock"] == "warn", before
-    after = node.ask("PUT", "/api/v1/log-level", {"log_level": "lock=info,client=debug"}).json
+    after = node.request("PUT", "/api/v1/log-level", {"log_level": "lock=info,client=debug"}).json
     assert after["levels"] == {**before["levels"], "lock": "info", "client": "debug"}
     assert node.events("log_level_changed")[0]["log_level"] == "lock=info,client=debug"
-    assert node.ask("GET", "/api/v1/log-level").json == after
+    assert node.request("GET", "/api/v1/log-level").json == after
     wait_until(lambda: node.events("client_connected"), "more is said")
     # Nobody else is concerned.
-    assert cluster.nodes[2].ask("GET", "/api/v1/log-level").json["levels"] == before["levels"]
+    assert cluster.nodes[2].request("GET", "/api/v1/log-level").json["levels"] == before["levels"]
     for body in ({"log_level": "loud"}, {"log_level": "kitchen=info"}, {"log_level": "=debug"}):
-        answer = node.ask("PUT", "/api/v1/log-level", body)
+        answer = node.request("PUT", "/api/v1/log-level", body)
         assert answer.status == 400 and answer.json["error"]["code"] == "field_range", answer
-    assert node.ask("PUT", "/api/v1/log-level", {"log_level": "off"}).status == 200
+    assert node.request("PUT", "/api/v1/log-level", {"log_level": "off"}).status == 200
     said = len(node.log())
     assert node.acquire("quiet").json["acquired"]
     assert node.log()[said:] == ""
@@ -254,7 +254,7 @@ def test_the_log_goes_to_a_file_that_is_opened_anew_on_sighup(make_cluster, tmp_
     node.signal(signal.SIGHUP)
     wait_until(lambda: file.exists() and "settings_read_again" in file.read_text(), "a new file")
     assert "settings_read_again" not in moved.read_text()
-    node.ask("PUT", "/api/v1/log-level", {"log_level": "client=debug"})
+    node.request("PUT", "/api/v1/log-level", {"log_level": "client=debug"})
     assert "log_level_changed" in file.read_text()
     assert file.stat().st_mode & 0o777 == 0o640
 

@@ -9,7 +9,7 @@ PAGE, RECORD = 4096, 48
 
 
 def records(path):
-    """Where the records of a segment begin and end; told by the salt of the first."""
+    """Where the records of a segment begin and end; reported by the salt of the first."""
     data, at, found = path.read_bytes(), PAGE, []
     salt = data[PAGE + 44:PAGE + 48]
     while salt != bytes(4) and data[at + 44:at + 48] == salt:

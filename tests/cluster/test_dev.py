@@ -97,7 +97,7 @@ def test_a_second_start_goes_on_where_the_first_ended(dev):
     assert second.wait(PATIENCE) == 0
 
 
-def test_a_killed_node_is_told_and_the_others_go_on(dev):
+def test_a_killed_node_is_notified_and_the_others_go_on(dev):
     base = free_base(3)
     process = dev(3, base)
     lines = read_until_ready(process)

@@ -56,7 +56,7 @@ def test_snapshots_bound_the_log(make_cluster):
     assert node.show("a-0").json["held"] and node.show("b-499").json["held"]
 
 
-def test_a_full_disk_stops_writes_and_room_brings_them_back(make_cluster, tmp_path):
+def test_a_full_disk_stops_writes_and_space_brings_them_back(make_cluster, tmp_path):
     if os.geteuid() != 0:
         pytest.skip("mounting a small file system needs root")
     mount = tmp_path / "small"
@@ -92,7 +92,7 @@ def test_a_full_disk_stops_writes_and_room_brings_them_back(make_cluster, tmp_pa
         refused = node.acquire("refused")
         assert refused.status == 503 and refused.json["error"]["code"] == "disk_full", refused
         assert "Retry-After" in refused.headers
-        assert node.ask("GET", "/api/v1/locks/held?stale=true").json["held"], "reads go on"
+        assert node.request("GET", "/api/v1/locks/held?stale=true").json["held"], "reads go on"
         ballast.unlink()
         node.wait_event("disk_has_room")
         wait_until(lambda: node.acquire("again").status == 200, "writes are back")
@@ -110,7 +110,7 @@ def test_a_full_disk_stops_writes_and_room_brings_them_back(make_cluster, tmp_pa
 
 def direct_appends(node):
     """Of all appends."""
-    lines = dict(line.rsplit(" ", 1) for line in node.ask("GET", "/metrics").text.splitlines() if line[:1] != "#")
+    lines = dict(line.rsplit(" ", 1) for line in node.request("GET", "/metrics").text.splitlines() if line[:1] != "#")
     return float(lines["holdfast_log_direct_appends_total"]), float(lines["holdfast_log_appends_total"])
 
 
@@ -125,9 +125,9 @@ def test_a_folder_is_written_by_the_kernel_and_by_a_thread_in_turn(make_cluster)
         fill(node, 30, f"life-{life}")
         direct, appends = direct_appends(node)
         # What this file system can do is said at the start.
-        told = node.events("loaded")[-1]["log_written"]
-        assert told in ("directly", "by a thread") if way == "auto" else told == "by a thread"
-        assert direct > 0 if told == "directly" else direct == 0
+        way_taken = node.events("loaded")[-1]["log_written"]
+        assert way_taken in ("directly", "by a thread") if way == "auto" else way_taken == "by a thread"
+        assert direct > 0 if way_taken == "directly" else direct == 0
         assert appends >= 30
         for earlier in range(life + 1):
             assert node.show(f"life-{earlier}-29").json["held"]

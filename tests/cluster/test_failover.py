@@ -104,7 +104,7 @@ def test_a_waiter_keeps_its_place_when_the_leader_dies(make_cluster):
     answers = {}
 
     def wait(name):
-        answers[name] = through.ask(
+        answers[name] = through.request(
             "POST", "/api/v1/locks/queue/acquire",
             {"client_id": name, "ttl_ms": 600000, "wait_timeout_ms": 30000})
 
@@ -177,7 +177,7 @@ def test_a_wait_on_a_node_that_is_cut_off_is_answered_soon_after_its_timeout(mak
 
     def wait():
         start = time.monotonic()
-        answer = through.ask("POST", "/api/v1/locks/queue/acquire",
+        answer = through.request("POST", "/api/v1/locks/queue/acquire",
                              {"client_id": "waits", "ttl_ms": 600000, "wait_timeout_ms": 3000})
         answers.append((answer, time.monotonic() - start))
 
@@ -208,7 +208,7 @@ def test_a_waiter_whose_node_died_is_passed_over_after_a_second(make_cluster):
     leader = cluster.leader()
     through = cluster.followers()[0]
     token = leader.acquire("queue", ttl_ms=600000).json["fencing_token"]
-    lost = threading.Thread(target=through.try_ask, args=(
+    lost = threading.Thread(target=through.try_request, args=(
         "POST", "/api/v1/locks/queue/acquire",
         {"client_id": "lost", "ttl_ms": 600000, "wait_timeout_ms": 60000}))
     lost.start()

@@ -1,4 +1,4 @@
-"""gRPC and HTTP/2 on the client port, asked by clients that we did not write: grpcio with stubs made by
+"""gRPC and HTTP/2 on the client port, used by clients that we did not write: grpcio with stubs made by
 protoc, curl, nghttp and h2load. Sessions are in test_grpc_session.py."""
 
 import json
@@ -58,7 +58,7 @@ def test_a_wait_of_a_session_is_withdrawn_through_another_node(make_cluster, stu
     """Also when its connection is gone: the id names it (S7.5)."""
     cluster = make_cluster(3)
     follower = cluster.followers()[0]
-    session = cluster.leader().ask("POST", "/api/v1/sessions", {"client_id": "b"}).json["session_id"]
+    session = cluster.leader().request("POST", "/api/v1/sessions", {"client_id": "b"}).json["session_id"]
     with channel_to(follower) as channel, channel_to(cluster.leader()) as straight:
         service = stubs.lock_grpc.LockServiceStub(channel)
         other = stubs.lock_grpc.LockServiceStub(straight)
@@ -89,7 +89,7 @@ def test_the_deadline_of_a_call_ends_its_wait(node, stubs):
         wait_until(lambda: not node.show("n").json["waiters"], "the waiter is gone")
 
 
-def test_a_crowd_waits_on_one_connection_and_is_served_in_order(node, stubs):
+def test_many_requests_wait_on_one_connection_and_are_served_in_order(node, stubs):
     with channel_to(node) as channel:
         service = stubs.lock_grpc.LockServiceStub(channel)
         held = service.Lock(stubs.lock.LockRequest(resource_id="n", client_id="first"))
@@ -100,7 +100,7 @@ def test_a_crowd_waits_on_one_connection_and_is_served_in_order(node, stubs):
             if number % 50 == 0:
                 wait_until(lambda: node.show("n").json["queue_length"] == len(calls), "all are queued")
         wait_until(lambda: node.show("n").json["queue_length"] == 200, "all are queued")
-        order = [waiter["client_id"] for waiter in node.ask("GET", "/api/v1/locks/n?limit=1000").json["waiters"]]
+        order = [waiter["client_id"] for waiter in node.request("GET", "/api/v1/locks/n?limit=1000").json["waiters"]]
         by_client = {f"w{number}": call for number, call in enumerate(calls)}
         token, last, owner = held.lock_handle.fence_token, 0, "first"
         for client in order:
@@ -231,7 +231,7 @@ def test_a_reader_that_does_not_read_is_dropped_with_a_word(make_cluster, stubs)
                     resource_id=name, client_id="c" * 250, metadata=json.dumps("m" * 2000)))
                 service.Unlock(stubs.lock.UnlockRequest(
                     resource_id=name, client_id="c" * 250, fence_token=held.lock_handle.fence_token))
-            metrics = node.ask("GET", "/metrics").text
+            metrics = node.request("GET", "/metrics").text
             return re.search(r"^holdfast\w*dropped\w* [1-9]", metrics, flags=re.M)
 
         wait_until(is_dropped, "the slow reader is dropped", 300)  # each look takes 600 calls
@@ -272,7 +272,7 @@ def test_listings_and_the_cluster(make_cluster, stubs):
         for answer in [admin.List(stubs.admin.ListRequest(stale=True)),
                        admin.Show(stubs.admin.ShowRequest(resource_id="p/3", stale=True)),
                        admin.Sessions(stubs.admin.SessionsRequest(stale=True))]:
-            assert answer.omitted_tier == stubs.lock.EFFICIENCY, "this node does not lead, and was told to ask nobody"
+            assert answer.omitted_tier == stubs.lock.EFFICIENCY, "this node does not lead, and was instructed to query no other"
         view = admin.Cluster(stubs.admin.ClusterRequest())
         assert view.node == node.id and view.leader == cluster.leader().id and len(view.members) == 3
         assert {member.role for member in view.members} == {"leader", "voter"}
@@ -294,14 +294,14 @@ def test_health_and_reflection(make_cluster, stubs):
     node, other = (each for each in cluster if each is not leader)
     with channel_to(node) as channel:
         health = stubs.health_grpc.HealthStub(channel)
-        ask = stubs.health.HealthCheckRequest
+        query = stubs.health.HealthCheckRequest
         good, bad = stubs.health.HealthCheckResponse.SERVING, stubs.health.HealthCheckResponse.NOT_SERVING
-        assert health.Check(ask()).status == good
-        assert health.Check(ask(service="holdfast.v1.LockService")).status == good
+        assert health.Check(query()).status == good
+        assert health.Check(query(service="holdfast.v1.LockService")).status == good
         with pytest.raises(grpc.RpcError) as unknown:
-            health.Check(ask(service="nothing"))
+            health.Check(query(service="nothing"))
         assert unknown.value.code() == grpc.StatusCode.NOT_FOUND
-        watch = health.Watch(ask())
+        watch = health.Watch(query())
         assert next(watch).status == good
         leader.kill()
         other.kill()

@@ -78,9 +78,9 @@ def test_the_holder_hears_of_revocation_and_loss(node, stubs):
         revoke.deadline.FromMilliseconds(700)
         answer = admin.Revoke(revoke)
         assert answer.action == "REVOKE" and answer.holders == 1 and 0 < seconds(answer.revoked_in) <= 0.7
-        asked = stream.wait("notice")
-        assert asked.news == stubs.lock.SessionResponse.REVOKE_REQUESTED
-        assert asked.resource_id == "n" and asked.reason == "repairs" and 0 < seconds(asked.deadline_in) <= 0.7
+        notice = stream.wait("notice")
+        assert notice.news == stubs.lock.SessionResponse.REVOKE_REQUESTED
+        assert notice.resource_id == "n" and notice.reason == "repairs" and 0 < seconds(notice.deadline_in) <= 0.7
         lost = stream.wait("notice")
         assert lost.news == stubs.lock.SessionResponse.LOST and lost.how == "revoked"
         assert lost.fence_token == held.lock_handle.fence_token and lost.lease_id == held.lock_handle.lease_id
@@ -94,7 +94,7 @@ def test_the_holder_hears_of_revocation_and_loss(node, stubs):
     stream.break_off()
 
 
-def test_a_session_that_is_not_kept_alive_is_told_that_it_is_over(node, stubs):
+def test_a_session_that_is_not_kept_alive_is_notified_that_it_is_over(node, stubs):
     stream, _ = open_session(node, stubs, ttl=1)
     assert stream.wait("closed").how == "session_expired"
     stream.break_off()
@@ -107,10 +107,10 @@ def test_jeopardy_without_a_leader_and_safe_with_one(make_cluster, stubs):
     stream, _ = open_session(others[0], stubs, ttl=60)
     leader.kill()
     others[1].kill()
-    news = stubs.lock.SessionResponse
-    stream.wait("notice", lambda notice: notice.news == news.JEOPARDY)
+    kinds = stubs.lock.SessionResponse
+    stream.wait("notice", lambda notice: notice.news == kinds.JEOPARDY)
     others[1].start()
-    stream.wait("notice", lambda notice: notice.news == news.SAFE)
+    stream.wait("notice", lambda notice: notice.news == kinds.SAFE)
     stream.break_off()
 
 
@@ -125,7 +125,7 @@ def lingering_session(node, stubs, name, linger, ttl=120):
 def is_held(cluster, name):
     """As any running node says it; None while none answers."""
     for other in cluster.running():
-        answer = None if other.paused else other.try_ask("GET", f"/api/v1/locks/{name}")
+        answer = None if other.paused else other.try_request("GET", f"/api/v1/locks/{name}")
         if answer is not None and answer.status == 200:
             return answer.json["held"]
     return None

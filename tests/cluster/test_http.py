@@ -200,17 +200,17 @@ def test_a_body_that_is_wrong_is_refused_and_the_connection_goes_on(node, mistak
     ("/api/v1/locks/" + "n" * 513 + "/acquire", "invalid_name"),
 ])
 def test_names_that_are_none_are_refused(node, path, code):
-    answer = node.ask("POST", path, {"client_id": "x"})
+    answer = node.request("POST", path, {"client_id": "x"})
     assert answer.status == 400 and code in (None, answer.code), answer
 
 
 def test_what_is_not_there_and_methods_that_do_not_fit(node):
-    assert node.ask("GET", "/nonsense").code == "not_found"
-    answer = node.ask("DELETE", "/api/v1/locks/a/acquire")
+    assert node.request("GET", "/nonsense").code == "not_found"
+    answer = node.request("DELETE", "/api/v1/locks/a/acquire")
     assert answer.status == 405 and "POST" in answer.headers["Allow"], answer
-    assert node.ask("GET", "/api/v1/locks?limit=0").status == 400
-    assert node.ask("GET", "/api/v1/locks?nonsense=1").code == "field_unknown"
-    assert node.ask("GET", "/api/v1/locks?" + "&".join(f"a{i}=1" for i in range(20))).status == 400
+    assert node.request("GET", "/api/v1/locks?limit=0").status == 400
+    assert node.request("GET", "/api/v1/locks?nonsense=1").code == "field_unknown"
+    assert node.request("GET", "/api/v1/locks?" + "&".join(f"a{i}=1" for i in range(20))).status == 400
 
 
 def test_expect_continue_and_chunks_and_one_byte_at_a_time_are_understood(node):
@@ -243,7 +243,7 @@ def test_many_clients_in_pieces_at_once_keep_nobody_waiting(node):
 
 
 @pytest.mark.long
-def test_slow_loris_is_told_and_cut_off_and_others_are_served(node):
+def test_slow_loris_gets_an_error_and_is_cut_off_and_others_are_served(node):
     begun = time.monotonic()
     lines = [Raw(node).send(LINE + HOST) for _ in range(50)]
     bodies = [Raw(node).send(post("slow")[:-5]) for _ in range(50)]

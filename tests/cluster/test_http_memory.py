@@ -1,4 +1,4 @@
-"""Clients of HTTP/2 that ask for much and take nothing: all connections share one limit of memory
+"""Clients of HTTP/2 that request much and take nothing: all connections share one limit of memory
 (connections-max-bytes), and the leader goes on leading. Frames are written by hand."""
 
 import re
@@ -32,7 +32,7 @@ def get(stream, path):
 
 
 class Taker:
-    """Asks for `path` on all streams, with a window of 0: no byte of a body can be sent to it."""
+    """Requests `path` on all streams, with a window of 0: no byte of a body can be sent to it."""
 
     def __init__(self, node, path):
         self.socket = socket.create_connection((node.client_host, node.client_port), PATIENCE)
@@ -61,7 +61,7 @@ class Taker:
 
 
 def metric(node, name):
-    text = node.ask("GET", "/metrics").text
+    text = node.request("GET", "/metrics").text
     return float(re.search(rf"^holdfast_{name} (\S+)$", text, re.M).group(1))
 
 

@@ -1,4 +1,4 @@
-"""S12.1: who may talk to whom. A folder that was lost is noticed, a foreign cluster is told by name."""
+"""S12.1: who may talk to whom. A folder that was lost is noticed, a foreign cluster is reported by name."""
 
 import shutil
 
@@ -13,20 +13,20 @@ LOST = "node 3 lost its disk: remove it and add it under a new id"
 @pytest.mark.sanitized
 def test_a_node_of_another_cluster_is_refused_by_name_on_both_sides(make_cluster, keep, tmp_path):
     cluster = make_cluster(3, name="production")
-    guest = cluster.nodes[2]
-    guest.kill()
-    stranger = keep(Node(2, tmp_path / "stranger", guest.client, guest.peer,
+    replaced = cluster.nodes[2]
+    replaced.kill()
+    foreign = keep(Node(2, tmp_path / "foreign", replaced.client, replaced.peer,
                          [*cluster.flags, "--cluster-name", "staging"]))
-    stranger.start("--bootstrap")
-    for side in (stranger, cluster.nodes[1]):
+    foreign.start("--bootstrap")
+    for side in (foreign, cluster.nodes[1]):
         wait_until(lambda s=side: s.events("peer_refused") or s.events("refused_by_peer"),
                    f"node {side.id} says so")
-    reasons = [e["reason"] for e in stranger.events("refused_by_peer")
-               + stranger.events("peer_refused")]
+    reasons = [e["reason"] for e in foreign.events("refused_by_peer")
+               + foreign.events("peer_refused")]
     assert all("staging" in r and "production" in r for r in reasons), reasons
     assert cluster.nodes[1].acquire_surely("still-works").json["acquired"]
-    assert stranger.ask("GET", "/readyz").status == 503
-    assert stranger.acquire("never").status == 503
+    assert foreign.request("GET", "/readyz").status == 503
+    assert foreign.acquire("never").status == 503
 
 
 def test_a_voter_that_lost_its_disk_must_not_vote(make_cluster):
@@ -40,7 +40,7 @@ def test_a_voter_that_lost_its_disk_must_not_vote(make_cluster):
         shutil.rmtree(victim.folder)
         victim.start("--bootstrap")
         wait_until(lambda: any(LOST in e["reason"] for e in victim.events("refused_by_peer")),
-                   "it is told why")
+                   "it gets the reason")
         wait_until(lambda: any(LOST in e["reason"] for node in others
                                for e in node.events("peer_refused")), "the others say it too")
         load.wait_more(20)
@@ -52,7 +52,7 @@ def test_a_voter_that_lost_its_disk_must_not_vote(make_cluster):
     survivors = [node for node in others if node.running]
     assert len(survivors) == 2
     wait_until(lambda: survivors[0].acquire("no").status == 503, "no majority without the lost one")
-    assert victim.ask("GET", "/readyz").status == 503
+    assert victim.request("GET", "/readyz").status == 503
     # As long as no other voter comes back, nobody leads, however long they canvass.
     terms = [node.cluster()["term"] for node in survivors]
     back = next(node for node in others if not node.running and node is not leader)

@@ -49,12 +49,12 @@ def test_the_lock_of_redis_py(pair, name):
     assert not theirs.acquire() and not theirs.owned()
     assert mine.extend(30) and b.pttl(name) > 31000
     assert mine.reacquire() and b.pttl(name) <= 30000
-    stranger = b.lock(name, timeout=30)
-    stranger.local.token = b"guess"
+    outsider = b.lock(name, timeout=30)
+    outsider.local.token = b"guess"
     with pytest.raises(redis.exceptions.LockError):
-        stranger.release()
+        outsider.release()
     with pytest.raises(redis.exceptions.LockError):
-        stranger.extend(10)
+        outsider.extend(10)
     assert mine.owned()
     mine.release()
     assert theirs.acquire() and token(b, theirs) > first
@@ -111,8 +111,8 @@ def test_extension_of_redsync(pair, name):
     a, b = pair
     mine = ValueLock(a, name)
     assert mine.acquire() and mine.extend(60000) and 31000 < b.pttl(name) <= 60000
-    stranger = ValueLock(b, name)
-    assert not stranger.extend(90000) and b.pttl(name) <= 60000
+    outsider = ValueLock(b, name)
+    assert not outsider.extend(90000) and b.pttl(name) <= 60000
     assert mine.release() and not mine.extend(60000)
 
 
@@ -128,7 +128,7 @@ def test_redislock_is_obtained_again_by_its_token(pair, name, kind):
     assert not mine.release() and again.release() and not a.exists(*mine.keys())
 
 
-def test_spring_is_told_when_a_lock_is_free(pair, name):
+def test_spring_is_notified_when_a_lock_is_free(pair, name):
     a, b = pair
     mine = SpringLock(a, name)
     assert mine.acquire() and mine.acquire()
@@ -205,11 +205,11 @@ def test_redisson_forces_a_lock_open_and_that_is_audited(three, pair, name):
     assert mine.acquire()
     assert operator.force_unlock() and not operator.force_unlock()
     assert mine.release() is None
-    records = three.leader().ask("GET", "/api/v1/audit").json["records"]
+    records = three.leader().request("GET", "/api/v1/audit").json["records"]
     assert [r["action"] for r in records if r["resource"] == name] == ["FORCE_UNLOCK"]
 
 
-# --- a crowd ------------------------------------------------------------------------------
+# --- many clients at once ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [ValueLock, SpringLock, RedissonLock])
@@ -240,19 +240,19 @@ def test_twenty_clients_never_meet(three, name, kind):
     assert alone.entered == 60
 
 
-def try_again(ask):
+def try_again(call):
     """-TRYAGAIN: the key was changed by others 8 times in a row, and nothing was done."""
     try:
-        return ask()
+        return call()
     except redis.ResponseError as error:
         assert error_word(error) == "TRYAGAIN"
         return False
 
 
-def retried(ask):
+def retried(call):
     while True:
         try:
-            return ask()
+            return call()
         except redis.ResponseError as error:
             assert error_word(error) == "TRYAGAIN"
 
@@ -298,7 +298,7 @@ def test_locks_of_all_kinds_in_the_memory_of_the_leader(make_cluster):
     """S10: the same scripts with resp-tier = efficiency, on the leader; others say who that is."""
     cluster = make_cluster(3, "--resp-tier", "efficiency")
     leader = cluster.leader()
-    with connect(leader) as a, connect(leader) as b, connect(cluster.followers()[0]) as stranger:
+    with connect(leader) as a, connect(leader) as b, connect(cluster.followers()[0]) as outsider:
         for kind in (ValueLock, SpringLock, RedissonLock):
             name = f"memory/{kind.__name__}"
             mine, theirs = kind(a, name), kind(b, name)
@@ -311,10 +311,10 @@ def test_locks_of_all_kinds_in_the_memory_of_the_leader(make_cluster):
         assert own.acquire() and own.extend(30) and own.reacquire() and own.owned()
         own.release()
         with b.pubsub() as pubsub:
-            waiting = SpringLock(a, "memory/told")
+            waiting = SpringLock(a, "memory/free")
             pubsub.subscribe(waiting.channel)
             assert pubsub.get_message(timeout=PATIENCE)["type"] == "subscribe"
             assert waiting.acquire() and waiting.release()
-            assert pubsub.get_message(timeout=PATIENCE)["data"] == "memory/told"
+            assert pubsub.get_message(timeout=PATIENCE)["data"] == "memory/free"
         with pytest.raises(redis.exceptions.ReadOnlyError, match=f"node {leader.id}"):
-            SpringLock(stranger, "memory/x").acquire()
+            SpringLock(outsider, "memory/x").acquire()

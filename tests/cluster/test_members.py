@@ -8,7 +8,7 @@ from slow_disk import SlowDisk
 
 
 def change(node, method, path, body=None):
-    return node.ask(method, "/api/v1/members" + path, body)
+    return node.request(method, "/api/v1/members" + path, body)
 
 
 def change_until_done(node, method, path, body=None):
@@ -46,15 +46,15 @@ def test_a_node_joins_under_load_catches_up_is_promoted_and_can_lead(make_cluste
         assert cluster.nodes[1].acquire(f"before-{i}", ttl_ms=600000).json["acquired"]
     with Load(list(cluster)) as load:
         new = joiner(cluster, 4)
-        asked = cluster.followers()[0]
-        added = change_until_done(asked, "POST", "", {"id": 4, "address": new.peer})
+        through = cluster.followers()[0]
+        added = change_until_done(through, "POST", "", {"id": 4, "address": new.peer})
         assert added.json["started"] and added.json["change"] == "add", added
-        change_until_done(asked, "POST", "/4/promote")
+        change_until_done(through, "POST", "/4/promote")
         new.wait_ready()
         wait_until(lambda: standing(new, 4) == "voter", "it is a voter")
         assert new.show("before-99").json["held"]
-        change_until_done(asked, "POST", "/transfer", {"to": 4})
-        wait_until(lambda: asked.cluster()["leader"] == 4, "it leads")
+        change_until_done(through, "POST", "/transfer", {"to": 4})
+        wait_until(lambda: through.cluster()["leader"] == 4, "it leads")
         assert new.acquire_surely("through-the-new-one").json["acquired"]
     load.check(new)
 
@@ -86,8 +86,8 @@ def test_a_dead_node_is_replaced_under_a_new_id(make_cluster, joiner):
 def test_a_node_is_refused_until_it_is_added_and_then_let_in_at_once(make_cluster, joiner):
     cluster = make_cluster(3)
     new = joiner(cluster, 4)
-    told = new.wait_event("refused_by_peer", 3)
-    assert all("holdfast member add 4" in e["reason"] for e in told), told
+    refused = new.wait_event("refused_by_peer", 3)
+    assert all("holdfast member add 4" in e["reason"] for e in refused), refused
     assert not any("4 " in line for line in (cluster.nodes[1].folder / "known-stores").read_text().splitlines()[1:-1])
     change_until_done(cluster.nodes[1], "POST", "", {"id": 4, "address": new.peer})
     new.wait_ready()
@@ -124,15 +124,15 @@ def test_a_learner_that_was_away_hears_a_leader_that_came_meanwhile(make_cluster
     assert cluster.nodes[1].cluster()["leader"] == 5, "nobody else had to lead for it"
 
 
-def test_a_removed_node_is_told_so_and_changes_nothing(make_cluster):
+def test_a_removed_node_is_notified_and_changes_nothing(make_cluster):
     cluster = make_cluster(3)
     removed = cluster.followers()[0]
     others = [n for n in cluster if n is not removed]
     change_until_done(others[0], "DELETE", f"/{removed.id}")
     wait_until(lambda: all(standing(n, removed.id) is None for n in others), "it is gone")
     before = others[0].cluster()["term"]
-    told = removed.wait_event("refused_by_peer", 2)
-    assert all(f"node {removed.id} is no member of this cluster any more" in e["reason"] for e in told), told
+    refused = removed.wait_event("refused_by_peer", 2)
+    assert all(f"node {removed.id} is no member of this cluster any more" in e["reason"] for e in refused), refused
     removed.kill()
     removed.start()
     removed.wait_event("refused_by_peer", 4)
@@ -233,7 +233,7 @@ def test_a_leader_that_is_demoted_transfers_the_leadership_first(make_cluster, c
     expected = {n.id: n is not leader for n in cluster}
     wait_until(lambda: all(members_of(n) == expected for n in cluster), "it is a learner on all nodes")
     assert leader.events("transferred")
-    # It is told everything, and may vote again.
+    # It receives everything, and may vote again.
     assert others[0].acquire_surely("after", ttl_ms=600000).json["acquired"]
     wait_until(lambda: leader.show("after", stale=True).json["held"], "the learner has it")
     change_until_done(others[0], "POST", f"/{leader.id}/promote")

@@ -29,15 +29,15 @@ def test_metrics_are_in_the_format_of_prometheus_and_true(make_cluster):
     cluster = make_cluster(3)
     leader = cluster.leader()
     follower = cluster.followers()[0]
-    answer = leader.ask("GET", "/metrics")
+    answer = leader.request("GET", "/metrics")
     assert answer.status == 200
     assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
     before = read(answer.text)
     assert before["holdfast_leader"] == 1 and before["holdfast_serving"] == 1
-    assert read(follower.ask("GET", "/metrics").text)["holdfast_leader"] == 0
+    assert read(follower.request("GET", "/metrics").text)["holdfast_leader"] == 0
     for i in range(5):
         assert leader.acquire(f"m-{i}", ttl_ms=600000).json["acquired"]
-    after = read(leader.ask("GET", "/metrics").text)
+    after = read(leader.request("GET", "/metrics").text)
     assert after["holdfast_grants"] == before["holdfast_grants"] + 5
     assert after["holdfast_sessions"] == before["holdfast_sessions"] + 5
     assert after["holdfast_requests_total"] >= before["holdfast_requests_total"] + 5
@@ -48,20 +48,20 @@ def test_metrics_are_in_the_format_of_prometheus_and_true(make_cluster):
     assert {name for name in after if "member_healthy" in name} == {
         f'holdfast_member_healthy{{member="{i}"}}' for i in (1, 2, 3)}
     follower.kill()
-    wait_until(lambda: read(leader.ask("GET", "/metrics").text)[
+    wait_until(lambda: read(leader.request("GET", "/metrics").text)[
         f'holdfast_member_healthy{{member="{follower.id}"}}'] == 0, "the dead one is silent")
 
 
 def test_the_front_page_says_how_it_is(make_cluster):
     cluster = make_cluster(3, name="a<b>&c")
     node = cluster.followers()[0]
-    page = node.ask("GET", "/")
+    page = node.request("GET", "/")
     assert page.status == 200 and page.headers["Content-Type"].startswith("text/html")
     assert f"node {cluster.leader().id} is the leader" in page.text
     assert "a&lt;b>&amp;c" in page.text and "a<b>" not in page.text
     for link in re.findall(r'href="([^"]+)"', page.text):
-        assert node.ask("GET", link).status == 200, link
+        assert node.request("GET", link).status == 200, link
     for other in cluster:
         if other is not node:
             other.kill()
-    wait_until(lambda: "no leader with a majority" in node.ask("GET", "/").text, "it says so")
+    wait_until(lambda: "no leader with a majority" in node.request("GET", "/").text, "it says so")

@@ -54,14 +54,14 @@ def test_a_leader_in_the_minority_grants_no_more_and_is_replaced(net, cluster):
             # Neither does it say what may be wrong by now (S9.1); a stale read says that it is one.
             assert node.show("kept").status == 503
             assert node.show("kept", stale=True).json["stale"] is True
-            assert node.ask("GET", "/readyz").status == 503
+            assert node.request("GET", "/readyz").status == 503
         load.wait_more(30)
     assert new.release("kept", token).json["released"]
     later = new.acquire("kept", client="other", ttl_ms=600000).json
     assert later["fencing_token"] > token
     net.heal()
     for node in minority:
-        wait_until(lambda n=node: n.ask("GET", "/readyz").status == 200, "it serves again")
+        wait_until(lambda n=node: n.request("GET", "/readyz").status == 200, "it serves again")
         assert node.acquire_surely("kept", client="third").json["reason"] == "held"
         assert not node.show("split-brain").json["held"]
     load.check(minority[1])
@@ -79,7 +79,7 @@ def test_a_minority_of_followers_disturbs_nobody_when_it_comes_back(net, cluster
             wait_until(lambda n=node: n.acquire("no").status == 503, "a refusal")
         net.heal()
         for node in minority:
-            wait_until(lambda n=node: n.ask("GET", "/readyz").status == 200, "it serves again")
+            wait_until(lambda n=node: n.request("GET", "/readyz").status == 200, "it serves again")
         load.wait_more(20)
     load.check(minority[0])
     # They canvassed all the time, but by pre-vote: the leader and its term are what they were.
@@ -88,7 +88,7 @@ def test_a_minority_of_followers_disturbs_nobody_when_it_comes_back(net, cluster
     all_agree(cluster)
 
 
-def test_a_node_that_misses_a_lot_is_told_by_snapshot_and_agrees(net, make_cluster):
+def test_a_node_that_misses_a_lot_catches_up_by_snapshot_and_agrees(net, make_cluster):
     cluster = make_cluster(5, start=False)
     net.move_in(cluster)
     cluster.start()
@@ -106,6 +106,6 @@ def test_a_node_that_misses_a_lot_is_told_by_snapshot_and_agrees(net, make_clust
     cluster.leader(among=rest).take_snapshot()
     net.plug(victim)
     victim.wait_event("snapshot_installed")
-    wait_until(lambda: victim.ask("GET", "/readyz").status == 200, "it serves again")
+    wait_until(lambda: victim.request("GET", "/readyz").status == 200, "it serves again")
     assert victim.show("much-1499").json["held"]
     all_agree(cluster)

@@ -1,4 +1,4 @@
-"""S12.10 to S12.12: what the port for other nodes takes, and from whom. Strangers, and members that lie."""
+"""S12.10 to S12.12: what the port for other nodes takes, and from whom. Unknown nodes, and members that lie."""
 
 import contextlib
 
@@ -39,7 +39,7 @@ def known_stores(node):
 
 
 def commit_index(node):
-    lines = node.ask("GET", "/metrics").text.splitlines()
+    lines = node.request("GET", "/metrics").text.splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("holdfast_log_commit_index"))
 
 
@@ -67,12 +67,12 @@ def liar(make_cluster):
         impostor.close()
 
 
-# --- strangers ---------------------------------------------------------------
+# --- unknown nodes ---------------------------------------------------------------
 
 
 @pytest.mark.sanitized
 @pytest.mark.parametrize("message", ["append", "vote", "heartbeat"])
-def test_nothing_that_a_stranger_says_is_acted_on(make_cluster, message):
+def test_nothing_that_an_unknown_node_says_is_acted_on(make_cluster, message):
     cluster = make_cluster(3)
     before = view(cluster)
     term = before[0] + 1
@@ -111,7 +111,7 @@ def test_a_life_that_was_not_proven_is_not_kept(make_cluster):
     check_serves(cluster)
 
 
-def test_stores_that_a_stranger_names_are_not_kept(make_cluster):
+def test_stores_that_an_unknown_node_names_are_not_kept(make_cluster):
     cluster = make_cluster(3)
     named = {50: b"5" * 16, 51: b"6" * 16}
     for node in cluster:
@@ -120,7 +120,7 @@ def test_stores_that_a_stranger_names_are_not_kept(make_cluster):
                 dial(node, who).close()
     known = [(n.folder / "known-stores").read_text() for n in cluster if (n.folder / "known-stores").exists()]
     assert known and not [k for k in known if "\n50 " in k or "\n52 " in k], known
-    added = cluster.nodes[1].ask("POST", "/api/v1/members", {"id": 50, "address": "127.0.0.1:1"})
+    added = cluster.nodes[1].request("POST", "/api/v1/members", {"id": 50, "address": "127.0.0.1:1"})
     assert added.status == 200, added
 
 
@@ -164,8 +164,8 @@ def test_a_member_that_says_what_cannot_be_true_is_refused_and_named(liar, lie):
         link = impostor.say(node, message)
         reason = link.wait_closed()
         assert word in reason, reason
-        told = node.wait_event("peer_refused", peer=impostor.node.id)
-        assert word in told[-1]["reason"]
+        refused = node.wait_event("peer_refused", peer=impostor.node.id)
+        assert word in refused[-1]["reason"]
     assert view(cluster) == before, "somebody acted on it"
     taken = leader.acquire("held", client="another", ttl_ms=1000)
     assert not taken.json["acquired"], "a lock that is held was granted"

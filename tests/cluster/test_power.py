@@ -73,7 +73,7 @@ def test_a_sole_voter_writes_no_other_entry_of_a_term_after_a_power_cut(powered,
     learner = keep(Node(2, cluster.folder / "node-2", *ports,
                         ["--cluster", f"{cluster.members()},2=127.0.0.1:{ports[1]}", "--cluster-name", "test", "--join"]))
     learner.start()
-    wait_until(lambda: voter.ask("POST", "/api/v1/members", {"id": 2, "address": learner.peer}).status == 200, "it is added")
+    wait_until(lambda: voter.request("POST", "/api/v1/members", {"id": 2, "address": learner.peer}).status == 200, "it is added")
     entries = agreement.Entries()
     terms = []
     with Load([voter], clients=6, plugs_are_pulled=True) as load:

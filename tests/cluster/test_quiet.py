@@ -1,4 +1,4 @@
-"""What a cluster does when nobody asks for anything: next to nothing."""
+"""What a cluster does when nobody requests anything: next to nothing."""
 
 import time
 

@@ -42,7 +42,7 @@ def lose(cluster, ttl_ms):
     """Two of three nodes are lost; the third one is stopped."""
     assert cluster.nodes[1].acquire("kept", client="worker-7", ttl_ms=ttl_ms).json["acquired"]
     survivor = cluster.followers()[0]
-    wait_until(lambda: survivor.ask("GET", "/api/v1/locks/kept?stale=1").json["held"], "it knows")
+    wait_until(lambda: survivor.request("GET", "/api/v1/locks/kept?stale=1").json["held"], "it knows")
     for node in cluster:
         node.kill()
     return survivor
@@ -56,9 +56,9 @@ def lost(make_cluster):
 def test_what_is_left_of_a_cluster_becomes_a_new_one(make_cluster):
     cluster = make_cluster(5)
     node = cluster.nodes[2]
-    session = node.ask("POST", "/api/v1/sessions", {"client_id": "app", "ttl_ms": 600000}).json
+    session = node.request("POST", "/api/v1/sessions", {"client_id": "app", "ttl_ms": 600000}).json
     first = node.acquire("billing", client="worker-7", ttl_ms=300000).json
-    second = node.ask("POST", "/api/v1/locks/report/acquire",
+    second = node.request("POST", "/api/v1/locks/report/acquire",
                       {"client_id": "app", "session_id": session["session_id"]}).json
     assert node.release("freed", node.acquire("freed").json["fencing_token"]).json["released"]
     before = second["fencing_token"]
@@ -89,37 +89,37 @@ def test_what_is_left_of_a_cluster_becomes_a_new_one(make_cluster):
     for name in ("billing", "report"):
         refused = best.acquire(name).json
         assert refused["acquired"] is False and refused["reason"] == "delayed", refused
-    assert best.ask("POST", f"/api/v1/sessions/{session['session_id']}/keepalive").status == 410
+    assert best.request("POST", f"/api/v1/sessions/{session['session_id']}/keepalive").status == 410
     assert best.release("billing", first["fencing_token"], "worker-7").json["released"] is False
     fresh = best.acquire("freed").json
     assert fresh["fencing_token"] > before + RISE - 1024
-    trail = best.ask("GET", "/api/v1/audit").json["records"]
+    trail = best.request("GET", "/api/v1/audit").json["records"]
     assert [(t["action"], t["actorId"], t["reason"]) for t in trail] == [
         ("RECOVER", "ann", "two disks burnt")]
 
     # A member of the old cluster comes back and is not let in.
-    stranger = next(n for n in survivors if n is not best)
-    stranger.start()
-    wait_until(lambda: stranger.events("refused_by_peer") + stranger.events("peer_refused"),
-               "it is told that it belongs to another cluster")
-    reasons = [e["reason"] for e in stranger.events("refused_by_peer") +
-               stranger.events("peer_refused")]
+    foreign = next(n for n in survivors if n is not best)
+    foreign.start()
+    wait_until(lambda: foreign.events("refused_by_peer") + foreign.events("peer_refused"),
+               "it is notified that it belongs to another cluster")
+    reasons = [e["reason"] for e in foreign.events("refused_by_peer") +
+               foreign.events("peer_refused")]
     assert all("belongs to the cluster" in r for r in reasons), reasons
-    assert stranger.acquire("never").status == 503
-    stranger.kill()
+    assert foreign.acquire("never").status == 503
+    foreign.kill()
 
     # Others join anew, with empty folders; ids of the old cluster are free again.
-    shutil.rmtree(stranger.folder)
-    members = f"{best.flags[1]},{stranger.id}=127.0.0.1:{stranger.peer_port}"
-    stranger.flags = ["--cluster", members, "--cluster-name", "test", "--join"]
-    stranger.start()
-    added = best.ask("POST", "/api/v1/members",
-                     {"id": stranger.id, "address": f"127.0.0.1:{stranger.peer_port}"})
+    shutil.rmtree(foreign.folder)
+    members = f"{best.flags[1]},{foreign.id}=127.0.0.1:{foreign.peer_port}"
+    foreign.flags = ["--cluster", members, "--cluster-name", "test", "--join"]
+    foreign.start()
+    added = best.request("POST", "/api/v1/members",
+                     {"id": foreign.id, "address": f"127.0.0.1:{foreign.peer_port}"})
     assert added.status == 200, added
-    wait_until(lambda: best.ask("POST", f"/api/v1/members/{stranger.id}/promote").status == 200,
+    wait_until(lambda: best.request("POST", f"/api/v1/members/{foreign.id}/promote").status == 200,
                "it has caught up")
-    stranger.wait_ready()
-    assert stranger.acquire("through-the-new-one").json["acquired"]
+    foreign.wait_ready()
+    assert foreign.acquire("through-the-new-one").json["acquired"]
 
 
 @pytest.mark.long
@@ -130,7 +130,7 @@ def test_the_lock_delay_ends_after_the_longest_ttl(make_cluster):
     node.flags = []
     node.start().wait_ready()
     assert node.acquire("kept").json["reason"] == "delayed"
-    granted = node.ask("POST", "/api/v1/locks/kept/acquire", timeout=60,
+    granted = node.request("POST", "/api/v1/locks/kept/acquire", timeout=60,
                        body={"client_id": "next", "wait_timeout_ms": 2 * ttl_ms}).json
     assert granted["acquired"], granted
 

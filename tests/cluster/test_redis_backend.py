@@ -78,7 +78,7 @@ def cluster_with(folder, redis, fallback, count=1, more=()):
 
 
 def backend(node):
-    return node.ask("GET", "/api/v1/cluster").json["efficiency"]
+    return node.request("GET", "/api/v1/cluster").json["efficiency"]
 
 
 def usable(node):
@@ -94,16 +94,16 @@ def take(node, name, **more):
 
 
 def renew(node, name, token, client="test"):
-    return node.ask("POST", f"/api/v1/locks/{name}/renew", {"client_id": client, "fencing_token": token})
+    return node.request("POST", f"/api/v1/locks/{name}/renew", {"client_id": client, "fencing_token": token})
 
 
 def release_once(node, name, token):
-    return node.ask("POST", f"/api/v1/locks/{name}/release",
+    return node.request("POST", f"/api/v1/locks/{name}/release",
                     {"client_id": "test", "fencing_token": token, "request_id": "once"})
 
 
 def metric(node, name):
-    for line in node.ask("GET", "/metrics").text.splitlines():
+    for line in node.request("GET", "/metrics").text.splitlines():
         if line.startswith(f"holdfast_{name} "):
             return float(line.split()[1])
     raise AssertionError(f"there is no {name}")
@@ -133,7 +133,7 @@ def test_a_lock_is_a_key_that_is_taken_extended_and_given_back(tmp_path, redis):
     assert outside.pttl(PREFIX + "jobs/1") > 15000
 
     assert node.release("jobs/1", token, "web-1").json["released"]
-    assert not outside.exists(PREFIX + "jobs/1"), "who is told so finds the key given back"
+    assert not outside.exists(PREFIX + "jobs/1"), "the key is returned before the answer"
     assert backend(node)["backend"] == "redis"
 
 
@@ -196,7 +196,7 @@ def test_a_wait_through_a_follower_ends_when_somebody_outside_lets_go(tmp_path, 
     redis.client().set(PREFIX + "n", "theirs", px=60000)
     thread, found = waiting(follower, "n", client="c", wait_timeout_ms=-1)
     wait_until(lambda: metric(follower, "requests_waiting") == 1, "it waits")
-    wait_until(lambda: metric(leader, "redis_grants_waiting") == 1, "the leader asks for it")
+    wait_until(lambda: metric(leader, "redis_grants_waiting") == 1, "the leader requests it")
     redis.client().delete(PREFIX + "n")
     thread.join()
     assert found[0].json["acquired"], found
@@ -206,7 +206,7 @@ def test_a_wait_through_a_follower_ends_when_somebody_outside_lets_go(tmp_path, 
 
 def test_the_keys_of_a_session_live_and_end_with_it(tmp_path, redis):
     _, node = cluster_with(tmp_path, redis, "fail")
-    session = node.ask("POST", "/api/v1/sessions", {"client_id": "c", "ttl_ms": 1000}).json["session_id"]
+    session = node.request("POST", "/api/v1/sessions", {"client_id": "c", "ttl_ms": 1000}).json["session_id"]
     names = [f"s/{i}" for i in range(20)]
     for name in names:
         assert take(node, name, client="c", ttl_ms=1000, session_id=session).json["acquired"]
@@ -214,13 +214,13 @@ def test_the_keys_of_a_session_live_and_end_with_it(tmp_path, redis):
     end = time.monotonic() + first_life + 0.5
 
     def is_over():
-        assert node.ask("POST", f"/api/v1/sessions/{session}/keepalive", {}).status == 200
+        assert node.request("POST", f"/api/v1/sessions/{session}/keepalive", {}).status == 200
         return time.monotonic() > end
 
     wait_until(is_over, "the first life of the keys is over")
     assert redis.client().exists(*[PREFIX + name for name in names]) == len(names)
     assert not node.events("redis_lock_lost")
-    assert node.ask("DELETE", f"/api/v1/sessions/{session}").status == 200
+    assert node.request("DELETE", f"/api/v1/sessions/{session}").status == 200
     wait_until(lambda: not redis.client().exists(*[PREFIX + name for name in names]), "they end with it")
 
 
@@ -243,13 +243,13 @@ def test_fallback_fail_refuses_until_redis_is_back(tmp_path, redis, how):
     redis.start() if how == "killed" else redis.resume()
     answers = []
 
-    def is_told():
+    def is_released():
         answers.append(release_once(node, "held", held["fencing_token"]))
         return answers[-1].status == 200
 
-    wait_until(is_told, lambda: f"it is told: {answers[-1]}")
+    wait_until(is_released, lambda: f"it is confirmed: {answers[-1]}")
     assert answers[-1].json["released"], answers[-1]
-    assert not redis.client().exists(PREFIX + "held"), "it is given back when that is told"
+    assert not redis.client().exists(PREFIX + "held"), "the key is returned before the release is confirmed"
     usable(node)
     got = take(node, "new")
     assert got.json["acquired"], got
@@ -424,9 +424,9 @@ def test_the_settings_are_checked(tmp_path):
 def test_metrics_tell_of_redis(tmp_path, redis):
     _, node = cluster_with(tmp_path, redis, "fail")
     assert take(node, "n").json["acquired"]
-    text = node.ask("GET", "/metrics").text
+    text = node.request("GET", "/metrics").text
     assert "holdfast_redis_up 1" in text and "holdfast_redis_keys 1" in text
     assert "holdfast_redis_grants_total 1" in text
     redis.kill()
     away(node)
-    assert "holdfast_redis_up 0" in node.ask("GET", "/metrics").text
+    assert "holdfast_redis_up 0" in node.request("GET", "/metrics").text

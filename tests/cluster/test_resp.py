@@ -146,23 +146,23 @@ def test_a_foreign_lock_is_not_overwritten_and_its_deletion_is_audited(three, no
             other.pexpire(name, 1000)
         assert mine.get(name) == "mine"
         assert other.delete(name) == 1
-        records = three.leader().ask("GET", "/api/v1/audit").json["records"]
+        records = three.leader().request("GET", "/api/v1/audit").json["records"]
         record = [x for x in records if x["resource"] == name][-1]
         assert record["action"] == "FORCE_UNLOCK" and record["actorId"].startswith("resp:cleaner@")
         assert "Redis" in record["reason"]
 
 
-def test_deletion_of_foreign_locks_can_be_switched_off_and_a_password_asked_for(make_cluster):
+def test_deletion_of_foreign_locks_can_be_switched_off_and_a_password_requested(make_cluster):
     cluster = make_cluster(1, "--resp-del", "refuse", start=False)
     for node in cluster:
         node.env["HOLDFAST_RESP_PASSWORD"] = "open sesame"
     node = cluster.start().leader()
-    with connect(node) as stranger:
+    with connect(node) as outsider:
         with pytest.raises(redis.AuthenticationError):
-            stranger.get("a")
-    with connect(node, password="open Sesame") as stranger:
+            outsider.get("a")
+    with connect(node, password="open Sesame") as outsider:
         with pytest.raises(redis.RedisError, match="invalid username-password pair"):  # another class in each version
-            stranger.get("a")
+            outsider.get("a")
     with connect(node, password="open sesame") as a, connect(node, password="open sesame") as b:
         assert a.set("a", "v", nx=True, px=30000)
         with pytest.raises(redis.exceptions.NoPermissionError):
@@ -259,13 +259,13 @@ def test_hf_acquire_waits_until_the_lock_is_free(three, r, name):
     first = r.execute_command("HF.ACQUIRE", name, "me", "PX", 60000)
     got = []
     with connect(three.followers()[1]) as other:
-        asked = threading.Thread(target=lambda: got.append(
+        waiting = threading.Thread(target=lambda: got.append(
             other.execute_command("HF.ACQUIRE", name, "you", "PX", 30000, "WAIT", int(PATIENCE * 1000))))
-        asked.start()
+        waiting.start()
         wait_until(lambda: three.leader().show(name).json["queue_length"] == 1, "it waits")
         assert not got
         assert r.delete(name) == 1
-        asked.join(PATIENCE)
+        waiting.join(PATIENCE)
     assert got[0] > first and r.get(name) == "you"
 
 
@@ -282,7 +282,7 @@ def test_a_holder_that_paused_does_not_pass_the_fence(three, r, name):
     node = three.leader()
 
     def check(token):
-        return node.ask("POST", "/api/v1/fence/check", {"resource": name, "fencing_token": token}).json
+        return node.request("POST", "/api/v1/fence/check", {"resource": name, "fencing_token": token}).json
 
     first = r.execute_command("HF.ACQUIRE", name, "paused", "PX", 1000)
     assert check(first)["accepted"]
@@ -328,10 +328,10 @@ def test_without_a_majority_the_error_is_one_that_redis_knows(make_cluster):
         if other is not node:
             other.kill()
     with connect(node) as r:
-        for ask in (lambda: r.set("a", "v", nx=True, px=5000), lambda: r.get("a"), lambda: r.incr("n")):
-            def is_down(ask=ask):
+        for call in (lambda: r.set("a", "v", nx=True, px=5000), lambda: r.get("a"), lambda: r.incr("n")):
+            def is_down(call=call):
                 try:
-                    ask()
+                    call()
                     return False
                 except redis.ResponseError as error:
                     word = error_word(error)
@@ -389,7 +389,7 @@ class Raw:
         try:
             self.socket.sendall(data)
         except OSError:
-            pass  # it has been shown the door
+            pass  # it has been disconnected
         return self
 
     def rest(self):
@@ -452,7 +452,7 @@ def resident(node):
         return int(file.read().split()[1]) * 4096
 
 
-def test_a_grant_that_could_not_be_told_is_given_back(three, name):
+def test_a_grant_that_could_not_be_reported_is_given_back(three, name):
     """S7.2: its client was gone before."""
     leader = three.leader()
     for _ in range(20):
@@ -468,7 +468,7 @@ def test_metrics_and_limits(three):
     leader = three.leader()
     with connect(leader) as r:
         r.ping()
-        text = leader.ask("GET", "/metrics").text
+        text = leader.request("GET", "/metrics").text
         figures = dict(line.split() for line in text.splitlines() if line.startswith("holdfast_resp"))
     assert int(figures["holdfast_resp_connections"]) >= 1
     assert int(figures["holdfast_resp_commands_total"]) >= 1

@@ -44,7 +44,7 @@ def name(request):
 
 
 def audited(three, name):
-    records = three.leader().ask("GET", "/api/v1/audit").json["records"]
+    records = three.leader().request("GET", "/api/v1/audit").json["records"]
     return [record for record in records if record["resource"] == name]
 
 
@@ -131,7 +131,7 @@ def test_a_lock_that_expired_is_lost(r, name):
     assert r.lock(name, timeout=5).acquire(blocking=False)
 
 
-def test_one_at_a_time_whatever_node_they_ask(three, name):
+def test_one_at_a_time_whatever_node_they_use(three, name):
     inside = []
     most = []
 

@@ -14,7 +14,7 @@ from conftest import check_log
 from harness import PATIENCE, SANITIZED, Cluster, Ports, allowed, dies_with_us, wait_until
 from resp_support import connect, error_word
 
-pytestmark = pytest.mark.sanitized  # it is C that reads what strangers wrote
+pytestmark = pytest.mark.sanitized  # it is C that reads what any client wrote
 
 RELEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0"
 
@@ -55,7 +55,7 @@ class Raw:
         self.socket.connect(address)
         self.buffer = self.socket.makefile("rb")
 
-    def ask(self, *words):
+    def request(self, *words):
         words = [w if isinstance(w, bytes) else str(w).encode() for w in words]
         self.socket.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words))
         return self.value()
@@ -225,7 +225,7 @@ CHANGED = {
 
 
 def version(connection):
-    text = re.search(rb"redis_version:(\d+)\.(\d+)", connection.ask("INFO", "server"))
+    text = re.search(rb"redis_version:(\d+)\.(\d+)", connection.request("INFO", "server"))
     return int(text[1]), int(text[2])
 
 
@@ -237,16 +237,16 @@ def normal(answer):
 @pytest.mark.parametrize("protocol", [2, 3])
 def test_the_same_scripts_get_the_same_answers_from_redis(both, protocol):
     for connection in both:
-        connection.ask("HELLO", protocol)
+        connection.request("HELLO", protocol)
     newest = version(both[1])
     for source in VALUES:
         if newest >= CHANGED.get(source, (99, 0)):
             continue
         source = source.replace("\\n", "\n")
-        ours, theirs = [c.ask("EVAL", source, 1, "the-key", "one", "two") for c in both]
+        ours, theirs = [c.request("EVAL", source, 1, "the-key", "one", "two") for c in both]
         assert normal(ours) == normal(theirs), source
     for source in CHANGES:
-        ours, theirs = [c.ask("EVAL", source, 3, "same/a", "same/b", "same/c", "arg") for c in both]
+        ours, theirs = [c.request("EVAL", source, 3, "same/a", "same/b", "same/c", "arg") for c in both]
         assert normal(ours) == normal(theirs), source
 
 
@@ -261,7 +261,7 @@ def test_the_same_scripts_get_the_same_answers_from_redis(both, protocol):
     ["EVAL_RO", "return redis.pcall('publish', 'x', 1)", 0], ["EVAL_RO", "return redis.call('get', KEYS[1])", 1, "same/ro"],
 ])
 def test_commands_about_scripts_answer_as_redis_does(both, words):
-    ours, theirs = [c.ask(*words) for c in both]
+    ours, theirs = [c.request(*words) for c in both]
     assert normal(ours) == normal(theirs)
 
 
@@ -289,7 +289,7 @@ def test_what_a_script_does_is_done_as_a_whole(r, name):
         r.eval("for i = 1, 100 do redis.call('exists', KEYS[1] .. i) end", 1, name)
 
 
-def test_a_script_is_known_to_the_node_that_was_told_it(three):
+def test_a_script_is_known_to_the_node_that_received_it(three):
     first, second = three.leader(), three.followers()[0]
     with connect(first) as a, connect(second) as b:
         digest = a.script_load("return 'only here'")
@@ -375,7 +375,7 @@ def test_scripts_without_an_end_are_all_stopped_and_others_are_served(three):
 
 
 def metric(node, name):
-    lines = node.ask("GET", "/metrics").text.splitlines()
+    lines = node.request("GET", "/metrics").text.splitlines()
     return int([line for line in lines if line.startswith(name + " ")][0].split()[1])
 
 

@@ -47,7 +47,7 @@ def fill(node, count):
 
 
 class Reader:
-    """Asks for a snapshot, reads the head and a few bytes, and no more."""
+    """Requests a snapshot, reads the head and a few bytes, and no more."""
 
     def __init__(self, node):
         self.socket = socket.socket()
@@ -78,19 +78,19 @@ def test_what_was_acknowledged_before_is_in_it_and_begins_a_new_cluster(make_clu
     cluster = make_cluster(3)
     follower = cluster.followers()[0]
     path = tmp_path / "backup"
-    old = saved(tmp_path / "old", follower)  # which would do, if a newer one were not asked for
+    old = saved(tmp_path / "old", follower)  # which would do, if a newer one were not requested
     with Load(list(cluster)) as load:
         load.wait_more(50)
         before = list(load.grants)
-        told = saved(path, follower)
+        report = saved(path, follower)
         load.wait_more(20)
     assert not load.wrong, load.wrong[:3]
-    assert told["index"] > old["index"]
+    assert report["index"] > old["index"]
     seen = inspect(path)
-    assert (told["index"], told["term"], told["cluster_id"]) == (
+    assert (report["index"], report["term"], report["cluster_id"]) == (
         seen["index"], seen["term"], seen["cluster_id"])
-    assert told["bytes"] == path.stat().st_size and told["endpoint"] == endpoints([follower])
-    assert told["path"] == str(path) and path.stat().st_mode & 0o777 == 0o600
+    assert report["bytes"] == path.stat().st_size and report["endpoint"] == endpoints([follower])
+    assert report["path"] == str(path) and path.stat().st_mode & 0o777 == 0o600
     assert not path.with_name("backup.part").exists()
 
     for node in cluster:
@@ -116,11 +116,11 @@ def test_two_nodes_write_the_same_bytes_for_the_same_index(make_cluster, tmp_pat
         assert nodes[i % 3].acquire(f"name-{i}", metadata=BIG).json["acquired"]
 
     def same():
-        """Asked together, they share a barrier, or what follows it: often, not always."""
-        told = {}
+        """Requested together, they share a barrier, or what follows it: often, not always."""
+        report = {}
 
         def one(node):
-            told[node.id] = saved(tmp_path / f"of-{node.id}", node, more=["--force"])
+            report[node.id] = saved(tmp_path / f"of-{node.id}", node, more=["--force"])
 
         threads = [threading.Thread(target=one, args=(node,)) for node in nodes]
         for thread in threads:
@@ -128,7 +128,7 @@ def test_two_nodes_write_the_same_bytes_for_the_same_index(make_cluster, tmp_pat
         for thread in threads:
             thread.join()
         by_index = {}
-        for ident, answer in told.items():
+        for ident, answer in report.items():
             by_index.setdefault(answer["index"], []).append(ident)
         return next((found for found in by_index.values() if len(found) > 1), None)
 
@@ -154,8 +154,8 @@ def test_a_reader_that_vanishes_leaves_nothing_pinned(make_cluster, tmp_path):
     node.wait_event("snapshot_cut", 2)
     wait_until(lambda: not reader.file(node).exists() and not other.file(node).exists(), "both are removed")
     assert len(list(node.folder.glob("snapshot-*[0-9]"))) == 2  # the newest and the one before
-    told = saved(tmp_path / "third", node)  # and there is room again
-    assert inspect(tmp_path / "third")["index"] == told["index"] > other.index
+    report = saved(tmp_path / "third", node)  # and there is space again
+    assert inspect(tmp_path / "third")["index"] == report["index"] > other.index
 
 
 def test_a_file_is_there_when_it_is_whole_or_not_at_all(make_cluster, tmp_path):
@@ -188,7 +188,7 @@ def test_a_file_is_there_when_it_is_whole_or_not_at_all(make_cluster, tmp_path):
 
 
 def answering(*pieces):
-    """A server that says this to the first who asks, and closes."""
+    """A server that says this to the first request, and closes."""
     listening = socket.create_server(("127.0.0.1", 0))
 
     def serve():

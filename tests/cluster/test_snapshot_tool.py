@@ -80,7 +80,7 @@ def test_a_new_cluster_begins_with_a_backup(backup, tmp_path):
         assert node.acquire("kept").json["reason"] == "delayed"
         fresh = node.acquire("other").json
         assert fresh["fencing_token"] > kept["fencing_token"] + RISE
-        trail = node.ask("GET", "/api/v1/audit").json["records"]
+        trail = node.request("GET", "/api/v1/audit").json["records"]
         assert [(t["action"], t["actorId"], t["reason"]) for t in trail] == [
             ("RECOVER", "ann", "the building burnt")]
     finally:

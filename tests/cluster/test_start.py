@@ -18,7 +18,7 @@ def test_one_node_answers_within_a_second_of_its_start_on_an_empty_folder(make_c
     node.flags = []
     start = time.monotonic()
     node.start()
-    answer = wait_until(lambda: node.try_ask("POST", "/api/v1/locks/a/acquire",
+    answer = wait_until(lambda: node.try_request("POST", "/api/v1/locks/a/acquire",
                                              {"client_id": "x", "ttl_ms": 5000}), "an answer")
     took = time.monotonic() - start
     assert answer.status == 200 and answer.json["acquired"], answer
@@ -38,7 +38,7 @@ def test_with_no_flag_at_all_it_is_one_node_on_the_default_ports(default_ports, 
     # The default folder of root is the machine's own: that one we leave alone.
     env = environment(HOME=tmp_path, XDG_STATE_HOME=tmp_path / "state",
                       HOLDFAST_DATA=tmp_path / "state" / "holdfast")
-    # Somebody has the port of the Redis protocol, which nobody asked for: it goes on without.
+    # Somebody has the port of the Redis protocol, which nobody requested: it goes on without.
     with socket.create_server(("127.0.0.1", 4655)):
         process = subprocess.Popen(dies_with_us([PROGRAM, "serve"]), env=env, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -114,7 +114,7 @@ def test_sigterm_hands_leadership_over_and_exits_0(make_cluster):
     assert leader.events("stopping") and leader.events("stopped")
 
 
-def test_all_nodes_of_a_cluster_stop_when_they_are_told_together(make_cluster):
+def test_all_nodes_of_a_cluster_stop_when_signalled_together(make_cluster):
     cluster = make_cluster(5)
     start = time.monotonic()
     for node in cluster:

@@ -8,7 +8,7 @@ import socket
 import pytest
 import redis
 
-from cli_support import ask
+from cli_support import run_cli
 from grpc_support import channel_to, code_of, grpc, stubs  # noqa: F401
 from harness import PATIENCE, wait_until
 
@@ -19,7 +19,7 @@ TTL_MS = 600000
 
 
 def metric(node, name):
-    return float(re.search(rf"^holdfast_{name} (\S+)$", node.ask("GET", "/metrics").text, re.M)[1])
+    return float(re.search(rf"^holdfast_{name} (\S+)$", node.request("GET", "/metrics").text, re.M)[1])
 
 
 def connect(node):
@@ -42,8 +42,8 @@ def test_a_full_state_refuses_more_and_takes_it_again_after_releases(make_cluste
     cluster = make_cluster(3, "--state-max", LIMIT)
     leader, follower = cluster.leader(), cluster.followers()[0]
     held = leader.acquire("held-before", ttl_ms=TTL_MS).json
-    opened = leader.ask("POST", "/api/v1/sessions", {"client_id": "c", "ttl_ms": TTL_MS}).json
-    with connect(follower) as r:  # judged on the leader
+    opened = leader.request("POST", "/api/v1/sessions", {"client_id": "c", "ttl_ms": TTL_MS}).json
+    with connect(follower) as r:  # checked on the leader
         names = fill(r)
         assert 200 < len(names) < 512, len(names)
         assert metric(leader, "state_bytes") > 0.9 * metric(leader, "state_max_bytes")
@@ -65,18 +65,18 @@ def test_a_full_state_refuses_more_and_takes_it_again_after_releases(make_cluste
         assert waiting.status == 429 and waiting.code == "state_full", waiting
         fast = follower.acquire("quick", tier="EFFICIENCY", **BIG)
         assert fast.status == 429 and fast.code == "state_full", fast
-        session = leader.ask("POST", "/api/v1/sessions", {"client_id": "c", "ttl_ms": TTL_MS, **BIG})
+        session = leader.request("POST", "/api/v1/sessions", {"client_id": "c", "ttl_ms": TTL_MS, **BIG})
         assert session.status == 429 and session.code == "state_full", session
 
         # What ends or prolongs something passes, and so do operators.
         assert r.pexpire(names[0], TTL_MS) == 1
-        renewed = leader.ask("POST", "/api/v1/locks/held-before/renew",
+        renewed = leader.request("POST", "/api/v1/locks/held-before/renew",
                              {"client_id": "test", "fencing_token": held["fencing_token"], "ttl_ms": TTL_MS})
         assert renewed.status == 200, renewed
         ident = opened["session_id"]
-        assert leader.ask("POST", f"/api/v1/sessions/{ident}/keepalive", {}).status == 200
-        assert leader.ask("DELETE", f"/api/v1/sessions/{ident}").status in (200, 204)
-        forced = leader.ask("POST", f"/api/v1/locks/{names[1]}/force-unlock",
+        assert leader.request("POST", f"/api/v1/sessions/{ident}/keepalive", {}).status == 200
+        assert leader.request("DELETE", f"/api/v1/sessions/{ident}").status in (200, 204)
+        forced = leader.request("POST", f"/api/v1/locks/{names[1]}/force-unlock",
                             {"actor_id": "olga", "reason": "full", "now": True})
         assert forced.status == 200, forced
         assert leader.release("held-before", held["fencing_token"]).status == 200
@@ -154,7 +154,7 @@ def test_grpc_names_the_same_code(make_cluster, stubs):  # noqa: F811
         fill(r)
     with channel_to(node) as channel, pytest.raises(grpc.RpcError) as refused:
         service = stubs.lock_grpc.LockServiceStub(channel)
-        for i in range(100):  # there is room for a few that are small
+        for i in range(100):  # there is space for a few that are small
             service.Lock(stubs.lock.LockRequest(resource_id=f"small-{i}", client_id="me"))
     assert code_of(refused.value) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "state_full")
 
@@ -169,6 +169,6 @@ def test_the_command_line_says_what_is_full(make_cluster):
             while fill_small < 5000:
                 r.set(f"small-{fill_small}", "v", nx=True, px=TTL_MS)
                 fill_small += 1
-    done = ask(cluster, "lock", "-n", "more", "--", "true")
+    done = run_cli(cluster, "lock", "-n", "more", "--", "true")
     assert done.returncode != 0
     assert "state" in done.stderr and "limit" in done.stderr, done.stderr

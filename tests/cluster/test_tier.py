@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from cli_support import ask, endpoints, good
+from cli_support import run_cli, endpoints, good
 from harness import PATIENCE, PROGRAM, allowed, busy, environment, read_answer, wait_until
 from test_watch import Stream
 
@@ -19,7 +19,7 @@ FAST = {"tier": "EFFICIENCY"}
 
 
 def metric(node, name):
-    return float(re.search(rf"^holdfast_{name} (\S+)$", node.ask("GET", "/metrics").text, re.M)[1])
+    return float(re.search(rf"^holdfast_{name} (\S+)$", node.request("GET", "/metrics").text, re.M)[1])
 
 
 def take(node, name, **more):
@@ -104,7 +104,7 @@ def test_who_waits_through_a_follower_hears_of_the_grant(make_cluster):
             assert node.release("queue", last["fencing_token"], client=name).json["released"]
             last, name = wait.result(PATIENCE).json, f"via-{number}"
             assert last["acquired"] and last["tier"] == "EFFICIENCY", last
-        renewed = node.ask("POST", "/api/v1/locks/queue/renew",
+        renewed = node.request("POST", "/api/v1/locks/queue/renew",
                            {"client_id": name, "fencing_token": last["fencing_token"], "ttl_ms": 60000}).json
         assert renewed["renewed"] and renewed["epoch"] == last["epoch"], renewed
         assert renewed["expires_in_ms"] <= 60000  # by the leader's clock, through any node
@@ -131,29 +131,29 @@ def test_lists_watches_and_operators_see_both_tiers_through_any_node(make_cluste
         assert tiers["see-safe"] == (True, "CORRECTNESS")
         assert tiers["see-fast"] == (False, "EFFICIENCY")  # nothing to resume from
     for node in cluster:
-        rows = node.ask("GET", "/api/v1/locks?prefix=see-").json["locks"]
+        rows = node.request("GET", "/api/v1/locks?prefix=see-").json["locks"]
         found = {row["name"]: row["tier"] for row in rows}
         assert found["see-safe"] == "CORRECTNESS" and found["see-fast"] == "EFFICIENCY"
         assert node.show("see-fast").json["holders"][0]["client_id"] == "fast"
-        private = node.ask("GET", "/api/v1/sessions?private=true").json["sessions"]
+        private = node.request("GET", "/api/v1/sessions?private=true").json["sessions"]
         assert {"CORRECTNESS", "EFFICIENCY"} == {row["tier"] for row in private}
         with Stream(node, "/api/v1/watch?prefix=see-&list=true") as stream:
             rows = stream.until(lambda event: event[1] == "listed")
             found = {data["name"]: data["tier"] for _, kind, data in rows if kind == "lock"}
             assert found["see-safe"] == "CORRECTNESS" and found["see-fast"] == "EFFICIENCY", rows
-    stale = follower.ask("GET", "/api/v1/locks?prefix=see-&stale=true").json
+    stale = follower.request("GET", "/api/v1/locks?prefix=see-&stale=true").json
     assert stale["omitted_tier"] == "EFFICIENCY"
     assert {row["tier"] for row in stale["locks"]} == {"CORRECTNESS"}
-    assert "omitted_tier" not in leader.ask("GET", "/api/v1/locks?stale=true").json
+    assert "omitted_tier" not in leader.request("GET", "/api/v1/locks?stale=true").json
     table = good(list(cluster), "ls", "see-")
     assert re.search(r"see-safe.*CORRECTNESS", table), table
-    forced = follower.ask("POST", "/api/v1/locks/see-fast/force-unlock", {"actor_id": "op", "reason": "stuck"})
+    forced = follower.request("POST", "/api/v1/locks/see-fast/force-unlock", {"actor_id": "op", "reason": "stuck"})
     assert forced.status == 200 and forced.json["holders"] == 1, forced
     wait_until(lambda: any(r["resource"] == "see-fast" and r["actorId"] == "op" and r["action"] == "FORCE_UNLOCK"
-                           and r["tier"] == "EFFICIENCY" for r in follower.ask("GET", "/api/v1/audit").json["records"]),
+                           and r["tier"] == "EFFICIENCY" for r in follower.request("GET", "/api/v1/audit").json["records"]),
                "the record is replicated")
-    follower.ask("POST", "/api/v1/locks/see-safe/force-unlock", {"actor_id": "op", "reason": "stuck"})
-    assert follower.ask("GET", "/api/v1/audit").json["records"][-1]["tier"] == "CORRECTNESS"
+    follower.request("POST", "/api/v1/locks/see-safe/force-unlock", {"actor_id": "op", "reason": "stuck"})
+    assert follower.request("GET", "/api/v1/audit").json["records"][-1]["tier"] == "CORRECTNESS"
     assert re.search(r"FORCE_UNLOCK +see-fast +EFFICIENCY +op", good(list(cluster), "audit"))
     assert "EFFICIENCY" in good(list(cluster), "show", take(leader, "see-shown") and "see-shown")
 
@@ -184,7 +184,7 @@ def test_pages_go_on_from_one_tier_to_the_other(make_cluster):
         take(node, f"page-fast-{i}")
     seen, cursor = set(), "0"
     while cursor is not None:
-        page = node.ask("GET", f"/api/v1/locks?limit=10&cursor={cursor}").json
+        page = node.request("GET", f"/api/v1/locks?limit=10&cursor={cursor}").json
         seen |= {row["name"] for row in page["locks"]}
         cursor = page["next_cursor"]
     assert seen == {f"page-{kind}-{i}" for kind in ("safe", "fast") for i in range(60)}
@@ -195,22 +195,22 @@ def test_a_session_holds_in_both_tiers_and_its_end_ends_both(make_cluster):
     cluster = make_cluster(3)
     nodes = list(cluster)
     ttl_ms = int(2000 * busy())
-    session = nodes[0].ask("POST", "/api/v1/sessions", {"client_id": "s", "ttl_ms": ttl_ms}).json["session_id"]
+    session = nodes[0].request("POST", "/api/v1/sessions", {"client_id": "s", "ttl_ms": ttl_ms}).json["session_id"]
     body = {"session_id": session, "client_id": "s", "owner": "o"}
     for node, name, tier in ((nodes[1], "s-fast", "EFFICIENCY"), (nodes[2], "s-safe", "CORRECTNESS")):
         path = f"/api/v1/locks/{name}/acquire"
-        answer = wait_until(lambda n=node, p=path, t=tier: (a := n.ask("POST", p, {**body, "tier": t})).status == 200
+        answer = wait_until(lambda n=node, p=path, t=tier: (a := n.request("POST", p, {**body, "tier": t})).status == 200
                             and a, "it is granted").json
         assert answer["acquired"] and answer["tier"] == tier, answer
     end = time.monotonic() + ttl_ms / 1000 + 1
     while time.monotonic() < end:  # beyond the TTL: the keep-alives count for both
-        assert nodes[2].ask("POST", f"/api/v1/sessions/{session}/keepalive").json["alive"]
+        assert nodes[2].request("POST", f"/api/v1/sessions/{session}/keepalive").json["alive"]
         assert nodes[0].show("s-fast").json["held"] and nodes[0].show("s-safe").json["held"]
         time.sleep(0.3)
-    assert nodes[1].ask("DELETE", f"/api/v1/sessions/{session}").status == 200
+    assert nodes[1].request("DELETE", f"/api/v1/sessions/{session}").status == 200
     wait_until(lambda: not nodes[0].show("s-fast").json["held"], "the fast one is free")
     assert not nodes[0].show("s-safe").json["held"]
-    gone = nodes[0].ask("POST", "/api/v1/locks/s-fast/acquire", {**body, **FAST})
+    gone = nodes[0].request("POST", "/api/v1/locks/s-fast/acquire", {**body, **FAST})
     assert gone.status == 410 and gone.code == "session_expired", gone
 
 
@@ -232,7 +232,7 @@ def test_a_dead_leader_takes_the_tier_with_it_and_holders_know(make_cluster):
         wait_until(lambda: leader.show("gone").json["queue_length"] == 1, "it waits")
         leader.kill()
         new = cluster.leader(but=leader.id)
-        # Who waited is asked for again, and finds nobody there.
+        # The wait is repeated and finds the lock free.
         answer = wait.result(PATIENCE).json
         assert answer["acquired"] and answer["fencing_token"] > fast["fencing_token"], answer
         assert answer["epoch"] > fast["epoch"]
@@ -263,6 +263,6 @@ def test_without_a_majority_nothing_is_served(make_cluster):
 
 def test_the_flag_of_the_command_line_is_checked(make_cluster):
     cluster = make_cluster(1)
-    wrong = ask(list(cluster), "lock", "x", "--tier", "quick", "--", "true")
+    wrong = run_cli(list(cluster), "lock", "x", "--tier", "quick", "--", "true")
     assert wrong.returncode == 64 and "correctness or efficiency" in wrong.stderr, wrong
     assert good(list(cluster), "lock", "x", "--tier", "EFFICIENCY", "--", "echo", "ran") == "ran\n"

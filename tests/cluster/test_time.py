@@ -18,7 +18,7 @@ def wall(event):
 def wait_free(node, name, answers):
     """Somebody who waits for the name; the moment of the grant is noted."""
     def work():
-        answer = node.ask("POST", f"/api/v1/locks/{name}/acquire",
+        answer = node.request("POST", f"/api/v1/locks/{name}/acquire",
                           {"client_id": "next", "ttl_ms": 60000, "wait_timeout_ms": 600000,
                            "request_id": "next"})
         answers.append((time.monotonic(), answer))
@@ -33,13 +33,13 @@ def test_a_lock_whose_client_is_gone_is_free_after_its_ttl_never_earlier(make_cl
     cluster = make_cluster(3)
     for through, other in ((cluster.nodes[1], cluster.nodes[2]), (cluster.nodes[3], cluster.nodes[1])):
         name = f"gone-{through.id}"
-        asked = time.monotonic()
+        requested = time.monotonic()
         granted = through.acquire(name, ttl_ms=ttl_ms).json
         answered = time.monotonic()
         taken = other.acquire(name, client="next", wait_timeout_ms=60000)
         free = time.monotonic()
         assert taken.json["acquired"] and taken.json["fencing_token"] > granted["fencing_token"]
-        assert free - asked >= ttl_ms / 1000, f"{free - asked:.3f} s: too early"
+        assert free - requested >= ttl_ms / 1000, f"{free - requested:.3f} s: too early"
         assert free - answered <= ttl_ms / 1000 + allowed(1), f"{free - answered:.3f} s: too late"
 
 
@@ -47,14 +47,14 @@ def test_a_session_that_is_kept_alive_over_a_leader_change_keeps_its_locks(make_
     cluster = make_cluster(3)
     leader = cluster.leader()
     through = cluster.followers()[0]
-    session = through.ask("POST", "/api/v1/sessions", {"client_id": "app", "ttl_ms": 3000}).json
+    session = through.request("POST", "/api/v1/sessions", {"client_id": "app", "ttl_ms": 3000}).json
     lock = through.acquire("kept", client=None, ttl_ms=None, session_id=session["session_id"]).json
     assert lock["acquired"], lock
     leader.kill()
     until = time.monotonic() + 4
     while time.monotonic() < until:
         answer = wait_until(lambda: (lambda a: a if a.status == 200 else None)(
-            through.ask("POST", f"/api/v1/sessions/{session['session_id']}/keepalive")), "it lives")
+            through.request("POST", f"/api/v1/sessions/{session['session_id']}/keepalive")), "it lives")
         assert answer.status == 200, answer
     shown = through.show("kept").json
     assert shown["holders"][0]["fencing_token"] == lock["fencing_token"]
@@ -86,7 +86,7 @@ def test_a_session_with_a_short_ttl_lives_on_an_idle_cluster(make_cluster):
     leader = make_cluster(3, "--ttl-min", "100ms").leader()
     ended, until = 0, time.monotonic() + PATIENCE
     while time.monotonic() < until:
-        opened = leader.ask("POST", "/api/v1/sessions", {"client_id": "short", "ttl_ms": 150})
+        opened = leader.request("POST", "/api/v1/sessions", {"client_id": "short", "ttl_ms": 150})
         lives = live_for(leader, opened.json["session_id"], 1.5, 0.06, 0.02)
         if lives:
             return
@@ -100,7 +100,7 @@ def test_ten_leader_changes_with_idle_time_between_them_move_no_deadline(make_cl
     cluster = make_cluster(3)
     ttl = 20.0
     through = cluster.nodes[1]
-    asked = time.monotonic()
+    requested = time.monotonic()
     token = through.acquire("held", ttl_ms=int(ttl * 1000)).json["fencing_token"]
     granted = time.monotonic()
     gaps = []
@@ -125,7 +125,7 @@ def test_ten_leader_changes_with_idle_time_between_them_move_no_deadline(make_cl
     thread.join()
     free, answer = answers[0]
     assert answer.json["acquired"] and answer.json["fencing_token"] > token, answer
-    assert free - asked >= ttl, f"{free - asked:.3f} s: too early"
+    assert free - requested >= ttl, f"{free - requested:.3f} s: too early"
     late = free - granted - ttl - sum(gaps)
     print(f"leaderless {sum(gaps):.3f} s, free {free - granted - ttl:.3f} s after the TTL")
     assert late <= allowed(0.2), f"{late:.3f} s more than the time without a leader, {gaps}"

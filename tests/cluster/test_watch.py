@@ -1,5 +1,5 @@
 """Server-sent events from real nodes (S9.3): the same numbers everywhere, resumable without a gap, and a
-reader that is too slow is told so and can go on."""
+reader that is too slow is notified and can go on."""
 
 import http.client
 import itertools
@@ -119,7 +119,7 @@ def test_a_watch_goes_on_after_the_leader_died(make_cluster):
     assert not any(granted("before")(event) for event in events)
 
 
-def test_who_asks_for_what_is_no_longer_kept_is_reset_with_a_full_listing(make_cluster):
+def test_a_watch_from_before_the_kept_events_is_reset_with_a_full_listing(make_cluster):
     cluster = make_cluster(1)
     node = cluster.nodes[1]
     for i in range(5):
@@ -132,12 +132,12 @@ def test_who_asks_for_what_is_no_longer_kept_is_reset_with_a_full_listing(make_c
         assert {e[2]["name"] for e in events if e[1] == "lock"} == {f"name-{i}" for i in range(5)}
         node.acquire("later")
         stream.until(granted("later"))
-    answer = node.ask("GET", "/api/v1/watch?reset=false&last_event_id=1-0")
+    answer = node.request("GET", "/api/v1/watch?reset=false&last_event_id=1-0")
     assert answer.status == 410 and answer.code == "events_trimmed", answer
 
 
 def dropped_streams(node):
-    lines = node.ask("GET", "/metrics").text.splitlines()
+    lines = node.request("GET", "/metrics").text.splitlines()
     return next(float(line.split()[-1]) for line in lines if re.match(r"holdfast\w*dropped\w* ", line))
 
 
@@ -185,12 +185,12 @@ def test_an_election_is_observed_through_a_change_of_the_clusters_leader(make_cl
     watcher = cluster.followers()[0]
     with Stream(watcher, "/api/v1/elections/chief/observe") as stream:
         assert stream.next()[2]["leader"] is None
-        won = watcher.ask("POST", "/api/v1/elections/chief/campaign",
+        won = watcher.request("POST", "/api/v1/elections/chief/campaign",
                           {"client_id": "ann", "ttl_ms": 60000, "value": "10.0.0.1"}).json
         assert stream.next()[2]["value"] == "10.0.0.1"
         leader.kill()
         cluster.leader(but=leader.id)
-        said = watcher.ask("POST", "/api/v1/elections/chief/proclaim",
+        said = watcher.request("POST", "/api/v1/elections/chief/proclaim",
                            {"client_id": "ann", "fencing_token": won["fencing_token"], "value": "b"})
         assert said.json["proclaimed"], said
         assert stream.until(lambda event: event[1] == "proclaimed")[-1][2]["value"] == "b"

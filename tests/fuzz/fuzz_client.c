@@ -23,27 +23,27 @@ enum {
     CONNECT_MS = 300,
 };
 
-struct asked {
+struct fuzz_call {
     struct hf_call *ticket;
     int64_t until_ms;
 };
 
-struct play {
+struct fuzz_run {
     struct client_world w;
     const uint8_t *at;
     const uint8_t *end;
     bool is_hostile;
-    struct asked calls[CALLS];
+    struct fuzz_call calls[CALLS];
     struct hf_lock *locks[LOCKS];
     bool was_lost[LOCKS];
 };
 
-static uint8_t next(struct play *p)
+static uint8_t next(struct fuzz_run *p)
 {
     return p->at < p->end ? *p->at++ : 0;
 }
 
-static struct slice next_bytes(struct play *p)
+static struct slice next_bytes(struct fuzz_run *p)
 {
     size_t len = next(p);
     size_t left = (size_t)(p->end - p->at);
@@ -55,7 +55,7 @@ static struct slice next_bytes(struct play *p)
 /* ---- what must hold ---- */
 
 /* How long the service holds a lock at least: S4.2, with no sweep and no failover on its side. */
-static int64_t served_until(struct play *p, const struct hf_lock *lock)
+static int64_t served_until(struct fuzz_run *p, const struct hf_lock *lock)
 {
     int64_t session_ms = 0;
     int64_t lock_ms = 0;
@@ -74,7 +74,7 @@ static int64_t served_until(struct play *p, const struct hf_lock *lock)
     return lock_ms < session_ms ? lock_ms : session_ms;
 }
 
-static void check_lock(struct play *p, unsigned i)
+static void check_lock(struct fuzz_run *p, unsigned i)
 {
     struct hf_lock *lock = p->locks[i];
     if (lock == NULL) {
@@ -90,7 +90,7 @@ static void check_lock(struct play *p, unsigned i)
     }
 }
 
-static void drain_notifications(struct play *p)
+static void drain_notifications(struct fuzz_run *p)
 {
     /* Tickets are taken by their calls; the rest is read and forgotten. */
     struct list *next_link;
@@ -105,10 +105,10 @@ static void drain_notifications(struct play *p)
     }
 }
 
-static void check(struct play *p)
+static void check(struct fuzz_run *p)
 {
     for (unsigned i = 0; i < CALLS; i++) {
-        struct asked *a = &p->calls[i];
+        struct fuzz_call *a = &p->calls[i];
         if (a->ticket == NULL) {
             continue;
         }
@@ -142,7 +142,7 @@ static void check(struct play *p)
 
 /* ---- what the input may do ---- */
 
-static struct asked *free_call(struct play *p)
+static struct fuzz_call *free_call(struct fuzz_run *p)
 {
     for (unsigned i = 0; i < CALLS; i++) {
         if (p->calls[i].ticket == NULL) {
@@ -152,10 +152,10 @@ static struct asked *free_call(struct play *p)
     return NULL;
 }
 
-static void begin_acquire(struct play *p)
+static void begin_acquire(struct fuzz_run *p)
 {
     struct hf_lock_options options = HF_LOCK_OPTIONS;
-    struct asked *a = free_call(p);
+    struct fuzz_call *a = free_call(p);
     uint8_t how = next(p);
     char name[2] = {(char)('a' + how % NAMES), '\0'};
     if (a == NULL) {
@@ -168,9 +168,9 @@ static void begin_acquire(struct play *p)
     a->ticket = world_acquire(&p->w, name, &options);
 }
 
-static void begin_release(struct play *p)
+static void begin_release(struct fuzz_run *p)
 {
-    struct asked *a = free_call(p);
+    struct fuzz_call *a = free_call(p);
     unsigned i = next(p) % LOCKS;
     if (a == NULL || p->locks[i] == NULL) {
         return;
@@ -180,9 +180,9 @@ static void begin_release(struct play *p)
     p->locks[i] = NULL;
 }
 
-static void begin_renew(struct play *p)
+static void begin_renew(struct fuzz_run *p)
 {
-    struct asked *a = free_call(p);
+    struct fuzz_call *a = free_call(p);
     static const uint32_t ttls_ms[] = {0, 300, 900, TTL_MS};
     uint8_t how = next(p);
     unsigned i = how % LOCKS;
@@ -200,7 +200,7 @@ static void begin_renew(struct play *p)
     world_settle(&p->w);
 }
 
-static void script_node(struct play *p)
+static void script_node(struct fuzz_run *p)
 {
     static const char *const leaders[] = {NULL, "n0:1", "n1:1", "n2:1"};
     struct fake *f = &p->w.nodes[next(p) % WORLD_NODES];
@@ -253,7 +253,7 @@ static void script_node(struct play *p)
     world_settle(&p->w);
 }
 
-static void lie(struct play *p)
+static void lie(struct fuzz_run *p)
 {
     struct fake *f = &p->w.nodes[next(p) % WORLD_NODES];
     uint8_t how = next(p);
@@ -273,7 +273,7 @@ static void lie(struct play *p)
     world_settle(&p->w);
 }
 
-static void step(struct play *p)
+static void step(struct fuzz_run *p)
 {
     uint8_t op = next(p);
     char name[2] = {(char)('a' + op / 16 % NAMES), '\0'};
@@ -324,7 +324,7 @@ static void step(struct play *p)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct play *p = calloc(1, sizeof(*p));
+    struct fuzz_run *p = calloc(1, sizeof(*p));
     p->at = data;
     p->end = data + size;
     p->is_hostile = next(p) % 2 == 1;

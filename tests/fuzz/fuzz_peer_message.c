@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MEMBERS = 4, STEPS = 200, WRITES = 256, ENTRIES = 4 };
 
-struct player {
+struct actor {
     struct replica *replica;
     struct replica_options options;
     struct replica_time now;
@@ -39,7 +39,7 @@ static void save_vote(void *ctx, uint64_t term, uint64_t vote)
 static void write_entries(void *ctx, uint64_t first, const struct replica_entry *entries,
                           uint32_t count)
 {
-    struct player *p = ctx;
+    struct actor *p = ctx;
     (void)entries;
     hf_assert(p->write_count < WRITES);
     p->writes[p->write_count++] = first + count - 1;
@@ -66,7 +66,7 @@ static void send(void *ctx, uint64_t peer, struct slice message)
 
 static void take_snapshot(void *ctx, const struct core *core, const struct replica_snapshot *about)
 {
-    struct player *p = ctx;
+    struct actor *p = ctx;
     (void)core;
     p->taking = true;
     p->taken = about->index;
@@ -74,7 +74,7 @@ static void take_snapshot(void *ctx, const struct core *core, const struct repli
 
 static void fetch_snapshot(void *ctx, uint64_t peer, const struct replica_snapshot *about)
 {
-    struct player *p = ctx;
+    struct actor *p = ctx;
     (void)peer;
     hf_assert(about->index > 0 && members_check(about->members));
     p->fetching = true;
@@ -147,13 +147,13 @@ static bool give_entry(void *ctx, uint64_t index, struct replica_entry *out)
 }
 
 /* A number near one that the replica knows. */
-static uint64_t near(struct player *p, uint64_t value)
+static uint64_t near(struct actor *p, uint64_t value)
 {
     int8_t by = (int8_t)read_u8(&p->input);
     return by == INT8_MIN ? read_fixed64(&p->input) : value + (uint64_t)(int64_t)by;
 }
 
-static uint64_t some_index(struct player *p)
+static uint64_t some_index(struct actor *p)
 {
     struct replica_status s;
     replica_status(p->replica, p->now, &s);
@@ -161,13 +161,13 @@ static uint64_t some_index(struct player *p)
     return near(p, of[read_u8(&p->input) % 4]);
 }
 
-static uint64_t some_term(struct player *p)
+static uint64_t some_term(struct actor *p)
 {
     return near(p, raft_current_term(&p->replica->engine.raft));
 }
 
 /* The term that the replica's own log has there, mostly. */
-static uint64_t term_at(struct player *p, uint64_t index)
+static uint64_t term_at(struct actor *p, uint64_t index)
 {
     const struct entry_slot *s = entries_at(&p->replica->engine.log, index);
     uint64_t term = index == p->replica->engine.snapshot.index ? p->replica->engine.snapshot.term
@@ -176,7 +176,7 @@ static uint64_t term_at(struct player *p, uint64_t index)
     return near(p, term);
 }
 
-static void fill_entries(struct player *p, struct raft_append_entries *a, struct entries_said *said)
+static void fill_entries(struct actor *p, struct raft_append_entries *a, struct entries_said *said)
 {
     a->n_entries = read_u8(&p->input) % (ENTRIES + 1);
     said->first = a->prev_log_index + 1;
@@ -203,7 +203,7 @@ static void fill_entries(struct player *p, struct raft_append_entries *a, struct
     }
 }
 
-static void fill(struct player *p, struct raft_message *m, struct entries_said *said)
+static void fill(struct actor *p, struct raft_message *m, struct entries_said *said)
 {
     uint64_t term = some_term(p);
     uint64_t index = some_index(p);
@@ -251,14 +251,14 @@ static void fill(struct player *p, struct raft_message *m, struct entries_said *
     }
 }
 
-static void receive(struct player *p, uint64_t peer, struct slice bytes)
+static void receive(struct actor *p, uint64_t peer, struct slice bytes)
 {
     bool fine = replica_receive(p->replica, peer, bytes, p->now);
     const char *refusal = replica_refusal(p->replica);
     hf_assert(fine ? refusal == NULL : refusal != NULL && refusal[0] != '\0');
 }
 
-static void say(struct player *p)
+static void say(struct actor *p)
 {
     struct raft_message m = {.type = 1 + read_u8(&p->input) % 6};
     struct entries_said said;
@@ -276,7 +276,7 @@ static void say(struct player *p)
 
 /* ---- steps ---- */
 
-static void install(struct player *p)
+static void install(struct actor *p)
 {
     if (p->fetching && p->write_count == 0) {
         struct core_options options = {.memory = memory_system(), .hash_key = 1};
@@ -285,7 +285,7 @@ static void install(struct player *p)
     }
 }
 
-static void written(struct player *p)
+static void written(struct actor *p)
 {
     if (p->write_count > 0) {
         uint64_t last = p->writes[0];
@@ -295,7 +295,7 @@ static void written(struct player *p)
     }
 }
 
-static void step(struct player *p)
+static void step(struct actor *p)
 {
     switch (read_u8(&p->input) % 8) {
     case 0: {
@@ -367,7 +367,7 @@ static void check_encoding(struct slice bytes)
 }
 
 /* Node 1 with a log of its members and a few batches; or one that has just joined. */
-static void open_replica(struct player *p, uint8_t kind)
+static void open_replica(struct actor *p, uint8_t kind)
 {
     uint8_t members[256];
     uint8_t batch[64];
@@ -405,7 +405,7 @@ static void open_replica(struct player *p, uint8_t kind)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct player p = {.input = reader_make(slice_make(data, size))};
+    struct actor p = {.input = reader_make(slice_make(data, size))};
     check_encoding(slice_make(data, size));
     open_replica(&p, read_u8(&p.input));
     for (int i = 0; i < STEPS && reader_left(&p.input) > 0 && !p.input.bad; i++) {

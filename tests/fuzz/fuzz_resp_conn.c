@@ -119,7 +119,7 @@ static size_t check_answer(struct party *p)
     return value_len(p->got, p->len, 0);
 }
 
-/* ---- the door ---- */
+/* ---- the transport ---- */
 
 PARTIES_CONN(resp)
 
@@ -159,21 +159,21 @@ static void check_rest(const struct core_stats *core, const struct service_stats
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct parties_transport door = {.name = "fuzz_resp_conn",
-                                                  .open = open_conn,
-                                                  .receive = resp_receive,
-                                                  .wants_input = resp_wants_input,
-                                                  .end = resp_end,
-                                                  .output = resp_output,
-                                                  .written = resp_written,
-                                                  .is_finished = resp_is_finished,
-                                                  .close = resp_close,
-                                                  .check = check_answer,
-                                                  .pending = pending,
-                                                  .step = step,
-                                                  .check_rest = check_rest,
-                                                  .rest_turns = 10,
-                                                  .rest_ms = 10000000};
-    parties_play(&door, data, size);
+    static const struct parties_transport transport = {.name = "fuzz_resp_conn",
+                                                       .open = open_conn,
+                                                       .receive = resp_receive,
+                                                       .wants_input = resp_wants_input,
+                                                       .end = resp_end,
+                                                       .output = resp_output,
+                                                       .written = resp_written,
+                                                       .is_finished = resp_is_finished,
+                                                       .close = resp_close,
+                                                       .check = check_answer,
+                                                       .pending = pending,
+                                                       .step = step,
+                                                       .check_rest = check_rest,
+                                                       .rest_turns = 10,
+                                                       .rest_ms = 10000000};
+    parties_run(&transport, data, size);
     return 0;
 }

@@ -279,7 +279,7 @@ static void do_burst(struct world *w)
         command_init(&c, COMMAND_ACQUIRE);
         c.acquire.lease = lease_id(++w->leases);
         c.acquire.node = node;
-        c.acquire.client = slice_of("crowd");
+        c.acquire.client = slice_of("many");
         c.acquire.names.count = 1;
         c.acquire.names.at[0] = slice_of(names[i % width]);
         c.acquire.ttl_ms = 1000;
@@ -451,7 +451,7 @@ static struct effect pick_effect(struct world *w)
         e.ttl_ms = how < 2 ? ttls[how] : 0;
         break;
     default:
-        e.value = slice_of("news");
+        e.value = slice_of("topic");
         break;
     }
     return e;

@@ -92,7 +92,7 @@ static size_t check_answer(struct party *p)
     return head + body;
 }
 
-/* ---- the door ---- */
+/* ---- the transport ---- */
 
 PARTIES_CONN(http)
 
@@ -144,21 +144,21 @@ static void check_rest(const struct core_stats *core, const struct service_stats
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct parties_transport door = {.name = "fuzz_service",
-                                                  .open = open_conn,
-                                                  .receive = http_receive,
-                                                  .wants_input = http_wants_input,
-                                                  .end = http_end,
-                                                  .output = http_output,
-                                                  .written = http_written,
-                                                  .is_finished = http_is_finished,
-                                                  .close = http_close,
-                                                  .check = check_answer,
-                                                  .pending = pending,
-                                                  .step = step,
-                                                  .check_rest = check_rest,
-                                                  .rest_turns = 60,
-                                                  .rest_ms = 1000};
-    parties_play(&door, data, size);
+    static const struct parties_transport transport = {.name = "fuzz_service",
+                                                       .open = open_conn,
+                                                       .receive = http_receive,
+                                                       .wants_input = http_wants_input,
+                                                       .end = http_end,
+                                                       .output = http_output,
+                                                       .written = http_written,
+                                                       .is_finished = http_is_finished,
+                                                       .close = http_close,
+                                                       .check = check_answer,
+                                                       .pending = pending,
+                                                       .step = step,
+                                                       .check_rest = check_rest,
+                                                       .rest_turns = 60,
+                                                       .rest_ms = 1000};
+    parties_run(&transport, data, size);
     return 0;
 }

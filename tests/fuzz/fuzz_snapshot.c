@@ -22,7 +22,7 @@ static _Noreturn void die(const char *what, const char *text)
     abort();
 }
 
-/* The reader makes room on the word of the first record, up to 48 MB. That is sound and slow. */
+/* The reader makes space on the word of the first record, up to 48 MB. That is sound and slow. */
 static void be_modest(struct bytes *snapshot)
 {
     if (snapshot->len <= SNAPSHOT_HEADER_BYTES) {

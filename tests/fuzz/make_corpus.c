@@ -74,7 +74,7 @@ static struct command transaction(void)
          .name = slice_of("n/one"),
          .number = -9,
          .ttl_ms = 60000},
-        {.kind = EFFECT_PUBLISH, .name = slice_of("news"), .value = slice_of("0")},
+        {.kind = EFFECT_PUBLISH, .name = slice_of("topic"), .value = slice_of("0")},
     };
     for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
         hf_assert(pack_check(&checks, &expected[i]));

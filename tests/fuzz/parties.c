@@ -1,4 +1,4 @@
-/* The player of parties.h. */
+/* The runner of parties.h. */
 #include "parties.h"
 
 #include <stdio.h>
@@ -10,12 +10,12 @@ enum { PARTIES = 4, STEPS_MAX = 400 };
 struct fake_gateway parties_gateway;
 struct service *parties_service;
 
-static const struct parties_transport *door;
+static const struct parties_transport *transport;
 static struct party parties[PARTIES];
 
 _Noreturn void parties_broken(const char *what, const char *text)
 {
-    fprintf(stderr, "%s: %s: %.500s\n", door->name, what, text);
+    fprintf(stderr, "%s: %s: %.500s\n", transport->name, what, text);
     abort();
 }
 
@@ -27,7 +27,7 @@ void parties_ignore(void *owner)
 static void close_party(struct party *p)
 {
     if (p->conn != NULL) {
-        door->close(p->conn);
+        transport->close(p->conn);
         p->conn = NULL;
     }
 }
@@ -35,18 +35,18 @@ static void close_party(struct party *p)
 void parties_send(struct party *p, const void *data, size_t len)
 {
     if (p->conn == NULL) {
-        p->conn = door->open(p, (unsigned)(p - parties));
+        p->conn = transport->open(p, (unsigned)(p - parties));
         p->len = 0;
         p->is_odd = false;
     }
-    if (door->wants_input(p->conn)) {
-        door->receive(p->conn, slice_make(data, len));
+    if (transport->wants_input(p->conn)) {
+        transport->receive(p->conn, slice_make(data, len));
     }
 }
 
 static void take(struct party *p, size_t most)
 {
-    struct slice out = door->output(p->conn);
+    struct slice out = transport->output(p->conn);
     size_t now = out.len < most ? out.len : most;
     if (now == 0) {
         return;
@@ -61,9 +61,9 @@ static void take(struct party *p, size_t most)
     memcpy(p->got + p->len, out.data, now);
     p->len += now;
     p->got[p->len] = '\0';
-    door->written(p->conn, now);
+    transport->written(p->conn, now);
     while (p->len > 0) {
-        size_t used = door->check(p);
+        size_t used = transport->check(p);
         if (used == 0) {
             return;
         }
@@ -77,7 +77,7 @@ static void turn(void)
     (void)fake_gateway_deliver(&parties_gateway);
     service_run(parties_service);
     for (size_t i = 0; i < PARTIES; i++) {
-        if (parties[i].conn != NULL && door->is_finished(parties[i].conn)) {
+        if (parties[i].conn != NULL && transport->is_finished(parties[i].conn)) {
             close_party(&parties[i]);
         }
     }
@@ -97,7 +97,7 @@ static size_t step(const uint8_t *data, size_t size)
     uint8_t argument = size > 2 ? data[2] : 0;
     switch (data[0]) {
     case 'q':
-        door->pending(p, argument);
+        transport->pending(p, argument);
         return 3;
     case 's': {
         size_t len = size > 3 && argument < size - 3 ? argument : (size > 3 ? size - 3 : 0);
@@ -115,7 +115,7 @@ static size_t step(const uint8_t *data, size_t size)
         return 2;
     case 'e':
         if (p->conn != NULL) {
-            door->end(p->conn);
+            transport->end(p->conn);
         }
         return 2;
     case 'p':
@@ -133,7 +133,7 @@ static size_t step(const uint8_t *data, size_t size)
         service_drain(parties_service);
         return 1;
     default:
-        if (!door->step(data[0])) {
+        if (!transport->step(data[0])) {
             turn();
         }
         return 1;
@@ -148,26 +148,26 @@ static void come_to_rest(void)
     for (size_t i = 0; i < PARTIES; i++) {
         close_party(&parties[i]);
     }
-    for (unsigned i = 0; i < door->rest_turns; i++) {
+    for (unsigned i = 0; i < transport->rest_turns; i++) {
         turn();
         turn();
-        fake_gateway_pass(&parties_gateway, door->rest_ms);
+        fake_gateway_pass(&parties_gateway, transport->rest_ms);
     }
     turn();
     struct core_stats core;
     struct service_stats service;
     core_stats(parties_gateway.core, &core);
     service_stats(parties_service, &service);
-    door->check_rest(&core, &service);
+    transport->check_rest(&core, &service);
     const char *problem = core_check_invariants(parties_gateway.core);
     if (problem != NULL) {
         parties_broken("the core is broken", problem);
     }
 }
 
-void parties_play(const struct parties_transport *of, const uint8_t *data, size_t size)
+void parties_run(const struct parties_transport *of, const uint8_t *data, size_t size)
 {
-    door = of;
+    transport = of;
     fake_gateway_open(&parties_gateway);
     struct service_options options = {
         .memory = memory_system(), .gateway = parties_gateway.gateway, .event_bytes = 64 << 10};

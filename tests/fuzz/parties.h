@@ -1,13 +1,13 @@
-/* Clients of the service that a fuzzer's input plays, with a cluster behind it that fails, holds
+/* Clients of the service that a fuzzer's input controls, with a cluster behind it that fails, holds
  * back and forgets as the input says; the same for each protocol.
  *
  * The input is a script. Each step is a letter and what it needs; the parties are numbered 0 to 3:
- *   q PARTY WHICH         one of the requests that the door knows
+ *   q PARTY WHICH         one of the requests that the transport knows
  *   s PARTY LENGTH bytes  bytes as they are
  *   t PARTY MOST          it reads so many bytes          c, e PARTY  it goes, it says that it ends
  *   p _ TIME              time passes, TIME squared       h           the gateway holds, or no more
  *   f _ ERROR             the gateway fails               d           the node drains
- * and what the door adds. Any other letter is a turn of all of it. */
+ * and what the transport adds. Any other letter is a turn of all of it. */
 #ifndef HOLDFAST_TESTS_PARTIES_H
 #define HOLDFAST_TESTS_PARTIES_H
 
@@ -16,7 +16,7 @@
 
 struct party {
     void *conn;  /* NULL: none yet, or gone */
-    bool is_odd; /* sent bytes that may ask for anything, so its answers tell less */
+    bool is_odd; /* sent bytes that may be any request, so its answers tell less */
     char *got;   /* and not understood yet, with a NUL */
     size_t len;
     size_t size;
@@ -42,7 +42,7 @@ struct parties_transport {
     uint64_t rest_ms;
 };
 
-/* The functions of a door that are called alike in all of them. */
+/* The functions of a transport that are called alike in all of them. */
 #define PARTIES_CONN(name)                                 \
     static void name##_receive(void *conn, struct slice b) \
     {                                                      \
@@ -76,10 +76,10 @@ struct parties_transport {
 extern struct fake_gateway parties_gateway;
 extern struct service *parties_service;
 
-/* Plays the input from nothing to the end. */
-void parties_play(const struct parties_transport *door, const uint8_t *data, size_t size);
+/* Runs the input from nothing to the end. */
+void parties_run(const struct parties_transport *transport, const uint8_t *data, size_t size);
 void parties_send(struct party *p, const void *data, size_t len);
-/* For `ready` of a connection: nobody waits to be told. */
+/* For `ready` of a connection: nothing waits for it. */
 void parties_ignore(void *owner);
 /* A finding: ends the program. */
 _Noreturn void parties_broken(const char *what, const char *text);

@@ -319,7 +319,7 @@ static bool aftermath(struct generator *g, struct command *c)
         return true;
     }
     if ((b->kind == BURST_QUEUE || b->kind == BURST_DELAY) && b->stage == 1 && number >= 6 &&
-        number <= 8) { /* an owner that holds something asks for a name with many holders */
+        number <= 8) { /* an owner that holds something requests a name with many holders */
         if (number == 6) {
             open_session(g, c);
             c->session_open.ttl_ms = 60000;

@@ -381,7 +381,7 @@ static void count_lock(void *ctx, const struct lock_view *lock)
 }
 
 /* The core's own lists, page by page: nothing in them that the model does not know, nothing missing
- * (what the model knows is asked for one by one, above). */
+ * (what the model knows is compared one by one, above). */
 static void compare_lists(struct pass *pass, uint64_t visible)
 {
     uint64_t locks = 0;

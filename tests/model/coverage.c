@@ -159,7 +159,7 @@ static const struct expected_outcome expected_outcomes[] = {
     {COMMAND_ACQUIRE, OUTCOME_REFUSED, REASON_MODE_MISMATCH},
     {COMMAND_ACQUIRE, OUTCOME_REFUSED, REASON_LIMIT_MISMATCH},
     {COMMAND_ACQUIRE, OUTCOME_REFUSED, REASON_PERMITS_EXCEED_LIMIT},
-    /* The answers to a wait that ended, when asked again. */
+    /* The answers to a wait that ended, to a repeated request. */
     {COMMAND_ACQUIRE, OUTCOME_REFUSED, REASON_TIMEOUT},
     {COMMAND_ACQUIRE, OUTCOME_REFUSED, REASON_CANCELLED},
 #if !TINY_LIMITS /* a memory of four request ids does not outlive ten seconds */

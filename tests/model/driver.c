@@ -289,7 +289,7 @@ static void check_state(struct run *run)
 {
     struct core_stats stats;
     model_stats(run->model, &stats);
-    /* With a crowd in the state the checks cost more, so they come less often. */
+    /* With many waiters in the state the checks cost more, so they come less often. */
     uint32_t size =
         (uint32_t)(stats.grants + stats.waiters + stats.sessions + stats.fence_marks / 8);
     uint32_t rare = 1 + size / 128;

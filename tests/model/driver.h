@@ -46,7 +46,7 @@ struct profile {
 
 extern const struct profile profiles[PROFILE_COUNT];
 
-/* With limits so small that everyday traffic hits them all the time there is no need for crowds. */
+/* With limits so small that everyday traffic hits them all the time there is no need for many waiters. */
 #ifdef HOLDFAST_TINY_LIMITS
 #define TINY_LIMITS 1
 #else
@@ -117,7 +117,7 @@ enum coverage_extra {
     EXTRA_UNCHECKED,      /* a deadlock search gave up */
     EXTRA_LONG_CYCLE,     /* of three owners or more */
     EXTRA_RESERVED,       /* a free name was kept for a multi-lock */
-    EXTRA_FAR_POSITION,   /* further back than positions are told */
+    EXTRA_FAR_POSITION,   /* further back than positions are reported */
     EXTRA_MORE,           /* force-unlock left some */
     EXTRA_GRANT_WAITED,   /* granted after a wait */
     EXTRA_SLOT,           /* a semaphore slot above 0 */

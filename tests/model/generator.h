@@ -14,7 +14,7 @@ enum {
     ARENA = 1 << 20
 };
 
-/* A session that this generator plays. */
+/* A session that this generator uses. */
 struct slot {
     struct id id;
     uint32_t client;

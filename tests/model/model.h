@@ -1,6 +1,6 @@
 /* The reference model: a second implementation of the lock state machine, written from
  * SEMANTICS.md and docs/CORE.md only, as plainly as possible. Lists are arrays, lookups are linear,
- * deadlines are computed when they are asked for. It is slow, and easy to compare with the rules.
+ * deadlines are computed when they are read. It is slow, and easy to compare with the rules.
  *
  * It takes the same input as core/core.h and gives the same `struct result` and `struct event`. */
 #ifndef HF_TESTS_MODEL_MODEL_H

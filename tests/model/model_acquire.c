@@ -58,7 +58,7 @@ static bool name_free_for(struct model *m, struct model_name *name, const struct
            model_front(m, name, steps, &unsure) == NULL && !unsure;
 }
 
-/* Of several names the first that is held or delayed is told, else the first. */
+/* Of several names the first that is held or delayed is reported, else the first. */
 void model_result_from_waiter(struct model *m, const struct model_waiter *w, struct result *out)
 {
     struct model_name *name = w->r.names[0];
@@ -141,7 +141,7 @@ static bool same_names(const struct request *r, const struct command_acquire *a)
 }
 
 /* Is a request with the same lease id a repetition of this one? */
-static bool same_asker(const struct request *r, const struct command *c)
+static bool same_requester(const struct request *r, const struct command *c)
 {
     const struct model_session *s = r->session;
     bool same_session = s->is_private ? id_is_zero(c->session) : id_equal(s->id, c->session);
@@ -191,7 +191,7 @@ static bool known_lease(struct model *m, const struct command *c, struct result 
 {
     struct model_grant *g = model_find_lease(m, c->tenant, c->acquire.lease);
     struct model_waiter *w = model_find_waiter(m, c->tenant, c->acquire.lease);
-    if ((g != NULL && !same_asker(&g->r, c)) || (w != NULL && !same_asker(&w->r, c))) {
+    if ((g != NULL && !same_requester(&g->r, c)) || (w != NULL && !same_requester(&w->r, c))) {
         out->error = HF_REQUEST_ID_REUSED;
         return true;
     }
@@ -230,10 +230,10 @@ static bool known_lease(struct model *m, const struct command *c, struct result 
     return false;
 }
 
-static bool same_owner(const struct request *r, const struct request *asker)
+static bool same_owner(const struct request *r, const struct request *requester)
 {
-    return r->session == asker->session &&
-           slice_equal(owned_slice(&r->owner), owned_slice(&asker->owner));
+    return r->session == requester->session &&
+           slice_equal(owned_slice(&r->owner), owned_slice(&requester->owner));
 }
 
 void model_refuse(struct model *m, struct result *out, enum reason reason, struct model_name *name)

@@ -10,13 +10,13 @@ struct owner {
 
 struct graph {
     const struct model *m;
-    struct owner *owners; /* reached from the asker */
+    struct owner *owners; /* reached from the requester */
     size_t count;
     size_t size;
     uint64_t edges;
     uint64_t visits;
     bool cycle;
-    struct owner asker;
+    struct owner requester;
 };
 
 static bool owner_equal(struct owner a, struct owner b)
@@ -49,7 +49,7 @@ static bool compatible(const struct request *a, const struct request *b)
 static void reach(struct graph *graph, struct owner who)
 {
     graph->edges++;
-    if (owner_equal(who, graph->asker)) {
+    if (owner_equal(who, graph->requester)) {
         graph->cycle = true;
         return;
     }
@@ -131,13 +131,13 @@ static bool in_the_way(const struct request *r, const struct model_waiter *self,
     return false;
 }
 
-static bool step_holds(const struct model *m, const struct request *asker, uint32_t number,
+static bool step_holds(const struct model *m, const struct request *requester, uint32_t number,
                        const struct cycle_step *step, const struct cycle_step *next)
 {
     if (number == 0) {
-        return slice_equal(step->client, owned_slice(&asker->session->client)) &&
-               slice_equal(step->owner, owned_slice(&asker->owner)) &&
-               in_the_way(asker, NULL, step->name, next);
+        return slice_equal(step->client, owned_slice(&requester->session->client)) &&
+               slice_equal(step->owner, owned_slice(&requester->owner)) &&
+               in_the_way(requester, NULL, step->name, next);
     }
     for (size_t i = 0; i < m->waiters.count; i++) {
         const struct model_waiter *w = m->waiters.at[i];
@@ -150,7 +150,7 @@ static bool step_holds(const struct model *m, const struct request *asker, uint3
     return false;
 }
 
-static bool cycle_holds(const struct model *m, const struct request *asker,
+static bool cycle_holds(const struct model *m, const struct request *requester,
                         const struct result *seen)
 {
     if (seen->cycle_length == 0 || seen->cycle_length > LIMIT_DEADLOCK_CYCLE) {
@@ -162,22 +162,22 @@ static bool cycle_holds(const struct model *m, const struct request *asker,
             return true; /* cut short */
         }
         const struct cycle_step *next = last ? &seen->cycle[0] : &seen->cycle[i + 1];
-        if (!step_holds(m, asker, i, &seen->cycle[i], next)) {
+        if (!step_holds(m, requester, i, &seen->cycle[i], next)) {
             return false;
         }
     }
     return true;
 }
 
-enum deadlock model_deadlock(struct model *m, const struct request *asker, struct result *out)
+enum deadlock model_deadlock(struct model *m, const struct request *requester, struct result *out)
 {
-    if (asker->session->is_private) {
+    if (requester->session->is_private) {
         return DEADLOCK_NONE; /* it holds nothing else */
     }
-    struct graph graph = {.m = m, .asker = owner_of(asker)};
-    bool holds = holds_something(&graph, owner_of(asker)); /* else nobody waits for it */
-    for (uint32_t k = 0; holds && k < asker->parts; k++) {
-        follow_name(&graph, asker, NULL, asker->names[k]);
+    struct graph graph = {.m = m, .requester = owner_of(requester)};
+    bool holds = holds_something(&graph, owner_of(requester)); /* else nobody waits for it */
+    for (uint32_t k = 0; holds && k < requester->parts; k++) {
+        follow_name(&graph, requester, NULL, requester->names[k]);
     }
     for (size_t i = 0; i < graph.count; i++) {
         follow_owner(&graph, graph.owners[i]);
@@ -191,7 +191,7 @@ enum deadlock model_deadlock(struct model *m, const struct request *asker, struc
     if (!graph.cycle) {
         return DEADLOCK_NONE;
     }
-    if (m->seen != NULL && m->seen->cycle_length > 0 && cycle_holds(m, asker, m->seen)) {
+    if (m->seen != NULL && m->seen->cycle_length > 0 && cycle_holds(m, requester, m->seen)) {
         out->cycle = m->seen->cycle;
         out->cycle_length = m->seen->cycle_length;
     }

@@ -255,7 +255,7 @@ void model_bury_session(struct model *m, struct model_session *s)
     model_end_session(m, s, s->is_private ? ENDED_EXPIRED : ENDED_SESSION_EXPIRED);
 }
 
-/* Who asked, and why, stands in the audit trail, as long as it is kept there. */
+/* The actor and the reason stand in the audit trail, as long as it is kept there. */
 static void bury_revoked(struct model *m, struct model_grant *g)
 {
     uint32_t tenant = g->r.session->tenant;
@@ -265,11 +265,11 @@ static void bury_revoked(struct model *m, struct model_grant *g)
                       .actor = slice_of("unknown"),
                       .text = slice_of("unknown")};
     for (size_t i = 0; i < m->audit.count; i++) {
-        const struct audit_view *asked = &((struct audit_record *)m->audit.at[i])->view;
-        if (asked->number == g->revoke_record) {
-            name = model_keep(m, asked->resource);
-            end.actor = model_keep(m, asked->actor);
-            end.text = model_keep(m, asked->reason);
+        const struct audit_view *revocation = &((struct audit_record *)m->audit.at[i])->view;
+        if (revocation->number == g->revoke_record) {
+            name = model_keep(m, revocation->resource);
+            end.actor = model_keep(m, revocation->actor);
+            end.text = model_keep(m, revocation->reason);
         }
     }
     model_end_grant(m, g, &end);

@@ -22,7 +22,7 @@ static struct model_grant *by_name_and_token(struct model *m, uint32_t tenant,
     return NULL;
 }
 
-/* Of any tenant: whether that agrees is asked later. */
+/* Of any tenant: whether that agrees is checked later. */
 static struct model_grant *by_lease_or_token(struct model *m, struct id lease, uint64_t token)
 {
     bool by_lease = !id_is_zero(lease);

@@ -1,4 +1,4 @@
-/* Crowds: the private waiters of each node, who are detached together when it is gone (S7.3). */
+/* Groups of waiters: the private waiters of each node, who are detached together when it is gone (S7.3). */
 #include "model_state.h"
 
 struct model_node_waiters *model_node_waiters_for(struct model *m, uint32_t node)

@@ -82,8 +82,8 @@ void model_force_unlock(struct model *m, const struct command *c, struct result 
     model_remember(m, c, NULL, out, NULL);
 }
 
-static void ask_to_go(struct model *m, const struct model_grant *g, const struct model_name *name,
-                      const struct command *c)
+static void request_release(struct model *m, const struct model_grant *g,
+                            const struct model_name *name, const struct command *c)
 {
     uint32_t part = 0;
     while (g->r.names[part] != name) {
@@ -123,7 +123,7 @@ void model_revoke(struct model *m, const struct command *c, struct result *out)
             g->revoke_at_ms = out->deadline_ms;
             g->revoke_record = record->view.number;
             model_grant_reschedule(g);
-            ask_to_go(m, g, name, c);
+            request_release(m, g, name, c);
         }
     }
     record->view.count = out->count;

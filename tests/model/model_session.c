@@ -96,7 +96,7 @@ void model_keepalive(struct model *m, const struct command *c, struct result *ou
             alive[i] = HF_SESSION_NOT_FOUND;
         }
     }
-    out->count = ids->count; /* sessions told */
+    out->count = ids->count; /* sessions reported */
     out->alive = alive;
 }
 

@@ -88,7 +88,7 @@ struct model_session {
     struct list waiters; /* in the order they came */
 };
 
-/* What an acquire asked for; a waiter has it and a grant inherits it. */
+/* What an acquire requested; a waiter has it and a grant inherits it. */
 struct request {
     struct id lease;
     struct model_session *session;
@@ -116,12 +116,12 @@ struct model_grant {
     uint64_t timer_ms;
     uint32_t slot;
     uint32_t depth;
-    uint64_t revoke_at_ms;  /* 0: nobody asked */
+    uint64_t revoke_at_ms;  /* 0: not revoked */
     uint64_t revoke_record; /* of the audit trail */
 };
 
 /* The private waiters that are attached through one node. When the node is gone they are a group of
- * detached waiters, and who comes through it later makes a new crowd. */
+ * detached waiters, and later waiters of it make a new group. */
 struct model_node_waiters {
     uint64_t number;
     uint32_t node;
@@ -202,7 +202,7 @@ struct model {
     struct list waiters; /* in ticket order */
     struct list woken;   /* names, in the order they were woken */
     struct list node_waiters_all;
-    struct list revisits; /* crowds that are gone and have names left to wake */
+    struct list revisits; /* groups of waiters that are gone and have names left to wake */
     struct list live_memos;
     /* Rings: the slot of number n is n modulo the size. The second array has a hash of each key, so
      * that a linear search is bearable. */
@@ -307,7 +307,7 @@ bool model_ended_session_anywhere(const struct model *m, struct id id);
 void model_request_free(struct request *r);
 
 /* model_node_waiters.c */
-/* The crowd that a newcomer through the node joins; NULL when there are too many. */
+/* The group of waiters that a newcomer through the node joins; NULL when there are too many. */
 struct model_node_waiters *model_node_waiters_for(struct model *m, uint32_t node);
 void model_node_waiters_join(struct model_node_waiters *node_waiters, struct model_waiter *w);
 void model_node_waiters_part(struct model *m, struct model_waiter *w);
@@ -321,7 +321,7 @@ struct model_waiter *model_front(struct model *m, struct model_name *name, uint3
                                  bool *unsure);
 void model_wake(struct model *m, struct model_name *name);
 void model_serve(struct model *m);
-/* Is there room for it on this name, queue aside? */
+/* Is there space for it on this name, queue aside? */
 bool model_name_has_capacity(const struct model *m, const struct model_name *name, enum mode mode,
                              uint32_t limit, uint32_t permits);
 struct model_grant *model_grant(struct model *m, const struct request *r,
@@ -378,7 +378,7 @@ void model_free_counters(struct model *m);
 
 /* model_deadlock.c */
 enum deadlock { DEADLOCK_NONE, DEADLOCK_FOUND, DEADLOCK_UNCHECKED };
-enum deadlock model_deadlock(struct model *m, const struct request *asker, struct result *out);
+enum deadlock model_deadlock(struct model *m, const struct request *requester, struct result *out);
 
 /* The other commands, by file. */
 enum hf_error model_named_session(struct model *m, const struct command *c,

@@ -193,7 +193,7 @@ static bool end_group(struct model *m, struct model_node_waiters *node_waiters, 
             return false;
         }
         tally->entries += w->r.parts;
-        model_end_waiter(m, w, REASON_DETACHED); /* the last takes the crowd with it */
+        model_end_waiter(m, w, REASON_DETACHED); /* the last takes the group of waiters with it */
     }
     return true;
 }

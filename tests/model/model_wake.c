@@ -158,7 +158,7 @@ static void grant_waiter(struct model *m, struct model_waiter *w)
         model_wake(m, w->r.names[i]);
     }
     model_grant(m, &w->r, w);
-    free(w); /* what it asked for belongs to the grant now */
+    free(w); /* what it requested belongs to the grant now */
 }
 
 /* False when the steps ran out. */

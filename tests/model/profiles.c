@@ -155,7 +155,7 @@ const struct profile profiles[PROFILE_COUNT] = {
         },
     [PROFILE_MANY_WAITERS] =
         {
-            .name = "crowd",
+            .name = "many_waiters",
             .seeds = 12,
             .commands = 25000,
             .names = 8,

@@ -72,10 +72,10 @@ const scenarios = {
     await assert.rejects(a.eval("return redis.call('lpush', KEYS[1], 1)", 1, "js/l"), /Unknown Redis command/);
     await assert.rejects(a.eval("while true do end", 0), /LIMIT/);
     const listener = connect(ports[1]);
-    await listener.subscribe("js/news");
+    await listener.subscribe("js/topic");
     const heard = new Promise((done) => listener.on("message", (channel, text) => done([channel, text])));
-    await a.eval("return redis.call('publish', KEYS[1], ARGV[1])", 1, "js/news", "hello");
-    assert.deepEqual(await heard, ["js/news", "hello"]);
+    await a.eval("return redis.call('publish', KEYS[1], ARGV[1])", 1, "js/topic", "hello");
+    assert.deepEqual(await heard, ["js/topic", "hello"]);
   },
 
   async locks_of_redlock_4() {
@@ -115,7 +115,7 @@ const scenarios = {
     lock = await lock.extend(60000);
     assert.ok((await clients[1].pttl("js/five")) > 31000);
     setTimeout(() => lock.release(), 150);
-    const next = await b.acquire(["js/five"], 30000); // waits for it by asking again
+    const next = await b.acquire(["js/five"], 30000); // waits for it by trying again
     await assert.rejects(lock.extend(1000)); // it is another's by now
     await next.release();
     // Kept alive by itself while the work goes on, longer than its TTL.
@@ -149,8 +149,8 @@ const scenarios = {
       const redlock = new Redlock5([client], { retryCount: -1, retryDelay: 20, retryJitter: 15 });
       work.push((async () => {
         for (let n = 0; n < 3; n++) {
-          const lock = await redlock.acquire(["js/crowd"], 30000);
-          await alone.enter(client, "js/crowd", lock);
+          const lock = await redlock.acquire(["js/many"], 30000);
+          await alone.enter(client, "js/many", lock);
           await lock.release();
         }
       })());

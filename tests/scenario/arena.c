@@ -1,4 +1,4 @@
-/* See arena.h. A list of blocks; the first has the free room. */
+/* See arena.h. A list of blocks; the first has the free capacity. */
 #include "arena.h"
 
 #include <stdint.h>
@@ -24,10 +24,10 @@ void *arena_alloc(struct arena *arena, size_t size)
     size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     struct arena_block *block = arena->blocks;
     if (block == NULL || block->size - block->used < size) {
-        size_t room = size > BLOCK_BYTES ? size : BLOCK_BYTES;
-        block = malloc(sizeof(*block) + room);
+        size_t capacity = size > BLOCK_BYTES ? size : BLOCK_BYTES;
+        block = malloc(sizeof(*block) + capacity);
         hf_assert(block != NULL);
-        *block = (struct arena_block){.next = arena->blocks, .size = room};
+        *block = (struct arena_block){.next = arena->blocks, .size = capacity};
         arena->blocks = block;
     }
     void *out = block->bytes + block->used;
@@ -66,11 +66,11 @@ char *arena_format(struct arena *arena, const char *format, ...)
     return out;
 }
 
-void *arena_grow(struct arena *arena, const void *old, size_t count, size_t *room,
+void *arena_grow(struct arena *arena, const void *old, size_t count, size_t *capacity,
                  size_t element_size)
 {
-    *room = *room == 0 ? 16 : *room * 2;
-    void *out = arena_alloc(arena, *room * element_size);
+    *capacity = *capacity == 0 ? 16 : *capacity * 2;
+    void *out = arena_alloc(arena, *capacity * element_size);
     if (count > 0) {
         memcpy(out, old, count * element_size);
     }

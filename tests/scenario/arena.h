@@ -20,8 +20,8 @@ char *arena_format(struct arena *arena, const char *format, ...)
 char *arena_vformat(struct arena *arena, const char *format, va_list arguments)
     __attribute__((format(printf, 2, 0)));
 
-/* A copy of an array of `count` elements with twice the room, which it updates. */
-void *arena_grow(struct arena *arena, const void *old, size_t count, size_t *room,
+/* A copy of an array of `count` elements with twice the capacity, which it updates. */
+void *arena_grow(struct arena *arena, const void *old, size_t count, size_t *capacity,
                  size_t element_size);
 
 /* Forgets everything; the arena can be used again. arena_close gives its memory back. */

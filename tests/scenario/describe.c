@@ -1,7 +1,7 @@
 /* The core's answers and events as facts, in the words that README.md lists. */
 #include <inttypes.h>
 
-#include "player.h"
+#include "runner.h"
 
 const char *slice_text(struct arena *arena, struct slice slice)
 {
@@ -34,7 +34,7 @@ static void fact_token(struct facts *out, const char *what, uint64_t token)
     }
 }
 
-static void fact_id(struct player *p, struct facts *out, const char *what, struct id id)
+static void fact_id(struct runner *p, struct facts *out, const char *what, struct id id)
 {
     if (!id_is_zero(id)) {
         const struct drawn *drawn = cast_drawn(p, id);
@@ -60,7 +60,7 @@ static void describe_outcome(const struct result *r, struct facts *out)
     }
 }
 
-static void describe_holder(struct player *p, const struct result *r, struct facts *out)
+static void describe_holder(struct runner *p, const struct result *r, struct facts *out)
 {
     fact(out, "holders %u", r->holders);
     if (!r->has_holder) {
@@ -95,7 +95,7 @@ static void describe_cycle(const struct result *r, struct facts *out)
     }
 }
 
-static void describe_acquire(struct player *p, const struct result *r, struct facts *out)
+static void describe_acquire(struct runner *p, const struct result *r, struct facts *out)
 {
     if (r->outcome == OUTCOME_GRANTED) {
         fact(out, "mode %s", mode_name(r->mode));
@@ -126,7 +126,7 @@ static void describe_acquire(struct player *p, const struct result *r, struct fa
     }
 }
 
-static void describe_keepalive(struct player *p, const struct command *command,
+static void describe_keepalive(struct runner *p, const struct command *command,
                                const struct result *r, struct facts *out)
 {
     for (uint32_t i = 0; i < r->count; i++) {
@@ -137,7 +137,7 @@ static void describe_keepalive(struct player *p, const struct command *command,
 }
 
 /* What only some commands answer. */
-static void describe_special(struct player *p, const struct command *command,
+static void describe_special(struct runner *p, const struct command *command,
                              const struct result *r, struct facts *out)
 {
     switch (command->type) {
@@ -165,7 +165,7 @@ static void describe_special(struct player *p, const struct command *command,
         fact(out, "forced %u", r->count);
         break;
     case COMMAND_REVOKE:
-        fact(out, "asked %u", r->count);
+        fact(out, "requested %u", r->count);
         break;
     case COMMAND_TRANSACT:
         fact(out, "effects %u", r->count);
@@ -176,7 +176,7 @@ static void describe_special(struct player *p, const struct command *command,
     }
 }
 
-void describe_result(struct player *p, const struct command *command, const struct result *r,
+void describe_result(struct runner *p, const struct command *command, const struct result *r,
                      struct facts *out)
 {
     if (r->error != HF_OK) {
@@ -221,7 +221,7 @@ static void describe_event_head(const struct event *e, struct facts *out)
          *name == '\0' ? "" : "\"", *client == '\0' ? "" : " ", client);
 }
 
-void describe_event(struct player *p, const struct event *e, struct facts *out)
+void describe_event(struct runner *p, const struct event *e, struct facts *out)
 {
     describe_event_head(e, out);
     fact_slice(out, "owner", e->owner);

@@ -15,9 +15,9 @@ void facts_init(struct facts *facts, struct arena *arena)
 
 void fact(struct facts *facts, const char *format, ...)
 {
-    if (facts->count == facts->room) {
+    if (facts->count == facts->capacity) {
         facts->at =
-            arena_grow(facts->arena, facts->at, facts->count, &facts->room, sizeof(*facts->at));
+            arena_grow(facts->arena, facts->at, facts->count, &facts->capacity, sizeof(*facts->at));
     }
     va_list arguments;
     va_start(arguments, format);

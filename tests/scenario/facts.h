@@ -16,7 +16,7 @@ struct facts {
     struct arena *arena;
     const char **at;
     size_t count;
-    size_t room;
+    size_t capacity;
 };
 
 void facts_init(struct facts *facts, struct arena *arena);
@@ -31,7 +31,7 @@ bool facts_agree(const struct facts *facts, const char *phrase);
 /* The next phrase of a text that has commas between them, trimmed; NULL at the end. */
 const char *phrase_next(struct arena *arena, const char **text);
 
-/* A time span in words, as short as it can be told exactly: 1500ms, 10s, 5m, 2h. */
+/* A time span in words, as short as it is exact: 1500ms, 10s, 5m, 2h. */
 const char *span_text(struct arena *arena, uint64_t ms);
 /* The other way round, also "1m30s"; false when it is none. */
 bool span_read(const char *text, uint64_t *ms);

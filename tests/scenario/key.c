@@ -9,7 +9,7 @@ enum { LIST_BYTES = 1 << 16 };
 
 /* What a name is. */
 
-static const struct key_version *noted_version(const struct player *p, const char *label)
+static const struct key_version *noted_version(const struct runner *p, const char *label)
 {
     for (size_t i = p->cast.noted_count; i > 0; i--) {
         if (strcmp(p->cast.noted[i - 1].label, label) == 0) {
@@ -19,11 +19,11 @@ static const struct key_version *noted_version(const struct player *p, const cha
     return NULL;
 }
 
-static void note(struct player *p, const char *label, struct key_version version)
+static void note(struct runner *p, const char *label, struct key_version version)
 {
     struct cast *cast = &p->cast;
-    if (cast->noted_count == cast->noted_room) {
-        cast->noted = arena_grow(&p->file, cast->noted, cast->noted_count, &cast->noted_room,
+    if (cast->noted_count == cast->noted_capacity) {
+        cast->noted = arena_grow(&p->file, cast->noted, cast->noted_count, &cast->noted_capacity,
                                  sizeof(*cast->noted));
     }
     cast->noted[cast->noted_count++] =
@@ -50,7 +50,7 @@ static void tell_key(const struct key_view *v, struct facts *out)
     }
 }
 
-bool look_at_key(struct player *p, struct words *w, struct facts *out)
+bool look_at_key(struct runner *p, struct words *w, struct facts *out)
 {
     bool notes = words_take(w, "note");
     if (!notes && !words_take(w, "show key")) {
@@ -79,20 +79,20 @@ static void take_check(struct words *w, struct lists *lists)
     struct key_check check = {.name = slice_of(words_quoted(w, "the name of a key in quotes"))};
     const char *label = words_plain(w, "`absent`, or the label of a version");
     if (strcmp(label, "absent") != 0) {
-        const struct key_version *version = noted_version(w->player, label);
+        const struct key_version *version = noted_version(w->runner, label);
         if (version == NULL) {
-            player_fail(w->player, "no version was noted as \"%s\"", label);
+            runner_fail(w->runner, "no version was noted as \"%s\"", label);
         }
         check.version = *version;
     }
     if (!pack_check(&lists->checks, &check)) {
-        player_fail(w->player, "there is room for %d checks", LIMIT_CHECKS);
+        runner_fail(w->runner, "there is capacity for %d checks", LIMIT_CHECKS);
     }
 }
 
 static void take_put(struct words *w, const char *actor, struct effect *e)
 {
-    struct player *p = w->player;
+    struct runner *p = w->runner;
     e->value = slice_of(words_quoted(w, "a value in quotes"));
     for (;;) {
         if (words_take(w, "ttl")) {
@@ -102,7 +102,7 @@ static void take_put(struct words *w, const char *actor, struct effect *e)
         } else if (words_take(w, "lease of")) {
             const struct sent *sent = cast_sent(p, words_plain(w, "a label"));
             if (sent == NULL || sent->hold == NULL) {
-                player_fail(p, "no acquire has that label");
+                runner_fail(p, "no acquire has that label");
             }
             e->lease = sent->hold->lease;
         } else {
@@ -152,14 +152,14 @@ static bool take_effect(struct words *w, const char *actor, struct lists *lists)
         e.value = slice_of(words_quoted(w, "a message in quotes"));
     }
     if (!pack_effect(&lists->effects, &e)) {
-        player_fail(w->player, "there is room for %d effects", LIMIT_EFFECTS);
+        runner_fail(w->runner, "there is capacity for %d effects", LIMIT_EFFECTS);
     }
     return true;
 }
 
-void ask_transact(struct words *w, const char *actor, struct asked *out)
+void request_transact(struct words *w, const char *actor, struct request_line *out)
 {
-    struct player *p = w->player;
+    struct runner *p = w->runner;
     command_init(&out->command, COMMAND_TRANSACT);
     struct command_transact *t = &out->command.transact;
     struct lists lists = {packer_make(arena_alloc(&p->step, LIST_BYTES), LIST_BYTES),
@@ -171,7 +171,7 @@ void ask_transact(struct words *w, const char *actor, struct asked *out)
             take_check(w, &lists);
         } else if (words_take(w, "because")) {
             t->reason = slice_of(words_quoted(w, "a reason in quotes"));
-        } else if (!take_effect(w, actor, &lists) && !ask_common_option(w, out)) {
+        } else if (!take_effect(w, actor, &lists) && !request_common_option(w, out)) {
             words_finish(w);
         }
     }

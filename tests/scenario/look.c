@@ -6,12 +6,12 @@
 #include "core/view.h"
 #include "words.h"
 
-/* Names collected on the way, to be told in one fact. */
+/* Names collected on the way, to be reported in one fact. */
 struct gathered {
-    struct player *player;
+    struct runner *runner;
     const char **at;
     size_t count;
-    size_t room;
+    size_t capacity;
     uint32_t private_sessions;
     const char *detached;
     const char *waiting;
@@ -20,8 +20,8 @@ struct gathered {
 
 static void gather(struct gathered *g, const char *text)
 {
-    if (g->count == g->room) {
-        g->at = arena_grow(&g->player->step, g->at, g->count, &g->room, sizeof(*g->at));
+    if (g->count == g->capacity) {
+        g->at = arena_grow(&g->runner->step, g->at, g->count, &g->capacity, sizeof(*g->at));
     }
     g->at[g->count++] = text;
 }
@@ -55,7 +55,7 @@ static const char *person(struct arena *arena, struct slice client, struct slice
 static void on_grant(void *ctx, const struct grant_view *v)
 {
     struct gathered *g = ctx;
-    struct arena *arena = &g->player->step;
+    struct arena *arena = &g->runner->step;
     g->holders =
         arena_format(arena, "%s %s", g->holders, person(arena, v->holder.client, v->holder.owner));
 }
@@ -63,7 +63,7 @@ static void on_grant(void *ctx, const struct grant_view *v)
 static void on_waiter(void *ctx, const struct waiter_view *v)
 {
     struct gathered *g = ctx;
-    struct arena *arena = &g->player->step;
+    struct arena *arena = &g->runner->step;
     const char *name = person(arena, v->client, v->owner);
     g->waiting = arena_format(arena, "%s %s", g->waiting, name);
     if (v->detached) {
@@ -71,7 +71,7 @@ static void on_waiter(void *ctx, const struct waiter_view *v)
     }
 }
 
-static void tell_first(struct player *p, const struct grant_view *v, struct facts *out)
+static void tell_first(struct runner *p, const struct grant_view *v, struct facts *out)
 {
     const struct drawn *session = cast_drawn(p, v->session);
     const struct drawn *lease = cast_drawn(p, v->lease);
@@ -97,14 +97,14 @@ static void tell_first(struct player *p, const struct grant_view *v, struct fact
     }
 }
 
-static void show_lock(struct player *p, struct slice name, uint32_t tenant, struct facts *out)
+static void show_lock(struct runner *p, struct slice name, uint32_t tenant, struct facts *out)
 {
     struct lock_view v;
     if (!view_lock(p->core, tenant, name, &v)) {
         fact(out, "nothing");
         return;
     }
-    struct gathered g = {.player = p, .detached = "", .waiting = "", .holders = ""};
+    struct gathered g = {.runner = p, .detached = "", .waiting = "", .holders = ""};
     view_holders_and_waiters(p->core, tenant, name, 100, on_grant, on_waiter, &g);
     fact(out, "%s", v.has_holder ? "held" : "free");
     fact(out, "mode %s", mode_name(v.mode));
@@ -131,7 +131,7 @@ static void show_lock(struct player *p, struct slice name, uint32_t tenant, stru
     }
 }
 
-static void show_session(struct player *p, const char *name, struct facts *out)
+static void show_session(struct runner *p, const char *name, struct facts *out)
 {
     struct session_view v;
     const struct actor_session *s = cast_session(p, name);
@@ -152,7 +152,7 @@ static void show_session(struct player *p, const char *name, struct facts *out)
     }
 }
 
-static void show_fence(struct player *p, struct words *w, struct facts *out)
+static void show_fence(struct runner *p, struct words *w, struct facts *out)
 {
     struct slice resource = slice_of(words_quoted(w, "a resource in quotes"));
     uint32_t slot = words_take(w, "slot") ? words_number32(w, "the slot") : 0;
@@ -169,7 +169,7 @@ static void show_fence(struct player *p, struct words *w, struct facts *out)
 static void on_lock(void *ctx, const struct lock_view *v)
 {
     struct gathered *g = ctx;
-    struct arena *arena = &g->player->step;
+    struct arena *arena = &g->runner->step;
     gather(g, arena_format(arena, "\"%s\"", slice_text(arena, v->name)));
 }
 
@@ -179,14 +179,14 @@ static void on_session(void *ctx, const struct session_view *v)
     if (v->is_private) {
         g->private_sessions++;
     } else {
-        gather(g, slice_text(&g->player->step, v->client));
+        gather(g, slice_text(&g->runner->step, v->client));
     }
 }
 
 /* Pages are unordered and may repeat; the state does not change meanwhile, so they do not here. */
-static void list_locks(struct player *p, struct slice prefix, uint32_t tenant, struct facts *out)
+static void list_locks(struct runner *p, struct slice prefix, uint32_t tenant, struct facts *out)
 {
-    struct gathered g = {.player = p};
+    struct gathered g = {.runner = p};
     uint64_t cursor = 0;
     uint32_t pages = 0;
     do {
@@ -197,9 +197,9 @@ static void list_locks(struct player *p, struct slice prefix, uint32_t tenant, s
     fact(out, "pages %u", pages);
 }
 
-static void list_sessions(struct player *p, uint32_t tenant, struct facts *out)
+static void list_sessions(struct runner *p, uint32_t tenant, struct facts *out)
 {
-    struct gathered g = {.player = p};
+    struct gathered g = {.runner = p};
     uint64_t cursor = 0;
     do {
         cursor = view_sessions(p->core, tenant, cursor, 100, on_session, &g);
@@ -208,7 +208,7 @@ static void list_sessions(struct player *p, uint32_t tenant, struct facts *out)
     fact(out, "private %u", g.private_sessions);
 }
 
-static void tell_stats(struct player *p, struct facts *out)
+static void tell_stats(struct runner *p, struct facts *out)
 {
     struct core_stats s;
     core_stats(p->core, &s);
@@ -225,7 +225,7 @@ static void tell_stats(struct player *p, struct facts *out)
     fact(out, "version %u", core_version(p->core));
 }
 
-static void tell_next_due(struct player *p, struct facts *out)
+static void tell_next_due(struct runner *p, struct facts *out)
 {
     uint64_t due = core_next_due_ms(p->core);
     if (due == UINT64_MAX) {
@@ -242,10 +242,10 @@ static uint32_t take_tenant(struct words *w)
     return words_take(w, "tenant") ? words_number32(w, "a number") : 0;
 }
 
-bool look(struct player *p, struct words *w, struct facts *out)
+bool look(struct runner *p, struct words *w, struct facts *out)
 {
     if (look_at_key(p, w, out)) {
-        /* It is told. */
+        /* It is a fact. */
     } else if (words_take(w, "show session")) {
         show_session(p, words_plain(w, "the name of a session"), out);
     } else if (words_take(w, "show fence")) {
@@ -272,18 +272,18 @@ bool look(struct player *p, struct words *w, struct facts *out)
 /* The audit trail. */
 
 struct trail {
-    struct player *player;
+    struct runner *runner;
     struct facts *records;
     size_t count;
-    size_t room;
+    size_t capacity;
 };
 
 static void on_record(void *ctx, const struct audit_view *v)
 {
     struct trail *t = ctx;
-    struct arena *arena = &t->player->step;
-    if (t->count == t->room) {
-        t->records = arena_grow(arena, t->records, t->count, &t->room, sizeof(*t->records));
+    struct arena *arena = &t->runner->step;
+    if (t->count == t->capacity) {
+        t->records = arena_grow(arena, t->records, t->count, &t->capacity, sizeof(*t->records));
     }
     struct facts *out = &t->records[t->count++];
     facts_init(out, arena);
@@ -300,9 +300,9 @@ static void on_record(void *ctx, const struct audit_view *v)
     fact(out, "index %" PRIu64, v->index);
 }
 
-struct facts *look_at_audit(struct player *p, size_t *count)
+struct facts *look_at_audit(struct runner *p, size_t *count)
 {
-    struct trail trail = {.player = p};
+    struct trail trail = {.runner = p};
     view_audit(p->core, 0, LIMIT_AUDIT, on_record, &trail);
     *count = trail.count;
     return trail.records;

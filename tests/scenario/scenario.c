@@ -1,9 +1,9 @@
-/* Plays scenarios: text files that tell in plain words what the lock core does. README.md has the
+/* Runs scenarios: text files that tell in plain words what the lock core does. README.md has the
  * language.
  *
  *     scenario [--tell] FILE...
  *
- * Each file is one test and is played twice: once as it stands, and once with a snapshot and a
+ * Each file is one test and is run twice: once as it stands, and once with a snapshot and a
  * restore into a new core, with another hash key, after each of its steps. Both must go as the file
  * says and must end in the same snapshot, byte for byte. */
 #include <inttypes.h>
@@ -14,25 +14,25 @@
 #include <unistd.h>
 
 #include "core/snapshot.h"
-#include "player.h"
+#include "runner.h"
 
 /* For whoever reads the message of a failed assertion. */
-static const struct player *playing;
+static const struct runner *running;
 
 static void on_abort(int signal_number)
 {
     (void)signal_number;
-    if (playing != NULL && playing->line != NULL) {
+    if (running != NULL && running->line != NULL) {
         char text[256];
-        int len = snprintf(text, sizeof(text), "scenario: while playing %s:%d: %.120s\n",
-                           playing->path, playing->line->number, playing->line->text);
+        int len = snprintf(text, sizeof(text), "scenario: while running %s:%d: %.120s\n",
+                           running->path, running->line->number, running->line->text);
         if (len > 0 && write(STDERR_FILENO, text, strlen(text)) < 0) {
             _exit(134);
         }
     }
 }
 
-_Noreturn void player_fail(struct player *p, const char *format, ...)
+_Noreturn void runner_fail(struct runner *p, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -58,25 +58,25 @@ static char *copy(const char *text)
     return out;
 }
 
-char *play(const char *path, const struct play_options *options, uint8_t **bytes, size_t *len)
+char *run(const char *path, const struct run_options *options, uint8_t **bytes, size_t *len)
 {
-    struct player *p = calloc(1, sizeof(*p));
+    struct runner *p = calloc(1, sizeof(*p));
     hf_assert(p != NULL);
     p->path = path;
     p->tell = options->tell;
     p->restarts = options->restarts;
     p->hash_key = options->hash_key;
-    player_open(p);
-    playing = p;
-    struct story story;
-    if (!story_read(&p->file, path, &story, &p->failure)) {
+    runner_open(p);
+    running = p;
+    struct scenario scenario;
+    if (!scenario_read(&p->file, path, &scenario, &p->failure)) {
         p->tell = false;
     } else if (setjmp(p->stop) == 0) {
-        play_lines(p, story.lines, false);
-        player_restart(p);
-        *bytes = player_snapshot(p, len);
+        run_lines(p, scenario.lines, false);
+        runner_restart(p);
+        *bytes = runner_snapshot(p, len);
     }
-    playing = NULL;
+    running = NULL;
     char *failure = p->failure == NULL ? NULL : copy(p->failure);
     core_free(p->core);
     free(p->entry);
@@ -88,17 +88,17 @@ char *play(const char *path, const struct play_options *options, uint8_t **bytes
 }
 
 /* NULL when all went as the file says. */
-static char *play_file(const char *path, bool tell)
+static char *run_file(const char *path, bool tell)
 {
     uint8_t *plain = NULL;
     uint8_t *restarted = NULL;
     size_t plain_len = 0;
     size_t restarted_len = 0;
-    struct play_options options = {.tell = tell, .hash_key = 1};
-    char *failure = play(path, &options, &plain, &plain_len);
+    struct run_options options = {.tell = tell, .hash_key = 1};
+    char *failure = run(path, &options, &plain, &plain_len);
     if (failure == NULL) {
-        options = (struct play_options){.restarts = true, .hash_key = 2};
-        failure = play(path, &options, &restarted, &restarted_len);
+        options = (struct run_options){.restarts = true, .hash_key = 2};
+        failure = run(path, &options, &restarted, &restarted_len);
         if (failure != NULL) {
             fprintf(stderr, "%s: only when a snapshot is restored after each step:\n", path);
         }
@@ -131,7 +131,7 @@ int main(int argc, char **argv)
     unsigned passed = 0;
     unsigned failed = 0;
     for (int i = first; i < argc; i++) {
-        char *failure = play_file(argv[i], tell);
+        char *failure = run_file(argv[i], tell);
         if (failure == NULL) {
             passed++;
         } else {

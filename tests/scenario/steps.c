@@ -1,4 +1,4 @@
-/* The steps of a scenario: which kind each one is, playing it, and comparing what is expected. */
+/* The steps of a scenario: which kind each one is, running it, and comparing what is expected. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static bool failed(const struct facts *got)
 }
 
 /* A phrase as facts are written: times in their shortest form, tokens by number, single blanks. */
-static const char *normal(struct player *p, const char *phrase)
+static const char *normal(struct runner *p, const char *phrase)
 {
     const char *text = "";
     bool token_next = false;
@@ -46,7 +46,7 @@ static const char *normal(struct player *p, const char *phrase)
     return text;
 }
 
-void expect_facts(struct player *p, const struct facts *got, const char *expected)
+void expect_facts(struct runner *p, const struct facts *got, const char *expected)
 {
     bool failure_expected = false;
     const char *rest = expected == NULL ? "" : expected;
@@ -55,12 +55,12 @@ void expect_facts(struct player *p, const struct facts *got, const char *expecte
         phrase = normal(p, phrase);
         failure_expected |= is_failure(phrase);
         if (!facts_agree(got, phrase)) {
-            player_fail(p, "expected: %s\n    not so:   %s\n    got:      %s", expected, phrase,
+            runner_fail(p, "expected: %s\n    not so:   %s\n    got:      %s", expected, phrase,
                         facts_text(&p->step, got));
         }
     }
     if (!failure_expected && failed(got)) {
-        player_fail(p, "expected: %s\n    got:      %s",
+        runner_fail(p, "expected: %s\n    got:      %s",
                     expected == NULL ? "that it succeeds" : expected, facts_text(&p->step, got));
     }
 }
@@ -70,18 +70,19 @@ void expect_facts(struct player *p, const struct facts *got, const char *expecte
 struct items {
     const char **at;
     size_t count;
-    size_t room;
+    size_t capacity;
 };
 
-static struct items items_of(struct player *p, const struct line *line)
+static struct items items_of(struct runner *p, const struct line *line)
 {
     struct items items = {NULL, 0, 0};
     for (const struct line *child = line->children; child != NULL; child = child->next) {
         if (child->is_comment) {
             continue;
         }
-        if (items.count == items.room) {
-            items.at = arena_grow(&p->step, items.at, items.count, &items.room, sizeof(*items.at));
+        if (items.count == items.capacity) {
+            items.at =
+                arena_grow(&p->step, items.at, items.count, &items.capacity, sizeof(*items.at));
         }
         items.at[items.count++] = words_fill_in(p, line_joined(&p->step, child));
     }
@@ -89,7 +90,7 @@ static struct items items_of(struct player *p, const struct line *line)
 }
 
 /* The first phrase says which, the others what more is true of it. */
-static bool item_agrees(struct player *p, const char *item, const struct facts *got)
+static bool item_agrees(struct runner *p, const char *item, const struct facts *got)
 {
     const char *phrase = phrase_next(&p->step, &item);
     if (phrase == NULL || strcmp(normal(p, phrase), got->at[0]) != 0) {
@@ -103,7 +104,7 @@ static bool item_agrees(struct player *p, const char *item, const struct facts *
     return true;
 }
 
-static const char *list_text(struct player *p, const struct facts *got, size_t count)
+static const char *list_text(struct runner *p, const struct facts *got, size_t count)
 {
     const char *text = count == 0 ? "\n        nothing" : "";
     for (size_t i = 0; i < count && i < 50; i++) {
@@ -112,7 +113,7 @@ static const char *list_text(struct player *p, const struct facts *got, size_t c
     return text;
 }
 
-static void expect_list(struct player *p, const struct line *line, const char *what,
+static void expect_list(struct runner *p, const struct line *line, const char *what,
                         const struct facts *got, size_t count)
 {
     struct items items = items_of(p, line);
@@ -120,13 +121,13 @@ static void expect_list(struct player *p, const struct line *line, const char *w
         if (i < items.count && i < count && item_agrees(p, items.at[i], &got[i])) {
             continue;
         }
-        player_fail(p, "%s number %zu: expected: %s\n    got these:%s", what, i + 1,
+        runner_fail(p, "%s number %zu: expected: %s\n    got these:%s", what, i + 1,
                     i < items.count ? items.at[i] : "no more", list_text(p, got, count));
     }
 }
 
 /* In this order, with others in between. */
-static void expect_among(struct player *p, const struct line *line)
+static void expect_among(struct runner *p, const struct line *line)
 {
     struct items items = items_of(p, line);
     size_t next = 0;
@@ -135,13 +136,13 @@ static void expect_among(struct player *p, const struct line *line)
             next++;
         }
         if (next++ >= p->event_count) {
-            player_fail(p, "expected: %s\n    got these:%s", items.at[i],
+            runner_fail(p, "expected: %s\n    got these:%s", items.at[i],
                         list_text(p, p->events, p->event_count));
         }
     }
 }
 
-static bool play_expectation(struct player *p, const struct line *line)
+static bool run_expectation(struct runner *p, const struct line *line)
 {
     if (strcmp(line->text, "events:") == 0) {
         expect_list(p, line, "event", p->events, p->event_count);
@@ -149,7 +150,7 @@ static bool play_expectation(struct player *p, const struct line *line)
         expect_among(p, line);
     } else if (strcmp(line->text, "no events") == 0) {
         if (p->event_count > 0) {
-            player_fail(p, "expected: no events\n    got these:%s",
+            runner_fail(p, "expected: no events\n    got these:%s",
                         list_text(p, p->events, p->event_count));
         }
     } else if (strcmp(line->text, "audit:") == 0) {
@@ -166,35 +167,35 @@ static bool play_expectation(struct player *p, const struct line *line)
 /* Time. */
 
 /* An entry of nothing but the sweep; what it may end is bounded (S2.1). */
-static void sweep_entry(struct player *p)
+static void sweep_entry(struct runner *p)
 {
     memset(p->event_kinds, 0, sizeof(p->event_kinds));
-    player_entry(p, NULL, 0);
+    runner_entry(p, NULL, 0);
     uint32_t sessions = p->event_kinds[EVENT_SESSION_EXPIRED];
     uint32_t locks = p->event_kinds[EVENT_EXPIRED] + p->event_kinds[EVENT_REVOKED] +
                      p->event_kinds[EVENT_WAIT_ENDED];
     if (sessions > LIMIT_SWEEP_SESSIONS || locks > LIMIT_SWEEP_LOCKS) {
-        player_fail(p, "one entry ended %u sessions and %u locks (S2.1)", sessions, locks);
+        runner_fail(p, "one entry ended %u sessions and %u locks (S2.1)", sessions, locks);
     }
 }
 
-static void play_time(struct player *p, uint64_t clock_ms)
+static void run_time(struct runner *p, uint64_t clock_ms)
 {
     p->clock_ms = clock_ms;
-    player_forget_events(p);
+    runner_forget_events(p);
     sweep_entry(p);
 }
 
 /* As many entries as it takes until nothing is due. */
-static void settle(struct player *p, struct facts *out)
+static void settle(struct runner *p, struct facts *out)
 {
     uint32_t entries = 0;
     uint32_t most_sessions = 0;
     uint32_t most_grants = 0;
-    player_forget_events(p);
+    runner_forget_events(p);
     while (core_next_due_ms(p->core) <= core_now_ms(p->core)) {
         if (entries++ == SETTLE_ENTRIES) {
-            player_fail(p, "still not settled after %d entries", SETTLE_ENTRIES);
+            runner_fail(p, "still not settled after %d entries", SETTLE_ENTRIES);
         }
         sweep_entry(p);
         uint32_t sessions = p->event_kinds[EVENT_SESSION_EXPIRED];
@@ -208,23 +209,23 @@ static void settle(struct player *p, struct facts *out)
     fact(out, "grants per entry %u", most_grants);
 }
 
-static bool play_clock(struct player *p, struct words *w)
+static bool run_clock(struct runner *p, struct words *w)
 {
     if (words_take(w, "at")) {
         uint64_t clock_ms = words_span(w, "a time");
         words_finish(w);
         if (clock_ms < p->clock_ms) {
-            player_fail(p, "time does not go back; a leader whose clock is behind: the clock says");
+            runner_fail(p, "time does not go back; a leader whose clock is behind: the clock says");
         }
-        play_time(p, clock_ms);
+        run_time(p, clock_ms);
     } else if (words_take(w, "after")) {
         uint64_t span_ms = words_span(w, "a time span");
         words_finish(w);
-        play_time(p, p->clock_ms + span_ms);
+        run_time(p, p->clock_ms + span_ms);
     } else if (words_take(w, "the clock says")) {
         uint64_t clock_ms = words_span(w, "a time");
         words_finish(w);
-        play_time(p, clock_ms);
+        run_time(p, clock_ms);
     } else {
         return false;
     }
@@ -235,7 +236,7 @@ static bool play_clock(struct player *p, struct words *w)
 
 /* Special steps, that are neither commands nor questions. */
 
-static void count_events(struct player *p, const char *type, struct facts *out)
+static void count_events(struct runner *p, const char *type, struct facts *out)
 {
     size_t count = 0;
     size_t len = strlen(type);
@@ -275,26 +276,26 @@ static struct damage take_damage(struct words *w)
     return d;
 }
 
-static enum hf_error restore_damaged(struct player *p, uint8_t *bytes, size_t len, bool cut,
+static enum hf_error restore_damaged(struct runner *p, uint8_t *bytes, size_t len, bool cut,
                                      size_t at)
 {
     if (at == 0 || at >= len) {
         return HF_OK; /* it would not be damaged */
     }
     if (cut) {
-        return player_restore_fails(p, bytes, len - at);
+        return runner_restore_fails(p, bytes, len - at);
     }
     bytes[at - 1] ^= 0x40;
-    enum hf_error error = player_restore_fails(p, bytes, len);
+    enum hf_error error = runner_restore_fails(p, bytes, len);
     bytes[at - 1] ^= 0x40;
     return error;
 }
 
-static void restore_altered(struct player *p, struct words *w, struct facts *out)
+static void restore_altered(struct runner *p, struct words *w, struct facts *out)
 {
     struct damage d = take_damage(w);
     size_t len = 0;
-    uint8_t *bytes = player_snapshot(p, &len);
+    uint8_t *bytes = runner_snapshot(p, &len);
     size_t first = d.every ? 1 : d.at;
     size_t last = d.every ? len - 1 : d.at;
     enum hf_error error = HF_OK;
@@ -311,34 +312,34 @@ static void restore_altered(struct player *p, struct words *w, struct facts *out
     }
 }
 
-static void recover(struct player *p, struct words *w, struct facts *out)
+static void recover(struct runner *p, struct words *w, struct facts *out)
 {
     struct slice actor = slice_of(words_plain(w, "who"));
     words_need(w, "because");
     struct slice reason = slice_of(words_quoted(w, "a reason in quotes"));
-    player_forget_events(p);
+    runner_forget_events(p);
     p->index++;
     p->ordinal = 0;
     core_begin(p->core, p->index, p->clock_ms, p->clock_ms);
     core_recover(p->core, actor, reason);
-    player_check(p);
+    runner_check(p);
     fact(out, "ok");
 }
 
-static void begin_with_version(struct player *p, struct words *w, struct facts *out)
+static void begin_with_version(struct runner *p, struct words *w, struct facts *out)
 {
     uint32_t version = words_number32(w, "a version");
     if (p->index != 0 || version == 0 || version > CORE_VERSION) {
-        player_fail(p, "a state begins with a version of 1 to %u, before all else", CORE_VERSION);
+        runner_fail(p, "a state begins with a version of 1 to %u, before all else", CORE_VERSION);
     }
-    player_begin(p, version);
+    runner_begin(p, version);
     fact(out, "ok");
 }
 
-static bool play_special(struct player *p, struct words *w, struct facts *out)
+static bool run_special(struct runner *p, struct words *w, struct facts *out)
 {
     if (words_take(w, "snapshot and restore")) {
-        player_restart(p);
+        runner_restart(p);
         fact(out, "ok");
     } else if (words_take(w, "restore a snapshot")) {
         restore_altered(p, w, out);
@@ -360,25 +361,25 @@ static bool play_special(struct player *p, struct words *w, struct facts *out)
 /* Commands. */
 
 /* The step before the arrow and what is expected behind it. */
-static const char *split_at_arrow(struct player *p, const char *text, const char **expected)
+static const char *split_at_arrow(struct runner *p, const char *text, const char **expected)
 {
     const char *arrow = find_arrow(text);
     *expected = arrow == NULL ? NULL : arrow + 2 + strspn(arrow + 2, " ");
     if (arrow != NULL && **expected == '\0') {
-        player_fail(p, "nothing is expected behind the arrow");
+        runner_fail(p, "nothing is expected behind the arrow");
     }
     return arrow == NULL ? text : arena_text(&p->step, text, (size_t)(arrow - text));
 }
 
-static void check_and_tell(struct player *p, struct asked *asked)
+static void check_and_tell(struct runner *p, struct request_line *request)
 {
-    p->line = asked->line;
-    expect_facts(p, &asked->got, asked->expected);
-    tell_step(p, asked->text, asked->expected, &asked->got);
+    p->line = request->line;
+    expect_facts(p, &request->got, request->expected);
+    tell_step(p, request->text, request->expected, &request->got);
 }
 
 /* `together`, or `together at 10s`: an entry that is stamped later than the one before. */
-static void take_stamp(struct player *p, const struct line *line)
+static void take_stamp(struct runner *p, const struct line *line)
 {
     struct words w;
     words_split(p, words_fill_in(p, line->text), &w);
@@ -389,11 +390,11 @@ static void take_stamp(struct player *p, const struct line *line)
     words_finish(&w);
 }
 
-static void play_together(struct player *p, const struct line *line)
+static void run_together(struct runner *p, const struct line *line)
 {
     take_stamp(p, line);
     struct items items = items_of(p, line);
-    struct asked *asked = arena_alloc(&p->step, sizeof(*asked) * (items.count + 1));
+    struct request_line *request = arena_alloc(&p->step, sizeof(*request) * (items.count + 1));
     const struct line *child = line->children;
     for (size_t i = 0; i < items.count; i++, child = child->next) {
         while (child->is_comment) {
@@ -401,51 +402,51 @@ static void play_together(struct player *p, const struct line *line)
         }
         p->line = child;
         struct words w;
-        asked[i].line = child;
-        asked[i].text = split_at_arrow(p, items.at[i], &asked[i].expected);
-        words_split(p, asked[i].text, &w);
-        if (!req(p, &w, &asked[i])) {
-            player_fail(p, "not a command");
+        request[i].line = child;
+        request[i].text = split_at_arrow(p, items.at[i], &request[i].expected);
+        words_split(p, request[i].text, &w);
+        if (!request_parse(p, &w, &request[i])) {
+            runner_fail(p, "not a command");
         }
     }
-    player_forget_events(p);
-    player_entry(p, asked, (uint32_t)items.count);
+    runner_forget_events(p);
+    runner_entry(p, request, (uint32_t)items.count);
     for (size_t i = 0; i < items.count; i++) {
-        check_and_tell(p, &asked[i]);
+        check_and_tell(p, &request[i]);
     }
     tell_events(p);
 }
 
-static void play_plain(struct player *p, const struct line *line)
+static void run_plain(struct runner *p, const struct line *line)
 {
     const char *expected = NULL;
     const char *text = split_at_arrow(p, words_fill_in(p, line_joined(&p->step, line)), &expected);
     struct words w;
     words_split(p, text, &w);
-    if (play_clock(p, &w)) {
+    if (run_clock(p, &w)) {
         if (expected != NULL) {
-            player_fail(p, "time gives no answer; expect events below it");
+            runner_fail(p, "time gives no answer; expect events below it");
         }
         return;
     }
-    struct asked asked = {.line = line, .text = text, .expected = expected};
-    facts_init(&asked.got, &p->step);
+    struct request_line request = {.line = line, .text = text, .expected = expected};
+    facts_init(&request.got, &p->step);
     bool is_command = false;
-    if (!play_special(p, &w, &asked.got) && !look(p, &w, &asked.got)) {
-        is_command = req(p, &w, &asked);
+    if (!run_special(p, &w, &request.got) && !look(p, &w, &request.got)) {
+        is_command = request_parse(p, &w, &request);
         if (!is_command) {
-            player_fail(p, "do not understand this step");
+            runner_fail(p, "do not understand this step");
         }
-        player_forget_events(p);
-        player_entry(p, &asked, 1);
+        runner_forget_events(p);
+        runner_entry(p, &request, 1);
     }
-    check_and_tell(p, &asked);
+    check_and_tell(p, &request);
     if (is_command) {
         tell_events(p);
     }
 }
 
-static void play_loop(struct player *p, const struct line *line)
+static void run_loop(struct runner *p, const struct line *line)
 {
     struct words w;
     words_split(p, line->text, &w);
@@ -457,44 +458,44 @@ static void play_loop(struct player *p, const struct line *line)
     uint64_t to = words_number(&w, "a number");
     words_finish(&w);
     if (p->variable_count == sizeof(p->variables) / sizeof(p->variables[0])) {
-        player_fail(p, "loops are nested too deep");
+        runner_fail(p, "loops are nested too deep");
     }
     struct variable *v = &p->variables[p->variable_count++];
     v->name = arena_text(&p->file, name, strlen(name));
     for (v->value = from; v->value <= to; v->value++) {
-        play_lines(p, line->children, true);
+        run_lines(p, line->children, true);
     }
     p->variable_count--;
     p->line = line;
-    player_check(p);
+    runner_check(p);
 }
 
-static void play_step(struct player *p, const struct line *line)
+static void run_step(struct runner *p, const struct line *line)
 {
     p->line = line;
     arena_clear(&p->step);
-    if (play_expectation(p, line)) {
+    if (run_expectation(p, line)) {
         return;
     }
     if (strncmp(line->text, "for ", 4) == 0) {
-        play_loop(p, line);
+        run_loop(p, line);
     } else if (strncmp(line->text, "together", 8) == 0) {
-        play_together(p, line);
+        run_together(p, line);
     } else {
-        play_plain(p, line);
+        run_plain(p, line);
     }
 }
 
-void play_lines(struct player *p, const struct line *first, bool in_loop)
+void run_lines(struct runner *p, const struct line *first, bool in_loop)
 {
     for (const struct line *line = first; line != NULL; line = line->next) {
         if (line->is_comment) {
             tell_comment(p, line);
             continue;
         }
-        play_step(p, line);
+        run_step(p, line);
         if (p->restarts && !in_loop) {
-            player_restart(p);
+            runner_restart(p);
         }
     }
 }

@@ -1,9 +1,9 @@
-/* --tell: the scenario as a story for somebody who sees it for the first time. */
+/* --tell: the scenario as a text for somebody who sees it for the first time. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "player.h"
+#include "runner.h"
 
 enum tone { DIM, BOLD, GREEN, YELLOW };
 
@@ -17,22 +17,22 @@ static void say(enum tone tone, const char *text)
     }
 }
 
-/* What loops do is not told. */
-static bool is_telling(const struct player *p)
+/* What loops do is not printed. */
+static bool is_telling(const struct runner *p)
 {
     return p->tell && p->variable_count == 0;
 }
 
 /* Paragraphs stand apart from the steps. */
-static void set_apart(struct player *p, bool is_comment)
+static void set_apart(struct runner *p, bool is_comment)
 {
-    if (p->told_comment != is_comment) {
+    if (p->was_comment != is_comment) {
         putchar('\n');
     }
-    p->told_comment = is_comment;
+    p->was_comment = is_comment;
 }
 
-void tell_comment(struct player *p, const struct line *line)
+void tell_comment(struct runner *p, const struct line *line)
 {
     if (is_telling(p)) {
         set_apart(p, true);
@@ -41,7 +41,7 @@ void tell_comment(struct player *p, const struct line *line)
     }
 }
 
-void tell_time(struct player *p)
+void tell_time(struct runner *p)
 {
     if (is_telling(p)) {
         set_apart(p, false);
@@ -58,7 +58,7 @@ static void end_of_blanks(char *text)
     }
 }
 
-void tell_step(struct player *p, const char *text, const char *expected, const struct facts *got)
+void tell_step(struct runner *p, const char *text, const char *expected, const struct facts *got)
 {
     if (!is_telling(p)) {
         return;
@@ -72,7 +72,7 @@ void tell_step(struct player *p, const char *text, const char *expected, const s
     say(refused ? YELLOW : GREEN, arena_format(&p->step, "      => %s\n", answer));
 }
 
-/* The event in a sentence; NULL when the answer told it, or will not be missed. */
+/* The event in a sentence; NULL when the answer reported it, or will not be missed. */
 static const char *sentence(struct arena *arena, const struct event *e)
 {
     const char *name = slice_text(arena, e->name);
@@ -98,9 +98,9 @@ static const char *sentence(struct arena *arena, const struct event *e)
         return arena_format(arena, "the time that %s gave %s for \"%s\" is over", actor, client,
                             name);
     case EVENT_LOST:
-        return arena_format(arena, "%s is told that it lost \"%s\"", client, name);
+        return arena_format(arena, "%s is notified that it lost \"%s\"", client, name);
     case EVENT_REVOKE_REQUESTED:
-        return arena_format(arena, "%s is asked to give up \"%s\" by %s", client, name, until);
+        return arena_format(arena, "%s is requested to give up \"%s\" by %s", client, name, until);
     case EVENT_DELAYED:
         return arena_format(arena, "nobody gets \"%s\" before %s", name, until);
     case EVENT_SESSION_EXPIRED:
@@ -113,25 +113,25 @@ static const char *sentence(struct arena *arena, const struct event *e)
     }
 }
 
-void tell_event(struct player *p, const struct event *e)
+void tell_event(struct runner *p, const struct event *e)
 {
     if (!is_telling(p)) {
         return;
     }
     const char *text = sentence(&p->happened, e);
     if (text != NULL) {
-        p->told = arena_format(&p->happened, "%s      *  %s\n", p->told, text);
+        p->sentences = arena_format(&p->happened, "%s      *  %s\n", p->sentences, text);
     }
 }
 
-void tell_events(struct player *p)
+void tell_events(struct runner *p)
 {
     if (is_telling(p)) {
-        say(DIM, p->told);
+        say(DIM, p->sentences);
     }
 }
 
-void tell_list(struct player *p, const struct facts *list, size_t count)
+void tell_list(struct runner *p, const struct facts *list, size_t count)
 {
     for (size_t i = 0; is_telling(p) && i < count; i++) {
         say(DIM, arena_format(&p->step, "      *  %s\n", facts_text(&p->step, &list[i])));

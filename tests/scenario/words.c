@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* What stands in {braces}: a variable of a loop, or "x*9". NULL: neither, it stays as it is. */
-static const char *filling(struct player *p, const char *inside, size_t len)
+static const char *filling(struct runner *p, const char *inside, size_t len)
 {
     for (size_t i = p->variable_count; i > 0; i--) {
         const struct variable *v = &p->variables[i - 1];
@@ -23,7 +23,7 @@ static const char *filling(struct player *p, const char *inside, size_t len)
     return NULL;
 }
 
-const char *words_fill_in(struct player *p, const char *text)
+const char *words_fill_in(struct runner *p, const char *text)
 {
     const char *done = "";
     for (;;) {
@@ -43,18 +43,18 @@ const char *words_fill_in(struct player *p, const char *text)
     }
 }
 
-static void word_add(struct words *w, size_t *room, const char *text, bool quoted)
+static void word_add(struct words *w, size_t *capacity, const char *text, bool quoted)
 {
-    if (w->count == *room) {
-        w->at = arena_grow(&w->player->step, w->at, w->count, room, sizeof(*w->at));
+    if (w->count == *capacity) {
+        w->at = arena_grow(&w->runner->step, w->at, w->count, capacity, sizeof(*w->at));
     }
     w->at[w->count++] = (struct word){text, quoted};
 }
 
 /* name{1..3} is name1, name2, name3. */
-static void word_add_range(struct words *w, size_t *room, const char *text, bool quoted)
+static void word_add_range(struct words *w, size_t *capacity, const char *text, bool quoted)
 {
-    struct arena *arena = &w->player->step;
+    struct arena *arena = &w->runner->step;
     const char *open = strchr(text, '{');
     const char *dots = open == NULL ? NULL : strstr(open, "..");
     const char *close = dots == NULL ? NULL : strchr(dots, '}');
@@ -63,20 +63,20 @@ static void word_add_range(struct words *w, size_t *room, const char *text, bool
     if (close == NULL ||
         !number_read(arena_text(arena, open + 1, (size_t)(dots - open - 1)), &from) ||
         !number_read(arena_text(arena, dots + 2, (size_t)(close - dots - 2)), &to)) {
-        word_add(w, room, text, quoted);
+        word_add(w, capacity, text, quoted);
         return;
     }
     for (uint64_t i = from; i <= to; i++) {
-        word_add(w, room,
+        word_add(w, capacity,
                  arena_format(arena, "%.*s%" PRIu64 "%s", (int)(open - text), text, i, close + 1),
                  quoted);
     }
 }
 
-void words_split(struct player *p, const char *text, struct words *out)
+void words_split(struct runner *p, const char *text, struct words *out)
 {
-    *out = (struct words){.player = p};
-    size_t room = 0;
+    *out = (struct words){.runner = p};
+    size_t capacity = 0;
     for (;;) {
         text += strspn(text, " ,");
         if (*text == '\0') {
@@ -85,10 +85,10 @@ void words_split(struct player *p, const char *text, struct words *out)
         bool quoted = *text == '"';
         size_t len = quoted ? strcspn(text + 1, "\"") : strcspn(text, " ,");
         if (quoted && text[1 + len] == '\0') {
-            player_fail(p, "a quote is opened and not closed");
+            runner_fail(p, "a quote is opened and not closed");
         }
         const char *word = arena_text(&p->step, quoted ? text + 1 : text, len);
-        word_add_range(out, &room, word, quoted);
+        word_add_range(out, &capacity, word, quoted);
         text += quoted ? len + 2 : len;
     }
 }
@@ -123,15 +123,15 @@ static _Noreturn void fail_expecting(const struct words *w, const char *what)
 {
     if (words_left(w)) {
         const char *quote = w->at[w->next].quoted ? "\"" : "";
-        player_fail(w->player, "expected %s here: %s%s%s", what, quote, w->at[w->next].text, quote);
+        runner_fail(w->runner, "expected %s here: %s%s%s", what, quote, w->at[w->next].text, quote);
     }
-    player_fail(w->player, "expected %s at the end of this", what);
+    runner_fail(w->runner, "expected %s at the end of this", what);
 }
 
 void words_need(struct words *w, const char *what)
 {
     if (!words_take(w, what)) {
-        fail_expecting(w, arena_format(&w->player->step, "the word \"%s\"", what));
+        fail_expecting(w, arena_format(&w->runner->step, "the word \"%s\"", what));
     }
 }
 
@@ -187,7 +187,7 @@ uint64_t words_span(struct words *w, const char *what)
 static uint32_t narrow(const struct words *w, uint64_t value)
 {
     if (value > UINT32_MAX) {
-        player_fail(w->player, "%" PRIu64 " is too large here", value);
+        runner_fail(w->runner, "%" PRIu64 " is too large here", value);
     }
     return (uint32_t)value;
 }
@@ -206,6 +206,6 @@ void words_finish(const struct words *w)
 {
     if (words_left(w)) {
         const char *quote = w->at[w->next].quoted ? "\"" : "";
-        player_fail(w->player, "do not understand: %s%s%s", quote, w->at[w->next].text, quote);
+        runner_fail(w->runner, "do not understand: %s%s%s", quote, w->at[w->next].text, quote);
     }
 }

@@ -3,7 +3,7 @@
 #ifndef SCENARIO_WORDS_H
 #define SCENARIO_WORDS_H
 
-#include "player.h"
+#include "runner.h"
 
 struct word {
     const char *text;
@@ -11,16 +11,16 @@ struct word {
 };
 
 struct words {
-    struct player *player;
+    struct runner *runner;
     struct word *at;
     size_t count;
     size_t next;
 };
 
 /* Replaces {i} by the loop's number and {x*9} by xxxxxxxxx. */
-const char *words_fill_in(struct player *p, const char *text);
+const char *words_fill_in(struct runner *p, const char *text);
 /* Splits at blanks and commas, and makes of name{1..3} three words. */
-void words_split(struct player *p, const char *text, struct words *out);
+void words_split(struct runner *p, const char *text, struct words *out);
 
 bool words_left(const struct words *w);
 /* Takes these words, if they come next. */

@@ -12,11 +12,11 @@ harness = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(harness)
 
 
-def test_a_figure_is_judged_by_its_aim_from_the_right_side(capsys):
-    assert harness.judge("speed", 0.95, 0.9)["met"] is True
-    assert harness.judge("speed", 0.85, 0.9)["met"] is False
-    assert harness.judge("memory", 180, 186, " MB", at_most=True)["met"] is True
-    assert harness.judge("memory", 1900, 186, " MB", at_most=True)["met"] is False
+def test_a_figure_is_compared_with_its_aim_from_the_right_side(capsys):
+    assert harness.check_aim("speed", 0.95, 0.9)["met"] is True
+    assert harness.check_aim("speed", 0.85, 0.9)["met"] is False
+    assert harness.check_aim("memory", 180, 186, " MB", at_most=True)["met"] is True
+    assert harness.check_aim("memory", 1900, 186, " MB", at_most=True)["met"] is False
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "speed: 0.95, aim >= 0.90: met"
     assert lines[3] == "memory: 1,900 MB, aim <= 186 MB: MISSED"

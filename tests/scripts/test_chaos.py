@@ -1,4 +1,4 @@
-"""The judge of `make chaos`: it says nothing about good histories, and names what is wrong in bad ones. And the
+"""The checker of `make chaos`: it says nothing about good histories, and names what is wrong in bad ones. And the
 proxy that its nodes talk through where they have no network of their own."""
 
 import random
@@ -52,7 +52,7 @@ GOOD = {
         acquire("a", 1024, 0.0, 3.0, waits=True), acquire("b", 2048, 3.05, 3.1)],
     "refused after its end": [
         acquire("a", 1024, 0.0, 0.1), release("a", 1024, 1.3, 1.4, outcome="refused", code="expired")],
-    "asked for before its end, refused after it": [
+    "requested before its end, refused after it": [
         acquire("a", 1024, 0.0, 0.1), renew("a", 1024, 0.9, 1.1, outcome="refused", code="expired")],
     "a renewal of unknown outcome promises nothing": [
         acquire("a", 1024, 0.0, 0.1), renew("a", 1024, 0.5, 0.9, outcome="unknown"), acquire("b", 2048, 1.0, 1.1)],
@@ -98,13 +98,13 @@ BAD = {
 
 @pytest.mark.parametrize("which", GOOD)
 def test_a_good_history_has_no_violation(which):
-    assert history.judge(GOOD[which]) == []
+    assert history.check(GOOD[which]) == []
 
 
 @pytest.mark.parametrize("which", BAD)
 def test_what_is_wrong_in_a_bad_history_is_named(which):
     words, ops = BAD[which]
-    found = history.judge(ops)
+    found = history.check(ops)
     assert found and words in found[-1], found
 
 
@@ -112,8 +112,8 @@ def test_a_kept_grant_must_stand_on_every_node_until_its_end():
     ops = [acquire("a", 1024, 0.0, 0.1, ttl_ms=60000), acquire("b", 2048, 0.2, 0.3, name="given back"),
            release("b", 2048, 0.4, 0.5, name="given back")]
     good = [(1, "n", 1024, 5.0, 5.1), (2, "n", 0, 59.9, 60.1), (1, "given back", 0, 5.0, 5.1)]
-    assert history.judge(ops, read=good) == []
-    found = history.judge(ops, read=[*good, (3, "n", 0, 5.0, 5.1), (4, "n", 9216, 5.0, 5.1)])
+    assert history.check(ops, read=good) == []
+    found = history.check(ops, read=[*good, (3, "n", 0, 5.0, 5.1), (4, "n", 9216, 5.0, 5.1)])
     assert len(found) == 2, found
     assert "machine 3 shows nobody" in found[0] and "machine 4 shows 9216" in found[1]
 
@@ -122,8 +122,8 @@ def test_a_late_answer_is_excused_only_by_a_node_that_was_away_meanwhile():
     late = Attempt("a", 1, "acquire", 10.0, 13.0, 2.0, answered=True)
     silent = Attempt("a", 2, "acquire", 10.0, 13.0, 2.0, answered=False)
     in_time = Attempt("a", 3, "acquire", 10.0, 11.0, 2.0, answered=True)
-    assert history.judge([], [late, silent, in_time], {1: [(9.0, 10.5)], 2: [(12.0, 20.0)]}) == []
-    found = history.judge([], [late, silent, in_time], {1: [(1.0, 9.9)], 3: [(0.0, 99.0)]})
+    assert history.check([], [late, silent, in_time], {1: [(9.0, 10.5)], 2: [(12.0, 20.0)]}) == []
+    found = history.check([], [late, silent, in_time], {1: [(1.0, 9.9)], 3: [(0.0, 99.0)]})
     assert len(found) == 2, found
     assert "took 3.000 s" in found[0] and "had no answer" in found[1]
 
@@ -256,7 +256,7 @@ def test_a_storm_is_read_as_it_was_written():
 def test_a_release_that_is_lost_before_the_client_said_so_is_named():
     ops = history.read_storm(record(0, 0, 1024) + record(1, 0, 1024, until_us=9_000_000))
     ops.append(Op("storm-3", "release", "wanted-0", 2.0, 2.5, "refused", 1024, code="lost"))
-    assert len(history.judge(ops)) == 1
+    assert len(history.check(ops)) == 1
 
 
 # --- the proxy ---
@@ -320,7 +320,7 @@ def test_the_proxy_blocks_one_way_and_lets_go_in_order(proxy):
     assert got == b"first second"
 
 
-def test_the_proxy_is_late_by_as_much_as_it_is_told(proxy):
+def test_the_proxy_is_late_by_as_much_as_configured(proxy):
     order, near, far = proxy
     order("delay 1 2 0.3")
     begun = time.monotonic()

@@ -100,7 +100,7 @@ def test_real_answers_look_as_described(program, least, tmp_path):
     assert len(seen) > least, seen
 
 
-def test_the_judge_judges():
+def test_the_checker_checks():
     good = {"released": True, "reason": "ok"}
     target = "/api/v1/locks/a/b/release"
     API.check("POST", target, 200, good)

@@ -90,7 +90,7 @@ def test_a_failing_seed_is_recorded_and_does_not_end_the_run(place):
     assert lines[1]["violations"] == [{"seed": 117, "text": "holdfast: core.c:1: it is full"}]
     text = (place / "evidence/simulation.md").read_text()
     assert "20 worlds, 2 failed" in text and re.search(r"\| 117 \| \w+(-dirty)? \| holdfast: core.c:1: it is full \|", text)
-    # Later runs are judged by their own seeds.
+    # Later runs are checked by their own seeds.
     assert run(*command(place, "--seeds", 2)).returncode == 0
 
 

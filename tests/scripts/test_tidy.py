@@ -161,15 +161,26 @@ def test_a_function_that_fits_gives_no_advice(tmp_path):
     assert "0 advice" in result.stdout, result.stdout
 
 
-def test_private_words_are_found_where_the_text_is_plain(tmp_path):
+def test_private_words_are_found_in_code_documents_and_file_names(tmp_path):
     write(tmp_path / "src/net/x.c", with_line("int crowd_size = 1; /* atomic_exchange is a name of C11 */"))
-    write(tmp_path / "tests/x.c", with_line("int crowd_size = 1;"))
+    write(tmp_path / "tests/cluster/test_x.py", "told = 1\n")
+    write(tmp_path / "tests/scenario/story.txt", "advance 1s\n")
     write(tmp_path / "docs/CORE.md", "It is told later.\n")
+    write(tmp_path / "proto/x.proto", "enum News {}\n")
     result = tidy(tmp_path)
     assert result.returncode == 1
     assert 'src/net/x.c:6: error: "crowd" is not a word of the field' in result.stdout
+    assert 'tests/cluster/test_x.py:1: error: "told" is not a word of the field' in result.stdout
+    assert 'tests/scenario/story.txt:2: error: "story" is not a word of the field' in result.stdout
     assert 'docs/CORE.md:1: error: "told" is not a word of the field' in result.stdout
-    assert "tidy: 2 files, 2 errors" in result.stdout, "tests are not among the plain paths yet"
+    assert "tidy: 1 files, 4 errors" in result.stdout
+
+
+def test_the_table_of_old_words_may_name_them(tmp_path):
+    write(tmp_path / "src/base/clean.c", CLEAN)
+    write(tmp_path / "CONTRIBUTING.md", "Words\n\n| not | but |\n|---|---|\n| door | listener |\n\nA door.\n")
+    result = tidy(tmp_path)
+    assert 'CONTRIBUTING.md:7: error: "door"' in result.stdout and "1 errors" in result.stdout
 
 
 def test_a_tag_has_one_definition(tmp_path):

@@ -150,7 +150,7 @@ void *realloc(void *p, size_t size)
     return more;
 }
 
-/* Nothing here asks for more than the usual alignment. */
+/* Nothing here requests more than the usual alignment. */
 void *aligned_alloc(size_t alignment, size_t size)
 {
     if (alignment > STEP) {

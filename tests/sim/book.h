@@ -1,6 +1,6 @@
 /* Who holds what and who waits in which order, by the events of one core: the replicated one, or
- * the tier EFFICIENCY of one leadership. What can be judged without knowing which of them it is, is
- * judged here: FIFO, one holder, no lease cut short. */
+ * the tier EFFICIENCY of one leadership. What can be checked without knowing which of them it is, is
+ * checked here: FIFO, one holder, no lease cut short. */
 #ifndef HOLDFAST_TESTS_SIM_BOOK_H
 #define HOLDFAST_TESTS_SIM_BOOK_H
 

@@ -16,7 +16,7 @@ static struct sim_call {
     uint32_t entry_life;
     bool is_read;
     bool is_fence;
-    bool is_counted; /* the tier was told that it is proposed */
+    bool is_counted; /* the tier was notified that it is proposed */
     enum tier tier;
     uint32_t name;
     uint64_t token;

@@ -1,7 +1,7 @@
 /* One client, as the files about clients share it: what it does, what it holds, what it counts on.
  *
  *   clients.c         what a client does next, and what it hears
- *   client_lock.c     acquiring, holding, renewing, releasing, asking the fence
+ *   client_lock.c     acquiring, holding, renewing, releasing, checking the fence
  *   client_tier.c     what is different in the tier EFFICIENCY (S10)
  *   client_operator.c force-unlock and revocation
  *   client_key.c      counters, by transactions
@@ -20,10 +20,10 @@ enum {
     LANES,
     PATIENCE_US = 600000,
     TRIES = 4,
-    JUDGED_NAMES = NAMES - 2, /* the others are an operator's alone */
-    MULTI_STEP = 3,           /* between the names of a multi-lock */
-    HOT_NAMES = 10,           /* half of the requests are for these */
-    TAKEN_FIRST = 6,          /* some of which an operator takes away */
+    CHECKED_NAMES = NAMES - 2, /* the others are an operator's alone */
+    MULTI_STEP = 3,            /* between the names of a multi-lock */
+    HOT_NAMES = 10,            /* half of the requests are for these */
+    TAKEN_FIRST = 6,           /* some of which an operator takes away */
     TAKEN_NAMES = 8,
     OPERATOR = CLIENTS,
     COUNTERS = 4,
@@ -31,7 +31,7 @@ enum {
 
 enum doing {
     IDLE,
-    ASKING,
+    REQUESTING,
     WAITING,
     HOLDING,
     RENEWING,
@@ -74,7 +74,7 @@ struct sim_client {
     int entry;
     uint32_t entry_life;
     uint64_t attempt[LANES]; /* raised by each step, so that late answers and timers are known */
-    struct command command;  /* of the main lane, for asking again */
+    struct command command;  /* of the main lane, for the repetition */
     char names[3][16];
     char owner[16];
     char request[24];
@@ -106,7 +106,7 @@ extern bool clients_stopping;
 
 /* ---- clients.c ---- */
 void client_record_one(uint32_t name, struct history_op op);
-/* For each name that it holds or asks for. */
+/* For each name that it holds or requests. */
 void client_record(const struct sim_client *c, struct history_op op);
 void client_choose_entry(struct sim_client *c);
 void client_begin(struct sim_client *c, enum doing doing, enum command_type type);
@@ -138,7 +138,7 @@ enum tier client_tier(const struct sim_client *c); /* of what it is doing */
 /* An answer came: whoever holds something of an older epoch has lost it. */
 void client_hear_epoch(struct sim_client *c, const struct sim_answer *a);
 bool client_is_lost(const struct sim_client *c);
-/* What it was told of the lock that it holds. */
+/* What was reported to it about the lock that it holds. */
 void client_check_held(const struct sim_client *c, const struct sim_answer *a, bool held);
 void client_wrong_tier(struct sim_client *c);
 
@@ -146,7 +146,7 @@ void client_wrong_tier(struct sim_client *c);
 void client_change(struct sim_client *c);
 void client_hear_change(struct sim_client *c, const struct sim_answer *a);
 void client_give_up_change(struct sim_client *c);
-void client_changes_judge(void);
+void client_changes_check(void);
 void client_changes_end(void);
 
 /* ---- client_put.c ---- */

@@ -1,6 +1,6 @@
 /* Clients raise counters by transactions, as the Redis protocol does it (S13): read the state of
  * the node that they are connected to, which may lag, and have the next number written if nothing
- * of it has changed. Judged by register.c. */
+ * of it has changed. Checked by register.c. */
 #include "client.h"
 
 #include "core/view.h"
@@ -48,7 +48,7 @@ static void add(struct sim_client *c, struct packer *checks, struct packer *effe
     struct effect effect = {
         .kind = EFFECT_COUNTER, .name = slice_of(h->names[i]), .number = (int64_t)h->seen[i] + 1};
     if (!pack_check(checks, &check) || !pack_effect(effects, &effect)) {
-        violation("there is no room for a transaction");
+        violation("there is no space for a transaction");
     }
 }
 
@@ -90,8 +90,8 @@ void client_hear_change(struct sim_client *c, const struct sim_answer *a)
     }
     bool conflict = a->outcome == OUTCOME_REFUSED && a->reason == REASON_CONFLICT;
     if (a->error != HF_OK || (a->outcome != OUTCOME_DONE && !conflict)) {
-        violation("client %d raised a counter and was told %s, %s", c->id, hf_error_code(a->error),
-                  reason_name(a->reason));
+        violation("client %d raised a counter and was answered %s, %s", c->id,
+                  hf_error_code(a->error), reason_name(a->reason));
     }
     world.counts.raised += !conflict;
     world.counts.conflicts += conflict;
@@ -107,7 +107,7 @@ void client_give_up_change(struct sim_client *c)
     client_idle(c, client_think_us());
 }
 
-void client_changes_judge(void)
+void client_changes_check(void)
 {
     char problem[300];
     for (uint32_t i = 0; i < COUNTERS; i++) {

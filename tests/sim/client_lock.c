@@ -9,12 +9,12 @@ static void choose_names(struct sim_client *c, uint32_t count)
 {
     struct names *names = &c->command.acquire.names;
     uint32_t first = c->id == OPERATOR || one_in(12)
-                         ? JUDGED_NAMES + (uint32_t)chance_below(NAMES - JUDGED_NAMES)
-                         : (uint32_t)chance_below(one_in(2) ? HOT_NAMES : JUDGED_NAMES);
-    c->hold.count = first >= JUDGED_NAMES ? 1 : count;
+                         ? CHECKED_NAMES + (uint32_t)chance_below(NAMES - CHECKED_NAMES)
+                         : (uint32_t)chance_below(one_in(2) ? HOT_NAMES : CHECKED_NAMES);
+    c->hold.count = first >= CHECKED_NAMES ? 1 : count;
     names->count = c->hold.count;
     for (uint32_t i = 0; i < c->hold.count; i++) {
-        c->hold.names[i] = i == 0 ? first : (first + i * MULTI_STEP) % JUDGED_NAMES;
+        c->hold.names[i] = i == 0 ? first : (first + i * MULTI_STEP) % CHECKED_NAMES;
         snprintf(c->names[i], sizeof(c->names[i]), "n%u", c->hold.names[i]);
         names->at[i] = slice_of(c->names[i]);
     }
@@ -22,7 +22,7 @@ static void choose_names(struct sim_client *c, uint32_t count)
 
 void client_acquire(struct sim_client *c)
 {
-    client_begin(c, ASKING, COMMAND_ACQUIRE);
+    client_begin(c, REQUESTING, COMMAND_ACQUIRE);
     struct command_acquire *a = &c->command.acquire;
     c->hold = (struct sim_hold){0};
     choose_names(c, one_in(10) ? 2 + (uint32_t)chance_below(2) : 1);
@@ -61,7 +61,7 @@ void client_hold(struct sim_client *c, const struct sim_answer *a, bool waited)
     for (uint32_t i = 0; i < h->count; i++) {
         if (!(h->tier == TIER_EFFICIENCY ? tier_truth_has_grant(token, h->names[i])
                                          : truth_has_grant(token, h->names[i]))) {
-            violation("client %d was told of token %llu on n%u, which was never granted", c->id,
+            violation("client %d was notified of token %llu on n%u, which was never granted", c->id,
                       ull(token), h->names[i]);
         }
     }
@@ -194,7 +194,7 @@ void client_check_fence(struct sim_client *c)
     bool late = c->old_token != 0 && one_in(3);
     uint32_t name = late ? c->old_name : c->hold.names[0];
     uint64_t token = late ? c->old_token : c->hold.token;
-    if (token == 0 || name >= JUDGED_NAMES) {
+    if (token == 0 || name >= CHECKED_NAMES) {
         client_idle(c, 1000);
         return;
     }

@@ -1,5 +1,5 @@
 /* The operator among the clients: takes locks away, at once or politely, those of the others, too.
- * Each time is in the history of the name, so that the judge knows who may be gone, and who not. */
+ * Each time is in the history of the name, so that the checker knows who may be gone, and who not. */
 #include "client.h"
 
 /* Stamps are whole milliseconds, and clocks differ (S1.6). */
@@ -11,7 +11,7 @@ static uint64_t least_grace_us(uint32_t grace_ms)
 static uint32_t choose(void)
 {
     if (one_in(3)) {
-        return JUDGED_NAMES + (uint32_t)chance_below(NAMES - JUDGED_NAMES);
+        return CHECKED_NAMES + (uint32_t)chance_below(NAMES - CHECKED_NAMES);
     }
     uint32_t first = TAKEN_FIRST + (uint32_t)chance_below(TAKEN_NAMES);
     for (uint32_t i = 0; i < TAKEN_NAMES; i++) { /* best one that somebody holds */
@@ -54,14 +54,14 @@ static void record(const struct sim_client *c, bool held, uint64_t return_us)
         .return_us = return_us,
         .lease_us = forced ? 0 : least_grace_us(c->command.revoke.grace_ms),
     };
-    if (c->name >= JUDGED_NAMES) {
+    if (c->name >= CHECKED_NAMES) {
         return;
     }
     client_record_one(c->name, op);
     op.nearby = true;
     for (uint32_t i = 1; i <= 2 && (held || return_us == HISTORY_NEVER); i++) {
-        client_record_one((c->name + i * MULTI_STEP) % JUDGED_NAMES, op);
-        client_record_one((c->name + JUDGED_NAMES - i * MULTI_STEP) % JUDGED_NAMES, op);
+        client_record_one((c->name + i * MULTI_STEP) % CHECKED_NAMES, op);
+        client_record_one((c->name + CHECKED_NAMES - i * MULTI_STEP) % CHECKED_NAMES, op);
     }
 }
 

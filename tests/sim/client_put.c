@@ -1,6 +1,6 @@
 /* Clients that use keys as those of the Redis protocol do (S13): they read one or two on the node
  * that they are connected to, which may lag, and have them set, kept longer or dropped if nothing
- * of them has changed. Some do not look first. Judged by keys.c. */
+ * of them has changed. Some do not look first. Checked by keys.c. */
 #include "client.h"
 
 #include "keys.h"
@@ -58,7 +58,7 @@ static bool compose(const struct sim_node *n, struct transaction *t, struct pack
             t->checks[t->check_count].key = key;
             t->checks[t->check_count++].seen = seen;
             if (!pack_check(checks, &check)) {
-                violation("there is no room for a transaction");
+                violation("there is no space for a transaction");
             }
         }
     }
@@ -81,7 +81,7 @@ static void pack(const struct sim_client *c, const struct transaction *t, struct
             effect.lease = (struct id){(uint64_t)c->id, chance() | 1};
         }
         if (!pack_effect(effects, &effect)) {
-            violation("there is no room for a transaction");
+            violation("there is no space for a transaction");
         }
     }
 }
@@ -111,9 +111,9 @@ void client_hear_put(struct sim_client *c, const struct sim_answer *a)
 {
     bool conflict = a->outcome == OUTCOME_REFUSED && a->reason == REASON_CONFLICT;
     if (a->error != HF_OK || (a->outcome != OUTCOME_DONE && !conflict)) {
-        violation("client %d changed a key and was told %s, %s", c->id, hf_error_code(a->error),
+        violation("client %d changed a key and was answered %s, %s", c->id, hf_error_code(a->error),
                   reason_name(a->reason));
     }
-    keys_told(c->change.number, !conflict);
+    keys_answered(c->change.number, !conflict);
     client_idle(c, client_think_us());
 }

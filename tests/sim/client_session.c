@@ -28,7 +28,7 @@ void client_confirm(struct sim_client *c, uint64_t sent_us)
 bool clients_safe_until(uint64_t token, uint64_t *safe_us, int *client)
 {
     for (int i = 1; i <= CLIENTS; i++) {
-        if (clients[i].hold.token == token && clients[i].hold.names[0] < JUDGED_NAMES) {
+        if (clients[i].hold.token == token && clients[i].hold.names[0] < CHECKED_NAMES) {
             *safe_us = clients[i].hold.safe_us;
             *client = i;
             return true;
@@ -95,7 +95,7 @@ void client_open_session(struct sim_client *c)
     client_submit(c);
 }
 
-/* With what it holds, in both tiers. That may be gone already: nobody is told. */
+/* With what it holds, in both tiers. That may be gone already: nobody is notified. */
 void client_close_session(struct sim_client *c)
 {
     client_begin(c, CLOSING, COMMAND_SESSION_CLOSE);

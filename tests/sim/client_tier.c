@@ -1,8 +1,8 @@
-/* What is different for a client in the tier EFFICIENCY (S10): which names it asks for there, and
+/* What is different for a client in the tier EFFICIENCY (S10): which names it requests there, and
  * that it has lost what it holds as soon as it hears of another leader's epoch. */
 #include "client.h"
 
-/* Each tier has names of its own, and at times somebody asks for them in the other one. */
+/* Each tier has names of its own, and at times somebody requests them in the other one. */
 enum tier client_choose_tier(uint32_t name)
 {
     bool own = name % 4 == 3;
@@ -13,8 +13,9 @@ enum tier client_choose_tier(uint32_t name)
 /* Whatever names a token goes where the token is from. */
 enum tier client_tier(const struct sim_client *c)
 {
-    return c->doing == ASKING || c->doing == RELEASING || c->doing == RENEWING ? c->hold.tier
-                                                                               : TIER_CORRECTNESS;
+    return c->doing == REQUESTING || c->doing == RELEASING || c->doing == RENEWING
+               ? c->hold.tier
+               : TIER_CORRECTNESS;
 }
 
 bool client_is_lost(const struct sim_client *c)

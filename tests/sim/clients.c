@@ -1,10 +1,10 @@
-/* Clients: they acquire, wait, hold, renew, keep their sessions alive, release, read, ask the
- * fence; and they misbehave: ask again under the same id, vanish, sleep past their lease and use
- * the old token. What each saw goes into the history, which is judged as a whole. */
+/* Clients: they acquire, wait, hold, renew, keep their sessions alive, release, read, check the
+ * fence; and they misbehave: repeat a request under the same id, vanish, sleep past their lease and use
+ * the old token. What each saw goes into the history, which is checked as a whole. */
 #include "client.h"
 #include "keys.h"
 
-enum { JUDGE_STEPS = 3000000 };
+enum { CHECK_STEPS = 3000000 };
 
 struct sim_client clients[CLIENTS + 1];
 bool clients_stopping;
@@ -28,7 +28,7 @@ void client_record(const struct sim_client *c, struct history_op op)
 {
     op.client = c->id;
     if (c->hold.tier == TIER_EFFICIENCY) {
-        return; /* it is judged where it is done, see tier_truth.c */
+        return; /* it is checked where it is done, see tier_truth.c */
     }
     for (uint32_t i = 0; i < c->hold.count; i++) {
         client_record_one(c->hold.names[i], op);
@@ -107,7 +107,7 @@ uint64_t client_think_us(void)
 static void look(struct sim_client *c)
 {
     client_begin(c, READING, COMMAND_TICK);
-    c->name = (uint32_t)chance_below(one_in(2) ? HOT_NAMES : JUDGED_NAMES);
+    c->name = (uint32_t)chance_below(one_in(2) ? HOT_NAMES : CHECKED_NAMES);
     client_submit(c);
 }
 
@@ -139,7 +139,7 @@ static void again(struct sim_client *c)
         return;
     }
     switch (c->doing) {
-    case ASKING:
+    case REQUESTING:
         client_give_up_acquire(c);
         break;
     case RELEASING:
@@ -176,7 +176,7 @@ static void step(struct happening *h)
     } else if (c->doing == HOLDING) {
         client_while_holding(c);
     } else if (c->doing == WAITING) {
-        c->doing = ASKING; /* asks again under the same id, and keeps its place (S7.1) */
+        c->doing = REQUESTING; /* requests again under the same id, and keeps its place (S7.1) */
         again(c);
     } else {
         again(c);
@@ -195,7 +195,7 @@ static void hear_result(struct sim_client *c, const struct sim_answer *a)
     c->done++;
     world.counts.answers++;
     switch (c->doing) {
-    case ASKING:
+    case REQUESTING:
         client_hear_acquire(c, a);
         break;
     case RENEWING:
@@ -312,7 +312,7 @@ void clients_stop(void)
 {
     for (int i = 1; i <= CLIENTS; i++) {
         struct sim_client *c = &clients[i];
-        if (c->doing == ASKING || c->doing == WAITING) {
+        if (c->doing == REQUESTING || c->doing == WAITING) {
             client_give_up_acquire(c);
         } else if (c->doing == RELEASING) {
             client_give_up_release(c);
@@ -325,14 +325,14 @@ void clients_stop(void)
     clients_stopping = true;
 }
 
-void clients_judge(void)
+void clients_check(void)
 {
     char problem[400];
-    client_changes_judge();
-    keys_judge();
-    for (uint32_t i = 0; i < JUDGED_NAMES; i++) {
+    client_changes_check();
+    keys_check();
+    for (uint32_t i = 0; i < CHECKED_NAMES; i++) {
         world.counts.histories++;
-        switch (history_check(history[i].ops, history[i].count, JUDGE_STEPS, problem,
+        switch (history_check(history[i].ops, history[i].count, CHECK_STEPS, problem,
                               sizeof(problem))) {
         case HISTORY_GOOD:
             break;

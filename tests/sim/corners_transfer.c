@@ -1,4 +1,4 @@
-/* Transfers of the lead around a change of members (E13): one that is asked for while the change is
+/* Transfers of the lead around a change of members (E13): one that is requested while the change is
  * not committed, and a TimeoutNow that arrives after its receiver was demoted. */
 #include "world.h"
 

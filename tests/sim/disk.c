@@ -63,26 +63,26 @@ static struct disk_job *take(struct disk_queue *q)
     return job;
 }
 
-/* Tells the replica. Each of these calls may ask for more work, behind what is there. */
+/* Tells the replica. Each of these calls may request more work, behind what is there. */
 static void tell(struct sim_node *n, enum storage_status status)
 {
     struct disk_queue *q = n->queue;
     uint32_t life = n->life;
-    struct disk_job *told[MERGE_ENTRIES + 1];
+    struct disk_job *reported[MERGE_ENTRIES + 1];
     uint32_t count = q->running;
     for (uint32_t i = 0; i < count; i++) {
-        told[i] = take(q);
+        reported[i] = take(q);
     }
     q->running = 0;
     q->idle_since_us = world.now_us;
     for (uint32_t i = 0; i < count && n->up && n->life == life; i++) {
-        struct disk_job *job = told[i];
+        struct disk_job *job = reported[i];
         if (job->work == NULL) {
             shadow_wrote(n, job->first, job->entries, job->count);
         }
     }
     for (uint32_t i = 0; i < count; i++) {
-        struct disk_job *job = told[i];
+        struct disk_job *job = reported[i];
         if (n->up && n->life == life) {
             if (job->work == NULL) {
                 replica_written(n->replica, job->first + job->count - 1, node_time(n));

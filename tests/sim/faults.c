@@ -91,7 +91,7 @@ static void slow_disk(struct happening *h)
     world.counts.slow_disks++;
 }
 
-static void room_again(struct happening *h)
+static void space_again(struct happening *h)
 {
     struct sim_node *n = &world.nodes[h->a];
     n->full_until_us = 0;
@@ -111,7 +111,7 @@ static void full_disk(struct happening *h)
     disk_fake_set_capacity(n->fake, disk_fake_bytes(n->fake) + chance_below(40000));
     uint64_t for_us = 100000 + about(2000000);
     n->full_until_us = world.now_us + for_us;
-    happen(for_us, room_again, 0)->a = (uint64_t)node;
+    happen(for_us, space_again, 0)->a = (uint64_t)node;
 }
 
 /* The process dies at the disk's next operation but so many. */

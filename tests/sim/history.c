@@ -183,7 +183,7 @@ static uint64_t lost_end_us(const struct history_op *lost, const struct history_
     if (lost->kind == HISTORY_RELEASE) {
         return lost->token == op->token ? lost->call_us : UINT64_MAX;
     }
-    /* Whoever is told that it holds it yet was not meant; a keep-alive tells nothing of it. */
+    /* Whoever is notified that it holds it yet was not meant; a keep-alive tells nothing of it. */
     bool over = lost->kind == HISTORY_FORCE && lost->return_us < op->call_us && !op->maybe;
     if ((lost->nearby && !op->multi) || over || lost->call_us + HISTORY_LATE_US < op->call_us) {
         return UINT64_MAX;

@@ -2,7 +2,7 @@
  * name by name. Knows nothing of the world: a history is a list of operations with the times of
  * their call and return.
  *
- * The model of one name: exclusive or shared holders, told by their tokens. A grant needs all
+ * The model of one name: exclusive or shared holders, reported by their tokens. A grant needs all
  * holders in its way to be gone; tokens rise. A holder is gone by its release, or by expiry, which
  * may come (and never must) once its lease is over, or because an operator took it away. Each
  * operation takes effect at one moment between its call and its return.
@@ -23,12 +23,12 @@
 
 enum history_kind {
     HISTORY_GRANT,   /* an acquire that was granted `token` */
-    HISTORY_REFUSAL, /* an acquire that was told that somebody holds it */
-    HISTORY_RELEASE, /* `held`: of a token that was held, else it was told that it is not */
+    HISTORY_REFUSAL, /* an acquire that was refused, because somebody holds it */
+    HISTORY_RELEASE, /* `held`: of a token that was held, else it was answered that it is not */
     HISTORY_RENEW,   /* likewise; also a keep-alive of the session that holds it */
     HISTORY_READ,    /* `token` was seen as the holder, 0: nobody */
     HISTORY_ACQUIRE, /* outcome unknown, or none: may be in others' way until its return */
-    HISTORY_FORCE, /* `held`: an operator ended whoever held it, else it was told that nobody did */
+    HISTORY_FORCE, /* `held`: an operator ended whoever held it, else it was answered that nobody did */
     HISTORY_REVOKE, /* likewise, but they may stay for `lease_us` after its call */
 };
 
@@ -38,7 +38,7 @@ struct history_op {
     bool shared;
     bool waits;
     bool held;
-    bool maybe;  /* renew: only if it is held yet; who keeps a session alive is not told */
+    bool maybe;  /* renew: only if it is held yet; a keep-alive does not report it */
     bool multi;  /* grant, renew: of several names at once */
     bool nearby; /* force, revoke: of another name, which ends only who holds this one, too */
     uint64_t token;

@@ -89,21 +89,21 @@ struct id keys_id(uint64_t number)
     return (struct id){TRANSACTIONS_OF, number};
 }
 
-static void check_told(uint64_t number)
+static void check_answered(uint64_t number)
 {
     const struct transaction *t = find(number);
-    if (t->told != TOLD_NOTHING && t->fate != FATE_UNKNOWN &&
-        (t->told == TOLD_DONE) != (t->fate == FATE_DONE)) {
-        violation("transaction %llu is %s by what it saw, and was told that it is %s (S13.2)",
+    if (t->reported != ANSWERED_NOTHING && t->fate != FATE_UNKNOWN &&
+        (t->reported == ANSWERED_DONE) != (t->fate == FATE_DONE)) {
+        violation("transaction %llu is %s by what it saw, and was answered that it is %s (S13.2)",
                   ull(number), t->fate == FATE_DONE ? "done" : "a conflict",
-                  t->told == TOLD_DONE ? "done" : "a conflict");
+                  t->reported == ANSWERED_DONE ? "done" : "a conflict");
     }
 }
 
-void keys_told(uint64_t number, bool done)
+void keys_answered(uint64_t number, bool done)
 {
-    find(number)->told = done ? TOLD_DONE : TOLD_CONFLICT;
-    check_told(number);
+    find(number)->reported = done ? ANSWERED_DONE : ANSWERED_CONFLICT;
+    check_answered(number);
 }
 
 /* ---- the log ---- */
@@ -241,7 +241,7 @@ static void transact(uint64_t number, uint64_t index)
 {
     struct transaction *t = find(number);
     if (t->fate != FATE_UNKNOWN) {
-        return; /* asked again: it was decided (S13.6) */
+        return; /* repeated: it was decided (S13.6) */
     }
     t->fate = may_be_done(t) ? FATE_DONE : FATE_CONFLICT;
     trace("transaction %llu at %llu is %s", ull(number), ull(index),
@@ -251,7 +251,7 @@ static void transact(uint64_t number, uint64_t index)
     }
     world.counts.key_changes += t->fate == FATE_DONE;
     world.counts.key_conflicts += t->fate == FATE_CONFLICT;
-    check_told(number);
+    check_answered(number);
 }
 
 /* What is due at the stamp comes first (S1.7). True: something was changed. */
@@ -327,10 +327,10 @@ void keys_applied(const struct sim_node *n)
 
 /* ---- the end ---- */
 
-void keys_judge(void)
+void keys_check(void)
 {
     for (uint64_t i = 1; i <= transaction_count; i++) {
-        if (find(i)->told != TOLD_NOTHING && find(i)->fate == FATE_UNKNOWN) {
+        if (find(i)->reported != ANSWERED_NOTHING && find(i)->fate == FATE_UNKNOWN) {
             violation("transaction %llu was answered and is in no entry", ull(i));
         }
     }

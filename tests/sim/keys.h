@@ -1,8 +1,8 @@
-/* Keys of the Redis protocol (S13): what clients ask for by transactions of PUT, EXPIRE, DROP and
+/* Keys of the Redis protocol (S13): what clients request by transactions of PUT, EXPIRE, DROP and
  * COUNTER (the last keys are counters, with and without a TTL), and a small model of it that goes
  * along with the log, entry by entry. A transaction says which states of keys it saw; the model
  * does all of it or nothing, by what can be read of a key and not by the core's versions. What the
- * core has then, and what clients are told, must be the same. */
+ * core has then, and what clients are answered, must be the same. */
 #ifndef HOLDFAST_TESTS_SIM_KEYS_H
 #define HOLDFAST_TESTS_SIM_KEYS_H
 
@@ -39,7 +39,7 @@ struct transaction {
     struct key_change effects[KEY_EFFECTS];
     uint32_t effect_count;
     enum { FATE_UNKNOWN, FATE_DONE, FATE_CONFLICT } fate; /* in the log, by the model */
-    enum { TOLD_NOTHING, TOLD_DONE, TOLD_CONFLICT } told;
+    enum { ANSWERED_NOTHING, ANSWERED_DONE, ANSWERED_CONFLICT } reported;
 };
 
 const char *keys_name(uint32_t key);
@@ -50,13 +50,13 @@ bool keys_read(const struct sim_node *n, uint32_t key, struct key_state *out,
 /* Its id is made of its number, the first is 1. */
 uint64_t keys_begin(const struct transaction *t);
 struct id keys_id(uint64_t number);
-void keys_told(uint64_t number, bool done);
+void keys_answered(uint64_t number, bool done);
 
 /* Entries that a node writes; what it has applied; a key that was granted, in log order. */
 void keys_written(uint64_t first, const struct replica_entry *entries, uint32_t count);
 void keys_applied(const struct sim_node *n);
 void keys_granted(const struct event *e);
-void keys_judge(void);
+void keys_check(void);
 void keys_end(void);
 
 #endif

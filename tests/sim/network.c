@@ -202,7 +202,7 @@ static void follow_members(struct sim_node *n)
     n->committed_count = count > 0 ? count : n->committed_count;
 }
 
-/* An only voter sends while it starts, before it is asked anything. */
+/* An only voter sends while it starts, before it is requested anything. */
 static bool is_member(const struct sim_node *n, uint64_t id)
 {
     return n->replica == NULL || replica_is_member(n->replica, id);

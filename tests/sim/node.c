@@ -129,7 +129,7 @@ static void restart(struct happening *h)
     }
 }
 
-/* E2: a timer that is always due is one that was not asked for anew. */
+/* E2: a timer that is always due is one that was not requested anew. */
 static void check_timer(struct sim_node *n)
 {
     enum { WINDOW_US = 10000, MOST = 500 };
@@ -356,7 +356,7 @@ bool node_start(struct sim_node *n)
     n->looked_at = 0;
     n->commit_index = 0;
     n->pre_votes = 0;
-    n->told_to_stand = 0;
+    n->ordered_to_stand = 0;
     n->members_changed = true;
     n->committed_count = 0;
     n->heard_term = 0;
@@ -385,7 +385,7 @@ bool node_start(struct sim_node *n)
 
 /* ---- dying ---- */
 
-/* Who dials a machine whose process has ended is told so (E22); who loses power says nothing. */
+/* Who dials a machine whose process has ended is notified (E22); who loses power says nothing. */
 static void hears_of_end(struct happening *h)
 {
     struct sim_node *n = &world.nodes[h->node];

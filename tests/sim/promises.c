@@ -59,12 +59,12 @@ static void check_counted(const struct sim_node *leader, const struct sim_node *
         return;
     }
     if (terms_at(&follower->durable, index) != terms_at(&leader->memory, index)) {
-        breach("E14",
-               "leader %d of term %llu is told that node %d has entry %llu of term %llu; its disk "
-               "ends at %llu, and has term %llu there",
-               leader->id, ull(term), follower->id, ull(index),
-               ull(terms_at(&leader->memory, index)), ull(follower->durable.last),
-               ull(terms_at(&follower->durable, index)));
+        breach(
+            "E14",
+            "leader %d of term %llu is notified that node %d has entry %llu of term %llu; its disk "
+            "ends at %llu, and has term %llu there",
+            leader->id, ull(term), follower->id, ull(index), ull(terms_at(&leader->memory, index)),
+            ull(follower->durable.last), ull(terms_at(&follower->durable, index)));
     }
 }
 
@@ -86,17 +86,18 @@ static void check_counted_vote(const struct sim_node *n, const struct sim_node *
     const struct meta_state *meta = &voter->store.meta.state;
     if (!voter->lost &&
         (meta->term < term || (meta->term == term && meta->vote != (uint64_t)n->id))) {
-        violation("node %d is told that node %d votes for it in term %llu, whose disk says %llu in "
-                  "term %llu",
-                  n->id, voter->id, ull(term), ull(meta->vote), ull(meta->term));
+        violation(
+            "node %d is notified that node %d votes for it in term %llu, whose disk says %llu in "
+            "term %llu",
+            n->id, voter->id, ull(term), ull(meta->vote), ull(meta->term));
     }
 }
 
-/* Only who was told by the leader to stand may call for votes against it, and only in the next
+/* Only a node that the leader ordered to stand may call for votes against it, and only in the next
  * term (E19). */
 static void check_call(const struct sim_node *n, const struct raft_request_vote *call)
 {
-    if (call->disrupt_leader && (call->pre_vote || call->term != n->told_to_stand)) {
+    if (call->disrupt_leader && (call->pre_vote || call->term != n->ordered_to_stand)) {
         breach("E19",
                "node %d calls for votes in term %llu against a leader that did not tell it to",
                n->id, ull(call->term));
@@ -104,7 +105,7 @@ static void check_call(const struct sim_node *n, const struct raft_request_vote 
 }
 
 /* A node raises its term and votes for itself after most voters said that they would vote for it,
- * or because the leader told it to: else a node that was cut off comes back with a term that
+ * or because the leader ordered it to: else a node that was cut off comes back with a term that
  * deposes a leader that all others hear (Raft's thesis, 9.6; E19). */
 void promise_vote(struct sim_node *n, uint64_t term, uint64_t vote)
 {
@@ -114,7 +115,7 @@ void promise_vote(struct sim_node *n, uint64_t term, uint64_t vote)
     }
     uint32_t granted = n->pre_votes;
     n->pre_votes = 0;
-    if (vote != (uint64_t)n->id || n->replica == NULL || term == n->told_to_stand) {
+    if (vote != (uint64_t)n->id || n->replica == NULL || term == n->ordered_to_stand) {
         return;
     }
     struct replica_member members[MAX_NODES];
@@ -129,7 +130,7 @@ void promise_vote(struct sim_node *n, uint64_t term, uint64_t vote)
     }
     if (would * 2 <= voters) {
         breach("E19",
-               "node %d raises its term to %llu and asks for votes, and %u of %u voters said that "
+               "node %d raises its term to %llu and requests votes, and %u of %u voters said that "
                "they would vote for it",
                n->id, ull(term), would, voters);
     }
@@ -193,7 +194,7 @@ void promise_before(struct sim_node *n, const struct sim_node *from, uint64_t ty
     } else if (type == RAFT_REQUEST_VOTE_RESULT) {
         before_vote_result(n, from, &in.message.request_vote_result, b);
     } else if (in.message.timeout_now.term >= b->term) {
-        n->told_to_stand = in.message.timeout_now.term + 1;
+        n->ordered_to_stand = in.message.timeout_now.term + 1;
     }
 }
 

@@ -33,11 +33,11 @@ static void check_caught_up(const struct sim_node *leader)
     }
 }
 
-static void judge(struct happening *h)
+static void checker(struct happening *h)
 {
     struct sim_node *down = &world.nodes[h->a];
     if (world.faults && world.counts.beheadings == 0) {
-        world.counts.windows_judged += h->b;
+        world.counts.windows_checked += h->b;
         if (h->b != 0 && leader_now() == NULL) {
             violation("nobody leads %d s after %s, and most voters are up and hear each other",
                       WINDOW_US / 1000000, what);
@@ -70,7 +70,7 @@ static void begin(struct happening *h)
     }
     faults_mend();
     happen(WINDOW_US - CATCH_UP_US, note_due_index, 0);
-    struct happening *next = happen(WINDOW_US, judge, 0);
+    struct happening *next = happen(WINDOW_US, checker, 0);
     next->a = h->a;
     next->b = shadow_has_majority();
 }

@@ -1,4 +1,4 @@
-/* The judge of counters, see register.h. */
+/* The checker of counters, see register.h. */
 #include "register.h"
 
 #include <stdio.h>

@@ -13,7 +13,7 @@
 
 enum register_outcome {
     REGISTER_RAISED,   /* `seen` became `seen` + 1 */
-    REGISTER_CONFLICT, /* it was told that the counter is not `seen` any more */
+    REGISTER_CONFLICT, /* it was answered that the counter is not `seen` any more */
     REGISTER_UNKNOWN   /* it was raised at some time after the call, or never */
 };
 

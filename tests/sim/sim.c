@@ -95,7 +95,7 @@ static void one_world(const struct sim_options *options)
         }
         run_for(37000); /* they tick along */
     }
-    clients_judge();
+    clients_check();
     nodes_end();
     checks_end();
     same_entries_end();
@@ -325,7 +325,7 @@ static void report(const struct sim_options *options, uint64_t seeds, const stru
                        ((double)options->seconds + (double)(HEAL_US + PROGRESS_US + REST_US) / 1e6);
     double cpu = cpu_seconds(RUSAGE_SELF) + cpu_seconds(RUSAGE_CHILDREN);
     printf("%llu seeds of %llu s with faults: %.0f commands/s, %llu granted, %llu refused, %llu "
-           "expired, %llu reads, %llu unavailable, %llu unknown, %llu asked again\n",
+           "expired, %llu reads, %llu unavailable, %llu unknown, %llu requested again\n",
            ull(seeds), ull(options->seconds), (double)c->commands / simulated, ull(c->granted),
            ull(c->refused), ull(c->expired), ull(c->reads), ull(c->unavailable), ull(c->unknown),
            ull(c->retries));
@@ -354,15 +354,15 @@ static void report(const struct sim_options *options, uint64_t seeds, const stru
     printf(
         "late: %llu stalls with %llu messages and %llu lost, %llu of an earlier term; %llu rivals "
         "(%llu beaten in their term), %llu late pre-votes, %llu candidates cut off, %llu sources "
-        "of a snapshot died, %llu followers not heard; %llu quiet windows, %llu judged; %llu "
+        "of a snapshot died, %llu followers not heard; %llu quiet windows, %llu checked; %llu "
         "overlooked\n",
         ull(c->stalls), ull(c->parked), ull(c->lost_in_stall), ull(c->late_messages),
         ull(c->rivals), ull(c->rivals_won), ull(c->late_pre_votes), ull(c->candidates_cut),
-        ull(c->installs_beheaded), ull(c->answers_lost), ull(c->windows), ull(c->windows_judged),
+        ull(c->installs_beheaded), ull(c->answers_lost), ull(c->windows), ull(c->windows_checked),
         ull(c->overlooked));
     printf("fence: %llu checks, %llu late writes, %llu refused; %llu taken away; counters raised "
            "%llu times, %llu conflicts; histories: %llu "
-           "judged, %llu "
+           "checked, %llu "
            "undecided\n",
            ull(c->fence_checks), ull(c->stale_writes), ull(c->fence_rejections), ull(c->taken),
            ull(c->raised), ull(c->conflicts), ull(c->histories), ull(c->undecided));
@@ -370,7 +370,7 @@ static void report(const struct sim_options *options, uint64_t seeds, const stru
            ull(c->key_conflicts));
     printf(
         "tier EFFICIENCY: %llu granted, %llu lost by the epoch, %llu refused as of the other tier, "
-        "%llu put off; %llu blocks of tokens asked for, %llu granted of them\n",
+        "%llu put off; %llu blocks of tokens requested, %llu granted of them\n",
         ull(c->tier_granted), ull(c->tier_lost), ull(c->tier_wrong), ull(c->tier_later),
         ull(c->tier_reserved), ull(c->tier_of_block));
     printf("%.0f s simulated in %.2f s of a core: %.0f times real time per core\n", simulated, cpu,

@@ -252,7 +252,7 @@ static void on_installed(struct sim_node *n, enum storage_status status)
     f->busy = false;
     if (status != STORAGE_OK) {
         core_free(core);
-        give_up(n, "no room for a snapshot");
+        give_up(n, "no space for a snapshot");
         return;
     }
     world.counts.installs++;
@@ -328,7 +328,7 @@ void snapshot_fetch(struct sim_node *n, uint64_t peer, const struct replica_snap
     struct problem problem;
     happen(1, cancel, n->id);
     if (f->busy) {
-        violation("node %d is told to fetch two snapshots", n->id);
+        violation("node %d fetches two snapshots at once", n->id);
     }
     free(f->members.bytes);
     *f = (struct fetching){.busy = true,

@@ -1,5 +1,5 @@
 /* The production tier on a simulated node, see tier.h. What src/node adds to it is added here: it
- * begins and ends with the lead, is told what is proposed, applied and ended in the log, gets the
+ * begins and ends with the lead, receives what is proposed, applied and ended in the log, gets the
  * time, and is not served while the node catches up with its sockets after a stall (S1.5). */
 #include "tier.h"
 
@@ -11,11 +11,11 @@ enum {
     RESERVES_AFTER = 16, /* commands; no world lasts for the 512 tokens after which the tier does */
 };
 
-/* What the command that is being submitted was told. */
-static struct told {
+/* What the command that is being submitted was answered. */
+static struct reported {
     bool is_there;
     struct result result;
-} told;
+} reported;
 
 /* Whatever came during a pause comes at the moment in which it ends (world.c). */
 static bool is_late(const struct sim_node *n)
@@ -31,7 +31,7 @@ static struct tier_time now_of(struct sim_node *n)
                               .majority = !is_late(n) && replica_has_majority(n->replica, now)};
 }
 
-/* ---- what the tier asks for ---- */
+/* ---- what the tier requests ---- */
 
 static const struct core *replicated(void *ctx)
 {
@@ -50,7 +50,7 @@ static void on_result(void *ctx, void *cookie, const struct result *result)
     if (result == NULL) {
         violation("node %d: the tier knows no outcome, and has no backend", n->id);
     }
-    told = (struct told){true, *result};
+    reported = (struct reported){true, *result};
     clients_tier_result(n, cookie, result);
 }
 
@@ -58,7 +58,7 @@ static void on_again(void *ctx, void *cookie)
 {
     const struct sim_node *n = ctx;
     (void)cookie;
-    violation("node %d: the tier wants to be asked again, and has no backend", n->id);
+    violation("node %d: the tier wants to be called again, and has no backend", n->id);
 }
 
 static void on_event(void *ctx, const struct event *event)
@@ -157,18 +157,19 @@ void tier_node_gone(struct sim_node *n, const struct command *gone)
 
 /* ---- commands ---- */
 
-enum tier_taken tier_submit(struct sim_node *n, enum tier asked, const struct command *command,
+enum tier_taken tier_submit(struct sim_node *n, enum tier requested, const struct command *command,
                             void *cookie)
 {
     bool held = tier_truth_holds(n, command);
-    told.is_there = false;
-    enum tier_taken taken = memory_tier_submit(n->tier, asked, command, cookie, now_of(n));
-    if (told.is_there != (taken == TIER_TAKEN)) {
+    reported.is_there = false;
+    enum tier_taken taken = memory_tier_submit(n->tier, requested, command, cookie, now_of(n));
+    if (reported.is_there != (taken == TIER_TAKEN)) {
         violation("node %d: the tier %s", n->id,
-                  told.is_there ? "answered what it did not take" : "took a command in silence");
+                  reported.is_there ? "answered what it did not take"
+                                    : "took a command in silence");
     }
     if (taken == TIER_TAKEN) {
-        tier_truth_result(n, asked, command, held, &told.result);
+        tier_truth_result(n, requested, command, held, &reported.result);
         if (++n->tier_taken % RESERVES_AFTER == 0) {
             struct command advance;
             command_init(&advance, COMMAND_ADVANCE);

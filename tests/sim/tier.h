@@ -1,5 +1,5 @@
 /* The tier EFFICIENCY (S10) on simulated nodes: tier.c plugs the production one in, as
- * src/node/node_tier.c and forward.c do; tier_truth.c judges what it does. */
+ * src/node/node_tier.c and forward.c do; tier_truth.c checks what it does. */
 #ifndef HOLDFAST_TESTS_SIM_TIER_H
 #define HOLDFAST_TESTS_SIM_TIER_H
 
@@ -16,7 +16,7 @@ void tier_run(struct sim_node *n);
 uint64_t tier_next_us(const struct sim_node *n);
 void tier_node_gone(struct sim_node *n, const struct command *gone);
 /* On the leader, for every command. TIER_TAKEN: clients_tier_result was called. */
-enum tier_taken tier_submit(struct sim_node *n, enum tier asked, const struct command *command,
+enum tier_taken tier_submit(struct sim_node *n, enum tier requested, const struct command *command,
                             void *cookie);
 
 /* ---- tier_truth.c ---- */
@@ -25,9 +25,9 @@ void tier_truth_end(struct tier_truth *t); /* takes NULL */
 /* An event of the tier; one of the replicated state on a node whose tier is on. */
 void tier_truth_event(const struct sim_node *n, const struct event *e);
 void tier_truth_replicated(const struct sim_node *n, const struct event *e);
-/* What a command was told; `held`: its token was, before. */
+/* What a command was answered; `held`: its token was, before. */
 bool tier_truth_holds(const struct sim_node *n, const struct command *command);
-void tier_truth_result(const struct sim_node *n, enum tier asked, const struct command *command,
+void tier_truth_result(const struct sim_node *n, enum tier requested, const struct command *command,
                        bool held, const struct result *result);
 void tier_truth_epoch(uint64_t epoch); /* on first sight, in log order */
 uint64_t tier_truth_highest(void);     /* token of all leaders */

@@ -2,7 +2,7 @@
  * a lock service like the other; it is served only while a majority answers; a name is in one tier;
  * a session that ended in the log has nothing here; its tokens are in one rising order with all
  * others, whoever leads. What it held is lost with the lead, and two leaders may believe in a
- * holder each for a while: that is not judged. */
+ * holder each for a while: that is not checked. */
 #include "tier.h"
 
 #include "book.h"
@@ -221,12 +221,12 @@ static bool is_used(const struct core *core, const struct names *names)
     return false;
 }
 
-static void check_acquire(const struct sim_node *n, enum tier asked, const struct command *command,
-                          const struct result *r)
+static void check_acquire(const struct sim_node *n, enum tier requested,
+                          const struct command *command, const struct result *r)
 {
     const struct names *names = &command->acquire.names;
     const struct core *other =
-        asked == TIER_EFFICIENCY ? replica_core(n->replica) : memory_tier_core(n->tier);
+        requested == TIER_EFFICIENCY ? replica_core(n->replica) : memory_tier_core(n->tier);
     if (r->error == HF_WRONG_TIER) {
         world.counts.tier_wrong++;
         if (!is_used(other, names)) {
@@ -249,12 +249,12 @@ static void check_acquire(const struct sim_node *n, enum tier asked, const struc
     }
 }
 
-void tier_truth_result(const struct sim_node *n, enum tier asked, const struct command *command,
+void tier_truth_result(const struct sim_node *n, enum tier requested, const struct command *command,
                        bool held, const struct result *r)
 {
     uint64_t token = token_of(command);
     if (command->type == COMMAND_ACQUIRE) {
-        check_acquire(n, asked, command, r);
+        check_acquire(n, requested, command, r);
         return;
     }
     if (token == 0 || r->error != HF_OK || r->replayed) {

@@ -45,7 +45,7 @@ void trace_hold(uint32_t name, uint64_t token, bool begins)
 
 /* ---- the picture ---- */
 
-/* Each hold is told when it ended. Only now: a picture is seldom drawn, a hold often ends. */
+/* Each hold is reported when it ended. Only now: a picture is seldom drawn, a hold often ends. */
 static void match_ends(void)
 {
     uint64_t first = ring_next > RING ? ring_next - RING : 0;

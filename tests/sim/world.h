@@ -8,7 +8,7 @@
  *   members.c   the operator of the cluster
  *   network.c   connections between nodes          disk.c      the disk's thread of a node
  *   node.c      one node's life and its timers     snapshot.c  snapshots taken and fetched
- *   client*.c   who uses the locks                 history.c   what they saw, to be judged
+ *   client*.c   who uses the locks                 history.c   what they saw, to be checked
  *   checks.c    what must be true across nodes     truth.c     ... of grants, queues and leases
  *   promises.c  what messages promise              shadow.c    what each node promised to keep
  *   same_entries.c  one entry for each index and term
@@ -92,12 +92,12 @@ struct sim_node {
     uint64_t timer_us;  /* when its timer is set to, on world time */
     uint64_t paused_until_us;
     uint64_t paused_for_us;
-    uint64_t heard_term; /* the highest cluster time that a leader told it in this life */
+    uint64_t heard_term; /* the highest cluster time that a leader sent to it in this life */
     uint64_t heard_ms;
     uint64_t serving_since_us; /* on world time, 0: it does not serve */
     uint64_t commit_index;     /* the highest of this life */
     uint32_t pre_votes;        /* by bit: who would vote for it in the next term */
-    uint64_t told_to_stand;    /* the term in which the leader told it to */
+    uint64_t ordered_to_stand; /* the term in which the leader ordered it to */
     uint64_t looked_at;        /* the index at which its state was compared last in this life */
     uint64_t timers_since_us;  /* how often its timer came since then: is it always due? */
     uint32_t timers;
@@ -119,7 +119,7 @@ struct sim_node {
     struct log_piece piece; /* read ahead */
     uint64_t slow_until_us; /* its disk */
     uint64_t slow_us;
-    uint64_t full_until_us; /* 0: there is room */
+    uint64_t full_until_us; /* 0: there is space */
     uint64_t snapshot_bytes;
     struct taking *taking;
     struct fetching *fetching;
@@ -214,7 +214,7 @@ struct counts {
         tier_reserved, tier_of_block, key_changes, key_conflicts, overlooked, small_worlds,
         retargets, promotions_cut, leaders_left, leaders_refused, transfers_in_change,
         voters_cut_power, stalls, parked, lost_in_stall, late_messages, rivals, rivals_won,
-        late_pre_votes, candidates_cut, installs_beheaded, windows, windows_judged, sole_voter_us,
+        late_pre_votes, candidates_cut, installs_beheaded, windows, windows_checked, sole_voter_us,
         two_voters_us, kept_down, late_timeouts, answers_lost;
 };
 
@@ -424,7 +424,7 @@ void clients_node_died(const struct sim_node *n);
 void clients_stop(void);
 uint64_t clients_least_done(void); /* answers that the unluckiest client got */
 bool clients_safe_until(uint64_t token, uint64_t *safe_us, int *client);
-void clients_judge(void); /* the whole history */
+void clients_check(void); /* the whole history */
 void clients_end(void);
 
 /* ---- trace.c ---- */

@@ -38,9 +38,9 @@
 #define IS_OWNER (holder == who && token == of_token)
 #endif
 #ifdef RENEW_OLD_ID
-#define IS_AWAITED (asks[who] == kind)
+#define IS_AWAITED (requests[who] == kind)
 #else
-#define IS_AWAITED (asks[who] == kind && id[who] == of_id && sent[who] == of_sent)
+#define IS_AWAITED (requests[who] == kind && id[who] == of_id && sent[who] == of_sent)
 #endif
 #ifdef STALE_EXPIRY
 #define STALE true
@@ -74,12 +74,12 @@ byte opened;             /* STAMP_AT_OPEN: when its first command may have come 
 bool stale;              /* STALE_EXPIRY: a deposed leader has yet to append what it decided */
 
 /* The clients. */
-mtype asks[2] = none;    /* under way, to be taken into batches as often as the network likes */
+mtype requests[2] = none;    /* under way, to be taken into batches as often as the network likes */
 byte sent[2];
 byte id[2];              /* of its acquire; a renewal is known by its sending */
 bool answered[2];        /* under way back */
 byte answer_token[2];
-bool has[2];             /* it was told that it holds */
+bool has[2];             /* it was notified that it holds */
 byte has_token[2];
 byte counts_from[2];     /* S5.1 */
 bool leaves[2];          /* a release under way; nobody waits for it */
@@ -215,11 +215,11 @@ inline run_clock()
 inline client(c)
 {
     if
-    :: !has[c] && asks[c] == none -> asks[c] = acquire; sent[c] = now; id[c] = (id[c] + 1) % 4
-    :: has[c] && asks[c] == none -> asks[c] = renew; sent[c] = now
-    :: asks[c] == renew -> asks[c] = none; sent[c] = 0; answered[c] = false; answer_token[c] = 0
+    :: !has[c] && requests[c] == none -> requests[c] = acquire; sent[c] = now; id[c] = (id[c] + 1) % 4
+    :: has[c] && requests[c] == none -> requests[c] = renew; sent[c] = now
+    :: requests[c] == renew -> requests[c] = none; sent[c] = 0; answered[c] = false; answer_token[c] = 0
 #ifdef RENEW_OLD_ID
-    :: asks[c] == renew -> sent[c] = now
+    :: requests[c] == renew -> sent[c] = now
 #endif
     :: answered[c] ->
         has[c] = true;
@@ -228,12 +228,12 @@ inline client(c)
 #ifdef FROM_ANSWER
         counts_from[c] = now;
 #endif
-        asks[c] = none; sent[c] = 0; answered[c] = false; answer_token[c] = 0
+        requests[c] = none; sent[c] = 0; answered[c] = false; answer_token[c] = 0
     :: has[c] && !leaves[c] ->                                    /* done with it, or LOST */
         leaves[c] = true;
         leaves_token[c] = has_token[c];
         has[c] = false; has_token[c] = 0; counts_from[c] = 0;
-        asks[c] = none; sent[c] = 0; answered[c] = false; answer_token[c] = 0
+        requests[c] = none; sent[c] = 0; answered[c] = false; answer_token[c] = 0
     :: leaves[c] -> leaves[c] = false; leaves_token[c] = 0        /* it was lost, or comes no more */
     fi
 }
@@ -241,7 +241,7 @@ inline client(c)
 inline leader(c)
 {
     if
-    :: asks[c] != none -> seal(asks[c], c, has_token[c])
+    :: requests[c] != none -> seal(requests[c], c, has_token[c])
     :: leaves[c] -> seal(release, c, leaves_token[c])
     :: else
     fi

@@ -1,7 +1,7 @@
 /* The queue of a name (S6, S7): who is next, and does each waiter keep its place while connections,
  * nodes and leaders come and go?
  *
- * One lock, WAITERS requests, two nodes. A request is asked for through node 0, and with a request id
+ * One lock, WAITERS requests, two nodes. A request is sent through node 0, and with a request id
  * perhaps again through node 1, whether or not the first connection is still there. Commands reach
  * the log late and in any order; each is tried again until it is answered, so one whose answer is
  * lost by a leader change is applied twice.
@@ -26,7 +26,7 @@
 #endif
 
 #define EACH(w) w : 0 .. WAITERS - 1
-#define S(w, k) (2 * (w) + (k))          /* the ask of request w at node k */
+#define S(w, k) (2 * (w) + (k))          /* the state of request w at node k */
 
 #ifdef OVERTAKE
 #define IS_BEFORE(x, y) (ticket[x] > ticket[y])
@@ -41,7 +41,7 @@
 #ifdef CANCEL_ANY
 #define IS_LATEST(w, k) true
 #else
-#define IS_LATEST(w, k) (ask_number[S(w, k)] == number[w])
+#define IS_LATEST(w, k) (request_number[S(w, k)] == number[w])
 #endif
 #ifdef NO_RELEASE
 #define NEVER_RELEASES true
@@ -50,7 +50,7 @@
 #endif
 
 mtype = { out, waits, holds, ended };                       /* a request in the replicated state */
-mtype = { no, asking, parked, leaving, releasing, told };   /* an ask at its node */
+mtype = { no, requesting, parked, leaving, releasing, notified };   /* a request at its node */
 
 /* The replicated state. */
 mtype is[WAITERS] = out;
@@ -62,8 +62,8 @@ bool detached[WAITERS];
 bool woken;                              /* handing over was left to the next entry (S2.1) */
 
 /* The nodes. */
-mtype ask[2 * WAITERS] = no;
-byte ask_number[2 * WAITERS];
+mtype request[2 * WAITERS] = no;
+byte request_number[2 * WAITERS];
 bool open[2 * WAITERS];                  /* the client's connection */
 bool was_gone[2];                        /* it restarts: its earlier life is to be detached first */
 
@@ -78,7 +78,7 @@ bool orphan[WAITERS];                    /* its node died: nobody will release w
 bool calm;
 
 #define attached(w) (is[w] == waits && !detached[w])
-#define is_served(w, k) (ask[S(w, k)] == parked && open[S(w, k)] && ask_number[S(w, k)] == number[w])
+#define is_served(w, k) (request[S(w, k)] == parked && open[S(w, k)] && request_number[S(w, k)] == number[w])
 
 /* S6.1: the first in the queue that is attached, if nobody holds. */
 inline hand_over()
@@ -97,7 +97,7 @@ inline hand_over()
     :: (!busy || TWICE) && best < WAITERS ->
         for (EACH(v)) {
             assert(is[v] != holds);                                       /* one holder */
-            assert(!attached(v) || arrived[v] >= arrived[best])           /* in order, by first asking */
+            assert(!attached(v) || arrived[v] >= arrived[best])           /* in order, by first request */
         }
         is[best] = holds
     :: else
@@ -128,12 +128,12 @@ inline release(w)
     fi
 }
 
-/* What a node learns of a command: its result, or nothing, and then it will ask again. */
+/* What a node learns of a command: its result, or nothing, and then it will send it again. */
 inline answer(s, next)
 {
     if
-    :: ask[s] = next
-    :: lost_answers < LOST_ANSWERS && !calm -> lost_answers++; ask_number[s] = 0
+    :: request[s] = next
+    :: lost_answers < LOST_ANSWERS && !calm -> lost_answers++; request_number[s] = 0
     fi
 }
 
@@ -144,7 +144,7 @@ inline apply_acquire(w, k)
         tickets++;
         ticket[w] = tickets; arrived[w] = tickets;
         is[w] = waits; number[w]++; node[w] = k;
-        ask_number[S(w, k)] = number[w];
+        request_number[S(w, k)] = number[w];
         answer(S(w, k), parked);
         wake()
     :: is[w] == waits ->                                    /* S7.1: attached anew, in its place */
@@ -152,29 +152,29 @@ inline apply_acquire(w, k)
 #ifdef NEW_PLACE
         tickets++; ticket[w] = tickets;
 #endif
-        ask_number[S(w, k)] = number[w];
+        request_number[S(w, k)] = number[w];
         answer(S(w, k), parked);
 #ifndef NO_WAKE                                             /* it may have been passed over */
         wake()
 #endif
     :: is[w] == holds ->                                    /* S8.3: answered from the grant */
-        ask_number[S(w, k)] = number[w];
+        request_number[S(w, k)] = number[w];
         answer(S(w, k), parked)
     :: is[w] == ended ->
         forget(w, k)
     fi;
     if                                                      /* the client left in the meantime */
-    :: ask[S(w, k)] == parked && !open[S(w, k)] -> ask[S(w, k)] = leaving
+    :: request[S(w, k)] == parked && !open[S(w, k)] -> request[S(w, k)] = leaving
     :: else
     fi
 }
 
 /* What the log says to whoever waits here: granted, ended or superseded. */
-inline news(w, k)
+inline notify(w, k)
 {
     if
-    :: is[w] == holds && ask_number[S(w, k)] == number[w] -> ask[S(w, k)] = told
-    :: else -> ask[S(w, k)] = no; open[S(w, k)] = false; ask_number[S(w, k)] = 0
+    :: is[w] == holds && request_number[S(w, k)] == number[w] -> request[S(w, k)] = notified
+    :: else -> request[S(w, k)] = no; open[S(w, k)] = false; request_number[S(w, k)] = 0
     fi
 }
 
@@ -196,17 +196,17 @@ inline apply_leave(w, k)
         :: forget(w, k)
         :: lost_answers < LOST_ANSWERS && !calm -> lost_answers++
         fi
-    :: is[w] == holds && !has_id[w] && !NEVER_RELEASES -> ask[S(w, k)] = releasing
+    :: is[w] == holds && !has_id[w] && !NEVER_RELEASES -> request[S(w, k)] = releasing
     :: else -> forget(w, k)
     fi
 }
 
 inline forget(w, k)
 {
-    ask[S(w, k)] = no; open[S(w, k)] = false; ask_number[S(w, k)] = 0
+    request[S(w, k)] = no; open[S(w, k)] = false; request_number[S(w, k)] = 0
 }
 
-/* S7.3: the waiters of node k are detached. One that lives sees it, and asks again for all. */
+/* S7.3: the waiters of node k are detached. One that lives sees it, and sends all of them again. */
 inline gone(k)
 {
     for (EACH(v)) {
@@ -216,7 +216,7 @@ inline gone(k)
         fi;
 #ifndef NO_REPEAT
         if
-        :: ask[S(v, k)] == parked -> ask[S(v, k)] = asking; ask_number[S(v, k)] = 0
+        :: request[S(v, k)] == parked -> request[S(v, k)] = requesting; request_number[S(v, k)] = 0
         :: else
         fi
 #endif
@@ -229,40 +229,40 @@ inline gone(k)
 inline crash(k)
 {
     for (EACH(v)) {
-        orphan[v] = orphan[v] || ask[S(v, k)] != no;
+        orphan[v] = orphan[v] || request[S(v, k)] != no;
         forget(v, k)
     }
     v = 0;
     was_gone[k] = true
 }
 
-#define nobody_asks(w) (ask[S(w, 0)] == no && ask[S(w, 1)] == no)
-#define is_left(w) (is[w] == holds && (has_id[w] || orphan[w]) && nobody_asks(w))
+#define nobody_requests(w) (request[S(w, 0)] == no && request[S(w, 1)] == no)
+#define is_left(w) (is[w] == holds && (has_id[w] || orphan[w]) && nobody_requests(w))
 
-#define told_somewhere(w) (ask[S(w, 0)] == told || ask[S(w, 1)] == told)
-#define asked_somewhere(w) (ask[S(w, 0)] == asking || ask[S(w, 1)] == asking)
+#define notified_somewhere(w) (request[S(w, 0)] == notified || request[S(w, 1)] == notified)
+#define requested_somewhere(w) (request[S(w, 0)] == requesting || request[S(w, 1)] == requesting)
 
 /* All that may happen to request w at node k. */
 proctype at_node(byte w; byte k)
 {
 end:
     do
-       /* the client asks, or asks again */
-    :: atomic { !calm && ask[S(w, k)] == no && !was_gone[k] && number[w] < ATTACHMENTS && !told_somewhere(w) &&
+       /* the client sends the request, or repeats it */
+    :: atomic { !calm && request[S(w, k)] == no && !was_gone[k] && number[w] < ATTACHMENTS && !notified_somewhere(w) &&
                 ((k == 0 && is[w] == out) || (has_id[w] && (is[w] == waits || is[w] == holds))) ->
-                ask[S(w, k)] = asking; open[S(w, k)] = true }
-    :: atomic { ask[S(w, k)] == asking -> apply_acquire(w, k) }
-    :: atomic { ask[S(w, k)] == parked &&
-                (is[w] == holds || is[w] == ended || ask_number[S(w, k)] != number[w]) ->
-                news(w, k) }
+                request[S(w, k)] = requesting; open[S(w, k)] = true }
+    :: atomic { request[S(w, k)] == requesting -> apply_acquire(w, k) }
+    :: atomic { request[S(w, k)] == parked &&
+                (is[w] == holds || is[w] == ended || request_number[S(w, k)] != number[w]) ->
+                notify(w, k) }
        /* the client closes its connection */
-    :: atomic { !calm && open[S(w, k)] && ask[S(w, k)] != told -> open[S(w, k)] = false;
-                ask[S(w, k)] = (ask[S(w, k)] == parked -> leaving : ask[S(w, k)]) }
-    :: atomic { ask[S(w, k)] == leaving -> apply_leave(w, k) }
-    :: atomic { ask[S(w, k)] == releasing -> release(w); forget(w, k) }
+    :: atomic { !calm && open[S(w, k)] && request[S(w, k)] != notified -> open[S(w, k)] = false;
+                request[S(w, k)] = (request[S(w, k)] == parked -> leaving : request[S(w, k)]) }
+    :: atomic { request[S(w, k)] == leaving -> apply_leave(w, k) }
+    :: atomic { request[S(w, k)] == releasing -> release(w); forget(w, k) }
        /* the client is done; or it dies while it holds */
-    :: atomic { !calm && ask[S(w, k)] == told -> release(w); forget(w, k) }
-    :: atomic { !calm && ask[S(w, k)] == told -> orphan[w] = true; forget(w, k) }
+    :: atomic { !calm && request[S(w, k)] == notified -> release(w); forget(w, k) }
+    :: atomic { !calm && request[S(w, k)] == notified -> orphan[w] = true; forget(w, k) }
     od
 }
 
@@ -272,7 +272,7 @@ proctype clock(byte w)
 end:
     do
     :: atomic { is_left(w) -> end_of(w) }                   /* nobody renews it */
-    :: atomic { is[w] == waits && detached[w] && !asked_somewhere(w) ->
+    :: atomic { is[w] == waits && detached[w] && !requested_somewhere(w) ->
                 assert(!is_served(w, 0) && !is_served(w, 1));
                 end_of(w) }                                 /* S7.3: 10 s are over */
     od
@@ -309,7 +309,7 @@ proctype outcome()
         busy = false;
         for (EACH(v)) {
             busy = busy || is[v] == holds;
-            assert(is[v] != holds || told_somewhere(v));    /* told, or released */
+            assert(is[v] != holds || notified_somewhere(v));    /* notified, or released */
             assert(is[v] != waits || is_served(v, 0) || is_served(v, 1))
         }
         for (EACH(v)) {

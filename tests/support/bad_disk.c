@@ -2,7 +2,7 @@
  * a path: while PATH.full exists, pwrite(2) to a file of the log fails with ENOSPC, as it does on
  * file systems that write anew what is overwritten; while PATH.slow exists, fdatasync(2) takes 100
  * ms longer. Direct writes fare as these two do, and are the kernel's at other times. The file
- * `meta` always has room: a node that cannot save its term and vote ends. */
+ * `meta` always has space: a node that cannot save its term and vote ends. */
 #define _GNU_SOURCE
 
 #include <dlfcn.h>
@@ -15,11 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "played_aio.h"
+#include "fake_aio.h"
 
 enum {
     SLOW_MS = 100,
-    FEW = 64, /* bytes that there is still room for, enough to undo half a write */
+    FEW = 64, /* bytes that there is still space for, enough to undo half a write */
 };
 
 static char full[PATH_MAX];
@@ -47,7 +47,7 @@ static bool is_there(const char *path)
     return answer;
 }
 
-bool played_aio_wants(int fd)
+bool fake_aio_wants(int fd)
 {
     (void)fd;
     return is_there(full) || is_there(slow);

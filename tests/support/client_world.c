@@ -165,7 +165,7 @@ int world_current(const struct client_world *w)
     return w->client_engine.current < 0 ? -1 : w->sockets[w->client_engine.current].node;
 }
 
-/* ---- calls and news ---- */
+/* ---- calls and notifications ---- */
 
 struct hf_call *world_acquire(struct client_world *w, const char *name,
                               const struct hf_lock_options *o)

@@ -1,4 +1,4 @@
-/* The client's engine among nodes that the test plays, in a time that the test makes: no socket, no
+/* The client's engine among nodes that the test controls, in a time that the test makes: no socket, no
  * thread, no clock. Bytes move at once; time moves in world_run alone. */
 #ifndef HOLDFAST_TESTS_CLIENT_WORLD_H
 #define HOLDFAST_TESTS_CLIENT_WORLD_H
@@ -42,7 +42,7 @@ void world_start(struct client_world *w, int node);
 /* The node that the engine talks to, -1: none. */
 int world_current(const struct client_world *w);
 
-/* An acquire, begun; world_done takes a finished ticket out of the news, or says that it is not
+/* An acquire, begun; world_done takes a finished ticket out of the notifications, or says that it is not
  * finished (NULL). Events that come before it are counted. */
 struct hf_call *world_acquire(struct client_world *w, const char *name,
                               const struct hf_lock_options *o);
@@ -50,8 +50,8 @@ struct hf_call *world_release(struct client_world *w, struct hf_lock *lock);
 /* Runs until it is done, at most `ms`; returns its error, -1 when it is not done. Frees the ticket;
  * *lock (may be NULL) is the caller's then. */
 int world_await(struct client_world *w, struct hf_call *ticket, int64_t ms, struct hf_lock **lock);
-/* Takes the next event of that type about `lock` (NULL: any) out of the news; false: none. Others
- * are left. `text` (may be NULL) has room for WORDS_TEXT. */
+/* Takes the next event of that type about `lock` (NULL: any) out of the notifications; false: none. Others
+ * are left. `text` (may be NULL) has space for WORDS_TEXT. */
 bool world_event(struct client_world *w, enum hf_event_type type, const struct hf_lock *lock,
                  char *text);
 

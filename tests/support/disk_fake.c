@@ -203,9 +203,9 @@ static enum storage_status fake_write(struct disk_file *file, uint64_t offset, c
     enum fake_outcome outcome = operate(fake, "write", file->name, problem);
     size_t n = outcome == PASS ? len : outcome == HALF ? half_of(fake, offset, len) : 0;
     uint64_t used = fake->capacity == UINT64_MAX ? 0 : disk_fake_bytes(fake);
-    uint64_t room = used > fake->capacity ? 0 : fake->capacity - used;
-    if (offset + n > inode->size && offset + n - inode->size > room) {
-        uint64_t end = inode->size + room;
+    uint64_t space = used > fake->capacity ? 0 : fake->capacity - used;
+    if (offset + n > inode->size && offset + n - inode->size > space) {
+        uint64_t end = inode->size + space;
         n = end > offset ? (size_t)(end - offset) : 0;
         if (outcome == PASS) {
             problem_set(problem, STORAGE_FULL, "cannot write %s: the disk is full", file->name);
@@ -363,7 +363,7 @@ struct disk_fake_counts disk_fake_counts(const struct disk_fake *fake)
 
 /* ---- looking and meddling ---- */
 
-/* A file without a name takes no room, even if a power cut may bring it back. */
+/* A file without a name takes no space, even if a power cut may bring it back. */
 uint64_t disk_fake_bytes(const struct disk_fake *fake)
 {
     uint64_t sum = 0;

@@ -1,9 +1,9 @@
 /* A gateway for tests: a real core without a cluster around it.
  *
  * Commands are queued, as a gateway must, and applied by fake_gateway_deliver: all of them in one
- * log entry. It can be told to hold them, to fail them, to fail them after having done them, and to
+ * log entry. The test can make it hold them, to fail them, to fail them after having done them, and to
  * let results come later than the events of the same entry, as happens on a follower. Time stands
- * still until it is told to pass. */
+ * still until the test lets it pass. */
 #ifndef HOLDFAST_TESTS_FAKE_GATEWAY_H
 #define HOLDFAST_TESTS_FAKE_GATEWAY_H
 
@@ -31,14 +31,14 @@ struct fake_gateway {
     uint64_t wall_ms;
     uint64_t boot_ms;
     uint64_t drawn; /* random ids so far */
-    bool is_inside; /* results are being told: nothing may be submitted */
+    bool is_inside; /* results are being reported: nothing may be submitted */
     struct gateway_status status;
-    /* The change of members that was asked for last; the test answers it. */
+    /* The change of members that was requested last; the test answers it. */
     struct gateway_change_call *change;
     enum gateway_change change_kind;
     uint64_t change_id;
     char change_address[64];
-    /* The snapshots that were asked for: the test gives them with fake_gateway_give. */
+    /* The snapshots that were requested: the test gives them with fake_gateway_give. */
     struct gateway_snapshot_call *snapshots[4];
     uint32_t snapshot_count; /* open now, given or not */
     uint64_t snapshot_reads;
@@ -62,7 +62,7 @@ bool fake_gateway_deliver(struct fake_gateway *g);
 /* Tells the results that came late. */
 void fake_gateway_tell(struct fake_gateway *g);
 
-/* All snapshots that were asked for are there, with so many bytes. */
+/* All snapshots that were requested are there, with so many bytes. */
 void fake_gateway_give(struct fake_gateway *g, uint64_t bytes);
 /* What they hold. */
 static inline uint8_t fake_snapshot_byte(uint64_t offset)

@@ -1,4 +1,4 @@
-/* A node that the test plays: the gRPC of one, by memory, with locks as simple as can be, and with
+/* A node that the test controls: the gRPC of one, by memory, with locks as simple as can be, and with
  * every fault that a test wants. No clock: nothing expires unless the test says so. */
 #ifndef HOLDFAST_TESTS_FAKE_SERVICE_H
 #define HOLDFAST_TESTS_FAKE_SERVICE_H
@@ -10,7 +10,7 @@ enum { FAKE_MEMBERS = 4, FAKE_LOCKS = 64, FAKE_REQUESTS = 256, FAKE_TEXT = 96 };
 
 struct fake_stream;
 
-/* A call that came in, as far as tests ask about it. */
+/* A call that came in, as far as tests look at it. */
 struct fake_request {
     char path[FAKE_TEXT]; /* behind the last slash */
     char id[FAKE_TEXT];
@@ -26,7 +26,7 @@ struct fake_lock {
     char request_id[FAKE_TEXT];
     uint64_t token;
     int64_t alive_ms; /* when it was granted, or last renewed */
-    int64_t ttl_ms;   /* as asked or renewed, 0: the session's */
+    int64_t ttl_ms;   /* as requested or renewed, 0: the session's */
 };
 
 struct fake {
@@ -48,7 +48,7 @@ struct fake {
     bool has_no_sessions;    /* session_expired to everyone who resumes */
     const char *refuse_open; /* sessions are not opened: INVALID_ARGUMENT with these words */
     uint32_t max_streams;    /* 0: 100 */
-    uint32_t ttl_ms;         /* of sessions, 0: as asked */
+    uint32_t ttl_ms;         /* of sessions, 0: as requested */
     uint64_t epoch;
     const char *ended; /* what a refused renewal says about the hold; NULL: nothing */
     /* What happened. */

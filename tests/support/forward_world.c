@@ -7,7 +7,7 @@
 struct forward_fake fake;
 static struct counted counted;
 
-/* ---- the replica and the peers, as the test plays them ---- */
+/* ---- the replica and the peers, as the test controls them ---- */
 
 void replica_status(const struct replica *r, struct replica_time now, struct replica_status *out)
 {
@@ -89,7 +89,7 @@ enum hf_error admission_judge(struct admission *a, const struct core *replicated
     assert_null(replicated);
     assert_null(memory);
     *adds = fake.adds;
-    return fake.judged;
+    return fake.admission;
 }
 
 bool peers_view(const struct peers *p, uint64_t id, struct peer_view *out)
@@ -99,14 +99,14 @@ bool peers_view(const struct peers *p, uint64_t id, struct peer_view *out)
     return true;
 }
 
-enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier asked,
+enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier requested,
                                    const struct command *command, void *cookie, struct tier_time at)
 {
     (void)t;
     assert_true(at.majority);
-    fake.asked = asked;
+    fake.queried_tier = requested;
     fake.offered++;
-    if (asked == TIER_CORRECTNESS) {
+    if (requested == TIER_CORRECTNESS) {
         return TIER_PROPOSE;
     }
     if (fake.taken == TIER_TAKEN && fake.tells_at_once) {
@@ -118,10 +118,10 @@ enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier asked,
     return fake.taken;
 }
 
-bool memory_page_write(const struct core *core, struct slice ask, struct buffer *out)
+bool memory_page_write(const struct core *core, struct slice request, struct buffer *out)
 {
     assert_null(core);
-    return buffer_append_text(out, "page of ") && buffer_append_slice(out, ask);
+    return buffer_append_text(out, "page of ") && buffer_append_slice(out, request);
 }
 
 bool memory_tier_is_counted(const struct command *command)
@@ -288,45 +288,46 @@ struct slice forward_encode_acquire(uint8_t *buffer, size_t size)
 
 void forward_on_done(struct gateway_call *call, enum hf_error error, const struct result *result)
 {
-    struct asked *asked = call->owner;
-    asked->answers++;
-    asked->error = error;
-    asked->has_result = result != NULL;
+    struct forwarded_call *made = call->owner;
+    made->answers++;
+    made->error = error;
+    made->has_result = result != NULL;
     if (result != NULL) {
-        asked->result = *result;
+        made->result = *result;
     }
 }
 
-static void ask_in(struct forward *f, struct asked *asked, uint64_t source, uint64_t lease,
-                   enum tier tier)
+static void request_in(struct forward *f, struct forwarded_call *made, uint64_t source,
+                       uint64_t lease, enum tier tier)
 {
     struct command command;
     forward_make_acquire(&command, lease);
-    *asked = (struct asked){
-        .call = {.done = forward_on_done, .owner = asked, .tier = tier, .source = source}};
-    forward_submit(f, &command, &asked->call);
-    assert_int_equal(asked->answers, 0); /* never before the call returned */
+    *made = (struct forwarded_call){
+        .call = {.done = forward_on_done, .owner = made, .tier = tier, .source = source}};
+    forward_submit(f, &command, &made->call);
+    assert_int_equal(made->answers, 0); /* never before the call returned */
 }
 
-void forward_request(struct forward *f, struct asked *asked, uint64_t lease)
+void forward_request(struct forward *f, struct forwarded_call *made, uint64_t lease)
 {
-    ask_in(f, asked, 0, lease, TIER_CORRECTNESS);
+    request_in(f, made, 0, lease, TIER_CORRECTNESS);
 }
 
-void forward_ask_of(struct forward *f, struct asked *asked, uint64_t source, uint64_t lease)
+void forward_request_of(struct forward *f, struct forwarded_call *made, uint64_t source,
+                        uint64_t lease)
 {
-    ask_in(f, asked, source, lease, TIER_CORRECTNESS);
+    request_in(f, made, source, lease, TIER_CORRECTNESS);
 }
 
-void forward_request_memory(struct forward *f, struct asked *asked, uint64_t lease)
+void forward_request_memory(struct forward *f, struct forwarded_call *made, uint64_t lease)
 {
-    ask_in(f, asked, 0, lease, TIER_EFFICIENCY);
+    request_in(f, made, 0, lease, TIER_EFFICIENCY);
 }
 
-void forward_request_barrier(struct forward *f, struct asked *asked)
+void forward_request_barrier(struct forward *f, struct forwarded_call *made)
 {
-    *asked = (struct asked){.call = {.done = forward_on_done, .owner = asked}};
-    forward_barrier(f, &asked->call);
+    *made = (struct forwarded_call){.call = {.done = forward_on_done, .owner = made}};
+    forward_barrier(f, &made->call);
 }
 
 void forward_answer_remotely(struct forward *f, uint32_t request, uint8_t status, uint64_t token)

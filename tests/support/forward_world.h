@@ -1,4 +1,4 @@
-/* Forwarding among a replica, a tier and peers that the test plays, for tests: it brings their
+/* Forwarding among a replica, a tier and peers that the test controls, for tests: it brings their
  * functions itself, so nothing of theirs is linked. One world a program. To be included after
  * base_testing.h. */
 #ifndef HOLDFAST_TESTS_FORWARD_WORLD_H
@@ -9,7 +9,7 @@
 
 enum { FORWARD_MANY = 8192 };
 
-/* What the played ones say, and what they were asked. */
+/* What the fakes answer, and what they received. */
 struct forward_fake {
     struct replica_status status;
     enum hf_error submit_error;
@@ -30,14 +30,14 @@ struct forward_fake {
     struct buffer answer_body;
     enum tier_taken taken; /* what the tier EFFICIENCY says */
     bool tells_at_once;
-    enum tier asked;
+    enum tier queried_tier;
     uint32_t offered;
     uint32_t proposed;
     uint32_t settled;
     uint8_t interest;
     uint32_t events;
     struct forward *forward;
-    enum hf_error judged; /* what admission says */
+    enum hf_error admission; /* what admission says */
     uint64_t adds;
     bool no_majority;
     uint64_t peer_state_max; /* that peers said */
@@ -48,7 +48,7 @@ extern struct forward_fake fake;
 enum { DONE = 1, NOT_DONE = 2, UNKNOWN = 3, BUSY = 4, MALFORMED = 5, REFUSED = 6, EVENT = 7 };
 enum { COMMAND = 1, BARRIER = 2, CHANGE = 3, MEMORY = 4, INTEREST = 5, LOOK = 6 };
 
-struct asked {
+struct forwarded_call {
     struct gateway_call call;
     int answers;
     enum hf_error error;
@@ -73,14 +73,15 @@ void forward_make_acquire(struct command *command, uint64_t lease);
 /* The same as bytes, of lease 5. */
 struct slice forward_encode_acquire(uint8_t *buffer, size_t size);
 
-/* What a `struct asked` is told with. */
+/* What a `struct forwarded_call` is reported with. */
 void forward_on_done(struct gateway_call *call, enum hf_error error, const struct result *result);
 /* A client's call: an acquire, one in the tier EFFICIENCY, a barrier. */
-void forward_request(struct forward *f, struct asked *asked, uint64_t lease);
+void forward_request(struct forward *f, struct forwarded_call *made, uint64_t lease);
 /* ... of a client on that connection (gateway_call.source). */
-void forward_ask_of(struct forward *f, struct asked *asked, uint64_t source, uint64_t lease);
-void forward_request_memory(struct forward *f, struct asked *asked, uint64_t lease);
-void forward_request_barrier(struct forward *f, struct asked *asked);
+void forward_request_of(struct forward *f, struct forwarded_call *made, uint64_t source,
+                        uint64_t lease);
+void forward_request_memory(struct forward *f, struct forwarded_call *made, uint64_t lease);
+void forward_request_barrier(struct forward *f, struct forwarded_call *made);
 /* The peer's answer to the request with this place in `fake`. */
 void forward_answer_remotely(struct forward *f, uint32_t request, uint8_t status, uint64_t token);
 

@@ -1,5 +1,5 @@
 /* Ends the process, as kill -9 does, just before its n-th call that makes something durable or
- * changes a name: KILL_AT=n. For tests that ask what is left after a crash at every point of a
+ * changes a name: KILL_AT=n. For tests of what is left after a crash at every point of a
  * command. Loaded with LD_PRELOAD. */
 #define _GNU_SOURCE
 

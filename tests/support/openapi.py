@@ -1,4 +1,4 @@
-"""docs/openapi.yaml as a judge: does an answer look as it says?
+"""docs/openapi.yaml as a checker: does an answer look as it says?
 
     api = OpenApi.load()
     api.check("POST", "/api/v1/locks/n/acquire", 200, {"acquired": True, ...})   # raises Mismatch

@@ -5,7 +5,7 @@
  * kernel may do at any time. So kill -9 leaves exactly what a power cut may leave: what was synced,
  * and any part of what was not. A file grows at once, with zeros.
  *
- * A direct write is a write and a sync like that, by a thread (played_aio.h).
+ * A direct write is a write and a sync like that, by a thread (fake_aio.h).
  *
  * Names are handled by undoing: each new, renamed or removed name is noted in FOLDER.undo/journal,
  * and what it replaced is kept there by a hard link, until the folder is synced. Whoever cuts the
@@ -30,7 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "played_aio.h"
+#include "fake_aio.h"
 
 enum { SECTOR = 512, EARLY_ONE_IN = 4 };
 
@@ -152,7 +152,7 @@ static bool is_file(int fd, struct stat *about)
            path[folder_len] == '/';
 }
 
-bool played_aio_wants(int fd)
+bool fake_aio_wants(int fd)
 {
     struct stat about;
     pthread_mutex_lock(&lock);

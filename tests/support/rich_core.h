@@ -382,7 +382,7 @@ static inline struct rich rich_new(const struct core_options *options)
     return r;
 }
 
-/* More than one command or sweep may do: names left woken, a crowd left to be visited, a backlog.
+/* More than one command or sweep may do: names left woken, many left to be visited, a backlog.
  */
 static inline void rich_overflow(struct rich *r)
 {
@@ -408,7 +408,7 @@ static inline void rich_overflow(struct rich *r)
     struct command gone;
     command_init(&gone, COMMAND_NODE_GONE);
     gone.node_gone.node = 20;
-    rich_apply(r, &gone); /* leaves a crowd to be visited */
+    rich_apply(r, &gone); /* leaves many to be visited */
 }
 
 #endif

@@ -1,4 +1,4 @@
-/* A logger on a real folder, with direct writes that the test plays: they reach the file when the
+/* A logger on a real folder, with direct writes that the test controls: they reach the file when the
  * test wants, or not. To be included after base_testing.h. */
 #ifndef HOLDFAST_TESTS_LOGGER_RIG_H
 #define HOLDFAST_TESTS_LOGGER_RIG_H
@@ -21,90 +21,90 @@ static struct {
     const void *data;
     size_t len;
     int event_fd;
-    bool hold;              /* it stays under way until play_release */
+    bool hold;              /* it stays under way until fake_release */
     enum disk_direct begin; /* what the next begin says, once; WAITS: nothing special */
     enum disk_direct end;   /* what the next end says, once; DONE: nothing special */
     atomic_uint full;       /* so many more writes of the thread find the disk full */
-} play;
+} fake;
 
-static inline enum storage_status play_open(struct disk *disk, const char *name,
+static inline enum storage_status fake_open(struct disk *disk, const char *name,
                                             enum disk_mode mode, struct disk_file **out,
                                             struct problem *problem)
 {
-    enum storage_status status = play.real->open(disk, name, mode, out, problem);
+    enum storage_status status = fake.real->open(disk, name, mode, out, problem);
     if (status == STORAGE_OK) {
-        (*out)->ops = &play.ops;
+        (*out)->ops = &fake.ops;
     }
     return status;
 }
 
-/* The undo of a write that found no room has room, as tests/support/bad_disk.c has it. */
-static inline enum storage_status play_write(struct disk_file *file, uint64_t offset,
+/* The undo of a write that found no space has space, as tests/support/bad_disk.c has it. */
+static inline enum storage_status fake_write(struct disk_file *file, uint64_t offset,
                                              const void *data, size_t len, struct problem *problem)
 {
-    if (len > 64 && atomic_load(&play.full) > 0) { /* only the thread writes so much */
-        atomic_fetch_sub(&play.full, 1);
-        return problem_set(problem, STORAGE_FULL, "no room, the test says");
+    if (len > 64 && atomic_load(&fake.full) > 0) { /* only the thread writes so much */
+        atomic_fetch_sub(&fake.full, 1);
+        return problem_set(problem, STORAGE_FULL, "no space, the test says");
     }
-    return play.real->write(file, offset, data, len, problem);
+    return fake.real->write(file, offset, data, len, problem);
 }
 
-static inline bool play_prepare(struct disk_file *file)
+static inline bool fake_prepare(struct disk_file *file)
 {
     (void)file;
     return true;
 }
 
-static inline void play_tell(void)
+static inline void fake_tell(void)
 {
     uint64_t one = 1;
-    assert_int_equal(write(play.event_fd, &one, sizeof(one)), sizeof(one));
+    assert_int_equal(write(fake.event_fd, &one, sizeof(one)), sizeof(one));
 }
 
-static inline enum disk_direct play_begin(struct disk_file *file, uint64_t offset, const void *data,
+static inline enum disk_direct fake_begin(struct disk_file *file, uint64_t offset, const void *data,
                                           size_t len, int event_fd)
 {
-    enum disk_direct how = play.begin;
-    assert_null(play.file);
+    enum disk_direct how = fake.begin;
+    assert_null(fake.file);
     assert_true(offset % DISK_BLOCK == 0 && len % DISK_BLOCK == 0);
-    play.begin = DISK_DIRECT_WAITS;
+    fake.begin = DISK_DIRECT_WAITS;
     if (how != DISK_DIRECT_WAITS) {
         return how;
     }
-    play.file = file;
-    play.offset = offset;
-    play.data = data;
-    play.len = len;
-    play.event_fd = event_fd;
-    if (!play.hold) {
-        play_tell();
+    fake.file = file;
+    fake.offset = offset;
+    fake.data = data;
+    fake.len = len;
+    fake.event_fd = event_fd;
+    if (!fake.hold) {
+        fake_tell();
     }
     return DISK_DIRECT_WAITS;
 }
 
-static inline enum disk_direct play_end(struct disk_file *file, bool wait, struct problem *problem)
+static inline enum disk_direct fake_end(struct disk_file *file, bool wait, struct problem *problem)
 {
-    enum disk_direct how = play.end;
-    assert_ptr_equal(file, play.file);
-    if (play.hold && !wait) {
+    enum disk_direct how = fake.end;
+    assert_ptr_equal(file, fake.file);
+    if (fake.hold && !wait) {
         return DISK_DIRECT_WAITS;
     }
-    play.file = NULL;
-    play.end = DISK_DIRECT_DONE;
+    fake.file = NULL;
+    fake.end = DISK_DIRECT_DONE;
     if (how == DISK_DIRECT_DONE) {
-        assert_int_equal(play.real->write(file, play.offset, play.data, play.len, problem),
+        assert_int_equal(fake.real->write(file, fake.offset, fake.data, fake.len, problem),
                          STORAGE_OK);
-        assert_int_equal(play.real->sync(file, problem), STORAGE_OK);
+        assert_int_equal(fake.real->sync(file, problem), STORAGE_OK);
     } else if (how == DISK_DIRECT_FAILED) {
         problem_set(problem, STORAGE_IO, "the wheel came off");
     }
     return how;
 }
 
-static inline void play_release(void)
+static inline void fake_release(void)
 {
-    play.hold = false;
-    play_tell();
+    fake.hold = false;
+    fake_tell();
 }
 
 struct rig {
@@ -115,8 +115,8 @@ struct rig {
     struct logger *logger;
     uint64_t written;
     uint64_t done; /* what was in the log when the last piece of work was done */
-    int full;      /* how often it was told */
-    int room;
+    int full;      /* how often "full" was reported */
+    int space;
     int failed;
     char text[128];
 };
@@ -132,7 +132,7 @@ static inline void on_full(void *ctx, bool full, const char *text)
     struct rig *r = ctx;
     (void)text;
     r->full += full;
-    r->room += !full;
+    r->space += !full;
 }
 
 static inline void on_failed(void *ctx, const char *text)
@@ -163,25 +163,25 @@ static inline void rig_start(struct rig *r)
     r->logger = logger_new(&logger);
 }
 
-static inline void rig_open(struct rig *r, bool played)
+static inline void rig_open(struct rig *r, bool faked)
 {
     memset(r, 0, sizeof(*r));
-    memset(&play, 0, sizeof(play));
-    play.end = DISK_DIRECT_DONE;
-    play.begin = DISK_DIRECT_WAITS;
+    memset(&fake, 0, sizeof(fake));
+    fake.end = DISK_DIRECT_DONE;
+    fake.begin = DISK_DIRECT_WAITS;
     struct problem problem = {0};
     uv_loop_init(&r->loop);
     r->root = temporary_folder(NULL);
     assert_int_equal(disk_posix_new(r->root, &r->disk, &problem), STORAGE_OK);
-    play.real = r->disk->ops;
-    play.ops = *play.real;
-    play.ops.open = play_open;
-    play.ops.write = play_write;
-    play.ops.direct_prepare = play_prepare;
-    play.ops.direct_begin = play_begin;
-    play.ops.direct_end = play_end;
-    if (played) {
-        r->disk->ops = &play.ops;
+    fake.real = r->disk->ops;
+    fake.ops = *fake.real;
+    fake.ops.open = fake_open;
+    fake.ops.write = fake_write;
+    fake.ops.direct_prepare = fake_prepare;
+    fake.ops.direct_begin = fake_begin;
+    fake.ops.direct_end = fake_end;
+    if (faked) {
+        r->disk->ops = &fake.ops;
     }
     rig_start(r);
 }
@@ -231,11 +231,11 @@ static inline void run_until(struct rig *r, uint64_t written)
     alarm(0);
 }
 
-/* The write that was just asked for is under way. */
+/* The write that was just requested is under way. */
 static inline void run_until_begun(struct rig *r)
 {
     alarm(60);
-    while (play.file == NULL) { /* the thread may have been at something */
+    while (fake.file == NULL) { /* the thread may have been at something */
         uv_run(&r->loop, UV_RUN_ONCE);
     }
     alarm(0);

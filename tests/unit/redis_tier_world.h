@@ -59,7 +59,7 @@ static inline void on_released(void *ctx, uint64_t token, enum redis_word word)
     struct said *s = &w->releases[w->release_count++ % SAID];
     *s = (struct said){.token = token, .word = word};
     if (word == REDIS_CONFIRMED) {
-        snprintf(s->holder, sizeof(s->holder), "%s", ask(&w->redis, "GET lock:a"));
+        snprintf(s->holder, sizeof(s->holder), "%s", request(&w->redis, "GET lock:a"));
     }
 }
 
@@ -71,7 +71,7 @@ static inline void on_lost(void *ctx, uint64_t token, struct id lease, const cha
     w->lost[w->lost_count++ % SAID] = token;
 }
 
-/* The timer plays the node's turns. */
+/* The timer runs the node's turns. */
 static inline void on_turn(void *ctx)
 {
     struct tier_world *w = ctx;

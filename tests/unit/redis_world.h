@@ -1,5 +1,5 @@
 /* A real redis-server of the test's own, in a folder of its own, and a loop on which we speak to
- * it; `ask` is how the test itself looks at its keys. To be included first. */
+ * it; `request` is how the test itself looks at its keys. To be included first. */
 #ifndef HOLDFAST_TESTS_REDIS_WORLD_H
 #define HOLDFAST_TESTS_REDIS_WORLD_H
 
@@ -138,7 +138,7 @@ static inline void server_kill(struct redis_world *w)
 }
 
 /* One command on a connection of the test's own. The text of the answer; numbers as text. */
-static inline const char *ask(struct redis_world *w, const char *format, ...)
+static inline const char *request(struct redis_world *w, const char *format, ...)
 {
     static char text[1024];
     redisContext *c = server_connect(w);

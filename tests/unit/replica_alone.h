@@ -1,4 +1,4 @@
-/* One replica whose disk and peers the test plays: it decides when a write is done, reads what was
+/* One replica whose disk and peers the test controls: it decides when a write is done, reads what was
  * sent as messages, and says what the peers say, word by word. Nothing happens by itself. The
  * replica is node 1 of `members`, unless it is opened as another. To be included after
  * base_testing.h. */
@@ -28,7 +28,7 @@ struct alone {
     struct replica_options options;
     struct replica_time now;
 
-    /* What it asked for, in order: V term and vote, W write, S send, T take and F fetch a snapshot.
+    /* What it requested, in order: V term and vote, W write, S send, T take and F fetch a snapshot.
      */
     char trace[ALONE_TRACE];
     uint32_t trace_len;

@@ -1,5 +1,5 @@
 /* What the tests of the Redis protocol share: a world of it, and somebody who comes by another
- * door. To be included first and once, since it holds the world. */
+ * protocol. To be included first and once, since it holds the world. */
 #ifndef HOLDFAST_TESTS_RESP_TESTING_H
 #define HOLDFAST_TESTS_RESP_TESTING_H
 

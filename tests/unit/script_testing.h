@@ -13,7 +13,7 @@ struct script_world {
     struct script_engine *engine;
     struct buffer out;
     char said[1 << 16];     /* the last answer, with | for each line's end */
-    char commands[1 << 12]; /* what the host was asked for, "a b;c;" */
+    char commands[1 << 12]; /* what the host received, "a b;c;" */
     int protocol;
     bool is_read_only;
     bool has_failed; /* the last run */

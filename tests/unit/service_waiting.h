@@ -58,7 +58,7 @@ static inline void expect_reply(struct http_client *c, int status, const char *e
     reply_free(&r);
 }
 
-/* Asks and does not get an answer yet. */
+/* Sends a request that is not answered yet. */
 static inline struct http_client *waiter(const char *body)
 {
     struct http_client *c = world_client(&world, false);

@@ -140,7 +140,8 @@ static void a_restored_state_counts_the_same_objects(void **state)
     assert_null(core_check_invariants(restored)); /* I34 */
     uint64_t a = core_bytes(w->core);
     uint64_t b = core_bytes(restored);
-    assert_true((a > b ? a - b : b - a) < UINT64_C(128) << 10); /* tables may differ in idle room */
+    assert_true((a > b ? a - b : b - a) < UINT64_C(128)
+                                              << 10); /* tables may differ in idle space */
     core_free(restored);
 }
 
@@ -218,7 +219,7 @@ static struct admission full(const struct world *w)
     return (struct admission){.max = core_bytes(w->core)};
 }
 
-static enum hf_error judge(const struct world *w, struct admission *a, const struct command *c)
+static enum hf_error admit(const struct world *w, struct admission *a, const struct command *c)
 {
     uint64_t adds = 99;
     return admission_judge(a, w->core, NULL, c, &adds);
@@ -230,27 +231,27 @@ static void each_command_that_adds_state_is_refused(void **state)
     struct admission a = full(w);
     struct command c;
     make_acquire(w, &c, "new");
-    assert_int_equal(judge(w, &a, &c), HF_STATE_FULL);
+    assert_int_equal(admit(w, &a, &c), HF_STATE_FULL);
     c.acquire.wait_ms = 1000;
-    assert_int_equal(judge(w, &a, &c), HF_STATE_FULL);
+    assert_int_equal(admit(w, &a, &c), HF_STATE_FULL);
     command_init(&c, COMMAND_SESSION_OPEN);
     c.session_open.id = (struct id){77, 7};
-    assert_int_equal(judge(w, &a, &c), HF_STATE_FULL);
+    assert_int_equal(admit(w, &a, &c), HF_STATE_FULL);
     command_init(&c, COMMAND_FENCE_CHECK);
     c.fence_check.resource = slice_of("unknown");
-    assert_int_equal(judge(w, &a, &c), HF_STATE_FULL);
+    assert_int_equal(admit(w, &a, &c), HF_STATE_FULL);
     command_init(&c, COMMAND_PROCLAIM);
     c.proclaim.name = slice_of("nobody's");
     c.proclaim.value = slice_of("v");
-    assert_int_equal(judge(w, &a, &c), HF_STATE_FULL);
+    assert_int_equal(admit(w, &a, &c), HF_STATE_FULL);
     command_init(&c, COMMAND_TRANSACT);
     put(w, "key", "value", 1000);
     c.transact.effects = packer_list(&w->effects);
-    assert_int_equal(judge(w, &a, &c), HF_STATE_FULL);
+    assert_int_equal(admit(w, &a, &c), HF_STATE_FULL);
     fresh(w);
     set_counter(w, "n", 1);
     c.transact.effects = packer_list(&w->effects);
-    assert_int_equal(judge(w, &a, &c), HF_STATE_FULL);
+    assert_int_equal(admit(w, &a, &c), HF_STATE_FULL);
     fresh(w);
 }
 
@@ -268,13 +269,13 @@ static void what_adds_nothing_passes(void **state)
     struct command c;
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         command_init(&c, types[i]);
-        assert_int_equal(judge(w, &a, &c), HF_OK);
+        assert_int_equal(admit(w, &a, &c), HF_OK);
     }
     command_init(&c, COMMAND_TRANSACT);
     drop(w, "key", 0);
     effect(w, (struct effect){.kind = EFFECT_EXPIRE, .name = slice_of("other"), .ttl_ms = 1000});
     c.transact.effects = packer_list(&w->effects);
-    assert_int_equal(judge(w, &a, &c), HF_OK);
+    assert_int_equal(admit(w, &a, &c), HF_OK);
     fresh(w);
 }
 
@@ -290,16 +291,16 @@ static void what_changes_in_place_passes(void **state)
     c.fence_check.token = 1;
     apply(w, &c);
     struct admission a = full(w);
-    assert_int_equal(judge(w, &a, &c), HF_OK); /* the mark is there */
+    assert_int_equal(admit(w, &a, &c), HF_OK); /* the mark is there */
     command_init(&c, COMMAND_TRANSACT);
     set_counter(w, "n", 2);
     put(w, "key", "VALUE", 0);
     c.transact.effects = packer_list(&w->effects);
-    assert_int_equal(judge(w, &a, &c), HF_OK);
+    assert_int_equal(admit(w, &a, &c), HF_OK);
     fresh(w);
     put(w, "key", "a longer value", 0);
     c.transact.effects = packer_list(&w->effects);
-    assert_int_equal(judge(w, &a, &c), HF_STATE_FULL);
+    assert_int_equal(admit(w, &a, &c), HF_STATE_FULL);
     fresh(w);
 }
 
@@ -315,9 +316,9 @@ static void an_election_may_proclaim_what_is_not_longer(void **state)
     command_init(&c, COMMAND_PROCLAIM);
     c.proclaim.name = slice_of("leader");
     c.proclaim.value = slice_of("10.0.0.2");
-    assert_int_equal(judge(w, &a, &c), HF_OK);
+    assert_int_equal(admit(w, &a, &c), HF_OK);
     c.proclaim.value = slice_of("10.0.0.222");
-    assert_int_equal(judge(w, &a, &c), HF_STATE_FULL);
+    assert_int_equal(admit(w, &a, &c), HF_STATE_FULL);
 }
 
 static void a_holder_may_enter_again(void **state)
@@ -339,9 +340,9 @@ static void a_holder_may_enter_again(void **state)
     apply(w, &c);
     struct admission a = full(w);
     c.acquire.lease = (struct id){++w->ids, 7};
-    assert_int_equal(judge(w, &a, &c), HF_OK);
+    assert_int_equal(admit(w, &a, &c), HF_OK);
     c.acquire.owner = slice_of("thread-2");
-    assert_int_equal(judge(w, &a, &c), HF_STATE_FULL);
+    assert_int_equal(admit(w, &a, &c), HF_STATE_FULL);
 }
 
 /* S8: who repeats a request hears what became of it, not that nothing was done. */
@@ -375,17 +376,17 @@ static void a_retry_of_what_was_done_passes(void **state)
     transact.transact.id = (struct id){1234, 9};
     transact.transact.effects = packer_list(&w->effects);
     struct admission a = full(w);
-    assert_int_equal(judge(w, &a, &by_lease), HF_OK);
-    assert_int_equal(judge(w, &a, &opened), HF_OK);
-    assert_int_equal(judge(w, &a, &transact), HF_OK);
+    assert_int_equal(admit(w, &a, &by_lease), HF_OK);
+    assert_int_equal(admit(w, &a, &opened), HF_OK);
+    assert_int_equal(admit(w, &a, &transact), HF_OK);
     by_id.acquire.lease = (struct id){++w->ids, 7};
-    assert_int_equal(judge(w, &a, &by_id), HF_OK);
+    assert_int_equal(admit(w, &a, &by_id), HF_OK);
     by_id.request_id = slice_of("twice");
-    assert_int_equal(judge(w, &a, &by_id), HF_STATE_FULL);
+    assert_int_equal(admit(w, &a, &by_id), HF_STATE_FULL);
     by_seq.acquire.lease = (struct id){++w->ids, 7};
-    assert_int_equal(judge(w, &a, &by_seq), HF_OK);
+    assert_int_equal(admit(w, &a, &by_seq), HF_OK);
     by_seq.seq = 5;
-    assert_int_equal(judge(w, &a, &by_seq), HF_STATE_FULL);
+    assert_int_equal(admit(w, &a, &by_seq), HF_STATE_FULL);
     fresh(w);
 }
 
@@ -399,16 +400,16 @@ static void what_is_pending_counts_and_is_awaited(void **state)
     assert_int_equal(admission_judge(&a, w->core, NULL, &c, &adds), HF_OK);
     assert_true(adds == admission_adds(&c));
     a.pending = 1;
-    assert_int_equal(judge(w, &a, &c), HF_BUSY);
+    assert_int_equal(admit(w, &a, &c), HF_BUSY);
     a.pending = 0;
     a.max--;
-    assert_int_equal(judge(w, &a, &c), HF_STATE_FULL);
+    assert_int_equal(admit(w, &a, &c), HF_STATE_FULL);
     a.max = 0;
-    assert_int_equal(judge(w, &a, &c), HF_OK);
+    assert_int_equal(admit(w, &a, &c), HF_OK);
 }
 
-/* The bytes are looked at again when the room that was found is used up, not before. */
-static void room_is_used_up_before_the_bytes_are_looked_at_again(void **state)
+/* The bytes are looked at again when the space that was found is used up, not before. */
+static void space_is_used_up_before_the_bytes_are_looked_at_again(void **state)
 {
     struct world *w = *state;
     struct command c;
@@ -422,9 +423,9 @@ static void room_is_used_up_before_the_bytes_are_looked_at_again(void **state)
         assert_true(a.space == (9 - (uint64_t)i) * most);
         a.pending += adds;
     }
-    assert_int_equal(judge(w, &a, &c), HF_BUSY);
+    assert_int_equal(admit(w, &a, &c), HF_BUSY);
     a.pending = 0; /* nothing came of them */
-    assert_int_equal(judge(w, &a, &c), HF_OK);
+    assert_int_equal(admit(w, &a, &c), HF_OK);
     assert_true(a.space == 9 * most);
 }
 
@@ -459,7 +460,7 @@ static void a_state_above_its_limit_drains(void **state)
     make_acquire(w, &c, "one more");
     c.acquire.metadata = long_value(4000);
     int released = 0;
-    while (judge(w, &a, &c) == HF_STATE_FULL) {
+    while (admit(w, &a, &c) == HF_STATE_FULL) {
         snprintf(name, sizeof(name), "lock-%d", released);
         release(w, name, tokens[released++], name);
     }
@@ -493,7 +494,7 @@ int main(void)
         TEST(a_holder_may_enter_again),
         TEST(a_retry_of_what_was_done_passes),
         TEST(what_is_pending_counts_and_is_awaited),
-        TEST(room_is_used_up_before_the_bytes_are_looked_at_again),
+        TEST(space_is_used_up_before_the_bytes_are_looked_at_again),
         TEST(both_tiers_count),
         TEST(a_state_above_its_limit_drains),
         TEST(the_warning_ends_further_below_than_it_begins),

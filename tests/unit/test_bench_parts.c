@@ -116,7 +116,7 @@ static void on_answer(void *ctx, const struct bench_answer *answer)
                    answer->session.len == 0 ? "" : (const char *)answer->session.data);
 }
 
-/* Asks with `verb`, and hears `answer` byte by byte: only the last one completes it. */
+/* Sends a request with `verb`, and receives `answer` byte by byte: only the last one completes it. */
 static struct heard hear_by(const struct bench_protocol *protocol, enum bench_verb verb,
                             const char *answer, const char **problem)
 {
@@ -124,10 +124,10 @@ static struct heard hear_by(const struct bench_protocol *protocol, enum bench_ve
     struct buffer out;
     buffer_init(&out, memory_system(), 1 << 16);
     void *open = protocol->open("node:1", 1);
-    struct bench_request ask = {
+    struct bench_request request = {
         .verb = verb, .session = slice_of("5e55"), .name = slice_of("n"), .client = slice_of("c")};
     protocol->begin(open, &out);
-    protocol->request(open, 0, &ask, &out);
+    protocol->request(open, 0, &request, &out);
     assert_true(buffer_len(&out) > 0);
     *problem = NULL;
     for (size_t len = 0; len < strlen(answer) && *problem == NULL; len++) {
@@ -172,7 +172,7 @@ static void a_lock_that_somebody_holds_is_no_success(void **state)
     assert_string_equal(heard.last.code, "held");
 }
 
-static void an_error_is_told_by_its_code_and_sentence(void **state)
+static void an_error_is_reported_by_its_code_and_sentence(void **state)
 {
     (void)state;
     const char *problem;
@@ -228,11 +228,11 @@ static void requests_name_their_lock_session_and_token(void **state)
     struct buffer out;
     buffer_init(&out, memory_system(), 1 << 16);
     void *http = bench_http.open("node:1", 1);
-    struct bench_request ask = {.verb = BENCH_RELEASE,
-                                .session = slice_of("5e55"),
-                                .name = slice_of("bench/1"),
-                                .token = 4096};
-    bench_http.request(http, 0, &ask, &out);
+    struct bench_request request = {.verb = BENCH_RELEASE,
+                                    .session = slice_of("5e55"),
+                                    .name = slice_of("bench/1"),
+                                    .token = 4096};
+    bench_http.request(http, 0, &request, &out);
     assert_true(slice_equal(
         buffer_bytes(&out),
         slice_of("POST /api/v1/locks/bench/1/release HTTP/1.1\r\nHost: node:1\r\n"
@@ -295,9 +295,9 @@ static void a_lock_of_redis_is_released_by_the_value_that_took_it(void **state)
     struct buffer out;
     buffer_init(&out, memory_system(), 1 << 16);
     void *resp = bench_resp.open("node:1", 1);
-    struct bench_request ask = {
+    struct bench_request request = {
         .verb = BENCH_ACQUIRE, .session = slice_of("5e55"), .name = slice_of("bench/1")};
-    bench_resp.request(resp, 0, &ask, &out);
+    bench_resp.request(resp, 0, &request, &out);
     buffer_append(&out, "", 1);
     char value[33];
     int len = 0;
@@ -308,8 +308,8 @@ static void a_lock_of_redis_is_released_by_the_value_that_took_it(void **state)
     assert_non_null(
         strstr((const char *)buffer_bytes(&out).data, "NX\r\n$2\r\nPX\r\n$5\r\n30000\r\n"));
     buffer_truncate(&out, 0);
-    ask.verb = BENCH_RELEASE;
-    bench_resp.request(resp, 0, &ask, &out);
+    request.verb = BENCH_RELEASE;
+    bench_resp.request(resp, 0, &request, &out);
     char expected[200];
     (void)snprintf(expected, sizeof(expected),
                    "*5\r\n$7\r\nEVALSHA\r\n$4\r\n5e55\r\n$1\r\n1\r\n$7\r\nbench/1\r\n$%d\r\n%s\r\n",
@@ -330,7 +330,7 @@ int main(void)
         cmocka_unit_test(ranks_of_very_many_values_do_not_overflow),
         cmocka_unit_test(an_acquire_yields_its_token),
         cmocka_unit_test(a_lock_that_somebody_holds_is_no_success),
-        cmocka_unit_test(an_error_is_told_by_its_code_and_sentence),
+        cmocka_unit_test(an_error_is_reported_by_its_code_and_sentence),
         cmocka_unit_test(an_opened_session_yields_its_id),
         cmocka_unit_test(bytes_that_are_no_answer_are_a_problem),
         cmocka_unit_test(requests_name_their_lock_session_and_token),

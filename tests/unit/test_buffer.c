@@ -94,10 +94,10 @@ static void what_is_reserved_counts_only_when_committed(void **state)
     (void)state;
     struct fixture f;
     fixture_init(&f, 4096);
-    uint8_t *room = buffer_reserve(&f.buffer, 4096);
-    assert_non_null(room);
+    uint8_t *space = buffer_reserve(&f.buffer, 4096);
+    assert_non_null(space);
     assert_int_equal(buffer_len(&f.buffer), 0);
-    memcpy(room, "abc", 3);
+    memcpy(space, "abc", 3);
     buffer_commit(&f.buffer, 3);
     assert_holds(&f.buffer, "abc");
     assert_null(buffer_reserve(&f.buffer, 4094));

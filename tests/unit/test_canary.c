@@ -83,7 +83,7 @@ static void receive(struct server *s, uint64_t from, struct raft_message m)
     step(s, &event);
 }
 
-/* The one message of that type that the last step asked for. */
+/* The one message of that type that the last step requested. */
 static const struct raft_message *sent(const struct server *s, enum raft_message_type type)
 {
     const struct raft_message *found = NULL;
@@ -213,7 +213,7 @@ static void a_follower_that_has_what_it_is_sent_acknowledges_that_and_no_more(vo
 
 /* ---- our way of driving it ---- */
 
-/* Votes that `a` asks for and gives reach `b`; everything else that it said is lost. */
+/* Votes that `a` requests and gives reach `b`; everything else that it said is lost. */
 static void carry_votes(struct alone *a, struct alone *b)
 {
     for (uint32_t i = 0; i < a->sent_count; i++) {
@@ -227,7 +227,7 @@ static void carry_votes(struct alone *a, struct alone *b)
 }
 
 /* Two of three are left. One has the longer log, the other the higher term: each refuses the
- * other's pre-vote, and libraft answers with the term of who asked (E4). */
+ * other's pre-vote, and libraft answers with the term of the candidate (E4). */
 static void two_of_whom_one_has_the_log_and_one_the_term_find_a_leader(void **state)
 {
     (void)state;
@@ -256,14 +256,14 @@ static void a_server_that_does_not_know_that_it_votes_does_not_vote(void **state
     (void)state;
     struct server s;
     server_start(&s, 2, (const uint64_t[]){2}, 1, RAFT_STANDBY);
-    struct raft_message ask = {.type = RAFT_REQUEST_VOTE};
-    ask.request_vote.version = 2;
-    ask.request_vote.term = 3;
-    ask.request_vote.candidate_id = 2;
-    ask.request_vote.last_log_index = 9; /* among them the entry that makes it a voter */
-    ask.request_vote.last_log_term = 2;
+    struct raft_message request = {.type = RAFT_REQUEST_VOTE};
+    request.request_vote.version = 2;
+    request.request_vote.term = 3;
+    request.request_vote.candidate_id = 2;
+    request.request_vote.last_log_index = 9; /* among them the entry that makes it a voter */
+    request.request_vote.last_log_term = 2;
     s.now_ms = 10 * ELECTION_MS;
-    receive(&s, 2, ask);
+    receive(&s, 2, request);
     assert_false(sent(&s, RAFT_REQUEST_VOTE_RESULT)->request_vote_result.vote_granted);
     server_close(&s);
 }
@@ -289,7 +289,8 @@ static void no_change_begins_while_a_voter_may_not_know_that_it_is_one(void **st
     alone_acknowledge(&a, 3, alone_last_index(&a), 0);
     struct replica_status status;
     replica_status(a.replica, a.now, &status);
-    assert_int_equal(status.commit_index, status.last_index); /* it is a voter, and was not told */
+    assert_int_equal(status.commit_index,
+                     status.last_index); /* it is a voter, and does not have the entry */
     assert_int_equal(replica_change_member(a.replica, REPLICA_REMOVE, 3, "n3", a.now, &why),
                      HF_MEMBERSHIP);
     assert_non_null(strstr(why, "does not have the current membership"));

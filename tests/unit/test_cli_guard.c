@@ -206,7 +206,7 @@ static void the_exit_code_and_the_environment_pass_through(void **state)
     end(&w);
 }
 
-static void death_by_a_signal_is_told(void **state)
+static void death_by_a_signal_is_reported(void **state)
 {
     struct world w;
     start(&w, "kill -USR1 $$");
@@ -543,7 +543,7 @@ static void a_stopped_standby_holds_nobody_up(void **state)
     end(&w); /* waits for it */
 }
 
-static void what_cannot_be_run_is_told_with_the_reason(void **state)
+static void what_cannot_be_run_is_reported_with_the_reason(void **state)
 {
     struct world w;
     begin(&w, "", 1);
@@ -572,7 +572,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_exit_code_and_the_environment_pass_through),
-        cmocka_unit_test(death_by_a_signal_is_told),
+        cmocka_unit_test(death_by_a_signal_is_reported),
         cmocka_unit_test(signals_reach_the_whole_group),
         cmocka_unit_test(at_the_deadline_comes_term_with_time_to_clean_up),
         cmocka_unit_test(who_ignores_term_is_killed_before_the_deadline),
@@ -592,7 +592,7 @@ int main(void)
         cmocka_unit_test(a_deadline_that_comes_nearer_reaches_the_standby),
         cmocka_unit_test(when_the_standby_is_killed_the_guard_ends_the_command),
         cmocka_unit_test(a_stopped_standby_holds_nobody_up),
-        cmocka_unit_test(what_cannot_be_run_is_told_with_the_reason),
+        cmocka_unit_test(what_cannot_be_run_is_reported_with_the_reason),
         cmocka_unit_test(an_idle_guard_goes_with_its_wrapper),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

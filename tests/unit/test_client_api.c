@@ -102,7 +102,7 @@ static void wrong_arguments_are_refused_in_words(void **state)
     hf_client_close(client);
 }
 
-static bool nobody_there_is_told(int scale)
+static bool an_unreachable_cluster_is_reported(int scale)
 {
     struct hf_options options = HF_OPTIONS;
     hf_client *client = NULL;
@@ -119,9 +119,9 @@ static bool nobody_there_is_told(int scale)
     return took_ms < 2000 * scale;
 }
 
-static void nobody_there_is_told_in_time(void **state)
+static void an_unreachable_cluster_is_reported_in_time(void **state)
 {
-    in_time(nobody_there_is_told);
+    in_time(an_unreachable_cluster_is_reported);
 }
 
 struct pair {
@@ -139,7 +139,7 @@ static void *acquire_waiting(void *arg)
     return NULL;
 }
 
-static void two_threads_of_one_client_queue_like_strangers(void **state)
+static void two_threads_of_one_client_queue_like_two_clients(void **state)
 {
     struct fake_listener *l = *state;
     struct pair p = {open_client(l, NULL), NULL, -1};
@@ -266,7 +266,7 @@ static void await(struct heard *h, const unsigned *what, unsigned count)
     pthread_mutex_unlock(&h->mutex);
 }
 
-static void loss_is_told_and_stays(void **state)
+static void loss_is_reported_and_stays(void **state)
 {
     struct fake_listener *l = *state;
     struct heard h;
@@ -333,7 +333,7 @@ static void a_client_cut_off_hears_lost_no_later_than_its_deadline(void **state)
     in_time(a_client_cut_off_hears_lost);
 }
 
-static void without_waiting_it_is_told_by_callback(void **state)
+static void without_waiting_it_is_reported_by_callback(void **state)
 {
     struct fake_listener *l = *state;
     struct heard h;
@@ -497,13 +497,13 @@ int main(void)
         listener_test(the_five_lines_of_the_header_work),
         listener_test(a_refusal_has_its_words_and_its_holder),
         listener_test(wrong_arguments_are_refused_in_words),
-        listener_test(nobody_there_is_told_in_time),
-        listener_test(two_threads_of_one_client_queue_like_strangers),
+        listener_test(an_unreachable_cluster_is_reported_in_time),
+        listener_test(two_threads_of_one_client_queue_like_two_clients),
         listener_test(closing_ends_calls_that_wait),
         listener_test(many_threads_use_one_client),
-        listener_test(loss_is_told_and_stays),
+        listener_test(loss_is_reported_and_stays),
         listener_test(a_client_cut_off_hears_lost_no_later_than_its_deadline),
-        listener_test(without_waiting_it_is_told_by_callback),
+        listener_test(without_waiting_it_is_reported_by_callback),
         listener_test(a_call_is_withdrawn),
         listener_test(an_election_is_won_proclaimed_and_watched),
         listener_test(a_handle_is_passed_on_as_text),

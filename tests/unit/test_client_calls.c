@@ -82,7 +82,7 @@ static void a_lock_granted_after_a_wait_counts_from_the_last_confirmed_keep_aliv
     options.wait_ms = HF_WAIT_FOREVER;
     world_begin(w, "n0:1");
     fake_hold(&w->nodes[0], "a");
-    int64_t asked_ms = w->now_ms;
+    int64_t requested_ms = w->now_ms;
     struct hf_call *ticket = world_acquire(w, "a", &options);
     world_run(w, 95000);
     assert_false(ticket->is_done);
@@ -91,7 +91,7 @@ static void a_lock_granted_after_a_wait_counts_from_the_last_confirmed_keep_aliv
     struct hf_lock *lock = NULL;
     assert_int_equal(world_await(w, ticket, 0, &lock), 0);
     /* The last keep-alive went at 90 s: S5.1. */
-    assert_int_equal(left(w, lock), asked_ms + 90000 + 30000 - 35 - w->now_ms);
+    assert_int_equal(left(w, lock), requested_ms + 90000 + 30000 - 35 - w->now_ms);
     lock_unref(lock);
 }
 
@@ -132,7 +132,7 @@ static void a_release_that_was_done_but_not_answered_is_done(void **state)
     assert_int_equal(fake_count(&w->nodes[0], "Unlock"), 2);
 }
 
-static void nobody_there_is_told_in_time_with_what_was_tried(void **state)
+static void an_unreachable_cluster_is_reported_in_time_with_what_was_tried(void **state)
 {
     struct client_world *w = *state;
     w->refuses[0] = w->refuses[1] = true;
@@ -160,7 +160,7 @@ static void a_forever_wait_fails_too_when_nobody_is_there(void **state)
                      HF_ERR_UNREACHABLE);
 }
 
-static void no_leader_is_told_in_time(void **state)
+static void a_missing_leader_is_reported_in_time(void **state)
 {
     struct client_world *w = *state;
     world_begin(w, "n0:1");
@@ -178,7 +178,7 @@ static void a_grant_whose_call_was_given_up_is_given_back(void **state)
     w->nodes[0].swallow = 2; /* done, and not answered; nor is the attempt to withdraw it */
     assert_int_equal(world_await(w, world_acquire(w, "a", NULL), 6000, NULL), HF_ERR_UNKNOWN);
     assert_int_not_equal(fake_holder(&w->nodes[0], "a"), 0);
-    /* The connection breaks, the call is asked about again, and what it got is given back. */
+    /* The connection breaks, the call is repeated, and what it got is given back. */
     world_kill(w, 0);
     world_start(w, 0);
     world_run(w, 2000);
@@ -220,17 +220,17 @@ static void a_wait_that_is_withdrawn_leaves_the_queue(void **state)
     struct hf_call *ticket = world_acquire(w, "a", &options);
     world_run(w, 10);
     assert_int_equal(fake_count(node, "Lock"), 1);
-    const struct fake_request *asked = &node->requests[node->request_count - 1];
+    const struct fake_request *request = &node->requests[node->request_count - 1];
     node->forget = 1; /* the first answer to it says nothing */
     client_engine_cancel(&w->client_engine, ticket, w->now_ms);
     assert_int_equal(world_await(w, ticket, 0, NULL), HF_ERR_CANCELLED);
     world_run(w, 1000);
     assert_int_equal(fake_count(node, "Lock"), 3);
     const struct fake_request *last = &node->requests[node->request_count - 1];
-    assert_false(asked->is_cancel);
+    assert_false(request->is_cancel);
     assert_true(last->is_cancel);
-    assert_string_equal(last->id, asked->id);
-    assert_string_equal(last->session, asked->session);
+    assert_string_equal(last->id, request->id);
+    assert_string_equal(last->session, request->session);
     assert_true(has_no_calls(w));
     fake_free(node, "a");
     world_run(w, 10);
@@ -305,7 +305,7 @@ static void it_goes_to_the_leader(void **state)
     assert_int_equal(w->nodes[1].resumed, 1);
 }
 
-static void it_stays_where_it_is_when_told_so(void **state)
+static void it_stays_where_it_is_when_configured(void **state)
 {
     struct client_world *w = *state;
     w->options.any_node = true;
@@ -418,7 +418,7 @@ static void a_node_that_lives_but_does_not_answer_keep_alives_is_left(void **sta
     lock_unref(lock);
 }
 
-static void a_node_that_says_jeopardy_is_left_although_nobody_asks_for_anything(void **state)
+static void a_node_that_says_jeopardy_is_left_although_nobody_requests_anything(void **state)
 {
     struct client_world *w = *state;
     world_begin(w, "n0:1,n1:1");
@@ -443,7 +443,7 @@ static void a_background_release_outlives_strange_answers(void **state)
     assert_int_equal(fake_holder(&w->nodes[0], "a"), 0);
 }
 
-static void a_limit_is_told_by_its_name(void **state)
+static void a_limit_is_reported_by_its_name(void **state)
 {
     struct client_world *w = *state;
     world_begin(w, "n0:1");
@@ -508,7 +508,7 @@ static void an_observer_hears_changes_and_survives_a_reconnect(void **state)
     world_kill(w, 0);
     world_start(w, 0);
     world_run(w, 1000);
-    fake_elect(&w->nodes[0], "anna", "10.0.0.1"); /* as before: no news */
+    fake_elect(&w->nodes[0], "anna", "10.0.0.1"); /* as before: no notification */
     fake_elect(&w->nodes[0], NULL, NULL);
     world_settle(w);
     unsigned heard = 0;
@@ -537,9 +537,9 @@ int main(void)
         world_test(a_retry_has_the_same_id_and_the_first_grant),
         world_test(a_connection_that_breaks_in_a_call_does_not_lose_it),
         world_test(a_release_that_was_done_but_not_answered_is_done),
-        world_test(nobody_there_is_told_in_time_with_what_was_tried),
+        world_test(an_unreachable_cluster_is_reported_in_time_with_what_was_tried),
         world_test(a_forever_wait_fails_too_when_nobody_is_there),
-        world_test(no_leader_is_told_in_time),
+        world_test(a_missing_leader_is_reported_in_time),
         world_test(a_grant_whose_call_was_given_up_is_given_back),
         world_test(a_wait_that_is_withdrawn_is_given_back_when_it_is_granted),
         world_test(a_wait_that_is_withdrawn_leaves_the_queue),
@@ -547,16 +547,16 @@ int main(void)
         world_test(a_release_goes_on_in_the_background),
         world_test(waits_leave_streams_for_what_does_not_wait),
         world_test(it_goes_to_the_leader),
-        world_test(it_stays_where_it_is_when_told_so),
+        world_test(it_stays_where_it_is_when_configured),
         world_test(who_knows_one_node_soon_knows_all),
         world_test(a_leader_that_cannot_be_reached_does_not_disturb),
         world_test(nodes_that_name_each_other_do_not_make_it_run_to_and_fro),
         world_test(a_waiter_follows_the_leader),
         world_test(a_node_without_a_leader_is_left),
         world_test(a_node_that_lives_but_does_not_answer_keep_alives_is_left),
-        world_test(a_node_that_says_jeopardy_is_left_although_nobody_asks_for_anything),
+        world_test(a_node_that_says_jeopardy_is_left_although_nobody_requests_anything),
         world_test(a_background_release_outlives_strange_answers),
-        world_test(a_limit_is_told_by_its_name),
+        world_test(a_limit_is_reported_by_its_name),
         world_test(a_stopped_node_is_left_before_anything_is_in_jeopardy),
         world_test(goaway_moves_to_another_node_without_an_error),
         world_test(goaway_of_the_only_node_is_waited_out),

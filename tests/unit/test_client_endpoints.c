@@ -105,7 +105,7 @@ static void a_leader_that_fails_is_a_leader_no_more(void **state)
     assert_int_equal(e.leader, -1);
 }
 
-static void what_was_tried_is_described_and_cut_where_there_is_no_room(void **state)
+static void what_was_tried_is_described_and_cut_where_there_is_no_space(void **state)
 {
     struct endpoints e;
     char text[64];
@@ -127,7 +127,7 @@ int main(void)
         cmocka_unit_test(the_circuit_opens_after_three_failures_and_is_probed_once_at_a_time),
         cmocka_unit_test(an_open_circuit_waits_longer_each_time_up_to_two_seconds),
         cmocka_unit_test(a_leader_that_fails_is_a_leader_no_more),
-        cmocka_unit_test(what_was_tried_is_described_and_cut_where_there_is_no_room),
+        cmocka_unit_test(what_was_tried_is_described_and_cut_where_there_is_no_space),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -142,7 +142,7 @@ static int own_save(void *arg, const char *resource, uint64_t mark)
     return 0;
 }
 
-static void a_store_of_the_caller_is_asked_each_time(void **state)
+static void a_store_of_the_caller_is_called_each_time(void **state)
 {
     struct own_store own = {5000, false};
     struct hf_fence_store store = {own_load, own_save, &own};
@@ -169,7 +169,7 @@ int main(void)
         folder_test(one_fence_at_a_time_uses_a_file),
         folder_test(every_cut_of_the_file_is_noticed),
         folder_test(a_mark_that_cannot_be_saved_does_not_let_anybody_through),
-        cmocka_unit_test(a_store_of_the_caller_is_asked_each_time),
+        cmocka_unit_test(a_store_of_the_caller_is_called_each_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -273,7 +273,7 @@ static void a_session_that_cannot_be_resumed_is_lost(void **state)
     lock_unref(lock);
 }
 
-static void forced_and_revoked_are_told(void **state)
+static void forced_and_revoked_are_reported(void **state)
 {
     struct client_world *w = *state;
     char text[WORDS_TEXT];
@@ -401,7 +401,7 @@ int main(void)
         world_test(keep_alives_are_never_sent_again_under_their_number),
         world_test(after_a_loss_a_new_session_serves_new_locks),
         world_test(a_session_that_cannot_be_resumed_is_lost),
-        world_test(forced_and_revoked_are_told),
+        world_test(forced_and_revoked_are_reported),
         world_test(what_was_forced_while_nobody_could_tell_is_found_after_the_resume),
         world_test(an_older_node_does_not_say_how_a_lock_was_lost),
         world_test(a_new_epoch_loses_efficiency_locks_and_no_others),

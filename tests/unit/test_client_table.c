@@ -186,7 +186,7 @@ static void an_address_has_a_limit_of_its_own(void **state)
     close_table();
 }
 
-static void one_new_connection_never_costs_more_than_the_limits_ask_for(void **state)
+static void one_new_connection_never_costs_more_than_the_limits_require(void **state)
 {
     (void)state;
     open_table(4, 2, 1);
@@ -321,7 +321,7 @@ int main(void)
         cmocka_unit_test(the_last_connections_are_for_loopback),
         cmocka_unit_test(loopback_may_take_more_than_what_is_reserved_for_it),
         cmocka_unit_test(an_address_has_a_limit_of_its_own),
-        cmocka_unit_test(one_new_connection_never_costs_more_than_the_limits_ask_for),
+        cmocka_unit_test(one_new_connection_never_costs_more_than_the_limits_require),
         cmocka_unit_test(a_lower_limit_closes_idle_connections_only),
         cmocka_unit_test(counts_are_right_after_anything),
         cmocka_unit_test(clients_get_what_the_others_leave),

@@ -244,7 +244,7 @@ static void numbers_have_one_encoding(void **state)
     assert_true(r.bad);
 }
 
-static void the_digest_covers_what_the_client_asked_and_no_more(void **state)
+static void the_digest_covers_what_the_client_requested_and_no_more(void **state)
 {
     (void)state;
     struct command a;
@@ -518,7 +518,7 @@ static void an_entry_that_is_full_says_so_and_stays_whole(void **state)
     assert_int_equal(header.count, added);
 }
 
-static void a_newer_entry_format_is_told_apart_from_damage(void **state)
+static void a_newer_entry_format_is_distinguished_from_damage(void **state)
 {
     (void)state;
     uint8_t buffer[256];
@@ -529,7 +529,7 @@ static void a_newer_entry_format_is_told_apart_from_damage(void **state)
 }
 
 /* S12.9: a node that cannot follow an upgrade stops before it, and applies nothing of its entry. */
-static void an_upgrade_to_a_version_that_is_not_known_is_told_apart_from_damage(void **state)
+static void an_upgrade_to_a_version_that_is_not_known_is_distinguished_from_damage(void **state)
 {
     (void)state;
     uint8_t buffer[256];
@@ -574,13 +574,13 @@ int main(void)
         cmocka_unit_test(every_truncation_is_refused),
         cmocka_unit_test(a_buffer_too_small_is_said_so),
         cmocka_unit_test(numbers_have_one_encoding),
-        cmocka_unit_test(the_digest_covers_what_the_client_asked_and_no_more),
+        cmocka_unit_test(the_digest_covers_what_the_client_requested_and_no_more),
         cmocka_unit_test(each_broken_rule_has_its_error),
         cmocka_unit_test(entries_of_any_size_are_applied_in_order),
         cmocka_unit_test(a_damaged_entry_changes_nothing),
         cmocka_unit_test(an_entry_that_is_full_says_so_and_stays_whole),
-        cmocka_unit_test(a_newer_entry_format_is_told_apart_from_damage),
-        cmocka_unit_test(an_upgrade_to_a_version_that_is_not_known_is_told_apart_from_damage),
+        cmocka_unit_test(a_newer_entry_format_is_distinguished_from_damage),
+        cmocka_unit_test(an_upgrade_to_a_version_that_is_not_known_is_distinguished_from_damage),
         cmocka_unit_test(every_error_has_a_code_a_text_and_a_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -197,7 +197,7 @@ static void a_transaction_has_at_most_64_effects_and_40_kib(void **state)
 
     uint8_t small[8];
     p = packer_make(small, sizeof(small));
-    assert_false(pack_effect(&p, &e)); /* no room, and nothing of it stays */
+    assert_false(pack_effect(&p, &e)); /* no space, and nothing of it stays */
     assert_int_equal(packer_list(&p).bytes.len, 0);
 }
 

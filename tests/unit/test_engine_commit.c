@@ -7,7 +7,7 @@
 
 /* ---- the commit index ---- */
 
-static void a_follower_is_told_the_commit_index_at_once_when_it_waits_for_it(void **state)
+static void a_follower_receives_the_commit_index_at_once_when_it_waits_for_it(void **state)
 {
     (void)state;
     struct alone a;
@@ -21,13 +21,13 @@ static void a_follower_is_told_the_commit_index_at_once_when_it_waits_for_it(voi
     assert_int_equal(a.barriers_reached, 1);
     alone_forget(&a);
     replica_flush(a.replica, a.now); /* the end of the same turn */
-    const struct message_in *told = alone_last(&a, RAFT_APPEND_ENTRIES, 2);
-    assert_non_null(told);
-    assert_true(told->is_unanswered);
-    assert_int_equal(told->message.append_entries.leader_commit, index);
-    assert_int_equal(told->message.append_entries.prev_log_index, index);
-    assert_int_equal(told->message.append_entries.prev_log_term, 2);
-    assert_int_equal(told->message.append_entries.n_entries, 0);
+    const struct message_in *sent = alone_last(&a, RAFT_APPEND_ENTRIES, 2);
+    assert_non_null(sent);
+    assert_true(sent->is_unanswered);
+    assert_int_equal(sent->message.append_entries.leader_commit, index);
+    assert_int_equal(sent->message.append_entries.prev_log_index, index);
+    assert_int_equal(sent->message.append_entries.prev_log_term, 2);
+    assert_int_equal(sent->message.append_entries.n_entries, 0);
     /* The other one has not acknowledged it yet: what it lacks could only be refused. */
     assert_null(alone_last(&a, RAFT_APPEND_ENTRIES, 3));
     alone_acknowledge(&a, 3, index, 0);
@@ -40,7 +40,7 @@ static void a_follower_is_told_the_commit_index_at_once_when_it_waits_for_it(voi
     alone_close(&a);
 }
 
-static void a_node_whose_waiter_got_the_lock_is_told_at_once(void **state)
+static void a_node_whose_waiter_got_the_lock_is_notified_at_once(void **state)
 {
     (void)state;
     struct alone a;
@@ -259,7 +259,7 @@ static void open_with_waiters(struct alone *a, uint64_t waiters)
     answer_batch(a);
 }
 
-/* Decision 0020: to be told that one is queued is no answer. Whoever took it for one would let the
+/* Decision 0020: "queued" is no answer. A predictor that took it for one would let the
  * release, on which all of them wait, wait for them. */
 static void a_release_does_not_wait_for_those_who_are_queued(void **state)
 {
@@ -303,7 +303,7 @@ static uint64_t applied_index(const struct alone *a)
     return status.applied_index;
 }
 
-/* Decision 0014. Entry 2 comes, then entry 3 with the news that 2 is committed. */
+/* Decision 0014. Entry 2 comes, then entry 3 with the notification that 2 is committed. */
 static void a_follower_acknowledges_before_it_applies(void **state)
 {
     (void)state;
@@ -378,7 +378,7 @@ static void where_nobody_waits_for_it_the_next_message_applies_what_is_overdue(v
     alone_close(&a);
 }
 
-static void the_news_is_applied_and_not_answered_unless_it_is_refused(void **state)
+static void the_notification_is_applied_and_not_answered_unless_it_is_refused(void **state)
 {
     (void)state;
     struct alone a;
@@ -389,13 +389,13 @@ static void the_news_is_applied_and_not_answered_unless_it_is_refused(void **sta
     alone_receive_append(&a, (struct alone_append){2, 2, 1, 1, 1, &entry, 1});
     alone_all_written(&a);
     alone_forget(&a);
-    struct raft_message news = {.type = RAFT_APPEND_ENTRIES};
-    news.append_entries.term = 2;
-    news.append_entries.prev_log_index = 2;
-    news.append_entries.prev_log_term = 2;
-    news.append_entries.leader_commit = 2;
+    struct raft_message notice = {.type = RAFT_APPEND_ENTRIES};
+    notice.append_entries.term = 2;
+    notice.append_entries.prev_log_index = 2;
+    notice.append_entries.prev_log_term = 2;
+    notice.append_entries.leader_commit = 2;
     size_t len = 0;
-    uint8_t *bytes = message_encode_commit(&news, 5, &len);
+    uint8_t *bytes = message_encode_commit(&notice, 5, &len);
     assert_true(replica_receive(a.replica, 2, slice_make(bytes, len), a.now));
     raft_free(bytes);
     struct replica_status status;
@@ -403,10 +403,10 @@ static void the_news_is_applied_and_not_answered_unless_it_is_refused(void **sta
     assert_int_equal(status.applied_index, 2);
     assert_int_equal(status.cluster_ms, 5); /* S1.2 */
     assert_int_equal(a.sent_count, 0);
-    news.append_entries.term = 1; /* of a leader that is none any more: it must hear of it */
-    news.append_entries.prev_log_index = 1;
-    news.append_entries.prev_log_term = 1;
-    bytes = message_encode_commit(&news, 5, &len);
+    notice.append_entries.term = 1; /* of a leader that is none any more: it must hear of it */
+    notice.append_entries.prev_log_index = 1;
+    notice.append_entries.prev_log_term = 1;
+    bytes = message_encode_commit(&notice, 5, &len);
     assert_true(replica_receive(a.replica, 3, slice_make(bytes, len), a.now));
     raft_free(bytes);
     assert_int_equal(a.sent_count, 1);
@@ -415,7 +415,7 @@ static void the_news_is_applied_and_not_answered_unless_it_is_refused(void **sta
     alone_close(&a);
 }
 
-static void news_with_entries_is_malformed(void **state)
+static void a_notification_with_entries_is_malformed(void **state)
 {
     (void)state;
     uint8_t bytes[64];
@@ -531,8 +531,8 @@ static void an_entry_longer_than_a_message_should_be_goes_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_follower_is_told_the_commit_index_at_once_when_it_waits_for_it),
-        cmocka_unit_test(a_node_whose_waiter_got_the_lock_is_told_at_once),
+        cmocka_unit_test(a_follower_receives_the_commit_index_at_once_when_it_waits_for_it),
+        cmocka_unit_test(a_node_whose_waiter_got_the_lock_is_notified_at_once),
         cmocka_unit_test(when_nobody_waits_the_next_batch_gets_a_moment_to_carry_it),
         cmocka_unit_test(a_batch_that_gathers_carries_it_even_when_a_follower_waits),
         cmocka_unit_test(a_batch_counts_from_when_the_answers_have_left),
@@ -542,8 +542,8 @@ int main(void)
         cmocka_unit_test(a_follower_acknowledges_before_it_applies),
         cmocka_unit_test(a_slow_disk_puts_applying_off_for_a_moment_only),
         cmocka_unit_test(where_nobody_waits_for_it_the_next_message_applies_what_is_overdue),
-        cmocka_unit_test(the_news_is_applied_and_not_answered_unless_it_is_refused),
-        cmocka_unit_test(news_with_entries_is_malformed),
+        cmocka_unit_test(the_notification_is_applied_and_not_answered_unless_it_is_refused),
+        cmocka_unit_test(a_notification_with_entries_is_malformed),
         cmocka_unit_test(entries_are_streamed_whole_in_messages_of_bounded_size),
         cmocka_unit_test(a_probe_carries_one_piece_however_often_it_is_repeated),
         cmocka_unit_test(an_entry_longer_than_a_message_should_be_goes_alone),

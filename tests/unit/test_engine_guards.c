@@ -107,7 +107,7 @@ static void a_follower_that_became_the_only_voter_raises_its_term(void **state)
     alone_close(&a);
 }
 
-static void the_only_voter_does_not_lead_because_it_is_told_to(void **state)
+static void the_only_voter_does_not_lead_because_of_a_timeout_now(void **state)
 {
     (void)state;
     struct alone a;
@@ -214,7 +214,8 @@ static void a_server_votes_that_does_not_know_that_it_is_a_voter(void **state)
     request_vote(&a, 3, 8, true);
     assert_false(is_granted(&a, 3)); /* it hears its leader */
     request_vote(&a, 2, 8, true);
-    assert_true(is_granted(&a, 2)); /* ... which asks itself, so it does not lead any more */
+    assert_true(
+        is_granted(&a, 2)); /* ... which is a candidate itself, so it does not lead any more */
     alone_close(&a);
     follow_with_members(&a, 7, all_but_the_first, 3);
     alone_run(&a, 301000);
@@ -375,7 +376,7 @@ static void a_pre_vote_for_an_earlier_term_does_not_count(void **state)
     alone_pass_us(&a, replica_next_us(a.replica) - a.now.boot_us);
     replica_on_timer(a.replica, a.now);
     alone_vote(&a, 2, 2, true);
-    alone_run(&a, 601000); /* nobody votes: it asks for pre-votes again, for term 3 */
+    alone_run(&a, 601000); /* nobody votes: it requests pre-votes again, for term 3 */
     alone_vote(&a, 3, 2, true);
     assert_int_equal(term_of(&a), 2);
     alone_vote(&a, 3, 3, true);
@@ -385,7 +386,7 @@ static void a_pre_vote_for_an_earlier_term_does_not_count(void **state)
 
 /* ---- E19 ---- */
 
-static void a_candidate_without_success_asks_for_pre_votes_again(void **state)
+static void a_candidate_without_success_requests_pre_votes_again(void **state)
 {
     (void)state;
     struct alone a;
@@ -398,9 +399,9 @@ static void a_candidate_without_success_asks_for_pre_votes_again(void **state)
         alone_forget(&a);
         alone_run(&a, 601000);
         assert_int_equal(term_of(&a), 2);
-        const struct message_in *asked = alone_last(&a, RAFT_REQUEST_VOTE, 3);
-        assert_non_null(asked);
-        assert_true(asked->message.request_vote.pre_vote);
+        const struct message_in *request = alone_last(&a, RAFT_REQUEST_VOTE, 3);
+        assert_non_null(request);
+        assert_true(request->message.request_vote.pre_vote);
     }
     alone_vote(&a, 2, 3, true);
     assert_int_equal(term_of(&a), 3); /* it can still be elected */
@@ -633,7 +634,7 @@ static void a_voter_that_is_removed_is_not_sent_the_change(void **state)
     alone_close(&a);
 }
 
-/* Node 2 of four voters, which followed node 1 in term 7 and asks for votes now. */
+/* Node 2 of four voters, which followed node 1 in term 7 and requests votes now. */
 static void follow_as_second_of_four(struct alone *a, bool has_removal)
 {
     static const bool all[] = {true, true, true};
@@ -659,7 +660,7 @@ static void without_the_removal_the_removed_voter_votes_and_a_leader_is_elected(
     (void)state;
     struct alone a;
     follow_as_second_of_four(&a, false);
-    assert_non_null(alone_last(&a, RAFT_REQUEST_VOTE, 4)); /* it is asked */
+    assert_non_null(alone_last(&a, RAFT_REQUEST_VOTE, 4)); /* its vote is requested */
     alone_vote(&a, 3, 8, true);
     alone_vote(&a, 4, 8, true);
     assert_int_equal(term_of(&a), 8);
@@ -693,7 +694,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_only_voter_raises_its_term_when_it_starts),
         cmocka_unit_test(a_follower_that_became_the_only_voter_raises_its_term),
-        cmocka_unit_test(the_only_voter_does_not_lead_because_it_is_told_to),
+        cmocka_unit_test(the_only_voter_does_not_lead_because_of_a_timeout_now),
         cmocka_unit_test(leadership_is_not_transferred_during_a_membership_change),
         cmocka_unit_test(a_message_of_an_older_term_is_refused_without_an_index),
         cmocka_unit_test(an_acknowledgement_of_what_was_not_sent_is_dropped),
@@ -705,7 +706,7 @@ int main(void)
         cmocka_unit_test(what_the_snapshot_covers_is_acknowledged_up_to_it),
         cmocka_unit_test(a_late_pre_vote_answer_does_not_raise_the_term),
         cmocka_unit_test(a_pre_vote_for_an_earlier_term_does_not_count),
-        cmocka_unit_test(a_candidate_without_success_asks_for_pre_votes_again),
+        cmocka_unit_test(a_candidate_without_success_requests_pre_votes_again),
         cmocka_unit_test(a_candidate_disrupts_a_leader_once),
         cmocka_unit_test(a_node_whose_snapshot_does_not_arrive_goes_on_with_its_log),
         cmocka_unit_test(a_write_that_does_not_end_does_not_keep_a_node_installing),

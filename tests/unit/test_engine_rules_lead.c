@@ -34,7 +34,7 @@ static void open_with_snapshot(struct alone *a)
 /* Sending a snapshot moves the timer without the flag that says so. Whoever trusts the flag finds
  * the timer due again at once, and libraft, which has not heard of node 3 meanwhile, sends the
  * snapshot again, and again. */
-static void the_timer_is_asked_for_after_every_step(void **state)
+static void the_timer_is_requested_after_every_step(void **state)
 {
     (void)state;
     struct alone a;
@@ -191,7 +191,7 @@ static void only_who_has_caught_up_is_promoted(void **state)
     alone_close(&a);
 }
 
-static void the_engine_is_told_of_each_committed_change(void **state)
+static void the_engine_is_notified_of_each_committed_change(void **state)
 {
     (void)state;
     struct alone a;
@@ -475,7 +475,7 @@ static void a_leader_that_is_heard_again_is_waited_for_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_timer_is_asked_for_after_every_step),
+        cmocka_unit_test(the_timer_is_requested_after_every_step),
         cmocka_unit_test(a_refused_pre_vote_names_our_own_term),
         cmocka_unit_test(members_change_one_at_a_time),
         cmocka_unit_test(a_leader_that_committed_nothing_yet_changes_no_members),
@@ -483,7 +483,7 @@ int main(void)
             a_voter_without_the_last_members_blocks_the_next_change_but_not_its_own_removal),
         cmocka_unit_test(nobody_changes_members_while_the_lead_moves),
         cmocka_unit_test(only_who_has_caught_up_is_promoted),
-        cmocka_unit_test(the_engine_is_told_of_each_committed_change),
+        cmocka_unit_test(the_engine_is_notified_of_each_committed_change),
         cmocka_unit_test(the_lead_is_not_given_away_with_a_batch_in_flight),
         cmocka_unit_test(commands_are_held_while_the_lead_moves),
         cmocka_unit_test(one_batch_is_in_flight_and_the_next_gathers),

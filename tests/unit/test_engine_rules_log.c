@@ -85,7 +85,7 @@ static void a_new_term_is_on_disk_before_its_entries_are_written(void **state)
     alone_close(&a);
 }
 
-static void a_candidate_has_its_own_vote_on_disk_before_it_asks_for_others(void **state)
+static void a_candidate_has_its_own_vote_on_disk_before_it_requests_others(void **state)
 {
     (void)state;
     struct alone a;
@@ -266,7 +266,7 @@ static void the_second_of_two_changes_is_undone_alone(void **state)
     size_t five_len = alone_members_entry(5, five, sizeof(five));
     struct replica_entry entries[] = {{2, RAFT_CHANGE, slice_make(four, four_len)},
                                       {2, RAFT_CHANGE, slice_make(five, five_len)}};
-    /* Nobody has told us yet that the first one is committed. */
+    /* No message has said yet that the first one is committed. */
     alone_receive_append(&a, (struct alone_append){2, 2, 1, 1, 1, entries, 2});
     assert_int_equal(members_now(&a), 5);
     struct replica_entry other = tick_of(3); /* takes the place of the second */
@@ -401,7 +401,7 @@ int main(void)
         cmocka_unit_test(a_vote_is_on_disk_before_it_is_given),
         cmocka_unit_test(a_vote_in_a_term_that_is_known_is_on_disk_too),
         cmocka_unit_test(a_new_term_is_on_disk_before_its_entries_are_written),
-        cmocka_unit_test(a_candidate_has_its_own_vote_on_disk_before_it_asks_for_others),
+        cmocka_unit_test(a_candidate_has_its_own_vote_on_disk_before_it_requests_others),
         cmocka_unit_test(a_write_that_was_replaced_is_not_reported),
         cmocka_unit_test(a_write_is_reported_up_to_the_entry_before_what_was_replaced),
         cmocka_unit_test(nothing_is_reported_twice),

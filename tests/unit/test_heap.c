@@ -16,8 +16,8 @@ struct fixture {
     struct heap heap;
     struct object *objects;
     uint32_t object_count;
-    uint64_t told;      /* calls of moved */
-    uint64_t told_same; /* those that said what the object knew already */
+    uint64_t moved_calls; /* calls of moved */
+    uint64_t moved_same;  /* those that said what the object knew already */
 };
 
 static bool rank_before(const void *ctx, ref a, ref b)
@@ -31,8 +31,8 @@ static void note_position(void *ctx, ref who, uint32_t position)
 {
     struct fixture *f = ctx;
     assert_true(who >= 1 && who < f->object_count);
-    f->told++;
-    f->told_same += f->objects[who].position == position;
+    f->moved_calls++;
+    f->moved_same += f->objects[who].position == position;
     f->objects[who].position = position;
 }
 
@@ -52,7 +52,7 @@ static struct fixture *fixture_new(uint32_t objects)
 
 static void fixture_free(struct fixture *f)
 {
-    assert_int_equal(f->told_same, 0);
+    assert_int_equal(f->moved_same, 0);
     heap_close(&f->heap);
     assert_all_given_back(&f->counted);
     free(f->objects);
@@ -184,28 +184,28 @@ static void a_change_of_rank_is_taken_up_by_a_change_to_the_same_time(void **sta
     fixture_free(f);
 }
 
-static void only_what_moves_is_told_and_only_once(void **state)
+static void only_what_moves_is_reported_and_only_once(void **state)
 {
     (void)state;
     struct fixture *f = fixture_new(1000);
     for (ref who = 1; who <= 1000; who++) {
-        f->told = 0;
-        put(f, who, 1000 + who); /* in order: nobody has to make room */
-        assert_int_equal(f->told, 1);
+        f->moved_calls = 0;
+        put(f, who, 1000 + who); /* in order: nobody has to make space */
+        assert_int_equal(f->moved_calls, 1);
     }
-    f->told = 0;
+    f->moved_calls = 0;
     heap_change(&f->heap, f->objects[1].position, 1000); /* still the first */
     heap_change(&f->heap, f->objects[1000].position, 5000);
-    assert_int_equal(f->told, 0);
+    assert_int_equal(f->moved_calls, 0);
     f->objects[1].at = 1000;
     f->objects[1000].at = 5000;
 
     heap_remove(&f->heap, f->objects[1000].position); /* the last place: nobody fills it */
-    assert_int_equal(f->told, 1);
+    assert_int_equal(f->moved_calls, 1);
 
-    f->told = 0;
+    f->moved_calls = 0;
     heap_remove(&f->heap, 1); /* one for each level, and the one that left */
-    assert_true(f->told >= 2 && f->told <= 7);
+    assert_true(f->moved_calls >= 2 && f->moved_calls <= 7);
     check_structure(f);
     fixture_free(f);
 }
@@ -368,7 +368,7 @@ int main(void)
         cmocka_unit_test(the_extremes_of_time_are_ordinary_times),
         cmocka_unit_test(equal_times_leave_in_the_order_that_before_gives),
         cmocka_unit_test(a_change_of_rank_is_taken_up_by_a_change_to_the_same_time),
-        cmocka_unit_test(only_what_moves_is_told_and_only_once),
+        cmocka_unit_test(only_what_moves_is_reported_and_only_once),
         cmocka_unit_test(a_random_history_agrees_with_a_plain_array),
         cmocka_unit_test(what_goes_in_at_random_comes_out_in_order),
         cmocka_unit_test(a_million_entries_grow_in_pieces_and_give_them_back),

@@ -134,7 +134,7 @@ static void a_target_may_be_a_path_or_an_address(void **state)
     assert_text(q->path, "*");
 }
 
-static void every_method_is_told_apart(void **state)
+static void every_method_is_distinguished(void **state)
 {
     (void)state;
     for (int method = HTTP_GET; method <= HTTP_OPTIONS; method++) {
@@ -231,7 +231,7 @@ int main(void)
         cmocka_unit_test(http_1_0_closes_unless_it_says_keep_alive),
         cmocka_unit_test(a_client_may_wait_for_100_continue),
         cmocka_unit_test(a_target_may_be_a_path_or_an_address),
-        cmocka_unit_test(every_method_is_told_apart),
+        cmocka_unit_test(every_method_is_distinguished),
         cmocka_unit_test(headers_are_found_without_regard_to_case),
         cmocka_unit_test(an_empty_line_before_a_request_is_skipped_once),
         cmocka_unit_test(the_preface_of_http_2_is_an_event_of_its_own),

@@ -29,7 +29,7 @@ static const struct refusal refusals[] = {
     {"GET / http/1.1\r\n", 0, HF_HTTP_REQUEST_LINE},
     {"GET / HTTP/1.10\r\n", 0, HF_HTTP_REQUEST_LINE},
     {"GET / HTTP/1,1\r\n", 0, HF_HTTP_REQUEST_LINE},
-    {"\x16\x03\x01", 0, HF_HTTP_REQUEST_LINE}, /* a TLS greeting, told from its first byte */
+    {"\x16\x03\x01", 0, HF_HTTP_REQUEST_LINE}, /* a TLS greeting, recognized by its first byte */
     {"GET / HTTP/1.2\r\n", 0, HF_HTTP_VERSION},
     {"GET / HTTP/2.0\r\n", 0, HF_HTTP_VERSION},
     {"GET / HTTP/0.9\r\n", 0, HF_HTTP_VERSION},

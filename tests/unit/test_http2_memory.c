@@ -49,7 +49,7 @@ static void a_block_that_was_given_back_is_taken_again_for_that_size(void **stat
     give(other);
 }
 
-static void blocks_of_every_size_have_room_for_all_that_was_asked_for(void **state)
+static void blocks_of_every_size_have_space_for_all_that_was_requested(void **state)
 {
     (void)state;
     void *blocks[700];
@@ -137,7 +137,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(a_block_that_was_given_back_is_taken_again_for_that_size),
-        T(blocks_of_every_size_have_room_for_all_that_was_asked_for),
+        T(blocks_of_every_size_have_space_for_all_that_was_requested),
         T(no_more_are_kept_than_the_limit_says),
         T(large_blocks_and_nothing_are_not_kept),
         T(the_frame_of_a_session_is_the_one_that_all_share),

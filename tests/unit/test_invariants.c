@@ -257,7 +257,7 @@ static void a_lease_that_is_not_found(struct core *c)
     waiter_of(c, 40)->lease.low ^= 1;
 }
 
-static void a_lease_table_with_a_stranger(struct core *c)
+static void a_lease_table_with_a_foreign_object(struct core *c)
 {
     struct grant *g = holder_of(c, "alone");
     table_insert(&c->leases, hash_id(c, grant_lease(c, g)), first_holder(c, "alone"));
@@ -477,7 +477,7 @@ static void each_broken_invariant_is_named(void **state)
         BROKEN(17, a_private_session_with_extras),
         BROKEN(17, an_empty_private_session),
         BROKEN(18, a_lease_that_is_not_found),
-        BROKEN(18, a_lease_table_with_a_stranger),
+        BROKEN(18, a_lease_table_with_a_foreign_object),
         BROKEN(19, a_multi_lock_out_of_order),
         BROKEN(19, a_later_part_with_a_ttl),
         BROKEN(20, a_token_that_is_not_found),

@@ -468,7 +468,7 @@ static void a_byte_of_an_address_decides_whether_a_late_pre_vote_raises_the_term
     for (int is_zero = 0; is_zero < 2; is_zero++) {
         struct server s;
         server_start(&s, 2, 1, 0, "VVV", 1, NULL);
-        time_out(&s); /* asks for pre-votes of term 2 */
+        time_out(&s); /* requests pre-votes of term 2 */
         receive(&s, 1, entries_message(1, 2, 1, 2));
         char *address = s.raft.follower_state.current_leader.address;
         char *block = aligned_alloc(ALIGNMENT, ALIGNMENT);
@@ -494,11 +494,11 @@ static void a_candidate_disrupts_with_each_timeout(void **state)
     m.timeout_now.last_log_term = 1;
     receive(&s, 1, m);
     for (uint64_t term = 2; term < 5; term++) {
-        const struct raft_request_vote *asked =
+        const struct raft_request_vote *request =
             &must_have_sent(&s, RAFT_REQUEST_VOTE, 3)->request_vote;
-        shows("E19", asked->term == term);
-        shows("E19", asked->disrupt_leader);
-        shows("E19", !asked->pre_vote);
+        shows("E19", request->term == term);
+        shows("E19", request->disrupt_leader);
+        shows("E19", !request->pre_vote);
         time_out(&s);
     }
     server_close(&s);

@@ -79,7 +79,7 @@ static uint64_t take_until_left(uint64_t left, uint64_t last)
     return last;
 }
 
-static void one_advance_is_64_times_1023_tokens_and_asked_for_at_half(void **state)
+static void one_advance_is_64_times_1023_tokens_and_requested_at_half(void **state)
 {
     (void)state;
     tier_world_open();
@@ -515,7 +515,7 @@ int main(void)
         cmocka_unit_test(tokens_rise_through_both_tiers),
         cmocka_unit_test(a_grant_and_a_release_are_answered_at_once_without_the_log),
         cmocka_unit_test(at_half_of_the_tokens_an_advance_is_proposed_once),
-        cmocka_unit_test(one_advance_is_64_times_1023_tokens_and_asked_for_at_half),
+        cmocka_unit_test(one_advance_is_64_times_1023_tokens_and_requested_at_half),
         cmocka_unit_test(what_is_left_of_a_block_is_not_used_after_a_grant_of_the_log),
         cmocka_unit_test(a_block_ends_with_the_leadership_that_reserved_it),
         cmocka_unit_test(before_the_upgrade_an_advance_is_one_c),

@@ -1,14 +1,14 @@
-/* The tier EFFICIENCY with a backend behind it (tier_backend.h): nobody is told of what it has not
+/* The tier EFFICIENCY with a backend behind it (tier_backend.h): nothing is reported that it has not
  * confirmed. */
 #include "base_testing.h"
 
 #include "tier_world.h"
 
-/* The backend, as the test plays it. */
+/* The backend, as the test controls it. */
 static struct {
     bool waits;
-    uint64_t asked[16];
-    uint32_t asked_count;
+    uint64_t requests[16];
+    uint32_t request_count;
     uint32_t ends;
     uint32_t renewals;
     uint32_t releases;
@@ -21,7 +21,7 @@ static bool backend_grant(void *ctx, const struct tier_hold *hold)
 {
     (void)ctx;
     assert_true(hold->name.len > 0);
-    backend.asked[backend.asked_count++] = hold->token;
+    backend.requests[backend.request_count++] = hold->token;
     return backend.waits;
 }
 
@@ -79,30 +79,30 @@ static void begin_with_backend(void)
     backend.waits = true;
 }
 
-static void what_a_backend_has_not_confirmed_nobody_is_told(void **state)
+static void what_a_backend_has_not_confirmed_is_not_reported(void **state)
 {
     (void)state;
     begin_with_backend();
     struct command c;
     tier_make_acquire(&c, "n", 0);
     assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
-    assert_int_equal(backend.asked_count, 1);
+    assert_int_equal(backend.request_count, 1);
     assert_int_equal(world.results + world.event_count, 0);
-    say(backend.asked[0], TIER_CONFIRMED);
+    say(backend.requests[0], TIER_CONFIRMED);
     assert_int_equal(world.results, 1);
-    assert_int_equal(world.last.token, backend.asked[0]);
+    assert_int_equal(world.last.token, backend.requests[0]);
     assert_int_equal(world.events[0].type, EVENT_GRANTED);
     /* A waiter that is next is confirmed, too. */
     tier_make_acquire(&c, "n", 60000);
     assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
-    tier_give(backend.asked[0], "n");
+    tier_give(backend.requests[0], "n");
     assert_int_equal(backend.ends, 1);
-    assert_int_equal(backend.asked_count, 2);
+    assert_int_equal(backend.request_count, 2);
     assert_int_not_equal(world.events[world.event_count - 1].type, EVENT_GRANTED);
-    say(backend.asked[1], TIER_CONFIRMED);
+    say(backend.requests[1], TIER_CONFIRMED);
     assert_int_equal(world.events[world.event_count - 1].type, EVENT_GRANTED);
-    say(backend.asked[1], TIER_CONFIRMED); /* once more changes nothing */
-    assert_int_equal(backend.asked_count, 2);
+    say(backend.requests[1], TIER_CONFIRMED); /* once more changes nothing */
+    assert_int_equal(backend.request_count, 2);
     tier_world_close();
 }
 
@@ -113,7 +113,7 @@ static void what_a_backend_refuses_is_taken_back(void **state)
     struct command c;
     tier_make_acquire(&c, "n", 0);
     assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
-    say(backend.asked[0], TIER_FOREIGN);
+    say(backend.requests[0], TIER_FOREIGN);
     assert_int_equal(world.results, 1);
     assert_int_equal(world.last.outcome, OUTCOME_REFUSED);
     assert_int_equal(world.last.reason, REASON_HELD);
@@ -133,7 +133,7 @@ static void when_the_leadership_ends_what_was_not_confirmed_is_unknown(void **st
     assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
     memory_tier_end(world.tier);
     assert_int_equal(world.unknown, 1);
-    say(backend.asked[0], TIER_CONFIRMED); /* too late */
+    say(backend.requests[0], TIER_CONFIRMED); /* too late */
     assert_int_equal(world.results, 1);
     tier_world_close();
 }
@@ -145,7 +145,7 @@ static void a_wait_for_somebody_outside_is_like_one_in_the_queue(void **state)
     struct command c;
     tier_make_acquire(&c, "n", 60000);
     assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
-    say(backend.asked[0], TIER_WAITS);
+    say(backend.requests[0], TIER_WAITS);
     assert_int_equal(world.results, 1);
     assert_int_equal(world.last.outcome, OUTCOME_QUEUED);
     assert_int_equal(world.last.wait_deadline_ms, world.now_ms + 60000);
@@ -155,7 +155,7 @@ static void a_wait_for_somebody_outside_is_like_one_in_the_queue(void **state)
     world.now_ms += 30000;
     memory_tier_run(world.tier, tier_at());
     assert_int_equal(world.event_count, 0);
-    /* Who asks again is attached anew (S7.1). */
+    /* A repeated request is attached anew (S7.1). */
     assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
     assert_int_equal(world.last.outcome, OUTCOME_QUEUED);
     assert_true(world.last.attachment > attachment);
@@ -163,7 +163,7 @@ static void a_wait_for_somebody_outside_is_like_one_in_the_queue(void **state)
     assert_int_equal(world.events[0].attachment, attachment);
     attachment = world.last.attachment;
     world.now_ms += 10000;
-    say(backend.asked[0], TIER_CONFIRMED);
+    say(backend.requests[0], TIER_CONFIRMED);
     assert_int_equal(world.results, 2);
     assert_int_equal(world.event_count, 2);
     assert_int_equal(world.events[1].type, EVENT_GRANTED);
@@ -176,27 +176,27 @@ static void a_wait_for_somebody_outside_is_like_one_in_the_queue(void **state)
     tier_world_close();
 }
 
-static void a_wait_that_is_over_ends_and_the_next_is_asked_for(void **state)
+static void a_wait_that_is_over_ends_and_the_next_is_requested(void **state)
 {
     (void)state;
     begin_with_backend();
     struct command c;
     tier_make_acquire(&c, "n", 5000);
     assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
-    say(backend.asked[0], TIER_WAITS);
+    say(backend.requests[0], TIER_WAITS);
     uint64_t attachment = world.last.attachment;
     tier_make_acquire(&c, "n", 60000);
     assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
     assert_int_equal(world.last.outcome, OUTCOME_QUEUED);
-    assert_int_equal(backend.asked_count, 1);
+    assert_int_equal(backend.request_count, 1);
     world.event_count = 0;
-    say(backend.asked[0], TIER_FOREIGN);
+    say(backend.requests[0], TIER_FOREIGN);
     assert_int_equal(world.event_count, 1);
     assert_int_equal(world.events[0].type, EVENT_WAIT_ENDED);
     assert_int_equal(world.events[0].reason, REASON_TIMEOUT);
     assert_int_equal(world.events[0].attachment, attachment);
-    assert_int_equal(backend.asked_count, 2);
-    say(backend.asked[1], TIER_CONFIRMED);
+    assert_int_equal(backend.request_count, 2);
+    say(backend.requests[1], TIER_CONFIRMED);
     assert_int_equal(world.events[1].type, EVENT_GRANTED);
     tier_world_close();
 }
@@ -209,7 +209,7 @@ static void a_grant_that_ends_unconfirmed_was_never_there(void **state)
     tier_make_acquire(&c, "n", 5000);
     struct id lease = c.acquire.lease;
     assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
-    say(backend.asked[0], TIER_WAITS);
+    say(backend.requests[0], TIER_WAITS);
     world.event_count = 0;
     /* Its client is gone (S7.2). */
     command_init(&c, COMMAND_RELEASE);
@@ -218,13 +218,13 @@ static void a_grant_that_ends_unconfirmed_was_never_there(void **state)
     assert_int_equal(backend.ends, 1);
     assert_int_equal(world.event_count, 1);
     assert_int_equal(world.events[0].type, EVENT_WAIT_ENDED);
-    say(backend.asked[0], TIER_CONFIRMED);
+    say(backend.requests[0], TIER_CONFIRMED);
     assert_int_equal(world.event_count, 1);
     assert_int_equal(core_names(memory_tier_core(world.tier)), 0);
     tier_world_close();
 }
 
-static void what_failed_can_be_asked_for_again_with_the_same_id(void **state)
+static void what_failed_can_be_requested_again_with_the_same_id(void **state)
 {
     (void)state;
     begin_with_backend();
@@ -232,17 +232,17 @@ static void what_failed_can_be_asked_for_again_with_the_same_id(void **state)
     tier_make_acquire(&c, "n", 0);
     c.request_id = slice_of("once");
     assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
-    say(backend.asked[0], TIER_FAILED);
+    say(backend.requests[0], TIER_FAILED);
     assert_int_equal(world.last.error, HF_BACKEND_UNAVAILABLE);
     assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
-    assert_int_equal(backend.asked_count, 2);
-    say(backend.asked[1], TIER_AGAIN);
+    assert_int_equal(backend.request_count, 2);
+    say(backend.requests[1], TIER_AGAIN);
     assert_int_equal(world.agains, 1);
     assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
-    assert_int_equal(backend.asked_count, 3);
-    say(backend.asked[2], TIER_CONFIRMED);
+    assert_int_equal(backend.request_count, 3);
+    say(backend.requests[2], TIER_CONFIRMED);
     assert_int_equal(world.last.outcome, OUTCOME_GRANTED);
-    assert_int_equal(world.last.token, backend.asked[2]);
+    assert_int_equal(world.last.token, backend.requests[2]);
     assert_int_equal(world.last.ended, ENDED_NOT);
     tier_world_close();
 }
@@ -254,7 +254,7 @@ static void a_backend_that_is_away_routes_only_what_is_new(void **state)
     struct command held;
     tier_make_acquire(&held, "n", 0);
     assert_int_equal(tier_submit(TIER_EFFICIENCY, &held), TIER_TAKEN);
-    say(backend.asked[0], TIER_CONFIRMED);
+    say(backend.requests[0], TIER_CONFIRMED);
     struct command c;
     tier_make_acquire(&c, "m", 0);
     backend.route = TIER_FAILED;
@@ -268,11 +268,11 @@ static void a_backend_that_is_away_routes_only_what_is_new(void **state)
     assert_int_equal(world.last.reason, REASON_HELD);
     /* Its own answer, once more. */
     assert_int_equal(tier_submit(TIER_EFFICIENCY, &held), TIER_TAKEN);
-    assert_int_equal(world.last.token, backend.asked[0]);
+    assert_int_equal(world.last.token, backend.requests[0]);
     tier_world_close();
 }
 
-static void a_renewal_is_told_when_it_is_confirmed(void **state)
+static void a_renewal_is_reported_when_it_is_confirmed(void **state)
 {
     (void)state;
     begin_with_backend();
@@ -280,14 +280,14 @@ static void a_renewal_is_told_when_it_is_confirmed(void **state)
     tier_make_acquire(&c, "n", 0);
     struct id lease = c.acquire.lease;
     assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
-    say(backend.asked[0], TIER_CONFIRMED);
+    say(backend.requests[0], TIER_CONFIRMED);
     command_init(&c, COMMAND_RENEW);
     c.renew.lease = lease;
     static const enum tier_word words[] = {TIER_CONFIRMED, TIER_AGAIN, TIER_FOREIGN};
     for (uint32_t i = 0; i < 3; i++) {
         assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
         assert_int_equal(world.results, 1 + i);
-        memory_tier_confirm_renewal(world.tier, backend.asked[0], words[i]);
+        memory_tier_confirm_renewal(world.tier, backend.requests[0], words[i]);
         assert_int_equal(world.results, 2 + i);
         assert_int_equal(world.unknown, i >= 1);
     }
@@ -302,7 +302,7 @@ static void a_renewal_is_told_when_it_is_confirmed(void **state)
     tier_world_close();
 }
 
-static void a_release_is_told_when_it_is_confirmed(void **state)
+static void a_release_is_reported_when_it_is_confirmed(void **state)
 {
     (void)state;
     begin_with_backend();
@@ -310,22 +310,22 @@ static void a_release_is_told_when_it_is_confirmed(void **state)
     struct command c;
     tier_make_acquire(&c, "n", 0);
     assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
-    say(backend.asked[0], TIER_CONFIRMED);
+    say(backend.requests[0], TIER_CONFIRMED);
     command_init(&c, COMMAND_RELEASE);
     c.release.name = slice_of("n");
-    c.release.token = backend.asked[0];
+    c.release.token = backend.requests[0];
     assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
     assert_int_equal(world.results, 1);
     assert_int_equal(backend.ends, 1);
-    /* Nobody could tell: it is asked again, and waits as well. */
-    memory_tier_confirm_release(world.tier, backend.asked[0], TIER_AGAIN);
+    /* The outcome is unknown: it is requested again, and waits as well. */
+    memory_tier_confirm_release(world.tier, backend.requests[0], TIER_AGAIN);
     assert_int_equal(world.unknown, 1);
     assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
     assert_int_equal(world.results, 2);
-    memory_tier_confirm_release(world.tier, backend.asked[0], TIER_CONFIRMED);
+    memory_tier_confirm_release(world.tier, backend.requests[0], TIER_CONFIRMED);
     assert_int_equal(world.results, 3);
     assert_int_equal(world.last.reason, REASON_ALREADY_RELEASED);
-    /* What it knows nothing of is told at once. */
+    /* What it knows nothing of is reported at once. */
     backend.releases_wait = false;
     assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
     assert_int_equal(world.results, 4);
@@ -353,16 +353,16 @@ static void the_backend_hears_of_the_leadership(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_backend_has_not_confirmed_nobody_is_told),
+        cmocka_unit_test(what_a_backend_has_not_confirmed_is_not_reported),
         cmocka_unit_test(what_a_backend_refuses_is_taken_back),
         cmocka_unit_test(when_the_leadership_ends_what_was_not_confirmed_is_unknown),
         cmocka_unit_test(a_wait_for_somebody_outside_is_like_one_in_the_queue),
-        cmocka_unit_test(a_wait_that_is_over_ends_and_the_next_is_asked_for),
+        cmocka_unit_test(a_wait_that_is_over_ends_and_the_next_is_requested),
         cmocka_unit_test(a_grant_that_ends_unconfirmed_was_never_there),
-        cmocka_unit_test(what_failed_can_be_asked_for_again_with_the_same_id),
+        cmocka_unit_test(what_failed_can_be_requested_again_with_the_same_id),
         cmocka_unit_test(a_backend_that_is_away_routes_only_what_is_new),
-        cmocka_unit_test(a_renewal_is_told_when_it_is_confirmed),
-        cmocka_unit_test(a_release_is_told_when_it_is_confirmed),
+        cmocka_unit_test(a_renewal_is_reported_when_it_is_confirmed),
+        cmocka_unit_test(a_release_is_reported_when_it_is_confirmed),
         cmocka_unit_test(the_backend_hears_of_the_leadership),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,7 +61,8 @@ static void a_replicated_session_holds_here_as_long_as_it_lives_there(void **sta
     bool is_lost = false;
     for (uint32_t i = 0; i < world.event_count; i++) {
         is_lost = is_lost || world.events[i].type == EVENT_LOST;
-        assert_int_not_equal(world.events[i].type, EVENT_SESSION_EXPIRED); /* that is told there */
+        assert_int_not_equal(world.events[i].type,
+                             EVENT_SESSION_EXPIRED); /* that is reported there */
     }
     assert_true(is_lost);
     assert_int_equal(take_in(id, "n"), 0);
@@ -134,7 +135,7 @@ static void a_backlog_of_deadlines_does_not_end_what_the_log_has_not_ended(void 
         tier_make_acquire(&c, name, 0);
         c.acquire.ttl_ms = 1000;
         enum tier_taken taken = tier_submit(TIER_EFFICIENCY, &c);
-        while (taken == TIER_LATER) { /* tokens are asked for in blocks */
+        while (taken == TIER_LATER) { /* tokens are requested in blocks */
             tier_replicate_plain(COMMAND_ADVANCE);
             taken = tier_submit(TIER_EFFICIENCY, &c);
         }

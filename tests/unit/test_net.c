@@ -39,7 +39,7 @@ static void addresses_are_read_and_written(void **state)
     }
 }
 
-static void loopback_addresses_are_told_from_others(void **state)
+static void loopback_addresses_are_distinguished_from_others(void **state)
 {
     (void)state;
     static const struct {
@@ -184,7 +184,7 @@ static void a_close_lets_everything_out_first(void **state)
     world_close(&w);
 }
 
-static void an_abort_is_told_once_and_later(void **state)
+static void an_abort_is_reported_once_and_later(void **state)
 {
     (void)state;
     struct world w;
@@ -357,7 +357,7 @@ int main(void)
     signal(SIGPIPE, SIG_IGN);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(addresses_are_read_and_written),
-        cmocka_unit_test(loopback_addresses_are_told_from_others),
+        cmocka_unit_test(loopback_addresses_are_distinguished_from_others),
         cmocka_unit_test(bytes_come_back_in_order),
         cmocka_unit_test(a_filter_sees_every_byte_in_both_directions),
         cmocka_unit_test(an_end_that_does_not_read_causes_pressure_and_no_loss),
@@ -365,7 +365,7 @@ int main(void)
         cmocka_unit_test(more_output_than_allowed_ends_the_connection),
         cmocka_unit_test(an_owner_that_is_not_ready_gets_its_bytes_when_it_resumes),
         cmocka_unit_test(a_close_lets_everything_out_first),
-        cmocka_unit_test(an_abort_is_told_once_and_later),
+        cmocka_unit_test(an_abort_is_reported_once_and_later),
         cmocka_unit_test(the_end_of_the_other_side_is_noticed_while_bytes_are_held),
         cmocka_unit_test(a_timeout_comes_once_and_can_be_moved),
         cmocka_unit_test(an_owner_that_keeps_its_output_learns_how_much_has_left),

@@ -367,7 +367,7 @@ static void the_highest_ids_do_not_become_a_floor(void **state)
 }
 
 /* A list that an older version has filled. */
-static void a_full_list_makes_room_for_a_member(void **state)
+static void a_full_list_makes_space_for_a_member(void **state)
 {
     (void)state;
     struct known_stores known = {0};
@@ -568,7 +568,7 @@ int main(void)
         cmocka_unit_test(known_stores_are_kept_and_damage_is_named),
         cmocka_unit_test(removed_ids_become_a_floor),
         cmocka_unit_test(the_highest_ids_do_not_become_a_floor),
-        cmocka_unit_test(a_full_list_makes_room_for_a_member),
+        cmocka_unit_test(a_full_list_makes_space_for_a_member),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

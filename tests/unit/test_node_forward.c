@@ -1,4 +1,4 @@
-/* Tests of forwarding: the states of a call, with a replica and peers that the test plays. What
+/* Tests of forwarding: the states of a call, with a replica and peers that the test controls. What
  * counts is S8.4: UNAVAILABLE only when it was surely done nowhere. */
 #include "base_testing.h"
 
@@ -10,7 +10,7 @@ static void on_the_leader_it_is_submitted_and_answered(void **state)
 {
     (void)state;
     struct forward *f = forward_begin();
-    struct asked a;
+    struct forwarded_call a;
     forward_lead();
     forward_request(f, &a, 7);
     forward_run(f);
@@ -29,8 +29,8 @@ static void a_busy_replica_gets_it_later_and_in_order(void **state)
 {
     (void)state;
     struct forward *f = forward_begin();
-    struct asked a;
-    struct asked b;
+    struct forwarded_call a;
+    struct forwarded_call b;
     forward_lead();
     fake.submit_error = HF_BUSY;
     forward_request(f, &a, 1);
@@ -49,7 +49,7 @@ static void what_was_not_done_here_is_tried_at_the_next_leader(void **state)
 {
     (void)state;
     struct forward *f = forward_begin();
-    struct asked a;
+    struct forwarded_call a;
     forward_lead();
     forward_request(f, &a, 1);
     forward_run(f);
@@ -67,7 +67,7 @@ static void after_lost_leadership_the_first_to_tell_wins(void **state)
 {
     (void)state;
     struct forward *f = forward_begin();
-    struct asked a;
+    struct forwarded_call a;
     forward_lead();
     forward_request(f, &a, 1);
     forward_run(f);
@@ -78,7 +78,7 @@ static void after_lost_leadership_the_first_to_tell_wins(void **state)
     forward_on_result(f, fake.cookies[0], REPLICA_DONE, &result);
     assert_int_equal(a.answers, 1);
     assert_int_equal(a.result.token, 44);
-    forward_answer_remotely(f, 0, DONE, 45); /* too late, and not told twice */
+    forward_answer_remotely(f, 0, DONE, 45); /* too late, and not reported twice */
     assert_int_equal(a.answers, 1);
     forward_end(f);
 }
@@ -89,7 +89,7 @@ static void a_follower_sends_it_to_the_leader(void **state)
 {
     (void)state;
     struct forward *f = forward_begin();
-    struct asked a;
+    struct forwarded_call a;
     forward_follow(f, 3);
     forward_request(f, &a, 1);
     forward_run(f);
@@ -107,7 +107,7 @@ static void a_broken_link_means_the_same_bytes_once_more(void **state)
 {
     (void)state;
     struct forward *f = forward_begin();
-    struct asked a;
+    struct forwarded_call a;
     forward_follow(f, 3);
     forward_request(f, &a, 1);
     forward_run(f);
@@ -126,11 +126,11 @@ static void a_broken_link_means_the_same_bytes_once_more(void **state)
     forward_end(f);
 }
 
-static void another_leader_is_asked_without_waiting_for_the_old_one(void **state)
+static void another_leader_gets_the_request_without_waiting_for_the_old_one(void **state)
 {
     (void)state;
     struct forward *f = forward_begin();
-    struct asked a;
+    struct forwarded_call a;
     forward_follow(f, 3);
     forward_request(f, &a, 1);
     forward_run(f);
@@ -147,7 +147,7 @@ static void what_came_to_nothing_everywhere_is_unavailable(void **state)
 {
     (void)state;
     struct forward *f = forward_begin();
-    struct asked a;
+    struct forwarded_call a;
     forward_follow(f, 0);
     forward_request(f, &a, 1);
     forward_pass(f, 2900);
@@ -169,8 +169,8 @@ static void who_cannot_wait_long_is_answered_sooner(void **state)
     (void)state;
     struct forward *f = forward_begin();
     struct command command;
-    struct asked short_one = {.call = {.done = forward_on_done, .within_ms = 500}};
-    struct asked long_one = {.call = {.done = forward_on_done, .within_ms = 60000}};
+    struct forwarded_call short_one = {.call = {.done = forward_on_done, .within_ms = 500}};
+    struct forwarded_call long_one = {.call = {.done = forward_on_done, .within_ms = 60000}};
     short_one.call.owner = &short_one;
     long_one.call.owner = &long_one;
     forward_make_acquire(&command, 1);
@@ -192,7 +192,7 @@ static void refusals_leave_no_doubt(void **state)
 {
     (void)state;
     struct forward *f = forward_begin();
-    struct asked a;
+    struct forwarded_call a;
     forward_follow(f, 3);
     forward_request(f, &a, 1);
     forward_run(f);
@@ -208,7 +208,7 @@ static void what_may_have_been_done_is_outcome_unknown(void **state)
     (void)state;
     for (int way = 0; way < 4; way++) {
         struct forward *f = forward_begin();
-        struct asked a;
+        struct forwarded_call a;
         forward_follow(f, 3);
         if (way == 3) {
             forward_lead();
@@ -227,7 +227,7 @@ static void what_may_have_been_done_is_outcome_unknown(void **state)
         forward_pass(f, 3100);
         assert_int_equal(a.answers, 1);
         assert_int_equal(a.error, HF_OUTCOME_UNKNOWN);
-        if (way == 3) { /* the replica tells at last: nobody is asked */
+        if (way == 3) { /* the replica tells at last: no request is sent */
             forward_on_result(f, fake.cookies[0], REPLICA_NOT_DONE, NULL);
         }
         assert_int_equal(a.answers, 1);
@@ -240,7 +240,7 @@ static void an_operators_command_without_a_request_id_is_not_sent_twice(void **s
     (void)state;
     struct forward *f = forward_begin();
     struct command command;
-    struct asked a = {.call = {.done = forward_on_done, .owner = &a}};
+    struct forwarded_call a = {.call = {.done = forward_on_done, .owner = &a}};
     command_init(&command, COMMAND_FORCE_UNLOCK);
     command.force_unlock.name = slice_of("name");
     command.force_unlock.actor = slice_of("actor");
@@ -261,7 +261,7 @@ static void an_acquire_that_counts_is_sent_twice_only_with_a_request_id(void **s
     for (int has_id = 0; has_id < 2; has_id++) {
         struct forward *f = forward_begin();
         struct command command;
-        struct asked a = {.call = {.done = forward_on_done, .owner = &a}};
+        struct forwarded_call a = {.call = {.done = forward_on_done, .owner = &a}};
         command_init(&command, COMMAND_ACQUIRE);
         command.session = (struct id){1, 2};
         command.acquire.lease = (struct id){3, 4};
@@ -290,7 +290,7 @@ static void a_barrier_on_a_follower_waits_for_its_own_state(void **state)
 {
     (void)state;
     struct forward *f = forward_begin();
-    struct asked a;
+    struct forwarded_call a;
     forward_follow(f, 3);
     fake.core_index = 99;
     forward_request_barrier(f, &a);
@@ -312,7 +312,7 @@ static void a_barrier_that_is_not_reached_is_unavailable_and_never_unknown(void 
 {
     (void)state;
     struct forward *f = forward_begin();
-    struct asked a;
+    struct forwarded_call a;
     forward_lead();
     forward_request_barrier(f, &a);
     forward_run(f);
@@ -330,8 +330,8 @@ static void everything_waits_for_the_first_command(void **state)
 {
     (void)state;
     struct forward *f = forward_begin();
-    struct asked first = {.call = {.done = forward_on_done, .owner = &first}};
-    struct asked a;
+    struct forwarded_call first = {.call = {.done = forward_on_done, .owner = &first}};
+    struct forwarded_call a;
     struct command gone;
     command_init(&gone, COMMAND_NODE_GONE);
     gone.node_gone.node = 1;
@@ -352,8 +352,8 @@ static void a_full_disk_refuses_commands_and_lets_reads_through(void **state)
 {
     (void)state;
     struct forward *f = forward_begin();
-    struct asked a;
-    struct asked read;
+    struct forwarded_call a;
+    struct forwarded_call read;
     forward_lead();
     forward_set_read_only(f, true, false);
     forward_request(f, &a, 1);
@@ -456,7 +456,7 @@ static void every_answer_of_the_leader_tells_its_epoch(void **state)
     assert_int_equal(buffer_len(&barrier), 16);
     forward_end(f);
 
-    struct asked a;
+    struct forwarded_call a;
     f = forward_begin();
     fake.protocol = PEER_PROTOCOL_EPOCH;
     forward_follow(f, 3);
@@ -487,7 +487,7 @@ static void an_older_epoch_does_not_replace_a_newer_one(void **state)
 {
     (void)state;
     struct forward *f = forward_begin();
-    struct asked a;
+    struct forwarded_call a;
     static const uint8_t newer[16] = {9, 0, 0, 0, 0, 0, 0, 0, 1};
     static const uint8_t older[16] = {8, 0, 0, 0, 0, 0, 0, 0, 1};
     fake.protocol = PEER_PROTOCOL_EPOCH;
@@ -521,7 +521,7 @@ static void a_change_that_names_the_leader_waits_for_the_next_one_and_others_pas
 {
     (void)state;
     struct forward *f = forward_begin();
-    struct asked a;
+    struct forwarded_call a;
     enum hf_error error = HF_BUSY;
     struct gateway_change_call call = {.done = on_change_done, .owner = &error};
     forward_follow(f, 2);
@@ -586,7 +586,7 @@ int main(void)
         cmocka_unit_test(after_lost_leadership_the_first_to_tell_wins),
         cmocka_unit_test(a_follower_sends_it_to_the_leader),
         cmocka_unit_test(a_broken_link_means_the_same_bytes_once_more),
-        cmocka_unit_test(another_leader_is_asked_without_waiting_for_the_old_one),
+        cmocka_unit_test(another_leader_gets_the_request_without_waiting_for_the_old_one),
         cmocka_unit_test(what_came_to_nothing_everywhere_is_unavailable),
         cmocka_unit_test(who_cannot_wait_long_is_answered_sooner),
         cmocka_unit_test(refusals_leave_no_doubt),

@@ -48,7 +48,7 @@ static void who_looks_gets_the_page_with_the_barrier(void **state)
     forward_end(f);
 }
 
-static void an_older_leader_that_knows_no_pages_is_asked_for_the_barrier_alone(void **state)
+static void an_older_leader_that_knows_no_pages_gets_a_request_for_the_barrier_alone(void **state)
 {
     (void)state;
     struct forward *f = forward_begin_with_tier();
@@ -73,14 +73,14 @@ static void the_leaders_memory_answers_at_once_and_nothing_is_proposed(void **st
 {
     (void)state;
     struct forward *f = forward_begin_with_tier();
-    struct asked a;
+    struct forwarded_call a;
     forward_lead();
     fake.taken = TIER_TAKEN;
     fake.tells_at_once = true;
     forward_request_memory(f, &a, 7);
     assert_false(forward_has_answered(f));
     forward_run(f);
-    assert_int_equal(fake.asked, TIER_EFFICIENCY);
+    assert_int_equal(fake.queried_tier, TIER_EFFICIENCY);
     assert_int_equal(a.answers, 1);
     assert_int_equal(a.result.token, 1025);
     assert_true(forward_has_answered(f));
@@ -94,8 +94,8 @@ static void what_memory_confirms_later_is_answered_then(void **state)
 {
     (void)state;
     struct forward *f = forward_begin_with_tier();
-    struct asked a;
-    struct asked b;
+    struct forwarded_call a;
+    struct forwarded_call b;
     forward_lead();
     fake.taken = TIER_TAKEN;
     forward_request_memory(f, &a, 7);
@@ -106,7 +106,7 @@ static void what_memory_confirms_later_is_answered_then(void **state)
     forward_on_tier_result(f, fake.cookies[1], &result);
     assert_int_equal(b.answers, 1);
     forward_on_tier_result(f, fake.cookies[0], NULL); /* the leadership ended: not known */
-    assert_int_equal(a.answers, 0);                   /* it is asked again, under the same id */
+    assert_int_equal(a.answers, 0);                   /* it is requested again, under the same id */
     forward_pass(f, 6000);
     assert_int_equal(a.answers, 1);
     assert_int_equal(a.error, HF_OUTCOME_UNKNOWN);
@@ -117,8 +117,8 @@ static void what_memory_holds_back_is_in_nobodys_way(void **state)
 {
     (void)state;
     struct forward *f = forward_begin_with_tier();
-    struct asked a;
-    struct asked b;
+    struct forwarded_call a;
+    struct forwarded_call b;
     forward_lead();
     fake.taken = TIER_LATER;
     forward_request_memory(f, &a, 7);
@@ -144,7 +144,7 @@ static void an_acquire_for_the_log_is_counted_until_it_is_settled(void **state)
 {
     (void)state;
     struct forward *f = forward_begin_with_tier();
-    struct asked a;
+    struct forwarded_call a;
     forward_lead();
     forward_request(f, &a, 7);
     forward_run(f);
@@ -165,7 +165,7 @@ static void a_follower_says_which_tier_and_hears_the_epoch(void **state)
 {
     (void)state;
     struct forward *f = forward_begin_with_tier();
-    struct asked a;
+    struct forwarded_call a;
     forward_follow(f, 2);
     forward_request_memory(f, &a, 7);
     forward_run(f);
@@ -206,7 +206,7 @@ static void a_forwarded_request_of_memory_is_answered_with_the_epoch(void **stat
     forward_end(f);
 }
 
-static void events_and_wishes_need_no_answer(void **state)
+static void events_and_calls_need_no_answer(void **state)
 {
     (void)state;
     struct forward *f = forward_begin_with_tier();
@@ -223,14 +223,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_looks_gets_the_page_with_the_barrier),
-        cmocka_unit_test(an_older_leader_that_knows_no_pages_is_asked_for_the_barrier_alone),
+        cmocka_unit_test(an_older_leader_that_knows_no_pages_gets_a_request_for_the_barrier_alone),
         cmocka_unit_test(the_leaders_memory_answers_at_once_and_nothing_is_proposed),
         cmocka_unit_test(what_memory_confirms_later_is_answered_then),
         cmocka_unit_test(what_memory_holds_back_is_in_nobodys_way),
         cmocka_unit_test(an_acquire_for_the_log_is_counted_until_it_is_settled),
         cmocka_unit_test(a_follower_says_which_tier_and_hears_the_epoch),
         cmocka_unit_test(a_forwarded_request_of_memory_is_answered_with_the_epoch),
-        cmocka_unit_test(events_and_wishes_need_no_answer),
+        cmocka_unit_test(events_and_calls_need_no_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,10 +15,11 @@ enum {
 /* Leases are connection * SCALE + place, so that `fake.leases` shows who entered, and when. */
 enum { SCALE = 100000 };
 
-static void ask_many(struct forward *f, struct asked *asked, uint64_t source, uint32_t count)
+static void request_many(struct forward *f, struct forwarded_call *made, uint64_t source,
+                         uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        forward_ask_of(f, &asked[i], source, source * SCALE + i);
+        forward_request_of(f, &made[i], source, source * SCALE + i);
     }
 }
 
@@ -60,19 +61,20 @@ static void answer_here(struct forward *f, uint32_t from, uint32_t to)
 static void a_pipeline_enters_a_batch_with_its_share_only(void **state)
 {
     (void)state;
-    struct asked *bulk = calloc(BULK, sizeof(*bulk));
-    struct asked one[2];
+    struct forwarded_call *bulk = calloc(BULK, sizeof(*bulk));
+    struct forwarded_call one[2];
     struct forward *f = forward_begin();
     forward_lead();
-    forward_ask_of(f, &one[0], 2, UINT64_C(2) * SCALE);
-    ask_many(f, bulk, 1, BULK);
+    forward_request_of(f, &one[0], 2, UINT64_C(2) * SCALE);
+    request_many(f, bulk, 1, BULK);
     forward_run(f);
     assert_int_equal(fake.submitted, WINDOW + 1);
-    forward_ask_of(f, &one[1], 2, UINT64_C(2) * SCALE + 1); /* it came last, and does not wait */
+    forward_request_of(f, &one[1], 2,
+                       UINT64_C(2) * SCALE + 1); /* it came last, and does not wait */
     forward_run(f);
     assert_int_equal(fake.submitted, WINDOW + 2);
     assert_int_equal(source_at(WINDOW + 1), 2);
-    /* Each answer makes room for one more, and no more than that. */
+    /* Each answer makes space for one more, and no more than that. */
     answer_here(f, 1, 11);
     forward_run(f);
     assert_int_equal(fake.submitted, WINDOW + 12);
@@ -84,14 +86,14 @@ static void a_pipeline_enters_a_batch_with_its_share_only(void **state)
 static void a_pipeline_that_is_alone_has_more_until_somebody_else_sends(void **state)
 {
     (void)state;
-    struct asked *bulk = calloc(BULK, sizeof(*bulk));
-    struct asked one;
+    struct forwarded_call *bulk = calloc(BULK, sizeof(*bulk));
+    struct forwarded_call one;
     struct forward *f = forward_begin();
     forward_lead();
-    ask_many(f, bulk, 1, BULK);
+    request_many(f, bulk, 1, BULK);
     forward_run(f);
     assert_int_equal(fake.submitted, ALONE);
-    forward_ask_of(f, &one, 2, UINT64_C(2) * SCALE);
+    forward_request_of(f, &one, 2, UINT64_C(2) * SCALE);
     forward_run(f);
     assert_int_equal(fake.submitted, ALONE + 1);
     answer_here(f, 0, ALONE - WINDOW); /* as many as it has too many by now */
@@ -110,13 +112,13 @@ static void a_pipeline_that_is_alone_has_more_until_somebody_else_sends(void **s
 static void a_request_of_another_node_ends_being_alone(void **state)
 {
     (void)state;
-    struct asked *bulk = calloc(BULK, sizeof(*bulk));
+    struct forwarded_call *bulk = calloc(BULK, sizeof(*bulk));
     uint8_t bytes[512];
     struct forward *f = forward_begin();
     forward_lead();
     assert_true(
         forward_on_request(f, 2, 10, 77, COMMAND, forward_encode_acquire(bytes, sizeof(bytes))));
-    ask_many(f, bulk, 1, BULK);
+    request_many(f, bulk, 1, BULK);
     forward_run(f);
     assert_int_equal(fake.submitted, WINDOW + 1);
     forward_end(f);
@@ -126,10 +128,10 @@ static void a_request_of_another_node_ends_being_alone(void **state)
 static void all_of_a_pipeline_is_done_in_order(void **state)
 {
     (void)state;
-    struct asked *bulk = calloc(BULK, sizeof(*bulk));
+    struct forwarded_call *bulk = calloc(BULK, sizeof(*bulk));
     struct forward *f = forward_begin();
     forward_lead();
-    ask_many(f, bulk, 1, BULK);
+    request_many(f, bulk, 1, BULK);
     for (uint32_t answered = 0; answered < BULK;) {
         forward_run(f);
         assert_true(fake.submitted > answered);
@@ -150,11 +152,11 @@ static void connections_take_turns_of_the_same_size(void **state)
 {
     (void)state;
     enum { CONNECTIONS = 3 };
-    struct asked *bulk = calloc((size_t)CONNECTIONS * BULK, sizeof(*bulk));
+    struct forwarded_call *bulk = calloc((size_t)CONNECTIONS * BULK, sizeof(*bulk));
     struct forward *f = forward_begin();
     forward_lead();
     for (uint64_t i = 0; i < CONNECTIONS; i++) {
-        ask_many(f, bulk + i * BULK, i + 1, BULK);
+        request_many(f, bulk + i * BULK, i + 1, BULK);
     }
     forward_run(f);
     assert_int_equal(fake.submitted, CONNECTIONS * WINDOW);
@@ -171,11 +173,11 @@ static void a_node_with_many_pipelines_serves_each_in_turn(void **state)
 {
     (void)state;
     enum { CONNECTIONS = 2 * NODE_WINDOW / WINDOW, CALLS = 2 * WINDOW };
-    struct asked *bulk = calloc((size_t)CONNECTIONS * CALLS, sizeof(*bulk));
+    struct forwarded_call *bulk = calloc((size_t)CONNECTIONS * CALLS, sizeof(*bulk));
     struct forward *f = forward_begin();
     forward_lead();
     for (uint64_t i = 0; i < CONNECTIONS; i++) {
-        ask_many(f, bulk + i * CALLS, i + 1, CALLS);
+        request_many(f, bulk + i * CALLS, i + 1, CALLS);
     }
     forward_run(f);
     assert_int_equal(fake.submitted, NODE_WINDOW);
@@ -195,14 +197,14 @@ static void a_node_with_many_pipelines_serves_each_in_turn(void **state)
 static void a_follower_takes_turns_between_its_connections_too(void **state)
 {
     (void)state;
-    struct asked *bulk = calloc(BULK, sizeof(*bulk));
-    struct asked one;
+    struct forwarded_call *bulk = calloc(BULK, sizeof(*bulk));
+    struct forwarded_call one;
     struct forward *f = forward_begin();
     forward_follow(f, 3);
-    ask_many(f, bulk, 1, BULK);
+    request_many(f, bulk, 1, BULK);
     forward_run(f);
     assert_int_equal(fake.requests, WINDOW);
-    forward_ask_of(f, &one, 2, UINT64_C(2) * SCALE);
+    forward_request_of(f, &one, 2, UINT64_C(2) * SCALE);
     forward_run(f);
     assert_int_equal(fake.requests, WINDOW + 1);
     forward_answer_remotely(f, WINDOW, DONE, 5);
@@ -221,11 +223,11 @@ static void a_follower_takes_turns_between_its_connections_too(void **state)
 static void what_the_node_itself_submits_waits_for_no_turn(void **state)
 {
     (void)state;
-    struct asked *bulk = calloc(2 * BULK, sizeof(*bulk));
+    struct forwarded_call *bulk = calloc(2 * BULK, sizeof(*bulk));
     struct forward *f = forward_begin();
     forward_lead();
-    ask_many(f, bulk, 1, BULK);
-    ask_many(f, bulk + BULK, 0, BULK);
+    request_many(f, bulk, 1, BULK);
+    request_many(f, bulk + BULK, 0, BULK);
     forward_run(f);
     assert_int_equal(count_of(0, 0), BULK);
     assert_int_equal(count_of(1, 0), ALONE);
@@ -237,10 +239,10 @@ static void what_the_node_itself_submits_waits_for_no_turn(void **state)
 static void what_never_had_its_turn_is_busy(void **state)
 {
     (void)state;
-    struct asked *bulk = calloc(BULK, sizeof(*bulk));
+    struct forwarded_call *bulk = calloc(BULK, sizeof(*bulk));
     struct forward *f = forward_begin();
     forward_lead();
-    ask_many(f, bulk, 1, BULK);
+    request_many(f, bulk, 1, BULK);
     forward_pass(f, 3100);
     assert_int_equal(bulk[0].error, HF_OUTCOME_UNKNOWN);
     assert_int_equal(bulk[ALONE].error, HF_BUSY);

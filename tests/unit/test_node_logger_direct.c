@@ -1,5 +1,5 @@
 /* The loop's own writes to the log: order, and what becomes of a write that goes wrong. On a real
- * folder, with direct writes that the test plays: they reach the file when the test wants, or not.
+ * folder, with direct writes that the test controls: they reach the file when the test wants, or not.
  * The last test has the kernel's. */
 #include "base_testing.h"
 
@@ -14,7 +14,7 @@ static void the_loop_reads_and_does_not_wait_while_a_write_is_under_way(void **s
     settle(&r);
     write_some(&r, 1, 10, 1);
     run_until(&r, 10);
-    play.hold = true;
+    fake.hold = true;
     write_some(&r, 11, 1, 1);
     run_until_begun(&r);
     alarm(30);
@@ -24,7 +24,7 @@ static void the_loop_reads_and_does_not_wait_while_a_write_is_under_way(void **s
     snapshots_unlock(r.store.snapshots);
     uv_run(&r.loop, UV_RUN_NOWAIT);
     assert_int_equal(r.written, 10);
-    play_release();
+    fake_release();
     run_until(&r, 11);
     assert_reads(&r, 11, 1);
     assert_int_equal(stats_of(&r).direct, stats_of(&r).appends);
@@ -39,13 +39,13 @@ static void what_comes_meanwhile_becomes_one_write(void **state)
     struct rig r;
     rig_open(&r, true);
     settle(&r);
-    play.hold = true;
+    fake.hold = true;
     write_some(&r, 1, 1, 1);
     run_until_begun(&r);
     for (uint64_t i = 2; i <= 20; i++) {
         write_some(&r, i, 1, 1);
     }
-    play_release();
+    fake_release();
     run_until(&r, 20);
     assert_int_equal(stats_of(&r).appends, 2);
     assert_int_equal(stats_of(&r).direct, 2);
@@ -71,13 +71,13 @@ static void on_noted(void *ctx, enum storage_status status, const struct problem
     assert_int_equal(r->written, r->done);
 }
 
-static void work_waits_for_what_was_asked_before_it_and_is_waited_for(void **state)
+static void work_waits_for_what_was_requested_before_it_and_is_waited_for(void **state)
 {
     (void)state;
     struct rig r;
     rig_open(&r, true);
     settle(&r);
-    play.hold = true;
+    fake.hold = true;
     write_some(&r, 1, 1, 1);
     run_until_begun(&r);
     write_some(&r, 2, 1, 1);
@@ -86,7 +86,7 @@ static void work_waits_for_what_was_asked_before_it_and_is_waited_for(void **sta
     logger_run(r.logger, note_last, on_noted, &r);
     write_some(&r, 4, 1, 1);
     assert_int_equal(r.done, 0);
-    play_release();
+    fake_release();
     run_until(&r, 4);
     assert_int_equal(r.done, 3); /* it saw the third, and not the fourth */
     assert_int_equal(stats_of(&r).direct, 4);
@@ -122,12 +122,12 @@ static void a_write_that_the_disk_does_not_take_is_the_thread_s(void **state)
     struct rig r;
     rig_open(&r, true);
     settle(&r);
-    play.begin = DISK_DIRECT_AGAIN;
+    fake.begin = DISK_DIRECT_AGAIN;
     write_some(&r, 1, 1, 1);
     run_until(&r, 1);
     assert_int_equal(stats_of(&r).direct, 0);
     settle(&r);
-    play.end = DISK_DIRECT_AGAIN;
+    fake.end = DISK_DIRECT_AGAIN;
     write_some(&r, 2, 1, 1);
     write_some(&r, 3, 1, 1);
     run_until(&r, 3);
@@ -136,10 +136,10 @@ static void a_write_that_the_disk_does_not_take_is_the_thread_s(void **state)
     write_some(&r, 4, 1, 1);
     run_until(&r, 4);
     assert_int_equal(stats_of(&r).direct, 1);
-    play.end = DISK_DIRECT_NEVER;
+    fake.end = DISK_DIRECT_NEVER;
     write_some(&r, 5, 1, 1);
     run_until(&r, 5);
-    play.begin = DISK_DIRECT_FAILED; /* nobody asks any more */
+    fake.begin = DISK_DIRECT_FAILED; /* nobody requests any more */
     write_some(&r, 6, 1, 1);
     run_until(&r, 6);
     assert_int_equal(stats_of(&r).direct, 1);
@@ -151,7 +151,7 @@ static void a_write_that_the_disk_does_not_take_is_the_thread_s(void **state)
     rig_close(&r);
 }
 
-/* A file system that finds no room for a direct write: disk_direct.c says AGAIN, and the thread's
+/* A file system that finds no space for a direct write: disk_direct.c says AGAIN, and the thread's
  * write meets the same. */
 static void a_full_disk_is_waited_out(void **state)
 {
@@ -161,22 +161,22 @@ static void a_full_disk_is_waited_out(void **state)
     settle(&r);
     write_some(&r, 1, 1, 1);
     run_until(&r, 1);
-    play.end = DISK_DIRECT_AGAIN;
-    atomic_store(&play.full, 1);
+    fake.end = DISK_DIRECT_AGAIN;
+    atomic_store(&fake.full, 1);
     write_some(&r, 2, 1, 1);
     write_some(&r, 3, 1, 1);
     alarm(60);
     while (r.full == 0) {
         uv_run(&r.loop, UV_RUN_ONCE);
     }
-    write_some(&r, 4, 1, 1); /* does not overtake what waits for room */
-    assert_null(play.file);
+    write_some(&r, 4, 1, 1); /* does not overtake what waits for space */
+    assert_null(fake.file);
     run_until(&r, 4);
-    while (r.room == 0) {
+    while (r.space == 0) {
         uv_run(&r.loop, UV_RUN_ONCE);
     }
     assert_int_equal(r.full, 1);
-    assert_int_equal(r.room, 1);
+    assert_int_equal(r.space, 1);
     assert_int_equal(r.failed, 0);
     rig_stop(&r);
     rig_start(&r);
@@ -194,11 +194,11 @@ static void a_write_that_failed_is_the_last(void **state)
     settle(&r);
     write_some(&r, 1, 1, 1);
     run_until(&r, 1);
-    play.hold = true;
-    play.end = DISK_DIRECT_FAILED;
+    fake.hold = true;
+    fake.end = DISK_DIRECT_FAILED;
     write_some(&r, 2, 1, 1);
     write_some(&r, 3, 1, 1);
-    play_release();
+    fake_release();
     alarm(30);
     while (r.failed == 0) {
         uv_run(&r.loop, UV_RUN_ONCE);
@@ -209,7 +209,7 @@ static void a_write_that_failed_is_the_last(void **state)
     rig_stop(&r);
     assert_int_equal(r.failed, 1);
     assert_int_equal(r.written, 1);
-    assert_null(play.file);
+    assert_null(fake.file);
     rig_start(&r);
     assert_int_equal(log_last(r.store.log), 1);
     rig_close(&r);
@@ -223,14 +223,14 @@ static void a_stop_waits_for_what_is_under_way(void **state)
         struct rig r;
         rig_open(&r, true);
         settle(&r);
-        play.hold = true;
-        play.end = ends[i];
+        fake.hold = true;
+        fake.end = ends[i];
         write_some(&r, 1, 2, 1);
         write_some(&r, 3, 2, 1);
         rig_stop(&r);
-        assert_null(play.file);
+        assert_null(fake.file);
         assert_int_equal(r.written, 0); /* it calls nobody */
-        play.hold = false;
+        fake.hold = false;
         rig_start(&r);
         assert_int_equal(log_last(r.store.log), 4);
         for (uint64_t k = 1; k <= 4; k++) {
@@ -245,10 +245,10 @@ static void the_log_is_sealed_when_nothing_has_come_for_a_while(void **state)
     (void)state;
     struct rig r;
     rig_open(&r, true);
-    play.hold = true; /* so the thread, which wants to make a segment, has to wait for it */
+    fake.hold = true; /* so the thread, which wants to make a segment, has to wait for it */
     write_some(&r, 1, 1, 1);
     run_until_begun(&r);
-    play_release();
+    fake_release();
     run_until(&r, 1);
     settle(&r);
     assert_int_equal(stats_of(&r).direct, 1);
@@ -320,7 +320,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_loop_reads_and_does_not_wait_while_a_write_is_under_way),
         cmocka_unit_test(what_comes_meanwhile_becomes_one_write),
-        cmocka_unit_test(work_waits_for_what_was_asked_before_it_and_is_waited_for),
+        cmocka_unit_test(work_waits_for_what_was_requested_before_it_and_is_waited_for),
         cmocka_unit_test(what_is_written_directly_takes_the_place_of_what_was_there),
         cmocka_unit_test(a_write_that_the_disk_does_not_take_is_the_thread_s),
         cmocka_unit_test(a_full_disk_is_waited_out),

@@ -11,7 +11,7 @@ static struct {
     bool hold;  /* they wait until fill_release */
     bool holds; /* one does */
     bool fail;
-    unsigned full; /* so many find no room */
+    unsigned full; /* so many find no space */
 } fill = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static enum storage_status fill_write(struct disk_file *file, uint64_t offset, const void *data,
@@ -28,13 +28,13 @@ static enum storage_status fill_write(struct disk_file *file, uint64_t offset, c
         fill.holds = false;
         if (fill.full > 0) {
             fill.full--;
-            status = problem_set(problem, STORAGE_FULL, "no room, the test says");
+            status = problem_set(problem, STORAGE_FULL, "no space, the test says");
         } else if (fill.fail) {
             status = problem_set(problem, STORAGE_IO, "log.tmp fell off");
         }
         pthread_mutex_unlock(&fill.lock);
     }
-    return status == STORAGE_OK ? play.real->write(file, offset, data, len, problem) : status;
+    return status == STORAGE_OK ? fake.real->write(file, offset, data, len, problem) : status;
 }
 
 static void fill_wait_until_held(void)
@@ -62,7 +62,7 @@ static uint64_t open_in_second_segment(struct rig *r)
     uint64_t last = 0;
     rig_open(r, true);
     settle(r);
-    play.ops.write = fill_write;
+    fake.ops.write = fill_write;
     for (size_t bytes = 0; bytes < SEGMENT; bytes += (size_t)10 * ENTRY) {
         write_some(r, last + 1, 10, 1);
         last += 10;
@@ -99,7 +99,7 @@ static void what_is_the_thread_s_comes_before_the_next_step(void **state)
     fill.hold = true;
     uint64_t last = open_in_second_segment(&r);
     fill_wait_until_held();
-    play.begin = DISK_DIRECT_AGAIN; /* the thread is to write that, when it can */
+    fake.begin = DISK_DIRECT_AGAIN; /* the thread is to write that, when it can */
     write_some(&r, last + 1, 1, 1);
     fill_release();
     run_until(&r, last + 1);
@@ -108,7 +108,7 @@ static void what_is_the_thread_s_comes_before_the_next_step(void **state)
     rig_close(&r);
 }
 
-static void appends_go_on_where_there_is_no_room_for_the_next_file(void **state)
+static void appends_go_on_where_there_is_no_space_for_the_next_file(void **state)
 {
     (void)state;
     struct rig r;
@@ -150,7 +150,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(appends_do_not_wait_while_the_next_file_is_filled),
         cmocka_unit_test(what_is_the_thread_s_comes_before_the_next_step),
-        cmocka_unit_test(appends_go_on_where_there_is_no_room_for_the_next_file),
+        cmocka_unit_test(appends_go_on_where_there_is_no_space_for_the_next_file),
         cmocka_unit_test(a_file_that_cannot_be_filled_ends_the_logger),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* Tests of whole nodes on one loop, with real folders and sockets: members are added, promoted,
- * removed, the lead moves, and what is wrong is refused with the reason, whichever node is asked.
+ * removed, the lead moves, and what is wrong is refused with the reason, whichever node gets the request.
  */
 #include "base_testing.h"
 
@@ -77,7 +77,7 @@ static void on_stopped(void *ctx)
     one->stopped = true;
 }
 
-/* Ports that are free now: each is asked for and given back. */
+/* Ports that are free now: each is requested and given back. */
 static uint16_t free_port(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
@@ -171,9 +171,9 @@ static void world_close(struct world *w)
     temporary_remove(w->root);
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
-struct asked {
+struct change_call {
     struct gateway_change_call call;
     int answers;
     enum hf_error error;
@@ -182,22 +182,22 @@ struct asked {
 
 static void on_done(struct gateway_change_call *call, enum hf_error error, const char *problem)
 {
-    struct asked *asked = call->owner;
-    asked->answers++;
-    asked->error = error;
-    snprintf(asked->problem, sizeof(asked->problem), "%s", problem != NULL ? problem : "");
+    struct change_call *made = call->owner;
+    made->answers++;
+    made->error = error;
+    snprintf(made->problem, sizeof(made->problem), "%s", problem != NULL ? problem : "");
 }
 
-static struct asked change(struct world *w, uint64_t through, enum gateway_change what, uint64_t id,
-                           const char *address)
+static struct change_call change(struct world *w, uint64_t through, enum gateway_change what,
+                                 uint64_t id, const char *address)
 {
-    static struct asked asked;
+    static struct change_call made;
     struct gateway gateway = node_gateway(w->ones[through].node);
-    asked = (struct asked){.call = {.done = on_done, .owner = &asked}};
-    gateway.change_member(gateway.ctx, what, id, address, &asked.call);
-    assert_int_equal(asked.answers, 0);
-    UNTIL(w, asked.answers == 1);
-    return asked;
+    made = (struct change_call){.call = {.done = on_done, .owner = &made}};
+    gateway.change_member(gateway.ctx, what, id, address, &made.call);
+    assert_int_equal(made.answers, 0);
+    UNTIL(w, made.answers == 1);
+    return made;
 }
 
 /* Rules like "a voter does not have the current membership yet" are over in a moment. */
@@ -205,15 +205,15 @@ static void change_until_done(struct world *w, uint64_t through, enum gateway_ch
                               uint64_t id, const char *address)
 {
     uint64_t end = uv_hrtime() + UINT64_C(20000000000);
-    struct asked asked;
+    struct change_call made;
     do {
-        asked = change(w, through, what, id, address);
-        for (int i = 0; i < 5 && asked.error != HF_OK; i++) {
+        made = change(w, through, what, id, address);
+        for (int i = 0; i < 5 && made.error != HF_OK; i++) {
             uv_run(&w->loop, UV_RUN_ONCE);
         }
-    } while (asked.error != HF_OK && uv_hrtime() < end);
-    if (asked.error != HF_OK) {
-        fail_msg("change %d of node %d: %s", what, (int)id, asked.problem);
+    } while (made.error != HF_OK && uv_hrtime() < end);
+    if (made.error != HF_OK) {
+        fail_msg("change %d of node %d: %s", what, (int)id, made.problem);
     }
 }
 
@@ -223,14 +223,14 @@ static void assert_refused(struct world *w, uint64_t through, enum gateway_chang
                            const char *address, const char *why)
 {
     uint64_t end = uv_hrtime() + UINT64_C(20000000000);
-    struct asked asked;
+    struct change_call made;
     do {
-        asked = change(w, through, what, id, address);
-        assert_int_equal(asked.error, HF_MEMBERSHIP);
+        made = change(w, through, what, id, address);
+        assert_int_equal(made.error, HF_MEMBERSHIP);
         uv_run(&w->loop, UV_RUN_ONCE);
-    } while (strstr(asked.problem, why) == NULL && uv_hrtime() < end);
-    if (strstr(asked.problem, why) == NULL) {
-        fail_msg("\"%s\" does not say \"%s\"", asked.problem, why);
+    } while (strstr(made.problem, why) == NULL && uv_hrtime() < end);
+    if (strstr(made.problem, why) == NULL) {
+        fail_msg("\"%s\" does not say \"%s\"", made.problem, why);
     }
 }
 
@@ -333,7 +333,7 @@ static void wrong_steps_are_refused_with_the_reason(void **state)
     world_close(&w);
 }
 
-/* Nobody must be elected but who was asked to be: so the nodes are more patient than a busy machine
+/* Nobody must be elected but the node that the test chose: so the nodes are more patient than a busy machine
  * is slow. */
 static void the_lead_goes_round(void **state)
 {
@@ -363,16 +363,16 @@ static void a_leader_that_is_demoted_or_removed_leads_no_more_before_it(void **s
     start_three_with(&w, 3000);
     uint64_t first = leader_of(&w, 1);
     uint64_t follower = first % 3 + 1;
-    struct asked asked = change(&w, follower, GATEWAY_DEMOTE, first, "");
-    assert_int_equal(asked.error, HF_OK);
+    struct change_call made = change(&w, follower, GATEWAY_DEMOTE, first, "");
+    assert_int_equal(made.error, HF_OK);
     UNTIL(&w, standing(&w, follower, first) == 1 && standing(&w, first, first) == 1);
     uint64_t second = leader_of(&w, follower);
     assert_int_not_equal(second, first);
     assert_false(w.ones[first].node->transferring);
 
     UNTIL(&w, !is_changing(&w, second));
-    asked = change(&w, second, GATEWAY_REMOVE, second, "");
-    assert_int_equal(asked.error, HF_OK);
+    made = change(&w, second, GATEWAY_REMOVE, second, "");
+    assert_int_equal(made.error, HF_OK);
     uint64_t third = 6 - first - second;
     UNTIL(&w, leader_of(&w, third) == third && standing(&w, third, second) == 0);
     UNTIL(&w, !is_changing(&w, third));
@@ -389,8 +389,8 @@ static void the_lead_is_not_given_away_while_a_change_is_uncommitted(void **stat
     start_three_with(&w, 3000);
     uint64_t leader = leader_of(&w, 1);
     struct gateway gateway = node_gateway(w.ones[leader].node);
-    struct asked add = {.call = {.done = on_done, .owner = &add}};
-    struct asked transfer = {.call = {.done = on_done, .owner = &transfer}};
+    struct change_call add = {.call = {.done = on_done, .owner = &add}};
+    struct change_call transfer = {.call = {.done = on_done, .owner = &transfer}};
     gateway.change_member(gateway.ctx, GATEWAY_ADD, 4, "127.0.0.1:1", &add.call);
     gateway.change_member(gateway.ctx, GATEWAY_TRANSFER, 0, "", &transfer.call);
     UNTIL(&w, add.answers == 1 && transfer.answers == 1);
@@ -402,7 +402,7 @@ static void the_lead_is_not_given_away_while_a_change_is_uncommitted(void **stat
     world_close(&w);
 }
 
-/* A node that is told to stop, say, transfers without asking: it waits for the change first. */
+/* A node that stops transfers the lead without a request: it waits for the change first. */
 static void a_transfer_that_has_begun_waits_for_the_change_to_be_committed(void **state)
 {
     (void)state;
@@ -411,7 +411,7 @@ static void a_transfer_that_has_begun_waits_for_the_change_to_be_committed(void 
     uint64_t leader = leader_of(&w, 1);
     struct node *n = w.ones[leader].node;
     struct gateway gateway = node_gateway(n);
-    struct asked add = {.call = {.done = on_done, .owner = &add}};
+    struct change_call add = {.call = {.done = on_done, .owner = &add}};
     gateway.change_member(gateway.ctx, GATEWAY_ADD, 4, "127.0.0.1:1", &add.call);
     UNTIL(&w, add.answers == 1);
     assert_true(is_changing(&w, leader));

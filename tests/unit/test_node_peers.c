@@ -420,7 +420,7 @@ static void a_node_that_does_not_know_the_version_of_the_state_is_refused(void *
     world_close(&w);
 }
 
-static void that_nobody_listens_where_a_peer_was_is_told(void **state)
+static void that_nobody_listens_where_a_peer_was_is_reported(void **state)
 {
     (void)state;
     struct world w;
@@ -566,7 +566,7 @@ static void who_is_no_member_is_refused_and_leaves_no_trace(void **state)
     UNTIL(&w, says(&w.ends[0].journal, "refused_by_peer:node 7 is no member"));
     assert_true(says(&w.ends[1].journal, "peer_refused:node 7 is no member"));
     assert_int_equal(w.ends[0].up, 0);
-    assert_int_equal(w.ends[0].self.cluster.low, 0); /* it was told nothing */
+    assert_int_equal(w.ends[0].self.cluster.low, 0); /* it received nothing */
     assert_int_equal(w.ends[1].first_store_of[7], 0);
     assert_int_equal(w.ends[1].first_store_of[3], 0);
     struct peer_view view;
@@ -606,7 +606,7 @@ static void a_member_is_heard_once_it_was_reached_at_its_address(void **state)
 }
 
 /* Its connections end, also one that was made only to answer it. */
-static void who_is_no_member_any_more_is_told_so(void **state)
+static void who_is_no_member_any_more_is_notified(void **state)
 {
     (void)state;
     struct world w;
@@ -760,7 +760,7 @@ int main(void)
         cmocka_unit_test(two_nodes_use_the_newest_protocol_that_both_announce),
         cmocka_unit_test(a_node_of_another_cluster_is_refused_by_name_on_both_sides),
         cmocka_unit_test(a_node_that_does_not_know_the_version_of_the_state_is_refused),
-        cmocka_unit_test(that_nobody_listens_where_a_peer_was_is_told),
+        cmocka_unit_test(that_nobody_listens_where_a_peer_was_is_reported),
         cmocka_unit_test(a_node_with_another_store_lost_its_disk_and_both_sides_say_so),
         cmocka_unit_test(nodes_tell_each_other_whose_store_they_know),
         cmocka_unit_test(a_new_life_replaces_the_old_connection_and_an_old_life_is_refused),
@@ -769,7 +769,7 @@ int main(void)
         cmocka_unit_test(a_message_that_cannot_be_true_ends_the_connection),
         cmocka_unit_test(who_is_no_member_is_refused_and_leaves_no_trace),
         cmocka_unit_test(a_member_is_heard_once_it_was_reached_at_its_address),
-        cmocka_unit_test(who_is_no_member_any_more_is_told_so),
+        cmocka_unit_test(who_is_no_member_any_more_is_notified),
         cmocka_unit_test(what_a_greeting_says_is_kept_only_after_its_sender_has_begun),
         cmocka_unit_test(a_peer_that_is_forgotten_is_not_dialled_any_more),
         cmocka_unit_test(a_peer_that_is_forgotten_while_it_greets_is_not_connected),

@@ -120,7 +120,7 @@ static void the_streams_of_a_gone_node_are_broken_and_no_others(void **state)
     (void)state;
     open_session(1, 500, GONE);
     open_session(2, 500, OTHER);
-    open_session(3, 0, GONE); /* it did not ask for a linger */
+    open_session(3, 0, GONE); /* it did not request a linger */
     node_streams_gone(world.node, GONE);
     run_steps(10);
     assert_true(lingers(1));

@@ -30,7 +30,7 @@ static void a_failed_assert_names_its_condition(void **state)
     assert_panics(assert_false_things, NULL, "assertion failed: ctx != NULL");
 }
 
-static void ask_for_too_much(void *ctx)
+static void allocate_too_much(void *ctx)
 {
     (void)ctx;
     memory_alloc(memory_system(), SIZE_MAX / 4);
@@ -41,7 +41,7 @@ static void running_out_of_memory_ends_the_process_with_a_clear_message(void **s
     (void)state;
     if (TESTING_ASAN)
         skip(); /* there malloc itself ends the process */
-    assert_panics(ask_for_too_much, NULL, "out of memory");
+    assert_panics(allocate_too_much, NULL, "out of memory");
 }
 
 static void system_memory_can_be_written_and_given_back(void **state)

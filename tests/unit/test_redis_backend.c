@@ -10,11 +10,11 @@ static void a_name_is_taken_with_our_token_and_a_time_limit(void **state)
     world_open(&w);
     world_up(&w);
     assert_int_equal(take(&w, "jobs/1", FLOOR + 1).verdict, REDIS_DONE);
-    assert_string_equal(ask(&w, "GET lock:jobs/1"), MARK "7169:web-1");
-    long left = strtol(ask(&w, "PTTL lock:jobs/1"), NULL, 10);
+    assert_string_equal(request(&w, "GET lock:jobs/1"), MARK "7169:web-1");
+    long left = strtol(request(&w, "PTTL lock:jobs/1"), NULL, 10);
     assert_in_range(left, 20000, 30000);
     assert_int_equal(give_back(&w, "jobs/1", FLOOR + 1).verdict, REDIS_DONE);
-    assert_string_equal(ask(&w, "EXISTS lock:jobs/1"), "0");
+    assert_string_equal(request(&w, "EXISTS lock:jobs/1"), "0");
     world_close(&w);
 }
 
@@ -24,23 +24,23 @@ static void what_somebody_else_holds_is_not_taken(void **state)
     struct redis_world w;
     world_open(&w);
     world_up(&w);
-    ask(&w, "SET lock:theirs cron-7 PX 60000");
+    request(&w, "SET lock:theirs cron-7 PX 60000");
     struct heard h = take(&w, "theirs", FLOOR + 1);
     assert_int_equal(h.verdict, REDIS_HELD);
     assert_string_equal(h.holder, "cron-7");
     assert_in_range(h.holder_ms, 50000, 60000);
-    assert_string_equal(ask(&w, "GET lock:theirs"), "cron-7");
+    assert_string_equal(request(&w, "GET lock:theirs"), "cron-7");
 
-    ask(&w, "HSET lock:redisson 8f:1 1");
+    request(&w, "HSET lock:redisson 8f:1 1");
     h = take(&w, "redisson", FLOOR + 2);
     assert_int_equal(h.verdict, REDIS_HELD);
     assert_string_equal(h.holder, "");
     assert_true(h.holder_ms == UINT64_MAX);
-    assert_string_equal(ask(&w, "TYPE lock:redisson"), "hash");
+    assert_string_equal(request(&w, "TYPE lock:redisson"), "hash");
 
-    ask(&w, "SET lock:empty %s", "");
+    request(&w, "SET lock:empty %s", "");
     assert_int_equal(take(&w, "empty", FLOOR + 3).verdict, REDIS_HELD);
-    ask(&w, "SETRANGE lock:long 100000 x");
+    request(&w, "SETRANGE lock:long 100000 x");
     assert_int_equal(take(&w, "long", FLOOR + 4).verdict, REDIS_HELD);
     world_close(&w);
 }
@@ -54,21 +54,21 @@ static void only_what_this_lead_left_is_replaced(void **state)
     /* Released or expired in our own state, and Redis did not hear of it. */
     assert_int_equal(take(&w, "a", FLOOR + 1).verdict, REDIS_DONE);
     assert_int_equal(take(&w, "a", FLOOR + 2).verdict, REDIS_DONE);
-    assert_string_equal(ask(&w, "GET lock:a"), MARK "7170:web-1");
+    assert_string_equal(request(&w, "GET lock:a"), MARK "7170:web-1");
     /* A script that Redis runs late. */
     assert_int_equal(take(&w, "a", FLOOR + 1).verdict, REDIS_HELD);
     assert_int_equal(give_back(&w, "a", FLOOR + 1).verdict, REDIS_GONE);
     assert_int_equal(extend(&w, "a", FLOOR + 3, 90000).verdict, REDIS_GONE);
-    assert_string_equal(ask(&w, "GET lock:a"), MARK "7170:web-1");
+    assert_string_equal(request(&w, "GET lock:a"), MARK "7170:web-1");
     /* The same again: its answer was lost. */
     assert_int_equal(take(&w, "a", FLOOR + 2).verdict, REDIS_DONE);
     /* Of an earlier leader, whose holder may not know yet; of another cluster. */
-    ask(&w, "SET lock:a " MARK "7167:web-1 PX 60000");
+    request(&w, "SET lock:a " MARK "7167:web-1 PX 60000");
     assert_int_equal(take(&w, "a", FLOOR + 3).verdict, REDIS_HELD);
-    ask(&w, "SET lock:a hf:00000000000000000000000000000001:7169:web-1 PX 60000");
+    request(&w, "SET lock:a hf:00000000000000000000000000000001:7169:web-1 PX 60000");
     assert_int_equal(take(&w, "a", FLOOR + 3).verdict, REDIS_HELD);
     assert_int_equal(give_back(&w, "a", FLOOR + 9).verdict, REDIS_GONE);
-    ask(&w, "SET lock:a " MARK "7169:web-1 PX 60000");
+    request(&w, "SET lock:a " MARK "7169:web-1 PX 60000");
     assert_int_equal(give_back(&w, "a", FLOOR + 9).verdict, REDIS_DONE);
     world_close(&w);
 }
@@ -81,14 +81,14 @@ static void a_time_limit_is_only_lengthened_and_only_for_its_token(void **state)
     world_up(&w);
     take(&w, "a", FLOOR + 1);
     assert_int_equal(extend(&w, "a", FLOOR + 1, 90000).verdict, REDIS_DONE);
-    assert_in_range(strtol(ask(&w, "PTTL lock:a"), NULL, 10), 80000, 90000);
+    assert_in_range(strtol(request(&w, "PTTL lock:a"), NULL, 10), 80000, 90000);
     assert_int_equal(extend(&w, "a", FLOOR + 1, 1000).verdict, REDIS_DONE);
-    assert_in_range(strtol(ask(&w, "PTTL lock:a"), NULL, 10), 70000, 90000);
+    assert_in_range(strtol(request(&w, "PTTL lock:a"), NULL, 10), 70000, 90000);
     assert_int_equal(extend(&w, "a", FLOOR + 2, 100000).verdict, REDIS_GONE);
     assert_int_equal(extend(&w, "a", FLOOR, 70000).verdict, REDIS_DONE); /* it shares the name */
-    ask(&w, "DEL lock:a");
+    request(&w, "DEL lock:a");
     assert_int_equal(extend(&w, "a", FLOOR + 1, 90000).verdict, REDIS_GONE);
-    assert_string_equal(ask(&w, "EXISTS lock:a"), "0");
+    assert_string_equal(request(&w, "EXISTS lock:a"), "0");
     world_close(&w);
 }
 
@@ -104,12 +104,12 @@ static void a_key_is_handed_over_only_from_the_token_that_has_it(void **state)
                     &h);
     UNTIL(&w, h.count == 1);
     assert_int_equal(h.verdict, REDIS_DONE);
-    assert_string_equal(ask(&w, "GET lock:a"), MARK "7170:web-2");
+    assert_string_equal(request(&w, "GET lock:a"), MARK "7170:web-2");
     redis_hand_over(w.backend, slice_of("a"), FLOOR + 5, FLOOR + 6, 40000, slice_of("web-3"), hear,
                     &h);
     UNTIL(&w, h.count == 2);
     assert_int_equal(h.verdict, REDIS_GONE);
-    assert_string_equal(ask(&w, "GET lock:a"), MARK "7170:web-2");
+    assert_string_equal(request(&w, "GET lock:a"), MARK "7170:web-2");
     world_close(&w);
 }
 
@@ -132,34 +132,34 @@ static void several_names_are_taken_together_or_not_at_all(void **state)
     char client[LIMIT_CLIENT];
     memset(client, 'c', sizeof(client));
     struct heard h = {0};
-    ask(&w, "SET lock:%b theirs", text[40], (size_t)LIMIT_NAME);
+    request(&w, "SET lock:%b theirs", text[40], (size_t)LIMIT_NAME);
     redis_take(w.backend, &names, FLOOR + 1, FLOOR, 30000, slice_make(client, sizeof(client)), hear,
                &h);
     UNTIL(&w, h.count == 1);
     assert_int_equal(h.verdict, REDIS_HELD);
     assert_int_equal(h.name, 40);
-    assert_string_equal(ask(&w, "DBSIZE"), "1");
+    assert_string_equal(request(&w, "DBSIZE"), "1");
 
-    ask(&w, "DEL lock:%b", text[40], (size_t)LIMIT_NAME);
+    request(&w, "DEL lock:%b", text[40], (size_t)LIMIT_NAME);
     redis_take(w.backend, &names, FLOOR + 1, FLOOR, 30000, slice_make(client, sizeof(client)), hear,
                &h);
     UNTIL(&w, h.count == 2);
     assert_int_equal(h.verdict, REDIS_DONE);
-    assert_string_equal(ask(&w, "DBSIZE"), "64");
+    assert_string_equal(request(&w, "DBSIZE"), "64");
     redis_extend(w.backend, &names, tokens, 50000, hear, &h);
     UNTIL(&w, h.count == 3);
     assert_int_equal(h.verdict, REDIS_DONE);
-    ask(&w, "DEL lock:%b", text[63], (size_t)LIMIT_NAME);
+    request(&w, "DEL lock:%b", text[63], (size_t)LIMIT_NAME);
     redis_extend(w.backend, &names, tokens, 90000, hear, &h);
     UNTIL(&w, h.count == 4);
     assert_int_equal(h.verdict, REDIS_GONE);
     assert_int_equal(h.name, 63);
-    assert_in_range(strtol(ask(&w, "PTTL lock:%b", text[0], (size_t)LIMIT_NAME), NULL, 10), 1,
+    assert_in_range(strtol(request(&w, "PTTL lock:%b", text[0], (size_t)LIMIT_NAME), NULL, 10), 1,
                     50000);
     redis_give_back(w.backend, &names, tokens, FLOOR, hear, &h);
     UNTIL(&w, h.count == 5);
     assert_int_equal(h.verdict, REDIS_GONE);
-    assert_string_equal(ask(&w, "DBSIZE"), "0");
+    assert_string_equal(request(&w, "DBSIZE"), "0");
     world_close(&w);
 }
 
@@ -182,7 +182,7 @@ static void calls_go_in_one_pipeline_and_are_answered_in_order(void **state)
         assert_int_equal(h[i].count, 1);
         assert_int_equal(h[i].verdict, REDIS_DONE);
     }
-    assert_string_equal(ask(&w, "DBSIZE"), "2000");
+    assert_string_equal(request(&w, "DBSIZE"), "2000");
     assert_int_equal(world_view(&w).answered, 2000);
     assert_int_equal(world_view(&w).outstanding, 0);
     world_close(&w);
@@ -194,7 +194,7 @@ static void a_forgotten_script_is_loaded_again_and_the_call_is_made(void **state
     struct redis_world w;
     world_open(&w);
     world_up(&w);
-    ask(&w, "SCRIPT FLUSH");
+    request(&w, "SCRIPT FLUSH");
     assert_int_equal(take(&w, "a", FLOOR + 1).verdict, REDIS_DONE);
     assert_int_equal(world_view(&w).reloads, 1);
     assert_int_equal(world_view(&w).breaker, REDIS_CLOSED);

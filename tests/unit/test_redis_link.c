@@ -58,7 +58,7 @@ static void a_killed_redis_is_away_and_a_restarted_one_is_found_again(void **sta
     UNTIL(&w, redis_backend_is_usable(w.backend));
     assert_int_equal(world_view(&w).breaker, REDIS_CLOSED);
     assert_string_equal(world_view(&w).problem, "");
-    assert_string_equal(ask(&w, "EXISTS lock://trial"), "1");
+    assert_string_equal(request(&w, "EXISTS lock://trial"), "1");
     assert_int_equal(take(&w, "a", FLOOR + 3).verdict, REDIS_DONE);
     assert_int_equal(world_view(&w).connects, 2);
     assert_true(w.changes >= 3);
@@ -134,7 +134,7 @@ static void a_stopped_redis_is_in_doubt_after_the_timeout_and_then_left_alone(vo
     /* It runs on, and does what was in its socket. The next take of this lead replaces that. */
     kill(w.server, SIGCONT);
     UNTIL(&w, redis_backend_is_usable(w.backend));
-    assert_string_equal(ask(&w, "EXISTS lock:a"), "1");
+    assert_string_equal(request(&w, "EXISTS lock:a"), "1");
     assert_int_equal(take(&w, "a", FLOOR + 3).verdict, REDIS_DONE);
     assert_int_equal(give_back(&w, "a", FLOOR + 3).verdict, REDIS_DONE);
     world_close(&w);
@@ -215,7 +215,7 @@ static void expect_refusals_then_recovery(struct redis_world *w, const char *wor
         assert_int_not_equal(take(w, "a", FLOOR + i).verdict, REDIS_DONE);
     }
     UNTIL(w, world_view(w).breaker_opened >= 2); /* the trial fails, too */
-    assert_string_equal(ask(w, "EXISTS lock:a"), "0");
+    assert_string_equal(request(w, "EXISTS lock:a"), "0");
 }
 
 static void a_redis_without_memory_refuses_and_is_left_alone(void **state)
@@ -224,9 +224,9 @@ static void a_redis_without_memory_refuses_and_is_left_alone(void **state)
     struct redis_world w;
     world_open(&w);
     world_up(&w);
-    ask(&w, "CONFIG SET maxmemory 1");
+    request(&w, "CONFIG SET maxmemory 1");
     expect_refusals_then_recovery(&w, "OOM");
-    ask(&w, "CONFIG SET maxmemory 0");
+    request(&w, "CONFIG SET maxmemory 0");
     UNTIL(&w, redis_backend_is_usable(w.backend));
     assert_int_equal(take(&w, "a", FLOOR + 200).verdict, REDIS_DONE);
     world_close(&w);
@@ -238,15 +238,15 @@ static void a_redis_that_became_a_replica_refuses_and_is_left_alone(void **state
     struct redis_world w;
     world_open(&w);
     world_up(&w);
-    ask(&w, "REPLICAOF 127.0.0.1 1");
+    request(&w, "REPLICAOF 127.0.0.1 1");
     expect_refusals_then_recovery(&w, "READONLY");
-    ask(&w, "REPLICAOF NO ONE");
+    request(&w, "REPLICAOF NO ONE");
     UNTIL(&w, redis_backend_is_usable(w.backend));
     assert_int_equal(take(&w, "a", FLOOR + 200).verdict, REDIS_DONE);
     world_close(&w);
 }
 
-static void a_password_is_given_and_a_wrong_one_is_told(void **state)
+static void a_password_is_given_and_a_wrong_one_is_reported(void **state)
 {
     (void)state;
     struct redis_world w;
@@ -262,7 +262,7 @@ static void a_password_is_given_and_a_wrong_one_is_told(void **state)
     world_connect(&w);
     assert_int_equal(take(&w, "a", FLOOR + 1).verdict, REDIS_DONE);
     redis_backend_close(w.backend);
-    ask(&w, "ACL SETUSER holdfast on >pass ~lock:* +@all");
+    request(&w, "ACL SETUSER holdfast on >pass ~lock:* +@all");
     snprintf(w.options.link.password, sizeof(w.options.link.password), "pass");
     snprintf(w.options.link.user, sizeof(w.options.link.user), "holdfast");
     world_connect(&w);
@@ -276,7 +276,7 @@ static void a_password_is_given_and_a_wrong_one_is_told(void **state)
     world_close(&w);
 }
 
-static void a_database_is_selected_and_a_missing_one_is_told(void **state)
+static void a_database_is_selected_and_a_missing_one_is_reported(void **state)
 {
     (void)state;
     struct redis_world w;
@@ -284,7 +284,7 @@ static void a_database_is_selected_and_a_missing_one_is_told(void **state)
     w.options.link.db = 3;
     world_up(&w);
     assert_int_equal(take(&w, "a", FLOOR + 1).verdict, REDIS_DONE);
-    assert_string_equal(ask(&w, "EXISTS lock:a"), "0");
+    assert_string_equal(request(&w, "EXISTS lock:a"), "0");
     redis_backend_close(w.backend);
     w.options.link.db = 4711;
     world_connect(&w);
@@ -378,7 +378,7 @@ static void a_redis_that_is_loading_is_left_alone(void **state)
     world_close(&w);
 }
 
-static void a_server_that_is_no_redis_is_told(void **state)
+static void a_server_that_is_no_redis_is_reported(void **state)
 {
     (void)state;
     static const char *const lines[] = {"HTTP/1.1 400 Bad Request\r\n\r\n", "$-1\r\n", ":1\r\n",
@@ -399,7 +399,7 @@ static void a_server_that_is_no_redis_is_told(void **state)
 
 /* ---- where it is ---- */
 
-static void a_host_name_is_resolved_and_an_unknown_one_is_told(void **state)
+static void a_host_name_is_resolved_and_an_unknown_one_is_reported(void **state)
 {
     (void)state;
     struct redis_world w;
@@ -461,11 +461,11 @@ int main(void)
         cmocka_unit_test(when_we_are_late_ourselves_the_answer_still_counts),
         cmocka_unit_test(a_redis_without_memory_refuses_and_is_left_alone),
         cmocka_unit_test(a_redis_that_became_a_replica_refuses_and_is_left_alone),
-        cmocka_unit_test(a_password_is_given_and_a_wrong_one_is_told),
-        cmocka_unit_test(a_database_is_selected_and_a_missing_one_is_told),
+        cmocka_unit_test(a_password_is_given_and_a_wrong_one_is_reported),
+        cmocka_unit_test(a_database_is_selected_and_a_missing_one_is_reported),
         cmocka_unit_test(a_redis_that_is_loading_is_left_alone),
-        cmocka_unit_test(a_server_that_is_no_redis_is_told),
-        cmocka_unit_test(a_host_name_is_resolved_and_an_unknown_one_is_told),
+        cmocka_unit_test(a_server_that_is_no_redis_is_reported),
+        cmocka_unit_test(a_host_name_is_resolved_and_an_unknown_one_is_reported),
         cmocka_unit_test(too_many_calls_are_refused_and_the_rest_is_forgotten_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

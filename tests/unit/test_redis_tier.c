@@ -8,13 +8,13 @@ static void a_grant_is_confirmed_and_given_back(void **state)
     open_with(&w, REDIS_FALLBACK_FAIL);
     struct redis_hold hold = hold_of("a", FLOOR + 1);
     expect_grant(&w, &hold, REDIS_CONFIRMED);
-    assert_string_equal(ask(&w.redis, "EXISTS lock:a"), "1");
+    assert_string_equal(request(&w.redis, "EXISTS lock:a"), "1");
     /* Two TTLs and a margin. */
-    assert_in_range(strtol(ask(&w.redis, "PTTL lock:a"), NULL, 10), 55000, 71000);
+    assert_in_range(strtol(request(&w.redis, "PTTL lock:a"), NULL, 10), 55000, 71000);
     assert_int_equal(see(&w).keys, 1);
     redis_tier_end(w.tier, FLOOR + 1, slice_of("a"));
     UNTIL(&w.redis, see(&w).keys == 0);
-    assert_string_equal(ask(&w.redis, "EXISTS lock:a"), "0");
+    assert_string_equal(request(&w.redis, "EXISTS lock:a"), "0");
     close_world(&w);
 }
 
@@ -23,7 +23,7 @@ static void somebody_outside_refuses_a_try_and_holds_up_a_wait(void **state)
     (void)state;
     struct tier_world w;
     open_with(&w, REDIS_FALLBACK_FAIL);
-    ask(&w.redis, "SET lock:a theirs PX 60000");
+    request(&w.redis, "SET lock:a theirs PX 60000");
     struct redis_hold hold = hold_of("a", FLOOR + 1);
     expect_grant(&w, &hold, REDIS_FOREIGN);
     assert_string_equal(w.grants[0].holder, "theirs");
@@ -39,21 +39,21 @@ static void somebody_outside_refuses_a_try_and_holds_up_a_wait(void **state)
     hold = hold_of("a", FLOOR + 3);
     hold.wait_ms = UINT64_MAX;
     expect_grant(&w, &hold, REDIS_WAITING);
-    ask(&w.redis, "DEL lock:a");
+    request(&w.redis, "DEL lock:a");
     UNTIL(&w.redis, w.grant_count == 5);
     assert_int_equal(w.grants[4].word, REDIS_CONFIRMED);
-    assert_string_equal(ask(&w.redis, "GETRANGE lock:a 0 2"), "hf:");
+    assert_string_equal(request(&w.redis, "GETRANGE lock:a 0 2"), "hf:");
 
     /* It gives up while it polls: nothing is left, and theirs is not touched. */
     redis_tier_end(w.tier, FLOOR + 3, slice_of("a"));
     UNTIL(&w.redis, see(&w).keys == 0);
-    ask(&w.redis, "SET lock:a theirs PX 60000");
+    request(&w.redis, "SET lock:a theirs PX 60000");
     hold = hold_of("a", FLOOR + 4);
     hold.wait_ms = UINT64_MAX;
     expect_grant(&w, &hold, REDIS_WAITING);
     redis_tier_end(w.tier, FLOOR + 4, slice_of("a"));
     UNTIL(&w.redis, see(&w).keys == 0);
-    assert_string_equal(ask(&w.redis, "GET lock:a"), "theirs");
+    assert_string_equal(request(&w.redis, "GET lock:a"), "theirs");
     close_world(&w);
 }
 
@@ -82,7 +82,7 @@ static void a_waiter_takes_the_key_over_with_no_gap(void **state)
     close_world(&w);
 }
 
-static void what_ends_while_it_is_being_asked_for_leaves_nothing(void **state)
+static void what_ends_while_it_is_being_requested_leaves_nothing(void **state)
 {
     (void)state;
     struct tier_world w;
@@ -93,7 +93,7 @@ static void what_ends_while_it_is_being_asked_for_leaves_nothing(void **state)
     redis_tier_end(w.tier, FLOOR + 1, slice_of("a"));
     UNTIL(&w.redis, see(&w).keys == 0);
     assert_int_equal(w.grant_count, 0);
-    assert_string_equal(ask(&w.redis, "EXISTS lock:a"), "0");
+    assert_string_equal(request(&w.redis, "EXISTS lock:a"), "0");
     close_world(&w);
 }
 
@@ -114,7 +114,7 @@ static bool a_key_lives_as_long_as_its_lock(int scale)
     if (w.lost_count > 0) {
         return late(&w); /* it was not extended, because nothing went on */
     }
-    assert_string_equal(ask(&w.redis, "EXISTS lock:a"), "1");
+    assert_string_equal(request(&w.redis, "EXISTS lock:a"), "1");
     close_world(&w);
     return true;
 }
@@ -135,18 +135,18 @@ static void a_renewal_is_confirmed(void **state)
     assert_true(redis_tier_renew(w.tier, FLOOR + 1, 60000));
     UNTIL(&w.redis, w.renewal_count == 1);
     assert_int_equal(w.renewals[0].word, REDIS_CONFIRMED);
-    assert_in_range(strtol(ask(&w.redis, "PTTL lock:a"), NULL, 10), 115000, 131000);
+    assert_in_range(strtol(request(&w.redis, "PTTL lock:a"), NULL, 10), 115000, 131000);
     /* One that Redis knows nothing of. */
     assert_false(redis_tier_renew(w.tier, FLOOR + 9, 60000));
 
-    ask(&w.redis, "SET lock:a theirs");
+    request(&w.redis, "SET lock:a theirs");
     assert_true(redis_tier_renew(w.tier, FLOOR + 1, 60000));
     UNTIL(&w.redis, w.renewal_count == 2);
     assert_int_equal(w.renewals[1].word, REDIS_FOREIGN);
     assert_int_equal(w.lost_count, 1);
     redis_tier_end(w.tier, FLOOR + 1, slice_of("a"));
     UNTIL(&w.redis, see(&w).keys == 0);
-    assert_string_equal(ask(&w.redis, "GET lock:a"), "theirs");
+    assert_string_equal(request(&w.redis, "GET lock:a"), "theirs");
     close_world(&w);
 }
 
@@ -221,7 +221,7 @@ static void each_fallback_says_what_becomes_of_a_new_acquire(void **state)
         kill(w.redis.server, SIGCONT);
         /* What it did late is given back. */
         UNTIL(&w.redis, see(&w).keys == 0);
-        assert_string_equal(ask(&w.redis, "EXISTS lock:a"), "0");
+        assert_string_equal(request(&w.redis, "EXISTS lock:a"), "0");
         close_world(&w);
     }
 }
@@ -255,19 +255,19 @@ static void holders_that_share_a_name_share_its_key(void **state)
     hold.ttl_ms = 1000;
     expect_grant(&w, &hold, REDIS_CONFIRMED);
     /* The longer life stays. */
-    assert_in_range(strtol(ask(&w.redis, "PTTL lock:a"), NULL, 10), 55000, 71000);
+    assert_in_range(strtol(request(&w.redis, "PTTL lock:a"), NULL, 10), 55000, 71000);
     redis_tier_end(w.tier, FLOOR + 2, slice_of("a"));
-    UNTIL(&w.redis, strstr(ask(&w.redis, "GET lock:a"), ":7169:") != NULL);
+    UNTIL(&w.redis, strstr(request(&w.redis, "GET lock:a"), ":7169:") != NULL);
     hold = hold_of("a", FLOOR + 3);
     expect_grant(&w, &hold, REDIS_CONFIRMED);
     redis_tier_end(w.tier, FLOOR + 1, slice_of("a"));
     assert_true(redis_tier_renew(w.tier, FLOOR + 3, 30000));
     UNTIL(&w.redis, w.renewal_count == 1);
     assert_int_equal(w.renewals[0].word, REDIS_CONFIRMED);
-    assert_non_null(strstr(ask(&w.redis, "GET lock:a"), ":7171:"));
+    assert_non_null(strstr(request(&w.redis, "GET lock:a"), ":7171:"));
     redis_tier_end(w.tier, FLOOR + 3, slice_of("a"));
     UNTIL(&w.redis, see(&w).keys == 0);
-    assert_string_equal(ask(&w.redis, "EXISTS lock:a"), "0");
+    assert_string_equal(request(&w.redis, "EXISTS lock:a"), "0");
     assert_int_equal(w.lost_count, 0);
     close_world(&w);
 }
@@ -279,12 +279,12 @@ static void a_multi_lock_is_confirmed_once(void **state)
     open_with(&w, REDIS_FALLBACK_FAIL);
     static const char *const names[] = {"a", "b", "c"};
     expect_multi_grant(&w, names, FLOOR + 1);
-    assert_string_equal(ask(&w.redis, "EXISTS lock:a lock:b lock:c"), "3");
+    assert_string_equal(request(&w.redis, "EXISTS lock:a lock:b lock:c"), "3");
     for (uint32_t i = 0; i < 3; i++) {
         redis_tier_end(w.tier, FLOOR + 1, slice_of(names[i]));
     }
     UNTIL(&w.redis, see(&w).keys == 0);
-    assert_string_equal(ask(&w.redis, "EXISTS lock:a lock:b lock:c"), "0");
+    assert_string_equal(request(&w.redis, "EXISTS lock:a lock:b lock:c"), "0");
     assert_int_equal(w.grant_count, 1);
     close_world(&w);
 }
@@ -305,7 +305,7 @@ static void a_new_lead_leaves_the_keys_of_the_old_one_alone(void **state)
     hold = hold_of("a", FLOOR + 1025);
     expect_grant(&w, &hold, REDIS_FOREIGN); /* its holder may not know yet */
     assert_int_equal(w.grant_count, 2);
-    assert_non_null(strstr(ask(&w.redis, "GET lock:a"), ":7169:"));
+    assert_non_null(strstr(request(&w.redis, "GET lock:a"), ":7169:"));
     close_world(&w);
 }
 
@@ -315,7 +315,7 @@ int main(void)
         cmocka_unit_test(a_grant_is_confirmed_and_given_back),
         cmocka_unit_test(somebody_outside_refuses_a_try_and_holds_up_a_wait),
         cmocka_unit_test(a_waiter_takes_the_key_over_with_no_gap),
-        cmocka_unit_test(what_ends_while_it_is_being_asked_for_leaves_nothing),
+        cmocka_unit_test(what_ends_while_it_is_being_requested_leaves_nothing),
         cmocka_unit_test(a_key_is_kept_alive_as_long_as_its_lock),
         cmocka_unit_test(a_renewal_is_confirmed),
         cmocka_unit_test(a_redis_that_forgot_everything_loses_the_locks),

@@ -1,4 +1,4 @@
-/* Releases are told when a real Redis has answered, and are in doubt until then (S10.3). */
+/* Releases are reported when a real Redis has answered, and are in doubt until then (S10.3). */
 #include "redis_tier_world.h"
 
 /* It ended, and whoever ended it waits. */
@@ -18,7 +18,7 @@ static void expect_released(struct tier_world *w, int number, uint64_t token, co
     assert_non_null(strstr(w->releases[number - 1].holder, key));
 }
 
-static void a_release_is_told_when_the_key_is_gone_or_the_next_ones(void **state)
+static void a_release_is_reported_when_the_key_is_gone_or_the_next_ones(void **state)
 {
     (void)state;
     struct tier_world w;
@@ -65,7 +65,7 @@ static void a_multi_lock_is_released_when_all_of_it_is(void **state)
     redis_tier_end(w.tier, FLOOR + 1, slice_of("c"));
     release(&w, "a", FLOOR + 1);
     expect_released(&w, 1, FLOOR + 1, "(nil)");
-    assert_string_equal(ask(&w.redis, "EXISTS lock:a lock:b lock:c"), "0");
+    assert_string_equal(request(&w.redis, "EXISTS lock:a lock:b lock:c"), "0");
     close_world(&w);
 }
 
@@ -81,7 +81,7 @@ static bool a_release_is_in_doubt_until_redis_answers(int scale)
     release(&w, "a", FLOOR + 1);
     UNTIL(&w.redis, w.release_count == 1);
     assert_int_equal(w.releases[0].word, REDIS_AGAIN);
-    /* The breaker is open: whoever asks again is told so at the next try. */
+    /* The breaker is open: a repeated request gets that answer at the next try. */
     UNTIL(&w.redis, see(&w).link.breaker == REDIS_OPEN);
     assert_true(redis_tier_release(w.tier, FLOOR + 1));
     UNTIL(&w.redis, w.release_count == 2);
@@ -91,13 +91,13 @@ static bool a_release_is_in_doubt_until_redis_answers(int scale)
         int before = w.release_count;
         UNTIL(&w.redis, w.release_count > before);
     }
-    assert_string_equal(ask(&w.redis, "EXISTS lock:a"), "0");
-    /* It may have been given back while nobody asked. */
+    assert_string_equal(request(&w.redis, "EXISTS lock:a"), "0");
+    /* It may have been given back without a request. */
     struct said last = w.releases[(w.release_count - 1) % SAID];
-    bool is_told = last.word == REDIS_CONFIRMED;
-    assert_true(is_told ? strcmp(last.holder, "(nil)") == 0 : last.word == REDIS_AGAIN);
+    bool is_confirmed = last.word == REDIS_CONFIRMED;
+    assert_true(is_confirmed ? strcmp(last.holder, "(nil)") == 0 : last.word == REDIS_AGAIN);
     close_world(&w);
-    return is_told;
+    return is_confirmed;
 }
 
 static void a_release_that_redis_does_not_answer_is_in_doubt_until_it_does(void **state)
@@ -122,16 +122,16 @@ static void a_key_whose_handing_over_failed_is_given_back_all_the_same(void **st
     assert_int_equal(w.releases[0].word, REDIS_AGAIN);
     redis_tier_end(w.tier, FLOOR + 1, slice_of("a"));
     server_start(&w.redis);
-    ask(&w.redis, "SET lock:a hf:0000000000000abc0000000000000def:7170:web-1 PX 60000");
+    request(&w.redis, "SET lock:a hf:0000000000000abc0000000000000def:7170:web-1 PX 60000");
     UNTIL(&w.redis, see(&w).keys == 0);
-    assert_string_equal(ask(&w.redis, "EXISTS lock:a"), "0");
+    assert_string_equal(request(&w.redis, "EXISTS lock:a"), "0");
     close_world(&w);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_release_is_told_when_the_key_is_gone_or_the_next_ones),
+        cmocka_unit_test(a_release_is_reported_when_the_key_is_gone_or_the_next_ones),
         cmocka_unit_test(a_multi_lock_is_released_when_all_of_it_is),
         cmocka_unit_test(a_release_that_redis_does_not_answer_is_in_doubt_until_it_does),
         cmocka_unit_test(a_key_whose_handing_over_failed_is_given_back_all_the_same),

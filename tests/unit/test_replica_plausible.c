@@ -446,7 +446,7 @@ static void a_vote_that_was_not_requested_is_refused(void **state)
     struct alone a;
     alone_open(&a, 3);
     alone_pass_us(&a, replica_next_us(a.replica) - a.now.boot_us);
-    replica_on_timer(a.replica, a.now); /* it asks whether it would be elected */
+    replica_on_timer(a.replica, a.now); /* it requests pre-votes */
     struct word w = of_type(RAFT_REQUEST_VOTE_RESULT, 7);
     w.message.request_vote_result.vote_granted = true;
     w.message.request_vote_result.pre_vote = true;

@@ -55,7 +55,7 @@ static void arrays_of_bulk_strings_are_read_however_they_are_cut(void **state)
     assert_reads("*1", "...");
 }
 
-static void arrays_of_nothing_ask_for_nothing(void **state)
+static void arrays_of_nothing_request_nothing(void **state)
 {
     (void)state;
     assert_reads("*0\r\n", "");
@@ -156,7 +156,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arrays_of_bulk_strings_are_read_however_they_are_cut),
-        cmocka_unit_test(arrays_of_nothing_ask_for_nothing),
+        cmocka_unit_test(arrays_of_nothing_request_nothing),
         cmocka_unit_test(words_on_a_line_are_a_request),
         cmocka_unit_test(what_is_no_request_is_a_protocol_error),
         cmocka_unit_test(a_line_has_an_end),

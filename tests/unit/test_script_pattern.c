@@ -157,7 +157,7 @@ static const char compared[] =
     "return all(pcall(string.find, s, p, 2)) .. ';' .. all(pcall(string.match, s, p)) .. ';' .. "
     "all(pcall(string.gsub, s, p, '<%0>')) .. ';' .. all(pcall(each, s, p))";
 
-static const char *ask_lua(lua_State *lua, const char *subject, const char *pattern)
+static const char *match_in_lua(lua_State *lua, const char *subject, const char *pattern)
 {
     lua_settop(lua, 0);
     lua_createtable(lua, 2, 0);
@@ -184,7 +184,7 @@ static void random_patterns_match_what_they_match_in_lua(void **state)
         char subject[24];
         random_pattern(&random, pattern, sizeof(pattern));
         random_text(&random, subject, sizeof(subject));
-        const char *theirs = ask_lua(lua, subject, pattern);
+        const char *theirs = match_in_lua(lua, subject, pattern);
         const struct slice arguments[] = {slice_of(subject), slice_of(pattern)};
         run_bytes(w, slice_of(compared), NULL, 0, arguments, 2);
         const char *ours = strchr(w->said, '|') + 1;

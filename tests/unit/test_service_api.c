@@ -1,4 +1,4 @@
-/* The HTTP API by table: what clients ask of locks, sessions, elections and fences, and what is
+/* The HTTP API by table: what clients request of locks, sessions, elections and fences, and what is
  * answered. */
 #include "http_testing.h"
 
@@ -33,7 +33,7 @@ static void acquire_release_and_renew_speak_as_in_seed_002(void **state)
            "released=true reason=\"ok\"");
 }
 
-static void the_four_reasons_of_a_release_are_told_apart(void **state)
+static void the_four_reasons_of_a_release_are_distinguished(void **state)
 {
     struct http_client *c = world_client(&world, true);
     const char *release = "{\"client_id\":\"a\",\"fencing_token\":2048}";
@@ -387,7 +387,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         T(acquire_release_and_renew_speak_as_in_seed_002),
-        T(the_four_reasons_of_a_release_are_told_apart),
+        T(the_four_reasons_of_a_release_are_distinguished),
         T(defaults_are_30_seconds_and_no_wait),
         T(modes_and_their_refusals),
         T(names_may_hold_slashes_in_either_form),

@@ -250,8 +250,8 @@ static void members_are_changed_by_operators(void **state)
     expect(c, "DELETE", "/api/v1/members/0", NULL, 400, "error.code=\"invalid_id\"");
     expect(c, "DELETE", "/api/v1/members/x", NULL, 400, "error.code=\"invalid_id\"");
     expect(c, "DELETE", "/api/v1/members/4294967296", NULL, 400, "error.code=\"invalid_id\"");
-    struct http_client *stranger = world_client(&world, false);
-    expect(stranger, "DELETE", "/api/v1/members/4", NULL, 403, "error.code=\"denied\"");
+    struct http_client *outsider = world_client(&world, false);
+    expect(outsider, "DELETE", "/api/v1/members/4", NULL, 403, "error.code=\"denied\"");
     /* Who goes before the answer came does no harm, and neither does an answer that never comes. */
     (void)client_request_to(c, "DELETE", "/api/v1/members/4", NULL);
     client_close(c);
@@ -283,7 +283,7 @@ static void probes_and_the_description(void **state)
     assert_int_equal(strncmp(r.body, "openapi: 3.1", 12), 0);
     reply_free(&r);
     r = client_request_to(c, "HEAD", "/livez", NULL);
-    assert_int_equal(r.status, 0); /* its length is told, its body is not sent */
+    assert_int_equal(r.status, 0); /* its length is reported, its body is not sent */
     assert_non_null(strstr((char *)c->got, "Content-Length: 3\r\n\r\n"));
 }
 

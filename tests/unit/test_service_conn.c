@@ -172,7 +172,7 @@ static void a_connection_is_idle_between_requests_only(void **state)
     assert_false(http_conn_is_idle(watcher->conn));
 }
 
-static void a_connection_closes_when_asked(void **state)
+static void a_connection_closes_on_request(void **state)
 {
     struct http_client *c = world_client(&world, false);
     client_send(c, "GET /livez HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\nGET /livez");
@@ -310,7 +310,7 @@ static void each_bad_request_has_its_code(void **state)
     }
 }
 
-static void the_wrong_method_is_told_the_right_ones(void **state)
+static void the_answer_to_a_wrong_method_lists_the_right_ones(void **state)
 {
     static const char *const table[][3] = {
         {"DELETE", "/api/v1/locks/n/acquire", "Allow: GET, HEAD, POST, OPTIONS\r\n"},
@@ -466,9 +466,9 @@ int main(void)
         T(a_head_and_its_body_may_come_apart),
         T(expectations_are_met),
         T(a_connection_is_idle_between_requests_only),
-        T(a_connection_closes_when_asked),
+        T(a_connection_closes_on_request),
         T(each_bad_request_has_its_code),
-        T(the_wrong_method_is_told_the_right_ones),
+        T(the_answer_to_a_wrong_method_lists_the_right_ones),
         T(the_message_names_the_field),
         T(pages_of_other_origins_may_only_look),
         T(pages_of_others_are_served_where_nothing_else_is),

@@ -1,4 +1,4 @@
-/* Tests of the gRPC door, with nghttp2's own client and a real core, without sockets. */
+/* Tests of gRPC, with nghttp2's own client and a real core, without sockets. */
 #include "base_testing.h"
 
 #include "h2_world.h"
@@ -279,7 +279,7 @@ static void a_grant_whose_answer_was_not_taken_is_given_back(void **state)
         assert_true(is_held("n", &queue) && is_held("m", &queue));
         if (is_written) {
             h.client->is_deaf = false;
-            world_run(&world); /* it has left the house, and waits in `got` */
+            world_run(&world); /* it has left the service, and waits in `got` */
         }
         assert_int_equal(nghttp2_submit_rst_stream(h.session, 0, call->id, NGHTTP2_CANCEL), 0);
         assert_int_equal(nghttp2_submit_rst_stream(h.session, 0, kept->id, NGHTTP2_CANCEL), 0);
@@ -289,7 +289,7 @@ static void a_grant_whose_answer_was_not_taken_is_given_back(void **state)
         }
         world_run(&world);
         assert_false(is_held("n", &queue));
-        assert_true(is_held("m", &queue)); /* which can be asked for again */
+        assert_true(is_held("m", &queue)); /* which can be requested again */
         h.client->is_deaf = false;
         h2_run(&h);
         assert_int_equal(world.gateway.submitted[COMMAND_RELEASE], 1 + is_written);
@@ -475,7 +475,7 @@ static void resets_in_a_row_end_the_connection(void **state)
     (void)lock("n", "a");
     for (int i = 0; i <= LIMIT_HTTP2_RESETS; i++) {
         assert_false(h.has_goaway);
-        h.count = 1; /* forget the calls, there is room for few */
+        h.count = 1; /* forget the calls, there is space for few */
         free(h.calls[1].body);
         free(h.calls[1].out);
         memset(&h.calls[1], 0, sizeof(h.calls[1]));

@@ -16,7 +16,7 @@
 typedef Holdfast__V1__SessionRequest Request;
 typedef Holdfast__V1__SessionResponse Response;
 #define ANSWER(word) HOLDFAST__V1__SESSION_RESPONSE__RESPONSE_##word
-#define NEWS(word) HOLDFAST__V1__SESSION_RESPONSE__NEWS__##word
+#define NOTICE(word) HOLDFAST__V1__SESSION_RESPONSE__NEWS__##word
 
 static struct http_world world;
 static struct h2_client h;
@@ -145,10 +145,10 @@ static void hear_closed(struct h2_call *call, const char *how)
     h2_expect(call, GRPC_OK, "");
 }
 
-static void hear_news(struct h2_call *call, int news)
+static void expect_notice(struct h2_call *call, int kind)
 {
     Response *m = hear(call, ANSWER(NOTICE));
-    assert_int_equal(m->notice->news, news);
+    assert_int_equal(m->notice->news, kind);
     holdfast__v1__session_response__free_unpacked(m, NULL);
 }
 
@@ -209,7 +209,7 @@ static void keep_alives_keep_it_and_ride_together(void **state)
     assert_int_equal(world.gateway.submitted[COMMAND_KEEPALIVE], before + 1);
 }
 
-static void a_keep_alive_behind_one_in_flight_is_asked_after_it(void **state)
+static void a_keep_alive_behind_one_in_flight_is_sent_after_it(void **state)
 {
     char id[33];
     struct h2_call *call = open_session(3000, 0);
@@ -247,7 +247,7 @@ static void a_session_that_is_not_kept_alive_hears_of_its_end(void **state)
     hear_opened(call, id);
     lock_in(id, "n");
     h2_pass(&h, 2100);
-    hear_news(call, NEWS(LOST));
+    expect_notice(call, NOTICE(LOST));
     hear_closed(call, "session_expired");
 }
 
@@ -338,7 +338,7 @@ static void a_client_that_leaves_while_its_stream_is_raised_is_noticed(void **st
     h2_expect(resume(id), GRPC_FAILED_PRECONDITION, "session_expired");
 }
 
-static void the_holder_is_asked_to_give_up_and_told_of_loss(void **state)
+static void the_holder_is_requested_to_give_up_and_notified_of_loss(void **state)
 {
     char id[33];
     struct h2_call *call = open_session(60000, 0);
@@ -352,14 +352,14 @@ static void the_holder_is_asked_to_give_up_and_told_of_loss(void **state)
     revoke.deadline = &grace;
     h2_expect(h2_unary(&h, "/holdfast.v1.AdminService/Revoke", &revoke.base), GRPC_OK, "");
     Response *m = hear(call, ANSWER(NOTICE));
-    assert_int_equal(m->notice->news, NEWS(REVOKE_REQUESTED));
+    assert_int_equal(m->notice->news, NOTICE(REVOKE_REQUESTED));
     assert_string_equal(m->notice->resource_id, "n");
     assert_string_equal(m->notice->reason, "repairs");
     assert_int_equal(in_ms(m->notice->deadline_in), 3000);
     holdfast__v1__session_response__free_unpacked(m, NULL);
     h2_pass(&h, 3100);
     m = hear(call, ANSWER(NOTICE));
-    assert_int_equal(m->notice->news, NEWS(LOST));
+    assert_int_equal(m->notice->news, NOTICE(LOST));
     assert_string_equal(m->notice->how, "revoked");
     assert_int_equal(strlen(m->notice->lease_id), 32);
     assert_true(m->notice->fence_token > 0);
@@ -383,7 +383,7 @@ static void others_hear_nothing_of_it(void **state)
     c.force_unlock.reason = slice_of("why");
     fake_gateway_apply(&world.gateway, &c, &r);
     h2_run(&h);
-    hear_news(call, NEWS(LOST));
+    expect_notice(call, NOTICE(LOST));
     no_more(other);
 }
 
@@ -394,7 +394,7 @@ static void without_a_leader_there_is_jeopardy(void **state)
     hear_opened(call, id);
     world.gateway.status.serving = false;
     h2_run(&h);
-    hear_news(call, NEWS(JEOPARDY));
+    expect_notice(call, NOTICE(JEOPARDY));
     h2_run(&h);
     no_more(call);
     world.gateway.fails = HF_UNAVAILABLE;
@@ -404,7 +404,7 @@ static void without_a_leader_there_is_jeopardy(void **state)
     world.gateway.fails = HF_OK;
     world.gateway.status.serving = true;
     h2_run(&h);
-    hear_news(call, NEWS(SAFE));
+    expect_notice(call, NOTICE(SAFE));
     keep_alive(call, 2);
     h2_pass(&h, 200);
     hear_alive(call, 2);
@@ -573,7 +573,7 @@ static void a_watch_with_a_shut_window_is_dropped_with_a_word(void **state)
 
 /* ---- what the node may close in favour of a new connection ---- */
 
-static void a_connection_with_a_stream_is_not_idle_and_one_without_is_told_goodbye(void **state)
+static void a_connection_with_a_stream_is_not_idle_and_one_without_is_closed(void **state)
 {
     (void)state;
     h2_run(&h);
@@ -593,7 +593,7 @@ static void a_connection_with_a_stream_is_not_idle_and_one_without_is_told_goodb
 
 /* ---- health ---- */
 
-static void health_is_asked_and_watched(void **state)
+static void health_is_checked_and_watched(void **state)
 {
     Grpc__Health__V1__HealthCheckRequest m = GRPC__HEALTH__V1__HEALTH_CHECK_REQUEST__INIT;
     struct h2_call *call = h2_unary(&h, "/grpc.health.v1.Health/Watch", &m.base);
@@ -619,14 +619,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_session_opens_and_says_how_often_to_keep_it_alive),
         TEST(keep_alives_keep_it_and_ride_together),
-        TEST(a_keep_alive_behind_one_in_flight_is_asked_after_it),
+        TEST(a_keep_alive_behind_one_in_flight_is_sent_after_it),
         TEST(a_close_releases_everything_at_once),
         TEST(a_session_that_is_not_kept_alive_hears_of_its_end),
         TEST(a_broken_stream_does_not_end_the_session_before_its_time),
         TEST(a_session_that_lingers_ends_so_long_after_its_stream),
         TEST(a_stream_that_was_taken_for_broken_is_raised_again),
         TEST(a_client_that_leaves_while_its_stream_is_raised_is_noticed),
-        TEST(the_holder_is_asked_to_give_up_and_told_of_loss),
+        TEST(the_holder_is_requested_to_give_up_and_notified_of_loss),
         TEST(others_hear_nothing_of_it),
         TEST(without_a_leader_there_is_jeopardy),
         TEST(a_stream_begins_with_open_or_resume),
@@ -636,8 +636,8 @@ int main(void)
         TEST(a_watch_shows_its_names_and_can_be_resumed),
         TEST(a_deadline_ends_a_watch),
         TEST(a_watch_with_a_shut_window_is_dropped_with_a_word),
-        TEST(a_connection_with_a_stream_is_not_idle_and_one_without_is_told_goodbye),
-        TEST(health_is_asked_and_watched),
+        TEST(a_connection_with_a_stream_is_not_idle_and_one_without_is_closed),
+        TEST(health_is_checked_and_watched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ static void unavailable_promises_that_nothing_was_done(void **state)
     expect(c, "POST", TARGET, "{\"client_id\":\"a\"}", 503, "error.code=\"busy\"");
 }
 
-/* Asks under conditions where nobody knows what happened; the answer names an id. */
+/* A request under conditions where nobody knows what happened; the answer names an id. */
 static char *pending_in_the_dark(struct http_client *c, const char *target, const char *body)
 {
     world.gateway.fails = HF_OUTCOME_UNKNOWN;
@@ -31,7 +31,7 @@ static char *pending_in_the_dark(struct http_client *c, const char *target, cons
     return id;
 }
 
-static void an_unknown_outcome_can_be_asked_for_again(void **state)
+static void an_unknown_outcome_can_be_requested_again(void **state)
 {
     struct http_client *c = world_client(&world, false);
     char body[300];
@@ -124,11 +124,11 @@ static void a_wait_that_nobody_can_end_is_answered_within_bounds(void **state)
         world.gateway.cluster_ms = stopped_ms;
     }
     expect_reply(b, 504, "error.code=\"outcome_unknown\" error.request_id=*");
-    expect_nothing(d); /* this one asked for it */
+    expect_nothing(d); /* this one requested it */
 }
 
-/* The node asks for the end of the wait shortly after it, and says how long that may take. */
-static void a_wait_whose_end_is_not_heard_of_is_asked_for_with_a_limit(void **state)
+/* The node requests the end of the wait shortly after it, and says how long that may take. */
+static void a_wait_without_an_end_is_requested_with_a_limit(void **state)
 {
     (void)holder("a");
     struct http_client *b = world_client(&world, false);
@@ -214,7 +214,7 @@ static void an_acquire_that_enters_again_is_counted_once_however_often_it_is_sen
     free(body);
 }
 
-static void an_acquire_that_enters_again_in_the_dark_can_be_asked_for_again(void **state)
+static void a_reentrant_acquire_with_an_unknown_outcome_can_be_requested_again(void **state)
 {
     struct http_client *a = world_client(&world, false);
     char *body = enter_twice(a);
@@ -274,7 +274,7 @@ static void a_node_that_was_taken_for_dead_attaches_its_waiters_again(void **sta
     expect_reply(d, 200, "acquired=true");
 }
 
-static void a_new_state_is_asked_about_old_waits(void **state)
+static void a_new_state_is_queried_about_old_waits(void **state)
 {
     (void)holder("a");
     struct http_client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":60000}");
@@ -364,7 +364,7 @@ static void an_event_may_come_before_its_result(void **state)
     expect_reply(d, 200, "acquired=false reason=\"timeout\" holder.client_id=\"b\"");
 }
 
-static void an_early_event_that_was_pushed_out_is_asked_for(void **state)
+static void an_early_event_that_was_pushed_out_is_requested(void **state)
 {
     struct http_client *a = holder("a");
     struct http_client *b = world_client(&world, false);
@@ -437,22 +437,22 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         T(unavailable_promises_that_nothing_was_done),
-        T(an_unknown_outcome_can_be_asked_for_again),
+        T(an_unknown_outcome_can_be_requested_again),
         T(the_clients_own_id_is_named),
         T(a_wait_in_the_dark_keeps_its_place_for_a_while),
         T(who_is_gone_in_the_dark_leaves_nothing_behind),
         T(a_wait_that_nobody_can_end_is_answered_within_bounds),
-        T(a_wait_whose_end_is_not_heard_of_is_asked_for_with_a_limit),
+        T(a_wait_without_an_end_is_requested_with_a_limit),
         T(a_level_of_a_re_entered_lock_is_given_back_once),
         T(an_acquire_that_enters_again_is_counted_once_however_often_it_is_sent),
-        T(an_acquire_that_enters_again_in_the_dark_can_be_asked_for_again),
+        T(a_reentrant_acquire_with_an_unknown_outcome_can_be_requested_again),
         T(a_level_that_was_entered_in_the_dark_is_given_back_for_who_is_gone),
         T(a_node_that_was_taken_for_dead_attaches_its_waiters_again),
-        T(a_new_state_is_asked_about_old_waits),
+        T(a_new_state_is_queried_about_old_waits),
         T(a_repeated_wait_does_not_start_over),
         T(a_lost_wait_gets_the_rest_of_its_time),
         T(an_event_may_come_before_its_result),
-        T(an_early_event_that_was_pushed_out_is_asked_for),
+        T(an_early_event_that_was_pushed_out_is_requested),
         T(a_draining_node_sends_everybody_elsewhere),
     };
 #undef T

@@ -189,7 +189,7 @@ static void a_client_that_does_not_read_is_not_read_from(void **state)
 }
 
 /* S7.2. */
-static void a_lock_whose_grant_was_never_told_is_given_back(void **state)
+static void a_lock_whose_grant_was_never_reported_is_given_back(void **state)
 {
     struct resp_client *a = client();
     struct resp_client *b = client();
@@ -274,7 +274,7 @@ static void commands_about_the_connection(void **state)
 }
 
 /* A client that knows nothing of the password gets nowhere, and keeps its locks to itself. */
-static void a_password_is_asked_for(void **state)
+static void a_password_is_requested(void **state)
 {
     struct resp_client *c = client();
     resp_request(c, "GET a", "-NOAUTH Authentication required.|");
@@ -307,31 +307,33 @@ static void messages_reach_everybody_who_listens(void **state)
     struct resp_client *a = client();
     struct resp_client *b = client();
     struct resp_client *c = client();
-    resp_request(a, "SUBSCRIBE news other",
-                 "*3|$9|subscribe|$4|news|:1|*3|$9|subscribe|$5|other|:2|");
+    resp_request(a, "SUBSCRIBE names other",
+                 "*3|$9|subscribe|$5|names|:1|*3|$9|subscribe|$5|other|:2|");
     resp_request(b, "PSUBSCRIBE n*s", "*3|$10|psubscribe|$3|n*s|:1|");
-    resp_request(c, "PUBLISH news hello", ":2|");
-    resp_expect(a, "*3|$7|message|$4|news|$5|hello|");
-    resp_expect(b, "*4|$8|pmessage|$3|n*s|$4|news|$5|hello|");
+    resp_request(c, "PUBLISH names hello", ":2|");
+    resp_expect(a, "*3|$7|message|$5|names|$5|hello|");
+    resp_expect(b, "*4|$8|pmessage|$3|n*s|$5|names|$5|hello|");
     resp_request(c, "PUBLISH nobody hello", ":0|");
-    resp_request(c, "PUBSUB NUMSUB news", "*2|$4|news|:1|");
+    resp_request(c, "PUBSUB NUMSUB names", "*2|$5|names|:1|");
     struct resp_client *d = client();
     resp_say(d, "HELLO 3");
     resp_expect_start(d, "%7\r\n");
-    resp_request(d, "PUBSUB NUMSUB news none", "*4|$4|news|:1|$4|none|:0|"); /* no map: as Redis */
+    resp_request(d, "PUBSUB NUMSUB names none",
+                 "*4|$5|names|:1|$4|none|:0|"); /* no map: as Redis */
     resp_request(d, "PUBSUB NUMSUB", "*0|");
-    resp_request(a, "UNSUBSCRIBE", "*3|$11|unsubscribe|$4|news|:1|*3|$11|unsubscribe|$5|other|:0|");
+    resp_request(a, "UNSUBSCRIBE",
+                 "*3|$11|unsubscribe|$5|names|:1|*3|$11|unsubscribe|$5|other|:0|");
     resp_request(a, "UNSUBSCRIBE", "*3|$11|unsubscribe|$-1|:0|");
-    resp_request(c, "PUBLISH news again", ":1|");
+    resp_request(c, "PUBLISH names again", ":1|");
     resp_expect(a, "");
     resp_request(b, "PUNSUBSCRIBE n*s",
-                 "*4|$8|pmessage|$3|n*s|$4|news|$5|again|*3|$12|punsubscribe|$3|n*s|:0|");
+                 "*4|$8|pmessage|$3|n*s|$5|names|$5|again|*3|$12|punsubscribe|$3|n*s|:0|");
 }
 
 static void a_subscriber_of_resp2_may_do_little_else(void **state)
 {
     struct resp_client *c = client();
-    resp_say(c, "SUBSCRIBE news");
+    resp_say(c, "SUBSCRIBE names");
     c->got_len = 0;
     resp_say(c, "GET a");
     resp_expect_start(c, "-ERR Can't execute 'get'");
@@ -339,7 +341,7 @@ static void a_subscriber_of_resp2_may_do_little_else(void **state)
     resp_say(c, "HELLO 3");
     c->got_len = 0;
     resp_request(c, "GET a", "_|");
-    resp_request(c, "PUBLISH news x", ">3|$7|message|$4|news|$1|x|:1|");
+    resp_request(c, "PUBLISH names x", ">3|$7|message|$5|names|$1|x|:1|");
 }
 
 static void a_subscriber_that_does_not_read_is_dropped(void **state)
@@ -347,10 +349,10 @@ static void a_subscriber_that_does_not_read_is_dropped(void **state)
     struct resp_client *slow = client();
     struct resp_client *quick = client();
     struct resp_client *c = client();
-    char line[4200] = "PUBLISH news ";
-    memset(line + 13, 'x', 4000);
-    resp_say(slow, "SUBSCRIBE news");
-    resp_say(quick, "SUBSCRIBE news");
+    char line[4200] = "PUBLISH names ";
+    memset(line + strlen(line), 'x', 4000);
+    resp_say(slow, "SUBSCRIBE names");
+    resp_say(quick, "SUBSCRIBE names");
     slow->is_deaf = true;
     for (int i = 0; i < 300; i++) {
         resp_say(c, line);
@@ -425,14 +427,14 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_client_that_does_not_read_is_not_read_from, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_lock_whose_grant_was_never_told_is_given_back, set_up,
+        cmocka_unit_test_setup_teardown(a_lock_whose_grant_was_never_reported_is_given_back, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_connection_may_go_at_any_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_client_that_sends_no_more_still_gets_its_answers, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(quit_ends_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(commands_about_the_connection, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_password_is_asked_for, set_up_guarded, tear_down),
+        cmocka_unit_test_setup_teardown(a_password_is_requested, set_up_guarded, tear_down),
         cmocka_unit_test_setup_teardown(messages_reach_everybody_who_listens, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_subscriber_of_resp2_may_do_little_else, set_up,
                                         tear_down),

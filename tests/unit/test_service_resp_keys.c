@@ -87,7 +87,7 @@ static void set_refuses_what_makes_no_lock(void **state)
     resp_request(c, "EXISTS k", ":0|");
 }
 
-static void an_expire_time_out_of_range_is_told_the_range(void **state)
+static void an_expire_time_out_of_range_gets_the_range(void **state)
 {
     struct resp_client *c = client(); /* its ttl-min is 250 ms */
     resp_request(c, "SET k v NX PX 250", "+OK|");
@@ -451,7 +451,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(set_takes_every_option_of_redis, set_up, tear_down),
         cmocka_unit_test_setup_teardown(set_refuses_what_makes_no_lock, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(an_expire_time_out_of_range_is_told_the_range, set_up_short,
+        cmocka_unit_test_setup_teardown(an_expire_time_out_of_range_gets_the_range, set_up_short,
                                         tear_down),
         cmocka_unit_test_setup_teardown(getrange_is_a_part_of_the_value, set_up, tear_down),
         cmocka_unit_test_setup_teardown(several_locks_are_taken_together, set_up, tear_down),

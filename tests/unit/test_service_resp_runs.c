@@ -52,7 +52,7 @@ static void a_run_that_met_a_conflict_is_made_again(void **state)
     assert_int_equal(stats.resp_conflicts, 4);
 }
 
-static void after_eight_conflicts_the_client_is_told_to_try_again(void **state)
+static void after_eight_conflicts_the_client_gets_try_again(void **state)
 {
     struct resp_client *c = client();
     struct resp_client *own = client();
@@ -356,8 +356,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(runs_on_one_key_take_turns, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_run_that_met_a_conflict_is_made_again, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(after_eight_conflicts_the_client_is_told_to_try_again,
-                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(after_eight_conflicts_the_client_gets_try_again, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_run_that_never_gets_its_turn_is_given_up, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(multi_and_exec_are_one_transaction, set_up, tear_down),

@@ -21,7 +21,7 @@ static uint64_t take_integer(struct resp_client *c)
     return value;
 }
 
-static uint64_t ask_integer(struct resp_client *c, const char *line)
+static uint64_t request_integer(struct resp_client *c, const char *line)
 {
     resp_say(c, line);
     return take_integer(c);
@@ -41,8 +41,8 @@ static void a_token_is_given_to_the_owner_only(void **state)
     struct resp_client *a = client();
     struct resp_client *b = client();
     resp_request(a, "SET k mine NX PX 5000", "+OK|");
-    assert_int_equal(ask_integer(a, "HF.TOKEN k mine"), token_of("k"));
-    assert_int_equal(ask_integer(b, "HF.TOKEN k mine"), token_of("k")); /* of the same pool */
+    assert_int_equal(request_integer(a, "HF.TOKEN k mine"), token_of("k"));
+    assert_int_equal(request_integer(b, "HF.TOKEN k mine"), token_of("k")); /* of the same pool */
     resp_request(b, "HF.TOKEN k yours", "$-1|");
     resp_request(b, "HF.TOKEN k min", "$-1|");
     resp_request(b, "HF.TOKEN k \"\"", "$-1|");
@@ -58,18 +58,18 @@ static void a_holder_that_paused_does_not_get_the_next_holders_token(void **stat
     struct resp_client *a = client();
     struct resp_client *b = client();
     resp_request(a, "SET k first NX PX 1000", "+OK|");
-    uint64_t first = ask_integer(a, "HF.TOKEN k first");
+    uint64_t first = request_integer(a, "HF.TOKEN k first");
     resp_world_pass(&world, 1001);
     resp_request(b, "SET k second NX PX 5000", "+OK|");
     resp_request(a, "HF.TOKEN k first", "$-1|");
-    assert_true(ask_integer(b, "HF.TOKEN k second") > first);
+    assert_true(request_integer(b, "HF.TOKEN k second") > first);
 }
 
 static void the_owner_of_a_hash_is_one_of_its_fields(void **state)
 {
     struct resp_client *a = client();
     resp_request(a, "HSET h uuid:7 1", ":1|");
-    assert_int_equal(ask_integer(a, "HF.TOKEN h uuid:7"), token_of("h"));
+    assert_int_equal(request_integer(a, "HF.TOKEN h uuid:7"), token_of("h"));
     resp_request(a, "HF.TOKEN h uuid:8", "$-1|");
     resp_request(a, "HF.TOKEN h 1", "$-1|");
 }
@@ -101,7 +101,7 @@ static void acquire_answers_with_the_token(void **state)
 {
     struct resp_client *a = client();
     struct resp_client *b = client();
-    uint64_t first = ask_integer(a, "HF.ACQUIRE k mine PX 5000");
+    uint64_t first = request_integer(a, "HF.ACQUIRE k mine PX 5000");
     assert_int_equal(first, token_of("k"));
     assert_int_equal(submitted(COMMAND_ACQUIRE), 1);
     resp_request(b, "GET k", "$4|mine|");
@@ -109,7 +109,7 @@ static void acquire_answers_with_the_token(void **state)
     resp_request(b, "HF.ACQUIRE k yours PX 5000", "$-1|");
     resp_request(b, "HF.ACQUIRE k yours PX 5000 WAIT 0", "$-1|");
     resp_request(a, "DEL k", ":1|");
-    assert_true(ask_integer(b, "hf.acquire k yours wait 0 px 5000") > first);
+    assert_true(request_integer(b, "hf.acquire k yours wait 0 px 5000") > first);
     resp_request(a, "SET other v NX PX 5000", "+OK|"); /* which stays as it was */
 }
 
@@ -160,7 +160,7 @@ static void acquire_waits_for_its_turn(void **state)
 {
     struct resp_client *a = client();
     struct resp_client *b = client();
-    uint64_t first = ask_integer(a, "HF.ACQUIRE k mine PX 30000");
+    uint64_t first = request_integer(a, "HF.ACQUIRE k mine PX 30000");
     resp_say(b, "HF.ACQUIRE k yours PX 5000 WAIT 10000\r\nPTTL k");
     resp_expect(b, "");
     assert_int_equal(waiting(), 1);
@@ -178,7 +178,7 @@ static void acquire_waits_no_longer_than_it_said(void **state)
 {
     struct resp_client *a = client();
     struct resp_client *b = client();
-    (void)ask_integer(a, "HF.ACQUIRE k mine PX 30000");
+    (void)request_integer(a, "HF.ACQUIRE k mine PX 30000");
     resp_say(b, "HF.ACQUIRE k yours PX 5000 WAIT 3000");
     resp_world_pass(&world, 2999);
     resp_expect(b, "");
@@ -192,7 +192,7 @@ static void who_waits_and_closes_leaves_the_queue(void **state)
     struct resp_client *a = client();
     struct resp_client *closes = client();
     struct resp_client *ends = client();
-    (void)ask_integer(a, "HF.ACQUIRE k mine PX 30000");
+    (void)request_integer(a, "HF.ACQUIRE k mine PX 30000");
     resp_say(closes, "HF.ACQUIRE k yours PX 5000 WAIT 20000");
     resp_say(ends, "HF.ACQUIRE k theirs PX 5000 WAIT 20000");
     assert_int_equal(waiting(), 2);
@@ -208,11 +208,11 @@ static void who_waits_and_closes_leaves_the_queue(void **state)
     resp_request(a, "EXISTS k", ":0|");
 }
 
-static void a_grant_that_was_never_told_is_given_back(void **state)
+static void a_grant_that_was_never_reported_is_given_back(void **state)
 {
     struct resp_client *a = client();
     struct resp_client *b = client();
-    (void)ask_integer(a, "HF.ACQUIRE k mine PX 30000");
+    (void)request_integer(a, "HF.ACQUIRE k mine PX 30000");
     resp_say(b, "HF.ACQUIRE k yours PX 5000 WAIT 20000");
     b->is_deaf = true;
     resp_request(a, "DEL k", ":1|");
@@ -250,7 +250,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(acquire_waits_for_its_turn, set_up, tear_down),
         cmocka_unit_test_setup_teardown(acquire_waits_no_longer_than_it_said, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_waits_and_closes_leaves_the_queue, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_grant_that_was_never_told_is_given_back, set_up,
+        cmocka_unit_test_setup_teardown(a_grant_that_was_never_reported_is_given_back, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(acquire_is_no_part_of_a_transaction, set_up, tear_down),
     };

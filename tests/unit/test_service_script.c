@@ -17,7 +17,7 @@ static void a_script_is_one_command(void **state)
     struct resp_client *a = client();
     struct resp_client *b = client();
     resp_request(a, "EVAL \"return {KEYS[1], ARGV[1]}\" 1 k v", "*2|$1|k|$1|v|");
-    assert_int_equal(transactions(), 0); /* it asked for nothing */
+    assert_int_equal(transactions(), 0); /* it requested nothing */
     resp_request(a,
                  "EVAL \"for i, k in ipairs(KEYS) do redis.call('set', k, i) end "
                  "return redis.call('publish', 'c', 'x')\" 3 x y z",
@@ -103,7 +103,7 @@ static void scripts_are_known_by_name_until_they_are_flushed(void **state)
     resp_request(c, by_name, "-NOSCRIPT No matching script. Please use EVAL.|");
 }
 
-static void a_script_that_was_forgotten_between_two_runs_is_asked_for(void **state)
+static void a_script_that_was_forgotten_between_two_runs_is_requested(void **state)
 {
     struct resp_client *c = client();
     struct resp_client *other = client();
@@ -224,7 +224,7 @@ int main(void)
         TEST(after_eight_conflicts_a_script_is_given_up),
         TEST(a_script_that_breaks_off_changes_nothing),
         TEST(scripts_are_known_by_name_until_they_are_flushed),
-        TEST(a_script_that_was_forgotten_between_two_runs_is_asked_for),
+        TEST(a_script_that_was_forgotten_between_two_runs_is_requested),
         TEST(a_script_may_not_do_all_that_a_client_may),
         TEST(a_script_in_a_transaction_takes_back_only_what_it_did),
         TEST(one_turn_runs_one_script_without_an_end),

@@ -87,7 +87,7 @@ static void its_head_tells_the_size_without_it(void **state)
     expect(c, "GET", "/api/v1/cluster", NULL, 200, "node=1");
 }
 
-/* Takes a few bytes of the output, as a socket with little room does. */
+/* Takes a few bytes of the output, as a socket with little space does. */
 static size_t sip(struct http_client *c, size_t max, size_t at, size_t head)
 {
     struct slice out = http_conn_output(c->conn);

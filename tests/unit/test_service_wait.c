@@ -247,7 +247,7 @@ static void a_grant_whose_answer_is_written_stays(void **state)
     assert_false(view_lock(world.gateway.core, 0, slice_of("m"), &lock));
 }
 
-static void a_grant_that_can_be_asked_for_again_is_kept(void **state)
+static void a_grant_that_can_be_requested_again_is_kept(void **state)
 {
     struct http_client *b = world_client(&world, false);
     const char *body = "{\"client_id\":\"b\",\"request_id\":\"r\"}";
@@ -300,7 +300,7 @@ static void a_cancel_that_comes_too_late_becomes_a_release(void **state)
     assert_int_equal(look().holders, 0);
 }
 
-static void errands_are_tried_until_they_are_done(void **state)
+static void cleanups_are_tried_until_they_are_done(void **state)
 {
     (void)holder("a");
     struct http_client *b = waiter("{\"client_id\":\"b\",\"wait_timeout_ms\":-1}");
@@ -332,10 +332,10 @@ int main(void)
         T(an_id_with_another_body_is_refused),
         T(a_grant_whose_answer_is_not_written_is_released),
         T(a_grant_whose_answer_is_written_stays),
-        T(a_grant_that_can_be_asked_for_again_is_kept),
+        T(a_grant_that_can_be_requested_again_is_kept),
         T(who_goes_while_the_answer_is_under_way_leaves_nothing_behind),
         T(a_cancel_that_comes_too_late_becomes_a_release),
-        T(errands_are_tried_until_they_are_done),
+        T(cleanups_are_tried_until_they_are_done),
     };
 #undef T
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -502,7 +502,7 @@ static void an_election_is_observed(void **state)
     free(text);
 }
 
-static void a_session_is_told_of_its_losses(void **state)
+static void a_session_is_notified_of_its_losses(void **state)
 {
     struct http_client *c = world_client(&world, true);
     char *id = open_session(c, "{\"client_id\":\"s\",\"ttl_ms\":60000,\"linger_ms\":2000}");
@@ -573,7 +573,7 @@ int main(void)
         T(a_new_state_starts_everybody_over),
         T(who_follows_the_stream_knows_the_truth),
         T(an_election_is_observed),
-        T(a_session_is_told_of_its_losses),
+        T(a_session_is_notified_of_its_losses),
         T(a_session_whose_stream_broke_at_once_lingers_too),
     };
 #undef T

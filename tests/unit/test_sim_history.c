@@ -1,4 +1,4 @@
-/* The judge of histories, on histories known to be good and known to be bad. Times are in
+/* The checker of histories, on histories known to be good and known to be bad. Times are in
  * microseconds; a lease of 100 means that the holder is safe for that long after its call. */
 #include "base_testing.h"
 
@@ -39,11 +39,11 @@
         .kind = HISTORY_ACQUIRE, CALL(from, to) \
     }
 
-#define JUDGE(...)                                  \
-    judge((const struct history_op[]){__VA_ARGS__}, \
-          sizeof((const struct history_op[]){__VA_ARGS__}) / sizeof(struct history_op))
+#define VERDICT(...)                                  \
+    verdict((const struct history_op[]){__VA_ARGS__}, \
+            sizeof((const struct history_op[]){__VA_ARGS__}) / sizeof(struct history_op))
 
-static enum history_verdict judge(const struct history_op *ops, size_t count)
+static enum history_verdict verdict(const struct history_op *ops, size_t count)
 {
     char problem[400] = "";
     enum history_verdict verdict = history_check(ops, count, 100000, problem, sizeof(problem));
@@ -56,50 +56,50 @@ static enum history_verdict judge(const struct history_op *ops, size_t count)
 static void nothing_at_all_is_good(void **state)
 {
     (void)state;
-    assert_int_equal(judge(NULL, 0), HISTORY_GOOD);
+    assert_int_equal(verdict(NULL, 0), HISTORY_GOOD);
 }
 
 static void one_after_the_other_is_good(void **state)
 {
     (void)state;
-    assert_int_equal(JUDGE(GRANTED(1, 0, 10), REFUSED(12, 14), READ(1, 14, 16), RELEASED(1, 20, 25),
-                           READ(0, 26, 28), GRANTED(2, 30, 35), RENEWED(2, 40, 45),
-                           RELEASED(2, 150, 160)),
+    assert_int_equal(VERDICT(GRANTED(1, 0, 10), REFUSED(12, 14), READ(1, 14, 16),
+                             RELEASED(1, 20, 25), READ(0, 26, 28), GRANTED(2, 30, 35),
+                             RENEWED(2, 40, 45), RELEASED(2, 150, 160)),
                      HISTORY_GOOD);
 }
 
 static void a_grant_after_the_lease_is_over_is_good(void **state)
 {
     (void)state;
-    assert_int_equal(JUDGE(GRANTED(1, 0, 10), GRANTED(2, 50, 101), WAS_GONE(1, 110, 120)),
+    assert_int_equal(VERDICT(GRANTED(1, 0, 10), GRANTED(2, 50, 101), WAS_GONE(1, 110, 120)),
                      HISTORY_GOOD);
 }
 
 static void calls_that_overlap_may_take_effect_in_any_order(void **state)
 {
     (void)state;
-    assert_int_equal(JUDGE(GRANTED(1, 0, 10), RELEASED(1, 20, 60), GRANTED(2, 21, 40)),
+    assert_int_equal(VERDICT(GRANTED(1, 0, 10), RELEASED(1, 20, 60), GRANTED(2, 21, 40)),
                      HISTORY_GOOD);
-    assert_int_equal(JUDGE(GRANTED(1, 0, 50), REFUSED(5, 9), READ(1, 1, 3)), HISTORY_GOOD);
+    assert_int_equal(VERDICT(GRANTED(1, 0, 50), REFUSED(5, 9), READ(1, 1, 3)), HISTORY_GOOD);
 }
 
 static void readers_share(void **state)
 {
     (void)state;
-    assert_int_equal(JUDGE(GRANTED_SHARED(1, 0, 10), GRANTED_SHARED(2, 20, 30), REFUSED(31, 33),
-                           RELEASED(1, 40, 45), RELEASED(2, 50, 55), GRANTED(3, 56, 60)),
+    assert_int_equal(VERDICT(GRANTED_SHARED(1, 0, 10), GRANTED_SHARED(2, 20, 30), REFUSED(31, 33),
+                             RELEASED(1, 40, 45), RELEASED(2, 50, 55), GRANTED(3, 56, 60)),
                      HISTORY_GOOD);
 }
 
 static void what_nobody_knows_may_have_happened(void **state)
 {
     (void)state;
-    assert_int_equal(JUDGE(UNKNOWN(0, 500), REFUSED(10, 20), READ(7, 30, 40)), HISTORY_GOOD);
+    assert_int_equal(VERDICT(UNKNOWN(0, 500), REFUSED(10, 20), READ(7, 30, 40)), HISTORY_GOOD);
     struct history_op lost = WAS_GONE(1, 20, HISTORY_NEVER);
-    assert_int_equal(JUDGE(GRANTED(1, 0, 10), lost, GRANTED(2, 30, 40)), HISTORY_GOOD);
+    assert_int_equal(VERDICT(GRANTED(1, 0, 10), lost, GRANTED(2, 30, 40)), HISTORY_GOOD);
 }
 
-static void a_long_history_with_much_at_once_is_judged(void **state)
+static void a_long_history_with_much_at_once_is_checked(void **state)
 {
     (void)state;
     enum { ROUNDS = 500 };
@@ -111,9 +111,9 @@ static void a_long_history_with_much_at_once_is_judged(void **state)
         ops[i * 4 + 2] = (struct history_op)REFUSED(t + 1, t + 90);
         ops[i * 4 + 3] = (struct history_op)READ(i + 1, t + 1, t + 90);
     }
-    assert_int_equal(judge(ops, ROUNDS * 4), HISTORY_GOOD);
+    assert_int_equal(verdict(ops, ROUNDS * 4), HISTORY_GOOD);
     ops[4 * 250 + 3].token = 9; /* somebody who is long gone */
-    assert_int_equal(judge(ops, ROUNDS * 4), HISTORY_BAD);
+    assert_int_equal(verdict(ops, ROUNDS * 4), HISTORY_BAD);
 }
 
 #define FORCED(from, to)                                    \
@@ -137,17 +137,17 @@ static void a_long_history_with_much_at_once_is_judged(void **state)
 static void what_an_operator_took_away_is_gone_before_its_lease_is_over(void **state)
 {
     (void)state;
-    assert_int_equal(JUDGE(GRANTED(1, 0, 10), FORCED(20, 30), GRANTED(2, 35, 40),
-                           WAS_GONE(1, 41, 45), NOBODY_TO_FORCE(200, 210)),
+    assert_int_equal(VERDICT(GRANTED(1, 0, 10), FORCED(20, 30), GRANTED(2, 35, 40),
+                             WAS_GONE(1, 41, 45), NOBODY_TO_FORCE(200, 210)),
                      HISTORY_GOOD);
-    assert_int_equal(JUDGE(GRANTED(1, 0, 10), FORCED(20, 60), GRANTED(2, 25, 40)), HISTORY_GOOD);
-    assert_int_equal(JUDGE(GRANTED(1, 0, 10), REVOKED(20, 20, 30), GRANTED(2, 35, 45)),
+    assert_int_equal(VERDICT(GRANTED(1, 0, 10), FORCED(20, 60), GRANTED(2, 25, 40)), HISTORY_GOOD);
+    assert_int_equal(VERDICT(GRANTED(1, 0, 10), REVOKED(20, 20, 30), GRANTED(2, 35, 45)),
                      HISTORY_GOOD);
     assert_int_equal(
-        JUDGE(GRANTED(1, 0, 10), FORCED(20, 30), KEPT_ALIVE(1, 35, 40), GRANTED(2, 45, 50)),
+        VERDICT(GRANTED(1, 0, 10), FORCED(20, 30), KEPT_ALIVE(1, 35, 40), GRANTED(2, 45, 50)),
         HISTORY_GOOD);
     struct history_op lost = FORCED(20, HISTORY_NEVER);
-    assert_int_equal(JUDGE(GRANTED(1, 0, 10), lost, GRANTED(2, 30, 40)), HISTORY_GOOD);
+    assert_int_equal(VERDICT(GRANTED(1, 0, 10), lost, GRANTED(2, 30, 40)), HISTORY_GOOD);
 }
 
 static void what_an_operator_took_away_elsewhere_ends_only_multi_locks(void **state)
@@ -157,14 +157,14 @@ static void what_an_operator_took_away_elsewhere_ends_only_multi_locks(void **st
     force.nearby = true;
     struct history_op of_many = GRANTED(1, 0, 10);
     of_many.multi = true;
-    assert_int_equal(JUDGE(of_many, force, GRANTED(2, 35, 40)), HISTORY_GOOD);
-    assert_int_equal(JUDGE(GRANTED(1, 0, 10), force, GRANTED(2, 35, 40)), HISTORY_BAD);
+    assert_int_equal(VERDICT(of_many, force, GRANTED(2, 35, 40)), HISTORY_GOOD);
+    assert_int_equal(VERDICT(GRANTED(1, 0, 10), force, GRANTED(2, 35, 40)), HISTORY_BAD);
     struct history_op kept = KEPT_ALIVE(1, 35, 40); /* of a session that does not know it yet */
     kept.multi = true;
-    assert_int_equal(JUDGE(of_many, force, kept, GRANTED(2, 45, 50)), HISTORY_GOOD);
+    assert_int_equal(VERDICT(of_many, force, kept, GRANTED(2, 45, 50)), HISTORY_GOOD);
     struct history_op renewed = RENEWED(1, 35, 40); /* so it was not meant */
     renewed.multi = true;
-    assert_int_equal(JUDGE(of_many, force, renewed, GRANTED(2, 45, 50)), HISTORY_BAD);
+    assert_int_equal(VERDICT(of_many, force, renewed, GRANTED(2, 45, 50)), HISTORY_BAD);
 }
 
 /* ---- bad ---- */
@@ -172,68 +172,69 @@ static void what_an_operator_took_away_elsewhere_ends_only_multi_locks(void **st
 static void what_an_operator_did_is_no_excuse_for_others(void **state)
 {
     (void)state;
-    /* Before it was asked for; after it, again; earlier than the grace allows. */
-    assert_int_equal(JUDGE(GRANTED(1, 0, 10), GRANTED(2, 12, 15), FORCED(20, 30)), HISTORY_BAD);
-    assert_int_equal(JUDGE(FORCED(0, 5)), HISTORY_BAD);
-    assert_int_equal(JUDGE(GRANTED(1, 0, 10), NOBODY_TO_FORCE(20, 30)), HISTORY_BAD);
-    assert_int_equal(JUDGE(GRANTED(1, 0, 10), FORCED(20, 30), RELEASED(1, 35, 40)), HISTORY_BAD);
-    assert_int_equal(JUDGE(GRANTED(1, 0, 10), FORCED(20, 30), READ(1, 35, 40)), HISTORY_BAD);
-    assert_int_equal(JUDGE(GRANTED(1, 0, 10), REVOKED(50, 20, 30), GRANTED(2, 35, 60)),
+    /* Before it was requested; after it, again; earlier than the grace allows. */
+    assert_int_equal(VERDICT(GRANTED(1, 0, 10), GRANTED(2, 12, 15), FORCED(20, 30)), HISTORY_BAD);
+    assert_int_equal(VERDICT(FORCED(0, 5)), HISTORY_BAD);
+    assert_int_equal(VERDICT(GRANTED(1, 0, 10), NOBODY_TO_FORCE(20, 30)), HISTORY_BAD);
+    assert_int_equal(VERDICT(GRANTED(1, 0, 10), FORCED(20, 30), RELEASED(1, 35, 40)), HISTORY_BAD);
+    assert_int_equal(VERDICT(GRANTED(1, 0, 10), FORCED(20, 30), READ(1, 35, 40)), HISTORY_BAD);
+    assert_int_equal(VERDICT(GRANTED(1, 0, 10), REVOKED(50, 20, 30), GRANTED(2, 35, 60)),
                      HISTORY_BAD);
 }
 
 static void two_holders_at_once_are_bad(void **state)
 {
     (void)state;
-    assert_int_equal(JUDGE(GRANTED(1, 0, 10), GRANTED(2, 20, 30)), HISTORY_BAD);
-    assert_int_equal(JUDGE(GRANTED_SHARED(1, 0, 10), GRANTED(2, 20, 30)), HISTORY_BAD);
-    assert_int_equal(JUDGE(GRANTED(1, 0, 10), GRANTED_SHARED(2, 20, 30)), HISTORY_BAD);
+    assert_int_equal(VERDICT(GRANTED(1, 0, 10), GRANTED(2, 20, 30)), HISTORY_BAD);
+    assert_int_equal(VERDICT(GRANTED_SHARED(1, 0, 10), GRANTED(2, 20, 30)), HISTORY_BAD);
+    assert_int_equal(VERDICT(GRANTED(1, 0, 10), GRANTED_SHARED(2, 20, 30)), HISTORY_BAD);
 }
 
 static void a_lease_that_is_cut_short_is_bad(void **state)
 {
     (void)state;
-    assert_int_equal(JUDGE(GRANTED(1, 0, 10), GRANTED(2, 50, 99)), HISTORY_BAD);
-    assert_int_equal(JUDGE(GRANTED(1, 0, 10), RENEWED(1, 50, 60), GRANTED(2, 110, 149)),
+    assert_int_equal(VERDICT(GRANTED(1, 0, 10), GRANTED(2, 50, 99)), HISTORY_BAD);
+    assert_int_equal(VERDICT(GRANTED(1, 0, 10), RENEWED(1, 50, 60), GRANTED(2, 110, 149)),
                      HISTORY_BAD);
-    assert_int_equal(JUDGE(GRANTED(1, 0, 10), WAS_GONE(1, 20, 30)), HISTORY_BAD);
+    assert_int_equal(VERDICT(GRANTED(1, 0, 10), WAS_GONE(1, 20, 30)), HISTORY_BAD);
 }
 
 static void tokens_that_go_back_are_bad(void **state)
 {
     (void)state;
-    assert_int_equal(JUDGE(GRANTED(2, 0, 10), RELEASED(2, 20, 30), GRANTED(1, 40, 50)),
+    assert_int_equal(VERDICT(GRANTED(2, 0, 10), RELEASED(2, 20, 30), GRANTED(1, 40, 50)),
                      HISTORY_BAD);
-    assert_int_equal(JUDGE(GRANTED(2, 0, 10), RELEASED(2, 20, 30), GRANTED(2, 40, 50)),
+    assert_int_equal(VERDICT(GRANTED(2, 0, 10), RELEASED(2, 20, 30), GRANTED(2, 40, 50)),
                      HISTORY_BAD);
 }
 
 static void a_refusal_without_a_holder_is_bad(void **state)
 {
     (void)state;
-    assert_int_equal(JUDGE(REFUSED(0, 10), GRANTED(1, 20, 30)), HISTORY_BAD);
-    assert_int_equal(JUDGE(GRANTED(1, 0, 10), RELEASED(1, 20, 30), REFUSED(40, 50)), HISTORY_BAD);
-    assert_int_equal(JUDGE(UNKNOWN(0, 5), REFUSED(10, 20)), HISTORY_BAD); /* it was over by then */
+    assert_int_equal(VERDICT(REFUSED(0, 10), GRANTED(1, 20, 30)), HISTORY_BAD);
+    assert_int_equal(VERDICT(GRANTED(1, 0, 10), RELEASED(1, 20, 30), REFUSED(40, 50)), HISTORY_BAD);
+    assert_int_equal(VERDICT(UNKNOWN(0, 5), REFUSED(10, 20)),
+                     HISTORY_BAD); /* it was over by then */
 }
 
 static void a_stale_read_is_bad(void **state)
 {
     (void)state;
-    assert_int_equal(JUDGE(GRANTED(1, 0, 10), RELEASED(1, 20, 30), READ(1, 31, 35)), HISTORY_BAD);
-    assert_int_equal(JUDGE(GRANTED(1, 0, 10), READ(0, 20, 30)), HISTORY_BAD);
+    assert_int_equal(VERDICT(GRANTED(1, 0, 10), RELEASED(1, 20, 30), READ(1, 31, 35)), HISTORY_BAD);
+    assert_int_equal(VERDICT(GRANTED(1, 0, 10), READ(0, 20, 30)), HISTORY_BAD);
     assert_int_equal(
-        JUDGE(GRANTED(1, 0, 10), RELEASED(1, 11, 12), GRANTED(2, 13, 20), READ(1, 21, 25)),
+        VERDICT(GRANTED(1, 0, 10), RELEASED(1, 11, 12), GRANTED(2, 13, 20), READ(1, 21, 25)),
         HISTORY_BAD);
 }
 
 static void what_was_released_is_not_held_any_more(void **state)
 {
     (void)state;
-    assert_int_equal(JUDGE(GRANTED(1, 0, 10), RELEASED(1, 20, 30), RELEASED(1, 40, 50)),
+    assert_int_equal(VERDICT(GRANTED(1, 0, 10), RELEASED(1, 20, 30), RELEASED(1, 40, 50)),
                      HISTORY_BAD);
-    assert_int_equal(JUDGE(GRANTED(1, 0, 10), RELEASED(1, 20, 30), RENEWED(1, 40, 50)),
+    assert_int_equal(VERDICT(GRANTED(1, 0, 10), RELEASED(1, 20, 30), RENEWED(1, 40, 50)),
                      HISTORY_BAD);
-    assert_int_equal(JUDGE(RELEASED(1, 0, 10)), HISTORY_BAD);
+    assert_int_equal(VERDICT(RELEASED(1, 0, 10)), HISTORY_BAD);
 }
 
 static void it_says_so_when_it_gives_up(void **state)
@@ -298,7 +299,7 @@ int main(void)
         cmocka_unit_test(calls_that_overlap_may_take_effect_in_any_order),
         cmocka_unit_test(readers_share),
         cmocka_unit_test(what_nobody_knows_may_have_happened),
-        cmocka_unit_test(a_long_history_with_much_at_once_is_judged),
+        cmocka_unit_test(a_long_history_with_much_at_once_is_checked),
         cmocka_unit_test(what_an_operator_took_away_is_gone_before_its_lease_is_over),
         cmocka_unit_test(what_an_operator_took_away_elsewhere_ends_only_multi_locks),
         cmocka_unit_test(what_an_operator_did_is_no_excuse_for_others),

@@ -540,7 +540,7 @@ static void counters_have_a_deadline_since_version_4_and_keep_it(void **state)
     }
 }
 
-static void newer_versions_are_told_from_damage(void **state)
+static void newer_versions_are_distinguished_from_damage(void **state)
 {
     (void)state;
     struct core_options options = options_with(1);
@@ -580,7 +580,7 @@ int main(void)
         TEST(a_state_of_version_3_has_the_second_format),
         TEST(notes_are_marked_since_version_3_and_stay_so),
         TEST(counters_have_a_deadline_since_version_4_and_keep_it),
-        TEST(newer_versions_are_told_from_damage),
+        TEST(newer_versions_are_distinguished_from_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Fetching a snapshot over a real socket from a sender that the test plays: slow, then silent. */
+/* Fetching a snapshot over a real socket from a sender that the test controls: slow, then silent. */
 #include "base_testing.h"
 
 #include "node/snapshot/snapshot_fetch.h"

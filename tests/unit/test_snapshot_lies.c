@@ -506,7 +506,7 @@ static void lies_about_requests_that_are_done_are_named(void **state)
     assert_forgery_refused(&f, "the type of the next record is unknown");
 }
 
-/* Whoever says that there is much more to come gets room for it only as it comes. */
+/* Whoever says that there is much more to come gets space for it only as it comes. */
 static void a_liar_gets_no_more_memory_than_the_bytes_are_worth(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* How long a snapshot is waited for: node/snapshot/snapshot_patience.h, with a clock and a link that the test
- * plays. */
+ * controls. */
 #include "base_testing.h"
 
 #include "node/snapshot/snapshot_patience.h"

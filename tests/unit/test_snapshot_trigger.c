@@ -29,7 +29,7 @@ static void no_two_nodes_have_the_same_trigger(void **state)
     }
 }
 
-/* Batches until a snapshot is asked for, on a node that is its own cluster. */
+/* Batches until a snapshot is requested, on a node that is its own cluster. */
 static int batches_until_taken(struct alone *a)
 {
     int takes = a->takes;

@@ -91,9 +91,9 @@ static void check_bytes(struct disk *disk)
     assert_done(disk_open(disk, "file", DISK_READ, &file, &problem));
     assert_done(disk_read_all(file, 10, bytes, 4, &problem));
     disk_close(file);
-    uint64_t room;
-    assert_done(disk_space(disk, &room, &problem));
-    assert_true(room > 0);
+    uint64_t space;
+    assert_done(disk_space(disk, &space, &problem));
+    assert_true(space > 0);
     struct disk_file *lock, *second;
     assert_done(disk_lock(disk, "lock", &lock, &problem));
     assert_problem(disk_lock(disk, "lock", &second, &problem), STORAGE_LOCKED, "in use");
@@ -305,7 +305,7 @@ static void what_a_failed_sync_lost_is_visible_but_never_durable(void **state)
     }
 }
 
-static void it_stops_fails_and_fills_up_when_told(void **state)
+static void it_stops_fails_and_fills_up_as_set(void **state)
 {
     (void)state;
     struct problem problem;
@@ -327,9 +327,9 @@ static void it_stops_fails_and_fills_up_when_told(void **state)
     assert_done(disk_sync(file, &problem));
     disk_fake_set_capacity(fake, SECTORS * 512 + 100);
     char bytes[200] = "";
-    uint64_t size, room;
-    assert_done(disk_space(disk, &room, &problem));
-    assert_int_equal(room, 100);
+    uint64_t size, space;
+    assert_done(disk_space(disk, &space, &problem));
+    assert_int_equal(space, 100);
     assert_problem(disk_write(file, SECTORS * 512, bytes, 200, &problem), STORAGE_FULL, "full");
     assert_done(disk_size(file, &size, &problem));
     assert_int_equal(size, SECTORS * 512 + 100); /* by half */
@@ -350,7 +350,7 @@ int main(void)
         cmocka_unit_test(a_power_cut_tears_what_was_not_synced_and_nothing_else),
         cmocka_unit_test(names_that_were_not_synced_may_be_lost_but_never_by_half),
         cmocka_unit_test(what_a_failed_sync_lost_is_visible_but_never_durable),
-        cmocka_unit_test(it_stops_fails_and_fills_up_when_told),
+        cmocka_unit_test(it_stops_fails_and_fills_up_as_set),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -186,7 +186,7 @@ static void a_reset_starts_the_log_anew(void **state)
 
 /* ---- dropping and recycling ---- */
 
-static void dropping_keeps_what_is_asked_for_and_gives_files_back(void **state)
+static void dropping_keeps_what_is_requested_and_gives_files_back(void **state)
 {
     struct fixture *f = *state;
     struct problem problem;
@@ -421,7 +421,7 @@ int main(void)
         T(an_append_below_the_end_replaces_what_follows),
         T(a_truncation_removes_what_follows),
         T(a_reset_starts_the_log_anew),
-        T(dropping_keeps_what_is_asked_for_and_gives_files_back),
+        T(dropping_keeps_what_is_requested_and_gives_files_back),
         T(the_last_entry_is_never_dropped_with_its_position),
         T(a_recycled_segment_is_not_filled_again),
         T(old_records_in_a_recycled_segment_are_never_read),

@@ -291,7 +291,7 @@ static void every_crash_point_leaves_what_was_acknowledged(void **state)
     (void)state;
     struct random random;
     random_init(&random, __func__);
-    /* HOLDFAST_TEST_ROUNDS asks for more histories. */
+    /* HOLDFAST_TEST_ROUNDS requests more histories. */
     const char *rounds = getenv("HOLDFAST_TEST_ROUNDS");
     uint64_t points = 0;
     checked = 0;

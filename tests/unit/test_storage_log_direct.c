@@ -290,7 +290,7 @@ static void a_file_that_cannot_be_filled_does_not_break_the_log(void **state)
     assert_same_after_reopening(f);
 }
 
-static void without_being_asked_there_are_no_direct_writes(void **state)
+static void without_a_request_there_are_no_direct_writes(void **state)
 {
     struct fixture *f = *state; /* of the plain setup */
     struct log_write write;
@@ -397,7 +397,7 @@ int main(void)
         DIRECT_TEST(what_does_not_fit_is_left_to_the_other_way),
         DIRECT_TEST(the_next_file_is_filled_while_a_write_is_under_way),
         DIRECT_TEST(a_file_that_cannot_be_filled_does_not_break_the_log),
-        cmocka_unit_test_setup_teardown(without_being_asked_there_are_no_direct_writes, setup,
+        cmocka_unit_test_setup_teardown(without_a_request_there_are_no_direct_writes, setup,
                                         teardown),
         cmocka_unit_test(the_kernel_writes_what_it_was_given),
         cmocka_unit_test(a_file_system_that_is_not_known_is_written_by_the_thread),

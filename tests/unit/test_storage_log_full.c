@@ -10,14 +10,14 @@ static void a_full_disk_leaves_the_log_as_it_was(void **state)
     for (int i = 0; i < 3; i++)
         assert_problem(append(f, 11, 10, 1000, 1, &problem), STORAGE_FULL, "disk is full");
     assert_int_equal(log_last(f->log), 10);
-    assert_done(append(f, 11, 1, 1000, 1, &problem)); /* there is room for this one */
+    assert_done(append(f, 11, 1, 1000, 1, &problem)); /* there is space for this one */
     assert_log_equals(f->log, &f->naive);
     disk_fake_set_capacity(f->fake, UINT64_MAX);
     assert_done(append(f, 12, 10, 1000, 1, &problem));
     assert_same_after_reopening(f);
 }
 
-static void a_prepared_segment_is_room_in_reserve(void **state)
+static void a_prepared_segment_is_space_in_reserve(void **state)
 {
     struct fixture *f = *state;
     struct problem problem;
@@ -45,7 +45,7 @@ static void a_log_with_a_prepared_segment_opens_on_a_full_disk(void **state)
         assert_same_after_reopening(f);
 }
 
-static void a_write_refused_for_want_of_room_leaves_no_trace(void **state)
+static void a_write_refused_for_want_of_space_leaves_no_trace(void **state)
 {
     struct fixture *f = *state;
     struct problem problem;
@@ -110,9 +110,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         T(a_full_disk_leaves_the_log_as_it_was),
-        T(a_prepared_segment_is_room_in_reserve),
+        T(a_prepared_segment_is_space_in_reserve),
         T(a_log_with_a_prepared_segment_opens_on_a_full_disk),
-        T(a_write_refused_for_want_of_room_leaves_no_trace),
+        T(a_write_refused_for_want_of_space_leaves_no_trace),
         T(after_a_failed_write_or_sync_the_log_refuses_everything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

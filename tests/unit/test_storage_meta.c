@@ -260,7 +260,7 @@ static void a_newer_format_is_named(void **state)
     disk_fake_free(fake);
 }
 
-/* ---- what must not be asked ---- */
+/* ---- what must not be called ---- */
 
 static struct meta *open_for_misuse(struct disk_fake *fake, struct meta *meta)
 {

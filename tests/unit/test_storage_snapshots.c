@@ -190,8 +190,8 @@ static void a_full_disk_leaves_the_snapshots_as_they_were(void **state)
     struct problem problem;
     assert_done(take(f->snapshots, 7, 1, 1000, &problem));
     uint64_t used = disk_fake_bytes(f->fake);
-    for (uint64_t room = 0; room < 6000; room += 250) {
-        disk_fake_set_capacity(f->fake, used + room);
+    for (uint64_t space = 0; space < 6000; space += 250) {
+        disk_fake_set_capacity(f->fake, used + space);
         enum storage_status status = take(f->snapshots, 9, 1, 5000, &problem);
         if (status == STORAGE_OK)
             break;

@@ -231,9 +231,9 @@ static void a_folder_of_the_machine_belongs_to_one_process(void **state)
     assert_done(store_open(&store, disk, &options, &problem));
     assert_int_equal(log_last(store.log), 500);
     assert_int_equal(store.meta.state.vote, 3);
-    uint64_t room;
-    assert_done(disk_space(disk, &room, &problem));
-    assert_true(room > 0);
+    uint64_t space;
+    assert_done(disk_space(disk, &space, &problem));
+    assert_true(space > 0);
     store_close(&store);
     disk_posix_free(disk);
     temporary_remove(path);

@@ -10,7 +10,7 @@ struct item {
     ref next;
 };
 
-/* How keys become hashes. The bad ones make long chains and crowded corners of the scan order. */
+/* How keys become hashes. The bad ones make long chains and dense parts of the scan order. */
 enum hash_shape {
     HASH_GOOD,
     HASH_LOW_BITS,
@@ -283,7 +283,7 @@ static void going_up_and_down_at_a_boundary_does_not_thrash(void **state)
     fixture_free(f);
 }
 
-static void room_that_was_made_ahead_is_not_split_again(void **state)
+static void space_that_was_made_ahead_is_not_split_again(void **state)
 {
     (void)state;
     enum { KEYS = 3000 };
@@ -305,7 +305,7 @@ static void room_that_was_made_ahead_is_not_split_again(void **state)
     fixture_free(f);
 }
 
-static void remove_a_stranger(void *ctx)
+static void remove_an_absent_object(void *ctx)
 {
     struct fixture *f = ctx;
     ref who;
@@ -326,7 +326,7 @@ static void misuse_of_a_table_ends_the_process(void **state)
 {
     (void)state;
     struct fixture *f = fixture_new(HASH_SEQUENTIAL);
-    assert_panics(remove_a_stranger, f, "*link != 0");
+    assert_panics(remove_an_absent_object, f, "*link != 0");
     assert_panics(insert_with_a_wrong_hash, f, "== parent");
     fixture_free(f);
 }
@@ -575,7 +575,7 @@ int main(void)
         cmocka_unit_test(a_million_entries_grow_and_shrink_without_a_step),
         cmocka_unit_test(a_small_table_shrinks_back_to_sixteen_buckets),
         cmocka_unit_test(going_up_and_down_at_a_boundary_does_not_thrash),
-        cmocka_unit_test(room_that_was_made_ahead_is_not_split_again),
+        cmocka_unit_test(space_that_was_made_ahead_is_not_split_again),
         cmocka_unit_test(misuse_of_a_table_ends_the_process),
         cmocka_unit_test(a_scan_of_a_quiet_table_visits_everything_once),
         cmocka_unit_test(a_scan_visits_what_stays_whatever_comes_and_goes),

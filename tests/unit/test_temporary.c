@@ -51,8 +51,8 @@ static void what_is_left_goes_with_the_process_that_made_it(void **state)
     if (child == 0) {
         const char *left = temporary_folder(NULL);
         fill(left);
-        bool is_told = write(ends[1], left, strlen(left) + 1) > 0;
-        exit(is_told && exists(left) ? 0 : 1);
+        bool is_sent = write(ends[1], left, strlen(left) + 1) > 0;
+        exit(is_sent && exists(left) ? 0 : 1);
     }
     close(ends[1]);
     char left[320] = "";

@@ -1,5 +1,5 @@
 /* Transactions and keys (S13): what the checks see, that all or nothing is done, and that a second
- * sending changes nothing. The scenarios tell the stories; the model has the rest. */
+ * sending changes nothing. tests/scenario has the behaviour; the model has the rest. */
 #include "transact_world.h"
 
 static void a_key_that_is_put_is_a_lock(void **state)
@@ -107,7 +107,7 @@ static void a_failed_check_changes_nothing(void **state)
     put(w, "a", "2", 0);
     set_counter(w, "n", 4);
     effect(w, (struct effect){
-                  .kind = EFFECT_PUBLISH, .name = slice_of("news"), .value = slice_of("\xff")});
+                  .kind = EFFECT_PUBLISH, .name = slice_of("topic"), .value = slice_of("\xff")});
     (void)run(w);
     assert_refused(w, "conflict", "b");
     assert_int_equal(w->published, 0);
@@ -155,7 +155,7 @@ static void a_second_sending_changes_nothing(void **state)
 {
     struct world *w = *state;
     effect(w, (struct effect){
-                  .kind = EFFECT_PUBLISH, .name = slice_of("news"), .value = slice_of("\xff")});
+                  .kind = EFFECT_PUBLISH, .name = slice_of("topic"), .value = slice_of("\xff")});
     set_counter(w, "n", 1);
     put(w, "k", "v", 5000);
     send(w, 1000);

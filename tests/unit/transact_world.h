@@ -29,7 +29,7 @@ static inline void on_event(void *ctx, const struct event *e)
 {
     struct world *w = ctx;
     if (e->type == EVENT_PUBLISHED) {
-        assert_true(slice_equal(e->name, slice_of("news")));
+        assert_true(slice_equal(e->name, slice_of("topic")));
         assert_true(slice_equal(e->text, slice_of("\xff")));
         w->published++;
     }

@@ -1,8 +1,8 @@
-/* syscall(2) with io_submit and io_getevents played, see played_aio.h. One write at a time, as
+/* syscall(2) with io_submit and io_getevents emulated, see fake_aio.h. One write at a time, as
  * src/storage/disk_direct.c has it. */
 #define _GNU_SOURCE
 
-#include "played_aio.h"
+#include "fake_aio.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -18,8 +18,8 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static struct iocb played;
-static bool is_played; /* the write that is under way */
+static struct iocb current;
+static bool is_faked; /* the write that is under way */
 static bool is_done;
 static int64_t result;
 
@@ -42,12 +42,12 @@ static int64_t write_and_sync(const struct iocb *write)
     return done;
 }
 
-static void *play(void *argument)
+static void *run(void *argument)
 {
     (void)argument;
-    int64_t done = write_and_sync(&played);
+    int64_t done = write_and_sync(&current);
     pthread_mutex_lock(&lock);
-    int event_fd = (int)played.aio_resfd;
+    int event_fd = (int)current.aio_resfd;
     result = done;
     is_done = true;
     pthread_cond_signal(&changed);
@@ -62,11 +62,11 @@ static long submit(const struct iocb *write)
 {
     pthread_t thread;
     pthread_mutex_lock(&lock);
-    played = *write;
-    is_played = true;
+    current = *write;
+    is_faked = true;
     is_done = false;
     pthread_mutex_unlock(&lock);
-    if (pthread_create(&thread, NULL, play, NULL) != 0) {
+    if (pthread_create(&thread, NULL, run, NULL) != 0) {
         abort();
     }
     pthread_detach(thread);
@@ -82,7 +82,7 @@ static long get_event(bool wait, struct io_event *event)
     long count = is_done;
     if (is_done) {
         *event = (struct io_event){.res = result};
-        is_played = is_done = false;
+        is_faked = is_done = false;
     }
     pthread_mutex_unlock(&lock);
     return count;
@@ -101,10 +101,10 @@ long syscall(long number, ...)
     if (number == SYS_io_submit) {
         struct iocb *const *list =
             (struct iocb *const *)word[2]; // NOLINT(performance-no-int-to-ptr)
-        if (played_aio_wants((int)list[0]->aio_fildes)) {
+        if (fake_aio_wants((int)list[0]->aio_fildes)) {
             return submit(list[0]);
         }
-    } else if (number == SYS_io_getevents && is_played) {
+    } else if (number == SYS_io_getevents && is_faked) {
         return get_event(word[1] > 0,
                          (struct io_event *)word[3]); // NOLINT(performance-no-int-to-ptr)
     }

@@ -1,6 +1,6 @@
 /* The text of a scenario as a tree of lines: what is indented deeper belongs to the line above. */
-#ifndef SCENARIO_STORY_H
-#define SCENARIO_STORY_H
+#ifndef SCENARIO_SCENARIO_FILE_H
+#define SCENARIO_SCENARIO_FILE_H
 
 #include <stdbool.h>
 
@@ -15,14 +15,15 @@ struct line {
     struct line *next;
 };
 
-struct story {
+struct scenario {
     const char *path;
     struct line *lines;
 };
 
 /* Reads a file into the arena. False when it cannot be read or does not begin with a comment;
  * `problem` then says why, with the path. */
-bool story_read(struct arena *arena, const char *path, struct story *out, const char **problem);
+bool scenario_read(struct arena *arena, const char *path, struct scenario *out,
+                   const char **problem);
 
 /* The text of a step with the lines that continue it. */
 const char *line_joined(struct arena *arena, const struct line *line);

@@ -1,5 +1,5 @@
-/* See story.h. */
-#include "story.h"
+/* See scenario_file.h. */
+#include "scenario_file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,14 +12,14 @@ static char *read_whole(struct arena *arena, const char *path)
         return NULL;
     }
     char *text = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     size_t len = 0;
     size_t got = 0;
     do {
-        if (len + 1 >= room) {
-            text = arena_grow(arena, text, len, &room, 1);
+        if (len + 1 >= capacity) {
+            text = arena_grow(arena, text, len, &capacity, 1);
         }
-        got = fread(text + len, 1, room - len - 1, file);
+        got = fread(text + len, 1, capacity - len - 1, file);
         len += got;
     } while (got > 0);
     bool failed = ferror(file) != 0;
@@ -101,14 +101,15 @@ static bool nest(struct nesting *n, struct line *line)
     return true;
 }
 
-bool story_read(struct arena *arena, const char *path, struct story *out, const char **problem)
+bool scenario_read(struct arena *arena, const char *path, struct scenario *out,
+                   const char **problem)
 {
     char *text = read_whole(arena, path);
     if (text == NULL) {
         *problem = arena_format(arena, "%s: %s", path, strerror(errno));
         return false;
     }
-    *out = (struct story){.path = path};
+    *out = (struct scenario){.path = path};
     struct nesting nesting = {.tail = {&out->lines}};
     int number = 0;
     while (text != NULL) {

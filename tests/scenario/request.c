@@ -13,7 +13,7 @@ struct actor {
     struct slice client; /* empty in a session, and for anybody */
 };
 
-static struct actor actor_named(struct player *p, const char *name, bool without_session)
+static struct actor actor_named(struct runner *p, const char *name, bool without_session)
 {
     struct actor actor = {.name = name};
     const struct actor_session *s = without_session ? NULL : cast_session(p, name);
@@ -25,7 +25,7 @@ static struct actor actor_named(struct player *p, const char *name, bool without
     return actor;
 }
 
-uint64_t token_named(struct player *p, const char *text)
+uint64_t token_named(struct runner *p, const char *text)
 {
     uint64_t token = 0;
     if (token_read(text, &token)) {
@@ -33,15 +33,15 @@ uint64_t token_named(struct player *p, const char *text)
     }
     const struct sent *sent = cast_sent(p, text);
     if (sent == NULL || sent->hold == NULL) {
-        player_fail(p, "no acquire is called \"%s\"", text);
+        runner_fail(p, "no acquire is called \"%s\"", text);
     }
     if (sent->hold->token == 0) {
-        player_fail(p, "\"%s\" has no token yet", text);
+        runner_fail(p, "\"%s\" has no token yet", text);
     }
     return sent->hold->token;
 }
 
-bool ask_common_option(struct words *w, struct asked *out)
+bool request_common_option(struct words *w, struct request_line *out)
 {
     struct command *cmd = &out->command;
     if (words_take(w, "request id")) {
@@ -60,23 +60,21 @@ bool ask_common_option(struct words *w, struct asked *out)
     return true;
 }
 
-static void only_common_options(struct words *w, struct asked *out)
+static void only_common_options(struct words *w, struct request_line *out)
 {
     while (words_left(w)) {
-        if (!ask_common_option(w, out)) {
+        if (!request_common_option(w, out)) {
             words_finish(w);
         }
     }
 }
 
-/* Acquire. */
-
-static void take_names(struct words *w, struct asked *out)
+static void take_names(struct words *w, struct request_line *out)
 {
     struct names *names = &out->command.acquire.names;
     do {
         if (names->count == LIMIT_MULTILOCK_NAMES) {
-            player_fail(w->player, "the encoding has room for %d names", LIMIT_MULTILOCK_NAMES);
+            runner_fail(w->runner, "the encoding has space for %d names", LIMIT_MULTILOCK_NAMES);
         }
         const char *name = words_quoted(w, "the name of a lock in quotes");
         names->at[names->count++] = slice_of(name);
@@ -121,9 +119,10 @@ static bool acquire_option(struct words *w, struct command_acquire *a)
     return true;
 }
 
-static struct hold *hold_new(struct player *p, const struct actor *actor, const struct asked *asked)
+static struct hold *hold_new(struct runner *p, const struct actor *actor,
+                             const struct request_line *request)
 {
-    const struct names *names = &asked->command.acquire.names;
+    const struct names *names = &request->command.acquire.names;
     struct hold *hold = arena_alloc(&p->file, sizeof(*hold));
     struct slice *copies = arena_alloc(&p->file, sizeof(*copies) * names->count);
     for (uint32_t i = 0; i < names->count; i++) {
@@ -136,10 +135,10 @@ static struct hold *hold_new(struct player *p, const struct actor *actor, const 
     return hold;
 }
 
-static void ask_acquire(struct words *w, const struct actor *actor, uint64_t wait_ms,
-                        enum mode mode, struct asked *out)
+static void request_acquire(struct words *w, const struct actor *actor, uint64_t wait_ms,
+                            enum mode mode, struct request_line *out)
 {
-    struct player *p = w->player;
+    struct runner *p = w->runner;
     command_init(&out->command, COMMAND_ACQUIRE);
     struct command_acquire *a = &out->command.acquire;
     out->command.session = actor->session;
@@ -152,10 +151,10 @@ static void ask_acquire(struct words *w, const struct actor *actor, uint64_t wai
         if (words_take(w, "lease of")) { /* the edge's draw, seen again */
             const struct sent *sent = cast_sent(p, words_plain(w, "a label"));
             if (sent == NULL || sent->hold == NULL) {
-                player_fail(p, "no acquire has that label");
+                runner_fail(p, "no acquire has that label");
             }
             lease = sent->hold->lease;
-        } else if (!acquire_option(w, a) && !ask_common_option(w, out)) {
+        } else if (!acquire_option(w, a) && !request_common_option(w, out)) {
             words_finish(w);
         }
     }
@@ -177,7 +176,7 @@ struct target {
 
 static struct target take_target(struct words *w, const struct actor *actor)
 {
-    struct player *p = w->player;
+    struct runner *p = w->runner;
     if (words_next_is_quoted(w)) {
         struct slice name = slice_of(words_quoted(w, "the name of a lock"));
         return (struct target){cast_hold_of(p, actor->name, name), name};
@@ -185,7 +184,7 @@ static struct target take_target(struct words *w, const struct actor *actor)
     const char *label = words_plain(w, "the name of a lock in quotes, or a label");
     const struct sent *sent = cast_sent(p, label);
     if (sent == NULL || sent->hold == NULL) {
-        player_fail(p, "no acquire is called \"%s\"", label);
+        runner_fail(p, "no acquire is called \"%s\"", label);
     }
     struct slice none = slice_make(NULL, 0);
     return (struct target){sent->hold, sent->hold->name_count == 1 ? sent->hold->names[0] : none};
@@ -198,10 +197,10 @@ struct naming {
     uint64_t token;
 };
 
-static struct hold *known_hold(struct player *p, const struct target *target)
+static struct hold *known_hold(struct runner *p, const struct target *target)
 {
     if (target->hold == NULL) {
-        player_fail(p, "it has not asked for this lock; say `with token`");
+        runner_fail(p, "it has not requested this lock; say `with token`");
     }
     return target->hold;
 }
@@ -209,9 +208,9 @@ static struct hold *known_hold(struct player *p, const struct target *target)
 static bool naming_option(struct words *w, const struct target *target, struct naming *n)
 {
     if (words_take(w, "with token")) {
-        n->token = token_named(w->player, words_plain(w, "a token"));
+        n->token = token_named(w->runner, words_plain(w, "a token"));
     } else if (words_take(w, "by lease")) {
-        n->lease = known_hold(w->player, target)->lease;
+        n->lease = known_hold(w->runner, target)->lease;
         n->name = slice_make(NULL, 0);
     } else if (words_take(w, "without name")) {
         n->name = slice_make(NULL, 0);
@@ -222,28 +221,28 @@ static bool naming_option(struct words *w, const struct target *target, struct n
 }
 
 /* Without another word: by name and token. */
-static void naming_complete(struct player *p, const struct target *target, struct naming *n)
+static void naming_complete(struct runner *p, const struct target *target, struct naming *n)
 {
     if (n->token == 0 && id_is_zero(n->lease)) {
         n->token = known_hold(p, target)->token;
         if (n->token == 0) {
-            player_fail(p, "it has no token yet");
+            runner_fail(p, "it has no token yet");
         }
     }
 }
 
-static void ask_release(struct words *w, const struct actor *actor, struct asked *out)
+static void request_release(struct words *w, const struct actor *actor, struct request_line *out)
 {
     command_init(&out->command, COMMAND_RELEASE);
     out->command.session = actor->session;
     struct target target = take_target(w, actor);
     struct naming n = {.name = target.name};
     while (words_left(w)) {
-        if (!naming_option(w, &target, &n) && !ask_common_option(w, out)) {
+        if (!naming_option(w, &target, &n) && !request_common_option(w, out)) {
             words_finish(w);
         }
     }
-    naming_complete(w->player, &target, &n);
+    naming_complete(w->runner, &target, &n);
     struct command_release *r = &out->command.release;
     r->name = n.name;
     r->lease = n.lease;
@@ -251,7 +250,7 @@ static void ask_release(struct words *w, const struct actor *actor, struct asked
     r->client = actor->client;
 }
 
-static void ask_renew(struct words *w, const struct actor *actor, struct asked *out)
+static void request_renew(struct words *w, const struct actor *actor, struct request_line *out)
 {
     command_init(&out->command, COMMAND_RENEW);
     out->command.session = actor->session;
@@ -261,18 +260,18 @@ static void ask_renew(struct words *w, const struct actor *actor, struct asked *
     while (words_left(w)) {
         if (words_take(w, "ttl")) {
             r->ttl_ms = words_span32(w, "a time span");
-        } else if (!naming_option(w, &target, &n) && !ask_common_option(w, out)) {
+        } else if (!naming_option(w, &target, &n) && !request_common_option(w, out)) {
             words_finish(w);
         }
     }
-    naming_complete(w->player, &target, &n);
+    naming_complete(w->runner, &target, &n);
     r->name = n.name;
     r->lease = n.lease;
     r->token = n.token;
     r->client = actor->client;
 }
 
-static void ask_proclaim(struct words *w, const struct actor *actor, struct asked *out)
+static void request_proclaim(struct words *w, const struct actor *actor, struct request_line *out)
 {
     command_init(&out->command, COMMAND_PROCLAIM);
     out->command.session = actor->session;
@@ -282,11 +281,11 @@ static void ask_proclaim(struct words *w, const struct actor *actor, struct aske
     struct target target = take_target(w, actor);
     struct naming n = {.name = target.name};
     while (words_left(w)) {
-        if (!naming_option(w, &target, &n) && !ask_common_option(w, out)) {
+        if (!naming_option(w, &target, &n) && !request_common_option(w, out)) {
             words_finish(w);
         }
     }
-    naming_complete(w->player, &target, &n);
+    naming_complete(w->runner, &target, &n);
     r->name = target.name;
     r->token = n.token;
     r->client = actor->client;
@@ -296,11 +295,11 @@ static void ask_proclaim(struct words *w, const struct actor *actor, struct aske
 
 static uint64_t take_attachment(struct words *w, const struct target *target)
 {
-    uint64_t latest = known_hold(w->player, target)->attachment;
+    uint64_t latest = known_hold(w->runner, target)->attachment;
     return words_take(w, "attachment") ? words_number(w, "its number") : latest;
 }
 
-static void ask_cancel(struct words *w, const struct actor *actor, struct asked *out)
+static void request_cancel(struct words *w, const struct actor *actor, struct request_line *out)
 {
     struct target target = take_target(w, actor);
     command_init(&out->command, COMMAND_CANCEL);
@@ -309,7 +308,7 @@ static void ask_cancel(struct words *w, const struct actor *actor, struct asked 
     only_common_options(w, out);
 }
 
-static void ask_detach(struct words *w, const struct actor *actor, struct asked *out)
+static void request_detach(struct words *w, const struct actor *actor, struct request_line *out)
 {
     struct target target = take_target(w, actor);
     command_init(&out->command, COMMAND_DETACH);
@@ -320,7 +319,7 @@ static void ask_detach(struct words *w, const struct actor *actor, struct asked 
 
 /* What operators do. */
 
-static void ask_force_unlock(struct words *w, const char *actor, struct asked *out)
+static void request_force_unlock(struct words *w, const char *actor, struct request_line *out)
 {
     command_init(&out->command, COMMAND_FORCE_UNLOCK);
     struct command_force_unlock *f = &out->command.force_unlock;
@@ -331,13 +330,13 @@ static void ask_force_unlock(struct words *w, const char *actor, struct asked *o
             f->reason = slice_of(words_quoted(w, "a reason in quotes"));
         } else if (words_take(w, "now")) {
             f->now = 1;
-        } else if (!ask_common_option(w, out)) {
+        } else if (!request_common_option(w, out)) {
             words_finish(w);
         }
     }
 }
 
-static void ask_revoke(struct words *w, const char *actor, struct asked *out)
+static void request_revoke(struct words *w, const char *actor, struct request_line *out)
 {
     command_init(&out->command, COMMAND_REVOKE);
     struct command_revoke *r = &out->command.revoke;
@@ -348,13 +347,13 @@ static void ask_revoke(struct words *w, const char *actor, struct asked *out)
             r->reason = slice_of(words_quoted(w, "a reason in quotes"));
         } else if (words_take(w, "within")) {
             r->grace_ms = words_span32(w, "a time span");
-        } else if (!ask_common_option(w, out)) {
+        } else if (!request_common_option(w, out)) {
             words_finish(w);
         }
     }
 }
 
-static void ask_fence_reset(struct words *w, const char *actor, struct asked *out)
+static void request_fence_reset(struct words *w, const char *actor, struct request_line *out)
 {
     command_init(&out->command, COMMAND_FENCE_RESET);
     struct command_fence_reset *f = &out->command.fence_reset;
@@ -366,8 +365,8 @@ static void ask_fence_reset(struct words *w, const char *actor, struct asked *ou
         } else if (words_take(w, "slot")) {
             f->slot = words_number32(w, "the slot");
         } else if (words_take(w, "to token")) {
-            f->token = token_named(w->player, words_plain(w, "a token"));
-        } else if (!ask_common_option(w, out)) {
+            f->token = token_named(w->runner, words_plain(w, "a token"));
+        } else if (!request_common_option(w, out)) {
             words_finish(w);
         }
     }
@@ -375,9 +374,9 @@ static void ask_fence_reset(struct words *w, const char *actor, struct asked *ou
 
 /* Sessions. */
 
-static void ask_session_open(struct words *w, struct asked *out)
+static void request_session_open(struct words *w, struct request_line *out)
 {
-    struct player *p = w->player;
+    struct runner *p = w->runner;
     command_init(&out->command, COMMAND_SESSION_OPEN);
     struct command_session_open *o = &out->command.session_open;
     const char *name = words_plain(w, "the name of a session");
@@ -395,10 +394,10 @@ static void ask_session_open(struct words *w, struct asked *out)
             const char *other = words_plain(w, "the name of a session");
             const struct actor_session *s = cast_session(p, other);
             if (s == NULL) {
-                player_fail(p, "there is no session \"%s\"", other);
+                runner_fail(p, "there is no session \"%s\"", other);
             }
             o->id = s->id;
-        } else if (!ask_common_option(w, out)) {
+        } else if (!request_common_option(w, out)) {
             words_finish(w);
         }
     }
@@ -411,19 +410,19 @@ static void ask_session_open(struct words *w, struct asked *out)
 static struct actor_session *take_session(struct words *w)
 {
     const char *name = words_plain(w, "the name of a session");
-    struct actor_session *s = cast_session(w->player, name);
+    struct actor_session *s = cast_session(w->runner, name);
     /* One that was never opened: the core will not know it. */
-    return s != NULL ? s : cast_open(w->player, name, cast_draw(w->player, name, NULL));
+    return s != NULL ? s : cast_open(w->runner, name, cast_draw(w->runner, name, NULL));
 }
 
-static void ask_keepalive(struct words *w, struct asked *out)
+static void request_keepalive(struct words *w, struct request_line *out)
 {
     command_init(&out->command, COMMAND_KEEPALIVE);
     struct ids *ids = &out->command.keepalive.sessions;
     size_t size = 16 * w->count;
-    struct writer packed = writer_make(arena_alloc(&w->player->step, size), size);
+    struct writer packed = writer_make(arena_alloc(&w->runner->step, size), size);
     ids->packed = packed.at;
-    while (words_left(w) && !ask_common_option(w, out)) {
+    while (words_left(w) && !request_common_option(w, out)) {
         struct id id = take_session(w)->id;
         write_fixed64(&packed, id.high);
         write_fixed64(&packed, id.low);
@@ -432,7 +431,7 @@ static void ask_keepalive(struct words *w, struct asked *out)
     words_finish(w);
 }
 
-static void ask_about_session(struct words *w, enum command_type type, struct asked *out)
+static void request_about_session(struct words *w, enum command_type type, struct request_line *out)
 {
     command_init(&out->command, type);
     const struct actor_session *s = take_session(w);
@@ -450,23 +449,23 @@ static void ask_about_session(struct words *w, enum command_type type, struct as
 
 /* The rest. */
 
-static void ask_fence_check(struct words *w, struct asked *out)
+static void request_fence_check(struct words *w, struct request_line *out)
 {
     command_init(&out->command, COMMAND_FENCE_CHECK);
     struct command_fence_check *f = &out->command.fence_check;
-    f->token = token_named(w->player, words_plain(w, "a token"));
+    f->token = token_named(w->runner, words_plain(w, "a token"));
     words_need(w, "at");
     f->resource = slice_of(words_quoted(w, "a resource in quotes"));
     while (words_left(w)) {
         if (words_take(w, "slot")) {
             f->slot = words_number32(w, "the slot");
-        } else if (!ask_common_option(w, out)) {
+        } else if (!request_common_option(w, out)) {
             words_finish(w);
         }
     }
 }
 
-static void ask_about_node(struct words *w, struct asked *out)
+static void request_about_node(struct words *w, struct request_line *out)
 {
     uint32_t node = words_number32(w, "the number of a node");
     if (words_take(w, "leads")) {
@@ -481,9 +480,9 @@ static void ask_about_node(struct words *w, struct asked *out)
 }
 
 /* The same command once more: the network or the client repeats itself. */
-static void ask_again(struct words *w, struct asked *out)
+static void request_again(struct words *w, struct request_line *out)
 {
-    struct player *p = w->player;
+    struct runner *p = w->runner;
     struct slice bytes = slice_make(p->last, p->last_len);
     out->hold = p->last_hold;
     if (words_left(w) && cast_sent(p, w->at[w->next].text) != NULL) {
@@ -492,7 +491,7 @@ static void ask_again(struct words *w, struct asked *out)
         out->hold = sent->hold;
     }
     if (bytes.len == 0) {
-        player_fail(p, "nothing was sent yet");
+        runner_fail(p, "nothing was sent yet");
     }
     void *copy = arena_alloc(&p->step, bytes.len); /* `last` is about to be overwritten */
     memcpy(copy, bytes.data, bytes.len);
@@ -504,30 +503,30 @@ static void ask_again(struct words *w, struct asked *out)
             out->command.acquire.lease = cast_draw(p, "new", out->hold);
         } else if (acquire && words_take(w, "through node")) {
             out->command.acquire.node = words_number32(w, "the number of a node");
-        } else if (!ask_common_option(w, out)) {
+        } else if (!request_common_option(w, out)) {
             words_finish(w);
         }
     }
 }
 
-static bool ask_without_actor(struct words *w, struct asked *out)
+static bool request_without_actor(struct words *w, struct request_line *out)
 {
     if (words_take(w, "open session")) {
-        ask_session_open(w, out);
+        request_session_open(w, out);
     } else if (words_take(w, "keep alive")) {
-        ask_keepalive(w, out);
+        request_keepalive(w, out);
     } else if (words_take(w, "close session")) {
-        ask_about_session(w, COMMAND_SESSION_CLOSE, out);
+        request_about_session(w, COMMAND_SESSION_CLOSE, out);
     } else if (words_take(w, "stream up")) {
-        ask_about_session(w, COMMAND_STREAM_UP, out);
+        request_about_session(w, COMMAND_STREAM_UP, out);
     } else if (words_take(w, "stream down")) {
-        ask_about_session(w, COMMAND_STREAM_DOWN, out);
+        request_about_session(w, COMMAND_STREAM_DOWN, out);
     } else if (words_take(w, "node")) {
-        ask_about_node(w, out);
+        request_about_node(w, out);
     } else if (words_take(w, "check token")) {
-        ask_fence_check(w, out);
+        request_fence_check(w, out);
     } else if (words_take(w, "again")) {
-        ask_again(w, out);
+        request_again(w, out);
     } else if (words_take(w, "tick")) {
         command_init(&out->command, COMMAND_TICK);
         only_common_options(w, out);
@@ -544,41 +543,41 @@ static bool ask_without_actor(struct words *w, struct asked *out)
     return true;
 }
 
-static bool ask_by_actor(struct words *w, const struct actor *actor, struct asked *out)
+static bool request_by_actor(struct words *w, const struct actor *actor, struct request_line *out)
 {
     if (words_take(w, "acquires") || words_take(w, "tries")) {
-        ask_acquire(w, actor, 0, MODE_EXCLUSIVE, out);
+        request_acquire(w, actor, 0, MODE_EXCLUSIVE, out);
     } else if (words_take(w, "waits for")) {
-        ask_acquire(w, actor, WAIT_FOREVER, MODE_EXCLUSIVE, out);
+        request_acquire(w, actor, WAIT_FOREVER, MODE_EXCLUSIVE, out);
     } else if (words_take(w, "campaigns for")) {
-        ask_acquire(w, actor, WAIT_FOREVER, MODE_ELECTION, out);
+        request_acquire(w, actor, WAIT_FOREVER, MODE_ELECTION, out);
     } else if (words_take(w, "releases") || words_take(w, "resigns")) {
-        ask_release(w, actor, out);
+        request_release(w, actor, out);
     } else if (words_take(w, "renews")) {
-        ask_renew(w, actor, out);
+        request_renew(w, actor, out);
     } else if (words_take(w, "proclaims")) {
-        ask_proclaim(w, actor, out);
+        request_proclaim(w, actor, out);
     } else if (words_take(w, "cancels")) {
-        ask_cancel(w, actor, out);
+        request_cancel(w, actor, out);
     } else if (words_take(w, "detaches from")) {
-        ask_detach(w, actor, out);
+        request_detach(w, actor, out);
     } else if (words_take(w, "force-unlocks")) {
-        ask_force_unlock(w, actor->name, out);
+        request_force_unlock(w, actor->name, out);
     } else if (words_take(w, "revokes")) {
-        ask_revoke(w, actor->name, out);
+        request_revoke(w, actor->name, out);
     } else if (words_take(w, "resets fence")) {
-        ask_fence_reset(w, actor->name, out);
+        request_fence_reset(w, actor->name, out);
     } else if (words_take(w, "transacts")) {
-        ask_transact(w, actor->name, out);
+        request_transact(w, actor->name, out);
     } else {
         return false;
     }
     return true;
 }
 
-static bool ask_any(struct player *p, struct words *w, struct asked *out)
+static bool request_any(struct runner *p, struct words *w, struct request_line *out)
 {
-    if (ask_without_actor(w, out)) {
+    if (request_without_actor(w, out)) {
         return true;
     }
     bool without_session = words_take(w, "client");
@@ -586,12 +585,12 @@ static bool ask_any(struct player *p, struct words *w, struct asked *out)
         return false;
     }
     struct actor actor = actor_named(p, words_plain(w, "who"), without_session);
-    return ask_by_actor(w, &actor, out);
+    return request_by_actor(w, &actor, out);
 }
 
-bool req(struct player *p, struct words *w, struct asked *out)
+bool request_parse(struct runner *p, struct words *w, struct request_line *out)
 {
-    if (!ask_any(p, w, out)) {
+    if (!request_any(p, w, out)) {
         return false;
     }
     words_finish(w);
