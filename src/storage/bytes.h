@@ -1,5 +1,5 @@
-/* Little-endian fixed-size numbers at any address, and the checksum of all files of storage/. XXH3
- * detects damage. It does not protect against an attacker who can write to the disk. */
+/* Little-endian numbers at any address, and the checksum of all files of storage/. XXH3 detects
+ * damage; it does not protect against an attacker who can write to the disk. */
 #ifndef HOLDFAST_STORAGE_BYTES_H
 #define HOLDFAST_STORAGE_BYTES_H
 

@@ -1,25 +1,22 @@
-/* The interface between storage/ and the disk. disk_posix.c is the real one. The tests and the
- * simulator use one in memory that crashes, tears writes, runs full and flips bits
- * (tests/support/disk_fake.h).
+/* The interface between storage/ and the disk. disk_posix.c is the real one; tests and the
+ * simulator use tests/support/disk_fake.h.
  *
- * A disk is one folder: names contain no slash. Calls block. They promise what POSIX promises, and
- * no more:
+ * A disk is one folder: names contain no slash. Calls block, and promise what POSIX promises:
  *
- *   - a write is visible to later reads at once, but survives a power cut only after `sync` of that
- *     file has succeeded. Until then each of its sectors (512 bytes) is written or not, in any
- *     order. The same holds after a crash of the process or a failed write. Bytes of a sector that
- *     a write does not change keep their value even if the power fails (SQLite: power-safe
- *     overwrite);
- *   - a created, replaced or removed name is durable only after `sync_folder`. Until then each such
- *     change has happened completely or not at all, independently of the others;
- *   - after a failed `sync` the content on the disk is unknown, and a later successful one proves
- *     nothing. So the log and the meta file refuse further writes (STORAGE_IO).
+ *   - A write is visible to later reads at once, but survives a power cut only after a successful
+ *     `sync` of that file. Until then, also after a crash of the process or a failed write, each of
+ *     its sectors (512 bytes) is written or not, in any order. Bytes of a sector that a write does
+ *     not change keep their value (SQLite: power-safe overwrite).
+ *   - A created, replaced or removed name is durable only after `sync_folder`. Until then each such
+ *     change has happened completely or not at all, independently of the others.
+ *   - After a failed `sync` the content is unknown, and a later successful one proves nothing. So
+ *     log and meta file refuse further writes (STORAGE_IO).
  *
- * A disk may support direct writes: whole blocks that bypass the kernel's cache, are durable when
+ * Direct writes, if supported, are whole blocks that bypass the kernel's cache, are durable when
  * they complete, and block no thread. Only the log uses them.
  *
- * Ownership: the code that opens a file closes it with disk_close, also after an error. Several
- * threads may use a disk at once if each file is used by one of them. */
+ * The code that opens a file closes it with disk_close, also after an error. Several threads may
+ * use a disk at once if each file is used by one of them. */
 #ifndef HOLDFAST_STORAGE_DISK_H
 #define HOLDFAST_STORAGE_DISK_H
 
@@ -31,7 +28,7 @@
 
 enum {
     DISK_NAME_MAX = 63,
-    DISK_BLOCK = 4096, /* unit of direct writes: offset, length and address are multiples of it */
+    DISK_BLOCK = 4096, /* offset, length and address of direct writes are multiples of it */
 };
 
 enum disk_mode {
@@ -44,7 +41,7 @@ enum disk_mode {
 enum disk_direct {
     DISK_DIRECT_WAITS,  /* in flight */
     DISK_DIRECT_DONE,   /* all of it is durable */
-    DISK_DIRECT_AGAIN,  /* not done, or only in part: write the same bytes with disk_write and
+    DISK_DIRECT_AGAIN,  /* not done, or in part: write the same bytes with disk_write and
                            disk_sync */
     DISK_DIRECT_NEVER,  /* the same; and do not try direct writes again */
     DISK_DIRECT_FAILED, /* the content on the disk is unknown, as after a failed sync */
@@ -85,7 +82,7 @@ struct disk_ops {
     enum disk_direct (*direct_end)(struct disk_file *file, bool wait, struct problem *problem);
 };
 
-/* The first member of an implementation's own struct. The same holds for struct disk_file. */
+/* The first member of an implementation's own struct; so is struct disk_file. */
 struct disk {
     const struct disk_ops *ops;
 };
@@ -95,7 +92,7 @@ struct disk_file {
     char name[DISK_NAME_MAX + 1]; /* for the texts of problems, see disk_rename_file */
 };
 
-/* Calls `visit` for each name in the folder, in any order; `visit` must not change the folder. */
+/* In any order; `visit` must not change the folder. */
 static inline enum storage_status disk_list(struct disk *disk, disk_visit_fn visit, void *ctx,
                                             struct problem *problem)
 {
@@ -150,8 +147,8 @@ static inline enum storage_status disk_read(struct disk_file *file, uint64_t off
     return file->ops->read(file, offset, data, len, got, problem);
 }
 
-/* Writes all of it, or fails; after an error any part may have been written. Neither this nor
- * disk_sync allocates or takes a lock, since the snapshot child calls them (S12.5). */
+/* After an error any part may have been written. Neither this nor disk_sync allocates or takes a
+ * lock, since the snapshot child calls them (S12.5). */
 static inline enum storage_status disk_write(struct disk_file *file, uint64_t offset,
                                              const void *data, size_t len, struct problem *problem)
 {
@@ -184,39 +181,38 @@ static inline void disk_close(struct disk_file *file)
     }
 }
 
-/* Returns whether the file can be written directly, and prepares it for that. The file must be open
- * for writing and have its final size. May block, as an open does. */
+/* Whether the file can be written directly. It must be open for writing and have its final size.
+ * May block, as an open does. */
 static inline bool disk_direct_prepare(struct disk_file *file)
 {
     return file->ops->direct_prepare != NULL && file->ops->direct_prepare(file);
 }
 
-/* Starts a write to a prepared file. DISK_DIRECT_WAITS: the bytes must not change until
- * disk_direct_end has returned another state; `event_fd`, an eventfd(2), becomes readable then. One
- * write at a time for the whole disk. */
+/* Starts a write to a prepared file, one at a time for the whole disk. DISK_DIRECT_WAITS: the bytes
+ * must not change until disk_direct_end returns another state; `event_fd`, an eventfd(2), becomes
+ * readable then. */
 static inline enum disk_direct disk_direct_begin(struct disk_file *file, uint64_t offset,
                                                  const void *data, size_t len, int event_fd)
 {
     return file->ops->direct_begin(file, offset, data, len, event_fd);
 }
 
-/* Returns the state of the write. Without `wait` it may be DISK_DIRECT_WAITS. */
+/* The state of the write. Without `wait` it may be DISK_DIRECT_WAITS. */
 static inline enum disk_direct disk_direct_end(struct disk_file *file, bool wait,
                                                struct problem *problem)
 {
     return file->ops->direct_end(file, wait, problem);
 }
 
-/* Reads exactly `len` bytes. STORAGE_CORRUPT, with the size in its text, when the file is
- * shorter. */
+/* Exactly `len` bytes. STORAGE_CORRUPT, with the size in its text, when the file is shorter. */
 enum storage_status disk_read_all(struct disk_file *file, uint64_t offset, void *data, size_t len,
                                   struct problem *problem);
 
-/* Renames an open file, so that later problems contain its new name. */
+/* Renames an open file, so that later problems name it correctly. */
 enum storage_status disk_rename_file(struct disk *disk, struct disk_file *file, const char *to,
                                      struct problem *problem);
 
-/* Removes a file; succeeds also when it does not exist. */
+/* Succeeds also when the file does not exist. */
 enum storage_status disk_remove(struct disk *disk, const char *name, struct problem *problem);
 
 #endif

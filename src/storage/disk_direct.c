@@ -1,15 +1,11 @@
 /* Direct writes of the real disk: Linux asynchronous I/O (io_submit(2)) of one O_DIRECT write with
- * RWF_DSYNC. It is durable when it completes, as after pwrite(2) and fdatasync(2). io_uring is not
- * used, since container profiles commonly forbid it. The three calls use syscall(2); no library is
- * needed.
+ * RWF_DSYNC, durable when it completes. Not io_uring, which container profiles commonly forbid.
  *
- * Used only where the behaviour is certain: on ext4 and XFS, and where the kernel reports an
- * alignment (statx(2), since Linux 6.1). It reports none where it would emulate the write
- * synchronously (ext4 with data=journal, or encrypted). Everywhere else the log thread writes as
- * usual.
+ * Only on ext4 and XFS, and where the kernel reports an alignment (statx(2), since Linux 6.1). It
+ * reports none where it would write synchronously (ext4 with data=journal, or encrypted).
  *
- * A direct write drops the cached pages of its range before it begins and again when it completes.
- * So a cached read returns the new bytes as soon as the write is complete. */
+ * A direct write drops the cached pages of its range before it begins and when it completes, so a
+ * cached read returns the new bytes then. */
 #define _GNU_SOURCE
 
 #include <errno.h>
@@ -109,8 +105,7 @@ enum disk_direct posix_direct_begin(struct disk_file *file, uint64_t offset, con
     return DISK_DIRECT_WAITS;
 }
 
-/* Maps the result of the kernel. A full disk is AGAIN: disk_write then fails with STORAGE_FULL,
- * which its caller handles. */
+/* A full disk is AGAIN: disk_write then fails with STORAGE_FULL, which its caller handles. */
 static enum disk_direct direct_result(const struct posix_file *posix, int64_t result, uint64_t len,
                                       struct problem *problem)
 {

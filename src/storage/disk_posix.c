@@ -1,5 +1,4 @@
-/* The real disk. Each function is one system call, repeated after EINTR or a partial transfer, with
- * an error text that contains the full path. */
+/* The real disk. Each function is one system call, repeated after EINTR or a partial transfer. */
 #define _GNU_SOURCE
 
 #include "storage/disk_posix.h"
@@ -59,8 +58,8 @@ enum storage_status posix_status_of(int error)
     }
 }
 
-/* Sets "cannot WHAT PATH/NAME: why" from errno. strerror may take locks and the snapshot child
- * calls this, so it is not used. */
+/* Sets "cannot WHAT PATH/NAME: why" from errno. Without strerror, which may take locks: the
+ * snapshot child calls this. */
 static enum storage_status failed(struct problem *problem, const struct folder *folder,
                                   const char *what, const char *name)
 {
@@ -154,7 +153,7 @@ static enum storage_status posix_sync_folder(struct disk *disk, struct problem *
     return fsync(folder->fd) == 0 ? STORAGE_OK : failed(problem, folder, "sync the folder", "");
 }
 
-/* Returns the pid that the holder wrote, 0 if there is none. */
+/* The pid that the holder wrote; 0: none. */
 static long read_holder(int fd)
 {
     char text[24] = "";
@@ -162,8 +161,8 @@ static long read_holder(int fd)
     return got > 0 ? strtol(text, NULL, 10) : 0;
 }
 
-/* Retries while the pid in the file is that of a dead process. Then its snapshot child still has
- * the lock, and exits as soon as it is scheduled: an immediate restart must not fail for that. */
+/* Retries while the pid in the file is that of a dead process: its snapshot child still has the
+ * lock, and exits as soon as it is scheduled. */
 static bool take_lock(int fd)
 {
     for (unsigned waited_ms = 0;; waited_ms += LOCK_RETRY_MS) {
@@ -182,8 +181,8 @@ static bool take_lock(int fd)
     }
 }
 
-/* Uses flock(2), not fcntl(2). The lock belongs to the open file and not to the process, so a
- * second open in a test conflicts too. It ends when the last descriptor is closed. */
+/* flock(2), not fcntl(2): the lock belongs to the open file and not to the process, so a second
+ * open in a test conflicts too. It ends when the last descriptor is closed. */
 static enum storage_status posix_lock(struct disk *disk, const char *name, struct disk_file **out,
                                       struct problem *problem)
 {
@@ -213,7 +212,7 @@ static enum storage_status posix_lock(struct disk *disk, const char *name, struc
     }
     char pid[24];
     int len = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
-    /* The lock is valid without the pid: a full disk must not prevent opening. */
+    /* The lock is valid without the pid, so a full disk does not matter. */
     if (ftruncate(fd, 0) == 0 && pwrite(fd, pid, (size_t)len, 0) < 0) {
         errno = 0;
     }
@@ -333,7 +332,7 @@ static const struct disk_ops posix_ops = {
 
 /* ---- the folder ---- */
 
-/* Creates the folder and syncs its parent. */
+/* And syncs its parent. */
 static bool make_folder(const char *path)
 {
     if (mkdir(path, 0700) != 0) {

@@ -4,12 +4,12 @@
 
 #include "storage/disk.h"
 
-/* Opens the folder, and creates it if it does not exist (mode 0700, its name synced). The parent
- * must exist. Freed with disk_posix_free. */
+/* Opens the folder, or creates it (mode 0700, its name synced); the parent must exist. Freed with
+ * disk_posix_free. */
 enum storage_status disk_posix_new(const char *path, struct disk **out, struct problem *problem);
 void disk_posix_free(struct disk *disk);
 
-/* The descriptor of an open file, for the snapshot child, which closes all others (S12.5). */
+/* For the snapshot child, which closes all others (S12.5). */
 int disk_posix_descriptor(const struct disk_file *file);
 
 #endif

@@ -1,4 +1,4 @@
-/* A folder and a file of the real disk; shared by disk_posix.c and disk_direct.c. */
+/* Shared by disk_posix.c and disk_direct.c. */
 #ifndef HOLDFAST_STORAGE_DISK_POSIX_STATE_H
 #define HOLDFAST_STORAGE_DISK_POSIX_STATE_H
 

@@ -1,4 +1,4 @@
-/* The state of the log in memory: the effect of each record, the place of entries, and failures. */
+/* The log in memory: the effect of each record, the place of entries, failures. */
 #include "storage/log.h"
 
 #include "base/limits.h"
@@ -57,7 +57,7 @@ static void cut(struct log *log, uint64_t index)
     log->interrupted = true;
 }
 
-/* Empties the log; its next entry gets `index`. */
+/* The next entry gets `index`. */
 static void start_at(struct log *log, uint64_t index)
 {
     log->mark_count = 0;
@@ -87,11 +87,11 @@ static void mark(struct log *log, const struct log_segment *segment, uint32_t of
     log->interrupted = false;
 }
 
-/* Prepares the log for a record at `index`; returns whether the record is valid there. If the
- * oldest segment follows a dropped one, the log begins in the middle, and its first record defines
- * where. A later record with a lower index redefines it, since it replaces everything from there
- * on. A log that begins with the very first segment or with a reset is anchored and cannot go below
- * its first index. The store checks that no entries are missing below (store.c). */
+/* Prepares the log for a record at `index`; returns whether it is valid there. If the oldest
+ * segment follows a dropped one, the first record defines where the log begins, and a later one
+ * with a lower index redefines it: it replaces everything from there on. Otherwise, or after a
+ * reset, the log cannot go below its first index. store.c checks that no entries are missing
+ * below. */
 static bool place(struct log *log, uint64_t index)
 {
     if (!log->positioned || (!log->anchored && index < log->first)) {

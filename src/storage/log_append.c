@@ -1,19 +1,18 @@
-/* Writing to the log. Every change is a record at its end: entries, truncations, resets and seals.
- * So one write and one sync make the change, and a power cut leaves the beginning of it or nothing.
+/* Writing to the log. Every change is a record at its end, so one write and one sync make it, and a
+ * power cut leaves its beginning or nothing.
  *
- * A batch is laid out, and the segments that it needs are made, before a byte is written. So a full
- * disk is detected while the log is unchanged. */
+ * The segments that a batch needs are made before a byte is written, so a full disk is detected
+ * while the log is unchanged. */
 #include "storage/log_state.h"
 
 #include "base/limits.h"
 
 /* ---- one write ---- */
 
-/* Overwrites a failed write with zeros. The disk had no space for bytes that were allocated before,
- * as copy-on-write file systems may report. The caller reports that nothing was written, so the
- * next opening must not find these records. All of it is overwritten, so that a later torn write
- * does not expose bytes of this one (log_tail.c). If there is no space for the zeros, nothing was
- * written either. */
+/* Overwrites a failed write with zeros: the disk had no space for allocated bytes, as copy-on-write
+ * file systems may report. The caller reports that nothing was written, so neither the next opening
+ * nor a later torn write may expose these records (log_tail.c). If there is no space for the zeros,
+ * nothing was written either. */
 static enum storage_status undo(struct log_segment *segment, size_t len, struct problem *problem)
 {
     static const uint8_t zeros[LOG_PAGE];
@@ -32,7 +31,7 @@ static enum storage_status undo(struct log_segment *segment, size_t len, struct 
 }
 
 /* Makes the bytes at the end of the active segment durable. `may_undo`: no earlier part of the
- * caller's batch was written. */
+ * batch was written. */
 static enum storage_status flush(struct log *log, const uint8_t *bytes, size_t len, bool may_undo,
                                  struct problem *problem)
 {
@@ -88,7 +87,7 @@ size_t log_batch_fit(const struct log_batch *batch, size_t from, uint32_t tail,
     return n;
 }
 
-/* Makes the segments that the batch needs beyond the active one. */
+/* Beyond the active one. */
 static enum storage_status make_segments(struct log *log, const struct log_batch *batch,
                                          struct problem *problem)
 {
@@ -165,7 +164,7 @@ enum storage_status log_append(struct log *log, uint64_t first, const struct log
 
 /* ---- single records ---- */
 
-/* Writes a record without payload to the active segment, or to the next one if it is full. */
+/* A record without payload, in the active segment, or in the next one if it is full. */
 static enum storage_status append_control(struct log *log, enum log_kind kind, uint64_t index,
                                           uint64_t term, struct problem *problem)
 {
@@ -212,7 +211,7 @@ enum storage_status log_reset(struct log *log, uint64_t index, uint64_t term,
     hf_assert(index < LIMIT_NUMBER);
     enum storage_status status = append_control(log, LOG_RESET, index, term, problem);
     if (status == STORAGE_OK) {
-        /* The reset is durable. The old segments may also be dropped later. */
+        /* The reset is durable; the old segments may also be dropped later. */
         status = log_drop_before(log, index + 1, problem);
         status = status == STORAGE_FULL ? STORAGE_OK : status;
     }

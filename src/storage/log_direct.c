@@ -1,14 +1,12 @@
-/* Appends by direct writes of the caller: the same records at the same place as log_append writes,
- * in whole blocks. Only for a batch that fits into the active segment. log_append handles
- * everything that closes or begins a segment.
+/* Appends by direct writes of the caller: the records of log_append, in whole blocks. Only for a
+ * batch that fits into the active segment.
  *
  * The first block begins with durable records. They are written again unchanged, so a power cut
- * cannot harm them (storage/disk.h; the kernel's cache writes whole blocks too). After the last
- * record the block is filled with zeros. The bytes there are no part of the log, and reading them
- * to preserve them would cost more than the write.
+ * cannot harm them (storage/disk.h). The last block is filled with zeros: the bytes there are no
+ * part of the log.
  *
- * The write is built in memory that a forked child does not get (MADV_DONTFORK). Otherwise node and
- * snapshot child would share the pages, and the next batch would have to copy each of them. */
+ * The write is built in memory that a forked child does not get (MADV_DONTFORK). Otherwise the next
+ * batch would have to copy each page that the snapshot child shares. */
 #define _GNU_SOURCE
 
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-/* Encodes and checks segments and records. Does no I/O. */
+/* Encodes and checks segments and records, without I/O. */
 #include "storage/log_format.h"
 
 #include <inttypes.h>

@@ -1,12 +1,11 @@
 /* The on-disk format of the log: segments and records, and what makes a record valid.
  *
- * A segment is a file of fixed size: one page of header, then consecutive records, each at a
- * multiple of 8, then the old content: zeros in a new file, old records in a recycled one.
+ * A segment is a file of fixed size: one page of header, then records, each at a multiple of 8,
+ * then the old content: zeros in a new file, old records in a recycled one.
  *
  *   header   checksum of the page, "HOLDFLOG", version, size of the file, store id, number of the
  *            segment, number of the segment that it follows (0: it is the first), life, sealed,
- *            blank (1: the file held zeros when it became a segment; 0: it was recycled, or an
- *            older version made it)
+ *            blank (1: the file held zeros; 0: it was recycled, or an older version made it)
  *   record   checksum, length, kind, type, index, term, checksum of the record before, start of its
  *            batch, salt; then the payload, padded with zeros to a multiple of 8
  *
@@ -15,18 +14,16 @@
  *
  * A record is valid when:
  *
- *   - its checksum matches. It covers header and payload and is seeded by the segment's salt, which
- *     is made of store id, segment number and life. The life rises with every opening of the store
- *     and is durable before the log is used (storage/store.c). So no file gets the same salt twice,
- *     and old records in a recycled file are never valid;
- *   - it contains the checksum of the record before it, also across segments. So a record left by a
- *     failed write is not accepted as the successor of a record that overwrote its beginning. A
- *     lost, duplicated or misplaced segment is detected too.
+ *   - Its checksum matches. It covers header and payload and is seeded by the segment's salt: store
+ *     id, segment number and life. The life rises with every opening, durably (storage/store.c). So
+ *     no file gets the same salt twice, and old records in a recycled file are never valid.
+ *   - It contains the checksum of the record before it, also across segments. So a record left by a
+ *     failed write does not follow one that overwrote its beginning, and a lost, duplicated or
+ *     misplaced segment is detected.
  *
- * An append is one write and one sync, and is not acknowledged before. So every byte before the
- * start of a record's batch was durable when that record was written. log_scan.c uses this to
- * distinguish an unfinished tail from damage. `sealed` extends this to a copied segment: the bytes
- * before it were durable before the file got its name. */
+ * An append is not acknowledged before its sync. So every byte before the start of a record's batch
+ * was durable when that record was written (used by log_scan.c). `sealed` extends this to a copied
+ * segment: the bytes before it were durable before the file got its name. */
 #ifndef HOLDFAST_STORAGE_LOG_FORMAT_H
 #define HOLDFAST_STORAGE_LOG_FORMAT_H
 
@@ -47,8 +44,8 @@ enum {
 enum log_kind {
     LOG_ENTRY = 1, /* becomes the last entry, and removes those from its index on */
     LOG_TRUNCATE,  /* removes the entries from its index on */
-    LOG_RESET,     /* removes all entries; the next one has its index + 1. Its term is that of
-                      the snapshot that replaces them */
+    LOG_RESET,     /* removes all entries; the next one has its index + 1. Its term is the
+                      snapshot's */
     LOG_SEAL,      /* changes nothing; proves that the bytes before it were durable */
     LOG_CLOSE,     /* the last record of a segment: the log continues in the next one */
 };
@@ -83,36 +80,34 @@ static inline size_t log_record_size(size_t payload_len)
     return LOG_RECORD + round_up_8(payload_len);
 }
 
-/* Also sets the salt, which depends on the fields before it. `page` has LOG_PAGE bytes. */
+/* Also sets the salt. `page` has LOG_PAGE bytes. */
 void log_segment_encode(struct log_segment *segment, struct id store, uint8_t *page);
 
-/* Fills in the fields from the page; `file_size` is that of the whole file. */
+/* `file_size` is that of the whole file. */
 enum storage_status log_segment_decode(struct log_segment *segment, struct id store,
                                        uint64_t number, const char *name, const uint8_t *page,
                                        uint64_t file_size, struct problem *problem);
 
-/* Writes the record to `at` and returns its checksum. `record->checksum` and `size` are not used.
- */
+/* Returns the checksum. `record->checksum` and `size` are not used. */
 uint64_t log_record_encode(const struct log_segment *segment, const struct log_record *record,
                            uint8_t *at);
 
-/* Whether the `left` bytes at `at` begin with a record of this segment, by salt and checksum.
- * Ignores the records before it. */
+/* Whether the `left` bytes at `at` begin with a record of this segment, by salt and checksum. */
 bool log_record_decode(const struct log_segment *segment, const uint8_t *at, size_t left,
                        struct log_record *out);
 
-/* The same without the checksum: decodes a header that has this segment's salt and whose record
- * fits into `left`. For a record that is damaged or unfinished. */
+/* The same without the checksum, for a record that is damaged or unfinished: decodes a header with
+ * this segment's salt whose record fits into `left`. */
 bool log_record_glance(const struct log_segment *segment, const uint8_t *at, size_t left,
                        struct log_record *out);
 
-/* The size of the record that seems to begin at `at`, where there are LOG_RECORD bytes; 0 when
- * there is none. Lets a reader decide how much to read. */
+/* Size of the record that seems to begin at `at`, where there are LOG_RECORD bytes; 0: none. So a
+ * reader knows how much to read. */
 size_t log_record_peek(const struct log_segment *segment, const uint8_t *at);
 
 /* log-000000000012, spare-000000000007 */
 void log_segment_name(char name[LOG_NAME_MAX], const char *prefix, uint64_t number);
-/* Parses the number of such a name; false for any other name. */
+/* False for any other name. */
 bool log_segment_number(const char *name, const char *prefix, uint64_t *number);
 
 #endif

@@ -1,13 +1,12 @@
-/* Finds the segments of a log in the folder, and their order.
+/* Finds the segments of a log, and their order.
  *
- * Each header contains the number of the segment that it follows. Numbers only rise, but have gaps:
- * log_open.c copies a segment into one that follows the same segment and has a higher number. So
- * the order is found by walking back from the highest number. A segment that the walk does not
- * visit must be a leftover: a visited one replaced it, or replaced a segment before it. Otherwise a
- * file between them is missing.
+ * Each header contains the number of the segment that it follows. Numbers rise, with gaps:
+ * log_open.c copies a segment into one that follows the same segment. So the order is found by
+ * walking back from the highest number. A segment that is not visited must be a leftover: a visited
+ * one replaced it, or a segment before it. Otherwise a file is missing.
  *
- * The oldest segment may follow one that does not exist, because that one was dropped. The store
- * checks that the snapshot covers it. */
+ * The oldest segment may follow one that was dropped; the store checks that the snapshot covers
+ * it. */
 #include <stdlib.h>
 
 #include "storage/log_state.h"
@@ -59,7 +58,7 @@ static enum storage_status read_header(struct log *log, struct log_segment *segm
     return status;
 }
 
-/* Whether a visited segment replaced this one, or replaced one before it. */
+/* A visited segment replaced this one, or one before it. */
 static bool is_replaced(const struct log *log, const struct log_segment *segment,
                         const bool *visited)
 {
@@ -75,7 +74,7 @@ static bool is_replaced(const struct log *log, const struct log_segment *segment
     return false;
 }
 
-/* Marks the segments that belong to the log and returns the oldest of them. */
+/* Marks the segments of the log and returns the oldest. */
 static size_t walk_back(const struct log *log, bool *visited)
 {
     size_t oldest = log->segment_count - 1;

@@ -1,11 +1,9 @@
 /* Opening the log: reads every record, distinguishes an unfinished tail from damage (log_scan.c),
  * and copies the last segment that has records into a fresh one.
  *
- * Reason for the copy: after a crash of the process alone, its last writes are in the kernel's
- * cache and readable. They may never reach the disk, in particular if a sync failed before. They
- * were not acknowledged, and raft must not treat them as persisted before they are (S12.2). All
- * segments before the last one with records are durable, since a segment is synced before the next
- * one is written. */
+ * Reason for the copy: the last writes of a crashed process are readable in the kernel's cache, but
+ * may never reach the disk. Raft must not treat them as persisted (S12.2). Earlier segments are
+ * durable: a segment is synced before the next one is written. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -40,7 +38,7 @@ static enum storage_status load(struct opening *opening, const struct log_segmen
     return disk_read_all(segment->file, 0, opening->bytes, segment->size, problem);
 }
 
-/* Reports file, offset and index of the missing record. */
+/* File, offset and index of the missing record. */
 static enum storage_status damaged(const struct opening *opening, const struct log_scan *scan,
                                    const char *why, struct problem *problem)
 {
@@ -54,7 +52,7 @@ static enum storage_status damaged(const struct opening *opening, const struct l
                        scan->segment->file->name, scan->offset, index, why);
 }
 
-/* Checks a segment after the end of the log: it must contain no record. */
+/* A segment after the end of the log contains no record. */
 static enum storage_status check_empty(const struct opening *opening,
                                        const struct log_segment *segment, struct problem *problem)
 {
@@ -166,8 +164,7 @@ static enum storage_status replay_all(struct opening *opening, struct problem *p
 
 /* ---- the fresh segment ---- */
 
-/* Encodes the records of one segment for another, and moves the marks. Leaves out seals, since the
- * copy is sealed as a whole, and a CLOSE. */
+/* Encodes the records of one segment for another, without seals and CLOSE, and moves the marks. */
 static void copy_records(struct opening *opening, const struct log_segment *from,
                          struct log_segment *to, uint8_t *image)
 {
@@ -203,8 +200,8 @@ static void copy_records(struct opening *opening, const struct log_segment *from
     }
 }
 
-/* Makes the copy and puts it in the place of its original, whose file must still be retired.
- * Without an original (there is no log yet) the copy is empty. */
+/* Puts the copy in the place of its original, whose file must still be retired. Without an original
+ * (no log yet) the copy is empty. */
 static enum storage_status renew(struct opening *opening, size_t at, struct problem *problem)
 {
     struct log *log = opening->log;
@@ -253,12 +250,9 @@ static enum storage_status retire_behind(struct log *log, size_t at, struct prob
     return status;
 }
 
-/* Segments are retired from the newest to the oldest, each durably, since a leftover is recognised
- * by the segment that it follows.
- *
- * Empty segments after the last one with records are retired first. So the copy can reuse one of
- * them even on a full disk. Exception: if that last one ends with a CLOSE, a segment must exist
- * after it. */
+/* Segments are retired from the newest to the oldest, each durably: a leftover is recognised by the
+ * segment that it follows. Empty ones at the end go first, so that the copy can reuse one even on a
+ * full disk; but after a CLOSE a segment must exist. */
 static enum storage_status renew_tail(struct opening *opening, struct problem *problem)
 {
     struct log *log = opening->log;
@@ -289,7 +283,7 @@ static enum storage_status renew_tail(struct opening *opening, struct problem *p
 
 /* ---- opening ---- */
 
-/* Removes spares of earlier runs beyond the limit. */
+/* Of earlier runs, beyond the limit. */
 static enum storage_status trim_spares(struct log *log, struct problem *problem)
 {
     enum storage_status status = STORAGE_OK;
@@ -304,9 +298,8 @@ static enum storage_status trim_spares(struct log *log, struct problem *problem)
 static enum storage_status open_all(struct opening *opening, struct problem *problem)
 {
     struct log *log = opening->log;
-    /* A name changed by a dead process, also of the meta file or a snapshot, may be visible but not
-     * durable. Make it durable before relying on it: a spare may become a segment again after a
-     * power cut. */
+    /* A name changed by a dead process may be visible but not durable: a spare may become a segment
+     * again after a power cut. */
     enum storage_status status = disk_sync_folder(log->disk, problem);
     if (status == STORAGE_OK) {
         status = log_find_segments(log, &opening->leftovers, problem);

@@ -1,13 +1,12 @@
-/* Reads entries, for followers that lag and at the start. Checks every record again: a disk may
- * lose data that it returned correctly before, and damage must not reach a follower. */
+/* Reads entries, for followers that lag and at the start. Checks every record again, so that new
+ * damage does not reach a follower. */
 #include <inttypes.h>
 
 #include "storage/log_state.h"
 
 enum { WINDOW = 128 << 10 };
 
-/* Iterates over live entries in order. It has its own window, since the log's buffer may be in use
- * by a write. */
+/* Iterates over live entries. Has its own window, since a write may use the log's buffer. */
 struct cursor {
     struct log *log;
     size_t mark;
@@ -30,7 +29,7 @@ static void jump(struct cursor *cursor, size_t mark)
     cursor->window_len = 0;
 }
 
-/* Returns the next `len` bytes, from the window or from the disk. */
+/* The next `len` bytes, from the window or the disk. */
 static enum storage_status look(struct cursor *cursor, size_t len, const uint8_t **bytes,
                                 struct problem *problem)
 {
@@ -66,7 +65,7 @@ static enum storage_status damaged(const struct cursor *cursor, struct problem *
                        cursor->segment->file->name, cursor->offset, cursor->index);
 }
 
-/* Returns the record of entry cursor->index; its payload is valid until the next call. */
+/* The payload is valid until the next call. */
 static enum storage_status next_entry(struct cursor *cursor, struct log_record *record,
                                       struct problem *problem)
 {

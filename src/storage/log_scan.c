@@ -1,27 +1,25 @@
 /* Reading a segment: where its records end, and whether that end is normal or damage.
  *
- * A crash or a power cut leaves the last write in any state: each of its sectors may be written or
- * not. So torn, garbled or missing records at the end of the log are normal. They and what follows
- * them are no part of the log and were never acknowledged. But bytes that were durable once and
- * have changed are damage: starting without them would lose acknowledged entries. Both look the
- * same at offset E, the first record that is not valid. These rules distinguish them:
+ * A crash or a power cut leaves each sector of the last write written or not. So invalid records at
+ * the end of the log are normal; they were never acknowledged. But durable bytes that have changed
+ * are damage: starting without them would lose acknowledged entries. Both look the same at offset
+ * E, the first record that is not valid. These rules distinguish them:
  *
- *   1. The log writes one batch at a time and starts the next one only when the last one is synced.
- *      Each record contains the start of its batch. So a valid record of this segment whose batch
- *      starts after E proves that E was durable when it was written: damage.
+ *   1. The log starts a batch only when the last one is synced, and each record contains the start
+ *      of its batch. So a valid record whose batch starts after E proves that E was durable:
+ *      damage.
  *   2. A record whose batch starts at or before E belongs to the same write as the bytes missing at
- *      E: no damage, since sectors are written in any order. (Or it is left over from a write that
- *      failed and was then overwritten. Such a write started where the log ended at that time, so
- *      its batch starts at or before E as well.)
+ *      E: no damage. (Or to a failed write that was overwritten. It started where the log ended, so
+ *      its batch starts at or before E too.)
  *   3. Everything before `sealed` was durable before the file got its name: damage.
- *   4. If a later segment has a valid record, then this one was closed and durable: damage, unless
- *      it ends with a CLOSE (checked by log_open.c).
- *   5. A valid record at E itself that starts a batch was written when the log ended there. If it
- *      does not follow the record before it, then that one has changed: damage.
+ *   4. If a later segment has a valid record, this one was closed and durable: damage, unless it
+ *      ends with a CLOSE (checked by log_open.c).
+ *   5. A valid record at E that starts a batch was written when the log ended there. If it does not
+ *      follow the record before it, that one has changed: damage.
  *   6. If the record at E shows by itself that all of it was written: damage (log_tail.c).
  *
- * One case remains: damage in the very last batch that looks like a torn write. It is dropped, and
- * log_dropped reports it. log_seal prevents this case by writing a record after the batch. */
+ * Damage in the very last batch that looks like a torn write remains. It is dropped, and
+ * log_dropped reports it; log_seal prevents it by a record after the batch. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -51,7 +49,7 @@ bool log_scan_next(struct log_scan *scan, struct log_record *record, uint32_t *a
     return true;
 }
 
-/* Counts the index of a record after the end as dropped. */
+/* As dropped. */
 static void count_record(const struct log_scan *scan, uint32_t offset,
                          const struct log_record *record, struct log_end *end)
 {
@@ -62,7 +60,7 @@ static void count_record(const struct log_scan *scan, uint32_t offset,
     }
 }
 
-/* Rules 1, 2 and 5: checks the valid records after the end. */
+/* Rules 1, 2 and 5. */
 static void look_behind(const struct log_scan *scan, struct log_end *end)
 {
     const struct log_segment *segment = scan->segment;

@@ -1,17 +1,16 @@
 /* The files of the log: made in advance, recycled, retired.
  *
- * A block that was allocated but never written costs the file system a second journal write at its
- * first sync. So a new segment is filled with zeros and synced before it is used (S12.3). A
- * recycled segment needs no filling: records of another life are not valid.
+ * The first sync of a block that was never written costs a second journal write. So a new segment
+ * is filled with zeros and synced before it is used (S12.3). A recycled one needs no filling:
+ * records of another life are not valid.
  *
- * After a power cut between any two steps, either the old or the new state is found:
+ * After a power cut between two steps, the old or the new state is found:
  *
- *   make     content, sync, then the name, sync of the folder. A segment that has its name is
- *            complete
+ *   make     content, sync, then the name, sync of the folder
  *   retire   oldest first, with a sync of the folder after each, so that no segment is gone while
- *            one before it still exists. Only then may the file be written again
+ *            one before it exists. Only then may the file be written again
  *
- * A file that is not completely made is LOG_TEMPORARY or a spare. It is never read. */
+ * A file that is not completely made is LOG_TEMPORARY or a spare, and is never read. */
 #include "storage/log_state.h"
 
 /* ---- spares ---- */
@@ -28,7 +27,7 @@ void log_spare_push(struct log *log, uint64_t number)
     log->spares[log->spare_count++] = number;
 }
 
-/* Opens a spare of that size, and removes those of another size. NULL when there is none. */
+/* Opens a spare of that size, removes those of another size. NULL: none. */
 static enum storage_status take_spare(struct log *log, uint32_t size, struct disk_file **out,
                                       struct problem *problem)
 {
@@ -62,7 +61,7 @@ static enum storage_status take_spare(struct log *log, uint32_t size, struct dis
 
 /* ---- new files ---- */
 
-/* Writes the next zeros of LOG_TEMPORARY. Can be continued after STORAGE_FULL. */
+/* Can be continued after STORAGE_FULL. */
 static enum storage_status fill_step(struct log *log, uint32_t size, struct problem *problem)
 {
     static const uint8_t zeros[64 << 10];
@@ -123,7 +122,7 @@ enum storage_status log_segment_file(struct log *log, uint32_t size, struct disk
 
 /* ---- from file to segment and back ---- */
 
-/* Syncs the folder after a rename. That cannot be undone, so a full disk is an I/O error here. */
+/* After a rename, which cannot be undone: a full disk is an I/O error here. */
 static enum storage_status sync_names(struct log *log, struct problem *problem)
 {
     enum storage_status status = disk_sync_folder(log->disk, problem);
@@ -246,8 +245,8 @@ enum storage_status log_prepare(struct log *log, struct problem *problem)
     return status == STORAGE_OK && log_wants_prepare(log) ? log_prepare_step(log, problem) : status;
 }
 
-/* Whether all entries of the oldest segment are before `index`, and a later segment has a record
- * that defines the position of the log. */
+/* All entries of the oldest segment are before `index`, and a later segment has a record that
+ * defines the position of the log. */
 static bool may_drop(const struct log *log, uint64_t index)
 {
     const struct log_segment *oldest = &log->segments[0];

@@ -1,17 +1,16 @@
 /* The log in memory, and what its files share. Private to log_*.c.
  *
- * Memory does not grow with the number of entries: there is one mark per 64 KiB of records, and a
- * reader scans from there.
+ * Memory does not grow with the entries: there is one mark per 64 KiB of records, and a reader
+ * scans from there.
  *
  *   segments   oldest first: closed ones, then the one that is written (`active`), then prepared
  *              ones, which are empty
  *   marks      ascending by index and by place. A mark represents the entries from its index up to
- *              the next mark's; they are consecutive in its segment, with only control records
- *              between them
+ *              the next mark's; they are consecutive in its segment, apart from control records
  *   spares     files that were segments, by number; their content is ignored
  *
  * Segments, marks, first and last change only under `guard`, which is never held during disk I/O.
- * So log_read_beside does not wait for the disk operation of another thread. */
+ * So log_read_beside does not wait for the disk. */
 #ifndef HOLDFAST_STORAGE_LOG_STATE_H
 #define HOLDFAST_STORAGE_LOG_STATE_H
 
@@ -85,31 +84,31 @@ struct log {
 
 /* ---- log.c: the state ---- */
 
-/* Applies one record, at its place in a segment: both after a write and at opening. Returns what is
- * wrong with it, or NULL. */
+/* Applies one record at its place in a segment, after a write and at opening. Returns what is wrong
+ * with it, or NULL. */
 const char *log_apply(struct log *log, const struct log_segment *segment, uint32_t offset,
                       const struct log_record *record);
 
-/* The mark from which the entry is reached. The entry must be in the log. */
+/* The mark from which the entry, which must be in the log, is reached. */
 size_t log_mark_of(const struct log *log, uint64_t index);
 
 struct log_segment *log_segment_by_number(struct log *log, uint64_t number);
 void log_segment_push(struct log *log, struct log_segment segment);
 void log_segment_remove(struct log *log, size_t at);
 
-/* log_buffer returns at least `size` bytes; log_buffer_done ends their use. */
+/* At least `size` bytes; log_buffer_done ends their use. */
 uint8_t *log_buffer(struct log *log, size_t size);
 void log_buffer_done(struct log *log);
 
-/* The `bytes` were written to the active segment and end at its tail. They begin with its last
- * block, or follow the known part of it. */
+/* The `bytes` were written to the active segment and end at its tail; they begin with its last
+ * block, or follow its known part. */
 void log_remember_tail(struct log *log, const uint8_t *bytes, size_t len);
 
-/* Marks the log as broken if `status` is not STORAGE_OK, and returns the status. Later writes then
- * fail with the first problem. */
+/* Breaks the log if `status` is not STORAGE_OK, and returns the status. Later writes fail with the
+ * first problem. */
 enum storage_status log_fail(struct log *log, enum storage_status status,
                              const struct problem *problem);
-/* Called before each write; asserts that no direct write is in flight. */
+/* Before each write; asserts that no direct write is in flight. */
 enum storage_status log_check_broken(const struct log *log, struct problem *problem);
 
 void log_lock(struct log *log);
@@ -117,7 +116,7 @@ void log_unlock(struct log *log);
 
 /* ---- log_direct.c: appends by direct writes ---- */
 
-/* Prepares the active segment for direct writes, if the disk supports them. */
+/* If the disk supports them. */
 void log_direct_prepare(struct log *log);
 void log_direct_free(struct log *log);
 
@@ -129,52 +128,51 @@ struct log_batch {
     size_t count;
 };
 
-/* Returns how many of the entries from `from` on fit between `tail` and the end of a segment, with
- * space for a CLOSE after them; `*bytes` is their size. */
+/* How many entries from `from` on fit between `tail` and the end of a segment, with space for a
+ * CLOSE; `*bytes` is their size. */
 size_t log_batch_fit(const struct log_batch *batch, size_t from, uint32_t tail,
                      uint32_t segment_size, size_t *bytes);
-/* Encodes `n` entries for the active segment, and a CLOSE if more follow. */
+/* For the active segment; with a CLOSE if more follow. */
 void log_batch_encode(const struct log *log, const struct log_batch *batch, size_t from, size_t n,
                       bool close, uint8_t *bytes);
-/* Applies records that are now durable; with `close` they end the segment. */
+/* The records are durable; with `close` they end the segment. */
 void log_apply_all(struct log *log, const uint8_t *bytes, size_t len, bool close);
 
 /* ---- log_segments.c: the files ---- */
 
-/* Plans a segment, with its number and salt, so that records can be encoded for it. */
+/* With number and salt, so that records can be encoded for it. */
 struct log_segment log_segment_plan(struct log *log, uint64_t follows, uint32_t size);
 
-/* Makes the planned segment out of a file that was written and synced before. `image` starts with
- * space for the header and continues with records up to segment->tail. When this returns, header
- * and records are durable, and so is the name. Closes the file when it fails. */
+/* Makes the planned segment out of a file that was written and synced. `image` starts with space
+ * for the header and continues with records up to segment->tail. Header, records and name are then
+ * durable. Closes the file when it fails. */
 enum storage_status log_segment_make(struct log *log, struct log_segment *segment,
                                      struct disk_file *file, uint8_t *image,
                                      struct problem *problem);
 
-/* Opens a spare of exactly that size; otherwise makes a new file, filled with zeros at once, and
- * sets `*blank`. */
+/* A spare of exactly that size; else a new file, filled with zeros at once, and `*blank` is set. */
 enum storage_status log_segment_file(struct log *log, uint32_t size, struct disk_file **out,
                                      bool *blank, struct problem *problem);
 
-/* Turns a segment's file into a spare, or removes it when there are enough; durably. */
+/* Durably turns a segment's file into a spare, or removes it when there are enough. */
 enum storage_status log_segment_retire(struct log *log, const struct log_segment *segment,
                                        struct problem *problem);
 
 void log_spare_push(struct log *log, uint64_t number);
 
-/* One step towards one more prepared segment, even if one exists. */
+/* Towards one more prepared segment, even if one exists. */
 enum storage_status log_prepare_step(struct log *log, struct problem *problem);
 
 /* ---- log_link.c: finding the segments ---- */
 
-/* Segments that were replaced by others; their files are closed. */
+/* Segments that were replaced; their files are closed. */
 struct log_leftovers {
     struct log_segment *list;
     size_t count;
     size_t capacity;
 };
 
-/* Opens the segments and orders them; lists the spares. */
+/* Opens and orders the segments; lists the spares. */
 enum storage_status log_find_segments(struct log *log, struct log_leftovers *leftovers,
                                       struct problem *problem);
 
@@ -189,8 +187,7 @@ struct log_scan {
     bool closed;
 };
 
-/* Returns the next record and its offset. False at the end of the valid records, at
- * scan->offset. */
+/* The next record and its offset. False at the end of the valid records, at scan->offset. */
 bool log_scan_next(struct log_scan *scan, struct log_record *record, uint32_t *at);
 
 /* What follows the last valid record. */
@@ -201,16 +198,16 @@ struct log_end {
     uint64_t first, last; /* indexes of its legible entries; 0: none */
 };
 
-/* To be called at the end of the valid records. Empty for a closed segment. */
+/* At the end of the valid records. Empty for a closed segment. */
 void log_scan_end(const struct log_scan *scan, struct log_end *end);
 
-/* Whether any record of this segment exists in its bytes, and its offset. */
+/* Whether a record of this segment exists in its bytes, and where. */
 bool log_scan_finds_record(const struct log_segment *segment, const uint8_t *bytes, uint32_t *at);
 
 /* ---- log_tail.c: damage in the last write ---- */
 
-/* Whether the invalid record at scan->offset was written completely and changed later; `why` gives
- * the evidence. */
+/* Whether the invalid record at scan->offset was written completely and changed later; `why` is the
+ * evidence. */
 bool log_tail_is_damage(const struct log_scan *scan, char *why, size_t why_size);
 
 #endif

@@ -1,5 +1,5 @@
-/* Reads the log from one index to its end, a piece at a time: a log of any length takes the memory
- * of one piece. May be used beside the thread that writes the log. The caller closes it. */
+/* Reads the log from one index to its end, in the memory of one piece. May be used beside the
+ * thread that writes the log. The caller closes it. */
 #ifndef HOLDFAST_STORAGE_LOG_STREAM_H
 #define HOLDFAST_STORAGE_LOG_STREAM_H
 
@@ -16,8 +16,7 @@ struct log_stream {
     struct problem problem; /* of a piece that could not be read */
 };
 
-/* The next entry; its data is valid until the next call. NULL: it could not be read, `problem` says
- * why. */
+/* Its data is valid until the next call. NULL: it could not be read, see `problem`. */
 const struct log_entry *log_stream_next(struct log_stream *s);
 void log_stream_close(struct log_stream *s);
 

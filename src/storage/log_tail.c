@@ -1,19 +1,18 @@
 /* Whether the first invalid record was written completely. Then it was changed later, and its entry
- * may have been acknowledged: that is damage, not an unfinished write (log_scan.c, rule 6).
+ * may have been acknowledged: damage, not an unfinished write (log_scan.c, rule 6).
  *
- * A write that is interrupted by a power cut or a crash leaves each of its sectors written or
- * unchanged (storage/disk.h). Two tests show that no sector is missing:
+ * An interrupted write leaves each of its sectors written or unchanged (storage/disk.h). Two tests
+ * show that no sector is missing:
  *
  *   - The segment held zeros before, and each 64-byte piece of the record has a byte that is not
- *     zero. Pieces are smaller than sectors, since some memory is written in lines of 64 bytes.
- *   - The record is valid when one byte is changed. A sector that was not written differs in more
- *     than one byte from its intended content, unless most of it is zero. So the byte counts only
- *     if enough other bytes of its sector are right.
+ *     zero. (Some memory is written in lines of 64 bytes.)
+ *   - The record is valid when one byte is changed, and enough other bytes of its sector are right.
+ *     A sector that was not written differs in more bytes, unless most of it is zero.
  *
- * The first test detects any kind of damage, but needs a segment that is not recycled. The second
- * one finds a changed byte in any segment, but is limited to cheap cases (some ms): any change of a
- * byte in records of up to 512 bytes, one bit in records of up to 2,896. Damage that neither test
- * detects is dropped as an unfinished write, and reported. */
+ * The first test detects any damage, but needs a segment that is not recycled. The second one is
+ * limited to cheap cases (some ms): any change of a byte in records of up to 512 bytes, one bit in
+ * records of up to 2,896. Damage that neither detects is dropped as an unfinished write, and
+ * reported. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -28,7 +27,7 @@ enum {
     HEADER_MIN = 12,       /* non-zero bytes of a header: checksum, salt */
 };
 
-/* Counts the non-zero bytes from `from` to `end`. */
+/* Non-zero bytes from `from` to `end`. */
 static uint32_t count_set(const struct log_scan *scan, uint32_t from, uint32_t end)
 {
     uint32_t n = 0;
@@ -38,7 +37,7 @@ static uint32_t count_set(const struct log_scan *scan, uint32_t from, uint32_t e
     return n;
 }
 
-/* Whether each aligned piece has a non-zero byte between `from` and `end`. */
+/* Each aligned piece has a non-zero byte between `from` and `end`. */
 static bool is_everywhere(const struct log_scan *scan, uint32_t from, uint32_t end)
 {
     while (from < end) {
@@ -52,7 +51,7 @@ static bool is_everywhere(const struct log_scan *scan, uint32_t from, uint32_t e
     return true;
 }
 
-/* Whether a sector has only zeros in its part of the record, and more than a few. */
+/* A sector has only zeros in its part of the record, and more than a few. */
 static bool misses_sector(const struct log_scan *scan, uint32_t from, uint32_t end)
 {
     while (from < end) {
@@ -68,8 +67,8 @@ static bool misses_sector(const struct log_scan *scan, uint32_t from, uint32_t e
 
 /* ---- a segment that held zeros ---- */
 
-/* If the header has no possible length, only the header is checked: if it was written, it was
- * changed. A single bit after the log is not a header. */
+/* If the header has no possible length, only the header is checked. A single bit after the log is
+ * not a header. */
 static bool is_written_over_zeros(const struct log_scan *scan, uint32_t size, char *why,
                                   size_t why_size)
 {
@@ -95,7 +94,7 @@ static bool is_right(const struct log_scan *scan, const uint8_t *bytes, uint32_t
            record->batch <= scan->offset;
 }
 
-/* Tries other values of the byte at `at`: all of them, or those with one bit changed. */
+/* All other values of the byte at `at`, or those with one bit changed. */
 static bool is_repaired_at(const struct log_scan *scan, uint8_t *bytes, uint32_t len, uint32_t at,
                            bool all, struct log_record *record)
 {
@@ -114,7 +113,7 @@ struct repair_search {
     uint32_t size;      /* from its header, 0 when that is not possible */
 };
 
-/* Finds the byte whose change makes the record valid; sets its place and the record. */
+/* The byte whose change makes the record valid, and that record. */
 static bool find_repair(const struct log_scan *scan, uint8_t *bytes, uint32_t len,
                         const struct repair_search *search, uint32_t *at, struct log_record *record)
 {
@@ -127,7 +126,7 @@ static bool find_repair(const struct log_scan *scan, uint8_t *bytes, uint32_t le
     return false;
 }
 
-/* Whether the sector of that byte has enough other bytes of the record. */
+/* Its sector has enough other bytes of the record. */
 static bool is_among_others(const struct log_scan *scan, uint32_t at, uint32_t len)
 {
     uint32_t from = at / SECTOR * SECTOR, end = from + SECTOR;

@@ -1,13 +1,11 @@
 /* The two copies of the meta file (see meta.h).
  *
- * A copy is written only while the other one is valid and durable. So a power cut can destroy only
- * the copy that is being written. Every write has its own number, also the second one of a save:
+ * A copy is written only while the other one is valid and durable. Every write has its own number:
  * the copy with the lower number is the durable one.
  *
  * At opening, if both are valid, the newer one may be visible without being durable: the process
- * died between its write and its sync. Then the older one is the only durable one. So the newer one
- * is written again first, unchanged, before the older one is touched. If one is not valid, it was
- * being written, and the other one is durable. */
+ * died between write and sync. So it is written again, unchanged, before the older one is touched.
+ * If one is not valid, it was being written, and the other one is durable. */
 #include "storage/meta.h"
 
 #include <inttypes.h>
@@ -154,7 +152,7 @@ static enum storage_status write_copy(struct meta *meta, unsigned which,
     return status;
 }
 
-/* The older copy first, and then the one that was the newest. */
+/* The older copy first. */
 static enum storage_status write_both(struct meta *meta, const struct meta_state *state,
                                       struct problem *problem)
 {

@@ -1,9 +1,9 @@
 /* Identity, term and vote of this node: the one small file that must never go back (S12.1).
  *
  * The file `meta` holds the same state twice, a page each. A save writes and syncs one copy, then
- * the other, and only then returns. So after a torn write the other copy is valid and not older
- * than what was acknowledged. A bit flip in one copy later is harmless for the same reason. If no
- * copy is valid the node does not start: a forgotten vote could elect two leaders.
+ * the other. So after a torn write or a bit flip the other copy is valid and not older than what
+ * was acknowledged. If no copy is valid the node does not start: a forgotten vote could elect two
+ * leaders.
  *
  * Belongs to one thread at a time, which need not be the log's. */
 #ifndef HOLDFAST_STORAGE_META_H
@@ -27,9 +27,9 @@ struct meta_state {
     bool log_made;     /* a log exists, so a missing one is damage */
 };
 
-/* The caller allocates it; fields other than `state` and `repaired` are private. */
+/* Allocated by the caller; all but `state` and `repaired` are private. */
 struct meta {
-    struct meta_state state; /* read only for the caller; changed by meta_save alone */
+    struct meta_state state; /* changed by meta_save alone */
     bool repaired;           /* one copy was not valid when the file was read */
     struct disk_file *file;
     uint64_t sequence;
@@ -37,21 +37,21 @@ struct meta {
     struct problem broken;
 };
 
-/* Creates the file, durably. The folder must not have one. */
+/* Durably. The folder must not have one. */
 enum storage_status meta_create(struct disk *disk, const struct meta_state *state,
                                 struct problem *problem);
 
-/* Reads the file and changes nothing. STORAGE_MISSING when there is none. Closed with meta_close,
- * also after an error. */
+/* Changes nothing. STORAGE_MISSING when there is none. Closed with meta_close, also after an
+ * error. */
 enum storage_status meta_open(struct meta *meta, struct disk *disk, struct problem *problem);
 void meta_close(struct meta *meta);
 
-/* Begins a new life: writes both copies durably, with `life` one higher, since what was read may
- * not be durable yet (S12.2). To be called once, before anything else is written to the folder. */
+/* Writes both copies durably, with `life` one higher, since what was read may not be durable yet
+ * (S12.2). Once, before anything else is written to the folder. */
 enum storage_status meta_begin_life(struct meta *meta, struct problem *problem);
 
-/* Makes `next` the state. The term does not fall, a vote does not change within a term, and the
- * identity stays. After any failure every later save fails with the same problem. */
+/* Makes `next` the state. The term does not fall, a vote does not change within a term, the
+ * identity stays. After a failure every later save fails with the same problem. */
 enum storage_status meta_save(struct meta *meta, const struct meta_state *next,
                               struct problem *problem);
 

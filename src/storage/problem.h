@@ -1,12 +1,10 @@
-/* Failures of the files of a node: one list of kinds, and a text that contains the operation, the
- * file and, where possible, what to do.
- *
- * A function that can fail returns a kind and writes the text into the caller's `struct problem`,
- * which is untouched on success. */
+/* Failures of the files of a node: one list of kinds, and a text with the operation, the file and,
+ * where possible, what to do. A function that can fail returns a kind and fills in the caller's
+ * `struct problem`, which is untouched on success. */
 #ifndef HOLDFAST_STORAGE_PROBLEM_H
 #define HOLDFAST_STORAGE_PROBLEM_H
 
-/* The symbol, a stable word for logs and metrics, what it means. */
+/* Symbol, stable word for logs and metrics, meaning. */
 #define STORAGE_STATUS_LIST(X)                                                          \
     X(OK, "ok", "done")                                                                 \
     X(MISSING, "missing", "a file is not there")                                        \
@@ -31,18 +29,18 @@ struct problem {
     char text[512];
 };
 
-/* The end of a text about damage: what an operator can do. */
+/* The end of a text about damage. */
 #define STORAGE_ADVICE                                                                            \
     ". Nothing was changed. If the files cannot be brought back as they were on this very disk, " \
     "remove this node from the cluster and add it under a new id"
 
 const char *storage_status_word(enum storage_status status);
 
-/* Fills in the problem and returns its status, for `return problem_set(...)`. */
+/* Returns the status, for `return problem_set(...)`. */
 enum storage_status problem_set(struct problem *problem, enum storage_status status,
                                 const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Appends a sentence to the text of a problem that is set, as far as it fits. */
+/* Appends a sentence to a problem that is set, as far as it fits. */
 void problem_add(struct problem *problem, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -1,5 +1,5 @@
-/* Encodes and checks the pieces of a snapshot file. Does no I/O, allocates nothing, and trusts no
- * byte: the pieces may be received from the network. */
+/* Encodes and checks the pieces of a snapshot file: no I/O, no allocation. Trusts no byte: the
+ * pieces may come from the network. */
 #include "storage/snapshot_format.h"
 
 #include <inttypes.h>

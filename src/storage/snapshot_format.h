@@ -1,14 +1,14 @@
 /* The format of a snapshot file, and an incremental check of it. Writer, reader, sender and
- * receiver share it, and damage is found at the first block that has it.
+ * receiver share it.
  *
  *   header   checksum, "HOLDSNAP", version, size of blocks, cluster id, index, term, index and
  *            length of the configuration; the configuration, padded with zeros to a multiple of 8
  *   body     blocks: checksum, length, kind 1; then the bytes. All but the last are of full size
  *   end      one block of kind 2: number of bytes and number of blocks
  *
- * Each checksum is seeded by the one before it. So every block can be checked as soon as it is
- * complete, and the checksum of the end covers the whole file: no block can be left out, duplicated
- * or taken from another snapshot. */
+ * Each checksum is seeded by the one before it. So a block can be checked when it is complete, and
+ * the end covers the whole file: no block can be left out, duplicated or taken from another
+ * snapshot. */
 #ifndef HOLDFAST_STORAGE_SNAPSHOT_FORMAT_H
 #define HOLDFAST_STORAGE_SNAPSHOT_FORMAT_H
 
@@ -36,7 +36,7 @@ enum {
 
 enum snapshot_kind { SNAPSHOT_KIND_BODY = 1, SNAPSHOT_KIND_END = 2 };
 
-/* Progress of a check. Initialised with zeros and the name for its texts. */
+/* Initialised with zeros and the name for its texts. */
 struct snapshot_check {
     const char *name;
     uint64_t offset; /* of the next piece */
@@ -45,7 +45,7 @@ struct snapshot_check {
     uint64_t body_bytes;
     uint64_t blocks;
     bool begun;   /* the header was checked */
-    bool partial; /* a block that is not full was checked, so no other may follow */
+    bool partial; /* a block that is not full was checked: no other may follow */
     bool done;    /* the end was checked */
 };
 
@@ -54,19 +54,19 @@ static inline size_t snapshot_header_size(size_t configuration_len)
     return SNAPSHOT_HEADER + round_up_8(configuration_len);
 }
 
-/* Size of the next piece, as far as `have` bytes of it determine it. If the result is more than
- * `have`, read that many and call again. 0 after the end. Bounded, whatever the bytes are. */
+/* Size of the next piece, as far as `have` bytes of it determine it. If it is more than `have`,
+ * read that many and call again. 0 after the end. Bounded, whatever the bytes are. */
 size_t snapshot_check_need(const struct snapshot_check *check, const uint8_t *bytes, size_t have);
 
-/* Checks a whole piece: `len` is the result of snapshot_check_need. `*body` is the part of it that
- * belongs to the body; `info`, when not NULL, is filled in from the header, and its configuration
- * points into the bytes. */
+/* Checks a whole piece: `len` is the result of snapshot_check_need. `*body` is its part of the
+ * body; `info`, when not NULL, is filled in from the header, and its configuration points into the
+ * bytes. */
 enum storage_status snapshot_check_piece(struct snapshot_check *check, const uint8_t *bytes,
                                          size_t len, struct slice *body, struct snapshot_info *info,
                                          struct problem *problem);
 
-/* Both return the checksum. The header takes snapshot_header_size bytes; a block's bytes are
- * already in place, after SNAPSHOT_BLOCK bytes. */
+/* Both return the checksum. The header takes snapshot_header_size bytes; a block's bytes are in
+ * place, after SNAPSHOT_BLOCK bytes. */
 uint64_t snapshot_encode_header(const struct snapshot_info *info, uint32_t block_bytes,
                                 uint8_t *at);
 uint64_t snapshot_encode_block(uint64_t chain, enum snapshot_kind kind, uint32_t len, uint8_t *at);

@@ -1,6 +1,5 @@
-/* Receives a snapshot file from another node, in pieces of any size, into a local file. Each block
- * is checked before it is written, so damage is detected at once. The file becomes a snapshot only
- * when it is complete and synced. */
+/* Receives a snapshot file from another node, in pieces of any size. Each block is checked before
+ * it is written. The file becomes a snapshot only when it is complete and synced. */
 #include <inttypes.h>
 
 #include "storage/snapshots_state.h"
@@ -82,8 +81,7 @@ static enum storage_status compare(const struct snapshot_intake *intake,
     return STORAGE_OK;
 }
 
-/* Checks a complete piece and writes it. It is not synced here, since this thread must not block;
- * commit syncs all of them. */
+/* Not synced, since this thread must not block; commit syncs all of it. */
 static enum storage_status accept(struct snapshot_intake *intake, struct problem *problem)
 {
     struct snapshot_check *check = &intake->check;

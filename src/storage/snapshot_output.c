@@ -1,6 +1,6 @@
-/* Takes a snapshot. The parent creates file and buffer, and a forked child fills them. The child
- * allocates nothing, and only writes and syncs that file (S12.5). The parent does not see the
- * child's counters, so it reads the size from the file. */
+/* Takes a snapshot. The parent creates file and buffer. A forked child fills them: it allocates
+ * nothing, and only writes and syncs that file (S12.5). The parent does not see the child's
+ * counters, so it reads the size from the file. */
 #include <inttypes.h>
 
 #include "storage/snapshots_state.h"
@@ -88,7 +88,7 @@ static enum storage_status write_block(struct snapshot_output *output, enum snap
         disk_write(output->file, output->offset, output->buffer, size, problem);
     output->offset += size;
     output->unsynced += size;
-    /* Sync regularly, so that the log's syncs do not wait for all of it at once. */
+    /* So that the log's syncs do not wait for all of it at once. */
     if (status == STORAGE_OK &&
         (output->unsynced >= SNAPSHOT_SYNC_BYTES || kind == SNAPSHOT_KIND_END)) {
         status = disk_sync(output->file, problem);

@@ -1,10 +1,9 @@
-/* Removes snapshots in steps. Freeing a file of gigabytes keeps a file system busy for up to
- * seconds, in unlink(2) or in the close of the last descriptor. So the name is removed first, which
- * is fast while the file is open. Then the file is truncated step by step, and closed when little
- * is left.
+/* Removes snapshots in steps, since freeing a file of gigabytes keeps a file system busy for up to
+ * seconds. The name is removed first, which is fast while the file is open; then the file is
+ * truncated step by step, and closed when little is left.
  *
  * A snapshot loses its name durably before it loses a byte. So a power cut leaves it complete under
- * its name, or without a name; the file system frees files without a name. */
+ * its name, or without a name, and then the file system frees it. */
 #include "storage/snapshots_state.h"
 
 #define STEP_BYTES (16u << 20)

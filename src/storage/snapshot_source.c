@@ -1,5 +1,5 @@
-/* Reads a snapshot from its beginning, block by block, to load or to send it. Each block is checked
- * before it is returned. */
+/* Reads a snapshot block by block, to load or to send it. Each block is checked before it is
+ * returned. */
 #include <string.h>
 
 #include "storage/snapshots_state.h"
@@ -105,8 +105,8 @@ static enum storage_status read_piece(struct snapshot_source *source, struct sli
     return status;
 }
 
-/* Seeks to the block that contains source->from without reading the blocks before it. Only the
- * checksum of the previous block is needed, as the seed of the next one. */
+/* Seeks to the block that contains source->from. Of the blocks before it only the checksum of the
+ * last one is needed, as the seed of the next. */
 static enum storage_status skip_blocks(struct snapshot_source *source, struct problem *problem)
 {
     struct snapshot_check *check = &source->check;

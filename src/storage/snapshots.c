@@ -26,8 +26,8 @@ static enum storage_status read_header(struct disk_file *file, struct snapshot_c
                                 : status;
 }
 
-/* Checks that the size matches the end, and the end itself, which is seeded by the checksum of the
- * last block. */
+/* The size matches the end, and the end, which is seeded by the checksum of the last block, is
+ * valid. */
 static enum storage_status read_end(struct disk_file *file, struct snapshot_check *check,
                                     uint64_t size, struct problem *problem)
 {
@@ -88,7 +88,7 @@ static enum storage_status compare(const struct snapshots *snapshots, const char
     return STORAGE_OK;
 }
 
-/* Reads header, size and end of a file into `*out`. */
+/* Header, size and end of a file. */
 static enum storage_status glance(const struct snapshots *snapshots, struct disk_file *file,
                                   uint64_t index, uint64_t term, struct snapshot_glance **out,
                                   struct problem *problem)
@@ -323,7 +323,7 @@ void snapshots_unpin(struct snapshots *snapshots, uint64_t index, uint64_t term)
     snapshots_unlock(snapshots);
 }
 
-/* Removes the oldest unpinned snapshot, except the newest, from the list, so that it cannot be
+/* Takes the oldest unpinned snapshot, except the newest, out of the list, so that it cannot be
  * pinned any more. */
 static bool take_unpinned(struct snapshots *snapshots, struct snapshot_item *out)
 {
@@ -340,7 +340,7 @@ static bool take_unpinned(struct snapshots *snapshots, struct snapshot_item *out
     return found;
 }
 
-/* Puts an item back as the oldest: its file could not be removed. */
+/* As the oldest: its file could not be removed. */
 static void put_back(struct snapshots *snapshots, const struct snapshot_item *item)
 {
     snapshots_lock(snapshots);

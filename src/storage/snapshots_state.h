@@ -28,20 +28,20 @@ struct snapshots {
     size_t count;
     size_t capacity;
     struct snapshot_glance *newest; /* of the last item */
-    pthread_mutex_t guard;          /* guards all fields of this struct; recursive */
+    pthread_mutex_t guard;          /* of all fields; recursive */
     bool in_steps;                  /* snapshots_remove_in_steps */
     struct disk_file **nameless;    /* files without a name whose bytes are not freed yet */
     size_t nameless_count;
     size_t nameless_capacity;
 };
 
-/* Gives a complete and synced file its name, durably, and adds it to the list as the newest one. */
+/* Gives a complete and synced file its name, durably, as the newest one. */
 enum storage_status snapshots_adopt(struct snapshots *snapshots, struct disk_file *file,
                                     uint64_t index, uint64_t term, struct problem *problem);
 
 /* ---- snapshot_removal.c ---- */
 
-/* Removes the name of a file of the list; durably if it is freed in steps. */
+/* Durably if the file is freed in steps. */
 enum storage_status snapshots_unlink(struct snapshots *snapshots, const char *name,
                                      struct problem *problem);
 /* Removes the name of an open unfinished file, and closes it. */

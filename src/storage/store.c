@@ -1,7 +1,6 @@
-/* Opens a folder. Each step relies on the one before: lock the folder; read the identity; begin a
- * life, whose number no earlier one had and which the log needs for its salts; open the snapshots;
- * open the log. Then the parts are checked against each other, since each may be valid alone while
- * another one is missing. */
+/* Opens a folder. Each step relies on the one before: lock; identity; a new life, whose number the
+ * log needs for its salts; snapshots; log. Then the parts are checked against each other, since
+ * each may be valid while another one is missing. */
 #include "storage/store.h"
 
 #include <inttypes.h>
@@ -25,7 +24,7 @@ static void visit_name(void *ctx, const char *name)
     }
 }
 
-/* Creates the meta file. Without one the folder must be empty. */
+/* Without a meta file the folder must be empty. */
 static enum storage_status begin_folder(struct disk *disk, const struct store_options *options,
                                         struct problem *problem)
 {
@@ -144,8 +143,8 @@ static enum storage_status check_term(const struct store *store, struct problem 
     return STORAGE_OK;
 }
 
-/* Whether the snapshot replaces the log: the log ends before it, or has another entry at its index.
- * A crash between the installation of a snapshot and the reset of the log leaves this state. */
+/* The snapshot replaces the log: the log ends before it, or has another entry at its index. A crash
+ * between the installation of a snapshot and the reset of the log leaves this state. */
 static enum storage_status is_overtaken(const struct store *store, bool *overtaken,
                                         struct problem *problem)
 {
@@ -176,7 +175,7 @@ static enum storage_status reconcile(struct store *store, struct problem *proble
         status = is_overtaken(store, &overtaken, problem);
     }
     if (status == STORAGE_OK && overtaken) {
-        /* The old log may go only when every byte of its replacement is valid. */
+        /* The old log may go only when all of its replacement is valid. */
         status = snapshots_verify_newest(store->snapshots, problem);
         if (status == STORAGE_OK) {
             const struct snapshot_info *newest = snapshots_newest(store->snapshots);

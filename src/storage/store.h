@@ -39,10 +39,9 @@ struct store {
     bool is_new; /* the folder was empty */
 };
 
-/* Opens the folder, or initialises it when it is empty. When this returns, all of log and meta file
- * is durable (S12.2). The log reaches down to the snapshot, and its entry at the snapshot's index,
- * if any, is the snapshot's last one. The texts of problems say what is wrong, with which file, and
- * what to do. On failure nothing stays open. */
+/* Opens the folder, or initialises it when it is empty. All of log and meta file is then durable
+ * (S12.2), the log reaches down to the snapshot, and its entry at the snapshot's index, if any, is
+ * the snapshot's last one. On failure nothing stays open. */
 enum storage_status store_open(struct store *store, struct disk *disk,
                                const struct store_options *options, struct problem *problem);
 
