@@ -1,4 +1,4 @@
-/* Parses and resolves addresses. Does not use the event loop; only address_resolve blocks. */
+/* Parses and resolves addresses. Only address_resolve blocks. */
 #include "net/address.h"
 
 #include <arpa/inet.h>
@@ -26,7 +26,7 @@ static bool parse_port(const char *text, uint16_t *out)
     return true;
 }
 
-/* Finds host and port; false when the brackets are not valid. */
+/* False when the brackets are not valid. */
 static bool find_host(const char *text, const char **host, size_t *len, const char **port)
 {
     const char *colon = strrchr(text, ':');
@@ -44,7 +44,7 @@ static bool find_host(const char *text, const char **host, size_t *len, const ch
         *len -= 2;
         return true;
     }
-    /* The end of an IPv6 address without brackets is ambiguous. */
+    /* Without brackets the end of an IPv6 address is ambiguous. */
     return memchr(text, ':', *len) == NULL;
 }
 
@@ -98,8 +98,7 @@ bool address_is_numeric(const struct address *address, struct sockaddr_storage *
     return false;
 }
 
-/* All interfaces: an IPv6 socket that also accepts IPv4, or an IPv4 socket if the machine has no
- * IPv6. */
+/* An IPv6 socket that also accepts IPv4, or an IPv4 socket if the machine has no IPv6. */
 static int all_interfaces(const struct address *address, struct sockaddr_storage *out)
 {
     struct address any = {.host = "::", .port = address->port};

@@ -1,12 +1,11 @@
-/* The lifetime of a connection: opening, time limits, the two ways to end. transfer.c handles its
- * bytes. */
+/* The lifetime of a connection: opening, time limits, the two ways to end. */
 #include <netinet/tcp.h>
 #include <stdio.h>
 
 #include "net/connection_state.h"
 
-/* How long received bytes are discarded after our FIN. Closing with unread bytes would make the
- * kernel reset the connection, and the peer could lose our last output. */
+/* How long received bytes are discarded after our FIN. Closing with unread bytes would reset the
+ * connection, and the peer could lose our last output. */
 #define LINGER_MS 1000
 #define KEEPALIVE_S 30
 
@@ -25,7 +24,7 @@ struct connection *connection_new(struct net *net, const struct connection_optio
     buffer_init(&c->wire, memory, 2 * options->out_max + NET_SCRATCH);
     buffer_init(&c->writing, memory, c->wire.max);
     snprintf(c->remote, sizeof(c->remote), "unknown");
-    uv_tcp_init(net->loop, &c->tcp); /* opens no socket yet, so it cannot fail */
+    uv_tcp_init(net->loop, &c->tcp); /* opens no socket, so it cannot fail */
     uv_timer_init(net->loop, &c->timer);
     c->tcp.data = c;
     c->timer.data = c;
@@ -104,7 +103,7 @@ uint64_t connection_number(const struct connection *c)
 
 /* ---- time ---- */
 
-/* The timer may fire too early, never too late. So moving a limit further away needs no system
+/* The timer may fire too early, never too late: moving a limit further away needs no system
  * call. */
 void connection_schedule(struct connection *c)
 {
@@ -194,7 +193,7 @@ static void on_handle_closed(uv_handle_t *handle)
 
 void net_abort_all(struct net *net, const char *reason)
 {
-    /* They are removed from the list later, when their handles are closed. */
+    /* They leave the list later, when their handles are closed. */
     for (struct connection *c = net->all; c != NULL; c = c->all_next) {
         connection_abort(c, reason);
     }

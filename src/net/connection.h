@@ -15,23 +15,23 @@
 #include "net/net.h"
 
 struct connection_handlers {
-    /* All unconsumed bytes. Returns how many are consumed. The rest is passed again, with more
-     * after it, or after connection_resume. An owner that is not ready for more may return 0:
-     * reading continues up to in_max, so that a close by the peer is still detected. */
+    /* All unconsumed bytes. Returns how many are consumed; the rest is passed again, with more
+     * after it, or after connection_resume. An owner that is not ready may return 0: reading
+     * continues up to in_max, so that a close by the peer is detected. */
     size_t (*on_bytes)(void *owner, struct slice bytes);
-    /* The peer has closed its sending side. NULL: the connection is aborted. */
+    /* The peer has closed its sending side. NULL: abort. */
     void (*on_end)(void *owner);
     /* Pending output is above the high mark (true), or has drained below the low one. Reading is
      * stopped in between, unless the options allow it. May be NULL. */
     void (*on_pressure)(void *owner, bool pressed);
-    /* The time-out of connection_set_timeout has expired. NULL: the connection is aborted. */
+    /* The time of connection_set_timeout is over. NULL: abort. */
     void (*on_timeout)(void *owner);
     /* `reason` is for the log. */
     void (*on_close)(void *owner, const char *reason);
-    /* For an owner that keeps its output itself and tracks how much was written. `output` returns
-     * the bytes to write; it is called once per turn after connection_touch. `on_written` reports
-     * how many of them, from the front, the kernel has taken. Both or none; connection_output is
-     * not used then. Neither is called after connection_close. */
+    /* For an owner that keeps its output itself. `output` returns the bytes to write, once per turn
+     * after connection_touch. `on_written` reports how many of them, from the front, the kernel has
+     * taken. Both or none; connection_output is not used then. Neither is called after
+     * connection_close. */
     struct slice (*output)(void *owner);
     void (*on_written)(void *owner, size_t len);
 };
@@ -47,8 +47,8 @@ struct connection_options {
     bool read_under_pressure; /* avoids a deadlock when both ends stop reading */
 };
 
-/* A layer between the socket and the owner: TLS. Both functions append to `wire` what must be sent.
- * False ends the connection after that was sent. */
+/* A layer between socket and owner: TLS. Both functions append to `wire` what must be sent. False
+ * ends the connection after that. */
 struct connection_filter {
     void *ctx;
     bool (*incoming)(void *ctx, struct slice bytes, struct buffer *plain, struct buffer *wire);
@@ -56,30 +56,29 @@ struct connection_filter {
     void (*close)(void *ctx);
 };
 
-/* The owner takes over a connection from a listener or a dialer; reading begins. */
+/* The owner takes over a connection from a listener or dialer; reading begins. */
 void connection_start(struct connection *c, const struct connection_handlers *handlers,
                       void *owner);
-/* To be called before connection_start. The connection owns the filter's ctx from now on. */
+/* Before connection_start. The connection owns the filter's ctx from now on. */
 void connection_set_filter(struct connection *c, const struct connection_filter *filter);
 
-/* Append output to it; it is written at the end of this turn. After close or abort the bytes are
+/* Output appended to it is written at the end of this turn; after close or abort it is
  * discarded. */
 struct buffer *connection_output(struct connection *c);
 /* `output` has bytes to write. */
 void connection_touch(struct connection *c);
-/* Pending output: bytes that the kernel has not taken yet. */
+/* Bytes that the kernel has not taken yet. */
 size_t connection_pending(const struct connection *c);
-/* on_pressure(false) is called when pending output is below the low mark, in this turn or later.
- * For an owner that has more output than it may buffer. */
+/* on_pressure(false) is called when pending output is below the low mark, in this turn or later. */
 void connection_expect_drain(struct connection *c);
 
-/* Stops reading and on_bytes until connection_resume. Then on_bytes is called with the rest, after
+/* Stops reading and on_bytes until connection_resume; then on_bytes is called with the rest, after
  * the poll phase of this turn or the next. */
 void connection_pause(struct connection *c);
 void connection_resume(struct connection *c);
 
-/* Calls on_timeout once, `ms` from now, regardless of activity; 0: never. A later call replaces it.
- * Cheap enough to call for each request. */
+/* Calls on_timeout once, `ms` from now; 0: never. A later call replaces it. Cheap enough for each
+ * request. */
 void connection_set_timeout(struct connection *c, uint32_t ms);
 
 void connection_close(struct connection *c);

@@ -1,4 +1,4 @@
-/* The internals of a connection: shared by connection.c (lifetime) and transfer.c (bytes). */
+/* Shared by connection.c (lifetime) and transfer.c (bytes). */
 #ifndef HOLDFAST_NET_CONNECTION_STATE_H
 #define HOLDFAST_NET_CONNECTION_STATE_H
 
@@ -36,7 +36,7 @@ struct connection {
     struct buffer wire;    /* `out` after the filter, if there is one */
     struct buffer writing; /* what the kernel did not take at once */
     size_t stalled_at;     /* how much of it was left at the last check */
-    size_t pulled;         /* bytes of the owner's output in flight, not reported as written yet */
+    size_t pulled;         /* of the owner's output in flight, not reported as written yet */
 
     uint64_t timeout_at; /* loop time; 0: none */
     uint64_t stall_at;
@@ -69,8 +69,8 @@ void connection_update_reading(struct connection *c);
 
 /* connection.c */
 void connection_schedule(struct connection *c);
-/* All output is written: sends the FIN, and closes when the peer has sent its own or LINGER_MS have
- * passed. */
+/* All output is written: sends the FIN, and closes when the peer has sent its own or after
+ * LINGER_MS. */
 void connection_finish(struct connection *c);
 
 #endif

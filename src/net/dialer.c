@@ -1,5 +1,5 @@
-/* Outgoing connections with back-off and jitter (DESIGN: nodes that lost a peer must not reconnect
- * in step). */
+/* Outgoing connections with back-off and jitter: nodes that lost a peer must not reconnect in
+ * step. */
 #include "net/dialer.h"
 
 #include "net/internal.h"
@@ -32,7 +32,7 @@ struct dialer {
 static void try_next(struct dialer *d, int status, const char *reason);
 static void on_timer(uv_timer_t *timer);
 
-/* Frees the dialer when no callback of the loop is outstanding. */
+/* When no callback of the loop is outstanding. */
 static void free_if_done(struct dialer *d)
 {
     if (d->closing && !d->timer_open && !d->resolving && !d->connecting) {
@@ -86,7 +86,7 @@ static void on_connect(uv_connect_t *request, int status)
     d->options.on_connected(d->options.ctx, c);
 }
 
-/* Tries the next address of the name; after the last one the attempt has failed. */
+/* The next address of the name; after the last one the attempt has failed. */
 static void try_next(struct dialer *d, int status, const char *reason)
 {
     while (d->next < d->found_count) {
@@ -157,13 +157,13 @@ static void on_timer(uv_timer_t *timer)
     if (d->phase == WAITING) {
         attempt(d);
     } else if (d->phase == CONNECTING && d->connection != NULL) {
-        /* on_connect is called with UV_ECANCELED and continues with the next address. */
+        /* on_connect gets UV_ECANCELED and continues with the next address. */
         struct connection *c = d->connection;
         d->connection = NULL;
         uv_timer_start(&d->timer, on_timer, d->options.connect_ms, 0);
         connection_abort(c, "timeout");
     }
-    /* The resolver has its own time limit and cannot be interrupted. */
+    /* The resolver has its own time limit. */
 }
 
 static void on_timer_closed(uv_handle_t *handle)

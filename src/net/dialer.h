@@ -18,18 +18,16 @@ struct dialer_options {
     uint32_t connect_ms; /* for one attempt, the resolver included */
     uint32_t wait_min_ms;
     uint32_t wait_max_ms;
-    /* The callee owns the connection: it must start or abort it, and call dialer_lost when it has
-     * ended. */
+    /* The callee must start or abort the connection, and call dialer_lost when it has ended. */
     void (*on_connected)(void *ctx, struct connection *c);
-    /* `refused`: the machine reported that no process listens. `reason` is for the log. May be
-     * NULL. */
+    /* `refused`: no process listens there. `reason` is for the log. May be NULL. */
     void (*on_failed)(void *ctx, bool refused, const char *reason);
     void *ctx;
 };
 
-/* The first attempt is made in the next turn of the loop. */
+/* The first attempt is made in the next turn. */
 struct dialer *dialer_new(struct net *net, const struct dialer_options *options);
-/* Gives up; no handler is called any more. A connection that was passed on stays open. */
+/* No handler is called any more. A connection that was passed on stays open. */
 void dialer_close(struct dialer *d);
 
 /* The connection has ended: try again, after the wait. */
@@ -38,7 +36,7 @@ void dialer_lost(struct dialer *d);
 void dialer_good(struct dialer *d);
 /* Try now: ends a wait, and has no effect otherwise. */
 void dialer_hurry(struct dialer *d);
-/* The next wait is at least `ms`: the peer refused us and will do so again. */
+/* The next wait is at least `ms`: the peer refused us and will again. */
 void dialer_slow(struct dialer *d, uint32_t ms);
 
 #endif

@@ -44,7 +44,7 @@ static void free_if_done(struct listener *l)
 
 static void on_readable(uv_poll_t *poll, int status, int events);
 
-/* Polls the sockets exactly while a connection can be accepted. */
+/* Exactly while a connection can be accepted. */
 static void update_polling(struct listener *l)
 {
     bool wanted = !l->closing && !l->is_paused && l->connections < l->options.max_connections;
@@ -90,7 +90,7 @@ static void pause_accepting(struct listener *l, int error)
     }
 }
 
-/* Errors of a single connection that ended before it was accepted; see accept(2) for Linux. */
+/* The connection ended before it was accepted; see accept(2) for Linux. */
 static bool is_of_one_connection(int error)
 {
     switch (error) {
@@ -154,7 +154,7 @@ static bool same_address(const struct sockaddr_storage *a, const struct sockaddr
     return a->ss_family == b->ss_family && memcmp(a, b, address_len(a)) == 0;
 }
 
-/* Returns 0, or the errno of the failure. `*fd` is the descriptor in both cases, or -1. */
+/* 0, or the errno. `*fd` is the descriptor in both cases, or -1. */
 static int open_socket(const struct sockaddr_storage *address, int *fd)
 {
     int on = 1;
@@ -163,7 +163,7 @@ static int open_socket(const struct sockaddr_storage *address, int *fd)
         return errno;
     }
     if (address->ss_family == AF_INET6) {
-        /* "::" is all interfaces; other IPv6 addresses leave IPv4 to a separate socket. */
+        /* "::" is all interfaces; others leave IPv4 to a separate socket. */
         int only = !IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)address)->sin6_addr);
         if (setsockopt(*fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only)) != 0) {
             return errno;

@@ -1,11 +1,9 @@
 /* Accepts connections on an address; a host name may have several. At its limit it leaves new
  * connections in the kernel's queue until an old one is gone.
  *
- * When accept() fails because of missing descriptors or memory (EMFILE, ENFILE, ENOBUFS, ENOMEM),
- * the listener pauses for LISTENER_PAUSE_MS and then tries again. New connections wait in the
- * kernel's queue, and the loop does not spin. libuv's own accept loop closes them instead, and
- * spins if it has no spare descriptor. So the sockets are polled and accepted from directly
- * here. */
+ * When accept() fails for want of descriptors or memory (EMFILE, ENFILE, ENOBUFS, ENOMEM), the
+ * listener pauses for LISTENER_PAUSE_MS. libuv's own accept loop would close the connections, and
+ * spin without a spare descriptor. So the sockets are polled here. */
 #ifndef HOLDFAST_NET_LISTENER_H
 #define HOLDFAST_NET_LISTENER_H
 
@@ -16,7 +14,7 @@ struct listener;
 
 enum { LISTENER_PAUSE_MS = 200 };
 
-/* The callee owns the connection: it must start or abort it. */
+/* The callee must start or abort the connection. */
 typedef void (*listener_accept_fn)(void *ctx, struct connection *c);
 
 struct listener_options {
@@ -32,10 +30,10 @@ struct listener_options {
 #define LISTENER_PROBLEM 512
 struct listener *listener_new(struct net *net, const struct listener_options *options,
                               char problem[LISTENER_PROBLEM]);
-/* Stops accepting. Accepted connections stay open. The handles are closed in the loop. */
+/* Accepted connections stay open. The handles are closed in the loop. */
 void listener_close(struct listener *l);
 
-/* The port in use, also when port 0 was requested. */
+/* Also when port 0 was requested. */
 uint16_t listener_port(const struct listener *l);
 uint32_t listener_connections(const struct listener *l);
 

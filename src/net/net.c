@@ -1,5 +1,4 @@
-/* The phases of a turn of the loop: when output is written, and when remaining input is passed
- * on. */
+/* The phases of a turn: when output is written, and remaining input is passed on. */
 #include "net/net.h"
 
 #include "net/connection.h"
@@ -64,8 +63,7 @@ void net_close(struct net *net)
 
 void net_flush(struct net *net)
 {
-    /* A write may make another connection dirty. It is flushed too, since the loop may sleep after
-     * this. */
+    /* A write may make another connection dirty; the loop may sleep after this. */
     while (net->dirty_first != NULL || net->dirty != NULL) {
         connection_flush(net->dirty_first != NULL ? net->dirty_first : net->dirty);
     }

@@ -27,11 +27,10 @@ struct net {
     net_turn_fn on_turn;  /* once per turn, after the poll phase; both may be NULL */
     net_turn_fn on_sleep; /* once per turn, after all output was written */
     void *turn_ctx;
-    /* A listener pauses because accept() failed with this errno; called with turn_ctx. May be
-     * NULL. */
+    /* accept() failed with this errno, and a listener pauses; called with turn_ctx. May be NULL. */
     void (*on_accept_paused)(void *ctx, int error);
 
-    /* Traffic counters, for metrics and for waiting until the sockets are drained. */
+    /* For metrics and for waiting until the sockets are drained. */
     uint64_t bytes_read;
     uint64_t bytes_written;
     uint64_t writes; /* system calls */
@@ -57,13 +56,12 @@ struct net {
 #define NET_PLAIN (2 * NET_SCRATCH) /* for the output of a filter */
 
 void net_init(struct net *net, uv_loop_t *loop, const struct memory *memory);
-/* Every connection, listener and dialer must be closed; the loop must run once more after it. */
+/* Every connection, listener and dialer must be closed; the loop must run once more. */
 void net_close(struct net *net);
 
-/* Aborts every connection, for a stop. */
 void net_abort_all(struct net *net, const char *reason);
 
-/* Writes all collected output now, for the last messages before the process ends. */
+/* For the last messages before the process ends. */
 void net_flush(struct net *net);
 
 /* For back-off: uniform in [0, below). */

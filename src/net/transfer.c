@@ -1,4 +1,4 @@
-/* The bytes of a connection: reading with flow control, collecting, writing once per turn. */
+/* The bytes of a connection: reading with flow control, writing once per turn. */
 #include "net/connection_state.h"
 
 /* ---- lists: connections with output, connections with remaining input ---- */
@@ -66,13 +66,12 @@ void connection_unlist(struct connection *c)
 
 /* ---- input ---- */
 
-/* Whether on_bytes must not be called now. */
+/* on_bytes must not be called now. */
 static bool is_held(const struct connection *c)
 {
     return c->paused || (c->pressed && !c->options.read_under_pressure);
 }
 
-/* Passes all retained bytes to the owner. */
 static void feed(struct connection *c)
 {
     if (c->phase != CONNECTION_OPEN || is_held(c) || buffer_len(&c->in) == 0) {
@@ -90,7 +89,7 @@ static void feed(struct connection *c)
 
 void connections_feed(struct net *net)
 {
-    /* Connections that are marked ready during this loop wait for the next round. */
+    /* Those marked ready during this loop wait for the next round. */
     struct connection *list = net->ready;
     net->ready = NULL;
     if (list != NULL) {
@@ -104,7 +103,7 @@ void connections_feed(struct net *net)
     net_stay_awake(net, net->ready != NULL);
 }
 
-/* Passes the bytes from the receive buffer directly to the owner if none are retained. */
+/* Directly from the receive buffer if no bytes are retained. */
 static void deliver(struct connection *c, struct slice bytes)
 {
     size_t consumed = 0;
@@ -128,7 +127,7 @@ static void deliver(struct connection *c, struct slice bytes)
     }
 }
 
-/* The filter writes the plain bytes into a separate buffer first. */
+/* Plain bytes go into a separate buffer first. */
 static void deliver_filtered(struct connection *c, struct slice bytes)
 {
     struct buffer plain;
@@ -274,7 +273,6 @@ void connection_expect_drain(struct connection *c)
     }
 }
 
-/* Reports the bytes in flight as written. */
 static void report_written(struct connection *c)
 {
     size_t len = c->pulled;
@@ -303,7 +301,7 @@ static void on_write_done(uv_write_t *request, int status)
     connection_mark_dirty(c); /* there may be more output, and pressure may fall */
 }
 
-/* Lets the loop write what the kernel did not take at once. */
+/* What the kernel did not take at once. */
 static void write_later(struct connection *c)
 {
     struct slice rest = buffer_bytes(&c->writing);
@@ -319,7 +317,7 @@ static void write_later(struct connection *c)
     connection_schedule(c);
 }
 
-/* Returns how many bytes the kernel takes at once; aborts on errors. */
+/* How many bytes the kernel takes at once; aborts on errors. */
 static size_t write_now(struct connection *c, struct slice bytes)
 {
     uv_buf_t piece = uv_buf_init((char *)(uintptr_t)bytes.data, (unsigned)bytes.len);
@@ -354,7 +352,7 @@ static void write_buffer(struct connection *c, struct buffer *from)
     write_later(c);
 }
 
-/* Writes the owner's output without a copy, as far as the kernel takes it. */
+/* Without a copy, as far as the kernel takes it. */
 static void write_pulled(struct connection *c)
 {
     struct slice bytes = c->handlers->output(c->owner);
@@ -379,7 +377,6 @@ static void write_pulled(struct connection *c)
     }
 }
 
-/* Passes output through the filter into `wire`. */
 static bool filter_output(struct connection *c)
 {
     struct slice plain = buffer_bytes(&c->out);

@@ -1,5 +1,4 @@
-/* The table of settings, and their four sources: defaults, file, environment, flags. Rules between
- * settings are checked in config_check.c. */
+/* The table of settings, and their four sources: defaults, file, environment, flags. */
 #include "server/config.h"
 
 #include <ctype.h>
@@ -36,7 +35,7 @@ struct setting {
     bool flag_only;
 };
 
-/* The kind, the offset and the size of a member. A member of another type does not compile. */
+/* Kind, offset and size of a member. A member of another type does not compile. */
 #define MEMBER(type, member)                          \
     _Generic(&((struct config *)NULL)->member, type * \
              : offsetof(struct config, member)),      \
@@ -127,7 +126,7 @@ static const char *const expected[] = {
     [KIND_ADDRESS] = "an address (HOST:PORT, [IPV6]:PORT, or :PORT for all interfaces)",
 };
 
-/* The position of `text` in `words`, which are separated by `|`. */
+/* Its position in `words`, which `|` separates. */
 static bool find_word(const char *words, const char *text, uint64_t *number)
 {
     size_t len = strlen(text);
@@ -391,7 +390,7 @@ static bool apply_environment(struct config *config, struct buffer *problems)
 
 /* ---- flags ---- */
 
-/* Reads `--name VALUE`, `--name=VALUE`, or `--name` alone for a switch, and advances `*at`. */
+/* `--name VALUE`, `--name=VALUE`, or `--name` for a switch; advances `*at`. */
 static bool apply_flag(struct config *config, int count, char **arguments, int *at,
                        struct buffer *problems)
 {
@@ -443,7 +442,7 @@ static bool apply_flags(struct config *config, int count, char **arguments, stru
 bool config_load(struct config *config, int count, char **arguments, struct buffer *problems)
 {
     apply_defaults(config);
-    /* Flags name the file and override its settings, so they are read before and after it. */
+    /* Flags name the file and override it, so they are read before and after it. */
     bool fine = apply_flags(config, count, arguments, problems);
     if (!fine || config->help) {
         return fine;

@@ -1,5 +1,5 @@
 /* The settings of `holdfast serve`. A flag overrides the variable HOLDFAST_NAME, which overrides
- * the file of --config, which overrides the default. One table in config.c has every setting; its
+ * the file of --config, which overrides the default. The table in config.c has every setting; its
  * name is the flag, the key in the file and, in capitals, the variable. */
 #ifndef HOLDFAST_SERVER_CONFIG_H
 #define HOLDFAST_SERVER_CONFIG_H
@@ -18,12 +18,12 @@
 #define CONFIG_PASSWORD 129
 #define CONFIG_OFF "off" /* the host of a listener that is switched off */
 
-/* In the order of the words in the table of config.c. */
+/* In the order of the words in config.c. */
 enum config_log_format { LOG_JSON, LOG_TEXT };
 enum config_resp_del { RESP_DEL_ALLOW, RESP_DEL_REFUSE };
 enum config_disk_io { DISK_IO_AUTO, DISK_IO_THREAD };
 
-/* Where a setting was set; error messages name the place. */
+/* Where a setting was set; errors name it. */
 enum config_source { CONFIG_DEFAULT, CONFIG_FILE, CONFIG_ENVIRONMENT, CONFIG_FLAG };
 enum { CONFIG_SETTINGS_MAX = 48 };
 
@@ -76,7 +76,7 @@ struct config {
     bool help;
     uint64_t ready_fd; /* "ready LEADER\n" is written to this descriptor; 0: none */
 
-    /* Derived by config_load from the Redis settings if Redis is the backend. */
+    /* Derived by config_load if Redis is the backend. */
     bool has_redis;
     struct redis_settings redis_settings;
     /* Derived by config_load from `cluster`. */
@@ -85,24 +85,22 @@ struct config {
     struct config_origin origins[CONFIG_SETTINGS_MAX]; /* in the order of the table */
 };
 
-/* Reads all sources and checks the result. On failure, `problems` has one line for each problem,
- * which names the file and line, the flag or the variable. */
+/* On failure, `problems` has one line for each problem, which names the file and line, the flag or
+ * the variable. */
 bool config_load(struct config *config, int count, char **arguments, struct buffer *problems);
 
-/* Appends the origin of a setting as the start of a message: "FILE:3: heartbeat: ",
- * "--heartbeat: " or "HOLDFAST_HEARTBEAT: "; only the name if the setting has its default. */
+/* Appends the origin of a setting as the start of a message: "FILE:3: heartbeat: ", "--heartbeat: "
+ * or "HOLDFAST_HEARTBEAT: "; only the name for a default. */
 void config_blame(const struct config *config, const char *name, struct buffer *problems);
-/* Whether the listener is switched off. */
 static inline bool config_is_off(const struct address *address)
 {
     return address->port == 0 && strcmp(address->host, CONFIG_OFF) == 0;
 }
-/* Whether the file, the environment or a flag sets it. */
+/* By the file, the environment or a flag. */
 bool config_was_set(const struct config *config, const char *name);
 
-/* Appends the help text of all settings. */
 void config_print_help(struct buffer *out);
-/* Appends the effective settings in the format of the settings file, without the passwords. */
+/* The effective settings in the format of the settings file, without passwords. */
 void config_print(const struct config *config, struct buffer *out);
 
 #endif

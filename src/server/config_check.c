@@ -1,5 +1,4 @@
-/* The rules between settings: the list of members, addresses that other machines can reach, ranges
- * of numbers, and the Redis backend. */
+/* The rules between settings: members, reachable addresses, ranges, the Redis backend. */
 #include "server/config_check.h"
 
 #include <inttypes.h>
@@ -52,7 +51,7 @@ static bool add_member(struct config *config, const char *text, struct buffer *p
     if (config->member_count == LIMIT_NODES) {
         return complain(config, problems, "cluster", "there are at most 64 members");
     }
-    /* Sorted by id, so that the order in the setting does not matter. */
+    /* By id, so that the order in the setting does not matter. */
     uint32_t at = config->member_count++;
     for (; at > 0 && config->members[at - 1].id > member.id; at--) {
         config->members[at] = config->members[at - 1];
@@ -94,7 +93,7 @@ static const struct node_member *find_self(const struct config *config)
 static bool check_members(struct config *config, struct buffer *problems)
 {
     if (config->cluster[0] == '\0') {
-        /* A single node is a cluster of its own and may bootstrap it. */
+        /* A single node is its own cluster and may bootstrap it. */
         config->members[0] = (struct node_member){config->id, config->peer};
         config->member_count = 1;
         if (config->join) {
@@ -121,8 +120,8 @@ static bool check_members(struct config *config, struct buffer *problems)
 
 /* ---- addresses ---- */
 
-/* There is no authentication: every client that can connect may do everything. So only loopback
- * addresses are accepted, unless the operator sets `insecure`. */
+/* There is no authentication, so only loopback addresses are accepted, unless the operator sets
+ * `insecure`. */
 static bool check_reach(const struct config *config, const char *name,
                         const struct address *address, struct buffer *problems)
 {
@@ -308,7 +307,7 @@ bool config_check(struct config *config, struct buffer *problems)
     fine = check_redis(config, problems) && fine;
     fine = check_reach(config, "client", &config->client, problems) && fine;
     fine = check_reach(config, "peer", &config->peer, problems) && fine;
-    /* Redis-protocol clients are authenticated if there is a password. */
+    /* A password authenticates Redis-protocol clients. */
     if (!config_is_off(&config->resp) && config->resp_password[0] == '\0') {
         fine = check_reach(config, "resp", &config->resp, problems) && fine;
     }

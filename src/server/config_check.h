@@ -1,10 +1,10 @@
-/* Checks the rules between settings that are each valid alone. */
+/* Checks settings that are each valid alone. */
 #ifndef HOLDFAST_SERVER_CONFIG_CHECK_H
 #define HOLDFAST_SERVER_CONFIG_CHECK_H
 
 #include "server/config.h"
 
-/* Fills in the derived members of `config`. On failure, appends a line for each problem. */
+/* Fills in the derived members. On failure, appends a line for each problem. */
 bool config_check(struct config *config, struct buffer *problems);
 
 #endif

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* Reads a decimal number as thousandths; further digits after the point are ignored. `*rest` points
- * to the first character after it. */
+/* A decimal number as thousandths; further digits are ignored. `*rest`: the first character after
+ * it. */
 static bool read_thousandths(const char *text, uint64_t *out, const char **rest)
 {
     uint64_t value = 0;

@@ -1,4 +1,4 @@
-/* The command `holdfast dev`: its flags and its output. */
+/* `holdfast dev`: its flags and its output. */
 #include "server/dev.h"
 
 #include <limits.h>
@@ -107,7 +107,7 @@ static void print_nodes(const struct dev_cluster *c)
     fflush(stdout);
 }
 
-/* Finds the program that a shell would run for `name`; false if PATH has none. */
+/* The program that a shell would run; false if PATH has none. */
 static bool find_in_path(const char *name, char *out, size_t size)
 {
     const char *at = getenv("PATH");
@@ -123,8 +123,8 @@ static bool find_in_path(const char *name, char *out, size_t size)
     return false;
 }
 
-/* Writes the shell word that runs this program in any folder: "holdfast" if PATH leads to it, else
- * its path, quoted if necessary. */
+/* The shell word that runs this program in any folder: "holdfast" if PATH leads to it, else its
+ * path, quoted if necessary. */
 static void write_name(char *out, size_t size)
 {
     static const char plain[] =
@@ -192,8 +192,7 @@ static bool all_ready(const struct dev_cluster *c)
     return true;
 }
 
-/* True: all nodes are ready. False: a stop signal was received, or a node did not start; `*code` is
- * the exit code. */
+/* True: all are ready. False: a stop signal, or a node did not start; `*code` is the exit code. */
 static bool wait_until_ready(struct dev_cluster *c, int *code)
 {
     struct dev_node *node = NULL;

@@ -1,8 +1,8 @@
-/* `holdfast dev`: a cluster of real processes on this machine, for trying out and for tests. */
+/* `holdfast dev`: a cluster of real processes on this machine. */
 #ifndef HOLDFAST_SERVER_DEV_H
 #define HOLDFAST_SERVER_DEV_H
 
-/* `arguments` are those after the word `dev`. Returns the exit code. */
+/* `arguments`: after the word `dev`. Returns the exit code. */
 int dev_main(int count, char **arguments);
 
 #endif

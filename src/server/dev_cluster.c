@@ -94,7 +94,7 @@ static bool make_folder(const char *path)
     return true;
 }
 
-/* Refuses a folder whose cluster was created with another number of nodes or another base port. */
+/* Refuses a cluster with another number of nodes or another base port. */
 bool dev_cluster_prepare_folder(const struct dev_cluster *c)
 {
     char path[DEV_PATH + 16];
@@ -220,7 +220,7 @@ bool dev_cluster_start(struct dev_cluster *c)
     sigaddset(&mine, SIGCHLD);
     sigprocmask(SIG_BLOCK, &mine, NULL);
     signal_fd = signalfd(-1, &mine, SFD_CLOEXEC | SFD_NONBLOCK);
-    /* Bootstrap only if no node has data. An empty folder later means a lost disk, which the node
+    /* Bootstrap only if no node has data: later an empty folder means a lost disk, which the node
      * must report (S12.1). */
     bool bootstrap = true;
     for (unsigned i = 0; i < c->count; i++) {
@@ -267,7 +267,7 @@ static enum dev_event take_signal(struct dev_cluster *c, struct dev_node **node,
     return reap(c, node, status) ? DEV_ENDED : DEV_NOTHING;
 }
 
-/* Reads "ready LEADER", or the end of the pipe. */
+/* "ready LEADER", or the end of the pipe. */
 static enum dev_event read_ready(struct dev_node *node)
 {
     char text[64];

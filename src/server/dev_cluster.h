@@ -27,7 +27,6 @@ struct dev_cluster {
     struct dev_node nodes[DEV_NODES_MAX];
 };
 
-/* Fills in the paths and ports. */
 void dev_cluster_init(struct dev_cluster *c, unsigned count, uint16_t base_port, const char *dir);
 
 /* On failure, each of these prints the problem as `holdfast: ...` and returns false. */
@@ -35,15 +34,15 @@ bool dev_cluster_ports_are_free(const struct dev_cluster *c);
 bool dev_cluster_prepare_folder(const struct dev_cluster *c);
 bool dev_cluster_start(struct dev_cluster *c);
 
-/* Waits for the next event, at most `timeout_ms` (-1: without limit). */
+/* At most `timeout_ms` (-1: without limit). */
 enum dev_event { DEV_NOTHING, DEV_READY, DEV_ENDED, DEV_SIGNAL };
 enum dev_event dev_cluster_wait(struct dev_cluster *c, int timeout_ms, struct dev_node **node,
                                 int *status);
 
-/* Sends SIGTERM to all nodes and waits for them; after a timeout, sends SIGKILL. */
+/* SIGTERM to all nodes; after a timeout, SIGKILL. */
 void dev_cluster_stop(struct dev_cluster *c);
 
-/* Prints the end of a node's log to stderr. */
+/* The end of the log, to stderr. */
 void dev_node_print_log(const struct dev_node *node);
 
 #endif

@@ -1,5 +1,5 @@
 /* RENAME_EXCHANGE swaps two names atomically. Between two renames there would be no data folder,
- * and a node that starts at that time would bootstrap an empty cluster. */
+ * and a node that starts then would bootstrap an empty cluster. */
 #include "server/folder_swap.h"
 
 #include <dirent.h>
@@ -17,7 +17,7 @@ static bool complain(const char *what, const char *path)
     return false;
 }
 
-/* If root runs the command, the user of the node must be able to write the new files. */
+/* If root runs the command, the node's user must be able to write the new files. */
 static bool give_to_owner(const char *data, const char *fresh)
 {
     struct stat owner;
@@ -73,7 +73,7 @@ bool folder_swap(const char *data, const char *fresh, const char *backup)
                 "system cannot swap folders, use --into DIR and start the node with that folder\n");
         return false;
     }
-    /* `data` is the new folder now. The rest only renames the old one. */
+    /* `data` is the new folder now. */
     if (!sync_parent(data)) {
         return true;
     }

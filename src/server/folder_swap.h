@@ -1,4 +1,4 @@
-/* Replaces a data folder by a finished new one, atomically. */
+/* Replaces a data folder atomically. */
 #ifndef HOLDFAST_SERVER_FOLDER_SWAP_H
 #define HOLDFAST_SERVER_FOLDER_SWAP_H
 
@@ -7,8 +7,8 @@
 enum { FOLDER_PATH = 4096 };
 
 /* Makes `fresh`, on the same file system, the folder `data`, and renames the old one to `backup`.
- * `data` is a complete folder at all times, also after a failure. The new files get the owner of
- * the old folder. On failure, prints the problem to stderr; `data` is unchanged. */
+ * `data` is a complete folder at all times. The new files get the owner of the old folder. On
+ * failure, prints the problem to stderr; `data` is unchanged. */
 bool folder_swap(const char *data, const char *fresh, const char *backup);
 
 #endif

@@ -1,5 +1,5 @@
-/* Writes the lines of the log. Each line is one write(2), so that lines of processes that share a
- * terminal do not mix. */
+/* Each line of the log is one write(2), so that lines of processes that share a terminal do not
+ * mix. */
 #include "server/log.h"
 
 #include <fcntl.h>
@@ -172,7 +172,7 @@ static const char *set_levels(void *ctx, const char *text)
     struct log_sink *log = ctx;
     const char *wrong = log_levels_change(text, &log->levels);
     if (wrong == NULL) {
-        /* Written at any level, because it explains which events the log omits from now on. */
+        /* At any level: it explains which events the log omits from now on. */
         const struct journal_field field = JOURNAL_TEXT("log_level", text);
         write_event(log, JOURNAL_WARN, JOURNAL_NODE, "log_level_changed", &field, 1);
     }

@@ -1,5 +1,5 @@
-/* The log for operators: one event per line on stderr or in a file, as JSON or as text. Each line
- * has time, level, subsystem, event, node and term, then the fields of the event. */
+/* The log for operators: one event per line on stderr or in a file, as JSON or text: time, level,
+ * subsystem, event, node and term, then the fields of the event. */
 #ifndef HOLDFAST_SERVER_LOG_H
 #define HOLDFAST_SERVER_LOG_H
 
@@ -11,8 +11,8 @@ struct log_levels {
     enum journal_level at[JOURNAL_SUBSYSTEMS]; /* JOURNAL_LEVELS: off */
 };
 
-/* Parses "info" or "info,raft=debug,lock=off"; subsystems that are not named are at info. Returns
- * NULL, or a sentence about the problem; `out` is untouched then. */
+/* "info" or "info,raft=debug,lock=off"; subsystems that are not named are at info. Returns NULL, or
+ * a sentence about the problem; `out` is untouched then. */
 const char *log_levels_parse(const char *text, struct log_levels *out);
 /* The same, but subsystems that are not named keep their level. */
 const char *log_levels_change(const char *text, struct log_levels *levels);
@@ -29,11 +29,11 @@ struct log_sink {
 
 void log_sink_init(struct log_sink *log, int fd, enum config_log_format format, uint64_t node);
 void log_sink_close(struct log_sink *log);
-/* Opens the file, creates it if necessary, and appends to it from now on. With the same path it
- * reopens the file, for log rotation. On failure, errno is set and the log continues as before.
- * `path` must stay valid until log_sink_close. */
+/* Appends to the file, which it creates if necessary. With the same path it reopens the file, for
+ * log rotation. On failure, errno is set and the log continues as before. `path` must stay valid
+ * until log_sink_close. */
 bool log_sink_open(struct log_sink *log, const char *path);
-/* The journal of a node; the sink must outlive it. */
+/* The sink must outlive it. */
 struct journal log_sink_journal(struct log_sink *log);
 
 #endif

@@ -1,5 +1,5 @@
-/* The table of all metrics: name, kind, unit, the member of node_view that has the value, and the
- * help text. Names follow the conventions of Prometheus: base units, `_total` for counters. */
+/* The table of all metrics: name, kind, unit, member of node_view, help text. Names follow
+ * Prometheus: base units, `_total` for counters. */
 #include "server/metrics.h"
 
 #include <inttypes.h>
@@ -16,7 +16,7 @@ struct metric {
     const char *help;
 };
 
-/* The offset of a member; a member of another type does not compile. */
+/* A member of another type does not compile. */
 #define MEMBER(type, member) \
     _Generic(&((struct node_view *)NULL)->member, type * : offsetof(struct node_view, member))
 #define U64(member) MEMBER(uint64_t, member)
@@ -87,7 +87,7 @@ static const struct metric metrics[] = {
     {"epoch", GAUGE, PLAIN, U64(epoch), "Counter C at the start of the newest leadership."},
 };
 
-/* Written only if the EFFICIENCY tier has a Redis backend. */
+/* Only if the EFFICIENCY tier has a Redis backend. */
 static const struct metric redis_metrics[] = {
     {"redis_up", GAUGE, FLAG, BOOL(redis.link.up), "1 if the connection to the Redis backend is open, else 0."},
     {"redis_healthy", GAUGE, FLAG, BOOL(redis_healthy), "1 if the connection to the Redis backend is open and its circuit breaker is closed, else 0."},
@@ -137,7 +137,7 @@ static void put_value(struct buffer *out, const struct metric *m, const struct n
     }
 }
 
-/* The members, with their id as a label. */
+/* With the id as a label. */
 static void put_members(struct buffer *out, const struct gateway_member *members, uint32_t count)
 {
     put_title(out, "member_healthy", GAUGE,

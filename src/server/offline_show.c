@@ -1,4 +1,4 @@
-/* Prints an offline state. The names of the first locks help an operator to recognize the state. */
+/* Prints an offline state. The names of the first locks help an operator to recognize it. */
 #include "server/offline_show.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* Prints the contents of an offline state to stdout, as text or as one JSON object. */
+/* Prints an offline state to stdout, as text or as one JSON object. */
 #ifndef HOLDFAST_SERVER_OFFLINE_SHOW_H
 #define HOLDFAST_SERVER_OFFLINE_SHOW_H
 
@@ -7,7 +7,7 @@
 enum { CLUSTER_ID_TEXT = 33 };
 void cluster_id_format(struct id id, char text[CLUSTER_ID_TEXT]);
 
-/* `where` is the folder or the file of the state. */
+/* `where`: its folder or file. */
 void offline_show(const struct offline_state *state, const char *where);
 void offline_show_json(const struct offline_state *state, const char *where);
 

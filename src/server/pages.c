@@ -1,12 +1,12 @@
-/* The front page: the node, the state of the cluster, and links. It has no scripts, no images and
- * no external resources, so it works in every browser and in curl. */
+/* The front page: node, state of the cluster, links. No scripts, images or external resources, so
+ * it works in every browser and in curl. */
 #include "server/pages.h"
 
 #include <inttypes.h>
 
 #include "server/metrics.h"
 
-/* Appends text that may contain special characters of HTML. */
+/* Escapes special characters of HTML. */
 static void put_text(struct buffer *out, const char *text)
 {
     for (; *text != '\0'; text++) {

@@ -1,9 +1,9 @@
-/* The command `holdfast recover`: shows the contents of a data folder, requires a confirmation, and
- * makes the folder the first member of a new cluster.
+/* `holdfast recover`: shows a data folder, requires a confirmation, and makes the folder the first
+ * member of a new cluster.
  *
  * It refuses what it can detect: another process in the folder, the folder of another node, a
- * cluster that has its majority, a member that still answers. It cannot detect a majority that runs
- * elsewhere, so the operator confirms by typing the id of the cluster that there is none. */
+ * cluster that has its majority, a member that still answers. It cannot detect a majority
+ * elsewhere, so the operator types the id of the cluster to confirm that there is none. */
 #include "server/recover.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* One node as a process: settings, process limits, signals and exit codes. */
+/* One node as a process: settings, limits, signals and exit codes. */
 #include "server/serve.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ static void on_ready(void *ctx, uint64_t leader)
     }
 }
 
-/* After a disk failure the node must exit at once, without a clean shutdown. */
+/* After a disk failure the node must exit at once. */
 static void on_failed(void *ctx, const char *text)
 {
     struct serve *s = ctx;
@@ -105,7 +105,7 @@ static void on_hangup(uv_signal_t *handle, int number)
     buffer_close(&problems);
 }
 
-/* Takes a snapshot now: before an upgrade, or to compare two nodes. */
+/* Takes a snapshot: before an upgrade, or to compare two nodes. */
 static void on_user_signal(uv_signal_t *handle, int number)
 {
     (void)number;
@@ -142,12 +142,12 @@ static void prepare_process(void)
         files.rlim_cur = files.rlim_max;
         (void)setrlimit(RLIMIT_NOFILE, &files);
     }
-    /* S12.5: while the child process of a snapshot runs, the first write to a page copies it. A huge
-     * page would be a copy of 2 MiB. */
+    /* S12.5: while a snapshot's child runs, the first write to a page copies it. A huge page would
+     * be a copy of 2 MiB. */
     (void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 }
 
-/* Creates the parents of the data folder; storage creates the data folder and syncs its name. */
+/* Storage creates the data folder itself and syncs its name. */
 static bool make_parents(const char *path)
 {
     char part[CONFIG_PATH];
@@ -164,7 +164,7 @@ static bool make_parents(const char *path)
     return true;
 }
 
-/* The value of `connections-max-bytes`; 0 becomes an eighth of the usable memory. */
+/* 0 becomes an eighth of the usable memory. */
 static uint64_t connection_bytes(const struct config *c)
 {
     enum { SHARE = 8 };
@@ -176,8 +176,8 @@ static uint64_t connection_bytes(const struct config *c)
     return share < least ? least : share;
 }
 
-/* The value of `state-max`; 0 becomes a quarter of the usable memory. The rest is for a snapshot,
- * free blocks of the pool and remembered requests. */
+/* 0 becomes a quarter of the usable memory. The rest is for a snapshot, free blocks of the pool and
+ * remembered requests. */
 static uint64_t state_bytes(const struct config *c)
 {
     enum { SHARE = 4 };
@@ -232,7 +232,7 @@ static void fill_options(struct serve *s, struct node_options *o)
     memcpy(o->members, c->members, sizeof(o->members));
     memcpy(o->client_advertised, c->advertise_client, sizeof(o->client_advertised));
     if (o->client_advertised[0] == '\0' && c->client.host[0] == '\0') {
-        /* The wildcard address cannot be advertised: use the host of the peer address. */
+        /* The wildcard address cannot be advertised. */
         struct address advertised = {.port = c->client.port};
         memcpy(advertised.host, c->members[0].address.host, sizeof(advertised.host));
         for (uint32_t i = 0; i < c->member_count; i++) {

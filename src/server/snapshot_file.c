@@ -28,8 +28,8 @@ static bool is_stdout(const struct snapshot_file *f)
 
 /* ---- FILE.part ---- */
 
-/* Whether FILE.part is still the file that we locked. Its previous owner may have renamed or removed
- * it before we had the lock. */
+/* FILE.part is still the file that we locked: its previous owner may have renamed or removed it
+ * before. */
 static bool is_still_part(const struct snapshot_file *f)
 {
     struct stat ours, named;

@@ -1,6 +1,6 @@
-/* Writes a snapshot that is received in pieces to a file. Each block is checked before it is
- * written. The file is FILE.part, locked against other commands, until it is complete and durable;
- * then it is renamed to FILE. The functions block; they are for commands, not for a node. */
+/* Writes a snapshot that is received in pieces. Each block is checked before it is written. The
+ * file is FILE.part, locked against other commands, until it is complete and durable; then it is
+ * renamed to FILE. The functions block: for commands, not for a node. */
 #ifndef HOLDFAST_SERVER_SNAPSHOT_FILE_H
 #define HOLDFAST_SERVER_SNAPSHOT_FILE_H
 
@@ -25,9 +25,9 @@ struct snapshot_file {
 bool snapshot_file_open(struct snapshot_file *f, const char *path, bool replaces,
                         struct problem *problem);
 bool snapshot_file_put(struct snapshot_file *f, struct slice bytes, struct problem *problem);
-/* Call after the last byte. On success the file is complete, durable and has its name. */
+/* After the last byte. The file is then complete, durable and has its name. */
 bool snapshot_file_finish(struct snapshot_file *f, struct problem *problem);
-/* Removes an unfinished file and frees the memory. Must also be called after finish. */
+/* Removes an unfinished file and frees the memory. Also after finish. */
 void snapshot_file_abandon(struct snapshot_file *f);
 
 #endif

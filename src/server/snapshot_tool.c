@@ -1,4 +1,4 @@
-/* The command `holdfast snapshot`. A backup is a file that `save` fetched, or a copy of the newest
+/* `holdfast snapshot`. A backup is a file that `save` fetched, or a copy of the newest
  * snapshot-INDEX-TERM of a node: a file with that name is complete and never changes. */
 #include "server/snapshot_tool.h"
 
@@ -99,7 +99,7 @@ static int restore(struct offline_state *state, const char *path)
     return 0;
 }
 
-/* inspect and restore: commands that read a snapshot file. */
+/* inspect and restore. */
 static int use_file(const char *path, bool inspects)
 {
     static struct offline_state state;

@@ -1,5 +1,5 @@
-/* `holdfast snapshot`: saves a backup of a running cluster, inspects a snapshot file, and creates a
- * new cluster from one (S3.3). */
+/* `holdfast snapshot`: saves a backup of a running cluster, inspects a file, creates a new cluster
+ * from one (S3.3). */
 #ifndef HOLDFAST_SERVER_SNAPSHOT_TOOL_H
 #define HOLDFAST_SERVER_SNAPSHOT_TOOL_H
 
@@ -14,8 +14,8 @@ struct snapshot_save {
     bool force;
 };
 
-/* `arguments` are those after the word `snapshot`. `save` is a callback because it is a client of
- * the cluster, and this module has none. Returns the exit code. */
+/* `arguments`: after the word `snapshot`. `save` is a callback because it is a client of the
+ * cluster, and this module has none. Returns the exit code. */
 int snapshot_tool_main(int count, char **arguments,
                        int (*save)(const struct snapshot_save *request));
 

@@ -1,6 +1,5 @@
-/* Memory limits of the machine and of control groups. libuv reads the limits of cgroup v1, and those
- * of cgroup v2 only since 1.45. This file reads cgroup v2: memory.max of the group of this process
- * and of each parent group. */
+/* Memory limits of the machine and of control groups. libuv reads those of cgroup v2 only since
+ * 1.45, so this file does: memory.max of the process's group and of each parent. */
 #include "server/usable_memory.h"
 
 #include <errno.h>
@@ -32,7 +31,7 @@ static bool read_group(const char *membership, char path[PATH])
     return found;
 }
 
-/* Returns UINT64_MAX for "max" and for a file that cannot be read: no limit. */
+/* UINT64_MAX, no limit, for "max" and for a file that cannot be read. */
 static uint64_t read_limit(const char *root, const char *group)
 {
     char path[2 * PATH + 16];
