@@ -29,14 +29,14 @@ static size_t capacity_for(const struct buffer *b, size_t needed)
     return capacity < needed ? needed : capacity;
 }
 
-/* Ensures space for `len` bytes after `end`, regardless of `max`. */
+/* After `end`, regardless of `max`. */
 static void ensure_space(struct buffer *b, size_t len)
 {
     size_t held = buffer_len(b);
     if (b->capacity - b->end >= len) {
         return;
     }
-    /* Move the bytes when at most half is used, or when the block has its maximum size. */
+    /* Move the bytes when at most half is used, or the block has its maximum size. */
     bool full_grown = b->capacity >= b->max + b->max / 2;
     if (held + len <= b->capacity && (held <= b->capacity / 2 || full_grown)) {
         memmove(b->data, b->data + b->start, held);

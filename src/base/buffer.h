@@ -1,13 +1,11 @@
-/* A growable byte queue with a limit: append at the end, consume at the front. Connections read
- * into it, and responses are written into it.
+/* A growable byte queue with a limit: append at the end, consume at the front.
  *
- * Consuming moves an index. Bytes are moved only when the space at the end is used up. The
- * amortised cost is at most one move per appended byte. The block is at most 1.5 times `max`, so
- * that this also holds for a full buffer.
+ * Consuming moves an index. Bytes are moved only when the space at the end is used up: at most one
+ * move per appended byte, amortised, since the block is at most 1.5 times `max`.
  *
  * An append that would exceed `max` appends nothing and sets `overflowed`, and so does each append
- * after it. So a caller may append many pieces and check once at the end. buffer_truncate removes a
- * partial response and clears the flag.
+ * after it. So a caller may append many pieces and check once. buffer_truncate removes a partial
+ * response and clears the flag.
  *
  * The caller owns the `struct buffer`, which owns its block. An unused or released empty buffer
  * takes no memory. Pointers into it are valid until the next non-const call. */
@@ -42,19 +40,18 @@ static inline struct slice buffer_bytes(const struct buffer *b)
     return slice_make(b->data == NULL ? NULL : b->data + b->start, b->end - b->start);
 }
 
-/* How many more bytes may be appended. */
 static inline size_t buffer_space(const struct buffer *b)
 {
     return b->max - buffer_len(b);
 }
 
-/* Returns space for `len` bytes at the end, which the caller fills and commits; NULL when that
- * would exceed `max`. */
+/* Space for `len` bytes at the end, which the caller fills and commits; NULL when that would exceed
+ * `max`. */
 uint8_t *buffer_reserve(struct buffer *b, size_t len);
-/* Appends the first `len` bytes of the last reserved space. */
+/* The first `len` bytes of the last reserved space. */
 void buffer_commit(struct buffer *b, size_t len);
 
-/* Return whether the bytes were appended: all or nothing. `data` must not point into the buffer. */
+/* Whether the bytes were appended: all or nothing. `data` must not point into the buffer. */
 bool buffer_append_slowly(struct buffer *b, const void *data, size_t len);
 bool buffer_printf(struct buffer *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool buffer_vprintf(struct buffer *b, const char *format, va_list arguments)
@@ -76,7 +73,7 @@ static inline bool buffer_append_slice(struct buffer *b, struct slice bytes)
     return buffer_append(b, bytes.data, bytes.len);
 }
 
-/* Also for literals, whose length is a compile-time constant. */
+/* For literals, whose length is a compile-time constant, too. */
 static inline bool buffer_append_text(struct buffer *b, const char *text)
 {
     return buffer_append(b, text, strlen(text));
@@ -90,9 +87,9 @@ static inline bool buffer_append_byte(struct buffer *b, uint8_t byte)
 void buffer_consume(struct buffer *b, size_t len);
 /* Drops all but the first `len` bytes, and clears `overflowed`. */
 void buffer_truncate(struct buffer *b, size_t len);
-/* Frees the block if the buffer is empty, so that an idle connection takes no memory. */
+/* Frees the block of an empty buffer, so that an idle connection takes no memory. */
 void buffer_release(struct buffer *b);
-/* The same, but keeps a block of at most `kept` bytes, for a buffer that is refilled soon. */
+/* Keeps a block of at most `kept` bytes, for a buffer that is refilled soon. */
 void buffer_release_above(struct buffer *b, size_t kept);
 
 #endif

@@ -1,8 +1,7 @@
 /* Memory for one message: allocated piece by piece, freed all at once.
  *
- * One block serves nearly all messages and is kept. Larger needs get extra blocks until the next
- * reset. There is a limit, since the size depends on client input: beyond it bump_take returns
- * NULL, and the caller refuses the message. */
+ * One block serves nearly all messages and is kept; larger needs get extra blocks until the next
+ * reset. Beyond the limit bump_take returns NULL, and the caller refuses the message. */
 #ifndef HOLDFAST_BASE_BUMP_H
 #define HOLDFAST_BASE_BUMP_H
 

@@ -1,6 +1,6 @@
-/* Reads and writes the binary formats of the log and of snapshots. Numbers are LEB128 in their
- * shortest form, so that a value has exactly one encoding. A reader that finds anything else sets
- * `bad` permanently; the caller checks it once at the end. Nothing here allocates. */
+/* The binary formats of the log and of snapshots. Numbers are LEB128 in their shortest form: a
+ * value has exactly one encoding. A reader that finds anything else sets `bad` permanently; the
+ * caller checks it once at the end. Nothing here allocates. */
 #ifndef HOLDFAST_BASE_CODEC_H
 #define HOLDFAST_BASE_CODEC_H
 
@@ -14,7 +14,7 @@ struct reader {
 
 static inline struct reader reader_make(struct slice bytes)
 {
-    /* `data` may be NULL when there are no bytes, and NULL + 0 is undefined. */
+    /* NULL + 0 is undefined. */
     return (struct reader){bytes.data, bytes.len == 0 ? bytes.data : bytes.data + bytes.len, false};
 }
 
@@ -37,7 +37,7 @@ static inline uint8_t read_u8(struct reader *r)
     return *r->at++;
 }
 
-/* Numbers of more than one byte; the caller has checked the first byte. */
+/* More than one byte; the caller has checked the first. */
 static inline uint64_t read_u64_long(struct reader *r)
 {
     uint64_t value = 0;
@@ -76,7 +76,6 @@ static inline uint32_t read_u32(struct reader *r)
     return (uint32_t)value;
 }
 
-/* Converts between host byte order and little-endian. */
 static inline uint64_t little_endian(uint64_t value)
 {
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -98,7 +97,7 @@ static inline uint64_t read_fixed64(struct reader *r)
     return little_endian(value);
 }
 
-/* An id is a byte 0 when absent, otherwise a byte 1 and its 16 bytes. */
+/* A byte 0 when absent, otherwise a byte 1 and 16 bytes. */
 static inline struct id read_id(struct reader *r)
 {
     struct id id = {0, 0};
@@ -125,7 +124,7 @@ static inline struct slice read_slice(struct reader *r, size_t max)
     return bytes;
 }
 
-/* Writes into a buffer of the caller; what does not fit sets `full` and is dropped. */
+/* Into a buffer of the caller; what does not fit sets `full` and is dropped. */
 struct writer {
     uint8_t *at;
     uint8_t *end;

@@ -70,7 +70,7 @@ static bool is_before(const struct heap *h, struct heap_entry a, struct heap_ent
     return a.at != b.at ? a.at < b.at : h->ops->before(h->ctx, a.who, b.who);
 }
 
-/* Moves parents down into the hole until `e` fits; returns the final hole. */
+/* Moves parents down until `e` fits; returns the final hole. */
 static uint32_t hole_up(struct heap *h, uint32_t hole, struct heap_entry e)
 {
     while (hole != ROOT) {
@@ -84,7 +84,7 @@ static uint32_t hole_up(struct heap *h, uint32_t hole, struct heap_entry e)
     return hole;
 }
 
-/* Moves the first of the children up into the hole until `e` fits. */
+/* Moves the first of the children up until `e` fits. */
 static uint32_t hole_down(struct heap *h, uint32_t hole, struct heap_entry e)
 {
     uint32_t last_group = group_of(h->count);
@@ -108,7 +108,7 @@ static uint32_t hole_down(struct heap *h, uint32_t hole, struct heap_entry e)
     return hole;
 }
 
-/* Places `e`, which was at `from` (0: not in the heap), starting with a hole at `hole`. */
+/* `e` was at `from` (0: not in the heap); the hole is at `hole`. */
 static void settle(struct heap *h, uint32_t hole, struct heap_entry e, uint32_t from)
 {
     uint32_t position = hole_up(h, hole, e);
@@ -182,7 +182,7 @@ void heap_remove(struct heap *h, uint32_t position)
     h->count--;
     if (position != last)
         settle(h, position, moving, last);
-    /* Keep one spare segment, to avoid repeated allocation at a boundary. */
+    /* One spare segment avoids repeated allocation at a boundary. */
     if (h->segment_count > segments_for(h->count) + 1)
         drop_segment(h);
     h->ops->moved(h->ctx, removed, 0);

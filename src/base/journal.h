@@ -1,6 +1,5 @@
-/* What a node tells its operator, one event at a time; src/server writes the lines. Events are
- * words
- * (`peer_connected`), what they are about is in fields, so that a program can read them too. */
+/* What a node reports to its operator; src/server writes the lines. Events are words
+ * (`peer_connected`) with fields, so that a program can read them too. */
 #ifndef HOLDFAST_BASE_JOURNAL_H
 #define HOLDFAST_BASE_JOURNAL_H
 
@@ -10,7 +9,7 @@
 
 enum journal_level { JOURNAL_DEBUG, JOURNAL_INFO, JOURNAL_WARN, JOURNAL_ERROR, JOURNAL_LEVELS };
 
-/* The parts of a node whose level is set apart. */
+/* The parts of a node whose level is set separately. */
 #define JOURNAL_SUBSYSTEM_LIST(X) \
     X(NODE, "node")               \
     X(RAFT, "raft")               \
@@ -38,10 +37,9 @@ struct journal {
     bool (*wants)(void *ctx, enum journal_level level, enum journal_subsystem subsystem);
     void (*write)(void *ctx, enum journal_level level, enum journal_subsystem subsystem,
                   const char *event, const struct journal_field *fields, size_t count);
-    /* Every line names the term that the node is in. */
+    /* Every line contains the node's term. */
     void (*set_term)(void *ctx, uint64_t term);
-    /* Which level is in force for each subsystem; and a change of it, as service/service.h has it.
-     */
+    /* The level of each subsystem; and a change of it, as in service/service.h. */
     void (*each_level)(void *ctx, void (*visit)(void *to, const char *subsystem, const char *level),
                        void *to);
     const char *(*set_levels)(void *ctx, const char *text);
@@ -66,7 +64,7 @@ struct journal {
     }
 
 /* journal_note(j, INFO, PEER, "connected", JOURNAL_NUMBER("peer", id), ...): the fields are made
- * only when somebody wants the event. At least one. */
+ * only if the event is written. At least one. */
 #define journal_note(journal, level, subsystem, event, ...)                                        \
     do {                                                                                           \
         if ((journal)->wants((journal)->ctx, JOURNAL_##level, JOURNAL_##subsystem)) {              \

@@ -1,5 +1,4 @@
-/* All limits of Holdfast. Each limit that a request can exceed has its own error in
- * base/error.h. */
+/* All limits of Holdfast. A limit that a request can exceed has its own error in base/error.h. */
 #ifndef HOLDFAST_BASE_LIMITS_H
 #define HOLDFAST_BASE_LIMITS_H
 
@@ -53,8 +52,7 @@
 #define LIMIT_PAGE 100          /* entries of a page, when the client sets no limit */
 #define LIMIT_PAGE_MAX 1000     /* ... at most */
 
-/* Times, in milliseconds. The default TTL limits of the edge are stricter than those of the
- * core. */
+/* Milliseconds. The default TTL limits of the edge are stricter than those of the core. */
 #define LIMIT_TTL_MIN_MS 100u
 #define LIMIT_TTL_MAX_MS 86400000u
 #define LIMIT_COUNTER_TTL_MAX_MS 2678400000u /* 31 days; a counter is no lease (S13.5) */
@@ -63,7 +61,7 @@
 #define LIMIT_DETACHED_MS 10000u        /* how long a detached waiter keeps its place (S7.3) */
 #define LIMIT_OPERATOR_KEPT_MS 3600000u /* how long operators' ids are kept (S8.3) */
 
-/* The client protocols: limits of one HTTP request and its JSON. */
+/* One HTTP request and its JSON. */
 #define LIMIT_HTTP_LINE 8192            /* bytes of a request line */
 #define LIMIT_HTTP_HEADER_BYTES 16384   /* of all header lines of a request together */
 #define LIMIT_HTTP_HEADERS 64           /* header lines of a request */
@@ -80,8 +78,7 @@
 #define LIMIT_GRPC_MESSAGE (256u << 10) /* bytes; a multi-lock of all its names takes a seventh */
 #define LIMIT_JSON_DEPTH 32             /* nesting of arrays and objects */
 
-/* The Redis protocol: one request. Smaller than Redis's own limits, since requests are about
- * locks. */
+/* One request of the Redis protocol. Smaller than Redis's own limits. */
 #define LIMIT_RESP_ARGUMENTS 1024
 #define LIMIT_RESP_BULK (64u << 10)   /* bytes of one argument: a script */
 #define LIMIT_RESP_REQUEST (1u << 20) /* ... of all of them */
@@ -94,7 +91,7 @@
 #define LIMIT_RESP_SUBSCRIPTIONS 1024 /* channels and patterns of one connection */
 #define LIMIT_RESP_WAIT_MS 86400000u  /* of HF.ACQUIRE */
 
-/* Scripts of Redis clients: limits of one run, which shares the node with other requests. */
+/* One run of a script, which shares the node with other requests. */
 #define LIMIT_SCRIPT_STEPS 500000           /* a few milliseconds of Lua */
 #define LIMIT_SCRIPT_CPU_MS 20              /* for runs whose steps are slow */
 #define LIMIT_SCRIPT_TURN_US 5000           /* all scripts, before other requests run */
@@ -108,8 +105,7 @@
 /* Tokens, event numbers, times and indexes stay below this (S3.2). */
 #define LIMIT_NUMBER (UINT64_C(1) << 53)
 
-/* The simulator, tests/sim/: limits that are reached within its minute, which also keeps its
- * snapshots small. */
+/* The simulator, tests/sim/: reached within its minute, with small snapshots. */
 #ifdef HOLDFAST_SIM_LIMITS
 #undef LIMIT_FENCE_MARKS
 #define LIMIT_FENCE_MARKS 24
@@ -127,7 +123,7 @@
 #define LIMIT_TRANSACTS 1024
 #endif
 
-/* Only for the state explorer, tests/fuzz/fuzz_script.c: a few dozen commands reach every limit. */
+/* Only for tests/fuzz/fuzz_script.c: a few dozen commands reach every limit. */
 #ifdef HOLDFAST_TINY_LIMITS
 #undef LIMIT_SESSION_ENTRIES
 #define LIMIT_SESSION_ENTRIES 8

@@ -1,5 +1,5 @@
-/* An intrusive doubly linked list. A link that is in no list points to itself, so removing it twice
- * is harmless. */
+/* An intrusive doubly linked list. A link in no list points to itself, so removing it twice is
+ * harmless. */
 #ifndef HOLDFAST_BASE_LIST_H
 #define HOLDFAST_BASE_LIST_H
 
@@ -11,7 +11,7 @@ struct list {
     struct list *prev;
 };
 
-/* The object that contains the link `link` as its member `member`. */
+/* The object whose member `member` is `link`. */
 #define LIST_OBJECT(link, type, member) ((type *)(void *)((char *)(link)-offsetof(type, member)))
 
 /* For heads and links. */
@@ -33,7 +33,7 @@ static inline void list_remove(struct list *link)
     list_init(link);
 }
 
-/* Moves the link to the end, from whatever list it is in. */
+/* From whatever list it is in. */
 static inline void list_append(struct list *head, struct list *link)
 {
     list_remove(link);
@@ -43,7 +43,7 @@ static inline void list_append(struct list *head, struct list *link)
     head->prev = link;
 }
 
-/* Removes and returns the first link; NULL when there is none. */
+/* NULL when there is none. */
 static inline struct list *list_take(struct list *head)
 {
     if (list_is_empty(head)) {
@@ -54,7 +54,7 @@ static inline struct list *list_take(struct list *head)
     return first;
 }
 
-/* Moves all links of `from` to the end of `to`. */
+/* To the end of `to`. */
 static inline void list_move_all(struct list *to, struct list *from)
 {
     for (struct list *link = list_take(from); link != NULL; link = list_take(from)) {

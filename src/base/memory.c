@@ -1,5 +1,5 @@
-/* The allocator of the process, for the programs and for tests that do not count allocations. The
- * core takes a `struct memory` and must link without this file. */
+/* The allocator of the process. The core takes a `struct memory` and must link without this
+ * file. */
 #include "base/memory.h"
 
 #include <stdio.h>

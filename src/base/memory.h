@@ -1,12 +1,11 @@
 /* The allocator interface, an argument of every container.
  *
  * The core never calls malloc, so a test can count, limit or replay its allocations. `alloc` never
- * returns NULL: when memory is exhausted, the process ends with a message, because a replica that
- * half-applied a command is worse than one that stopped.
+ * returns NULL: when memory is exhausted the process ends, because a replica that half-applied a
+ * command is worse than one that stopped.
  *
- * Blocks are aligned for any type, not zeroed, and belong to the caller until it frees them with
- * the size it requested. A container keeps the pointer to its `struct memory`, which must outlive
- * it. */
+ * Blocks are aligned for any type, not zeroed, and freed with the size that was requested. A
+ * container keeps the pointer to its `struct memory`, which must outlive it. */
 #ifndef HOLDFAST_BASE_MEMORY_H
 #define HOLDFAST_BASE_MEMORY_H
 
@@ -21,7 +20,7 @@ struct memory {
     void *ctx;
 };
 
-/* malloc and free. In its own file, memory.c, so that the core need not link it. */
+/* malloc and free, in memory.c. */
 const struct memory *memory_system(void);
 
 static inline void *memory_alloc(const struct memory *memory, size_t size)
@@ -34,8 +33,7 @@ static inline void memory_free(const struct memory *memory, void *block, size_t 
     memory->free(memory->ctx, block, size);
 }
 
-/* Moves a block to a larger one and frees the old one; `old_size` 0: there is no old block. For
- * small pointer tables: large data grows in pieces. */
+/* `old_size` 0: there is no old block. For small pointer tables: large data grows in pieces. */
 static inline void *memory_grow(const struct memory *memory, void *block, size_t old_size,
                                 size_t new_size)
 {

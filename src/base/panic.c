@@ -1,5 +1,5 @@
-/* Ends the process with one line that contains the place and the reason. Only this file of base/
- * prints, because no caller is left to return an error to. */
+/* Ends the process with one line of place and reason. Only this file of base/ prints: no caller is
+ * left to return an error to. */
 #include "base/panic.h"
 
 #include <stdio.h>

@@ -1,12 +1,11 @@
 /* The slab allocator of pool.h: free lists by size class over chunks that are used from front to
  * back.
  *
- * No operation touches more memory than one object: a new chunk is neither zeroed nor divided into
- * blocks, so no single command pays for 1 MiB. The first four bytes of a free block are the
- * reference of the next free block of its class.
+ * No operation touches more memory than one object: a new chunk is neither zeroed nor divided, so
+ * no command pays for 1 MiB. The first four bytes of a free block are the reference of the next one
+ * of its class.
  *
- * Under AddressSanitizer exactly the requested bytes are addressable. So it detects a stale
- * reference, an overrun and a double free, as with malloc. */
+ * Under AddressSanitizer exactly the requested bytes are addressable. */
 #include "base/pool.h"
 
 #include <stdbool.h>
@@ -116,8 +115,8 @@ static ref newest_chunk_ref(const struct pool *p, uint32_t unit)
     return (p->chunk_count - 1) << POOL_CHUNK_SHIFT | unit;
 }
 
-/* Adds the rest of the newest chunk to the free lists. Two blocks always cover it exactly, because
- * the rest after the largest fitting class is a class itself. */
+/* Adds the rest of the newest chunk to the free lists. Two blocks cover it exactly: the rest after
+ * the largest fitting class is a class itself. */
 static void free_chunk_rest(struct pool *p)
 {
     while (p->fresh_unit < POOL_CHUNK_UNITS) {
@@ -145,7 +144,7 @@ static void add_chunk(struct pool *p)
     hf_assert((uintptr_t)chunk % POOL_UNIT == 0);
     mark_dead(chunk, POOL_CHUNK_BYTES);
     p->chunks[p->chunk_count++] = chunk;
-    /* The very first unit is not used: its reference would be 0, which means none. */
+    /* The very first unit is not used: reference 0 means none. */
     p->fresh_unit = p->chunk_count == 1 ? 1 : 0;
 }
 

@@ -1,9 +1,8 @@
 /* A slab allocator whose objects have 32-bit references.
  *
- * The core keeps millions of small objects that refer to each other. A reference takes 4 bytes
- * instead of the 8 of a pointer, and counts units of 8 bytes, so that it reaches 32 GiB. Memory is
- * allocated in chunks of 1 MiB that never move, so a pointer from pool_at is valid until the object
- * is freed.
+ * A reference takes 4 bytes instead of 8, and counts units of 8 bytes, so that it reaches 32 GiB.
+ * Memory is allocated in chunks of 1 MiB that never move, so a pointer from pool_at is valid until
+ * the object is freed.
  *
  * Sizes are rounded up to a size class, and a freed block serves the next allocation of its class.
  * Blocks are not merged or returned before pool_close: the reserved memory is the sum of the peaks
@@ -33,7 +32,7 @@ enum {
     POOL_CLASSES = 128 + 56 + 56,
 };
 
-/* The fields are private to pool.c and to pool_at. */
+/* Private to pool.c and to pool_at. */
 struct pool {
     unsigned char **chunks;
     uint32_t chunk_count;
@@ -47,24 +46,22 @@ struct pool {
 void pool_init(struct pool *p, const struct memory *memory);
 void pool_close(struct pool *p);
 
-/* Returns `size` zeroed bytes (1 to POOL_MAX_OBJECT), 8-byte aligned, and their reference in
- * `*out`. Panics beyond 32 GiB. */
+/* `size` zeroed bytes (1 to POOL_MAX_OBJECT), 8-byte aligned. Panics beyond 32 GiB. */
 void *pool_alloc(struct pool *p, size_t size, ref *out);
 
-/* Frees an object; `size` must be the allocated one. */
+/* `size` must be the allocated one. */
 void pool_free(struct pool *p, ref who, size_t size);
 
-/* Bytes that an object of that size takes: `size` rounded up to its size class. */
+/* `size` rounded up to its size class. */
 size_t pool_rounded(size_t size);
 
-/* Bytes taken from `memory`, tables included. */
+/* Taken from `memory`, tables included. */
 uint64_t pool_bytes_reserved(const struct pool *p);
 
-/* Bytes of the live objects, each rounded up to its size class. */
+/* Of the live objects, each rounded up to its size class. */
 uint64_t pool_bytes_used(const struct pool *p);
 
-/* The object with the reference `who`, which must be alive. Checks nothing, since this is the
- * hottest function of the program. */
+/* The object must be alive. Checks nothing: the hottest function of the program. */
 static inline void *pool_at(const struct pool *p, ref who)
 {
     return p->chunks[who >> POOL_CHUNK_SHIFT] + (size_t)(who & (POOL_CHUNK_UNITS - 1)) * POOL_UNIT;

@@ -4,8 +4,7 @@
  * first number that is no longer stored, since all further ones are older. */
 #include "base/recent.h"
 
-/* Two heads per object: then one lookup in ten follows more than one link, which may have been
- * prefetched. */
+/* Then one lookup in ten follows more than one link. */
 enum { HEADS_PER_OBJECT = 2 };
 
 static size_t places(const struct recent *r)

@@ -2,8 +2,8 @@
  * is dropped first.
  *
  * Optimised for many additions, and for lookups that mostly find nothing. For each hash, an
- * addition writes one element of a small array, and one element of a sequential one. A drop writes
- * nothing. Neither reads another object, which would be a cache miss each.
+ * addition writes one element of a small array and one of a sequential one; a drop writes nothing.
+ * Neither reads another object, which would be a cache miss.
  *
  *     for (struct recent_walk w = recent_find(&r, 0, hash); recent_next(&w);)
  *         ... w.who has that hash, most likely; the caller compares keys ...
@@ -36,9 +36,8 @@ struct recent_index {
     struct recent_link *links; /* by number */
 };
 
-/* The fields are private to recent.c and the functions below. Objects are numbered in insertion
- * order, from 1 and modulo 2^32. Arrays by number are indexed with `mask`, heads by hash with
- * `head_mask`. */
+/* Private to recent.c and the functions below. Objects are numbered in insertion order, from 1 and
+ * modulo 2^32. Arrays by number are indexed with `mask`, heads by hash with `head_mask`. */
 struct recent {
     ref *objects; /* by number */
     struct recent_index index[RECENT_INDEXES];
@@ -51,7 +50,7 @@ struct recent {
     const struct memory *memory;
 };
 
-/* Stores `limit` objects, 1 to RECENT_MAX, by `indexes` hashes. */
+/* `limit`: 1 to RECENT_MAX. */
 void recent_init(struct recent *r, const struct memory *memory, uint32_t limit, uint32_t indexes);
 void recent_close(struct recent *r);
 
@@ -59,10 +58,10 @@ void recent_close(struct recent *r);
  * The low bits of a hash must be well distributed. Does not check for duplicates. */
 ref recent_add(struct recent *r, ref who, const uint32_t *hashes);
 
-/* Removes the oldest and returns it; there must be one. */
+/* There must be one. */
 ref recent_drop_oldest(struct recent *r);
 
-/* Memory of the arrays in bytes, without the objects. */
+/* Of the arrays, without the objects. */
 uint64_t recent_bytes(const struct recent *r);
 
 static inline uint32_t recent_count(const struct recent *r)
@@ -94,9 +93,9 @@ static inline struct recent_walk recent_find(const struct recent *r, uint32_t in
     return w;
 }
 
-/* Sets `who` to the next object that may have the hash; false when there is none. It terminates,
- * since ages only rise. If a head is so old that its number was reused, it leads into another
- * chain, where the caller finds no match. The head of a stored object is never that old. */
+/* Sets `who` to the next object that may have the hash; false: none. It terminates, since ages only
+ * rise. If a head is so old that its number was reused, it leads into another chain, where the
+ * caller finds no match. The head of a stored object is never that old. */
 static inline bool recent_next(struct recent_walk *w)
 {
     const struct recent *r = w->recent;
@@ -112,8 +111,7 @@ static inline bool recent_next(struct recent_walk *w)
     return false;
 }
 
-/* Prefetch the head of a chain, and then what it refers to. Macros for the same reason as
- * TABLE_PREFETCH. */
+/* The head of a chain, and then what it refers to. Macros for the same reason as TABLE_PREFETCH. */
 #define RECENT_PREFETCH_HEAD(r, i, hash)                                       \
     do {                                                                       \
         if ((r)->count > 0)                                                    \

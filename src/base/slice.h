@@ -1,5 +1,5 @@
-/* A view of bytes owned elsewhere, and the 128-bit ids of sessions and leases (S4.4). Both are
- * passed by value. */
+/* A view of bytes owned elsewhere, and the 128-bit ids of sessions and leases (S4.4), both passed
+ * by value. */
 #ifndef HOLDFAST_BASE_SLICE_H
 #define HOLDFAST_BASE_SLICE_H
 
@@ -28,7 +28,7 @@ static inline bool slice_equal(struct slice a, struct slice b)
     return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
 }
 
-/* Byte order, a prefix first: the canonical order of names in a multi-lock (S6.2). */
+/* Byte order, a prefix first: the canonical order of names (S6.2). */
 static inline int slice_compare(struct slice a, struct slice b)
 {
     size_t shorter = a.len < b.len ? a.len : b.len;

@@ -1,25 +1,24 @@
-/* Linear hashing (Litwin, "Linear hashing: a new tool for file and table addressing", 1980) for
- * table.h.
+/* Linear hashing (Litwin, "Linear hashing: a new tool for file and table addressing", 1980).
  *
  * With 2^(k-1) < n <= 2^k buckets, the next new bucket is n. It takes its elements from its parent,
- * the bucket of the same number without its highest bit. The last bucket is merged into its parent
- * in the same way. Either step touches one chain, about half an element long.
+ * the bucket of the same number without its highest bit; the last bucket is merged into its parent.
+ * Either step touches one chain, about half an element long.
  *
- * A scan orders elements by their hash with its bits reversed. A bucket holds all hashes with the
- * same low bits, which is a contiguous range in that order. A split divides a range in two, a merge
- * joins two neighbours. So a cursor is a point in that order and everything before it was visited,
- * whatever the number of buckets at the next call. */
+ * A scan orders elements by their hash with its bits reversed. A bucket is a contiguous range in
+ * that order; a split divides a range in two, a merge joins two neighbours. So a cursor is a point
+ * in that order and everything before it was visited, whatever the number of buckets at the next
+ * call. */
 #include "base/table.h"
 
 #include <stdbool.h>
 
 enum {
     FIRST_SEGMENT_CAPACITY = 4,
-    /* Then a lookup that finds nothing, of which each acquire makes several, visits half an element
+    /* A lookup that finds nothing, of which each acquire makes several, then visits half an element
      * on average. Each visit is a cache miss in a large table. */
     BUCKETS_PER_ELEMENT = 2,
-    /* Unused buckets before a merge. A constant, not a share of the table, since a remove merges
-     * few buckets and could not catch up with a share. */
+    /* Unused buckets before a merge. A constant: a remove merges few buckets and could not catch up
+     * with a share of the table. */
     MAX_IDLE_BUCKETS = TABLE_SEGMENT_BUCKETS,
 };
 
@@ -57,7 +56,7 @@ static void drop_segment(struct table *t)
                 TABLE_SEGMENT_BUCKETS * sizeof(**t->segments));
 }
 
-/* Adds one bucket and moves its elements into it, keeping the order in both chains. */
+/* Keeps the order in both chains. */
 static void split_bucket(struct table *t)
 {
     uint32_t added = t->bucket_count;
@@ -83,7 +82,7 @@ static void split_bucket(struct table *t)
     *leave = 0;
 }
 
-/* Prepends the chain of the last bucket to that of its parent and removes the bucket. */
+/* Prepends the chain of the last bucket to that of its parent. */
 static void merge_bucket(struct table *t)
 {
     uint32_t dropped = t->bucket_count - 1;
@@ -103,8 +102,8 @@ static void merge_bucket(struct table *t)
         drop_segment(t);
 }
 
-/* Whether there are more buckets than elements by a margin (hysteresis: no repeated merges and
- * splits around one size). */
+/* More buckets than elements by a margin, so that merges and splits do not alternate around one
+ * size. */
 static bool is_sparse(const struct table *t)
 {
     uint32_t idle = t->bucket_count / 4;
@@ -186,7 +185,7 @@ static uint32_t reverse_bits(uint32_t x)
     return x >> 16 | x << 16;
 }
 
-/* How many low bits of the hash all elements of `bucket` share. */
+/* Low bits of the hash that all elements of `bucket` share. */
 static uint32_t bucket_bits(const struct table *t, uint32_t bucket)
 {
     uint32_t half = (t->mask >> 1) + 1;

@@ -1,17 +1,15 @@
 /* A hash index over objects of a pool, by linear hashing: buckets are split and merged one at a
- * time, so that no single command pays for the growth.
+ * time, so that no command pays for the growth.
  *
  * The index is intrusive. Each object holds a `ref` that links it to the next one of its bucket;
  * the caller walks that chain and compares keys itself:
  *
- *     for (ref r = table_first(&t, hash); r != 0; r = ((struct lock *)pool_at(pool, r))->next)
- *         ...
+ *     for (ref r = table_first(&t, hash); r != 0; r = ((struct lock *)pool_at(pool, r))->next) ...
  *
  * A chain also holds objects of other hashes. Its order depends on history and must never reach an
  * output. The low bits of the hash select the bucket, so they must be well distributed.
  *
- * The caller owns the `struct table` and the objects; the table owns only its buckets, and
- * table_close does not touch the objects. */
+ * The caller owns the `struct table` and the objects; table_close does not touch the objects. */
 #ifndef HOLDFAST_BASE_TABLE_H
 #define HOLDFAST_BASE_TABLE_H
 
@@ -21,7 +19,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 
-/* The hash of an object; always the one it was inserted with. */
+/* Always the hash that it was inserted with. */
 typedef uint32_t (*table_hash_fn)(const void *ctx, const void *object);
 
 typedef void (*table_visit_fn)(void *ctx, ref who);
@@ -35,7 +33,7 @@ enum {
     TABLE_MIN_BUCKETS = 16,
 };
 
-/* The fields are private to table.c and to the functions below. */
+/* Private to table.c and to the functions below. */
 struct table {
     ref **segments;
     uint32_t mask;         /* 2^k - 1, where 2^(k-1) < bucket_count <= 2^k */
@@ -50,21 +48,21 @@ struct table {
     const struct memory *memory;
 };
 
-/* `next_offset` is the offset of the chain link in an object, a `ref` that belongs to the table
- * while the object is in it. `pool` and `ctx` must outlive the table. */
+/* `next_offset` is the offset of the chain link, a `ref` that belongs to the table while the object
+ * is in it. `pool` and `ctx` must outlive the table. */
 void table_init(struct table *t, const struct memory *memory, struct pool *pool, size_t next_offset,
                 table_hash_fn hash, const void *ctx);
 void table_close(struct table *t);
 
-/* Creates the buckets for `count` elements at once, before as many inserts: then no insert splits
- * one. Only while the table is empty. */
+/* The buckets for `count` elements at once, so that their inserts split none. Only while the table
+ * is empty. */
 void table_reserve(struct table *t, uint64_t count);
 
-/* Inserts `who` at the front of its chain; does not check for duplicates. The fields that the hash
- * function reads must be set before. */
+/* At the front of its chain; does not check for duplicates. The fields that the hash function reads
+ * must be set before. */
 void table_insert(struct table *t, uint32_t hash, ref who);
 
-/* Removes `who`, which must be in the table. */
+/* It must be in the table. */
 void table_remove(struct table *t, uint32_t hash, ref who);
 
 /* Visits the elements of one bucket and returns the cursor of the next, or TABLE_SCAN_END; start
@@ -73,7 +71,7 @@ void table_remove(struct table *t, uint32_t hash, ref who);
  * the table. */
 uint64_t table_scan(const struct table *t, uint64_t cursor, table_visit_fn visit, void *ctx);
 
-/* Memory of the buckets in bytes, without the objects. */
+/* Of the buckets, without the objects. */
 uint64_t table_bytes(const struct table *t);
 
 static inline uint64_t table_count(const struct table *t)
@@ -81,8 +79,7 @@ static inline uint64_t table_count(const struct table *t)
     return t->count;
 }
 
-/* The bucket of `hash`: its low k bits, or one bit less where that bucket has not been split off
- * yet. */
+/* The low k bits of `hash`, or one bit less where that bucket has not been split off yet. */
 static inline uint32_t table_bucket(const struct table *t, uint32_t hash)
 {
     uint32_t bucket = hash & t->mask;
@@ -94,13 +91,12 @@ static inline ref *table_head(const struct table *t, uint32_t bucket)
     return &t->segments[bucket >> TABLE_SEGMENT_SHIFT][bucket & (TABLE_SEGMENT_BUCKETS - 1)];
 }
 
-/* The first element of the chain for that hash, or 0. */
 static inline ref table_first(const struct table *t, uint32_t hash)
 {
     return *table_head(t, table_bucket(t, hash));
 }
 
-/* Prefetches the head of a chain. A macro, since gcc removes a function that only prefetches. */
+/* A macro, since gcc removes a function that only prefetches. */
 #define TABLE_PREFETCH(t, hash) __builtin_prefetch(table_head(t, table_bucket(t, hash)))
 
 #endif

@@ -1,9 +1,9 @@
-/* Checks of client-supplied text. ASCII, the most frequent case, is the fast path. */
+/* Checks of client-supplied text. ASCII is the fast path. */
 #include "base/text.h"
 
 #include "base/limits.h"
 
-/* Decodes one character that begins with a byte >= 0x80; returns its length, 0 when malformed. */
+/* A character that begins with a byte >= 0x80; returns its length, 0 when malformed. */
 static size_t decode_wide(const uint8_t *at, size_t left, uint32_t *out)
 {
     static const uint32_t smallest[5] = {0, 0, 0x80, 0x800, 0x10000};
@@ -34,7 +34,7 @@ static const uint8_t classes[256] = {
 
 #define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
-/* Whether all eight bytes are ORDINARY; may return false negatives. */
+/* May return false negatives. */
 static bool are_ordinary(uint64_t word)
 {
     uint64_t below_space = word - EACH(0x20);

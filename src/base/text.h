@@ -1,4 +1,4 @@
-/* The valid contents of a name, a client id, a request id: pure checks on bytes. */
+/* The valid contents of a name, a client id, a request id. */
 #ifndef HOLDFAST_BASE_TEXT_H
 #define HOLDFAST_BASE_TEXT_H
 
