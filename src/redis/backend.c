@@ -1,4 +1,4 @@
-/* The scripts, their arguments, and how their replies are read. */
+/* The scripts, their arguments, their replies. */
 #include "redis/backend.h"
 
 #include <hiredis/hiredis.h>
@@ -16,7 +16,7 @@ enum backend_script {
     SCRIPTS
 };
 
-/* A key that is not a string belongs to another user. GETRANGE fails on it, hence pcall. Each
+/* A key that is not a string belongs to another user; GETRANGE fails on it, hence pcall. Each
  * script checks all keys before it writes, so that it does all or nothing. */
 static const char take_script[] =
     "local value = 'hf:' .. ARGV[1] .. ':' .. ARGV[2] .. ':' .. ARGV[5]\n"
@@ -44,7 +44,7 @@ static const char hand_over_script[] =
     "           'PX', ARGV[4])\n"
     "return {1}\n";
 
-/* A later token of ours is not another holder: it shares the name and the key. */
+/* A later token of ours shares the name and the key. */
 static const char extend_script[] =
     "for i, key in ipairs(KEYS) do\n"
     "  local held = redis.pcall('GETRANGE', key, 0, 63)\n"
@@ -267,7 +267,7 @@ struct redis_backend *redis_backend_new(const struct redis_backend_options *opti
     list_init(&b->pending);
     snprintf(b->cluster, sizeof(b->cluster), "%016" PRIx64 "%016" PRIx64, options->cluster.high,
              options->cluster.low);
-    /* No lock has this name: it contains an empty segment. */
+    /* No lock has a name with an empty segment. */
     int len = snprintf(b->trial_key, sizeof(b->trial_key), "%s//trial", options->prefix);
     b->trial = (struct redis_call){.script = SCRIPT_TRIAL, .key_count = 1, .argument_count = 1};
     b->trial.at[0] = slice_make(b->trial_key, (size_t)len);

@@ -64,21 +64,21 @@ struct redis_names {
     struct slice at[LIMIT_MULTILOCK_NAMES];
 };
 
-/* Takes all names or none. A key that already has `token` is taken again. */
+/* All names or none. A key that already has `token` is taken again. */
 void redis_take(struct redis_backend *b, const struct redis_names *names, uint64_t token,
                 uint64_t floor, uint64_t px_ms, struct slice client, redis_result_fn done,
                 void *owner);
 void redis_hand_over(struct redis_backend *b, struct slice name, uint64_t from, uint64_t to,
                      uint64_t px_ms, struct slice client, redis_result_fn done, void *owner);
-/* Extends all names or none. Each key must have its token, or a later one that shares the name. A
- * longer remaining time is kept. */
+/* All names or none. Each key must have its token, or a later one that shares the name. A longer
+ * remaining time is kept. */
 void redis_extend(struct redis_backend *b, const struct redis_names *names, const uint64_t *tokens,
                   uint64_t px_ms, redis_result_fn done, void *owner);
 /* Deletes each key that has its token, or an earlier one of this lead. REDIS_GONE: not all had. */
 void redis_give_back(struct redis_backend *b, const struct redis_names *names,
                      const uint64_t *tokens, uint64_t floor, redis_result_fn done, void *owner);
 
-/* Whether a call has a chance of success now. */
+/* A call has a chance of success now. */
 bool redis_backend_is_usable(const struct redis_backend *b);
 void redis_backend_view(const struct redis_backend *b, struct redis_link_view *out);
 

@@ -1,7 +1,8 @@
-/* A circuit breaker: whether to call a Redis that has failed. Pure; time (ms) is an argument.
+/* A circuit breaker: whether to call a Redis that has failed. Time (ms) is an argument. link.h has
+ * its states.
  *
- * The diagram in link.h shows its states. Each failed trial doubles the time that it stays open,
- * between two bounds. A success resets this time to the minimum. */
+ * Each failed trial doubles the time that it stays open, between two bounds. A success resets it to
+ * the minimum. */
 #ifndef HOLDFAST_REDIS_BREAKER_H
 #define HOLDFAST_REDIS_BREAKER_H
 

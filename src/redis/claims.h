@@ -103,9 +103,9 @@ static inline struct slice claim_name(const struct claim *c)
 }
 
 struct hold *claims_add_hold(struct claims *c, uint64_t token, struct slice client);
-/* Makes the name a part of the grant. Creates its claim if there is none. */
+/* Creates the name's claim if there is none. */
 struct claim *claims_add_part(struct claims *c, struct hold *hold, struct slice name);
-/* Removes the part; the claim stays. Frees the hold with its last part. */
+/* The claim stays. Frees the hold with its last part. */
 void claims_drop_part(struct claims *c, struct hold *hold, struct slice name);
 void claims_set_state(struct claims *c, struct hold *hold, enum hold_state state);
 /* UINT64_MAX: never. */
@@ -119,9 +119,9 @@ struct leaver *claims_find_leaver(const struct claims *c, uint64_t token);
 /* Redis has no key of this name with a token strictly between the two. Returns the leavers whose
  * last name this was and that are awaited, linked by `next`. */
 ref claims_settle(struct claims *c, struct claim *claim, uint64_t above, uint64_t below);
-/* Removes the first leaver from that list and returns its token. */
+/* Removes the first leaver and returns its token. */
 uint64_t claims_take_settled(struct claims *c, ref *list);
-/* The claim must have no holders and no former holders, and must not be marked. */
+/* It must have no holders and no former holders, and must not be marked. */
 void claims_free(struct claims *c, struct claim *claim);
 
 #endif

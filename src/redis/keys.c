@@ -1,4 +1,4 @@
-/* Takes, extends, hands over and gives back keys in Redis, and handles the replies. */
+/* Takes, extends, hands over and gives back keys in Redis. */
 #include "redis/tier_state.h"
 
 #include "base/list.h"
@@ -116,8 +116,8 @@ void keys_take(struct redis_tier *t, struct hold *hold)
                request_new(t, REQUEST_TAKE, hold->token, ttl_ms, slice_make(NULL, 0)));
 }
 
-/* The lowest token that the key may have. One holder: its token. Several holders share a key that
- * has the token of one of them: the first token of this lead. */
+/* The lowest token that the key may have: that of its one holder. Several holders share a key with
+ * the token of one of them: the first token of this lead. */
 static uint64_t token_of(const struct redis_tier *t, const struct claim *claim)
 {
     const struct part *first = claims_part(&t->claims, claim->parts);
@@ -173,7 +173,7 @@ static const struct hold *newest(const struct redis_tier *t, const struct claim 
     return claims_hold(&t->claims, claims_part(&t->claims, claim->parts)->hold);
 }
 
-/* Hands the key over if its token has ended and is later than that of the newest holder. */
+/* If its token has ended and is later than that of the newest holder. */
 static bool hand_over(struct redis_tier *t, struct claim *claim)
 {
     const struct hold *hold = newest(t, claim);

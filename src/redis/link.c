@@ -74,7 +74,7 @@ static void wait_and_retry(struct redis_link *l)
     uint32_t wait = l->wait_ms;
     l->wait_ms = wait > l->options.wait_max_ms / 2 ? l->options.wait_max_ms : wait * 2;
     l->phase = LINK_WAITING;
-    /* 50 % to 150 % of the wait, so that nodes do not reconnect in step. */
+    /* 50 % to 150 %, so that nodes do not reconnect in step. */
     l->attempt_ms = link_now_ms(l) + wait / 2 + net_random(l->options.net, wait + 1);
 }
 
@@ -180,7 +180,7 @@ static void connect_to(struct redis_link *l, const char *host)
     redisAsyncSetDisconnectCallback(context, on_disconnect);
 }
 
-/* Each attempt takes the next of several addresses. */
+/* The next of several addresses. */
 static void choose_address(struct redis_link *l, const struct addrinfo *list, char *host,
                            size_t size)
 {
@@ -222,7 +222,7 @@ static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *
     link_set_timer(l);
 }
 
-/* Resolves the name here: hiredis would block the loop. */
+/* hiredis would block the loop to resolve the name. */
 static void attempt(struct redis_link *l)
 {
     struct sockaddr_storage number;

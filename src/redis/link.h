@@ -57,11 +57,11 @@ struct redis_answer {
     const char *problem;            /* of the other outcomes: a sentence; borrowed */
 };
 
-/* Called once for each call, never before redis_link_call has returned. May start another call;
- * must not close the link. */
+/* Once for each call, never before redis_link_call has returned. May start another call; must not
+ * close the link. */
 typedef void (*redis_done_fn)(void *owner, const struct redis_answer *answer);
 
-/* Calls script number `script` with keys, followed by arguments. */
+/* Script number `script` with keys, followed by arguments. */
 struct redis_call {
     uint32_t script;
     uint32_t key_count;
@@ -88,11 +88,11 @@ struct redis_link_options {
     uint32_t script_count;
     const struct redis_call *trial; /* must outlive the link */
     void *ctx;
-    /* Called when redis_link_is_usable may have changed. May be NULL. */
+    /* redis_link_is_usable may have changed. May be NULL. */
     void (*on_change)(void *ctx);
 };
 
-/* Sets the options that an operator cannot set. */
+/* The options that an operator cannot set. */
 void redis_link_defaults(struct redis_link_options *options);
 
 struct redis_link *redis_link_new(const struct redis_link_options *options);
@@ -103,7 +103,7 @@ void redis_link_close(struct redis_link *l);
 void redis_link_call(struct redis_link *l, const struct redis_call *call, redis_done_fn done,
                      void *owner);
 
-/* Whether a call would be sent, or would wait for a connection in progress. */
+/* A call would be sent, or would wait for a connection in progress. */
 bool redis_link_is_usable(const struct redis_link *l);
 
 /* Counters since the start. */

@@ -64,7 +64,7 @@ struct redis_link {
 
 /* link.c */
 uint64_t link_now_ms(const struct redis_link *l);
-/* Drops the connection and reconnects after a wait. */
+/* Reconnects after a wait. */
 void link_lost(struct redis_link *l, const char *problem);
 void link_failed(struct redis_link *l, const char *problem);
 void link_succeeded(struct redis_link *l);
@@ -78,10 +78,10 @@ void calls_greet(struct redis_link *l);
 void calls_try(struct redis_link *l);
 void calls_send_waiting(struct redis_link *l);
 void calls_refuse_waiting(struct redis_link *l, const char *problem);
-/* Handles what is due. May lose the link. */
+/* May lose the link. */
 void calls_on_time(struct redis_link *l);
 uint64_t calls_next_ms(const struct redis_link *l);
-/* Frees all commands without calling back. */
+/* Without calling back. */
 void calls_forget(struct redis_link *l);
 
 #endif

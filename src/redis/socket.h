@@ -1,4 +1,4 @@
-/* Connects hiredis to the node's loop: one uv_poll_t for each asynchronous context. */
+/* hiredis on the node's loop: one uv_poll_t for each asynchronous context. */
 #ifndef HOLDFAST_REDIS_SOCKET_H
 #define HOLDFAST_REDIS_SOCKET_H
 
@@ -9,8 +9,7 @@
 
 struct redisAsyncContext;
 
-/* Starts watching the context's socket. Watching ends when the context is freed. False: the loop
- * refuses the descriptor. */
+/* Until the context is freed. False: the loop refuses the descriptor. */
 bool redis_socket_attach(struct redisAsyncContext *context, uv_loop_t *loop,
                          const struct memory *memory);
 

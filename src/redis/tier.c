@@ -1,4 +1,4 @@
-/* Grants, from the request to Redis to the give-back, and their timing. tier.h has a diagram. */
+/* Grants, from the request to Redis to the give-back, and their timing; see tier.h. */
 #include "redis/tier_state.h"
 
 enum {
@@ -23,7 +23,7 @@ static void report_grant(struct redis_tier *t, uint64_t token, enum redis_word w
                         result == NULL ? 0 : result->holder_ms);
 }
 
-/* Removes the grant; keys that may exist for it are given back. */
+/* Keys that may exist for it are given back. */
 static void forget_hold(struct redis_tier *t, struct hold *hold)
 {
     while (true) {

@@ -27,7 +27,7 @@
 
 struct redis_tier;
 
-/* What happens to a new acquire while Redis is unavailable. */
+/* A new acquire while Redis is unavailable. */
 enum redis_fallback {
     REDIS_FALLBACK_FAIL,        /* refuse it: unavailable */
     REDIS_FALLBACK_EMBEDDED,    /* the leader's memory alone grants it */
@@ -72,15 +72,13 @@ struct redis_tier_options {
     enum redis_fallback fallback;
     void *ctx;
     uint64_t (*now_ms)(void *ctx);
-    /* Result of a grant for which redis_tier_grant returned true. `holder` and `holder_ms` are set
-     * with REDIS_FOREIGN. */
+    /* After redis_tier_grant returned true. `holder` and `holder_ms` are set with REDIS_FOREIGN. */
     void (*on_grant)(void *ctx, uint64_t token, enum redis_word word, struct slice holder,
                      uint64_t holder_ms);
     void (*on_renewed)(void *ctx, uint64_t token, enum redis_word word);
     /* REDIS_CONFIRMED: no key has this token. REDIS_AGAIN: Redis has not answered. */
     void (*on_released)(void *ctx, uint64_t token, enum redis_word word);
-    /* The grant must end: its key is gone or about to expire. The callback may call
-     * redis_tier_end. */
+    /* The grant must end: its key is gone or about to expire. May call redis_tier_end. */
     void (*on_lost)(void *ctx, uint64_t token, struct id lease, const char *why);
 };
 
@@ -88,22 +86,22 @@ struct redis_tier *redis_tier_new(const struct redis_tier_options *options);
 void redis_tier_close(struct redis_tier *t);
 
 /* A lead begins with this first token, or ends (0). Forgets all grants and gives nothing back:
- * their keys in Redis expire by PX, after their holders have learned of it. */
+ * their keys expire by PX, after their holders have learned of it. */
 void redis_tier_begin(struct redis_tier *t, uint64_t floor);
 
-/* Where a new acquire goes now. REDIS_CONFIRMED: here. REDIS_FAILED: nowhere. REDIS_AGAIN: to the
- * other tier. */
+/* Where a new acquire goes. REDIS_CONFIRMED: here. REDIS_FAILED: nowhere. REDIS_AGAIN: to the other
+ * tier. */
 enum redis_word redis_tier_route(const struct redis_tier *t);
 /* False: confirmed without Redis (fallback `embedded`). True: on_grant follows, once for all
  * parts. */
 bool redis_tier_grant(struct redis_tier *t, const struct redis_hold *hold);
-/* False: there is nothing to confirm. True: on_renewed follows. */
+/* False: nothing to confirm. True: on_renewed follows. */
 bool redis_tier_renew(struct redis_tier *t, uint64_t token, uint32_t ttl_ms);
 void redis_tier_end(struct redis_tier *t, uint64_t token, struct slice name);
-/* Call after the grant ended. False: Redis has no key of it. True: on_released follows. */
+/* After the grant ended. False: Redis has no key of it. True: on_released follows. */
 bool redis_tier_release(struct redis_tier *t, uint64_t token);
 
-/* Call once per turn, after grants and ends, and at the time (boot ms) of redis_tier_next_ms. */
+/* Once per turn, after grants and ends, and at the time (boot ms) of redis_tier_next_ms. */
 void redis_tier_run(struct redis_tier *t);
 uint64_t redis_tier_next_ms(const struct redis_tier *t);
 

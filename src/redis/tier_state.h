@@ -21,11 +21,10 @@ struct redis_tier {
 /* tier.c */
 uint64_t tier_now_ms(const struct redis_tier *t);
 void tier_on_take(struct redis_tier *t, struct hold *hold, const struct redis_result *result);
-/* Ends the grants of this name as lost. */
 void tier_lose(struct redis_tier *t, const struct claim *claim, const char *why);
-/* Redis has answered: no key of the name has a token strictly between the two. */
+/* No key of the name has a token strictly between the two. */
 void tier_on_left(struct redis_tier *t, struct claim *claim, uint64_t above, uint64_t below);
-/* Redis has not answered: reports REDIS_AGAIN for awaited releases. */
+/* REDIS_AGAIN for awaited releases. */
 void tier_on_not_left(struct redis_tier *t, const struct claim *claim);
 void tier_lose_hold(struct redis_tier *t, struct hold *hold, const char *why);
 
@@ -35,9 +34,9 @@ void keys_renew(struct redis_tier *t, struct hold *hold);
 /* After a holder ended: hands the key over to a remaining holder, or gives it back. May free the
  * claim. */
 void keys_settle(struct redis_tier *t, struct claim *claim);
-/* The claim is due: extends the key, or retries giving it back. */
+/* Extends the key, or retries giving it back. */
 void keys_on_due(struct redis_tier *t, struct claim *claim);
-/* Whether the key lives long enough for a lock that is prolonged by `ttl_ms` now. */
+/* The key lives long enough for a lock that is prolonged by `ttl_ms` now. */
 bool keys_cover(const struct redis_tier *t, const struct claim *claim, uint32_t ttl_ms);
 void keys_forget(struct redis_tier *t);
 

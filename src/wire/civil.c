@@ -1,5 +1,5 @@
-/* The Gregorian calendar by day arithmetic. A year begins on 1 March here, so that the leap day is
- * the last day of a year. */
+/* The Gregorian calendar by day arithmetic. A year begins on 1 March, so that the leap day is its
+ * last day. */
 #include "wire/civil.h"
 
 enum {
@@ -20,7 +20,7 @@ struct civil civil_from_seconds(uint64_t wall_s)
     unsigned days = since_1970 + DAYS_TO_1970;
     unsigned era = days / ERA_DAYS;
     unsigned day = days % ERA_DAYS;
-    /* A leap day in 1,460 days, but not in 36,524, and again in 146,096. */
+    /* A leap day in 1,460 days, not in 36,524, again in 146,096. */
     unsigned year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
     day -= 365 * year + year / 4 - year / 100;
     unsigned month = (5 * day + 2) / 153; /* 0 is March; each five months have 31, 30, 31, 30, 31

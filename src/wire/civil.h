@@ -1,5 +1,4 @@
-/* Converts a wall clock in seconds to date and time in UTC. Pure: uses no time zone and no lock of
- * the C library. */
+/* Wall clock seconds to date and time in UTC, without time zone or lock of the C library. */
 #ifndef HOLDFAST_WIRE_CIVIL_H
 #define HOLDFAST_WIRE_CIVIL_H
 
@@ -15,7 +14,7 @@ struct civil {
 /* Times after the year 9999 become its last second. */
 struct civil civil_from_seconds(uint64_t wall_s);
 
-/* Writes `value` in exactly `digits` digits to `out`. */
+/* In exactly `digits` digits. */
 static inline void civil_digits(char *out, unsigned digits, unsigned value)
 {
     while (digits > 0) {

@@ -1,4 +1,4 @@
-/* The texts of wire/fault.h. They quote client input, so no length is trusted. */
+/* The texts of wire/fault.h quote client input, so no length is trusted. */
 #include "wire/fault.h"
 
 #include <stdarg.h>

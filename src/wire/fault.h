@@ -12,11 +12,11 @@ struct fault {
     char text[FAULT_TEXT];
 };
 
-/* Sets both and returns `code`. A text that is too long is cut between two characters. */
+/* Returns `code`. A text that is too long is cut between two characters. */
 enum hf_error fault_set(struct fault *fault, enum hf_error code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The length of `text`, at most `max`, without cutting a character. For client-supplied names. */
+/* At most `max`, without cutting a character. For client-supplied names. */
 int fault_clip(struct slice text, size_t max);
 
 #endif

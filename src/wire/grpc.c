@@ -119,7 +119,7 @@ struct grpc_result grpc_reader_feed(struct grpc_reader *r, struct slice bytes)
 
 /* ---- grpc-timeout ---- */
 
-/* One to eight digits and a unit, so no overflow is possible. */
+/* One to eight digits and a unit: no overflow. */
 bool grpc_parse_timeout(struct slice text, uint64_t *timeout_ms)
 {
     const uint64_t most_ms = UINT64_C(31556952000) * 1000;

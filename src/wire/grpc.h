@@ -1,7 +1,7 @@
-/* gRPC on top of HTTP/2, without sockets, shared by server and client: messages with their prefix
- * of five bytes, grpc-timeout, grpc-message and the status codes.
+/* gRPC on top of HTTP/2, without sockets, for server and client: messages with their prefix of five
+ * bytes, grpc-timeout, grpc-message and status codes.
  *
- * Specification: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md */
+ * https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md */
 #ifndef HOLDFAST_WIRE_GRPC_H
 #define HOLDFAST_WIRE_GRPC_H
 
@@ -38,7 +38,7 @@ const char *grpc_status_name(enum grpc_status status);
 
 /* ---- messages ---- */
 
-/* One byte for the compression flag, four for the length in network order. */
+/* Compression flag, and the length in network order. */
 enum { GRPC_PREFIX = 5 };
 
 void grpc_write_prefix(uint8_t out[GRPC_PREFIX], uint32_t len);
@@ -57,8 +57,8 @@ struct grpc_result {
     const char *problem;     /* ERROR: its text */
 };
 
-/* Reads the bytes of one direction of one call. The caller owns the struct, the reader owns a
- * partial message. It takes no memory between two messages. */
+/* One direction of one call. The caller owns the struct, the reader owns a partial message. It
+ * takes no memory between two messages. */
 struct grpc_reader {
     struct buffer body; /* of a partial message; its `max` is the longest message */
     uint8_t prefix[GRPC_PREFIX];
@@ -72,12 +72,12 @@ struct grpc_reader {
 void grpc_reader_init(struct grpc_reader *r, const struct memory *memory, size_t max);
 void grpc_reader_close(struct grpc_reader *r);
 struct grpc_result grpc_reader_feed(struct grpc_reader *r, struct slice bytes);
-/* No message has begun: the stream may end here. */
+/* The stream may end here. */
 bool grpc_reader_is_between(const struct grpc_reader *r);
 
 /* ---- the header grpc-timeout ---- */
 
-/* In milliseconds, rounded up, at most 1,000 years. False when the text is not valid. */
+/* Milliseconds, rounded up, at most 1,000 years. False when the text is not valid. */
 bool grpc_parse_timeout(struct slice text, uint64_t *timeout_ms);
 /* As exact as eight digits allow, rounded down. */
 enum { GRPC_TIMEOUT = 10 };
@@ -85,10 +85,10 @@ void grpc_format_timeout(uint64_t timeout_ms, char out[GRPC_TIMEOUT]);
 
 /* ---- the trailer grpc-message ---- */
 
-/* Percent-encodes '%' and all bytes but visible ASCII and spaces. Omits what does not fit, and
- * never writes a partial escape. Returns the length. */
+/* Percent-encodes '%' and all bytes but visible ASCII and spaces. Omits what does not fit, without
+ * a partial escape. Returns the length. */
 size_t grpc_encode_message(struct slice text, char *out, size_t size);
-/* The reverse; a '%' that begins no escape stays. `out` has space for `text.len` bytes. */
+/* A '%' that begins no escape stays. `out` has space for `text.len` bytes. */
 size_t grpc_decode_message(struct slice text, char *out);
 
 #endif

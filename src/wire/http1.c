@@ -34,7 +34,7 @@ static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 void http1_init(struct http1 *p)
 {
-    /* Clears everything but the fields, of which none is valid. */
+    /* Everything but the fields, of which none is valid. */
     memset(p, 0, offsetof(struct http1, fields));
     p->state = HEAD_LINE;
     p->fresh = true;
@@ -57,8 +57,8 @@ static bool fail(struct http1 *p, struct http1_result *r, enum hf_error error)
 
 enum line_result { LINE_MORE, LINE_WHOLE, LINE_BARE, LINE_LONG };
 
-/* Returns the line at p->line, without its end, if it is complete and has at most `max` bytes;
- * p->line is then the next one. */
+/* The line at p->line, without its end, if it is complete and has at most `max` bytes; p->line is
+ * then the next one. */
 static enum line_result next_line(struct http1 *p, struct slice bytes, size_t max,
                                   struct slice *line)
 {
@@ -107,7 +107,7 @@ static void begin_request(struct http1 *p)
     p->request = (struct http1_request){0};
 }
 
-/* Whether the bytes are the HTTP/2 preface, or may become it. */
+/* The HTTP/2 preface, or its beginning. */
 static bool is_preface(struct http1 *p, struct slice bytes, struct http1_result *r)
 {
     size_t len = bytes.len < sizeof(preface) - 1 ? bytes.len : sizeof(preface) - 1;
@@ -127,7 +127,7 @@ static bool step_head_line(struct http1 *p, struct slice bytes, struct http1_res
     if (p->fresh && is_preface(p, bytes, r)) {
         return false;
     }
-    /* Detect other protocols, for example TLS, by their first byte. */
+    /* Other protocols, for example TLS. */
     if (bytes.len > p->line && bytes.data[p->line] != '\r' && bytes.data[p->line] != '\n' &&
         !char_is(bytes.data[p->line], CHAR_TOKEN)) {
         return fail(p, r, HF_HTTP_REQUEST_LINE);
@@ -192,7 +192,7 @@ static bool step_head_fields(struct http1 *p, struct slice bytes, struct http1_r
 
 /* ---- the body ---- */
 
-/* Returns the next piece of the body, or of a non-empty chunk. */
+/* Of the body, or of a non-empty chunk. */
 static bool body_piece(struct http1 *p, struct slice bytes, struct http1_result *r)
 {
     size_t len = bytes.len < p->body_left ? bytes.len : p->body_left;
@@ -216,7 +216,7 @@ static bool step_fixed(struct http1 *p, struct slice bytes, struct http1_result 
     return body_piece(p, bytes, r);
 }
 
-/* Parses SIZE[;EXTENSIONS]. Spaces are refused, since parsers differ about them. */
+/* SIZE[;EXTENSIONS]. Spaces are refused, since parsers differ about them. */
 static enum hf_error parse_chunk_line(struct http1 *p, struct slice line)
 {
     uint64_t size = 0;
@@ -294,7 +294,7 @@ static bool step_chunk_end(struct http1 *p, struct slice bytes, struct http1_res
     return true;
 }
 
-/* Trailers are checked as strictly as headers, and dropped, since no trailer is used. */
+/* Trailers are checked as strictly as headers, and dropped. */
 static bool step_trailers(struct http1 *p, struct slice bytes, struct http1_result *r)
 {
     struct slice line;

@@ -2,15 +2,15 @@
  *
  * The caller keeps the bytes that are not consumed, and passes all of them at each call. The parser
  * copies and allocates nothing. It stores how far it has scanned, so a head that arrives byte by
- * byte is still read once. A request is reported as
+ * byte is read once. A request is reported as
  *
  *     HTTP1_HEAD, then any number of HTTP1_BODY, then HTTP1_DONE
  *
- * and the next one may follow in the same bytes. The way the input is split into calls changes only
- * where the pieces of a body are split.
+ * and the next one may follow in the same bytes. How the input is split into calls changes only how
+ * a body is split.
  *
  * A request that two parsers could read differently is refused (RFC 9112, section 11.2). The parser
- * then stays broken, and the caller responds with the error's status and closes. */
+ * then stays broken; the caller responds with the error's status and closes. */
 #ifndef HOLDFAST_WIRE_HTTP1_H
 #define HOLDFAST_WIRE_HTTP1_H
 
@@ -69,7 +69,7 @@ struct http1_field {
     struct http1_span value;
 };
 
-/* Owned by the caller, needs no close. The fields are private to http1*.c. */
+/* Owned by the caller, needs no close. Private to http1*.c. */
 struct http1 {
     uint8_t state;
     bool fresh;      /* no bytes were read, so the HTTP/2 preface may follow */
@@ -98,21 +98,20 @@ void http1_init(struct http1 *p);
  * three, which consume nothing. */
 struct http1_result http1_feed(struct http1 *p, struct slice bytes);
 
-/* No request has begun: the input may end here, and no request time-out applies. The caller must
- * also check that it has no unconsumed bytes. */
+/* The input may end here, and no request time-out applies. The caller must also check that it has
+ * no unconsumed bytes. */
 bool http1_is_idle(const struct http1 *p);
 
-/* The request of the last HTTP1_HEAD. */
 static inline const struct http1_request *http1_request(const struct http1 *p)
 {
     return &p->request;
 }
 
-/* Returns how often a header was sent. `*value` is the first one's, trimmed, and untouched when
- * there is none. `name` is in lower case. */
+/* How often the header was sent. `*value` is the first one's, trimmed, untouched when there is
+ * none. `name` is in lower case. */
 unsigned http1_header(const struct http1 *p, const char *name, struct slice *value);
 
-/* All headers, for i below http1_header_count. */
+/* For i below http1_header_count. */
 static inline unsigned http1_header_count(const struct http1 *p)
 {
     return p->field_count;

@@ -1,4 +1,4 @@
-/* Parses and checks the request line and the header lines.
+/* The request line and the header lines.
  *
  * Positions are offsets, since the bytes may have moved when the next line is read. They become
  * slices when the head is complete. */
@@ -50,7 +50,7 @@ static bool all_are(struct slice text, unsigned classes)
     return true;
 }
 
-/* Compares without regard to case; `lower` is a token in lower case. */
+/* Without regard to case; `lower` is a token in lower case. */
 static bool is_word(struct slice text, struct slice lower)
 {
     if (text.len != lower.len) {
@@ -107,7 +107,7 @@ static struct http1_span span_of(const uint8_t *bytes, struct slice part)
     return (struct http1_span){(uint16_t)(part.data - bytes), (uint16_t)part.len};
 }
 
-/* Removes the text before the first `separator`, and the separator, from the front of `rest`. */
+/* Removes the text before the first `separator`, and the separator. */
 static bool cut(struct slice *rest, uint8_t separator, struct slice *before)
 {
     const uint8_t *at = rest->len == 0 ? NULL : memchr(rest->data, separator, rest->len);
@@ -120,7 +120,7 @@ static bool cut(struct slice *rest, uint8_t separator, struct slice *before)
     return true;
 }
 
-/* Removes SCHEME://HOST of an absolute target, so that PATH?QUERY is left. */
+/* Removes SCHEME://HOST of an absolute target. */
 static bool cut_authority(struct slice *target, struct slice *host)
 {
     struct slice scheme;
@@ -286,7 +286,7 @@ static enum hf_error note_encoding(struct http1 *p, struct slice value)
     return HF_OK;
 }
 
-/* A list of words; unknown ones are for proxies. */
+/* Unknown words are for proxies. */
 static void note_connection(struct http1 *p, struct slice value)
 {
     for (;;) {

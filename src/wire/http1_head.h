@@ -1,4 +1,4 @@
-/* Parsing the lines of a request's head, one by one. Private to http1.c and http1_head.c. */
+/* Private to http1.c and http1_head.c. */
 #ifndef HOLDFAST_WIRE_HTTP1_HEAD_H
 #define HOLDFAST_WIRE_HTTP1_HEAD_H
 
@@ -19,16 +19,16 @@ static inline bool char_is(uint8_t byte, unsigned classes)
     return (http1_chars[byte] & classes) != 0;
 }
 
-/* HTTP_NUL or HTTP_CONTROL if the text contains such a byte (a tab is allowed), else OK. */
+/* HTTP_NUL or HTTP_CONTROL if the text contains such a byte (a tab is allowed). */
 enum hf_error head_check_text(struct slice text);
 
-/* Splits a header or trailer line, without its CR LF, into name and value. */
+/* A header or trailer line, without its CR LF. */
 enum hf_error head_split_field(struct slice line, struct slice *name, struct slice *value);
 
-/* The line is at bytes[at], `len` bytes without its CR LF. */
+/* At bytes[at], `len` bytes without its CR LF. */
 enum hf_error head_request_line(struct http1 *p, const uint8_t *bytes, size_t at, size_t len);
 enum hf_error head_field(struct http1 *p, const uint8_t *bytes, size_t at, size_t len);
-/* Called after the empty line: evaluates the headers together and fills in p->request. */
+/* After the empty line: evaluates the headers together and fills in p->request. */
 enum hf_error head_finish(struct http1 *p, const uint8_t *bytes);
 
 #endif

@@ -1,5 +1,4 @@
-/* Encodes responses, see wire/http1_response.h. Lines are appended piece by piece, since printf
- * would dominate the cost. */
+/* Encodes responses. Lines are appended piece by piece, since printf would dominate the cost. */
 #include "wire/http1_response.h"
 
 #include "base/panic.h"
@@ -11,8 +10,7 @@ struct status_line {
     const char *line;
 };
 
-/* The statuses that base/error.h and the service use. Others get a line without a reason, which is
- * legal. */
+/* Other statuses get a line without a reason, which is legal. */
 static const struct status_line reasons[] = {
 #define R(status, reason)                             \
     {                                                 \
@@ -77,7 +75,7 @@ static void add_number(struct buffer *out, const char *name, uint64_t value)
     add_header(out, name, slice_make(digits + at, sizeof(digits) - at));
 }
 
-/* Writes everything but the headers that delimit the body and the empty line. */
+/* Without the headers that delimit the body, and the empty line. */
 static void add_head(struct buffer *out, const struct http1_response *response)
 {
     add_status(out, response->status);
@@ -103,7 +101,6 @@ static void add_head(struct buffer *out, const struct http1_response *response)
     }
 }
 
-/* Removes a response that does not fit completely. */
 static bool whole_or_nothing(struct buffer *out, size_t before, bool overflowed_before)
 {
     bool whole = !out->overflowed;

@@ -1,8 +1,7 @@
 /* Writes HTTP/1.1 responses into a buffer: whole ones, and heads of streams with their chunks.
  *
- * Each function appends everything or nothing, and returns which. Header texts of the caller must
- * not contain control characters. That is asserted, since a line break could inject a header or a
- * response. */
+ * Each function appends everything or nothing, and returns which. Header texts of the caller
+ * contain no control characters; asserted, since a line break could inject a response. */
 #ifndef HOLDFAST_WIRE_HTTP1_RESPONSE_H
 #define HOLDFAST_WIRE_HTTP1_RESPONSE_H
 
@@ -35,25 +34,24 @@ struct http1_response http1_response_to(int status, const struct http1_request *
 bool http1_response_write(struct buffer *out, const struct http1_response *response,
                           struct slice body);
 
-/* The head alone, of a response with that body length; the caller appends the body. */
+/* For a body of that length, which the caller appends. */
 bool http1_response_head(struct buffer *out, const struct http1_response *response,
                          uint64_t length);
 
-/* "100 Continue", for a request with expect_continue before its body is read. */
+/* For a request with expect_continue, before its body is read. */
 bool http1_response_continue(struct buffer *out);
 
 /* The head of a response of unknown length. HTTP/1.1 uses chunks. HTTP/1.0 gets the raw bytes until
- * the close, so `response->close` must be set for it. An event stream also disables caches and
- * proxy buffering. */
+ * the close, so `response->close` must be set. An event stream also disables caches and proxy
+ * buffering. */
 bool http1_response_stream(struct buffer *out, const struct http1_response *response);
-/* A piece of the stream, and its end. An empty piece writes nothing. */
+/* An empty piece writes nothing. */
 bool http1_response_piece(struct buffer *out, const struct http1_response *response,
                           struct slice piece);
 bool http1_response_end(struct buffer *out, const struct http1_response *response);
 
 enum { HTTP1_DATE_LEN = 29 };
-/* "Fri, 15 Nov 2024 08:49:37 GMT" for a wall clock in seconds, and a NUL. Callers cache it for a
- * second. */
+/* "Fri, 15 Nov 2024 08:49:37 GMT" and a NUL. Callers cache it for a second. */
 void http1_date(uint64_t wall_s, char out[HTTP1_DATE_LEN + 1]);
 
 #endif

@@ -1,5 +1,5 @@
-/* HTTP/2 for the server, see http2.h. http2_head.c collects the headers of a request,
- * http2_memory.c is the allocator of the sessions. */
+/* HTTP/2 for the server. http2_head.c collects the headers of a request, http2_memory.c allocates
+ * for the sessions. */
 #include "wire/http2.h"
 
 #include <nghttp2/nghttp2.h>
@@ -121,7 +121,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     return 0;
 }
 
-/* The response was complete before the request was: the rest of the request is not needed. */
+/* The response is complete: the rest of the request is not needed. */
 static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
     bool may_end = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
@@ -246,8 +246,7 @@ struct http2_shared *http2_shared_new(const struct memory *memory)
     nghttp2_option_set_no_closed_streams(o, 1);
     nghttp2_option_set_max_deflate_dynamic_table_size(o, HPACK_TABLE);
     nghttp2_option_set_max_outbound_ack(o, ACKS_MAX);
-    /* Disabled: it uses its own clock, which a test cannot control. The owner counts resets
-     * instead. */
+    /* It uses its own clock, which a test cannot control. The owner counts resets instead. */
     nghttp2_option_set_stream_reset_rate_limit(o, UINT32_MAX, UINT32_MAX);
     return shared;
 }
@@ -400,7 +399,6 @@ static void append(struct http2 *h, struct http2_stream *stream, struct slice by
     }
 }
 
-/* Copies the lent bytes that have not been sent. */
 static void keep(struct http2 *h, struct http2_stream *stream)
 {
     struct slice rest = stream->lent;
@@ -517,7 +515,7 @@ void http2_turn_away(struct http2 *h)
 
 void http2_break_off(struct http2 *h, bool send_goaway)
 {
-    /* Written here, since nghttp2 would also send the frames queued before it. */
+    /* nghttp2 would also send the frames queued before it. */
     uint32_t last = (uint32_t)nghttp2_session_get_last_proc_stream_id(h->session);
     const uint8_t frame[] = {
         0,

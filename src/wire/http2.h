@@ -24,7 +24,7 @@ struct http2_header {
     struct slice value;
 };
 
-/* The headers in use. Valid during the call. */
+/* Valid during the call. */
 struct http2_request {
     enum hf_error error; /* HF_OK, or why it cannot be served, e.g. its headers are too large */
     enum http_method method;
@@ -39,26 +39,24 @@ struct http2_request {
     struct slice grpc_encoding;
 };
 
-/* Handlers may respond, write, finish and reset, but must not call http2_receive or http2_flush. */
+/* They may respond, write, finish and reset, but must not call http2_receive or http2_flush. */
 struct http2_handlers {
-    /* A request begins. NULL: no capacity, the client may retry. The owner owns the stream and
-     * initializes it with http2_stream_init. */
+    /* NULL: no capacity, the client may retry. The owner owns the stream and initializes it with
+     * http2_stream_init. */
     struct http2_stream *(*on_request)(void *owner, int32_t id,
                                        const struct http2_request *request);
     /* `is_last`: the frame ends the request, although more of the frame may follow. */
     void (*on_data)(void *owner, struct http2_stream *stream, struct slice bytes, bool is_last);
     void (*on_end)(void *owner, struct http2_stream *stream);
-    /* The stream ends and is invalid after the return. `is_clean`: the whole response is in the
-     * output. */
+    /* The stream is invalid after the return. `is_clean`: the whole response is in the output. */
     void (*on_close)(void *owner, struct http2_stream *stream, bool is_clean);
-    /* The client cancels a call although its whole response is in the output. */
+    /* Although the whole response is in the output. */
     void (*on_late_cancel)(void *owner, int32_t id);
     /* Some bytes of the response were moved to the output, and it has not ended. */
     void (*on_moved)(void *owner, struct http2_stream *stream);
 };
 
-/* One request and its response; embedded in an object of the owner. The fields are private to
- * http2.c. */
+/* One request and its response; embedded in an object of the owner. Private to http2.c. */
 struct http2_stream {
     int32_t id;
     bool is_begun;    /* the head of the response was submitted */
@@ -85,49 +83,48 @@ void http2_free(struct http2 *h);
 
 /* Consumes all bytes. False: the connection is broken; send the output, then close. */
 bool http2_receive(struct http2 *h, struct slice bytes);
-/* Moves sendable bytes into the output, and calls on_close for the streams that end with it. To be
- * called once per turn after the calls below, and when the output has space again. http2_receive
- * includes it, and so does http2_answer outside of handlers. */
+/* Moves sendable bytes into the output, and calls on_close for the streams that end with it. Once
+ * per turn after the calls below, and when the output has space again. http2_receive includes it,
+ * and so does http2_answer outside of handlers. */
 void http2_flush(struct http2 *h);
 
 void http2_stream_init(struct http2_stream *stream, int32_t id, const struct memory *memory,
                        size_t out_max);
-/* Only for streams that were open when the connection was freed; on_close closes the others. */
+/* For streams that were open when the connection was freed; on_close closes the others. */
 void http2_stream_close(struct http2_stream *stream);
 
-/* Sends the head of the response. `is_whole`: no body follows. `:status` is the first header. */
+/* `is_whole`: no body follows. `:status` is the first header. */
 void http2_respond(struct http2 *h, struct http2_stream *stream, const struct http2_header *headers,
                    size_t count, bool is_whole);
-/* Sends bytes of the body. If more than the stream's `out_max` bytes are unsent, resets the
- * stream. */
+/* If more than the stream's `out_max` bytes are unsent, resets the stream. */
 void http2_write(struct http2 *h, struct http2_stream *stream, struct slice bytes);
-/* Completes the body. Trailers whose texts are not constant are copied. */
+/* Trailers whose texts are not constant are copied. */
 void http2_finish(struct http2 *h, struct http2_stream *stream, const struct http2_header *trailers,
                   size_t count, bool texts_last);
 /* The three in one, without a copy of the body when it can be sent at once. */
 void http2_answer(struct http2 *h, struct http2_stream *stream, const struct http2_header *headers,
                   size_t count, struct slice body, const struct http2_header *trailers,
                   size_t trailer_count);
-/* The same without trailers, for a body that outlives the connection: never copied. */
+/* Without trailers, for a body that outlives the connection: never copied. */
 void http2_answer_constant(struct http2 *h, struct http2_stream *stream,
                            const struct http2_header *headers, size_t count, struct slice body);
-/* Resets the stream. `is_calm` false: with ENHANCE_YOUR_CALM. */
+/* `is_calm` false: with ENHANCE_YOUR_CALM. */
 void http2_reset(struct http2 *h, struct http2_stream *stream, bool is_calm);
 /* Releases `len` bytes from on_data to the stream's window. */
 void http2_consume(struct http2 *h, struct http2_stream *stream, size_t len);
-/* Unsent bytes of the stream's response. */
+/* Unsent bytes of the response. */
 size_t http2_stream_backlog(const struct http2_stream *stream);
 
 /* Accepts no new streams; existing ones may end. */
 void http2_goaway(struct http2 *h);
-/* Number of streams reset by the client since the last call. */
+/* By the client, since the last call. */
 uint32_t http2_take_resets(struct http2 *h);
 /* Terminates the connection with ENHANCE_YOUR_CALM. */
 void http2_turn_away(struct http2 *h);
-/* Ends the connection at once: queued frames are not sent. `send_goaway`: appends a GOAWAY with
- * ENHANCE_YOUR_CALM to the output. The owner must have closed its streams. */
+/* Queued frames are not sent. `send_goaway`: appends a GOAWAY with ENHANCE_YOUR_CALM. The owner
+ * must have closed its streams. */
 void http2_break_off(struct http2 *h, bool send_goaway);
-/* Sends a PING, to detect a dead client. */
+/* To detect a dead client. */
 void http2_ping(struct http2 *h);
 /* No more bytes will be received or sent. */
 bool http2_is_over(const struct http2 *h);

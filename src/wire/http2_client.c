@@ -1,5 +1,4 @@
-/* See http2_client.h. nghttp2 implements the protocol; this file manages streams and their
- * bodies. */
+/* nghttp2 implements the protocol; this file manages streams and their bodies. */
 #include "wire/http2_client.h"
 
 #include <nghttp2/nghttp2.h>
@@ -82,7 +81,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     } else if (frame->hd.type == NGHTTP2_GOAWAY) {
         c->is_going = true;
     } else if (frame->hd.type == NGHTTP2_HEADERS && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) {
-        /* The response arrived before the whole request was sent: the rest is not needed. */
+        /* The response arrived before the whole request was sent. */
         struct http2_client_stream *s =
             nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
         if (s != NULL && !s->is_ended) {
@@ -280,7 +279,7 @@ void http2_client_send(struct http2_client_stream *s, struct slice bytes, bool e
 void http2_client_cancel(struct http2_client_stream *s)
 {
     s->call = NULL;
-    /* Also valid before the request was sent: then nghttp2 closes the stream without sending it. */
+    /* If the request was not sent yet, nghttp2 closes the stream without sending it. */
     (void)nghttp2_submit_rst_stream(s->client->session, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_CANCEL);
 }
 

@@ -1,5 +1,5 @@
 /* Selects the headers of a request that are kept, and limits their number and size. nghttp2 has
- * checked their form before. */
+ * checked their form. */
 #include "wire/http2_head.h"
 
 #include "base/limits.h"

@@ -1,4 +1,4 @@
-/* The headers of one HTTP/2 request that is being received: private to http2.c. */
+/* The headers of an HTTP/2 request that is being received: private to http2.c. */
 #ifndef HOLDFAST_WIRE_HTTP2_HEAD_H
 #define HOLDFAST_WIRE_HTTP2_HEAD_H
 
@@ -35,7 +35,7 @@ void http2_head_begin(struct http2_head *head);
 void http2_head_add(struct http2_head *head, struct slice name, struct slice value);
 /* Its texts point into `head`. */
 void http2_head_read(struct http2_head *head, struct http2_request *out);
-/* Frees the memory until the next request begins. */
+/* Until the next request begins. */
 void http2_head_end(struct http2_head *head);
 
 #endif

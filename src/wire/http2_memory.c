@@ -15,8 +15,7 @@
 #define MOST HTTP2_KEPT
 #endif
 
-/* Class i has blocks of at least 16 i - 8 bytes, the sizes to which malloc rounds. With an
- * allocator that rounds differently, blocks fit less often. */
+/* Class i has blocks of at least 16 i - 8 bytes, the sizes to which malloc rounds. */
 enum { STEP = 16, HEAD = 8 };
 
 static size_t class_that_has(size_t size)

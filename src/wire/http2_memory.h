@@ -1,12 +1,12 @@
 /* The allocator of nghttp2's sessions: malloc, with two changes.
  *
- * nghttp2 gives each session a buffer of 16 KiB for the frame that it writes. http2.c takes each
- * frame out as a whole and copies it immediately, so one buffer serves all sessions. Otherwise that
- * buffer would be most of the cost of an idle connection (decision 0012).
+ * nghttp2 gives each session a buffer of 16 KiB for the frame that it writes. http2.c copies each
+ * frame immediately, so one buffer serves all sessions. Otherwise it would be most of the cost of
+ * an idle connection (decision 0012).
  *
- * Each request allocates seven small blocks. A batch of 64 requests allocates more of them than
- * malloc caches, so they are cached here: by exact size, at most HTTP2_KEPT of each. Under
- * AddressSanitizer nothing is cached, so that it detects a use after free. */
+ * Each request allocates seven small blocks; a batch of 64 requests more of them than malloc
+ * caches. So they are cached here: by exact size, at most HTTP2_KEPT of each. Under
+ * AddressSanitizer nothing is cached. */
 #ifndef HOLDFAST_WIRE_HTTP2_MEMORY_H
 #define HOLDFAST_WIRE_HTTP2_MEMORY_H
 

@@ -1,5 +1,5 @@
-/* Parses RESP requests, see resp.h. Limits and messages are those of Redis, but the limits are
- * smaller: a request contains lock names and small scripts. */
+/* Parses RESP requests. Messages are those of Redis; limits are smaller, since a request contains
+ * lock names and small scripts. */
 #include "wire/resp.h"
 
 #include "base/panic.h"
@@ -26,7 +26,7 @@ struct slice resp_argument(const struct resp_parser *p, const uint8_t *bytes, ui
     return slice_make(bytes + p->offset[i], p->size[i]);
 }
 
-/* Returns the line from `p->at` on, without its CR LF. False: the line is not complete. */
+/* From `p->at` on, without its CR LF. False: not complete. */
 static bool take_line(struct resp_parser *p, const uint8_t *bytes, size_t len, struct slice *line,
                       size_t *next)
 {
@@ -45,7 +45,7 @@ static bool take_line(struct resp_parser *p, const uint8_t *bytes, size_t len, s
     return true;
 }
 
-/* A number without sign, space or leading zeros: strict, since lengths delimit the arguments. */
+/* Without sign, space or leading zeros: strict, since lengths delimit the arguments. */
 static bool parse_length(struct slice text, uint32_t max, uint32_t *out)
 {
     uint64_t value = 0;
@@ -62,8 +62,8 @@ static bool parse_length(struct slice text, uint32_t max, uint32_t *out)
     return value <= max;
 }
 
-/* Fast path for a number and the end of its line, "3\r\n". Returns the offset of the next line. 0:
- * incomplete or different, use the general parser. */
+/* Fast path for a number and its CR LF. Returns the offset of the next line. 0: incomplete or
+ * different, use the general parser. */
 static size_t read_plain_length(const uint8_t *bytes, size_t len, size_t at, uint32_t *out)
 {
     enum { DIGITS = 6 };

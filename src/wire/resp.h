@@ -1,9 +1,8 @@
-/* RESP, the protocol of Redis, for the server: requests in, values out. No socket; allocates no
- * memory beyond the parser struct; an incomplete request is continued, wherever it was split.
+/* RESP, the protocol of Redis, for the server: requests in, values out. No socket, no memory beyond
+ * the parser struct; an incomplete request is continued, wherever it was split.
  *
- * A request is an array of bulk strings, or one line of words with Redis's quoting ("inline", typed
- * into nc). Everything else is a protocol error: the response is Redis's own message, and then the
- * connection closes. */
+ * A request is an array of bulk strings, or one line of words with Redis's quoting ("inline").
+ * Everything else is a protocol error: Redis's own message, and then the connection closes. */
 #ifndef HOLDFAST_WIRE_RESP_H
 #define HOLDFAST_WIRE_RESP_H
 
@@ -47,15 +46,15 @@ static inline uint32_t resp_count(const struct resp_parser *p)
 
 struct slice resp_argument(const struct resp_parser *p, const uint8_t *bytes, uint32_t i);
 
-/* Writes responses. `protocol` is 2 or 3, as set by HELLO: 3 has its own types for null, maps,
- * booleans and push messages, which 2 maps to other types. */
+/* `protocol` is 2 or 3, as set by HELLO: 3 has its own types for null, maps, booleans and push
+ * messages, which 2 maps to other types. */
 struct resp_writer {
     struct buffer *out;
     int protocol;
 };
 
 void resp_simple(struct resp_writer *w, const char *text);
-/* "-CODE message"; line breaks in it become spaces. */
+/* Line breaks in the message become spaces. */
 void resp_error(struct resp_writer *w, const char *code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void resp_integer(struct resp_writer *w, int64_t value);

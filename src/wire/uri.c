@@ -16,7 +16,7 @@ static int hex_value(uint8_t c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Returns the length, or -1 when an escape is invalid. */
+/* The length, or -1 when an escape is invalid. */
 static ptrdiff_t decode(struct slice raw, bool plus_is_space, uint8_t *out)
 {
     ptrdiff_t len = 0;

@@ -1,16 +1,16 @@
-/* Names and parameters in a request target: percent-decoding, the verb at the end of a path, the
- * query. Shared by HTTP/1.1 and HTTP/2. */
+/* Request targets of HTTP/1.1 and HTTP/2: percent-decoding, the verb at the end of a path, the
+ * query. */
 #ifndef HOLDFAST_WIRE_URI_H
 #define HOLDFAST_WIRE_URI_H
 
 #include "base/limits.h"
 #include "wire/fault.h"
 
-/* Decodes into `out`, which has space for raw.len bytes. A '+' stays a '+'. The result is UTF-8
- * without NUL; on an error `*text` is untouched. */
+/* `out` has space for raw.len bytes. A '+' stays a '+'. The result is UTF-8 without NUL; on an
+ * error `*text` is untouched. */
 enum hf_error uri_decode(struct slice raw, uint8_t *out, struct slice *text);
 
-/* A name in a path: '/' and '%2F' are equivalent. HF_INVALID_NAME if it is not valid. */
+/* In a path '/' and '%2F' are equivalent. HF_INVALID_NAME if it is not valid. */
 enum hf_error uri_decode_name(struct slice raw, uint8_t out[LIMIT_NAME], struct slice *name);
 
 /* Splits NAME/VERB at its last '/'. The verb is not decoded: an escape in it, or an escaped slash
@@ -28,14 +28,14 @@ struct uri_query {
 };
 
 /* Decodes KEY=VALUE&... into `out`, which has space for raw.len bytes and which the slices point
- * into. Here '+' is a space, as in forms. Duplicate keys are refused. */
+ * into. '+' is a space, as in forms. Duplicate keys are refused. */
 enum hf_error uri_query_parse(struct slice raw, uint8_t *out, struct uri_query *query,
                               struct fault *fault);
 
-/* False when the parameter is absent; then `*value` is untouched. */
+/* False: absent, and `*value` is untouched. */
 bool uri_query_text(const struct uri_query *query, const char *key, struct slice *value);
 
-/* A whole number from min to max; when absent, HF_OK and `*value` is untouched. */
+/* From min to max; when absent, HF_OK and `*value` is untouched. */
 enum hf_error uri_query_number(const struct uri_query *query, const char *key, uint64_t min,
                                uint64_t max, uint64_t *value, struct fault *fault);
 
