@@ -1,4 +1,4 @@
-/* The command `holdfast bench`: settings, nodes, load, report. */
+/* `holdfast bench`: settings, nodes, load, report. */
 #include "cli/commands.h"
 
 #include <errno.h>
@@ -8,10 +8,10 @@
 #include "bench/report.h"
 #include "cli/exits.h"
 
-/* With the default ports and with `holdfast dev`, the Redis port is the client port + 2. */
+/* By default, and with `holdfast dev`, the Redis port is the client port + 2. */
 enum { RESP_ABOVE = 2 };
 
-/* About 70 KiB of histograms: not on the stack. */
+/* About 70 KiB: not on the stack. */
 static struct bench_result result;
 static struct bench_targets targets;
 

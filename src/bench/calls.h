@@ -1,6 +1,6 @@
-/* gRPC for the protocols of `holdfast bench`: one HTTP/2 connection in memory buffers. Each slot has
- * one unary call at a time and one stream that stays open. The protocol defines the messages:
- * grpc.c for Holdfast, bench/peers/ for the comparison with other systems. */
+/* gRPC for the protocols of `holdfast bench`: one HTTP/2 connection in memory buffers. Each slot
+ * has one unary call at a time and one stream that stays open. grpc.c defines the messages of
+ * Holdfast, bench/peers/ those of other systems. */
 #ifndef HOLDFAST_BENCH_CALLS_H
 #define HOLDFAST_BENCH_CALLS_H
 
@@ -61,16 +61,16 @@ void bench_calls_request(void *state, uint32_t slot, const struct bench_request 
 size_t bench_calls_receive(void *state, struct slice bytes, struct buffer *out,
                            bench_answer_fn *on_answer, void *ctx, const char **problem);
 
-/* For the handler: starts a call. A call that cannot start is reported as a failure. */
+/* For the handler. A call that cannot start is reported as a failure. */
 void bench_call_start(struct bench_call *c, const char *path, const ProtobufCMessage *message,
                       bool keep_open);
-/* Sends one more message on an open stream. */
+/* On an open stream. */
 void bench_call_send(struct bench_call *c, const ProtobufCMessage *message);
-/* Reports the answer of the outstanding request, at most once per request. */
+/* Reports the answer, at most once per request. */
 void bench_slot_tell(struct bench_slot *s, struct bench_answer *answer);
 void bench_call_tell_failure(struct bench_call *c);
 
-/* protobuf-c takes texts without const, but does not write to a message that it packs. */
+/* protobuf-c takes texts without const, but does not write to them. */
 static inline char *bench_text(struct slice text)
 {
     return (char *)(uintptr_t)text.data;

@@ -1,5 +1,4 @@
-/* The steps of a client: its session, its keep-alives, its cycles, and its part of the locks of
- * --held. */
+/* The steps of a client: its session, keep-alives, cycles, and its part of the locks of --held. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -44,8 +43,7 @@ static void arrive_at_gate(struct bench_client *c)
 
 /* ---- the locks of --held ---- */
 
-/* These sessions get no keep-alives, so their TTL covers the whole run. They expire if the bench is
- * killed. */
+/* These sessions get no keep-alives, so their TTL covers the whole run. */
 static uint64_t held_ttl_ms(const struct bench_settings *s)
 {
     uint64_t ttl_ms = s->warmup_ms + s->measure_ms + 900000;
@@ -65,7 +63,7 @@ static bool begin_held_session(struct bench_client *c, uint64_t now_ns)
     return true;
 }
 
-/* The number of locks of this session. */
+/* The locks of this session. */
 static uint64_t held_share(const struct load *l, uint32_t session)
 {
     uint64_t before = (uint64_t)session * BENCH_HELD_PER_SESSION;
@@ -212,8 +210,8 @@ static void next_cycle_step(struct bench_client *c, uint64_t now_ns)
     }
 }
 
-/* Acquires the held locks first and opens the session of the client last, because it gets no
- * keep-alives until then. With very many clients, they start at ARRIVALS per second. */
+/* Acquires the held locks first and opens the client's session last, because it gets no keep-alives
+ * until then. Very many clients start at ARRIVALS per second. */
 static void prepare(struct bench_client *c, uint64_t now_ns)
 {
     uint64_t due_ns = c->load->phase_ns + c->number * SECOND / ARRIVALS;
@@ -291,16 +289,16 @@ static void on_own_answer(struct bench_client *c, const struct bench_answer *ans
     }
 }
 
-/* Whether the server did nothing and the request may be sent again, for example because more
- * requests arrived at once than fit into a batch. */
+/* The server did nothing, for example because more requests arrived at once than fit into a
+ * batch. */
 static bool may_be_repeated(const struct bench_answer *answer)
 {
     return !answer->fine &&
            (strcmp(answer->code, "unavailable") == 0 || strcmp(answer->code, "busy") == 0);
 }
 
-/* If the request may be repeated, the client keeps its lock and repeats it. Else a lock whose release
- * failed remains until the session ends, and a lost session is opened again. A session that
+/* If the request may be repeated, the client keeps its lock and repeats it. Else a lock whose
+ * release failed remains until the session ends, and a lost session is opened again. A session that
  * fails to close may have ended already. */
 static void on_refusal(struct bench_client *c, const struct bench_answer *answer, uint64_t now_ns)
 {
@@ -309,7 +307,7 @@ static void on_refusal(struct bench_client *c, const struct bench_answer *answer
         load_error(c->load, answer->code, answer->message);
     }
     c->token = repeats ? c->token : 0;
-    /* The waiter may still be in the queue of the lock and would delay the others. */
+    /* The waiter may still be in the queue and would delay the others. */
     c->is_in_doubt = c->load->settings->contended && !repeats;
     if (c->verb == BENCH_CLOSE || strncmp(answer->code, "session_", 8) == 0) {
         c->session[0] = '\0';

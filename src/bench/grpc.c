@@ -1,5 +1,5 @@
-/* gRPC for `holdfast bench`: LockService over HTTP/2. A connection can carry many clients. The
- * session of a client is a Session stream that stays open beside its calls. */
+/* gRPC for `holdfast bench`. A connection can carry many clients. The session of a client is a
+ * Session stream that stays open beside its calls. */
 #include <google/protobuf/duration.pb-c.h>
 #include <holdfast/v1/lock.pb-c.h>
 #include <stddef.h>
@@ -81,7 +81,7 @@ static void send_request(struct bench_slot *s, const struct bench_request *call)
 
 /* ---- answers ---- */
 
-/* Memory for one unpacked answer; the next answer reuses it. An answer that does not fit counts as
+/* For one unpacked answer; the next one reuses it. An answer that does not fit counts as
  * unreadable; answers of Holdfast fit. */
 struct arena {
     size_t used;
@@ -106,7 +106,7 @@ static void arena_free(void *ctx, void *piece)
     (void)piece;
 }
 
-/* Returns NULL if the message cannot be decoded. The result is valid until the next call. */
+/* NULL: it cannot be decoded. Valid until the next call. */
 static void *unpack(const ProtobufCMessageDescriptor *type, struct slice message)
 {
     static struct arena arena;

@@ -1,4 +1,4 @@
-/* A bucket is chosen by the highest bit of a value and the bits below it, see histogram.h. */
+/* A bucket is chosen by the highest bit of a value and the bits below it. */
 #include "bench/histogram.h"
 
 #include "base/panic.h"

@@ -1,8 +1,8 @@
 /* A log-linear histogram of latencies with a bounded relative error.
  *
- * Each power of two is divided into HISTOGRAM_PARTS equal buckets, so the error is at most 0.8 %, from
- * 1 ns to half an hour, in constant memory. Minimum and maximum are exact. The struct is plain
- * data: all zeros is an empty histogram, and it may be copied. */
+ * Each power of two is divided into HISTOGRAM_PARTS equal buckets: an error of at most 0.8 %, from
+ * 1 ns to half an hour, in constant memory. Minimum and maximum are exact. All zeros is an empty
+ * histogram; it may be copied. */
 #ifndef HOLDFAST_BENCH_HISTOGRAM_H
 #define HOLDFAST_BENCH_HISTOGRAM_H
 
@@ -25,7 +25,7 @@ struct histogram {
 void histogram_add(struct histogram *h, uint64_t value);
 
 /* The quantile of `share` / HISTOGRAM_ALL (50,000 is the median), rounded up to the end of its
- * bucket and at most `max`. 0 if the histogram is empty. */
+ * bucket and at most `max`. 0 if empty. */
 uint64_t histogram_at(const struct histogram *h, uint32_t share);
 
 enum { HISTOGRAM_ALL = 100000 };

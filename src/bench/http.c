@@ -1,8 +1,8 @@
 /* HTTP/1.1 for `holdfast bench`: one request at a time on a connection, JSON in and out.
  *
- * The bench shares the CPU with the servers that it measures. So it searches an answer for the one
- * field it needs instead of parsing it. A quote inside a JSON string has a backslash before it, so
- * `"fencing_token":` can only be a key. */
+ * The bench shares the CPU with the servers that it measures, so it searches an answer for the one
+ * field it needs. A quote inside a JSON string has a backslash before it, so `"fencing_token":` can
+ * only be a key. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <strings.h>
@@ -119,7 +119,7 @@ static const char *find(struct slice in, const char *text)
     return in.len == 0 ? NULL : memmem(in.data, in.len, text, strlen(text));
 }
 
-/* The bytes after a key, up to the end of the answer. */
+/* Up to the end of the answer. */
 static bool after_key(struct slice body, const char *key, struct slice *rest)
 {
     const char *at = find(body, key);
@@ -146,7 +146,7 @@ static bool read_number(struct slice body, const char *key, uint64_t *out)
     return i > 0;
 }
 
-/* The text as received, up to its closing quote. */
+/* Up to its closing quote. */
 static bool read_text(struct slice body, const char *key, struct slice *out)
 {
     struct slice rest;

@@ -1,4 +1,4 @@
-/* Connections of the load: connecting, reconnecting after a loss, and sending and receiving. */
+/* Connections of the load: connecting, reconnecting, sending and receiving. */
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -47,8 +47,7 @@ static void set_events(struct line *s, int operation, uint32_t events)
     hf_assert(status == 0);
 }
 
-/* Closes a connection that is lost or was not established. It connects to the next node after
- * RECONNECT_MS. */
+/* Connects to the next node after RECONNECT_MS. */
 void line_give_up(struct line *s, const char *code, const char *message)
 {
     struct load *l = s->load;
@@ -140,7 +139,7 @@ static void process(struct line *s, struct slice bytes, size_t *used)
     }
 }
 
-/* A complete answer is processed in the read buffer, without a copy. This is the usual case. */
+/* A complete answer, the usual case, is processed in the read buffer. */
 static void receive(struct line *s, struct slice bytes)
 {
     size_t used = 0;
@@ -161,8 +160,8 @@ static void receive(struct line *s, struct slice bytes)
     }
 }
 
-/* The socket is edge-triggered, which saves epoll work, so all bytes must be read. A read that does
- * not fill the buffer has read all of them. */
+/* Edge-triggered, which saves epoll work, so all bytes must be read. A read that does not fill the
+ * buffer has read all of them. */
 static void on_readable(struct line *s)
 {
     uint8_t bytes[READ_SIZE];

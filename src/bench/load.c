@@ -57,8 +57,8 @@ static void count_error(struct bench_result *r, const char *code)
     r->errors++;
 }
 
-/* An error in PREPARE ends the run, because the measured load would not be the requested one. Errors
- * in MEASURE are counted. */
+/* An error in PREPARE ends the run: the load would not be the requested one. Errors in MEASURE are
+ * counted. */
 void load_error(struct load *l, const char *code, const char *message)
 {
     if (l->phase == PHASE_PREPARE && !l->failed) {
@@ -120,7 +120,7 @@ static void run_timers(struct load *l)
     }
 }
 
-/* A timerfd, because the timeout of epoll has a resolution of 1 ms, which is too coarse for --rate. */
+/* The timeout of epoll has a resolution of 1 ms, too coarse for --rate. */
 static void arm_timer(struct load *l)
 {
     uint64_t at_ns = heap_min_at(&l->timers);
@@ -166,7 +166,7 @@ static void begin_phase(struct load *l, enum bench_phase phase, uint64_t now_ns)
     if (l->phase == PHASE_PREPARE) {
         r->held_ns = now_ns - l->phase_ns;
         for (uint32_t i = 0; i < s->clients; i++) {
-            /* Spread the starts evenly, so that clients do not begin in one burst. */
+            /* Evenly, so that clients do not begin in one burst. */
             uint64_t rate = s->contended ? ARRIVALS : s->rate;
             l->clients[i].due_ns = rate == 0 ? 0 : now_ns + SECOND * i / rate;
         }
@@ -195,7 +195,7 @@ static void step_phase(struct load *l, uint64_t now_ns)
     uint64_t passed_ms = (now_ns - l->phase_ns) / MS;
     bool all_at_gate = l->at_gate == s->clients;
     bool silent = now_ns - l->answer_ns > SILENCE_MS * MS;
-    /* Do not wait for a long queue to drain: remaining sessions expire by their TTL. */
+    /* Do not wait for a long queue: remaining sessions expire by their TTL. */
     bool enough = s->contended && passed_ms > SILENCE_MS;
     if (interrupted && l->phase < PHASE_CLOSE) {
         l->result->interrupted = true;
@@ -219,7 +219,7 @@ static void step_phase(struct load *l, uint64_t now_ns)
     }
 }
 
-/* Handles overdue requests and progress reports, about ten times per second. */
+/* About ten times per second. */
 static void check_overdue(struct load *l, uint64_t now_ns)
 {
     static const char *const names[] = {"preparing", "warming up", "measuring", "cleaning up", ""};
@@ -305,7 +305,7 @@ static void drop(void *block, size_t count, size_t size)
     memory_free(memory_system(), block, count * size + 1);
 }
 
-/* Distributes the clients evenly over the connections. */
+/* Evenly over the connections. */
 static void open_clients(struct load *l)
 {
     uint32_t clients = (uint32_t)l->settings->clients;

@@ -1,4 +1,4 @@
-/* The load of `holdfast bench`: clients that acquire and release, in one thread, on epoll. */
+/* The load of `holdfast bench`, in one thread, on epoll. */
 #ifndef HOLDFAST_BENCH_LOAD_H
 #define HOLDFAST_BENCH_LOAD_H
 
@@ -37,7 +37,7 @@ struct bench_result {
     size_t sample_capacity;
 };
 
-/* The argument of the progress callback, about once per second. */
+/* For the progress callback, about once per second. */
 struct bench_progress {
     const char *phase;
     uint64_t passed_ns; /* since the phase began */
@@ -47,8 +47,7 @@ struct bench_progress {
 
 typedef void bench_progress_fn(const struct bench_progress *progress);
 
-/* On failure, returns false with a sentence in `problem`. The caller closes the result in both
- * cases. */
+/* On failure, false with a sentence in `problem`. The caller closes the result in both cases. */
 bool bench_load_run(const struct bench_settings *settings, const struct bench_targets *targets,
                     bench_progress_fn *on_progress, struct bench_result *result,
                     char problem[BENCH_PROBLEM]);

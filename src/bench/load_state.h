@@ -99,8 +99,8 @@ struct load {
 
 uint64_t bench_now_ns(void);
 
-/* The TTL of the session of a client and the timeout of its acquire request. A client has one
- * outstanding request, so it sends no keep-alive while it waits in a long queue. */
+/* The TTL of a client's session and the timeout of its acquire. A client has one outstanding
+ * request, so it sends no keep-alive while it waits in a long queue. */
 static inline uint64_t load_ttl_ms(const struct bench_settings *s)
 {
     uint64_t queue_ms = s->contended ? s->clients * PATIENCE_MS : 0;
@@ -114,7 +114,7 @@ void load_set_timer(struct load *l, uint32_t *position, ref who, uint64_t at_ns)
 /* client.c */
 void client_next(struct bench_client *c);
 void client_on_answer(struct bench_client *c, const struct bench_answer *answer);
-/* The connection of the client, and with it the outstanding request, is lost. */
+/* The connection, and with it the outstanding request, is lost. */
 void client_on_loss(struct bench_client *c);
 
 /* line.c */

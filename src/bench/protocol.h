@@ -1,5 +1,5 @@
-/* The interface of a protocol of `holdfast bench`: it encodes requests and decodes answers. A
- * protocol uses no sockets, no clocks and no state of the load.
+/* A protocol of `holdfast bench`: it encodes requests and decodes answers, without sockets, clocks
+ * and state of the load.
  *
  * The clients of a connection are its slots, from 0. A slot has at most one outstanding request. */
 #ifndef HOLDFAST_BENCH_PROTOCOL_H
@@ -34,7 +34,7 @@ struct bench_answer {
     bool fine;            /* the request succeeded */
     uint64_t token;       /* of ACQUIRE */
     struct slice session; /* of OPEN; valid during the callback */
-    /* If it failed: a code for the statistics, and a sentence. */
+    /* If it failed: for the statistics, and a sentence. */
     char code[BENCH_CODE];
     char message[BENCH_MESSAGE];
 };
@@ -47,16 +47,16 @@ struct bench_protocol {
     bool waits;           /* whether an acquire may wait */
     bool sessions_follow; /* the loss of the connection ends the session */
 
-    /* Creates the state of one connection. `host` is HOST:PORT of the server and must outlive it. */
+    /* The state of one connection. `host` is HOST:PORT of the server and must outlive it. */
     void *(*open)(const char *host, uint32_t slots);
     void (*close)(void *state);
-    /* A new connection is established. Appends the first bytes to send to `out`. */
+    /* A new connection: appends the first bytes to send. */
     void (*begin)(void *state, struct buffer *out);
     void (*request)(void *state, uint32_t slot, const struct bench_request *request,
                     struct buffer *out);
     /* Decodes `bytes`, calls `on_answer` for each complete answer and returns the bytes consumed.
-     * `on_answer` may send the next request. The rest is passed again together with further bytes.
-     * Bytes that the protocol itself must send are appended to `out`. If `bytes` are invalid, sets
+     * `on_answer` may send the next request. The rest is passed again with further bytes. Bytes
+     * that the protocol itself must send are appended to `out`. If `bytes` are invalid, sets
      * `*problem`; the caller closes the connection. */
     size_t (*receive)(void *state, struct slice bytes, struct buffer *out,
                       bench_answer_fn *on_answer, void *ctx, const char **problem);

@@ -1,9 +1,8 @@
-/* The Redis protocol for `holdfast bench`: a lock as in the documentation of Redis. The client
- * acquires it with SET name value NX PX ttl and a unique value, and releases it with a script that
- * deletes the key if it still has that value. Holdfast and, for comparison, Redis (bench/peers) get
- * the same bytes.
+/* The Redis protocol for `holdfast bench`: a lock as in the documentation of Redis, SET name value
+ * NX PX ttl with a unique value, released by a script that deletes the key if it still has that
+ * value. Holdfast and, for comparison, Redis (bench/peers) get the same bytes.
  *
- * There are no sessions: opening one loads the script, and its digest is the id of the session. */
+ * There are no sessions: opening one loads the script, and its digest is the session id. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/random.h>
@@ -105,8 +104,7 @@ static void resp_request(void *state, uint32_t slot, const struct bench_request 
 
 /* ---- answers ---- */
 
-/* Reads one answer: a line and, for '$', the bytes after it. Returns its length, or 0 if it is
- * incomplete. */
+/* A line and, for '$', the bytes after it. Returns its length; 0: incomplete. */
 static size_t read_answer(struct slice bytes, struct slice *line, struct slice *bulk,
                           const char **problem)
 {

@@ -1,5 +1,5 @@
-/* The name of a script: the SHA-1 of its text, in hexadecimal. Redis chose it, and clients compute
- * it themselves. It has no security purpose. */
+/* The name of a script: the SHA-1 of its text, in hexadecimal, as Redis has it and clients compute
+ * it. It has no security purpose. */
 #include <openssl/evp.h>
 
 #include "base/panic.h"

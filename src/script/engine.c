@@ -138,7 +138,7 @@ static void enter_cache(struct script_engine *e, struct script *s)
     e->count++;
 }
 
-/* Parses and normalises a script name; false when it is not valid. */
+/* False when it is not valid. */
 static bool read_name(struct slice text, char *name)
 {
     if (text.len != SCRIPT_NAME_LEN) {
@@ -231,7 +231,7 @@ void script_release(struct script_engine *e, struct script *s)
 
 /* ---- compiling ---- */
 
-/* Line numbers count from the script's first line, so a shebang line is blanked, not removed. */
+/* Line numbers count from the first line, so a shebang line is blanked, not removed. */
 static int compile_source(lua_State *lua)
 {
     struct script *s = lua_touserdata(lua, 1);
@@ -247,7 +247,7 @@ static int compile_source(lua_State *lua)
     return 0;
 }
 
-/* Also compiles again for a newer state. */
+/* Also for a newer state. */
 static bool compile(struct script_engine *e, struct script *s, struct resp_writer *out)
 {
     char error[LIMIT_RESP_ERROR];
@@ -340,7 +340,7 @@ static void set_arguments(lua_State *lua, const struct script_call *call)
     lua_pop(lua, 1);
 }
 
-/* Called where an error is raised: adds the line, in Redis's form: "MESSAGE script: SHA1, on
+/* Where an error is raised: adds the line, as Redis does: "MESSAGE script: SHA1, on
  * @user_script:LINE." */
 static int describe_error(lua_State *lua)
 {

@@ -24,7 +24,7 @@ void library_take(lua_State *lua, const char *const *names)
     }
 }
 
-/* Opens one of Lua's own libraries, and pushes its table of functions. */
+/* Pushes its table of functions. */
 static void open_original(lua_State *lua, lua_CFunction open, const char *name)
 {
     lua_pushcfunction(lua, open);
@@ -72,8 +72,7 @@ static int base_pcall(lua_State *lua)
     return lua_gettop(lua);
 }
 
-/* The handler is called after the error was caught: it cannot inspect the stack of the error
- * anyway. */
+/* The handler is called after the error was caught. */
 static int base_xpcall(lua_State *lua)
 {
     luaL_checkany(lua, 2);
@@ -139,7 +138,7 @@ static int base_pairs(lua_State *lua)
     return 3;
 }
 
-/* Lua's own returns the addresses of tables and functions, which must not be revealed. */
+/* Lua's own returns addresses of tables and functions. */
 static int base_tostring(lua_State *lua)
 {
     luaL_checkany(lua, 1);
@@ -190,7 +189,7 @@ void library_open_base(lua_State *lua)
 
 /* ---- math ---- */
 
-/* Pseudo-random numbers that are the same in each run of a script, as in Redis (SplitMix64). */
+/* The same numbers in each run of a script, as in Redis (SplitMix64). */
 static double next_random(lua_State *lua)
 {
     struct vm *v = vm_of(lua);

@@ -1,6 +1,5 @@
-/* `redis`: commands and their errors, and related functions that scripts expect. Redis's functions
- * for replication and logging do nothing here: a script's effects are replicated as a whole, and
- * its log lines are dropped. */
+/* `redis`: commands, their errors, and related functions that scripts expect. Redis's functions for
+ * replication and logging do nothing: a script's effects are replicated as a whole. */
 #include <stdio.h>
 
 #include "base/limits.h"
@@ -12,7 +11,7 @@ enum { CALL_STEPS = 64 };
 
 enum { LOG_DEBUG, LOG_VERBOSE, LOG_NOTICE, LOG_WARNING };
 
-/* Converts the argument at `index` to text, with Redis's format for numbers. */
+/* With Redis's format for numbers. */
 static bool argument_to_text(lua_State *lua, int index)
 {
     if (lua_type(lua, index) == LUA_TSTRING) {
@@ -52,7 +51,7 @@ static uint32_t read_arguments(lua_State *lua)
     return (uint32_t)count;
 }
 
-/* Runs a command and pushes its reply; true when that is an error. */
+/* Pushes the reply; true when it is an error. */
 static bool run_command(lua_State *lua)
 {
     struct vm *v = vm_of(lua);
@@ -82,7 +81,7 @@ static int protected_command(lua_State *lua)
     return 1;
 }
 
-/* Returns errors in the arguments too. */
+/* Errors in the arguments too. */
 static int redis_pcall(lua_State *lua)
 {
     lua_pushcfunction(lua, protected_command);
@@ -94,7 +93,7 @@ static int redis_pcall(lua_State *lua)
     return 1;
 }
 
-/* Pushes {field = text} of the only argument, which the caller has checked. */
+/* {field = text} of the only argument, which the caller has checked. */
 static int push_single(lua_State *lua, const char *field)
 {
     lua_createtable(lua, 0, 1);
@@ -113,8 +112,7 @@ static bool has_one_string(lua_State *lua)
     return false;
 }
 
-/* A single word is a message without a code. A leading dash belongs to the protocol and is
- * removed. */
+/* A single word is a message without a code. A leading dash is removed. */
 static int redis_error_reply(lua_State *lua)
 {
     if (has_one_string(lua)) {

@@ -1,6 +1,5 @@
-/* `table`, reimplemented: a single call may do any amount of work, so the work is charged as it is
- * done. Sorting is a heap sort, which has no bad case. Elements are accessed raw, as in Lua's own
- * functions. */
+/* `table`, reimplemented: a call may do any amount of work, so it is charged as it is done. Sorting
+ * is a heap sort, which has no bad case. Elements are accessed raw, as in Lua's own functions. */
 #include "base/limits.h"
 #include "script/vm.h"
 
@@ -39,7 +38,7 @@ static int table_insert(lua_State *lua)
     int at = end;
     if (lua_gettop(lua) == 3) {
         at = luaL_checkint(lua, 2);
-        /* Lua's own shifts elements down to any position, up to 2^31 steps. */
+        /* Lua's own shifts elements down to any position: up to 2^31 steps. */
         luaL_argcheck(lua, at >= 1, 2, "position out of bounds");
         vm_charge(lua, at < end ? (uint64_t)(end - at) : 1);
         for (int i = end; i > at; i--) {
@@ -105,7 +104,7 @@ static int table_concat(lua_State *lua)
 
 /* ---- sorting ---- */
 
-/* Whether the element at stack index `a` precedes that at `b`, by the function at 2 or by <. */
+/* The element at stack index `a` precedes that at `b`, by the function at 2 or by <. */
 static bool comes_before(lua_State *lua, int a, int b)
 {
     if (lua_type(lua, a) == LUA_TSTRING && lua_type(lua, b) == LUA_TSTRING) {

@@ -2,11 +2,10 @@
  *
  * A script has the environment of Redis: KEYS, ARGV, `redis`, and the parts of Lua's library that
  * reach nothing outside. Its steps, memory and CPU time are limited. It cannot change the
- * environment of the next script. The host implements `redis.call`; this module does not depend on
- * locks or sockets.
+ * environment of the next script. The host implements `redis.call`.
  *
- * Replies are RESP in both directions, as in Redis: the host writes the reply of a command, and the
- * script's own result is written for its client.
+ * Replies are RESP in both directions: the host writes the reply of a command, and the script's
+ * result is written for its client.
  *
  * One engine serves one thread. It caches compiled scripts by the SHA-1 of their text, for EVALSHA,
  * and evicts the least recently used ones. */
@@ -24,8 +23,8 @@ struct script_engine; /* the interpreter and the cache */
 struct script;        /* one script in the cache */
 
 struct script_host {
-    /* Executes one command of a script: writes exactly one value to `out`, which may be an error.
-     * It must not run a script. `is_read_only`: refuses commands that change something. */
+    /* Executes one command: writes exactly one value to `out`, which may be an error. It must not
+     * run a script. `is_read_only`: refuses commands that change something. */
     void (*call)(void *ctx, const struct slice *arguments, uint32_t count, bool is_read_only,
                  struct resp_writer *out);
     void *ctx;
@@ -51,24 +50,24 @@ struct script_engine *script_engine_new(const struct memory *memory,
                                         const struct script_limits *limits, size_t cache_bytes);
 void script_engine_free(struct script_engine *engine);
 
-/* The script of this text, compiled now or before. NULL when it does not compile: then the error
- * was written to `out`. Any later call may evict it; script_hold prevents that. */
+/* The script of this text, compiled now or before. NULL when it does not compile: the error was
+ * written to `out`. Any later call may evict it; script_hold prevents that. */
 struct script *script_load(struct script_engine *engine, struct slice source,
                            struct resp_writer *out);
-/* The script of this name, in upper or lower case; NULL when it is not in the cache. */
+/* In upper or lower case; NULL when it is not in the cache. */
 struct script *script_find(struct script_engine *engine, struct slice name);
-/* Whether it is in the cache; does not count as a use. */
+/* Does not count as a use. */
 bool script_exists(const struct script_engine *engine, struct slice name);
 void script_flush(struct script_engine *engine);
 uint32_t script_count(const struct script_engine *engine);
 size_t script_cache_bytes(const struct script_engine *engine);
-/* Number of runs so far, and of those that were stopped at a limit. */
+/* Runs so far, and those that were stopped at a limit. */
 uint64_t script_runs(const struct script_engine *engine);
 uint64_t script_stops(const struct script_engine *engine);
-/* Total time in microseconds for compiling, and for runs of more than a few instructions. For a
- * caller that shares its thread with scripts. */
+/* Microseconds for compiling, and for runs of more than a few instructions. For a caller that
+ * shares its thread with scripts. */
 uint64_t script_busy_us(const struct script_engine *engine);
-/* Steps of all runs so far, as script_limits counts them. */
+/* As script_limits counts them. */
 uint64_t script_steps(const struct script_engine *engine);
 
 /* SCRIPT_NAME_LEN bytes and a NUL. */
@@ -76,9 +75,9 @@ const char *script_name(const struct script *script);
 void script_hold(struct script *script);
 void script_release(struct script_engine *engine, struct script *script);
 
-/* Runs the script and writes its result, exactly one value, to `out`. False when it ended with an
- * error, its own or a limit: then the host must undo all its effects. (An error that it returns as
- * its result is a result.) */
+/* Writes the result, exactly one value, to `out`. False when it ended with an error, its own or a
+ * limit: then the host must undo all its effects. (An error that it returns as its result is a
+ * result.) */
 bool script_run(struct script_engine *engine, struct script *script, const struct script_call *call,
                 struct resp_writer *out);
 

@@ -1,5 +1,5 @@
-/* Parses "#!lua", see shebang.h. Only the flag `no-writes` has an effect; the others are about
- * memory, replicas and clusters of Redis. */
+/* Only the flag `no-writes` has an effect; the others are about memory, replicas and clusters of
+ * Redis. */
 #include "script/shebang.h"
 
 static struct slice take_until(struct slice *text, char end)

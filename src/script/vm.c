@@ -1,4 +1,4 @@
-/* A Lua state: its memory, its limits, the environment of scripts. See vm.h. */
+/* A Lua state: its memory, its limits, the environment of scripts. */
 #include "script/vm.h"
 
 #include <time.h>
@@ -6,8 +6,8 @@
 #include "base/limits.h"
 #include "base/panic.h"
 
-/* Instructions between two checks of the limits. Some are slow (one may compare or move
- * LIMIT_SCRIPT_BLOCK bytes), and CPU time is checked only here. */
+/* Instructions between two checks of the limits. Some are slow (one may move LIMIT_SCRIPT_BLOCK
+ * bytes), and CPU time is checked only here. */
 enum { HOOK_STEPS = 128 };
 
 /* Bytes that count as a step: allocating, filling and clearing memory is charged too. */
@@ -56,9 +56,9 @@ void vm_charge(lua_State *lua, uint64_t steps)
     v->steps += steps;
 }
 
-/* Uses the CPU time of this thread, so that scripts do not fail on a loaded machine. It is read
- * only when the cheaper monotonic clock has passed the limit. The time starts at the first check:
- * most scripts end before it, and clocks would cost more than they do. */
+/* CPU time of this thread, so that scripts do not fail on a loaded machine; read only when the
+ * cheaper monotonic clock has passed the limit. The time starts at the first check: most scripts
+ * end before it. */
 static bool took_too_long(struct vm *v)
 {
     if (v->clock_start_us == 0) {
@@ -110,7 +110,7 @@ static bool may_grow(struct vm *v, size_t old_size, size_t new_size)
     return true;
 }
 
-/* Lua's lua_Alloc. Shrinking a block never fails, as Lua requires. */
+/* lua_Alloc. Shrinking a block never fails, as Lua requires. */
 static void *allocate(void *ctx, void *block, size_t old_size, size_t new_size)
 {
     struct vm *v = ctx;
@@ -142,8 +142,8 @@ static void begin_limits(struct vm *v)
     v->is_limited = true;
 }
 
-/* Lua collects the garbage of a run incrementally. If there is much, it is collected at once, so
- * that the next run does not pay for it. */
+/* Lua collects garbage incrementally. If there is much, it is collected at once, so that the next
+ * run does not pay for it. */
 static void end_limits(struct vm *v)
 {
     v->is_limited = false;
@@ -216,7 +216,7 @@ int vm_raise(lua_State *lua, const char *message)
     return lua_error(lua);
 }
 
-/* Replaces the table on the stack by an empty proxy for it. */
+/* By an empty proxy for it. */
 static void show(lua_State *lua, enum vm_shown which)
 {
     struct vm *v = vm_of(lua);
@@ -273,12 +273,12 @@ static int build_world(lua_State *lua)
     show(lua, SHOWN_GLOBALS);
     lua_pushvalue(lua, -1);
     lua_setfield(lua, -3, "_G");
-    /* Functions are created with these globals: scripts can reach nothing else. */
+    /* Functions are created with these globals: scripts reach nothing else. */
     lua_replace(lua, LUA_GLOBALSINDEX);
     return 0;
 }
 
-/* An error outside of vm_protect: Lua would end the process without a message. */
+/* Outside of vm_protect Lua would end the process without a message. */
 static int on_panic(lua_State *lua)
 {
     hf_panic(__FILE__, __LINE__, "uncaught Lua error");

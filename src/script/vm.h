@@ -1,5 +1,4 @@
-/* One Lua state with its limits, and declarations shared by the files of src/script/. Private to
- * them.
+/* One Lua state with its limits. Private to src/script/.
  *
  * Every call into Lua that may fail runs within vm_protect. So no error, not even exhausted memory,
  * leaves this module.
@@ -16,7 +15,7 @@
 
 #include "script/script.h"
 
-/* Tables that scripts must not change. Each one is an empty proxy of the hidden original. */
+/* Scripts must not change them: each is an empty proxy of the hidden original. */
 enum vm_shown {
     SHOWN_GLOBALS,
     SHOWN_REDIS,
@@ -65,24 +64,24 @@ static inline struct vm *vm_of(lua_State *lua)
  * afterwards. */
 bool vm_protect(struct vm *v, lua_CFunction work, void *ctx, char *error, size_t error_size);
 
-/* Duration of the run since the first check of the limits; 0: there was none. */
+/* Of the run since the first check of the limits; 0: there was none. */
 uint64_t vm_busy_us(const struct vm *v);
 uint64_t vm_clock_us(void);
 
-/* Charges work of C functions to the script; does not return when the limit is exceeded. */
+/* Work of C functions; does not return when the limit is exceeded. */
 void vm_charge(lua_State *lua, uint64_t steps);
 uint64_t vm_steps_left(const struct vm *v);
 int vm_stop(lua_State *lua, const char *why);
 
-/* Pushes the original of the table at `index` if that is a proxy; else returns false. */
+/* The original of the table at `index`; false if that is no proxy. */
 bool vm_push_hidden(lua_State *lua, int index);
 /* Raises an error if scripts must not change the table at `index`. */
 void vm_check_writable(lua_State *lua, int index);
 
-/* Raises {err = "ERR ..."}, the form in which commands fail. */
+/* {err = "ERR ..."}, the form in which commands fail. */
 int vm_raise(lua_State *lua, const char *message);
 
-/* The libraries: each pushes its table. */
+/* Each pushes its table. */
 void library_open_base(lua_State *lua);
 void library_open_redis(lua_State *lua);
 void library_open_string(lua_State *lua);
@@ -95,14 +94,14 @@ void library_push(lua_State *lua, const luaL_Reg *functions);
 /* Copies functions from the table below the top, which is Lua's own, into the table at the top. */
 void library_take(lua_State *lua, const char *const *names);
 
-/* Converts a command's reply, written by the host, to Lua and pushes it. */
+/* A command's reply, written by the host. */
 void convert_push(lua_State *lua, struct slice reply);
-/* Writes the value at the top of the stack as the script's result, and pops it. */
+/* Pops the value at the top of the stack. */
 void convert_write(lua_State *lua, struct resp_writer *out);
-/* "-TEXT", with line breaks replaced by spaces. */
+/* Line breaks become spaces. */
 void convert_error(struct resp_writer *out, struct slice text);
 
-/* Writes SCRIPT_NAME_LEN digits and a NUL to `name`. */
+/* SCRIPT_NAME_LEN digits and a NUL. */
 void script_digest(struct slice text, char *name);
 
 #endif
