@@ -29,7 +29,7 @@ static size_t capacity_for(const struct buffer *b, size_t needed)
     return capacity < needed ? needed : capacity;
 }
 
-/* After `end`, regardless of `max`. */
+/* Space for `len` bytes after `end`, regardless of `max`. */
 static void ensure_space(struct buffer *b, size_t len)
 {
     size_t held = buffer_len(b);

@@ -127,7 +127,7 @@ static void deliver(struct connection *c, struct slice bytes)
     }
 }
 
-/* Plain bytes go into a separate buffer first. */
+/* The filter writes the plain bytes into a separate buffer. */
 static void deliver_filtered(struct connection *c, struct slice bytes)
 {
     struct buffer plain;
@@ -301,7 +301,7 @@ static void on_write_done(uv_write_t *request, int status)
     connection_mark_dirty(c); /* there may be more output, and pressure may fall */
 }
 
-/* What the kernel did not take at once. */
+/* Lets the loop write what the kernel did not take at once. */
 static void write_later(struct connection *c)
 {
     struct slice rest = buffer_bytes(&c->writing);

@@ -247,7 +247,7 @@ static int compile_source(lua_State *lua)
     return 0;
 }
 
-/* Also for a newer state. */
+/* Also compiles again for a newer state. */
 static bool compile(struct script_engine *e, struct script *s, struct resp_writer *out)
 {
     char error[LIMIT_RESP_ERROR];

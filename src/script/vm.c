@@ -216,7 +216,7 @@ int vm_raise(lua_State *lua, const char *message)
     return lua_error(lua);
 }
 
-/* By an empty proxy for it. */
+/* Replaces the table on the stack by an empty proxy. */
 static void show(lua_State *lua, enum vm_shown which)
 {
     struct vm *v = vm_of(lua);

@@ -96,7 +96,7 @@ static inline bool config_is_off(const struct address *address)
 {
     return address->port == 0 && strcmp(address->host, CONFIG_OFF) == 0;
 }
-/* By the file, the environment or a flag. */
+/* Whether the file, the environment or a flag set it. */
 bool config_was_set(const struct config *config, const char *name);
 
 void config_print_help(struct buffer *out);

@@ -9,7 +9,7 @@
 bool check_node_id(const char *text, uint64_t *out);
 /* "3=HOST:PORT", which must name `node` only; `address` is its peer address. */
 bool check_self(const char *cluster, uint64_t node, char address[ADDRESS_TEXT]);
-/* Of the audit record. `actor` NULL: the current user. */
+/* Actor and reason of the audit record. `actor` NULL: the current user. */
 bool check_audit(const char *actor, const char *reason, struct offline_new *out);
 
 /* No other member of the old cluster accepts connections at its peer address: a running majority

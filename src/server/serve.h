@@ -5,7 +5,7 @@
 /* `arguments`: after the word `serve`. Returns the exit code. */
 int serve_main(int count, char **arguments);
 
-/* Of all commands of this module. */
+/* Exit codes of all commands of this module. */
 #define EXIT_USAGE 64
 #define EXIT_START_FAILED 1
 #define EXIT_DISK_FAILED 74

@@ -332,7 +332,7 @@ static const struct disk_ops posix_ops = {
 
 /* ---- the folder ---- */
 
-/* And syncs its parent. */
+/* Also syncs its parent. */
 static bool make_folder(const char *path)
 {
     if (mkdir(path, 0700) != 0) {

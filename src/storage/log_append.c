@@ -87,7 +87,7 @@ size_t log_batch_fit(const struct log_batch *batch, size_t from, uint32_t tail,
     return n;
 }
 
-/* Beyond the active one. */
+/* The segments that the batch needs beyond the active one. */
 static enum storage_status make_segments(struct log *log, const struct log_batch *batch,
                                          struct problem *problem)
 {

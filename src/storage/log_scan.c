@@ -49,7 +49,7 @@ bool log_scan_next(struct log_scan *scan, struct log_record *record, uint32_t *a
     return true;
 }
 
-/* As dropped. */
+/* A record after the end: its index counts as dropped. */
 static void count_record(const struct log_scan *scan, uint32_t offset,
                          const struct log_record *record, struct log_end *end)
 {
