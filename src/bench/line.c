@@ -13,7 +13,7 @@ bool line_open(struct line *s)
 {
     struct load *l = s->load;
     s->fd = -1;
-    s->target = l->settings->via_any ? s->number % l->targets->count : 0;
+    s->target = l->settings->via != 0 ? s->number % l->targets->count : 0;
     s->protocol = l->settings->protocol->open(l->targets->at[s->target].host, s->clients);
     buffer_init(&s->in, memory_system(), BUFFER_MAX);
     buffer_init(&s->out, memory_system(), BUFFER_MAX);

@@ -24,43 +24,42 @@ struct operate {
     uint64_t token; /* its new mark; 0: above all tokens issued so far */
 };
 
-#define REASON_OPTION(help)                                                     \
-    {                                                                           \
-        "reason", 'r', CLI_TEXT, offsetof(struct operate, reason), "TEXT", help \
+#define REASON_OPTION(help)                                            \
+    {                                                                  \
+        "reason", 'r', FLAG_TEXT(struct operate, reason), "TEXT", help \
     }
 #define ACTOR_OPTION                                                          \
     {                                                                         \
-        "actor", 0, CLI_TEXT, offsetof(struct operate, actor), "NAME",        \
+        "actor", 0, FLAG_TEXT(struct operate, actor), "NAME",                 \
             "name of the operator, for the audit record (default: USER@HOST)" \
     }
 
-const struct cli_option force_unlock_options[] = {
+const struct flag force_unlock_options[] = {
     REASON_OPTION("reason, for the audit record; required"),
-    {"now", 0, CLI_FLAG, offsetof(struct operate, now), NULL,
+    {"now", 0, FLAG_SWITCH(struct operate, now), NULL,
      "skip the lock-delay: another client can acquire it while the holder still runs"},
     ACTOR_OPTION,
     CLI_COMMON_OPTIONS(struct operate),
-    CLI_OPTIONS_END,
+    FLAGS_END,
 };
 
-const struct cli_option revoke_options[] = {
+const struct flag revoke_options[] = {
     REASON_OPTION("reason, for the holders and the audit record; required"),
-    {"deadline", 'd', CLI_DURATION, offsetof(struct operate, deadline_ms), "DURATION",
+    {"deadline", 'd', FLAG_DURATION(struct operate, deadline_ms), "DURATION",
      "time until the lock is taken away (default: 30s)"},
     ACTOR_OPTION,
     CLI_COMMON_OPTIONS(struct operate),
-    CLI_OPTIONS_END,
+    FLAGS_END,
 };
 
-const struct cli_option reset_fence_options[] = {
+const struct flag reset_fence_options[] = {
     REASON_OPTION("reason, for the audit record; required"),
-    {"token", 0, CLI_NUMBER, offsetof(struct operate, token), "TOKEN",
+    {"token", 0, FLAG_NUMBER(struct operate, token), "TOKEN",
      "lowest token to accept (default: above all tokens issued so far)"},
-    {"slot", 0, CLI_NUMBER, offsetof(struct operate, slot), "N",
-     "slot of a semaphore (default: 0)"},
+    {"slot", 0, FLAG_NUMBER(struct operate, slot), "N", "slot of a semaphore (default: 0)"},
     ACTOR_OPTION,
     CLI_COMMON_OPTIONS(struct operate),
-    CLI_OPTIONS_END,
+    FLAGS_END,
 };
 
 static void write_body(const struct operate *o, struct buffer *body)
@@ -123,13 +122,13 @@ static int call(struct api *api, const struct operate *o, struct api_answer *ans
 typedef void (*operate_print_fn)(const struct operate *o, const struct json_t *answer);
 
 /* Reads the arguments, sends the request and prints the answer. Returns the exit code. */
-static int run(struct operate *o, const struct cli_option *options, operate_print_fn print,
-               int count, char **arguments)
+static int run(struct operate *o, const struct flag *options, operate_print_fn print, int count,
+               char **arguments)
 {
-    struct cli_words words;
+    struct flag_words words;
     struct api api;
     struct api_answer answer;
-    if (!cli_options_read(o->command, options, CLI_ANY_ORDER, count, arguments, o, &words) ||
+    if (!flags_read(o->command, options, FLAGS_ANY_ORDER, count, arguments, o, &words) ||
         !cli_words_check(o->command, &words, 1, 1)) {
         return EXIT_USAGE;
     }
