@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include "cli/api.h"
-#include "cli/clock.h"
 #include "cli/commands.h"
 #include "cli/exits.h"
 #include "cli/say.h"
 #include "server/snapshot_file.h"
 #include "server/snapshot_tool.h"
+#include "transport/clock.h"
 
 enum {
     TIMEOUT_MS = 120000, /* until the first byte: the node writes the snapshot first */

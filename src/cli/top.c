@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cli/clock.h"
 #include "cli/columns.h"
 #include "cli/commands.h"
 #include "cli/exits.h"
 #include "cli/human.h"
 #include "cli/sse.h"
+#include "transport/clock.h"
 
 enum { NAMES_MAX = 4096, SLOTS = 4 * NAMES_MAX, NAME_TEXT = 513 };
 

@@ -1,12 +1,12 @@
 /* `holdfast watch [PREFIX]`: prints lock events as they happen. */
 #include <stdio.h>
 
-#include "cli/clock.h"
 #include "cli/columns.h"
 #include "cli/commands.h"
 #include "cli/exits.h"
 #include "cli/human.h"
 #include "cli/sse.h"
+#include "transport/clock.h"
 
 struct options {
     struct cli_common common;

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/clock.h"
+#include "transport/clock.h"
 #include "cli/guard.h"
 #include "in_time.h"
 
