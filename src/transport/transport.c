@@ -1,7 +1,6 @@
 /* See transport.h. */
 #include "transport/transport.h"
 
-#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -145,41 +144,18 @@ void transport_close(struct transport *t)
 
 /* ---- bytes ---- */
 
-static enum transport_io io_error(struct transport *t, int error)
+enum transport_io transport_no_bytes(struct transport *t, ssize_t result)
 {
-    if (error == EAGAIN || error == EWOULDBLOCK) {
-        return TRANSPORT_AGAIN;
-    }
-    t->problem = strerrordesc_np(error);
-    t->problem = t->problem != NULL ? t->problem : "the connection broke";
-    return TRANSPORT_FAILED;
-}
-
-enum transport_io transport_read(struct transport *t, void *to, size_t size, size_t *done)
-{
-    ssize_t got;
-    do {
-        got = recv(t->fd, to, size, 0);
-    } while (got < 0 && errno == EINTR);
-    *done = got > 0 ? (size_t)got : 0;
-    if (got > 0) {
-        return TRANSPORT_OK;
-    }
-    if (got == 0) {
+    if (result == 0) {
         t->problem = "the connection was closed";
         return TRANSPORT_END;
     }
-    return io_error(t, errno);
-}
-
-enum transport_io transport_write(struct transport *t, struct slice bytes, size_t *done)
-{
-    ssize_t sent;
-    do {
-        sent = send(t->fd, bytes.data, bytes.len, MSG_NOSIGNAL);
-    } while (sent < 0 && errno == EINTR);
-    *done = sent > 0 ? (size_t)sent : 0;
-    return sent >= 0 ? TRANSPORT_OK : io_error(t, errno);
+    if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        return TRANSPORT_AGAIN;
+    }
+    t->problem = strerrordesc_np(errno);
+    t->problem = t->problem != NULL ? t->problem : "the connection broke";
+    return TRANSPORT_FAILED;
 }
 
 /* ---- for the caller's loop ---- */

@@ -13,6 +13,7 @@
 #ifndef HOLDFAST_TRANSPORT_TRANSPORT_H
 #define HOLDFAST_TRANSPORT_TRANSPORT_H
 
+#include <errno.h>
 #include <sys/socket.h>
 
 #include "base/slice.h"
@@ -47,9 +48,32 @@ bool transport_dial_address(struct transport *t, const struct sockaddr *address,
 enum transport_state transport_advance(struct transport *t);
 void transport_close(struct transport *t);
 
-/* Only in state UP. `*done` is the number of bytes if the result is OK, else 0. */
-enum transport_io transport_read(struct transport *t, void *to, size_t size, size_t *done);
-enum transport_io transport_write(struct transport *t, struct slice bytes, size_t *done);
+/* What it means that recv or send returned `result`, which is not a number of bytes. */
+enum transport_io transport_no_bytes(struct transport *t, ssize_t result);
+
+/* Only in state UP. `*done` is the number of bytes if the result is OK, else 0. Inline, because the
+ * bench calls them for every request. */
+static inline enum transport_io transport_read(struct transport *t, void *to, size_t size,
+                                               size_t *done)
+{
+    ssize_t got;
+    do {
+        got = recv(t->fd, to, size, 0);
+    } while (got < 0 && errno == EINTR);
+    *done = got > 0 ? (size_t)got : 0;
+    return got > 0 ? TRANSPORT_OK : transport_no_bytes(t, got);
+}
+
+static inline enum transport_io transport_write(struct transport *t, struct slice bytes,
+                                                size_t *done)
+{
+    ssize_t sent;
+    do {
+        sent = send(t->fd, bytes.data, bytes.len, MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    *done = sent > 0 ? (size_t)sent : 0;
+    return sent >= 0 ? TRANSPORT_OK : transport_no_bytes(t, sent);
+}
 
 /* The events to poll `fd` for. `has_output`: the caller has bytes to write. */
 short transport_events(const struct transport *t, bool has_output);
