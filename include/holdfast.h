@@ -191,12 +191,13 @@ struct hf_lock_options {
     const char *metadata; /* [the client's] JSON */
     hf_event_fn on_event; /* [NULL] for events of this lock; called before the client's */
     void *arg;
+    const char *trace; /* [NULL] a W3C traceparent; listings, events and the audit trail show it */
 };
 
 #define HF_LOCK_OPTIONS                                                                           \
     {                                                                                             \
         sizeof(struct hf_lock_options), 0, 0, HF_EXCLUSIVE, HF_CORRECTNESS, 0, 0, 0, false, 0, 0, \
-            0                                                                                     \
+            0, 0                                                                                  \
     }
 
 /* Acquires a lock. Returns 0, HF_ERR_HELD, _TIMEOUT, _DELAYED, _DEADLOCK, _MISMATCH, _LIMIT,
@@ -245,6 +246,7 @@ struct hf_holder {
     int64_t held_for_ms;
     int64_t expires_in_ms;
     uint32_t queue_length;
+    char trace[56]; /* "" if there is none */
 };
 HF_API int hf_last_holder(struct hf_holder *out);
 

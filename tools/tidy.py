@@ -30,9 +30,10 @@ MAY_INCLUDE = {
     "redis": {"base", "core", "replica", "net"},
     "node": {"base", "core", "wire", "script", "replica", "storage", "service", "net", "redis"},
     "server": {"base", "core", "wire", "script", "replica", "storage", "service", "net", "redis", "node"},
-    "client": {"base", "wire"},
-    "cli": {"base", "wire", "client", "server"},
-    "bench": {"base", "wire", "client", "server", "cli"},
+    "transport": {"base"},
+    "client": {"base", "wire", "transport"},
+    "cli": {"base", "wire", "transport", "client", "server"},
+    "bench": {"base", "wire", "transport", "client", "server", "cli"},
 }
 
 # Headers that only some modules may include: the engine has one owner, the event

@@ -158,7 +158,9 @@
       "done; try another node, or again later")                                                    \
     X(STATE_FULL, "state_full", 429, 8,                                                            \
       "the state has reached its limit (state-max); nothing was done; release what is not "        \
-      "needed, or raise state-max on all nodes")
+      "needed, or raise state-max on all nodes")                                                   \
+    X(INVALID_TRACE, "invalid_trace", 400, 3,                                                      \
+      "a trace is a W3C traceparent: 00-TRACE_ID-PARENT_ID-FLAGS in lower-case hexadecimal")
 
 enum hf_error {
 #define X(symbol, code, http, grpc, text) HF_##symbol,

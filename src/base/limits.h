@@ -6,6 +6,7 @@
 #define LIMIT_NAME 512
 #define LIMIT_CLIENT 255
 #define LIMIT_OWNER 64
+#define LIMIT_TRACE 55 /* a W3C traceparent */
 #define LIMIT_METADATA 4096
 #define LIMIT_VALUE 4096 /* of an election's leader; of a key (S13) */
 #define LIMIT_ACTOR 255

@@ -137,3 +137,29 @@ bool text_is_request_id(struct slice text)
     }
     return true;
 }
+
+static bool is_lower_hex(uint8_t c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+/* `count` hexadecimal digits, not all of them `never`. */
+static bool is_hex_field(const uint8_t *at, size_t count, uint8_t never)
+{
+    size_t equal = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!is_lower_hex(at[i])) {
+            return false;
+        }
+        equal += at[i] == never;
+    }
+    return equal < count;
+}
+
+bool text_is_traceparent(struct slice text)
+{
+    const uint8_t *at = text.data;
+    return text.len == LIMIT_TRACE && is_hex_field(at, 2, 'f') && at[2] == '-' &&
+           is_hex_field(at + 3, 32, '0') && at[35] == '-' && is_hex_field(at + 36, 16, '0') &&
+           at[52] == '-' && is_hex_field(at + 53, 2, '\0');
+}

@@ -10,6 +10,9 @@ bool text_is_utf8(struct slice text);
 bool text_is_plain(struct slice text);
 /* Plain, 1 to LIMIT_NAME bytes, no empty, "." or ".." segment between slashes. */
 bool text_is_name(struct slice text);
+/* A W3C traceparent of 55 characters: 2, 32, 16 and 2 lower-case hexadecimal digits with hyphens in
+ * between; the version is not ff, and neither id is all zeros. */
+bool text_is_traceparent(struct slice text);
 /* 1 to LIMIT_REQUEST_ID characters from '!' to '~'. */
 bool text_is_request_id(struct slice text);
 

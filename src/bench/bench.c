@@ -47,7 +47,6 @@ int bench_main(int count, char **arguments)
     struct bench_settings settings;
     char problem[BENCH_PROBLEM] = "";
     if (!bench_settings_read(&settings, count, arguments)) {
-        fprintf(stderr, "holdfast: see `holdfast bench --help`\n");
         return EXIT_USAGE;
     }
     if (settings.help) {
@@ -61,7 +60,7 @@ int bench_main(int count, char **arguments)
     if (targets.leader == 0 || targets.count == 0) {
         return fail("the cluster has no leader now; see `holdfast status`");
     }
-    if (!settings.via_any && !targets.leads) {
+    if (settings.via == 0 && !targets.leads) {
         return fail("the client address of the leader is unknown; use --via any");
     }
     if (settings.resp != NULL && !bench_targets_of_list(settings.resp, &targets)) {

@@ -241,10 +241,10 @@ static void close_sessions(struct bench_client *c, uint64_t now_ns)
 void client_next(struct bench_client *c)
 {
     uint64_t now_ns = bench_now_ns();
-    if (c->line->state != LINE_UP && c->load->phase == PHASE_CLOSE) {
+    if (!line_is_up(c->line) && c->load->phase == PHASE_CLOSE) {
         arrive_at_gate(c); /* its session expires */
     }
-    if (c->waits_for_answer || c->line->state != LINE_UP) {
+    if (c->waits_for_answer || !line_is_up(c->line)) {
         return;
     }
     load_set_timer(c->load, &c->timer, c->number + 1, UINT64_MAX);

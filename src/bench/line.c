@@ -1,9 +1,6 @@
-/* Connections of the load: connecting, reconnecting, sending and receiving. */
-#include <errno.h>
-#include <netinet/tcp.h>
+/* Connections of the load: connecting, reconnecting after a loss, and sending and receiving. */
 #include <stdio.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "bench/load_state.h"
 
@@ -12,8 +9,8 @@ enum { BUFFER_MAX = 4 << 20, READ_SIZE = 16 << 10 };
 bool line_open(struct line *s)
 {
     struct load *l = s->load;
-    s->fd = -1;
-    s->target = l->settings->via_any ? s->number % l->targets->count : 0;
+    transport_init(&s->transport);
+    s->target = l->settings->via != 0 ? s->number % l->targets->count : 0;
     s->protocol = l->settings->protocol->open(l->targets->at[s->target].host, s->clients);
     buffer_init(&s->in, memory_system(), BUFFER_MAX);
     buffer_init(&s->out, memory_system(), BUFFER_MAX);
@@ -22,11 +19,7 @@ bool line_open(struct line *s)
 
 static void shut(struct line *s)
 {
-    if (s->fd >= 0) {
-        close(s->fd); /* also removes it from epoll */
-    }
-    s->fd = -1;
-    s->state = LINE_DOWN;
+    transport_close(&s->transport); /* also removes it from epoll */
     s->waits_to_write = false;
     buffer_truncate(&s->in, 0);
     buffer_truncate(&s->out, 0);
@@ -43,7 +36,7 @@ void line_close(struct line *s)
 static void set_events(struct line *s, int operation, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data.ptr = s};
-    int status = epoll_ctl(s->load->epoll, operation, s->fd, &event);
+    int status = epoll_ctl(s->load->epoll, operation, s->transport.fd, &event);
     hf_assert(status == 0);
 }
 
@@ -62,18 +55,17 @@ void line_give_up(struct line *s, const char *code, const char *message)
     load_set_timer(l, &s->timer, who, bench_now_ns() + RECONNECT_MS * MS);
 }
 
-static void fail(struct line *s, const char *code, int error)
+static void fail(struct line *s, const char *code)
 {
     char words[BENCH_PROBLEM];
     (void)snprintf(words, sizeof(words), "%s: %s", s->load->targets->at[s->target].host,
-                   strerror(error));
+                   s->transport.problem);
     line_give_up(s, code, words);
 }
 
 static void start(struct line *s)
 {
     struct load *l = s->load;
-    s->state = LINE_UP;
     set_events(s, EPOLL_CTL_MOD, EPOLLIN | EPOLLET); /* see on_readable */
     l->settings->protocol->begin(s->protocol, &s->out);
     for (uint32_t i = 0; i < s->clients; i++) {
@@ -85,18 +77,9 @@ static void start(struct line *s)
 void line_connect(struct line *s)
 {
     const struct bench_target *target = &s->load->targets->at[s->target];
-    int on = 1;
-    s->fd =
-        socket(target->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
-    if (s->fd < 0) {
-        fail(s, "no_socket", errno);
-        return;
-    }
-    (void)setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    s->state = LINE_CONNECTING;
-    if (connect(s->fd, (const struct sockaddr *)&target->address, target->address_len) != 0 &&
-        errno != EINPROGRESS) {
-        fail(s, "not_connected", errno);
+    if (!transport_dial_address(&s->transport, (const struct sockaddr *)&target->address,
+                                target->address_len)) {
+        fail(s, s->transport.has_no_socket ? "no_socket" : "not_connected");
         return;
     }
     set_events(s, EPOLL_CTL_ADD, EPOLLOUT);
@@ -104,16 +87,15 @@ void line_connect(struct line *s)
 
 void line_flush(struct line *s)
 {
-    if (s->state != LINE_UP || buffer_len(&s->out) == 0) {
+    if (!line_is_up(s) || buffer_len(&s->out) == 0) {
         return;
     }
-    struct slice bytes = buffer_bytes(&s->out);
-    ssize_t sent = send(s->fd, bytes.data, bytes.len, MSG_NOSIGNAL);
-    if (sent < 0 && errno != EAGAIN && errno != EINTR) {
-        fail(s, "connection_lost", errno);
+    size_t sent;
+    if (transport_write(&s->transport, buffer_bytes(&s->out), &sent) == TRANSPORT_FAILED) {
+        fail(s, "connection_lost");
         return;
     }
-    buffer_consume(&s->out, sent < 0 ? 0 : (size_t)sent);
+    buffer_consume(&s->out, sent);
     bool rest = buffer_len(&s->out) > 0;
     if (rest != s->waits_to_write) {
         s->waits_to_write = rest;
@@ -145,13 +127,13 @@ static void receive(struct line *s, struct slice bytes)
     size_t used = 0;
     if (buffer_len(&s->in) == 0) {
         process(s, bytes, &used);
-        if (s->state == LINE_UP && used < bytes.len) {
+        if (line_is_up(s) && used < bytes.len) {
             (void)buffer_append(&s->in, bytes.data + used, bytes.len - used);
         }
     } else {
         (void)buffer_append_slice(&s->in, bytes);
         process(s, buffer_bytes(&s->in), &used);
-        if (s->state == LINE_UP) {
+        if (line_is_up(s)) {
             buffer_consume(&s->in, used);
         }
     }
@@ -165,37 +147,31 @@ static void receive(struct line *s, struct slice bytes)
 static void on_readable(struct line *s)
 {
     uint8_t bytes[READ_SIZE];
-    ssize_t got;
+    size_t got;
+    enum transport_io io;
     do {
-        got = recv(s->fd, bytes, sizeof(bytes), 0);
-        if (got > 0) {
-            receive(s, slice_make(bytes, (size_t)got));
+        io = transport_read(&s->transport, bytes, sizeof(bytes), &got);
+        if (io == TRANSPORT_OK) {
+            receive(s, slice_make(bytes, got));
         }
-    } while (s->state == LINE_UP && (got == sizeof(bytes) || (got < 0 && errno == EINTR)));
-    if (got > 0) {
-        return;
-    }
-    if (got == 0) {
-        fail(s, "connection_lost", ECONNRESET);
-    } else if (errno != EAGAIN) {
-        fail(s, "connection_lost", errno);
+    } while (line_is_up(s) && got == sizeof(bytes));
+    if (io == TRANSPORT_END || io == TRANSPORT_FAILED) {
+        fail(s, "connection_lost");
     }
 }
 
 void line_on_event(struct line *s, uint32_t events)
 {
-    if (s->state == LINE_CONNECTING) {
-        int error = 0;
-        socklen_t len = sizeof(error);
-        (void)getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &len);
-        if (error != 0) {
-            fail(s, "not_connected", error);
-        } else {
+    if (s->transport.state == TRANSPORT_CONNECTING) {
+        enum transport_state state = transport_advance(&s->transport);
+        if (state == TRANSPORT_CLOSED) {
+            fail(s, "not_connected");
+        } else if (state == TRANSPORT_UP) {
             start(s);
         }
         return;
     }
-    if (s->state == LINE_UP && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
+    if (line_is_up(s) && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
         on_readable(s);
     }
     line_flush(s);

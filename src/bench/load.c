@@ -227,8 +227,7 @@ static void check_overdue(struct load *l, uint64_t now_ns)
     uint64_t patience_ms = s->contended ? load_ttl_ms(s) : REQUEST_MS;
     for (uint32_t i = 0; i < s->clients; i++) {
         struct bench_client *c = &l->clients[i];
-        if (c->waits_for_answer && c->line->state == LINE_UP &&
-            now_ns > c->sent_ns + patience_ms * MS) {
+        if (c->waits_for_answer && line_is_up(c->line) && now_ns > c->sent_ns + patience_ms * MS) {
             line_give_up(c->line, "no_answer", "a request was not answered in time");
         }
     }

@@ -11,6 +11,7 @@
 
 #include "base/heap.h"
 #include "bench/load.h"
+#include "transport/transport.h"
 
 enum bench_phase { PHASE_PREPARE, PHASE_WARM, PHASE_MEASURE, PHASE_CLOSE, PHASE_OVER };
 
@@ -54,13 +55,10 @@ struct bench_client {
     uint32_t held_locks; /* of that session */
 };
 
-enum line_state { LINE_DOWN, LINE_CONNECTING, LINE_UP };
-
 struct line {
     struct load *load;
     uint32_t number;
-    int fd;
-    enum line_state state;
+    struct transport transport;
     bool waits_to_write;
     unsigned target;
     uint32_t first_client;
@@ -119,6 +117,10 @@ void client_on_loss(struct bench_client *c);
 
 /* line.c */
 bool line_open(struct line *s);
+static inline bool line_is_up(const struct line *s)
+{
+    return s->transport.state == TRANSPORT_UP;
+}
 void line_close(struct line *s);
 void line_on_event(struct line *s, uint32_t events);
 void line_connect(struct line *s);

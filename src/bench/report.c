@@ -49,7 +49,7 @@ static void put_settings(struct json_writer *w, const struct bench_settings *s,
     put_real(w, "seconds", (double)s->measure_ms / 1000);
     put_real(w, "warmup", (double)s->warmup_ms / 1000);
     json_put_text(w, "api", s->protocol->name);
-    json_put_text(w, "via", s->via_any ? "any" : "leader");
+    json_put_text(w, "via", s->via != 0 ? "any" : "leader");
     json_put_bool(w, "contended", s->contended);
     json_put_text(w, "tier", s->tier[0] == '\0' ? "CORRECTNESS" : s->tier);
     json_put_u64(w, "rate", s->rate);
@@ -118,7 +118,7 @@ void bench_report_table(const struct bench_settings *s, const struct bench_targe
                         const struct bench_result *r)
 {
     printf("%" PRIu64 " clients over %s to %s of %" PRIu64 " nodes, %.1f s%s\n", s->clients,
-           s->protocol->name, s->via_any ? "all" : "the leader", t->members,
+           s->protocol->name, s->via != 0 ? "all" : "the leader", t->members,
            (double)r->measured_ns / 1e9, r->interrupted ? " (interrupted)" : "");
     printf("%.0f lock+unlock cycles/s", per_second(r->cycles, r->measured_ns));
     printf(", %" PRIu64 " errors, the bench itself used %.0f %% of a core\n\n", r->errors,

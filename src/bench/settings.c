@@ -1,145 +1,61 @@
-/* The table of the flags of `holdfast bench`, and their parser. */
+/* The table of the flags of `holdfast bench`, and the rules between them. */
 #include "bench/settings.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "server/config_value.h"
+#include "cli/options.h"
+#include "cli/say.h"
 
 #define DAY_MS (24u * 3600 * 1000)
+#define NOT_GIVEN UINT64_MAX
 
-enum kind { NUMBER, DURATION, TEXT, SWITCH, API, VIA, TIER };
-
-struct flag {
-    const char *name;
-    enum kind kind;
-    size_t offset;
-    uint64_t min;
-    uint64_t max;
-    const char *argument;
-    const char *help;
-};
-
-#define AT(member) offsetof(struct bench_settings, member)
+#define S struct bench_settings
 
 /* clang-format off */
 static const struct flag flags[] = {
-    {"--clients", NUMBER, AT(clients), 1, BENCH_CLIENTS_MAX, "N", "clients, each with a session and one outstanding request (default: 64)"},
-    {"--seconds", DURATION, AT(measure_ms), 100, DAY_MS, "S", "duration of the measurement (default: 10)"},
-    {"--warmup", DURATION, AT(warmup_ms), 0, DAY_MS, "S", "duration of the load before the measurement (default: 2)"},
-    {"--connections", NUMBER, AT(connections), 1, BENCH_CLIENTS_MAX, "K", "connections that the clients share (default: one per client)"},
-    {"--api", API, AT(protocol), 0, 0, "http|grpc|resp", "protocol; resp is the Redis protocol (default: grpc; with --held, http)"},
-    {"--via", VIA, AT(via_any), 0, 0, "leader|any", "send requests to the leader, or to all nodes, which forward them (default: leader)"},
-    {"--tier", TIER, AT(tier), 0, 0, "TIER", "correctness or efficiency (default: correctness)"},
-    {"--endpoints", TEXT, AT(endpoints), 0, 0, "LIST", "HOST:PORT,... (default: HOLDFAST_ENDPOINTS, else 127.0.0.1:4653)"},
-    {"--rate", NUMBER, AT(rate), 1, BENCH_RATE_MAX, "R", "start R cycles per second at fixed times; latency counts from the time a cycle was due"},
-    {"--held", NUMBER, AT(held), 0, BENCH_HELD_MAX, "N", "hold N other locks during the run, 500 per session (default: 0)"},
-    {"--contended", SWITCH, AT(contended), 0, 0, "", "all clients wait for the same lock; measures the time from release to the next grant"},
-    {"--resp", TEXT, AT(resp), 0, 0, "LIST", "HOST:PORT,... for --api resp, the leader first (default: the client ports + 2)"},
-    {"--samples", TEXT, AT(samples), 0, 0, "FILE", "write the start (wall clock, us) and the duration (us) of every acquire to FILE as CSV"},
-    {"--json", SWITCH, AT(json), 0, 0, "", "print one JSON object"},
-    {"--help", SWITCH, AT(help), 0, 0, "", "this list"},
+    {"clients", 0, FLAG_NUMBER_IN(S, clients, 1, BENCH_CLIENTS_MAX), "N", "clients, each with a session and one outstanding request (default: 64)"},
+    {"seconds", 0, FLAG_DURATION_IN(S, measure_ms, 100, DAY_MS), "S", "duration of the measurement (default: 10)"},
+    {"warmup", 0, FLAG_DURATION_IN(S, warmup_ms, 0, DAY_MS), "S", "duration of the load before the measurement (default: 2)"},
+    {"connections", 0, FLAG_NUMBER_IN(S, connections, 1, BENCH_CLIENTS_MAX), "K", "connections that the clients share (default: one per client)"},
+    {"api", 0, FLAG_WORD(S, api), "http|grpc|resp", "protocol; resp is the Redis protocol (default: grpc; with --held, http)"},
+    {"via", 0, FLAG_WORD(S, via), "leader|any", "send requests to the leader, or to all nodes, which forward them (default: leader)"},
+    {"tier", 0, FLAG_WORD(S, tier_word), "correctness|efficiency", "tier of the locks (default: correctness)"},
+    {"endpoints", 0, FLAG_TEXT_SET(S, endpoints), "LIST", "HOST:PORT,... (default: HOLDFAST_ENDPOINTS, else 127.0.0.1:4653)"},
+    {"rate", 0, FLAG_NUMBER_IN(S, rate, 1, BENCH_RATE_MAX), "R", "start R cycles per second at fixed times; latency counts from the time a cycle was due"},
+    {"held", 0, FLAG_NUMBER_IN(S, held, 0, BENCH_HELD_MAX), "N", "hold N other locks during the run, 500 per session (default: 0)"},
+    {"contended", 0, FLAG_SWITCH(S, contended), NULL, "all clients wait for the same lock; measures the time from release to the next grant"},
+    {"resp", 0, FLAG_TEXT_SET(S, resp), "LIST", "HOST:PORT,... for --api resp, the leader first (default: the client ports + 2)"},
+    {"samples", 0, FLAG_TEXT_SET(S, samples), "FILE", "write the start (wall clock, us) and the duration (us) of every acquire to FILE as CSV"},
+    {"json", 0, FLAG_SWITCH(S, json), NULL, "print one JSON object"},
+    {"help", 'h', FLAG_SWITCH(S, help), NULL, "this list"},
+    FLAGS_END,
 };
 /* clang-format on */
-
-enum { FLAGS = sizeof(flags) / sizeof(flags[0]) };
 
 void bench_settings_print_help(void)
 {
     printf(
         "holdfast bench: measures how many locks per second a cluster acquires and releases.\n\n");
-    for (unsigned i = 0; i < FLAGS; i++) {
-        char left[40];
-        (void)snprintf(left, sizeof(left), "%s %s", flags[i].name, flags[i].argument);
-        printf("  %-22s %s\n", left, flags[i].help);
-    }
+    flags_print(flags, stdout);
     printf(
         "\nA cycle is an acquire and a release of a new lock name under bench/. All sessions and "
         "locks are\nclosed at the end. Exit codes: 0 success, 64 wrong usage, 69 no node is "
         "reachable or none answered.\n");
 }
 
-static bool complain(const char *flag, const char *words)
+static bool complain(const char *flag, const char *problem)
 {
-    fprintf(stderr, "holdfast: %s %s\n", flag, words);
+    cli_say("%s: %s", flag, problem);
+    cli_say("`holdfast bench --help` lists its flags");
     return false;
-}
-
-static bool read_number(struct bench_settings *s, const struct flag *flag, const char *text)
-{
-    uint64_t value = 0;
-    bool fine =
-        flag->kind == DURATION ? value_duration_ms(text, &value) : value_number(text, &value);
-    if (!fine || value < flag->min || value > flag->max) {
-        if (flag->kind == DURATION) {
-            fprintf(stderr, "holdfast: %s must be a duration of %u ms to 24h, not \"%s\"\n",
-                    flag->name, (unsigned)flag->min, text);
-        } else {
-            fprintf(stderr, "holdfast: %s must be a number from %u to %u, not \"%s\"\n", flag->name,
-                    (unsigned)flag->min, (unsigned)flag->max, text);
-        }
-        return false;
-    }
-    memcpy((char *)s + flag->offset, &value, sizeof(value));
-    return true;
-}
-
-static bool read_api(struct bench_settings *s, const char *text)
-{
-    static const struct bench_protocol *const built[] = {&bench_http, &bench_grpc, &bench_resp};
-    for (size_t i = 0; i < sizeof(built) / sizeof(built[0]); i++) {
-        if (strcmp(text, built[i]->name) == 0) {
-            s->protocol = built[i];
-            return true;
-        }
-    }
-    return complain("--api", "must be http, grpc or resp");
-}
-
-static bool read_value(struct bench_settings *s, const struct flag *flag, const char *text)
-{
-    void *at = (char *)s + flag->offset;
-    switch (flag->kind) {
-    case NUMBER:
-    case DURATION:
-        return read_number(s, flag, text);
-    case API:
-        return read_api(s, text);
-    case VIA:
-        s->via_any = strcmp(text, "any") == 0;
-        return s->via_any || strcmp(text, "leader") == 0 ||
-               complain(flag->name, "must be leader or any");
-    case TIER:
-        s->tier = strcmp(text, "efficiency") == 0 || strcmp(text, "EFFICIENCY") == 0
-                      ? "EFFICIENCY"
-                      : "CORRECTNESS";
-        return strcmp(s->tier, "EFFICIENCY") == 0 || strcmp(text, "correctness") == 0 ||
-               strcmp(text, "CORRECTNESS") == 0 ||
-               complain(flag->name, "must be correctness or efficiency");
-    case TEXT:
-        memcpy(at, &text, sizeof(text));
-        return text[0] != '\0' || complain(flag->name, "needs a value");
-    case SWITCH:
-        break;
-    }
-    return false;
-}
-
-static const struct flag *find_flag(const char *text, size_t len)
-{
-    for (unsigned i = 0; i < FLAGS; i++) {
-        if (strlen(flags[i].name) == len && memcmp(flags[i].name, text, len) == 0) {
-            return &flags[i];
-        }
-    }
-    return NULL;
 }
 
 static bool check(struct bench_settings *s)
 {
-    if (s->protocol == NULL) {
-        s->protocol = s->held > 0 ? &bench_http : &bench_grpc;
-    }
+    /* In the order of the words of --api. */
+    static const struct bench_protocol *const protocols[] = {&bench_http, &bench_grpc, &bench_resp};
+    s->protocol = s->api != NOT_GIVEN ? protocols[s->api] : s->held > 0 ? &bench_http : &bench_grpc;
+    s->tier = s->tier_word == NOT_GIVEN ? "" : s->tier_word == 0 ? "CORRECTNESS" : "EFFICIENCY";
     if (s->connections == 0) {
         s->connections = s->clients;
     }
@@ -171,32 +87,16 @@ static bool check(struct bench_settings *s)
 
 bool bench_settings_read(struct bench_settings *s, int count, char **arguments)
 {
+    struct flag_words words;
     *s = (struct bench_settings){
         .clients = 64,
         .measure_ms = 10000,
         .warmup_ms = 2000,
-        .tier = "",
+        .api = NOT_GIVEN,
+        .tier_word = NOT_GIVEN,
     };
-    for (int i = 0; i < count; i++) {
-        const char *equals = strchr(arguments[i], '=');
-        size_t len = equals != NULL ? (size_t)(equals - arguments[i]) : strlen(arguments[i]);
-        const struct flag *flag =
-            strcmp(arguments[i], "-h") == 0 ? find_flag("--help", 6) : find_flag(arguments[i], len);
-        if (flag == NULL) {
-            return complain("bench has no flag", arguments[i]);
-        }
-        if (flag->kind == SWITCH) {
-            bool on = true;
-            memcpy((char *)s + flag->offset, &on, sizeof(on));
-            continue;
-        }
-        const char *value = equals != NULL ? equals + 1 : i + 1 < count ? arguments[++i] : NULL;
-        if (value == NULL) {
-            return complain(flag->name, "needs a value");
-        }
-        if (!read_value(s, flag, value)) {
-            return false;
-        }
+    if (!flags_read("bench", flags, FLAGS_ANY_ORDER, count, arguments, s, &words)) {
+        return false;
     }
-    return s->help || check(s);
+    return s->help || (cli_words_check("bench", &words, 0, 0) && check(s));
 }

@@ -9,15 +9,17 @@ struct bench_settings {
     uint64_t connections;
     uint64_t measure_ms;
     uint64_t warmup_ms;
-    uint64_t rate; /* cycles started per second; 0: no limit */
-    uint64_t held; /* locks that are held during the run */
+    uint64_t rate;      /* cycles started per second; 0: no limit */
+    uint64_t held;      /* locks that are held during the run */
+    uint64_t api;       /* position in the words of --api; protocol follows from it */
+    uint64_t tier_word; /* position in the words of --tier; tier follows from it */
+    uint64_t via;       /* 0: the leader; 1: any node */
     const struct bench_protocol *protocol;
     const char *tier;      /* "" or a name in capitals */
     const char *endpoints; /* NULL: HOLDFAST_ENDPOINTS or the default */
     const char *samples;   /* a file, or NULL */
     const char *resp;      /* addresses of the Redis protocol; NULL: the client ports + 2 */
-    bool via_any;
-    bool contended; /* one lock for all */
+    bool contended;        /* one lock for all */
     bool json;
     bool help;
 };

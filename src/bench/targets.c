@@ -1,38 +1,23 @@
 /* Reads the members of the cluster and resolves their addresses. */
 #include "bench/targets.h"
 
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "cli/api.h"
 #include "cli/exits.h"
+#include "transport/resolve.h"
 
 /* Resolves "HOST:PORT" or "[IPV6]:PORT". False: invalid, or the name cannot be resolved. */
 static bool resolve(struct slice text, struct bench_target *out)
 {
-    char host[BENCH_HOST];
-    if (text.len == 0 || text.len >= sizeof(out->host)) {
+    struct host_port address;
+    if (!host_port_parse((const char *)text.data, text.len, NULL, &address)) {
         return false;
     }
-    (void)snprintf(out->host, sizeof(out->host), "%.*s", (int)text.len, (const char *)text.data);
-    const char *colon = strrchr(out->host, ':');
-    size_t len = colon == NULL ? 0 : (size_t)(colon - out->host);
-    if (len == 0 || colon[1] == '\0') {
-        return false;
-    }
-    bool bracketed = len >= 2 && out->host[0] == '[' && out->host[len - 1] == ']';
-    (void)snprintf(host, sizeof(host), "%.*s", (int)(bracketed ? len - 2 : len),
-                   bracketed ? out->host + 1 : out->host);
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    struct addrinfo *list = NULL;
-    if (getaddrinfo(host, colon + 1, &hints, &list) != 0) {
-        return false;
-    }
-    memcpy(&out->address, list->ai_addr, list->ai_addrlen);
-    out->address_len = list->ai_addrlen;
-    freeaddrinfo(list);
-    return true;
+    host_port_format(&address, out->host, sizeof(out->host));
+    out->address_len = resolve_now(&address, &out->address);
+    return out->address_len > 0;
 }
 
 bool bench_targets_of_list(const char *list, struct bench_targets *out)

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "cli/clock.h"
 #include "cli/exits.h"
 #include "cli/say.h"
+#include "transport/clock.h"
 
 #define DEFAULT_ENDPOINT "127.0.0.1:4653"
 #define NO_LEADER "it sees no leader, or it is busy"

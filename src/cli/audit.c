@@ -9,9 +9,9 @@ struct audit_settings {
     struct cli_common common;
 };
 
-const struct cli_option audit_options[] = {
+const struct flag audit_options[] = {
     CLI_COMMON_OPTIONS(struct audit_settings),
-    CLI_OPTIONS_END,
+    FLAGS_END,
 };
 
 static void print_table(const struct api_pages *pages)
@@ -39,10 +39,10 @@ static void print_table(const struct api_pages *pages)
 int audit_main(int count, char **arguments)
 {
     struct audit_settings o = {CLI_COMMON_DEFAULT};
-    struct cli_words words;
+    struct flag_words words;
     struct api api;
     struct api_pages pages;
-    if (!cli_options_read("audit", audit_options, CLI_ANY_ORDER, count, arguments, &o, &words) ||
+    if (!flags_read("audit", audit_options, FLAGS_ANY_ORDER, count, arguments, &o, &words) ||
         !cli_words_check("audit", &words, 0, 0) || !api_init(&api, &o.common)) {
         return EXIT_USAGE;
     }

@@ -15,8 +15,8 @@ struct cli_command {
     const char *example;                     /* for `--help` */
     int (*run)(int count, char **arguments); /* gets the arguments; returns the exit code */
 
-    /* The flags, for help, completion and cli_options_read. NULL: it prints its own `--help`. */
-    const struct cli_option *options;
+    /* The flags, for help, completion and flags_read. NULL: it prints its own `--help`. */
+    const struct flag *options;
     const char *about; /* description for `--help`; may be NULL */
 };
 

@@ -22,18 +22,18 @@ int top_main(int count, char **arguments);
 int snapshot_main(int count, char **arguments);
 
 /* Their flags. */
-extern const struct cli_option elect_options[];
-extern const struct cli_option lock_options[];
-extern const struct cli_option ls_options[];
-extern const struct cli_option show_options[];
-extern const struct cli_option watch_options[];
-extern const struct cli_option sessions_options[];
-extern const struct cli_option status_options[];
-extern const struct cli_option audit_options[];
-extern const struct cli_option force_unlock_options[];
-extern const struct cli_option reset_fence_options[];
-extern const struct cli_option revoke_options[];
-extern const struct cli_option member_options[];
-extern const struct cli_option top_options[];
+extern const struct flag elect_options[];
+extern const struct flag lock_options[];
+extern const struct flag ls_options[];
+extern const struct flag show_options[];
+extern const struct flag watch_options[];
+extern const struct flag sessions_options[];
+extern const struct flag status_options[];
+extern const struct flag audit_options[];
+extern const struct flag force_unlock_options[];
+extern const struct flag reset_fence_options[];
+extern const struct flag revoke_options[];
+extern const struct flag member_options[];
+extern const struct flag top_options[];
 
 #endif

@@ -19,28 +19,29 @@ struct elect_settings {
     uint64_t changes;
 };
 
-#define AT(member) offsetof(struct elect_settings, member)
-
-const struct cli_option elect_options[] = {
-    {"listen", 0, CLI_FLAG, AT(listen), NULL, "do not take part: print the leader and each change"},
-    {"changes", 0, CLI_NUMBER, AT(changes), "N", "with --listen: exit after N lines"},
-    {"nonblock", 'n', CLI_FLAG, AT(no_wait), NULL,
+const struct flag elect_options[] = {
+    {"listen", 0, FLAG_SWITCH(struct elect_settings, listen), NULL,
+     "do not take part: print the leader and each change"},
+    {"changes", 0, FLAG_NUMBER(struct elect_settings, changes), "N",
+     "with --listen: exit after N lines"},
+    {"nonblock", 'n', FLAG_SWITCH(struct elect_settings, no_wait), NULL,
      "do not wait: exit with 75 if another client leads"},
-    {"wait", 'w', CLI_DURATION, AT(wait_ms), "DURATION",
+    {"wait", 'w', FLAG_DURATION(struct elect_settings, wait_ms), "DURATION",
      "maximum time to wait (default: no limit)"},
-    {"ttl", 't', CLI_DURATION, AT(wrap.ttl_ms), "DURATION",
+    {"ttl", 't', FLAG_DURATION(struct elect_settings, wrap.ttl_ms), "DURATION",
      "time from the last confirmation to the end of the leadership (default: 30s)"},
-    {"kill-after", 'k', CLI_DURATION, AT(wrap.kill_after_ms), "DURATION",
+    {"kill-after", 'k', FLAG_DURATION(struct elect_settings, wrap.kill_after_ms), "DURATION",
      "time from TERM to KILL if the leadership is lost (default: TTL/6, at most 5s)"},
-    {"lock-delay", 0, CLI_DURATION, AT(wrap.lock_delay_ms), "DURATION",
+    {"lock-delay", 0, FLAG_DURATION(struct elect_settings, wrap.lock_delay_ms), "DURATION",
      "time without a leader after a loss (default: the time for TERM and KILL + 1s)"},
-    {"conflict-exit-code", 'E', CLI_NUMBER, AT(wrap.conflict), "CODE",
+    {"conflict-exit-code", 'E', FLAG_NUMBER(struct elect_settings, wrap.conflict), "CODE",
      "exit code if not elected (default: 75)"},
-    {"status-fd", 0, CLI_NUMBER, AT(wrap.status_fd), "N",
+    {"status-fd", 0, FLAG_NUMBER(struct elect_settings, wrap.status_fd), "N",
      "at the end, write a JSON line to it: acquired, token, lost, child_exit, reason"},
-    {"verbose", 'v', CLI_FLAG, AT(wrap.is_verbose), NULL, "print events to stderr"},
+    {"verbose", 'v', FLAG_SWITCH(struct elect_settings, wrap.is_verbose), NULL,
+     "print events to stderr"},
     CLI_COMMON_OPTIONS(struct elect_settings),
-    CLI_OPTIONS_END,
+    FLAGS_END,
 };
 
 /* Without a command, stdout reports that this client is elected. */
@@ -89,15 +90,15 @@ int elect_main(int count, char **arguments)
     struct elect_settings o = {.common = CLI_COMMON_DEFAULT,
                                .wrap = {.ttl_ms = 30000, .conflict = EXIT_NOT_ACQUIRED},
                                .wait_ms = UINT64_MAX};
-    struct cli_words words;
+    struct flag_words words;
     struct program program;
-    if (!cli_options_read("elect", elect_options, CLI_ANY_ORDER, count, arguments, &o, &words) ||
+    if (!flags_read("elect", elect_options, FLAGS_ANY_ORDER, count, arguments, &o, &words) ||
         !wrap_check(&o.wrap)) {
         return EXIT_USAGE;
     }
     int before = words.separator >= 0 ? words.separator : words.count;
     bool has_command = words.count > before;
-    struct cli_words own = {before, words.items, -1};
+    struct flag_words own = {before, words.items, -1};
     if (!cli_words_check("elect", &own, 1, 2)) {
         return EXIT_USAGE;
     }

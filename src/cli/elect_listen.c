@@ -3,10 +3,10 @@
 
 #include <stdio.h>
 
-#include "cli/clock.h"
 #include "cli/exits.h"
 #include "cli/human.h"
 #include "cli/sse.h"
+#include "transport/clock.h"
 
 #define TEXT(s) (int)(s).len, (const char *)(s).data
 

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/panic.h"
-#include "cli/clock.h"
 #include "cli/guard_cgroup.h"
 #include "cli/guard_child.h"
+#include "transport/clock.h"
 
 enum guard_state { IDLE, RUNNING, ENDING, KILLING };
 

@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 #include "base/panic.h"
-#include "cli/clock.h"
 #include "cli/guard_cgroup.h"
 #include "cli/guard_child.h"
+#include "transport/clock.h"
 
 enum {
     KILL_AGAIN_MS = 20, /* both as in guard_main.c */

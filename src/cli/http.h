@@ -12,13 +12,14 @@
 #define HOLDFAST_CLI_HTTP_H
 
 #include "base/buffer.h"
+#include "transport/transport.h"
 
-enum { HTTP_ENDPOINT = 256, HTTP_PROBLEM = 160, HTTP_HEAD_MAX = 32 << 10 };
+enum { HTTP_ENDPOINT = HOST_PORT_TEXT, HTTP_PROBLEM = 160, HTTP_HEAD_MAX = 32 << 10 };
 
 enum http_state { HTTP_MORE, HTTP_DONE, HTTP_BROKEN };
 
 struct http {
-    int fd;                        /* -1: none */
+    struct transport transport;
     char authority[HTTP_ENDPOINT]; /* the endpoint, for the header Host */
     struct buffer in;
     int status;

@@ -26,35 +26,39 @@ struct lock_settings {
     const char *command;
 };
 
-#define AT(member) offsetof(struct lock_settings, member)
-
-const struct cli_option lock_options[] = {
-    {"nonblock", 'n', CLI_FLAG, AT(no_wait), NULL, "do not wait: exit with 75 if it is held"},
-    {"wait", 'w', CLI_DURATION, AT(wait_ms), "DURATION",
+const struct flag lock_options[] = {
+    {"nonblock", 'n', FLAG_SWITCH(struct lock_settings, no_wait), NULL,
+     "do not wait: exit with 75 if it is held"},
+    {"wait", 'w', FLAG_DURATION(struct lock_settings, wait_ms), "DURATION",
      "maximum time to wait (default: no limit)"},
-    {"shared", 's', CLI_FLAG, AT(is_shared), NULL, "acquire a shared lock"},
-    {"exclusive", 'x', CLI_FLAG, AT(is_exclusive), NULL, "acquire an exclusive lock (the default)"},
-    {"limit", 'l', CLI_NUMBER, AT(limit), "N", "acquire a semaphore with N permits in total"},
-    {"permits", 'p', CLI_NUMBER, AT(permits), "K", "with --limit: permits to acquire (default: 1)"},
-    {"ttl", 't', CLI_DURATION, AT(wrap.ttl_ms), "DURATION",
+    {"shared", 's', FLAG_SWITCH(struct lock_settings, is_shared), NULL, "acquire a shared lock"},
+    {"exclusive", 'x', FLAG_SWITCH(struct lock_settings, is_exclusive), NULL,
+     "acquire an exclusive lock (the default)"},
+    {"limit", 'l', FLAG_NUMBER(struct lock_settings, limit), "N",
+     "acquire a semaphore with N permits in total"},
+    {"permits", 'p', FLAG_NUMBER(struct lock_settings, permits), "K",
+     "with --limit: permits to acquire (default: 1)"},
+    {"ttl", 't', FLAG_DURATION(struct lock_settings, wrap.ttl_ms), "DURATION",
      "time from the last confirmation to the end of the lock (default: 30s)"},
-    {"kill-after", 'k', CLI_DURATION, AT(wrap.kill_after_ms), "DURATION",
+    {"kill-after", 'k', FLAG_DURATION(struct lock_settings, wrap.kill_after_ms), "DURATION",
      "time from TERM to KILL if the lock is lost (default: TTL/6, at most 5s)"},
-    {"lock-delay", 0, CLI_DURATION, AT(wrap.lock_delay_ms), "DURATION",
+    {"lock-delay", 0, FLAG_DURATION(struct lock_settings, wrap.lock_delay_ms), "DURATION",
      "time after a loss before it can be acquired (default: the time for TERM and KILL + 1s)"},
-    {"conflict-exit-code", 'E', CLI_NUMBER, AT(wrap.conflict), "CODE",
+    {"conflict-exit-code", 'E', FLAG_NUMBER(struct lock_settings, wrap.conflict), "CODE",
      "exit code if it is not acquired (default: 75)"},
-    {"command", 'c', CLI_TEXT, AT(command), "STRING", "run STRING with $SHELL -c"},
-    {"status-fd", 0, CLI_NUMBER, AT(wrap.status_fd), "N",
+    {"command", 'c', FLAG_TEXT(struct lock_settings, command), "STRING",
+     "run STRING with $SHELL -c"},
+    {"status-fd", 0, FLAG_NUMBER(struct lock_settings, wrap.status_fd), "N",
      "at the end, write a JSON line to it: acquired, token, lost, child_exit, reason"},
-    {"tier", 0, CLI_TEXT, AT(tier), "TIER",
+    {"tier", 0, FLAG_TEXT(struct lock_settings, tier), "TIER",
      "correctness, or efficiency: faster, lost if the leader changes (default: correctness)"},
-    {"detect-deadlock", 0, CLI_FLAG, AT(detect_deadlock), NULL,
+    {"detect-deadlock", 0, FLAG_SWITCH(struct lock_settings, detect_deadlock), NULL,
      "fail instead of waiting if waiting would be a deadlock"},
-    {"verbose", 'v', CLI_FLAG, AT(wrap.is_verbose), NULL, "print events to stderr"},
+    {"verbose", 'v', FLAG_SWITCH(struct lock_settings, wrap.is_verbose), NULL,
+     "print events to stderr"},
     CLI_ENDPOINTS_OPTION(struct lock_settings),
     CLI_TIMEOUT_OPTION(struct lock_settings),
-    CLI_OPTIONS_END,
+    FLAGS_END,
 };
 
 static bool fail(const char *problem)
@@ -88,7 +92,7 @@ static bool check(struct lock_settings *o)
 
 /* Splits the words into names and the command. Without `--` it is as in flock(1): one name, then
  * the command. */
-static bool split(struct lock_settings *o, struct cli_words *words, int *names)
+static bool split(struct lock_settings *o, struct flag_words *words, int *names)
 {
     *names = words->separator >= 0 ? words->separator : words->count > 0 ? 1 : 0;
     if (words->separator < 0 && words->count == 3 && o->command == NULL &&
@@ -170,12 +174,12 @@ int lock_main(int count, char **arguments)
     struct lock_settings o = {.common = CLI_COMMON_DEFAULT,
                               .wrap = {.ttl_ms = 30000, .conflict = EXIT_NOT_ACQUIRED},
                               .wait_ms = UINT64_MAX};
-    struct cli_words words;
+    struct flag_words words;
     struct program program;
     int name_count;
-    enum cli_order order = has_separator(count, arguments) ? CLI_ANY_ORDER : CLI_WORDS_LAST;
-    if (!cli_options_read("lock", lock_options, order, count, arguments, &o, &words) ||
-        !check(&o) || !split(&o, &words, &name_count)) {
+    enum flag_order order = has_separator(count, arguments) ? FLAGS_ANY_ORDER : FLAGS_WORDS_LAST;
+    if (!flags_read("lock", lock_options, order, count, arguments, &o, &words) || !check(&o) ||
+        !split(&o, &words, &name_count)) {
         return EXIT_USAGE;
     }
     const char *names[NAMES_MAX];

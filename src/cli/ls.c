@@ -11,9 +11,9 @@ struct ls_settings {
     struct cli_common common;
 };
 
-const struct cli_option ls_options[] = {
+const struct flag ls_options[] = {
     CLI_COMMON_OPTIONS(struct ls_settings),
-    CLI_OPTIONS_END,
+    FLAGS_END,
 };
 
 static struct slice name_of(const struct json_t *row)
@@ -91,9 +91,9 @@ static void print_table(const struct api_pages *pages)
 int ls_main(int count, char **arguments)
 {
     struct ls_settings o = {CLI_COMMON_DEFAULT};
-    struct cli_words words;
+    struct flag_words words;
     struct api api;
-    if (!cli_options_read("ls", ls_options, CLI_ANY_ORDER, count, arguments, &o, &words) ||
+    if (!flags_read("ls", ls_options, FLAGS_ANY_ORDER, count, arguments, &o, &words) ||
         !cli_words_check("ls", &words, 0, 1) || !api_init(&api, &o.common)) {
         return EXIT_USAGE;
     }

@@ -31,7 +31,7 @@ static int print_help(const struct cli_command *row)
     if (row->about != NULL) {
         printf("%s\n\n", row->about);
     }
-    cli_options_print(row->options, stdout);
+    flags_print(row->options, stdout);
     printf("\nFor example:\n  %s\n", row->example);
     return 0;
 }

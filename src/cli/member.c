@@ -15,13 +15,13 @@ struct member_settings {
     uint64_t wait_ms;
 };
 
-const struct cli_option member_options[] = {
-    {"wait", 'w', CLI_DURATION, offsetof(struct member_settings, wait_ms), "DURATION",
+const struct flag member_options[] = {
+    {"wait", 'w', FLAG_DURATION(struct member_settings, wait_ms), "DURATION",
      "time to wait for the change to take effect and for a new node to catch up (default: 60s)"},
-    {"no-wait", 0, CLI_FLAG, offsetof(struct member_settings, no_wait), NULL,
+    {"no-wait", 0, FLAG_SWITCH(struct member_settings, no_wait), NULL,
      "start the change and do not wait for it"},
     CLI_COMMON_OPTIONS(struct member_settings),
-    CLI_OPTIONS_END,
+    FLAGS_END,
 };
 
 struct verb {
@@ -42,7 +42,7 @@ static const struct verb verbs[] = {
     {"transfer", 0, 1, "transfer [ID]", MEMBER_LEADS},
 };
 
-static const struct verb *find_verb(const struct cli_words *words)
+static const struct verb *find_verb(const struct flag_words *words)
 {
     for (size_t i = 0; words->count > 0 && i < sizeof(verbs) / sizeof(verbs[0]); i++) {
         const struct verb *v = &verbs[i];
@@ -107,7 +107,7 @@ static int begin(struct api *api, const struct verb *v, uint64_t id, const char 
 }
 
 static int change(struct api *api, const struct member_settings *o, const struct verb *v,
-                  const struct cli_words *words)
+                  const struct flag_words *words)
 {
     uint64_t id = 0;
     if (words->count > 1 && (!value_number(words->items[1], &id) || id == 0)) {
@@ -134,9 +134,9 @@ static int change(struct api *api, const struct member_settings *o, const struct
 int member_main(int count, char **arguments)
 {
     struct member_settings o = {.common = CLI_COMMON_DEFAULT, .wait_ms = 60000};
-    struct cli_words words;
+    struct flag_words words;
     struct api api;
-    if (!cli_options_read("member", member_options, CLI_ANY_ORDER, count, arguments, &o, &words)) {
+    if (!flags_read("member", member_options, FLAGS_ANY_ORDER, count, arguments, &o, &words)) {
         return EXIT_USAGE;
     }
     const struct verb *v = find_verb(&words);

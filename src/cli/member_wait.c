@@ -7,10 +7,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/clock.h"
 #include "cli/exits.h"
 #include "cli/members.h"
 #include "cli/say.h"
+#include "transport/clock.h"
 
 enum { POLL_MS = 200 };
 

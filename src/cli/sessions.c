@@ -10,11 +10,11 @@ struct sessions_settings {
     bool is_private;
 };
 
-const struct cli_option sessions_options[] = {
-    {"private", 'p', CLI_FLAG, offsetof(struct sessions_settings, is_private), NULL,
+const struct flag sessions_options[] = {
+    {"private", 'p', FLAG_SWITCH(struct sessions_settings, is_private), NULL,
      "also list the private sessions of locks that were acquired without one"},
     CLI_COMMON_OPTIONS(struct sessions_settings),
-    CLI_OPTIONS_END,
+    FLAGS_END,
 };
 
 static void add_row(struct columns *t, const struct json_t *row)
@@ -52,11 +52,10 @@ static void print_table(const struct api_pages *pages)
 int sessions_main(int count, char **arguments)
 {
     struct sessions_settings o = {CLI_COMMON_DEFAULT, false};
-    struct cli_words words;
+    struct flag_words words;
     struct api api;
     struct api_pages pages;
-    if (!cli_options_read("sessions", sessions_options, CLI_ANY_ORDER, count, arguments, &o,
-                          &words) ||
+    if (!flags_read("sessions", sessions_options, FLAGS_ANY_ORDER, count, arguments, &o, &words) ||
         !cli_words_check("sessions", &words, 0, 0) || !api_init(&api, &o.common)) {
         return EXIT_USAGE;
     }

@@ -14,11 +14,11 @@ struct show_settings {
     bool no_graph;
 };
 
-const struct cli_option show_options[] = {
-    {"no-graph", 0, CLI_FLAG, offsetof(struct show_settings, no_graph), NULL,
+const struct flag show_options[] = {
+    {"no-graph", 0, FLAG_SWITCH(struct show_settings, no_graph), NULL,
      "do not read other locks to show which client waits for which"},
     CLI_COMMON_OPTIONS(struct show_settings),
-    CLI_OPTIONS_END,
+    FLAGS_END,
 };
 
 #define TEXT(s) (int)(s).len, (const char *)(s).data
@@ -166,10 +166,10 @@ static void print_next(const struct json_t *lock)
 int show_main(int count, char **arguments)
 {
     struct show_settings o = {.common = CLI_COMMON_DEFAULT};
-    struct cli_words words;
+    struct flag_words words;
     struct api api;
     struct api_answer answer;
-    if (!cli_options_read("show", show_options, CLI_ANY_ORDER, count, arguments, &o, &words) ||
+    if (!flags_read("show", show_options, FLAGS_ANY_ORDER, count, arguments, &o, &words) ||
         !cli_words_check("show", &words, 1, 1) || !api_init(&api, &o.common)) {
         return EXIT_USAGE;
     }

@@ -6,13 +6,12 @@
 #include <unistd.h>
 
 #include "cli/api.h"
-#include "cli/clock.h"
 #include "cli/commands.h"
 #include "cli/exits.h"
 #include "cli/say.h"
-#include "server/config_value.h"
 #include "server/snapshot_file.h"
 #include "server/snapshot_tool.h"
+#include "transport/clock.h"
 
 enum {
     TIMEOUT_MS = 120000, /* until the first byte: the node writes the snapshot first */
@@ -140,16 +139,11 @@ static int fetch(const struct snapshot_save *request, struct api *api, struct sn
 
 static int save(const struct snapshot_save *request)
 {
-    struct cli_common common = {request->endpoints, TIMEOUT_MS, request->json};
+    struct cli_common common = {request->endpoints,
+                                request->timeout_ms != 0 ? request->timeout_ms : TIMEOUT_MS,
+                                request->json};
     struct api api;
     struct snapshot_file file;
-    if (request->timeout != NULL && !value_duration_ms(request->timeout, &common.timeout_ms)) {
-        cli_say(
-            "--timeout: \"%s\" is not a duration: a number of seconds, or a number with the unit "
-            "ms, s, m or h",
-            request->timeout);
-        return EXIT_USAGE;
-    }
     if (strcmp(request->file, "-") == 0 && isatty(STDOUT_FILENO) == 1) {
         cli_say("the snapshot is not written to a terminal: redirect stdout to a file or a pipe");
         return EXIT_USAGE;

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "cli/clock.h"
 #include "cli/exits.h"
 #include "cli/say.h"
+#include "transport/clock.h"
 
 enum {
     SILENCE_MS = 60000, /* without a byte the connection counts as lost: nodes send keep-alives */

@@ -12,9 +12,9 @@ struct status_settings {
     struct cli_common common;
 };
 
-const struct cli_option status_options[] = {
+const struct flag status_options[] = {
     CLI_COMMON_OPTIONS(struct status_settings),
-    CLI_OPTIONS_END,
+    FLAGS_END,
 };
 
 /* The bytes that count against state-max; older nodes do not report them. */
@@ -53,10 +53,10 @@ static void print_text(const struct json_t *tree, bool is_serving)
 int status_main(int count, char **arguments)
 {
     struct status_settings o = {CLI_COMMON_DEFAULT};
-    struct cli_words words;
+    struct flag_words words;
     struct api api;
     struct api_answer answer;
-    if (!cli_options_read("status", status_options, CLI_ANY_ORDER, count, arguments, &o, &words) ||
+    if (!flags_read("status", status_options, FLAGS_ANY_ORDER, count, arguments, &o, &words) ||
         !cli_words_check("status", &words, 0, 0) || !api_init(&api, &o.common)) {
         return EXIT_USAGE;
     }

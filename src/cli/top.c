@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cli/clock.h"
 #include "cli/columns.h"
 #include "cli/commands.h"
 #include "cli/exits.h"
 #include "cli/human.h"
 #include "cli/sse.h"
+#include "transport/clock.h"
 
 enum { NAMES_MAX = 4096, SLOTS = 4 * NAMES_MAX, NAME_TEXT = 513 };
 
@@ -20,14 +20,14 @@ struct top_settings {
     bool once;
 };
 
-const struct cli_option top_options[] = {
-    {"interval", 'i', CLI_DURATION, offsetof(struct top_settings, interval_ms), "DURATION",
+const struct flag top_options[] = {
+    {"interval", 'i', FLAG_DURATION(struct top_settings, interval_ms), "DURATION",
      "time between two updates (default: 1s)"},
-    {"rows", 'n', CLI_NUMBER, offsetof(struct top_settings, rows), "N",
+    {"rows", 'n', FLAG_NUMBER(struct top_settings, rows), "N",
      "number of locks to show (default: 20)"},
-    {"once", '1', CLI_FLAG, offsetof(struct top_settings, once), NULL, "print once and exit"},
+    {"once", '1', FLAG_SWITCH(struct top_settings, once), NULL, "print once and exit"},
     CLI_COMMON_OPTIONS(struct top_settings),
-    CLI_OPTIONS_END,
+    FLAGS_END,
 };
 
 /* The events of a lock since the last update. */
@@ -199,10 +199,10 @@ static int run(struct sse *s, const struct top_settings *o, struct top *top)
 int top_main(int count, char **arguments)
 {
     struct top_settings o = {.common = CLI_COMMON_DEFAULT, .interval_ms = 1000, .rows = 20};
-    struct cli_words words;
+    struct flag_words words;
     struct api api;
     struct sse sse;
-    if (!cli_options_read("top", top_options, CLI_ANY_ORDER, count, arguments, &o, &words) ||
+    if (!flags_read("top", top_options, FLAGS_ANY_ORDER, count, arguments, &o, &words) ||
         !cli_words_check("top", &words, 0, 0) || !api_init(&api, &o.common)) {
         return EXIT_USAGE;
     }

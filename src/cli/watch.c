@@ -1,12 +1,12 @@
 /* `holdfast watch [PREFIX]`: prints lock events as they happen. */
 #include <stdio.h>
 
-#include "cli/clock.h"
 #include "cli/columns.h"
 #include "cli/commands.h"
 #include "cli/exits.h"
 #include "cli/human.h"
 #include "cli/sse.h"
+#include "transport/clock.h"
 
 struct watch_settings {
     struct cli_common common;
@@ -15,15 +15,13 @@ struct watch_settings {
     bool list;
 };
 
-const struct cli_option watch_options[] = {
-    {"since", 0, CLI_TEXT, offsetof(struct watch_settings, since), "ID",
+const struct flag watch_options[] = {
+    {"since", 0, FLAG_TEXT(struct watch_settings, since), "ID",
      "continue after the event with this id (`--json` prints ids)"},
-    {"list", 'l', CLI_FLAG, offsetof(struct watch_settings, list), NULL,
-     "print the current state first"},
-    {"events", 'n', CLI_NUMBER, offsetof(struct watch_settings, events), "N",
-     "exit after N events"},
+    {"list", 'l', FLAG_SWITCH(struct watch_settings, list), NULL, "print the current state first"},
+    {"events", 'n', FLAG_NUMBER(struct watch_settings, events), "N", "exit after N events"},
     CLI_COMMON_OPTIONS(struct watch_settings),
-    CLI_OPTIONS_END,
+    FLAGS_END,
 };
 
 static void print_json(const struct sse_event *e)
@@ -105,10 +103,10 @@ static int follow(struct sse *s, const struct watch_settings *o)
 int watch_main(int count, char **arguments)
 {
     struct watch_settings o = {.common = CLI_COMMON_DEFAULT};
-    struct cli_words words;
+    struct flag_words words;
     struct api api;
     struct sse sse;
-    if (!cli_options_read("watch", watch_options, CLI_ANY_ORDER, count, arguments, &o, &words) ||
+    if (!flags_read("watch", watch_options, FLAGS_ANY_ORDER, count, arguments, &o, &words) ||
         !cli_words_check("watch", &words, 0, 1) || !api_init(&api, &o.common)) {
         return EXIT_USAGE;
     }

@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 #include "cli/api.h"
-#include "cli/clock.h"
 #include "cli/exits.h"
 #include "cli/human.h"
 #include "cli/say.h"
 #include "cli/show_graph.h"
+#include "transport/clock.h"
 
 enum {
     HEARING_MS = 1000, /* part of the default lock-delay: time to learn of a forced loss */

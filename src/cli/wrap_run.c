@@ -12,12 +12,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/clock.h"
 #include "cli/exits.h"
 #include "cli/guard_child.h"
 #include "cli/members.h"
 #include "cli/say.h"
 #include "cli/wrap.h"
+#include "transport/clock.h"
 
 enum {
     CLIENT_FDS = 16,

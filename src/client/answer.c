@@ -162,6 +162,7 @@ static void note_holder(struct hf_call *ticket, const Holdfast__V1__Holder *hold
     h->size = sizeof(*h);
     snprintf(h->client_id, sizeof(h->client_id), "%s", holder->client_id);
     snprintf(h->metadata, sizeof(h->metadata), "%s", holder->metadata);
+    snprintf(h->trace, sizeof(h->trace), "%s", holder->trace);
     h->expires_in_ms = duration_ms(holder->expires_in, 0);
     if (holder->since != NULL && holder->expires_at != NULL) {
         /* Uses only the service's wall clock: the present time there is expires_at - expires_in. */

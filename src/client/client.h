@@ -8,17 +8,12 @@
 #include <sys/types.h>
 
 #include "client/engine.h"
+#include "transport/transport.h"
 
-struct resolve;
-
-/* A link's socket. */
+/* A link's connection. */
 struct io_link {
-    int fd;              /* -1: none */
+    struct transport transport;
     uint32_t generation; /* the link's generation at the last check */
-    bool is_connecting;
-    struct resolve *resolve; /* a lookup that is running */
-    struct addrinfo *addresses;
-    struct addrinfo *next; /* the address to try when this one fails */
 };
 
 struct io {
@@ -73,14 +68,6 @@ void io_read(struct hf_client *client);
 void io_write(struct hf_client *client);
 int io_pollfds(const struct hf_client *client, struct pollfd *fds, unsigned max);
 void io_wake(struct io *io);
-
-/* resolve.c: looks an address up on its own thread, which then wakes the client. */
-struct resolve *resolve_new(const char *host, const char *port, int wake_fd);
-/* Whether the lookup is done. Then *out is the list, which the caller frees, or NULL with the
- * resolver's error text. */
-bool resolve_is_done(struct resolve *resolve, struct addrinfo **out, const char **problem);
-/* Takes NULL; the thread may still be running. */
-void resolve_free(struct resolve *resolve);
 
 /* error.c: sets what hf_last_error and hf_last_holder return to this thread. Returns `error`. */
 int error_set(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -9,52 +9,13 @@
 
 /* ---- reading addresses ---- */
 
-static bool is_port(const char *text)
-{
-    size_t len = strlen(text);
-    unsigned value = 0;
-    if (len == 0 || len > 5) {
-        return false;
-    }
-    for (const char *at = text; *at != '\0'; at++) {
-        if (*at < '0' || *at > '9') {
-            return false;
-        }
-        value = value * 10 + (unsigned)(*at - '0');
-    }
-    return value >= 1 && value <= 65535;
-}
-
-/* Splits HOST:PORT; an IPv6 address is in brackets. */
 static bool endpoint_parse(struct endpoint *p, const char *text, size_t len)
 {
     memset(p, 0, sizeof(*p));
-    if (len == 0 || len >= sizeof(p->text)) {
+    if (len >= sizeof(p->text) || !host_port_parse(text, len, NULL, &p->address)) {
         return false;
     }
     memcpy(p->text, text, len);
-    char *colon = strrchr(p->text, ':');
-    if (colon == NULL || !is_port(colon + 1)) {
-        return false;
-    }
-    snprintf(p->port, sizeof(p->port), "%s", colon + 1);
-    const char *host = p->text;
-    size_t host_len = (size_t)(colon - p->text);
-    if (host_len > 2 && host[0] == '[' && host[host_len - 1] == ']') {
-        host++;
-        host_len -= 2;
-    } else if (memchr(host, ':', host_len) != NULL) {
-        return false;
-    }
-    if (host_len == 0) {
-        return false;
-    }
-    memcpy(p->host, host, host_len);
-    for (const char *at = p->host; *at != '\0'; at++) {
-        if (*at <= ' ' || *at > '~' || *at == '[' || *at == ']') {
-            return false;
-        }
-    }
     return true;
 }
 
@@ -113,7 +74,8 @@ void endpoints_learn(struct endpoints *e, const char *text)
 {
     struct endpoint p;
     if (find(e, text) < 0 && e->count < ENDPOINT_MAX && endpoint_parse(&p, text, strlen(text)) &&
-        strcmp(p.host, "0.0.0.0") != 0 && strcmp(p.host, "::") != 0 && strcmp(p.host, "*") != 0) {
+        strcmp(p.address.host, "0.0.0.0") != 0 && strcmp(p.address.host, "::") != 0 &&
+        strcmp(p.address.host, "*") != 0) {
         e->at[e->count++] = p;
     }
 }

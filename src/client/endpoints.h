@@ -17,9 +17,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "transport/host_port.h"
+
 enum {
     ENDPOINT_MAX = 32,
-    ENDPOINT_TEXT = 272, /* a DNS name and a port */
+    ENDPOINT_TEXT = HOST_PORT_TEXT,
     ENDPOINT_WHY = 64,
     ENDPOINT_OPENS_AFTER = 3, /* failures */
     ENDPOINT_RETRY_MS = 25,
@@ -31,8 +33,7 @@ enum circuit { CIRCUIT_CLOSED, CIRCUIT_OPEN, CIRCUIT_HALF_OPEN };
 
 struct endpoint {
     char text[ENDPOINT_TEXT]; /* HOST:PORT */
-    char host[ENDPOINT_TEXT]; /* without brackets */
-    char port[8];
+    struct host_port address;
     enum circuit circuit;
     unsigned failures;      /* in a row */
     int64_t not_before_ms;  /* of the next attempt */

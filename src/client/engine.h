@@ -67,8 +67,9 @@ struct hf_lock {
     uint64_t epoch;
     struct lock_life life;
     struct hf_lock_options options; /* the requested options; the caller owns its strings, see
-                                       metadata and value */
+                                       metadata, trace and value */
     char *metadata;
+    char *trace; /* "": none */
     char *value; /* of an election */
     bool is_election;
     char loss[WHY_TEXT];

@@ -25,6 +25,7 @@ struct hf_lock *client_lock_new(const char *const *names, size_t count,
     }
     lock->options = *options;
     lock->metadata = client_copy(metadata);
+    lock->trace = client_copy(options->trace != NULL ? options->trace : "");
     lock->on_event = options->on_event;
     lock->arg = options->arg;
     list_init(&lock->link);
@@ -52,6 +53,7 @@ void lock_unref(struct hf_lock *lock)
     }
     free(lock->names);
     free(lock->metadata);
+    free(lock->trace);
     free(lock->value);
     free(lock);
 }

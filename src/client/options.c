@@ -192,6 +192,10 @@ int options_read_lock(const struct hf_lock_options *given, const char *const *na
     if (whole->wait_ms < HF_WAIT_FOREVER) {
         return error_set(HF_ERR_INVALID, "wait_ms is -1 (without limit), 0 (try) or more");
     }
+    if (whole->trace != NULL && whole->trace[0] != '\0' &&
+        !text_is_traceparent(slice_of(whole->trace))) {
+        return error_set(HF_ERR_INVALID, "trace is not a W3C traceparent");
+    }
     int error = check_mode(whole, count);
     error = error != 0 ? error : check_names(names, count);
     return error != 0 ? error : check_metadata(whole->metadata);

@@ -85,6 +85,7 @@ static void encode_campaign(struct client_call *call, const struct times *t)
     m.wait_timeout = t->wait;
     m.owner = lock->owner;
     m.metadata = lock->metadata;
+    m.trace = lock->trace;
     m.lock_delay = t->delay;
     m.request_id = call->request_id;
     m.cancel = call->is_withdrawn;
@@ -103,6 +104,7 @@ static void encode_multi(struct client_call *call, const struct times *t)
     m.tier = tier_of(lock->options.tier);
     m.owner = lock->owner;
     m.metadata = lock->metadata;
+    m.trace = lock->trace;
     m.lock_delay = t->delay;
     m.detect_deadlock = lock->options.detect_deadlock;
     m.request_id = call->request_id;
@@ -126,6 +128,7 @@ static void encode_lock(struct client_call *call, const struct times *t)
         m.permits = lock->options.permits;
     }
     m.metadata = lock->metadata;
+    m.trace = lock->trace;
     m.lock_delay = t->delay;
     m.detect_deadlock = lock->options.detect_deadlock;
     m.request_id = call->request_id;

@@ -39,6 +39,7 @@ static void reenter(struct core *c, ref grant, struct result *out)
     g->depth++;
     struct event e = {.type = EVENT_REENTERED};
     event_about_grant(c, g, &e);
+    e.trace = grant_trace(c, g);
     event_emit(c, &e);
     answer_granted(c, grant, out);
 }

@@ -116,11 +116,13 @@ struct id ids_at(const struct ids *ids, uint32_t i);
     F(BODY, 1, u32, delay_ms, UINT32_MAX)           \
     F(BODY, 1, u32, flags, ACQUIRE_FLAGS)           \
     F(BODY, 1, slice, metadata, LIMIT_METADATA)     \
-    F(BODY, 1, slice, value, LIMIT_VALUE)
+    F(BODY, 1, slice, value, LIMIT_VALUE)           \
+    F(HINT, 5, slice, trace, LIMIT_TRACE)
 /* The fields of an acquire that its waiter and its grant carry unchanged. */
-#define CARRIED_FIELDS(F)                          \
-    F(CARRIED, 1, slice, metadata, LIMIT_METADATA) \
-    F(CARRIED, 1, slice, value, LIMIT_VALUE) /* of an election or a key */
+#define CARRIED_FIELDS(F)                                                  \
+    F(CARRIED, 1, slice, metadata, LIMIT_METADATA)                         \
+    F(CARRIED, 1, slice, value, LIMIT_VALUE) /* of an election or a key */ \
+    F(CARRIED, 5, slice, trace, LIMIT_TRACE) /* a traceparent, or empty */
 
 #define COMMAND_FIELDS_cancel(F) \
     F(EDGE, 1, id, lease, 0)     \

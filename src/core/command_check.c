@@ -30,6 +30,9 @@ enum hf_error carried_check(const struct carried *carried, enum mode mode, bool 
         carried->value.len > LIMIT_VALUE) {
         return HF_INVALID_METADATA;
     }
+    if (carried->trace.len > 0 && !text_is_traceparent(carried->trace)) {
+        return HF_INVALID_TRACE;
+    }
     if (is_key) {
         return HF_OK; /* its value may be any bytes (S13.1) */
     }

@@ -53,35 +53,37 @@ FIELD_NUMBER_TYPE(event_type, enum event_type)
  * at_ms, wall_ms      cluster time, and the wall clock for display
  * text                an operator's reason; the value of an election; a message, any bytes
  * ttl_ms              GRANTED: of the lock; its session may end earlier
- * wait_deadline_ms    GRANTED after a wait: when the wait would have ended */
+ * wait_deadline_ms    GRANTED after a wait: when the wait would have ended
+ * trace               of the acquire that made the grant or the waiter */
 #define EVENT_TEXT_MAX (LIMIT_VALUE > LIMIT_REASON ? LIMIT_VALUE : LIMIT_REASON)
-#define EVENT_FIELDS(F)                          \
-    F(ALL, 1, event_type, type, EVENT_COUNT - 1) \
-    F(ALL, 1, u32, tier, TIER_EFFICIENCY)        \
-    F(NODE, 1, u32, tenant, UINT32_MAX)          \
-    F(ALL, 1, u64, index, UINT64_MAX)            \
-    F(ALL, 1, u32, ordinal, UINT32_MAX)          \
-    F(NODE, 1, u32, part, UINT32_MAX)            \
-    F(NODE, 1, u32, parts, UINT32_MAX)           \
-    F(NODE, 1, u32, node, UINT32_MAX)            \
-    F(ALL, 1, u64, at_ms, UINT64_MAX)            \
-    F(ALL, 1, u64, wall_ms, UINT64_MAX)          \
-    F(ALL, 1, u64, token, UINT64_MAX)            \
-    F(NODE, 1, u64, attachment, UINT64_MAX)      \
-    F(ALL, 1, u64, deadline_ms, UINT64_MAX)      \
-    F(ALL, 1, reason, reason, REASON_COUNT - 1)  \
-    F(ALL, 1, ended, ended, ENDED_COUNT - 1)     \
-    F(ALL, 1, mode, mode, MODE_COUNT - 1)        \
-    F(ALL, 1, u32, slot, UINT32_MAX)             \
-    F(NODE, 1, id, session, 0)                   \
-    F(NODE, 1, id, lease, 0)                     \
-    F(ALL, 1, slice, name, LIMIT_NAME)           \
-    F(ALL, 1, slice, client, LIMIT_CLIENT)       \
-    F(ALL, 1, slice, owner, LIMIT_OWNER)         \
-    F(ALL, 1, slice, actor, LIMIT_ACTOR)         \
-    F(ALL, 1, slice, text, EVENT_TEXT_MAX)       \
-    F(ALL, 5, u32, ttl_ms, UINT32_MAX)           \
-    F(NODE, 5, u64, wait_deadline_ms, UINT64_MAX)
+#define EVENT_FIELDS(F)                           \
+    F(ALL, 1, event_type, type, EVENT_COUNT - 1)  \
+    F(ALL, 1, u32, tier, TIER_EFFICIENCY)         \
+    F(NODE, 1, u32, tenant, UINT32_MAX)           \
+    F(ALL, 1, u64, index, UINT64_MAX)             \
+    F(ALL, 1, u32, ordinal, UINT32_MAX)           \
+    F(NODE, 1, u32, part, UINT32_MAX)             \
+    F(NODE, 1, u32, parts, UINT32_MAX)            \
+    F(NODE, 1, u32, node, UINT32_MAX)             \
+    F(ALL, 1, u64, at_ms, UINT64_MAX)             \
+    F(ALL, 1, u64, wall_ms, UINT64_MAX)           \
+    F(ALL, 1, u64, token, UINT64_MAX)             \
+    F(NODE, 1, u64, attachment, UINT64_MAX)       \
+    F(ALL, 1, u64, deadline_ms, UINT64_MAX)       \
+    F(ALL, 1, reason, reason, REASON_COUNT - 1)   \
+    F(ALL, 1, ended, ended, ENDED_COUNT - 1)      \
+    F(ALL, 1, mode, mode, MODE_COUNT - 1)         \
+    F(ALL, 1, u32, slot, UINT32_MAX)              \
+    F(NODE, 1, id, session, 0)                    \
+    F(NODE, 1, id, lease, 0)                      \
+    F(ALL, 1, slice, name, LIMIT_NAME)            \
+    F(ALL, 1, slice, client, LIMIT_CLIENT)        \
+    F(ALL, 1, slice, owner, LIMIT_OWNER)          \
+    F(ALL, 1, slice, actor, LIMIT_ACTOR)          \
+    F(ALL, 1, slice, text, EVENT_TEXT_MAX)        \
+    F(ALL, 5, u32, ttl_ms, UINT32_MAX)            \
+    F(NODE, 5, u64, wait_deadline_ms, UINT64_MAX) \
+    F(ALL, 5, slice, trace, LIMIT_TRACE)
 
 /* Slices are borrowed for the duration of the callback. Fields that do not apply are zero. */
 struct event {

@@ -247,6 +247,7 @@ static void announce_leader(struct core *c, const struct grant *g, uint64_t toke
 {
     struct event e = {.type = EVENT_LEADER_CHANGED};
     event_about_grant(c, g, &e);
+    e.trace = grant_trace(c, g);
     if (token == 0) {
         e = (struct event){.type = EVENT_LEADER_CHANGED,
                            .tenant = e.tenant,
@@ -272,6 +273,7 @@ static void announce_grant(struct core *c, const ref *parts, uint32_t count,
         const struct grant *g = grant_at(c, parts[i]);
         struct event e = {.type = EVENT_GRANTED};
         event_about_grant(c, g, &e);
+        e.trace = grant_trace(c, g);
         e.part = i + 1;
         e.parts = count;
         e.deadline_ms = grant_deadline(c, g);
@@ -335,7 +337,8 @@ static bool is_clean(enum ended how)
 }
 
 static void announce_end(struct core *c, const struct grant *g, uint32_t part, uint32_t parts,
-                         enum ended how, struct slice actor, struct slice text)
+                         enum ended how, struct slice actor, struct slice text,
+                         struct slice trace)
 {
     struct event e = {.type = is_clean(how)          ? EVENT_RELEASED
                               : how == ENDED_FORCED  ? EVENT_FORCED
@@ -347,6 +350,7 @@ static void announce_end(struct core *c, const struct grant *g, uint32_t part, u
     e.ended = how;
     e.actor = actor;
     e.text = text;
+    e.trace = trace;
     event_emit(c, &e);
     if (!is_clean(how)) {
         e.type = EVENT_LOST;
@@ -438,8 +442,10 @@ void grant_end(struct core *c, ref grant, enum ended how, uint64_t at_ms, struct
         request_done(c, d->request, &answer);
     }
     uint64_t delay_from_ms = is_clean(how) || no_delay ? NO_DELAY : at_ms;
+    uint8_t bytes[LIMIT_TRACE];
+    struct slice trace = grant_trace_copy(c, g, bytes);
     for (uint32_t i = 0; i < count; i++) {
-        announce_end(c, grant_at(c, parts[i]), i + 1, count, how, actor, text);
+        announce_end(c, grant_at(c, parts[i]), i + 1, count, how, actor, text, trace);
         grant_remove(c, parts[i], i == 0, delay_from_ms);
     }
     if (group != 0) {

@@ -265,7 +265,7 @@ struct fence_mark {
 };
 
 /* The texts of an audit record, in the order in which they are stored. */
-enum audit_text { AUDIT_RESOURCE, AUDIT_ACTOR, AUDIT_REASON, AUDIT_TEXTS };
+enum audit_text { AUDIT_RESOURCE, AUDIT_ACTOR, AUDIT_REASON, AUDIT_TRACE, AUDIT_TEXTS };
 
 struct audit_record {
     struct links ring;

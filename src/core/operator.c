@@ -127,6 +127,15 @@ static bool lift_delay(struct core *c, const struct command *cmd)
     return true;
 }
 
+struct slice audit_trace(const struct core *c, ref lock, uint8_t bytes[LIMIT_TRACE])
+{
+    if (lock == 0) {
+        return slice_make(NULL, 0);
+    }
+    ref first = RING_FIRST(c, lock_at(c, lock)->holders, grant, in_lock);
+    return grant_trace_copy(c, grant_at(c, first), bytes);
+}
+
 static void force_unlock_new(struct core *c, const struct command *cmd, ref session,
                              struct result *out)
 {
@@ -139,6 +148,8 @@ static void force_unlock_new(struct core *c, const struct command *cmd, ref sess
         return;
     }
     ref holders[HOLDERS_AT_ONCE];
+    uint8_t bytes[LIMIT_TRACE];
+    struct slice trace = audit_trace(c, lock, bytes);
     out->count = lock == 0 ? 0 : gather_holders(c, lock, holders, &out->more);
     for (uint32_t i = 0; i < out->count; i++) {
         grant_end(c, holders[i], ENDED_FORCED, c->now_ms, f->actor, f->reason, f->now);
@@ -146,7 +157,7 @@ static void force_unlock_new(struct core *c, const struct command *cmd, ref sess
     audit_add(c, &(struct audit_entry){f->now ? AUDIT_FORCE_UNLOCK_NOW : AUDIT_FORCE_UNLOCK,
                                        cmd->tenant,
                                        out->count,
-                                       {f->name, f->actor, f->reason}});
+                                       {f->name, f->actor, f->reason, trace}});
 }
 
 void apply_force_unlock(struct core *c, const struct command *cmd, struct result *out)
@@ -167,6 +178,7 @@ static bool revoke_request(struct core *c, const struct command_revoke *r, ref g
     grant_reschedule(c, grant);
     struct event e = {.type = EVENT_REVOKE_REQUESTED};
     event_about_grant(c, grant_at(c, grant), &e);
+    e.trace = grant_trace(c, grant_at(c, grant));
     e.parts = grant_parts(c, grant_at(c, grant));
     while (grant_part(c, grant, e.part - 1) != grant) {
         e.part++;
@@ -187,9 +199,12 @@ static void revoke_new(struct core *c, const struct command *cmd, ref session, s
         out->error = HF_NOT_HELD;
         return;
     }
+    uint8_t bytes[LIMIT_TRACE];
+    struct slice trace = audit_trace(c, lock, bytes);
     uint64_t at_ms = c->now_ms + r->grace_ms;
     uint64_t record = audit_add(
-        c, &(struct audit_entry){AUDIT_REVOKE, cmd->tenant, 0, {r->name, r->actor, r->reason}});
+        c,
+        &(struct audit_entry){AUDIT_REVOKE, cmd->tenant, 0, {r->name, r->actor, r->reason, trace}});
     uint32_t looked_at = 0;
     RING_EACH(c, obj, lock_at(c, lock)->holders, grant, in_lock)
     {
@@ -249,6 +264,8 @@ void revoke_take(struct core *c, ref grant)
         requested == NULL ? slice_of("unknown") : audit_text(requested, AUDIT_ACTOR);
     struct slice reason =
         requested == NULL ? slice_of("unknown") : audit_text(requested, AUDIT_REASON);
+    uint8_t trace_bytes[LIMIT_TRACE];
+    struct slice trace = grant_trace_copy(c, g, trace_bytes);
     struct slice name =
         requested == NULL ? lock_name(lock_at(c, g->lock)) : audit_text(requested, AUDIT_RESOURCE);
     uint32_t tenant = session_at(c, g->session)->tenant;
@@ -259,7 +276,7 @@ void revoke_take(struct core *c, ref grant)
     reason.data = reason_bytes;
     name.data = name_bytes;
     grant_end(c, first, ENDED_REVOKED, c->now_ms, actor, reason, false);
-    struct audit_entry entry = {AUDIT_REVOKE_TAKEN, tenant, 1, {name, actor, reason}};
+    struct audit_entry entry = {AUDIT_REVOKE_TAKEN, tenant, 1, {name, actor, reason, trace}};
     if (!audit_add_to_newest(c, &entry)) {
         audit_add(c, &entry);
     }

@@ -203,6 +203,7 @@ static void proclaim_new(struct core *c, const struct command *cmd, ref session,
     d->carried.value = blob_new(c, p->value);
     struct event e = {.type = EVENT_PROCLAIMED};
     event_about_grant(c, g, &e);
+    e.trace = grant_trace(c, g);
     e.text = blob_slice(c, d->carried.value);
     event_emit(c, &e);
     result_from_grant(c, grant, out);

@@ -45,6 +45,22 @@ void event_emit(struct core *c, struct event *event)
     }
 }
 
+struct slice grant_trace(const struct core *c, const struct grant *g)
+{
+    const struct detail *d = grant_detail(c, grant_head(c, g));
+    return blob_slice(c, d == NULL ? 0 : d->carried.trace);
+}
+
+struct slice grant_trace_copy(const struct core *c, const struct grant *g,
+                              uint8_t bytes[LIMIT_TRACE])
+{
+    struct slice trace = grant_trace(c, g);
+    if (trace.len > 0) {
+        memcpy(bytes, trace.data, trace.len);
+    }
+    return slice_make(bytes, trace.len);
+}
+
 void event_about_grant(const struct core *c, const struct grant *g, struct event *out)
 {
     const struct lock *l = lock_at(c, g->lock);
@@ -71,6 +87,7 @@ void event_about_waiter(const struct core *c, const struct waiter *w, struct eve
     out->lease = w->lease;
     out->client = session_client(s);
     out->owner = waiter_owner(w);
+    out->trace = blob_slice(c, w->carried.trace);
     out->node = w->node;
     out->attachment = w->attachment;
     out->deadline_ms = w->wait_deadline_ms;
@@ -92,6 +109,7 @@ void holder_view_fill(const struct core *c, const struct grant *g, struct holder
         .permits = g->permits,
         .since_ms = g->since_ms,
         .deadline_ms = grant_deadline(c, g),
+        .trace = grant_trace(c, g),
     };
 }
 

@@ -75,14 +75,15 @@ FIELD_NUMBER_TYPE(ended, enum ended)
     F(ALL, 1, mode, mode, MODE_COUNT - 1)      \
     F(ALL, 1, u32, permits, UINT32_MAX)        \
     F(ALL, 1, u64, since_ms, UINT64_MAX)       \
-    F(ALL, 1, u64, deadline_ms, UINT64_MAX)
+    F(ALL, 1, u64, deadline_ms, UINT64_MAX)    \
+    F(ALL, 5, slice, trace, LIMIT_TRACE)
 
 struct holder_view {
     HOLDER_FIELDS(FIELD_MEMBER)
 };
 
 /* The longest strings of a holder together. */
-#define HOLDER_BYTES (LIMIT_CLIENT + LIMIT_OWNER + LIMIT_METADATA)
+#define HOLDER_BYTES (LIMIT_CLIENT + LIMIT_OWNER + LIMIT_METADATA + LIMIT_TRACE)
 
 /* A holder as a field of another record. */
 typedef struct holder_view FIELD_C_holder;

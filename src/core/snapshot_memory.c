@@ -209,7 +209,8 @@ static const char *check_audit(const struct builder *b, const struct audit_field
         f->mark_after >= LIMIT_NUMBER) {
         return "its slot or a mark is out of range";
     }
-    if (!text_is_plain(f->resource) || !text_is_plain(f->actor) || !text_is_plain(f->reason)) {
+    if (!text_is_plain(f->resource) || !text_is_plain(f->actor) || !text_is_plain(f->reason) ||
+        (f->trace.len > 0 && !text_is_traceparent(f->trace))) {
         return "its text is not valid";
     }
     return NULL;
@@ -229,7 +230,7 @@ const char *build_audit(struct builder *b, struct reader *r)
     if (wrong != NULL) {
         return wrong;
     }
-    const struct slice text[AUDIT_TEXTS] = {f.resource, f.actor, f.reason};
+    const struct slice text[AUDIT_TEXTS] = {f.resource, f.actor, f.reason, f.trace};
     ref obj = audit_record_new(c, text);
     struct audit_record *a = audit_record_at(c, obj);
     a->number = f.number;

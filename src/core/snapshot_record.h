@@ -119,7 +119,8 @@ struct waiter_record {
     F(true, 1, slice, reason, LIMIT_REASON)                            \
     F(f->action == AUDIT_FENCE_RESET, 1, u32, slot, UINT32_MAX)        \
     F(f->action == AUDIT_FENCE_RESET, 1, u64, mark_before, UINT64_MAX) \
-    F(f->action == AUDIT_FENCE_RESET, 1, u64, mark_after, UINT64_MAX)
+    F(f->action == AUDIT_FENCE_RESET, 1, u64, mark_after, UINT64_MAX)  \
+    F(true, 5, slice, trace, LIMIT_TRACE)
 
 struct audit_fields {
     AUDIT_RECORD(FIELD_MEMBER)

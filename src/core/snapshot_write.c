@@ -474,6 +474,7 @@ static void put_fences_and_audit(struct out *o)
             .resource = audit_text(a, AUDIT_RESOURCE),
             .actor = audit_text(a, AUDIT_ACTOR),
             .reason = audit_text(a, AUDIT_REASON),
+            .trace = audit_text(a, AUDIT_TRACE),
             .slot = a->slot,
             .mark_before = a->mark_before,
             .mark_after = a->mark_after,

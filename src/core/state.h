@@ -169,11 +169,16 @@ uint64_t timer_at(const struct core *c, ref obj);
 
 /* ---- report.c: events, refusals ---- */
 void event_emit(struct core *c, struct event *event);
+/* All but the trace: parts of a multi-lock that end have no first part any more. */
 void event_about_grant(const struct core *c, const struct grant *g, struct event *out);
 void event_about_waiter(const struct core *c, const struct waiter *w, struct event *out);
 void result_from_grant(const struct core *c, ref grant, struct result *out);
 void result_holder(const struct core *c, ref lock, struct result *out);
 void holder_view_fill(const struct core *c, const struct grant *g, struct holder_view *out);
+struct slice grant_trace(const struct core *c, const struct grant *g);
+/* The same in `bytes`, for use after the end of the grant. */
+struct slice grant_trace_copy(const struct core *c, const struct grant *g,
+                              uint8_t bytes[LIMIT_TRACE]);
 struct slice reserved_for(const struct core *c, const struct lock *l);
 
 /* ---- lock.c: names ---- */
@@ -371,6 +376,8 @@ struct audit_entry {
 /* Allocates a record with these texts; its other fields are zero. */
 ref audit_record_new(struct core *c, const struct slice text[AUDIT_TEXTS]);
 uint64_t audit_add(struct core *c, const struct audit_entry *entry); /* returns its number */
+/* The trace of the first holder, copied to `bytes`, for an audit record. */
+struct slice audit_trace(const struct core *c, ref lock, uint8_t bytes[LIMIT_TRACE]);
 void audit_append(struct core *c, ref record); /* gives it the next number; drops the oldest */
 size_t audit_size(const struct audit_record *a);
 const struct audit_record *audit_find(const struct core *c, uint64_t number);

@@ -304,11 +304,13 @@ static void drop(struct core *c, const struct command *cmd, const struct effect 
     }
     const struct command_transact *t = &cmd->transact;
     bool now = (e->flags & EFFECT_NOW) != 0;
+    uint8_t bytes[LIMIT_TRACE];
+    struct slice trace = audit_trace(c, lock, bytes);
     grant_end(c, grant, ENDED_FORCED, c->now_ms, t->actor, t->reason, now);
     audit_add(c, &(struct audit_entry){now ? AUDIT_FORCE_UNLOCK_NOW : AUDIT_FORCE_UNLOCK,
                                        cmd->tenant,
                                        1,
-                                       {e->name, t->actor, t->reason}});
+                                       {e->name, t->actor, t->reason, trace}});
 }
 
 static void expire(struct core *c, const struct command *cmd, const struct effect *e,

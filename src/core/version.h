@@ -11,7 +11,8 @@
  *   4  a fence check refuses tokens that were never issued; `fence_reset` (S11); requests that are
  *      done are remembered in three memories (S8.3); counters may have a TTL (S13.5); the node of
  *      a stream is recorded (S4.6)
- *   5  heads of snapshot records have a byte for the mode and a number for the flags */
+ *   5  heads of snapshot records have a byte for the mode and a number for the flags; an acquire may
+ *      have a trace (S4.4) */
 #ifndef HOLDFAST_CORE_VERSION_H
 #define HOLDFAST_CORE_VERSION_H
 

@@ -77,6 +77,7 @@ static void waiter_view_fill(const struct core *c, const struct waiter *w, struc
         .wait_deadline_ms = w->wait_deadline_ms,
         .session = s->is_private ? (struct id){0, 0} : s->id,
         .lease = w->lease,
+        .trace = blob_slice(c, w->carried.trace),
     };
 }
 
@@ -260,6 +261,7 @@ uint64_t view_audit(const struct core *c, uint64_t from, uint32_t max, view_audi
             .resource = audit_text(a, AUDIT_RESOURCE),
             .actor = audit_text(a, AUDIT_ACTOR),
             .reason = audit_text(a, AUDIT_REASON),
+            .trace = audit_text(a, AUDIT_TRACE),
             .count = a->count,
             .is_fence_reset = a->action == AUDIT_FENCE_RESET,
             .slot = a->slot,

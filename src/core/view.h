@@ -41,7 +41,8 @@ struct grant_view {
     F(NODE, 1, u64, attachment, UINT64_MAX)      \
     F(ALL, 1, u64, wait_deadline_ms, UINT64_MAX) \
     F(OPERATOR, 1, id, session, 0)               \
-    F(OPERATOR, 1, id, lease, 0)
+    F(OPERATOR, 1, id, lease, 0)                 \
+    F(ALL, 5, slice, trace, LIMIT_TRACE)
 
 struct waiter_view {
     WAITER_VIEW_FIELDS(FIELD_MEMBER)
@@ -98,6 +99,7 @@ struct audit_view {
     struct slice resource;
     struct slice actor;
     struct slice reason;
+    struct slice trace;  /* of the first holder affected */
     uint32_t count;      /* holders affected */
     bool is_fence_reset; /* then these fields are set, of the resource and this slot: */
     uint32_t slot;

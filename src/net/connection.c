@@ -29,12 +29,10 @@ struct connection *connection_new(struct net *net, const struct connection_optio
     c->tcp.data = c;
     c->timer.data = c;
     c->handles = 2;
-    c->all_next = net->all;
-    c->all_link = &net->all;
-    if (net->all != NULL) {
-        net->all->all_link = &c->all_next;
-    }
-    net->all = c;
+    list_init(&c->all);
+    list_init(&c->dirty);
+    list_init(&c->ready);
+    list_append(&net->all, &c->all);
     net->connections++;
     net->client_connections += c->options.writes_first ? 0 : 1;
     return c;
@@ -182,10 +180,7 @@ static void on_handle_closed(uv_handle_t *handle)
     buffer_close(&c->out);
     buffer_close(&c->wire);
     buffer_close(&c->writing);
-    *c->all_link = c->all_next;
-    if (c->all_next != NULL) {
-        c->all_next->all_link = c->all_link;
-    }
+    list_remove(&c->all);
     net->connections--;
     net->client_connections -= c->options.writes_first ? 0 : 1;
     memory_free(net->memory, c, sizeof(*c));
@@ -193,9 +188,9 @@ static void on_handle_closed(uv_handle_t *handle)
 
 void net_abort_all(struct net *net, const char *reason)
 {
-    /* They leave the list later, when their handles are closed. */
-    for (struct connection *c = net->all; c != NULL; c = c->all_next) {
-        connection_abort(c, reason);
+    /* They are removed from the list later, when their handles are closed. */
+    for (struct list *link = net->all.next; link != &net->all; link = link->next) {
+        connection_abort(LIST_OBJECT(link, struct connection, all), reason);
     }
 }
 

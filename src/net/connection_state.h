@@ -2,6 +2,7 @@
 #ifndef HOLDFAST_NET_CONNECTION_STATE_H
 #define HOLDFAST_NET_CONNECTION_STATE_H
 
+#include "base/list.h"
 #include "net/address.h"
 #include "net/internal.h"
 
@@ -21,13 +22,11 @@ struct connection {
 
     enum connection_phase phase;
     bool reading;
-    bool paused;    /* by the owner */
-    bool pressed;   /* too much output is pending */
-    bool ended;     /* the peer has sent its FIN */
-    bool end_sent;  /* we have sent ours */
-    bool in_flight; /* a libuv write of `writing` is in progress */
-    bool is_dirty;
-    bool is_ready;
+    bool paused;     /* by the owner */
+    bool pressed;    /* too much output is pending */
+    bool ended;      /* the peer has sent its FIN */
+    bool end_sent;   /* we have sent ours */
+    bool in_flight;  /* a libuv write of `writing` is in progress */
     uint8_t handles; /* still open: the socket and the timer */
     const char *reason;
 
@@ -42,12 +41,9 @@ struct connection {
     uint64_t stall_at;
     uint64_t timer_due;
 
-    struct connection *all_next;
-    struct connection **all_link;
-    struct connection *dirty_next;
-    struct connection **dirty_link; /* the pointer to us in the list */
-    struct connection *ready_next;
-    struct connection **ready_link;
+    struct list all;   /* in net.all */
+    struct list dirty; /* in net.dirty or net.dirty_first */
+    struct list ready; /* in net.ready */
 
     uv_tcp_t tcp;
     uv_timer_t timer;

@@ -33,6 +33,10 @@ void net_init(struct net *net, uv_loop_t *loop, const struct memory *memory)
     memset(net, 0, sizeof(*net));
     net->loop = loop;
     net->memory = memory;
+    list_init(&net->all);
+    list_init(&net->dirty);
+    list_init(&net->dirty_first);
+    list_init(&net->ready);
     net->scratch = memory_alloc(memory, NET_SCRATCH);
     buffer_init(&net->forgotten, memory, NET_SCRATCH);
     uv_random(NULL, NULL, &net->random, sizeof(net->random), 0, NULL);
@@ -51,22 +55,14 @@ void net_init(struct net *net, uv_loop_t *loop, const struct memory *memory)
 
 void net_close(struct net *net)
 {
-    hf_assert(net->connections == 0 && net->dirty == NULL && net->dirty_first == NULL &&
-              net->ready == NULL);
+    hf_assert(net->connections == 0 && list_is_empty(&net->dirty) &&
+              list_is_empty(&net->dirty_first) && list_is_empty(&net->ready));
     uv_close((uv_handle_t *)&net->before_poll, NULL);
     uv_close((uv_handle_t *)&net->after_poll, NULL);
     uv_close((uv_handle_t *)&net->awake, NULL);
     buffer_close(&net->forgotten);
     memory_free(net->memory, net->scratch, NET_SCRATCH);
     net->scratch = NULL;
-}
-
-void net_flush(struct net *net)
-{
-    /* A write may make another connection dirty; the loop may sleep after this. */
-    while (net->dirty_first != NULL || net->dirty != NULL) {
-        connection_flush(net->dirty_first != NULL ? net->dirty_first : net->dirty);
-    }
 }
 
 void net_stay_awake(struct net *net, bool stay)

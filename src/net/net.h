@@ -16,6 +16,7 @@
 #include <uv.h>
 
 #include "base/buffer.h"
+#include "base/list.h"
 
 struct connection;
 
@@ -41,14 +42,14 @@ struct net {
     /* Private to src/net. */
     uv_prepare_t before_poll;
     uv_check_t after_poll;
-    uv_idle_t awake; /* active while `ready` is not empty, so that the poll does not sleep */
-    struct connection *all;
-    struct connection *dirty; /* have output */
-    struct connection *dirty_first;
-    struct connection *ready; /* to be passed their remaining bytes */
-    uint8_t *scratch;         /* receive buffer */
-    struct buffer forgotten;  /* output on closed connections, discarded */
-    uint64_t numbers;         /* connection numbers assigned so far */
+    uv_idle_t awake;   /* active while `ready` is not empty, so that the poll does not sleep */
+    struct list all;   /* connections */
+    struct list dirty; /* ... with output */
+    struct list dirty_first; /* ... with output that is written first */
+    struct list ready;       /* ... to be passed their remaining bytes */
+    uint8_t *scratch;        /* receive buffer */
+    struct buffer forgotten; /* output on closed connections, discarded */
+    uint64_t numbers;        /* connection numbers assigned so far */
     uint64_t random;
 };
 

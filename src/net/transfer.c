@@ -5,63 +5,23 @@
 
 void connection_mark_dirty(struct connection *c)
 {
-    if (c->is_dirty || c->phase == CONNECTION_CLOSING) {
-        return;
-    }
-    struct connection **list = c->options.writes_first ? &c->net->dirty_first : &c->net->dirty;
-    c->is_dirty = true;
-    c->dirty_next = *list;
-    c->dirty_link = list;
-    if (*list != NULL) {
-        (*list)->dirty_link = &c->dirty_next;
-    }
-    *list = c;
-}
-
-static void clear_dirty(struct connection *c)
-{
-    if (!c->is_dirty) {
-        return;
-    }
-    c->is_dirty = false;
-    *c->dirty_link = c->dirty_next;
-    if (c->dirty_next != NULL) {
-        c->dirty_next->dirty_link = c->dirty_link;
+    if (list_is_empty(&c->dirty) && c->phase != CONNECTION_CLOSING) {
+        list_append(c->options.writes_first ? &c->net->dirty_first : &c->net->dirty, &c->dirty);
     }
 }
 
 void connection_mark_ready(struct connection *c)
 {
-    if (c->is_ready || c->phase != CONNECTION_OPEN || buffer_len(&c->in) == 0) {
-        return;
-    }
-    struct net *net = c->net;
-    c->is_ready = true;
-    c->ready_next = net->ready;
-    c->ready_link = &net->ready;
-    if (net->ready != NULL) {
-        net->ready->ready_link = &c->ready_next;
-    }
-    net->ready = c;
-    net_stay_awake(net, true);
-}
-
-static void clear_ready(struct connection *c)
-{
-    if (!c->is_ready) {
-        return;
-    }
-    c->is_ready = false;
-    *c->ready_link = c->ready_next;
-    if (c->ready_next != NULL) {
-        c->ready_next->ready_link = c->ready_link;
+    if (list_is_empty(&c->ready) && c->phase == CONNECTION_OPEN && buffer_len(&c->in) > 0) {
+        list_append(&c->net->ready, &c->ready);
+        net_stay_awake(c->net, true);
     }
 }
 
 void connection_unlist(struct connection *c)
 {
-    clear_dirty(c);
-    clear_ready(c);
+    list_remove(&c->dirty);
+    list_remove(&c->ready);
 }
 
 /* ---- input ---- */
@@ -89,18 +49,14 @@ static void feed(struct connection *c)
 
 void connections_feed(struct net *net)
 {
-    /* Those marked ready during this loop wait for the next round. */
-    struct connection *list = net->ready;
-    net->ready = NULL;
-    if (list != NULL) {
-        list->ready_link = &list;
+    /* Connections that are marked ready during this loop wait for the next round. */
+    struct list round;
+    list_init(&round);
+    list_move_all(&round, &net->ready);
+    for (struct list *link = list_take(&round); link != NULL; link = list_take(&round)) {
+        feed(LIST_OBJECT(link, struct connection, ready));
     }
-    while (list != NULL) {
-        struct connection *c = list;
-        clear_ready(c);
-        feed(c);
-    }
-    net_stay_awake(net, net->ready != NULL);
+    net_stay_awake(net, !list_is_empty(&net->ready));
 }
 
 /* Directly from the receive buffer if no bytes are retained. */
@@ -411,7 +367,7 @@ static void flush_out(struct connection *c)
 
 void connection_flush(struct connection *c)
 {
-    clear_dirty(c);
+    list_remove(&c->dirty);
     if (c->out.overflowed || c->wire.overflowed) {
         connection_abort(c, "more output than a connection may have");
         return;
@@ -425,5 +381,19 @@ void connection_flush(struct connection *c)
     update_pressure(c);
     if (c->phase == CONNECTION_FINISHING && !c->in_flight && connection_pending(c) == 0) {
         connection_finish(c);
+    }
+}
+
+void net_flush(struct net *net)
+{
+    /* A write may make another connection dirty. It is flushed too, since the loop may sleep after
+     * this. */
+    for (;;) {
+        struct list *link = list_take(&net->dirty_first);
+        link = link != NULL ? link : list_take(&net->dirty);
+        if (link == NULL) {
+            return;
+        }
+        connection_flush(LIST_OBJECT(link, struct connection, dirty));
     }
 }

@@ -22,7 +22,8 @@ static uint64_t blob_bytes(struct slice bytes)
 
 static uint64_t acquire_adds(const struct command_acquire *a)
 {
-    uint64_t adds = SESSION_BYTES + a->client.len + blob_bytes(a->metadata) + blob_bytes(a->value);
+    uint64_t adds = SESSION_BYTES + a->client.len + blob_bytes(a->metadata) + blob_bytes(a->value) +
+                    blob_bytes(a->trace);
     for (uint32_t i = 0; i < a->names.count; i++) {
         adds += NAME_BYTES + a->names.at[i].len + a->owner.len;
     }

@@ -11,6 +11,7 @@
 
 #include "server/config_check.h"
 #include "server/config_value.h"
+#include "server/flags.h"
 
 enum setting_kind {
     KIND_NUMBER,
@@ -390,49 +391,52 @@ static bool apply_environment(struct config *config, struct buffer *problems)
 
 /* ---- flags ---- */
 
-/* `--name VALUE`, `--name=VALUE`, or `--name` for a switch; advances `*at`. */
-static bool apply_flag(struct config *config, int count, char **arguments, int *at,
+/* Stores the text of each flag that is given in `given`, by the position of its setting. */
+static bool read_flags(int count, char **arguments, const char *given[SETTINGS],
                        struct buffer *problems)
 {
-    const char *flag = arguments[(*at)++];
-    if (strcmp(flag, "-h") == 0) {
-        config->help = true;
-        return true;
+    struct flag flags[SETTINGS + 1] = {{.name = NULL}};
+    struct flag_words words = {count, arguments, -1};
+    char problem[FLAG_PROBLEM];
+    for (unsigned i = 0; i < SETTINGS; i++) {
+        const struct setting *s = &settings[i];
+        bool is_switch = s->kind == KIND_SWITCH;
+        flags[i] = (struct flag){.name = s->name,
+                                 .letter = strcmp(s->name, "help") == 0 ? 'h' : '\0',
+                                 .kind = is_switch ? FLAG_KIND_SETTING : FLAG_KIND_TEXT,
+                                 .offset = i * sizeof(given[0]),
+                                 .value = s->argument};
+        given[i] = NULL;
     }
-    const char *name = flag + 2;
-    const char *equals = strncmp(flag, "--", 2) == 0 ? strchr(name, '=') : NULL;
-    size_t len = equals != NULL ? (size_t)(equals - name) : strlen(flag) < 2 ? 0 : strlen(name);
-    const struct setting *setting = strncmp(flag, "--", 2) == 0 ? find_setting(name, len) : NULL;
-    if (setting == NULL) {
-        buffer_printf(problems, "%s: there is no such flag\n", flag);
+    if (!flags_parse(flags, FLAGS_ANY_ORDER, &words, given, problem)) {
+        buffer_printf(problems, "%s\n", problem);
         return false;
     }
-    if (setting->kind == KIND_SECRET) {
-        buffer_printf(problems,
-                      "--%s: not accepted as a flag, because the process list would show it; set "
-                      "it in the file or in the environment\n",
-                      setting->name);
+    if (words.count > 0) {
+        buffer_printf(problems, "unexpected argument \"%s\"\n", words.items[0]);
         return false;
     }
-    const char *value = equals != NULL ? equals + 1 : NULL;
-    if (value == NULL && setting->kind == KIND_SWITCH) {
-        value = "true";
-    } else if (value == NULL) {
-        if (*at == count) {
-            buffer_printf(problems, "%s: a value is missing (%s)\n", flag, setting->argument);
-            return false;
-        }
-        value = arguments[(*at)++];
-    }
-    struct config_origin origin = {.source = CONFIG_FLAG};
-    return apply(config, setting, value, origin, problems);
+    return true;
 }
 
-static bool apply_flags(struct config *config, int count, char **arguments, struct buffer *problems)
+static bool apply_flags(struct config *config, const char *const given[SETTINGS],
+                        struct buffer *problems)
 {
     bool fine = true;
-    for (int at = 0; at < count;) {
-        fine = apply_flag(config, count, arguments, &at, problems) && fine;
+    for (unsigned i = 0; i < SETTINGS; i++) {
+        struct config_origin origin = {.source = CONFIG_FLAG};
+        if (given[i] == NULL) {
+            continue;
+        }
+        if (settings[i].kind == KIND_SECRET) {
+            buffer_printf(problems,
+                          "--%s: not accepted as a flag, because the process list would show it; "
+                          "set it in the file or in the environment\n",
+                          settings[i].name);
+            fine = false;
+        } else {
+            fine = apply(config, &settings[i], given[i], origin, problems) && fine;
+        }
     }
     return fine;
 }
@@ -441,9 +445,11 @@ static bool apply_flags(struct config *config, int count, char **arguments, stru
 
 bool config_load(struct config *config, int count, char **arguments, struct buffer *problems)
 {
+    const char *given[SETTINGS];
     apply_defaults(config);
-    /* Flags name the file and override it, so they are read before and after it. */
-    bool fine = apply_flags(config, count, arguments, problems);
+    /* Flags name the file and override its settings, so they are applied before and after it. */
+    bool fine =
+        read_flags(count, arguments, given, problems) && apply_flags(config, given, problems);
     if (!fine || config->help) {
         return fine;
     }
@@ -459,7 +465,7 @@ bool config_load(struct config *config, int count, char **arguments, struct buff
         fine = apply_file(config, problems);
     }
     fine = apply_environment(config, problems) && fine;
-    fine = apply_flags(config, count, arguments, problems) && fine;
+    fine = apply_flags(config, given, problems) && fine;
     return fine && config_check(config, problems);
 }
 

@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "server/config_value.h"
 #include "server/dev_cluster.h"
+#include "server/flags.h"
 #include "server/serve.h"
 
 enum { READY_MS = 20000 };
@@ -17,21 +17,33 @@ enum { READY_MS = 20000 };
 struct dev_settings {
     uint64_t nodes;
     uint64_t base_port;
+    const char *given_dir;
     char dir[DEV_PATH];
     bool help;
 };
 
-static const char usage[] =
-    "holdfast dev: a local cluster of real processes.\n\n"
-    "  --nodes N        number of nodes, 1 to 9 (default: 5)\n"
-    "  --dir DIR        folder for the data and the logs of all nodes\n"
-    "                   (default: /var/lib/holdfast-dev for root, else "
-    "~/.local/state/holdfast-dev)\n"
-    "  --base-port P    client port of node 1 (default: 4653)\n"
-    "                   Node i uses P+10*(i-1) for clients, the next port for peers and the one\n"
-    "                   after that for the Redis protocol.\n\n"
-    "Prints a line for each node, then `ready` with the endpoints. Ctrl-C stops all nodes. The\n"
-    "folder stays, and the next start continues with the same data.\n";
+static const struct flag flags[] = {
+    {"nodes", 0, FLAG_NUMBER_IN(struct dev_settings, nodes, 1, DEV_NODES_MAX), "N",
+     "number of nodes, 1 to 9 (default: 5)"},
+    {"dir", 0, FLAG_TEXT_SET(struct dev_settings, given_dir), "DIR",
+     "folder for the data and the logs of all nodes (default: /var/lib/holdfast-dev for root, else "
+     "~/.local/state/holdfast-dev)"},
+    {"base-port", 0, FLAG_NUMBER_IN(struct dev_settings, base_port, 1, UINT16_MAX), "P",
+     "client port of node 1 (default: 4653)"},
+    {"help", 'h', FLAG_SWITCH(struct dev_settings, help), NULL, "this list"},
+    FLAGS_END,
+};
+
+static void print_help(void)
+{
+    printf("holdfast dev: a local cluster of real processes.\n\n");
+    flags_print(flags, stdout);
+    printf(
+        "\nNode i uses the port P+10*(i-1) for clients, the next port for peers and the one after "
+        "that\nfor the Redis protocol.\n\n"
+        "Prints a line for each node, then `ready` with the endpoints. Ctrl-C stops all nodes. "
+        "The\nfolder stays, and the next start continues with the same data.\n");
+}
 
 static void default_dir(struct dev_settings *o)
 {
@@ -46,49 +58,24 @@ static void default_dir(struct dev_settings *o)
     }
 }
 
-static bool apply(struct dev_settings *o, const char *flag, const char *value)
-{
-    if (strcmp(flag, "--dir") == 0) {
-        int len = snprintf(o->dir, sizeof(o->dir), "%s", value);
-        return len > 0 && (size_t)len < sizeof(o->dir);
-    }
-    uint64_t *to = strcmp(flag, "--nodes") == 0 ? &o->nodes : &o->base_port;
-    return value_number(value, to);
-}
-
 static bool parse(struct dev_settings *o, int count, char **arguments)
 {
+    struct flag_words words;
     *o = (struct dev_settings){.nodes = 5, .base_port = 4653};
     default_dir(o);
-    for (int i = 0; i < count; i++) {
-        char flag[32];
-        const char *equals = strchr(arguments[i], '=');
-        size_t len = equals != NULL ? (size_t)(equals - arguments[i]) : strlen(arguments[i]);
-        snprintf(flag, sizeof(flag), "%.*s", (int)len, arguments[i]);
-        if (strcmp(flag, "--help") == 0 || strcmp(flag, "-h") == 0) {
-            o->help = true;
-            return true;
-        }
-        if (strcmp(flag, "--nodes") != 0 && strcmp(flag, "--dir") != 0 &&
-            strcmp(flag, "--base-port") != 0) {
-            fprintf(stderr, "holdfast: dev has no flag %s\n", arguments[i]);
-            return false;
-        }
-        const char *value = equals != NULL ? equals + 1 : i + 1 < count ? arguments[++i] : NULL;
-        if (value == NULL || !apply(o, flag, value)) {
-            fprintf(stderr, "holdfast: %s needs a %s\n", flag,
-                    strcmp(flag, "--dir") == 0 ? "folder" : "number");
-            return false;
-        }
-    }
-    if (o->nodes < 1 || o->nodes > DEV_NODES_MAX) {
-        fprintf(stderr, "holdfast: --nodes must be 1 to %d\n", DEV_NODES_MAX);
+    if (!flags_read("dev", flags, FLAGS_ANY_ORDER, count, arguments, o, &words) ||
+        !flags_words_check("dev", &words, 0)) {
         return false;
     }
-    if (o->base_port < 1 || o->base_port + DEV_PORT_STEP * o->nodes > UINT16_MAX) {
-        fprintf(stderr,
-                "holdfast: --base-port must not be 0, and the ports of %u nodes must be below "
-                "65536\n",
+    if (o->given_dir != NULL && strlen(o->given_dir) >= sizeof(o->dir)) {
+        fprintf(stderr, "holdfast: --dir: the path is longer than %d bytes\n", DEV_PATH - 1);
+        return false;
+    }
+    if (o->given_dir != NULL) {
+        snprintf(o->dir, sizeof(o->dir), "%s", o->given_dir);
+    }
+    if (o->base_port + DEV_PORT_STEP * o->nodes > UINT16_MAX) {
+        fprintf(stderr, "holdfast: --base-port: the ports of %u nodes must be below 65536\n",
                 (unsigned)o->nodes);
         return false;
     }
@@ -242,11 +229,10 @@ int dev_main(int count, char **arguments)
     struct dev_settings options;
     static struct dev_cluster cluster;
     if (!parse(&options, count, arguments)) {
-        fprintf(stderr, "holdfast: see `holdfast dev --help`\n");
         return EXIT_USAGE;
     }
     if (options.help) {
-        printf("%s", usage);
+        print_help();
         return 0;
     }
     dev_cluster_init(&cluster, (unsigned)options.nodes, (uint16_t)options.base_port, options.dir);

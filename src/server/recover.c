@@ -42,25 +42,21 @@ struct recover {
 static struct recover r;
 
 /* clang-format off */
-static const struct server_flag flags[] = {
-    {"--data", "DIR", "data folder of the stopped node", &r.data, NULL},
-    {"--id", "N", "id of that node", &r.id, NULL},
-    {"--cluster", "N=HOST:PORT", "recover: id and peer address of that node in the new cluster. "
-     "Without this flag, the folder is only shown", &r.cluster, NULL},
-    {"--reason", "TEXT", "reason, for the audit record", &r.reason, NULL},
-    {"--actor", "NAME", "name of the operator, for the audit record (default: the current user)",
-     &r.actor, NULL},
-    {"--confirm", "CLUSTER_ID", "confirm with the id of the lost cluster instead of typing it",
-     &r.confirm, NULL},
-    {"--into", "DIR", "leave the folder unchanged and create the new one here", &r.into, NULL},
-    {"--force", NULL, "recover although other members answer or the node is not a voter", NULL,
-     &r.force},
-    {"--json", NULL, "show the folder as one JSON object", NULL, &r.json},
-    {"--help", NULL, "this list", NULL, &r.help},
+static const struct flag flags[] = {
+    {"data", 0, FLAG_TEXT_SET(struct recover, data), "DIR", "data folder of the stopped node"},
+    {"id", 0, FLAG_TEXT_SET(struct recover, id), "N", "id of that node"},
+    {"cluster", 0, FLAG_TEXT_SET(struct recover, cluster), "N=HOST:PORT", "recover: id and peer address of that node in the new cluster. "
+     "Without this flag, the folder is only shown"},
+    {"reason", 0, FLAG_TEXT_SET(struct recover, reason), "TEXT", "reason, for the audit record"},
+    {"actor", 0, FLAG_TEXT_SET(struct recover, actor), "NAME", "name of the operator, for the audit record (default: the current user)"},
+    {"confirm", 0, FLAG_TEXT_SET(struct recover, confirm), "CLUSTER_ID", "confirm with the id of the lost cluster instead of typing it"},
+    {"into", 0, FLAG_TEXT_SET(struct recover, into), "DIR", "leave the folder unchanged and create the new one here"},
+    {"force", 0, FLAG_SWITCH(struct recover, force), NULL, "recover although other members answer or the node is not a voter"},
+    {"json", 0, FLAG_SWITCH(struct recover, json), NULL, "show the folder as one JSON object"},
+    {"help", 'h', FLAG_SWITCH(struct recover, help), NULL, "this list"},
+    FLAGS_END,
 };
 /* clang-format on */
-
-enum { FLAGS = sizeof(flags) / sizeof(flags[0]) };
 
 static void print_help(void)
 {
@@ -76,7 +72,7 @@ static void print_help(void)
         "Fencing tokens increase by 2^42. The cluster gets a new id. The old folder is kept "
         "beside\n"
         "the new one. Other nodes join with empty folders (`serve --join`).\n\n");
-    flags_print(stdout, flags, FLAGS);
+    flags_print(flags, stdout);
 }
 
 /* ---- safety checks ---- */
@@ -221,7 +217,8 @@ int recover_main(int count, char **arguments)
 {
     struct flag_words words;
     char problem[OFFLINE_PROBLEM];
-    if (!flags_read("recover", flags, FLAGS, count, arguments, 0, &words)) {
+    if (!flags_read("recover", flags, FLAGS_ANY_ORDER, count, arguments, &r, &words) ||
+        !flags_words_check("recover", &words, 0)) {
         return EXIT_USAGE;
     }
     if (r.help) {

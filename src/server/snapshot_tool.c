@@ -11,9 +11,9 @@
 #include "server/recover_checks.h"
 #include "server/serve.h"
 
-static struct {
+static struct given {
     const char *endpoints;
-    const char *timeout;
+    uint64_t timeout_ms;
     const char *data;
     const char *id;
     const char *cluster;
@@ -25,21 +25,20 @@ static struct {
 } given;
 
 /* clang-format off */
-static const struct server_flag flags[] = {
-    {"--endpoints", "HOST:PORT,...", "save: nodes to try in turn (default: HOLDFAST_ENDPOINTS, else 127.0.0.1:4653)", &given.endpoints, NULL},
-    {"--timeout", "DURATION", "save: time until the first byte (default: 2m); later, 30s without a byte are an error", &given.timeout, NULL},
-    {"--json", NULL, "save, inspect: print one JSON object", NULL, &given.json},
-    {"--data", "DIR", "restore: the new data folder, which must be empty or not exist", &given.data, NULL},
-    {"--id", "N", "restore: id of the node that will use the folder", &given.id, NULL},
-    {"--cluster", "N=HOST:PORT", "restore: id and peer address of that node", &given.cluster, NULL},
-    {"--reason", "TEXT", "restore: reason, for the audit record", &given.reason, NULL},
-    {"--actor", "NAME", "restore: name of the operator, for the audit record (default: the current user)", &given.actor, NULL},
-    {"--force", NULL, "save: replace an existing file; restore: continue although members of the old cluster answer", NULL, &given.force},
-    {"--help", NULL, "this list", NULL, &given.help},
+static const struct flag flags[] = {
+    {"endpoints", 0, FLAG_TEXT_SET(struct given, endpoints), "HOST:PORT,...", "save: nodes to try in turn (default: HOLDFAST_ENDPOINTS, else 127.0.0.1:4653)"},
+    {"timeout", 0, FLAG_DURATION(struct given, timeout_ms), "DURATION", "save: time until the first byte (default: 2m); later, 30s without a byte are an error"},
+    {"json", 0, FLAG_SWITCH(struct given, json), NULL, "save, inspect: print one JSON object"},
+    {"data", 0, FLAG_TEXT_SET(struct given, data), "DIR", "restore: the new data folder, which must be empty or not exist"},
+    {"id", 0, FLAG_TEXT_SET(struct given, id), "N", "restore: id of the node that will use the folder"},
+    {"cluster", 0, FLAG_TEXT_SET(struct given, cluster), "N=HOST:PORT", "restore: id and peer address of that node"},
+    {"reason", 0, FLAG_TEXT_SET(struct given, reason), "TEXT", "restore: reason, for the audit record"},
+    {"actor", 0, FLAG_TEXT_SET(struct given, actor), "NAME", "restore: name of the operator, for the audit record (default: the current user)"},
+    {"force", 0, FLAG_SWITCH(struct given, force), NULL, "save: replace an existing file; restore: continue although members of the old cluster answer"},
+    {"help", 'h', FLAG_SWITCH(struct given, help), NULL, "this list"},
+    FLAGS_END,
 };
 /* clang-format on */
-
-enum { FLAGS = sizeof(flags) / sizeof(flags[0]) };
 
 static void print_help(void)
 {
@@ -56,7 +55,7 @@ static void print_help(void)
         "        lost. Locks that were held cannot be acquired for the longest TTL. Fencing "
         "tokens\n"
         "        increase by 2^42\n\n");
-    flags_print(stdout, flags, FLAGS);
+    flags_print(flags, stdout);
 }
 
 static int inspect(const struct offline_state *state, const char *path)
@@ -117,21 +116,22 @@ int snapshot_tool_main(int count, char **arguments,
                        int (*save)(const struct snapshot_save *request))
 {
     struct flag_words words;
-    if (!flags_read("snapshot", flags, FLAGS, count, arguments, 2, &words)) {
+    if (!flags_read("snapshot", flags, FLAGS_ANY_ORDER, count, arguments, &given, &words) ||
+        !flags_words_check("snapshot", &words, 2)) {
         return EXIT_USAGE;
     }
     if (given.help) {
         print_help();
         return 0;
     }
-    const char *verb = words.count == 2 ? words.at[0] : "";
+    const char *verb = words.count == 2 ? words.items[0] : "";
     if (strcmp(verb, "save") == 0) {
-        struct snapshot_save request = {words.at[1], given.endpoints, given.timeout, given.json,
-                                        given.force};
+        struct snapshot_save request = {words.items[1], given.endpoints, given.timeout_ms,
+                                        given.json, given.force};
         return save(&request);
     }
     if (strcmp(verb, "inspect") == 0 || strcmp(verb, "restore") == 0) {
-        return use_file(words.at[1], verb[0] == 'i');
+        return use_file(words.items[1], verb[0] == 'i');
     }
     fprintf(stderr,
             "holdfast: use snapshot save FILE, snapshot inspect FILE or snapshot restore FILE; "

@@ -4,12 +4,13 @@
 #define HOLDFAST_SERVER_SNAPSHOT_TOOL_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
-/* The arguments of `snapshot save`; NULL: not given. */
+/* The arguments of `snapshot save`; NULL or 0: not given. */
 struct snapshot_save {
     const char *file;
     const char *endpoints;
-    const char *timeout;
+    uint64_t timeout_ms;
     bool json;
     bool force;
 };

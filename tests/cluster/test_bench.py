@@ -155,8 +155,8 @@ def test_what_cannot_be_done_is_said(make_cluster):
         (["--api", "resp", "--tier", "efficiency"], "resp-tier of the server"),
         (["--contended", "--rate", "5"], "cannot be combined with --rate"),
         (["--resp", "127.0.0.1:1"], "needs --api resp"),
-        (["--nonsense"], "no flag"),
-        (["--rate"], "needs a value"),
+        (["--nonsense"], "no such flag"),
+        (["--rate"], "a value is missing"),
     ):
         refused = run("bench", *flags)
         assert refused.returncode == 64 and words in refused.stderr, (flags, refused.stderr)

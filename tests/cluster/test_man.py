@@ -18,7 +18,7 @@ LISTED = [MAN / f"holdfast-{command}.1" for command in ("serve", "dev", "recover
 def flags_of(command):
     done = run(command, "--help")
     assert done.returncode == 0, done.stderr
-    return set(re.findall(r"^  (--[a-z-]+)", done.stdout, re.M))
+    return set(re.findall(r"^ {2,6}(?:-\w, )?(--[a-z-]+)", done.stdout, re.M))
 
 
 @pytest.mark.parametrize("page", LISTED, ids=lambda p: p.name)

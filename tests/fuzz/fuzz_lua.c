@@ -1,11 +1,9 @@
-/* Arbitrary text as a script, and arbitrary patterns: an input that begins with "?" is a pattern, a
- * NUL and a subject. Whatever it is, it ends within its limits with one answer, all memory comes
- * back, and the engine is as good as before. */
+/* Arbitrary text as a script. It ends within its limits with one answer, all memory is returned, and
+ * the engine can run the next script. */
 #include <stdlib.h>
 
 #include "base/limits.h"
 #include "base/panic.h"
-#include "script/pattern.h"
 #include "script/script.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -91,34 +89,8 @@ static void run(struct script_engine *engine, struct slice source, int protocol)
     buffer_close(&buffer);
 }
 
-static void try_pattern(const uint8_t *data, size_t size)
-{
-    const uint8_t *end = memchr(data, 0, size);
-    if (end == NULL) {
-        return;
-    }
-    char *pattern = malloc((size_t)(end - data) + 1);
-    size_t subject_len = size - (size_t)(end - data) - 1;
-    char *subject = malloc(subject_len + 1);
-    memcpy(pattern, data, (size_t)(end - data));
-    memcpy(subject, end + 1, subject_len);
-    struct pattern m = {.subject = subject,
-                        .subject_end = subject + subject_len,
-                        .end = pattern + (end - data),
-                        .steps_left = 100000};
-    const char *to = pattern_match(&m, subject, pattern);
-    hf_assert(to == NULL || (to >= subject && to <= m.subject_end));
-    hf_assert(to == NULL || (m.error == NULL && !m.is_exhausted));
-    free(pattern);
-    free(subject);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (size > 0 && data[0] == '?') {
-        try_pattern(data + 1, size - 1);
-        return 0;
-    }
     struct script_limits limits = {.steps = 20000, .memory_bytes = 512 << 10, .cpu_ms = 1000};
     struct script_engine *engine = script_engine_new(&memory, &limits, 64 << 10);
     run(engine, slice_make(data, size), 2);

@@ -61,7 +61,7 @@ static bool follow(struct client_world *w, unsigned i)
     if (link->state != LINK_DIALING) {
         return true;
     }
-    s->node = w->client_engine.endpoints.at[link->endpoint].host[1] - '0';
+    s->node = w->client_engine.endpoints.at[link->endpoint].address.host[1] - '0';
     hf_assert(s->node >= 0 && s->node < WORLD_NODES);
     w->dials[s->node]++;
     if (w->refuses[s->node]) {

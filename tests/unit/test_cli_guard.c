@@ -18,9 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/clock.h"
 #include "cli/guard.h"
 #include "in_time.h"
+#include "transport/clock.h"
 
 /* SHORT_MS, TERM_MS and KILL_MS are multiplied by the scale where the deadline comes. */
 enum { SHORT_MS = 1000, TERM_MS = 300, KILL_MS = 100, LONG_MS = 120000, PATIENCE_MS = 100000 };

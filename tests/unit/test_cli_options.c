@@ -19,26 +19,26 @@ struct sample {
     const char *reason;
 };
 
-static const struct cli_option options[] = {
+static const struct flag options[] = {
     CLI_COMMON_OPTIONS(struct sample),
-    {"quick", 'n', CLI_FLAG, offsetof(struct sample, quick), NULL, ""},
-    {"shared", 's', CLI_FLAG, offsetof(struct sample, shared), NULL, ""},
-    {"wait", 'w', CLI_DURATION, offsetof(struct sample, wait_ms), "DURATION", ""},
-    {"permits", 0, CLI_NUMBER, offsetof(struct sample, permits), "K", ""},
-    {"reason", 'r', CLI_TEXT, offsetof(struct sample, reason), "TEXT", ""},
-    CLI_OPTIONS_END,
+    {"quick", 'n', FLAG_SWITCH(struct sample, quick), NULL, ""},
+    {"shared", 's', FLAG_SWITCH(struct sample, shared), NULL, ""},
+    {"wait", 'w', FLAG_DURATION(struct sample, wait_ms), "DURATION", ""},
+    {"permits", 0, FLAG_NUMBER(struct sample, permits), "K", ""},
+    {"reason", 'r', FLAG_TEXT(struct sample, reason), "TEXT", ""},
+    FLAGS_END,
 };
 
 enum { MOST = 16 };
 
 struct reading {
     struct sample sample;
-    struct cli_words words;
+    struct flag_words words;
     char *arguments[MOST];
 };
 
 /* The texts are only read, but main's are not const. */
-static bool read_all(struct reading *r, enum cli_order order, const char *const *texts)
+static bool read_all(struct reading *r, enum flag_order order, const char *const *texts)
 {
     int count = 0;
     for (; texts[count] != NULL; count++) {
@@ -46,11 +46,11 @@ static bool read_all(struct reading *r, enum cli_order order, const char *const 
         memcpy(&r->arguments[count], &texts[count], sizeof(char *));
     }
     r->sample = (struct sample){.common = CLI_COMMON_DEFAULT};
-    return cli_options_read("show", options, order, count, r->arguments, &r->sample, &r->words);
+    return flags_read("show", options, order, count, r->arguments, &r->sample, &r->words);
 }
 
-#define READ(r, ...) read_all(r, CLI_ANY_ORDER, (const char *const[]){__VA_ARGS__, NULL})
-#define READ_LAST(r, ...) read_all(r, CLI_WORDS_LAST, (const char *const[]){__VA_ARGS__, NULL})
+#define READ(r, ...) read_all(r, FLAGS_ANY_ORDER, (const char *const[]){__VA_ARGS__, NULL})
+#define READ_LAST(r, ...) read_all(r, FLAGS_WORDS_LAST, (const char *const[]){__VA_ARGS__, NULL})
 
 static void every_way_to_write_a_flag_is_read(void **state)
 {
@@ -120,6 +120,64 @@ static void what_is_wrong_is_refused(void **state)
     assert_false(READ(&r, "--=x"));
 }
 
+struct ranged {
+    uint64_t rows;
+    uint64_t time_ms;
+    uint64_t via;
+    const char *dir;
+    const char *setting;
+};
+
+static const struct flag ranged_flags[] = {
+    {"rows", 0, FLAG_NUMBER_IN(struct ranged, rows, 1, 9), "N", ""},
+    {"time", 0, FLAG_DURATION_IN(struct ranged, time_ms, 100, 2000), "TIME", ""},
+    {"via", 0, FLAG_WORD(struct ranged, via), "leader|any", ""},
+    {"dir", 0, FLAG_TEXT_SET(struct ranged, dir), "DIR", ""},
+    {"setting", 0, FLAG_KIND_SETTING, offsetof(struct ranged, setting), 0, 0, "", ""},
+    FLAGS_END,
+};
+
+/* The problem with one argument; "" if there is none. */
+static const char *problem_of(const char *text, struct ranged *out)
+{
+    static char problem[FLAG_PROBLEM];
+    char argument[64];
+    char *arguments[] = {argument, NULL};
+    struct flag_words words = {1, arguments, -1};
+    snprintf(argument, sizeof(argument), "%s", text);
+    *out = (struct ranged){.rows = 5};
+    problem[0] = '\0';
+    assert_true(flags_parse(ranged_flags, FLAGS_ANY_ORDER, &words, out, problem) ==
+                (problem[0] == '\0'));
+    return problem;
+}
+
+static void values_out_of_range_are_refused_with_the_range(void **state)
+{
+    struct ranged r;
+    assert_string_equal(problem_of("--rows=9", &r), "");
+    assert_int_equal(r.rows, 9);
+    assert_string_equal(problem_of("--rows=10", &r),
+                        "--rows: \"10\" is not a whole number from 1 to 9");
+    assert_int_equal(r.rows, 5);
+    assert_string_equal(problem_of("--time=99ms", &r),
+                        "--time: \"99ms\" is not a duration from 100ms to 2s");
+    assert_string_equal(problem_of("--via=ANY", &r), "");
+    assert_int_equal(r.via, 1);
+    assert_string_equal(problem_of("--via=an", &r), "--via: \"an\" is not leader or any");
+    assert_string_equal(problem_of("--dir=", &r), "--dir: a value is missing (DIR)");
+    assert_string_equal(problem_of("--dir", &r), "--dir: a value is missing (DIR)");
+    assert_string_equal(problem_of("--x\n", &r), "--x?: there is no such flag");
+}
+
+static void a_setting_is_true_without_a_value(void **state)
+{
+    struct ranged r;
+    assert_string_equal(problem_of("--setting", &r), "");
+    assert_string_equal(r.setting, "true");
+    assert_string_equal(problem_of("--setting=no", &r), "");
+}
+
 static void words_are_counted(void **state)
 {
     struct reading r;
@@ -139,10 +197,10 @@ static void every_row_of_the_table_is_whole(void **state)
         assert_true(slice_starts_with(slice_of(row->example), slice_of("holdfast ")));
         assert_non_null(row->run);
         assert_ptr_equal(cli_command_find(row->name), row);
-        for (const struct cli_option *o = row->options; o != NULL && o->name != NULL; o++) {
+        for (const struct flag *o = row->options; o != NULL && o->name != NULL; o++) {
             assert_true(o->help[0] != '\0');
-            assert_true((o->type == CLI_FLAG) == (o->value == NULL));
-            for (const struct cli_option *p = row->options; p != o; p++) {
+            assert_true((o->kind == FLAG_KIND_SWITCH) == (o->value == NULL));
+            for (const struct flag *p = row->options; p != o; p++) {
                 assert_string_not_equal(p->name, o->name);
                 assert_true(o->letter == 0 || o->letter != p->letter);
             }
@@ -160,6 +218,8 @@ int main(void)
         cmocka_unit_test(two_dashes_end_the_flags),
         cmocka_unit_test(the_first_word_ends_them_where_a_program_follows),
         cmocka_unit_test(what_is_wrong_is_refused),
+        cmocka_unit_test(values_out_of_range_are_refused_with_the_range),
+        cmocka_unit_test(a_setting_is_true_without_a_value),
         cmocka_unit_test(words_are_counted),
         cmocka_unit_test(every_row_of_the_table_is_whole),
     };

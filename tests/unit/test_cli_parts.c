@@ -24,7 +24,8 @@ static enum http_state read_in_steps(const char *text, size_t step, struct http 
     size_t len = strlen(text);
     bool has_head = false;
     enum http_state state = HTTP_MORE;
-    *h = (struct http){.fd = -1};
+    *h = (struct http){.status = 0};
+    transport_init(&h->transport);
     buffer_init(&h->in, memory_system(), HTTP_HEAD_MAX);
     buffer_init(body, memory_system(), BODY_MAX);
     for (size_t at = 0; at < len && state == HTTP_MORE; at += step) {

@@ -9,11 +9,11 @@ static void addresses_are_read_as_people_write_them(void **state)
     struct endpoints e;
     assert_null(endpoints_init(&e, "10.0.0.1:4653, db.example.com:1,[::1]:65535,10.0.0.1:4653", 1));
     assert_int_equal(e.count, 3); /* the last was there already */
-    assert_string_equal(e.at[0].host, "10.0.0.1");
-    assert_string_equal(e.at[0].port, "4653");
+    assert_string_equal(e.at[0].address.host, "10.0.0.1");
+    assert_string_equal(e.at[0].address.port, "4653");
     assert_string_equal(e.at[1].text, "db.example.com:1");
-    assert_string_equal(e.at[2].host, "::1");
-    assert_string_equal(e.at[2].port, "65535");
+    assert_string_equal(e.at[2].address.host, "::1");
+    assert_string_equal(e.at[2].address.port, "65535");
 }
 
 static void what_is_no_address_is_refused(void **state)

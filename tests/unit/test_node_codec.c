@@ -60,7 +60,8 @@ static void fill_result(struct result *r, const struct cycle_step *cycle, uint32
                                     .mode = MODE_SHARED,
                                     .permits = 17,
                                     .since_ms = 18,
-                                    .deadline_ms = 19},
+                                    .deadline_ms = 19,
+                                    .trace = text("a-trace")},
                          .reserved_for = text("somebody"),
                          .name = text("the/name"),
                          .cycle = cycle,
@@ -83,6 +84,7 @@ static void a_result_survives_the_way_with_every_field(void **state)
     assert_text(got.holder.client, "client");
     assert_text(got.holder.owner, "owner");
     assert_text(got.holder.metadata, "{\"a\":1}");
+    assert_text(got.holder.trace, "a-trace");
     assert_text(got.reserved_for, "somebody");
     assert_text(got.name, "the/name");
     assert_int_equal(got.cycle_length, 2);
@@ -90,8 +92,9 @@ static void a_result_survives_the_way_with_every_field(void **state)
     assert_text(got.cycle[0].owner, "o1");
     assert_text(got.cycle[1].name, "n2");
     /* What is left after the pointers are put aside must be the same to the last byte. */
-    sent.holder.client = sent.holder.owner = sent.holder.metadata = text("");
-    got.holder.client = got.holder.owner = got.holder.metadata = sent.holder.client;
+    sent.holder.client = sent.holder.owner = sent.holder.metadata = sent.holder.trace = text("");
+    got.holder.client = got.holder.owner = got.holder.metadata = got.holder.trace =
+        sent.holder.client;
     sent.reserved_for = sent.name = got.reserved_for = got.name = sent.holder.client;
     sent.cycle = got.cycle = NULL;
     assert_memory_equal(&sent, &got, sizeof(sent));
@@ -401,6 +404,7 @@ static void an_event_survives_the_way_with_every_field(void **state)
     sent.owner = text("owner");
     sent.actor = text("actor");
     sent.text = text("text");
+    sent.trace = text("a-trace");
     size_t len = event_encode(&sent, CORE_VERSION, bytes);
     assert_true(len > 0);
     assert_true(event_decode(slice_make(bytes, len), &got));
@@ -409,6 +413,7 @@ static void an_event_survives_the_way_with_every_field(void **state)
     assert_text(got.owner, "owner");
     assert_text(got.actor, "actor");
     assert_text(got.text, "text");
+    assert_text(got.trace, "a-trace");
     for (size_t cut = 0; cut < len; cut++) {
         assert_false(event_decode(slice_make(bytes, cut), &got));
     }
@@ -423,6 +428,7 @@ static void an_event_survives_the_way_with_every_field(void **state)
     got.owner = sent.owner;
     got.actor = sent.actor;
     got.text = sent.text;
+    got.trace = sent.trace;
     assert_int_equal(got.type, sent.type);
     assert_int_equal(got.tier, sent.tier);
     assert_int_equal(got.tenant, sent.tenant);

@@ -40,6 +40,11 @@ static void set_takes_every_option_of_redis(void **state)
     resp_request(c, "PTTL k", ":5000|");
     resp_request(c, "SETNX k v", ":0|");
     resp_request(c, "SETNX other v", ":1|");
+    resp_request(c, "SET third v NX GET", "$-1|");
+    resp_request(c, "SETNX third w", ":0|");
+    resp_request(c, "GET third", "$1|v|");
+    resp_request(c, "INCR counter", ":1|");
+    resp_request(c, "SETNX counter w", ":0|");
     resp_request(c, "STRLEN k", ":1|");
     resp_request(c, "MGET k nothing other", "*3|$1|v|$-1|$1|v|");
 }

@@ -7,7 +7,7 @@
 #include "core/event.h"
 
 #define EVENT_BYTES_MAX \
-    (256 + LIMIT_NAME + LIMIT_CLIENT + LIMIT_OWNER + LIMIT_ACTOR + EVENT_TEXT_MAX)
+    (256 + LIMIT_NAME + LIMIT_CLIENT + LIMIT_OWNER + LIMIT_ACTOR + LIMIT_TRACE + EVENT_TEXT_MAX)
 
 /* Encodes it for receivers whose state has at least this version. Returns the length; 0 if it does
  * not fit, which EVENT_BYTES_MAX prevents. */

@@ -198,9 +198,9 @@ static bool send_in_order(struct forward *f, const struct replica_status *status
                           struct replica_time now)
 {
     bool all = f->read_only;
-    struct call *call = all ? f->lists[CALL_WAITING].first : f->sources[0].first;
+    struct call *call = all ? call_first(f, CALL_WAITING) : f->sources[0].first;
     while (call != NULL) {
-        struct call *next = all ? call->next : call->source_next;
+        struct call *next = all ? call_next(f, call) : call->source_next;
         /* A call for one tier does not block calls for the other. A change of members that waits
          * for the next leader blocks nothing. */
         if (!try_once(f, call, status, now) && !f->held && !f->read_only &&
@@ -352,7 +352,7 @@ void forward_on_result(struct forward *f, void *cookie, enum replica_outcome out
     call->here--;
     f->settled = call;
     f->answered = true;
-    f->changed = f->changed || f->lists[CALL_WAITING].count > 0; /* a window may be open now */
+    f->changed = f->changed || f->counts[CALL_WAITING] > 0; /* a window may be open now */
     if (call->state == CALL_ANSWERED) {
         call_free_if_done(f, call);
     } else if (outcome == REPLICA_DONE) {
@@ -507,9 +507,9 @@ bool forward_on_answer(struct forward *f, uint64_t peer, uint64_t number, uint8_
 
 static void doubt_all_there(struct forward *f, uint64_t except)
 {
-    struct call *call = f->lists[CALL_THERE].first;
+    struct call *call = call_first(f, CALL_THERE);
     while (call != NULL) {
-        struct call *next = call->next;
+        struct call *next = call_next(f, call);
         if (call->peer != except) {
             call_again(f, call, true);
         }
@@ -519,9 +519,9 @@ static void doubt_all_there(struct forward *f, uint64_t except)
 
 void forward_on_down(struct forward *f, uint64_t peer)
 {
-    struct call *call = f->lists[CALL_THERE].first;
+    struct call *call = call_first(f, CALL_THERE);
     while (call != NULL) {
-        struct call *next = call->next;
+        struct call *next = call_next(f, call);
         if (call->peer == peer) {
             call_again(f, call, true);
         }
@@ -539,9 +539,9 @@ static void follow_leader(struct forward *f)
     replica_status(f->replica, f->options.now(f->options.ctx), &status);
     if (!status.is_leader) {
         /* In flight when we lost the lead: the new leader may answer before our replica does. */
-        struct call *call = status.leader != 0 ? f->lists[CALL_HERE].first : NULL;
+        struct call *call = status.leader != 0 ? call_first(f, CALL_HERE) : NULL;
         while (call != NULL) {
-            struct call *next = call->next;
+            struct call *next = call_next(f, call);
             if (call->is_safe) {
                 call_move(f, call, CALL_WAITING);
             }
@@ -560,13 +560,13 @@ static void follow_leader(struct forward *f)
 
 static void catch_up(struct forward *f)
 {
-    if (f->lists[CALL_CATCHING_UP].first == NULL) {
+    if (call_first(f, CALL_CATCHING_UP) == NULL) {
         return;
     }
     uint64_t applied = core_index(replica_core(f->replica));
-    struct call *call = f->lists[CALL_CATCHING_UP].first;
+    struct call *call = call_first(f, CALL_CATCHING_UP);
     while (call != NULL) {
-        struct call *next = call->next;
+        struct call *next = call_next(f, call);
         if (call->index <= applied) {
             call_answer(f, call, HF_OK, NULL, NULL);
         }
@@ -578,9 +578,9 @@ static void fail_overdue(struct forward *f, uint64_t now)
 {
     static const enum call_state states[] = {CALL_WAITING, CALL_HERE, CALL_THERE, CALL_CATCHING_UP};
     for (unsigned i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
-        struct call *call = f->lists[states[i]].first;
+        struct call *call = call_first(f, states[i]);
         while (call != NULL) {
-            struct call *next = call->next;
+            struct call *next = call_next(f, call);
             if (call->give_up_ms <= now) {
                 call_give_up(f, call);
             }
@@ -613,8 +613,8 @@ uint64_t forward_next_ms(const struct forward *f)
 
 uint32_t forward_outstanding(const struct forward *f)
 {
-    return f->lists[CALL_WAITING].count + f->lists[CALL_HERE].count + f->lists[CALL_THERE].count +
-           f->lists[CALL_CATCHING_UP].count;
+    return f->counts[CALL_WAITING] + f->counts[CALL_HERE] + f->counts[CALL_THERE] +
+           f->counts[CALL_CATCHING_UP];
 }
 
 uint64_t forward_epoch(const struct forward *f)
@@ -650,6 +650,7 @@ struct forward *forward_new(const struct forward_options *options)
         f->free_slots[f->free_count++] = FORWARD_SLOTS - 1 - i;
     }
     turns_open(f);
+    call_lists_init(f);
     f->leaderless_ms = forward_now_ms(f);
     return f;
 }

@@ -6,42 +6,41 @@
 
 /* ---- lists and numbers ---- */
 
-static void list_remove(struct call_list *list, struct call *call)
+void call_lists_init(struct forward *f)
 {
-    if (call->prev != NULL) {
-        call->prev->next = call->next;
-    } else {
-        list->first = call->next;
+    for (int state = 0; state <= CALL_ANSWERED; state++) {
+        list_init(&f->lists[state]);
     }
-    if (call->next != NULL) {
-        call->next->prev = call->prev;
-    } else {
-        list->last = call->prev;
-    }
-    call->next = call->prev = NULL;
-    list->count--;
 }
 
-static void list_append(struct call_list *list, struct call *call)
+static struct call *call_at(const struct forward *f, enum call_state state, struct list *link)
 {
-    call->next = NULL;
-    call->prev = list->last;
-    if (list->last != NULL) {
-        list->last->next = call;
-    } else {
-        list->first = call;
-    }
-    list->last = call;
-    list->count++;
+    return link == &f->lists[state] ? NULL : LIST_OBJECT(link, struct call, link);
+}
+
+struct call *call_first(const struct forward *f, enum call_state state)
+{
+    return call_at(f, state, f->lists[state].next);
+}
+
+struct call *call_next(const struct forward *f, const struct call *call)
+{
+    return call_at(f, call->state, call->link.next);
+}
+
+static void enter(struct forward *f, struct call *call, enum call_state state)
+{
+    call->state = state;
+    list_append(&f->lists[state], &call->link);
+    f->counts[state]++;
+    turns_enter(f, call, state);
 }
 
 void call_move(struct forward *f, struct call *call, enum call_state to)
 {
-    list_remove(&f->lists[call->state], call);
+    f->counts[call->state]--;
     turns_leave(f, call, call->state);
-    call->state = to;
-    list_append(&f->lists[to], call);
-    turns_enter(f, call, to);
+    enter(f, call, to);
 }
 
 /* Hundreds are allocated in a turn: calls of usual length come from the pool. */
@@ -55,6 +54,7 @@ static struct call *call_alloc(struct forward *f, size_t len)
         call = memory_alloc(f->options.memory, sizeof(*call) + len);
         memset(call, 0, sizeof(*call));
     }
+    list_init(&call->link);
     call->self = self;
     call->len = len;
     return call;
@@ -73,9 +73,9 @@ static void call_free(struct forward *f, struct call *call)
 void call_free_all(struct forward *f)
 {
     for (int state = 0; state <= CALL_ANSWERED; state++) {
-        struct call *call = f->lists[state].first;
+        struct call *call = call_first(f, (enum call_state)state);
         for (struct call *next; call != NULL; call = next) {
-            next = call->next;
+            next = call_next(f, call);
             call_free(f, call);
         }
     }
@@ -93,16 +93,15 @@ struct call *call_new(struct forward *f, enum forward_kind kind, uint32_t source
         memcpy(call->bytes, bytes.data, bytes.len);
     }
     buffer_init(&call->page, f->options.memory, MEMORY_PAGE_BYTES);
-    call->state = CALL_WAITING;
-    list_append(&f->lists[CALL_WAITING], call);
-    turns_enter(f, call, CALL_WAITING);
+    enter(f, call, CALL_WAITING);
     return call;
 }
 
 void call_free_if_done(struct forward *f, struct call *call)
 {
     if (call->state == CALL_ANSWERED && call->here == 0) {
-        list_remove(&f->lists[CALL_ANSWERED], call);
+        list_remove(&call->link);
+        f->counts[CALL_ANSWERED]--;
         call_free(f, call);
     }
 }

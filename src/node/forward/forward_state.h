@@ -3,6 +3,7 @@
 #define HOLDFAST_NODE_FORWARD_FORWARD_STATE_H
 
 #include "base/buffer.h"
+#include "base/list.h"
 #include "base/pool.h"
 #include "node/forward/forward.h"
 #include "node/forward/result_codec.h"
@@ -69,9 +70,8 @@ struct call {
     uint64_t number;
     uint64_t peer; /* the node that it was sent to last */
     uint64_t index;
-    uint64_t not_before_ms; /* boot time; see change_declined */
-    struct call *next;      /* in the list of its state */
-    struct call *prev;
+    uint64_t not_before_ms;   /* boot time; see change_declined */
+    struct list link;         /* in the list of its state */
     uint32_t source;          /* number of its queue; 0: takes no turns */
     struct call *source_next; /* in that queue, while it waits */
     struct call *source_prev;
@@ -79,12 +79,6 @@ struct call {
     size_t len;
     ref self;        /* in the pool; 0: too long for it */
     uint8_t bytes[]; /* the encoded command or change, or what to look up */
-};
-
-struct call_list {
-    struct call *first;
-    struct call *last;
-    uint32_t count;
 };
 
 /* The calls of one connection that wait, in order. Two connections whose numbers are
@@ -114,7 +108,8 @@ struct forward {
     struct forward_options options;
     struct replica *replica;
     struct peers *peers;
-    struct call_list lists[CALL_ANSWERED + 1];
+    struct list lists[CALL_ANSWERED + 1]; /* of calls, by state */
+    uint32_t counts[CALL_ANSWERED + 1];
     struct pool pool;       /* of calls */
     struct source *sources; /* by number; 0: calls that take no turns */
     uint32_t turn;          /* the source whose turn it is; 0: none waits */
@@ -177,6 +172,10 @@ struct call *call_new(struct forward *f, enum forward_kind kind, uint32_t source
                       struct slice bytes);
 void call_free_all(struct forward *f);
 void call_move(struct forward *f, struct call *call, enum call_state to);
+void call_lists_init(struct forward *f);
+/* The calls in one state, oldest first. NULL: no more. */
+struct call *call_first(const struct forward *f, enum call_state state);
+struct call *call_next(const struct forward *f, const struct call *call);
 /* Frees the call if it is answered and the replica has reported all its submissions. */
 void call_free_if_done(struct forward *f, struct call *call);
 void call_give_number(struct forward *f, struct call *call);

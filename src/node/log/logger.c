@@ -15,27 +15,21 @@ enum {
     READ_AHEAD_BYTES = 1 << 20, /* for a follower that is far behind */
 };
 
-void job_list_push(struct job_list *list, struct job *job)
+struct job *logger_first(const struct list *jobs)
 {
-    job->next = NULL;
-    if (list->last != NULL) {
-        list->last->next = job;
-    } else {
-        list->first = job;
-    }
-    list->last = job;
+    return list_is_empty(jobs) ? NULL : LIST_OBJECT(jobs->next, struct job, link);
 }
 
-struct job *job_list_pop(struct job_list *list)
+static struct job *take_job(struct list *jobs)
 {
-    struct job *job = list->first;
-    if (job != NULL) {
-        list->first = job->next;
-        if (list->first == NULL) {
-            list->last = NULL;
-        }
-    }
+    struct job *job = logger_first(jobs);
+    (void)list_take(jobs);
     return job;
+}
+
+static struct job *last_job(const struct list *jobs)
+{
+    return LIST_OBJECT(jobs->prev, struct job, link);
 }
 
 static size_t job_size(const struct job *job)
@@ -64,16 +58,18 @@ static bool wait_for_change(struct logger *l, unsigned ms)
     return pthread_cond_timedwait(&l->queue_changed, &l->queue_lock, &until) != ETIMEDOUT;
 }
 
-const struct log_entry *logger_merge(struct logger *l, const struct job_list *batch, size_t *count,
+const struct log_entry *logger_merge(struct logger *l, const struct list *batch, size_t *count,
                                      size_t *bytes)
 {
-    *count = batch->first->count;
-    *bytes = batch->first->bytes;
-    if (batch->first == batch->last) {
-        return batch->first->entries;
+    const struct job *first = logger_first(batch);
+    *count = first->count;
+    *bytes = first->bytes;
+    if (first == last_job(batch)) {
+        return first->entries;
     }
     *count = *bytes = 0;
-    for (const struct job *job = batch->first; job != NULL; job = job->next) {
+    for (struct list *link = batch->next; link != batch; link = link->next) {
+        const struct job *job = LIST_OBJECT(link, struct job, link);
         memcpy(&l->merged[*count], job->entries, job->count * sizeof(job->entries[0]));
         *count += job->count;
         *bytes += job->bytes;
@@ -94,7 +90,7 @@ void logger_count_append(struct logger *l, size_t entries, size_t bytes, uint64_
 /* With queue_lock, which is released until release_log. */
 static void take_log(struct logger *l)
 {
-    hf_assert(l->busy && l->in_flight.first == NULL);
+    hf_assert(l->busy && list_is_empty(&l->in_flight));
     pthread_mutex_unlock(&l->queue_lock);
     pthread_mutex_lock(&l->log_lock);
 }
@@ -108,7 +104,7 @@ static void release_log(struct logger *l)
 }
 
 /* With queue_lock, which is released meanwhile: one append. */
-static enum storage_status append(struct logger *l, const struct job_list *batch,
+static enum storage_status append(struct logger *l, const struct list *batch,
                                   struct problem *problem)
 {
     size_t count, bytes;
@@ -116,7 +112,7 @@ static enum storage_status append(struct logger *l, const struct job_list *batch
     uint64_t start_us = logger_now_us();
     take_log(l);
     enum storage_status status =
-        log_append(l->options.store->log, batch->first->first, entries, count, problem);
+        log_append(l->options.store->log, logger_first(batch)->first, entries, count, problem);
     release_log(l);
     if (status == STORAGE_OK) {
         logger_count_append(l, count, bytes, start_us);
@@ -158,28 +154,26 @@ void logger_fail(struct logger *l, const struct problem *problem)
     wake_loop(l);
 }
 
-void logger_take_writes(struct logger *l, struct job_list *batch)
+void logger_take_writes(struct logger *l, struct list *batch)
 {
-    struct job *job = job_list_pop(&l->todo);
-    size_t count = job->count;
-    size_t bytes = job->bytes;
-    job_list_push(batch, job);
-    while (l->todo.first != NULL && l->todo.first->work == NULL &&
-           l->todo.first->first == batch->last->last + 1 &&
-           count + l->todo.first->count <= LOGGER_MERGE_ENTRIES &&
-           bytes + l->todo.first->bytes <= LOGGER_MERGE_BYTES) {
-        job = job_list_pop(&l->todo);
+    struct job *job = logger_first(&l->todo);
+    size_t count = 0;
+    size_t bytes = 0;
+    do {
+        list_append(batch, &job->link);
         count += job->count;
         bytes += job->bytes;
-        job_list_push(batch, job);
-    }
+        job = logger_first(&l->todo);
+    } while (job != NULL && job->work == NULL && job->first == last_job(batch)->last + 1 &&
+             count + job->count <= LOGGER_MERGE_ENTRIES &&
+             bytes + job->bytes <= LOGGER_MERGE_BYTES);
 }
 
-void logger_finish(struct logger *l, struct job_list *batch, enum storage_status status)
+void logger_finish(struct logger *l, struct list *batch, enum storage_status status)
 {
-    for (struct job *job = job_list_pop(batch); job != NULL; job = job_list_pop(batch)) {
+    for (struct job *job = take_job(batch); job != NULL; job = take_job(batch)) {
         job->status = status;
-        job_list_push(&l->done, job);
+        list_append(&l->done, &job->link);
     }
 }
 
@@ -199,7 +193,8 @@ static bool trim_all(struct logger *l)
 
 static void do_writes(struct logger *l)
 {
-    struct job_list batch = {NULL, NULL};
+    struct list batch;
+    list_init(&batch);
     struct problem problem = {0};
     logger_take_writes(l, &batch);
     enum storage_status status = append(l, &batch, &problem);
@@ -220,11 +215,11 @@ static void do_writes(struct logger *l)
 
 static void do_work(struct logger *l)
 {
-    struct job *job = job_list_pop(&l->todo);
+    struct job *job = take_job(&l->todo);
     take_log(l);
     job->status = job->work(job->ctx, &job->problem);
     release_log(l);
-    job_list_push(&l->done, job);
+    list_append(&l->done, &job->link);
     if (job->status != STORAGE_OK && job->status != STORAGE_FULL) {
         logger_fail(l, &job->problem);
     }
@@ -235,9 +230,9 @@ static bool wait_idle(struct logger *l)
 {
     uint64_t appends = l->stats.appends;
     l->busy = false;
-    bool changed = l->todo.first != NULL || l->stopping || wait_for_change(l, IDLE_MS);
-    bool idle = !changed && l->todo.first == NULL && l->in_flight.first == NULL && !l->stopping &&
-                l->stats.appends == appends;
+    bool changed = !list_is_empty(&l->todo) || l->stopping || wait_for_change(l, IDLE_MS);
+    bool idle = !changed && list_is_empty(&l->todo) && list_is_empty(&l->in_flight) &&
+                !l->stopping && l->stats.appends == appends;
     l->busy = idle;
     return idle;
 }
@@ -269,10 +264,10 @@ static void do_idle_work(struct logger *l)
 /* The loop owns the log, or is about to take it. */
 static void wait_for_loop(struct logger *l)
 {
-    if (l->in_flight.first == NULL) {
+    if (list_is_empty(&l->in_flight)) {
         wake_loop(l);
     }
-    if (l->in_flight.first != NULL || logger_is_for_loop(l)) { /* still so */
+    if (!list_is_empty(&l->in_flight) || logger_is_for_loop(l)) { /* still so */
         l->waiting = true;
         pthread_cond_wait(&l->queue_changed, &l->queue_lock);
         l->waiting = false;
@@ -282,15 +277,15 @@ static void wait_for_loop(struct logger *l)
 static void do_next(struct logger *l)
 {
     l->busy = true; /* throughout, so that no direct write overtakes a job taken from todo */
-    if (l->todo.first == NULL) {
+    if (list_is_empty(&l->todo)) {
         do_idle_work(l);
-    } else if (l->todo.first->work == NULL) {
+    } else if (logger_first(&l->todo)->work == NULL) {
         do_writes(l);
     } else {
         do_work(l);
     }
     l->busy = false;
-    if (l->done.first != NULL) {
+    if (!list_is_empty(&l->done)) {
         wake_loop(l);
     }
 }
@@ -299,7 +294,7 @@ static void do_next(struct logger *l)
  * and the disk is not known to be full. */
 static bool may_fill(const struct logger *l)
 {
-    bool is_free = l->todo.first == NULL || logger_is_for_loop(l);
+    bool is_free = list_is_empty(&l->todo) || logger_is_for_loop(l);
     return is_free && !l->stopping && log_wants_fill(l->options.store->log) &&
            logger_now_us() >= l->fill_us;
 }
@@ -309,7 +304,7 @@ static bool may_fill(const struct logger *l)
 static void fill_next_segment(struct logger *l)
 {
     struct problem problem = {0};
-    if (l->in_flight.first == NULL && logger_is_for_loop(l)) {
+    if (list_is_empty(&l->in_flight) && logger_is_for_loop(l)) {
         wake_loop(l); /* the log may have become free without notice */
     }
     pthread_mutex_unlock(&l->queue_lock);
@@ -325,14 +320,14 @@ static void fill_next_segment(struct logger *l)
 /* With queue_lock. Whether the thread has nothing to do but remove files. */
 static bool may_trim(const struct logger *l)
 {
-    bool is_free = l->todo.first == NULL || logger_is_for_loop(l);
+    bool is_free = list_is_empty(&l->todo) || logger_is_for_loop(l);
     return is_free && !l->stopping && snapshots_wants_trim(l->options.store->snapshots);
 }
 
 /* With queue_lock, which is released meanwhile. Does not need the log. */
 static void trim_step(struct logger *l)
 {
-    if (l->in_flight.first == NULL && logger_is_for_loop(l)) {
+    if (list_is_empty(&l->in_flight) && logger_is_for_loop(l)) {
         wake_loop(l); /* the log may have become free without notice */
     }
     pthread_mutex_unlock(&l->queue_lock);
@@ -344,12 +339,12 @@ static void *run(void *argument)
 {
     struct logger *l = argument;
     pthread_mutex_lock(&l->queue_lock);
-    while (!l->failed && (!l->stopping || l->todo.first != NULL)) {
+    while (!l->failed && (!l->stopping || !list_is_empty(&l->todo))) {
         if (may_fill(l)) {
             fill_next_segment(l);
         } else if (may_trim(l)) {
             trim_step(l);
-        } else if (l->in_flight.first != NULL || logger_is_for_loop(l)) {
+        } else if (!list_is_empty(&l->in_flight) || logger_is_for_loop(l)) {
             wait_for_loop(l);
         } else {
             do_next(l);
@@ -409,11 +404,12 @@ static void on_wake(uv_poll_t *handle, int status, int events)
     pthread_mutex_lock(&l->queue_lock);
     l->woken = false;
     report_state(l);
-    struct job_list done = l->done;
-    l->done = (struct job_list){NULL, NULL};
+    struct list done;
+    list_init(&done);
+    list_move_all(&done, &l->done);
     logger_begin_write(l); /* start the next write before the callbacks of the last one */
     pthread_mutex_unlock(&l->queue_lock);
-    for (struct job *job = job_list_pop(&done); job != NULL; job = job_list_pop(&done)) {
+    for (struct job *job = take_job(&done); job != NULL; job = take_job(&done)) {
         if (job->work != NULL) {
             job->done(job->ctx, job->status, &job->problem);
         } else if (job->status == STORAGE_OK) {
@@ -426,7 +422,7 @@ static void on_wake(uv_poll_t *handle, int status, int events)
 static void enqueue(struct logger *l, struct job *job)
 {
     pthread_mutex_lock(&l->queue_lock);
-    job_list_push(&l->todo, job);
+    list_append(&l->todo, &job->link);
     if (!logger_is_for_loop(l)) {
         logger_begin_write(l);
     }
@@ -454,6 +450,7 @@ void logger_write(struct logger *l, uint64_t first, const struct replica_entry *
     size_t size = sizeof(struct job) + count * sizeof(struct log_entry);
     struct job *job = memory_alloc(l->options.memory, size);
     memset(job, 0, sizeof(*job));
+    list_init(&job->link);
     job->first = first;
     job->last = first + count - 1;
     job->count = count;
@@ -468,6 +465,7 @@ void logger_run(struct logger *l, logger_work_fn work, logger_done_fn done, void
 {
     struct job *job = memory_alloc(l->options.memory, sizeof(*job));
     memset(job, 0, sizeof(*job));
+    list_init(&job->link);
     job->work = work;
     job->done = done;
     job->ctx = ctx;
@@ -532,6 +530,9 @@ struct logger *logger_new(const struct logger_options *options)
     struct logger *l = memory_alloc(options->memory, sizeof(*l));
     memset(l, 0, sizeof(*l));
     l->options = *options;
+    list_init(&l->todo);
+    list_init(&l->done);
+    list_init(&l->in_flight);
     l->direct = log_is_direct(options->store->log);
     snapshots_remove_in_steps(options->store->snapshots);
     l->merged = memory_alloc(options->memory, LOGGER_MERGE_ENTRIES * sizeof(l->merged[0]));
@@ -571,10 +572,10 @@ void logger_free(struct logger *l)
     if (l == NULL) {
         return;
     }
-    for (struct job *job = job_list_pop(&l->todo); job != NULL; job = job_list_pop(&l->todo)) {
+    for (struct job *job = take_job(&l->todo); job != NULL; job = take_job(&l->todo)) {
         job_free(l, job);
     }
-    for (struct job *job = job_list_pop(&l->done); job != NULL; job = job_list_pop(&l->done)) {
+    for (struct job *job = take_job(&l->done); job != NULL; job = take_job(&l->done)) {
         job_free(l, job);
     }
     log_piece_free(&l->piece);

@@ -15,7 +15,7 @@
 
 bool logger_is_for_loop(const struct logger *l)
 {
-    const struct job *next = l->todo.first;
+    const struct job *next = logger_first(&l->todo);
     return l->direct && !l->stopping && !l->failed && next != NULL && next->work == NULL &&
            !next->by_thread;
 }
@@ -23,7 +23,7 @@ bool logger_is_for_loop(const struct logger *l)
 /* With queue_lock. */
 static void wake_thread(struct logger *l)
 {
-    if (l->waiting || (l->todo.first != NULL && !logger_is_for_loop(l))) {
+    if (l->waiting || (!list_is_empty(&l->todo) && !logger_is_for_loop(l))) {
         pthread_cond_signal(&l->queue_changed);
     }
 }
@@ -31,11 +31,9 @@ static void wake_thread(struct logger *l)
 /* With queue_lock. Moves the jobs in flight to the front of todo, for the thread. */
 static void requeue(struct logger *l)
 {
-    l->in_flight.first->by_thread = true;
-    l->in_flight.last->next = l->todo.first;
-    l->todo.first = l->in_flight.first;
-    l->todo.last = l->todo.last == NULL ? l->in_flight.last : l->todo.last;
-    l->in_flight = (struct job_list){NULL, NULL};
+    logger_first(&l->in_flight)->by_thread = true;
+    list_move_all(&l->in_flight, &l->todo);
+    list_move_all(&l->todo, &l->in_flight);
     l->in_flight_file = NULL;
 }
 
@@ -45,7 +43,8 @@ static enum disk_direct submit(struct logger *l, const struct log_entry *entries
     struct log *log = l->options.store->log;
     struct log_write write;
     pthread_mutex_lock(&l->log_lock);
-    bool begun = log_begin(log, l->in_flight.first->first, entries, l->in_flight_count, &write);
+    bool begun =
+        log_begin(log, logger_first(&l->in_flight)->first, entries, l->in_flight_count, &write);
     pthread_mutex_unlock(&l->log_lock);
     if (!begun) {
         return DISK_DIRECT_AGAIN;
@@ -65,7 +64,7 @@ static enum disk_direct submit(struct logger *l, const struct log_entry *entries
 
 void logger_begin_write(struct logger *l)
 {
-    if (l->in_flight.first != NULL || l->busy) {
+    if (!list_is_empty(&l->in_flight) || l->busy) {
         return; /* the owner of the log continues with the queue when it is done */
     }
     if (logger_is_for_loop(l)) {

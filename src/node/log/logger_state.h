@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 
+#include "base/list.h"
 #include "node/log/logger.h"
 
 enum {
@@ -19,7 +20,7 @@ enum {
 };
 
 struct job {
-    struct job *next;
+    struct list link;    /* in todo, in_flight or done */
     logger_work_fn work; /* NULL: a write */
     bool by_thread;      /* a write that cannot be made directly */
     logger_done_fn done;
@@ -33,11 +34,6 @@ struct job {
     struct log_entry entries[];
 };
 
-struct job_list {
-    struct job *first;
-    struct job *last;
-};
-
 struct logger {
     struct logger_options options;
     pthread_t thread;
@@ -48,12 +44,12 @@ struct logger {
     pthread_mutex_t log_lock;   /* see above */
     pthread_mutex_t queue_lock; /* guards the rest; do not take log_lock while holding it */
     pthread_cond_t queue_changed;
-    struct job_list todo;
-    struct job_list done;
-    struct job_list in_flight; /* the jobs of the direct write that is outstanding */
-    bool direct;               /* use direct writes where possible */
-    bool busy;                 /* the thread owns the log */
-    bool waiting;              /* the thread takes the log as soon as in_flight is empty */
+    struct list todo;
+    struct list done;
+    struct list in_flight; /* the jobs of the direct write that is outstanding */
+    bool direct;           /* use direct writes where possible */
+    bool busy;             /* the thread owns the log */
+    bool waiting;          /* the thread takes the log as soon as in_flight is empty */
     bool stopping;
     bool full;
     bool full_changed;
@@ -75,19 +71,19 @@ struct logger {
 /* ---- logger.c ---- */
 
 uint64_t logger_now_us(void);
-void job_list_push(struct job_list *list, struct job *job);
-struct job *job_list_pop(struct job_list *list);
+/* The first job of the list; NULL when it is empty. */
+struct job *logger_first(const struct list *jobs);
 
 /* The caller holds queue_lock. */
 
 /* Takes the first write and the writes that continue it. A single write may have any length. */
-void logger_take_writes(struct logger *l, struct job_list *batch);
+void logger_take_writes(struct logger *l, struct list *batch);
 /* The entries of the jobs of `batch`, which are consecutive writes, as one list. */
-const struct log_entry *logger_merge(struct logger *l, const struct job_list *batch, size_t *count,
+const struct log_entry *logger_merge(struct logger *l, const struct list *batch, size_t *count,
                                      size_t *bytes);
 void logger_count_append(struct logger *l, size_t entries, size_t bytes, uint64_t since_us);
 /* Marks the jobs as done. The caller wakes the loop, which reports them. */
-void logger_finish(struct logger *l, struct job_list *batch, enum storage_status status);
+void logger_finish(struct logger *l, struct list *batch, enum storage_status status);
 void logger_fail(struct logger *l, const struct problem *problem);
 
 /* ---- logger_direct.c: direct writes by the loop ---- */

@@ -119,6 +119,7 @@ static void on_record(void *ctx, const struct audit_view *a)
     record->resource = rpc_string(s, a->resource);
     record->actor_id = rpc_string(s, a->actor);
     record->reason = rpc_string(s, a->reason);
+    record->trace = rpc_string(s, a->trace);
     record->created_at = rpc_time(s, a->wall_ms);
     record->holders = a->count;
     record->tier = rpc_tier_out(operator_tier_of(a));

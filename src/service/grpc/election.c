@@ -32,6 +32,7 @@ void rpc_campaign(struct api_request *x, const void *message)
     b.f.session_id = slice_of(m->session_id);
     b.f.client_id = slice_of(m->client_id);
     b.f.owner = slice_of(m->owner);
+    b.f.trace = slice_of(m->trace);
     b.f.value = slice_of(m->value);
     b.f.cancel = m->cancel;
     b.f.request_id = slice_of(m->request_id);

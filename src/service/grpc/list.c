@@ -145,6 +145,7 @@ static void on_waiter(void *ctx, const struct waiter_view *waiter)
     out->position = (uint32_t)show->waiters.count + 1;
     out->client_id = rpc_string(s, waiter->client);
     out->owner = rpc_string(s, waiter->owner);
+    out->trace = rpc_string(s, waiter->trace);
     out->mode = rpc_mode_out(waiter->mode);
     out->permits = waiter->permits;
     out->node = waiter->node;

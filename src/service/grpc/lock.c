@@ -90,6 +90,7 @@ void rpc_lock(struct api_request *x, const void *message)
     b.f.session_id = slice_of(m->session_id);
     b.f.client_id = slice_of(m->client_id);
     b.f.owner = slice_of(m->owner);
+    b.f.trace = slice_of(m->trace);
     b.f.mode = rpc_mode(m->mode);
     b.f.tier = rpc_tier(m->tier);
     b.f.limit = m->limit;
@@ -144,6 +145,7 @@ void rpc_multilock(struct api_request *x, const void *message)
     b.f.session_id = slice_of(m->session_id);
     b.f.client_id = slice_of(m->client_id);
     b.f.owner = slice_of(m->owner);
+    b.f.trace = slice_of(m->trace);
     b.f.tier = rpc_tier(m->tier);
     b.f.detect_deadlock = m->detect_deadlock;
     b.f.cancel = m->cancel;

@@ -265,17 +265,26 @@ static void opened(struct session_call *call)
     }
 }
 
-static void on_registered(void *owner, enum hf_error error, const struct result *result)
+/* Ends the request that the session waits for. False: it failed, and the error is answered. */
+static bool settle(struct api_request *x, enum hf_error error, const struct result *result)
 {
-    struct api_request *x = owner;
-    struct session_call *call = call_of(x);
     if (error != HF_OK || result->error != HF_OK) {
-        api_request_answered(owner, error, result);
-        return;
+        api_request_answered(x, error, result);
+        return false;
     }
     struct pending_request *pending = x->pending;
     x->pending = NULL;
     (void)pending_settle(pending);
+    return true;
+}
+
+static void on_registered(void *owner, enum hf_error error, const struct result *result)
+{
+    struct api_request *x = owner;
+    struct session_call *call = call_of(x);
+    if (!settle(x, error, result)) {
+        return;
+    }
     call->stream = result->attachment;
     call->ttl_ms = result->ttl_ms;
     call->deadline_ms = result->deadline_ms;
@@ -295,13 +304,9 @@ static void on_opened(void *owner, enum hf_error error, const struct result *res
 {
     struct api_request *x = owner;
     struct session_call *call = call_of(x);
-    if (error != HF_OK || result->error != HF_OK) {
-        api_request_answered(owner, error, result);
+    if (!settle(x, error, result)) {
         return;
     }
-    struct pending_request *pending = x->pending;
-    x->pending = NULL;
-    (void)pending_settle(pending);
     set_id(call, result->lease);
     call->ttl_ms = result->ttl_ms != 0 ? result->ttl_ms : x->ttl_ms;
     call->deadline_ms = result->deadline_ms;
@@ -346,13 +351,9 @@ static void on_closed(void *owner, enum hf_error error, const struct result *res
 {
     struct api_request *x = owner;
     struct session_call *call = call_of(x);
-    if (error != HF_OK || result->error != HF_OK) {
-        api_request_answered(owner, error, result);
+    if (!settle(x, error, result)) {
         return;
     }
-    struct pending_request *pending = x->pending;
-    x->pending = NULL;
-    (void)pending_settle(pending);
     call->stream = 0;
     end_with(call, "session_closed");
 }
@@ -510,32 +511,35 @@ bool session_is_safe(const struct service *s)
     return status.leader != 0 && status.serving;
 }
 
-static void tell_safety(struct service *s, bool is_safe)
+/* Calls `act` for each open stream; it may end the stream. */
+static void for_each_open(struct service *s, void (*act)(struct session_call *call))
 {
     struct list *next;
-    s->is_safe = is_safe;
     for (struct list *link = s->session_calls.next; link != &s->session_calls; link = next) {
         struct session_call *call = LIST_OBJECT(link, struct session_call, link);
         next = link->next;
         if (call->state == SESSION_OPEN) {
-            send_notice(call,
-                        is_safe ? HOLDFAST__V1__SESSION_RESPONSE__NEWS__SAFE
-                                : HOLDFAST__V1__SESSION_RESPONSE__NEWS__JEOPARDY,
-                        NULL);
+            act(call);
         }
     }
 }
 
+static void send_safety(struct session_call *call)
+{
+    send_notice(call,
+                call->service->is_safe ? HOLDFAST__V1__SESSION_RESPONSE__NEWS__SAFE
+                                       : HOLDFAST__V1__SESSION_RESPONSE__NEWS__JEOPARDY,
+                NULL);
+}
+
+static void end_skipped(struct session_call *call)
+{
+    rpc_finish(call->x, HF_UNAVAILABLE, "events were skipped; resume the session");
+}
+
 void session_state_replaced(struct service *s)
 {
-    struct list *next;
-    for (struct list *link = s->session_calls.next; link != &s->session_calls; link = next) {
-        struct session_call *call = LIST_OBJECT(link, struct session_call, link);
-        next = link->next;
-        if (call->state == SESSION_OPEN) {
-            rpc_finish(call->x, HF_UNAVAILABLE, "events were skipped; resume the session");
-        }
-    }
+    for_each_open(s, end_skipped);
 }
 
 static void work_on(struct session_call *call)
@@ -556,7 +560,8 @@ void session_run(struct service *s)
     }
     bool is_safe = session_is_safe(s);
     if (is_safe != s->is_safe) {
-        tell_safety(s, is_safe);
+        s->is_safe = is_safe;
+        for_each_open(s, send_safety);
     }
     for (struct list *link = list_take(&s->session_work); link != NULL;
          link = list_take(&s->session_work)) {

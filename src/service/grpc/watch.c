@@ -68,6 +68,7 @@ static void write_event(struct api_request *x, const struct event *e)
     out.resource_id = rpc_string(s, e->name);
     out.client_id = rpc_string(s, e->client);
     out.owner = rpc_string(s, e->owner);
+    out.trace = rpc_string(s, e->trace);
     if (e->name.len > 0 && e->type != EVENT_FENCE_REJECTED && e->type != EVENT_RENEWAL_FAILED) {
         out.mode = rpc_mode_out(e->mode);
         out.tier = rpc_tier_out((enum tier)e->tier);
@@ -99,6 +100,7 @@ static void write_lock(struct api_request *x, const struct lock_view *lock)
         const struct holder_view *holder = &lock->first.holder;
         out.client_id = rpc_string(s, holder->client);
         out.owner = rpc_string(s, holder->owner);
+        out.trace = rpc_string(s, holder->trace);
         out.at = rpc_when(s, holder->since_ms);
         out.deadline = rpc_when(s, holder->deadline_ms);
     }

@@ -124,6 +124,7 @@ Holdfast__V1__Holder *rpc_holder(const struct service *s, const struct holder_vi
     out->expires_at = rpc_when(s, holder->deadline_ms);
     out->expires_in = rpc_left(s, holder->deadline_ms);
     out->metadata = rpc_string(s, holder->metadata);
+    out->trace = rpc_string(s, holder->trace);
     return out;
 }
 

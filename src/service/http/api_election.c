@@ -17,6 +17,7 @@ static const struct json_field campaign_fields[] = {
     BODY_METADATA,
     BODY_FIELD(INT, "wait_timeout_ms", wait_timeout_ms, false, -1, BODY_MOST),
     BODY_TEXT(owner, false, 0, LIMIT_OWNER),
+    BODY_TRACE,
     BODY_NUMBER(lock_delay_ms, false, 0, LIMIT_DELAY_MAX_MS),
     BODY_FIELD(BOOL, "cancel", cancel, false, 0, 0),
     VALUE,

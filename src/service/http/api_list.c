@@ -201,6 +201,7 @@ static void on_waiter(void *ctx, const struct waiter_view *waiter)
     json_put_bool(w, "detached", waiter->detached);
     reply_put_when(w, x->service, "gives_up_at", waiter->wait_deadline_ms);
     reply_put_metadata(w, waiter->metadata);
+    reply_put_trace(w, waiter->trace);
     if (x->is_operator) {
         reply_put_id(w, "session_id", waiter->session);
         reply_put_id(w, "lease_id", waiter->lease);

@@ -4,12 +4,12 @@
 #include "service/http/reply.h"
 #include "service/request/acquire.h"
 
-#define ACQUIRE_FIELDS                                                             \
-    BODY_CLIENT, BODY_SESSION, BODY_TTL, BODY_REQUEST_ID, BODY_SEQ, BODY_METADATA, \
-        BODY_FIELD(INT, "wait_timeout_ms", wait_timeout_ms, false, -1, BODY_MOST), \
-        BODY_TEXT(owner, false, 0, LIMIT_OWNER), BODY_TEXT(tier, false, 1, 16),    \
-        BODY_NUMBER(lock_delay_ms, false, 0, LIMIT_DELAY_MAX_MS),                  \
-        BODY_FIELD(BOOL, "detect_deadlock", detect_deadlock, false, 0, 0),         \
+#define ACQUIRE_FIELDS                                                                         \
+    BODY_CLIENT, BODY_SESSION, BODY_TTL, BODY_REQUEST_ID, BODY_SEQ, BODY_METADATA, BODY_TRACE, \
+        BODY_FIELD(INT, "wait_timeout_ms", wait_timeout_ms, false, -1, BODY_MOST),             \
+        BODY_TEXT(owner, false, 0, LIMIT_OWNER), BODY_TEXT(tier, false, 1, 16),                \
+        BODY_NUMBER(lock_delay_ms, false, 0, LIMIT_DELAY_MAX_MS),                              \
+        BODY_FIELD(BOOL, "detect_deadlock", detect_deadlock, false, 0, 0),                     \
         BODY_FIELD(BOOL, "cancel", cancel, false, 0, 0)
 
 static const struct json_field acquire_fields[] = {
@@ -86,6 +86,7 @@ bool acquire_read(struct api_request *x, const struct body *b, struct command *c
     a->flags = (b->f.reentrant ? (uint32_t)ACQUIRE_REENTRANT : 0u) |
                (b->f.detect_deadlock ? (uint32_t)ACQUIRE_DETECT_DEADLOCK : 0u);
     a->metadata = b->f.metadata;
+    a->trace = b->f.trace;
     return true;
 }
 

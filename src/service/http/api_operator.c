@@ -187,6 +187,7 @@ static void on_record(void *ctx, const struct audit_view *a)
     json_put_string(w, "reason", a->reason);
     json_put_time(w, "createdAt", a->wall_ms);
     json_put_u64(w, "holders", a->count);
+    reply_put_trace(w, a->trace);
     json_put_text(w, "tier", tier_name(operator_tier_of(a)));
     if (a->is_fence_reset) {
         json_put_u64(w, "slot", a->slot);

@@ -13,6 +13,7 @@ struct fields {
     struct slice mode;
     struct slice tier;
     struct slice metadata;
+    struct slice trace;
     struct slice value;
     struct slice request_id;
     struct slice lease_id;
@@ -63,6 +64,7 @@ struct fields {
 #define BODY_TOKEN(required) BODY_NUMBER(fencing_token, required, 1, BODY_MOST)
 #define BODY_SEQ \
     BODY_NUMBER(seq, false, 1, BODY_MOST), BODY_NUMBER(acked_through, false, 0, BODY_MOST)
+#define BODY_TRACE BODY_TEXT(trace, false, 0, LIMIT_TRACE)
 #define BODY_METADATA BODY_FIELD(ANY, "metadata", metadata, false, 0, LIMIT_METADATA)
 
 struct body {

@@ -98,6 +98,13 @@ void reply_put_metadata(struct json_writer *w, struct slice metadata)
     json_put_raw(w, "metadata", metadata);
 }
 
+void reply_put_trace(struct json_writer *w, struct slice trace)
+{
+    if (trace.len > 0) {
+        json_put_string(w, "trace", trace);
+    }
+}
+
 void reply_holder_members(struct json_writer *w, const struct service *s,
                           const struct holder_view *holder)
 {
@@ -112,6 +119,7 @@ void reply_holder_members(struct json_writer *w, const struct service *s,
     reply_put_when(w, s, "since", holder->since_ms);
     reply_put_expiry(w, s, holder->deadline_ms);
     reply_put_metadata(w, holder->metadata);
+    reply_put_trace(w, holder->trace);
 }
 
 uint64_t reply_epoch(const struct service *s)

@@ -28,6 +28,8 @@ void reply_put_expiry(struct json_writer *w, const struct service *s, uint64_t d
 
 /* The state stores metadata as JSON text; every transport checks it on input. Empty is null. */
 void reply_put_metadata(struct json_writer *w, struct slice metadata);
+/* `trace`; left out if there is none. */
+void reply_put_trace(struct json_writer *w, struct slice trace);
 
 /* The public members of a holder. */
 void reply_holder_members(struct json_writer *w, const struct service *s,

@@ -194,6 +194,7 @@ static void write_event(struct api_request *x, const struct event *e)
     put_text(&w, "name", e->name);
     put_text(&w, "client_id", e->client);
     put_text(&w, "owner", e->owner);
+    put_text(&w, "trace", e->trace);
     if (e->name.len > 0 && e->type != EVENT_FENCE_REJECTED && e->type != EVENT_RENEWAL_FAILED) {
         json_put_text(&w, "mode", mode_name(e->mode));
         json_put_text(&w, "tier", tier_name((enum tier)e->tier));

@@ -1,4 +1,4 @@
-/* SET and its variants. SET with NX acquires a lock; acquire.c submits it as an acquire where only
+/* SET and its variants, all of which are do_set with other options. SET with NX acquires a lock; acquire.c submits it as an acquire where only
  * the lock decides the reply. SET without NX changes the value of a lock that the caller owns, or
  * acquires a free one. */
 #include "service/resp/conn.h"
@@ -13,6 +13,7 @@ struct set_options {
     bool nx;
     bool xx;
     bool get;
+    bool is_number; /* replies 1 or 0, as SETNX does */
     bool keep_ttl;
     bool has_ttl;
     uint32_t ttl_ms;
@@ -122,12 +123,18 @@ bool resp_set_is_acquire(const struct service *s, const struct slice *args, uint
 
 /* ---- over a keyspace ---- */
 
-static void put_old(const struct key *key, const struct key_sink *to)
+/* `old` is the key before the command; GET replies with its value in any case. */
+static void reply(const struct set_options *o, bool is_set, const struct key *old,
+                  const struct key_sink *to)
 {
-    if (key->kind == KEY_STRING) {
-        to->bulk(to->ctx, key->value);
-    } else {
+    if (o->is_number) {
+        to->integer(to->ctx, is_set);
+    } else if (o->get && old->kind == KEY_STRING) {
+        to->bulk(to->ctx, old->value);
+    } else if (o->get || !is_set) {
         to->null(to->ctx);
+    } else {
+        to->status(to->ctx, "OK");
     }
 }
 
@@ -169,11 +176,7 @@ static void do_set(struct keyspace *k, struct slice name, struct slice value,
     }
     bool is_there = key_is_present(key);
     if ((o->nx && (is_there || key->kind == KEY_RESERVED)) || (o->xx && !is_there)) {
-        if (o->get) {
-            put_old(key, to);
-        } else {
-            to->null(to->ctx);
-        }
+        reply(o, false, key, to);
         return;
     }
     if (!may_replace(k, key, to) || !keyspace_copy(k, &value, to)) {
@@ -182,11 +185,7 @@ static void do_set(struct keyspace *k, struct slice name, struct slice value,
     struct key old = *key;
     uint32_t ttl_ms = o->keep_ttl && is_there ? 0 : o->has_ttl ? o->ttl_ms : LIMIT_TTL_MAX_MS;
     key_put(k, key, KEY_STRING, value, ttl_ms);
-    if (o->get) {
-        put_old(&old, to);
-    } else {
-        to->status(to->ctx, "OK");
-    }
+    reply(o, true, &old, to);
 }
 
 void key_set(struct keyspace *k, const struct slice *args, uint32_t count,
@@ -205,19 +204,7 @@ void key_setnx(struct keyspace *k, const struct slice *args, uint32_t count,
                const struct key_sink *to)
 {
     (void)count;
-    struct key *key = keyspace_key(k, args[1], to);
-    struct slice value = args[2];
-    if (key == NULL) {
-        return;
-    }
-    if (key_is_present(key) || key->kind == KEY_RESERVED) {
-        to->integer(to->ctx, 0);
-    } else if (value.len > LIMIT_VALUE) {
-        to->error(to->ctx, "ERR", "a value is at most 4,096 bytes");
-    } else if (keyspace_copy(k, &value, to)) {
-        key_put(k, key, KEY_STRING, value, LIMIT_TTL_MAX_MS);
-        to->integer(to->ctx, 1);
-    }
+    do_set(k, args[1], args[2], &(struct set_options){.nx = true, .is_number = true}, to);
 }
 
 /* SETEX and PSETEX: key, time, value. */

@@ -1,6 +1,6 @@
-/* CLOCK_BOOTTIME, which also counts suspend: all deadlines of the command line use it (S5.1). */
-#ifndef HOLDFAST_CLI_CLOCK_H
-#define HOLDFAST_CLI_CLOCK_H
+/* CLOCK_BOOTTIME, which also counts suspend: all deadlines of clients use it (S5.1). */
+#ifndef HOLDFAST_TRANSPORT_CLOCK_H
+#define HOLDFAST_TRANSPORT_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>

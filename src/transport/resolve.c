@@ -1,19 +1,17 @@
 /* Looks up names on a separate thread: a lookup may take seconds, and the keep-alives cannot wait.
  * The thread and its client share the state; the last of them frees it. */
-#include <netdb.h>
+#include "transport/resolve.h"
+
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "client/client.h"
-#include "client/proto.h"
+#include "base/memory.h"
 
 struct resolve {
-    char host[ENDPOINT_TEXT];
-    char port[8];
+    struct host_port address;
     int wake_fd; /* our own copy */
     atomic_int refs;
     atomic_bool is_done;
@@ -28,25 +26,25 @@ static void unref(struct resolve *r)
             freeaddrinfo(r->addresses);
         }
         close(r->wake_fd);
-        free(r);
+        memory_free(memory_system(), r, sizeof(*r));
     }
 }
 
-static void look_up(struct resolve *r, int flags)
+/* `*out` is NULL if it fails. */
+static int look_up(const struct host_port *address, int flags, struct addrinfo **out)
 {
     struct addrinfo hints = {
         .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags};
-    r->error = getaddrinfo(r->host, r->port, &hints, &r->addresses);
-    if (r->error != 0) {
-        r->addresses = NULL;
-    }
+    int error = getaddrinfo(address->host, address->port, &hints, out);
+    *out = error == 0 ? *out : NULL;
+    return error;
 }
 
 static void *run(void *arg)
 {
     struct resolve *r = arg;
     uint64_t one = 1;
-    look_up(r, AI_ADDRCONFIG);
+    r->error = look_up(&r->address, AI_ADDRCONFIG, &r->addresses);
     atomic_store(&r->is_done, true);
     if (write(r->wake_fd, &one, sizeof(one)) < 0) {
         /* The counter is at its maximum: the client is being woken already. */
@@ -55,18 +53,18 @@ static void *run(void *arg)
     return NULL;
 }
 
-struct resolve *resolve_new(const char *host, const char *port, int wake_fd)
+struct resolve *resolve_new(const struct host_port *address, int wake_fd)
 {
-    struct resolve *r = client_alloc(sizeof(*r));
+    struct resolve *r = memory_alloc(memory_system(), sizeof(*r));
     pthread_t thread;
     sigset_t all;
     sigset_t before;
-    snprintf(r->host, sizeof(r->host), "%s", host);
-    snprintf(r->port, sizeof(r->port), "%s", port);
+    r->address = *address;
     r->wake_fd = dup(wake_fd);
     atomic_init(&r->refs, 2);
     atomic_init(&r->is_done, false);
-    look_up(r, AI_NUMERICHOST); /* a numeric address needs no resolver */
+    r->error =
+        look_up(address, AI_NUMERICHOST, &r->addresses); /* a numeric address needs no resolver */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     if (r->error == 0 || pthread_create(&thread, NULL, run, r) != 0) {
@@ -95,4 +93,16 @@ void resolve_free(struct resolve *r)
     if (r != NULL) {
         unref(r);
     }
+}
+
+socklen_t resolve_now(const struct host_port *address, struct sockaddr_storage *out)
+{
+    struct addrinfo *list;
+    socklen_t len = 0;
+    if (look_up(address, 0, &list) == 0) {
+        len = list->ai_addrlen;
+        memcpy(out, list->ai_addr, len);
+        freeaddrinfo(list);
+    }
+    return len;
 }
