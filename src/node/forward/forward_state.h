@@ -30,8 +30,8 @@ enum forward_status {
 enum cookie_kind { COOKIE_NONE, COOKIE_CALL, COOKIE_RELAY };
 struct cookie {
     enum cookie_kind kind;
-    bool is_counted; /* the tier EFFICIENCY must be notified when it is settled (S10.2) */
-    uint64_t adds;   /* bytes that admission counts as pending for it (S12.14) */
+    uint64_t proposal; /* its number in the tier EFFICIENCY (S10.2); 0: it has none */
+    uint64_t adds;     /* bytes that admission counts as pending for it (S12.14) */
 };
 
 enum {
