@@ -131,7 +131,7 @@ struct forward {
     bool held;          /* the first call is not done yet */
     bool read_only;     /* the disk is full */
     bool alone;         /* and there is no other node */
-    bool paused;        /* the leadership is being transferred (S12.7) */
+    bool paused;        /* nothing is submitted here, see forward_set_paused */
     bool changed;       /* a call that could not be sent in the last forward_run may be now */
     bool reading;       /* sockets are read before anything expires (S1.5) */
     bool overdue;       /* a call must fail in the next forward_run */
