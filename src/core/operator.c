@@ -37,6 +37,9 @@ size_t audit_size(const struct audit_record *a)
 uint64_t audit_add(struct core *c, enum audit_action action, uint32_t tenant, struct slice resource,
                    struct slice actor, struct slice reason, uint32_t count)
 {
+    hf_assert((unsigned)action < AUDIT_COUNT && c->audit_number < LIMIT_NUMBER);
+    hf_assert(resource.len <= LIMIT_NAME && actor.len <= LIMIT_ACTOR);
+    hf_assert(reason.len <= LIMIT_REASON);
     ref obj = 0;
     size_t text_len = resource.len + actor.len + reason.len;
     struct audit_record *a = pool_alloc(&c->pool, sizeof(*a) + text_len, &obj);
@@ -53,6 +56,7 @@ uint64_t audit_add(struct core *c, enum audit_action action, uint32_t tenant, st
     write_bytes(&text, resource.data, resource.len);
     write_bytes(&text, actor.data, actor.len);
     write_bytes(&text, reason.data, reason.len);
+    hf_assert(!text.full);
     audit_append(c, obj);
     core_step(c, 1);
     return c->audit_number;
@@ -72,7 +76,9 @@ void audit_append(struct core *c, ref obj)
 {
     const struct audit_record *a = audit_record_at(c, obj);
     ref oldest = c->audit_at[a->number % LIMIT_AUDIT];
+    hf_assert(c->audit_count <= LIMIT_AUDIT);
     if (oldest != 0) {
+        hf_assert(audit_record_at(c, oldest)->number < a->number);
         RING_REMOVE(c, &c->audit_ring, oldest, audit_record, ring);
         c->remembered_bytes -= pool_rounded(audit_size(audit_record_at(c, oldest)));
         pool_free(&c->pool, oldest, audit_size(audit_record_at(c, oldest)));
@@ -132,6 +138,7 @@ static void force_unlock_new(struct core *c, const struct command *cmd, ref sess
         out->error = HF_NOT_HELD;
         return;
     }
+    hf_assert(f->actor.len > 0 && f->reason.len > 0);
     ref holders[HOLDERS_AT_ONCE];
     out->count = lock == 0 ? 0 : gather_holders(c, lock, holders, &out->more);
     for (uint32_t i = 0; i < out->count; i++) {
@@ -143,6 +150,7 @@ static void force_unlock_new(struct core *c, const struct command *cmd, ref sess
 
 void apply_force_unlock(struct core *c, const struct command *cmd, struct result *out)
 {
+    hf_assert(cmd->type == COMMAND_FORCE_UNLOCK);
     request_once(c, cmd, 0, force_unlock_new, out);
 }
 
@@ -150,6 +158,7 @@ void apply_force_unlock(struct core *c, const struct command *cmd, struct result
 static bool revoke_request(struct core *c, const struct command_revoke *r, ref grant,
                            uint64_t at_ms, uint64_t record)
 {
+    hf_assert(at_ms >= c->now_ms && record != 0);
     struct detail *d = grant_detail_make(c, grant_first_part(c, grant));
     if (d->revoke_at_ms != 0 && d->revoke_at_ms <= at_ms) {
         return false;
@@ -203,6 +212,7 @@ static void revoke_new(struct core *c, const struct command *cmd, ref session, s
 
 void apply_revoke(struct core *c, const struct command *cmd, struct result *out)
 {
+    hf_assert(cmd->type == COMMAND_REVOKE);
     request_once(c, cmd, 0, revoke_new, out);
 }
 
@@ -214,6 +224,7 @@ static bool audit_add_to_newest(struct core *c, enum audit_action action, uint32
         return false;
     }
     struct audit_record *a = audit_record_at(c, c->audit_ring);
+    hf_assert(a->number == c->audit_number);
     if (a->action != action || a->is_note || a->index != c->index || a->tenant != tenant ||
         !slice_equal(audit_resource(a), resource) || !slice_equal(audit_actor(a), actor) ||
         !slice_equal(audit_reason(a), reason)) {
@@ -229,6 +240,7 @@ void revoke_take(struct core *c, ref grant)
     ref first = grant_first_part(c, grant);
     const struct grant *g = grant_at(c, first);
     const struct detail *d = grant_detail(c, g);
+    hf_assert(d != NULL && d->revoke_at_ms != 0 && d->revoke_at_ms <= c->now_ms);
     const struct audit_record *requested = audit_find(c, d->revoke_record);
     uint8_t actor_bytes[LIMIT_ACTOR];
     uint8_t reason_bytes[LIMIT_REASON];
@@ -238,6 +250,7 @@ void revoke_take(struct core *c, ref grant)
     struct slice name =
         requested == NULL ? lock_name(lock_at(c, g->lock)) : audit_resource(requested);
     uint32_t tenant = session_at(c, g->session)->tenant;
+    hf_assert(actor.len <= LIMIT_ACTOR && reason.len <= LIMIT_REASON && name.len <= LIMIT_NAME);
     memcpy(actor_bytes, actor.data, actor.len);
     memcpy(reason_bytes, reason.data, reason.len);
     memcpy(name_bytes, name.data, name.len);
@@ -253,6 +266,7 @@ void revoke_take(struct core *c, ref grant)
 /* Records an operator action in the tier without a log in the common audit trail. */
 void apply_note(struct core *c, const struct command *cmd, struct result *out)
 {
+    hf_assert(cmd->type == COMMAND_NOTE);
     const struct command_note *n = &cmd->note;
     if (n->action >= AUDIT_RECOVER) {
         out->error = HF_MALFORMED;
