@@ -23,7 +23,7 @@ enum { ADVANCE_BY = 64 };
 
 uint64_t counter_raise(struct core *c, uint32_t by)
 {
-    hf_assert(by > 0);
+    hf_assert(by > 0 && c->token_end == 0); /* else the caller supplies the tokens */
     c->counter += by;
     hf_assert(c->counter < LIMIT_NUMBER >> 10);
     return c->counter;

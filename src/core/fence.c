@@ -68,6 +68,7 @@ static uint64_t at_most_issued(const struct core *c, uint64_t token)
 void fence_upgrade(struct core *c)
 {
     c->fence_floor = at_most_issued(c, c->fence_floor);
+    hf_assert(c->version < 4 || c->fence_floor <= fence_issued_bound(c));
 }
 
 static void drop_lowest(struct core *c)
@@ -127,6 +128,7 @@ static void check_new(struct core *c, const struct command *cmd, ref session, st
         reject(c, cmd, REASON_STALE_TOKEN, mark->token, out);
         return;
     } else if (f->token > mark->token) {
+        hf_assert(mark->position != 0);
         mark->token = f->token;
         heap_change(&c->fence_heap, mark->position, f->token);
     }

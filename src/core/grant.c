@@ -323,7 +323,7 @@ ref grant_give(struct core *c, const ref *locks, uint32_t count, const struct gr
     }
     struct session *s = session_at(c, terms->session);
     if (s->is_private) { /* its TTL starts at the grant (S4.3) */
-        hf_assert(terms->ttl_ms != 0);
+        hf_assert(terms->ttl_ms != 0 && terms->ttl_ms <= LIMIT_TTL_MAX_MS);
         s->ttl_ms = terms->ttl_ms;
         s->life_ms = c->now_ms;
         timer_set(c, terms->session, session_deadline(c, s));

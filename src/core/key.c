@@ -119,6 +119,7 @@ struct counter *counter_find(const struct core *c, uint32_t tenant, struct slice
 ref counter_add(struct core *c, uint32_t tenant, struct slice name)
 {
     hf_assert(table_count(&c->counters) < LIMIT_COUNTERS && name.len <= LIMIT_NAME);
+    hf_assert(name.len >= 1 && find(c, tenant, name) == 0);
     ref obj = 0;
     struct counter *n = pool_alloc(&c->pool, sizeof(*n) + name.len, &obj);
     n->kind = KIND_COUNTER;
@@ -133,6 +134,7 @@ ref counter_add(struct core *c, uint32_t tenant, struct slice name)
 
 void counter_set_deadline(struct core *c, ref obj, uint64_t deadline_ms)
 {
+    hf_assert(deadline_ms == 0 || deadline_ms > c->now_ms || c->backlog);
     counter_at(c, obj)->deadline_ms = deadline_ms;
     timer_set(c, obj, deadline_ms == 0 ? UINT64_MAX : deadline_ms);
 }

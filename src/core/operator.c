@@ -93,6 +93,7 @@ void audit_append(struct core *c, ref obj)
 static uint32_t gather_holders(struct core *c, ref lock, ref *out, bool *more)
 {
     uint32_t count = 0;
+    hf_assert(lock_at(c, lock)->holders != 0);
     RING_EACH(c, obj, lock_at(c, lock)->holders, grant, in_lock)
     {
         if (count == HOLDERS_AT_ONCE) {
@@ -119,6 +120,7 @@ static ref held_lock(struct core *c, uint32_t tenant, struct slice name)
 /* `now` also ends a delay that is already running. */
 static bool lift_delay(struct core *c, const struct command *cmd)
 {
+    hf_assert(cmd->type == COMMAND_FORCE_UNLOCK);
     ref lock = lock_find(c, cmd->tenant, cmd->force_unlock.name);
     if (!cmd->force_unlock.now || lock == 0 || !lock_is_delayed(c, lock_at(c, lock))) {
         return false;

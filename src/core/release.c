@@ -84,6 +84,7 @@ static ref find_grant(struct core *c, const struct grant_selector *n, struct res
         grant_end_dead(c, obj);
         obj = 0;
     }
+    hf_assert(obj == 0 || grant_at(c, obj)->kind == KIND_GRANT);
     if (obj != 0 && agrees(c, n, obj)) {
         core_step(c, grant_parts(c, grant_at(c, obj)));
         return grant_first_part(c, obj);
@@ -143,6 +144,7 @@ void apply_release(struct core *c, const struct command *cmd, struct result *out
 void grant_renew(struct core *c, ref grant, uint32_t ttl_ms)
 {
     hf_assert(grant_first_part(c, grant) == grant); /* it has the TTL of all parts */
+    hf_assert(ttl_ms <= LIMIT_TTL_MAX_MS);
     const struct grant *g = grant_at(c, grant);
     struct session *s = session_at(c, g->session);
     if (s->is_private) {

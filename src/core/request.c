@@ -141,6 +141,7 @@ ref request_find(const struct core *c, const struct request_key *key)
 /* Newest first: most retries are recent. */
 static ref find_by_seq(struct core *c, const struct session_extra *x, uint64_t seq)
 {
+    hf_assert(seq > x->acked_through);
     ref obj = x->replies;
     while (obj != 0) {
         const struct request *r = request_at(c, obj);
@@ -458,7 +459,8 @@ void request_forget(struct core *c, ref request, ref session)
 void request_replay(const struct core *c, ref request, struct result *out)
 {
     const struct request *r = request_at(c, request);
-    hf_assert(r->state == REQUEST_DONE);
+    hf_assert(r->state == REQUEST_DONE && r->target == 0);
+    hf_assert(out->error == HF_OK && !out->replayed);
     if (r->outcome == OUTCOME_REFUSED &&
         (r->type == COMMAND_FORCE_UNLOCK || r->type == COMMAND_REVOKE)) {
         out->error = HF_NOT_HELD; /* the only error that is remembered */

@@ -81,6 +81,7 @@ static bool can_take(struct core *c, ref lock, struct needs *needs, struct resul
     if (lock == 0) {
         return true;
     }
+    hf_assert(needs->budget <= LIMIT_WAKE_STEPS);
     const struct lock *l = lock_at(c, lock);
     enum reason reason = REASON_NONE;
     bool unsure = false;
@@ -230,6 +231,7 @@ static bool can_do_all(struct core *c, const struct command *cmd, struct result 
             return false;
         }
     }
+    hf_assert(needs.sessions <= LIMIT_EFFECTS);
     if (needs.sessions > 0 && table_count(&c->sessions) + needs.sessions > LIMIT_SESSIONS) {
         out->error = HF_TOO_MANY_SESSIONS;
     } else if (needs.counters > 0 && table_count(&c->counters) + needs.counters > LIMIT_COUNTERS) {
@@ -281,6 +283,7 @@ static void set_value(struct core *c, ref grant, const struct effect *e)
 static void put(struct core *c, const struct command *cmd, const struct effect *e,
                 struct result *out)
 {
+    hf_assert(e->kind == EFFECT_PUT);
     ref lock = find_lock(c, cmd, e->name);
     ref grant = lock == 0 ? 0 : lock_at(c, lock)->holders;
     if (grant != 0) {
@@ -294,6 +297,7 @@ static void put(struct core *c, const struct command *cmd, const struct effect *
 
 static void drop(struct core *c, const struct command *cmd, const struct effect *e)
 {
+    hf_assert(e->kind == EFFECT_DROP || e->kind == EFFECT_EXPIRE);
     ref counter = counter_ref(c, cmd->tenant, e->name);
     if (counter != 0) {
         counter_remove(c, counter);
@@ -332,6 +336,7 @@ static void expire(struct core *c, const struct command *cmd, const struct effec
 
 static void count(struct core *c, const struct command *cmd, const struct effect *e)
 {
+    hf_assert(e->kind == EFFECT_COUNTER);
     ref obj = counter_ref(c, cmd->tenant, e->name);
     obj = obj != 0 ? obj : counter_add(c, cmd->tenant, e->name);
     struct counter *n = counter_at(c, obj);
@@ -417,6 +422,7 @@ void transact_add(struct core *c, const struct done_transact *done)
 
 static void replay(const struct command *cmd, const struct done_transact *t, struct result *out)
 {
+    hf_assert(id_equal(t->id, cmd->transact.id));
     if (t->tenant != cmd->tenant || t->digest != command_digest(cmd)) {
         out->error = HF_REQUEST_ID_REUSED;
         return;

@@ -237,6 +237,7 @@ void waiter_attach(struct core *c, ref waiter, uint32_t node)
 {
     struct waiter *w = waiter_at(c, waiter);
     struct event e = {.type = EVENT_SUPERSEDED, .reason = REASON_SUPERSEDED};
+    hf_assert(w->kind == KIND_WAITER && w->places != 0);
     event_about_waiter(c, w, &e);
     event_emit(c, &e);
     if (!in_real_session(c, w)) {
@@ -398,6 +399,7 @@ static ref find_waiter(struct core *c, const struct command *cmd, struct id leas
         waiter_end_dead(c, obj);
         return 0;
     }
+    hf_assert(w->attachment <= c->attachment);
     if (w->attachment != attachment) {
         out->reason = REASON_SUPERSEDED;
         return 0;
