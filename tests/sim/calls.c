@@ -16,7 +16,7 @@ static struct call {
     uint32_t entry_life;
     bool is_read;
     bool is_fence;
-    bool is_counted; /* the tier was told that it is proposed */
+    uint64_t proposal; /* its number in the tier, 0: none */
     enum tier tier;
     uint32_t name;
     uint64_t token;
@@ -100,9 +100,9 @@ void clients_result(struct node *n, void *cookie, enum replica_outcome outcome,
                     const struct result *r)
 {
     struct call *c = call_of(cookie);
-    if (c != NULL && c->is_counted) {
-        c->is_counted = false;
-        memory_tier_on_settled(n->tier);
+    if (c != NULL && c->proposal != 0) {
+        memory_tier_on_settled(n->tier, c->proposal);
+        c->proposal = 0;
     }
     if (c == NULL || n->failed) {
         return;
@@ -230,8 +230,7 @@ static enum hf_error take(struct node *n, struct call *c, const struct command *
     }
     enum hf_error error = replica_submit(n->replica, command, cookie, node_time(n));
     if (error == HF_OK && memory_tier_is_counted(command)) {
-        c->is_counted = true;
-        memory_tier_on_proposed(n->tier, command);
+        c->proposal = memory_tier_on_proposed(n->tier, command);
     }
     return error == HF_BUSY ? HF_UNAVAILABLE : error;
 }

@@ -129,17 +129,17 @@ bool memory_tier_is_counted(const struct command *command)
     return command->type == COMMAND_ACQUIRE;
 }
 
-void memory_tier_on_proposed(struct memory_tier *t, const struct command *command)
+uint64_t memory_tier_on_proposed(struct memory_tier *t, const struct command *command)
 {
     (void)t;
     (void)command;
-    fake.proposed++;
+    return ++fake.proposed;
 }
 
-void memory_tier_on_settled(struct memory_tier *t)
+void memory_tier_on_settled(struct memory_tier *t, uint64_t number)
 {
     (void)t;
-    fake.settled++;
+    assert_int_equal(number, ++fake.settled);
 }
 
 bool peers_request(struct peers *p, uint64_t id, uint64_t number, uint8_t kind, struct slice body)

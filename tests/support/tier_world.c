@@ -162,9 +162,9 @@ uint64_t tier_take_replicated(const char *name)
     struct command c;
     tier_make_acquire(&c, name, 0);
     assert_int_equal(tier_submit(TIER_CORRECTNESS, &c), TIER_PROPOSE);
-    memory_tier_on_proposed(world.tier, &c);
+    uint64_t number = memory_tier_on_proposed(world.tier, &c);
     struct result r = tier_replicate(&c);
-    memory_tier_on_settled(world.tier);
+    memory_tier_on_settled(world.tier, number);
     assert_int_equal(r.outcome, OUTCOME_GRANTED);
     return r.token;
 }

@@ -120,8 +120,8 @@ enum hf_error forward_take(struct forward *f, enum tier tier, const struct comma
         f->options.admission->pending += adds;
     }
     if (error == HF_OK && f->options.tier != NULL && memory_tier_is_counted(command)) {
-        cookie->is_counted = true;
-        memory_tier_on_proposed(f->options.tier, command);
+        hf_assert(cookie->proposal == 0); /* a leader submits a call once */
+        cookie->proposal = memory_tier_on_proposed(f->options.tier, command);
     }
     return error;
 }
@@ -332,9 +332,9 @@ void forward_on_result(struct forward *f, void *cookie, enum replica_outcome out
                        const struct result *result)
 {
     struct cookie *head = cookie;
-    if (head->is_counted) {
-        head->is_counted = false;
-        memory_tier_on_settled(f->options.tier);
+    if (head->proposal != 0) {
+        memory_tier_on_settled(f->options.tier, head->proposal);
+        head->proposal = 0;
     }
     if (head->adds > 0) {
         f->options.admission->pending -= head->adds;

@@ -62,8 +62,8 @@ void forward_set_read_only(struct forward *f, bool read_only, bool alone);
 /* After a stall the sockets are read first (S1.5): meanwhile the tier EFFICIENCY expires nothing
  * and accepts no command. */
 void forward_set_reading(struct forward *f, bool reading);
-/* The leadership is being transferred: nothing is submitted here, so that the batch in flight is
- * the last one. */
+/* The leadership is being transferred, or a learner has to catch up before it is promoted: nothing
+ * is submitted here, so that the batch in flight is the last one. */
 void forward_set_paused(struct forward *f, bool paused);
 
 /* From the replica. */

@@ -31,8 +31,8 @@ enum forward_status {
 enum cookie_kind { COOKIE_NONE, COOKIE_CALL, COOKIE_RELAY };
 struct cookie {
     enum cookie_kind kind;
-    bool is_counted; /* the tier EFFICIENCY must be notified when it is settled (S10.2) */
-    uint64_t adds;   /* bytes that admission counts as pending for it (S12.14) */
+    uint64_t proposal; /* its number in the tier EFFICIENCY (S10.2); 0: it has none */
+    uint64_t adds;     /* bytes that admission counts as pending for it (S12.14) */
 };
 
 enum {
@@ -126,7 +126,7 @@ struct forward {
     bool held;          /* the first call is not done yet */
     bool read_only;     /* the disk is full */
     bool alone;         /* and there is no other node */
-    bool paused;        /* the leadership is being transferred (S12.7) */
+    bool paused;        /* nothing is submitted here, see forward_set_paused */
     bool changed;       /* a call that could not be sent in the last forward_run may be now */
     bool reading;       /* sockets are read before anything expires (S1.5) */
     bool overdue;       /* a call must fail in the next forward_run */
