@@ -253,8 +253,8 @@ static void turn(void)
     node.boot_us += TURN_US;
     if (service_has_transactions(node.service)) {
         service_transact(node.service);
-        forward_run(node.forward);
     }
+    forward_run(node.forward);
     if (node.boot_us >= replica_next_us(node.replica)) {
         replica_on_timer(node.replica, now(NULL));
     }

@@ -75,6 +75,10 @@ enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier requested,
                                    const struct command *command, void *cookie,
                                    struct tier_time now);
 
+/* True: memory_tier_submit would return TIER_PROPOSE and do nothing. */
+bool memory_tier_is_for_log(const struct memory_tier *t, enum tier requested,
+                            const struct command *command);
+
 /* An acquire was proposed; its outcome is known, whatever it is. Both are called in this order
  * (S10.2), for the commands for which memory_tier_is_counted is true. */
 bool memory_tier_is_counted(const struct command *command);
