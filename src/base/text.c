@@ -1,6 +1,7 @@
 /* Checks of client-supplied text. ASCII, the most frequent case, is the fast path. */
 #include "base/text.h"
 
+#include "base/codec.h"
 #include "base/limits.h"
 
 /* Decodes one character that begins with a byte >= 0x80; returns its length, 0 when malformed. */
@@ -34,24 +35,32 @@ static const uint8_t classes[256] = {
 
 #define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
-/* Whether all eight bytes are ORDINARY; may return false negatives. */
-static bool are_ordinary(uint64_t word)
+/* How many of the eight bytes, from the lowest one, are ORDINARY. A subtraction borrows only from
+ * bytes above one that is not, so the lowest bit that is set is exact. */
+static size_t count_ordinary(uint64_t word)
 {
     uint64_t below_space = word - EACH(0x20);
     uint64_t slash = (word ^ EACH('/')) - EACH(1);
     uint64_t delete = (word ^ EACH(0x7f)) - EACH(1);
-    return ((word | below_space | slash | delete) & EACH(0x80)) == 0;
+    uint64_t others = (word | below_space | slash | delete) & EACH(0x80);
+    return others == 0 ? sizeof(word) : (size_t)__builtin_ctzll(others) / 8;
+}
+
+static uint64_t load_word(const uint8_t *at)
+{
+    uint64_t word;
+    memcpy(&word, at, sizeof(word));
+    return little_endian(word);
 }
 
 static size_t skip_ordinary(struct slice text, size_t i)
 {
-    uint64_t word;
-    while (text.len - i >= sizeof(word)) {
-        memcpy(&word, text.data + i, sizeof(word));
-        if (!are_ordinary(word)) {
-            break;
+    while (text.len - i >= sizeof(uint64_t)) {
+        size_t count = count_ordinary(load_word(text.data + i));
+        i += count;
+        if (count < sizeof(uint64_t)) {
+            return i;
         }
-        i += sizeof(word);
     }
     while (i < text.len && classes[text.data[i]] == ORDINARY) {
         i++;
@@ -130,7 +139,16 @@ bool text_is_request_id(struct slice text)
     if (text.len == 0 || text.len > LIMIT_REQUEST_ID) {
         return false;
     }
-    for (size_t i = 0; i < text.len; i++) {
+    size_t i = 0;
+    for (; text.len - i >= sizeof(uint64_t); i += sizeof(uint64_t)) {
+        uint64_t word = load_word(text.data + i);
+        uint64_t below = word - EACH('!');
+        uint64_t delete = (word ^ EACH(0x7f)) - EACH(1);
+        if (((word | below | delete) & EACH(0x80)) != 0) {
+            return false;
+        }
+    }
+    for (; i < text.len; i++) {
         if (text.data[i] < '!' || text.data[i] > '~') {
             return false;
         }

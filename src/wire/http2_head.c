@@ -4,7 +4,10 @@
 
 #include "base/limits.h"
 
-enum { OVERHEAD = 32 }; /* per header, as RFC 9113 counts them (6.5.2) */
+enum {
+    OVERHEAD = 32, /* per header, as RFC 9113 counts them (6.5.2) */
+    KEPT = 512,    /* bytes of texts that a connection keeps for its next request */
+};
 
 #define NAME(text)                                \
     {                                             \
@@ -60,7 +63,7 @@ void http2_head_begin(struct http2_head *head)
 void http2_head_end(struct http2_head *head)
 {
     buffer_truncate(&head->texts, 0);
-    buffer_release(&head->texts);
+    buffer_release_above(&head->texts, KEPT);
 }
 
 static void keep(struct http2_head *head, enum http2_field field, struct slice value)
@@ -99,12 +102,12 @@ void http2_head_add(struct http2_head *head, struct slice name, struct slice val
     if (name.len > NAME_MAX_LEN) {
         return;
     }
-    for (unsigned i = 0; i < 2; i++) {
-        enum http2_field field = by_length[name.len][i];
-        if (slice_equal(name, names[field])) {
-            keep(head, field, value);
-            return;
-        }
+    enum http2_field first = by_length[name.len][0];
+    enum http2_field second = by_length[name.len][1];
+    if (slice_equal(name, names[first])) {
+        keep(head, first, value);
+    } else if (second != first && slice_equal(name, names[second])) {
+        keep(head, second, value);
     }
 }
 
