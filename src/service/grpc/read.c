@@ -96,36 +96,28 @@ bool rpc_wait(struct api_request *x, const Google__Protobuf__Duration *duration,
     return true;
 }
 
-/* Reads the text as a member of a JSON object, like the HTTP API: the same code checks it, and it
- * is stored in the same form. */
+/* The same code as for the HTTP API checks it, and it is stored in the same form. */
 bool rpc_metadata(struct api_request *x, const char *text, struct body *b)
 {
-    static const struct json_field fields[] = {BODY_METADATA};
-    static const char prefix[] = "{\"metadata\":";
-    size_t len = strlen(text);
-    if (len == 0) {
+    struct service *s = x->service;
+    struct slice given = slice_of(text);
+    if (given.len == 0) {
         return true;
     }
-    struct service *s = x->service;
-    size_t size = sizeof(prefix) - 1 + len + 1;
-    char *object = bump_take(&s->arena, size);
     struct fault fault;
-    if (object == NULL || len > LIMIT_HTTP_BODY) {
+    size_t len = 0;
+    uint8_t *compact = given.len > LIMIT_HTTP_BODY ? NULL : bump_take(&s->arena, given.len);
+    if (compact == NULL) {
         api_request_fail(x, HF_INVALID_METADATA, NULL);
         return false;
     }
-    memcpy(object, prefix, sizeof(prefix) - 1);
-    memcpy(object + sizeof(prefix) - 1, text, len);
-    object[size - 1] = '}';
-    if (json_doc_open(&b->doc, s->memory, slice_make(object, size), &fault) == HF_OK) {
-        b->is_open = true;
-        if (json_doc_read(&b->doc, fields, 1, &b->f, &b->present, &fault) == HF_OK) {
-            return true;
-        }
+    if (json_compact(s->memory, given, compact, &len, &fault) != HF_OK || len > LIMIT_METADATA) {
+        api_request_fail(x, HF_INVALID_METADATA,
+                         "metadata: must be JSON text of at most 4,096 bytes");
+        return false;
     }
-    body_close(b);
-    api_request_fail(x, HF_INVALID_METADATA, "metadata: must be JSON text of at most 4,096 bytes");
-    return false;
+    b->f.metadata = slice_make(compact, len);
+    return true;
 }
 
 struct slice rpc_mode(Holdfast__V1__Mode mode)
