@@ -68,21 +68,24 @@ static size_t skip_ordinary(struct slice text, size_t i)
     return i;
 }
 
-static bool check(struct slice text, bool allow_control)
+static size_t skip_ascii(struct slice text, size_t i)
+{
+    while (text.len - i >= sizeof(uint64_t) && (load_word(text.data + i) & EACH(0x80)) == 0) {
+        i += sizeof(uint64_t);
+    }
+    while (i < text.len && text.data[i] < 0x80) {
+        i++;
+    }
+    return i;
+}
+
+bool text_is_utf8(struct slice text)
 {
     size_t i = 0;
-    while ((i = skip_ordinary(text, i)) < text.len) {
-        uint8_t class = classes[text.data[i]];
-        if (class != WIDE) {
-            if (class == CONTROL && !allow_control) {
-                return false;
-            }
-            i++;
-            continue;
-        }
-        uint32_t c = 0;
+    while ((i = skip_ascii(text, i)) < text.len) {
+        uint32_t c;
         size_t len = decode_wide(text.data + i, text.len - i, &c);
-        if (len == 0 || (!allow_control && c < 0xa0)) {
+        if (len == 0) {
             return false;
         }
         i += len;
@@ -90,14 +93,19 @@ static bool check(struct slice text, bool allow_control)
     return true;
 }
 
-bool text_is_utf8(struct slice text)
-{
-    return check(text, true);
-}
-
 bool text_is_plain(struct slice text)
 {
-    return check(text, false);
+    size_t i = 0;
+    while ((i = skip_ordinary(text, i)) < text.len) {
+        uint8_t class = classes[text.data[i]];
+        uint32_t c = 0;
+        size_t len = class == WIDE ? decode_wide(text.data + i, text.len - i, &c) : 1;
+        if (class == CONTROL || len == 0 || (class == WIDE && c < 0xa0)) {
+            return false;
+        }
+        i += len;
+    }
+    return true;
 }
 
 static bool segment_is_bad(const uint8_t *at, size_t len)

@@ -119,17 +119,6 @@ static struct slice value_of(const struct http2_head *head, enum http2_field fie
     return slice_make(buffer_bytes(&head->texts).data + head->at[field], head->len[field]);
 }
 
-static bool read_method(struct slice text, enum http_method *out)
-{
-    for (unsigned i = HTTP_GET; i <= HTTP_OPTIONS; i++) {
-        if (slice_equal(text, slice_of(http_method_text((enum http_method)i)))) {
-            *out = (enum http_method)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 void http2_head_read(struct http2_head *head, struct http2_request *out)
 {
     *out = (struct http2_request){.error = head->error, .method = HTTP_GET};
@@ -139,7 +128,7 @@ void http2_head_read(struct http2_head *head, struct http2_request *out)
     out->path = slice_make(target.data, len);
     out->query = mark == NULL ? slice_make(NULL, 0) : slice_make(mark + 1, target.len - len - 1);
     bool is_path = target.len > 0 && target.data[0] == '/';
-    if (out->error == HF_OK && !read_method(value_of(head, FIELD_METHOD), &out->method)) {
+    if (out->error == HF_OK && !http_method_read(value_of(head, FIELD_METHOD), &out->method)) {
         out->error = HF_HTTP_METHOD;
     } else if (out->error == HF_OK && !is_path && out->method != HTTP_OPTIONS) {
         out->error = HF_HTTP_TARGET;

@@ -22,7 +22,26 @@ ProtobufCMessage *message_read(const ProtobufCMessageDescriptor *type, struct sl
 bool message_write(const ProtobufCMessage *message, struct buffer *out);
 
 /* Reads a varint, or `len` bytes, from the front of `bytes`. False: there are too few. */
-bool message_take_varint(struct slice *bytes, uint64_t *out);
-bool message_take_bytes(struct slice *bytes, uint64_t len, struct slice *out);
+bool message_take_long_varint(struct slice *bytes, uint64_t *out);
+
+static inline bool message_take_varint(struct slice *bytes, uint64_t *out)
+{
+    if (bytes->len == 0 || bytes->data[0] >= 0x80) {
+        return message_take_long_varint(bytes, out);
+    }
+    *out = bytes->data[0];
+    *bytes = slice_make(bytes->data + 1, bytes->len - 1);
+    return true;
+}
+
+static inline bool message_take_bytes(struct slice *bytes, uint64_t len, struct slice *out)
+{
+    if (len > bytes->len) {
+        return false;
+    }
+    *out = slice_make(bytes->data, (size_t)len);
+    *bytes = slice_make(bytes->data + len, bytes->len - (size_t)len);
+    return true;
+}
 
 #endif

@@ -7,7 +7,7 @@ enum { DEPTH_MAX = 8, FIRST_ITEMS = 4 };
 
 enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
 
-bool message_take_varint(struct slice *bytes, uint64_t *out)
+bool message_take_long_varint(struct slice *bytes, uint64_t *out)
 {
     uint64_t value = 0;
     for (unsigned i = 0; i < 10 && i < bytes->len; i++) {
@@ -19,16 +19,6 @@ bool message_take_varint(struct slice *bytes, uint64_t *out)
         }
     }
     return false;
-}
-
-bool message_take_bytes(struct slice *bytes, uint64_t len, struct slice *out)
-{
-    if (len > bytes->len) {
-        return false;
-    }
-    *out = slice_make(bytes->data, (size_t)len);
-    *bytes = slice_make(bytes->data + len, bytes->len - (size_t)len);
-    return true;
 }
 
 /* The value of one field as it is in the bytes. */
