@@ -348,8 +348,7 @@ static bool is_clean(enum ended how)
 }
 
 static void announce_end(struct core *c, const struct grant *g, uint32_t part, uint32_t parts,
-                         enum ended how, struct slice actor, struct slice text,
-                         struct slice trace)
+                         enum ended how, struct slice actor, struct slice text, struct slice trace)
 {
     hf_assert(part >= 1 && part <= parts);
     struct event e = {.type = is_clean(how)          ? EVENT_RELEASED

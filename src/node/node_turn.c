@@ -196,8 +196,8 @@ void node_on_turn(void *ctx)
     if (!reading && service_has_transactions(n->service)) {
         /* Transactions read the applied state, so they must be first in a batch. */
         service_transact(n->service);
-        forward_run(n->forward);
     }
+    forward_run(n->forward); /* all that was read is in the open batch before a timer closes it */
     if (!reading && now.boot_us >= replica_next_us(n->replica)) {
         replica_on_timer(n->replica, now);
     }

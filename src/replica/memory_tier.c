@@ -322,6 +322,14 @@ static bool is_undecided(const struct memory_tier *t, const struct command *comm
            session.deadline_ms <= now.cluster_ms;
 }
 
+/* This tier uses none of the names of the command. */
+static bool is_free_here(const struct memory_tier *t, const struct command *command)
+{
+    struct names scratch;
+    return (core_names(t->core) == 0 && core_counters(t->core) == 0) ||
+           !is_used(t->core, command->tenant, names_of(command, &scratch));
+}
+
 static enum tier_taken take_names(struct memory_tier *t, enum tier requested,
                                   const struct command *command, void *cookie, struct tier_time now)
 {
@@ -329,8 +337,7 @@ static enum tier_taken take_names(struct memory_tier *t, enum tier requested,
     const struct names *names = NULL;
     hf_assert(memory_tier_is_counted(command));
     if (requested == TIER_CORRECTNESS) {
-        if ((core_names(t->core) == 0 && core_counters(t->core) == 0) ||
-            !is_used(t->core, command->tenant, names_of(command, &scratch))) {
+        if (is_free_here(t, command)) {
             return TIER_PROPOSE;
         }
         refuse(t, command, cookie, HF_WRONG_TIER);
@@ -410,6 +417,18 @@ static bool is_ours(const struct memory_tier *t, enum tier requested, const stru
         return tier_of_token(token) == TIER_EFFICIENCY;
     }
     return requested == TIER_EFFICIENCY || view_knows_lease(t->core, lease);
+}
+
+bool memory_tier_is_for_log(const struct memory_tier *t, enum tier requested,
+                            const struct command *command)
+{
+    if (t->core == NULL || requested == TIER_EFFICIENCY) {
+        return requested == TIER_CORRECTNESS;
+    }
+    if (memory_tier_is_counted(command)) {
+        return is_free_here(t, command);
+    }
+    return command->type != COMMAND_NODE_GONE && !is_ours(t, requested, command);
 }
 
 enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier requested,

@@ -75,6 +75,10 @@ enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier requested,
                                    const struct command *command, void *cookie,
                                    struct tier_time now);
 
+/* True: memory_tier_submit would return TIER_PROPOSE and do nothing. */
+bool memory_tier_is_for_log(const struct memory_tier *t, enum tier requested,
+                            const struct command *command);
+
 /* An acquire was proposed; its outcome is known, whatever it is (S10.2). Both are called for the
  * commands for which memory_tier_is_counted is true. on_proposed returns the number of the
  * proposal. While the tier is on, proposals are settled in the order of their numbers, and all of

@@ -25,8 +25,21 @@ enum hf_error replica_submit(struct replica *r, const struct command *command, v
         return fake.submit_error;
     }
     fake.leases[fake.submitted] = command->acquire.lease;
+    fake.bytes_len = command_encode(command, fake.bytes, sizeof(fake.bytes));
     fake.cookies[fake.submitted++] = cookie;
     return HF_OK;
+}
+
+bool replica_is_serving(const struct replica *r)
+{
+    (void)r;
+    return fake.status.serving;
+}
+
+struct slice replica_submitted(const struct replica *r)
+{
+    (void)r;
+    return slice_make(fake.bytes, fake.bytes_len);
 }
 
 enum hf_error replica_barrier(struct replica *r, void *cookie, bool for_peer,
@@ -106,7 +119,7 @@ enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier asked,
     assert_true(at.majority);
     fake.asked = asked;
     fake.offered++;
-    if (asked == TIER_CORRECTNESS) {
+    if (asked == TIER_CORRECTNESS && !fake.tier_answers) {
         return TIER_PROPOSE;
     }
     if (fake.taken == TIER_TAKEN && fake.tells_at_once) {
@@ -116,6 +129,14 @@ enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier asked,
         fake.cookies[fake.submitted++] = cookie;
     }
     return fake.taken;
+}
+
+bool memory_tier_is_for_log(const struct memory_tier *t, enum tier requested,
+                            const struct command *command)
+{
+    (void)t;
+    (void)command;
+    return requested == TIER_CORRECTNESS && !fake.tier_answers;
 }
 
 bool memory_page_write(const struct core *core, struct slice ask, struct buffer *out)
@@ -145,12 +166,15 @@ void memory_tier_on_settled(struct memory_tier *t, uint64_t number)
 bool peers_request(struct peers *p, uint64_t id, uint64_t number, uint8_t kind, struct slice body)
 {
     (void)p;
-    (void)body;
     if (!fake.link_up) {
         return false;
     }
     fake.peers[fake.requests] = id;
     fake.kinds[fake.requests] = kind;
+    fake.request_len = body.len < sizeof(fake.request) ? body.len : sizeof(fake.request);
+    if (fake.request_len > 0) {
+        memcpy(fake.request, body.data, fake.request_len);
+    }
     fake.numbers[fake.requests++] = number;
     return true;
 }

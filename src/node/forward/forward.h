@@ -1,6 +1,8 @@
 /* Brings a request of the service (service/gateway.h) to the replicated state: submits it here if
  * this node leads, else sends it to the leader, which relays the answer.
  *
+ *      new     ──this node leads, no call waits──────▶ here
+ *      new     ──otherwise───────────────────────────▶ waiting
  *      waiting ──this node leads─────▶ here  ──done──▶ answered
  *      waiting ──another node leads──▶ there ──done──▶ answered (barrier: when our state caught up)
  *      here    ──not done, leadership lost───────────▶ waiting
