@@ -25,7 +25,7 @@ enum hf_error replica_submit(struct replica *r, const struct command *command, v
         return fake.submit_error;
     }
     fake.leases[fake.submitted] = command->acquire.lease;
-    fake.bytes_len = command_encode(command, fake.bytes, sizeof(fake.bytes));
+    fake.bytes_len = command_encode(command, CORE_VERSION, fake.bytes, sizeof(fake.bytes));
     fake.cookies[fake.submitted++] = cookie;
     return HF_OK;
 }
