@@ -21,7 +21,7 @@ OLD_VERSION, NEW_VERSION = 3, 5  # of the state
 TRAILING = 1024  # entries that a node keeps after a snapshot
 
 # Optional fields of an acquire that an earlier state does not have and that are then left out (role HINT in
-# src/core/command.h): a dict for each test of an acquire.
+# src/core/command.h): a dict for each test of an acquire. The old program does not accept them, see hint_for.
 HINTS = [{}]
 
 
@@ -37,6 +37,11 @@ harness.API = AnyAnswer()
 
 def is_old(node):
     return node.program == OLD
+
+
+def hint_for(node, hint):
+    """The optional fields that a request through this node may have."""
+    return {} if is_old(node) else hint
 
 
 def old_nodes(cluster):

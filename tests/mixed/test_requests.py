@@ -5,7 +5,7 @@ import pytest
 import redis
 
 import resp_support
-from mixed_support import HINTS, Wait, lead, new_nodes, old_nodes, post, wait_queued
+from mixed_support import HINTS, Wait, hint_for, lead, new_nodes, old_nodes, post, wait_queued
 from harness import wait_until
 
 TIERS = ["CORRECTNESS", "EFFICIENCY"]
@@ -36,9 +36,9 @@ def details(node, name):
 def take_wait_renew_release(cluster, node, other, tier, hint):
     """One holder through `node`, and one after it through `other`."""
     name = f"{tier}/{node.id}"
-    held = node.acquire(name, tier=tier, metadata={"through": node.id}, **hint).json
+    held = node.acquire(name, tier=tier, metadata={"through": node.id}, **hint_for(node, hint)).json
     assert held["acquired"] and held["tier"] == tier, held
-    wait = Wait(other, name, tier=tier, metadata={"through": other.id}, **hint)
+    wait = Wait(other, name, tier=tier, metadata={"through": other.id}, **hint_for(other, hint))
     wait_queued(other, name)
     views = [details(each, name) for each in cluster]
     assert views == [views[0]] * 5 and views[0][1] == ["waiter"], views

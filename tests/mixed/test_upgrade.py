@@ -1,13 +1,12 @@
 """The state gets the new version when the last node of the old program is replaced. Requests of before are not done
 twice; nodes join before and after; the old program then refuses the data."""
 
-
 import pytest
 
 import resp_support
 from harness import PROGRAM, wait_until
-from mixed_support import (HINTS, NEW_VERSION, OLD, OLD_VERSION, TRAILING, Wait, assert_same_state, done, entries, lead, new_nodes, old_nodes,
-                           post, roll, state_version, wait_queued, wait_upgraded)
+from mixed_support import (HINTS, NEW_VERSION, OLD, OLD_VERSION, TRAILING, Wait, assert_same_state, done, entries, hint_for,
+                           lead, new_nodes, old_nodes, post, roll, state_version, wait_queued, wait_upgraded)
 
 
 class Requests:
@@ -15,11 +14,12 @@ class Requests:
 
     def __init__(self, cluster, hint):
         self.nodes = list(cluster)
+        self.hint = hint  # of each acquire of one name
         self.sent = []  # path, body, answer
         session = self.send("sessions", {"client_id": "s", "ttl_ms": 3600000, "metadata": {"a": 1}})["session_id"]
-        token = self.send("locks/plain/acquire", {"client_id": "c", "ttl_ms": 3600000, **hint})["fencing_token"]
+        token = self.send("locks/plain/acquire", {"client_id": "c", "ttl_ms": 3600000})["fencing_token"]
         self.send("locks/rich/acquire", {"session_id": session, "mode": "semaphore", "limit": 5, "permits": 2, "owner": "o",
-                                         "wait_timeout_ms": 1000, "metadata": {"b": [1, 2]}, "lock_delay_ms": 5, **hint})
+                                         "wait_timeout_ms": 1000, "metadata": {"b": [1, 2]}, "lock_delay_ms": 5})
         self.send("multilock/acquire", {"session_id": session, "names": ["m/b", "m/a"]})
         self.send("elections/e/campaign", {"session_id": session, "value": "v"})
         self.send("locks/plain/renew", {"client_id": "c", "fencing_token": token, "ttl_ms": 3000000})
@@ -30,11 +30,15 @@ class Requests:
         self.send("locks/forced/force-unlock", {"actor_id": "ann", "reason": "stuck"})
         self.send("locks/plain/revoke", {"actor_id": "ann", "reason": "drill", "deadline_ms": 3000000})
 
+    def post(self, node, path, body):
+        is_acquire = path.startswith("locks/") and path.endswith("/acquire")
+        return post(node, path, {**body, **(hint_for(node, self.hint) if is_acquire else {})})
+
     def send(self, path, body):
         """Through one node after the other."""
         number = len(self.sent)
         body = {**body, "request_id": f"request-{number}"}
-        answer = post(self.nodes[number % len(self.nodes)], path, body)
+        answer = self.post(self.nodes[number % len(self.nodes)], path, body)
         assert answer.status == 200, (path, answer)
         self.sent.append((path, body, answer.json))
         return answer.json
@@ -43,7 +47,7 @@ class Requests:
         """The same through other nodes: nothing is done again, and the tokens are the same."""
         for number, (path, body, first) in enumerate(self.sent):
             node = self.nodes[(number + shift) % len(self.nodes)]
-            again = post(node, path, body)
+            again = self.post(node, path, body)
             assert again.status == 200, (path, node.id, again)
             for key in ("fencing_token", "session_id", "released", "renewed", "accepted", "count"):
                 assert again.json.get(key) == first.get(key), (path, key, first, again)
@@ -62,8 +66,8 @@ def test_a_retry_gets_the_first_answer_across_the_upgrade(make_mixed, last_leade
     key = resp_support.connect(cluster.nodes[1])
     assert key.set("key", "mine", nx=True, px=3600000)
     requests.check(1)
-    first_wait = {"request_id": "wait", "wait_timeout_ms": 600000, "client": "waiter", **hint}
-    Wait(cluster.nodes[1], "plain", **first_wait)  # through a node that is replaced
+    first_wait = {"request_id": "wait", "wait_timeout_ms": 600000, "client": "waiter"}
+    Wait(cluster.nodes[1], "plain", **first_wait, **hint_for(cluster.nodes[1], hint))  # through a node that is replaced
     wait_queued(cluster.nodes[3], "plain")
     for node in old_nodes(cluster):
         assert state_version(node) == OLD_VERSION
@@ -73,7 +77,7 @@ def test_a_retry_gets_the_first_answer_across_the_upgrade(make_mixed, last_leade
     requests.check(0)
     requests.check(2)
     assert resp_support.connect(cluster.nodes[2]).get("key") == "mine"
-    again = Wait(cluster.nodes[2], "plain", **first_wait)
+    again = Wait(cluster.nodes[2], "plain", **first_wait, **hint_for(cluster.nodes[2], hint))
     held = requests.sent[1][2]["fencing_token"]
     wait_until(lambda: [w["node"] for w in cluster.nodes[3].show("plain").json["waiters"]] == [2], "the waiter is attached")
     assert cluster.nodes[3].release("plain", held, "c").json["released"]
@@ -133,7 +137,7 @@ def snapshots(folder):
 
 @pytest.fixture
 def upgraded(make_mixed):
-    """Three nodes whose state has the new version, and one of them, stopped."""
+    """Three nodes whose state has the new version."""
     cluster = make_mixed(3, 1)
     for node in old_nodes(cluster):
         roll(node, PROGRAM)
