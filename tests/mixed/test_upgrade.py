@@ -5,7 +5,7 @@ import pytest
 
 import resp_support
 from harness import PROGRAM, wait_until
-from mixed_support import (HINTS, NEW_VERSION, OLD, OLD_VERSION, TRAILING, Wait, assert_same_state, done, entries, hint_for,
+from mixed_support import (HINTS, NEW_VERSION, OLD, TRAILING, Wait, assert_same_state, done, entries, hint_for,
                            lead, new_nodes, old_nodes, post, roll, state_version, wait_queued, wait_upgraded)
 
 
@@ -70,7 +70,7 @@ def test_a_retry_gets_the_first_answer_across_the_upgrade(make_mixed, last_leade
     Wait(cluster.nodes[1], "plain", **first_wait, **hint_for(cluster.nodes[1], hint))  # through a node that is replaced
     wait_queued(cluster.nodes[3], "plain")
     for node in old_nodes(cluster):
-        assert state_version(node) == OLD_VERSION
+        assert state_version(node) == cluster.version
         roll(node, PROGRAM)
         requests.check(2)
     wait_upgraded(cluster)
@@ -120,8 +120,8 @@ def test_nodes_join_before_and_after_the_upgrade(make_mixed, joiner, way):
     if way == "snapshot":
         cluster.leader().take_snapshot()
     fourth = join(cluster, joiner, 4, way)
-    assert state_version(fourth) <= OLD_VERSION
-    assert_same_state([*cluster, fourth], OLD_VERSION)
+    assert state_version(fourth) <= cluster.version
+    assert_same_state([*cluster, fourth], cluster.version)
     for node in old_nodes(cluster):
         roll(node, PROGRAM)
     wait_upgraded(cluster)
