@@ -134,9 +134,9 @@ static void apply_command(struct replica *r, uint64_t index, const struct replic
     enum hf_error error = entry_apply(r->core, index, entry->bytes, on_result, r);
     r->applying = NULL;
     if (error == HF_VERSION) {
-        hf_panic(__FILE__, __LINE__,
-                 "the cluster runs a newer version of Holdfast, which this one does not know: "
-                 "start this node with that version again");
+        hf_stop(
+            "unsupported_version: the log has entries of a newer version of Holdfast, which "
+            "this one does not support; nothing was changed; start this node with that version");
     }
     if (error != HF_OK) {
         char text[256];

@@ -108,7 +108,8 @@ enum hf_error admission_judge(struct admission *a, const struct core *replicated
 bool peers_view(const struct peers *p, uint64_t id, struct peer_view *out)
 {
     (void)p;
-    *out = (struct peer_view){.id = id, .state_max = fake.peer_state_max};
+    *out =
+        (struct peer_view){.id = id, .state = fake.peer_version, .state_max = fake.peer_state_max};
     return true;
 }
 
@@ -169,6 +170,7 @@ bool peers_request(struct peers *p, uint64_t id, uint64_t number, uint8_t kind, 
     if (!fake.link_up) {
         return false;
     }
+    fake.formats[fake.requests] = body.len > 0 ? body.data[0] : 0;
     fake.peers[fake.requests] = id;
     fake.kinds[fake.requests] = kind;
     fake.request_len = body.len < sizeof(fake.request) ? body.len : sizeof(fake.request);

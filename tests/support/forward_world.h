@@ -45,7 +45,9 @@ struct forward_fake {
     enum hf_error judged; /* what admission says */
     uint64_t adds;
     bool no_majority;
-    uint64_t peer_state_max; /* that peers said */
+    uint64_t peer_state_max;       /* that peers said */
+    uint32_t peer_version;         /* of the state, that peers support; 0: not known */
+    uint8_t formats[FORWARD_MANY]; /* of the requests: their first byte */
 };
 
 extern struct forward_fake fake;

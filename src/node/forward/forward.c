@@ -146,6 +146,14 @@ static bool try_here(struct forward *f, struct call *call, struct replica_time n
     return true;
 }
 
+/* The program of the leader does not support the command, so the state has no such version yet. */
+static void refuse_not_upgraded(struct forward *f, struct call *call, enum command_type type)
+{
+    struct result refused = {.type = type, .error = HF_NOT_UPGRADED};
+    call->here++; /* forward_on_result ends an attempt of this node */
+    forward_on_result(f, &call->cookie, REPLICA_DONE, &refused);
+}
+
 static bool try_there(struct forward *f, struct call *call, uint64_t leader)
 {
     if (!change_may_go_to(f, call, leader)) {
@@ -155,11 +163,17 @@ static bool try_there(struct forward *f, struct call *call, uint64_t leader)
         f->saturated = true;
         return false;
     }
-    call_give_number(f, call);
     enum forward_kind kind = call->tier == TIER_EFFICIENCY ? FORWARD_MEMORY : call->kind;
-    size_t len = kind == FORWARD_BARRIER ? 0 : call->bytes.len; /* it may have been a LOOK */
-    if (!peers_request(f->peers, leader, call->number, (uint8_t)kind,
-                       slice_make(call->bytes.data, len))) {
+    size_t len =
+        kind == FORWARD_BARRIER ? 0 : call->bytes.len; /* it may have been a FORWARD_LOOK */
+    struct slice bytes = slice_make(call->bytes.data, len);
+    enum command_type type;
+    if (call->kind == FORWARD_COMMAND && !forward_fit(f, leader, &bytes, &type)) {
+        refuse_not_upgraded(f, call, type);
+        return true;
+    }
+    call_give_number(f, call);
+    if (!peers_request(f->peers, leader, call->number, (uint8_t)kind, bytes)) {
         call_take_number(f, call);
         return false;
     }

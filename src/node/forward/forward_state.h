@@ -158,6 +158,10 @@ enum hf_error forward_judge(struct forward *f, const struct command *command, ui
 enum hf_error forward_propose(struct forward *f, const struct command *command,
                               struct cookie *cookie, struct replica_time now, uint64_t adds);
 
+/* forward_fit.c: encodes the command again, into `scratch`, if the leader runs an older program.
+ * False: that program does not support the command, which has this type. */
+bool forward_fit(struct forward *f, uint64_t leader, struct slice *bytes, enum command_type *type);
+
 /* forward_turns.c: connections take turns when calls are sent. */
 void turns_open(struct forward *f);
 void turns_close(struct forward *f);
