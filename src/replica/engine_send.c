@@ -255,6 +255,7 @@ void engine_send(struct engine *e, const struct raft_message *ordered)
         if (e->snapshot.index == 0) {
             return;
         }
+        hf_assert(e->snapshot.members.len > 0 && e->snapshot.term != 0);
         m.install_snapshot.last_index = e->snapshot.index; /* the newest one, whichever libraft
                                                               requested */
         m.install_snapshot.last_term = e->snapshot.term;
