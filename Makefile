@@ -1,6 +1,6 @@
 # The usual commands. Meson and Ninja do the work, behind scripts/build.
 
-.PHONY: all run test test-roots bench bench-peers sim sim-long chaos chaos-long lockset model mutants cluster failover fuzz lint format clean help
+.PHONY: all run test test-roots bench bench-peers sim sim-long chaos chaos-long lockset model mutants cluster mixed failover fuzz lint format clean help
 
 all: ## build build/ (-O2 -g, asserts on)
 	@scripts/build release
@@ -61,6 +61,10 @@ cluster: ## clusters of real processes, the long tests too, with and without san
 	@scripts/setup build test
 	@scripts/test build cluster_whole
 
+mixed: all ## clusters of this program and of an earlier one: HOLDFAST_OLD=, or the program of commit 85d9ea4, built once
+	@scripts/setup test
+	@scripts/mixed
+
 failover: all ## kills the leader of five KILLS=50 times under load; how long is nobody served?
 	@/usr/bin/python3 bench/failover.py --kills $(or $(KILLS),50)
 
@@ -77,7 +81,7 @@ format: ## lay out the C code anew with clang-format 14
 	@scripts/lint --format
 
 clean: ## remove what was built
-	rm -rf build build-test build-clang build-sim build-logs
+	rm -rf build build-test build-clang build-sim build-mixed build-logs
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -1,108 +1,164 @@
-/* The hot path of one node without sockets and disks: 64 connections acquire and release fresh
- * names over HTTP/1.1 again and again. Requests are parsed, become commands, are encoded and
- * decoded as on their way through the log, applied in batches of 64, and answered. bench/hotpath.py
- * counts its instructions. */
+/* The hot path of a lone node: 64 connections acquire and release new names over one protocol.
+ *
+ *     hotpath http|grpc|resp
+ *
+ * bench/hotpath counts the instructions of the function `measured`. It contains the node's part of
+ * each pair: bytes in, request, command, batch, log entry, state, answer, bytes out. There are no
+ * sockets, and the disk is memory. The clients' part is outside. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/panic.h"
-#include "fake_gateway.h"
+#include "hotpath_client.h"
+#include "hotpath_node.h"
 #include "service/http/http_api.h"
+#include "service/resp/api.h"
 
-enum { CLIENTS = 64, WARM_ROUNDS = 50, ROUNDS = 100 };
+enum { WARM_ROUNDS = 20, ROUNDS = 40 };
 
-static struct fake_gateway gateway;
-static struct service *service;
-static struct http_conn *connections[CLIENTS];
-static char tokens[CLIENTS][24];
+union connection {
+    struct http_conn *http;
+    struct resp_conn *resp;
+};
 
-static void on_ready(void *owner) {}
+static const struct hotpath_protocol *protocol;
+static union connection connections[HOTPATH_CLIENTS];
+static struct slice requests[HOTPATH_CLIENTS];
 
-static void request(unsigned client, const char *name, const char *verb, const char *more)
+static void on_ready(void *owner)
 {
-    char body[200];
-    char request[600];
-    int len = snprintf(body, sizeof(body), "{\"client_id\":\"worker-%u\"%s}", client, more);
-    len = snprintf(request, sizeof(request),
-                   "POST /api/v1/locks/%s/%s HTTP/1.1\r\nHost: localhost:4653\r\n"
-                   "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-                   name, verb, len, body);
-    hf_assert(len > 0 && (size_t)len < sizeof(request));
-    http_conn_receive(connections[client], slice_make(request, (size_t)len));
+    (void)owner;
 }
 
-/* The answer that has come, which must hold `word`; what follows it, up to a comma. */
-static void take(unsigned client, const char *word, char out[24])
+static void receive(unsigned client)
 {
-    char text[2000];
-    struct slice answer = http_conn_output(connections[client]);
-    hf_assert(answer.len > 0 && answer.len < sizeof(text));
-    memcpy(text, answer.data, answer.len);
-    text[answer.len] = '\0';
-    const char *at = strstr(text, word);
-    hf_assert(at != NULL);
-    at += strlen(word);
-    size_t len = strcspn(at, ",}");
-    hf_assert(len < 24);
-    memcpy(out, at, len);
-    out[len] = '\0';
-    http_conn_written(connections[client], answer.len);
-}
-
-static void settle(void)
-{
-    while (fake_gateway_deliver(&gateway)) {
-        service_run(service);
+    if (protocol->is_redis) {
+        resp_conn_receive(connections[client].resp, requests[client]);
+    } else {
+        http_conn_receive(connections[client].http, requests[client]);
     }
 }
 
-static void run(unsigned first_round, unsigned rounds)
+static struct slice output(unsigned client)
+{
+    return protocol->is_redis ? resp_conn_output(connections[client].resp)
+                              : http_conn_output(connections[client].http);
+}
+
+static void written(unsigned client)
+{
+    if (protocol->is_redis) {
+        resp_conn_written(connections[client].resp, output(client).len);
+    } else {
+        http_conn_written(connections[client].http, output(client).len);
+    }
+}
+
+/* The node receives the requests of all clients and answers them. */
+static void serve(void)
+{
+    for (unsigned i = 0; i < HOTPATH_CLIENTS; i++) {
+        receive(i);
+    }
+    hotpath_node_run();
+}
+
+static void sent(void)
+{
+    for (unsigned i = 0; i < HOTPATH_CLIENTS; i++) {
+        written(i);
+    }
+}
+
+/* The name is known to bench/hotpath. */
+__attribute__((noinline)) static void measured(void (*step)(void))
+{
+    step();
+}
+
+static void run(void (*step)(void), bool is_measured)
+{
+    if (is_measured) {
+        measured(step);
+    } else {
+        step();
+    }
+}
+
+static void serve_all(bool is_measured)
+{
+    run(serve, is_measured);
+    for (unsigned i = 0; i < HOTPATH_CLIENTS; i++) {
+        protocol->take(i, output(i));
+    }
+    run(sent, is_measured);
+}
+
+static void run_rounds(unsigned first, unsigned count, bool is_measured)
 {
     char name[64];
-    char more[64];
-    char ignored[24];
-    for (unsigned round = first_round; round < first_round + rounds; round++) {
-        for (unsigned i = 0; i < CLIENTS; i++) {
+    for (unsigned round = first; round < first + count; round++) {
+        for (unsigned i = 0; i < HOTPATH_CLIENTS; i++) {
             snprintf(name, sizeof(name), "bench/%u/%u", round, i);
-            request(i, name, "acquire", ",\"ttl_ms\":30000");
+            requests[i] = protocol->acquire(i, name);
         }
-        settle();
-        for (unsigned i = 0; i < CLIENTS; i++) {
-            take(i, "\"fencing_token\":", tokens[i]);
+        serve_all(is_measured);
+        for (unsigned i = 0; i < HOTPATH_CLIENTS; i++) {
             snprintf(name, sizeof(name), "bench/%u/%u", round, i);
-            snprintf(more, sizeof(more), ",\"fencing_token\":%s", tokens[i]);
-            request(i, name, "release", more);
+            requests[i] = protocol->release(i, name);
         }
-        settle();
-        for (unsigned i = 0; i < CLIENTS; i++) {
-            take(i, "\"released\":true", ignored);
+        serve_all(is_measured);
+    }
+}
+
+static void open_clients(void)
+{
+    for (unsigned i = 0; i < HOTPATH_CLIENTS; i++) {
+        if (protocol->is_redis) {
+            struct resp_conn_options options = {.ready = on_ready, .address = "127.0.0.1:40312"};
+            connections[i].resp = resp_conn_new(hotpath_node_service(), &options);
+        } else {
+            struct http_conn_options options = {.ready = on_ready};
+            connections[i].http = http_conn_new(hotpath_node_service(), &options);
+        }
+        requests[i] = protocol->open(i);
+        if (requests[i].len > 0) {
+            receive(i);
+            protocol->take(i, output(i));
+            written(i);
         }
     }
 }
 
-/* Has a name, so that callgrind can begin to count here. */
-__attribute__((noinline)) static void measured(void)
+static void close_clients(void)
 {
-    run(WARM_ROUNDS, ROUNDS);
+    for (unsigned i = 0; i < HOTPATH_CLIENTS; i++) {
+        if (protocol->is_redis) {
+            resp_conn_close(connections[i].resp);
+        } else {
+            http_conn_close(connections[i].http);
+        }
+        protocol->close(i);
+    }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    fake_gateway_open(&gateway);
-    struct service_options options = {.memory = memory_system(), .gateway = gateway.gateway};
-    service = service_new(&options);
-    gateway.service = service;
-    for (unsigned i = 0; i < CLIENTS; i++) {
-        struct http_conn_options client = {.ready = on_ready};
-        connections[i] = http_conn_new(service, &client);
+    static const struct hotpath_protocol *const all[] = {&hotpath_http, &hotpath_grpc,
+                                                         &hotpath_resp};
+    for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]) && argc == 2; i++) {
+        protocol = strcmp(argv[1], all[i]->name) == 0 ? all[i] : protocol;
     }
-    run(0, WARM_ROUNDS);
-    measured();
-    for (unsigned i = 0; i < CLIENTS; i++) {
-        http_conn_close(connections[i]);
+    if (protocol == NULL) {
+        fprintf(stderr, "usage: hotpath http|grpc|resp\n");
+        return 2;
     }
-    service_free(service);
-    fake_gateway_close(&gateway);
-    printf("%d pairs\n", CLIENTS * ROUNDS);
+    hotpath_node_open();
+    open_clients();
+    run_rounds(0, WARM_ROUNDS, false);
+    run_rounds(WARM_ROUNDS, ROUNDS, true);
+    close_clients();
+    hotpath_node_run();
+    hotpath_node_close();
+    printf("%d pairs\n", HOTPATH_CLIENTS * ROUNDS);
     return 0;
 }

@@ -11,3 +11,10 @@ _Noreturn void hf_panic(const char *file, int line, const char *what)
     fflush(stderr);
     abort();
 }
+
+_Noreturn void hf_stop(const char *what)
+{
+    fprintf(stderr, "holdfast: %s\n", what);
+    fflush(stderr);
+    _Exit(EXIT_FAILURE); /* no handlers: other threads still run */
+}

@@ -1,6 +1,7 @@
 /* Checks of client-supplied text. ASCII is the fast path. */
 #include "base/text.h"
 
+#include "base/codec.h"
 #include "base/limits.h"
 
 /* A character that begins with a byte >= 0x80; returns its length, 0 when malformed. */
@@ -34,24 +35,32 @@ static const uint8_t classes[256] = {
 
 #define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
-/* May return false negatives. */
-static bool are_ordinary(uint64_t word)
+/* How many of the eight bytes, from the lowest one, are ORDINARY. A subtraction borrows only from
+ * bytes above one that is not, so the lowest bit that is set is exact. */
+static size_t count_ordinary(uint64_t word)
 {
     uint64_t below_space = word - EACH(0x20);
     uint64_t slash = (word ^ EACH('/')) - EACH(1);
     uint64_t delete = (word ^ EACH(0x7f)) - EACH(1);
-    return ((word | below_space | slash | delete) & EACH(0x80)) == 0;
+    uint64_t others = (word | below_space | slash | delete) & EACH(0x80);
+    return others == 0 ? sizeof(word) : (size_t)__builtin_ctzll(others) / 8;
+}
+
+static uint64_t load_word(const uint8_t *at)
+{
+    uint64_t word;
+    memcpy(&word, at, sizeof(word));
+    return little_endian(word);
 }
 
 static size_t skip_ordinary(struct slice text, size_t i)
 {
-    uint64_t word;
-    while (text.len - i >= sizeof(word)) {
-        memcpy(&word, text.data + i, sizeof(word));
-        if (!are_ordinary(word)) {
-            break;
+    while (text.len - i >= sizeof(uint64_t)) {
+        size_t count = count_ordinary(load_word(text.data + i));
+        i += count;
+        if (count < sizeof(uint64_t)) {
+            return i;
         }
-        i += sizeof(word);
     }
     while (i < text.len && classes[text.data[i]] == ORDINARY) {
         i++;
@@ -59,21 +68,24 @@ static size_t skip_ordinary(struct slice text, size_t i)
     return i;
 }
 
-static bool check(struct slice text, bool allow_control)
+static size_t skip_ascii(struct slice text, size_t i)
+{
+    while (text.len - i >= sizeof(uint64_t) && (load_word(text.data + i) & EACH(0x80)) == 0) {
+        i += sizeof(uint64_t);
+    }
+    while (i < text.len && text.data[i] < 0x80) {
+        i++;
+    }
+    return i;
+}
+
+bool text_is_utf8(struct slice text)
 {
     size_t i = 0;
-    while ((i = skip_ordinary(text, i)) < text.len) {
-        uint8_t class = classes[text.data[i]];
-        if (class != WIDE) {
-            if (class == CONTROL && !allow_control) {
-                return false;
-            }
-            i++;
-            continue;
-        }
-        uint32_t c = 0;
+    while ((i = skip_ascii(text, i)) < text.len) {
+        uint32_t c;
         size_t len = decode_wide(text.data + i, text.len - i, &c);
-        if (len == 0 || (!allow_control && c < 0xa0)) {
+        if (len == 0) {
             return false;
         }
         i += len;
@@ -81,14 +93,19 @@ static bool check(struct slice text, bool allow_control)
     return true;
 }
 
-bool text_is_utf8(struct slice text)
-{
-    return check(text, true);
-}
-
 bool text_is_plain(struct slice text)
 {
-    return check(text, false);
+    size_t i = 0;
+    while ((i = skip_ordinary(text, i)) < text.len) {
+        uint8_t class = classes[text.data[i]];
+        uint32_t c = 0;
+        size_t len = class == WIDE ? decode_wide(text.data + i, text.len - i, &c) : 1;
+        if (class == CONTROL || len == 0 || (class == WIDE && c < 0xa0)) {
+            return false;
+        }
+        i += len;
+    }
+    return true;
 }
 
 static bool segment_is_bad(const uint8_t *at, size_t len)
@@ -130,7 +147,16 @@ bool text_is_request_id(struct slice text)
     if (text.len == 0 || text.len > LIMIT_REQUEST_ID) {
         return false;
     }
-    for (size_t i = 0; i < text.len; i++) {
+    size_t i = 0;
+    for (; text.len - i >= sizeof(uint64_t); i += sizeof(uint64_t)) {
+        uint64_t word = load_word(text.data + i);
+        uint64_t below = word - EACH('!');
+        uint64_t delete = (word ^ EACH(0x7f)) - EACH(1);
+        if (((word | below | delete) & EACH(0x80)) != 0) {
+            return false;
+        }
+    }
+    for (; i < text.len; i++) {
         if (text.data[i] < '!' || text.data[i] > '~') {
             return false;
         }

@@ -6,6 +6,7 @@
 static bool sort_names(struct acquire_request *req)
 {
     const struct names *names = &req->a->names;
+    hf_assert(names->count >= 1 && names->count <= LIMIT_MULTILOCK_NAMES);
     req->count = names->count;
     for (uint32_t i = 0; i < names->count; i++) {
         uint32_t at = i;
@@ -27,6 +28,7 @@ static bool sort_names(struct acquire_request *req)
 
 static void refuse(struct result *out, enum reason reason)
 {
+    hf_assert(reason != REASON_NONE);
     out->outcome = OUTCOME_REFUSED;
     out->reason = reason;
 }
@@ -36,6 +38,7 @@ static void refuse(struct result *out, enum reason reason)
 static void reenter(struct core *c, ref grant, struct result *out)
 {
     struct grant *g = grant_at(c, grant);
+    hf_assert(g->depth >= 1 && g->depth < UINT16_MAX);
     g->depth++;
     struct event e = {.type = EVENT_REENTERED};
     event_about_grant(c, g, &e);
@@ -48,6 +51,7 @@ static void reenter(struct core *c, ref grant, struct result *out)
 static bool decided_by_own(struct core *c, const struct acquire_request *req, uint32_t i,
                            const struct own *own, struct result *out)
 {
+    hf_assert(i < req->count && req->locks[i] != 0);
     uint64_t bit = UINT64_C(1) << i;
     if (((own->held | own->waited_for) & bit) == 0) {
         return false;
@@ -69,6 +73,7 @@ static bool decided_by_class(struct core *c, const struct acquire_request *req, 
                              struct result *out)
 {
     const struct command_acquire *a = req->a;
+    hf_assert(i < req->count);
     const struct lock *l = lock_at(c, req->locks[i]);
     if (!lock_in_use(c, l)) {
         return false;
@@ -168,6 +173,7 @@ static void make_locks(struct core *c, struct acquire_request *req)
 static void grant_now(struct core *c, struct acquire_request *req, ref request, struct result *out)
 {
     const struct command_acquire *a = req->a;
+    hf_assert(core_tokens_left(c) > 0);
     make_locks(c, req);
     struct grant_terms terms = {.session = session_of(c, req),
                                 .owner = a->owner,
@@ -184,6 +190,7 @@ static void grant_now(struct core *c, struct acquire_request *req, ref request, 
 
 static ref enqueue(struct core *c, struct acquire_request *req, struct result *out)
 {
+    hf_assert(req->a->wait_ms > 0);
     for (uint32_t i = 0; i < req->count; i++) {
         const struct lock_extra *x =
             req->locks[i] == 0 ? NULL : lock_extra_get(c, lock_at(c, req->locks[i]));
@@ -249,6 +256,7 @@ static void decide(struct core *c, struct acquire_request *req, const struct req
 
 void apply_acquire(struct core *c, const struct command *cmd, struct result *out)
 {
+    hf_assert(cmd->type == COMMAND_ACQUIRE);
     struct acquire_request req;
     req.cmd = cmd;
     req.a = &cmd->acquire;
@@ -282,6 +290,7 @@ void apply_acquire(struct core *c, const struct command *cmd, struct result *out
         return;
     }
     decide(c, &req, &key, found == REQUEST_NEW, out);
+    hf_assert(out->error != HF_OK || out->outcome != OUTCOME_DONE);
     bool settled =
         out->outcome == OUTCOME_REFUSED || (out->outcome == OUTCOME_GRANTED && out->depth > 1);
     if (found == REQUEST_NEW && out->error == HF_OK && settled) {

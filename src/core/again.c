@@ -26,6 +26,7 @@ ref lease_find(const struct core *c, struct id lease)
 
 ref lease_target(const struct core *c, struct id lease, bool *is_grant)
 {
+    hf_assert(is_grant != NULL);
     ref session = session_find(c, lease);
     if (session != 0) {
         const struct session *s = session_at(c, session);
@@ -46,6 +47,7 @@ ref lease_target(const struct core *c, struct id lease, bool *is_grant)
 static uint32_t position_of(struct core *c, ref place)
 {
     const struct lock_extra *x = lock_extra_at(c, lock_at(c, place_at(c, place)->lock)->extra);
+    hf_assert(x->queue != 0 && x->queue_length > 0);
     if (place == x->queue) { /* the last place, as for every new waiter */
         return x->queue_length > LIMIT_POSITION ? LIMIT_POSITION + 1 : x->queue_length;
     }
@@ -76,6 +78,7 @@ static ref blocking_place(const struct core *c, const struct waiter *w)
 void answer_queued(struct core *c, ref waiter, struct result *out)
 {
     const struct waiter *w = waiter_at(c, waiter);
+    hf_assert(w->kind == KIND_WAITER && w->places != 0);
     ref place = blocking_place(c, w);
     result_holder(c, place_at(c, place)->lock, out);
     out->outcome = OUTCOME_QUEUED;
@@ -131,6 +134,7 @@ static bool end_if_dead(struct core *c, ref obj, bool is_grant)
 void answer_again(struct core *c, ref request, uint32_t node, struct result *out)
 {
     struct request *r = request_at(c, request);
+    hf_assert(r->type == COMMAND_ACQUIRE);
     if (r->state != REQUEST_DONE) {
         (void)end_if_dead(c, r->target, r->state == REQUEST_HOLDING);
     }
@@ -153,6 +157,7 @@ static ref lock_of(const struct core *c, bool is_grant, ref target, uint32_t i)
     if (is_grant) {
         return grant_at(c, grant_part(c, target, i))->lock;
     }
+    hf_assert(i < waiter_at(c, target)->parts);
     ref p = waiter_at(c, target)->places;
     while (i-- > 0) {
         p = place_at(c, p)->sibling;
@@ -187,6 +192,7 @@ static bool is_same_request(const struct core *c, const struct acquire_request *
 bool known_by_lease(struct core *c, const struct acquire_request *req, struct result *out)
 {
     struct id lease = req->a->lease;
+    hf_assert(!id_is_zero(lease));
     bool is_grant = false;
     ref target = lease_target(c, lease, &is_grant);
     if (target != 0) {

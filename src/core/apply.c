@@ -23,6 +23,7 @@ enum { ADVANCE_BY = 64 };
 
 uint64_t counter_raise(struct core *c, uint32_t by)
 {
+    hf_assert(by > 0 && c->token_end == 0); /* else the caller supplies the tokens */
     c->counter += by;
     hf_assert(c->counter < LIMIT_NUMBER >> 10);
     return c->counter;
@@ -30,6 +31,7 @@ uint64_t counter_raise(struct core *c, uint32_t by)
 
 static void apply_lead(struct core *c, const struct command *cmd, struct result *out)
 {
+    hf_assert(cmd->type == COMMAND_LEAD && c->epoch <= c->counter);
     c->epoch = counter_raise(c, 1);
     out->token = c->epoch;
     event_emit(c, &(struct event){
@@ -44,6 +46,7 @@ static void apply_advance(struct core *c, struct result *out)
 
 static void apply_upgrade(struct core *c, const struct command *cmd, struct result *out)
 {
+    hf_assert(cmd->type == COMMAND_UPGRADE && c->version <= CORE_VERSION);
     if (cmd->upgrade.version > CORE_VERSION) {
         out->error = HF_VERSION;
     } else if (cmd->upgrade.version > c->version) {
@@ -201,6 +204,7 @@ ALWAYS_INLINE void fetch_first(const struct core *c, const struct table *t, uint
 void core_prefetch(const struct core *c, const struct command *commands, uint32_t count)
 {
     struct lookups all[CORE_PREFETCH];
+    hf_assert(count == 0 || commands != NULL);
     count = count < CORE_PREFETCH ? count : CORE_PREFETCH;
     for (uint32_t i = 0; i < count; i++) {
         lookups_of(c, &commands[i], &all[i]);
@@ -254,6 +258,7 @@ static void keep(struct core *c, size_t *at, struct slice *bytes)
 static void keep_slices(struct core *c, struct result *out)
 {
     size_t at = 0;
+    hf_assert(out->cycle_length <= LIMIT_DEADLOCK_CYCLE);
     keep(c, &at, &out->name);
     keep(c, &at, &out->reserved_for);
 #define KEEP(name) keep(c, &at, &out->holder.name);
@@ -270,6 +275,7 @@ static void keep_slices(struct core *c, struct result *out)
 
 void core_apply(struct core *c, const struct command *cmd, struct result *out)
 {
+    hf_assert(c->index != 0); /* core_begin begins an entry first */
     memset(out, 0, sizeof(*out));
     out->type = cmd->type;
     c->steps = 1;
@@ -282,6 +288,7 @@ void core_apply(struct core *c, const struct command *cmd, struct result *out)
         out->error = error;
     } else {
         dispatch(c, cmd, out);
+        hf_assert(c->prune_left <= LIMIT_PRUNE);
         if (wake_pending(c)) {
             keep_slices(c, out);
             wake_all(c);
@@ -326,6 +333,7 @@ static uint32_t longest_ttl(const struct core *c)
 
 void core_recover(struct core *c, struct slice actor, struct slice reason)
 {
+    hf_assert(actor.len <= LIMIT_ACTOR && reason.len <= LIMIT_REASON);
     uint32_t delay_ms = longest_ttl(c);
     uint32_t sessions = 0;
     while (c->all_sessions != 0) {
@@ -337,6 +345,7 @@ void core_recover(struct core *c, struct slice actor, struct slice reason)
         session_end(c, obj, ENDED_RECOVERED);
         sessions++;
     }
+    hf_assert(c->grants == 0 && c->waiters == 0);
     c->counter += UINT64_C(1) << 32;
     hf_assert(c->counter < LIMIT_NUMBER >> 10);
     audit_add(c, &(struct audit_entry){AUDIT_RECOVER, 0, sessions, {slice_of("*"), actor, reason}});

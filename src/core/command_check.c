@@ -1,9 +1,11 @@
 /* The rules for commands that need no state: lengths, text, ranges; see command_check. */
+#include "base/panic.h"
 #include "base/text.h"
 #include "core/command.h"
 
 static bool plain_between(struct slice text, size_t min, size_t max)
 {
+    hf_assert(min <= max);
     return text.len >= min && text.len <= max && text_is_plain(text);
 }
 
@@ -42,6 +44,7 @@ enum hf_error carried_check(const struct carried *carried, enum mode mode, bool 
 
 static enum hf_error check_acquire(const struct command *c)
 {
+    hf_assert(c->type == COMMAND_ACQUIRE);
     const struct command_acquire *a = &c->acquire;
     if (id_is_zero(a->lease)) {
         return HF_INVALID_ID;
@@ -164,6 +167,7 @@ static enum hf_error check_fence_reset(const struct command_fence_reset *f)
 /* A transaction has its own id and belongs to no session. */
 static enum hf_error check_transact(const struct command *c)
 {
+    hf_assert(c->type == COMMAND_TRANSACT);
     const struct command_transact *t = &c->transact;
     if (c->request_id.len > 0) {
         return HF_INVALID_REQUEST_ID;

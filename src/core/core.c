@@ -54,6 +54,7 @@ static uint32_t lease_hash(const void *ctx, const void *object)
     if (*kind == KIND_WAITER) {
         return hash_id(ctx, ((const struct waiter *)object)->lease);
     }
+    hf_assert(*kind == KIND_GRANT);
     return hash_id(ctx, grant_lease(ctx, (const struct grant *)object));
 }
 
@@ -88,6 +89,7 @@ ref blob_new(struct core *c, struct slice bytes)
     if (bytes.len == 0) {
         return 0;
     }
+    hf_assert(bytes.data != NULL);
     ref obj = 0;
     struct blob *b = pool_alloc(&c->pool, sizeof(*b) + bytes.len, &obj);
     b->len = (uint32_t)bytes.len;
@@ -148,6 +150,7 @@ static enum object_kind kind_of(const struct core *c, ref obj)
 
 static uint32_t *timer_slot(const struct core *c, ref obj)
 {
+    hf_assert(obj != 0);
     switch (kind_of(c, obj)) {
     case KIND_SESSION:
         return &session_at(c, obj)->timer;
@@ -369,6 +372,7 @@ uint64_t core_counters(const struct core *c)
 /* Bytes of the objects in memories of a fixed length. */
 static uint64_t remembered_bytes(const struct core *c)
 {
+    hf_assert(table_count(&c->ended_sessions) <= LIMIT_ENDED);
     return c->remembered_bytes +
            recent_count(&c->ended_grants) * (uint64_t)pool_rounded(sizeof(struct ended_grant)) +
            recent_count(&c->transacts) * (uint64_t)pool_rounded(sizeof(struct done_transact)) +
@@ -386,6 +390,7 @@ uint64_t core_bytes(const struct core *c)
 
 void core_stats(const struct core *c, struct core_stats *out)
 {
+    hf_assert(out != NULL && c->audit_count <= LIMIT_AUDIT);
     *out = (struct core_stats){
         .names = table_count(&c->locks),
         .grants = c->grants,

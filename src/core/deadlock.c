@@ -29,6 +29,7 @@ static bool is_owner(const struct owner *o, ref session, struct slice name)
 
 static bool visit(struct deadlock_search *w)
 {
+    hf_assert(w->visits <= LIMIT_DEADLOCK_VISITS);
     w->visits++;
     core_step(w->c, 1);
     if (w->visits > LIMIT_DEADLOCK_VISITS) {
@@ -57,6 +58,7 @@ static bool holds_something(struct deadlock_search *w, ref session, struct slice
 static void edge(struct deadlock_search *w, uint32_t from, struct slice via, ref session,
                  struct slice owner)
 {
+    hf_assert(from < w->known && w->known <= w->edges + 1);
     if (w->edges == LIMIT_DEADLOCK_EDGES) {
         w->exhausted = true;
         return;
@@ -84,6 +86,7 @@ static void edge(struct deadlock_search *w, uint32_t from, struct slice via, ref
 static void expand(struct deadlock_search *w, uint32_t from, ref lock, ref place, enum mode mode)
 {
     struct core *c = w->c;
+    hf_assert(from < w->known && (unsigned)mode < MODE_COUNT);
     const struct lock *l = lock_at(c, lock);
     struct slice via = lock_name(l);
     bool beside_holders = mode == MODE_SHARED && l->mode == MODE_SHARED;
@@ -115,6 +118,7 @@ static void expand(struct deadlock_search *w, uint32_t from, ref lock, ref place
 static void expand_owner(struct deadlock_search *w, uint32_t from)
 {
     struct core *c = w->c;
+    hf_assert(from > 0 && from < w->known);
     const struct owner o = w->owners[from];
     RING_EACH(c, obj, session_at(c, o.session)->waits, waiter, in_session)
     {
@@ -137,6 +141,7 @@ static void expand_owner(struct deadlock_search *w, uint32_t from)
 
 static void report(struct deadlock_search *w, struct result *out)
 {
+    hf_assert(w->closed && w->last > 0 && w->last < w->known);
     uint32_t length = 1;
     for (uint32_t i = w->last; i != 0; i = w->owners[i].from) {
         length++;
@@ -144,6 +149,7 @@ static void report(struct deadlock_search *w, struct result *out)
     struct slice via = w->via;
     uint32_t at = w->last;
     for (uint32_t k = length; k > 0; k--) {
+        hf_assert((k == 1) == (at == 0));
         if (k <= LIMIT_DEADLOCK_CYCLE) {
             const struct session *s = session_at(w->c, w->owners[at].session);
             w->c->cycle[k - 1] = (struct cycle_step){session_client(s), w->owners[at].name, via};
@@ -158,7 +164,8 @@ static void report(struct deadlock_search *w, struct result *out)
 bool deadlock_would_close(struct core *c, ref session, struct slice owner, const ref *locks,
                           uint32_t count, enum mode mode, struct result *out)
 {
-    struct deadlock_search w;
+    struct search w;
+    hf_assert(session != 0 && count >= 1 && count <= LIMIT_MULTILOCK_NAMES);
     w.c = c;
     w.edges = w.visits = 0;
     w.exhausted = w.closed = false;

@@ -23,6 +23,7 @@ static bool packed_one(struct packer *p, struct writer *w)
     if (w->full) {
         return false;
     }
+    hf_assert(w->at > p->out.at && w->end == p->out.end);
     p->out = *w;
     p->count++;
     return true;
@@ -31,6 +32,7 @@ static bool packed_one(struct packer *p, struct writer *w)
 bool pack_check(struct packer *p, const struct key_check *check)
 {
     struct writer w = p->out;
+    hf_assert(p->count <= LIMIT_CHECKS);
     if (p->count == LIMIT_CHECKS) {
         return false;
     }
@@ -56,6 +58,7 @@ bool unpack_check(struct reader *r, struct key_check *out)
 bool pack_effect(struct packer *p, const struct effect *effect)
 {
     struct writer w = p->out;
+    hf_assert(p->count <= LIMIT_EFFECTS && effect->flags <= UINT8_MAX);
     if (p->count == LIMIT_EFFECTS) {
         return false;
     }
@@ -126,6 +129,7 @@ bool unpack_effect(struct reader *r, struct effect *out)
 
 struct packed packer_list(const struct packer *p)
 {
+    hf_assert(p->out.at >= p->buffer && p->out.at <= p->out.end);
     return (struct packed){p->count, slice_make(p->buffer, (size_t)(p->out.at - p->buffer))};
 }
 
@@ -210,6 +214,7 @@ static enum hf_error not_seen_before(struct seen *seen, const struct effect *e)
             return HF_DUPLICATE_NAME;
         }
     }
+    hf_assert(seen->names < LIMIT_EFFECTS);
     seen->name[seen->names++] = e->name;
     if (e->kind == EFFECT_PUT) {
         for (uint32_t i = 0; i < seen->leases; i++) {
@@ -217,6 +222,7 @@ static enum hf_error not_seen_before(struct seen *seen, const struct effect *e)
                 return HF_INVALID_ID;
             }
         }
+        hf_assert(seen->leases < LIMIT_EFFECTS);
         seen->lease[seen->leases++] = e->lease;
     }
     return HF_OK;
@@ -230,6 +236,7 @@ enum hf_error effects_check(const struct packed *effects, bool *forced)
     uint32_t count = 0;
     seen.names = 0;
     seen.leases = 0;
+    hf_assert(forced != NULL);
     *forced = false;
     while (unpack_effect(&r, &e)) {
         if (++count > LIMIT_EFFECTS) {

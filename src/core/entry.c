@@ -31,6 +31,7 @@ bool entry_writer_add(struct entry_writer *w, const struct command *command)
     write_u64(&length, len);
     hf_assert(!length.full);
     memmove(length.at, at + 4, len);
+    w->last = slice_make(length.at, len);
     w->len += (size_t)(length.at - at) + len;
     w->count++;
     return true;

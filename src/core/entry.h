@@ -12,7 +12,8 @@ struct entry_writer {
     size_t len;
     uint32_t version; /* of the state that the entry is for */
     uint32_t count;
-    bool full; /* a command did not fit and was not added */
+    bool full;         /* a command did not fit and was not added */
+    struct slice last; /* the encoding of the command that was added last, within `buffer` */
 };
 
 void entry_writer_init(struct entry_writer *w, uint32_t version, void *buffer, size_t size);

@@ -33,6 +33,8 @@ struct fence_mark *fence_find(const struct core *c, uint32_t tenant, struct slic
 
 ref fence_add(struct core *c, uint32_t tenant, struct slice name, uint32_t slot, uint64_t token)
 {
+    hf_assert(name.len >= 1 && name.len <= LIMIT_NAME);
+    hf_assert(token > 0 && token < LIMIT_NUMBER && slot < LIMIT_HOLDERS);
     ref obj = 0;
     struct fence_mark *f = pool_alloc(&c->pool, sizeof(*f) + name.len, &obj);
     f->tenant = tenant;
@@ -66,11 +68,13 @@ static uint64_t at_most_issued(const struct core *c, uint64_t token)
 void fence_upgrade(struct core *c)
 {
     c->fence_floor = at_most_issued(c, c->fence_floor);
+    hf_assert(c->version < 4 || c->fence_floor <= fence_issued_bound(c));
 }
 
 static void drop_lowest(struct core *c)
 {
     ref obj = heap_min(&c->fence_heap);
+    hf_assert(obj != 0 && table_count(&c->fences) > LIMIT_FENCE_MARKS);
     const struct fence_mark *f = fence_mark_at(c, obj);
     uint64_t floor = at_most_issued(c, f->token);
     if (floor > c->fence_floor) {
@@ -79,6 +83,7 @@ static void drop_lowest(struct core *c)
     heap_remove(&c->fence_heap, f->position);
     table_remove(&c->fences, hash_fence(c, f->tenant, mark_name(f), f->slot), obj);
     RING_REMOVE(c, &c->fence_ring, obj, fence_mark, ring);
+    hf_assert(c->remembered_bytes >= pool_rounded(fence_mark_size(f)));
     c->remembered_bytes -= pool_rounded(fence_mark_size(f));
     pool_free(&c->pool, obj, fence_mark_size(f));
     core_step(c, 1);
@@ -87,6 +92,7 @@ static void drop_lowest(struct core *c)
 static void reject(struct core *c, const struct command *cmd, enum reason reason, uint64_t highest,
                    struct result *out)
 {
+    hf_assert(reason != REASON_NONE);
     c->fence_rejections++;
     out->outcome = OUTCOME_REFUSED;
     out->reason = reason;
@@ -122,15 +128,18 @@ static void check_new(struct core *c, const struct command *cmd, ref session, st
         reject(c, cmd, REASON_STALE_TOKEN, mark->token, out);
         return;
     } else if (f->token > mark->token) {
+        hf_assert(mark->position != 0);
         mark->token = f->token;
         heap_change(&c->fence_heap, mark->position, f->token);
     }
+    hf_assert(table_count(&c->fences) <= LIMIT_FENCE_MARKS);
     out->accepted = true;
     out->highest = f->token;
 }
 
 void apply_fence_check(struct core *c, const struct command *cmd, struct result *out)
 {
+    hf_assert(cmd->type == COMMAND_FENCE_CHECK);
     request_once(c, cmd, 0, check_new, out);
 }
 
@@ -157,6 +166,7 @@ static void reset_new(struct core *c, const struct command *cmd, ref session, st
     (void)audit_add(c, &(struct audit_entry){
                            AUDIT_FENCE_RESET, cmd->tenant, 0, {f->resource, f->actor, f->reason}});
     struct audit_record *record = audit_record_at(c, c->audit_ring);
+    hf_assert(record->action == AUDIT_FENCE_RESET && record->number == c->audit_number);
     record->slot = f->slot;
     record->mark_before = out->token;
     record->mark_after = out->highest;
@@ -164,5 +174,6 @@ static void reset_new(struct core *c, const struct command *cmd, ref session, st
 
 void apply_fence_reset(struct core *c, const struct command *cmd, struct result *out)
 {
+    hf_assert(cmd->type == COMMAND_FENCE_RESET);
     request_once(c, cmd, 0, reset_new, out);
 }

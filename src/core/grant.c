@@ -131,6 +131,7 @@ ref grant_find_by_token(const struct core *c, uint64_t token)
 
 static uint16_t slot_take(struct core *c, struct lock_extra *x)
 {
+    hf_assert(x->slots != 0 && x->limit <= LIMIT_HOLDERS);
     uint64_t *words = pool_at(&c->pool, x->slots);
     for (uint32_t i = x->slots_from; i < (x->limit + 63) / 64; i++) {
         core_step(c, 1);
@@ -147,7 +148,9 @@ static uint16_t slot_take(struct core *c, struct lock_extra *x)
 
 static void slot_give_back(struct core *c, struct lock_extra *x, uint16_t slot)
 {
+    hf_assert(x->slots != 0 && slot < x->limit);
     uint64_t *words = pool_at(&c->pool, x->slots);
+    hf_assert((words[slot / 64] & UINT64_C(1) << (slot % 64)) != 0);
     words[slot / 64] &= ~(UINT64_C(1) << (slot % 64));
     if (slot / 64 < x->slots_from) {
         x->slots_from = slot / 64;
@@ -158,6 +161,9 @@ static ref grant_new(struct core *c, ref lock, const struct grant_terms *terms, 
 {
     struct session *s = session_at(c, terms->session);
     size_t lease_bytes = s->is_private ? 0 : sizeof(struct id);
+    hf_assert(token != 0 && terms->owner.len <= LIMIT_OWNER);
+    hf_assert(terms->permits <= LIMIT_HOLDERS && terms->delay_ms <= LIMIT_DELAY_MAX_MS);
+    hf_assert(s->entries < LIMIT_SESSION_ENTRIES);
     ref obj = 0;
     struct grant *g = pool_alloc(&c->pool, sizeof(*g) + lease_bytes + terms->owner.len, &obj);
     g->kind = KIND_GRANT;
@@ -202,6 +208,7 @@ static ref grant_new(struct core *c, ref lock, const struct grant_terms *terms, 
 
 static void group_make(struct core *c, const ref *parts, uint32_t count)
 {
+    hf_assert(count > 1 && count <= LIMIT_MULTILOCK_NAMES);
     ref obj = 0;
     struct group *all = pool_alloc(&c->pool, sizeof(*all) + sizeof(ref) * count, &obj);
     all->count = count;
@@ -214,6 +221,7 @@ static void group_make(struct core *c, const ref *parts, uint32_t count)
 static void index_by_token(struct core *c, ref grant)
 {
     struct detail *d = grant_detail_make(c, grant);
+    hf_assert(!d->by_token);
     d->by_token = 1;
     const struct grant *g = grant_at(c, grant);
     table_insert(&c->tokens, hash_token(c, g->token), g->detail);
@@ -237,6 +245,7 @@ static void make_side_objects(struct core *c, ref first, const struct grant_term
     if (g->flags & GRANT_HAS_LEASE) {
         table_insert(&c->leases, hash_id(c, terms->lease), first);
     }
+    hf_assert(g->detail != 0 || terms->request == 0);
     if (terms->request != 0) {
         request_hold(c, terms->request, first);
     }
@@ -307,6 +316,7 @@ ref grant_give(struct core *c, const ref *locks, uint32_t count, const struct gr
                const struct waiter *waited)
 {
     hf_assert(count >= 1 && count <= LIMIT_MULTILOCK_NAMES);
+    hf_assert(waited == NULL || waited->parts == count);
     uint64_t token = token_take(c);
     ref parts[LIMIT_MULTILOCK_NAMES];
     for (uint32_t i = 0; i < count; i++) {
@@ -314,6 +324,7 @@ ref grant_give(struct core *c, const ref *locks, uint32_t count, const struct gr
     }
     struct session *s = session_at(c, terms->session);
     if (s->is_private) { /* its TTL starts at the grant (S4.3) */
+        hf_assert(terms->ttl_ms != 0 && terms->ttl_ms <= LIMIT_TTL_MAX_MS);
         s->ttl_ms = terms->ttl_ms;
         s->life_ms = c->now_ms;
         timer_set(c, terms->session, session_deadline(c, s));
@@ -337,9 +348,9 @@ static bool is_clean(enum ended how)
 }
 
 static void announce_end(struct core *c, const struct grant *g, uint32_t part, uint32_t parts,
-                         enum ended how, struct slice actor, struct slice text,
-                         struct slice trace)
+                         enum ended how, struct slice actor, struct slice text, struct slice trace)
 {
+    hf_assert(part >= 1 && part <= parts);
     struct event e = {.type = is_clean(how)          ? EVENT_RELEASED
                               : how == ENDED_FORCED  ? EVENT_FORCED
                               : how == ENDED_REVOKED ? EVENT_REVOKED
@@ -368,6 +379,7 @@ static void detail_free(struct core *c, ref grant)
         return;
     }
     struct detail *d = detail_at(c, g->detail);
+    hf_assert(d->grant == grant);
     if (d->timer != 0) {
         timer_set(c, grant, UINT64_MAX);
     }
@@ -384,6 +396,7 @@ static void grant_remove(struct core *c, ref obj, bool is_first, uint64_t delay_
     struct session *s = session_at(c, g->session);
     struct lock *l = lock_at(c, g->lock);
     ref lock = g->lock;
+    hf_assert(s->entries > 0 && c->grants > 0);
     if (is_first && (g->flags & GRANT_HAS_LEASE)) {
         table_remove(&c->leases, hash_id(c, grant_lease(c, g)), obj);
     }
@@ -394,6 +407,7 @@ static void grant_remove(struct core *c, ref obj, bool is_first, uint64_t delay_
     c->grants--;
     struct lock_extra *x = lock_extra_get(c, l);
     if (x != NULL) {
+        hf_assert(x->holders > 0 && x->used >= g->permits);
         x->holders--;
         x->used -= g->permits;
         if (l->mode == MODE_SEMAPHORE) {
@@ -420,6 +434,8 @@ void grant_end(struct core *c, ref grant, enum ended how, uint64_t at_ms, struct
     const struct grant *g = grant_at(c, first);
     ref session = g->session;
     uint32_t count = grant_parts(c, g);
+    hf_assert(how != ENDED_NOT && (unsigned)how < ENDED_COUNT);
+    hf_assert(at_ms <= c->now_ms && count <= LIMIT_MULTILOCK_NAMES);
     ref parts[LIMIT_MULTILOCK_NAMES];
     for (uint32_t i = 0; i < count; i++) {
         parts[i] = grant_part(c, first, i);
@@ -459,6 +475,7 @@ void grant_end_dead(struct core *c, ref grant)
     const struct grant *g = grant_at(c, grant);
     const struct session *s = session_at(c, g->session);
     uint64_t deadline = grant_deadline(c, g);
+    hf_assert(grant_is_dead(c, g));
     if (grant_due_ms(c, g) < deadline) {
         revoke_take(c, grant);
         return;

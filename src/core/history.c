@@ -14,6 +14,7 @@ void history_add_grant(struct core *c, uint32_t tenant, uint64_t token, struct i
                        enum ended how)
 {
     hf_assert(how != ENDED_NOT && token != 0);
+    hf_assert((unsigned)how < ENDED_COUNT && !id_is_zero(lease));
     ref obj = 0;
     struct ended_grant *e = pool_alloc(&c->pool, sizeof(*e), &obj);
     e->tenant = tenant;
@@ -32,6 +33,7 @@ void history_add_grant(struct core *c, uint32_t tenant, uint64_t token, struct i
 
 static void forget_session(struct core *c)
 {
+    hf_assert(c->ended_sessions_ring != 0);
     ref obj = RING_FIRST(c, c->ended_sessions_ring, ended_session, ring);
     const struct ended_session *e = ended_session_at(c, obj);
     table_remove(&c->ended_sessions, hash_id(c, e->id), obj);
@@ -41,7 +43,8 @@ static void forget_session(struct core *c)
 
 void history_add_session(struct core *c, uint32_t tenant, struct id id, enum ended how)
 {
-    hf_assert(how != ENDED_NOT);
+    hf_assert(how != ENDED_NOT && (unsigned)how < ENDED_COUNT);
+    hf_assert(table_count(&c->ended_sessions) <= LIMIT_ENDED);
     if (table_count(&c->ended_sessions) == LIMIT_ENDED) {
         forget_session(c);
     }

@@ -78,6 +78,7 @@ ref walk_begin(struct walk *w, const struct core *c, ref last, size_t offset, ui
 
 ref walk_next(struct walk *w)
 {
+    hf_assert(w->at != 0 && !w->is_broken);
     if (w->at == w->last) {
         return 0;
     }
@@ -100,6 +101,7 @@ bool is_linked(const struct core *c, ref obj, size_t offset)
 
 bool timer_is_right(struct census *n, ref obj, uint64_t due_ms, bool may_be_stale)
 {
+    hf_assert(obj != 0);
     uint64_t at_ms = timer_at(n->c, obj);
     if (at_ms != UINT64_MAX) {
         n->timers++;

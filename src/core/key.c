@@ -20,6 +20,7 @@ static void fill_reserved(const struct core *c, const struct lock *l, struct key
 {
     const struct lock_extra *x = lock_extra_get(c, l);
     bool is_delayed = l->holders == 0 && lock_is_delayed(c, l);
+    hf_assert(!is_delayed || x != NULL);
     out->kind = KEY_RESERVED;
     out->deadline_ms = is_delayed ? x->delayed_until_ms : 0;
     out->version = (struct key_version){reserved_number, 0, out->deadline_ms};
@@ -45,6 +46,7 @@ static void fill_lock(const struct core *c, const struct lock *l, const struct g
 
 void key_view_fill(const struct core *c, uint32_t tenant, struct slice name, struct key_view *out)
 {
+    hf_assert(out != NULL);
     *out = (struct key_view){.kind = KEY_ABSENT};
     ref lock = lock_find(c, tenant, name);
     const struct lock *l = lock == 0 ? NULL : lock_at(c, lock);
@@ -117,6 +119,7 @@ struct counter *counter_find(const struct core *c, uint32_t tenant, struct slice
 ref counter_add(struct core *c, uint32_t tenant, struct slice name)
 {
     hf_assert(table_count(&c->counters) < LIMIT_COUNTERS && name.len <= LIMIT_NAME);
+    hf_assert(name.len >= 1 && find(c, tenant, name) == 0);
     ref obj = 0;
     struct counter *n = pool_alloc(&c->pool, sizeof(*n) + name.len, &obj);
     n->kind = KIND_COUNTER;
@@ -131,6 +134,7 @@ ref counter_add(struct core *c, uint32_t tenant, struct slice name)
 
 void counter_set_deadline(struct core *c, ref obj, uint64_t deadline_ms)
 {
+    hf_assert(deadline_ms == 0 || deadline_ms > c->now_ms || c->backlog);
     counter_at(c, obj)->deadline_ms = deadline_ms;
     timer_set(c, obj, deadline_ms == 0 ? UINT64_MAX : deadline_ms);
 }
@@ -138,6 +142,7 @@ void counter_set_deadline(struct core *c, ref obj, uint64_t deadline_ms)
 void counter_remove(struct core *c, ref obj)
 {
     struct counter *n = counter_at(c, obj);
+    hf_assert(n->kind == KIND_COUNTER && table_count(&c->counters) > 0);
     timer_set(c, obj, UINT64_MAX);
     table_remove(&c->counters, hash_name(c, n->tenant, counter_name(n)), obj);
     RING_REMOVE(c, &c->counter_ring, obj, counter, ring);

@@ -25,6 +25,7 @@ void keyed_close(struct keyed_list *list)
 
 void keyed_add(struct keyed_list *list, uint64_t key, ref obj)
 {
+    hf_assert(obj != 0 && list->count <= list->size);
     if (list->count == list->size) {
         size_t size = list->size == 0 ? FIRST_SIZE : list->size * 2;
         list->at = memory_grow(list->memory, list->at, list->size * sizeof(*list->at),
@@ -52,6 +53,7 @@ static void sort_by_digit(const struct keyed *from, struct keyed *to, size_t cou
         place[digit] = next;
         next += have;
     }
+    hf_assert(next == count);
     for (size_t i = 0; i < count; i++) {
         to[place[digit_of(&from[i], shift)]++] = from[i];
     }
@@ -59,6 +61,7 @@ static void sort_by_digit(const struct keyed *from, struct keyed *to, size_t cou
 
 void keyed_sort(struct keyed_list *list)
 {
+    hf_assert(list->count <= list->size);
     uint64_t differ = 0;
     bool sorted = true;
     for (size_t i = 1; i < list->count; i++) {

@@ -39,6 +39,7 @@ struct lock_extra *lock_extra_get(const struct core *c, const struct lock *l)
 struct lock_extra *lock_extra_make(struct core *c, ref lock)
 {
     struct lock *l = lock_at(c, lock);
+    hf_assert(l->kind == KIND_LOCK);
     if (l->extra == 0) {
         struct lock_extra *x = pool_alloc(&c->pool, sizeof(*x), &l->extra);
         x->lock = lock;
@@ -54,6 +55,7 @@ static size_t slots_size(uint32_t limit)
 
 static void slots_drop(struct core *c, struct lock_extra *x)
 {
+    hf_assert(x->used == 0);
     if (x->slots != 0) {
         pool_free(&c->pool, x->slots, slots_size(x->limit));
         x->slots = 0;
@@ -67,6 +69,8 @@ void lock_set_mode(struct core *c, ref lock, enum mode mode, uint32_t limit)
 {
     struct lock *l = lock_at(c, lock);
     hf_assert(!lock_in_use(c, l));
+    hf_assert(mode_class(mode) < MODE_COUNT && limit <= LIMIT_HOLDERS);
+    hf_assert((mode == MODE_SEMAPHORE) == (limit != 0));
     if (l->extra != 0) {
         slots_drop(c, lock_extra_at(c, l->extra));
     }
@@ -80,6 +84,7 @@ void lock_set_mode(struct core *c, ref lock, enum mode mode, uint32_t limit)
 
 ref lock_new(struct core *c, uint32_t hash, uint32_t tenant, struct slice name)
 {
+    hf_assert(name.len >= 1 && name.len <= LIMIT_NAME);
     ref obj = 0;
     struct lock *l = pool_alloc(&c->pool, offsetof(struct lock, name) + name.len, &obj);
     l->kind = KIND_LOCK;
@@ -126,6 +131,7 @@ bool lock_has_capacity(const struct core *c, const struct lock *l, enum mode mod
 void lock_delay(struct core *c, ref lock, uint64_t until_ms)
 {
     struct lock_extra *x = lock_extra_make(c, lock);
+    hf_assert(x->lock == lock);
     if (until_ms <= c->now_ms || until_ms <= x->delayed_until_ms) {
         return;
     }
@@ -173,7 +179,8 @@ void lock_drop_if_unused(struct core *c, ref lock)
         if (x->delayed_until_ms != 0) {
             return;
         }
-        hf_assert(x->woken.next == 0);
+        hf_assert(x->woken.next == 0 && x->delayed.next == 0);
+        hf_assert(x->queue == 0 && x->cursor == 0 && x->timer == 0);
         slots_drop(c, x);
         pool_free(&c->pool, l->extra, sizeof(*x));
     }
@@ -185,6 +192,7 @@ void lock_prune(struct core *c, ref lock)
 {
     ref dead[LIMIT_PRUNE];
     uint32_t count = 0;
+    hf_assert(c->backlog && c->prune_left <= LIMIT_PRUNE);
     bool has_queue = lock_at(c, lock)->extra != 0; /* else the name is freed with its last holder */
     RING_EACH(c, obj, lock_at(c, lock)->holders, grant, in_lock)
     {

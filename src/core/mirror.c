@@ -25,6 +25,7 @@ uint64_t core_tokens_left(const struct core *c)
     if (c->token_end == 0) {
         return UINT64_MAX;
     }
+    hf_assert(c->token_next <= c->token_end);
     return c->token_end - c->token_next -
            (multiples_below(c->token_end) - multiples_below(c->token_next));
 }
@@ -73,6 +74,7 @@ static enum hf_error find_alive(const struct core *c, const struct core *from, u
 enum hf_error core_mirror_session(struct core *c, const struct core *from, uint32_t tenant,
                                   struct id id)
 {
+    hf_assert(c != from && c->token_end != 0 && from->token_end == 0);
     const struct session *there = NULL;
     enum hf_error error = find_alive(c, from, tenant, id, &there);
     if (error != HF_OK) {
@@ -116,9 +118,11 @@ void session_put_off(struct core *c, ref obj)
 {
     enum { MOMENT_MS = 20 };
     struct session *s = session_at(c, obj);
+    hf_assert(session_is_mirrored(c, s));
     struct session_extra *x = session_extra_get(c, s);
     uint64_t until_ms = c->now_ms + MOMENT_MS;
     if (s->life_ms + s->ttl_ms < until_ms) {
+        hf_assert(until_ms >= s->ttl_ms);
         s->life_ms = until_ms - s->ttl_ms;
     }
     if (x != NULL && x->lingers_until_ms != 0 && x->lingers_until_ms < until_ms) {
@@ -129,6 +133,7 @@ void session_put_off(struct core *c, ref obj)
 
 void core_end_session(struct core *c, struct id id, bool expired)
 {
+    hf_assert(c->token_end != 0); /* the replicated core ends sessions by commands */
     ref obj = session_find(c, id);
     if (obj != 0 && !session_at(c, obj)->is_private) {
         session_end(c, obj, expired ? ENDED_SESSION_EXPIRED : ENDED_SESSION_CLOSED);
@@ -148,6 +153,7 @@ static void end_lease(struct core *c, struct id lease, enum ended how)
 
 void core_take_back(struct core *c, struct id lease)
 {
+    hf_assert(!c->is_taking_back && c->token_end != 0);
     c->is_taking_back = true;
     end_lease(c, lease, ENDED_RELEASED);
     c->is_taking_back = false;
@@ -155,5 +161,6 @@ void core_take_back(struct core *c, struct id lease)
 
 void core_expire(struct core *c, struct id lease)
 {
+    hf_assert(c->token_end != 0);
     end_lease(c, lease, ENDED_EXPIRED);
 }

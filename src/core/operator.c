@@ -34,6 +34,8 @@ size_t audit_size(const struct audit_record *a)
 
 ref audit_record_new(struct core *c, const struct slice text[AUDIT_TEXTS])
 {
+    hf_assert(text[AUDIT_RESOURCE].len <= LIMIT_NAME && text[AUDIT_ACTOR].len <= LIMIT_ACTOR);
+    hf_assert(text[AUDIT_REASON].len <= LIMIT_REASON && text[AUDIT_TRACE].len <= LIMIT_TRACE);
     ref obj = 0;
     size_t size = sizeof(struct audit_record);
     for (unsigned i = 0; i < AUDIT_TEXTS; i++) {
@@ -42,15 +44,16 @@ ref audit_record_new(struct core *c, const struct slice text[AUDIT_TEXTS])
     struct audit_record *a = pool_alloc(&c->pool, size, &obj);
     struct writer w = writer_make(a->text, size - sizeof(*a));
     for (unsigned i = 0; i < AUDIT_TEXTS; i++) {
-        hf_assert(text[i].len <= UINT16_MAX);
         a->text_len[i] = (uint16_t)text[i].len;
         write_bytes(&w, text[i].data, text[i].len);
     }
+    hf_assert(!w.full);
     return obj;
 }
 
 uint64_t audit_add(struct core *c, const struct audit_entry *entry)
 {
+    hf_assert((unsigned)entry->action < AUDIT_COUNT && c->audit_number < LIMIT_NUMBER);
     ref obj = audit_record_new(c, entry->text);
     struct audit_record *a = audit_record_at(c, obj);
     a->tenant = entry->tenant;
@@ -78,7 +81,9 @@ void audit_append(struct core *c, ref obj)
 {
     const struct audit_record *a = audit_record_at(c, obj);
     ref oldest = c->audit_at[a->number % LIMIT_AUDIT];
+    hf_assert(c->audit_count <= LIMIT_AUDIT);
     if (oldest != 0) {
+        hf_assert(audit_record_at(c, oldest)->number < a->number);
         RING_REMOVE(c, &c->audit_ring, oldest, audit_record, ring);
         c->remembered_bytes -= pool_rounded(audit_size(audit_record_at(c, oldest)));
         pool_free(&c->pool, oldest, audit_size(audit_record_at(c, oldest)));
@@ -93,6 +98,7 @@ void audit_append(struct core *c, ref obj)
 static uint32_t gather_holders(struct core *c, ref lock, ref *out, bool *more)
 {
     uint32_t count = 0;
+    hf_assert(lock_at(c, lock)->holders != 0);
     RING_EACH(c, obj, lock_at(c, lock)->holders, grant, in_lock)
     {
         if (count == HOLDERS_AT_ONCE) {
@@ -119,6 +125,7 @@ static ref held_lock(struct core *c, uint32_t tenant, struct slice name)
 /* `now` also ends a delay that is already running. */
 static bool lift_delay(struct core *c, const struct command *cmd)
 {
+    hf_assert(cmd->type == COMMAND_FORCE_UNLOCK);
     ref lock = lock_find(c, cmd->tenant, cmd->force_unlock.name);
     if (!cmd->force_unlock.now || lock == 0 || !lock_is_delayed(c, lock_at(c, lock))) {
         return false;
@@ -147,6 +154,7 @@ static void force_unlock_new(struct core *c, const struct command *cmd, ref sess
         out->error = HF_NOT_HELD;
         return;
     }
+    hf_assert(f->actor.len > 0 && f->reason.len > 0);
     ref holders[HOLDERS_AT_ONCE];
     uint8_t bytes[LIMIT_TRACE];
     struct slice trace = audit_trace(c, lock, bytes);
@@ -162,6 +170,7 @@ static void force_unlock_new(struct core *c, const struct command *cmd, ref sess
 
 void apply_force_unlock(struct core *c, const struct command *cmd, struct result *out)
 {
+    hf_assert(cmd->type == COMMAND_FORCE_UNLOCK);
     request_once(c, cmd, 0, force_unlock_new, out);
 }
 
@@ -169,6 +178,7 @@ void apply_force_unlock(struct core *c, const struct command *cmd, struct result
 static bool revoke_request(struct core *c, const struct command_revoke *r, ref grant,
                            uint64_t at_ms, uint64_t record)
 {
+    hf_assert(at_ms >= c->now_ms && record != 0);
     struct detail *d = grant_detail_make(c, grant_first_part(c, grant));
     if (d->revoke_at_ms != 0 && d->revoke_at_ms <= at_ms) {
         return false;
@@ -227,6 +237,7 @@ static void revoke_new(struct core *c, const struct command *cmd, ref session, s
 
 void apply_revoke(struct core *c, const struct command *cmd, struct result *out)
 {
+    hf_assert(cmd->type == COMMAND_REVOKE);
     request_once(c, cmd, 0, revoke_new, out);
 }
 
@@ -237,6 +248,7 @@ static bool audit_add_to_newest(struct core *c, const struct audit_entry *entry)
         return false;
     }
     struct audit_record *a = audit_record_at(c, c->audit_ring);
+    hf_assert(a->number == c->audit_number);
     if (a->action != entry->action || a->is_note || a->index != c->index ||
         a->tenant != entry->tenant) {
         return false;
@@ -256,6 +268,7 @@ void revoke_take(struct core *c, ref grant)
     ref first = grant_first_part(c, grant);
     const struct grant *g = grant_at(c, first);
     const struct detail *d = grant_detail(c, g);
+    hf_assert(d != NULL && d->revoke_at_ms != 0 && d->revoke_at_ms <= c->now_ms);
     const struct audit_record *requested = audit_find(c, d->revoke_record);
     uint8_t actor_bytes[LIMIT_ACTOR];
     uint8_t reason_bytes[LIMIT_REASON];
@@ -269,6 +282,7 @@ void revoke_take(struct core *c, ref grant)
     struct slice name =
         requested == NULL ? lock_name(lock_at(c, g->lock)) : audit_text(requested, AUDIT_RESOURCE);
     uint32_t tenant = session_at(c, g->session)->tenant;
+    hf_assert(actor.len <= LIMIT_ACTOR && reason.len <= LIMIT_REASON && name.len <= LIMIT_NAME);
     memcpy(actor_bytes, actor.data, actor.len);
     memcpy(reason_bytes, reason.data, reason.len);
     memcpy(name_bytes, name.data, name.len);
@@ -285,6 +299,7 @@ void revoke_take(struct core *c, ref grant)
 /* Records an operator action in the tier without a log in the common audit trail. */
 void apply_note(struct core *c, const struct command *cmd, struct result *out)
 {
+    hf_assert(cmd->type == COMMAND_NOTE);
     const struct command_note *n = &cmd->note;
     if (n->action >= AUDIT_RECOVER) {
         out->error = HF_MALFORMED;

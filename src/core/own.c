@@ -19,6 +19,7 @@ static bool is_own_waiter(const struct core *c, const struct acquire_request *re
 static void find_own_of_one(struct core *c, const struct acquire_request *req, ref lock,
                             struct own *own)
 {
+    hf_assert(req->count == 1 && lock == req->locks[0]);
     const struct session *s = session_at(c, req->session);
     const ref holders = lock_at(c, lock)->holders;
     ref x = RING_FIRST(c, holders, grant, in_lock);
@@ -67,6 +68,7 @@ struct numbered {
 
 static uint64_t bit_of(const struct numbered *locks, uint32_t count, ref lock)
 {
+    hf_assert(count <= LIMIT_MULTILOCK_NAMES);
     uint32_t low = 0;
     uint32_t high = count;
     while (low < high) {
@@ -84,6 +86,7 @@ static uint64_t bit_of(const struct numbered *locks, uint32_t count, ref lock)
 static void find_own_of_many(struct core *c, const struct acquire_request *req, struct own *own)
 {
     struct numbered locks[LIMIT_MULTILOCK_NAMES];
+    hf_assert(req->count > 1 && req->count <= LIMIT_MULTILOCK_NAMES);
     uint32_t count = 0;
     for (uint32_t i = 0; i < req->count; i++) {
         if (req->locks[i] == 0) {
@@ -118,6 +121,7 @@ static void find_own_of_many(struct core *c, const struct acquire_request *req, 
 void find_own(struct core *c, const struct acquire_request *req, struct own *own)
 {
     *own = (struct own){0, 0, 0};
+    hf_assert(req->count >= 1);
     if (req->session == 0) {
         return; /* a private session is new */
     }

@@ -14,6 +14,7 @@ struct grant_selector {
 
 static ref find_named(const struct core *c, const struct grant_selector *n)
 {
+    hf_assert(n->token != 0 || !id_is_zero(n->lease));
     if (!id_is_zero(n->lease)) {
         bool is_grant = false;
         ref obj = lease_target(c, n->lease, &is_grant);
@@ -83,6 +84,7 @@ static ref find_grant(struct core *c, const struct grant_selector *n, struct res
         grant_end_dead(c, obj);
         obj = 0;
     }
+    hf_assert(obj == 0 || grant_at(c, obj)->kind == KIND_GRANT);
     if (obj != 0 && agrees(c, n, obj)) {
         core_step(c, grant_parts(c, grant_at(c, obj)));
         return grant_first_part(c, obj);
@@ -123,6 +125,7 @@ static void release_new(struct core *c, const struct command *cmd, ref session, 
     }
     struct grant *g = grant_at(c, grant);
     out->token = g->token;
+    hf_assert(g->depth >= 1);
     if (g->depth > 1) {
         g->depth--;
         out->depth = g->depth;
@@ -134,11 +137,14 @@ static void release_new(struct core *c, const struct command *cmd, ref session, 
 
 void apply_release(struct core *c, const struct command *cmd, struct result *out)
 {
+    hf_assert(cmd->type == COMMAND_RELEASE);
     request_once(c, cmd, session_if_alive(c, cmd), release_new, out);
 }
 
 void grant_renew(struct core *c, ref grant, uint32_t ttl_ms)
 {
+    hf_assert(grant_first_part(c, grant) == grant); /* it has the TTL of all parts */
+    hf_assert(ttl_ms <= LIMIT_TTL_MAX_MS);
     const struct grant *g = grant_at(c, grant);
     struct session *s = session_at(c, g->session);
     if (s->is_private) {
@@ -180,6 +186,7 @@ static void renew_new(struct core *c, const struct command *cmd, ref session, st
 
 void apply_renew(struct core *c, const struct command *cmd, struct result *out)
 {
+    hf_assert(cmd->type == COMMAND_RENEW);
     request_once(c, cmd, session_if_alive(c, cmd), renew_new, out);
 }
 
@@ -199,6 +206,7 @@ static void proclaim_new(struct core *c, const struct command *cmd, ref session,
         return;
     }
     struct detail *d = grant_detail_make(c, grant);
+    hf_assert(p->value.len <= LIMIT_VALUE && grant_parts(c, g) == 1);
     blob_free(c, d->carried.value);
     d->carried.value = blob_new(c, p->value);
     struct event e = {.type = EVENT_PROCLAIMED};
@@ -211,5 +219,6 @@ static void proclaim_new(struct core *c, const struct command *cmd, ref session,
 
 void apply_proclaim(struct core *c, const struct command *cmd, struct result *out)
 {
+    hf_assert(cmd->type == COMMAND_PROCLAIM);
     request_once(c, cmd, session_if_alive(c, cmd), proclaim_new, out);
 }

@@ -36,6 +36,7 @@ const char *event_name(enum event_type type)
 
 void event_emit(struct core *c, struct event *event)
 {
+    hf_assert((unsigned)event->type < EVENT_COUNT && event->part <= event->parts);
     event->index = c->index;
     event->ordinal = c->ordinal++;
     event->at_ms = c->now_ms;
@@ -91,6 +92,7 @@ void event_about_waiter(const struct core *c, const struct waiter *w, struct eve
     out->node = w->node;
     out->attachment = w->attachment;
     out->deadline_ms = w->wait_deadline_ms;
+    hf_assert(w->kind == KIND_WAITER && w->parts >= 1);
     out->name = lock_name(lock_at(c, place_at(c, w->places)->lock));
     out->part = 1;
     out->parts = w->parts;
@@ -117,6 +119,7 @@ void result_from_grant(const struct core *c, ref grant, struct result *out)
 {
     ref first = grant_first_part(c, grant);
     const struct grant *g = grant_at(c, first);
+    hf_assert(g->kind == KIND_GRANT && g->depth >= 1);
     const struct session *s = session_at(c, g->session);
     const struct detail *d = grant_detail(c, g);
     out->mode = (enum mode)lock_at(c, g->lock)->mode;

@@ -32,6 +32,7 @@ size_t request_size(const struct request *r)
 static uint32_t key_hash(const struct core *c, uint32_t tenant, uint8_t type, struct id session,
                          struct slice scope, struct slice id)
 {
+    hf_assert(id.len > 0);
     uint64_t words[4] = {tenant, type, session.high, session.low};
     uint64_t hash = XXH3_64bits_withSeed(words, sizeof(words), c->hash_key);
     if (scope.len > 0) {
@@ -101,6 +102,7 @@ enum done_kind request_kind(enum command_type type, struct slice id)
 
 enum done_kind request_place(const struct core *c, enum done_kind kind)
 {
+    hf_assert((unsigned)kind < DONE_KINDS);
     return c->version >= 4 ? kind : DONE_OF_CLIENTS;
 }
 
@@ -139,6 +141,7 @@ ref request_find(const struct core *c, const struct request_key *key)
 /* Newest first: most retries are recent. */
 static ref find_by_seq(struct core *c, const struct session_extra *x, uint64_t seq)
 {
+    hf_assert(seq > x->acked_through);
     ref obj = x->replies;
     while (obj != 0) {
         const struct request *r = request_at(c, obj);
@@ -169,6 +172,7 @@ static void untie(struct core *c, struct request *r)
 static void reply_drop(struct core *c, struct session_extra *x, ref obj)
 {
     struct request *r = request_at(c, obj);
+    hf_assert(r->id_len == 0 && x->unacked > 0);
     untie(c, r);
     RING_REMOVE(c, &x->replies, obj, request, ring);
     x->unacked--;
@@ -182,6 +186,7 @@ void request_drop_all(struct core *c, ref session)
     while (x->replies != 0) {
         reply_drop(c, x, RING_FIRST(c, x->replies, request, ring));
     }
+    hf_assert(x->unacked == 0);
 }
 
 static void acknowledge(struct core *c, ref session, uint64_t through)
@@ -202,6 +207,7 @@ static void acknowledge(struct core *c, ref session, uint64_t through)
 enum hf_error request_look(struct core *c, const struct command *cmd, ref session,
                            struct request_key *key, enum request_found *found, ref *request)
 {
+    hf_assert(session == 0 || id_equal(session_at(c, session)->id, cmd->session));
     *key = (struct request_key){.tenant = cmd->tenant,
                                 .type = cmd->type,
                                 .session = session,
@@ -296,12 +302,16 @@ static void reply_insert(struct core *c, ref session, ref obj, uint64_t seq)
         core_step(c, 1);
         before = ring_before(&c->pool, x->replies, before, offsetof(struct request, ring));
     }
+    hf_assert(x->unacked < LIMIT_SESSION_UNACKED && seq > x->acked_through);
+    hf_assert(before == 0 || request_at(c, before)->seq < seq);
     ring_insert(&c->pool, &x->replies, before, obj, offsetof(struct request, ring));
     x->unacked++;
 }
 
 ref request_new(struct core *c, const struct request_key *key)
 {
+    hf_assert(key->id.len > 0 || (key->session != 0 && key->seq != 0));
+    hf_assert(key->scope.len <= UINT8_MAX && key->id.len <= UINT8_MAX);
     ref obj = 0;
     struct request *r = pool_alloc(&c->pool, sizeof(*r) + key->scope.len + key->id.len, &obj);
     r->tenant = key->tenant;
@@ -329,6 +339,7 @@ ref request_new(struct core *c, const struct request_key *key)
 static void begin(struct core *c, ref request, enum request_state state)
 {
     struct request *r = request_at(c, request);
+    hf_assert(state != REQUEST_DONE && r->type == COMMAND_ACQUIRE);
     if (r->state == REQUEST_DONE && r->id_len > 0) {
         table_insert(&c->requests, r->hash, request);
     }
@@ -337,6 +348,7 @@ static void begin(struct core *c, ref request, enum request_state state)
 
 void request_wait(struct core *c, ref request, ref waiter)
 {
+    hf_assert(waiter_at(c, waiter)->request == 0);
     begin(c, request, REQUEST_WAITING);
     request_at(c, request)->target = waiter;
     waiter_at(c, waiter)->request = request;
@@ -344,6 +356,7 @@ void request_wait(struct core *c, ref request, ref waiter)
 
 void request_hold(struct core *c, ref request, ref grant)
 {
+    hf_assert(grant_first_part(c, grant) == grant);
     begin(c, request, REQUEST_HOLDING);
     request_at(c, request)->target = grant;
     grant_detail_make(c, grant)->request = request;
@@ -353,6 +366,8 @@ void request_hold(struct core *c, ref request, ref grant)
 static void forget_done(struct core *c, enum done_kind where, ref request)
 {
     const struct request *r = request_at(c, request);
+    hf_assert(r->state == REQUEST_DONE && r->id_len > 0);
+    hf_assert(c->remembered_bytes >= pool_rounded(request_size(r)));
     if (c->strays > 0 && where == DONE_OF_CLIENTS && kind_of(r) != DONE_OF_CLIENTS) {
         c->strays--;
     }
@@ -364,6 +379,7 @@ void request_remember(struct core *c, enum done_kind where, ref request)
 {
     struct recent *memory = &c->done_requests[where];
     const struct request *r = request_at(c, request);
+    hf_assert((unsigned)where < DONE_KINDS && r->id_len > 0);
     ref forgotten = recent_add(memory, request, &r->hash);
     c->remembered_bytes += pool_rounded(request_size(r));
     c->strays += where == DONE_OF_CLIENTS && kind_of(r) != DONE_OF_CLIENTS;
@@ -401,6 +417,7 @@ void request_done(struct core *c, ref request, const struct result *answer)
 {
     hf_assert(is_remembered(c, answer));
     struct request *r = request_at(c, request);
+    hf_assert((r->target != 0) == (r->state != REQUEST_DONE));
     if (r->state != REQUEST_DONE && r->id_len > 0) {
         table_remove(&c->requests, r->hash, request);
     }
@@ -442,7 +459,8 @@ void request_forget(struct core *c, ref request, ref session)
 void request_replay(const struct core *c, ref request, struct result *out)
 {
     const struct request *r = request_at(c, request);
-    hf_assert(r->state == REQUEST_DONE);
+    hf_assert(r->state == REQUEST_DONE && r->target == 0);
+    hf_assert(out->error == HF_OK && !out->replayed);
     if (r->outcome == OUTCOME_REFUSED &&
         (r->type == COMMAND_FORCE_UNLOCK || r->type == COMMAND_REVOKE)) {
         out->error = HF_NOT_HELD; /* the only error that is remembered */
@@ -467,6 +485,7 @@ void request_once(struct core *c, const struct command *cmd, ref session, apply_
     struct request_key key;
     enum request_found found;
     ref request;
+    hf_assert(cmd->type != COMMAND_ACQUIRE && out->error == HF_OK);
     out->error = request_look(c, cmd, session, &key, &found, &request);
     if (out->error != HF_OK) {
         return;

@@ -43,7 +43,7 @@ static inline bool ring_contains_link(const struct pool *p, ref obj, size_t offs
 static inline void ring_insert(const struct pool *p, ref *last, ref before, ref obj, size_t offset)
 {
     struct links *w = ring_links(p, obj, offset);
-    hf_assert(w->next == 0);
+    hf_assert(w->next == 0 && obj != before);
     if (*last == 0) {
         w->prev = w->next = obj;
         *last = obj;

@@ -32,6 +32,7 @@ struct session_extra *session_extra_get(const struct core *c, const struct sessi
 struct session_extra *session_extra_make(struct core *c, ref session)
 {
     struct session *s = session_at(c, session);
+    hf_assert(s->kind == KIND_SESSION);
     if (s->extra == 0) {
         (void)pool_alloc(&c->pool, sizeof(struct session_extra), &s->extra);
     }
@@ -82,6 +83,7 @@ ref session_new(struct core *c, uint32_t tenant, struct id id, struct slice clie
                 uint32_t ttl_ms)
 {
     hf_assert(client.len >= 1 && client.len <= LIMIT_CLIENT);
+    hf_assert(!id_is_zero(id));
     ref obj = 0;
     struct session *s = pool_alloc(&c->pool, sizeof(*s) + client.len, &obj);
     s->kind = KIND_SESSION;
@@ -140,6 +142,8 @@ void session_end(struct core *c, ref obj, enum ended how)
 {
     struct session *s = session_at(c, obj);
     struct slice none = slice_make(NULL, 0);
+    hf_assert(how != ENDED_NOT && how != ENDED_RELEASED);
+    hf_assert(!s->is_private || (s->waits != 0) != (s->holds != 0));
     /* A mirrored session is ended before its deadline. */
     uint64_t at_ms =
         how == ENDED_SESSION_EXPIRED && session_is_dead(c, s) ? session_deadline(c, s) : c->now_ms;
@@ -205,6 +209,7 @@ static void open_new(struct core *c, const struct command *cmd, ref session, str
         out->error = HF_TOO_MANY_SESSIONS;
         return;
     }
+    hf_assert(o->ttl_ms != 0 && o->metadata.len <= LIMIT_METADATA);
     obj = session_new(c, cmd->tenant, o->id, o->client, false, o->ttl_ms);
     if (o->linger_ms != 0 || o->metadata.len > 0) {
         struct session_extra *x = session_extra_make(c, obj);
@@ -218,11 +223,13 @@ static void open_new(struct core *c, const struct command *cmd, ref session, str
 
 void apply_session_open(struct core *c, const struct command *cmd, struct result *out)
 {
+    hf_assert(cmd->type == COMMAND_SESSION_OPEN);
     request_once(c, cmd, 0, open_new, out);
 }
 
 void apply_session_close(struct core *c, const struct command *cmd, struct result *out)
 {
+    hf_assert(cmd->type == COMMAND_SESSION_CLOSE);
     ref obj = 0;
     enum hf_error error = session_for(c, cmd->tenant, cmd->session, &obj);
     if (error == HF_SESSION_EXPIRED && history_session(c, cmd->session) == ENDED_SESSION_CLOSED) {
@@ -239,6 +246,7 @@ void apply_session_close(struct core *c, const struct command *cmd, struct resul
 void apply_keepalive(struct core *c, const struct command *cmd, struct result *out)
 {
     const struct ids *ids = &cmd->keepalive.sessions;
+    hf_assert(cmd->type == COMMAND_KEEPALIVE && ids->count <= LIMIT_KEEPALIVE_IDS);
     for (uint32_t i = 0; i < ids->count; i++) {
         ref obj = session_find(c, ids_at(ids, i));
         enum hf_error error = HF_OK;
@@ -270,6 +278,7 @@ static void stream_begin(struct core *c, const struct command *cmd, uint32_t nod
     out->error = session_for(c, cmd->tenant, cmd->session, &obj);
     if (out->error == HF_OK) {
         struct session_extra *x = session_extra_make(c, obj);
+        hf_assert(c->attachment < LIMIT_NUMBER && x->stream <= c->attachment);
         x->stream = ++c->attachment;
         x->node = node;
         x->lingers_until_ms = 0;
@@ -280,11 +289,13 @@ static void stream_begin(struct core *c, const struct command *cmd, uint32_t nod
 
 void apply_stream_up(struct core *c, const struct command *cmd, struct result *out)
 {
+    hf_assert(cmd->type == COMMAND_STREAM_UP);
     stream_begin(c, cmd, 0, out);
 }
 
 void apply_stream_through(struct core *c, const struct command *cmd, struct result *out)
 {
+    hf_assert(cmd->type == COMMAND_STREAM_THROUGH);
     stream_begin(c, cmd, cmd->stream_through.node, out);
 }
 
@@ -305,6 +316,7 @@ static void announce_lingers(struct core *c, const struct session *s, const stru
 
 void apply_stream_down(struct core *c, const struct command *cmd, struct result *out)
 {
+    hf_assert(cmd->type == COMMAND_STREAM_DOWN);
     ref obj = 0;
     out->error = session_for(c, cmd->tenant, cmd->session, &obj);
     if (out->error != HF_OK) {
@@ -316,6 +328,7 @@ void apply_stream_down(struct core *c, const struct command *cmd, struct result 
         out->reason = REASON_SUPERSEDED;
         return;
     }
+    hf_assert(x->linger_ms <= LIMIT_LINGER_MAX_MS);
     if (x->linger_ms != 0 && x->lingers_until_ms == 0) {
         x->lingers_until_ms = c->now_ms + x->linger_ms;
         timer_lower(c, obj, session_deadline(c, session_at(c, obj)));

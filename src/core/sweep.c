@@ -41,7 +41,8 @@ static bool end_due(struct core *c, ref obj, struct budget *b)
 {
     uint32_t sessions = 0;
     uint32_t entries = 0;
-    enum object_kind kind = (enum object_kind) * (const uint8_t *)pool_at(&c->pool, obj);
+    hf_assert(heap_min(&c->timers) == obj);
+    enum kind kind = (enum kind) * (const uint8_t *)pool_at(&c->pool, obj);
     switch (kind) {
     case KIND_SESSION:
         sessions = 1;
@@ -67,6 +68,7 @@ static bool end_due(struct core *c, ref obj, struct budget *b)
     if (!fits_budget(b, sessions, entries)) {
         return false;
     }
+    hf_assert(sessions <= 1);
     b->sessions += sessions;
     b->entries += entries;
     switch (kind) {
@@ -108,6 +110,7 @@ void sweep(struct core *c)
         b.visits++;
         core_step(c, 1);
         ref obj = heap_min(&c->timers);
+        hf_assert(obj != 0 && b.visits <= LIMIT_SWEEP_VISITS);
         uint64_t due = due_ms(c, obj);
         hf_assert(due >= heap_min_at(&c->timers));
         if (due > heap_min_at(&c->timers)) {

@@ -11,6 +11,7 @@
 
 static void refuse(struct result *out, enum reason reason, struct slice name)
 {
+    hf_assert(reason != REASON_NONE);
     out->outcome = OUTCOME_REFUSED;
     out->reason = reason;
     out->name = name;
@@ -24,6 +25,7 @@ static ref find_lock(const struct core *c, const struct command *cmd, struct sli
 /* In a backlog: ends dead objects on these names first, as for every command (S1.7). */
 static void prune(struct core *c, const struct command *cmd, struct slice name)
 {
+    hf_assert(c->backlog);
     ref lock = find_lock(c, cmd, name);
     core_step(c, 1);
     counter_prune(c, cmd->tenant, name);
@@ -79,6 +81,7 @@ static bool can_take(struct core *c, ref lock, struct needs *needs, struct resul
     if (lock == 0) {
         return true;
     }
+    hf_assert(needs->budget <= LIMIT_WAKE_STEPS);
     const struct lock *l = lock_at(c, lock);
     enum reason reason = REASON_NONE;
     bool unsure = false;
@@ -106,6 +109,7 @@ static bool is_lease_used(const struct core *c, struct id lease)
 static bool can_put(struct core *c, const struct command *cmd, const struct effect *e,
                     enum key_kind kind, struct needs *needs, struct result *out)
 {
+    hf_assert(e->kind == EFFECT_PUT && !id_is_zero(e->lease));
     ref lock = find_lock(c, cmd, e->name);
     switch (kind) {
     case KEY_STRING:
@@ -140,6 +144,7 @@ static bool can_put(struct core *c, const struct command *cmd, const struct effe
 static bool can_drop(const struct core *c, const struct command *cmd, const struct effect *e,
                      const struct key_view *now, struct result *out)
 {
+    hf_assert(e->kind == EFFECT_DROP);
     switch (now->kind) {
     case KEY_COUNTER:
     case KEY_STRING:
@@ -163,6 +168,7 @@ static bool can_drop(const struct core *c, const struct command *cmd, const stru
 static bool can_expire(const struct core *c, const struct command *cmd, const struct effect *e,
                        enum key_kind kind, struct result *out)
 {
+    hf_assert(e->kind == EFFECT_EXPIRE);
     if (kind == KEY_STRING || kind == KEY_HASH) {
         return true;
     }
@@ -180,6 +186,7 @@ static bool can_expire(const struct core *c, const struct command *cmd, const st
 static bool can_count(const struct effect *e, enum key_kind kind, struct needs *needs,
                       struct result *out)
 {
+    hf_assert(e->kind == EFFECT_COUNTER && needs->counters < LIMIT_EFFECTS);
     if (kind != KEY_ABSENT && kind != KEY_COUNTER) {
         refuse(out, REASON_WRONG_KIND, e->name);
         return false;
@@ -224,6 +231,7 @@ static bool can_do_all(struct core *c, const struct command *cmd, struct result 
             return false;
         }
     }
+    hf_assert(needs.sessions <= LIMIT_EFFECTS);
     if (needs.sessions > 0 && table_count(&c->sessions) + needs.sessions > LIMIT_SESSIONS) {
         out->error = HF_TOO_MANY_SESSIONS;
     } else if (needs.counters > 0 && table_count(&c->counters) + needs.counters > LIMIT_COUNTERS) {
@@ -241,6 +249,7 @@ static uint8_t key_flags(const struct effect *e)
 
 static ref take(struct core *c, const struct command *cmd, const struct effect *e, ref lock)
 {
+    hf_assert(e->kind == EFFECT_PUT && e->ttl_ms != 0);
     if (lock == 0) {
         lock = lock_new(c, hash_name(c, cmd->tenant, e->name), cmd->tenant, e->name);
     }
@@ -261,6 +270,7 @@ static void set_value(struct core *c, ref grant, const struct effect *e)
 {
     struct detail *d = grant_detail_make(c, grant);
     struct grant *g = grant_at(c, grant);
+    hf_assert((g->flags & GRANT_IS_KEY) != 0 && e->value.len <= LIMIT_VALUE);
     blob_free(c, d->carried.value);
     d->carried.value = blob_new(c, e->value);
     d->changes++;
@@ -273,6 +283,7 @@ static void set_value(struct core *c, ref grant, const struct effect *e)
 static void put(struct core *c, const struct command *cmd, const struct effect *e,
                 struct result *out)
 {
+    hf_assert(e->kind == EFFECT_PUT);
     ref lock = find_lock(c, cmd, e->name);
     ref grant = lock == 0 ? 0 : lock_at(c, lock)->holders;
     if (grant != 0) {
@@ -286,6 +297,7 @@ static void put(struct core *c, const struct command *cmd, const struct effect *
 
 static void drop(struct core *c, const struct command *cmd, const struct effect *e)
 {
+    hf_assert(e->kind == EFFECT_DROP || e->kind == EFFECT_EXPIRE);
     ref counter = counter_ref(c, cmd->tenant, e->name);
     if (counter != 0) {
         counter_remove(c, counter);
@@ -321,12 +333,14 @@ static void expire(struct core *c, const struct command *cmd, const struct effec
         return;
     }
     ref grant = lock_at(c, find_lock(c, cmd, e->name))->holders;
+    hf_assert(grant != 0);
     grant_renew(c, grant, e->ttl_ms);
     out->deadline_ms = grant_deadline(c, grant_at(c, grant));
 }
 
 static void count(struct core *c, const struct command *cmd, const struct effect *e)
 {
+    hf_assert(e->kind == EFFECT_COUNTER);
     ref obj = counter_ref(c, cmd->tenant, e->name);
     obj = obj != 0 ? obj : counter_add(c, cmd->tenant, e->name);
     struct counter *n = counter_at(c, obj);
@@ -355,6 +369,7 @@ static void do_all(struct core *c, const struct command *cmd, struct result *out
     while (unpack_effect(&r, &e)) {
         core_step(c, 1);
         out->count++;
+        hf_assert(out->count <= LIMIT_EFFECTS);
         switch (e.kind) {
         case EFFECT_PUT:
             put(c, cmd, &e, out);
@@ -395,6 +410,7 @@ const struct done_transact *transact_find(const struct core *c, struct id id)
 
 void transact_add(struct core *c, const struct done_transact *done)
 {
+    hf_assert(done->count <= LIMIT_EFFECTS);
     ref obj = 0;
     struct done_transact *t = pool_alloc(&c->pool, sizeof(*t), &obj);
     *t = *done;
@@ -410,6 +426,7 @@ void transact_add(struct core *c, const struct done_transact *done)
 
 static void replay(const struct command *cmd, const struct done_transact *t, struct result *out)
 {
+    hf_assert(id_equal(t->id, cmd->transact.id));
     if (t->tenant != cmd->tenant || t->digest != command_digest(cmd)) {
         out->error = HF_REQUEST_ID_REUSED;
         return;
@@ -424,6 +441,7 @@ static void replay(const struct command *cmd, const struct done_transact *t, str
 
 void apply_transact(struct core *c, const struct command *cmd, struct result *out)
 {
+    hf_assert(cmd->type == COMMAND_TRANSACT);
     const struct done_transact *known = transact_find(c, cmd->transact.id);
     if (known != NULL) {
         replay(cmd, known, out);

@@ -52,6 +52,7 @@ static void lock_view_fill(const struct core *c, const struct lock *l, struct lo
 
 bool view_lock(const struct core *c, uint32_t tenant, struct slice name, struct lock_view *out)
 {
+    hf_assert(out != NULL);
     ref obj = lock_find(c, tenant, name);
     if (obj == 0 || !lock_is_visible(c, lock_at(c, obj))) {
         return false;
@@ -85,6 +86,7 @@ bool view_holders_and_waiters(const struct core *c, uint32_t tenant, struct slic
                               uint32_t max, view_grant_fn on_grant, view_waiter_fn on_waiter,
                               void *ctx)
 {
+    hf_assert(on_grant != NULL && on_waiter != NULL);
     ref obj = lock_find(c, tenant, name);
     if (obj == 0 || !lock_is_visible(c, lock_at(c, obj))) {
         return false;
@@ -131,6 +133,7 @@ struct view_page {
 static uint64_t page_run(const struct table *t, struct view_page *page, uint64_t cursor,
                          uint32_t limit, table_visit_fn visit)
 {
+    hf_assert(page->found == 0 && page->visits == 0);
     do {
         cursor = table_scan(t, cursor, visit, page);
         page->visits++; /* an empty bucket also counts */
@@ -155,8 +158,8 @@ static void visit_lock(void *ctx, ref obj)
 uint64_t view_locks(const struct core *c, uint32_t tenant, struct slice prefix, uint64_t cursor,
                     uint32_t limit, view_lock_fn on_lock, void *ctx)
 {
-    struct view_page page = {
-        .c = c, .tenant = tenant, .prefix = prefix, .on_lock = on_lock, .ctx = ctx};
+    hf_assert(on_lock != NULL);
+    struct page page = {.c = c, .tenant = tenant, .prefix = prefix, .on_lock = on_lock, .ctx = ctx};
     return page_run(&c->locks, &page, cursor, limit, visit_lock);
 }
 
@@ -174,7 +177,8 @@ static void visit_counter(void *ctx, ref obj)
 uint64_t view_counters(const struct core *c, uint32_t tenant, uint64_t cursor, uint32_t limit,
                        view_counter_fn on_counter, void *ctx)
 {
-    struct view_page page = {.c = c, .tenant = tenant, .on_counter = on_counter, .ctx = ctx};
+    hf_assert(on_counter != NULL);
+    struct page page = {.c = c, .tenant = tenant, .on_counter = on_counter, .ctx = ctx};
     return page_run(&c->counters, &page, cursor, limit, visit_counter);
 }
 
@@ -224,12 +228,14 @@ static void visit_session(void *ctx, ref obj)
 uint64_t view_sessions(const struct core *c, uint32_t tenant, uint64_t cursor, uint32_t limit,
                        view_session_fn on_session, void *ctx)
 {
-    struct view_page page = {.c = c, .tenant = tenant, .on_session = on_session, .ctx = ctx};
+    hf_assert(on_session != NULL);
+    struct page page = {.c = c, .tenant = tenant, .on_session = on_session, .ctx = ctx};
     return page_run(&c->sessions, &page, cursor, limit, visit_session);
 }
 
 bool view_session(const struct core *c, struct id id, struct session_view *out)
 {
+    hf_assert(out != NULL);
     ref obj = session_find(c, id);
     if (obj == 0) {
         return false;
@@ -242,6 +248,7 @@ uint64_t view_audit(const struct core *c, uint64_t from, uint32_t max, view_audi
                     void *ctx)
 {
     uint64_t next = from;
+    hf_assert(on_record != NULL);
     RING_EACH(c, obj, c->audit_ring, audit_record, ring)
     {
         const struct audit_record *a = audit_record_at(c, obj);
@@ -289,6 +296,7 @@ bool view_knows_lease(const struct core *c, struct id lease)
 bool view_fence(const struct core *c, uint32_t tenant, struct slice resource, uint32_t slot,
                 uint64_t *highest, uint64_t *floor)
 {
+    hf_assert(highest != NULL && floor != NULL);
     const struct fence_mark *f = fence_find(c, tenant, resource, slot);
     *floor = c->fence_floor;
     if (f != NULL) {

@@ -65,6 +65,7 @@ bool waiter_is_dead(const struct core *c, const struct waiter *w)
 void waiter_end_dead(struct core *c, ref waiter)
 {
     enum reason why;
+    hf_assert(waiter_is_dead(c, waiter_at(c, waiter)));
     (void)dies_at_ms(c, waiter_at(c, waiter), &why);
     waiter_end(c, waiter, why);
 }
@@ -112,7 +113,7 @@ void node_waiters_drop_if_empty(struct core *c, ref obj)
 static void node_waiters_join(struct core *c, ref obj, ref waiter)
 {
     struct node_waiters *node_waiters = node_waiters_at(c, obj);
-    hf_assert(!node_waiters->gone);
+    hf_assert(!node_waiters->gone && waiter_at(c, waiter)->node_waiters == 0);
     waiter_at(c, waiter)->node_waiters = obj;
     RING_APPEND(c, &node_waiters->waiters, waiter, waiter, in_node_waiters);
 }
@@ -137,6 +138,7 @@ static void node_waiters_part(struct core *c, ref waiter)
 void node_waiters_revisit_next(struct core *c, ref obj)
 {
     struct node_waiters *node_waiters = node_waiters_at(c, obj);
+    hf_assert(node_waiters->gone && node_waiters->revisit != 0);
     node_waiters->revisit = ring_after(&c->pool, node_waiters->waiters, node_waiters->revisit,
                                        offsetof(struct waiter, in_node_waiters));
     if (node_waiters->revisit == 0) {
@@ -146,6 +148,7 @@ void node_waiters_revisit_next(struct core *c, ref obj)
 
 bool node_waiters_leave(struct core *c, ref obj, uint32_t *budget)
 {
+    hf_assert(node_waiters_at(c, obj)->gone && node_waiters_at(c, obj)->waiters != 0);
     for (;;) {
         ref waiter = RING_FIRST(c, node_waiters_at(c, obj)->waiters, waiter, in_node_waiters);
         uint32_t parts = waiter_at(c, waiter)->parts;
@@ -171,6 +174,7 @@ static void place_add(struct core *c, ref waiter, ref lock, ref *link)
     p->lock = lock;
     *link = obj;
     struct lock_extra *x = lock_extra_make(c, lock);
+    hf_assert(x->queue_length < LIMIT_QUEUE);
     RING_APPEND(c, &x->queue, obj, place, in_queue);
     x->queue_length++;
     if (x->cursor == 0) {
@@ -182,6 +186,9 @@ static void place_add(struct core *c, ref waiter, ref lock, ref *link)
 ref waiter_new(struct core *c, const struct command_acquire *a, ref session, const ref *locks,
                uint32_t count)
 {
+    hf_assert(count >= 1 && count <= LIMIT_MULTILOCK_NAMES);
+    hf_assert(a->owner.len <= LIMIT_OWNER && a->wait_ms > 0);
+    hf_assert(c->ticket < LIMIT_NUMBER && c->attachment < LIMIT_NUMBER);
     ref obj = 0;
     struct waiter *w = pool_alloc(&c->pool, sizeof(*w) + a->owner.len, &obj);
     w->kind = KIND_WAITER;
@@ -230,10 +237,12 @@ void waiter_attach(struct core *c, ref waiter, uint32_t node)
 {
     struct waiter *w = waiter_at(c, waiter);
     struct event e = {.type = EVENT_SUPERSEDED, .reason = REASON_SUPERSEDED};
+    hf_assert(w->kind == KIND_WAITER && w->places != 0);
     event_about_waiter(c, w, &e);
     event_emit(c, &e);
     if (!in_real_session(c, w)) {
         ref node_waiters = node_waiters_for(c, node);
+        hf_assert(node_waiters != 0);          /* the caller has checked that there is one */
         if (node_waiters == w->node_waiters) { /* moves to the end of the list */
             RING_REMOVE(c, &node_waiters_at(c, node_waiters)->waiters, waiter, waiter,
                         in_node_waiters);
@@ -263,6 +272,7 @@ static void place_remove(struct core *c, ref obj)
 {
     struct place *p = place_at(c, obj);
     struct lock_extra *x = lock_extra_at(c, lock_at(c, p->lock)->extra);
+    hf_assert(x->queue_length > 0 && x->lock == p->lock);
     if (x->cursor == obj) {
         x->cursor = ring_after(&c->pool, x->queue, obj, offsetof(struct place, in_queue));
     }
@@ -277,6 +287,7 @@ void waiter_remove(struct core *c, ref waiter)
 {
     struct waiter *w = waiter_at(c, waiter);
     struct session *s = session_at(c, w->session);
+    hf_assert(s->entries >= w->parts && c->waiters > 0);
     if (w->timer != 0) {
         timer_set(c, waiter, UINT64_MAX);
     }
@@ -308,12 +319,14 @@ void waiter_announce(struct core *c, const struct waiter *w, const struct event 
         }
         event_emit(c, &e);
     }
+    hf_assert(part == w->parts + 1);
 }
 
 void waiter_end(struct core *c, ref waiter, enum reason reason)
 {
     struct waiter *w = waiter_at(c, waiter);
     struct event e = {.type = EVENT_WAIT_ENDED, .reason = reason};
+    hf_assert(reason != REASON_NONE);
     waiter_announce(c, w, &e);
     if (w->request != 0) {
         struct result answer = {.type = COMMAND_ACQUIRE,
@@ -338,6 +351,7 @@ ref queue_front(struct core *c, ref lock, uint32_t *budget, bool *unsure)
             return 0;
         }
         ref obj = x->cursor;
+        hf_assert(x->queue_length > 0);
         ref waiter = place_at(c, obj)->waiter;
         const struct waiter *w = waiter_at(c, waiter);
         (*budget)--;
@@ -384,6 +398,7 @@ static ref find_waiter(struct core *c, const struct command *cmd, struct id leas
         waiter_end_dead(c, obj);
         return 0;
     }
+    hf_assert(w->attachment <= c->attachment);
     if (w->attachment != attachment) {
         out->reason = REASON_SUPERSEDED;
         return 0;
@@ -395,6 +410,7 @@ static ref find_waiter(struct core *c, const struct command *cmd, struct id leas
 
 void apply_cancel(struct core *c, const struct command *cmd, struct result *out)
 {
+    hf_assert(cmd->type == COMMAND_CANCEL);
     ref obj = find_waiter(c, cmd, cmd->cancel.lease, cmd->cancel.attachment, out);
     if (obj != 0) {
         waiter_end(c, obj, REASON_CANCELLED);
@@ -411,6 +427,7 @@ static void wake_places(struct core *c, const struct waiter *w)
 
 void apply_detach(struct core *c, const struct command *cmd, struct result *out)
 {
+    hf_assert(cmd->type == COMMAND_DETACH);
     ref obj = find_waiter(c, cmd, cmd->detach.lease, cmd->detach.attachment, out);
     if (obj == 0) {
         return;
@@ -419,6 +436,7 @@ void apply_detach(struct core *c, const struct command *cmd, struct result *out)
     if (in_real_session(c, w) || waiter_is_detached(c, w)) {
         return;
     }
+    hf_assert(w->detached_until_ms == 0 && w->node_waiters != 0);
     w->detached_until_ms = c->now_ms + LIMIT_DETACHED_MS;
     timer_lower(c, obj, w->detached_until_ms);
     struct event e = {.type = EVENT_DETACHED, .deadline_ms = w->detached_until_ms};
@@ -428,6 +446,7 @@ void apply_detach(struct core *c, const struct command *cmd, struct result *out)
 
 void apply_node_gone(struct core *c, const struct command *cmd, struct result *out)
 {
+    hf_assert(cmd->type == COMMAND_NODE_GONE);
     RING_EACH(c, obj, c->all_node_waiters, node_waiters, all)
     {
         struct node_waiters *node_waiters = node_waiters_at(c, obj);
@@ -435,6 +454,7 @@ void apply_node_gone(struct core *c, const struct command *cmd, struct result *o
         if (node_waiters->node != cmd->node_gone.node || node_waiters->gone) {
             continue;
         }
+        hf_assert(node_waiters->waiters != 0 && node_waiters->revisit == 0);
         node_waiters->gone = 1;
         node_waiters->until_ms = c->now_ms + LIMIT_DETACHED_MS;
         timer_set(c, obj, node_waiters->until_ms);

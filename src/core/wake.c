@@ -14,6 +14,7 @@ enum ready { READY, NOT_READY, UNSURE };
 /* A multi-lock needs the first place in all its queues, and capacity on all its names (S6.2). */
 static enum ready ready_everywhere(struct core *c, const struct waiter *w, uint32_t *budget)
 {
+    hf_assert(w->parts > 1);
     for (ref p = w->places; p != 0; p = place_at(c, p)->sibling) {
         bool unsure = false;
         ref lock = place_at(c, p)->lock;
@@ -36,6 +37,7 @@ static void give(struct core *c, ref waiter)
     for (ref p = w->places; p != 0; p = place_at(c, p)->sibling) {
         locks[count++] = place_at(c, p)->lock;
     }
+    hf_assert(count == w->parts);
     struct grant_terms terms = {.session = w->session,
                                 .owner = waiter_owner(w),
                                 .carried = carried_slices(c, &w->carried),
@@ -95,6 +97,7 @@ static void revisit_node_waiters(struct core *c, uint32_t *budget)
 {
     while (c->revisits != 0 && *budget > 0) {
         ref obj = RING_FIRST(c, c->revisits, node_waiters, revisited);
+        hf_assert(node_waiters_at(c, obj)->gone);
         const struct waiter *w = waiter_at(c, node_waiters_at(c, obj)->revisit);
         for (ref p = w->places; p != 0; p = place_at(c, p)->sibling) {
             core_step(c, 1);
@@ -112,6 +115,7 @@ void wake_all(struct core *c)
     while (c->woken != 0 && budget > 0) {
         ref extra = RING_FIRST(c, c->woken, lock_extra, woken);
         ref lock = lock_extra_at(c, extra)->lock;
+        hf_assert(lock_at(c, lock)->extra == extra);
         budget--;
         core_step(c, 1);
         if (!wake_one(c, lock, &budget)) {

@@ -162,8 +162,12 @@ enum hf_error node_change_member(void *ctx, enum gateway_change change, uint64_t
     }
     for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
         if (changes[i].change == change) {
+            if (change == GATEWAY_PROMOTE && node_promote_pauses(n, id, &status)) {
+                return HF_UNAVAILABLE;
+            }
             enum hf_error error = replica_change_member(n->replica, changes[i].replica, id, address,
                                                         node_now(n), problem);
+            node_promote_end(n);
             journal_note(n->options.journal, INFO, RAFT, "member_change",
                          JOURNAL_TEXT("change", changes[i].word), JOURNAL_NUMBER("id", id),
                          JOURNAL_TEXT("address", address),
@@ -180,6 +184,7 @@ void node_transfer(struct node *n, uint64_t to)
     if (n->transferring) {
         return;
     }
+    node_promote_end(n);
     n->transferring = true;
     n->transfer_begun = false;
     n->transfer_to = to;

@@ -34,6 +34,13 @@ struct node_absence {
     bool declared;
 };
 
+/* A pause of submission in which a learner catches up; node_promote.c. */
+struct node_promotion {
+    uint64_t id;            /* the learner; 0: no pause */
+    uint64_t until_us;      /* boot time of its end */
+    uint64_t not_before_us; /* no pause begins before this boot time */
+};
+
 /* An iteration over the sessions, for the streams of a node that is gone; node_streams.c. */
 struct node_stream_walk {
     uint64_t node;   /* 0: none */
@@ -133,6 +140,7 @@ struct node {
     uint64_t transfer_until_us;
     uint64_t transfer_failed_us; /* when the last transfer failed; 0: it did not */
     uint64_t retry_transfer_us;
+    struct node_promotion promotion;
     bool first_done; /* the waiters of our previous run are detached */
     struct gateway_call first;
     struct node_absence absences[LIMIT_NODES];
@@ -240,6 +248,14 @@ enum hf_error node_change_member(void *ctx, enum gateway_change change, uint64_t
  * transfer is done or has failed. */
 void node_transfer(struct node *n, uint64_t to);
 void node_step_transfer(struct node *n, struct replica_time now);
+
+/* node_promote.c: pauses submission so that a learner can catch up and be promoted. */
+/* Whether the promotion of `id` waits for the end of a pause, which it may begin. */
+bool node_promote_pauses(struct node *n, uint64_t id, const struct replica_status *status);
+void node_promote_end(struct node *n);
+void node_step_promote(struct node *n, struct replica_time now);
+/* When the pause ends; UINT64_MAX: there is none. */
+uint64_t node_promote_next_us(const struct node *n);
 
 /* node_snapshots.c: snapshots that clients request. */
 void node_snapshot_open(void *ctx, struct gateway_snapshot_call *call);

@@ -114,6 +114,7 @@ void node_on_sleep(void *ctx)
         due = earlier(due, from_ms(forward_next_ms(n->forward)));
         due = earlier(due, from_ms(service_next_ms(n->service)));
         due = earlier(due, node_tier_next_us(n));
+        due = earlier(due, node_promote_next_us(n));
     }
     set_timer(n, due);
 }
@@ -195,12 +196,13 @@ void node_on_turn(void *ctx)
     if (!reading && service_has_transactions(n->service)) {
         /* Transactions read the applied state, so they must be first in a batch. */
         service_transact(n->service);
-        forward_run(n->forward);
     }
+    forward_run(n->forward); /* all that was read is in the open batch before a timer closes it */
     if (!reading && now.boot_us >= replica_next_us(n->replica)) {
         replica_on_timer(n->replica, now);
     }
     node_step_transfer(n, now);
+    node_step_promote(n, now);
     forward_run(n->forward); /* complete earlier calls before the service answers ... */
     node_step_snapshots(n, now);
     service_run(n->service);

@@ -1,6 +1,7 @@
 /* The limit of the state in bytes, see admission.h. */
 #include "replica/admission.h"
 
+#include "base/panic.h"
 #include "core/effect.h"
 #include "core/view.h"
 
@@ -22,6 +23,7 @@ static uint64_t blob_bytes(struct slice bytes)
 
 static uint64_t acquire_adds(const struct command_acquire *a)
 {
+    hf_assert(a->names.count <= LIMIT_MULTILOCK_NAMES);
     uint64_t adds = SESSION_BYTES + a->client.len + blob_bytes(a->metadata) + blob_bytes(a->value) +
                     blob_bytes(a->trace);
     for (uint32_t i = 0; i < a->names.count; i++) {
@@ -82,6 +84,7 @@ uint64_t admission_adds(const struct command *command)
 /* The holder acquires it again. */
 static bool holds_already(const struct core *core, const struct command *command)
 {
+    hf_assert(command->type == COMMAND_ACQUIRE);
     const struct command_acquire *a = &command->acquire;
     struct lock_view lock;
     return (a->flags & ACQUIRE_REENTRANT) != 0 && a->names.count == 1 &&
@@ -94,6 +97,7 @@ static bool holds_already(const struct core *core, const struct command *command
 static bool proclaims_no_more(const struct core *core, const struct command *command)
 {
     struct lock_view lock;
+    hf_assert(command->type == COMMAND_PROCLAIM);
     return view_lock(core, command->tenant, command->proclaim.name, &lock) && lock.has_holder &&
            lock.first.value.len >= command->proclaim.value.len;
 }
@@ -114,6 +118,7 @@ static bool effect_fits(const struct core *core, uint32_t tenant, const struct e
 
 static bool transact_fits(const struct core *core, const struct command *command)
 {
+    hf_assert(command->type == COMMAND_TRANSACT);
     struct reader r = packed_reader(&command->transact.effects);
     struct effect effect;
     while (unpack_effect(&r, &effect)) {
@@ -126,6 +131,7 @@ static bool transact_fits(const struct core *core, const struct command *command
 
 static bool has_mark(const struct core *core, const struct command *command)
 {
+    hf_assert(command->type == COMMAND_FENCE_CHECK);
     uint64_t highest;
     uint64_t floor;
     return view_fence(core, command->tenant, command->fence_check.resource,
@@ -164,6 +170,8 @@ enum hf_error admission_judge(struct admission *a, const struct core *replicated
                               const struct core *memory, const struct command *command,
                               uint64_t *adds)
 {
+    hf_assert(a->max == 0 || a->space <= a->max);
+    hf_assert(replicated != NULL && adds != NULL);
     uint64_t most = a->max == 0 ? 0 : admission_adds(command);
     if (most <= a->space) {
         a->space -= most;

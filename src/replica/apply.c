@@ -9,6 +9,7 @@
 
 void cookies_add(const struct replica *r, struct cookies *c, void *cookie)
 {
+    hf_assert(c->count <= c->capacity && c->count < BATCH_COMMANDS);
     if (c->count == c->capacity) {
         uint32_t capacity = c->capacity == 0 ? 64 : c->capacity * 2;
         c->at = memory_grow(r->options.memory, c->at, c->capacity * sizeof(*c->at),
@@ -30,6 +31,7 @@ void fail_all(struct replica *r, struct cookies *commands, struct cookies *barri
               enum replica_outcome outcome)
 {
     const struct replica_ports *p = &r->options.ports;
+    hf_assert(outcome != REPLICA_DONE);
     for (uint32_t i = 0; i < commands->count; i++) {
         if (commands->at[i] != NULL) {
             p->on_result(p->ctx, commands->at[i], outcome, NULL, NULL);
@@ -54,6 +56,7 @@ bool flight_in_this_term(const struct replica *r)
 
 void flight_drop(struct replica *r, uint32_t i)
 {
+    hf_assert(i < r->flight_count);
     cookies_free(r, &r->flights[i].commands);
     cookies_free(r, &r->flights[i].barriers);
     r->flight_count--;
@@ -62,6 +65,7 @@ void flight_drop(struct replica *r, uint32_t i)
 
 void flight_fail(struct replica *r, uint32_t i, enum replica_outcome outcome)
 {
+    hf_assert(i < r->flight_count);
     fail_all(r, &r->flights[i].commands, &r->flights[i].barriers, outcome);
     flight_drop(r, i);
 }
@@ -121,16 +125,18 @@ static struct flight *flight_of(struct replica *r, uint64_t index, uint64_t term
 static void apply_command(struct replica *r, uint64_t index, const struct replica_entry *entry,
                           struct flight *mine, struct replica_time now)
 {
+    hf_assert(r->applying == NULL);
     if (mine != NULL) {
+        hf_assert(mine->index == index && mine->term == entry->term);
         return_predictor_begin_batch(&r->predictor);
     }
     r->applying = mine;
     enum hf_error error = entry_apply(r->core, index, entry->bytes, on_result, r);
     r->applying = NULL;
     if (error == HF_VERSION) {
-        hf_panic(__FILE__, __LINE__,
-                 "the cluster runs a newer version of Holdfast, which this one does not know: "
-                 "start this node with that version again");
+        hf_stop(
+            "unsupported_version: the log has entries of a newer version of Holdfast, which "
+            "this one does not support; nothing was changed; start this node with that version");
     }
     if (error != HF_OK) {
         char text[256];
@@ -158,6 +164,8 @@ static void apply_command(struct replica *r, uint64_t index, const struct replic
 
 void remember_members(struct replica *r, uint64_t index, struct slice members)
 {
+    hf_assert(index != 0 && members.len > 0);
+    hf_assert(members.data != r->members.data); /* the old copy is freed first */
     if (r->members.len > 0) {
         memory_free(r->options.memory, (void *)(uintptr_t)r->members.data, r->members.len);
     }
@@ -167,9 +175,20 @@ void remember_members(struct replica *r, uint64_t index, struct slice members)
     r->members_index = index;
 }
 
+/* An entry of `term` is committed and applied. No log has an entry of an earlier term behind it, so
+ * the batches of earlier terms that are still in flight were not done. */
+static void flights_fail_before(struct replica *r, uint64_t term)
+{
+    while (r->flight_count > 0) {
+        hf_assert(r->flights[0].term < term && r->flights[0].index > r->applied);
+        flight_fail(r, 0, REPLICA_NOT_DONE);
+    }
+}
+
 static void apply_one(struct replica *r, uint64_t index, struct replica_time now)
 {
     struct replica_entry entry;
+    hf_assert(index == r->applied + 1 && index > r->engine.snapshot.index);
     if (!engine_entry(&r->engine, index, &entry)) {
         hf_panic(__FILE__, __LINE__, "a committed entry is not in the log");
     }
@@ -180,6 +199,8 @@ static void apply_one(struct replica *r, uint64_t index, struct replica_time now
         apply_command(r, index, &entry, mine, now);
         r->last_tick_us = now.boot_us;
         if (r->leading && index == r->lead_index) {
+            hf_assert(entry.term == r->clock.term);
+            flights_fail_before(r, entry.term);
             r->serving = true;
             r->options.ports.on_change(r->options.ports.ctx);
         }
@@ -192,6 +213,7 @@ static void apply_one(struct replica *r, uint64_t index, struct replica_time now
 
 void apply_committed(struct replica *r, struct replica_time now)
 {
+    hf_assert(r->in_call);
     while (!r->engine.installing && r->applied < raft_commit_index(&r->engine.raft)) {
         apply_one(r, r->applied + 1, now);
     }

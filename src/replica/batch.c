@@ -1,8 +1,11 @@
 /* The rule of batch.h. */
 #include "replica/batch.h"
 
+#include "base/panic.h"
+
 uint64_t batch_close_at_us(const struct batch_situation *s)
 {
+    hf_assert(s->lazy <= s->waiting && s->lazy_us <= BATCH_LAZY_US);
     if (s->in_flight || s->waiting == 0) {
         return UINT64_MAX;
     }

@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/panic.h"
+
 struct cluster_clock {
     uint64_t heard_term;
     uint64_t heard_ms;
@@ -44,6 +46,8 @@ static inline void clock_hear(struct cluster_clock *c, uint64_t term, uint64_t m
 static inline void clock_start(struct cluster_clock *c, uint64_t term, uint64_t log_ms,
                                uint64_t boot_us)
 {
+    hf_assert(!c->running);
+    hf_assert(term > c->term); /* a node leads a term once (E13) */
     c->term = term;
     c->base_ms = c->heard_ms > log_ms ? c->heard_ms : log_ms;
     c->base_ms = c->base_ms > 0 ? c->base_ms : 1; /* 0 means no time */
@@ -53,6 +57,7 @@ static inline void clock_start(struct cluster_clock *c, uint64_t term, uint64_t 
 
 static inline void clock_stop(struct cluster_clock *c, uint64_t boot_us)
 {
+    hf_assert(c->running);
     clock_hear(c, c->term, clock_now_ms(c, boot_us));
     c->running = false;
 }

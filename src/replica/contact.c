@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/panic.h"
+
 void contact_reset(struct contact *c)
 {
     memset(c, 0, sizeof(*c));
@@ -10,6 +12,7 @@ void contact_reset(struct contact *c)
 
 void contact_note(struct contact *c, uint64_t peer, uint64_t at_us)
 {
+    hf_assert(peer != 0 && c->count <= LIMIT_NODES);
     uint32_t i = 0;
     while (i < c->count && c->peers[i].id != peer) {
         i++;
@@ -86,6 +89,8 @@ static uint64_t majority_at(const struct contact *c, const uint64_t *voters, uin
 bool contact_is_majority(struct contact *c, const uint64_t *voters, uint32_t count, uint64_t self,
                          uint64_t within_us, uint64_t now_us)
 {
+    hf_assert(count > 0 && count <= LIMIT_NODES);
+    hf_assert(self != 0 && within_us > 0);
     if (now_us > c->until_us) {
         uint64_t at_us = majority_at(c, voters, count, self, now_us);
         c->until_us = at_us == 0 ? 0 : at_us + within_us;

@@ -12,6 +12,7 @@
 
 static void own_members(const struct memory *memory, struct replica_snapshot *s, struct slice from)
 {
+    hf_assert(from.len > 0);
     uint8_t *copy = memory_alloc(memory, from.len);
     memcpy(copy, from.data, from.len);
     s->members = slice_make(copy, from.len);
@@ -48,6 +49,8 @@ bool engine_entry(struct engine *e, uint64_t index, struct replica_entry *out)
 
 static void queue_write(struct engine *e, uint64_t first, uint64_t last)
 {
+    hf_assert(first > e->reported && first <= last);
+    hf_assert(e->write_number - e->write_done == e->write_count);
     for (uint32_t i = 0; i < e->write_count; i++) { /* E3 */
         if (e->writes[i].reportable >= first) {
             e->writes[i].reportable = first - 1;
@@ -69,6 +72,7 @@ static void take_entries(struct engine *e, const struct raft_update *u)
     struct replica_entry batch[AT_ONCE];
     uint64_t first = u->entries.index;
     unsigned count = u->entries.n;
+    hf_assert(count > 0 && !e->installing);
     hf_assert(first >= e->log.first && first <= entries_last(&e->log) + 1);
     entries_truncate(&e->log, first, e->write_number);
     if (e->reported >= first) { /* these entries are replaced; their successors are reported
@@ -97,7 +101,8 @@ static void take_entries(struct engine *e, const struct raft_update *u)
 static void take_snapshot(struct engine *e, struct raft_update *u)
 {
     struct raft_snapshot_metadata *m = &u->snapshot.metadata;
-    hf_assert(!e->installing);
+    hf_assert(!e->installing && !engine_is_leader(e));
+    hf_assert(m->index > e->snapshot.index && e->install_from != 0);
     e->installing = true;
     drop_snapshot(e->memory, &e->coming);
     e->coming.index = m->index;
@@ -128,6 +133,9 @@ static void keep_commit_index(struct engine *e)
 int engine_step(struct engine *e, struct raft_event *event, uint64_t now_ms)
 {
     struct raft_update u;
+    uint64_t term = raft_current_term(&e->raft);
+    uint64_t committed = e->committed;
+    hf_assert(e->started);
     event->time = now_ms;
     event->capacity = CAPACITY;
     int error = raft_step(&e->raft, event, &u);
@@ -135,10 +143,12 @@ int engine_step(struct engine *e, struct raft_event *event, uint64_t now_ms)
         return error;
     }
     keep_commit_index(e);
+    hf_assert(raft_current_term(&e->raft) >= term);
     if (u.flags & (RAFT_UPDATE_CURRENT_TERM | RAFT_UPDATE_VOTED_FOR)) { /* E1 */
         e->ports->save_vote(e->ports->ctx, raft_current_term(&e->raft), raft_voted_for(&e->raft));
     }
     if (u.flags & (RAFT_UPDATE_ENTRIES)) {
+        hf_assert(u.entries.index > committed); /* committed entries are never replaced */
         take_entries(e, &u);
     }
     if (u.flags & (RAFT_UPDATE_SNAPSHOT)) {
@@ -179,6 +189,7 @@ static bool is_only_voter(const struct raft_configuration *conf, uint64_t id)
 static struct raft_entry start_entry(struct engine *e, uint64_t index)
 {
     const struct entry_slot *s = entries_at(&e->log, index);
+    hf_assert(s != NULL);
     struct raft_entry entry = {.term = s->term, .type = (enum raft_entry_type)s->type};
     struct replica_entry stored;
     if (s->type == RAFT_CHANGE) {
@@ -218,6 +229,7 @@ static bool starts_as_only_voter(const struct engine *e, const struct raft_event
 /* Starts libraft with the snapshot and the log of the engine. */
 static int start_raft(struct engine *e, uint64_t term, uint64_t vote, uint64_t now_ms)
 {
+    hf_assert(!e->installing && e->coming.index == 0);
     struct raft_event event = {.type = RAFT_START};
     struct raft_snapshot_metadata metadata;
     event.start.term = term;
@@ -271,6 +283,8 @@ bool engine_start(struct engine *e, const struct replica_options *options,
                   const struct replica_ports *ports, const struct replica_start *start,
                   uint64_t now_ms, const char **problem)
 {
+    hf_assert(options->id != 0 && options->memory != NULL);
+    hf_assert(options->heartbeat_ms > 0 && options->heartbeat_ms < options->election_ms);
     uint64_t cluster_ms = e->cluster_ms;
     struct entries log = e->log;
     memset(e, 0, sizeof(*e));
@@ -324,12 +338,13 @@ void engine_written(struct engine *e, uint64_t last, uint64_t now_ms)
     e->write_count--;
     memmove(e->writes, e->writes + 1, e->write_count * sizeof(*e->writes));
     e->write_done++;
+    hf_assert(e->write_number - e->write_done == e->write_count);
     entries_written(&e->log, e->write_done);
     uint64_t reportable = done.last < done.reportable ? done.last : done.reportable;
     if (e->installing || reportable < done.first) { /* E3 */
         return;
     }
-    hf_assert(reportable > e->reported);
+    hf_assert(reportable > e->reported && reportable <= entries_last(&e->log));
     e->reported = reportable;
     struct raft_event event = {.type = RAFT_PERSISTED_ENTRIES};
     event.persisted_entries.index = reportable;
@@ -384,6 +399,9 @@ void engine_peer_ended(struct engine *e, uint64_t peer, uint64_t now_ms)
 
 enum hf_error engine_submit(struct engine *e, uint16_t type, struct slice bytes, uint64_t now_ms)
 {
+    hf_assert(type == RAFT_COMMAND || type == RAFT_CHANGE);
+    hf_assert(bytes.len > 0 && bytes.len <= LIMIT_ENTRY);
+    hf_assert(bytes.len % 8 == 0); /* libraft reads words of 8 bytes */
     struct raft_entry entry = {
         .term = raft_current_term(&e->raft),
         .type = (enum raft_entry_type)type,
@@ -404,6 +422,7 @@ enum hf_error engine_submit(struct engine *e, uint16_t type, struct slice bytes,
 
 void engine_configuration(struct engine *e, uint64_t index, struct slice members, uint64_t now_ms)
 {
+    hf_assert(index != 0 && index <= entries_last(&e->log));
     struct raft_event event = {.type = RAFT_CONFIGURATION};
     event.configuration.index = index;
     decode_members(members, &event.configuration.conf);
@@ -412,6 +431,8 @@ void engine_configuration(struct engine *e, uint64_t index, struct slice members
 
 enum hf_error engine_transfer(struct engine *e, uint64_t to, uint64_t now_ms)
 {
+    hf_assert(engine_is_leader(e));
+    hf_assert(e->raft.configuration_uncommitted_index == 0); /* E13 */
     struct raft_event event = {.type = RAFT_TRANSFER};
     event.transfer.server_id = to;
     return engine_step(e, &event, now_ms) == 0 ? HF_OK : HF_UNAVAILABLE;
@@ -422,6 +443,8 @@ enum hf_error engine_transfer(struct engine *e, uint64_t to, uint64_t now_ms)
 void engine_snapshot_taken(struct engine *e, uint32_t trailing, uint64_t now_ms)
 {
     hf_assert(e->coming.index != 0 && e->coming.index <= e->reported && !e->installing); /* E7 */
+    hf_assert(e->coming.index > e->snapshot.index && e->coming.index <= e->committed);
+    hf_assert(e->coming.members_index <= e->coming.index);
     drop_snapshot(e->memory, &e->snapshot);
     e->snapshot = e->coming;
     e->coming = (struct replica_snapshot){0};
@@ -439,7 +462,7 @@ void engine_snapshot_taken(struct engine *e, uint32_t trailing, uint64_t now_ms)
 
 void engine_snapshot_installed(struct engine *e, uint64_t now_ms)
 {
-    hf_assert(e->installing);
+    hf_assert(e->installing && e->coming.index > e->snapshot.index);
     drop_snapshot(e->memory, &e->snapshot);
     e->snapshot = e->coming;
     e->coming = (struct replica_snapshot){0};

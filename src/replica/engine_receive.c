@@ -76,6 +76,7 @@ static void begin_at_snapshot(const struct engine *e, struct message_in *in)
 static void receive_part(struct engine *e, const struct raft_message *whole, unsigned from,
                          unsigned to, uint64_t now_ms)
 {
+    hf_assert(from < to && to <= whole->append_entries.n_entries);
     const struct raft_append_entries *all = &whole->append_entries;
     struct raft_message part = *whole;
     size_t total = 0;
@@ -108,6 +109,7 @@ static void receive_part(struct engine *e, const struct raft_message *whole, uns
 static void settle_earlier_change(struct engine *e, const struct raft_append_entries *a,
                                   unsigned from, uint64_t now_ms)
 {
+    hf_assert(from < a->n_entries && a->entries[from].type == RAFT_CHANGE);
     uint64_t earlier = e->raft.configuration_uncommitted_index;
     uint64_t before = a->prev_log_index + from;
     uint64_t before_term = from == 0 ? a->prev_log_term : a->entries[from - 1].term;
@@ -137,6 +139,7 @@ static void receive_changes(struct engine *e, struct message_in *in, uint64_t no
 {
     const struct raft_append_entries *a = &in->message.append_entries;
     unsigned from = 0;
+    hf_assert(a->n_entries > 0 && !in->is_unanswered);
     while (from < a->n_entries) {
         unsigned to = from + 1;
         while (to < a->n_entries && a->entries[to].type != RAFT_CHANGE) {
@@ -183,6 +186,7 @@ static void receive_snapshot(struct engine *e, struct message_in *in, uint64_t n
 
 static void receive_from_leader(struct engine *e, struct message_in *in, uint64_t now_ms)
 {
+    hf_assert(!e->answers_older_term && !e->unanswered); /* one message at a time */
     refuse_second_leader(e, &in->message);
     e->answers_older_term = leader_term(&in->message) < raft_current_term(&e->raft); /* E14 */
     if (!e->answers_older_term) {
@@ -294,6 +298,7 @@ bool engine_receive(struct engine *e, uint64_t peer, struct slice bytes, uint64_
                     struct engine_heard *heard)
 {
     struct message_in in;
+    hf_assert(peer != 0 && heard != NULL);
     if (!message_decode(bytes, peer, "", &in)) {
         heard->refusal = "its message cannot be decoded";
         return false;

@@ -10,6 +10,8 @@
 
 static struct engine_peer *peer_of(struct engine *e, uint64_t id)
 {
+    hf_assert(id != 0 && id != e->raft.id);
+    hf_assert(e->peers_term <= raft_current_term(&e->raft));
     if (e->peers_term != raft_current_term(&e->raft)) {
         e->peers_term = raft_current_term(&e->raft);
         e->peer_count = 0;
@@ -128,6 +130,7 @@ static bool withhold_demotion(const struct engine *e, struct raft_message *m)
         a->prev_log_index = change - 1;
         a->prev_log_term = term_of(e, change - 1);
     }
+    hf_assert(a->prev_log_index < change);
     a->n_entries = (unsigned)(change - 1 - a->prev_log_index);
     a->leader_commit = lower(a->leader_commit, change - 1);
     return a->prev_log_term != 0;
@@ -149,6 +152,7 @@ static void send_append(struct engine *e, const struct raft_message *whole)
     note_mode(e, p, a->prev_log_index);
     do {
         a->n_entries = piece_of(e, a->prev_log_index, left);
+        hf_assert(a->n_entries <= left && (a->n_entries > 0 || left == 0));
         if (!send_plain(e, &m, slice_make(NULL, 0))) {
             return;
         }
@@ -168,6 +172,7 @@ static void send_append(struct engine *e, const struct raft_message *whole)
  * an answer, so it is of a kind that is not answered. */
 static void tell_commit(struct engine *e, struct engine_peer *p, uint64_t index)
 {
+    hf_assert(index > p->sent_commit && index <= raft_commit_index(&e->raft));
     struct raft_message m = {.type = RAFT_APPEND_ENTRIES, .server_id = p->id};
     m.append_entries.term = raft_current_term(&e->raft);
     m.append_entries.prev_log_index = index;
@@ -250,6 +255,7 @@ void engine_send(struct engine *e, const struct raft_message *ordered)
         if (e->snapshot.index == 0) {
             return;
         }
+        hf_assert(e->snapshot.members.len > 0 && e->snapshot.term != 0);
         m.install_snapshot.last_index = e->snapshot.index; /* the newest one, whichever libraft
                                                               requested */
         m.install_snapshot.last_term = e->snapshot.term;

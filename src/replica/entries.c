@@ -8,18 +8,21 @@
 void entries_init(struct entries *e, const struct memory *memory, uint64_t first,
                   uint64_t limit_bytes)
 {
+    hf_assert(memory != NULL && first > 0);
     *e = (struct entries){
         .memory = memory, .first = first, .in_memory_from = first, .limit_bytes = limit_bytes};
 }
 
 static struct entry_slot *slot(const struct entries *e, uint32_t position)
 {
+    hf_assert(position < e->capacity);
     return &e->slots[(e->head + position) % e->capacity];
 }
 
 static void free_bytes(struct entries *e, struct entry_slot *s)
 {
     if (s->bytes != NULL) {
+        hf_assert(e->bytes >= s->len);
         memory_free(e->memory, s->bytes, s->len);
         e->bytes -= s->len;
         s->bytes = NULL;
@@ -37,6 +40,7 @@ static void bury(struct entries *e, struct entry_slot *s, uint64_t until)
                                  capacity * sizeof(*e->garbage));
         e->garbage_capacity = capacity;
     }
+    hf_assert(e->bytes >= s->len);
     e->garbage[e->garbage_count++] = (struct entry_garbage){s->bytes, s->len, until};
     e->bytes -= s->len;
     s->bytes = NULL;
@@ -79,6 +83,7 @@ struct entry_slot *entries_at(const struct entries *e, uint64_t index)
 
 static void grow(struct entries *e)
 {
+    hf_assert(e->count == e->capacity && e->capacity <= UINT32_MAX / 2);
     uint32_t capacity = e->capacity == 0 ? FIRST_CAPACITY : e->capacity * 2;
     struct entry_slot *slots = memory_alloc(e->memory, capacity * sizeof(*slots));
     for (uint32_t i = 0; i < e->count; i++) {
@@ -95,6 +100,7 @@ static void grow(struct entries *e)
 void entries_append(struct entries *e, const struct replica_entry *entry)
 {
     hf_assert(entry->bytes.len <= LIMIT_ENTRY);
+    hf_assert(entry->bytes.len == 0 || entry->bytes.data != NULL);
     if (e->count == e->capacity) {
         grow(e);
     }
@@ -110,6 +116,7 @@ void entries_append(struct entries *e, const struct replica_entry *entry)
 
 void entries_truncate(struct entries *e, uint64_t index, uint64_t writing)
 {
+    hf_assert(index >= e->first);
     while (e->count > 0 && entries_last(e) >= index) {
         bury(e, slot(e, e->count - 1), writing);
         e->count--;
@@ -121,6 +128,7 @@ void entries_truncate(struct entries *e, uint64_t index, uint64_t writing)
 
 void entries_drop_before(struct entries *e, uint64_t index)
 {
+    hf_assert(index <= entries_last(e) + 1);
     while (e->count > 0 && e->first < index) {
         free_bytes(e, slot(e, 0));
         e->head = (e->head + 1) % e->capacity;
@@ -134,6 +142,7 @@ void entries_drop_before(struct entries *e, uint64_t index)
 
 void entries_reset(struct entries *e, uint64_t first, uint64_t writing)
 {
+    hf_assert(first >= e->first);
     entries_truncate(e, e->first, writing);
     e->first = first;
     e->in_memory_from = first;
@@ -142,6 +151,7 @@ void entries_reset(struct entries *e, uint64_t first, uint64_t writing)
 
 void entries_evict(struct entries *e, uint64_t keep_from)
 {
+    hf_assert(e->in_memory_from >= e->first && e->in_memory_from <= entries_last(e) + 1);
     while (e->bytes > e->limit_bytes && e->in_memory_from < keep_from &&
            e->in_memory_from <= entries_last(e)) {
         free_bytes(e, entries_at(e, e->in_memory_from));

@@ -21,7 +21,8 @@ struct cookies {
 };
 
 /* A batch that was submitted and is not yet applied or replaced. There is at most one of the
- * present term; others are left from earlier terms in which this node led. */
+ * present term; others are left from earlier terms in which this node led. Those are reported
+ * before this node serves again. */
 struct flight {
     uint64_t index;
     uint64_t term;
@@ -105,6 +106,9 @@ void snapshot_abandon_if_possible(struct replica *r, struct replica_time now);
 bool upgrade_wanted(struct replica *r, struct command *out);
 
 /* ---- replica.c ---- */
+
+/* Empties the open batch without reporting its cookies. */
+void batch_reset(struct replica *r);
 
 /* To be called at the start and at the end of each public function. replica_enter sets the engine's
  * clock. replica_leave acts on the changes of the engine's state (leadership, commits). */

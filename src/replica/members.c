@@ -10,6 +10,7 @@ size_t replica_bootstrap_entry(const struct replica_member *members, uint32_t co
                                size_t size)
 {
     struct raft_configuration conf;
+    hf_assert(count > 0 && buffer != NULL);
     raft_configuration_init(&conf);
     for (uint32_t i = 0; i < count; i++) {
         if (raft_configuration_add(&conf, members[i].id, members[i].address,
@@ -53,6 +54,7 @@ static bool has_committed_in_its_term(const struct engine *e)
 const char *members_may_change(const struct engine *e)
 {
     const struct raft *raft = &e->raft;
+    hf_assert(engine_is_leader(e)); /* a follower has no match indexes */
     if (raft->configuration_uncommitted_index != 0) {
         return "another membership change is under way; try again when it is done";
     }
@@ -121,6 +123,7 @@ static bool answered_lately(const struct replica *r, uint64_t id, struct replica
 static bool has_caught_up(const struct engine *e, uint64_t id)
 {
     raft_index match = 0;
+    hf_assert(engine_is_leader(e) && id != e->raft.id);
     return raft_match_index(&e->raft, id, &match) == 0 && match >= raft_commit_index(&e->raft);
 }
 
@@ -170,6 +173,7 @@ static const char *check(const struct replica *r, enum replica_change change, ui
 static int copy_changed(const struct raft *raft, struct raft_configuration *to,
                         enum replica_change change, uint64_t id, const char *address)
 {
+    hf_assert(raft->configuration_uncommitted_index == 0); /* E5: one at a time */
     for (unsigned i = 0; i < raft->configuration.n; i++) {
         const struct raft_server *server = &raft->configuration.servers[i];
         int role = server->role;
@@ -192,6 +196,8 @@ enum hf_error replica_change_member(struct replica *r, enum replica_change chang
                                     const char **problem)
 {
     struct engine *e = &r->engine;
+    hf_assert(id != 0 && problem != NULL);
+    hf_assert(change != REPLICA_ADD || address != NULL);
     if (!engine_is_leader(e) || !r->serving) {
         *problem = "this node does not lead";
         return HF_UNAVAILABLE;
@@ -224,6 +230,7 @@ uint32_t replica_members(const struct replica *r, struct replica_member *out, ui
 {
     const struct raft_configuration *conf = &r->engine.raft.configuration;
     uint32_t count = 0;
+    hf_assert(out != NULL);
     for (unsigned i = 0; i < conf->n && count < max; i++) {
         out[count++] = (struct replica_member){conf->servers[i].id, conf->servers[i].address,
                                                conf->servers[i].role == RAFT_VOTER};

@@ -77,6 +77,7 @@ bool members_encode(const struct raft_configuration *conf, struct slice *out,
                     const struct memory *memory)
 {
     struct raft_buffer buffer;
+    hf_assert(conf->n > 0 && out != NULL);
     if (raft_configuration_encode(conf, &buffer) != 0) {
         return false;
     }
@@ -90,6 +91,7 @@ bool members_encode(const struct raft_configuration *conf, struct slice *out,
 bool replica_members_read(struct slice bytes, replica_member_fn visit, void *ctx)
 {
     struct raft_configuration conf;
+    hf_assert(visit != NULL);
     bool fine = members_decode(bytes, &conf);
     for (unsigned i = 0; fine && i < conf.n; i++) {
         struct replica_member member = {conf.servers[i].id, conf.servers[i].address,
@@ -132,6 +134,7 @@ static void put_id(void *ctx, const struct replica_member *member)
 uint32_t replica_committed_ids(const struct replica *r, uint64_t *out, uint32_t max)
 {
     struct id_list ids = {out, 0, max};
+    hf_assert(out != NULL);
     if (r->members.len > 0) {
         (void)replica_members_read(r->members, put_id, &ids);
     }

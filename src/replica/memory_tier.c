@@ -6,13 +6,16 @@
 
 static const struct core *replicated(const struct memory_tier *t)
 {
-    return t->options.replicated(t->options.ctx);
+    const struct core *core = t->options.replicated(t->options.ctx);
+    hf_assert(core != NULL && core != t->core);
+    return core;
 }
 
 static void refuse(struct memory_tier *t, const struct command *command, void *cookie,
                    enum hf_error error)
 {
     struct result result = {.type = command->type, .error = error};
+    hf_assert(cookie != NULL && error != HF_OK);
     t->options.on_result(t->options.ctx, cookie, &result);
 }
 
@@ -20,6 +23,9 @@ void memory_tier_set_backend(struct memory_tier *t, const struct tier_backend *b
 {
     t->has_backend = backend != NULL;
     if (backend != NULL) {
+        hf_assert(t->options.now != NULL && t->options.on_again != NULL);
+        hf_assert(backend->lead != NULL && backend->route != NULL && backend->grant != NULL);
+        hf_assert(backend->renew != NULL && backend->end != NULL && backend->release != NULL);
         t->backend = *backend;
     }
 }
@@ -31,7 +37,9 @@ void memory_tier_set_backend(struct memory_tier *t, const struct tier_backend *b
  * valid. */
 static void reserve(struct memory_tier *t, const struct result *result)
 {
+    hf_assert(result->token > result->count);
     uint64_t before = result->token - result->count;
+    hf_assert(before >= t->reserved); /* C only rises */
     if (before != t->reserved) {
         t->since = before;
     }
@@ -44,7 +52,7 @@ static void follow_counter(struct memory_tier *t)
     if (counter == t->counter) {
         return;
     }
-    hf_assert(counter > t->counter);
+    hf_assert(counter > t->counter && counter >= t->reserved);
     if (counter != t->reserved) { /* the reservation is below a token that was granted since */
         t->since = counter;
         t->reserved = counter;
@@ -53,11 +61,13 @@ static void follow_counter(struct memory_tier *t)
     uint64_t raised = counter > known ? counter - known : 1;
     t->low = raised * (TIER_TOKENS - 1) / 2;
     t->counter = counter;
+    hf_assert(t->since <= t->counter);
     core_set_tokens(t->core, t->since * TIER_TOKENS + 1, (counter + 1) * TIER_TOKENS);
 }
 
 static void advance_if_due(struct memory_tier *t)
 {
+    hf_assert(t->core != NULL && t->advanced <= t->counter);
     if (t->advanced != t->counter && core_tokens_left(t->core) <= t->low) {
         struct command advance;
         command_init(&advance, COMMAND_ADVANCE);
@@ -74,6 +84,7 @@ static void on_record(void *ctx, const struct audit_view *record)
 {
     struct memory_tier *t = ctx;
     struct command note;
+    hf_assert(record->number >= t->noted);
     if (record->number != t->noted) {
         return; /* an earlier record could not be proposed; retry both later */
     }
@@ -101,6 +112,8 @@ static void note_if_due(struct memory_tier *t)
 
 struct memory_tier *memory_tier_new(const struct memory_tier_options *options)
 {
+    hf_assert(options->memory != NULL && options->replicated != NULL);
+    hf_assert(options->on_result != NULL && options->on_event != NULL && options->propose != NULL);
     struct memory_tier *t = memory_alloc(options->memory, sizeof(*t));
     memset(t, 0, sizeof(*t));
     t->options = *options;
@@ -136,6 +149,7 @@ void memory_tier_free(struct memory_tier *t)
 void memory_tier_begin(struct memory_tier *t, uint64_t hash_key)
 {
     memory_tier_end(t);
+    hf_assert(t->held.count == 0 && t->renewals.count == 0 && t->releases.count == 0);
     struct core_options options = {.memory = t->options.memory,
                                    .hash_key = hash_key,
                                    .on_event = tier_on_core_event,
@@ -152,9 +166,7 @@ void memory_tier_begin(struct memory_tier *t, uint64_t hash_key)
     t->advanced = 0;
     t->noted = 1;
     memset(t->pending, 0, sizeof(t->pending));
-    t->proposed = 0; /* the proposals of earlier leaderships were settled before `lead` was
-                        applied */
-    t->settled = 0;
+    t->settled = t->proposed; /* all proposals of earlier leaderships, before `lead` was applied */
     t->attachments = 0;
     if (t->has_backend) {
         t->backend.lead(t->backend.ctx, epoch * TIER_TOKENS + 1);
@@ -187,6 +199,7 @@ static const struct names *names_of(const struct command *command, struct names 
     if (command->type == COMMAND_ACQUIRE) {
         return &command->acquire.names;
     }
+    hf_assert(command->type == COMMAND_TRANSACT);
     struct reader r = packed_reader(&command->transact.effects);
     struct effect effect;
     scratch->count = 0;
@@ -203,19 +216,25 @@ static uint64_t *pending_at(struct memory_tier *t, uint32_t tenant, struct slice
     return &t->pending[core_name_hash(replicated(t), tenant, name) % TIER_PENDING_SLOTS];
 }
 
-void memory_tier_on_proposed(struct memory_tier *t, const struct command *command)
+uint64_t memory_tier_on_proposed(struct memory_tier *t, const struct command *command)
 {
     struct names scratch;
     const struct names *names = names_of(command, &scratch);
+    hf_assert(t->settled <= t->proposed);
     t->proposed++;
     for (uint32_t i = 0; i < names->count; i++) {
         *pending_at(t, command->tenant, names->at[i]) = t->proposed;
     }
+    return t->proposed;
 }
 
-void memory_tier_on_settled(struct memory_tier *t)
+void memory_tier_on_settled(struct memory_tier *t, uint64_t number)
 {
-    t->settled += t->settled < t->proposed; /* else it belongs to an earlier leadership */
+    hf_assert(number != 0 && number <= t->proposed);
+    if (t->core != NULL) {
+        hf_assert(number == t->settled + 1); /* is_pending_there compares with the last one */
+        t->settled = number;
+    }
 }
 
 /* Used by a lock, or by a counter of the Redis protocol (S13.5). */
@@ -245,6 +264,7 @@ static bool is_pending_there(struct memory_tier *t, uint32_t tenant, const struc
 
 void tier_begin(struct memory_tier *t, struct tier_time now)
 {
+    hf_assert(t->core != NULL);
     uint64_t replicated_ms = core_now_ms(replicated(t));
     follow_counter(t);
     core_begin(t->core, ++t->index, now.cluster_ms > replicated_ms ? now.cluster_ms : replicated_ms,
@@ -302,14 +322,22 @@ static bool is_undecided(const struct memory_tier *t, const struct command *comm
            session.deadline_ms <= now.cluster_ms;
 }
 
+/* This tier uses none of the names of the command. */
+static bool is_free_here(const struct memory_tier *t, const struct command *command)
+{
+    struct names scratch;
+    return (core_names(t->core) == 0 && core_counters(t->core) == 0) ||
+           !is_used(t->core, command->tenant, names_of(command, &scratch));
+}
+
 static enum tier_taken take_names(struct memory_tier *t, enum tier requested,
                                   const struct command *command, void *cookie, struct tier_time now)
 {
     struct names scratch;
     const struct names *names = NULL;
+    hf_assert(memory_tier_is_counted(command));
     if (requested == TIER_CORRECTNESS) {
-        if ((core_names(t->core) == 0 && core_counters(t->core) == 0) ||
-            !is_used(t->core, command->tenant, names_of(command, &scratch))) {
+        if (is_free_here(t, command)) {
             return TIER_PROPOSE;
         }
         refuse(t, command, cookie, HF_WRONG_TIER);
@@ -391,11 +419,24 @@ static bool is_ours(const struct memory_tier *t, enum tier requested, const stru
     return requested == TIER_EFFICIENCY || view_knows_lease(t->core, lease);
 }
 
+bool memory_tier_is_for_log(const struct memory_tier *t, enum tier requested,
+                            const struct command *command)
+{
+    if (t->core == NULL || requested == TIER_EFFICIENCY) {
+        return requested == TIER_CORRECTNESS;
+    }
+    if (memory_tier_is_counted(command)) {
+        return is_free_here(t, command);
+    }
+    return command->type != COMMAND_NODE_GONE && !is_ours(t, requested, command);
+}
+
 enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier requested,
                                    const struct command *command, void *cookie,
                                    struct tier_time now)
 {
     hf_assert(cookie != NULL);
+    hf_assert(requested == TIER_CORRECTNESS || requested == TIER_EFFICIENCY);
     if (t->core == NULL) {
         return requested == TIER_EFFICIENCY ? TIER_LATER : TIER_PROPOSE;
     }

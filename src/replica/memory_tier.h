@@ -75,11 +75,17 @@ enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier requested,
                                    const struct command *command, void *cookie,
                                    struct tier_time now);
 
-/* An acquire was proposed; its outcome is known, whatever it is. Both are called in this order
- * (S10.2), for the commands for which memory_tier_is_counted is true. */
+/* True: memory_tier_submit would return TIER_PROPOSE and do nothing. */
+bool memory_tier_is_for_log(const struct memory_tier *t, enum tier requested,
+                            const struct command *command);
+
+/* An acquire was proposed; its outcome is known, whatever it is (S10.2). Both are called for the
+ * commands for which memory_tier_is_counted is true. on_proposed returns the number of the
+ * proposal. While the tier is on, proposals are settled in the order of their numbers, and all of
+ * them are of this leadership: the replica reports earlier ones before it serves again. */
 bool memory_tier_is_counted(const struct command *command);
-void memory_tier_on_proposed(struct memory_tier *t, const struct command *command);
-void memory_tier_on_settled(struct memory_tier *t);
+uint64_t memory_tier_on_proposed(struct memory_tier *t, const struct command *command);
+void memory_tier_on_settled(struct memory_tier *t, uint64_t number);
 /* A command was applied to the replicated state, with its result: called before the next one is
  * applied. And an event of the replicated state. */
 void memory_tier_on_replicated(struct memory_tier *t, const struct command *command,

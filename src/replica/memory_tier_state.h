@@ -28,8 +28,8 @@ struct memory_tier {
     /* Names of acquires that were proposed and are not settled: the slot of a name has the number
      * of the last of them. Names that share a slot only cause a short wait. */
     uint64_t pending[TIER_PENDING_SLOTS];
-    uint64_t proposed;
-    uint64_t settled;
+    uint64_t proposed; /* number of the last proposal, over all leaderships */
+    uint64_t settled;  /* number of the last one that is settled */
 
     struct tier_backend backend;
     bool has_backend;

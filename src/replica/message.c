@@ -28,6 +28,7 @@ struct growing {
 
 static void reserve(struct growing *g, size_t more)
 {
+    hf_assert(g->len <= g->size);
     if (g->len + more > g->size) {
         g->size = (g->len + more) * 2;
         g->data = must(raft_realloc(g->data, g->size));
@@ -39,6 +40,7 @@ static void put_number(struct growing *g, uint64_t value)
     reserve(g, 10);
     struct writer w = writer_make(g->data + g->len, g->size - g->len);
     write_u64(&w, value);
+    hf_assert(!w.full);
     g->len = (size_t)(w.at - g->data);
 }
 
@@ -55,6 +57,8 @@ static void put_bytes(struct growing *g, struct slice bytes)
 static bool put_append(struct growing *g, const struct raft_append_entries *a,
                        message_entry_fn entry, void *ctx)
 {
+    hf_assert(a->n_entries <= MESSAGE_MAX_ENTRIES); /* a receiver refuses more */
+    hf_assert(a->n_entries == 0 || entry != NULL);
     put_number(g, a->version);
     put_number(g, a->term);
     put_number(g, a->prev_log_index);
@@ -126,6 +130,7 @@ static void put_timeout_now(struct growing *g, const struct raft_timeout_now *t)
 void *message_encode(const struct raft_message *m, uint64_t cluster_ms, struct slice members,
                      message_entry_fn entry, void *ctx, size_t *len)
 {
+    hf_assert(len != NULL);
     struct growing g = {must(raft_malloc(HEAD_MAX)), 0, HEAD_MAX};
     put_number(&g, cluster_ms);
     put_number(&g, (uint64_t)m->type);
@@ -234,6 +239,7 @@ static bool take_entries(struct reader *r, uint32_t count, struct raft_entry **o
         entries[i].batch = batch;
         at += bytes.len;
     }
+    hf_assert(at == total);
     *out = entries;
     return true;
 }
@@ -329,6 +335,7 @@ void message_drop(struct message_in *in)
 bool message_decode(struct slice bytes, uint64_t sender, const char *sender_address,
                     struct message_in *out)
 {
+    hf_assert(sender != 0);
     memset(out, 0, sizeof(*out));
     struct reader r = reader_make(bytes);
     out->cluster_ms = read_u64(&r);

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/panic.h"
 #include "core/entry.h"
 #include "replica/engine.h"
 
@@ -63,6 +64,7 @@ static const char *check_term(struct plausible *p, const struct engine *e,
                               const struct raft_message *m, uint64_t now_ms)
 {
     uint64_t term = term_of(m);
+    hf_assert(now_ms >= p->start_ms);
     uint64_t ours = raft_current_term((struct raft *)(uintptr_t)&e->raft);
     uint64_t most = p->start_term + TERM_SLACK + (now_ms - p->start_ms);
     if (entries_last(&e->log) == 0 && most < TERM_MOST) {
@@ -83,12 +85,14 @@ static const char *check_term(struct plausible *p, const struct engine *e,
  * leader carries an earlier time. */
 static bool is_settling(const struct plausible *p, uint64_t now_ms)
 {
+    hf_assert(p->has_line && now_ms >= p->since_ms);
     return now_ms - p->since_ms < SETTLE_MS;
 }
 
 static void note_time(struct plausible *p, uint64_t cluster_ms, uint64_t now_ms)
 {
     int64_t offset = (int64_t)cluster_ms - (int64_t)now_ms;
+    hf_assert(now_ms >= p->heard_ms && p->heard_ms >= p->window_ms);
     if (!p->has_line || now_ms - p->heard_ms > FORGET_MS) {
         p->has_line = true;
         p->line_ms = offset;
@@ -129,6 +133,7 @@ static uint64_t latest_ms(const struct plausible *p, const struct engine *e, uin
 static const char *refuse_time(struct plausible *p, const struct raft_message *m, uint64_t ms,
                                uint64_t latest)
 {
+    hf_assert(ms > latest);
     return refuse(p,
                   "node %llu says that cluster time is %llu ms, which is %llu ms later than it can "
                   "be by this node's clock",

@@ -22,8 +22,9 @@ static uint64_t ms_of(struct replica_time now)
 
 /* The open batch. */
 
-static void batch_reset(struct replica *r)
+void batch_reset(struct replica *r)
 {
+    hf_assert(r->buffer != NULL);
     entry_writer_init(&r->writer, 1, r->buffer, BATCH_BYTES); /* batch_add sets the version */
     r->commands = (struct cookies){0};
     r->barriers = (struct cookies){0};
@@ -33,8 +34,15 @@ static void batch_reset(struct replica *r)
     r->for_peer = false;
 }
 
+static bool may_submit(const struct replica *r)
+{
+    return r->serving && !r->engine.installing && raft_transferee(&r->engine.raft) == 0;
+}
+
 static void batch_submit(struct replica *r, struct replica_time now)
 {
+    hf_assert(may_submit(r) && r->commands.count + r->barriers.count > 0);
+    hf_assert(r->flight_count == 0); /* one batch is in flight at a time */
     size_t len = entry_writer_seal(&r->writer, clock_now_ms(&r->clock, now.boot_us), now.wall_ms);
     struct flight f = {.term = raft_current_term(&r->engine.raft),
                        .commands = r->commands,
@@ -46,17 +54,10 @@ static void batch_submit(struct replica *r, struct replica_time now)
         return;
     }
     f.index = entries_last(&r->engine.log);
-    if (r->flight_count == MAX_FLIGHTS) { /* left from much earlier terms */
-        flight_fail(r, 0, REPLICA_UNKNOWN);
-    }
+    hf_assert(f.index > r->applied && f.term == r->clock.term);
     r->flights[r->flight_count++] = f;
     batch_reset(r);
     r->engine.may_tell = false; /* the batch carried the commit index */
-}
-
-static bool may_submit(const struct replica *r)
-{
-    return r->serving && !r->engine.installing && raft_transferee(&r->engine.raft) == 0;
 }
 
 static uint64_t close_at_us(const struct replica *r, struct replica_time now)
@@ -77,6 +78,7 @@ static uint64_t close_at_us(const struct replica *r, struct replica_time now)
 
 static void batch_note(struct replica *r, uint32_t hash, struct replica_time now)
 {
+    hf_assert(r->serving);
     if (r->commands.count + r->barriers.count == 0) {
         r->first_us = now.boot_us;
     }
@@ -128,6 +130,7 @@ static enum hf_error batch_add(struct replica *r, const struct command *command,
         r->first_us = now.boot_us; /* the first command that is not lazy */
     }
     cookies_add(r, &r->commands, cookie);
+    hf_assert(r->lazy <= r->commands.count + r->barriers.count);
     return HF_OK;
 }
 
@@ -137,6 +140,7 @@ static enum hf_error batch_add(struct replica *r, const struct command *command,
 
 static void plan_commit_send(struct replica *r, struct replica_time now)
 {
+    hf_assert(r->in_call);
     if (!r->leading || !r->engine.may_tell) {
         r->send_commit_us = UINT64_MAX;
         r->peer_waits = false;
@@ -151,6 +155,7 @@ static void send_commit_if_due(struct replica *r, struct replica_time now)
     if (now.boot_us < r->send_commit_us) {
         return;
     }
+    hf_assert(r->leading);
     if (r->commands.count + r->barriers.count > r->lazy && !flight_in_this_term(r) &&
         may_submit(r)) {
         r->send_commit_us = close_at_us(r, now); /* with the batch that is about to close */
@@ -183,6 +188,7 @@ static void tick_if_due(struct replica *r, struct replica_time now)
         command_init(&tick, COMMAND_TICK);
         (void)batch_add(r, &tick, NULL, now);
         if (core_next_due_ms(r->core) <= core_now_ms(r->core)) {
+            hf_assert(r->lazy > 0);
             r->lazy--; /* a bound left work over (S2.1): continue at once */
         }
     }
@@ -203,6 +209,7 @@ static void upgrade_if_all_can(struct replica *r, struct replica_time now)
 static void submit_lead(struct replica *r, struct replica_time now)
 {
     struct command lead;
+    hf_assert(r->leading && !r->serving && r->lead_index == 0);
     command_init(&lead, COMMAND_LEAD);
     lead.lead.node = (uint32_t)r->options.id;
     uint8_t buffer[256];
@@ -234,6 +241,8 @@ static uint64_t log_stamp_ms(struct replica *r)
 
 static void leader_begin(struct replica *r, struct replica_time now)
 {
+    hf_assert(!r->leading && r->commands.count == 0 && r->barriers.count == 0);
+    hf_assert(raft_voted_for(&r->engine.raft) == r->options.id);
     r->leading = true;
     r->serving = false;
     r->lead_index = 0;
@@ -244,15 +253,18 @@ static void leader_begin(struct replica *r, struct replica_time now)
 }
 
 /* The commands of the open batch were certainly not done. A batch in flight may still be committed:
- * the entry at its index decides. */
+ * the entry at its index decides. on_change comes first: it ends the tier EFFICIENCY, which expects
+ * outcomes in the order of submission while this node leads. */
 static void leader_end(struct replica *r, struct replica_time now)
 {
+    hf_assert(r->leading);
     r->leading = false;
     r->serving = false;
     clock_stop(&r->clock, now.boot_us);
     struct cookies commands = r->commands;
     struct cookies barriers = r->barriers;
     batch_reset(r);
+    r->options.ports.on_change(r->options.ports.ctx);
     fail_all(r, &commands, &barriers, REPLICA_NOT_DONE);
 }
 
@@ -299,10 +311,10 @@ static void apply_or_defer(struct replica *r, struct replica_time now)
 
 void replica_leave(struct replica *r, struct replica_time now)
 {
+    hf_assert(r->in_call);
     bool leads = engine_is_leader(&r->engine);
     if (r->leading && !leads) {
         leader_end(r, now);
-        r->options.ports.on_change(r->options.ports.ctx);
     } else if (!r->leading && leads) {
         leader_begin(r, now);
         r->options.ports.on_change(r->options.ports.ctx);
@@ -313,7 +325,6 @@ void replica_leave(struct replica *r, struct replica_time now)
     r->may_defer_apply = false;
     if (r->leading && !engine_is_leader(&r->engine)) { /* what it applied ended its leadership */
         leader_end(r, now);
-        r->options.ports.on_change(r->options.ports.ctx);
     }
     if (leader_id(r) != r->known_leader) {
         r->known_leader = leader_id(r);
@@ -323,10 +334,11 @@ void replica_leave(struct replica *r, struct replica_time now)
     snapshot_if_due(r);
     uint64_t keep_from = r->applied < r->engine.reported ? r->applied : r->engine.reported;
     entries_evict(&r->engine.log, keep_from);
+    hf_assert(r->leading || !r->serving);
     r->in_call = false;
 }
 
-/* Start and end. */
+/* Events. */
 
 void replica_on_event(void *ctx, const struct event *event)
 {
@@ -340,99 +352,6 @@ void replica_on_event(void *ctx, const struct event *event)
         return_predictor_note_answer(&r->predictor, client_hash(event->session, event->client));
     }
     r->options.ports.on_event(r->options.ports.ctx, event);
-}
-
-static void find_members(struct replica *r, const struct replica_start *start)
-{
-    if (start->snapshot.index != 0) {
-        remember_members(r, start->snapshot.members_index, start->snapshot.members);
-    }
-}
-
-/* Loads the entries one by one, so that memory holds only those that the engine keeps. NULL: all of
- * them are valid. */
-static const char *load_entries(struct replica *r, const struct replica_start *start)
-{
-    struct entries *log = &r->engine.log;
-    entries_init(log, r->options.memory, start->first, r->options.cache_bytes);
-    for (uint32_t i = 0; i < start->count; i++) {
-        struct replica_entry entry;
-        if (start->entries != NULL) {
-            entry = start->entries[i];
-        } else if (!start->next(start->ctx, &entry)) {
-            return "its log cannot be read";
-        }
-        const char *problem = members_entry_problem(&entry);
-        if (problem != NULL) {
-            return problem;
-        }
-        if (entry.type == RAFT_COMMAND) {
-            clock_hear(&r->clock, entry.term, entry_stamp_ms(entry.bytes));
-        }
-        entries_append(log, &entry);
-    }
-    return NULL;
-}
-
-struct replica *replica_new(const struct replica_options *options,
-                            const struct replica_start *start, struct replica_time now,
-                            const char **problem)
-{
-    struct replica *r = memory_alloc(options->memory, sizeof(*r));
-    memset(r, 0, sizeof(*r));
-    r->options = *options;
-    r->send_commit_us = UINT64_MAX;
-    r->apply_us = UINT64_MAX;
-    r->buffer = memory_alloc(options->memory, BATCH_BYTES);
-    batch_reset(r);
-    return_predictor_init(&r->predictor);
-    r->core = start->core;
-    if (r->core == NULL) {
-        struct core_options core_options = {.memory = options->memory,
-                                            .hash_key = options->hash_key};
-        r->core = core_new(&core_options);
-    }
-    core_set_events(r->core, replica_on_event, r);
-    clock_hear(&r->clock, start->snapshot.term, core_now_ms(r->core));
-    r->applied = start->snapshot.index;
-    *problem = members_problem(start);
-    if (*problem == NULL) { /* before the start, because an only voter leads at once */
-        *problem = load_entries(r, start);
-    }
-    if (*problem != NULL) {
-        replica_free(r);
-        return NULL;
-    }
-    find_members(r, start);
-    replica_enter(r, now);
-    if (!engine_start(&r->engine, &r->options, &r->options.ports, start, ms_of(now), problem)) {
-        r->in_call = false;
-        replica_free(r);
-        return NULL;
-    }
-    plausible_init(&r->plausible, start->term, ms_of(now));
-    r->engine.plausible = &r->plausible;
-    replica_leave(r, now);
-    return r;
-}
-
-void replica_free(struct replica *r)
-{
-    if (r == NULL) {
-        return;
-    }
-    engine_close(&r->engine);
-    while (r->flight_count > 0) {
-        flight_drop(r, 0);
-    }
-    cookies_free(r, &r->commands);
-    cookies_free(r, &r->barriers);
-    core_free(r->core);
-    if (r->members.len > 0) {
-        memory_free(r->options.memory, (void *)(uintptr_t)r->members.data, r->members.len);
-    }
-    memory_free(r->options.memory, r->buffer, BATCH_BYTES);
-    memory_free(r->options.memory, r, sizeof(*r));
 }
 
 /* Input. */
@@ -536,6 +455,7 @@ enum hf_error replica_submit(struct replica *r, const struct command *command, v
 enum hf_error replica_barrier(struct replica *r, void *cookie, bool for_peer,
                               struct replica_time now)
 {
+    hf_assert(cookie != NULL);
     if (!r->serving) {
         return HF_UNAVAILABLE;
     }
@@ -580,6 +500,7 @@ bool replica_is_answering(const struct replica *r)
 enum hf_error replica_transfer(struct replica *r, uint64_t to, struct replica_time now,
                                const char **problem)
 {
+    hf_assert(problem != NULL);
     if (!r->serving) {
         *problem = "this node does not lead";
         return HF_UNAVAILABLE;

@@ -113,6 +113,11 @@ void replica_snapshot_abandoned(struct replica *r, struct replica_time now);
  * and nothing else opens a batch (S1.4, S4.5). */
 enum hf_error replica_submit(struct replica *r, const struct command *command, void *cookie,
                              struct replica_time now);
+/* The encoding of the command of the last replica_submit that returned HF_OK; valid until the next
+ * call of any function that changes the replica. */
+struct slice replica_submitted(const struct replica *r);
+/* Whether this node leads and takes commands: replica_submit does not return HF_UNAVAILABLE. */
+bool replica_is_serving(const struct replica *r);
 /* When on_barrier follows, the leader's state includes all that was done before this call (S9.1).
  * `for_peer`: another node requests it and waits until it has applied as much itself; the commit
  * index is sent to it without delay. */

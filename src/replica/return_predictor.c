@@ -88,6 +88,7 @@ void return_predictor_note_request(struct return_predictor *p, uint32_t hash)
 {
     uint16_t *slot = &p->awaited[hash % RETURN_SLOTS];
     if (*slot > 0) {
+        hf_assert(p->returned < p->answered);
         (*slot)--;
         p->returned++;
     }
@@ -96,6 +97,7 @@ void return_predictor_note_request(struct return_predictor *p, uint32_t hash)
 uint32_t return_predictor_expected(const struct return_predictor *p)
 {
     uint64_t answered = p->answered_decayed;
+    hf_assert(answered > 0 && p->returned_decayed <= answered);
     if (p->returned_decayed * MOST_DIVISOR >= answered * MOST_DIVIDEND) {
         return p->answered;
     }

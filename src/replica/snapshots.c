@@ -17,6 +17,7 @@ void snapshot_if_due(struct replica *r)
     }
     const struct entry_slot *s = entries_at(&r->engine.log, r->applied);
     hf_assert(s != NULL && r->members.len > 0);
+    hf_assert(r->members_index <= r->applied && r->applied <= r->engine.committed);
     r->taking = true;
     r->log_bytes = 0;
     struct replica_snapshot *coming = &r->engine.coming;
@@ -70,6 +71,9 @@ void replica_want_snapshot(struct replica *r, struct replica_time now)
 
 void replica_snapshot_installed(struct replica *r, struct core *core, struct replica_time now)
 {
+    hf_assert(core != NULL && core != r->core);
+    hf_assert(r->engine.installing && !r->abandons && !r->leading);
+    hf_assert(r->engine.coming.index > r->applied);
     replica_enter(r, now);
     core_free(r->core);
     r->core = core;

@@ -29,6 +29,16 @@ uint64_t replica_when_us(const struct replica *r, uint64_t cluster_ms)
     return clock_when_us(&r->clock, cluster_ms);
 }
 
+bool replica_is_serving(const struct replica *r)
+{
+    return r->serving;
+}
+
+struct slice replica_submitted(const struct replica *r)
+{
+    return r->writer.last;
+}
+
 bool replica_is_in_flight(const struct replica *r)
 {
     return r->leading && flight_in_this_term(r);

@@ -26,6 +26,7 @@ static uint64_t left_ms(uint64_t deadline_ms, uint64_t now_ms)
 static bool request_grant(struct memory_tier *t, const struct event *e)
 {
     bool is_new = e->attachment == 0;
+    hf_assert(e->part >= 1 && e->part <= e->parts);
     struct tier_hold hold = {
         .name = e->name,
         .client = e->client,
@@ -53,6 +54,7 @@ static void hold_grant(struct memory_tier *t, struct held *h, const struct event
             t->wait_ms >= UINT64_MAX - e->at_ms ? UINT64_MAX : e->at_ms + t->wait_ms;
         h->wait_deadline_ms = h->is_queued ? e->wait_deadline_ms : wait_until_ms;
     }
+    hf_assert(h->token == e->token && !h->is_over);
     held_event(&t->held, h, e);
 }
 
@@ -133,6 +135,7 @@ static void attach(struct memory_tier *t, struct held *h, uint32_t node)
  * is void. */
 static void attach_again(struct memory_tier *t, struct held *h, uint32_t node)
 {
+    hf_assert(h->is_queued && h->attachment != 0);
     struct event superseded = {.type = EVENT_SUPERSEDED,
                                .tier = TIER_EFFICIENCY,
                                .index = t->index,
@@ -149,6 +152,7 @@ static void attach_again(struct memory_tier *t, struct held *h, uint32_t node)
 
 static void keep_result(struct held_table *table, void *cookie, const struct result *result)
 {
+    hf_assert(result->token != 0);
     struct held *h = held_find(table, result->token);
     held_result(table, h != NULL ? h : held_add(table, result->token), cookie, result);
 }
@@ -156,6 +160,7 @@ static void keep_result(struct held_table *table, void *cookie, const struct res
 void tier_report(struct memory_tier *t, const struct command *command, void *cookie,
                  const struct result *result)
 {
+    hf_assert(cookie != NULL && result->type == command->type);
     if (t->has_backend && result->error == HF_OK && command->type == COMMAND_ACQUIRE &&
         result->outcome == OUTCOME_GRANTED) {
         struct held *h = held_find(&t->held, result->token);
@@ -190,6 +195,7 @@ void tier_report(struct memory_tier *t, const struct command *command, void *coo
 
 static void begin_silent(struct memory_tier *t)
 {
+    hf_assert(t->core != NULL && t->options.now != NULL);
     struct tier_time now = t->options.now(t->options.ctx);
     if (now.majority) {
         tier_begin(t, now);
@@ -201,6 +207,7 @@ static void begin_silent(struct memory_tier *t)
 static void revoke(struct memory_tier *t, const struct held *h)
 {
     begin_silent(t);
+    hf_assert(t->muted == 0);
     t->muted = h->token;
     core_take_back(t->core, h->lease);
     t->muted = 0;
@@ -264,6 +271,7 @@ static void report_refused(struct memory_tier *t, const struct held_item *item, 
 {
     uint8_t text[HOLDER_MAX];
     uint64_t now_ms = core_now_ms(t->core);
+    hf_assert(word == TIER_AGAIN || word == TIER_FAILED || word == TIER_FOREIGN);
     struct result result = {.type = COMMAND_ACQUIRE, .mode = item->result.mode};
     if (word == TIER_AGAIN) {
         t->options.on_again(t->options.ctx, item->cookie);
@@ -374,6 +382,7 @@ static void report_kept(struct memory_tier *t, struct held_table *table, uint64_
     held_take(table, h);
     struct held_item *item = held_item_take(h);
     while (item != NULL) {
+        hf_assert(item->cookie != NULL);
         if (word == TIER_FOREIGN) {
             item->result = (struct result){.type = item->result.type,
                                            .outcome = OUTCOME_REFUSED,
@@ -407,6 +416,7 @@ void tier_settle_over(struct memory_tier *t)
     while (t->over != NULL) {
         struct held *h = t->over;
         t->over = h->next_over;
+        hf_assert(h->is_over);
         report_not_granted(t, h, TIER_FOREIGN, REASON_CANCELLED, slice_make(NULL, 0), 0);
         held_free(&t->held, h);
     }

@@ -20,6 +20,7 @@ struct held *held_find(const struct held_table *t, uint64_t token)
 
 struct held *held_add(struct held_table *t, uint64_t token)
 {
+    hf_assert(token != 0 && held_find(t, token) == NULL);
     struct held **bucket = bucket_of(t, token);
     struct held *h = memory_alloc(t->memory, sizeof(*h));
     *h = (struct held){.token = token, .next = *bucket};
@@ -35,6 +36,7 @@ void held_take(struct held_table *t, struct held *h)
         hf_assert(*at != NULL);
         at = &(*at)->next;
     }
+    hf_assert(t->count > 0);
     *at = h->next;
     t->count--;
 }
@@ -69,6 +71,7 @@ static struct held_item *item_add(struct held_table *t, struct held *h, size_t b
     struct held_item *item = memory_alloc(t->memory, size);
     memset(item, 0, size);
     item->size = size;
+    hf_assert((h->first == NULL) == (h->last == NULL));
     if (h->last != NULL) {
         h->last->next = item;
     } else {
@@ -113,6 +116,7 @@ void held_event(struct held_table *t, struct held *h, const struct event *event)
     copy(item, &at, &item->event.owner);
     copy(item, &at, &item->event.actor);
     copy(item, &at, &item->event.text);
+    hf_assert(at == bytes);
 }
 
 struct held_item *held_item_take(struct held *h)

@@ -1,6 +1,7 @@
 /* The version of the state machine (S12.9). It rises when all members have reported that they
  * support the next one, so that no member gets a command or a snapshot that it does not support.
  * Until then replica_submit refuses the commands of later versions. */
+#include "base/panic.h"
 #include "replica/internal.h"
 
 /* A cluster with a longer log has served requests. */
@@ -51,6 +52,7 @@ static uint32_t version_of_all(struct replica *r)
 
 bool upgrade_wanted(struct replica *r, struct command *out)
 {
+    hf_assert(r->leading && out != NULL); /* only the leader proposes it */
     uint32_t version = core_version(r->core) < CORE_VERSION ? version_of_all(r) : 0;
     if (version <= core_version(r->core)) {
         return false;

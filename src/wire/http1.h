@@ -128,5 +128,7 @@ static inline struct slice http1_header_value(const struct http1 *p, unsigned i)
 }
 
 const char *http_method_text(enum http_method method);
+/* False: there is no such method. */
+bool http_method_read(struct slice text, enum http_method *out);
 
 #endif

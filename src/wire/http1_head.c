@@ -40,6 +40,17 @@ const char *http_method_text(enum http_method method)
     return (const char *)methods[method].data;
 }
 
+bool http_method_read(struct slice text, enum http_method *out)
+{
+    for (unsigned i = 0; i < METHOD_COUNT; i++) {
+        if (slice_equal(text, methods[i])) {
+            *out = (enum http_method)i;
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool all_are(struct slice text, unsigned classes)
 {
     for (size_t i = 0; i < text.len; i++) {
@@ -176,13 +187,7 @@ static enum hf_error parse_version(struct http1 *p, struct slice version)
 
 static enum hf_error parse_method(struct http1 *p, struct slice method)
 {
-    for (unsigned i = 0; i < METHOD_COUNT; i++) {
-        if (slice_equal(method, methods[i])) {
-            p->request.method = (enum http_method)i;
-            return HF_OK;
-        }
-    }
-    return HF_HTTP_METHOD;
+    return http_method_read(method, &p->request.method) ? HF_OK : HF_HTTP_METHOD;
 }
 
 enum hf_error head_request_line(struct http1 *p, const uint8_t *bytes, size_t at, size_t len)

@@ -30,7 +30,8 @@ struct http2 {
     nghttp2_session *session;
     struct buffer *out;
     size_t out_soft;
-    struct http2_head head; /* of the request that is being received */
+    struct http2_head head;       /* of the request that is being received */
+    struct http2_stream *current; /* of the last callback, NULL: none, or it is closed */
     uint32_t streams;
     uint32_t resets;             /* by the client, since the last http2_take_resets */
     size_t backlog;              /* bytes in the `out` of all streams */
@@ -39,9 +40,13 @@ struct http2 {
     bool is_broken;
 };
 
+/* Most callbacks follow one of the same stream. */
 static struct http2_stream *stream_at(struct http2 *h, int32_t id)
 {
-    return nghttp2_session_get_stream_user_data(h->session, id);
+    if (h->current == NULL || h->current->id != id) {
+        h->current = nghttp2_session_get_stream_user_data(h->session, id);
+    }
+    return h->current;
 }
 
 /* ---- callbacks of nghttp2 ---- */
@@ -76,6 +81,7 @@ static int begin_request(struct http2 *h, int32_t id)
         return nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);
     }
     h->streams++;
+    h->current = stream;
     return nghttp2_session_set_stream_user_data(h->session, id, stream);
 }
 
@@ -143,6 +149,7 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *u
     bool is_clean = code == NGHTTP2_NO_ERROR && stream->is_finished && !stream->is_reset &&
                     http2_stream_backlog(stream) == 0;
     (void)nghttp2_session_set_stream_user_data(session, id, NULL);
+    h->current = NULL;
     h->streams--;
     h->backlog -= buffer_len(&stream->out);
     if (h->lender == stream) {
@@ -157,11 +164,14 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *u
 
 static nghttp2_nv to_nv(const struct http2_header *header)
 {
+    bool copies_value = !header->is_constant;
     return (nghttp2_nv){
         .name = (uint8_t *)(uintptr_t)header->name.data,
         .value = (uint8_t *)(uintptr_t)header->value.data,
         .namelen = header->name.len,
         .valuelen = header->value.len,
+        .flags = (uint8_t)(NGHTTP2_NV_FLAG_NO_COPY_NAME |
+                           (copies_value ? 0 : NGHTTP2_NV_FLAG_NO_COPY_VALUE)),
     };
 }
 
@@ -332,7 +342,8 @@ void http2_flush(struct http2 *h)
 {
     hf_assert(!h->is_inside);
     h->is_inside = true;
-    while (!h->is_broken && buffer_len(h->out) < h->out_soft) {
+    while (!h->is_broken && buffer_len(h->out) < h->out_soft &&
+           nghttp2_session_want_write(h->session)) {
         const uint8_t *data;
         ssize_t len = nghttp2_session_mem_send(h->session, &data);
         if (len < 0) {
@@ -441,6 +452,7 @@ static void set_trailers(struct http2_stream *stream, const struct http2_header 
         memcpy(texts, trailers[i].value.data, trailers[i].value.len);
         copies[i].value = slice_make(texts, trailers[i].value.len);
         texts += trailers[i].value.len;
+        copies[i].is_constant = false;
     }
     buffer_commit(&stream->tail, size);
     stream->trailers = copies;

@@ -20,8 +20,9 @@ struct http2;
 struct http2_stream;
 
 struct http2_header {
-    struct slice name; /* in lower case */
+    struct slice name; /* in lower case; must stay valid while the stream is open */
     struct slice value;
+    bool is_constant; /* the value too; otherwise it is copied */
 };
 
 /* Valid during the call. */

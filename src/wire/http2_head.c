@@ -4,7 +4,10 @@
 
 #include "base/limits.h"
 
-enum { OVERHEAD = 32 }; /* per header, as RFC 9113 counts them (6.5.2) */
+enum {
+    OVERHEAD = 32, /* per header, as RFC 9113 counts them (6.5.2) */
+    KEPT = 512,    /* bytes of texts that a connection keeps for its next request */
+};
 
 #define NAME(text)                                \
     {                                             \
@@ -60,7 +63,7 @@ void http2_head_begin(struct http2_head *head)
 void http2_head_end(struct http2_head *head)
 {
     buffer_truncate(&head->texts, 0);
-    buffer_release(&head->texts);
+    buffer_release_above(&head->texts, KEPT);
 }
 
 static void keep(struct http2_head *head, enum http2_field field, struct slice value)
@@ -99,12 +102,12 @@ void http2_head_add(struct http2_head *head, struct slice name, struct slice val
     if (name.len > NAME_MAX_LEN) {
         return;
     }
-    for (unsigned i = 0; i < 2; i++) {
-        enum http2_field field = by_length[name.len][i];
-        if (slice_equal(name, names[field])) {
-            keep(head, field, value);
-            return;
-        }
+    enum http2_field first = by_length[name.len][0];
+    enum http2_field second = by_length[name.len][1];
+    if (slice_equal(name, names[first])) {
+        keep(head, first, value);
+    } else if (second != first && slice_equal(name, names[second])) {
+        keep(head, second, value);
     }
 }
 
@@ -116,17 +119,6 @@ static struct slice value_of(const struct http2_head *head, enum http2_field fie
     return slice_make(buffer_bytes(&head->texts).data + head->at[field], head->len[field]);
 }
 
-static bool read_method(struct slice text, enum http_method *out)
-{
-    for (unsigned i = HTTP_GET; i <= HTTP_OPTIONS; i++) {
-        if (slice_equal(text, slice_of(http_method_text((enum http_method)i)))) {
-            *out = (enum http_method)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 void http2_head_read(struct http2_head *head, struct http2_request *out)
 {
     *out = (struct http2_request){.error = head->error, .method = HTTP_GET};
@@ -136,7 +128,7 @@ void http2_head_read(struct http2_head *head, struct http2_request *out)
     out->path = slice_make(target.data, len);
     out->query = mark == NULL ? slice_make(NULL, 0) : slice_make(mark + 1, target.len - len - 1);
     bool is_path = target.len > 0 && target.data[0] == '/';
-    if (out->error == HF_OK && !read_method(value_of(head, FIELD_METHOD), &out->method)) {
+    if (out->error == HF_OK && !http_method_read(value_of(head, FIELD_METHOD), &out->method)) {
         out->error = HF_HTTP_METHOD;
     } else if (out->error == HF_OK && !is_path && out->method != HTTP_OPTIONS) {
         out->error = HF_HTTP_TARGET;

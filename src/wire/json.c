@@ -1,49 +1,29 @@
-/* Only this file and json_tree.c include jansson, which validates JSON and decodes strings and
- * keys. Numbers and values of any kind are taken from the text itself (wire/json_scan.h). jansson's
- * objects keep their order: their n-th member is the n-th one in the text. */
+/* Requests by a table of fields, see json.h. json_parse.c validates the text and finds the members;
+ * strings without escapes are slices of the text. */
 #include "wire/json.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 
-enum {
-    QUOTED_KEY = 64,   /* bytes of a field's name quoted in an error */
-    QUOTED_ERROR = 80, /* bytes of jansson's message */
-};
+#include "wire/json_scan.h"
+
+enum { QUOTED_KEY = 64 }; /* bytes of a field's name quoted in an error */
 
 /* ---- the text ---- */
-
-static enum hf_error code_of(const json_error_t *error)
-{
-    switch (json_error_code(error)) {
-    case json_error_invalid_utf8:
-        return HF_JSON_NOT_UTF8;
-    case json_error_null_character:
-    case json_error_null_byte_in_key:
-        return HF_JSON_NUL;
-    case json_error_duplicate_key:
-        return HF_FIELD_REPEATED;
-    case json_error_numeric_overflow:
-        return HF_JSON_NUMBER;
-    case json_error_stack_overflow:
-        return HF_JSON_TOO_DEEP;
-    default:
-        return HF_JSON_MALFORMED;
-    }
-}
 
 static enum hf_error plain_fault(struct fault *fault, enum hf_error code)
 {
     return fault_set(fault, code, "%s", hf_error_text(code));
 }
 
-static enum hf_error parse_fault(struct fault *fault, const json_error_t *error)
+static enum hf_error check_bytes(struct slice text, struct fault *fault)
 {
-    hf_assert(json_error_code(error) != json_error_out_of_memory);
-    enum hf_error code = code_of(error);
-    struct slice detail = slice_of(error->text);
-    return fault_set(fault, code, "%s: line %d, column %d: %.*s", hf_error_text(code), error->line,
-                     error->column, fault_clip(detail, QUOTED_ERROR), error->text);
+    if (text.len > LIMIT_HTTP_BODY) {
+        return plain_fault(fault, HF_BODY_TOO_LARGE);
+    }
+    if (text.len > 0 && memchr(text.data, 0, text.len) != NULL) {
+        return plain_fault(fault, HF_JSON_NUL);
+    }
+    return HF_OK;
 }
 
 enum hf_error json_doc_open(struct json_doc *doc, const struct memory *memory, struct slice text,
@@ -52,33 +32,34 @@ enum hf_error json_doc_open(struct json_doc *doc, const struct memory *memory, s
     if (text.len == 0) {
         return fault_set(fault, HF_JSON_MALFORMED, "the body is empty, a JSON object is needed");
     }
-    if (text.len > LIMIT_HTTP_BODY) {
-        return plain_fault(fault, HF_BODY_TOO_LARGE);
+    enum json_kind kind;
+    enum hf_error error = check_bytes(text, fault);
+    if (error == HF_OK) {
+        error = json_parse(memory, text, 0, &kind, &doc->members, fault);
     }
-    if (memchr(text.data, 0, text.len) != NULL) {
-        return plain_fault(fault, HF_JSON_NUL);
+    if (error != HF_OK) {
+        return error;
     }
-    if (!json_scan(text, &doc->scan)) {
-        return plain_fault(fault, HF_JSON_TOO_DEEP);
-    }
-    /* As real numbers, since jansson refuses integers of more than 64 bits without naming the
-     * field. */
-    json_error_t error;
-    json_t *root =
-        json_loadb((const char *)text.data, text.len,
-                   JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, &error);
-    if (root == NULL) {
-        return parse_fault(fault, &error);
-    }
-    if (!json_is_object(root)) {
-        json_decref(root);
+    if (kind != JSON_KIND_OBJECT) {
         return plain_fault(fault, HF_JSON_NOT_OBJECT);
     }
-    hf_assert(json_object_size(root) == doc->scan.count);
-    doc->root = root;
     doc->memory = memory;
     doc->blocks = NULL;
     return HF_OK;
+}
+
+enum hf_error json_compact(const struct memory *memory, struct slice text, uint8_t *out,
+                           size_t *len, struct fault *fault)
+{
+    enum json_kind kind;
+    enum hf_error error = check_bytes(text, fault);
+    if (error == HF_OK) {
+        error = json_parse(memory, text, 1, &kind, NULL, fault);
+    }
+    if (error == HF_OK) {
+        *len = kind == JSON_KIND_NULL ? 0 : json_scan_compact(text, out);
+    }
+    return error;
 }
 
 /* ---- returned memory ---- */
@@ -103,8 +84,6 @@ void json_doc_close(struct json_doc *doc)
         doc->blocks = block->next;
         memory_free(doc->memory, block, block->size);
     }
-    json_decref(doc->root);
-    doc->root = NULL;
 }
 
 /* ---- the fields ---- */
@@ -146,9 +125,15 @@ static bool is_within(size_t size, const struct json_field *field)
     return (int64_t)size >= field->min && (int64_t)size <= field->max;
 }
 
-static struct slice string_of(const json_t *string)
+/* The contents of a string; `text` has its quotes. */
+static struct slice string_of(struct json_doc *doc, struct slice text)
 {
-    return slice_make(json_string_value(string), json_string_length(string));
+    struct slice inner = slice_make(text.data + 1, text.len - 2);
+    if (inner.len == 0 || memchr(inner.data, '\\', inner.len) == NULL) {
+        return inner;
+    }
+    uint8_t *decoded = doc_alloc(doc, inner.len);
+    return slice_make(decoded, json_scan_unescape(inner, decoded));
 }
 
 static enum hf_error read_number(struct slice text, const struct json_field *field, int64_t *out)
@@ -169,20 +154,31 @@ static enum hf_error read_number(struct slice text, const struct json_field *fie
     return HF_OK;
 }
 
-static enum hf_error read_strings(struct json_doc *doc, const json_t *array,
+static size_t count_items(struct slice array)
+{
+    struct slice item;
+    size_t count = 0;
+    while (json_scan_item(&array, &item)) {
+        count++;
+    }
+    return count;
+}
+
+static enum hf_error read_strings(struct json_doc *doc, struct slice array,
                                   const struct json_field *field, struct json_strings *out,
                                   struct fault *fault)
 {
-    size_t count = json_array_size(array);
-    if (!json_is_array(array) || !is_within(count, field)) {
-        return field_fault(fault, json_is_array(array) ? HF_FIELD_RANGE : HF_FIELD_TYPE, field);
+    size_t count = count_items(array);
+    if (!is_within(count, field)) {
+        return field_fault(fault, HF_FIELD_RANGE, field);
     }
     struct slice *items = doc_alloc(doc, count * sizeof(*items));
-    for (size_t i = 0; i < count; i++) {
-        const json_t *item = json_array_get(array, i);
-        items[i] = string_of(item);
-        if (!json_is_string(item) || items[i].len == 0 || items[i].len > field->item_max) {
-            return fault_set(fault, json_is_string(item) ? HF_FIELD_RANGE : HF_FIELD_TYPE,
+    struct slice item;
+    for (size_t i = 0; json_scan_item(&array, &item); i++) {
+        bool is_string = item.data[0] == '"';
+        items[i] = is_string ? string_of(doc, item) : item;
+        if (!is_string || items[i].len == 0 || items[i].len > field->item_max) {
+            return fault_set(fault, is_string ? HF_FIELD_RANGE : HF_FIELD_TYPE,
                              "%s[%zu]: must be a string of 1 to %zu bytes", field->name, i,
                              field->item_max);
         }
@@ -203,35 +199,38 @@ static enum hf_error read_any(struct json_doc *doc, struct slice text,
     return HF_OK;
 }
 
-/* One member that is not null; `text` is its value in the text. */
-static enum hf_error read_value(struct json_doc *doc, const json_t *json, struct slice text,
+/* One member that is not null. */
+static enum hf_error read_value(struct json_doc *doc, const struct json_member *member,
                                 const struct json_field *field, union value *out,
                                 struct fault *fault)
 {
     enum hf_error error = HF_FIELD_TYPE;
     switch (field->type) {
     case JSON_FIELD_STRING:
-        if (json_is_string(json)) {
-            out->text = string_of(json);
+        if (member->kind == JSON_KIND_STRING) {
+            out->text = string_of(doc, member->value);
             error = is_within(out->text.len, field) ? HF_OK : HF_FIELD_RANGE;
         }
         break;
     case JSON_FIELD_UINT:
     case JSON_FIELD_INT:
-        if (json_is_number(json)) {
-            error = read_number(text, field, &out->whole);
+        if (member->kind == JSON_KIND_NUMBER) {
+            error = read_number(member->value, field, &out->whole);
         }
         break;
     case JSON_FIELD_BOOL:
-        if (json_is_boolean(json)) {
-            out->truth = json_is_true(json);
+        if (member->kind == JSON_KIND_TRUE || member->kind == JSON_KIND_FALSE) {
+            out->truth = member->kind == JSON_KIND_TRUE;
             error = HF_OK;
         }
         break;
     case JSON_FIELD_STRINGS:
-        return read_strings(doc, json, field, &out->strings, fault);
+        if (member->kind == JSON_KIND_ARRAY) {
+            return read_strings(doc, member->value, field, &out->strings, fault);
+        }
+        break;
     case JSON_FIELD_ANY:
-        error = read_any(doc, text, field, &out->text);
+        error = read_any(doc, member->value, field, &out->text);
         break;
     }
     return error == HF_OK ? HF_OK : field_fault(fault, error, field);
@@ -271,7 +270,7 @@ static size_t find_field(const struct json_field *fields, size_t count, struct s
 
 static void check_table(const struct json_field *fields, size_t count)
 {
-    hf_assert(count <= JSON_SCAN_MEMBERS);
+    hf_assert(count <= JSON_FIELDS);
     for (size_t i = 0; i < count; i++) {
         hf_assert(fields[i].max < (int64_t)LIMIT_NUMBER && fields[i].min > -(int64_t)LIMIT_NUMBER);
         hf_assert(fields[i].type != JSON_FIELD_UINT || fields[i].min >= 0);
@@ -289,28 +288,35 @@ static enum hf_error check_missing(const struct json_field *fields, size_t count
     return HF_OK;
 }
 
+static struct slice key_of(struct json_doc *doc, const struct json_member *member)
+{
+    if (!member->has_escapes) {
+        return member->key;
+    }
+    uint8_t *decoded = doc_alloc(doc, member->key.len);
+    return slice_make(decoded, json_scan_unescape(member->key, decoded));
+}
+
 enum hf_error json_doc_read(struct json_doc *doc, const struct json_field *fields, size_t count,
                             void *out, uint64_t *present, struct fault *fault)
 {
     check_table(fields, count);
-    union value values[JSON_SCAN_MEMBERS];
+    union value values[JSON_FIELDS];
     uint64_t found = 0;
-    size_t nth = 0;
-    for (void *iter = json_object_iter(doc->root); iter != NULL;
-         iter = json_object_iter_next(doc->root, iter), nth++) {
-        struct slice key = slice_make(json_object_iter_key(iter), json_object_iter_key_len(iter));
+    /* Keys are unique, so of more members than JSON_MEMBERS one of the first is unknown. */
+    for (size_t i = 0; i < doc->members.count; i++) {
+        hf_assert(i < JSON_MEMBERS);
+        const struct json_member *member = &doc->members.at[i];
+        struct slice key = key_of(doc, member);
         size_t row = find_field(fields, count, key);
         if (row == count) {
             return fault_set(fault, HF_FIELD_UNKNOWN, "%.*s: there is no such field here",
                              fault_clip(key, QUOTED_KEY), (const char *)key.data);
         }
-        const json_t *json = json_object_iter_value(iter);
-        if (json_is_null(json)) {
+        if (member->kind == JSON_KIND_NULL) {
             continue;
         }
-        /* Keys are unique, so there are no more known members than the scan stores. */
-        enum hf_error error =
-            read_value(doc, json, doc->scan.values[nth], &fields[row], &values[row], fault);
+        enum hf_error error = read_value(doc, member, &fields[row], &values[row], fault);
         if (error != HF_OK) {
             return error;
         }

@@ -4,14 +4,14 @@
  * levels, no field that is not in the table. Numbers are whole, below 2^53 in magnitude, and have
  * no fraction or exponent (S3.2). A field whose value is null counts as absent.
  *
- * The caller owns the `struct json_doc`, which owns the texts that json_doc_read returns, until
- * json_doc_close. */
+ * The caller owns the `struct json_doc`. Texts that json_doc_read returns are valid until
+ * json_doc_close; they are in the text or in memory of the document. */
 #ifndef HOLDFAST_WIRE_JSON_H
 #define HOLDFAST_WIRE_JSON_H
 
 #include "base/memory.h"
 #include "wire/fault.h"
-#include "wire/json_scan.h"
+#include "wire/json_parse.h"
 
 enum json_field_type {
     JSON_FIELD_STRING,  /* struct slice: min to max bytes */
@@ -37,14 +37,14 @@ struct json_field {
     size_t item_max;
 };
 
-struct json_t; /* jansson's; this header does not include it */
 struct json_doc_block;
 
+enum { JSON_FIELDS = JSON_MEMBERS - 1 }; /* most rows of a table */
+
 struct json_doc {
-    struct json_t *root;
     const struct memory *memory;
     struct json_doc_block *blocks; /* memory of returned texts */
-    struct json_scan scan;
+    struct json_members members;
 };
 
 /* Parses `text`, which must outlive the document. On an error nothing needs to be closed. */
@@ -59,5 +59,10 @@ void json_doc_close(struct json_doc *doc);
  * below 2^53. */
 enum hf_error json_doc_read(struct json_doc *doc, const struct json_field *fields, size_t count,
                             void *out, uint64_t *present, struct fault *fault);
+
+/* Checks one value of any kind and copies it as compact text, as JSON_FIELD_ANY does; null has the
+ * length 0. `out` has space for text.len bytes. */
+enum hf_error json_compact(const struct memory *memory, struct slice text, uint8_t *out,
+                           size_t *len, struct fault *fault);
 
 #endif

@@ -1,29 +1,22 @@
-/* JSON as text: what wire/json.c needs and jansson does not provide.
- *
- * jansson validates the text and decodes its strings. But it does not keep the text of a value: it
- * would turn 0.1 into 0.10000000000000001 and refuse integers of more than 64 bits. It has no
- * adjustable limit on depth. */
+/* Reads parts of JSON text that json_parse has validated. */
 #ifndef HOLDFAST_WIRE_JSON_SCAN_H
 #define HOLDFAST_WIRE_JSON_SCAN_H
 
 #include "base/limits.h"
 #include "base/slice.h"
 
-enum { JSON_SCAN_MEMBERS = 64 };
-
-/* The texts of the values of the outermost object, in order. */
-struct json_scan {
-    unsigned count; /* may be more than the array holds */
-    struct slice values[JSON_SCAN_MEMBERS];
-};
-
-/* False when the text is deeper than LIMIT_JSON_DEPTH. For invalid JSON the result is meaningless,
- * but safe. */
-bool json_scan(struct slice text, struct json_scan *out);
-
 /* Copies valid JSON without the white space between its tokens; returns the length. `out` has space
  * for text.len bytes. */
 size_t json_scan_compact(struct slice text, uint8_t *out);
+
+/* Replaces the escapes in the contents of a string; returns the length. `out` has space for text.len
+ * bytes. */
+size_t json_scan_unescape(struct slice text, uint8_t *out);
+/* Four hexadecimal digits. False: they are not. */
+bool json_scan_hex(const uint8_t *at, uint32_t *out);
+
+/* The next item of an array; `rest` is the text of the array at first. False: there is none. */
+bool json_scan_item(struct slice *rest, struct slice *item);
 
 enum json_scan_number {
     JSON_SCAN_WHOLE,    /* *out is set */

@@ -1,4 +1,4 @@
-/* Responses as a tree, see json_tree.h. Only this file and json.c include jansson. */
+/* Responses as a tree, see json_tree.h. Only this file includes jansson. */
 #include "wire/json_tree.h"
 
 #include <jansson.h>

@@ -1,8 +1,11 @@
 """Members come and go on a running cluster, under load; a wrong step is refused with its reason."""
 
+import contextlib
+import subprocess
+
 import pytest
 
-from harness import Node, free_ports, wait_until
+from harness import PROGRAM, Node, environment, free_ports, wait_until
 from load import Load
 from slow_disk import SlowDisk
 
@@ -191,6 +194,49 @@ def test_a_node_that_does_not_know_the_leader_as_a_member_catches_up(make_cluste
     expected = {1: True, 2: True, 3: True}
     wait_until(lambda: all(members_of(n) == expected for n in (first, second, third)), "all three vote")
     assert first.cluster()["leader"] == 2
+
+
+@contextlib.contextmanager
+def constant_load(node):
+    """Clients without a pause between their requests, through this node."""
+    bench = subprocess.Popen(
+        [PROGRAM, "bench", "--endpoints", f"127.0.0.1:{node.client_port}", "--clients", "32", "--warmup", "0.1",
+         "--seconds", "600"], env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: node.ask("GET", "/api/v1/locks?prefix=bench/").json["locks"], "the load has begun")
+        yield
+        assert bench.poll() is None, "the load has ended"
+    finally:
+        bench.kill()
+        bench.wait()
+
+
+def is_nearly_current(node, ident):
+    member = next(m for m in node.cluster()["members"] if m["id"] == ident)
+    return member["healthy"] and member["lag"] is not None and member["lag"] <= 64
+
+
+def test_one_node_under_constant_load_grows_to_three_voters(make_cluster, joiner):
+    """An only voter commits before a learner has the entries, so under load the learner is always behind. The first
+    learner is promoted through the leader, the second one through a follower."""
+    cluster = make_cluster(1)
+    first = cluster.nodes[1]
+    nodes = {1: first}
+    with constant_load(first):
+        for ident in (2, 3):
+            nodes[ident] = joiner(cluster, ident)
+            change_until_done(first, "POST", "", {"id": ident, "address": nodes[ident].peer})
+            nodes[ident].wait_ready()
+            wait_until(lambda: members_of(first) and is_nearly_current(first, ident), "it is nearly current")
+            for turn in range(10):
+                change_until_done(nodes[ident - 1], "POST", f"/{ident}/promote")
+                wait_until(lambda: members_of(first) and members_of(first)[ident], "it is a voter")
+                if turn < 9:
+                    change_until_done(first, "POST", f"/{ident}/demote")
+                    wait_until(lambda: members_of(first) and not members_of(first)[ident], "it is a learner")
+    # A machine that stands still for a moment may make a pause too short.
+    late = [e for e in first.events("member_change") if "caught up" in e["refused"]]
+    assert len(late) <= 2, late
 
 
 def members_of(node):

@@ -16,7 +16,7 @@ static struct sim_call {
     uint32_t entry_life;
     bool is_read;
     bool is_fence;
-    bool is_counted; /* the tier was notified that it is proposed */
+    uint64_t proposal; /* its number in the tier, 0: none */
     enum tier tier;
     uint32_t name;
     uint64_t token;
@@ -99,10 +99,10 @@ void clients_tier_result(struct sim_node *n, void *cookie, const struct result *
 void clients_result(struct sim_node *n, void *cookie, enum replica_outcome outcome,
                     const struct result *r)
 {
-    struct sim_call *c = call_of(cookie);
-    if (c != NULL && c->is_counted) {
-        c->is_counted = false;
-        memory_tier_on_settled(n->tier);
+    struct call *c = call_of(cookie);
+    if (c != NULL && c->proposal != 0) {
+        memory_tier_on_settled(n->tier, c->proposal);
+        c->proposal = 0;
     }
     if (c == NULL || n->failed) {
         return;
@@ -230,8 +230,7 @@ static enum hf_error take(struct sim_node *n, struct sim_call *c, const struct c
     }
     enum hf_error error = replica_submit(n->replica, command, cookie, node_time(n));
     if (error == HF_OK && memory_tier_is_counted(command)) {
-        c->is_counted = true;
-        memory_tier_on_proposed(n->tier, command);
+        c->proposal = memory_tier_on_proposed(n->tier, command);
     }
     return error == HF_BUSY ? HF_UNAVAILABLE : error;
 }

@@ -25,8 +25,21 @@ enum hf_error replica_submit(struct replica *r, const struct command *command, v
         return fake.submit_error;
     }
     fake.leases[fake.submitted] = command->acquire.lease;
+    fake.bytes_len = command_encode(command, CORE_VERSION, fake.bytes, sizeof(fake.bytes));
     fake.cookies[fake.submitted++] = cookie;
     return HF_OK;
+}
+
+bool replica_is_serving(const struct replica *r)
+{
+    (void)r;
+    return fake.status.serving;
+}
+
+struct slice replica_submitted(const struct replica *r)
+{
+    (void)r;
+    return slice_make(fake.bytes, fake.bytes_len);
 }
 
 enum hf_error replica_barrier(struct replica *r, void *cookie, bool for_peer,
@@ -95,7 +108,8 @@ enum hf_error admission_judge(struct admission *a, const struct core *replicated
 bool peers_view(const struct peers *p, uint64_t id, struct peer_view *out)
 {
     (void)p;
-    *out = (struct peer_view){.id = id, .state_max = fake.peer_state_max};
+    *out =
+        (struct peer_view){.id = id, .state = fake.peer_version, .state_max = fake.peer_state_max};
     return true;
 }
 
@@ -106,7 +120,7 @@ enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier requested,
     assert_true(at.majority);
     fake.queried_tier = requested;
     fake.offered++;
-    if (requested == TIER_CORRECTNESS) {
+    if (asked == TIER_CORRECTNESS && !fake.tier_answers) {
         return TIER_PROPOSE;
     }
     if (fake.taken == TIER_TAKEN && fake.tells_at_once) {
@@ -118,7 +132,15 @@ enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier requested,
     return fake.taken;
 }
 
-bool memory_page_write(const struct core *core, struct slice request, struct buffer *out)
+bool memory_tier_is_for_log(const struct memory_tier *t, enum tier requested,
+                            const struct command *command)
+{
+    (void)t;
+    (void)command;
+    return requested == TIER_CORRECTNESS && !fake.tier_answers;
+}
+
+bool memory_page_write(const struct core *core, struct slice ask, struct buffer *out)
 {
     assert_null(core);
     return buffer_append_text(out, "page of ") && buffer_append_slice(out, request);
@@ -129,28 +151,32 @@ bool memory_tier_is_counted(const struct command *command)
     return command->type == COMMAND_ACQUIRE;
 }
 
-void memory_tier_on_proposed(struct memory_tier *t, const struct command *command)
+uint64_t memory_tier_on_proposed(struct memory_tier *t, const struct command *command)
 {
     (void)t;
     (void)command;
-    fake.proposed++;
+    return ++fake.proposed;
 }
 
-void memory_tier_on_settled(struct memory_tier *t)
+void memory_tier_on_settled(struct memory_tier *t, uint64_t number)
 {
     (void)t;
-    fake.settled++;
+    assert_int_equal(number, ++fake.settled);
 }
 
 bool peers_request(struct peers *p, uint64_t id, uint64_t number, uint8_t kind, struct slice body)
 {
     (void)p;
-    (void)body;
     if (!fake.link_up) {
         return false;
     }
+    fake.formats[fake.requests] = body.len > 0 ? body.data[0] : 0;
     fake.peers[fake.requests] = id;
     fake.kinds[fake.requests] = kind;
+    fake.request_len = body.len < sizeof(fake.request) ? body.len : sizeof(fake.request);
+    if (fake.request_len > 0) {
+        memcpy(fake.request, body.data, fake.request_len);
+    }
     fake.numbers[fake.requests++] = number;
     return true;
 }

@@ -16,6 +16,8 @@ struct forward_fake {
     void *cookies[FORWARD_MANY];
     struct id leases[FORWARD_MANY];
     uint32_t submitted;
+    uint8_t bytes[4096]; /* the command that was submitted last */
+    size_t bytes_len;
     uint32_t barriers;
     uint64_t core_index;
     uint64_t now_ms;
@@ -25,10 +27,13 @@ struct forward_fake {
     uint64_t peers[FORWARD_MANY];
     uint8_t kinds[FORWARD_MANY];
     uint32_t requests;
+    uint8_t request[4096]; /* the last one */
+    size_t request_len;
     uint8_t answer_status;
     uint32_t answers;
     struct buffer answer_body;
     enum tier_taken taken; /* what the tier EFFICIENCY says */
+    bool tier_answers;     /* ... also to commands for CORRECTNESS, as with one of its tokens */
     bool tells_at_once;
     enum tier queried_tier;
     uint32_t offered;
@@ -40,7 +45,9 @@ struct forward_fake {
     enum hf_error admission; /* what admission says */
     uint64_t adds;
     bool no_majority;
-    uint64_t peer_state_max; /* that peers said */
+    uint64_t peer_state_max;       /* that peers said */
+    uint32_t peer_version;         /* of the state, that peers support; 0: not known */
+    uint8_t formats[FORWARD_MANY]; /* of the requests: their first byte */
 };
 
 extern struct forward_fake fake;

@@ -144,7 +144,10 @@ void tier_make_acquire(struct command *c, const char *name, uint64_t wait_ms)
 
 enum tier_taken tier_submit(enum tier tier, const struct command *c)
 {
-    return memory_tier_submit(world.tier, tier, c, &world, tier_at());
+    bool is_for_log = memory_tier_is_for_log(world.tier, tier, c);
+    enum tier_taken taken = memory_tier_submit(world.tier, tier, c, &world, tier_at());
+    assert_true(!is_for_log || taken == TIER_PROPOSE);
+    return taken;
 }
 
 uint64_t tier_take(const char *name)
@@ -162,9 +165,9 @@ uint64_t tier_take_replicated(const char *name)
     struct command c;
     tier_make_acquire(&c, name, 0);
     assert_int_equal(tier_submit(TIER_CORRECTNESS, &c), TIER_PROPOSE);
-    memory_tier_on_proposed(world.tier, &c);
+    uint64_t number = memory_tier_on_proposed(world.tier, &c);
     struct result r = tier_replicate(&c);
-    memory_tier_on_settled(world.tier);
+    memory_tier_on_settled(world.tier, number);
     assert_int_equal(r.outcome, OUTCOME_GRANTED);
     return r.token;
 }

@@ -4,155 +4,7 @@
 
 #include "base/codec.h"
 #include "core/entry.h"
-
-static const struct id session_id = {7, 8};
-
-/* A transaction with one effect of each kind. */
-static void fill_transact(struct command *c)
-{
-    static uint8_t check_bytes[256];
-    static uint8_t effect_bytes[1024];
-    struct packer checks = packer_make(check_bytes, sizeof(check_bytes));
-    struct packer effects = packer_make(effect_bytes, sizeof(effect_bytes));
-    c->transact.id = session_id;
-    c->transact.client = slice_of("resp");
-    c->transact.actor = slice_of("resp");
-    c->transact.reason = slice_of("DEL");
-    assert_true(pack_check(&checks, &(struct key_check){slice_of("a"), {0, 0, 0}}));
-    assert_true(pack_check(&checks, &(struct key_check){slice_of("b"), {2048, 3, UINT64_MAX}}));
-    const struct effect all[] = {
-        {.kind = EFFECT_PUT,
-         .flags = EFFECT_HASH,
-         .name = slice_of("a"),
-         .value = slice_make("\0\xff", 2),
-         .lease = {3, 4},
-         .ttl_ms = 30000},
-        {.kind = EFFECT_EXPIRE, .name = slice_of("b"), .ttl_ms = 100},
-        {.kind = EFFECT_DROP, .name = slice_of("c"), .flags = EFFECT_FORCED | EFFECT_NOW},
-        {.kind = EFFECT_COUNTER, .name = slice_of("d"), .number = INT64_MIN},
-        {.kind = EFFECT_PUBLISH, .name = slice_of("a//b"), .value = slice_of("0")},
-    };
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        assert_true(pack_effect(&effects, &all[i]));
-    }
-    c->transact.checks = packer_list(&checks);
-    c->transact.effects = packer_list(&effects);
-}
-
-/* One of each type, with every field set to something. */
-static void fill(struct command *c, enum command_type type)
-{
-    static const uint8_t packed[32] = {1, 2, 3};
-    command_init(c, type);
-    c->tenant = 5;
-    switch (type) {
-    case COMMAND_LEAD:
-        c->lead.node = 3;
-        break;
-    case COMMAND_UPGRADE:
-        c->upgrade.version = 1;
-        break;
-    case COMMAND_NOTE:
-        c->note.action = 2;
-        c->note.name = slice_of("queue/1");
-        c->note.actor = slice_of("admin");
-        c->note.reason = slice_of("stuck");
-        c->note.count = 1;
-        break;
-    case COMMAND_FENCE_RESET:
-        c->fence_reset.resource = slice_of("disk/1");
-        c->fence_reset.slot = 3;
-        c->fence_reset.token = 5120;
-        c->fence_reset.actor = slice_of("admin");
-        c->fence_reset.reason = slice_of("made up");
-        break;
-    case COMMAND_SESSION_OPEN:
-        c->request_id = slice_of("open-1");
-        c->session_open.id = session_id;
-        c->session_open.client = slice_of("worker");
-        c->session_open.ttl_ms = 30000;
-        c->session_open.linger_ms = 10;
-        c->session_open.metadata = slice_of("{}");
-        break;
-    case COMMAND_KEEPALIVE:
-        c->keepalive.sessions = (struct ids){2, packed};
-        break;
-    case COMMAND_STREAM_THROUGH:
-        c->stream_through.node = 3;
-        break;
-    case COMMAND_STREAM_DOWN:
-        c->stream_down.stream = 99;
-        break;
-    case COMMAND_ACQUIRE:
-        c->seq = 4;
-        c->acked_through = 3;
-        c->acquire.lease = (struct id){1, UINT64_MAX};
-        c->acquire.node = 2;
-        c->acquire.client = slice_of("worker");
-        c->acquire.owner = slice_of("thread-1");
-        c->acquire.names.count = 2;
-        c->acquire.names.at[0] = slice_of("b");
-        c->acquire.names.at[1] = slice_of("a");
-        c->acquire.ttl_ms = 30000;
-        c->acquire.wait_ms = WAIT_FOREVER;
-        c->acquire.delay_ms = 5;
-        c->acquire.flags = ACQUIRE_DETECT_DEADLOCK;
-        c->acquire.metadata = slice_of("\"m\"");
-        break;
-    case COMMAND_CANCEL:
-        c->cancel.lease = session_id;
-        c->cancel.attachment = 12;
-        break;
-    case COMMAND_DETACH:
-        c->detach.lease = session_id;
-        c->detach.attachment = 13;
-        break;
-    case COMMAND_NODE_GONE:
-        c->node_gone.node = 4;
-        break;
-    case COMMAND_RELEASE:
-        c->release.name = slice_of("a");
-        c->release.client = slice_of("worker");
-        c->release.token = 1024;
-        break;
-    case COMMAND_RENEW:
-        c->renew.lease = session_id;
-        c->renew.token = 1024;
-        c->renew.ttl_ms = 1000;
-        break;
-    case COMMAND_PROCLAIM:
-        c->proclaim.name = slice_of("a");
-        c->proclaim.token = 1024;
-        c->proclaim.value = slice_of("host:1");
-        break;
-    case COMMAND_FORCE_UNLOCK:
-        c->force_unlock.name = slice_of("a");
-        c->force_unlock.actor = slice_of("oncall");
-        c->force_unlock.reason = slice_of("stuck");
-        c->force_unlock.now = 1;
-        break;
-    case COMMAND_REVOKE:
-        c->revoke.name = slice_of("a");
-        c->revoke.actor = slice_of("oncall");
-        c->revoke.reason = slice_of("deploy");
-        c->revoke.grace_ms = 1000;
-        break;
-    case COMMAND_FENCE_CHECK:
-        c->fence_check.resource = slice_of("a");
-        c->fence_check.slot = 3;
-        c->fence_check.token = 2048;
-        break;
-    case COMMAND_TRANSACT:
-        fill_transact(c);
-        break;
-    default:
-        break;
-    }
-    if (type == COMMAND_SESSION_CLOSE || type == COMMAND_STREAM_UP || type == COMMAND_STREAM_DOWN ||
-        type == COMMAND_STREAM_THROUGH || type == COMMAND_ACQUIRE) {
-        c->session = session_id;
-    }
-}
+#include "every_command.h"
 
 static void every_command_survives_encoding(void **state)
 {
@@ -162,7 +14,7 @@ static void every_command_survives_encoding(void **state)
         struct command out;
         uint8_t first[4096];
         uint8_t second[4096];
-        fill(&in, (enum command_type)type);
+        fill_command(&in, (enum command_type)type);
         assert_int_equal(command_check(&in), HF_OK);
         size_t len = command_encode(&in, CORE_VERSION, first, sizeof(first));
         assert_true(len > 0);
@@ -179,11 +31,11 @@ static void fields_come_back_as_they_were(void **state)
     struct command in;
     struct command out;
     uint8_t bytes[4096];
-    fill(&in, COMMAND_ACQUIRE);
+    fill_command(&in, COMMAND_ACQUIRE);
     size_t len = command_encode(&in, CORE_VERSION, bytes, sizeof(bytes));
     assert_int_equal(command_decode(slice_make(bytes, len), &out), HF_OK);
     assert_int_equal(out.tenant, 5);
-    assert_true(id_equal(out.session, session_id));
+    assert_true(id_equal(out.session, filled_id));
     assert_int_equal(out.seq, 4);
     assert_int_equal(out.acked_through, 3);
     assert_true(out.acquire.lease.low == UINT64_MAX);
@@ -200,7 +52,7 @@ static void every_truncation_is_refused(void **state)
         struct command in;
         struct command out;
         uint8_t bytes[4096];
-        fill(&in, (enum command_type)type);
+        fill_command(&in, (enum command_type)type);
         size_t len = command_encode(&in, CORE_VERSION, bytes, sizeof(bytes));
         for (size_t cut = 0; cut < len; cut++) {
             assert_int_equal(command_decode(slice_make(bytes, cut), &out), HF_MALFORMED);
@@ -215,7 +67,7 @@ static void a_buffer_too_small_is_said_so(void **state)
     (void)state;
     struct command in;
     uint8_t bytes[4096];
-    fill(&in, COMMAND_ACQUIRE);
+    fill_command(&in, COMMAND_ACQUIRE);
     size_t len = command_encode(&in, CORE_VERSION, bytes, sizeof(bytes));
     for (size_t size = 0; size < len; size++) {
         assert_int_equal(command_encode(&in, CORE_VERSION, bytes, size), 0);
@@ -249,15 +101,15 @@ static void the_digest_covers_what_the_client_requested_and_no_more(void **state
     (void)state;
     struct command a;
     struct command b;
-    fill(&a, COMMAND_ACQUIRE);
-    fill(&b, COMMAND_ACQUIRE);
+    fill_command(&a, COMMAND_ACQUIRE);
+    fill_command(&b, COMMAND_ACQUIRE);
     b.acquire.lease = (struct id){9, 9}; /* drawn anew by another node (S8.1) */
     b.acquire.node = 77;
     b.acked_through = 0;
     assert_true(command_digest(&a) == command_digest(&b));
     b.acquire.ttl_ms++;
     assert_false(command_digest(&a) == command_digest(&b));
-    fill(&b, COMMAND_ACQUIRE);
+    fill_command(&b, COMMAND_ACQUIRE);
     b.acquire.names.at[0] = slice_of("c");
     assert_false(command_digest(&a) == command_digest(&b));
 }
@@ -405,7 +257,7 @@ static void each_broken_rule_has_its_error(void **state)
     memset(long_text, 'x', sizeof(long_text));
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
         struct command c;
-        fill(&c, rules[i].type);
+        fill_command(&c, rules[i].type);
         rules[i].breaks(&c);
         assert_string_equal(hf_error_code(command_check(&c)), hf_error_code(rules[i].expected));
     }
@@ -434,7 +286,7 @@ static size_t make_entry(uint8_t *buffer, size_t size, uint32_t commands)
     entry_writer_init(&w, CORE_VERSION, buffer, size);
     for (uint32_t i = 0; i < commands; i++) {
         struct command c;
-        fill(&c, COMMAND_FENCE_CHECK);
+        fill_command(&c, COMMAND_FENCE_CHECK);
         assert_true(entry_writer_add(&w, &c));
     }
     return entry_writer_seal(&w, 1234, 5678);
@@ -505,7 +357,7 @@ static void an_entry_that_is_full_says_so_and_stays_whole(void **state)
     struct entry_writer w;
     entry_writer_init(&w, CORE_VERSION, buffer, sizeof(buffer));
     struct command c;
-    fill(&c, COMMAND_FENCE_CHECK);
+    fill_command(&c, COMMAND_FENCE_CHECK);
     uint32_t added = 0;
     while (entry_writer_add(&w, &c)) {
         added++;

@@ -461,6 +461,37 @@ static void a_node_whose_snapshot_does_not_arrive_goes_on_with_its_log(void **st
     alone_close(&a);
 }
 
+/* The batch and the change before it leave the log, and the next first entry of this node has a
+ * lower index. It serves, and expects outcomes in the order of submission, only after the old
+ * one. */
+static void a_batch_that_left_the_log_is_reported_before_the_node_serves_again(void **state)
+{
+    (void)state;
+    struct alone a;
+    const char *problem = NULL;
+    alone_open(&a, 3);
+    alone_lead(&a, 3);
+    uint64_t last = alone_last_index(&a);
+    assert_int_equal(
+        replica_change_member(a.replica, REPLICA_ADD, 4, "127.0.0.1:4", a.now, &problem), HF_OK);
+    alone_submit(&a);
+    assert_int_equal(a.replica->flights[0].index, last + 2);
+    receive_snapshot(&a, 2, term_of(&a) + 1, 40);
+    replica_snapshot_abandoned(a.replica, a.now);
+    assert_false(a.replica->engine.installing);
+    assert_int_equal(alone_last_index(&a), last);
+    assert_int_equal(a.results[REPLICA_NOT_DONE], 0); /* another node may have it */
+    alone_elect(&a, 3);
+    assert_true(leads(&a));
+    assert_int_equal(a.replica->lead_index, last + 1);
+    alone_all_written(&a);
+    alone_acknowledge(&a, 2, last + 1, 0);
+    assert_true(a.replica->serving);
+    assert_int_equal(a.results[REPLICA_NOT_DONE], 1);
+    assert_int_equal(a.replica->flight_count, 0);
+    alone_close(&a);
+}
+
 /* For example because its disk is full. */
 static void a_write_that_does_not_end_does_not_keep_a_node_installing(void **state)
 {
@@ -709,6 +740,7 @@ int main(void)
         cmocka_unit_test(a_candidate_without_success_requests_pre_votes_again),
         cmocka_unit_test(a_candidate_disrupts_a_leader_once),
         cmocka_unit_test(a_node_whose_snapshot_does_not_arrive_goes_on_with_its_log),
+        cmocka_unit_test(a_batch_that_left_the_log_is_reported_before_the_node_serves_again),
         cmocka_unit_test(a_write_that_does_not_end_does_not_keep_a_node_installing),
         cmocka_unit_test(the_members_stay_committed_when_a_snapshot_does_not_arrive),
         cmocka_unit_test(the_commit_index_never_falls),

@@ -2,6 +2,7 @@
 #include "base_testing.h"
 
 #include "wire/json.h"
+#include "wire/json_scan.h"
 
 struct acquire {
     struct slice client_id;

@@ -273,20 +273,20 @@ static void a_name_in_a_batch_is_decided_by_its_outcome(void **state)
     struct command c;
     tier_make_acquire(&proposed, "n", 0);
     assert_int_equal(tier_submit(TIER_CORRECTNESS, &proposed), TIER_PROPOSE);
-    memory_tier_on_proposed(world.tier, &proposed);
+    uint64_t number = memory_tier_on_proposed(world.tier, &proposed);
     tier_make_acquire(&c, "n", 0);
     assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_LATER);
     (void)tier_take("another"); /* names that nobody proposed are free */
     (void)tier_replicate(&proposed);
-    memory_tier_on_settled(world.tier);
+    memory_tier_on_settled(world.tier, number);
     assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
     assert_int_equal(world.last.error, HF_WRONG_TIER);
     /* One that came to nothing leaves the name free. */
     tier_make_acquire(&proposed, "m", 0);
-    memory_tier_on_proposed(world.tier, &proposed);
+    number = memory_tier_on_proposed(world.tier, &proposed);
     tier_make_acquire(&c, "m", 0);
     assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_LATER);
-    memory_tier_on_settled(world.tier);
+    memory_tier_on_settled(world.tier, number);
     assert_int_equal(tier_submit(TIER_EFFICIENCY, &c), TIER_TAKEN);
     assert_int_equal(world.last.outcome, OUTCOME_GRANTED);
     tier_world_close();

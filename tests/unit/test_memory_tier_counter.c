@@ -89,11 +89,11 @@ static void a_counter_in_a_batch_is_decided_by_its_outcome(void **state)
     tier_world_open();
     make_counting(&count, EFFECT_COUNTER, "n");
     assert_int_equal(tier_submit(TIER_CORRECTNESS, &count), TIER_PROPOSE);
-    memory_tier_on_proposed(world.tier, &count);
+    uint64_t number = memory_tier_on_proposed(world.tier, &count);
     tier_make_acquire(&lock, "n", 0);
     assert_int_equal(tier_submit(TIER_EFFICIENCY, &lock), TIER_LATER);
     (void)tier_replicate(&count);
-    memory_tier_on_settled(world.tier);
+    memory_tier_on_settled(world.tier, number);
     assert_refused(TIER_EFFICIENCY, &lock);
     tier_world_close();
 }

@@ -103,6 +103,37 @@ static void a_follower_sends_it_to_the_leader(void **state)
     forward_end(f);
 }
 
+/* During a rolling upgrade: the leader could not read it. */
+static void a_command_that_the_leaders_program_does_not_support_is_refused(void **state)
+{
+    (void)state;
+    struct forward *f = forward_begin();
+    struct asked refused = {.call = {.done = forward_on_done, .owner = &refused}};
+    struct asked sent;
+    struct command reset;
+    command_init(&reset, COMMAND_FENCE_RESET);
+    reset.fence_reset.resource = slice_of("disk/1");
+    fake.peer_version = 3;
+    forward_follow(f, 3);
+    forward_submit(f, &reset, &refused.call);
+    forward_request(f, &sent, 1);
+    forward_run(f);
+    assert_int_equal(refused.answers, 1);
+    assert_int_equal(refused.error, HF_OK);
+    assert_int_equal(refused.result.error, HF_NOT_UPGRADED);
+    assert_int_equal(fake.requests, 1); /* the other command is sent, in a format of version 3 */
+    assert_int_equal(fake.formats[0], record_format(3));
+    fake.peer_version = CORE_VERSION;
+    refused = (struct asked){.call = {.done = forward_on_done, .owner = &refused}};
+    forward_submit(f, &reset, &refused.call);
+    forward_run(f);
+    assert_int_equal(fake.requests, 2);
+    assert_int_equal(refused.answers, 0);
+    forward_answer_remotely(f, 0, DONE, 47);
+    forward_answer_remotely(f, 1, DONE, 48);
+    forward_end(f);
+}
+
 static void a_broken_link_means_the_same_bytes_once_more(void **state)
 {
     (void)state;
@@ -585,6 +616,7 @@ int main(void)
         cmocka_unit_test(what_was_not_done_here_is_tried_at_the_next_leader),
         cmocka_unit_test(after_lost_leadership_the_first_to_tell_wins),
         cmocka_unit_test(a_follower_sends_it_to_the_leader),
+        cmocka_unit_test(a_command_that_the_leaders_program_does_not_support_is_refused),
         cmocka_unit_test(a_broken_link_means_the_same_bytes_once_more),
         cmocka_unit_test(another_leader_gets_the_request_without_waiting_for_the_old_one),
         cmocka_unit_test(what_came_to_nothing_everywhere_is_unavailable),

@@ -3,6 +3,7 @@
  */
 #include "base_testing.h"
 
+#include "node/forward/forward_state.h"
 #include "node/node_state.h"
 #include "temporary.h"
 
@@ -423,6 +424,118 @@ static void a_transfer_that_has_begun_waits_for_the_change_to_be_committed(void 
     world_close(&w);
 }
 
+/* ---- a pause for a promotion ---- */
+
+/* Node 1 leads, node 2 is a learner that has everything. */
+static struct node *start_with_learner(struct world *w)
+{
+    char address[ADDRESS_TEXT];
+    world_open(w);
+    w->election_ms = 3000;
+    start(w, 1, 1);
+    UNTIL(w, w->ones[1].leader == 1);
+    start(w, 2, 1);
+    address_format(&w->peers[2], address, sizeof(address));
+    change_until_done(w, 1, GATEWAY_ADD, 2, address);
+    struct node *n = w->ones[1].node;
+    struct peer_view view;
+    UNTIL(w, !is_changing(w, 1) && peers_view(n->peers, 2, &view) && view.reachable &&
+                 replica_match_index(n->replica, 2) > 0);
+    return n;
+}
+
+/* The status of the leader as if it had committed `lag` entries that node 2 does not have. */
+static struct replica_status status_with_lag(struct node *n, uint64_t lag)
+{
+    struct replica_status status;
+    replica_status(n->replica, node_now(n), &status);
+    status.commit_index = replica_match_index(n->replica, 2) + lag;
+    return status;
+}
+
+static bool pauses(struct node *n, uint64_t id, uint64_t lag)
+{
+    struct replica_status status = status_with_lag(n, lag);
+    return node_promote_pauses(n, id, &status);
+}
+
+static struct replica_time after_ms(struct node *n, uint64_t ms)
+{
+    struct replica_time now = node_now(n);
+    now.boot_us += ms * 1000;
+    return now;
+}
+
+static void submission_pauses_for_a_learner_that_is_a_little_behind(void **state)
+{
+    (void)state;
+    struct world w;
+    struct node *n = start_with_learner(&w);
+    assert_false(pauses(n, 2, 0)); /* it has everything */
+    assert_false(pauses(n, 2, 65));
+    assert_false(pauses(n, 1, 1)); /* a voter */
+    assert_false(pauses(n, 9, 1));
+    assert_false(n->forward->paused);
+    assert_true(pauses(n, 2, 64));
+    assert_true(n->forward->paused);
+    assert_true(pauses(n, 2, 1)); /* it is sent again and waits */
+    node_step_promote(n, after_ms(n, 100));
+    assert_true(n->forward->paused);
+    /* It has everything: it is made, and that ends the pause. */
+    struct asked asked = change(&w, 1, GATEWAY_PROMOTE, 2, "");
+    assert_int_equal(asked.error, HF_OK);
+    assert_false(n->forward->paused);
+    UNTIL(&w, standing(&w, 1, 2) == 2);
+    world_close(&w);
+}
+
+static void a_learner_that_does_not_catch_up_stops_clients_once_in_seconds(void **state)
+{
+    (void)state;
+    struct world w;
+    struct node *n = start_with_learner(&w);
+    assert_true(pauses(n, 2, 1));
+    node_step_promote(n, after_ms(n, 250));
+    assert_false(n->forward->paused);
+    assert_false(pauses(n, 2, 1));
+    assert_false(n->forward->paused);
+    n->promotion.not_before_us -= 4000000;
+    assert_false(pauses(n, 2, 1));
+    n->promotion.not_before_us -= 2000000;
+    assert_true(pauses(n, 2, 1));
+    world_close(&w); /* a node that stops does not wait for it */
+}
+
+static void a_pause_ends_with_the_leadership_and_a_transfer_takes_it_over(void **state)
+{
+    (void)state;
+    struct world w;
+    struct node *n = start_with_learner(&w);
+    change_until_done(&w, 1, GATEWAY_PROMOTE, 2, "");
+    UNTIL(&w, standing(&w, 2, 2) == 2 && !is_changing(&w, 1));
+    change_until_done(&w, 1, GATEWAY_DEMOTE, 2, "");
+    UNTIL(&w, standing(&w, 1, 2) == 1 && !is_changing(&w, 1));
+    assert_true(pauses(n, 2, 1));
+    node_transfer(n, 2);
+    assert_true(n->forward->paused && n->promotion.id == 0);
+    struct replica_status status = status_with_lag(n, 1);
+    const char *problem = "";
+    assert_true(status.serving);
+    assert_int_equal(node_change_member(n, GATEWAY_PROMOTE, 2, "", &problem), HF_UNAVAILABLE);
+    assert_int_equal(n->promotion.id, 0); /* no pause while a transfer runs */
+    node_step_transfer(n, after_ms(n, 1001));
+    assert_false(n->forward->paused);
+    /* As if it began before the leadership ended: node 2 follows. */
+    struct node *other = w.ones[2].node;
+    UNTIL(&w, other->forward != NULL && other->replica != NULL);
+    other->promotion = (struct node_promotion){.id = 3, .until_us = after_ms(other, 250).boot_us};
+    forward_set_paused(other->forward, true);
+    node_step_promote(other, node_now(other));
+    assert_false(other->forward->paused);
+    assert_int_equal(other->promotion.not_before_us, 0);
+    world_close(&w);
+}
+
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -433,6 +546,9 @@ int main(void)
         cmocka_unit_test(a_leader_that_is_demoted_or_removed_leads_no_more_before_it),
         cmocka_unit_test(the_lead_is_not_given_away_while_a_change_is_uncommitted),
         cmocka_unit_test(a_transfer_that_has_begun_waits_for_the_change_to_be_committed),
+        cmocka_unit_test(submission_pauses_for_a_learner_that_is_a_little_behind),
+        cmocka_unit_test(a_learner_that_does_not_catch_up_stops_clients_once_in_seconds),
+        cmocka_unit_test(a_pause_ends_with_the_leadership_and_a_transfer_takes_it_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

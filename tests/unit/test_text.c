@@ -94,6 +94,30 @@ static void request_ids_are_visible_ascii(void **state)
     assert_false(text_is_request_id(slice_make(text, LIMIT_REQUEST_ID + 1)));
 }
 
+/* The checks read eight bytes at a time: every byte at every position of texts of several words. */
+static void each_byte_counts_at_every_position(void **state)
+{
+    (void)state;
+    enum { LONGEST = 20 };
+    uint8_t text[LONGEST];
+    for (size_t len = 1; len <= LONGEST; len++) {
+        for (size_t at = 0; at < len; at++) {
+            for (unsigned byte = 0; byte < 256; byte++) {
+                memset(text, 'a', len);
+                text[at] = (uint8_t)byte;
+                struct slice all = slice_make(text, len);
+                bool is_plain = byte >= 0x20 && byte < 0x7f;
+                bool is_segment_end = byte == '/' && (at == 0 || at == len - 1);
+                bool is_dot = byte == '.' && len == 1;
+                assert_int_equal(text_is_utf8(all), byte < 0x80);
+                assert_int_equal(text_is_plain(all), is_plain);
+                assert_int_equal(text_is_name(all), is_plain && !is_segment_end && !is_dot);
+                assert_int_equal(text_is_request_id(all), is_plain && byte != ' ');
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -103,6 +127,7 @@ int main(void)
         cmocka_unit_test(control_characters_are_refused_wherever_they_stand),
         cmocka_unit_test(malformed_utf8_is_refused),
         cmocka_unit_test(request_ids_are_visible_ascii),
+        cmocka_unit_test(each_byte_counts_at_every_position),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

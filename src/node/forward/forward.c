@@ -20,25 +20,6 @@ uint64_t forward_now_ms(const struct forward *f)
 
 /* ---- attempts ---- */
 
-/* Whether the command is idempotent, by its id or by what it names (S8.3). Not idempotent without
- * an id: an operator's command, and a re-entrant acquire, which increments the hold count. */
-static bool is_safe(const struct command *command)
-{
-    if (command->request_id.len > 0 || command->seq > 0) {
-        return true;
-    }
-    switch (command->type) {
-    case COMMAND_FORCE_UNLOCK:
-    case COMMAND_REVOKE:
-    case COMMAND_FENCE_RESET:
-        return false;
-    case COMMAND_ACQUIRE:
-        return id_is_zero(command->session) || (command->acquire.flags & ACQUIRE_REENTRANT) == 0;
-    default:
-        return true;
-    }
-}
-
 static enum tier_taken offer(struct forward *f, enum tier tier, const struct command *command,
                              struct cookie *cookie, struct replica_time now)
 {
@@ -53,10 +34,7 @@ static enum tier_taken offer(struct forward *f, enum tier tier, const struct com
 
 /* ---- the limit of the state (S12.14) ---- */
 
-/* HF_STATE_FULL is final, so only a confirmed leader may return it: another leader may have applied
- * an earlier attempt. */
-static enum hf_error admit(struct forward *f, const struct command *command,
-                           struct replica_time now, uint64_t *adds)
+enum hf_error forward_judge(struct forward *f, const struct command *command, uint64_t *adds)
 {
     struct admission *a = f->options.admission;
     *adds = 0;
@@ -65,7 +43,15 @@ static enum hf_error admit(struct forward *f, const struct command *command,
     }
     const struct core *memory =
         f->options.memory_core != NULL ? f->options.memory_core(f->options.ctx) : NULL;
-    enum hf_error error = admission_judge(a, replica_core(f->replica), memory, command, adds);
+    return admission_judge(a, replica_core(f->replica), memory, command, adds);
+}
+
+/* HF_STATE_FULL is final, so only a confirmed leader may return it: another leader may have applied
+ * an earlier attempt. */
+static enum hf_error admit(struct forward *f, const struct command *command,
+                           struct replica_time now, uint64_t *adds)
+{
+    enum hf_error error = forward_judge(f, command, adds);
     if (error != HF_STATE_FULL) {
         return error;
     }
@@ -77,7 +63,7 @@ static enum hf_error admit(struct forward *f, const struct command *command,
     if (!replica_has_majority(f->replica, now)) {
         return HF_BUSY;
     }
-    a->refused++;
+    f->options.admission->refused++;
     return HF_STATE_FULL;
 }
 
@@ -88,6 +74,22 @@ static enum hf_error refuse_here(struct forward *f, const struct command *comman
     struct result refused = {.type = command->type, .error = error};
     forward_on_result(f, cookie, REPLICA_DONE, &refused);
     return HF_OK;
+}
+
+enum hf_error forward_propose(struct forward *f, const struct command *command,
+                              struct cookie *cookie, struct replica_time now, uint64_t adds)
+{
+    enum hf_error error =
+        f->read_only ? HF_UNAVAILABLE : replica_submit(f->replica, command, cookie, now);
+    if (error == HF_OK && adds > 0) {
+        cookie->adds += adds;
+        f->options.admission->pending += adds;
+    }
+    if (error == HF_OK && f->options.tier != NULL && memory_tier_is_counted(command)) {
+        hf_assert(cookie->proposal == 0); /* a leader submits a call once */
+        cookie->proposal = memory_tier_on_proposed(f->options.tier, command);
+    }
+    return error;
 }
 
 enum hf_error forward_take(struct forward *f, enum tier tier, const struct command *command,
@@ -108,22 +110,8 @@ enum hf_error forward_take(struct forward *f, enum tier tier, const struct comma
     if (taken != TIER_PROPOSE) {
         return taken == TIER_TAKEN ? HF_OK : HF_BUSY;
     }
-    if (f->read_only) {
-        return HF_UNAVAILABLE;
-    }
-    error = replica_submit(f->replica, command, cookie, now);
-    if (error == HF_NOT_UPGRADED) {
-        return refuse_here(f, command, cookie, error);
-    }
-    if (error == HF_OK && adds > 0) {
-        cookie->adds += adds;
-        f->options.admission->pending += adds;
-    }
-    if (error == HF_OK && f->options.tier != NULL && memory_tier_is_counted(command)) {
-        cookie->is_counted = true;
-        memory_tier_on_proposed(f->options.tier, command);
-    }
-    return error;
+    error = forward_propose(f, command, cookie, now, adds);
+    return error == HF_NOT_UPGRADED ? refuse_here(f, command, cookie, error) : error;
 }
 
 static enum hf_error submit_here(struct forward *f, struct call *call, struct replica_time now)
@@ -132,7 +120,7 @@ static enum hf_error submit_here(struct forward *f, struct call *call, struct re
         return f->paused ? HF_UNAVAILABLE : replica_barrier(f->replica, call, false, now);
     }
     struct command command;
-    enum hf_error error = command_decode(slice_make(call->bytes, call->len), &command);
+    enum hf_error error = command_decode(call->bytes, &command);
     hf_assert(error == HF_OK);
     return forward_take(f, call->tier, &command, &call->cookie, now);
 }
@@ -158,6 +146,14 @@ static bool try_here(struct forward *f, struct call *call, struct replica_time n
     return true;
 }
 
+/* The program of the leader does not support the command, so the state has no such version yet. */
+static void refuse_not_upgraded(struct forward *f, struct call *call, enum command_type type)
+{
+    struct result refused = {.type = type, .error = HF_NOT_UPGRADED};
+    call->here++; /* forward_on_result ends an attempt of this node */
+    forward_on_result(f, &call->cookie, REPLICA_DONE, &refused);
+}
+
 static bool try_there(struct forward *f, struct call *call, uint64_t leader)
 {
     if (!change_may_go_to(f, call, leader)) {
@@ -167,11 +163,17 @@ static bool try_there(struct forward *f, struct call *call, uint64_t leader)
         f->saturated = true;
         return false;
     }
-    call_give_number(f, call);
     enum forward_kind kind = call->tier == TIER_EFFICIENCY ? FORWARD_MEMORY : call->kind;
-    size_t len = kind == FORWARD_BARRIER ? 0 : call->len; /* it may have been a FORWARD_LOOK */
-    if (!peers_request(f->peers, leader, call->number, (uint8_t)kind,
-                       slice_make(call->bytes, len))) {
+    size_t len =
+        kind == FORWARD_BARRIER ? 0 : call->bytes.len; /* it may have been a FORWARD_LOOK */
+    struct slice bytes = slice_make(call->bytes.data, len);
+    enum command_type type;
+    if (call->kind == FORWARD_COMMAND && !forward_fit(f, leader, &bytes, &type)) {
+        refuse_not_upgraded(f, call, type);
+        return true;
+    }
+    call_give_number(f, call);
+    if (!peers_request(f->peers, leader, call->number, (uint8_t)kind, bytes)) {
         call_take_number(f, call);
         return false;
     }
@@ -232,81 +234,6 @@ static void send_waiting(struct forward *f)
     f->saturated = f->turn != 0; /* the rest waits for answers to sent calls */
 }
 
-/* Fails the call if there are too many, or if there was no leader for too long. */
-static void fail_early(struct forward *f, struct call *call)
-{
-    uint32_t outstanding = forward_outstanding(f);
-    bool leaderless =
-        f->leader == 0 && forward_now_ms(f) - f->leaderless_ms > f->options.give_up_ms;
-    /* With a full disk and no other node that could lead, waiting is useless. */
-    bool stuck = f->read_only && f->alone && call->kind == FORWARD_COMMAND;
-    call->is_too_many = outstanding > FORWARD_SLOTS;
-    if (call->is_too_many || leaderless || stuck) {
-        call->give_up_ms = 0; /* forward_run answers it, after the caller's call has returned */
-        f->overdue = true;
-    }
-    f->changed = true;
-}
-
-static void note_sender(struct forward *f, uint64_t source)
-{
-    if (source != 0) {
-        turns_note(f, source);
-    }
-}
-
-void forward_submit(struct forward *f, const struct command *command, struct gateway_call *gateway)
-{
-    size_t len = command_encode(command, CORE_VERSION, f->scratch, FORWARD_SCRATCH);
-    hf_assert(len > 0);
-    uint32_t source = gateway->tier == TIER_CORRECTNESS ? turns_source(gateway->source) : 0;
-    struct call *call = call_new(f, FORWARD_COMMAND, source, slice_make(f->scratch, len));
-    call->tier = gateway->tier;
-    note_sender(f, gateway->source);
-    call->gateway = gateway;
-    gateway->in_flight = call;
-    call->is_safe = is_safe(command);
-    if (gateway->within_ms != 0 && gateway->within_ms < f->options.give_up_ms) {
-        call->give_up_ms = forward_now_ms(f) + gateway->within_ms;
-    }
-    fail_early(f, call);
-}
-
-void forward_submit_first(struct forward *f, const struct command *command,
-                          struct gateway_call *gateway)
-{
-    f->held = true;
-    forward_submit(f, command, gateway);
-    struct call *call = gateway->in_flight;
-    call->is_first = true;
-    call->give_up_ms = UINT64_MAX; /* the node cannot continue without it */
-}
-
-void forward_barrier(struct forward *f, struct gateway_call *gateway)
-{
-    enum forward_kind kind = gateway->look.len > 0 ? FORWARD_LOOK : FORWARD_BARRIER;
-    struct call *call = call_new(f, kind, turns_source(gateway->source), gateway->look);
-    gateway->look = slice_make(NULL, 0);
-    note_sender(f, gateway->source);
-    call->gateway = gateway;
-    gateway->in_flight = call;
-    call->is_safe = true;
-    fail_early(f, call);
-}
-
-void forward_change(struct forward *f, enum gateway_change change, uint64_t id, const char *address,
-                    struct gateway_change_call *gateway)
-{
-    struct change wanted = {.change = change, .id = id};
-    uint8_t bytes[CHANGE_BYTES];
-    snprintf(wanted.address, sizeof(wanted.address), "%s", address);
-    struct call *call =
-        call_new(f, FORWARD_CHANGE, 0, slice_make(bytes, change_encode(&wanted, bytes)));
-    call->change = gateway;
-    gateway->in_flight = call;
-    fail_early(f, call);
-}
-
 void forward_set_read_only(struct forward *f, bool read_only, bool alone)
 {
     f->read_only = read_only;
@@ -332,9 +259,9 @@ void forward_on_result(struct forward *f, void *cookie, enum replica_outcome out
                        const struct result *result)
 {
     struct cookie *head = cookie;
-    if (head->is_counted) {
-        head->is_counted = false;
-        memory_tier_on_settled(f->options.tier);
+    if (head->proposal != 0) {
+        memory_tier_on_settled(f->options.tier, head->proposal);
+        head->proposal = 0;
     }
     if (head->adds > 0) {
         f->options.admission->pending -= head->adds;
@@ -390,7 +317,7 @@ void forward_on_barrier(struct forward *f, void *cookie, bool reached)
         call_free_if_done(f, call);
     } else if (reached) {
         if (call->kind == FORWARD_LOOK) {
-            forward_look_up(f, slice_make(call->bytes, call->len), &call->page);
+            forward_look_up(f, call->bytes, &call->page);
         }
         call_answer(f, call, HF_OK, NULL, NULL);
     } else if (call->state == CALL_HERE && call->here == 0) {

@@ -1,6 +1,8 @@
 /* Brings a request of the service (service/gateway.h) to the replicated state: submits it here if
  * this node leads, else sends it to the leader, which relays the answer.
  *
+ *      new     ──this node leads, no call waits──────▶ here
+ *      new     ──otherwise───────────────────────────▶ waiting
  *      waiting ──this node leads─────▶ here  ──done──▶ answered
  *      waiting ──another node leads──▶ there ──done──▶ answered (barrier: when our state caught up)
  *      here    ──not done, leadership lost───────────▶ waiting
@@ -62,8 +64,8 @@ void forward_set_read_only(struct forward *f, bool read_only, bool alone);
 /* After a stall the sockets are read first (S1.5): meanwhile the tier EFFICIENCY expires nothing
  * and accepts no command. */
 void forward_set_reading(struct forward *f, bool reading);
-/* The leadership is being transferred: nothing is submitted here, so that the batch in flight is
- * the last one. */
+/* The leadership is being transferred, or a learner has to catch up before it is promoted: nothing
+ * is submitted here, so that the batch in flight is the last one. */
 void forward_set_paused(struct forward *f, bool paused);
 
 /* From the replica. */

@@ -28,7 +28,14 @@ struct call *call_next(const struct forward *f, const struct call *call)
     return call_at(f, call->state, call->link.next);
 }
 
-static void enter(struct forward *f, struct call *call, enum call_state state)
+void call_move(struct forward *f, struct call *call, enum call_state to)
+{
+    f->counts[call->state]--;
+    turns_leave(f, call, call->state);
+    call_enter(f, call, to);
+}
+
+void call_enter(struct forward *f, struct call *call, enum call_state state)
 {
     call->state = state;
     list_append(&f->lists[state], &call->link);
@@ -36,38 +43,13 @@ static void enter(struct forward *f, struct call *call, enum call_state state)
     turns_enter(f, call, state);
 }
 
-void call_move(struct forward *f, struct call *call, enum call_state to)
-{
-    f->counts[call->state]--;
-    turns_leave(f, call, call->state);
-    enter(f, call, to);
-}
-
-/* Hundreds are allocated in a turn: calls of usual length come from the pool. */
-static struct call *call_alloc(struct forward *f, size_t len)
-{
-    struct call *call;
-    ref self = 0;
-    if (len <= CALL_BYTES) {
-        call = pool_alloc(&f->pool, sizeof(*call) + CALL_BYTES, &self);
-    } else {
-        call = memory_alloc(f->options.memory, sizeof(*call) + len);
-        memset(call, 0, sizeof(*call));
-    }
-    list_init(&call->link);
-    call->self = self;
-    call->len = len;
-    return call;
-}
-
-static void call_free(struct forward *f, struct call *call)
+void call_free(struct forward *f, struct call *call)
 {
     buffer_close(&call->page);
-    if (call->self != 0) {
-        pool_free(&f->pool, call->self, sizeof(*call) + CALL_BYTES);
-    } else {
-        memory_free(f->options.memory, call, sizeof(*call) + call->len);
+    if (call->bytes.len > CALL_BYTES) {
+        memory_free(f->options.memory, (void *)(uintptr_t)call->bytes.data, call->bytes.len);
     }
+    pool_free(&f->pool, call->self, sizeof(*call));
 }
 
 void call_free_all(struct forward *f)
@@ -81,20 +63,31 @@ void call_free_all(struct forward *f)
     }
 }
 
-struct call *call_new(struct forward *f, enum forward_kind kind, uint32_t source,
-                      struct slice bytes)
+struct call *call_new(struct forward *f, enum forward_kind kind, uint32_t source)
 {
-    struct call *call = call_alloc(f, bytes.len);
+    ref self = 0;
+    struct call *call = pool_alloc(&f->pool, sizeof(*call), &self);
+    list_init(&call->link);
+    call->self = self;
     call->cookie.kind = COOKIE_CALL;
     call->kind = kind;
     call->source = source;
     call->give_up_ms = forward_now_ms(f) + f->options.give_up_ms;
-    if (bytes.len > 0) {
-        memcpy(call->bytes, bytes.data, bytes.len);
-    }
     buffer_init(&call->page, f->options.memory, MEMORY_PAGE_BYTES);
-    enter(f, call, CALL_WAITING);
     return call;
+}
+
+void call_keep(struct forward *f, struct call *call, struct slice bytes)
+{
+    hf_assert(call->bytes.len == 0);
+    uint8_t *copy = call->short_bytes;
+    if (bytes.len > CALL_BYTES) {
+        copy = memory_alloc(f->options.memory, bytes.len);
+    }
+    if (bytes.len > 0) {
+        memcpy(copy, bytes.data, bytes.len);
+    }
+    call->bytes = slice_make(copy, bytes.len);
 }
 
 void call_free_if_done(struct forward *f, struct call *call)

@@ -8,7 +8,7 @@ bool change_here(struct forward *f, struct call *call)
 {
     struct change change;
     const char *problem = "";
-    bool sound = change_decode(slice_make(call->bytes, call->len), &change);
+    bool sound = change_decode(call->bytes, &change);
     hf_assert(sound);
     enum hf_error error =
         f->options.change(f->options.ctx, change.change, change.id, change.address, &problem);
@@ -24,8 +24,8 @@ bool change_here(struct forward *f, struct call *call)
 void change_declined(struct forward *f, struct call *call)
 {
     struct change change;
-    if (call->kind == FORWARD_CHANGE &&
-        change_decode(slice_make(call->bytes, call->len), &change) && change.id == call->peer) {
+    if (call->kind == FORWARD_CHANGE && change_decode(call->bytes, &change) &&
+        change.id == call->peer) {
         call->not_before_ms = forward_now_ms(f) + DECLINED_MS;
     }
 }

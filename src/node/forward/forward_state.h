@@ -31,8 +31,8 @@ enum forward_status {
 enum cookie_kind { COOKIE_NONE, COOKIE_CALL, COOKIE_RELAY };
 struct cookie {
     enum cookie_kind kind;
-    bool is_counted; /* the tier EFFICIENCY must be notified when it is settled (S10.2) */
-    uint64_t adds;   /* bytes that admission counts as pending for it (S12.14) */
+    uint64_t proposal; /* its number in the tier EFFICIENCY (S10.2); 0: it has none */
+    uint64_t adds;     /* bytes that admission counts as pending for it (S12.14) */
 };
 
 enum {
@@ -43,7 +43,7 @@ enum {
     FORWARD_SHARED_MS = 100,    /* several are taken to send for this long after two did */
     FORWARD_NODE_WINDOW = 2048, /* maximum of sent, unanswered calls of all queues of this node */
     FORWARD_TURN = 16,          /* calls of one queue before the next queue has its turn */
-    CALL_BYTES = 256,           /* longer commands are allocated outside of the pool */
+    CALL_BYTES = 256,           /* longer commands have memory of their own */
 };
 
 enum call_state {
@@ -76,9 +76,9 @@ struct call {
     struct call *source_next; /* in that queue, while it waits */
     struct call *source_prev;
     struct buffer page; /* FORWARD_LOOK: the leader's page, while our state catches up */
-    size_t len;
-    ref self;        /* in the pool; 0: too long for it */
-    uint8_t bytes[]; /* the encoded command or change, or what to look up */
+    ref self;           /* in the pool */
+    struct slice bytes; /* the encoded command or change, or what to look up */
+    uint8_t short_bytes[CALL_BYTES]; /* `bytes` if they fit */
 };
 
 /* The calls of one connection that wait, in order. Two connections whose numbers are
@@ -126,7 +126,7 @@ struct forward {
     bool held;          /* the first call is not done yet */
     bool read_only;     /* the disk is full */
     bool alone;         /* and there is no other node */
-    bool paused;        /* the leadership is being transferred (S12.7) */
+    bool paused;        /* nothing is submitted here, see forward_set_paused */
     bool changed;       /* a call that could not be sent in the last forward_run may be now */
     bool reading;       /* sockets are read before anything expires (S1.5) */
     bool overdue;       /* a call must fail in the next forward_run */
@@ -152,6 +152,15 @@ uint64_t forward_now_ms(const struct forward *f);
  * HF_BUSY: try later. HF_UNAVAILABLE: this node cannot take it. */
 enum hf_error forward_take(struct forward *f, enum tier tier, const struct command *command,
                            struct cookie *cookie, struct replica_time now);
+/* The decision of admission_judge; HF_OK without a limit of the state. */
+enum hf_error forward_judge(struct forward *f, const struct command *command, uint64_t *adds);
+/* Submits a command that was admitted to the replica. Errors are those of replica_submit. */
+enum hf_error forward_propose(struct forward *f, const struct command *command,
+                              struct cookie *cookie, struct replica_time now, uint64_t adds);
+
+/* forward_fit.c: encodes the command again, into `scratch`, if the leader runs an older program.
+ * False: that program does not support the command, which has this type. */
+bool forward_fit(struct forward *f, uint64_t leader, struct slice *bytes, enum command_type *type);
 
 /* forward_turns.c: connections take turns when calls are sent. */
 void turns_open(struct forward *f);
@@ -164,12 +173,18 @@ void turns_begin(struct forward *f, bool leads);
 /* The call enters or leaves this state. */
 void turns_enter(struct forward *f, struct call *call, enum call_state state);
 void turns_leave(struct forward *f, struct call *call, enum call_state state);
+/* Whether a call of this source may be sent before the next turn; calls of others do not wait. */
+bool turns_may_send_now(const struct forward *f, uint32_t source);
 /* The next call that may be sent, NULL: none. */
 struct call *turns_next(struct forward *f);
 
 /* forward_calls.c */
-struct call *call_new(struct forward *f, enum forward_kind kind, uint32_t source,
-                      struct slice bytes);
+/* A call that is in no state yet: call_keep and call_enter must follow. */
+struct call *call_new(struct forward *f, enum forward_kind kind, uint32_t source);
+/* Copies the bytes. */
+void call_keep(struct forward *f, struct call *call, struct slice bytes);
+void call_enter(struct forward *f, struct call *call, enum call_state state);
+void call_free(struct forward *f, struct call *call);
 void call_free_all(struct forward *f);
 void call_move(struct forward *f, struct call *call, enum call_state to);
 void call_lists_init(struct forward *f);

@@ -45,14 +45,15 @@ void turns_begin(struct forward *f, bool leads)
     f->window = is_alone ? FORWARD_ALONE : FORWARD_WINDOW;
 }
 
-/* A source that begins to wait has its turn last. */
+/* A source that begins to wait has its turn last. Calls that it sent before count as a part of that
+ * turn: the first calls of a pipeline do not wait (turns_may_send_now). */
 static void ring_add(struct forward *f, uint32_t number)
 {
     struct source *s = &f->sources[number];
+    s->taken = s->sent < FORWARD_TURN ? s->sent : FORWARD_TURN;
     if (f->turn == 0) {
         f->turn = number;
         s->next = s->prev = number;
-        s->taken = 0;
         return;
     }
     struct source *first = &f->sources[f->turn];
@@ -60,7 +61,6 @@ static void ring_add(struct forward *f, uint32_t number)
     s->prev = first->prev;
     f->sources[first->prev].next = number;
     first->prev = number;
-    s->taken = 0;
 }
 
 static void ring_remove(struct forward *f, uint32_t number)
@@ -128,6 +128,11 @@ void turns_leave(struct forward *f, struct call *call, enum call_state state)
     if (call->source != 0 && s->first == NULL) {
         ring_remove(f, call->source);
     }
+}
+
+bool turns_may_send_now(const struct forward *f, uint32_t source)
+{
+    return source == 0 || (f->sources[source].sent < FORWARD_TURN && f->sent < FORWARD_NODE_WINDOW);
 }
 
 struct call *turns_next(struct forward *f)

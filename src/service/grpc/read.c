@@ -1,103 +1,9 @@
-/* Reading messages: what protobuf-c does not check, and the fields that several calls share. */
+/* Reading messages: the fields that several calls share. */
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/text.h"
 #include "service/grpc/rpc.h"
 #include "service/http/reply.h"
-
-enum { DEPTH_MAX = 8 };
-
-/* ---- the check of the bytes ---- */
-
-static bool read_varint(struct slice *bytes, uint64_t *out)
-{
-    uint64_t value = 0;
-    for (unsigned i = 0; i < 10 && i < bytes->len; i++) {
-        value |= (uint64_t)(bytes->data[i] & 0x7f) << (7 * i);
-        if (bytes->data[i] < 0x80) {
-            *bytes = slice_make(bytes->data + i + 1, bytes->len - i - 1);
-            *out = value;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool cut(struct slice *bytes, uint64_t len, struct slice *out)
-{
-    if (len > bytes->len) {
-        return false;
-    }
-    *out = slice_make(bytes->data, (size_t)len);
-    *bytes = slice_make(bytes->data + len, bytes->len - (size_t)len);
-    return true;
-}
-
-static bool check_message(const ProtobufCMessageDescriptor *type, struct slice bytes,
-                          unsigned depth);
-
-static bool check_piece(const ProtobufCMessageDescriptor *type, uint64_t number, struct slice piece,
-                        unsigned depth)
-{
-    if (number > UINT32_MAX) {
-        return false;
-    }
-    const ProtobufCFieldDescriptor *field =
-        protobuf_c_message_descriptor_get_field(type, (unsigned)number);
-    if (field == NULL) {
-        return true; /* a field of a newer version is ignored */
-    }
-    if (field->type == PROTOBUF_C_TYPE_STRING) {
-        bool has_nul = piece.len > 0 && memchr(piece.data, 0, piece.len) != NULL;
-        return !has_nul && text_is_utf8(piece);
-    }
-    return field->type != PROTOBUF_C_TYPE_MESSAGE ||
-           check_message(field->descriptor, piece, depth + 1);
-}
-
-static bool check_message(const ProtobufCMessageDescriptor *type, struct slice bytes,
-                          unsigned depth)
-{
-    if (depth > DEPTH_MAX) {
-        return false;
-    }
-    while (bytes.len > 0) {
-        uint64_t tag;
-        uint64_t value;
-        struct slice piece;
-        if (!read_varint(&bytes, &tag) || tag >> 3 == 0) {
-            return false;
-        }
-        bool is_good = false;
-        switch (tag & 7) {
-        case 0:
-            is_good = read_varint(&bytes, &value);
-            break;
-        case 1:
-            is_good = cut(&bytes, 8, &piece);
-            break;
-        case 2:
-            is_good = read_varint(&bytes, &value) && cut(&bytes, value, &piece) &&
-                      check_piece(type, tag >> 3, piece, depth);
-            break;
-        case 5:
-            is_good = cut(&bytes, 4, &piece);
-            break;
-        default:
-            break;
-        }
-        if (!is_good) {
-            return false;
-        }
-    }
-    return true;
-}
-
-bool rpc_check(const ProtobufCMessageDescriptor *type, struct slice bytes)
-{
-    return check_message(type, bytes, 0);
-}
 
 bool rpc_next_piece(struct slice *message, uint64_t *number, struct slice *value)
 {
@@ -105,19 +11,19 @@ bool rpc_next_piece(struct slice *message, uint64_t *number, struct slice *value
     uint64_t len;
     struct slice skipped;
     *value = slice_make(NULL, 0);
-    if (message->len == 0 || !read_varint(message, &tag)) {
+    if (message->len == 0 || !message_take_varint(message, &tag)) {
         return false;
     }
     *number = tag >> 3;
     switch (tag & 7) {
     case 0:
-        return read_varint(message, &len);
+        return message_take_varint(message, &len);
     case 1:
-        return cut(message, 8, &skipped);
+        return message_take_bytes(message, 8, &skipped);
     case 2:
-        return read_varint(message, &len) && cut(message, len, value);
+        return message_take_varint(message, &len) && message_take_bytes(message, len, value);
     case 5:
-        return cut(message, 4, &skipped);
+        return message_take_bytes(message, 4, &skipped);
     default:
         return false;
     }
@@ -190,36 +96,28 @@ bool rpc_wait(struct api_request *x, const Google__Protobuf__Duration *duration,
     return true;
 }
 
-/* Reads the text as a member of a JSON object, like the HTTP API: the same code checks it, and it
- * is stored in the same form. */
+/* The same code as for the HTTP API checks it, and it is stored in the same form. */
 bool rpc_metadata(struct api_request *x, const char *text, struct body *b)
 {
-    static const struct json_field fields[] = {BODY_METADATA};
-    static const char prefix[] = "{\"metadata\":";
-    size_t len = strlen(text);
-    if (len == 0) {
+    struct service *s = x->service;
+    struct slice given = slice_of(text);
+    if (given.len == 0) {
         return true;
     }
-    struct service *s = x->service;
-    size_t size = sizeof(prefix) - 1 + len + 1;
-    char *object = bump_take(&s->arena, size);
     struct fault fault;
-    if (object == NULL || len > LIMIT_HTTP_BODY) {
+    size_t len = 0;
+    uint8_t *compact = given.len > LIMIT_HTTP_BODY ? NULL : bump_take(&s->arena, given.len);
+    if (compact == NULL) {
         api_request_fail(x, HF_INVALID_METADATA, NULL);
         return false;
     }
-    memcpy(object, prefix, sizeof(prefix) - 1);
-    memcpy(object + sizeof(prefix) - 1, text, len);
-    object[size - 1] = '}';
-    if (json_doc_open(&b->doc, s->memory, slice_make(object, size), &fault) == HF_OK) {
-        b->is_open = true;
-        if (json_doc_read(&b->doc, fields, 1, &b->f, &b->present, &fault) == HF_OK) {
-            return true;
-        }
+    if (json_compact(s->memory, given, compact, &len, &fault) != HF_OK || len > LIMIT_METADATA) {
+        api_request_fail(x, HF_INVALID_METADATA,
+                         "metadata: must be JSON text of at most 4,096 bytes");
+        return false;
     }
-    body_close(b);
-    api_request_fail(x, HF_INVALID_METADATA, "metadata: must be JSON text of at most 4,096 bytes");
-    return false;
+    b->f.metadata = slice_make(compact, len);
+    return true;
 }
 
 struct slice rpc_mode(Holdfast__V1__Mode mode)

@@ -7,7 +7,10 @@ enum { MESSAGE_TEXT = 1024, STATUS_TEXT = 4 };
 
 /* ---- the transport ---- */
 
-static const char content_type[] = "application/grpc+proto";
+#define TEXT(text)                                \
+    {                                             \
+        (const uint8_t *)(text), sizeof(text) - 1 \
+    }
 
 struct rpc_headers {
     struct http2_header at[10];
@@ -19,14 +22,18 @@ struct rpc_headers {
 static void add(struct rpc_headers *heads, const char *name, struct slice value)
 {
     if (value.len > 0) {
-        heads->at[heads->count++] = (struct http2_header){slice_of(name), value};
+        heads->at[heads->count++] = (struct http2_header){slice_of(name), value, false};
     }
 }
 
 static void add_head(struct rpc_headers *heads, struct service *s)
 {
-    add(heads, ":status", slice_of("200"));
-    add(heads, "content-type", slice_make(content_type, sizeof(content_type) - 1));
+    static const struct http2_header constant[] = {
+        {TEXT(":status"), TEXT("200"), true},
+        {TEXT("content-type"), TEXT("application/grpc+proto"), true},
+    };
+    memcpy(heads->at, constant, sizeof(constant));
+    heads->count = sizeof(constant) / sizeof(constant[0]);
     add(heads, "holdfast-leader", conn_leader(s));
 }
 
@@ -78,8 +85,7 @@ void rpc_finish(struct api_request *x, enum hf_error error, const char *message)
 
 static void transport_answer(struct api_request *x, const struct answer *answer)
 {
-    static const struct http2_header ok = {
-        {(const uint8_t *)"grpc-status", sizeof("grpc-status") - 1}, {(const uint8_t *)"0", 1}};
+    static const struct http2_header ok = {TEXT("grpc-status"), TEXT("0"), true};
     struct stream *stream = stream_of(x);
     struct http2 *http2 = stream->conn->http2;
     if (answer->error != HF_OK) {
@@ -137,17 +143,15 @@ const struct api_transport rpc_transport = {
 
 void rpc_put(struct api_request *x, const ProtobufCMessage *message)
 {
+    static const uint8_t prefix[GRPC_PREFIX];
     struct buffer *out = &x->service->scratch;
-    size_t len = protobuf_c_message_get_packed_size(message);
-    uint8_t *space = buffer_reserve(out, GRPC_PREFIX + len);
-    if (space == NULL) {
+    size_t before = buffer_len(out);
+    if (!buffer_append(out, prefix, sizeof(prefix)) || !message_write(message, out)) {
         out->overflowed = true; /* the answer becomes HF_ANSWER_TOO_LARGE */
         return;
     }
-    grpc_write_prefix(space, (uint32_t)len);
-    size_t packed = protobuf_c_message_pack(message, space + GRPC_PREFIX);
-    hf_assert(packed == len);
-    buffer_commit(out, GRPC_PREFIX + len);
+    size_t len = buffer_len(out) - before - GRPC_PREFIX;
+    grpc_write_prefix(out->data + out->start + before, (uint32_t)len);
 }
 
 void rpc_stream(struct api_request *x)
@@ -167,28 +171,13 @@ void rpc_send(struct api_request *x, const ProtobufCMessage *message)
 
 /* ---- messages in ---- */
 
-static void *take(void *ctx, size_t size)
-{
-    return bump_take(ctx, size);
-}
-
-static void give_back(void *ctx, void *piece)
-{
-    (void)ctx;
-    (void)piece; /* the arena is freed as a whole, see bump.h */
-}
-
 static void decode(struct stream *stream, struct slice bytes)
 {
     struct service *s = stream->service;
-    ProtobufCAllocator allocator = {take, give_back, &s->arena};
     const struct rpc_method *method = stream->method;
     bump_reset(&s->arena);
     s->arena.max = SERVICE_ARENA_MAX;
-    ProtobufCMessage *message = NULL;
-    if (rpc_check(method->request, bytes)) {
-        message = protobuf_c_message_unpack(method->request, &allocator, bytes.len, bytes.data);
-    }
+    ProtobufCMessage *message = message_read(method->request, bytes, &s->arena);
     if (message == NULL) {
         api_request_fail(&stream->x, HF_PROTO_MALFORMED, NULL);
         return;

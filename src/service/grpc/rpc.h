@@ -12,6 +12,7 @@
 #include <holdfast/v1/election.pb-c.h>
 #include <holdfast/v1/lock.pb-c.h>
 
+#include "service/grpc/message.h"
 #include "service/http/body.h"
 #include "service/http/http2_conn.h"
 
@@ -48,11 +49,7 @@ void rpc_finish(struct api_request *x, enum hf_error error, const char *message)
 
 /* ---- reading, in read.c ---- */
 
-/* Whether the bytes are a valid message of that type, and all strings are UTF-8 without NUL.
- * protobuf-c checks neither, and would read "a\0b" as "a". */
-bool rpc_check(const ProtobufCMessageDescriptor *type, struct slice bytes);
-
-/* The next field of a checked or embedded message; false at its end. `value` has data if the field
+/* The next field of a valid message; false at its end. `value` has data if the field
  * is a string or a message. */
 bool rpc_next_piece(struct slice *message, uint64_t *number, struct slice *value);
 

@@ -29,7 +29,7 @@ uint64_t body_ttl_min_seconds(const struct api_request *x)
 static void name_ttl_range(const struct api_request *x, struct body *b,
                            const struct json_field *table, size_t count, struct fault *fault)
 {
-    struct json_field exact[JSON_SCAN_MEMBERS];
+    struct json_field exact[JSON_FIELDS];
     for (size_t i = 0; i < count; i++) {
         exact[i] = table[i];
         if (table[i].offset == offsetof(struct fields, ttl_ms)) {

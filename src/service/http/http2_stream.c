@@ -167,7 +167,7 @@ struct http2_response_headers {
 static void add(struct http2_response_headers *heads, const char *name, struct slice value)
 {
     if (value.len > 0) {
-        heads->at[heads->count++] = (struct http2_header){slice_of(name), value};
+        heads->at[heads->count++] = (struct http2_header){slice_of(name), value, false};
     }
 }
 

@@ -320,7 +320,7 @@ struct slice http_conn_output(const struct http_conn *conn)
 void http_conn_written(struct http_conn *conn, size_t len)
 {
     buffer_consume(&conn->out, len);
-    buffer_release(&conn->out);
+    buffer_release_above(&conn->out, OUTPUT_KEPT);
     conn->written += len;
     while (!list_is_empty(&conn->unwritten)) {
         struct pending_request *pending =

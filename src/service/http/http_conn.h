@@ -17,6 +17,7 @@
 enum {
     INPUT_SOFT = 64 << 10,   /* bytes of input at which no more is read */
     OUTPUT_SOFT = 256 << 10, /* bytes of output at which no further request is started */
+    OUTPUT_KEPT = 512,       /* bytes of the output buffer that an idle connection keeps */
     OUTPUT_MAX = 20 << 20,
     INPUT_MAX = INPUT_SOFT + (int)HTTP_CONN_READ,
 };

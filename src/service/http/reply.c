@@ -1,15 +1,28 @@
 /* Ids, times and holders as JSON, see reply.h. */
 #include "service/http/reply.h"
 
+#include "base/codec.h"
 #include "service/state.h"
+
+/* Eight hexadecimal digits at a time: each 4 bits of `half` become a byte of the word. */
+static void format_half(uint32_t half, char out[8])
+{
+    uint64_t word = half;
+    word = (word << 16 | word) & UINT64_C(0x0000ffff0000ffff);
+    word = (word << 8 | word) & UINT64_C(0x00ff00ff00ff00ff);
+    word = (word << 4 | word) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+    uint64_t is_letter = (word + UINT64_C(0x0606060606060606)) >> 4 & UINT64_C(0x0101010101010101);
+    word += UINT64_C(0x3030303030303030) + is_letter * ('a' - '0' - 10);
+    word = little_endian(__builtin_bswap64(word)); /* the first digit has the highest 4 bits */
+    memcpy(out, &word, sizeof(word));
+}
 
 void reply_format_id(struct id id, char out[REPLY_ID + 1])
 {
-    static const char digits[] = "0123456789abcdef";
-    for (unsigned i = 0; i < 16; i++) {
-        out[15 - i] = digits[id.high >> (4 * i) & 15];
-        out[31 - i] = digits[id.low >> (4 * i) & 15];
-    }
+    format_half((uint32_t)(id.high >> 32), out);
+    format_half((uint32_t)id.high, out + 8);
+    format_half((uint32_t)(id.low >> 32), out + 16);
+    format_half((uint32_t)id.low, out + 24);
     out[REPLY_ID] = '\0';
 }
 

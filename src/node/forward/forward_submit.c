@@ -1,0 +1,134 @@
+/* Calls of the service. On the leader a command goes into the open batch at once, without a second
+ * encoding. Other calls wait, encoded, until forward_run sends them. */
+#include "node/forward/forward_state.h"
+
+#include <stdio.h>
+
+/* Whether the command is idempotent, by its id or by what it names (S8.3). Not idempotent without
+ * an id: an operator's command, and a re-entrant acquire, which increments the hold count. */
+static bool is_safe(const struct command *command)
+{
+    if (command->request_id.len > 0 || command->seq > 0) {
+        return true;
+    }
+    switch (command->type) {
+    case COMMAND_FORCE_UNLOCK:
+    case COMMAND_REVOKE:
+    case COMMAND_FENCE_RESET:
+        return false;
+    case COMMAND_ACQUIRE:
+        return id_is_zero(command->session) || (command->acquire.flags & ACQUIRE_REENTRANT) == 0;
+    default:
+        return true;
+    }
+}
+
+/* Fails the call if there are too many, or if there was no leader for too long. */
+static void fail_early(struct forward *f, struct call *call)
+{
+    uint32_t outstanding = forward_outstanding(f);
+    bool leaderless =
+        f->leader == 0 && forward_now_ms(f) - f->leaderless_ms > f->options.give_up_ms;
+    /* With a full disk and no other node that could lead, waiting is useless. */
+    bool stuck = f->read_only && f->alone && call->kind == FORWARD_COMMAND;
+    call->is_too_many = outstanding > FORWARD_SLOTS;
+    if (call->is_too_many || leaderless || stuck) {
+        call->give_up_ms = 0; /* forward_run answers it, after the caller's call has returned */
+        f->overdue = true;
+    }
+    f->changed = true;
+}
+
+static void note_sender(struct forward *f, uint64_t source)
+{
+    if (source != 0) {
+        turns_note(f, source);
+    }
+}
+
+/* Adds the command to the open batch. False: it was not added, and must wait.
+ *
+ * The answer must not arrive before forward_submit returns, so a command that the tier EFFICIENCY
+ * or the limit of the state may answer is left to forward_run. */
+static bool submit_now(struct forward *f, struct call *call, const struct command *command)
+{
+    if (f->held || f->paused || f->counts[CALL_WAITING] > 0 || !replica_is_serving(f->replica) ||
+        !turns_may_send_now(f, call->source)) {
+        return false;
+    }
+    bool is_for_log = f->options.tier != NULL
+                          ? memory_tier_is_for_log(f->options.tier, call->tier, command)
+                          : call->tier == TIER_CORRECTNESS;
+    uint64_t adds;
+    if (!is_for_log || forward_judge(f, command, &adds) != HF_OK) {
+        return false;
+    }
+    struct replica_time now = f->options.now(f->options.ctx);
+    if (forward_propose(f, command, &call->cookie, now, adds) != HF_OK) {
+        return false;
+    }
+    call->here++;
+    call_keep(f, call, replica_submitted(f->replica)); /* for another attempt */
+    call_enter(f, call, CALL_HERE);
+    return true;
+}
+
+void forward_submit(struct forward *f, const struct command *command, struct gateway_call *gateway)
+{
+    uint32_t source = gateway->tier == TIER_CORRECTNESS ? turns_source(gateway->source) : 0;
+    struct call *call = call_new(f, FORWARD_COMMAND, source);
+    call->tier = gateway->tier;
+    note_sender(f, gateway->source);
+    call->gateway = gateway;
+    gateway->in_flight = call;
+    call->is_safe = is_safe(command);
+    if (gateway->within_ms != 0 && gateway->within_ms < f->options.give_up_ms) {
+        call->give_up_ms = forward_now_ms(f) + gateway->within_ms;
+    }
+    if (submit_now(f, call, command)) {
+        return;
+    }
+    size_t len = command_encode(command, CORE_VERSION, f->scratch, FORWARD_SCRATCH);
+    hf_assert(len > 0);
+    call_keep(f, call, slice_make(f->scratch, len));
+    call_enter(f, call, CALL_WAITING);
+    fail_early(f, call);
+}
+
+void forward_submit_first(struct forward *f, const struct command *command,
+                          struct gateway_call *gateway)
+{
+    f->held = true;
+    forward_submit(f, command, gateway);
+    struct call *call = gateway->in_flight;
+    call->is_first = true;
+    call->give_up_ms = UINT64_MAX; /* the node cannot continue without it */
+}
+
+void forward_barrier(struct forward *f, struct gateway_call *gateway)
+{
+    enum forward_kind kind = gateway->look.len > 0 ? FORWARD_LOOK : FORWARD_BARRIER;
+    struct call *call = call_new(f, kind, turns_source(gateway->source));
+    call_keep(f, call, gateway->look);
+    call_enter(f, call, CALL_WAITING);
+    gateway->look = slice_make(NULL, 0);
+    note_sender(f, gateway->source);
+    call->gateway = gateway;
+    gateway->in_flight = call;
+    call->is_safe = true;
+    fail_early(f, call);
+}
+
+void forward_change(struct forward *f, enum gateway_change change, uint64_t id, const char *address,
+                    struct gateway_change_call *gateway)
+{
+    struct change wanted = {.change = change, .id = id};
+    uint8_t bytes[CHANGE_BYTES];
+    snprintf(wanted.address, sizeof(wanted.address), "%s", address);
+    struct call *call = call_new(f, FORWARD_CHANGE, 0);
+    call_keep(f, call, slice_make(bytes, change_encode(&wanted, bytes)));
+    call_enter(f, call, CALL_WAITING);
+    call->change = gateway;
+    gateway->in_flight = call;
+    fail_early(f, call);
+}

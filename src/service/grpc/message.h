@@ -1,0 +1,47 @@
+/* Reads and writes protobuf messages by the descriptors of protobuf-c, in one pass each.
+ *
+ * protobuf-c's own functions need two passes over a message in each direction, do not check UTF-8,
+ * and read the string "a\0b" as "a". The structs and descriptors are those that protoc-c generates.
+ * Supported are the types of proto3 that our messages use: string, bytes, bool, int32, int64,
+ * uint32, uint64, enum and message; repeated string, bytes and message; oneof. */
+#ifndef HOLDFAST_SERVICE_GRPC_MESSAGE_H
+#define HOLDFAST_SERVICE_GRPC_MESSAGE_H
+
+#include <protobuf-c/protobuf-c.h>
+
+#include "base/buffer.h"
+#include "base/bump.h"
+
+/* The message and all that it points to are allocated in the arena. NULL: the bytes are no valid
+ * message of that type, a string is not UTF-8 or contains NUL, or the arena is at its limit. Unknown
+ * fields are ignored. */
+ProtobufCMessage *message_read(const ProtobufCMessageDescriptor *type, struct slice bytes,
+                               struct bump *arena);
+
+/* Appends the encoding. False: the buffer is at its limit; it has a part of the message then. */
+bool message_write(const ProtobufCMessage *message, struct buffer *out);
+
+/* Reads a varint, or `len` bytes, from the front of `bytes`. False: there are too few. */
+bool message_take_long_varint(struct slice *bytes, uint64_t *out);
+
+static inline bool message_take_varint(struct slice *bytes, uint64_t *out)
+{
+    if (bytes->len == 0 || bytes->data[0] >= 0x80) {
+        return message_take_long_varint(bytes, out);
+    }
+    *out = bytes->data[0];
+    *bytes = slice_make(bytes->data + 1, bytes->len - 1);
+    return true;
+}
+
+static inline bool message_take_bytes(struct slice *bytes, uint64_t len, struct slice *out)
+{
+    if (len > bytes->len) {
+        return false;
+    }
+    *out = slice_make(bytes->data, (size_t)len);
+    *bytes = slice_make(bytes->data + len, bytes->len - (size_t)len);
+    return true;
+}
+
+#endif
