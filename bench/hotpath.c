@@ -15,13 +15,13 @@
 
 enum { WARM_ROUNDS = 20, ROUNDS = 40 };
 
-union connection {
+union hotpath_connection {
     struct http_conn *http;
     struct resp_conn *resp;
 };
 
 static const struct hotpath_protocol *protocol;
-static union connection connections[HOTPATH_CLIENTS];
+static union hotpath_connection connections[HOTPATH_CLIENTS];
 static struct slice requests[HOTPATH_CLIENTS];
 
 static void on_ready(void *owner)

@@ -164,7 +164,7 @@ static void report(struct deadlock_search *w, struct result *out)
 bool deadlock_would_close(struct core *c, ref session, struct slice owner, const ref *locks,
                           uint32_t count, enum mode mode, struct result *out)
 {
-    struct search w;
+    struct deadlock_search w;
     hf_assert(session != 0 && count >= 1 && count <= LIMIT_MULTILOCK_NAMES);
     w.c = c;
     w.edges = w.visits = 0;

@@ -42,7 +42,7 @@ static bool end_due(struct core *c, ref obj, struct budget *b)
     uint32_t sessions = 0;
     uint32_t entries = 0;
     hf_assert(heap_min(&c->timers) == obj);
-    enum kind kind = (enum kind) * (const uint8_t *)pool_at(&c->pool, obj);
+    enum object_kind kind = (enum object_kind) * (const uint8_t *)pool_at(&c->pool, obj);
     switch (kind) {
     case KIND_SESSION:
         sessions = 1;

@@ -159,7 +159,8 @@ uint64_t view_locks(const struct core *c, uint32_t tenant, struct slice prefix, 
                     uint32_t limit, view_lock_fn on_lock, void *ctx)
 {
     hf_assert(on_lock != NULL);
-    struct page page = {.c = c, .tenant = tenant, .prefix = prefix, .on_lock = on_lock, .ctx = ctx};
+    struct view_page page = {
+        .c = c, .tenant = tenant, .prefix = prefix, .on_lock = on_lock, .ctx = ctx};
     return page_run(&c->locks, &page, cursor, limit, visit_lock);
 }
 
@@ -178,7 +179,7 @@ uint64_t view_counters(const struct core *c, uint32_t tenant, uint64_t cursor, u
                        view_counter_fn on_counter, void *ctx)
 {
     hf_assert(on_counter != NULL);
-    struct page page = {.c = c, .tenant = tenant, .on_counter = on_counter, .ctx = ctx};
+    struct view_page page = {.c = c, .tenant = tenant, .on_counter = on_counter, .ctx = ctx};
     return page_run(&c->counters, &page, cursor, limit, visit_counter);
 }
 
@@ -229,7 +230,7 @@ uint64_t view_sessions(const struct core *c, uint32_t tenant, uint64_t cursor, u
                        view_session_fn on_session, void *ctx)
 {
     hf_assert(on_session != NULL);
-    struct page page = {.c = c, .tenant = tenant, .on_session = on_session, .ctx = ctx};
+    struct view_page page = {.c = c, .tenant = tenant, .on_session = on_session, .ctx = ctx};
     return page_run(&c->sessions, &page, cursor, limit, visit_session);
 }
 

@@ -166,7 +166,7 @@ uint64_t admission_bytes(const struct core *replicated, const struct core *memor
     return core_bytes(replicated) + (memory != NULL ? core_bytes(memory) : 0);
 }
 
-enum hf_error admission_judge(struct admission *a, const struct core *replicated,
+enum hf_error admission_check(struct admission *a, const struct core *replicated,
                               const struct core *memory, const struct command *command,
                               uint64_t *adds)
 {

@@ -37,7 +37,7 @@ enum { ADMISSION_WARN_PERCENT = 80, ADMISSION_CALM_PERCENT = 70 };
 uint64_t admission_adds(const struct command *command);
 
 /* `memory` is the state of the EFFICIENCY tier, NULL: there is none. On HF_OK `adds` is set. */
-enum hf_error admission_judge(struct admission *a, const struct core *replicated,
+enum hf_error admission_check(struct admission *a, const struct core *replicated,
                               const struct core *memory, const struct command *command,
                               uint64_t *adds);
 

@@ -203,7 +203,7 @@ def constant_load(node):
         [PROGRAM, "bench", "--endpoints", f"127.0.0.1:{node.client_port}", "--clients", "32", "--warmup", "0.1",
          "--seconds", "600"], env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        wait_until(lambda: node.ask("GET", "/api/v1/locks?prefix=bench/").json["locks"], "the load has begun")
+        wait_until(lambda: node.request("GET", "/api/v1/locks?prefix=bench/").json["locks"], "the load has begun")
         yield
         assert bench.poll() is None, "the load has ended"
     finally:

@@ -61,7 +61,7 @@ def roll(node, program):
 
 
 def post(node, path, body):
-    return node.ask("POST", f"/api/v1/{path}", body)
+    return node.request("POST", f"/api/v1/{path}", body)
 
 
 def ok(node, path, body):
@@ -76,7 +76,7 @@ def done(node, method, path, body=None):
     last = []
 
     def succeeded():
-        last[:] = [node.ask(method, path, body)]
+        last[:] = [node.request(method, path, body)]
         return last[0].status == 200
 
     wait_until(succeeded, lambda: f"{method} {path}: {last}")
@@ -88,7 +88,7 @@ def lead(cluster, node):
     def leads():
         if cluster.leader() is node:
             return True
-        node.ask("POST", "/api/v1/members/transfer", {"to": node.id})
+        node.request("POST", "/api/v1/members/transfer", {"to": node.id})
         return False
 
     wait_until(leads, f"node {node.id} leads")
@@ -112,7 +112,7 @@ def inspect(path):
 
 
 def commit_index(node):
-    return int(re.search(r"^holdfast_log_commit_index (\d+)", node.ask("GET", "/metrics").text, re.M)[1])
+    return int(re.search(r"^holdfast_log_commit_index (\d+)", node.request("GET", "/metrics").text, re.M)[1])
 
 
 def assert_same_state(nodes, version):

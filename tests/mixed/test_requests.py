@@ -21,7 +21,7 @@ def cluster(request, make_mixed):
 
 def names(node, prefix):
     """The rows of a list, without the times that differ from one answer to the next."""
-    rows = node.ask("GET", f"/api/v1/locks?prefix={prefix}&limit=1000").json["locks"]
+    rows = node.request("GET", f"/api/v1/locks?prefix={prefix}&limit=1000").json["locks"]
     return sorted((row["name"], row["tier"], row["mode"], row["holder_count"], row["queue_length"],
                    row["holder"]["client_id"], str(row["holder"]["metadata"])) for row in rows)
 
@@ -88,7 +88,7 @@ def test_sessions_elections_semaphores_and_operators(cluster):
         assert multi["acquired"], multi
         elected = post(node, f"elections/e-{i}/campaign", {"session_id": session, "value": "10.0.0.1:80"}).json
         assert elected["elected"], elected
-        assert other.ask("GET", f"/api/v1/elections/e-{i}").json["leader"]["value"] == "10.0.0.1:80"
+        assert other.request("GET", f"/api/v1/elections/e-{i}").json["leader"]["value"] == "10.0.0.1:80"
         for permits in (1, 2):
             pooled = other.acquire(f"pool/{i}", session_id=session, mode="semaphore", limit=3, permits=permits,
                                    owner=f"o-{permits}").json
@@ -96,8 +96,8 @@ def test_sessions_elections_semaphores_and_operators(cluster):
         forced = post(other, f"locks/m/{i}/a/force-unlock", {"actor_id": "ann", "reason": "stuck"})
         assert forced.status == 200, forced
         assert post(node, "fence/check", {"resource": f"f/{i}", "fencing_token": multi["fencing_token"]}).json["accepted"]
-        assert node.ask("DELETE", f"/api/v1/sessions/{session}").status == 200
-    trails = [[(r["number"], r["action"], r["resource"]) for r in node.ask("GET", "/api/v1/audit").json["records"]]
+        assert node.request("DELETE", f"/api/v1/sessions/{session}").status == 200
+    trails = [[(r["number"], r["action"], r["resource"]) for r in node.request("GET", "/api/v1/audit").json["records"]]
               for node in nodes]
     assert trails == [trails[0]] * 5 and len(trails[0]) == 5, trails
 
@@ -115,4 +115,4 @@ def test_what_the_old_program_does_not_support_is_refused(cluster):
         with pytest.raises(redis.ResponseError, match="not_upgraded"):
             client.expire("window", 60)
         assert client.ttl("window") == -1
-        wait_until(lambda n=node: n.ask("GET", "/readyz").status == 200, "it still serves")
+        wait_until(lambda n=node: n.request("GET", "/readyz").status == 200, "it still serves")

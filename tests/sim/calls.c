@@ -99,7 +99,7 @@ void clients_tier_result(struct sim_node *n, void *cookie, const struct result *
 void clients_result(struct sim_node *n, void *cookie, enum replica_outcome outcome,
                     const struct result *r)
 {
-    struct call *c = call_of(cookie);
+    struct sim_call *c = call_of(cookie);
     if (c != NULL && c->proposal != 0) {
         memory_tier_on_settled(n->tier, c->proposal);
         c->proposal = 0;

@@ -161,11 +161,11 @@ enum tier_taken tier_submit(struct sim_node *n, enum tier requested, const struc
                             void *cookie)
 {
     bool held = tier_truth_holds(n, command);
-    told.is_there = false;
-    bool is_for_log = memory_tier_is_for_log(n->tier, asked, command);
-    enum tier_taken taken = memory_tier_submit(n->tier, asked, command, cookie, now_of(n));
+    reported.is_there = false;
+    bool is_for_log = memory_tier_is_for_log(n->tier, requested, command);
+    enum tier_taken taken = memory_tier_submit(n->tier, requested, command, cookie, now_of(n));
     hf_assert(!is_for_log || taken == TIER_PROPOSE);
-    if (told.is_there != (taken == TIER_TAKEN)) {
+    if (reported.is_there != (taken == TIER_TAKEN)) {
         violation("node %d: the tier %s", n->id,
                   reported.is_there ? "answered what it did not take"
                                     : "took a command in silence");

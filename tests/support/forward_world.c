@@ -93,7 +93,7 @@ bool replica_has_majority(struct replica *r, struct replica_time at)
     return !fake.no_majority;
 }
 
-enum hf_error admission_judge(struct admission *a, const struct core *replicated,
+enum hf_error admission_check(struct admission *a, const struct core *replicated,
                               const struct core *memory, const struct command *command,
                               uint64_t *adds)
 {
@@ -120,7 +120,7 @@ enum tier_taken memory_tier_submit(struct memory_tier *t, enum tier requested,
     assert_true(at.majority);
     fake.queried_tier = requested;
     fake.offered++;
-    if (asked == TIER_CORRECTNESS && !fake.tier_answers) {
+    if (requested == TIER_CORRECTNESS && !fake.tier_answers) {
         return TIER_PROPOSE;
     }
     if (fake.taken == TIER_TAKEN && fake.tells_at_once) {
@@ -140,7 +140,7 @@ bool memory_tier_is_for_log(const struct memory_tier *t, enum tier requested,
     return requested == TIER_CORRECTNESS && !fake.tier_answers;
 }
 
-bool memory_page_write(const struct core *core, struct slice ask, struct buffer *out)
+bool memory_page_write(const struct core *core, struct slice request, struct buffer *out)
 {
     assert_null(core);
     return buffer_append_text(out, "page of ") && buffer_append_slice(out, request);

@@ -222,7 +222,7 @@ static struct admission full(const struct world *w)
 static enum hf_error admit(const struct world *w, struct admission *a, const struct command *c)
 {
     uint64_t adds = 99;
-    return admission_judge(a, w->core, NULL, c, &adds);
+    return admission_check(a, w->core, NULL, c, &adds);
 }
 
 static void each_command_that_adds_state_is_refused(void **state)
@@ -397,7 +397,7 @@ static void what_is_pending_counts_and_is_awaited(void **state)
     uint64_t adds = 0;
     make_acquire(w, &c, "new");
     struct admission a = {.max = core_bytes(w->core) + admission_adds(&c)};
-    assert_int_equal(admission_judge(&a, w->core, NULL, &c, &adds), HF_OK);
+    assert_int_equal(admission_check(&a, w->core, NULL, &c, &adds), HF_OK);
     assert_true(adds == admission_adds(&c));
     a.pending = 1;
     assert_int_equal(admit(w, &a, &c), HF_BUSY);
@@ -418,7 +418,7 @@ static void space_is_used_up_before_the_bytes_are_looked_at_again(void **state)
     uint64_t most = admission_adds(&c);
     struct admission a = {.max = core_bytes(w->core) + 10 * most};
     for (int i = 0; i < 10; i++) {
-        assert_int_equal(admission_judge(&a, w->core, NULL, &c, &adds), HF_OK);
+        assert_int_equal(admission_check(&a, w->core, NULL, &c, &adds), HF_OK);
         assert_true(adds == most);
         assert_true(a.space == (9 - (uint64_t)i) * most);
         a.pending += adds;
@@ -438,8 +438,8 @@ static void both_tiers_count(void **state)
         &(struct core_options){.memory = memory_system(), .hash_key = 1, .version = CORE_VERSION});
     make_acquire(w, &c, "new");
     struct admission a = {.max = core_bytes(w->core) + admission_adds(&c)};
-    assert_int_equal(admission_judge(&a, w->core, NULL, &c, &adds), HF_OK);
-    assert_int_equal(admission_judge(&a, w->core, memory, &c, &adds), HF_STATE_FULL);
+    assert_int_equal(admission_check(&a, w->core, NULL, &c, &adds), HF_OK);
+    assert_int_equal(admission_check(&a, w->core, memory, &c, &adds), HF_STATE_FULL);
     assert_true(admission_bytes(w->core, memory) == core_bytes(w->core) + core_bytes(memory));
     core_free(memory);
 }

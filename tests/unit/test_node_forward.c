@@ -108,8 +108,8 @@ static void a_command_that_the_leaders_program_does_not_support_is_refused(void 
 {
     (void)state;
     struct forward *f = forward_begin();
-    struct asked refused = {.call = {.done = forward_on_done, .owner = &refused}};
-    struct asked sent;
+    struct forwarded_call refused = {.call = {.done = forward_on_done, .owner = &refused}};
+    struct forwarded_call sent;
     struct command reset;
     command_init(&reset, COMMAND_FENCE_RESET);
     reset.fence_reset.resource = slice_of("disk/1");
@@ -124,7 +124,7 @@ static void a_command_that_the_leaders_program_does_not_support_is_refused(void 
     assert_int_equal(fake.requests, 1); /* the other command is sent, in a format of version 3 */
     assert_int_equal(fake.formats[0], record_format(3));
     fake.peer_version = CORE_VERSION;
-    refused = (struct asked){.call = {.done = forward_on_done, .owner = &refused}};
+    refused = (struct forwarded_call){.call = {.done = forward_on_done, .owner = &refused}};
     forward_submit(f, &reset, &refused.call);
     forward_run(f);
     assert_int_equal(fake.requests, 2);

@@ -482,8 +482,8 @@ static void submission_pauses_for_a_learner_that_is_a_little_behind(void **state
     node_step_promote(n, after_ms(n, 100));
     assert_true(n->forward->paused);
     /* It has everything: it is made, and that ends the pause. */
-    struct asked asked = change(&w, 1, GATEWAY_PROMOTE, 2, "");
-    assert_int_equal(asked.error, HF_OK);
+    struct change_call made = change(&w, 1, GATEWAY_PROMOTE, 2, "");
+    assert_int_equal(made.error, HF_OK);
     assert_false(n->forward->paused);
     UNTIL(&w, standing(&w, 1, 2) == 2);
     world_close(&w);

@@ -34,7 +34,8 @@ static enum tier_taken offer(struct forward *f, enum tier tier, const struct com
 
 /* ---- the limit of the state (S12.14) ---- */
 
-enum hf_error forward_judge(struct forward *f, const struct command *command, uint64_t *adds)
+enum hf_error forward_check_admission(struct forward *f, const struct command *command,
+                                      uint64_t *adds)
 {
     struct admission *a = f->options.admission;
     *adds = 0;
@@ -43,7 +44,7 @@ enum hf_error forward_judge(struct forward *f, const struct command *command, ui
     }
     const struct core *memory =
         f->options.memory_core != NULL ? f->options.memory_core(f->options.ctx) : NULL;
-    return admission_judge(a, replica_core(f->replica), memory, command, adds);
+    return admission_check(a, replica_core(f->replica), memory, command, adds);
 }
 
 /* HF_STATE_FULL is final, so only a confirmed leader may return it: another leader may have applied
@@ -51,7 +52,7 @@ enum hf_error forward_judge(struct forward *f, const struct command *command, ui
 static enum hf_error admit(struct forward *f, const struct command *command,
                            struct replica_time now, uint64_t *adds)
 {
-    enum hf_error error = forward_judge(f, command, adds);
+    enum hf_error error = forward_check_admission(f, command, adds);
     if (error != HF_STATE_FULL) {
         return error;
     }

@@ -152,8 +152,9 @@ uint64_t forward_now_ms(const struct forward *f);
  * HF_BUSY: try later. HF_UNAVAILABLE: this node cannot take it. */
 enum hf_error forward_take(struct forward *f, enum tier tier, const struct command *command,
                            struct cookie *cookie, struct replica_time now);
-/* The decision of admission_judge; HF_OK without a limit of the state. */
-enum hf_error forward_judge(struct forward *f, const struct command *command, uint64_t *adds);
+/* The decision of admission_check; HF_OK without a limit of the state. */
+enum hf_error forward_check_admission(struct forward *f, const struct command *command,
+                                      uint64_t *adds);
 /* Submits a command that was admitted to the replica. Errors are those of replica_submit. */
 enum hf_error forward_propose(struct forward *f, const struct command *command,
                               struct cookie *cookie, struct replica_time now, uint64_t adds);

@@ -60,7 +60,7 @@ static bool submit_now(struct forward *f, struct call *call, const struct comman
                           ? memory_tier_is_for_log(f->options.tier, call->tier, command)
                           : call->tier == TIER_CORRECTNESS;
     uint64_t adds;
-    if (!is_for_log || forward_judge(f, command, &adds) != HF_OK) {
+    if (!is_for_log || forward_check_admission(f, command, &adds) != HF_OK) {
         return false;
     }
     struct replica_time now = f->options.now(f->options.ctx);
