@@ -133,7 +133,7 @@ static void nothing_is_submitted_while_the_disk_is_full(void **state)
     forward_request(f, &made, 1);
     assert_int_equal(fake.submitted, 0);
     forward_run(f);
-    assert_int_equal(requested.error, HF_DISK_FULL);
+    assert_int_equal(made.error, HF_DISK_FULL);
     forward_end(f);
 }
 
