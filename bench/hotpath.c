@@ -2,7 +2,7 @@
  *
  *     hotpath http|grpc|resp
  *
- * bench/hotpath counts the instructions of the function `measured`. It contains the node's part of
+ * bench/hotpath.py counts the instructions of the function `measured`. It contains the node's part of
  * each pair: bytes in, request, command, batch, log entry, state, answer, bytes out. There are no
  * sockets, and the disk is memory. The clients' part is outside. */
 #include <stdio.h>
@@ -69,7 +69,7 @@ static void sent(void)
     }
 }
 
-/* The name is known to bench/hotpath. */
+/* The name is known to bench/hotpath.py. */
 __attribute__((noinline)) static void measured(void (*step)(void))
 {
     step();

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 """How many instructions an acquire and a release take in a lone node, and whether they became more.
 
-    bench/hotpath                     counts gRPC, HTTP/1.1 and the Redis protocol and compares with bench/hotpath.json;
-                                      exit status 1 if one of them grew by more than a tenth
-    bench/hotpath --accept            writes the counts into bench/hotpath.json
-    bench/hotpath --profile=PROTOCOL  prints the functions with the most instructions
+    bench/hotpath.py                     counts gRPC, HTTP/1.1 and the Redis protocol and compares with bench/hotpath.json;
+                                            exit status 1 if one of them grew by more than a tenth
+    bench/hotpath.py --accept            writes the counts into bench/hotpath.json
+    bench/hotpath.py --profile=PROTOCOL  prints the functions with the most instructions
 
 Instructions are counted by callgrind, so that the figure is the same on a busy machine. It depends on the compiler: each has
 its own rows, and one without a row is only shown."""
@@ -66,7 +66,7 @@ def main():
         KNOWN.write_text(json.dumps({**known, name: counts}, indent=4, sort_keys=True) + "\n")
         return 0
     if not good:
-        print("The hot path grew by more than a tenth. If that is worth it, give the reason in the commit: bench/hotpath --accept")
+        print("The hot path grew by more than a tenth. If that is worth it, give the reason in the commit: bench/hotpath.py --accept")
     return 0 if good else 1
 
 
