@@ -238,12 +238,14 @@ void wrap_query_holder(struct wrap *w)
     }
     const struct json_t *holder = json_tree_at(json_tree_get(answer.tree, "holders"), 0);
     struct slice client = json_tree_text(json_tree_get(holder, "client_id"));
+    struct slice trace = json_tree_text(json_tree_get(holder, "trace"));
     char since[HUMAN_TEXT];
     if (client.len > 0) {
-        (void)snprintf(w->refusal, sizeof(w->refusal), "held by %.*s since %s, %u waiting",
+        (void)snprintf(w->refusal, sizeof(w->refusal), "held by %.*s since %s, %u waiting%s%.*s",
                        (int)client.len, (const char *)client.data,
                        human_time(json_tree_text(json_tree_get(holder, "since")), since),
-                       (unsigned)json_tree_u64(json_tree_get(answer.tree, "queue_length"), 0));
+                       (unsigned)json_tree_u64(json_tree_get(answer.tree, "queue_length"), 0),
+                       trace.len > 0 ? ", trace " : "", (int)trace.len, (const char *)trace.data);
     }
     api_answer_close(&answer);
 }
