@@ -97,6 +97,40 @@ static void on_event(void *ctx, const struct event *event)
     }
 }
 
+/* A lone node with a large cache calls none of the next four. */
+
+static bool read_entry(void *ctx, uint64_t index, struct replica_entry *out)
+{
+    (void)ctx;
+    (void)index;
+    (void)out;
+    hf_panic(__FILE__, __LINE__, "an entry is not in the cache");
+}
+
+static void send_message(void *ctx, uint64_t peer, struct slice message)
+{
+    (void)ctx;
+    (void)peer;
+    (void)message;
+    hf_panic(__FILE__, __LINE__, "there is no peer");
+}
+
+static void take_snapshot(void *ctx, const struct core *core, const struct replica_snapshot *about)
+{
+    (void)ctx;
+    (void)core;
+    (void)about;
+    hf_panic(__FILE__, __LINE__, "no snapshot is due");
+}
+
+static void fetch_snapshot(void *ctx, uint64_t peer, const struct replica_snapshot *about)
+{
+    (void)ctx;
+    (void)peer;
+    (void)about;
+    hf_panic(__FILE__, __LINE__, "there is no peer");
+}
+
 static void on_change(void *ctx)
 {
     struct replica_status status;
@@ -221,6 +255,10 @@ static void open_replica(void)
         .cache_bytes = CACHE_BYTES,
         .ports = {.save_vote = save_vote,
                   .write = write_entries,
+                  .read = read_entry,
+                  .send = send_message,
+                  .take_snapshot = take_snapshot,
+                  .fetch_snapshot = fetch_snapshot,
                   .on_result = on_result,
                   .on_event = on_event,
                   .on_barrier = on_barrier,

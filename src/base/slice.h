@@ -28,6 +28,22 @@ static inline bool slice_equal(struct slice a, struct slice b)
     return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
 }
 
+/* Equal apart from the case of ASCII letters. For words of the API. */
+static inline bool slice_is_word(struct slice text, const char *word)
+{
+    size_t len = strlen(word);
+    for (size_t i = 0; i < len && text.len == len; i++) {
+        uint8_t a = text.data[i];
+        uint8_t b = (uint8_t)word[i];
+        a = a >= 'A' && a <= 'Z' ? (uint8_t)(a | 0x20) : a;
+        b = b >= 'A' && b <= 'Z' ? (uint8_t)(b | 0x20) : b;
+        if (a != b) {
+            return false;
+        }
+    }
+    return text.len == len;
+}
+
 /* Byte order, a prefix first: the canonical order of names (S6.2). */
 static inline int slice_compare(struct slice a, struct slice b)
 {

@@ -14,6 +14,7 @@ static inline enum tier tier_of_token(uint64_t token)
     return token % TIER_TOKENS == 0 ? TIER_CORRECTNESS : TIER_EFFICIENCY;
 }
 
+/* The word of the tier in every interface; it is accepted in any case. */
 static inline const char *tier_name(enum tier tier)
 {
     return tier == TIER_EFFICIENCY ? "EFFICIENCY" : "CORRECTNESS";

@@ -4,11 +4,25 @@
 #include "base/panic.h"
 #include "core/digest.h"
 
+static const char *const mode_names[MODE_COUNT] = {
+#define X(symbol, word) word,
+    MODE_LIST(X)
+#undef X
+};
+
 const char *mode_name(enum mode mode)
 {
-    static const char *const names[MODE_COUNT] = {"exclusive", "shared", "semaphore", "election"};
     hf_assert((unsigned)mode < MODE_COUNT);
-    return names[mode];
+    return mode_names[mode];
+}
+
+enum mode mode_of_word(struct slice word)
+{
+    unsigned mode = 0;
+    while (mode < MODE_COUNT && !slice_is_word(word, mode_names[mode])) {
+        mode++;
+    }
+    return (enum mode)mode;
 }
 
 const char *command_name(enum command_type type)

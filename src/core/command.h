@@ -17,15 +17,23 @@
 #include "core/effect.h"
 #include "core/field.h"
 
+/* The modes and their words in every interface. */
+#define MODE_LIST(X)          \
+    X(EXCLUSIVE, "exclusive") \
+    X(SHARED, "shared")       \
+    X(SEMAPHORE, "semaphore") \
+    X(ELECTION, "election") /* exclusive, and its holder is announced as the leader */
+
 enum mode {
-    MODE_EXCLUSIVE,
-    MODE_SHARED,
-    MODE_SEMAPHORE,
-    MODE_ELECTION, /* exclusive, and its holder is announced as the leader */
-    MODE_COUNT
+#define X(symbol, word) MODE_##symbol,
+    MODE_LIST(X)
+#undef X
+        MODE_COUNT
 };
 
 const char *mode_name(enum mode mode);
+/* Reads a word in any case; MODE_COUNT when there is no such mode. */
+enum mode mode_of_word(struct slice word);
 
 /* The class of a name while it has holders or waiters (S6.3): exclusive and shared requests share
  * one queue; semaphores and elections do not mix with others. */

@@ -42,6 +42,20 @@ enum hf_error carried_check(const struct carried *carried, enum mode mode, bool 
     return may_have_value && text_is_utf8(carried->value) ? HF_OK : HF_INVALID_METADATA;
 }
 
+/* Most acquires have none of these fields, and need no further check then. */
+static bool has_carried(const struct command_acquire *a)
+{
+#define F(role, since, type, name, limit) || a->name.len > 0
+    return false CARRIED_FIELDS(F);
+#undef F
+}
+
+static enum hf_error check_carried_of(const struct command_acquire *a, bool is_key)
+{
+    struct carried carried = carried_by(a, CORE_VERSION);
+    return carried_check(&carried, (enum mode)a->mode, is_key);
+}
+
 static enum hf_error check_acquire(const struct command *c)
 {
     hf_assert(c->type == COMMAND_ACQUIRE);
@@ -75,8 +89,7 @@ static enum hf_error check_acquire(const struct command *c)
         return HF_INVALID_DELAY;
     }
     bool is_key = (a->flags & ACQUIRE_KEY) != 0;
-    struct carried carried = carried_by(a, CORE_VERSION);
-    error = carried_check(&carried, (enum mode)a->mode, is_key);
+    error = has_carried(a) ? check_carried_of(a, is_key) : HF_OK;
     if (error != HF_OK) {
         return error;
     }

@@ -62,8 +62,10 @@
     {                                                                                            \
         (void)version;                                                                           \
         uint64_t value = read_u64(r);                                                            \
-        r->bad = r->bad || value > max;                                                          \
-        *field = r->bad ? (c_type)0 : (c_type)value;                                             \
+        if (value > max) {                                                                       \
+            r->bad = true;                                                                       \
+        }                                                                                        \
+        *field = (c_type)value;                                                                  \
     }
 
 FIELD_NUMBER_TYPE(u8, uint8_t)

@@ -459,7 +459,7 @@ void grant_end(struct core *c, ref grant, enum ended how, uint64_t at_ms, struct
     }
     uint64_t delay_from_ms = is_clean(how) || no_delay ? NO_DELAY : at_ms;
     uint8_t bytes[LIMIT_TRACE];
-    struct slice trace = grant_trace_copy(c, g, bytes);
+    struct slice trace = d == NULL ? slice_make(NULL, 0) : grant_trace_copy(c, g, bytes);
     for (uint32_t i = 0; i < count; i++) {
         announce_end(c, grant_at(c, parts[i]), i + 1, count, how, actor, text, trace);
         grant_remove(c, parts[i], i == 0, delay_from_ms);

@@ -48,6 +48,9 @@ void event_emit(struct core *c, struct event *event)
 
 struct slice grant_trace(const struct core *c, const struct grant *g)
 {
+    if (g->detail == 0) { /* every part of a multi-lock has one */
+        return slice_make(NULL, 0);
+    }
     const struct detail *d = grant_detail(c, grant_head(c, g));
     return blob_slice(c, d == NULL ? 0 : d->carried.trace);
 }

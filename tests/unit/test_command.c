@@ -418,6 +418,20 @@ static void every_error_has_a_code_a_text_and_a_status(void **state)
     }
 }
 
+static void words_of_modes_are_accepted_in_any_case(void **state)
+{
+    (void)state;
+    for (unsigned mode = 0; mode < MODE_COUNT; mode++) {
+        assert_int_equal(mode_of_word(slice_of(mode_name((enum mode)mode))), mode);
+    }
+    assert_int_equal(mode_of_word(slice_of("SHARED")), MODE_SHARED);
+    assert_int_equal(mode_of_word(slice_of("Semaphore")), MODE_SEMAPHORE);
+    static const char *const none[] = {"", "share", "sharedd", "shared ", "sh@red", "1"};
+    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+        assert_int_equal(mode_of_word(slice_of(none[i])), MODE_COUNT);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -433,6 +447,7 @@ int main(void)
         cmocka_unit_test(an_entry_that_is_full_says_so_and_stays_whole),
         cmocka_unit_test(a_newer_entry_format_is_distinguished_from_damage),
         cmocka_unit_test(an_upgrade_to_a_version_that_is_not_known_is_distinguished_from_damage),
+        cmocka_unit_test(words_of_modes_are_accepted_in_any_case),
         cmocka_unit_test(every_error_has_a_code_a_text_and_a_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -227,7 +227,8 @@ static void an_event_for_version_4_leaves_out_later_fields(void **state)
                          .token = 1024,
                          .name = slice_of("a"),
                          .ttl_ms = 30000,
-                         .wait_deadline_ms = 70000};
+                         .wait_deadline_ms = 70000,
+                         .trace = slice_of("trace")};
     uint8_t four[EVENT_BYTES_MAX];
     uint8_t five[EVENT_BYTES_MAX];
     struct event got;
@@ -235,15 +236,17 @@ static void an_event_for_version_4_leaves_out_later_fields(void **state)
     size_t five_len = event_encode(&sent, 5, five);
     assert_int_equal(four[0], 1);
     assert_int_equal(five[0], 5);
-    assert_int_equal(five_len, four_len + 6); /* two numbers of three bytes */
+    assert_int_equal(five_len, four_len + 6 + 6); /* two numbers of three bytes, a text of five */
     assert_memory_equal(four + 1, five + 1, four_len - 1);
     assert_true(event_decode(slice_make(four, four_len), &got));
     assert_int_equal(got.token, 1024);
     assert_int_equal(got.ttl_ms, 0);
     assert_int_equal(got.wait_deadline_ms, 0);
+    assert_int_equal(got.trace.len, 0);
     assert_true(event_decode(slice_make(five, five_len), &got));
     assert_int_equal(got.ttl_ms, 30000);
     assert_int_equal(got.wait_deadline_ms, 70000);
+    assert_int_equal(got.trace.len, 5);
     five[0] = 1; /* with fields that format 1 does not have */
     assert_false(event_decode(slice_make(five, five_len), &got));
     four[0] = 5;

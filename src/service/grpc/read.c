@@ -122,8 +122,13 @@ bool rpc_metadata(struct api_request *x, const char *text, struct body *b)
 
 struct slice rpc_mode(Holdfast__V1__Mode mode)
 {
-    static const char *const words[] = {"", "exclusive", "shared", "semaphore", "election"};
-    return slice_of((unsigned)mode < sizeof(words) / sizeof(words[0]) ? words[mode] : "unknown");
+    _Static_assert((int)HOLDFAST__V1__MODE__EXCLUSIVE == (int)MODE_EXCLUSIVE + 1 &&
+                       (int)HOLDFAST__V1__MODE__ELECTION == (int)MODE_COUNT,
+                   "lock.proto has the modes in another order");
+    if (mode == HOLDFAST__V1__MODE__MODE_UNSPECIFIED) {
+        return slice_make(NULL, 0);
+    }
+    return slice_of((unsigned)mode <= MODE_COUNT ? mode_name((enum mode)(mode - 1)) : "unknown");
 }
 
 Holdfast__V1__Tier rpc_tier_out(enum tier tier)
@@ -134,8 +139,16 @@ Holdfast__V1__Tier rpc_tier_out(enum tier tier)
 
 struct slice rpc_tier(Holdfast__V1__Tier tier)
 {
-    static const char *const words[] = {"", "CORRECTNESS", "EFFICIENCY"};
-    return slice_of((unsigned)tier < sizeof(words) / sizeof(words[0]) ? words[tier] : "unknown");
+    switch (tier) {
+    case HOLDFAST__V1__TIER__TIER_UNSPECIFIED:
+        return slice_make(NULL, 0);
+    case HOLDFAST__V1__TIER__CORRECTNESS:
+        return slice_of(tier_name(TIER_CORRECTNESS));
+    case HOLDFAST__V1__TIER__EFFICIENCY:
+        return slice_of(tier_name(TIER_EFFICIENCY));
+    default:
+        return slice_of("unknown");
+    }
 }
 
 bool rpc_page(struct api_request *x, uint32_t limit, const char *cursor, bool stale)

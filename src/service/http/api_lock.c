@@ -33,19 +33,11 @@ static const struct json_field multilock_fields[] = {
 
 static bool read_mode(struct api_request *x, const struct body *b, struct command_acquire *a)
 {
-    if (b->f.mode.len == 0) {
-        a->mode = MODE_EXCLUSIVE;
-    } else {
-        uint32_t mode = 0;
-        while (mode < MODE_COUNT && !slice_equal(b->f.mode, slice_of(mode_name((enum mode)mode)))) {
-            mode++;
-        }
-        if (mode == MODE_COUNT) {
-            api_request_fail(x, HF_INVALID_MODE,
-                             "mode: must be exclusive, shared, semaphore or election");
-            return false;
-        }
-        a->mode = mode;
+    a->mode = b->f.mode.len == 0 ? MODE_EXCLUSIVE : mode_of_word(b->f.mode);
+    if (a->mode == MODE_COUNT) {
+        api_request_fail(x, HF_INVALID_MODE,
+                         "mode: must be exclusive, shared, semaphore or election");
+        return false;
     }
     a->limit = (uint32_t)b->f.limit;
     a->permits = (uint32_t)b->f.permits;

@@ -203,10 +203,10 @@ bool body_client(struct api_request *x, const struct body *b, struct slice *out)
 bool body_tier(struct api_request *x, const struct body *b)
 {
     x->tier = TIER_CORRECTNESS;
-    if (b->f.tier.len == 0 || slice_equal(b->f.tier, slice_of(tier_name(TIER_CORRECTNESS)))) {
+    if (b->f.tier.len == 0 || slice_is_word(b->f.tier, tier_name(TIER_CORRECTNESS))) {
         return true;
     }
-    if (slice_equal(b->f.tier, slice_of(tier_name(TIER_EFFICIENCY)))) {
+    if (slice_is_word(b->f.tier, tier_name(TIER_EFFICIENCY))) {
         x->tier = TIER_EFFICIENCY;
         return true;
     }

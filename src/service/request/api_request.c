@@ -369,8 +369,8 @@ static enum hf_error read_flag(struct api_request *x, const char *key, bool *out
     if (!uri_query_text(x->parameters, key, &text)) {
         return HF_OK;
     }
-    *out = text.len == 0 || slice_equal(text, slice_of("true")) || slice_equal(text, slice_of("1"));
-    if (!*out && !slice_equal(text, slice_of("false")) && !slice_equal(text, slice_of("0"))) {
+    *out = text.len == 0 || slice_is_word(text, "true") || slice_equal(text, slice_of("1"));
+    if (!*out && !slice_is_word(text, "false") && !slice_equal(text, slice_of("0"))) {
         return fault_set(fault, HF_FIELD_TYPE, "%s: must be true or false", key);
     }
     return HF_OK;

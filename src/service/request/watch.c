@@ -402,8 +402,8 @@ static bool read_flag(struct api_request *x, const char *key, bool otherwise, bo
     if (!uri_query_text(x->parameters, key, &text)) {
         return true;
     }
-    *out = slice_equal(text, slice_of("true"));
-    if (*out || slice_equal(text, slice_of("false"))) {
+    *out = slice_is_word(text, "true");
+    if (*out || slice_is_word(text, "false")) {
         return true;
     }
     (void)fault_set(&fault, HF_FIELD_RANGE, "%s: must be true or false", key);
