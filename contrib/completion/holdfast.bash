@@ -27,11 +27,11 @@ _holdfast() {
     esac
     case $command in
     lock)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--nonblock --wait --shared --exclusive --limit --permits --ttl --kill-after --lock-delay --conflict-exit-code --command --status-fd --tier --detect-deadlock --verbose --endpoints --timeout --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--nonblock --wait --shared --exclusive --limit --permits --ttl --kill-after --lock-delay --conflict-exit-code --command --status-fd --tier --detect-deadlock --trace --verbose --endpoints --timeout --help" -- "$cur"))
         [[ $cur == -* ]] || _holdfast_names
         ;;
     elect)
-        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--listen --changes --nonblock --wait --ttl --kill-after --lock-delay --conflict-exit-code --status-fd --verbose --endpoints --timeout --json --help" -- "$cur"))
+        [[ $cur == -* ]] && COMPREPLY=($(compgen -W "--listen --changes --nonblock --wait --ttl --kill-after --lock-delay --conflict-exit-code --status-fd --trace --verbose --endpoints --timeout --json --help" -- "$cur"))
         [[ $cur == -* ]] || _holdfast_names
         ;;
     serve)

@@ -17,11 +17,13 @@ const struct flag audit_options[] = {
 static void print_table(const struct api_pages *pages)
 {
     struct columns t;
-    columns_init(&t, 6);
-    static const char *const heading[] = {"WHEN", "ACTION", "NAME", "TIER", "BY", "REASON"};
-    for (unsigned i = 0; i < 6; i++) {
+    columns_init(&t, 7);
+    static const char *const heading[] = {"WHEN", "ACTION", "NAME", "TIER", "BY"};
+    for (unsigned i = 0; i < 5; i++) {
         columns_text(&t, heading[i]);
     }
+    columns_optional(&t, "TRACE");
+    columns_text(&t, "REASON");
     for (size_t i = 0; i < pages->count; i++) {
         const struct json_t *row = pages->items[i];
         char text[HUMAN_TEXT];
@@ -30,6 +32,7 @@ static void print_table(const struct api_pages *pages)
         columns_slice(&t, json_tree_text(json_tree_get(row, "resource")));
         columns_slice(&t, json_tree_text(json_tree_get(row, "tier")));
         columns_slice(&t, json_tree_text(json_tree_get(row, "actorId")));
+        columns_slice(&t, json_tree_text(json_tree_get(row, "trace")));
         columns_slice(&t, json_tree_text(json_tree_get(row, "reason")));
     }
     columns_print(&t, stdout);

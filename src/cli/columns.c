@@ -38,7 +38,9 @@ void columns_slice(struct columns *t, struct slice text)
     }
     buffer_append_byte(&t->cells, 0);
     size_t width = count_characters(shown);
-    unsigned column = (unsigned)(t->cell_count++ % t->count);
+    unsigned column = (unsigned)(t->cell_count % t->count);
+    t->is_filled[column] = t->is_filled[column] || (t->cell_count >= t->count && width > 0);
+    t->cell_count++;
     if (width > t->width[column]) {
         t->width[column] = width;
     }
@@ -59,6 +61,13 @@ void columns_printf(struct columns *t, const char *format, ...)
     columns_text(t, text);
 }
 
+void columns_optional(struct columns *t, const char *heading)
+{
+    hf_assert(t->cell_count < t->count);
+    t->is_optional[t->cell_count] = true;
+    columns_text(t, heading);
+}
+
 void columns_colour(struct columns *t, enum cli_colour colour)
 {
     hf_assert(t->cell_count > 0);
@@ -69,18 +78,36 @@ void columns_colour(struct columns *t, enum cli_colour colour)
     t->cells.data[at - 1] = (uint8_t)colour;
 }
 
+static bool is_shown(const struct columns *t, unsigned column)
+{
+    return !t->is_optional[column] || t->is_filled[column];
+}
+
+static unsigned last_shown(const struct columns *t)
+{
+    unsigned column = t->count - 1;
+    while (column > 0 && !is_shown(t, column)) {
+        column--;
+    }
+    return column;
+}
+
 void columns_print(struct columns *t, FILE *to)
 {
     bool has_colour = cli_has_colour(to);
+    unsigned last = last_shown(t);
     const char *cell = (const char *)t->cells.data + t->cells.start;
     for (size_t i = 0; i < t->cell_count && !t->cells.overflowed; i++) {
         unsigned column = (unsigned)(i % t->count);
+        const char *text = t->is_optional[column] && cell[1] == '\0' ? "-" : cell + 1;
         enum cli_colour colour = i < t->count ? COLOUR_BOLD : (enum cli_colour)cell[0];
-        size_t width = count_characters(slice_of(cell + 1));
-        bool is_last = column + 1 == t->count;
-        fprintf(to, "%s%s%s%*s%s", cli_colour_on(colour, has_colour), cell + 1,
-                cli_colour_off(colour, has_colour), is_last ? 0 : (int)(t->width[column] - width),
-                "", is_last ? "\n" : "  ");
+        size_t width = count_characters(slice_of(text));
+        if (is_shown(t, column)) {
+            fprintf(to, "%s%s%s%*s%s", cli_colour_on(colour, has_colour), text,
+                    cli_colour_off(colour, has_colour),
+                    column == last ? 0 : (int)(t->width[column] - width), "",
+                    column == last ? "\n" : "  ");
+        }
         cell += strlen(cell + 1) + 2;
     }
 }

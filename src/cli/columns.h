@@ -7,7 +7,7 @@
  *     columns_print(&t, stdout);
  *     columns_close(&t);
  *
- * The first row is the heading. */
+ * The first row is the heading. A column that is optional is left out if no row has text in it. */
 #ifndef HOLDFAST_CLI_COLUMNS_H
 #define HOLDFAST_CLI_COLUMNS_H
 
@@ -24,6 +24,8 @@ struct columns {
     struct buffer cells; /* each: one byte of colour, the text, a NUL */
     size_t cell_count;
     size_t width[COLUMNS_MOST]; /* in characters */
+    bool is_optional[COLUMNS_MOST];
+    bool is_filled[COLUMNS_MOST]; /* a row has text in it */
 };
 
 void columns_init(struct columns *t, unsigned count);
@@ -34,6 +36,8 @@ void columns_slice(struct columns *t, struct slice text);
 void columns_text(struct columns *t, const char *text);
 void columns_printf(struct columns *t, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Adds the heading of an optional column. Empty cells of it are printed as "-". */
+void columns_optional(struct columns *t, const char *heading);
 /* Sets the colour of the last cell. */
 void columns_colour(struct columns *t, enum cli_colour colour);
 

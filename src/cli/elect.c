@@ -38,6 +38,7 @@ const struct flag elect_options[] = {
      "exit code if not elected (default: 75)"},
     {"status-fd", 0, FLAG_NUMBER(struct elect_settings, wrap.status_fd), "N",
      "at the end, write a JSON line to it: acquired, token, lost, child_exit, reason"},
+    WRAP_TRACE_OPTION(struct elect_settings),
     {"verbose", 'v', FLAG_SWITCH(struct elect_settings, wrap.is_verbose), NULL,
      "print events to stderr"},
     CLI_COMMON_OPTIONS(struct elect_settings),

@@ -54,6 +54,7 @@ const struct flag lock_options[] = {
      "correctness, or efficiency: faster, lost if the leader changes (default: correctness)"},
     {"detect-deadlock", 0, FLAG_SWITCH(struct lock_settings, detect_deadlock), NULL,
      "fail instead of waiting if waiting would be a deadlock"},
+    WRAP_TRACE_OPTION(struct lock_settings),
     {"verbose", 'v', FLAG_SWITCH(struct lock_settings, wrap.is_verbose), NULL,
      "print events to stderr"},
     CLI_ENDPOINTS_OPTION(struct lock_settings),

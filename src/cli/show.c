@@ -69,12 +69,13 @@ static void print_holders(const struct json_t *holders)
     if (count == 0) {
         return;
     }
-    columns_init(&t, 6);
-    static const char *const heading[] = {"HELD BY", "MODE",  "SINCE",
-                                          "EXPIRES", "TOKEN", "METADATA"};
-    for (unsigned i = 0; i < 6; i++) {
+    columns_init(&t, 7);
+    static const char *const heading[] = {"HELD BY", "MODE", "SINCE", "EXPIRES", "TOKEN"};
+    for (unsigned i = 0; i < 5; i++) {
         columns_text(&t, heading[i]);
     }
+    columns_optional(&t, "TRACE");
+    columns_text(&t, "METADATA");
     for (size_t i = 0; i < count; i++) {
         const struct json_t *row = json_tree_at(holders, i);
         char text[HUMAN_TEXT];
@@ -89,6 +90,7 @@ static void print_holders(const struct json_t *holders)
         } else {
             columns_text(&t, "-");
         }
+        columns_slice(&t, text_of(row, "trace"));
         add_metadata(&t, row);
     }
     printf("\n");
@@ -103,12 +105,13 @@ static void print_waiters(const struct json_t *waiters, uint64_t queue_length)
     if (count == 0) {
         return;
     }
-    columns_init(&t, 6);
-    static const char *const heading[] = {"WAITS",   "CLIENT",   "MODE",
-                                          "THROUGH", "GIVES UP", "METADATA"};
-    for (unsigned i = 0; i < 6; i++) {
+    columns_init(&t, 7);
+    static const char *const heading[] = {"WAITS", "CLIENT", "MODE", "THROUGH", "GIVES UP"};
+    for (unsigned i = 0; i < 5; i++) {
         columns_text(&t, heading[i]);
     }
+    columns_optional(&t, "TRACE");
+    columns_text(&t, "METADATA");
     for (size_t i = 0; i < count; i++) {
         const struct json_t *row = json_tree_at(waiters, i);
         char text[HUMAN_TEXT];
@@ -120,6 +123,7 @@ static void print_waiters(const struct json_t *waiters, uint64_t queue_length)
                        is_detached ? ", detached" : "");
         const struct json_t *end = json_tree_get(row, "gives_up_at");
         columns_text(&t, end != NULL ? human_time(json_tree_text(end), text) : "never");
+        columns_slice(&t, text_of(row, "trace"));
         add_metadata(&t, row);
     }
     printf("\n");

@@ -71,6 +71,7 @@ static void print_line(const struct sse_event *e)
     print_field(tree, "reason", "reason ");
     print_field(tree, "text", "");
     print_field(tree, "value", "value ");
+    print_field(tree, "trace", "trace ");
     (void)putchar('\n');
     json_tree_free(tree);
 }

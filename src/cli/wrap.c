@@ -6,12 +6,14 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "cli/api.h"
 #include "cli/exits.h"
 #include "cli/human.h"
@@ -29,6 +31,28 @@ enum {
 /* Signals that go to the command, signals of job control, and PIPE, which must not end us. */
 static const int our_signals[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1,  SIGUSR2,
                                   SIGALRM, SIGTSTP, SIGCONT, SIGTTOU, SIGWINCH, SIGPIPE};
+
+/* Without the flag, the trace is that of the environment. An invalid one there is ignored: it may be
+ * of a later version of the standard, and it is not an argument of this command. */
+static bool check_trace(struct wrap_options *o)
+{
+    bool is_flag = o->trace != NULL;
+    if (!is_flag) {
+        o->trace = getenv("TRACEPARENT");
+    }
+    if (o->trace == NULL || o->trace[0] == '\0' || text_is_traceparent(slice_of(o->trace))) {
+        return true;
+    }
+    if (is_flag) {
+        cli_say(
+            "--trace: \"%s\" is not a W3C traceparent: 00-TRACE_ID-PARENT_ID-FLAGS in lower-case "
+            "hexadecimal",
+            o->trace);
+        return false;
+    }
+    o->trace = NULL;
+    return true;
+}
 
 bool wrap_check(struct wrap_options *o)
 {
@@ -53,7 +77,7 @@ bool wrap_check(struct wrap_options *o)
                 o->status_fd);
         return false;
     }
-    return true;
+    return check_trace(o);
 }
 
 static int64_t kill_ms(const struct wrap_options *o)
@@ -167,6 +191,7 @@ void wrap_lock_options(const struct wrap *w, struct hf_lock_options *options)
     }
     options->ttl_ms = (uint32_t)w->o->ttl_ms;
     options->lock_delay_ms = (uint32_t)delay_ms;
+    options->trace = w->o->trace;
 }
 
 /* ---- callbacks of the client ---- */
@@ -179,10 +204,10 @@ static void remember_holder(struct wrap *w)
         return;
     }
     w->knows_holder = true;
-    (void)snprintf(w->refusal, sizeof(w->refusal), "held by %.200s for %s, %u waiting",
+    (void)snprintf(w->refusal, sizeof(w->refusal), "held by %.200s for %s, %u waiting%s%s",
                    holder.client_id,
                    human_span(holder.held_for_ms > 0 ? (uint64_t)holder.held_for_ms : 0, span),
-                   holder.queue_length);
+                   holder.queue_length, holder.trace[0] != '\0' ? ", trace " : "", holder.trace);
 }
 
 void wrap_done(hf_client *client, int error, hf_lock *lock, void *arg)
@@ -213,12 +238,14 @@ void wrap_query_holder(struct wrap *w)
     }
     const struct json_t *holder = json_tree_at(json_tree_get(answer.tree, "holders"), 0);
     struct slice client = json_tree_text(json_tree_get(holder, "client_id"));
+    struct slice trace = json_tree_text(json_tree_get(holder, "trace"));
     char since[HUMAN_TEXT];
     if (client.len > 0) {
-        (void)snprintf(w->refusal, sizeof(w->refusal), "held by %.*s since %s, %u waiting",
+        (void)snprintf(w->refusal, sizeof(w->refusal), "held by %.*s since %s, %u waiting%s%.*s",
                        (int)client.len, (const char *)client.data,
                        human_time(json_tree_text(json_tree_get(holder, "since")), since),
-                       (unsigned)json_tree_u64(json_tree_get(answer.tree, "queue_length"), 0));
+                       (unsigned)json_tree_u64(json_tree_get(answer.tree, "queue_length"), 0),
+                       trace.len > 0 ? ", trace " : "", (int)trace.len, (const char *)trace.data);
     }
     api_answer_close(&answer);
 }

@@ -28,9 +28,16 @@ struct wrap_options {
     uint64_t lock_delay_ms; /* 0: the time that the guard needs, and HEARING_MS */
     uint64_t conflict;      /* the exit code if it is not acquired */
     uint64_t status_fd;     /* 0: none */
+    const char *trace;      /* a traceparent; NULL or "": none */
     bool is_impatient;      /* does not wait for the lock, and so not for a majority */
     bool is_verbose;
 };
+
+#define WRAP_TRACE_OPTION(type)                                                            \
+    {                                                                                      \
+        "trace", 0, FLAG_TEXT(type, wrap.trace), "TRACEPARENT",                            \
+            "W3C traceparent shown with the holder, \"\" for none (default: $TRACEPARENT)" \
+    }
 
 struct wrap {
     const struct wrap_options *o;
@@ -64,14 +71,14 @@ struct wrap {
     int64_t reported_ms; /* the last deadline sent to the guard */
 };
 
-/* Checks the common options. On failure, prints the problem and returns false. */
+/* Checks the common options and sets defaults. On failure, prints the problem and returns false. */
 bool wrap_check(struct wrap_options *o);
 
 /* Returns 0 or the exit code. */
 int wrap_begin(struct wrap *w, const struct wrap_options *o, struct program *program);
 /* For hf_acquire_async; arg is the wrap. */
 void wrap_done(hf_client *client, int error, hf_lock *lock, void *arg);
-/* Sets the TTL and the lock-delay of the acquire request. */
+/* Sets the TTL, the lock-delay and the trace of the acquire request. */
 void wrap_lock_options(const struct wrap *w, struct hf_lock_options *options);
 /* Returns 0 if the lock is held, else the exit code, which the caller passes to wrap_end. */
 int wrap_wait(struct wrap *w, hf_call *call);

@@ -22,7 +22,7 @@ TRAILING = 1024  # entries that a node keeps after a snapshot
 
 # Optional fields of an acquire that an earlier state does not have and that are then left out (role HINT in
 # src/core/command.h): a dict for each test of an acquire. The old program does not accept them, see hint_for.
-HINTS = [{}]
+HINTS = [{}, {"trace": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}]
 
 
 class AnyAnswer:

@@ -44,6 +44,7 @@ static bool holder_differs(const struct holder_view *a, const struct holder_view
     NUMBER(permits);
     NUMBER(since_ms);
     NUMBER(deadline_ms);
+    SLICE(trace);
     return bad;
 }
 
@@ -127,6 +128,7 @@ static bool event_differs(const struct event *a, const struct event *b)
     SLICE(owner);
     SLICE(actor);
     SLICE(text);
+    SLICE(trace);
     return bad;
 }
 
@@ -186,6 +188,7 @@ static bool waiter_differs(const struct waiter_view *a, const struct waiter_view
     NUMBER(wait_deadline_ms);
     ID(session);
     ID(lease);
+    SLICE(trace);
     return bad;
 }
 
@@ -266,6 +269,7 @@ static bool audit_differs(const struct audit_view *a, const struct audit_view *b
     SLICE(resource);
     SLICE(actor);
     SLICE(reason);
+    SLICE(trace);
     NUMBER(count);
     NUMBER(is_note);
     NUMBER(is_fence_reset);

@@ -36,6 +36,7 @@ static const char *const extra_names[EXTRA_COUNT] = {
     [EXTRA_DRAWN_FULL] = "memories of drawn request ids that forgot",
     [EXTRA_OPERATORS_FULL] = "memories of operators' request ids that forgot",
     [EXTRA_TRANSACTS_FULL] = "memories of transactions that forgot",
+    [EXTRA_TRACED] = "ends of multi-locks with a trace",
     [EXTRA_RECOVERED] = "recoveries of a lost majority",
 };
 
@@ -77,6 +78,7 @@ void coverage_event(const struct event *e)
     if (e->type != EVENT_RENEWAL_FAILED) {
         ends[e->ended]++;
     }
+    extras[EXTRA_TRACED] += e->ended != ENDED_NOT && e->parts > 1 && e->trace.len > 0;
     extras[EXTRA_GRANT_WAITED] += e->type == EVENT_GRANTED && e->attachment != 0;
 }
 
@@ -222,6 +224,7 @@ static const struct {
     {COMMAND_ACQUIRE, HF_INVALID_LIMIT},
     {COMMAND_ACQUIRE, HF_INVALID_DELAY},
     {COMMAND_ACQUIRE, HF_INVALID_METADATA},
+    {COMMAND_ACQUIRE, HF_INVALID_TRACE},
     {COMMAND_ACQUIRE, HF_INVALID_REQUEST_ID},
     {COMMAND_FORCE_UNLOCK, HF_INVALID_ACTOR},
     {COMMAND_RELEASE, HF_INVALID_TOKEN},

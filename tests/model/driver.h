@@ -129,6 +129,7 @@ enum coverage_extra {
     EXTRA_DRAWN_FULL,     /* ... that nodes drew */
     EXTRA_OPERATORS_FULL, /* ... of operators */
     EXTRA_TRANSACTS_FULL, /* transactions were forgotten */
+    EXTRA_TRACED,         /* a multi-lock with a trace ended */
     EXTRA_RECOVERED,      /* core_recover ran */
     EXTRA_COUNT
 };

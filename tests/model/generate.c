@@ -60,6 +60,12 @@ struct slot *any_slot(struct generator *g)
     return &g->slots[random_below(&g->random, g->profile->sessions)];
 }
 
+struct slice any_trace(struct generator *g)
+{
+    return arena_text(g, "00-4bf92f3577b34da6a3ce929d0e0e%04x-00f067aa0ba9%04x-01",
+                      random_below(&g->random, 1000), random_between(&g->random, 1, 9));
+}
+
 uint32_t any_ttl(struct generator *g)
 {
     uint32_t percent = random_below(&g->random, 100);
@@ -184,6 +190,9 @@ static bool repeat(struct generator *g, struct command *c)
     if (c->type == COMMAND_ACQUIRE && (c->request_id.len > 0 || c->seq != 0) &&
         random_chance(r, 50)) {
         c->acquire.lease = new_id(g); /* which drew another lease id */
+    }
+    if (c->type == COMMAND_ACQUIRE && random_chance(r, 30)) {
+        c->acquire.trace = any_trace(g); /* which is no other request (S8.1) */
     }
     if (random_chance(r, 12)) { /* an altered body under the same id */
         struct command other;

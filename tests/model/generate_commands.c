@@ -187,6 +187,9 @@ static void body_acquire(struct generator *g, struct command *c)
     if (random_chance(r, 20)) {
         a->metadata = arena_text(g, "meta-%u", random_below(r, 1000));
     }
+    if (random_chance(r, 20)) {
+        a->trace = any_trace(g);
+    }
     bool may_be_key = !in_session && a->mode == MODE_EXCLUSIVE && a->names.count == 1;
     if (may_be_key && random_chance(r, 40)) {
         a->flags |= ACQUIRE_KEY;

@@ -11,7 +11,7 @@ static struct slice bad_name(struct generator *g)
 static void invalid_acquire(struct generator *g, struct command_acquire *a)
 {
     struct random *r = &g->random;
-    switch (random_below(r, 11)) {
+    switch (random_below(r, 12)) {
     case 0:
         a->lease = (struct id){0, 0};
         break;
@@ -47,6 +47,9 @@ static void invalid_acquire(struct generator *g, struct command_acquire *a)
         break;
     case 9:
         a->metadata = slice_of("\xff");
+        break;
+    case 10:
+        a->trace = slice_of("00-trace");
         break;
     default:
         a->value = slice_of("value");

@@ -74,7 +74,7 @@ static void free_records(struct model *m)
     model_memos_close(m);
     for (size_t i = 0; i < m->audit.count; i++) {
         struct audit_record *a = m->audit.at[i];
-        for (size_t k = 0; k < 4; k++) {
+        for (size_t k = 0; k < MODEL_AUDIT_TEXTS; k++) {
             owned_free(&a->texts[k]);
         }
         free(a);

@@ -11,6 +11,7 @@ static struct holder_view holder_of(struct model *m, const struct model_grant *g
         .permits = g->r.permits,
         .since_ms = g->since_ms,
         .deadline_ms = model_grant_deadline(g),
+        .trace = model_keep(m, owned_slice(&g->r.trace)),
     };
 }
 
@@ -443,6 +444,7 @@ static void make_request(struct model *m, const struct command *c, struct model_
     r->delay_ms = a->delay_ms;
     r->metadata = owned_copy(a->metadata);
     r->value = owned_copy(a->value);
+    r->trace = owned_copy(m->version >= 5 ? a->trace : slice_make(NULL, 0));
     r->is_key = (a->flags & ACQUIRE_KEY) != 0;
 }
 

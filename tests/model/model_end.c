@@ -6,6 +6,7 @@ void model_request_free(struct request *r)
     owned_free(&r->owner);
     owned_free(&r->metadata);
     owned_free(&r->value);
+    owned_free(&r->trace);
 }
 
 static void remember_grant(struct model *m, const struct model_grant *g, enum ended ended)
@@ -260,6 +261,7 @@ static void bury_revoked(struct model *m, struct model_grant *g)
 {
     uint32_t tenant = g->r.session->tenant;
     struct slice name = model_keep(m, owned_slice(&g->r.names[0]->text));
+    struct slice trace = model_keep(m, owned_slice(&g->r.trace));
     struct end end = {.ended = ENDED_REVOKED,
                       .delay_from_ms = m->now_ms,
                       .actor = slice_of("unknown"),
@@ -281,7 +283,7 @@ static void bury_revoked(struct model *m, struct model_grant *g)
         slice_equal(last->actor, end.actor) && slice_equal(last->reason, end.text)) {
         last->count++; /* many holders that are taken in one entry make one record */
     } else {
-        model_audit(m, tenant, "REVOKE_TAKEN", name, end.actor, end.text, 1);
+        model_audit(m, tenant, "REVOKE_TAKEN", name, end.actor, end.text, trace, 1);
     }
 }
 

@@ -30,6 +30,7 @@ static void put_request(struct event *event, const struct request *r, uint32_t p
     event->name = owned_slice(&r->names[part]->text);
     event->client = owned_slice(&r->session->client);
     event->owner = owned_slice(&r->owner);
+    event->trace = owned_slice(&r->trace);
 }
 
 /* The fields of `more` that only some events have. */

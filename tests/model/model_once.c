@@ -8,6 +8,15 @@ void model_memo_free(struct memo *memo)
     free(memo);
 }
 
+uint64_t model_digest(const struct command *c)
+{
+    struct command copy = *c;
+    if (copy.type == COMMAND_ACQUIRE) {
+        copy.acquire.trace = slice_make(NULL, 0);
+    }
+    return command_digest(&copy);
+}
+
 /* The scope of a request id: the session, or else the client, or else the actor. */
 static struct slice scope_of(const struct command *c)
 {
@@ -224,7 +233,7 @@ bool model_once(struct model *m, const struct command *c, struct model_session *
     if (memo == NULL) {
         return false;
     }
-    if (memo->digest != command_digest(c)) {
+    if (memo->digest != model_digest(c)) {
         fail(out, HF_REQUEST_ID_REUSED);
     } else if (memo->lives) {
         replay_alive(m, c, memo, out);
@@ -270,7 +279,7 @@ void model_remember(struct model *m, const struct command *c, struct model_sessi
     memo->type = c->type;
     memo->request_id = owned_copy(c->request_id);
     memo->seq = c->seq;
-    memo->digest = command_digest(c);
+    memo->digest = model_digest(c);
     memo->lives = memo_out != NULL;
     memo->reply.type = c->type;
     memo->reply.error = reply->error;

@@ -6,13 +6,14 @@ enum {
 };
 
 void model_audit(struct model *m, uint32_t tenant, const char *action, struct slice resource,
-                 struct slice actor, struct slice reason, uint32_t count)
+                 struct slice actor, struct slice reason, struct slice trace, uint32_t count)
 {
     struct audit_record *a = model_alloc(sizeof(*a));
     a->texts[0] = owned_copy(slice_of(action));
     a->texts[1] = owned_copy(resource);
     a->texts[2] = owned_copy(actor);
     a->texts[3] = owned_copy(reason);
+    a->texts[4] = owned_copy(trace);
     a->view = (struct audit_view){
         .number = ++m->audit_next,
         .index = m->index,
@@ -22,17 +23,28 @@ void model_audit(struct model *m, uint32_t tenant, const char *action, struct sl
         .resource = owned_slice(&a->texts[1]),
         .actor = owned_slice(&a->texts[2]),
         .reason = owned_slice(&a->texts[3]),
+        .trace = owned_slice(&a->texts[4]),
         .count = count,
     };
     model_list_add(&m->audit, a);
     if (m->audit.count > LIMIT_AUDIT) {
         struct audit_record *oldest = m->audit.at[0];
-        for (size_t i = 0; i < 4; i++) {
+        for (size_t i = 0; i < MODEL_AUDIT_TEXTS; i++) {
             owned_free(&oldest->texts[i]);
         }
         free(oldest);
         model_list_remove_at(&m->audit, 0);
     }
+}
+
+/* Of the first holder. */
+static struct slice holder_trace(struct model *m, const struct model_name *name)
+{
+    if (name->holders.count == 0) {
+        return slice_make(NULL, 0);
+    }
+    const struct model_grant *first = name->holders.at[0];
+    return model_keep(m, owned_slice(&first->r.trace));
 }
 
 /* An error that is remembered, since version 3. */
@@ -64,6 +76,7 @@ void model_force_unlock(struct model *m, const struct command *c, struct result 
                       .delay_from_ms = m->now_ms,
                       .actor = f->actor,
                       .text = f->reason};
+    struct slice trace = holder_trace(m, name);
     while (name->holders.count > 0 && out->count < HOLDERS_AT_ONCE) {
         struct model_grant *g = name->holders.at[0];
         if (f->now != 0) {
@@ -78,7 +91,7 @@ void model_force_unlock(struct model *m, const struct command *c, struct result 
         model_wake(m, name);
     }
     model_audit(m, c->tenant, f->now != 0 ? "FORCE_UNLOCK_NOW" : "FORCE_UNLOCK", f->name, f->actor,
-                f->reason, out->count);
+                f->reason, trace, out->count);
     model_remember(m, c, NULL, out, NULL);
 }
 
@@ -111,7 +124,7 @@ void model_revoke(struct model *m, const struct command *c, struct result *out)
         nobody_holds(m, c, out);
         return;
     }
-    model_audit(m, c->tenant, "REVOKE", r->name, r->actor, r->reason, 0);
+    model_audit(m, c->tenant, "REVOKE", r->name, r->actor, r->reason, holder_trace(m, name), 0);
     struct audit_record *record = m->audit.at[m->audit.count - 1];
     out->deadline_ms = m->now_ms + r->grace_ms;
     for (size_t i = 0; i < name->holders.count && !out->more; i++) {
@@ -160,7 +173,7 @@ void model_recover(struct model *m, struct slice actor, struct slice reason)
         sessions++;
     }
     m->counter += UINT64_C(1) << 32;
-    model_audit(m, 0, "RECOVER", slice_of("*"), actor, reason, sessions);
+    model_audit(m, 0, "RECOVER", slice_of("*"), actor, reason, slice_make(NULL, 0), sessions);
     do {
         model_serve(m);
     } while (model_has_woken(m));
@@ -304,7 +317,8 @@ void model_fence_reset(struct model *m, const struct command *c, struct result *
     out->token = mark->highest;
     mark->highest = token > m->floor ? token : m->floor;
     out->highest = mark->highest;
-    model_audit(m, c->tenant, "FENCE_RESET", f->resource, f->actor, f->reason, 0);
+    model_audit(m, c->tenant, "FENCE_RESET", f->resource, f->actor, f->reason, slice_make(NULL, 0),
+                0);
     struct audit_view *record = &((struct audit_record *)m->audit.at[m->audit.count - 1])->view;
     record->is_fence_reset = true;
     record->slot = f->slot;
@@ -331,7 +345,8 @@ void model_note(struct model *m, const struct command *c, struct result *out)
         out->error = HF_MALFORMED;
         return;
     }
-    model_audit(m, c->tenant, actions[n->action], n->name, n->actor, n->reason, n->count);
+    model_audit(m, c->tenant, actions[n->action], n->name, n->actor, n->reason, slice_make(NULL, 0),
+                n->count);
     ((struct audit_record *)m->audit.at[m->audit.count - 1])->view.is_note = m->version >= 3;
     out->count = n->count;
 }

@@ -102,6 +102,7 @@ struct request {
     uint32_t delay_ms;
     struct owned metadata;
     struct owned value;
+    struct owned trace; /* since version 5 */
     struct memo *memo;
     bool is_key;      /* S13 */
     bool is_hash;     /* ... and the value is one */
@@ -155,9 +156,11 @@ struct ended_session {
     enum ended ended;
 };
 
+enum { MODEL_AUDIT_TEXTS = 5 };
+
 struct audit_record {
     struct audit_view view;
-    struct owned texts[4]; /* action, resource, actor, reason */
+    struct owned texts[MODEL_AUDIT_TEXTS]; /* action, resource, actor, reason, trace */
 };
 
 struct mark {
@@ -335,6 +338,8 @@ void model_sweep(struct model *m);
 void model_prune_name(struct model *m, struct model_name *name);
 
 /* model_once.c: exactly once. */
+/* Of the command without its trace: a retry may have another one (S8.1). */
+uint64_t model_digest(const struct command *c);
 /* True when the command has been answered, by an error or by a replay. */
 bool model_once(struct model *m, const struct command *c, struct model_session *s,
                 struct result *out);
@@ -402,6 +407,6 @@ void model_fence_check(struct model *m, const struct command *c, struct result *
 void model_fence_reset(struct model *m, const struct command *c, struct result *out);
 void model_fence_upgrade(struct model *m);
 void model_audit(struct model *m, uint32_t tenant, const char *action, struct slice resource,
-                 struct slice actor, struct slice reason, uint32_t count);
+                 struct slice actor, struct slice reason, struct slice trace, uint32_t count);
 
 #endif

@@ -225,6 +225,7 @@ static struct model_grant *take(struct model *m, const struct command *c, const 
     r.mode = MODE_EXCLUSIVE;
     r.metadata = owned_copy(slice_make(NULL, 0));
     r.value = owned_copy(e->value);
+    r.trace = owned_copy(slice_make(NULL, 0));
     r.is_key = true;
     r.is_hash = (e->flags & EFFECT_HASH) != 0;
     return model_grant(m, &r, NULL);
@@ -265,6 +266,7 @@ static void drop(struct model *m, const struct command *c, const struct effect *
     struct end end = {.ended = ENDED_RELEASED, .clean = true};
     bool forced = (e->flags & EFFECT_FORCED) != 0;
     bool now = (e->flags & EFFECT_NOW) != 0;
+    struct slice trace = model_keep(m, owned_slice(&g->r.trace));
     if (forced) {
         end = (struct end){.ended = ENDED_FORCED,
                            .delay_from_ms = m->now_ms,
@@ -275,7 +277,7 @@ static void drop(struct model *m, const struct command *c, const struct effect *
     model_end_grant(m, g, &end);
     if (forced) {
         model_audit(m, c->tenant, now ? "FORCE_UNLOCK_NOW" : "FORCE_UNLOCK", e->name,
-                    c->transact.actor, c->transact.reason, 1);
+                    c->transact.actor, c->transact.reason, trace, 1);
     }
 }
 
@@ -363,7 +365,7 @@ static void prune_all(struct model *m, const struct command *c)
 void model_transact(struct model *m, const struct command *c, struct result *out)
 {
     const struct model_transact *done = find_done(m, c->transact.id);
-    if (done != NULL && (done->tenant != c->tenant || done->digest != command_digest(c))) {
+    if (done != NULL && (done->tenant != c->tenant || done->digest != model_digest(c))) {
         out->error = HF_REQUEST_ID_REUSED;
         return;
     }
@@ -387,7 +389,7 @@ void model_transact(struct model *m, const struct command *c, struct result *out
     m->transact_prints[at] = c->transact.id.low;
     m->transacts[at] = (struct model_transact){.id = c->transact.id,
                                                .tenant = c->tenant,
-                                               .digest = command_digest(c),
+                                               .digest = model_digest(c),
                                                .reply = {.type = c->type,
                                                          .outcome = out->outcome,
                                                          .reason = out->reason,

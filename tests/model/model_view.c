@@ -25,7 +25,8 @@ static struct grant_view view_of_grant(const struct model_grant *g)
                    .mode = g->r.mode,
                    .permits = g->r.permits,
                    .since_ms = g->since_ms,
-                   .deadline_ms = model_grant_deadline(g)},
+                   .deadline_ms = model_grant_deadline(g),
+                   .trace = owned_slice(&g->r.trace)},
         .token = g->token,
         .session = g->r.session->is_private ? (struct id){0, 0} : g->r.session->id,
         .lease = g->r.lease,
@@ -112,6 +113,7 @@ bool model_view_holders_and_waiters(struct model *m, uint32_t tenant, struct sli
             .wait_deadline_ms = w->wait_deadline_ms,
             .session = w->r.session->is_private ? (struct id){0, 0} : w->r.session->id,
             .lease = w->r.lease,
+            .trace = owned_slice(&w->r.trace),
         };
         on_waiter(ctx, &view);
     }

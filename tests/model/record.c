@@ -45,6 +45,7 @@ void recorder_event(void *recorder, const struct event *event)
     copy->owner = keep(r, event->owner);
     copy->actor = keep(r, event->actor);
     copy->text = keep(r, event->text);
+    copy->trace = keep(r, event->trace);
 }
 
 void recorder_clear(struct recorder *r)

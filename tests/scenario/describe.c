@@ -71,6 +71,7 @@ static void describe_holder(struct runner *p, const struct result *r, struct fac
     fact_slice(out, "holder", h->client);
     fact_slice(out, "holder owner", h->owner);
     fact_quoted(out, "holder metadata", h->metadata);
+    fact_quoted(out, "holder trace", h->trace);
     fact(out, "holder mode %s", mode_name(h->mode));
     if (h->permits != 0) {
         fact(out, "holder permits %u", h->permits);
@@ -225,6 +226,7 @@ void describe_event(struct runner *p, const struct event *e, struct facts *out)
 {
     describe_event_head(e, out);
     fact_slice(out, "owner", e->owner);
+    fact_quoted(out, "trace", e->trace);
     if (e->type == EVENT_EPOCH) {
         fact(out, "epoch %" PRIu64, e->token);
     } else {

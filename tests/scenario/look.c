@@ -85,6 +85,9 @@ static void tell_first(struct runner *p, const struct grant_view *v, struct fact
     if (v->holder.metadata.len > 0) {
         fact(out, "metadata \"%s\"", slice_text(out->arena, v->holder.metadata));
     }
+    if (v->holder.trace.len > 0) {
+        fact(out, "trace \"%s\"", slice_text(out->arena, v->holder.trace));
+    }
     if (v->value.len > 0) {
         fact(out, "value \"%s\"", slice_text(out->arena, v->value));
     }
@@ -291,6 +294,9 @@ static void on_record(void *ctx, const struct audit_view *v)
     fact(out, "by %s", slice_text(arena, v->actor));
     fact(out, "because \"%s\"", slice_text(arena, v->reason));
     fact(out, "holders %u", v->count);
+    if (v->trace.len > 0) {
+        fact(out, "trace \"%s\"", slice_text(arena, v->trace));
+    }
     if (v->is_fence_reset) {
         fact(out, "slot %u", v->slot);
         fact(out, "mark %s to %s", token_text(out->arena, v->mark_before),

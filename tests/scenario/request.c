@@ -1,6 +1,5 @@
 /* Commands from words: `alice waits for "db" at most 5s` becomes an acquire. One function for each
  * verb; README.md lists them. */
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/codec.h"
@@ -76,8 +75,7 @@ static void take_names(struct words *w, struct request_line *out)
         if (names->count == LIMIT_MULTILOCK_NAMES) {
             runner_fail(w->runner, "the encoding has space for %d names", LIMIT_MULTILOCK_NAMES);
         }
-        const char *name = words_quoted(w, "the name of a lock in quotes");
-        names->at[names->count++] = slice_of(name);
+        names->at[names->count++] = slice_of(words_quoted(w, "the name of a lock in quotes"));
     } while (words_next_is_quoted(w) || words_take(w, "and"));
 }
 
@@ -111,6 +109,8 @@ static bool acquire_option(struct words *w, struct command_acquire *a)
         a->delay_ms = words_span32(w, "a time span");
     } else if (words_take(w, "metadata")) {
         a->metadata = slice_of(words_quoted(w, "metadata in quotes"));
+    } else if (words_take(w, "trace")) {
+        a->trace = slice_of(words_quoted(w, "a traceparent in quotes"));
     } else if (words_take(w, "through node")) {
         a->node = words_number32(w, "the number of a node");
     } else {

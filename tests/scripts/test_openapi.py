@@ -81,7 +81,7 @@ def test_routes_and_description_are_the_same():
 
 @pytest.mark.parametrize("program, least", [
     ("test_service_api", 15), ("test_service_api_admin", 12), ("test_service_conn", 2),
-    ("test_service_outage", 2), ("test_service_wait", 2)])
+    ("test_service_outage", 2), ("test_service_trace", 4), ("test_service_wait", 2)])
 def test_real_answers_look_as_described(program, least, tmp_path):
     binary = ROOT / "build-test/tests/unit" / program
     if not binary.exists():

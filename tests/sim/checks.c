@@ -200,7 +200,8 @@ static uint64_t hash_event(const struct event *e)
                         (uint64_t)e->reason, (uint64_t)e->ended, (uint64_t)e->mode, e->node};
     uint64_t hash = XXH3_64bits(words, sizeof(words));
     hash = XXH3_64bits_withSeed(e->name.data, e->name.len, hash);
-    return XXH3_64bits_withSeed(e->client.data, e->client.len, hash);
+    hash = XXH3_64bits_withSeed(e->client.data, e->client.len, hash);
+    return XXH3_64bits_withSeed(e->trace.data, e->trace.len, hash);
 }
 
 void check_event(const struct sim_node *n, const struct event *e)

@@ -77,6 +77,7 @@ struct sim_client {
     struct command command;  /* of the main lane, for the repetition */
     char names[3][16];
     char owner[16];
+    char trace[LIMIT_TRACE + 1];
     char request[24];
     uint32_t name; /* of a read, of a fence check */
     uint64_t call_us;
@@ -155,6 +156,7 @@ void client_hear_put(struct sim_client *c, const struct sim_answer *a);
 
 /* ---- client_lock.c ---- */
 void client_acquire(struct sim_client *c);
+void client_trace(struct sim_client *c);
 void client_hold(struct sim_client *c, const struct sim_answer *a, bool waited);
 void client_not_granted(struct sim_client *c, enum reason reason);
 void client_give_up_acquire(struct sim_client *c);

@@ -39,6 +39,18 @@ void client_acquire(struct sim_client *c)
     client_submit(c);
 }
 
+/* A quarter of the acquires have a trace; each attempt is a span of its own, and yet the same request
+ * (S8.1). It follows from the lease id, so that a world does not depend on it. */
+void client_trace(struct sim_client *c)
+{
+    if (c->command.type != COMMAND_ACQUIRE || (c->lease.low >> 8) % 4 != 0) {
+        return;
+    }
+    snprintf(c->trace, sizeof(c->trace), "00-%016llx%016llx-%016x-01", ull(c->lease.high),
+             ull(c->lease.low), (unsigned)c->tries);
+    c->command.acquire.trace = slice_of(c->trace);
+}
+
 static struct history_op grant_op(const struct sim_client *c, uint64_t token)
 {
     return (struct history_op){.kind = HISTORY_GRANT,

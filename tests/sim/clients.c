@@ -58,6 +58,7 @@ void client_submit(struct sim_client *c)
 {
     c->tries++;
     world.counts.retries += c->tries > 1;
+    client_trace(c);
     client_next_step(c, PATIENCE_US);
     if (c->doing == READING) {
         call_read(c->id, MAIN, c->attempt[MAIN], c->entry, c->name);

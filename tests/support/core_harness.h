@@ -115,6 +115,7 @@ static inline void print_event(void *ctx, const struct event *e)
     print_slice(print, e->owner);
     print_slice(print, e->actor);
     print_slice(print, e->text);
+    print_slice(print, e->trace);
 }
 
 static inline void print_result(uint64_t *print, const struct result *r)
@@ -155,6 +156,7 @@ static inline void print_result(uint64_t *print, const struct result *r)
     print_slice(print, r->holder.client);
     print_slice(print, r->holder.owner);
     print_slice(print, r->holder.metadata);
+    print_slice(print, r->holder.trace);
     print_slice(print, r->reserved_for);
     print_slice(print, r->name);
     for (uint32_t i = 0; r->alive != NULL && i < r->count; i++) {

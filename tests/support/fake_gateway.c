@@ -154,6 +154,21 @@ void fake_gateway_give(struct fake_gateway *g, uint64_t bytes)
     }
 }
 
+static void make_core(struct fake_gateway *g, uint32_t version)
+{
+    struct core_options options = {.memory = memory_system(),
+                                   .hash_key = 42,
+                                   .on_event = on_event,
+                                   .event_ctx = g,
+                                   .version = version};
+    g->core = core_new(&options);
+    struct command lead;
+    struct result result;
+    command_init(&lead, COMMAND_LEAD);
+    lead.lead.node = 1;
+    fake_gateway_apply(g, &lead, &result);
+}
+
 void fake_gateway_open(struct fake_gateway *g)
 {
     *g = (struct fake_gateway){
@@ -181,17 +196,14 @@ void fake_gateway_open(struct fake_gateway *g)
                    .term = 3,
                    .serving = true},
     };
-    struct core_options options = {.memory = memory_system(),
-                                   .hash_key = 42,
-                                   .on_event = on_event,
-                                   .event_ctx = g,
-                                   .version = CORE_VERSION};
-    g->core = core_new(&options);
-    struct command lead;
-    struct result result;
-    command_init(&lead, COMMAND_LEAD);
-    lead.lead.node = 1;
-    fake_gateway_apply(g, &lead, &result);
+    make_core(g, CORE_VERSION);
+}
+
+void fake_gateway_start_over(struct fake_gateway *g, uint32_t version)
+{
+    hf_assert(g->first == NULL);
+    core_free(g->core);
+    make_core(g, version);
 }
 
 void fake_gateway_close(struct fake_gateway *g)

@@ -55,6 +55,8 @@ struct fake_gateway {
 };
 
 void fake_gateway_open(struct fake_gateway *g);
+/* Replaces the core by an empty one of this version. */
+void fake_gateway_start_over(struct fake_gateway *g, uint32_t version);
 void fake_gateway_close(struct fake_gateway *g);
 
 /* Applies and answers what was submitted; says whether there was anything. */

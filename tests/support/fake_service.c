@@ -124,6 +124,7 @@ static void answer_held(struct fake_stream *s, Holdfast__V1__Reason reason)
     Duration left = duration_of(12345);
     holder.client_id = proto_text("somebody");
     holder.metadata = proto_text("{\"host\":\"there\"}");
+    holder.trace = proto_text(FAKE_TRACE);
     holder.expires_in = &left;
     m.reason = reason;
     m.holder = &holder;
@@ -174,6 +175,7 @@ static void acquire(struct fake_stream *s, const char *name, const char *owner, 
     copy(r->owner, owner);
     copy(r->id, id);
     copy(r->session, session);
+    copy(r->trace, s->trace);
     r->is_cancel = s->is_cancel;
     struct fake_lock *lock = find(f, name);
     if (s->is_cancel && f->knows_cancel) {
@@ -210,6 +212,7 @@ static void on_lock(struct fake_stream *s, struct slice bytes)
 {
     Holdfast__V1__LockRequest *m = holdfast__v1__lock_request__unpack(NULL, bytes.len, bytes.data);
     s->is_cancel = m->cancel;
+    copy(s->trace, m->trace);
     acquire(s, m->resource_id, m->owner, m->request_id, m->session_id, m->wait_timeout, m->ttl);
     holdfast__v1__lock_request__free_unpacked(m, NULL);
 }
@@ -219,6 +222,7 @@ static void on_multi(struct fake_stream *s, struct slice bytes)
     Holdfast__V1__MultiLockRequest *m =
         holdfast__v1__multi_lock_request__unpack(NULL, bytes.len, bytes.data);
     s->is_cancel = m->cancel;
+    copy(s->trace, m->trace);
     acquire(s, m->resource_ids[0], m->owner, m->request_id, m->session_id, m->wait_timeout, m->ttl);
     holdfast__v1__multi_lock_request__free_unpacked(m, NULL);
 }
@@ -228,6 +232,7 @@ static void on_campaign(struct fake_stream *s, struct slice bytes)
     Holdfast__V1__CampaignRequest *m =
         holdfast__v1__campaign_request__unpack(NULL, bytes.len, bytes.data);
     s->is_cancel = m->cancel;
+    copy(s->trace, m->trace);
     acquire(s, m->name, m->owner, m->request_id, m->session_id, m->wait_timeout, m->ttl);
     holdfast__v1__campaign_request__free_unpacked(m, NULL);
 }

@@ -11,12 +11,16 @@ enum { FAKE_MEMBERS = 4, FAKE_LOCKS = 64, FAKE_REQUESTS = 256, FAKE_TEXT = 96 };
 struct fake_stream;
 
 /* A call that came in, as far as tests look at it. */
+/* Of every holder that a refusal names. */
+#define FAKE_TRACE "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
 struct fake_request {
     char path[FAKE_TEXT]; /* behind the last slash */
     char id[FAKE_TEXT];
     char name[FAKE_TEXT];
     char owner[FAKE_TEXT];
     char session[FAKE_TEXT];
+    char trace[FAKE_TEXT];
     bool is_cancel;
 };
 

@@ -30,6 +30,7 @@ struct fake_stream {
     bool is_waiting; /* for a lock */
     char name[FAKE_TEXT];
     char owner[FAKE_TEXT];
+    char trace[FAKE_TEXT];
     char request_id[FAKE_TEXT];
     int64_t ttl_ms;
     int status;

@@ -22,6 +22,8 @@ static inline struct id rich_lease(uint64_t i)
     return (struct id){UINT64_C(0x1ea5e) << 40 | i, 2};
 }
 
+#define RICH_TRACE(parent) "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba90" parent "-01"
+
 /* Begins an entry so much later. */
 static inline void rich_pass(struct rich *r, uint64_t ms)
 {
@@ -131,6 +133,7 @@ static inline void rich_grants(struct rich *r)
     struct command c = rich_acquire_command(1, 1, "plain");
     c.acquire.delay_ms = 3000;
     c.acquire.metadata = slice_of("{\"why\":\"backup\"}");
+    c.acquire.trace = slice_of(RICH_TRACE("2b7"));
     rich_apply(r, &c);
     c = rich_acquire_command(1, 2, "own-ttl");
     c.acquire.ttl_ms = 9000;
@@ -162,6 +165,7 @@ static inline void rich_grants(struct rich *r)
     c = rich_acquire_command(3, 31, "multi/b");
     rich_add_name(&c, "multi/a");
     rich_add_name(&c, "multi/c");
+    c.acquire.trace = slice_of(RICH_TRACE("2b8"));
     rich_apply(r, &c);
     c = rich_acquire_command(0, 32, "alone");
     c.acquire.delay_ms = 60000;
@@ -181,6 +185,7 @@ static inline void rich_waiters(struct rich *r)
         c.acquire.owner = slice_of(i < 3 ? "main" : "other");
         c.request_id = i == 1 ? slice_of("wait-1") : c.request_id;
         c.acquire.metadata = slice_of(i == 2 ? "{}" : "");
+        c.acquire.trace = slice_of(i == 4 ? RICH_TRACE("2b9") : "");
         if (i == 3) {
             c.seq = 9;
             c.acked_through = 2;
@@ -240,6 +245,7 @@ static inline void rich_past(struct rich *r)
     rich_operate(r, false, "multi/c");
     struct command c = rich_acquire_command(0, 60, "delayed");
     c.acquire.delay_ms = 50000;
+    c.acquire.trace = slice_of(RICH_TRACE("2ba"));
     rich_apply(r, &c);
     rich_operate(r, true, "delayed"); /* free, and yet nobody gets it */
     c.acquire.lease = rich_lease(61);

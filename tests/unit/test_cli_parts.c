@@ -130,6 +130,33 @@ static void columns_are_as_wide_as_what_is_in_them(void **state)
     free(text);
 }
 
+static void an_optional_column_is_shown_if_a_row_has_text_in_it(void **state)
+{
+    static const char *const cells[] = {"", "x"};
+    static const char *const expected[] = {"A  C\n1  2\n3  4\n", "A  B  C\n1  -  2\n3  x  4\n"};
+    for (unsigned i = 0; i < 2; i++) {
+        struct columns t;
+        char *text = NULL;
+        size_t size = 0;
+        FILE *to = open_memstream(&text, &size);
+        assert_non_null(to);
+        columns_init(&t, 4);
+        columns_text(&t, "A");
+        columns_optional(&t, "B");
+        columns_text(&t, "C");
+        columns_optional(&t, "D"); /* always empty, and the last */
+        const char *const row[] = {"1", "", "2", "", "3", cells[i], "4", ""};
+        for (unsigned k = 0; k < 8; k++) {
+            columns_text(&t, row[k]);
+        }
+        columns_print(&t, to);
+        columns_close(&t);
+        assert_int_equal(fclose(to), 0);
+        assert_string_equal(text, expected[i]);
+        free(text);
+    }
+}
+
 static void spans_and_times_are_short(void **state)
 {
     char out[HUMAN_TEXT];
@@ -179,6 +206,7 @@ int main(void)
         cmocka_unit_test(what_is_no_answer_is_refused),
         cmocka_unit_test(names_are_escaped_for_paths_and_queries),
         cmocka_unit_test(columns_are_as_wide_as_what_is_in_them),
+        cmocka_unit_test(an_optional_column_is_shown_if_a_row_has_text_in_it),
         cmocka_unit_test(spans_and_times_are_short),
         cmocka_unit_test(a_tree_finds_nothing_where_nothing_is),
     };

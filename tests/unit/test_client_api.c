@@ -76,6 +76,40 @@ static void a_refusal_has_its_words_and_its_holder(void **state)
     assert_int_equal(hf_last_holder(&holder), 0);
     assert_string_equal(holder.client_id, "somebody");
     assert_string_equal(holder.metadata, "{\"host\":\"there\"}");
+    assert_string_equal(holder.trace, FAKE_TRACE);
+    hf_client_close(client);
+}
+
+/* The first request of this method has the trace. */
+static void expect_trace(struct fake_listener *l, const char *method)
+{
+    const struct fake *f = fake_listener_lock(l);
+    const struct fake_request *found = NULL;
+    for (unsigned i = 0; found == NULL && i < f->request_count; i++) {
+        found = strcmp(f->requests[i].path, method) == 0 ? &f->requests[i] : NULL;
+    }
+    assert_non_null(found);
+    assert_string_equal(found->trace, FAKE_TRACE);
+    fake_listener_unlock(l);
+}
+
+static void every_kind_of_acquire_sends_its_trace(void **state)
+{
+    struct fake_listener *l = *state;
+    hf_lock *locks[3];
+    struct hf_lock_options options = HF_LOCK_OPTIONS;
+    const char *const names[] = {"b", "c"};
+    hf_client *client = open_client(l, NULL);
+    options.trace = FAKE_TRACE;
+    assert_int_equal(hf_acquire(client, "a", &options, &locks[0]), 0);
+    assert_int_equal(hf_acquire_many(client, names, 2, &options, &locks[1]), 0);
+    assert_int_equal(hf_campaign(client, "e", "value", &options, &locks[2]), 0);
+    expect_trace(l, "Lock");
+    expect_trace(l, "MultiLock");
+    expect_trace(l, "Campaign");
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(hf_release(locks[i]), 0);
+    }
     hf_client_close(client);
 }
 
@@ -96,6 +130,10 @@ static void wrong_arguments_are_refused_in_words(void **state)
     options.ttl_ms = 0;
     options.mode = HF_SEMAPHORE;
     assert_int_equal(hf_acquire(client, "a", &options, &lock), HF_ERR_INVALID);
+    options.mode = HF_EXCLUSIVE;
+    options.trace = "00-1-2-3";
+    assert_int_equal(hf_acquire(client, "a", &options, &lock), HF_ERR_INVALID);
+    assert_non_null(strstr(hf_last_error(), "trace"));
     options.size = 0;
     assert_int_equal(hf_acquire(client, "a", &options, &lock), HF_ERR_INVALID);
     assert_int_equal(hf_release_exported(client, "hf1.x.y"), HF_ERR_INVALID);
@@ -496,6 +534,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         listener_test(the_five_lines_of_the_header_work),
         listener_test(a_refusal_has_its_words_and_its_holder),
+        listener_test(every_kind_of_acquire_sends_its_trace),
         listener_test(wrong_arguments_are_refused_in_words),
         listener_test(an_unreachable_cluster_is_reported_in_time),
         listener_test(two_threads_of_one_client_queue_like_two_clients),

@@ -118,6 +118,44 @@ static void each_byte_counts_at_every_position(void **state)
     }
 }
 
+static void a_traceparent_has_55_characters_in_four_fields(void **state)
+{
+    (void)state;
+    static const char good[] = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    static const struct {
+        const char *text;
+        bool is_good;
+    } cases[] = {
+        {good, true},
+        {"cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00", true},
+        {"f0-00000000000000000000000000000001-0000000000000001-ff", true},
+        {"", false},
+        {"00", false},
+        {"ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", false},
+        {"00-00000000000000000000000000000000-00f067aa0ba902b7-01", false},
+        {"00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01", false},
+        {"00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01", false},
+        {"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-0g", false},
+        {"00_4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", false},
+        {"00-4bf92f3577b34da6a3ce929d0e0e473-600f067aa0ba902b7-01", false},
+        {"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-1", false},
+        {"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-", false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(text_is_traceparent(slice_of(cases[i].text)), cases[i].is_good);
+    }
+    for (size_t at = 0; at < LIMIT_TRACE; at++) {
+        for (unsigned byte = 0; byte < 256; byte++) {
+            char text[sizeof(good)];
+            memcpy(text, good, sizeof(good));
+            text[at] = (char)byte;
+            bool is_hex = (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
+            assert_int_equal(text_is_traceparent(slice_make(text, LIMIT_TRACE)),
+                             good[at] == '-' ? byte == '-' : is_hex);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +166,7 @@ int main(void)
         cmocka_unit_test(malformed_utf8_is_refused),
         cmocka_unit_test(request_ids_are_visible_ascii),
         cmocka_unit_test(each_byte_counts_at_every_position),
+        cmocka_unit_test(a_traceparent_has_55_characters_in_four_fields),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
