@@ -42,8 +42,6 @@ bool keys_cover(const struct redis_tier *t, const struct claim *claim, uint32_t 
     return claim->until_ms >= tier_now_ms(t) + ttl_ms + ttl_ms / DRIFT + SLACK_MS;
 }
 
-/* ---- requests ---- */
-
 static struct key_request *request_new(struct redis_tier *t, enum key_request_kind kind,
                                        uint64_t token, uint32_t ttl_ms, struct slice name)
 {
@@ -117,7 +115,7 @@ void keys_take(struct redis_tier *t, struct hold *hold)
 }
 
 /* The lowest token that the key may have: that of its one holder. Several holders share a key with
- * the token of one of them: the first token of this lead. */
+ * one holder's token: the first token of this lead. */
 static uint64_t token_of(const struct redis_tier *t, const struct claim *claim)
 {
     const struct part *first = claims_part(&t->claims, claim->parts);
@@ -196,7 +194,7 @@ void keys_settle(struct redis_tier *t, struct claim *claim)
         return;
     }
     const struct hold *hold = newest(t, claim);
-    if (hold->state == HOLD_HELD) { /* otherwise the reply to its take reports former holders */
+    if (hold->state == HOLD_HELD) { /* otherwise the reply to its take reports them */
         tier_on_left(t, claim, 0, hold->token);
         (void)hand_over(t, claim);
     }
@@ -219,9 +217,7 @@ void keys_on_due(struct redis_tier *t, struct claim *claim)
     }
 }
 
-/* ---- replies ---- */
-
-/* At `sent_ms` or later Redis gave the key a new lifetime, or prolonged it. */
+/* At `sent_ms` or later Redis set or prolonged the key's lifetime. */
 static void note_life(struct redis_tier *t, struct claim *claim, const struct key_request *a)
 {
     uint64_t until_ms = a->sent_ms + life_ms(t, a->ttl_ms);
@@ -239,8 +235,8 @@ static void on_take(struct redis_tier *t, const struct key_request *a,
     if (hold == NULL || hold->state != HOLD_REQUESTED) {
         return; /* it has ended and is being given back */
     }
-    /* REDIS_HELD: another user has one of the names. Keys that former holders left on the other
-     * names stay reserved for this grant. */
+    /* REDIS_HELD: another user has one name. Keys of former holders on the others stay reserved for
+     * this grant. */
     bool answered = result->verdict == REDIS_DONE || result->verdict == REDIS_HELD;
     for (ref r = hold->parts; r != 0; r = claims_part(&t->claims, r)->next_of_hold) {
         struct part *part = claims_part(&t->claims, r);

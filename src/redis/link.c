@@ -1,4 +1,4 @@
-/* The connection to Redis: connects, greets, reconnects, and runs the timer. */
+/* Connects to Redis, greets, reconnects, and runs the timer. */
 #include "redis/link_state.h"
 
 #include <arpa/inet.h>
@@ -27,8 +27,6 @@ static void notify_change(struct redis_link *l)
         l->options.on_change(l->options.ctx);
     }
 }
-
-/* ---- the breaker ---- */
 
 void link_failed(struct redis_link *l, const char *problem)
 {
@@ -67,14 +65,12 @@ static void rest_breaker(struct redis_link *l)
     }
 }
 
-/* ---- close and loss ---- */
-
 static void wait_and_retry(struct redis_link *l)
 {
     uint32_t wait = l->wait_ms;
     l->wait_ms = wait > l->options.wait_max_ms / 2 ? l->options.wait_max_ms : wait * 2;
     l->phase = LINK_WAITING;
-    /* 50 % to 150 %, so that nodes do not reconnect in step. */
+    /* 50 % to 150 %: nodes do not reconnect in step. */
     l->attempt_ms = link_now_ms(l) + wait / 2 + net_random(l->options.net, wait + 1);
 }
 
@@ -101,8 +97,6 @@ void link_lost(struct redis_link *l, const char *problem)
     link_set_timer(l);
     notify_change(l);
 }
-
-/* ---- connecting ---- */
 
 static void on_connect(const redisAsyncContext *context, int status)
 {
@@ -247,8 +241,6 @@ static void attempt(struct redis_link *l)
     l->resolving = true;
 }
 
-/* ---- time ---- */
-
 static void on_timer(uv_timer_t *timer)
 {
     struct redis_link *l = timer->data;
@@ -282,8 +274,6 @@ void link_set_timer(struct redis_link *l)
         uv_timer_start(&l->timer, on_timer, due > now ? due - now : 0, 0);
     }
 }
-
-/* ---- open and close ---- */
 
 struct redis_link *redis_link_new(const struct redis_link_options *options)
 {
