@@ -181,7 +181,8 @@ static void transport_answer(struct api_request *x, const struct answer *answer)
     conn->response.extra = extra;
     conn->response.extra_count = extra_count;
     bool is_written = http1_response_write(&conn->out, &conn->response, answer->body);
-    hf_assert(is_written); /* OUTPUT_SOFT and the largest answer are less than OUTPUT_MAX */
+    hf_assert(
+        is_written); /* OUTPUT_SOFT and the largest answer together are less than OUTPUT_MAX */
     conn->response.extra = NULL;
     conn->response.extra_count = 0;
     if (answer->pending != NULL && !pending_settle(answer->pending)) {

@@ -1,3 +1,4 @@
+/* Finds the handler of a request. */
 #ifndef HOLDFAST_SERVICE_HTTP_ROUTER_H
 #define HOLDFAST_SERVICE_HTTP_ROUTER_H
 

@@ -1,16 +1,15 @@
-/* Rows and ends of lists; also used by the listing of a watch. */
+/* Rows and ends of lists, also for the listing of a watch. */
 #ifndef HOLDFAST_SERVICE_REQUEST_LIST_LOCK_H
 #define HOLDFAST_SERVICE_REQUEST_LIST_LOCK_H
 
 #include "service/request/api_request.h"
 
-/* The public members of a name, without and with its first holder. */
+/* Public members of a name, without and with its first holder. */
 void list_lock_members(struct json_writer *w, const struct service *s,
                        const struct lock_view *lock);
 void list_lock_row(struct json_writer *w, const struct service *s, const struct lock_view *lock);
 
-/* A page of both tiers, after api_request_look. Returns the next cursor; LIST_END on the last
- * page. */
+/* A page of both tiers, after api_request_look. Returns the next cursor, or LIST_END. */
 #define LIST_END UINT64_MAX
 bool list_is_cursor(uint64_t cursor);
 uint64_t list_locks(struct api_request *x, view_lock_fn on_lock, void *ctx);

@@ -10,13 +10,13 @@ struct api_request;
 struct lock_view;
 
 enum watch_kind {
-    WATCH_PREFIX,   /* names with the prefix x->name; all events if that is empty */
+    WATCH_PREFIX,   /* names with prefix x->name; empty: all events */
     WATCH_ELECTION, /* the leaders of one election */
     WATCH_SESSION,  /* events of one session, for its owner */
 };
 
-/* How a stream is encoded into service.scratch: SSE, or gRPC messages. A function that a kind of
- * stream never needs may be NULL. */
+/* How a stream is encoded into service.scratch: SSE or gRPC. A function that a kind of stream never
+ * needs may be NULL. */
 struct watch_format {
     void (*event)(struct api_request *x, const struct event *event);
     void (*position)(struct api_request *x, const char *type); /* the id of the last event sent */
@@ -35,14 +35,14 @@ struct watcher {
     const struct watch_format *format;
     enum watch_kind kind;
     bool is_resumed; /* from an id that the client sent */
-    bool no_reset;   /* 410 instead of a listing if events after that id are gone */
+    bool no_reset;   /* 410 instead of a listing if events after it are gone */
     bool is_listing; /* the full listing is sent first */
     bool is_listed;  /* the listing has begun with `reset` */
     uint64_t list_cursor;
     uint64_t position; /* in the ring */
-    uint64_t behind;   /* the smallest distance to the tail of the ring so far, bytes */
+    uint64_t behind;   /* smallest distance to the ring's tail so far, bytes */
     uint64_t stream;   /* WATCH_SESSION: its number (S4.6) */
-    uint64_t beat_ms;  /* boot time: when the next heartbeat is due */
+    uint64_t beat_ms;  /* boot time of the next heartbeat */
     struct id session; /* WATCH_SESSION */
     struct event_id seen;
 };
@@ -51,8 +51,8 @@ struct watcher {
 void api_watch(struct api_request *x);
 void api_election_observe(struct api_request *x);
 
-/* Needs a complete x->watcher. Submits a barrier or a stream_up if needed, then the stream
- * begins. */
+/* Needs a complete x->watcher. Submits a barrier or a stream_up if needed, then begins the
+ * stream. */
 void watch_begin(struct api_request *x);
 
 /* Events were skipped. */
