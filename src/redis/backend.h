@@ -77,7 +77,6 @@ void redis_extend(struct redis_backend *b, const struct redis_names *names, cons
 void redis_give_back(struct redis_backend *b, const struct redis_names *names,
                      const uint64_t *tokens, uint64_t floor, redis_result_fn done, void *owner);
 
-/* A call may succeed now. */
 bool redis_backend_is_usable(const struct redis_backend *b);
 void redis_backend_view(const struct redis_backend *b, struct redis_link_view *out);
 

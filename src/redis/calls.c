@@ -60,7 +60,6 @@ static void send_command(struct redis_link *l, struct link_command *s)
     hf_assert(status == REDIS_OK); /* hiredis refuses only on a context being freed */
 }
 
-/* Of the greeting, or a PING. */
 static void send_words(struct redis_link *l, enum link_command_kind kind, uint32_t script,
                        const char *words[], uint32_t count)
 {

@@ -10,9 +10,9 @@
 /* A name. Objects of the pool do not move. */
 struct claim {
     ref self;
-    ref next; /* in the table */
+    ref next;
     uint32_t hash;
-    uint32_t position; /* in the heap */
+    uint32_t position;
     ref parts;         /* holders, newest first */
     ref leaving;       /* former holders, until Redis has answered */
     uint64_t token;    /* of the key, if Redis did the last operation */
@@ -33,7 +33,7 @@ enum hold_state { HOLD_GATHERING, HOLD_REQUESTED, HOLD_POLLING, HOLD_HELD };
 struct hold {
     ref self;
     ref next;
-    uint32_t position; /* in the heap `polls` */
+    uint32_t position; /* in `polls` */
     enum hold_state state;
     ref parts;
     uint64_t token;
@@ -63,7 +63,7 @@ struct part {
 /* An ended grant. Redis may still have a key with its token. */
 struct leaver {
     ref self;
-    ref next; /* in the table */
+    ref next;
     uint64_t token;
     uint32_t names;  /* its names for which that is so */
     bool is_awaited; /* on_released is due */
@@ -82,9 +82,9 @@ struct claims {
     struct pool pool;
     struct table names;
     struct table tokens;
-    struct table leavers; /* by token */
-    struct heap due;      /* claims: when to extend, or retry giving back */
-    struct heap polls;    /* holds */
+    struct table leavers;
+    struct heap due;   /* claims: when to extend, or retry giving back */
+    struct heap polls; /* holds */
     ref dirty;
     uint64_t waiting; /* holds not in HOLD_HELD */
 };
@@ -103,7 +103,7 @@ static inline struct slice claim_name(const struct claim *c)
 }
 
 struct hold *claims_add_hold(struct claims *c, uint64_t token, struct slice client);
-/* Creates the name's claim if needed. */
+/* Creates the claim if needed. */
 struct claim *claims_add_part(struct claims *c, struct hold *hold, struct slice name);
 /* The claim stays. Frees the hold with its last part. */
 void claims_drop_part(struct claims *c, struct hold *hold, struct slice name);
@@ -119,7 +119,6 @@ struct leaver *claims_find_leaver(const struct claims *c, uint64_t token);
 /* Redis has no key of the name with a token strictly between the two. Returns the awaited leavers
  * whose last name this was, linked by `next`. */
 ref claims_settle(struct claims *c, struct claim *claim, uint64_t above, uint64_t below);
-/* Removes the first leaver and returns its token. */
 uint64_t claims_take_settled(struct claims *c, ref *list);
 /* No holders, no former holders, not marked. */
 void claims_free(struct claims *c, struct claim *claim);

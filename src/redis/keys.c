@@ -4,8 +4,8 @@
 #include "base/list.h"
 
 enum {
-    MARGIN_MS = 1000, /* a key lives for two TTLs and this */
-    SLACK_MS = 500,   /* a key must outlive its lock by this */
+    MARGIN_MS = 1000, /* of a key, beyond two TTLs */
+    SLACK_MS = 500,   /* by which a key must outlive its lock */
     DRIFT = 500,      /* S1.6: clocks drift by 1/1000 in each direction */
     RETRY_MS = 250,
     GIVE_BACK_MS = 1000,
@@ -171,7 +171,7 @@ static const struct hold *newest(const struct redis_tier *t, const struct claim 
     return claims_hold(&t->claims, claims_part(&t->claims, claim->parts)->hold);
 }
 
-/* If its token has ended and is later than that of the newest holder. */
+/* If its token has ended and is later than the newest holder's. */
 static bool hand_over(struct redis_tier *t, struct claim *claim)
 {
     const struct hold *hold = newest(t, claim);

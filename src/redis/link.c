@@ -174,7 +174,6 @@ static void connect_to(struct redis_link *l, const char *host)
     redisAsyncSetDisconnectCallback(context, on_disconnect);
 }
 
-/* The next of several addresses. */
 static void choose_address(struct redis_link *l, const struct addrinfo *list, char *host,
                            size_t size)
 {

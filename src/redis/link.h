@@ -1,5 +1,4 @@
-/* One connection to an operator's Redis (S10.3), with hiredis on the node's loop. It reconnects and
- * pipelines calls.
+/* One connection to an operator's Redis (S10.3), with hiredis on the node's loop.
  *
  *      waiting ──▶ resolving ──▶ connecting ──▶ greeting ──▶ up
  *         ▲            │             │             │          │ closed, a deadline passed
@@ -44,7 +43,7 @@ enum {
 };
 
 enum redis_outcome {
-    REDIS_ANSWERED, /* see the reply */
+    REDIS_ANSWERED,
     REDIS_REFUSED,  /* the reply is an error: nothing was done */
     REDIS_NOT_SENT, /* link down or breaker open: nothing was done or will be done */
     REDIS_DOUBT,    /* sent, not answered: done, not done, or may be done later */
@@ -53,7 +52,7 @@ enum redis_outcome {
 struct redis_answer {
     enum redis_outcome outcome;
     const struct redisReply *reply; /* of REDIS_ANSWERED; borrowed */
-    const char *problem;            /* of the other outcomes: a sentence; borrowed */
+    const char *problem;            /* of the other outcomes; borrowed */
 };
 
 /* Once per call, never before redis_link_call has returned. May start another call; must not close
@@ -80,7 +79,7 @@ struct redis_link_options {
     uint32_t wait_min_ms; /* before reconnecting: doubled each time, up to ... */
     uint32_t wait_max_ms;
     uint32_t idle_ms;  /* before a PING is sent */
-    uint32_t failures; /* in a row that open the breaker */
+    uint32_t failures; /* in a row, to open the breaker */
     uint32_t open_min_ms;
     uint32_t open_max_ms;
     const char *scripts[REDIS_SCRIPTS_MAX]; /* Lua; must outlive the link */
@@ -105,7 +104,7 @@ void redis_link_call(struct redis_link *l, const struct redis_call *call, redis_
 /* A call would be sent, or wait for a connection in progress. */
 bool redis_link_is_usable(const struct redis_link *l);
 
-/* Counters since the start. */
+/* Since the start. */
 struct redis_link_view {
     bool up;
     enum redis_breaker breaker;

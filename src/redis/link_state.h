@@ -24,7 +24,7 @@ struct link_command {
     struct redis_link *link;
     struct list all; /* in a list ordered by deadline */
     enum link_command_kind kind;
-    bool reloaded; /* the script was loaded again, once */
+    bool reloaded; /* the script, once */
     uint32_t script;
     redis_done_fn done;
     void *owner;
@@ -42,7 +42,7 @@ struct redis_link {
     bool closing;
 
     redisAsyncContext *context; /* NULL unless connecting or further */
-    uint32_t greetings;         /* replies that the greeting still waits for */
+    uint32_t greetings;         /* replies still awaited */
     uint64_t attempt_ms;        /* next attempt; during an attempt: its deadline */
     uint32_t wait_ms;
     uint32_t attempts; /* selects one of a name's addresses */
@@ -67,7 +67,6 @@ uint64_t link_now_ms(const struct redis_link *l);
 void link_lost(struct redis_link *l, const char *problem);
 void link_failed(struct redis_link *l, const char *problem);
 void link_succeeded(struct redis_link *l);
-/* One greeting reply has arrived. */
 void link_greeted(struct redis_link *l);
 void link_set_timer(struct redis_link *l);
 void link_free_if_done(struct redis_link *l);

@@ -1,4 +1,4 @@
-/* The event hooks of hiredis, implemented with uv_poll_t. */
+/* The event hooks of hiredis, with uv_poll_t. */
 #include "redis/socket.h"
 
 #include <fcntl.h>

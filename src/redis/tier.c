@@ -2,9 +2,9 @@
 #include "redis/tier_state.h"
 
 enum {
-    BACKOFF_MIN_MS = 20, /* for a grant that waits for another user of Redis */
+    BACKOFF_MIN_MS = 20, /* while another user of Redis holds it */
     BACKOFF_MAX_MS = 500,
-    RUN_MAX = 256, /* keys handled in one turn */
+    RUN_MAX = 256, /* keys per turn */
     SCAN_BUCKETS = 256,
 };
 

@@ -1,4 +1,4 @@
-/* Confirms, keeps alive and gives back the keys of the EFFICIENCY tier in a Redis (S10.3).
+/* The keys of the EFFICIENCY tier in Redis (S10.3).
  *
  * The core in the leader's memory decides between our clients, Redis between them and its other
  * users. So a grant is reported only after Redis has taken the keys:
@@ -17,8 +17,8 @@
  * other user of Redis gets it in between. A failed give-back is retried until PX. A release is
  * confirmed when Redis has answered the give-back, or the next holder's take.
  *
- * Times are boot time in ms. redis_tier_run and the loop call the callbacks, never before the
- * function that they concern has returned. */
+ * Times are boot time in ms. Callbacks come from redis_tier_run and the loop, never before the
+ * function concerned has returned. */
 #ifndef HOLDFAST_REDIS_TIER_H
 #define HOLDFAST_REDIS_TIER_H
 
@@ -28,9 +28,9 @@ struct redis_tier;
 
 /* A new acquire while Redis is unavailable. */
 enum redis_fallback {
-    REDIS_FALLBACK_FAIL,        /* refuse it: unavailable */
-    REDIS_FALLBACK_EMBEDDED,    /* the leader's memory alone grants it */
-    REDIS_FALLBACK_CORRECTNESS, /* the CORRECTNESS tier grants it */
+    REDIS_FALLBACK_FAIL,        /* unavailable */
+    REDIS_FALLBACK_EMBEDDED,    /* the leader's memory grants it */
+    REDIS_FALLBACK_CORRECTNESS, /* that tier grants it */
 };
 
 /* Set by the operator. */
@@ -50,7 +50,7 @@ enum redis_word {
     REDIS_WAITING, /* grant: not confirmed yet; until the wait is over */
     REDIS_FOREIGN, /* grant: another user holds it; renewal: it is lost */
     REDIS_FAILED,  /* Redis is unavailable; nothing was granted */
-    REDIS_AGAIN,   /* the same; submit it again, to the fallback or later */
+    REDIS_AGAIN,   /* the same; submit again, to the fallback or later */
 };
 
 /* One name under a token; a multi-lock has several. Borrowed. */
@@ -59,11 +59,11 @@ struct redis_hold {
     struct slice client;
     uint64_t token;
     struct id lease;
-    uint32_t part;    /* number of this part, from 1 ... */
-    uint32_t parts;   /* ... to this count */
+    uint32_t part;    /* from 1 ... */
+    uint32_t parts;   /* ... to this */
     uint32_t ttl_ms;  /* the full TTL */
-    uint64_t wait_ms; /* remaining wait; UINT64_MAX: no limit */
-    bool is_new;      /* a new acquire; false: it waited in the queue */
+    uint64_t wait_ms; /* remaining; UINT64_MAX: no limit */
+    bool is_new;      /* false: it waited in the queue */
 };
 
 struct redis_tier_options {
@@ -88,7 +88,7 @@ void redis_tier_close(struct redis_tier *t);
  * expire by PX, after their holders have learned of it. */
 void redis_tier_begin(struct redis_tier *t, uint64_t floor);
 
-/* Where a new acquire goes. REDIS_CONFIRMED: here. REDIS_FAILED: nowhere. REDIS_AGAIN: to the other
+/* REDIS_CONFIRMED: a new acquire goes here. REDIS_FAILED: nowhere. REDIS_AGAIN: to the other
  * tier. */
 enum redis_word redis_tier_route(const struct redis_tier *t);
 /* False: confirmed without Redis (fallback `embedded`). True: one on_grant for all parts
@@ -108,11 +108,11 @@ struct redis_tier_view {
     struct redis_link_view link;
     enum redis_fallback fallback;
     uint64_t keys;     /* that are or may be ours */
-    uint64_t holds;    /* grants they belong to */
+    uint64_t holds;    /* of those keys */
     uint64_t waiting;  /* not confirmed by Redis yet */
-    uint64_t granted;  /* confirmed by Redis since start */
+    uint64_t granted;  /* by Redis since start */
     uint64_t foreign;  /* refusals: another user of Redis holds the name */
-    uint64_t embedded; /* granted without Redis, by the fallback */
+    uint64_t embedded; /* by the fallback, without Redis */
     uint64_t lost;     /* because of Redis */
 };
 void redis_tier_view(const struct redis_tier *t, struct redis_tier_view *out);

@@ -28,7 +28,7 @@ void tier_on_left(struct redis_tier *t, struct claim *claim, uint64_t above, uin
 void tier_on_not_left(struct redis_tier *t, const struct claim *claim);
 void tier_lose_hold(struct redis_tier *t, struct hold *hold, const char *why);
 
-/* keys.c: requests to Redis. Results change the claims and call the functions above. */
+/* keys.c: requests. Results change the claims and call the functions above. */
 void keys_take(struct redis_tier *t, struct hold *hold);
 void keys_renew(struct redis_tier *t, struct hold *hold);
 /* After a holder ended: hands the key to a remaining holder, or gives it back. May free the

@@ -1,6 +1,6 @@
-/* How a request on any node reaches the replicated state; the node implements it. The leader
- * submits to its replica, a follower forwards to the leader. Retries with the same command while
- * that is safe, for a bounded time (S8.4). */
+/* How a request reaches the replicated state; the node implements it. The leader submits to its
+ * replica, a follower forwards. Retries the same command while that is safe, for a bounded time
+ * (S8.4). */
 #ifndef HOLDFAST_SERVICE_GATEWAY_H
 #define HOLDFAST_SERVICE_GATEWAY_H
 
@@ -40,11 +40,11 @@ struct gateway_status {
     uint64_t term;
     uint64_t epoch;
     bool serving;        /* a leader with a majority is known and answers */
-    bool members_change; /* a membership change is not committed yet */
+    bool members_change; /* not committed yet */
     /* Bytes counted against the limit of the state (S12.14), and that limit; 0: none. */
     uint64_t state_bytes;
     uint64_t state_max;
-    /* The backend of the tier EFFICIENCY, as seen here (S10.3). */
+    /* Of the tier EFFICIENCY, as seen here (S10.3). */
     const char *backend; /* "embedded" or "redis"; NULL: unknown */
     bool backend_healthy;
     const char *backend_breaker;  /* of "redis": "closed", "open" or "half_open" */
@@ -52,7 +52,7 @@ struct gateway_status {
     char backend_problem[128];    /* the last; "" while healthy */
 };
 
-/* A member, as this node sees it. */
+/* As this node sees it. */
 struct gateway_member {
     uint64_t id;
     const char *peer_address;
@@ -80,7 +80,7 @@ struct gateway_change_call {
     void *in_flight;
 };
 
-/* A file with the complete state at `index`. */
+/* The complete state at `index`. */
 struct gateway_snapshot {
     struct id cluster;
     uint64_t index;
@@ -104,16 +104,16 @@ struct gateway {
     void (*submit)(void *ctx, const struct command *command, struct gateway_call *call);
     /* done(HF_OK, NULL) once the local state includes every command completed before (S9.1). */
     void (*barrier)(void *ctx, struct gateway_call *call);
-    /* Whether a command submitted now would apply to the state as it is now, as far as this node
-     * knows: on the leader, no batch is in flight. NULL: always. */
+    /* Whether a command submitted now would apply to the present state, as far as this node knows:
+     * on the leader, no batch is in flight. NULL: always. */
     bool (*is_settled)(void *ctx);
-    /* The applied state of this node, for reads after a barrier and `stale` reads. */
+    /* Applied; for reads after a barrier and `stale` reads. */
     const struct core *(*core)(void *ctx);
     /* Of the tier EFFICIENCY. Returns NULL on a follower and while the tier is not served. The
      * pointer may be NULL. */
     const struct core *(*memory_core)(void *ctx);
     void (*status)(void *ctx, struct gateway_status *out);
-    /* The service's only source of random ids and clocks. */
+    /* The only source of random ids and clocks. */
     struct id (*random_id)(void *ctx);
     uint64_t (*wall_ms)(void *ctx);
     uint64_t (*boot_ms)(void *ctx);
@@ -127,8 +127,8 @@ struct gateway {
      * cannot be changed here. */
     void (*change_member)(void *ctx, enum gateway_change change, uint64_t id, const char *address,
                           struct gateway_change_call *call);
-    /* Opens a snapshot of the current state; takes a new one if the newest is older. The file stays
-     * until snapshot_close. NULL: no snapshots. */
+    /* Of the current state; takes a new one if the newest is older. The file stays until
+     * snapshot_close. NULL: no snapshots. */
     void (*snapshot_open)(void *ctx, struct gateway_snapshot_call *call);
     /* False: the disk read failed. */
     bool (*snapshot_read)(void *ctx, struct gateway_snapshot_call *call, uint64_t offset, void *to,

@@ -35,19 +35,18 @@ struct service_options {
     /* 0: the default in brackets. */
     uint32_t ttl_min_ms;   /* shortest accepted (1,000) */
     uint32_t heartbeat_ms; /* of event streams (15,000) */
-    uint32_t request_ms;   /* for a complete request to arrive (10,000) */
-    uint32_t idle_ms;      /* between two requests of a connection (300,000) */
+    uint32_t request_ms;   /* to receive a request (10,000) */
+    uint32_t idle_ms;      /* between two requests (300,000) */
     size_t event_bytes;    /* recent, for watchers (8 MiB) */
     size_t conn_bytes;     /* of all HTTP connections (512 MiB) */
     /* Pages of other modules (dashboard, metrics), for a GET without a route. Writes the page and
      * its content type, or returns false. May be NULL. */
     bool (*page)(void *ctx, struct slice path, struct buffer *out, const char **content_type);
     void *page_ctx;
-    /* The Redis protocol. */
     enum tier resp_tier;                          /* of its keys (S10) */
     char resp_password[SERVICE_PASSWORD_MAX + 1]; /* "": none is required */
     bool resp_del_refused;  /* DEL of another client's lock is an error, not a force-unlock */
-    struct service_log log; /* `each` NULL: levels cannot be read or changed */
+    struct service_log log; /* `each` NULL: not available */
 };
 
 /* service_free: close the connections first. The gateway must not call `done` of calls still in
@@ -65,11 +64,9 @@ enum service_wants {
     SERVICE_WANTS_ALL,
 };
 enum service_wants service_wants(const struct service *s);
-/* The connection to the leader broke; events of the tier EFFICIENCY may be lost: submits its
- * waiting acquires again (S7). */
+/* Events of the tier EFFICIENCY may be lost: submits its waiting acquires again (S7). */
 void service_leader_lost(struct service *s);
-/* A snapshot replaced the state and skipped events: submits waiting acquires again (S7), restarts
- * watches (S9.3). */
+/* Events were skipped: submits waiting acquires again (S7), restarts watches (S9.3). */
 void service_state_replaced(struct service *s);
 
 /* Once per loop turn, and at service_next_ms (boot_ms; UINT64_MAX: no timer). */
@@ -77,8 +74,7 @@ void service_run(struct service *s);
 uint64_t service_next_ms(const struct service *s);
 
 /* Runs Redis-protocol transactions over the applied state, as far as gateway.is_settled allows;
- * each becomes one command. The node calls it before it closes a batch; service_run calls it
- * too. */
+ * each becomes one command. Called by service_run, and by the node before it closes a batch. */
 void service_transact(struct service *s);
 bool service_has_transactions(const struct service *s);
 
@@ -97,7 +93,6 @@ struct service_stats {
     uint64_t conn_bytes_max;
     uint64_t conn_closed;     /* because of that limit, since start */
     uint64_t stalled_streams; /* HTTP/2 streams reset: the client did not read, since start */
-    /* Of the Redis protocol. */
     uint64_t resp_connections;
     uint64_t resp_accepted; /* connections, since start */
     uint64_t resp_commands;

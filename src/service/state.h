@@ -31,7 +31,7 @@ struct service {
     struct service_options options;
     uint32_t node;
     bool draining;
-    uint64_t sources;      /* last connection number, see gateway_call.source */
+    uint64_t sources;      /* the last connection's */
     uint64_t source;       /* of the connection whose requests start now; 0: none */
     struct buffer scratch; /* body of the answer being rendered */
     struct slice looked;   /* gateway_call.page, while rendering from it */
@@ -39,7 +39,7 @@ struct service {
 
     /* pending*.c */
     struct pool pool;    /* pending requests and their commands; HTTP/2 streams */
-    struct table parked; /* matched with events, by attachment number */
+    struct table parked; /* by attachment number, for events */
     struct heap timers;
     struct list waiting; /* acquires that may wait, not answered yet */
     uint64_t waiting_count;
@@ -63,28 +63,28 @@ struct service {
     uint64_t stream_count;
     uint64_t dropped_streams;
     uint64_t events_pumped; /* position up to which every stream was offered events */
-    bool pump;              /* a stream is new, or can take output again */
+    bool pump;              /* a stream is new, or takes output again */
 
     /* http_conn*.c */
     struct list conns;
     uint64_t conn_count;
     struct conn_budget budget;
-    struct list ready; /* connections with input to process or output to write */
+    struct list ready; /* with input to process or output to write */
     /* In order of the deadlines. */
     struct list transfers; /* receive a request or send an answer */
     struct list idle;      /* between two requests */
     /* http2_*.c and grpc/ */
     struct http2_shared *http2;  /* allocated for the first connection */
-    struct list http2_requests;  /* streams in the state RECEIVING */
-    struct list http2_answers;   /* streams with unread output */
-    struct list http2_gone;      /* streams in CLOSED, to be freed */
+    struct list http2_requests;  /* in RECEIVING */
+    struct list http2_answers;   /* with unread output */
+    struct list http2_gone;      /* in CLOSED, to be freed */
     struct heap http2_deadlines; /* of gRPC calls */
     struct table sessions;       /* session streams, by session id; grpc/session.c */
     struct list session_calls;   /* all of them */
     struct list session_work;    /* with a command to submit */
-    bool is_safe;                /* the last value sent to them */
+    bool is_safe;                /* last sent */
     struct list health_watches;  /* grpc/health.c */
-    bool was_serving;            /* the last value sent to them */
+    bool was_serving;            /* last sent */
     struct bump arena;           /* of the gRPC message being decoded or rendered */
 
     struct resp_shared *resp; /* resp/ */
@@ -92,7 +92,7 @@ struct service {
     struct list quiet; /* connections with HTTP/2 streams, by time of last input */
 
     uint64_t requests;
-    uint64_t date_s; /* the second that `date` shows */
+    uint64_t date_s; /* of `date` */
     char date[HTTP1_DATE_LEN + 1];
 };
 
@@ -123,7 +123,7 @@ static inline struct id service_random_id(const struct service *s)
 /* Never earlier than the newest timestamp in the state. */
 uint64_t service_cluster_ms(const struct service *s);
 
-/* pending*.c, for service.c. */
+/* pending*.c */
 void pending_open_all(struct service *s);
 void pending_close_all(struct service *s);
 void pending_on_event(struct service *s, const struct event *event);
@@ -167,12 +167,12 @@ void pending_answer_notified(struct pending_request *a);
 void keepalive_run(struct service *s);
 void keepalive_close_all(struct service *s);
 
-/* http_conn.c, for service.c. */
+/* http_conn.c */
 void http_conn_run_all(struct service *s);
 uint64_t http_conn_next_ms(const struct service *s);
 void http_conn_drain_all(struct service *s);
 
-/* resp/conn.c, for service.c. */
+/* resp/conn.c */
 void resp_open_all(struct service *s);
 void resp_close_all(struct service *s);
 /* Resets the script time of this turn. */
@@ -184,14 +184,14 @@ void resp_on_event(struct service *s, const struct event *event);
 bool resp_has_subscribers(const struct service *s);
 void resp_stats(const struct service *s, struct service_stats *out);
 
-/* api_member.c, for service.c. */
+/* api_member.c */
 void member_close_all(struct service *s);
 
-/* api_snapshot.c, for service.c. */
+/* api_snapshot.c */
 void download_run(struct service *s);
 uint64_t download_next_ms(const struct service *s);
 
-/* watch.c, for service.c. */
+/* watch.c */
 void watch_run(struct service *s);
 uint64_t watch_next_ms(const struct service *s);
 

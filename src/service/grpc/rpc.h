@@ -54,8 +54,7 @@ bool rpc_next_piece(struct slice *message, uint64_t *number, struct slice *value
 void rpc_body_init(struct body *b);
 /* Into x->name. */
 bool rpc_name(struct api_request *x, const char *name);
-/* In ms, rounded up. False: negative or above `max_ms`, and the request has been answered. NULL
- * leaves `*out` unchanged. */
+/* In ms, rounded up. False: negative or above `max_ms`; answered. NULL leaves `*out` unchanged. */
 bool rpc_duration(struct api_request *x, const Google__Protobuf__Duration *duration,
                   const char *field, uint64_t max_ms, uint64_t *out);
 bool rpc_wait(struct api_request *x, const Google__Protobuf__Duration *duration, struct body *b);

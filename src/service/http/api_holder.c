@@ -51,11 +51,10 @@ static void render_renew(struct api_request *x, const struct result *r, struct j
     if (r->ended != ENDED_NOT) {
         json_put_text(w, "ended", ended_name(r->ended));
     }
-    reply_put_epoch(w, x->service); /* as in the answer to a keep-alive */
+    reply_put_epoch(w, x->service);
 }
 
-/* Common part of release and renew. The lease id identifies the hold; the client is checked only if
- * given. */
+/* The lease id identifies the hold; the client is checked only if given. */
 static bool read_holder(struct api_request *x, const struct body *b, enum body_id from,
                         struct command *c, struct slice *client)
 {

@@ -37,7 +37,6 @@ bool operator_is_allowed(struct api_request *x)
     return x->is_operator;
 }
 
-/* For the answer. */
 static void keep_texts(struct api_request *x, const struct body *b)
 {
     buffer_append_slice(&x->kept, b->f.actor_id);

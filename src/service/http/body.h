@@ -1,11 +1,10 @@
-/* The body of a request: the fields of each call, and shared rules. */
+/* The fields of each call, and shared rules. */
 #ifndef HOLDFAST_SERVICE_HTTP_BODY_H
 #define HOLDFAST_SERVICE_HTTP_BODY_H
 
 #include "service/request/api_request.h"
 #include "wire/json.h"
 
-/* The fields of all calls. */
 struct fields {
     struct slice client_id;
     struct slice session_id;
@@ -74,8 +73,8 @@ struct body {
     struct json_doc doc;
 };
 
-/* Reads x->body. False: invalid, and the request has been answered. Strings are valid until
- * body_close. An empty body is an empty object if no field is required. */
+/* Reads x->body. False: invalid; answered. Strings are valid until body_close. An empty body is an
+ * empty object if no field is required. */
 bool body_read(struct api_request *x, struct body *b, const struct json_field *table, size_t count);
 void body_close(struct body *b);
 
@@ -86,7 +85,7 @@ void body_close(struct body *b);
 /* session_id, seq, acked_through. */
 bool body_session(struct api_request *x, const struct body *b, struct command *command);
 
-/* Source of the request id if the client gives none (S8.1). */
+/* If the client gives no request id (S8.1). */
 enum body_id {
     BODY_ID_OWN,     /* only from the client */
     BODY_ID_DRAWN,   /* 128 random bits */
@@ -113,7 +112,7 @@ bool body_client(struct api_request *x, const struct body *b, struct slice *out)
 /* Sets x->tier. */
 bool body_tier(struct api_request *x, const struct body *b);
 
-/* The checks of the core, before the command is replicated. */
+/* The checks of the core, before replication. */
 bool body_check(struct api_request *x, const struct command *command);
 
 #define BODY_TTL_DEFAULT_MS 30000u

@@ -1,4 +1,4 @@
-/* Memory limit of HTTP connections, see conn_budget.h. */
+/* The memory limit, see conn_budget.h. */
 #include "service/http/conn_budget.h"
 
 #include "service/http/http2_conn.h"

@@ -32,7 +32,7 @@ struct conn_budget {
     size_t max;
     size_t used;
     bool is_due;           /* conn_budget_enforce has work */
-    size_t turn_bytes;     /* of answers made since the last run */
+    size_t turn_bytes;     /* of answers since the last run */
     uint64_t closed;       /* connections, since start */
     uint64_t reset;        /* stalled HTTP/2 streams, since start */
     struct list held_back; /* connections with input for the next run */
@@ -40,7 +40,7 @@ struct conn_budget {
 
 /* Embedded in its connection; must not move. */
 struct conn_account {
-    struct memory memory; /* for buffers of the connection */
+    struct memory memory; /* for its buffers */
     const struct memory *from;
     struct conn_budget *budget;
     size_t used;

@@ -1,4 +1,4 @@
-/* HTTP/2 connections and the timeouts of their streams, see http2_conn.h. */
+/* HTTP/2 connections and timeouts, see http2_conn.h. */
 #include "service/http/http2_conn.h"
 
 #include "service/request/session.h"
@@ -39,7 +39,7 @@ static void give_back(struct http_conn *conn, uint32_t tenant, struct id lease, 
     for (struct list *link = conn->unwritten.next; link != &conn->unwritten; link = link->next) {
         struct pending_request *pending = LIST_OBJECT(link, struct pending_request, link);
         if (id_equal(pending->lease, lease)) {
-            pending_abandon(pending); /* removes it from `unwritten`, so it is released once */
+            pending_abandon(pending); /* leaves `unwritten`: released once */
             return;
         }
     }

@@ -33,9 +33,9 @@ struct stream {
     struct pending_request *pending; /* a grant, until its answer is sent (S7.2) */
     uint64_t owed;                   /* answer of known length: bytes to be written */
     struct api_request x;
-    struct buffer head;        /* strings that x points to */
-    struct buffer body;        /* of the request; gRPC: a message, until its end */
-    struct grpc_reader reader; /* of gRPC */
+    struct buffer head; /* strings that x points to */
+    struct buffer body; /* of the request; gRPC: a message, until its end */
+    struct grpc_reader reader;
     const struct rpc_method *method;
     struct session_call *session; /* of LockService.Session */
     struct list health;           /* of Health.Watch: in service.health_watches */
@@ -46,7 +46,7 @@ static inline struct stream *stream_of(const struct api_request *x)
     return (struct stream *)(uintptr_t)((const char *)x - offsetof(struct stream, x));
 }
 
-/* http2_conn.c, for http_conn.c and service.c. */
+/* http2_conn.c */
 void http2_conn_begin(struct http_conn *conn);
 /* Processes conn.in, then `bytes`. Input beyond this turn's budget stays in conn.in. */
 void http2_conn_receive(struct http_conn *conn, struct slice bytes);
@@ -79,7 +79,7 @@ void stream_set_deadline(struct stream *stream, uint64_t at_ms);
  * http2_run_all resets streams whose client does not read. */
 void stream_wrote(struct stream *stream);
 void stream_moved(struct stream *stream);
-/* False: above the limit, and the request has been answered. */
+/* False: above the limit; answered. */
 bool stream_keep_body(struct stream *stream, struct slice bytes, size_t max);
 void stream_drop_body(struct stream *stream);
 /* JSON, and gRPC in grpc/rpc.c. */

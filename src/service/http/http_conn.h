@@ -46,7 +46,7 @@ struct http_conn {
     struct conn_account account; /* of its buffers and streams */
     enum conn_state state;
     enum conn_clock clock;
-    bool is_ended;      /* the client's input has ended */
+    bool is_ended;      /* no more input */
     bool is_broken_off; /* by conn_budget_enforce */
     bool is_kept;       /* the strings of x were copied into `head` */
     struct http1 parser;
@@ -55,33 +55,33 @@ struct http_conn {
     struct buffer head;             /* of a request with an incomplete body */
     struct buffer body;             /* part received in earlier calls */
     struct slice piece;             /* part that is in `in` */
-    uint64_t written;               /* bytes, since the connection was opened */
+    uint64_t written;               /* bytes, since opened */
     uint64_t since_ms;              /* boot time: when the clock started */
     struct http1_response response; /* version and options of the request */
     bool is_long;                   /* in CONN_STREAM: answer of known length */
     uint64_t owed;                  /* if is_long: bytes to be written */
     struct list unwritten;          /* with a grant that is not written */
     struct http2 *http2;            /* NULL: HTTP/1.1 */
-    struct list streams;            /* of HTTP/2 */
-    uint32_t resets;                /* resets that the client may still send, */
-    uint64_t resets_ms;             /* as of this boot time */
-    struct recent_grants *recent;   /* NULL: none yet */
-    bool is_pinged;                 /* ping sent since the last received bytes */
-    size_t body_bytes;              /* of incomplete requests, on all streams */
-    struct list link;               /* in service.conns */
-    struct list ready;              /* in service.ready */
-    struct list held_back;          /* in service.budget.held_back */
-    struct list deadline;           /* in service.idle, transfers or quiet */
+    struct list streams;
+    uint32_t resets;              /* resets that the client may still send, */
+    uint64_t resets_ms;           /* as of this boot time */
+    struct recent_grants *recent; /* NULL: none yet */
+    bool is_pinged;               /* ping sent since the last received bytes */
+    size_t body_bytes;            /* of incomplete requests, on all streams */
+    struct list link;             /* in service.conns */
+    struct list ready;            /* in service.ready */
+    struct list held_back;        /* in service.budget.held_back */
+    struct list deadline;         /* in service.idle, transfers or quiet */
 };
 
 /* http_conn.c */
 void conn_set_state(struct http_conn *conn, enum conn_state state);
 void conn_update_clock(struct http_conn *conn);
 void conn_mark_ready(struct http_conn *conn);
-/* Whether another request may start, or its body be read. */
+/* Whether a request may start, or its body be read. */
 bool conn_may_go_on(const struct http_conn *conn);
 
-/* http_request.c: processes the input as far as possible. */
+/* http_request.c */
 void conn_advance(struct http_conn *conn);
 /* The headers Date and Holdfast-Leader; may be empty. */
 struct slice conn_date(struct service *s);

@@ -1,4 +1,4 @@
-/* Ids, times and holders as JSON, see reply.h. */
+/* See reply.h. */
 #include "service/http/reply.h"
 
 #include "base/codec.h"

@@ -30,7 +30,6 @@ void reply_put_metadata(struct json_writer *w, struct slice metadata);
 /* Left out if empty. */
 void reply_put_trace(struct json_writer *w, struct slice trace);
 
-/* Its public members. */
 void reply_holder_members(struct json_writer *w, const struct service *s,
                           const struct holder_view *holder);
 

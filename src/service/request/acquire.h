@@ -4,20 +4,20 @@
 
 #include "service/http/body.h"
 
-/* Reads all but the names. False: a rule is broken, and the request has been answered. */
+/* Reads all but the names. False: refused and answered. */
 bool acquire_read(struct api_request *x, const struct body *b, struct command *c,
                   bool *keeps_place);
 
-/* Submits the command of acquire_read with its names, or withdraws it (S7.5). */
+/* Submits the command of acquire_read, or withdraws it (S7.5). */
 void acquire_submit(struct api_request *x, const struct body *b, struct command *c,
                     bool keeps_place, render_fn render);
 
-/* Whether the client holds the lock now; a replayed grant may be over. */
+/* A replayed grant may be over. */
 bool acquire_is_held(const struct result *r);
-/* Why it does not; a replayed grant that is over is not held. */
+/* A replayed grant that is over is not held. */
 enum reason acquire_reason(const struct result *r);
 
-/* Members of the answer: the grant, or the reason and the current holder. */
+/* The grant, or the reason and the current holder. */
 void acquire_grant(struct api_request *x, const struct result *r, struct json_writer *w);
 void acquire_refusal(struct api_request *x, const struct result *r, struct json_writer *w);
 

@@ -50,7 +50,7 @@ struct api_transport {
     void (*stream)(struct api_request *x);
     void (*piece)(struct api_request *x, struct slice piece);
     void (*end)(struct api_request *x, const char *why);
-    /* Unsent bytes of output. */
+    /* Unsent bytes. */
     size_t (*backlog)(const struct api_request *x);
     /* Begins an answer of known length; `piece` and `end` follow. An early `end` aborts it so that
      * the client detects it. NULL: not supported. */
@@ -65,7 +65,6 @@ struct api_transport {
 typedef void (*render_fn)(struct api_request *x, const struct result *result,
                           struct json_writer *w);
 
-/* The requested page of a list. */
 struct list_page {
     uint64_t cursor;
     uint64_t limit;
@@ -89,7 +88,7 @@ struct api_request {
     struct slice idempotency_key;
     struct slice last_event_id;
     struct slice body;
-    const struct uri_query *parameters; /* of the query, decoded */
+    const struct uri_query *parameters; /* decoded */
 
     /* For the answer. */
     const struct route *route;
@@ -121,7 +120,7 @@ void api_request_begin(struct api_request *x);
 /* Whether path and method have a route. Needs no body. */
 bool api_request_is_known(struct api_request *x);
 
-/* The client disconnected before the answer. */
+/* The client is gone. */
 void api_request_abandon(struct api_request *x);
 /* The node stops: answers a waiting request, ends a stream. */
 void api_request_drain(struct api_request *x);
@@ -144,7 +143,7 @@ void api_request_answer_text(struct api_request *x, int status, const char *cont
                              struct slice body);
 void api_request_answer_constant(struct api_request *x, const char *content_type,
                                  struct slice body);
-/* api_member.c: the client is gone during its change. */
+/* api_member.c: the client is gone. */
 void member_abandon(struct api_request *x);
 /* api_snapshot.c: the client is gone, or the node stops. */
 void download_abandon(struct api_request *x);

@@ -1,4 +1,4 @@
-/* Elections, for transports and watch*.c: the rules, and how a leader is rendered. */
+/* Elections, for the transports and watch*.c. */
 #ifndef HOLDFAST_SERVICE_REQUEST_ELECTION_H
 #define HOLDFAST_SERVICE_REQUEST_ELECTION_H
 

@@ -29,11 +29,11 @@ struct event_ring {
     struct event_id floor; /* newest event not in the ring: overwritten or skipped */
 };
 
-/* `size` in bytes; raised to hold a few events of any length. */
+/* In bytes; raised to hold a few events of any length. */
 void event_ring_open(struct event_ring *ring, const struct memory *memory, size_t size);
 void event_ring_close(struct event_ring *ring);
 
-/* Drops all events; those up to `floor` are not available. */
+/* Events up to `floor` are not available. */
 void event_ring_reset(struct event_ring *ring, struct event_id floor);
 
 void event_ring_add(struct event_ring *ring, const struct event *event);

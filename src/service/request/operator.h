@@ -5,7 +5,7 @@
 
 #include "service/http/body.h"
 
-/* False: not an operator, and the request has been answered. */
+/* False: not an operator; answered. */
 bool operator_is_allowed(struct api_request *x);
 
 /* api_operator.c. The name is x->name; x->kept gets actor and reason for the answer. */

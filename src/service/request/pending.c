@@ -114,8 +114,8 @@ void pending_free(struct pending_request *a)
 
 static void on_done(struct gateway_call *call, enum hf_error error, const struct result *result);
 
-/* For the gateway; 0: its default. A waiting client is answered shortly after its wait, even
- * without a leader. */
+/* 0: the gateway's default. A waiting client is answered shortly after its wait, even without a
+ * leader. */
 static uint32_t within_ms(const struct pending_request *a, const struct command *command)
 {
     if (!a->may_wait || a->gone || a->state == PENDING_CLEANUP) {

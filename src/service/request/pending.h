@@ -59,7 +59,7 @@ typedef void (*pending_answer_fn)(void *owner, enum hf_error error, const struct
 
 struct pending_request {
     struct gateway_call call;
-    uint64_t source; /* of its calls */
+    uint64_t source;
     struct service *service;
     ref self;
     enum pending_state state;
@@ -68,24 +68,24 @@ struct pending_request {
     bool is_acquire;
     bool is_stream;   /* a stream_up; needs a stream_down if the client is gone */
     bool keeps_place; /* the client has an id to retry with (S7.3) */
-    bool gone;        /* the client disconnected */
-    bool in_flight;   /* the gateway has `call` */
-    bool repeated;    /* submitted more than once */
-    bool again;       /* submit again when the result is here */
-    bool held;        /* ANSWERED: with a grant */
-    bool unknown;     /* ANSWERED: with outcome_unknown */
-    bool unchecked;   /* deadlock_unchecked (S6.4) */
-    bool cancels;     /* withdraws an acquire; `cleanup` is the step in flight */
-    bool is_void;     /* waited in the tier EFFICIENCY under an earlier leader */
-    enum tier tier;   /* requested */
-    uint32_t timer;   /* position in the heap, 0: none */
+    bool gone;
+    bool in_flight; /* the gateway has `call` */
+    bool repeated;  /* submitted more than once */
+    bool again;     /* submit again when the result is here */
+    bool held;      /* ANSWERED: with a grant */
+    bool unknown;   /* ANSWERED: with outcome_unknown */
+    bool unchecked; /* deadlock_unchecked (S6.4) */
+    bool cancels;   /* withdraws an acquire; `cleanup` is the step in flight */
+    bool is_void;   /* waited in the tier EFFICIENCY under an earlier leader */
+    enum tier tier; /* requested */
+    uint32_t timer; /* position in the heap, 0: none */
     uint32_t tenant;
     ref parked_next; /* in service.parked */
-    bool is_parked;  /* is in service.parked */
-    ref command;     /* encoded, 0: not kept */
+    bool is_parked;
+    ref command; /* encoded, 0: not kept */
     uint32_t command_len;
-    struct id lease;      /* of a keep-alive, or of a stream: the session */
-    struct id cleanup_id; /* in the request id of a release, which must take effect once */
+    struct id lease;      /* of a keep-alive or stream: the session */
+    struct id cleanup_id; /* of a release, which must take effect once */
     uint64_t attachment;
     uint64_t wait_deadline_ms; /* cluster time; UINT64_MAX: none */
     uint64_t give_up_ms;       /* boot time; UINT64_MAX: never */
@@ -94,7 +94,7 @@ struct pending_request {
     pending_answer_fn on_answer;
     void *owner;
     struct list link; /* in service.waiting or service.gathered; the owner's when ANSWERED */
-    struct list work; /* in service.notified or service.cleanups, for service_run */
+    struct list work; /* in service.notified or service.cleanups */
 };
 
 /* Calls `on_answer` once, never before this returned or after pending_abandon. `keeps_place`: the

@@ -5,14 +5,14 @@
 #include "service/http/body.h"
 
 /* api_session.c: makes the command from client_id, ttl_ms, linger_ms, metadata and request_id.
- * False: a rule is broken, and the request has been answered. */
+ * False: refused and answered. */
 bool session_open_read(struct api_request *x, const struct body *b, struct command *c);
 
 /* grpc/session.c, for service.c. */
 void session_calls_open(struct service *s);
 void session_calls_close(struct service *s);
 void session_on_event(struct service *s, const struct event *event);
-/* Events were skipped: ends the streams. Their clients resume and check their locks. */
+/* Events were skipped: ends the streams. Clients resume and check their locks. */
 void session_state_replaced(struct service *s);
 void session_run(struct service *s);
 
@@ -29,7 +29,7 @@ void session_stream_check(struct service *s, uint32_t tenant, struct id session,
 void session_stream_raised(struct service *s, uint32_t tenant, struct id session, uint64_t old,
                            uint64_t stream);
 
-/* The cluster can confirm sessions: a leader with a majority is known. */
+/* A leader with a majority is known. */
 bool session_is_safe(const struct service *s);
 
 #endif

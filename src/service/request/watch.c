@@ -225,7 +225,6 @@ static bool fill_piece(struct api_request *x)
     return true;
 }
 
-/* Until the output is full or no event is left. */
 static void pump(struct api_request *x)
 {
     struct service *s = x->service;
@@ -327,7 +326,7 @@ static void on_barrier(void *owner, enum hf_error error, const struct result *re
         return;
     }
     if (result != NULL) {
-        watcher->stream = result->attachment; /* of the session's stream */
+        watcher->stream = result->attachment;
     }
     struct event_id resume_after = watcher->seen;
     bool is_resumed = watcher->is_resumed;
@@ -381,7 +380,7 @@ void watch_begin(struct api_request *x)
     }
 }
 
-/* False: neither true nor false, and the request has been answered. */
+/* False: neither true nor false; answered. */
 static bool read_flag(struct api_request *x, const char *key, bool otherwise, bool *out)
 {
     struct slice text;

@@ -1,4 +1,4 @@
-/* Streams of events (S9.3): watchers, their position, and which events they receive. */
+/* Streams of events (S9.3). */
 #ifndef HOLDFAST_SERVICE_REQUEST_WATCH_H
 #define HOLDFAST_SERVICE_REQUEST_WATCH_H
 
@@ -25,7 +25,7 @@ struct watch_format {
     void (*lock)(struct api_request *x, const struct lock_view *lock); /* of a listing */
     void (*leader)(struct api_request *x,
                    const struct lock_view *lock); /* of an election, at the start */
-    void (*beat)(struct api_request *x);          /* a heartbeat */
+    void (*beat)(struct api_request *x);
 };
 
 struct service;
@@ -34,10 +34,10 @@ struct watcher {
     struct list link; /* in service.streams while it runs */
     const struct watch_format *format;
     enum watch_kind kind;
-    bool is_resumed; /* from an id that the client sent */
+    bool is_resumed; /* from an id of the client */
     bool no_reset;   /* 410 instead of a listing if events after it are gone */
-    bool is_listing; /* the full listing is sent first */
-    bool is_listed;  /* the listing has begun with `reset` */
+    bool is_listing; /* full listing first */
+    bool is_listed;  /* begun with `reset` */
     uint64_t list_cursor;
     uint64_t position; /* in the ring */
     uint64_t behind;   /* smallest distance to the ring's tail so far, bytes */
@@ -60,7 +60,6 @@ void watch_state_replaced(struct service *s);
 
 /* The client is gone. */
 void watch_stop(struct api_request *x);
-/* Ends the stream and sends the reason. */
 void watch_drop(struct api_request *x, const char *why);
 
 #endif

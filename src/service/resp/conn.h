@@ -55,7 +55,7 @@ struct resp_conn {
     struct resp_conn_options options;
     enum resp_mode mode;
     enum resp_clock clock;
-    bool is_ended;   /* the client sends no more input */
+    bool is_ended;   /* no more input */
     bool is_closing; /* begin no request; close after the output is written */
     bool is_authenticated;
     int protocol;
@@ -87,13 +87,13 @@ struct resp_conn {
     uint64_t give_up_ms; /* boot time */
     struct list pending; /* in shared.pending */
 
-    uint64_t written; /* bytes since the connection opened */
+    uint64_t written; /* bytes, since opened */
     struct list unwritten;
 
     bool is_multi;     /* between MULTI and EXEC; see multi.c */
     bool multi_failed; /* a queued command was invalid: EXEC does nothing */
     uint32_t multi_count;
-    struct buffer multi; /* the queued commands */
+    struct buffer multi;
 
     struct list channels; /* subscriptions; see pubsub.c */
     struct list patterns;
@@ -123,19 +123,19 @@ struct resp_shared {
     struct pool pool;      /* acquires and subscriptions */
     uint64_t hash_key;     /* keys the hash of channels */
     struct table channels; /* subscriptions by channel */
-    struct list patterns;  /* subscriptions to patterns */
+    struct list patterns;  /* subscriptions */
     uint32_t pattern_count;
     struct keyspace keyspace;      /* of the current run */
-    struct script_engine *scripts; /* NULL: no script was received yet */
+    struct script_engine *scripts; /* NULL: no script yet */
     bool is_behind;                /* script time is used up and transactions wait */
     struct resp_parser parser;
     struct slice args[LIMIT_RESP_ARGUMENTS]; /* words of the current request */
     uint32_t arg_count;
     uint64_t born_ms; /* boot time */
     uint64_t ids;
-    uint64_t connections;     /* since start */
-    uint64_t commands;        /* since start */
-    uint64_t errors;          /* error replies */
+    uint64_t connections; /* since start */
+    uint64_t commands;    /* since start */
+    uint64_t errors;
     uint64_t conflicts;       /* transactions run again */
     uint64_t dropped;         /* slow subscribers */
     uint64_t published;       /* messages to this node */
@@ -165,7 +165,7 @@ void resp_conn_error(struct resp_conn *conn, const char *code, const char *forma
     __attribute__((format(printf, 3, 4)));
 /* The first request is answered; resp_run_all begins the next. */
 void resp_conn_done(struct resp_conn *conn);
-/* The words of the first request, in shared.args. */
+/* Words of the first request, in shared.args. */
 const struct slice *resp_conn_args(struct resp_conn *conn, uint32_t *count);
 /* The client id, from CLIENT SETNAME and the address. */
 void resp_conn_name(struct resp_conn *conn);
@@ -193,13 +193,13 @@ void resp_acquire_end(struct resp_conn *conn);
 
 /* set.c: sets shared.expire_problem. */
 void resp_set_open(struct service *s);
-/* set.c, token.c: whether SET or HF.ACQUIRE is a valid plain acquire. */
+/* set.c, token.c: a valid plain acquire. */
 bool resp_set_is_acquire(const struct service *s, const struct slice *args, uint32_t count,
                          struct resp_set *out);
 bool resp_token_is_acquire(const struct service *s, const struct slice *args, uint32_t count,
                            struct resp_set *out);
 
-/* hash.c: whether a value of kind KEY_HASH has this field. */
+/* hash.c: of a value of kind KEY_HASH. */
 bool resp_hash_has(struct slice hash, struct slice field);
 
 /* transact.c */
@@ -234,7 +234,6 @@ struct resp_script_work resp_script_work(const struct service *s);
 bool resp_script_turn_is_over(const struct service *s, struct resp_script_work before);
 void resp_script_stats(const struct service *s, struct service_stats *out);
 
-/* Of the command table. */
 #define RESP_LOCAL_HANDLER(name) \
     void name(struct resp_conn *conn, const struct slice *args, uint32_t count)
 RESP_LOCAL_HANDLER(resp_hello);

@@ -11,17 +11,16 @@ enum {
     KEYSPACE_SCAN_MAX = 1 << 16,
 };
 
-/* Applied state and overlay of a key. */
 struct key {
     struct slice name;
     struct key_view seen;
-    /* Overlay: */
+    /* The overlay. */
     enum key_kind kind;
     struct slice value;
     int64_t number;
     uint64_t deadline_ms;
     uint32_t ttl_ms;   /* the new TTL; 0: unchanged */
-    bool is_changed;   /* value or kind has changed */
+    bool is_changed;   /* value or kind */
     bool is_forced;    /* deletes a lock of another holder */
     bool is_compared;  /* the script has read its value */
     bool is_persisted; /* counter: loses its deadline */
@@ -67,7 +66,7 @@ bool keyspace_is_idle(const struct keyspace *k);
 /* One command from the reads and changes, valid until the next run. Returns HF_OK, or why it cannot
  * be built. */
 enum hf_error keyspace_build(struct keyspace *k, struct command *out);
-/* Call after the command was submitted. */
+/* After the command was submitted. */
 void keyspace_submitted(struct keyspace *k);
 
 /* ---- for the commands ---- */

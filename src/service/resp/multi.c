@@ -1,5 +1,5 @@
-/* MULTI and EXEC. Queued commands are one run over the keys and become one `transact`. Clients also
- * use it for pipelines (redis-py by default). Commands about connections are refused. */
+/* MULTI and EXEC. Queued commands are one run over the keys and become one `transact`. Commands
+ * about connections are refused. */
 #include "service/resp/conn.h"
 
 void resp_multi(struct resp_conn *conn, const struct slice *args, uint32_t count)

@@ -1,4 +1,4 @@
-/* Numbers and words in requests of the Redis protocol. */
+/* Numbers, words and patterns in requests. */
 #ifndef HOLDFAST_SERVICE_RESP_NUMBER_H
 #define HOLDFAST_SERVICE_RESP_NUMBER_H
 
