@@ -16,8 +16,8 @@ enum backend_script {
     SCRIPTS
 };
 
-/* GETRANGE fails on a key that is not a string, which is another user's: hence pcall. Each script
- * checks all keys before it writes: all or nothing. */
+/* pcall: GETRANGE fails on another user's key that is no string. Each script checks all keys before
+ * it writes: all or nothing. */
 static const char take_script[] =
     "local value = 'hf:' .. ARGV[1] .. ':' .. ARGV[2] .. ':' .. ARGV[5]\n"
     "if #KEYS == 1 and redis.call('SET', KEYS[1], value, 'NX', 'PX', ARGV[4]) then\n"
@@ -110,7 +110,7 @@ struct pending_call {
     bool takes;
 };
 
-/* {1}: done. {0, index, value, pttl}: not done. Other replies are not ours. */
+/* {1}: done. {0, index, value, pttl}: not done. */
 static bool read_reply(const redisReply *reply, bool takes, struct redis_result *out)
 {
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 1 ||

@@ -5,13 +5,12 @@
  *      extend     compare and expire
  *      give back  compare and delete
  *
- * A key is the prefix and the name. Its value is readable text:
+ * The key: prefix and name. The value:
  *
  *      hf:<cluster, 32 hex digits>:<token>:<client id>
  *
- * Redis creates no tokens: the token is an argument. Tokens rise, so a late script finds a higher
- * token and does nothing, or finds no key. Then it leaves a key that the next take of this lead
- * replaces, and that PX removes.
+ * Tokens are arguments and rise, so a late script finds a higher token and does nothing, or finds
+ * no key. Then it leaves a key that the next take of this lead replaces, and that PX removes.
  *
  * `floor`: the first token of this lead. Keys of an earlier lead stay until PX: their holders may
  * not know of the new lead. */
@@ -23,7 +22,7 @@
 
 enum {
     REDIS_PREFIX_MAX = 128,
-    REDIS_HOLDER_MAX = 360, /* bytes of a foreign value that are read */
+    REDIS_HOLDER_MAX = 360, /* bytes read of a foreign value */
 };
 
 struct redis_backend;
@@ -40,8 +39,8 @@ void redis_backend_close(struct redis_backend *b);
 enum redis_verdict {
     REDIS_DONE,
     REDIS_HELD,   /* take: another holder has a key; nothing was taken */
-    REDIS_GONE,   /* other operations: the key is not ours; nothing was done */
-    REDIS_AWAY,   /* not done, and will not be done */
+    REDIS_GONE,   /* others: the key is not ours; nothing was done */
+    REDIS_AWAY,   /* not done, will not be */
     REDIS_UNSURE, /* done, not done, or may be done later */
 };
 

@@ -1,7 +1,6 @@
 /* A circuit breaker; link.h has its states. Time (ms) is an argument.
  *
- * Each failed trial doubles the open time, between two bounds. A success resets it to the
- * minimum. */
+ * A failed trial doubles the open time, within bounds; a success resets it. */
 #ifndef HOLDFAST_REDIS_BREAKER_H
 #define HOLDFAST_REDIS_BREAKER_H
 

@@ -320,7 +320,7 @@ void calls_on_time(struct redis_link *l)
         refuse(l, LIST_OBJECT(l->unsent.next, struct link_command, all), "no connection in time");
     }
     if (first_deadline(&l->sent) <= now && l->phase == LINK_UP) {
-        /* If the loop is late, the reply may already be in the socket. */
+        /* If the loop is late, the reply may be in the socket. */
         redisAsyncHandleRead(l->context);
     }
     if (first_deadline(&l->sent) <= now && l->phase == LINK_UP) {

@@ -1,4 +1,4 @@
-/* Names, grants and their parts in one pool; see claims.h. */
+/* See claims.h. */
 #include "redis/claims.h"
 
 #define XXH_INLINE_ALL

@@ -1,5 +1,5 @@
-/* Names whose keys in Redis are or may be ours, and their grants: by name, token and next due time.
- * Private to tier.c and keys.c. No I/O. */
+/* Names whose keys in Redis are or may be ours, and their grants. Private to tier.c and keys.c. No
+ * I/O. */
 #ifndef HOLDFAST_REDIS_CLAIMS_H
 #define HOLDFAST_REDIS_CLAIMS_H
 
@@ -16,7 +16,7 @@ struct claim {
     ref parts;         /* holders, newest first */
     ref leaving;       /* former holders, until Redis has answered */
     uint64_t token;    /* of the key, if Redis did the last operation */
-    uint64_t highest;  /* highest ever sent to Redis for it */
+    uint64_t highest;  /* ever sent to Redis */
     uint64_t until_ms; /* a key of ours exists until then at least; 0: no key */
     uint64_t gone_ms;  /* no key of ours exists after it; 0: no key */
     uint32_t ttl_ms;   /* the longest of its holders */
@@ -57,7 +57,7 @@ struct part {
     ref next_of_hold;
     ref next_of_claim;
     ref prev_of_claim;
-    uint64_t prior_ms; /* the claim's gone_ms before this part was requested */
+    uint64_t prior_ms; /* the claim's gone_ms before the request */
 };
 
 /* An ended grant. Redis may still have a key with its token. */
@@ -78,12 +78,12 @@ struct leaving {
 
 struct claims {
     const struct memory *memory;
-    uint64_t key; /* of the hash function */
+    uint64_t key;
     struct pool pool;
     struct table names;
     struct table tokens;
     struct table leavers;
-    struct heap due;   /* claims: when to extend, or retry giving back */
+    struct heap due;   /* to extend, or retry giving back */
     struct heap polls; /* holds */
     ref dirty;
     uint64_t waiting; /* holds not in HOLD_HELD */
@@ -113,7 +113,7 @@ void claims_set_due(struct claims *c, struct claim *claim, uint64_t at_ms);
 void claims_set_poll(struct claims *c, struct hold *hold, uint64_t at_ms);
 void claims_mark(struct claims *c, struct claim *claim);
 struct claim *claims_take_marked(struct claims *c);
-/* The grant with this token held the name and has no part for it now. */
+/* The grant held the name and has no part for it now. */
 void claims_leave(struct claims *c, struct claim *claim, uint64_t token);
 struct leaver *claims_find_leaver(const struct claims *c, uint64_t token);
 /* Redis has no key of the name with a token strictly between the two. Returns the awaited leavers

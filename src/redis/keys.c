@@ -25,7 +25,7 @@ struct key_request {
     uint64_t generation;
     enum key_request_kind kind;
     uint64_t token;
-    uint64_t from; /* REQUEST_HAND_OVER: the token that has ended */
+    uint64_t from; /* REQUEST_HAND_OVER: the ended token */
     uint64_t sent_ms;
     uint32_t ttl_ms;
     uint16_t name_len;
@@ -114,8 +114,8 @@ void keys_take(struct redis_tier *t, struct hold *hold)
                request_new(t, REQUEST_TAKE, hold->token, ttl_ms, slice_make(NULL, 0)));
 }
 
-/* The lowest token that the key may have: that of its one holder. Several holders share a key with
- * one holder's token: the first token of this lead. */
+/* The lowest token that the key may have: its holder's. Several holders share a key with the token
+ * of one: the first of this lead. */
 static uint64_t token_of(const struct redis_tier *t, const struct claim *claim)
 {
     const struct part *first = claims_part(&t->claims, claim->parts);

@@ -1,4 +1,4 @@
-/* Connects to Redis, greets, reconnects, and runs the timer. */
+/* Connects, greets, reconnects; runs the timer. */
 #include "redis/link_state.h"
 
 #include <arpa/inet.h>
@@ -92,7 +92,7 @@ void link_lost(struct redis_link *l, const char *problem)
                  JOURNAL_NUMBER("retry_ms", l->attempt_ms - link_now_ms(l)));
     link_failed(l, l->view.problem);
     if (context != NULL) {
-        redisAsyncFree(context); /* reports REDIS_DOUBT for all commands sent on it */
+        redisAsyncFree(context); /* reports REDIS_DOUBT for commands sent on it */
     }
     link_set_timer(l);
     notify_change(l);

@@ -14,8 +14,7 @@
  *        │                             └────────────────the trial fails───────────────┤
  *        └────────────────────────────────────────────the trial succeeds──────────────┘
  *
- * The trial is a writing call of the link: it costs no client request, and a Redis that cannot
- * write keeps the breaker open.
+ * The trial is a writing call: a Redis that cannot write keeps the breaker open.
  *
  * Replies have the order of the calls: all behind a late one are late. The link then drops the
  * connection; the outcome of calls sent on it is unknown. */
@@ -33,7 +32,7 @@ struct redisReply;
 
 enum {
     REDIS_SCRIPTS_MAX = 8,
-    REDIS_ARGUMENTS_MAX = 160, /* two for each name of a multi-lock, and a few more */
+    REDIS_ARGUMENTS_MAX = 160, /* two per name of a multi-lock, and a few */
     REDIS_CALLS_MAX = 16384,   /* outstanding; more are refused */
     REDIS_PATH_MAX = 107,      /* size of sun_path without NUL */
     REDIS_SECRET_MAX = 255,
@@ -45,7 +44,7 @@ enum {
 enum redis_outcome {
     REDIS_ANSWERED,
     REDIS_REFUSED,  /* the reply is an error: nothing was done */
-    REDIS_NOT_SENT, /* link down or breaker open: nothing was done or will be done */
+    REDIS_NOT_SENT, /* link down or breaker open: not done, will not be */
     REDIS_DOUBT,    /* sent, not answered: done, not done, or may be done later */
 };
 
@@ -75,7 +74,7 @@ struct redis_link_options {
     char user[REDIS_SECRET_MAX + 1]; /* "": the default user */
     char password[REDIS_SECRET_MAX + 1];
     uint32_t db;
-    uint32_t timeout_ms;  /* for a call, for connecting and greeting */
+    uint32_t timeout_ms;  /* of a call; of connecting and greeting */
     uint32_t wait_min_ms; /* before reconnecting: doubled each time, up to ... */
     uint32_t wait_max_ms;
     uint32_t idle_ms;  /* before a PING is sent */
@@ -90,7 +89,6 @@ struct redis_link_options {
     void (*on_change)(void *ctx);
 };
 
-/* Options that no operator sets. */
 void redis_link_defaults(struct redis_link_options *options);
 
 struct redis_link *redis_link_new(const struct redis_link_options *options);
@@ -101,7 +99,7 @@ void redis_link_close(struct redis_link *l);
 void redis_link_call(struct redis_link *l, const struct redis_call *call, redis_done_fn done,
                      void *owner);
 
-/* A call would be sent, or wait for a connection in progress. */
+/* A call would be sent, or wait for the connection. */
 bool redis_link_is_usable(const struct redis_link *l);
 
 /* Since the start. */

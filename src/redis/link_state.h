@@ -1,4 +1,4 @@
-/* Private to link.c (the connection) and calls.c (commands sent on it). */
+/* Private to link.c (connection) and calls.c (commands). */
 #ifndef HOLDFAST_REDIS_LINK_STATE_H
 #define HOLDFAST_REDIS_LINK_STATE_H
 

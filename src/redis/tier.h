@@ -1,17 +1,16 @@
 /* The keys of the EFFICIENCY tier in Redis (S10.3).
  *
- * The core in the leader's memory decides between our clients, Redis between them and its other
- * users. So a grant is reported only after Redis has taken the keys:
+ * The leader's core decides between our clients, Redis between them and its other users. So a grant
+ * is reported only after Redis has taken the keys:
  *
  *      requested ──done──▶ held ──ended──▶ given back
  *        ▲ │ another user holds it, and the wait is not over;
  *        │ ▼ or Redis is unavailable, and this is not a new acquire
  *      polling ──the wait is over──▶ refused
  *
- * A key lives for 2 TTL and a margin, and is extended every half TTL while it has a holder. So it
- * outlives a lock prolonged by its TTL. A grant is lost, and its holder notified, when the key
- * could expire before the lock without a confirmation by Redis, or when Redis reports that the key
- * is not ours.
+ * A held key lives for 2 TTL and a margin, and is extended every half TTL: it outlives a lock
+ * prolonged by its TTL. A grant is lost, and its holder notified, when the key could expire before
+ * the lock, or when Redis reports that the key is not ours.
  *
  * Keys of ended grants are given back once per turn. A waiter that follows takes the key over: no
  * other user of Redis gets it in between. A failed give-back is retried until PX. A release is
@@ -26,14 +25,13 @@
 
 struct redis_tier;
 
-/* A new acquire while Redis is unavailable. */
+/* New acquires while Redis is unavailable. */
 enum redis_fallback {
     REDIS_FALLBACK_FAIL,        /* unavailable */
     REDIS_FALLBACK_EMBEDDED,    /* the leader's memory grants it */
     REDIS_FALLBACK_CORRECTNESS, /* that tier grants it */
 };
 
-/* Set by the operator. */
 struct redis_settings {
     struct address address;
     char path[REDIS_PATH_MAX + 1]; /* replaces the address unless "" */
@@ -53,7 +51,7 @@ enum redis_word {
     REDIS_AGAIN,   /* the same; submit again, to the fallback or later */
 };
 
-/* One name under a token; a multi-lock has several. Borrowed. */
+/* A multi-lock has several. Borrowed. */
 struct redis_hold {
     struct slice name;
     struct slice client;
@@ -100,7 +98,7 @@ void redis_tier_end(struct redis_tier *t, uint64_t token, struct slice name);
 /* After the grant ended. False: Redis has no key of it. True: on_released follows. */
 bool redis_tier_release(struct redis_tier *t, uint64_t token);
 
-/* Once per turn, after grants and ends, and at redis_tier_next_ms (boot ms). */
+/* Once per turn, after grants and ends, and at redis_tier_next_ms. */
 void redis_tier_run(struct redis_tier *t);
 uint64_t redis_tier_next_ms(const struct redis_tier *t);
 

@@ -28,11 +28,10 @@ void tier_on_left(struct redis_tier *t, struct claim *claim, uint64_t above, uin
 void tier_on_not_left(struct redis_tier *t, const struct claim *claim);
 void tier_lose_hold(struct redis_tier *t, struct hold *hold, const char *why);
 
-/* keys.c: requests. Results change the claims and call the functions above. */
+/* keys.c. Results change the claims and call the functions above. */
 void keys_take(struct redis_tier *t, struct hold *hold);
 void keys_renew(struct redis_tier *t, struct hold *hold);
-/* After a holder ended: hands the key to a remaining holder, or gives it back. May free the
- * claim. */
+/* After a holder ended: hands the key over, or gives it back. May free the claim. */
 void keys_settle(struct redis_tier *t, struct claim *claim);
 /* Extends the key, or retries giving it back. */
 void keys_on_due(struct redis_tier *t, struct claim *claim);

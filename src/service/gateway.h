@@ -9,9 +9,9 @@
 
 struct gateway_call;
 
-/* Called exactly once, never before the call returned. HF_OK: `result` (borrowed) is the core's
- * answer, which may hold an error. HF_UNAVAILABLE, HF_BUSY, HF_DISK_FULL: the command was not and
- * will not be applied. HF_OUTCOME_UNKNOWN: it may be applied; retry with the same request id. */
+/* Once, never before the call returned. HF_OK: `result` (borrowed) is the core's answer, which may
+ * hold an error. HF_UNAVAILABLE, HF_BUSY, HF_DISK_FULL: the command was not and will not be
+ * applied. HF_OUTCOME_UNKNOWN: it may be applied; retry with the same request id. */
 typedef void (*gateway_done_fn)(struct gateway_call *call, enum hf_error error,
                                 const struct result *result);
 
@@ -22,8 +22,8 @@ struct gateway_call {
     /* Requested by an acquire (S10). A token goes to its own tier. The gateway finds the tier of a
      * lease id, an attachment number or a name. */
     enum tier tier;
-    /* Of a barrier. `look` (copied): query for the leader's tier EFFICIENCY (memory_page.h).
-     * `page`: its result, valid during `done`. Both empty: no query. */
+    /* Of a barrier. `look` (copied): query for the leader's tier EFFICIENCY (memory_page.h); empty:
+     * none. `page`: its result, valid during `done`. */
     struct slice look;
     struct slice page;
     /* The connection, for fair scheduling. 0: the node itself. */
@@ -58,7 +58,7 @@ struct gateway_member {
     const char *peer_address;
     const char *client_address; /* "": unknown */
     bool voter;
-    bool healthy; /* a message arrived within an election timeout; true for this node */
+    bool healthy; /* a message arrived within an election timeout */
     uint64_t lag; /* log entries behind the leader; UINT64_MAX: unknown */
 };
 
@@ -72,8 +72,8 @@ enum gateway_change {
     GATEWAY_CHANGES
 };
 
-/* As gateway_call. HF_OK: the leader has begun the change; `members` shows when it is in force.
- * HF_MEMBERSHIP: refused; `problem` is the reason. */
+/* As gateway_call. HF_OK: the change has begun; `members` shows when it is in force. HF_MEMBERSHIP:
+ * refused; `problem` is the reason. */
 struct gateway_change_call {
     void (*done)(struct gateway_change_call *call, enum hf_error error, const char *problem);
     void *owner;
@@ -90,8 +90,8 @@ struct gateway_snapshot {
 
 /* Owned by the caller; valid from snapshot_open to snapshot_close. */
 struct gateway_snapshot_call {
-    /* Called once, never before snapshot_open returned or after snapshot_close. HF_OK:
-     * snapshot_read is allowed. Else `problem` is a sentence, or NULL. May close it. */
+    /* Once, never before snapshot_open returned or after snapshot_close. HF_OK: snapshot_read is
+     * allowed. Else `problem` is a sentence, or NULL. May close it. */
     void (*done)(struct gateway_snapshot_call *call, enum hf_error error,
                  const struct gateway_snapshot *about, const char *problem);
     void *owner;
@@ -117,14 +117,13 @@ struct gateway {
     struct id (*random_id)(void *ctx);
     uint64_t (*wall_ms)(void *ctx);
     uint64_t (*boot_ms)(void *ctx);
-    /* Estimated cluster time (S1.2), for display (`expires_in_ms`) only. NULL: the newest timestamp
-     * in the state is used. */
+    /* Estimated cluster time (S1.2), for display only. NULL: the newest timestamp in the state is
+     * used. */
     uint64_t (*cluster_ms)(void *ctx);
-    /* Fills in at most `max` members, returns the count. Strings are valid until the next call.
-     * NULL: members unknown. */
+    /* Returns the count. Strings are valid until the next call. NULL: unknown. */
     uint32_t (*members)(void *ctx, struct gateway_member *out, uint32_t max);
-    /* `address` ("HOST:PORT" of the peer port, copied) is for GATEWAY_ADD, else "". NULL: members
-     * cannot be changed here. */
+    /* `address` ("HOST:PORT" of the peer port, copied): for GATEWAY_ADD, else "". NULL: not
+     * supported. */
     void (*change_member)(void *ctx, enum gateway_change change, uint64_t id, const char *address,
                           struct gateway_change_call *call);
     /* Of the current state; takes a new one if the newest is older. The file stays until

@@ -6,8 +6,7 @@
  *                                          └──QUEUED──▶ waits ──event in the local state──▶ answer
  *
  * The replica delivers results and events and must not be called back from there. service_run
- * submits instead. The node calls it once per loop turn: after all deliveries, before it writes to
- * its sockets. */
+ * submits instead: once per loop turn, after all deliveries and before writes to sockets. */
 #ifndef HOLDFAST_SERVICE_SERVICE_H
 #define HOLDFAST_SERVICE_SERVICE_H
 
@@ -17,13 +16,11 @@
 
 struct service;
 
-/* Log levels by subsystem, as text. */
 struct service_log {
     void *ctx;
     void (*each)(void *ctx, void (*visit)(void *to, const char *subsystem, const char *level),
                  void *to);
-    /* "debug" for all, "raft=debug,peer=warn" for some. Returns NULL, or an error text and changes
-     * nothing. */
+    /* "debug" or "raft=debug,peer=warn". Returns NULL, or an error text and changes nothing. */
     const char *(*set)(void *ctx, const char *text);
 };
 
@@ -39,8 +36,8 @@ struct service_options {
     uint32_t idle_ms;      /* between two requests (300,000) */
     size_t event_bytes;    /* recent, for watchers (8 MiB) */
     size_t conn_bytes;     /* of all HTTP connections (512 MiB) */
-    /* Pages of other modules (dashboard, metrics), for a GET without a route. Writes the page and
-     * its content type, or returns false. May be NULL. */
+    /* Pages of other modules, for a GET without a route. Writes the page and its content type, or
+     * returns false. May be NULL. */
     bool (*page)(void *ctx, struct slice path, struct buffer *out, const char **content_type);
     void *page_ctx;
     enum tier resp_tier;                          /* of its keys (S10) */
@@ -54,7 +51,7 @@ struct service_options {
 struct service *service_new(const struct service_options *options);
 void service_free(struct service *s);
 
-/* Every event applied on this node, in order, and the events of the tier EFFICIENCY that reach it
+/* Every event applied here, in order, and events of the tier EFFICIENCY that reach this node
  * (`tier` is set). */
 void service_on_event(struct service *s, const struct event *event);
 /* Events of the tier EFFICIENCY that this node needs, besides those of its waiters. */
@@ -92,7 +89,7 @@ struct service_stats {
     uint64_t conn_bytes;      /* held by HTTP connections, and its limit */
     uint64_t conn_bytes_max;
     uint64_t conn_closed;     /* because of that limit, since start */
-    uint64_t stalled_streams; /* HTTP/2 streams reset: the client did not read, since start */
+    uint64_t stalled_streams; /* HTTP/2 streams reset as unread, since start */
     uint64_t resp_connections;
     uint64_t resp_accepted; /* connections, since start */
     uint64_t resp_commands;

@@ -20,7 +20,7 @@ enum {
     SERVICE_RENDER_MAX = 64 << 20,  /* bytes to render one: no answer reaches it */
     SERVICE_COMMAND_MAX = 48 << 10, /* bytes of an encoded acquire */
     SERVICE_RETRY_MS = 500,         /* between two attempts of a cleanup */
-    SERVICE_WAIT_QUERY_MS = 250,    /* after a wait without its event: query it */
+    SERVICE_WAIT_QUERY_MS = 250,    /* after a wait without event: query it */
     SERVICE_WAIT_GRACE_MS = 500,    /* after a wait: answer, outcome known or not */
     SERVICE_WAIT_REACH_MS = 2000,   /* minimum time of a wait to reach a leader */
 };
@@ -32,13 +32,13 @@ struct service {
     uint32_t node;
     bool draining;
     uint64_t sources;      /* the last connection's */
-    uint64_t source;       /* of the connection whose requests start now; 0: none */
+    uint64_t source;       /* of requests that start now; 0: none */
     struct buffer scratch; /* body of the answer being rendered */
     struct slice looked;   /* gateway_call.page, while rendering from it */
     uint8_t *encoded;      /* SERVICE_COMMAND_MAX bytes */
 
     /* pending*.c */
-    struct pool pool;    /* pending requests and their commands; HTTP/2 streams */
+    struct pool pool;    /* pending requests, commands, HTTP/2 streams */
     struct table parked; /* by attachment number, for events */
     struct heap timers;
     struct list waiting; /* acquires that may wait, not answered yet */
@@ -62,7 +62,7 @@ struct service {
     struct list streams;
     uint64_t stream_count;
     uint64_t dropped_streams;
-    uint64_t events_pumped; /* position up to which every stream was offered events */
+    uint64_t events_pumped; /* position offered to every stream */
     bool pump;              /* a stream is new, or takes output again */
 
     /* http_conn*.c */
@@ -74,7 +74,7 @@ struct service {
     struct list transfers; /* receive a request or send an answer */
     struct list idle;      /* between two requests */
     /* http2_*.c and grpc/ */
-    struct http2_shared *http2;  /* allocated for the first connection */
+    struct http2_shared *http2;  /* NULL before the first connection */
     struct list http2_requests;  /* in RECEIVING */
     struct list http2_answers;   /* with unread output */
     struct list http2_gone;      /* in CLOSED, to be freed */
@@ -89,7 +89,7 @@ struct service {
 
     struct resp_shared *resp; /* resp/ */
 
-    struct list quiet; /* connections with HTTP/2 streams, by time of last input */
+    struct list quiet; /* with HTTP/2 streams, by last input */
 
     uint64_t requests;
     uint64_t date_s; /* of `date` */

@@ -17,8 +17,7 @@ struct service;
 struct http_conn;
 
 enum {
-    /* Bytes of answers in one run of the service, after which no more input is taken: making them
-     * delays heartbeats. */
+    /* Bytes of answers in one run, after which no more input is taken: heartbeats would be late. */
     CONN_TURN_BYTES = 4 << 20,
     /* ... after which waiting reads are refused with `busy`. */
     CONN_TURN_MOST = 32 << 20,
@@ -70,9 +69,8 @@ static inline bool conn_budget_admits_read(const struct conn_budget *budget)
 /* Whether input is taken in this turn. If not, `ready` is called in the next run. */
 bool conn_budget_takes_input(struct http_conn *conn);
 
-/* For http_conn_run_all. The first begins the next turn. The second closes the connections that
- * hold the most while the sum is above the limit; the caller's `ready` closes those without a last
- * frame in the same run. */
+/* For http_conn_run_all. The second enforces the limit; the caller's `ready` closes connections
+ * without a last frame in the same run. */
 void conn_budget_begin_turn(struct service *s);
 void conn_budget_enforce(struct service *s);
 

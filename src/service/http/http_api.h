@@ -1,8 +1,8 @@
 /* HTTP/1.1, HTTP/2 and gRPC: bytes of one client connection in, bytes out, no socket.
  *
  * HTTP/1.1 handles one request at a time; pipelined requests stay in the input. The HTTP/2 preface
- * selects HTTP/2 with concurrent requests; the content type identifies gRPC calls. Later answers
- * and events (a grant after a wait) are added to the output, and `ready` is called.
+ * selects HTTP/2; the content type identifies gRPC calls. `ready` is called for later answers and
+ * events.
  *
  *     read bytes ─▶ http_conn_receive          output ─▶ write ─▶ http_conn_written
  *     end of input ─▶ http_conn_end            http_conn_is_finished ─▶ close the socket
@@ -49,7 +49,7 @@ bool http_conn_is_finished(const struct http_conn *conn);
 
 /* No request, no open stream, all output written: closing now loses nothing. */
 bool http_conn_is_idle(const struct http_conn *conn);
-/* Prepares an idle connection for closing: HTTP/2 adds a GOAWAY. */
+/* Before closing an idle connection: HTTP/2 adds a GOAWAY. */
 void http_conn_retire(struct http_conn *conn);
 
 /* The socket is gone; unwritten answers are lost (S7.2, S7.3). Frees the connection. */

@@ -25,8 +25,8 @@ enum {
 /* See service_options. */
 enum conn_clock { CLOCK_NONE, CLOCK_IDLE, CLOCK_TRANSFER, CLOCK_QUIET };
 
-/* The newest grants of an HTTP/2 connection that the client cannot request again, by stream. If the
- * client cancels such a call, it has not received the answer: the lock is released (S7.2). */
+/* The newest grants of an HTTP/2 connection that the client cannot request again. A cancelled call
+ * was not received: its lock is released (S7.2). */
 struct recent_grants {
     uint32_t next;
     struct {
@@ -83,7 +83,7 @@ bool conn_may_go_on(const struct http_conn *conn);
 
 /* http_request.c */
 void conn_advance(struct http_conn *conn);
-/* The headers Date and Holdfast-Leader; may be empty. */
+/* Headers Date and Holdfast-Leader; may be empty. */
 struct slice conn_date(struct service *s);
 struct slice conn_leader(const struct service *s);
 

@@ -1,8 +1,7 @@
 /* One request and its answer, for any transport.
  *
- * A transport fills in the request, calls api_request_begin, and later receives one answer or one
- * stream. A handler reads the request, submits a command and names a function that renders the
- * result. */
+ * A transport fills in the request, calls api_request_begin, and later receives one answer or
+ * stream. A handler submits a command and names a function that renders the result. */
 #ifndef HOLDFAST_SERVICE_REQUEST_API_REQUEST_H
 #define HOLDFAST_SERVICE_REQUEST_API_REQUEST_H
 
@@ -32,7 +31,7 @@ struct answer {
     struct pending_request *pending; /* settle when the answer is written; may be NULL */
 };
 
-/* Head of an answer sent in pieces, as fast as the client reads. */
+/* Sent in pieces, as fast as the client reads. */
 struct long_answer {
     const char *content_type;
     uint64_t bytes;                  /* of the complete body */
@@ -52,8 +51,8 @@ struct api_transport {
     void (*end)(struct api_request *x, const char *why);
     /* Unsent bytes. */
     size_t (*backlog)(const struct api_request *x);
-    /* Begins an answer of known length; `piece` and `end` follow. An early `end` aborts it so that
-     * the client detects it. NULL: not supported. */
+    /* Begins an answer of known length; `piece` and `end` follow. The client detects an early
+     * `end`. NULL: not supported. */
     void (*long_answer)(struct api_request *x, const struct long_answer *answer);
 };
 
@@ -97,7 +96,7 @@ struct api_request {
     struct id id; /* session or lease in the path */
     struct list_page page;
     char request_id[LIMIT_REQUEST_ID + 1]; /* to retry with; "": none */
-    struct buffer kept;                    /* strings that the answer repeats */
+    struct buffer kept;                    /* strings for the answer */
     size_t kept_first;                     /* length of the first */
     bool now;                              /* force-unlock */
     enum tier tier;                        /* requested (S10) */
@@ -133,8 +132,7 @@ void api_request_cancel(struct api_request *x, const struct command *acquire, re
 void api_request_keepalive(struct api_request *x, struct id session, render_fn render);
 /* Renders the local state, after a barrier unless page.is_stale (S9.1). */
 void api_request_read(struct api_request *x, render_fn render);
-/* The same, with a page of the tier EFFICIENCY in service.looked: x->name, or names with that
- * prefix. */
+/* The same, with a page of the tier EFFICIENCY in service.looked: x->name, or that prefix. */
 void api_request_look(struct api_request *x, enum memory_page_kind kind, render_fn render);
 void api_request_fail(struct api_request *x, enum hf_error error, const char *message);
 void api_request_fault(struct api_request *x, const struct fault *fault);

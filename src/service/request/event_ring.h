@@ -1,5 +1,4 @@
-/* Recent events of this node for watchers: a ring buffer in which new events overwrite the oldest
- * (S9.3).
+/* Recent events for watchers; new events overwrite the oldest (S9.3).
  *
  * A position counts the bytes written since the ring was opened; positions are never reused. */
 #ifndef HOLDFAST_SERVICE_REQUEST_EVENT_RING_H
@@ -23,8 +22,8 @@ struct event_ring {
     const struct memory *memory;
     uint8_t *bytes;
     size_t size;
-    uint64_t head; /* position of the oldest event */
-    uint64_t tail; /* position of the next event */
+    uint64_t head; /* of the oldest event */
+    uint64_t tail; /* of the next event */
     struct event_id newest;
     struct event_id floor; /* newest event not in the ring: overwritten or skipped */
 };

@@ -1,5 +1,5 @@
-/* See memory_page.h. A page is its format, rows that begin with a letter, and an end row with the
- * next cursor. Rows have the fields of core/view.h. A page has the format of its request. */
+/* See memory_page.h. A page is its format (that of the request), rows that begin with a letter, and
+ * an end row with the next cursor. Rows have the fields of core/view.h. */
 #include "service/request/memory_page.h"
 
 #include "base/tier.h"

@@ -1,5 +1,4 @@
-/* Operator actions, for the transports. `render` makes the answer; a broken rule is answered at
- * once. */
+/* Operator actions. `render` makes the answer; a broken rule is answered at once. */
 #ifndef HOLDFAST_SERVICE_REQUEST_OPERATOR_H
 #define HOLDFAST_SERVICE_REQUEST_OPERATOR_H
 
@@ -8,7 +7,7 @@
 /* False: not an operator; answered. */
 bool operator_is_allowed(struct api_request *x);
 
-/* api_operator.c. The name is x->name; x->kept gets actor and reason for the answer. */
+/* api_operator.c, for x->name. x->kept gets actor and reason. */
 void operator_force_unlock(struct api_request *x, const struct body *b, render_fn render);
 void operator_revoke(struct api_request *x, const struct body *b, render_fn render);
 /* The body has the resource. fencing_token 0: a mark that no token reaches (S11). */

@@ -43,7 +43,7 @@ enum pending_cleanup {
 };
 
 struct wait_outcome {
-    enum event_type type; /* GRANTED, WAIT_ENDED or SUPERSEDED; EVENT_NONE: none */
+    enum event_type type; /* GRANTED, WAIT_ENDED, SUPERSEDED or EVENT_NONE */
     enum reason reason;
     enum mode mode;
     uint32_t slot;
@@ -76,7 +76,7 @@ struct pending_request {
     bool unknown;   /* ANSWERED: with outcome_unknown */
     bool unchecked; /* deadlock_unchecked (S6.4) */
     bool cancels;   /* withdraws an acquire; `cleanup` is the step in flight */
-    bool is_void;   /* waited in the tier EFFICIENCY under an earlier leader */
+    bool is_void;   /* waited in EFFICIENCY under an earlier leader */
     enum tier tier; /* requested */
     uint32_t timer; /* position in the heap, 0: none */
     uint32_t tenant;
@@ -105,16 +105,14 @@ struct pending_request *pending_submit(struct service *s, const struct command *
 struct pending_request *pending_submit_tier(struct service *s, const struct command *command,
                                             enum tier tier, bool keeps_place,
                                             pending_answer_fn on_answer, void *owner);
-/* Withdraws an acquire by its request id (S7.5), see pending_cancel.c. Answers when done: refused
- * with the reason CANCELLED, or the acquire's earlier result. After a gateway error the client must
- * send the cancel again. */
+/* See pending_cancel.c (S7.5). Answers when done: refused with the reason CANCELLED, or the
+ * acquire's earlier result. After a gateway error the client must send the cancel again. */
 struct pending_request *pending_cancel(struct service *s, const struct command *acquire,
                                        enum tier tier, pending_answer_fn on_answer, void *owner);
 /* on_answer(HF_OK, NULL) once the local state includes every command completed before (S9.1). */
 struct pending_request *pending_barrier(struct service *s, pending_answer_fn on_answer,
                                         void *owner);
-/* The same with a query of the leader's tier EFFICIENCY (gateway_call.look). service.looked has the
- * result during on_answer. */
+/* The same with gateway_call.look; service.looked has the result during on_answer. */
 struct pending_request *pending_look(struct service *s, struct slice look,
                                      pending_answer_fn on_answer, void *owner);
 /* Sent with others in one command (S4.5). */
@@ -130,12 +128,12 @@ void pending_written(struct pending_request *pending);
 /* The client is gone, or its answer could not be written. Cleans up, then frees itself. */
 void pending_abandon(struct pending_request *pending);
 
-/* Releases a grant whose answer was sent but not received. Retries until the cluster answers. */
+/* Releases a grant whose answer was not received. Retries until the cluster answers. */
 void pending_give_back(struct service *s, uint32_t tenant, struct id lease, enum tier tier);
 
 /* The stream of a session has ended (S4.6). Retries likewise. */
 void pending_stream_down(struct service *s, uint32_t tenant, struct id session, uint64_t stream);
-/* The cluster treats a working stream as broken: gets a new number. Retries likewise. */
+/* Gets a new number for a working stream. Retries likewise. */
 void pending_stream_up(struct service *s, uint32_t tenant, struct id session, uint64_t stream);
 
 #endif

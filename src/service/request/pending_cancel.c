@@ -48,7 +48,6 @@ struct pending_request *pending_cancel(struct service *s, const struct command *
     return a;
 }
 
-/* service_run submits the step. */
 static void schedule_step(struct pending_request *a, enum pending_cleanup step)
 {
     a->cleanup = step;

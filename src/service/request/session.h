@@ -1,4 +1,4 @@
-/* Sessions, for the transports: opening one, and the gRPC streams that keep them alive. */
+/* Sessions and their gRPC streams, for the transports. */
 #ifndef HOLDFAST_SERVICE_REQUEST_SESSION_H
 #define HOLDFAST_SERVICE_REQUEST_SESSION_H
 

@@ -1,5 +1,4 @@
-/* Streams of events, see watch.h. Written by service_run and by the result of a query to the
- * leader.
+/* Streams of events, see watch.h. service_run writes them, and so does a query's result.
  *
  * A client that is too slow is notified and dropped while the ring still has its next event: it can
  * resume without a gap. A client that resumes later gets a `reset` and a full listing (S9.3). */
@@ -176,8 +175,8 @@ static void start_over(struct api_request *x)
     }
 }
 
-/* Too slow: more than half of the ring behind. A stream that resumed from further back may catch
- * up; it is too slow if its distance grows by more than an eighth. */
+/* More than half of the ring behind. A stream that resumed from further back may catch up, unless
+ * its distance grows by more than an eighth. */
 static bool is_too_slow(struct api_request *x)
 {
     const struct event_ring *ring = &x->service->events;

@@ -1,7 +1,6 @@
 /* Redis-protocol connection: bytes of one client in, replies out, no socket.
  *
- * Pipelined requests are answered in order. Published messages appear in the output at any time,
- * and `ready` is called.
+ * Pipelined requests are answered in order. `ready` is called for published messages.
  *
  *     read bytes ─▶ resp_conn_receive          output ─▶ write ─▶ resp_conn_written
  *     end of input ─▶ resp_conn_end            resp_conn_is_finished ─▶ close the socket

@@ -33,7 +33,7 @@ enum {
     RESP_PUSH_MAX = 1 << 20,    /* unread bytes at which a subscriber is dropped */
     RESP_ACQUIRES = 1024,       /* in flight on one connection */
     RESP_ATTEMPTS = 8,          /* of one transaction; then -TRYAGAIN */
-    RESP_PENDING_MS = 5000,     /* a transaction that could not run so long is refused */
+    RESP_PENDING_MS = 5000,     /* of a transaction that cannot run; then refused */
     RESP_NAME_MAX = 100,        /* bytes of CLIENT SETNAME */
     RESP_IDLE_MS = 3600000,
 };
@@ -83,7 +83,7 @@ struct resp_conn {
     struct buffer reply; /* of an unconfirmed transaction */
     uint32_t attempts;
     bool needs_barrier;  /* before the next attempt */
-    uint64_t busy_index; /* core index plus one at which another run was changing the keys */
+    uint64_t busy_index; /* core index plus one of another run's change */
     uint64_t give_up_ms; /* boot time */
     struct list pending; /* in shared.pending */
 
@@ -104,7 +104,7 @@ struct resp_conn {
     char name[RESP_NAME_MAX + 1]; /* CLIENT SETNAME */
     char lib_name[RESP_NAME_MAX + 1];
     char lib_ver[RESP_NAME_MAX + 1];
-    char client[LIMIT_CLIENT + 1]; /* owns the locks it acquires */
+    char client[LIMIT_CLIENT + 1]; /* owner of its locks */
     size_t client_len;
 
     struct list link;     /* in shared.conns */
@@ -127,7 +127,7 @@ struct resp_shared {
     uint32_t pattern_count;
     struct keyspace keyspace;      /* of the current run */
     struct script_engine *scripts; /* NULL: no script yet */
-    bool is_behind;                /* script time is used up and transactions wait */
+    bool is_behind;                /* script time used up, transactions wait */
     struct resp_parser parser;
     struct slice args[LIMIT_RESP_ARGUMENTS]; /* words of the current request */
     uint32_t arg_count;
@@ -206,8 +206,8 @@ bool resp_hash_has(struct slice hash, struct slice field);
 void resp_transact_begin(struct resp_conn *conn);
 /* Of a command that only reads. */
 void resp_read(struct resp_conn *conn, const struct slice *args, uint32_t count);
-/* A sink that writes to a connection or another buffer, and its writer. Every handler outside a
- * script has such a sink. */
+/* A sink that writes to a buffer, and its writer. Every handler outside a script has such a
+ * sink. */
 struct key_sink resp_sink(struct resp_writer *w);
 struct resp_writer *resp_sink_writer(const struct key_sink *sink);
 
@@ -230,7 +230,7 @@ struct resp_script_work {
 };
 /* Used by scripts since start. */
 struct resp_script_work resp_script_work(const struct service *s);
-/* Whether scripts used up one turn's limit since `before`. */
+/* Scripts used up one turn's limit since `before`. */
 bool resp_script_turn_is_over(const struct service *s, struct resp_script_work before);
 void resp_script_stats(const struct service *s, struct service_stats *out);
 

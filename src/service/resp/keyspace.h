@@ -1,13 +1,11 @@
-/* The keys that a command or script sees: this node's applied state, overlaid with the run's
- * changes.
+/* The keys that a run sees: this node's applied state, overlaid with its changes.
  *
  * A key is a lock name. The run records the version of each key it reads; reads and changes become
  * one `transact`. The core applies it completely, or rejects it if a key that was read has changed.
  * Then the run starts again. So a run must have no effect except keyspace_call and its reply to a
  * sink.
  *
- * Commands are in keys.c, set.c, hash.c, scan.c, multi.c and token.c, for scripts and clients
- * alike. */
+ * Scripts and clients use the same commands: keys.c, set.c, hash.c, scan.c, multi.c, token.c. */
 #ifndef HOLDFAST_SERVICE_RESP_KEYSPACE_H
 #define HOLDFAST_SERVICE_RESP_KEYSPACE_H
 

@@ -64,8 +64,8 @@ static bool matches_one(struct slice pattern, size_t *at, uint8_t c)
     return is_in != is_not;
 }
 
-/* Backtracks to the last star only: earlier stars need no second try. The cost is up to the product
- * of both lengths; the step limit stops hostile patterns. */
+/* Backtracks to the last star only: earlier stars need no second try. The step limit stops hostile
+ * patterns. */
 bool resp_matches(struct slice pattern, struct slice text)
 {
     uint32_t steps = 0;

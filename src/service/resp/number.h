@@ -8,8 +8,7 @@ struct service;
 
 /* Like Redis: no space, plus or leading zeros. */
 bool resp_parse_number(struct slice text, int64_t *out);
-/* Ignores case; `word` is upper case. Inline: SET compares with a dozen words, most of which differ
- * in length or first letter. */
+/* Ignores case; `word` is upper case. Inline: most words differ in length or first letter. */
 static inline bool resp_is_word(struct slice text, const char *word)
 {
     if (text.len != strlen(word)) {

@@ -109,7 +109,6 @@ void resp_pubsub_leave(struct resp_conn *conn)
     }
 }
 
-/* "subscribe", the channel, and the number of subscriptions. */
 static void confirm(struct resp_conn *conn, const char *what, struct slice text, bool is_none)
 {
     struct resp_writer w = resp_conn_writer(conn);

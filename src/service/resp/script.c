@@ -1,8 +1,8 @@
 /* EVAL, EVALSHA, SCRIPT, executed by src/script/. redis.call is a command over the run's keyspace:
  * reads and changes become one `transact`, and a conflict runs the script again (transact.c).
  *
- * Only the node that received a script stores it. Another node answers EVALSHA with NOSCRIPT; the
- * client then sends the text, as after a restart of Redis. */
+ * Only the node that received a script stores it. Others answer EVALSHA with NOSCRIPT; the client
+ * then sends the text. */
 #include "service/resp/conn.h"
 
 #include "script/script.h"

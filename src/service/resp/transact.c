@@ -1,6 +1,6 @@
-/* Commands and scripts that change keys: each run becomes one `transact` (keyspace.h). The leader
- * starts runs only when its last batch is applied and the next is not sealed, other nodes at once.
- * A conflict repeats the run, on a follower after a barrier: its state may be too old. */
+/* Commands and scripts that change keys (keyspace.h). The leader starts runs only when its last
+ * batch is applied and the next is not sealed, other nodes at once. A conflict repeats the run, on
+ * a follower after a barrier: its state may be too old. */
 #include <inttypes.h>
 
 #include "service/resp/conn.h"
