@@ -1,4 +1,4 @@
-/* The scripts, their arguments, their replies. */
+/* The scripts and their replies. */
 #include "redis/backend.h"
 
 #include <hiredis/hiredis.h>

@@ -1,4 +1,4 @@
-/* The three states of a circuit breaker. */
+/* See breaker.h. */
 #include "redis/breaker.h"
 
 #include "base/panic.h"

@@ -1,4 +1,4 @@
-/* Takes, extends, hands over and gives back keys in Redis. */
+/* Requests to Redis about keys. */
 #include "redis/tier_state.h"
 
 #include "base/list.h"

@@ -225,7 +225,7 @@ static void attempt(struct redis_link *l)
         return;
     }
     if (l->resolving) {
-        l->phase = LINK_RESOLVING; /* an earlier resolution is running; use it */
+        l->phase = LINK_RESOLVING; /* an earlier resolution is running */
         return;
     }
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};

@@ -89,6 +89,7 @@ struct redis_link_options {
     void (*on_change)(void *ctx);
 };
 
+/* The options that no operator sets. */
 void redis_link_defaults(struct redis_link_options *options);
 
 struct redis_link *redis_link_new(const struct redis_link_options *options);

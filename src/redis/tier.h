@@ -12,9 +12,9 @@
  * prolonged by its TTL. A grant is lost, and its holder notified, when the key could expire before
  * the lock, or when Redis reports that the key is not ours.
  *
- * Keys of ended grants are given back once per turn. A waiter that follows takes the key over: no
- * other user of Redis gets it in between. A failed give-back is retried until PX. A release is
- * confirmed when Redis has answered the give-back, or the next holder's take.
+ * Keys of ended grants are given back once per turn. A following waiter takes the key over, so no
+ * other user gets it. A failed give-back is retried until PX. A release is confirmed when Redis has
+ * answered the give-back, or the next holder's take.
  *
  * Times are boot time in ms. Callbacks come from redis_tier_run and the loop, never before the
  * function concerned has returned. */

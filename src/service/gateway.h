@@ -58,7 +58,7 @@ struct gateway_member {
     const char *peer_address;
     const char *client_address; /* "": unknown */
     bool voter;
-    bool healthy; /* a message arrived within an election timeout */
+    bool healthy; /* a message arrived within an election timeout; true for this node */
     uint64_t lag; /* log entries behind the leader; UINT64_MAX: unknown */
 };
 

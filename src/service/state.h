@@ -74,7 +74,7 @@ struct service {
     struct list transfers; /* receive a request or send an answer */
     struct list idle;      /* between two requests */
     /* http2_*.c and grpc/ */
-    struct http2_shared *http2;  /* NULL before the first connection */
+    struct http2_shared *http2;  /* allocated for the first connection */
     struct list http2_requests;  /* in RECEIVING */
     struct list http2_answers;   /* with unread output */
     struct list http2_gone;      /* in CLOSED, to be freed */

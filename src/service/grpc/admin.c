@@ -1,4 +1,4 @@
-/* AdminService: operator actions, audit log, cluster. Listings are in list.c. */
+/* AdminService, without the listings (list.c). */
 #include <holdfast/v1/admin.pb-c.h>
 
 #include "service/grpc/rpc.h"

@@ -1,4 +1,4 @@
-/* One HTTP/2 stream: states, timeouts, and the transport of HTTP API answers. */
+/* One HTTP/2 stream, and the transport of HTTP API answers. */
 #include "service/http/http2_conn.h"
 
 #include <inttypes.h>

@@ -1,5 +1,4 @@
-/* One connection, see http_api.h: states, deadlines, output. After the preface http2_conn.c handles
- * it.
+/* One connection, see http_api.h. After the preface http2_conn.c handles it.
  *
  * S7.2: `unwritten` keeps a grant that the client cannot request again until its answer is written.
  * If the connection closes before, the grant is released. */

@@ -1,4 +1,4 @@
-/* One HTTP connection, for http_conn.c, http_request.c and http2_*.c.
+/* One HTTP connection.
  *
  *           head            body complete            answer
  *   IDLE ─────────▶ BODY ────────────────▶ BUSY ─────────────▶ IDLE, or CLOSING
@@ -25,8 +25,8 @@ enum {
 /* See service_options. */
 enum conn_clock { CLOCK_NONE, CLOCK_IDLE, CLOCK_TRANSFER, CLOCK_QUIET };
 
-/* The newest grants of an HTTP/2 connection that the client cannot request again. A cancelled call
- * was not received: its lock is released (S7.2). */
+/* The newest grants of an HTTP/2 connection that the client cannot request again. The answer of a
+ * cancelled call was not received: the lock is released (S7.2). */
 struct recent_grants {
     uint32_t next;
     struct {

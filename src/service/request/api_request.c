@@ -1,4 +1,4 @@
-/* From request to handler and from result to answer, see api_request.h. */
+/* See api_request.h. */
 #include "service/request/api_request.h"
 
 #include "service/http/reply.h"

@@ -1,4 +1,4 @@
-/* Rows and ends of lists, also for the listing of a watch. */
+/* Rows and ends of lists. */
 #ifndef HOLDFAST_SERVICE_REQUEST_LIST_LOCK_H
 #define HOLDFAST_SERVICE_REQUEST_LIST_LOCK_H
 

@@ -308,8 +308,8 @@ static void park(struct pending_request *a, const struct result *result)
     }
 }
 
-/* A repeated acquire did not reach the leader; its outcome is unknown, so it waits until
- * give_up_ms. False: the client is gone, or the time is over. */
+/* The outcome is unknown: waits until give_up_ms. False: the client is gone, or the time is
+ * over. */
 static bool retry_later(struct pending_request *a)
 {
     uint64_t now_ms = service_boot_ms(a->service);

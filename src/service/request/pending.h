@@ -133,7 +133,7 @@ void pending_give_back(struct service *s, uint32_t tenant, struct id lease, enum
 
 /* The stream of a session has ended (S4.6). Retries likewise. */
 void pending_stream_down(struct service *s, uint32_t tenant, struct id session, uint64_t stream);
-/* Gets a new number for a working stream. Retries likewise. */
+/* Gets a new number for a working stream that the cluster treats as broken. Retries likewise. */
 void pending_stream_up(struct service *s, uint32_t tenant, struct id session, uint64_t stream);
 
 #endif

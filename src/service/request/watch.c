@@ -101,8 +101,8 @@ static void on_looked(void *owner, enum hf_error error, const struct result *res
     send_scratch(x);
 }
 
-/* Lists the tier EFFICIENCY; a follower queries the leader. There is no gap before the events: a
- * node subscribes to them before it sends the query (node_turn.c). */
+/* A follower queries the leader. No gap before the events: a node subscribes before it sends the
+ * query (node_turn.c). */
 static void look_up(struct api_request *x)
 {
     const struct core *memory = service_tier_core(x->service, TIER_EFFICIENCY);

@@ -1,5 +1,5 @@
-/* SET with NX and HF.ACQUIRE, submitted as an acquire with a value. Several may be in flight;
- * replies have the order of the requests. A grant whose reply was never sent is released (S7.2). */
+/* SET with NX and HF.ACQUIRE, submitted as an acquire with a value. A grant whose reply was never
+ * sent is released (S7.2). */
 #include "service/resp/conn.h"
 
 struct resp_acquire {

@@ -1,5 +1,4 @@
-/* One Redis-protocol connection; see api.h and conn.h. Splits input into requests, decides when
- * each begins, writes output. */
+/* One Redis-protocol connection; see api.h and conn.h. */
 #include "service/resp/conn.h"
 
 #include <stdio.h>
@@ -135,8 +134,7 @@ static bool may_begin(const struct resp_conn *conn)
     return !conn->is_closing && conn->broken == NULL && buffer_len(&conn->out) < RESP_OUTPUT_SOFT;
 }
 
-/* Most requests arrive complete, so all connections share one parser. A partial request gets its
- * own, which keeps its progress. */
+/* Most requests arrive complete: connections share one parser. A partial request gets its own. */
 static bool parse(struct resp_conn *conn)
 {
     struct resp_shared *shared = resp_shared(conn);

@@ -1,4 +1,4 @@
-/* INFO and CONFIG GET: values that clients read, as far as they apply. */
+/* INFO and CONFIG GET. */
 #include "service/resp/conn.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* The overlay of keyspace.h: keys as read, the run's changes, both as one `transact`. */
+/* The overlay of keyspace.h, and its `transact`. */
 #include "service/resp/keyspace_state.h"
 
 #include <stdio.h>
