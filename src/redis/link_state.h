@@ -24,7 +24,7 @@ struct link_command {
     struct redis_link *link;
     struct list all; /* in a list ordered by deadline */
     enum link_command_kind kind;
-    bool reloaded; /* the script, once */
+    bool reloaded; /* the script was loaded again */
     uint32_t script;
     redis_done_fn done;
     void *owner;

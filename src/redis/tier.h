@@ -51,7 +51,7 @@ enum redis_word {
     REDIS_AGAIN,   /* the same; submit again, to the fallback or later */
 };
 
-/* A multi-lock has several. Borrowed. */
+/* One name under a token; borrowed. */
 struct redis_hold {
     struct slice name;
     struct slice client;
@@ -108,7 +108,7 @@ struct redis_tier_view {
     uint64_t keys;     /* that are or may be ours */
     uint64_t holds;    /* of those keys */
     uint64_t waiting;  /* not confirmed by Redis yet */
-    uint64_t granted;  /* by Redis since start */
+    uint64_t granted;  /* by Redis, since start */
     uint64_t foreign;  /* refusals: another user of Redis holds the name */
     uint64_t embedded; /* by the fallback, without Redis */
     uint64_t lost;     /* because of Redis */

@@ -44,7 +44,7 @@ struct gateway_status {
     /* Bytes counted against the limit of the state (S12.14), and that limit; 0: none. */
     uint64_t state_bytes;
     uint64_t state_max;
-    /* Of the tier EFFICIENCY, as seen here (S10.3). */
+    /* The backend of EFFICIENCY, as seen here (S10.3). */
     const char *backend; /* "embedded" or "redis"; NULL: unknown */
     bool backend_healthy;
     const char *backend_breaker;  /* of "redis": "closed", "open" or "half_open" */
@@ -107,7 +107,7 @@ struct gateway {
     /* Whether a command submitted now would apply to the present state, as far as this node knows:
      * on the leader, no batch is in flight. NULL: always. */
     bool (*is_settled)(void *ctx);
-    /* Applied; for reads after a barrier and `stale` reads. */
+    /* The applied state, for reads after a barrier and `stale` reads. */
     const struct core *(*core)(void *ctx);
     /* Of the tier EFFICIENCY. Returns NULL on a follower and while the tier is not served. The
      * pointer may be NULL. */
@@ -120,7 +120,8 @@ struct gateway {
     /* Estimated cluster time (S1.2), for display only. NULL: the newest timestamp in the state is
      * used. */
     uint64_t (*cluster_ms)(void *ctx);
-    /* Returns the count. Strings are valid until the next call. NULL: unknown. */
+    /* Fills in at most `max`, returns the count. Strings are valid until the next call. NULL:
+     * unknown. */
     uint32_t (*members)(void *ctx, struct gateway_member *out, uint32_t max);
     /* `address` ("HOST:PORT" of the peer port, copied): for GATEWAY_ADD, else "". NULL: not
      * supported. */

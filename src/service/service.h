@@ -40,7 +40,7 @@ struct service_options {
      * returns false. May be NULL. */
     bool (*page)(void *ctx, struct slice path, struct buffer *out, const char **content_type);
     void *page_ctx;
-    enum tier resp_tier;                          /* of its keys (S10) */
+    enum tier resp_tier;                          /* of Redis keys (S10) */
     char resp_password[SERVICE_PASSWORD_MAX + 1]; /* "": none is required */
     bool resp_del_refused;  /* DEL of another client's lock is an error, not a force-unlock */
     struct service_log log; /* `each` NULL: not available */

@@ -31,7 +31,7 @@ struct service {
     struct service_options options;
     uint32_t node;
     bool draining;
-    uint64_t sources;      /* the last connection's */
+    uint64_t sources;      /* number of the last connection */
     uint64_t source;       /* of requests that start now; 0: none */
     struct buffer scratch; /* body of the answer being rendered */
     struct slice looked;   /* gateway_call.page, while rendering from it */
@@ -82,9 +82,9 @@ struct service {
     struct table sessions;       /* session streams, by session id; grpc/session.c */
     struct list session_calls;   /* all of them */
     struct list session_work;    /* with a command to submit */
-    bool is_safe;                /* last sent */
+    bool is_safe;                /* last value sent to them */
     struct list health_watches;  /* grpc/health.c */
-    bool was_serving;            /* last sent */
+    bool was_serving;            /* last value sent to them */
     struct bump arena;           /* of the gRPC message being decoded or rendered */
 
     struct resp_shared *resp; /* resp/ */

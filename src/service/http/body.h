@@ -42,7 +42,7 @@ struct fields {
     bool now;
 };
 
-/* ttl_ms, ttl_seconds and deadline_ms absent. */
+/* An absent ttl_ms, ttl_seconds or deadline_ms. */
 #define BODY_ABSENT UINT64_MAX
 #define BODY_MOST ((int64_t)LIMIT_NUMBER - 1)
 #define BODY_FIELD(type_, name_, member_, required_, min_, max_)             \
@@ -85,7 +85,7 @@ void body_close(struct body *b);
 /* session_id, seq, acked_through. */
 bool body_session(struct api_request *x, const struct body *b, struct command *command);
 
-/* If the client gives no request id (S8.1). */
+/* Source of a request id that the client does not give (S8.1). */
 enum body_id {
     BODY_ID_OWN,     /* only from the client */
     BODY_ID_DRAWN,   /* 128 random bits */

@@ -12,9 +12,9 @@ bool acquire_read(struct api_request *x, const struct body *b, struct command *c
 void acquire_submit(struct api_request *x, const struct body *b, struct command *c,
                     bool keeps_place, render_fn render);
 
-/* A replayed grant may be over. */
+/* Held now; a replayed grant may be over. */
 bool acquire_is_held(const struct result *r);
-/* A replayed grant that is over is not held. */
+/* Why it is not held; a replayed grant may be over. */
 enum reason acquire_reason(const struct result *r);
 
 /* The grant, or the reason and the current holder. */

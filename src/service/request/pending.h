@@ -85,7 +85,7 @@ struct pending_request {
     ref command; /* encoded, 0: not kept */
     uint32_t command_len;
     struct id lease;      /* of a keep-alive or stream: the session */
-    struct id cleanup_id; /* of a release, which must take effect once */
+    struct id cleanup_id; /* in the request id of a release: it takes effect once */
     uint64_t attachment;
     uint64_t wait_deadline_ms; /* cluster time; UINT64_MAX: none */
     uint64_t give_up_ms;       /* boot time; UINT64_MAX: never */

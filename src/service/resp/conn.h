@@ -23,11 +23,11 @@
 #define RESP_REDIS_VERSION "7.0.0"
 
 enum {
-    RESP_INPUT_SOFT = 64 << 10, /* stop reading here while a request is in progress */
+    RESP_INPUT_SOFT = 64 << 10, /* bytes at which reading stops during a request */
     RESP_INPUT_MAX = (int)LIMIT_RESP_REQUEST + 2 * (int)RESP_CONN_READ,
-    RESP_OUTPUT_SOFT = 256 << 10, /* unwritten output at which no further request begins */
+    RESP_OUTPUT_SOFT = 256 << 10, /* unwritten bytes at which no further request begins */
     RESP_OUTPUT_MAX = 4 << 20,
-    RESP_BUFFER_KEPT = 1 << 10, /* of each buffer between requests */
+    RESP_BUFFER_KEPT = 1 << 10, /* bytes of each buffer, between requests */
     RESP_REPLY_MAX = 1 << 20,   /* bytes of a reply of a CHANGE command or script */
     RESP_MULTI_MAX = 64 << 10,  /* bytes between MULTI and EXEC */
     RESP_PUSH_MAX = 1 << 20,    /* unread bytes at which a subscriber is dropped */
@@ -104,7 +104,7 @@ struct resp_conn {
     char name[RESP_NAME_MAX + 1]; /* CLIENT SETNAME */
     char lib_name[RESP_NAME_MAX + 1];
     char lib_ver[RESP_NAME_MAX + 1];
-    char client[LIMIT_CLIENT + 1]; /* owner of its locks */
+    char client[LIMIT_CLIENT + 1]; /* client id, owner of its locks */
     size_t client_len;
 
     struct list link;     /* in shared.conns */
@@ -199,7 +199,7 @@ bool resp_set_is_acquire(const struct service *s, const struct slice *args, uint
 bool resp_token_is_acquire(const struct service *s, const struct slice *args, uint32_t count,
                            struct resp_set *out);
 
-/* hash.c: of a value of kind KEY_HASH. */
+/* hash.c: `hash` is of kind KEY_HASH. */
 bool resp_hash_has(struct slice hash, struct slice field);
 
 /* transact.c */

@@ -7,7 +7,7 @@
 
 enum {
     KEYSPACE_WRITTEN = 1024,      /* slots for keys being changed */
-    KEYSPACE_ARENA_MAX = 4 << 20, /* of one run */
+    KEYSPACE_ARENA_MAX = 4 << 20, /* bytes, of one run */
     KEYSPACE_SCAN_MAX = 1 << 16,
 };
 
